@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a kernel of the reference backend is. Every file `kernels_<family>.c` defines one table
+ * `cpu_kernels_<family>`, ended by an entry without op; the list of families is generated from the files.
+ *
+ * Kernels read shapes when they run (they may be unknown before), attributes only when they are prepared.
+ */
+#ifndef CLEAVE_CPU_KERNEL_H
+#define CLEAVE_CPU_KERNEL_H
+
+#include "cleave/backend.h"
+
+/* A dense row-major tensor during a call. `count` is the number of elements. `data` of a constant may be
+ * unaligned only where the backend could not avoid it: it copies such constants when it compiles. */
+typedef struct cpu_tensor {
+  cleave_dtype_t dtype;
+  int32_t rank;
+  int64_t dims[CLEAVE_MAX_RANK];
+  int64_t count;
+  void *data;
+} cpu_tensor_t;
+
+typedef struct cpu_call {
+  const void *state; /* what `prepare` filled in; state_size bytes */
+  const cleave_host_t *host;
+  int32_t threads;
+  uint32_t input_count;
+  uint32_t output_count;
+  const cpu_tensor_t *const *inputs; /* an entry is NULL where the input is left out */
+  cpu_tensor_t *const *outputs;      /* an entry is NULL where nobody uses the output */
+  void *scratch;                     /* as many bytes as `scratch` asked for, 64-byte aligned */
+  /* Gives an output whose shape only the kernel can tell (NonZero) its memory: call it before writing to
+   * an output whose `data` is NULL. Sets dims, count and data. */
+  cleave_status_t (*resize)(const struct cpu_call *call, uint32_t output, int32_t rank, const int64_t *dims);
+  void *owner;
+} cpu_call_t;
+
+typedef struct cpu_prepare {
+  const cleave_region_view_t *region; /* shapes may be unknown, dtypes are known */
+  const cleave_node_view_t *node;
+  /* Memory that lives as long as the program, zeroed; NULL when there is none left. */
+  void *(*allocate)(struct cpu_prepare *prepare, size_t bytes);
+  void *owner;
+} cpu_prepare_t;
+
+typedef struct cpu_kernel {
+  const char *op; /* ONNX operator */
+  size_t state_size;
+  /* Reads attributes into `state` (zeroed before), refuses dtypes or modes it does not know with a reason.
+   * Also decides `supports`: it must not depend on shapes or constant data being there. May be NULL. */
+  cleave_status_t (*prepare)(cpu_prepare_t *prepare, void *state, cleave_message_t *message);
+  /* Bytes of scratch memory for inputs and outputs of these shapes. May be NULL. */
+  size_t (*scratch)(const cpu_call_t *call);
+  cleave_status_t (*run)(const cpu_call_t *call, cleave_message_t *message);
+  /* Inputs that output 0 may overwrite, as bits: input 0 is bit 0. Only where the elements correspond. */
+  uint32_t inplace;
+} cpu_kernel_t;
+
+/* Writes the line of a refusal or failure, and returns `status`. */
+CLEAVE_MUST_USE cleave_status_t cpu_fail(cleave_message_t *message, cleave_status_t status, const char *format,
+                                         ...) __attribute__((format(printf, 3, 4)));
+
+/* Copies the values of an INTS attribute into program memory; *out_count 0 where it is absent. */
+CLEAVE_MUST_USE cleave_status_t cpu_prepare_ints(cpu_prepare_t *prepare, const char *name, const int64_t **out_values,
+                                                 uint32_t *out_count);
+
+/* Dtype of an input or output of the node being prepared; UNKNOWN where it is left out. */
+cleave_dtype_t cpu_input_dtype(const cpu_prepare_t *prepare, uint32_t index);
+cleave_dtype_t cpu_output_dtype(const cpu_prepare_t *prepare, uint32_t index);
+
+/* Element `index` of an integer or float tensor of any dtype, as int64 or double. */
+int64_t cpu_read_int(const cpu_tensor_t *tensor, int64_t index);
+double cpu_read_float(const cpu_tensor_t *tensor, int64_t index);
+void cpu_write_float(cpu_tensor_t *tensor, int64_t index, double value);
+
+/* IEEE binary16 and bfloat16 to and from binary32, round to nearest even. */
+float cpu_f16_to_f32(uint16_t bits);
+uint16_t cpu_f32_to_f16(float value);
+float cpu_bf16_to_f32(uint16_t bits);
+uint16_t cpu_f32_to_bf16(float value);
+
+/* Parallel loop over [0, count) through the host. */
+void cpu_parallel(const cpu_call_t *call, int64_t count, int64_t grain, cleave_parallel_fn_t body, void *context);
+
+#endif /* CLEAVE_CPU_KERNEL_H */
