@@ -54,15 +54,47 @@ typedef struct cpu_kernel {
   cleave_status_t (*run)(const cpu_call_t *call, cleave_message_t *message);
   /* Inputs that output 0 may overwrite, as bits: input 0 is bit 0. Only where the elements correspond. */
   uint32_t inplace;
+  /* The first so many inputs must be there: checked before `prepare`, so that kernels may rely on it. */
+  uint32_t required_inputs;
 } cpu_kernel_t;
 
 /* Writes the line of a refusal or failure, and returns `status`. */
-CLEAVE_MUST_USE cleave_status_t cpu_fail(cleave_message_t *message, cleave_status_t status, const char *format,
-                                         ...) __attribute__((format(printf, 3, 4)));
+CLEAVE_MUST_USE cleave_status_t cpu_fail(cleave_message_t *message, cleave_status_t status,
+                                         const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* Input `index` of the call, or NULL where it is left out. */
+static inline const cpu_tensor_t *cpu_input(const cpu_call_t *call, uint32_t index) {
+  return index < call->input_count ? call->inputs[index] : NULL;
+}
+
+/* Output `index` of the call, or NULL where nobody uses it. */
+static inline cpu_tensor_t *cpu_output(const cpu_call_t *call, uint32_t index) {
+  return index < call->output_count ? call->outputs[index] : NULL;
+}
+
+/* States the shape that a kernel computed for an output: asks for memory where the output has none yet,
+ * and refuses where the caller gave it another shape. Kernels call it before they write. */
+CLEAVE_MUST_USE cleave_status_t cpu_output_shape(const cpu_call_t *call, uint32_t output, int32_t rank,
+                                                 const int64_t *dims, cleave_message_t *message);
+
+/* The same rank and dims. */
+bool cpu_same_shape(const cpu_tensor_t *a, const cpu_tensor_t *b);
+
+/* "float32", as messages name a dtype. */
+const char *cpu_dtype_name(cleave_dtype_t dtype);
+
+/* Makes a negative axis positive; false where it is outside [-rank, rank). */
+static inline bool cpu_axis(int64_t axis, int32_t rank, int32_t *out_axis) {
+  if (axis < -(int64_t)rank || axis >= (int64_t)rank) {
+    return false;
+  }
+  *out_axis = (int32_t)(axis < 0 ? axis + rank : axis);
+  return true;
+}
 
 /* Copies the values of an INTS attribute into program memory; *out_count 0 where it is absent. */
-CLEAVE_MUST_USE cleave_status_t cpu_prepare_ints(cpu_prepare_t *prepare, const char *name, const int64_t **out_values,
-                                                 uint32_t *out_count);
+CLEAVE_MUST_USE cleave_status_t cpu_prepare_ints(cpu_prepare_t *prepare, const char *name,
+                                                 const int64_t **out_values, uint32_t *out_count);
 
 /* Dtype of an input or output of the node being prepared; UNKNOWN where it is left out. */
 cleave_dtype_t cpu_input_dtype(const cpu_prepare_t *prepare, uint32_t index);
@@ -80,6 +112,7 @@ float cpu_bf16_to_f32(uint16_t bits);
 uint16_t cpu_f32_to_bf16(float value);
 
 /* Parallel loop over [0, count) through the host. */
-void cpu_parallel(const cpu_call_t *call, int64_t count, int64_t grain, cleave_parallel_fn_t body, void *context);
+void cpu_parallel(const cpu_call_t *call, int64_t count, int64_t grain, cleave_parallel_fn_t body,
+                  void *context);
 
 #endif /* CLEAVE_CPU_KERNEL_H */

@@ -101,7 +101,7 @@ typedef enum cleave_attribute_kind {
 typedef struct cleave_tensor_view {
   size_t size;
   cleave_dtype_t dtype;
-  int32_t rank; /* -1: unknown */
+  int32_t rank;        /* -1: unknown */
   const int64_t *dims; /* rank entries; a negative one is unknown until run time */
   const void *data;
   uint64_t version; /* changes whenever the content of a constant changes */
@@ -133,9 +133,9 @@ typedef struct cleave_value_view {
 
 typedef struct cleave_node_view {
   size_t size;
-  const char *op;     /* "Conv" */
-  const char *domain; /* "" for ai.onnx */
-  const char *name;   /* for people */
+  const char *op;        /* "Conv" */
+  const char *domain;    /* "" for ai.onnx */
+  const char *name;      /* for people */
   int32_t opset_version; /* of the domain's operator set whose meaning applies */
   uint32_t input_count;
   uint32_t output_count;
@@ -143,7 +143,7 @@ typedef struct cleave_node_view {
   const uint32_t *inputs;  /* values of the region; CLEAVE_INDEX_NONE: an optional input left out */
   const uint32_t *outputs; /* values of the region; CLEAVE_INDEX_NONE: an output nobody uses */
   const cleave_attribute_view_t *attributes; /* complete: defaults of the operator filled in */
-  uint32_t fusion; /* fusion of the region it belongs to, or CLEAVE_INDEX_NONE */
+  uint32_t fusion;                           /* fusion of the region it belongs to, or CLEAVE_INDEX_NONE */
 } cleave_node_view_t;
 
 /* Nodes that one kernel of the backend computes. */
@@ -206,7 +206,7 @@ typedef struct cleave_inplace_pair {
 /* What the planner must know of a program. Owned by the program. */
 typedef struct cleave_program_info {
   size_t size;
-  size_t workspace_bytes; /* scratch memory for `run`, 64-byte aligned, shared with other programs */
+  size_t workspace_bytes;  /* scratch memory for `run`, 64-byte aligned, shared with other programs */
   size_t persistent_bytes; /* memory that the program holds itself: packed weights, tables */
   uint32_t inplace_count;
   const cleave_inplace_pair_t *inplace;
@@ -214,7 +214,8 @@ typedef struct cleave_program_info {
 
 typedef struct cleave_run_args {
   size_t size;
-  const cleave_tensor_view_t *inputs; /* as region->inputs; all shapes known; 64-byte aligned unless borrowed from the user */
+  const cleave_tensor_view_t
+      *inputs; /* as region->inputs; all shapes known; 64-byte aligned unless borrowed from the user */
   cleave_tensor_view_t *outputs; /* as region->outputs; `data` is writable memory of the known shape */
   void *workspace;               /* workspace_bytes */
   /* For outputs whose shape was unknown at compile time (their `data` is NULL): asks for memory of this
@@ -226,10 +227,10 @@ typedef struct cleave_run_args {
 /* Time of one step of a program, for profiles. */
 typedef struct cleave_step_time {
   size_t size;
-  const char *label;  /* "conv+relu nChw16c"; owned by the program */
-  uint32_t node;      /* first node of the step, or CLEAVE_INDEX_NONE (a reorder) */
-  uint32_t fusion;    /* or CLEAVE_INDEX_NONE */
-  uint64_t start_ns;  /* monotonic clock */
+  const char *label; /* "conv+relu nChw16c"; owned by the program */
+  uint32_t node;     /* first node of the step, or CLEAVE_INDEX_NONE (a reorder) */
+  uint32_t fusion;   /* or CLEAVE_INDEX_NONE */
+  uint64_t start_ns; /* monotonic clock */
   uint64_t end_ns;
 } cleave_step_time_t;
 

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Mapped files with a reference count, so that weights can point into them; atomic writes. */
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct cleave_file {
+  atomic_int references;
+  unsigned char *data;
+  size_t size;
+  char *path;
+};
+
+static cleave_status_t map_descriptor(int descriptor, cleave_file_t *file, cleave_error_t *error) {
+  struct stat info;
+  if (fstat(descriptor, &info) != 0) {
+    return cleave_error_set_at(error, CLEAVE_ERROR_IO, file->path, 0, "cannot read: %s", strerror(errno));
+  }
+  if (!S_ISREG(info.st_mode)) {
+    return cleave_error_set_at(error, CLEAVE_ERROR_IO, file->path, 0, "cannot read: not a regular file");
+  }
+  file->size = (size_t)info.st_size;
+  if (file->size == 0) {
+    return CLEAVE_OK;
+  }
+  void *data = mmap(NULL, file->size, PROT_READ, MAP_PRIVATE, descriptor, 0);
+  if (data == MAP_FAILED) {
+    return cleave_error_set_at(error, CLEAVE_ERROR_IO, file->path, 0, "cannot map: %s", strerror(errno));
+  }
+  file->data = data;
+  return CLEAVE_OK;
+}
+
+cleave_status_t cleave_file_open(const char *path, cleave_file_t **out_file, cleave_error_t *error) {
+  *out_file = NULL;
+  int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0) {
+    return cleave_error_set_at(error, CLEAVE_ERROR_IO, path, 0, "cannot open: %s", strerror(errno));
+  }
+  cleave_file_t *file = cleave_allocate_zeroed(1, sizeof *file);
+  char *copy = cleave_copy_text(path, strlen(path));
+  cleave_status_t status = CLEAVE_OK;
+  if (file == NULL || copy == NULL) {
+    cleave_free(file);
+    cleave_free(copy);
+    (void)close(descriptor);
+    return cleave_error_out_of_memory(error);
+  }
+  atomic_init(&file->references, 1);
+  file->path = copy;
+  status = map_descriptor(descriptor, file, error);
+  (void)close(descriptor);
+  if (status != CLEAVE_OK) {
+    cleave_file_release(file);
+    return status;
+  }
+  *out_file = file;
+  return CLEAVE_OK;
+}
+
+cleave_file_t *cleave_file_retain(cleave_file_t *file) {
+  atomic_fetch_add_explicit(&file->references, 1, memory_order_relaxed);
+  return file;
+}
+
+void cleave_file_release(cleave_file_t *file) {
+  if (file == NULL || atomic_fetch_sub_explicit(&file->references, 1, memory_order_acq_rel) != 1) {
+    return;
+  }
+  if (file->data != NULL) {
+    (void)munmap(file->data, file->size);
+  }
+  cleave_free(file->path);
+  cleave_free(file);
+}
+
+const unsigned char *cleave_file_data(const cleave_file_t *file) {
+  return file->data;
+}
+
+size_t cleave_file_size(const cleave_file_t *file) {
+  return file->size;
+}
+
+const char *cleave_file_path(const cleave_file_t *file) {
+  return file->path;
+}
+
+static bool write_all(int descriptor, const char *data, size_t length) {
+  while (length > 0) {
+    ssize_t written = write(descriptor, data, length);
+    if (written < 0 && errno == EINTR) {
+      continue;
+    }
+    if (written <= 0) {
+      return false;
+    }
+    data += written;
+    length -= (size_t)written;
+  }
+  return true;
+}
+
+/* Devices and pipes (/dev/stdout) cannot be replaced by renaming: they are written in place. */
+static bool is_special(const char *path) {
+  struct stat info;
+  return stat(path, &info) == 0 && !S_ISREG(info.st_mode);
+}
+
+cleave_status_t cleave_file_write(const char *path, const void *data, size_t length, cleave_error_t *error) {
+  bool in_place = is_special(path);
+  size_t path_length = strlen(path);
+  char *temporary = cleave_allocate(path_length + 16, 1);
+  if (temporary == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  (void)snprintf(temporary, path_length + 16, in_place ? "%s" : "%s.XXXXXX", path);
+  int descriptor = in_place ? open(path, O_WRONLY | O_CLOEXEC) : mkstemp(temporary);
+  bool good =
+      descriptor >= 0 && (in_place || fchmod(descriptor, 0644) == 0) && write_all(descriptor, data, length);
+  int reason = errno;
+  if (descriptor >= 0 && close(descriptor) != 0 && good) {
+    good = false;
+    reason = errno;
+  }
+  if (good && !in_place && rename(temporary, path) != 0) {
+    good = false;
+    reason = errno;
+  }
+  if (!good && !in_place && descriptor >= 0) {
+    (void)unlink(temporary);
+  }
+  cleave_free(temporary);
+  return good ? CLEAVE_OK
+              : cleave_error_set_at(error, CLEAVE_ERROR_IO, path, 0, "cannot write: %s", strerror(reason));
+}
+
+const char *cleave_path_folder(const char *path, size_t *out_length) {
+  const char *slash = strrchr(path, '/');
+  *out_length = slash != NULL ? (size_t)(slash - path) + 1 : 0;
+  return path;
+}
+
+const char *cleave_path_name(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash != NULL ? slash + 1 : path;
+}
+
+bool cleave_path_has_extension(const char *path, const char *extension) {
+  size_t path_length = strlen(path);
+  size_t length = strlen(extension);
+  return path_length > length && strcasecmp(path + path_length - length, extension) == 0;
+}

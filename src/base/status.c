@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* First error wins: a message that is there is never overwritten by what follows from it. */
+#include "base/status.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const char *cleave_version(void) {
+  return CLEAVE_VERSION;
+}
+
+/* Messages are one line whatever names from outside they quote. */
+static void flatten_line(char *text) {
+  for (; *text != '\0'; text++) {
+    if ((unsigned char)*text < 0x20 || *text == 0x7f) {
+      *text = ' ';
+    }
+  }
+}
+
+static void write_message(cleave_error_t *error, cleave_status_t status, const char *file, int line,
+                          const char *format, va_list arguments) {
+  if (error == NULL || error->status != CLEAVE_OK) {
+    return;
+  }
+  int used = 0;
+  error->status = status;
+  error->line = line;
+  error->file[0] = '\0';
+  if (file != NULL) {
+    (void)snprintf(error->file, sizeof error->file, "%s", file);
+    used = line > 0 ? snprintf(error->message, sizeof error->message, "%s:%d: ", error->file, line)
+                    : snprintf(error->message, sizeof error->message, "%s: ", error->file);
+  }
+  size_t offset = used > 0 ? (size_t)used : 0;
+  (void)vsnprintf(error->message + offset, sizeof error->message - offset, format, arguments);
+  flatten_line(error->message);
+}
+
+cleave_status_t cleave_error_set(cleave_error_t *error, cleave_status_t status, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  write_message(error, status, NULL, 0, format, arguments);
+  va_end(arguments);
+  return status;
+}
+
+cleave_status_t cleave_error_set_at(cleave_error_t *error, cleave_status_t status, const char *file, int line,
+                                    const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  write_message(error, status, file, line, format, arguments);
+  va_end(arguments);
+  return status;
+}
+
+cleave_status_t cleave_error_out_of_memory(cleave_error_t *error) {
+  return cleave_error_set(error, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory");
+}
+
+void cleave_error_clear(cleave_error_t *error) {
+  if (error != NULL) {
+    *error = (cleave_error_t)CLEAVE_ERROR_INIT;
+  }
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Status and error: how a function says that it failed, and why. */
+#ifndef CLEAVE_BASE_STATUS_H
+#define CLEAVE_BASE_STATUS_H
+
+#include <stdarg.h>
+
+#include "cleave/cleave.h"
+
+/* Returns the status of `expression` from the calling function unless it is CLEAVE_OK. */
+#define CLEAVE_TRY(expression)                  \
+  do {                                          \
+    cleave_status_t try_status_ = (expression); \
+    if (try_status_ != CLEAVE_OK) {             \
+      return try_status_;                       \
+    }                                           \
+  } while (0)
+
+/* The same for functions with a `cleanup:` label and a variable `status`. */
+#define CLEAVE_TRY_CLEANUP(expression) \
+  do {                                 \
+    status = (expression);             \
+    if (status != CLEAVE_OK) {         \
+      goto cleanup;                    \
+    }                                  \
+  } while (0)
+
+/* Writes the message unless `error` is NULL or holds one already. Returns `status`. */
+cleave_status_t cleave_error_set(cleave_error_t *error, cleave_status_t status, const char *format, ...)
+    CLEAVE_PRINTF(3, 4);
+
+/* The same with a place: message becomes "file:line: message" (line 0: "file: message"). */
+cleave_status_t cleave_error_set_at(cleave_error_t *error, cleave_status_t status, const char *file, int line,
+                                    const char *format, ...) CLEAVE_PRINTF(5, 6);
+
+/* CLEAVE_ERROR_OUT_OF_MEMORY with the usual message. */
+cleave_status_t cleave_error_out_of_memory(cleave_error_t *error);
+
+/* Back to CLEAVE_ERROR_INIT. */
+void cleave_error_clear(cleave_error_t *error);
+
+#endif /* CLEAVE_BASE_STATUS_H */

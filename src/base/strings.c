@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Open addressing with linear probing; the table is at most half full. */
+#include "base/strings.h"
+
+#include <string.h>
+
+#include "base/hash.h"
+
+static uint32_t text_hash(const char *text, size_t length) {
+  return (uint32_t)cleave_hash_bytes(CLEAVE_HASH_SEED, text, length);
+}
+
+static uint32_t find_slot(const cleave_strings_t *strings, const char *text, size_t length, uint32_t hash) {
+  uint32_t slot = hash & (strings->slot_count - 1);
+  for (;; slot = (slot + 1) & (strings->slot_count - 1)) {
+    uint32_t entry = strings->slots[slot];
+    if (entry == 0) {
+      return slot;
+    }
+    const char *candidate = strings->texts[entry - 1];
+    if (strings->hashes[entry - 1] == hash && strncmp(candidate, text, length) == 0 &&
+        candidate[length] == '\0') {
+      return slot;
+    }
+  }
+}
+
+static cleave_status_t grow_slots(cleave_strings_t *strings, cleave_error_t *error) {
+  if (strings->slot_count > UINT32_MAX / 4) {
+    return cleave_error_set(error, CLEAVE_ERROR_LIMIT, "too many distinct names (2^30)");
+  }
+  uint32_t wanted = strings->slot_count == 0 ? 64 : strings->slot_count * 2;
+  uint32_t *slots = cleave_allocate_zeroed(wanted, sizeof *slots);
+  if (slots == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  for (uint32_t id = 0; id < strings->count; id++) {
+    uint32_t slot = strings->hashes[id] & (wanted - 1);
+    while (slots[slot] != 0) {
+      slot = (slot + 1) & (wanted - 1);
+    }
+    slots[slot] = id + 1;
+  }
+  cleave_free(strings->slots);
+  strings->slots = slots;
+  strings->slot_count = wanted;
+  return CLEAVE_OK;
+}
+
+static cleave_status_t grow_texts(cleave_strings_t *strings, cleave_error_t *error) {
+  uint32_t wanted = strings->capacity == 0 ? 32 : strings->capacity * 2;
+  const char **texts = cleave_reallocate(strings->texts, wanted, sizeof *texts);
+  if (texts == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  strings->texts = texts;
+  uint32_t *hashes = cleave_reallocate(strings->hashes, wanted, sizeof *hashes);
+  if (hashes == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  strings->hashes = hashes;
+  strings->capacity = wanted;
+  return CLEAVE_OK;
+}
+
+static cleave_status_t insert(cleave_strings_t *strings, const char *text, size_t length, uint32_t hash,
+                              cleave_string_t *out_string, cleave_error_t *error) {
+  if (strings->count == strings->capacity) {
+    CLEAVE_TRY(grow_texts(strings, error));
+  }
+  if (strings->count * 2 >= strings->slot_count) {
+    CLEAVE_TRY(grow_slots(strings, error));
+  }
+  char *copy = cleave_arena_copy_text(&strings->arena, text, length);
+  if (copy == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  uint32_t slot = find_slot(strings, text, length, hash);
+  strings->texts[strings->count] = copy;
+  strings->hashes[strings->count] = hash;
+  strings->slots[slot] = strings->count + 1;
+  out_string->index = strings->count++;
+  return CLEAVE_OK;
+}
+
+cleave_status_t cleave_strings_add(cleave_strings_t *strings, const char *text, size_t length,
+                                   cleave_string_t *out_string, cleave_error_t *error) {
+  const char *end = length > 0 ? memchr(text, '\0', length) : NULL;
+  length = end != NULL ? (size_t)(end - text) : length;
+  if (strings->count == 0) {
+    CLEAVE_TRY(insert(strings, "", 0, text_hash("", 0), out_string, error));
+  }
+  if (length == 0) {
+    *out_string = CLEAVE_STRING_EMPTY;
+    return CLEAVE_OK;
+  }
+  uint32_t hash = text_hash(text, length);
+  uint32_t entry = strings->slots[find_slot(strings, text, length, hash)];
+  if (entry != 0) {
+    out_string->index = entry - 1;
+    return CLEAVE_OK;
+  }
+  return insert(strings, text, length, hash, out_string, error);
+}
+
+cleave_string_t cleave_strings_find(const cleave_strings_t *strings, const char *text, size_t length) {
+  if (length == 0) {
+    return CLEAVE_STRING_EMPTY;
+  }
+  if (strings->slot_count == 0) {
+    return CLEAVE_STRING_NONE;
+  }
+  uint32_t entry = strings->slots[find_slot(strings, text, length, text_hash(text, length))];
+  return entry == 0 ? CLEAVE_STRING_NONE : (cleave_string_t){entry - 1};
+}
+
+void cleave_strings_deinit(cleave_strings_t *strings) {
+  cleave_arena_deinit(&strings->arena);
+  cleave_free(strings->texts);
+  cleave_free(strings->hashes);
+  cleave_free(strings->slots);
+  *strings = (cleave_strings_t){0};
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Growing text and nearest names. A failed append makes the text fail as a whole, so printers need no checks.
+ */
+#include "base/text.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+static bool reserve(cleave_text_t *text, size_t extra) {
+  size_t wanted = 0;
+  if (text->failed || !cleave_size_add(text->length, extra, &wanted) || wanted == SIZE_MAX) {
+    text->failed = true;
+    return false;
+  }
+  if (wanted + 1 <= text->capacity) {
+    return true;
+  }
+  size_t capacity = text->capacity < 64 ? 64 : text->capacity;
+  while (capacity < wanted + 1) {
+    capacity = capacity > SIZE_MAX / 2 ? wanted + 1 : capacity * 2;
+  }
+  char *grown = cleave_reallocate(text->data, capacity, 1);
+  if (grown == NULL) {
+    text->failed = true;
+    return false;
+  }
+  text->data = grown;
+  text->capacity = capacity;
+  return true;
+}
+
+void cleave_text_append(cleave_text_t *text, const char *data, size_t length) {
+  if (!reserve(text, length)) {
+    return;
+  }
+  if (length > 0) {
+    memcpy(text->data + text->length, data, length);
+  }
+  text->length += length;
+  text->data[text->length] = '\0';
+}
+
+void cleave_text_add(cleave_text_t *text, const char *data) {
+  cleave_text_append(text, data, strlen(data));
+}
+
+void cleave_text_format(cleave_text_t *text, const char *format, ...) {
+  va_list arguments;
+  va_list again;
+  va_start(arguments, format);
+  va_copy(again, arguments);
+  int length = vsnprintf(NULL, 0, format, arguments);
+  if (length < 0) {
+    text->failed = true;
+  } else if (reserve(text, (size_t)length)) {
+    (void)vsnprintf(text->data + text->length, (size_t)length + 1, format, again);
+    text->length += (size_t)length;
+  }
+  va_end(again);
+  va_end(arguments);
+}
+
+const char *cleave_text_get(const cleave_text_t *text) {
+  return text->data != NULL ? text->data : "";
+}
+
+cleave_status_t cleave_text_check(const cleave_text_t *text, cleave_error_t *error) {
+  return text->failed ? cleave_error_out_of_memory(error) : CLEAVE_OK;
+}
+
+void cleave_text_deinit(cleave_text_t *text) {
+  cleave_free(text->data);
+  *text = (cleave_text_t){0};
+}
+
+enum { NEAREST_LONGEST = 48 };
+
+/* Distance with transpositions; a change of case costs 1, any other edit 2. */
+static uint32_t edit_distance(const char *a, const char *b) {
+  uint32_t rows[3][NEAREST_LONGEST + 1];
+  size_t a_length = strlen(a);
+  size_t b_length = strlen(b);
+  if (a_length > NEAREST_LONGEST || b_length > NEAREST_LONGEST) {
+    return UINT32_MAX;
+  }
+  for (size_t j = 0; j <= b_length; j++) {
+    rows[0][j] = (uint32_t)j * 2;
+  }
+  for (size_t i = 1; i <= a_length; i++) {
+    uint32_t *row = rows[i % 3];
+    const uint32_t *above = rows[(i + 2) % 3];
+    row[0] = (uint32_t)i * 2;
+    for (size_t j = 1; j <= b_length; j++) {
+      int x = (unsigned char)a[i - 1];
+      int y = (unsigned char)b[j - 1];
+      uint32_t change = x == y ? 0U : (tolower(x) == tolower(y) ? 1U : 2U);
+      uint32_t best = above[j - 1] + change;
+      best = above[j] + 2 < best ? above[j] + 2 : best;
+      best = row[j - 1] + 2 < best ? row[j - 1] + 2 : best;
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        uint32_t swapped = rows[(i + 1) % 3][j - 2] + 2;
+        best = swapped < best ? swapped : best;
+      }
+      row[j] = best;
+    }
+  }
+  return rows[a_length % 3][b_length];
+}
+
+void cleave_nearest_offer(cleave_nearest_t *nearest, const char *wanted, const char *candidate) {
+  uint32_t distance = edit_distance(wanted, candidate);
+  size_t length = strlen(wanted);
+  uint32_t limit = 2 + (uint32_t)(length > 40 ? 40 : length) / 2;
+  if (distance <= limit && (nearest->name == NULL || distance < nearest->distance)) {
+    nearest->name = candidate;
+    nearest->distance = distance;
+  }
+}
+
+const char *cleave_nearest_hint(const cleave_nearest_t *nearest, char *buffer, size_t size) {
+  buffer[0] = '\0';
+  if (nearest->name != NULL) {
+    (void)snprintf(buffer, size, " (did you mean '%s'?)", nearest->name);
+  }
+  return buffer;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Text that grows, for printers; and the nearest name, for "did you mean". */
+#ifndef CLEAVE_BASE_TEXT_H
+#define CLEAVE_BASE_TEXT_H
+
+#include "base/memory.h"
+
+/* All zero is an empty text. Appending after a failed allocation does nothing; `failed` tells. */
+typedef struct cleave_text {
+  char *data; /* ends in NUL once something was appended; NULL before */
+  size_t length;
+  size_t capacity;
+  bool failed;
+} cleave_text_t;
+
+void cleave_text_append(cleave_text_t *text, const char *data, size_t length);
+void cleave_text_add(cleave_text_t *text, const char *data);
+void cleave_text_format(cleave_text_t *text, const char *format, ...) CLEAVE_PRINTF(2, 3);
+/* "" where nothing was appended. */
+const char *cleave_text_get(const cleave_text_t *text);
+/* CLEAVE_ERROR_OUT_OF_MEMORY where an append failed. */
+CLEAVE_MUST_USE cleave_status_t cleave_text_check(const cleave_text_t *text, cleave_error_t *error);
+void cleave_text_deinit(cleave_text_t *text);
+
+/* Keeps the nearest of many candidates. Start from {0}, offer all, then read. */
+typedef struct cleave_nearest {
+  const char *name; /* nearest so far, or NULL where none is near enough to be meant */
+  uint32_t distance;
+} cleave_nearest_t;
+
+/* `candidate` must outlive the struct. Case counts little; distance is Damerau-Levenshtein. */
+void cleave_nearest_offer(cleave_nearest_t *nearest, const char *wanted, const char *candidate);
+
+/* " (did you mean 'Conv'?)", or "". Written into `buffer`, which is returned. */
+const char *cleave_nearest_hint(const cleave_nearest_t *nearest, char *buffer, size_t size);
+
+#endif /* CLEAVE_BASE_TEXT_H */
