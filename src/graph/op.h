@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What an operator is: its schema as data, and the functions that infer and fold. The table of operators is
+ * in src/ops; a graph only points to entries. Operators that cleave does not know (custom domains) get an
+ * entry of their own in the graph, with `id` CLEAVE_OP_ID_CUSTOM and no functions.
+ */
+#ifndef CLEAVE_GRAPH_OP_H
+#define CLEAVE_GRAPH_OP_H
+
+#include "tensor/tensor.h"
+
+typedef struct cleave_graph cleave_graph_t;
+typedef struct cleave_infer cleave_infer_t; /* src/ops/infer.h */
+
+/* An attribute of a node, or a default of a schema. Lists and texts live in the graph's arena, or are static.
+ */
+typedef struct cleave_attribute {
+  const char *name; /* interned in the graph, or static */
+  cleave_attribute_kind_t kind;
+  uint32_t count; /* elements of a list; length of a STRING */
+  union {
+    int64_t i;
+    double f;
+    const char *s;
+    const int64_t *ints;
+    const float *floats;
+    const char *const *strings;
+    cleave_tensor_t *tensor; /* retained by the graph */
+  };
+} cleave_attribute_t;
+
+typedef enum cleave_op_input_kind {
+  CLEAVE_OP_INPUT_REQUIRED,
+  CLEAVE_OP_INPUT_OPTIONAL,
+  CLEAVE_OP_INPUT_VARIADIC /* only the last; one or more */
+} cleave_op_input_kind_t;
+
+typedef struct cleave_op_port {
+  const char *name; /* of the ONNX schema: "X", "W", "B" */
+  cleave_op_input_kind_t kind;
+} cleave_op_port_t;
+
+typedef struct cleave_op_attribute {
+  cleave_attribute_t value; /* name and kind, and the default where there is one */
+  bool has_default;
+  bool required;
+} cleave_op_attribute_t;
+
+enum {
+  CLEAVE_OP_COMMUTATIVE = 1u << 0, /* inputs 0 and 1 may be swapped */
+  CLEAVE_OP_POINTWISE =
+      1u << 1,              /* every output element depends on the input elements at its (broadcast) place */
+  CLEAVE_OP_VIEW = 1u << 2, /* output has the bytes of input 0 (Reshape) */
+  CLEAVE_OP_RANDOM = 1u << 3,    /* results are drawn: never folded, never merged */
+  CLEAVE_OP_DATA_SHAPE = 1u << 4 /* output shapes depend on input data beyond shape operands (NonZero) */
+};
+
+#define CLEAVE_OP_ID_CUSTOM UINT16_MAX
+
+typedef struct cleave_op {
+  const char *name;
+  const char *domain;    /* "" is ai.onnx */
+  uint16_t id;           /* index in the table (src/ops/op_list.inc), or CLEAVE_OP_ID_CUSTOM */
+  int32_t since_version; /* of the ONNX operator set whose form this is */
+  uint32_t flags;
+  uint32_t input_count; /* ports; a variadic one stands for many */
+  uint32_t output_count;
+  uint32_t attribute_count;
+  const cleave_op_port_t *inputs;
+  const cleave_op_port_t *outputs;
+  const cleave_op_attribute_t *attributes;
+  /* Shapes and dtypes of outputs from inputs, and back (see src/ops/infer.h). NULL for custom ones. */
+  cleave_status_t (*infer)(cleave_infer_t *infer, cleave_error_t *error);
+  /* Floating-point operations with all shapes known; NULL: one per output element. */
+  double (*flops)(const cleave_graph_t *graph, uint32_t node);
+} cleave_op_t;
+
+#endif /* CLEAVE_GRAPH_OP_H */

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of operators, made from op_list.inc: lookup by name, schema defaults, completeness checks. */
+#ifndef CLEAVE_OPS_OPS_H
+#define CLEAVE_OPS_OPS_H
+
+#include "graph/graph.h"
+
+/* CLEAVE_OP_Conv, CLEAVE_OP_Relu, ...: `id` of the entries. */
+typedef enum cleave_op_id {
+#define CLEAVE_OP(name, ...) CLEAVE_OP_##name,
+#include "ops/op_list.inc"
+#undef CLEAVE_OP
+  CLEAVE_OP_COUNT
+} cleave_op_id_t;
+
+/* The entry of an operator; NULL where the name is unknown. Constant time; thread-safe from the first call.
+ */
+const cleave_op_t *cleave_op_find(const char *domain, const char *name);
+const cleave_op_t *cleave_op_get(cleave_op_id_t id);
+
+/* " (did you mean 'Conv'?)" for an unknown operator name, or "". */
+const char *cleave_op_hint(const char *name, char *buffer, size_t size);
+
+/* Index of an input port by its schema name, whatever the case; also for variadic ports ("inputs" -> the
+ * first). CLEAVE_INDEX_NONE where there is none. The same for outputs. */
+uint32_t cleave_op_input_index(const cleave_op_t *op, const char *name);
+uint32_t cleave_op_output_index(const cleave_op_t *op, const char *name);
+
+/* Schema entry of an attribute, or NULL. */
+const cleave_op_attribute_t *cleave_op_find_attribute(const cleave_op_t *op, const char *name);
+
+/* The node's own attribute, else the default of its schema, else NULL. */
+const cleave_attribute_t *cleave_op_attribute(const cleave_graph_t *graph, cleave_node_t node,
+                                              const char *name);
+int64_t cleave_op_int(const cleave_graph_t *graph, cleave_node_t node, const char *name, int64_t otherwise);
+double cleave_op_float(const cleave_graph_t *graph, cleave_node_t node, const char *name, double otherwise);
+const char *cleave_op_text(const cleave_graph_t *graph, cleave_node_t node, const char *name,
+                           const char *otherwise);
+/* The list and its length, or NULL and 0. */
+const int64_t *cleave_op_ints(const cleave_graph_t *graph, cleave_node_t node, const char *name,
+                              uint32_t *out_count);
+
+/* Checks a node against its schema: number of inputs and outputs, required inputs, known attributes of the
+ * right kind, required attributes there. Custom operators pass. */
+CLEAVE_MUST_USE cleave_status_t cleave_op_check(const cleave_graph_t *graph, cleave_node_t node,
+                                                cleave_error_t *error);
+
+/* Floating-point operations of a node; 0 where its shapes are not all known. A multiply-add counts two. */
+double cleave_op_flops(const cleave_graph_t *graph, cleave_node_t node);
+
+#endif /* CLEAVE_OPS_OPS_H */

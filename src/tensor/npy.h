@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* NumPy's .npy files, format 1.0 to 3.0 (numpy.lib.format): little-endian, C order. */
+#ifndef CLEAVE_TENSOR_NPY_H
+#define CLEAVE_TENSOR_NPY_H
+
+#include "tensor/tensor.h"
+
+/* The tensor may borrow from the mapped file. Fortran order, big-endian and object arrays are refused. */
+CLEAVE_MUST_USE cleave_status_t cleave_npy_read(const char *path, cleave_tensor_t **out_tensor,
+                                                cleave_error_t *error);
+CLEAVE_MUST_USE cleave_status_t cleave_npy_write(const char *path, const cleave_tensor_t *tensor,
+                                                 cleave_error_t *error);
+
+#endif /* CLEAVE_TENSOR_NPY_H */
