@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rules as the partitioner sees them: compiled patterns, and callbacks for what is code. The script layer
+ * fills these in from Lua; tests and C users may fill them in by hand.
+ *
+ * Callbacks get the graph as it was when partitioning began, and never change it. A callback that fails ends
+ * the partitioning with its error: file, line, rule.
+ */
+#ifndef CLEAVE_PARTITION_RULESET_H
+#define CLEAVE_PARTITION_RULESET_H
+
+#include "partition/pattern.h"
+
+/* Why something was refused: one line, "" where no reason was given. */
+typedef struct cleave_reason {
+  char text[256];
+} cleave_reason_t;
+
+/* A match of a pattern: what each label is bound to, and the nodes it takes. Borrowed during the call. */
+typedef struct cleave_match {
+  const cleave_pattern_t *pattern;
+  const cleave_node_t
+      *label_nodes; /* per label: node, or NONE where the label is a value or did not take part */
+  const cleave_value_t *label_values; /* per label: value (of an OP: its main output), or NONE */
+  const cleave_node_t *nodes;         /* in topological order */
+  const char *const *node_labels;     /* per node: its label, or "" */
+  uint32_t node_count;
+} cleave_match_t;
+
+typedef enum cleave_rule_kind { CLEAVE_RULE_FUSE, CLEAVE_RULE_REGION } cleave_rule_kind_t;
+
+typedef enum cleave_region_mode {
+  CLEAVE_REGION_BACKEND,   /* every node that the backend supports */
+  CLEAVE_REGION_OPS,       /* `ops` */
+  CLEAVE_REGION_SUPPORTED, /* `supported` */
+  CLEAVE_REGION_SELECTOR   /* `selector` */
+} cleave_region_mode_t;
+
+/* Group numbers of `supported`: a node of group k >= 0 joins group k and CLEAVE_GROUP_ANY only. */
+#define CLEAVE_GROUP_NONE INT64_MIN /* not supported */
+#define CLEAVE_GROUP_ANY ((int64_t)-1)
+
+/* MXNet's SubgraphSelector. `create` makes a fresh one per seed, so that state lives in it. NULL functions:
+ * select_input and select_output answer no, filter keeps all. */
+typedef struct cleave_selector_functions {
+  cleave_status_t (*create)(void *context, const cleave_graph_t *graph, void **out_selector,
+                            cleave_error_t *error);
+  void (*destroy)(void *context, void *selector);
+  cleave_status_t (*select)(void *selector, cleave_node_t node, bool *out_yes, cleave_error_t *error);
+  /* `input` produces a value that `node` (already in) reads; `output` reads one that `node` produces. */
+  cleave_status_t (*select_input)(void *selector, cleave_node_t node, cleave_node_t input, bool *out_yes,
+                                  cleave_error_t *error);
+  cleave_status_t (*select_output)(void *selector, cleave_node_t node, cleave_node_t output, bool *out_yes,
+                                   cleave_error_t *error);
+  /* Called when a search ends and the same selector starts over on another seed; may be NULL. */
+  cleave_status_t (*reset)(void *selector, cleave_error_t *error);
+  /* Clears `keep[k]` of candidates to drop; candidates in topological order. */
+  cleave_status_t (*filter)(void *selector, const cleave_node_t *candidates, uint32_t count, bool *keep,
+                            cleave_error_t *error);
+} cleave_selector_functions_t;
+
+/* A proposed region, for `review`. */
+typedef struct cleave_proposal {
+  const cleave_graph_t *graph;
+  const cleave_node_t *nodes; /* topological */
+  uint32_t node_count;
+  uint32_t fusion_count;
+  const cleave_value_t *inputs; /* run-time inputs */
+  uint32_t input_count;
+  const cleave_value_t *outputs;
+  uint32_t output_count;
+  double flops;
+} cleave_proposal_t;
+
+typedef struct cleave_rule {
+  cleave_rule_kind_t kind;
+  const char *name;
+  const char *doc;  /* "" where none */
+  const char *file; /* for messages */
+  int32_t line;
+  int32_t priority; /* larger first; equal: in the order of the file */
+  void *context;    /* handed to the callbacks */
+
+  /* FUSE */
+  const cleave_pattern_t *pattern;
+  cleave_status_t (*where)(void *context, const cleave_graph_t *graph, const cleave_match_t *match,
+                           bool *out_accept, cleave_reason_t *reason,
+                           cleave_error_t *error); /* may be NULL */
+
+  /* REGION */
+  cleave_region_mode_t mode;
+  const cleave_op_t *const *ops;
+  uint32_t op_count;
+  cleave_status_t (*supported)(void *context, const cleave_graph_t *graph, cleave_node_t node,
+                               int64_t *out_group, cleave_error_t *error);
+  const cleave_selector_functions_t *selector;
+  cleave_status_t (*review)(void *context, const cleave_proposal_t *proposal, bool *out_accept,
+                            cleave_reason_t *reason, cleave_error_t *error); /* may be NULL */
+  uint32_t min_nodes; /* smaller regions are refused; 0: none are */
+} cleave_rule_t;
+
+typedef struct cleave_ruleset {
+  const char *name;
+  const char *backend; /* that runs its regions: "cpu", "onednn", ... */
+  const char *file;
+  const cleave_rule_t *rules; /* in the order of the file */
+  uint32_t rule_count;
+} cleave_ruleset_t;
+
+#endif /* CLEAVE_PARTITION_RULESET_H */

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Model scripts: Lua text that builds a graph with the operators by name. */
+#ifndef CLEAVE_SCRIPT_MODEL_SCRIPT_H
+#define CLEAVE_SCRIPT_MODEL_SCRIPT_H
+
+#include "graph/graph.h"
+#include "script/rules.h"
+
+/* Runs the script and returns the graph it built, with types inferred. Weights are drawn from `seed` (0: the
+ * script's own default). Settings become the script's `options`. Errors carry the script's file:line. */
+CLEAVE_MUST_USE cleave_status_t cleave_model_script_load(const char *path,
+                                                         const cleave_rules_setting_t *settings,
+                                                         size_t setting_count, uint64_t seed,
+                                                         cleave_graph_t **out_graph, cleave_error_t *error);
+
+#endif /* CLEAVE_SCRIPT_MODEL_SCRIPT_H */

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rule files: Lua 5.4 text in a closed environment -> a compiled ruleset. */
+#ifndef CLEAVE_SCRIPT_RULES_H
+#define CLEAVE_SCRIPT_RULES_H
+
+#include "partition/ruleset.h"
+
+/* A loaded rule file: the interpreter, and the ruleset compiled from it. One thread at a time. */
+typedef struct cleave_rules cleave_rules_t;
+
+typedef struct cleave_rules_setting {
+  const char *name;  /* of an option that the rule file declares */
+  const char *value; /* text, converted by the option's type */
+} cleave_rules_setting_t;
+
+/* Loads and compiles. CLEAVE_ERROR_RULE with file:line for everything that is wrong in it. A setting that no
+ * option of the file declares is no error here: `out_used[k]` (may be NULL) tells whether the file has an
+ * option of that name. */
+CLEAVE_MUST_USE cleave_status_t cleave_rules_load(const char *path, const cleave_rules_setting_t *settings,
+                                                  size_t setting_count, bool *out_used,
+                                                  cleave_rules_t **out_rules, cleave_error_t *error);
+CLEAVE_MUST_USE cleave_status_t cleave_rules_load_text(const char *name, const char *text, size_t length,
+                                                       const cleave_rules_setting_t *settings,
+                                                       size_t setting_count, bool *out_used,
+                                                       cleave_rules_t **out_rules, cleave_error_t *error);
+const cleave_ruleset_t *cleave_rules_ruleset(const cleave_rules_t *rules);
+void cleave_rules_destroy(cleave_rules_t *rules);
+
+#endif /* CLEAVE_SCRIPT_RULES_H */
