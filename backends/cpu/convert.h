@@ -65,7 +65,8 @@ static inline int64_t cpu_f64_to_i64(double value) {
 
 /* Converts `count` elements. Neither dtype may be STRING or UNKNOWN. Source and destination may be the same
  * memory where the elements have the same size. */
-void cpu_convert(cleave_dtype_t from, const void *source, cleave_dtype_t to, void *destination, int64_t count);
+void cpu_convert(cleave_dtype_t from, const void *source, cleave_dtype_t to, void *destination,
+                 int64_t count);
 
 static inline bool cpu_dtype_is_float(cleave_dtype_t dtype) {
   return dtype == CLEAVE_DTYPE_F32 || dtype == CLEAVE_DTYPE_F64 || dtype == CLEAVE_DTYPE_F16 ||

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program of the reference backend: the nodes of a region in order, each with its kernel, prepared state and
- * tensors. Made once by compile.c, run many times by program.c. All memory comes from one arena, except for two
- * buffers that grow where shapes are known only at run time.
+ * A program of the reference backend: the nodes of a region in order, each with its kernel, prepared state
+ * and tensors. Made once by compile.c, run many times by program.c. All memory comes from one arena, except
+ * for two buffers that grow where shapes are known only at run time.
  */
 #ifndef CLEAVE_CPU_PROGRAM_H
 #define CLEAVE_CPU_PROGRAM_H
@@ -67,16 +67,22 @@ struct cpu_program {
 };
 
 /* A node of a region may be run: looks up its kernel and prepares `*out_state` (in `arena`). */
-CLEAVE_MUST_USE cleave_status_t cpu_prepare_node(const cpu_backend_t *backend, const cleave_region_view_t *region,
-                                                 uint32_t node, cpu_arena_t *arena, const cpu_kernel_t **out_kernel,
+CLEAVE_MUST_USE cleave_status_t cpu_prepare_node(const cpu_backend_t *backend,
+                                                 const cleave_region_view_t *region, uint32_t node,
+                                                 cpu_arena_t *arena, const cpu_kernel_t **out_kernel,
                                                  void **out_state, cleave_message_t *message);
 
-CLEAVE_MUST_USE cleave_status_t cpu_program_compile(const cpu_backend_t *backend, const cleave_region_view_t *region,
+CLEAVE_MUST_USE cleave_status_t cpu_program_compile(const cpu_backend_t *backend,
+                                                    const cleave_region_view_t *region,
                                                     const cleave_compile_options_t *options,
                                                     cpu_program_t **out_program, cleave_message_t *message);
 
 CLEAVE_MUST_USE cleave_status_t cpu_program_run(cpu_program_t *program, const cleave_run_args_t *args,
                                                 cleave_message_t *message);
+
+/* Gives a tensor its shape and data; fails where there are elements but no data. */
+CLEAVE_MUST_USE cleave_status_t cpu_program_bind(cpu_tensor_t *tensor, int32_t rank, const int64_t *dims,
+                                                 const void *data);
 
 void cpu_program_destroy(cpu_program_t *program);
 

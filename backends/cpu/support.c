@@ -94,16 +94,15 @@ cleave_status_t cpu_output_shape(const cpu_call_t *call, uint32_t output, int32_
     return status == CLEAVE_OK ? CLEAVE_OK
                                : cpu_fail(message, status, "no memory for output %u", (unsigned)output);
   }
-  if (tensor->rank == rank &&
-      (rank == 0 || memcmp(tensor->dims, dims, (size_t)rank * sizeof dims[0]) == 0)) {
+  if (tensor->rank == rank && (rank == 0 || memcmp(tensor->dims, dims, (size_t)rank * sizeof dims[0]) == 0)) {
     return CLEAVE_OK;
   }
   char expected[96];
   char found[96];
   print_dims(expected, sizeof expected, rank, dims);
   print_dims(found, sizeof found, tensor->rank, tensor->dims);
-  return cpu_fail(message, CLEAVE_ERROR_SHAPE, "output %u has shape [%s], expected [%s]", (unsigned)output, found,
-                  expected);
+  return cpu_fail(message, CLEAVE_ERROR_SHAPE, "output %u has shape [%s], expected [%s]", (unsigned)output,
+                  found, expected);
 }
 
 int64_t cpu_read_int(const cpu_tensor_t *tensor, int64_t index) {
@@ -159,7 +158,8 @@ uint16_t cpu_f32_to_bf16(float value) {
   return cpu_float_to_bfloat(value);
 }
 
-void cpu_parallel(const cpu_call_t *call, int64_t count, int64_t grain, cleave_parallel_fn_t body, void *context) {
+void cpu_parallel(const cpu_call_t *call, int64_t count, int64_t grain, cleave_parallel_fn_t body,
+                  void *context) {
   if (count <= 0) {
     return;
   }

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// The struct through which cleave sees the reference backend. Its state is the table of kernels, sorted by
+// operator when the backend is initialised and never changed afterwards: every function here is thread-safe.
+#include <stdlib.h>
+#include <string.h>
+
+#include "program.h"
+
+#define CPU_KERNEL_FAMILY(name) extern const cpu_kernel_t cpu_kernels_##name[];
+#include "kernel_families.inc"
+#undef CPU_KERNEL_FAMILY
+
+#define CPU_KERNEL_FAMILY(name) cpu_kernels_##name,
+static const cpu_kernel_t *const families[] = {
+#include "kernel_families.inc"
+};
+#undef CPU_KERNEL_FAMILY
+
+enum { FAMILY_COUNT = sizeof families / sizeof families[0] };
+
+static int compare_kernels(const void *a, const void *b) {
+  const cpu_kernel_t *const *left = a;
+  const cpu_kernel_t *const *right = b;
+  return strcmp((*left)->op, (*right)->op);
+}
+
+const cpu_kernel_t *cpu_backend_kernel(const cpu_backend_t *backend, const cleave_node_view_t *node) {
+  if (node->domain != NULL && node->domain[0] != '\0' && strcmp(node->domain, "ai.onnx") != 0) {
+    return NULL;
+  }
+  cpu_kernel_t wanted = {.op = node->op};
+  const cpu_kernel_t *key = &wanted;
+  const cpu_kernel_t *const *found =
+      bsearch(&key, backend->kernels, backend->kernel_count, sizeof backend->kernels[0], compare_kernels);
+  return found == NULL ? NULL : *found;
+}
+
+static cleave_status_t initialise(const cleave_host_t *host, void **out_state, cleave_message_t *message) {
+  uint32_t count = 0;
+  for (size_t f = 0; f < FAMILY_COUNT; f++) {
+    for (const cpu_kernel_t *kernel = families[f]; kernel->op != NULL; kernel++) {
+      count++;
+    }
+  }
+  cpu_backend_t *backend = malloc(sizeof *backend);
+  const cpu_kernel_t **kernels = calloc((size_t)count + 1, sizeof *kernels);
+  if (backend == NULL || kernels == NULL) {
+    free(backend);
+    free(kernels);
+    return cpu_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for the table of kernels");
+  }
+  uint32_t next = 0;
+  for (size_t f = 0; f < FAMILY_COUNT; f++) {
+    for (const cpu_kernel_t *kernel = families[f]; kernel->op != NULL; kernel++) {
+      kernels[next++] = kernel;
+    }
+  }
+  qsort(kernels, count, sizeof *kernels, compare_kernels);
+  *backend = (cpu_backend_t){.host = host, .kernel_count = count, .kernels = kernels};
+  *out_state = backend;
+  return CLEAVE_OK;
+}
+
+static void destroy(void *state) {
+  cpu_backend_t *backend = state;
+  if (backend != NULL) {
+    free((void *)backend->kernels);
+    free(backend);
+  }
+}
+
+static cleave_status_t supports(void *state, const cleave_region_view_t *view, cleave_message_t *reason) {
+  cpu_arena_t arena = {0};
+  cleave_status_t status = CLEAVE_OK;
+  for (uint32_t k = 0; k < view->node_count && status == CLEAVE_OK; k++) {
+    const cpu_kernel_t *kernel = NULL;
+    void *kernel_state = NULL;
+    status = cpu_prepare_node(state, view, k, &arena, &kernel, &kernel_state, reason);
+  }
+  cpu_arena_free(&arena);
+  return status;
+}
+
+static cleave_status_t compile(void *state, const cleave_region_view_t *region,
+                               const cleave_compile_options_t *options, void **out_program,
+                               cleave_message_t *message) {
+  cpu_program_t *program = NULL;
+  cleave_status_t status = cpu_program_compile(state, region, options, &program, message);
+  *out_program = program;
+  return status;
+}
+
+static void unload(void *program) {
+  cpu_program_destroy(program);
+}
+
+static const cleave_program_info_t *info(const void *program) {
+  return &((const cpu_program_t *)program)->info;
+}
+
+static cleave_status_t run(void *program, const cleave_run_args_t *args, cleave_message_t *message) {
+  return cpu_program_run(program, args, message);
+}
+
+static uint32_t profile(const void *program, const cleave_step_time_t **out_steps) {
+  const cpu_program_t *self = program;
+  *out_steps = self->times;
+  return self->times == NULL ? 0 : self->time_count;
+}
+
+static const cleave_backend_t cpu_backend = {
+    .size = sizeof(cleave_backend_t),
+    .abi_major = CLEAVE_BACKEND_ABI_MAJOR,
+    .abi_minor = CLEAVE_BACKEND_ABI_MINOR,
+    .name = "cpu",
+    .version = CLEAVE_VERSION,
+    .description = "reference backend: every operator, plain C with OpenBLAS for matrix products",
+    .initialise = initialise,
+    .destroy = destroy,
+    .supports = supports,
+    .compile = compile,
+    .unload = unload,
+    .info = info,
+    .run = run,
+    .profile = profile,
+};
+
+const cleave_backend_t *cleave_backend_cpu(uint32_t abi_major, uint32_t abi_minor, cleave_message_t *message);
+
+const cleave_backend_t *cleave_backend_cpu(uint32_t abi_major, uint32_t abi_minor,
+                                           cleave_message_t *message) {
+  if (abi_major != CLEAVE_BACKEND_ABI_MAJOR) {
+    cleave_status_t status =
+        cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "cpu: interface version %u.%u, expected %u.%u",
+                 (unsigned)abi_major, (unsigned)abi_minor, (unsigned)CLEAVE_BACKEND_ABI_MAJOR,
+                 (unsigned)CLEAVE_BACKEND_ABI_MINOR);
+    return status == CLEAVE_OK ? &cpu_backend : NULL;
+  }
+  return &cpu_backend;
+}

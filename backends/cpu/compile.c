@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a region to a program: kernels are looked up and prepared, constants aligned, tensors wired to steps,
+// memory planned. After this a run only fills in pointers.
+#include <stdlib.h>
+#include <string.h>
+
+#include "program.h"
+
+static void *prepare_allocate(cpu_prepare_t *prepare, size_t bytes) {
+  return cpu_arena_allocate(prepare->owner, bytes);
+}
+
+static cleave_status_t check_operands(const cleave_region_view_t *region, const cleave_node_view_t *node,
+                                      const cpu_kernel_t *kernel, cleave_message_t *message) {
+  for (uint32_t k = 0; k < kernel->required_inputs; k++) {
+    if (cleave_view_input(region, node, k) == NULL) {
+      return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "%s: input %u is missing", node->op, (unsigned)k);
+    }
+  }
+  for (uint32_t k = 0; k < node->input_count; k++) {
+    if (node->inputs[k] != CLEAVE_INDEX_NONE && node->inputs[k] >= region->value_count) {
+      return cpu_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT, "%s: input %u is not a value", node->op,
+                      (unsigned)k);
+    }
+  }
+  for (uint32_t k = 0; k < node->output_count; k++) {
+    if (node->outputs[k] != CLEAVE_INDEX_NONE && node->outputs[k] >= region->value_count) {
+      return cpu_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT, "%s: output %u is not a value", node->op,
+                      (unsigned)k);
+    }
+  }
+  return CLEAVE_OK;
+}
+
+cleave_status_t cpu_prepare_node(const cpu_backend_t *backend, const cleave_region_view_t *region,
+                                 uint32_t node_index, cpu_arena_t *arena, const cpu_kernel_t **out_kernel,
+                                 void **out_state, cleave_message_t *message) {
+  const cleave_node_view_t *node = &region->nodes[node_index];
+  const cpu_kernel_t *kernel = cpu_backend_kernel(backend, node);
+  if (kernel == NULL) {
+    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "%s%s%s: no kernel for this operator",
+                    node->domain == NULL ? "" : node->domain,
+                    node->domain == NULL || node->domain[0] == '\0' ? "" : ".", node->op);
+  }
+  cleave_status_t status = check_operands(region, node, kernel, message);
+  if (status != CLEAVE_OK) {
+    return status;
+  }
+  void *state = cpu_arena_allocate(arena, kernel->state_size);
+  if (state == NULL) {
+    return cpu_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "%s: no memory for its state", node->op);
+  }
+  if (kernel->prepare != NULL) {
+    cpu_prepare_t prepare = {.region = region, .node = node, .allocate = prepare_allocate, .owner = arena};
+    cleave_message_t detail = {.text = "no reason given"};
+    status = kernel->prepare(&prepare, state, &detail);
+    if (status != CLEAVE_OK) {
+      return cpu_fail(message, status, "%s: %s", node->op,
+                      status == CLEAVE_ERROR_OUT_OF_MEMORY ? "no memory left" : detail.text);
+    }
+  }
+  *out_kernel = kernel;
+  *out_state = state;
+  return CLEAVE_OK;
+}
+
+/* Takes over dtype and shape of a value; *out_known whether every dim is there. */
+static cleave_status_t describe_value(const cleave_value_view_t *value, cpu_tensor_t *tensor, bool *out_known,
+                                      cleave_message_t *message) {
+  const cleave_tensor_view_t *view = &value->tensor;
+  *tensor = (cpu_tensor_t){.dtype = view->dtype, .rank = view->rank, .count = -1};
+  *out_known = view->rank >= 0;
+  if (view->rank > CLEAVE_MAX_RANK) {
+    return cpu_fail(message, CLEAVE_ERROR_LIMIT, "value '%s': rank %d, at most %d", value->name,
+                    (int)view->rank, CLEAVE_MAX_RANK);
+  }
+  int64_t count = 1;
+  for (int32_t d = 0; d < view->rank; d++) {
+    tensor->dims[d] = view->dims[d];
+    if (view->dims[d] < 0) {
+      *out_known = false;
+    } else if (__builtin_mul_overflow(count, view->dims[d], &count) || count > INT64_MAX / 16) {
+      return cpu_fail(message, CLEAVE_ERROR_LIMIT, "value '%s': too many elements", value->name);
+    }
+  }
+  if (*out_known) {
+    tensor->count = count;
+  }
+  return CLEAVE_OK;
+}
+
+/* Constants are used where they lie, except where their address does not suit their elements. */
+static cleave_status_t place_constant(cpu_program_t *program, const cleave_value_view_t *value,
+                                      cpu_tensor_t *tensor, cleave_message_t *message) {
+  size_t element = cleave_dtype_size(tensor->dtype);
+  if (tensor->count < 0 || element == 0) {
+    return cpu_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT, "constant '%s' has no known shape or dtype",
+                    value->name);
+  }
+  if ((uintptr_t)value->tensor.data % element == 0) {
+    tensor->data = (void *)(uintptr_t)value->tensor.data;
+    return CLEAVE_OK;
+  }
+  size_t bytes = (size_t)tensor->count * element;
+  tensor->data = cpu_arena_allocate(&program->arena, bytes);
+  if (tensor->data == NULL) {
+    return cpu_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for constant '%s'", value->name);
+  }
+  memcpy(tensor->data, value->tensor.data, bytes);
+  return CLEAVE_OK;
+}
+
+static cleave_status_t describe_values(cpu_program_t *program, const cleave_region_view_t *region,
+                                       cleave_message_t *message) {
+  program->value_count = region->value_count;
+  program->tensors = cpu_arena_array(&program->arena, region->value_count, sizeof *program->tensors);
+  bool *known = cpu_arena_array(&program->arena, region->value_count, sizeof *known);
+  uint32_t *value_outputs = cpu_arena_array(&program->arena, region->value_count, sizeof *value_outputs);
+  uint32_t *inputs = cpu_arena_array(&program->arena, region->input_count, sizeof *inputs);
+  uint32_t *outputs = cpu_arena_array(&program->arena, region->output_count, sizeof *outputs);
+  program->input_copies =
+      cpu_arena_array(&program->arena, region->input_count, sizeof *program->input_copies);
+  program->input_copy_sizes =
+      cpu_arena_array(&program->arena, region->input_count, sizeof *program->input_copy_sizes);
+  if (program->tensors == NULL || known == NULL || value_outputs == NULL || inputs == NULL ||
+      outputs == NULL || program->input_copies == NULL || program->input_copy_sizes == NULL) {
+    return cpu_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for the program");
+  }
+  program->known = known;
+  program->value_outputs = value_outputs;
+  program->inputs = inputs;
+  program->outputs = outputs;
+  for (uint32_t v = 0; v < region->value_count; v++) {
+    value_outputs[v] = CLEAVE_INDEX_NONE;
+    cleave_status_t status = describe_value(&region->values[v], &program->tensors[v], &known[v], message);
+    if (status == CLEAVE_OK && region->values[v].tensor.data != NULL) {
+      status = place_constant(program, &region->values[v], &program->tensors[v], message);
+    }
+    if (status != CLEAVE_OK) {
+      return status;
+    }
+  }
+  program->input_count = region->input_count;
+  for (uint32_t k = 0; k < region->input_count; k++) {
+    inputs[k] = region->inputs[k];
+  }
+  program->output_count = region->output_count;
+  for (uint32_t k = 0; k < region->output_count; k++) {
+    outputs[k] = region->outputs[k];
+    value_outputs[region->outputs[k]] = k;
+    if (region->values[region->outputs[k]].producer == CLEAVE_INDEX_NONE) {
+      return cpu_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT, "output '%s' is not computed in the region",
+                      region->values[region->outputs[k]].name);
+    }
+  }
+  return CLEAVE_OK;
+}
+
+/* Tensors of one node. An output that nobody uses is left out; so is one that is neither an output of the
+ * region nor read in it. */
+static cleave_status_t wire_step(cpu_program_t *program, const cleave_region_view_t *region,
+                                 const bool *is_read, cpu_step_t *step, cleave_message_t *message) {
+  const cleave_node_view_t *node = &region->nodes[step->node];
+  const cpu_tensor_t **inputs = cpu_arena_array(&program->arena, node->input_count, sizeof *inputs);
+  cpu_tensor_t **outputs = cpu_arena_array(&program->arena, node->output_count, sizeof *outputs);
+  uint32_t *output_values = cpu_arena_array(&program->arena, node->output_count, sizeof *output_values);
+  if (inputs == NULL || outputs == NULL || output_values == NULL) {
+    return cpu_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for the program");
+  }
+  step->is_static = true;
+  for (uint32_t k = 0; k < node->input_count; k++) {
+    uint32_t value = node->inputs[k];
+    if (value != CLEAVE_INDEX_NONE) {
+      inputs[k] = &program->tensors[value];
+      step->is_static = step->is_static && program->known[value];
+    }
+  }
+  for (uint32_t k = 0; k < node->output_count; k++) {
+    uint32_t value = node->outputs[k];
+    output_values[k] = CLEAVE_INDEX_NONE;
+    if (value == CLEAVE_INDEX_NONE ||
+        (program->value_outputs[value] == CLEAVE_INDEX_NONE && !is_read[value])) {
+      continue;
+    }
+    if (program->value_outputs[value] == CLEAVE_INDEX_NONE && !program->known[value]) {
+      return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED,
+                      "%s: the shape of intermediate value '%s' is known only at run time", node->op,
+                      region->values[value].name);
+    }
+    output_values[k] = value;
+    outputs[k] = &program->tensors[value];
+    step->is_static = step->is_static && program->known[value];
+  }
+  step->output_values = output_values;
+  step->call.inputs = inputs;
+  step->call.outputs = outputs;
+  step->call.input_count = node->input_count;
+  step->call.output_count = node->output_count;
+  return CLEAVE_OK;
+}
+
+static cleave_status_t resize(const cpu_call_t *call, uint32_t output, int32_t rank, const int64_t *dims) {
+  const cpu_step_t *step = call->owner;
+  cpu_program_t *program = step->program;
+  uint32_t value = output < call->output_count ? step->output_values[output] : CLEAVE_INDEX_NONE;
+  uint32_t index = value == CLEAVE_INDEX_NONE ? CLEAVE_INDEX_NONE : program->value_outputs[value];
+  const cleave_run_args_t *args = program->args;
+  if (index == CLEAVE_INDEX_NONE || args->resize_output == NULL || rank < 0 || rank > CLEAVE_MAX_RANK) {
+    return CLEAVE_ERROR_INTERNAL;
+  }
+  cleave_status_t status = args->resize_output(args->session, index, rank, dims);
+  if (status != CLEAVE_OK) {
+    return status;
+  }
+  return cpu_program_bind(&program->tensors[value], rank, dims, args->outputs[index].data);
+}
+
+static cleave_status_t make_steps(cpu_program_t *program, const cpu_backend_t *backend,
+                                  const cleave_region_view_t *region, const cleave_compile_options_t *options,
+                                  const bool *is_read, cleave_message_t *message) {
+  for (uint32_t k = 0; k < region->node_count; k++) {
+    const cleave_node_view_t *node = &region->nodes[k];
+    cpu_step_t *step = &program->steps[program->step_count];
+    void *state = NULL;
+    *step = (cpu_step_t){.program = program, .node = k};
+    cleave_status_t status =
+        cpu_prepare_node(backend, region, k, &program->arena, &step->kernel, &state, message);
+    if (status == CLEAVE_OK) {
+      status = wire_step(program, region, is_read, step, message);
+    }
+    if (status != CLEAVE_OK) {
+      return status;
+    }
+    bool is_used = false;
+    for (uint32_t o = 0; o < step->call.output_count; o++) {
+      is_used = is_used || step->call.outputs[o] != NULL;
+    }
+    if (!is_used) {
+      continue;
+    }
+    step->name = cpu_arena_text(&program->arena, node->name == NULL ? "" : node->name);
+    if (step->name == NULL) {
+      return cpu_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for the program");
+    }
+    step->call.state = state;
+    step->call.host = backend->host;
+    step->call.threads = options->threads < 1 ? 1 : options->threads;
+    step->call.resize = resize;
+    step->call.owner = step;
+    if (step->is_static && step->kernel->scratch != NULL) {
+      step->scratch_bytes = step->kernel->scratch(&step->call);
+    }
+    program->step_count++;
+  }
+  return CLEAVE_OK;
+}
+
+/* Which values a node of the region reads. */
+static bool *find_read_values(cpu_program_t *program, const cleave_region_view_t *region) {
+  bool *is_read = cpu_arena_array(&program->arena, region->value_count, sizeof *is_read);
+  for (uint32_t k = 0; is_read != NULL && k < region->node_count; k++) {
+    for (uint32_t i = 0; i < region->nodes[k].input_count; i++) {
+      uint32_t value = region->nodes[k].inputs[i];
+      if (value != CLEAVE_INDEX_NONE && value < region->value_count) {
+        is_read[value] = true;
+      }
+    }
+  }
+  return is_read;
+}
+
+/* A program of one node may write its output over an input where the kernel allows it and the bytes agree. */
+static cleave_status_t report_inplace(cpu_program_t *program, const cleave_region_view_t *region,
+                                      cleave_message_t *message) {
+  if (region->node_count != 1 || program->step_count != 1 || region->nodes[0].output_count == 0 ||
+      program->steps[0].output_values[0] == CLEAVE_INDEX_NONE) {
+    return CLEAVE_OK;
+  }
+  const cleave_node_view_t *node = &region->nodes[0];
+  uint32_t output = program->value_outputs[node->outputs[0]];
+  const cpu_tensor_t *to = &program->tensors[node->outputs[0]];
+  cleave_inplace_pair_t *pairs = cpu_arena_array(&program->arena, region->input_count, sizeof *pairs);
+  if (pairs == NULL) {
+    return cpu_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for the program");
+  }
+  for (uint32_t k = 0; k < region->input_count && to->count >= 0; k++) {
+    const cpu_tensor_t *from = &program->tensors[region->inputs[k]];
+    bool allowed = from->count == to->count && cleave_dtype_size(from->dtype) == cleave_dtype_size(to->dtype);
+    for (uint32_t i = 0; i < node->input_count && allowed; i++) {
+      if (node->inputs[i] == region->inputs[k]) {
+        allowed = i < 32 && (program->steps[0].kernel->inplace >> i & 1u) != 0;
+      }
+    }
+    if (allowed) {
+      pairs[program->info.inplace_count++] = (cleave_inplace_pair_t){.input = k, .output = output};
+    }
+  }
+  program->info.inplace = pairs;
+  return CLEAVE_OK;
+}
+
+static cleave_status_t make_times(cpu_program_t *program, cleave_message_t *message) {
+  program->times = cpu_arena_array(&program->arena, program->step_count, sizeof *program->times);
+  if (program->times == NULL) {
+    return cpu_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for the program");
+  }
+  for (uint32_t k = 0; k < program->step_count; k++) {
+    program->times[k] = (cleave_step_time_t){.size = sizeof(cleave_step_time_t),
+                                             .label = program->steps[k].kernel->op,
+                                             .node = program->steps[k].node,
+                                             .fusion = CLEAVE_INDEX_NONE};
+  }
+  return CLEAVE_OK;
+}
+
+cleave_status_t cpu_program_compile(const cpu_backend_t *backend, const cleave_region_view_t *region,
+                                    const cleave_compile_options_t *options, cpu_program_t **out_program,
+                                    cleave_message_t *message) {
+  *out_program = NULL;
+  cpu_program_t *program = calloc(1, sizeof *program);
+  if (program == NULL) {
+    return cpu_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for the program");
+  }
+  program->host = backend->host;
+  program->info.size = sizeof program->info;
+  cleave_status_t status = describe_values(program, region, message);
+  const bool *is_read = find_read_values(program, region);
+  program->steps = cpu_arena_array(&program->arena, region->node_count, sizeof *program->steps);
+  if (status == CLEAVE_OK && (is_read == NULL || program->steps == NULL)) {
+    status = cpu_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for the program");
+  }
+  if (status == CLEAVE_OK) {
+    status = make_steps(program, backend, region, options, is_read, message);
+  }
+  if (status == CLEAVE_OK) {
+    status = cpu_program_plan(program, region, message);
+  }
+  if (status == CLEAVE_OK) {
+    status = report_inplace(program, region, message);
+  }
+  if (status == CLEAVE_OK && options->profile) {
+    status = make_times(program, message);
+  }
+  if (status != CLEAVE_OK) {
+    cpu_program_destroy(program);
+    return status;
+  }
+  program->info.persistent_bytes = program->arena.total;
+  *out_program = program;
+  return CLEAVE_OK;
+}
+
+void cpu_program_destroy(cpu_program_t *program) {
+  if (program == NULL) {
+    return;
+  }
+  for (uint32_t k = 0; k < program->input_count; k++) {
+    free(program->input_copies[k]);
+  }
+  free(program->scratch);
+  cpu_arena_free(&program->arena);
+  free(program);
+}
