@@ -24,10 +24,10 @@ typedef struct conv_plan {
   cpu_geometry_t geometry;
   int64_t groups;
   int64_t out_channels;
-  int64_t rows;   // of the column matrix of one group
-  int64_t tile;   // output positions built at once
-  bool direct;    // the image is its own column matrix
-  bool depthwise; // one input channel per group
+  int64_t rows;    // of the column matrix of one group
+  int64_t tile;    // output positions built at once
+  bool direct;     // the image is its own column matrix
+  bool depthwise;  // one input channel per group
 } conv_plan_t;
 
 static int64_t tile_width(int64_t rows, int64_t positions) {
@@ -35,10 +35,9 @@ static int64_t tile_width(int64_t rows, int64_t positions) {
   return cpu_nn_max(cpu_nn_min(cpu_nn_max(width, 64), positions), 1);
 }
 
-static cleave_status_t check_bias(const cpu_call_t *call, const char *op, int64_t channels,
-                                  cleave_message_t *message) {
-  const cpu_tensor_t *bias = cpu_nn_input(call, 2);
-  return bias == NULL ? CLEAVE_OK : cpu_nn_check_count(op, "bias", bias, channels, message);
+static cleave_status_t check_bias(const cpu_call_t *call, int64_t channels, cleave_message_t *message) {
+  const cpu_tensor_t *bias = cpu_input(call, 2);
+  return bias == NULL ? CLEAVE_OK : cpu_nn_check_count("bias", bias, channels, message);
 }
 
 static cleave_status_t conv_plan(const cpu_call_t *call, conv_plan_t *out_plan, cleave_message_t *message) {
@@ -48,18 +47,19 @@ static cleave_status_t conv_plan(const cpu_call_t *call, conv_plan_t *out_plan, 
   const cpu_tensor_t *y = call->outputs[0];
   conv_plan_t plan = {.groups = state->groups};
   if (w->rank != x->rank || w->rank < 3) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "Conv: weights have rank %d, the input has %d", w->rank, x->rank);
+    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "weights have rank %d, the input has %d", w->rank, x->rank);
   }
-  CPU_TRY(cpu_window_resolve(&state->window, "Conv", x, y, w->dims + 2, &plan.geometry, message));
+  CPU_TRY(cpu_window_resolve(&state->window, x, y, w->dims + 2, &plan.geometry, message));
   const cpu_geometry_t *g = &plan.geometry;
-  CPU_TRY(cpu_window_check_output(&state->window, "Conv", g, message));
+  CPU_TRY(cpu_window_check_output(&state->window, g, message));
   plan.out_channels = w->dims[0];
   if (g->channels % plan.groups != 0 || plan.out_channels % plan.groups != 0 ||
       w->dims[1] != g->channels / plan.groups || y->dims[0] != g->batch || y->dims[1] != plan.out_channels) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "Conv: %lld channels in %lld groups do not fit weights [%lld, %lld]",
-                    (long long)g->channels, (long long)plan.groups, (long long)w->dims[0], (long long)w->dims[1]);
+    return cpu_fail(message, CLEAVE_ERROR_SHAPE,
+                    "%lld channels in %lld groups do not fit weights [%lld, %lld]", (long long)g->channels,
+                    (long long)plan.groups, (long long)w->dims[0], (long long)w->dims[1]);
   }
-  CPU_TRY(check_bias(call, "Conv", plan.out_channels, message));
+  CPU_TRY(check_bias(call, plan.out_channels, message));
   plan.rows = w->dims[1] * g->kernel_count;
   plan.direct = g->kernel_count == 1 && g->in_count == g->out_count;
   for (int axis = 0; axis < CPU_WINDOW_AXES; axis++) {
@@ -72,9 +72,11 @@ static cleave_status_t conv_plan(const cpu_call_t *call, conv_plan_t *out_plan, 
 }
 
 // Padding of ConvTranspose follows from the output size where auto_pad or output_shape fix that.
-static cleave_status_t transpose_pads(const conv_state_t *state, cpu_geometry_t *g, cleave_message_t *message) {
+static cleave_status_t transpose_pads(const conv_state_t *state, cpu_geometry_t *g,
+                                      cleave_message_t *message) {
   cpu_auto_pad_t auto_pad = state->window.auto_pad;
-  bool from_output = state->has_output_shape || auto_pad == CPU_PAD_SAME_UPPER || auto_pad == CPU_PAD_SAME_LOWER;
+  bool from_output =
+      state->has_output_shape || auto_pad == CPU_PAD_SAME_UPPER || auto_pad == CPU_PAD_SAME_LOWER;
   for (int32_t axis = 0; axis < CPU_WINDOW_AXES; axis++) {
     int32_t k = axis - (CPU_WINDOW_AXES - g->spatial);
     int64_t more = k >= 0 && state->output_padding_count != 0 ? state->output_padding[k] : 0;
@@ -86,22 +88,22 @@ static cleave_status_t transpose_pads(const conv_state_t *state, cpu_geometry_t 
       g->pad_end[axis] = total - g->pad[axis];
     } else if (g->out[axis] > 0 && g->in[axis] != full - g->pad[axis] - g->pad_end[axis]) {
       return cpu_fail(message, CLEAVE_ERROR_SHAPE,
-                      "ConvTranspose: output has %lld elements on spatial axis %d, expected %lld",
-                      (long long)g->in[axis], k, (long long)(full - g->pad[axis] - g->pad_end[axis]));
+                      "output has %lld elements on spatial axis %d, expected %lld", (long long)g->in[axis], k,
+                      (long long)(full - g->pad[axis] - g->pad_end[axis]));
     }
   }
   return CLEAVE_OK;
 }
 
-static cleave_status_t transpose_plan(const cpu_call_t *call, conv_plan_t *out_plan, cleave_message_t *message) {
+static cleave_status_t transpose_plan(const cpu_call_t *call, conv_plan_t *out_plan,
+                                      cleave_message_t *message) {
   const conv_state_t *state = call->state;
   const cpu_tensor_t *x = call->inputs[0];
   const cpu_tensor_t *w = call->inputs[1];
   const cpu_tensor_t *y = call->outputs[0];
   conv_plan_t plan = {.groups = state->groups};
   if (w->rank != x->rank || w->rank < 3) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "ConvTranspose: weights have rank %d, the input has %d", w->rank,
-                    x->rank);
+    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "weights have rank %d, the input has %d", w->rank, x->rank);
   }
   cpu_window_t window = state->window;
   if (window.auto_pad != CPU_PAD_EXPLICIT) {
@@ -109,10 +111,10 @@ static cleave_status_t transpose_plan(const cpu_call_t *call, conv_plan_t *out_p
   }
   // SAME is resolved below from the formula of ConvTranspose.
   window.auto_pad = CPU_PAD_EXPLICIT;
-  CPU_TRY(cpu_window_resolve(&window, "ConvTranspose", y, x, w->dims + 2, &plan.geometry, message));
+  CPU_TRY(cpu_window_resolve(&window, y, x, w->dims + 2, &plan.geometry, message));
   cpu_geometry_t *g = &plan.geometry;
   if (state->output_padding_count != 0 && state->output_padding_count != (uint32_t)g->spatial) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "ConvTranspose: output_padding has %u entries, expected %d",
+    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "output_padding has %u entries, expected %d",
                     state->output_padding_count, g->spatial);
   }
   CPU_TRY(transpose_pads(state, g, message));
@@ -120,10 +122,10 @@ static cleave_status_t transpose_plan(const cpu_call_t *call, conv_plan_t *out_p
   if (x->dims[1] % plan.groups != 0 || w->dims[0] != x->dims[1] || y->dims[0] != x->dims[0] ||
       y->dims[1] != plan.out_channels) {
     return cpu_fail(message, CLEAVE_ERROR_SHAPE,
-                    "ConvTranspose: %lld channels in %lld groups do not fit weights [%lld, %lld]",
-                    (long long)x->dims[1], (long long)plan.groups, (long long)w->dims[0], (long long)w->dims[1]);
+                    "%lld channels in %lld groups do not fit weights [%lld, %lld]", (long long)x->dims[1],
+                    (long long)plan.groups, (long long)w->dims[0], (long long)w->dims[1]);
   }
-  CPU_TRY(check_bias(call, "ConvTranspose", plan.out_channels, message));
+  CPU_TRY(check_bias(call, plan.out_channels, message));
   plan.rows = w->dims[1] * g->kernel_count;
   plan.tile = tile_width(plan.rows, g->out_count);
   *out_plan = plan;
@@ -149,14 +151,14 @@ static cleave_status_t conv_prepare(cpu_prepare_t *prepare, void *state, cleave_
   CPU_TRY(cpu_window_prepare(prepare, &conv->window, message));
   conv->groups = cleave_view_int(prepare->node, "group", 1);
   if (conv->groups < 1) {
-    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "%s: group is %lld, expected at least 1", prepare->node->op,
+    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "group is %lld, expected at least 1",
                     (long long)conv->groups);
   }
   uint32_t count = 0;
   const int64_t *padding = cleave_view_ints(prepare->node, "output_padding", &count);
   for (uint32_t k = 0; k < count; k++) {
     if (count > CPU_WINDOW_AXES || padding[k] < 0 || padding[k] >= CPU_NN_MAX_EXTENT) {
-      return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "%s: output_padding is out of range", prepare->node->op);
+      return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "output_padding is out of range");
     }
     conv->output_padding[k] = padding[k];
   }
@@ -187,11 +189,13 @@ const cpu_kernel_t cpu_kernels_conv[] = {
      .state_size = sizeof(conv_state_t),
      .prepare = conv_prepare,
      .scratch = conv_scratch,
-     .run = conv_run},
+     .run = conv_run,
+     .required_inputs = 2},
     {.op = "ConvTranspose",
      .state_size = sizeof(conv_state_t),
      .prepare = conv_prepare,
      .scratch = transpose_scratch,
-     .run = transpose_run},
+     .run = transpose_run,
+     .required_inputs = 2},
     {.op = NULL},
 };

@@ -6,38 +6,18 @@
 // LSTM has the most: eight inputs, three outputs.
 #define MAX_TENSORS 8
 
-const char *cpu_nn_dtype_name(cleave_dtype_t dtype) {
-  switch (dtype) {
-    case CLEAVE_DTYPE_F32: return "float32";
-    case CLEAVE_DTYPE_U8: return "uint8";
-    case CLEAVE_DTYPE_I8: return "int8";
-    case CLEAVE_DTYPE_U16: return "uint16";
-    case CLEAVE_DTYPE_I16: return "int16";
-    case CLEAVE_DTYPE_I32: return "int32";
-    case CLEAVE_DTYPE_I64: return "int64";
-    case CLEAVE_DTYPE_STRING: return "string";
-    case CLEAVE_DTYPE_BOOL: return "bool";
-    case CLEAVE_DTYPE_F16: return "float16";
-    case CLEAVE_DTYPE_F64: return "float64";
-    case CLEAVE_DTYPE_U32: return "uint32";
-    case CLEAVE_DTYPE_U64: return "uint64";
-    case CLEAVE_DTYPE_BF16: return "bfloat16";
-    case CLEAVE_DTYPE_UNKNOWN: break;
-  }
-  return "nothing";
-}
-
 cleave_status_t cpu_nn_require_dtype(const cpu_prepare_t *prepare, uint32_t index, uint32_t dtypes,
                                      cleave_message_t *message) {
   cleave_dtype_t dtype = cpu_input_dtype(prepare, index);
   if (dtype == CLEAVE_DTYPE_UNKNOWN || (uint32_t)dtype >= 32 || (dtypes >> (uint32_t)dtype & 1u) == 0) {
-    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "%s: input %u of dtype %s is not supported",
-                    prepare->node->op, index, cpu_nn_dtype_name(dtype));
+    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "input %u of dtype %s is not supported", index,
+                    cpu_dtype_name(dtype));
   }
   return CLEAVE_OK;
 }
 
-cleave_status_t cpu_nn_require_float(const cpu_prepare_t *prepare, uint32_t index, cleave_message_t *message) {
+cleave_status_t cpu_nn_require_float(const cpu_prepare_t *prepare, uint32_t index,
+                                     cleave_message_t *message) {
   return cpu_nn_require_dtype(prepare, index, CPU_NN_FLOATS, message);
 }
 
@@ -47,38 +27,37 @@ cleave_status_t cpu_nn_require_same(const cpu_prepare_t *prepare, uint32_t first
   for (uint32_t index = first; index <= last; index++) {
     cleave_dtype_t dtype = cpu_input_dtype(prepare, index);
     if (dtype != CLEAVE_DTYPE_UNKNOWN && dtype != expected) {
-      return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "%s: input %u is %s, expected %s as input 0",
-                      prepare->node->op, index, cpu_nn_dtype_name(dtype), cpu_nn_dtype_name(expected));
+      return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "input %u is %s, expected %s as input 0", index,
+                      cpu_dtype_name(dtype), cpu_dtype_name(expected));
     }
   }
   return CLEAVE_OK;
 }
 
-cleave_status_t cpu_nn_check_count(const char *op, const char *name, const cpu_tensor_t *tensor, int64_t count,
+cleave_status_t cpu_nn_check_count(const char *name, const cpu_tensor_t *tensor, int64_t count,
                                    cleave_message_t *message) {
   if (tensor == NULL) {
-    return cpu_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT, "%s: %s is missing", op, name);
+    return cpu_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT, "%s is missing", name);
   }
   if (tensor->count != count) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "%s: %s has %lld elements, expected %lld", op, name,
+    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "%s has %lld elements, expected %lld", name,
                     (long long)tensor->count, (long long)count);
   }
   return CLEAVE_OK;
 }
 
-cleave_status_t cpu_nn_check_same_dims(const char *op, const cpu_tensor_t *a, const cpu_tensor_t *b,
+cleave_status_t cpu_nn_check_same_dims(const cpu_tensor_t *a, const cpu_tensor_t *b,
                                        cleave_message_t *message) {
   bool same = a->rank == b->rank;
   for (int32_t d = 0; same && d < a->rank; d++) {
     same = a->dims[d] == b->dims[d];
   }
-  return same ? CLEAVE_OK : cpu_fail(message, CLEAVE_ERROR_SHAPE, "%s: output shape differs from input shape", op);
+  return same ? CLEAVE_OK : cpu_fail(message, CLEAVE_ERROR_SHAPE, "output shape differs from input shape");
 }
 
-cleave_status_t cpu_nn_axis(const char *op, int64_t axis, int32_t rank, int32_t *out_axis,
-                            cleave_message_t *message) {
+cleave_status_t cpu_nn_axis(int64_t axis, int32_t rank, int32_t *out_axis, cleave_message_t *message) {
   if (axis < -rank || axis >= rank) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "%s: axis %lld is outside of rank %d", op, (long long)axis, rank);
+    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "axis %lld is outside of rank %d", (long long)axis, rank);
   }
   *out_axis = (int32_t)(axis < 0 ? axis + rank : axis);
   return CLEAVE_OK;
@@ -90,6 +69,27 @@ int64_t cpu_nn_span(const cpu_tensor_t *tensor, int32_t first, int32_t last) {
     count *= tensor->dims[d];
   }
   return count;
+}
+
+int64_t cpu_nn_broadcast_offset(const cpu_tensor_t *small, const cpu_tensor_t *large, int64_t index) {
+  int64_t offset = 0;
+  int64_t step = 1;
+  for (int32_t d = large->rank - 1, s = small->rank - 1; d >= 0 && s >= 0; d--, s--) {
+    if (small->dims[s] != 1) {
+      offset += index % large->dims[d] * step;
+    }
+    step *= small->dims[s];
+    index /= large->dims[d];
+  }
+  return offset;
+}
+
+bool cpu_nn_broadcasts(const cpu_tensor_t *small, const cpu_tensor_t *large) {
+  bool fits = small->rank <= large->rank;
+  for (int32_t s = 0; fits && s < small->rank; s++) {
+    fits = small->dims[s] == 1 || small->dims[s] == large->dims[s + large->rank - small->rank];
+  }
+  return fits;
 }
 
 void cpu_nn_set_dims(cpu_tensor_t *tensor, int32_t rank, const int64_t *dims) {
@@ -196,10 +196,20 @@ static cleave_status_t half_run(const cpu_call_t *call, cleave_message_t *messag
   return CLEAVE_OK;
 }
 
+cleave_status_t cpu_nn_check_outputs(const cpu_call_t *call, cleave_message_t *message) {
+  for (uint32_t k = 0; k < call->output_count; k++) {
+    if (call->outputs[k] != NULL && call->outputs[k]->data == NULL) {
+      return cpu_fail(message, CLEAVE_ERROR_SHAPE, "the shape of output %u is unknown", k);
+    }
+  }
+  return CLEAVE_OK;
+}
+
 cleave_status_t cpu_nn_run_float(const cpu_call_t *call, cleave_message_t *message, uint32_t input,
                                  cpu_run_fn_t f32, cpu_run_fn_t f64) {
-  const cpu_tensor_t *tensor = cpu_nn_input(call, input);
+  const cpu_tensor_t *tensor = cpu_input(call, input);
   cleave_dtype_t dtype = tensor != NULL ? tensor->dtype : CLEAVE_DTYPE_UNKNOWN;
+  CPU_TRY(cpu_nn_check_outputs(call, message));
   if (dtype == CLEAVE_DTYPE_F32) {
     return f32(call, message);
   }
@@ -210,11 +220,12 @@ cleave_status_t cpu_nn_run_float(const cpu_call_t *call, cleave_message_t *messa
     return half_run(call, message, f32);
   }
   return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "input %u of dtype %s is not supported", input,
-                  cpu_nn_dtype_name(dtype));
+                  cpu_dtype_name(dtype));
 }
 
-size_t cpu_nn_scratch_float(const cpu_call_t *call, uint32_t input, cpu_scratch_fn_t f32, cpu_scratch_fn_t f64) {
-  const cpu_tensor_t *tensor = cpu_nn_input(call, input);
+size_t cpu_nn_scratch_float(const cpu_call_t *call, uint32_t input, cpu_scratch_fn_t f32,
+                            cpu_scratch_fn_t f64) {
+  const cpu_tensor_t *tensor = cpu_input(call, input);
   if (tensor == NULL) {
     return 0;
   }

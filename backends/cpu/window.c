@@ -5,18 +5,19 @@
 
 #include <string.h>
 
-static cleave_status_t read_extents(const cpu_prepare_t *prepare, const char *name, int64_t lowest, uint32_t limit,
-                                    int64_t *values, uint32_t *out_count, cleave_message_t *message) {
+static cleave_status_t read_extents(const cpu_prepare_t *prepare, const char *name, int64_t lowest,
+                                    uint32_t limit, int64_t *values, uint32_t *out_count,
+                                    cleave_message_t *message) {
   uint32_t count = 0;
   const int64_t *given = cleave_view_ints(prepare->node, name, &count);
   if (count > limit) {
-    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "%s: %s has %u entries, expected at most %u",
-                    prepare->node->op, name, count, limit);
+    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "%s has %u entries, expected at most %u", name, count,
+                    limit);
   }
   for (uint32_t k = 0; k < count; k++) {
     if (given[k] < lowest || given[k] >= CPU_NN_MAX_EXTENT) {
-      return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "%s: %s has entry %lld, expected at least %lld",
-                      prepare->node->op, name, (long long)given[k], (long long)lowest);
+      return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "%s has entry %lld, expected at least %lld", name,
+                      (long long)given[k], (long long)lowest);
     }
     values[k] = given[k];
   }
@@ -27,12 +28,12 @@ static cleave_status_t read_extents(const cpu_prepare_t *prepare, const char *na
 cleave_status_t cpu_window_prepare(const cpu_prepare_t *prepare, cpu_window_t *out_window,
                                    cleave_message_t *message) {
   memset(out_window, 0, sizeof *out_window);
-  CPU_TRY(read_extents(prepare, "kernel_shape", 1, CPU_WINDOW_AXES, out_window->kernel, &out_window->kernel_count,
+  CPU_TRY(read_extents(prepare, "kernel_shape", 1, CPU_WINDOW_AXES, out_window->kernel,
+                       &out_window->kernel_count, message));
+  CPU_TRY(read_extents(prepare, "strides", 1, CPU_WINDOW_AXES, out_window->stride, &out_window->stride_count,
                        message));
-  CPU_TRY(
-      read_extents(prepare, "strides", 1, CPU_WINDOW_AXES, out_window->stride, &out_window->stride_count, message));
-  CPU_TRY(read_extents(prepare, "dilations", 1, CPU_WINDOW_AXES, out_window->dilation, &out_window->dilation_count,
-                       message));
+  CPU_TRY(read_extents(prepare, "dilations", 1, CPU_WINDOW_AXES, out_window->dilation,
+                       &out_window->dilation_count, message));
   CPU_TRY(read_extents(prepare, "pads", 1 - CPU_NN_MAX_EXTENT, 2 * CPU_WINDOW_AXES, out_window->pads,
                        &out_window->pad_count, message));
   static const char *const names[] = {"NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"};
@@ -43,16 +44,15 @@ cleave_status_t cpu_window_prepare(const cpu_prepare_t *prepare, cpu_window_t *o
       return CLEAVE_OK;
     }
   }
-  return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "%s: auto_pad '%.32s' is unknown", prepare->node->op, auto_pad);
+  return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "auto_pad '%.32s' is unknown", auto_pad);
 }
 
-static cleave_status_t check_counts(const cpu_window_t *window, const char *op, uint32_t spatial,
-                                    cleave_message_t *message) {
+static cleave_status_t check_counts(const cpu_window_t *window, uint32_t spatial, cleave_message_t *message) {
   if ((window->kernel_count != 0 && window->kernel_count != spatial) ||
       (window->stride_count != 0 && window->stride_count != spatial) ||
       (window->dilation_count != 0 && window->dilation_count != spatial) ||
       (window->pad_count != 0 && window->pad_count != 2 * spatial)) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "%s: attributes do not fit %u spatial axes", op, spatial);
+    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "attributes do not fit %u spatial axes", spatial);
   }
   return CLEAVE_OK;
 }
@@ -66,17 +66,17 @@ static void resolve_same(cpu_geometry_t *g, int32_t axis, bool upper) {
   g->pad_end[axis] = total - g->pad[axis];
 }
 
-cleave_status_t cpu_window_resolve(const cpu_window_t *window, const char *op, const cpu_tensor_t *x,
-                                   const cpu_tensor_t *y, const int64_t *kernel, cpu_geometry_t *out_geometry,
+cleave_status_t cpu_window_resolve(const cpu_window_t *window, const cpu_tensor_t *x, const cpu_tensor_t *y,
+                                   const int64_t *kernel, cpu_geometry_t *out_geometry,
                                    cleave_message_t *message) {
   if (x->rank < 3 || x->rank > 2 + CPU_WINDOW_AXES || x->rank != y->rank) {
-    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "%s: input has rank %d, expected 3 to %d", op, x->rank,
+    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "input has rank %d, expected 3 to %d", x->rank,
                     2 + CPU_WINDOW_AXES);
   }
   int32_t spatial = x->rank - 2;
-  CPU_TRY(check_counts(window, op, (uint32_t)spatial, message));
+  CPU_TRY(check_counts(window, (uint32_t)spatial, message));
   if (kernel == NULL && window->kernel_count == 0) {
-    return cpu_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT, "%s: kernel_shape is missing", op);
+    return cpu_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT, "kernel_shape is missing");
   }
   cpu_geometry_t g = {.spatial = spatial, .batch = x->dims[0], .channels = x->dims[1]};
   int32_t skipped = CPU_WINDOW_AXES - spatial;
@@ -95,12 +95,12 @@ cleave_status_t cpu_window_resolve(const cpu_window_t *window, const char *op, c
       g.pad_end[axis] = window->pads[spatial + k];
     }
     if (k >= 0 && kernel != NULL && window->kernel_count != 0 && window->kernel[k] != kernel[k]) {
-      return cpu_fail(message, CLEAVE_ERROR_SHAPE, "%s: kernel_shape has %lld, the weights have %lld", op,
+      return cpu_fail(message, CLEAVE_ERROR_SHAPE, "kernel_shape has %lld, the weights have %lld",
                       (long long)window->kernel[k], (long long)kernel[k]);
     }
     if (g.kernel[axis] < 1 || g.in[axis] >= CPU_NN_MAX_EXTENT || g.out[axis] >= CPU_NN_MAX_EXTENT ||
         g.kernel[axis] >= CPU_NN_MAX_EXTENT) {
-      return cpu_fail(message, CLEAVE_ERROR_SHAPE, "%s: extents out of range on spatial axis %d", op, k);
+      return cpu_fail(message, CLEAVE_ERROR_SHAPE, "extents out of range on spatial axis %d", k);
     }
     if (window->auto_pad == CPU_PAD_SAME_UPPER || window->auto_pad == CPU_PAD_SAME_LOWER) {
       resolve_same(&g, axis, window->auto_pad == CPU_PAD_SAME_UPPER);
@@ -113,24 +113,27 @@ cleave_status_t cpu_window_resolve(const cpu_window_t *window, const char *op, c
   return CLEAVE_OK;
 }
 
-cleave_status_t cpu_window_check_output(const cpu_window_t *window, const char *op, const cpu_geometry_t *g,
+cleave_status_t cpu_window_check_output(const cpu_window_t *window, const cpu_geometry_t *g,
                                         cleave_message_t *message) {
   bool same = window->auto_pad == CPU_PAD_SAME_UPPER || window->auto_pad == CPU_PAD_SAME_LOWER;
   for (int32_t axis = 0; axis < CPU_WINDOW_AXES; axis++) {
-    int64_t room = g->in[axis] + g->pad[axis] + g->pad_end[axis] - ((g->kernel[axis] - 1) * g->dilation[axis] + 1);
+    int64_t room =
+        g->in[axis] + g->pad[axis] + g->pad_end[axis] - ((g->kernel[axis] - 1) * g->dilation[axis] + 1);
     int64_t expected = room < 0 ? 0 : room / g->stride[axis] + 1;
     if (same) {
       expected = (g->in[axis] + g->stride[axis] - 1) / g->stride[axis];
     }
     if (g->out[axis] != expected) {
-      return cpu_fail(message, CLEAVE_ERROR_SHAPE, "%s: output has %lld elements on spatial axis %d, expected %lld",
-                      op, (long long)g->out[axis], axis - (CPU_WINDOW_AXES - g->spatial), (long long)expected);
+      return cpu_fail(message, CLEAVE_ERROR_SHAPE,
+                      "output has %lld elements on spatial axis %d, expected %lld", (long long)g->out[axis],
+                      axis - (CPU_WINDOW_AXES - g->spatial), (long long)expected);
     }
   }
   return CLEAVE_OK;
 }
 
-void cpu_window_range(const cpu_geometry_t *g, int32_t axis, int64_t tap, int64_t *out_begin, int64_t *out_end) {
+void cpu_window_range(const cpu_geometry_t *g, int32_t axis, int64_t tap, int64_t *out_begin,
+                      int64_t *out_end) {
   int64_t shift = g->pad[axis] - tap * g->dilation[axis];
   int64_t begin = -cpu_nn_floor_div(-shift, g->stride[axis]);
   int64_t end = cpu_nn_floor_div(g->in[axis] - 1 + shift, g->stride[axis]) + 1;

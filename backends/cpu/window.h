@@ -57,14 +57,14 @@ CLEAVE_MUST_USE cleave_status_t cpu_window_prepare(const cpu_prepare_t *prepare,
  * points to the extents of the weights on the spatial axes, or is NULL: the attribute kernel_shape holds.
  * Fails where shapes and attributes do not fit together. Does not compare the size of `y`: reads are in
  * bounds for any. */
-CLEAVE_MUST_USE cleave_status_t cpu_window_resolve(const cpu_window_t *window, const char *op,
-                                                   const cpu_tensor_t *x, const cpu_tensor_t *y,
-                                                   const int64_t *kernel, cpu_geometry_t *out_geometry,
-                                                   cleave_message_t *message);
+CLEAVE_MUST_USE cleave_status_t cpu_window_resolve(const cpu_window_t *window, const cpu_tensor_t *x,
+                                                   const cpu_tensor_t *y, const int64_t *kernel,
+                                                   cpu_geometry_t *out_geometry, cleave_message_t *message);
 
 /* Fails unless `out` of the geometry is what the formula of Conv gives. */
-CLEAVE_MUST_USE cleave_status_t cpu_window_check_output(const cpu_window_t *window, const char *op,
-                                                        const cpu_geometry_t *geometry, cleave_message_t *message);
+CLEAVE_MUST_USE cleave_status_t cpu_window_check_output(const cpu_window_t *window,
+                                                        const cpu_geometry_t *geometry,
+                                                        cleave_message_t *message);
 
 /* Windows [*out_begin, *out_end) on `axis` whose tap `tap` reads inside of the tensor. */
 void cpu_window_range(const cpu_geometry_t *geometry, int32_t axis, int64_t tap, int64_t *out_begin,
