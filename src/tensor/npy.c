@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * .npy files: magic, version, a Python dict as text, data. The dict is read by a small scanner that accepts
+ * what NumPy writes, in any order of keys, and nothing else.
+ */
+#include "tensor/npy.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const unsigned char magic[6] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
+
+typedef struct npy_code {
+  const char *code; /* after the byte order mark */
+  cleave_dtype_t dtype;
+} npy_code_t;
+
+static const npy_code_t codes[] = {
+    {"f4", CLEAVE_DTYPE_F32}, {"f8", CLEAVE_DTYPE_F64}, {"f2", CLEAVE_DTYPE_F16}, {"i8", CLEAVE_DTYPE_I64},
+    {"i4", CLEAVE_DTYPE_I32}, {"i2", CLEAVE_DTYPE_I16}, {"i1", CLEAVE_DTYPE_I8},  {"u8", CLEAVE_DTYPE_U64},
+    {"u4", CLEAVE_DTYPE_U32}, {"u2", CLEAVE_DTYPE_U16}, {"u1", CLEAVE_DTYPE_U8},  {"b1", CLEAVE_DTYPE_BOOL},
+};
+
+typedef struct npy_header {
+  cleave_dtype_t dtype;
+  bool fortran;
+  int32_t rank;
+  int64_t dims[CLEAVE_MAX_RANK];
+} npy_header_t;
+
+/* Points behind `'key':` and blanks, or NULL. */
+static const char *find_key(const char *text, const char *key) {
+  const char *found = strstr(text, key);
+  if (found == NULL) {
+    return NULL;
+  }
+  found += strlen(key);
+  while (*found == ' ' || *found == ':') {
+    found++;
+  }
+  return found;
+}
+
+static cleave_status_t parse_descr(const char *path, const char *text, npy_header_t *header,
+                                   cleave_error_t *error) {
+  const char *descr = find_key(text, "'descr'");
+  if (descr == NULL || descr[0] != '\'') {
+    return cleave_error_set_at(error, CLEAVE_ERROR_UNSUPPORTED, path, 0,
+                               "header: expected a 'descr' of one simple type");
+  }
+  char order = descr[1];
+  for (size_t k = 0; k < sizeof codes / sizeof codes[0]; k++) {
+    if (order != '>' && strncmp(descr + 2, codes[k].code, 2) == 0 && descr[4] == '\'') {
+      header->dtype = codes[k].dtype;
+      return CLEAVE_OK;
+    }
+  }
+  return cleave_error_set_at(error, CLEAVE_ERROR_UNSUPPORTED, path, 0,
+                             "header: expected a little-endian number type, found %.8s", descr);
+}
+
+static cleave_status_t parse_shape(const char *path, const char *text, npy_header_t *header,
+                                   cleave_error_t *error) {
+  const char *at = find_key(text, "'shape'");
+  if (at == NULL || *at != '(') {
+    return cleave_error_set_at(error, CLEAVE_ERROR_FORMAT, path, 0, "header: expected 'shape': (...)");
+  }
+  at++;
+  while (*at != ')') {
+    char *end = NULL;
+    long long size = *at >= '0' && *at <= '9' ? strtoll(at, &end, 10) : -1;
+    if (size < 0 || size == INT64_MAX || header->rank == CLEAVE_MAX_RANK) {
+      return cleave_error_set_at(error, CLEAVE_ERROR_FORMAT, path, 0,
+                                 "header: expected a shape of at most %d sizes, found '%.24s'",
+                                 CLEAVE_MAX_RANK, at);
+    }
+    header->dims[header->rank++] = size;
+    at = end;
+    while (*at == ',' || *at == ' ' || *at == 'L') {
+      at++;
+    }
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t parse_header(const char *path, const char *text, npy_header_t *header,
+                                    cleave_error_t *error) {
+  CLEAVE_TRY(parse_descr(path, text, header, error));
+  CLEAVE_TRY(parse_shape(path, text, header, error));
+  const char *order = find_key(text, "'fortran_order'");
+  header->fortran = order == NULL || strncmp(order, "False", 5) != 0;
+  if (header->fortran && header->rank > 1) {
+    return cleave_error_set_at(
+        error, CLEAVE_ERROR_UNSUPPORTED, path, 0,
+        "header: expected C order (fortran_order False); save with numpy.ascontiguousarray");
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t read_file(cleave_file_t *file, cleave_tensor_t **out_tensor, cleave_error_t *error) {
+  const unsigned char *data = cleave_file_data(file);
+  const char *path = cleave_file_path(file);
+  size_t size = cleave_file_size(file);
+  if (size < 12 || memcmp(data, magic, sizeof magic) != 0 || data[6] < 1 || data[6] > 3) {
+    return cleave_error_set_at(error, CLEAVE_ERROR_FORMAT, path, 0,
+                               "expected a NumPy file of format 1.0 to 3.0, found something else");
+  }
+  size_t start = data[6] == 1 ? 10 : 12;
+  size_t length = (size_t)data[8] | (size_t)data[9] << 8;
+  if (data[6] > 1) {
+    length |= (size_t)data[10] << 16 | (size_t)data[11] << 24;
+  }
+  if (length > size - start || length > 65536) {
+    return cleave_error_set_at(error, CLEAVE_ERROR_FORMAT, path, 0,
+                               "header: %zu bytes long, in a file of %zu", length, size);
+  }
+  char *text = cleave_copy_text((const char *)data + start, length);
+  if (text == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  npy_header_t header = {0};
+  cleave_status_t status = parse_header(path, text, &header, error);
+  cleave_free(text);
+  CLEAVE_TRY(status);
+  int64_t count = 0;
+  size_t left = size - start - length;
+  size_t bytes = 0;
+  if (!cleave_shape_element_count(header.rank, header.dims, &count) ||
+      !cleave_size_multiply((size_t)count, cleave_dtype_size(header.dtype), &bytes) || bytes > left) {
+    return cleave_error_set_at(error, CLEAVE_ERROR_FORMAT, path, 0,
+                               "data: %zu bytes, fewer than the shape needs", left);
+  }
+  return cleave_tensor_create_borrowed(header.dtype, header.rank, header.dims, data + start + length, bytes,
+                                       file, out_tensor, error);
+}
+
+cleave_status_t cleave_npy_read(const char *path, cleave_tensor_t **out_tensor, cleave_error_t *error) {
+  cleave_file_t *file = NULL;
+  *out_tensor = NULL;
+  CLEAVE_TRY(cleave_file_open(path, &file, error));
+  cleave_status_t status = read_file(file, out_tensor, error);
+  cleave_file_release(file);
+  return status;
+}
+
+cleave_status_t cleave_npy_write(const char *path, const cleave_tensor_t *tensor, cleave_error_t *error) {
+  const char *code = NULL;
+  for (size_t k = 0; k < sizeof codes / sizeof codes[0]; k++) {
+    code = codes[k].dtype == tensor->dtype ? codes[k].code : code;
+  }
+  if (code == NULL) {
+    return cleave_error_set_at(error, CLEAVE_ERROR_UNSUPPORTED, path, 0, "the npy format has no type for %s",
+                               cleave_dtype_name(tensor->dtype));
+  }
+  cleave_text_t text = {0};
+  cleave_text_format(&text, "{'descr': '%c%s', 'fortran_order': False, 'shape': (",
+                     cleave_dtype_size(tensor->dtype) == 1 ? '|' : '<', code);
+  for (int32_t d = 0; d < tensor->rank; d++) {
+    cleave_text_format(&text, d + 1 < tensor->rank ? "%lld, " : "%lld,", (long long)tensor->dims[d]);
+  }
+  cleave_text_add(&text, "), }");
+  while ((10 + text.length + 1) % 64 != 0 && !text.failed) {
+    cleave_text_add(&text, " ");
+  }
+  cleave_text_add(&text, "\n");
+  cleave_text_t out = {0};
+  unsigned char head[10] = {0x93,
+                            'N',
+                            'U',
+                            'M',
+                            'P',
+                            'Y',
+                            1,
+                            0,
+                            (unsigned char)(text.length & 0xff),
+                            (unsigned char)(text.length >> 8 & 0xff)};
+  cleave_text_append(&out, (const char *)head, sizeof head);
+  cleave_text_append(&out, cleave_text_get(&text), text.length);
+  cleave_text_append(&out, tensor->data, tensor->bytes);
+  out.failed = out.failed || text.failed;
+  cleave_status_t status = cleave_text_check(&out, error);
+  if (status == CLEAVE_OK) {
+    status = cleave_file_write(path, out.data, out.length, error);
+  }
+  cleave_text_deinit(&text);
+  cleave_text_deinit(&out);
+  return status;
+}
