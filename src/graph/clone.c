@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copying record by record keeps every index; strings are added in the order of their ids, which keeps those.
+#include "graph/clone.h"
+
+#include <string.h>
+
+/* Room for as many items as `from` has, all of them copied bytewise. */
+#define COPY_ARRAY(to, from, error)                                                 \
+  do {                                                                              \
+    CLEAVE_TRY(cleave_array_reserve((to), (from)->count, (error)));                 \
+    if ((from)->count > 0) {                                                        \
+      memcpy((to)->items, (from)->items, (from)->count * sizeof *(from)->items);    \
+    }                                                                               \
+    (to)->count = (from)->count;                                                    \
+  } while (0)
+
+static cleave_status_t copy_strings(const cleave_strings_t *from, cleave_strings_t *to,
+                                    cleave_error_t *error) {
+  for (uint32_t k = 1; k < from->count; k++) {
+    cleave_string_t id;
+    CLEAVE_TRY(cleave_strings_add(to, from->texts[k], strlen(from->texts[k]), &id, error));
+    if (id.index != k) {
+      return cleave_error_set(error, CLEAVE_ERROR_INTERNAL, "string %u became %u in a copy", k, id.index);
+    }
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t copy_tensors(const cleave_graph_t *graph, cleave_graph_t *copy,
+                                    cleave_error_t *error) {
+  CLEAVE_TRY(cleave_array_reserve(&copy->tensors, graph->tensors.count, error));
+  for (size_t k = 0; k < graph->tensors.count; k++) {
+    cleave_array_push_reserved(&copy->tensors, cleave_tensor_retain(graph->tensors.items[k]));
+  }
+  return CLEAVE_OK;
+}
+
+/* Attribute records are changed in place, so every copy has its own. */
+static cleave_status_t copy_nodes(const cleave_graph_t *graph, cleave_graph_t *copy, cleave_error_t *error) {
+  COPY_ARRAY(&copy->nodes, &graph->nodes, error);
+  for (size_t k = 0; k < copy->nodes.count; k++) {
+    cleave_node_record_t *record = &copy->nodes.items[k];
+    if (record->attribute_count > 0 && record->op != NULL) {
+      record->attributes = cleave_arena_copy(&copy->arena, record->attributes,
+                                             record->attribute_count * sizeof *record->attributes);
+      if (record->attributes == NULL) {
+        return cleave_error_out_of_memory(error);
+      }
+    }
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t copy_values(const cleave_graph_t *graph, const int64_t *sizes, size_t size_count,
+                                   cleave_graph_t *copy, cleave_error_t *error) {
+  COPY_ARRAY(&copy->values, &graph->values, error);
+  for (size_t k = 0; k < copy->values.count; k++) {
+    cleave_value_record_t *record = &copy->values.items[k];
+    if (record->rank <= 0 || record->dims == NULL) {
+      continue;
+    }
+    record->dims = cleave_arena_copy(&copy->arena, record->dims, (size_t)record->rank * sizeof *record->dims);
+    if (record->dims == NULL) {
+      return cleave_error_out_of_memory(error);
+    }
+    for (int32_t d = 0; d < record->rank; d++) {
+      if (cleave_dim_is_symbolic(record->dims[d])) {
+        cleave_dim_t size = cleave_dim_evaluate(graph->dims, record->dims[d], sizes, size_count);
+        record->dims[d] = cleave_dim_is_known(size) ? size : CLEAVE_DIM_UNKNOWN;
+      }
+    }
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t copy_all(const cleave_graph_t *graph, const int64_t *sizes, size_t size_count,
+                                cleave_graph_t *copy, cleave_error_t *error) {
+  CLEAVE_TRY(copy_strings(&graph->strings, &copy->strings, error));
+  CLEAVE_TRY(copy_tensors(graph, copy, error));
+  CLEAVE_TRY(copy_nodes(graph, copy, error));
+  CLEAVE_TRY(copy_values(graph, sizes, size_count, copy, error));
+  COPY_ARRAY(&copy->uses, &graph->uses, error);
+  COPY_ARRAY(&copy->inputs, &graph->inputs, error);
+  COPY_ARRAY(&copy->outputs, &graph->outputs, error);
+  COPY_ARRAY(&copy->output_names, &graph->output_names, error);
+  copy->live_node_count = graph->live_node_count;
+  copy->name = graph->name;
+  copy->source = graph->source;
+  copy->opset_version = graph->opset_version;
+  copy->ir_version = graph->ir_version;
+  return CLEAVE_OK;
+}
+
+cleave_status_t cleave_graph_clone(const cleave_graph_t *graph, const int64_t *sizes, size_t size_count,
+                                   cleave_graph_t **out_graph, cleave_error_t *error) {
+  *out_graph = NULL;
+  cleave_graph_t *copy = NULL;
+  CLEAVE_TRY(cleave_graph_create(&copy, error));
+  cleave_status_t status = copy_all(graph, sizes, size_count, copy, error);
+  if (status != CLEAVE_OK) {
+    cleave_graph_destroy(copy);
+    return status;
+  }
+  *out_graph = copy;
+  return CLEAVE_OK;
+}

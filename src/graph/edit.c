@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Changing a graph. Ids of removed nodes and values are never used again; links stay consistent after each
+ * call. */
+#include <string.h>
+
+#include "graph/links.h"
+
+void cleave_graph_set_input(cleave_graph_t *graph, cleave_node_t node, uint32_t index, cleave_value_t value) {
+  uint32_t use = graph->nodes.items[node.index].first_use + index;
+  cleave_use_unlink(graph, use);
+  cleave_use_link(graph, use, value.index);
+}
+
+void cleave_graph_replace_uses(cleave_graph_t *graph, cleave_value_t from, cleave_value_t to) {
+  if (from.index == to.index) {
+    return;
+  }
+  uint32_t use = graph->values.items[from.index].first_use;
+  while (use != CLEAVE_INDEX_NONE) {
+    uint32_t next = graph->uses.items[use].next;
+    cleave_use_unlink(graph, use);
+    cleave_use_link(graph, use, to.index);
+    use = next;
+  }
+}
+
+cleave_status_t cleave_graph_replace_with_constant(cleave_graph_t *graph, cleave_value_t value,
+                                                   cleave_tensor_t *tensor, cleave_error_t *error) {
+  cleave_value_t constant;
+  CLEAVE_TRY(cleave_graph_add_constant(graph, cleave_value_name(graph, value), tensor, &constant, error));
+  cleave_graph_replace_uses(graph, value, constant);
+  return CLEAVE_OK;
+}
+
+void cleave_graph_remove_node(cleave_graph_t *graph, cleave_node_t node) {
+  cleave_node_record_t *record = &graph->nodes.items[node.index];
+  for (uint32_t k = 0; k < record->input_count; k++) {
+    cleave_use_unlink(graph, record->first_use + k);
+    graph->uses.items[record->first_use + k].node = CLEAVE_INDEX_NONE;
+  }
+  for (uint32_t k = 0; k < record->output_count; k++) {
+    graph->values.items[record->first_output + k].is_removed = true;
+    graph->values.items[record->first_output + k].producer = CLEAVE_INDEX_NONE;
+  }
+  record->op = NULL;
+  graph->live_node_count--;
+}
+
+static bool is_used(const cleave_graph_t *graph, const cleave_node_record_t *record) {
+  for (uint32_t k = 0; k < record->output_count; k++) {
+    if (graph->values.items[record->first_output + k].use_count > 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+cleave_status_t cleave_graph_remove_dead(cleave_graph_t *graph, size_t *out_removed, cleave_error_t *error) {
+  CLEAVE_ARRAY(uint32_t) queue = {0};
+  size_t removed = 0;
+  cleave_status_t status = CLEAVE_OK;
+  for (uint32_t node = 0; node < graph->nodes.count; node++) {
+    const cleave_node_record_t *record = &graph->nodes.items[node];
+    if (record->op != NULL && !is_used(graph, record)) {
+      CLEAVE_TRY_CLEANUP(cleave_array_reserve(&queue, 1, error));
+      cleave_array_push_reserved(&queue, node);
+    }
+  }
+  while (queue.count > 0) {
+    cleave_node_t node = {queue.items[--queue.count]};
+    const cleave_node_record_t *record = cleave_graph_node(graph, node);
+    if (record->op == NULL) {
+      continue;
+    }
+    CLEAVE_TRY_CLEANUP(cleave_array_reserve(&queue, record->input_count, error));
+    for (uint32_t k = 0; k < record->input_count; k++) {
+      cleave_value_t input = cleave_node_input(graph, node, k);
+      uint32_t use = record->first_use + k;
+      if (!cleave_value_exists(input)) {
+        continue;
+      }
+      cleave_use_unlink(graph, use);
+      cleave_node_t producer = cleave_value_producer(graph, input);
+      if (cleave_node_exists(producer) && !is_used(graph, cleave_graph_node(graph, producer))) {
+        cleave_array_push_reserved(&queue, producer.index);
+      }
+    }
+    cleave_graph_remove_node(graph, node);
+    removed++;
+  }
+cleanup:
+  if (out_removed != NULL) {
+    *out_removed = removed;
+  }
+  cleave_array_free(&queue);
+  return status;
+}

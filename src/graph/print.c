@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Text of a graph, in topological order. Long lists and tensors are shortened: this is for reading, not for
+ * loading. */
+#include "graph/print.h"
+
+#include "graph/order.h"
+
+enum { MOST_ELEMENTS = 16 };
+
+void cleave_value_print(const cleave_graph_t *graph, cleave_value_t value, cleave_text_t *text) {
+  if (!cleave_value_exists(value)) {
+    cleave_text_add(text, "_");
+    return;
+  }
+  const char *name = cleave_value_name(graph, value);
+  if (name[0] != '\0') {
+    cleave_text_format(text, "%%%s", name);
+  } else {
+    cleave_text_format(text, "%%%u", (unsigned)value.index);
+  }
+}
+
+void cleave_value_type_print(const cleave_graph_t *graph, cleave_value_t value, cleave_text_t *text) {
+  const cleave_value_record_t *record = cleave_graph_value(graph, value);
+  cleave_text_add(text, cleave_dtype_name((cleave_dtype_t)record->dtype));
+  cleave_shape_print(graph->dims, record->rank, record->dims, text);
+}
+
+static void print_list(const cleave_attribute_t *attribute, cleave_text_t *text) {
+  cleave_text_add(text, "[");
+  for (uint32_t k = 0; k < attribute->count && k < MOST_ELEMENTS; k++) {
+    cleave_text_add(text, k > 0 ? ", " : "");
+    if (attribute->kind == CLEAVE_ATTRIBUTE_INTS) {
+      cleave_text_format(text, "%lld", (long long)attribute->ints[k]);
+    } else if (attribute->kind == CLEAVE_ATTRIBUTE_FLOATS) {
+      cleave_text_format(text, "%.9g", (double)attribute->floats[k]);
+    } else {
+      cleave_text_format(text, "\"%s\"", attribute->strings[k]);
+    }
+  }
+  cleave_text_add(text, attribute->count > MOST_ELEMENTS ? ", ...]" : "]");
+}
+
+void cleave_attribute_print(const cleave_attribute_t *attribute, cleave_text_t *text) {
+  switch (attribute->kind) {
+    case CLEAVE_ATTRIBUTE_INT: cleave_text_format(text, "%lld", (long long)attribute->i); break;
+    case CLEAVE_ATTRIBUTE_FLOAT: cleave_text_format(text, "%.9g", attribute->f); break;
+    case CLEAVE_ATTRIBUTE_STRING: cleave_text_format(text, "\"%s\"", attribute->s); break;
+    case CLEAVE_ATTRIBUTE_TENSOR:
+      cleave_text_add(text, cleave_dtype_name(attribute->tensor->dtype));
+      cleave_shape_print(NULL, attribute->tensor->rank, attribute->tensor->dims, text);
+      break;
+    case CLEAVE_ATTRIBUTE_INTS:
+    case CLEAVE_ATTRIBUTE_FLOATS:
+    case CLEAVE_ATTRIBUTE_STRINGS: print_list(attribute, text); break;
+  }
+}
+
+void cleave_node_print(const cleave_graph_t *graph, cleave_node_t node, cleave_text_t *text) {
+  const cleave_node_record_t *record = cleave_graph_node(graph, node);
+  for (uint32_t k = 0; k < record->output_count; k++) {
+    cleave_text_add(text, k > 0 ? ", " : "");
+    cleave_value_print(graph, cleave_node_output(graph, node, k), text);
+  }
+  cleave_text_format(text, " = %s%s%s(", record->op->domain, record->op->domain[0] != '\0' ? "." : "",
+                     record->op->name);
+  for (uint32_t k = 0; k < record->input_count; k++) {
+    cleave_text_add(text, k > 0 ? ", " : "");
+    cleave_value_print(graph, cleave_node_input(graph, node, k), text);
+  }
+  cleave_text_add(text, ")");
+  for (uint32_t k = 0; k < record->attribute_count; k++) {
+    cleave_text_format(text, "%s%s = ", k == 0 ? " {" : ", ", record->attributes[k].name);
+    cleave_attribute_print(&record->attributes[k], text);
+  }
+  cleave_text_add(text, record->attribute_count > 0 ? "} : " : " : ");
+  for (uint32_t k = 0; k < record->output_count; k++) {
+    cleave_text_add(text, k > 0 ? ", " : "");
+    cleave_value_type_print(graph, cleave_node_output(graph, node, k), text);
+  }
+}
+
+cleave_status_t cleave_graph_print(const cleave_graph_t *graph, cleave_text_t *text, cleave_error_t *error) {
+  cleave_node_t *order = cleave_allocate(graph->live_node_count, sizeof *order);
+  if (order == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  cleave_status_t status = cleave_graph_topological_order(graph, order, NULL, error);
+  if (status == CLEAVE_OK) {
+    for (size_t k = 0; k < graph->inputs.count; k++) {
+      cleave_text_add(text, "input ");
+      cleave_value_print(graph, graph->inputs.items[k], text);
+      cleave_text_add(text, " : ");
+      cleave_value_type_print(graph, graph->inputs.items[k], text);
+      cleave_text_add(text, "\n");
+    }
+    for (size_t k = 0; k < graph->live_node_count; k++) {
+      cleave_node_print(graph, order[k], text);
+      cleave_text_add(text, "\n");
+    }
+    for (size_t k = 0; k < graph->outputs.count; k++) {
+      cleave_text_format(
+          text, "output \"%s\" = ", cleave_strings_text(&graph->strings, graph->output_names.items[k]));
+      cleave_value_print(graph, cleave_graph_output(graph, k), text);
+      cleave_text_add(text, "\n");
+    }
+    status = cleave_text_check(text, error);
+  }
+  cleave_free(order);
+  return status;
+}
