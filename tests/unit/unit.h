@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A thin layer over Check: tests register themselves, so that no test is forgotten in a list.
+ *
+ *   UNIT_TEST(refuses_a_cycle) { ck_assert_int_eq(1, 1); }
+ *   UNIT_MAIN("partition")
+ */
+#ifndef CLEAVE_TESTS_UNIT_H
+#define CLEAVE_TESTS_UNIT_H
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+
+enum { UNIT_MOST_TESTS = 512, UNIT_TIMEOUT_SECONDS = 120 };
+
+static const TTest *unit_tests[UNIT_MOST_TESTS];
+static int unit_test_count;
+
+#define UNIT_TEST(name)                                               \
+  static void name(int _i);                                           \
+  static const TTest name##_test = {#name, name, __FILE__, __LINE__}; \
+  __attribute__((constructor)) static void name##_register(void) {    \
+    unit_tests[unit_test_count++] = &name##_test;                     \
+  }                                                                   \
+  static void name(int _i CK_ATTRIBUTE_UNUSED)
+
+/* Runs all, each in a process of its own. With arguments: only tests whose names contain one of them. */
+#define UNIT_MAIN(suite_name)                                   \
+  int main(int argc, char **argv) {                             \
+    Suite *suite = suite_create(suite_name);                    \
+    TCase *tcase = tcase_create(suite_name);                    \
+    tcase_set_timeout(tcase, UNIT_TIMEOUT_SECONDS);             \
+    for (int t = 0; t < unit_test_count; t++) {                 \
+      int wanted = argc == 1;                                   \
+      for (int a = 1; a < argc; a++) {                          \
+        wanted |= strstr(unit_tests[t]->name, argv[a]) != NULL; \
+      }                                                         \
+      if (wanted) {                                             \
+        tcase_add_test(tcase, unit_tests[t]);                   \
+      }                                                         \
+    }                                                           \
+    suite_add_tcase(suite, tcase);                              \
+    SRunner *runner = srunner_create(suite);                    \
+    srunner_run_all(runner, CK_NORMAL);                         \
+    int failed = srunner_ntests_failed(runner);                 \
+    srunner_free(runner);                                       \
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;           \
+  }
+
+/* The call succeeds; its message is shown if not. `error` is a cleave_error_t in scope. */
+#define unit_ok(call)                                                                             \
+  do {                                                                                            \
+    cleave_error_t error = CLEAVE_ERROR_INIT;                                                     \
+    cleave_error_t *e = &error;                                                                   \
+    cleave_status_t status_ = (call);                                                             \
+    ck_assert_msg(status_ == CLEAVE_OK, "%s: status %d: %s", #call, (int)status_, error.message); \
+    (void)e;                                                                                      \
+  } while (0)
+
+/* The call, which passes `e` as its error, fails with `expected_status` and exactly `expected_message`. */
+#define unit_fails(call, expected_status, expected_message) \
+  do {                                                      \
+    cleave_error_t error = CLEAVE_ERROR_INIT;               \
+    cleave_error_t *e = &error;                             \
+    cleave_status_t status_ = (call);                       \
+    (void)e;                                                \
+    ck_assert_int_eq((int)status_, (int)(expected_status)); \
+    ck_assert_str_eq(error.message, (expected_message));    \
+  } while (0)
+
+/* The same where the message only has to contain a text. */
+#define unit_fails_with(call, expected_status, part)                                                      \
+  do {                                                                                                    \
+    cleave_error_t error = CLEAVE_ERROR_INIT;                                                             \
+    cleave_error_t *e = &error;                                                                           \
+    cleave_status_t status_ = (call);                                                                     \
+    (void)e;                                                                                              \
+    ck_assert_msg(status_ == (expected_status), "%s: status %d: %s", #call, (int)status_, error.message); \
+    ck_assert_msg(strstr(error.message, (part)) != NULL, "'%s' is not in '%s'", (part), error.message);   \
+  } while (0)
+
+#endif /* CLEAVE_TESTS_UNIT_H */
