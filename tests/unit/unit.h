@@ -51,36 +51,38 @@ static int unit_test_count;
     return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;           \
   }
 
-/* The call succeeds; its message is shown if not. `error` is a cleave_error_t in scope. */
-#define unit_ok(call)                                                                             \
-  do {                                                                                            \
-    cleave_error_t error = CLEAVE_ERROR_INIT;                                                     \
-    cleave_error_t *e = &error;                                                                   \
-    cleave_status_t status_ = (call);                                                             \
-    ck_assert_msg(status_ == CLEAVE_OK, "%s: status %d: %s", #call, (int)status_, error.message); \
-    (void)e;                                                                                      \
+/* The call succeeds; its message is shown if not. Inside `call`, the error to pass is `e`. */
+#define unit_ok(call)                                                                                   \
+  do {                                                                                                  \
+    cleave_error_t unit_error_ = CLEAVE_ERROR_INIT;                                                     \
+    cleave_error_t *e = &unit_error_;                                                                   \
+    cleave_status_t status_ = (call);                                                                   \
+    ck_assert_msg(status_ == CLEAVE_OK, "%s: status %d: %s", #call, (int)status_, unit_error_.message); \
+    (void)e;                                                                                            \
   } while (0)
 
 /* The call, which passes `e` as its error, fails with `expected_status` and exactly `expected_message`. */
-#define unit_fails(call, expected_status, expected_message) \
-  do {                                                      \
-    cleave_error_t error = CLEAVE_ERROR_INIT;               \
-    cleave_error_t *e = &error;                             \
-    cleave_status_t status_ = (call);                       \
-    (void)e;                                                \
-    ck_assert_int_eq((int)status_, (int)(expected_status)); \
-    ck_assert_str_eq(error.message, (expected_message));    \
+#define unit_fails(call, expected_status, expected_message)    \
+  do {                                                         \
+    cleave_error_t unit_error_ = CLEAVE_ERROR_INIT;            \
+    cleave_error_t *e = &unit_error_;                          \
+    cleave_status_t status_ = (call);                          \
+    (void)e;                                                   \
+    ck_assert_int_eq((int)status_, (int)(expected_status));    \
+    ck_assert_str_eq(unit_error_.message, (expected_message)); \
   } while (0)
 
 /* The same where the message only has to contain a text. */
-#define unit_fails_with(call, expected_status, part)                                                      \
-  do {                                                                                                    \
-    cleave_error_t error = CLEAVE_ERROR_INIT;                                                             \
-    cleave_error_t *e = &error;                                                                           \
-    cleave_status_t status_ = (call);                                                                     \
-    (void)e;                                                                                              \
-    ck_assert_msg(status_ == (expected_status), "%s: status %d: %s", #call, (int)status_, error.message); \
-    ck_assert_msg(strstr(error.message, (part)) != NULL, "'%s' is not in '%s'", (part), error.message);   \
+#define unit_fails_with(call, expected_status, part)                                          \
+  do {                                                                                        \
+    cleave_error_t unit_error_ = CLEAVE_ERROR_INIT;                                           \
+    cleave_error_t *e = &unit_error_;                                                         \
+    cleave_status_t status_ = (call);                                                         \
+    (void)e;                                                                                  \
+    ck_assert_msg(status_ == (expected_status), "%s: status %d: %s", #call, (int)status_,     \
+                  unit_error_.message);                                                       \
+    ck_assert_msg(strstr(unit_error_.message, (part)) != NULL, "'%s' is not in '%s'", (part), \
+                  unit_error_.message);                                                       \
   } while (0)
 
 #endif /* CLEAVE_TESTS_UNIT_H */

@@ -1,0 +1,41 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The house is in order: licences, formatting, Lua style, file sizes, READMEs, headers that compile alone.
+set -eu
+root=$2
+status=0
+cd "$root"
+complain() {
+  echo "$1"
+  status=1
+}
+sources=$(find src backends tests examples -name '*.[ch]' | sort)
+for file in $sources $(find src backends -name '*.inc') $(find rules lua examples tests -name '*.lua'); do
+  head -n 2 "$file" | grep -q 'SPDX-License-Identifier: Apache-2.0' || complain "$file: no SPDX line at the top"
+done
+for file in $(find src backends lua -name '*.[ch]' -o -name '*.lua' | sort); do
+  lines=$(wc -l <"$file")
+  [ "$lines" -le 600 ] || complain "$file: $lines lines; look for the second subject in it"
+done
+for folder in src src/*/ backends backends/*/ rules examples examples/*/ lua tests; do
+  case "$folder" in src/include/) continue ;; esac
+  [ -f "${folder%/}/README.md" ] || complain "${folder%/}: no README.md"
+done
+if command -v clang-format >/dev/null; then
+  # shellcheck disable=SC2086
+  clang-format --dry-run --Werror $sources 2>&1 | grep -m 20 'error:' && complain "clang-format: see above"
+fi
+if command -v luacheck >/dev/null; then
+  luacheck -q rules lua examples tests/lua tests/golden >/dev/null 2>&1 ||
+    { luacheck --no-color rules lua examples tests/lua tests/golden | tail -n 30; complain "luacheck: see above"; }
+fi
+for language in c c++; do
+  standard=c11
+  [ $language = c ] || standard=c++17
+  for header in backend.h cleave.h; do
+    printf '#include "cleave/%s"\n' "$header" |
+      ${CC:-cc} -x $language -std=$standard -pedantic-errors -Wall -Wextra -Werror -Isrc/include -fsyntax-only - ||
+      complain "$header does not compile alone as $language"
+  done
+done
+exit $status

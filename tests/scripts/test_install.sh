@@ -1,0 +1,29 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Installs into a folder of its own, then builds and runs the embedding example with find_package and with pkg-config.
+set -eu
+program=$1
+source=$2
+build=$3
+grep -q '^CLEAVE_SANITIZE:STRING=.\+' "$build/CMakeCache.txt" && exit 77
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cmake --install "$build" --prefix "$folder/prefix" >"$folder/log" 2>&1 || { cat "$folder/log"; exit 1; }
+[ -x "$folder/prefix/bin/cleave" ] || { echo "no bin/cleave installed"; exit 1; }
+"$folder/prefix/bin/cleave" --version | grep -q '^cleave [0-9]'
+ls "$folder"/prefix/share/cleave/rules/*.lua >/dev/null
+model="$folder/tiny.lua"
+cat >"$model" <<'LUA'
+local x = g.input("x", "float32", { 1, 4 })
+g.output("y", g.Relu(x))
+LUA
+cmake -S "$source/examples/embed" -B "$folder/build" -DCMAKE_PREFIX_PATH="$folder/prefix" >"$folder/log" 2>&1 ||
+  { cat "$folder/log"; exit 1; }
+cmake --build "$folder/build" >"$folder/log" 2>&1 || { cat "$folder/log"; exit 1; }
+"$folder/build/embed" "$model"
+libraries=$(find "$folder/prefix" -name pkgconfig -type d | head -n 1)
+# shellcheck disable=SC2046
+${CC:-cc} "$source"/examples/embed/*.c -o "$folder/embed_pc" \
+  $(PKG_CONFIG_PATH="$libraries" pkg-config --cflags --libs --static cleave)
+"$folder/embed_pc" "$model"
+[ -n "$program" ]

@@ -1,0 +1,49 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Includes run one way: include/cleave, base, tensor, graph, ops, formats, partition, script, runtime, cli;
+# a backend sees cleave/backend.h, its own folder, and libraries.
+set -eu
+root=$2
+status=0
+layers="base tensor graph ops formats partition script runtime cli"
+allowed=" "
+for layer in $layers; do
+  allowed="$allowed$layer "
+  for file in "$root/src/$layer"/*.[ch] "$root/src/$layer"/*.inc; do
+    [ -f "$file" ] || continue
+    for include in $(sed -n 's/^#include "\([a-z_]*\)\/.*/\1/p' "$file" | sort -u); do
+      case "$include" in
+        cleave) ;;
+        *) case "$allowed" in
+             *" $include "*) ;;
+             *) echo "$file: a file in src/$layer must not include \"$include/...\""; status=1 ;;
+           esac ;;
+      esac
+    done
+  done
+done
+for folder in "$root"/backends/*/; do
+  for file in "$folder"*.[ch] "$folder"*.inc; do
+    [ -f "$file" ] || continue
+    for include in $(sed -n 's/^#include "\(.*\)".*/\1/p' "$file"); do
+      case "$include" in
+        cleave/backend.h | kernel_families.inc) ;;
+        */*) echo "$file: a backend must not include \"$include\""; status=1 ;;
+        *) [ -f "$folder$include" ] || { echo "$file: \"$include\" is not in its folder"; status=1; } ;;
+      esac
+    done
+  done
+done
+for file in "$root"/src/include/cleave/*.h; do
+  for include in $(sed -n 's/^#include "\(.*\)".*/\1/p' "$file"); do
+    case "$include" in
+      cleave/*) ;;
+      *) echo "$file: a public header must not include \"$include\""; status=1 ;;
+    esac
+  done
+done
+if grep -n '^#include' "$root/src/include/cleave/backend.h" | grep -v '<std\(bool\|def\|int\)\.h>'; then
+  echo "backend.h includes more than stdbool, stddef and stdint"
+  status=1
+fi
+exit $status

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Status, memory, arena, arrays, strings, text, hashes, files, threads. */
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/strings.h"
+#include "base/text.h"
+#include "base/threads.h"
+#include "unit.h"
+
+UNIT_TEST(keeps_the_first_error_and_puts_the_place_in_front) {
+  cleave_error_t error = CLEAVE_ERROR_INIT;
+  ck_assert_int_eq(cleave_error_set_at(&error, CLEAVE_ERROR_RULE, "a.lua", 7, "bad %s", "word"),
+                   CLEAVE_ERROR_RULE);
+  ck_assert_int_eq(cleave_error_set(&error, CLEAVE_ERROR_IO, "later"), CLEAVE_ERROR_IO);
+  ck_assert_str_eq(error.message, "a.lua:7: bad word");
+  ck_assert_int_eq(error.line, 7);
+  ck_assert_int_eq(error.status, CLEAVE_ERROR_RULE);
+  cleave_error_clear(&error);
+  ck_assert_str_eq(error.message, "");
+  ck_assert_int_eq(cleave_error_set(NULL, CLEAVE_ERROR_IO, "nowhere"), CLEAVE_ERROR_IO);
+}
+
+UNIT_TEST(messages_are_one_line_and_cut_at_the_buffer) {
+  cleave_error_t error = CLEAVE_ERROR_INIT;
+  char name[2000];
+  memset(name, 'x', sizeof name - 1);
+  name[sizeof name - 1] = '\0';
+  name[3] = '\n';
+  (void)cleave_error_set(&error, CLEAVE_ERROR_FORMAT, "node '%s'", name);
+  ck_assert_uint_eq(strlen(error.message), sizeof error.message - 1);
+  ck_assert_ptr_null(strchr(error.message, '\n'));
+}
+
+UNIT_TEST(refuses_sizes_that_overflow) {
+  ck_assert_ptr_null(cleave_allocate(SIZE_MAX / 2, 3));
+  ck_assert_ptr_null(cleave_allocate_zeroed(SIZE_MAX, 1));
+  ck_assert_ptr_null(cleave_allocate_aligned(SIZE_MAX));
+  cleave_arena_t arena = {0};
+  ck_assert_ptr_null(cleave_arena_allocate(&arena, SIZE_MAX / 4, 8));
+  cleave_arena_deinit(&arena);
+}
+
+UNIT_TEST(fails_the_allocation_that_a_test_asks_for) {
+  (void)cleave_memory_fail_after(1);
+  void *first = cleave_allocate(1, 1);
+  ck_assert_ptr_nonnull(first);
+  ck_assert_ptr_null(cleave_allocate(1, 1));
+  ck_assert_ptr_null(cleave_allocate(1, 1));
+  ck_assert_int_eq(cleave_memory_fail_after(-1), 1);
+  cleave_free(first);
+}
+
+UNIT_TEST(arena_memory_is_zeroed_aligned_and_stays) {
+  cleave_arena_t arena = {0};
+  char *texts[500];
+  for (int k = 0; k < 500; k++) {
+    texts[k] = cleave_arena_format(&arena, "text %d", k);
+    ck_assert_uint_eq((uintptr_t)texts[k] % 16, 0);
+  }
+  unsigned char *large = cleave_arena_allocate(&arena, 3 << 20, 1);
+  ck_assert_int_eq(large[(3 << 20) - 1], 0);
+  ck_assert_str_eq(texts[0], "text 0");
+  ck_assert_str_eq(texts[499], "text 499");
+  cleave_arena_deinit(&arena);
+}
+
+static cleave_status_t push_numbers(int count, int *out_sum, cleave_error_t *error) {
+  CLEAVE_ARRAY(int) array = {0};
+  for (int k = 0; k < count; k++) {
+    CLEAVE_ARRAY_PUSH(&array, k, error);
+  }
+  for (size_t k = 0; k < array.count; k++) {
+    *out_sum += array.items[k];
+  }
+  cleave_array_free(&array);
+  return CLEAVE_OK;
+}
+
+UNIT_TEST(arrays_grow_and_keep_their_items) {
+  int sum = 0;
+  unit_ok(push_numbers(1000, &sum, e));
+  ck_assert_int_eq(sum, 499500);
+}
+
+UNIT_TEST(equal_texts_have_one_id) {
+  cleave_strings_t strings = {0};
+  cleave_string_t first[3000];
+  char name[32];
+  for (int k = 0; k < 3000; k++) {
+    (void)snprintf(name, sizeof name, "value_%d", k);
+    unit_ok(cleave_strings_add(&strings, name, strlen(name), &first[k], e));
+  }
+  cleave_string_t again;
+  unit_ok(cleave_strings_add(&strings, "value_17", 8, &again, e));
+  ck_assert_uint_eq(again.index, first[17].index);
+  ck_assert_str_eq(cleave_strings_text(&strings, first[2999]), "value_2999");
+  ck_assert_uint_eq(cleave_strings_find(&strings, "value_3000", 10).index, UINT32_MAX);
+  unit_ok(cleave_strings_add(&strings, "", 0, &again, e));
+  ck_assert_uint_eq(again.index, 0);
+  unit_ok(cleave_strings_add(&strings, "a\0b", 3, &again, e));
+  ck_assert_str_eq(cleave_strings_text(&strings, again), "a");
+  cleave_strings_deinit(&strings);
+}
+
+UNIT_TEST(finds_the_name_that_was_meant) {
+  const char *const names[] = {"Conv", "ConvTranspose", "Concat", "Relu", "LeakyRelu", "MatMul"};
+  const char *const cases[][2] = {{"Convv", "Conv"},    {"conv", "Conv"},           {"Rleu", "Relu"},
+                                  {"Matmul", "MatMul"}, {"LeakyReLU", "LeakyRelu"}, {"Concta", "Concat"}};
+  for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+    cleave_nearest_t nearest = {0};
+    for (size_t k = 0; k < sizeof names / sizeof names[0]; k++) {
+      cleave_nearest_offer(&nearest, cases[c][0], names[k]);
+    }
+    ck_assert_str_eq(nearest.name, cases[c][1]);
+  }
+  cleave_nearest_t none = {0};
+  cleave_nearest_offer(&none, "Softmax", "Relu");
+  char hint[64];
+  ck_assert_str_eq(cleave_nearest_hint(&none, hint, sizeof hint), "");
+}
+
+UNIT_TEST(text_grows_and_a_failed_append_is_seen) {
+  cleave_text_t text = {0};
+  for (int k = 0; k < 200; k++) {
+    cleave_text_format(&text, "%d,", k);
+  }
+  ck_assert_uint_eq(text.length, 690);
+  ck_assert_int_eq(strncmp(cleave_text_get(&text), "0,1,2,", 6), 0);
+  (void)cleave_memory_fail_after(0);
+  char room[1024];
+  memset(room, 'y', sizeof room);
+  cleave_text_append(&text, room, sizeof room);
+  (void)cleave_memory_fail_after(-1);
+  unit_fails(cleave_text_check(&text, e), CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory");
+  cleave_text_deinit(&text);
+}
+
+UNIT_TEST(hashes_are_the_same_everywhere) {
+  ck_assert_uint_eq(cleave_hash_bytes(CLEAVE_HASH_SEED, "cleave", 6),
+                    cleave_hash_bytes(CLEAVE_HASH_SEED, "cleave", 6));
+  ck_assert_uint_ne(cleave_hash_bytes(CLEAVE_HASH_SEED, "cleave", 6),
+                    cleave_hash_bytes(CLEAVE_HASH_SEED, "cleavf", 6));
+  ck_assert_uint_ne(cleave_hash_bytes(CLEAVE_HASH_SEED, "\0", 1),
+                    cleave_hash_bytes(CLEAVE_HASH_SEED, "\0\0", 2));
+}
+
+UNIT_TEST(writes_files_whole_and_maps_them) {
+  char folder[] = "/tmp/cleave_base_XXXXXX";
+  ck_assert_ptr_nonnull(mkdtemp(folder));
+  char path[64];
+  (void)snprintf(path, sizeof path, "%s/f", folder);
+  unit_ok(cleave_file_write(path, "old", 3, e));
+  unit_ok(cleave_file_write(path, "newer", 5, e));
+  cleave_file_t *file = NULL;
+  unit_ok(cleave_file_open(path, &file, e));
+  cleave_file_t *shared = cleave_file_retain(file);
+  cleave_file_release(file);
+  ck_assert_uint_eq(cleave_file_size(shared), 5);
+  ck_assert_mem_eq(cleave_file_data(shared), "newer", 5);
+  cleave_file_release(shared);
+  unit_fails_with(cleave_file_open(folder, &file, e), CLEAVE_ERROR_IO, "not a regular file");
+  ck_assert_int_eq(unlink(path), 0);
+  unit_fails_with(cleave_file_open(path, &file, e), CLEAVE_ERROR_IO, "cannot open: No such file");
+  unit_fails_with(cleave_file_write("/nonexistent/x", "", 0, e), CLEAVE_ERROR_IO, "cannot write");
+  ck_assert_int_eq(rmdir(folder), 0); /* no temporary file is left */
+}
+
+UNIT_TEST(takes_paths_apart) {
+  size_t length = 0;
+  (void)cleave_path_folder("/a/b.onnx", &length);
+  ck_assert_uint_eq(length, 3);
+  (void)cleave_path_folder("b.onnx", &length);
+  ck_assert_uint_eq(length, 0);
+  ck_assert_str_eq(cleave_path_name("/a/b.onnx"), "b.onnx");
+  ck_assert(cleave_path_has_extension("x.ONNX", ".onnx"));
+  ck_assert(!cleave_path_has_extension(".onnx", ".onnx"));
+}
+
+static void mark(void *context, int64_t begin, int64_t end) {
+  unsigned char *seen = context;
+  for (int64_t k = begin; k < end; k++) {
+    seen[k]++;
+  }
+}
+
+UNIT_TEST(a_parallel_loop_visits_every_index_once) {
+  static unsigned char seen[10007];
+  for (int32_t threads = 1; threads < 5; threads++) {
+    memset(seen, 0, sizeof seen);
+    cleave_parallel_for(threads, sizeof seen, 100, mark, seen);
+    for (size_t k = 0; k < sizeof seen; k++) {
+      ck_assert_int_eq(seen[k], 1);
+    }
+  }
+  cleave_parallel_for(4, 0, 1, mark, NULL);
+  ck_assert_int_ge(cleave_threads_available(), 1);
+}
+
+UNIT_MAIN("base")
