@@ -1,0 +1,265 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes real ONNX models with reference inputs and outputs, for tests and benchmarks.
+
+    export.py FOLDER [NAME[@OPSET]]...
+
+Each model becomes FOLDER/NAME_opOPSET/model.onnx with test_data_set_0/{input,output}_N.pb, the layout of the
+ONNX backend tests. Weights are seeded random numbers (nothing is downloaded); the outputs are PyTorch's. Without names:
+all models at opsets 13 and 17. A model that is there already is not written again. Needs Debian's python3-torch,
+python3-torchvision and python3-onnx; --list prints the names.
+"""
+import math
+import os
+import sys
+import warnings
+
+warnings.filterwarnings("ignore")
+import torch
+from onnx import numpy_helper
+from torch import nn
+from torch.nn import functional as F
+
+VISION = ["resnet50", "mobilenet_v2", "mobilenet_v3_small", "efficientnet_b0", "densenet121", "squeezenet1_1",
+          "shufflenet_v2_x1_0", "googlenet", "inception_v3", "vgg11", "regnet_y_400mf", "mnasnet1_0", "vit_b_16",
+          "swin_t", "convnext_tiny"]
+
+
+class Attention(nn.Module):
+    """Multi-head attention as model code spells it: views, permutes, matmul, softmax."""
+
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads, self.size = heads, width // heads
+        self.query, self.key, self.value, self.out = (nn.Linear(width, width) for _ in range(4))
+
+    def forward(self, x, mask):
+        batch, length, width = x.shape
+
+        def split(t):
+            return t.view(batch, length, self.heads, self.size).permute(0, 2, 1, 3)
+
+        q, k, v = split(self.query(x)), split(self.key(x)), split(self.value(x))
+        scores = torch.matmul(q, k.transpose(-1, -2)) / math.sqrt(self.size)
+        if mask is not None:
+            scores = scores + mask
+        mixed = torch.matmul(F.softmax(scores, -1), v)
+        return self.out(mixed.permute(0, 2, 1, 3).contiguous().view(batch, length, width))
+
+
+class EncoderLayer(nn.Module):
+    def __init__(self, width, heads, hidden):
+        super().__init__()
+        self.attention, self.norm1 = Attention(width, heads), nn.LayerNorm(width, eps=1e-12)
+        self.up, self.down = nn.Linear(width, hidden), nn.Linear(hidden, width)
+        self.norm2 = nn.LayerNorm(width, eps=1e-12)
+
+    def forward(self, x, mask):
+        x = self.norm1(x + self.attention(x, mask))
+        return self.norm2(x + self.down(F.gelu(self.up(x))))
+
+
+class Bert(nn.Module):
+    """BERT-base: 12 layers, width 768, 12 heads (Devlin et al., 2018)."""
+
+    def __init__(self, layers=12, width=768, heads=12, hidden=3072, words=30522, places=512):
+        super().__init__()
+        self.words, self.places, self.kinds = (nn.Embedding(n, width) for n in (words, places, 2))
+        self.norm = nn.LayerNorm(width, eps=1e-12)
+        self.layers = nn.ModuleList([EncoderLayer(width, heads, hidden) for _ in range(layers)])
+        self.pool = nn.Linear(width, width)
+        self.register_buffer("positions", torch.arange(places)[None])
+
+    def forward(self, ids, mask, kinds):
+        x = self.words(ids) + self.kinds(kinds) + self.places(self.positions[:, : ids.shape[1]])
+        x = self.norm(x)
+        bias = (1.0 - mask[:, None, None, :].to(x.dtype)) * -10000.0
+        for layer in self.layers:
+            x = layer(x, bias)
+        return x, torch.tanh(self.pool(x[:, 0]))
+
+
+class DecoderLayer(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.norm1, self.attention, self.norm2 = nn.LayerNorm(width), Attention(width, heads), nn.LayerNorm(width)
+        self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+
+    def forward(self, x, mask):
+        x = x + self.attention(self.norm1(x), mask)
+        return x + self.mlp(self.norm2(x))
+
+
+class Gpt(nn.Module):
+    """A small GPT: 6 layers, width 384, causal mask, tied embedding."""
+
+    def __init__(self, layers=6, width=384, heads=6, words=8000, places=256):
+        super().__init__()
+        self.words, self.places = nn.Embedding(words, width), nn.Embedding(places, width)
+        self.layers = nn.ModuleList([DecoderLayer(width, heads) for _ in range(layers)])
+        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, words, bias=False)
+        self.head.weight = self.words.weight
+        self.register_buffer("mask", torch.triu(torch.full((places, places), -1e9), 1)[None, None])
+        self.register_buffer("positions", torch.arange(places)[None])
+
+    def forward(self, ids):
+        length = ids.shape[1]
+        x = self.words(ids) + self.places(self.positions[:, :length])
+        for layer in self.layers:
+            x = layer(x, self.mask[:, :, :length, :length])
+        return self.head(self.norm(x))
+
+
+class Lstm(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Embedding(5000, 128)
+        self.lstm = nn.LSTM(128, 256, 2, batch_first=True, bidirectional=True)
+        self.out = nn.Linear(512, 10)
+
+    def forward(self, x):
+        y, _ = self.lstm(self.words(x))
+        return self.out(y[:, -1])
+
+
+class Gru(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gru, self.out = nn.GRU(80, 256, 2, batch_first=True), nn.Linear(256, 40)
+
+    def forward(self, x):
+        y, state = self.gru(x)
+        return F.log_softmax(self.out(y), -1), state
+
+
+def double_conv(before, after):
+    return nn.Sequential(nn.Conv2d(before, after, 3, 1, 1, bias=False), nn.BatchNorm2d(after), nn.ReLU(),
+                         nn.Conv2d(after, after, 3, 1, 1, bias=False), nn.BatchNorm2d(after), nn.ReLU())
+
+
+class UNet(nn.Module):
+    """U-Net with both ways up: transposed convolution and bilinear resizing."""
+
+    def __init__(self, w=32):
+        super().__init__()
+        self.down = nn.ModuleList([double_conv(a, b) for a, b in ((3, w), (w, 2 * w), (2 * w, 4 * w), (4 * w, 8 * w))])
+        self.bottom = double_conv(8 * w, 16 * w)
+        self.up = nn.ModuleList([nn.ConvTranspose2d(16 * w, 8 * w, 2, 2), nn.ConvTranspose2d(8 * w, 4 * w, 2, 2)])
+        self.join = nn.ModuleList([double_conv(16 * w, 8 * w), double_conv(8 * w, 4 * w), double_conv(6 * w, 2 * w),
+                                   double_conv(3 * w, w)])
+        self.out = nn.Conv2d(w, 1, 1)
+
+    def forward(self, x):
+        skips = []
+        for block in self.down:
+            x = block(x)
+            skips.append(x)
+            x = F.max_pool2d(x, 2)
+        x = self.bottom(x)
+        for k, block in enumerate(self.join):
+            if k < 2:
+                x = self.up[k](x)
+            else:
+                x = F.interpolate(x, scale_factor=2.0, mode="bilinear", align_corners=False)
+            x = block(torch.cat([x, skips[3 - k]], 1))
+        return torch.sigmoid(self.out(x))
+
+
+def image(size=224):
+    return lambda: (torch.randn(1, 3, size, size),)
+
+
+def bert_inputs(length=128, padding=28):
+    mask = torch.ones(1, length, dtype=torch.int64)
+    mask[:, length - padding:] = 0
+    return torch.randint(0, 30522, (1, length)), mask, torch.zeros(1, length, dtype=torch.int64)
+
+
+def batch(*names):
+    return {name: {0: "N"} for name in names}
+
+
+def sequence(*names):
+    return {name: {0: "N", 1: "T"} for name in names}
+
+
+BERT_NAMES = ["ids", "mask", "kinds"]
+MODELS = {
+    "bert_base": (Bert, bert_inputs, BERT_NAMES, ["hidden", "pooled"], sequence(*BERT_NAMES, "hidden")),
+    "bert_base_static": (Bert, bert_inputs, BERT_NAMES, ["hidden", "pooled"], None),
+    "gpt": (Gpt, lambda: (torch.randint(0, 8000, (1, 64)),), ["ids"], ["logits"], sequence("ids", "logits")),
+    "unet": (UNet, image(256), ["x"], ["y"], batch("x", "y")),
+    "lstm": (Lstm, lambda: (torch.randint(0, 5000, (1, 32)),), ["x"], ["y"], sequence("x")),
+    "gru": (Gru, lambda: (torch.randn(1, 50, 80),), ["x"], ["y", "state"], sequence("x")),
+}
+
+
+def vision(name):
+    import torchvision
+
+    def make():
+        model = getattr(torchvision.models, name)(weights=None)
+        for part in model.modules():
+            if isinstance(part, nn.Linear) and part.out_features == 1000:
+                nn.init.normal_(part.weight, std=0.05)
+        return model
+
+    return make, image(299 if name == "inception_v3" else 224), ["x"], ["y"], batch("x", "y")
+
+
+def randomise(model):
+    """Statistics that a batch norm cannot ignore, and activations that neither die nor explode much."""
+    for part in model.modules():
+        if isinstance(part, nn.BatchNorm2d):
+            part.running_mean.normal_(0, 0.1)
+            part.running_var.uniform_(0.5, 1.5)
+            part.weight.data.uniform_(0.5, 1.5)
+            part.bias.data.normal_(0, 0.1)
+        if isinstance(part, nn.Conv2d):
+            nn.init.kaiming_normal_(part.weight, mode="fan_out")
+    return model.eval()
+
+
+def write_tensors(folder, kind, tensors, names):
+    for k, (tensor, name) in enumerate(zip(tensors, names)):
+        with open(f"{folder}/{kind}_{k}.pb", "wb") as file:
+            file.write(numpy_helper.from_array(tensor.detach().numpy(), name).SerializeToString())
+
+
+def export(folder, name, opset):
+    target = f"{folder}/{name}_op{opset}"
+    if os.path.exists(f"{target}/model.onnx"):
+        return
+    make, inputs, input_names, output_names, axes = MODELS[name] if name in MODELS else vision(name)
+    torch.manual_seed(0)
+    model, values = randomise(make()), inputs()
+    with torch.no_grad():
+        results = model(*values)
+    results = results if isinstance(results, tuple) else (results,)
+    data = f"{target}/test_data_set_0"
+    os.makedirs(data, exist_ok=True)
+    write_tensors(data, "input", values, input_names)
+    write_tensors(data, "output", results, output_names)
+    torch.onnx.export(model, values, f"{target}/model.tmp", opset_version=opset, input_names=input_names,
+                      output_names=output_names, dynamic_axes=axes, do_constant_folding=True)
+    os.rename(f"{target}/model.tmp", f"{target}/model.onnx")
+    print(f"{target}/model.onnx", flush=True)
+
+
+def main(arguments):
+    names = VISION + list(MODELS)
+    if not arguments or arguments[0] in ("-h", "--help"):
+        sys.exit(__doc__)
+    if arguments[0] == "--list":
+        print("\n".join(names))
+        return
+    wanted = arguments[1:] or [f"{name}@{opset}" for opset in (13, 17) for name in names]
+    for item in wanted:
+        name, _, opset = item.partition("@")
+        if name not in names:
+            sys.exit(f"export.py: model '{name}' is unknown; expected one of {', '.join(names)}")
+        for version in [int(opset)] if opset else [13, 17]:
+            export(arguments[0], name, version)
+
+
+main(sys.argv[1:])

@@ -1,0 +1,79 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Installs what the tests need, builds, and runs all of them. Ends with `N passed, M failed`.
+#
+#   sh tests/run.sh [--no-install] [--preset NAME]... [--models none|small|all] [--only PATTERN]
+#
+# --preset   build and test with these presets instead of release, asan and minimal
+# --models   exported PyTorch models checked with and without rules (default: all; needs about 3 GB of disk)
+# --only     only tests whose names match the pattern (a regular expression), and no models
+set -eu
+cd "$(dirname "$0")/.."
+. tests/packages.sh
+
+install=yes
+presets=
+models=all
+only=
+while [ $# -gt 0 ]; do
+  case "$1" in
+    --no-install) install=no ;;
+    --preset) presets="$presets $2"; shift ;;
+    --models) models=$2; shift ;;
+    --only) only=$2; models=none; shift ;;
+    -h | --help) sed -n '3,9s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    *) echo "tests/run.sh: unknown option '$1' (see --help)" >&2; exit 2 ;;
+  esac
+  shift
+done
+presets=${presets:-release asan minimal}
+packages="$build_packages $test_packages"
+[ "$models" = none ] || packages="$packages $model_packages"
+[ "$install" = no ] || install_packages $packages
+
+passed=0
+failed=0
+export CK_FORK=yes CTEST_OUTPUT_ON_FAILURE=1
+
+# Adds up what a run of ctest says: the checks inside Check programs, other tests as one each.
+count() {
+  counts=$(awk '
+    /^Checks: |: Checks: / { gsub(/,/, ""); for (i = 1; i < NF; i++) { if ($i == "Checks:") c = $(i + 1);
+                             if ($i == "Failures:") f = $(i + 1); if ($i == "Errors:") e = $(i + 1) }
+                             checks += c - f - e; bad += f + e; seen = 1; next }
+    /^Test Passed\.$/      { if (!seen) checks++; seen = 0 }
+    /^Test Failed\.$/      { if (!seen || !(f + e)) bad++; seen = 0; f = e = 0 }
+    END { print checks + 0, bad + 0 }' "$1")
+  passed=$((passed + ${counts% *}))
+  failed=$((failed + ${counts#* }))
+}
+
+for preset in $presets; do
+  echo "== $preset"
+  cmake --preset "$preset" >build-"$preset".log 2>&1 || { cat build-"$preset".log; rm -f build-"$preset".log; exit 1; }
+  sed -n '/^-- cleave /,/^-- $/p' build-"$preset".log
+  rm -f build-"$preset".log
+  cmake --build --preset "$preset" -- --quiet
+  # Timings mean nothing under a sanitizer, and the house needs checking once.
+  ctest --preset "$preset" ${only:+-R "$only"} -j 2 --quiet || true
+  log=build/$preset/Testing/Temporary/LastTest.log
+  count "$log"
+  if [ -s "build/$preset/Testing/Temporary/LastTestsFailed.log" ]; then
+    echo "failed with preset $preset:"
+    cat "build/$preset/Testing/Temporary/LastTestsFailed.log"
+    grep -E ':[EF]:|expected|Assertion|ERROR: |runtime error' "$log" | head -n 60 || true
+  fi
+done
+
+if [ "$models" != none ]; then
+  echo "== models"
+  sh tests/models/check.sh build/release/cleave "$models" | tee build/models.log
+  last=$(grep -E '^[0-9]+ passed, [0-9]+ failed$' build/models.log | tail -n 1)
+  passed=$((passed + ${last%% passed*}))
+  failed_models=${last##*passed, }
+  failed=$((failed + ${failed_models%% failed*}))
+fi
+
+echo
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
