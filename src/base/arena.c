@@ -12,8 +12,12 @@ struct cleave_arena_block {
   size_t bytes;
 };
 
+static size_t header_bytes(void) {
+  return (sizeof(cleave_arena_block_t) + ARENA_ALIGNMENT - 1) & ~(size_t)(ARENA_ALIGNMENT - 1);
+}
+
 static bool add_block(cleave_arena_t *arena, size_t bytes) {
-  size_t header = (sizeof(cleave_arena_block_t) + ARENA_ALIGNMENT - 1) & ~(size_t)(ARENA_ALIGNMENT - 1);
+  size_t header = header_bytes();
   size_t room = arena->blocks == NULL ? ARENA_FIRST_BLOCK : arena->blocks->bytes * 2;
   room = room > ARENA_LARGEST_STEP ? ARENA_LARGEST_STEP : room;
   room = room < bytes ? bytes : room;
@@ -79,6 +83,19 @@ char *cleave_arena_format(cleave_arena_t *arena, const char *format, ...) {
   va_end(again);
   va_end(arguments);
   return text;
+}
+
+void cleave_arena_reset(cleave_arena_t *arena) {
+  cleave_arena_block_t *newest = arena->blocks;
+  if (newest == NULL) {
+    return;
+  }
+  cleave_arena_t older = {.blocks = newest->older};
+  cleave_arena_deinit(&older);
+  newest->older = NULL;
+  arena->next = (char *)newest + header_bytes();
+  arena->left = newest->bytes;
+  arena->total = newest->bytes + header_bytes();
 }
 
 void cleave_arena_deinit(cleave_arena_t *arena) {

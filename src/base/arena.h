@@ -27,6 +27,9 @@ char *cleave_arena_copy_text(cleave_arena_t *arena, const char *text, size_t len
 char *cleave_arena_format(cleave_arena_t *arena, const char *format, ...) CLEAVE_PRINTF(2, 3)
     __attribute__((warn_unused_result));
 
+/* Takes back all that was handed out, and keeps the newest block for what comes next. */
+void cleave_arena_reset(cleave_arena_t *arena);
+
 void cleave_arena_deinit(cleave_arena_t *arena);
 
 #endif /* CLEAVE_BASE_ARENA_H */

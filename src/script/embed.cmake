@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Writes OUT: every file of FILES as a C array of its bytes (text, neither stripped nor compiled), with the
 # path below ROOT as its name. Read through src/script/embedded.h.
-set(text "/* Generated: embedded Lua text. */\n#include <stddef.h>\n")
+set(text "/* Generated: embedded Lua text. */\n#include \"script/embedded.h\"\n")
 set(table "")
 set(index 0)
 foreach(file IN LISTS FILES)
@@ -12,8 +12,5 @@ foreach(file IN LISTS FILES)
   string(APPEND table "  {\"${name}\", (const char *)file_${index}, sizeof file_${index} - 1},\n")
   math(EXPR index "${index} + 1")
 endforeach()
-string(APPEND text "extern const struct { const char *name; const char *text; size_t length; } cleave_embedded_files[];\n"
-  "extern const size_t cleave_embedded_file_count;\n"
-  "const struct { const char *name; const char *text; size_t length; } cleave_embedded_files[] = {\n${table}  {NULL, NULL, 0}};\n"
-  "const size_t cleave_embedded_file_count = ${index};\n")
+string(APPEND text "const cleave_embedded_file_t cleave_embedded_files[] = {\n${table}  {NULL, NULL, 0}};\n")
 file(WRITE ${OUT} "${text}")

@@ -38,6 +38,134 @@ typedef struct cleave_error {
 /* Version of the library: "0.1.0". */
 const char *cleave_version(void);
 
+/* Back to CLEAVE_ERROR_INIT. */
+void cleave_error_clear(cleave_error_t *error);
+
+/* Frees a text that a function of this header handed out; NULL is welcome. */
+void cleave_text_free(char *text);
+
+/* ---- backends ------------------------------------------------------------------------------------- */
+
+/* Backends that are linked in, in a fixed order: "cpu", "onednn", ... */
+uint32_t cleave_backend_count(void);
+/* "" beyond the last. */
+const char *cleave_backend_name(uint32_t index);
+
+/* ---- models --------------------------------------------------------------------------------------- */
+
+/* A model: a graph with its weights. Shared by reference count; once loaded it is never changed, and may be
+ * used by several threads at once. Weights stay in the mapped file where they lie there. */
+typedef struct cleave_model cleave_model_t;
+
+/* name=value for an option that a rule file or a model script declares. */
+typedef struct cleave_setting {
+  const char *name;
+  const char *value; /* converted by the option's type */
+} cleave_setting_t;
+
+/* Loads a model by the extension of its file: .onnx, or .lua for a model script. Settings go to a script's
+ * options; one that is not declared there is an error. `seed` draws a script's weights; 0: the script's own
+ * default. */
+CLEAVE_MUST_USE cleave_status_t cleave_model_load(const char *path, const cleave_setting_t *settings,
+                                                  size_t setting_count, uint64_t seed,
+                                                  cleave_model_t **out_model, cleave_error_t *error);
+cleave_model_t *cleave_model_retain(cleave_model_t *model);
+void cleave_model_release(cleave_model_t *model);
+
+/* An input or output. `tensor` has dtype, rank and dims (negative: known at run time only), no data, and
+ * points into the model. */
+typedef struct cleave_port {
+  size_t size;
+  const char *name;
+  cleave_tensor_view_t tensor;
+} cleave_port_t;
+
+uint32_t cleave_model_input_count(const cleave_model_t *model);
+uint32_t cleave_model_output_count(const cleave_model_t *model);
+/* CLEAVE_ERROR_INVALID_ARGUMENT beyond the last. */
+CLEAVE_MUST_USE cleave_status_t cleave_model_input(const cleave_model_t *model, uint32_t index,
+                                                   cleave_port_t *out_port, cleave_error_t *error);
+CLEAVE_MUST_USE cleave_status_t cleave_model_output(const cleave_model_t *model, uint32_t index,
+                                                    cleave_port_t *out_port, cleave_error_t *error);
+/* Index of an input by its name, or CLEAVE_INDEX_NONE. Names are for people: positions are what counts. */
+uint32_t cleave_model_find_input(const cleave_model_t *model, const char *name);
+uint32_t cleave_model_find_output(const cleave_model_t *model, const char *name);
+
+/* The model with sizes for the dimensions of its inputs that were left open: `inputs[k]` has dtype, rank and
+ * dims of input k (no data needed), or is NULL where the model says everything. Rules then see sizes instead
+ * of symbols, and what depends on sizes alone is computed once. The result shares the weights. */
+CLEAVE_MUST_USE cleave_status_t cleave_model_bind(cleave_model_t *model,
+                                                  const cleave_tensor_view_t *const *inputs,
+                                                  size_t input_count, cleave_model_t **out_model,
+                                                  cleave_error_t *error);
+
+/* ---- rules and plans ------------------------------------------------------------------------------ */
+
+/* What rules decided about a model: which backend runs what, and which operators are one kernel. Immutable;
+ * may be shared by threads. It refers to its model, which must outlive it. */
+typedef struct cleave_plan cleave_plan_t;
+
+/* A rule file, or its text. */
+typedef struct cleave_rule_source {
+  const char *path; /* of the file; with `text`: the name for messages */
+  const char *text; /* NULL: read the file */
+  size_t length;    /* of `text` */
+} cleave_rule_source_t;
+
+/* Runs rule files over a model, in their order. A setting that none of them declares is an error. Without
+ * rule files, `backend` (or "cpu" where it is NULL) runs all that it supports, and `cpu` the rest. */
+CLEAVE_MUST_USE cleave_status_t cleave_model_partition(cleave_model_t *model,
+                                                       const cleave_rule_source_t *sources,
+                                                       size_t source_count, const cleave_setting_t *settings,
+                                                       size_t setting_count, const char *backend,
+                                                       cleave_plan_t **out_plan, cleave_error_t *error);
+void cleave_plan_destroy(cleave_plan_t *plan);
+
+typedef enum cleave_plan_format {
+  CLEAVE_PLAN_TEXT, /* for people */
+  CLEAVE_PLAN_JSON
+} cleave_plan_format_t;
+
+/* The plan as text; the same plan gives the same bytes. Free with cleave_text_free. */
+CLEAVE_MUST_USE cleave_status_t cleave_plan_format(const cleave_plan_t *plan, cleave_plan_format_t format,
+                                                   char **out_text, cleave_error_t *error);
+
+/* ---- sessions ------------------------------------------------------------------------------------- */
+
+/* A plan compiled for concrete input shapes, with all its memory. One thread at a time; different sessions
+ * may run at the same time. */
+typedef struct cleave_session cleave_session_t;
+
+typedef struct cleave_session_options {
+  size_t size;     /* sizeof(cleave_session_options_t) */
+  int32_t threads; /* that a run may use; 0: all processors */
+  bool profile;    /* keep times per step: costs a little */
+} cleave_session_options_t;
+
+/* Compiles. `plan` NULL: every operator runs on `cpu`. `inputs` as for cleave_model_bind; `options` may be
+ * NULL. The session retains the model; the plan must outlive it. */
+CLEAVE_MUST_USE cleave_status_t cleave_session_create(cleave_model_t *model, const cleave_plan_t *plan,
+                                                      const cleave_tensor_view_t *const *inputs,
+                                                      size_t input_count,
+                                                      const cleave_session_options_t *options,
+                                                      cleave_session_t **out_session, cleave_error_t *error);
+void cleave_session_destroy(cleave_session_t *session);
+
+/* Input `index` is read from tensor->data in every run from now on: nothing is copied, the buffer must stay
+ * until it is replaced. Dtype and shape must be those the session was made for. Any alignment. */
+CLEAVE_MUST_USE cleave_status_t cleave_session_set_input(cleave_session_t *session, uint32_t index,
+                                                         const cleave_tensor_view_t *tensor,
+                                                         cleave_error_t *error);
+
+/* Runs once. Allocates nothing, unless shapes depend on data and are larger than ever before. */
+CLEAVE_MUST_USE cleave_status_t cleave_session_run(cleave_session_t *session, cleave_error_t *error);
+
+/* Output `index` of the last run: memory of the session (or of an input, where the model hands it through),
+ * valid until the next run. */
+CLEAVE_MUST_USE cleave_status_t cleave_session_output(const cleave_session_t *session, uint32_t index,
+                                                      cleave_tensor_view_t *out_tensor,
+                                                      cleave_error_t *error);
+
 #ifdef __cplusplus
 }
 #endif
