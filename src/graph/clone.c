@@ -5,13 +5,13 @@
 #include <string.h>
 
 /* Room for as many items as `from` has, all of them copied bytewise. */
-#define COPY_ARRAY(to, from, error)                                                 \
-  do {                                                                              \
-    CLEAVE_TRY(cleave_array_reserve((to), (from)->count, (error)));                 \
-    if ((from)->count > 0) {                                                        \
-      memcpy((to)->items, (from)->items, (from)->count * sizeof *(from)->items);    \
-    }                                                                               \
-    (to)->count = (from)->count;                                                    \
+#define COPY_ARRAY(to, from, error)                                              \
+  do {                                                                           \
+    CLEAVE_TRY(cleave_array_reserve((to), (from)->count, (error)));              \
+    if ((from)->count > 0) {                                                     \
+      memcpy((to)->items, (from)->items, (from)->count * sizeof *(from)->items); \
+    }                                                                            \
+    (to)->count = (from)->count;                                                 \
   } while (0)
 
 static cleave_status_t copy_strings(const cleave_strings_t *from, cleave_strings_t *to,

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A session: a plan compiled on its backends for concrete input shapes, with all memory planned, ready to
+ * run many times. The public functions (inputs, run, outputs) are declared in cleave/cleave.h; this header
+ * adds what the program and the tests need.
+ *
+ * What is in a session: steps in execution order, each one region on its backend or one node on `cpu`. Nodes
+ * whose shapes are known only at run time (they depend on data) are dynamic steps: shapes are inferred from
+ * the data at hand, programs are compiled when a shape comes up first, memory only grows.
+ */
+#ifndef CLEAVE_RUNTIME_SESSION_H
+#define CLEAVE_RUNTIME_SESSION_H
+
+#include "partition/plan.h"
+
+/* Compiles. `plan` NULL: every node is a step on `cpu`; otherwise a plan of `graph`. Both are borrowed, must
+ * outlive the session and not change; any number of sessions may share them, on any threads. `inputs[k]`
+ * gives dtype and shape of graph input k as for cleave_graph_bind (src/runtime/bind.h); its data is not
+ * used. Options may be NULL. CLEAVE_ERROR_UNSUPPORTED names the operator, node and reason where a node runs
+ * nowhere. */
+CLEAVE_MUST_USE cleave_status_t cleave_session_create_planned(
+    const cleave_graph_t *graph, const cleave_plan_t *plan, const cleave_tensor_view_t *const *inputs,
+    size_t input_count, const cleave_session_options_t *options, cleave_session_t **out_session,
+    cleave_error_t *error);
+
+/* The graph that runs: the caller's, or the bound copy of it. */
+const cleave_graph_t *cleave_session_graph(const cleave_session_t *session);
+
+/* Memory, in bytes. */
+typedef struct cleave_session_memory {
+  size_t values_bytes;     /* planned memory of all intermediate values */
+  size_t unshared_bytes;   /* what they would need without sharing */
+  size_t workspace_bytes;  /* scratch memory of programs, shared */
+  size_t outputs_bytes;    /* buffers of graph outputs */
+  size_t persistent_bytes; /* held by programs: packed weights, tables */
+  size_t dynamic_bytes;    /* memory of values with shapes known only at run time, so far */
+} cleave_session_memory_t;
+cleave_session_memory_t cleave_session_memory(const cleave_session_t *session);
+
+/* One step, for profiles. Times are of the last run, and 0 unless the session profiles. */
+typedef struct cleave_session_step {
+  const char *name; /* of the region or node */
+  const char *op;   /* of a node; "" for a region */
+  const char *backend;
+  uint32_t region;    /* in the plan, or CLEAVE_INDEX_NONE */
+  cleave_node_t node; /* of a step of one node; NONE for a region */
+  bool is_dynamic;
+  uint64_t start_ns;
+  uint64_t end_ns;
+  uint32_t part_count; /* what the backend says about its own steps */
+  const cleave_step_time_t *parts;
+  const cleave_node_t *nodes; /* graph nodes by the `node` of parts */
+  uint32_t node_count;
+} cleave_session_step_t;
+uint32_t cleave_session_step_count(const cleave_session_t *session);
+cleave_session_step_t cleave_session_step(const cleave_session_t *session, uint32_t index);
+
+/* What happened at compile time that a user would like to know: regions that run node by node, and why. */
+uint32_t cleave_session_note_count(const cleave_session_t *session);
+const char *cleave_session_note(const cleave_session_t *session, uint32_t index);
+
+/* Programs compiled: regions that share one count once. Dynamic steps add theirs as they run. */
+uint32_t cleave_session_program_count(const cleave_session_t *session);
+
+#endif /* CLEAVE_RUNTIME_SESSION_H */

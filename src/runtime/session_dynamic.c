@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps whose shapes are known only at run time. Output shapes are inferred from the inputs at hand, their
+// data included; what even that does not tell (NonZero) the program asks memory for while it runs. Programs
+// are kept for the shapes that came up last, memory only grows: a run with shapes seen before allocates
+// nothing.
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "ops/infer.h"
+#include "runtime/session_internal.h"
+
+typedef struct dynamic_call {
+  cleave_session_t *session;
+  cleave_step_t *step;
+} dynamic_call_t;
+
+/* Gives an owned slot this shape, and memory for it. */
+static cleave_status_t resize_slot(cleave_session_t *session, cleave_slot_t *slot, int32_t rank,
+                                   const int64_t *dims) {
+  int64_t count = 0;
+  size_t bytes = 0;
+  if (rank < 0 || rank > CLEAVE_MAX_RANK || !cleave_shape_element_count(rank, dims, &count) ||
+      !cleave_size_multiply((size_t)count, cleave_dtype_size(slot->view.dtype), &bytes)) {
+    return CLEAVE_ERROR_LIMIT;
+  }
+  if (bytes > slot->capacity || slot->view.data == NULL) {
+    size_t wanted = bytes > SIZE_MAX / 2 ? bytes : bytes + bytes / 4;
+    void *memory = cleave_allocate_aligned(wanted);
+    if (memory == NULL) {
+      return CLEAVE_ERROR_OUT_OF_MEMORY;
+    }
+    session->statistics.dynamic_bytes += wanted - slot->capacity;
+    cleave_free((void *)(uintptr_t)slot->view.data);
+    slot->view.data = memory;
+    slot->capacity = wanted;
+  }
+  slot->bytes = bytes;
+  slot->view.rank = rank;
+  if (rank > 0) {
+    memmove(slot->dims, dims, (size_t)rank * sizeof *dims);
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t resize_output(void *context, uint32_t output, int32_t rank, const int64_t *dims) {
+  const dynamic_call_t *call = context;
+  if (output >= call->step->output_count) {
+    return CLEAVE_ERROR_INTERNAL;
+  }
+  cleave_slot_t *slot = &call->session->slots.items[call->step->output_slots[output]];
+  if (slot->kind != CLEAVE_SLOT_OWNED) {
+    return CLEAVE_ERROR_INTERNAL;
+  }
+  CLEAVE_TRY(resize_slot(call->session, slot, rank, dims));
+  call->step->outputs[output] = slot->view;
+  return CLEAVE_OK;
+}
+
+/* Types of the node's inputs, with their data, as inference wants them. */
+static cleave_status_t infer_outputs(cleave_session_t *session, const cleave_step_t *step,
+                                     cleave_node_type_t **out_outputs, cleave_error_t *error) {
+  cleave_arena_t *arena = &session->dynamic_arena;
+  uint32_t input_count = cleave_node_input_count(session->graph, step->node);
+  uint32_t output_count = cleave_node_output_count(session->graph, step->node);
+  cleave_node_type_t *types = cleave_arena_allocate(arena, input_count, sizeof *types);
+  cleave_tensor_t *tensors = cleave_arena_allocate(arena, input_count, sizeof *tensors);
+  const cleave_node_type_t **inputs = cleave_arena_allocate(arena, input_count, sizeof *inputs);
+  cleave_node_type_t *outputs = cleave_arena_allocate(arena, output_count, sizeof *outputs);
+  if (types == NULL || tensors == NULL || inputs == NULL || outputs == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  for (uint32_t k = 0; k < input_count; k++) {
+    if (step->port_slots[k] == CLEAVE_INDEX_NONE) {
+      continue;
+    }
+    const cleave_slot_t *slot = &session->slots.items[step->port_slots[k]];
+    types[k] = (cleave_node_type_t){.dtype = slot->view.dtype, .rank = slot->view.rank};
+    tensors[k] = (cleave_tensor_t){.dtype = slot->view.dtype,
+                                   .rank = slot->view.rank,
+                                   .count = cleave_view_element_count(&slot->view),
+                                   .bytes = slot->bytes,
+                                   .data = (void *)(uintptr_t)slot->view.data,
+                                   .references = 1};
+    for (int32_t d = 0; d < slot->view.rank; d++) {
+      types[k].dims[d] = slot->dims[d];
+      tensors[k].dims[d] = slot->dims[d];
+    }
+    types[k].tensor = &tensors[k];
+    inputs[k] = &types[k];
+  }
+  for (uint32_t k = 0; k < output_count; k++) {
+    outputs[k].rank = -1;
+  }
+  *out_outputs = outputs;
+  if (cleave_node_op(session->graph, step->node)->infer == NULL) {
+    return CLEAVE_OK;
+  }
+  return cleave_node_infer(session->graph, step->node, inputs, input_count, outputs, output_count, error);
+}
+
+static bool is_known(const cleave_node_type_t *type) {
+  int64_t count = 0;
+  return cleave_shape_element_count(type->rank, type->dims, &count);
+}
+
+/* Output slots get the shapes that were inferred. A slot of planned memory has its shape already. */
+static cleave_status_t prepare_outputs(cleave_session_t *session, cleave_step_t *step,
+                                       const cleave_node_type_t *types, cleave_error_t *error) {
+  uint32_t input_count = cleave_node_input_count(session->graph, step->node);
+  uint32_t output_count = cleave_node_output_count(session->graph, step->node);
+  for (uint32_t k = 0; k < step->output_count; k++) {
+    cleave_slot_t *slot = &session->slots.items[step->output_slots[k]];
+    const cleave_node_type_t *type = NULL;
+    for (uint32_t port = 0; port < output_count; port++) {
+      if (step->port_slots[input_count + port] == step->output_slots[k]) {
+        type = &types[port];
+      }
+    }
+    if (type == NULL) {
+      return cleave_error_set(error, CLEAVE_ERROR_INTERNAL, "step '%s': output %u has no port", step->name,
+                              (unsigned)k);
+    }
+    if (slot->kind == CLEAVE_SLOT_BLOCK) {
+      bool agrees =
+          !is_known(type) ||
+          (type->rank == slot->view.rank &&
+           (type->rank == 0 || memcmp(type->dims, slot->dims, (size_t)type->rank * sizeof(int64_t)) == 0));
+      if (!agrees) {
+        return cleave_error_set(error, CLEAVE_ERROR_SHAPE,
+                                "operator '%s' (node '%s'): output '%s' has another shape than planned",
+                                step->op, step->name, cleave_value_name(session->graph, slot->value));
+      }
+      step->outputs[k] = slot->view;
+      continue;
+    }
+    if (slot->view.dtype == CLEAVE_DTYPE_UNKNOWN) {
+      slot->view.dtype = type->dtype;
+    }
+    if (is_known(type)) {
+      cleave_status_t status = resize_slot(session, slot, type->rank, type->dims);
+      if (status != CLEAVE_OK) {
+        return cleave_error_set(error, status, "operator '%s' (node '%s'): no memory for output '%s'",
+                                step->op, step->name, cleave_value_name(session->graph, slot->value));
+      }
+      step->outputs[k] = slot->view;
+    } else {
+      step->outputs[k] =
+          (cleave_tensor_view_t){.size = sizeof(cleave_tensor_view_t), .dtype = slot->view.dtype, .rank = -1};
+    }
+  }
+  return CLEAVE_OK;
+}
+
+static uint64_t hash_view(uint64_t hash, const cleave_tensor_view_t *view) {
+  hash = cleave_hash_combine(hash, (uint64_t)(uint32_t)view->dtype << 32 | (uint32_t)view->rank);
+  for (int32_t d = 0; d < view->rank; d++) {
+    hash = cleave_hash_combine(hash, (uint64_t)view->dims[d]);
+  }
+  return hash;
+}
+
+static cleave_status_t compile(cleave_session_t *session, const cleave_step_t *step,
+                               cleave_dynamic_program_t *entry, cleave_error_t *error) {
+  cleave_arena_t *arena = &session->dynamic_arena;
+  uint32_t type_count = step->input_count + step->output_count;
+  cleave_view_type_t *types = cleave_arena_allocate(arena, type_count, sizeof *types);
+  if (types == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  const cleave_slot_t *slots = session->slots.items;
+  for (uint32_t k = 0; k < step->input_count; k++) {
+    types[k] = (cleave_view_type_t){.value = slots[step->input_slots[k]].value, .type = step->inputs[k]};
+    types[k].type.data = NULL;
+  }
+  for (uint32_t k = 0; k < step->output_count; k++) {
+    types[step->input_count + k] =
+        (cleave_view_type_t){.value = slots[step->output_slots[k]].value, .type = step->outputs[k]};
+    types[step->input_count + k].type.data = NULL;
+  }
+  cleave_view_request_t request = {
+      .name = step->name, .nodes = &step->node, .node_count = 1, .types = types, .type_count = type_count};
+  cleave_view_builder_t builder;
+  cleave_view_t view;
+  cleave_message_t message = {.text = ""};
+  cleave_view_builder_init(&builder, session->graph);
+  cleave_status_t status = cleave_view_build(&builder, &request, arena, &view, error);
+  if (status == CLEAVE_OK) {
+    status = cleave_program_compile(session, session->cpu, &view, &entry->program, &message);
+    if (status != CLEAVE_OK) {
+      entry->program = (cleave_program_t){0};
+      status = cleave_session_fail_node(session->graph, step->node, status, &message, error);
+    }
+  }
+  cleave_view_builder_deinit(&builder);
+  session->dynamic_program_count += status == CLEAVE_OK ? 1 : 0;
+  return status;
+}
+
+/* The program for the shapes at hand: kept from an earlier run, or compiled in place of the one that was not
+ * used for the longest time. */
+static cleave_status_t get_program(cleave_session_t *session, cleave_step_t *step,
+                                   cleave_dynamic_program_t **out_entry, cleave_error_t *error) {
+  uint64_t key = CLEAVE_HASH_SEED;
+  for (uint32_t k = 0; k < step->input_count; k++) {
+    key = hash_view(key, &step->inputs[k]);
+  }
+  for (uint32_t k = 0; k < step->output_count; k++) {
+    key = hash_view(key, &step->outputs[k]);
+  }
+  cleave_dynamic_program_t *oldest = &step->programs[0];
+  for (uint32_t k = 0; k < CLEAVE_DYNAMIC_PROGRAMS; k++) {
+    cleave_dynamic_program_t *entry = &step->programs[k];
+    if (entry->program.program != NULL && entry->key == key) {
+      entry->used = session->run_number;
+      *out_entry = entry;
+      return CLEAVE_OK;
+    }
+    oldest = entry->used < oldest->used ? entry : oldest;
+  }
+  cleave_program_unload(&oldest->program);
+  *oldest = (cleave_dynamic_program_t){.key = key};
+  CLEAVE_TRY(compile(session, step, oldest, error));
+  oldest->used = session->run_number;
+  *out_entry = oldest;
+  return CLEAVE_OK;
+}
+
+static cleave_status_t get_workspace(cleave_session_t *session, size_t bytes, cleave_error_t *error) {
+  if (bytes <= session->dynamic_workspace_bytes && session->dynamic_workspace != NULL) {
+    return CLEAVE_OK;
+  }
+  cleave_free(session->dynamic_workspace);
+  session->dynamic_workspace_bytes = 0;
+  session->dynamic_workspace = cleave_allocate_aligned(bytes);
+  if (session->dynamic_workspace == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  session->dynamic_workspace_bytes = bytes;
+  return CLEAVE_OK;
+}
+
+static cleave_status_t run(cleave_session_t *session, cleave_step_t *step, cleave_error_t *error) {
+  cleave_node_type_t *types = NULL;
+  cleave_dynamic_program_t *entry = NULL;
+  for (uint32_t k = 0; k < step->input_count; k++) {
+    step->inputs[k] = session->slots.items[step->input_slots[k]].view;
+  }
+  CLEAVE_TRY(infer_outputs(session, step, &types, error));
+  CLEAVE_TRY(prepare_outputs(session, step, types, error));
+  CLEAVE_TRY(get_program(session, step, &entry, error));
+  CLEAVE_TRY(get_workspace(session, entry->program.info->workspace_bytes, error));
+  dynamic_call_t call = {.session = session, .step = step};
+  cleave_message_t message = {.text = ""};
+  step->args.workspace = session->dynamic_workspace;
+  step->args.resize_output = resize_output;
+  step->args.session = &call;
+  cleave_status_t status = session->cpu->backend->run(entry->program.program, &step->args, &message);
+  step->args.session = NULL;
+  message.text[sizeof message.text - 1] = '\0';
+  if (status != CLEAVE_OK) {
+    return cleave_session_fail_node(session->graph, step->node, status, &message, error);
+  }
+  for (uint32_t k = 0; k < step->output_count; k++) {
+    if (step->outputs[k].data == NULL && cleave_view_element_count(&step->outputs[k]) != 0) {
+      return cleave_error_set(error, CLEAVE_ERROR_BACKEND,
+                              "operator '%s' (node '%s'): cpu gave output %u no shape", step->op, step->name,
+                              (unsigned)k);
+    }
+  }
+  return CLEAVE_OK;
+}
+
+cleave_status_t cleave_session_run_dynamic(cleave_session_t *session, cleave_step_t *step,
+                                           cleave_error_t *error) {
+  cleave_status_t status = run(session, step, error);
+  cleave_arena_reset(&session->dynamic_arena);
+  return status;
+}

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory over the whole run. A value lives from the step that computes it to the last step that reads it;
+// values that never live together share bytes. Steps are walked in order: an output takes over the block of
+// an input that dies there, where the program says that it may; otherwise the smallest free range that holds
+// it, lowest offset first among equals. Outputs of the graph have a buffer of their own.
+#include <string.h>
+
+#include "runtime/session_internal.h"
+
+enum { ALIGNMENT = 64 };
+
+static size_t round_up(size_t bytes) {
+  return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+/* ---- lifetimes and blocks ---- */
+
+static void find_last_uses(cleave_session_t *session) {
+  cleave_slot_t *slots = session->slots.items;
+  for (uint32_t s = 0; s < session->steps.count; s++) {
+    const cleave_step_t *step = &session->steps.items[s];
+    for (uint32_t k = 0; k < step->output_count; k++) {
+      slots[slots[step->output_slots[k]].root].last = s;
+    }
+    for (uint32_t k = 0; k < step->input_count; k++) {
+      slots[slots[step->input_slots[k]].root].last = s;
+    }
+  }
+}
+
+/* The block of input `input`, if output `output` may take it over at step `index`: it is planned memory that
+ * nobody reads later, of the same size, and that no other input of the step lies in. */
+static uint32_t find_block_to_take(const cleave_session_t *session, uint32_t index, uint32_t input,
+                                   uint32_t output) {
+  const cleave_slot_t *slots = session->slots.items;
+  const cleave_step_t *step = &session->steps.items[index];
+  if (input >= step->input_count || output >= step->output_count) {
+    return CLEAVE_INDEX_NONE;
+  }
+  const cleave_slot_t *from = &slots[slots[step->input_slots[input]].root];
+  const cleave_slot_t *to = &slots[step->output_slots[output]];
+  if (from->kind != CLEAVE_SLOT_BLOCK || to->kind != CLEAVE_SLOT_BLOCK || to->block != CLEAVE_INDEX_NONE ||
+      from->bytes != to->bytes || from->bytes == 0) {
+    return CLEAVE_INDEX_NONE;
+  }
+  const cleave_block_t *block = &session->blocks.items[from->block];
+  if (block->last != index || block->is_output || block->first == index) {
+    return CLEAVE_INDEX_NONE;
+  }
+  for (uint32_t k = 0; k < step->input_count; k++) {
+    if (k != input && slots[slots[step->input_slots[k]].root].block == from->block) {
+      return CLEAVE_INDEX_NONE;
+    }
+  }
+  return from->block;
+}
+
+/* A taken block lives on with the output, and must not be taken twice at this step. */
+static void take_block(cleave_session_t *session, uint32_t index, uint32_t block_index, cleave_slot_t *slot) {
+  cleave_block_t *block = &session->blocks.items[block_index];
+  slot->block = block_index;
+  block->is_output = slot->is_output;
+  block->last = slot->last > index ? slot->last : index;
+}
+
+static cleave_status_t make_blocks(cleave_session_t *session, cleave_error_t *error) {
+  cleave_slot_t *slots = session->slots.items;
+  for (uint32_t s = 0; s < session->steps.count; s++) {
+    const cleave_step_t *step = &session->steps.items[s];
+    const cleave_program_info_t *info = step->program == NULL ? NULL : step->program->info;
+    for (uint32_t k = 0; info != NULL && k < info->inplace_count; k++) {
+      cleave_inplace_pair_t pair = info->inplace[k];
+      uint32_t block = find_block_to_take(session, s, pair.input, pair.output);
+      bool is_free = block != CLEAVE_INDEX_NONE;
+      for (uint32_t o = 0; o < step->output_count && is_free; o++) {
+        is_free = slots[step->output_slots[o]].block != block;
+      }
+      if (is_free) {
+        take_block(session, s, block, &slots[step->output_slots[pair.output]]);
+      }
+    }
+    for (uint32_t k = 0; k < step->output_count; k++) {
+      cleave_slot_t *slot = &slots[step->output_slots[k]];
+      if (slot->kind == CLEAVE_SLOT_BLOCK && slot->block == CLEAVE_INDEX_NONE) {
+        slot->block = (uint32_t)session->blocks.count;
+        cleave_block_t block = {
+            .bytes = slot->bytes, .first = s, .last = slot->last, .is_output = slot->is_output};
+        CLEAVE_ARRAY_PUSH(&session->blocks, block, error);
+      }
+      if (slot->kind == CLEAVE_SLOT_BLOCK && !slot->is_output) {
+        session->statistics.unshared_bytes += round_up(slot->bytes);
+      }
+    }
+  }
+  return CLEAVE_OK;
+}
+
+/* ---- placement ---- */
+
+typedef struct hole {
+  size_t offset;
+  size_t bytes;
+} hole_t;
+
+/* Free ranges below `end`, by offset, never touching each other. */
+typedef struct space {
+  CLEAVE_ARRAY(hole_t) holes;
+  size_t end;
+} space_t;
+
+static size_t take_space(space_t *space, size_t bytes) {
+  size_t best = SIZE_MAX;
+  for (size_t k = 0; k < space->holes.count; k++) {
+    size_t room = space->holes.items[k].bytes;
+    if (room >= bytes && (best == SIZE_MAX || room < space->holes.items[best].bytes)) {
+      best = k;
+    }
+  }
+  if (best != SIZE_MAX) {
+    hole_t *hole = &space->holes.items[best];
+    size_t offset = hole->offset;
+    hole->offset += bytes;
+    hole->bytes -= bytes;
+    if (hole->bytes == 0) {
+      memmove(hole, hole + 1, (space->holes.count - best - 1) * sizeof *hole);
+      space->holes.count--;
+    }
+    return offset;
+  }
+  /* The last hole, where it reaches the end, grows. */
+  hole_t *last = space->holes.count == 0 ? NULL : &space->holes.items[space->holes.count - 1];
+  size_t offset = space->end;
+  if (last != NULL && last->offset + last->bytes == space->end) {
+    offset = last->offset;
+    space->holes.count--;
+  }
+  space->end = offset + bytes;
+  return offset;
+}
+
+static cleave_status_t give_space(space_t *space, size_t offset, size_t bytes, cleave_error_t *error) {
+  CLEAVE_TRY(cleave_array_reserve(&space->holes, 1, error));
+  hole_t *holes = space->holes.items;
+  size_t low = 0;
+  size_t high = space->holes.count;
+  while (low < high) {
+    size_t middle = (low + high) / 2;
+    if (holes[middle].offset < offset) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  bool joins_before = low > 0 && holes[low - 1].offset + holes[low - 1].bytes == offset;
+  bool joins_after = low < space->holes.count && offset + bytes == holes[low].offset;
+  if (joins_before && joins_after) {
+    holes[low - 1].bytes += bytes + holes[low].bytes;
+    memmove(&holes[low], &holes[low + 1], (space->holes.count - low - 1) * sizeof *holes);
+    space->holes.count--;
+  } else if (joins_before) {
+    holes[low - 1].bytes += bytes;
+  } else if (joins_after) {
+    holes[low].offset = offset;
+    holes[low].bytes += bytes;
+  } else {
+    memmove(&holes[low + 1], &holes[low], (space->holes.count - low) * sizeof *holes);
+    holes[low] = (hole_t){.offset = offset, .bytes = bytes};
+    space->holes.count++;
+  }
+  return CLEAVE_OK;
+}
+
+/* Blocks are in the order of their first step; `next_dying` chains those that die at the same step. */
+static cleave_status_t place_blocks(cleave_session_t *session, space_t *space, uint32_t *first_dying,
+                                    uint32_t *next_dying, cleave_error_t *error) {
+  size_t outputs_end = 0;
+  uint32_t next = 0;
+  size_t limit = SIZE_MAX / 4;
+  for (uint32_t s = 0; s < session->steps.count; s++) {
+    for (; next < session->blocks.count && session->blocks.items[next].first == s; next++) {
+      cleave_block_t *block = &session->blocks.items[next];
+      size_t bytes = round_up(block->bytes);
+      if (space->end > limit || outputs_end > limit) {
+        return cleave_error_set(error, CLEAVE_ERROR_LIMIT, "the values of a run need too much memory");
+      }
+      if (block->is_output) {
+        block->offset = outputs_end;
+        outputs_end += bytes;
+      } else if (bytes > 0) {
+        block->offset = take_space(space, bytes);
+        next_dying[next] = first_dying[block->last];
+        first_dying[block->last] = next;
+      }
+    }
+    for (uint32_t k = first_dying[s]; k != CLEAVE_INDEX_NONE; k = next_dying[k]) {
+      const cleave_block_t *block = &session->blocks.items[k];
+      CLEAVE_TRY(give_space(space, block->offset, round_up(block->bytes), error));
+    }
+  }
+  session->statistics.values_bytes = space->end;
+  session->statistics.outputs_bytes = outputs_end;
+  return CLEAVE_OK;
+}
+
+static cleave_status_t place(cleave_session_t *session, cleave_error_t *error) {
+  space_t space = {.end = 0};
+  size_t step_count = session->steps.count;
+  uint32_t *first_dying = cleave_allocate(step_count, sizeof *first_dying);
+  uint32_t *next_dying = cleave_allocate(session->blocks.count, sizeof *next_dying);
+  cleave_status_t status = CLEAVE_OK;
+  if (first_dying == NULL || next_dying == NULL) {
+    CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(error));
+  }
+  for (size_t s = 0; s < step_count; s++) {
+    first_dying[s] = CLEAVE_INDEX_NONE;
+  }
+  CLEAVE_TRY_CLEANUP(place_blocks(session, &space, first_dying, next_dying, error));
+cleanup:
+  cleave_array_free(&space.holes);
+  cleave_free(first_dying);
+  cleave_free(next_dying);
+  return status;
+}
+
+/* ---- memory and pointers ---- */
+
+static void *slot_memory(const cleave_session_t *session, const cleave_slot_t *slot) {
+  const cleave_block_t *block = &session->blocks.items[slot->block];
+  return (block->is_output ? session->output_memory : session->memory) + block->offset;
+}
+
+static void fill_views(cleave_session_t *session) {
+  cleave_slot_t *slots = session->slots.items;
+  for (uint32_t k = 0; k < session->slots.count; k++) {
+    cleave_slot_t *slot = &slots[k];
+    slot->view.dims = slot->dims;
+    if (slot->kind == CLEAVE_SLOT_BLOCK) {
+      slot->view.data = slot_memory(session, slot);
+    }
+  }
+  for (uint32_t k = 0; k < session->slots.count; k++) {
+    if (slots[k].kind == CLEAVE_SLOT_ALIAS) {
+      slots[k].view.data = slots[slots[k].root].view.data;
+    }
+  }
+}
+
+/* Is the pointer of this slot known only when an input is set? */
+static bool is_patched(const cleave_session_t *session, uint32_t slot) {
+  return session->slots.items[session->slots.items[slot].root].kind == CLEAVE_SLOT_USER;
+}
+
+static cleave_status_t add_patch(cleave_session_t *session, uint32_t slot, cleave_tensor_view_t *view,
+                                 cleave_error_t *error) {
+  uint32_t root = session->slots.items[slot].root;
+  cleave_patch_t patch = {.next = session->slot_patch[root], .slot = slot, .view = view};
+  CLEAVE_ARRAY_PUSH(&session->patches, patch, error);
+  session->slot_patch[root] = (uint32_t)session->patches.count - 1;
+  return CLEAVE_OK;
+}
+
+static cleave_status_t fill_step(cleave_session_t *session, cleave_step_t *step, cleave_error_t *error) {
+  step->inputs = cleave_arena_allocate(&session->arena, step->input_count, sizeof *step->inputs);
+  step->outputs = cleave_arena_allocate(&session->arena, step->output_count, sizeof *step->outputs);
+  if (step->inputs == NULL || step->outputs == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  for (uint32_t k = 0; k < step->input_count; k++) {
+    step->inputs[k] = session->slots.items[step->input_slots[k]].view;
+    if (is_patched(session, step->input_slots[k])) {
+      CLEAVE_TRY(add_patch(session, step->input_slots[k], &step->inputs[k], error));
+    }
+  }
+  for (uint32_t k = 0; k < step->output_count; k++) {
+    step->outputs[k] = session->slots.items[step->output_slots[k]].view;
+  }
+  step->args = (cleave_run_args_t){.size = sizeof step->args,
+                                   .inputs = step->inputs,
+                                   .outputs = step->outputs,
+                                   .workspace = session->memory + session->statistics.values_bytes};
+  return CLEAVE_OK;
+}
+
+void cleave_session_patch(cleave_session_t *session, uint32_t root) {
+  cleave_slot_t *slots = session->slots.items;
+  for (uint32_t k = session->slot_patch[root]; k != CLEAVE_INDEX_NONE; k = session->patches.items[k].next) {
+    const cleave_patch_t *patch = &session->patches.items[k];
+    slots[patch->slot].view.data = slots[root].view.data;
+    patch->view->data = slots[root].view.data;
+  }
+}
+
+cleave_status_t cleave_session_plan_memory(cleave_session_t *session, cleave_error_t *error) {
+  find_last_uses(session);
+  CLEAVE_TRY(make_blocks(session, error));
+  CLEAVE_TRY(place(session, error));
+  cleave_session_memory_t *statistics = &session->statistics;
+  for (size_t k = 0; k < session->programs.count; k++) {
+    const cleave_program_info_t *info = session->programs.items[k]->info;
+    size_t bytes = info->workspace_bytes;
+    statistics->workspace_bytes = bytes > statistics->workspace_bytes ? bytes : statistics->workspace_bytes;
+    statistics->persistent_bytes += info->persistent_bytes;
+  }
+  size_t total = 0;
+  if (!cleave_size_add(statistics->values_bytes, statistics->workspace_bytes, &total)) {
+    return cleave_error_set(error, CLEAVE_ERROR_LIMIT, "the values of a run need too much memory");
+  }
+  session->memory = cleave_allocate_aligned(total);
+  session->output_memory = cleave_allocate_aligned(statistics->outputs_bytes);
+  session->slot_patch = cleave_arena_allocate(&session->arena, session->slots.count, sizeof(uint32_t));
+  if (session->memory == NULL || session->output_memory == NULL || session->slot_patch == NULL) {
+    return cleave_error_set(error, CLEAVE_ERROR_OUT_OF_MEMORY,
+                            "no memory left: a run needs %zu bytes, and %zu for its outputs", total,
+                            statistics->outputs_bytes);
+  }
+  for (size_t k = 0; k < session->slots.count; k++) {
+    session->slot_patch[k] = CLEAVE_INDEX_NONE;
+  }
+  fill_views(session);
+  for (size_t s = 0; s < session->steps.count; s++) {
+    CLEAVE_TRY(fill_step(session, &session->steps.items[s], error));
+  }
+  return CLEAVE_OK;
+}

@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: Apache-2.0
+// Building views. Indices are given in order of first appearance, so that equal sets of nodes give equal
+// views. Small sets find their ids by looking through the view, large ones by maps over the whole graph that
+// are cleared again for what was touched only.
+#include "runtime/view.h"
+
+#include <string.h>
+
+#include "base/hash.h"
+#include "graph/structural_hash.h"
+#include "ops/ops.h"
+
+enum { SMALL_SET = 24 }; /* values that are found faster by looking than by a map */
+
+typedef struct building {
+  cleave_view_builder_t *builder;
+  const cleave_graph_t *graph;
+  const cleave_view_request_t *request;
+  cleave_arena_t *arena;
+  bool uses_maps;
+  uint32_t value_count;
+  cleave_value_view_t *values;
+  cleave_value_t *value_ids;
+  cleave_node_view_t *nodes;
+  uint64_t *versions;
+  uint32_t version_count;
+  uint64_t hash;
+} building_t;
+
+void cleave_view_builder_init(cleave_view_builder_t *builder, const cleave_graph_t *graph) {
+  *builder = (cleave_view_builder_t){.graph = graph};
+}
+
+void cleave_view_builder_deinit(cleave_view_builder_t *builder) {
+  cleave_free(builder->value_index);
+  cleave_free(builder->node_index);
+  *builder = (cleave_view_builder_t){0};
+}
+
+static uint32_t *make_map(uint32_t count) {
+  uint32_t *map = cleave_allocate(count, sizeof *map);
+  if (map != NULL && count > 0) {
+    memset(map, 0xff, count * sizeof *map);
+  }
+  return map;
+}
+
+static cleave_status_t make_maps(cleave_view_builder_t *builder, cleave_error_t *error) {
+  if (builder->value_index == NULL) {
+    builder->value_index = make_map(cleave_graph_value_bound(builder->graph));
+  }
+  if (builder->node_index == NULL) {
+    builder->node_index = make_map(cleave_graph_node_bound(builder->graph));
+  }
+  bool is_complete = builder->value_index != NULL && builder->node_index != NULL;
+  return is_complete ? CLEAVE_OK : cleave_error_out_of_memory(error);
+}
+
+static uint32_t find_value(const building_t *building, cleave_value_t value) {
+  if (building->uses_maps) {
+    return building->builder->value_index[value.index];
+  }
+  for (uint32_t k = 0; k < building->value_count; k++) {
+    if (building->value_ids[k].index == value.index) {
+      return k;
+    }
+  }
+  return CLEAVE_INDEX_NONE;
+}
+
+static uint32_t find_node(const building_t *building, cleave_node_t node) {
+  if (building->uses_maps) {
+    return building->builder->node_index[node.index];
+  }
+  for (uint32_t k = 0; k < building->request->node_count; k++) {
+    if (building->request->nodes[k].index == node.index) {
+      return k;
+    }
+  }
+  return CLEAVE_INDEX_NONE;
+}
+
+static cleave_tensor_view_t view_tensor(const cleave_tensor_t *tensor) {
+  return (cleave_tensor_view_t){.size = sizeof(cleave_tensor_view_t),
+                                .dtype = tensor->dtype,
+                                .rank = tensor->rank,
+                                .dims = tensor->dims,
+                                .data = tensor->data != NULL ? tensor->data : (const void *)tensor,
+                                .version = tensor->version};
+}
+
+static uint32_t add_value(building_t *building, cleave_value_t value) {
+  uint32_t index = find_value(building, value);
+  if (index != CLEAVE_INDEX_NONE) {
+    return index;
+  }
+  const cleave_value_record_t *record = cleave_graph_value(building->graph, value);
+  index = building->value_count++;
+  building->value_ids[index] = value;
+  cleave_value_view_t *view = &building->values[index];
+  *view = (cleave_value_view_t){
+      .size = sizeof *view, .name = cleave_value_name(building->graph, value), .producer = CLEAVE_INDEX_NONE};
+  if (record->tensor != NULL) {
+    view->tensor = view_tensor(record->tensor);
+    building->versions[building->version_count++] = record->tensor->version;
+  } else {
+    view->tensor = (cleave_tensor_view_t){.size = sizeof(cleave_tensor_view_t),
+                                          .dtype = (cleave_dtype_t)record->dtype,
+                                          .rank = record->rank,
+                                          .dims = record->dims};
+    for (uint32_t k = 0; k < building->request->type_count; k++) {
+      if (building->request->types[k].value.index == value.index) {
+        view->tensor = building->request->types[k].type;
+      }
+    }
+  }
+  uint64_t hash = cleave_hash_combine(
+      building->hash, (uint64_t)(uint32_t)view->tensor.dtype << 32 | (uint32_t)view->tensor.rank);
+  hash = cleave_hash_combine(hash, record->tensor != NULL);
+  for (int32_t d = 0; d < view->tensor.rank; d++) {
+    int64_t dim = view->tensor.dims[d];
+    hash = cleave_hash_combine(hash, (uint64_t)(dim < 0 ? -1 : dim));
+  }
+  building->hash = hash;
+  if (building->uses_maps) {
+    building->builder->value_index[value.index] = index;
+  }
+  return index;
+}
+
+static cleave_status_t view_attribute(building_t *building, const cleave_attribute_t *attribute,
+                                      cleave_attribute_view_t *view, cleave_error_t *error) {
+  *view = (cleave_attribute_view_t){
+      .size = sizeof *view, .name = attribute->name, .kind = attribute->kind, .count = attribute->count};
+  switch (attribute->kind) {
+    case CLEAVE_ATTRIBUTE_INT: view->i = attribute->i; break;
+    case CLEAVE_ATTRIBUTE_FLOAT: view->f = attribute->f; break;
+    case CLEAVE_ATTRIBUTE_STRING: view->s = attribute->s; break;
+    case CLEAVE_ATTRIBUTE_INTS: view->ints = attribute->ints; break;
+    case CLEAVE_ATTRIBUTE_FLOATS: view->floats = attribute->floats; break;
+    case CLEAVE_ATTRIBUTE_STRINGS: view->strings = attribute->strings; break;
+    case CLEAVE_ATTRIBUTE_TENSOR: {
+      cleave_tensor_view_t *tensor = cleave_arena_allocate(building->arena, 1, sizeof *tensor);
+      if (tensor == NULL) {
+        return cleave_error_out_of_memory(error);
+      }
+      *tensor = view_tensor(attribute->tensor);
+      view->tensor = tensor;
+      building->versions[building->version_count++] = attribute->tensor->version;
+      break;
+    }
+  }
+  return CLEAVE_OK;
+}
+
+static bool carries(const cleave_node_record_t *record, const char *name) {
+  for (uint32_t k = 0; k < record->attribute_count; k++) {
+    if (strcmp(record->attributes[k].name, name) == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/* The node's own attributes, then the defaults of its schema. */
+static cleave_status_t view_attributes(building_t *building, const cleave_node_record_t *record,
+                                       cleave_node_view_t *view, cleave_error_t *error) {
+  uint32_t most = (uint32_t)record->attribute_count + record->op->attribute_count;
+  if (most == 0) {
+    return CLEAVE_OK;
+  }
+  cleave_attribute_view_t *attributes = cleave_arena_allocate(building->arena, most, sizeof *attributes);
+  if (attributes == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  for (uint32_t k = 0; k < record->attribute_count; k++) {
+    CLEAVE_TRY(view_attribute(building, &record->attributes[k], &attributes[view->attribute_count++], error));
+  }
+  for (uint32_t k = 0; k < record->op->attribute_count; k++) {
+    const cleave_op_attribute_t *schema = &record->op->attributes[k];
+    if (schema->has_default && !carries(record, schema->value.name)) {
+      CLEAVE_TRY(view_attribute(building, &schema->value, &attributes[view->attribute_count++], error));
+    }
+  }
+  view->attributes = attributes;
+  return CLEAVE_OK;
+}
+
+static cleave_status_t view_node(building_t *building, uint32_t index, cleave_error_t *error) {
+  const cleave_graph_t *graph = building->graph;
+  cleave_node_t node = building->request->nodes[index];
+  const cleave_node_record_t *record = cleave_graph_node(graph, node);
+  cleave_node_view_t *view = &building->nodes[index];
+  *view = (cleave_node_view_t){.size = sizeof *view,
+                               .op = record->op->name,
+                               .domain = record->op->domain,
+                               .name = cleave_node_name(graph, node),
+                               .opset_version = record->op->since_version,
+                               .input_count = record->input_count,
+                               .output_count = record->output_count,
+                               .fusion = CLEAVE_INDEX_NONE};
+  uint32_t *ports = cleave_arena_allocate(building->arena, (size_t)record->input_count + record->output_count,
+                                          sizeof *ports);
+  if (ports == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  view->inputs = ports;
+  view->outputs = ports + record->input_count;
+  building->hash = cleave_node_hash(graph, node, building->hash);
+  for (uint32_t k = 0; k < record->input_count; k++) {
+    cleave_value_t value = cleave_node_input(graph, node, k);
+    ports[k] = cleave_value_exists(value) ? add_value(building, value) : CLEAVE_INDEX_NONE;
+    building->hash = cleave_hash_combine(building->hash, ports[k]);
+  }
+  for (uint32_t k = 0; k < record->output_count; k++) {
+    cleave_value_t value = cleave_node_output(graph, node, k);
+    uint32_t *port = &ports[record->input_count + k];
+    *port = CLEAVE_INDEX_NONE;
+    if (cleave_graph_value(graph, value)->use_count > 0) {
+      *port = add_value(building, value);
+      building->values[*port].producer = index;
+    }
+    building->hash = cleave_hash_combine(building->hash, *port);
+  }
+  return view_attributes(building, record, view, error);
+}
+
+static cleave_status_t view_fusions(building_t *building, cleave_region_view_t *region,
+                                    cleave_error_t *error) {
+  const cleave_view_request_t *request = building->request;
+  cleave_fusion_view_t *fusions =
+      cleave_arena_allocate(building->arena, request->fusion_count, sizeof *fusions);
+  if (fusions == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  for (uint32_t f = 0; f < request->fusion_count; f++) {
+    const cleave_view_fusion_t *from = &request->fusions[f];
+    uint32_t *nodes = cleave_arena_allocate(building->arena, from->node_count, sizeof *nodes);
+    const char **labels = cleave_arena_allocate(building->arena, from->node_count, sizeof *labels);
+    if (nodes == NULL || labels == NULL) {
+      return cleave_error_out_of_memory(error);
+    }
+    building->hash = cleave_hash_bytes(building->hash, from->rule, strlen(from->rule));
+    for (uint32_t k = 0; k < from->node_count; k++) {
+      nodes[k] = find_node(building, from->nodes[k]);
+      if (nodes[k] == CLEAVE_INDEX_NONE) {
+        return cleave_error_set(error, CLEAVE_ERROR_INTERNAL, "region '%s': fusion '%s' has a node outside",
+                                request->name, from->rule);
+      }
+      labels[k] = from->labels == NULL || from->labels[k] == NULL ? "" : from->labels[k];
+      building->nodes[nodes[k]].fusion = f;
+      building->hash = cleave_hash_combine(building->hash, nodes[k]);
+      building->hash = cleave_hash_bytes(building->hash, labels[k], strlen(labels[k]));
+    }
+    fusions[f] = (cleave_fusion_view_t){.size = sizeof *fusions,
+                                        .rule = from->rule,
+                                        .node_count = from->node_count,
+                                        .nodes = nodes,
+                                        .labels = labels};
+  }
+  region->fusions = fusions;
+  region->fusion_count = request->fusion_count;
+  return CLEAVE_OK;
+}
+
+static bool is_used_outside(const building_t *building, cleave_value_t value) {
+  for (cleave_use_t use = cleave_value_first_use(building->graph, value); cleave_use_exists(use);
+       use = cleave_use_next(building->graph, use)) {
+    cleave_node_t node = cleave_use_node(building->graph, use);
+    if (!cleave_node_exists(node) || find_node(building, node) == CLEAVE_INDEX_NONE) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/* Inputs come first where they are first used; outputs where they are produced: the order of the values. */
+static cleave_status_t view_borders(building_t *building, cleave_region_view_t *region,
+                                    cleave_error_t *error) {
+  uint32_t *inputs = cleave_arena_allocate(building->arena, building->value_count, sizeof *inputs);
+  uint32_t *outputs = cleave_arena_allocate(building->arena, building->value_count, sizeof *outputs);
+  if (inputs == NULL || outputs == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  for (uint32_t k = 0; k < building->value_count; k++) {
+    cleave_value_view_t *view = &building->values[k];
+    if (view->producer == CLEAVE_INDEX_NONE) {
+      if (view->tensor.data == NULL) {
+        inputs[region->input_count++] = k;
+      }
+    } else if (is_used_outside(building, building->value_ids[k])) {
+      view->is_output = true;
+      outputs[region->output_count++] = k;
+      building->hash = cleave_hash_combine(building->hash, k);
+    }
+  }
+  region->inputs = inputs;
+  region->outputs = outputs;
+  return CLEAVE_OK;
+}
+
+static cleave_status_t build(building_t *building, cleave_view_t *out_view, cleave_error_t *error) {
+  const cleave_view_request_t *request = building->request;
+  size_t ports = 0;
+  size_t attributes = 0;
+  for (uint32_t k = 0; k < request->node_count; k++) {
+    const cleave_node_record_t *record = cleave_graph_node(building->graph, request->nodes[k]);
+    ports += (size_t)record->input_count + record->output_count;
+    attributes += (size_t)record->attribute_count + record->op->attribute_count;
+  }
+  building->uses_maps = ports > SMALL_SET;
+  if (building->uses_maps) {
+    CLEAVE_TRY(make_maps(building->builder, error));
+    for (uint32_t k = 0; k < request->node_count; k++) {
+      building->builder->node_index[request->nodes[k].index] = k;
+    }
+  }
+  building->nodes = cleave_arena_allocate(building->arena, request->node_count, sizeof *building->nodes);
+  building->values = cleave_arena_allocate(building->arena, ports, sizeof *building->values);
+  building->value_ids = cleave_arena_allocate(building->arena, ports, sizeof *building->value_ids);
+  building->versions = cleave_arena_allocate(building->arena, ports + attributes, sizeof *building->versions);
+  if (building->nodes == NULL || building->values == NULL || building->value_ids == NULL ||
+      building->versions == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  for (uint32_t k = 0; k < request->node_count; k++) {
+    CLEAVE_TRY(view_node(building, k, error));
+  }
+  cleave_region_view_t *region = &out_view->region;
+  CLEAVE_TRY(view_borders(building, region, error));
+  CLEAVE_TRY(view_fusions(building, region, error));
+  region->hash = building->hash;
+  region->value_count = building->value_count;
+  region->node_count = request->node_count;
+  region->values = building->values;
+  region->nodes = building->nodes;
+  out_view->values = building->value_ids;
+  out_view->nodes = request->nodes;
+  out_view->constant_count = building->version_count;
+  out_view->constant_versions = building->versions;
+  return CLEAVE_OK;
+}
+
+cleave_status_t cleave_view_build(cleave_view_builder_t *builder, const cleave_view_request_t *request,
+                                  cleave_arena_t *arena, cleave_view_t *out_view, cleave_error_t *error) {
+  building_t building = {.builder = builder,
+                         .graph = builder->graph,
+                         .request = request,
+                         .arena = arena,
+                         .hash = CLEAVE_HASH_SEED};
+  *out_view = (cleave_view_t){.region = {.size = sizeof(cleave_region_view_t),
+                                         .name = request->name == NULL ? "" : request->name,
+                                         .rule = request->rule == NULL ? "" : request->rule}};
+  cleave_status_t status = build(&building, out_view, error);
+  if (building.uses_maps) {
+    for (uint32_t k = 0; k < request->node_count && builder->node_index != NULL; k++) {
+      builder->node_index[request->nodes[k].index] = CLEAVE_INDEX_NONE;
+    }
+    for (uint32_t k = 0; k < building.value_count; k++) {
+      builder->value_index[building.value_ids[k].index] = CLEAVE_INDEX_NONE;
+    }
+  }
+  return status;
+}
