@@ -132,14 +132,14 @@ static uint64_t now_ns(void) {
 static cleave_status_t run_step(cpu_program_t *program, cpu_step_t *step, cleave_message_t *message) {
   cleave_message_t detail = {.text = ""};
   cleave_status_t status = CLEAVE_OK;
-  step->call.scratch = NULL;
+  step->call.scratch = nothing;
   if (step->is_static) {
     if (step->scratch_bytes > 0) {
       step->call.scratch = (unsigned char *)program->args->workspace + step->scratch_offset;
     }
   } else if (step->kernel->scratch != NULL) {
     status = grow(&program->scratch, &program->scratch_size, step->kernel->scratch(&step->call));
-    step->call.scratch = program->scratch;
+    step->call.scratch = program->scratch == NULL ? nothing : program->scratch;
   }
   if (status == CLEAVE_OK) {
     status = step->kernel->run(&step->call, &detail);
