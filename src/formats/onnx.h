@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ONNX models (https://onnx.ai, IR versions 3 to 10, operator sets 1 to 22 and what reads the same after) to
+ * graphs in canonical form and back, and single tensors (.pb files of ONNX's test data).
+ */
+#ifndef CLEAVE_FORMATS_ONNX_H
+#define CLEAVE_FORMATS_ONNX_H
+
+#include "graph/graph.h"
+
+/* Reads a model into a graph in canonical form: operators as in opset 22, Constant nodes are constants,
+ * Identity and inference-time Dropout are gone, model-local functions are inlined. The caller destroys the
+ * graph.
+ *
+ * Weights are borrowed from the mapped file and not touched: opening costs time for nodes, not for bytes.
+ * They may be unaligned. External data must lie in the model's folder. Types: those of graph inputs, of
+ * constants and of graph outputs are set; others are left to cleave_graph_infer. Initializers among the
+ * inputs (IR 3) are constants, not inputs. Operators that no table knows become custom ones (id
+ * CLEAVE_OP_ID_CUSTOM).
+ *
+ * CLEAVE_ERROR_IO: cannot be read. CLEAVE_ERROR_FORMAT: malformed, values undefined or defined twice, cycles.
+ * CLEAVE_ERROR_UNSUPPORTED: graph attributes (If, Loop, Scan), sequences, optionals, sparse tensors, element
+ * types that cleave lacks. CLEAVE_ERROR_LIMIT: nested or expanding beyond bounds. */
+CLEAVE_MUST_USE cleave_status_t cleave_onnx_read(const char *path, cleave_graph_t **out_graph,
+                                                 cleave_error_t *error);
+
+/* The same for a model in memory, which may go after the call: weights are copied. External data is refused.
+ * `name` stands for the file in errors. */
+CLEAVE_MUST_USE cleave_status_t cleave_onnx_read_memory(const void *data, size_t size, const char *name,
+                                                        cleave_graph_t **out_graph, cleave_error_t *error);
+
+/* ---- tensors: a file that holds one bare TensorProto ---- */
+
+/* Data is borrowed from the mapped file where its form allows. The dtype is what the file says (ONNX's test
+ * data stores bfloat16 as uint16). SequenceProto and OptionalProto are told apart as far as their fields
+ * allow, and refused (CLEAVE_ERROR_UNSUPPORTED). */
+CLEAVE_MUST_USE cleave_status_t cleave_tensor_pb_read(const char *path, cleave_tensor_t **out_tensor,
+                                                      cleave_error_t *error);
+/* `name` goes into the TensorProto; may be NULL. */
+CLEAVE_MUST_USE cleave_status_t cleave_tensor_pb_write(const char *path, const cleave_tensor_t *tensor,
+                                                       const char *name, cleave_error_t *error);
+
+#endif /* CLEAVE_FORMATS_ONNX_H */
