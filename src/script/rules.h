@@ -8,10 +8,8 @@
 /* A loaded rule file: the interpreter, and the ruleset compiled from it. One thread at a time. */
 typedef struct cleave_rules cleave_rules_t;
 
-typedef struct cleave_rules_setting {
-  const char *name;  /* of an option that the rule file declares */
-  const char *value; /* text, converted by the option's type */
-} cleave_rules_setting_t;
+/* For an option that the rule file declares. */
+typedef cleave_setting_t cleave_rules_setting_t;
 
 /* Loads and compiles. CLEAVE_ERROR_RULE with file:line for everything that is wrong in it. A setting that no
  * option of the file declares is no error here: `out_used[k]` (may be NULL) tells whether the file has an

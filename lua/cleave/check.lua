@@ -1,0 +1,104 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Messages about what a script says: every error names the line of the word that it is about, and offers the
+-- nearest name that would have been right.
+local host = ...
+
+local M = {}
+
+---Raises an error at a line of the script (0: the line that is running).
+---@param line integer
+---@param format string
+function M.fail(line, format, ...)
+  host.fail(line, string.format(format, ...))
+end
+
+---Keys of a table in a fixed order.
+local function sorted_keys(map)
+  local keys = {}
+  for key in host.pairs(map) do
+    keys[#keys + 1] = key
+  end
+  return keys
+end
+
+---Refuses keys of `spec` that are not in `allowed` (a list of names). List entries pass when `list` is true.
+---@param line integer
+---@param what string what the table describes, for the message: "op"
+function M.keys(line, what, spec, allowed, list)
+  local known = {}
+  for _, name in ipairs(allowed) do
+    known[name] = true
+  end
+  for _, key in ipairs(sorted_keys(spec)) do
+    if math.type(key) == "integer" then
+      if not list then
+        M.fail(line, "%s takes named keys, found list entry %d", what, key)
+      end
+    elseif type(key) ~= "string" then
+      M.fail(line, "%s has a key of type %s", what, type(key))
+    elseif not known[key] then
+      M.fail(line, "%s has no key '%s'%s", what, key, host.hint(key, allowed))
+    end
+  end
+end
+
+---Text of a value for messages.
+function M.show(value)
+  if type(value) == "string" then
+    return "'" .. value .. "'"
+  end
+  if type(value) == "table" then
+    return "a table"
+  end
+  return host.tostring(value)
+end
+
+---Refuses a value of another type.
+function M.type(line, what, value, wanted)
+  local found = type(value)
+  if wanted == "integer" then
+    if math.type(value) ~= "integer" then
+      M.fail(line, "%s: expected an integer, found %s", what, M.show(value))
+    end
+  elseif found ~= wanted then
+    M.fail(line, "%s: expected a %s, found %s", what, wanted,
+      found == "nil" and "nothing" or M.show(value))
+  end
+  return value
+end
+
+---A name of a rule, ruleset, option or label: letters, digits, '_', '-', '.'.
+function M.name(line, what, value)
+  M.type(line, what, value, "string")
+  if #value > 63 or not host.match(value, "^[%w_][%w_.%-]*$") then
+    M.fail(line, "%s: '%s' is no name (letters, digits, '_', '-' and '.', at most 63)", what, value)
+  end
+  return value
+end
+
+---A copy of data that a script may still change; opaque words stay what they are. Bounded in depth.
+function M.copy(line, value, depth)
+  depth = depth or 0
+  if type(value) ~= "table" or getmetatable(value) ~= nil then
+    return value
+  end
+  if depth > 8 then
+    M.fail(line, "tables are nested more than 8 deep")
+  end
+  local copy = {}
+  for key, item in next, value do
+    copy[key] = M.copy(line, item, depth + 1)
+  end
+  return copy
+end
+
+---Number of list entries when the keys are 1 .. n, and nothing else; nil otherwise.
+function M.list_length(value)
+  local count = 0
+  for _ in next, value do
+    count = count + 1
+  end
+  return #value == count and count or nil
+end
+
+return M

@@ -1,0 +1,178 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Options of a rule file: declared with a default, a line for people and a range, set from outside by name.
+-- An option may stand for its value wherever a rule expects plain data; callbacks get all values as a table.
+local host, import = ...
+local check = import "check"
+local sandbox = import "sandbox"
+
+local M = {}
+
+-- option word -> { kind, default, doc, range, line, value }; the words themselves are empty and frozen.
+local declared = setmetatable({}, { __mode = "k" })
+
+local OPTION = {
+  __newindex = function()
+    host.fail(0, "an option cannot be changed")
+  end,
+  __tostring = function()
+    return "option"
+  end,
+  __metatable = false,
+}
+
+local function in_list(value, list)
+  for _, item in ipairs(list) do
+    if item == value then
+      return true
+    end
+  end
+  return false
+end
+
+-- What is wrong with a value, or nil.
+local function complaint(option, value)
+  local kind, range = option.kind, option.range
+  if kind == "boolean" then
+    return type(value) ~= "boolean" and "expected true or false"
+  elseif kind == "integer" or kind == "number" then
+    if type(value) ~= "number" or kind == "integer" and math.type(value) ~= "integer" then
+      return "expected " .. (kind == "integer" and "an integer" or "a number")
+    end
+    if range and (range.min and value < range.min or range.max and value > range.max) then
+      return string.format("expected %s to %s", range.min or "-infinity", range.max or "infinity")
+    end
+  elseif kind == "string" then
+    return type(value) ~= "string" and "expected a text"
+  elseif kind == "enum" then
+    if not in_list(value, range) then
+      return "expected one of " .. table.concat(range, ", ")
+    end
+  elseif kind == "list" then
+    if type(value) ~= "table" or not check.list_length(value) then
+      return "expected a list of texts"
+    end
+    for _, item in ipairs(value) do
+      if type(item) ~= "string" then
+        return "expected a list of texts"
+      end
+    end
+  end
+  return nil
+end
+
+local function read_range(line, kind, range)
+  if range == nil then
+    if kind == "enum" then
+      check.fail(line, "option.enum: expected a list of the choices as third argument")
+    end
+    return nil
+  end
+  check.type(line, "option." .. kind .. ": range", range, "table")
+  if kind == "enum" then
+    return check.copy(line, range)
+  end
+  if kind ~= "integer" and kind ~= "number" then
+    check.fail(line, "option.%s takes no range", kind)
+  end
+  check.keys(line, "option." .. kind .. ": range", range, { "min", "max" }, true)
+  return { min = range.min or range[1], max = range.max or range[2] }
+end
+
+local function declare(kind, default, doc, range)
+  local line = host.line()
+  local option = {
+    kind = kind,
+    default = check.copy(line, default),
+    doc = check.type(line, "option." .. kind .. ": doc", doc == nil and "" or doc, "string"),
+    range = read_range(line, kind, range),
+    line = line,
+  }
+  local wrong = complaint(option, option.default)
+  if wrong then
+    check.fail(line, "option.%s: default is %s, %s", kind, check.show(default), wrong)
+  end
+  option.value = option.default
+  local word = setmetatable({}, OPTION)
+  declared[word] = option
+  return word
+end
+
+local function parse(option, text)
+  if option.kind == "boolean" then
+    local words = { ["true"] = true, ["1"] = true, yes = true, on = true,
+      ["false"] = false, ["0"] = false, no = false, off = false }
+    return words[text]
+  elseif option.kind == "integer" then
+    return math.tointeger(tonumber(text))
+  elseif option.kind == "number" then
+    return tonumber(text)
+  elseif option.kind == "list" then
+    local list = {}
+    for item in host.gmatch(text, "[^,%s]+") do
+      list[#list + 1] = item
+    end
+    return list
+  end
+  return text
+end
+
+---The word `option` of rule files.
+function M.words()
+  local words = {}
+  for _, kind in ipairs { "boolean", "integer", "number", "string", "enum", "list" } do
+    words[kind] = function(default, doc, range)
+      return declare(kind, default, doc, range)
+    end
+  end
+  return sandbox.freeze("option", words)
+end
+
+function M.is_option(value)
+  return declared[value] ~= nil
+end
+
+---The value that an option has now, or the value itself where it is plain.
+function M.resolve(value)
+  local option = type(value) == "table" and declared[value]
+  if option then
+    return option.value
+  end
+  return value
+end
+
+---Gives the options of a ruleset their values from settings; marks the settings used. Returns the table that
+---callbacks get.
+---@param line integer
+---@param options table<string, table>
+---@param settings { name: string, value: string, used: boolean }[]
+function M.apply(line, options, settings)
+  local values = {}
+  for name, word in host.pairs(options) do
+    check.name(line, "options", name)
+    local option = declared[word]
+    if not option then
+      check.fail(line, "options: '%s' is %s, expected option.boolean(...) or another kind of option",
+        name, check.show(word))
+    end
+    for _, setting in ipairs(settings) do
+      if setting.name == name then
+        local value = parse(option, setting.value)
+        local wrong = value == nil and "expected " .. option.kind or complaint(option, value)
+        if wrong then
+          check.fail(option.line, "option '%s': set to '%s', %s", name, setting.value, wrong)
+        end
+        option.value = value
+        setting.used = true
+      end
+    end
+    values[name] = option.value
+  end
+  for name, value in host.pairs(values) do
+    if type(value) == "table" then
+      values[name] = sandbox.list(value)
+    end
+  end
+  return sandbox.freeze("options", values)
+end
+
+return M

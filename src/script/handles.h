@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a rule's callbacks see of the graph: nodes, values, the graph, a match, a proposed region. A handle is
+ * an index and a serial; each use checks that a callback is running on the graph that the serial stands for,
+ * and that the index is of something that lives there. The same node gives the same handle, so that handles
+ * work as keys of tables. Handles never change the graph.
+ */
+#ifndef CLEAVE_SCRIPT_HANDLES_H
+#define CLEAVE_SCRIPT_HANDLES_H
+
+#include "partition/ruleset.h"
+#include "script/script.h"
+
+typedef enum cleave_handle_kind {
+  CLEAVE_HANDLE_NODE,
+  CLEAVE_HANDLE_VALUE,
+  CLEAVE_HANDLE_GRAPH,
+  CLEAVE_HANDLE_MATCH,      /* of this call */
+  CLEAVE_HANDLE_PROPOSAL,   /* of this call */
+  CLEAVE_HANDLE_ATTRIBUTES, /* of a node: node.attrs */
+  CLEAVE_HANDLE_INPUTS,     /* of a node: node.inputs */
+  CLEAVE_HANDLE_OUTPUTS,    /* of a node: node.outputs */
+  CLEAVE_HANDLE_KIND_COUNT
+} cleave_handle_kind_t;
+
+typedef struct cleave_handle {
+  cleave_handle_kind_t kind;
+  uint32_t index;
+  uint64_t serial; /* of the graph; of the call for MATCH and PROPOSAL */
+} cleave_handle_t;
+
+/* Begins to use a graph: handles made for another one become stale. `subject` is the match or proposal of
+ * this call, or NULL. Ends with cleave_handles_leave. */
+void cleave_handles_enter(cleave_script_t *script, const cleave_graph_t *graph, const void *subject);
+void cleave_handles_leave(cleave_script_t *script);
+
+/* Push a handle; nil for NONE. */
+void cleave_handle_push_node(lua_State *state, cleave_node_t node);
+void cleave_handle_push_value(lua_State *state, cleave_value_t value);
+void cleave_handle_push_graph(lua_State *state);
+void cleave_handle_push_match(lua_State *state);
+void cleave_handle_push_proposal(lua_State *state);
+/* The attributes, inputs or outputs of a node. */
+void cleave_handle_push_view(lua_State *state, cleave_handle_kind_t kind, const cleave_handle_t *node);
+/* A list of handles. */
+void cleave_handle_push_nodes(lua_State *state, const cleave_node_t *nodes, uint32_t count);
+void cleave_handle_push_values(lua_State *state, const cleave_value_t *values, uint32_t count);
+
+/* The live handle at an index of the stack; raises where it is none of that kind, or stale. */
+cleave_handle_t *cleave_handle_check(lua_State *state, int index, cleave_handle_kind_t kind);
+cleave_node_t cleave_handle_check_node(lua_State *state, int index);
+/* For sorting keys of tables. */
+bool cleave_handle_less(lua_State *state, int a, int b);
+
+/* A field of a handle: pushes one value. */
+typedef struct cleave_handle_field {
+  const char *name;
+  void (*push)(lua_State *state, const cleave_handle_t *handle);
+} cleave_handle_field_t;
+
+/* __index over a table of fields that ends in a NULL name; raises with a hint where there is none. */
+int cleave_handle_index(lua_State *state, cleave_handle_kind_t kind, const cleave_handle_field_t *fields);
+/* The fields of the kinds, in the files that own them. */
+int cleave_node_handle_index(lua_State *state);
+int cleave_attributes_handle_index(lua_State *state);
+int cleave_inputs_handle_index(lua_State *state);
+int cleave_inputs_handle_length(lua_State *state);
+int cleave_outputs_handle_index(lua_State *state);
+int cleave_outputs_handle_length(lua_State *state);
+int cleave_value_handle_index(lua_State *state);
+int cleave_graph_handle_index(lua_State *state);
+int cleave_match_handle_index(lua_State *state);
+int cleave_proposal_handle_index(lua_State *state);
+
+/* Shape as a list: sizes, names of symbolic dimensions, "?" for unknown ones; nil where the rank is unknown.
+ */
+void cleave_handle_push_shape(lua_State *state, const cleave_graph_t *graph, cleave_value_t value);
+/* A tensor's elements as nested lists is more than rules need: a flat list, or a number for a scalar. */
+void cleave_handle_push_tensor(lua_State *state, const cleave_tensor_t *tensor);
+/* An attribute's value; nil for NULL. */
+void cleave_handle_push_attribute(lua_State *state, const cleave_attribute_t *attribute);
+
+#endif /* CLEAVE_SCRIPT_HANDLES_H */

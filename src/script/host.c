@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the DSL's modules ask of C: operators and their ports and attributes, with hints for unknown names. */
+#include "script/host.h"
+
+#include <string.h>
+
+#include "base/text.h"
+#include "ops/ops.h"
+
+static const char *const DOMAINS[] = {"", "ai.onnx.ml", "ai.onnx.preview.training"};
+
+/* (name) -> operator, or nil and a hint. */
+static int host_op(lua_State *state) {
+  const char *name = luaL_checkstring(state, 1);
+  char hint[128];
+  for (size_t k = 0; k < sizeof DOMAINS / sizeof DOMAINS[0]; k++) {
+    const cleave_op_t *op = cleave_op_find(DOMAINS[k], name);
+    if (op != NULL) {
+      lua_pushlightuserdata(state, (void *)(uintptr_t)op);
+      return 1;
+    }
+  }
+  lua_pushnil(state);
+  lua_pushstring(state, cleave_op_hint(name, hint, sizeof hint));
+  return 2;
+}
+
+static const cleave_op_t *check_op(lua_State *state, int index) {
+  luaL_checktype(state, index, LUA_TLIGHTUSERDATA);
+  return lua_touserdata(state, index);
+}
+
+static int push_missing(lua_State *state, const cleave_nearest_t *nearest) {
+  char hint[128];
+  lua_pushnil(state);
+  lua_pushstring(state, cleave_nearest_hint(nearest, hint, sizeof hint));
+  return 2;
+}
+
+static int push_port(lua_State *state, uint32_t index, const cleave_op_port_t *ports, uint32_t count,
+                     const char *name) {
+  if (index != CLEAVE_INDEX_NONE) {
+    lua_pushinteger(state, index);
+    return 1;
+  }
+  cleave_nearest_t nearest = {0};
+  for (uint32_t k = 0; k < count; k++) {
+    cleave_nearest_offer(&nearest, name, ports[k].name);
+  }
+  return push_missing(state, &nearest);
+}
+
+/* (operator, name) -> index, or nil and a hint. */
+static int host_input(lua_State *state) {
+  const cleave_op_t *op = check_op(state, 1);
+  const char *name = luaL_checkstring(state, 2);
+  return push_port(state, cleave_op_input_index(op, name), op->inputs, op->input_count, name);
+}
+
+static int host_output(lua_State *state) {
+  const cleave_op_t *op = check_op(state, 1);
+  const char *name = luaL_checkstring(state, 2);
+  return push_port(state, cleave_op_output_index(op, name), op->outputs, op->output_count, name);
+}
+
+/* (operator, name) -> kind, or nil and a hint. */
+static int host_attribute(lua_State *state) {
+  const cleave_op_t *op = check_op(state, 1);
+  const char *name = luaL_checkstring(state, 2);
+  const cleave_op_attribute_t *attribute = cleave_op_find_attribute(op, name);
+  if (attribute != NULL) {
+    lua_pushinteger(state, (lua_Integer)attribute->value.kind);
+    lua_pushstring(state, cleave_host_kind_name(attribute->value.kind));
+    return 2;
+  }
+  cleave_nearest_t nearest = {0};
+  for (uint32_t k = 0; k < op->attribute_count; k++) {
+    cleave_nearest_offer(&nearest, name, op->attributes[k].value.name);
+  }
+  return push_missing(state, &nearest);
+}
+
+const char *cleave_host_kind_name(cleave_attribute_kind_t kind) {
+  switch (kind) {
+    case CLEAVE_ATTRIBUTE_INT: return "integer";
+    case CLEAVE_ATTRIBUTE_FLOAT: return "number";
+    case CLEAVE_ATTRIBUTE_STRING: return "text";
+    case CLEAVE_ATTRIBUTE_INTS: return "list of integers";
+    case CLEAVE_ATTRIBUTE_FLOATS: return "list of numbers";
+    case CLEAVE_ATTRIBUTE_STRINGS: return "list of texts";
+    case CLEAVE_ATTRIBUTE_TENSOR: return "tensor";
+  }
+  return "attribute";
+}
+
+/* (operator) -> number of inputs or outputs in its schema, and whether the last stands for many. */
+static int host_input_count(lua_State *state) {
+  const cleave_op_t *op = check_op(state, 1);
+  lua_pushinteger(state, op->input_count);
+  lua_pushboolean(state,
+                  op->input_count > 0 && op->inputs[op->input_count - 1].kind == CLEAVE_OP_INPUT_VARIADIC);
+  return 2;
+}
+
+static int host_output_count(lua_State *state) {
+  const cleave_op_t *op = check_op(state, 1);
+  lua_pushinteger(state, op->output_count);
+  lua_pushboolean(state,
+                  op->output_count > 0 && op->outputs[op->output_count - 1].kind == CLEAVE_OP_INPUT_VARIADIC);
+  return 2;
+}
+
+static int host_is_commutative(lua_State *state) {
+  lua_pushboolean(state, (check_op(state, 1)->flags & CLEAVE_OP_COMMUTATIVE) != 0);
+  return 1;
+}
+
+/* (name) -> number of a dtype, or nil and a hint. */
+static int host_dtype(lua_State *state) {
+  const char *name = luaL_checkstring(state, 1);
+  cleave_dtype_t dtype = cleave_dtype_find(name);
+  if (dtype != CLEAVE_DTYPE_UNKNOWN) {
+    lua_pushinteger(state, (lua_Integer)dtype);
+    return 1;
+  }
+  cleave_nearest_t nearest = {0};
+  for (int k = 1; k <= CLEAVE_DTYPE_BF16; k++) {
+    if (cleave_dtype_is_valid(k)) {
+      cleave_nearest_offer(&nearest, name, cleave_dtype_name((cleave_dtype_t)k));
+    }
+  }
+  return push_missing(state, &nearest);
+}
+
+/* (wanted, list of candidates) -> " (did you mean 'x'?)" or "". */
+static int host_hint(lua_State *state) {
+  const char *wanted = luaL_checkstring(state, 1);
+  cleave_nearest_t nearest = {0};
+  char hint[128];
+  luaL_checktype(state, 2, LUA_TTABLE);
+  lua_Integer count = (lua_Integer)lua_rawlen(state, 2);
+  lua_settop(state, 2);
+  for (lua_Integer k = 1; k <= count; k++) {
+    if (lua_rawgeti(state, 2, k) == LUA_TSTRING) {
+      cleave_nearest_offer(&nearest, wanted, lua_tostring(state, -1));
+    }
+    lua_pop(state, 1); /* the text stays alive in the list */
+  }
+  lua_pushstring(state, cleave_nearest_hint(&nearest, hint, sizeof hint));
+  return 1;
+}
+
+static int host_line(lua_State *state) {
+  lua_pushinteger(state, cleave_script_line(state));
+  return 1;
+}
+
+/* (line, message): raises an error at a line of the script; line 0: the one that is running. */
+static int host_fail(lua_State *state) {
+  int line = (int)luaL_checkinteger(state, 1);
+  const char *message = luaL_checkstring(state, 2);
+  return cleave_script_raise_at(state, line > 0 ? line : cleave_script_line(state), "%s", message);
+}
+
+/* (message): raises an error about the file as a whole. */
+static int host_fail_file(lua_State *state) {
+  return cleave_script_raise_at(state, 0, "%s", luaL_checkstring(state, 1));
+}
+
+/* (kind, name, line) or (): the rule at work, for messages. */
+static int host_rule(lua_State *state) {
+  if (lua_isnoneornil(state, 1)) {
+    cleave_script_set_rule(cleave_script_of(state), NULL, NULL, 0);
+  } else {
+    cleave_script_set_rule(cleave_script_of(state), luaL_checkstring(state, 1), luaL_checkstring(state, 2),
+                           (int)luaL_checkinteger(state, 3));
+  }
+  return 0;
+}
+
+void cleave_host_register(lua_State *state) {
+  static const luaL_Reg FUNCTIONS[] = {{"op", host_op},
+                                       {"input", host_input},
+                                       {"output", host_output},
+                                       {"input_count", host_input_count},
+                                       {"output_count", host_output_count},
+                                       {"is_commutative", host_is_commutative},
+                                       {"attribute", host_attribute},
+                                       {"dtype", host_dtype},
+                                       {"hint", host_hint},
+                                       {"line", host_line},
+                                       {"fail", host_fail},
+                                       {"fail_file", host_fail_file},
+                                       {"rule", host_rule},
+                                       {NULL, NULL}};
+  luaL_setfuncs(state, FUNCTIONS, 0);
+  cleave_sandbox_register(state);
+  cleave_text_match_register(state);
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The C functions that the modules in lua/cleave get as `host`. Scripts never see this table. Each function
+ * fills the table on top of the stack; host.c calls the others.
+ */
+#ifndef CLEAVE_SCRIPT_HOST_H
+#define CLEAVE_SCRIPT_HOST_H
+
+#include "script/script.h"
+
+/* host.c: lookups in the operator table, lines, hints. */
+void cleave_host_register(lua_State *state);
+/* sandbox.c: what replaces base functions that could escape the limits. */
+void cleave_sandbox_register(lua_State *state);
+/* text_match.c: find, match, gmatch and gsub with a bounded number of steps. */
+void cleave_text_match_register(lua_State *state);
+
+/* Name of an attribute kind for messages: "list of integers". */
+const char *cleave_host_kind_name(cleave_attribute_kind_t kind);
+
+#endif /* CLEAVE_SCRIPT_HOST_H */

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Loading a rule file: text -> chunk in a closed environment -> ruleset -> compiled rules. */
+#include "script/rules.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "script/compile.h"
+#include "script/embedded.h"
+#include "script/script.h"
+
+struct cleave_rules {
+  cleave_script_t *script;
+  cleave_arena_t arena;
+  cleave_ruleset_t ruleset;
+};
+
+typedef struct load {
+  cleave_rules_t *rules;
+  const char *text;
+  size_t length;
+  const cleave_rules_setting_t *settings;
+  size_t setting_count;
+  bool *used;
+} load_t;
+
+/* Pushes the settings as a list of { name =, value = }. */
+static void push_settings(lua_State *state, const load_t *load) {
+  lua_newtable(state);
+  for (size_t k = 0; k < load->setting_count; k++) {
+    lua_newtable(state);
+    lua_pushstring(state, load->settings[k].name);
+    lua_setfield(state, -2, "name");
+    lua_pushstring(state, load->settings[k].value);
+    lua_setfield(state, -2, "value");
+    lua_rawseti(state, -2, (lua_Integer)k + 1);
+  }
+}
+
+static void read_used(lua_State *state, int settings, const load_t *load) {
+  for (size_t k = 0; load->used != NULL && k < load->setting_count; k++) {
+    lua_rawgeti(state, settings, (lua_Integer)k + 1);
+    lua_getfield(state, -1, "used");
+    load->used[k] = lua_toboolean(state, -1) != 0;
+    lua_pop(state, 2);
+  }
+}
+
+static void run_load(lua_State *state, void *context) {
+  const load_t *load = context;
+  push_settings(state, load);         /* 1 */
+  cleave_script_import(state, "dsl"); /* 2 */
+  lua_getfield(state, 2, "compile");  /* 3 */
+  lua_getfield(state, 2, "environment");
+  lua_call(state, 0, 1); /* 4 */
+  cleave_script_load_text(state, load->text, load->length, 4);
+  lua_call(state, 0, 1);
+  lua_replace(state, 4);
+  lua_pushvalue(state, 3);
+  lua_pushvalue(state, 4);
+  lua_pushvalue(state, 1);
+  lua_call(state, 2, 1);
+  cleave_rules_t *rules = load->rules;
+  cleave_script_compile(state, &rules->arena, rules->script->path, &rules->ruleset);
+  read_used(state, 1, load);
+}
+
+cleave_status_t cleave_rules_load_text(const char *name, const char *text, size_t length,
+                                       const cleave_rules_setting_t *settings, size_t setting_count,
+                                       bool *out_used, cleave_rules_t **out_rules, cleave_error_t *error) {
+  *out_rules = NULL;
+  for (size_t k = 0; out_used != NULL && k < setting_count; k++) {
+    out_used[k] = false;
+  }
+  cleave_rules_t *rules = cleave_allocate_zeroed(1, sizeof *rules);
+  if (rules == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  load_t load = {.rules = rules,
+                 .text = text,
+                 .length = length,
+                 .settings = settings,
+                 .setting_count = setting_count,
+                 .used = out_used};
+  cleave_status_t status = cleave_script_create(name, CLEAVE_ERROR_RULE, &rules->script, error);
+  if (status == CLEAVE_OK) {
+    status = cleave_script_call(rules->script, run_load, &load, CLEAVE_SCRIPT_LOAD_BUDGET, error);
+    cleave_script_set_rule(rules->script, NULL, NULL, 0);
+  }
+  if (status != CLEAVE_OK) {
+    cleave_rules_destroy(rules);
+    return status;
+  }
+  *out_rules = rules;
+  return CLEAVE_OK;
+}
+
+/* The shipped rule file of that name ("onednn", "rules/onednn.lua"), or NULL. */
+static const cleave_embedded_file_t *find_shipped(const char *path) {
+  char name[160];
+  const cleave_embedded_file_t *file = cleave_embedded_find(path);
+  if (file != NULL || strchr(path, '/') != NULL || strlen(path) > 100) {
+    return file != NULL && strncmp(file->name, "rules/", 6) == 0 ? file : NULL;
+  }
+  const char *extension = cleave_path_has_extension(path, ".lua") ? "" : ".lua";
+  (void)snprintf(name, sizeof name, "rules/%s%s", path, extension);
+  return cleave_embedded_find(name);
+}
+
+cleave_status_t cleave_rules_load(const char *path, const cleave_rules_setting_t *settings,
+                                  size_t setting_count, bool *out_used, cleave_rules_t **out_rules,
+                                  cleave_error_t *error) {
+  *out_rules = NULL;
+  cleave_file_t *file = NULL;
+  cleave_error_t reading = CLEAVE_ERROR_INIT;
+  cleave_status_t status = cleave_file_open(path, &file, &reading);
+  if (status == CLEAVE_ERROR_IO) {
+    const cleave_embedded_file_t *shipped = find_shipped(path);
+    if (shipped != NULL) {
+      return cleave_rules_load_text(shipped->name, shipped->text, shipped->length, settings, setting_count,
+                                    out_used, out_rules, error);
+    }
+  }
+  if (status != CLEAVE_OK) {
+    return cleave_error_set(error, status, "%s", reading.message);
+  }
+  status = cleave_rules_load_text(path, (const char *)cleave_file_data(file), cleave_file_size(file),
+                                  settings, setting_count, out_used, out_rules, error);
+  cleave_file_release(file);
+  return status;
+}
+
+const cleave_ruleset_t *cleave_rules_ruleset(const cleave_rules_t *rules) {
+  return &rules->ruleset;
+}
+
+void cleave_rules_destroy(cleave_rules_t *rules) {
+  if (rules == NULL) {
+    return;
+  }
+  cleave_script_destroy(rules->script);
+  cleave_arena_deinit(&rules->arena);
+  cleave_free(rules);
+}
