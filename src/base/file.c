@@ -116,7 +116,21 @@ static bool is_special(const char *path) {
   return stat(path, &info) == 0 && !S_ISREG(info.st_mode);
 }
 
+static bool write_parts(int descriptor, const cleave_file_part_t *parts, size_t count) {
+  bool good = true;
+  for (size_t k = 0; k < count && good; k++) {
+    good = write_all(descriptor, parts[k].data, parts[k].size);
+  }
+  return good;
+}
+
 cleave_status_t cleave_file_write(const char *path, const void *data, size_t length, cleave_error_t *error) {
+  cleave_file_part_t part = {.data = data, .size = length};
+  return cleave_file_write_parts(path, &part, 1, error);
+}
+
+cleave_status_t cleave_file_write_parts(const char *path, const cleave_file_part_t *parts, size_t count,
+                                        cleave_error_t *error) {
   bool in_place = is_special(path);
   size_t path_length = strlen(path);
   char *temporary = cleave_allocate(path_length + 16, 1);
@@ -125,8 +139,8 @@ cleave_status_t cleave_file_write(const char *path, const void *data, size_t len
   }
   (void)snprintf(temporary, path_length + 16, in_place ? "%s" : "%s.XXXXXX", path);
   int descriptor = in_place ? open(path, O_WRONLY | O_CLOEXEC) : mkstemp(temporary);
-  bool good =
-      descriptor >= 0 && (in_place || fchmod(descriptor, 0644) == 0) && write_all(descriptor, data, length);
+  bool good = descriptor >= 0 && (in_place || fchmod(descriptor, 0644) == 0) &&
+              write_parts(descriptor, parts, count);
   int reason = errno;
   if (descriptor >= 0 && close(descriptor) != 0 && good) {
     good = false;
