@@ -30,13 +30,24 @@ _Static_assert(sizeof(lane_t) == 8, "a block of lanes holds converted elements")
 /* Adds `count` elements to as many lanes; `shifts` are the maxima of LogSumExp. */
 typedef void (*accumulate_fn_t)(lane_t *lanes, const lane_t *values, const lane_t *shifts, int64_t count);
 
+/* How a lane takes up an element. */
+typedef enum accumulator {
+  ACCUMULATE_SUM,
+  ACCUMULATE_MAX,
+  ACCUMULATE_MIN,
+  ACCUMULATE_PROD,
+  ACCUMULATE_L1,
+  ACCUMULATE_SQUARE,
+  ACCUMULATE_EXP,
+} accumulator_t;
+
 typedef struct reduce_state {
   reduction_t reduction;
   bool keep_dims;
   bool noop_with_empty_axes;
   bool is_integer; /* lanes hold integers */
   uint64_t flip;   /* on load and store: makes unsigned 64-bit order that of signed */
-  accumulate_fn_t accumulate;
+  accumulator_t accumulator;
 } reduce_state_t;
 
 #define ACCUMULATE(name, EXPRESSION)                                                                      \
@@ -67,22 +78,34 @@ ACCUMULATE(prod_integer, .i = WRAP_MULTIPLY(a.i, x.i))
 ACCUMULATE(l1_integer, .i = WRAP_ADD(a.i, x.i < 0 ? WRAP_MULTIPLY(x.i, -1) : x.i))
 ACCUMULATE(square_integer, .i = WRAP_ADD(a.i, WRAP_MULTIPLY(x.i, x.i)))
 
+static const accumulate_fn_t accumulate_floats[] = {
+    [ACCUMULATE_SUM] = sum_float,   [ACCUMULATE_MAX] = max_float, [ACCUMULATE_MIN] = min_float,
+    [ACCUMULATE_PROD] = prod_float, [ACCUMULATE_L1] = l1_float,   [ACCUMULATE_SQUARE] = square_float,
+    [ACCUMULATE_EXP] = exp_float,
+};
+
+/* The last one needs floats. */
+static const accumulate_fn_t accumulate_integers[] = {
+    [ACCUMULATE_SUM] = sum_integer,   [ACCUMULATE_MAX] = max_integer, [ACCUMULATE_MIN] = min_integer,
+    [ACCUMULATE_PROD] = prod_integer, [ACCUMULATE_L1] = l1_integer,   [ACCUMULATE_SQUARE] = square_integer,
+};
+
 static const struct {
   const char *op;
   reduction_t reduction;
-  accumulate_fn_t on_floats;
-  accumulate_fn_t on_integers; /* NULL: integers are computed as floats */
+  accumulator_t accumulator;
+  bool needs_floats;
 } table[] = {
-    {"ReduceSum", REDUCE_SUM, sum_float, sum_integer},
-    {"ReduceMean", REDUCE_MEAN, sum_float, sum_integer},
-    {"ReduceMax", REDUCE_MAX, max_float, max_integer},
-    {"ReduceMin", REDUCE_MIN, min_float, min_integer},
-    {"ReduceProd", REDUCE_PROD, prod_float, prod_integer},
-    {"ReduceL1", REDUCE_L1, l1_float, l1_integer},
-    {"ReduceL2", REDUCE_L2, square_float, NULL},
-    {"ReduceSumSquare", REDUCE_SUM_SQUARE, square_float, square_integer},
-    {"ReduceLogSum", REDUCE_LOG_SUM, sum_float, NULL},
-    {"ReduceLogSumExp", REDUCE_LOG_SUM_EXP, exp_float, NULL},
+    {"ReduceSum", REDUCE_SUM, ACCUMULATE_SUM, false},
+    {"ReduceMean", REDUCE_MEAN, ACCUMULATE_SUM, false},
+    {"ReduceMax", REDUCE_MAX, ACCUMULATE_MAX, false},
+    {"ReduceMin", REDUCE_MIN, ACCUMULATE_MIN, false},
+    {"ReduceProd", REDUCE_PROD, ACCUMULATE_PROD, false},
+    {"ReduceL1", REDUCE_L1, ACCUMULATE_L1, false},
+    {"ReduceL2", REDUCE_L2, ACCUMULATE_SQUARE, true},
+    {"ReduceSumSquare", REDUCE_SUM_SQUARE, ACCUMULATE_SQUARE, false},
+    {"ReduceLogSum", REDUCE_LOG_SUM, ACCUMULATE_SUM, true},
+    {"ReduceLogSumExp", REDUCE_LOG_SUM_EXP, ACCUMULATE_EXP, true},
 };
 
 static cleave_status_t prepare_reduce(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
@@ -93,8 +116,8 @@ static cleave_status_t prepare_reduce(cpu_prepare_t *prepare, void *state, cleav
   for (size_t k = 0; k < sizeof table / sizeof table[0]; k++) {
     if (cleave_view_text_equal(table[k].op, prepare->node->op)) {
       self->reduction = table[k].reduction;
-      self->is_integer = !cpu_dtype_is_float(dtype) && table[k].on_integers != NULL;
-      self->accumulate = self->is_integer ? table[k].on_integers : table[k].on_floats;
+      self->is_integer = !cpu_dtype_is_float(dtype) && !table[k].needs_floats;
+      self->accumulator = table[k].accumulator;
     }
   }
   bool is_order = self->reduction == REDUCE_MAX || self->reduction == REDUCE_MIN;
@@ -139,27 +162,30 @@ static void load(const reduce_work_t *work, int64_t offset, int64_t count, lane_
   }
 }
 
-static lane_t start_value(const reduce_work_t *work, accumulate_fn_t accumulate) {
-  if (accumulate == max_float || accumulate == min_float) {
-    return (lane_t){.f = accumulate == max_float ? -INFINITY : INFINITY};
+static accumulate_fn_t accumulate_fn(const reduce_work_t *work, accumulator_t accumulator) {
+  return work->state->is_integer ? accumulate_integers[accumulator] : accumulate_floats[accumulator];
+}
+
+/* What no element at all gives. */
+static lane_t start_value(const reduce_work_t *work, accumulator_t accumulator) {
+  bool is_integer = work->state->is_integer;
+  bool is_max = accumulator == ACCUMULATE_MAX;
+  if (accumulator == ACCUMULATE_PROD) {
+    return is_integer ? (lane_t){.i = 1} : (lane_t){.f = 1.0};
   }
-  if (accumulate == prod_float) {
-    return (lane_t){.f = 1.0};
+  if (!is_max && accumulator != ACCUMULATE_MIN) {
+    return is_integer ? (lane_t){.i = 0} : (lane_t){.f = 0.0};
   }
-  if (accumulate == prod_integer) {
-    return (lane_t){.i = 1};
+  if (!is_integer) {
+    return (lane_t){.f = is_max ? -INFINITY : INFINITY};
   }
-  if (accumulate != max_integer && accumulate != min_integer) {
-    return (lane_t){.i = 0};
-  }
-  bool is_max = accumulate == max_integer;
-  int64_t bits = (int64_t)cleave_dtype_size(work->from->dtype) * 8;
-  bool is_signed = work->from->dtype == CLEAVE_DTYPE_I8 || work->from->dtype == CLEAVE_DTYPE_I16 ||
-                   work->from->dtype == CLEAVE_DTYPE_I32;
+  cleave_dtype_t dtype = work->from->dtype;
+  int64_t bits = (int64_t)cleave_dtype_size(dtype) * 8;
+  bool is_signed = dtype == CLEAVE_DTYPE_I8 || dtype == CLEAVE_DTYPE_I16 || dtype == CLEAVE_DTYPE_I32;
   if (bits == 64) {
     return (lane_t){.i = is_max ? INT64_MIN : INT64_MAX};
   }
-  if (work->from->dtype == CLEAVE_DTYPE_BOOL) {
+  if (dtype == CLEAVE_DTYPE_BOOL) {
     return (lane_t){.i = is_max ? 0 : 1};
   }
   int64_t low = is_signed ? -(INT64_C(1) << (bits - 1)) : 0;
@@ -168,13 +194,14 @@ static lane_t start_value(const reduce_work_t *work, accumulate_fn_t accumulate)
 }
 
 /* Runs over all reduced rows that belong to the outputs at `offset`, and accumulates them into the lanes. */
-static void accumulate_rows(const reduce_work_t *work, accumulate_fn_t accumulate, int64_t offset,
+static void accumulate_rows(const reduce_work_t *work, accumulator_t accumulator, int64_t offset,
                             int64_t lanes, const lane_t *shifts, lane_t *out) {
   lane_t values[CPU_BLOCK];
   int64_t index[CLEAVE_MAX_RANK] = {0};
   int32_t outer = work->last_is_reduced ? work->reduced_rank - 1 : work->reduced_rank;
   int64_t length = work->last_is_reduced ? work->row_length : lanes;
-  lane_t start = start_value(work, accumulate);
+  accumulate_fn_t accumulate = accumulate_fn(work, accumulator);
+  lane_t start = start_value(work, accumulator);
   for (int64_t k = 0; k < lanes; k++) {
     out[k] = start;
   }
@@ -203,13 +230,10 @@ static void accumulate_rows(const reduce_work_t *work, accumulate_fn_t accumulat
 }
 
 /* Joins the lanes of one output into the first. */
-static void join_lanes(accumulate_fn_t accumulate, lane_t *lanes, int64_t count) {
-  accumulate_fn_t join = accumulate;
-  if (accumulate == l1_float || accumulate == square_float || accumulate == exp_float) {
-    join = sum_float;
-  } else if (accumulate == l1_integer || accumulate == square_integer) {
-    join = sum_integer;
-  }
+static void join_lanes(const reduce_work_t *work, accumulator_t accumulator, lane_t *lanes, int64_t count) {
+  bool is_sum =
+      accumulator == ACCUMULATE_L1 || accumulator == ACCUMULATE_SQUARE || accumulator == ACCUMULATE_EXP;
+  accumulate_fn_t join = accumulate_fn(work, is_sum ? ACCUMULATE_SUM : accumulator);
   while (count > 1) {
     int64_t half = count / 2;
     join(lanes, lanes + (count - half), NULL, half);
@@ -248,18 +272,18 @@ static void reduce_block(const reduce_work_t *work, int64_t offset, int64_t outp
   bool is_log_sum_exp = work->state->reduction == REDUCE_LOG_SUM_EXP;
   int64_t count = work->last_is_reduced ? work->lanes : outputs;
   if (is_log_sum_exp) {
-    accumulate_rows(work, max_float, offset, count, NULL, shifts);
+    accumulate_rows(work, ACCUMULATE_MAX, offset, count, NULL, shifts);
     if (work->last_is_reduced) {
-      join_lanes(max_float, shifts, count);
+      join_lanes(work, ACCUMULATE_MAX, shifts, count);
     }
     for (int64_t k = 0; k < count; k++) {
       shifts[k].f = work->last_is_reduced ? shifts[0].f : shifts[k].f;
       shifts[k].f = isfinite(shifts[k].f) ? shifts[k].f : 0.0;
     }
   }
-  accumulate_rows(work, work->state->accumulate, offset, count, shifts, lanes);
+  accumulate_rows(work, work->state->accumulator, offset, count, shifts, lanes);
   if (work->last_is_reduced) {
-    join_lanes(work->state->accumulate, lanes, count);
+    join_lanes(work, work->state->accumulator, lanes, count);
   }
   finish(work, lanes, shifts, outputs, output);
 }
