@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Node sets contracted to groups, with one incremental topological order over the groups. The graph with
+ * every group contracted is acyclic at all times: a set that would close a cycle is not contracted, and
+ * stays as it was.
+ *
+ * Nodes are named by their position, 0 .. node_count - 1, in the topological order of the graph. A group is
+ * named by the position of one of its members (its representative), which changes when groups join. The
+ * graph must stay unchanged while the contraction lives.
+ */
+#ifndef CLEAVE_GRAPH_CONTRACTION_H
+#define CLEAVE_GRAPH_CONTRACTION_H
+
+#include "graph/graph.h"
+
+/* Read the first block freely; change nothing. */
+typedef struct cleave_contraction {
+  const cleave_graph_t *graph;
+  uint32_t node_count;
+  cleave_node_t *nodes; /* per position */
+  uint32_t *positions;  /* per node index; CLEAVE_INDEX_NONE where removed */
+  /* Producers of the inputs (by input, duplicates kept), and users of the outputs (by output, then use), of
+   * position p: items [start[p], start[p + 1]). Graph inputs, constants and graph outputs do not occur. */
+  uint32_t *producer_start;
+  uint32_t *producers;
+  uint32_t *user_start;
+  uint32_t *users;
+  uint32_t *next_member; /* ring of the members of a group */
+  uint32_t *sizes;       /* members, at the representative */
+
+  /* private */
+  uint32_t *parents; /* union-find */
+  uint64_t *labels;  /* of representatives: increases along every edge between groups */
+  uint32_t *before;  /* list of representatives in order, node_count is the sentinel */
+  uint32_t *after;
+  uint32_t *marks; /* 4 * search number + what the search knows of the group */
+  uint32_t search;
+  CLEAVE_ARRAY(uint32_t) roots; /* scratch of searches */
+  CLEAVE_ARRAY(uint32_t) forward;
+  CLEAVE_ARRAY(uint32_t) backward;
+} cleave_contraction_t;
+
+/* Every live node is a group of its own. CLEAVE_ERROR_FORMAT where the graph has a cycle. */
+CLEAVE_MUST_USE cleave_status_t cleave_contraction_create(const cleave_graph_t *graph,
+                                                          cleave_contraction_t **out_contraction,
+                                                          cleave_error_t *error);
+void cleave_contraction_destroy(cleave_contraction_t *contraction);
+
+/* Representative of the group of a position. */
+static inline uint32_t cleave_contraction_group(const cleave_contraction_t *contraction, uint32_t position) {
+  uint32_t *parents = contraction->parents;
+  while (parents[position] != position) {
+    parents[position] = parents[parents[position]];
+    position = parents[position];
+  }
+  return position;
+}
+
+/* Does group `a` (a representative) come before group `b` in the order over groups? */
+static inline bool cleave_contraction_precedes(const cleave_contraction_t *contraction, uint32_t a,
+                                               uint32_t b) {
+  return contraction->labels[a] < contraction->labels[b];
+}
+
+/* Walks the representatives in order; CLEAVE_INDEX_NONE after the last. */
+static inline uint32_t cleave_contraction_first(const cleave_contraction_t *contraction) {
+  uint32_t first = contraction->after[contraction->node_count];
+  return first == contraction->node_count ? CLEAVE_INDEX_NONE : first;
+}
+static inline uint32_t cleave_contraction_next(const cleave_contraction_t *contraction, uint32_t group) {
+  uint32_t next = contraction->after[group];
+  return next == contraction->node_count ? CLEAVE_INDEX_NONE : next;
+}
+
+typedef enum cleave_contraction_outcome {
+  CLEAVE_CONTRACTION_DONE,  /* contracted, or: may be contracted */
+  CLEAVE_CONTRACTION_CYCLE, /* would close a cycle */
+  CLEAVE_CONTRACTION_LIMIT  /* not known within the step limit */
+} cleave_contraction_outcome_t;
+
+typedef struct cleave_contraction_result {
+  cleave_contraction_outcome_t outcome;
+  uint32_t
+      outside;  /* CYCLE: position of a node outside of the set, on a path that leaves it and comes back */
+  size_t steps; /* edges looked at */
+} cleave_contraction_result_t;
+
+/* Makes one group of the groups of all `count` positions (one or more; duplicates welcome). The search for a
+ * path that leaves the set and comes back goes forwards from the set and backwards from it in turns, and
+ * ends when either side is exhausted within the span of the set in the order; there is none where the last
+ * entry of the set comes before its first exit, as in every set whose entries reach its exits.
+ * `step_limit`: edges to look at before giving up; SIZE_MAX: none. */
+CLEAVE_MUST_USE cleave_status_t cleave_contraction_contract(cleave_contraction_t *contraction,
+                                                            const uint32_t *positions, uint32_t count,
+                                                            size_t step_limit,
+                                                            cleave_contraction_result_t *result,
+                                                            cleave_error_t *error);
+
+/* The same question, without contracting. */
+CLEAVE_MUST_USE cleave_status_t cleave_contraction_check(cleave_contraction_t *contraction,
+                                                         const uint32_t *positions, uint32_t count,
+                                                         size_t step_limit,
+                                                         cleave_contraction_result_t *result,
+                                                         cleave_error_t *error);
+
+/* Contracts by levels, linear and without any search. `levels` per representative must not decrease along
+ * an edge between groups. Groups that `joins` and are tied by an edge within one level become one group; a
+ * group that joins must not have an edge within its level to or from one that does not. */
+CLEAVE_MUST_USE cleave_status_t cleave_contraction_contract_levels(cleave_contraction_t *contraction,
+                                                                   const uint32_t *levels, const bool *joins,
+                                                                   cleave_error_t *error);
+
+/* Makes the members of a group single groups again, at its place in the order. What was contracted into the
+ * group before can be contracted again. */
+CLEAVE_MUST_USE cleave_status_t cleave_contraction_dissolve(cleave_contraction_t *contraction,
+                                                            uint32_t position, cleave_error_t *error);
+
+#endif /* CLEAVE_GRAPH_CONTRACTION_H */
