@@ -80,15 +80,6 @@ static uint32_t find_node(const building_t *building, cleave_node_t node) {
   return CLEAVE_INDEX_NONE;
 }
 
-static cleave_tensor_view_t view_tensor(const cleave_tensor_t *tensor) {
-  return (cleave_tensor_view_t){.size = sizeof(cleave_tensor_view_t),
-                                .dtype = tensor->dtype,
-                                .rank = tensor->rank,
-                                .dims = tensor->dims,
-                                .data = tensor->data != NULL ? tensor->data : (const void *)tensor,
-                                .version = tensor->version};
-}
-
 static uint32_t add_value(building_t *building, cleave_value_t value) {
   uint32_t index = find_value(building, value);
   if (index != CLEAVE_INDEX_NONE) {
@@ -101,7 +92,7 @@ static uint32_t add_value(building_t *building, cleave_value_t value) {
   *view = (cleave_value_view_t){
       .size = sizeof *view, .name = cleave_value_name(building->graph, value), .producer = CLEAVE_INDEX_NONE};
   if (record->tensor != NULL) {
-    view->tensor = view_tensor(record->tensor);
+    view->tensor = cleave_tensor_view(record->tensor);
     building->versions[building->version_count++] = record->tensor->version;
   } else {
     view->tensor = (cleave_tensor_view_t){.size = sizeof(cleave_tensor_view_t),
@@ -144,7 +135,7 @@ static cleave_status_t view_attribute(building_t *building, const cleave_attribu
       if (tensor == NULL) {
         return cleave_error_out_of_memory(error);
       }
-      *tensor = view_tensor(attribute->tensor);
+      *tensor = cleave_tensor_view(attribute->tensor);
       view->tensor = tensor;
       building->versions[building->version_count++] = attribute->tensor->version;
       break;

@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: Apache-2.0
+// cleave conform: ONNX's test folders. Every test runs in a process of its own with a time limit, so that one
+// that crashes or hangs is a failed test and nothing more. The parent only walks folders and collects lines:
+// it never computes, because a process that has started threads must not fork.
+#include <dirent.h>
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/clock.h"
+#include "cli/command.h"
+#include "cli/job.h"
+#include "cli/output.h"
+#include "runtime/check.h"
+
+enum { MOST_DEPTH = 16 };
+
+typedef CLEAVE_ARRAY(char *) paths_t;
+
+typedef struct conform {
+  cleave_job_options_t job;
+  cleave_check_tolerance_t tolerance;
+  int64_t limit_seconds;
+  const char *only;
+  bool json;
+  bool verbose;
+  paths_t tests; /* folders with model.onnx */
+} conform_t;
+
+/* ---- finding tests ---- */
+
+static bool path_exists(const char *folder, const char *name) {
+  char path[4096];
+  struct stat status;
+  int length = snprintf(path, sizeof path, "%s/%s", folder, name);
+  return length > 0 && (size_t)length < sizeof path && stat(path, &status) == 0;
+}
+
+static int compare_names(const void *a, const void *b) {
+  return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static void free_paths(paths_t *paths) {
+  for (size_t k = 0; k < paths->count; k++) {
+    cleave_free(paths->items[k]);
+  }
+  cleave_array_free(paths);
+}
+
+/* Folders below `folder` whose names start with `prefix`, sorted. */
+static cleave_status_t list_folders(const char *folder, const char *prefix, paths_t *paths,
+                                    cleave_error_t *error) {
+  DIR *stream = opendir(folder);
+  if (stream == NULL) {
+    return cleave_error_set(error, CLEAVE_ERROR_IO, "%s: cannot be opened: %s", folder, strerror(errno));
+  }
+  cleave_status_t status = CLEAVE_OK;
+  for (struct dirent *entry = readdir(stream); entry != NULL && status == CLEAVE_OK;
+       entry = readdir(stream)) {
+    char path[4096];
+    struct stat found;
+    if (entry->d_name[0] == '.' || strncmp(entry->d_name, prefix, strlen(prefix)) != 0) {
+      continue;
+    }
+    int length = snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+    if (length < 0 || (size_t)length >= sizeof path || stat(path, &found) != 0 || !S_ISDIR(found.st_mode)) {
+      continue;
+    }
+    char *copy = cleave_copy_text(path, (size_t)length);
+    status = copy == NULL ? cleave_error_out_of_memory(error) : cleave_array_reserve(paths, 1, error);
+    if (status == CLEAVE_OK) {
+      cleave_array_push_reserved(paths, copy);
+    } else {
+      cleave_free(copy);
+    }
+  }
+  (void)closedir(stream);
+  if (paths->count > 1) {
+    qsort(paths->items, paths->count, sizeof *paths->items, compare_names);
+  }
+  return status;
+}
+
+static cleave_status_t find_tests(conform_t *conform, const char *folder, int depth, cleave_error_t *error) {
+  if (path_exists(folder, "model.onnx")) {
+    if (conform->only != NULL && strstr(cleave_path_name(folder), conform->only) == NULL) {
+      return CLEAVE_OK;
+    }
+    char *copy = cleave_copy_text(folder, strlen(folder));
+    if (copy == NULL) {
+      return cleave_error_out_of_memory(error);
+    }
+    cleave_status_t status = cleave_array_reserve(&conform->tests, 1, error);
+    if (status != CLEAVE_OK) {
+      cleave_free(copy);
+      return status;
+    }
+    cleave_array_push_reserved(&conform->tests, copy);
+    return CLEAVE_OK;
+  }
+  if (depth == 0) {
+    return CLEAVE_OK;
+  }
+  paths_t folders = {0};
+  cleave_status_t status = list_folders(folder, "", &folders, error);
+  for (size_t k = 0; k < folders.count && status == CLEAVE_OK; k++) {
+    status = find_tests(conform, folders.items[k], depth - 1, error);
+  }
+  free_paths(&folders);
+  return status;
+}
+
+/* ---- one test, in the child ---- */
+
+static cleave_status_t check_outputs(const cleave_job_t *job, const conform_t *conform, const char *data,
+                                     cleave_text_t *failure, cleave_error_t *error) {
+  uint32_t count = cleave_model_output_count(job->model);
+  cleave_status_t status = CLEAVE_OK;
+  cleave_tensor_t **expected = cleave_allocate_zeroed(count, sizeof *expected);
+  if (expected == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  CLEAVE_TRY_CLEANUP(cleave_outputs_load(data, expected, count, error));
+  for (uint32_t k = 0; k < count && failure->length == 0; k++) {
+    cleave_tensor_view_t actual;
+    cleave_port_t port;
+    cleave_check_result_t result;
+    CLEAVE_TRY_CLEANUP(cleave_session_output(job->session, k, &actual, error));
+    CLEAVE_TRY_CLEANUP(cleave_model_output(job->model, k, &port, error));
+    CLEAVE_TRY_CLEANUP(cleave_check_tensor(&actual, expected[k], &conform->tolerance, &result, error));
+    cleave_check_explain(port.name, &actual, expected[k], &result, failure);
+  }
+cleanup:
+  for (uint32_t k = 0; k < count; k++) {
+    cleave_tensor_release(expected[k]);
+  }
+  cleave_free(expected);
+  return status;
+}
+
+static cleave_status_t run_set(const conform_t *conform, const char *model, const char *data,
+                               cleave_text_t *failure, cleave_error_t *error) {
+  cleave_job_options_t options = conform->job;
+  options.model = model;
+  options.data = data;
+  cleave_job_t job = {0};
+  cleave_status_t status = CLEAVE_OK;
+  CLEAVE_TRY_CLEANUP(cleave_job_load(&job, &options, error));
+  CLEAVE_TRY_CLEANUP(cleave_job_bind(&job, error));
+  CLEAVE_TRY_CLEANUP(cleave_job_partition(&job, error));
+  CLEAVE_TRY_CLEANUP(cleave_job_compile(&job, error));
+  CLEAVE_TRY_CLEANUP(cleave_session_run(job.session, error));
+  CLEAVE_TRY_CLEANUP(check_outputs(&job, conform, data, failure, error));
+cleanup:
+  cleave_job_deinit(&job);
+  return status;
+}
+
+/* Runs all data sets of a test; the first failure is left in `failure`. */
+static cleave_status_t run_test(const conform_t *conform, const char *folder, cleave_text_t *failure,
+                                cleave_error_t *error) {
+  char model[4096];
+  paths_t sets = {0};
+  if (snprintf(model, sizeof model, "%s/model.onnx", folder) >= (int)sizeof model) {
+    return cleave_error_set(error, CLEAVE_ERROR_LIMIT, "the path is too long");
+  }
+  cleave_status_t status = list_folders(folder, "test_data_set_", &sets, error);
+  if (status == CLEAVE_OK && sets.count == 0) {
+    status = cleave_error_set(error, CLEAVE_ERROR_IO, "there is no test_data_set_*");
+  }
+  for (size_t k = 0; k < sets.count && status == CLEAVE_OK && failure->length == 0; k++) {
+    status = run_set(conform, model, sets.items[k], failure, error);
+  }
+  free_paths(&sets);
+  return status;
+}
+
+/* Takes the folder's own path out of a message: the test's name stands before it already. */
+static void shorten(const char *folder, char *message) {
+  char prefix[4096];
+  int length = snprintf(prefix, sizeof prefix, "%s/model.onnx: ", folder);
+  if (length > 0 && (size_t)length < sizeof prefix && strncmp(message, prefix, (size_t)length) == 0) {
+    memmove(message, message + length, strlen(message) - (size_t)length + 1);
+  }
+}
+
+static void run_child(const conform_t *conform, const char *folder, int pipe_end) {
+  cleave_text_t failure = {0};
+  cleave_error_t error = CLEAVE_ERROR_INIT;
+  if (run_test(conform, folder, &failure, &error) != CLEAVE_OK) {
+    shorten(folder, error.message);
+    cleave_text_add(&failure, error.message[0] == '\0' ? "failed without a message" : error.message);
+  }
+  const char *text = cleave_text_get(&failure);
+  size_t left = strlen(text);
+  while (left > 0) {
+    ssize_t written = write(pipe_end, text, left);
+    if (written <= 0) {
+      break;
+    }
+    text += written;
+    left -= (size_t)written;
+  }
+  cleave_text_deinit(&failure);
+}
+
+/* ---- the parent ---- */
+
+/* Reads what the child says until it ends or the time is up; *out_late tells which. */
+static void read_line(int pipe_end, int64_t limit_seconds, cleave_text_t *line, bool *out_late) {
+  uint64_t start = cleave_clock_now();
+  *out_late = false;
+  for (;;) {
+    double left = (double)limit_seconds * 1e3 - cleave_clock_ms(start, cleave_clock_now());
+    struct pollfd waiting = {.fd = pipe_end, .events = POLLIN};
+    int ready = left > 0.0 ? poll(&waiting, 1, (int)left + 1) : 0;
+    if (ready == 0) {
+      *out_late = true;
+      return;
+    }
+    if (ready < 0 && errno == EINTR) {
+      continue;
+    }
+    char chunk[1024];
+    ssize_t count = read(pipe_end, chunk, sizeof chunk);
+    if (count <= 0) {
+      return;
+    }
+    cleave_text_append(line, chunk, (size_t)count);
+  }
+}
+
+static cleave_status_t run_apart(const conform_t *conform, const char *folder, cleave_text_t *line,
+                                 cleave_error_t *error) {
+  int ends[2];
+  if (pipe(ends) != 0) {
+    return cleave_error_set(error, CLEAVE_ERROR_IO, "no pipe: %s", strerror(errno));
+  }
+  (void)fflush(stdout);
+  (void)fflush(stderr);
+  pid_t child = fork();
+  if (child == 0) {
+    (void)close(ends[0]);
+    run_child(conform, folder, ends[1]);
+    _exit(0);
+  }
+  (void)close(ends[1]);
+  if (child < 0) {
+    (void)close(ends[0]);
+    return cleave_error_set(error, CLEAVE_ERROR_IO, "no process: %s", strerror(errno));
+  }
+  bool is_late = false;
+  read_line(ends[0], conform->limit_seconds, line, &is_late);
+  if (is_late) {
+    (void)kill(child, SIGKILL);
+  }
+  (void)close(ends[0]);
+  int state = 0;
+  while (waitpid(child, &state, 0) < 0 && errno == EINTR) {
+  }
+  if (is_late) {
+    line->length = 0;
+    cleave_text_format(line, "not done after %lld s", (long long)conform->limit_seconds);
+  } else if (WIFSIGNALED(state)) {
+    line->length = 0;
+    cleave_text_format(line, "crashed (signal %d)", WTERMSIG(state));
+  } else if (WIFEXITED(state) && WEXITSTATUS(state) != 0) {
+    line->length = 0;
+    cleave_text_format(line, "crashed (exit status %d)", WEXITSTATUS(state));
+  }
+  return cleave_text_check(line, error);
+}
+
+static int run_all(const conform_t *conform) {
+  size_t passed = 0;
+  size_t failed = 0;
+  json_t *failures = json_array();
+  cleave_error_t error = CLEAVE_ERROR_INIT;
+  for (size_t k = 0; k < conform->tests.count; k++) {
+    const char *folder = conform->tests.items[k];
+    const char *name = cleave_path_name(folder);
+    cleave_text_t line = {0};
+    cleave_output_progress("%zu of %zu: %s", k + 1, conform->tests.count, name);
+    if (run_apart(conform, folder, &line, &error) != CLEAVE_OK) {
+      cleave_text_deinit(&line);
+      json_decref(failures);
+      return cleave_output_error(&error);
+    }
+    bool is_passed = line.length == 0;
+    passed += is_passed;
+    failed += !is_passed;
+    cleave_output_progress_end();
+    if (!is_passed && conform->json) {
+      (void)json_array_append_new(failures,
+                                  json_pack("{s:s, s:s}", "test", name, "reason", cleave_text_get(&line)));
+    } else if (!is_passed) {
+      (void)printf("%s: %s\n", name, cleave_text_get(&line));
+    } else if (conform->verbose && !conform->json) {
+      (void)printf("%s: ok\n", name);
+    }
+    cleave_text_deinit(&line);
+  }
+  if (conform->json) {
+    (void)cleave_output_json(json_pack("{s:I, s:I, s:o}", "passed", (json_int_t)passed, "failed",
+                                       (json_int_t)failed, "failures", failures));
+  } else {
+    json_decref(failures);
+    (void)printf("%zu passed, %zu failed\n", passed, failed);
+  }
+  return failed == 0 && passed > 0 ? CLEAVE_EXIT_OK : CLEAVE_EXIT_FAILURE;
+}
+
+static int run(int argc, char **argv) {
+  conform_t conform = {.job = {.threads = 1}, .tolerance = {.rtol = 1e-3, .atol = 1e-7}, .limit_seconds = 20};
+  const cleave_option_t options[] = {
+      {"rules", 0, CLEAVE_OPTION_LIST, "FILE", "rule file to partition with; may be given many times",
+       &conform.job.rules},
+      {"set", 0, CLEAVE_OPTION_LIST, "NAME=VALUE", "option of a rule file", &conform.job.settings},
+      {"backend", 0, CLEAVE_OPTION_TEXT, "NAME",
+       "backend that runs what it supports, and cpu the rest; with rule files, in place of theirs (default: "
+       "cpu)",
+       &conform.job.backend},
+      {"rtol", 0, CLEAVE_OPTION_NUMBER, "R", "relative tolerance (default: 1e-3)", &conform.tolerance.rtol},
+      {"atol", 0, CLEAVE_OPTION_NUMBER, "A",
+       "absolute tolerance (default: 1e-7): a value passes if |found - expected| <= A + R * |expected|",
+       &conform.tolerance.atol},
+      {"threads", 0, CLEAVE_OPTION_INT, "N", "threads that a test may use (default: 1; 0: all)",
+       &conform.job.threads},
+      {"limit", 0, CLEAVE_OPTION_INT, "S", "seconds that a test may take (default: 20)",
+       &conform.limit_seconds},
+      {"only", 0, CLEAVE_OPTION_TEXT, "TEXT", "only tests whose names contain this", &conform.only},
+      {"verbose", 'v', CLEAVE_OPTION_FLAG, NULL, "name the tests that pass too", &conform.verbose},
+      {"json", 0, CLEAVE_OPTION_FLAG, NULL, "print passed, failed and failures as JSON", &conform.json},
+  };
+  cleave_arguments_t arguments = {
+      .command = "conform",
+      .operands = "DIR...",
+      .about =
+          "Runs ONNX test folders: every folder at or below DIR with model.onnx and test_data_set_*,\n"
+          "whose input_N.pb and output_N.pb belong to inputs and outputs by position. Prints a line per\n"
+          "failure with its reason, and the counts. Exit status 0 only if all pass.",
+      .options = options,
+      .option_count = sizeof options / sizeof options[0],
+      .least_operands = 1,
+      .most_operands = SIZE_MAX};
+  int status = CLEAVE_EXIT_OK;
+  cleave_error_t error = CLEAVE_ERROR_INIT;
+  if (cleave_arguments_parse(&arguments, argc, argv, &status)) {
+    cleave_status_t found = CLEAVE_OK;
+    for (size_t k = 0; k < arguments.found.count && found == CLEAVE_OK; k++) {
+      found = find_tests(&conform, arguments.found.items[k], MOST_DEPTH, &error);
+    }
+    if (found == CLEAVE_OK && conform.tests.count == 0) {
+      found = cleave_error_set(&error, CLEAVE_ERROR_IO, "%s: no folder with model.onnx below",
+                               arguments.found.items[0]);
+    }
+    status = found == CLEAVE_OK ? run_all(&conform) : cleave_output_error(&error);
+  }
+  free_paths(&conform.tests);
+  cleave_arguments_free(&arguments);
+  return status;
+}
+
+const cleave_command_t cleave_command_conform = {
+    .name = "conform", .summary = "run ONNX conformance tests", .order = 40, .run = run};

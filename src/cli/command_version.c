@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// cleave version: what this program is made of.
+#include <stdio.h>
+
+#include "cli/arguments.h"
+#include "cli/command.h"
+#include "runtime/registry.h"
+
+static int run(int argc, char **argv) {
+  int status = CLEAVE_EXIT_OK;
+  cleave_arguments_t arguments = {
+      .command = "version", .operands = "", .about = "Prints the version, and the backends with theirs."};
+  if (cleave_arguments_parse(&arguments, argc, argv, &status)) {
+    (void)printf("cleave %s\n", cleave_version());
+    for (uint32_t k = 0; k < cleave_registry_count(); k++) {
+      const cleave_backend_handle_t *handle = NULL;
+      cleave_error_t error = CLEAVE_ERROR_INIT;
+      if (cleave_registry_find(cleave_registry_name(k), &handle, &error) == CLEAVE_OK) {
+        (void)printf("  %-10s %s (%s)\n", handle->backend->name, handle->backend->description,
+                     handle->backend->version);
+      } else {
+        (void)printf("  %-10s not usable: %s\n", cleave_registry_name(k), error.message);
+      }
+    }
+  }
+  cleave_arguments_free(&arguments);
+  return status;
+}
+
+const cleave_command_t cleave_command_version = {
+    .name = "version", .summary = "print versions of the program and its backends", .order = 90, .run = run};

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stage by stage, each timed. A failed stage leaves what is there for cleave_job_deinit.
+#include "cli/job.h"
+
+#include <sys/resource.h>
+
+#include "base/clock.h"
+#include "runtime/model.h"
+
+static cleave_status_t fail_settings_without_rules(const cleave_job_options_t *options,
+                                                   cleave_error_t *error) {
+  return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                          "--set %s: there is neither a rule file nor a model script that declares options",
+                          options->settings.items[0]);
+}
+
+cleave_status_t cleave_job_load(cleave_job_t *job, const cleave_job_options_t *options,
+                                cleave_error_t *error) {
+  *job = (cleave_job_t){.options = options};
+  CLEAVE_TRY(cleave_settings_read(&options->settings, &job->settings, error));
+  bool is_script = cleave_path_has_extension(options->model, ".lua");
+  if (options->settings.count > 0 && options->rules.count == 0 && !is_script) {
+    return fail_settings_without_rules(options, error);
+  }
+  /* Settings are for the rule files; a model script gets them where there are none. */
+  bool for_script = is_script && options->rules.count == 0;
+  uint64_t start = cleave_clock_now();
+  CLEAVE_TRY(cleave_model_load(options->model, for_script ? job->settings.items : NULL,
+                               for_script ? job->settings.count : 0, 0, &job->model, error));
+  job->load_ms = cleave_clock_ms(start, cleave_clock_now());
+  return CLEAVE_OK;
+}
+
+static cleave_status_t bind(cleave_job_t *job, cleave_error_t *error) {
+  cleave_model_t *bound = NULL;
+  uint64_t start = cleave_clock_now();
+  CLEAVE_TRY(cleave_model_bind(job->model, job->inputs.pointers, job->inputs.count, &bound, error));
+  job->bind_ms = cleave_clock_ms(start, cleave_clock_now());
+  cleave_model_release(job->model);
+  job->model = bound;
+  return CLEAVE_OK;
+}
+
+cleave_status_t cleave_job_bind(cleave_job_t *job, cleave_error_t *error) {
+  cleave_input_request_t request = {.files = &job->options->files,
+                                    .shapes = &job->options->shapes,
+                                    .folder = job->options->data,
+                                    .seed = (uint64_t)job->options->seed};
+  CLEAVE_TRY(cleave_inputs_load(job->model, &request, &job->inputs, error));
+  return bind(job, error);
+}
+
+cleave_status_t cleave_job_bind_shapes(cleave_job_t *job, cleave_error_t *error) {
+  if (job->options->shapes.count == 0) {
+    return CLEAVE_OK;
+  }
+  CLEAVE_TRY(cleave_inputs_describe(job->model, &job->options->shapes, &job->inputs, error));
+  return bind(job, error);
+}
+
+cleave_status_t cleave_job_partition(cleave_job_t *job, cleave_error_t *error) {
+  const cleave_job_options_t *options = job->options;
+  size_t count = options->rules.count;
+  cleave_rule_source_t *sources = cleave_allocate_zeroed(count, sizeof *sources);
+  if (sources == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  for (size_t k = 0; k < count; k++) {
+    sources[k].path = options->rules.items[k];
+  }
+  uint64_t start = cleave_clock_now();
+  cleave_status_t status = cleave_graph_partition(cleave_model_graph(job->model), sources, count,
+                                                  job->settings.items, count > 0 ? job->settings.count : 0,
+                                                  options->backend, &job->plan, &job->rules_ms, error);
+  job->partition_ms = cleave_clock_ms(start, cleave_clock_now()) - job->rules_ms;
+  cleave_free(sources);
+  return status;
+}
+
+cleave_status_t cleave_job_compile(cleave_job_t *job, cleave_error_t *error) {
+  cleave_session_options_t options = {
+      .size = sizeof options,
+      .threads = (int32_t)(job->options->threads > INT32_MAX ? INT32_MAX : job->options->threads),
+      .profile = job->options->profile};
+  uint64_t start = cleave_clock_now();
+  CLEAVE_TRY(cleave_session_create(job->model, job->plan, job->inputs.pointers, job->inputs.count, &options,
+                                   &job->session, error));
+  job->compile_ms = cleave_clock_ms(start, cleave_clock_now());
+  for (uint32_t k = 0; k < job->inputs.count; k++) {
+    CLEAVE_TRY(cleave_session_set_input(job->session, k, &job->inputs.views[k], error));
+  }
+  return CLEAVE_OK;
+}
+
+void cleave_job_deinit(cleave_job_t *job) {
+  cleave_session_destroy(job->session);
+  cleave_plan_destroy(job->plan);
+  cleave_inputs_deinit(&job->inputs);
+  cleave_model_release(job->model);
+  cleave_settings_deinit(&job->settings);
+}
+
+double cleave_job_peak_rss(void) {
+  struct rusage usage;
+  return getrusage(RUSAGE_SELF, &usage) == 0 ? (double)usage.ru_maxrss / 1024.0 : 0.0;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The way from a command line to a session, as commands share it: model, inputs, plan, session, times. */
+#ifndef CLEAVE_CLI_JOB_H
+#define CLEAVE_CLI_JOB_H
+
+#include "cli/load.h"
+#include "runtime/session.h"
+
+typedef struct cleave_job_options {
+  const char *model;
+  cleave_text_list_t rules;
+  cleave_text_list_t settings;
+  cleave_text_list_t shapes;
+  cleave_text_list_t files;
+  const char *backend;
+  const char *data; /* folder with input_N.pb, or NULL */
+  int64_t threads;
+  int64_t seed;
+  bool profile;
+} cleave_job_options_t;
+
+typedef struct cleave_job {
+  const cleave_job_options_t *options;
+  cleave_settings_t settings;
+  cleave_model_t *model; /* with the sizes of the inputs */
+  cleave_inputs_t inputs;
+  cleave_plan_t *plan;
+  cleave_session_t *session;
+  double load_ms;      /* reading the model, inference and folding */
+  double bind_ms;      /* inference again with the inputs' sizes */
+  double rules_ms;     /* loading rule files */
+  double partition_ms; /* running the rules */
+  double compile_ms;   /* the session */
+} cleave_job_t;
+
+/* Loads the model, settings for scripts included. */
+CLEAVE_MUST_USE cleave_status_t cleave_job_load(cleave_job_t *job, const cleave_job_options_t *options,
+                                                cleave_error_t *error);
+/* Loads or draws the inputs, and gives the model their sizes. */
+CLEAVE_MUST_USE cleave_status_t cleave_job_bind(cleave_job_t *job, cleave_error_t *error);
+/* Gives the model the sizes of --shape, where there are any; no inputs are loaded. */
+CLEAVE_MUST_USE cleave_status_t cleave_job_bind_shapes(cleave_job_t *job, cleave_error_t *error);
+CLEAVE_MUST_USE cleave_status_t cleave_job_partition(cleave_job_t *job, cleave_error_t *error);
+CLEAVE_MUST_USE cleave_status_t cleave_job_compile(cleave_job_t *job, cleave_error_t *error);
+void cleave_job_deinit(cleave_job_t *job);
+
+/* Peak resident memory of the process in MiB. */
+double cleave_job_peak_rss(void);
+
+#endif /* CLEAVE_CLI_JOB_H */

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What commands read: settings, shapes, input and reference tensors. */
+#ifndef CLEAVE_CLI_LOAD_H
+#define CLEAVE_CLI_LOAD_H
+
+#include "cli/arguments.h"
+#include "tensor/tensor.h"
+
+/* name=value texts. The settings point into `list`'s texts, which are copied. */
+typedef struct cleave_settings {
+  cleave_setting_t *items;
+  size_t count;
+  char **names;
+} cleave_settings_t;
+
+CLEAVE_MUST_USE cleave_status_t cleave_settings_read(const cleave_text_list_t *list,
+                                                     cleave_settings_t *out_settings, cleave_error_t *error);
+void cleave_settings_deinit(cleave_settings_t *settings);
+
+/* Inputs of a model, by position. */
+typedef struct cleave_inputs {
+  size_t count;
+  cleave_tensor_t **tensors;
+  cleave_tensor_view_t *views;           /* of the tensors */
+  const cleave_tensor_view_t **pointers; /* to the views */
+  int64_t (*dims)[CLEAVE_MAX_RANK];      /* of views without a tensor */
+  cleave_text_t drawn; /* which were drawn, and how: "x: normal", one a line; "" where all were given */
+} cleave_inputs_t;
+
+typedef struct cleave_input_request {
+  const cleave_text_list_t *files;  /* NAME=FILE (.npy or .pb) */
+  const cleave_text_list_t *shapes; /* NAME=1x3x224x224 */
+  const char *folder;               /* input_N.pb, by position; or NULL */
+  uint64_t seed;
+} cleave_input_request_t;
+
+/* Inputs for a model: from files, from the folder, or drawn from the seed with the shapes that are known or
+ * given. A dimension that nothing tells is an error. */
+CLEAVE_MUST_USE cleave_status_t cleave_inputs_load(const cleave_model_t *model,
+                                                   const cleave_input_request_t *request,
+                                                   cleave_inputs_t *out_inputs, cleave_error_t *error);
+void cleave_inputs_deinit(cleave_inputs_t *inputs);
+
+/* Only dtypes and shapes, no data: for commands that do not run. An input whose shape is not given has a
+ * NULL pointer. */
+CLEAVE_MUST_USE cleave_status_t cleave_inputs_describe(const cleave_model_t *model,
+                                                       const cleave_text_list_t *shapes,
+                                                       cleave_inputs_t *out_inputs, cleave_error_t *error);
+
+/* output_N.pb of the folder; as many as there are outputs. The caller releases each. */
+CLEAVE_MUST_USE cleave_status_t cleave_outputs_load(const char *folder, cleave_tensor_t **outputs,
+                                                    size_t count, cleave_error_t *error);
+
+/* A tensor file by its extension: .npy or .pb. */
+CLEAVE_MUST_USE cleave_status_t cleave_tensor_load(const char *path, cleave_tensor_t **out_tensor,
+                                                   cleave_error_t *error);
+
+#endif /* CLEAVE_CLI_LOAD_H */

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program `cleave`: finds the command and hands over. The commands are the files command_*.c.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "cli/command.h"
+
+#define CLEAVE_COMMAND(name) extern const cleave_command_t cleave_command_##name;
+#include "commands.inc"
+#undef CLEAVE_COMMAND
+
+#define CLEAVE_COMMAND(name) &cleave_command_##name,
+static const cleave_command_t *const commands[] = {
+#include "commands.inc"
+};
+#undef CLEAVE_COMMAND
+
+enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };
+
+static const cleave_command_t *find(const char *name) {
+  for (size_t k = 0; k < COMMAND_COUNT; k++) {
+    if (strcmp(commands[k]->name, name) == 0) {
+      return commands[k];
+    }
+  }
+  return NULL;
+}
+
+static int compare_order(const void *a, const void *b) {
+  const cleave_command_t *const *left = a;
+  const cleave_command_t *const *right = b;
+  return ((*left)->order > (*right)->order) - ((*left)->order < (*right)->order);
+}
+
+static void print_help(void) {
+  const cleave_command_t *sorted[COMMAND_COUNT];
+  memcpy(sorted, commands, sizeof commands);
+  qsort(sorted, COMMAND_COUNT, sizeof sorted[0], compare_order);
+  (void)printf(
+      "usage: cleave COMMAND [arguments]\n\n"
+      "Splits neural networks by rules, fuses operators into kernels, and runs them.\n\n"
+      "commands:\n");
+  for (size_t k = 0; k < COMMAND_COUNT; k++) {
+    (void)printf("  %-12s %s\n", sorted[k]->name, sorted[k]->summary);
+  }
+  (void)printf(
+      "\n'cleave COMMAND --help' explains a command and its options.\n"
+      "Exit status: 0 done, 1 failed, 2 wrong usage.\n");
+}
+
+static int fail_unknown(const char *name) {
+  cleave_nearest_t nearest = {0};
+  char hint[96];
+  for (size_t k = 0; k < COMMAND_COUNT; k++) {
+    cleave_nearest_offer(&nearest, name, commands[k]->name);
+  }
+  (void)fprintf(stderr, "cleave: command '%s' is unknown%s; see 'cleave --help'\n", name,
+                cleave_nearest_hint(&nearest, hint, sizeof hint));
+  return CLEAVE_EXIT_USAGE;
+}
+
+int main(int argc, char **argv) {
+  if (argc < 2) {
+    (void)fprintf(stderr, "cleave: expected a command; see 'cleave --help'\n");
+    return CLEAVE_EXIT_USAGE;
+  }
+  const char *name = argv[1];
+  if (strcmp(name, "--version") == 0) {
+    name = "version";
+  }
+  if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || (strcmp(name, "help") == 0 && argc == 2)) {
+    print_help();
+    return CLEAVE_EXIT_OK;
+  }
+  char *help_arguments[] = {"--help"};
+  bool wants_help = strcmp(name, "help") == 0;
+  const cleave_command_t *command = find(wants_help ? argv[2] : name);
+  if (command == NULL) {
+    return fail_unknown(wants_help ? argv[2] : name);
+  }
+  int status = wants_help ? command->run(1, help_arguments) : command->run(argc - 2, argv + 2);
+  if (fflush(stdout) != 0 || ferror(stdout)) {
+    (void)fprintf(stderr, "cleave %s: the output could not be written\n", command->name);
+    return CLEAVE_EXIT_FAILURE;
+  }
+  return status;
+}

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// Models: a graph that is simplified once and then only read. A bound model keeps the one it was made from,
+// whose texts and weights it shares.
+#include "runtime/model.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "formats/onnx.h"
+#include "runtime/bind.h"
+#include "runtime/registry.h"
+#include "runtime/session_internal.h"
+#include "script/model_script.h"
+
+struct cleave_model {
+  atomic_int references;
+  cleave_graph_t *graph;
+  cleave_model_t *origin; /* retained: the graph is a copy of its graph; NULL otherwise */
+};
+
+const char *cleave_version(void) {
+  return CLEAVE_VERSION;
+}
+
+void cleave_text_free(char *text) {
+  cleave_free(text);
+}
+
+uint32_t cleave_backend_count(void) {
+  return cleave_registry_count();
+}
+
+const char *cleave_backend_name(uint32_t index) {
+  return cleave_registry_name(index);
+}
+
+/* ---- making and sharing ---- */
+
+static cleave_status_t create_take(cleave_graph_t *graph, cleave_model_t **out_model, cleave_error_t *error) {
+  cleave_model_t *model = cleave_allocate_zeroed(1, sizeof *model);
+  if (model == NULL) {
+    cleave_graph_destroy(graph);
+    return cleave_error_out_of_memory(error);
+  }
+  atomic_init(&model->references, 1);
+  model->graph = graph;
+  *out_model = model;
+  return CLEAVE_OK;
+}
+
+cleave_status_t cleave_model_create_take(cleave_graph_t *graph, cleave_model_t **out_model,
+                                         cleave_error_t *error) {
+  *out_model = NULL;
+  cleave_status_t status = cleave_graph_simplify(graph, NULL, 0, NULL, error);
+  if (status != CLEAVE_OK) {
+    cleave_graph_destroy(graph);
+    return status;
+  }
+  return create_take(graph, out_model, error);
+}
+
+cleave_status_t cleave_model_load(const char *path, const cleave_setting_t *settings, size_t setting_count,
+                                  uint64_t seed, cleave_model_t **out_model, cleave_error_t *error) {
+  *out_model = NULL;
+  cleave_graph_t *graph = NULL;
+  if (cleave_path_has_extension(path, ".onnx")) {
+    if (setting_count > 0) {
+      return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                              "%s: setting '%s', but only model scripts have options", path,
+                              settings[0].name);
+    }
+    CLEAVE_TRY(cleave_onnx_read(path, &graph, error));
+  } else if (cleave_path_has_extension(path, ".lua")) {
+    CLEAVE_TRY(cleave_model_script_load(path, settings, setting_count, seed, &graph, error));
+  } else {
+    return cleave_error_set(error, CLEAVE_ERROR_UNSUPPORTED,
+                            "%s: not a model by its name: expected .onnx or .lua", path);
+  }
+  return cleave_model_create_take(graph, out_model, error);
+}
+
+cleave_model_t *cleave_model_retain(cleave_model_t *model) {
+  (void)atomic_fetch_add_explicit(&model->references, 1, memory_order_relaxed);
+  return model;
+}
+
+void cleave_model_release(cleave_model_t *model) {
+  if (model == NULL || atomic_fetch_sub_explicit(&model->references, 1, memory_order_acq_rel) != 1) {
+    return;
+  }
+  cleave_graph_destroy(model->graph);
+  cleave_model_release(model->origin);
+  cleave_free(model);
+}
+
+cleave_status_t cleave_model_bind(cleave_model_t *model, const cleave_tensor_view_t *const *inputs,
+                                  size_t input_count, cleave_model_t **out_model, cleave_error_t *error) {
+  *out_model = NULL;
+  cleave_graph_t *graph = NULL;
+  CLEAVE_TRY(cleave_graph_bind(model->graph, inputs, input_count, NULL, &graph, error));
+  if (graph == NULL) {
+    *out_model = cleave_model_retain(model);
+    return CLEAVE_OK;
+  }
+  CLEAVE_TRY(create_take(graph, out_model, error));
+  (*out_model)->origin = cleave_model_retain(model);
+  return CLEAVE_OK;
+}
+
+const cleave_graph_t *cleave_model_graph(const cleave_model_t *model) {
+  return model->graph;
+}
+
+/* ---- inputs and outputs ---- */
+
+uint32_t cleave_model_input_count(const cleave_model_t *model) {
+  return (uint32_t)model->graph->inputs.count;
+}
+
+uint32_t cleave_model_output_count(const cleave_model_t *model) {
+  return (uint32_t)model->graph->outputs.count;
+}
+
+static const char *output_name(const cleave_model_t *model, uint32_t index) {
+  return cleave_strings_text(&model->graph->strings, model->graph->output_names.items[index]);
+}
+
+static void fill_port(const cleave_graph_t *graph, cleave_value_t value, const char *name,
+                      cleave_port_t *port) {
+  const cleave_value_record_t *record = cleave_graph_value(graph, value);
+  *port = (cleave_port_t){.size = sizeof *port,
+                          .name = name,
+                          .tensor = {.size = sizeof port->tensor,
+                                     .dtype = (cleave_dtype_t)record->dtype,
+                                     .rank = record->rank,
+                                     .dims = record->dims}};
+}
+
+cleave_status_t cleave_model_input(const cleave_model_t *model, uint32_t index, cleave_port_t *out_port,
+                                   cleave_error_t *error) {
+  if (index >= cleave_model_input_count(model)) {
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "input %u: the model has %u inputs",
+                            (unsigned)index, (unsigned)cleave_model_input_count(model));
+  }
+  cleave_value_t value = model->graph->inputs.items[index];
+  fill_port(model->graph, value, cleave_value_name(model->graph, value), out_port);
+  return CLEAVE_OK;
+}
+
+cleave_status_t cleave_model_output(const cleave_model_t *model, uint32_t index, cleave_port_t *out_port,
+                                    cleave_error_t *error) {
+  if (index >= cleave_model_output_count(model)) {
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "output %u: the model has %u outputs",
+                            (unsigned)index, (unsigned)cleave_model_output_count(model));
+  }
+  fill_port(model->graph, cleave_graph_output(model->graph, index), output_name(model, index), out_port);
+  return CLEAVE_OK;
+}
+
+uint32_t cleave_model_find_input(const cleave_model_t *model, const char *name) {
+  for (uint32_t k = 0; k < cleave_model_input_count(model); k++) {
+    if (strcmp(cleave_value_name(model->graph, model->graph->inputs.items[k]), name) == 0) {
+      return k;
+    }
+  }
+  return CLEAVE_INDEX_NONE;
+}
+
+uint32_t cleave_model_find_output(const cleave_model_t *model, const char *name) {
+  for (uint32_t k = 0; k < cleave_model_output_count(model); k++) {
+    if (strcmp(output_name(model, k), name) == 0) {
+      return k;
+    }
+  }
+  return CLEAVE_INDEX_NONE;
+}
+
+/* ---- plans and sessions ---- */
+
+cleave_status_t cleave_model_partition(cleave_model_t *model, const cleave_rule_source_t *sources,
+                                       size_t source_count, const cleave_setting_t *settings,
+                                       size_t setting_count, const char *backend, cleave_plan_t **out_plan,
+                                       cleave_error_t *error) {
+  return cleave_graph_partition(model->graph, sources, source_count, settings, setting_count, backend,
+                                out_plan, NULL, error);
+}
+
+cleave_status_t cleave_plan_format(const cleave_plan_t *plan, cleave_plan_format_t format, char **out_text,
+                                   cleave_error_t *error) {
+  *out_text = NULL;
+  cleave_text_t text = {0};
+  cleave_status_t status = format == CLEAVE_PLAN_JSON ? cleave_plan_print_json(plan, &text, error)
+                                                      : cleave_plan_print_text(plan, &text, error);
+  if (status == CLEAVE_OK) {
+    status = cleave_text_check(&text, error);
+  }
+  if (status == CLEAVE_OK) {
+    *out_text = cleave_copy_text(cleave_text_get(&text), text.length);
+    status = *out_text == NULL ? cleave_error_out_of_memory(error) : CLEAVE_OK;
+  }
+  cleave_text_deinit(&text);
+  return status;
+}
+
+cleave_status_t cleave_session_create(cleave_model_t *model, const cleave_plan_t *plan,
+                                      const cleave_tensor_view_t *const *inputs, size_t input_count,
+                                      const cleave_session_options_t *options, cleave_session_t **out_session,
+                                      cleave_error_t *error) {
+  CLEAVE_TRY(
+      cleave_session_create_planned(model->graph, plan, inputs, input_count, options, out_session, error));
+  (*out_session)->model = cleave_model_retain(model);
+  return CLEAVE_OK;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Models behind the embedding API (cleave/cleave.h), and how rule files run over a graph. */
+#ifndef CLEAVE_RUNTIME_MODEL_H
+#define CLEAVE_RUNTIME_MODEL_H
+
+#include "partition/plan.h"
+
+/* The graph of a model; it lives as long as the model and does not change. */
+const cleave_graph_t *cleave_model_graph(const cleave_model_t *model);
+
+/* A model from a graph, which it takes over, also when it fails. Types are inferred and what is constant is
+ * folded, as for models from files. */
+CLEAVE_MUST_USE cleave_status_t cleave_model_create_take(cleave_graph_t *graph, cleave_model_t **out_model,
+                                                         cleave_error_t *error);
+
+/* cleave_model_partition for a graph, which must outlive the plan. With `sources`, `backend` (if not NULL)
+ * takes the place of the backend that the rule files name. *out_script_ms (may be NULL): milliseconds spent
+ * on loading the rule files. */
+CLEAVE_MUST_USE cleave_status_t cleave_graph_partition(const cleave_graph_t *graph,
+                                                       const cleave_rule_source_t *sources,
+                                                       size_t source_count, const cleave_setting_t *settings,
+                                                       size_t setting_count, const char *backend,
+                                                       cleave_plan_t **out_plan, double *out_script_ms,
+                                                       cleave_error_t *error);
+
+#endif /* CLEAVE_RUNTIME_MODEL_H */
