@@ -73,21 +73,39 @@ CPU_BINARY_ROW(, power_i64, int64_t, int64_t, integer_power(x, y))
 CPU_BINARY_ROW(, power_any_f32, float, float, powf(x, y))
 CPU_BINARY_ROW(, pow_f64, double, double, pow(x, y))
 
-/* x^2 and x^3 of a dense row. */
-CPU_VECTOR static void small_power_f32(float *out, const float *in, int64_t count, bool is_cube) {
+/* The exponents that models use most, on a dense row. As in pow, the root of minus infinity is infinity. */
+CPU_VECTOR static void square_f32(float *out, const float *in, int64_t count) {
   CPU_INDEPENDENT
   for (int64_t k = 0; k < count; k++) {
-    float x = in[k];
-    out[k] = x * x * (is_cube ? x : 1.0f);
+    out[k] = in[k] * in[k];
   }
 }
 
-/* The exponents that models use most need no call. */
+CPU_VECTOR static void cube_f32(float *out, const float *in, int64_t count) {
+  CPU_INDEPENDENT
+  for (int64_t k = 0; k < count; k++) {
+    out[k] = in[k] * in[k] * in[k];
+  }
+}
+
+CPU_VECTOR static void root_f32(float *out, const float *in, int64_t count) {
+  CPU_INDEPENDENT
+  for (int64_t k = 0; k < count; k++) {
+    float root = sqrtf(in[k]) + 0.0f;
+    out[k] = in[k] == -INFINITY ? INFINITY : root;
+  }
+}
+
 static void pow_f32(void *context, unsigned char *const *pointers, const int64_t *strides, int64_t count) {
+  float *out = (float *)(void *)pointers[0];
+  const float *in = (const float *)(const void *)pointers[1];
   float exponent = strides[2] == 0 && strides[1] != 0 ? *(const float *)(const void *)pointers[2] : 0.0f;
-  if (exponent == 2.0f || exponent == 3.0f) {
-    small_power_f32((float *)(void *)pointers[0], (const float *)(const void *)pointers[1], count,
-                    exponent == 3.0f);
+  if (exponent == 2.0f) {
+    square_f32(out, in, count);
+  } else if (exponent == 3.0f) {
+    cube_f32(out, in, count);
+  } else if (exponent == 0.5f) {
+    root_f32(out, in, count);
   } else {
     power_any_f32(context, pointers, strides, count);
   }

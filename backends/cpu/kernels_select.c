@@ -3,10 +3,12 @@
 #include "binary.h"
 
 /* Dense condition against choices that are dense or one element. */
-#define WHERE_LOOP(X_STEP, Y_STEP)                                  \
-  CPU_INDEPENDENT                                                   \
-  for (int64_t k = 0; k < count; k++) {                             \
-    out[k] = condition[k] != 0 ? x[k * (X_STEP)] : y[k * (Y_STEP)]; \
+#define WHERE_LOOP(T, X_STEP, Y_STEP)                 \
+  CPU_INDEPENDENT                                     \
+  for (int64_t k = 0; k < count; k++) {               \
+    T chosen_x = x[k * (X_STEP)];                     \
+    T chosen_y = y[k * (Y_STEP)];                     \
+    out[k] = condition[k] != 0 ? chosen_x : chosen_y; \
   }
 
 #define WHERE_ROW(name, T)                                                                                 \
@@ -24,13 +26,13 @@
         out[k] = chosen[k * step];                                                                         \
       }                                                                                                    \
     } else if (strides[2] != 0 && strides[3] != 0) {                                                       \
-      WHERE_LOOP(1, 1)                                                                                     \
+      WHERE_LOOP(T, 1, 1)                                                                                  \
     } else if (strides[2] != 0) {                                                                          \
-      WHERE_LOOP(1, 0)                                                                                     \
+      WHERE_LOOP(T, 1, 0)                                                                                  \
     } else if (strides[3] != 0) {                                                                          \
-      WHERE_LOOP(0, 1)                                                                                     \
+      WHERE_LOOP(T, 0, 1)                                                                                  \
     } else {                                                                                               \
-      WHERE_LOOP(0, 0)                                                                                     \
+      WHERE_LOOP(T, 0, 0)                                                                                  \
     }                                                                                                      \
   }
 

@@ -97,9 +97,39 @@ static inline float cpu_erff(float x) {
   return magnitude > 0.927734375f ? large : small;
 }
 
+static inline float cpu_logf(float x) {
+  const float root_half = 0.70710678118654752f;
+  bool is_tiny = x < 0x1p-126f;
+  float scaled = is_tiny ? x * 0x1p23f : x;
+  /* scaled = m * 2^e with m from sqrt(1/2) to sqrt(2). */
+  uint32_t bits = cpu_float_bits(scaled) - cpu_float_bits(root_half);
+  float e = (float)((int32_t)bits >> 23) - (is_tiny ? 23.0f : 0.0f);
+  float m = cpu_bits_float((bits & 0x007fffffu) + cpu_float_bits(root_half)) - 1.0f;
+  float p = 7.0376836292e-2f;
+  p = p * m - 1.1514610310e-1f;
+  p = p * m + 1.1676998740e-1f;
+  p = p * m - 1.2420140846e-1f;
+  p = p * m + 1.4249322787e-1f;
+  p = p * m - 1.6668057665e-1f;
+  p = p * m + 2.0000714765e-1f;
+  p = p * m - 2.4999993993e-1f;
+  p = p * m + 3.3333331174e-1f;
+  float z = m * m;
+  float y = (p * m * z + e * -2.12194440e-4f - 0.5f * z) + m + e * 0.693359375f;
+  y = x > 0.0f ? y : x == 0.0f ? -INFINITY : NAN;
+  return x == INFINITY ? x : y;
+}
+
+/* log(1 + x) for x from 0 to 1: what rounding 1 + x loses is made up for. */
+static inline float cpu_log1pf_unit(float x) {
+  float u = 1.0f + x;
+  float y = cpu_logf(u) * (x / (u - 1.0f));
+  return u == 1.0f ? x : y;
+}
+
 /* log(1 + exp(x)) */
 static inline float cpu_softplusf(float x) {
-  return (x > 0.0f ? x : 0.0f) + log1pf(cpu_expf(-fabsf(x)));
+  return (x < 0.0f ? 0.0f : x) + cpu_log1pf_unit(cpu_expf(-fabsf(x)));
 }
 
 #endif /* CLEAVE_CPU_VECTOR_MATH_H */
