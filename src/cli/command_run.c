@@ -1,0 +1,448 @@
+// SPDX-License-Identifier: Apache-2.0
+// cleave run: loads, partitions, compiles, runs, checks and measures.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/clock.h"
+#include "base/threads.h"
+#include "cli/command.h"
+#include "cli/job.h"
+#include "cli/output.h"
+#include "cli/report.h"
+#include "runtime/check.h"
+#include "runtime/model.h"
+#include "runtime/profile.h"
+
+/* Without --repeat: at least LEAST_RUNS, then as many as fit into BUDGET_MS, at most MOST_RUNS. */
+enum { LEAST_RUNS = 3, MOST_RUNS = 50, BUDGET_MS = 1000, PROFILE_LINES = 20 };
+#define UNSET INT64_C(-1)
+
+/* How one output compares. */
+typedef struct check_line {
+  const char *name;
+  cleave_check_result_t result;
+  cleave_text_t explanation;
+} check_line_t;
+
+typedef struct checks {
+  check_line_t *lines;
+  uint32_t count; /* 0: not asked for */
+  bool matches;
+} checks_t;
+
+typedef struct run {
+  cleave_job_options_t options;
+  cleave_job_t job;
+  cleave_check_tolerance_t tolerance;
+  int64_t warmup;
+  int64_t repeat;
+  bool verify;
+  bool json;
+  const char *profile_path;
+  checks_t data;      /* against --data */
+  checks_t reference; /* against the unpartitioned graph */
+  CLEAVE_ARRAY(double) times;
+  double first_ms;
+  double total_ms;
+  cleave_profile_t profile;
+} run_t;
+
+/* ---- checks ---- */
+
+static cleave_status_t compare_outputs(const run_t *run, cleave_tensor_t *const *expected, checks_t *checks,
+                                       cleave_error_t *error) {
+  uint32_t count = cleave_model_output_count(run->job.model);
+  checks->lines = cleave_allocate_zeroed(count, sizeof *checks->lines);
+  if (checks->lines == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  checks->matches = true;
+  for (uint32_t k = 0; k < count; k++) {
+    check_line_t *line = &checks->lines[k];
+    cleave_port_t port;
+    cleave_tensor_view_t actual;
+    checks->count = k + 1;
+    CLEAVE_TRY(cleave_model_output(run->job.model, k, &port, error));
+    CLEAVE_TRY(cleave_session_output(run->job.session, k, &actual, error));
+    CLEAVE_TRY(cleave_check_tensor(&actual, expected[k], &run->tolerance, &line->result, error));
+    line->name = port.name;
+    cleave_check_explain(port.name, &actual, expected[k], &line->result, &line->explanation);
+    checks->matches = checks->matches && line->result.matches;
+  }
+  return CLEAVE_OK;
+}
+
+static void free_checks(checks_t *checks) {
+  for (uint32_t k = 0; k < checks->count; k++) {
+    cleave_text_deinit(&checks->lines[k].explanation);
+  }
+  cleave_free(checks->lines);
+}
+
+static cleave_status_t check(run_t *run, cleave_error_t *error) {
+  const cleave_job_t *job = &run->job;
+  uint32_t count = cleave_model_output_count(job->model);
+  cleave_status_t status = CLEAVE_OK;
+  cleave_tensor_t **expected = cleave_allocate_zeroed(count, sizeof *expected);
+  cleave_tensor_t **reference = cleave_allocate_zeroed(count, sizeof *reference);
+  if (expected == NULL || reference == NULL) {
+    CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(error));
+  }
+  if (run->options.data != NULL) {
+    CLEAVE_TRY_CLEANUP(cleave_outputs_load(run->options.data, expected, count, error));
+    CLEAVE_TRY_CLEANUP(compare_outputs(run, expected, &run->data, error));
+  }
+  if (run->verify) {
+    CLEAVE_TRY_CLEANUP(cleave_check_reference(cleave_model_graph(job->model), job->inputs.tensors,
+                                              job->inputs.count, (int32_t)run->options.threads, reference,
+                                              count, error));
+    CLEAVE_TRY_CLEANUP(compare_outputs(run, reference, &run->reference, error));
+  }
+cleanup:
+  for (uint32_t k = 0; k < count; k++) {
+    cleave_tensor_release(expected == NULL ? NULL : expected[k]);
+    cleave_tensor_release(reference == NULL ? NULL : reference[k]);
+  }
+  cleave_free(expected);
+  cleave_free(reference);
+  return status;
+}
+
+/* ---- measuring ---- */
+
+static cleave_status_t run_once(run_t *run, double *out_ms, cleave_error_t *error) {
+  uint64_t start = cleave_clock_now();
+  CLEAVE_TRY(cleave_session_run(run->job.session, error));
+  *out_ms = cleave_clock_ms(start, cleave_clock_now());
+  return CLEAVE_OK;
+}
+
+static bool wants_more(const run_t *run) {
+  int64_t done = (int64_t)run->times.count;
+  if (run->repeat != UNSET) {
+    return done < run->repeat;
+  }
+  return done < LEAST_RUNS || (done < MOST_RUNS && run->total_ms < BUDGET_MS);
+}
+
+static cleave_status_t measure(run_t *run, cleave_error_t *error) {
+  for (int64_t k = 0; k < run->warmup; k++) {
+    double ms = 0.0;
+    CLEAVE_TRY(run_once(run, &ms, error));
+  }
+  while (wants_more(run)) {
+    double ms = 0.0;
+    CLEAVE_TRY(run_once(run, &ms, error));
+    CLEAVE_ARRAY_PUSH(&run->times, ms, error);
+    run->total_ms += ms;
+    if (run->profile_path != NULL) {
+      CLEAVE_TRY(cleave_profile_add(&run->profile, run->job.session, run->job.plan, error));
+    }
+  }
+  return CLEAVE_OK;
+}
+
+static int compare_times(const void *a, const void *b) {
+  double left = *(const double *)a;
+  double right = *(const double *)b;
+  return (left > right) - (left < right);
+}
+
+/* Time below which `share` of the runs are; 0 without runs. The median of an even count is the mean of the
+ * middle two. */
+static double quantile(const run_t *run, double share) {
+  size_t count = run->times.count;
+  if (count == 0) {
+    return 0.0;
+  }
+  double place = share * (double)(count - 1);
+  size_t low = (size_t)place;
+  size_t high = low + 1 < count ? low + 1 : low;
+  double rest = place - (double)low;
+  return run->times.items[low] * (1.0 - rest) + run->times.items[high] * rest;
+}
+
+/* ---- reporting ---- */
+
+static void print_checks(const checks_t *checks, const char *against) {
+  if (checks->count == 0) {
+    return;
+  }
+  (void)printf("\n%s%s%s against %s\n",
+               cleave_output_style(checks->matches ? CLEAVE_STYLE_GOOD : CLEAVE_STYLE_BAD),
+               checks->matches ? "all outputs match" : "outputs differ",
+               cleave_output_style(CLEAVE_STYLE_PLAIN), against);
+  cleave_table_t table = {.columns = 4, .alignment = "lrrl"};
+  cleave_table_cell(&table, "output");
+  cleave_table_cell(&table, "largest difference");
+  cleave_table_cell(&table, "relative");
+  cleave_table_cell(&table, "verdict");
+  for (uint32_t k = 0; k < checks->count; k++) {
+    const check_line_t *line = &checks->lines[k];
+    cleave_table_cell(&table, "%s", line->name);
+    cleave_table_cell(&table, "%.3g", line->result.difference.max_absolute);
+    cleave_table_cell(&table, "%.3g", line->result.relative);
+    cleave_table_cell(&table, "%s", line->result.matches ? "match" : "differ");
+  }
+  cleave_table_print(&table);
+  cleave_table_deinit(&table);
+  for (uint32_t k = 0; k < checks->count; k++) {
+    if (!checks->lines[k].result.matches) {
+      (void)printf("  %s\n", cleave_text_get(&checks->lines[k].explanation));
+    }
+  }
+}
+
+static void print_profile(const run_t *run) {
+  if (run->profile_path == NULL) {
+    return;
+  }
+  double total = 0.0;
+  for (size_t k = 0; k < run->profile.regions.count; k++) {
+    total += run->profile.regions.items[k].total_ms;
+  }
+  for (int by_region = 1; by_region >= 0; by_region--) {
+    const cleave_profile_line_t *lines =
+        by_region != 0 ? run->profile.regions.items : run->profile.lines.items;
+    size_t count = by_region != 0 ? run->profile.regions.count : run->profile.lines.count;
+    (void)printf("\ntime per %s\n", by_region != 0 ? "region" : "fusion and operator");
+    cleave_table_t table = {.columns = 5, .alignment = "llrrr"};
+    cleave_table_cell(&table, by_region != 0 ? "region" : "fusion or operator");
+    cleave_table_cell(&table, "backend");
+    cleave_table_cell(&table, "steps");
+    cleave_table_cell(&table, "ms");
+    cleave_table_cell(&table, "share");
+    for (size_t k = 0; k < count && k < PROFILE_LINES; k++) {
+      cleave_table_cell(&table, "%s", lines[k].label);
+      cleave_table_cell(&table, "%s", lines[k].backend);
+      cleave_table_cell(&table, "%u", (unsigned)lines[k].count);
+      cleave_table_cell(&table, "%.3f", lines[k].total_ms);
+      cleave_table_cell(&table, "%.1f %%", total > 0.0 ? lines[k].total_ms / total * 100.0 : 0.0);
+    }
+    cleave_table_print(&table);
+    cleave_table_deinit(&table);
+    if (count > PROFILE_LINES) {
+      (void)printf("  and %zu more\n", count - PROFILE_LINES);
+    }
+  }
+  (void)printf("\ntrace written to %s\n", run->profile_path);
+}
+
+static void print_report(const run_t *run) {
+  const cleave_job_t *job = &run->job;
+  char bytes[3][32];
+  cleave_session_memory_t memory = cleave_session_memory(job->session);
+  (void)printf("%s%s%s\n", cleave_output_style(CLEAVE_STYLE_BOLD), run->options.model,
+               cleave_output_style(CLEAVE_STYLE_PLAIN));
+  const char *drawn = cleave_text_get(&job->inputs.drawn);
+  while (*drawn != '\0') {
+    size_t length = strcspn(drawn, "\n");
+    (void)printf("  input drawn from seed %lld: %.*s\n", (long long)run->options.seed, (int)length, drawn);
+    drawn += length + (drawn[length] == '\n' ? 1 : 0);
+  }
+  (void)printf("\n");
+  cleave_report_plan(job->plan);
+  for (uint32_t k = 0; k < cleave_session_note_count(job->session); k++) {
+    (void)printf("  %s\n", cleave_session_note(job->session, k));
+  }
+  print_checks(&run->data, run->options.data);
+  print_checks(&run->reference, "the unpartitioned graph on cpu");
+  (void)printf("\nload %.1f ms, partition %.2f ms (rule files %.1f ms), compile %.1f ms\n",
+               job->load_ms + job->bind_ms, job->partition_ms, job->rules_ms, job->compile_ms);
+  (void)printf("first run %.2f ms", run->first_ms);
+  if (run->times.count > 0) {
+    (void)printf(", then %smedian %.2f ms%s, min %.2f, p90 %.2f (%zu runs, %d threads)",
+                 cleave_output_style(CLEAVE_STYLE_BOLD), quantile(run, 0.5),
+                 cleave_output_style(CLEAVE_STYLE_PLAIN), run->times.items[0], quantile(run, 0.9),
+                 run->times.count,
+                 (int)(run->options.threads == 0 ? cleave_threads_available() : run->options.threads));
+  }
+  (void)printf("\nmemory: values %s (unshared %s), packed weights %s, peak %.0f MiB\n",
+               cleave_output_bytes((double)(memory.values_bytes + memory.outputs_bytes +
+                                            memory.dynamic_bytes + memory.workspace_bytes),
+                                   bytes[0], sizeof bytes[0]),
+               cleave_output_bytes((double)(memory.unshared_bytes + memory.outputs_bytes +
+                                            memory.dynamic_bytes + memory.workspace_bytes),
+                                   bytes[1], sizeof bytes[1]),
+               cleave_output_bytes((double)memory.persistent_bytes, bytes[2], sizeof bytes[2]),
+               cleave_job_peak_rss());
+  print_profile(run);
+}
+
+static json_t *json_checks(const checks_t *checks) {
+  if (checks->count == 0) {
+    return json_null();
+  }
+  json_t *outputs = json_array();
+  for (uint32_t k = 0; k < checks->count; k++) {
+    const check_line_t *line = &checks->lines[k];
+    const cleave_check_result_t *result = &line->result;
+    json_t *output = json_pack("{s:s, s:b, s:I}", "name", line->name, "match", result->matches, "mismatches",
+                               (json_int_t)result->difference.mismatches);
+    bool is_finite = result->difference.same_type && isfinite(result->difference.max_absolute);
+    (void)json_object_set_new(output, "max_absolute",
+                              is_finite ? json_real(result->difference.max_absolute) : json_null());
+    (void)json_object_set_new(output, "max_relative", is_finite ? json_real(result->relative) : json_null());
+    if (!result->matches) {
+      (void)json_object_set_new(output, "reason", json_string(cleave_text_get(&line->explanation)));
+    }
+    (void)json_array_append_new(outputs, output);
+  }
+  return json_pack("{s:b, s:o}", "match", checks->matches, "outputs", outputs);
+}
+
+static json_t *json_profile(const run_t *run) {
+  json_t *lines = json_array();
+  for (size_t k = 0; k < run->profile.lines.count; k++) {
+    const cleave_profile_line_t *line = &run->profile.lines.items[k];
+    (void)json_array_append_new(
+        lines, json_pack("{s:s, s:s, s:i, s:f}", "label", line->label, "backend", line->backend, "steps",
+                         (int)line->count, "ms", line->total_ms));
+  }
+  return lines;
+}
+
+static int print_json(const run_t *run) {
+  const cleave_job_t *job = &run->job;
+  cleave_session_memory_t memory = cleave_session_memory(job->session);
+  json_t *json =
+      json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "model", run->options.model,
+                "load_ms", job->load_ms, "bind_ms", job->bind_ms, "rules_ms", job->rules_ms, "partition_ms",
+                job->partition_ms, "compile_ms", job->compile_ms, "first_ms", run->first_ms, "median_ms",
+                quantile(run, 0.5), "min_ms", run->times.count == 0 ? 0.0 : run->times.items[0], "p90_ms",
+                quantile(run, 0.9), "peak_rss_mb", cleave_job_peak_rss());
+  if (json == NULL) {
+    return cleave_output_json(NULL);
+  }
+  (void)json_object_set_new(json, "runs", json_integer((json_int_t)run->times.count));
+  (void)json_object_set_new(
+      json, "threads",
+      json_integer(run->options.threads == 0 ? cleave_threads_available() : run->options.threads));
+  cleave_report_plan_json(job->plan, json);
+  (void)json_object_set_new(json, "check", json_checks(&run->data));
+  (void)json_object_set_new(json, "verify", json_checks(&run->reference));
+  (void)json_object_set_new(
+      json, "memory",
+      json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "values", (json_int_t)memory.values_bytes, "unshared",
+                (json_int_t)memory.unshared_bytes, "workspace", (json_int_t)memory.workspace_bytes, "outputs",
+                (json_int_t)memory.outputs_bytes, "persistent", (json_int_t)memory.persistent_bytes,
+                "dynamic", (json_int_t)memory.dynamic_bytes));
+  json_t *notes = json_array();
+  for (uint32_t k = 0; k < cleave_session_note_count(job->session); k++) {
+    (void)json_array_append_new(notes, json_string(cleave_session_note(job->session, k)));
+  }
+  (void)json_object_set_new(json, "notes", notes);
+  if (run->profile_path != NULL) {
+    (void)json_object_set_new(json, "profile", json_profile(run));
+  }
+  return cleave_output_json(json);
+}
+
+/* ---- the command ---- */
+
+static cleave_status_t work(run_t *run, cleave_error_t *error) {
+  run->options.profile = run->profile_path != NULL;
+  CLEAVE_TRY(cleave_job_load(&run->job, &run->options, error));
+  CLEAVE_TRY(cleave_job_bind(&run->job, error));
+  CLEAVE_TRY(cleave_job_partition(&run->job, error));
+  CLEAVE_TRY(cleave_job_compile(&run->job, error));
+  CLEAVE_TRY(run_once(run, &run->first_ms, error));
+  CLEAVE_TRY(check(run, error));
+  CLEAVE_TRY(measure(run, error));
+  if (run->profile_path != NULL) {
+    if (run->profile.run_count == 0) {
+      CLEAVE_TRY(cleave_profile_add(&run->profile, run->job.session, run->job.plan, error));
+    }
+    cleave_profile_finish(&run->profile);
+    CLEAVE_TRY(cleave_profile_write_trace(run->profile_path, run->job.session, run->job.plan, error));
+  }
+  if (run->times.count > 1) {
+    qsort(run->times.items, run->times.count, sizeof *run->times.items, compare_times);
+  }
+  return CLEAVE_OK;
+}
+
+static int run_command(int argc, char **argv) {
+  run_t run = {.tolerance = {.rtol = 1e-3, .atol = 1e-5, .scaled = true}, .warmup = 1, .repeat = UNSET};
+  const cleave_option_t options[] = {
+      {"rules", 0, CLEAVE_OPTION_LIST, "FILE",
+       "rule file to partition with; may be given many times, they run in order (default: none, every node "
+       "runs on its own)",
+       &run.options.rules},
+      {"set", 0, CLEAVE_OPTION_LIST, "NAME=VALUE",
+       "option of a rule file, or of the model script where there are no rule files", &run.options.settings},
+      {"backend", 0, CLEAVE_OPTION_TEXT, "NAME",
+       "without rule files: one region rule over all that this backend supports, cpu runs the rest; with "
+       "rule files: the backend in place of theirs (default: cpu)",
+       &run.options.backend},
+      {"input", 0, CLEAVE_OPTION_LIST, "NAME=FILE", "tensor for an input, .npy or .pb; others are drawn",
+       &run.options.files},
+      {"data", 0, CLEAVE_OPTION_TEXT, "DIR",
+       "folder with input_N.pb and output_N.pb, by position: run on these inputs and compare the outputs; "
+       "exit status 0 only if all match",
+       &run.options.data},
+      {"rtol", 0, CLEAVE_OPTION_NUMBER, "R", "relative tolerance (default: 1e-3)", &run.tolerance.rtol},
+      {"atol", 0, CLEAVE_OPTION_NUMBER, "A",
+       "absolute tolerance, scaled to the output's size (default: 1e-5): a value matches if |found - "
+       "expected| <= A * max(1, largest |expected| of the output) + R * |expected|",
+       &run.tolerance.atol},
+      {"seed", 0, CLEAVE_OPTION_INT, "S", "seed of drawn inputs (default: 0)", &run.options.seed},
+      {"shape", 0, CLEAVE_OPTION_LIST, "NAME=SIZES",
+       "shape of an input, like x=1x3x224x224; needed where the model leaves sizes open and no tensor is "
+       "given",
+       &run.options.shapes},
+      {"threads", 0, CLEAVE_OPTION_INT, "N", "threads to use (default: 0, all processors)",
+       &run.options.threads},
+      {"warmup", 0, CLEAVE_OPTION_INT, "N", "runs after the first that are not measured (default: 1)",
+       &run.warmup},
+      {"repeat", 0, CLEAVE_OPTION_INT, "N",
+       "runs that are measured (default: what fits into a second, 3 to 50)", &run.repeat},
+      {"verify", 0, CLEAVE_OPTION_FLAG, NULL,
+       "also run the graph unpartitioned on cpu, and report the largest difference per output; exit status "
+       "0 only if all match",
+       &run.verify},
+      {"profile", 0, CLEAVE_OPTION_TEXT, "FILE",
+       "write a Chrome trace of the last run, and print time per region and fusion", &run.profile_path},
+      {"json", 0, CLEAVE_OPTION_FLAG, NULL, "print everything as JSON", &run.json},
+  };
+  cleave_arguments_t arguments = {
+      .command = "run",
+      .operands = "MODEL",
+      .about =
+          "Runs a model (.onnx, or a .lua model script): partitions it by rules, compiles it, runs it, and\n"
+          "says what the rules did and how long everything took. Inputs that are not given are drawn:\n"
+          "floats from a normal distribution, integers as 0 or 1.",
+      .options = options,
+      .option_count = sizeof options / sizeof options[0],
+      .least_operands = 1,
+      .most_operands = 1};
+  int status = CLEAVE_EXIT_OK;
+  cleave_error_t error = CLEAVE_ERROR_INIT;
+  if (cleave_arguments_parse(&arguments, argc, argv, &status)) {
+    run.options.model = arguments.found.items[0];
+    if (work(&run, &error) != CLEAVE_OK) {
+      status = cleave_output_error(&error);
+    } else if (run.json) {
+      status = print_json(&run);
+    } else {
+      print_report(&run);
+    }
+    bool is_wrong =
+        (run.data.count > 0 && !run.data.matches) || (run.reference.count > 0 && !run.reference.matches);
+    status = status == CLEAVE_EXIT_OK && is_wrong ? CLEAVE_EXIT_FAILURE : status;
+  }
+  free_checks(&run.data);
+  free_checks(&run.reference);
+  cleave_array_free(&run.times);
+  cleave_profile_deinit(&run.profile);
+  cleave_job_deinit(&run.job);
+  cleave_arguments_free(&arguments);
+  return status;
+}
+
+const cleave_command_t cleave_command_run = {.name = "run",
+                                             .summary = "run a model, by rules or without, and measure it",
+                                             .order = 10,
+                                             .run = run_command};

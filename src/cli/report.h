@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `run` and `partition` print about a plan: rules with their fusions and regions, nodes left on cpu. */
+#ifndef CLEAVE_CLI_REPORT_H
+#define CLEAVE_CLI_REPORT_H
+
+#include <jansson.h>
+
+#include "partition/plan.h"
+
+/* Table of rules, line of counts, nodes outside of regions by operator with the first reasons. `graph` is
+ * the plan's. */
+void cleave_report_plan(const cleave_plan_t *plan);
+
+/* Adds "fusions", "regions", "nodes", "nodes_on_cpu", "rules", "left_on_cpu" to an object. */
+void cleave_report_plan_json(const cleave_plan_t *plan, json_t *object);
+
+#endif /* CLEAVE_CLI_REPORT_H */
