@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The lines of op_list.inc as data: the only place where operators meet their functions.
 
+#include "ops/infer_context.h"
 #include "ops/schema.h"
 
 /* Flags as the list writes them. */
@@ -15,7 +16,7 @@ enum {
 
 const cleave_op_line_t cleave_op_lines[CLEAVE_OP_COUNT] = {
 #define CLEAVE_OP(name, domain, since, inputs, outputs, attributes, infer, flops, flags) \
-  {#name, domain, since, inputs, outputs, attributes, NULL, NULL, flags},
+  {#name, domain, since, inputs, outputs, attributes, cleave_infer_##infer, cleave_flops_##flops, flags},
 #include "ops/op_list.inc"
 #undef CLEAVE_OP
 };
