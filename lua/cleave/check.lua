@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Messages about what a script says: every error names the line of the word that it is about, and offers the
--- nearest name that would have been right.
+-- Messages about what a script says: every error names the line of the word that it is about, and
+-- offers the nearest name that would have been right.
 local host = ...
 
 local M = {}
@@ -21,7 +21,8 @@ local function sorted_keys(map)
   return keys
 end
 
----Refuses keys of `spec` that are not in `allowed` (a list of names). List entries pass when `list` is true.
+---Refuses keys of `spec` that are not in `allowed` (a list of names). List entries pass when
+---`list` is true.
 ---@param line integer
 ---@param what string what the table describes, for the message: "op"
 function M.keys(line, what, spec, allowed, list)

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Patterns as written -> the flat list that C turns into a compiled pattern. All checks against the operator
--- list happen here. Indices are those of C: from 0.
+-- Patterns as written -> the flat list that C turns into a compiled pattern. All checks against the
+-- operator list happen here. Indices are those of C: from 0.
 local host, import = ...
 local check = import "check"
 local options = import "options"
@@ -12,7 +12,9 @@ local LITTLE = 1e-5 -- how far a constant may be from a number, relative to it
 
 local OP_KEYS = { "as", "inputs", "attrs", "dtype", "rank", "shape", "shared", "output" }
 local VALUE_KEYS = { "as", "dtype", "rank", "shape" }
-local CONSTANT_KEYS = { "as", "dtype", "rank", "shape", "value", "tolerance", "scalar", "all_equal" }
+local CONSTANT_KEYS = {
+  "as", "dtype", "rank", "shape", "value", "tolerance", "scalar", "all_equal",
+}
 
 -- ---- types ----
 
@@ -137,8 +139,8 @@ local function port_index(line, ops, name)
       check.fail(line, "operator '%s' has no input '%s'%s", entry.name, name, hint)
     end
     if index and index ~= found then
-      check.fail(line, "input '%s' is input %d of '%s' but %d of '%s'", name, index + 1, ops[1].name,
-        found + 1, entry.name)
+      check.fail(line, "input '%s' is input %d of '%s' but %d of '%s'", name, index + 1,
+        ops[1].name, found + 1, entry.name)
     end
     index = found
   end
@@ -149,7 +151,8 @@ local function position_index(line, ops, position)
   for _, entry in ipairs(ops) do
     local count, variadic = host.input_count(entry.op)
     if position > count and not variadic then
-      check.fail(line, "operator '%s' has %d inputs, the pattern gives %d", entry.name, count, position)
+      check.fail(line, "operator '%s' has %d inputs, the pattern gives %d", entry.name, count,
+        position)
     end
   end
   return position - 1
@@ -214,7 +217,8 @@ local function literal(line, what, kind, kind_name, value)
     end
   end
   if not fits then
-    check.fail(line, "%s: expected a value of kind %s, found %s", what, kind_name, check.show(value))
+    check.fail(line, "%s: expected a value of kind %s, found %s", what, kind_name,
+      check.show(value))
   end
   return value
 end
@@ -385,7 +389,8 @@ local function bounds(description)
   check.type(description.line, "repeated: min", low, "integer")
   check.type(description.line, "repeated: max", high, "integer")
   if low < 1 or high < low or high > 4096 then
-    check.fail(description.line, "repeated: %d to %d times, expected 1 <= min <= max <= 4096", low, high)
+    check.fail(description.line, "repeated: %d to %d times, expected 1 <= min <= max <= 4096", low,
+      high)
   end
   return low, high
 end

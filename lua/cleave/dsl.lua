@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The words of a rule file that name rules: ruleset, fuse, region, test. A rule file returns a ruleset; when
--- it has run, `compile` turns the ruleset into plain tables for C.
+-- The words of a rule file that name rules: ruleset, fuse, region, test. A rule file returns a
+-- ruleset; when it has run, `compile` turns the ruleset into plain tables for C.
 local host, import = ...
 local check = import "check"
 local compile = import "compile"
@@ -11,7 +11,9 @@ local sandbox = import "sandbox"
 local M = {}
 
 local FUSE_KEYS = { "doc", "pattern", "where", "priority", "enabled" }
-local REGION_KEYS = { "doc", "ops", "supported", "selector", "review", "min_nodes", "priority", "enabled" }
+local REGION_KEYS = {
+  "doc", "ops", "supported", "selector", "review", "min_nodes", "priority", "enabled",
+}
 local TEST_KEYS = { "doc", "graph", "expect", "options", "inputs" }
 local RULESET_KEYS = { "name", "backend", "doc", "options" }
 
@@ -37,7 +39,11 @@ end
 local function named(kind)
   return function(name)
     local line = host.line()
-    check.name(line, kind, name)
+    if kind == "test" then
+      check.type(line, kind, name, "string") -- a sentence
+    else
+      check.name(line, kind, name)
+    end
     return function(spec)
       check.type(line, kind .. " '" .. name .. "'", spec, "table")
       return make { kind = kind, name = name, line = line, spec = check.copy(line, spec) }
@@ -103,8 +109,8 @@ local function compile_region(rule)
     end
   end
   if #modes > 1 then
-    check.fail(rule.line, "has both %s and %s, expected one of ops, supported and selector", modes[1],
-      modes[2])
+    check.fail(rule.line, "has both %s and %s, expected one of ops, supported and selector",
+      modes[1], modes[2])
   end
   result.mode = modes[1] or "backend"
   if result.mode == "ops" then
@@ -142,8 +148,8 @@ local function compile_rule(rule)
   if rule.kind ~= "test" and rule.spec.enabled ~= nil then
     enabled = check.type(rule.line, "enabled", options.resolve(rule.spec.enabled), "boolean")
   end
-  local priority = rule.spec.priority
-  if type(options.resolve(priority)) == "number" and math.abs(options.resolve(priority)) > 0x7fffffff then
+  local priority = options.resolve(rule.spec.priority)
+  if type(priority) == "number" and math.abs(priority) > 0x7fffffff then
     check.fail(rule.line, "priority is beyond 32 bits")
   end
   local result = COMPILE[rule.kind](rule)
@@ -179,12 +185,14 @@ function M.compile(returned, settings)
   for k, word in ipairs(spec) do
     local rule = type(word) == "table" and rules[word] or nil
     if not rule or rule.kind == "ruleset" then
-      check.fail(line, "ruleset: entry %d is %s, expected fuse, region or test%s", k, check.show(word),
-        type(word) == "function" and " (fuse \"name\" without { ... }?)" or "")
+      check.fail(line, "ruleset: entry %d is %s, expected fuse, region or test%s", k,
+        type(word) == "function" and "a function" or check.show(word),
+        type(word) == "function" and " (fuse 'name' without { ... }?)" or "")
     end
     local key = (rule.kind == "test" and "test " or "rule ") .. rule.name
     if seen[key] then
-      check.fail(rule.line, "%s '%s' is there twice, first in line %d", rule.kind, rule.name, seen[key])
+      check.fail(rule.line, "%s '%s' is there twice, first in line %d", rule.kind, rule.name,
+        seen[key])
     end
     seen[key] = rule.line
     if rule.kind == "test" then

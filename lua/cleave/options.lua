@@ -1,13 +1,15 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Options of a rule file: declared with a default, a line for people and a range, set from outside by name.
--- An option may stand for its value wherever a rule expects plain data; callbacks get all values as a table.
+-- Options of a rule file: declared with a default, a line for people and a range, set from outside
+-- by name. An option may stand for its value wherever a rule expects plain data; callbacks get all
+-- values as a table.
 local host, import = ...
 local check = import "check"
 local sandbox = import "sandbox"
 
 local M = {}
 
--- option word -> { kind, default, doc, range, line, value }; the words themselves are empty and frozen.
+-- option word -> { kind, default, doc, range, line, value }; the words themselves are empty and
+-- frozen.
 local declared = setmetatable({}, { __mode = "k" })
 
 local OPTION = {
@@ -140,8 +142,8 @@ function M.resolve(value)
   return value
 end
 
----Gives the options of a ruleset their values from settings; marks the settings used. Returns the table that
----callbacks get.
+---Gives the options of a ruleset their values from settings; marks the settings used. Returns the
+---table that callbacks get.
 ---@param line integer
 ---@param options table<string, table>
 ---@param settings { name: string, value: string, used: boolean }[]
@@ -151,8 +153,8 @@ function M.apply(line, options, settings)
     check.name(line, "options", name)
     local option = declared[word]
     if not option then
-      check.fail(line, "options: '%s' is %s, expected option.boolean(...) or another kind of option",
-        name, check.show(word))
+      check.fail(line, "options: '%s' is %s, expected option.boolean(...) or its like", name,
+        check.show(word))
     end
     for _, setting in ipairs(settings) do
       if setting.name == name then

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The words that make patterns. A pattern is an empty, frozen table; what it says is kept here, out of
--- reach, and is checked when a rule uses it, so that messages name the rule.
+-- The words that make patterns. A pattern is an empty, frozen table; what it says is kept here, out
+-- of reach, and is checked when a rule uses it, so that messages name the rule.
 local host, import = ...
 local check = import "check"
 

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The closed environment of a script: whitelisted functions, tables that nobody can change, an error for
--- every unknown name. What is not here (io, os, package, debug, load, require, collectgarbage ...) a script
--- cannot reach.
+-- The closed environment of a script: whitelisted functions, tables that nobody can change, an
+-- error for every unknown name. What is not here (io, os, package, debug, load, require,
+-- collectgarbage ...) a script cannot reach.
 local host = ...
 
 local M = {}
@@ -47,7 +47,8 @@ function M.list(content)
   })
 end
 
--- Lists that C walks through on its own: no metamethods, no more entries than it handles in no time.
+-- Lists that C walks through on its own: no metamethods, no more entries than it handles in no
+-- time.
 local function plain_list(list, what)
   if type(list) ~= "table" or getmetatable(list) ~= nil then
     host.fail(0, what .. ": expected a plain list")
@@ -57,8 +58,8 @@ local function plain_list(list, what)
   end
 end
 
--- Lua's own insert, remove and move loop in C for as long as a length or an argument says; these loop in
--- Lua, where the budget counts.
+-- Lua's own insert, remove and move loop in C for as long as a length or an argument says; these
+-- loop in Lua, where the budget counts.
 local function insert(list, ...)
   local size = host.list_size(list)
   local count = select("#", ...)
@@ -125,7 +126,8 @@ local TEXT = { "byte", "char", "find", "format", "gmatch", "gsub", "len", "lower
   "reverse", "sub", "upper" }
 local NUMBERS = { "abs", "ceil", "cos", "exp", "floor", "fmod", "huge", "log", "max", "maxinteger",
   "min", "mininteger", "modf", "pi", "sin", "sqrt", "tan", "tointeger", "type", "ult" }
-local COROUTINES = { "close", "create", "isyieldable", "resume", "running", "status", "wrap", "yield" }
+local COROUTINES = { "close", "create", "isyieldable", "resume", "running", "status", "wrap",
+  "yield" }
 
 local function pick(source, names)
   local picked = {}
@@ -178,8 +180,8 @@ local BASE = {
 }
 
 -- Names that people will try, and what to say then.
-local REFUSED = { "io", "os", "package", "debug", "load", "loadstring", "loadfile", "dofile", "require",
-  "collectgarbage", "print", "rawset", "utf8", "warn" }
+local REFUSED = { "io", "os", "package", "debug", "load", "loadstring", "loadfile", "dofile",
+  "require", "collectgarbage", "print", "rawset", "utf8", "warn" }
 
 ---The environment of a script: the base functions and `words`.
 ---@param words table<string, any>

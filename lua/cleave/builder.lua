@@ -1,0 +1,182 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The builder `g` of model scripts: every operator as a function (g.Conv, g.Relu ...), inputs and
+-- outputs, constants drawn from a seed, and helpers for what every network has.
+local host, import = ...
+local check = import "check"
+local sandbox = import "sandbox"
+
+local M = {}
+
+-- ---- constants ----
+
+local DRAW_KEYS = { "name", "dtype", "mean", "std", "low", "high", "value", "gain", "fan_in" }
+
+-- A shape with keys beside it: g.weight { 64, 3, 7, 7, name = "stem" }.
+local function read_draw(what, spec)
+  check.type(0, what, spec, "table")
+  check.keys(0, what, spec, DRAW_KEYS, true)
+  local shape = {}
+  for k, size in ipairs(spec) do
+    shape[k] = size
+  end
+  return shape, spec
+end
+
+local function constant_word(kind, what, first, second)
+  return function(spec)
+    local shape
+    shape, spec = read_draw(what, spec)
+    return host.draw(kind, shape, spec.dtype, spec.name, spec[first[1]] or first[2],
+      spec[second[1]] or second[2])
+  end
+end
+
+-- He et al., "Delving Deep into Rectifiers" (2015): deviation sqrt(gain / fan_in), so that values
+-- keep their size through layers with a Relu. The layout is [out, in, ...], as Conv and Gemm with
+-- transB have it.
+local function weight(spec)
+  local shape
+  shape, spec = read_draw("g.weight", spec)
+  local fan_in = spec.fan_in
+  if not fan_in then
+    fan_in = 1
+    for k = #shape > 1 and 2 or 1, #shape do
+      fan_in = fan_in * check.type(0, "g.weight: size", shape[k], "integer")
+    end
+  end
+  local deviation = spec.std or math.sqrt((spec.gain or 2) / math.max(fan_in, 1))
+  return host.draw("normal", shape, spec.dtype, spec.name, spec.mean or 0, deviation)
+end
+
+-- ---- the functions of g that are no operators ----
+
+local g = {}
+
+function g.input(name, dtype, shape)
+  return host.input_value(name, dtype, shape)
+end
+
+function g.output(name, value)
+  host.output_value(name, value)
+end
+
+function g.constant(value, dtype, name)
+  return host.constant_value(value, dtype, name)
+end
+
+function g.seed(seed)
+  host.seed(seed)
+end
+
+function g.name(name)
+  host.graph_name(name)
+end
+
+g.weight = weight
+g.normal = constant_word("normal", "g.normal", { "mean", 0 }, { "std", 1 })
+g.uniform = constant_word("uniform", "g.uniform", { "low", 0 }, { "high", 1 })
+g.fill = constant_word("fill", "g.fill", { "value", 0 }, { "value", 0 })
+g.zeros = constant_word("fill", "g.zeros", { "value", 0 }, { "value", 0 })
+g.ones = constant_word("fill", "g.ones", { "value", 1 }, { "value", 1 })
+
+local NORM_KEYS = { "name", "epsilon", "gain", "var" }
+
+---Batch norm with statistics as training leaves them: neither scale, bias, mean nor variance is
+---trivial.
+---@param x table value of shape [N, C, ...]
+---@param spec { name: string?, epsilon: number?, gain: number?, var: number? }?
+---gain: about what the scale is; var: about what the variance of x is
+function g.batch_norm(x, spec)
+  spec = spec or {}
+  check.type(0, "g.batch_norm", spec, "table")
+  check.keys(0, "g.batch_norm", spec, NORM_KEYS, false)
+  local channels = x.shape and x.shape[2]
+  if math.type(channels) ~= "integer" then
+    check.fail(0, "g.batch_norm: the number of channels is not known")
+  end
+  local gain, var = spec.gain or 1, spec.var or 1
+  local function part(suffix)
+    return spec.name and spec.name .. "." .. suffix or nil
+  end
+  return host.add_node(host.op "BatchNormalization", x,
+    g.uniform { channels, low = 0.8 * gain, high = 1.2 * gain, name = part "scale" },
+    g.normal { channels, std = 0.1 * gain, name = part "bias" },
+    g.normal { channels, std = 0.1 * math.sqrt(var), name = part "mean" },
+    g.uniform { channels, low = 0.7 * var, high = 1.3 * var, name = part "var" },
+    { epsilon = spec.epsilon or 1e-5, name = spec.name })
+end
+
+-- ---- g itself ----
+
+local functions = {} -- operator name -> function
+
+local function operator(name)
+  if type(name) ~= "string" then
+    check.fail(0, "g: expected the name of an operator, found %s", check.show(name))
+  end
+  local op, hint = host.op(name)
+  if not op then
+    local names = {}
+    for word in host.pairs(g) do
+      names[#names + 1] = word
+    end
+    check.fail(0, "operator '%s' is unknown%s", name, hint ~= "" and hint or host.hint(name, names))
+  end
+  local function build(...)
+    return (host.add_node(op, ...))
+  end
+  local function build_many(...)
+    return host.add_node(op, ...)
+  end
+  functions[name] = host.output_count(op) == 1 and not select(2, host.output_count(op)) and build
+    or build_many
+  return functions[name]
+end
+
+local builder = setmetatable({}, {
+  __index = function(_, name)
+    return g[name] or functions[name] or operator(name)
+  end,
+  __newindex = function()
+    host.fail(0, "g cannot be changed")
+  end,
+  __metatable = false,
+})
+
+-- Settings are texts; what reads as a number or a boolean is one.
+local function read_setting(text)
+  if text == "true" or text == "false" then
+    return text == "true"
+  end
+  return tonumber(text) or text
+end
+
+---The globals of a model script.
+---@param settings table<string, string>
+function M.environment(settings)
+  local options = {}
+  for name, text in host.pairs(settings) do
+    options[name] = read_setting(text)
+  end
+  return sandbox.environment({ g = builder, options = sandbox.list(options) }, "a model script")
+end
+
+---What the script returned becomes the outputs that it did not name itself: values in order, or
+---one table of names and values.
+function M.finish(...)
+  local values = { ... }
+  if #values == 1 and type(values[1]) == "table" then
+    for name, value in host.pairs(values[1]) do
+      host.output_value(host.tostring(name), value)
+    end
+  else
+    for k, value in ipairs(values) do
+      host.output_value(#values == 1 and "output" or "output_" .. k, value)
+    end
+  end
+  if host.graph_output_count() == 0 then
+    host.fail_file("expected outputs (g.output(name, value), or return values), found none")
+  end
+end
+
+return M

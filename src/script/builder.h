@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The graph that a model script builds: nodes with types inferred as they are added, so that what does not
+ * fit is an error at the line that said it; constants drawn from a seed. `script->owner` is the builder.
+ */
+#ifndef CLEAVE_SCRIPT_BUILDER_H
+#define CLEAVE_SCRIPT_BUILDER_H
+
+#include "base/arena.h"
+#include "base/array.h"
+#include "ops/infer_context.h"
+#include "script/script.h"
+
+/* Bytes of all constants of a model script. */
+#define CLEAVE_BUILDER_DATA_LIMIT ((size_t)16 << 30)
+
+typedef struct cleave_builder {
+  cleave_graph_t *graph;
+  cleave_arena_t arena;                /* facts */
+  CLEAVE_ARRAY(cleave_fact_t *) facts; /* by value */
+  uint32_t counters[CLEAVE_OP_COUNT];  /* for names: "Conv_3" */
+  uint32_t constant_count;
+  size_t data_bytes;
+  uint64_t seed;
+  bool seed_is_given; /* by the caller: the script's own does not count */
+} cleave_builder_t;
+
+static inline cleave_builder_t *cleave_builder_of(lua_State *state) {
+  return cleave_script_of(state)->owner;
+}
+
+/* Adds the host functions that lua/cleave/builder.lua wraps to the table on top of the stack. */
+void cleave_builder_register(lua_State *state);
+void cleave_builder_register_values(lua_State *state);
+
+/* Fact of a value, made from its type on first use; NULL for NONE. Raises when memory is short. */
+cleave_fact_t *cleave_builder_fact(lua_State *state, cleave_value_t value);
+/* Infers one node, and writes what came out into the graph. */
+cleave_status_t cleave_builder_infer(lua_State *state, cleave_node_t node, cleave_error_t *error);
+
+/* A constant out of a number, boolean or (nested) table at `index`. dtype UNKNOWN: int64 where all numbers
+ * are integers, else float32. `name` may be NULL. */
+cleave_value_t cleave_builder_constant(lua_State *state, int index, cleave_dtype_t dtype, const char *name);
+
+#endif /* CLEAVE_SCRIPT_BUILDER_H */
