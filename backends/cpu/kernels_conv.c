@@ -5,6 +5,7 @@
 
 #include "gemm.h"
 #include "nn.h"
+#include "vector_math.h"
 #include "window.h"
 
 // One tile of columns; small enough to stay in the cache between building and multiplying it.

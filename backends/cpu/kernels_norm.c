@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "nn.h"
+#include "vector_math.h"
 
 typedef enum norm_kind { NORM_LAYER, NORM_RMS, NORM_INSTANCE, NORM_GROUP } norm_kind_t;
 

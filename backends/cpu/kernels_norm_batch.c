@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "nn.h"
+#include "vector_math.h"
 
 typedef struct batch_state {
   bool training;

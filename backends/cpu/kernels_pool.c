@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "nn.h"
+#include "vector_math.h"
 #include "window.h"
 
 // kernel_shape is not backed by a tensor: without a limit a short file could ask for endless work.

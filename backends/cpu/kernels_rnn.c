@@ -8,6 +8,7 @@
 
 #include "gemm.h"
 #include "nn.h"
+#include "vector_math.h"
 
 typedef enum rnn_kind { RNN_PLAIN, RNN_GRU, RNN_LSTM } rnn_kind_t;
 
@@ -150,22 +151,22 @@ static cleave_status_t check_lengths(const cpu_call_t *call, const rnn_plan_t *p
 
 #define REAL float
 #define NAME(name) CPU_CONCAT(name, f32)
-#define TANH tanhf
-#define EXP expf
+#define TANH cpu_tanhf
+#define SIGMOID cpu_sigmoidf
 #include "rnn.inc"
 #undef REAL
 #undef NAME
 #undef TANH
-#undef EXP
+#undef SIGMOID
 #define REAL double
 #define NAME(name) CPU_CONCAT(name, f64)
 #define TANH tanh
-#define EXP exp
+#define SIGMOID(x) (1 / (1 + exp(-(x))))
 #include "rnn.inc"
 #undef REAL
 #undef NAME
 #undef TANH
-#undef EXP
+#undef SIGMOID
 
 static bool same_name(const char *name, const char *lower) {
   while (*name != '\0' && tolower((unsigned char)*name) == *lower) {

@@ -2,8 +2,13 @@
 // Softmax, LogSoftmax and Hardmax in their opset 13 meaning: along one axis. The largest element is taken
 // off first, so that no exponential overflows.
 #include <math.h>
+#include <string.h>
 
 #include "nn.h"
+#include "vector_math.h"
+
+#define SOFTMAX_LANES 16
+#define SOFTMAX_COLUMNS 64
 
 typedef enum softmax_kind { SOFTMAX_PLAIN, SOFTMAX_LOG, SOFTMAX_HARD } softmax_kind_t;
 
@@ -14,7 +19,7 @@ typedef struct softmax_state {
 
 #define REAL float
 #define NAME(name) CPU_CONCAT(name, f32)
-#define EXP expf
+#define EXP cpu_expf
 #define LOG logf
 #include "softmax.inc"
 #undef REAL
