@@ -6,7 +6,7 @@
 #ifndef CLEAVE_FORMATS_ONNX_H
 #define CLEAVE_FORMATS_ONNX_H
 
-#include "graph/graph.h"
+#include "formats/group.h"
 
 /* Reads a model into a graph in canonical form: operators as in opset 22, Constant nodes are constants,
  * Identity and inference-time Dropout are gone, model-local functions are inlined. The caller destroys the
@@ -39,5 +39,42 @@ CLEAVE_MUST_USE cleave_status_t cleave_tensor_pb_read(const char *path, cleave_t
 /* `name` goes into the TensorProto; may be NULL. */
 CLEAVE_MUST_USE cleave_status_t cleave_tensor_pb_write(const char *path, const cleave_tensor_t *tensor,
                                                        const char *name, cleave_error_t *error);
+
+/* ---- writing ---- */
+
+typedef struct cleave_onnx_entry {
+  const char *key;
+  const char *value;
+} cleave_onnx_entry_t;
+
+/* All zero is a plain model of opset 22. */
+typedef struct cleave_onnx_write_options {
+  int32_t opset_version; /* 22 or 17; 0: 22 */
+  uint32_t group_count;
+  const cleave_group_t *groups; /* become model-local functions, inner ones called by outer ones */
+  uint32_t metadata_count;
+  const cleave_onnx_entry_t *metadata; /* of the model */
+  const char *doc;                     /* of the model; may be NULL */
+  size_t inline_limit;                 /* more bytes of weights than this go to "<name>.data"; 0: 1.9e9 */
+} cleave_onnx_write_options_t;
+
+/* Writes a graph as ONNX, IR version 8. Names of inputs and outputs and their order stay; other names are
+ * kept where they are unique, and made up where not. Weights are raw data, written from where they lie.
+ * Functions hold no weights: those are inputs of them. `options` may be NULL.
+ *
+ * Opset 22 writes what the graph says (23 where RMSNormalization occurs). Opset 17 is refused
+ * (CLEAVE_ERROR_UNSUPPORTED) where an operator has no such form: operators that came later (Gelu, Mish,
+ * GroupNormalization, Bitwise*, Col2Im, CenterCropPad, AffineGrid, DeformConv, RMSNormalization), axes that
+ * are no constants, Pad and Resize with axes, dilated AveragePool and LpPool, Scatter* with min or max,
+ * blocked quantisation, volumetric GridSample.
+ *
+ * Values of unknown rank are written without a shape, which ONNX's checker refuses for inputs and outputs. */
+CLEAVE_MUST_USE cleave_status_t cleave_onnx_write(const char *path, const cleave_graph_t *graph,
+                                                  const cleave_onnx_write_options_t *options,
+                                                  cleave_error_t *error);
+/* The same, appended to a text (CLEAVE_ERROR_LIMIT beyond the inline limit). */
+CLEAVE_MUST_USE cleave_status_t cleave_onnx_write_text(const cleave_graph_t *graph,
+                                                       const cleave_onnx_write_options_t *options,
+                                                       cleave_text_t *text, cleave_error_t *error);
 
 #endif /* CLEAVE_FORMATS_ONNX_H */

@@ -1,12 +1,72 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parts of the ONNX writer. */
+/* Parts of the ONNX writer: names, nodes, tensors, and the way back to opset 17. */
 #ifndef CLEAVE_FORMATS_ONNX_WRITE_H
 #define CLEAVE_FORMATS_ONNX_WRITE_H
 
+#include "formats/onnx.h"
 #include "formats/protobuf.h"
-#include "tensor/tensor.h"
+
+typedef struct cleave_onnx_writer {
+  const cleave_graph_t *graph;
+  const cleave_onnx_write_options_t *options;
+  int32_t opset_version;
+  cleave_groups_t groups;
+  cleave_strings_t names;             /* all that are taken; owns their texts */
+  const char **value_names;           /* by value index */
+  const char **output_names;          /* by graph output */
+  bool *is_needed;                    /* by value index: outputs, and what the main graph reads */
+  uint64_t next_number;               /* for names that are made up */
+  CLEAVE_ARRAY(const char *) domains; /* of operators, besides ai.onnx */
+} cleave_onnx_writer_t;
+
+/* A node on its way out: what the graph says, until a downgrade changes it. */
+typedef struct cleave_onnx_input {
+  const char *name;     /* "": left out */
+  cleave_value_t value; /* NONE where left out, or made up by a downgrade */
+} cleave_onnx_input_t;
+
+typedef struct cleave_onnx_record {
+  cleave_onnx_writer_t *writer;
+  cleave_node_t node;
+  const cleave_op_t *op;
+  cleave_text_t *out;               /* nodes that must come before */
+  int64_t numbers[CLEAVE_MAX_RANK]; /* of an attribute that a downgrade made up */
+  CLEAVE_ARRAY(cleave_onnx_input_t) inputs;
+  CLEAVE_ARRAY(cleave_attribute_t) attributes;
+} cleave_onnx_record_t;
+
+/* Gives every value and output a unique name (onnx_write_names.c). */
+CLEAVE_MUST_USE cleave_status_t cleave_onnx_name_values(cleave_onnx_writer_t *writer, cleave_error_t *error);
+/* "base", or "base_7" where that is taken. */
+CLEAVE_MUST_USE cleave_status_t cleave_onnx_unique_name(cleave_onnx_writer_t *writer, const char *base,
+                                                        const char **out_name, cleave_error_t *error);
+
+/* Adds to the domains that the model imports, each once; "" is there anyway. */
+CLEAVE_MUST_USE cleave_status_t cleave_onnx_add_domain(cleave_onnx_writer_t *writer, const char *domain,
+                                                       cleave_error_t *error);
+
+/* Appends the NodeProtos of a level (onnx_write_nodes.c). */
+CLEAVE_MUST_USE cleave_status_t cleave_onnx_put_level(cleave_onnx_writer_t *writer, uint32_t group,
+                                                      uint32_t field, cleave_text_t *out,
+                                                      cleave_error_t *error);
+/* Appends the FunctionProto of a group. */
+CLEAVE_MUST_USE cleave_status_t cleave_onnx_put_function(cleave_onnx_writer_t *writer, uint32_t group,
+                                                         cleave_text_t *out, cleave_error_t *error);
+/* Appends OperatorSetIdProtos in field `field`. */
+void cleave_onnx_put_opsets(const cleave_onnx_writer_t *writer, uint32_t field, cleave_text_t *out);
+/* Identity: an output that has a second name. */
+void cleave_onnx_put_identity(cleave_text_t *out, const char *from, const char *to);
+/* Constant: a vector of int64 that a downgrade made up; `field` as of the node it is for. */
+void cleave_onnx_put_constant(cleave_text_t *out, uint32_t field, const int64_t *values, size_t count,
+                              const char *name);
 
 /* Fields of a TensorProto: name, type, shape and data (raw, or texts). An empty name is left out. */
 void cleave_onnx_put_tensor(cleave_text_t *out, const cleave_tensor_t *tensor, const char *name);
+/* The same fields without the data. */
+void cleave_onnx_put_tensor_head(cleave_text_t *out, const cleave_tensor_t *tensor, const char *name);
+
+/* Rewrites a record to its form in opset 17, or refuses (onnx_downgrade.c). */
+CLEAVE_MUST_USE cleave_status_t cleave_onnx_downgrade(cleave_onnx_record_t *record, uint32_t field,
+                                                      cleave_error_t *error);
 
 #endif /* CLEAVE_FORMATS_ONNX_WRITE_H */

@@ -5,7 +5,7 @@
 #include "formats/onnx_proto.h"
 #include "formats/onnx_write.h"
 
-void cleave_onnx_put_tensor(cleave_text_t *out, const cleave_tensor_t *tensor, const char *name) {
+void cleave_onnx_put_tensor_head(cleave_text_t *out, const cleave_tensor_t *tensor, const char *name) {
   for (int32_t d = 0; d < tensor->rank; d++) {
     cleave_protobuf_put_int(out, ONNX_TENSOR_DIMS, tensor->dims[d]);
   }
@@ -13,6 +13,10 @@ void cleave_onnx_put_tensor(cleave_text_t *out, const cleave_tensor_t *tensor, c
   if (name[0] != '\0') {
     cleave_protobuf_put_text(out, ONNX_TENSOR_NAME, name);
   }
+}
+
+void cleave_onnx_put_tensor(cleave_text_t *out, const cleave_tensor_t *tensor, const char *name) {
+  cleave_onnx_put_tensor_head(out, tensor, name);
   if (tensor->dtype == CLEAVE_DTYPE_STRING) {
     const char *const *texts = tensor->data;
     for (int64_t k = 0; k < tensor->count; k++) {
