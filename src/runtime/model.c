@@ -18,10 +18,6 @@ struct cleave_model {
   cleave_model_t *origin; /* retained: the graph is a copy of its graph; NULL otherwise */
 };
 
-const char *cleave_version(void) {
-  return CLEAVE_VERSION;
-}
-
 void cleave_text_free(char *text) {
   cleave_free(text);
 }
