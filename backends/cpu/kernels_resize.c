@@ -7,6 +7,7 @@
 
 #include "nn.h"
 #include "resize.h"
+#include "vector_math.h"
 
 typedef enum resize_policy { RESIZE_STRETCH, RESIZE_NOT_LARGER, RESIZE_NOT_SMALLER } resize_policy_t;
 
