@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: Apache-2.0
+// cleave inspect: what is in a model, as cleave sees it after reading, inference and folding.
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/command.h"
+#include "cli/job.h"
+#include "cli/output.h"
+#include "graph/order.h"
+#include "graph/print.h"
+#include "ops/ops.h"
+#include "runtime/model.h"
+
+enum { MOST_UNKNOWN = 10 };
+
+typedef struct operator_count {
+  const char *name;
+  const char *domain;
+  uint32_t count;
+  double flops;
+} operator_count_t;
+
+typedef struct inspection {
+  const cleave_graph_t *graph;
+  cleave_node_t *order;
+  CLEAVE_ARRAY(operator_count_t) operators; /* most frequent first */
+  double flops;
+  size_t file_bytes;
+  size_t weight_bytes;
+  uint64_t weight_count;
+  size_t activation_bytes; /* largest sum of values that live at the same time, outputs among them */
+  CLEAVE_ARRAY(cleave_value_t) unknown;
+} inspection_t;
+
+/* ---- gathering ---- */
+
+static size_t value_bytes(const cleave_graph_t *graph, cleave_value_t value, bool *out_known) {
+  const cleave_value_record_t *record = cleave_graph_value(graph, value);
+  int64_t count = 0;
+  size_t bytes = 0;
+  *out_known = record->dtype != CLEAVE_DTYPE_UNKNOWN &&
+               cleave_shape_element_count(record->rank, record->dims, &count) &&
+               cleave_size_multiply((size_t)count, cleave_dtype_size((cleave_dtype_t)record->dtype), &bytes);
+  return *out_known ? bytes : 0;
+}
+
+/* Neither a size nor an expression of sizes. */
+static bool has_unknown(const cleave_value_record_t *record) {
+  bool is_unknown = record->dtype == CLEAVE_DTYPE_UNKNOWN || record->rank < 0;
+  for (int32_t d = 0; !is_unknown && d < record->rank; d++) {
+    is_unknown = record->dims[d] == CLEAVE_DIM_UNKNOWN;
+  }
+  return is_unknown;
+}
+
+static int compare_operators(const void *a, const void *b) {
+  const operator_count_t *left = a;
+  const operator_count_t *right = b;
+  if (left->count != right->count) {
+    return left->count > right->count ? -1 : 1;
+  }
+  return strcmp(left->name, right->name);
+}
+
+static cleave_status_t count_operator(inspection_t *inspection, cleave_node_t node, cleave_error_t *error) {
+  const cleave_op_t *op = cleave_node_op(inspection->graph, node);
+  double flops = cleave_op_flops(inspection->graph, node);
+  size_t at = 0;
+  while (at < inspection->operators.count &&
+         (strcmp(inspection->operators.items[at].name, op->name) != 0 ||
+          strcmp(inspection->operators.items[at].domain, op->domain) != 0)) {
+    at++;
+  }
+  if (at == inspection->operators.count) {
+    operator_count_t fresh = {.name = op->name, .domain = op->domain};
+    CLEAVE_ARRAY_PUSH(&inspection->operators, fresh, error);
+  }
+  inspection->operators.items[at].count++;
+  inspection->operators.items[at].flops += flops;
+  inspection->flops += flops;
+  return CLEAVE_OK;
+}
+
+/* Walks the order and keeps the sum of the values that are still needed. */
+static cleave_status_t find_peak(inspection_t *inspection, cleave_error_t *error) {
+  const cleave_graph_t *graph = inspection->graph;
+  uint32_t bound = cleave_graph_value_bound(graph);
+  uint32_t *uses_left = cleave_allocate(bound, sizeof *uses_left);
+  if (uses_left == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  for (uint32_t k = 0; k < bound; k++) {
+    uses_left[k] = cleave_graph_value(graph, (cleave_value_t){k})->use_count;
+  }
+  size_t live = 0;
+  for (size_t n = 0; n < graph->live_node_count; n++) {
+    cleave_node_t node = inspection->order[n];
+    bool is_known = false;
+    for (uint32_t k = 0; k < cleave_node_output_count(graph, node); k++) {
+      live += value_bytes(graph, cleave_node_output(graph, node, k), &is_known);
+    }
+    inspection->activation_bytes = live > inspection->activation_bytes ? live : inspection->activation_bytes;
+    for (uint32_t k = 0; k < cleave_node_output_count(graph, node); k++) {
+      cleave_value_t value = cleave_node_output(graph, node, k);
+      live -= uses_left[value.index] == 0 ? value_bytes(graph, value, &is_known) : 0;
+    }
+    for (uint32_t k = 0; k < cleave_node_input_count(graph, node); k++) {
+      cleave_value_t value = cleave_node_input(graph, node, k);
+      if (cleave_value_exists(value) && cleave_node_exists(cleave_value_producer(graph, value)) &&
+          --uses_left[value.index] == 0) {
+        live -= value_bytes(graph, value, &is_known);
+      }
+    }
+  }
+  cleave_free(uses_left);
+  return CLEAVE_OK;
+}
+
+static cleave_status_t inspect(inspection_t *inspection, const cleave_job_t *job, cleave_error_t *error) {
+  const cleave_graph_t *graph = cleave_model_graph(job->model);
+  struct stat status;
+  inspection->graph = graph;
+  inspection->file_bytes = stat(job->options->model, &status) == 0 ? (size_t)status.st_size : 0;
+  inspection->order = cleave_allocate(graph->live_node_count, sizeof *inspection->order);
+  if (inspection->order == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  CLEAVE_TRY(cleave_graph_topological_order(graph, inspection->order, NULL, error));
+  for (size_t k = 0; k < graph->live_node_count; k++) {
+    CLEAVE_TRY(count_operator(inspection, inspection->order[k], error));
+  }
+  if (inspection->operators.count > 1) {
+    qsort(inspection->operators.items, inspection->operators.count, sizeof *inspection->operators.items,
+          compare_operators);
+  }
+  for (uint32_t k = 0; k < cleave_graph_value_bound(graph); k++) {
+    cleave_value_t value = {k};
+    const cleave_value_record_t *record = cleave_graph_value(graph, value);
+    if (record->is_removed || (record->use_count == 0 && !record->is_input)) {
+      continue;
+    }
+    if (record->tensor != NULL) {
+      inspection->weight_bytes += record->tensor->bytes;
+      inspection->weight_count += (uint64_t)record->tensor->count;
+    } else if (has_unknown(record)) {
+      CLEAVE_ARRAY_PUSH(&inspection->unknown, value, error);
+    }
+  }
+  return find_peak(inspection, error);
+}
+
+static void inspection_deinit(inspection_t *inspection) {
+  cleave_free(inspection->order);
+  cleave_array_free(&inspection->operators);
+  cleave_array_free(&inspection->unknown);
+}
+
+/* ---- printing ---- */
+
+static bool is_partly_symbolic(const inspection_t *inspection) {
+  for (uint32_t k = 0; k < cleave_graph_value_bound(inspection->graph); k++) {
+    const cleave_value_record_t *record = cleave_graph_value(inspection->graph, (cleave_value_t){k});
+    for (int32_t d = 0; !record->is_removed && record->use_count > 0 && d < record->rank; d++) {
+      if (!cleave_dim_is_known(record->dims[d])) {
+        return true;
+      }
+    }
+  }
+  return inspection->unknown.count > 0;
+}
+
+static void print_ports(const inspection_t *inspection) {
+  const cleave_graph_t *graph = inspection->graph;
+  cleave_table_t table = {.columns = 3, .alignment = "lll"};
+  cleave_table_cell(&table, "port");
+  cleave_table_cell(&table, "name");
+  cleave_table_cell(&table, "type");
+  for (size_t k = 0; k < graph->inputs.count + graph->outputs.count; k++) {
+    bool is_input = k < graph->inputs.count;
+    size_t index = is_input ? k : k - graph->inputs.count;
+    cleave_value_t value = is_input ? graph->inputs.items[index] : cleave_graph_output(graph, index);
+    cleave_text_t type = {0};
+    cleave_value_type_print(graph, value, &type);
+    cleave_table_cell(&table, "%s %zu", is_input ? "input" : "output", index);
+    cleave_table_cell(&table, "%s",
+                      is_input ? cleave_value_name(graph, value)
+                               : cleave_strings_text(&graph->strings, graph->output_names.items[index]));
+    cleave_table_cell(&table, "%s", cleave_text_get(&type));
+    cleave_text_deinit(&type);
+  }
+  cleave_table_print(&table);
+  cleave_table_deinit(&table);
+}
+
+static void print_operators(const inspection_t *inspection) {
+  char flops[32];
+  cleave_table_t table = {.columns = 4, .alignment = "lrrr"};
+  cleave_table_cell(&table, "operator");
+  cleave_table_cell(&table, "nodes");
+  cleave_table_cell(&table, "FLOPs");
+  cleave_table_cell(&table, "share");
+  for (size_t k = 0; k < inspection->operators.count; k++) {
+    const operator_count_t *line = &inspection->operators.items[k];
+    cleave_table_cell(&table, "%s%s%s", line->domain, line->domain[0] == '\0' ? "" : ".", line->name);
+    cleave_table_cell(&table, "%u", (unsigned)line->count);
+    cleave_table_cell(&table, "%s", cleave_output_count(line->flops, flops, sizeof flops));
+    cleave_table_cell(&table, "%.1f %%",
+                      inspection->flops > 0.0 ? line->flops / inspection->flops * 100.0 : 0.0);
+  }
+  cleave_table_print(&table);
+  cleave_table_deinit(&table);
+}
+
+static void print_unknown(const inspection_t *inspection) {
+  if (inspection->unknown.count == 0) {
+    return;
+  }
+  (void)printf("\n%zu values with unknown dtype, rank or sizes:\n", inspection->unknown.count);
+  for (size_t k = 0; k < inspection->unknown.count && k < MOST_UNKNOWN; k++) {
+    cleave_text_t text = {0};
+    cleave_value_print(inspection->graph, inspection->unknown.items[k], &text);
+    cleave_text_add(&text, " : ");
+    cleave_value_type_print(inspection->graph, inspection->unknown.items[k], &text);
+    (void)printf("  %s\n", cleave_text_get(&text));
+    cleave_text_deinit(&text);
+  }
+  if (inspection->unknown.count > MOST_UNKNOWN) {
+    (void)printf("  and %zu more\n", inspection->unknown.count - MOST_UNKNOWN);
+  }
+}
+
+static void print_nodes(const inspection_t *inspection) {
+  (void)printf("\nnodes\n");
+  for (size_t k = 0; k < inspection->graph->live_node_count; k++) {
+    cleave_text_t text = {0};
+    cleave_node_print(inspection->graph, inspection->order[k], &text);
+    (void)printf("  %s\n", cleave_text_get(&text));
+    cleave_text_deinit(&text);
+  }
+}
+
+static void print_report(const inspection_t *inspection, const char *path, bool with_nodes) {
+  char text[4][32];
+  const cleave_graph_t *graph = inspection->graph;
+  const char *at_least = is_partly_symbolic(inspection) ? "at least " : "";
+  (void)printf("%s%s%s\n", cleave_output_style(CLEAVE_STYLE_BOLD), path,
+               cleave_output_style(CLEAVE_STYLE_PLAIN));
+  (void)printf("file %s, opset %d, IR version %d, %zu nodes after folding\n",
+               cleave_output_bytes((double)inspection->file_bytes, text[0], sizeof text[0]),
+               (int)graph->opset_version, (int)graph->ir_version, graph->live_node_count);
+  (void)printf("weights %s (%s values), activations %s%s at once, %s%s FLOPs\n\n",
+               cleave_output_bytes((double)inspection->weight_bytes, text[0], sizeof text[0]),
+               cleave_output_count((double)inspection->weight_count, text[1], sizeof text[1]), at_least,
+               cleave_output_bytes((double)inspection->activation_bytes, text[2], sizeof text[2]), at_least,
+               cleave_output_count(inspection->flops, text[3], sizeof text[3]));
+  print_ports(inspection);
+  (void)printf("\n");
+  print_operators(inspection);
+  print_unknown(inspection);
+  if (with_nodes) {
+    print_nodes(inspection);
+  }
+}
+
+/* ---- JSON ---- */
+
+static json_t *json_port(const cleave_graph_t *graph, cleave_value_t value, const char *name) {
+  const cleave_value_record_t *record = cleave_graph_value(graph, value);
+  json_t *dims = record->rank < 0 ? json_null() : json_array();
+  for (int32_t d = 0; d < record->rank; d++) {
+    if (cleave_dim_is_known(record->dims[d])) {
+      (void)json_array_append_new(dims, json_integer(record->dims[d]));
+    } else {
+      cleave_text_t text = {0};
+      cleave_dim_print(graph->dims, record->dims[d], &text);
+      (void)json_array_append_new(dims, json_string(cleave_text_get(&text)));
+      cleave_text_deinit(&text);
+    }
+  }
+  return json_pack("{s:s, s:s, s:o}", "name", name, "dtype", cleave_dtype_name((cleave_dtype_t)record->dtype),
+                   "shape", dims);
+}
+
+static int print_json(const inspection_t *inspection, const char *path, bool with_nodes) {
+  const cleave_graph_t *graph = inspection->graph;
+  json_t *inputs = json_array();
+  json_t *outputs = json_array();
+  json_t *operators = json_array();
+  json_t *unknown = json_array();
+  for (size_t k = 0; k < graph->inputs.count; k++) {
+    cleave_value_t value = graph->inputs.items[k];
+    (void)json_array_append_new(inputs, json_port(graph, value, cleave_value_name(graph, value)));
+  }
+  for (size_t k = 0; k < graph->outputs.count; k++) {
+    (void)json_array_append_new(
+        outputs, json_port(graph, cleave_graph_output(graph, k),
+                           cleave_strings_text(&graph->strings, graph->output_names.items[k])));
+  }
+  for (size_t k = 0; k < inspection->operators.count; k++) {
+    const operator_count_t *line = &inspection->operators.items[k];
+    (void)json_array_append_new(
+        operators, json_pack("{s:s, s:s, s:i, s:f}", "name", line->name, "domain", line->domain, "nodes",
+                             (int)line->count, "flops", line->flops));
+  }
+  for (size_t k = 0; k < inspection->unknown.count; k++) {
+    cleave_value_t value = inspection->unknown.items[k];
+    (void)json_array_append_new(unknown, json_port(graph, value, cleave_value_name(graph, value)));
+  }
+  json_t *json = json_pack(
+      "{s:s, s:I, s:i, s:i, s:I, s:I, s:I, s:I, s:f, s:o, s:o, s:o, s:o}", "model", path, "file_bytes",
+      (json_int_t)inspection->file_bytes, "opset", (int)graph->opset_version, "ir_version",
+      (int)graph->ir_version, "nodes", (json_int_t)graph->live_node_count, "weight_bytes",
+      (json_int_t)inspection->weight_bytes, "weights", (json_int_t)inspection->weight_count,
+      "activation_bytes", (json_int_t)inspection->activation_bytes, "flops", inspection->flops, "inputs",
+      inputs, "outputs", outputs, "operators", operators, "unknown", unknown);
+  if (json != NULL && with_nodes) {
+    json_t *nodes = json_array();
+    for (size_t k = 0; k < graph->live_node_count; k++) {
+      cleave_text_t text = {0};
+      cleave_node_print(graph, inspection->order[k], &text);
+      (void)json_array_append_new(nodes, json_string(cleave_text_get(&text)));
+      cleave_text_deinit(&text);
+    }
+    (void)json_object_set_new(json, "node_list", nodes);
+  }
+  return cleave_output_json(json);
+}
+
+/* ---- the command ---- */
+
+static cleave_status_t work(cleave_job_t *job, const cleave_job_options_t *options, inspection_t *inspection,
+                            cleave_error_t *error) {
+  CLEAVE_TRY(cleave_job_load(job, options, error));
+  CLEAVE_TRY(cleave_job_bind_shapes(job, error));
+  return inspect(inspection, job, error);
+}
+
+static int run(int argc, char **argv) {
+  cleave_job_options_t job_options = {0};
+  bool with_nodes = false;
+  bool json = false;
+  const cleave_option_t options[] = {
+      {"nodes", 0, CLEAVE_OPTION_FLAG, NULL, "list every node with its attributes and types", &with_nodes},
+      {"shape", 0, CLEAVE_OPTION_LIST, "NAME=SIZES",
+       "shape of an input whose sizes the model leaves open, like x=1x3x224x224", &job_options.shapes},
+      {"set", 0, CLEAVE_OPTION_LIST, "NAME=VALUE", "option of the model script", &job_options.settings},
+      {"json", 0, CLEAVE_OPTION_FLAG, NULL, "print everything as JSON", &json},
+  };
+  cleave_arguments_t arguments = {
+      .command = "inspect",
+      .operands = "MODEL",
+      .about =
+          "Prints inputs, outputs, operators with their number and FLOPs (a multiply-add counts two), "
+          "opset,\n"
+          "size of file and weights, memory of activations, and values whose type is unknown. The model\n"
+          "is shown as cleave sees it: in canonical form, shapes inferred, constants folded.",
+      .options = options,
+      .option_count = sizeof options / sizeof options[0],
+      .least_operands = 1,
+      .most_operands = 1};
+  int status = CLEAVE_EXIT_OK;
+  cleave_error_t error = CLEAVE_ERROR_INIT;
+  cleave_job_t job = {0};
+  inspection_t inspection = {0};
+  if (cleave_arguments_parse(&arguments, argc, argv, &status)) {
+    job_options.model = arguments.found.items[0];
+    if (work(&job, &job_options, &inspection, &error) != CLEAVE_OK) {
+      status = cleave_output_error(&error);
+    } else if (json) {
+      status = print_json(&inspection, job_options.model, with_nodes);
+    } else {
+      print_report(&inspection, job_options.model, with_nodes);
+    }
+  }
+  inspection_deinit(&inspection);
+  cleave_job_deinit(&job);
+  cleave_arguments_free(&arguments);
+  return status;
+}
+
+const cleave_command_t cleave_command_inspect = {
+    .name = "inspect", .summary = "show what is in a model", .order = 30, .run = run};
