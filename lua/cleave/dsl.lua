@@ -142,12 +142,21 @@ end
 
 local COMPILE = { fuse = compile_fuse, region = compile_region, test = check_test }
 
-local function compile_rule(rule)
-  host.rule(rule.kind, rule.name, rule.line)
-  local enabled = true
-  if rule.kind ~= "test" and rule.spec.enabled ~= nil then
-    enabled = check.type(rule.line, "enabled", options.resolve(rule.spec.enabled), "boolean")
+-- A boolean, an option, or a function of the options' values.
+local function is_enabled(rule, values)
+  local enabled = rule.spec.enabled
+  if rule.kind == "test" or enabled == nil then
+    return true
   end
+  if type(enabled) == "function" then
+    enabled = enabled(values)
+  end
+  return check.type(rule.line, "enabled", options.resolve(enabled), "boolean")
+end
+
+local function compile_rule(rule, values)
+  host.rule(rule.kind, rule.name, rule.line)
+  local enabled = is_enabled(rule, values)
   local priority = options.resolve(rule.spec.priority)
   if type(priority) == "number" and math.abs(priority) > 0x7fffffff then
     check.fail(rule.line, "priority is beyond 32 bits")
@@ -196,9 +205,9 @@ function M.compile(returned, settings)
     end
     seen[key] = rule.line
     if rule.kind == "test" then
-      compile_rule(rule)
+      compile_rule(rule, result.options)
     else
-      result.rules[#result.rules + 1] = compile_rule(rule)
+      result.rules[#result.rules + 1] = compile_rule(rule, result.options)
     end
   end
   compile.unused()

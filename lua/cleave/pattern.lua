@@ -73,10 +73,15 @@ local function value_word(kind)
   end
 end
 
+-- a >> f with a function f is f(a): a pattern that reads `a` more than once, like x * sigmoid(x).
 local function sequence(a, b)
   local line = host.line()
   local children = {}
-  a, b = pattern_of(line, a, "'>>'"), pattern_of(line, b, "'>>'")
+  a = pattern_of(line, a, "'>>'")
+  if type(b) == "function" then
+    return pattern_of(line, b(a), "'>>': what the function returned")
+  end
+  b = pattern_of(line, b, "'>>'")
   for _, side in ipairs { a, b } do
     local description = M.describe(side)
     if description.kind == "sequence" then
