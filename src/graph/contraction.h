@@ -62,6 +62,11 @@ static inline bool cleave_contraction_precedes(const cleave_contraction_t *contr
   return contraction->labels[a] < contraction->labels[b];
 }
 
+/* A number that grows along the order over groups. Changes whenever something is contracted or dissolved. */
+static inline uint64_t cleave_contraction_label(const cleave_contraction_t *contraction, uint32_t group) {
+  return contraction->labels[group];
+}
+
 /* Walks the representatives in order; CLEAVE_INDEX_NONE after the last. */
 static inline uint32_t cleave_contraction_first(const cleave_contraction_t *contraction) {
   uint32_t first = contraction->after[contraction->node_count];

@@ -51,7 +51,8 @@ typedef enum cleave_plan_note_kind {
   CLEAVE_PLAN_NOTE_REVIEW,  /* `review` refused a region */
   CLEAVE_PLAN_NOTE_CYCLE,   /* a set was split, or refused, because contracting it would close a cycle */
   CLEAVE_PLAN_NOTE_FILTER,  /* `filter` dropped the node */
-  CLEAVE_PLAN_NOTE_TAKEN    /* lost to another match */
+  CLEAVE_PLAN_NOTE_TAKEN,   /* lost to another match */
+  CLEAVE_PLAN_NOTE_LIMIT    /* a search was ended by its budget */
 } cleave_plan_note_kind_t;
 
 typedef struct cleave_plan_note {
@@ -85,6 +86,14 @@ typedef struct cleave_plan {
 } cleave_plan_t;
 
 void cleave_plan_destroy(cleave_plan_t *plan);
+
+/* "where", "backend", "review", "cycle", "filter", "taken", "limit". */
+const char *cleave_plan_note_name(cleave_plan_note_kind_t kind);
+
+/* Checks all that a plan promises, from the graph alone: every node in one step, regions and fusions
+ * disjoint, connected and whole, inputs and outputs complete and in order, steps in an order that runs.
+ * CLEAVE_ERROR_INTERNAL with the first thing that is wrong. */
+CLEAVE_MUST_USE cleave_status_t cleave_plan_check(const cleave_plan_t *plan, cleave_error_t *error);
 
 /* The plan as JSON (format "cleave-plan", version 1) or as text for people. The same plan gives the same
  * bytes. */

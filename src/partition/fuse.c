@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+// A fuse rule: every anchor's first match waits in a heap, the largest first, then by position. A match that
+// is popped is matched again among the nodes that are still free: the same one is put to `where`, the
+// backend and the contraction; another one goes back into the heap. What was refused once is remembered by
+// its hash, so that nothing is asked twice and every anchor comes to an end.
+
+#include <stdio.h>
+#include <string.h>
+
+#include "partition/state.h"
+
+#define STEPS_PER_ANCHOR 20000
+#define STEPS_PER_RULE 20000000
+#define REFUSALS_PER_ANCHOR 64
+
+typedef struct candidate {
+  uint32_t anchor; /* position */
+  uint32_t size;
+  uint32_t first; /* position of its first node */
+  uint32_t refusals;
+  uint64_t hash;
+} candidate_t;
+
+typedef struct fuser {
+  cleave_partitioner_t *partitioner;
+  const cleave_rule_t *rule;
+  uint32_t rule_index;
+  size_t steps_left;
+  bool is_exhausted; /* no steps are left, and it was noted */
+  CLEAVE_ARRAY(candidate_t) heap;
+  uint64_t *refused; /* open addressing; 0: free */
+  size_t refused_count;
+  size_t refused_slots; /* a power of two, or 0 */
+} fuser_t;
+
+// ---- hashes of refused matches ----
+
+static bool is_refused(const fuser_t *fuser, uint64_t hash) {
+  if (fuser->refused_slots == 0) {
+    return false;
+  }
+  for (size_t k = (size_t)hash & (fuser->refused_slots - 1); fuser->refused[k] != 0;
+       k = (k + 1) & (fuser->refused_slots - 1)) {
+    if (fuser->refused[k] == hash) {
+      return true;
+    }
+  }
+  return false;
+}
+
+static void place_refused(uint64_t *slots, size_t slot_count, uint64_t hash) {
+  size_t k = (size_t)hash & (slot_count - 1);
+  while (slots[k] != 0) {
+    k = (k + 1) & (slot_count - 1);
+  }
+  slots[k] = hash;
+}
+
+static cleave_status_t remember_refused(fuser_t *fuser, uint64_t hash, cleave_error_t *error) {
+  if (fuser->refused_count * 2 >= fuser->refused_slots) {
+    size_t slot_count = fuser->refused_slots == 0 ? 64 : fuser->refused_slots * 2;
+    uint64_t *slots = cleave_allocate_zeroed(slot_count, sizeof *slots);
+    if (slots == NULL) {
+      return cleave_error_out_of_memory(error);
+    }
+    for (size_t k = 0; k < fuser->refused_slots; k++) {
+      if (fuser->refused[k] != 0) {
+        place_refused(slots, slot_count, fuser->refused[k]);
+      }
+    }
+    cleave_free(fuser->refused);
+    fuser->refused = slots;
+    fuser->refused_slots = slot_count;
+  }
+  place_refused(fuser->refused, fuser->refused_slots, hash);
+  fuser->refused_count++;
+  return CLEAVE_OK;
+}
+
+/* 0 stands for a free slot. */
+static uint64_t key_of(uint64_t hash, uint32_t anchor) {
+  uint64_t key = hash ^ (uint64_t)anchor * UINT64_C(0x9e3779b97f4a7c15);
+  return key == 0 ? 1 : key;
+}
+
+// ---- the heap ----
+
+static bool goes_before(const candidate_t *a, const candidate_t *b) {
+  if (a->size != b->size) {
+    return a->size > b->size;
+  }
+  return a->first != b->first ? a->first < b->first : a->anchor < b->anchor;
+}
+
+static cleave_status_t heap_push(fuser_t *fuser, candidate_t candidate, cleave_error_t *error) {
+  CLEAVE_ARRAY_PUSH(&fuser->heap, candidate, error);
+  candidate_t *items = fuser->heap.items;
+  for (size_t k = fuser->heap.count - 1; k > 0;) {
+    size_t parent = (k - 1) / 2;
+    if (!goes_before(&items[k], &items[parent])) {
+      break;
+    }
+    candidate_t swap = items[k];
+    items[k] = items[parent];
+    items[parent] = swap;
+    k = parent;
+  }
+  return CLEAVE_OK;
+}
+
+static candidate_t heap_pop(fuser_t *fuser) {
+  candidate_t *items = fuser->heap.items;
+  candidate_t top = items[0];
+  size_t count = --fuser->heap.count;
+  items[0] = items[count];
+  for (size_t k = 0;;) {
+    size_t best = k;
+    for (size_t child = 2 * k + 1; child <= 2 * k + 2 && child < count; child++) {
+      best = goes_before(&items[child], &items[best]) ? child : best;
+    }
+    if (best == k) {
+      return top;
+    }
+    candidate_t swap = items[k];
+    items[k] = items[best];
+    items[best] = swap;
+    k = best;
+  }
+}
+
+// ---- matching ----
+
+typedef struct filter {
+  const fuser_t *fuser;
+  uint32_t anchor;
+} filter_t;
+
+static bool was_not_refused(void *context, const cleave_match_t *match, uint64_t hash) {
+  const filter_t *filter = context;
+  (void)match;
+  return !is_refused(filter->fuser, key_of(hash, filter->anchor));
+}
+
+/* The first match at an anchor that was not refused, among nodes with a state below `blocked_from`. */
+static cleave_status_t match_at(fuser_t *fuser, uint32_t anchor, uint8_t blocked_from,
+                                cleave_match_answer_t *answer, cleave_error_t *error) {
+  cleave_partitioner_t *partitioner = fuser->partitioner;
+  filter_t filter = {fuser, anchor};
+  *answer = (cleave_match_answer_t){0};
+  if (fuser->is_exhausted) {
+    return CLEAVE_OK;
+  }
+  cleave_match_request_t request = {
+      .anchor = anchor,
+      .states = partitioner->states,
+      .blocked_from = blocked_from,
+      .step_limit = fuser->steps_left < STEPS_PER_ANCHOR ? fuser->steps_left : STEPS_PER_ANCHOR,
+      .accept = was_not_refused,
+      .context = &filter};
+  CLEAVE_TRY(cleave_matcher_match(partitioner->matcher, &request, answer, error));
+  fuser->steps_left -= answer->steps < fuser->steps_left ? answer->steps : fuser->steps_left;
+  fuser->is_exhausted = fuser->steps_left == 0;
+  if (answer->limit || fuser->is_exhausted) {
+    char label[128];
+    CLEAVE_TRY(cleave_partitioner_note(partitioner, CLEAVE_PLAN_NOTE_LIMIT, anchor, fuser->rule_index, error,
+                                       "%s: the pattern was given up here after %zu steps",
+                                       cleave_partitioner_label(partitioner, anchor, label, sizeof label),
+                                       answer->steps));
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t push_match(fuser_t *fuser, uint32_t anchor, uint32_t refusals,
+                                  const cleave_match_answer_t *answer, cleave_error_t *error) {
+  if (answer->match == NULL) {
+    return CLEAVE_OK;
+  }
+  uint32_t first = fuser->partitioner->contraction->positions[answer->match->nodes[0].index];
+  candidate_t candidate = {anchor, answer->match->node_count, first, refusals, answer->hash};
+  return heap_push(fuser, candidate, error);
+}
+
+/* Notes who has the first taken node of the match that a candidate stood for. */
+static cleave_status_t note_taken(fuser_t *fuser, const candidate_t *candidate, cleave_error_t *error) {
+  cleave_partitioner_t *partitioner = fuser->partitioner;
+  cleave_match_answer_t answer;
+  if (partitioner->notes.count >= partitioner->max_notes) {
+    return CLEAVE_OK;
+  }
+  CLEAVE_TRY(match_at(fuser, candidate->anchor, CLEAVE_NODE_TAKEN, &answer, error));
+  for (uint32_t k = 0; answer.match != NULL && k < answer.match->node_count; k++) {
+    uint32_t position = partitioner->contraction->positions[answer.match->nodes[k].index];
+    uint32_t fusion = partitioner->fusion_of[position];
+    if (fusion != CLEAVE_INDEX_NONE) {
+      uint32_t winner = partitioner->fusions.items[fusion].rule;
+      uint32_t first = partitioner->fusion_nodes.items[partitioner->fusions.items[fusion].first];
+      char label[128];
+      return cleave_partitioner_note(partitioner, CLEAVE_PLAN_NOTE_TAKEN, position, fuser->rule_index, error,
+                                     "taken by fuse '%s' at '%s'", partitioner->plan->rules[winner].name,
+                                     cleave_partitioner_label(partitioner, first, label, sizeof label));
+    }
+  }
+  return CLEAVE_OK;
+}
+
+// ---- accepting ----
+
+static cleave_status_t refuse(fuser_t *fuser, cleave_plan_note_kind_t kind, uint32_t anchor, uint64_t hash,
+                              const char *reason, cleave_error_t *error) {
+  fuser->partitioner->plan->rules[fuser->rule_index].refused++;
+  CLEAVE_TRY(remember_refused(fuser, key_of(hash, anchor), error));
+  return cleave_partitioner_note(fuser->partitioner, kind, anchor, fuser->rule_index, error, "%s", reason);
+}
+
+/* Puts a match to `where`, the backend and the contraction; on success its nodes are one group. */
+static cleave_status_t try_match(fuser_t *fuser, uint32_t anchor, const cleave_match_answer_t *answer,
+                                 bool *out_accepted, cleave_error_t *error) {
+  cleave_partitioner_t *partitioner = fuser->partitioner;
+  const cleave_match_t *match = answer->match;
+  const cleave_partition_options_t *options = partitioner->options;
+  cleave_reason_t reason = {""};
+  bool yes = true;
+  *out_accepted = false;
+  if (fuser->rule->where != NULL) {
+    CLEAVE_TRY(fuser->rule->where(fuser->rule->context, partitioner->graph, match, &yes, &reason, error));
+    if (!yes) {
+      return refuse(fuser, CLEAVE_PLAN_NOTE_WHERE, anchor, answer->hash,
+                    reason.text[0] == '\0' ? "where said no" : reason.text, error);
+    }
+  }
+  if (options != NULL && options->supports != NULL) {
+    CLEAVE_TRY(options->supports(options->supports_context, partitioner->ruleset->backend, partitioner->graph,
+                                 match->nodes, match->node_labels, match->node_count, fuser->rule->name, &yes,
+                                 &reason, error));
+    if (!yes) {
+      return refuse(fuser, CLEAVE_PLAN_NOTE_BACKEND, anchor, answer->hash,
+                    reason.text[0] == '\0' ? "the backend said no" : reason.text, error);
+    }
+  }
+  cleave_contraction_result_t result;
+  partitioner->scratch.count = 0;
+  CLEAVE_TRY(cleave_array_reserve(&partitioner->scratch, match->node_count, error));
+  for (uint32_t k = 0; k < match->node_count; k++) {
+    cleave_array_push_reserved(&partitioner->scratch,
+                               partitioner->contraction->positions[match->nodes[k].index]);
+  }
+  CLEAVE_TRY(cleave_contraction_contract(partitioner->contraction, partitioner->scratch.items,
+                                         match->node_count, SIZE_MAX, &result, error));
+  if (result.outcome != CLEAVE_CONTRACTION_DONE) {
+    char label[128];
+    char text[256];
+    (void)snprintf(text, sizeof text, "would close a cycle through '%s'",
+                   cleave_partitioner_label(partitioner, result.outside, label, sizeof label));
+    return refuse(fuser, CLEAVE_PLAN_NOTE_CYCLE, anchor, answer->hash, text, error);
+  }
+  *out_accepted = true;
+  return CLEAVE_OK;
+}
+
+/* Keeps the match whose nodes are in partitioner->scratch. */
+static cleave_status_t keep(fuser_t *fuser, const cleave_match_t *match, cleave_error_t *error) {
+  cleave_partitioner_t *partitioner = fuser->partitioner;
+  uint32_t fusion = (uint32_t)partitioner->fusions.count;
+  cleave_found_fusion_t found = {fuser->rule_index, partitioner->ruleset_number,
+                                 (uint32_t)partitioner->fusion_nodes.count, match->node_count,
+                                 CLEAVE_INDEX_NONE};
+  CLEAVE_TRY(cleave_array_reserve(&partitioner->fusion_nodes, match->node_count, error));
+  CLEAVE_TRY(cleave_array_reserve(&partitioner->fusion_labels, match->node_count, error));
+  CLEAVE_ARRAY_PUSH(&partitioner->fusions, found, error);
+  for (uint32_t k = 0; k < match->node_count; k++) {
+    uint32_t position = partitioner->scratch.items[k];
+    const char *label = match->node_labels[k];
+    if (label[0] != '\0') {
+      label = cleave_arena_copy_text(&partitioner->plan->arena, label, strlen(label));
+      if (label == NULL) {
+        return cleave_error_out_of_memory(error);
+      }
+    } else {
+      label = "";
+    }
+    cleave_array_push_reserved(&partitioner->fusion_nodes, position);
+    cleave_array_push_reserved(&partitioner->fusion_labels, label);
+    partitioner->states[position] = CLEAVE_NODE_FUSED;
+    partitioner->fusion_of[position] = fusion;
+  }
+  partitioner->plan->rules[fuser->rule_index].matches++;
+  return CLEAVE_OK;
+}
+
+static cleave_status_t settle_candidates(fuser_t *fuser, cleave_error_t *error) {
+  while (fuser->heap.count > 0) {
+    candidate_t candidate = heap_pop(fuser);
+    cleave_match_answer_t answer;
+    CLEAVE_TRY(match_at(fuser, candidate.anchor, CLEAVE_NODE_FUSED, &answer, error));
+    if (answer.match == NULL || answer.hash != candidate.hash) {
+      CLEAVE_TRY(push_match(fuser, candidate.anchor, candidate.refusals, &answer, error));
+      CLEAVE_TRY(note_taken(fuser, &candidate, error));
+      continue;
+    }
+    bool accepted = false;
+    CLEAVE_TRY(try_match(fuser, candidate.anchor, &answer, &accepted, error));
+    if (accepted) {
+      CLEAVE_TRY(keep(fuser, answer.match, error));
+    } else if (++candidate.refusals < REFUSALS_PER_ANCHOR) {
+      CLEAVE_TRY(match_at(fuser, candidate.anchor, CLEAVE_NODE_FUSED, &answer, error));
+      CLEAVE_TRY(push_match(fuser, candidate.anchor, candidate.refusals, &answer, error));
+    }
+  }
+  return CLEAVE_OK;
+}
+
+cleave_status_t cleave_partitioner_fuse(cleave_partitioner_t *partitioner, const cleave_rule_t *rule,
+                                        uint32_t rule_index, cleave_error_t *error) {
+  cleave_status_t status = CLEAVE_OK;
+  fuser_t fuser = {.partitioner = partitioner,
+                   .rule = rule,
+                   .rule_index = rule_index,
+                   .steps_left = STEPS_PER_RULE + (size_t)64 * partitioner->contraction->node_count};
+  const uint32_t *anchors = NULL;
+  uint32_t anchor_count = 0;
+  CLEAVE_TRY(cleave_pattern_check(rule->pattern, rule->file, rule->name, error));
+  if (partitioner->matcher == NULL) {
+    CLEAVE_TRY(cleave_matcher_create(partitioner->contraction, &partitioner->matcher, error));
+  }
+  CLEAVE_TRY(cleave_matcher_set_pattern(partitioner->matcher, rule->pattern, error));
+  CLEAVE_TRY(cleave_matcher_anchors(partitioner->matcher, &anchors, &anchor_count, error));
+  for (uint32_t k = 0; k < anchor_count; k++) {
+    uint32_t anchor = anchors[k];
+    if (partitioner->states[anchor] == CLEAVE_NODE_TAKEN) {
+      continue;
+    }
+    cleave_match_answer_t answer;
+    partitioner->plan->rules[rule_index].tries++;
+    CLEAVE_TRY_CLEANUP(match_at(&fuser, anchor, CLEAVE_NODE_TAKEN, &answer, error));
+    CLEAVE_TRY_CLEANUP(push_match(&fuser, anchor, 0, &answer, error));
+  }
+  CLEAVE_TRY_CLEANUP(settle_candidates(&fuser, error));
+cleanup:
+  cleave_array_free(&fuser.heap);
+  cleave_free(fuser.refused);
+  return status;
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// A plan as text for people: what the rules did, what each region holds, what is left over and why.
+
+#include <inttypes.h>
+
+#include "partition/plan.h"
+
+/* Names come from outside: control characters would break lines. */
+static void add_name(cleave_text_t *text, const char *name) {
+  for (; *name != '\0'; name++) {
+    unsigned char c = (unsigned char)*name;
+    cleave_text_append(text, c < 0x20 || c == 0x7f ? "?" : name, 1);
+  }
+}
+
+static void add_node(const cleave_plan_t *plan, cleave_node_t node, cleave_text_t *text) {
+  const char *name = cleave_node_name(plan->graph, node);
+  cleave_text_add(text, cleave_node_op(plan->graph, node)->name);
+  if (name[0] != '\0') {
+    cleave_text_add(text, " '");
+    add_name(text, name);
+    cleave_text_add(text, "'");
+  } else {
+    cleave_text_format(text, "#%u", node.index);
+  }
+}
+
+static void add_rule(const cleave_plan_rule_t *rule, cleave_text_t *text) {
+  cleave_text_format(text, "%s '", rule->is_fuse ? "fuse" : "region");
+  add_name(text, rule->name);
+  cleave_text_add(text, "' (");
+  add_name(text, rule->file);
+  cleave_text_format(text, ":%d)", rule->line);
+}
+
+static const char *plural(uint32_t count) {
+  return count == 1 ? "" : "s";
+}
+
+static void add_values(const cleave_plan_t *plan, const char *title, const cleave_value_t *values,
+                       uint32_t count, cleave_text_t *text) {
+  cleave_text_format(text, "    %s", title);
+  for (uint32_t k = 0; k < count; k++) {
+    const char *name = cleave_value_name(plan->graph, values[k]);
+    cleave_text_add(text, k == 0 ? " " : ", ");
+    if (name[0] == '\0') {
+      cleave_text_format(text, "%%%u", values[k].index);
+    } else {
+      cleave_text_add(text, "%");
+      add_name(text, name);
+    }
+  }
+  cleave_text_add(text, count == 0 ? " none\n" : "\n");
+}
+
+static void add_fusion(const cleave_plan_t *plan, const cleave_plan_fusion_t *fusion, cleave_text_t *text) {
+  cleave_text_add(text, "    [");
+  add_name(text, plan->rules[fusion->rule].name);
+  cleave_text_add(text, "]");
+  for (uint32_t k = 0; k < fusion->node_count; k++) {
+    cleave_text_add(text, k == 0 ? " " : " + ");
+    if (fusion->labels[k][0] != '\0') {
+      add_name(text, fusion->labels[k]);
+      cleave_text_add(text, "=");
+    }
+    add_node(plan, fusion->nodes[k], text);
+  }
+  cleave_text_add(text, "\n");
+}
+
+static void add_region(const cleave_plan_t *plan, const cleave_plan_region_t *region, cleave_text_t *text) {
+  cleave_text_add(text, "  ");
+  add_name(text, region->name);
+  cleave_text_format(text, " on %s: %u node%s, %u fusion%s, by ", region->backend, region->node_count,
+                     plural(region->node_count), region->fusion_count, plural(region->fusion_count));
+  add_rule(&plan->rules[region->rule], text);
+  cleave_text_add(text, "\n");
+  add_values(plan, "in ", region->inputs, region->input_count, text);
+  add_values(plan, "out", region->outputs, region->output_count, text);
+  for (uint32_t k = 0; k < region->node_count; k++) {
+    uint32_t fusion = plan->node_fusion[region->nodes[k].index];
+    if (fusion == CLEAVE_INDEX_NONE) {
+      cleave_text_add(text, "    ");
+      add_node(plan, region->nodes[k], text);
+      cleave_text_add(text, "\n");
+    } else if (plan->fusions[fusion].nodes[0].index == region->nodes[k].index) {
+      add_fusion(plan, &plan->fusions[fusion], text);
+    }
+  }
+}
+
+cleave_status_t cleave_plan_print_text(const cleave_plan_t *plan, cleave_text_t *text,
+                                       cleave_error_t *error) {
+  uint32_t left = 0;
+  for (uint32_t s = 0; s < plan->step_count; s++) {
+    left += plan->steps[s].region == CLEAVE_INDEX_NONE;
+  }
+  cleave_text_add(text, "plan of '");
+  add_name(text, cleave_strings_text(&plan->graph->strings, plan->graph->name));
+  cleave_text_format(text,
+                     "' (%zu node%s, hash %016" PRIx64 "): %u region%s, %u fusion%s, %u node%s on cpu\n",
+                     plan->graph->live_node_count, plan->graph->live_node_count == 1 ? "" : "s",
+                     plan->graph_hash, plan->region_count, plural(plan->region_count), plan->fusion_count,
+                     plural(plan->fusion_count), left, plural(left));
+  if (plan->rule_count > 0) {
+    cleave_text_add(text, "rules:\n");
+  }
+  for (uint32_t k = 0; k < plan->rule_count; k++) {
+    const cleave_plan_rule_t *rule = &plan->rules[k];
+    cleave_text_add(text, "  ");
+    add_rule(rule, text);
+    cleave_text_format(text, " of '%s' for %s: %u %s%s from %u %s%s, %u refused\n", rule->ruleset,
+                       rule->backend, rule->matches, rule->is_fuse ? "fusion" : "region",
+                       plural(rule->matches), rule->tries, rule->is_fuse ? "anchor" : "seed",
+                       plural(rule->tries), rule->refused);
+  }
+  if (plan->region_count > 0) {
+    cleave_text_add(text, "regions, in order of execution:\n");
+  }
+  for (uint32_t r = 0; r < plan->region_count; r++) {
+    add_region(plan, &plan->regions[r], text);
+  }
+  if (left > 0) {
+    cleave_text_add(text, "left to cpu:\n");
+  }
+  for (uint32_t s = 0; s < plan->step_count; s++) {
+    if (plan->steps[s].region == CLEAVE_INDEX_NONE) {
+      cleave_text_add(text, "  ");
+      add_node(plan, plan->steps[s].node, text);
+      cleave_text_add(text, "\n");
+    }
+  }
+  if (plan->note_count > 0) {
+    cleave_text_add(text, "notes:\n");
+  }
+  for (uint32_t k = 0; k < plan->note_count; k++) {
+    const cleave_plan_note_t *note = &plan->notes[k];
+    cleave_text_format(text, "  %s at ", cleave_plan_note_name(note->kind));
+    add_node(plan, note->node, text);
+    cleave_text_add(text, ": ");
+    add_name(text, note->reason);
+    cleave_text_add(text, ", ");
+    add_rule(&plan->rules[note->rule], text);
+    cleave_text_add(text, "\n");
+  }
+  return cleave_text_check(text, error);
+}

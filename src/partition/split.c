@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+// A set of units that someone chose becomes connected groups that close no cycle. Only what lies between the
+// first and the last unit of the set is looked at.
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "partition/state.h"
+
+typedef struct placed {
+  uint64_t label; /* in the contraction's order */
+  uint32_t group;
+} placed_t;
+
+typedef struct splitter {
+  cleave_partitioner_t *partitioner;
+  uint32_t rule_index;
+  CLEAVE_ARRAY(uint32_t) groups;
+  CLEAVE_ARRAY(placed_t) window; /* groups of the set, and those reachable from it before its last */
+} splitter_t;
+
+static cleave_status_t prepare(cleave_partitioner_t *partitioner, cleave_error_t *error) {
+  if (partitioner->set_marks != NULL) {
+    return CLEAVE_OK;
+  }
+  size_t n = (size_t)partitioner->contraction->node_count + 1;
+  cleave_free(partitioner->set_numbers);
+  cleave_free(partitioner->set_parents);
+  cleave_free(partitioner->set_levels);
+  partitioner->set_numbers = cleave_allocate(n, sizeof *partitioner->set_numbers);
+  partitioner->set_parents = cleave_allocate(n, sizeof *partitioner->set_parents);
+  partitioner->set_levels = cleave_allocate(n, sizeof *partitioner->set_levels);
+  partitioner->set_marks = cleave_allocate_zeroed(n, sizeof *partitioner->set_marks);
+  if (partitioner->set_numbers == NULL || partitioner->set_parents == NULL ||
+      partitioner->set_levels == NULL || partitioner->set_marks == NULL) {
+    cleave_free(partitioner->set_marks);
+    partitioner->set_marks = NULL;
+    return cleave_error_out_of_memory(error);
+  }
+  for (size_t k = 0; k < n; k++) {
+    partitioner->set_numbers[k] = CLEAVE_GROUP_NONE;
+  }
+  return CLEAVE_OK;
+}
+
+static uint32_t find_root(uint32_t *parents, uint32_t position) {
+  while (parents[position] != position) {
+    parents[position] = parents[parents[position]];
+    position = parents[position];
+  }
+  return position;
+}
+
+/* The smaller root stays, so that a part is named by its first position. */
+static void unite(uint32_t *parents, uint32_t a, uint32_t b) {
+  a = find_root(parents, a);
+  b = find_root(parents, b);
+  if (a < b) {
+    parents[b] = a;
+  } else {
+    parents[a] = b;
+  }
+}
+
+/* Ties positions of the set that are neighbours: all of them, or those of equal level only. */
+static void tie_parts(cleave_partitioner_t *partitioner, const uint32_t *positions, uint32_t count,
+                      bool by_level) {
+  const cleave_contraction_t *c = partitioner->contraction;
+  const uint32_t *levels = partitioner->set_levels;
+  uint32_t *parents = partitioner->set_parents;
+  for (uint32_t k = 0; k < count; k++) {
+    parents[positions[k]] = positions[k];
+  }
+  for (uint32_t k = 0; k < count; k++) {
+    uint32_t group = cleave_contraction_group(c, positions[k]);
+    unite(parents, positions[k], group);
+    for (uint32_t e = c->producer_start[positions[k]]; e < c->producer_start[positions[k] + 1]; e++) {
+      uint32_t producer = c->producers[e];
+      if (partitioner->set_numbers[producer] == 0 &&
+          (!by_level || levels[cleave_contraction_group(c, producer)] == levels[group])) {
+        unite(parents, positions[k], producer);
+      }
+    }
+  }
+}
+
+static int compare_parts(const void *a, const void *b) {
+  const placed_t *x = a;
+  const placed_t *y = b;
+  return x->label != y->label ? (x->label > y->label) - (x->label < y->label)
+                              : (x->group > y->group) - (x->group < y->group);
+}
+
+/* Calls `each` with the positions of every part, parts in order of their first position. */
+static cleave_status_t for_each_part(splitter_t *splitter, const uint32_t *positions, uint32_t count,
+                                     cleave_status_t (*each)(splitter_t *, const uint32_t *, uint32_t,
+                                                             cleave_error_t *),
+                                     cleave_error_t *error) {
+  cleave_status_t status = CLEAVE_OK;
+  placed_t *sorted = cleave_allocate(count, sizeof *sorted);
+  uint32_t *part = cleave_allocate(count, sizeof *part);
+  if (sorted == NULL || part == NULL) {
+    status = cleave_error_out_of_memory(error);
+    goto cleanup;
+  }
+  for (uint32_t k = 0; k < count; k++) {
+    sorted[k] = (placed_t){find_root(splitter->partitioner->set_parents, positions[k]), positions[k]};
+  }
+  qsort(sorted, count, sizeof *sorted, compare_parts);
+  for (uint32_t k = 0; k < count;) {
+    uint64_t root = sorted[k].label;
+    uint32_t size = 0;
+    while (k < count && sorted[k].label == root) {
+      part[size++] = sorted[k++].group;
+    }
+    CLEAVE_TRY_CLEANUP(each(splitter, part, size, error));
+  }
+cleanup:
+  cleave_free(sorted);
+  cleave_free(part);
+  return status;
+}
+
+static cleave_status_t window_add(splitter_t *splitter, uint32_t group, cleave_error_t *error) {
+  cleave_partitioner_t *partitioner = splitter->partitioner;
+  if (partitioner->set_marks[group] == partitioner->split_count) {
+    return CLEAVE_OK;
+  }
+  partitioner->set_marks[group] = partitioner->split_count;
+  placed_t placed = {cleave_contraction_label(partitioner->contraction, group), group};
+  CLEAVE_ARRAY_PUSH(&splitter->window, placed, error);
+  return CLEAVE_OK;
+}
+
+/* Collects the window of a part and gives every group of it a level: the most times that a path from the
+ * part leaves it or comes back. */
+static cleave_status_t set_levels(splitter_t *splitter, const uint32_t *positions, uint32_t count,
+                                  cleave_error_t *error) {
+  cleave_partitioner_t *partitioner = splitter->partitioner;
+  const cleave_contraction_t *c = partitioner->contraction;
+  uint64_t last = 0;
+  if (partitioner->split_count == UINT32_MAX) {
+    memset(partitioner->set_marks, 0, (size_t)c->node_count * sizeof *partitioner->set_marks);
+    partitioner->split_count = 0;
+  }
+  partitioner->split_count++;
+  splitter->window.count = 0;
+  for (uint32_t k = 0; k < count; k++) {
+    uint32_t group = cleave_contraction_group(c, positions[k]);
+    uint64_t label = cleave_contraction_label(c, group);
+    last = label > last ? label : last;
+    CLEAVE_TRY(window_add(splitter, group, error));
+  }
+  for (size_t k = 0; k < splitter->window.count; k++) {
+    uint32_t group = splitter->window.items[k].group;
+    uint32_t member = group;
+    do {
+      for (uint32_t e = c->user_start[member]; e < c->user_start[member + 1]; e++) {
+        uint32_t user = cleave_contraction_group(c, c->users[e]);
+        if (cleave_contraction_label(c, user) <= last) {
+          CLEAVE_TRY(window_add(splitter, user, error));
+        }
+      }
+      member = c->next_member[member];
+    } while (member != group);
+  }
+  qsort(splitter->window.items, splitter->window.count, sizeof *splitter->window.items, compare_parts);
+  for (size_t k = 0; k < splitter->window.count; k++) {
+    uint32_t group = splitter->window.items[k].group;
+    bool inside = partitioner->set_numbers[group] == 0;
+    uint32_t level = inside ? 1 : 0;
+    uint32_t member = group;
+    do {
+      for (uint32_t e = c->producer_start[member]; e < c->producer_start[member + 1]; e++) {
+        uint32_t other = cleave_contraction_group(c, c->producers[e]);
+        if (other == group || partitioner->set_marks[other] != partitioner->split_count) {
+          continue;
+        }
+        bool other_inside = partitioner->set_numbers[other] == 0;
+        uint32_t after = partitioner->set_levels[other] + (inside != other_inside);
+        level = after > level ? after : level;
+      }
+      member = c->next_member[member];
+    } while (member != group);
+    partitioner->set_levels[group] = level;
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t contract_level(splitter_t *splitter, const uint32_t *positions, uint32_t count,
+                                      cleave_error_t *error) {
+  cleave_contraction_result_t result;
+  CLEAVE_TRY(cleave_contraction_contract(splitter->partitioner->contraction, positions, count, SIZE_MAX,
+                                         &result, error));
+  if (result.outcome != CLEAVE_CONTRACTION_DONE) {
+    return cleave_error_set(error, CLEAVE_ERROR_INTERNAL, "one level of a set closes a cycle");
+  }
+  return CLEAVE_OK;
+}
+
+/* One connected part: as a whole, or level by level. */
+static cleave_status_t contract_part(splitter_t *splitter, const uint32_t *positions, uint32_t count,
+                                     cleave_error_t *error) {
+  cleave_partitioner_t *partitioner = splitter->partitioner;
+  cleave_contraction_t *c = partitioner->contraction;
+  cleave_contraction_result_t result;
+  CLEAVE_TRY(cleave_contraction_contract(c, positions, count, SIZE_MAX, &result, error));
+  if (result.outcome == CLEAVE_CONTRACTION_DONE) {
+    return CLEAVE_OK;
+  }
+  for (uint32_t k = 0; k < count; k++) {
+    partitioner->set_numbers[positions[k]] = 0;
+  }
+  size_t edge_count = 0;
+  cleave_status_t status = CLEAVE_OK;
+  CLEAVE_TRY_CLEANUP(set_levels(splitter, positions, count, error));
+  tie_parts(partitioner, positions, count, true);
+  CLEAVE_TRY_CLEANUP(for_each_part(splitter, positions, count, contract_level, error));
+  splitter->window.count = 0;
+  for (uint32_t k = 0; k < count; k++) {
+    uint32_t group = cleave_contraction_group(c, positions[k]);
+    edge_count += c->producer_start[positions[k] + 1] - c->producer_start[positions[k]];
+    if (group == positions[k]) {
+      placed_t placed = {cleave_contraction_label(c, group), group};
+      CLEAVE_TRY_CLEANUP(cleave_array_reserve(&splitter->window, 1, error));
+      cleave_array_push_reserved(&splitter->window, placed);
+    }
+  }
+  qsort(splitter->window.items, splitter->window.count, sizeof *splitter->window.items, compare_parts);
+  splitter->groups.count = 0;
+  CLEAVE_TRY_CLEANUP(cleave_array_reserve(&splitter->groups, splitter->window.count, error));
+  for (size_t k = 0; k < splitter->window.count; k++) {
+    cleave_array_push_reserved(&splitter->groups, splitter->window.items[k].group);
+  }
+  CLEAVE_TRY_CLEANUP(cleave_partitioner_merge(partitioner, splitter->rule_index, splitter->groups.items,
+                                              (uint32_t)splitter->groups.count, partitioner->set_numbers,
+                                              edge_count, error));
+cleanup:
+  for (uint32_t k = 0; k < count; k++) {
+    partitioner->set_numbers[positions[k]] = CLEAVE_GROUP_NONE;
+  }
+  return status;
+}
+
+cleave_status_t cleave_partitioner_split(cleave_partitioner_t *partitioner, uint32_t rule_index,
+                                         const uint32_t *positions, uint32_t count, cleave_error_t *error) {
+  splitter_t splitter = {.partitioner = partitioner, .rule_index = rule_index};
+  CLEAVE_TRY(prepare(partitioner, error));
+  for (uint32_t k = 0; k < count; k++) {
+    partitioner->set_numbers[positions[k]] = 0;
+  }
+  tie_parts(partitioner, positions, count, false);
+  for (uint32_t k = 0; k < count; k++) {
+    partitioner->set_numbers[positions[k]] = CLEAVE_GROUP_NONE;
+  }
+  cleave_status_t status = for_each_part(&splitter, positions, count, contract_part, error);
+  cleave_array_free(&splitter.groups);
+  cleave_array_free(&splitter.window);
+  return status;
+}
