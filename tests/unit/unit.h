@@ -17,8 +17,8 @@
 
 enum { UNIT_MOST_TESTS = 512, UNIT_TIMEOUT_SECONDS = 120 };
 
-static const TTest *unit_tests[UNIT_MOST_TESTS];
-static int unit_test_count;
+__attribute__((unused)) static const TTest *unit_tests[UNIT_MOST_TESTS];
+__attribute__((unused)) static int unit_test_count;
 
 #define UNIT_TEST(name)                                               \
   static void name(int _i);                                           \
