@@ -130,6 +130,13 @@ typedef enum cleave_plan_format {
 CLEAVE_MUST_USE cleave_status_t cleave_plan_format(const cleave_plan_t *plan, cleave_plan_format_t format,
                                                    char **out_text, cleave_error_t *error);
 
+/* Writes a plan by the extension of the file: .txt, .json, .dot (Graphviz, regions and fusions as clusters),
+ * or .onnx: the model with each region, and inside of it each fusion, as a model-local function in the
+ * domains cleave.region and cleave.fusion, which any runtime can run. `opset_version` is for .onnx: 22 or 17;
+ * 0: 22. */
+CLEAVE_MUST_USE cleave_status_t cleave_plan_save(const cleave_plan_t *plan, const char *path,
+                                                 int32_t opset_version, cleave_error_t *error);
+
 /* ---- sessions ------------------------------------------------------------------------------------- */
 
 /* A plan compiled for concrete input shapes, with all its memory. One thread at a time; different sessions

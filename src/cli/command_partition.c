@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// cleave partition: runs rules over a model and writes the plan; nothing is compiled or run.
+#include "cli/command.h"
+#include "cli/job.h"
+#include "cli/output.h"
+#include "cli/report.h"
+
+static cleave_status_t work(cleave_job_t *job, const cleave_job_options_t *options, const char *output,
+                            int64_t opset, cleave_error_t *error) {
+  CLEAVE_TRY(cleave_job_load(job, options, error));
+  CLEAVE_TRY(cleave_job_bind_shapes(job, error));
+  CLEAVE_TRY(cleave_job_partition(job, error));
+  return output == NULL ? CLEAVE_OK : cleave_plan_save(job->plan, output, (int32_t)opset, error);
+}
+
+static int print_plan(const cleave_plan_t *plan) {
+  char *text = NULL;
+  cleave_error_t error = CLEAVE_ERROR_INIT;
+  if (cleave_plan_format(plan, CLEAVE_PLAN_TEXT, &text, &error) != CLEAVE_OK) {
+    return cleave_output_error(&error);
+  }
+  (void)fputs(text, stdout);
+  cleave_text_free(text);
+  return CLEAVE_EXIT_OK;
+}
+
+static int print_json(const cleave_job_t *job, const char *output) {
+  json_t *json =
+      json_pack("{s:s, s:f, s:f, s:f}", "model", job->options->model, "load_ms", job->load_ms + job->bind_ms,
+                "rules_ms", job->rules_ms, "partition_ms", job->partition_ms);
+  if (json != NULL && output != NULL) {
+    (void)json_object_set_new(json, "output", json_string(output));
+  }
+  if (json != NULL) {
+    cleave_report_plan_json(job->plan, json);
+  }
+  return cleave_output_json(json);
+}
+
+static int run(int argc, char **argv) {
+  cleave_job_options_t job_options = {0};
+  const char *output = NULL;
+  int64_t opset = 22;
+  bool json = false;
+  const cleave_option_t options[] = {
+      {"rules", 0, CLEAVE_OPTION_LIST, "FILE", "rule file; may be given many times, they run in order",
+       &job_options.rules},
+      {"set", 0, CLEAVE_OPTION_LIST, "NAME=VALUE", "option of a rule file", &job_options.settings},
+      {"backend", 0, CLEAVE_OPTION_TEXT, "NAME",
+       "without rule files: one region rule over all that this backend supports; with rule files: the "
+       "backend in place of theirs",
+       &job_options.backend},
+      {"output", 'o', CLEAVE_OPTION_TEXT, "OUT",
+       "file to write, by its extension: .txt (the plan for people), .json (the plan), .dot (a picture for "
+       "Graphviz), .onnx (the model, regions and fusions as model-local functions); without it the plan is "
+       "printed",
+       &output},
+      {"opset", 0, CLEAVE_OPTION_INT, "N", "opset of an .onnx file: 22 or 17 (default: 22)", &opset},
+      {"shape", 0, CLEAVE_OPTION_LIST, "NAME=SIZES",
+       "shape of an input whose sizes the model leaves open, like x=1x3x224x224", &job_options.shapes},
+      {"json", 0, CLEAVE_OPTION_FLAG, NULL, "print times and what the rules did as JSON", &json},
+  };
+  cleave_arguments_t arguments = {
+      .command = "partition",
+      .operands = "MODEL",
+      .about =
+          "Partitions a model by rule files and writes the plan, the partitioned model, or a picture.\n"
+          "The same model and rules give the same bytes.",
+      .options = options,
+      .option_count = sizeof options / sizeof options[0],
+      .least_operands = 1,
+      .most_operands = 1};
+  int status = CLEAVE_EXIT_OK;
+  cleave_error_t error = CLEAVE_ERROR_INIT;
+  cleave_job_t job = {0};
+  if (cleave_arguments_parse(&arguments, argc, argv, &status)) {
+    job_options.model = arguments.found.items[0];
+    if (opset != 17 && opset != 22) {
+      status = cleave_arguments_fail("partition", "option '--opset': expected 17 or 22, found %lld",
+                                     (long long)opset);
+    } else if (job_options.rules.count == 0 && job_options.backend == NULL) {
+      status = cleave_arguments_fail("partition", "expected --rules FILE, or --backend NAME");
+    } else if (work(&job, &job_options, output, opset, &error) != CLEAVE_OK) {
+      status = cleave_output_error(&error);
+    } else if (json) {
+      status = print_json(&job, output);
+    } else if (output == NULL) {
+      status = print_plan(job.plan);
+    } else {
+      cleave_report_plan(job.plan);
+      (void)printf("partitioned in %.2f ms, written to %s\n", job.partition_ms, output);
+    }
+  }
+  cleave_job_deinit(&job);
+  cleave_arguments_free(&arguments);
+  return status;
+}
+
+const cleave_command_t cleave_command_partition = {
+    .name = "partition", .summary = "run rules over a model and write the plan", .order = 20, .run = run};
