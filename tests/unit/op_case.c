@@ -14,7 +14,7 @@
 
 const cleave_backend_t *cleave_backend_cpu(uint32_t abi_major, uint32_t abi_minor, cleave_message_t *message);
 
-enum { MOST_TENSORS = 8, MOST_ATTRIBUTES = 8 };
+enum { MOST_TENSORS = 16, MOST_ATTRIBUTES = 8 };
 
 typedef struct text_tensor {
   bool is_absent;
@@ -36,6 +36,7 @@ typedef struct text_case {
   uint32_t attribute_tensor_count;
   char *strings[64];
   uint32_t string_count;
+  bool gives_shapes; /* outputs have their shapes when running, also where they are unknown before */
 } text_case_t;
 
 op_backend_t op_backend_cpu(void) {
@@ -91,7 +92,7 @@ static uint16_t short_bits(cleave_dtype_t dtype, double value) {
   uint32_t sign = bits >> 16 & 0x8000u;
   uint32_t exponent = bits >> 23 & 0xffu;
   uint32_t fraction = bits >> 13 & 0x3ffu;
-  uint32_t half = exponent == 0     ? 0
+  uint32_t half = exponent < 113    ? (uint32_t)(fabs(value) * 0x1p24)
                   : exponent == 255 ? 0x7c00u | (fraction != 0 ? 0x200u : 0)
                                     : (exponent - 112) << 10 | fraction;
   return (uint16_t)(sign | half);
