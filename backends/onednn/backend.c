@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// The oneDNN backend as cleave sees it. The state is one CPU engine; analysis and compilation keep
+// everything else to themselves, so that calls from several threads do not meet.
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "analysis.h"
+#include "program.h"
+
+typedef struct state {
+  dnnl_engine_t engine;
+} state_t;
+
+static cleave_status_t initialise(const cleave_host_t *host, void **out_state, cleave_message_t *message) {
+  (void)host;
+  *out_state = NULL;
+  state_t *state = calloc(1, sizeof(*state));
+  if (state == NULL) {
+    return onednn_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while starting oneDNN");
+  }
+  cleave_status_t status =
+      onednn_check(dnnl_engine_create(&state->engine, dnnl_cpu, 0), "an engine", message);
+  if (status != CLEAVE_OK) {
+    free(state);
+    return status;
+  }
+  *out_state = state;
+  return CLEAVE_OK;
+}
+
+static void destroy(void *opaque) {
+  state_t *state = opaque;
+  if (state != NULL) {
+    (void)dnnl_engine_destroy(state->engine);
+    free(state);
+  }
+}
+
+static cleave_status_t supports(void *opaque, const cleave_region_view_t *view, cleave_message_t *reason) {
+  (void)opaque;
+  onednn_arena_t arena;
+  onednn_analysis_t analysis;
+  onednn_arena_init(&arena);
+  cleave_status_t status = onednn_analyse(view, &arena, reason, &analysis);
+  onednn_arena_deinit(&arena);
+  return status;
+}
+
+static cleave_status_t compile(void *opaque, const cleave_region_view_t *region,
+                               const cleave_compile_options_t *options, void **out_program,
+                               cleave_message_t *message) {
+  const state_t *state = opaque;
+  onednn_program_t *program = NULL;
+  cleave_status_t status = onednn_program_create(state->engine, region, options, &program, message);
+  *out_program = program;
+  return status;
+}
+
+static void unload(void *program) {
+  onednn_program_destroy(program);
+}
+
+static const cleave_program_info_t *info(const void *program) {
+  return onednn_program_info(program);
+}
+
+static cleave_status_t run(void *program, const cleave_run_args_t *args, cleave_message_t *message) {
+  return onednn_program_run(program, args, message);
+}
+
+static uint32_t profile(const void *program, const cleave_step_time_t **out_steps) {
+  return onednn_program_profile(program, out_steps);
+}
+
+static char library_version[32] = "";
+
+static const cleave_backend_t backend = {
+    .size = sizeof(cleave_backend_t),
+    .abi_major = CLEAVE_BACKEND_ABI_MAJOR,
+    .abi_minor = CLEAVE_BACKEND_ABI_MINOR,
+    .name = "onednn",
+    .version = library_version,
+    .description = "oneDNN on the CPU: one primitive per fusion, blocked layouts inside regions",
+    .initialise = initialise,
+    .destroy = destroy,
+    .supports = supports,
+    .compile = compile,
+    .unload = unload,
+    .info = info,
+    .run = run,
+    .profile = profile,
+};
+
+const cleave_backend_t *cleave_backend_onednn(uint32_t abi_major, uint32_t abi_minor,
+                                              cleave_message_t *message);
+
+const cleave_backend_t *cleave_backend_onednn(uint32_t abi_major, uint32_t abi_minor,
+                                              cleave_message_t *message) {
+  (void)abi_minor;
+  if (abi_major != CLEAVE_BACKEND_ABI_MAJOR) {
+    (void)onednn_fail(message, CLEAVE_ERROR_UNSUPPORTED, "backend interface %u, expected %u",
+                      (unsigned)abi_major, (unsigned)CLEAVE_BACKEND_ABI_MAJOR);
+    return NULL;
+  }
+  const dnnl_version_t *version = dnnl_version();
+  (void)snprintf(library_version, sizeof(library_version), "%d.%d.%d", version->major, version->minor,
+                 version->patch);
+  return &backend;
+}

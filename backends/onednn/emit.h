@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One function per kind of kernel: fetches its operands, adds its steps, binds its result. All shapes are
+ * known and positive here.
+ */
+#ifndef ONEDNN_EMIT_H
+#define ONEDNN_EMIT_H
+
+#include "fit.h"
+
+CLEAVE_MUST_USE cleave_status_t onednn_emit_convolution(onednn_plan_t *plan, const onednn_kernel_t *kernel);
+CLEAVE_MUST_USE cleave_status_t onednn_emit_product(onednn_plan_t *plan, const onednn_kernel_t *kernel);
+CLEAVE_MUST_USE cleave_status_t onednn_emit_pooling(onednn_plan_t *plan, const onednn_kernel_t *kernel);
+CLEAVE_MUST_USE cleave_status_t onednn_emit_pointwise(onednn_plan_t *plan, const onednn_kernel_t *kernel);
+CLEAVE_MUST_USE cleave_status_t onednn_emit_layer_normalization(onednn_plan_t *plan,
+                                                                const onednn_kernel_t *kernel);
+CLEAVE_MUST_USE cleave_status_t onednn_emit_softmax(onednn_plan_t *plan, const onednn_kernel_t *kernel);
+CLEAVE_MUST_USE cleave_status_t onednn_emit_lrn(onednn_plan_t *plan, const onednn_kernel_t *kernel);
+CLEAVE_MUST_USE cleave_status_t onednn_emit_reduction(onednn_plan_t *plan, const onednn_kernel_t *kernel);
+CLEAVE_MUST_USE cleave_status_t onednn_emit_resampling(onednn_plan_t *plan, const onednn_kernel_t *kernel);
+CLEAVE_MUST_USE cleave_status_t onednn_emit_prelu(onednn_plan_t *plan, const onednn_kernel_t *kernel);
+CLEAVE_MUST_USE cleave_status_t onednn_emit_concat(onednn_plan_t *plan, const onednn_kernel_t *kernel);
+CLEAVE_MUST_USE cleave_status_t onednn_emit_reshape(onednn_plan_t *plan, const onednn_kernel_t *kernel);
+CLEAVE_MUST_USE cleave_status_t onednn_emit_transpose(onednn_plan_t *plan, const onednn_kernel_t *kernel);
+CLEAVE_MUST_USE cleave_status_t onednn_emit_slice(onednn_plan_t *plan, const onednn_kernel_t *kernel);
+CLEAVE_MUST_USE cleave_status_t onednn_emit_split(onednn_plan_t *plan, const onednn_kernel_t *kernel);
+
+/* Applies the posts to `start` with primitives of their own and binds the result to `value`. */
+CLEAVE_MUST_USE cleave_status_t onednn_emit_chain(onednn_plan_t *plan, const onednn_tensor_t *start,
+                                                  const onednn_post_t *posts, uint32_t count, uint32_t node,
+                                                  uint32_t value);
+
+/* What follows onednn_fit: the posts that did not fit, and the binding of the result. */
+CLEAVE_MUST_USE cleave_status_t onednn_emit_rest(onednn_plan_t *plan, const onednn_request_t *request,
+                                                 const onednn_fitted_t *fitted, uint32_t value);
+
+/* The tensor itself where it has no gaps, else a plain copy. */
+CLEAVE_MUST_USE cleave_status_t onednn_emit_dense(onednn_plan_t *plan, uint32_t value, onednn_tensor_t *out);
+
+/* Leading posts that are a scale and shift per channel, gathered: x -> scale[c] x + shift[c]. `axis` is the
+ * channel dimension of `shape`. Both vectors have shape->dims[axis] entries, set by the caller to the
+ * identity (or what goes before). Returns how many posts they hold. Without `may_scale` only shifts are
+ * gathered. */
+CLEAVE_MUST_USE cleave_status_t onednn_fold_posts(onednn_plan_t *plan, const onednn_kernel_t *kernel,
+                                                  const onednn_shape_t *shape, int32_t axis, bool may_scale,
+                                                  float *scale, float *shift, uint32_t *folded);
+
+#endif /* ONEDNN_EMIT_H */

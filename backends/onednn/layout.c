@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory descriptors. Comparison goes through the list of loops a descriptor stands for: per dimension, from
+// the innermost, an extent and a stride; loops of extent 1 vanish, and neighbours that continue one another
+// become one.
+#include "layout.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct loop {
+  int64_t extent;
+  int64_t stride;
+} loop_t;
+
+enum { MAX_LOOPS = DNNL_MAX_NDIMS + 1 };
+
+static int fill_dims(const onednn_shape_t *shape, dnnl_dims_t dims) {
+  int rank = shape->rank > 0 ? (int)shape->rank : 1;
+  dims[0] = 1;
+  for (int32_t d = 0; d < shape->rank; d++) {
+    dims[d] = shape->dims[d];
+  }
+  return rank;
+}
+
+static onednn_layout_t invalid(void) {
+  onednn_layout_t layout;
+  memset(&layout, 0, sizeof(layout));
+  return layout;
+}
+
+onednn_layout_t onednn_layout_strided(const onednn_shape_t *shape, const int64_t *strides) {
+  onednn_layout_t layout = invalid();
+  dnnl_dims_t dims;
+  dnnl_dims_t steps = {1};
+  int rank = fill_dims(shape, dims);
+  for (int32_t d = 0; d < shape->rank; d++) {
+    steps[d] = strides[d];
+  }
+  if (dnnl_memory_desc_init_by_strides(&layout, rank, dims, dnnl_f32, steps) != dnnl_success) {
+    return invalid();
+  }
+  return layout;
+}
+
+onednn_layout_t onednn_layout_ordered(const onednn_shape_t *shape, const int32_t *order) {
+  int64_t strides[CLEAVE_MAX_RANK] = {1};
+  int64_t step = 1;
+  for (int32_t k = shape->rank - 1; k >= 0; k--) {
+    strides[order[k]] = step;
+    step *= shape->dims[order[k]];
+  }
+  return onednn_layout_strided(shape, strides);
+}
+
+onednn_layout_t onednn_layout_plain(const onednn_shape_t *shape) {
+  int32_t order[CLEAVE_MAX_RANK];
+  for (int32_t d = 0; d < CLEAVE_MAX_RANK; d++) {
+    order[d] = d;
+  }
+  return onednn_layout_ordered(shape, order);
+}
+
+onednn_layout_t onednn_layout_channels_last(const onednn_shape_t *shape) {
+  int32_t order[CLEAVE_MAX_RANK] = {0};
+  for (int32_t d = 1; d + 1 < shape->rank; d++) {
+    order[d] = d + 1;
+  }
+  if (shape->rank > 1) {
+    order[shape->rank - 1] = 1;
+  }
+  return onednn_layout_ordered(shape, order);
+}
+
+onednn_layout_t onednn_layout_any(const onednn_shape_t *shape) {
+  onednn_layout_t layout = invalid();
+  dnnl_dims_t dims;
+  int rank = fill_dims(shape, dims);
+  if (dnnl_memory_desc_init_by_tag(&layout, rank, dims, dnnl_f32, dnnl_format_tag_any) != dnnl_success) {
+    return invalid();
+  }
+  return layout;
+}
+
+onednn_shape_t onednn_layout_shape(const onednn_layout_t *layout) {
+  onednn_shape_t shape = {.rank = layout->ndims, .dims = {0}};
+  for (int d = 0; d < layout->ndims; d++) {
+    shape.dims[d] = layout->dims[d];
+  }
+  return shape;
+}
+
+// Loops of dimension `d`, innermost first; returns their number.
+static int loops_of(const onednn_layout_t *layout, int d, loop_t *loops) {
+  const dnnl_blocking_desc_t *blocking = &layout->format_desc.blocking;
+  int64_t inner = 1;
+  int64_t blocked = 1;
+  int count = 0;
+  for (int b = blocking->inner_nblks - 1; b >= 0; b--) {
+    if (blocking->inner_idxs[b] == d) {
+      loops[count++] = (loop_t){.extent = blocking->inner_blks[b], .stride = inner};
+      blocked *= blocking->inner_blks[b];
+    }
+    inner *= blocking->inner_blks[b];
+  }
+  loops[count++] = (loop_t){.extent = layout->padded_dims[d] / blocked, .stride = blocking->strides[d]};
+  int kept = 0;
+  for (int k = 0; k < count; k++) {
+    loop_t *last = kept > 0 ? &loops[kept - 1] : NULL;
+    if (loops[k].extent == 1) {
+      continue;
+    }
+    if (last != NULL && loops[k].stride == last->extent * last->stride) {
+      last->extent *= loops[k].extent;
+    } else {
+      loops[kept++] = loops[k];
+    }
+  }
+  return kept;
+}
+
+static bool is_padded(const onednn_layout_t *layout) {
+  for (int d = 0; d < layout->ndims; d++) {
+    if (layout->padded_dims[d] != layout->dims[d]) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool onednn_layout_equal(const onednn_layout_t *a, const onednn_layout_t *b) {
+  if (dnnl_memory_desc_equal(a, b) != 0) {
+    return true;
+  }
+  if (a->format_kind != dnnl_blocked || b->format_kind != dnnl_blocked || a->ndims != b->ndims ||
+      a->data_type != b->data_type || a->offset0 != b->offset0 || is_padded(a) || is_padded(b) ||
+      a->extra.flags != 0 || b->extra.flags != 0) {
+    return false;
+  }
+  for (int d = 0; d < a->ndims; d++) {
+    loop_t la[MAX_LOOPS];
+    loop_t lb[MAX_LOOPS];
+    int na = loops_of(a, d, la);
+    int nb = loops_of(b, d, lb);
+    if (a->dims[d] != b->dims[d] || na != nb) {
+      return false;
+    }
+    for (int k = 0; k < na; k++) {
+      if (la[k].extent != lb[k].extent || la[k].stride != lb[k].stride) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+bool onednn_layout_is_plain(const onednn_layout_t *layout) {
+  onednn_shape_t shape = onednn_layout_shape(layout);
+  onednn_layout_t plain = onednn_layout_plain(&shape);
+  return onednn_layout_equal(layout, &plain);
+}
+
+bool onednn_layout_is_strided(const onednn_layout_t *layout) {
+  return layout->format_kind == dnnl_blocked && layout->format_desc.blocking.inner_nblks == 0;
+}
+
+bool onednn_layout_is_dense(const onednn_layout_t *layout) {
+  onednn_shape_t shape = onednn_layout_shape(layout);
+  return layout->format_kind == dnnl_blocked && !is_padded(layout) && layout->extra.flags == 0 &&
+         dnnl_memory_desc_get_size(layout) == (size_t)onednn_shape_count(&shape) * sizeof(float);
+}
+
+bool onednn_layout_reshape(const onednn_layout_t *layout, const onednn_shape_t *shape, onednn_layout_t *out) {
+  dnnl_dims_t dims;
+  int rank = fill_dims(shape, dims);
+  if (onednn_layout_is_plain(layout)) {
+    *out = onednn_layout_plain(shape);
+    return true;
+  }
+  return layout->format_kind == dnnl_blocked && !is_padded(layout) &&
+         dnnl_memory_desc_reshape(out, layout, rank, dims) == dnnl_success;
+}
+
+bool onednn_layout_transpose(const onednn_layout_t *layout, const int32_t *permutation,
+                             onednn_layout_t *out) {
+  int positions[DNNL_MAX_NDIMS];
+  for (int d = 0; d < layout->ndims; d++) {
+    positions[permutation[d]] = d;
+  }
+  return layout->format_kind == dnnl_blocked &&
+         dnnl_memory_desc_permute_axes(out, layout, positions) == dnnl_success;
+}
+
+bool onednn_layout_slice(const onednn_layout_t *layout, const int64_t *starts, const onednn_shape_t *shape,
+                         onednn_layout_t *out, size_t *offset_bytes) {
+  dnnl_dims_t dims;
+  dnnl_dims_t offsets = {0};
+  (void)fill_dims(shape, dims);
+  for (int32_t d = 0; d < shape->rank; d++) {
+    offsets[d] = starts[d];
+  }
+  if (layout->format_kind != dnnl_blocked ||
+      dnnl_memory_desc_init_submemory(out, layout, dims, offsets) != dnnl_success || is_padded(out)) {
+    return false;
+  }
+  *offset_bytes = (size_t)out->offset0 * sizeof(float);
+  out->offset0 = 0;
+  return true;
+}
+
+bool onednn_layout_like(const onednn_layout_t *layout, const onednn_shape_t *shape, onednn_layout_t *out) {
+  static const dnnl_format_tag_t tags[] = {
+      dnnl_aBc16b,  dnnl_aBcd16b, dnnl_aBcde16b, dnnl_aBc8b,   dnnl_aBcd8b,
+      dnnl_aBcde8b, dnnl_aBc4b,   dnnl_aBcd4b,   dnnl_aBcde4b,
+  };
+  dnnl_dims_t dims;
+  int rank = fill_dims(shape, dims);
+  if (onednn_layout_is_strided(layout)) {
+    int32_t order[CLEAVE_MAX_RANK];
+    for (int32_t d = 0; d < shape->rank; d++) {
+      int32_t at = d;
+      while (at > 0 &&
+             layout->format_desc.blocking.strides[order[at - 1]] < layout->format_desc.blocking.strides[d]) {
+        order[at] = order[at - 1];
+        at--;
+      }
+      order[at] = d;
+    }
+    *out = onednn_layout_ordered(shape, order);
+    return true;
+  }
+  for (size_t k = 0; k < sizeof(tags) / sizeof(tags[0]); k++) {
+    onednn_layout_t same;
+    if (dnnl_memory_desc_init_by_tag(&same, layout->ndims, layout->dims, dnnl_f32, tags[k]) == dnnl_success &&
+        dnnl_memory_desc_equal(&same, layout) != 0) {
+      return dnnl_memory_desc_init_by_tag(out, rank, dims, dnnl_f32, tags[k]) == dnnl_success;
+    }
+  }
+  return false;
+}
+
+onednn_shape_t onednn_shape_pad(const onednn_shape_t *from, int32_t rank) {
+  onednn_shape_t shape = {.rank = rank, .dims = {0}};
+  int32_t missing = rank - from->rank;
+  for (int32_t d = 0; d < rank; d++) {
+    shape.dims[d] = d < missing ? 1 : from->dims[d - missing];
+  }
+  return shape;
+}
+
+void onednn_layout_text(const onednn_layout_t *layout, char *text, size_t size) {
+  const dnnl_blocking_desc_t *blocking = &layout->format_desc.blocking;
+  size_t used = 0;
+  int order[DNNL_MAX_NDIMS];
+  text[0] = '\0';
+  if (layout->format_kind != dnnl_blocked) {
+    (void)snprintf(text, size, "%s", layout->format_kind == dnnl_format_kind_any ? "any" : "packed");
+    return;
+  }
+  for (int d = 0; d < layout->ndims; d++) {
+    int at = d;
+    while (at > 0 && blocking->strides[order[at - 1]] < blocking->strides[d]) {
+      order[at] = order[at - 1];
+      at--;
+    }
+    order[at] = d;
+  }
+  for (int k = 0; k < layout->ndims && used + 1 < size; k++) {
+    bool blocked = false;
+    for (int b = 0; b < blocking->inner_nblks; b++) {
+      blocked = blocked || blocking->inner_idxs[b] == order[k];
+    }
+    text[used++] = (char)((blocked ? 'A' : 'a') + order[k]);
+    text[used] = '\0';
+  }
+  for (int b = 0; b < blocking->inner_nblks && used + 1 < size; b++) {
+    int written = snprintf(text + used, size - used, "%d%c", (int)blocking->inner_blks[b],
+                           (char)('a' + (int)blocking->inner_idxs[b]));
+    used = written > 0 ? used + (size_t)written : size;
+  }
+}

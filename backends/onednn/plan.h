@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A region on its way to a program: where every value lives and which primitives run, in order. Emitters
+ * (emit_*.c) take kernels one after the other, fetch tensors, convert layouts where they must, add steps
+ * and bind results. Memory is only named here (buffers with the steps that touch them); memory_plan.c gives
+ * workspace offsets at the end, and program.c turns the plan into what `run` executes.
+ *
+ * A buffer may serve several tensors: views, and results that overwrite an operand nobody needs any more.
+ */
+#ifndef ONEDNN_PLAN_H
+#define ONEDNN_PLAN_H
+
+#include "analysis.h"
+#include "layout.h"
+
+typedef enum onednn_place {
+  ONEDNN_WORKSPACE,
+  ONEDNN_INPUT,   /* memory of region input `index` */
+  ONEDNN_OUTPUT,  /* memory of region output `index` */
+  ONEDNN_CONSTANT /* `data`, known while compiling */
+} onednn_place_t;
+
+typedef struct onednn_buffer {
+  onednn_place_t place;
+  uint32_t index;
+  size_t bytes;
+  size_t offset;       /* in the workspace, once planned */
+  uint32_t first_step; /* CLEAVE_INDEX_NONE: no step touches it */
+  uint32_t last_step;
+  uint32_t live_until; /* the last kernel that reads a value in it */
+  void *data;          /* CONSTANT; writable only where the plan allocated it */
+} onednn_buffer_t;
+
+typedef struct onednn_tensor {
+  onednn_layout_t layout;
+  uint32_t buffer;
+  size_t offset; /* bytes from the start of the buffer */
+} onednn_tensor_t;
+
+typedef struct onednn_argument {
+  int name; /* DNNL_ARG_* */
+  onednn_tensor_t tensor;
+} onednn_argument_t;
+
+typedef struct onednn_step {
+  dnnl_primitive_t primitive;
+  onednn_argument_t *arguments;
+  uint32_t argument_count;
+  uint32_t node;
+  uint32_t fusion;
+  char *label;
+} onednn_step_t;
+
+/* What the reader of a value would like; producers that can write any strides follow it. */
+typedef enum onednn_want {
+  ONEDNN_WANT_NOTHING,
+  ONEDNN_WANT_PLAIN,
+  ONEDNN_WANT_ORDER /* so that a Transpose after it is plain */
+} onednn_want_t;
+
+typedef struct onednn_binding {
+  bool bound;
+  onednn_want_t want;
+  int32_t order[CLEAVE_MAX_RANK];
+  uint32_t home;     /* region output whose memory the value may be written to, or CLEAVE_INDEX_NONE */
+  uint32_t output;   /* region output that the value is, or CLEAVE_INDEX_NONE */
+  uint32_t last_use; /* kernel */
+  onednn_tensor_t tensor;
+} onednn_binding_t;
+
+/* `from` has been copied to `to`, which has another layout. */
+typedef struct onednn_variant {
+  onednn_tensor_t from;
+  onednn_tensor_t to;
+  struct onednn_variant *next;
+} onednn_variant_t;
+
+typedef struct onednn_plan {
+  const cleave_region_view_t *region;
+  const onednn_analysis_t *analysis;
+  onednn_arena_t *arena;
+  cleave_message_t *message;
+  dnnl_engine_t engine;
+  dnnl_stream_t stream;
+  bool labels;                /* steps get labels */
+  uint32_t kernel;            /* the one being emitted */
+  onednn_binding_t *bindings; /* per value */
+  onednn_buffer_t *buffers;
+  uint32_t buffer_count;
+  uint32_t buffer_capacity;
+  onednn_step_t *steps;
+  uint32_t step_count;
+  uint32_t step_capacity;
+  onednn_variant_t *variants;
+  uint32_t scratchpad; /* buffer all primitives share, alive throughout */
+  void **blocks;       /* constants that the plan allocated; the program takes them over */
+  uint32_t block_count;
+  uint32_t block_capacity;
+  size_t persistent_bytes;
+} onednn_plan_t;
+
+/* `analysis` of the same region, all shapes known. After a failure too, onednn_plan_deinit releases
+ * primitives and blocks that no program took. */
+CLEAVE_MUST_USE cleave_status_t onednn_plan_init(onednn_plan_t *plan, const onednn_analysis_t *analysis,
+                                                 dnnl_engine_t engine, dnnl_stream_t stream, bool labels);
+void onednn_plan_deinit(onednn_plan_t *plan);
+
+/* The shape of a value, with rank at least 1. */
+onednn_shape_t onednn_plan_shape(const onednn_plan_t *plan, uint32_t value);
+
+/* Where the value is. Constants become plain tensors. */
+CLEAVE_MUST_USE cleave_status_t onednn_plan_fetch(onednn_plan_t *plan, uint32_t value, onednn_tensor_t *out);
+
+/* The tensor in this layout: itself, an earlier copy, or a new reorder step (constants: reordered now). */
+CLEAVE_MUST_USE cleave_status_t onednn_plan_convert(onednn_plan_t *plan, const onednn_tensor_t *tensor,
+                                                    const onednn_layout_t *layout, onednn_tensor_t *out);
+CLEAVE_MUST_USE cleave_status_t onednn_plan_plain(onednn_plan_t *plan, const onednn_tensor_t *tensor,
+                                                  onednn_tensor_t *out);
+
+/* The tensor under another shape with as many elements: a view where the layout allows it, else of a plain
+ * copy. */
+CLEAVE_MUST_USE cleave_status_t onednn_plan_reshape(onednn_plan_t *plan, const onednn_tensor_t *tensor,
+                                                    const onednn_shape_t *shape, onednn_tensor_t *out);
+
+/* Memory for a result. `value` (or CLEAVE_INDEX_NONE: a temporary) may have a home in an output. */
+CLEAVE_MUST_USE cleave_status_t onednn_plan_make(onednn_plan_t *plan, uint32_t value,
+                                                 const onednn_layout_t *layout, onednn_tensor_t *out);
+
+/* The layout the readers of `value` would like: plain, or the order they want. */
+onednn_layout_t onednn_plan_wanted(const onednn_plan_t *plan, uint32_t value);
+
+/* May the current kernel write over the tensor? Then onednn_plan_overwrite says that it will. */
+bool onednn_plan_is_free(const onednn_plan_t *plan, const onednn_tensor_t *tensor);
+void onednn_plan_overwrite(onednn_plan_t *plan, const onednn_tensor_t *tensor);
+
+/* The tensor is the value from now on. Copies it where the value is an output that lives elsewhere. */
+CLEAVE_MUST_USE cleave_status_t onednn_plan_bind(onednn_plan_t *plan, uint32_t value,
+                                                 const onednn_tensor_t *tensor);
+
+/* A constant tensor of the plan's own; `*data` is its memory, to be filled by the caller. */
+CLEAVE_MUST_USE cleave_status_t onednn_plan_constant(onednn_plan_t *plan, const onednn_layout_t *layout,
+                                                     onednn_tensor_t *out, float **data);
+
+/* Frees the memory of a constant that onednn_plan_constant made and no step reads, such as the unpacked
+ * form of packed weights. Other tensors stay as they are. */
+void onednn_plan_release(onednn_plan_t *plan, const onednn_tensor_t *tensor);
+
+/* Whether a tensor is constant, and its memory. */
+bool onednn_plan_is_constant(const onednn_plan_t *plan, const onednn_tensor_t *tensor);
+const float *onednn_plan_data(const onednn_plan_t *plan, const onednn_tensor_t *tensor);
+
+/* Adds the primitive of `description` (destroyed here, also on failure) with its arguments and the shared
+ * scratchpad. `what` begins the label. */
+CLEAVE_MUST_USE cleave_status_t onednn_plan_step(onednn_plan_t *plan, dnnl_primitive_desc_t description,
+                                                 const onednn_argument_t *arguments, uint32_t count,
+                                                 uint32_t node, const char *what);
+
+/* memory_plan.c: offsets for all workspace buffers, such that buffers alive at the same step do not
+ * overlap. `*bytes` is the size of the workspace. */
+CLEAVE_MUST_USE cleave_status_t onednn_plan_memory(onednn_plan_t *plan, size_t *bytes);
+
+/* wants.c: fills want, order, home, output and last_use of all bindings. */
+CLEAVE_MUST_USE cleave_status_t onednn_plan_wants(onednn_plan_t *plan);
+
+#endif /* ONEDNN_PLAN_H */
