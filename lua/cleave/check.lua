@@ -48,8 +48,11 @@ function M.show(value)
   if type(value) == "string" then
     return "'" .. value .. "'"
   end
-  if type(value) == "table" then
-    return "a table"
+  if type(value) == "table" or type(value) == "function" then
+    return "a " .. host.tostring(value)
+  end
+  if value == nil then
+    return "nothing"
   end
   return host.tostring(value)
 end
@@ -62,8 +65,7 @@ function M.type(line, what, value, wanted)
       M.fail(line, "%s: expected an integer, found %s", what, M.show(value))
     end
   elseif found ~= wanted then
-    M.fail(line, "%s: expected a %s, found %s", what, wanted,
-      found == "nil" and "nothing" or M.show(value))
+    M.fail(line, "%s: expected a %s, found %s", what, wanted, M.show(value))
   end
   return value
 end

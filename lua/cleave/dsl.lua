@@ -172,8 +172,7 @@ end
 function M.compile(returned, settings)
   local set = type(returned) == "table" and rules[returned] or nil
   if not set or set.kind ~= "ruleset" then
-    local found = set and "a " .. set.kind or returned == nil and "nothing" or check.show(returned)
-    host.fail_file("expected the file to return ruleset { ... }, found " .. found)
+    host.fail_file("expected the file to return ruleset { ... }, found " .. check.show(returned))
   end
   local line, spec = set.line, set.spec
   check.keys(line, "ruleset", spec, RULESET_KEYS, true)
@@ -195,7 +194,7 @@ function M.compile(returned, settings)
     local rule = type(word) == "table" and rules[word] or nil
     if not rule or rule.kind == "ruleset" then
       check.fail(line, "ruleset: entry %d is %s, expected fuse, region or test%s", k,
-        type(word) == "function" and "a function" or check.show(word),
+        check.show(word),
         type(word) == "function" and " (fuse 'name' without { ... }?)" or "")
     end
     local key = (rule.kind == "test" and "test " or "rule ") .. rule.name

@@ -120,6 +120,21 @@ string.rep = function(text, count, separator)
   end
   return native_rep(text, count, separator)
 end
+-- No addresses: they differ from run to run.
+local native_format = string.format
+string.format = function(format, ...)
+  local arguments = table.pack(...)
+  if string.find(string.gsub(format, "%%%%", ""), "%%[-+ #%d.]*p") then
+    host.fail(0, "string.format: '%p' is not available")
+  end
+  for k = 1, arguments.n do
+    local kind = type(arguments[k])
+    if kind ~= "string" and kind ~= "number" then
+      arguments[k] = kind == "boolean" and arguments[k] or host.tostring(arguments[k])
+    end
+  end
+  return native_format(format, table.unpack(arguments, 1, arguments.n))
+end
 string.dump, string.pack, string.unpack, string.packsize = nil, nil, nil, nil
 
 local TEXT = { "byte", "char", "find", "format", "gmatch", "gsub", "len", "lower", "match", "rep",
@@ -151,6 +166,7 @@ local LISTS = {
     return table.sort(list, less)
   end,
   unpack = function(list, first, last)
+    plain_list(list, "table.unpack")
     return table.unpack(list, first or 1, last or host.list_size(list))
   end,
 }

@@ -37,12 +37,13 @@ static uint64_t thread_time(void) {
   return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
-/* A thread that had to wait for a processor has not spent its budget: the cheap wall clock only tells when to
- * ask for the time worked. */
+/* A thread that had to wait for a processor has not spent its budget: the cheap wall clock tells when to ask
+ * for the time worked, and ends what takes ten times as long in any case. */
 static bool budget_is_spent(cleave_script_t *script) {
   uint64_t budget = (uint64_t)script->budget * UINT64_C(1000000);
-  if (!script->expired && cleave_clock_now() - script->wall_start > budget) {
-    script->expired = thread_time() - script->work_start > budget;
+  uint64_t elapsed = cleave_clock_now() - script->wall_start;
+  if (!script->expired && elapsed > budget) {
+    script->expired = elapsed / 10 > budget || thread_time() - script->work_start > budget;
   }
   return script->expired;
 }
@@ -191,6 +192,13 @@ static const char *split_place(const cleave_script_t *script, const char *messag
   return end + 2;
 }
 
+/* A message of the host's own modules ("lua/cleave/x.lua:12: text") is about the script's line. */
+static const char *skip_module(const char *message) {
+  static const char MODULES[] = "lua/cleave/";
+  const char *end = strstr(message, ": ");
+  return strncmp(message, MODULES, sizeof MODULES - 1) == 0 && end != NULL ? end + 2 : message;
+}
+
 /* The error value is on top of the stack. Reads strings only, so nothing here can raise. */
 static cleave_status_t convert_error(cleave_script_t *script, int code, cleave_error_t *error) {
   char text[256];
@@ -217,9 +225,14 @@ static cleave_status_t convert_error(cleave_script_t *script, int code, cleave_e
   if (lua_type(script->state, -1) != LUA_TSTRING) {
     (void)snprintf(text, sizeof text, "raised a %s value instead of a message",
                    lua_typename(script->state, lua_type(script->state, -1)));
-    return set_error(script, status, 0, text, error);
+    return set_error(script, status, script->error_line, text, error);
   }
-  const char *message = split_place(script, lua_tostring(script->state, -1), &line);
+  const char *raised = lua_tostring(script->state, -1);
+  const char *message = split_place(script, raised, &line);
+  if (skip_module(raised) != raised) {
+    message = skip_module(raised);
+    line = script->error_line;
+  }
   return set_error(script, status, line, message, error);
 }
 
@@ -237,6 +250,12 @@ static int run_body(lua_State *state) {
   return 0;
 }
 
+/* Message handler: only notes where the script was. */
+static int note_line(lua_State *state) {
+  cleave_script_of(state)->error_line = cleave_script_line(state);
+  return 1;
+}
+
 cleave_status_t cleave_script_call(cleave_script_t *script, cleave_script_body_t body, void *context,
                                    uint32_t budget, cleave_error_t *error) {
   call_t call = {.body = body, .context = context};
@@ -246,6 +265,7 @@ cleave_status_t cleave_script_call(cleave_script_t *script, cleave_script_body_t
   script->work_start = thread_time();
   script->expired = false;
   script->expired_line = 0;
+  script->error_line = 0;
   script->steps = 0;
   script->memory_since_check = 0;
   script->memory_refused = false;
@@ -253,9 +273,10 @@ cleave_status_t cleave_script_call(cleave_script_t *script, cleave_script_body_t
   script->checked = (cleave_error_t)CLEAVE_ERROR_INIT;
   script->call_serial++;
   lua_sethook(state, check_budget, LUA_MASKCOUNT, HOOK_INSTRUCTIONS);
+  lua_pushcfunction(state, note_line);
   lua_pushcfunction(state, run_body);
   lua_pushlightuserdata(state, &call);
-  int code = lua_pcall(state, 1, 0, 0);
+  int code = lua_pcall(state, 1, 0, 1);
   cleave_status_t status = CLEAVE_OK;
   if (code != LUA_OK || script->expired) {
     status = convert_error(script, code, error);
@@ -304,6 +325,26 @@ void cleave_script_import(lua_State *state, const char *name) {
   lua_remove(state, -2);
 }
 
+/* The text in two pieces: a script's `return ruleset { ... }` would be a tail call, and the line that it
+ * stands on be lost to messages; a variable to be closed, on the same first line, makes it an ordinary call.
+ */
+typedef struct source {
+  const char *pieces[2];
+  size_t lengths[2];
+  int next;
+} source_t;
+
+static const char *read_source(lua_State *state, void *context, size_t *out_length) {
+  source_t *source = context;
+  (void)state;
+  if (source->next == 2) {
+    *out_length = 0;
+    return NULL;
+  }
+  *out_length = source->lengths[source->next];
+  return source->pieces[source->next++];
+}
+
 void cleave_script_load_text(lua_State *state, const char *text, size_t length, int environment) {
   cleave_script_t *script = cleave_script_of(state);
   environment = lua_absindex(state, environment);
@@ -313,8 +354,13 @@ void cleave_script_load_text(lua_State *state, const char *text, size_t length, 
                (int)(CLEAVE_SCRIPT_TEXT_LIMIT >> 10));
     return;
   }
+  static const char HEAD[] = "local _ <close> = nil ";
   const char *chunk = lua_pushfstring(state, "@%s", script->path);
-  if (luaL_loadbufferx(state, text, length, chunk, "t") != LUA_OK) {
+  source_t source = {.pieces = {HEAD, text}, .lengths = {sizeof HEAD - 1, length}};
+  if (length > 0 && text[0] == LUA_SIGNATURE[0]) {
+    luaL_error(state, "expected Lua text, found a compiled chunk");
+  }
+  if (lua_load(state, read_source, &source, chunk, "t") != LUA_OK) {
     lua_error(state);
   }
   lua_remove(state, -2);

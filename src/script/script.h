@@ -39,6 +39,7 @@ typedef struct cleave_script {
   uint32_t steps;      /* of C loops, since the clock was last read */
   bool expired;
   int expired_line;
+  int error_line; /* where the script was when the error was raised */
 
   cleave_status_t raised; /* status of the C error that is on its way; CLEAVE_OK: none */
   cleave_error_t checked; /* an error with its place already, on its way */
