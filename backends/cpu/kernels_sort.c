@@ -173,7 +173,7 @@ static cleave_status_t sort_plan(const cpu_call_t *call, sort_t *out_sort, cleav
 }
 
 static size_t direct_scratch(const cpu_call_t *call) {
-  sort_t sort;
+  sort_t sort = {0};
   cpu_carver_t carver = {NULL, 0};
   if (sort_plan(call, &sort, NULL) == CLEAVE_OK) {
     (void)cpu_nn_carve(&carver, sort.values != NULL ? sort.values->count : sort.indices->count,
