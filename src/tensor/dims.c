@@ -357,7 +357,16 @@ cleave_dim_t cleave_dim_divide(cleave_dims_t *dims, cleave_dim_t a, cleave_dim_t
     return CLEAVE_DIM_UNKNOWN;
   }
   atom_t atom = {.nesting = nesting, .dividend = rest_dim, .divisor = b};
-  return cleave_dim_add(dims, intern(dims, &quotient), new_atom(dims, &atom));
+  expression_t sum;
+  if (!load(dims, new_atom(dims, &atom), &sum)) {
+    return CLEAVE_DIM_UNKNOWN;
+  }
+  for (uint32_t k = 0; k < quotient.term_count; k++) { /* may be a negative constant: no dim of its own */
+    if (!add_term(&sum, &quotient.terms[k])) {
+      return CLEAVE_DIM_UNKNOWN;
+    }
+  }
+  return intern(dims, &sum);
 }
 
 cleave_dim_t cleave_dim_divide_up(cleave_dims_t *dims, cleave_dim_t a, cleave_dim_t b) {
