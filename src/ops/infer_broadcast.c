@@ -75,13 +75,22 @@ static cleave_status_t state_backwards(cleave_infer_t *infer, cleave_fact_t *con
   return CLEAVE_OK;
 }
 
-static bool has_open_dim(const cleave_fact_t *fact, int32_t rank, const cleave_dim_t *reference) {
-  for (int32_t d = 0; fact != NULL && fact->rank == rank && d < rank; d++) {
-    if (fact->dims[d] == CLEAVE_DIM_UNKNOWN && reference[d] != CLEAVE_DIM_UNKNOWN) {
-      return true;
+/* One open operand takes the reference shape: all of it, or where the rank agrees, the dims it lacks. */
+static cleave_status_t assume_operand(cleave_infer_t *infer, cleave_fact_t *operand, int32_t rank,
+                                      const cleave_dim_t *dims, cleave_error_t *error) {
+  if (operand->rank < 0) {
+    infer->wants_assumption = true;
+    return infer->assume_equal ? cleave_infer_set_shape(infer, operand, rank, dims, error) : CLEAVE_OK;
+  }
+  for (int32_t d = 0; operand->rank == rank && d < rank; d++) {
+    if (operand->dims[d] == CLEAVE_DIM_UNKNOWN && dims[d] != CLEAVE_DIM_UNKNOWN) {
+      infer->wants_assumption = true;
+      if (infer->assume_equal) {
+        CLEAVE_TRY(cleave_infer_set_dim(infer, operand, d, dims[d], error));
+      }
     }
   }
-  return false;
+  return CLEAVE_OK;
 }
 
 /* Operands that are open take the shape of the output, or of the operands that are known. */
@@ -91,12 +100,8 @@ static cleave_status_t assume_equal(cleave_infer_t *infer, cleave_fact_t *const 
   int32_t rank = cleave_fact_rank(output) >= 0 ? output->rank : known_rank;
   const cleave_dim_t *dims = cleave_fact_rank(output) >= 0 ? output->dims : known;
   for (uint32_t k = 0; rank >= 0 && k < count; k++) {
-    cleave_fact_t *operand = operands[k];
-    if (operand != NULL && (operand->rank < 0 || has_open_dim(operand, rank, dims))) {
-      infer->wants_assumption = true;
-      if (infer->assume_equal) {
-        CLEAVE_TRY(cleave_infer_set_shape(infer, operand, rank, dims, error));
-      }
+    if (operands[k] != NULL) {
+      CLEAVE_TRY(assume_operand(infer, operands[k], rank, dims, error));
     }
   }
   return CLEAVE_OK;

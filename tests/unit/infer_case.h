@@ -7,7 +7,8 @@
  * Inputs are separated by blanks: "f32[1,N,?]" a graph input ("?": unknown size, "N": symbolic, "f32[...]":
  * unknown rank, "?[...]": unknown dtype too), "i64(2,-1)" a constant vector, "i64:5" a constant scalar, "-"
  * left out. Attributes: "name=value", lists with commas; kinds come from the schema.
- * Expected: types of the outputs in order, separated by blanks; or "!text": an error that contains the text.
+ * Expected: types of the outputs in order, separated by blanks; or "!text": an error that contains the text
+ * ("!!text" for a node with two outputs).
  */
 #ifndef CLEAVE_TESTS_INFER_CASE_H
 #define CLEAVE_TESTS_INFER_CASE_H
