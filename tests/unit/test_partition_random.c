@@ -1,0 +1,454 @@
+// SPDX-License-Identifier: Apache-2.0
+// Thousands of random graphs under random rules of every kind: every plan is acyclic when its regions are
+// contracted (by reachability over all pairs, which shares nothing with the partitioner), regions are
+// disjoint and connected, fusions are closed, and the same input gives the same bytes.
+
+#include "plan_case.h"
+#include "unit.h"
+
+enum { MOST_NODES = 48, MOST_PARTS = 256 };
+
+static uint64_t random_state;
+
+static uint32_t random_below(uint32_t bound) {
+  random_state ^= random_state << 13;
+  random_state ^= random_state >> 7;
+  random_state ^= random_state << 17;
+  return (uint32_t)((random_state >> 16) % bound);
+}
+
+static bool chance(uint32_t percent) {
+  return random_below(100) < percent;
+}
+
+/* A number that depends on its arguments only, for callbacks. */
+static uint32_t mix(uint64_t seed, uint32_t a, uint32_t b) {
+  uint64_t x = seed * UINT64_C(0x9e3779b97f4a7c15) + (uint64_t)a * 0x85ebca6b + b;
+  x ^= x >> 31;
+  x *= UINT64_C(0xbf58476d1ce4e5b9);
+  x ^= x >> 29;
+  return (uint32_t)(x & 0x7fffffff);
+}
+
+static const cleave_op_id_t op_ids[] = {CLEAVE_OP_Add, CLEAVE_OP_Mul, CLEAVE_OP_Relu,
+                                        CLEAVE_OP_Exp, CLEAVE_OP_Cos, CLEAVE_OP_TopK};
+enum { OP_COUNT = sizeof op_ids / sizeof op_ids[0] };
+
+static const cleave_op_t *random_op(void) {
+  return cleave_op_get(op_ids[random_below(OP_COUNT)]);
+}
+
+static cleave_graph_t *random_graph(void) {
+  cleave_graph_t *graph = NULL;
+  cleave_value_t values[2 * MOST_NODES + 2];
+  uint32_t count = 2;
+  uint32_t nodes = 1 + random_below(MOST_NODES);
+  uint32_t reach = chance(50) ? 4 : 2 * MOST_NODES; /* how far back inputs are taken from */
+  cleave_dim_t dims[2] = {2, 2};
+  unit_ok(cleave_graph_create(&graph, e));
+  unit_ok(cleave_graph_add_input(graph, "x", CLEAVE_DTYPE_F32, 2, dims, &values[0], e));
+  unit_ok(cleave_graph_add_input(graph, "y", CLEAVE_DTYPE_F32, 2, dims, &values[1], e));
+  for (uint32_t n = 0; n < nodes; n++) {
+    const cleave_op_t *op = random_op();
+    uint32_t outputs = op->id == CLEAVE_OP_TopK ? 2 : 1;
+    cleave_value_t inputs[2];
+    for (uint32_t k = 0; k < 2; k++) {
+      inputs[k] = values[count - 1 - random_below(reach < count ? reach : count)];
+    }
+    cleave_node_t node;
+    unit_ok(cleave_graph_add_node(graph, op, NULL, inputs, op->input_count, outputs, &node, e));
+    for (uint32_t k = 0; k < outputs; k++) {
+      values[count++] = cleave_node_output(graph, node, k);
+    }
+  }
+  for (uint32_t k = 2; k < count; k++) {
+    if (cleave_graph_value(graph, values[k])->use_count == 0 || chance(8)) {
+      unit_ok(cleave_graph_add_output(graph, "out", values[k], e));
+    }
+  }
+  return graph;
+}
+
+// ---- rules ----
+
+static cleave_status_t answer_supported(void *context, const cleave_graph_t *graph, cleave_node_t node,
+                                        int64_t *out_group, cleave_error_t *error) {
+  uint32_t number = mix((uint64_t)(uintptr_t)context, node.index, 1) % 6;
+  (void)graph;
+  (void)error;
+  *out_group = number == 0 ? CLEAVE_GROUP_NONE : number == 1 ? CLEAVE_GROUP_ANY : (int64_t)number % 3;
+  return CLEAVE_OK;
+}
+
+typedef struct selector {
+  uint64_t seed;
+  uint32_t asked;
+} selector_t;
+
+static cleave_status_t selector_create(void *context, const cleave_graph_t *graph, void **out_selector,
+                                       cleave_error_t *error) {
+  selector_t *selector = calloc(1, sizeof *selector);
+  (void)graph;
+  (void)error;
+  selector->seed = (uint64_t)(uintptr_t)context;
+  *out_selector = selector;
+  return CLEAVE_OK;
+}
+
+static void selector_destroy(void *context, void *selector) {
+  (void)context;
+  free(selector);
+}
+
+static cleave_status_t selector_select(void *object, cleave_node_t node, bool *out_yes,
+                                       cleave_error_t *error) {
+  selector_t *selector = object;
+  (void)error;
+  *out_yes = mix(selector->seed, node.index, 2) % 3 != 0;
+  return CLEAVE_OK;
+}
+
+/* Depends on how often it was asked: a selector with state. */
+static cleave_status_t selector_neighbour(void *object, cleave_node_t node, cleave_node_t other,
+                                          bool *out_yes, cleave_error_t *error) {
+  selector_t *selector = object;
+  (void)error;
+  selector->asked++;
+  *out_yes = mix(selector->seed, node.index * 64 + other.index, selector->asked) % 4 != 0;
+  return CLEAVE_OK;
+}
+
+static cleave_status_t selector_filter(void *object, const cleave_node_t *candidates, uint32_t count,
+                                       bool *keep, cleave_error_t *error) {
+  selector_t *selector = object;
+  (void)error;
+  for (uint32_t k = 0; k < count; k++) {
+    keep[k] = mix(selector->seed, candidates[k].index, 3) % 5 != 0;
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t selector_reset(void *object, cleave_error_t *error) {
+  selector_t *selector = object;
+  (void)error;
+  selector->asked = 0;
+  return CLEAVE_OK;
+}
+
+static const cleave_selector_functions_t selectors[2] = {
+    {selector_create, selector_destroy, selector_select, selector_neighbour, selector_neighbour, NULL,
+     selector_filter},
+    {selector_create, selector_destroy, selector_select, selector_neighbour, selector_neighbour,
+     selector_reset, NULL}};
+
+static cleave_status_t review(void *context, const cleave_proposal_t *proposal, bool *out_accept,
+                              cleave_reason_t *reason, cleave_error_t *error) {
+  (void)error;
+  *out_accept = mix((uint64_t)(uintptr_t)context, proposal->nodes[0].index, proposal->node_count) % 3 != 0;
+  (void)snprintf(reason->text, sizeof reason->text, "%u inputs", proposal->input_count);
+  return CLEAVE_OK;
+}
+
+static cleave_status_t where(void *context, const cleave_graph_t *graph, const cleave_match_t *match,
+                             bool *out_accept, cleave_reason_t *reason, cleave_error_t *error) {
+  (void)graph;
+  (void)reason;
+  (void)error;
+  *out_accept = mix((uint64_t)(uintptr_t)context, match->nodes[0].index, match->node_count) % 4 != 0;
+  return CLEAVE_OK;
+}
+
+static cleave_status_t supports(void *context, const char *backend, const cleave_graph_t *graph,
+                                const cleave_node_t *nodes, const char *const *labels, uint32_t node_count,
+                                const char *rule, bool *out_yes, cleave_reason_t *reason,
+                                cleave_error_t *error) {
+  (void)graph;
+  (void)labels;
+  (void)rule;
+  (void)reason;
+  (void)error;
+  *out_yes =
+      mix((uint64_t)(uintptr_t)context, nodes[0].index, node_count + (unsigned char)backend[0]) % 6 != 0;
+  return CLEAVE_OK;
+}
+
+typedef struct pattern_builder {
+  cleave_pattern_t pattern;
+  cleave_pattern_node_t nodes[MOST_PARTS];
+  const cleave_op_t *ops[MOST_PARTS][2];
+  cleave_pattern_input_t inputs[MOST_PARTS][2];
+  uint32_t children[MOST_PARTS][4];
+  bool shared; /* some operator is */
+} pattern_builder_t;
+
+static uint32_t add_part(pattern_builder_t *builder, cleave_pattern_kind_t kind) {
+  uint32_t index = builder->pattern.node_count++;
+  ck_assert_uint_lt(index, MOST_PARTS);
+  cleave_pattern_node_t *node = &builder->nodes[index];
+  node->kind = kind;
+  node->type.rank = -1;
+  node->children = builder->children[index];
+  node->inputs = builder->inputs[index];
+  node->ops = builder->ops[index];
+  return index;
+}
+
+static uint32_t random_pattern_op(pattern_builder_t *builder, uint32_t depth);
+
+static uint32_t random_input(pattern_builder_t *builder, uint32_t depth) {
+  if (depth > 1 || chance(50)) {
+    return add_part(builder, CLEAVE_PATTERN_VALUE);
+  }
+  if (chance(40)) {
+    uint32_t sequence = add_part(builder, CLEAVE_PATTERN_SEQUENCE);
+    builder->nodes[sequence].child_count = 2;
+    for (uint32_t k = 0; k < 2; k++) {
+      uint32_t op = random_pattern_op(builder, depth + 2);
+      if (chance(40)) {
+        uint32_t maybe = add_part(builder, CLEAVE_PATTERN_MAYBE);
+        builder->nodes[maybe].child_count = 1;
+        builder->children[maybe][0] = op;
+        op = maybe;
+      }
+      builder->children[sequence][k] = op;
+    }
+    return sequence;
+  }
+  return random_pattern_op(builder, depth + 1);
+}
+
+static uint32_t random_pattern_op(pattern_builder_t *builder, uint32_t depth) {
+  uint32_t index = add_part(builder, CLEAVE_PATTERN_OP);
+  cleave_pattern_node_t *node = &builder->nodes[index];
+  node->op_count = random_below(3);
+  for (uint32_t k = 0; k < node->op_count; k++) {
+    builder->ops[index][k] = random_op();
+  }
+  node->shared = chance(8);
+  builder->shared |= node->shared;
+  uint32_t input_count = chance(35) ? 1 + random_below(2) : 0;
+  for (uint32_t k = 0; k < input_count; k++) {
+    uint32_t input = random_input(builder, depth);
+    builder->inputs[index][k] = (cleave_pattern_input_t){chance(50) ? CLEAVE_PATTERN_PORT_ANY : k, input};
+  }
+  node->input_count = input_count;
+  return index;
+}
+
+static void random_pattern(pattern_builder_t *builder) {
+  memset(builder, 0, sizeof *builder);
+  uint32_t root = add_part(builder, CLEAVE_PATTERN_SEQUENCE);
+  uint32_t count = 1 + random_below(3);
+  for (uint32_t k = 0; k < count; k++) {
+    uint32_t part = random_pattern_op(builder, 0);
+    uint32_t kind = random_below(6);
+    if (kind < 3 && (k > 0 || kind != 0)) {
+      uint32_t wrap = add_part(builder, kind == 0   ? CLEAVE_PATTERN_MAYBE
+                                        : kind == 1 ? CLEAVE_PATTERN_REPEATED
+                                                    : CLEAVE_PATTERN_ONEOF);
+      builder->nodes[wrap].child_count = 1;
+      builder->children[wrap][0] = part;
+      builder->nodes[wrap].min = k == 0 ? 1 : random_below(2);
+      builder->nodes[wrap].max = 1 + random_below(3);
+      if (kind == 2) {
+        builder->nodes[wrap].child_count = 2;
+        builder->children[wrap][1] = random_pattern_op(builder, 1);
+      }
+      part = wrap;
+    }
+    builder->children[root][k] = part;
+  }
+  builder->nodes[root].child_count = count;
+  builder->pattern.root = root;
+  builder->pattern.nodes = builder->nodes;
+}
+
+typedef struct random_rules {
+  cleave_ruleset_t rulesets[2];
+  const cleave_ruleset_t *list[2];
+  uint32_t count;
+  cleave_rule_t rules[2][4];
+  pattern_builder_t patterns[2][4];
+  const cleave_op_t *ops[2][4][3];
+  cleave_partition_options_t options;
+} random_rules_t;
+
+static void random_rule(random_rules_t *all, uint32_t s, uint32_t r) {
+  cleave_rule_t *rule = &all->rules[s][r];
+  memset(rule, 0, sizeof *rule);
+  rule->name = r % 2 == 0 ? "even" : "odd";
+  rule->doc = "";
+  rule->file = "random";
+  rule->line = (int32_t)(s * 10 + r);
+  rule->priority = (int32_t)random_below(3);
+  rule->context = (void *)(uintptr_t)(1 + random_below(1000000));
+  if (chance(50)) {
+    rule->kind = CLEAVE_RULE_FUSE;
+    random_pattern(&all->patterns[s][r]);
+    rule->pattern = &all->patterns[s][r].pattern;
+    rule->where = chance(40) ? where : NULL;
+    return;
+  }
+  rule->kind = CLEAVE_RULE_REGION;
+  rule->mode = (cleave_region_mode_t)random_below(4);
+  rule->ops = all->ops[s][r];
+  rule->op_count = 1 + random_below(3);
+  for (uint32_t k = 0; k < rule->op_count; k++) {
+    all->ops[s][r][k] = random_op();
+  }
+  rule->supported = answer_supported;
+  rule->selector = &selectors[random_below(2)];
+  rule->review = chance(25) ? review : NULL;
+  rule->min_nodes = chance(25) ? random_below(4) : 0;
+}
+
+static void random_rules(random_rules_t *all) {
+  all->count = 1 + random_below(2);
+  for (uint32_t s = 0; s < all->count; s++) {
+    uint32_t count = 1 + random_below(4);
+    for (uint32_t r = 0; r < count; r++) {
+      random_rule(all, s, r);
+    }
+    all->rulesets[s] = (cleave_ruleset_t){.name = s == 0 ? "first" : "second",
+                                          .backend = chance(50) ? "alpha" : "beta",
+                                          .file = "random",
+                                          .rules = all->rules[s],
+                                          .rule_count = count};
+    all->list[s] = &all->rulesets[s];
+  }
+  memset(&all->options, 0, sizeof all->options);
+  all->options.supports = chance(50) ? supports : NULL;
+  all->options.supports_context = (void *)(uintptr_t)(1 + random_below(1000000));
+}
+
+// ---- checks ----
+
+/* Contracts regions and asks for every pair of different groups whether each reaches the other. */
+static void check_acyclic(const cleave_plan_t *plan) {
+  enum { MOST = MOST_NODES };
+  static bool reaches[MOST][MOST];
+  const cleave_graph_t *graph = plan->graph;
+  uint32_t n = cleave_graph_node_bound(graph);
+  uint32_t group[MOST];
+  memset(reaches, 0, sizeof reaches);
+  for (uint32_t k = 0; k < n; k++) {
+    uint32_t region = plan->node_region[k];
+    group[k] = region == CLEAVE_INDEX_NONE ? k : plan->regions[region].nodes[0].index;
+  }
+  for (uint32_t k = 0; k < n; k++) {
+    for (uint32_t i = 0; i < cleave_node_input_count(graph, (cleave_node_t){k}); i++) {
+      cleave_node_t producer = cleave_value_producer(graph, cleave_node_input(graph, (cleave_node_t){k}, i));
+      if (cleave_node_exists(producer) && group[producer.index] != group[k]) {
+        reaches[group[producer.index]][group[k]] = true;
+      }
+    }
+  }
+  for (uint32_t m = 0; m < n; m++) {
+    for (uint32_t a = 0; a < n; a++) {
+      for (uint32_t b = 0; b < n && reaches[a][m]; b++) {
+        reaches[a][b] |= reaches[m][b];
+      }
+    }
+  }
+  for (uint32_t k = 0; k < n; k++) {
+    ck_assert_msg(!reaches[k][k], "the region of node %u is on a cycle", k);
+  }
+}
+
+/* What a fusion computes leaves it only through outputs of nodes that nothing in it reads, through output 0.
+ */
+static void check_closed(const cleave_plan_t *plan, uint32_t f) {
+  const cleave_plan_fusion_t *fusion = &plan->fusions[f];
+  const cleave_graph_t *graph = plan->graph;
+  for (uint32_t k = 0; k < fusion->node_count; k++) {
+    bool inside = false;
+    bool outside = false;
+    for (uint32_t o = 0; o < cleave_node_output_count(graph, fusion->nodes[k]); o++) {
+      cleave_value_t value = cleave_node_output(graph, fusion->nodes[k], o);
+      for (cleave_use_t use = cleave_value_first_use(graph, value); cleave_use_exists(use);
+           use = cleave_use_next(graph, use)) {
+        cleave_node_t user = cleave_use_node(graph, use);
+        bool same = cleave_node_exists(user) && plan->node_fusion[user.index] == f;
+        inside |= same;
+        outside |= !same;
+        ck_assert_msg(same || o == 0, "a second output of a fused node is used outside");
+      }
+    }
+    ck_assert_msg(!(inside && outside), "a fused node is used inside and outside");
+  }
+}
+
+static void check_plan(const cleave_plan_t *plan, const random_rules_t *all) {
+  unit_ok(cleave_plan_check(plan, e));
+  check_acyclic(plan);
+  uint32_t matches[8] = {0};
+  for (uint32_t r = 0; r < plan->region_count; r++) {
+    matches[plan->regions[r].rule] += !plan->rules[plan->regions[r].rule].is_fuse;
+  }
+  for (uint32_t f = 0; f < plan->fusion_count; f++) {
+    uint32_t index = plan->fusions[f].rule;
+    uint32_t s = index < all->rulesets[0].rule_count ? 0 : 1;
+    uint32_t r = s == 0 ? index : index - all->rulesets[0].rule_count;
+    matches[index]++;
+    if (!all->patterns[s][r].shared) {
+      check_closed(plan, f);
+    }
+  }
+  for (uint32_t k = 0; k < plan->rule_count; k++) {
+    ck_assert_uint_eq(plan->rules[k].matches, matches[k]);
+  }
+}
+
+/* Counts over all plans, so that a test that tests nothing is seen. */
+typedef struct totals {
+  uint32_t fusions;
+  uint32_t large_fusions;
+  uint32_t regions;
+  uint32_t notes[CLEAVE_PLAN_NOTE_LIMIT + 1];
+} totals_t;
+
+static void run_seeds(uint32_t first, uint32_t count, totals_t *totals) {
+  static random_rules_t rules;
+  for (uint32_t seed = first; seed < first + count; seed++) {
+    random_state = UINT64_C(0x1234567) * (seed + 1);
+    (void)random_below(2);
+    cleave_graph_t *graph = random_graph();
+    random_rules(&rules);
+    cleave_text_t texts[2] = {{0}, {0}};
+    for (uint32_t pass = 0; pass < 2; pass++) {
+      cleave_plan_t *plan = NULL;
+      unit_ok(cleave_partition(graph, rules.list, rules.count, &rules.options, &plan, e));
+      unit_ok(cleave_plan_print_json(plan, &texts[pass], e));
+      if (pass == 0) {
+        check_plan(plan, &rules);
+        totals->fusions += plan->fusion_count;
+        for (uint32_t f = 0; f < plan->fusion_count; f++) {
+          totals->large_fusions += plan->fusions[f].node_count > 2;
+        }
+        totals->regions += plan->region_count;
+        for (uint32_t k = 0; k < plan->note_count; k++) {
+          totals->notes[plan->notes[k].kind]++;
+        }
+      }
+      cleave_plan_destroy(plan);
+    }
+    ck_assert_str_eq(cleave_text_get(&texts[0]), cleave_text_get(&texts[1]));
+    cleave_text_deinit(&texts[0]);
+    cleave_text_deinit(&texts[1]);
+    cleave_graph_destroy(graph);
+  }
+}
+
+UNIT_TEST(random_graphs_under_random_rules_give_plans_that_hold) {
+  totals_t totals = {0};
+  run_seeds(0, 6000, &totals);
+  ck_assert_uint_gt(totals.fusions, 1000);
+  ck_assert_uint_gt(totals.large_fusions, 200);
+  ck_assert_uint_gt(totals.regions, 10000);
+  for (uint32_t kind = 0; kind < CLEAVE_PLAN_NOTE_LIMIT; kind++) {
+    ck_assert_msg(totals.notes[kind] > 100, "only %u notes '%s'", totals.notes[kind],
+                  cleave_plan_note_name((cleave_plan_note_kind_t)kind));
+  }
+}
+
+UNIT_MAIN("partition_random")
