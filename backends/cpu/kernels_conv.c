@@ -149,6 +149,7 @@ static cleave_status_t conv_prepare(cpu_prepare_t *prepare, void *state, cleave_
   CPU_TRY(cpu_nn_require_float(prepare, 0, message));
   CPU_TRY(cpu_nn_require_float(prepare, 1, message));
   CPU_TRY(cpu_nn_require_same(prepare, 1, 2, message));
+  CPU_TRY(cpu_nn_require_same_outputs(prepare, 0, message));
   CPU_TRY(cpu_window_prepare(prepare, &conv->window, message));
   conv->groups = cleave_view_int(prepare->node, "group", 1);
   if (conv->groups < 1) {

@@ -179,6 +179,7 @@ static cleave_status_t prepare_window(const cpu_prepare_t *prepare, integer_stat
 }
 
 static cleave_status_t integer_prepare(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
+  CPU_TRY(cpu_nn_require_output(prepare, 0, CPU_NN_ONE(CLEAVE_DTYPE_I32), message));
   CPU_TRY(cpu_nn_require_dtype(prepare, 0, CPU_NN_BYTES, message));
   CPU_TRY(cpu_nn_require_dtype(prepare, 1, CPU_NN_BYTES, message));
   return prepare_window(prepare, state, false, message);
@@ -187,11 +188,12 @@ static cleave_status_t integer_prepare(cpu_prepare_t *prepare, void *state, clea
 static cleave_status_t quantized_prepare(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
   static const uint32_t dtypes[] = {CPU_NN_BYTES,  CPU_NN_FLOATS, CPU_NN_BYTES,  CPU_NN_BYTES,
                                     CPU_NN_FLOATS, CPU_NN_BYTES,  CPU_NN_FLOATS, CPU_NN_BYTES};
+  CPU_TRY(cpu_nn_require_output(prepare, 0, CPU_NN_BYTES, message));
   for (uint32_t k = 0; k < 8; k++) {
     CPU_TRY(cpu_nn_require_dtype(prepare, k, dtypes[k], message));
   }
   if (cpu_input_dtype(prepare, 8) != CLEAVE_DTYPE_UNKNOWN) {
-    CPU_TRY(cpu_nn_require_dtype(prepare, 8, 1u << CLEAVE_DTYPE_I32, message));
+    CPU_TRY(cpu_nn_require_dtype(prepare, 8, CPU_NN_ONE(CLEAVE_DTYPE_I32), message));
   }
   return prepare_window(prepare, state, true, message);
 }

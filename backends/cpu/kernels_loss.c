@@ -66,8 +66,10 @@ static cleave_status_t loss_plan(const cpu_call_t *call, loss_plan_t *out_plan, 
 static cleave_status_t prepare_loss(const cpu_prepare_t *prepare, loss_state_t *state, bool softmax,
                                     cleave_message_t *message) {
   CPU_TRY(cpu_nn_require_float(prepare, 0, message));
-  CPU_TRY(cpu_nn_require_dtype(prepare, 1, 1u << CLEAVE_DTYPE_I32 | 1u << CLEAVE_DTYPE_I64, message));
+  CPU_TRY(
+      cpu_nn_require_dtype(prepare, 1, CPU_NN_ONE(CLEAVE_DTYPE_I32) | CPU_NN_ONE(CLEAVE_DTYPE_I64), message));
   CPU_TRY(cpu_nn_require_same(prepare, 2, 2, message));
+  CPU_TRY(cpu_nn_require_same_outputs(prepare, 1, message));
   state->softmax = softmax;
   const cleave_attribute_view_t *ignored = cleave_view_attribute(prepare->node, "ignore_index");
   state->has_ignored = ignored != NULL && ignored->kind == CLEAVE_ATTRIBUTE_INT;

@@ -76,6 +76,7 @@ static cleave_status_t gemm_sizes(const cpu_call_t *call, int64_t *out_m, int64_
 static cleave_status_t matmul_prepare(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
   (void)state;
   CPU_TRY(cpu_nn_require_dtype(prepare, 0, CPU_NN_FLOATS | CPU_NN_WIDE_INTEGERS, message));
+  CPU_TRY(cpu_nn_require_same_outputs(prepare, 0, message));
   return cpu_nn_require_same(prepare, 1, 2, message);
 }
 

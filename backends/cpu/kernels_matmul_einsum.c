@@ -91,6 +91,7 @@ static bool as_product(const cpu_einsum_t *einsum, product_t *out_product) {
 static cleave_status_t einsum_prepare(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
   einsum_state_t *einsum = state;
   CPU_TRY(cpu_nn_require_dtype(prepare, 0, CPU_NN_FLOATS | CPU_NN_WIDE_INTEGERS, message));
+  CPU_TRY(cpu_nn_require_same_outputs(prepare, 0, message));
   const char *equation = cleave_view_string(prepare->node, "equation", "");
   CPU_TRY(cpu_einsum_check(equation, prepare->node->input_count, message));
   CPU_TRY(cpu_nn_require_same(prepare, 0, prepare->node->input_count - 1, message));

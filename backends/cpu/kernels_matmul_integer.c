@@ -109,6 +109,7 @@ static cleave_status_t integer_run(const cpu_call_t *call, cleave_message_t *mes
 
 static cleave_status_t integer_prepare(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
   (void)state;
+  CPU_TRY(cpu_nn_require_output(prepare, 0, CPU_NN_ONE(CLEAVE_DTYPE_I32), message));
   CPU_TRY(cpu_nn_require_dtype(prepare, 0, CPU_NN_BYTES, message));
   return cpu_nn_require_dtype(prepare, 1, CPU_NN_BYTES, message);
 }
@@ -118,6 +119,7 @@ static cleave_status_t quantized_prepare(cpu_prepare_t *prepare, void *state, cl
                                     CPU_NN_FLOATS, CPU_NN_BYTES,  CPU_NN_FLOATS, CPU_NN_BYTES};
   integer_state_t *integer = state;
   integer->quantized = true;
+  CPU_TRY(cpu_nn_require_output(prepare, 0, CPU_NN_BYTES, message));
   for (uint32_t k = 0; k < 8; k++) {
     CPU_TRY(cpu_nn_require_dtype(prepare, k, dtypes[k], message));
   }

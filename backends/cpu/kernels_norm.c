@@ -99,6 +99,9 @@ static cleave_status_t norm_plan(const cpu_call_t *call, norm_plan_t *out_plan, 
 static cleave_status_t prepare_kind(cpu_prepare_t *prepare, norm_state_t *state, norm_kind_t kind,
                                     cleave_message_t *message) {
   CPU_TRY(cpu_nn_require_float(prepare, 0, message));
+  CPU_TRY(cpu_nn_require_same_outputs(prepare, 0, message));
+  CPU_TRY(cpu_nn_require_output(prepare, 1, CPU_NN_FLOATS, message));
+  CPU_TRY(cpu_nn_require_output(prepare, 2, CPU_NN_FLOATS, message));
   CPU_TRY(cpu_nn_require_same(prepare, 1, 2, message));
   state->kind = kind;
   state->axis = cleave_view_int(prepare->node, "axis", -1);

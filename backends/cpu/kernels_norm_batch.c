@@ -63,6 +63,9 @@ static cleave_status_t batch_prepare(cpu_prepare_t *prepare, void *state, cleave
   for (uint32_t k = 0; k < 5; k++) {
     CPU_TRY(cpu_nn_require_float(prepare, k, message));
   }
+  CPU_TRY(cpu_nn_require_same_outputs(prepare, 0, message));
+  CPU_TRY(cpu_nn_require_output(prepare, 1, CPU_NN_FLOATS, message));
+  CPU_TRY(cpu_nn_require_output(prepare, 2, CPU_NN_FLOATS, message));
   batch->training = cleave_view_int(prepare->node, "training_mode", 0) != 0;
   batch->epsilon = cleave_view_float(prepare->node, "epsilon", 1e-5);
   batch->momentum = cleave_view_float(prepare->node, "momentum", 0.9);

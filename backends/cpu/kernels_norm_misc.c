@@ -60,6 +60,7 @@ static int64_t group_of(const cpu_tensor_t *x, const int64_t *steps, int64_t ele
 static cleave_status_t lp_prepare(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
   misc_state_t *misc = state;
   CPU_TRY(cpu_nn_require_float(prepare, 0, message));
+  CPU_TRY(cpu_nn_require_same_outputs(prepare, 0, message));
   misc->axis = cleave_view_int(prepare->node, "axis", -1);
   misc->p = cleave_view_int(prepare->node, "p", 2);
   return misc->p == 1 || misc->p == 2
@@ -70,12 +71,14 @@ static cleave_status_t lp_prepare(cpu_prepare_t *prepare, void *state, cleave_me
 static cleave_status_t mean_prepare(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
   misc_state_t *misc = state;
   CPU_TRY(cpu_nn_require_float(prepare, 0, message));
+  CPU_TRY(cpu_nn_require_same_outputs(prepare, 0, message));
   return cpu_prepare_ints(prepare, "axes", &misc->axes, &misc->axis_count);
 }
 
 static cleave_status_t lrn_prepare(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
   misc_state_t *misc = state;
   CPU_TRY(cpu_nn_require_float(prepare, 0, message));
+  CPU_TRY(cpu_nn_require_same_outputs(prepare, 0, message));
   misc->size = cleave_view_int(prepare->node, "size", 0);
   misc->alpha = cleave_view_float(prepare->node, "alpha", 1e-4);
   misc->beta = cleave_view_float(prepare->node, "beta", 0.75);

@@ -93,6 +93,8 @@ static cleave_status_t prepare_kind(cpu_prepare_t *prepare, pool_state_t *pool, 
   pool->kind = kind;
   CPU_TRY(cpu_nn_require_dtype(prepare, 0, kind == POOL_MAX ? CPU_NN_FLOATS | CPU_NN_BYTES : CPU_NN_FLOATS,
                                message));
+  CPU_TRY(cpu_nn_require_same_outputs(prepare, 0, message));
+  CPU_TRY(cpu_nn_require_output(prepare, 1, CPU_NN_ONE(CLEAVE_DTYPE_I64), message));
   CPU_TRY(cpu_window_prepare(prepare, &pool->window, message));
   pool->count_include_pad = cleave_view_int(prepare->node, "count_include_pad", 0) != 0;
   pool->column_major = cleave_view_int(prepare->node, "storage_order", 0) != 0;

@@ -35,6 +35,7 @@ typedef struct global {
 static cleave_status_t prepare_kind(cpu_prepare_t *prepare, global_state_t *state, global_kind_t kind,
                                     cleave_message_t *message) {
   CPU_TRY(cpu_nn_require_float(prepare, 0, message));
+  CPU_TRY(cpu_nn_require_same_outputs(prepare, 0, message));
   state->kind = kind;
   state->power = cleave_view_int(prepare->node, "p", 2);
   if (state->power < 1) {
@@ -73,7 +74,8 @@ typedef struct unpool_state {
 static cleave_status_t unpool_prepare(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
   unpool_state_t *unpool = state;
   CPU_TRY(cpu_nn_require_float(prepare, 0, message));
-  CPU_TRY(cpu_nn_require_dtype(prepare, 1, 1u << CLEAVE_DTYPE_I64, message));
+  CPU_TRY(cpu_nn_require_same_outputs(prepare, 0, message));
+  CPU_TRY(cpu_nn_require_dtype(prepare, 1, CPU_NN_ONE(CLEAVE_DTYPE_I64), message));
   CPU_TRY(cpu_window_prepare(prepare, &unpool->window, message));
   if (unpool->window.kernel_count == 0) {
     return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "kernel_shape is missing");

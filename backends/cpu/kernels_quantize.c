@@ -119,7 +119,8 @@ static cleave_status_t dequantize_run(const cpu_call_t *call, cleave_message_t *
   return run_elements(call, dequantize_elements, message);
 }
 
-#define QUANTIZED (CPU_NN_BYTES | 1u << CLEAVE_DTYPE_U16 | 1u << CLEAVE_DTYPE_I16 | 1u << CLEAVE_DTYPE_I32)
+#define QUANTIZED \
+  (CPU_NN_BYTES | CPU_NN_ONE(CLEAVE_DTYPE_U16) | CPU_NN_ONE(CLEAVE_DTYPE_I16) | CPU_NN_ONE(CLEAVE_DTYPE_I32))
 
 static cleave_status_t prepare_layout(const cpu_prepare_t *prepare, quantize_state_t *state,
                                       cleave_message_t *message) {
@@ -133,8 +134,8 @@ static cleave_status_t prepare_layout(const cpu_prepare_t *prepare, quantize_sta
 }
 
 static cleave_status_t quantize_prepare(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
-  CPU_TRY(cpu_nn_require_dtype(prepare, 0, CPU_NN_FLOATS | 1u << CLEAVE_DTYPE_I32, message));
-  CPU_TRY(cpu_nn_require_dtype(prepare, 1, CPU_NN_FLOATS | 1u << CLEAVE_DTYPE_I32, message));
+  CPU_TRY(cpu_nn_require_dtype(prepare, 0, CPU_NN_FLOATS | CPU_NN_ONE(CLEAVE_DTYPE_I32), message));
+  CPU_TRY(cpu_nn_require_dtype(prepare, 1, CPU_NN_FLOATS | CPU_NN_ONE(CLEAVE_DTYPE_I32), message));
   cleave_dtype_t dtype = cpu_output_dtype(prepare, 0);
   if ((QUANTIZED >> (uint32_t)dtype & 1u) == 0 || dtype == CLEAVE_DTYPE_I32) {
     return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "output of dtype %s is not supported",
@@ -151,6 +152,7 @@ static cleave_status_t dequantize_prepare(cpu_prepare_t *prepare, void *state, c
   CPU_TRY(cpu_nn_require_dtype(prepare, 0, QUANTIZED, message));
   CPU_TRY(cpu_nn_require_float(prepare, 1, message));
   CPU_TRY(cpu_nn_require_same(prepare, 2, 2, message));
+  CPU_TRY(cpu_nn_require_output(prepare, 0, CPU_NN_FLOATS, message));
   return prepare_layout(prepare, state, message);
 }
 
@@ -158,7 +160,10 @@ static cleave_status_t dequantize_prepare(cpu_prepare_t *prepare, void *state, c
 
 static cleave_status_t dynamic_prepare(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
   (void)state;
-  return cpu_nn_require_dtype(prepare, 0, 1u << CLEAVE_DTYPE_F32, message);
+  CPU_TRY(cpu_nn_require_output(prepare, 0, CPU_NN_ONE(CLEAVE_DTYPE_U8), message));
+  CPU_TRY(cpu_nn_require_output(prepare, 1, CPU_NN_ONE(CLEAVE_DTYPE_F32), message));
+  CPU_TRY(cpu_nn_require_output(prepare, 2, CPU_NN_ONE(CLEAVE_DTYPE_U8), message));
+  return cpu_nn_require_dtype(prepare, 0, CPU_NN_ONE(CLEAVE_DTYPE_F32), message);
 }
 
 static cleave_status_t dynamic_run(const cpu_call_t *call, cleave_message_t *message) {

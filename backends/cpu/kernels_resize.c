@@ -342,6 +342,7 @@ static cleave_status_t resize_prepare(cpu_prepare_t *prepare, void *state, cleav
     return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "input of dtype %s is not supported",
                     cpu_dtype_name(dtype));
   }
+  CPU_TRY(cpu_nn_require_same_outputs(prepare, 0, message));
   if (cpu_input_dtype(prepare, 1) != CLEAVE_DTYPE_UNKNOWN) {
     CPU_TRY(cpu_nn_require_float(prepare, 1, message));
   }

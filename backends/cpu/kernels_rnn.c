@@ -234,9 +234,10 @@ static cleave_status_t prepare_kind(const cpu_prepare_t *prepare, rnn_state_t *s
     }
   }
   if (cpu_input_dtype(prepare, RNN_LENGTHS) != CLEAVE_DTYPE_UNKNOWN) {
-    CPU_TRY(
-        cpu_nn_require_dtype(prepare, RNN_LENGTHS, 1u << CLEAVE_DTYPE_I32 | 1u << CLEAVE_DTYPE_I64, message));
+    CPU_TRY(cpu_nn_require_dtype(prepare, RNN_LENGTHS,
+                                 CPU_NN_ONE(CLEAVE_DTYPE_I32) | CPU_NN_ONE(CLEAVE_DTYPE_I64), message));
   }
+  CPU_TRY(cpu_nn_require_same_outputs(prepare, 2, message));
   state->kind = kind;
   state->gates = gates[kind];
   const char *direction = cleave_view_string(prepare->node, "direction", "forward");

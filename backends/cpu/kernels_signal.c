@@ -25,10 +25,10 @@ static cleave_status_t window_prepare(cpu_prepare_t *prepare, void *state, cleav
     }
   }
   window->periodic = cleave_view_int(prepare->node, "periodic", 1) != 0;
-  if (cpu_output_dtype(prepare, 0) == CLEAVE_DTYPE_STRING) {
-    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "output of dtype string is not supported");
-  }
-  return CLEAVE_OK;
+  CPU_TRY(
+      cpu_nn_require_dtype(prepare, 0, CPU_NN_ONE(CLEAVE_DTYPE_I32) | CPU_NN_ONE(CLEAVE_DTYPE_I64), message));
+  return cpu_nn_require_output(
+      prepare, 0, ~(CPU_NN_ONE(CLEAVE_DTYPE_UNKNOWN) | CPU_NN_ONE(CLEAVE_DTYPE_STRING)), message);
 }
 
 static cleave_status_t window_run(const cpu_call_t *call, cleave_message_t *message) {
@@ -109,8 +109,10 @@ static cleave_status_t mel_run(const cpu_call_t *call, cleave_message_t *message
 
 static cleave_status_t mel_prepare(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
   (void)state;
+  CPU_TRY(cpu_nn_require_output(prepare, 0, CPU_NN_FLOATS | CPU_NN_WIDE_INTEGERS, message));
   for (uint32_t k = 0; k < 3; k++) {
-    CPU_TRY(cpu_nn_require_dtype(prepare, k, 1u << CLEAVE_DTYPE_I32 | 1u << CLEAVE_DTYPE_I64, message));
+    CPU_TRY(cpu_nn_require_dtype(prepare, k, CPU_NN_ONE(CLEAVE_DTYPE_I32) | CPU_NN_ONE(CLEAVE_DTYPE_I64),
+                                 message));
   }
   CPU_TRY(cpu_nn_require_float(prepare, 3, message));
   return cpu_nn_require_float(prepare, 4, message);

@@ -146,6 +146,7 @@ static cleave_status_t dft_prepare(cpu_prepare_t *prepare, void *state, cleave_m
   fourier->axis = cleave_view_int(prepare->node, "axis", -2);
   fourier->inverse = cleave_view_int(prepare->node, "inverse", 0) != 0;
   fourier->onesided = cleave_view_int(prepare->node, "onesided", 0) != 0;
+  CPU_TRY(cpu_nn_require_output(prepare, 0, CPU_NN_FLOATS, message));
   return cpu_nn_require_float(prepare, 0, message);
 }
 
@@ -224,6 +225,7 @@ static cleave_status_t stft_prepare(cpu_prepare_t *prepare, void *state, cleave_
   if (cpu_input_dtype(prepare, 2) != CLEAVE_DTYPE_UNKNOWN) {
     CPU_TRY(cpu_nn_require_float(prepare, 2, message));
   }
+  CPU_TRY(cpu_nn_require_output(prepare, 0, CPU_NN_FLOATS, message));
   return cpu_nn_require_float(prepare, 0, message);
 }
 

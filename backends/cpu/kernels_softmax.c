@@ -39,6 +39,7 @@ typedef struct softmax_state {
 static cleave_status_t prepare_kind(cpu_prepare_t *prepare, softmax_state_t *state, softmax_kind_t kind,
                                     cleave_message_t *message) {
   CPU_TRY(cpu_nn_require_float(prepare, 0, message));
+  CPU_TRY(cpu_nn_require_same_outputs(prepare, 0, message));
   state->kind = kind;
   state->axis = cleave_view_int(prepare->node, "axis", -1);
   return CLEAVE_OK;

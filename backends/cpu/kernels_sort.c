@@ -140,6 +140,8 @@ static cleave_status_t sort_prepare(cpu_prepare_t *prepare, void *state, cleave_
     return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "input of dtype %s is not supported",
                     cpu_dtype_name(dtype));
   }
+  CPU_TRY(cpu_nn_require_same_outputs(prepare, 0, message));
+  CPU_TRY(cpu_nn_require_output(prepare, 1, CPU_NN_ONE(CLEAVE_DTYPE_I64), message));
   sort->axis = cleave_view_int(prepare->node, "axis", -1);
   sort->largest = cleave_view_int(prepare->node, "largest", 1) != 0;
   return CLEAVE_OK;

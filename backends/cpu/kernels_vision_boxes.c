@@ -202,6 +202,7 @@ static cleave_status_t boxes_prepare(cpu_prepare_t *prepare, void *state, cleave
   boxes_state_t *boxes = state;
   CPU_TRY(cpu_nn_require_float(prepare, 0, message));
   CPU_TRY(cpu_nn_require_float(prepare, 1, message));
+  CPU_TRY(cpu_nn_require_output(prepare, 0, CPU_NN_ONE(CLEAVE_DTYPE_I64), message));
   boxes->center_format = cleave_view_int(prepare->node, "center_point_box", 0) != 0;
   return CLEAVE_OK;
 }

@@ -112,6 +112,7 @@ static cleave_status_t run_f64(const cpu_call_t *call, cleave_message_t *message
 static cleave_status_t columns_prepare(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
   columns_state_t *columns = state;
   CPU_TRY(cpu_nn_require_float(prepare, 0, message));
+  CPU_TRY(cpu_nn_require_same_outputs(prepare, 0, message));
   CPU_TRY(cpu_prepare_ints(prepare, "dilations", &columns->dilations, &columns->dilation_count));
   CPU_TRY(cpu_prepare_ints(prepare, "strides", &columns->strides, &columns->stride_count));
   return cpu_prepare_ints(prepare, "pads", &columns->pads, &columns->pad_count);

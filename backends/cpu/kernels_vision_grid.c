@@ -152,6 +152,7 @@ static cleave_status_t grid_prepare(cpu_prepare_t *prepare, void *state, cleave_
   grid_state_t *grid = state;
   CPU_TRY(cpu_nn_require_float(prepare, 0, message));
   CPU_TRY(cpu_nn_require_float(prepare, 1, message));
+  CPU_TRY(cpu_nn_require_same_outputs(prepare, 0, message));
   const char *mode = cleave_view_string(prepare->node, "mode", "linear");
   const char *padding = cleave_view_string(prepare->node, "padding_mode", "zeros");
   size_t m = 0;
@@ -218,6 +219,7 @@ static void affine_positions(void *context, int64_t begin, int64_t end) {
 static cleave_status_t affine_prepare(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
   grid_state_t *grid = state;
   grid->align_corners = cleave_view_int(prepare->node, "align_corners", 0) != 0;
+  CPU_TRY(cpu_nn_require_output(prepare, 0, CPU_NN_FLOATS, message));
   return cpu_nn_require_float(prepare, 0, message);
 }
 

@@ -166,8 +166,9 @@ static cleave_status_t align_run(const cpu_call_t *call, cleave_message_t *messa
 static cleave_status_t align_prepare(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
   roi_state_t *roi = state;
   CPU_TRY(cpu_nn_require_float(prepare, 0, message));
+  CPU_TRY(cpu_nn_require_same_outputs(prepare, 0, message));
   CPU_TRY(cpu_nn_require_float(prepare, 1, message));
-  CPU_TRY(cpu_nn_require_dtype(prepare, 2, 1u << CLEAVE_DTYPE_I64, message));
+  CPU_TRY(cpu_nn_require_dtype(prepare, 2, CPU_NN_ONE(CLEAVE_DTYPE_I64), message));
   const char *mode = cleave_view_string(prepare->node, "mode", "avg");
   const char *shift = cleave_view_string(prepare->node, "coordinate_transformation_mode", "half_pixel");
   roi->max = strcmp(mode, "max") == 0;
@@ -246,6 +247,7 @@ static cleave_status_t pool_run(const cpu_call_t *call, cleave_message_t *messag
 static cleave_status_t pool_prepare(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
   roi_state_t *roi = state;
   CPU_TRY(cpu_nn_require_float(prepare, 0, message));
+  CPU_TRY(cpu_nn_require_same_outputs(prepare, 0, message));
   roi->scale = cleave_view_float(prepare->node, "spatial_scale", 1);
   return cpu_nn_require_float(prepare, 1, message);
 }

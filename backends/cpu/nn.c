@@ -34,6 +34,24 @@ cleave_status_t cpu_nn_require_same(const cpu_prepare_t *prepare, uint32_t first
   return CLEAVE_OK;
 }
 
+cleave_status_t cpu_nn_require_output(const cpu_prepare_t *prepare, uint32_t index, uint32_t dtypes,
+                                      cleave_message_t *message) {
+  cleave_dtype_t dtype = cpu_output_dtype(prepare, index);
+  if (dtype != CLEAVE_DTYPE_UNKNOWN && ((uint32_t)dtype >= 32 || (dtypes >> (uint32_t)dtype & 1u) == 0)) {
+    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "output %u of dtype %s is not supported", index,
+                    cpu_dtype_name(dtype));
+  }
+  return CLEAVE_OK;
+}
+
+cleave_status_t cpu_nn_require_same_outputs(const cpu_prepare_t *prepare, uint32_t last,
+                                            cleave_message_t *message) {
+  for (uint32_t index = 0; index <= last; index++) {
+    CPU_TRY(cpu_nn_require_output(prepare, index, CPU_NN_ONE(cpu_input_dtype(prepare, 0)), message));
+  }
+  return CLEAVE_OK;
+}
+
 cleave_status_t cpu_nn_check_count(const char *name, const cpu_tensor_t *tensor, int64_t count,
                                    cleave_message_t *message) {
   if (tensor == NULL) {

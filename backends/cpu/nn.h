@@ -48,8 +48,17 @@ CLEAVE_MUST_USE cleave_status_t cpu_nn_require_dtype(const cpu_prepare_t *prepar
 CLEAVE_MUST_USE cleave_status_t cpu_nn_require_same(const cpu_prepare_t *prepare, uint32_t first,
                                                     uint32_t last, cleave_message_t *message);
 
+/* Refuses a node whose output `index` is wanted and not of one of these dtypes. */
+CLEAVE_MUST_USE cleave_status_t cpu_nn_require_output(const cpu_prepare_t *prepare, uint32_t index,
+                                                      uint32_t dtypes, cleave_message_t *message);
+
+/* Refuses a node whose outputs [0, last] are wanted and of another dtype than input 0. */
+CLEAVE_MUST_USE cleave_status_t cpu_nn_require_same_outputs(const cpu_prepare_t *prepare, uint32_t last,
+                                                            cleave_message_t *message);
+
 #define CPU_NN_FLOATS \
   (1u << CLEAVE_DTYPE_F32 | 1u << CLEAVE_DTYPE_F64 | 1u << CLEAVE_DTYPE_F16 | 1u << CLEAVE_DTYPE_BF16)
+#define CPU_NN_ONE(dtype) (1u << (uint32_t)(dtype))
 #define CPU_NN_BYTES (1u << CLEAVE_DTYPE_U8 | 1u << CLEAVE_DTYPE_I8)
 #define CPU_NN_WIDE_INTEGERS \
   (1u << CLEAVE_DTYPE_I32 | 1u << CLEAVE_DTYPE_I64 | 1u << CLEAVE_DTYPE_U32 | 1u << CLEAVE_DTYPE_U64)
