@@ -203,8 +203,11 @@ static const char *close_capture(matcher_t *m, const char *s, const char *p) {
 
 static const char *match_back_reference(matcher_t *m, const char *s, int digit) {
   int level = digit - '1';
-  if (level < 0 || level >= m->level || m->captures[level].length < 0) {
+  if (level < 0 || level >= m->level || m->captures[level].length == CAPTURE_OPEN) {
     luaL_error(m->state, "invalid capture index %%%d", level + 1);
+    return NULL;
+  }
+  if (m->captures[level].length == CAPTURE_POSITION) {
     return NULL;
   }
   size_t length = (size_t)m->captures[level].length;
