@@ -150,6 +150,18 @@ static bool add_operand(const onednn_request_t *request, candidate_t *candidate,
   return true;
 }
 
+// The code that oneDNN 2.6 generates for post-ops keeps one set of parameters per algorithm: the same
+// algorithm twice with other parameters would compute with those of the first.
+static bool repeats(const onednn_post_t *posts, uint32_t index) {
+  for (uint32_t k = 0; k < index; k++) {
+    if (posts[k].kind == ONEDNN_POST_ELTWISE && posts[k].algorithm == posts[index].algorithm &&
+        (posts[k].alpha != posts[index].alpha || posts[k].beta != posts[index].beta)) {
+      return true;
+    }
+  }
+  return false;
+}
+
 static bool append_posts(onednn_plan_t *plan, const onednn_request_t *request, uint32_t count,
                          const onednn_layout_t *result, candidate_t *candidate, dnnl_post_ops_t ops) {
   candidate->operand_count = 0;
@@ -160,7 +172,7 @@ static bool append_posts(onednn_plan_t *plan, const onednn_request_t *request, u
         return false;
       }
     } else if (post->kind == ONEDNN_POST_ELTWISE) {
-      if (dnnl_post_ops_len(ops) >= ONEDNN_MAX_POSTS ||
+      if (dnnl_post_ops_len(ops) >= ONEDNN_MAX_POSTS || repeats(request->posts, k) ||
           dnnl_post_ops_append_eltwise(ops, 1.0F, post->algorithm, post->alpha, post->beta) != dnnl_success) {
         return false;
       }
