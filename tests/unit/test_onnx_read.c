@@ -1,0 +1,674 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading models: names and order, weights, external data, functions, and what is refused with which words.
+ */
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "onnx_builder.h"
+#include "ops/ops.h"
+#include "unit.h"
+
+/* A folder of its own for a test that needs files. */
+static const char *temporary_folder(void) {
+  static char folder[] = "/tmp/cleave_onnx_XXXXXX";
+  ck_assert_ptr_nonnull(mkdtemp(folder));
+  return folder;
+}
+
+static const char *path_in(const char *folder, const char *name) {
+  static char path[256];
+  (void)snprintf(path, sizeof path, "%s/%s", folder, name);
+  return path;
+}
+
+static void write_model(onnx_builder_t *builder, const char *path) {
+  cleave_text_t bytes = onnx_finish(builder);
+  unit_ok(cleave_file_write(path, bytes.data, bytes.length, e));
+  cleave_text_deinit(&bytes);
+}
+
+static const cleave_tensor_t *constant_named(const cleave_graph_t *graph, const char *name) {
+  for (uint32_t k = 0; k < cleave_graph_value_bound(graph); k++) {
+    if (strcmp(cleave_value_name(graph, (cleave_value_t){k}), name) == 0) {
+      return cleave_graph_value(graph, (cleave_value_t){k})->tensor;
+    }
+  }
+  return NULL;
+}
+
+UNIT_TEST(reads_inputs_nodes_and_outputs_in_order) {
+  onnx_builder_t b;
+  onnx_begin(&b, 8, 17);
+  onnx_input(&b, "x", CLEAVE_DTYPE_F32, "1 3 N ?");
+  onnx_input(&b, "y", CLEAVE_DTYPE_I64, NULL);
+  onnx_simple(&b, "Relu", "x", "r");
+  onnx_node(&b, "Transpose", "r", "t");
+  onnx_int_list(&b, "perm", (int64_t[]){1, 0, 2, 3}, 4);
+  onnx_end_node(&b);
+  onnx_output(&b, "t", CLEAVE_DTYPE_F32, "3 1 N M");
+  onnx_output(&b, "r", CLEAVE_DTYPE_F32, NULL);
+  onnx_expect(&b,
+              "input %x : float32[1, 3, N, ?]\n"
+              "input %y : int64[...]\n"
+              "%r = Relu(%x) : float32[...]\n"
+              "%t = Transpose(%r) {perm = [1, 0, 2, 3]} : float32[3, 1, N, ?]\n"
+              "output \"t\" = %t\n"
+              "output \"r\" = %r\n");
+}
+
+UNIT_TEST(records_versions_and_names) {
+  onnx_builder_t b;
+  cleave_graph_t *graph = NULL;
+  onnx_begin(&b, 7, 13);
+  cleave_protobuf_put_text(&b.graph, ONNX_GRAPH_NAME, "net");
+  onnx_input(&b, "x", CLEAVE_DTYPE_F32, "2");
+  onnx_simple(&b, "Relu", "x", "y");
+  onnx_output(&b, "y", CLEAVE_DTYPE_F32, "2");
+  unit_ok(onnx_read(&b, &graph, e));
+  ck_assert_int_eq(graph->opset_version, 13);
+  ck_assert_int_eq(graph->ir_version, 7);
+  ck_assert_str_eq(cleave_strings_text(&graph->strings, graph->name), "net");
+  ck_assert_str_eq(cleave_strings_text(&graph->strings, graph->source), "model");
+  cleave_graph_destroy(graph);
+}
+
+UNIT_TEST(initializers_among_the_inputs_are_constants) {
+  onnx_builder_t b;
+  onnx_begin(&b, 3, 9);
+  onnx_input(&b, "w", CLEAVE_DTYPE_F32, "2");
+  onnx_input(&b, "x", CLEAVE_DTYPE_F32, "2");
+  onnx_floats(&b, "w", "2", (float[]){1, 2}, 2);
+  onnx_simple(&b, "Add", "x w", "y");
+  onnx_output(&b, "y", CLEAVE_DTYPE_F32, "2");
+  onnx_expect(&b,
+              "input %x : float32[2]\n"
+              "constant %w : float32[2]\n"
+              "%y = Add(%x, %w) : float32[2]\n"
+              "output \"y\" = %y\n");
+}
+
+UNIT_TEST(nodes_may_come_in_any_order) {
+  onnx_builder_t b;
+  onnx_begin(&b, 8, 17);
+  onnx_input(&b, "x", CLEAVE_DTYPE_F32, "2");
+  onnx_simple(&b, "Add", "b a", "c");
+  onnx_simple(&b, "Relu", "a", "b");
+  onnx_simple(&b, "Neg", "x", "a");
+  onnx_output(&b, "c", CLEAVE_DTYPE_F32, "2");
+  onnx_expect(&b,
+              "input %x : float32[2]\n"
+              "%a = Neg(%x) : ?[...]\n"
+              "%b = Relu(%a) : ?[...]\n"
+              "%c = Add(%b, %a) : float32[2]\n"
+              "output \"c\" = %c\n");
+}
+
+UNIT_TEST(names_the_value_that_nobody_defines) {
+  onnx_builder_t b;
+  onnx_begin(&b, 8, 17);
+  onnx_input(&b, "x", CLEAVE_DTYPE_F32, "2");
+  onnx_simple(&b, "Relu", "a", "b");
+  onnx_simple(&b, "Add", "x nothing", "a");
+  onnx_output(&b, "b", CLEAVE_DTYPE_F32, "2");
+  onnx_refused(&b, CLEAVE_ERROR_FORMAT,
+               "model: node '': operator 'Add' reads value 'nothing', which is not defined");
+}
+
+UNIT_TEST(tells_a_cycle) {
+  onnx_builder_t b;
+  onnx_begin(&b, 8, 17);
+  onnx_input(&b, "x", CLEAVE_DTYPE_F32, "2");
+  onnx_simple(&b, "Add", "x b", "a");
+  onnx_simple(&b, "Relu", "a", "b");
+  onnx_output(&b, "b", CLEAVE_DTYPE_F32, "2");
+  onnx_refused(&b, CLEAVE_ERROR_FORMAT, "model: node '': operator 'Add' depends on its own output");
+}
+
+UNIT_TEST(refuses_values_defined_twice) {
+  onnx_builder_t b;
+  onnx_begin(&b, 8, 17);
+  onnx_input(&b, "x", CLEAVE_DTYPE_F32, "2");
+  onnx_simple(&b, "Relu", "x", "y");
+  onnx_simple(&b, "Neg", "x", "y");
+  onnx_refused(&b, CLEAVE_ERROR_FORMAT, "model: node '': value 'y' is defined twice");
+  onnx_begin(&b, 8, 17);
+  onnx_input(&b, "x", CLEAVE_DTYPE_F32, "2");
+  onnx_input(&b, "x", CLEAVE_DTYPE_F32, "2");
+  onnx_refused(&b, CLEAVE_ERROR_FORMAT, "model: value 'x' is defined twice");
+  onnx_begin(&b, 8, 17);
+  onnx_ints(&b, "w", "1", (int64_t[]){1}, 1);
+  onnx_ints(&b, "w", "1", (int64_t[]){2}, 1);
+  onnx_refused(&b, CLEAVE_ERROR_FORMAT, "model: value 'w' is defined twice");
+}
+
+UNIT_TEST(refuses_an_output_that_is_not_defined) {
+  onnx_builder_t b;
+  onnx_begin(&b, 8, 17);
+  onnx_output(&b, "z", CLEAVE_DTYPE_F32, "2");
+  onnx_refused(&b, CLEAVE_ERROR_FORMAT, "model: output 'z' is not defined");
+}
+
+UNIT_TEST(graph_outputs_may_be_inputs_constants_and_each_other) {
+  onnx_builder_t b;
+  onnx_begin(&b, 8, 17);
+  onnx_input(&b, "x", CLEAVE_DTYPE_F32, "2");
+  onnx_floats(&b, "w", "1", (float[]){1}, 1);
+  onnx_simple(&b, "Identity", "x", "a");
+  onnx_simple(&b, "Identity", "w", "b");
+  onnx_simple(&b, "Identity", "a", "c");
+  onnx_output(&b, "a", CLEAVE_DTYPE_F32, "2");
+  onnx_output(&b, "b", CLEAVE_DTYPE_F32, "1");
+  onnx_output(&b, "c", CLEAVE_DTYPE_F32, "2");
+  onnx_expect(&b,
+              "input %x : float32[2]\n"
+              "constant %w : float32[1]\n"
+              "output \"a\" = %x\n"
+              "output \"b\" = %w\n"
+              "output \"c\" = %x\n");
+}
+
+UNIT_TEST(unknown_operators_are_kept_with_their_declared_types) {
+  onnx_builder_t b;
+  onnx_begin(&b, 8, 17);
+  onnx_opset(&b, "com.example", 3);
+  onnx_input(&b, "x", CLEAVE_DTYPE_F32, "2");
+  onnx_node(&b, "Frobnicate", "x - x", "y - z");
+  onnx_domain(&b, "com.example");
+  onnx_float(&b, "speed", 0.5f);
+  onnx_end_node(&b);
+  onnx_value_info(&b, "y", CLEAVE_DTYPE_F16, "2 4");
+  onnx_output(&b, "z", CLEAVE_DTYPE_BOOL, "");
+  cleave_graph_t *graph = NULL;
+  unit_ok(onnx_read(&b, &graph, e));
+  cleave_node_t node = {0};
+  ck_assert_uint_eq(cleave_node_op(graph, node)->id, CLEAVE_OP_ID_CUSTOM);
+  ck_assert_str_eq(cleave_node_op(graph, node)->domain, "com.example");
+  ck_assert_uint_eq(cleave_node_output_count(graph, node), 3);
+  onnx_expect_graph(graph,
+                    "input %x : float32[2]\n"
+                    "%y, %2, %z = com.example.Frobnicate(%x, , %x) {speed = 0.5} : float16[2, 4], ?[...], "
+                    "bool[]\n"
+                    "output \"z\" = %z\n");
+}
+
+UNIT_TEST(checks_nodes_against_their_schemas) {
+  onnx_builder_t b;
+  cleave_graph_t *graph = NULL;
+  onnx_begin(&b, 8, 17);
+  onnx_simple(&b, "Relu", "", "y");
+  unit_fails_with(onnx_read(&b, &graph, e), CLEAVE_ERROR_FORMAT, "Relu");
+  onnx_begin(&b, 8, 17);
+  onnx_input(&b, "x", CLEAVE_DTYPE_F32, "2");
+  onnx_node(&b, "Relu", "x", "y");
+  onnx_int(&b, "slope", 1);
+  onnx_end_node(&b);
+  unit_fails_with(onnx_read(&b, &graph, e), CLEAVE_ERROR_FORMAT, "slope");
+}
+
+UNIT_TEST(newer_operator_sets_are_read_where_they_say_the_same) {
+  onnx_builder_t b;
+  onnx_begin(&b, 10, 24);
+  onnx_input(&b, "x", CLEAVE_DTYPE_F32, "2");
+  onnx_simple(&b, "Relu", "x", "y");
+  onnx_output(&b, "y", CLEAVE_DTYPE_F32, "2");
+  onnx_expect(&b,
+              "input %x : float32[2]\n"
+              "%y = Relu(%x) : float32[2]\n"
+              "output \"y\" = %y\n");
+  onnx_begin(&b, 10, 24);
+  onnx_input(&b, "x", CLEAVE_DTYPE_F32, "2");
+  onnx_node(&b, "Cast", "x", "y");
+  onnx_int(&b, "to", 10);
+  onnx_text(&b, "round_mode", "up");
+  onnx_end_node(&b);
+  onnx_refused(&b, CLEAVE_ERROR_UNSUPPORTED,
+               "model: node '': operator 'Cast' of opset 24: attribute 'round_mode' is not known (opsets up "
+               "to 22 are)");
+}
+
+UNIT_TEST(refuses_what_is_no_model) {
+  onnx_builder_t b;
+  cleave_graph_t *graph = NULL;
+  unit_fails(cleave_onnx_read_memory(NULL, 0, "empty", &graph, e), CLEAVE_ERROR_FORMAT,
+             "empty: not an ONNX model: it has no graph");
+  unit_fails_with(cleave_onnx_read_memory("hello, world", 12, "text", &graph, e), CLEAVE_ERROR_FORMAT,
+                  "text: protobuf: ModelProto is malformed");
+  onnx_begin(&b, 2, 1);
+  onnx_refused(&b, CLEAVE_ERROR_UNSUPPORTED, "model: IR version 2 is not supported, expected 3 or later");
+  onnx_begin(&b, 8, 0);
+  onnx_input(&b, "x", CLEAVE_DTYPE_F32, "2");
+  onnx_simple(&b, "Relu", "x", "y");
+  onnx_refused(&b, CLEAVE_ERROR_FORMAT,
+               "model: node '': the model imports no operator set for operator 'Relu'");
+  unit_fails_with(cleave_onnx_read("/nonexistent/model.onnx", &graph, e), CLEAVE_ERROR_IO,
+                  "/nonexistent/model.onnx: cannot open");
+}
+
+UNIT_TEST(refuses_graph_attributes) {
+  onnx_builder_t b;
+  onnx_begin(&b, 8, 17);
+  onnx_input(&b, "x", CLEAVE_DTYPE_BOOL, "");
+  onnx_node(&b, "If", "x", "y");
+  size_t mark = cleave_protobuf_begin(&b.graph, ONNX_NODE_ATTRIBUTE);
+  cleave_protobuf_put_text(&b.graph, ONNX_ATTRIBUTE_NAME, "then_branch");
+  cleave_protobuf_put_int(&b.graph, ONNX_ATTRIBUTE_TYPE, ONNX_TYPE_GRAPH);
+  cleave_protobuf_put_bytes(&b.graph, ONNX_ATTRIBUTE_G, "", 0);
+  cleave_protobuf_end(&b.graph, mark);
+  onnx_end_node(&b);
+  onnx_refused(&b, CLEAVE_ERROR_UNSUPPORTED,
+               "model: node '': operator 'If': attribute 'then_branch': a graph attribute is not supported");
+}
+
+UNIT_TEST(refuses_types_other_than_tensors) {
+  onnx_builder_t b;
+  onnx_begin(&b, 8, 17);
+  size_t info = cleave_protobuf_begin(&b.graph, ONNX_GRAPH_INPUT);
+  cleave_protobuf_put_text(&b.graph, ONNX_VALUE_NAME, "s");
+  size_t type = cleave_protobuf_begin(&b.graph, ONNX_VALUE_TYPE);
+  cleave_protobuf_put_bytes(&b.graph, ONNX_TYPE_PROTO_SEQUENCE, "", 0);
+  cleave_protobuf_end(&b.graph, type);
+  cleave_protobuf_end(&b.graph, info);
+  onnx_refused(&b, CLEAVE_ERROR_UNSUPPORTED, "model: input 's' is a sequence: not supported");
+  onnx_begin(&b, 8, 17);
+  onnx_input(&b, "x", 17, "2");
+  onnx_refused(&b, CLEAVE_ERROR_UNSUPPORTED,
+               "model: input 'x' has element type 17 (float8e4m3fn): not supported");
+  onnx_begin(&b, 8, 17);
+  onnx_input(&b, "x", 1, "1 1 1 1 1 1 1 1 1");
+  onnx_refused(&b, CLEAVE_ERROR_UNSUPPORTED, "model: input 'x' has more than 8 dimensions");
+}
+
+/* ---- tensors ---- */
+
+/* A model with one initializer, whose fields `put` writes. */
+static void begin_tensor(onnx_builder_t *b, size_t *mark) {
+  onnx_begin(b, 8, 17);
+  *mark = cleave_protobuf_begin(&b->graph, ONNX_GRAPH_INITIALIZER);
+  cleave_protobuf_put_text(&b->graph, ONNX_TENSOR_NAME, "w");
+}
+
+UNIT_TEST(converts_typed_data) {
+  onnx_builder_t b;
+  size_t mark = 0;
+  cleave_graph_t *graph = NULL;
+  begin_tensor(&b, &mark);
+  cleave_protobuf_put_int(&b.graph, ONNX_TENSOR_DIMS, 3);
+  cleave_protobuf_put_int(&b.graph, ONNX_TENSOR_DATA_TYPE, CLEAVE_DTYPE_I8);
+  cleave_protobuf_put_int(&b.graph, ONNX_TENSOR_INT32_DATA, -3);
+  cleave_protobuf_put_bytes(&b.graph, ONNX_TENSOR_INT32_DATA, "\x05\x7f", 2);
+  cleave_protobuf_end(&b.graph, mark);
+  mark = cleave_protobuf_begin(&b.graph, ONNX_GRAPH_INITIALIZER);
+  cleave_protobuf_put_text(&b.graph, ONNX_TENSOR_NAME, "h");
+  cleave_protobuf_put_int(&b.graph, ONNX_TENSOR_DATA_TYPE, CLEAVE_DTYPE_F16);
+  cleave_protobuf_put_int(&b.graph, ONNX_TENSOR_INT32_DATA, 0x3c00);
+  cleave_protobuf_end(&b.graph, mark);
+  mark = cleave_protobuf_begin(&b.graph, ONNX_GRAPH_INITIALIZER);
+  cleave_protobuf_put_text(&b.graph, ONNX_TENSOR_NAME, "s");
+  cleave_protobuf_put_int(&b.graph, ONNX_TENSOR_DIMS, 2);
+  cleave_protobuf_put_int(&b.graph, ONNX_TENSOR_DATA_TYPE, CLEAVE_DTYPE_STRING);
+  cleave_protobuf_put_text(&b.graph, ONNX_TENSOR_STRING_DATA, "first");
+  cleave_protobuf_put_text(&b.graph, ONNX_TENSOR_STRING_DATA, "");
+  cleave_protobuf_end(&b.graph, mark);
+  mark = cleave_protobuf_begin(&b.graph, ONNX_GRAPH_INITIALIZER);
+  cleave_protobuf_put_text(&b.graph, ONNX_TENSOR_NAME, "t");
+  cleave_protobuf_put_int(&b.graph, ONNX_TENSOR_DIMS, 3);
+  cleave_protobuf_put_int(&b.graph, ONNX_TENSOR_DATA_TYPE, CLEAVE_DTYPE_BOOL);
+  cleave_protobuf_put_bytes(&b.graph, ONNX_TENSOR_RAW_DATA, "\x00\x01\x40", 3);
+  cleave_protobuf_end(&b.graph, mark);
+  unit_ok(onnx_read(&b, &graph, e));
+  const cleave_tensor_t *w = constant_named(graph, "w");
+  ck_assert_int_eq(cleave_tensor_get_int(w, 0), -3);
+  ck_assert_int_eq(cleave_tensor_get_int(w, 1), 5);
+  ck_assert_int_eq(cleave_tensor_get_int(w, 2), 127);
+  const cleave_tensor_t *h = constant_named(graph, "h");
+  ck_assert_int_eq(h->rank, 0);
+  ck_assert_double_eq(cleave_tensor_get_float(h, 0), 1.0);
+  const cleave_tensor_t *s = constant_named(graph, "s");
+  ck_assert_str_eq(((const char *const *)s->data)[0], "first");
+  ck_assert_str_eq(((const char *const *)s->data)[1], "");
+  const unsigned char *t = constant_named(graph, "t")->data;
+  ck_assert_uint_eq(t[0], 0);
+  ck_assert_uint_eq(t[1], 1);
+  ck_assert_uint_eq(t[2], 1);
+  cleave_graph_destroy(graph);
+}
+
+static void refuses_tensor(int64_t dtype, int64_t dim, uint32_t field, const void *data, size_t size,
+                           cleave_status_t status, const char *message) {
+  onnx_builder_t b;
+  size_t mark = 0;
+  begin_tensor(&b, &mark);
+  cleave_protobuf_put_int(&b.graph, ONNX_TENSOR_DIMS, dim);
+  cleave_protobuf_put_int(&b.graph, ONNX_TENSOR_DATA_TYPE, dtype);
+  if (field != 0) {
+    cleave_protobuf_put_bytes(&b.graph, field, data, size);
+  }
+  cleave_protobuf_end(&b.graph, mark);
+  onnx_refused(&b, status, message);
+}
+
+UNIT_TEST(refuses_tensors_whose_data_does_not_fit) {
+  refuses_tensor(CLEAVE_DTYPE_F32, 2, ONNX_TENSOR_RAW_DATA, "1234567", 7, CLEAVE_ERROR_FORMAT,
+                 "model: tensor 'w': its shape of float32 asks for 8 bytes, found 7 of raw data");
+  refuses_tensor(CLEAVE_DTYPE_F32, 1000000000000, 0, NULL, 0, CLEAVE_ERROR_FORMAT,
+                 "model: tensor 'w': it has no data, expected 1000000000000 elements of float32");
+  refuses_tensor(CLEAVE_DTYPE_F32, 1000000000000, ONNX_TENSOR_FLOAT_DATA, "1234", 4, CLEAVE_ERROR_FORMAT,
+                 "model: tensor 'w': its shape asks for 1000000000000 elements, found 1");
+  refuses_tensor(CLEAVE_DTYPE_F64, INT64_MAX, ONNX_TENSOR_RAW_DATA, "12345678", 8, CLEAVE_ERROR_FORMAT,
+                 "model: tensor 'w': its shape overflows 64 bits");
+  refuses_tensor(CLEAVE_DTYPE_F32, -1, ONNX_TENSOR_RAW_DATA, "1234", 4, CLEAVE_ERROR_FORMAT,
+                 "model: tensor 'w': dimension 0 is -1");
+  refuses_tensor(CLEAVE_DTYPE_F32, 2, ONNX_TENSOR_INT64_DATA, "\x01\x02", 2, CLEAVE_ERROR_FORMAT,
+                 "model: tensor 'w': its data is in field 7, expected 4 for float32");
+  refuses_tensor(15, 2, ONNX_TENSOR_RAW_DATA, "\x01\x02", 2, CLEAVE_ERROR_UNSUPPORTED,
+                 "model: tensor 'w': element type 15 (complex128) is not supported");
+  refuses_tensor(CLEAVE_DTYPE_STRING, 1, ONNX_TENSOR_RAW_DATA, "12345678", 8, CLEAVE_ERROR_FORMAT,
+                 "model: tensor 'w': strings cannot be raw data");
+}
+
+UNIT_TEST(weights_are_borrowed_from_the_file) {
+  const char *folder = temporary_folder();
+  const char *path = path_in(folder, "model.onnx");
+  onnx_builder_t b;
+  cleave_graph_t *graph = NULL;
+  int64_t numbers[4] = {10, -20, 30, 40};
+  onnx_begin(&b, 8, 17);
+  onnx_ints(&b, "w", "2 2", numbers, 4);
+  onnx_output(&b, "w", CLEAVE_DTYPE_I64, "2 2");
+  write_model(&b, path);
+  unit_ok(cleave_onnx_read(path, &graph, e));
+  const cleave_tensor_t *w = constant_named(graph, "w");
+  ck_assert(!w->owns_data);
+  ck_assert_ptr_nonnull(w->file);
+  ck_assert_int_eq(cleave_tensor_get_int(w, 1), -20);
+  ck_assert_int_eq(cleave_tensor_get_int(w, 3), 40);
+  cleave_graph_destroy(graph);
+  (void)unlink(path);
+  (void)rmdir(folder);
+}
+
+/* ---- external data ---- */
+
+static void put_location(cleave_text_t *out, const char *key, const char *value) {
+  size_t mark = cleave_protobuf_begin(out, ONNX_TENSOR_EXTERNAL_DATA);
+  cleave_protobuf_put_text(out, ONNX_ENTRY_KEY, key);
+  cleave_protobuf_put_text(out, ONNX_ENTRY_VALUE, value);
+  cleave_protobuf_end(out, mark);
+}
+
+static void write_external_model(const char *path, const char *location, const char *offset,
+                                 const char *length) {
+  onnx_builder_t b;
+  size_t mark = 0;
+  begin_tensor(&b, &mark);
+  cleave_protobuf_put_int(&b.graph, ONNX_TENSOR_DIMS, 2);
+  cleave_protobuf_put_int(&b.graph, ONNX_TENSOR_DATA_TYPE, CLEAVE_DTYPE_I32);
+  put_location(&b.graph, "location", location);
+  if (offset != NULL) {
+    put_location(&b.graph, "offset", offset);
+  }
+  if (length != NULL) {
+    put_location(&b.graph, "length", length);
+  }
+  cleave_protobuf_put_int(&b.graph, ONNX_TENSOR_DATA_LOCATION, 1);
+  cleave_protobuf_end(&b.graph, mark);
+  write_model(&b, path);
+}
+
+UNIT_TEST(reads_external_data) {
+  const char *folder = temporary_folder();
+  const int32_t numbers[4] = {1, 2, 3, 4};
+  char path[256];
+  cleave_graph_t *graph = NULL;
+  unit_ok(cleave_file_write(path_in(folder, "w.bin"), numbers, sizeof numbers, e));
+  (void)snprintf(path, sizeof path, "%s/m.onnx", folder);
+  write_external_model(path, "w.bin", "8", "8");
+  unit_ok(cleave_onnx_read(path, &graph, e));
+  ck_assert_int_eq(cleave_tensor_get_int(constant_named(graph, "w"), 0), 3);
+  ck_assert_int_eq(cleave_tensor_get_int(constant_named(graph, "w"), 1), 4);
+  cleave_graph_destroy(graph);
+  write_external_model(path, "./w.bin", NULL, NULL);
+  unit_ok(cleave_onnx_read(path, &graph, e));
+  ck_assert_int_eq(cleave_tensor_get_int(constant_named(graph, "w"), 1), 2);
+  cleave_graph_destroy(graph);
+  (void)unlink(path);
+  (void)unlink(path_in(folder, "w.bin"));
+  (void)rmdir(folder);
+}
+
+UNIT_TEST(external_data_stays_in_the_folder_of_the_model) {
+  const char *folder = temporary_folder();
+  const int32_t numbers[4] = {1, 2, 3, 4};
+  char path[256];
+  char inner[128];
+  char link[256];
+  cleave_graph_t *graph = NULL;
+  unit_ok(cleave_file_write(path_in(folder, "secret.bin"), numbers, sizeof numbers, e));
+  (void)snprintf(inner, sizeof inner, "%s/models", folder);
+  ck_assert_int_eq(mkdir(inner, 0700), 0);
+  (void)snprintf(path, sizeof path, "%s/m.onnx", inner);
+  (void)snprintf(link, sizeof link, "%s/link.bin", inner);
+  ck_assert_int_eq(symlink("../secret.bin", link), 0);
+  write_external_model(path, "../secret.bin", NULL, NULL);
+  unit_fails_with(cleave_onnx_read(path, &graph, e), CLEAVE_ERROR_FORMAT,
+                  "location '../secret.bin' is not below the model's folder");
+  write_external_model(path, "a/../../secret.bin", NULL, NULL);
+  unit_fails_with(cleave_onnx_read(path, &graph, e), CLEAVE_ERROR_FORMAT, "is not below");
+  write_external_model(path, path_in(folder, "secret.bin"), NULL, NULL);
+  unit_fails_with(cleave_onnx_read(path, &graph, e), CLEAVE_ERROR_FORMAT, "is not below");
+  write_external_model(path, "link.bin", NULL, NULL);
+  unit_fails_with(cleave_onnx_read(path, &graph, e), CLEAVE_ERROR_FORMAT,
+                  "'link.bin' leads out of the model's folder");
+  write_external_model(path, "missing.bin", NULL, NULL);
+  unit_fails_with(cleave_onnx_read(path, &graph, e), CLEAVE_ERROR_IO, "cannot open 'missing.bin'");
+  (void)unlink(link);
+  (void)unlink(path);
+  (void)rmdir(inner);
+  (void)unlink(path_in(folder, "secret.bin"));
+  (void)rmdir(folder);
+}
+
+UNIT_TEST(external_data_must_be_as_long_as_the_shape) {
+  const char *folder = temporary_folder();
+  char path[256];
+  cleave_graph_t *graph = NULL;
+  unit_ok(cleave_file_write(path_in(folder, "w.bin"), "123456789012", 12, e));
+  (void)snprintf(path, sizeof path, "%s/m.onnx", folder);
+  write_external_model(path, "w.bin", "8", NULL);
+  unit_fails_with(cleave_onnx_read(path, &graph, e), CLEAVE_ERROR_FORMAT,
+                  "'w.bin' has 12 bytes, expected 8 at offset 8");
+  write_external_model(path, "w.bin", "18446744073709551615", NULL);
+  unit_fails_with(cleave_onnx_read(path, &graph, e), CLEAVE_ERROR_FORMAT, "'w.bin' has 12 bytes");
+  write_external_model(path, "w.bin", "-1", NULL);
+  unit_fails_with(cleave_onnx_read(path, &graph, e), CLEAVE_ERROR_FORMAT, "offset is '-1'");
+  write_external_model(path, "w.bin", NULL, "4");
+  unit_fails_with(cleave_onnx_read(path, &graph, e), CLEAVE_ERROR_FORMAT,
+                  "the shape asks for 8 bytes, the length is 4");
+  (void)unlink(path);
+  (void)unlink(path_in(folder, "w.bin"));
+  (void)rmdir(folder);
+}
+
+/* ---- model-local functions ---- */
+
+static size_t begin_function(onnx_builder_t *b, const char *name, const char *input, const char *output) {
+  size_t mark = cleave_protobuf_begin(&b->model, ONNX_MODEL_FUNCTIONS);
+  cleave_protobuf_put_text(&b->model, ONNX_FUNCTION_NAME, name);
+  cleave_protobuf_put_text(&b->model, ONNX_FUNCTION_DOMAIN, "local");
+  cleave_protobuf_put_text(&b->model, ONNX_FUNCTION_INPUT, input);
+  cleave_protobuf_put_text(&b->model, ONNX_FUNCTION_OUTPUT, output);
+  return mark;
+}
+
+static void call(onnx_builder_t *b, const char *name, const char *inputs, const char *outputs) {
+  onnx_node(b, name, inputs, outputs);
+  onnx_domain(b, "local");
+  onnx_end_node(b);
+}
+
+UNIT_TEST(functions_are_inlined_with_fresh_names) {
+  onnx_builder_t b;
+  onnx_begin(&b, 8, 17);
+  onnx_opset(&b, "local", 1);
+  size_t mark = begin_function(&b, "twice", "a", "c");
+  onnx_put_node(&b.model, ONNX_FUNCTION_NODE, "Neg", "", "a", "b");
+  onnx_put_node(&b.model, ONNX_FUNCTION_NODE, "Neg", "", "b", "c");
+  cleave_protobuf_end(&b.model, mark);
+  mark = begin_function(&b, "four", "a", "b");
+  onnx_put_node(&b.model, ONNX_FUNCTION_NODE, "twice", "local", "a", "t");
+  onnx_put_node(&b.model, ONNX_FUNCTION_NODE, "twice", "local", "t", "b");
+  cleave_protobuf_end(&b.model, mark);
+  onnx_input(&b, "x", CLEAVE_DTYPE_F32, "2");
+  call(&b, "four", "x", "b");
+  onnx_simple(&b, "Relu", "b", "y");
+  onnx_output(&b, "y", CLEAVE_DTYPE_F32, "2");
+  onnx_expect(&b,
+              "input %x : float32[2]\n"
+              "%four/twice/b = Neg(%x) : ?[...]\n"
+              "%four/t = Neg(%four/twice/b) : ?[...]\n"
+              "%four/twice.1/b = Neg(%four/t) : ?[...]\n"
+              "%b = Neg(%four/twice.1/b) : ?[...]\n"
+              "%y = Relu(%b) : float32[2]\n"
+              "output \"y\" = %y\n");
+}
+
+UNIT_TEST(functions_take_attributes_of_the_call) {
+  onnx_builder_t b;
+  onnx_begin(&b, 8, 17);
+  size_t mark = begin_function(&b, "leaky", "a", "b");
+  size_t node = cleave_protobuf_begin(&b.model, ONNX_FUNCTION_NODE);
+  cleave_protobuf_put_text(&b.model, ONNX_NODE_INPUT, "a");
+  cleave_protobuf_put_text(&b.model, ONNX_NODE_OUTPUT, "b");
+  cleave_protobuf_put_text(&b.model, ONNX_NODE_OP_TYPE, "LeakyRelu");
+  size_t attribute = cleave_protobuf_begin(&b.model, ONNX_NODE_ATTRIBUTE);
+  cleave_protobuf_put_text(&b.model, ONNX_ATTRIBUTE_NAME, "alpha");
+  cleave_protobuf_put_text(&b.model, ONNX_ATTRIBUTE_REF_ATTR_NAME, "slope");
+  cleave_protobuf_put_int(&b.model, ONNX_ATTRIBUTE_TYPE, ONNX_TYPE_FLOAT);
+  cleave_protobuf_end(&b.model, attribute);
+  cleave_protobuf_end(&b.model, node);
+  cleave_protobuf_end(&b.model, mark);
+  onnx_input(&b, "x", CLEAVE_DTYPE_F32, "2");
+  onnx_node(&b, "leaky", "x", "y");
+  onnx_domain(&b, "local");
+  onnx_float(&b, "slope", 0.25f);
+  onnx_end_node(&b);
+  call(&b, "leaky", "y", "z");
+  onnx_output(&b, "z", CLEAVE_DTYPE_F32, "2");
+  onnx_expect(&b,
+              "input %x : float32[2]\n"
+              "%y = LeakyRelu(%x) {alpha = 0.25} : ?[...]\n"
+              "%z = LeakyRelu(%y) : float32[2]\n"
+              "output \"z\" = %z\n");
+}
+
+UNIT_TEST(a_function_may_hand_its_input_on) {
+  onnx_builder_t b;
+  onnx_begin(&b, 8, 17);
+  size_t mark = begin_function(&b, "nothing", "a", "a");
+  cleave_protobuf_end(&b.model, mark);
+  onnx_input(&b, "x", CLEAVE_DTYPE_F32, "2");
+  call(&b, "nothing", "x", "y");
+  onnx_simple(&b, "Relu", "y", "z");
+  onnx_output(&b, "z", CLEAVE_DTYPE_F32, "2");
+  onnx_expect(&b,
+              "input %x : float32[2]\n"
+              "%z = Relu(%x) : float32[2]\n"
+              "output \"z\" = %z\n");
+}
+
+UNIT_TEST(refuses_functions_that_call_themselves) {
+  onnx_builder_t b;
+  onnx_begin(&b, 8, 17);
+  size_t mark = begin_function(&b, "f", "a", "b");
+  onnx_put_node(&b.model, ONNX_FUNCTION_NODE, "g", "local", "a", "b");
+  cleave_protobuf_end(&b.model, mark);
+  mark = begin_function(&b, "g", "a", "b");
+  onnx_put_node(&b.model, ONNX_FUNCTION_NODE, "f", "local", "a", "b");
+  cleave_protobuf_end(&b.model, mark);
+  onnx_input(&b, "x", CLEAVE_DTYPE_F32, "2");
+  call(&b, "f", "x", "y");
+  onnx_refused(&b, CLEAVE_ERROR_FORMAT, "model: function 'f' calls itself");
+}
+
+UNIT_TEST(refuses_functions_that_explode) {
+  onnx_builder_t b;
+  char name[8];
+  char callee[8];
+  onnx_begin(&b, 8, 17);
+  for (int k = 0; k < 30; k++) { /* each calls the next one four times: 4^29 nodes */
+    (void)snprintf(name, sizeof name, "f%d", k);
+    (void)snprintf(callee, sizeof callee, "f%d", k + 1);
+    size_t mark = begin_function(&b, name, "a", "b");
+    for (int c = 0; c < 4; c++) {
+      onnx_put_node(&b.model, ONNX_FUNCTION_NODE, callee, "local", "a", c == 0 ? "b" : "-");
+    }
+    cleave_protobuf_end(&b.model, mark);
+  }
+  size_t mark = begin_function(&b, "f30", "a", "b");
+  cleave_protobuf_end(&b.model, mark);
+  onnx_input(&b, "x", CLEAVE_DTYPE_F32, "2");
+  call(&b, "f0", "x", "y");
+  onnx_refused(&b, CLEAVE_ERROR_LIMIT, "model: function 'f30': too many calls");
+}
+
+UNIT_TEST(refuses_calls_with_too_many_inputs) {
+  onnx_builder_t b;
+  onnx_begin(&b, 8, 17);
+  size_t mark = begin_function(&b, "f", "a", "b");
+  onnx_put_node(&b.model, ONNX_FUNCTION_NODE, "Neg", "", "a", "b");
+  cleave_protobuf_end(&b.model, mark);
+  onnx_input(&b, "x", CLEAVE_DTYPE_F32, "2");
+  call(&b, "f", "x x", "y");
+  onnx_refused(&b, CLEAVE_ERROR_FORMAT,
+               "model: node '': function 'f' has 1 inputs and 1 outputs, found 2 and 1");
+}
+
+/* ---- files with one tensor ---- */
+
+UNIT_TEST(tensor_files_come_back_as_they_were) {
+  const char *folder = temporary_folder();
+  const char *path = path_in(folder, "t.pb");
+  cleave_tensor_t *tensor = NULL;
+  cleave_tensor_t *back = NULL;
+  unit_ok(cleave_tensor_create(CLEAVE_DTYPE_F64, 2, (int64_t[]){2, 3}, &tensor, e));
+  cleave_tensor_fill_normal(tensor, 7, 0.0, 1.0);
+  unit_ok(cleave_tensor_pb_write(path, tensor, "t", e));
+  unit_ok(cleave_tensor_pb_read(path, &back, e));
+  ck_assert_int_eq((int)back->dtype, CLEAVE_DTYPE_F64);
+  ck_assert_int_eq(back->rank, 2);
+  ck_assert_int_eq(back->dims[1], 3);
+  ck_assert_mem_eq(back->data, tensor->data, tensor->bytes);
+  cleave_tensor_release(tensor);
+  cleave_tensor_release(back);
+  unit_ok(cleave_tensor_create(CLEAVE_DTYPE_STRING, 1, (int64_t[]){2}, &tensor, e));
+  unit_ok(cleave_tensor_set_string(tensor, 1, "b\nc", 3, e));
+  unit_ok(cleave_tensor_pb_write(path, tensor, NULL, e));
+  unit_ok(cleave_tensor_pb_read(path, &back, e));
+  ck_assert_str_eq(((const char *const *)back->data)[0], "");
+  ck_assert_str_eq(((const char *const *)back->data)[1], "b\nc");
+  cleave_tensor_release(tensor);
+  cleave_tensor_release(back);
+  (void)unlink(path);
+  (void)rmdir(folder);
+}
+
+UNIT_TEST(tensor_files_that_hold_sequences_are_refused) {
+  const char *folder = temporary_folder();
+  const char *path = path_in(folder, "t.pb");
+  cleave_tensor_t *tensor = NULL;
+  cleave_text_t text = {0};
+  cleave_protobuf_put_text(&text, 1, "sequence");
+  cleave_protobuf_put_int(&text, 2, 1);
+  size_t mark = cleave_protobuf_begin(&text, 3);
+  cleave_protobuf_put_int(&text, ONNX_TENSOR_DATA_TYPE, CLEAVE_DTYPE_F32);
+  cleave_protobuf_put_bytes(&text, ONNX_TENSOR_RAW_DATA, "1234", 4);
+  cleave_protobuf_end(&text, mark);
+  unit_ok(cleave_file_write(path, text.data, text.length, e));
+  unit_fails_with(cleave_tensor_pb_read(path, &tensor, e), CLEAVE_ERROR_UNSUPPORTED,
+                  "t.pb: a sequence or an optional value, not a tensor: not supported");
+  cleave_text_deinit(&text);
+  (void)unlink(path);
+  (void)rmdir(folder);
+}
+
+UNIT_MAIN("onnx_read")
