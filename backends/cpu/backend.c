@@ -21,14 +21,14 @@ enum { FAMILY_COUNT = sizeof families / sizeof families[0] };
 static int compare_kernels(const void *a, const void *b) {
   const cpu_kernel_t *const *left = a;
   const cpu_kernel_t *const *right = b;
-  return strcmp((*left)->op, (*right)->op);
+  int order = strcmp((*left)->op, (*right)->op);
+  const char *left_domain = (*left)->domain == NULL ? "" : (*left)->domain;
+  return order != 0 ? order : strcmp(left_domain, (*right)->domain == NULL ? "" : (*right)->domain);
 }
 
 const cpu_kernel_t *cpu_backend_kernel(const cpu_backend_t *backend, const cleave_node_view_t *node) {
-  if (node->domain != NULL && node->domain[0] != '\0' && strcmp(node->domain, "ai.onnx") != 0) {
-    return NULL;
-  }
-  cpu_kernel_t wanted = {.op = node->op};
+  bool is_onnx = node->domain == NULL || strcmp(node->domain, "ai.onnx") == 0;
+  cpu_kernel_t wanted = {.op = node->op, .domain = is_onnx ? NULL : node->domain};
   const cpu_kernel_t *key = &wanted;
   const cpu_kernel_t *const *found =
       bsearch(&key, backend->kernels, backend->kernel_count, sizeof backend->kernels[0], compare_kernels);

@@ -56,6 +56,7 @@ typedef struct cpu_kernel {
   uint32_t inplace;
   /* The first so many inputs must be there: checked before `prepare`, so that kernels may rely on it. */
   uint32_t required_inputs;
+  const char *domain; /* NULL: ai.onnx */
 } cpu_kernel_t;
 
 /* Writes the line of a refusal or failure, and returns `status`. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// RandomNormal, RandomUniform, their Like forms, and Bernoulli. Element k is a hash of the seed and k: the
-// same seed gives the same numbers on any number of threads. Without a seed attribute the seed is 0.
+// RandomNormal, RandomUniform, their Like forms, Bernoulli and Multinomial. Element k is a hash of the seed
+// and k: the same seed gives the same numbers on any number of threads. Without a seed attribute the seed is
+// 0.
 #include <math.h>
 #include <string.h>
 
@@ -98,7 +99,74 @@ static cleave_status_t run_random(const cpu_call_t *call, cleave_message_t *mess
     .required_inputs = inputs                                                                       \
   }
 
+/* ---- Multinomial */
+
+typedef struct multinomial_state {
+  int64_t samples;
+  uint64_t seed;
+} multinomial_state_t;
+
+static cleave_status_t prepare_multinomial(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
+  multinomial_state_t *self = state;
+  double seed = cleave_view_float(prepare->node, "seed", 0.0);
+  memcpy(&self->seed, &seed, sizeof seed);
+  self->samples = cleave_view_int(prepare->node, "sample_size", 1);
+  cleave_dtype_t dtype = cpu_output_dtype(prepare, 0);
+  if (!cpu_dtype_is_float(cpu_input_dtype(prepare, 0)) || self->samples < 0 ||
+      (dtype != CLEAVE_DTYPE_I32 && dtype != CLEAVE_DTYPE_I64)) {
+    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "%lld samples of %s as %s are not supported",
+                    (long long)self->samples, cpu_dtype_name(cpu_input_dtype(prepare, 0)),
+                    cpu_dtype_name(dtype));
+  }
+  return CLEAVE_OK;
+}
+
+/* The class that a number in [0, 1) falls into, by the probabilities that the row gives as logarithms. */
+static int64_t pick_class(const cpu_tensor_t *logits, int64_t start, int64_t classes, double u) {
+  double most = -INFINITY;
+  double total = 0.0;
+  for (int64_t k = 0; k < classes; k++) {
+    most = fmax(most, cpu_read_float(logits, start + k));
+  }
+  for (int64_t k = 0; k < classes; k++) {
+    total += exp(cpu_read_float(logits, start + k) - most);
+  }
+  double left = u * total;
+  for (int64_t k = 0; k < classes - 1; k++) {
+    left -= exp(cpu_read_float(logits, start + k) - most);
+    if (left < 0) {
+      return k;
+    }
+  }
+  return classes - 1;
+}
+
+static cleave_status_t run_multinomial(const cpu_call_t *call, cleave_message_t *message) {
+  const multinomial_state_t *state = call->state;
+  const cpu_tensor_t *logits = call->inputs[0];
+  if (logits->rank != 2 || logits->dims[1] == 0) {
+    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "the input must have two dims, and at least one class");
+  }
+  int64_t dims[2] = {logits->dims[0], state->samples};
+  cleave_status_t status = cpu_output_shape(call, 0, 2, dims, message);
+  for (int64_t k = 0; status == CLEAVE_OK && k < call->outputs[0]->count; k++) {
+    int64_t start = k / state->samples * logits->dims[1];
+    int64_t picked = pick_class(logits, start, logits->dims[1], draw(state->seed, (uint64_t)k));
+    cpu_write_float(call->outputs[0], k, (double)picked);
+  }
+  return status;
+}
+
 const cpu_kernel_t cpu_kernels_random[] = {
-    KERNEL("RandomNormal", 0),      KERNEL("RandomUniform", 0), KERNEL("RandomNormalLike", 1),
-    KERNEL("RandomUniformLike", 1), KERNEL("Bernoulli", 1),     {0},
+    KERNEL("RandomNormal", 0),
+    KERNEL("RandomUniform", 0),
+    KERNEL("RandomNormalLike", 1),
+    KERNEL("RandomUniformLike", 1),
+    KERNEL("Bernoulli", 1),
+    {.op = "Multinomial",
+     .state_size = sizeof(multinomial_state_t),
+     .prepare = prepare_multinomial,
+     .run = run_multinomial,
+     .required_inputs = 1},
+    {0},
 };

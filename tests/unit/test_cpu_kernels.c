@@ -330,6 +330,60 @@ UNIT_TEST(draws_seeded_random_numbers) {
   ck_assert_float_eq(first, again);
   ck_assert_float_ne(first, other);
   check("Bernoulli", "f32[4] 0 1 0 1", "seed=3.0", "f32[4] 0 1 0 1");
+  check("Multinomial", "f32[2,2] 0 -1000 -1000 0", "sample_size=3", "i32[2,3] 0 0 0 1 1 1");
+  end();
+}
+
+/* One Momentum step of one tensor of two elements, with alpha 0.5 and beta 2. */
+static void momentum_step(const char *mode, int64_t count, float *x, float *v) {
+  view_builder_t *b = view_builder_create();
+  int64_t two[] = {2};
+  uint32_t inputs[5];
+  inputs[0] = view_builder_value(b, CLEAVE_DTYPE_F32, 0, NULL);
+  inputs[1] = view_builder_value(b, CLEAVE_DTYPE_I64, 0, NULL);
+  for (int k = 2; k < 5; k++) {
+    inputs[k] = view_builder_value(b, CLEAVE_DTYPE_F32, 1, two);
+  }
+  uint32_t outputs[2] = {view_builder_value(b, CLEAVE_DTYPE_F32, 1, two),
+                         view_builder_value(b, CLEAVE_DTYPE_F32, 1, two)};
+  uint32_t node = view_builder_node(b, "Momentum", 5, inputs, 2, outputs);
+  view_builder_domain(b, node, "ai.onnx.preview.training");
+  view_builder_string(b, node, "mode", mode);
+  view_builder_float(b, node, "alpha", 0.5);
+  view_builder_float(b, node, "beta", 2.0);
+  view_builder_float(b, node, "norm_coefficient", 0.0);
+  view_builder_output(b, outputs[0]);
+  view_builder_output(b, outputs[1]);
+  view_program_t program;
+  ck_assert_int_eq(view_program_create(&program, cpu.backend, cpu.state, view_builder_region(b), 1),
+                   CLEAVE_OK);
+  float rate = 0.25f;
+  view_program_input(&program, 0, 0, NULL, &rate);
+  view_program_input(&program, 1, 0, NULL, &count);
+  view_program_input(&program, 2, 1, two, (float[]){1, 2});
+  view_program_input(&program, 3, 1, two, (float[]){4, -4});
+  view_program_input(&program, 4, 1, two, (float[]){8, 0});
+  ck_assert_int_eq(view_program_run(&program), CLEAVE_OK);
+  memcpy(x, program.outputs[0].data, 2 * sizeof *x);
+  memcpy(v, program.outputs[1].data, 2 * sizeof *v);
+  view_program_destroy(&program);
+  view_builder_destroy(b);
+}
+
+UNIT_TEST(takes_optimiser_steps_of_the_training_domain) {
+  begin();
+  float x[2];
+  float v[2];
+  momentum_step("standard", 0, x, v); /* v = 0.5 v + g */
+  ck_assert_float_eq(v[0], 8);
+  ck_assert_float_eq(x[0], -1);
+  ck_assert_float_eq(v[1], -4);
+  ck_assert_float_eq(x[1], 3);
+  momentum_step("nesterov", 1, x, v); /* v = 0.5 v + 2 g; x -= r (g + 0.5 v) */
+  ck_assert_float_eq(v[0], 12);
+  ck_assert_float_eq(x[0], -1.5f);
+  op_case_fails(&cpu, "Momentum", "f32[] 1; i64[] 0; f32[1] 1; f32[1] 1; f32[1] 1", "", "f32[1] 0; f32[1] 0",
+                CLEAVE_ERROR_UNSUPPORTED, "no kernel for this operator");
   end();
 }
 

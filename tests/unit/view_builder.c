@@ -114,6 +114,10 @@ uint32_t view_builder_node(view_builder_t *builder, const char *op, uint32_t inp
   return index;
 }
 
+void view_builder_domain(view_builder_t *builder, uint32_t node, const char *domain) {
+  builder->nodes[node].domain = domain;
+}
+
 static cleave_attribute_view_t *add_attribute(view_builder_t *builder, uint32_t node, const char *name,
                                               cleave_attribute_kind_t kind) {
   uint32_t index = builder->nodes[node].attribute_count++;

@@ -35,6 +35,9 @@ void view_builder_output(view_builder_t *builder, uint32_t value);
 uint32_t view_builder_node(view_builder_t *builder, const char *op, uint32_t input_count,
                            const uint32_t *inputs, uint32_t output_count, const uint32_t *outputs);
 
+/* Moves a node to another domain. */
+void view_builder_domain(view_builder_t *builder, uint32_t node, const char *domain);
+
 /* Attributes of a node. */
 void view_builder_int(view_builder_t *builder, uint32_t node, const char *name, int64_t value);
 void view_builder_float(view_builder_t *builder, uint32_t node, const char *name, double value);
