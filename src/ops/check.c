@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks one node against the schema of its operator, so that inference and backends may rely on it.
 
+#include <stdio.h>
 #include <string.h>
 
 #include "ops/ops.h"
 
-enum { LABEL_SIZE = 128, HINT_SIZE = 96 };
+enum { LABEL_SIZE = 128, HINT_SIZE = 96, TEXT_SIZE = 512 };
 
 static const char *kind_name(cleave_attribute_kind_t kind) {
   switch (kind) {
@@ -18,6 +19,22 @@ static const char *kind_name(cleave_attribute_kind_t kind) {
     case CLEAVE_ATTRIBUTE_TENSOR: return "a tensor";
   }
   return "something else";
+}
+
+/* "node 'x': <text>" */
+static cleave_status_t fail(const cleave_graph_t *graph, cleave_node_t node, cleave_error_t *error,
+                            const char *format, ...) CLEAVE_PRINTF(4, 5);
+
+static cleave_status_t fail(const cleave_graph_t *graph, cleave_node_t node, cleave_error_t *error,
+                            const char *format, ...) {
+  char label[LABEL_SIZE];
+  char text[TEXT_SIZE];
+  va_list arguments;
+  va_start(arguments, format);
+  (void)vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  return cleave_error_set(error, CLEAVE_ERROR_FORMAT, "node '%s': %s",
+                          cleave_node_label(graph, node, label, sizeof label), text);
 }
 
 static bool is_variadic(const cleave_op_port_t *ports, uint32_t count) {
@@ -35,37 +52,35 @@ static uint32_t required_count(const cleave_op_port_t *ports, uint32_t count) {
   return required;
 }
 
-static cleave_status_t check_count(const char *label, const cleave_op_t *op, const char *what,
+static cleave_status_t check_count(const cleave_graph_t *graph, cleave_node_t node, const char *what,
                                    const cleave_op_port_t *ports, uint32_t port_count, uint32_t count,
                                    cleave_error_t *error) {
+  const cleave_op_t *op = cleave_node_op(graph, node);
   uint32_t required = required_count(ports, port_count);
   if (!is_variadic(ports, port_count) && count > port_count) {
-    return cleave_error_set(error, CLEAVE_ERROR_FORMAT, "node '%s': %s has at most %u %ss, found %u", label,
-                            op->name, port_count, what, count);
+    return fail(graph, node, error, "%s has at most %u %ss, found %u", op->name, port_count, what, count);
   }
   if (count < required) {
-    return cleave_error_set(error, CLEAVE_ERROR_FORMAT, "node '%s': %s needs %u %ss ('%s'), found %u", label,
-                            op->name, required, what, ports[required - 1].name, count);
+    return fail(graph, node, error, "%s needs %u %ss ('%s'), found %u", op->name, required, what,
+                ports[required - 1].name, count);
   }
   return CLEAVE_OK;
 }
 
-static cleave_status_t check_inputs(const cleave_graph_t *graph, cleave_node_t node, const char *label,
-                                    cleave_error_t *error) {
+static cleave_status_t check_inputs(const cleave_graph_t *graph, cleave_node_t node, cleave_error_t *error) {
   const cleave_op_t *op = cleave_node_op(graph, node);
   uint32_t count = cleave_node_input_count(graph, node);
-  CLEAVE_TRY(check_count(label, op, "input", op->inputs, op->input_count, count, error));
+  CLEAVE_TRY(check_count(graph, node, "input", op->inputs, op->input_count, count, error));
   for (uint32_t k = 0; k < count; k++) {
     const cleave_op_port_t *port = &op->inputs[k < op->input_count ? k : op->input_count - 1];
     if (port->kind != CLEAVE_OP_INPUT_OPTIONAL && !cleave_value_exists(cleave_node_input(graph, node, k))) {
-      return cleave_error_set(error, CLEAVE_ERROR_FORMAT, "node '%s': input %u ('%s') of %s is left out",
-                              label, k, port->name, op->name);
+      return fail(graph, node, error, "input %u ('%s') of %s is left out", k, port->name, op->name);
     }
   }
   return CLEAVE_OK;
 }
 
-static cleave_status_t check_attributes(const cleave_graph_t *graph, cleave_node_t node, const char *label,
+static cleave_status_t check_attributes(const cleave_graph_t *graph, cleave_node_t node,
                                         cleave_error_t *error) {
   const cleave_op_t *op = cleave_node_op(graph, node);
   const cleave_node_record_t *record = cleave_graph_node(graph, node);
@@ -78,20 +93,18 @@ static cleave_status_t check_attributes(const cleave_graph_t *graph, cleave_node
       for (uint32_t a = 0; a < op->attribute_count; a++) {
         cleave_nearest_offer(&nearest, own->name, op->attributes[a].value.name);
       }
-      return cleave_error_set(error, CLEAVE_ERROR_FORMAT, "node '%s': %s has no attribute '%s'%s", label,
-                              op->name, own->name, cleave_nearest_hint(&nearest, hint, sizeof hint));
+      return fail(graph, node, error, "%s has no attribute '%s'%s", op->name, own->name,
+                  cleave_nearest_hint(&nearest, hint, sizeof hint));
     }
     if (own->kind != schema->value.kind) {
-      return cleave_error_set(error, CLEAVE_ERROR_FORMAT, "node '%s': attribute '%s' of %s is %s, found %s",
-                              label, own->name, op->name, kind_name(schema->value.kind),
-                              kind_name(own->kind));
+      return fail(graph, node, error, "attribute '%s' of %s is %s, found %s", own->name, op->name,
+                  kind_name(schema->value.kind), kind_name(own->kind));
     }
   }
   for (uint32_t a = 0; a < op->attribute_count; a++) {
     const char *name = op->attributes[a].value.name;
     if (op->attributes[a].required && cleave_node_attribute(graph, node, name) == NULL) {
-      return cleave_error_set(error, CLEAVE_ERROR_FORMAT, "node '%s': %s needs the attribute '%s'", label,
-                              op->name, name);
+      return fail(graph, node, error, "%s needs the attribute '%s'", op->name, name);
     }
   }
   return CLEAVE_OK;
@@ -102,10 +115,8 @@ cleave_status_t cleave_op_check(const cleave_graph_t *graph, cleave_node_t node,
   if (op->id == CLEAVE_OP_ID_CUSTOM) {
     return CLEAVE_OK;
   }
-  char label[LABEL_SIZE];
-  (void)cleave_node_label(graph, node, label, sizeof label);
-  CLEAVE_TRY(check_inputs(graph, node, label, error));
-  CLEAVE_TRY(check_count(label, op, "output", op->outputs, op->output_count,
+  CLEAVE_TRY(check_inputs(graph, node, error));
+  CLEAVE_TRY(check_count(graph, node, "output", op->outputs, op->output_count,
                          cleave_node_output_count(graph, node), error));
-  return check_attributes(graph, node, label, error);
+  return check_attributes(graph, node, error);
 }

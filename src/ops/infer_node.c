@@ -24,6 +24,16 @@ typedef struct ports {
   cleave_dim_t (*dims)[CLEAVE_MAX_RANK];
 } ports_t;
 
+static bool has_open_output(const cleave_infer_t *infer) {
+  for (uint32_t k = 0; k < infer->output_count; k++) {
+    const cleave_fact_t *output = infer->outputs[k];
+    if (output->dtype == CLEAVE_DTYPE_UNKNOWN || cleave_fact_count(output) < 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
 static cleave_status_t infer_ports(const cleave_graph_t *graph, cleave_node_t node,
                                    const cleave_node_type_t *const *inputs, uint32_t input_count,
                                    cleave_node_type_t *outputs, uint32_t output_count, const ports_t *ports,
@@ -50,9 +60,8 @@ static cleave_status_t infer_ports(const cleave_graph_t *graph, cleave_node_t no
                           .input_count = input_count,
                           .output_count = output_count,
                           .arena = &arena};
-  /* what later inputs or outputs told may bring more: twice is enough for one node */
   cleave_status_t status = op->infer(&infer, error);
-  if (status == CLEAVE_OK) {
+  if (status == CLEAVE_OK && has_open_output(&infer)) { /* what was stated last may bring more */
     status = op->infer(&infer, error);
   }
   for (uint32_t k = 0; k < output_count; k++) {
