@@ -9,7 +9,7 @@
 
 #include "partition/state.h"
 
-#define STEPS_PER_ANCHOR 20000
+#define STEPS_PER_ANCHOR 100000
 #define STEPS_PER_RULE 20000000
 #define REFUSALS_PER_ANCHOR 64
 
@@ -26,7 +26,7 @@ typedef struct fuser {
   const cleave_rule_t *rule;
   uint32_t rule_index;
   size_t steps_left;
-  bool is_exhausted; /* no steps are left, and it was noted */
+  bool is_exhausted; /* none is left, and it was noted */
   CLEAVE_ARRAY(candidate_t) heap;
   uint64_t *refused; /* open addressing; 0: free */
   size_t refused_count;
@@ -312,10 +312,8 @@ static cleave_status_t settle_candidates(fuser_t *fuser, cleave_error_t *error) 
 cleave_status_t cleave_partitioner_fuse(cleave_partitioner_t *partitioner, const cleave_rule_t *rule,
                                         uint32_t rule_index, cleave_error_t *error) {
   cleave_status_t status = CLEAVE_OK;
-  fuser_t fuser = {.partitioner = partitioner,
-                   .rule = rule,
-                   .rule_index = rule_index,
-                   .steps_left = STEPS_PER_RULE + (size_t)64 * partitioner->contraction->node_count};
+  size_t steps = STEPS_PER_RULE + (size_t)64 * partitioner->contraction->node_count;
+  fuser_t fuser = {.partitioner = partitioner, .rule = rule, .rule_index = rule_index, .steps_left = steps};
   const uint32_t *anchors = NULL;
   uint32_t anchor_count = 0;
   CLEAVE_TRY(cleave_pattern_check(rule->pattern, rule->file, rule->name, error));
@@ -334,6 +332,9 @@ cleave_status_t cleave_partitioner_fuse(cleave_partitioner_t *partitioner, const
     CLEAVE_TRY_CLEANUP(match_at(&fuser, anchor, CLEAVE_NODE_TAKEN, &answer, error));
     CLEAVE_TRY_CLEANUP(push_match(&fuser, anchor, 0, &answer, error));
   }
+  // What was found is settled, even if the search for more was given up.
+  fuser.steps_left = steps;
+  fuser.is_exhausted = false;
   CLEAVE_TRY_CLEANUP(settle_candidates(&fuser, error));
 cleanup:
   cleave_array_free(&fuser.heap);
