@@ -46,11 +46,9 @@ cleave_status_t cleave_supports_ask(void *context, const char *backend, const cl
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
                             "the backends were asked about another graph than announced");
   }
-  if (supports->name != backend &&
-      (supports->name == NULL || strcmp(supports->handle->backend->name, backend) != 0)) {
+  if (supports->handle == NULL || strcmp(supports->handle->backend->name, backend) != 0) {
     CLEAVE_TRY(cleave_registry_find(backend, &supports->handle, error));
   }
-  supports->name = backend;
   cleave_view_fusion_t fusion = {
       .rule = rule == NULL ? "" : rule, .nodes = nodes, .labels = labels, .node_count = node_count};
   bool is_fusion = labels != NULL;

@@ -75,8 +75,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_view_build(cleave_view_builder_t *builder
 typedef struct cleave_supports {
   cleave_view_builder_t builder;
   cleave_arena_t arena;
-  const char *name; /* of the backend asked last, and its handle */
-  const struct cleave_backend_handle *handle;
+  const struct cleave_backend_handle *handle; /* of the backend asked last */
 } cleave_supports_t;
 
 void cleave_supports_init(cleave_supports_t *supports, const cleave_graph_t *graph);

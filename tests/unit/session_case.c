@@ -80,14 +80,19 @@ void session_case_infer(session_case_t *c) {
 }
 
 void session_case_partition(session_case_t *c, const char *ops, const char *backend) {
-  cleave_ruleset_t ruleset = *plan_case_ops(ops);
-  ruleset.backend = backend;
+  cleave_rule_t rule = plan_case_rule(CLEAVE_RULE_REGION, "island");
+  const cleave_op_t *const *list = plan_case_op_list(ops, &rule.op_count);
+  rule.mode = CLEAVE_REGION_OPS;
+  rule.ops = list;
+  cleave_ruleset_t ruleset = {
+      .name = "ops", .backend = backend, .file = "test.lua", .rules = &rule, .rule_count = 1};
   const cleave_ruleset_t *pointer = &ruleset;
   cleave_supports_t supports;
   cleave_supports_init(&supports, c->graph);
   cleave_partition_options_t options = {.supports = cleave_supports_ask, .supports_context = &supports};
   unit_ok(cleave_partition(c->graph, &pointer, 1, &options, &c->plan, e));
   cleave_supports_deinit(&supports);
+  free((void *)(uintptr_t)list);
 }
 
 static void feed(session_case_t *c, cleave_dtype_t dtype, int32_t rank, const int64_t *dims,

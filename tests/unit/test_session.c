@@ -324,7 +324,7 @@ UNIT_TEST(shapes_that_depend_on_data_flow_downstream) {
       "region 'island_0': its nodes run one by one on cpu, not on cpu: shapes of node 'places' are "
       "known only at run time");
   session_case_run(&c);
-  ck_assert_int_eq(cleave_view_element_count(&(cleave_tensor_view_t){session_case_view(&c, 0)}), 3);
+  ck_assert_int_eq(session_case_view(&c, 0).dims[0], 3);
   ck_assert_float_eq(session_case_value(&c, 0, 2), -6.0f);
   memcpy(c.inputs[0]->data, FLOATS(1, 2, 3, 4, 5, 6), 24);
   session_case_run(&c);
