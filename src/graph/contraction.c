@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups are a union-find forest whose members form rings. The order is a linked list of representatives
-// with 64-bit labels that leave gaps (order maintenance after Bender and others, "Two simplified algorithms
-// for maintaining order in a list"): a contraction moves only what its search found, and only on the side
-// that was exhausted first. Invariant: along every edge between two groups labels increase.
+// Groups are a union-find forest whose members form rings; the order over groups is a list that leaves gaps.
+// A contraction moves only what its search found, and only on the side that was exhausted first. Invariant:
+// along every edge between two groups labels increase.
 
 #include "graph/contraction.h"
 
@@ -10,9 +9,6 @@
 #include <string.h>
 
 #include "graph/order.h"
-
-#define LABEL_BITS 62
-#define LABEL_END (UINT64_C(1) << LABEL_BITS)
 
 /* What a search knows of a group; marks hold 4 * search + one of these. */
 enum { MARK_MEMBER = 0, MARK_FORWARD = 1, MARK_BACKWARD = 2, MARK_KINDS = 4 };
@@ -92,26 +88,19 @@ cleave_status_t cleave_contraction_create(const cleave_graph_t *graph, cleave_co
   c->next_member = cleave_allocate(slots, sizeof *c->next_member);
   c->sizes = cleave_allocate(slots, sizeof *c->sizes);
   c->parents = cleave_allocate(slots, sizeof *c->parents);
-  c->labels = cleave_allocate(slots, sizeof *c->labels);
-  c->before = cleave_allocate(slots, sizeof *c->before);
-  c->after = cleave_allocate(slots, sizeof *c->after);
   c->marks = cleave_allocate_zeroed(slots, sizeof *c->marks);
   if (c->nodes == NULL || c->positions == NULL || c->producer_start == NULL || c->user_start == NULL ||
-      c->next_member == NULL || c->sizes == NULL || c->parents == NULL || c->labels == NULL ||
-      c->before == NULL || c->after == NULL || c->marks == NULL) {
+      c->next_member == NULL || c->sizes == NULL || c->parents == NULL || c->marks == NULL) {
     status = cleave_error_out_of_memory(error);
     goto cleanup;
   }
   CLEAVE_TRY_CLEANUP(cleave_graph_topological_order(graph, c->nodes, c->positions, error));
   CLEAVE_TRY_CLEANUP(fill_edges(c, error));
-  uint64_t gap = LABEL_END / ((uint64_t)n + 1);
+  CLEAVE_TRY_CLEANUP(cleave_order_list_init(&c->order, n, error));
   for (uint32_t p = 0; p <= n; p++) {
     c->next_member[p] = p;
     c->sizes[p] = 1;
     c->parents[p] = p;
-    c->labels[p] = p == n ? 0 : gap * ((uint64_t)p + 1);
-    c->before[p] = p == 0 ? n : p - 1;
-    c->after[p] = p == n ? 0 : p + 1;
   }
   *out_contraction = c;
   c = NULL;
@@ -133,96 +122,12 @@ void cleave_contraction_destroy(cleave_contraction_t *c) {
   cleave_free(c->next_member);
   cleave_free(c->sizes);
   cleave_free(c->parents);
-  cleave_free(c->labels);
-  cleave_free(c->before);
-  cleave_free(c->after);
+  cleave_order_list_deinit(&c->order);
   cleave_free(c->marks);
   cleave_array_free(&c->roots);
   cleave_array_free(&c->forward);
   cleave_array_free(&c->backward);
   cleave_free(c);
-}
-
-// ---- the ordered list ----
-
-/* Label past which an element after `element` must not go. */
-static uint64_t label_after(const cleave_contraction_t *c, uint32_t element) {
-  uint32_t next = c->after[element];
-  return next == c->node_count ? LABEL_END : c->labels[next];
-}
-
-static void list_remove(cleave_contraction_t *c, uint32_t element) {
-  c->after[c->before[element]] = c->after[element];
-  c->before[c->after[element]] = c->before[element];
-}
-
-/* Spreads labels around `element` until there is room after it: the smallest aligned range of labels that
- * is thinly enough used, the thinner the larger the range. */
-static void make_room(cleave_contraction_t *c, uint32_t element) {
-  uint32_t sentinel = c->node_count;
-  uint32_t first = element == sentinel ? c->after[sentinel] : element;
-  if (first == sentinel) {
-    return;
-  }
-  uint32_t last = first;
-  uint64_t count = 1;
-  double capacity = 1.0;
-  for (uint32_t bits = 1; bits <= LABEL_BITS; bits++) {
-    uint64_t width = UINT64_C(1) << bits;
-    uint64_t base = c->labels[first] & ~(width - 1);
-    while (c->before[first] != sentinel && c->labels[c->before[first]] >= base) {
-      first = c->before[first];
-      count++;
-    }
-    while (c->after[last] != sentinel && c->labels[c->after[last]] - base < width) {
-      last = c->after[last];
-      count++;
-    }
-    capacity *= 1.4;
-    if (bits < LABEL_BITS && ((double)count > capacity || width / (count + 1) < 4)) {
-      continue;
-    }
-    uint64_t gap = width / (count + 1);
-    uint64_t label = base;
-    for (uint32_t e = first;; e = c->after[e]) {
-      label += gap;
-      c->labels[e] = label;
-      if (e == last) {
-        return;
-      }
-    }
-  }
-}
-
-/* Puts `count` elements, which are in no list, after `element`, in their order. */
-static void list_insert_after(cleave_contraction_t *c, uint32_t element, const uint32_t *elements,
-                              size_t count) {
-  for (size_t k = 0; k < count; k++) {
-    if (label_after(c, element) - c->labels[element] < 2) {
-      make_room(c, element);
-    }
-    uint64_t low = c->labels[element];
-    uint64_t gap = (label_after(c, element) - low) / (count - k + 1);
-    uint32_t e = elements[k];
-    c->labels[e] = low + (gap == 0 ? 1 : gap);
-    c->before[e] = element;
-    c->after[e] = c->after[element];
-    c->before[c->after[element]] = e;
-    c->after[element] = e;
-    element = e;
-  }
-}
-
-/* `replacement`, which is in no list, takes the place of `element`. */
-static void list_replace(cleave_contraction_t *c, uint32_t element, uint32_t replacement) {
-  if (element == replacement) {
-    return;
-  }
-  c->labels[replacement] = c->labels[element];
-  c->before[replacement] = c->before[element];
-  c->after[replacement] = c->after[element];
-  c->after[c->before[element]] = replacement;
-  c->before[c->after[element]] = replacement;
 }
 
 // ---- groups ----
@@ -247,13 +152,13 @@ static void join_at(cleave_contraction_t *c, const uint32_t *roots, size_t count
   uint32_t root = roots[0];
   for (size_t k = 0; k < count; k++) {
     if (roots[k] != place) {
-      list_remove(c, roots[k]);
+      cleave_order_list_remove(&c->order, roots[k]);
     }
   }
   for (size_t k = 1; k < count; k++) {
     root = join(c, root, roots[k]);
   }
-  list_replace(c, place, root);
+  cleave_order_list_replace(&c->order, place, root);
 }
 
 static void start_search(cleave_contraction_t *c) {
@@ -316,7 +221,7 @@ static cleave_status_t side_step(cleave_contraction_t *c, side_t *side, size_t m
     }
     return CLEAVE_OK;
   }
-  bool beyond = side->is_forward ? c->labels[target] > limit : c->labels[target] < limit;
+  bool beyond = side->is_forward ? c->order.labels[target] > limit : c->order.labels[target] < limit;
   if (beyond || found == mark(c, side->is_forward ? MARK_FORWARD : MARK_BACKWARD)) {
     return CLEAVE_OK;
   }
@@ -354,7 +259,7 @@ static cleave_status_t sort_by_order(const cleave_contraction_t *c, uint32_t *gr
     return cleave_error_out_of_memory(error);
   }
   for (size_t k = 0; k < count; k++) {
-    pairs[k] = (label_group_t){c->labels[groups[k]], groups[k]};
+    pairs[k] = (label_group_t){c->order.labels[groups[k]], groups[k]};
   }
   qsort(pairs, count, sizeof *pairs, compare_labels);
   for (size_t k = 0; k < count; k++) {
@@ -408,15 +313,16 @@ static bool find_free_place(cleave_contraction_t *c, uint32_t low, size_t *steps
       }
       member = c->next_member[member];
     } while (member != root);
-    if (enters && (entry == CLEAVE_INDEX_NONE || c->labels[root] > c->labels[entry])) {
+    if (enters && (entry == CLEAVE_INDEX_NONE || c->order.labels[root] > c->order.labels[entry])) {
       entry = root;
     }
-    if (leaves && (exit == CLEAVE_INDEX_NONE || c->labels[root] < c->labels[exit])) {
+    if (leaves && (exit == CLEAVE_INDEX_NONE || c->order.labels[root] < c->order.labels[exit])) {
       exit = root;
     }
   }
   *out_place = entry != CLEAVE_INDEX_NONE ? entry : low;
-  return entry == CLEAVE_INDEX_NONE || exit == CLEAVE_INDEX_NONE || c->labels[entry] <= c->labels[exit];
+  return entry == CLEAVE_INDEX_NONE || exit == CLEAVE_INDEX_NONE ||
+         c->order.labels[entry] <= c->order.labels[exit];
 }
 
 /* The set in c->roots at the place of `place`; the `moved` groups that the search found go to its far side:
@@ -425,11 +331,11 @@ static cleave_status_t contract_moving(cleave_contraction_t *c, uint32_t place, 
                                        uint32_t *moved, size_t moved_count, cleave_error_t *error) {
   CLEAVE_TRY(sort_by_order(c, moved, moved_count, error));
   for (size_t k = 0; k < moved_count; k++) {
-    list_remove(c, moved[k]);
+    cleave_order_list_remove(&c->order, moved[k]);
   }
   join_at(c, c->roots.items, c->roots.count, place);
   uint32_t root = cleave_contraction_group(c, place);
-  list_insert_after(c, is_forward ? root : c->before[root], moved, moved_count);
+  cleave_order_list_insert_after(&c->order, is_forward ? root : c->order.before[root], moved, moved_count);
   return CLEAVE_OK;
 }
 
@@ -446,8 +352,8 @@ static cleave_status_t search_set(cleave_contraction_t *c, const uint32_t *posit
   uint32_t high = low;
   for (size_t k = 1; k < root_count; k++) {
     uint32_t root = c->roots.items[k];
-    low = c->labels[root] < c->labels[low] ? root : low;
-    high = c->labels[root] > c->labels[high] ? root : high;
+    low = c->order.labels[root] < c->order.labels[low] ? root : low;
+    high = c->order.labels[root] > c->order.labels[high] ? root : high;
   }
   uint32_t place = CLEAVE_INDEX_NONE;
   if (find_free_place(c, low, &result->steps, &place)) {
@@ -469,7 +375,7 @@ static cleave_status_t search_set(cleave_contraction_t *c, const uint32_t *posit
     sides[s].count = root_count;
     side_enter_member(c, &sides[s], sides[s].groups[0]);
   }
-  uint64_t limits[2] = {c->labels[high], c->labels[low]};
+  uint64_t limits[2] = {c->order.labels[high], c->order.labels[low]};
   for (int s = 0;; s ^= 1) {
     if (!side_advance(c, &sides[s])) {
       if (contract) {
@@ -516,7 +422,7 @@ cleave_status_t cleave_contraction_contract_levels(cleave_contraction_t *c, cons
   uint32_t n = c->node_count;
   size_t level_count = 0;
   uint32_t group_count = 0;
-  for (uint32_t g = c->after[n]; g != n; g = c->after[g]) {
+  for (uint32_t g = c->order.after[n]; g != n; g = c->order.after[g]) {
     level_count = levels[g] >= level_count ? (size_t)levels[g] + 1 : level_count;
     group_count++;
   }
@@ -531,13 +437,13 @@ cleave_status_t cleave_contraction_contract_levels(cleave_contraction_t *c, cons
     return cleave_error_out_of_memory(error);
   }
   // By level, within one in the old order.
-  for (uint32_t g = c->after[n]; g != n; g = c->after[g]) {
+  for (uint32_t g = c->order.after[n]; g != n; g = c->order.after[g]) {
     starts[levels[g] + 1]++;
   }
   for (size_t l = 0; l < level_count; l++) {
     starts[l + 1] += starts[l];
   }
-  for (uint32_t g = c->after[n]; g != n; g = c->after[g]) {
+  for (uint32_t g = c->order.after[n]; g != n; g = c->order.after[g]) {
     sorted[starts[levels[g]]++] = g;
   }
   // The representative of joined groups is one of theirs, so `levels` and `joins` stay right for it.
@@ -555,23 +461,14 @@ cleave_status_t cleave_contraction_contract_levels(cleave_contraction_t *c, cons
   }
   // A group stands where its first part stood.
   start_search(c);
-  uint64_t gap = LABEL_END / ((uint64_t)group_count + 1);
-  uint64_t label = 0;
-  uint32_t last = n;
+  cleave_order_list_start(&c->order, group_count);
   for (uint32_t k = 0; k < group_count; k++) {
     uint32_t group = cleave_contraction_group(c, sorted[k]);
-    if (c->marks[group] == mark(c, MARK_MEMBER)) {
-      continue;
+    if (c->marks[group] != mark(c, MARK_MEMBER)) {
+      c->marks[group] = mark(c, MARK_MEMBER);
+      cleave_order_list_append(&c->order, group);
     }
-    c->marks[group] = mark(c, MARK_MEMBER);
-    label += gap;
-    c->labels[group] = label;
-    c->before[group] = last;
-    c->after[last] = group;
-    last = group;
   }
-  c->after[last] = n;
-  c->before[n] = last;
   cleave_free(starts);
   cleave_free(sorted);
   return CLEAVE_OK;
@@ -598,14 +495,14 @@ cleave_status_t cleave_contraction_dissolve(cleave_contraction_t *c, uint32_t po
     member = c->next_member[member];
   } while (member != root);
   qsort(c->roots.items, size, sizeof *c->roots.items, compare_positions);
-  uint32_t before = c->before[root];
-  list_remove(c, root);
+  uint32_t before = c->order.before[root];
+  cleave_order_list_remove(&c->order, root);
   for (uint32_t k = 0; k < size; k++) {
     member = c->roots.items[k];
     c->parents[member] = member;
     c->next_member[member] = member;
     c->sizes[member] = 1;
   }
-  list_insert_after(c, before, c->roots.items, size);
+  cleave_order_list_insert_after(&c->order, before, c->roots.items, size);
   return CLEAVE_OK;
 }

@@ -12,6 +12,7 @@
 #define CLEAVE_GRAPH_CONTRACTION_H
 
 #include "graph/graph.h"
+#include "graph/order_list.h"
 
 /* Read the first block freely; change nothing. */
 typedef struct cleave_contraction {
@@ -29,11 +30,9 @@ typedef struct cleave_contraction {
   uint32_t *sizes;       /* members, at the representative */
 
   /* private */
-  uint32_t *parents; /* union-find */
-  uint64_t *labels;  /* of representatives: increases along every edge between groups */
-  uint32_t *before;  /* list of representatives in order, node_count is the sentinel */
-  uint32_t *after;
-  uint32_t *marks; /* 4 * search number + what the search knows of the group */
+  uint32_t *parents;         /* union-find */
+  cleave_order_list_t order; /* of representatives: labels increase along every edge between groups */
+  uint32_t *marks;           /* 4 * search number + what the search knows of the group */
   uint32_t search;
   CLEAVE_ARRAY(uint32_t) roots; /* scratch of searches */
   CLEAVE_ARRAY(uint32_t) forward;
@@ -59,21 +58,21 @@ static inline uint32_t cleave_contraction_group(const cleave_contraction_t *cont
 /* Does group `a` (a representative) come before group `b` in the order over groups? */
 static inline bool cleave_contraction_precedes(const cleave_contraction_t *contraction, uint32_t a,
                                                uint32_t b) {
-  return contraction->labels[a] < contraction->labels[b];
+  return contraction->order.labels[a] < contraction->order.labels[b];
 }
 
 /* A number that grows along the order over groups. Changes whenever something is contracted or dissolved. */
 static inline uint64_t cleave_contraction_label(const cleave_contraction_t *contraction, uint32_t group) {
-  return contraction->labels[group];
+  return contraction->order.labels[group];
 }
 
 /* Walks the representatives in order; CLEAVE_INDEX_NONE after the last. */
 static inline uint32_t cleave_contraction_first(const cleave_contraction_t *contraction) {
-  uint32_t first = contraction->after[contraction->node_count];
+  uint32_t first = contraction->order.after[contraction->node_count];
   return first == contraction->node_count ? CLEAVE_INDEX_NONE : first;
 }
 static inline uint32_t cleave_contraction_next(const cleave_contraction_t *contraction, uint32_t group) {
-  uint32_t next = contraction->after[group];
+  uint32_t next = contraction->order.after[group];
   return next == contraction->node_count ? CLEAVE_INDEX_NONE : next;
 }
 
