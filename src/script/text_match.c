@@ -383,6 +383,15 @@ static size_t start_position(lua_Integer position, size_t length) {
   return length + (size_t)(position + 1);
 }
 
+static bool has_specials(const char *pattern, size_t length) {
+  for (size_t k = 0; k < length; k++) {
+    if (pattern[k] != '\0' && strchr("^$*+?.([%-", pattern[k]) != NULL) {
+      return true;
+    }
+  }
+  return false;
+}
+
 static int find_or_match(lua_State *state, bool find) {
   size_t length = 0;
   size_t pattern_length = 0;
@@ -393,7 +402,7 @@ static int find_or_match(lua_State *state, bool find) {
     luaL_pushfail(state);
     return 1;
   }
-  bool plain = find && (lua_toboolean(state, 4) != 0 || strcspn(p, "^$*+?.([%-") == pattern_length);
+  bool plain = find && (lua_toboolean(state, 4) != 0 || !has_specials(p, pattern_length));
   if (plain) {
     const char *found = find_plain(state, s + start, length - start, p, pattern_length);
     if (found != NULL) {
