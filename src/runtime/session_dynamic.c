@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps whose shapes are known only at run time. Output shapes are inferred from the inputs at hand, their
 // data included; what even that does not tell (NonZero) the program asks memory for while it runs. Programs
-// are kept for the shapes that came up last, memory only grows: a run with shapes seen before allocates
-// nothing.
+// are kept for the shapes that came up last, and memory only grows.
 #include <inttypes.h>
 #include <string.h>
 
