@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times of building and partitioning random layered graphs, and residual chains, of growing size. Each line:
+// Times of building and partitioning random layered graphs, residual chains and chains of convolutions, of
+// growing size, under one fuse rule and one `ops` rule. Each line:
 // nodes, milliseconds to build the graph, peak memory so far, milliseconds to partition, regions.
 // With arguments: the sizes to run instead of 10^4, 10^5 and 10^6.
 
@@ -86,6 +87,51 @@ static cleave_graph_t *residual(uint32_t nodes, uint32_t unused) {
   return graph;
 }
 
+/* Blocks Relu(x + BatchNormalization(Conv(x))). */
+static cleave_graph_t *convolutions(uint32_t nodes, uint32_t unused) {
+  (void)unused;
+  cleave_value_t x;
+  cleave_error_t error = CLEAVE_ERROR_INIT;
+  cleave_graph_t *graph = start_graph(&x);
+  cleave_tensor_t *tensor = NULL;
+  cleave_value_t w;
+  check(cleave_tensor_create_float(1.0F, &tensor, &error), &error);
+  check(cleave_graph_add_constant(graph, "w", tensor, &w, &error), &error);
+  cleave_tensor_release(tensor);
+  for (uint32_t n = 0; n + 4 <= nodes; n += 4) {
+    cleave_value_t a = add_node(graph, cleave_op_get(CLEAVE_OP_Conv), (cleave_value_t[]){x, w}, 2);
+    cleave_value_t b =
+        add_node(graph, cleave_op_get(CLEAVE_OP_BatchNormalization), (cleave_value_t[]){a, w, w, w, w}, 5);
+    cleave_value_t c = add_node(graph, cleave_op_get(CLEAVE_OP_Add), (cleave_value_t[]){x, b}, 2);
+    x = add_node(graph, cleave_op_get(CLEAVE_OP_Relu), &c, 1);
+  }
+  check(cleave_graph_add_output(graph, "y", x, &error), &error);
+  return graph;
+}
+
+/* Conv >> maybe(BatchNormalization) >> maybe(Add) >> maybe(Relu). */
+static const cleave_pattern_t *convolution_pattern(void) {
+  static const cleave_op_t *ops[4];
+  static cleave_pattern_node_t nodes[8];
+  static const uint32_t children[4] = {1, 5, 6, 7};
+  static const uint32_t inner[4] = {1, 2, 3, 4};
+  static const cleave_pattern_t pattern = {nodes, 8, 0, NULL, 0};
+  static const cleave_op_id_t ids[4] = {CLEAVE_OP_Conv, CLEAVE_OP_BatchNormalization, CLEAVE_OP_Add,
+                                        CLEAVE_OP_Relu};
+  nodes[0] = (cleave_pattern_node_t){
+      .kind = CLEAVE_PATTERN_SEQUENCE, .type.rank = -1, .child_count = 4, .children = children};
+  for (uint32_t k = 0; k < 4; k++) {
+    ops[k] = cleave_op_get(ids[k]);
+    nodes[1 + k] =
+        (cleave_pattern_node_t){.kind = CLEAVE_PATTERN_OP, .type.rank = -1, .op_count = 1, .ops = &ops[k]};
+    if (k > 0) {
+      nodes[4 + k] = (cleave_pattern_node_t){
+          .kind = CLEAVE_PATTERN_MAYBE, .type.rank = -1, .child_count = 1, .children = &inner[k]};
+    }
+  }
+  return &pattern;
+}
+
 static void run(const char *name, cleave_graph_t *(*build)(uint32_t, uint32_t), uint32_t nodes,
                 uint32_t argument) {
   uint64_t start = cleave_clock_now();
@@ -96,14 +142,16 @@ static void run(const char *name, cleave_graph_t *(*build)(uint32_t, uint32_t), 
   const cleave_op_t *ops[5] = {cleave_op_get(CLEAVE_OP_Add), cleave_op_get(CLEAVE_OP_Mul),
                                cleave_op_get(CLEAVE_OP_Sub), cleave_op_get(CLEAVE_OP_Max),
                                cleave_op_get(CLEAVE_OP_Relu)};
-  cleave_rule_t rule = {.kind = CLEAVE_RULE_REGION,
-                        .name = "island",
-                        .file = "bench",
-                        .mode = CLEAVE_REGION_OPS,
-                        .ops = ops,
-                        .op_count = 5};
+  cleave_rule_t rules[2] = {
+      {.kind = CLEAVE_RULE_REGION,
+       .name = "island",
+       .file = "bench",
+       .mode = CLEAVE_REGION_OPS,
+       .ops = ops,
+       .op_count = 5},
+      {.kind = CLEAVE_RULE_FUSE, .name = "convolution", .file = "bench", .pattern = convolution_pattern()}};
   cleave_ruleset_t ruleset = {
-      .name = "bench", .backend = "bench", .file = "bench", .rules = &rule, .rule_count = 1};
+      .name = "bench", .backend = "bench", .file = "bench", .rules = rules, .rule_count = 2};
   const cleave_ruleset_t *rulesets[1] = {&ruleset};
   cleave_error_t error = CLEAVE_ERROR_INIT;
   cleave_plan_t *plan = NULL;
@@ -113,9 +161,9 @@ static void run(const char *name, cleave_graph_t *(*build)(uint32_t, uint32_t), 
   double milliseconds = cleave_clock_ms(begin, end);
   printf(
       "%-14s %9u nodes: built in %8.1f ms (peak %5ld MB), partitioned in %8.1f ms (%6.1f ns a node), %u "
-      "regions\n",
+      "regions, %u fusions\n",
       name, nodes, cleave_clock_ms(start, built), usage.ru_maxrss / 1024, milliseconds,
-      milliseconds * 1e6 / nodes, plan->region_count);
+      milliseconds * 1e6 / nodes, plan->region_count, plan->fusion_count);
   (void)fflush(stdout);
   cleave_plan_destroy(plan);
   cleave_graph_destroy(graph);
@@ -134,6 +182,7 @@ int main(int argc, char **argv) {
     run("layered 1/10", layered, nodes, 10);
     run("layered 1/1000", layered, nodes, 1000);
     run("residual", residual, nodes, 0);
+    run("convolutions", convolutions, nodes, 0);
   }
   return EXIT_SUCCESS;
 }
