@@ -14,8 +14,7 @@ enum {
   PORT_LIMIT = 768,
   ATTRIBUTE_LIMIT = 512,
   TEXT_LIMIT = 16384, /* bytes of names and string defaults */
-  INT_LIMIT = 16,     /* elements of list defaults */
-  STRING_LIMIT = 16
+  INT_LIMIT = 16      /* elements of list defaults */
 };
 
 static cleave_op_t table[CLEAVE_OP_COUNT];
@@ -26,12 +25,10 @@ static struct {
   cleave_op_attribute_t attributes[ATTRIBUTE_LIMIT];
   char text[TEXT_LIMIT];
   int64_t ints[INT_LIMIT];
-  const char *strings[STRING_LIMIT];
   size_t port_count;
   size_t attribute_count;
   size_t text_length;
   size_t int_count;
-  size_t string_count;
 } pool;
 
 static const char *add_text(const char *text, size_t length) {
@@ -88,21 +85,13 @@ static cleave_attribute_kind_t kind_of_letter(char letter) {
   return CLEAVE_ATTRIBUTE_TENSOR;
 }
 
-/* Ints or strings, separated by commas, of a text that ends in NUL. */
-static void parse_list(cleave_attribute_t *value, const char *text) {
+/* Ints, separated by commas, of a text that ends in NUL. */
+static void parse_ints(cleave_attribute_t *value, const char *text) {
   value->ints = pool.ints + pool.int_count;
-  if (value->kind == CLEAVE_ATTRIBUTE_STRINGS) {
-    value->strings = pool.strings + pool.string_count;
-  }
   while (*text != '\0') {
     size_t length = strcspn(text, ",");
-    if (value->kind == CLEAVE_ATTRIBUTE_STRINGS) {
-      assert(pool.string_count < STRING_LIMIT);
-      pool.strings[pool.string_count++] = add_text(text, length);
-    } else {
-      assert(value->kind == CLEAVE_ATTRIBUTE_INTS && pool.int_count < INT_LIMIT);
-      pool.ints[pool.int_count++] = strtoll(text, NULL, 10);
-    }
+    assert(value->kind == CLEAVE_ATTRIBUTE_INTS && pool.int_count < INT_LIMIT);
+    pool.ints[pool.int_count++] = strtoll(text, NULL, 10);
     value->count++;
     text += length + (text[length] == ',' ? 1 : 0);
   }
@@ -116,7 +105,7 @@ static void parse_default(cleave_attribute_t *value, const char *text) {
       value->s = text;
       value->count = (uint32_t)strlen(text);
       break;
-    default: parse_list(value, text); break;
+    default: parse_ints(value, text); break;
   }
 }
 
