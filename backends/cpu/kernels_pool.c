@@ -35,6 +35,15 @@ static cleave_status_t pool_plan(const cpu_call_t *call, cpu_geometry_t *out_geo
     return cpu_fail(message, CLEAVE_ERROR_LIMIT, "a window has %lld elements, expected at most %lld",
                     (long long)out_geometry->kernel_count, (long long)POOL_MAX_TAPS);
   }
+  for (int axis = 0; axis < CPU_WINDOW_AXES && any->count > 0; axis++) {
+    const cpu_geometry_t *g = out_geometry;
+    int64_t reach = (g->kernel[axis] - 1) * g->dilation[axis] + 1;
+    int64_t room = g->in[axis] + g->pad[axis] + g->pad_end[axis];
+    if (reach >= room + g->stride[axis]) {
+      return cpu_fail(message, CLEAVE_ERROR_SHAPE, "a window of %lld elements does not fit into %lld",
+                      (long long)reach, (long long)room);
+    }
+  }
   if (any->dims[0] != x->dims[0] || any->dims[1] != x->dims[1] ||
       (indices != NULL && indices->count != any->count)) {
     return cpu_fail(message, CLEAVE_ERROR_SHAPE, "output shape does not fit the input");

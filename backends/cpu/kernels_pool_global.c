@@ -136,7 +136,7 @@ static cleave_status_t unpool_run(const cpu_call_t *call, cleave_message_t *mess
       int64_t position = d == 0 ? rest : rest % dims[d];
       rest /= dims[d];
       inside = position < y->dims[d];
-      at += position * step;
+      at += inside ? position * step : 0;
       step *= y->dims[d];
     }
     if (!inside) {

@@ -218,6 +218,8 @@ UNIT_TEST(refuses_pools_without_end) {
   op_backend_t cpu = op_backend_cpu();
   op_case_fails(&cpu, "MaxPool", "f32[1,1,4,4] 0", "kernel_shape=[100000,100000]", "f32[1,1,1,1] 0",
                 CLEAVE_ERROR_LIMIT, "a window has 10000000000 elements");
+  op_case_fails(&cpu, "AveragePool", "f32[1,1,4] 0", "kernel_shape=[6] pads=[1,0]", "f32[1,1,1] 0",
+                CLEAVE_ERROR_SHAPE, "a window of 6 elements does not fit into 5");
   op_case_fails(&cpu, "MaxPool", "f32[1,1,4] 0", "", "f32[1,1,1] 0", CLEAVE_ERROR_INVALID_ARGUMENT,
                 "kernel_shape is missing");
   op_case_fails(&cpu, "AveragePool", "f32[4,4] 0", "kernel_shape=[1]", "f32[4,4] 0", CLEAVE_ERROR_UNSUPPORTED,
