@@ -103,9 +103,11 @@ local function layer_norm()
     >> maybe(op { "Add", as = "shift", inputs = { constant "beta" } })
 end
 
--- What stands before an activation that reads its input more than once.
+-- What stands before an activation that reads its input more than once: a product, perhaps with a
+-- batch normalization and a bias.
 local function base()
-  return product >> maybe(norm()) >> maybe(op { "Add" })
+  local normed = oneof { op { "BatchNormalization", inputs = { X = product } }, product }
+  return oneof { op { "Add", inputs = { normed } }, normed }
 end
 
 local regions = option.boolean(true, "put all that the backend supports into regions")
