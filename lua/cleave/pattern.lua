@@ -6,6 +6,8 @@ local check = import "check"
 
 local M = {}
 
+local LONGEST = 1000 -- parts of a sequence
+
 local descriptions = setmetatable({}, { __mode = "k" }) -- pattern or word -> description
 local made = {} -- all patterns, in order: for those that no rule uses
 
@@ -13,8 +15,8 @@ local PATTERN = {
   __newindex = function()
     host.fail(0, "a pattern cannot be changed")
   end,
-  __tostring = function()
-    return "pattern"
+  __tostring = function(word)
+    return M.describe(word).word or "pattern"
   end,
   __metatable = false,
 }
@@ -51,7 +53,7 @@ local function pattern_of(line, value, what)
     return make { kind = "op", line = line, spec = { value } }
   end
   local description = M.describe(value)
-  if not description or description.kind == "literals" or description.kind == "range" then
+  if not description or description.word then
     check.fail(line, "%s: expected a pattern or the name of an operator, found %s", what,
       check.show(value))
   end
@@ -89,6 +91,9 @@ local function sequence(a, b)
     else
       children[#children + 1] = side
     end
+  end
+  if #children > LONGEST then
+    check.fail(line, "'>>': more than %d parts in a row", LONGEST)
   end
   return make { kind = "sequence", line = line, children = children }
 end
@@ -139,7 +144,7 @@ local function oneof(...)
   end
   for _, item in ipairs(items) do
     if not (type(item) == "string" or M.describe(item)) then
-      return make { kind = "literals", line = line, values = items }
+      return make { kind = "literals", word = "list of values", line = line, values = items }
     end
   end
   local children = {}
@@ -152,14 +157,15 @@ end
 local function one_of(values)
   local line = host.line()
   check.type(line, "one_of", values, "table")
-  return make { kind = "literals", line = line, values = check.copy(line, values) }
+  return make { kind = "literals", word = "list of values", line = line,
+    values = check.copy(line, values) }
 end
 
 local function range(spec)
   local line = host.line()
   check.type(line, "range", spec, "table")
   check.keys(line, "range", spec, { "min", "max" }, false)
-  return make { kind = "range", line = line, min = spec.min, max = spec.max }
+  return make { kind = "range", word = "range", line = line, min = spec.min, max = spec.max }
 end
 
 -- repeated(p), repeated { p, min = 1, max = 4 }
@@ -177,7 +183,7 @@ end
 
 ---The attribute is neither on the node nor has it a default.
 M.absent = setmetatable({}, PATTERN)
-descriptions[M.absent] = { kind = "absent", line = 0 }
+descriptions[M.absent] = { kind = "absent", word = "test for absence", line = 0 }
 
 function M.words()
   return {

@@ -6,6 +6,7 @@
 #include "script/compile.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "script/host.h"
@@ -272,6 +273,7 @@ static const cleave_pattern_t *read_pattern(reader_t *reader, const char *rule) 
   collect_labels(reader, pattern);
   cleave_error_t error = CLEAVE_ERROR_INIT;
   if (cleave_pattern_check(pattern, reader->file, rule, &error) != CLEAVE_OK) {
+    (void)snprintf(error.rule, sizeof error.rule, "%s", rule);
     cleave_script_raise_checked(reader->state, &error);
   }
   return pattern;

@@ -47,7 +47,16 @@ static int push_port(lua_State *state, uint32_t index, const cleave_op_port_t *p
   for (uint32_t k = 0; k < count; k++) {
     cleave_nearest_offer(&nearest, name, ports[k].name);
   }
-  return push_missing(state, &nearest);
+  if (nearest.name != NULL) {
+    return push_missing(state, &nearest);
+  }
+  lua_pushnil(state);
+  lua_pushstring(state, count > 0 ? " (it has " : " (it has none)");
+  for (uint32_t k = 0; k < count; k++) {
+    lua_pushfstring(state, "%s%s", ports[k].name, k + 1 < count ? ", " : ")");
+    lua_concat(state, 2);
+  }
+  return 2;
 }
 
 /* (operator, name) -> index, or nil and a hint. */
