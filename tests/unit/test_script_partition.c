@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rules written in Lua at work: where, supported, selectors and review over small graphs, and what the
+ * handles that they get can and cannot do. */
+#include "partition/partition.h"
+#include "script/rules.h"
+#include "unit.h"
+
+/* ---- graphs ---- */
+
+static cleave_value_t add_input(cleave_graph_t *graph, const char *name, int64_t channels) {
+  const cleave_dim_t dims[4] = {2, channels, 10, 10};
+  cleave_value_t value = CLEAVE_VALUE_NONE;
+  unit_ok(cleave_graph_add_input(graph, name, CLEAVE_DTYPE_F32, 4, dims, &value, e));
+  return value;
+}
+
+static cleave_value_t add_constant(cleave_graph_t *graph, const char *name, int32_t rank, const int64_t *dims,
+                                   double value) {
+  cleave_tensor_t *tensor = NULL;
+  cleave_value_t out = CLEAVE_VALUE_NONE;
+  unit_ok(cleave_tensor_create(CLEAVE_DTYPE_F32, rank, dims, &tensor, e));
+  for (int64_t k = 0; k < tensor->count; k++) {
+    cleave_tensor_set_float(tensor, k, value);
+  }
+  unit_ok(cleave_graph_add_constant(graph, name, tensor, &out, e));
+  cleave_tensor_release(tensor);
+  return out;
+}
+
+/* A node with one output of the same type as the inputs here: [2, channels, 10, 10]. */
+static cleave_value_t add_node(cleave_graph_t *graph, const char *op, const char *name,
+                               const cleave_value_t *inputs, size_t input_count, int64_t channels) {
+  const cleave_dim_t dims[4] = {2, channels, 10, 10};
+  cleave_node_t node = CLEAVE_NODE_NONE;
+  ck_assert_ptr_nonnull(cleave_op_find("", op));
+  unit_ok(cleave_graph_add_node(graph, cleave_op_find("", op), name, inputs, input_count, 1, &node, e));
+  cleave_value_t value = cleave_node_output(graph, node, 0);
+  unit_ok(cleave_graph_set_type(graph, value, CLEAVE_DTYPE_F32, 4, dims, e));
+  unit_ok(cleave_graph_set_value_name(graph, value, name, e));
+  return value;
+}
+
+static cleave_value_t add_unary(cleave_graph_t *graph, const char *op, const char *name, cleave_value_t x) {
+  return add_node(graph, op, name, &x, 1, 3);
+}
+
+static cleave_value_t add_sum(cleave_graph_t *graph, const char *name, cleave_value_t a, cleave_value_t b) {
+  const cleave_value_t inputs[2] = {a, b};
+  return add_node(graph, "Add", name, inputs, 2, 3);
+}
+
+static cleave_graph_t *new_graph(void) {
+  cleave_graph_t *graph = NULL;
+  unit_ok(cleave_graph_create(&graph, e));
+  return graph;
+}
+
+static void finish(cleave_graph_t *graph, cleave_value_t output) {
+  unit_ok(cleave_graph_add_output(graph, "out", output, e));
+}
+
+/* exp -> cos, sin -> add: two ways from exp to add. */
+static cleave_graph_t *diamond(void) {
+  cleave_graph_t *graph = new_graph();
+  cleave_value_t exp = add_unary(graph, "Exp", "exp", add_input(graph, "x", 3));
+  cleave_value_t cos = add_unary(graph, "Cos", "cos", exp);
+  cleave_value_t sin = add_unary(graph, "Sin", "sin", exp);
+  finish(graph, add_sum(graph, "add", cos, sin));
+  return graph;
+}
+
+/* A row of Relu, named r1 .. rN. */
+static cleave_graph_t *row(int count) {
+  cleave_graph_t *graph = new_graph();
+  cleave_value_t value = add_input(graph, "x", 3);
+  for (int k = 1; k <= count; k++) {
+    char name[16];
+    (void)snprintf(name, sizeof name, "r%d", k);
+    value = add_unary(graph, "Relu", name, value);
+  }
+  finish(graph, value);
+  return graph;
+}
+
+/* conv (3x3, group 1, bias) -> relu -> add(x) */
+static cleave_graph_t *convolution(void) {
+  static const int64_t KERNEL[4] = {3, 3, 3, 3};
+  static const int64_t BIAS[1] = {3};
+  static const int64_t PADS[4] = {1, 1, 1, 1};
+  cleave_graph_t *graph = new_graph();
+  cleave_value_t x = add_input(graph, "x", 3);
+  const cleave_value_t inputs[3] = {x, add_constant(graph, "kernel", 4, KERNEL, 0.25),
+                                    add_constant(graph, "bias", 1, BIAS, 1.5)};
+  cleave_value_t conv = add_node(graph, "Conv", "conv", inputs, 3, 3);
+  cleave_node_t node = cleave_value_producer(graph, conv);
+  unit_ok(cleave_graph_set_ints(graph, node, "pads", PADS, 4, e));
+  unit_ok(cleave_graph_set_text(graph, node, "auto_pad", "NOTSET", e));
+  finish(graph, add_sum(graph, "add", add_unary(graph, "Relu", "relu", conv), x));
+  return graph;
+}
+
+/* ---- running rules ---- */
+
+static cleave_rules_t *load(const char *text) {
+  cleave_rules_t *rules = NULL;
+  unit_ok(cleave_rules_load_text("r.lua", text, strlen(text), NULL, 0, NULL, &rules, e));
+  return rules;
+}
+
+static cleave_status_t partition(const cleave_graph_t *graph, const cleave_rules_t *rules,
+                                 cleave_plan_t **plan, cleave_error_t *error) {
+  const cleave_ruleset_t *sets[1] = {cleave_rules_ruleset(rules)};
+  cleave_partition_options_t options = {0};
+  return cleave_partition(graph, sets, 1, &options, plan, error);
+}
+
+/* "exp sin|add": the regions' nodes by name, in the order of the plan. */
+static void describe(const cleave_plan_t *plan, char *out, size_t size) {
+  size_t used = 0;
+  out[0] = '\0';
+  for (uint32_t r = 0; r < plan->region_count; r++) {
+    for (uint32_t k = 0; k < plan->regions[r].node_count; k++) {
+      used += (size_t)snprintf(out + used, size - used, "%s%s", k > 0 ? " " : (r > 0 ? "|" : ""),
+                               cleave_node_name(plan->graph, plan->regions[r].nodes[k]));
+    }
+  }
+}
+
+/* Runs the rules over the graph (destroyed) and compares the regions. */
+static void expect_regions(cleave_graph_t *graph, const char *text, const char *expected) {
+  char found[512];
+  cleave_rules_t *rules = load(text);
+  cleave_plan_t *plan = NULL;
+  unit_ok(partition(graph, rules, &plan, e));
+  describe(plan, found, sizeof found);
+  ck_assert_str_eq(found, expected);
+  cleave_plan_destroy(plan);
+  cleave_rules_destroy(rules);
+  cleave_graph_destroy(graph);
+}
+
+/* Runs a rule that fails; the error is about rule 'g' or 'x'. */
+static void expect_failure(cleave_graph_t *graph, const char *text, cleave_status_t status,
+                           const char *message) {
+  cleave_rules_t *rules = load(text);
+  cleave_plan_t *plan = NULL;
+  cleave_error_t error = CLEAVE_ERROR_INIT;
+  ck_assert_int_eq(partition(graph, rules, &plan, &error), status);
+  ck_assert_ptr_null(plan);
+  ck_assert_str_eq(error.message, message);
+  ck_assert_str_eq(error.rule, strstr(message, "fuse") != NULL ? "x" : "g");
+  cleave_rules_destroy(rules);
+  cleave_graph_destroy(graph);
+}
+
+#define REGION(content) "return ruleset { name = 'r', region 'g' {\n" content "} }"
+#define FUSE(content) "return ruleset { name = 'r', fuse 'x' {\n" content "} }"
+
+/* MXNet's ContainOpSelector as a selector. */
+#define CONTAINS(list)                                                         \
+  REGION(                                                                      \
+      "selector = function()\n"                                                \
+      "  local wanted = {}\n"                                                  \
+      "  for _, name in ipairs {" list                                         \
+      "} do wanted[name] = true end\n"                                         \
+      "  local function is_wanted(node) return wanted[node.op] or false end\n" \
+      "  return { select = is_wanted,\n"                                       \
+      "    select_input = function(_, node) return is_wanted(node) end,\n"     \
+      "    select_output = function(_, node) return is_wanted(node) end }\n"   \
+      "end")
+
+/* ---- operators and selectors agree ---- */
+
+UNIT_TEST(splits_a_set_that_would_close_a_cycle) {
+  expect_regions(diamond(), REGION("ops = { 'Exp', 'Sin', 'Add' }"), "exp sin|add");
+  expect_regions(diamond(), CONTAINS("'Exp', 'Sin', 'Add'"), "exp sin|add");
+  expect_regions(diamond(), REGION("ops = { 'Exp', 'Cos', 'Add' }"), "exp cos|add");
+  expect_regions(diamond(), CONTAINS("'Exp', 'Cos', 'Add'"), "exp cos|add");
+}
+
+UNIT_TEST(takes_whole_graphs_and_nothing) {
+  expect_regions(diamond(), CONTAINS("'Exp', 'Sin', 'Cos', 'Add'"), "exp cos sin add");
+  expect_regions(diamond(), REGION("ops = {}"), "");
+  expect_regions(diamond(), CONTAINS(""), "");
+  expect_regions(diamond(), REGION(""), "exp cos sin add");
+}
+
+UNIT_TEST(groups_by_number) {
+  expect_regions(row(4), REGION("supported = function(node) return node.name == 'r3' and 1 or 0 end"),
+                 "r1 r2|r3|r4");
+  expect_regions(row(4), REGION("supported = function(node) return node.name ~= 'r2' end"), "r1|r3 r4");
+  expect_regions(row(3), REGION("supported = function() end"), "");
+}
+
+/* ---- selectors with state ---- */
+
+UNIT_TEST(makes_a_fresh_selector_for_every_seed) {
+  /* each takes two nodes: its state is a local of the function */
+  expect_regions(row(5),
+                 REGION("selector = function()\n"
+                        "  local taken = 0\n"
+                        "  local function take()\n"
+                        "    if taken == 2 then return false end\n"
+                        "    taken = taken + 1\n"
+                        "    return true\n"
+                        "  end\n"
+                        "  return { select = take, select_output = take }\n"
+                        "end"),
+                 "r1 r2|r3 r4|r5");
+}
+
+UNIT_TEST(filters_what_the_selector_drops) {
+  expect_regions(row(4),
+                 REGION("selector = function()\n"
+                        "  local function yes() return true end\n"
+                        "  return { select = yes, select_input = yes, select_output = yes,\n"
+                        "    filter = function(nodes)\n"
+                        "      local kept = {}\n"
+                        "      for _, node in ipairs(nodes) do\n"
+                        "        if node.name ~= 'r3' then kept[#kept + 1] = node end\n"
+                        "      end\n"
+                        "      return kept\n"
+                        "    end }\n"
+                        "end"),
+                 "r1 r2|r4");
+}
+
+UNIT_TEST(asks_about_neighbours_of_nodes_that_are_in) {
+  expect_regions(
+      diamond(),
+      REGION("selector = function(graph)\n"
+             "  assert(graph.node_count == 4 and #graph.nodes == 4)\n"
+             "  local inside = {}\n"
+             "  return {\n"
+             "    select = function(node) inside[node] = node.op == 'Cos' return inside[node] end,\n"
+             "    select_input = function(node, input)\n"
+             "      assert(inside[node] and node.inputs[1].producer == input\n"
+             "        or node.inputs[2].producer == input)\n"
+             "      return false\n"
+             "    end,\n"
+             "    select_output = function(node, output)\n"
+             "      assert(inside[node] and node.users[1] == output)\n"
+             "      inside[output] = true\n"
+             "      return output.op == 'Add'\n"
+             "    end }\n"
+             "end"),
+      "cos add");
+}
+
+UNIT_TEST(reports_what_is_wrong_with_a_selector) {
+  expect_failure(row(2), REGION("selector = function() return 7 end"), CLEAVE_ERROR_RULE,
+                 "r.lua:1: region 'g': selector returned a number, expected a table with select");
+  expect_failure(row(2), REGION("selector = function() return {} end"), CLEAVE_ERROR_RULE,
+                 "r.lua:1: region 'g': the selector has no function 'select'");
+  expect_failure(
+      row(2), REGION("selector = function() return { selct = function() end } end"), CLEAVE_ERROR_RULE,
+      "r.lua:1: region 'g': the selector has an unknown function 'selct' (did you mean 'select'?)");
+  expect_failure(row(2), REGION("selector = function() return { select = function() end } end"),
+                 CLEAVE_ERROR_RULE, "r.lua:1: region 'g': select returned nothing, expected true or false");
+  expect_failure(row(2),
+                 REGION("selector = function() return { select = function() return true end,\n"
+                        " filter = function() return 3 end } end"),
+                 CLEAVE_ERROR_RULE,
+                 "r.lua:1: region 'g': filter returned a number, expected a list of nodes");
+  expect_failure(row(3),
+                 REGION("selector = function(graph) return { select = function() return true end,\n"
+                        " filter = function() return graph.nodes end } end"),
+                 CLEAVE_ERROR_RULE, "r.lua:1: region 'g': filter returned a node that is no candidate");
+  expect_failure(row(3),
+                 REGION("selector = function() return { select = function() return true end,\n"
+                        " select_output = function(node)\n  return node.nme end } end"),
+                 CLEAVE_ERROR_RULE, "r.lua:4: region 'g': a node has no field 'nme' (did you mean 'name'?)");
+}
+
+/* ---- errors and budgets ---- */
+
+UNIT_TEST(ends_with_the_error_of_a_callback) {
+  expect_failure(convolution(),
+                 FUSE("pattern = op { 'Conv', as = 'c' },\nwhere = function(m)\nreturn m.d end"),
+                 CLEAVE_ERROR_RULE, "r.lua:4: fuse 'x': the pattern has no label 'd' (did you mean 'c'?)");
+  expect_failure(convolution(), FUSE("pattern = op 'Conv', where = function() end"), CLEAVE_ERROR_RULE,
+                 "r.lua:1: fuse 'x': where returned nothing, expected true or false");
+  expect_failure(convolution(), FUSE("pattern = op 'Conv', where = function() return false, 3 end"),
+                 CLEAVE_ERROR_RULE,
+                 "r.lua:1: fuse 'x': where returned a number as the reason, expected a text");
+  expect_failure(row(2), REGION("supported = function() return 'yes' end"), CLEAVE_ERROR_RULE,
+                 "r.lua:1: region 'g': supported returned a string, expected false, true or a group from 0");
+  expect_failure(row(2), REGION("supported = function() return -3 end"), CLEAVE_ERROR_RULE,
+                 "r.lua:1: region 'g': supported returned -3, expected false, true or a group from 0");
+  expect_failure(row(2), REGION("review = function(sub)\n return sub.flop end"), CLEAVE_ERROR_RULE,
+                 "r.lua:3: region 'g': a subgraph has no field 'flop' (did you mean 'flops'?)");
+  expect_failure(row(2), REGION("supported = function() error({}) end"), CLEAVE_ERROR_RULE,
+                 "r.lua:2: region 'g': raised a table value instead of a message");
+}
+
+UNIT_TEST(ends_runaway_callbacks) {
+  expect_failure(row(2), REGION("supported = function()\n while true do pcall(error) end end"),
+                 CLEAVE_ERROR_LIMIT, "r.lua:3: region 'g': the time budget of 100 ms is spent");
+  expect_failure(convolution(), FUSE("pattern = op 'Conv', where = function() while true do end end"),
+                 CLEAVE_ERROR_LIMIT, "r.lua:2: fuse 'x': the time budget of 100 ms is spent");
+}
+
+/* ---- reasons ---- */
+
+UNIT_TEST(keeps_the_reasons_of_where_and_review) {
+  cleave_rules_t *rules = load(
+      "return ruleset { name = 'r', backend = 'b',\n"
+      "  fuse 'x' { pattern = op { 'Conv', as = 'c' } >> op 'Relu', where = function(m, o)\n"
+      "    return m.c.flops > o.least, 'too little to do' end },\n"
+      "  region 'g' { ops = { 'Relu' }, review = function(sub)\n"
+      "    return sub.node_count > 1, 'only ' .. sub.nodes[1].name end },\n"
+      "  options = { least = option.number(1e9) } }");
+  cleave_graph_t *graph = convolution();
+  cleave_plan_t *plan = NULL;
+  unit_ok(partition(graph, rules, &plan, e));
+  ck_assert_uint_eq(plan->fusion_count, 0);
+  ck_assert_uint_eq(plan->region_count, 0);
+  ck_assert_uint_eq(plan->note_count, 2);
+  ck_assert_int_eq(plan->notes[0].kind, CLEAVE_PLAN_NOTE_WHERE);
+  ck_assert_str_eq(plan->notes[0].reason, "too little to do");
+  ck_assert_int_eq(plan->notes[1].kind, CLEAVE_PLAN_NOTE_REVIEW);
+  ck_assert_str_eq(plan->notes[1].reason, "only relu");
+  ck_assert_uint_eq(plan->rules[0].refused, 1);
+  ck_assert_uint_eq(plan->rules[1].refused, 1);
+  cleave_plan_destroy(plan);
+  cleave_rules_destroy(rules);
+  cleave_graph_destroy(graph);
+}
+
+/* ---- handles ---- */
+
+UNIT_TEST(shows_nodes_values_and_attributes) {
+  expect_regions(
+      convolution(),
+      FUSE("pattern = op { 'Conv', as = 'c', inputs = { x = any 'x', w = constant 'w' } } >> op { 'Relu', as "
+           "= 'a' }\n"
+           "  >> maybe(op { 'Tanh', as = 't' }),\n"
+           "where = function(m)\n"
+           "  local c, x, w = m.c, m.x, m.w\n"
+           "  assert(c.op == 'Conv' and c.name == 'conv' and c.domain == '' and c.index == 0)\n"
+           "  assert(c.dtype == 'float32' and c.rank == 4 and #c.shape == 4 and c.shape[2] == 3)\n"
+           "  assert(m.t == nil and m.a.op == 'Relu' and #m.nodes == 2 and m.nodes[1] == c)\n"
+           "  assert(#c.inputs == 3 and #c.outputs == 1 and c.inputs[4] == nil and c.inputs[0] == nil)\n"
+           "  assert(c.inputs.X == x and c.inputs.w == w and c.inputs[2] == w and c.inputs[1] ~= w)\n"
+           "  assert(c.outputs.y == c.outputs[1] and c.outputs[1].producer == c)\n"
+           "  assert(table.concat(c.attrs.pads, ' ') == '1 1 1 1' and c.attrs.group == 1)\n"
+           "  assert(c:attr('auto_pad') == 'NOTSET' and c.attrs.strides == nil)\n"
+           "  assert(#c.users == 1 and c.users[1] == m.a and c.flops > 1000)\n"
+           "  assert(x.is_input and not x.is_constant and x.producer == nil and x.uses_count == 2)\n"
+           "  assert(x.name == 'x' and x.dtype == 'float32' and x.rank == 4 and #x.users == 2)\n"
+           "  assert(x:value() == nil and w.is_constant and #w:value() == 81 and w:value()[81] == 0.25)\n"
+           "  assert(not x.is_output and m.a.outputs[1].users[1].outputs[1].is_output)\n"
+           "  assert(tostring(c) == \"Conv 'conv'\" and tostring(x) == \"value 'x'\")\n"
+           "  local set = { [c] = 1, [x] = 2, [m.a] = 3 }\n"
+           "  assert(set[m.nodes[1]] == 1 and set[c.inputs.x] == 2 and set[c.users[1]] == 3)\n"
+           "  local order = {}\n"
+           "  for key in pairs(set) do order[#order + 1] = tostring(key) end\n"
+           "  assert(table.concat(order, ',') == \"Conv 'conv',Relu 'relu',value 'x'\")\n"
+           "  return true\n"
+           "end"),
+      "conv relu");
+}
+
+UNIT_TEST(shows_the_graph_and_the_subgraph) {
+  expect_regions(convolution(),
+                 REGION("ops = { 'Conv', 'Relu' }, review = function(sub)\n"
+                        "  assert(#sub.nodes == 2 and sub.nodes[2].op == 'Relu' and sub.node_count == 2)\n"
+                        "  assert(#sub.inputs == 1 and sub.inputs[1].name == 'x' and sub.fusion_count == 0)\n"
+                        "  assert(#sub.outputs == 1 and sub.outputs[1].name == 'relu' and sub.flops > 1000)\n"
+                        "  return true\n"
+                        "end"),
+                 "conv relu");
+  expect_regions(convolution(),
+                 REGION("selector = function(graph)\n"
+                        "  local names = {}\n"
+                        "  for node in graph:topological() do names[#names + 1] = node.name end\n"
+                        "  assert(table.concat(names, ' ') == 'conv relu add')\n"
+                        "  assert(#graph.inputs == 1 and graph.outputs[1].producer.op == 'Add')\n"
+                        "  assert(graph.name == '')\n"
+                        "  return { select = function() return false end }\n"
+                        "end"),
+                 "");
+}
+
+UNIT_TEST(refuses_misused_handles) {
+  static const struct {
+    const char *code;
+    const char *message;
+  } CASES[] = {
+      {"m.c.x = 1", "r.lua:2: fuse 'x': a node cannot be changed"},
+      {"local y = m.c.inputs.weight", "r.lua:2: fuse 'x': operator 'Conv' has no input 'weight'"},
+      {"local y = m.c.attrs.stride",
+       "r.lua:2: fuse 'x': operator 'Conv' has no attribute 'stride' (did you mean 'strides'?)"},
+      {"local y = m.c[1]", "r.lua:2: fuse 'x': a node has named fields, found a number as the name"},
+      {"m.c.attr(m.x, 'pads')", "r.lua:2: fuse 'x': expected a node, found a value"},
+      {"m.x.value(3)", "r.lua:2: fuse 'x': expected a value, found a number"},
+      {"setmetatable(m.c, {})",
+       "r.lua:2: fuse 'x': bad argument #1 to 'setmetatable' (table expected, got node)"},
+      {"m.x.shape = {}", "r.lua:2: fuse 'x': a value cannot be changed"},
+  };
+  for (size_t k = 0; k < sizeof CASES / sizeof CASES[0]; k++) {
+    char text[512];
+    (void)snprintf(text, sizeof text,
+                   FUSE("pattern = op { 'Conv', as = 'c', inputs = { x = any 'x' } }, where = function(m) %s "
+                        "return true end"),
+                   CASES[k].code);
+    expect_failure(convolution(), text, CLEAVE_ERROR_RULE, CASES[k].message);
+  }
+}
+
+UNIT_TEST(refuses_handles_that_outlived_their_graph) {
+  cleave_rules_t *rules = load(
+      "local kept, match\n"
+      "return ruleset { name = 'r', fuse 'x' { pattern = op { 'Conv', as = 'c' }, where = function(m)\n"
+      "  if match and m.c.index == 7 then\n"
+      "    return match.c\n"
+      "  end\n"
+      "  if kept then return kept.op == 'Conv' end\n"
+      "  kept, match = m.c, m\n"
+      "  return true\n"
+      "end } }");
+  cleave_plan_t *plan = NULL;
+  cleave_graph_t *first = convolution();
+  unit_ok(partition(first, rules, &plan, e));
+  cleave_plan_destroy(plan);
+  plan = NULL;
+  unit_ok(partition(first, rules, &plan, e)); /* the same graph: the handle is good */
+  cleave_plan_destroy(plan);
+  plan = NULL;
+  cleave_graph_t *second = row(1);
+  static const int64_t KERNEL[4] = {3, 3, 1, 1};
+  const cleave_value_t inputs[2] = {cleave_graph_output(second, 0),
+                                    add_constant(second, "kernel", 4, KERNEL, 1)};
+  finish(second, add_node(second, "Conv", "late", inputs, 2, 3));
+  unit_fails(partition(second, rules, &plan, e), CLEAVE_ERROR_RULE,
+             "r.lua:6: fuse 'x': this node is gone: it is of another graph, or was removed");
+  cleave_rules_destroy(rules);
+  cleave_graph_destroy(first);
+  cleave_graph_destroy(second);
+}
+
+UNIT_TEST(refuses_matches_that_outlived_their_call) {
+  cleave_graph_t *graph = new_graph();
+  cleave_value_t x = add_input(graph, "x", 3);
+  finish(graph, add_unary(graph, "Relu", "a", x));
+  finish(graph, add_unary(graph, "Relu", "b", x));
+  expect_failure(graph,
+                 "local kept\nreturn ruleset { name = 'r', fuse 'x' { pattern = op { 'Relu', as = 'c' },\n"
+                 "where = function(m)\n  if kept then return kept.c end\n  kept = m\n  return false\nend } }",
+                 CLEAVE_ERROR_RULE,
+                 "r.lua:4: fuse 'x': this match is gone: it lives as long as the call that it was made for");
+}
+
+UNIT_MAIN("script partition")
