@@ -299,7 +299,8 @@ static cleave_status_t report_inplace(cpu_program_t *program, const cleave_regio
   return CLEAVE_OK;
 }
 
-static cleave_status_t make_times(cpu_program_t *program, cleave_message_t *message) {
+static cleave_status_t make_times(cpu_program_t *program, const cleave_region_view_t *region,
+                                  cleave_message_t *message) {
   program->times = cpu_arena_array(&program->arena, program->step_count, sizeof *program->times);
   if (program->times == NULL) {
     return cpu_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for the program");
@@ -308,7 +309,7 @@ static cleave_status_t make_times(cpu_program_t *program, cleave_message_t *mess
     program->times[k] = (cleave_step_time_t){.size = sizeof(cleave_step_time_t),
                                              .label = program->steps[k].kernel->op,
                                              .node = program->steps[k].node,
-                                             .fusion = CLEAVE_INDEX_NONE};
+                                             .fusion = region->nodes[program->steps[k].node].fusion};
   }
   return CLEAVE_OK;
 }
@@ -339,7 +340,7 @@ cleave_status_t cpu_program_compile(const cpu_backend_t *backend, const cleave_r
     status = report_inplace(program, region, message);
   }
   if (status == CLEAVE_OK && options->profile) {
-    status = make_times(program, message);
+    status = make_times(program, region, message);
   }
   if (status != CLEAVE_OK) {
     cpu_program_destroy(program);

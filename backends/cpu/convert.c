@@ -2,7 +2,7 @@
 // All pairs of element types from one macro; float16 and bfloat16 go through float in blocks.
 #include "convert.h"
 
-#include <math.h>
+#include "vector_math.h"
 
 /* Saturating float to integer; LOW and HIGH are the first values outside on either side. */
 #define TO_INTEGER(value, T, MINIMUM, MAXIMUM, LOW, HIGH) \
@@ -11,14 +11,16 @@
    : (value) <= (LOW)                  ? (MINIMUM)        \
                                        : (T)0)
 
-#define LOOP(name, S, T, EXPRESSION)                                       \
-  static void name(const void *source, void *destination, int64_t count) { \
-    const S *from = source;                                                \
-    T *to = destination;                                                   \
-    for (int64_t k = 0; k < count; k++) {                                  \
-      S x = from[k];                                                       \
-      to[k] = (EXPRESSION);                                                \
-    }                                                                      \
+#define LOOP(name, S, T, EXPRESSION) VECTOR_LOOP(, name, S, T, EXPRESSION)
+
+#define VECTOR_LOOP(attribute, name, S, T, EXPRESSION)                               \
+  attribute static void name(const void *source, void *destination, int64_t count) { \
+    const S *from = source;                                                          \
+    T *to = destination;                                                             \
+    for (int64_t k = 0; k < count; k++) {                                            \
+      S x = from[k];                                                                 \
+      to[k] = (EXPRESSION);                                                          \
+    }                                                                                \
   }
 
 #define FROM_FLOAT(s, S)                                                                                  \
@@ -57,10 +59,10 @@ FROM_INTEGER(i32, int32_t)
 FROM_INTEGER(i64, int64_t)
 FROM_INTEGER(u32, uint32_t)
 FROM_INTEGER(u64, uint64_t)
-LOOP(f16_to_f32, uint16_t, float, cpu_half_to_float(x))
-LOOP(bf16_to_f32, uint16_t, float, cpu_bfloat_to_float(x))
-LOOP(f32_to_f16, float, uint16_t, cpu_float_to_half(x))
-LOOP(f32_to_bf16, float, uint16_t, cpu_float_to_bfloat(x))
+VECTOR_LOOP(CPU_VECTOR, f16_to_f32, uint16_t, float, cpu_half_to_float(x))
+VECTOR_LOOP(CPU_VECTOR, bf16_to_f32, uint16_t, float, cpu_bfloat_to_float(x))
+VECTOR_LOOP(CPU_VECTOR, f32_to_f16, float, uint16_t, cpu_float_to_half(x))
+VECTOR_LOOP(CPU_VECTOR, f32_to_bf16, float, uint16_t, cpu_float_to_bfloat(x))
 
 /* Rounding to odd keeps what is lost visible, so that rounding float to half afterwards is exact. */
 static float f64_to_odd_f32(double value) {
