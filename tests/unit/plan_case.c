@@ -7,7 +7,17 @@
 
 #include "unit.h"
 
-enum { MOST_NAMES = 4096, MOST_ITEMS = 64, LONGEST_NAME = 64 };
+enum { MOST_NAMES = 4096, MOST_ITEMS = 64, LONGEST_NAME = 64, MOST_KEPT = 65536 };
+
+/* What stays until the test process ends, so that it is no leak. */
+static void *kept[MOST_KEPT];
+static uint32_t kept_count;
+
+void *plan_case_keep(void *memory) {
+  ck_assert_uint_lt(kept_count, MOST_KEPT);
+  kept[kept_count++] = memory;
+  return memory;
+}
 
 typedef struct reader {
   const char *next;
@@ -180,7 +190,7 @@ cleave_graph_t *plan_case_graph(const char *text) {
   } while (take(reader, ","));
   cleave_graph_t *graph = reader->graph;
   free(reader);
-  return graph;
+  return plan_case_keep(graph);
 }
 
 cleave_node_t plan_case_node(const cleave_graph_t *graph, const char *name) {
@@ -196,7 +206,7 @@ cleave_node_t plan_case_node(const cleave_graph_t *graph, const char *name) {
 // ---- rules ----
 
 const cleave_op_t *const *plan_case_op_list(const char *names, uint32_t *out_count) {
-  const cleave_op_t **list = calloc(strlen(names) + 1, sizeof *list);
+  const cleave_op_t **list = plan_case_keep(calloc(strlen(names) + 1, sizeof *list));
   *out_count = 0;
   while (*names != '\0') {
     char name[LONGEST_NAME];
@@ -217,8 +227,8 @@ cleave_rule_t plan_case_rule(cleave_rule_kind_t kind, const char *name) {
 }
 
 const cleave_ruleset_t *plan_case_ruleset(const char *name, const cleave_rule_t *rules, uint32_t count) {
-  cleave_ruleset_t *ruleset = calloc(1, sizeof *ruleset);
-  cleave_rule_t *copy = calloc(count + 1, sizeof *copy);
+  cleave_ruleset_t *ruleset = plan_case_keep(calloc(1, sizeof *ruleset));
+  cleave_rule_t *copy = plan_case_keep(calloc(count + 1, sizeof *copy));
   memcpy(copy, rules, count * sizeof *copy);
   *ruleset = (cleave_ruleset_t){
       .name = name, .backend = "test", .file = "test.lua", .rules = copy, .rule_count = count};
@@ -237,7 +247,7 @@ cleave_plan_t *plan_case_run(const cleave_graph_t *graph, const cleave_ruleset_t
   cleave_plan_t *plan = NULL;
   unit_ok(cleave_partition(graph, rulesets, count, options, &plan, e));
   unit_ok(cleave_plan_check(plan, e));
-  return plan;
+  return plan_case_keep(plan);
 }
 
 // ---- plans as text ----
@@ -246,10 +256,9 @@ static const char *node_name(const cleave_plan_t *plan, cleave_node_t node) {
   return cleave_value_name(plan->graph, cleave_node_output(plan->graph, node, 0));
 }
 
-/* Texts stay until the test process ends. */
 static const char *finish(cleave_text_t *text) {
   unit_ok(cleave_text_check(text, e));
-  return cleave_text_get(text);
+  return text->data == NULL ? "" : plan_case_keep(text->data);
 }
 
 const char *plan_case_regions(const cleave_plan_t *plan) {

@@ -12,6 +12,9 @@
 
 #include "partition/partition.h"
 
+/* Everything that these functions return stays until the test process ends; nobody frees it. So does this. */
+void *plan_case_keep(void *memory);
+
 cleave_graph_t *plan_case_graph(const char *text);
 
 /* The node that produces the value of this name. */

@@ -10,7 +10,7 @@
 static cleave_contraction_t *contraction_of(const char *text) {
   cleave_contraction_t *contraction = NULL;
   unit_ok(cleave_contraction_create(plan_case_graph(text), &contraction, e));
-  return contraction;
+  return plan_case_keep(contraction);
 }
 
 static uint32_t at(const cleave_contraction_t *c, const char *name) {
@@ -104,6 +104,7 @@ UNIT_TEST(a_search_ends_at_its_limit) {
   }
   cleave_text_add(&text, "c = Add(a, b199); -> c");
   cleave_contraction_t *c = contraction_of(cleave_text_get(&text));
+  cleave_text_deinit(&text);
   cleave_contraction_result_t result;
   uint32_t pair[2] = {at(c, "a"), at(c, "c")};
   unit_ok(cleave_contraction_contract(c, pair, 2, 50, &result, e));

@@ -106,6 +106,7 @@ static cleave_plan_t *run_selector(const char *graph_text, const cleave_selector
   cleave_rule_t rule = plan_case_rule(CLEAVE_RULE_REGION, "select");
   rule.mode = CLEAVE_REGION_SELECTOR;
   rule.selector = functions;
+  cleave_text_deinit(&recorder.calls);
   recorder = (recorder_t){.seeds = seeds, .accepts = accepts, .drops = drops};
   const cleave_ruleset_t *ruleset = plan_case_ruleset("select", &rule, 1);
   return plan_case_run(plan_case_graph(graph_text), &ruleset, 1, NULL);
@@ -234,10 +235,12 @@ UNIT_TEST(a_selector_is_asked_about_the_node_of_a_fusion_that_it_met) {
   rules[1].selector = &with_filter;
   const cleave_ruleset_t *ruleset = plan_case_ruleset("both", rules, 2);
   const char *text = "p = MaxPool(x); c1 = Conv(p, $w); r1 = Relu(c1); q = MaxPool(r1); -> q";
+  cleave_text_deinit(&recorder.calls);
   recorder = (recorder_t){.seeds = "p", .accepts = "c1,q", .drops = ""};
   cleave_plan_t *plan = plan_case_run(plan_case_graph(text), &ruleset, 1, NULL);
   ck_assert_str_eq(cleave_text_get(&recorder.calls), "new p? p>c1 r1>q filter(p c1 r1 q) end ");
   ck_assert_str_eq(plan_case_regions(plan), "{p [c1 r1] q}");
+  cleave_text_deinit(&recorder.calls);
   recorder = (recorder_t){.seeds = "p", .accepts = "c1,q", .drops = "r1"};
   plan = plan_case_run(plan_case_graph(text), &ruleset, 1, NULL);
   ck_assert_str_eq(plan_case_regions(plan), "{p} {[c1 r1]} {q}");
@@ -294,6 +297,7 @@ UNIT_TEST(a_selector_over_a_residual_chain_is_cut_in_one_sweep) {
   cleave_text_add(&text, "-> x400");
   const cleave_ruleset_t *ruleset = plan_case_ruleset("select", &rule, 1);
   cleave_plan_t *plan = plan_case_run(plan_case_graph(cleave_text_get(&text)), &ruleset, 1, NULL);
+  cleave_text_deinit(&text);
   ck_assert_uint_eq(plan->region_count, 401);
   // Seeds: a0, x1 with all that hangs together, and the cosines.
   ck_assert_uint_eq(plan->rules[0].tries, 402);

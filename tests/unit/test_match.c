@@ -125,7 +125,6 @@ static const char *match_at(const cleave_graph_t *graph, uint32_t root, const ch
   do {                                                            \
     cleave_graph_t *graph_ = plan_case_graph(graph_text);         \
     ck_assert_str_eq(match_at(graph_, (root), (anchor)), wanted); \
-    cleave_graph_destroy(graph_);                                 \
   } while (0)
 
 // ---- sequences ----
@@ -467,6 +466,7 @@ UNIT_TEST(a_pathological_pattern_ends_with_a_note) {
   rule.pattern = &pattern;
   const cleave_ruleset_t *ruleset = plan_case_ruleset("budget", &rule, 1);
   cleave_plan_t *plan = plan_case_run(plan_case_graph(cleave_text_get(&text)), &ruleset, 1, NULL);
+  cleave_text_deinit(&text);
   ck_assert_uint_eq(plan->fusion_count, 0);
   ck_assert_uint_eq(plan->note_count, 40);
   ck_assert_int_eq(plan->notes[0].kind, CLEAVE_PLAN_NOTE_LIMIT);
@@ -493,6 +493,7 @@ UNIT_TEST(a_long_chain_needs_no_recursion) {
   cleave_plan_t *plan = plan_case_run(graph, &ruleset, 1, &(cleave_partition_options_t){.max_notes = 1});
   ck_assert_uint_eq(plan->fusion_count, 1);
   ck_assert_uint_eq(plan->fusions[0].node_count, 2500);
+  plan_case_keep(graph);
 }
 
 // ---- fuse rules ----

@@ -213,6 +213,8 @@ UNIT_TEST(a_residual_chain_is_one_region_a_block_and_linear) {
   cleave_text_add(&text, "-> x400");
   cleave_text_add(&wanted, "{x400}");
   expect_ops(cleave_text_get(&text), "Relu,Add", cleave_text_get(&wanted));
+  cleave_text_deinit(&text);
+  cleave_text_deinit(&wanted);
 }
 
 // ---- supports, review, min_nodes ----

@@ -44,7 +44,7 @@ static const char *text_of(const cleave_plan_t *plan, bool json) {
   } else {
     unit_ok(cleave_plan_print_text(plan, &text, e));
   }
-  return cleave_text_get(&text);
+  return plan_case_keep(text.data);
 }
 
 UNIT_TEST(the_text_says_what_runs_where_and_why) {
