@@ -10,7 +10,8 @@
 
 /* A folder of its own for a test that needs files. */
 static const char *temporary_folder(void) {
-  static char folder[] = "/tmp/cleave_onnx_XXXXXX";
+  static char folder[32];
+  (void)snprintf(folder, sizeof folder, "/tmp/cleave_onnx_XXXXXX");
   ck_assert_ptr_nonnull(mkdtemp(folder));
   return folder;
 }
