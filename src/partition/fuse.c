@@ -316,7 +316,8 @@ cleave_status_t cleave_partitioner_fuse(cleave_partitioner_t *partitioner, const
   fuser_t fuser = {.partitioner = partitioner, .rule = rule, .rule_index = rule_index, .steps_left = steps};
   const uint32_t *anchors = NULL;
   uint32_t anchor_count = 0;
-  CLEAVE_TRY(cleave_pattern_check(rule->pattern, rule->file, rule->name, error));
+  CLEAVE_TRY(
+      cleave_pattern_check(rule->pattern, partitioner->plan->rules[rule_index].file, rule->name, error));
   if (partitioner->matcher == NULL) {
     CLEAVE_TRY(cleave_matcher_create(partitioner->contraction, &partitioner->matcher, error));
   }

@@ -223,6 +223,13 @@ static cleave_status_t run_backward(cleave_matcher_t *m, const cleave_match_requ
     inner.kind = GOAL_ENTRY;
     return push_goal(m, inner, out_next, error);
   }
+  if (exists && part->kind > CLEAVE_PATTERN_CONSTANT) {
+    // Reached twice, a part of several operators ends in one value both times, too.
+    CLEAVE_TRY(cleave_matcher_bind_value(m, goal.pattern, goal.value, out_fits, error));
+    if (!*out_fits) {
+      return CLEAVE_OK;
+    }
+  }
   switch (part->kind) {
     case CLEAVE_PATTERN_OP: {
       cleave_node_t producer = exists ? cleave_value_producer(m->graph, goal.value) : CLEAVE_NODE_NONE;

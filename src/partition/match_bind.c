@@ -62,6 +62,13 @@ static cleave_status_t set_label(cleave_matcher_t *m, uint32_t label, uint32_t n
   return CLEAVE_OK;
 }
 
+cleave_status_t cleave_matcher_bind_value(cleave_matcher_t *m, uint32_t pattern, cleave_value_t value,
+                                          bool *out_fits, cleave_error_t *error) {
+  bool is_bound = cleave_value_exists(m->bound_values[pattern]);
+  *out_fits = !is_bound || m->bound_values[pattern].index == value.index;
+  return is_bound ? CLEAVE_OK : set_value(m, pattern, value, error);
+}
+
 /* What a repetition bound is free again for the next one. */
 cleave_status_t cleave_matcher_forget(cleave_matcher_t *m, uint32_t repeated, cleave_error_t *error) {
   for (uint32_t k = m->repeat_starts[repeated]; k < m->repeat_starts[repeated + 1]; k++) {

@@ -142,6 +142,11 @@ CLEAVE_MUST_USE cleave_status_t cleave_matcher_take_value(cleave_matcher_t *matc
                                                           cleave_value_t value, uint32_t link, bool *out_fits,
                                                           cleave_error_t *error);
 
+/* Binds a part to the value that it ends in, or tells whether it is bound to that one. */
+CLEAVE_MUST_USE cleave_status_t cleave_matcher_bind_value(cleave_matcher_t *matcher, uint32_t pattern,
+                                                          cleave_value_t value, bool *out_fits,
+                                                          cleave_error_t *error);
+
 /* What the parts of a repetition are bound to is free again for the next one. */
 CLEAVE_MUST_USE cleave_status_t cleave_matcher_forget(cleave_matcher_t *matcher, uint32_t repeated,
                                                       cleave_error_t *error);

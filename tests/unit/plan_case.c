@@ -195,11 +195,12 @@ cleave_graph_t *plan_case_graph(const char *text) {
 
 cleave_node_t plan_case_node(const cleave_graph_t *graph, const char *name) {
   for (uint32_t k = 0; k < cleave_graph_value_bound(graph); k++) {
-    if (strcmp(cleave_value_name(graph, (cleave_value_t){k}), name) == 0) {
-      return cleave_value_producer(graph, (cleave_value_t){k});
+    cleave_node_t producer = cleave_value_producer(graph, (cleave_value_t){k});
+    if (cleave_node_exists(producer) && strcmp(cleave_value_name(graph, (cleave_value_t){k}), name) == 0) {
+      return producer;
     }
   }
-  ck_abort_msg("no value is named '%s'", name);
+  ck_abort_msg("no node makes '%s'", name);
   return CLEAVE_NODE_NONE;
 }
 

@@ -333,6 +333,22 @@ UNIT_TEST(a_sequence_matches_backwards_as_an_input) {
   expect_match("m = Mul(z, q); k = Concat{axis=0}(y, m); -> k", many, "k", "mul=m concat=k");
 }
 
+UNIT_TEST(a_choice_that_is_reached_twice_ends_in_one_value) {
+  uint32_t conv = op("Conv", "conv");
+  uint32_t normed = ONEOF(input(op("BatchNormalization", "bn"), 0, conv), conv);
+  uint32_t swish_of = input(input(op("Mul", "mul"), 0, normed), 1, input(op("Sigmoid", NULL), 0, normed));
+  expect_match("c = Conv(x, $w); s = Sigmoid(c); m = Mul(c, s); -> m", swish_of, "m", "conv=c s mul=m");
+  expect_match(
+      "c = Conv(x, $w); b = BatchNormalization(c, $p, $q, $r, $v); s = Sigmoid(b); m = Mul(s, b); -> m",
+      swish_of, "m", "conv=c bn=b s mul=m");
+  expect_match(
+      "c = Conv(x, $w); b = BatchNormalization(c, $p, $q, $r, $v); s = Sigmoid(b); m = Mul(c, s); -> m",
+      swish_of, "m", "");
+  expect_match(
+      "c = Conv(x, $w); b = BatchNormalization(c, $p, $q, $r, $v); s = Sigmoid(c); m = Mul(b, s); -> m",
+      swish_of, "m", "");
+}
+
 UNIT_TEST(a_part_before_that_may_be_missing_is_looked_for_on_every_input) {
   uint32_t sum = input(op("Concat", "concat"), ANY, SEQUENCE(maybe(op("Exp", "exp")), op("Mul", "mul")));
   expect_match("p = Exp(x); m = Mul(z, p); k = Concat{axis=0}(y, m); -> k", sum, "k", "exp=p mul=m concat=k");

@@ -451,4 +451,31 @@ UNIT_TEST(random_graphs_under_random_rules_give_plans_that_hold) {
   }
 }
 
+/* Leaks are found by the address sanitizer at the end of the process. */
+UNIT_TEST(running_out_of_memory_anywhere_is_an_error) {
+  static random_rules_t rules;
+  uint32_t failures = 0;
+  for (uint32_t seed = 0; seed < 400; seed++) {
+    random_state = UINT64_C(0x7654321) * (seed + 1);
+    cleave_graph_t *graph = random_graph();
+    random_rules(&rules);
+    for (uint32_t turn = 0; turn < 8; turn++) {
+      cleave_error_t error = CLEAVE_ERROR_INIT;
+      cleave_plan_t *plan = NULL;
+      (void)cleave_memory_fail_after((int64_t)random_below(turn < 4 ? 40 : 200));
+      cleave_status_t status =
+          cleave_partition(graph, rules.list, rules.count, &rules.options, &plan, &error);
+      (void)cleave_memory_fail_after(-1);
+      ck_assert(status == CLEAVE_OK || (status == CLEAVE_ERROR_OUT_OF_MEMORY && plan == NULL));
+      failures += status != CLEAVE_OK;
+      if (status == CLEAVE_OK) {
+        unit_ok(cleave_plan_check(plan, e));
+      }
+      cleave_plan_destroy(plan);
+    }
+    cleave_graph_destroy(graph);
+  }
+  ck_assert_uint_gt(failures, 1000);
+}
+
 UNIT_MAIN("partition_random")
