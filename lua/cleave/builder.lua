@@ -151,14 +151,60 @@ local function read_setting(text)
   return tonumber(text) or text
 end
 
+-- Options that the script looked at.
+local read = {}
+
 ---The globals of a model script.
 ---@param settings table<string, string>
 function M.environment(settings)
-  local options = {}
+  local values = {}
   for name, text in host.pairs(settings) do
-    options[name] = read_setting(text)
+    values[name] = read_setting(text)
   end
-  return sandbox.environment({ g = builder, options = sandbox.list(options) }, "a model script")
+  local options = setmetatable({}, {
+    __index = function(_, name)
+      read[name] = true
+      return values[name]
+    end,
+    __newindex = function()
+      host.fail(0, "options cannot be changed")
+    end,
+    __metatable = false,
+  })
+  return sandbox.environment({ g = builder, options = options }, "a model script")
+end
+
+---Did the script look at the option `name`?
+function M.was_read(name)
+  return read[name] == true
+end
+
+-- x + y, x - y, x * y, x / y, x ^ y and -x, for values and numbers.
+local function binary(name)
+  local op = host.op(name)
+  return function(a, b)
+    local y = host.add_node(op, a, b)
+    return y
+  end
+end
+
+host.extend_values {
+  __add = binary "Add",
+  __sub = binary "Sub",
+  __mul = binary "Mul",
+  __div = binary "Div",
+  __pow = binary "Pow",
+  __unm = function(x)
+    local y = host.add_node(host.op "Neg", x)
+    return y
+  end,
+}
+
+local function add_output(name, value)
+  if not host.is_handle(value) then
+    host.fail_file("expected the script to return values, found " .. check.show(value))
+  end
+  host.output_value(name, value)
 end
 
 ---What the script returned becomes the outputs that it did not name itself: values in order, or
@@ -167,11 +213,11 @@ function M.finish(...)
   local values = { ... }
   if #values == 1 and type(values[1]) == "table" then
     for name, value in host.pairs(values[1]) do
-      host.output_value(host.tostring(name), value)
+      add_output(host.tostring(name), value)
     end
   else
     for k, value in ipairs(values) do
-      host.output_value(#values == 1 and "output" or "output_" .. k, value)
+      add_output(#values == 1 and "output" or "output_" .. k, value)
     end
   end
   if host.graph_output_count() == 0 then

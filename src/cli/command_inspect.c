@@ -332,6 +332,7 @@ static int print_json(const inspection_t *inspection, const char *path, bool wit
 static cleave_status_t work(cleave_job_t *job, const cleave_job_options_t *options, inspection_t *inspection,
                             cleave_error_t *error) {
   CLEAVE_TRY(cleave_job_load(job, options, error));
+  CLEAVE_TRY(cleave_job_check_settings(job, error));
   CLEAVE_TRY(cleave_job_bind_shapes(job, error));
   return inspect(inspection, job, error);
 }

@@ -230,6 +230,12 @@ static void print_profile(const run_t *run) {
   (void)printf("\ntrace written to %s\n", run->profile_path);
 }
 
+/* Milliseconds, with more digits where they are few. */
+static const char *format_ms(double ms, char *buffer, size_t size) {
+  (void)snprintf(buffer, size, ms < 1.0 ? "%.4f" : "%.2f", ms);
+  return buffer;
+}
+
 static void print_report(const run_t *run) {
   const cleave_job_t *job = &run->job;
   char bytes[3][32];
@@ -251,13 +257,15 @@ static void print_report(const run_t *run) {
   print_checks(&run->reference, "the unpartitioned graph on cpu");
   (void)printf("\nload %.1f ms, partition %.2f ms (rule files %.1f ms), compile %.1f ms\n",
                job->load_ms + job->bind_ms, job->partition_ms, job->rules_ms, job->compile_ms);
-  (void)printf("first run %.2f ms", run->first_ms);
+  char times[4][32];
+  (void)printf("first run %s ms", format_ms(run->first_ms, times[0], sizeof times[0]));
   if (run->times.count > 0) {
-    (void)printf(", then %smedian %.2f ms%s, min %.2f, p90 %.2f (%zu runs, %d threads)",
-                 cleave_output_style(CLEAVE_STYLE_BOLD), quantile(run, 0.5),
-                 cleave_output_style(CLEAVE_STYLE_PLAIN), run->times.items[0], quantile(run, 0.9),
-                 run->times.count,
-                 (int)(run->options.threads == 0 ? cleave_threads_available() : run->options.threads));
+    (void)printf(
+        ", then %smedian %s ms%s, min %s, p90 %s (%zu runs, %d threads)",
+        cleave_output_style(CLEAVE_STYLE_BOLD), format_ms(quantile(run, 0.5), times[1], sizeof times[1]),
+        cleave_output_style(CLEAVE_STYLE_PLAIN), format_ms(run->times.items[0], times[2], sizeof times[2]),
+        format_ms(quantile(run, 0.9), times[3], sizeof times[3]), run->times.count,
+        (int)(run->options.threads == 0 ? cleave_threads_available() : run->options.threads));
   }
   (void)printf("\nmemory: values %s (unshared %s), packed weights %s, peak %.0f MiB\n",
                cleave_output_bytes((double)(memory.values_bytes + memory.outputs_bytes +
@@ -372,7 +380,8 @@ static int run_command(int argc, char **argv) {
        "runs on its own)",
        &run.options.rules},
       {"set", 0, CLEAVE_OPTION_LIST, "NAME=VALUE",
-       "option of a rule file, or of the model script where there are no rule files", &run.options.settings},
+       "option of a rule file or of the model script; an option that none of them has is an error",
+       &run.options.settings},
       {"backend", 0, CLEAVE_OPTION_TEXT, "NAME",
        "without rule files: one region rule over all that this backend supports, cpu runs the rest; with "
        "rule files: the backend in place of theirs (default: cpu)",

@@ -7,27 +7,29 @@
 #include "base/clock.h"
 #include "runtime/model.h"
 
-static cleave_status_t fail_settings_without_rules(const cleave_job_options_t *options,
-                                                   cleave_error_t *error) {
-  return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
-                          "--set %s: there is neither a rule file nor a model script that declares options",
-                          options->settings.items[0]);
-}
-
 cleave_status_t cleave_job_load(cleave_job_t *job, const cleave_job_options_t *options,
                                 cleave_error_t *error) {
   *job = (cleave_job_t){.options = options};
   CLEAVE_TRY(cleave_settings_read(&options->settings, &job->settings, error));
-  bool is_script = cleave_path_has_extension(options->model, ".lua");
-  if (options->settings.count > 0 && options->rules.count == 0 && !is_script) {
-    return fail_settings_without_rules(options, error);
+  job->script_used = cleave_allocate_zeroed(job->settings.count, sizeof *job->script_used);
+  if (job->script_used == NULL) {
+    return cleave_error_out_of_memory(error);
   }
-  /* Settings are for the rule files; a model script gets them where there are none. */
-  bool for_script = is_script && options->rules.count == 0;
   uint64_t start = cleave_clock_now();
-  CLEAVE_TRY(cleave_model_load(options->model, for_script ? job->settings.items : NULL,
-                               for_script ? job->settings.count : 0, 0, &job->model, error));
+  CLEAVE_TRY(cleave_model_load_with(options->model, job->settings.items, job->settings.count, 0,
+                                    job->script_used, &job->model, error));
   job->load_ms = cleave_clock_ms(start, cleave_clock_now());
+  return CLEAVE_OK;
+}
+
+cleave_status_t cleave_job_check_settings(const cleave_job_t *job, cleave_error_t *error) {
+  for (size_t k = 0; k < job->settings.count; k++) {
+    if (!job->script_used[k]) {
+      return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                              "setting '%s': the model has no option of this name",
+                              job->settings.items[k].name);
+    }
+  }
   return CLEAVE_OK;
 }
 
@@ -70,7 +72,7 @@ cleave_status_t cleave_job_partition(cleave_job_t *job, cleave_error_t *error) {
   }
   uint64_t start = cleave_clock_now();
   cleave_status_t status = cleave_graph_partition(cleave_model_graph(job->model), sources, count,
-                                                  job->settings.items, count > 0 ? job->settings.count : 0,
+                                                  job->settings.items, job->settings.count, job->script_used,
                                                   options->backend, &job->plan, &job->rules_ms, error);
   job->partition_ms = cleave_clock_ms(start, cleave_clock_now()) - job->rules_ms;
   cleave_free(sources);
@@ -97,6 +99,7 @@ void cleave_job_deinit(cleave_job_t *job) {
   cleave_plan_destroy(job->plan);
   cleave_inputs_deinit(&job->inputs);
   cleave_model_release(job->model);
+  cleave_free(job->script_used);
   cleave_settings_deinit(&job->settings);
 }
 

@@ -22,6 +22,7 @@ typedef struct cleave_job_options {
 typedef struct cleave_job {
   const cleave_job_options_t *options;
   cleave_settings_t settings;
+  bool *script_used;     /* per setting: an option of the model script */
   cleave_model_t *model; /* with the sizes of the inputs */
   cleave_inputs_t inputs;
   cleave_plan_t *plan;
@@ -36,6 +37,8 @@ typedef struct cleave_job {
 /* Loads the model, settings for scripts included. */
 CLEAVE_MUST_USE cleave_status_t cleave_job_load(cleave_job_t *job, const cleave_job_options_t *options,
                                                 cleave_error_t *error);
+/* An error where a setting is none of the model script's: for commands without rule files. */
+CLEAVE_MUST_USE cleave_status_t cleave_job_check_settings(const cleave_job_t *job, cleave_error_t *error);
 /* Loads or draws the inputs, and gives the model their sizes. */
 CLEAVE_MUST_USE cleave_status_t cleave_job_bind(cleave_job_t *job, cleave_error_t *error);
 /* Gives the model the sizes of --shape, where there are any; no inputs are loaded. */

@@ -55,24 +55,45 @@ cleave_status_t cleave_model_create_take(cleave_graph_t *graph, cleave_model_t *
   return create_take(graph, out_model, error);
 }
 
-cleave_status_t cleave_model_load(const char *path, const cleave_setting_t *settings, size_t setting_count,
-                                  uint64_t seed, cleave_model_t **out_model, cleave_error_t *error) {
+cleave_status_t cleave_model_load_with(const char *path, const cleave_setting_t *settings,
+                                       size_t setting_count, uint64_t seed, bool *out_used,
+                                       cleave_model_t **out_model, cleave_error_t *error) {
   *out_model = NULL;
+  for (size_t k = 0; k < setting_count; k++) {
+    out_used[k] = false;
+  }
   cleave_graph_t *graph = NULL;
   if (cleave_path_has_extension(path, ".onnx")) {
-    if (setting_count > 0) {
-      return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
-                              "%s: setting '%s', but only model scripts have options", path,
-                              settings[0].name);
-    }
     CLEAVE_TRY(cleave_onnx_read(path, &graph, error));
   } else if (cleave_path_has_extension(path, ".lua")) {
-    CLEAVE_TRY(cleave_model_script_load(path, settings, setting_count, seed, &graph, error));
+    CLEAVE_TRY(cleave_model_script_load(path, settings, setting_count, seed, out_used, &graph, error));
   } else {
     return cleave_error_set(error, CLEAVE_ERROR_UNSUPPORTED,
                             "%s: not a model by its name: expected .onnx or .lua", path);
   }
   return cleave_model_create_take(graph, out_model, error);
+}
+
+cleave_status_t cleave_model_load(const char *path, const cleave_setting_t *settings, size_t setting_count,
+                                  uint64_t seed, cleave_model_t **out_model, cleave_error_t *error) {
+  *out_model = NULL;
+  bool *used = cleave_allocate_zeroed(setting_count, sizeof *used);
+  if (used == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  cleave_status_t status =
+      cleave_model_load_with(path, settings, setting_count, seed, used, out_model, error);
+  for (size_t k = 0; k < setting_count && status == CLEAVE_OK; k++) {
+    if (!used[k]) {
+      status =
+          cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                           "%s: setting '%s': the model has no option of this name", path, settings[k].name);
+      cleave_model_release(*out_model);
+      *out_model = NULL;
+    }
+  }
+  cleave_free(used);
+  return status;
 }
 
 cleave_model_t *cleave_model_retain(cleave_model_t *model) {
@@ -177,7 +198,7 @@ cleave_status_t cleave_model_partition(cleave_model_t *model, const cleave_rule_
                                        size_t source_count, const cleave_setting_t *settings,
                                        size_t setting_count, const char *backend, cleave_plan_t **out_plan,
                                        cleave_error_t *error) {
-  return cleave_graph_partition(model->graph, sources, source_count, settings, setting_count, backend,
+  return cleave_graph_partition(model->graph, sources, source_count, settings, setting_count, NULL, backend,
                                 out_plan, NULL, error);
 }
 

@@ -13,14 +13,20 @@ const cleave_graph_t *cleave_model_graph(const cleave_model_t *model);
 CLEAVE_MUST_USE cleave_status_t cleave_model_create_take(cleave_graph_t *graph, cleave_model_t **out_model,
                                                          cleave_error_t *error);
 
-/* cleave_model_partition for a graph, which must outlive the plan. With `sources`, `backend` (if not NULL)
+/* cleave_model_load that accepts settings which the model script does not know: out_used[k] tells. */
+CLEAVE_MUST_USE cleave_status_t cleave_model_load_with(const char *path, const cleave_setting_t *settings,
+                                                       size_t setting_count, uint64_t seed, bool *out_used,
+                                                       cleave_model_t **out_model, cleave_error_t *error);
+
+/* cleave_model_partition for a graph, which must outlive the plan. Settings marked in `known` (may be NULL)
+ * have served elsewhere, so that no rule file needs to declare them. With `sources`, `backend` (if not NULL)
  * takes the place of the backend that the rule files name. *out_script_ms (may be NULL): milliseconds spent
  * on loading the rule files. */
 CLEAVE_MUST_USE cleave_status_t cleave_graph_partition(const cleave_graph_t *graph,
                                                        const cleave_rule_source_t *sources,
                                                        size_t source_count, const cleave_setting_t *settings,
-                                                       size_t setting_count, const char *backend,
-                                                       cleave_plan_t **out_plan, double *out_script_ms,
-                                                       cleave_error_t *error);
+                                                       size_t setting_count, const bool *known,
+                                                       const char *backend, cleave_plan_t **out_plan,
+                                                       double *out_script_ms, cleave_error_t *error);
 
 #endif /* CLEAVE_RUNTIME_MODEL_H */

@@ -41,8 +41,8 @@ static cleave_status_t load_one(const cleave_rule_source_t *source, const cleave
 }
 
 static cleave_status_t load(const cleave_rule_source_t *sources, size_t source_count,
-                            const cleave_setting_t *settings, size_t setting_count, const char *backend,
-                            loaded_rules_t *loaded, cleave_error_t *error) {
+                            const cleave_setting_t *settings, size_t setting_count, const bool *known,
+                            const char *backend, loaded_rules_t *loaded, cleave_error_t *error) {
   cleave_status_t status = CLEAVE_OK;
   bool *used = cleave_allocate_zeroed(setting_count * 2, sizeof *used);
   bool *ever_used = used == NULL ? NULL : used + setting_count;
@@ -64,10 +64,11 @@ static cleave_status_t load(const cleave_rule_source_t *sources, size_t source_c
     }
   }
   for (size_t s = 0; s < setting_count; s++) {
-    if (!ever_used[s]) {
-      CLEAVE_TRY_CLEANUP(cleave_error_set(error, CLEAVE_ERROR_RULE,
-                                          "setting '%s': no rule file declares an option of this name",
-                                          settings[s].name));
+    if (!ever_used[s] && (known == NULL || !known[s])) {
+      CLEAVE_TRY_CLEANUP(
+          cleave_error_set(error, CLEAVE_ERROR_RULE,
+                           "setting '%s': neither a rule file nor a model script has an option of this name",
+                           settings[s].name));
     }
   }
 cleanup:
@@ -77,8 +78,9 @@ cleanup:
 
 cleave_status_t cleave_graph_partition(const cleave_graph_t *graph, const cleave_rule_source_t *sources,
                                        size_t source_count, const cleave_setting_t *settings,
-                                       size_t setting_count, const char *backend, cleave_plan_t **out_plan,
-                                       double *out_script_ms, cleave_error_t *error) {
+                                       size_t setting_count, const bool *known, const char *backend,
+                                       cleave_plan_t **out_plan, double *out_script_ms,
+                                       cleave_error_t *error) {
   *out_plan = NULL;
   uint64_t start = cleave_clock_now();
   cleave_status_t status = CLEAVE_OK;
@@ -101,7 +103,7 @@ cleave_status_t cleave_graph_partition(const cleave_graph_t *graph, const cleave
     CLEAVE_TRY_CLEANUP(cleave_registry_find(backend, &handle, error));
   }
   if (source_count > 0 || setting_count > 0) {
-    CLEAVE_TRY_CLEANUP(load(sources, source_count, settings, setting_count, backend, &loaded, error));
+    CLEAVE_TRY_CLEANUP(load(sources, source_count, settings, setting_count, known, backend, &loaded, error));
     rulesets = loaded.pointers;
     ruleset_count = (uint32_t)loaded.count;
   }

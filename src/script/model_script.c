@@ -17,6 +17,7 @@ typedef struct load {
   const cleave_file_t *file;
   const cleave_rules_setting_t *settings;
   size_t setting_count;
+  bool *used; /* per setting, or NULL */
 } load_t;
 
 static void push_settings(lua_State *state, const load_t *load) {
@@ -41,6 +42,13 @@ static void run_load(lua_State *state, void *context) {
   lua_getfield(state, 1, "finish");
   lua_insert(state, 3);
   lua_call(state, lua_gettop(state) - 3, 0);
+  for (size_t k = 0; load->used != NULL && k < load->setting_count; k++) {
+    lua_getfield(state, 1, "was_read");
+    lua_pushstring(state, load->settings[k].name);
+    lua_call(state, 1, 1);
+    load->used[k] = lua_toboolean(state, -1);
+    lua_pop(state, 1);
+  }
 }
 
 static cleave_status_t prepare_graph(load_t *load, const char *path, cleave_error_t *error) {
@@ -57,13 +65,14 @@ static cleave_status_t prepare_graph(load_t *load, const char *path, cleave_erro
 }
 
 cleave_status_t cleave_model_script_load(const char *path, const cleave_rules_setting_t *settings,
-                                         size_t setting_count, uint64_t seed, cleave_graph_t **out_graph,
-                                         cleave_error_t *error) {
+                                         size_t setting_count, uint64_t seed, bool *out_used,
+                                         cleave_graph_t **out_graph, cleave_error_t *error) {
   *out_graph = NULL;
   cleave_script_t *script = NULL;
   cleave_file_t *file = NULL;
   load_t load = {.settings = settings,
                  .setting_count = setting_count,
+                 .used = out_used,
                  .builder = {.seed = seed != 0 ? seed : DEFAULT_SEED, .seed_is_given = seed != 0}};
   cleave_infer_options_t options = {.fold = true};
   cleave_status_t status = CLEAVE_OK;

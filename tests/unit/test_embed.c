@@ -150,7 +150,7 @@ UNIT_TEST(rules_are_files_or_texts_and_settings_must_be_known) {
   cleave_plan_destroy(plan);
   setting.name = "with_tan";
   unit_fails(cleave_model_partition(model, &source, 1, &setting, 1, NULL, &plan, e), CLEAVE_ERROR_RULE,
-             "setting 'with_tan': no rule file declares an option of this name");
+             "setting 'with_tan': neither a rule file nor a model script has an option of this name");
   cleave_rule_source_t missing = {.path = "/nowhere/rules.lua"};
   unit_fails_with(cleave_model_partition(model, &missing, 1, NULL, 0, NULL, &plan, e), CLEAVE_ERROR_IO,
                   "/nowhere/rules.lua");
@@ -221,7 +221,7 @@ UNIT_TEST(files_that_are_no_models_are_refused_with_one_line) {
                   "/nowhere/model.onnx");
   cleave_setting_t setting = {.name = "a", .value = "1"};
   unit_fails_with(cleave_model_load(model_path(), &setting, 1, 0, &model, e), CLEAVE_ERROR_INVALID_ARGUMENT,
-                  "only model scripts have options");
+                  "setting 'a': the model has no option of this name");
   ck_assert_ptr_null(model);
 }
 
