@@ -1,0 +1,169 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The program from outside: help, mistakes and their exit statuses, what commands print, the keys of --json.
+set -u
+program=$1
+source=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+passed=0
+failed=0
+
+cat >tiny.lua <<'LUA'
+-- y = Relu(x * w + b), z = Softmax(y)
+local size = options.size or 4
+local x = g.input("x", "float32", { 2, size })
+local y = g.Relu(g.Add(g.MatMul(x, g.weight { size, 3, name = "w" }), g.zeros { 3, name = "b" }))
+g.output("y", y)
+g.output("z", g.Softmax(y))
+LUA
+cat >rules.lua <<'LUA'
+return ruleset {
+  name = "tiny", backend = "cpu",
+  options = { bias = option.boolean(true, "fuse the bias") },
+  fuse "product" { doc = "a product and its bias", pattern = op { "MatMul", as = "product" } >> op { "Add" } },
+  region "island" { doc = "all but the end", ops = { "MatMul", "Add", "Relu" } },
+}
+LUA
+printf 'return ruleset {\n  name = "bad", backend = "cpu",\n  region "r" { ops = { "Convv" } },\n}\n' >bad.lua
+
+# check NAME EXIT PATTERN COMMAND...: the exit status, and a pattern in what was printed.
+check() {
+  name=$1
+  expected=$2
+  pattern=$3
+  shift 3
+  "$@" >out 2>&1
+  status=$?
+  if [ $status -ne "$expected" ]; then
+    echo "$name: exit status $status, expected $expected"
+    sed 's/^/    /' out | head -n 20
+    failed=$((failed + 1))
+  elif ! grep -q -e "$pattern" out; then
+    echo "$name: '$pattern' is not in"
+    sed 's/^/    /' out | head -n 40
+    failed=$((failed + 1))
+  else
+    passed=$((passed + 1))
+  fi
+}
+
+# keys NAME KEYS: every key is in the JSON of the last command.
+keys() {
+  for key in $2; do
+    if grep -q "\"$key\":" out; then
+      passed=$((passed + 1))
+    else
+      echo "$1: key '$key' is not in the JSON"
+      failed=$((failed + 1))
+    fi
+  done
+}
+
+# Help and versions.
+check "lists commands" 0 '^  conform ' "$program" --help
+check "lists commands" 0 '^  run ' "$program" help
+check "tells the version" 0 '^cleave [0-9]*\.[0-9]*\.[0-9]*$' "$program" --version
+check "lists backends" 0 '^  cpu ' "$program" version
+for command in run partition inspect conform version; do
+  check "explains $command" 0 "^usage: cleave $command" "$program" $command --help
+  check "explains $command" 0 '^options:' "$program" help $command
+done
+
+# Wrong usage: exit status 2, one line.
+check "wants a command" 2 'expected a command' "$program"
+check "knows its commands" 2 "command 'rum' is unknown (did you mean 'run'?)" "$program" rum
+check "wants a model" 2 'cleave run: expected MODEL' "$program" run
+check "takes one model" 2 "unexpected argument 'other.lua'" "$program" run tiny.lua other.lua
+check "knows its options" 2 "option '--rulez' is unknown (did you mean '--rules'?)" "$program" run tiny.lua --rulez=x
+check "wants a value" 2 "option '--rules' needs a value: FILE" "$program" run tiny.lua --rules
+check "wants a number" 2 "option '--repeat': expected a whole number, found 'many'" "$program" run tiny.lua --repeat many
+check "wants a number" 2 "option '--rtol': expected a number that is not negative, found '-1'" "$program" run tiny.lua --rtol -1
+check "takes no value" 2 "option '--json' takes no value" "$program" run tiny.lua --json=yes
+check "wants rules" 2 'expected --rules FILE' "$program" partition tiny.lua
+check "knows opsets" 2 "option '--opset': expected 17 or 22, found 9" "$program" partition tiny.lua --rules rules.lua --opset 9
+"$program" run tiny.lua --rulez >out 2>&1
+[ "$(wc -l <out)" -eq 1 ] && passed=$((passed + 1)) || { echo "an error is more than one line"; failed=$((failed + 1)); }
+
+# Failures: exit status 1, one line.
+check "a file that is not there" 1 '^cleave: nothing.onnx: ' "$program" run nothing.onnx
+check "a file that is no model" 1 'not a model by its name' "$program" run rules.txt
+check "a wrong rule file" 1 "^cleave: bad.lua:3: .*'Convv' is unknown (did you mean 'Conv'?)" "$program" run tiny.lua --rules bad.lua
+check "an unknown backend" 1 "backend 'cpo' is unknown (did you mean 'cpu'?)" "$program" run tiny.lua --backend cpo
+check "an unknown setting" 1 "setting 'sise'" "$program" run tiny.lua --set sise=5
+check "a setting that is none" 1 "expected name=value, found 'size'" "$program" run tiny.lua --set size
+check "an unknown input" 1 "the model has no input 'q'" "$program" run tiny.lua --shape q=1
+check "a wrong shape" 1 "expected sizes like" "$program" run tiny.lua --shape x=1xx
+check "a shape that does not fit" 1 "input 'x' (number 0): dimension 0 is 3, expected 2" "$program" run tiny.lua --shape x=3x4
+check "an input file that is not there" 1 'nothing.npy' "$program" run tiny.lua --input x=nothing.npy
+check "a folder without tests" 1 'no folder with model.onnx below' "$program" conform .
+
+# run
+check "runs" 0 'then median' "$program" run tiny.lua --repeat 3 --threads 1
+check "says what was drawn" 0 'input drawn from seed 7: x: normal' "$program" run tiny.lua --seed 7 --repeat 1
+check "runs rules" 0 'product .*fuse on cpu .*rules.lua:4 .* 1 ' "$program" run tiny.lua --rules rules.lua --repeat 1
+check "says what is left" 0 'left on cpu: 1 Softmax' "$program" run tiny.lua --rules rules.lua --repeat 1
+check "verifies" 0 'all outputs match against the unpartitioned graph' "$program" run tiny.lua --rules rules.lua --verify --repeat 1
+check "takes settings for scripts and rules" 0 'then median' "$program" run tiny.lua --rules rules.lua --set size=8 --set bias=false --repeat 1
+check "profiles" 0 'time per region' "$program" run tiny.lua --rules rules.lua --profile trace.json --repeat 2
+check "writes a trace" 0 '"traceEvents"' cat trace.json
+check "prints JSON" 0 '^{' "$program" run tiny.lua --rules rules.lua --verify --repeat 2 --json
+keys "run --json" "model load_ms bind_ms rules_ms partition_ms compile_ms first_ms median_ms min_ms p90_ms peak_rss_mb \
+  runs threads fusions regions nodes nodes_on_cpu rules left_on_cpu check verify memory notes"
+cp out run.json
+check "has no check without data" 0 '"check": null' cat run.json
+
+# partition
+check "prints the plan" 0 'island_0 on cpu' "$program" partition tiny.lua --rules rules.lua
+for kind in txt json dot onnx; do
+  check "writes .$kind" 0 "written to plan.$kind" "$program" partition tiny.lua --rules rules.lua -o plan.$kind
+  cp plan.$kind first.$kind
+  "$program" partition tiny.lua --rules rules.lua --output=plan.$kind >/dev/null 2>&1
+  check "writes the same .$kind twice" 0 same sh -c "cmp plan.$kind first.$kind && echo same"
+done
+check "runs what it wrote" 0 'then median' "$program" run plan.onnx --repeat 1
+check "writes opset 17" 0 'opset 17' sh -c "'$program' partition tiny.lua --rules rules.lua -o old.onnx --opset 17 && '$program' inspect old.onnx"
+check "knows its extensions" 1 'expected .txt, .json, .dot or .onnx' "$program" partition tiny.lua --rules rules.lua -o plan.png
+check "prints JSON" 0 '"partition_ms"' "$program" partition tiny.lua --rules rules.lua --json
+
+# inspect
+check "inspects" 0 'input 0 .*x .*float32\[2, 4\]' "$program" inspect tiny.lua
+check "lists operators" 0 'MatMul  *1 ' "$program" inspect tiny.lua
+check "lists nodes" 0 '= MatMul(' "$program" inspect tiny.lua --nodes
+check "prints JSON" 0 '^{' "$program" inspect tiny.lua --json
+keys "inspect --json" "model file_bytes opset ir_version nodes weight_bytes weights activation_bytes flops inputs outputs operators unknown"
+
+# --data and conform: a test folder made from a model and its own outputs would pass by itself, so the data is
+# the corpus of ONNX where there is one.
+corpus=/usr/share/libonnx-testdata/data/node
+if [ -d "$corpus/test_relu" ]; then
+  check "compares with data" 0 'all outputs match against' \
+    "$program" run "$corpus/test_relu/model.onnx" --data "$corpus/test_relu/test_data_set_0" --repeat 1
+  check "has a check with data" 0 '"match": true' \
+    "$program" run "$corpus/test_relu/model.onnx" --data "$corpus/test_relu/test_data_set_0" --repeat 1 --json
+  mkdir -p bad/test_relu/test_data_set_0
+  cp "$corpus/test_relu/model.onnx" bad/test_relu/
+  cp "$corpus/test_relu/test_data_set_0/input_0.pb" bad/test_relu/test_data_set_0/input_0.pb
+  cp "$corpus/test_relu/test_data_set_0/input_0.pb" bad/test_relu/test_data_set_0/output_0.pb
+  check "exits 1 where data differs" 1 'outputs differ' \
+    "$program" run bad/test_relu/model.onnx --data bad/test_relu/test_data_set_0 --repeat 1
+  check "tells index and both values" 1 "values differ, first at \[[0-9, ]*\]: found 0, expected -" \
+    "$program" conform bad
+  check "counts" 1 '^0 passed, 1 failed$' "$program" conform bad
+  check "conforms" 0 '^[1-9][0-9]* passed, 0 failed$' "$program" conform "$corpus/test_relu" "$corpus/test_add"
+  check "names what passes" 0 '^test_relu: ok$' "$program" conform "$corpus/test_relu" --verbose
+  check "prints JSON" 0 '"passed": 1' "$program" conform "$corpus/test_relu" --json
+  check "prints JSON" 1 '"reason":' "$program" conform bad --json
+fi
+
+# Colours and progress are for terminals.
+"$program" run tiny.lua --repeat 1 >out 2>&1
+if grep -q "$(printf '\033')" out; then
+  echo "escape sequences without a terminal"
+  failed=$((failed + 1))
+fi
+check "shipped rules run" 0 'then median' "$program" run "$source/examples/models/gru_residual.lua" --rules "$source/rules/contain_ops.lua" --backend cpu --repeat 1
+
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
