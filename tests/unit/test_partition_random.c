@@ -178,6 +178,8 @@ typedef struct pattern_builder {
   const cleave_op_t *ops[MOST_PARTS][2];
   cleave_pattern_input_t inputs[MOST_PARTS][2];
   uint32_t children[MOST_PARTS][4];
+  uint32_t finished[MOST_PARTS]; /* operators and values that may be used again: no part contains itself */
+  uint32_t finished_count;
   bool shared; /* some operator is */
 } pattern_builder_t;
 
@@ -196,8 +198,17 @@ static uint32_t add_part(pattern_builder_t *builder, cleave_pattern_kind_t kind)
 static uint32_t random_pattern_op(pattern_builder_t *builder, uint32_t depth);
 
 static uint32_t random_input(pattern_builder_t *builder, uint32_t depth) {
+  static const char *const value_label = "v";
+  if (builder->finished_count > 0 && chance(20)) {
+    return builder->finished[random_below(builder->finished_count)];
+  }
   if (depth > 1 || chance(50)) {
-    return add_part(builder, CLEAVE_PATTERN_VALUE);
+    uint32_t value = add_part(builder, CLEAVE_PATTERN_VALUE);
+    builder->nodes[value].label = chance(20) ? value_label : NULL;
+    builder->pattern.labels = &value_label;
+    builder->pattern.label_count = 1;
+    builder->finished[builder->finished_count++] = value;
+    return value;
   }
   if (chance(40)) {
     uint32_t sequence = add_part(builder, CLEAVE_PATTERN_SEQUENCE);
@@ -232,6 +243,7 @@ static uint32_t random_pattern_op(pattern_builder_t *builder, uint32_t depth) {
     builder->inputs[index][k] = (cleave_pattern_input_t){chance(50) ? CLEAVE_PATTERN_PORT_ANY : k, input};
   }
   node->input_count = input_count;
+  builder->finished[builder->finished_count++] = index;
   return index;
 }
 
