@@ -70,7 +70,7 @@ static cleave_status_t run_cast(const cpu_call_t *call, cleave_message_t *messag
   if (work.from->dtype == CLEAVE_DTYPE_STRING) {
     return cast_text(work.from, work.to, message);
   }
-  cpu_parallel(call, work.from->count, 16384, cast_range, &work);
+  cpu_parallel(call, work.from->count, CPU_WORK_GRAIN / 2, cast_range, &work);
   return CLEAVE_OK;
 }
 

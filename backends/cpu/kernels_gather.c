@@ -93,8 +93,8 @@ static cleave_status_t run_gather(const cpu_call_t *call, cleave_message_t *mess
                        .dim = data->dims[axis]};
   work.block_bytes =
       cpu_count(data->rank - axis - 1, data->dims + axis + 1) * (int64_t)cleave_dtype_size(data->dtype);
-  cpu_parallel(call, cpu_count(axis, data->dims) * indices->count, 65536 / (work.block_bytes + 16) + 1,
-               gather_units, &work);
+  cpu_parallel(call, cpu_count(axis, data->dims) * indices->count,
+               2 * CPU_WORK_GRAIN / (work.block_bytes + 16) + 1, gather_units, &work);
   return CLEAVE_OK;
 }
 
@@ -146,7 +146,7 @@ static cleave_status_t run_gather_elements(const cpu_call_t *call, cleave_messag
   if (status == CLEAVE_OK) {
     work.size = (int64_t)cleave_dtype_size(data->dtype);
     cpu_dense_strides(data->rank, data->dims, (size_t)work.size, work.strides);
-    cpu_parallel(call, indices->count, 8192, gather_elements_units, &work);
+    cpu_parallel(call, indices->count, CPU_WORK_GRAIN / 8, gather_elements_units, &work);
   }
   return status;
 }
@@ -218,7 +218,8 @@ static cleave_status_t run_gather_nd(const cpu_call_t *call, cleave_message_t *m
   cpu_dense_strides((int32_t)depth, work.dims, (size_t)work.block_bytes, work.strides);
   work.batch_bytes = cpu_count((int32_t)depth, work.dims) * work.block_bytes;
   work.tuples_per_batch = cpu_count(indices->rank - 1 - (int32_t)batch, indices->dims + batch);
-  cpu_parallel(call, indices->count / depth, 65536 / (work.block_bytes + 16) + 1, gather_nd_units, &work);
+  cpu_parallel(call, indices->count / depth, 2 * CPU_WORK_GRAIN / (work.block_bytes + 16) + 1,
+               gather_nd_units, &work);
   return CLEAVE_OK;
 }
 

@@ -273,7 +273,8 @@ static cleave_status_t run_trilu(const cpu_call_t *call, cleave_message_t *messa
   work.k = diagonal < -work.rows - 1     ? -work.rows - 1
            : diagonal > work.columns + 1 ? work.columns + 1
                                          : diagonal;
-  cpu_parallel(call, data->count / work.columns, 65536 / (work.columns * work.size) + 1, trilu_units, &work);
+  cpu_parallel(call, data->count / work.columns, 2 * CPU_WORK_GRAIN / (work.columns * work.size) + 1,
+               trilu_units, &work);
   return CLEAVE_OK;
 }
 

@@ -361,7 +361,7 @@ static void reduce(const cpu_call_t *call, const bool *reduced) {
   work.blocks_per_row = work.last_is_reduced ? 1 : (work.row_length + CPU_BLOCK - 1) / CPU_BLOCK;
   int64_t per_unit = work.reduced_count * (work.last_is_reduced ? 1 : work.lanes);
   int64_t cost = work.state->reduction == REDUCE_LOG_SUM_EXP ? 16 : 2;
-  cpu_parallel(call, rows * work.blocks_per_row, 32768 / cost / (per_unit < 1 ? 1 : per_unit) + 1,
+  cpu_parallel(call, rows * work.blocks_per_row, CPU_WORK_GRAIN / cost / (per_unit < 1 ? 1 : per_unit) + 1,
                reduce_units, &work);
 }
 

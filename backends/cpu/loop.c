@@ -5,9 +5,6 @@
 
 #include <string.h>
 
-/* Work that is worth a thread, in the units of `cost`. */
-enum { WORK_GRAIN = 32768 };
-
 void cpu_dense_strides(int32_t rank, const int64_t *dims, size_t element_size, int64_t *out_strides) {
   int64_t stride = (int64_t)element_size;
   for (int32_t d = rank - 1; d >= 0; d--) {
@@ -165,7 +162,7 @@ void cpu_loop_run(const cpu_call_t *call, cpu_loop_t *loop, cpu_row_fn_t row, vo
   for (int32_t k = 0; k < loop->operand_count; k++) {
     work.row_strides[k] = loop->rank > 0 ? loop->strides[k][loop->rank - 1] : 0;
   }
-  int64_t grain = WORK_GRAIN / (cost < 1 ? 1 : cost > 4096 ? 4096 : cost);
+  int64_t grain = CPU_WORK_GRAIN / (cost < 1 ? 1 : cost > 4096 ? 4096 : cost);
   work.piece = work.row_length > 2 * grain ? grain : work.row_length;
   work.pieces_per_row = (work.row_length + work.piece - 1) / work.piece;
   int64_t units = cpu_count(work.outer_rank, loop->dims) * work.pieces_per_row;

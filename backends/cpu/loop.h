@@ -13,6 +13,7 @@
 enum {
   CPU_MAX_OPERANDS = 4,
   CPU_LOOP_RANK = 2 * CLEAVE_MAX_RANK, /* Tile and the like split every dim in two */
+  CPU_WORK_GRAIN = 131072, /* work that is worth a thread, in the unit of costs: some 10 microseconds */
 };
 
 typedef struct cpu_loop {

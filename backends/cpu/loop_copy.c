@@ -162,7 +162,8 @@ static void copy_transposed(const cpu_call_t *call, const cpu_loop_t *loop, size
   work.row_blocks = (rows + work.block_rows - 1) / work.block_rows;
   work.column_blocks = (columns + work.block_columns - 1) / work.block_columns;
   int64_t units = work.row_blocks * work.column_blocks * (cpu_count(loop->rank, loop->dims) / rows / columns);
-  cpu_parallel(call, units, 16384 / (work.block_rows * work.block_columns) + 1, transpose_units, &work);
+  cpu_parallel(call, units, CPU_WORK_GRAIN / 2 / (work.block_rows * work.block_columns) + 1, transpose_units,
+               &work);
 }
 
 void cpu_loop_copy(const cpu_call_t *call, cpu_loop_t *loop, size_t element_size) {

@@ -62,7 +62,7 @@ cleave_status_t cpu_unary_run(const cpu_call_t *call, cleave_message_t *message)
   unary_work_t work = {.state = state, .from = call->inputs[0], .to = call->outputs[0]};
   cleave_status_t status = cpu_output_shape(call, 0, work.from->rank, work.from->dims, message);
   if (status == CLEAVE_OK) {
-    cpu_parallel(call, work.from->count, 32768 / state->entry->cost, run_range, &work);
+    cpu_parallel(call, work.from->count, CPU_WORK_GRAIN / state->entry->cost, run_range, &work);
   }
   return status;
 }
