@@ -8,7 +8,7 @@
 
 #define MATH_OPS(X)                         \
   X(Exp, cpu_expf(x), exp(x), 4, NONE)      \
-  X(Log, cpu_logf(x), log(x), 6, NONE)         \
+  X(Log, cpu_logf(x), log(x), 6, NONE)      \
   X(Sqrt, sqrtf(x), sqrt(x), 2, NONE)       \
   X(Reciprocal, 1.0f / x, 1.0 / x, 2, NONE) \
   X(Floor, floorf(x), floor(x), 2, NONE)    \
