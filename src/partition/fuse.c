@@ -245,8 +245,13 @@ static cleave_status_t try_match(fuser_t *fuser, uint32_t anchor, const cleave_m
                                partitioner->contraction->positions[match->nodes[k].index]);
   }
   CLEAVE_TRY(cleave_contraction_contract(partitioner->contraction, partitioner->scratch.items,
-                                         match->node_count, SIZE_MAX, &result, error));
-  if (result.outcome != CLEAVE_CONTRACTION_DONE) {
+                                         match->node_count, fuser->steps_left, &result, error));
+  fuser->steps_left -= result.steps < fuser->steps_left ? result.steps : fuser->steps_left;
+  if (result.outcome == CLEAVE_CONTRACTION_LIMIT) {
+    return refuse(fuser, CLEAVE_PLAN_NOTE_LIMIT, anchor, answer->hash,
+                  "the search for a cycle took too many steps", error);
+  }
+  if (result.outcome == CLEAVE_CONTRACTION_CYCLE) {
     char label[128];
     char text[256];
     (void)snprintf(text, sizeof text, "would close a cycle through '%s'",

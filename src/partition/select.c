@@ -9,6 +9,8 @@
 
 #include "partition/state.h"
 
+#define SPLIT_STEPS ((size_t)20000000) /* of a rule, and 64 for each edge of the graph */
+
 typedef struct search {
   cleave_partitioner_t *partitioner;
   const cleave_rule_t *rule;
@@ -214,6 +216,9 @@ cleave_status_t cleave_partitioner_select(cleave_partitioner_t *partitioner, con
     status = cleave_error_out_of_memory(error);
     goto cleanup;
   }
+  partitioner->split_steps_left =
+      SPLIT_STEPS +
+      (size_t)64 * partitioner->contraction->producer_start[partitioner->contraction->node_count];
   CLEAVE_TRY_CLEANUP(try_seeds(&search, error));
 cleanup:
   if (search.selector != NULL && rule->selector->destroy != NULL) {

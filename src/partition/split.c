@@ -121,6 +121,11 @@ cleanup:
   return status;
 }
 
+static void use_steps(cleave_partitioner_t *partitioner, size_t steps) {
+  partitioner->split_steps_left -=
+      steps < partitioner->split_steps_left ? steps : partitioner->split_steps_left;
+}
+
 static cleave_status_t window_add(splitter_t *splitter, uint32_t group, cleave_error_t *error) {
   cleave_partitioner_t *partitioner = splitter->partitioner;
   if (partitioner->set_marks[group] == partitioner->split_count) {
@@ -155,6 +160,7 @@ static cleave_status_t set_levels(splitter_t *splitter, const uint32_t *position
     uint32_t group = splitter->window.items[k].group;
     uint32_t member = group;
     do {
+      use_steps(partitioner, c->user_start[member + 1] - c->user_start[member]);
       for (uint32_t e = c->user_start[member]; e < c->user_start[member + 1]; e++) {
         uint32_t user = cleave_contraction_group(c, c->users[e]);
         if (cleave_contraction_label(c, user) <= last) {
@@ -204,9 +210,15 @@ static cleave_status_t contract_part(splitter_t *splitter, const uint32_t *posit
   cleave_partitioner_t *partitioner = splitter->partitioner;
   cleave_contraction_t *c = partitioner->contraction;
   cleave_contraction_result_t result;
-  CLEAVE_TRY(cleave_contraction_contract(c, positions, count, SIZE_MAX, &result, error));
+  CLEAVE_TRY(cleave_contraction_contract(c, positions, count, partitioner->split_steps_left, &result, error));
+  use_steps(partitioner, result.steps);
   if (result.outcome == CLEAVE_CONTRACTION_DONE) {
     return CLEAVE_OK;
+  }
+  if (result.outcome == CLEAVE_CONTRACTION_LIMIT) {
+    return cleave_partitioner_note(partitioner, CLEAVE_PLAN_NOTE_LIMIT, positions[0], splitter->rule_index,
+                                   error, "%u nodes stay apart: the searches for cycles took too many steps",
+                                   count);
   }
   for (uint32_t k = 0; k < count; k++) {
     partitioner->set_numbers[positions[k]] = 0;

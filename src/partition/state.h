@@ -74,6 +74,7 @@ typedef struct cleave_partitioner {
   uint32_t *set_levels;  /* per representative */
   uint32_t *set_marks;   /* per representative: the split that saw it last */
   uint32_t split_count;
+  size_t split_steps_left; /* of the rule at work */
 } cleave_partitioner_t;
 
 /* ---- state.c ---- */
@@ -142,7 +143,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_partitioner_select(cleave_partitioner_t *
 
 /* Contracts a set of units (positions, ascending) into connected groups that close no cycle: first its
  * connected parts; a part that would close a cycle is cut into levels, as in grow.c, whose groups are joined
- * again where they may be. */
+ * again where they may be. When the rule's budget of steps is gone, units stay single, and a note says so. */
 CLEAVE_MUST_USE cleave_status_t cleave_partitioner_split(cleave_partitioner_t *partitioner,
                                                          uint32_t rule_index, const uint32_t *positions,
                                                          uint32_t count, cleave_error_t *error);
