@@ -18,8 +18,7 @@ local EPSILON = 1e-12
 local function linear(x, name, inputs, outputs)
   local w = g.weight { inputs, outputs, name = name .. ".weight", std = 0.02 }
   local b = g.normal { outputs, std = 0.02, name = name .. ".bias" }
-  local y = g.Add(g.MatMul(x, w, { name = name }), b)
-  return y
+  return g.MatMul(x, w, { name = name }) + b
 end
 
 local function layer_norm(x, name)
@@ -40,17 +39,16 @@ local function attention(x, mask, name)
   local k = split_heads(linear(x, name .. ".key", WIDTH, WIDTH))
   local v = split_heads(linear(x, name .. ".value", WIDTH, WIDTH))
   local scores = g.MatMul(q, g.Transpose(k, { perm = { 0, 1, 3, 2 } }))
-  scores = g.Add(g.Div(scores, math.sqrt(HEAD)), mask)
-  local weights = g.Softmax(scores, { axis = -1 })
+  local weights = g.Softmax(scores / math.sqrt(HEAD) + mask, { axis = -1 })
   local y = g.Transpose(g.MatMul(weights, v), { perm = { 0, 2, 1, 3 } })
   return linear(g.Reshape(y, { 0, 0, WIDTH }), name .. ".output", WIDTH, WIDTH)
 end
 
 local function layer(x, mask, name)
-  x = layer_norm(g.Add(x, attention(x, mask, name .. ".attention")), name .. ".attention.norm")
+  x = layer_norm(x + attention(x, mask, name .. ".attention"), name .. ".attention.norm")
   local y = g.Gelu(linear(x, name .. ".inner", WIDTH, INNER))
   y = linear(y, name .. ".outer", INNER, WIDTH)
-  return layer_norm(g.Add(x, y), name .. ".norm")
+  return layer_norm(x + y, name .. ".norm")
 end
 
 local ids = g.input("ids", "int64", { batch, length })
@@ -63,13 +61,11 @@ local words = g.normal { vocabulary, WIDTH, std = 0.02, name = "embeddings.words
 local positions = g.normal { 1, POSITIONS, WIDTH, std = 0.02, name = "embeddings.positions" }
 local kinds = g.normal { 2, WIDTH, std = 0.02, name = "embeddings.segments" }
 local tokens = g.Shape(ids, { start = 1, ["end"] = 2 })
-local x = g.Add(g.Gather(words, ids), g.Gather(kinds, segments))
-x = g.Add(x, g.Slice(positions, { 0 }, tokens, { 1 }))
-x = layer_norm(x, "embeddings.norm")
+local x = g.Gather(words, ids) + g.Gather(kinds, segments)
+x = layer_norm(x + g.Slice(positions, { 0 }, tokens, { 1 }), "embeddings.norm")
 
 -- 0 where the mask is 1, -10000 where it is 0, to be added to the scores of all heads and rows.
-local bias = g.Unsqueeze(g.Cast(mask, { to = "float32" }), { 1, 2 })
-bias = g.Mul(g.Sub(1.0, bias), -10000.0)
+local bias = (1 - g.Unsqueeze(g.Cast(mask, { to = "float32" }), { 1, 2 })) * -10000
 
 for k = 1, layers do
   x = layer(x, bias, "layer" .. k)

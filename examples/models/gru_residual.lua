@@ -20,22 +20,20 @@ local input_bias = g.normal { 3 * hidden, std = 0.1, name = "gru.wb" }
 local state_bias = g.normal { 3 * hidden, std = 0.1, name = "gru.rb" }
 
 local function gru(x, h)
-  local wx = g.Add(g.MatMul(x, input_weight), input_bias)
-  local rh = g.Add(g.MatMul(h, state_weight), state_bias)
+  local wx = g.MatMul(x, input_weight) + input_bias
+  local rh = g.MatMul(h, state_weight) + state_bias
   local xz, xr, xn = g.Split(wx, { axis = 1, num_outputs = 3 })
   local hz, hr, hn = g.Split(rh, { axis = 1, num_outputs = 3 })
-  local update = g.Sigmoid(g.Add(xz, hz))
-  local reset = g.Sigmoid(g.Add(xr, hr))
-  local candidate = g.Tanh(g.Add(xn, g.Mul(reset, hn)))
-  -- (1 - update) * candidate + update * h
-  local new = g.Add(g.Mul(g.Sub(1.0, update), candidate), g.Mul(update, h))
-  return new
+  local update = g.Sigmoid(xz + hz)
+  local reset = g.Sigmoid(xr + hr)
+  local candidate = g.Tanh(xn + reset * hn)
+  return (1 - update) * candidate + update * h
 end
 
 local h = g.input("state", "float32", { batch, hidden })
 for step = 1, steps do
   local x = g.input("x" .. step, "float32", { batch, features })
   h = gru(x, h)
-  g.output("y" .. step, g.Add(x, h))
+  g.output("y" .. step, x + h)
 end
 g.output("state_out", h)

@@ -183,6 +183,12 @@ end
 local function binary(name)
   local op = host.op(name)
   return function(a, b)
+    for _, operand in ipairs { a, b } do
+      if type(operand) ~= "number" and not host.is_handle(operand) then
+        check.fail(0, "%s of values: expected a value or a number, found %s", name,
+          check.show(operand))
+      end
+    end
     local y = host.add_node(op, a, b)
     return y
   end

@@ -360,6 +360,9 @@ static int host_add_node(lua_State *state) {
   cleave_error_t error = CLEAVE_ERROR_INIT;
   cleave_node_t node = CLEAVE_NODE_NONE;
   cleave_graph_t *graph = call.builder->graph;
+  if (graph->values.count >= CLEAVE_BUILDER_VALUE_LIMIT) {
+    cleave_builder_raise_full(state);
+  }
   if (cleave_graph_add_node(graph, call.op, call.name, call.inputs, call.input_count,
                             (size_t)call.output_count, &node, &error) != CLEAVE_OK) {
     return cleave_script_raise_error(state, &error);
@@ -376,7 +379,22 @@ static int host_add_node(lua_State *state) {
   return call.output_count;
 }
 
+/* (table of metamethods): what values do beyond having fields: x + y. */
+static int host_extend_values(lua_State *state) {
+  luaL_checktype(state, 1, LUA_TTABLE);
+  cleave_handle_push_metatable(state, CLEAVE_HANDLE_VALUE);
+  lua_pushnil(state);
+  while (lua_next(state, 1) != 0) {
+    lua_pushvalue(state, -2);
+    lua_insert(state, -2);
+    lua_rawset(state, 2);
+  }
+  return 0;
+}
+
 void cleave_builder_register(lua_State *state) {
+  lua_pushcfunction(state, host_extend_values);
+  lua_setfield(state, -2, "extend_values");
   lua_pushcfunction(state, host_add_node);
   lua_setfield(state, -2, "add_node");
   cleave_builder_register_values(state);

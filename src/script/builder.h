@@ -14,6 +14,8 @@
 /* Bytes of all constants of a model script. */
 #define CLEAVE_BUILDER_DATA_LIMIT ((size_t)16 << 30)
 
+#define CLEAVE_BUILDER_VALUE_LIMIT 8000000
+
 typedef struct cleave_builder {
   cleave_graph_t *graph;
   cleave_arena_t arena;                /* facts */
@@ -32,6 +34,9 @@ static inline cleave_builder_t *cleave_builder_of(lua_State *state) {
 /* Adds the host functions that lua/cleave/builder.lua wraps to the table on top of the stack. */
 void cleave_builder_register(lua_State *state);
 void cleave_builder_register_values(lua_State *state);
+
+/* Raises that the model has too many values. */
+void cleave_builder_raise_full(lua_State *state);
 
 /* Fact of a value, made from its type on first use; NULL for NONE. Raises when memory is short. */
 cleave_fact_t *cleave_builder_fact(lua_State *state, cleave_value_t value);

@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "script/builder.h"
 #include "script/handles.h"
+#include "script/host.h"
 
 static void raise_if_failed(lua_State *state, cleave_status_t status, const cleave_error_t *error) {
   if (status != CLEAVE_OK) {
@@ -26,7 +27,9 @@ static cleave_dtype_t check_dtype(lua_State *state, int index, cleave_dtype_t ot
   const char *name = luaL_checkstring(state, index);
   cleave_dtype_t dtype = cleave_dtype_find(name);
   if (dtype == CLEAVE_DTYPE_UNKNOWN) {
-    cleave_script_raise(state, "dtype '%s' is unknown", name);
+    char hint[128];
+    cleave_script_raise(state, "dtype '%s' is unknown%s", name,
+                        cleave_host_dtype_hint(name, hint, sizeof hint));
   }
   return dtype;
 }
@@ -51,8 +54,9 @@ static int32_t check_shape(lua_State *state, int index, bool symbols, cleave_dim
                     ? CLEAVE_DIM_UNKNOWN
                     : cleave_dims_symbol(cleave_builder_of(state)->graph->dims, name, strlen(name));
     } else {
+      const char *found = lua_type(state, -1) == LUA_TTABLE ? "a table" : luaL_tolstring(state, -1, NULL);
       cleave_script_raise(state, "dimension %d of a shape: expected a size%s, found %s", (int)k + 1,
-                          symbols ? " or a name" : "", luaL_tolstring(state, -1, NULL));
+                          symbols ? " or a name" : "", found);
     }
     lua_pop(state, 1);
   }
@@ -113,10 +117,19 @@ static cleave_tensor_t *create_tensor(lua_State *state, cleave_dtype_t dtype, in
   return tensor;
 }
 
+void cleave_builder_raise_full(lua_State *state) {
+  cleave_script_of(state)->raised = CLEAVE_ERROR_LIMIT;
+  cleave_script_raise(state, "a model of more than %d values", CLEAVE_BUILDER_VALUE_LIMIT);
+}
+
 /* Takes the tensor over. Nothing raises between its creation and here. */
 static cleave_value_t add_constant_take(lua_State *state, cleave_tensor_t *tensor, const char *name) {
   cleave_builder_t *builder = cleave_builder_of(state);
   cleave_error_t error = CLEAVE_ERROR_INIT;
+  if (builder->graph->values.count >= CLEAVE_BUILDER_VALUE_LIMIT) {
+    cleave_tensor_release(tensor);
+    cleave_builder_raise_full(state);
+  }
   cleave_value_t value = CLEAVE_VALUE_NONE;
   char place[64];
   (void)snprintf(place, sizeof place, "constant_%u", (unsigned)builder->constant_count++);

@@ -74,7 +74,7 @@ static int handle_to_text(lua_State *state) {
   return 1;
 }
 
-static void push_metatable(lua_State *state, cleave_handle_kind_t kind) {
+void cleave_handle_push_metatable(lua_State *state, cleave_handle_kind_t kind) {
   static const lua_CFunction INDEX[CLEAVE_HANDLE_KIND_COUNT] = {
       cleave_node_handle_index,   cleave_value_handle_index,    cleave_graph_handle_index,
       cleave_match_handle_index,  cleave_proposal_handle_index, cleave_attributes_handle_index,
@@ -116,7 +116,7 @@ static void push_handle(lua_State *state, cleave_handle_kind_t kind, uint32_t in
   handle->kind = kind;
   handle->index = index;
   handle->serial = serial;
-  push_metatable(state, kind);
+  cleave_handle_push_metatable(state, kind);
   lua_setmetatable(state, -2);
 }
 

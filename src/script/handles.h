@@ -34,6 +34,9 @@ typedef struct cleave_handle {
 void cleave_handles_enter(cleave_script_t *script, const cleave_graph_t *graph, const void *subject);
 void cleave_handles_leave(cleave_script_t *script);
 
+/* The metatable of a kind, the same for all handles of an interpreter. */
+void cleave_handle_push_metatable(lua_State *state, cleave_handle_kind_t kind);
+
 /* Push a handle; nil for NONE. */
 void cleave_handle_push_node(lua_State *state, cleave_node_t node);
 void cleave_handle_push_value(lua_State *state, cleave_value_t value);

@@ -124,21 +124,28 @@ static int host_is_commutative(lua_State *state) {
   return 1;
 }
 
-/* (name) -> number of a dtype, or nil and a hint. */
-static int host_dtype(lua_State *state) {
-  const char *name = luaL_checkstring(state, 1);
-  cleave_dtype_t dtype = cleave_dtype_find(name);
-  if (dtype != CLEAVE_DTYPE_UNKNOWN) {
-    lua_pushinteger(state, (lua_Integer)dtype);
-    return 1;
-  }
+const char *cleave_host_dtype_hint(const char *name, char *buffer, size_t size) {
   cleave_nearest_t nearest = {0};
   for (int k = 1; k <= CLEAVE_DTYPE_BF16; k++) {
     if (cleave_dtype_is_valid(k)) {
       cleave_nearest_offer(&nearest, name, cleave_dtype_name((cleave_dtype_t)k));
     }
   }
-  return push_missing(state, &nearest);
+  return cleave_nearest_hint(&nearest, buffer, size);
+}
+
+/* (name) -> number of a dtype, or nil and a hint. */
+static int host_dtype(lua_State *state) {
+  const char *name = luaL_checkstring(state, 1);
+  cleave_dtype_t dtype = cleave_dtype_find(name);
+  char hint[128];
+  if (dtype != CLEAVE_DTYPE_UNKNOWN) {
+    lua_pushinteger(state, (lua_Integer)dtype);
+    return 1;
+  }
+  lua_pushnil(state);
+  lua_pushstring(state, cleave_host_dtype_hint(name, hint, sizeof hint));
+  return 2;
 }
 
 /* (wanted, list of candidates) -> " (did you mean 'x'?)" or "". */

@@ -15,6 +15,9 @@ void cleave_sandbox_register(lua_State *state);
 /* text_match.c: find, match, gmatch and gsub with a bounded number of steps. */
 void cleave_text_match_register(lua_State *state);
 
+/* " (did you mean 'float32'?)" for an unknown dtype, or "". */
+const char *cleave_host_dtype_hint(const char *name, char *buffer, size_t size);
+
 /* Name of an attribute kind for messages: "list of integers". */
 const char *cleave_host_kind_name(cleave_attribute_kind_t kind);
 
