@@ -217,6 +217,23 @@ UNIT_TEST(a_residual_chain_is_one_region_a_block_and_linear) {
   cleave_text_deinit(&wanted);
 }
 
+UNIT_TEST(outputs_are_in_order_of_their_producers_however_they_are_used) {
+  cleave_plan_t *plan = expect_ops(
+      "a = Relu(x); b = Relu(a); u = Cos(b); v = Sin(a); w = Cos(b); -> b, a, b, u, v, w", "Relu", "{a b}");
+  ck_assert_str_eq(plan_case_borders(plan, 0), "x -> a, b");
+}
+
+UNIT_TEST(neighbouring_regions_share_inputs_without_mixing_them_up) {
+  cleave_graph_t *graph = plan_case_graph(
+      "a = Relu(x); b = Add(a, y); c = Exp(b); d = Mul(c, y); f = Add(d, x); g = Add(f, y); -> g");
+  const cleave_ruleset_t *rulesets[2] = {plan_case_ops("Relu,Add"), plan_case_ops("Exp,Mul")};
+  cleave_plan_t *plan = plan_case_run(graph, rulesets, 2, NULL);
+  ck_assert_str_eq(plan_case_regions(plan), "{a b} {c d} {f g}");
+  ck_assert_str_eq(plan_case_borders(plan, 0), "x, y -> b");
+  ck_assert_str_eq(plan_case_borders(plan, 1), "b, y -> d");
+  ck_assert_str_eq(plan_case_borders(plan, 2), "d, x, y -> g");
+}
+
 // ---- supports, review, min_nodes ----
 
 static cleave_status_t no_cosine(void *context, const char *backend, const cleave_graph_t *graph,
