@@ -34,7 +34,7 @@ local function step()
   return op { POINTWISE }
 end
 
--- ---- activations as exporters spell them: functions of a pattern that they read more than once ----
+-- ---- activations as exporters spell them: functions of a pattern, which they read twice ----
 
 -- x * sigmoid(x)
 local function silu(x)
@@ -103,11 +103,9 @@ local function layer_norm()
     >> maybe(op { "Add", as = "shift", inputs = { constant "beta" } })
 end
 
--- What stands before an activation that reads its input more than once: a product, perhaps with a
--- batch normalization and a bias.
+-- What stands before an activation that reads its input more than once.
 local function base()
-  local normed = oneof { op { "BatchNormalization", inputs = { X = product } }, product }
-  return oneof { op { "Add", inputs = { normed } }, normed }
+  return product >> maybe(norm()) >> maybe(op "Add")
 end
 
 local regions = option.boolean(true, "put all that the backend supports into regions")

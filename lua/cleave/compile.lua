@@ -338,6 +338,9 @@ local function compile_op(description, add)
   end
   node.output = output_index(line, spec.output, ops)
   node.inputs = inputs(line, spec.inputs, ops, add)
+  if description.free then
+    node.inputs[#node.inputs + 1] = { port = -1, pattern = add(description.free) }
+  end
   node.attributes = attributes(line, spec.attrs, ops)
   return node
 end
@@ -408,7 +411,9 @@ local compile_into
 
 local function compile_children(description, add)
   local children = {}
-  for _, child in ipairs(description.children) do
+  local off = is_switched_off(description) and description.kind == "oneof"
+  for k = off and 2 or 1, #description.children do
+    local child = description.children[k]
     child = pattern.pattern_of(description.line, child, description.kind)
     local inner = pattern.describe(child)
     if not (inner.kind == "maybe" and is_switched_off(inner)) then

@@ -75,13 +75,45 @@ local function value_word(kind)
   end
 end
 
+-- `item` reading `previous`, as a pattern with an input instead of a sequence.
+local function reading(previous, item)
+  local description = M.describe(item)
+  local kind = description.kind
+  if kind == "op" then
+    return make { kind = "op", line = description.line, spec = description.spec, free = previous }
+  elseif kind == "maybe" then
+    return make { kind = "oneof", line = description.line, when = description.when,
+      children = { reading(previous, description.children[1]), previous } }
+  elseif kind == "oneof" then
+    local children = {}
+    for k, child in ipairs(description.children) do
+      children[k] = reading(previous, pattern_of(description.line, child, "oneof"))
+    end
+    return make { kind = "oneof", line = description.line, children = children }
+  end
+  return check.fail(description.line, "'>>' with a function: cannot read a %s more than once", kind)
+end
+
+-- A sequence as a tree of inputs: what reads it twice then means the same nodes both times.
+local function as_inputs(item)
+  local description = M.describe(item)
+  if description.kind ~= "sequence" then
+    return item
+  end
+  local result = description.children[1]
+  for k = 2, #description.children do
+    result = reading(result, description.children[k])
+  end
+  return result
+end
+
 -- a >> f with a function f is f(a): a pattern that reads `a` more than once, like x * sigmoid(x).
 local function sequence(a, b)
   local line = host.line()
   local children = {}
   a = pattern_of(line, a, "'>>'")
   if type(b) == "function" then
-    return pattern_of(line, b(a), "'>>': what the function returned")
+    return pattern_of(line, b(as_inputs(a)), "'>>': what the function returned")
   end
   b = pattern_of(line, b, "'>>'")
   for _, side in ipairs { a, b } do
