@@ -1,19 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products through OpenBLAS. Its sizes are 32-bit: larger ones take plain loops, never a wrong
-// product. A single row or column goes to gemv, which reads the matrix once instead of packing it.
+// product. A single row or column goes to gemv, which reads the matrix once instead of packing it. OpenBLAS
+// runs on one thread: the split over threads is ours, so that its pool (where it was built with one) never
+// competes with the host's.
 #include "gemm.h"
 
 #include <cblas.h>
 #include <limits.h>
-#include <stdatomic.h>
 
-static _Atomic int32_t current_threads = 0;
+enum { GEMM_LEAST_PRODUCTS = 1 << 18, GEMM_LEAST_WIDTH = 16 };
 
-void cpu_gemm_set_threads(int32_t threads) {
-  int32_t wanted = threads < 1 ? 1 : threads;
-  if (atomic_exchange_explicit(&current_threads, wanted, memory_order_relaxed) != wanted) {
-    openblas_set_num_threads(wanted);
-  }
+void cpu_gemm_initialise(void) {
+  openblas_set_num_threads(1);
+}
+
+/* Rows or columns that are worth a thread of their own, each of `other` times `k` products. */
+static int64_t gemm_grain(int64_t other, int64_t k) {
+  int64_t grain =
+      other > 0 && k > 0 && other <= GEMM_LEAST_PRODUCTS / k ? GEMM_LEAST_PRODUCTS / (other * k) : 1;
+  return grain < GEMM_LEAST_WIDTH ? GEMM_LEAST_WIDTH : grain;
 }
 
 #define REAL float

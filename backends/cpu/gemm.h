@@ -7,18 +7,19 @@
 #ifndef CLEAVE_CPU_GEMM_H
 #define CLEAVE_CPU_GEMM_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "kernel.h"
 
-/* Threads that the following products use. One setting for the whole process, as in OpenBLAS. */
-void cpu_gemm_set_threads(int32_t threads);
+/* Called once, when the backend starts: OpenBLAS keeps to one thread from then on, in the whole process. */
+void cpu_gemm_initialise(void);
 
-void cpu_gemm_f32(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, float alpha,
-                  const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c,
+/* On the threads of `call`; NULL: on this thread alone, as inside a parallel loop. */
+
+void cpu_gemm_f32(const cpu_call_t *call, bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
+                  float alpha, const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c,
                   int64_t ldc);
 
-void cpu_gemm_f64(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, double alpha,
-                  const double *a, int64_t lda, const double *b, int64_t ldb, double beta, double *c,
-                  int64_t ldc);
+void cpu_gemm_f64(const cpu_call_t *call, bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
+                  double alpha, const double *a, int64_t lda, const double *b, int64_t ldb, double beta,
+                  double *c, int64_t ldc);
 
 #endif /* CLEAVE_CPU_GEMM_H */
