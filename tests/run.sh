@@ -33,7 +33,7 @@ packages="$build_packages $test_packages"
 
 passed=0
 failed=0
-export CK_FORK=yes CTEST_OUTPUT_ON_FAILURE=1
+export CTEST_OUTPUT_ON_FAILURE=1 OMP_WAIT_POLICY=passive
 
 # Adds up what a run of ctest says: the checks inside Check programs, other tests as one each.
 count() {

@@ -3,8 +3,8 @@
 #include "graph/graph.h"
 
 #include <sys/resource.h>
+#include <time.h>
 
-#include "base/clock.h"
 #include "graph/order.h"
 #include "graph/print.h"
 #include "graph/structural_hash.h"
@@ -225,7 +225,7 @@ UNIT_TEST(custom_operators_have_one_entry_a_name) {
 
 UNIT_TEST(builds_a_million_nodes_in_two_seconds_and_a_gigabyte) {
   cleave_graph_t *graph = new_graph();
-  uint64_t start = cleave_clock_now();
+  clock_t start = clock(); /* processor time: other tests run beside this one */
   cleave_value_t before = input(graph, "x");
   cleave_value_t last = before;
   for (int k = 0; k < 1000000; k++) {
@@ -234,7 +234,7 @@ UNIT_TEST(builds_a_million_nodes_in_two_seconds_and_a_gigabyte) {
     last = next;
   }
   output(graph, "y", last);
-  double built = cleave_clock_ms(start, cleave_clock_now());
+  double built = (double)(clock() - start) * 1e3 / CLOCKS_PER_SEC;
   struct rusage usage;
   ck_assert_int_eq(getrusage(RUSAGE_SELF, &usage), 0);
   unit_ok(cleave_graph_verify(graph, e));
