@@ -46,7 +46,13 @@ static cleave_status_t check_convolution(analysis_t *analysis, node_t *node, one
     return refuse(analysis, node, "its bias is not a vector");
   }
   kernel->weights = node->inputs[1];
-  return onednn_window_check(node, w.rank - 2, analysis->message);
+  ONEDNN_TRY(onednn_window_check(node, w.rank - 2, analysis->message));
+  onednn_shape_t out = onednn_shape_of(&analysis->region->values[node->outputs[0]]);
+  onednn_window_t window;
+  if (onednn_node_is(node, "ConvTranspose") && onednn_shape_known(&x) && onednn_shape_known(&out)) {
+    return onednn_window_transposed(node, w.dims + 2, &x, &out, &window, analysis->message);
+  }
+  return CLEAVE_OK;
 }
 
 static cleave_status_t check_matmul(analysis_t *analysis, node_t *node, onednn_kernel_t *kernel) {

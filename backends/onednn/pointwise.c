@@ -136,6 +136,10 @@ static cleave_status_t append_clip(onednn_unit_t *unit, const cleave_node_view_t
                          bound->name);
     }
   }
+  if (!(bounds[0] <= bounds[1])) {
+    return onednn_fail(unit->analysis->message, CLEAVE_ERROR_UNSUPPORTED,
+                       "Clip '%s': expected the lower bound below the upper one", onednn_node_name(node));
+  }
   bool relu = bounds[0] == 0 && isinf(bounds[1]) && bounds[1] > 0;
   bool ok = relu ? append_eltwise(kernel, dnnl_eltwise_relu, 0, 0, index)
                  : append_eltwise(kernel, dnnl_eltwise_clip, bounds[0], bounds[1], index);
@@ -211,10 +215,10 @@ static bool append_scalar(const cleave_node_view_t *node, double c, bool on_left
     return on_left ? append_eltwise(kernel, dnnl_eltwise_pow, c, -1, index)
                    : onednn_post_linear(kernel, 1 / c, 0, index);
   }
-  if (onednn_node_is(node, "Max")) {
+  if (onednn_node_is(node, "Max") && !isnan(c)) {
     return append_eltwise(kernel, dnnl_eltwise_clip, c, INFINITY, index);
   }
-  if (onednn_node_is(node, "Min")) {
+  if (onednn_node_is(node, "Min") && !isnan(c)) {
     return append_eltwise(kernel, dnnl_eltwise_clip, -INFINITY, c, index);
   }
   if (onednn_node_is(node, "Pow") && !on_left) {

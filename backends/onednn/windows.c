@@ -93,6 +93,22 @@ static bool is_same(const cleave_node_view_t *node, bool *upper) {
   return *upper || strcmp(mode, "SAME_LOWER") == 0;
 }
 
+// Is the output size what the attributes say? The pad at the end may fall short of the declared one, where
+// the last stride does not fit, or exceed it, where ceil_mode rounds up.
+static bool gives_output(const cleave_node_view_t *node, const onednn_window_t *window, int32_t d, bool same,
+                         int64_t in, int64_t out, const int64_t *extra) {
+  int64_t stride = window->strides[d];
+  if (same) {
+    return out == (in + stride - 1) / stride && window->pad_end[d] > -stride;
+  }
+  bool explicit_pads = strcmp(cleave_view_string(node, "auto_pad", "NOTSET"), "NOTSET") == 0;
+  int64_t declared = explicit_pads ? entry(node, "pads", (uint32_t)(window->rank + d), 0) : 0;
+  // Pads of a Pad have batch and channel between begin and end.
+  declared += extra != NULL ? extra[window->rank + 2 + d] : 0;
+  int64_t most = declared + (cleave_view_int(node, "ceil_mode", 0) != 0 ? stride - 1 : 0);
+  return window->pad_end[d] > declared - stride && window->pad_end[d] <= most && window->pad_end[d] > -stride;
+}
+
 cleave_status_t onednn_window_forward(const cleave_node_view_t *node, const int64_t *kernel,
                                       const int64_t *extra, const onednn_shape_t *in,
                                       const onednn_shape_t *out, onednn_window_t *window,
@@ -111,7 +127,7 @@ cleave_status_t onednn_window_forward(const cleave_node_view_t *node, const int6
       window->pad_begin[d] += extra != NULL ? extra[d] : 0;
     }
     window->pad_end[d] = reach - window->pad_begin[d];
-    if (window->pad_end[d] <= -window->strides[d]) {
+    if (!gives_output(node, window, d, same, in->dims[d + 2], out->dims[d + 2], extra)) {
       return onednn_fail(message, CLEAVE_ERROR_SHAPE, "%s '%s': its window does not give the output shape",
                          node->op, onednn_node_name(node));
     }

@@ -28,7 +28,7 @@ CLEAVE_MUST_USE cleave_status_t onednn_window_check(const cleave_node_view_t *no
 
 /* The window of Conv or a pooling from `in` to `out`, all dims including batch and channel known and
  * positive. `kernel` has the spatial kernel dims (NULL: from kernel_shape). `extra` are pads of a Pad in
- * front of the node, begin then end, spatial only; NULL: none. */
+ * front of the node, as it has them from the first spatial dimension on; NULL: none. */
 CLEAVE_MUST_USE cleave_status_t onednn_window_forward(const cleave_node_view_t *node, const int64_t *kernel,
                                                       const int64_t *extra, const onednn_shape_t *in,
                                                       const onednn_shape_t *out, onednn_window_t *window,

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The oneDNN backend for tests. Where it is not linked in, a suite consists of one test that says so.
+ */
+#ifndef CLEAVE_TESTS_ONEDNN_CASE_H
+#define CLEAVE_TESTS_ONEDNN_CASE_H
+
+#include "fusion_case.h"
+#include "unit.h"
+
+#ifdef CLEAVE_TEST_ONEDNN
+const cleave_backend_t *cleave_backend_onednn(uint32_t abi_major, uint32_t abi_minor,
+                                              cleave_message_t *message);
+
+__attribute__((unused)) static op_backend_t onednn_create(void) {
+  op_backend_t backend = {.backend = NULL, .state = NULL};
+  cleave_message_t message = {.text = ""};
+  backend.backend = cleave_backend_onednn(CLEAVE_BACKEND_ABI_MAJOR, CLEAVE_BACKEND_ABI_MINOR, &message);
+  ck_assert_msg(backend.backend != NULL, "%s", message.text);
+  ck_assert_int_eq(backend.backend->initialise(view_builder_host(), &backend.state, &message), CLEAVE_OK);
+  return backend;
+}
+
+/* A fusion computes what its nodes compute one by one on the reference backend. */
+__attribute__((unused)) static void onednn_case(const char *text, double tolerance) {
+  op_backend_t onednn = onednn_create();
+  fusion_case(&onednn, text, tolerance);
+  op_backend_destroy(&onednn);
+}
+
+__attribute__((unused)) static void onednn_refuses(const char *text, const char *reason) {
+  op_backend_t onednn = onednn_create();
+  fusion_case_refused(&onednn, text, reason);
+  op_backend_destroy(&onednn);
+}
+#else
+UNIT_TEST(is_skipped_since_the_onednn_backend_is_not_built) {
+  printf("skipped: this build has no oneDNN backend\n");
+}
+#endif
+
+#endif /* CLEAVE_TESTS_ONEDNN_CASE_H */

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// Regions of the oneDNN backend: layouts spread through them, views cost nothing, memory is shared only where
+// nobody needs it, steps are what they should be.
+#include "onednn_case.h"
+
+#ifdef CLEAVE_TEST_ONEDNN
+
+UNIT_TEST(runs_a_dense_block) {
+  onednn_case(
+      "x [1,16,8,8] = input\nw [20,16,3,3] = random\ng [36] = random\nb [36] = random\n"
+      "m [36] = random\nv [36] = positive\nw2 [8,36,1,1] = random\n"
+      "a [1,20,8,8] = Conv(x, w) kernel_shape=[3,3] pads=[1,1,1,1]\n"
+      "c [1,36,8,8] = Concat(x, a) axis=1\n{\n"
+      "n [1,36,8,8] = BatchNormalization(c, g, b, m, v) epsilon=0.001\nr [1,36,8,8] = Relu(n)\n}\n"
+      "y [1,8,8,8] = Conv(r, w2) kernel_shape=[1,1]\nz [1,44,8,8] = Concat(c, y) axis=1",
+      1e-5);
+}
+
+UNIT_TEST(runs_squeeze_and_excitation) {
+  onednn_case(
+      "x [2,16,9,9] = input\nw [40,16,1,1] = random\nw1 [8,40,1,1] = random\nw2 [40,8,1,1] = random\n{\n"
+      "c [2,40,9,9] = Conv(x, w) kernel_shape=[1,1]\nh [2,40,9,9] = HardSwish(c)\n}\n"
+      "p [2,40,1,1] = GlobalAveragePool(h)\n{\na [2,8,1,1] = Conv(p, w1) kernel_shape=[1,1]\n"
+      "r [2,8,1,1] = Relu(a)\n}\n{\nb [2,40,1,1] = Conv(r, w2) kernel_shape=[1,1]\n"
+      "s [2,40,1,1] = Sigmoid(b)\n}\ny [2,40,9,9] = Mul(s, h)",
+      1e-5);
+}
+
+UNIT_TEST(does_not_overwrite_what_is_still_needed) {
+  onednn_case(
+      "x [1,32,6,6] = input\nw [32,32,1,1] = random\nw2 [32,32,1,1] = random\n{\n"
+      "c [1,32,6,6] = Conv(x, w) kernel_shape=[1,1]\ns [1,32,6,6] = Add(c, x)\nr [1,32,6,6] = Relu(s)\n}\n"
+      "{\nd [1,32,6,6] = Conv(r, w2) kernel_shape=[1,1]\ne [1,32,6,6] = Add(d, r)\n}\n"
+      "q [1,32,6,6] = Tanh(r)\nz [1,32,6,6] = Mul(e, q)\nu [1,32,6,6] = Sub(z, x)\n",
+      1e-5);
+  onednn_case(
+      "x [4,6] = input\nn i64[1] = 24\na [4,6] = Relu(x)\nv [24] = Reshape(a, n)\n"
+      "b [4,6] = Neg(a)\nc [4,6] = Exp(b)\noutput c\nw [24] = Tanh(v)",
+      1e-5);
+}
+
+UNIT_TEST(keeps_outputs_that_are_read_again) {
+  onednn_case(
+      "x [2,16,6,6] = input\nw [32,16,1,1] = random\nw2 [32,32,1,1] = random\n"
+      "c [2,32,6,6] = Conv(x, w) kernel_shape=[1,1]\noutput c\nr [2,32,6,6] = Relu(c)\noutput r\n{\n"
+      "d [2,32,6,6] = Conv(r, w2) kernel_shape=[1,1]\ns [2,32,6,6] = Add(d, r)\n}",
+      1e-5);
+}
+
+UNIT_TEST(views_reshape_transpose_slice_and_split) {
+  onednn_case(
+      "x [2,6,4] = input\nt i64[2] = 2 24\ny [2,4,6] = Transpose(x) perm=[0,2,1]\n"
+      "z [2,24] = Reshape(y, t)",
+      1e-6);
+  onednn_case(
+      "x [2,3,4] = input\nc [4] = random\ny [3,2,4] = Transpose(x) perm=[1,0,2]\nr [3,2,4] = Relu(y)\n"
+      "z [3,2,4] = Add(r, c)",
+      1e-6);
+  onednn_case(
+      "x [2,8,6] = input\nb i64[2] = 1 -3\ne i64[2] = 5 100\na i64[2] = 1 2\nk i64[2] = 1 1\n"
+      "y [2,4,3] = Slice(x, b, e, a, k)\nz [2,4,3] = Relu(y)",
+      1e-6);
+  onednn_case(
+      "x [2,8,6] = input\ns i64[2] = 3 5\na [2,3,6] & b [2,5,6] = Split(x, s) axis=1\n"
+      "r [2,3,6] = Relu(a)\noutput b\nz [2,8,6] = Concat(b, r) axis=1",
+      1e-6);
+  onednn_case(
+      "x [2,16,6,6] = input\nw [48,16,1,1] = random\nc [2,48,6,6] = Conv(x, w) kernel_shape=[1,1]\n"
+      "s i64[3] = 16 16 16\na [2,16,6,6] & b [2,16,6,6] & d [2,16,6,6] = Split(c, s) axis=1\n"
+      "r [2,16,6,6] = Relu(b)\nz [2,48,6,6] = Concat(r, a, d) axis=1",
+      1e-5);
+  onednn_case(
+      "x [2,3,4] = input\nt i64[1] = 1\nu [2,1,3,4] = Unsqueeze(x, t)\nv [2,3,4] = Squeeze(u, t)\n"
+      "f [2,12] = Flatten(v) axis=1\ng [2,12] = Relu(f)",
+      1e-6);
+}
+
+UNIT_TEST(copies_inputs_that_are_outputs) {
+  onednn_case("x [3,4] = input\ny [3,4] = Identity(x)", 0);
+}
+
+UNIT_TEST(broadcasts_both_ways) {
+  onednn_case("a [3,1] = input\nb [1,4] = input\ny [3,4] = Sub(a, b)\nz [3,4] = Relu(y)", 1e-6);
+  onednn_case("a [4] = input\nb [2,3,4] = input\ny [2,3,4] = Sub(a, b)\nz [2,3,4] = Tanh(y)", 1e-6);
+  onednn_case(
+      "a [4] = positive\nb [2,3,4] = positive\nc [2,3,4] = input\nd [2,3,4] = Exp(c)\n"
+      "y [2,3,4] = Div(a, d)",
+      1e-5);
+  onednn_case("a [8,12,5,5] = input\nb [8,1,1,5] = input\ny [8,12,5,5] = Add(a, b)", 1e-6);
+  onednn_case("a [2,1,2,1,2,1] = input\nb [1,2,1,2,1,2] = input\ny [2,2,2,2,2,2] = Mul(a, b)", 1e-6);
+  onednn_case("a [] = input\nb [3,4] = input\ny [3,4] = Add(a, b)\nz [3,4] = Mul(y, a)", 1e-6);
+}
+
+UNIT_TEST(computes_softmax_and_normalizations) {
+  onednn_case("x [2,5,7] = input\ny [2,5,7] = Softmax(x) axis=1\nz [2,5,7] = LogSoftmax(y) axis=-1", 1e-5);
+  onednn_case("x [2,8,6,6] = input\ny [2,8,6,6] = LRN(x) size=5 alpha=0.01 beta=0.6 bias=1.5", 1e-5);
+  onednn_case(
+      "x [4,10,32] = input\ns [32] = random\nb [32] = random\n"
+      "y [4,10,32] = LayerNormalization(x, s, b) axis=-1 epsilon=0.00001",
+      1e-5);
+  onednn_case(
+      "x [4,10,32] = input\ns [10,32] = random\n"
+      "y [4,10,32] = LayerNormalization(x, s) axis=1 epsilon=0.00001",
+      1e-5);
+  onednn_case("x [2,8,6,6] = input\ns [8,1,1] = random\ny [2,8,6,6] = PRelu(x, s)", 1e-6);
+}
+
+#define ATTENTION                                                                                          \
+  "x [2,7,24] = input\nmask [2,1,1,7] = input\nsplit i64[4] = 2 7 3 8\nmerge i64[3] = 2 7 24\n"            \
+  "root [] = 2.8284\nwq [24,24] = random\nwk [24,24] = random\nwv [24,24] = random\nwo [24,24] = random\n" \
+  "bq [24] = random\nbk [24] = random\nbv [24] = random\nbo [24] = random\n"                               \
+  "{\nqm [2,7,24] = MatMul(x, wq)\nqb [2,7,24] = Add(qm, bq)\n}\n"                                         \
+  "{\nkm [2,7,24] = MatMul(x, wk)\nkb [2,7,24] = Add(km, bk)\n}\n"                                         \
+  "{\nvm [2,7,24] = MatMul(x, wv)\nvb [2,7,24] = Add(vm, bv)\n}\n"                                         \
+  "qr [2,7,3,8] = Reshape(qb, split)\nkr [2,7,3,8] = Reshape(kb, split)\n"                                 \
+  "vr [2,7,3,8] = Reshape(vb, split)\nq [2,3,7,8] = Transpose(qr) perm=[0,2,1,3]\n"                        \
+  "k [2,3,8,7] = Transpose(kr) perm=[0,2,3,1]\nv [2,3,7,8] = Transpose(vr) perm=[0,2,1,3]\n"               \
+  "{\nqk [2,3,7,7] = MatMul(q, k)\nsc [2,3,7,7] = Div(qk, root)\nms [2,3,7,7] = Add(sc, mask)\n}\n"        \
+  "p [2,3,7,7] = Softmax(ms) axis=-1\no [2,3,7,8] = MatMul(p, v)\n"                                        \
+  "ot [2,7,3,8] = Transpose(o) perm=[0,2,1,3]\nor [2,7,24] = Reshape(ot, merge)\n"                         \
+  "{\nom [2,7,24] = MatMul(or, wo)\nob [2,7,24] = Add(om, bo)\ny [2,7,24] = Add(ob, x)\n}\n"
+
+UNIT_TEST(computes_attention_without_moving_anything) {
+  onednn_case(ATTENTION, 1e-5);
+  op_backend_t onednn = onednn_create();
+  fusion_region_t *region = fusion_region_create(ATTENTION, true);
+  cleave_compile_options_t options = {.size = sizeof(options), .threads = 1, .profile = true};
+  cleave_message_t message = {.text = ""};
+  void *program = NULL;
+  ck_assert_int_eq(
+      onednn.backend->compile(onednn.state, fusion_region_view(region), &options, &program, &message),
+      CLEAVE_OK);
+  const cleave_step_time_t *steps = NULL;
+  uint32_t count = onednn.backend->profile(program, &steps);
+  // Four products, two batched ones and a softmax; no reorder, no transposition.
+  ck_assert_uint_eq(count, 7);
+  for (uint32_t k = 0; k < count; k++) {
+    ck_assert_msg(strstr(steps[k].label, "ref") == NULL, "%s", steps[k].label);
+    ck_assert_msg(strstr(steps[k].label, "reorder") == NULL, "%s", steps[k].label);
+    ck_assert_uint_ne(steps[k].node, CLEAVE_INDEX_NONE);
+  }
+  onednn.backend->unload(program);
+  fusion_region_destroy(region);
+  op_backend_destroy(&onednn);
+}
+
+UNIT_TEST(packs_weights_once_and_scales_constants_only_while_compiling) {
+  op_backend_t onednn = onednn_create();
+  fusion_region_t *region = fusion_region_create(
+      "x [1,64,8,8] = input\nw [64,64,3,3] = random\nh [] = 0.5\n{\n"
+      "y [1,64,8,8] = Conv(x, w) kernel_shape=[3,3] pads=[1,1,1,1]\nz [1,64,8,8] = Mul(y, h)\n}",
+      true);
+  view_program_t program;
+  fusion_region_compile(region, &onednn, 1, &program);
+  const cleave_program_info_t *info = onednn.backend->info(program.program);
+  ck_assert_uint_ge(info->persistent_bytes, 64 * 64 * 9 * sizeof(float));
+  ck_assert_uint_lt(info->persistent_bytes, 2 * 64 * 64 * 9 * sizeof(float));
+  ck_assert_int_eq(view_program_run(&program), CLEAVE_OK);
+  view_program_destroy(&program);
+  fusion_region_destroy(region);
+  op_backend_destroy(&onednn);
+}
+
+UNIT_TEST(reuses_workspace_of_values_that_are_dead) {
+  op_backend_t onednn = onednn_create();
+  char text[4096] = "x [64,256] = input\nw [256,256] = random\nv0 [64,256] = MatMul(x, w)\n";
+  for (int k = 0; k < 20; k++) {
+    size_t used = strlen(text);
+    (void)snprintf(text + used, sizeof(text) - used, "v%d [64,256] = MatMul(v%d, w)\n", k + 1, k);
+  }
+  fusion_region_t *region = fusion_region_create(text, true);
+  view_program_t program;
+  fusion_region_compile(region, &onednn, 1, &program);
+  size_t one = 64 * 256 * sizeof(float);
+  // Two values at a time; the rest is scratch memory of the products.
+  ck_assert_uint_lt(onednn.backend->info(program.program)->workspace_bytes, 12 * one);
+  view_program_destroy(&program);
+  fusion_region_destroy(region);
+  op_backend_destroy(&onednn);
+}
+
+UNIT_TEST(checks_what_a_run_gets) {
+  op_backend_t onednn = onednn_create();
+  fusion_region_t *region = fusion_region_create("x [3,4] = input\ny [3,4] = Relu(x)", true);
+  view_program_t program;
+  fusion_region_compile(region, &onednn, 1, &program);
+  view_program_input(&program, 0, 2, (int64_t[]){3, 5}, fusion_region_input(region, 0));
+  ck_assert_int_eq(view_program_run(&program), CLEAVE_ERROR_INVALID_ARGUMENT);
+  ck_assert_str_eq(program.message.text, "input 0: expected 48 bytes, found 60");
+  view_program_input(&program, 0, 2, (int64_t[]){3, 4}, NULL);
+  ck_assert_int_eq(view_program_run(&program), CLEAVE_ERROR_INVALID_ARGUMENT);
+  view_program_destroy(&program);
+  fusion_region_destroy(region);
+  op_backend_destroy(&onednn);
+}
+#endif
+
+UNIT_MAIN("onednn_region")
