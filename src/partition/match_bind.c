@@ -216,6 +216,30 @@ bool cleave_matcher_has_other_uses(const cleave_matcher_t *m, uint32_t pattern, 
 
 // ---- a complete match ----
 
+static bool is_matched(const cleave_matcher_t *m, cleave_node_t node) {
+  return cleave_node_exists(node) && m->owners[m->contraction->positions[node.index]] != CLEAVE_INDEX_NONE;
+}
+
+/* Uses of a value by nodes of the match: from its uses, or where those are many from the match's inputs. */
+static uint32_t count_uses_inside(const cleave_matcher_t *m, cleave_value_t value) {
+  const uint32_t many = 64;
+  uint32_t count = 0;
+  if (cleave_graph_value(m->graph, value)->use_count <= many) {
+    for (cleave_use_t use = cleave_value_first_use(m->graph, value); cleave_use_exists(use);
+         use = cleave_use_next(m->graph, use)) {
+      count += is_matched(m, cleave_use_node(m->graph, use));
+    }
+    return count;
+  }
+  for (size_t k = 0; k < m->taken.count; k++) {
+    cleave_node_t user = m->contraction->nodes[m->taken.items[k].node];
+    for (uint32_t i = 0; i < cleave_node_input_count(m->graph, user); i++) {
+      count += cleave_node_input(m->graph, user, i).index == value.index;
+    }
+  }
+  return count;
+}
+
 /* What leaves a node, and what the pattern does not say of its inputs. */
 static bool node_is_closed(const cleave_matcher_t *m, const taken_t *taken) {
   const cleave_graph_t *graph = m->graph;
@@ -223,29 +247,24 @@ static bool node_is_closed(const cleave_matcher_t *m, const taken_t *taken) {
   const cleave_pattern_node_t *part = &m->pattern->nodes[taken->pattern];
   bool is_sink = true;
   bool leaves = false; /* through the main output */
-  for (uint32_t k = 0; k < cleave_node_output_count(graph, node); k++) {
+  for (uint32_t k = 0; k < cleave_node_output_count(graph, node) && !part->shared; k++) {
     cleave_value_t value = cleave_node_output(graph, node, k);
-    for (cleave_use_t use = cleave_value_first_use(graph, value); cleave_use_exists(use);
-         use = cleave_use_next(graph, use)) {
-      cleave_node_t user = cleave_use_node(graph, use);
-      if (cleave_node_exists(user) && m->owners[m->contraction->positions[user.index]] != CLEAVE_INDEX_NONE) {
-        is_sink = false;
-      } else if (k == part->output) {
-        leaves = true;
-      } else if (!part->shared) {
-        return false;
-      }
+    uint32_t inside = count_uses_inside(m, value);
+    bool outside = inside < cleave_graph_value(graph, value)->use_count;
+    is_sink = is_sink && inside == 0;
+    leaves = leaves || (outside && k == part->output);
+    if (outside && k != part->output) {
+      return false;
     }
   }
-  if (leaves && !is_sink && !part->shared) {
+  if (leaves && !is_sink) {
     return false;
   }
   for (uint32_t k = 0; k < cleave_node_input_count(graph, node); k++) {
     cleave_value_t value = cleave_node_input(graph, node, k);
     cleave_node_t producer =
         cleave_value_exists(value) ? cleave_value_producer(graph, value) : CLEAVE_NODE_NONE;
-    if (!cleave_node_exists(producer) ||
-        m->owners[m->contraction->positions[producer.index]] == CLEAVE_INDEX_NONE) {
+    if (!is_matched(m, producer)) {
       continue;
     }
     uint32_t link = taken->links;
