@@ -142,6 +142,11 @@ if [ -d "$corpus/test_relu" ]; then
     "$program" run "$corpus/test_relu/model.onnx" --data "$corpus/test_relu/test_data_set_0" --repeat 1
   check "has a check with data" 0 '"match": true' \
     "$program" run "$corpus/test_relu/model.onnx" --data "$corpus/test_relu/test_data_set_0" --repeat 1 --json
+  check "reads inputs from files" 0 'then median' \
+    "$program" run "$corpus/test_relu/model.onnx" --input x="$corpus/test_relu/test_data_set_0/input_0.pb" --repeat 1
+  check "refuses inputs that do not fit" 1 "input 'x' (number 0): expected" \
+    "$program" run "$corpus/test_relu/model.onnx" --input x="$corpus/test_argmax_default_axis_example/test_data_set_0/input_0.pb" --repeat 1
+  check "stops tests that hang" 1 'test_relu: not done after 0 s' "$program" conform "$corpus/test_relu" --limit 0
   mkdir -p bad/test_relu/test_data_set_0
   cp "$corpus/test_relu/model.onnx" bad/test_relu/
   cp "$corpus/test_relu/test_data_set_0/input_0.pb" bad/test_relu/test_data_set_0/input_0.pb
