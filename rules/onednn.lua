@@ -108,6 +108,24 @@ local function base()
   return product >> maybe(norm()) >> maybe(op "Add")
 end
 
+-- What only moves data is not worth a region of its own.
+local MOVES = {}
+for _, name in ipairs {
+  "Concat", "Flatten", "Identity", "Pad", "Reshape", "Slice", "Split", "Squeeze", "Transpose",
+  "Unsqueeze",
+} do
+  MOVES[name] = true
+end
+
+local function computes(sub)
+  for _, node in ipairs(sub.nodes) do
+    if not MOVES[node.op] then
+      return true
+    end
+  end
+  return false, "moves data, computes nothing"
+end
+
 local regions = option.boolean(true, "put all that the backend supports into regions")
 local chains = option.boolean(true, "fuse chains of pointwise operators that follow no primitive")
 
@@ -160,5 +178,6 @@ return ruleset {
   region "everything" {
     doc = "All that the backend supports; fusions come along whole.",
     enabled = regions,
+    review = computes,
   },
 }
