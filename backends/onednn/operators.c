@@ -132,10 +132,13 @@ static cleave_status_t check_reduction(analysis_t *analysis, node_t *node, onedn
     return refuse(analysis, node, "its axes are not constant");
   }
   bool spatial = x.rank >= 3 && x.rank <= 5 && !axes[0] && !axes[1];
+  bool powers = onednn_node_is(node, "ReduceL1") || onednn_node_is(node, "ReduceL2") ||
+                onednn_node_is(node, "ReduceSumSquare");
   int count = 0;
   for (int32_t d = 0; d < x.rank; d++) {
     spatial = spatial && (d < 2 || axes[d]);
-    count += axes[d] ? 1 : 0;
+    // A sum of one element is a view, unless the element changes.
+    count += axes[d] && !(powers && x.dims[d] == 1) ? 1 : 0;
   }
   if (count == 0) {
     return refuse(analysis, node, "nothing to reduce");
@@ -175,6 +178,19 @@ static cleave_status_t check_lrn(analysis_t *analysis, node_t *node, onednn_kern
   return cleave_view_int(node, "size", 0) % 2 == 1 ? CLEAVE_OK : refuse(analysis, node, "an even size");
 }
 
+// Scale and shift, where their shapes are known, are one number for each that is normalized together.
+static bool fits_normalized(analysis_t *analysis, uint32_t value, const onednn_shape_t *x, int32_t axis) {
+  onednn_shape_t own = onednn_shape_of(&analysis->region->values[value]);
+  int64_t count = 1;
+  for (int32_t d = axis; d < x->rank; d++) {
+    if (x->dims[d] < 0 || !onednn_shape_known(&own)) {
+      return true;
+    }
+    count *= x->dims[d];
+  }
+  return onednn_shape_count(&own) == count;
+}
+
 static cleave_status_t check_layer_normalization(analysis_t *analysis, node_t *node,
                                                  onednn_kernel_t *kernel) {
   if (used(analysis, node, 1) || used(analysis, node, 2)) {
@@ -190,6 +206,12 @@ static cleave_status_t check_layer_normalization(analysis_t *analysis, node_t *n
   onednn_shape_t x = input_shape(analysis, node, 0);
   if (x.rank >= 0 && onednn_axis(kernel->axis, x.rank) < 1) {
     return refuse(analysis, node, "its axis is out of range, or the first");
+  }
+  for (uint32_t k = 1; k < node->input_count && k < 3 && x.rank >= 0; k++) {
+    if (node->inputs[k] != CLEAVE_INDEX_NONE &&
+        !fits_normalized(analysis, node->inputs[k], &x, onednn_axis(kernel->axis, x.rank))) {
+      return refuse(analysis, node, "its scale or bias does not have the shape of what is normalized");
+    }
   }
   return CLEAVE_OK;
 }
