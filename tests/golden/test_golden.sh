@@ -1,42 +1,46 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Golden plans: every folder here with model.lua and rules.lua must give the plan in expected.plan, byte for byte,
-# twice. A folder with `arguments` adds them to the command line; one with `expected.error` must fail with that line.
-# `sh tests/golden/test_golden.sh PROGRAM SOURCE BUILD --update` rewrites what is expected.
+# Golden plans. A folder here holds `model.lua` and `cases`; each line of `cases` is a name, a rule file (relative to
+# this folder), and further arguments of `cleave partition`. The plan must be NAME.plan, byte for byte, twice; where
+# there is a NAME.error instead, the command must fail with just that line.
+#
+#   test_golden.sh PROGRAM SOURCE BUILD [--update]     --update rewrites what is expected
 set -eu
 program=$1
-source=$2
 update=${4:-}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 passed=0
 failed=0
-cd "$source/tests/golden"
-for model in */model.lua; do
-  name=${model%/model.lua}
-  arguments=
-  [ -f "$name/arguments" ] && arguments=$(cat "$name/arguments")
-  expected=$name/expected.plan
-  # shellcheck disable=SC2086
-  if "$program" partition "$name/model.lua" --rules "$name/rules.lua" $arguments -o "$work/plan.txt" >"$work/out" 2>"$work/error"; then
+cd "$2/tests/golden"
+for cases in */cases */cases.*; do
+  folder=${cases%/*}
+  backend=${cases#*/cases}
+  "$program" version | grep -q " ${backend#.}" || { echo "$folder: skipped, there is no backend ${backend#.}"; continue; }
+  while read -r name rules arguments; do
+    case "$name" in '' | '#'*) continue ;; esac
+    expected=$folder/$name.plan
     found=$work/plan.txt
     # shellcheck disable=SC2086
-    "$program" partition "$name/model.lua" --rules "$name/rules.lua" $arguments -o "$work/again.txt" >/dev/null
-    cmp -s "$work/plan.txt" "$work/again.txt" || { echo "$name: two runs give two plans"; failed=$((failed + 1)); }
-  else
-    found=$work/error
-    expected=$name/expected.error
-  fi
-  if [ "$update" = --update ]; then
-    rm -f "$name/expected.plan" "$name/expected.error"
-    cp "$found" "$expected"
-  fi
-  if [ -f "$expected" ] && diff -u "$expected" "$found"; then
-    passed=$((passed + 1))
-  else
-    [ -f "$expected" ] || { echo "$name: $expected is not there; found:"; cat "$found"; }
-    failed=$((failed + 1))
-  fi
+    if "$program" partition "$folder/model.lua" --rules "$rules" $arguments -o "$found" >/dev/null 2>"$work/error"; then
+      # shellcheck disable=SC2086
+      "$program" partition "$folder/model.lua" --rules "$rules" $arguments -o "$work/again.txt" >/dev/null
+      cmp "$found" "$work/again.txt" || { echo "$folder/$name: two runs give two plans"; failed=$((failed + 1)); }
+    else
+      found=$work/error
+      expected=$folder/$name.error
+    fi
+    if [ "$update" = --update ]; then
+      rm -f "$folder/$name.plan" "$folder/$name.error"
+      cp "$found" "$expected"
+    fi
+    if [ -f "$expected" ] && diff -u "$expected" "$found"; then
+      passed=$((passed + 1))
+    else
+      [ -f "$expected" ] || { echo "$folder/$name: $expected is not there; found:"; cat "$found"; }
+      failed=$((failed + 1))
+    fi
+  done <"$cases"
 done
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

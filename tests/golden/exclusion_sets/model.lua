@@ -1,0 +1,16 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The graph on which a one-sweep partitioner with exclusion sets closes a cycle.
+local x = g.input("x", "float32", { 4 })
+local n1 = g.Relu(x, { name = "n1_0" })
+local n0 = g.Relu(x, { name = "n0_0" })
+local n3 = g.Neg(n0, { name = "n3" })
+local n7 = g.Add(n1, n3, { name = "n7_0" })
+local n5 = g.Relu(n0, { name = "n5_0" })
+local n2 = g.Relu(x, { name = "n2_0" })
+local n6 = g.Neg(n2, { name = "n6" })
+local n8 = g.Add(n5, n6, { name = "n8_0" })
+local n4 = g.Relu(n2, { name = "n4_0" })
+local n9 = g.Add(n1, n4, { name = "n9_0" })
+g.output("n7", n7)
+g.output("n8", n8)
+g.output("n9", n9)
