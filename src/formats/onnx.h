@@ -13,9 +13,10 @@
  * graph.
  *
  * Weights are borrowed from the mapped file and not touched: opening costs time for nodes, not for bytes.
- * They may be unaligned. External data must lie in the model's folder. Types: those of graph inputs, of
- * constants and of graph outputs are set; others are left to cleave_graph_infer. Initializers among the
- * inputs (IR 3) are constants, not inputs. Operators that no table knows become custom ones (id
+ * They may be unaligned. External data must lie in the model's folder. Types: those of graph inputs and
+ * constants are set, dtypes of graph outputs, and what the file declares for outputs of operators that cleave
+ * cannot infer; the rest is left to cleave_graph_infer, since declared shapes are often stale. Initializers
+ * among the inputs (IR 3) are constants, not inputs. Operators that no table knows become custom ones (id
  * CLEAVE_OP_ID_CUSTOM).
  *
  * CLEAVE_ERROR_IO: cannot be read. CLEAVE_ERROR_FORMAT: malformed, values undefined or defined twice, cycles.

@@ -11,7 +11,7 @@
 #include "formats/onnx_model.h"
 #include "formats/onnx_proto.h"
 
-enum { MAX_DEPTH = 32, MAX_NODES = 1 << 20, MAX_WORK = 1 << 22 };
+enum { MAX_DEPTH = 32, MAX_NODES = 1 << 20, MAX_WORK = 1 << 21 };
 
 typedef struct inliner {
   cleave_onnx_model_t *model;

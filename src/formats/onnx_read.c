@@ -117,6 +117,17 @@ static cleave_status_t add_inputs(reader_t *reader, cleave_error_t *error) {
   return CLEAVE_OK;
 }
 
+/* Declared shapes of outputs are often stale (models whose batch size was edited): where the operator can
+ * infer its outputs, only the dtype is taken. */
+static cleave_status_t set_output_type(reader_t *reader, cleave_value_t value,
+                                       const cleave_onnx_value_info_t *info, cleave_error_t *error) {
+  cleave_graph_t *graph = reader->builder.graph;
+  if (cleave_node_op(graph, cleave_value_producer(graph, value))->infer == NULL) {
+    return set_declared_type(reader, value, info, false, error);
+  }
+  return cleave_graph_set_type(graph, value, (cleave_dtype_t)info->element_type, -1, NULL, error);
+}
+
 static cleave_status_t add_outputs(reader_t *reader, cleave_error_t *error) {
   const cleave_onnx_model_t *model = reader->builder.model;
   cleave_graph_t *graph = reader->builder.graph;
@@ -130,7 +141,7 @@ static cleave_status_t add_outputs(reader_t *reader, cleave_error_t *error) {
     CLEAVE_TRY(check_info(reader, "output", info, error));
     const cleave_value_record_t *record = cleave_graph_value(graph, value);
     if (!record->is_input && record->tensor == NULL && record->rank < 0) {
-      CLEAVE_TRY(set_declared_type(reader, value, info, false, error));
+      CLEAVE_TRY(set_output_type(reader, value, info, error));
     }
     CLEAVE_TRY(cleave_graph_add_output(graph, name_of(reader, info->name), value, error));
   }

@@ -119,11 +119,14 @@ UNIT_TEST(a_graph_comes_back_the_same_in_both_opsets) {
 UNIT_TEST(names_order_and_symbols_survive) {
   cleave_graph_t *graph = small_network();
   infer(graph);
-  onnx_expect_graph(round_trip(graph, NULL),
+  cleave_graph_t *back = round_trip(graph, NULL);
+  infer(back);
+  onnx_expect_graph(back,
                     "input %x : float32[N, 3, 8, 8]\n"
-                    "%Conv = Conv(%x, %w) {pads = [1, 1, 1, 1], auto_pad = \"NOTSET\"} : unknown[...]\n"
+                    "%Conv = Conv(%x, %w) {pads = [1, 1, 1, 1], auto_pad = \"NOTSET\"} : float32[N, 4, 8, "
+                    "8]\n"
                     "%features = Relu(%Conv) : float32[N, 4, 8, 8]\n"
-                    "%LeakyRelu = LeakyRelu(%features) {alpha = 0.125} : unknown[...]\n"
+                    "%LeakyRelu = LeakyRelu(%features) {alpha = 0.125} : float32[N, 4, 8, 8]\n"
                     "%mean = ReduceMean(%LeakyRelu, %constant) : float32[N, 4, 1, 1]\n"
                     "output \"features\" = %features\n"
                     "output \"mean\" = %mean\n");
