@@ -23,7 +23,8 @@ typedef struct merger {
 static cleave_status_t note_cut(merger_t *merger, uint32_t group, uint32_t other,
                                 const cleave_contraction_result_t *result, cleave_error_t *error) {
   cleave_partitioner_t *partitioner = merger->partitioner;
-  if (partitioner->notes.count >= partitioner->max_notes) {
+  bool is_limit = result->outcome == CLEAVE_CONTRACTION_LIMIT;
+  if (partitioner->notes.count >= partitioner->max_notes || (is_limit && merger->limit_noted)) {
     return CLEAVE_OK;
   }
   char a[128];
@@ -31,10 +32,7 @@ static cleave_status_t note_cut(merger_t *merger, uint32_t group, uint32_t other
   char c[128];
   (void)cleave_partitioner_label(partitioner, other, a, sizeof a);
   (void)cleave_partitioner_label(partitioner, group, b, sizeof b);
-  if (result->outcome == CLEAVE_CONTRACTION_LIMIT) {
-    if (merger->limit_noted) {
-      return CLEAVE_OK;
-    }
+  if (is_limit) {
     merger->limit_noted = true;
     return cleave_partitioner_note(partitioner, CLEAVE_PLAN_NOTE_LIMIT, group, merger->rule_index, error,
                                    "'%s' and '%s' stay apart: the search for a cycle took too many steps", a,
