@@ -96,14 +96,16 @@ static void run_supported(lua_State *state, void *context) {
   lua_call(state, 2, 1);
   if (lua_isinteger(state, -1)) {
     call->group = lua_tointeger(state, -1);
-    if (call->group < 0) {
-      cleave_script_raise(state, "supported returned %lld, expected false, true or a group from 0",
+    if (call->group < 0 && call->group != CLEAVE_GROUP_ANY) {
+      cleave_script_raise(state,
+                          "supported returned %lld, expected false, true, -1 (any group) or a group from 0",
                           (long long)call->group);
     }
   } else if (lua_isboolean(state, -1) || lua_isnil(state, -1)) {
     call->group = lua_toboolean(state, -1) ? CLEAVE_GROUP_ANY : CLEAVE_GROUP_NONE;
   } else {
-    cleave_script_raise(state, "supported returned a %s, expected false, true or a group from 0",
+    cleave_script_raise(state,
+                        "supported returned a %s, expected false, true, -1 (any group) or a group from 0",
                         luaL_typename(state, -1));
   }
 }

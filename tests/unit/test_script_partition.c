@@ -272,6 +272,36 @@ UNIT_TEST(reports_what_is_wrong_with_a_selector) {
                  CLEAVE_ERROR_RULE, "r.lua:4: region 'g': a node has no field 'nme' (did you mean 'name'?)");
 }
 
+UNIT_TEST(runs_the_state_machine_of_convolutions) {
+  char found[512];
+  cleave_rules_t *rules = NULL;
+  cleave_plan_t *plan = NULL;
+  unit_ok(cleave_rules_load(CLEAVE_SOURCE_DIR "/tests/lua/rules_stateful.lua", NULL, 0, NULL, &rules, e));
+  cleave_graph_t *graph = new_graph();
+  cleave_value_t x = add_input(graph, "x", 3);
+  static const int64_t KERNEL[4] = {3, 3, 1, 1};
+  cleave_value_t w = add_constant(graph, "w", 4, KERNEL, 1);
+  /* c1 -> a1 -> relu r1 -> c2 (read by r2 and s2): c1 a1 r1 are a region; c2 stands alone and is dropped */
+  const cleave_value_t first[2] = {x, w};
+  cleave_value_t r1 =
+      add_unary(graph, "Relu", "r1", add_sum(graph, "a1", add_node(graph, "Conv", "c1", first, 2, 3), x));
+  const cleave_value_t second[2] = {r1, w};
+  cleave_value_t c2 = add_node(graph, "Conv", "c2", second, 2, 3);
+  cleave_value_t r2 = add_unary(graph, "Relu", "r2", c2);
+  cleave_value_t s2 = add_unary(graph, "Sigmoid", "s2", c2);
+  /* c3 -> sigmoid s3 -> relu r3: nothing after an activation */
+  const cleave_value_t third[2] = {s2, w};
+  cleave_value_t c3 = add_node(graph, "Conv", "c3", third, 2, 3);
+  cleave_value_t r3 = add_unary(graph, "Relu", "r3", add_unary(graph, "Sigmoid", "s3", c3));
+  finish(graph, add_sum(graph, "end", r2, r3));
+  unit_ok(partition(graph, rules, &plan, e));
+  describe(plan, found, sizeof found);
+  ck_assert_str_eq(found, "c1 a1 r1|c3 s3");
+  cleave_plan_destroy(plan);
+  cleave_rules_destroy(rules);
+  cleave_graph_destroy(graph);
+}
+
 /* ---- errors and budgets ---- */
 
 UNIT_TEST(ends_with_the_error_of_a_callback) {
@@ -284,9 +314,11 @@ UNIT_TEST(ends_with_the_error_of_a_callback) {
                  CLEAVE_ERROR_RULE,
                  "r.lua:1: fuse 'x': where returned a number as the reason, expected a text");
   expect_failure(row(2), REGION("supported = function() return 'yes' end"), CLEAVE_ERROR_RULE,
-                 "r.lua:1: region 'g': supported returned a string, expected false, true or a group from 0");
-  expect_failure(row(2), REGION("supported = function() return -3 end"), CLEAVE_ERROR_RULE,
-                 "r.lua:1: region 'g': supported returned -3, expected false, true or a group from 0");
+                 "r.lua:1: region 'g': supported returned a string, expected false, true, -1 (any group) or "
+                 "a group from 0");
+  expect_failure(
+      row(2), REGION("supported = function() return -3 end"), CLEAVE_ERROR_RULE,
+      "r.lua:1: region 'g': supported returned -3, expected false, true, -1 (any group) or a group from 0");
   expect_failure(row(2), REGION("review = function(sub)\n return sub.flop end"), CLEAVE_ERROR_RULE,
                  "r.lua:3: region 'g': a subgraph has no field 'flop' (did you mean 'flops'?)");
   expect_failure(row(2), REGION("supported = function() error({}) end"), CLEAVE_ERROR_RULE,
