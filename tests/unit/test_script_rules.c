@@ -450,6 +450,13 @@ UNIT_TEST(finds_shipped_rules_by_name) {
                   "lua/cleave/dsl.lua: ");
 }
 
+UNIT_TEST(knows_every_word_of_the_readme) {
+  cleave_rules_t *rules = NULL;
+  unit_ok(cleave_rules_load(CLEAVE_SOURCE_DIR "/tests/lua/rules_words.lua", NULL, 0, NULL, &rules, e));
+  ck_assert_uint_eq(cleave_rules_ruleset(rules)->rule_count, 6 + 19);
+  cleave_rules_destroy(rules);
+}
+
 UNIT_TEST(survives_every_failing_allocation) {
   for (int64_t k = 0; k < 200000; k = k < 900 ? k + 1 : k + 53) {
     cleave_rules_t *rules = NULL;
