@@ -10,6 +10,7 @@ files["rules/"] = {
 }
 files["tests/**/rules*.lua"] = files["rules/"]
 files["tests/lua/*.lua"] = files["rules/"]
+files["tests/golden/*.lua"] = files["rules/"]
 -- A model script sees the graph `g` that it builds, and the size of it in `options`.
 files["examples/models/"] = { read_globals = { "g", "options" } }
 files["tests/**/model*.lua"] = { read_globals = { "g", "options" } }
