@@ -148,23 +148,27 @@ cleave_status_t cleave_onnx_rewrite_identity(cleave_onnx_call_t *call, cleave_er
   return CLEAVE_OK;
 }
 
-/* Is the input left out, or a constant false? */
-static bool is_false(const cleave_onnx_call_t *call, cleave_value_t value) {
+/* Is the input a constant false, or the number 0? */
+static bool is_zero(const cleave_onnx_call_t *call, cleave_value_t value) {
   if (!cleave_value_exists(value)) {
-    return true;
+    return false;
   }
   const cleave_tensor_t *tensor = cleave_graph_value(call->builder->graph, value)->tensor;
   return tensor != NULL && tensor->count == 1 && tensor->dtype != CLEAVE_DTYPE_STRING &&
-         cleave_tensor_get_int(tensor, 0) == 0;
+         cleave_tensor_get_float(tensor, 0) == 0.0;
 }
 
-/* Dropout: 1 and 6 (is_test), 7 and 10 (inference only), 12 (ratio and training_mode are inputs). */
+/* Dropout: 1 and 6 (is_test), 7 and 10 (inference only), 12 (ratio and training_mode are inputs). In training
+ * with a ratio of 0, as exporters write for layers whose dropout is switched off, nothing is dropped either.
+ */
 cleave_status_t cleave_onnx_rewrite_dropout(cleave_onnx_call_t *call, cleave_error_t *error) {
   cleave_value_t data = cleave_onnx_call_input(call, 0);
   bool mask_used = cleave_onnx_call_output_used(call, 1);
   bool is_old = call->version < 12;
-  if (cleave_value_exists(data) && !mask_used &&
-      (is_old || is_false(call, cleave_onnx_call_input(call, 2)))) {
+  cleave_value_t training = cleave_onnx_call_input(call, 2);
+  bool drops = !is_old && cleave_value_exists(training) && !is_zero(call, training) &&
+               !is_zero(call, cleave_onnx_call_input(call, 1));
+  if (cleave_value_exists(data) && !mask_used && !drops) {
     cleave_onnx_call_bind(call, 0, data);
     call->is_done = true;
     return CLEAVE_OK;

@@ -121,6 +121,22 @@ UNIT_TEST(dropout_vanishes_at_inference) {
               "output \"y\" = %x\n");
 }
 
+UNIT_TEST(dropout_that_drops_nothing_vanishes_in_training_too) {
+  onnx_builder_t b;
+  begin(&b, 13, "2");
+  onnx_input(&b, "t", CLEAVE_DTYPE_BOOL, "");
+  onnx_floats(&b, "zero", "", (float[]){0.0f}, 1);
+  onnx_floats(&b, "half", "", (float[]){0.5f}, 1);
+  onnx_simple(&b, "Dropout", "x zero t", "a");
+  onnx_simple(&b, "Dropout", "a half t", "y");
+  onnx_output(&b, "y", CLEAVE_DTYPE_F32, "2");
+  onnx_expect(&b,
+              "input %x : float32[2]\n"
+              "input %t : bool[]\n"
+              "%y = Dropout(%x, %half, %t) : float32[...]\n"
+              "output \"y\" = %y\n");
+}
+
 UNIT_TEST(dropout_whose_mask_is_read_stays) {
   onnx_builder_t b;
   begin(&b, 10, "2");
