@@ -2,6 +2,7 @@
 /* What the DSL's modules ask of C: operators and their ports and attributes, with hints for unknown names. */
 #include "script/host.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -185,12 +186,16 @@ static int host_fail_file(lua_State *state) {
 
 /* (kind, name, line) or (): the rule at work, for messages. */
 static int host_rule(lua_State *state) {
+  cleave_script_t *script = cleave_script_of(state);
   if (lua_isnoneornil(state, 1)) {
-    cleave_script_set_rule(cleave_script_of(state), NULL, NULL, 0);
-  } else {
-    cleave_script_set_rule(cleave_script_of(state), luaL_checkstring(state, 1), luaL_checkstring(state, 2),
-                           (int)luaL_checkinteger(state, 3));
+    cleave_script_set_rule(script, NULL, NULL, 0);
+    return 0;
   }
+  for (int k = 0; k < 2; k++) {
+    (void)snprintf(script->rule_text[k], sizeof script->rule_text[k], "%s", luaL_checkstring(state, k + 1));
+  }
+  cleave_script_set_rule(script, script->rule_text[0], script->rule_text[1],
+                         (int)luaL_checkinteger(state, 3));
   return 0;
 }
 

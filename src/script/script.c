@@ -159,17 +159,17 @@ int cleave_script_raise_checked(lua_State *state, const cleave_error_t *error) {
 }
 
 void cleave_script_set_rule(cleave_script_t *script, const char *kind, const char *name, int line) {
-  (void)snprintf(script->rule_kind, sizeof script->rule_kind, "%s", kind != NULL ? kind : "");
-  (void)snprintf(script->rule_name, sizeof script->rule_name, "%s", kind != NULL ? name : "");
+  script->rule_kind = kind;
+  script->rule_name = name;
   script->rule_line = kind != NULL ? line : 0;
 }
 
 static cleave_status_t set_error(cleave_script_t *script, cleave_status_t status, int line, const char *text,
                                  cleave_error_t *error) {
-  if (error != NULL && error->status == CLEAVE_OK && script->rule_kind[0] != '\0') {
+  if (error != NULL && error->status == CLEAVE_OK && script->rule_kind != NULL) {
     (void)snprintf(error->rule, sizeof error->rule, "%s", script->rule_name);
   }
-  if (script->rule_kind[0] != '\0') {
+  if (script->rule_kind != NULL) {
     return cleave_error_set_at(error, status, script->path, line > 0 ? line : script->rule_line,
                                "%s '%s': %s", script->rule_kind, script->rule_name, text);
   }
@@ -270,7 +270,7 @@ cleave_status_t cleave_script_call(cleave_script_t *script, cleave_script_body_t
   script->memory_since_check = 0;
   script->memory_refused = false;
   script->raised = CLEAVE_OK;
-  script->checked = (cleave_error_t)CLEAVE_ERROR_INIT;
+  script->checked.status = CLEAVE_OK;
   script->call_serial++;
   lua_sethook(state, check_budget, LUA_MASKCOUNT, HOOK_INSTRUCTIONS);
   lua_pushcfunction(state, note_line);

@@ -43,9 +43,11 @@ typedef struct cleave_script {
 
   cleave_status_t raised; /* status of the C error that is on its way; CLEAVE_OK: none */
   cleave_error_t checked; /* an error with its place already, on its way */
-  char rule_kind[16];     /* rule at work, for messages: "fuse"; "" where there is none */
-  char rule_name[64];
+  /* Rule at work, for messages; kind NULL: none. Borrowed, or in rule_text. */
+  const char *rule_kind;
+  const char *rule_name;
   int rule_line;
+  char rule_text[2][64];
 
   /* What handles refer to (handles.h): set while a callback runs. */
   const cleave_graph_t *graph;
@@ -71,7 +73,7 @@ typedef void (*cleave_script_body_t)(lua_State *state, void *context);
 CLEAVE_MUST_USE cleave_status_t cleave_script_call(cleave_script_t *script, cleave_script_body_t body,
                                                    void *context, uint32_t budget, cleave_error_t *error);
 
-/* Names the rule at work for messages; kind NULL: none. */
+/* Names the rule at work for messages; kind NULL: none. The texts must live until the next call. */
 void cleave_script_set_rule(cleave_script_t *script, const char *kind, const char *name, int line);
 
 /* ---- for C functions that Lua calls ---- */
