@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies of graphs: the same ids, symbols turned into sizes, nothing shared that a change would show in.
+#include "graph/clone.h"
+#include "graph/print.h"
+#include "graph/structural_hash.h"
+#include "graph/verify.h"
+#include "plan_case.h"
+#include "session_case.h"
+#include "unit.h"
+
+#define NONE CLEAVE_VALUE_NONE
+
+static char *print(const cleave_graph_t *graph) {
+  cleave_text_t text = {0};
+  unit_ok(cleave_graph_print(graph, &text, e));
+  return text.data;
+}
+
+UNIT_TEST(a_copy_prints_and_hashes_like_its_original) {
+  cleave_graph_t *graph = plan_case_graph(
+      "a = Add(x, #1.5); b, m = MaxPool{kernel_shape=[1], auto_pad=VALID}(a); c = Frobnicate(b, _, $w); -> "
+      "c, a");
+  cleave_graph_t *copy = NULL;
+  uint64_t hashes[2];
+  unit_ok(cleave_graph_clone(graph, NULL, 0, &copy, e));
+  unit_ok(cleave_graph_verify(copy, e));
+  unit_ok(cleave_graph_hash(graph, &hashes[0], e));
+  unit_ok(cleave_graph_hash(copy, &hashes[1], e));
+  ck_assert_uint_eq(hashes[0], hashes[1]);
+  char *texts[2] = {print(graph), print(copy)};
+  ck_assert_str_eq(texts[0], texts[1]);
+  ck_assert_uint_eq(plan_case_node(copy, "b").index, plan_case_node(graph, "b").index);
+  cleave_free(texts[0]);
+  cleave_free(texts[1]);
+  cleave_graph_destroy(copy);
+  cleave_graph_destroy(graph);
+}
+
+UNIT_TEST(changing_a_copy_leaves_the_original_alone) {
+  cleave_graph_t *graph = plan_case_graph("a = Gemm{alpha=0.5}(x, y); b = Relu(a); -> b");
+  cleave_graph_t *copy = NULL;
+  char *before = print(graph);
+  unit_ok(cleave_graph_clone(graph, NULL, 0, &copy, e));
+  cleave_node_t gemm = plan_case_node(copy, "a");
+  cleave_dim_t dims[2] = {7, 9};
+  unit_ok(cleave_graph_set_float(copy, gemm, "alpha", 2.0, e));
+  unit_ok(cleave_graph_set_int(copy, gemm, "transB", 1, e));
+  unit_ok(cleave_graph_set_type(copy, cleave_node_output(copy, gemm, 0), CLEAVE_DTYPE_F16, 2, dims, e));
+  cleave_graph_set_input(copy, gemm, 1, copy->inputs.items[0]);
+  cleave_graph_replace_uses(copy, cleave_node_output(copy, plan_case_node(copy, "b"), 0),
+                            cleave_node_output(copy, gemm, 0));
+  unit_ok(cleave_graph_remove_dead(copy, &(size_t){0}, e));
+  ck_assert_uint_eq(copy->live_node_count, 1);
+  char *after = print(graph);
+  ck_assert_str_eq(before, after);
+  cleave_free(before);
+  cleave_free(after);
+  cleave_graph_destroy(copy);
+  cleave_graph_destroy(graph);
+}
+
+UNIT_TEST(symbols_become_sizes_or_unknown) {
+  session_case_t c = session_case_create();
+  cleave_dim_t n = session_case_symbol(&c, "N");
+  cleave_dim_t t = session_case_symbol(&c, "T");
+  cleave_dim_t sum = cleave_dim_add(c.graph->dims, n, 3);
+  cleave_value_t x = session_case_input(&c, "x", CLEAVE_DTYPE_F32, 4, (cleave_dim_t[]){n, t, sum, 5});
+  session_case_output(&c, session_case_node(&c, "Relu", "y", x, NONE, NONE));
+  cleave_graph_t *copy = NULL;
+  unit_ok(cleave_graph_clone(c.graph, (const int64_t[]){4, CLEAVE_DIM_UNKNOWN}, 2, &copy, e));
+  const cleave_value_record_t *record = cleave_graph_value(copy, copy->inputs.items[0]);
+  ck_assert_int_eq(record->dims[0], 4);
+  ck_assert_int_eq(record->dims[1], CLEAVE_DIM_UNKNOWN);
+  ck_assert_int_eq(record->dims[2], 7);
+  ck_assert_int_eq(record->dims[3], 5);
+  ck_assert_int_eq(cleave_graph_value(c.graph, c.graph->inputs.items[0])->dims[0], n);
+  cleave_graph_destroy(copy);
+  session_case_deinit(&c);
+}
+
+UNIT_TEST(a_copy_survives_every_allocation_failing) {
+  cleave_graph_t *graph = plan_case_graph("a = Add(x, #1.5); b = Gemm{alpha=0.5}(a, $w); -> b");
+  cleave_graph_t *copy = NULL;
+  int64_t failures = 0;
+  cleave_status_t status = CLEAVE_ERROR_OUT_OF_MEMORY;
+  for (; status != CLEAVE_OK; failures++) {
+    (void)cleave_memory_fail_after(failures);
+    status = cleave_graph_clone(graph, NULL, 0, &copy, NULL);
+    (void)cleave_memory_fail_after(-1);
+    ck_assert(status == CLEAVE_OK || status == CLEAVE_ERROR_OUT_OF_MEMORY);
+    ck_assert((status == CLEAVE_OK) == (copy != NULL));
+  }
+  ck_assert_int_gt(failures, 3);
+  cleave_graph_destroy(copy);
+  cleave_graph_destroy(graph);
+}
+
+UNIT_MAIN("clone")
