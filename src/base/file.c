@@ -139,8 +139,8 @@ cleave_status_t cleave_file_write_parts(const char *path, const cleave_file_part
   }
   (void)snprintf(temporary, path_length + 16, in_place ? "%s" : "%s.XXXXXX", path);
   int descriptor = in_place ? open(path, O_WRONLY | O_CLOEXEC) : mkstemp(temporary);
-  bool good = descriptor >= 0 && (in_place || fchmod(descriptor, 0644) == 0) &&
-              write_parts(descriptor, parts, count);
+  bool good =
+      descriptor >= 0 && (in_place || fchmod(descriptor, 0644) == 0) && write_parts(descriptor, parts, count);
   int reason = errno;
   if (descriptor >= 0 && close(descriptor) != 0 && good) {
     good = false;
