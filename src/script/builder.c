@@ -27,6 +27,8 @@ typedef struct invocation {
   char name[NAME_SIZE];
   cleave_value_t *inputs; /* memory of Lua's */
   uint32_t input_count;
+  cleave_attribute_t *attributes; /* memory of Lua's */
+  uint32_t attribute_count;
 } invocation_t;
 
 static bool is_variadic(const cleave_op_port_t *ports, uint32_t count) {
@@ -54,6 +56,9 @@ static cleave_dtype_t number_dtype(const invocation_t *call) {
 }
 
 static const char *port_name(const cleave_op_t *op, uint32_t index) {
+  if (op->input_count == 0) {
+    return "value"; /* of a tensor attribute */
+  }
   return op->inputs[index < op->input_count ? index : op->input_count - 1].name;
 }
 
@@ -197,52 +202,56 @@ static int64_t read_int(const invocation_t *call, const cleave_op_attribute_t *s
   return lua_tointeger(state, -1);
 }
 
-/* The value on top of the stack as an attribute of the node. */
-static cleave_status_t set_attribute(const invocation_t *call, cleave_node_t node,
-                                     const cleave_op_attribute_t *schema, cleave_error_t *error) {
+/* The value on top of the stack as an attribute. What it points to is on the stack, too. */
+static void read_attribute(const invocation_t *call, const cleave_op_attribute_t *schema,
+                           cleave_attribute_t *attribute) {
   lua_State *state = call->state;
-  cleave_attribute_t attribute = {.name = schema->value.name, .kind = schema->value.kind};
+  attribute->name = schema->value.name;
+  attribute->kind = schema->value.kind;
   switch (schema->value.kind) {
-    case CLEAVE_ATTRIBUTE_INT: attribute.i = read_int(call, schema); break;
+    case CLEAVE_ATTRIBUTE_INT: attribute->i = read_int(call, schema); return;
     case CLEAVE_ATTRIBUTE_FLOAT:
       if (lua_type(state, -1) != LUA_TNUMBER) {
         raise_kind(call, schema, -1);
       }
-      attribute.f = lua_tonumber(state, -1);
-      break;
+      attribute->f = lua_tonumber(state, -1);
+      return;
     case CLEAVE_ATTRIBUTE_STRING: {
       size_t length = 0;
       if (lua_type(state, -1) != LUA_TSTRING) {
         raise_kind(call, schema, -1);
       }
-      attribute.s = lua_tolstring(state, -1, &length);
-      attribute.count = (uint32_t)length;
-      break;
+      attribute->s = lua_tolstring(state, -1, &length);
+      attribute->count = (uint32_t)length;
+      return;
     }
     case CLEAVE_ATTRIBUTE_TENSOR: {
       cleave_value_t value = read_input(call, lua_gettop(state), 0);
-      attribute.tensor =
-          cleave_value_exists(value) ? cleave_graph_value(call->builder->graph, value)->tensor : NULL;
-      if (attribute.tensor == NULL) {
+      bool exists = cleave_value_exists(value);
+      attribute->tensor = exists ? cleave_graph_value(call->builder->graph, value)->tensor : NULL;
+      if (attribute->tensor == NULL) {
         raise_kind(call, schema, -1);
       }
-      break;
+      return;
     }
-    default: read_list(call, schema, &attribute); break;
+    default: read_list(call, schema, attribute); return;
   }
-  return cleave_graph_set_attribute(call->builder->graph, node, &attribute, error);
 }
 
-static cleave_status_t set_attributes(const invocation_t *call, cleave_node_t node, cleave_error_t *error) {
+/* All attributes that the table gives, before there is a node: what raises leaves none behind. */
+static void read_attributes(invocation_t *call) {
   lua_State *state = call->state;
-  for (uint32_t k = 0; call->table != 0 && k < call->op->attribute_count; k++) {
-    int top = lua_gettop(state);
-    if (lua_getfield(state, call->table, call->op->attributes[k].value.name) != LUA_TNIL) {
-      CLEAVE_TRY(set_attribute(call, node, &call->op->attributes[k], error));
+  uint32_t most = call->table != 0 ? call->op->attribute_count : 0;
+  call->attributes = lua_newuserdatauv(state, ((size_t)most + 1) * sizeof *call->attributes, 0);
+  luaL_checkstack(state, 2 * (int)most + 8, NULL);
+  for (uint32_t k = 0; k < most; k++) {
+    if (lua_getfield(state, call->table, call->op->attributes[k].value.name) == LUA_TNIL) {
+      lua_pop(state, 1);
+      continue;
     }
-    lua_settop(state, top);
+    call->attributes[call->attribute_count] = (cleave_attribute_t){0};
+    read_attribute(call, &call->op->attributes[k], &call->attributes[call->attribute_count++]);
   }
-  return CLEAVE_OK;
 }
 
 /* ---- outputs and names ---- */
@@ -320,7 +329,9 @@ static cleave_status_t name_outputs(const invocation_t *call, cleave_node_t node
 }
 
 static cleave_status_t finish_node(const invocation_t *call, cleave_node_t node, cleave_error_t *error) {
-  CLEAVE_TRY(set_attributes(call, node, error));
+  for (uint32_t k = 0; k < call->attribute_count; k++) {
+    CLEAVE_TRY(cleave_graph_set_attribute(call->builder->graph, node, &call->attributes[k], error));
+  }
   CLEAVE_TRY(name_outputs(call, node, error));
   CLEAVE_TRY(cleave_op_check(call->builder->graph, node, error));
   return cleave_builder_infer(call->state, node, error);
@@ -355,6 +366,7 @@ static int host_add_node(lua_State *state) {
     read_named_inputs(&call);
   }
   read_outputs(&call);
+  read_attributes(&call);
   read_name(&call);
 
   cleave_error_t error = CLEAVE_ERROR_INIT;
