@@ -245,7 +245,7 @@ static void print_report(const run_t *run) {
   const char *drawn = cleave_text_get(&job->inputs.drawn);
   while (*drawn != '\0') {
     size_t length = strcspn(drawn, "\n");
-    (void)printf("  input drawn from seed %lld: %.*s\n", (long long)run->options.seed, (int)length, drawn);
+    (void)printf("  input %.*s\n", (int)length, drawn);
     drawn += length + (drawn[length] == '\n' ? 1 : 0);
   }
   (void)printf("\n");
@@ -399,8 +399,8 @@ static int run_command(int argc, char **argv) {
        &run.tolerance.atol},
       {"seed", 0, CLEAVE_OPTION_INT, "S", "seed of drawn inputs (default: 0)", &run.options.seed},
       {"shape", 0, CLEAVE_OPTION_LIST, "NAME=SIZES",
-       "shape of an input, like x=1x3x224x224; needed where the model leaves sizes open and no tensor is "
-       "given",
+       "shape of an input that is drawn, like x=1x3x224x224; sizes that the model leaves open are 1 "
+       "otherwise",
        &run.options.shapes},
       {"threads", 0, CLEAVE_OPTION_INT, "N", "threads to use (default: 0, all processors)",
        &run.options.threads},

@@ -3,6 +3,7 @@
 #include "cli/load.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -194,6 +195,48 @@ static cleave_status_t find_type(const cleave_model_t *model, const cleave_text_
   return CLEAVE_OK;
 }
 
+/* The size that an input which is there already gives to an open dimension, or -1. */
+static int64_t size_elsewhere(const cleave_model_t *model, const cleave_inputs_t *inputs, cleave_dim_t dim) {
+  for (uint32_t k = 0; cleave_dim_is_symbolic(dim) && k < inputs->count; k++) {
+    cleave_port_t port;
+    if (inputs->tensors[k] == NULL || cleave_model_input(model, k, &port, NULL) != CLEAVE_OK) {
+      continue;
+    }
+    for (int32_t d = 0; d < port.tensor.rank && d < inputs->tensors[k]->rank; d++) {
+      if (port.tensor.dims[d] == dim) {
+        return inputs->tensors[k]->dims[d];
+      }
+    }
+  }
+  return -1;
+}
+
+/* Sizes that nothing tells are 1, and said to be. */
+static cleave_status_t close_sizes(const cleave_model_t *model, cleave_inputs_t *inputs, uint32_t index,
+                                   const cleave_tensor_view_t *type, int64_t *dims, cleave_error_t *error) {
+  cleave_port_t port;
+  CLEAVE_TRY(cleave_model_input(model, index, &port, error));
+  if (type->rank < 0) {
+    return cleave_error_set(error, CLEAVE_ERROR_SHAPE,
+                            "input '%s' has an unknown shape: give it with --shape %s=...", port.name,
+                            port.name);
+  }
+  for (int32_t d = 0; d < type->rank; d++) {
+    if (cleave_dim_is_known(dims[d])) {
+      continue;
+    }
+    int64_t size = size_elsewhere(model, inputs, dims[d]);
+    if (size < 0) {
+      cleave_text_format(&inputs->drawn, "%s: dimension %d (", port.name, (int)d);
+      cleave_dim_print(cleave_model_graph(model)->dims, dims[d], &inputs->drawn);
+      cleave_text_format(&inputs->drawn, ") is open, taken as 1 (--shape %s=... sets it)\n", port.name);
+      size = 1;
+    }
+    dims[d] = size;
+  }
+  return CLEAVE_OK;
+}
+
 static cleave_status_t draw(const cleave_model_t *model, const cleave_input_request_t *request,
                             uint32_t index, cleave_inputs_t *inputs, cleave_error_t *error) {
   int64_t dims[CLEAVE_MAX_RANK] = {0};
@@ -202,15 +245,7 @@ static cleave_status_t draw(const cleave_model_t *model, const cleave_input_requ
   cleave_port_t port;
   CLEAVE_TRY(find_type(model, request->shapes, index, dims, &type, &is_given, error));
   CLEAVE_TRY(cleave_model_input(model, index, &port, error));
-  if (cleave_view_element_count(&type) < 0) {
-    cleave_text_t shape = {0};
-    cleave_shape_print(cleave_model_graph(model)->dims, port.tensor.rank, port.tensor.dims, &shape);
-    cleave_status_t status = cleave_error_set(error, CLEAVE_ERROR_SHAPE,
-                                              "input '%s' has shape %s: give its sizes with --shape %s=...",
-                                              port.name, cleave_text_get(&shape), port.name);
-    cleave_text_deinit(&shape);
-    return status;
-  }
+  CLEAVE_TRY(close_sizes(model, inputs, index, &type, dims, error));
   if (type.dtype == CLEAVE_DTYPE_STRING) {
     return cleave_error_set(error, CLEAVE_ERROR_UNSUPPORTED,
                             "input '%s' is of strings: give it with --input or --data", port.name);
@@ -219,11 +254,31 @@ static cleave_status_t draw(const cleave_model_t *model, const cleave_input_requ
   uint64_t seed = request->seed + index;
   if (cleave_dtype_is_float(type.dtype)) {
     cleave_tensor_fill_normal(inputs->tensors[index], seed, 0.0, 1.0);
-    cleave_text_format(&inputs->drawn, "%s: normal, mean 0, deviation 1\n", port.name);
+    cleave_text_format(&inputs->drawn, "%s: drawn from seed %" PRIu64 ", normal, mean 0, deviation 1\n",
+                       port.name, seed);
   } else {
     /* Valid for token ids, segment ids and masks alike. */
     cleave_tensor_fill_uniform(inputs->tensors[index], seed, 0.0, 2.0);
-    cleave_text_format(&inputs->drawn, "%s: %s, 0 or 1\n", port.name, cleave_dtype_name(type.dtype));
+    cleave_text_format(&inputs->drawn, "%s: drawn from seed %" PRIu64 ", %s, 0 or 1\n", port.name, seed,
+                       cleave_dtype_name(type.dtype));
+  }
+  return CLEAVE_OK;
+}
+
+/* Draws the inputs that are not there: first those whose sizes are all known, since they may tell the
+ * others'. */
+static cleave_status_t draw_missing(const cleave_model_t *model, const cleave_input_request_t *request,
+                                    cleave_inputs_t *inputs, cleave_error_t *error) {
+  for (int pass = 0; pass < 2; pass++) {
+    for (uint32_t k = 0; k < inputs->count; k++) {
+      int64_t dims[CLEAVE_MAX_RANK];
+      cleave_tensor_view_t type;
+      bool is_given = false;
+      CLEAVE_TRY(find_type(model, request->shapes, k, dims, &type, &is_given, error));
+      if (inputs->tensors[k] == NULL && (pass == 1 || cleave_view_element_count(&type) >= 0)) {
+        CLEAVE_TRY(draw(model, request, k, inputs, error));
+      }
+    }
   }
   return CLEAVE_OK;
 }
@@ -247,14 +302,14 @@ cleave_status_t cleave_inputs_load(const cleave_model_t *model, const cleave_inp
     CLEAVE_TRY(cleave_tensor_load(path, &out_inputs->tensors[index], error));
   }
   for (uint32_t k = 0; k < out_inputs->count; k++) {
-    cleave_port_t port;
-    CLEAVE_TRY(cleave_model_input(model, k, &port, error));
     if (out_inputs->tensors[k] == NULL && request->folder != NULL) {
       CLEAVE_TRY(load_numbered(request->folder, "input", k, &out_inputs->tensors[k], error));
     }
-    if (out_inputs->tensors[k] == NULL) {
-      CLEAVE_TRY(draw(model, request, k, out_inputs, error));
-    }
+  }
+  CLEAVE_TRY(draw_missing(model, request, out_inputs, error));
+  for (uint32_t k = 0; k < out_inputs->count; k++) {
+    cleave_port_t port;
+    CLEAVE_TRY(cleave_model_input(model, k, &port, error));
     read_as(out_inputs->tensors[k], port.tensor.dtype);
     out_inputs->views[k] = cleave_tensor_view(out_inputs->tensors[k]);
     out_inputs->pointers[k] = &out_inputs->views[k];

@@ -24,7 +24,8 @@ typedef struct cleave_inputs {
   cleave_tensor_view_t *views;           /* of the tensors */
   const cleave_tensor_view_t **pointers; /* to the views */
   int64_t (*dims)[CLEAVE_MAX_RANK];      /* of views without a tensor */
-  cleave_text_t drawn; /* which were drawn, and how: "x: normal", one a line; "" where all were given */
+  cleave_text_t drawn; /* which were drawn, and how: "x: drawn from seed 0, normal", and sizes taken as 1, one
+                          a line; "" where all were given */
 } cleave_inputs_t;
 
 typedef struct cleave_input_request {
@@ -35,7 +36,7 @@ typedef struct cleave_input_request {
 } cleave_input_request_t;
 
 /* Inputs for a model: from files, from the folder, or drawn from the seed with the shapes that are known or
- * given. A dimension that nothing tells is an error. */
+ * given. A dimension that nothing tells, nor another input of the same symbol, is 1, and `drawn` says so. */
 CLEAVE_MUST_USE cleave_status_t cleave_inputs_load(const cleave_model_t *model,
                                                    const cleave_input_request_t *request,
                                                    cleave_inputs_t *out_inputs, cleave_error_t *error);

@@ -101,7 +101,13 @@ check "a folder without tests" 1 'no folder with model.onnx below' "$program" co
 
 # run
 check "runs" 0 'then median' "$program" run tiny.lua --repeat 3 --threads 1
-check "says what was drawn" 0 'input drawn from seed 7: x: normal' "$program" run tiny.lua --seed 7 --repeat 1
+check "says what was drawn" 0 'input x: drawn from seed 7, normal' "$program" run tiny.lua --seed 7 --repeat 1
+cat >open.lua <<'LUA'
+local x = g.input("x", "float32", { "N", "T" })
+g.output("y", g.Add(x, g.input("z", "float32", { "N", "T" })))
+LUA
+check "takes open sizes as 1" 0 'input x: dimension 1 (T) is open, taken as 1 (--shape x=... sets it)' "$program" run open.lua --repeat 1
+check "takes open sizes from another input" 0 'input x: drawn from seed 0, normal, mean 0, deviation 1' "$program" run open.lua --shape z=3x5 --repeat 1
 check "runs rules" 0 'product .*fuse on cpu .*rules.lua:4 .* 1 ' "$program" run tiny.lua --rules rules.lua --repeat 1
 check "says what is left" 0 'left on cpu: 1 Softmax' "$program" run tiny.lua --rules rules.lua --repeat 1
 check "verifies" 0 'all outputs match against the unpartitioned graph' "$program" run tiny.lua --rules rules.lua --verify --repeat 1
