@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What a fusion must not swallow: an interior value that is an output or has another reader, a sum of two
--- convolutions, a batch norm that shares its input.
+-- What a fusion must not swallow: an interior value that is an output or has another reader, a sum
+-- of two convolutions, a batch norm that shares its input.
 local function conv(x, name)
   return g.Conv(x, g.weight { 4, 4, 1, 1, name = name .. ".w" }, { name = name })
 end

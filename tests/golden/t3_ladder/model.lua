@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- A path outside that a search which gives up early does not see, with both orders of the inputs of `desc`.
+-- A path outside that a search which gives up early does not see, with both orders of the inputs
+-- of `desc`.
 local x = g.input("x", "float32", { 4 })
 local s0 = g.Relu(x, { name = "s0_0" })
 local anc = g.Neg(s0, { name = "anc" })
