@@ -10,8 +10,12 @@
 
 enum { GEMM_LEAST_PRODUCTS = 1 << 18, GEMM_LEAST_WIDTH = 16 };
 
+// OpenBLAS with OpenMP is left alone: in a parallel region it is serial by itself, outside it uses the host's
+// threads, and its setting would reach every other user of OpenMP.
 void cpu_gemm_initialise(void) {
-  openblas_set_num_threads(1);
+  if (openblas_get_parallel() == OPENBLAS_THREAD) {
+    openblas_set_num_threads(1);
+  }
 }
 
 /* Rows or columns that are worth a thread of their own, each of `other` times `k` products. */

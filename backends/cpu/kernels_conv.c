@@ -11,6 +11,9 @@
 // One tile of columns; small enough to stay in the cache between building and multiplying it.
 #define CONV_TILE_BYTES ((int64_t)2 << 20)
 
+// Fewer columns than this make a product inefficient.
+#define CONV_NARROW 96
+
 typedef struct conv_state {
   cpu_window_t window;
   int64_t groups;
@@ -27,9 +30,28 @@ typedef struct conv_plan {
   int64_t out_channels;
   int64_t rows;    // of the column matrix of one group
   int64_t tile;    // output positions built at once
+  int64_t tiles;   // of one group of one image
+  int64_t slots;   // threads that work on tiles of their own; 1: all work on the same
   bool direct;     // the image is its own column matrix
   bool depthwise;  // one input channel per group
 } conv_plan_t;
+
+// Tiles run side by side where there is one for every thread that is not too narrow; otherwise (small images
+// with many channels) threads share one tile, and split its product by output channels.
+static void plan_tiles(conv_plan_t *plan, int64_t threads) {
+  int64_t positions = cpu_nn_max(plan->geometry.out_count, 1);
+  int64_t images = cpu_nn_multiply(plan->geometry.batch, plan->groups);
+  int64_t most =
+      cpu_nn_max(CONV_TILE_BYTES / (int64_t)sizeof(float) / cpu_nn_max(plan->rows, 1), CONV_NARROW);
+  plan->tiles = (positions - 1) / most + 1;
+  if (images < threads) {
+    int64_t wanted = (plan->tiles + threads - 1) / threads * threads;
+    plan->tiles = positions / wanted >= CONV_NARROW ? wanted : plan->tiles;
+  }
+  plan->tile = (positions - 1) / plan->tiles + 1;
+  plan->tiles = (positions - 1) / plan->tile + 1;
+  plan->slots = threads > 1 && cpu_nn_multiply(images, plan->tiles) >= threads ? threads : 1;
+}
 
 static int64_t tile_width(int64_t rows, int64_t positions) {
   int64_t width = CONV_TILE_BYTES / (int64_t)sizeof(float) / (rows > 0 ? rows : 1);
@@ -67,7 +89,7 @@ static cleave_status_t conv_plan(const cpu_call_t *call, conv_plan_t *out_plan, 
     plan.direct = plan.direct && g->stride[axis] == 1 && g->pad[axis] == 0;
   }
   plan.depthwise = !plan.direct && w->dims[1] == 1 && plan.groups > 1;
-  plan.tile = plan.direct ? cpu_nn_max(g->out_count, 1) : tile_width(plan.rows, g->out_count);
+  plan_tiles(&plan, call->threads);
   *out_plan = plan;
   return CLEAVE_OK;
 }
