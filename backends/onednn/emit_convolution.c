@@ -9,7 +9,8 @@
 
 typedef struct convolution_context {
   bool transposed;
-  onednn_layout_t source;   // any
+  bool winograd;
+  onednn_layout_t source;
   onednn_layout_t weights;  // any
   onednn_layout_t bias;
   bool has_bias;
@@ -24,16 +25,18 @@ static dnnl_status_t describe(void *opaque, dnnl_engine_t engine, const_dnnl_pri
   const convolution_context_t *context = opaque;
   const onednn_window_t *window = &context->window;
   const onednn_layout_t *bias = context->has_bias ? &context->bias : NULL;
+  dnnl_alg_kind_t algorithm = context->winograd ? dnnl_convolution_winograd : dnnl_convolution_direct;
   dnnl_convolution_desc_t description;
-  dnnl_status_t status = context->transposed
-                             ? dnnl_dilated_deconvolution_forward_desc_init(
-                                   &description, dnnl_forward_inference, dnnl_deconvolution_direct,
-                                   &context->source, &context->weights, bias, result, window->strides,
-                                   window->dilations, window->pad_begin, window->pad_end)
-                             : dnnl_dilated_convolution_forward_desc_init(
-                                   &description, dnnl_forward_inference, dnnl_convolution_direct,
-                                   &context->source, &context->weights, bias, result, window->strides,
-                                   window->dilations, window->pad_begin, window->pad_end);
+  dnnl_status_t status = dnnl_success;
+  if (context->transposed) {
+    status = dnnl_dilated_deconvolution_forward_desc_init(
+        &description, dnnl_forward_inference, dnnl_deconvolution_direct, &context->source, &context->weights,
+        bias, result, window->strides, window->dilations, window->pad_begin, window->pad_end);
+  } else {
+    status = dnnl_dilated_convolution_forward_desc_init(
+        &description, dnnl_forward_inference, algorithm, &context->source, &context->weights, bias, result,
+        window->strides, window->dilations, window->pad_begin, window->pad_end);
+  }
   return status == dnnl_success ? dnnl_primitive_desc_create(out, &description, attributes, engine, NULL)
                                 : status;
 }
@@ -215,6 +218,32 @@ static cleave_status_t make_window(onednn_plan_t *plan, const onednn_kernel_t *k
                     : onednn_window_forward(node, weights.dims + 2, extra, x, y, window, plan->message);
 }
 
+// Blocks of 16 channels where the region is for them, else what oneDNN chooses.
+static cleave_status_t fit(onednn_plan_t *plan, const onednn_kernel_t *kernel, onednn_request_t *request,
+                           convolution_context_t *context, onednn_fitted_t *fitted) {
+  onednn_shape_t x = onednn_layout_shape(&context->source_tensor.layout);
+  if (plan->winograd) {
+    bool first = onednn_layout_is_plain(&context->source_tensor.layout) && x.dims[1] < 16;
+    context->source = first ? onednn_layout_any(&x) : onednn_layout_blocked(&x);
+    request->result = onednn_layout_blocked(&request->shape);
+    context->winograd = onednn_winograd_suits(plan, kernel);
+    if (context->winograd) {
+      ONEDNN_TRY(onednn_fit(plan, request, ONEDNN_FIT_WHOLE, fitted));
+      if (!fitted->declined) {
+        return CLEAVE_OK;
+      }
+      context->winograd = false;
+    }
+    ONEDNN_TRY(onednn_fit(plan, request, ONEDNN_FIT_FAST, fitted));
+    if (!fitted->declined) {
+      return CLEAVE_OK;
+    }
+  }
+  context->source = onednn_layout_any(&x);
+  request->result = onednn_layout_any(&request->shape);
+  return onednn_fit(plan, request, ONEDNN_FIT_ALWAYS, fitted);
+}
+
 cleave_status_t onednn_emit_convolution(onednn_plan_t *plan, const onednn_kernel_t *kernel) {
   const cleave_node_view_t *node = &plan->region->nodes[kernel->node];
   bool transposed = kernel->kind == ONEDNN_DECONVOLUTION;
@@ -239,7 +268,7 @@ cleave_status_t onednn_emit_convolution(onednn_plan_t *plan, const onednn_kernel
                               .sources = {&context.source_tensor, &context.weights_tensor},
                               .can_sum = true};
   onednn_fitted_t fitted;
-  ONEDNN_TRY(onednn_fit(plan, &request, false, &fitted));
+  ONEDNN_TRY(fit(plan, kernel, &request, &context, &fitted));
   if (onednn_plan_is_constant(plan, &context.weights_tensor)) {
     onednn_plan_release(plan, &context.weights_tensor);
   }

@@ -49,7 +49,7 @@ static cleave_status_t run(onednn_plan_t *plan, const onednn_kernel_t *kernel, n
                               .value = kernel->output,
                               .in_place = &context->source};
   onednn_fitted_t fitted;
-  ONEDNN_TRY(onednn_fit(plan, &request, false, &fitted));
+  ONEDNN_TRY(onednn_fit(plan, &request, ONEDNN_FIT_ALWAYS, &fitted));
   return onednn_emit_rest(plan, &request, &fitted, kernel->output);
 }
 
@@ -169,6 +169,6 @@ cleave_status_t onednn_emit_lrn(onednn_plan_t *plan, const onednn_kernel_t *kern
                               .result = source.layout,
                               .value = kernel->output};
   onednn_fitted_t fitted;
-  ONEDNN_TRY(onednn_fit(plan, &request, false, &fitted));
+  ONEDNN_TRY(onednn_fit(plan, &request, ONEDNN_FIT_ALWAYS, &fitted));
   return onednn_emit_rest(plan, &request, &fitted, kernel->output);
 }

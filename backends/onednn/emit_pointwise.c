@@ -152,7 +152,7 @@ static cleave_status_t emit_eltwise(onednn_plan_t *plan, chain_t *chain) {
   ONEDNN_TRY(prepare(plan, &context.source, operands, count, &request.kernel_shape));
   request.result = context.source.layout;
   request.in_place = &context.source;
-  ONEDNN_TRY(onednn_fit(plan, &request, false, &fitted));
+  ONEDNN_TRY(onednn_fit(plan, &request, ONEDNN_FIT_ALWAYS, &fitted));
   return advance(plan, chain, &request, &fitted, 1 + fitted.posts);
 }
 
@@ -337,8 +337,8 @@ static cleave_status_t emit_binary(onednn_plan_t *plan, chain_t *chain) {
     if (!possible && plain == 0) {
       continue;
     }
-    ONEDNN_TRY(onednn_fit(plan, &request, plain == 0, &fitted));
-    if (!fitted.reference) {
+    ONEDNN_TRY(onednn_fit(plan, &request, plain == 0 ? ONEDNN_FIT_FAST : ONEDNN_FIT_ALWAYS, &fitted));
+    if (!fitted.declined) {
       break;
     }
   }
@@ -423,7 +423,7 @@ static cleave_status_t emit_normalize(onednn_plan_t *plan, chain_t *chain) {
                               .value = chain->count == posts ? chain->value : CLEAVE_INDEX_NONE,
                               .in_place = &context.source};
   onednn_fitted_t fitted;
-  ONEDNN_TRY(onednn_fit(plan, &request, false, &fitted));
+  ONEDNN_TRY(onednn_fit(plan, &request, ONEDNN_FIT_ALWAYS, &fitted));
   return advance(plan, chain, &request, &fitted, posts);
 }
 

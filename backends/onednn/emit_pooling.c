@@ -108,10 +108,10 @@ cleave_status_t onednn_emit_pooling(onednn_plan_t *plan, const onednn_kernel_t *
                               .result = onednn_layout_any(&kernel_shape),
                               .value = kernel->output};
   onednn_fitted_t fitted;
-  ONEDNN_TRY(onednn_fit(plan, &request, true, &fitted));
-  if (fitted.reference) {
+  ONEDNN_TRY(onednn_fit(plan, &request, ONEDNN_FIT_FAST, &fitted));
+  if (fitted.declined) {
     ONEDNN_TRY(onednn_plan_plain(plan, &context.source, &context.source));
-    ONEDNN_TRY(onednn_fit(plan, &request, false, &fitted));
+    ONEDNN_TRY(onednn_fit(plan, &request, ONEDNN_FIT_ALWAYS, &fitted));
   }
   return onednn_emit_rest(plan, &request, &fitted, kernel->output);
 }

@@ -301,8 +301,8 @@ static cleave_status_t run(onednn_plan_t *plan, const onednn_kernel_t *kernel, c
   onednn_fitted_t fitted;
   context->source = context->source_tensor.layout;
   context->weights = constant ? onednn_layout_any(&product->b) : context->weights_tensor.layout;
-  ONEDNN_TRY(onednn_fit(plan, &request, true, &fitted));
-  if (fitted.reference) {
+  ONEDNN_TRY(onednn_fit(plan, &request, ONEDNN_FIT_FAST, &fitted));
+  if (fitted.declined) {
     // The strides are to blame: everything plain.
     ONEDNN_TRY(onednn_plan_plain(plan, &context->source_tensor, &context->source_tensor));
     context->source = context->source_tensor.layout;
@@ -311,7 +311,7 @@ static cleave_status_t run(onednn_plan_t *plan, const onednn_kernel_t *kernel, c
       context->weights = context->weights_tensor.layout;
     }
     request.result = onednn_layout_plain(&product->kernel);
-    ONEDNN_TRY(onednn_fit(plan, &request, false, &fitted));
+    ONEDNN_TRY(onednn_fit(plan, &request, ONEDNN_FIT_ALWAYS, &fitted));
   }
   if (constant) {
     onednn_plan_release(plan, &context->weights_tensor);

@@ -111,7 +111,7 @@ cleave_status_t onednn_emit_reduction(onednn_plan_t *plan, const onednn_kernel_t
                               .result = onednn_layout_plain(&to),
                               .value = kernel->output};
   onednn_fitted_t fitted;
-  ONEDNN_TRY(onednn_fit(plan, &request, false, &fitted));
+  ONEDNN_TRY(onednn_fit(plan, &request, ONEDNN_FIT_ALWAYS, &fitted));
   return onednn_emit_rest(plan, &request, &fitted, kernel->output);
 }
 
@@ -146,7 +146,7 @@ cleave_status_t onednn_emit_resampling(onednn_plan_t *plan, const onednn_kernel_
                               .value = kernel->output,
                               .match_blocks = true};
   onednn_fitted_t fitted;
-  ONEDNN_TRY(onednn_fit(plan, &request, false, &fitted));
+  ONEDNN_TRY(onednn_fit(plan, &request, ONEDNN_FIT_ALWAYS, &fitted));
   return onednn_emit_rest(plan, &request, &fitted, kernel->output);
 }
 
@@ -197,6 +197,6 @@ cleave_status_t onednn_emit_prelu(onednn_plan_t *plan, const onednn_kernel_t *ke
                               .value = kernel->output,
                               .in_place = &context.source};
   onednn_fitted_t fitted;
-  ONEDNN_TRY(onednn_fit(plan, &request, false, &fitted));
+  ONEDNN_TRY(onednn_fit(plan, &request, ONEDNN_FIT_ALWAYS, &fitted));
   return onednn_emit_rest(plan, &request, &fitted, kernel->output);
 }

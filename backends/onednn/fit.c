@@ -217,10 +217,20 @@ static bool describe(onednn_plan_t *plan, const onednn_request_t *request, uint3
   return true;
 }
 
-static bool is_reference(const_dnnl_primitive_desc_t description) {
+static bool is_named(const_dnnl_primitive_desc_t description, const char *part) {
   const char *text = NULL;
   return dnnl_primitive_desc_query(description, dnnl_query_impl_info_str, 0, &text) == dnnl_success &&
-         text != NULL && strstr(text, "ref") != NULL;
+         text != NULL && strstr(text, part) != NULL;
+}
+
+static bool is_reference(const_dnnl_primitive_desc_t description) {
+  return is_named(description, "ref");
+}
+
+// The "simple" implementations compute posts one number at a time, and that of the resampling reads operands
+// of posts at places of the plain layout, whatever the layout is.
+static bool is_fast(const_dnnl_primitive_desc_t description, uint32_t posts) {
+  return !is_reference(description) && (posts == 0 || !is_named(description, "simple"));
 }
 
 // As describe, and once more with the layout that oneDNN chose where operands must have it.
@@ -344,7 +354,7 @@ static cleave_status_t emit(onednn_plan_t *plan, const onednn_request_t *request
   return onednn_plan_step(plan, description, arguments, used, request->node, label);
 }
 
-cleave_status_t onednn_fit(onednn_plan_t *plan, const onednn_request_t *request, bool refuse_reference,
+cleave_status_t onednn_fit(onednn_plan_t *plan, const onednn_request_t *request, onednn_effort_t effort,
                            onednn_fitted_t *fitted) {
   candidate_t candidate = {.attributes = NULL, .description = NULL};
   onednn_tensor_t sum;
@@ -359,20 +369,19 @@ cleave_status_t onednn_fit(onednn_plan_t *plan, const onednn_request_t *request,
       candidate.sum = false;
       settled = settle(plan, request, count, &candidate);
     }
-    if (count == 0 || (settled && !is_reference(candidate.description))) {
+    bool fast = settled && is_fast(candidate.description, count);
+    if (count == 0 || fast || effort == ONEDNN_FIT_WHOLE) {
+      fitted->declined = !fast && effort != ONEDNN_FIT_ALWAYS;
       break;
     }
     count--;
   }
   cleave_status_t status = CLEAVE_OK;
-  if (!settled) {
-    status = onednn_fail(plan->message, CLEAVE_ERROR_UNSUPPORTED, "%s '%s': oneDNN has no implementation",
-                         request->what, onednn_node_name(&plan->region->nodes[request->node]));
-  } else {
-    fitted->reference = is_reference(candidate.description);
-    if (!fitted->reference || !refuse_reference) {
-      status = emit(plan, request, &candidate, &sum, count, fitted);
-    }
+  if (!fitted->declined) {
+    status = settled ? emit(plan, request, &candidate, &sum, count, fitted)
+                     : onednn_fail(plan->message, CLEAVE_ERROR_UNSUPPORTED,
+                                   "%s '%s': oneDNN has no implementation", request->what,
+                                   onednn_node_name(&plan->region->nodes[request->node]));
   }
   discard(&candidate);
   return status;

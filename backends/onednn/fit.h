@@ -42,17 +42,21 @@ typedef struct onednn_request {
   bool match_blocks; /* broadcast operands of posts need the blocking of the result (binary primitives) */
 } onednn_request_t;
 
+typedef enum onednn_effort {
+  ONEDNN_FIT_ALWAYS, /* adds the step, by a reference implementation if there is no other */
+  ONEDNN_FIT_FAST,   /* adds no step where there is only a reference implementation */
+  ONEDNN_FIT_WHOLE   /* adds a step only if it is fast and takes all posts */
+} onednn_effort_t;
+
 typedef struct onednn_fitted {
   onednn_tensor_t result; /* kernel_shape */
   uint32_t posts;         /* how many of them are in it */
-  bool reference;         /* oneDNN had only a reference implementation; no step was added if the caller
-                             said `refuse_reference` */
+  bool declined;          /* no step was added */
 } onednn_fitted_t;
 
-/* Adds the step. With `refuse_reference`, adds none where only a reference implementation exists and sets
- * fitted->reference. CLEAVE_ERROR_UNSUPPORTED where oneDNN has no implementation at all. */
+/* CLEAVE_ERROR_UNSUPPORTED where oneDNN has no implementation at all, and `effort` is ONEDNN_FIT_ALWAYS. */
 CLEAVE_MUST_USE cleave_status_t onednn_fit(onednn_plan_t *plan, const onednn_request_t *request,
-                                           bool refuse_reference, onednn_fitted_t *fitted);
+                                           onednn_effort_t effort, onednn_fitted_t *fitted);
 
 /* The shape of an operand that broadcasts to `shape`, as a primitive sees it whose result `shape` has
  * become `kernel_shape`. False where merged dims would have to be broadcast in part, or where the operand

@@ -82,6 +82,18 @@ onednn_layout_t onednn_layout_any(const onednn_shape_t *shape) {
   return layout;
 }
 
+onednn_layout_t onednn_layout_blocked(const onednn_shape_t *shape) {
+  static const dnnl_format_tag_t tags[] = {dnnl_aBc16b, dnnl_aBcd16b, dnnl_aBcde16b};
+  onednn_layout_t layout = invalid();
+  dnnl_dims_t dims;
+  int rank = fill_dims(shape, dims);
+  if (rank < 3 || rank > 5 ||
+      dnnl_memory_desc_init_by_tag(&layout, rank, dims, dnnl_f32, tags[rank - 3]) != dnnl_success) {
+    return invalid();
+  }
+  return layout;
+}
+
 onednn_shape_t onednn_layout_shape(const onednn_layout_t *layout) {
   onednn_shape_t shape = {.rank = layout->ndims, .dims = {0}};
   for (int d = 0; d < layout->ndims; d++) {
