@@ -483,4 +483,39 @@ UNIT_TEST(refuses_matches_that_outlived_their_call) {
                  "r.lua:4: fuse 'x': this match is gone: it lives as long as the call that it was made for");
 }
 
+/* ---- memory ---- */
+
+UNIT_TEST(survives_every_failing_allocation) {
+  static const char TEXT[] =
+      "return ruleset { name = 'r', fuse 'x' { pattern = op { 'Conv', as = 'c' } >> op 'Relu', where = "
+      "function(m)\n"
+      "  local t = { m.c, m.c.inputs.W, m.c.shape, tostring(m.c), m.c.attrs.pads } return #t == 5 end },\n"
+      "region 'g' { selector = function(graph) local n = graph.nodes return { select = function(a) return a "
+      "== n[1] end,\n"
+      "  select_output = function() return true end, filter = function(nodes) return nodes end } end,\n"
+      "  review = function(sub) return #sub.nodes == 3 end } }";
+  cleave_graph_t *graph = convolution();
+  cleave_status_t status = CLEAVE_ERROR_OUT_OF_MEMORY;
+  for (int64_t k = 0; status != CLEAVE_OK; k++) {
+    cleave_rules_t *rules = load(TEXT); /* fresh, so that nothing is cached */
+    cleave_plan_t *plan = NULL;
+    cleave_error_t error = CLEAVE_ERROR_INIT;
+    (void)cleave_memory_fail_after(k);
+    status = partition(graph, rules, &plan, &error);
+    (void)cleave_memory_fail_after(-1);
+    ck_assert_msg(status == CLEAVE_OK || status == CLEAVE_ERROR_OUT_OF_MEMORY, "%s", error.message);
+    ck_assert((plan != NULL) == (status == CLEAVE_OK));
+    ck_assert(status == CLEAVE_OK || k < 20000);
+    if (plan != NULL) {
+      ck_assert_int_gt(k, 50);
+      ck_assert_uint_eq(plan->fusion_count, 1);
+      ck_assert_uint_eq(plan->region_count, 1);
+      ck_assert_uint_eq(plan->regions[0].node_count, 3);
+    }
+    cleave_plan_destroy(plan);
+    cleave_rules_destroy(rules);
+  }
+  cleave_graph_destroy(graph);
+}
+
 UNIT_MAIN("script partition")
