@@ -123,20 +123,26 @@ typedef struct concat {
   int axis;
 } concat_t;
 
-static cleave_status_t gather_inputs(onednn_plan_t *plan, const cleave_node_view_t *node, concat_t *concat) {
-  size_t most = 0;
-  onednn_layout_t model;
-  memset(&model, 0, sizeof(model));
+static cleave_status_t fetch_inputs(onednn_plan_t *plan, const cleave_node_view_t *node, concat_t *concat) {
   for (uint32_t k = 0; k < node->input_count; k++) {
     if (node->inputs[k] == CLEAVE_INDEX_NONE) {
       continue;
     }
-    onednn_tensor_t *tensor = &concat->tensors[concat->count++];
-    ONEDNN_TRY(onednn_emit_dense(plan, node->inputs[k], tensor));
-    size_t bytes = dnnl_memory_desc_get_size(&tensor->layout);
+    ONEDNN_TRY(onednn_emit_dense(plan, node->inputs[k], &concat->tensors[concat->count++]));
+  }
+  return CLEAVE_OK;
+}
+
+// All inputs in the layout that most of their bytes have.
+static cleave_status_t align_inputs(onednn_plan_t *plan, const cleave_node_view_t *node, concat_t *concat) {
+  size_t most = 0;
+  onednn_layout_t model;
+  memset(&model, 0, sizeof(model));
+  for (uint32_t k = 0; k < concat->count; k++) {
+    size_t bytes = dnnl_memory_desc_get_size(&concat->tensors[k].layout);
     if (bytes > most) {
       most = bytes;
-      model = tensor->layout;
+      model = concat->tensors[k].layout;
     }
   }
   for (uint32_t k = 0; k < concat->count; k++) {
@@ -186,7 +192,13 @@ cleave_status_t onednn_emit_concat(onednn_plan_t *plan, const onednn_kernel_t *k
     return onednn_fail(plan->message, CLEAVE_ERROR_UNSUPPORTED, "Concat '%s': its axis or number of inputs",
                        onednn_node_name(node));
   }
-  ONEDNN_TRY(gather_inputs(plan, node, &concat));
+  bool done = false;
+  ONEDNN_TRY(fetch_inputs(plan, node, &concat));
+  ONEDNN_TRY(onednn_slots_concat(plan, kernel, concat.tensors, concat.count, &done));
+  if (done) {
+    return CLEAVE_OK;
+  }
+  ONEDNN_TRY(align_inputs(plan, node, &concat));
   dnnl_primitive_desc_t description = NULL;
   onednn_layout_t any = onednn_layout_any(&shape);
   ONEDNN_TRY(onednn_check(describe_concat(plan, &concat, &any, &description), "concat", plan->message));

@@ -258,7 +258,7 @@ static cleave_status_t reorder_now(onednn_plan_t *plan, const onednn_tensor_t *f
   return onednn_check(status, "packing a constant", plan->message);
 }
 
-static cleave_status_t copy_into(onednn_plan_t *plan, const onednn_tensor_t *from,
+cleave_status_t onednn_plan_copy(onednn_plan_t *plan, const onednn_tensor_t *from,
                                  const onednn_tensor_t *to) {
   dnnl_primitive_desc_t description = NULL;
   onednn_argument_t arguments[2] = {{DNNL_ARG_FROM, *from}, {DNNL_ARG_TO, *to}};
@@ -296,7 +296,7 @@ cleave_status_t onednn_plan_convert(onednn_plan_t *plan, const onednn_tensor_t *
     uint32_t live_until = plan->buffers[tensor->buffer].live_until;
     ONEDNN_TRY(add_buffer(plan, ONEDNN_WORKSPACE, 0, dnnl_memory_desc_get_size(layout), &variant->to.buffer));
     plan->buffers[variant->to.buffer].live_until = live_until;
-    ONEDNN_TRY(copy_into(plan, tensor, &variant->to));
+    ONEDNN_TRY(onednn_plan_copy(plan, tensor, &variant->to));
   }
   variant->next = plan->variants;
   plan->variants = variant;
@@ -344,6 +344,13 @@ cleave_status_t onednn_plan_make(onednn_plan_t *plan, uint32_t value, const oned
                                  onednn_tensor_t *out) {
   onednn_place_t place = ONEDNN_WORKSPACE;
   uint32_t index = 0;
+  bool made = false;
+  if (value != CLEAVE_INDEX_NONE) {
+    ONEDNN_TRY(onednn_slots_make(plan, value, layout, out, &made));
+  }
+  if (made) {
+    return CLEAVE_OK;
+  }
   if (value != CLEAVE_INDEX_NONE && plan->bindings[value].home != CLEAVE_INDEX_NONE) {
     onednn_layout_t wanted = onednn_plan_wanted(plan, value);
     onednn_shape_t shape = onednn_layout_shape(&wanted);
@@ -391,7 +398,7 @@ cleave_status_t onednn_plan_bind(onednn_plan_t *plan, uint32_t value, const oned
   }
   onednn_tensor_t target = {.layout = onednn_layout_plain(&shape), .offset = 0};
   ONEDNN_TRY(add_buffer(plan, ONEDNN_OUTPUT, binding->output, 0, &target.buffer));
-  return copy_into(plan, &binding->tensor, &target);
+  return onednn_plan_copy(plan, &binding->tensor, &target);
 }
 
 // "conv+relu nChw16c jit:avx512_core": what ran, where its result lies, and how.

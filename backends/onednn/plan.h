@@ -65,6 +65,12 @@ typedef struct onednn_binding {
   uint32_t home;     /* region output whose memory the value may be written to, or CLEAVE_INDEX_NONE */
   uint32_t output;   /* region output that the value is, or CLEAVE_INDEX_NONE */
   uint32_t last_use; /* kernel */
+  uint32_t slot_of;  /* Concat result that has a part for the value, or CLEAVE_INDEX_NONE */
+  int32_t slot_axis;
+  int64_t slot_start;   /* along the axis */
+  uint32_t slot_buffer; /* of a Concat result: where its parts are written, or CLEAVE_INDEX_NONE */
+  size_t slot_offset;
+  onednn_layout_t slot_layout;
   onednn_tensor_t tensor;
 } onednn_binding_t;
 
@@ -127,6 +133,10 @@ CLEAVE_MUST_USE cleave_status_t onednn_plan_reshape(onednn_plan_t *plan, const o
 CLEAVE_MUST_USE cleave_status_t onednn_plan_make(onednn_plan_t *plan, uint32_t value,
                                                  const onednn_layout_t *layout, onednn_tensor_t *out);
 
+/* A step that copies, whatever the layouts. */
+CLEAVE_MUST_USE cleave_status_t onednn_plan_copy(onednn_plan_t *plan, const onednn_tensor_t *from,
+                                                 const onednn_tensor_t *to);
+
 /* The layout the readers of `value` would like: plain, or the order they want. */
 onednn_layout_t onednn_plan_wanted(const onednn_plan_t *plan, uint32_t value);
 
@@ -159,6 +169,17 @@ CLEAVE_MUST_USE cleave_status_t onednn_plan_step(onednn_plan_t *plan, dnnl_primi
 /* memory_plan.c: offsets for all workspace buffers, such that buffers alive at the same step do not
  * overlap. `*bytes` is the size of the workspace. */
 CLEAVE_MUST_USE cleave_status_t onednn_plan_memory(onednn_plan_t *plan, size_t *bytes);
+
+/* slots.c: gives values that a Concat reads a place in its result. onednn_slots_make is for results with this
+ * layout: `*made` is false, and nothing done, where the value has no slot that fits. onednn_slots_concat
+ * makes a Concat out of its inputs as far as they are in their slots; `*done` is false where none is. */
+void onednn_slots_assign(onednn_plan_t *plan);
+CLEAVE_MUST_USE cleave_status_t onednn_slots_make(onednn_plan_t *plan, uint32_t value,
+                                                  const onednn_layout_t *layout, onednn_tensor_t *out,
+                                                  bool *made);
+CLEAVE_MUST_USE cleave_status_t onednn_slots_concat(onednn_plan_t *plan, const onednn_kernel_t *kernel,
+                                                    const onednn_tensor_t *tensors, uint32_t count,
+                                                    bool *done);
 
 /* wants.c: fills want, order, home, output and last_use of all bindings. */
 CLEAVE_MUST_USE cleave_status_t onednn_plan_wants(onednn_plan_t *plan);

@@ -67,6 +67,16 @@ bool onednn_pointwise_known(const cleave_node_view_t *node) {
   return false;
 }
 
+bool onednn_pointwise_arithmetic(const cleave_node_view_t *node) {
+  static const char *const names[] = {"Add", "Div", "Max", "Min", "Mul", "Pow", "Sub", "Sum"};
+  for (size_t k = 0; k < sizeof(names) / sizeof(names[0]); k++) {
+    if (onednn_node_is(node, names[k])) {
+      return node->input_count > 1;
+    }
+  }
+  return false;
+}
+
 static bool is_identity(double scale, double shift) {
   return fabs(scale - 1) < 1e-6 && shift == 0;
 }
@@ -353,7 +363,7 @@ static cleave_status_t check_dropout(const onednn_unit_t *unit, const cleave_nod
 cleave_status_t onednn_pointwise_node(onednn_unit_t *unit, uint32_t index, uint32_t current,
                                       onednn_kernel_t *kernel) {
   const cleave_node_view_t *node = &unit->analysis->region->nodes[index];
-  if (!onednn_pointwise_known(node)) {
+  if (!onednn_pointwise_known(node) || (!onednn_pointwise_arithmetic(node) && node->inputs[0] != current)) {
     return no_post_op(unit, kernel, node);
   }
   const unary_entry_t *unary = find_unary(node->op);

@@ -368,7 +368,7 @@ static cleave_status_t recognise_pointwise(onednn_unit_t *unit, onednn_kernel_t 
     return onednn_fail(message, CLEAVE_ERROR_UNSUPPORTED, "oneDNN has no primitive for %s: node '%s'",
                        first->op, onednn_node_name(first));
   }
-  uint32_t slots = first->input_count < 2 ? 1 : 2;
+  uint32_t slots = onednn_pointwise_arithmetic(first) ? 2 : 1;
   for (uint32_t attempt = 0; attempt < slots && status == CLEAVE_ERROR_UNSUPPORTED; attempt++) {
     uint32_t best = CLEAVE_INDEX_NONE;
     for (uint32_t s = 0; s < slots; s++) {

@@ -49,6 +49,8 @@ cleave_status_t onednn_plan_wants(onednn_plan_t *plan) {
   for (uint32_t v = 0; v < plan->region->value_count; v++) {
     plan->bindings[v].home = CLEAVE_INDEX_NONE;
     plan->bindings[v].output = CLEAVE_INDEX_NONE;
+    plan->bindings[v].slot_of = CLEAVE_INDEX_NONE;
+    plan->bindings[v].slot_buffer = CLEAVE_INDEX_NONE;
   }
   ONEDNN_TRY(mark_outputs(plan));
   ONEDNN_TRY(find_last_uses(plan));
@@ -73,5 +75,6 @@ cleave_status_t onednn_plan_wants(onednn_plan_t *plan) {
       }
     }
   }
+  onednn_slots_assign(plan);
   return CLEAVE_OK;
 }
