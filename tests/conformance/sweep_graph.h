@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Graphs with shapes as short texts, so that a failing case can be read, and run again alone.
+ *
+ *   h = Conv{pads=[1,1,1,1]}(x[1,3,8,8], $w[4,3,3,3]); Relu(Add(h, x2[4,1,1])) -> h
+ *
+ * Statements in order, separated by `;`: `names = expression`, or an expression. Graph outputs are the names
+ * after `->`, and the last expression where it has no name (or where nothing follows `->`).
+ *   x[2,3]    graph input of this shape, `x` from then on; `x[]` is a scalar
+ *   $w[4]     constant
+ *   #0.5      constant scalar; `#[1,2]` constant vector of int64; `_` an operand left out
+ *   Op{a=1, b=[1,2], c=text}(operands)   an operator; `y, _, z = Op(...)` has three outputs
+ * Between name and shape, what a tensor holds: nothing: normal numbers; `+` uniform in [0.25, 2);
+ * `~` infinities, huge and tiny numbers; `%` multiples of a half around zero, zeros among them;
+ * `^` weights, whose deviation keeps sums over all but the first dimension near one;
+ * then perhaps a dtype, `:f64`. Numbers depend on the name and on the seed alone.
+ */
+#ifndef CLEAVE_TESTS_SWEEP_GRAPH_H
+#define CLEAVE_TESTS_SWEEP_GRAPH_H
+
+#include "graph/graph.h"
+
+enum { SWEEP_MOST_INPUTS = 16 };
+
+typedef struct sweep_input {
+  char name[32];
+  char content; /* '\0', '+', '~', '%' or '^' */
+} sweep_input_t;
+
+typedef struct sweep_graph {
+  cleave_graph_t *graph; /* types are inferred */
+  sweep_input_t inputs[SWEEP_MOST_INPUTS];
+  size_t input_count;
+} sweep_graph_t;
+
+/* CLEAVE_ERROR_FORMAT where the text is wrong, with the place. */
+CLEAVE_MUST_USE cleave_status_t sweep_graph_read(const char *text, sweep_graph_t *out_graph,
+                                                 cleave_error_t *error);
+void sweep_graph_deinit(sweep_graph_t *graph);
+
+/* Numbers for graph input `index`; another `round`, other numbers. */
+CLEAVE_MUST_USE cleave_status_t sweep_graph_feed(const sweep_graph_t *graph, size_t index, uint32_t round,
+                                                 cleave_tensor_t **out_tensor, cleave_error_t *error);
+
+#endif /* CLEAVE_TESTS_SWEEP_GRAPH_H */
