@@ -19,6 +19,18 @@ local primitive = op {
   as = "primitive",
 }
 
+-- What stands before a kernel and becomes a part of it: zeros around the input of a convolution or
+-- an average, scalar factors of a matrix product's inputs.
+local function scale()
+  return oneof {
+    op { "Mul", inputs = { constant { scalar = true } } },
+    op { "Div", inputs = { B = constant { scalar = true } } },
+  }
+end
+local padded = op { "Pad", as = "pad" } >> op { { "Conv", "AveragePool" }, as = "product" }
+local scaled = scale() >> op { { "MatMul", "Gemm" }, as = "product" }
+local scaled_twice = op { "MatMul", as = "product", inputs = { A = scale(), B = scale() } }
+
 local function norm()
   return op { "BatchNormalization", attrs = { training_mode = 0 } }
 end
@@ -62,11 +74,11 @@ end
 
 -- 0.5 * x * (1 + erf(x / sqrt(2)))
 local function gelu_erf(x)
-  local scaled = oneof {
+  local argument = oneof {
     op { "Div", inputs = { A = x, B = constant { value = 1.41421356, tolerance = 1e-3 } } },
     op { "Mul", inputs = { x, constant { value = 0.70710678, tolerance = 1e-3 } } },
   }
-  return half_times(x, op { "Add", inputs = { op { "Erf", inputs = { scaled } }, 1 } })
+  return half_times(x, op { "Add", inputs = { op { "Erf", inputs = { argument } }, 1 } })
 end
 
 -- 0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))
@@ -152,7 +164,10 @@ return ruleset {
 
   fuse "product" {
     doc = "A convolution or product with batch norm, bias, sum, activations, binary post-ops.",
-    pattern = product >> repeated { step(), max = 12 },
+    pattern = oneof {
+      oneof { scaled_twice, scaled, padded } >> maybe(repeated { step(), max = 12 }),
+      product >> repeated { step(), max = 12 },
+    },
   },
 
   fuse "primitive" {
