@@ -50,7 +50,10 @@ static void slice_known(int64_t size, int64_t start, int64_t end, slice_axis_t *
 static cleave_dim_t smaller_of(const cleave_infer_t *infer, cleave_dim_t symbolic, int64_t number) {
   cleave_text_t text = {0};
   cleave_dim_t dim = CLEAVE_DIM_UNKNOWN;
-  if (infer->dims != NULL) {
+  if (cleave_dim_is_known(symbolic)) {
+    return symbolic < number ? symbolic : number;
+  }
+  if (infer->dims != NULL && cleave_dim_is_symbolic(symbolic)) {
     cleave_text_add(&text, "min(");
     cleave_dim_print(infer->dims, symbolic, &text);
     cleave_text_format(&text, ", %lld)", (long long)number);
@@ -87,19 +90,19 @@ static cleave_dim_t slice_symbolic(const cleave_infer_t *infer, cleave_dim_t siz
   if (step < 0) {
     return CLEAVE_DIM_UNKNOWN;
   }
-  cleave_dim_t first = start->kind == CLEAVE_ELEMENT_INT && start->i < 0
-                           ? cleave_infer_offset(infer, size, start->i)
-                           : cleave_element_dim(start);
+  cleave_dim_t last = slice_end(infer, size, end);
+  bool from_end = start->kind == CLEAVE_ELEMENT_INT && start->i < 0 && start->i > -INT32_MAX;
   cleave_dim_t length = CLEAVE_DIM_UNKNOWN;
-  bool both_from_end =
-      start->kind == CLEAVE_ELEMENT_INT && end->kind == CLEAVE_ELEMENT_INT && start->i < 0 && end->i < 0;
-  if (both_from_end) { /* x[-3:-1], x[-1:] : no need of the size */
-    length = end->i > start->i ? end->i - start->i : 0;
-  } else if (start->kind == CLEAVE_ELEMENT_INT && start->i < 0 && start->i > -INT32_MAX &&
-             end->kind == CLEAVE_ELEMENT_INT && end->i >= INT32_MAX) {
+  if (from_end && end->kind == CLEAVE_ELEMENT_INT && end->i < 0) {
+    /* x[-3:-1]: what is there of the last 3, less the last 1. */
+    length = start->i < end->i ? cleave_infer_offset(infer, smaller_of(infer, size, -start->i), end->i) : 0;
+  } else if (from_end && last == size) {
     length = start->i == -1 ? 1 : smaller_of(infer, size, -start->i);
   } else {
-    length = cleave_infer_subtract(infer, slice_end(infer, size, end), first);
+    cleave_dim_t first = start->kind == CLEAVE_ELEMENT_INT && start->i < 0
+                             ? cleave_infer_offset(infer, size, start->i)
+                             : cleave_element_dim(start);
+    length = cleave_infer_subtract(infer, last, first);
   }
   return cleave_infer_divide_up(infer, length, step);
 }
