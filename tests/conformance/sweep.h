@@ -4,7 +4,8 @@
  *
  * A case is a graph as text (sweep_graph.h). What the backend refuses is counted under its reason and runs
  * on `cpu`; what it accepted must compile, run, and give the numbers of `cpu`, twice with different inputs,
- * the second time from unaligned memory.
+ * the second time from unaligned memory; and once more from a graph that does not know the sizes of its
+ * inputs before the session is made.
  */
 #ifndef CLEAVE_TESTS_SWEEP_H
 #define CLEAVE_TESTS_SWEEP_H
@@ -37,7 +38,7 @@ void sweep_rules(sweep_t *sweep, const char *format, ...) CLEAVE_PRINTF(2, 3);
 /* The same, and the largest fusion of the plan has exactly `nodes` nodes (0: there is none). */
 void sweep_fused(sweep_t *sweep, uint32_t nodes, const char *format, ...) CLEAVE_PRINTF(3, 4);
 
-/* Threads of the sessions from now on; a subject starts with 1. */
+/* Threads of the sessions from now on; 0, as a subject starts: one and two by turns. */
 void sweep_set_threads(sweep_t *sweep, int32_t threads);
 /* Factor on the tolerances from now on; a subject starts with 1. For what amplifies rounding. */
 void sweep_set_slack(sweep_t *sweep, double slack);

@@ -5,6 +5,7 @@
 
 #include <ctype.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +18,7 @@ enum { MOST_NAMES = 256, LONGEST_NAME = 32, MOST_OPERANDS = 16, MOST_DIMS = 32 }
 typedef struct reader {
   const char *text;
   const char *next;
+  bool symbolic;
   sweep_graph_t *out;
   cleave_error_t *error;
   char names[MOST_NAMES][LONGEST_NAME];
@@ -134,7 +136,7 @@ cleave_status_t sweep_graph_feed(const sweep_graph_t *graph, size_t index, uint3
   const cleave_value_record_t *record = cleave_graph_value(graph->graph, graph->graph->inputs.items[index]);
   const sweep_input_t *input = &graph->inputs[index];
   CLEAVE_TRY(
-      cleave_tensor_create((cleave_dtype_t)record->dtype, record->rank, record->dims, out_tensor, error));
+      cleave_tensor_create((cleave_dtype_t)record->dtype, input->rank, input->dims, out_tensor, error));
   if ((*out_tensor)->dtype == CLEAVE_DTYPE_F32 || (*out_tensor)->dtype == CLEAVE_DTYPE_F64 ||
       (*out_tensor)->dtype == CLEAVE_DTYPE_F16) {
     fill(*out_tensor, input->content, seed_of(input->name, round), 1.0);
@@ -184,8 +186,15 @@ static cleave_status_t read_new(reader_t *reader, const char *name, bool constan
     cleave_tensor_release(tensor);
     return status;
   }
-  CLEAVE_TRY(cleave_graph_add_input(graph->graph, name, dtype, (int32_t)rank, dims, out, reader->error));
   sweep_input_t *input = &graph->inputs[graph->input_count++];
+  input->rank = (int32_t)rank;
+  for (size_t d = 0; d < rank; d++) {
+    char symbol[LONGEST_NAME + 8];
+    int length = snprintf(symbol, sizeof symbol, "%s_%zu", name, d);
+    input->dims[d] = dims[d];
+    dims[d] = reader->symbolic ? cleave_dims_symbol(graph->graph->dims, symbol, (size_t)length) : dims[d];
+  }
+  CLEAVE_TRY(cleave_graph_add_input(graph->graph, name, dtype, (int32_t)rank, dims, out, reader->error));
   (void)strcpy(input->name, name);
   input->content = content;
   return CLEAVE_OK;
@@ -360,10 +369,15 @@ static cleave_status_t read_graph(reader_t *reader) {
   return *reader->next == '\0' ? CLEAVE_OK : wrong(reader, "the end");
 }
 
-cleave_status_t sweep_graph_read(const char *text, sweep_graph_t *out_graph, cleave_error_t *error) {
+cleave_status_t sweep_graph_read(const char *text, bool symbolic, sweep_graph_t *out_graph,
+                                 cleave_error_t *error) {
   cleave_error_t own = CLEAVE_ERROR_INIT;
   *out_graph = (sweep_graph_t){0};
-  reader_t reader = {.text = text, .next = text, .out = out_graph, .error = error == NULL ? &own : error};
+  reader_t reader = {.text = text,
+                     .next = text,
+                     .symbolic = symbolic,
+                     .out = out_graph,
+                     .error = error == NULL ? &own : error};
   cleave_infer_options_t options = {0};
   cleave_status_t status = CLEAVE_OK;
   CLEAVE_TRY_CLEANUP(cleave_graph_create(&out_graph->graph, error));

@@ -24,6 +24,8 @@ enum { SWEEP_MOST_INPUTS = 16 };
 
 typedef struct sweep_input {
   char name[32];
+  int32_t rank;
+  int64_t dims[CLEAVE_MAX_RANK];
   char content; /* '\0', '+', '~', '%' or '^' */
 } sweep_input_t;
 
@@ -33,8 +35,9 @@ typedef struct sweep_graph {
   size_t input_count;
 } sweep_graph_t;
 
-/* CLEAVE_ERROR_FORMAT where the text is wrong, with the place. */
-CLEAVE_MUST_USE cleave_status_t sweep_graph_read(const char *text, sweep_graph_t *out_graph,
+/* CLEAVE_ERROR_FORMAT where the text is wrong, with the place. `symbolic`: the graph does not know the sizes
+ * of its inputs, only their ranks; sweep_graph_feed does. */
+CLEAVE_MUST_USE cleave_status_t sweep_graph_read(const char *text, bool symbolic, sweep_graph_t *out_graph,
                                                  cleave_error_t *error);
 void sweep_graph_deinit(sweep_graph_t *graph);
 

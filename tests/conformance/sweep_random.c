@@ -8,7 +8,7 @@
 
 #define COUNT(list) (sizeof(list) / sizeof((list)[0]))
 
-enum { GRAPHS = 240, MOST_VALUES = 64, MOST_RANK = 5, LARGEST = 4000, SLACK = 40 };
+enum { GRAPHS = 240, MOST_VALUES = 64, MOST_RANK = 5, LARGEST = 4000 };
 
 typedef struct value {
   int rank;
@@ -447,7 +447,6 @@ static void make(maker_t *maker) {
 }
 
 void sweep_random(sweep_t *sweep) {
-  sweep_set_slack(sweep, SLACK);
   for (int k = 0; k < GRAPHS; k++) {
     maker_t maker = {.sweep = sweep};
     make(&maker);

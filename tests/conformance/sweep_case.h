@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One case of the sweep at work: the state of the whole run, and what running a case adds to it. Used by
+ * sweep.c, which reports, and sweep_case.c, which runs.
+ */
+#ifndef CLEAVE_TESTS_SWEEP_CASE_H
+#define CLEAVE_TESTS_SWEEP_CASE_H
+
+#include "sweep.h"
+
+enum { SWEEP_LONGEST_CASE = 16384, SWEEP_MOST_REASONS = 512, SWEEP_MOST_BACKENDS = 8 };
+enum { SWEEP_ANY_FUSION = UINT32_MAX };
+
+typedef struct sweep_reason {
+  char text[256];
+  char example[160];
+  uint32_t count;
+} sweep_reason_t;
+
+typedef struct sweep_tally {
+  uint32_t cases;     /* on a backend, as nodes or by rules, with sizes known or not */
+  uint32_t refused;   /* of these: the backend takes no node */
+  uint32_t fallbacks; /* accepted while sizes were unknown, refused with them */
+  uint32_t failed;
+  double worst; /* largest part of the tolerance that was used */
+} sweep_tally_t;
+
+struct sweep {
+  const char *only_backend; /* or NULL */
+  bool verbose;
+  const char *subject;
+  int32_t threads; /* 0: one and two by turns */
+  double slack;
+  uint64_t random;
+  uint32_t turn;
+  sweep_tally_t tally;
+  sweep_reason_t reasons[SWEEP_MOST_REASONS];
+  size_t reason_count;
+  char text[SWEEP_LONGEST_CASE]; /* of the case at work */
+  cleave_rules_t *rules[SWEEP_MOST_BACKENDS];
+};
+
+/* Runs sweep->text on every backend, with its sizes and with symbols in their place. `fusion`: how many nodes
+ * the largest fusion of the plan must have, where sizes are known; or SWEEP_ANY_FUSION. */
+void sweep_case_run(sweep_t *sweep, bool by_rules, uint32_t fusion);
+
+/* Counts a refusal under its reason. */
+void sweep_add_reason(sweep_t *sweep, const char *backend, const char *text);
+
+#endif /* CLEAVE_TESTS_SWEEP_CASE_H */
