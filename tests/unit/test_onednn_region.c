@@ -16,6 +16,74 @@ UNIT_TEST(runs_a_dense_block) {
       1e-5);
 }
 
+/* Labels of the steps of a region, each on a line of its own. */
+static void read_labels(const char *text, char *labels, size_t size) {
+  op_backend_t onednn = onednn_create();
+  fusion_region_t *region = fusion_region_create(text, true);
+  cleave_compile_options_t options = {.size = sizeof(options), .threads = 1, .profile = true};
+  cleave_message_t message = {.text = ""};
+  void *program = NULL;
+  const cleave_step_time_t *steps = NULL;
+  cleave_status_t status =
+      onednn.backend->compile(onednn.state, fusion_region_view(region), &options, &program, &message);
+  ck_assert_msg(status == CLEAVE_OK, "%s", message.text);
+  uint32_t count = onednn.backend->profile(program, &steps);
+  size_t used = 0;
+  labels[0] = '\0';
+  for (uint32_t k = 0; k < count && used < size; k++) {
+    used += (size_t)snprintf(labels + used, size - used, "%s\n", steps[k].label);
+  }
+  onednn.backend->unload(program);
+  fusion_region_destroy(region);
+  op_backend_destroy(&onednn);
+}
+
+static uint32_t occurrences(const char *text, const char *part) {
+  uint32_t count = 0;
+  for (const char *at = strstr(text, part); at != NULL; at = strstr(at + 1, part)) {
+    count++;
+  }
+  return count;
+}
+
+#define DENSE_BLOCKS                                                                                    \
+  "x [1,32,12,12] = input\nw1 [32,32,3,3] = random\nw2 [32,64,3,3] = random\nw3 [16,96,3,3] = random\n" \
+  "g [64] = random\nv [64] = positive\n{\n"                                                             \
+  "a [1,32,12,12] = Conv(x, w1) kernel_shape=[3,3] pads=[1,1,1,1]\nra [1,32,12,12] = Relu(a)\n}\n"      \
+  "b [1,32,12,12] = Tanh(ra)\n"                                                                         \
+  "c [1,64,12,12] = Concat(ra, b) axis=1\n{\n"                                                          \
+  "n [1,64,12,12] = BatchNormalization(c, g, g, g, v) epsilon=0.001\nrn [1,64,12,12] = Relu(n)\n}\n"    \
+  "d [1,32,12,12] = Conv(rn, w2) kernel_shape=[3,3] pads=[1,1,1,1]\n"                                   \
+  "e [1,96,12,12] = Concat(ra, b, d) axis=1\n"                                                          \
+  "f [1,16,12,12] = Conv(e, w3) kernel_shape=[3,3] pads=[1,1,1,1]\n"                                    \
+  "h [1,32,12,12] = Concat(f, f) axis=1\n"
+
+UNIT_TEST(writes_the_inputs_of_a_concat_to_their_places) {
+  char labels[4096];
+  onednn_case(DENSE_BLOCKS, 1e-4);
+  read_labels(DENSE_BLOCKS, labels, sizeof(labels));
+  // The last one reads the same value twice: one part is copied.
+  ck_assert_msg(occurrences(labels, "concat") == 0, "%s", labels);
+  ck_assert_msg(occurrences(labels, "reorder") <= 3, "%s", labels);
+}
+
+UNIT_TEST(uses_winograd_for_windows_of_three_by_three) {
+  char labels[1024];
+  const char *text =
+      "x [2,32,20,18] = input\nq [2,64,20,18] = input\nw [64,32,3,3] = random\nb [64] = random\n"
+      "r [2,64,20,18] = Tanh(q)\n{\n"
+      "y [2,64,20,18] = Conv(x, w, b) kernel_shape=[3,3] pads=[1,1,1,1]\ns [2,64,20,18] = Add(y, r)\n"
+      "z [2,64,20,18] = Relu(s)\n}";
+  onednn_case(text, 1e-4);
+  read_labels(text, labels, sizeof(labels));
+  ck_assert_msg(occurrences(labels, "wino") == 1, "%s", labels);
+  read_labels(
+      "x [2,32,20,18] = input\nw [64,32,3,3] = random\n"
+      "y [2,64,9,8] = Conv(x, w) kernel_shape=[3,3] strides=[2,2]",
+      labels, sizeof(labels));
+  ck_assert_msg(occurrences(labels, "wino") == 0, "%s", labels);
+}
+
 UNIT_TEST(runs_squeeze_and_excitation) {
   onednn_case(
       "x [2,16,9,9] = input\nw [40,16,1,1] = random\nw1 [8,40,1,1] = random\nw2 [40,8,1,1] = random\n{\n"
