@@ -326,6 +326,19 @@ static bool aliases(const onednn_argument_t *arguments, uint32_t count, const on
   return readers > 1;
 }
 
+// Nor may a post that a later step computes read it, by another name of the same memory.
+static bool read_later(const onednn_plan_t *plan, const onednn_request_t *request, uint32_t count,
+                       const onednn_tensor_t *result) {
+  for (uint32_t k = count; k < request->post_count; k++) {
+    const onednn_post_t *post = &request->posts[k];
+    if (post->kind == ONEDNN_POST_BINARY && plan->bindings[post->operand].bound &&
+        plan->bindings[post->operand].tensor.buffer == result->buffer) {
+      return true;
+    }
+  }
+  return false;
+}
+
 static cleave_status_t emit(onednn_plan_t *plan, const onednn_request_t *request, candidate_t *candidate,
                             const onednn_tensor_t *sum, uint32_t count, onednn_fitted_t *fitted) {
   onednn_argument_t arguments[ONEDNN_MAX_OWN_ARGUMENTS + 2 * ONEDNN_MAX_POSTS + 1];
@@ -339,7 +352,7 @@ static cleave_status_t emit(onednn_plan_t *plan, const onednn_request_t *request
   }
   ONEDNN_TRY(place_result(plan, request, candidate, sum, count == request->post_count, &fitted->result));
   if (!candidate->sum && request->in_place != NULL && fitted->result.buffer == request->in_place->buffer) {
-    if (aliases(arguments, used, &fitted->result)) {
+    if (aliases(arguments, used, &fitted->result) || read_later(plan, request, count, &fitted->result)) {
       ONEDNN_TRY(onednn_plan_make(plan, CLEAVE_INDEX_NONE, &candidate->result, &fitted->result));
     } else {
       onednn_plan_overwrite(plan, &fitted->result);
