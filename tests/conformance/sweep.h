@@ -38,7 +38,7 @@ void sweep_rules(sweep_t *sweep, const char *format, ...) CLEAVE_PRINTF(2, 3);
 /* The same, and the largest fusion of the plan has exactly `nodes` nodes (0: there is none). */
 void sweep_fused(sweep_t *sweep, uint32_t nodes, const char *format, ...) CLEAVE_PRINTF(3, 4);
 
-/* Threads of the sessions from now on; 0, as a subject starts: one and two by turns. */
+/* Threads of the sessions from now on; 0, as a subject starts: one, and two for every eighth case. */
 void sweep_set_threads(sweep_t *sweep, int32_t threads);
 /* Factor on the tolerances from now on; a subject starts with 1. For what amplifies rounding. */
 void sweep_set_slack(sweep_t *sweep, double slack);

@@ -29,7 +29,7 @@ struct sweep {
   const char *only_backend; /* or NULL */
   bool verbose;
   const char *subject;
-  int32_t threads; /* 0: one and two by turns */
+  int32_t threads; /* 0: one, and two for every eighth case */
   double slack;
   uint64_t random;
   uint32_t turn;

@@ -45,6 +45,20 @@ static const product_t products[] = {
     {"MatMul(x[2,3,4,5], w[2,3,5,6])", "", "[2,3,4,6]", "[3,1,1]", "[6]", "[3,4,1]", "[1]", "[3]"},
     {"MatMul(x[3,4,4], w[1,4,4])", "x", "[3,4,4]", "[4,1]", "[4]", "[3,1,4]", "[1]", "[4]"},
     {"MatMul($w[17,5], x[5,3])", "", "[17,3]", "[3]", "[3]", "[17,1]", "[1,1]", "[3]"},
+    /* Large enough for the kernels that are chosen for real networks: Winograd, several blocks of channels.
+     */
+    {"Conv{pads=[1,1,1,1]}(x[1,16,8,9], $w^[16,16,3,3])", "x", "[1,16,8,9]", "[16,1,1]", "[9]", "[1,16,8,1]",
+     "[1]", "[16]"},
+    {"Conv{pads=[1,1,1,1]}(x[2,64,7,7], $w^[32,64,3,3], $wb[32])", "", "[2,32,7,7]", "[1,32,1,1]", "[7]",
+     "[32,7,1]", "[1,1]", "[32]"},
+    {"Conv(x[1,64,14,14], $w^[48,64,1,1])", "", "[1,48,14,14]", "[48,1,1]", "[14]", "[1,1,14,1]", "[1]",
+     "[48]"},
+    {"Conv{group=32, strides=[2,2], pads=[1,1,1,1]}(x[1,32,9,9], $w^[32,1,3,3], $wb[32])", "", "[1,32,5,5]",
+     "[32,1,1]", "[5]", "[32,5,1]", "[1]", "[32]"},
+    {"Conv{strides=[2,2], pads=[3,3,3,3]}(x[1,3,20,20], $w^[16,3,7,7])", "", "[1,16,10,10]", "[16,1,1]",
+     "[10]", "[1,10,1]", "[1]", "[16]"},
+    {"MatMul(x[2,33,64], $w^[64,96])", "", "[2,33,96]", "[33,1]", "[96]", "[2,1,96]", "[1]", "[33]"},
+    {"Gemm(x[17,64], $w^[64,130], $wb[130])", "", "[17,130]", "[130]", "[130]", "[17,1]", "[1]", "[130]"},
 };
 
 static const char *const activations[] = {
@@ -141,7 +155,7 @@ static void singles(sweep_t *sweep) {
 
 /* Two to six steps; often a value in the middle has another reader. */
 static void chains(sweep_t *sweep) {
-  enum { CHAINS = 1200, LONGEST = 6 };
+  enum { CHAINS = 1600, LONGEST = 6 };
   for (int round = 0; round < CHAINS; round++) {
     const product_t *product = &products[sweep_below(sweep, COUNT(products))];
     uint32_t steps = 2 + sweep_below(sweep, LONGEST - 1);

@@ -77,7 +77,7 @@ static void add_constant(maker_t *maker, const char *content, const value_t *sha
 /* ---- operators: false where they do not fit the value ---- */
 
 static bool add_convolution(maker_t *maker, int from) {
-  static const int outs[] = {3, 8, 16, 17, 5};
+  static const int outs[] = {3, 8, 16, 17, 5, 32, 16};
   value_t x = maker->values[from];
   if (x.rank != 4 || x.dims[2] < 2 || x.dims[3] < 2) {
     return false;
@@ -423,7 +423,8 @@ static void make(maker_t *maker) {
       add_concat,      add_slice,       add_reduction,     add_resize};
   static const value_t starts[] = {{.rank = 4, .dims = {1, 16, 6, 6}}, {.rank = 4, .dims = {2, 3, 7, 5}},
                                    {.rank = 3, .dims = {2, 5, 16}},    {.rank = 2, .dims = {4, 17}},
-                                   {.rank = 4, .dims = {1, 17, 4, 8}}, {.rank = 4, .dims = {1, 8, 6, 6}}};
+                                   {.rank = 4, .dims = {1, 17, 4, 8}}, {.rank = 4, .dims = {1, 8, 6, 6}},
+                                   {.rank = 4, .dims = {1, 16, 9, 8}}, {.rank = 4, .dims = {2, 32, 7, 7}}};
   int inputs = 1 + below(maker, 2);
   int nodes = 4 + below(maker, 28);
   for (int k = 0; k < inputs; k++) {
