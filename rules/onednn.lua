@@ -39,7 +39,7 @@ end
 -- the kernel too (binary post-ops).
 local POINTWISE = {
   "Abs", "Add", "BatchNormalization", "Celu", "Clip", "Div", "Elu", "Exp", "Gelu", "HardSigmoid",
-  "HardSwish", "LeakyRelu", "Log", "Max", "Min", "Mish", "Mul", "Neg", "Pow", "Reciprocal", "Relu",
+  "HardSwish", "LeakyRelu", "Max", "Min", "Mish", "Mul", "Neg", "Pow", "Reciprocal", "Relu",
   "Round", "Selu", "Sigmoid", "Softplus", "Sqrt", "Sub", "Sum", "Tanh",
 }
 local function step()

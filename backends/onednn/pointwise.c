@@ -14,12 +14,12 @@ typedef struct unary_entry {
   float beta;
 } unary_entry_t;
 
-// Operators that are one eltwise algorithm without attributes.
+// Operators that are one eltwise algorithm without attributes. Log is none of them: oneDNN 2.6 is off by 1e-6
+// around one, where the logarithm is zero.
 static const unary_entry_t unary_entries[] = {
     {"Abs", dnnl_eltwise_abs, 0, 0},
     {"Exp", dnnl_eltwise_exp, 0, 0},
     {"HardSwish", dnnl_eltwise_hardswish, 0, 0},
-    {"Log", dnnl_eltwise_log, 0, 0},
     {"Mish", dnnl_eltwise_mish, 0, 0},
     {"Reciprocal", dnnl_eltwise_pow, 1, -1},
     {"Relu", dnnl_eltwise_relu, 0, 0},
