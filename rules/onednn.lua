@@ -123,8 +123,8 @@ end
 -- What only moves data is not worth a region of its own.
 local MOVES = {}
 for _, name in ipairs {
-  "Concat", "Flatten", "Identity", "Pad", "Reshape", "Slice", "Split", "Squeeze", "Transpose",
-  "Unsqueeze",
+  "Concat", "Flatten", "Gather", "Identity", "Pad", "Reshape", "Slice", "Split", "Squeeze",
+  "Transpose", "Unsqueeze",
 } do
   MOVES[name] = true
 end

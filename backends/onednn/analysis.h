@@ -30,6 +30,7 @@ typedef enum onednn_kind {
   ONEDNN_RESHAPE, /* the same elements in the same order under another shape */
   ONEDNN_TRANSPOSE,
   ONEDNN_SLICE,
+  ONEDNN_GATHER, /* one constant index */
   ONEDNN_SPLIT
 } onednn_kind_t;
 

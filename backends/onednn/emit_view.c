@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Views cost nothing where strides can say them: reshapes of plain tensors, transpositions, slices. Concat
-// is the one that copies; it takes its inputs in the layout that most of their bytes have.
-#include <stdlib.h>
-#include <string.h>
-
+// Views cost nothing where strides can say them: reshapes of plain tensors, transpositions, slices with any
+// positive step, one row of a Gather.
 #include "emit.h"
 #include "windows.h"
 
@@ -35,15 +32,15 @@ cleave_status_t onednn_emit_transpose(onednn_plan_t *plan, const onednn_kernel_t
   return onednn_plan_bind(plan, kernel->output, &view);
 }
 
+// Binds part of `source` to the value; `shape` has the rank of the source, `steps` may be NULL.
 static cleave_status_t bind_slice(onednn_plan_t *plan, const onednn_tensor_t *source, const int64_t *starts,
-                                  uint32_t value) {
-  onednn_shape_t shape = onednn_plan_shape(plan, value);
+                                  const int64_t *steps, const onednn_shape_t *shape, uint32_t value) {
   onednn_tensor_t from = *source;
   onednn_tensor_t view;
   size_t offset = 0;
-  if (!onednn_layout_slice(&from.layout, starts, &shape, &view.layout, &offset)) {
+  if (!onednn_layout_slice(&from.layout, starts, steps, shape, &view.layout, &offset)) {
     ONEDNN_TRY(onednn_plan_plain(plan, source, &from));
-    if (!onednn_layout_slice(&from.layout, starts, &shape, &view.layout, &offset)) {
+    if (!onednn_layout_slice(&from.layout, starts, steps, shape, &view.layout, &offset)) {
       return onednn_fail(plan->message, CLEAVE_ERROR_SHAPE, "value '%s': the slice is not inside its source",
                          plan->region->values[value].name);
     }
@@ -57,33 +54,79 @@ static int64_t clamp(int64_t x, int64_t low, int64_t high) {
   return x < low ? low : (x > high ? high : x);
 }
 
-cleave_status_t onednn_emit_slice(onednn_plan_t *plan, const onednn_kernel_t *kernel) {
-  const cleave_node_view_t *node = &plan->region->nodes[kernel->node];
-  const cleave_value_view_t *given = cleave_view_input(plan->region, node, 3);
-  onednn_shape_t x = onednn_plan_shape(plan, kernel->source);
-  int64_t starts[CLEAVE_MAX_RANK] = {0};
-  int64_t list[CLEAVE_MAX_RANK];
+// Constant lists of a Slice, axis by axis.
+typedef struct slice {
+  int64_t starts[CLEAVE_MAX_RANK];
+  int64_t steps[CLEAVE_MAX_RANK];
+} slice_t;
+
+static bool read_slice(const onednn_plan_t *plan, const cleave_node_view_t *node, const onednn_shape_t *x,
+                       slice_t *slice) {
+  const cleave_value_view_t *from = cleave_view_input(plan->region, node, 1);
+  const cleave_value_view_t *axes_value = cleave_view_input(plan->region, node, 3);
+  const cleave_value_view_t *steps_value = cleave_view_input(plan->region, node, 4);
+  int64_t starts[CLEAVE_MAX_RANK];
   int64_t axes[CLEAVE_MAX_RANK];
+  int64_t steps[CLEAVE_MAX_RANK];
   uint32_t count = 0;
   uint32_t axis_count = 0;
-  const cleave_value_view_t *from = cleave_view_input(plan->region, node, 1);
-  if (from == NULL || !onednn_integers(from, list, &count) ||
-      (given != NULL && (!onednn_integers(given, axes, &axis_count) || axis_count != count))) {
-    return onednn_fail(plan->message, CLEAVE_ERROR_UNSUPPORTED,
-                       "Slice '%s': its starts or axes are not constant", onednn_node_name(node));
+  uint32_t step_count = 0;
+  if (from == NULL || !onednn_integers(from, starts, &count) ||
+      (axes_value != NULL && (!onednn_integers(axes_value, axes, &axis_count) || axis_count != count)) ||
+      (steps_value != NULL && (!onednn_integers(steps_value, steps, &step_count) || step_count != count))) {
+    return false;
+  }
+  for (int32_t d = 0; d < x->rank; d++) {
+    slice->starts[d] = 0;
+    slice->steps[d] = 1;
   }
   for (uint32_t k = 0; k < count; k++) {
-    int32_t axis = onednn_axis(given != NULL ? axes[k] : (int64_t)k, x.rank);
-    if (axis < 0) {
-      return onednn_fail(plan->message, CLEAVE_ERROR_SHAPE, "Slice '%s': axis %u is out of range",
-                         onednn_node_name(node), (unsigned)k);
+    int32_t axis = onednn_axis(axes_value != NULL ? axes[k] : (int64_t)k, x->rank);
+    int64_t step = steps_value != NULL ? steps[k] : 1;
+    if (axis < 0 || step < 1) {
+      return false;
     }
-    int64_t size = x.dims[axis];
-    starts[axis] = clamp(list[k] < 0 ? clamp(list[k], -size, 0) + size : list[k], 0, size);
+    int64_t size = x->dims[axis];
+    slice->starts[axis] = clamp(starts[k] < 0 ? clamp(starts[k], -size, 0) + size : starts[k], 0, size);
+    slice->steps[axis] = step;
   }
+  return true;
+}
+
+cleave_status_t onednn_emit_slice(onednn_plan_t *plan, const onednn_kernel_t *kernel) {
+  const cleave_node_view_t *node = &plan->region->nodes[kernel->node];
+  onednn_shape_t x = onednn_plan_shape(plan, kernel->source);
+  onednn_shape_t y = onednn_plan_shape(plan, kernel->output);
+  slice_t slice;
   onednn_tensor_t source;
+  if (y.rank != x.rank || !read_slice(plan, node, &x, &slice)) {
+    return onednn_fail(plan->message, CLEAVE_ERROR_UNSUPPORTED,
+                       "Slice '%s': its starts, axes or steps are not constant, or out of range",
+                       onednn_node_name(node));
+  }
   ONEDNN_TRY(onednn_plan_fetch(plan, kernel->source, &source));
-  return bind_slice(plan, &source, starts, kernel->output);
+  return bind_slice(plan, &source, slice.starts, slice.steps, &y, kernel->output);
+}
+
+cleave_status_t onednn_emit_gather(onednn_plan_t *plan, const onednn_kernel_t *kernel) {
+  const cleave_node_view_t *node = &plan->region->nodes[kernel->node];
+  onednn_shape_t part = onednn_plan_shape(plan, kernel->source);
+  int32_t axis = onednn_axis(cleave_view_int(node, "axis", 0), part.rank);
+  int64_t starts[CLEAVE_MAX_RANK] = {0};
+  double index = 0;
+  onednn_tensor_t source;
+  if (axis < 0 || !onednn_scalar(&plan->region->values[node->inputs[1]], &index)) {
+    return onednn_fail(plan->message, CLEAVE_ERROR_UNSUPPORTED, "Gather '%s': its index is not one constant",
+                       onednn_node_name(node));
+  }
+  starts[axis] = (int64_t)index < 0 ? (int64_t)index + part.dims[axis] : (int64_t)index;
+  if (starts[axis] < 0 || starts[axis] >= part.dims[axis]) {
+    return onednn_fail(plan->message, CLEAVE_ERROR_SHAPE, "Gather '%s': its index is out of range",
+                       onednn_node_name(node));
+  }
+  part.dims[axis] = 1;
+  ONEDNN_TRY(onednn_plan_fetch(plan, kernel->source, &source));
+  return bind_slice(plan, &source, starts, NULL, &part, kernel->output);
 }
 
 cleave_status_t onednn_emit_split(onednn_plan_t *plan, const onednn_kernel_t *kernel) {
@@ -108,112 +151,14 @@ cleave_status_t onednn_emit_split(onednn_plan_t *plan, const onednn_kernel_t *ke
   int64_t part = (whole + (int64_t)node->output_count - 1) / (int64_t)node->output_count;
   for (uint32_t k = 0; k < node->output_count; k++) {
     if (node->outputs[k] != CLEAVE_INDEX_NONE) {
-      ONEDNN_TRY(bind_slice(plan, &source, starts, node->outputs[k]));
+      onednn_shape_t shape = onednn_plan_shape(plan, node->outputs[k]);
+      if (shape.rank != source.layout.ndims) {
+        return onednn_fail(plan->message, CLEAVE_ERROR_SHAPE, "Split '%s': the rank of output %u",
+                           onednn_node_name(node), (unsigned)k);
+      }
+      ONEDNN_TRY(bind_slice(plan, &source, starts, NULL, &shape, node->outputs[k]));
     }
     starts[axis] += k < size_count ? sizes[k] : part;
   }
   return CLEAVE_OK;
-}
-
-typedef struct concat {
-  onednn_tensor_t *tensors;
-  onednn_layout_t *layouts;
-  onednn_argument_t *arguments;
-  uint32_t count;
-  int axis;
-} concat_t;
-
-static cleave_status_t fetch_inputs(onednn_plan_t *plan, const cleave_node_view_t *node, concat_t *concat) {
-  for (uint32_t k = 0; k < node->input_count; k++) {
-    if (node->inputs[k] == CLEAVE_INDEX_NONE) {
-      continue;
-    }
-    ONEDNN_TRY(onednn_emit_dense(plan, node->inputs[k], &concat->tensors[concat->count++]));
-  }
-  return CLEAVE_OK;
-}
-
-// All inputs in the layout that most of their bytes have.
-static cleave_status_t align_inputs(onednn_plan_t *plan, const cleave_node_view_t *node, concat_t *concat) {
-  size_t most = 0;
-  onednn_layout_t model;
-  memset(&model, 0, sizeof(model));
-  for (uint32_t k = 0; k < concat->count; k++) {
-    size_t bytes = dnnl_memory_desc_get_size(&concat->tensors[k].layout);
-    if (bytes > most) {
-      most = bytes;
-      model = concat->tensors[k].layout;
-    }
-  }
-  for (uint32_t k = 0; k < concat->count; k++) {
-    onednn_shape_t shape = onednn_layout_shape(&concat->tensors[k].layout);
-    onednn_layout_t like;
-    if (shape.rank != model.ndims) {
-      return onednn_fail(plan->message, CLEAVE_ERROR_SHAPE, "Concat '%s': its inputs differ in rank",
-                         onednn_node_name(node));
-    }
-    if (!onednn_layout_like(&model, &shape, &like)) {
-      like = onednn_layout_plain(&shape);
-    }
-    ONEDNN_TRY(onednn_plan_convert(plan, &concat->tensors[k], &like, &concat->tensors[k]));
-    concat->layouts[k] = concat->tensors[k].layout;
-  }
-  return CLEAVE_OK;
-}
-
-static dnnl_status_t describe_concat(const onednn_plan_t *plan, const concat_t *concat,
-                                     const onednn_layout_t *result, dnnl_primitive_desc_t *out) {
-  dnnl_primitive_attr_t attributes = NULL;
-  dnnl_status_t status = dnnl_primitive_attr_create(&attributes);
-  if (status != dnnl_success) {
-    return status;
-  }
-  status = dnnl_primitive_attr_set_scratchpad_mode(attributes, dnnl_scratchpad_mode_user);
-  if (status == dnnl_success) {
-    status = dnnl_concat_primitive_desc_create(out, result, (int)concat->count, concat->axis, concat->layouts,
-                                               attributes, plan->engine);
-  }
-  (void)dnnl_primitive_attr_destroy(attributes);
-  return status;
-}
-
-cleave_status_t onednn_emit_concat(onednn_plan_t *plan, const onednn_kernel_t *kernel) {
-  const cleave_node_view_t *node = &plan->region->nodes[kernel->node];
-  onednn_shape_t shape = onednn_plan_shape(plan, kernel->output);
-  concat_t concat = {.axis = onednn_axis(cleave_view_int(node, "axis", 0), shape.rank)};
-  concat.tensors = onednn_arena_allocate(plan->arena, node->input_count, sizeof(onednn_tensor_t));
-  concat.layouts = onednn_arena_allocate(plan->arena, node->input_count, sizeof(onednn_layout_t));
-  concat.arguments =
-      onednn_arena_allocate(plan->arena, (size_t)node->input_count + 1, sizeof(onednn_argument_t));
-  if (concat.tensors == NULL || concat.layouts == NULL || concat.arguments == NULL) {
-    return onednn_fail(plan->message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while compiling");
-  }
-  if (concat.axis < 0 || node->input_count > 1024) {
-    return onednn_fail(plan->message, CLEAVE_ERROR_UNSUPPORTED, "Concat '%s': its axis or number of inputs",
-                       onednn_node_name(node));
-  }
-  bool done = false;
-  ONEDNN_TRY(fetch_inputs(plan, node, &concat));
-  ONEDNN_TRY(onednn_slots_concat(plan, kernel, concat.tensors, concat.count, &done));
-  if (done) {
-    return CLEAVE_OK;
-  }
-  ONEDNN_TRY(align_inputs(plan, node, &concat));
-  dnnl_primitive_desc_t description = NULL;
-  onednn_layout_t any = onednn_layout_any(&shape);
-  ONEDNN_TRY(onednn_check(describe_concat(plan, &concat, &any, &description), "concat", plan->message));
-  onednn_tensor_t result;
-  onednn_layout_t chosen = *dnnl_primitive_desc_query_md(description, dnnl_query_dst_md, 0);
-  cleave_status_t status = onednn_plan_make(plan, kernel->output, &chosen, &result);
-  if (status != CLEAVE_OK) {
-    (void)dnnl_primitive_desc_destroy(description);
-    return status;
-  }
-  for (uint32_t k = 0; k < concat.count; k++) {
-    concat.arguments[k] =
-        (onednn_argument_t){.name = DNNL_ARG_MULTIPLE_SRC + (int)k, .tensor = concat.tensors[k]};
-  }
-  concat.arguments[concat.count] = (onednn_argument_t){.name = DNNL_ARG_DST, .tensor = result};
-  ONEDNN_TRY(onednn_plan_step(plan, description, concat.arguments, concat.count + 1, kernel->node, "concat"));
-  return onednn_plan_bind(plan, kernel->output, &result);
 }

@@ -203,16 +203,45 @@ bool onednn_layout_transpose(const onednn_layout_t *layout, const int32_t *permu
          dnnl_memory_desc_permute_axes(out, layout, positions) == dnnl_success;
 }
 
-bool onednn_layout_slice(const onednn_layout_t *layout, const int64_t *starts, const onednn_shape_t *shape,
-                         onednn_layout_t *out, size_t *offset_bytes) {
+// Strides times steps.
+static bool step_slice(const onednn_layout_t *layout, const int64_t *starts, const int64_t *steps,
+                       const onednn_shape_t *shape, onednn_layout_t *out, size_t *offset_bytes) {
+  int64_t strides[CLEAVE_MAX_RANK];
+  int64_t offset = 0;
+  if (!onednn_layout_is_strided(layout)) {
+    return false;
+  }
+  for (int32_t d = 0; d < shape->rank; d++) {
+    int64_t stride = layout->format_desc.blocking.strides[d];
+    if (starts[d] < 0 || starts[d] >= layout->dims[d] ||
+        shape->dims[d] - 1 > (layout->dims[d] - 1 - starts[d]) / steps[d]) {
+      return false;
+    }
+    offset += starts[d] * stride;
+    strides[d] = stride * (shape->dims[d] == 1 ? 1 : steps[d]);
+  }
+  *out = onednn_layout_strided(shape, strides);
+  *offset_bytes = (size_t)offset * sizeof(float);
+  return true;
+}
+
+bool onednn_layout_slice(const onednn_layout_t *layout, const int64_t *starts, const int64_t *steps,
+                         const onednn_shape_t *shape, onednn_layout_t *out, size_t *offset_bytes) {
   dnnl_dims_t dims;
   dnnl_dims_t offsets = {0};
+  bool steps_over = false;
   (void)fill_dims(shape, dims);
   for (int32_t d = 0; d < shape->rank; d++) {
     offsets[d] = starts[d];
+    steps_over = steps_over || (steps != NULL && steps[d] != 1);
   }
-  if (layout->format_kind != dnnl_blocked ||
-      dnnl_memory_desc_init_submemory(out, layout, dims, offsets) != dnnl_success || is_padded(out)) {
+  if (layout->format_kind != dnnl_blocked || layout->ndims != shape->rank) {
+    return false;
+  }
+  if (steps_over) {
+    return step_slice(layout, starts, steps, shape, out, offset_bytes);
+  }
+  if (dnnl_memory_desc_init_submemory(out, layout, dims, offsets) != dnnl_success || is_padded(out)) {
     return false;
   }
   *offset_bytes = (size_t)out->offset0 * sizeof(float);

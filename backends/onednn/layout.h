@@ -48,10 +48,10 @@ bool onednn_layout_reshape(const onednn_layout_t *layout, const onednn_shape_t *
 /* ONNX Transpose: dimension d of `out` is dimension permutation[d] of `layout`. */
 bool onednn_layout_transpose(const onednn_layout_t *layout, const int32_t *permutation, onednn_layout_t *out);
 
-/* The part that begins at `starts` with shape `shape`, and where it begins in bytes. False where a block
- * would be cut. */
-bool onednn_layout_slice(const onednn_layout_t *layout, const int64_t *starts, const onednn_shape_t *shape,
-                         onednn_layout_t *out, size_t *offset_bytes);
+/* The part that begins at `starts` with shape `shape`, every steps[d]-th element of dimension d (NULL: every
+ * one), and where it begins in bytes. False where it would cut a block or reach outside. */
+bool onednn_layout_slice(const onednn_layout_t *layout, const int64_t *starts, const int64_t *steps,
+                         const onednn_shape_t *shape, onednn_layout_t *out, size_t *offset_bytes);
 
 /* The blocking (or order) of `layout` for another shape of the same rank: what a broadcast operand of a
  * blocked tensor must look like. False where there is none. */

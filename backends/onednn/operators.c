@@ -276,14 +276,27 @@ static cleave_status_t check_slice(analysis_t *analysis, node_t *node, onednn_ke
   uint32_t count = 0;
   if (steps != NULL && onednn_integers(steps, list, &count)) {
     for (uint32_t k = 0; k < count; k++) {
-      if (list[k] != 1) {
-        return refuse(analysis, node, "a step other than 1");
+      if (list[k] < 1) {
+        return refuse(analysis, node, "a step that goes back");
       }
     }
   }
   return input_shape(analysis, node, 0).rank >= 0
              ? CLEAVE_OK
              : refuse(analysis, node, "the rank of its input is unknown");
+}
+
+static cleave_status_t check_gather(analysis_t *analysis, node_t *node, onednn_kernel_t *kernel) {
+  (void)kernel;
+  const cleave_value_view_t *index = cleave_view_input(analysis->region, node, 1);
+  double one = 0;
+  if (index == NULL || !onednn_scalar(index, &one)) {
+    return refuse(analysis, node, "oneDNN gathers only one constant index, as a view");
+  }
+  onednn_shape_t x = input_shape(analysis, node, 0);
+  return x.rank >= 1 && onednn_axis(cleave_view_int(node, "axis", 0), x.rank) >= 0
+             ? CLEAVE_OK
+             : refuse(analysis, node, "its axis is out of range, or the rank of its input is unknown");
 }
 
 static cleave_status_t check_split(analysis_t *analysis, node_t *node, onednn_kernel_t *kernel) {
@@ -317,6 +330,7 @@ static const onednn_operator_t operators[] = {
     {"Conv", ONEDNN_CONVOLUTION, true, check_convolution},
     {"ConvTranspose", ONEDNN_DECONVOLUTION, true, check_convolution},
     {"Flatten", ONEDNN_RESHAPE, false, NULL},
+    {"Gather", ONEDNN_GATHER, false, check_gather},
     {"Gemm", ONEDNN_PRODUCT, true, check_gemm},
     {"GlobalAveragePool", ONEDNN_POOLING, true, check_pooling},
     {"GlobalMaxPool", ONEDNN_POOLING, true, check_pooling},

@@ -79,6 +79,7 @@ static cleave_status_t emit_kernel(onednn_plan_t *plan, const onednn_kernel_t *k
     case ONEDNN_RESHAPE: return onednn_emit_reshape(plan, kernel);
     case ONEDNN_TRANSPOSE: return onednn_emit_transpose(plan, kernel);
     case ONEDNN_SLICE: return onednn_emit_slice(plan, kernel);
+    case ONEDNN_GATHER: return onednn_emit_gather(plan, kernel);
     case ONEDNN_SPLIT: return onednn_emit_split(plan, kernel);
   }
   return onednn_fail(plan->message, CLEAVE_ERROR_INTERNAL, "a kernel of no kind");

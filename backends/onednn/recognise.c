@@ -179,6 +179,16 @@ static cleave_status_t check_interior(const onednn_unit_t *unit, uint32_t value)
                      unit->analysis->region->values[value].name);
 }
 
+// Has `result` a size, perhaps still unknown, where `shape` has one element?
+static bool grows(const onednn_shape_t *shape, const onednn_shape_t *result) {
+  for (int32_t d = 1; d <= shape->rank && d <= result->rank; d++) {
+    if (shape->dims[shape->rank - d] == 1 && result->dims[result->rank - d] != 1) {
+      return true;
+    }
+  }
+  return false;
+}
+
 static cleave_status_t check_growth(const onednn_unit_t *unit, const onednn_kernel_t *kernel, uint32_t first,
                                     uint32_t current) {
   const cleave_region_view_t *region = unit->analysis->region;
@@ -187,9 +197,10 @@ static cleave_status_t check_growth(const onednn_unit_t *unit, const onednn_kern
     if (kernel->posts[p].kind != ONEDNN_POST_BINARY) {
       continue;
     }
+    const cleave_node_view_t *node = &region->nodes[kernel->posts[p].node];
     onednn_shape_t operand = onednn_shape_of(&region->values[kernel->posts[p].operand]);
-    if (!onednn_shape_fits(&operand, &shape)) {
-      const cleave_node_view_t *node = &region->nodes[kernel->posts[p].node];
+    onednn_shape_t result = onednn_shape_of(&region->values[node->outputs[0]]);
+    if (!onednn_shape_fits(&operand, &shape) || grows(&shape, &result)) {
       return onednn_fail(unit->analysis->message, CLEAVE_ERROR_UNSUPPORTED,
                          "%s '%s': its operand '%s' would enlarge the result", node->op,
                          onednn_node_name(node), region->values[kernel->posts[p].operand].name);
