@@ -272,18 +272,32 @@ static cleave_status_t check_slice(analysis_t *analysis, node_t *node, onednn_ke
     ONEDNN_TRY(check_constant_input(analysis, node, k));
   }
   const cleave_value_view_t *steps = cleave_view_input(analysis->region, node, 4);
+  const cleave_value_view_t *axes = cleave_view_input(analysis->region, node, 3);
+  onednn_shape_t x = input_shape(analysis, node, 0);
+  onednn_shape_t y = onednn_shape_of(&analysis->region->values[node->outputs[0]]);
   int64_t list[CLEAVE_MAX_RANK];
+  int64_t axis_list[CLEAVE_MAX_RANK];
   uint32_t count = 0;
+  uint32_t axis_count = 0;
+  if (x.rank < 0) {
+    return refuse(analysis, node, "the rank of its input is unknown");
+  }
   if (steps != NULL && onednn_integers(steps, list, &count)) {
+    bool named = axes != NULL && onednn_integers(axes, axis_list, &axis_count) && axis_count == count;
     for (uint32_t k = 0; k < count; k++) {
+      int32_t axis = onednn_axis(named ? axis_list[k] : (int64_t)k, x.rank);
       if (list[k] < 1) {
         return refuse(analysis, node, "a step that goes back");
       }
+      // Strides that overlap the next row, even if no element does, are none for oneDNN.
+      if (list[k] > 1 && axis > 0 &&
+          (y.rank != x.rank || x.dims[axis] < 0 || y.dims[axis] < 0 ||
+           (y.dims[axis] > 0 && list[k] > x.dims[axis] / y.dims[axis]))) {
+        return refuse(analysis, node, "steps that do not divide a row, as a view");
+      }
     }
   }
-  return input_shape(analysis, node, 0).rank >= 0
-             ? CLEAVE_OK
-             : refuse(analysis, node, "the rank of its input is unknown");
+  return CLEAVE_OK;
 }
 
 static cleave_status_t check_gather(analysis_t *analysis, node_t *node, onednn_kernel_t *kernel) {
