@@ -107,8 +107,11 @@ static void fill(cleave_tensor_t *tensor, char content, uint64_t seed, double de
   static const double wild[] = {INFINITY, -INFINITY, 0.0,  -0.0, 1e30, -1e30, 1e-30, -1e-30, 88.5, -88.5,
                                 104.0,    -104.0,    20.0, -20., 1.0,  -1.0,  0.5,   -0.5,   1e-6, -1e-6};
   const size_t wild_count = sizeof wild / sizeof wild[0];
-  if (content == '\0') {
+  if (content == '\0' || content == '!') {
     cleave_tensor_fill_normal(tensor, seed, 0.0, deviation);
+    for (int64_t k = (int64_t)(seed % 3); content == '!' && k < tensor->count; k += 5) {
+      cleave_tensor_set_float(tensor, k, NAN);
+    }
   } else if (content == '^') {
     int64_t summed = tensor->rank > 0 && tensor->dims[0] > 0 ? tensor->count / tensor->dims[0] : 1;
     cleave_tensor_fill_normal(tensor, seed, 0.0, 1.0 / sqrt((double)(summed > 0 ? summed : 1)));
@@ -165,7 +168,7 @@ static cleave_status_t read_dtype(reader_t *reader, cleave_dtype_t *dtype) {
 
 /* What follows the name of a new tensor. */
 static cleave_status_t read_new(reader_t *reader, const char *name, bool constant, cleave_value_t *out) {
-  char content = strchr("+~%^", *reader->next) != NULL ? *reader->next : '\0';
+  char content = strchr("+~%^!", *reader->next) != NULL ? *reader->next : '\0';
   cleave_dtype_t dtype = CLEAVE_DTYPE_F32;
   int64_t dims[MOST_DIMS];
   size_t rank = 0;

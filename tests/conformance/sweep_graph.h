@@ -11,7 +11,8 @@
  *   #0.5      constant scalar; `#[1,2]` constant vector of int64; `_` an operand left out
  *   Op{a=1, b=[1,2], c=text}(operands)   an operator; `y, _, z = Op(...)` has three outputs
  * Between name and shape, what a tensor holds: nothing: normal numbers; `+` uniform in [0.25, 2);
- * `~` infinities, huge and tiny numbers; `%` multiples of a half around zero, zeros among them;
+ * `~` infinities, huge and tiny numbers; `!` NaN among normal numbers; `%` multiples of a half around zero,
+ * zeros among them;
  * `^` weights, whose deviation keeps sums over all but the first dimension near one;
  * then perhaps a dtype, `:f64`. Numbers depend on the name and on the seed alone.
  */
@@ -26,7 +27,7 @@ typedef struct sweep_input {
   char name[32];
   int32_t rank;
   int64_t dims[CLEAVE_MAX_RANK];
-  char content; /* '\0', '+', '~', '%' or '^' */
+  char content; /* '\0', '+', '~', '!', '%' or '^' */
 } sweep_input_t;
 
 typedef struct sweep_graph {
