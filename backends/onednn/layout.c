@@ -203,6 +203,24 @@ bool onednn_layout_transpose(const onednn_layout_t *layout, const int32_t *permu
          dnnl_memory_desc_permute_axes(out, layout, positions) == dnnl_success;
 }
 
+// Does a dimension end inside a block? Then its last block has elements of whatever lies next to it.
+static bool cuts_block(const onednn_layout_t *layout) {
+  const dnnl_blocking_desc_t *blocking = &layout->format_desc.blocking;
+  dnnl_dims_t blocks;
+  for (int d = 0; d < layout->ndims; d++) {
+    blocks[d] = 1;
+  }
+  for (int k = 0; k < blocking->inner_nblks; k++) {
+    blocks[blocking->inner_idxs[k]] *= blocking->inner_blks[k];
+  }
+  for (int d = 0; d < layout->ndims; d++) {
+    if (layout->dims[d] % blocks[d] != 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
 // Strides times steps.
 static bool step_slice(const onednn_layout_t *layout, const int64_t *starts, const int64_t *steps,
                        const onednn_shape_t *shape, onednn_layout_t *out, size_t *offset_bytes) {
@@ -241,7 +259,8 @@ bool onednn_layout_slice(const onednn_layout_t *layout, const int64_t *starts, c
   if (steps_over) {
     return step_slice(layout, starts, steps, shape, out, offset_bytes);
   }
-  if (dnnl_memory_desc_init_submemory(out, layout, dims, offsets) != dnnl_success || is_padded(out)) {
+  if (dnnl_memory_desc_init_submemory(out, layout, dims, offsets) != dnnl_success || is_padded(out) ||
+      cuts_block(out)) {
     return false;
   }
   *offset_bytes = (size_t)out->offset0 * sizeof(float);
