@@ -38,10 +38,10 @@ CLEAVE_MUST_USE cleave_status_t onednn_emit_rest(onednn_plan_t *plan, const oned
 /* The tensor itself where it has no gaps, else a plain copy. */
 CLEAVE_MUST_USE cleave_status_t onednn_emit_dense(onednn_plan_t *plan, uint32_t value, onednn_tensor_t *out);
 
-/* winograd.c: is the kernel a convolution for Winograd's algorithm, and does the region have enough of them?
- * All shapes are known. */
+/* blocking.c: is the kernel a convolution for Winograd's algorithm, and are images of the region better in
+ * blocks of 16 channels? All shapes are known. */
 bool onednn_winograd_suits(const onednn_plan_t *plan, const onednn_kernel_t *kernel);
-bool onednn_winograd_pays(const onednn_plan_t *plan);
+bool onednn_blocks_pay(const onednn_plan_t *plan);
 
 /* Leading posts that are a scale and shift per channel, gathered: x -> scale[c] x + shift[c]. `axis` is the
  * channel dimension of `shape`. Both vectors have shape->dims[axis] entries, set by the caller to the

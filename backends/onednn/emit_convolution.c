@@ -222,7 +222,7 @@ static cleave_status_t make_window(onednn_plan_t *plan, const onednn_kernel_t *k
 static cleave_status_t fit(onednn_plan_t *plan, const onednn_kernel_t *kernel, onednn_request_t *request,
                            convolution_context_t *context, onednn_fitted_t *fitted) {
   onednn_shape_t x = onednn_layout_shape(&context->source_tensor.layout);
-  if (plan->winograd) {
+  if (plan->blocked) {
     bool first = onednn_layout_is_plain(&context->source_tensor.layout) && x.dims[1] < 16;
     context->source = first ? onednn_layout_any(&x) : onednn_layout_blocked(&x);
     request->result = onednn_layout_blocked(&request->shape);

@@ -89,7 +89,7 @@ typedef struct onednn_plan {
   dnnl_engine_t engine;
   dnnl_stream_t stream;
   bool labels;                /* steps get labels */
-  bool winograd;              /* images are in blocks of 16 channels, for Winograd's algorithm */
+  bool blocked;               /* images are in blocks of 16 channels */
   uint32_t kernel;            /* the one being emitted */
   onednn_binding_t *bindings; /* per value */
   onednn_buffer_t *buffers;

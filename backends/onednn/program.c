@@ -99,7 +99,7 @@ static cleave_status_t copy_through(onednn_plan_t *plan) {
 }
 
 static cleave_status_t emit_all(onednn_plan_t *plan, const onednn_analysis_t *analysis) {
-  plan->winograd = onednn_winograd_pays(plan);
+  plan->blocked = onednn_blocks_pay(plan);
   for (uint32_t k = 0; k < analysis->kernel_count; k++) {
     plan->kernel = k;
     ONEDNN_TRY(emit_kernel(plan, &analysis->kernels[k]));
