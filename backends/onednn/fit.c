@@ -112,6 +112,21 @@ static onednn_shape_t channel_shape(const onednn_shape_t *shape) {
   return channels;
 }
 
+// oneDNN 2.6 finds the element of a broadcast operand by counting places of the result, which is right where
+// channels follow the batch, as in plain and blocked layouts, or come last. In others it reads past the end.
+static bool broadcasts_well(const onednn_layout_t *result) {
+  if (!onednn_layout_is_strided(result) || onednn_layout_is_plain(result)) {
+    return true;
+  }
+  onednn_shape_t shape = onednn_layout_shape(result);
+  int32_t order[CLEAVE_MAX_RANK] = {0};
+  for (int32_t d = 1; d < shape.rank; d++) {
+    order[d] = d + 1 < shape.rank ? d + 1 : 1;
+  }
+  onednn_layout_t last = onednn_layout_ordered(&shape, order);
+  return onednn_layout_equal(result, &last);
+}
+
 // Layout of an operand: that of the result where it has its shape, plain (or blocked alike) otherwise.
 static bool operand_layout(const onednn_request_t *request, const onednn_layout_t *result,
                            operand_t *operand) {
@@ -123,6 +138,9 @@ static bool operand_layout(const onednn_request_t *request, const onednn_layout_
   if (operand->full) {
     operand->layout = *result;
     return true;
+  }
+  if (!onednn_shape_is_single(&operand->shape) && !broadcasts_well(result)) {
+    return false;
   }
   if (request->match_blocks && !onednn_shape_is_single(&operand->shape)) {
     return onednn_layout_like(result, &operand->shape, &operand->layout);
