@@ -347,7 +347,7 @@ static bool aliases(const onednn_argument_t *arguments, uint32_t count, const on
 // Nor may a post that a later step computes read it, by another name of the same memory.
 static bool read_later(const onednn_plan_t *plan, const onednn_request_t *request, uint32_t count,
                        const onednn_tensor_t *result) {
-  for (uint32_t k = count; k < request->post_count; k++) {
+  for (uint32_t k = count; k < request->post_count + request->later_count; k++) {
     const onednn_post_t *post = &request->posts[k];
     if (post->kind == ONEDNN_POST_BINARY && plan->bindings[post->operand].bound &&
         plan->bindings[post->operand].tensor.buffer == result->buffer) {

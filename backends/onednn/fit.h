@@ -39,7 +39,8 @@ typedef struct onednn_request {
       *in_place; /* an operand that the result may overwrite if free, same layout; or NULL */
   const onednn_tensor_t *sources[2]; /* operands that a `sum` must not overwrite; NULL where none */
   bool can_sum;
-  bool match_blocks; /* broadcast operands of posts need the blocking of the result (binary primitives) */
+  uint32_t later_count; /* posts behind post_count that later steps compute: what they read stays */
+  bool match_blocks;    /* broadcast operands of posts need the blocking of the result (binary primitives) */
 } onednn_request_t;
 
 typedef enum onednn_effort {
