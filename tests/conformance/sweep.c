@@ -2,10 +2,10 @@
 // The program, and what subjects call. Nothing that a backend accepted may fail, and all that it refused is
 // printed with its reason at the end of a subject.
 //
-//   sweep [--verbose] [--backend NAME] [--case TEXT | SUBJECT...]
+//   sweep [--verbose] [--backend NAME] [--seed N] [--case TEXT | SUBJECT...]
 //
 // --verbose prints each case before it runs, which tells where a crash was; --case runs one text alone, both
-// as single nodes and by the rules.
+// as single nodes and by the rules; --seed draws other random cases than the ones that are tested always.
 #include "sweep.h"
 
 #include <stdarg.h>
@@ -90,7 +90,7 @@ static void start_subject(sweep_t *sweep, const char *name) {
   sweep->threads = 0;
   sweep->turn = 0;
   sweep->slack = 1.0;
-  sweep->random = UINT64_C(0x9e3779b97f4a7c15);
+  sweep->random = UINT64_C(0x9e3779b97f4a7c15) * (2 * sweep->seed + 1);
   sweep->tally = (sweep_tally_t){0};
   sweep->reason_count = 0;
 }
@@ -159,10 +159,12 @@ int main(int argc, char **argv) {
       sweep.verbose = true;
     } else if (strcmp(argv[next], "--backend") == 0 && next + 1 < argc) {
       sweep.only_backend = argv[++next];
+    } else if (strcmp(argv[next], "--seed") == 0 && next + 1 < argc) {
+      sweep.seed = strtoull(argv[++next], NULL, 10);
     } else if (strcmp(argv[next], "--case") == 0 && next + 1 < argc) {
       text = argv[++next];
     } else {
-      printf("usage: %s [--verbose] [--backend NAME] [--case TEXT | SUBJECT...]\n", argv[0]);
+      printf("usage: %s [--verbose] [--backend NAME] [--seed N] [--case TEXT | SUBJECT...]\n", argv[0]);
       return EXIT_FAILURE;
     }
   }
