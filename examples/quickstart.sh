@@ -24,7 +24,7 @@ done
 
 echo "building cleave (release)"
 cmake --preset release -DCLEAVE_TESTS=OFF >build.log 2>&1 || { cat build.log; exit 1; }
-sed -n '/^-- cleave /,/^-- $/p' build.log
+sed -n '/^-- cleave [0-9]/,/^-- $/p' build.log
 rm -f build.log
 cmake --build --preset release --target cleave_program -- --quiet
 
