@@ -249,11 +249,14 @@ static void print_report(const inspection_t *inspection, const char *path, bool 
   (void)printf("file %s, opset %d, IR version %d, %zu nodes after folding\n",
                cleave_output_bytes((double)inspection->file_bytes, text[0], sizeof text[0]),
                (int)graph->opset_version, (int)graph->ir_version, graph->live_node_count);
-  (void)printf("weights %s (%s values), activations %s%s at once, %s%s FLOPs\n\n",
+  (void)printf("weights %s (%s values), activations %s%s at once, %s%s FLOPs\n",
                cleave_output_bytes((double)inspection->weight_bytes, text[0], sizeof text[0]),
                cleave_output_count((double)inspection->weight_count, text[1], sizeof text[1]), at_least,
                cleave_output_bytes((double)inspection->activation_bytes, text[2], sizeof text[2]), at_least,
                cleave_output_count(inspection->flops, text[3], sizeof text[3]));
+  (void)printf("%s\n", is_partly_symbolic(inspection)
+                           ? "sizes are left open: --shape NAME=SIZES completes memory and FLOPs\n"
+                           : "");
   print_ports(inspection);
   (void)printf("\n");
   print_operators(inspection);
