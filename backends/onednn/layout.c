@@ -207,7 +207,7 @@ bool onednn_layout_transpose(const onednn_layout_t *layout, const int32_t *permu
 static bool cuts_block(const onednn_layout_t *layout) {
   const dnnl_blocking_desc_t *blocking = &layout->format_desc.blocking;
   dnnl_dims_t blocks;
-  for (int d = 0; d < layout->ndims; d++) {
+  for (int d = 0; d < DNNL_MAX_NDIMS; d++) {
     blocks[d] = 1;
   }
   for (int k = 0; k < blocking->inner_nblks; k++) {
