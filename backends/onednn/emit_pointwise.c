@@ -15,10 +15,23 @@ cleave_status_t onednn_emit_rest(onednn_plan_t *plan, const onednn_request_t *re
                            request->node, value);
 }
 
+// Are channels what is blocked, if anything is? In the transposed layout of a blocked tensor it is another
+// dimension, and oneDNN 2.6's binary primitive with posts then writes past its end.
+static bool blocks_channels(const onednn_layout_t *layout) {
+  const dnnl_blocking_desc_t *blocking = &layout->format_desc.blocking;
+  for (int k = 0; layout->format_kind == dnnl_blocked && k < blocking->inner_nblks; k++) {
+    if (blocking->inner_idxs[k] != 1) {
+      return false;
+    }
+  }
+  return true;
+}
+
 cleave_status_t onednn_emit_dense(onednn_plan_t *plan, uint32_t value, onednn_tensor_t *out) {
   onednn_tensor_t tensor;
   ONEDNN_TRY(onednn_plan_fetch(plan, value, &tensor));
-  if (onednn_layout_is_dense(&tensor.layout) || !onednn_layout_is_strided(&tensor.layout)) {
+  bool dense = onednn_layout_is_dense(&tensor.layout) || !onednn_layout_is_strided(&tensor.layout);
+  if (dense && blocks_channels(&tensor.layout)) {
     *out = tensor;
     return CLEAVE_OK;
   }
@@ -123,7 +136,8 @@ static cleave_status_t prepare(onednn_plan_t *plan, onednn_tensor_t *tensor, con
                                uint32_t count, onednn_shape_t *kernel_shape) {
   onednn_shape_t shape = onednn_layout_shape(&tensor->layout);
   *kernel_shape = shape;
-  if (onednn_layout_is_strided(&tensor->layout) && !onednn_layout_is_dense(&tensor->layout)) {
+  bool gaps = onednn_layout_is_strided(&tensor->layout) && !onednn_layout_is_dense(&tensor->layout);
+  if (gaps || !blocks_channels(&tensor->layout)) {
     ONEDNN_TRY(onednn_plan_plain(plan, tensor, tensor));
   }
   if (onednn_layout_is_plain(&tensor->layout)) {
@@ -406,7 +420,9 @@ static cleave_status_t emit_normalize(onednn_plan_t *plan, chain_t *chain) {
   for (uint32_t k = 0; k < 4; k++) {
     ONEDNN_TRY(onednn_plan_fetch(plan, node->inputs[k + 1], &context.vectors[k]));
   }
-  if (onednn_layout_is_strided(&context.source.layout) && !onednn_layout_is_dense(&context.source.layout)) {
+  bool gaps =
+      onednn_layout_is_strided(&context.source.layout) && !onednn_layout_is_dense(&context.source.layout);
+  if (gaps || !blocks_channels(&context.source.layout)) {
     ONEDNN_TRY(onednn_plan_plain(plan, &context.source, &context.source));
   }
   onednn_shape_t shape = onednn_layout_shape(&context.source.layout);
