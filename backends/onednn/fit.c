@@ -336,12 +336,13 @@ static cleave_status_t place_result(onednn_plan_t *plan, const onednn_request_t 
 }
 
 // Overwriting an operand is only right if nothing else in the step reads its buffer.
-static bool aliases(const onednn_argument_t *arguments, uint32_t count, const onednn_tensor_t *result) {
+static uint32_t count_readers(const onednn_argument_t *arguments, uint32_t count,
+                              const onednn_tensor_t *result) {
   uint32_t readers = 0;
   for (uint32_t k = 0; k < count; k++) {
     readers += arguments[k].tensor.buffer == result->buffer ? 1 : 0;
   }
-  return readers > 1;
+  return readers;
 }
 
 // Nor may a post that a later step computes read it, by another name of the same memory.
@@ -370,11 +371,18 @@ static cleave_status_t emit(onednn_plan_t *plan, const onednn_request_t *request
   }
   ONEDNN_TRY(place_result(plan, request, candidate, sum, count == request->post_count, &fitted->result));
   if (!candidate->sum && request->in_place != NULL && fitted->result.buffer == request->in_place->buffer) {
-    if (aliases(arguments, used, &fitted->result) || read_later(plan, request, count, &fitted->result)) {
+    if (count_readers(arguments, used, &fitted->result) > 1 ||
+        read_later(plan, request, count, &fitted->result)) {
       ONEDNN_TRY(onednn_plan_make(plan, CLEAVE_INDEX_NONE, &candidate->result, &fitted->result));
     } else {
       onednn_plan_overwrite(plan, &fitted->result);
     }
+  }
+  if (candidate->sum && count_readers(arguments, used, &fitted->result) > 0) {
+    // The sum's operand, converted, is what the primitive itself reads.
+    onednn_tensor_t shared = fitted->result;
+    ONEDNN_TRY(onednn_plan_make(plan, CLEAVE_INDEX_NONE, &candidate->result, &fitted->result));
+    ONEDNN_TRY(onednn_plan_copy(plan, &shared, &fitted->result));
   }
   arguments[used++] = (onednn_argument_t){.name = DNNL_ARG_DST, .tensor = fitted->result};
   char label[64];
