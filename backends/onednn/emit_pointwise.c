@@ -15,16 +15,12 @@ cleave_status_t onednn_emit_rest(onednn_plan_t *plan, const onednn_request_t *re
                            request->node, value);
 }
 
-// Are channels what is blocked, if anything is? In the transposed layout of a blocked tensor it is another
-// dimension, and oneDNN 2.6's binary primitive with posts then writes past its end.
+// Is it without blocks, or blocked as images are? Transposed blocks are not: oneDNN 2.6 takes them for those of
+// an image, in its binary primitive with posts, and where channels only fill a block.
 static bool blocks_channels(const onednn_layout_t *layout) {
-  const dnnl_blocking_desc_t *blocking = &layout->format_desc.blocking;
-  for (int k = 0; layout->format_kind == dnnl_blocked && k < blocking->inner_nblks; k++) {
-    if (blocking->inner_idxs[k] != 1) {
-      return false;
-    }
-  }
-  return true;
+  onednn_shape_t shape = onednn_layout_shape(layout);
+  onednn_layout_t like;
+  return onednn_layout_is_strided(layout) || onednn_layout_like(layout, &shape, &like);
 }
 
 cleave_status_t onednn_emit_dense(onednn_plan_t *plan, uint32_t value, onednn_tensor_t *out) {

@@ -156,6 +156,10 @@ CLEAVE_MUST_USE cleave_status_t onednn_plan_constant(onednn_plan_t *plan, const 
  * form of packed weights. Other tensors stay as they are. */
 void onednn_plan_release(onednn_plan_t *plan, const onednn_tensor_t *tensor);
 
+/* weights_memory.c: moves the constants that steps read into one block in large pages, which is what reading
+ * hundreds of megabytes of weights once per run is bound by, and frees the others. */
+CLEAVE_MUST_USE cleave_status_t onednn_plan_gather(onednn_plan_t *plan);
+
 /* Whether a tensor is constant, and its memory. */
 bool onednn_plan_is_constant(const onednn_plan_t *plan, const onednn_tensor_t *tensor);
 const float *onednn_plan_data(const onednn_plan_t *plan, const onednn_tensor_t *tensor);

@@ -233,6 +233,7 @@ static cleave_status_t finish(onednn_program_t *program, onednn_plan_t *plan,
                               const cleave_compile_options_t *options) {
   program->info.size = sizeof(program->info);
   program->profile = options->profile;
+  ONEDNN_TRY(onednn_plan_gather(plan));
   ONEDNN_TRY(onednn_plan_memory(plan, &program->info.workspace_bytes));
   ONEDNN_TRY(note_shapes(program, plan));
   ONEDNN_TRY(take_steps(program, plan));
