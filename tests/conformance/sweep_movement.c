@@ -207,9 +207,49 @@ static void parts(sweep_t *sweep) {
   sweep_nodes(sweep, "a, b = Split{num_outputs=2}(x[5]) -> a, b");
 }
 
+/* Arithmetic over permuted, blocked and cut layouts, and over one value by several names. */
+static void layouts(sweep_t *sweep) {
+  static const char *const texts[] = {
+      "v = Transpose{perm=[0,2,1,3]}(Conv{pads=[1,1,1,1]}(x[1,16,9,8], $w^[32,16,3,3])); HardSwish(Max(v, "
+      "Sigmoid(v)))",
+      "v = Transpose{perm=[3,2,0,1]}(Conv{pads=[1,1,1,1]}(x[1,16,9,8], $w^[32,16,3,3])); Gelu(Max(v, "
+      "HardSwish(v)))",
+      "v = Transpose{perm=[1,3,2,0]}(ConvTranspose{strides=[2,2]}(x[1,16,6,6], $w^[16,5,2,2])); "
+      "Min(Mul(Sigmoid(Neg(v)), v), v)",
+      "u = Identity(x[2,32,7,7]); v = Conv(u, $w^[17,32,1,1]); c = Conv{pads=[1,1,1,1]}(u, $k^[16,32,3,3]); "
+      "Sigmoid(Transpose{perm=[3,1,2,0]}(v)) -> c",
+      "v = Conv(x[1,16,4,17], $w^[16,16,1,1]); Add(v, MatMul(v, $k^[17,17]))",
+      "v = Conv(x[1,16,4,17], $w^[16,16,1,1]); Add(MatMul(v, $k^[17,17]), v) -> v",
+      "v = Min(ReduceMean(x[1,16,6,6], #[2,3]), MatMul(x, $w^[6,17])); Transpose{perm=[0,2,1,3]}(v)",
+      "v = Transpose{perm=[2,0,1]}(x[2,5,16]); BatchNormalization(Add(Identity(v), v), $s[2], $b[2], $m[2], "
+      "$d+[2])",
+      "v = Transpose{perm=[2,1,0]}(Relu(x[2,5,5])); Min(Sub(v, $w[5,5,2]), $k[1,5,1])",
+      "v = Transpose{perm=[1,0,2,3]}(Relu(x[2,5,4,3])); Mul(Add(v, $w[5,2,4,3]), $k[2,1,1])",
+      "v = Transpose{perm=[0,2,1,3]}(Relu(x[2,5,4,3])); Mul(Add(v, $w[2,4,5,3]), $k[4,1,1])",
+      "v = Transpose{perm=[0,3,1,2]}(Relu(x[2,5,4,3])); Mul(Add(v, $w[2,3,5,4]), $k[3,1,1])",
+      "v = Transpose{perm=[0,1,3,2]}(Relu(x[2,5,4,3])); Mul(Add(v, $w[2,5,3,4]), $k[5,1,1])",
+      "v = Reshape(Relu(x[5,5]), #[5,1,5]); Min(v, BatchNormalization(Transpose{perm=[2,1,0]}(v), $s[1], "
+      "$b[1], $m[1], "
+      "$d+[1]))",
+      "v = Slice(ConvTranspose{strides=[2,2]}(x[1,5,2,2], $w^[5,3,2,2]), #[0], #[1], #[1]); MatMul(v, "
+      "$k^[4,4])",
+      "v = Slice(ConvTranspose{strides=[2,2]}(x[2,3,7,5], $w^[3,17,2,2]), #[0], #[16], #[1]); Tanh(v)",
+      "v = Slice(ConvTranspose{strides=[2,2]}(x[2,3,7,5], $w^[3,17,2,2]), #[16], #[17], #[1]); Tanh(v)",
+      "Relu(Max(ConvTranspose{strides=[2,2]}(x[1,3,3,3], $w[3,5,2,2]), y[6]))",
+      "Sub(Resize{mode=linear}(Conv(x[2,3,4,2], $w[16,3,1,1]), _, _, #[2,16,8,4]), $k[8,4])",
+      "v = x[1,17,4,3]; c = Clip(v, #-0.5, #1.5); Sub(c, v)",
+      "v = Mul(x[3,17], y[3,17]); Sub(v, Clip(v, #-0.5, #0.5))",
+  };
+  for (size_t k = 0; k < COUNT(texts); k++) {
+    sweep_nodes(sweep, "%s", texts[k]);
+    sweep_rules(sweep, "%s", texts[k]);
+  }
+}
+
 void sweep_movement(sweep_t *sweep) {
   transposes(sweep);
   reshapes(sweep);
   joins(sweep);
   parts(sweep);
+  layouts(sweep);
 }
