@@ -4,6 +4,10 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+
+#define CACHE_LINE ((size_t)64)
+#define LARGE_PAGE ((size_t)2 << 20)
 
 static _Thread_local int64_t fail_countdown = -1;
 static _Thread_local int64_t passed_count;
@@ -55,11 +59,20 @@ void cleave_free(void *memory) {
 }
 
 void *cleave_allocate_aligned(size_t bytes) {
+  size_t alignment = bytes >= LARGE_PAGE ? LARGE_PAGE : CACHE_LINE;
   size_t rounded = 0;
-  if (!cleave_size_add(bytes > 0 ? bytes : 1, 63, &rounded) || rounded > PTRDIFF_MAX || !may_allocate()) {
+  if (!cleave_size_add(bytes > 0 ? bytes : 1, alignment - 1, &rounded) || rounded > PTRDIFF_MAX ||
+      !may_allocate()) {
     return NULL;
   }
-  return aligned_alloc(64, rounded & ~(size_t)63);
+  rounded &= ~(alignment - 1);
+  void *memory = aligned_alloc(alignment, rounded);
+#ifdef MADV_HUGEPAGE
+  if (memory != NULL && alignment == LARGE_PAGE) {
+    (void)madvise(memory, rounded, MADV_HUGEPAGE);
+  }
+#endif
+  return memory;
 }
 
 char *cleave_copy_text(const char *text, size_t length) {

@@ -12,7 +12,8 @@ void *cleave_allocate_zeroed(size_t count, size_t size) __attribute__((malloc, w
 void *cleave_reallocate(void *memory, size_t count, size_t size) __attribute__((warn_unused_result));
 void cleave_free(void *memory);
 
-/* 64-byte aligned memory, for tensor data; freed with cleave_free. */
+/* 64-byte aligned memory, for tensor data; from 2 MiB on aligned to, and asking for, large pages. Freed with
+ * cleave_free. */
 void *cleave_allocate_aligned(size_t bytes) __attribute__((malloc, warn_unused_result));
 
 /* Copy of a string of `length` bytes, ended by NUL. */
