@@ -7,15 +7,22 @@
 
 #include <cblas.h>
 #include <limits.h>
+#ifdef CPU_HAS_OPENMP
+#include <omp.h>
+#endif
 
 enum { GEMM_LEAST_PRODUCTS = 1 << 18, GEMM_LEAST_WIDTH = 16 };
 
-// OpenBLAS with OpenMP is left alone: in a parallel region it is serial by itself, outside it uses the host's
-// threads, and its setting would reach every other user of OpenMP.
+// An OpenBLAS that was built with OpenMP sets OpenMP's number of threads along with its own: that one is put
+// back.
 void cpu_gemm_initialise(void) {
-  if (openblas_get_parallel() == OPENBLAS_THREAD) {
-    openblas_set_num_threads(1);
-  }
+#ifdef CPU_HAS_OPENMP
+  int threads = omp_get_max_threads();
+#endif
+  openblas_set_num_threads(1);
+#ifdef CPU_HAS_OPENMP
+  omp_set_num_threads(threads);
+#endif
 }
 
 /* Rows or columns that are worth a thread of their own, each of `other` times `k` products. */

@@ -17,7 +17,7 @@ cat >"$model" <<'LUA'
 local x = g.input("x", "float32", { 1, 4 })
 g.output("y", g.Relu(x))
 LUA
-cmake -S "$source/examples/embed" -B "$folder/build" -DCMAKE_PREFIX_PATH="$folder/prefix" >"$folder/log" 2>&1 ||
+cmake -G Ninja -S "$source/examples/embed" -B "$folder/build" -DCMAKE_PREFIX_PATH="$folder/prefix" >"$folder/log" 2>&1 ||
   { cat "$folder/log"; exit 1; }
 cmake --build "$folder/build" >"$folder/log" 2>&1 || { cat "$folder/log"; exit 1; }
 "$folder/build/embed" "$model"
