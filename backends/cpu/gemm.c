@@ -13,15 +13,29 @@
 
 enum { GEMM_LEAST_PRODUCTS = 1 << 18, GEMM_LEAST_WIDTH = 16 };
 
-// An OpenBLAS that was built with OpenMP sets OpenMP's number of threads along with its own: that one is put
-// back.
 void cpu_gemm_initialise(void) {
+  if (openblas_get_parallel() == OPENBLAS_THREAD) {
+    openblas_set_num_threads(1);
+  }
+}
+
+// An OpenBLAS that was built with OpenMP takes as many threads as OpenMP would give the caller, and has no
+// number of its own: the caller's is 1 around each product. Returns what to put back.
+static int enter_product(void) {
 #ifdef CPU_HAS_OPENMP
   int threads = omp_get_max_threads();
+  omp_set_num_threads(1);
+  return threads;
+#else
+  return 1;
 #endif
-  openblas_set_num_threads(1);
+}
+
+static void leave_product(int threads) {
 #ifdef CPU_HAS_OPENMP
   omp_set_num_threads(threads);
+#else
+  (void)threads;
 #endif
 }
 
