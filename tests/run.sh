@@ -57,8 +57,11 @@ for preset in $presets; do
   rm -f "build/$preset/Testing/Temporary/LastTestsFailed.log"
   ctest --preset "$preset" ${only:+-R "$only"} -j 2 --quiet || true
   log=build/$preset/Testing/Temporary/LastTest.log
+  before=$failed
   count "$log"
   if [ -s "build/$preset/Testing/Temporary/LastTestsFailed.log" ]; then
+    # A test that ended without saying so (a time limit, a missing program) has failed all the same.
+    [ "$failed" -gt "$before" ] || failed=$((failed + $(wc -l <"build/$preset/Testing/Temporary/LastTestsFailed.log")))
     echo "failed with preset $preset:"
     cat "build/$preset/Testing/Temporary/LastTestsFailed.log"
     grep -E ':[EF]:|expected|Assertion|ERROR: |runtime error' "$log" | head -n 60 || true
