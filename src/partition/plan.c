@@ -9,6 +9,7 @@ void cleave_plan_destroy(cleave_plan_t *plan) {
   if (plan == NULL) {
     return;
   }
+  cleave_graph_destroy(plan->rewritten);
   // The arena lies in the plan itself, which is not part of it.
   cleave_arena_deinit(&plan->arena);
   cleave_free(plan);

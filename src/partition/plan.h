@@ -69,7 +69,9 @@ typedef struct cleave_plan_step {
 
 typedef struct cleave_plan {
   cleave_arena_t arena;        /* holds all below */
-  const cleave_graph_t *graph; /* borrowed: must outlive the plan, unchanged */
+  const cleave_graph_t *source; /* the graph that was given to the rules; borrowed, must outlive the plan */
+  const cleave_graph_t *graph;  /* that the plan is about: the source, or `rewritten` */
+  cleave_graph_t *rewritten;    /* owned: what rewrite and pass rules made of the source; NULL: nothing */
   uint64_t graph_hash;
   uint32_t rule_count;
   cleave_plan_rule_t *rules;

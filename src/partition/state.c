@@ -38,6 +38,7 @@ cleave_status_t cleave_partitioner_create(const cleave_graph_t *graph,
   }
   memset(partitioner->fusion_of, 0xff, slots * sizeof *partitioner->fusion_of);
   memset(partitioner->region_of, 0xff, slots * sizeof *partitioner->region_of);
+  partitioner->plan->source = graph;
   partitioner->plan->graph = graph;
   *out_partitioner = partitioner;
   partitioner = NULL;

@@ -54,9 +54,10 @@ static cleave_status_t create(cleave_session_t *session, const cleave_graph_t *g
                               const cleave_plan_t *plan, const cleave_tensor_view_t *const *inputs,
                               size_t input_count, const cleave_session_options_t *options,
                               cleave_error_t *error) {
-  if (plan != NULL && plan->graph != graph) {
+  if (plan != NULL && plan->source != graph) {
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "the plan is of another model");
   }
+  graph = plan != NULL ? plan->graph : graph;
   CLEAVE_TRY(set_options(session, options, error));
   CLEAVE_TRY(cleave_registry_find("cpu", &session->cpu, error));
   bool *keep = NULL;

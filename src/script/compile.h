@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compiled rules: the plain tables that lua/cleave/dsl.lua makes -> cleave_ruleset_t in an arena. */
+/* Compiled rules: the plain tables that lua/cleave/dsl.lua makes -> rulesets in an arena. */
 #ifndef CLEAVE_SCRIPT_COMPILE_H
 #define CLEAVE_SCRIPT_COMPILE_H
 
@@ -10,7 +10,7 @@
 /* A rule's functions, as references into the registry (LUA_NOREF: none). `context` of the rule. */
 typedef struct cleave_script_rule {
   cleave_script_t *script;
-  const char *kind; /* "fuse" or "region" */
+  const char *kind; /* word of the DSL: "fuse" */
   const char *name;
   int32_t line;
   int where;
@@ -20,12 +20,9 @@ typedef struct cleave_script_rule {
   int options; /* the values of the ruleset's options */
 } cleave_script_rule_t;
 
-/* Reads the table on top of the stack; raises on failure. All memory comes from `arena`; the functions stay
- * referenced as long as the interpreter lives. */
-void cleave_script_compile(lua_State *state, cleave_arena_t *arena, const char *file,
-                           cleave_ruleset_t *out_ruleset);
-
-/* Sets the callbacks of a rule from its functions (callbacks.c). */
-void cleave_script_bind(cleave_rule_t *rule, const cleave_script_rule_t *functions);
+/* Reads the table on top of the stack: one ruleset for each strategy of the file, in order; raises on
+ * failure. All memory comes from `arena`; the functions stay referenced as long as the interpreter lives. */
+const cleave_ruleset_t *cleave_script_compile(lua_State *state, cleave_arena_t *arena, const char *file,
+                                              uint32_t *out_count);
 
 #endif /* CLEAVE_SCRIPT_COMPILE_H */

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "ops/ops.h"
+#include "script/embedded.h"
 
 static const char *const DOMAINS[] = {"", "ai.onnx.ml", "ai.onnx.preview.training"};
 
@@ -199,6 +200,26 @@ static int host_rule(lua_State *state) {
   return 0;
 }
 
+/* (prefix) -> names of the modules lua/cleave/<prefix>*.lua, in order. */
+static int host_modules(lua_State *state) {
+  size_t length = 0;
+  const char *prefix = luaL_checklstring(state, 1, &length);
+  static const char FOLDER[] = "lua/cleave/";
+  size_t folder = sizeof FOLDER - 1;
+  lua_Integer count = 0;
+  lua_newtable(state);
+  for (const cleave_embedded_file_t *file = cleave_embedded_files; file->name != NULL; file++) {
+    const char *name = file->name + folder;
+    size_t extension = sizeof ".lua" - 1;
+    if (strncmp(file->name, FOLDER, folder) == 0 && strncmp(name, prefix, length) == 0 &&
+        strlen(name) > extension) {
+      lua_pushlstring(state, name, strlen(name) - extension);
+      lua_rawseti(state, -2, ++count);
+    }
+  }
+  return 1;
+}
+
 void cleave_host_register(lua_State *state) {
   static const luaL_Reg FUNCTIONS[] = {{"op", host_op},
                                        {"input", host_input},
@@ -213,6 +234,7 @@ void cleave_host_register(lua_State *state) {
                                        {"fail", host_fail},
                                        {"fail_file", host_fail_file},
                                        {"rule", host_rule},
+                                       {"modules", host_modules},
                                        {NULL, NULL}};
   luaL_setfuncs(state, FUNCTIONS, 0);
   cleave_sandbox_register(state);

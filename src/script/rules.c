@@ -14,7 +14,8 @@
 struct cleave_rules {
   cleave_script_t *script;
   cleave_arena_t arena;
-  cleave_ruleset_t ruleset;
+  const cleave_ruleset_t *rulesets;
+  uint32_t ruleset_count;
 };
 
 typedef struct load {
@@ -63,7 +64,7 @@ static void run_load(lua_State *state, void *context) {
   lua_pushvalue(state, 1);
   lua_call(state, 2, 1);
   cleave_rules_t *rules = load->rules;
-  cleave_script_compile(state, &rules->arena, rules->script->path, &rules->ruleset);
+  rules->rulesets = cleave_script_compile(state, &rules->arena, rules->script->path, &rules->ruleset_count);
   read_used(state, 1, load);
 }
 
@@ -132,8 +133,9 @@ cleave_status_t cleave_rules_load(const char *path, const cleave_rules_setting_t
   return status;
 }
 
-const cleave_ruleset_t *cleave_rules_ruleset(const cleave_rules_t *rules) {
-  return &rules->ruleset;
+const cleave_ruleset_t *cleave_rules_rulesets(const cleave_rules_t *rules, uint32_t *out_count) {
+  *out_count = rules->ruleset_count;
+  return rules->rulesets;
 }
 
 void cleave_rules_destroy(cleave_rules_t *rules) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rule files: Lua 5.4 text in a closed environment -> a compiled ruleset. */
+/* Rule files: Lua 5.4 text in a closed environment -> compiled rulesets. */
 #ifndef CLEAVE_SCRIPT_RULES_H
 #define CLEAVE_SCRIPT_RULES_H
 
 #include "partition/ruleset.h"
 
-/* A loaded rule file: the interpreter, and the ruleset compiled from it. One thread at a time. */
+/* A loaded rule file: the interpreter, and the rulesets compiled from it. One thread at a time. */
 typedef struct cleave_rules cleave_rules_t;
 
 /* For an option that the rule file declares. */
@@ -21,7 +21,8 @@ CLEAVE_MUST_USE cleave_status_t cleave_rules_load_text(const char *name, const c
                                                        const cleave_rules_setting_t *settings,
                                                        size_t setting_count, bool *out_used,
                                                        cleave_rules_t **out_rules, cleave_error_t *error);
-const cleave_ruleset_t *cleave_rules_ruleset(const cleave_rules_t *rules);
+/* The file's rulesets, one for each strategy, in the order in which they run: at least one. */
+const cleave_ruleset_t *cleave_rules_rulesets(const cleave_rules_t *rules, uint32_t *out_count);
 void cleave_rules_destroy(cleave_rules_t *rules);
 
 #endif /* CLEAVE_SCRIPT_RULES_H */

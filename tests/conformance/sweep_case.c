@@ -52,7 +52,9 @@ static cleave_status_t partition(sweep_t *sweep, const cleave_graph_t *graph, ui
                             .file = "sweep",
                             .rules = &everything,
                             .rule_count = 1};
-  const cleave_ruleset_t *ruleset = by_rules ? cleave_rules_ruleset(sweep->rules[backend]) : &whole;
+  uint32_t ruleset_count = 0;
+  const cleave_ruleset_t *ruleset =
+      by_rules ? cleave_rules_rulesets(sweep->rules[backend], &ruleset_count) : &whole;
   cleave_supports_t supports;
   cleave_supports_init(&supports, graph);
   cleave_partition_options_t options = {.supports = cleave_supports_ask, .supports_context = &supports};

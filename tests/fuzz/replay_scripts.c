@@ -68,7 +68,8 @@ static bool try_rules(const char *text, size_t length, const cleave_graph_t *gra
     check_error(status, &error, text);
     return false;
   }
-  const cleave_ruleset_t *sets[1] = {cleave_rules_ruleset(rules)};
+  uint32_t set_count = 0;
+  const cleave_ruleset_t *sets[1] = {cleave_rules_rulesets(rules, &set_count)};
   cleave_plan_t *plan = NULL;
   cleave_partition_options_t options = {0};
   status = cleave_partition(graph, sets, 1, &options, &plan, &error);

@@ -109,7 +109,8 @@ static cleave_rules_t *load(const char *text) {
 
 static cleave_status_t partition(const cleave_graph_t *graph, const cleave_rules_t *rules,
                                  cleave_plan_t **plan, cleave_error_t *error) {
-  const cleave_ruleset_t *sets[1] = {cleave_rules_ruleset(rules)};
+  uint32_t set_count = 0;
+  const cleave_ruleset_t *sets[1] = {cleave_rules_rulesets(rules, &set_count)};
   cleave_partition_options_t options = {0};
   return cleave_partition(graph, sets, 1, &options, plan, error);
 }

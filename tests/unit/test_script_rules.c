@@ -4,6 +4,14 @@
 
 #include "unit.h"
 
+/* The one ruleset of a file without strategies. */
+static const cleave_ruleset_t *ruleset_of(const cleave_rules_t *rules) {
+  uint32_t count = 0;
+  const cleave_ruleset_t *rulesets = cleave_rules_rulesets(rules, &count);
+  ck_assert_uint_eq(count, 1);
+  return rulesets;
+}
+
 static cleave_status_t load_with(const char *text, const cleave_rules_setting_t *settings, size_t count,
                                  bool *used, cleave_rules_t **rules, cleave_error_t *error) {
   return cleave_rules_load_text("r.lua", text, strlen(text), settings, count, used, rules, error);
@@ -240,7 +248,7 @@ UNIT_TEST(compiles_the_rules_of_the_readme) {
            "  test 'folds the batch norm' { graph = function() end, expect = { conv_bn_act = 1 } },\n"
            "}\n",
            &rules, e));
-  const cleave_ruleset_t *set = cleave_rules_ruleset(rules);
+  const cleave_ruleset_t *set = ruleset_of(rules);
   ck_assert_str_eq(set->name, "conv_bn_relu");
   ck_assert_str_eq(set->backend, "onednn");
   ck_assert_str_eq(set->file, "r.lua");
@@ -297,7 +305,7 @@ UNIT_TEST(compiles_attribute_and_type_tests) {
            "  dtype = { 'float32', 'float16' }, shape = { 'N', 64, '?', 'N' }, shared = true, output = 1,\n"
            "  inputs = { X = constant { value = 0.5, tolerance = 0.1, scalar = true } } } } }",
            &rules, e));
-  const cleave_rule_t *rule = &cleave_rules_ruleset(rules)->rules[0];
+  const cleave_rule_t *rule = &ruleset_of(rules)->rules[0];
   const cleave_pattern_node_t *node = root_of(rule);
   ck_assert_uint_eq(node->attribute_count, 4); /* in the order of names */
   ck_assert_str_eq(node->attributes[0].name, "auto_pad");
@@ -339,7 +347,7 @@ UNIT_TEST(takes_numbers_texts_and_functions_as_patterns) {
       "  fuse 's' { pattern = 'Softmax' },\n"
       "}",
       &rules, e));
-  const cleave_ruleset_t *set = cleave_rules_ruleset(rules);
+  const cleave_ruleset_t *set = ruleset_of(rules);
   ck_assert_uint_eq(set->rule_count, 5);
   const cleave_pattern_node_t *mul = root_of(&set->rules[0]);
   ck_assert_ptr_eq(mul->ops[0], cleave_op_get(CLEAVE_OP_Mul));
@@ -369,7 +377,7 @@ UNIT_TEST(binds_one_table_to_one_part) {
       load("local x = op 'Relu'\n"
            "return ruleset { name = 'r', fuse 'x' { pattern = op { 'Add', inputs = { x, x } } } }",
            &rules, e));
-  const cleave_rule_t *rule = &cleave_rules_ruleset(rules)->rules[0];
+  const cleave_rule_t *rule = &ruleset_of(rules)->rules[0];
   ck_assert_uint_eq(rule->pattern->node_count, 2);
   ck_assert_uint_eq(root_of(rule)->inputs[0].pattern, root_of(rule)->inputs[1].pattern);
   cleave_rules_destroy(rules);
@@ -392,7 +400,7 @@ static const char OPTIONS[] =
 UNIT_TEST(takes_defaults_and_settings) {
   cleave_rules_t *rules = NULL;
   unit_ok(load(OPTIONS, &rules, e));
-  const cleave_ruleset_t *set = cleave_rules_ruleset(rules);
+  const cleave_ruleset_t *set = ruleset_of(rules);
   ck_assert_uint_eq(set->rule_count, 2);
   ck_assert_uint_eq(set->rules[0].op_count, 2);
   ck_assert_uint_eq(set->rules[0].min_nodes, 2);
@@ -403,7 +411,7 @@ UNIT_TEST(takes_defaults_and_settings) {
                                              {"mode", "slow"},        {"scale", "2"}, {"other", "1"}};
   bool used[6] = {false, false, false, false, false, true};
   unit_ok(load_with(OPTIONS, settings, 6, used, &rules, e));
-  set = cleave_rules_ruleset(rules);
+  set = ruleset_of(rules);
   ck_assert_uint_eq(set->rule_count, 3);
   ck_assert_uint_eq(set->rules[0].op_count, 3);
   ck_assert_ptr_eq(set->rules[0].ops[0], cleave_op_get(CLEAVE_OP_Cos));
@@ -441,7 +449,7 @@ UNIT_TEST(finds_shipped_rules_by_name) {
   for (size_t k = 0; k < sizeof NAMES / sizeof NAMES[0]; k++) {
     cleave_rules_t *rules = NULL;
     unit_ok(cleave_rules_load(NAMES[k], NULL, 0, NULL, &rules, e));
-    ck_assert_uint_gt(cleave_rules_ruleset(rules)->rule_count, 0);
+    ck_assert_uint_gt(ruleset_of(rules)->rule_count, 0);
     cleave_rules_destroy(rules);
   }
   cleave_rules_t *rules = NULL;
@@ -453,7 +461,7 @@ UNIT_TEST(finds_shipped_rules_by_name) {
 UNIT_TEST(knows_every_word_of_the_readme) {
   cleave_rules_t *rules = NULL;
   unit_ok(cleave_rules_load(CLEAVE_SOURCE_DIR "/tests/lua/rules_words.lua", NULL, 0, NULL, &rules, e));
-  ck_assert_uint_eq(cleave_rules_ruleset(rules)->rule_count, 6 + 19);
+  ck_assert_uint_eq(ruleset_of(rules)->rule_count, 6 + 19);
   cleave_rules_destroy(rules);
 }
 

@@ -1,124 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A rule's Lua functions as the callbacks of cleave_rule_t. Each call has its own time budget. */
-#include <stdio.h>
+/* Callbacks of `selector`: the table of functions that selector(graph, options) returns, one for each seed.
+ */
 #include <string.h>
 
 #include "base/text.h"
-#include "script/compile.h"
-#include "script/handles.h"
-
-static cleave_status_t call_rule(const cleave_script_rule_t *rule, const cleave_graph_t *graph,
-                                 const void *subject, cleave_script_body_t body, void *context,
-                                 cleave_error_t *error) {
-  cleave_script_set_rule(rule->script, rule->kind, rule->name, rule->line);
-  cleave_handles_enter(rule->script, graph, subject);
-  cleave_status_t status =
-      cleave_script_call(rule->script, body, context, CLEAVE_SCRIPT_CALLBACK_BUDGET, error);
-  cleave_handles_leave(rule->script);
-  cleave_script_set_rule(rule->script, NULL, NULL, 0);
-  return status;
-}
-
-static void push_function(lua_State *state, int reference) {
-  lua_rawgeti(state, LUA_REGISTRYINDEX, reference);
-}
-
-/* Results from index 1 on: a verdict, and perhaps a reason. */
-static void read_verdict(lua_State *state, const char *function, bool *out_accept, cleave_reason_t *reason) {
-  if (lua_gettop(state) == 0) {
-    cleave_script_raise(state, "%s returned nothing, expected true or false", function);
-  }
-  *out_accept = lua_toboolean(state, 1) != 0;
-  if (reason != NULL && lua_gettop(state) >= 2 && !lua_isnil(state, 2)) {
-    if (lua_type(state, 2) != LUA_TSTRING) {
-      cleave_script_raise(state, "%s returned a %s as the reason, expected a text", function,
-                          luaL_typename(state, 2));
-    }
-    (void)snprintf(reason->text, sizeof reason->text, "%s", lua_tostring(state, 2));
-  }
-}
-
-/* ---- where and review ---- */
-
-typedef struct verdict_call {
-  const cleave_script_rule_t *rule;
-  bool accept;
-  cleave_reason_t *reason;
-} verdict_call_t;
-
-static void run_where(lua_State *state, void *context) {
-  verdict_call_t *call = context;
-  push_function(state, call->rule->where);
-  cleave_handle_push_match(state);
-  push_function(state, call->rule->options);
-  lua_call(state, 2, LUA_MULTRET);
-  read_verdict(state, "where", &call->accept, call->reason);
-}
-
-static cleave_status_t where(void *context, const cleave_graph_t *graph, const cleave_match_t *match,
-                             bool *out_accept, cleave_reason_t *reason, cleave_error_t *error) {
-  verdict_call_t call = {.rule = context, .reason = reason};
-  CLEAVE_TRY(call_rule(context, graph, match, run_where, &call, error));
-  *out_accept = call.accept;
-  return CLEAVE_OK;
-}
-
-static void run_review(lua_State *state, void *context) {
-  verdict_call_t *call = context;
-  push_function(state, call->rule->review);
-  cleave_handle_push_proposal(state);
-  push_function(state, call->rule->options);
-  lua_call(state, 2, LUA_MULTRET);
-  read_verdict(state, "review", &call->accept, call->reason);
-}
-
-static cleave_status_t review(void *context, const cleave_proposal_t *proposal, bool *out_accept,
-                              cleave_reason_t *reason, cleave_error_t *error) {
-  verdict_call_t call = {.rule = context, .reason = reason};
-  CLEAVE_TRY(call_rule(context, proposal->graph, proposal, run_review, &call, error));
-  *out_accept = call.accept;
-  return CLEAVE_OK;
-}
-
-/* ---- supported ---- */
-
-typedef struct supported_call {
-  const cleave_script_rule_t *rule;
-  cleave_node_t node;
-  int64_t group;
-} supported_call_t;
-
-static void run_supported(lua_State *state, void *context) {
-  supported_call_t *call = context;
-  push_function(state, call->rule->supported);
-  cleave_handle_push_node(state, call->node);
-  push_function(state, call->rule->options);
-  lua_call(state, 2, 1);
-  if (lua_isinteger(state, -1)) {
-    call->group = lua_tointeger(state, -1);
-    if (call->group < 0 && call->group != CLEAVE_GROUP_ANY) {
-      cleave_script_raise(state,
-                          "supported returned %lld, expected false, true, -1 (any group) or a group from 0",
-                          (long long)call->group);
-    }
-  } else if (lua_isboolean(state, -1) || lua_isnil(state, -1)) {
-    call->group = lua_toboolean(state, -1) ? CLEAVE_GROUP_ANY : CLEAVE_GROUP_NONE;
-  } else {
-    cleave_script_raise(state,
-                        "supported returned a %s, expected false, true, -1 (any group) or a group from 0",
-                        luaL_typename(state, -1));
-  }
-}
-
-static cleave_status_t supported(void *context, const cleave_graph_t *graph, cleave_node_t node,
-                                 int64_t *out_group, cleave_error_t *error) {
-  supported_call_t call = {.rule = context, .node = node};
-  CLEAVE_TRY(call_rule(context, graph, NULL, run_supported, &call, error));
-  *out_group = call.group;
-  return CLEAVE_OK;
-}
-
-/* ---- selector ---- */
+#include "script/callback.h"
 
 typedef enum method { SELECT, SELECT_INPUT, SELECT_OUTPUT, FILTER, RESET, METHOD_COUNT } method_t;
 
@@ -166,9 +52,9 @@ static void check_methods(lua_State *state) {
 
 static void run_create(lua_State *state, void *context) {
   selector_t *selector = context;
-  push_function(state, selector->rule->selector);
+  cleave_callback_push(state, selector->rule->selector);
   cleave_handle_push_graph(state);
-  push_function(state, selector->rule->options);
+  cleave_callback_push(state, selector->rule->options);
   lua_call(state, 2, 1);
   check_methods(state);
   for (int k = 0; k < METHOD_COUNT; k++) {
@@ -199,7 +85,7 @@ static cleave_status_t selector_create(void *context, const cleave_graph_t *grap
   for (int k = 0; k < METHOD_COUNT; k++) {
     selector->methods[k] = LUA_NOREF;
   }
-  cleave_status_t status = call_rule(context, graph, NULL, run_create, selector, error);
+  cleave_status_t status = cleave_callback_call(context, graph, NULL, run_create, selector, error);
   if (status != CLEAVE_OK) {
     selector_destroy(context, selector);
     return status;
@@ -218,13 +104,13 @@ typedef struct select_call {
 
 static void run_select(lua_State *state, void *context) {
   select_call_t *call = context;
-  push_function(state, call->selector->methods[call->method]);
+  cleave_callback_push(state, call->selector->methods[call->method]);
   for (int k = 0; k < call->node_count; k++) {
     cleave_handle_push_node(state, call->nodes[k]);
   }
   lua_call(state, call->node_count, LUA_MULTRET);
   if (call->method != RESET) {
-    read_verdict(state, METHOD_NAMES[call->method], &call->yes, NULL);
+    cleave_callback_verdict(state, METHOD_NAMES[call->method], &call->yes, NULL);
   }
 }
 
@@ -234,7 +120,7 @@ static cleave_status_t call_selector(select_call_t *call, bool *out_yes, cleave_
   if (selector->methods[call->method] == LUA_NOREF) {
     return CLEAVE_OK;
   }
-  CLEAVE_TRY(call_rule(selector->rule, selector->graph, NULL, run_select, call, error));
+  CLEAVE_TRY(cleave_callback_call(selector->rule, selector->graph, NULL, run_select, call, error));
   *out_yes = call->yes;
   return CLEAVE_OK;
 }
@@ -275,7 +161,7 @@ typedef struct filter_call {
 /* The function gets the candidates as a list and returns the list of those to keep. */
 static void run_filter(lua_State *state, void *context) {
   filter_call_t *call = context;
-  push_function(state, call->selector->methods[FILTER]);
+  cleave_callback_push(state, call->selector->methods[FILTER]);
   cleave_handle_push_nodes(state, call->candidates, call->count);
   lua_call(state, 1, 1);
   if (!lua_istable(state, 1)) {
@@ -310,21 +196,13 @@ static cleave_status_t selector_filter(void *memory, const cleave_node_t *candid
     return CLEAVE_OK;
   }
   filter_call_t call = {.selector = selector, .candidates = candidates, .count = count, .keep = keep};
-  return call_rule(selector->rule, selector->graph, NULL, run_filter, &call, error);
+  return cleave_callback_call(selector->rule, selector->graph, NULL, run_filter, &call, error);
 }
 
-static const cleave_selector_functions_t SELECTOR_FUNCTIONS = {.create = selector_create,
+const cleave_selector_functions_t cleave_callbacks_selector = {.create = selector_create,
                                                                .destroy = selector_destroy,
                                                                .select = selector_select,
                                                                .select_input = selector_select_input,
                                                                .select_output = selector_select_output,
                                                                .reset = selector_reset,
                                                                .filter = selector_filter};
-
-void cleave_script_bind(cleave_rule_t *rule, const cleave_script_rule_t *functions) {
-  rule->context = (void *)(uintptr_t)functions;
-  rule->where = functions->where != LUA_NOREF ? where : NULL;
-  rule->supported = functions->supported != LUA_NOREF ? supported : NULL;
-  rule->selector = functions->selector != LUA_NOREF ? &SELECTOR_FUNCTIONS : NULL;
-  rule->review = functions->review != LUA_NOREF ? review : NULL;
-}

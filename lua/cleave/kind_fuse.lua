@@ -1,0 +1,23 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- fuse "name" { pattern, where }: a pattern whose matches become one kernel each.
+local _, import = ...
+local check = import "check"
+local compile = import "compile"
+local pattern = import "pattern"
+local rules = import "rule"
+
+local KEYS = { "doc", "pattern", "where", "priority", "enabled" }
+
+return {
+  word = "fuse",
+  compile = function(rule)
+    check.keys(rule.line, "fuse", rule.spec, KEYS, false)
+    local result = rules.head(rule)
+    if rule.spec.pattern == nil then
+      check.fail(rule.line, "no pattern")
+    end
+    result.pattern = compile.pattern(pattern.pattern_of(rule.line, rule.spec.pattern, "pattern"))
+    result.where = rules.optional(rule, "where", "function")
+    return result
+  end,
+}

@@ -1,0 +1,48 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- region "name" { ops | supported | selector, review, ... }: what one backend runs in one piece.
+local _, import = ...
+local check = import "check"
+local compile = import "compile"
+local options = import "options"
+local rules = import "rule"
+
+local KEYS = {
+  "doc", "ops", "supported", "selector", "review", "min_nodes", "priority", "enabled",
+}
+
+-- The one of the four ways to grow that the rule uses.
+local function mode_of(rule)
+  local modes = {}
+  for _, mode in ipairs { "ops", "supported", "selector" } do
+    if rule.spec[mode] ~= nil then
+      modes[#modes + 1] = mode
+    end
+  end
+  if #modes > 1 then
+    check.fail(rule.line, "has both %s and %s, expected one of ops, supported and selector",
+      modes[1], modes[2])
+  end
+  return modes[1] or "backend"
+end
+
+return {
+  word = "region",
+  compile = function(rule)
+    check.keys(rule.line, "region", rule.spec, KEYS, false)
+    local result = rules.head(rule)
+    result.mode = mode_of(rule)
+    if result.mode == "ops" then
+      local names = options.resolve(rule.spec.ops)
+      check.type(rule.line, "ops", names, "table")
+      result.ops = {}
+      for k, entry in ipairs(compile.operators(rule.line, names)) do
+        result.ops[k] = entry.op
+      end
+    end
+    result.supported = rules.optional(rule, "supported", "function")
+    result.selector = rules.optional(rule, "selector", "function")
+    result.review = rules.optional(rule, "review", "function")
+    result.min_nodes = rules.integer(rule, "min_nodes", 0, 0, 0x7fffffff)
+    return result
+  end,
+}

@@ -1,0 +1,40 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What the kinds of rules (kind_<word>.lua) share when they compile: typed fields, and the head of
+-- a rule. A kind is a module that returns { word, compile }: `compile(rule)` takes { kind, name,
+-- line, spec } and returns the plain table that src/script/compile.c reads, or nil for a test.
+local _, import = ...
+local check = import "check"
+local options = import "options"
+
+local M = {}
+
+---A field of a rule, options resolved; nil where it is not given.
+function M.optional(rule, key, wanted)
+  local value = options.resolve(rule.spec[key])
+  if value ~= nil then
+    check.type(rule.line, key, value, wanted)
+  end
+  return value
+end
+
+---An integer field between bounds.
+function M.integer(rule, key, otherwise, low, high)
+  local value = M.optional(rule, key, "integer") or otherwise
+  if value < low or value > high then
+    check.fail(rule.line, "%s is %d, expected %d to %d", key, value, low, high)
+  end
+  return value
+end
+
+---What every rule has.
+function M.head(rule)
+  return {
+    kind = rule.kind,
+    name = rule.name,
+    line = rule.line,
+    doc = M.optional(rule, "doc", "string") or "",
+    priority = M.integer(rule, "priority", 0, -0x7fffffff, 0x7fffffff),
+  }
+end
+
+return M

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rule files over a graph: all are loaded before the first one runs, a setting has to be known to one of
+// them, and the backends are asked through the registry.
+#include "runtime/rule_list.h"
+
+#include <string.h>
+
+#include "partition/partition.h"
+#include "runtime/view.h"
+
+void cleave_rule_list_deinit(cleave_rule_list_t *list) {
+  for (size_t k = 0; k < list->file_count; k++) {
+    cleave_rules_destroy(list->files[k]);
+  }
+  cleave_free(list->files);
+  cleave_free(list->rulesets);
+  cleave_free((void *)list->pointers);
+  *list = (cleave_rule_list_t){0};
+}
+
+static cleave_status_t load_one(const cleave_rule_source_t *source, const cleave_setting_t *settings,
+                                size_t setting_count, bool *used, cleave_rules_t **out_rules,
+                                cleave_error_t *error) {
+  if (source->text != NULL) {
+    return cleave_rules_load_text(source->path == NULL ? "rules" : source->path, source->text, source->length,
+                                  settings, setting_count, used, out_rules, error);
+  }
+  if (source->path == NULL) {
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "a rule source has neither path nor text");
+  }
+  return cleave_rules_load(source->path, settings, setting_count, used, out_rules, error);
+}
+
+static cleave_status_t collect(cleave_rule_list_t *list, const char *backend, cleave_error_t *error) {
+  for (size_t k = 0; k < list->file_count; k++) {
+    uint32_t count = 0;
+    (void)cleave_rules_rulesets(list->files[k], &count);
+    list->count += count;
+  }
+  list->rulesets = cleave_allocate_zeroed(list->count, sizeof *list->rulesets);
+  list->pointers = cleave_allocate_zeroed(list->count, sizeof *list->pointers);
+  if (list->rulesets == NULL || list->pointers == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  uint32_t next = 0;
+  for (size_t k = 0; k < list->file_count; k++) {
+    uint32_t count = 0;
+    const cleave_ruleset_t *rulesets = cleave_rules_rulesets(list->files[k], &count);
+    for (uint32_t s = 0; s < count; s++) {
+      list->rulesets[next] = rulesets[s];
+      list->rulesets[next].backend = backend != NULL ? backend : rulesets[s].backend;
+      list->pointers[next] = &list->rulesets[next];
+      next++;
+    }
+  }
+  return CLEAVE_OK;
+}
+
+cleave_status_t cleave_rule_list_load(cleave_rule_list_t *list, const cleave_rule_source_t *sources,
+                                      size_t source_count, const cleave_setting_t *settings,
+                                      size_t setting_count, const bool *known, const char *backend,
+                                      cleave_error_t *error) {
+  *list = (cleave_rule_list_t){0};
+  cleave_status_t status = CLEAVE_OK;
+  bool *used = cleave_allocate_zeroed(setting_count * 2, sizeof *used);
+  bool *ever_used = used == NULL ? NULL : used + setting_count;
+  list->files = cleave_allocate_zeroed(source_count, sizeof *list->files);
+  if (used == NULL || list->files == NULL) {
+    CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(error));
+  }
+  for (size_t k = 0; k < source_count; k++) {
+    memset(used, 0, setting_count * sizeof *used);
+    CLEAVE_TRY_CLEANUP(load_one(&sources[k], settings, setting_count, used, &list->files[k], error));
+    list->file_count++;
+    for (size_t s = 0; s < setting_count; s++) {
+      ever_used[s] = ever_used[s] || used[s];
+    }
+  }
+  for (size_t s = 0; s < setting_count; s++) {
+    if (!ever_used[s] && (known == NULL || !known[s])) {
+      CLEAVE_TRY_CLEANUP(
+          cleave_error_set(error, CLEAVE_ERROR_RULE,
+                           "setting '%s': neither a rule file nor a model script has an option of this name",
+                           settings[s].name));
+    }
+  }
+  CLEAVE_TRY_CLEANUP(collect(list, backend, error));
+cleanup:
+  cleave_free(used);
+  return status;
+}
+
+cleave_status_t cleave_rule_list_partition(const cleave_rule_list_t *list, const cleave_graph_t *graph,
+                                           cleave_plan_t **out_plan, cleave_error_t *error) {
+  cleave_supports_t supports;
+  cleave_supports_init(&supports, graph);
+  cleave_partition_options_t options = {.supports = cleave_supports_ask, .supports_context = &supports};
+  cleave_status_t status = cleave_partition(graph, list->pointers, list->count, &options, out_plan, error);
+  cleave_supports_deinit(&supports);
+  return status;
+}

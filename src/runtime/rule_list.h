@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rule files that run together: `--rules a.lua --rules b.lua`, with their strategies in order. */
+#ifndef CLEAVE_RUNTIME_RULE_LIST_H
+#define CLEAVE_RUNTIME_RULE_LIST_H
+
+#include "partition/plan.h"
+#include "partition/ruleset.h"
+#include "script/rules.h"
+
+typedef struct cleave_rule_list {
+  cleave_rules_t **files; /* one per source */
+  size_t file_count;
+  cleave_ruleset_t *rulesets; /* all strategies of all files, with the backend that is to be used */
+  const cleave_ruleset_t **pointers;
+  uint32_t count; /* of rulesets */
+} cleave_rule_list_t;
+
+/* Loads rule files. A setting that none of them declares is an error, unless `known` (may be NULL) marks it
+ * as one that has served elsewhere. `backend`, if not NULL, takes the place of all that the files name. The
+ * list must be deinitialised also when this fails. */
+CLEAVE_MUST_USE cleave_status_t cleave_rule_list_load(cleave_rule_list_t *list,
+                                                      const cleave_rule_source_t *sources,
+                                                      size_t source_count, const cleave_setting_t *settings,
+                                                      size_t setting_count, const bool *known,
+                                                      const char *backend, cleave_error_t *error);
+void cleave_rule_list_deinit(cleave_rule_list_t *list);
+
+/* Runs the rules of a list over a graph, which must outlive the plan; backends are asked through the
+ * registry. A list without rulesets gives a plan of single nodes. */
+CLEAVE_MUST_USE cleave_status_t cleave_rule_list_partition(const cleave_rule_list_t *list,
+                                                           const cleave_graph_t *graph,
+                                                           cleave_plan_t **out_plan, cleave_error_t *error);
+
+#endif /* CLEAVE_RUNTIME_RULE_LIST_H */

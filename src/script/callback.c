@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calling a rule's Lua function: budget, handles, results. */
+#include "script/callback.h"
+
+#include <stdio.h>
+
+cleave_status_t cleave_callback_call(const cleave_script_rule_t *rule, const cleave_graph_t *graph,
+                                     const void *subject, cleave_script_body_t body, void *context,
+                                     cleave_error_t *error) {
+  cleave_script_set_rule(rule->script, rule->kind, rule->name, rule->line);
+  cleave_handles_enter(rule->script, graph, subject);
+  cleave_status_t status =
+      cleave_script_call(rule->script, body, context, CLEAVE_SCRIPT_CALLBACK_BUDGET, error);
+  cleave_handles_leave(rule->script);
+  cleave_script_set_rule(rule->script, NULL, NULL, 0);
+  return status;
+}
+
+void cleave_callback_push(lua_State *state, int reference) {
+  lua_rawgeti(state, LUA_REGISTRYINDEX, reference);
+}
+
+/* Results from index 1 on: a verdict, and perhaps a reason. */
+void cleave_callback_verdict(lua_State *state, const char *function, bool *out_accept,
+                             cleave_reason_t *reason) {
+  if (lua_gettop(state) == 0) {
+    cleave_script_raise(state, "%s returned nothing, expected true or false", function);
+  }
+  *out_accept = lua_toboolean(state, 1) != 0;
+  if (reason != NULL && lua_gettop(state) >= 2 && !lua_isnil(state, 2)) {
+    if (lua_type(state, 2) != LUA_TSTRING) {
+      cleave_script_raise(state, "%s returned a %s as the reason, expected a text", function,
+                          luaL_typename(state, 2));
+    }
+    (void)snprintf(reason->text, sizeof reason->text, "%s", lua_tostring(state, 2));
+  }
+}
