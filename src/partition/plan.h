@@ -68,7 +68,7 @@ typedef struct cleave_plan_step {
 } cleave_plan_step_t;
 
 typedef struct cleave_plan {
-  cleave_arena_t arena;        /* holds all below */
+  cleave_arena_t arena;         /* holds all below */
   const cleave_graph_t *source; /* the graph that was given to the rules; borrowed, must outlive the plan */
   const cleave_graph_t *graph;  /* that the plan is about: the source, or `rewritten` */
   cleave_graph_t *rewritten;    /* owned: what rewrite and pass rules made of the source; NULL: nothing */
