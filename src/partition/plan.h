@@ -20,6 +20,10 @@ typedef struct cleave_plan_rule {
   uint32_t tries;   /* anchors looked at (fuse), seeds (region) */
   uint32_t matches; /* fusions or regions that are in the plan */
   uint32_t refused; /* by where, backend, review or for acyclicity */
+  /* statistics of one run, for people: no part of what the plan says, nor of its bytes */
+  uint64_t structural_hits; /* complete matches of the pattern, before `where` and the backend were asked */
+  uint64_t lua_calls;       /* calls of the rule's functions */
+  uint64_t nanoseconds;     /* wall clock spent in the rule, its functions included */
 } cleave_plan_rule_t;
 
 typedef struct cleave_plan_fusion {
