@@ -237,6 +237,9 @@ static cleave_status_t try_match(fuser_t *fuser, uint32_t anchor, const cleave_m
                     reason.text[0] == '\0' ? "the backend said no" : reason.text, error);
     }
   }
+  if (!cleave_partitioner_allows(partitioner, fuser->rule_index, match->nodes, match->node_count)) {
+    return refuse(fuser, CLEAVE_PLAN_NOTE_LEFT_OUT, anchor, answer->hash, "left out on request", error);
+  }
   cleave_contraction_result_t result;
   partitioner->scratch.count = 0;
   CLEAVE_TRY(cleave_array_reserve(&partitioner->scratch, match->node_count, error));

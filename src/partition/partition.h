@@ -15,6 +15,12 @@ typedef struct cleave_partition_options {
                               const char *rule, bool *out_yes, cleave_reason_t *reason,
                               cleave_error_t *error);
   void *supports_context;
+  /* May this rule (plan->rules[rule]) take these nodes, in topological order? Asked for every fusion and
+   * region that would be made otherwise; a no is noted as `left out`. NULL: yes. For quarantine and
+   * bisection. */
+  bool (*allow)(void *context, const cleave_graph_t *graph, const cleave_plan_rule_t *rule,
+                const cleave_node_t *nodes, uint32_t node_count);
+  void *allow_context;
   uint32_t max_notes; /* notes kept; 0: the default of 10000. Counts in plan->rules stay exact. */
 } cleave_partition_options_t;
 

@@ -24,6 +24,7 @@ const char *cleave_plan_note_name(cleave_plan_note_kind_t kind) {
     case CLEAVE_PLAN_NOTE_FILTER: return "filter";
     case CLEAVE_PLAN_NOTE_TAKEN: return "taken";
     case CLEAVE_PLAN_NOTE_LIMIT: return "limit";
+    case CLEAVE_PLAN_NOTE_LEFT_OUT: return "left out";
   }
   return "unknown";
 }

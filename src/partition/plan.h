@@ -56,7 +56,8 @@ typedef enum cleave_plan_note_kind {
   CLEAVE_PLAN_NOTE_CYCLE,   /* a set was split, or refused, because contracting it would close a cycle */
   CLEAVE_PLAN_NOTE_FILTER,  /* `filter` dropped the node */
   CLEAVE_PLAN_NOTE_TAKEN,   /* lost to another match */
-  CLEAVE_PLAN_NOTE_LIMIT    /* a search was ended by its budget */
+  CLEAVE_PLAN_NOTE_LIMIT,   /* a search was ended by its budget */
+  CLEAVE_PLAN_NOTE_LEFT_OUT /* the caller of the partitioner did not allow it */
 } cleave_plan_note_kind_t;
 
 typedef struct cleave_plan_note {
@@ -93,7 +94,7 @@ typedef struct cleave_plan {
 
 void cleave_plan_destroy(cleave_plan_t *plan);
 
-/* "where", "backend", "review", "cycle", "filter", "taken", "limit". */
+/* "where", "backend", "review", "cycle", "filter", "taken", "limit", "left out". */
 const char *cleave_plan_note_name(cleave_plan_note_kind_t kind);
 
 /* Checks all that a plan promises, from the graph alone: every node in one step, regions and fusions

@@ -113,6 +113,25 @@ static cleave_status_t release_group(cleave_partitioner_t *partitioner, const ui
   return CLEAVE_OK;
 }
 
+static cleave_status_t ask_caller(cleave_partitioner_t *partitioner, uint32_t rule_index,
+                                  const uint32_t *positions, uint32_t count, bool *out_yes,
+                                  cleave_error_t *error) {
+  *out_yes = true;
+  if (partitioner->options == NULL || partitioner->options->allow == NULL) {
+    return CLEAVE_OK;
+  }
+  cleave_node_t *nodes = cleave_allocate(count, sizeof *nodes);
+  if (nodes == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  for (uint32_t k = 0; k < count; k++) {
+    nodes[k] = partitioner->contraction->nodes[positions[k]];
+  }
+  *out_yes = cleave_partitioner_allows(partitioner, rule_index, nodes, count);
+  cleave_free(nodes);
+  return CLEAVE_OK;
+}
+
 cleave_status_t cleave_partitioner_settle(cleave_partitioner_t *partitioner, const cleave_rule_t *rule,
                                           uint32_t rule_index, uint32_t position, cleave_error_t *error) {
   size_t before = partitioner->region_nodes.count;
@@ -131,6 +150,13 @@ cleave_status_t cleave_partitioner_settle(cleave_partitioner_t *partitioner, con
       CLEAVE_TRY(cleave_partitioner_note(partitioner, CLEAVE_PLAN_NOTE_REVIEW, positions[0], rule_index,
                                          error, "%s",
                                          reason.text[0] == '\0' ? "review said no" : reason.text));
+    }
+  }
+  if (yes) {
+    CLEAVE_TRY(ask_caller(partitioner, rule_index, positions, count, &yes, error));
+    if (!yes) {
+      CLEAVE_TRY(cleave_partitioner_note(partitioner, CLEAVE_PLAN_NOTE_LEFT_OUT, positions[0], rule_index,
+                                         error, "left out on request"));
     }
   }
   if (yes) {

@@ -130,6 +130,14 @@ static cleave_status_t find_cache(cleave_partitioner_t *partitioner, const char 
   return CLEAVE_OK;
 }
 
+bool cleave_partitioner_allows(const cleave_partitioner_t *partitioner, uint32_t rule,
+                               const cleave_node_t *nodes, uint32_t count) {
+  const cleave_partition_options_t *options = partitioner->options;
+  return options == NULL || options->allow == NULL ||
+         options->allow(options->allow_context, partitioner->graph, &partitioner->plan->rules[rule], nodes,
+                        count);
+}
+
 cleave_status_t cleave_partitioner_supports_node(cleave_partitioner_t *partitioner, uint32_t position,
                                                  uint32_t rule, bool *out_yes, cleave_error_t *error) {
   const cleave_partition_options_t *options = partitioner->options;

@@ -91,6 +91,10 @@ CLEAVE_MUST_USE cleave_status_t cleave_partitioner_note(cleave_partitioner_t *pa
                                                         uint32_t rule, cleave_error_t *error,
                                                         const char *format, ...) CLEAVE_PRINTF(6, 7);
 
+/* Does the caller allow that a rule takes these nodes (cleave_partition_options_t.allow)? */
+bool cleave_partitioner_allows(const cleave_partitioner_t *partitioner, uint32_t rule,
+                               const cleave_node_t *nodes, uint32_t count);
+
 /* Does the ruleset's backend run this one node? Asked once per node and backend. A refusal is noted the
  * first time it is heard. */
 CLEAVE_MUST_USE cleave_status_t cleave_partitioner_supports_node(cleave_partitioner_t *partitioner,
