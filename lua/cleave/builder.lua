@@ -143,6 +143,9 @@ local builder = setmetatable({}, {
   __metatable = false,
 })
 
+---`g` itself, for functions that get it as an argument.
+M.g = builder
+
 -- Settings are texts; what reads as a number or a boolean is one.
 local function read_setting(text)
   if text == "true" or text == "false" then

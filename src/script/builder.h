@@ -27,8 +27,13 @@ typedef struct cleave_builder {
   bool seed_is_given; /* by the caller: the script's own does not count */
 } cleave_builder_t;
 
+/* The graph under construction; raises where none is: a script may keep `g` for later. */
 static inline cleave_builder_t *cleave_builder_of(lua_State *state) {
-  return cleave_script_of(state)->owner;
+  cleave_builder_t *builder = cleave_script_of(state)->owner;
+  if (builder == NULL) {
+    cleave_script_raise(state, "no graph is being built here");
+  }
+  return builder;
 }
 
 /* Adds the host functions that lua/cleave/builder.lua wraps to the table on top of the stack. */
