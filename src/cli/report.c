@@ -76,7 +76,7 @@ static bool is_first_reason(const cleave_plan_t *plan, uint32_t index) {
 
 static uint32_t count_nodes(const cleave_plan_t *plan, uint32_t rule) {
   uint32_t count = 0;
-  if (plan->rules[rule].is_fuse) {
+  if (plan->rules[rule].kind == CLEAVE_RULE_FUSE) {
     for (uint32_t k = 0; k < plan->fusion_count; k++) {
       count += plan->fusions[k].rule == rule ? plan->fusions[k].node_count : 0;
     }
@@ -97,7 +97,7 @@ static void print_rules(const cleave_plan_t *plan) {
   for (uint32_t k = 0; k < plan->rule_count; k++) {
     const cleave_plan_rule_t *rule = &plan->rules[k];
     cleave_table_cell(&table, "%s", rule->name);
-    cleave_table_cell(&table, "%s on %s", rule->is_fuse ? "fuse" : "region", rule->backend);
+    cleave_table_cell(&table, "%s on %s", cleave_rule_kind_name(rule->kind), rule->backend);
     if (rule->file == NULL || rule->file[0] == '\0') {
       cleave_table_cell(&table, "(built in)");
     } else {
@@ -151,7 +151,7 @@ void cleave_report_plan_json(const cleave_plan_t *plan, json_t *object) {
     const cleave_plan_rule_t *rule = &plan->rules[k];
     (void)json_array_append_new(
         rules, json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:i}", "name", rule->name, "kind",
-                         rule->is_fuse ? "fuse" : "region", "ruleset", rule->ruleset, "backend",
+                         cleave_rule_kind_name(rule->kind), "ruleset", rule->ruleset, "backend",
                          rule->backend, "file", rule->file == NULL ? "" : rule->file, "line", (int)rule->line,
                          "made", (int)rule->matches, "nodes", (int)count_nodes(plan, k), "refused",
                          (int)rule->refused, "tries", (int)rule->tries));

@@ -38,7 +38,7 @@ static cleave_status_t list_rules(cleave_plan_t *plan, const cleave_ruleset_t *c
       entry->ruleset = name;
       entry->backend = backend;
       entry->line = rule->line;
-      entry->is_fuse = rule->kind == CLEAVE_RULE_FUSE;
+      entry->kind = rule->kind;
       CLEAVE_TRY(copy_text(plan, rule->name, &entry->name, error));
       CLEAVE_TRY(copy_text(plan, rule->file == NULL ? rulesets[s]->file : rule->file, &entry->file, error));
     }
@@ -78,8 +78,7 @@ static cleave_status_t check_rule(const cleave_rule_t *rule, cleave_error_t *err
     return CLEAVE_OK;
   }
   return cleave_error_set_at(error, CLEAVE_ERROR_RULE, rule->file == NULL ? "" : rule->file, rule->line,
-                             "%s '%s': needs %s", rule->kind == CLEAVE_RULE_FUSE ? "fuse" : "region",
-                             rule->name, missing);
+                             "%s '%s': needs %s", cleave_rule_kind_name(rule->kind), rule->name, missing);
 }
 
 static cleave_status_t run_ruleset(cleave_partitioner_t *partitioner, cleave_error_t *error) {
@@ -95,6 +94,9 @@ static cleave_status_t run_ruleset(cleave_partitioner_t *partitioner, cleave_err
   qsort(turns, ruleset->rule_count, sizeof *turns, compare_turns);
   for (uint32_t k = 0; k < ruleset->rule_count; k++) {
     uint32_t index = partitioner->first_rule + turns[k].index;
+    if (cleave_rule_kind_changes_graph(turns[k].rule->kind)) {
+      continue; // they had their turn before: transform.c
+    }
     CLEAVE_TRY_CLEANUP(check_rule(turns[k].rule, error));
     CLEAVE_TRY_CLEANUP(turns[k].rule->kind == CLEAVE_RULE_FUSE
                            ? cleave_partitioner_fuse(partitioner, turns[k].rule, index, error)

@@ -8,6 +8,7 @@
 #define CLEAVE_PARTITION_PLAN_H
 
 #include "graph/graph.h"
+#include "partition/rule_kind.h"
 
 typedef struct cleave_plan_rule {
   const char *ruleset;
@@ -15,7 +16,7 @@ typedef struct cleave_plan_rule {
   const char *name;
   const char *file;
   int32_t line;
-  bool is_fuse;
+  cleave_rule_kind_t kind;
   /* counts */
   uint32_t tries;   /* anchors looked at (fuse), seeds (region) */
   uint32_t matches; /* fusions or regions that are in the plan */

@@ -121,7 +121,7 @@ static void add_rules(writer_t *writer) {
   for (uint32_t k = 0; k < plan->rule_count; k++) {
     const cleave_plan_rule_t *rule = &plan->rules[k];
     json_t *json = json_object();
-    set(&json, "kind", text_json(rule->is_fuse ? "fuse" : "region"));
+    set(&json, "kind", text_json(cleave_rule_kind_name(rule->kind)));
     set(&json, "name", text_json(rule->name));
     set(&json, "ruleset", text_json(rule->ruleset));
     set(&json, "backend", text_json(rule->backend));

@@ -26,7 +26,7 @@ static void add_node(const cleave_plan_t *plan, cleave_node_t node, cleave_text_
 }
 
 static void add_rule(const cleave_plan_rule_t *rule, cleave_text_t *text) {
-  cleave_text_format(text, "%s '", rule->is_fuse ? "fuse" : "region");
+  cleave_text_format(text, "%s '", cleave_rule_kind_name(rule->kind));
   add_name(text, rule->name);
   cleave_text_add(text, "' (");
   add_name(text, rule->file);
@@ -109,10 +109,17 @@ cleave_status_t cleave_plan_print_text(const cleave_plan_t *plan, cleave_text_t 
     const cleave_plan_rule_t *rule = &plan->rules[k];
     cleave_text_add(text, "  ");
     add_rule(rule, text);
+    if (cleave_rule_kind_changes_graph(rule->kind)) {
+      cleave_text_format(text, " of '%s': %u change%s from %u %s%s, %u refused\n", rule->ruleset,
+                         rule->matches, plural(rule->matches), rule->tries,
+                         rule->kind == CLEAVE_RULE_REWRITE ? "anchor" : "run", plural(rule->tries),
+                         rule->refused);
+      continue;
+    }
+    bool is_fuse = rule->kind == CLEAVE_RULE_FUSE;
     cleave_text_format(text, " of '%s' for %s: %u %s%s from %u %s%s, %u refused\n", rule->ruleset,
-                       rule->backend, rule->matches, rule->is_fuse ? "fusion" : "region",
-                       plural(rule->matches), rule->tries, rule->is_fuse ? "anchor" : "seed",
-                       plural(rule->tries), rule->refused);
+                       rule->backend, rule->matches, is_fuse ? "fusion" : "region", plural(rule->matches),
+                       rule->tries, is_fuse ? "anchor" : "seed", plural(rule->tries), rule->refused);
   }
   if (plan->region_count > 0) {
     cleave_text_add(text, "regions, in order of execution:\n");

@@ -10,6 +10,7 @@
 #define CLEAVE_PARTITION_RULESET_H
 
 #include "partition/pattern.h"
+#include "partition/rule_kind.h"
 
 /* Why something was refused: one line, "" where no reason was given. */
 typedef struct cleave_reason {
@@ -27,7 +28,15 @@ typedef struct cleave_match {
   uint32_t node_count;
 } cleave_match_t;
 
-typedef enum cleave_rule_kind { CLEAVE_RULE_FUSE, CLEAVE_RULE_REGION } cleave_rule_kind_t;
+/* Changes a graph, by words that keep a log of what they do (partition/editor.h). */
+typedef struct cleave_editor cleave_editor_t;
+
+/* What a rewrite puts in the place of a match. It starts empty: leave the match as it is, for `reason`. */
+typedef struct cleave_substitute {
+  CLEAVE_ARRAY(cleave_value_t) from; /* outputs of nodes of the match */
+  CLEAVE_ARRAY(cleave_value_t) to;   /* as `from`: what their readers read instead */
+  cleave_reason_t reason;
+} cleave_substitute_t;
 
 typedef enum cleave_region_mode {
   CLEAVE_REGION_BACKEND,   /* every node that the backend supports */
@@ -97,6 +106,14 @@ typedef struct cleave_rule {
   cleave_status_t (*review)(void *context, const cleave_proposal_t *proposal, bool *out_accept,
                             cleave_reason_t *reason, cleave_error_t *error); /* may be NULL */
   uint32_t min_nodes; /* smaller regions are refused; 0: none are */
+
+  /* REWRITE: `pattern`, `where`, and what builds the substitute in the editor's graph, which still has the
+   * match; it may only add to that graph. */
+  cleave_status_t (*replace)(void *context, cleave_editor_t *editor, const cleave_match_t *match,
+                             cleave_substitute_t *substitute, cleave_error_t *error);
+
+  /* PASS: changes the editor's graph as it likes. */
+  cleave_status_t (*run)(void *context, cleave_editor_t *editor, cleave_error_t *error);
 } cleave_rule_t;
 
 typedef struct cleave_ruleset {

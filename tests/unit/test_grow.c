@@ -213,7 +213,7 @@ UNIT_TEST(fusions_come_along_whole_and_what_is_left_is_a_region_of_its_own) {
   plan = plan_case_run(graph, (const cleave_ruleset_t *[]){plan_case_ruleset("fuse", rules, 1)}, 1, NULL);
   ck_assert_str_eq(plan_case_regions(plan), "{[c1 r1]} {[c2 r2]}");
   ck_assert_str_eq(plan->regions[1].name, "conv_relu_1");
-  ck_assert(plan->rules[plan->regions[1].rule].is_fuse);
+  ck_assert(plan->rules[plan->regions[1].rule].kind == CLEAVE_RULE_FUSE);
   ck_assert_str_eq(plan->fusions[1].labels[0], "conv");
   ck_assert_str_eq(plan->fusions[1].labels[1], "act");
 }

@@ -395,7 +395,7 @@ static void check_plan(const cleave_plan_t *plan, const random_rules_t *all) {
   check_acyclic(plan);
   uint32_t matches[8] = {0};
   for (uint32_t r = 0; r < plan->region_count; r++) {
-    matches[plan->regions[r].rule] += !plan->rules[plan->regions[r].rule].is_fuse;
+    matches[plan->regions[r].rule] += plan->rules[plan->regions[r].rule].kind == CLEAVE_RULE_REGION;
   }
   for (uint32_t f = 0; f < plan->fusion_count; f++) {
     uint32_t index = plan->fusions[f].rule;
