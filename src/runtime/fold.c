@@ -4,8 +4,7 @@
 #include "graph/order.h"
 #include "ops/infer.h"
 #include "runtime/bind.h"
-#include "runtime/registry.h"
-#include "runtime/view.h"
+#include "runtime/once.h"
 
 enum { MOST_ROUNDS = 4, LARGE_RESULT = 16 << 20 };
 
@@ -17,13 +16,6 @@ typedef struct folding {
   cleave_arena_t arena;
   size_t count;
 } folding_t;
-
-/* The results of one node. */
-typedef struct results {
-  cleave_tensor_t *tensors[CLEAVE_MAX_RANK]; /* per output of the view */
-  cleave_tensor_view_t views[CLEAVE_MAX_RANK];
-  uint32_t count;
-} results_t;
 
 static bool is_foldable(const cleave_graph_t *graph, cleave_node_t node, const bool *keep_node,
                         size_t keep_count) {
@@ -51,110 +43,56 @@ bool cleave_graph_has_foldable(const cleave_graph_t *graph, const bool *keep_nod
   return false;
 }
 
-static cleave_status_t resize_result(void *session, uint32_t output, int32_t rank, const int64_t *dims) {
-  results_t *results = session;
-  if (output >= results->count || rank < 0 || rank > CLEAVE_MAX_RANK) {
-    return CLEAVE_ERROR_INTERNAL;
-  }
-  int64_t count = 0;
-  if (!cleave_shape_element_count(rank, dims, &count) || count > LARGE_RESULT / 8) {
-    return CLEAVE_ERROR_LIMIT;
-  }
-  cleave_tensor_t *tensor = NULL;
-  CLEAVE_TRY(cleave_tensor_create(results->views[output].dtype, rank, dims, &tensor, NULL));
-  cleave_tensor_release(results->tensors[output]);
-  results->tensors[output] = tensor;
-  results->views[output].rank = rank;
-  results->views[output].dims = tensor->dims;
-  results->views[output].data = tensor->data != NULL ? tensor->data : (const void *)tensor;
-  return CLEAVE_OK;
-}
-
-/* Memory for outputs of known shape; *out_fits: they are small enough to keep. */
-static cleave_status_t make_results(const cleave_view_t *view, results_t *results, bool *out_fits,
-                                    cleave_error_t *error) {
+/* Are the results small enough to keep? Those of unknown shape are small, or the run fails. */
+static bool results_fit(const cleave_region_view_t *region) {
   size_t input_bytes = 0;
-  for (uint32_t k = 0; k < view->region.value_count; k++) {
-    const cleave_tensor_view_t *tensor = &view->region.values[k].tensor;
+  bool fits = region->output_count <= CLEAVE_MAX_RANK && region->input_count == 0;
+  for (uint32_t k = 0; k < region->value_count; k++) {
+    const cleave_tensor_view_t *tensor = &region->values[k].tensor;
     if (tensor->data != NULL) {
       input_bytes += (size_t)cleave_view_element_count(tensor) * cleave_dtype_size(tensor->dtype);
     }
   }
-  *out_fits = view->region.output_count <= CLEAVE_MAX_RANK && view->region.input_count == 0;
-  for (uint32_t k = 0; *out_fits && k < view->region.output_count; k++) {
-    const cleave_tensor_view_t *type = &view->region.values[view->region.outputs[k]].tensor;
-    results->views[k] = (cleave_tensor_view_t){.size = sizeof *type, .dtype = type->dtype, .rank = -1};
-    results->count = k + 1;
+  for (uint32_t k = 0; fits && k < region->output_count; k++) {
+    const cleave_tensor_view_t *type = &region->values[region->outputs[k]].tensor;
     int64_t count = 0;
     size_t bytes = 0;
-    if (type->dtype == CLEAVE_DTYPE_UNKNOWN || type->dtype == CLEAVE_DTYPE_STRING) {
-      *out_fits = false;
-    } else if (cleave_shape_element_count(type->rank, type->dims, &count)) {
-      *out_fits = cleave_size_multiply((size_t)count, cleave_dtype_size(type->dtype), &bytes) &&
-                  (bytes <= LARGE_RESULT || bytes / 2 <= input_bytes);
-      if (*out_fits) {
-        CLEAVE_TRY(cleave_tensor_create(type->dtype, type->rank, type->dims, &results->tensors[k], error));
-        results->views[k].rank = type->rank;
-        results->views[k].dims = results->tensors[k]->dims;
-        results->views[k].data =
-            results->tensors[k]->data != NULL ? results->tensors[k]->data : (const void *)results->tensors[k];
-      }
+    fits = type->dtype != CLEAVE_DTYPE_UNKNOWN && type->dtype != CLEAVE_DTYPE_STRING;
+    if (fits && cleave_shape_element_count(type->rank, type->dims, &count)) {
+      fits = cleave_size_multiply((size_t)count, cleave_dtype_size(type->dtype), &bytes) &&
+             (bytes <= LARGE_RESULT || bytes / 2 <= input_bytes);
     }
   }
-  return CLEAVE_OK;
-}
-
-/* Runs the program of a node once; *out_done is false where `cpu` cannot, which is no error. */
-static cleave_status_t compute(folding_t *folding, const cleave_view_t *view, results_t *results,
-                               bool *out_done, cleave_error_t *error) {
-  *out_done = false;
-  const cleave_backend_t *backend = folding->cpu->backend;
-  cleave_message_t message = {.text = ""};
-  cleave_compile_options_t options = {.size = sizeof options, .threads = 1};
-  void *program = NULL;
-  cleave_status_t status = backend->compile(folding->cpu->state, &view->region, &options, &program, &message);
-  if (status != CLEAVE_OK) {
-    return status == CLEAVE_ERROR_OUT_OF_MEMORY ? cleave_error_out_of_memory(error) : CLEAVE_OK;
-  }
-  size_t workspace_bytes = backend->info(program)->workspace_bytes;
-  void *workspace = cleave_allocate_aligned(workspace_bytes);
-  cleave_run_args_t args = {.size = sizeof args,
-                            .outputs = results->views,
-                            .workspace = workspace,
-                            .resize_output = resize_result,
-                            .session = results};
-  status = workspace == NULL ? CLEAVE_ERROR_OUT_OF_MEMORY : backend->run(program, &args, &message);
-  *out_done = status == CLEAVE_OK;
-  for (uint32_t k = 0; *out_done && k < results->count; k++) {
-    *out_done = results->tensors[k] != NULL;
-  }
-  cleave_free(workspace);
-  backend->unload(program);
-  return status == CLEAVE_ERROR_OUT_OF_MEMORY ? cleave_error_out_of_memory(error) : CLEAVE_OK;
+  return fits;
 }
 
 static cleave_status_t fold_node(folding_t *folding, cleave_node_t node, cleave_error_t *error) {
   cleave_status_t status = CLEAVE_OK;
   cleave_view_builder_t builder;
   cleave_view_t view;
-  results_t results = {.count = 0};
-  bool is_possible = false;
+  cleave_tensor_t *results[CLEAVE_MAX_RANK] = {NULL};
+  cleave_message_t message;
   cleave_view_request_t request = {.nodes = &node, .node_count = 1};
   cleave_view_builder_init(&builder, folding->graph);
   CLEAVE_TRY_CLEANUP(cleave_view_build(&builder, &request, &folding->arena, &view, error));
-  CLEAVE_TRY_CLEANUP(make_results(&view, &results, &is_possible, error));
-  if (is_possible) {
-    CLEAVE_TRY_CLEANUP(compute(folding, &view, &results, &is_possible, error));
+  if (!results_fit(&view.region)) {
+    goto cleanup;
   }
-  for (uint32_t k = 0; is_possible && k < results.count; k++) {
+  // A node that `cpu` does not run stays as it is: that is no error.
+  cleave_once_t once = {.handle = folding->cpu, .view = &view, .threads = 1, .most_bytes = LARGE_RESULT};
+  cleave_status_t outcome = cleave_run_once(&once, results, &message);
+  if (outcome == CLEAVE_ERROR_OUT_OF_MEMORY) {
+    CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(error));
+  }
+  for (uint32_t k = 0; outcome == CLEAVE_OK && k < view.region.output_count; k++) {
     cleave_value_t value = view.values[view.region.outputs[k]];
-    cleave_tensor_touch(results.tensors[k]);
-    CLEAVE_TRY_CLEANUP(cleave_graph_replace_with_constant(folding->graph, value, results.tensors[k], error));
+    cleave_tensor_touch(results[k]);
+    CLEAVE_TRY_CLEANUP(cleave_graph_replace_with_constant(folding->graph, value, results[k], error));
   }
-  folding->count += is_possible ? 1 : 0;
+  folding->count += outcome == CLEAVE_OK ? 1 : 0;
 cleanup:
-  for (uint32_t k = 0; k < results.count; k++) {
-    cleave_tensor_release(results.tensors[k]);
+  for (uint32_t k = 0; k < CLEAVE_MAX_RANK; k++) {
+    cleave_tensor_release(results[k]);
   }
   cleave_view_builder_deinit(&builder);
   cleave_arena_reset(&folding->arena);

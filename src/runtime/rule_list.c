@@ -94,7 +94,10 @@ cleave_status_t cleave_rule_list_partition(const cleave_rule_list_t *list, const
                                            cleave_plan_t **out_plan, cleave_error_t *error) {
   cleave_supports_t supports;
   cleave_supports_init(&supports, graph);
-  cleave_partition_options_t options = {.supports = cleave_supports_ask, .supports_context = &supports};
+  cleave_partition_options_t options = {.supports = cleave_supports_ask,
+                                        .supports_context = &supports,
+                                        .allow = list->allow,
+                                        .allow_context = list->allow_context};
   cleave_status_t status = cleave_partition(graph, list->pointers, list->count, &options, out_plan, error);
   cleave_supports_deinit(&supports);
   return status;

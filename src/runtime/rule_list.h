@@ -13,6 +13,10 @@ typedef struct cleave_rule_list {
   cleave_ruleset_t *rulesets; /* all strategies of all files, with the backend that is to be used */
   const cleave_ruleset_t **pointers;
   uint32_t count; /* of rulesets */
+  /* As in cleave_partition_options_t; set by who wants to leave applications of rules out. */
+  bool (*allow)(void *context, const cleave_graph_t *graph, const cleave_plan_rule_t *rule,
+                const cleave_node_t *nodes, uint32_t node_count);
+  void *allow_context;
 } cleave_rule_list_t;
 
 /* Loads rule files. A setting that none of them declares is an error, unless `known` (may be NULL) marks it
