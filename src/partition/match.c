@@ -166,7 +166,11 @@ static cleave_status_t run_forward(cleave_matcher_t *m, const cleave_match_reque
       break;
     }
     case CLEAVE_PATTERN_VALUE:
-    case CLEAVE_PATTERN_CONSTANT: *out_fits = false; return CLEAVE_OK;
+    case CLEAVE_PATTERN_CONSTANT:
+    case CLEAVE_PATTERN_ABSENT:
+    case CLEAVE_PATTERN_OUTPUT:
+    case CLEAVE_PATTERN_EVERY:
+    case CLEAVE_PATTERN_GROUP: *out_fits = false; return CLEAVE_OK;
   }
   return push_goal(m, first, out_next, error);
 }
@@ -219,11 +223,11 @@ static cleave_status_t run_backward(cleave_matcher_t *m, const cleave_match_requ
   goal_t inner = goal;
   *out_next = goal.next;
   *out_fits = exists || is_open;
-  if (is_open && part->kind <= CLEAVE_PATTERN_CONSTANT) {
+  if (is_open && !cleave_pattern_has_children(part)) {
     inner.kind = GOAL_ENTRY;
     return push_goal(m, inner, out_next, error);
   }
-  if (exists && part->kind > CLEAVE_PATTERN_CONSTANT) {
+  if (exists && cleave_pattern_has_children(part)) {
     // Reached twice, a part of several operators ends in one value both times, too.
     CLEAVE_TRY(cleave_matcher_bind_value(m, goal.pattern, goal.value, out_fits, error));
     if (!*out_fits) {
@@ -268,6 +272,10 @@ static cleave_status_t run_backward(cleave_matcher_t *m, const cleave_match_requ
       inner.kind = part->kind == CLEAVE_PATTERN_SEQUENCE ? GOAL_BACKWARD_NEXT : GOAL_BACKWARD_REPEAT;
       inner.k = part->kind == CLEAVE_PATTERN_SEQUENCE ? part->child_count : 0;
       break;
+    case CLEAVE_PATTERN_ABSENT:
+    case CLEAVE_PATTERN_OUTPUT:
+    case CLEAVE_PATTERN_EVERY:
+    case CLEAVE_PATTERN_GROUP: *out_fits = false; return CLEAVE_OK;
   }
   *out_fits = true;
   return push_goal(m, inner, out_next, error);

@@ -136,7 +136,7 @@ static void reach(const cleave_pattern_t *pattern, uint32_t start, uint32_t avoi
   for (uint32_t k = 0; node->kind == CLEAVE_PATTERN_OP && k < node->input_count; k++) {
     reach(pattern, node->inputs[k].pattern, avoid, seen);
   }
-  for (uint32_t k = 0; node->kind > CLEAVE_PATTERN_CONSTANT && k < node->child_count; k++) {
+  for (uint32_t k = 0; cleave_pattern_has_children(node) && k < node->child_count; k++) {
     reach(pattern, node->children[k], avoid, seen);
   }
 }
@@ -191,7 +191,7 @@ static cleave_status_t prepare_tree(cleave_matcher_t *matcher, cleave_error_t *e
     for (uint32_t k = 0; node->kind == CLEAVE_PATTERN_OP && k < node->input_count; k++) {
       references[node->inputs[k].pattern]++;
     }
-    for (uint32_t k = 0; node->kind > CLEAVE_PATTERN_CONSTANT && k < node->child_count; k++) {
+    for (uint32_t k = 0; cleave_pattern_has_children(node) && k < node->child_count; k++) {
       references[node->children[k]]++;
     }
     if (matcher->labels[p] != CLEAVE_INDEX_NONE) {
@@ -287,9 +287,13 @@ static cleave_status_t add_anchors(cleave_matcher_t *matcher, uint32_t index, cl
         CLEAVE_TRY(add_anchors(matcher, node->children[k], error));
       }
       return CLEAVE_OK;
+    case CLEAVE_PATTERN_OUTPUT:
+    case CLEAVE_PATTERN_GROUP: return add_anchors(matcher, node->children[0], error);
     case CLEAVE_PATTERN_MAYBE:
     case CLEAVE_PATTERN_VALUE:
-    case CLEAVE_PATTERN_CONSTANT: break;
+    case CLEAVE_PATTERN_CONSTANT:
+    case CLEAVE_PATTERN_ABSENT:
+    case CLEAVE_PATTERN_EVERY: break;
   }
   return CLEAVE_OK;
 }

@@ -25,17 +25,17 @@ static cleave_status_t refuse(const checker_t *checker, uint32_t node, const cha
                              checker->rule, what);
 }
 
-static bool is_value(const cleave_pattern_node_t *node) {
-  return node->kind == CLEAVE_PATTERN_VALUE || node->kind == CLEAVE_PATTERN_CONSTANT;
-}
-
 /* Can the pattern match without any node? Only for what is checked and acyclic. */
 static bool may_be_empty(const cleave_pattern_t *pattern, uint32_t index) {
   const cleave_pattern_node_t *node = &pattern->nodes[index];
   switch (node->kind) {
-    case CLEAVE_PATTERN_OP: return false;
+    case CLEAVE_PATTERN_OP:
+    case CLEAVE_PATTERN_OUTPUT:
+    case CLEAVE_PATTERN_GROUP: return false;
     case CLEAVE_PATTERN_VALUE:
     case CLEAVE_PATTERN_CONSTANT:
+    case CLEAVE_PATTERN_ABSENT:
+    case CLEAVE_PATTERN_EVERY:
     case CLEAVE_PATTERN_MAYBE: return true;
     case CLEAVE_PATTERN_REPEATED: return node->min == 0 || may_be_empty(pattern, node->children[0]);
     case CLEAVE_PATTERN_ONEOF:
@@ -63,8 +63,12 @@ static bool has_anchor(const cleave_pattern_t *pattern, uint32_t index) {
     case CLEAVE_PATTERN_OP: return true;
     case CLEAVE_PATTERN_VALUE:
     case CLEAVE_PATTERN_CONSTANT:
+    case CLEAVE_PATTERN_ABSENT:
+    case CLEAVE_PATTERN_EVERY:
     case CLEAVE_PATTERN_MAYBE: return false;
     case CLEAVE_PATTERN_REPEATED: return node->min > 0 && has_anchor(pattern, node->children[0]);
+    case CLEAVE_PATTERN_OUTPUT:
+    case CLEAVE_PATTERN_GROUP: return has_anchor(pattern, node->children[0]);
     case CLEAVE_PATTERN_ONEOF:
       for (uint32_t k = 0; k < node->child_count; k++) {
         if (!has_anchor(pattern, node->children[k])) {
@@ -73,7 +77,7 @@ static bool has_anchor(const cleave_pattern_t *pattern, uint32_t index) {
       }
       return true;
     case CLEAVE_PATTERN_SEQUENCE:
-      if (is_value(&pattern->nodes[node->children[0]])) {
+      if (cleave_pattern_is_value(&pattern->nodes[node->children[0]])) {
         return node->child_count > 1 && has_anchor(pattern, node->children[1]);
       }
       return has_anchor(pattern, node->children[0]);
@@ -94,6 +98,11 @@ static cleave_status_t check_op(checker_t *checker, uint32_t index, uint32_t dep
   const cleave_pattern_node_t *node = &checker->pattern->nodes[index];
   for (uint32_t k = 0; k < node->input_count; k++) {
     CLEAVE_TRY(check_child(checker, index, node->inputs[k].pattern, depth));
+    bool is_rest = node->inputs[k].port == CLEAVE_PATTERN_PORT_REST;
+    if (is_rest != (checker->pattern->nodes[node->inputs[k].pattern].kind == CLEAVE_PATTERN_EVERY) ||
+        (is_rest && k + 1 < node->input_count)) {
+      return refuse(checker, index, "only the last input of an operator can stand for all the others");
+    }
     for (uint32_t m = 0; m < k; m++) {
       if (node->inputs[k].port != CLEAVE_PATTERN_PORT_ANY && node->inputs[k].port == node->inputs[m].port) {
         return refuse(checker, index, "pattern names an input of an operator twice");
@@ -112,20 +121,34 @@ static cleave_status_t check_op(checker_t *checker, uint32_t index, uint32_t dep
 static cleave_status_t check_children(checker_t *checker, uint32_t index, uint32_t depth) {
   const cleave_pattern_t *pattern = checker->pattern;
   const cleave_pattern_node_t *node = &pattern->nodes[index];
-  bool single = node->kind == CLEAVE_PATTERN_MAYBE || node->kind == CLEAVE_PATTERN_REPEATED;
-  if (node->child_count == 0 || (single && node->child_count != 1)) {
+  bool is_single = node->kind == CLEAVE_PATTERN_MAYBE || node->kind == CLEAVE_PATTERN_REPEATED ||
+                   node->kind == CLEAVE_PATTERN_OUTPUT || node->kind == CLEAVE_PATTERN_EVERY;
+  if (node->child_count == 0 || (is_single && node->child_count != 1)) {
     return refuse(checker, index, "pattern has an empty 'maybe', 'oneof', 'repeated' or sequence");
   }
   for (uint32_t k = 0; k < node->child_count; k++) {
     CLEAVE_TRY(check_child(checker, index, node->children[k], depth));
-    if (node->kind == CLEAVE_PATTERN_SEQUENCE && k > 0 && is_value(&pattern->nodes[node->children[k]])) {
+    const cleave_pattern_node_t *child = &pattern->nodes[node->children[k]];
+    if (node->kind == CLEAVE_PATTERN_SEQUENCE && k > 0 && cleave_pattern_is_value(child)) {
       return refuse(checker, index, "only the first part of a sequence can be a value");
     }
+    if (node->kind == CLEAVE_PATTERN_OUTPUT && child->kind != CLEAVE_PATTERN_OP) {
+      return refuse(checker, index, "'output' needs an operator");
+    }
+    if (child->kind == CLEAVE_PATTERN_EVERY ||
+        (child->kind == CLEAVE_PATTERN_GROUP && node->kind != CLEAVE_PATTERN_ONEOF)) {
+      return refuse(checker, index, "pattern has a part where none of its kind can be");
+    }
+    if (child->kind == CLEAVE_PATTERN_ABSENT && node->kind != CLEAVE_PATTERN_ONEOF) {
+      return refuse(checker, index, "only an input can be absent");
+    }
   }
-  if (node->kind == CLEAVE_PATTERN_REPEATED) {
+  if (node->kind == CLEAVE_PATTERN_REPEATED || node->kind == CLEAVE_PATTERN_EVERY) {
     if (node->max == 0 || node->min > node->max) {
       return refuse(checker, index, "'repeated' needs 1 <= max and min <= max");
     }
+  }
+  if (node->kind == CLEAVE_PATTERN_REPEATED) {
     if (may_be_empty(pattern, node->children[0])) {
       return refuse(checker, index, "'repeated' needs an operator in it");
     }
@@ -150,7 +173,7 @@ static cleave_status_t check_node(checker_t *checker, uint32_t index, uint32_t d
   }
   if (node->kind == CLEAVE_PATTERN_OP) {
     CLEAVE_TRY(check_op(checker, index, depth));
-  } else if (!is_value(node)) {
+  } else if (cleave_pattern_has_children(node)) {
     CLEAVE_TRY(check_children(checker, index, depth));
   }
   checker->states[index] = 2;

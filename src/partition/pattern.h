@@ -9,33 +9,49 @@
  *  OP        a graph node: one of `ops` (none given: any operator), its attributes, type and inputs
  *  VALUE     any value
  *  CONSTANT  a value with constant data
+ *  ABSENT    no value: an optional input that is left out. Only as an input, or an alternative for one
  *  SEQUENCE  children c0 >> c1 >> ...: each reads the main output of the one before on some input that its
  * own `inputs` leave free; nobody else reads it, and it is no graph output, unless the producer is `shared`
  *  MAYBE     child 0, or nothing (tried in this order: longest match first)
  *  ONEOF     the first child that lets the whole pattern match
  *  REPEATED  child 0 in sequence with itself, `min` to `max` times, longest first
+ *  OUTPUT    output `output` of the node that child 0, an OP, matches
+ *  EVERY     only as an input with port REST: `min` to `max` inputs, all that no other input pattern speaks
+ * of, match child 0, each on its own (what child 0 binds for one is free again for the next)
+ *  GROUP     the root, or an alternative of it: all children, side by side. Each but the first has a value or
+ * node in common with one before it, by which it is found. What a child ends in may be used outside
  *
  * The main output of a pattern is output `output` of its last OP.
+ *
+ * Sizes have names (symbols), one set for the whole pattern: the first dimension that a symbol stands for
+ * binds it, and it is the same size everywhere. Conditions (`where`) are tested as soon as their symbols are
+ * bound; those with a symbol that the complete match leaves unbound do not hold.
  */
 #ifndef CLEAVE_PARTITION_PATTERN_H
 #define CLEAVE_PARTITION_PATTERN_H
 
 #include "ops/ops.h"
+#include "partition/expression.h"
 
 typedef enum cleave_pattern_kind {
   CLEAVE_PATTERN_OP,
   CLEAVE_PATTERN_VALUE,
   CLEAVE_PATTERN_CONSTANT,
-  CLEAVE_PATTERN_SEQUENCE,
+  CLEAVE_PATTERN_ABSENT,
+  CLEAVE_PATTERN_SEQUENCE, /* this and those after it have children */
   CLEAVE_PATTERN_MAYBE,
   CLEAVE_PATTERN_ONEOF,
-  CLEAVE_PATTERN_REPEATED
+  CLEAVE_PATTERN_REPEATED,
+  CLEAVE_PATTERN_OUTPUT,
+  CLEAVE_PATTERN_EVERY,
+  CLEAVE_PATTERN_GROUP
 } cleave_pattern_kind_t;
 
-#define CLEAVE_PATTERN_PORT_ANY UINT32_MAX /* any input that is still free */
+#define CLEAVE_PATTERN_PORT_ANY UINT32_MAX         /* any input that is still free */
+#define CLEAVE_PATTERN_PORT_REST (UINT32_MAX - 1u) /* all that are still free; the last of `inputs` */
 
 typedef struct cleave_pattern_input {
-  uint32_t port; /* input index of the operator's schema, or CLEAVE_PATTERN_PORT_ANY */
+  uint32_t port; /* input index of the operator's schema, or PORT_ANY, or PORT_REST with an EVERY */
   uint32_t pattern;
 } cleave_pattern_input_t;
 
@@ -64,8 +80,9 @@ typedef struct cleave_attribute_test {
 
 /* One dimension of a shape test. */
 typedef struct cleave_dim_test {
-  int64_t size;       /* >= 0: this size; -1: see symbol */
-  const char *symbol; /* bound at first sight, must agree later; NULL: anything */
+  int64_t size;                          /* >= 0: this size; -1: see symbol */
+  const char *symbol;                    /* bound at first sight, must agree later; NULL: see expression */
+  const cleave_expression_t *expression; /* a SIZE of bound symbols; NULL: anything */
 } cleave_dim_test_t;
 
 /* What an OP's main output, or a VALUE or CONSTANT, must be. */
@@ -81,7 +98,13 @@ typedef struct cleave_constant_test {
   bool all_equal; /* all elements the same */
   bool has_value; /* every element within tolerance of `value` */
   double value;
-  double tolerance; /* absolute */
+  double tolerance;     /* absolute; of `value` and `values` */
+  const double *values; /* NULL: see value */
+  uint32_t value_count;
+  bool is_list;   /* `values` are all elements, in order; otherwise each element is near one of `values` */
+  bool has_range; /* low <= every element <= high */
+  double low;
+  double high;
 } cleave_constant_test_t;
 
 typedef struct cleave_pattern_node {
@@ -89,7 +112,7 @@ typedef struct cleave_pattern_node {
   const char *label; /* name of the capture; NULL: none */
   int32_t line;      /* of the rule file */
   bool shared;       /* OP: its outputs may be used outside of the match */
-  uint32_t output;   /* OP: which output its readers in the pattern mean; usually 0 */
+  uint32_t output;   /* OP: which output its readers in the pattern mean, usually 0; OUTPUT: which one */
   uint32_t op_count;
   const cleave_op_t *const *ops; /* OP */
   uint32_t input_count;
@@ -97,10 +120,11 @@ typedef struct cleave_pattern_node {
   uint32_t attribute_count;
   const cleave_attribute_test_t *attributes;
   cleave_type_test_t type;
+  const cleave_expression_t *where; /* CONDITION over sizes, or NULL; OP, VALUE and CONSTANT */
   cleave_constant_test_t constant;
   uint32_t child_count;
-  const uint32_t *children; /* SEQUENCE, MAYBE, ONEOF, REPEATED */
-  uint32_t min;
+  const uint32_t *children; /* from SEQUENCE on */
+  uint32_t min;             /* REPEATED and EVERY */
   uint32_t max;
 } cleave_pattern_node_t;
 
@@ -111,7 +135,18 @@ typedef struct cleave_pattern {
   uint32_t root;
   const char *const *labels; /* distinct, in order of appearance */
   uint32_t label_count;
+  const cleave_expression_t *where; /* CONDITION over the sizes of all parts, or NULL */
 } cleave_pattern_t;
+
+/* Has a part children (rather than being a node or value itself)? */
+static inline bool cleave_pattern_has_children(const cleave_pattern_node_t *node) {
+  return node->kind >= CLEAVE_PATTERN_SEQUENCE;
+}
+
+/* Is a part a value that no node of the match has to make? */
+static inline bool cleave_pattern_is_value(const cleave_pattern_node_t *node) {
+  return node->kind == CLEAVE_PATTERN_VALUE || node->kind == CLEAVE_PATTERN_CONSTANT;
+}
 
 /* Checks the structure (indices, no cycles, bounded depth, REPEATED and MAYBE not empty, a first operator to
  * anchor on) before the pattern is used. CLEAVE_ERROR_RULE with the line. */

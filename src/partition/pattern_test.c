@@ -49,7 +49,7 @@ static bool literal_equal(const cleave_pattern_literal_t *literal, const cleave_
   return false;
 }
 
-static bool attribute_passes(const cleave_attribute_test_t *test, const cleave_attribute_t *attribute) {
+bool cleave_pattern_test_attribute(const cleave_attribute_test_t *test, const cleave_attribute_t *attribute) {
   switch (test->kind) {
     case CLEAVE_ATTRIBUTE_TEST_ABSENT: return attribute == NULL;
     case CLEAVE_ATTRIBUTE_TEST_EQUAL:
@@ -84,7 +84,7 @@ bool cleave_pattern_test_node(const cleave_pattern_node_t *pattern, const cleave
   }
   for (uint32_t k = 0; k < pattern->attribute_count; k++) {
     const cleave_attribute_test_t *test = &pattern->attributes[k];
-    if (!attribute_passes(test, cleave_op_attribute(graph, node, test->name))) {
+    if (!cleave_pattern_test_attribute(test, cleave_op_attribute(graph, node, test->name))) {
       return false;
     }
   }

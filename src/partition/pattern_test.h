@@ -12,7 +12,10 @@ bool cleave_pattern_same_op(const cleave_op_t *a, const cleave_op_t *b);
 bool cleave_pattern_test_node(const cleave_pattern_node_t *pattern, const cleave_graph_t *graph,
                               cleave_node_t node);
 
-/* dtype, rank and sizes; symbols are left to the matcher. */
+/* One attribute (NULL: the node has none, and no default) against one test. */
+bool cleave_pattern_test_attribute(const cleave_attribute_test_t *test, const cleave_attribute_t *attribute);
+
+/* dtype, rank and sizes; symbols and expressions are left to the matcher. */
 bool cleave_pattern_test_type(const cleave_type_test_t *test, const cleave_graph_t *graph,
                               cleave_value_t value);
 

@@ -318,13 +318,13 @@ UNIT_TEST(attributes_are_compared_with_schema_defaults) {
 }
 
 UNIT_TEST(types_shapes_and_symbols_are_tested) {
-  cleave_dim_test_t dims[2] = {{-1, "N"}, {-1, "N"}};
+  cleave_dim_test_t dims[2] = {{-1, "N", NULL}, {-1, "N", NULL}};
   uint32_t relu = op("Relu", "op");
   parts[relu].type = (cleave_type_test_t){.dtypes = 1u << CLEAVE_DTYPE_F32, .rank = 2, .dims = dims};
   expect_match("r = Relu(x); -> r", relu, "r", "op=r");
-  dims[1] = (cleave_dim_test_t){3, NULL};
+  dims[1] = (cleave_dim_test_t){3, NULL, NULL};
   expect_match("r = Relu(x); -> r", relu, "r", "");
-  dims[1] = (cleave_dim_test_t){2, NULL};
+  dims[1] = (cleave_dim_test_t){2, NULL, NULL};
   expect_match("r = Relu(x); -> r", relu, "r", "op=r");
   parts[relu].type.dtypes = 1u << CLEAVE_DTYPE_F16;
   expect_match("r = Relu(x); -> r", relu, "r", "");
@@ -334,7 +334,7 @@ UNIT_TEST(types_shapes_and_symbols_are_tested) {
   cleave_graph_t *graph = plan_case_graph("r = Relu(x); s = Exp(r); -> s");
   uint32_t first = op("Relu", "a");
   uint32_t second = op("Exp", "b");
-  cleave_dim_test_t symbol[1] = {{-1, "C"}};
+  cleave_dim_test_t symbol[1] = {{-1, "C", NULL}};
   parts[first].type = parts[second].type = (cleave_type_test_t){.rank = 1, .dims = symbol};
   uint32_t pair = SEQUENCE(first, second);
   const int64_t sizes[4][2] = {{4, 4}, {4, 5}, {-1, -1}, {-1, 4}};
