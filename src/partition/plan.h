@@ -33,6 +33,8 @@ typedef struct cleave_plan_fusion {
   uint32_t node_count;
   const cleave_node_t *nodes; /* topological */
   const char *const *labels;  /* per node */
+  uint32_t attribute_count;
+  const cleave_attribute_t *attributes; /* of its rule, for the backend; by name, no tensors */
 } cleave_plan_fusion_t;
 
 typedef struct cleave_plan_region {
@@ -48,6 +50,8 @@ typedef struct cleave_plan_region {
       *inputs; /* run-time values from outside, each once: in order of first use in `nodes` */
   uint32_t output_count;
   const cleave_value_t *outputs; /* values used outside, each once: in order of producer, then output index */
+  uint32_t attribute_count;
+  const cleave_attribute_t *attributes; /* from `review`, for the backend; by name, no tensors */
 } cleave_plan_region_t;
 
 typedef enum cleave_plan_note_kind {
@@ -79,6 +83,8 @@ typedef struct cleave_plan {
   const cleave_graph_t *graph;  /* that the plan is about: the source, or `rewritten` */
   cleave_graph_t *rewritten;    /* owned: what rewrite and pass rules made of the source; NULL: nothing */
   uint64_t graph_hash;
+  uint32_t setting_count; /* given to the rule files and the model script */
+  const cleave_setting_t *settings;
   uint32_t rule_count;
   cleave_plan_rule_t *rules;
   uint32_t region_count;
