@@ -35,24 +35,29 @@ static cleave_status_t copy_tensors(const cleave_graph_t *graph, cleave_graph_t 
   return CLEAVE_OK;
 }
 
-/* Attribute records are changed in place, so every copy has its own. */
+/* Attribute records are changed in place, so every copy has its own; their room is a power of two, which
+ * cleave_graph_set_attribute relies on. */
 static cleave_status_t copy_nodes(const cleave_graph_t *graph, cleave_graph_t *copy, cleave_error_t *error) {
   COPY_ARRAY(&copy->nodes, &graph->nodes, error);
   for (size_t k = 0; k < copy->nodes.count; k++) {
     cleave_node_record_t *record = &copy->nodes.items[k];
     if (record->attribute_count > 0 && record->op != NULL) {
-      record->attributes = cleave_arena_copy(&copy->arena, record->attributes,
-                                             record->attribute_count * sizeof *record->attributes);
-      if (record->attributes == NULL) {
+      size_t room = 1;
+      while (room < record->attribute_count) {
+        room *= 2;
+      }
+      cleave_attribute_t *attributes = cleave_arena_allocate(&copy->arena, room, sizeof *attributes);
+      if (attributes == NULL) {
         return cleave_error_out_of_memory(error);
       }
+      memcpy(attributes, record->attributes, record->attribute_count * sizeof *attributes);
+      record->attributes = attributes;
     }
   }
   return CLEAVE_OK;
 }
 
-static cleave_status_t copy_values(const cleave_graph_t *graph, const int64_t *sizes, size_t size_count,
-                                   cleave_graph_t *copy, cleave_error_t *error) {
+static cleave_status_t copy_values(const cleave_graph_t *graph, cleave_graph_t *copy, cleave_error_t *error) {
   COPY_ARRAY(&copy->values, &graph->values, error);
   for (size_t k = 0; k < copy->values.count; k++) {
     cleave_value_record_t *record = &copy->values.items[k];
@@ -63,22 +68,28 @@ static cleave_status_t copy_values(const cleave_graph_t *graph, const int64_t *s
     if (record->dims == NULL) {
       return cleave_error_out_of_memory(error);
     }
-    for (int32_t d = 0; d < record->rank; d++) {
+  }
+  return CLEAVE_OK;
+}
+
+static void bind_symbols(const cleave_graph_t *graph, const int64_t *sizes, size_t size_count,
+                         cleave_graph_t *copy) {
+  for (size_t k = 0; k < copy->values.count; k++) {
+    cleave_value_record_t *record = &copy->values.items[k];
+    for (int32_t d = 0; record->dims != NULL && d < record->rank; d++) {
       if (cleave_dim_is_symbolic(record->dims[d])) {
         cleave_dim_t size = cleave_dim_evaluate(graph->dims, record->dims[d], sizes, size_count);
         record->dims[d] = cleave_dim_is_known(size) ? size : CLEAVE_DIM_UNKNOWN;
       }
     }
   }
-  return CLEAVE_OK;
 }
 
-static cleave_status_t copy_all(const cleave_graph_t *graph, const int64_t *sizes, size_t size_count,
-                                cleave_graph_t *copy, cleave_error_t *error) {
+static cleave_status_t copy_all(const cleave_graph_t *graph, cleave_graph_t *copy, cleave_error_t *error) {
   CLEAVE_TRY(copy_strings(&graph->strings, &copy->strings, error));
   CLEAVE_TRY(copy_tensors(graph, copy, error));
   CLEAVE_TRY(copy_nodes(graph, copy, error));
-  CLEAVE_TRY(copy_values(graph, sizes, size_count, copy, error));
+  CLEAVE_TRY(copy_values(graph, copy, error));
   COPY_ARRAY(&copy->uses, &graph->uses, error);
   COPY_ARRAY(&copy->inputs, &graph->inputs, error);
   COPY_ARRAY(&copy->outputs, &graph->outputs, error);
@@ -96,7 +107,32 @@ cleave_status_t cleave_graph_clone(const cleave_graph_t *graph, const int64_t *s
   *out_graph = NULL;
   cleave_graph_t *copy = NULL;
   CLEAVE_TRY(cleave_graph_create(&copy, error));
-  cleave_status_t status = copy_all(graph, sizes, size_count, copy, error);
+  cleave_status_t status = copy_all(graph, copy, error);
+  if (status != CLEAVE_OK) {
+    cleave_graph_destroy(copy);
+    return status;
+  }
+  bind_symbols(graph, sizes, size_count, copy);
+  *out_graph = copy;
+  return CLEAVE_OK;
+}
+
+static cleave_status_t copy_with_symbols(const cleave_graph_t *graph, cleave_graph_t *copy,
+                                         cleave_error_t *error) {
+  cleave_dims_t *dims = NULL;
+  CLEAVE_TRY(cleave_dims_copy(graph->dims, &dims, error));
+  cleave_dims_destroy(copy->dims);
+  copy->dims = dims;
+  COPY_ARRAY(&copy->custom_ops, &graph->custom_ops, error);
+  return copy_all(graph, copy, error);
+}
+
+cleave_status_t cleave_graph_copy(const cleave_graph_t *graph, cleave_graph_t **out_graph,
+                                  cleave_error_t *error) {
+  *out_graph = NULL;
+  cleave_graph_t *copy = NULL;
+  CLEAVE_TRY(cleave_graph_create(&copy, error));
+  cleave_status_t status = copy_with_symbols(graph, copy, error);
   if (status != CLEAVE_OK) {
     cleave_graph_destroy(copy);
     return status;

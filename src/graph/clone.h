@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A copy of a graph to change freely: folding, binding of sizes. Nodes, values and uses keep their ids. */
+/* A copy of a graph to change freely: folding, binding of sizes, rewriting. Nodes, values and uses keep their
+ * ids. */
 #ifndef CLEAVE_GRAPH_CLONE_H
 #define CLEAVE_GRAPH_CLONE_H
 
@@ -12,5 +13,10 @@
 CLEAVE_MUST_USE cleave_status_t cleave_graph_clone(const cleave_graph_t *graph, const int64_t *sizes,
                                                    size_t size_count, cleave_graph_t **out_graph,
                                                    cleave_error_t *error);
+
+/* The same with all symbols as they are, and custom operators: a graph to rewrite. Tensors, texts and lists
+ * of attributes, and entries of custom operators are shared: the original must outlive the copy. */
+CLEAVE_MUST_USE cleave_status_t cleave_graph_copy(const cleave_graph_t *graph, cleave_graph_t **out_graph,
+                                                  cleave_error_t *error);
 
 #endif /* CLEAVE_GRAPH_CLONE_H */

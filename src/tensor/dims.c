@@ -59,6 +59,49 @@ void cleave_dims_destroy(cleave_dims_t *dims) {
   }
 }
 
+/* Room for as many items as `from` has, all of them copied. */
+#define COPY_ITEMS(to, from, error)                                              \
+  do {                                                                           \
+    CLEAVE_TRY(cleave_array_reserve((to), (from)->count, (error)));              \
+    if ((from)->count > 0) {                                                     \
+      memcpy((to)->items, (from)->items, (from)->count * sizeof *(from)->items); \
+    }                                                                            \
+    (to)->count = (from)->count;                                                 \
+  } while (0)
+
+static cleave_status_t copy_table(const cleave_dims_t *dims, cleave_dims_t *copy, cleave_error_t *error) {
+  for (uint32_t k = 1; k < dims->names.count; k++) {
+    cleave_string_t id;
+    CLEAVE_TRY(
+        cleave_strings_add(&copy->names, dims->names.texts[k], strlen(dims->names.texts[k]), &id, error));
+  }
+  COPY_ITEMS(&copy->expressions, &dims->expressions, error);
+  COPY_ITEMS(&copy->atoms, &dims->atoms, error);
+  COPY_ITEMS(&copy->symbol_atoms, &dims->symbol_atoms, error);
+  if (dims->slot_count > 0) {
+    copy->slots = cleave_allocate(dims->slot_count, sizeof *copy->slots);
+    if (copy->slots == NULL) {
+      return cleave_error_out_of_memory(error);
+    }
+    memcpy(copy->slots, dims->slots, dims->slot_count * sizeof *copy->slots);
+    copy->slot_count = dims->slot_count;
+  }
+  return CLEAVE_OK;
+}
+
+cleave_status_t cleave_dims_copy(const cleave_dims_t *dims, cleave_dims_t **out_dims, cleave_error_t *error) {
+  cleave_dims_t *copy = NULL;
+  *out_dims = NULL;
+  CLEAVE_TRY(cleave_dims_create(&copy, error));
+  cleave_status_t status = copy_table(dims, copy, error);
+  if (status != CLEAVE_OK) {
+    cleave_dims_destroy(copy);
+    return status;
+  }
+  *out_dims = copy;
+  return CLEAVE_OK;
+}
+
 static uint64_t expression_hash(const expression_t *expression) {
   return cleave_hash_bytes(CLEAVE_HASH_SEED, expression, sizeof *expression);
 }
