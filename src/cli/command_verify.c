@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0
+// cleave verify: every distinct fusion and region against cpu. What fails is written down as a model of its
+// own with its inputs, so that it can be run again; with --quarantine its rule is left out, and the rest is
+// checked again.
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/command.h"
+#include "cli/job.h"
+#include "cli/output.h"
+#include "formats/onnx.h"
+#include "runtime/model.h"
+#include "runtime/rule_list.h"
+#include "runtime/verify.h"
+#include "tensor/npy.h"
+
+enum { MOST_QUARANTINED = 256 };
+
+typedef struct verify {
+  cleave_job_options_t options;
+  cleave_job_t job;
+  cleave_verify_options_t checks;
+  const char *save;
+  int64_t rounds;
+  double rtol;
+  double atol;
+  bool quarantine;
+  bool json;
+  cleave_rule_list_t rules;
+  cleave_verify_report_t report;
+  json_t *dropped; /* list of rules, one object each */
+  json_t *saved;   /* list of folders */
+  uint32_t dropped_count;
+  struct {
+    char file[192];
+    char name[64];
+    int32_t line;
+  } left_out[MOST_QUARANTINED];
+} verify_t;
+
+/* For cleave_rule_list_t.allow. */
+static bool is_allowed(void *context, const cleave_graph_t *graph, const cleave_plan_rule_t *rule,
+                       const cleave_node_t *nodes, uint32_t node_count) {
+  const verify_t *verify = context;
+  (void)graph;
+  (void)nodes;
+  (void)node_count;
+  for (uint32_t k = 0; k < verify->dropped_count; k++) {
+    if (verify->left_out[k].line == rule->line && strcmp(verify->left_out[k].name, rule->name) == 0 &&
+        strcmp(verify->left_out[k].file, rule->file) == 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
+static cleave_status_t load_rules(verify_t *verify, cleave_error_t *error) {
+  const cleave_job_options_t *options = &verify->options;
+  cleave_rule_source_t *sources = cleave_allocate_zeroed(options->rules.count, sizeof *sources);
+  if (sources == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  for (size_t k = 0; k < options->rules.count; k++) {
+    sources[k].path = options->rules.items[k];
+  }
+  cleave_status_t status =
+      cleave_rule_list_load(&verify->rules, sources, options->rules.count, verify->job.settings.items,
+                            verify->job.settings.count, verify->job.script_used, options->backend, error);
+  cleave_free(sources);
+  verify->rules.allow = is_allowed;
+  verify->rules.allow_context = verify;
+  return status;
+}
+
+static void show_progress(void *context, uint32_t done, uint32_t total) {
+  (void)context;
+  cleave_output_progress("checking %u of %u", (unsigned)done + 1, (unsigned)total);
+}
+
+static cleave_status_t check(verify_t *verify, cleave_error_t *error) {
+  cleave_plan_destroy(verify->job.plan);
+  verify->job.plan = NULL;
+  cleave_verify_report_deinit(&verify->report);
+  CLEAVE_TRY(cleave_rule_list_partition(&verify->rules, cleave_model_graph(verify->job.model),
+                                        &verify->job.plan, error));
+  verify->checks.inputs = verify->job.inputs.tensors;
+  verify->checks.input_count = verify->job.inputs.count;
+  verify->checks.progress = show_progress;
+  cleave_status_t status = cleave_plan_verify(verify->job.plan, &verify->checks, &verify->report, error);
+  cleave_output_progress_end();
+  return status;
+}
+
+/* ---- what is kept of a failure ---- */
+
+static cleave_status_t make_folder(const char *path, cleave_error_t *error) {
+  if (mkdir(path, 0777) != 0 && errno != EEXIST) {
+    return cleave_error_set(error, CLEAVE_ERROR_IO, "%s: %s", path, strerror(errno));
+  }
+  return CLEAVE_OK;
+}
+
+/* SAVE/<rule>_<number>/region.onnx, input_0.npy, ... */
+static cleave_status_t save_item(verify_t *verify, const cleave_verify_item_t *item, uint32_t number,
+                                 cleave_error_t *error) {
+  char path[1024];
+  const char *rule = verify->job.plan->rules[item->rule].name;
+  CLEAVE_TRY(make_folder(verify->save, error));
+  int length = snprintf(path, sizeof path - 32, "%s/%s_%u", verify->save, rule, (unsigned)number);
+  if (length < 0 || (size_t)length >= sizeof path - 32) {
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "--save: the path is too long");
+  }
+  CLEAVE_TRY(make_folder(path, error));
+  (void)json_array_append_new(verify->saved, json_string(path));
+  for (uint32_t k = 0; k < item->input_count; k++) {
+    (void)snprintf(path + length, 32, "/input_%u.npy", (unsigned)k);
+    CLEAVE_TRY(cleave_npy_write(path, item->inputs[k], error));
+  }
+  if (item->graph != NULL) {
+    (void)snprintf(path + length, 32, "/region.onnx");
+    CLEAVE_TRY(cleave_onnx_write(path, item->graph, NULL, error));
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t save_failures(verify_t *verify, cleave_error_t *error) {
+  for (size_t k = 0; k < verify->report.items.count; k++) {
+    const cleave_verify_item_t *item = &verify->report.items.items[k];
+    if (item->verdict == CLEAVE_VERDICT_MISMATCH || item->verdict == CLEAVE_VERDICT_FAILED) {
+      CLEAVE_TRY(save_item(verify, item, (uint32_t)json_array_size(verify->saved), error));
+    }
+  }
+  return CLEAVE_OK;
+}
+
+/* ---- quarantine ---- */
+
+/* Leaves the rules of failing fusions out; those of regions only where no fusion failed, since a region fails
+ * with what is in it. */
+static void drop_rules(verify_t *verify) {
+  bool fusion_failed = false;
+  for (size_t k = 0; k < verify->report.items.count; k++) {
+    const cleave_verify_item_t *item = &verify->report.items.items[k];
+    bool failed = item->verdict == CLEAVE_VERDICT_MISMATCH || item->verdict == CLEAVE_VERDICT_FAILED;
+    fusion_failed = fusion_failed || (failed && item->is_fusion);
+  }
+  for (size_t k = 0; k < verify->report.items.count; k++) {
+    const cleave_verify_item_t *item = &verify->report.items.items[k];
+    const cleave_plan_rule_t *rule = &verify->job.plan->rules[item->rule];
+    bool failed = item->verdict == CLEAVE_VERDICT_MISMATCH || item->verdict == CLEAVE_VERDICT_FAILED;
+    if (!failed || item->is_fusion != fusion_failed || verify->dropped_count == MOST_QUARANTINED ||
+        !is_allowed(verify, NULL, rule, NULL, 0)) {
+      continue;
+    }
+    uint32_t n = verify->dropped_count++;
+    (void)snprintf(verify->left_out[n].file, sizeof verify->left_out[n].file, "%s", rule->file);
+    (void)snprintf(verify->left_out[n].name, sizeof verify->left_out[n].name, "%s", rule->name);
+    verify->left_out[n].line = rule->line;
+    (void)json_array_append_new(
+        verify->dropped, json_pack("{s:s, s:s, s:i, s:s}", "rule", rule->name, "file", rule->file, "line",
+                                   (int)rule->line, "reason", cleave_text_get(&item->reason)));
+  }
+}
+
+static cleave_status_t work(verify_t *verify, cleave_error_t *error) {
+  CLEAVE_TRY(cleave_job_load(&verify->job, &verify->options, error));
+  CLEAVE_TRY(cleave_job_bind(&verify->job, error));
+  CLEAVE_TRY(load_rules(verify, error));
+  CLEAVE_TRY(check(verify, error));
+  CLEAVE_TRY(save_failures(verify, error));
+  while (verify->quarantine && verify->report.mismatches > 0) {
+    uint32_t before = verify->dropped_count;
+    drop_rules(verify);
+    if (verify->dropped_count == before) {
+      break;
+    }
+    CLEAVE_TRY(check(verify, error));
+  }
+  return CLEAVE_OK;
+}
+
+/* ---- printing ---- */
+
+static const char *const VERDICTS[] = {"match", "DIFFERS", "FAILED", "skipped"};
+
+/* The first node, for people. */
+static const char *place_of(const verify_t *verify, const cleave_verify_item_t *item, char *buffer,
+                            size_t size) {
+  const cleave_plan_t *plan = verify->job.plan;
+  const cleave_node_t node =
+      item->is_fusion ? plan->fusions[item->index].nodes[0] : plan->regions[item->index].nodes[0];
+  return cleave_node_label(plan->graph, node, buffer, size);
+}
+
+static void print_items(const verify_t *verify) {
+  const cleave_plan_t *plan = verify->job.plan;
+  cleave_table_t table = {.columns = 8, .alignment = "llrrlrrl"};
+  const char *const heading[] = {"rule",     "of",     "nodes", "same", "first node", "largest difference",
+                                 "relative", "verdict"};
+  for (size_t k = 0; k < 8; k++) {
+    cleave_table_cell(&table, "%s", heading[k]);
+  }
+  for (size_t k = 0; k < verify->report.items.count; k++) {
+    const cleave_verify_item_t *item = &verify->report.items.items[k];
+    char label[128];
+    cleave_table_cell(&table, "%s", plan->rules[item->rule].name);
+    cleave_table_cell(&table, "%s", item->is_fusion ? "fusion" : "region");
+    cleave_table_cell(&table, "%u",
+                      (unsigned)(item->is_fusion ? plan->fusions[item->index].node_count
+                                                 : plan->regions[item->index].node_count));
+    cleave_table_cell(&table, "%u", (unsigned)item->count);
+    cleave_table_cell(&table, "%s", place_of(verify, item, label, sizeof label));
+    bool has_numbers = item->verdict == CLEAVE_VERDICT_MATCH || item->verdict == CLEAVE_VERDICT_MISMATCH;
+    cleave_table_cell(&table, has_numbers ? "%.3g" : "", item->max_absolute);
+    cleave_table_cell(&table, has_numbers ? "%.1e" : "", item->relative);
+    cleave_table_cell(&table, "%s", VERDICTS[item->verdict]);
+  }
+  cleave_table_print(&table);
+  cleave_table_deinit(&table);
+}
+
+static void print_reasons(const verify_t *verify) {
+  const cleave_plan_t *plan = verify->job.plan;
+  for (size_t k = 0; k < verify->report.items.count; k++) {
+    const cleave_verify_item_t *item = &verify->report.items.items[k];
+    const cleave_plan_rule_t *rule = &plan->rules[item->rule];
+    char label[128];
+    if (item->verdict == CLEAVE_VERDICT_MISMATCH || item->verdict == CLEAVE_VERDICT_FAILED) {
+      (void)printf("  %s:%d: %s '%s' at '%s', %s values: %s\n", rule->file, (int)rule->line,
+                   cleave_rule_kind_name(rule->kind), rule->name, place_of(verify, item, label, sizeof label),
+                   item->round == 0 ? "the model's" : "random", cleave_text_get(&item->reason));
+    }
+  }
+}
+
+static void print_dropped(const verify_t *verify) {
+  size_t index = 0;
+  json_t *entry = NULL;
+  json_array_foreach(verify->dropped, index, entry) {
+    (void)printf("  quarantined: %s:%d: '%s' (%s)\n", json_string_value(json_object_get(entry, "file")),
+                 (int)json_integer_value(json_object_get(entry, "line")),
+                 json_string_value(json_object_get(entry, "rule")),
+                 json_string_value(json_object_get(entry, "reason")));
+  }
+}
+
+static int print_text(const verify_t *verify) {
+  const cleave_verify_report_t *report = &verify->report;
+  uint32_t skipped = 0;
+  print_items(verify);
+  (void)printf("\n");
+  print_reasons(verify);
+  print_dropped(verify);
+  size_t index = 0;
+  json_t *entry = NULL;
+  json_array_foreach(verify->saved, index, entry) {
+    (void)printf("  saved: %s\n", json_string_value(entry));
+  }
+  for (size_t k = 0; k < report->items.count; k++) {
+    skipped += report->items.items[k].verdict == CLEAVE_VERDICT_SKIPPED ? 1 : 0;
+  }
+  (void)printf("%zu distinct fusions and regions: %zu match, %u do not, %u skipped\n", report->items.count,
+               report->items.count - report->mismatches - skipped, (unsigned)report->mismatches,
+               (unsigned)skipped);
+  return report->mismatches == 0 ? CLEAVE_EXIT_OK : CLEAVE_EXIT_FAILURE;
+}
+
+static json_t *item_json(const verify_t *verify, const cleave_verify_item_t *item) {
+  const cleave_plan_t *plan = verify->job.plan;
+  const cleave_plan_rule_t *rule = &plan->rules[item->rule];
+  char label[128];
+  return json_pack("{s:s, s:s, s:i, s:s, s:i, s:s, s:s, s:f, s:f, s:s}", "rule", rule->name, "file",
+                   rule->file, "line", (int)rule->line, "of", item->is_fusion ? "fusion" : "region", "same",
+                   (int)item->count, "node", place_of(verify, item, label, sizeof label), "verdict",
+                   VERDICTS[item->verdict], "max_absolute", item->max_absolute, "relative", item->relative,
+                   "reason", cleave_text_get(&item->reason));
+}
+
+static int print_json(const verify_t *verify) {
+  json_t *items = json_array();
+  for (size_t k = 0; k < verify->report.items.count; k++) {
+    (void)json_array_append_new(items, item_json(verify, &verify->report.items.items[k]));
+  }
+  json_t *json = json_pack("{s:s, s:i, s:o, s:O, s:O}", "model", verify->options.model, "mismatches",
+                           (int)verify->report.mismatches, "items", items, "quarantined", verify->dropped,
+                           "saved", verify->saved);
+  int status = cleave_output_json(json);
+  return status == CLEAVE_EXIT_OK && verify->report.mismatches > 0 ? CLEAVE_EXIT_FAILURE : status;
+}
+
+static int run(int argc, char **argv) {
+  static verify_t verify;
+  verify = (verify_t){.save = NULL, .rounds = 2, .rtol = -1.0, .atol = -1.0};
+  cleave_job_options_t *job = &verify.options;
+  bool each = false;
+  const cleave_option_t options[] = {
+      {"rules", 0, CLEAVE_OPTION_LIST, "FILE", "rule file; may be given many times, they run in order",
+       &job->rules},
+      {"set", 0, CLEAVE_OPTION_LIST, "NAME=VALUE", "option of a rule file or a model script", &job->settings},
+      {"backend", 0, CLEAVE_OPTION_TEXT, "NAME", "the backend in place of the rule files'", &job->backend},
+      {"rounds", 0, CLEAVE_OPTION_INT, "N",
+       "rounds with random values, after one with the values of the model (default: 2)", &verify.rounds},
+      {"each", 0, CLEAVE_OPTION_FLAG, NULL, "check every fusion and region, not only one of each structure",
+       &each},
+      {"quarantine", 0, CLEAVE_OPTION_FLAG, NULL,
+       "leave rules that fail out, and check what the others make of the model", &verify.quarantine},
+      {"save", 0, CLEAVE_OPTION_TEXT, "DIR",
+       "folder for what fails: region.onnx and input_N.npy, a folder each (default: cleave-verify)",
+       &verify.save},
+      {"rtol", 0, CLEAVE_OPTION_NUMBER, "X", "relative tolerance (default: by dtype, float32 1e-3)",
+       &verify.rtol},
+      {"atol", 0, CLEAVE_OPTION_NUMBER, "X",
+       "tolerance as a share of an output's largest value (default: by dtype, float32 1e-4)", &verify.atol},
+      {"input", 0, CLEAVE_OPTION_LIST, "NAME=FILE", "input from a .npy or .pb file", &job->files},
+      {"data", 0, CLEAVE_OPTION_TEXT, "DIR", "inputs from a folder of an ONNX test: input_N.pb", &job->data},
+      {"shape", 0, CLEAVE_OPTION_LIST, "NAME=SIZES",
+       "shape of an input whose sizes the model leaves open, like x=1x3x224x224", &job->shapes},
+      {"seed", 0, CLEAVE_OPTION_INT, "N", "seed of all that is drawn (default: 0)", &job->seed},
+      {"threads", 0, CLEAVE_OPTION_INT, "N", "threads (default: all processors)", &job->threads},
+      {"json", 0, CLEAVE_OPTION_FLAG, NULL, "print the results as JSON", &verify.json},
+  };
+  cleave_arguments_t arguments = {
+      .command = "verify",
+      .operands = "MODEL",
+      .about =
+          "Checks what rule files make of a model: every distinct fusion and region runs alone on its "
+          "backend,\n"
+          "and its nodes one by one on cpu, on the model's own values and on random ones.\n"
+          "Exit status 1 where one differs; its rule is named, and what it takes to see it again is saved.",
+      .options = options,
+      .option_count = sizeof options / sizeof options[0],
+      .least_operands = 1,
+      .most_operands = 1};
+  int status = CLEAVE_EXIT_OK;
+  cleave_error_t error = CLEAVE_ERROR_INIT;
+  verify.dropped = json_array();
+  verify.saved = json_array();
+  if (cleave_arguments_parse(&arguments, argc, argv, &status)) {
+    job->model = arguments.found.items[0];
+    verify.save = verify.save == NULL ? "cleave-verify" : verify.save;
+    verify.checks =
+        (cleave_verify_options_t){.rounds = (uint32_t)(verify.rounds > 1000 ? 1000 : verify.rounds),
+                                  .seed = (uint64_t)job->seed,
+                                  .threads = (int32_t)(job->threads > 1024 ? 1024 : job->threads),
+                                  .each = each,
+                                  .rtol = verify.rtol,
+                                  .atol = verify.atol};
+    if (job->rules.count == 0) {
+      status = cleave_arguments_fail("verify", "expected --rules FILE");
+    } else if (work(&verify, &error) != CLEAVE_OK) {
+      status = cleave_output_error(&error);
+    } else {
+      status = verify.json ? print_json(&verify) : print_text(&verify);
+    }
+  }
+  cleave_verify_report_deinit(&verify.report);
+  cleave_rule_list_deinit(&verify.rules);
+  cleave_job_deinit(&verify.job);
+  json_decref(verify.dropped);
+  json_decref(verify.saved);
+  cleave_arguments_free(&arguments);
+  return status;
+}
+
+const cleave_command_t cleave_command_verify = {
+    .name = "verify", .summary = "check every fusion and region against cpu", .order = 35, .run = run};
