@@ -93,7 +93,7 @@ local function compile_rule(rule, values)
   local enabled = kinds[rule.kind].is_test or is_enabled(rule, values)
   local result = kinds[rule.kind].compile(rule)
   host.rule()
-  return enabled and result or nil
+  return result, enabled
 end
 
 local function describe(owner, line, k, word)
@@ -129,7 +129,17 @@ local function compile_strategies(set, result)
   end
   local function add(rule)
     check_unique(seen, rule)
-    current.rules[#current.rules + 1] = compile_rule(rule, result.options)
+    local compiled, enabled = compile_rule(rule, result.options)
+    if kinds[rule.kind].is_test then
+      result.tests[#result.tests + 1] = compiled
+      return
+    end
+    if enabled then
+      current.rules[#current.rules + 1] = compiled
+    end
+    result.declared[#result.declared + 1] = { kind = rule.kind, name = rule.name, line = rule.line,
+      doc = compiled.doc, priority = compiled.priority, enabled = enabled, ruleset = current.name,
+      backend = current.backend, compiled = compiled, spec = rule.spec }
   end
   for k, word in ipairs(spec) do
     local rule = describe("ruleset", line, k, word)
@@ -154,8 +164,9 @@ local function compile_strategies(set, result)
   end
 end
 
----Turns what the rule file returned into plain tables:
----{ name, backend, line, options, strategies }.
+---Turns what the rule file returned into plain tables: { name, backend, line, options, strategies }
+---and what the file says about itself: declared (all rules, also those switched off), option_list,
+---tests.
 ---@param returned any
 ---@param settings { name: string, value: string, used: boolean }[]
 function M.compile(returned, settings)
@@ -170,6 +181,8 @@ function M.compile(returned, settings)
     backend = check.name(line, "ruleset: backend", spec.backend or "cpu"),
     line = line,
     strategies = {},
+    declared = {},
+    tests = {},
   }
   if spec.doc ~= nil then
     check.type(line, "ruleset: doc", spec.doc, "string")
@@ -180,6 +193,12 @@ function M.compile(returned, settings)
   result.options = options.apply(line, spec.options or {}, settings)
   compile_strategies(set, result)
   compile.unused()
+  result.option_list = options.list()
+  for _, test in ipairs(result.tests) do
+    host.rule("test", test.name, test.line)
+    kinds.test.resolve(test, result)
+    host.rule()
+  end
   return result
 end
 

@@ -11,6 +11,7 @@ local M = {}
 -- option word -> { kind, default, doc, range, line, value }; the words themselves are empty and
 -- frozen.
 local declared = setmetatable({}, { __mode = "k" })
+local all = {} -- the same descriptions, in the order of the file
 
 local OPTION = {
   __newindex = function()
@@ -96,6 +97,7 @@ local function declare(kind, default, doc, range)
   option.value = option.default
   local word = setmetatable({}, OPTION)
   declared[word] = option
+  all[#all + 1] = option
   return word
 end
 
@@ -137,9 +139,69 @@ end
 function M.resolve(value)
   local option = type(value) == "table" and declared[value]
   if option then
+    option.read = true
     return option.value
   end
   return value
+end
+
+-- A value of an option as --set takes it.
+local function show(value)
+  if type(value) == "table" then
+    local texts = {}
+    for k, item in ipairs(value) do
+      texts[k] = host.tostring(item)
+    end
+    return table.concat(texts, ",")
+  end
+  return host.tostring(value)
+end
+
+---The text for --set that stands for a value of the option named `name`; fails at `line` where it
+---does not fit.
+function M.setting(line, name, value, list)
+  local names, option = {}, nil
+  for _, entry in ipairs(list) do
+    names[#names + 1] = entry.name
+    option = entry.name and entry.name == name and entry.option or option
+  end
+  if not option then
+    check.fail(line, "options: '%s' is no option of this file%s", host.tostring(name),
+      #names == 0 and " (it has none)" or type(name) == "string" and host.hint(name, names) or "")
+  end
+  local wrong = complaint(option, value)
+  if wrong then
+    check.fail(line, "options: '%s' is %s, %s", name, check.show(value), wrong)
+  end
+  return show(value)
+end
+
+local function show_range(option)
+  local range = option.range
+  if option.kind == "enum" then
+    return table.concat(range, ", ")
+  elseif range and range.min and range.max then
+    return string.format("%s to %s", range.min, range.max)
+  elseif range and range.min then
+    return string.format("at least %s", range.min)
+  elseif range and range.max then
+    return string.format("at most %s", range.max)
+  end
+  return ""
+end
+
+---All options, in the order of the file; without a name: declared, but not in `options` of the
+---ruleset.
+---@return { name: string?, kind: string, doc: string, line: integer, value: string,
+---  default: string, range: string, option: table }[]
+function M.list()
+  local list = {}
+  for k, option in ipairs(all) do
+    list[k] = { name = option.name, kind = option.kind, doc = option.doc, line = option.line,
+      value = show(option.value), default = show(option.default), range = show_range(option),
+      option = option }
+  end
+  return list
 end
 
 ---Gives the options of a ruleset their values from settings; marks the settings used. Returns the
@@ -156,6 +218,7 @@ function M.apply(line, options, settings)
       check.fail(line, "options: '%s' is %s, expected option.boolean(...) or its like", name,
         check.show(word))
     end
+    option.name = option.name or name
     for _, setting in ipairs(settings) do
       if setting.name == name then
         local value = parse(option, setting.value)

@@ -238,5 +238,6 @@ void cleave_host_register(lua_State *state) {
                                        {NULL, NULL}};
   luaL_setfuncs(state, FUNCTIONS, 0);
   cleave_sandbox_register(state);
+  cleave_function_info_register(state);
   cleave_text_match_register(state);
 }

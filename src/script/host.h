@@ -12,6 +12,8 @@
 void cleave_host_register(lua_State *state);
 /* sandbox.c: what replaces base functions that could escape the limits. */
 void cleave_sandbox_register(lua_State *state);
+/* function_info.c: parameters and lines of a function. */
+void cleave_function_info_register(lua_State *state);
 /* text_match.c: find, match, gmatch and gsub with a bounded number of steps. */
 void cleave_text_match_register(lua_State *state);
 

@@ -9,13 +9,16 @@
 #include "base/text.h"
 #include "script/compile.h"
 #include "script/embedded.h"
-#include "script/script.h"
+#include "script/rules_internal.h"
 
 struct cleave_rules {
   cleave_script_t *script;
   cleave_arena_t arena;
   const cleave_ruleset_t *rulesets;
   uint32_t ruleset_count;
+  cleave_declared_t declared;
+  const char *text; /* of the file, in the arena */
+  size_t length;
 };
 
 typedef struct load {
@@ -65,7 +68,15 @@ static void run_load(lua_State *state, void *context) {
   lua_call(state, 2, 1);
   cleave_rules_t *rules = load->rules;
   rules->rulesets = cleave_script_compile(state, &rules->arena, rules->script->path, &rules->ruleset_count);
+  cleave_declared_read(state, &rules->arena, rules->script->path, &rules->declared);
   read_used(state, 1, load);
+}
+
+/* Lints look at the text again. */
+static cleave_status_t keep_text(cleave_rules_t *rules, const load_t *load, cleave_error_t *error) {
+  rules->text = cleave_arena_copy_text(&rules->arena, load->text, load->length);
+  rules->length = load->length;
+  return rules->text == NULL ? cleave_error_out_of_memory(error) : CLEAVE_OK;
 }
 
 cleave_status_t cleave_rules_load_text(const char *name, const char *text, size_t length,
@@ -89,6 +100,9 @@ cleave_status_t cleave_rules_load_text(const char *name, const char *text, size_
   if (status == CLEAVE_OK) {
     status = cleave_script_call(rules->script, run_load, &load, CLEAVE_SCRIPT_LOAD_BUDGET, error);
     cleave_script_set_rule(rules->script, NULL, NULL, 0);
+  }
+  if (status == CLEAVE_OK) {
+    status = keep_text(rules, &load, error);
   }
   if (status != CLEAVE_OK) {
     cleave_rules_destroy(rules);
@@ -136,6 +150,19 @@ cleave_status_t cleave_rules_load(const char *path, const cleave_rules_setting_t
 const cleave_ruleset_t *cleave_rules_rulesets(const cleave_rules_t *rules, uint32_t *out_count) {
   *out_count = rules->ruleset_count;
   return rules->rulesets;
+}
+
+const cleave_declared_t *cleave_rules_declared(const cleave_rules_t *rules) {
+  return &rules->declared;
+}
+
+cleave_script_t *cleave_rules_script(const cleave_rules_t *rules) {
+  return rules->script;
+}
+
+const char *cleave_rules_text(const cleave_rules_t *rules, size_t *out_length) {
+  *out_length = rules->length;
+  return rules->text;
 }
 
 void cleave_rules_destroy(cleave_rules_t *rules) {

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a script's function looks like from outside: its parameters, and the lines that it stands on. */
+#include <string.h>
+
+#include "script/host.h"
+
+/* (function) -> { parameters = names, vararg =, first =, last = (lines), own = (of the script's own text) }.
+ */
+static int host_function_info(lua_State *state) {
+  luaL_checktype(state, 1, LUA_TFUNCTION);
+  lua_Debug record;
+  lua_settop(state, 1);
+  lua_pushvalue(state, 1);
+  if (lua_getinfo(state, ">Su", &record) == 0) {
+    return cleave_script_raise(state, "the function says nothing about itself");
+  }
+  lua_newtable(state); /* 2 */
+  lua_pushinteger(state, record.linedefined);
+  lua_setfield(state, 2, "first");
+  lua_pushinteger(state, record.lastlinedefined);
+  lua_setfield(state, 2, "last");
+  lua_pushboolean(state, record.isvararg);
+  lua_setfield(state, 2, "vararg");
+  lua_pushboolean(state, strcmp(record.short_src, cleave_script_of(state)->short_source) == 0);
+  lua_setfield(state, 2, "own");
+  lua_newtable(state); /* 3 */
+  for (int k = 1; k <= record.nparams; k++) {
+    lua_pushvalue(state, 1);
+    const char *name = lua_getlocal(state, NULL, k); /* pops the function */
+    lua_pushstring(state, name == NULL ? "?" : name);
+    lua_rawseti(state, 3, k);
+  }
+  lua_setfield(state, 2, "parameters");
+  return 1;
+}
+
+void cleave_function_info_register(lua_State *state) {
+  lua_pushcfunction(state, host_function_info);
+  lua_setfield(state, -2, "function_info");
+}

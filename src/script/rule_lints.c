@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lints of a rule file: lua/cleave/lint.lua looks at the compiled file, C copies what it says. */
+#include <string.h>
+
+#include "script/rules_internal.h"
+#include "script/table_reader.h"
+
+typedef struct lint_call {
+  const cleave_rules_t *rules;
+  cleave_arena_t *arena;
+  cleave_lint_t *lints;
+  uint32_t count;
+} lint_call_t;
+
+static cleave_lint_level_t level_of(const char *name) {
+  if (name != NULL && strcmp(name, "error") == 0) {
+    return CLEAVE_LINT_ERROR;
+  }
+  return name != NULL && strcmp(name, "warning") == 0 ? CLEAVE_LINT_WARNING : CLEAVE_LINT_NOTE;
+}
+
+static void run_lint(lua_State *state, void *context) {
+  lint_call_t *call = context;
+  size_t length = 0;
+  const char *text = cleave_rules_text(call->rules, &length);
+  cleave_script_import(state, "lint"); /* 1 */
+  lua_getfield(state, 1, "run");
+  lua_rawgeti(state, LUA_REGISTRYINDEX, cleave_rules_declared(call->rules)->file);
+  lua_pushlstring(state, text, length);
+  lua_call(state, 2, 1); /* 2: the list */
+  cleave_table_reader_t reader = {.state = state, .arena = call->arena, .file = ""};
+  call->count = (uint32_t)lua_rawlen(state, 2);
+  call->lints = cleave_table_take(&reader, call->count, sizeof *call->lints);
+  for (uint32_t k = 0; k < call->count; k++) {
+    cleave_table_push_item(&reader, k);
+    const char *code = cleave_table_text(&reader, "code");
+    const char *message = cleave_table_text(&reader, "message");
+    call->lints[k] = (cleave_lint_t){.level = level_of(cleave_table_text(&reader, "level")),
+                                     .line = cleave_table_int(&reader, "line", 0),
+                                     .code = code == NULL ? "" : code,
+                                     .message = message == NULL ? "" : message};
+    lua_pop(state, 1);
+  }
+}
+
+cleave_status_t cleave_rules_lint(cleave_rules_t *rules, cleave_arena_t *arena,
+                                  const cleave_lint_t **out_lints, uint32_t *out_count,
+                                  cleave_error_t *error) {
+  lint_call_t call = {.rules = rules, .arena = arena};
+  *out_lints = NULL;
+  *out_count = 0;
+  CLEAVE_TRY(
+      cleave_script_call(cleave_rules_script(rules), run_lint, &call, CLEAVE_SCRIPT_LOAD_BUDGET, error));
+  *out_lints = call.lints;
+  *out_count = call.count;
+  return CLEAVE_OK;
+}
