@@ -25,10 +25,11 @@ static int host_function_info(lua_State *state) {
   lua_setfield(state, 2, "own");
   lua_newtable(state); /* 3 */
   for (int k = 1; k <= record.nparams; k++) {
-    lua_pushvalue(state, 1);
-    const char *name = lua_getlocal(state, NULL, k); /* pops the function */
+    lua_pushvalue(state, 1); /* looked at on top of the stack */
+    const char *name = lua_getlocal(state, NULL, k);
     lua_pushstring(state, name == NULL ? "?" : name);
     lua_rawseti(state, 3, k);
+    lua_pop(state, 1);
   }
   lua_setfield(state, 2, "parameters");
   return 1;
