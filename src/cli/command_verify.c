@@ -11,7 +11,6 @@
 #include "cli/output.h"
 #include "formats/onnx.h"
 #include "runtime/model.h"
-#include "runtime/rule_list.h"
 #include "runtime/verify.h"
 #include "tensor/npy.h"
 
@@ -53,24 +52,6 @@ static bool is_allowed(void *context, const cleave_graph_t *graph, const cleave_
     }
   }
   return true;
-}
-
-static cleave_status_t load_rules(verify_t *verify, cleave_error_t *error) {
-  const cleave_job_options_t *options = &verify->options;
-  cleave_rule_source_t *sources = cleave_allocate_zeroed(options->rules.count, sizeof *sources);
-  if (sources == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
-  for (size_t k = 0; k < options->rules.count; k++) {
-    sources[k].path = options->rules.items[k];
-  }
-  cleave_status_t status =
-      cleave_rule_list_load(&verify->rules, sources, options->rules.count, verify->job.settings.items,
-                            verify->job.settings.count, verify->job.script_used, options->backend, error);
-  cleave_free(sources);
-  verify->rules.allow = is_allowed;
-  verify->rules.allow_context = verify;
-  return status;
 }
 
 static void show_progress(void *context, uint32_t done, uint32_t total) {
@@ -166,7 +147,9 @@ static void drop_rules(verify_t *verify) {
 static cleave_status_t work(verify_t *verify, cleave_error_t *error) {
   CLEAVE_TRY(cleave_job_load(&verify->job, &verify->options, error));
   CLEAVE_TRY(cleave_job_bind(&verify->job, error));
-  CLEAVE_TRY(load_rules(verify, error));
+  CLEAVE_TRY(cleave_job_load_rules(&verify->job, &verify->rules, error));
+  verify->rules.allow = is_allowed;
+  verify->rules.allow_context = verify;
   CLEAVE_TRY(check(verify, error));
   CLEAVE_TRY(save_failures(verify, error));
   while (verify->quarantine && verify->report.mismatches > 0) {

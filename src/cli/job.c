@@ -60,16 +60,34 @@ cleave_status_t cleave_job_bind_shapes(cleave_job_t *job, cleave_error_t *error)
   return bind(job, error);
 }
 
+/* The rule files as sources; the caller frees them. */
+static cleave_status_t list_sources(const cleave_job_options_t *options, cleave_rule_source_t **out_sources,
+                                    cleave_error_t *error) {
+  *out_sources = cleave_allocate_zeroed(options->rules.count, sizeof **out_sources);
+  for (size_t k = 0; *out_sources != NULL && k < options->rules.count; k++) {
+    (*out_sources)[k].path = options->rules.items[k];
+  }
+  return *out_sources == NULL ? cleave_error_out_of_memory(error) : CLEAVE_OK;
+}
+
+cleave_status_t cleave_job_load_rules(const cleave_job_t *job, cleave_rule_list_t *out_list,
+                                      cleave_error_t *error) {
+  const cleave_job_options_t *options = job->options;
+  cleave_rule_source_t *sources = NULL;
+  *out_list = (cleave_rule_list_t){0};
+  CLEAVE_TRY(list_sources(options, &sources, error));
+  cleave_status_t status =
+      cleave_rule_list_load(out_list, sources, options->rules.count, job->settings.items, job->settings.count,
+                            job->script_used, options->backend, error);
+  cleave_free(sources);
+  return status;
+}
+
 cleave_status_t cleave_job_partition(cleave_job_t *job, cleave_error_t *error) {
   const cleave_job_options_t *options = job->options;
   size_t count = options->rules.count;
-  cleave_rule_source_t *sources = cleave_allocate_zeroed(count, sizeof *sources);
-  if (sources == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
-  for (size_t k = 0; k < count; k++) {
-    sources[k].path = options->rules.items[k];
-  }
+  cleave_rule_source_t *sources = NULL;
+  CLEAVE_TRY(list_sources(options, &sources, error));
   uint64_t start = cleave_clock_now();
   cleave_status_t status = cleave_graph_partition(cleave_model_graph(job->model), sources, count,
                                                   job->settings.items, job->settings.count, job->script_used,

@@ -4,6 +4,7 @@
 #define CLEAVE_CLI_JOB_H
 
 #include "cli/load.h"
+#include "runtime/rule_list.h"
 #include "runtime/session.h"
 
 typedef struct cleave_job_options {
@@ -43,6 +44,10 @@ CLEAVE_MUST_USE cleave_status_t cleave_job_check_settings(const cleave_job_t *jo
 CLEAVE_MUST_USE cleave_status_t cleave_job_bind(cleave_job_t *job, cleave_error_t *error);
 /* Gives the model the sizes of --shape, where there are any; no inputs are loaded. */
 CLEAVE_MUST_USE cleave_status_t cleave_job_bind_shapes(cleave_job_t *job, cleave_error_t *error);
+/* Loads the rule files, for commands that run them more than once. The list must be deinitialised also when
+ * this fails. */
+CLEAVE_MUST_USE cleave_status_t cleave_job_load_rules(const cleave_job_t *job, cleave_rule_list_t *out_list,
+                                                      cleave_error_t *error);
 CLEAVE_MUST_USE cleave_status_t cleave_job_partition(cleave_job_t *job, cleave_error_t *error);
 CLEAVE_MUST_USE cleave_status_t cleave_job_compile(cleave_job_t *job, cleave_error_t *error);
 void cleave_job_deinit(cleave_job_t *job);

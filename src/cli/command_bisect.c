@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// cleave bisect: the smallest set of rule applications that makes a model wrong, or slow.
+#include <string.h>
+
+#include "cli/command.h"
+#include "cli/job.h"
+#include "cli/output.h"
+#include "runtime/bisect.h"
+#include "runtime/model.h"
+
+typedef struct bisect {
+  cleave_job_options_t options;
+  cleave_job_t job;
+  cleave_bisect_metric_t metric;
+  double threshold;
+  int64_t most_tests;
+  bool json;
+  cleave_rule_list_t rules;
+  cleave_bisect_report_t report;
+} bisect_t;
+
+static void show_progress(void *context, uint32_t test, uint32_t left) {
+  (void)context;
+  cleave_output_progress("test %u, %u applications suspected", (unsigned)test, (unsigned)left);
+}
+
+static cleave_status_t work(bisect_t *bisect, cleave_error_t *error) {
+  CLEAVE_TRY(cleave_job_load(&bisect->job, &bisect->options, error));
+  CLEAVE_TRY(cleave_job_bind(&bisect->job, error));
+  CLEAVE_TRY(cleave_job_load_rules(&bisect->job, &bisect->rules, error));
+  int64_t threads = bisect->options.threads;
+  cleave_bisect_options_t options = {
+      .metric = bisect->metric,
+      .threshold = bisect->threshold,
+      .inputs = bisect->job.inputs.tensors,
+      .input_count = bisect->job.inputs.count,
+      .threads = (int32_t)(threads > 1024 ? 1024 : threads),
+      .most_tests = (uint32_t)(bisect->most_tests > UINT32_MAX ? UINT32_MAX : bisect->most_tests),
+      .progress = show_progress};
+  cleave_status_t status = cleave_rules_bisect(&bisect->rules, cleave_model_graph(bisect->job.model),
+                                               &options, &bisect->report, error);
+  cleave_output_progress_end();
+  return status;
+}
+
+static uint32_t node_count_of(const cleave_plan_t *plan, const cleave_bisect_culprit_t *culprit,
+                              cleave_node_t *out_first) {
+  if (culprit->is_fusion) {
+    *out_first = plan->fusions[culprit->index].nodes[0];
+    return plan->fusions[culprit->index].node_count;
+  }
+  *out_first = plan->regions[culprit->index].nodes[0];
+  return plan->regions[culprit->index].node_count;
+}
+
+static void print_culprits(const bisect_t *bisect) {
+  const cleave_plan_t *plan = bisect->report.plan;
+  bool is_speed = bisect->metric == CLEAVE_BISECT_MS;
+  cleave_table_t table = {.columns = 6, .alignment = "lllrlr"};
+  const char *const heading[] = {"rule",  "where",      "of",
+                                 "nodes", "first node", is_speed ? "ms with, without" : "difference alone"};
+  for (size_t k = 0; k < 6; k++) {
+    cleave_table_cell(&table, "%s", heading[k]);
+  }
+  for (size_t k = 0; k < bisect->report.culprits.count; k++) {
+    const cleave_bisect_culprit_t *culprit = &bisect->report.culprits.items[k];
+    const cleave_plan_rule_t *rule = &plan->rules[culprit->rule];
+    char label[128];
+    cleave_node_t first;
+    uint32_t nodes = node_count_of(plan, culprit, &first);
+    cleave_table_cell(&table, "%s", rule->name);
+    cleave_table_cell(&table, "%s:%d", rule->file, (int)rule->line);
+    cleave_table_cell(&table, "%s", culprit->is_fusion ? "fusion" : "region");
+    cleave_table_cell(&table, "%u", (unsigned)nodes);
+    cleave_table_cell(&table, "%s", cleave_node_label(plan->graph, first, label, sizeof label));
+    if (is_speed) {
+      cleave_table_cell(&table, "%.2f, %.2f", culprit->reference, culprit->value);
+    } else {
+      cleave_table_cell(&table, "%.3g", culprit->value);
+    }
+  }
+  cleave_table_print(&table);
+  cleave_table_deinit(&table);
+}
+
+static int print_text(const bisect_t *bisect) {
+  const cleave_bisect_report_t *report = &bisect->report;
+  bool is_speed = bisect->metric == CLEAVE_BISECT_MS;
+  uint32_t count = (uint32_t)report->culprits.count;
+  if (count == 0) {
+    if (is_speed) {
+      (void)printf("no application of a rule makes the model slower: %.2f ms with all %u, %u tests\n",
+                   report->value_all, (unsigned)report->application_count, (unsigned)report->tests);
+    } else {
+      (void)printf("nothing is broken: largest difference %.3g with all %u applications of rules\n",
+                   report->value_all, (unsigned)report->application_count);
+    }
+    return CLEAVE_EXIT_OK;
+  }
+  print_culprits(bisect);
+  if (is_speed) {
+    (void)printf("\n%u of %u applications make the model slower: %.2f ms with all, %.2f without %s\n",
+                 (unsigned)count, (unsigned)report->application_count, report->value_others,
+                 report->value_found, count == 1 ? "it" : "these");
+  } else {
+    (void)printf("\n%u of %u applications break the values: %s makes a difference of %.3g, all others %.3g\n",
+                 (unsigned)count, (unsigned)report->application_count,
+                 count == 1 ? "alone it" : "together it", report->value_found, report->value_others);
+  }
+  (void)printf("%u tests%s\n", (unsigned)report->tests,
+               report->is_complete ? "" : "; ended by --tests: the set may not be the smallest");
+  return CLEAVE_EXIT_FAILURE;
+}
+
+static int print_json(const bisect_t *bisect) {
+  const cleave_bisect_report_t *report = &bisect->report;
+  json_t *culprits = json_array();
+  for (size_t k = 0; k < report->culprits.count; k++) {
+    const cleave_bisect_culprit_t *culprit = &report->culprits.items[k];
+    const cleave_plan_rule_t *rule = &report->plan->rules[culprit->rule];
+    char label[128];
+    cleave_node_t first;
+    uint32_t nodes = node_count_of(report->plan, culprit, &first);
+    (void)json_array_append_new(
+        culprits,
+        json_pack("{s:s, s:s, s:i, s:s, s:i, s:s, s:f, s:f}", "rule", rule->name, "file", rule->file, "line",
+                  (int)rule->line, "of", culprit->is_fusion ? "fusion" : "region", "nodes", (int)nodes,
+                  "node", cleave_node_label(report->plan->graph, first, label, sizeof label), "value",
+                  culprit->value, "reference", culprit->reference));
+  }
+  json_t *json = json_pack("{s:s, s:s, s:i, s:f, s:f, s:f, s:i, s:b, s:o}", "model", bisect->options.model,
+                           "metric", bisect->metric == CLEAVE_BISECT_MS ? "ms" : "max_abs", "applications",
+                           (int)report->application_count, "value_all", report->value_all, "value_found",
+                           report->value_found, "value_others", report->value_others, "tests",
+                           (int)report->tests, "complete", report->is_complete, "culprits", culprits);
+  int status = cleave_output_json(json);
+  return status == CLEAVE_EXIT_OK && report->culprits.count > 0 ? CLEAVE_EXIT_FAILURE : status;
+}
+
+static int run(int argc, char **argv) {
+  bisect_t bisect = {.threshold = -1.0};
+  cleave_job_options_t *job = &bisect.options;
+  const char *metric = "max_abs";
+  const cleave_option_t options[] = {
+      {"rules", 0, CLEAVE_OPTION_LIST, "FILE", "rule file; may be given many times, they run in order",
+       &job->rules},
+      {"metric", 0, CLEAVE_OPTION_TEXT, "NAME",
+       "max_abs: the largest difference from the unpartitioned model on cpu; ms: median latency (default: "
+       "max_abs)",
+       &metric},
+      {"threshold", 0, CLEAVE_OPTION_NUMBER, "X",
+       "max_abs: the difference that counts as broken (default: by dtype and size of the values); ms: the "
+       "share "
+       "by which leaving an application out must make the model faster (default: 0.05)",
+       &bisect.threshold},
+      {"set", 0, CLEAVE_OPTION_LIST, "NAME=VALUE", "option of a rule file or a model script", &job->settings},
+      {"backend", 0, CLEAVE_OPTION_TEXT, "NAME", "the backend in place of the rule files'", &job->backend},
+      {"tests", 0, CLEAVE_OPTION_INT, "N", "tests to make at most (default: 2000)", &bisect.most_tests},
+      {"input", 0, CLEAVE_OPTION_LIST, "NAME=FILE", "input from a .npy or .pb file", &job->files},
+      {"data", 0, CLEAVE_OPTION_TEXT, "DIR", "inputs from a folder of an ONNX test: input_N.pb", &job->data},
+      {"shape", 0, CLEAVE_OPTION_LIST, "NAME=SIZES",
+       "shape of an input whose sizes the model leaves open, like x=1x3x224x224", &job->shapes},
+      {"seed", 0, CLEAVE_OPTION_INT, "N", "seed of inputs that are drawn (default: 0)", &job->seed},
+      {"threads", 0, CLEAVE_OPTION_INT, "N", "threads (default: all processors)", &job->threads},
+      {"json", 0, CLEAVE_OPTION_FLAG, NULL, "print the results as JSON", &bisect.json},
+  };
+  cleave_arguments_t arguments = {.command = "bisect",
+                                  .operands = "MODEL",
+                                  .about =
+                                      "Finds the smallest set of rule applications that breaks a model's "
+                                      "values, or that slows it down, by\n"
+                                      "running the rules with some of their fusions and regions left out.\n"
+                                      "Exit status 1 where there is one.",
+                                  .options = options,
+                                  .option_count = sizeof options / sizeof options[0],
+                                  .least_operands = 1,
+                                  .most_operands = 1};
+  int status = CLEAVE_EXIT_OK;
+  cleave_error_t error = CLEAVE_ERROR_INIT;
+  if (cleave_arguments_parse(&arguments, argc, argv, &status)) {
+    job->model = arguments.found.items[0];
+    bisect.metric = strcmp(metric, "ms") == 0 ? CLEAVE_BISECT_MS : CLEAVE_BISECT_MAX_ABS;
+    if (job->rules.count == 0) {
+      status = cleave_arguments_fail("bisect", "expected --rules FILE");
+    } else if (strcmp(metric, "ms") != 0 && strcmp(metric, "max_abs") != 0) {
+      status =
+          cleave_arguments_fail("bisect", "option '--metric': expected max_abs or ms, found '%s'", metric);
+    } else if (work(&bisect, &error) != CLEAVE_OK) {
+      status = cleave_output_error(&error);
+    } else {
+      status = bisect.json ? print_json(&bisect) : print_text(&bisect);
+    }
+  }
+  cleave_bisect_report_deinit(&bisect.report);
+  cleave_rule_list_deinit(&bisect.rules);
+  cleave_job_deinit(&bisect.job);
+  cleave_arguments_free(&arguments);
+  return status;
+}
+
+const cleave_command_t cleave_command_bisect = {
+    .name = "bisect", .summary = "find the rule applications to blame", .order = 36, .run = run};
