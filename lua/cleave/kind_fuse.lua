@@ -6,7 +6,7 @@ local compile = import "compile"
 local pattern = import "pattern"
 local rules = import "rule"
 
-local KEYS = { "doc", "pattern", "where", "priority", "enabled" }
+local KEYS = { "doc", "pattern", "where", "attributes", "priority", "enabled" }
 
 return {
   word = "fuse",
@@ -18,6 +18,7 @@ return {
     end
     result.pattern = compile.pattern(pattern.pattern_of(rule.line, rule.spec.pattern, "pattern"))
     result.where = rules.optional(rule, "where", "function")
+    result.attributes = rules.attributes(rule)
     return result
   end,
 }

@@ -7,7 +7,8 @@ local options = import "options"
 local rules = import "rule"
 
 local KEYS = {
-  "doc", "ops", "supported", "selector", "review", "min_nodes", "priority", "enabled",
+  "doc", "ops", "supported", "selector", "review", "min_nodes", "min_flops", "min_bytes_saved",
+  "min_gain", "priority", "enabled",
 }
 
 -- The one of the four ways to grow that the rule uses.
@@ -43,6 +44,9 @@ return {
     result.selector = rules.optional(rule, "selector", "function")
     result.review = rules.optional(rule, "review", "function")
     result.min_nodes = rules.integer(rule, "min_nodes", 0, 0, 0x7fffffff)
+    result.min_flops = rules.amount(rule, "min_flops")
+    result.min_bytes_saved = rules.amount(rule, "min_bytes_saved")
+    result.min_gain = rules.amount(rule, "min_gain")
     return result
   end,
 }

@@ -26,6 +26,25 @@ function M.integer(rule, key, otherwise, low, high)
   return value
 end
 
+---A number field from 0 on; 0 where it is not given.
+function M.amount(rule, key)
+  local value = M.optional(rule, key, "number") or 0
+  if not (value >= 0 and value < math.huge) then
+    check.fail(rule.line, "%s is %s, expected a number from 0", key, check.show(value))
+  end
+  return value
+end
+
+---Attributes that the backend gets, options resolved: names with numbers, texts, booleans, lists.
+function M.attributes(rule)
+  local given = M.optional(rule, "attributes", "table") or {}
+  local result = {}
+  for key, value in next, given do
+    result[key] = options.resolve(value)
+  end
+  return result
+end
+
 ---What every rule has.
 function M.head(rule)
   return {

@@ -25,7 +25,7 @@ static uint64_t hash_tensor(uint64_t hash, const cleave_tensor_t *tensor) {
   return hash;
 }
 
-static uint64_t hash_attribute(uint64_t hash, const cleave_attribute_t *attribute) {
+uint64_t cleave_attribute_hash(const cleave_attribute_t *attribute, uint64_t hash) {
   uint64_t bits = 0;
   hash = hash_text(hash, attribute->name);
   hash = cleave_hash_combine(hash, (uint64_t)attribute->kind);
@@ -55,7 +55,7 @@ uint64_t cleave_node_hash(const cleave_graph_t *graph, cleave_node_t node, uint6
   hash = hash_text(hash, record->op->domain);
   uint64_t attributes = 0; /* a sum: their order means nothing */
   for (uint32_t k = 0; k < record->attribute_count; k++) {
-    attributes += hash_attribute(CLEAVE_HASH_SEED, &record->attributes[k]);
+    attributes += cleave_attribute_hash(&record->attributes[k], CLEAVE_HASH_SEED);
   }
   return cleave_hash_combine(hash, attributes);
 }

@@ -12,6 +12,14 @@ double cleave_op_flops(const cleave_graph_t *graph, cleave_node_t node) {
   return op->flops != NULL ? op->flops(graph, node.index) : 0.0;
 }
 
+double cleave_value_bytes(const cleave_graph_t *graph, cleave_value_t value) {
+  const cleave_value_record_t *record = cleave_graph_value(graph, value);
+  size_t element = cleave_dtype_size((cleave_dtype_t)record->dtype);
+  int64_t count = 0;
+  bool known = element > 0 && cleave_shape_element_count(record->rank, record->dims, &count);
+  return known ? (double)count * (double)element : -1.0;
+}
+
 static const cleave_value_record_t *record_of(const cleave_graph_t *graph, cleave_value_t value) {
   return cleave_value_exists(value) ? cleave_graph_value(graph, value) : NULL;
 }
@@ -70,6 +78,21 @@ double cleave_flops_gemm(const cleave_graph_t *graph, uint32_t node) {
   double inner = size_of(input_of(graph, node, 0), transposes ? 0 : 1);
   double bias = input_of(graph, node, 2) != NULL ? 1.0 : 0.0;
   return count_of(output_of(graph, node, 0), 0) * (2.0 * inner + bias);
+}
+
+/* Both products, and the softmax between them. */
+double cleave_flops_attention(const cleave_graph_t *graph, uint32_t node) {
+  const cleave_value_record_t *q = input_of(graph, node, 0);
+  const cleave_value_record_t *k = input_of(graph, node, 1);
+  double keys = size_of(k, k != NULL && k->rank == 3 ? 1 : 2);
+  if (input_of(graph, node, 4) != NULL) {
+    keys += size_of(input_of(graph, node, 4), 2);
+  }
+  bool is_flat = q != NULL && q->rank == 3;
+  double heads =
+      is_flat ? (double)cleave_op_int(graph, (cleave_node_t){node}, "q_num_heads", 0) : size_of(q, 1);
+  double scores = size_of(q, 0) * heads * size_of(q, is_flat ? 1 : 2) * keys;
+  return 2.0 * keys * (count_of(q, 0) + count_of(output_of(graph, node, 0), 0)) + 5.0 * scores;
 }
 
 double cleave_flops_det(const cleave_graph_t *graph, uint32_t node) {

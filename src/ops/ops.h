@@ -48,4 +48,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_op_check(const cleave_graph_t *graph, cle
 /* Floating-point operations of a node; 0 where its shapes are not all known. A multiply-add counts two. */
 double cleave_op_flops(const cleave_graph_t *graph, cleave_node_t node);
 
+/* Bytes of a value; negative where its size is not known. */
+double cleave_value_bytes(const cleave_graph_t *graph, cleave_value_t value);
+
 #endif /* CLEAVE_OPS_OPS_H */

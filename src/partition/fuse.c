@@ -271,7 +271,7 @@ static cleave_status_t keep(fuser_t *fuser, const cleave_match_t *match, cleave_
   uint32_t fusion = (uint32_t)partitioner->fusions.count;
   cleave_found_fusion_t found = {fuser->rule_index, partitioner->ruleset_number,
                                  (uint32_t)partitioner->fusion_nodes.count, match->node_count,
-                                 CLEAVE_INDEX_NONE};
+                                 CLEAVE_INDEX_NONE, fuser->rule};
   CLEAVE_TRY(cleave_array_reserve(&partitioner->fusion_nodes, match->node_count, error));
   CLEAVE_TRY(cleave_array_reserve(&partitioner->fusion_labels, match->node_count, error));
   CLEAVE_ARRAY_PUSH(&partitioner->fusions, found, error);

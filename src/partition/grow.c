@@ -4,6 +4,7 @@
 // tied by edges become one group. An edge between two such groups always leads to a higher level, so the
 // result is acyclic without a search. Then neighbouring groups are joined where that closes no cycle.
 
+#include <stdio.h>
 #include <string.h>
 
 #include "partition/pattern_test.h"
@@ -18,6 +19,7 @@ typedef struct grower {
   bool *joins;
   uint32_t *groups; /* representatives, in order */
   uint32_t group_count;
+  cleave_stop_cause_t why; /* what a node without a number fell to */
   bool ops_by_id[CLEAVE_OP_COUNT];
 } grower_t;
 
@@ -27,19 +29,24 @@ static cleave_status_t number_node(grower_t *grower, uint32_t position, int64_t 
   cleave_partitioner_t *partitioner = grower->partitioner;
   const cleave_rule_t *rule = grower->rule;
   cleave_node_t node = partitioner->contraction->nodes[position];
+  bool is_assumed = cleave_partitioner_assumes(partitioner, position);
   int64_t number = 0;
-  if (rule->mode == CLEAVE_REGION_OPS) {
+  if (is_assumed) {
+    number = rule->mode == CLEAVE_REGION_SUPPORTED ? CLEAVE_GROUP_ANY : 0;
+  } else if (rule->mode == CLEAVE_REGION_OPS) {
     const cleave_op_t *op = cleave_node_op(partitioner->graph, node);
     bool found = op->id < CLEAVE_OP_COUNT && grower->ops_by_id[op->id];
     for (uint32_t k = 0; op->id == CLEAVE_OP_ID_CUSTOM && !found && k < rule->op_count; k++) {
       found = cleave_pattern_same_op(rule->ops[k], op);
     }
     number = found ? 0 : CLEAVE_GROUP_NONE;
+    grower->why = CLEAVE_STOP_OPS;
   } else if (rule->mode == CLEAVE_REGION_SUPPORTED) {
     CLEAVE_TRY(rule->supported(rule->context, partitioner->graph, node, &number, error));
     if (number < 0 && number != CLEAVE_GROUP_ANY) {
       number = CLEAVE_GROUP_NONE;
     }
+    grower->why = CLEAVE_STOP_SUPPORTED;
   }
   *out_number = number;
   return CLEAVE_OK;
@@ -79,9 +86,15 @@ static cleave_status_t number_units(grower_t *grower, bool *out_any, cleave_erro
       if (grower->numbers[p] != CLEAVE_GROUP_NONE) {
         CLEAVE_TRY(cleave_partitioner_supports_node(partitioner, p, grower->rule_index, &yes, error));
         grower->numbers[p] = yes ? grower->numbers[p] : CLEAVE_GROUP_NONE;
+      } else {
+        CLEAVE_TRY(cleave_partitioner_stop(
+            partitioner, p, grower->rule_index, grower->why,
+            grower->why == CLEAVE_STOP_OPS ? "not in 'ops'" : "'supported' said no", error));
       }
     } else if (partitioner->states[p] == CLEAVE_NODE_TAKEN) {
       grower->numbers[p] = CLEAVE_GROUP_NONE;
+      CLEAVE_TRY(cleave_partitioner_stop(partitioner, p, grower->rule_index, CLEAVE_STOP_REGION,
+                                         "in a region already", error));
     } else if (partitioner->fusion_nodes.items[partitioner->fusions.items[fusion].first] == p) {
       CLEAVE_TRY(number_fusion(grower, fusion, error));
     }
@@ -177,6 +190,23 @@ static void set_levels(grower_t *grower) {
   }
 }
 
+/* For the log: the group of every node that has one, where there are many. */
+static cleave_status_t log_groups(const grower_t *grower, cleave_error_t *error) {
+  cleave_partitioner_t *partitioner = grower->partitioner;
+  if (grower->rule->mode != CLEAVE_REGION_SUPPORTED || partitioner->options == NULL ||
+      partitioner->options->log == NULL) {
+    return CLEAVE_OK;
+  }
+  for (uint32_t p = 0; p < partitioner->contraction->node_count; p++) {
+    char text[48];
+    if (grower->numbers[p] != CLEAVE_GROUP_NONE) {
+      (void)snprintf(text, sizeof text, "in group %lld", (long long)grower->numbers[p]);
+      CLEAVE_TRY(cleave_partitioner_stop(partitioner, p, grower->rule_index, CLEAVE_STOP_GROUP, text, error));
+    }
+  }
+  return CLEAVE_OK;
+}
+
 static void list_groups(grower_t *grower) {
   const cleave_contraction_t *c = grower->partitioner->contraction;
   grower->group_count = 0;
@@ -208,6 +238,7 @@ cleave_status_t cleave_partitioner_grow(cleave_partitioner_t *partitioner, const
   if (rule->mode == CLEAVE_REGION_SUPPORTED) {
     CLEAVE_TRY_CLEANUP(decide_any(&grower, error));
   }
+  CLEAVE_TRY_CLEANUP(log_groups(&grower, error));
   set_levels(&grower);
   CLEAVE_TRY_CLEANUP(
       cleave_contraction_contract_levels(partitioner->contraction, grower.levels, grower.joins, error));

@@ -24,6 +24,13 @@ static cleave_status_t note_cut(merger_t *merger, uint32_t group, uint32_t other
                                 const cleave_contraction_result_t *result, cleave_error_t *error) {
   cleave_partitioner_t *partitioner = merger->partitioner;
   bool is_limit = result->outcome == CLEAVE_CONTRACTION_LIMIT;
+  const cleave_node_t *nodes = partitioner->contraction->nodes;
+  if (partitioner->options != NULL) {
+    cleave_cut_t cut = {.nodes = {nodes[other], nodes[group]},
+                        .outside = is_limit ? CLEAVE_NODE_NONE : nodes[result->outside],
+                        .rule = merger->rule_index};
+    CLEAVE_TRY(cleave_border_log_cut(partitioner->options->log, &cut, error));
+  }
   if (partitioner->notes.count >= partitioner->max_notes || (is_limit && merger->limit_noted)) {
     return CLEAVE_OK;
   }

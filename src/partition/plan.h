@@ -99,6 +99,14 @@ typedef struct cleave_plan {
   const uint32_t *node_fusion; /* per node index: fusion, or CLEAVE_INDEX_NONE */
 } cleave_plan_t;
 
+/* A copy of attributes for a region or fusion of a plan, in order of their names. Tensors and equal names are
+ * errors. NULL for none. */
+CLEAVE_MUST_USE cleave_status_t cleave_plan_copy_attributes(cleave_arena_t *arena,
+                                                            const cleave_attribute_t *attributes,
+                                                            uint32_t count,
+                                                            const cleave_attribute_t **out_attributes,
+                                                            cleave_error_t *error);
+
 void cleave_plan_destroy(cleave_plan_t *plan);
 
 /* "where", "backend", "review", "cycle", "filter", "taken", "limit", "left out". */

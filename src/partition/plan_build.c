@@ -18,10 +18,11 @@ typedef struct builder {
   cleave_partitioner_t *partitioner;
   cleave_plan_t *plan;
   uint32_t region_count;
-  uint8_t *states;      /* per unit: 0 not seen, 1 on the path, 2 done */
-  uint32_t *new_region; /* per found region: place in the order of execution */
-  uint32_t *found_of;   /* per place: found region */
-  uint32_t *new_fusion; /* per found fusion */
+  uint8_t *states;                            /* per unit: 0 not seen, 1 on the path, 2 done */
+  uint32_t *new_region;                       /* per found region: place in the order of execution */
+  uint32_t *found_of;                         /* per place: found region */
+  uint32_t *new_fusion;                       /* per found fusion */
+  const cleave_attribute_t **rule_attributes; /* per rule: the plan's copy, or NULL */
   CLEAVE_ARRAY(frame_t) frames;
 } builder_t;
 
@@ -170,6 +171,8 @@ static cleave_status_t fill_region(builder_t *builder, const cleave_found_region
   region->node_count = found->count;
   region->nodes = nodes;
   region->fusions = fusions;
+  region->attribute_count = found->attribute_count;
+  region->attributes = found->attributes;
   for (uint32_t k = 0; k < found->count; k++) {
     uint32_t fusion = partitioner->fusion_of[positions[k]];
     nodes[k] = partitioner->contraction->nodes[positions[k]];
@@ -226,6 +229,11 @@ static cleave_status_t fill_fusions(builder_t *builder, cleave_error_t *error) {
     if (nodes == NULL || labels == NULL) {
       return cleave_error_out_of_memory(error);
     }
+    const cleave_attribute_t **attributes = &builder->rule_attributes[found->rule];
+    if (*attributes == NULL) {
+      CLEAVE_TRY(cleave_plan_copy_attributes(&plan->arena, found->source->attributes,
+                                             found->source->attribute_count, attributes, error));
+    }
     for (uint32_t m = 0; m < found->count; m++) {
       nodes[m] = partitioner->contraction->nodes[partitioner->fusion_nodes.items[found->first + m]];
       labels[m] = partitioner->fusion_labels.items[found->first + m];
@@ -234,7 +242,9 @@ static cleave_status_t fill_fusions(builder_t *builder, cleave_error_t *error) {
                                      .region = builder->new_region[found->region],
                                      .node_count = found->count,
                                      .nodes = nodes,
-                                     .labels = labels};
+                                     .labels = labels,
+                                     .attribute_count = found->source->attribute_count,
+                                     .attributes = *attributes};
   }
   return CLEAVE_OK;
 }
@@ -275,8 +285,10 @@ cleave_status_t cleave_partitioner_finish(cleave_partitioner_t *partitioner, cle
   builder.new_region = cleave_allocate(regions, sizeof *builder.new_region);
   builder.found_of = cleave_allocate(regions, sizeof *builder.found_of);
   builder.new_fusion = cleave_allocate(partitioner->fusions.count + 1, sizeof *builder.new_fusion);
-  if (builder.states == NULL || builder.new_region == NULL || builder.found_of == NULL ||
-      builder.new_fusion == NULL) {
+  builder.rule_attributes =
+      cleave_allocate_zeroed((size_t)plan->rule_count + 1, sizeof *builder.rule_attributes);
+  if (builder.rule_attributes == NULL || builder.states == NULL || builder.new_region == NULL ||
+      builder.found_of == NULL || builder.new_fusion == NULL) {
     status = cleave_error_out_of_memory(error);
     goto cleanup;
   }
@@ -296,6 +308,7 @@ cleanup:
   cleave_free(builder.new_region);
   cleave_free(builder.found_of);
   cleave_free(builder.new_fusion);
+  cleave_free((void *)builder.rule_attributes);
   cleave_array_free(&builder.frames);
   return status;
 }

@@ -78,8 +78,25 @@ typedef struct cleave_proposal {
   uint32_t input_count;
   const cleave_value_t *outputs;
   uint32_t output_count;
+  const char *rule;
+  const char *backend;
+  /* Sums over what is known before the run; what is not counts 0. */
   double flops;
+  double bytes_in;    /* of the inputs */
+  double bytes_out;   /* of the outputs */
+  double bytes_saved; /* of values that are made and read inside only: no border sees them any more */
 } cleave_proposal_t;
+
+/* What `review` says of a proposal. It starts as "take it whole". */
+typedef struct cleave_review {
+  bool accept;            /* false: refused, for `reason` */
+  cleave_reason_t reason; /* also why nodes are dropped */
+  bool *keep; /* per node of the proposal; what is cleared is dropped. The rest comes back for review
+                 in connected parts, until one is taken whole. */
+  cleave_arena_t *arena;                /* for the attributes */
+  const cleave_attribute_t *attributes; /* for the region, of any kind but TENSOR; copied, and put in order */
+  uint32_t attribute_count;
+} cleave_review_t;
 
 typedef struct cleave_rule {
   cleave_rule_kind_t kind;
@@ -87,14 +104,17 @@ typedef struct cleave_rule {
   const char *doc;  /* "" where none */
   const char *file; /* for messages */
   int32_t line;
-  int32_t priority; /* larger first; equal: in the order of the file */
-  void *context;    /* handed to the callbacks */
+  int32_t priority;      /* larger first; equal: in the order of the file */
+  void *context;         /* handed to the callbacks */
+  const uint64_t *calls; /* counts calls of its functions, for statistics; NULL: nobody counts */
 
   /* FUSE */
   const cleave_pattern_t *pattern;
   cleave_status_t (*where)(void *context, const cleave_graph_t *graph, const cleave_match_t *match,
                            bool *out_accept, cleave_reason_t *reason,
                            cleave_error_t *error); /* may be NULL */
+  const cleave_attribute_t *attributes;            /* for its fusions, of any kind but TENSOR, by name */
+  uint32_t attribute_count;
 
   /* REGION */
   cleave_region_mode_t mode;
@@ -103,9 +123,13 @@ typedef struct cleave_rule {
   cleave_status_t (*supported)(void *context, const cleave_graph_t *graph, cleave_node_t node,
                                int64_t *out_group, cleave_error_t *error);
   const cleave_selector_functions_t *selector;
-  cleave_status_t (*review)(void *context, const cleave_proposal_t *proposal, bool *out_accept,
-                            cleave_reason_t *reason, cleave_error_t *error); /* may be NULL */
-  uint32_t min_nodes; /* smaller regions are refused; 0: none are */
+  cleave_status_t (*review)(void *context, const cleave_proposal_t *proposal, cleave_review_t *review,
+                            cleave_error_t *error); /* may be NULL */
+  /* What a region must reach before `review` sees it; 0: nothing. Measures as in cleave_proposal_t. */
+  uint32_t min_nodes;
+  double min_flops;
+  double min_bytes_saved;
+  double min_gain; /* cost of the nodes on cpu over the cost of the region on its backend */
 
   /* REWRITE: `pattern`, `where`, and what builds the substitute in the editor's graph, which still has the
    * match; it may only add to that graph. */

@@ -9,8 +9,6 @@
 
 #include "partition/state.h"
 
-#define SPLIT_STEPS ((size_t)20000000) /* of a rule, and 64 for each edge of the graph */
-
 typedef struct search {
   cleave_partitioner_t *partitioner;
   const cleave_rule_t *rule;
@@ -23,11 +21,6 @@ typedef struct search {
   CLEAVE_ARRAY(uint32_t) queue;
   CLEAVE_ARRAY(uint32_t) parts;
 } search_t;
-
-static bool is_open(const search_t *search, uint32_t position) {
-  return search->partitioner->states[position] != CLEAVE_NODE_TAKEN &&
-         search->accepted[position] != search->seed;
-}
 
 /* Can the backend run the node? Members of fusions were asked as such. */
 static cleave_status_t can_run(search_t *search, uint32_t position, bool *out_yes, cleave_error_t *error) {
@@ -64,19 +57,32 @@ static cleave_status_t ask_neighbours(search_t *search, uint32_t position, bool 
   const uint32_t *edges = inputs ? c->producers : c->users;
   const uint32_t *start = inputs ? c->producer_start : c->user_start;
   search->round++;
-  for (uint32_t e = start[position]; ask != NULL && e < start[position + 1]; e++) {
+  for (uint32_t e = start[position]; e < start[position + 1]; e++) {
     uint32_t neighbour = edges[e];
     bool yes = false;
-    if (!is_open(search, neighbour) || search->asked[neighbour] == search->round) {
+    if (search->accepted[neighbour] == search->seed || search->asked[neighbour] == search->round) {
       continue;
     }
     search->asked[neighbour] = search->round;
+    if (search->partitioner->states[neighbour] == CLEAVE_NODE_TAKEN) {
+      CLEAVE_TRY(cleave_partitioner_stop(search->partitioner, neighbour, search->rule_index,
+                                         CLEAVE_STOP_REGION, "in a region already", error));
+      continue;
+    }
     CLEAVE_TRY(can_run(search, neighbour, &yes, error));
-    if (yes) {
+    if (!yes) {
+      continue;
+    }
+    yes = false;
+    if (ask != NULL) {
       CLEAVE_TRY(ask(search->selector, c->nodes[position], c->nodes[neighbour], &yes, error));
     }
-    if (yes) {
+    if (yes || cleave_partitioner_assumes(search->partitioner, neighbour)) {
       CLEAVE_TRY(accept(search, neighbour, error));
+    } else {
+      CLEAVE_TRY(
+          cleave_partitioner_stop(search->partitioner, neighbour, search->rule_index, CLEAVE_STOP_SELECTOR,
+                                  inputs ? "'select_input' said no" : "'select_output' said no", error));
     }
   }
   return CLEAVE_OK;
@@ -118,6 +124,8 @@ static cleave_status_t filter_candidates(search_t *search, cleave_error_t *error
     search->accepted[positions[k]] = 0;
     CLEAVE_TRY_CLEANUP(cleave_partitioner_note(partitioner, CLEAVE_PLAN_NOTE_FILTER, positions[k],
                                                search->rule_index, error, "dropped by filter"));
+    CLEAVE_TRY_CLEANUP(cleave_partitioner_stop(partitioner, positions[k], search->rule_index,
+                                               CLEAVE_STOP_FILTER, "dropped by 'filter'", error));
     if (fusion != CLEAVE_INDEX_NONE) {
       const cleave_found_fusion_t *found = &partitioner->fusions.items[fusion];
       for (uint32_t m = 0; m < found->count; m++) {
@@ -216,9 +224,6 @@ cleave_status_t cleave_partitioner_select(cleave_partitioner_t *partitioner, con
     status = cleave_error_out_of_memory(error);
     goto cleanup;
   }
-  partitioner->split_steps_left =
-      SPLIT_STEPS +
-      (size_t)64 * partitioner->contraction->producer_start[partitioner->contraction->node_count];
   CLEAVE_TRY_CLEANUP(try_seeds(&search, error));
 cleanup:
   if (search.selector != NULL && rule->selector->destroy != NULL) {

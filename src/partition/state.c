@@ -2,6 +2,7 @@
 // The driver's state: made and freed, notes, and what backends answered about single nodes.
 
 #include "partition/state.h"
+#include "partition/pattern_test.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -130,6 +131,43 @@ static cleave_status_t find_cache(cleave_partitioner_t *partitioner, const char 
   return CLEAVE_OK;
 }
 
+cleave_status_t cleave_partitioner_stop(cleave_partitioner_t *partitioner, uint32_t position, uint32_t rule,
+                                        cleave_stop_cause_t cause, const char *text, cleave_error_t *error) {
+  if (partitioner->options == NULL || partitioner->options->log == NULL) {
+    return CLEAVE_OK;
+  }
+  return cleave_border_log_stop(partitioner->options->log, partitioner->contraction->nodes[position], rule,
+                                cause, text, error);
+}
+
+bool cleave_partitioner_assumes(const cleave_partitioner_t *partitioner, uint32_t position) {
+  const cleave_op_t *assumed = partitioner->options == NULL ? NULL : partitioner->options->assume;
+  return assumed != NULL &&
+         cleave_pattern_same_op(
+             assumed, cleave_node_op(partitioner->graph, partitioner->contraction->nodes[position]));
+}
+
+/* A refusal that was heard before, or is heard now with `text`: the log keeps it for every rule. */
+static cleave_status_t log_refusal(cleave_partitioner_t *partitioner, uint32_t position, uint32_t rule,
+                                   const char *text, cleave_error_t *error) {
+  const cleave_border_log_t *log = partitioner->options->log;
+  const char *backend = partitioner->ruleset->backend;
+  if (log == NULL) {
+    return CLEAVE_OK;
+  }
+  uint32_t node = partitioner->contraction->nodes[position].index;
+  for (uint32_t k = log->first[node]; text == NULL && k != CLEAVE_INDEX_NONE; k = log->stops.items[k].next) {
+    const cleave_stop_t *stop = &log->stops.items[k];
+    if (stop->cause == CLEAVE_STOP_BACKEND &&
+        strcmp(partitioner->plan->rules[stop->rule].backend, backend) == 0) {
+      text = stop->rule == rule ? "" : stop->text;
+    }
+  }
+  return text == NULL || text[0] == '\0'
+             ? CLEAVE_OK
+             : cleave_partitioner_stop(partitioner, position, rule, CLEAVE_STOP_BACKEND, text, error);
+}
+
 bool cleave_partitioner_allows(const cleave_partitioner_t *partitioner, uint32_t rule,
                                const cleave_node_t *nodes, uint32_t count) {
   const cleave_partition_options_t *options = partitioner->options;
@@ -142,7 +180,7 @@ cleave_status_t cleave_partitioner_supports_node(cleave_partitioner_t *partition
                                                  uint32_t rule, bool *out_yes, cleave_error_t *error) {
   const cleave_partition_options_t *options = partitioner->options;
   *out_yes = true;
-  if (options == NULL || options->supports == NULL) {
+  if (options == NULL || options->supports == NULL || cleave_partitioner_assumes(partitioner, position)) {
     return CLEAVE_OK;
   }
   const char *backend = partitioner->ruleset->backend;
@@ -155,11 +193,12 @@ cleave_status_t cleave_partitioner_supports_node(cleave_partitioner_t *partition
                                  error));
     cache->answers[position] = *out_yes ? ANSWER_YES : ANSWER_NO;
     if (!*out_yes) {
+      const char *text = reason.text[0] == '\0' ? "not supported" : reason.text;
       CLEAVE_TRY(cleave_partitioner_note(partitioner, CLEAVE_PLAN_NOTE_BACKEND, position, rule, error,
-                                         "%s: %s", backend,
-                                         reason.text[0] == '\0' ? "not supported" : reason.text));
+                                         "%s: %s", backend, text));
+      return log_refusal(partitioner, position, rule, text, error);
     }
   }
   *out_yes = cache->answers[position] == ANSWER_YES;
-  return CLEAVE_OK;
+  return *out_yes ? CLEAVE_OK : log_refusal(partitioner, position, rule, NULL, error);
 }

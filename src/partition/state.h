@@ -4,6 +4,7 @@
 #define CLEAVE_PARTITION_STATE_H
 
 #include "graph/contraction.h"
+#include "partition/border_log.h"
 #include "partition/match.h"
 #include "partition/partition.h"
 
@@ -20,6 +21,7 @@ typedef struct cleave_found_fusion {
   uint32_t first;   /* in fusion_nodes and fusion_labels */
   uint32_t count;
   uint32_t region; /* or NONE so far */
+  const cleave_rule_t *source;
 } cleave_found_fusion_t;
 
 typedef struct cleave_found_region {
@@ -27,6 +29,8 @@ typedef struct cleave_found_region {
   uint32_t ruleset;
   uint32_t first; /* in region_nodes */
   uint32_t count;
+  const cleave_attribute_t *attributes; /* in the plan's arena */
+  uint32_t attribute_count;
 } cleave_found_region_t;
 
 /* Answers of a backend for single nodes. */
@@ -91,6 +95,14 @@ CLEAVE_MUST_USE cleave_status_t cleave_partitioner_note(cleave_partitioner_t *pa
                                                         uint32_t rule, cleave_error_t *error,
                                                         const char *format, ...) CLEAVE_PRINTF(6, 7);
 
+/* Tells the log, where there is one, that a rule did not take a node. */
+CLEAVE_MUST_USE cleave_status_t cleave_partitioner_stop(cleave_partitioner_t *partitioner, uint32_t position,
+                                                        uint32_t rule, cleave_stop_cause_t cause,
+                                                        const char *text, cleave_error_t *error);
+
+/* Is this node of the operator that the caller assumes to be supported? */
+bool cleave_partitioner_assumes(const cleave_partitioner_t *partitioner, uint32_t position);
+
 /* Does the caller allow that a rule takes these nodes (cleave_partition_options_t.allow)? */
 bool cleave_partitioner_allows(const cleave_partitioner_t *partitioner, uint32_t rule,
                                const cleave_node_t *nodes, uint32_t count);
@@ -119,8 +131,9 @@ CLEAVE_MUST_USE cleave_status_t cleave_partitioner_region(cleave_partitioner_t *
                                                           const cleave_rule_t *rule, uint32_t rule_index,
                                                           cleave_error_t *error);
 
-/* A contracted group, named by one of its positions, becomes a region if it is large enough and `review`
- * wants it; otherwise its units are apart again, as before. */
+/* A contracted group, named by one of its positions, becomes a region if it reaches the rule's thresholds and
+ * `review` wants it; otherwise its units are apart again, as before. Where `review` keeps a part, the same is
+ * done for the connected parts of that. */
 CLEAVE_MUST_USE cleave_status_t cleave_partitioner_settle(cleave_partitioner_t *partitioner,
                                                           const cleave_rule_t *rule, uint32_t rule_index,
                                                           uint32_t position, cleave_error_t *error);
@@ -128,6 +141,16 @@ CLEAVE_MUST_USE cleave_status_t cleave_partitioner_settle(cleave_partitioner_t *
 /* Every fusion of the ruleset that no region took becomes a region of its own. */
 CLEAVE_MUST_USE cleave_status_t cleave_partitioner_own_regions(cleave_partitioner_t *partitioner,
                                                                cleave_error_t *error);
+
+/* ---- review.c ---- */
+
+/* What the rule says of a set: thresholds, then `review`, which may drop nodes. `review` comes in as "take it
+ * whole"; its `keep` is per position. *out_by_threshold: it was no function that refused. */
+CLEAVE_MUST_USE cleave_status_t cleave_partitioner_review(cleave_partitioner_t *partitioner,
+                                                          const cleave_rule_t *rule, uint32_t rule_index,
+                                                          const uint32_t *positions, uint32_t count,
+                                                          cleave_review_t *review, bool *out_by_threshold,
+                                                          cleave_error_t *error);
 
 /* ---- grow.c ---- */
 

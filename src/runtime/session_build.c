@@ -379,7 +379,9 @@ static cleave_status_t collect_region(build_t *build, const cleave_plan_region_t
       set->fusions[set->fusion_count++] = (cleave_view_fusion_t){.rule = plan->rules[fusion->rule].name,
                                                                  .nodes = fusion->nodes,
                                                                  .labels = fusion->labels,
-                                                                 .node_count = fusion->node_count};
+                                                                 .node_count = fusion->node_count,
+                                                                 .attributes = fusion->attributes,
+                                                                 .attribute_count = fusion->attribute_count};
     }
   }
   return CLEAVE_OK;
@@ -418,7 +420,9 @@ static cleave_status_t build_region(build_t *build, uint32_t region_index, cleav
                                    .nodes = set.nodes,
                                    .node_count = set.node_count,
                                    .fusions = set.fusions,
-                                   .fusion_count = set.fusion_count};
+                                   .fusion_count = set.fusion_count,
+                                   .attributes = region->attributes,
+                                   .attribute_count = region->attribute_count};
   CLEAVE_TRY(cleave_view_build(&build->views, &request, &build->arena, &view, error));
   if (view.region.output_count == 0) {
     return CLEAVE_OK;

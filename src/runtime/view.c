@@ -216,12 +216,30 @@ static cleave_status_t view_node(building_t *building, uint32_t index, cleave_er
   return view_attributes(building, record, view, error);
 }
 
+/* Attributes that a rule gave, as a list of views; part of the hash. */
+static cleave_status_t view_list(building_t *building, const cleave_attribute_t *attributes, uint32_t count,
+                                 cleave_attribute_list_t *list, cleave_error_t *error) {
+  cleave_attribute_view_t *items = cleave_arena_allocate(building->arena, count, sizeof *items);
+  if (items == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  building->hash = cleave_hash_combine(building->hash, count);
+  for (uint32_t k = 0; k < count; k++) {
+    CLEAVE_TRY(view_attribute(building, &attributes[k], &items[k], error));
+    building->hash = cleave_attribute_hash(&attributes[k], building->hash);
+  }
+  *list = (cleave_attribute_list_t){.count = count, .items = items};
+  return CLEAVE_OK;
+}
+
 static cleave_status_t view_fusions(building_t *building, cleave_region_view_t *region,
                                     cleave_error_t *error) {
   const cleave_view_request_t *request = building->request;
   cleave_fusion_view_t *fusions =
       cleave_arena_allocate(building->arena, request->fusion_count, sizeof *fusions);
-  if (fusions == NULL) {
+  cleave_attribute_list_t *lists =
+      cleave_arena_allocate(building->arena, request->fusion_count, sizeof *lists);
+  if (fusions == NULL || lists == NULL) {
     return cleave_error_out_of_memory(error);
   }
   for (uint32_t f = 0; f < request->fusion_count; f++) {
@@ -243,6 +261,7 @@ static cleave_status_t view_fusions(building_t *building, cleave_region_view_t *
       building->hash = cleave_hash_combine(building->hash, nodes[k]);
       building->hash = cleave_hash_bytes(building->hash, labels[k], strlen(labels[k]));
     }
+    CLEAVE_TRY(view_list(building, from->attributes, from->attribute_count, &lists[f], error));
     fusions[f] = (cleave_fusion_view_t){.size = sizeof *fusions,
                                         .rule = from->rule,
                                         .node_count = from->node_count,
@@ -251,6 +270,7 @@ static cleave_status_t view_fusions(building_t *building, cleave_region_view_t *
   }
   region->fusions = fusions;
   region->fusion_count = request->fusion_count;
+  region->fusion_attributes = lists;
   return CLEAVE_OK;
 }
 
@@ -320,6 +340,18 @@ static cleave_status_t build(building_t *building, cleave_view_t *out_view, clea
   cleave_region_view_t *region = &out_view->region;
   CLEAVE_TRY(view_borders(building, region, error));
   CLEAVE_TRY(view_fusions(building, region, error));
+  cleave_attribute_list_t own;
+  CLEAVE_TRY(view_list(building, request->attributes, request->attribute_count, &own, error));
+  region->attribute_count = own.count;
+  region->attributes = own.items;
+  double *flops = cleave_arena_allocate(building->arena, request->node_count, sizeof *flops);
+  if (flops == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  for (uint32_t k = 0; k < request->node_count; k++) {
+    flops[k] = cleave_op_flops(building->graph, request->nodes[k]);
+  }
+  region->flops = flops;
   region->hash = building->hash;
   region->value_count = building->value_count;
   region->node_count = request->node_count;

@@ -9,12 +9,7 @@
 #include "graph/graph.h"
 #include "partition/partition.h"
 
-typedef struct cleave_view_fusion {
-  const char *rule;
-  const cleave_node_t *nodes; /* members of the set, in topological order */
-  const char *const *labels;  /* per node; NULL: none */
-  uint32_t node_count;
-} cleave_view_fusion_t;
+typedef cleave_fusion_set_t cleave_view_fusion_t;
 
 /* A tensor as backends see it; borrowed. Data of an empty tensor is not NULL. */
 static inline cleave_tensor_view_t cleave_tensor_view(const cleave_tensor_t *tensor) {
@@ -41,6 +36,8 @@ typedef struct cleave_view_request {
   uint32_t fusion_count;
   const cleave_view_type_t *types; /* few; usually none */
   uint32_t type_count;
+  const cleave_attribute_t *attributes; /* of the region; by name, no tensors */
+  uint32_t attribute_count;
 } cleave_view_request_t;
 
 /* A view, and the way back from its indices. */

@@ -7,6 +7,7 @@
 cleave_status_t cleave_callback_call(const cleave_script_rule_t *rule, const cleave_graph_t *graph,
                                      const void *subject, cleave_script_body_t body, void *context,
                                      cleave_error_t *error) {
+  *rule->calls += 1;
   cleave_script_set_rule(rule->script, rule->kind, rule->name, rule->line);
   cleave_handles_enter(rule->script, graph, subject);
   cleave_status_t status =

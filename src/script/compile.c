@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "script/attribute_reader.h"
 #include "script/callback.h"
 #include "script/table_reader.h"
 
@@ -20,9 +21,22 @@ static cleave_region_mode_t mode_of(const char *name) {
   return strcmp(name, "supported") == 0 ? CLEAVE_REGION_SUPPORTED : CLEAVE_REGION_SELECTOR;
 }
 
+/* The field `attributes` of the table on top. */
+static const cleave_attribute_t *read_attributes(cleave_table_reader_t *reader, uint32_t *out_count) {
+  const cleave_attribute_t *attributes = NULL;
+  *out_count = 0;
+  if (cleave_table_push_field(reader, "attributes") == LUA_TTABLE) {
+    attributes =
+        cleave_script_read_attributes(reader->state, -1, reader->arena, "attributes", out_count);
+  }
+  lua_pop(reader->state, 1);
+  return attributes;
+}
+
 static void read_fuse(cleave_table_reader_t *reader, cleave_rule_t *rule, cleave_script_rule_t *functions) {
   functions->where = cleave_table_function(reader, "where");
   rule->pattern = cleave_table_pattern(reader, "pattern", rule->name);
+  rule->attributes = read_attributes(reader, &rule->attribute_count);
   cleave_callbacks_bind_fuse(rule, functions);
 }
 
@@ -33,6 +47,9 @@ static void read_region(cleave_table_reader_t *reader, cleave_rule_t *rule, clea
   rule->mode = mode_of(cleave_table_text(reader, "mode"));
   rule->ops = cleave_table_ops(reader, "ops", &rule->op_count);
   rule->min_nodes = (uint32_t)cleave_table_int(reader, "min_nodes", 0);
+  rule->min_flops = cleave_table_number(reader, "min_flops", 0.0, NULL);
+  rule->min_bytes_saved = cleave_table_number(reader, "min_bytes_saved", 0.0, NULL);
+  rule->min_gain = cleave_table_number(reader, "min_gain", 0.0, NULL);
   cleave_callbacks_bind_region(rule, functions);
 }
 
@@ -69,7 +86,9 @@ static void read_rule(cleave_table_reader_t *reader, int options, cleave_rule_t 
                                       .supported = LUA_NOREF,
                                       .selector = LUA_NOREF,
                                       .review = LUA_NOREF,
-                                      .options = options};
+                                      .options = options,
+                                      .calls = cleave_table_take(reader, 1, sizeof(uint64_t))};
+  rule->calls = functions->calls;
   cleave_script_set_rule(functions->script, functions->kind, rule->name, rule->line);
   KINDS[kind].read(reader, rule, functions);
   cleave_script_set_rule(functions->script, NULL, NULL, 0);

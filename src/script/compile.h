@@ -17,7 +17,8 @@ typedef struct cleave_script_rule {
   int supported;
   int selector;
   int review;
-  int options; /* the values of the ruleset's options */
+  int options;     /* the values of the ruleset's options */
+  uint64_t *calls; /* of these functions, so far */
 } cleave_script_rule_t;
 
 /* Reads the table on top of the stack: one ruleset for each strategy of the file, in order; raises on

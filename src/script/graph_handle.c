@@ -169,6 +169,31 @@ static void push_proposal_flops(lua_State *state, const cleave_handle_t *handle)
   lua_pushnumber(state, proposal_of(state)->flops);
 }
 
+static void push_proposal_bytes_in(lua_State *state, const cleave_handle_t *handle) {
+  (void)handle;
+  lua_pushnumber(state, proposal_of(state)->bytes_in);
+}
+
+static void push_proposal_bytes_out(lua_State *state, const cleave_handle_t *handle) {
+  (void)handle;
+  lua_pushnumber(state, proposal_of(state)->bytes_out);
+}
+
+static void push_proposal_bytes_saved(lua_State *state, const cleave_handle_t *handle) {
+  (void)handle;
+  lua_pushnumber(state, proposal_of(state)->bytes_saved);
+}
+
+static void push_proposal_rule(lua_State *state, const cleave_handle_t *handle) {
+  (void)handle;
+  lua_pushstring(state, proposal_of(state)->rule);
+}
+
+static void push_proposal_backend(lua_State *state, const cleave_handle_t *handle) {
+  (void)handle;
+  lua_pushstring(state, proposal_of(state)->backend);
+}
+
 static void push_proposal_node_count(lua_State *state, const cleave_handle_t *handle) {
   (void)handle;
   lua_pushinteger(state, proposal_of(state)->node_count);
@@ -186,6 +211,11 @@ int cleave_proposal_handle_index(lua_State *state) {
                                                  {"flops", push_proposal_flops},
                                                  {"node_count", push_proposal_node_count},
                                                  {"fusion_count", push_proposal_fusion_count},
+                                                 {"bytes_in", push_proposal_bytes_in},
+                                                 {"bytes_out", push_proposal_bytes_out},
+                                                 {"bytes_saved", push_proposal_bytes_saved},
+                                                 {"rule", push_proposal_rule},
+                                                 {"backend", push_proposal_backend},
                                                  {NULL, NULL}};
   return cleave_handle_index(state, CLEAVE_HANDLE_PROPOSAL, FIELDS);
 }

@@ -267,13 +267,13 @@ UNIT_TEST(a_backend_region_holds_what_the_backend_runs_and_asks_once_a_node) {
   ck_assert_str_eq(plan_case_notes(plan, CLEAVE_PLAN_NOTE_BACKEND), "c: test: no cosine here\n");
 }
 
-static cleave_status_t refuse_small_output(void *context, const cleave_proposal_t *proposal, bool *out_accept,
-                                           cleave_reason_t *reason, cleave_error_t *error) {
+static cleave_status_t refuse_small_output(void *context, const cleave_proposal_t *proposal,
+                                           cleave_review_t *review, cleave_error_t *error) {
   (void)context;
   (void)error;
-  *out_accept = proposal->output_count > 1;
-  (void)snprintf(reason->text, sizeof reason->text, "%u nodes, %u inputs, %u fusions", proposal->node_count,
-                 proposal->input_count, proposal->fusion_count);
+  review->accept = proposal->output_count > 1;
+  (void)snprintf(review->reason.text, sizeof review->reason.text, "%u nodes, %u inputs, %u fusions",
+                 proposal->node_count, proposal->input_count, proposal->fusion_count);
   return CLEAVE_OK;
 }
 

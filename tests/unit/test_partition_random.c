@@ -141,11 +141,19 @@ static const cleave_selector_functions_t selectors[2] = {
     {selector_create, selector_destroy, selector_select, selector_neighbour, selector_neighbour,
      selector_reset, NULL}};
 
-static cleave_status_t review(void *context, const cleave_proposal_t *proposal, bool *out_accept,
-                              cleave_reason_t *reason, cleave_error_t *error) {
+/* Refuses, takes, or trims (the first time, or always), and gives an attribute. */
+static cleave_status_t review(void *context, const cleave_proposal_t *proposal, cleave_review_t *review,
+                              cleave_error_t *error) {
+  static const cleave_attribute_t attribute = {.name = "lucky", .kind = CLEAVE_ATTRIBUTE_INT, .i = 7};
   (void)error;
-  *out_accept = mix((uint64_t)(uintptr_t)context, proposal->nodes[0].index, proposal->node_count) % 3 != 0;
-  (void)snprintf(reason->text, sizeof reason->text, "%u inputs", proposal->input_count);
+  uint64_t random = mix((uint64_t)(uintptr_t)context, proposal->nodes[0].index, proposal->node_count);
+  review->accept = random % 3 != 0;
+  (void)snprintf(review->reason.text, sizeof review->reason.text, "%u inputs", proposal->input_count);
+  for (uint32_t k = 0; random % 5 < 2 && k < proposal->node_count; k++) {
+    review->keep[k] = mix(random, proposal->nodes[k].index, k) % 4 != 0;
+  }
+  review->attributes = &attribute;
+  review->attribute_count = random % 2;
   return CLEAVE_OK;
 }
 

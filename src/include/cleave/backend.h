@@ -9,7 +9,9 @@
  *
  * Conventions that hold everywhere:
  *  - Every struct starts with `size`, the bytes the side that filled it knew about. Fields are only ever
- *    added at the end. A reader checks `size` before it reads a field younger than ABI version 1.0.
+ *    added at the end. A reader checks `size` before it reads a field younger than ABI version 1.0: these
+ *    are marked with their version. Structs that views hold in arrays (values, nodes, fusions, attributes)
+ *    never grow; what is new about them comes as an array beside them.
  *  - Pointers in views are borrowed: they live as long as the call, unless a field says otherwise.
  *  - No function throws, exits, prints or keeps a lock. A failure is a status, and one lower-case line in
  *    the message buffer.
@@ -29,7 +31,7 @@ extern "C" {
 
 /* A backend of another major version is refused; of an older or newer minor version, accepted. */
 #define CLEAVE_BACKEND_ABI_MAJOR 1
-#define CLEAVE_BACKEND_ABI_MINOR 0
+#define CLEAVE_BACKEND_ABI_MINOR 1
 
 /* Tensors have at most this many dimensions; models with more are refused when they are read. */
 #define CLEAVE_MAX_RANK 8
@@ -146,6 +148,13 @@ typedef struct cleave_node_view {
   uint32_t fusion;                           /* fusion of the region it belongs to, or CLEAVE_INDEX_NONE */
 } cleave_node_view_t;
 
+/* Attributes in order of their names. Those that rules give are numbers, texts and lists of them; booleans
+ * are integers, 0 or 1. */
+typedef struct cleave_attribute_list {
+  uint32_t count;
+  const cleave_attribute_view_t *items;
+} cleave_attribute_list_t;
+
 /* Nodes that one kernel of the backend computes. */
 typedef struct cleave_fusion_view {
   size_t size;
@@ -170,7 +179,15 @@ typedef struct cleave_region_view {
   const cleave_fusion_view_t *fusions;
   const uint32_t *inputs;  /* values that come from outside at run time, each once */
   const uint32_t *outputs; /* values used outside, each once */
+
+  /* 1.1: what the rule's `review` attached to the region, in order of names; part of `hash`. */
+  uint32_t attribute_count;
+  const cleave_attribute_view_t *attributes;
+  const cleave_attribute_list_t *fusion_attributes; /* per fusion: what its rule says */
+  const double *flops; /* per node: floating-point operations, a multiply-add is two; 0: not known */
 } cleave_region_view_t;
+
+#define CLEAVE_REGION_VIEW_SIZE_1_0 offsetof(cleave_region_view_t, attribute_count)
 
 /* ---- what cleave offers a backend ----------------------------------------------------------------- */
 
@@ -264,7 +281,16 @@ typedef struct cleave_backend {
 
   /* Times of the last run, where compiled with `profile`; may be NULL. Owned by the program. */
   uint32_t (*profile)(const void *program, const cleave_step_time_t **out_steps);
+
+  /* 1.1. Nanoseconds that one run of the region takes, with everything that its borders cost (conversions,
+   * copies), estimated without compiling; may be NULL. The same view always gets the same answer, on every
+   * machine and whatever else it is doing: plans depend on it. CLEAVE_ERROR_UNSUPPORTED: it cannot tell (a
+   * shape is not known, an operator is not), and `message` says why. Thread-safe. */
+  cleave_status_t (*cost)(void *state, const cleave_region_view_t *view, double *out_nanoseconds,
+                          cleave_message_t *message);
 } cleave_backend_t;
+
+#define CLEAVE_BACKEND_SIZE_1_0 offsetof(cleave_backend_t, cost)
 
 /* A loadable library exports this symbol: returns its backend, or NULL with a message if it cannot serve
  * this host. The struct lives as long as the library. */
@@ -334,6 +360,32 @@ static inline const cleave_value_view_t *cleave_view_output(const cleave_region_
     return NULL;
   }
   return &region->values[node->outputs[index]];
+}
+
+/* Attribute of the region, or of one of its fusions, or NULL. */
+static inline const cleave_attribute_view_t *cleave_view_region_attribute(const cleave_region_view_t *region,
+                                                                          const char *name) {
+  uint32_t count = region->size > CLEAVE_REGION_VIEW_SIZE_1_0 ? region->attribute_count : 0;
+  for (uint32_t k = 0; k < count; k++) {
+    if (cleave_view_text_equal(region->attributes[k].name, name)) {
+      return &region->attributes[k];
+    }
+  }
+  return NULL;
+}
+
+static inline const cleave_attribute_view_t *cleave_view_fusion_attribute(const cleave_region_view_t *region,
+                                                                          uint32_t fusion, const char *name) {
+  if (region->size <= CLEAVE_REGION_VIEW_SIZE_1_0 || region->fusion_attributes == NULL) {
+    return NULL;
+  }
+  const cleave_attribute_list_t *list = &region->fusion_attributes[fusion];
+  for (uint32_t k = 0; k < list->count; k++) {
+    if (cleave_view_text_equal(list->items[k].name, name)) {
+      return &list->items[k];
+    }
+  }
+  return NULL;
 }
 
 /* Bytes of one element; 0 for an unknown dtype. */
