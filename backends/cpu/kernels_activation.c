@@ -52,6 +52,7 @@ static inline double shrink_f64(double x, double limit, double bias) {
     "beta", 0.5)                                                                                           \
   X(HardSwish, x *hard_sigmoid_f32(x, 1.0f / 6.0f, 0.5f), x *hard_sigmoid_f64(x, 1.0 / 6.0, 0.5), 1, NONE) \
   X(Softplus, cpu_softplusf(x), softplus_f64(x), 12, NONE)                                                 \
+  X(Swish, x *cpu_sigmoidf(alpha *x), x / (1.0 + exp(-alpha * x)), 5, ALPHA(1.0))                          \
   X(Softsign, x / (1.0f + fabsf(x)), x / (1.0 + fabs(x)), 2, NONE)                                         \
   X(ThresholdedRelu, x <= alpha ? 0.0f : x, x <= alpha ? 0.0 : x, 1, ALPHA(1.0))                           \
   X(Mish, mish_f32(x), x *tanh(softplus_f64(x)), 6, NONE)                                                  \

@@ -7,7 +7,6 @@
 #include "nn.h"
 #include "vector_math.h"
 
-#define SOFTMAX_LANES 16
 #define SOFTMAX_COLUMNS 64
 
 typedef enum softmax_kind { SOFTMAX_PLAIN, SOFTMAX_LOG, SOFTMAX_HARD } softmax_kind_t;

@@ -63,11 +63,11 @@ typedef struct cleave_onnx_write_options {
  * kept where they are unique, and made up where not. Weights are raw data, written from where they lie.
  * Functions hold no weights: those are inputs of them. `options` may be NULL.
  *
- * Opset 22 writes what the graph says (23 where RMSNormalization occurs). Opset 17 is refused
- * (CLEAVE_ERROR_UNSUPPORTED) where an operator has no such form: operators that came later (Gelu, Mish,
- * GroupNormalization, Bitwise*, Col2Im, CenterCropPad, AffineGrid, DeformConv, RMSNormalization), axes that
- * are no constants, Pad and Resize with axes, dilated AveragePool and LpPool, Scatter* with min or max,
- * blocked quantisation, volumetric GridSample.
+ * Opset 22 writes what the graph says (23 where Attention or RMSNormalization occurs, 24 where Swish does).
+ * Opset 17 is refused (CLEAVE_ERROR_UNSUPPORTED) where an operator has no such form: operators that came
+ * later (Gelu, Mish, GroupNormalization, Bitwise*, Col2Im, CenterCropPad, AffineGrid, DeformConv,
+ * RMSNormalization, Attention, Swish), axes that are no constants, Pad and Resize with axes, dilated
+ * AveragePool and LpPool, Scatter* with min or max, blocked quantisation, volumetric GridSample.
  *
  * Values of unknown rank are written without a shape, which ONNX's checker refuses for inputs and outputs. */
 CLEAVE_MUST_USE cleave_status_t cleave_onnx_write(const char *path, const cleave_graph_t *graph,

@@ -243,6 +243,7 @@ static const struct {
   downgrade_t downgrade;
 } downgrades[] = {
     {"AffineGrid", refuse_new},
+    {"Attention", refuse_new},
     {"BitwiseAnd", refuse_new},
     {"BitwiseNot", refuse_new},
     {"BitwiseOr", refuse_new},
@@ -254,6 +255,7 @@ static const struct {
     {"GroupNormalization", refuse_new},
     {"Mish", refuse_new},
     {"RMSNormalization", refuse_new},
+    {"Swish", refuse_new},
     {"AveragePool", pool},
     {"LpPool", pool},
     {"Cast", cast},

@@ -156,6 +156,44 @@ UNIT_TEST(products_relate_their_inner_dims) {
   INFER_CASES(cases);
 }
 
+UNIT_TEST(attention_finds_heads_lengths_and_sizes) {
+  static const infer_case_t cases[] = {
+      {"Attention", "f32[N,12,T,64] ?[...] f32[N,12,S,32]", "", "f32[N,12,T,32]",
+       "f32[N,12,T,64] f32[N,12,S,64] f32[N,12,S,32]"},
+      {"Attention", "f32[N,8,T,64] f32[N,2,S,64] f32[N,2,S,64] bool[T,S]", "",
+       "f32[N,8,T,64] f32[N,2,S,64] f32[N,2,S,64] f32[N,8,T,S]", NULL},
+      {"Attention", "f32[N,T,768] f32[N,S,768] f32[N,S,384]", "q_num_heads=12 kv_num_heads=12",
+       "f32[N,T,384] f32[N,12,S,64] f32[N,12,S,32]", NULL},
+      {"Attention", "f32[2,5,8] f32[2,3,4] f32[2,3,6]", "q_num_heads=4 kv_num_heads=2",
+       "f32[2,5,12] f32[2,2,3,2] f32[2,2,3,3] f32[2,4,5,3]", NULL},
+      {"Attention", "f32[1,4,1,8] f32[1,4,1,8] f32[1,4,1,8] - f32[1,4,9,?] ?[...]", "",
+       "f32[1,4,1,8] f32[1,4,10,8] f32[1,4,10,8] f32[1,4,1,10]",
+       "f32[1,4,1,8] f32[1,4,1,8] f32[1,4,1,8] - f32[1,4,9,8] f32[1,4,9,8]"},
+      {"Attention", "f32[1,4,1,8] f32[1,4,P,8] f32[1,4,P,8] - f32[1,4,Q,8] f32[1,4,Q,8]", "",
+       "f32[1,4,1,8] f32[1,4,P+Q,8] f32[1,4,P+Q,8] f32[1,4,1,P+Q]", NULL},
+      {"Attention", "f32[1,?,2,3] f32[1,?,2,3] ?[...]", "q_num_heads=4 kv_num_heads=2", "f32[1,4,2,?]",
+       "f32[1,4,2,3] f32[1,2,2,3] ?[1,2,2,?]"},
+      {"Attention", "f32[1,2,3] f32[1,2,3] f32[1,2,3]", "", "!need q_num_heads", NULL},
+      {"Attention", "f32[1,2,3] f32[1,2,3] f32[1,2,3]", "q_num_heads=3", "!need kv_num_heads", NULL},
+      {"Attention", "f32[1,2,3] f32[1,2,3] f32[1,2,3]", "q_num_heads=2 kv_num_heads=3",
+       "!3 columns of input 0 cannot be split into 2 heads", NULL},
+      {"Attention", "f32[1,2,4] f32[1,2,4] f32[1,2,4]", "q_num_heads=2 kv_num_heads=4",
+       "!heads of 2 columns in Q, but of 1 in K", NULL},
+      {"Attention", "f32[1,3,2,4] f32[1,2,2,4] f32[1,2,2,4]", "",
+       "!2 heads of keys cannot serve 3 heads of queries", NULL},
+      {"Attention", "f32[1,3,2,4] f32[1,0,2,4] f32[1,0,2,4]", "", "!0 heads of keys cannot serve", NULL},
+      {"Attention", "f32[1,2] f32[1,2] f32[1,2]", "", "!expected rank", NULL},
+      {"Attention", "f32[1,2,2,4] f32[1,2,2] f32[1,2,2,4]", "", "!expected rank", NULL},
+      {"Attention", "f32[1,2,2,4] f32[1,2,5,4] f32[1,2,5,4] f32[3]", "",
+       "!dimension 0 of the mask is 3, which does not broadcast to 5", NULL},
+      {"Attention", "f32[1,2,2,4] f32[1,2,5,4] f32[1,2,5,4] - f32[1,2,5,4]", "",
+       "!past_key and past_value go together", NULL},
+      {"Attention", "f32[1,9223372036854775807,1,1] f32[1,1,1,1] f32[1,1,1,9223372036854775807]", "",
+       "!expected shape", NULL},
+  };
+  INFER_CASES(cases);
+}
+
 UNIT_TEST(normalizations_know_their_parameters) {
   static const infer_case_t cases[] = {
       {"BatchNormalization", "f32[N,8,4,4] ?[?] ?[...] ?[...] f32[...]", "", "f32[N,8,4,4]",
