@@ -96,6 +96,8 @@ cleave_status_t cleave_rule_list_partition(const cleave_rule_list_t *list, const
   cleave_supports_init(&supports, graph);
   cleave_partition_options_t options = {.supports = cleave_supports_ask,
                                         .supports_context = &supports,
+                                        .cost = cleave_supports_cost,
+                                        .cost_context = &supports,
                                         .allow = list->allow,
                                         .allow_context = list->allow_context};
   cleave_status_t status = cleave_partition(graph, list->pointers, list->count, &options, out_plan, error);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a backend runs some nodes: a view is made, the backend is asked, the memory is used again for the
-// next question.
+// What a backend says of some nodes, whether it runs them and how long it would take: a view is made, the
+// backend is asked, the memory is used again for the next question.
 #include <stdio.h>
 #include <string.h>
 
@@ -15,6 +15,18 @@ void cleave_supports_init(cleave_supports_t *supports, const cleave_graph_t *gra
 void cleave_supports_deinit(cleave_supports_t *supports) {
   cleave_view_builder_deinit(&supports->builder);
   cleave_arena_deinit(&supports->arena);
+}
+
+static cleave_status_t find_backend(cleave_supports_t *supports, const char *backend,
+                                    const cleave_graph_t *graph, cleave_error_t *error) {
+  if (graph != supports->builder.graph) {
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                            "the backends were asked about another graph than announced");
+  }
+  if (supports->handle == NULL || strcmp(supports->handle->backend->name, backend) != 0) {
+    CLEAVE_TRY(cleave_registry_find(backend, &supports->handle, error));
+  }
+  return CLEAVE_OK;
 }
 
 static cleave_status_t ask(cleave_supports_t *supports, const cleave_view_request_t *request, bool *out_yes,
@@ -42,13 +54,7 @@ cleave_status_t cleave_supports_ask(void *context, const char *backend, const cl
   cleave_supports_t *supports = context;
   *out_yes = false;
   reason->text[0] = '\0';
-  if (graph != supports->builder.graph) {
-    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
-                            "the backends were asked about another graph than announced");
-  }
-  if (supports->handle == NULL || strcmp(supports->handle->backend->name, backend) != 0) {
-    CLEAVE_TRY(cleave_registry_find(backend, &supports->handle, error));
-  }
+  CLEAVE_TRY(find_backend(supports, backend, graph, error));
   cleave_view_fusion_t fusion = {
       .rule = rule == NULL ? "" : rule, .nodes = nodes, .labels = labels, .node_count = node_count};
   bool is_fusion = labels != NULL;
@@ -59,6 +65,48 @@ cleave_status_t cleave_supports_ask(void *context, const char *backend, const cl
                                    .fusions = is_fusion ? &fusion : NULL,
                                    .fusion_count = is_fusion ? 1 : 0};
   cleave_status_t status = ask(supports, &request, out_yes, reason, error);
+  cleave_arena_reset(&supports->arena);
+  return status;
+}
+
+static cleave_status_t ask_cost(cleave_supports_t *supports, const cleave_view_request_t *request,
+                                double *out_nanoseconds, bool *out_known, cleave_reason_t *reason,
+                                cleave_error_t *error) {
+  cleave_view_t view;
+  const cleave_backend_handle_t *handle = supports->handle;
+  const cleave_backend_t *backend = handle->backend;
+  if (backend->size <= CLEAVE_BACKEND_SIZE_1_0 || backend->cost == NULL) {
+    (void)snprintf(reason->text, sizeof reason->text, "backend '%.100s' tells no costs", backend->name);
+    return CLEAVE_OK;
+  }
+  CLEAVE_TRY(cleave_view_build(&supports->builder, request, &supports->arena, &view, error));
+  cleave_message_t message = {.text = ""};
+  cleave_status_t status = backend->cost(handle->state, &view.region, out_nanoseconds, &message);
+  if (status == CLEAVE_ERROR_OUT_OF_MEMORY) {
+    return cleave_error_out_of_memory(error);
+  }
+  *out_known = status == CLEAVE_OK && *out_nanoseconds > 0.0;
+  if (!*out_known) {
+    message.text[sizeof message.text - 1] = '\0';
+    (void)snprintf(reason->text, sizeof reason->text, "%.60s: %.180s", backend->name,
+                   message.text[0] == '\0' ? "no cost given" : message.text);
+  }
+  return CLEAVE_OK;
+}
+
+cleave_status_t cleave_supports_cost(void *context, const char *backend, const cleave_graph_t *graph,
+                                     const cleave_node_t *nodes, uint32_t node_count,
+                                     const cleave_fusion_set_t *fusions, uint32_t fusion_count,
+                                     double *out_nanoseconds, bool *out_known, cleave_reason_t *reason,
+                                     cleave_error_t *error) {
+  cleave_supports_t *supports = context;
+  *out_known = false;
+  *out_nanoseconds = 0.0;
+  reason->text[0] = '\0';
+  CLEAVE_TRY(find_backend(supports, backend, graph, error));
+  cleave_view_request_t request = {
+      .nodes = nodes, .node_count = node_count, .fusions = fusions, .fusion_count = fusion_count};
+  cleave_status_t status = ask_cost(supports, &request, out_nanoseconds, out_known, reason, error);
   cleave_arena_reset(&supports->arena);
   return status;
 }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Includes run one way: include/cleave, base, tensor, graph, ops, formats, partition, script, runtime, cli;
-# a backend sees cleave/backend.h, its own folder, and libraries.
+# a backend sees cleave/backend.h and cost.h, its own folder, and libraries.
 set -eu
 root=$2
 status=0
@@ -27,7 +27,7 @@ for folder in "$root"/backends/*/; do
     [ -f "$file" ] || continue
     for include in $(sed -n 's/^#include "\(.*\)".*/\1/p' "$file"); do
       case "$include" in
-        cleave/backend.h | kernel_families.inc) ;;
+        cleave/backend.h | cleave/cost.h | kernel_families.inc) ;;
         */*) echo "$file: a backend must not include \"$include\""; status=1 ;;
         *) [ -f "$folder$include" ] || { echo "$file: \"$include\" is not in its folder"; status=1; } ;;
       esac
