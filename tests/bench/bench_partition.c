@@ -115,7 +115,7 @@ static const cleave_pattern_t *convolution_pattern(void) {
   static cleave_pattern_node_t nodes[8];
   static const uint32_t children[4] = {1, 5, 6, 7};
   static const uint32_t inner[4] = {1, 2, 3, 4};
-  static const cleave_pattern_t pattern = {nodes, 8, 0, NULL, 0};
+  static const cleave_pattern_t pattern = {nodes, 8, 0, NULL, 0, NULL};
   static const cleave_op_id_t ids[4] = {CLEAVE_OP_Conv, CLEAVE_OP_BatchNormalization, CLEAVE_OP_Add,
                                         CLEAVE_OP_Relu};
   nodes[0] = (cleave_pattern_node_t){

@@ -71,7 +71,7 @@ uint32_t constant(const char *label) {
 }
 
 cleave_pattern_t pattern_of(uint32_t root) {
-  return (cleave_pattern_t){parts, part_count, root, labels, label_count};
+  return (cleave_pattern_t){parts, part_count, root, labels, label_count, NULL};
 }
 
 uint32_t conv_chain(void) {

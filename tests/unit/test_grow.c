@@ -192,7 +192,7 @@ static cleave_rule_t conv_relu_rule(void) {
       .kind = CLEAVE_PATTERN_OP, .label = labels[0], .type.rank = -1, .op_count = 1, .ops = conv_ops};
   nodes[2] = (cleave_pattern_node_t){
       .kind = CLEAVE_PATTERN_OP, .label = labels[1], .type.rank = -1, .op_count = 1, .ops = relu_ops};
-  pattern = (cleave_pattern_t){nodes, 3, 0, labels, 2};
+  pattern = (cleave_pattern_t){nodes, 3, 0, labels, 2, NULL};
   cleave_rule_t rule = plan_case_rule(CLEAVE_RULE_FUSE, "conv_relu");
   rule.pattern = &pattern;
   return rule;
