@@ -53,6 +53,41 @@ static void add_values(const cleave_plan_t *plan, const char *title, const cleav
   cleave_text_add(text, count == 0 ? " none\n" : "\n");
 }
 
+static void add_quoted(cleave_text_t *text, const char *content) {
+  cleave_text_add(text, "'");
+  add_name(text, content);
+  cleave_text_add(text, "'");
+}
+
+/* " {key = 'text', other = [1, 2]}" */
+static void add_attributes(const cleave_attribute_t *attributes, uint32_t count, cleave_text_t *text) {
+  for (uint32_t k = 0; k < count; k++) {
+    const cleave_attribute_t *attribute = &attributes[k];
+    cleave_text_add(text, k == 0 ? " {" : ", ");
+    add_name(text, attribute->name);
+    cleave_text_add(text, " = ");
+    switch (attribute->kind) {
+      case CLEAVE_ATTRIBUTE_INT: cleave_text_format(text, "%" PRId64, attribute->i); continue;
+      case CLEAVE_ATTRIBUTE_FLOAT: cleave_text_format(text, "%.17g", attribute->f); continue;
+      case CLEAVE_ATTRIBUTE_STRING: add_quoted(text, attribute->s); continue;
+      default: break;
+    }
+    cleave_text_add(text, "[");
+    for (uint32_t item = 0; item < attribute->count; item++) {
+      cleave_text_add(text, item == 0 ? "" : ", ");
+      if (attribute->kind == CLEAVE_ATTRIBUTE_INTS) {
+        cleave_text_format(text, "%" PRId64, attribute->ints[item]);
+      } else if (attribute->kind == CLEAVE_ATTRIBUTE_FLOATS) {
+        cleave_text_format(text, "%.9g", (double)attribute->floats[item]);
+      } else if (attribute->kind == CLEAVE_ATTRIBUTE_STRINGS) {
+        add_quoted(text, attribute->strings[item]);
+      }
+    }
+    cleave_text_add(text, "]");
+  }
+  cleave_text_add(text, count > 0 ? "}" : "");
+}
+
 static void add_fusion(const cleave_plan_t *plan, const cleave_plan_fusion_t *fusion, cleave_text_t *text) {
   cleave_text_add(text, "    [");
   add_name(text, plan->rules[fusion->rule].name);
@@ -65,6 +100,7 @@ static void add_fusion(const cleave_plan_t *plan, const cleave_plan_fusion_t *fu
     }
     add_node(plan, fusion->nodes[k], text);
   }
+  add_attributes(fusion->attributes, fusion->attribute_count, text);
   cleave_text_add(text, "\n");
 }
 
@@ -75,6 +111,11 @@ static void add_region(const cleave_plan_t *plan, const cleave_plan_region_t *re
                      plural(region->node_count), region->fusion_count, plural(region->fusion_count));
   add_rule(&plan->rules[region->rule], text);
   cleave_text_add(text, "\n");
+  if (region->attribute_count > 0) {
+    cleave_text_add(text, "    attributes");
+    add_attributes(region->attributes, region->attribute_count, text);
+    cleave_text_add(text, "\n");
+  }
   add_values(plan, "in ", region->inputs, region->input_count, text);
   add_values(plan, "out", region->outputs, region->output_count, text);
   for (uint32_t k = 0; k < region->node_count; k++) {
