@@ -23,7 +23,7 @@ static cleave_plan_t *small_plan(void) {
       .kind = CLEAVE_PATTERN_OP, .label = labels[0], .type.rank = -1, .op_count = 1, .ops = conv_ops};
   nodes[2] = (cleave_pattern_node_t){
       .kind = CLEAVE_PATTERN_OP, .label = labels[1], .type.rank = -1, .op_count = 1, .ops = relu_ops};
-  pattern = (cleave_pattern_t){nodes, 3, 0, labels, 2};
+  pattern = (cleave_pattern_t){nodes, 3, 0, labels, 2, NULL};
   cleave_rule_t rules[2] = {plan_case_rule(CLEAVE_RULE_FUSE, "conv_act"),
                             plan_case_rule(CLEAVE_RULE_REGION, "island")};
   rules[0].pattern = &pattern;
