@@ -81,9 +81,23 @@ typedef enum cleave_dtype {
   CLEAVE_DTYPE_BF16 = 16
 } cleave_dtype_t;
 
+/* Why something is refused, for programs; the text beside it is for people. */
+typedef enum cleave_reason_code {
+  CLEAVE_REASON_NONE = 0,      /* not said */
+  CLEAVE_REASON_OPERATOR = 1,  /* the operator, or the combination of operators */
+  CLEAVE_REASON_DTYPE = 2,     /* an element type */
+  CLEAVE_REASON_SHAPE = 3,     /* a rank or size, or one that is not known */
+  CLEAVE_REASON_ATTRIBUTE = 4, /* the value of an attribute */
+  CLEAVE_REASON_CONSTANT = 5,  /* an operand must be a constant and is not, or has the wrong value */
+  CLEAVE_REASON_VERSION = 6,   /* the operator set version */
+  CLEAVE_REASON_SIZE = 7,      /* too large or too small to be worth it */
+  CLEAVE_REASON_DEVICE = 8     /* no device, or not enough of its memory */
+} cleave_reason_code_t;
+
 /* Where a backend writes the one line that says why. Never NULL when passed. */
 typedef struct cleave_message {
   char text[256];
+  cleave_reason_code_t code;
 } cleave_message_t;
 
 /* ---- what a backend sees of the graph ------------------------------------------------------------- */
@@ -98,15 +112,38 @@ typedef enum cleave_attribute_kind {
   CLEAVE_ATTRIBUTE_TENSOR = 7
 } cleave_attribute_kind_t;
 
-/* A dense tensor in row-major order without gaps. `data` is NULL where only the type is known.
- * Constant data from model files may be unaligned: read it with memcpy or unaligned loads, or copy it. */
+/* How the elements of a tensor lie in memory; the sparse forms are those of MXNet's storage types. */
+typedef enum cleave_storage {
+  CLEAVE_STORAGE_DENSE = 0,     /* row-major, without gaps */
+  CLEAVE_STORAGE_CSR = 1,       /* rank 2: the elements that are not zero, row after row */
+  CLEAVE_STORAGE_ROW_SPARSE = 2 /* the rows (slices along dimension 0) that are not zero */
+} cleave_storage_t;
+
+/* Where the elements of a sparse tensor belong. */
+typedef struct cleave_sparse_view {
+  size_t size;
+  int64_t stored;         /* elements (CSR) or rows (ROW_SPARSE) that `data` holds */
+  const int64_t *indices; /* `stored` of them, ascending: columns, in each row; or numbers of rows */
+  const int64_t *offsets; /* CSR: dims[0] + 1 places in `data` where rows begin and end; otherwise NULL */
+} cleave_sparse_view_t;
+
+/* Memory of the host; device k of a backend has number k + 1. */
+#define CLEAVE_MEMORY_HOST 0u
+
+/* A tensor. `data` is NULL where only the type is known. Constant data from model files may be unaligned:
+ * read it with memcpy or unaligned loads, or copy it. */
 typedef struct cleave_tensor_view {
   size_t size;
   cleave_dtype_t dtype;
   int32_t rank;        /* -1: unknown */
   const int64_t *dims; /* rank entries; a negative one is unknown until run time */
-  const void *data;
-  uint64_t version; /* changes whenever the content of a constant changes */
+  const void *data;    /* row-major without gaps, unless `storage` says otherwise */
+  uint64_t version;    /* changes whenever the content of a constant changes */
+  const char *layout;  /* what the dimensions mean, a letter each: "NCHW"; NULL where nobody said */
+  cleave_storage_t storage;
+  uint32_t memory;                    /* CLEAVE_MEMORY_HOST, or k + 1: `data` is of alloc of device k */
+  const cleave_sparse_view_t *sparse; /* NULL for dense tensors */
+  bool is_weight; /* a constant of the model: the same in every run until its version changes */
 } cleave_tensor_view_t;
 
 typedef struct cleave_attribute_view {
@@ -203,14 +240,33 @@ typedef struct cleave_host {
    * among them; returns when all is done. May be called from a program's `run` only. */
   void (*parallel_for)(int32_t threads, int64_t count, int64_t grain, cleave_parallel_fn_t body,
                        void *context);
+
+  /* 1.1. A line for the log of whoever embeds cleave; level 0 error, 1 warning, 2 information, 3 detail. */
+  void (*log)(int32_t level, const char *line);
+  /* 1.1. The region as JSON (format "cleave-region", see src/formats/README.md), in pieces to `write`. With
+   * `weights` the data of constants is in it, as base64. CLEAVE_OK, or what `write` returned. */
+  cleave_status_t (*region_json)(const cleave_region_view_t *region, bool weights,
+                                 cleave_status_t (*write)(void *context, const char *text, size_t length),
+                                 void *context);
 } cleave_host_t;
 
 /* ---- compiling and running ------------------------------------------------------------------------ */
+
+/* Texts in pairs: options, and the two ways of `configure`. */
+typedef struct cleave_key_value {
+  const char *key;
+  const char *value;
+} cleave_key_value_t;
 
 typedef struct cleave_compile_options {
   size_t size;
   int32_t threads; /* that `run` may use; at least 1 */
   bool profile;    /* keep per-step times for `profile` */
+
+  /* 1.1. */
+  uint32_t device;       /* of the backend's devices, where the program will run */
+  uint32_t option_count; /* from the command line or the session, for this backend */
+  const cleave_key_value_t *options;
 } cleave_compile_options_t;
 
 /* Output `output` of the region may share the memory of input `input`: the program reads every element of
@@ -229,6 +285,13 @@ typedef struct cleave_program_info {
   const cleave_inplace_pair_t *inplace;
 } cleave_program_info_t;
 
+/* What happens to the memory of an output, as in MXNet's OpReqType. */
+typedef enum cleave_request {
+  CLEAVE_REQUEST_WRITE = 0, /* overwrite */
+  CLEAVE_REQUEST_ADD = 1,   /* add to what is there */
+  CLEAVE_REQUEST_NONE = 2   /* nobody wants it: leave it alone */
+} cleave_request_t;
+
 typedef struct cleave_run_args {
   size_t size;
   const cleave_tensor_view_t
@@ -239,6 +302,12 @@ typedef struct cleave_run_args {
    * shape, and sets outputs[output].data and dims. NULL where no output needs it. */
   cleave_status_t (*resize_output)(void *session, uint32_t output, int32_t rank, const int64_t *dims);
   void *session; /* for resize_output */
+
+  /* 1.1. */
+  const cleave_request_t *requests; /* per output; NULL: WRITE all. Others only where `adds` says so */
+  void *stream;                     /* of `devices->stream_create`, to run on; NULL: done on return */
+  uint32_t option_count;            /* of this run */
+  const cleave_key_value_t *options;
 } cleave_run_args_t;
 
 /* Time of one step of a program, for profiles. */
@@ -250,6 +319,180 @@ typedef struct cleave_step_time {
   uint64_t start_ns; /* monotonic clock */
   uint64_t end_ns;
 } cleave_step_time_t;
+
+/* ---- devices with memory of their own (1.1) --------------------------------------------------------- */
+
+typedef struct cleave_device_properties {
+  size_t size;
+  char name[64];           /* "H200 0" */
+  uint64_t memory_bytes;   /* 0: not known */
+  bool shares_host_memory; /* tensors in host memory need no copy */
+} cleave_device_properties_t;
+
+/* A backend without this group computes on host memory. Inputs, outputs and the workspace of a program that
+ * runs on a device lie in memory of `alloc`; constants of views stay in host memory. All functions may be
+ * called from any thread, for one device from one thread at a time. */
+typedef struct cleave_backend_devices {
+  size_t size;
+  uint32_t (*count)(void *state);
+  cleave_status_t (*properties)(void *state, uint32_t device, cleave_device_properties_t *out_properties,
+                                cleave_message_t *message);
+  /* At least 64-byte aligned. CLEAVE_ERROR_OUT_OF_MEMORY where the device is full. */
+  cleave_status_t (*alloc)(void *state, uint32_t device, size_t bytes, void **out_memory,
+                           cleave_message_t *message);
+  void (*free)(void *state, uint32_t device, void *memory);
+  /* Frees all that `alloc` gave out on the device and that is still there. */
+  void (*release_all)(void *state, uint32_t device);
+  /* Dense tensors of one type and shape, one of them in memory of the device, the other in the host's; on the
+   * stream if it is not NULL, otherwise done on return. */
+  cleave_status_t (*copy_to)(void *state, uint32_t device, const cleave_tensor_view_t *to,
+                             const cleave_tensor_view_t *from, void *stream, cleave_message_t *message);
+  cleave_status_t (*copy_from)(void *state, uint32_t device, const cleave_tensor_view_t *to,
+                               const cleave_tensor_view_t *from, void *stream, cleave_message_t *message);
+
+  /* Streams: all of these, or none (NULL). What is put on one stream happens in order. */
+  cleave_status_t (*stream_create)(void *state, uint32_t device, void **out_stream,
+                                   cleave_message_t *message);
+  void (*stream_destroy)(void *state, void *stream);
+  cleave_status_t (*stream_wait)(void *state, void *stream, cleave_message_t *message);
+  /* Events: all of these, or none. `event_record` marks a place in a stream; `event_wait` makes another
+   * stream (NULL: the caller) wait until it is reached. */
+  cleave_status_t (*event_create)(void *state, uint32_t device, void **out_event, cleave_message_t *message);
+  void (*event_destroy)(void *state, void *event);
+  cleave_status_t (*event_record)(void *state, void *event, void *stream, cleave_message_t *message);
+  cleave_status_t (*event_wait)(void *state, void *event, void *stream, cleave_message_t *message);
+} cleave_backend_devices_t;
+
+/* ---- single operators (1.1) -------------------------------------------------------------------------- */
+
+/* Imperative execution: an executor per operator and types, without compiling. A backend without this group
+ * runs single operators as regions of one node. */
+typedef struct cleave_backend_imperative {
+  size_t size;
+  /* `node` is a region of one node whose shapes are known. CLEAVE_ERROR_UNSUPPORTED: no such executor. */
+  cleave_status_t (*get_executor)(void *state, const cleave_region_view_t *node,
+                                  const cleave_compile_options_t *options, void **out_executor,
+                                  cleave_message_t *message);
+  void (*release_executor)(void *executor);
+  /* As `run` of a program with the node's inputs, constants among them, and outputs; no workspace. */
+  cleave_status_t (*execute)(void *executor, const cleave_run_args_t *args, cleave_message_t *message);
+} cleave_backend_imperative_t;
+
+/* ---- compiled regions as bytes (1.1) ----------------------------------------------------------------- */
+
+/* What a program was compiled to, kept across processes. cleave stores a blob under the hash of the region
+ * and of its constants' content, the backend's name and version, and the device's name. */
+typedef struct cleave_backend_blobs {
+  size_t size;
+  cleave_status_t (*save)(const void *program,
+                          cleave_status_t (*write)(void *context, const void *data, size_t bytes),
+                          void *context, cleave_message_t *message);
+  /* Can this library, on this device, use the blob? CLEAVE_ERROR_UNSUPPORTED: no, and why. The bytes come
+   * from a file: nothing about them is certain. */
+  cleave_status_t (*check)(void *state, uint32_t device, const void *data, size_t bytes,
+                           cleave_message_t *message);
+  /* As `compile`, from a blob of the same region. */
+  cleave_status_t (*load)(void *state, const cleave_region_view_t *region,
+                          const cleave_compile_options_t *options, const void *data, size_t bytes,
+                          void **out_program, cleave_message_t *message);
+} cleave_backend_blobs_t;
+
+/* ---- what a library adds to cleave (1.1) -------------------------------------------------------------- */
+
+/* An operator that no table knows. Nodes of it come from models (the domain and name there) and from rules.
+ */
+typedef struct cleave_custom_operator {
+  size_t size;
+  const char *domain; /* not one of ONNX's: "my.company" */
+  const char *name;
+  int32_t version;
+  const char *inputs; /* names, '?' optional, '*' many at the end: "X W B?" */
+  const char *outputs;
+  const char *attributes; /* name:kind[=default], kinds i f s is fs ss t: "alpha:f=1 mode:s=linear axis:i" */
+  bool is_commutative;    /* inputs 0 and 1 may change places */
+  bool is_stateful;       /* an executor keeps something between runs: never folded, never shared */
+  /* Types of the outputs: fills in dtype, rank and dims (room for CLEAVE_MAX_RANK each) of `outputs`; unknown
+   * sizes are negative. `node` is a region of one node; constants have their data. */
+  cleave_status_t (*infer)(const cleave_region_view_t *node, cleave_tensor_view_t *outputs,
+                           int64_t (*dims)[CLEAVE_MAX_RANK], cleave_message_t *message);
+  /* Kernels in host memory, used where no backend takes the node; may be NULL. As
+   * cleave_backend_imperative_t, one executor per node of a session. */
+  cleave_status_t (*create)(const cleave_region_view_t *node, const cleave_compile_options_t *options,
+                            void **out_executor, cleave_message_t *message);
+  void (*destroy)(void *executor);
+  cleave_status_t (*execute)(void *executor, const cleave_run_args_t *args, cleave_message_t *message);
+} cleave_custom_operator_t;
+
+/* A region rule in C, named like one of a rule file. `graph` is the whole graph as a region; node numbers are
+ * those of graph->nodes, in topological order. Either `supported` or the selector. */
+typedef struct cleave_custom_partitioner {
+  size_t size;
+  const char *name;
+  const char *backend; /* that runs the regions; NULL: the library's own */
+  /* Group per node: -1 any group, from 0 the same group, -2 not supported. */
+  cleave_status_t (*supported)(const cleave_region_view_t *graph, const cleave_key_value_t *options,
+                               uint32_t option_count, int64_t *groups, cleave_message_t *message);
+  /* MXNet's SubgraphSelector, a fresh one per seed. */
+  cleave_status_t (*create_selector)(const cleave_region_view_t *graph, const cleave_key_value_t *options,
+                                     uint32_t option_count, void **out_selector, cleave_message_t *message);
+  void (*destroy_selector)(void *selector);
+  bool (*select)(void *selector, uint32_t node);
+  bool (*select_input)(void *selector, uint32_t node, uint32_t input);
+  bool (*select_output)(void *selector, uint32_t node, uint32_t output);
+  void (*filter)(void *selector, const uint32_t *candidates, uint32_t count, bool *keep); /* may be NULL */
+  /* May refuse a region (CLEAVE_ERROR_UNSUPPORTED and why), drop nodes (keep[k] = false), and attach pairs
+   * that the backend sees as attributes of the region: `attach` copies them. May be NULL. */
+  cleave_status_t (*review)(const cleave_region_view_t *region, const cleave_key_value_t *options,
+                            uint32_t option_count, bool *keep,
+                            void (*attach)(void *context, const char *key, const char *value), void *context,
+                            cleave_message_t *message);
+} cleave_custom_partitioner_t;
+
+/* A graph that a pass changes. Values and nodes are numbers that stay valid while they live. */
+typedef struct cleave_graph_editor {
+  size_t size;
+  void *graph; /* for the functions below */
+  /* The graph as it is now; valid until the next change. values[k] is value `value_of(graph, k)`. */
+  const cleave_region_view_t *(*view)(void *graph);
+  uint32_t (*value_of)(void *graph, uint32_t view_value);
+  uint32_t (*node_of)(void *graph, uint32_t view_node);
+  cleave_status_t (*add_input)(void *graph, const char *name, const cleave_tensor_view_t *type,
+                               uint32_t *out_value, cleave_message_t *message);
+  cleave_status_t (*add_constant)(void *graph, const char *name, const cleave_tensor_view_t *tensor,
+                                  uint32_t *out_value, cleave_message_t *message);
+  cleave_status_t (*add_node)(void *graph, const char *domain, const char *op, const char *name,
+                              const uint32_t *inputs, uint32_t input_count,
+                              const cleave_attribute_view_t *attributes, uint32_t attribute_count,
+                              uint32_t output_count, uint32_t *out_values, cleave_message_t *message);
+  cleave_status_t (*set_attribute)(void *graph, uint32_t node, const cleave_attribute_view_t *attribute,
+                                   cleave_message_t *message);
+  cleave_status_t (*set_input)(void *graph, uint32_t node, uint32_t port, uint32_t value,
+                               cleave_message_t *message);
+  cleave_status_t (*replace_uses)(void *graph, uint32_t from, uint32_t to, cleave_message_t *message);
+  cleave_status_t (*remove_node)(void *graph, uint32_t node, cleave_message_t *message);
+} cleave_graph_editor_t;
+
+typedef struct cleave_custom_pass {
+  size_t size;
+  const char *name;
+  cleave_status_t (*run)(const cleave_graph_editor_t *editor, const cleave_key_value_t *options,
+                         uint32_t option_count, cleave_message_t *message);
+} cleave_custom_pass_t;
+
+/* Lists of pointers, so that what they point to can grow. All live as long as the library. */
+typedef struct cleave_backend_extensions {
+  size_t size;
+  const cleave_custom_operator_t *const *operators;
+  uint32_t operator_count;
+  const cleave_custom_partitioner_t *const *partitioners;
+  uint32_t partitioner_count;
+  const cleave_custom_pass_t *const *passes;
+  uint32_t pass_count;
+  const char *const *rule_files; /* beside the library: "mirror.lua" is found as --rules mirror */
+  uint32_t rule_file_count;
+} cleave_backend_extensions_t;
+
+/* ---- the backend itself ------------------------------------------------------------------------------- */
 
 typedef struct cleave_backend {
   size_t size;
@@ -288,6 +531,23 @@ typedef struct cleave_backend {
    * shape is not known, an operator is not), and `message` says why. Thread-safe. */
   cleave_status_t (*cost)(void *state, const cleave_region_view_t *view, double *out_nanoseconds,
                           cleave_message_t *message);
+
+  /* 1.1. A second look at a whole region before it is accepted: clears keep[k] of nodes to leave out, or
+   * refuses all of it (CLEAVE_ERROR_UNSUPPORTED, and why). May be NULL. Thread-safe. */
+  cleave_status_t (*review)(void *state, const cleave_region_view_t *region, bool *keep,
+                            cleave_message_t *message);
+  /* 1.1. Whatever a library wants to be told or asked, for which there is no function here. The answer lives
+   * until the next call. May be NULL. */
+  cleave_status_t (*configure)(void *state, const cleave_key_value_t *settings, uint32_t setting_count,
+                               const cleave_key_value_t **out_answers, uint32_t *out_answer_count,
+                               cleave_message_t *message);
+  bool adds; /* 1.1. `run` and `execute` know CLEAVE_REQUEST_ADD */
+
+  /* 1.1. Groups of functions, each NULL where the library has none of it. */
+  const cleave_backend_devices_t *devices;
+  const cleave_backend_imperative_t *imperative;
+  const cleave_backend_blobs_t *blobs;
+  const cleave_backend_extensions_t *extensions;
 } cleave_backend_t;
 
 #define CLEAVE_BACKEND_SIZE_1_0 offsetof(cleave_backend_t, cost)
