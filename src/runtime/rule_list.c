@@ -15,7 +15,28 @@ void cleave_rule_list_deinit(cleave_rule_list_t *list) {
   cleave_free(list->files);
   cleave_free(list->rulesets);
   cleave_free((void *)list->pointers);
+  cleave_free(list->everything);
   *list = (cleave_rule_list_t){0};
+}
+
+/* One region rule over all that the backend supports; `cpu` and NULL: no rule at all. */
+static cleave_status_t add_everything(cleave_rule_list_t *list, const char *backend, cleave_error_t *error) {
+  if (backend == NULL || strcmp(backend, "cpu") == 0) {
+    return CLEAVE_OK;
+  }
+  list->everything = cleave_allocate_zeroed(1, sizeof *list->everything);
+  list->rulesets = cleave_allocate_zeroed(1, sizeof *list->rulesets);
+  list->pointers = cleave_allocate_zeroed(1, sizeof *list->pointers);
+  if (list->everything == NULL || list->rulesets == NULL || list->pointers == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  *list->everything = (cleave_rule_t){
+      .kind = CLEAVE_RULE_REGION, .name = backend, .doc = "", .file = "", .mode = CLEAVE_REGION_BACKEND};
+  list->rulesets[0] = (cleave_ruleset_t){
+      .name = backend, .backend = backend, .file = "", .rules = list->everything, .rule_count = 1};
+  list->pointers[0] = &list->rulesets[0];
+  list->count = 1;
+  return CLEAVE_OK;
 }
 
 static cleave_status_t load_one(const cleave_rule_source_t *source, const cleave_setting_t *settings,
@@ -84,23 +105,39 @@ cleave_status_t cleave_rule_list_load(cleave_rule_list_t *list, const cleave_rul
                            settings[s].name));
     }
   }
-  CLEAVE_TRY_CLEANUP(collect(list, backend, error));
+  CLEAVE_TRY_CLEANUP(source_count > 0 ? collect(list, backend, error) : add_everything(list, backend, error));
 cleanup:
   cleave_free(used);
   return status;
+}
+
+/* Options that ask the registry's backends; `supports` is theirs. */
+static cleave_partition_options_t list_options(const cleave_rule_list_t *list, cleave_supports_t *supports) {
+  return (cleave_partition_options_t){.supports = cleave_supports_ask,
+                                      .supports_context = supports,
+                                      .cost = cleave_supports_cost,
+                                      .cost_context = supports,
+                                      .allow = list->allow,
+                                      .allow_context = list->allow_context};
 }
 
 cleave_status_t cleave_rule_list_partition(const cleave_rule_list_t *list, const cleave_graph_t *graph,
                                            cleave_plan_t **out_plan, cleave_error_t *error) {
   cleave_supports_t supports;
   cleave_supports_init(&supports, graph);
-  cleave_partition_options_t options = {.supports = cleave_supports_ask,
-                                        .supports_context = &supports,
-                                        .cost = cleave_supports_cost,
-                                        .cost_context = &supports,
-                                        .allow = list->allow,
-                                        .allow_context = list->allow_context};
+  cleave_partition_options_t options = list_options(list, &supports);
   cleave_status_t status = cleave_partition(graph, list->pointers, list->count, &options, out_plan, error);
+  cleave_supports_deinit(&supports);
+  return status;
+}
+
+cleave_status_t cleave_rule_list_report(const cleave_rule_list_t *list, const cleave_graph_t *graph,
+                                        cleave_border_report_t **out_report, cleave_error_t *error) {
+  cleave_supports_t supports;
+  cleave_supports_init(&supports, graph);
+  cleave_partition_options_t options = list_options(list, &supports);
+  cleave_status_t status =
+      cleave_border_report_create(graph, list->pointers, list->count, &options, out_report, error);
   cleave_supports_deinit(&supports);
   return status;
 }

@@ -3,6 +3,7 @@
 #ifndef CLEAVE_RUNTIME_RULE_LIST_H
 #define CLEAVE_RUNTIME_RULE_LIST_H
 
+#include "partition/border_report.h"
 #include "partition/plan.h"
 #include "partition/ruleset.h"
 #include "script/rules.h"
@@ -12,7 +13,8 @@ typedef struct cleave_rule_list {
   size_t file_count;
   cleave_ruleset_t *rulesets; /* all strategies of all files, with the backend that is to be used */
   const cleave_ruleset_t **pointers;
-  uint32_t count; /* of rulesets */
+  uint32_t count;            /* of rulesets */
+  cleave_rule_t *everything; /* without files: the one rule there is */
   /* As in cleave_partition_options_t; set by who wants to leave applications of rules out. */
   bool (*allow)(void *context, const cleave_graph_t *graph, const cleave_plan_rule_t *rule,
                 const cleave_node_t *nodes, uint32_t node_count);
@@ -20,8 +22,9 @@ typedef struct cleave_rule_list {
 } cleave_rule_list_t;
 
 /* Loads rule files. A setting that none of them declares is an error, unless `known` (may be NULL) marks it
- * as one that has served elsewhere. `backend`, if not NULL, takes the place of all that the files name. The
- * list must be deinitialised also when this fails. */
+ * as one that has served elsewhere. `backend`, if not NULL, takes the place of all that the files name.
+ * Without sources there is one region rule over all that `backend` supports (`cpu` and NULL: none). The
+ * backend's name must outlive the list, which must be deinitialised also when this fails. */
 CLEAVE_MUST_USE cleave_status_t cleave_rule_list_load(cleave_rule_list_t *list,
                                                       const cleave_rule_source_t *sources,
                                                       size_t source_count, const cleave_setting_t *settings,
@@ -34,5 +37,12 @@ void cleave_rule_list_deinit(cleave_rule_list_t *list);
 CLEAVE_MUST_USE cleave_status_t cleave_rule_list_partition(const cleave_rule_list_t *list,
                                                            const cleave_graph_t *graph,
                                                            cleave_plan_t **out_plan, cleave_error_t *error);
+
+/* Why the regions of a plan end where they end. `graph` is the one that the plan is about: rules that change
+ * graphs do not run. */
+CLEAVE_MUST_USE cleave_status_t cleave_rule_list_report(const cleave_rule_list_t *list,
+                                                        const cleave_graph_t *graph,
+                                                        cleave_border_report_t **out_report,
+                                                        cleave_error_t *error);
 
 #endif /* CLEAVE_RUNTIME_RULE_LIST_H */

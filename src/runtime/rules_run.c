@@ -7,19 +7,6 @@
 #include "runtime/registry.h"
 #include "runtime/rule_list.h"
 
-/* One region rule over all that the backend supports; `cpu` and NULL: no rule at all. */
-static cleave_status_t partition_by_backend(const cleave_graph_t *graph, const char *backend,
-                                            cleave_plan_t **out_plan, cleave_error_t *error) {
-  cleave_rule_t everything = {
-      .kind = CLEAVE_RULE_REGION, .name = backend, .doc = "", .file = "", .mode = CLEAVE_REGION_BACKEND};
-  cleave_ruleset_t ruleset = {
-      .name = backend, .backend = backend, .file = "", .rules = &everything, .rule_count = 1};
-  const cleave_ruleset_t *pointer = &ruleset;
-  bool is_cpu = backend == NULL || strcmp(backend, "cpu") == 0;
-  cleave_rule_list_t list = {.rulesets = &ruleset, .pointers = &pointer, .count = is_cpu ? 0 : 1};
-  return cleave_rule_list_partition(&list, graph, out_plan, error);
-}
-
 cleave_status_t cleave_graph_partition(const cleave_graph_t *graph, const cleave_rule_source_t *sources,
                                        size_t source_count, const cleave_setting_t *settings,
                                        size_t setting_count, const bool *known, const char *backend,
@@ -38,8 +25,7 @@ cleave_status_t cleave_graph_partition(const cleave_graph_t *graph, const cleave
   if (out_script_ms != NULL) {
     *out_script_ms = cleave_clock_ms(start, cleave_clock_now());
   }
-  CLEAVE_TRY_CLEANUP(source_count > 0 ? cleave_rule_list_partition(&list, graph, out_plan, error)
-                                      : partition_by_backend(graph, backend, out_plan, error));
+  CLEAVE_TRY_CLEANUP(cleave_rule_list_partition(&list, graph, out_plan, error));
 cleanup:
   cleave_rule_list_deinit(&list);
   return status;
