@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns a region into kernels: who uses what, which nodes belong together, and an order of the units in
-// which every one finds its inputs made. Each unit is then recognised on its own.
+// Turns a region, once expanded, into kernels: who uses what, which nodes belong together, and an order of
+// the units in which every one finds its inputs made. Each unit is then recognised on its own.
 #include "analysis.h"
 
 #include <string.h>
@@ -221,6 +221,9 @@ cleave_status_t onednn_analyse(const cleave_region_view_t *region, onednn_arena_
   *out = (onednn_analysis_t){.region = region, .arena = arena, .message = message};
   schedule_t schedule = {0};
   ONEDNN_TRY(check_ids(region, message));
+  ONEDNN_TRY(onednn_expand(region, arena, message, &out->expansion));
+  out->region = out->expansion.region;
+  region = out->region;
   ONEDNN_TRY(index_uses(out));
   ONEDNN_TRY(make_units(out, &schedule));
   count_waiting(out, &schedule);

@@ -9,7 +9,7 @@
 #ifndef ONEDNN_ANALYSIS_H
 #define ONEDNN_ANALYSIS_H
 
-#include "values.h"
+#include "expand.h"
 
 /* oneDNN takes at most this many post-ops. */
 #define ONEDNN_MAX_POSTS 32
@@ -67,7 +67,8 @@ typedef struct onednn_kernel {
 } onednn_kernel_t;
 
 typedef struct onednn_analysis {
-  const cleave_region_view_t *region;
+  const cleave_region_view_t *region; /* expanded */
+  onednn_expansion_t expansion;
   onednn_arena_t *arena;
   cleave_message_t *message;
   const uint32_t *use_starts; /* value_count + 1 offsets into `uses` */

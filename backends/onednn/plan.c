@@ -160,7 +160,8 @@ void onednn_plan_release(onednn_plan_t *plan, const onednn_tensor_t *tensor) {
   }
 }
 
-// A constant of the model: used where it lies, unless it is not aligned to its elements.
+// A constant of the model: used where it lies, unless it is not aligned to its elements. One that expansion
+// made lives no longer than the analysis.
 static cleave_status_t load_constant(onednn_plan_t *plan, uint32_t value, onednn_tensor_t *out) {
   const cleave_value_view_t *view = &plan->region->values[value];
   if (view->tensor.dtype != CLEAVE_DTYPE_F32) {
@@ -169,7 +170,8 @@ static cleave_status_t load_constant(onednn_plan_t *plan, uint32_t value, onednn
   ONEDNN_TRY(onednn_check_size(view, plan->message));
   onednn_shape_t shape = onednn_plan_shape(plan, value);
   onednn_layout_t layout = onednn_layout_plain(&shape);
-  if ((uintptr_t)view->tensor.data % sizeof(float) != 0) {
+  bool passes = value >= plan->analysis->expansion.given_values;
+  if (passes || (uintptr_t)view->tensor.data % sizeof(float) != 0) {
     float *data = NULL;
     ONEDNN_TRY(onednn_plan_constant(plan, &layout, out, &data));
     onednn_floats(view, data, (size_t)onednn_shape_count(&shape));

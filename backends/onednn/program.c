@@ -172,6 +172,11 @@ static cleave_status_t make_groups(onednn_program_t *program, cleave_message_t *
   return CLEAVE_OK;
 }
 
+// The node or fusion of the region given.
+static uint32_t given(const uint32_t *origins, uint32_t index) {
+  return origins != NULL && index != CLEAVE_INDEX_NONE ? origins[index] : index;
+}
+
 static cleave_status_t take_steps(onednn_program_t *program, onednn_plan_t *plan) {
   size_t total = 0;
   for (uint32_t k = 0; k < plan->step_count; k++) {
@@ -204,8 +209,11 @@ static cleave_status_t take_steps(onednn_program_t *program, onednn_plan_t *plan
     if (label == NULL) {
       return out_of_memory(plan->message);
     }
-    program->times[k] = (cleave_step_time_t){
-        .size = sizeof(cleave_step_time_t), .label = label, .node = from->node, .fusion = from->fusion};
+    program->times[k] =
+        (cleave_step_time_t){.size = sizeof(cleave_step_time_t),
+                             .label = label,
+                             .node = given(plan->analysis->expansion.node_of, from->node),
+                             .fusion = given(plan->analysis->expansion.fusion_of, from->fusion)};
   }
   return CLEAVE_OK;
 }
