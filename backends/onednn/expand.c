@@ -25,7 +25,8 @@ typedef struct builder {
   uint32_t fusion_count;
   const cleave_node_view_t *node;  // the one that is being expanded
   uint32_t index;
-  bool failed;  // out of memory
+  uint32_t fusion;  // of that node, or CLEAVE_INDEX_NONE
+  bool failed;      // out of memory
 } builder_t;
 
 static bool is_operator(const cleave_node_view_t *node, const char *op) {
@@ -140,7 +141,7 @@ static void fuse(builder_t *builder, uint32_t first) {
                                                                    .node_count = count,
                                                                    .nodes = nodes,
                                                                    .labels = labels};
-  builder->fusion_of[builder->fusion_count++] = builder->node->fusion;
+  builder->fusion_of[builder->fusion_count++] = builder->fusion;
 }
 
 // `op` of `a` and `b`, a float32 value of this shape.
@@ -397,15 +398,24 @@ static cleave_status_t expand_rms(builder_t *builder) {
 static cleave_status_t expand_nodes(builder_t *builder, uint32_t *places) {
   const cleave_region_view_t *from = builder->from;
   for (uint32_t n = 0; n < from->node_count; n++) {
+    places[n] = CLEAVE_INDEX_NONE;
+  }
+  // For now, the fusion that a node is in.
+  for (uint32_t f = 0; f < from->fusion_count; f++) {
+    for (uint32_t k = 0; k < from->fusions[f].node_count; k++) {
+      places[from->fusions[f].nodes[k]] = f;
+    }
+  }
+  for (uint32_t n = 0; n < from->node_count; n++) {
     const cleave_node_view_t *node = &from->nodes[n];
     builder->node = node;
     builder->index = n;
-    places[n] = CLEAVE_INDEX_NONE;
+    builder->fusion = places[n];
     if (onednn_expands(node)) {
-      if (node->fusion != CLEAVE_INDEX_NONE && node->fusion < from->fusion_count &&
-          from->fusions[node->fusion].node_count > 1) {
+      if (places[n] != CLEAVE_INDEX_NONE && from->fusions[places[n]].node_count > 1) {
         return refuse(builder, "it cannot be fused with other nodes");
       }
+      places[n] = CLEAVE_INDEX_NONE;
       ONEDNN_TRY(is_operator(node, "Attention") ? expand_attention(builder) : expand_rms(builder));
       continue;
     }

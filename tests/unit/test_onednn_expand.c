@@ -123,7 +123,7 @@ UNIT_TEST(refuses_attention_that_primitives_cannot_say) {
                  "RMSNormalization 'node': the size of what is normalized is unknown");
   onednn_refuses(
       "q [1,2,5,8] = input\nk [1,2,5,8] = input\nv [1,2,5,8] = input\n"
-      "a [1,2,5,8] = Attention(q, k, v)\ny [1,2,5,8] = Relu(a)\n",
+      "{\na [1,2,5,8] = Attention(q, k, v)\ny [1,2,5,8] = Relu(a)\n}",
       "Attention 'node': it cannot be fused with other nodes");
 }
 #endif
