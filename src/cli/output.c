@@ -85,10 +85,14 @@ void cleave_table_cell(cleave_table_t *table, const char *format, ...) {
   table->cells[table->count++] = cell;
 }
 
+/* In characters; escape sequences of styles take no room. */
 static int text_width(const char *text) {
   int width = 0;
+  bool is_escape = false;
   for (; *text != '\0'; text++) {
-    width += ((unsigned char)*text & 0xc0u) != 0x80u;
+    is_escape = is_escape || *text == '\033';
+    width += !is_escape && ((unsigned char)*text & 0xc0u) != 0x80u;
+    is_escape = is_escape && *text != 'm';
   }
   return width;
 }

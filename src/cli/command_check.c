@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: Apache-2.0
+// cleave check: runs the tests of rule files, and says what else is worth knowing about them. Files are
+// checked one after the other; one that does not load counts as one failure, and the others go on.
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/command.h"
+#include "cli/load.h"
+#include "cli/output.h"
+#include "runtime/model.h"
+#include "runtime/rule_check.h"
+
+typedef struct file_result {
+  const char *path;
+  cleave_rule_check_t check;
+  cleave_error_t error; /* the file does not load */
+} file_result_t;
+
+typedef struct command {
+  cleave_text_list_t model_paths;
+  cleave_text_list_t set;
+  const char *test;
+  int64_t threads;
+  bool strict;
+  bool coverage;
+  bool verbose;
+  bool json;
+  cleave_settings_t settings;
+  bool *setting_used;
+  cleave_model_t **models;
+  cleave_check_model_t *graphs;
+  file_result_t *files;
+  size_t file_count;
+  /* totals */
+  size_t passed;
+  size_t failed;
+  size_t skipped;
+  size_t warnings;
+  size_t notes;
+} command_t;
+
+// ---- checking ----
+
+static cleave_status_t load_models(command_t *command, cleave_error_t *error) {
+  size_t count = command->model_paths.count;
+  command->models = cleave_allocate_zeroed(count, sizeof(cleave_model_t *));
+  command->graphs = cleave_allocate_zeroed(count, sizeof *command->graphs);
+  command->setting_used = cleave_allocate_zeroed(command->settings.count, sizeof(bool));
+  bool *used = cleave_allocate_zeroed(command->settings.count, sizeof *used);
+  cleave_status_t status = CLEAVE_OK;
+  if (command->models == NULL || command->graphs == NULL || command->setting_used == NULL || used == NULL) {
+    CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(error));
+  }
+  for (size_t k = 0; k < count; k++) {
+    const char *path = command->model_paths.items[k];
+    cleave_output_progress("reading %s", path);
+    CLEAVE_TRY_CLEANUP(cleave_model_load_with(path, command->settings.items, command->settings.count, 0, used,
+                                              &command->models[k], error));
+    command->graphs[k] = (cleave_check_model_t){path, cleave_model_graph(command->models[k])};
+    for (size_t s = 0; s < command->settings.count; s++) {
+      command->setting_used[s] = command->setting_used[s] || used[s];
+    }
+  }
+cleanup:
+  cleave_free(used);
+  return status;
+}
+
+static void show_progress(void *context, const char *test) {
+  const file_result_t *file = context;
+  cleave_output_progress("%s: %s", file->path, test);
+}
+
+static void mark_settings(command_t *command, const cleave_rules_t *rules) {
+  const cleave_declared_t *declared = cleave_rules_declared(rules);
+  for (size_t s = 0; s < command->settings.count; s++) {
+    for (uint32_t k = 0; k < declared->option_count; k++) {
+      const char *name = declared->options[k].name;
+      command->setting_used[s] =
+          command->setting_used[s] || (name != NULL && strcmp(name, command->settings.items[s].name) == 0);
+    }
+  }
+}
+
+/* Lints as the command sees them: --coverage wants tests. */
+static cleave_lint_level_t level_of(const command_t *command, const cleave_lint_t *lint) {
+  bool is_coverage = strcmp(lint->code, "untested") == 0 || strcmp(lint->code, "no-negative-test") == 0;
+  return command->coverage && is_coverage ? CLEAVE_LINT_ERROR : lint->level;
+}
+
+static void check_file(command_t *command, file_result_t *file) {
+  cleave_rule_source_t source = {.path = file->path};
+  cleave_rule_check_options_t options = {
+      .settings = command->settings.items,
+      .setting_count = command->settings.count,
+      .only = command->test,
+      .models = command->graphs,
+      .model_count = command->model_paths.count,
+      .threads = (int32_t)(command->threads > 1024 ? 1024 : command->threads),
+      .progress = show_progress,
+      .context = file};
+  if (cleave_rule_check_run(&source, &options, &file->check, &file->error) != CLEAVE_OK) {
+    command->failed++;
+  }
+  if (file->check.rules != NULL) {
+    mark_settings(command, file->check.rules);
+  }
+  command->passed += file->check.passed;
+  command->failed += file->check.failed;
+  command->skipped += file->check.skipped;
+  for (size_t k = 0; k < file->check.lints.count; k++) {
+    cleave_lint_level_t level = level_of(command, &file->check.lints.items[k]);
+    command->failed += level == CLEAVE_LINT_ERROR;
+    command->warnings += level == CLEAVE_LINT_WARNING;
+    command->notes += level == CLEAVE_LINT_NOTE;
+  }
+}
+
+static cleave_status_t check_settings(const command_t *command, cleave_error_t *error) {
+  for (size_t s = 0; s < command->settings.count; s++) {
+    const char *name = command->settings.items[s].name;
+    cleave_nearest_t nearest = {0};
+    char hint[128];
+    bool all_loaded = true;
+    for (size_t f = 0; f < command->file_count; f++) {
+      const cleave_rules_t *rules = command->files[f].check.rules;
+      all_loaded = all_loaded && rules != NULL;
+      const cleave_declared_t *declared = rules == NULL ? NULL : cleave_rules_declared(rules);
+      for (uint32_t k = 0; declared != NULL && k < declared->option_count; k++) {
+        if (declared->options[k].name != NULL) {
+          cleave_nearest_offer(&nearest, name, declared->options[k].name);
+        }
+      }
+    }
+    if (all_loaded && !command->setting_used[s]) {
+      return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                              "setting '%s': no rule file or model given has an option of this name%s; "
+                              "'cleave rules FILE' lists them",
+                              name, cleave_nearest_hint(&nearest, hint, sizeof hint));
+    }
+  }
+  return CLEAVE_OK;
+}
+
+// ---- printing ----
+
+static void print_tests(const command_t *command) {
+  static const cleave_style_t STYLES[] = {CLEAVE_STYLE_GOOD, CLEAVE_STYLE_BAD, CLEAVE_STYLE_DIM};
+  cleave_table_t table = {.columns = 4, .alignment = "lllr"};
+  const char *const heading[] = {"file", "test", "verdict", "ms"};
+  for (size_t k = 0; k < 4; k++) {
+    cleave_table_cell(&table, "%s", heading[k]);
+  }
+  for (size_t f = 0; f < command->file_count; f++) {
+    const cleave_rule_check_t *check = &command->files[f].check;
+    for (size_t k = 0; k < check->tests.count; k++) {
+      const cleave_test_result_t *test = &check->tests.items[k];
+      cleave_table_cell(&table, "%s:%d", command->files[f].path, (int)test->line);
+      cleave_table_cell(&table, "%s", test->name);
+      cleave_table_cell(&table, "%s%s%s", cleave_output_style(STYLES[test->verdict]),
+                        cleave_test_verdict_name(test->verdict), cleave_output_style(CLEAVE_STYLE_PLAIN));
+      cleave_table_cell(&table, "%.1f", test->ms);
+    }
+  }
+  if (table.count > table.columns) {
+    cleave_table_print(&table);
+    (void)printf("\n");
+  }
+  cleave_table_deinit(&table);
+}
+
+/* Lines of a report, indented. */
+static void print_indented(const char *text) {
+  while (*text != '\0') {
+    const char *end = strchr(text, '\n');
+    int length = (int)(end == NULL ? strlen(text) : (size_t)(end - text));
+    (void)printf("    %.*s\n", length, text);
+    text += (size_t)length + (end != NULL);
+  }
+}
+
+static void print_failures(const file_result_t *file) {
+  const char *skip_reason = "";
+  if (file->error.status != CLEAVE_OK) {
+    (void)printf("%serror%s: %s\n", cleave_output_style(CLEAVE_STYLE_BAD),
+                 cleave_output_style(CLEAVE_STYLE_PLAIN), file->error.message);
+  }
+  for (size_t k = 0; k < file->check.tests.count; k++) {
+    const cleave_test_result_t *test = &file->check.tests.items[k];
+    if (test->verdict == CLEAVE_TEST_FAILED) {
+      (void)printf("%s:%d: test '%s' %sfailed%s\n", file->path, (int)test->line, test->name,
+                   cleave_output_style(CLEAVE_STYLE_BAD), cleave_output_style(CLEAVE_STYLE_PLAIN));
+      print_indented(test->report);
+    } else if (test->verdict == CLEAVE_TEST_SKIPPED && strcmp(skip_reason, test->report) != 0) {
+      skip_reason = test->report;
+      (void)printf("%s:%d: skipped: %s\n", file->path, (int)test->line, test->report);
+    }
+  }
+}
+
+static void print_lints(const command_t *command, const file_result_t *file) {
+  static const char *const NAMES[] = {"note", "warning", "error"};
+  for (size_t k = 0; k < file->check.lints.count; k++) {
+    const cleave_lint_t *lint = &file->check.lints.items[k];
+    cleave_lint_level_t level = level_of(command, lint);
+    if (level > CLEAVE_LINT_NOTE || command->verbose) {
+      (void)printf("%s:%d: %s%s%s: %s [%s]\n", file->path, (int)lint->line,
+                   cleave_output_style(level == CLEAVE_LINT_ERROR ? CLEAVE_STYLE_BAD : CLEAVE_STYLE_BOLD),
+                   NAMES[level], cleave_output_style(CLEAVE_STYLE_PLAIN), lint->message, lint->code);
+    }
+  }
+}
+
+static void print_text(const command_t *command) {
+  print_tests(command);
+  for (size_t f = 0; f < command->file_count; f++) {
+    print_failures(&command->files[f]);
+  }
+  for (size_t f = 0; f < command->file_count; f++) {
+    print_lints(command, &command->files[f]);
+  }
+  if (command->notes > 0 && !command->verbose) {
+    (void)printf("%zu %s (--verbose shows)\n", command->notes, command->notes == 1 ? "note" : "notes");
+  }
+  (void)printf("%zu passed, %zu failed", command->passed, command->failed);
+  if (command->skipped > 0) {
+    (void)printf(", %zu skipped", command->skipped);
+  }
+  if (command->warnings > 0) {
+    (void)printf(", %zu %s", command->warnings, command->warnings == 1 ? "warning" : "warnings");
+  }
+  (void)printf("\n");
+}
+
+static json_t *tests_json(const cleave_rule_check_t *check) {
+  json_t *tests = json_array();
+  for (size_t k = 0; k < check->tests.count; k++) {
+    const cleave_test_result_t *test = &check->tests.items[k];
+    (void)json_array_append_new(
+        tests, json_pack("{s:s, s:i, s:s, s:f, s:s}", "name", test->name, "line", (int)test->line, "verdict",
+                         cleave_test_verdict_name(test->verdict), "ms", test->ms, "report", test->report));
+  }
+  return tests;
+}
+
+static json_t *lints_json(const command_t *command, const cleave_rule_check_t *check) {
+  static const char *const NAMES[] = {"note", "warning", "error"};
+  json_t *lints = json_array();
+  for (size_t k = 0; k < check->lints.count; k++) {
+    const cleave_lint_t *lint = &check->lints.items[k];
+    (void)json_array_append_new(
+        lints, json_pack("{s:s, s:i, s:s, s:s}", "level", NAMES[level_of(command, lint)], "line",
+                         (int)lint->line, "code", lint->code, "message", lint->message));
+  }
+  return lints;
+}
+
+static json_t *rules_json(const cleave_rule_check_t *check) {
+  json_t *rules = json_array();
+  for (size_t k = 0; k < check->reach.count; k++) {
+    const cleave_rule_reach_t *reach = &check->reach.items[k];
+    (void)json_array_append_new(
+        rules, json_pack("{s:s, s:s, s:i, s:b, s:I, s:I}", "name", reach->rule->name, "kind",
+                         reach->rule->kind, "line", (int)reach->rule->line, "ran", (int)reach->ran, "matches",
+                         (json_int_t)reach->matches, "model_matches", (json_int_t)reach->model_matches));
+  }
+  return rules;
+}
+
+static int print_json(const command_t *command) {
+  json_t *files = json_array();
+  for (size_t f = 0; f < command->file_count; f++) {
+    const file_result_t *file = &command->files[f];
+    json_t *entry = json_pack("{s:s, s:o, s:o, s:o}", "file", file->path, "tests", tests_json(&file->check),
+                              "lints", lints_json(command, &file->check), "rules", rules_json(&file->check));
+    (void)json_object_set_new(
+        entry, "error", file->error.status == CLEAVE_OK ? json_null() : json_string(file->error.message));
+    (void)json_array_append_new(files, entry);
+  }
+  return cleave_output_json(json_pack("{s:o, s:I, s:I, s:I, s:I}", "files", files, "passed",
+                                      (json_int_t)command->passed, "failed", (json_int_t)command->failed,
+                                      "skipped", (json_int_t)command->skipped, "warnings",
+                                      (json_int_t)command->warnings));
+}
+
+// ---- the command ----
+
+static int work(command_t *command, const cleave_text_list_t *paths) {
+  cleave_error_t error = CLEAVE_ERROR_INIT;
+  command->files = cleave_allocate_zeroed(paths->count, sizeof *command->files);
+  if (command->files == NULL) {
+    (void)cleave_error_out_of_memory(&error);
+    return cleave_output_error(&error);
+  }
+  if (cleave_settings_read(&command->set, &command->settings, &error) != CLEAVE_OK ||
+      load_models(command, &error) != CLEAVE_OK) {
+    return cleave_output_error(&error);
+  }
+  for (size_t k = 0; k < paths->count; k++) {
+    file_result_t *file = &command->files[command->file_count++];
+    file->path = paths->items[k];
+    check_file(command, file);
+  }
+  cleave_output_progress_end();
+  if (check_settings(command, &error) != CLEAVE_OK) {
+    return cleave_output_error(&error);
+  }
+  if (command->test != NULL && command->passed + command->failed + command->skipped == 0) {
+    (void)cleave_error_set(&error, CLEAVE_ERROR_INVALID_ARGUMENT, "no test has '%s' in its name",
+                           command->test);
+    return cleave_output_error(&error);
+  }
+  int status = CLEAVE_EXIT_OK;
+  if (command->json) {
+    status = print_json(command);
+  } else {
+    print_text(command);
+  }
+  bool has_failed = command->failed > 0 || (command->strict && command->warnings + command->skipped > 0);
+  return status == CLEAVE_EXIT_OK && has_failed ? CLEAVE_EXIT_FAILURE : status;
+}
+
+static void deinit(command_t *command) {
+  for (size_t k = 0; k < command->file_count; k++) {
+    cleave_rule_check_deinit(&command->files[k].check);
+  }
+  cleave_free(command->files);
+  for (size_t k = 0; command->models != NULL && k < command->model_paths.count; k++) {
+    cleave_model_release(command->models[k]);
+  }
+  cleave_free((void *)command->models);
+  cleave_free(command->graphs);
+  cleave_free(command->setting_used);
+  cleave_settings_deinit(&command->settings);
+}
+
+static int run(int argc, char **argv) {
+  command_t command = {.threads = 0};
+  const cleave_option_t options[] = {
+      {"model", 0, CLEAVE_OPTION_LIST, "MODEL",
+       "model that the rules should do something for; may be given many times. Rules that match in none of "
+       "them are warned about",
+       &command.model_paths},
+      {"set", 0, CLEAVE_OPTION_LIST, "NAME=VALUE",
+       "option of the rule files or model scripts; what a test sets itself stays", &command.set},
+      {"test", 0, CLEAVE_OPTION_TEXT, "TEXT", "only tests with this text in their name", &command.test},
+      {"coverage", 0, CLEAVE_OPTION_FLAG, NULL,
+       "fail where a rule has less than two tests, or none of what it must leave alone", &command.coverage},
+      {"strict", 0, CLEAVE_OPTION_FLAG, NULL, "fail on warnings and on tests that were skipped, too",
+       &command.strict},
+      {"threads", 0, CLEAVE_OPTION_INT, "N", "threads of tests that run (default: all processors)",
+       &command.threads},
+      {"verbose", 'v', CLEAVE_OPTION_FLAG, NULL, "show notes, too", &command.verbose},
+      {"json", 0, CLEAVE_OPTION_FLAG, NULL, "print the results as JSON", &command.json},
+  };
+  cleave_arguments_t arguments = {
+      .command = "check",
+      .operands = "FILE...",
+      .about =
+          "Runs the tests of rule files and looks for mistakes that are no errors: rules that never get a\n"
+          "match, options that nothing reads, functions that could be data. Exit status 1 where a test or\n"
+          "file fails. Tests whose backend is not in this program are skipped.",
+      .options = options,
+      .option_count = sizeof options / sizeof options[0],
+      .least_operands = 1,
+      .most_operands = SIZE_MAX};
+  int status = CLEAVE_EXIT_OK;
+  if (cleave_arguments_parse(&arguments, argc, argv, &status)) {
+    status = work(&command, &arguments.found);
+  }
+  deinit(&command);
+  cleave_arguments_free(&arguments);
+  return status;
+}
+
+const cleave_command_t cleave_command_check = {
+    .name = "check", .summary = "run the tests of rule files and look for mistakes", .order = 25, .run = run};

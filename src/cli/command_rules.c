@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// cleave rules: what rule files declare: rules, options with type, default and range, tests.
+#include "cli/command.h"
+#include "cli/load.h"
+#include "cli/output.h"
+#include "runtime/rule_list.h"
+#include "script/declared.h"
+
+static void add_heading(cleave_table_t *table, const char *const *names) {
+  for (size_t k = 0; k < table->columns; k++) {
+    cleave_table_cell(table, "%s", names[k]);
+  }
+}
+
+static void print_rules(const cleave_declared_t *declared) {
+  static const char *const HEADING[] = {"line", "kind", "rule", "runs on", "does"};
+  cleave_table_t table = {.columns = 5, .alignment = "rllll"};
+  add_heading(&table, HEADING);
+  for (uint32_t k = 0; k < declared->rule_count; k++) {
+    const cleave_declared_rule_t *rule = &declared->rules[k];
+    cleave_table_cell(&table, "%d", (int)rule->line);
+    cleave_table_cell(&table, "%s", rule->kind);
+    cleave_table_cell(&table, "%s", rule->name);
+    cleave_table_cell(&table, "%s", rule->backend);
+    cleave_table_cell(&table, "%s%s", rule->enabled ? "" : "(switched off) ", rule->doc);
+  }
+  cleave_table_print(&table);
+  cleave_table_deinit(&table);
+}
+
+static void print_options(const cleave_declared_t *declared) {
+  static const char *const HEADING[] = {"option", "type", "default", "value", "range", "is"};
+  cleave_table_t table = {.columns = 6, .alignment = "llllll"};
+  add_heading(&table, HEADING);
+  for (uint32_t k = 0; k < declared->option_count; k++) {
+    const cleave_declared_option_t *option = &declared->options[k];
+    if (option->name != NULL) {
+      cleave_table_cell(&table, "%s", option->name);
+      cleave_table_cell(&table, "%s", option->type);
+      cleave_table_cell(&table, "%s", option->fallback);
+      cleave_table_cell(&table, "%s", option->value);
+      cleave_table_cell(&table, "%s", option->range);
+      cleave_table_cell(&table, "%s", option->doc);
+    }
+  }
+  if (table.count > table.columns) {
+    (void)printf("\n");
+    cleave_table_print(&table);
+  }
+  cleave_table_deinit(&table);
+}
+
+static void print_tests(const cleave_declared_t *declared) {
+  static const char *const HEADING[] = {"line", "test"};
+  cleave_table_t table = {.columns = 2, .alignment = "rl"};
+  add_heading(&table, HEADING);
+  for (uint32_t k = 0; k < declared->test_count; k++) {
+    cleave_table_cell(&table, "%d", (int)declared->tests[k].line);
+    cleave_table_cell(&table, "%s", declared->tests[k].name);
+  }
+  if (table.count > table.columns) {
+    (void)printf("\n");
+    cleave_table_print(&table);
+  }
+  cleave_table_deinit(&table);
+}
+
+static json_t *rules_json(const cleave_declared_t *declared) {
+  json_t *rules = json_array();
+  for (uint32_t k = 0; k < declared->rule_count; k++) {
+    const cleave_declared_rule_t *rule = &declared->rules[k];
+    (void)json_array_append_new(
+        rules, json_pack("{s:s, s:s, s:s, s:i, s:i, s:b, s:s, s:s}", "kind", rule->kind, "name", rule->name,
+                         "doc", rule->doc, "line", (int)rule->line, "priority", (int)rule->priority,
+                         "enabled", (int)rule->enabled, "ruleset", rule->ruleset, "backend", rule->backend));
+  }
+  return rules;
+}
+
+static json_t *options_json(const cleave_declared_t *declared) {
+  json_t *options = json_array();
+  for (uint32_t k = 0; k < declared->option_count; k++) {
+    const cleave_declared_option_t *option = &declared->options[k];
+    if (option->name != NULL) {
+      (void)json_array_append_new(
+          options, json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i}", "name", option->name, "type",
+                             option->type, "default", option->fallback, "value", option->value, "range",
+                             option->range, "doc", option->doc, "line", (int)option->line));
+    }
+  }
+  return options;
+}
+
+static json_t *file_json(const char *path, const cleave_declared_t *declared) {
+  json_t *tests = json_array();
+  for (uint32_t k = 0; k < declared->test_count; k++) {
+    const cleave_rule_test_t *test = &declared->tests[k];
+    (void)json_array_append_new(
+        tests, json_pack("{s:s, s:s, s:i}", "name", test->name, "doc", test->doc, "line", (int)test->line));
+  }
+  return json_pack("{s:s, s:o, s:o, s:o}", "file", path, "rules", rules_json(declared), "options",
+                   options_json(declared), "tests", tests);
+}
+
+/* Each file by itself; a setting has to be known to one of them. */
+static cleave_status_t load(const cleave_text_list_t *paths, const cleave_settings_t *settings,
+                            cleave_rule_list_t *list, cleave_error_t *error) {
+  cleave_rule_source_t *sources = cleave_allocate_zeroed(paths->count, sizeof *sources);
+  if (sources == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  for (size_t k = 0; k < paths->count; k++) {
+    sources[k].path = paths->items[k];
+  }
+  cleave_status_t status =
+      cleave_rule_list_load(list, sources, paths->count, settings->items, settings->count, NULL, NULL, error);
+  cleave_free(sources);
+  return status;
+}
+
+static int print(const cleave_text_list_t *paths, const cleave_rule_list_t *list, bool json) {
+  json_t *files = json ? json_array() : NULL;
+  for (size_t k = 0; k < list->file_count; k++) {
+    const cleave_declared_t *declared = cleave_rules_declared(list->files[k]);
+    if (json) {
+      (void)json_array_append_new(files, file_json(paths->items[k], declared));
+      continue;
+    }
+    (void)printf("%s%s%s%s\n", k == 0 ? "" : "\n", cleave_output_style(CLEAVE_STYLE_BOLD), paths->items[k],
+                 cleave_output_style(CLEAVE_STYLE_PLAIN));
+    print_rules(declared);
+    print_options(declared);
+    print_tests(declared);
+  }
+  return json ? cleave_output_json(json_pack("{s:o}", "files", files)) : CLEAVE_EXIT_OK;
+}
+
+static int run(int argc, char **argv) {
+  cleave_text_list_t set = {0};
+  bool json = false;
+  const cleave_option_t options[] = {
+      {"set", 0, CLEAVE_OPTION_LIST, "NAME=VALUE", "option of the rule files, to see what it switches", &set},
+      {"json", 0, CLEAVE_OPTION_FLAG, NULL, "print it as JSON", &json},
+  };
+  cleave_arguments_t arguments = {
+      .command = "rules",
+      .operands = "FILE...",
+      .about = "Lists what rule files declare: rules in their order, options for --set, tests.",
+      .options = options,
+      .option_count = sizeof options / sizeof options[0],
+      .least_operands = 1,
+      .most_operands = SIZE_MAX};
+  int status = CLEAVE_EXIT_OK;
+  cleave_error_t error = CLEAVE_ERROR_INIT;
+  cleave_rule_list_t list = {0};
+  cleave_settings_t settings = {0};
+  if (cleave_arguments_parse(&arguments, argc, argv, &status)) {
+    if (cleave_settings_read(&set, &settings, &error) != CLEAVE_OK ||
+        load(&arguments.found, &settings, &list, &error) != CLEAVE_OK) {
+      status = cleave_output_error(&error);
+    } else {
+      status = print(&arguments.found, &list, json);
+    }
+  }
+  cleave_rule_list_deinit(&list);
+  cleave_settings_deinit(&settings);
+  cleave_arguments_free(&arguments);
+  return status;
+}
+
+const cleave_command_t cleave_command_rules = {
+    .name = "rules", .summary = "list rules, options and tests of rule files", .order = 26, .run = run};
