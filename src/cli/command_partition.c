@@ -4,14 +4,7 @@
 #include "cli/job.h"
 #include "cli/output.h"
 #include "cli/report.h"
-
-static cleave_status_t work(cleave_job_t *job, const cleave_job_options_t *options, const char *output,
-                            int64_t opset, cleave_error_t *error) {
-  CLEAVE_TRY(cleave_job_load(job, options, error));
-  CLEAVE_TRY(cleave_job_bind_shapes(job, error));
-  CLEAVE_TRY(cleave_job_partition(job, error));
-  return output == NULL ? CLEAVE_OK : cleave_plan_save(job->plan, output, (int32_t)opset, error);
-}
+#include "cli/report_border.h"
 
 static int print_plan(const cleave_plan_t *plan) {
   char *text = NULL;
@@ -24,7 +17,46 @@ static int print_plan(const cleave_plan_t *plan) {
   return CLEAVE_EXIT_OK;
 }
 
-static int print_json(const cleave_job_t *job, const char *output) {
+/* What was asked for beside the plan. */
+typedef struct extras {
+  bool report;
+  bool rule_stats;
+  cleave_border_report_t *borders;
+} extras_t;
+
+/* The rules run once more over the graph of the plan: a file keeps no state between its loads. */
+static cleave_status_t report_borders(cleave_job_t *job, extras_t *extras, cleave_error_t *error) {
+  if (!extras->report) {
+    return CLEAVE_OK;
+  }
+  cleave_rule_list_t list;
+  cleave_status_t status = cleave_job_load_rules(job, &list, error);
+  if (status == CLEAVE_OK) {
+    status = cleave_rule_list_report(&list, job->plan->graph, &extras->borders, error);
+  }
+  cleave_rule_list_deinit(&list);
+  return status;
+}
+
+static cleave_status_t work(cleave_job_t *job, const cleave_job_options_t *options, const char *output,
+                            int64_t opset, extras_t *extras, cleave_error_t *error) {
+  CLEAVE_TRY(cleave_job_load(job, options, error));
+  CLEAVE_TRY(cleave_job_bind_shapes(job, error));
+  CLEAVE_TRY(cleave_job_partition(job, error));
+  CLEAVE_TRY(report_borders(job, extras, error));
+  return output == NULL ? CLEAVE_OK : cleave_plan_save(job->plan, output, (int32_t)opset, error);
+}
+
+static void print_extras(const cleave_job_t *job, const extras_t *extras) {
+  if (extras->rule_stats) {
+    cleave_report_rule_stats(job->plan);
+  }
+  if (extras->borders != NULL) {
+    cleave_report_borders(extras->borders);
+  }
+}
+
+static int print_json(const cleave_job_t *job, const char *output, const extras_t *extras) {
   json_t *json =
       json_pack("{s:s, s:f, s:f, s:f}", "model", job->options->model, "load_ms", job->load_ms + job->bind_ms,
                 "rules_ms", job->rules_ms, "partition_ms", job->partition_ms);
@@ -34,6 +66,12 @@ static int print_json(const cleave_job_t *job, const char *output) {
   if (json != NULL) {
     cleave_report_plan_json(job->plan, json);
   }
+  if (json != NULL && extras->rule_stats) {
+    cleave_report_rule_stats_json(job->plan, json);
+  }
+  if (json != NULL && extras->borders != NULL) {
+    cleave_report_borders_json(extras->borders, json);
+  }
   return cleave_output_json(json);
 }
 
@@ -42,6 +80,7 @@ static int run(int argc, char **argv) {
   const char *output = NULL;
   int64_t opset = 22;
   bool json = false;
+  extras_t extras = {0};
   const cleave_option_t options[] = {
       {"rules", 0, CLEAVE_OPTION_LIST, "FILE", "rule file; may be given many times, they run in order",
        &job_options.rules},
@@ -58,6 +97,12 @@ static int run(int argc, char **argv) {
       {"opset", 0, CLEAVE_OPTION_INT, "N", "opset of an .onnx file: 22 or 17 (default: 22)", &opset},
       {"shape", 0, CLEAVE_OPTION_LIST, "NAME=SIZES",
        "shape of an input whose sizes the model leaves open, like x=1x3x224x224", &job_options.shapes},
+      {"report", 0, CLEAVE_OPTION_FLAG, NULL,
+       "say why each region ends where it ends, how many bytes cross, and which operator, were it supported, "
+       "would join the most regions",
+       &extras.report},
+      {"rule-stats", 0, CLEAVE_OPTION_FLAG, NULL,
+       "print for each rule what it tried and found, its calls of Lua, and its time", &extras.rule_stats},
       {"json", 0, CLEAVE_OPTION_FLAG, NULL, "print times and what the rules did as JSON", &json},
   };
   cleave_arguments_t arguments = {
@@ -80,17 +125,21 @@ static int run(int argc, char **argv) {
                                      (long long)opset);
     } else if (job_options.rules.count == 0 && job_options.backend == NULL) {
       status = cleave_arguments_fail("partition", "expected --rules FILE, or --backend NAME");
-    } else if (work(&job, &job_options, output, opset, &error) != CLEAVE_OK) {
+    } else if (work(&job, &job_options, output, opset, &extras, &error) != CLEAVE_OK) {
       status = cleave_output_error(&error);
     } else if (json) {
-      status = print_json(&job, output);
-    } else if (output == NULL) {
+      status = print_json(&job, output, &extras);
+    } else if (output == NULL && !extras.report && !extras.rule_stats) {
       status = print_plan(job.plan);
     } else {
       cleave_report_plan(job.plan);
-      (void)printf("partitioned in %.2f ms, written to %s\n", job.partition_ms, output);
+      print_extras(&job, &extras);
+      if (output != NULL) {
+        (void)printf("partitioned in %.2f ms, written to %s\n", job.partition_ms, output);
+      }
     }
   }
+  cleave_border_report_destroy(extras.borders);
   cleave_job_deinit(&job);
   cleave_arguments_free(&arguments);
   return status;

@@ -40,6 +40,7 @@ typedef struct run {
   int64_t repeat;
   bool verify;
   bool json;
+  bool rule_stats;
   const char *profile_path;
   checks_t data;      /* against --data */
   checks_t reference; /* against the unpartitioned graph */
@@ -250,6 +251,9 @@ static void print_report(const run_t *run) {
   }
   (void)printf("\n");
   cleave_report_plan(job->plan);
+  if (run->rule_stats) {
+    cleave_report_rule_stats(job->plan);
+  }
   for (uint32_t k = 0; k < cleave_session_note_count(job->session); k++) {
     (void)printf("  %s\n", cleave_session_note(job->session, k));
   }
@@ -342,6 +346,9 @@ static int print_json(const run_t *run) {
     (void)json_array_append_new(notes, json_string(cleave_session_note(job->session, k)));
   }
   (void)json_object_set_new(json, "notes", notes);
+  if (run->rule_stats) {
+    cleave_report_rule_stats_json(job->plan, json);
+  }
   if (run->profile_path != NULL) {
     (void)json_object_set_new(json, "profile", json_profile(run));
   }
@@ -414,6 +421,8 @@ static int run_command(int argc, char **argv) {
        &run.verify},
       {"profile", 0, CLEAVE_OPTION_TEXT, "FILE",
        "write a Chrome trace of the last run, and print time per region and fusion", &run.profile_path},
+      {"rule-stats", 0, CLEAVE_OPTION_FLAG, NULL,
+       "print for each rule what it tried and found, its calls of Lua, and its time", &run.rule_stats},
       {"json", 0, CLEAVE_OPTION_FLAG, NULL, "print everything as JSON", &run.json},
   };
   cleave_arguments_t arguments = {

@@ -178,3 +178,49 @@ void cleave_report_plan_json(const cleave_plan_t *plan, json_t *object) {
                             json_pack("{s:o, s:o}", "operators", operators, "reasons", reasons));
   cleave_array_free(&left.operators);
 }
+
+void cleave_report_rule_stats(const cleave_plan_t *plan) {
+  cleave_table_t table = {.columns = 9, .alignment = "lllrrrrrr"};
+  const char *const heading[] = {"rule",      "kind",    "where",   "tries", "hits",
+                                 "Lua calls", "matches", "refused", "ms"};
+  for (size_t k = 0; k < table.columns; k++) {
+    cleave_table_cell(&table, "%s", heading[k]);
+  }
+  for (uint32_t k = 0; k < plan->rule_count; k++) {
+    const cleave_plan_rule_t *rule = &plan->rules[k];
+    cleave_table_cell(&table, "%s", rule->name);
+    cleave_table_cell(&table, "%s", cleave_rule_kind_name(rule->kind));
+    if (rule->file[0] == '\0') {
+      cleave_table_cell(&table, "(built in)");
+    } else {
+      cleave_table_cell(&table, "%s:%d", rule->file, (int)rule->line);
+    }
+    cleave_table_cell(&table, "%u", (unsigned)rule->tries);
+    if (rule->kind == CLEAVE_RULE_REGION) {
+      cleave_table_cell(&table, "-");
+    } else {
+      cleave_table_cell(&table, "%llu", (unsigned long long)rule->structural_hits);
+    }
+    cleave_table_cell(&table, "%llu", (unsigned long long)rule->lua_calls);
+    cleave_table_cell(&table, "%u", (unsigned)rule->matches);
+    cleave_table_cell(&table, "%u", (unsigned)rule->refused);
+    cleave_table_cell(&table, "%.3f", (double)rule->nanoseconds * 1e-6);
+  }
+  (void)printf("\n");
+  cleave_table_print(&table);
+  cleave_table_deinit(&table);
+}
+
+void cleave_report_rule_stats_json(const cleave_plan_t *plan, json_t *object) {
+  json_t *rules = json_array();
+  for (uint32_t k = 0; k < plan->rule_count; k++) {
+    const cleave_plan_rule_t *rule = &plan->rules[k];
+    (void)json_array_append_new(
+        rules, json_pack("{s:s, s:s, s:s, s:i, s:i, s:I, s:I, s:i, s:i, s:f}", "name", rule->name, "kind",
+                         cleave_rule_kind_name(rule->kind), "file", rule->file, "line", (int)rule->line,
+                         "tries", (int)rule->tries, "hits", (json_int_t)rule->structural_hits, "lua_calls",
+                         (json_int_t)rule->lua_calls, "matches", (int)rule->matches, "refused",
+                         (int)rule->refused, "ms", (double)rule->nanoseconds * 1e-6));
+  }
+  (void)json_object_set_new(object, "rule_stats", rules);
+}

@@ -14,4 +14,10 @@ void cleave_report_plan(const cleave_plan_t *plan);
 /* Adds "fusions", "regions", "nodes", "nodes_on_cpu", "rules", "left_on_cpu" to an object. */
 void cleave_report_plan_json(const cleave_plan_t *plan, json_t *object);
 
+/* What `--rule-stats` prints: per rule what it tried, found and asked, and how long that took. */
+void cleave_report_rule_stats(const cleave_plan_t *plan);
+
+/* Adds "rule_stats" to an object. */
+void cleave_report_rule_stats_json(const cleave_plan_t *plan, json_t *object);
+
 #endif /* CLEAVE_CLI_REPORT_H */
