@@ -62,6 +62,9 @@ static void add_totals(const cleave_border_report_t *report, totals_t *totals) {
   for (size_t g = 0; g < report->groups.count; g++) {
     const cleave_border_group_t *group = &report->groups.items[g];
     size_t k = 0;
+    if (group->cause == CLEAVE_STOP_MODEL) {
+      continue;
+    }
     while (k < totals->count && !same_total(totals->items[k].first, group)) {
       k++;
     }
@@ -86,6 +89,10 @@ static void add_totals(const cleave_border_report_t *report, totals_t *totals) {
 static void print_totals(const cleave_border_report_t *report) {
   totals_t totals = {0};
   add_totals(report, &totals);
+  if (totals.count == 0) {
+    (void)printf("  nothing stopped growth but the ends of the model\n");
+    return;
+  }
   cleave_table_t table = {.columns = 7, .alignment = "lllrrrl"};
   const char *const heading[] = {"side", "stopped by", "operator", "edges", "regions", "bytes", "reason"};
   for (size_t k = 0; k < table.columns; k++) {
