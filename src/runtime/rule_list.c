@@ -5,8 +5,10 @@
 
 #include <string.h>
 
+#include "base/text.h"
 #include "partition/partition.h"
 #include "runtime/view.h"
+#include "script/declared.h"
 
 void cleave_rule_list_deinit(cleave_rule_list_t *list) {
   for (size_t k = 0; k < list->file_count; k++) {
@@ -77,6 +79,30 @@ static cleave_status_t collect(cleave_rule_list_t *list, const char *backend, cl
   return CLEAVE_OK;
 }
 
+/* Names the options that there are, with what they are for. */
+static cleave_status_t fail_setting(const cleave_rule_list_t *list, const char *name, cleave_error_t *error) {
+  cleave_nearest_t nearest = {0};
+  cleave_text_t options = {0};
+  char hint[128];
+  for (size_t k = 0; k < list->file_count; k++) {
+    const cleave_declared_t *declared = cleave_rules_declared(list->files[k]);
+    for (uint32_t o = 0; o < declared->option_count; o++) {
+      const cleave_declared_option_t *option = &declared->options[o];
+      if (option->name != NULL) {
+        cleave_nearest_offer(&nearest, name, option->name);
+        cleave_text_format(&options, "%s%s (%s)", options.length == 0 ? "; rule files have: " : ", ",
+                           option->name, option->doc[0] == '\0' ? option->type : option->doc);
+      }
+    }
+  }
+  cleave_status_t status =
+      cleave_error_set(error, CLEAVE_ERROR_RULE,
+                       "setting '%s': neither a rule file nor a model script has an option of this name%s%s",
+                       name, cleave_nearest_hint(&nearest, hint, sizeof hint), cleave_text_get(&options));
+  cleave_text_deinit(&options);
+  return status;
+}
+
 cleave_status_t cleave_rule_list_load(cleave_rule_list_t *list, const cleave_rule_source_t *sources,
                                       size_t source_count, const cleave_setting_t *settings,
                                       size_t setting_count, const bool *known, const char *backend,
@@ -99,10 +125,7 @@ cleave_status_t cleave_rule_list_load(cleave_rule_list_t *list, const cleave_rul
   }
   for (size_t s = 0; s < setting_count; s++) {
     if (!ever_used[s] && (known == NULL || !known[s])) {
-      CLEAVE_TRY_CLEANUP(
-          cleave_error_set(error, CLEAVE_ERROR_RULE,
-                           "setting '%s': neither a rule file nor a model script has an option of this name",
-                           settings[s].name));
+      CLEAVE_TRY_CLEANUP(fail_setting(list, settings[s].name, error));
     }
   }
   CLEAVE_TRY_CLEANUP(source_count > 0 ? collect(list, backend, error) : add_everything(list, backend, error));
