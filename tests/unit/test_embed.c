@@ -150,7 +150,8 @@ UNIT_TEST(rules_are_files_or_texts_and_settings_must_be_known) {
   cleave_plan_destroy(plan);
   setting.name = "with_tan";
   unit_fails(cleave_model_partition(model, &source, 1, &setting, 1, NULL, &plan, e), CLEAVE_ERROR_RULE,
-             "setting 'with_tan': neither a rule file nor a model script has an option of this name");
+             "setting 'with_tan': neither a rule file nor a model script has an option of this name (did you "
+             "mean 'with_tanh'?); rule files have: with_tanh (take Tanh too)");
   cleave_rule_source_t missing = {.path = "/nowhere/rules.lua"};
   unit_fails_with(cleave_model_partition(model, &missing, 1, NULL, 0, NULL, &plan, e), CLEAVE_ERROR_IO,
                   "/nowhere/rules.lua");
