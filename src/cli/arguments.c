@@ -12,6 +12,7 @@
 
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/common.h"
 
 int cleave_arguments_fail(const char *command, const char *format, ...) {
   va_list arguments;
@@ -66,10 +67,13 @@ static void print_option(const cleave_option_t *option) {
 
 static void print_help(const cleave_arguments_t *arguments) {
   (void)printf("usage: cleave %s%s%s%s\n\n%s\n\noptions:\n", arguments->command,
-               arguments->operands[0] == '\0' ? "" : " ", arguments->operands,
-               arguments->option_count > 0 ? " [options]" : "", arguments->about);
+               arguments->operands[0] == '\0' ? "" : " ", arguments->operands, " [options]",
+               arguments->about);
   for (size_t k = 0; k < arguments->option_count; k++) {
     print_option(&arguments->options[k]);
+  }
+  for (size_t k = 0; k < cleave_common_option_count; k++) {
+    print_option(&cleave_common_options[k]);
   }
   cleave_option_t help = {.name = "help", .letter = 'h', .help = "print this text"};
   print_option(&help);
@@ -125,6 +129,17 @@ static int set_option(const cleave_arguments_t *arguments, const cleave_option_t
   return CLEAVE_EXIT_OK;
 }
 
+/* The long option of this name in a table, or NULL. */
+static const cleave_option_t *find_long(const cleave_option_t *options, size_t count, const char *name,
+                                        size_t length) {
+  for (size_t k = 0; k < count; k++) {
+    if (strlen(options[k].name) == length && strncmp(options[k].name, name, length) == 0) {
+      return &options[k];
+    }
+  }
+  return NULL;
+}
+
 /* The option that `argument` names; *out_value is what follows '=' or a letter, or NULL. */
 static const cleave_option_t *find_option(const cleave_arguments_t *arguments, const char *argument,
                                           const char **out_value) {
@@ -139,14 +154,15 @@ static const cleave_option_t *find_option(const cleave_arguments_t *arguments, c
     return NULL;
   }
   size_t length = strcspn(argument + 2, "=");
-  for (size_t k = 0; k < arguments->option_count; k++) {
-    const char *name = arguments->options[k].name;
-    if (strlen(name) == length && strncmp(name, argument + 2, length) == 0) {
-      *out_value = argument[2 + length] == '=' ? &argument[3 + length] : NULL;
-      return &arguments->options[k];
-    }
+  const cleave_option_t *option =
+      find_long(arguments->options, arguments->option_count, argument + 2, length);
+  if (option == NULL) {
+    option = find_long(cleave_common_options, cleave_common_option_count, argument + 2, length);
   }
-  return NULL;
+  if (option != NULL && argument[2 + length] == '=') {
+    *out_value = &argument[3 + length];
+  }
+  return option;
 }
 
 static int fail_unknown(const cleave_arguments_t *arguments, const char *argument) {
@@ -157,6 +173,9 @@ static int fail_unknown(const cleave_arguments_t *arguments, const char *argumen
   (void)snprintf(wanted, sizeof wanted, "%.*s", (int)(length < 60 ? length : 60), argument);
   for (size_t k = 0; argument[1] == '-' && k < arguments->option_count; k++) {
     cleave_nearest_offer(&nearest, wanted + 2, arguments->options[k].name);
+  }
+  for (size_t k = 0; argument[1] == '-' && k < cleave_common_option_count; k++) {
+    cleave_nearest_offer(&nearest, wanted + 2, cleave_common_options[k].name);
   }
   if (nearest.name != NULL) {
     (void)snprintf(hint, sizeof hint, " (did you mean '--%s'?)", nearest.name);
@@ -207,10 +226,14 @@ bool cleave_arguments_parse(cleave_arguments_t *arguments, int argc, char **argv
   if (*out_exit == CLEAVE_EXIT_OK && arguments->found.count < arguments->least_operands) {
     *out_exit = cleave_arguments_fail(arguments->command, "expected %s", arguments->operands);
   }
+  if (*out_exit == CLEAVE_EXIT_OK) {
+    *out_exit = cleave_common_apply();
+  }
   return *out_exit == CLEAVE_EXIT_OK;
 }
 
 void cleave_arguments_free(cleave_arguments_t *arguments) {
+  cleave_common_free();
   cleave_free((void *)arguments->found.items);
   for (size_t k = 0; k < arguments->option_count; k++) {
     if (arguments->options[k].kind == CLEAVE_OPTION_LIST) {

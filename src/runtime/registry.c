@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Backends by name. Every entry is in one of three states: not asked yet, ready, or refused with its reason;
-// it moves once, under the lock, and never back.
+// Backends by name: those that are linked in, then libraries in the order in which they came. Every entry is
+// in one of three states: not asked yet, ready, or refused with its reason. All changes happen under the
+// lock.
 #include "runtime/registry.h"
 
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
 #include "base/threads.h"
+#include "runtime/library.h"
 
 #define CLEAVE_LINKED_BACKEND(name)                                                     \
   const cleave_backend_t *cleave_backend_##name(uint32_t abi_major, uint32_t abi_minor, \
@@ -23,17 +26,23 @@ typedef struct entry {
   cleave_backend_entry_t enter;
   entry_state_t state;
   cleave_backend_handle_t handle;
+  cleave_backend_t table; /* a copy, with NULL for what a library does not know */
+  atomic_uint users;
   cleave_error_t refusal;
+  cleave_library_t library; /* of a loaded one */
+  char text[64];            /* `name` of a loaded one */
 } entry_t;
 
 #define CLEAVE_LINKED_BACKEND(backend) {.name = #backend, .enter = cleave_backend_##backend},
-static entry_t entries[] = {
+static entry_t linked[] = {
 #include "linked_backends.inc"
 };
 #undef CLEAVE_LINKED_BACKEND
 
-enum { ENTRY_COUNT = sizeof entries / sizeof entries[0] };
+enum { LINKED_COUNT = sizeof linked / sizeof linked[0] };
 
+static CLEAVE_ARRAY(entry_t *) loaded;
+static bool has_searched; /* the folders */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static const cleave_host_t host = {
@@ -43,14 +52,6 @@ static const cleave_host_t host = {
     .version = CLEAVE_VERSION,
     .parallel_for = cleave_parallel_for,
 };
-
-uint32_t cleave_registry_count(void) {
-  return ENTRY_COUNT;
-}
-
-const char *cleave_registry_name(uint32_t index) {
-  return index < ENTRY_COUNT ? entries[index].name : "";
-}
 
 cleave_status_t cleave_registry_fail(cleave_error_t *error, cleave_status_t status, const char *place,
                                      const cleave_message_t *message) {
@@ -96,41 +97,238 @@ cleave_status_t cleave_registry_check(const cleave_backend_t *backend, const cha
   return CLEAVE_OK;
 }
 
-/* Asks the entry function and initialises; the outcome is for good. */
-static void start(entry_t *entry) {
+static uint32_t entry_count(void) {
+  return LINKED_COUNT + (uint32_t)loaded.count;
+}
+
+static entry_t *entry_at(uint32_t index) {
+  return index < LINKED_COUNT ? &linked[index] : loaded.items[index - LINKED_COUNT];
+}
+
+static entry_t *find_entry(const char *name) {
+  for (uint32_t k = 0; k < entry_count(); k++) {
+    if (strcmp(entry_at(k)->name, name) == 0) {
+      return entry_at(k);
+    }
+  }
+  return NULL;
+}
+
+/* ---- starting ---- */
+
+/* Takes over what a library filled in: the fields that both sides know. */
+static void copy_table(entry_t *entry, const cleave_backend_t *backend) {
+  entry->table = (cleave_backend_t){0};
+  memcpy(&entry->table, backend, backend->size < sizeof entry->table ? backend->size : sizeof entry->table);
+  entry->table.name = entry->name;
+  entry->handle = (cleave_backend_handle_t){.backend = &entry->table, .users = &entry->users};
+}
+
+/* Asks the entry function for the struct. Without a name of its own, the entry takes the library's. */
+static cleave_status_t enter(entry_t *entry, const char *place, cleave_error_t *error) {
   cleave_message_t message = {.text = ""};
-  char place[96];
-  (void)snprintf(place, sizeof place, "backend '%.60s' does not start", entry->name);
   const cleave_backend_t *backend =
       entry->enter(CLEAVE_BACKEND_ABI_MAJOR, CLEAVE_BACKEND_ABI_MINOR, &message);
-  entry->state = ENTRY_REFUSED;
   if (backend == NULL) {
-    (void)cleave_registry_fail(&entry->refusal, CLEAVE_ERROR_BACKEND, place, &message);
-    return;
+    return cleave_registry_fail(error, CLEAVE_ERROR_BACKEND, place, &message);
   }
-  if (cleave_registry_check(backend, entry->name, &entry->refusal) != CLEAVE_OK) {
-    return;
+  const char *own = entry->name;
+  if (entry->library.handle != NULL && backend->size >= CLEAVE_BACKEND_SIZE_1_0 && backend->name != NULL) {
+    own = backend->name;
   }
-  cleave_status_t status = backend->initialise(&host, &entry->handle.state, &message);
-  if (status == CLEAVE_ERROR_OUT_OF_MEMORY) {
-    entry->state = ENTRY_NEW;
+  CLEAVE_TRY(cleave_registry_check(backend, own, error));
+  if (entry->text[0] == '\0' && entry->library.handle != NULL) {
+    (void)snprintf(entry->text, sizeof entry->text, "%s", own);
+    entry->name = entry->text;
+  }
+  copy_table(entry, backend);
+  return CLEAVE_OK;
+}
+
+/* Initialises what was entered; the outcome is for good, unless memory was short. */
+static cleave_status_t initialise(entry_t *entry, const char *place, cleave_error_t *error) {
+  cleave_message_t message = {.text = ""};
+  cleave_status_t status = entry->table.initialise(&host, &entry->handle.state, &message);
+  if (status != CLEAVE_OK) {
+    return cleave_registry_fail(error, status, place, &message);
+  }
+  entry->state = ENTRY_READY;
+  return CLEAVE_OK;
+}
+
+static void start(entry_t *entry) {
+  char place[96];
+  (void)snprintf(place, sizeof place, "backend '%.60s' does not start", entry->name);
+  cleave_error_clear(&entry->refusal);
+  cleave_status_t status = entry->handle.backend == NULL ? enter(entry, place, &entry->refusal) : CLEAVE_OK;
+  if (status == CLEAVE_OK) {
+    status = initialise(entry, place, &entry->refusal);
   }
   if (status != CLEAVE_OK) {
-    cleave_error_clear(&entry->refusal);
-    (void)cleave_registry_fail(&entry->refusal, status, place, &message);
+    entry->state = status == CLEAVE_ERROR_OUT_OF_MEMORY ? ENTRY_NEW : ENTRY_REFUSED;
+  }
+}
+
+/* ---- libraries ---- */
+
+static void free_entry(entry_t *entry) {
+  if (entry->state == ENTRY_READY) {
+    entry->table.destroy(entry->handle.state);
+  }
+  cleave_library_close(&entry->library);
+  cleave_free(entry);
+}
+
+static bool is_name(const char *name) {
+  size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-");
+  return length > 0 && length < sizeof((entry_t *)0)->text && name[length] == '\0';
+}
+
+/* The name is free, or taken by the same file: *out_same. */
+static cleave_status_t check_name(const entry_t *entry, bool *out_same, cleave_error_t *error) {
+  const entry_t *other = find_entry(entry->name);
+  *out_same =
+      other != NULL && other->library.path != NULL && strcmp(other->library.path, entry->library.path) == 0;
+  if (other == NULL || *out_same) {
+    return CLEAVE_OK;
+  }
+  return cleave_error_set(
+      error, CLEAVE_ERROR_INVALID_ARGUMENT,
+      "%s: a backend called '%s' is there already (%s); give it another name: NAME=%s", entry->library.path,
+      entry->name, other->library.path == NULL ? "linked in" : other->library.path, entry->library.path);
+}
+
+/* Opens, enters and initialises; *out_entry is NULL where the same file is there already. */
+static cleave_status_t open_entry(const char *path, const char *name, entry_t **out_entry,
+                                  cleave_error_t *error) {
+  *out_entry = NULL;
+  entry_t *entry = cleave_allocate_zeroed(1, sizeof *entry);
+  if (entry == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  bool same = false;
+  cleave_status_t status = CLEAVE_OK;
+  if (name != NULL && !is_name(name)) {
+    CLEAVE_TRY_CLEANUP(cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                                        "'%s' is no name for a backend: expected letters, digits, '_', '.' "
+                                        "and '-'",
+                                        name));
+  }
+  (void)snprintf(entry->text, sizeof entry->text, "%s", name == NULL ? "" : name);
+  entry->name = entry->text;
+  CLEAVE_TRY_CLEANUP(cleave_library_open(path, &entry->library, error));
+  entry->enter = entry->library.enter;
+  CLEAVE_TRY_CLEANUP(enter(entry, path, error));
+  if (!is_name(entry->name)) {
+    CLEAVE_TRY_CLEANUP(cleave_error_set(error, CLEAVE_ERROR_BACKEND,
+                                        "%s: calls itself '%s', which is no name", path, entry->name));
+  }
+  CLEAVE_TRY_CLEANUP(check_name(entry, &same, error));
+  if (!same) {
+    CLEAVE_TRY_CLEANUP(initialise(entry, path, error));
+    *out_entry = entry;
+    entry = NULL;
+  }
+cleanup:
+  if (entry != NULL) {
+    free_entry(entry);
+  }
+  return status;
+}
+
+static cleave_status_t load(const char *path, const char *name, cleave_error_t *error) {
+  entry_t *entry = NULL;
+  CLEAVE_TRY(cleave_array_reserve(&loaded, 1, error));
+  CLEAVE_TRY(open_entry(path, name, &entry, error));
+  if (entry != NULL) {
+    cleave_array_push_reserved(&loaded, entry);
+  }
+  return CLEAVE_OK;
+}
+
+cleave_status_t cleave_registry_load(const char *path, const char *name, cleave_error_t *error) {
+  (void)pthread_mutex_lock(&lock);
+  cleave_status_t status = load(path, name, error);
+  (void)pthread_mutex_unlock(&lock);
+  return status;
+}
+
+/* A library of a folder that did not load: kept by its file's name, for who asks why. */
+static void keep_refused(const char *path, const cleave_error_t *refusal) {
+  const char *name = strrchr(path, '/') + 1;
+  name += strncmp(name, "lib", 3) == 0 ? 3 : 0;
+  char text[sizeof((entry_t *)0)->text];
+  (void)snprintf(text, sizeof text, "%.*s", (int)strcspn(name, "."), name);
+  entry_t *entry = find_entry(text) == NULL && cleave_array_reserve(&loaded, 1, NULL) == CLEAVE_OK
+                       ? cleave_allocate_zeroed(1, sizeof *entry)
+                       : NULL;
+  if (entry == NULL) {
     return;
   }
-  entry->handle.backend = backend;
-  entry->state = ENTRY_READY;
+  memcpy(entry->text, text, sizeof text);
+  entry->name = entry->text;
+  entry->library.path = cleave_copy_text(path, strlen(path));
+  entry->state = ENTRY_REFUSED;
+  entry->refusal = *refusal;
+  cleave_array_push_reserved(&loaded, entry);
 }
+
+/* Loads what the folders hold, once. */
+static void search(void) {
+  if (has_searched) {
+    return;
+  }
+  has_searched = true;
+  cleave_path_list_t paths = {0};
+  // Where memory is short, what was listed by then is loaded.
+  if (cleave_library_list(getenv("CLEAVE_BACKEND_PATH"), &paths, NULL) == CLEAVE_OK &&
+      cleave_library_list_bundled(&paths, NULL) != CLEAVE_OK) {
+    has_searched = false;
+  }
+  for (size_t k = 0; k < paths.count; k++) {
+    cleave_error_t refusal = CLEAVE_ERROR_INIT;
+    if (load(paths.items[k], NULL, &refusal) != CLEAVE_OK) {
+      keep_refused(paths.items[k], &refusal);
+    }
+    cleave_free(paths.items[k]);
+  }
+  cleave_array_free(&paths);
+}
+
+cleave_status_t cleave_registry_unload(const char *name, cleave_error_t *error) {
+  cleave_status_t status = CLEAVE_OK;
+  (void)pthread_mutex_lock(&lock);
+  size_t at = 0;
+  while (at < loaded.count && strcmp(loaded.items[at]->name, name) != 0) {
+    at++;
+  }
+  entry_t *entry = at < loaded.count ? loaded.items[at] : NULL;
+  unsigned users = entry == NULL ? 0 : atomic_load(&entry->users);
+  if (entry == NULL) {
+    status =
+        cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "backend '%s' is no loaded library", name);
+  } else if (users > 0) {
+    status = cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                              "backend '%s' is in use: %u compiled program%s of it live", name, users,
+                              users == 1 ? "" : "s");
+  } else {
+    memmove(loaded.items + at, loaded.items + at + 1, (loaded.count - at - 1) * sizeof(entry_t *));
+    loaded.count--;
+    free_entry(entry);
+  }
+  (void)pthread_mutex_unlock(&lock);
+  return status;
+}
+
+/* ---- looking up ---- */
 
 static cleave_status_t fail_unknown(const char *name, cleave_error_t *error) {
   cleave_text_t list = {0};
   cleave_nearest_t nearest = {0};
   char hint[128];
-  for (uint32_t k = 0; k < ENTRY_COUNT; k++) {
-    cleave_text_format(&list, "%s%s", k == 0 ? "" : ", ", entries[k].name);
-    cleave_nearest_offer(&nearest, name, entries[k].name);
+  for (uint32_t k = 0; k < entry_count(); k++) {
+    cleave_text_format(&list, "%s%s", k == 0 ? "" : ", ", entry_at(k)->name);
+    cleave_nearest_offer(&nearest, name, entry_at(k)->name);
   }
   cleave_status_t status =
       cleave_error_set(error, CLEAVE_ERROR_UNSUPPORTED, "backend '%s' is unknown%s; there are: %s", name,
@@ -139,28 +337,61 @@ static cleave_status_t fail_unknown(const char *name, cleave_error_t *error) {
   return status;
 }
 
-cleave_status_t cleave_registry_find(const char *name, const cleave_backend_handle_t **out_handle,
-                                     cleave_error_t *error) {
-  *out_handle = NULL;
-  entry_t *entry = NULL;
-  for (uint32_t k = 0; k < ENTRY_COUNT; k++) {
-    if (strcmp(entries[k].name, name) == 0) {
-      entry = &entries[k];
-    }
+static cleave_status_t find(const char *name, const cleave_backend_handle_t **out_handle,
+                            cleave_error_t *error) {
+  entry_t *entry = find_entry(name);
+  if (entry == NULL) {
+    search();
+    entry = find_entry(name);
   }
   if (entry == NULL) {
     return fail_unknown(name, error);
   }
-  (void)pthread_mutex_lock(&lock);
   if (entry->state == ENTRY_NEW) {
     start(entry);
   }
-  bool is_ready = entry->state == ENTRY_READY;
-  cleave_error_t refusal = entry->refusal;
-  (void)pthread_mutex_unlock(&lock);
-  if (!is_ready) {
-    return cleave_error_set(error, refusal.status, "%s", refusal.message);
+  if (entry->state != ENTRY_READY) {
+    return cleave_error_set(error, entry->refusal.status, "%s", entry->refusal.message);
   }
   *out_handle = &entry->handle;
   return CLEAVE_OK;
+}
+
+cleave_status_t cleave_registry_find(const char *name, const cleave_backend_handle_t **out_handle,
+                                     cleave_error_t *error) {
+  *out_handle = NULL;
+  (void)pthread_mutex_lock(&lock);
+  cleave_status_t status = find(name, out_handle, error);
+  (void)pthread_mutex_unlock(&lock);
+  return status;
+}
+
+void cleave_registry_retain(const cleave_backend_handle_t *handle) {
+  (void)atomic_fetch_add(handle->users, 1);
+}
+
+void cleave_registry_release(const cleave_backend_handle_t *handle) {
+  (void)atomic_fetch_sub(handle->users, 1);
+}
+
+uint32_t cleave_registry_count(void) {
+  (void)pthread_mutex_lock(&lock);
+  search();
+  uint32_t count = entry_count();
+  (void)pthread_mutex_unlock(&lock);
+  return count;
+}
+
+const char *cleave_registry_name(uint32_t index) {
+  (void)pthread_mutex_lock(&lock);
+  const char *name = index < entry_count() ? entry_at(index)->name : "";
+  (void)pthread_mutex_unlock(&lock);
+  return name;
+}
+
+const char *cleave_registry_path(uint32_t index) {
+  (void)pthread_mutex_lock(&lock);
+  const char *path = index < entry_count() ? entry_at(index)->library.path : NULL;
+  (void)pthread_mutex_unlock(&lock);
+  return path == NULL ? "" : path;
 }

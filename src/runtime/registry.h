@@ -1,30 +1,53 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The backends of this process. Linked-in ones come from the generated linked_backends.inc; each is asked
- * for its struct and initialised when it is first looked up, and stays until the process ends. An entry is
- * a name and an entry function: whatever else brings backends in only adds entries.
+ * The backends of this process. Linked-in ones come from the generated linked_backends.inc; libraries are
+ * added by cleave_registry_load, and, when a name is not known otherwise or all are listed, from the folders
+ * of CLEAVE_BACKEND_PATH (separated by ':') and the folder "cleave/backends" beside the installed library.
+ * Each is asked for its struct and initialised when it is first looked up, once.
  */
 #ifndef CLEAVE_RUNTIME_REGISTRY_H
 #define CLEAVE_RUNTIME_REGISTRY_H
 
+#include <stdatomic.h>
+
 #include "base/status.h"
 
-/* An initialised backend: `state` goes into the calls of `backend`. */
+/* An initialised backend: `state` goes into the calls of `backend`. What the library filled in is copied:
+ * fields that are younger than the library are NULL. */
 typedef struct cleave_backend_handle {
   const cleave_backend_t *backend;
   void *state;
+  atomic_uint *users; /* see cleave_registry_retain */
 } cleave_backend_handle_t;
 
 /* The backend of this name. CLEAVE_ERROR_UNSUPPORTED with the list of names where there is none;
  * CLEAVE_ERROR_BACKEND with the backend's own reason where it refuses to start (it is not asked again).
- * Thread-safe. The handle stays valid until the process ends. */
+ * Thread-safe. The handle stays valid until the backend is unloaded. */
 CLEAVE_MUST_USE cleave_status_t cleave_registry_find(const char *name,
                                                      const cleave_backend_handle_t **out_handle,
                                                      cleave_error_t *error);
 
-/* Names of all backends, whether they start or not, in the order of the registry. */
+/* Whoever keeps something of a backend (a program, memory of a device) retains it meanwhile: it is not
+ * unloaded then. Thread-safe. */
+void cleave_registry_retain(const cleave_backend_handle_t *handle);
+void cleave_registry_release(const cleave_backend_handle_t *handle);
+
+/* Loads a library and starts its backend. `name` takes the place of the name that the library gives itself;
+ * NULL: keeps it. The same file loaded again under the same name is no error. CLEAVE_ERROR_INVALID_ARGUMENT
+ * where the name is taken; nothing of a library stays that does not load or start. */
+CLEAVE_MUST_USE cleave_status_t cleave_registry_load(const char *path, const char *name,
+                                                     cleave_error_t *error);
+
+/* Unloads a library. CLEAVE_ERROR_INVALID_ARGUMENT where it is in use, linked in, or not there. Nobody may be
+ * partitioning with it meanwhile. */
+CLEAVE_MUST_USE cleave_status_t cleave_registry_unload(const char *name, cleave_error_t *error);
+
+/* Names of all backends, whether they start or not, in the order of the registry. Looks through the folders.
+ */
 uint32_t cleave_registry_count(void);
 const char *cleave_registry_name(uint32_t index);
+/* Path of the library, or "" for a backend that is linked in, and beyond the last. */
+const char *cleave_registry_path(uint32_t index);
 
 /* A backend struct fits this program: version, size, and the functions that every backend has. */
 CLEAVE_MUST_USE cleave_status_t cleave_registry_check(const cleave_backend_t *backend, const char *name,

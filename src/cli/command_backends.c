@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// cleave backends: what can execute here: linked in, loaded, and found in folders; and why one cannot.
+#include <stdio.h>
+
+#include "cli/arguments.h"
+#include "cli/command.h"
+#include "cli/output.h"
+#include "runtime/registry.h"
+
+enum { MOST_DEVICES = 64 };
+
+typedef struct backend_info {
+  const char *name;
+  const char *path;
+  const cleave_backend_handle_t *handle; /* NULL: refused */
+  cleave_error_t refusal;
+  uint32_t device_count;
+} backend_info_t;
+
+static backend_info_t find(uint32_t index) {
+  backend_info_t info = {
+      .name = cleave_registry_name(index), .path = cleave_registry_path(index), .refusal = CLEAVE_ERROR_INIT};
+  if (cleave_registry_find(info.name, &info.handle, &info.refusal) == CLEAVE_OK) {
+    const cleave_backend_devices_t *devices = info.handle->backend->devices;
+    info.device_count = devices != NULL && devices->count != NULL ? devices->count(info.handle->state) : 0;
+    info.device_count = info.device_count > MOST_DEVICES ? MOST_DEVICES : info.device_count;
+  }
+  return info;
+}
+
+static cleave_device_properties_t properties_of(const backend_info_t *info, uint32_t device) {
+  cleave_device_properties_t properties = {.size = sizeof properties};
+  cleave_message_t message = {.text = ""};
+  const cleave_backend_devices_t *devices = info->handle->backend->devices;
+  if (devices->properties == NULL ||
+      devices->properties(info->handle->state, device, &properties, &message) != CLEAVE_OK) {
+    (void)snprintf(properties.name, sizeof properties.name, "device %u", (unsigned)device);
+  }
+  properties.name[sizeof properties.name - 1] = '\0';
+  return properties;
+}
+
+/* What a library can do beyond compiling regions: "devices, single operators, blobs". */
+static void add_abilities(const cleave_backend_t *backend, cleave_text_t *text) {
+  const struct {
+    bool has;
+    const char *name;
+  } ABILITIES[] = {
+      {backend->devices != NULL, "devices"},       {backend->imperative != NULL, "single operators"},
+      {backend->blobs != NULL, "blobs"},           {backend->cost != NULL, "costs"},
+      {backend->review != NULL, "review"},         {backend->configure != NULL, "configure"},
+      {backend->extensions != NULL, "extensions"}, {backend->adds, "adds"}};
+  for (size_t k = 0; k < sizeof ABILITIES / sizeof ABILITIES[0]; k++) {
+    if (ABILITIES[k].has) {
+      cleave_text_format(text, "%s%s", text->length > 0 ? ", " : "", ABILITIES[k].name);
+    }
+  }
+}
+
+static void print_details(const backend_info_t *info) {
+  const cleave_backend_t *backend = info->handle->backend;
+  cleave_text_t abilities = {0};
+  char bytes[32];
+  (void)printf("    %s\n", backend->description == NULL ? "" : backend->description);
+  (void)printf("    interface %u.%u%s%s\n", (unsigned)backend->abi_major, (unsigned)backend->abi_minor,
+               info->path[0] == '\0' ? ", linked in" : ", from ", info->path);
+  add_abilities(backend, &abilities);
+  if (abilities.length > 0) {
+    (void)printf("    has %s\n", cleave_text_get(&abilities));
+  }
+  for (uint32_t k = 0; k < info->device_count; k++) {
+    cleave_device_properties_t properties = properties_of(info, k);
+    (void)printf("    device %u: %s, %s%s\n", (unsigned)k, properties.name,
+                 properties.memory_bytes == 0
+                     ? "memory not known"
+                     : cleave_output_bytes((double)properties.memory_bytes, bytes, sizeof bytes),
+                 properties.shares_host_memory ? ", shares host memory" : "");
+  }
+  const cleave_backend_extensions_t *extensions = backend->extensions;
+  for (uint32_t k = 0; extensions != NULL && k < extensions->operator_count; k++) {
+    const cleave_custom_operator_t *op = extensions->operators[k];
+    (void)printf("    operator %s.%s: %s -> %s\n", op->domain, op->name, op->inputs, op->outputs);
+  }
+  for (uint32_t k = 0; extensions != NULL && k < extensions->partitioner_count; k++) {
+    (void)printf("    partitioner %s\n", extensions->partitioners[k]->name);
+  }
+  for (uint32_t k = 0; extensions != NULL && k < extensions->pass_count; k++) {
+    (void)printf("    pass %s\n", extensions->passes[k]->name);
+  }
+  for (uint32_t k = 0; extensions != NULL && k < extensions->rule_file_count; k++) {
+    (void)printf("    rule file %s\n", extensions->rule_files[k]);
+  }
+  cleave_text_deinit(&abilities);
+}
+
+static int print_text(bool verbose) {
+  for (uint32_t k = 0; k < cleave_registry_count(); k++) {
+    backend_info_t info = find(k);
+    if (info.handle == NULL) {
+      (void)printf("  %-12s %snot usable%s: %s\n", info.name, cleave_output_style(CLEAVE_STYLE_BAD),
+                   cleave_output_style(CLEAVE_STYLE_PLAIN), info.refusal.message);
+      continue;
+    }
+    const cleave_backend_t *backend = info.handle->backend;
+    (void)printf("  %-12s %-10s %u device%s  %s\n", info.name,
+                 backend->version == NULL ? "" : backend->version,
+                 (unsigned)(info.device_count == 0 ? 1 : info.device_count),
+                 info.device_count > 1 ? "s" : " ", info.path[0] == '\0' ? "linked in" : info.path);
+    if (verbose) {
+      print_details(&info);
+    }
+  }
+  return CLEAVE_EXIT_OK;
+}
+
+static json_t *names_json(const cleave_backend_extensions_t *extensions) {
+  json_t *names = json_array();
+  for (uint32_t k = 0; extensions != NULL && k < extensions->operator_count; k++) {
+    (void)json_array_append_new(
+        names, json_sprintf("%s.%s", extensions->operators[k]->domain, extensions->operators[k]->name));
+  }
+  return names;
+}
+
+static int print_json(void) {
+  json_t *list = json_array();
+  for (uint32_t k = 0; k < cleave_registry_count(); k++) {
+    backend_info_t info = find(k);
+    json_t *json = json_pack("{s:s, s:b}", "name", info.name, "usable", info.handle != NULL);
+    if (info.path[0] != '\0') {
+      (void)json_object_set_new(json, "path", json_string(info.path));
+    }
+    if (info.handle == NULL) {
+      (void)json_object_set_new(json, "reason", json_string(info.refusal.message));
+    } else {
+      const cleave_backend_t *backend = info.handle->backend;
+      json_t *devices = json_array();
+      for (uint32_t d = 0; d < info.device_count; d++) {
+        cleave_device_properties_t properties = properties_of(&info, d);
+        (void)json_array_append_new(devices, json_pack("{s:s, s:I, s:b}", "name", properties.name,
+                                                       "memory_bytes", (json_int_t)properties.memory_bytes,
+                                                       "shares_host_memory", properties.shares_host_memory));
+      }
+      (void)json_object_set_new(json, "version", json_string(backend->version));
+      (void)json_object_set_new(json, "description", json_string(backend->description));
+      (void)json_object_set_new(
+          json, "interface",
+          json_sprintf("%u.%u", (unsigned)backend->abi_major, (unsigned)backend->abi_minor));
+      (void)json_object_set_new(json, "devices", devices);
+      (void)json_object_set_new(json, "operators", names_json(backend->extensions));
+    }
+    (void)json_array_append_new(list, json);
+  }
+  return cleave_output_json(json_pack("{s:o}", "backends", list));
+}
+
+static int run(int argc, char **argv) {
+  bool verbose = false;
+  bool json = false;
+  const cleave_option_t options[] = {
+      {"verbose", 'v', CLEAVE_OPTION_FLAG, NULL,
+       "devices, interface version, abilities, and what a library adds to cleave", &verbose},
+      {"json", 0, CLEAVE_OPTION_FLAG, NULL, "print the list as JSON", &json}};
+  cleave_arguments_t arguments = {
+      .command = "backends",
+      .operands = "",
+      .about =
+          "Lists what can execute here: backends that are linked in, libraries of --load, and those in the\n"
+          "folders of CLEAVE_BACKEND_PATH; where each comes from, and why one is not usable.",
+      .options = options,
+      .option_count = sizeof options / sizeof options[0]};
+  int status = CLEAVE_EXIT_OK;
+  if (cleave_arguments_parse(&arguments, argc, argv, &status)) {
+    status = json ? print_json() : print_text(verbose);
+  }
+  cleave_arguments_free(&arguments);
+  return status;
+}
+
+const cleave_command_t cleave_command_backends = {
+    .name = "backends", .summary = "list what can execute here", .order = 80, .run = run};
