@@ -16,7 +16,7 @@ typedef struct splitter {
   cleave_partitioner_t *partitioner;
   uint32_t rule_index;
   CLEAVE_ARRAY(uint32_t) groups;
-  CLEAVE_ARRAY(placed_t) window; /* groups of the set, and those reachable from it before its last */
+  CLEAVE_ARRAY(placed_t) window; /* groups of the set, and those on ways from it and back */
 } splitter_t;
 
 static cleave_status_t prepare(cleave_partitioner_t *partitioner, cleave_error_t *error) {
@@ -126,35 +126,41 @@ static void use_steps(cleave_partitioner_t *partitioner, size_t steps) {
       steps < partitioner->split_steps_left ? steps : partitioner->split_steps_left;
 }
 
-static cleave_status_t window_add(splitter_t *splitter, uint32_t group, cleave_error_t *error) {
+/* What a part's split knows of a group: nothing, or, this many above split_count: */
+enum { REACHED = 1 /* from the part, before its last group */, BETWEEN = 2 /* and a way leads back */ };
+
+static cleave_status_t mark(splitter_t *splitter, uint32_t group, uint32_t what, cleave_error_t *error) {
   cleave_partitioner_t *partitioner = splitter->partitioner;
-  if (partitioner->set_marks[group] == partitioner->split_count) {
-    return CLEAVE_OK;
-  }
-  partitioner->set_marks[group] = partitioner->split_count;
+  partitioner->set_marks[group] = partitioner->split_count + what;
   placed_t placed = {cleave_contraction_label(partitioner->contraction, group), group};
   CLEAVE_ARRAY_PUSH(&splitter->window, placed, error);
   return CLEAVE_OK;
 }
 
-/* Collects the window of a part and gives every group of it a level: the most times that a path from the
- * part leaves it or comes back. */
-static cleave_status_t set_levels(splitter_t *splitter, const uint32_t *positions, uint32_t count,
-                                  cleave_error_t *error) {
-  cleave_partitioner_t *partitioner = splitter->partitioner;
-  const cleave_contraction_t *c = partitioner->contraction;
-  uint64_t last = 0;
-  if (partitioner->split_count == UINT32_MAX) {
-    memset(partitioner->set_marks, 0, (size_t)c->node_count * sizeof *partitioner->set_marks);
+static void begin_marks(cleave_partitioner_t *partitioner) {
+  if (partitioner->split_count >= UINT32_MAX - 2 * BETWEEN) {
+    memset(partitioner->set_marks, 0,
+           (size_t)partitioner->contraction->node_count * sizeof *partitioner->set_marks);
     partitioner->split_count = 0;
   }
-  partitioner->split_count++;
+  partitioner->split_count += BETWEEN;
+}
+
+/* Marks what the part reaches before its last group. */
+static cleave_status_t reach(splitter_t *splitter, const uint32_t *positions, uint32_t count,
+                             cleave_error_t *error) {
+  cleave_partitioner_t *partitioner = splitter->partitioner;
+  const cleave_contraction_t *c = partitioner->contraction;
+  uint32_t reached = partitioner->split_count + REACHED;
+  uint64_t last = 0;
   splitter->window.count = 0;
   for (uint32_t k = 0; k < count; k++) {
     uint32_t group = cleave_contraction_group(c, positions[k]);
     uint64_t label = cleave_contraction_label(c, group);
     last = label > last ? label : last;
-    CLEAVE_TRY(window_add(splitter, group, error));
+    if (partitioner->set_marks[group] != reached) {
+      CLEAVE_TRY(mark(splitter, group, REACHED, error));
+    }
   }
   for (size_t k = 0; k < splitter->window.count; k++) {
     uint32_t group = splitter->window.items[k].group;
@@ -163,14 +169,55 @@ static cleave_status_t set_levels(splitter_t *splitter, const uint32_t *position
       use_steps(partitioner, c->user_start[member + 1] - c->user_start[member]);
       for (uint32_t e = c->user_start[member]; e < c->user_start[member + 1]; e++) {
         uint32_t user = cleave_contraction_group(c, c->users[e]);
-        if (cleave_contraction_label(c, user) <= last) {
-          CLEAVE_TRY(window_add(splitter, user, error));
+        if (partitioner->set_marks[user] != reached && cleave_contraction_label(c, user) <= last) {
+          CLEAVE_TRY(mark(splitter, user, REACHED, error));
+        }
+      }
+      member = c->next_member[member];
+    } while (member != group);
+  }
+  return CLEAVE_OK;
+}
+
+/* Leaves in the window what lies on ways from the part to the part, in order. */
+static cleave_status_t narrow(splitter_t *splitter, const uint32_t *positions, uint32_t count,
+                              cleave_error_t *error) {
+  cleave_partitioner_t *partitioner = splitter->partitioner;
+  const cleave_contraction_t *c = partitioner->contraction;
+  uint32_t reached = partitioner->split_count + REACHED;
+  splitter->window.count = 0;
+  for (uint32_t k = 0; k < count; k++) {
+    uint32_t group = cleave_contraction_group(c, positions[k]);
+    if (partitioner->set_marks[group] == reached) {
+      CLEAVE_TRY(mark(splitter, group, BETWEEN, error));
+    }
+  }
+  for (size_t k = 0; k < splitter->window.count; k++) {
+    uint32_t group = splitter->window.items[k].group;
+    uint32_t member = group;
+    do {
+      for (uint32_t e = c->producer_start[member]; e < c->producer_start[member + 1]; e++) {
+        uint32_t producer = cleave_contraction_group(c, c->producers[e]);
+        if (partitioner->set_marks[producer] == reached) {
+          CLEAVE_TRY(mark(splitter, producer, BETWEEN, error));
         }
       }
       member = c->next_member[member];
     } while (member != group);
   }
   qsort(splitter->window.items, splitter->window.count, sizeof *splitter->window.items, compare_parts);
+  return CLEAVE_OK;
+}
+
+/* Gives every group of the part a level: the most times that a path from the part leaves it or comes back. */
+static cleave_status_t set_levels(splitter_t *splitter, const uint32_t *positions, uint32_t count,
+                                  cleave_error_t *error) {
+  cleave_partitioner_t *partitioner = splitter->partitioner;
+  const cleave_contraction_t *c = partitioner->contraction;
+  begin_marks(partitioner);
+  CLEAVE_TRY(reach(splitter, positions, count, error));
+  CLEAVE_TRY(narrow(splitter, positions, count, error));
+  uint32_t between = partitioner->split_count + BETWEEN;
   for (size_t k = 0; k < splitter->window.count; k++) {
     uint32_t group = splitter->window.items[k].group;
     bool inside = partitioner->set_numbers[group] == 0;
@@ -179,7 +226,7 @@ static cleave_status_t set_levels(splitter_t *splitter, const uint32_t *position
     do {
       for (uint32_t e = c->producer_start[member]; e < c->producer_start[member + 1]; e++) {
         uint32_t other = cleave_contraction_group(c, c->producers[e]);
-        if (other == group || partitioner->set_marks[other] != partitioner->split_count) {
+        if (other == group || partitioner->set_marks[other] != between) {
           continue;
         }
         bool other_inside = partitioner->set_numbers[other] == 0;

@@ -24,6 +24,8 @@ static void check_method_name(lua_State *state, const char *name) {
     if (strcmp(METHOD_NAMES[k], name) == 0) {
       return;
     }
+  }
+  for (int k = 0; k < METHOD_COUNT; k++) {
     cleave_nearest_offer(&nearest, name, METHOD_NAMES[k]);
   }
   char hint[128];
