@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The builder `g` of model scripts: every operator as a function (g.Conv, g.Relu ...), inputs and
--- outputs, constants drawn from a seed, and helpers for what every network has.
+-- The builder `g`: every operator as a function (g.Conv, g.Relu ...), inputs and outputs, constants
+-- drawn from a seed, helpers for what every network has, and the words of passes. Model scripts
+-- build a graph from nothing; rewrites and passes get `g` for the graph that they change.
 local host, import = ...
 local check = import "check"
 local sandbox = import "sandbox"
@@ -78,6 +79,35 @@ g.uniform = constant_word("uniform", "g.uniform", { "low", 0 }, { "high", 1 })
 g.fill = constant_word("fill", "g.fill", { "value", 0 }, { "value", 0 })
 g.zeros = constant_word("fill", "g.zeros", { "value", 0 }, { "value", 0 })
 g.ones = constant_word("fill", "g.ones", { "value", 1 }, { "value", 1 })
+
+-- ---- words of passes ----
+
+---Readers of the value `from` read `to` from now on, but for those that `to` was made of.
+function g.replace(from, to)
+  host.replace_uses(from, to)
+end
+
+---Removes a node that nothing reads.
+function g.remove(node)
+  host.remove_node(node)
+end
+
+---@param port string|integer name in the operator's schema, or place from 1
+---@param value any nil: left out
+function g.set_input(node, port, value)
+  host.set_input(node, port, value)
+end
+
+function g.set_attribute(node, name, value)
+  host.set_attribute(node, name, value)
+end
+
+---@param output string|integer name, or place from 1
+function g.set_output(output, value)
+  host.set_output(output, value)
+end
+
+-- ---- helpers ----
 
 local NORM_KEYS = { "name", "epsilon", "gain", "var" }
 

@@ -11,6 +11,32 @@ void cleave_graph_set_input(cleave_graph_t *graph, cleave_node_t node, uint32_t 
   cleave_use_link(graph, use, value.index);
 }
 
+void cleave_graph_set_use(cleave_graph_t *graph, cleave_use_t use, cleave_value_t value) {
+  cleave_use_unlink(graph, use.index);
+  cleave_use_link(graph, use.index, value.index);
+}
+
+cleave_graph_mark_t cleave_graph_mark(const cleave_graph_t *graph) {
+  return (cleave_graph_mark_t){graph->nodes.count, graph->values.count, graph->uses.count,
+                               graph->tensors.count};
+}
+
+void cleave_graph_roll_back(cleave_graph_t *graph, cleave_graph_mark_t mark) {
+  for (size_t use = graph->uses.count; use > mark.use_count; use--) {
+    cleave_use_unlink(graph, (uint32_t)use - 1);
+  }
+  for (size_t node = mark.node_count; node < graph->nodes.count; node++) {
+    graph->live_node_count -= graph->nodes.items[node].op != NULL ? 1 : 0;
+  }
+  for (size_t k = mark.tensor_count; k < graph->tensors.count; k++) {
+    cleave_tensor_release(graph->tensors.items[k]);
+  }
+  graph->uses.count = mark.use_count;
+  graph->values.count = mark.value_count;
+  graph->nodes.count = mark.node_count;
+  graph->tensors.count = mark.tensor_count;
+}
+
 void cleave_graph_replace_uses(cleave_graph_t *graph, cleave_value_t from, cleave_value_t to) {
   if (from.index == to.index) {
     return;

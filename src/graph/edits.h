@@ -78,6 +78,7 @@ typedef struct cleave_edit_rule {
   const char *name;
   const char *file;
   int32_t line;
+  uint32_t number;  /* among all rules: in plan->rules */
   uint32_t tries;   /* anchors looked at, runs of a pass */
   uint32_t matches; /* applications */
   uint32_t refused;

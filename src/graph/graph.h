@@ -163,6 +163,23 @@ CLEAVE_MUST_USE cleave_status_t cleave_graph_remove_dead(cleave_graph_t *graph, 
                                                          cleave_error_t *error);
 
 /* ---- reading ---- */
+/* A use (an input of a node, or a graph output) reads another value; the last of that value's uses. */
+void cleave_graph_set_use(cleave_graph_t *graph, cleave_use_t use, cleave_value_t value);
+
+/* What a graph has now, to come back to. */
+typedef struct cleave_graph_mark {
+  size_t node_count;
+  size_t value_count;
+  size_t use_count;
+  size_t tensor_count;
+} cleave_graph_mark_t;
+
+cleave_graph_mark_t cleave_graph_mark(const cleave_graph_t *graph);
+
+/* Takes back the nodes and constants that were added since; nothing else may have changed since then. Their
+ * ids will be given out again. */
+void cleave_graph_roll_back(cleave_graph_t *graph, cleave_graph_mark_t mark);
+
 
 /* Upper bound of node and value indices: walk them and skip what is not live. */
 static inline uint32_t cleave_graph_node_bound(const cleave_graph_t *graph) {

@@ -18,10 +18,15 @@
 
 typedef struct cleave_matcher cleave_matcher_t;
 
-/* Works on the nodes of `contraction`, which must outlive it; groups do not matter. */
+/* Works on the nodes of `contraction`, which must outlive it; groups do not matter, only its graph, nodes,
+ * positions and node_count are read. Where the graph changes, new nodes get the positions after the last one:
+ * cleave_matcher_grow tells. Nodes that are gone keep theirs, and are no anchors. */
 CLEAVE_MUST_USE cleave_status_t cleave_matcher_create(const cleave_contraction_t *contraction,
                                                       cleave_matcher_t **out_matcher, cleave_error_t *error);
 void cleave_matcher_destroy(cleave_matcher_t *matcher);
+
+/* The contraction has more nodes than before; cleave_matcher_anchors does not know of them. */
+CLEAVE_MUST_USE cleave_status_t cleave_matcher_grow(cleave_matcher_t *matcher, cleave_error_t *error);
 
 /* The pattern (checked, borrowed) that the next calls match. */
 CLEAVE_MUST_USE cleave_status_t cleave_matcher_set_pattern(cleave_matcher_t *matcher,

@@ -41,6 +41,8 @@ cleave_status_t cleave_matcher_create(const cleave_contraction_t *contraction, c
     return cleave_error_out_of_memory(error);
   }
   memset(matcher->owners, 0xff, ((size_t)n + 1) * sizeof *matcher->owners);
+  matcher->owner_count = (size_t)n + 1;
+  matcher->owner_capacity = (size_t)n + 1;
   // Counting sort; starts[key + 2] counts, so that filling leaves starts[key] .. starts[key + 1].
   for (uint32_t p = 0; p < n; p++) {
     uint32_t key = op_key(graph, cleave_node_op(graph, contraction->nodes[p]));
@@ -56,6 +58,24 @@ cleave_status_t cleave_matcher_create(const cleave_contraction_t *contraction, c
     }
   }
   *out_matcher = matcher;
+  return CLEAVE_OK;
+}
+
+cleave_status_t cleave_matcher_grow(cleave_matcher_t *matcher, cleave_error_t *error) {
+  size_t wanted = (size_t)matcher->contraction->node_count + 1;
+  if (wanted > matcher->owner_capacity) {
+    uint32_t *owners = cleave_reallocate(matcher->owners, wanted * 2, sizeof *owners);
+    if (owners == NULL) {
+      return cleave_error_out_of_memory(error);
+    }
+    matcher->owners = owners;
+    matcher->owner_capacity = wanted * 2;
+  }
+  if (wanted > matcher->owner_count) {
+    memset(matcher->owners + matcher->owner_count, 0xff,
+           (wanted - matcher->owner_count) * sizeof *matcher->owners);
+    matcher->owner_count = wanted;
+  }
   return CLEAVE_OK;
 }
 

@@ -109,6 +109,8 @@ struct cleave_matcher {
 
   /* of one search */
   uint32_t *owners; /* per position: in `taken`, or NONE */
+  size_t owner_count;
+  size_t owner_capacity;
   /* What the part before produced (forwards), or the part after reads (backwards): a value, with the link
    * that leads to it or NONE; or, where the value is NONE, some free input of flow_node. */
   cleave_value_t flow;

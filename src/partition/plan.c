@@ -10,6 +10,7 @@ void cleave_plan_destroy(cleave_plan_t *plan) {
     return;
   }
   cleave_graph_destroy(plan->rewritten);
+  cleave_edits_destroy(plan->edits);
   // The arena lies in the plan itself, which is not part of it.
   cleave_arena_deinit(&plan->arena);
   cleave_free(plan);

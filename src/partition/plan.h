@@ -7,7 +7,7 @@
 #ifndef CLEAVE_PARTITION_PLAN_H
 #define CLEAVE_PARTITION_PLAN_H
 
-#include "graph/graph.h"
+#include "graph/edits.h"
 #include "partition/rule_kind.h"
 
 typedef struct cleave_plan_rule {
@@ -82,6 +82,7 @@ typedef struct cleave_plan {
   const cleave_graph_t *source; /* the graph that was given to the rules; borrowed, must outlive the plan */
   const cleave_graph_t *graph;  /* that the plan is about: the source, or `rewritten` */
   cleave_graph_t *rewritten;    /* owned: what rewrite and pass rules made of the source; NULL: nothing */
+  cleave_edits_t *edits;        /* owned: how, and what they left; NULL: there were no such rules */
   uint64_t graph_hash;
   uint32_t setting_count; /* given to the rule files and the model script */
   const cleave_setting_t *settings;

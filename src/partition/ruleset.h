@@ -33,9 +33,10 @@ typedef struct cleave_editor cleave_editor_t;
 
 /* What a rewrite puts in the place of a match. It starts empty: leave the match as it is, for `reason`. */
 typedef struct cleave_substitute {
-  CLEAVE_ARRAY(cleave_value_t) from; /* outputs of nodes of the match */
+  CLEAVE_ARRAY(cleave_value_t) from; /* outputs of nodes of the match; NONE: the one that is read outside */
   CLEAVE_ARRAY(cleave_value_t) to;   /* as `from`: what their readers read instead */
   cleave_reason_t reason;
+  CLEAVE_ARRAY(cleave_node_t) producers; /* private */
 } cleave_substitute_t;
 
 typedef enum cleave_region_mode {

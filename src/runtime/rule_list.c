@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "partition/partition.h"
+#include "runtime/bind.h"
 #include "runtime/view.h"
 #include "script/declared.h"
 
@@ -144,13 +145,33 @@ static cleave_partition_options_t list_options(const cleave_rule_list_t *list, c
                                       .allow_context = list->allow_context};
 }
 
+static cleave_status_t fold(void *context, cleave_graph_t *graph, cleave_error_t *error) {
+  (void)context;
+  return cleave_graph_simplify(graph, NULL, 0, NULL, error);
+}
+
+cleave_status_t cleave_rule_list_transform(const cleave_rule_list_t *list, const cleave_graph_t *graph,
+                                           cleave_transformation_t *out_transformation,
+                                           cleave_error_t *error) {
+  cleave_transform_options_t options = {
+      .fold = fold, .allow = list->allow, .allow_context = list->allow_context};
+  return cleave_transform(graph, list->pointers, list->count, &options, out_transformation, error);
+}
+
 cleave_status_t cleave_rule_list_partition(const cleave_rule_list_t *list, const cleave_graph_t *graph,
                                            cleave_plan_t **out_plan, cleave_error_t *error) {
+  cleave_transformation_t transformation;
   cleave_supports_t supports;
-  cleave_supports_init(&supports, graph);
+  CLEAVE_TRY(cleave_rule_list_transform(list, graph, &transformation, error));
+  const cleave_graph_t *subject = transformation.graph != NULL ? transformation.graph : graph;
+  cleave_supports_init(&supports, subject);
   cleave_partition_options_t options = list_options(list, &supports);
-  cleave_status_t status = cleave_partition(graph, list->pointers, list->count, &options, out_plan, error);
+  cleave_status_t status = cleave_partition(subject, list->pointers, list->count, &options, out_plan, error);
   cleave_supports_deinit(&supports);
+  if (status == CLEAVE_OK) {
+    cleave_transformation_move(&transformation, graph, *out_plan);
+  }
+  cleave_transformation_deinit(&transformation);
   return status;
 }
 

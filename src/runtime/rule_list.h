@@ -6,6 +6,7 @@
 #include "partition/border_report.h"
 #include "partition/plan.h"
 #include "partition/ruleset.h"
+#include "partition/transform.h"
 #include "script/rules.h"
 
 typedef struct cleave_rule_list {
@@ -31,6 +32,12 @@ CLEAVE_MUST_USE cleave_status_t cleave_rule_list_load(cleave_rule_list_t *list,
                                                       size_t setting_count, const bool *known,
                                                       const char *backend, cleave_error_t *error);
 void cleave_rule_list_deinit(cleave_rule_list_t *list);
+
+/* Runs the graph rules of a list (rewrites and passes), alone; what comes out must not outlive the graph. */
+CLEAVE_MUST_USE cleave_status_t cleave_rule_list_transform(const cleave_rule_list_t *list,
+                                                           const cleave_graph_t *graph,
+                                                           cleave_transformation_t *out_transformation,
+                                                           cleave_error_t *error);
 
 /* Runs the rules of a list over a graph, which must outlive the plan; backends are asked through the
  * registry. A list without rulesets gives a plan of single nodes. */

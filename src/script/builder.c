@@ -37,6 +37,19 @@ static bool is_variadic(const cleave_op_port_t *ports, uint32_t count) {
 
 /* ---- inputs ---- */
 
+/* A node stands for the value that it makes, if that is one. */
+static cleave_value_t read_handle(lua_State *state, int index) {
+  const cleave_handle_t *handle = lua_touserdata(state, index);
+  if (lua_rawlen(state, index) == sizeof *handle && handle->kind == CLEAVE_HANDLE_NODE) {
+    const cleave_graph_t *graph = cleave_builder_of(state)->graph;
+    cleave_node_t node = cleave_handle_check_node(state, index);
+    if (cleave_node_output_count(graph, node) == 1) {
+      return cleave_node_output(graph, node, 0);
+    }
+  }
+  return (cleave_value_t){cleave_handle_check(state, index, CLEAVE_HANDLE_VALUE)->index};
+}
+
 /* dtype of a number among the inputs: that of the values that it meets, where the operator is pointwise. */
 static cleave_dtype_t number_dtype(const invocation_t *call) {
   if ((call->op->flags & CLEAVE_OP_POINTWISE) == 0) {
@@ -44,9 +57,8 @@ static cleave_dtype_t number_dtype(const invocation_t *call) {
   }
   for (int k = 1; k <= call->positional_count; k++) {
     if (lua_type(call->state, k) == LUA_TUSERDATA) {
-      const cleave_handle_t *handle = cleave_handle_check(call->state, k, CLEAVE_HANDLE_VALUE);
-      cleave_dtype_t dtype =
-          (cleave_dtype_t)cleave_graph_value(call->builder->graph, (cleave_value_t){handle->index})->dtype;
+      cleave_value_t value = read_handle(call->state, k);
+      cleave_dtype_t dtype = (cleave_dtype_t)cleave_graph_value(call->builder->graph, value)->dtype;
       if (dtype != CLEAVE_DTYPE_BOOL) {
         return dtype;
       }
@@ -62,23 +74,25 @@ static const char *port_name(const cleave_op_t *op, uint32_t index) {
   return op->inputs[index < op->input_count ? index : op->input_count - 1].name;
 }
 
-/* The value at a stack index as an input. */
-static cleave_value_t read_input(const invocation_t *call, int index, uint32_t port) {
-  lua_State *state = call->state;
+cleave_value_t cleave_builder_read_value(lua_State *state, int index, cleave_dtype_t number_dtype,
+                                         const char *what) {
   switch (lua_type(state, index)) {
     case LUA_TNIL: return CLEAVE_VALUE_NONE;
-    case LUA_TUSERDATA: {
-      const cleave_handle_t *handle = cleave_handle_check(state, index, CLEAVE_HANDLE_VALUE);
-      return (cleave_value_t){handle->index};
-    }
+    case LUA_TUSERDATA: return read_handle(state, index);
     case LUA_TNUMBER:
-    case LUA_TBOOLEAN: return cleave_builder_constant(state, index, number_dtype(call), NULL);
+    case LUA_TBOOLEAN: return cleave_builder_constant(state, index, number_dtype, NULL);
     case LUA_TTABLE: return cleave_builder_constant(state, index, CLEAVE_DTYPE_UNKNOWN, NULL);
     default:
-      cleave_script_raise(state, "%s: input '%s': expected a value, found a %s", call->op->name,
-                          port_name(call->op, port), luaL_typename(state, index));
+      cleave_script_raise(state, "%s: expected a value, found a %s", what, luaL_typename(state, index));
       return CLEAVE_VALUE_NONE;
   }
+}
+
+/* The value at a stack index as an input. */
+static cleave_value_t read_input(const invocation_t *call, int index, uint32_t port) {
+  char what[NAME_SIZE];
+  (void)snprintf(what, sizeof what, "%s: input '%s'", call->op->name, port_name(call->op, port));
+  return cleave_builder_read_value(call->state, index, number_dtype(call), what);
 }
 
 static void read_positional(invocation_t *call) {
@@ -238,6 +252,13 @@ static void read_attribute(const invocation_t *call, const cleave_op_attribute_t
   }
 }
 
+void cleave_builder_read_attribute(lua_State *state, const cleave_op_t *op,
+                                   const cleave_op_attribute_t *schema, cleave_attribute_t *attribute) {
+  invocation_t call = {.state = state, .builder = cleave_builder_of(state), .op = op};
+  *attribute = (cleave_attribute_t){0};
+  read_attribute(&call, schema, attribute);
+}
+
 /* All attributes that the table gives, before there is a node: what raises leaves none behind. */
 static void read_attributes(invocation_t *call) {
   lua_State *state = call->state;
@@ -311,7 +332,18 @@ static void read_name(invocation_t *call) {
                           luaL_typename(state, -1));
     }
     (void)snprintf(call->name, sizeof call->name, "%s", lua_tostring(state, -1));
+    if (call->builder->editor != NULL) {
+      char base[NAME_SIZE];
+      memcpy(base, call->name, sizeof base);
+      (void)cleave_editor_unique_name(call->builder->editor, base, call->name, sizeof call->name);
+    }
     lua_pop(state, 1);
+    return;
+  }
+  if (call->builder->editor != NULL) {
+    char base[NAME_SIZE];
+    (void)snprintf(base, sizeof base, "%.63s/%.60s", call->builder->editor->rule, call->op->name);
+    (void)cleave_editor_unique_name(call->builder->editor, base, call->name, sizeof call->name);
     return;
   }
   uint32_t number = call->op->id < CLEAVE_OP_COUNT ? call->builder->counters[call->op->id]++ : 0;
@@ -335,6 +367,25 @@ static cleave_status_t finish_node(const invocation_t *call, cleave_node_t node,
   CLEAVE_TRY(name_outputs(call, node, error));
   CLEAVE_TRY(cleave_op_check(call->builder->graph, node, error));
   return cleave_builder_infer(call->state, node, error);
+}
+
+static cleave_status_t add_node(const invocation_t *call, cleave_node_t *out_node, cleave_error_t *error) {
+  cleave_graph_t *graph = call->builder->graph;
+  cleave_editor_t *editor = call->builder->editor;
+  if (editor != NULL) {
+    editor->line = cleave_script_line(call->state);
+    return cleave_editor_add_node(editor, call->op, call->name, call->inputs, call->input_count,
+                                  (size_t)call->output_count, call->attributes, call->attribute_count,
+                                  out_node, error);
+  }
+  CLEAVE_TRY(cleave_graph_add_node(graph, call->op, call->name, call->inputs, call->input_count,
+                                   (size_t)call->output_count, out_node, error));
+  graph->nodes.items[out_node->index].line = cleave_script_line(call->state);
+  cleave_status_t status = finish_node(call, *out_node, error);
+  if (status != CLEAVE_OK) {
+    cleave_graph_remove_node(graph, *out_node);
+  }
+  return status;
 }
 
 /* A trailing table is of attributes, unless it is a list of numbers: then it is a constant. */
@@ -375,13 +426,7 @@ static int host_add_node(lua_State *state) {
   if (graph->values.count >= CLEAVE_BUILDER_VALUE_LIMIT) {
     cleave_builder_raise_full(state);
   }
-  if (cleave_graph_add_node(graph, call.op, call.name, call.inputs, call.input_count,
-                            (size_t)call.output_count, &node, &error) != CLEAVE_OK) {
-    return cleave_script_raise_error(state, &error);
-  }
-  graph->nodes.items[node.index].line = cleave_script_line(state);
-  if (finish_node(&call, node, &error) != CLEAVE_OK) {
-    cleave_graph_remove_node(graph, node);
+  if (add_node(&call, &node, &error) != CLEAVE_OK) {
     return cleave_script_raise_error(state, &error);
   }
   luaL_checkstack(state, call.output_count, NULL);
@@ -404,10 +449,25 @@ static int host_extend_values(lua_State *state) {
   return 0;
 }
 
+void cleave_builder_push(lua_State *state) {
+  cleave_script_push_host(state);
+  if (lua_getfield(state, -1, "add_node") == LUA_TNIL) {
+    lua_pop(state, 1);
+    cleave_builder_register(state);
+  } else {
+    lua_pop(state, 1);
+  }
+  lua_pop(state, 1);
+  cleave_script_import(state, "builder");
+  lua_getfield(state, -1, "g");
+  lua_remove(state, -2);
+}
+
 void cleave_builder_register(lua_State *state) {
   lua_pushcfunction(state, host_extend_values);
   lua_setfield(state, -2, "extend_values");
   lua_pushcfunction(state, host_add_node);
   lua_setfield(state, -2, "add_node");
   cleave_builder_register_values(state);
+  cleave_builder_register_edits(state);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The graph that a model script builds: nodes with types inferred as they are added, so that what does not
- * fit is an error at the line that said it; constants drawn from a seed. `script->owner` is the builder.
+ * The graph that a script builds: nodes with types inferred as they are added, so that what does not fit is
+ * an error at the line that said it; constants drawn from a seed. A model script builds from nothing,
+ * rewrites and passes add to a graph through its editor. `script->owner` is the builder.
  */
 #ifndef CLEAVE_SCRIPT_BUILDER_H
 #define CLEAVE_SCRIPT_BUILDER_H
@@ -9,6 +10,7 @@
 #include "base/arena.h"
 #include "base/array.h"
 #include "ops/infer_context.h"
+#include "partition/editor.h"
 #include "script/script.h"
 
 /* Bytes of all constants of a model script. */
@@ -18,7 +20,8 @@
 
 typedef struct cleave_builder {
   cleave_graph_t *graph;
-  cleave_arena_t arena;                /* facts */
+  cleave_editor_t *editor; /* that changes `graph`, for rewrites and passes; NULL: a model from nothing */
+  cleave_arena_t arena;    /* facts */
   CLEAVE_ARRAY(cleave_fact_t *) facts; /* by value */
   uint32_t counters[CLEAVE_OP_COUNT];  /* for names: "Conv_3" */
   uint32_t constant_count;
@@ -39,6 +42,10 @@ static inline cleave_builder_t *cleave_builder_of(lua_State *state) {
 /* Adds the host functions that lua/cleave/builder.lua wraps to the table on top of the stack. */
 void cleave_builder_register(lua_State *state);
 void cleave_builder_register_values(lua_State *state);
+void cleave_builder_register_edits(lua_State *state);
+
+/* Pushes `g`, for a function that gets it as an argument. */
+void cleave_builder_push(lua_State *state);
 
 /* Raises that the model has too many values. */
 void cleave_builder_raise_full(lua_State *state);
@@ -47,6 +54,15 @@ void cleave_builder_raise_full(lua_State *state);
 cleave_fact_t *cleave_builder_fact(lua_State *state, cleave_value_t value);
 /* Infers one node, and writes what came out into the graph. */
 cleave_status_t cleave_builder_infer(lua_State *state, cleave_node_t node, cleave_error_t *error);
+
+/* The value at a stack index as the input of an operator: a value, or a number or (nested) table that becomes
+ * a constant; NONE for nil. Raises "<what>: expected a value". */
+cleave_value_t cleave_builder_read_value(lua_State *state, int index, cleave_dtype_t number_dtype,
+                                         const char *what);
+
+/* The value on top of the stack as an attribute of an operator. What it points to is pushed, too. */
+void cleave_builder_read_attribute(lua_State *state, const cleave_op_t *op,
+                                   const cleave_op_attribute_t *schema, cleave_attribute_t *attribute);
 
 /* A constant out of a number, boolean or (nested) table at `index`. dtype UNKNOWN: int64 where all numbers
  * are integers, else float32. `name` may be NULL. */

@@ -65,12 +65,46 @@ static int32_t check_shape(lua_State *state, int index, bool symbols, cleave_dim
 
 /* ---- inputs and outputs ---- */
 
+/* A new input of a graph that is there. */
+static int add_input(lua_State *state, cleave_editor_t *editor, const char *name, cleave_dtype_t dtype,
+                     int32_t rank) {
+  cleave_edit_dim_t dims[CLEAVE_MAX_RANK];
+  cleave_value_t value = CLEAVE_VALUE_NONE;
+  cleave_error_t error = CLEAVE_ERROR_INIT;
+  if (editor->only_adds) {
+    return cleave_script_raise(state,
+                               "a substitute cannot have a new input of the graph: that is for a pass");
+  }
+  for (int32_t d = 0; d < rank; d++) {
+    lua_rawgeti(state, 3, d + 1); /* stays on the stack: symbols are its texts */
+    bool is_size = lua_isinteger(state, -1);
+    bool is_open = !is_size && strcmp(lua_tostring(state, -1), "?") == 0;
+    dims[d].size = is_size ? lua_tointeger(state, -1) : -1;
+    dims[d].symbol = is_size || is_open ? NULL : lua_tostring(state, -1);
+  }
+  editor->line = cleave_script_line(state);
+  raise_if_failed(state, cleave_editor_add_input(editor, name, dtype, rank, dims, &value, &error), &error);
+  cleave_handle_push_value(state, value);
+  return 1;
+}
+
+/* Refuses what only a model from nothing has. */
+static void check_is_model(lua_State *state, const char *what, const char *instead) {
+  if (cleave_builder_of(state)->editor != NULL) {
+    cleave_script_raise(state, "%s is for model scripts%s", what, instead);
+  }
+}
+
 /* (name, dtype, shape) -> value. */
 static int host_input_value(lua_State *state) {
   const char *name = luaL_checkstring(state, 1);
   cleave_dtype_t dtype = check_dtype(state, 2, CLEAVE_DTYPE_UNKNOWN);
   cleave_dim_t dims[CLEAVE_MAX_RANK];
   int32_t rank = check_shape(state, 3, true, dims);
+  if (cleave_builder_of(state)->editor != NULL) {
+    luaL_checkstack(state, CLEAVE_MAX_RANK + 4, NULL);
+    return add_input(state, cleave_builder_of(state)->editor, name, dtype, rank);
+  }
   cleave_error_t error = CLEAVE_ERROR_INIT;
   cleave_value_t value = CLEAVE_VALUE_NONE;
   raise_if_failed(
@@ -83,6 +117,7 @@ static int host_input_value(lua_State *state) {
 /* (name, value). */
 static int host_output_value(lua_State *state) {
   const char *name = luaL_checkstring(state, 1);
+  check_is_model(state, "g.output", " (g.set_output changes what an output of the graph is)");
   cleave_value_t value = {cleave_handle_check(state, 2, CLEAVE_HANDLE_VALUE)->index};
   cleave_error_t error = CLEAVE_ERROR_INIT;
   raise_if_failed(state, cleave_graph_add_output(cleave_builder_of(state)->graph, name, value, &error),
@@ -98,6 +133,10 @@ static int host_graph_output_count(lua_State *state) {
 
 /* ---- constants ---- */
 
+static size_t data_limit(const cleave_builder_t *builder) {
+  return builder->editor != NULL ? CLEAVE_EDITOR_DATA_LIMIT : CLEAVE_BUILDER_DATA_LIMIT;
+}
+
 static cleave_tensor_t *create_tensor(lua_State *state, cleave_dtype_t dtype, int32_t rank,
                                       const int64_t *dims) {
   cleave_builder_t *builder = cleave_builder_of(state);
@@ -107,10 +146,11 @@ static cleave_tensor_t *create_tensor(lua_State *state, cleave_dtype_t dtype, in
   size_t bytes = 0;
   bool fits = dtype != CLEAVE_DTYPE_STRING && cleave_shape_element_count(rank, dims, &count) &&
               cleave_size_multiply((size_t)count, cleave_dtype_size(dtype), &bytes) &&
-              bytes <= CLEAVE_BUILDER_DATA_LIMIT - builder->data_bytes;
+              builder->data_bytes <= data_limit(builder) &&
+              bytes <= data_limit(builder) - builder->data_bytes;
   if (!fits) {
     cleave_script_raise(state, "a constant of this size: more than %d GiB in all constants",
-                        (int)(CLEAVE_BUILDER_DATA_LIMIT >> 30));
+                        (int)(data_limit(builder) >> 30));
   }
   raise_if_failed(state, cleave_tensor_create(dtype, rank, dims, &tensor, &error), &error);
   builder->data_bytes += bytes;
@@ -131,10 +171,17 @@ static cleave_value_t add_constant_take(lua_State *state, cleave_tensor_t *tenso
     cleave_builder_raise_full(state);
   }
   cleave_value_t value = CLEAVE_VALUE_NONE;
-  char place[64];
-  (void)snprintf(place, sizeof place, "constant_%u", (unsigned)builder->constant_count++);
-  cleave_status_t status =
-      cleave_graph_add_constant(builder->graph, name != NULL ? name : place, tensor, &value, &error);
+  cleave_status_t status = CLEAVE_OK;
+  char place[160];
+  if (builder->editor != NULL) {
+    char base[96];
+    (void)snprintf(base, sizeof base, "%.63s/constant", builder->editor->rule);
+    (void)cleave_editor_unique_name(builder->editor, name != NULL ? name : base, place, sizeof place);
+    status = cleave_editor_add_constant(builder->editor, place, tensor, &value, &error);
+  } else {
+    (void)snprintf(place, sizeof place, "constant_%u", (unsigned)builder->constant_count++);
+    status = cleave_graph_add_constant(builder->graph, name != NULL ? name : place, tensor, &value, &error);
+  }
   cleave_tensor_release(tensor);
   raise_if_failed(state, status, &error);
   return value;
@@ -267,6 +314,7 @@ static int host_draw(lua_State *state) {
 static int host_seed(lua_State *state) {
   cleave_builder_t *builder = cleave_builder_of(state);
   lua_Integer seed = luaL_checkinteger(state, 1);
+  check_is_model(state, "g.seed", "");
   if (!builder->seed_is_given) {
     builder->seed = (uint64_t)seed;
   }
@@ -278,6 +326,7 @@ static int host_graph_name(lua_State *state) {
   cleave_builder_t *builder = cleave_builder_of(state);
   size_t length = 0;
   const char *name = luaL_checklstring(state, 1, &length);
+  check_is_model(state, "g.name", "");
   cleave_error_t error = CLEAVE_ERROR_INIT;
   raise_if_failed(state,
                   cleave_strings_add(&builder->graph->strings, name, length, &builder->graph->name, &error),

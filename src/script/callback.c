@@ -4,17 +4,23 @@
 
 #include <stdio.h>
 
-cleave_status_t cleave_callback_call(const cleave_script_rule_t *rule, const cleave_graph_t *graph,
-                                     const void *subject, cleave_script_body_t body, void *context,
-                                     cleave_error_t *error) {
+cleave_status_t cleave_callback_call_within(const cleave_script_rule_t *rule, const cleave_graph_t *graph,
+                                            const void *subject, cleave_script_body_t body, void *context,
+                                            uint32_t budget, cleave_error_t *error) {
   *rule->calls += 1;
   cleave_script_set_rule(rule->script, rule->kind, rule->name, rule->line);
   cleave_handles_enter(rule->script, graph, subject);
-  cleave_status_t status =
-      cleave_script_call(rule->script, body, context, CLEAVE_SCRIPT_CALLBACK_BUDGET, error);
+  cleave_status_t status = cleave_script_call(rule->script, body, context, budget, error);
   cleave_handles_leave(rule->script);
   cleave_script_set_rule(rule->script, NULL, NULL, 0);
   return status;
+}
+
+cleave_status_t cleave_callback_call(const cleave_script_rule_t *rule, const cleave_graph_t *graph,
+                                     const void *subject, cleave_script_body_t body, void *context,
+                                     cleave_error_t *error) {
+  return cleave_callback_call_within(rule, graph, subject, body, context, CLEAVE_SCRIPT_CALLBACK_BUDGET,
+                                     error);
 }
 
 void cleave_callback_push(lua_State *state, int reference) {

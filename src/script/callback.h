@@ -16,6 +16,12 @@ CLEAVE_MUST_USE cleave_status_t cleave_callback_call(const cleave_script_rule_t 
                                                      cleave_script_body_t body, void *context,
                                                      cleave_error_t *error);
 
+/* The same with another budget, in milliseconds. */
+CLEAVE_MUST_USE cleave_status_t cleave_callback_call_within(const cleave_script_rule_t *rule,
+                                                            const cleave_graph_t *graph, const void *subject,
+                                                            cleave_script_body_t body, void *context,
+                                                            uint32_t budget, cleave_error_t *error);
+
 /* Pushes the function that a reference of cleave_script_rule_t stands for. */
 void cleave_callback_push(lua_State *state, int reference);
 
@@ -26,6 +32,9 @@ void cleave_callback_verdict(lua_State *state, const char *function, bool *out_a
 /* A rule's callbacks, by kind. */
 void cleave_callbacks_bind_fuse(cleave_rule_t *rule, const cleave_script_rule_t *functions);
 void cleave_callbacks_bind_region(cleave_rule_t *rule, const cleave_script_rule_t *functions);
+
+void cleave_callbacks_bind_rewrite(cleave_rule_t *rule, const cleave_script_rule_t *functions);
+void cleave_callbacks_bind_pass(cleave_rule_t *rule, const cleave_script_rule_t *functions);
 
 /* MXNet's selector protocol over a Lua function (callbacks_selector.c). */
 extern const cleave_selector_functions_t cleave_callbacks_selector;

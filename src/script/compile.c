@@ -52,13 +52,29 @@ static void read_region(cleave_table_reader_t *reader, cleave_rule_t *rule, clea
   rule->min_gain = cleave_table_number(reader, "min_gain", 0.0, NULL);
   cleave_callbacks_bind_region(rule, functions);
 }
+static void read_rewrite(cleave_table_reader_t *reader, cleave_rule_t *rule,
+                         cleave_script_rule_t *functions) {
+  functions->where = cleave_table_function(reader, "where");
+  functions->replace = cleave_table_function(reader, "replace");
+  rule->pattern = cleave_table_pattern(reader, "pattern", rule->name);
+  cleave_callbacks_bind_rewrite(rule, functions);
+}
+
+static void read_pass(cleave_table_reader_t *reader, cleave_rule_t *rule, cleave_script_rule_t *functions) {
+  functions->run = cleave_table_function(reader, "run");
+  cleave_callbacks_bind_pass(rule, functions);
+}
+
 
 /* The kinds of rules, by the word of the DSL. */
 static const struct {
   const char *word;
   cleave_rule_kind_t kind;
   void (*read)(cleave_table_reader_t *reader, cleave_rule_t *rule, cleave_script_rule_t *functions);
-} KINDS[] = {{"fuse", CLEAVE_RULE_FUSE, read_fuse}, {"region", CLEAVE_RULE_REGION, read_region}};
+} KINDS[] = {{"fuse", CLEAVE_RULE_FUSE, read_fuse},
+             {"region", CLEAVE_RULE_REGION, read_region},
+             {"rewrite", CLEAVE_RULE_REWRITE, read_rewrite},
+             {"pass", CLEAVE_RULE_PASS, read_pass}};
 
 static void read_rule(cleave_table_reader_t *reader, int options, cleave_rule_t *rule) {
   cleave_script_rule_t *functions = cleave_table_take(reader, 1, sizeof *functions);
@@ -84,6 +100,8 @@ static void read_rule(cleave_table_reader_t *reader, int options, cleave_rule_t 
                                       .line = rule->line,
                                       .where = LUA_NOREF,
                                       .supported = LUA_NOREF,
+                                      .replace = LUA_NOREF,
+                                      .run = LUA_NOREF,
                                       .selector = LUA_NOREF,
                                       .review = LUA_NOREF,
                                       .options = options,

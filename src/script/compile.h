@@ -17,6 +17,8 @@ typedef struct cleave_script_rule {
   int supported;
   int selector;
   int review;
+  int replace;
+  int run;
   int options;     /* the values of the ruleset's options */
   uint64_t *calls; /* of these functions, so far */
 } cleave_script_rule_t;

@@ -15,6 +15,11 @@ static const cleave_graph_t *graph_of(lua_State *state) {
 /* The list of nodes in topological order, made once per graph. */
 static const char ORDER_KEY = 'o';
 
+void cleave_handle_forget_order(lua_State *state) {
+  lua_pushnil(state);
+  lua_rawsetp(state, LUA_REGISTRYINDEX, &ORDER_KEY);
+}
+
 static void push_order(lua_State *state) {
   const cleave_script_t *script = cleave_script_of(state);
   const cleave_graph_t *graph = script->graph;

@@ -41,6 +41,10 @@ void cleave_handles_leave(cleave_script_t *script) {
   script->subject = NULL;
 }
 
+void cleave_handles_forget(cleave_script_t *script) {
+  script->seen.graph = 0;
+}
+
 /* ---- metatables ---- */
 
 static int refuse_change(lua_State *state) {

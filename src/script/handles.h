@@ -33,6 +33,10 @@ typedef struct cleave_handle {
  * this call, or NULL. Ends with cleave_handles_leave. */
 void cleave_handles_enter(cleave_script_t *script, const cleave_graph_t *graph, const void *subject);
 void cleave_handles_leave(cleave_script_t *script);
+/* All handles are stale from now on: the graph changed. */
+void cleave_handles_forget(cleave_script_t *script);
+/* The graph at work changed: its nodes in order are found anew when they are asked for (graph_handle.c). */
+void cleave_handle_forget_order(lua_State *state);
 
 /* The metatable of a kind, the same for all handles of an interpreter. */
 void cleave_handle_push_metatable(lua_State *state, cleave_handle_kind_t kind);

@@ -33,6 +33,7 @@ typedef struct cleave_script {
   size_t memory_since_check; /* grown since the clock was last read */
   bool memory_refused;       /* the cap was hit in this call */
 
+#define CLEAVE_SCRIPT_PASS_BUDGET 2000u /* a pass over a whole graph */
   uint32_t budget;     /* milliseconds of this call */
   uint64_t wall_start; /* cleave_clock_now at the start of this call */
   uint64_t work_start; /* processor time of the thread then */
