@@ -98,6 +98,22 @@ void cleave_arena_reset(cleave_arena_t *arena) {
   arena->total = newest->bytes + header_bytes();
 }
 
+void cleave_arena_join(cleave_arena_t *arena, cleave_arena_t *from) {
+  if (arena->blocks == NULL) {
+    *arena = *from;
+    *from = (cleave_arena_t){0};
+    return;
+  }
+  // Behind the oldest block, so that the newest is still the one that is being filled.
+  cleave_arena_block_t *oldest = arena->blocks;
+  while (oldest->older != NULL) {
+    oldest = oldest->older;
+  }
+  oldest->older = from->blocks;
+  arena->total += from->total;
+  *from = (cleave_arena_t){0};
+}
+
 void cleave_arena_deinit(cleave_arena_t *arena) {
   cleave_arena_block_t *block = arena->blocks;
   while (block != NULL) {

@@ -30,6 +30,9 @@ char *cleave_arena_format(cleave_arena_t *arena, const char *format, ...) CLEAVE
 /* Takes back all that was handed out, and keeps the newest block for what comes next. */
 void cleave_arena_reset(cleave_arena_t *arena);
 
+/* Moves all that `from` holds over to `arena`; `from` is empty afterwards. */
+void cleave_arena_join(cleave_arena_t *arena, cleave_arena_t *from);
+
 void cleave_arena_deinit(cleave_arena_t *arena);
 
 #endif /* CLEAVE_BASE_ARENA_H */

@@ -386,6 +386,14 @@ static int run_command(int argc, char **argv) {
        "rule file to partition with; may be given many times, they run in order (default: none, every node "
        "runs on its own)",
        &run.options.rules},
+      {"plan", 0, CLEAVE_OPTION_TEXT, "FILE.json",
+       "run the plan that 'cleave partition -o FILE.json' saved: no rule file is read. Refused where it is "
+       "of "
+       "another model, or where a backend is missing or refuses a region",
+       &run.options.plan},
+      {"fallback", 0, CLEAVE_OPTION_FLAG, NULL,
+       "with --plan: regions whose backend is missing or refuses them run node by node on cpu",
+       &run.options.fallback},
       {"set", 0, CLEAVE_OPTION_LIST, "NAME=VALUE",
        "option of a rule file or of the model script; an option that none of them has is an error",
        &run.options.settings},
@@ -440,7 +448,11 @@ static int run_command(int argc, char **argv) {
   cleave_error_t error = CLEAVE_ERROR_INIT;
   if (cleave_arguments_parse(&arguments, argc, argv, &status)) {
     run.options.model = arguments.found.items[0];
-    if (work(&run, &error) != CLEAVE_OK) {
+    if (run.options.plan != NULL && (run.options.rules.count > 0 || run.options.backend != NULL)) {
+      status = cleave_arguments_fail("run", "option '--plan' takes the place of --rules and --backend");
+    } else if (run.options.plan == NULL && run.options.fallback) {
+      status = cleave_arguments_fail("run", "option '--fallback' is for '--plan'");
+    } else if (work(&run, &error) != CLEAVE_OK) {
       status = cleave_output_error(&error);
     } else if (run.json) {
       status = print_json(&run);

@@ -2,10 +2,14 @@
 // Stage by stage, each timed. A failed stage leaves what is there for cleave_job_deinit.
 #include "cli/job.h"
 
+#include <string.h>
 #include <sys/resource.h>
 
 #include "base/clock.h"
+#include "base/file.h"
+#include "partition/plan_read.h"
 #include "runtime/model.h"
+#include "runtime/plan_load.h"
 
 cleave_status_t cleave_job_load(cleave_job_t *job, const cleave_job_options_t *options,
                                 cleave_error_t *error) {
@@ -43,13 +47,110 @@ static cleave_status_t bind(cleave_job_t *job, cleave_error_t *error) {
   return CLEAVE_OK;
 }
 
+/* ---- saved plans ---- */
+
+static cleave_status_t read_plan(cleave_job_t *job, cleave_error_t *error) {
+  cleave_file_t *file = NULL;
+  CLEAVE_TRY(cleave_file_open(job->options->plan, &file, error));
+  cleave_status_t status = cleave_plan_document_read(job->options->plan, (const char *)cleave_file_data(file),
+                                                     cleave_file_size(file), &job->document, error);
+  cleave_file_release(file);
+  return status;
+}
+
+/* "x=1x3x224x224" from input x of type "float32[1, 3, 224, 224]"; NULL where a size is open, or without
+ * memory (then the size stays open too). */
+static char *shape_request(const cleave_document_input_t *input) {
+  cleave_text_t text = {0};
+  const char *sizes = strchr(input->type, '[');
+  cleave_text_format(&text, "%s=", input->name);
+  for (const char *c = sizes == NULL ? "?" : sizes + 1; *c != ']' && *c != '\0'; c++) {
+    if (*c == ',') {
+      cleave_text_add(&text, "x");
+    } else if (*c >= '0' && *c <= '9') {
+      cleave_text_append(&text, c, 1);
+    } else if (*c != ' ') {
+      cleave_text_deinit(&text);
+      return NULL;
+    }
+  }
+  if (text.failed || text.data[text.length - 1] == '=') {
+    cleave_text_deinit(&text);
+    return NULL;
+  }
+  return text.data;
+}
+
+static bool is_given(const cleave_text_list_t *list, const char *name) {
+  size_t length = strlen(name);
+  for (size_t k = 0; k < list->count; k++) {
+    if (strncmp(list->items[k], name, length) == 0 && list->items[k][length] == '=') {
+      return true;
+    }
+  }
+  return false;
+}
+
+static bool is_open(const cleave_model_t *model, const char *name) {
+  cleave_port_t port;
+  uint32_t index = cleave_model_find_input(model, name);
+  if (index == CLEAVE_INDEX_NONE || cleave_model_input(model, index, &port, NULL) != CLEAVE_OK) {
+    return false;
+  }
+  bool open = port.tensor.rank < 0;
+  for (int32_t d = 0; d < port.tensor.rank; d++) {
+    open = open || port.tensor.dims[d] < 0;
+  }
+  return open;
+}
+
+/* --shape as given, and for inputs that nothing else sizes, what the plan was made for. */
+static cleave_status_t list_shapes(cleave_job_t *job, cleave_error_t *error) {
+  const cleave_job_options_t *options = job->options;
+  size_t most = options->shapes.count + job->document->graph_input_count;
+  job->plan_shapes.items = cleave_allocate_zeroed(most, sizeof *job->plan_shapes.items);
+  if (job->plan_shapes.items == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  for (size_t k = 0; k < options->shapes.count; k++) {
+    job->plan_shapes.items[job->plan_shapes.count++] = options->shapes.items[k];
+  }
+  for (uint32_t k = 0; k < job->document->graph_input_count && options->data == NULL; k++) {
+    const cleave_document_input_t *input = &job->document->graph_inputs[k];
+    if (!is_given(&options->shapes, input->name) && !is_given(&options->files, input->name) &&
+        is_open(job->model, input->name)) {
+      char *request = shape_request(input);
+      if (request != NULL) {
+        job->plan_shapes.items[job->plan_shapes.count++] = request;
+      }
+    }
+  }
+  return CLEAVE_OK;
+}
+
+static void free_shapes(cleave_job_t *job) {
+  for (size_t k = job->options == NULL ? 0 : job->options->shapes.count; k < job->plan_shapes.count; k++) {
+    cleave_free((void *)(uintptr_t)job->plan_shapes.items[k]);
+  }
+  cleave_free((void *)job->plan_shapes.items);
+}
+
+/* ---- stages ---- */
+
 cleave_status_t cleave_job_bind(cleave_job_t *job, cleave_error_t *error) {
-  cleave_input_request_t request = {.files = &job->options->files,
-                                    .shapes = &job->options->shapes,
-                                    .folder = job->options->data,
-                                    .seed = (uint64_t)job->options->seed};
+  bool is_bound = false; /* by the session alone: the plan is about the model as it was loaded */
+  if (job->options->plan != NULL) {
+    CLEAVE_TRY(read_plan(job, error));
+    CLEAVE_TRY(list_shapes(job, error));
+    is_bound = cleave_plan_document_match(job->document, cleave_model_graph(job->model), NULL) == CLEAVE_OK;
+  }
+  cleave_input_request_t request = {
+      .files = &job->options->files,
+      .shapes = job->document != NULL ? &job->plan_shapes : &job->options->shapes,
+      .folder = job->options->data,
+      .seed = (uint64_t)job->options->seed};
   CLEAVE_TRY(cleave_inputs_load(job->model, &request, &job->inputs, error));
-  return bind(job, error);
+  return is_bound ? CLEAVE_OK : bind(job, error);
 }
 
 cleave_status_t cleave_job_bind_shapes(cleave_job_t *job, cleave_error_t *error) {
@@ -83,8 +184,19 @@ cleave_status_t cleave_job_load_rules(const cleave_job_t *job, cleave_rule_list_
   return status;
 }
 
+static cleave_status_t take_up_plan(cleave_job_t *job, cleave_error_t *error) {
+  uint64_t start = cleave_clock_now();
+  CLEAVE_TRY(cleave_plan_load_document(job->document, cleave_model_graph(job->model), job->options->fallback,
+                                       &job->plan, error));
+  job->partition_ms = cleave_clock_ms(start, cleave_clock_now());
+  return CLEAVE_OK;
+}
+
 cleave_status_t cleave_job_partition(cleave_job_t *job, cleave_error_t *error) {
   const cleave_job_options_t *options = job->options;
+  if (job->document != NULL) {
+    return take_up_plan(job, error);
+  }
   size_t count = options->rules.count;
   cleave_rule_source_t *sources = NULL;
   CLEAVE_TRY(list_sources(options, &sources, error));
@@ -101,7 +213,9 @@ cleave_status_t cleave_job_compile(cleave_job_t *job, cleave_error_t *error) {
   cleave_session_options_t options = {
       .size = sizeof options,
       .threads = (int32_t)(job->options->threads > INT32_MAX ? INT32_MAX : job->options->threads),
-      .profile = job->options->profile};
+      .profile = job->options->profile,
+      .programs = job->programs,
+      .strict = job->options->plan != NULL && !job->options->fallback};
   uint64_t start = cleave_clock_now();
   CLEAVE_TRY(cleave_session_create(job->model, job->plan, job->inputs.pointers, job->inputs.count, &options,
                                    &job->session, error));
@@ -114,7 +228,10 @@ cleave_status_t cleave_job_compile(cleave_job_t *job, cleave_error_t *error) {
 
 void cleave_job_deinit(cleave_job_t *job) {
   cleave_session_destroy(job->session);
+  cleave_program_cache_release(job->programs);
   cleave_plan_destroy(job->plan);
+  cleave_plan_document_destroy(job->document);
+  free_shapes(job);
   cleave_inputs_deinit(&job->inputs);
   cleave_model_release(job->model);
   cleave_free(job->script_used);

@@ -4,6 +4,7 @@
 #define CLEAVE_CLI_JOB_H
 
 #include "cli/load.h"
+#include "partition/plan_document.h"
 #include "runtime/rule_list.h"
 #include "runtime/session.h"
 
@@ -15,6 +16,8 @@ typedef struct cleave_job_options {
   cleave_text_list_t files;
   const char *backend;
   const char *data; /* folder with input_N.pb, or NULL */
+  const char *plan; /* saved plan in place of rule files, or NULL */
+  bool fallback;    /* regions of that plan that cannot be run as one run node by node */
   int64_t threads;
   int64_t seed;
   bool profile;
@@ -26,7 +29,10 @@ typedef struct cleave_job {
   bool *script_used;     /* per setting: an option of the model script */
   cleave_model_t *model; /* with the sizes of the inputs */
   cleave_inputs_t inputs;
+  cleave_plan_document_t *document; /* of options->plan, until it has become `plan` */
+  cleave_text_list_t plan_shapes;   /* --shape, and after it what the saved plan was bound to */
   cleave_plan_t *plan;
+  cleave_program_cache_t *programs; /* of the session, where it is set before compiling */
   cleave_session_t *session;
   double load_ms;      /* reading the model, inference and folding */
   double bind_ms;      /* inference again with the inputs' sizes */
@@ -40,7 +46,9 @@ CLEAVE_MUST_USE cleave_status_t cleave_job_load(cleave_job_t *job, const cleave_
                                                 cleave_error_t *error);
 /* An error where a setting is none of the model script's: for commands without rule files. */
 CLEAVE_MUST_USE cleave_status_t cleave_job_check_settings(const cleave_job_t *job, cleave_error_t *error);
-/* Loads or draws the inputs, and gives the model their sizes. */
+/* Loads or draws the inputs, and gives the model their sizes. Where a saved plan is to be run, it is read
+ * first: inputs that are open and not given have the sizes that it was made for, and a plan of the model
+ * without sizes leaves the model so. */
 CLEAVE_MUST_USE cleave_status_t cleave_job_bind(cleave_job_t *job, cleave_error_t *error);
 /* Gives the model the sizes of --shape, where there are any; no inputs are loaded. */
 CLEAVE_MUST_USE cleave_status_t cleave_job_bind_shapes(cleave_job_t *job, cleave_error_t *error);
@@ -48,6 +56,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_job_bind_shapes(cleave_job_t *job, cleave
  * this fails. */
 CLEAVE_MUST_USE cleave_status_t cleave_job_load_rules(const cleave_job_t *job, cleave_rule_list_t *out_list,
                                                       cleave_error_t *error);
+/* Runs the rule files, or takes up the saved plan. */
 CLEAVE_MUST_USE cleave_status_t cleave_job_partition(cleave_job_t *job, cleave_error_t *error);
 CLEAVE_MUST_USE cleave_status_t cleave_job_compile(cleave_job_t *job, cleave_error_t *error);
 void cleave_job_deinit(cleave_job_t *job);

@@ -16,6 +16,7 @@ typedef struct checker {
   uint8_t *marks;    /* per node */
   uint8_t *values;   /* per value */
   uint32_t *pending; /* per step: edges from steps that have not run */
+  uint32_t *waiting; /* per fusion, then per node: edges from units of its region that have not run */
   CLEAVE_ARRAY(uint32_t) queue;
 } checker_t;
 
@@ -267,6 +268,69 @@ static cleave_status_t check_fusions(checker_t *checker) {
   return CLEAVE_OK;
 }
 
+// ---- fusions inside a region ----
+
+/* A fusion, or plan->fusion_count + a node that is in none. */
+static uint32_t unit_of(const checker_t *checker, uint32_t node) {
+  uint32_t fusion = checker->plan->node_fusion[node];
+  return fusion != CLEAVE_INDEX_NONE ? fusion : checker->plan->fusion_count + node;
+}
+
+/* Calls for each edge between units of region `index`: counts it (`frees` false), or takes it away again and
+ * queues the unit that then waits for nothing. */
+static void walk_users(checker_t *checker, uint32_t index, cleave_node_t node, bool frees) {
+  const cleave_graph_t *graph = checker->graph;
+  for (uint32_t o = 0; o < cleave_node_output_count(graph, node); o++) {
+    cleave_value_t value = cleave_node_output(graph, node, o);
+    for (cleave_use_t use = cleave_value_first_use(graph, value); cleave_use_exists(use);
+         use = cleave_use_next(graph, use)) {
+      cleave_node_t user = cleave_use_node(graph, use);
+      if (region_of(checker, user) != index || unit_of(checker, user.index) == unit_of(checker, node.index)) {
+        continue;
+      }
+      uint32_t *waiting = &checker->waiting[unit_of(checker, user.index)];
+      if (!frees) {
+        (*waiting)++;
+      } else if (--*waiting == 0) {
+        cleave_array_push_reserved(&checker->queue, unit_of(checker, user.index));
+      }
+    }
+  }
+}
+
+/* With its fusions contracted, a region still has an order in which it can run. */
+static cleave_status_t check_units(checker_t *checker, uint32_t index) {
+  const cleave_plan_t *plan = checker->plan;
+  const cleave_plan_region_t *region = &plan->regions[index];
+  uint32_t unit_count = region->fusion_count;
+  checker->queue.count = 0;
+  CLEAVE_TRY(cleave_array_reserve(&checker->queue, region->node_count, checker->error));
+  for (uint32_t k = 0; k < region->node_count; k++) {
+    walk_users(checker, index, region->nodes[k], false);
+  }
+  for (uint32_t k = 0; k < region->node_count; k++) {
+    uint32_t node = region->nodes[k].index;
+    uint32_t fusion = plan->node_fusion[node];
+    bool is_first = fusion == CLEAVE_INDEX_NONE || plan->fusions[fusion].nodes[0].index == node;
+    unit_count += fusion == CLEAVE_INDEX_NONE;
+    if (is_first && checker->waiting[unit_of(checker, node)] == 0) {
+      cleave_array_push_reserved(&checker->queue, unit_of(checker, node));
+    }
+  }
+  for (size_t k = 0; k < checker->queue.count; k++) {
+    uint32_t unit = checker->queue.items[k];
+    bool single = unit >= plan->fusion_count;
+    cleave_node_t own = {single ? unit - plan->fusion_count : 0};
+    const cleave_node_t *nodes = single ? &own : plan->fusions[unit].nodes;
+    uint32_t count = single ? 1 : plan->fusions[unit].node_count;
+    for (uint32_t n = 0; n < count; n++) {
+      walk_users(checker, index, nodes[n], true);
+    }
+  }
+  return checker->queue.count == unit_count ? CLEAVE_OK
+                                            : wrong(checker, "fusions of a region form a cycle", index);
+}
+
 static cleave_status_t check_all(checker_t *checker) {
   CLEAVE_TRY(check_steps(checker));
   CLEAVE_TRY(check_order(checker));
@@ -275,7 +339,11 @@ static cleave_status_t check_all(checker_t *checker) {
     CLEAVE_TRY(check_inputs(checker, r));
     CLEAVE_TRY(check_outputs(checker, r));
   }
-  return check_fusions(checker);
+  CLEAVE_TRY(check_fusions(checker));
+  for (uint32_t r = 0; r < checker->plan->region_count; r++) {
+    CLEAVE_TRY(check_units(checker, r));
+  }
+  return CLEAVE_OK;
 }
 
 cleave_status_t cleave_plan_check(const cleave_plan_t *plan, cleave_error_t *error) {
@@ -287,7 +355,9 @@ cleave_status_t cleave_plan_check(const cleave_plan_t *plan, cleave_error_t *err
   checker.marks = cleave_allocate_zeroed(slots, sizeof *checker.marks);
   checker.values = cleave_allocate_zeroed((size_t)cleave_graph_value_bound(plan->graph) + 1, 1);
   checker.pending = cleave_allocate_zeroed((size_t)plan->step_count + 1, sizeof *checker.pending);
-  if (checker.owners == NULL || checker.marks == NULL || checker.values == NULL || checker.pending == NULL) {
+  checker.waiting = cleave_allocate_zeroed(slots + plan->fusion_count, sizeof *checker.waiting);
+  if (checker.waiting == NULL || checker.owners == NULL || checker.marks == NULL || checker.values == NULL ||
+      checker.pending == NULL) {
     status = cleave_error_out_of_memory(error);
   } else {
     memset(checker.owners, 0xff, slots * sizeof *checker.owners);
@@ -297,6 +367,7 @@ cleave_status_t cleave_plan_check(const cleave_plan_t *plan, cleave_error_t *err
   cleave_free(checker.marks);
   cleave_free(checker.values);
   cleave_free(checker.pending);
+  cleave_free(checker.waiting);
   cleave_array_free(&checker.queue);
   return status;
 }

@@ -42,7 +42,15 @@ static cleave_status_t set_options(cleave_session_t *session, const cleave_sessi
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
                             "%d threads, expected 1 to %d, or 0 for all", (int)threads, MOST_THREADS);
   }
+  /* Callers may know an older and shorter struct. */
+  size_t known = options == NULL ? 0 : options->size;
   session->profile = options != NULL && options->profile;
+  if (known >= offsetof(cleave_session_options_t, programs) + sizeof options->programs &&
+      options->programs != NULL) {
+    session->cache = cleave_program_cache_retain(options->programs);
+  }
+  session->strict =
+      known >= offsetof(cleave_session_options_t, strict) + sizeof options->strict && options->strict;
   session->compile_options =
       (cleave_compile_options_t){.size = sizeof session->compile_options,
                                  .threads = threads == 0 ? cleave_threads_available() : threads,
@@ -98,12 +106,12 @@ void cleave_session_destroy(cleave_session_t *session) {
   for (size_t s = 0; s < session->steps.count; s++) {
     cleave_step_t *step = &session->steps.items[s];
     for (uint32_t k = 0; step->programs != NULL && k < CLEAVE_DYNAMIC_PROGRAMS; k++) {
-      cleave_program_unload(&step->programs[k].program);
+      cleave_program_release(step->programs[k].program);
     }
     cleave_free(step->parts);
   }
   for (size_t k = 0; k < session->programs.count; k++) {
-    cleave_program_unload(session->programs.items[k]);
+    cleave_program_release(session->programs.items[k]);
   }
   for (size_t k = 0; k < session->slots.count; k++) {
     if (session->slots.items[k].kind == CLEAVE_SLOT_OWNED) {
@@ -122,6 +130,7 @@ void cleave_session_destroy(cleave_session_t *session) {
   cleave_arena_deinit(&session->dynamic_arena);
   cleave_arena_deinit(&session->arena);
   cleave_graph_destroy(session->bound);
+  cleave_program_cache_release(session->cache);
   cleave_model_release(session->model);
   cleave_free(session);
 }
@@ -210,13 +219,17 @@ static cleave_status_t run_step(cleave_session_t *session, cleave_step_t *step, 
   }
   cleave_message_t message;
   message.text[0] = '\0';
-  const cleave_program_t *program = step->program;
+  cleave_program_t *program = step->program;
+  cleave_program_lock(program);
   cleave_status_t status = program->handle->backend->run(program->program, &step->args, &message);
+  cleave_status_t kept =
+      status == CLEAVE_OK && session->profile ? keep_parts(step, program, error) : CLEAVE_OK;
+  cleave_program_unlock(program);
   if (status != CLEAVE_OK) {
     message.text[sizeof message.text - 1] = '\0';
     return fail_step(session, step, status, &message, error);
   }
-  return CLEAVE_OK;
+  return kept;
 }
 
 static cleave_status_t check_inputs(const cleave_session_t *session, cleave_error_t *error) {
@@ -245,9 +258,6 @@ cleave_status_t cleave_session_run(cleave_session_t *session, cleave_error_t *er
     step->start_ns = cleave_clock_now();
     CLEAVE_TRY(run_step(session, step, error));
     step->end_ns = cleave_clock_now();
-    if (step->program != NULL) {
-      CLEAVE_TRY(keep_parts(step, step->program, error));
-    }
   }
   session->has_run = true;
   return CLEAVE_OK;
@@ -303,6 +313,10 @@ uint32_t cleave_session_note_count(const cleave_session_t *session) {
 
 const char *cleave_session_note(const cleave_session_t *session, uint32_t index) {
   return session->notes.items[index];
+}
+
+uint32_t cleave_session_reused_count(const cleave_session_t *session) {
+  return session->reused_count;
 }
 
 uint32_t cleave_session_program_count(const cleave_session_t *session) {

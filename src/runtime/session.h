@@ -59,7 +59,9 @@ cleave_session_step_t cleave_session_step(const cleave_session_t *session, uint3
 uint32_t cleave_session_note_count(const cleave_session_t *session);
 const char *cleave_session_note(const cleave_session_t *session, uint32_t index);
 
-/* Programs compiled: regions that share one count once. Dynamic steps add theirs as they run. */
+/* Programs: regions that share one count once. Dynamic steps add theirs as they run. */
 uint32_t cleave_session_program_count(const cleave_session_t *session);
+/* Those of them that came from the cache: another session had compiled them. */
+uint32_t cleave_session_reused_count(const cleave_session_t *session);
 
 #endif /* CLEAVE_RUNTIME_SESSION_H */

@@ -91,33 +91,6 @@ static cleave_status_t add_note(build_t *build, cleave_error_t *error, const cha
 
 /* ---- programs ---- */
 
-cleave_status_t cleave_program_compile(cleave_session_t *session, const cleave_backend_handle_t *handle,
-                                       const cleave_view_t *view, cleave_program_t *out_program,
-                                       cleave_message_t *message) {
-  *out_program = (cleave_program_t){.handle = handle,
-                                    .hash = view->region.hash,
-                                    .value_count = view->region.value_count,
-                                    .input_count = view->region.input_count,
-                                    .output_count = view->region.output_count,
-                                    .constant_count = view->constant_count,
-                                    .constant_versions = view->constant_versions};
-  message->text[0] = '\0';
-  cleave_status_t status = handle->backend->compile(handle->state, &view->region, &session->compile_options,
-                                                    &out_program->program, message);
-  message->text[sizeof message->text - 1] = '\0';
-  if (status == CLEAVE_OK) {
-    out_program->info = handle->backend->info(out_program->program);
-  }
-  return status;
-}
-
-void cleave_program_unload(cleave_program_t *program) {
-  if (program->program != NULL) {
-    program->handle->backend->unload(program->program);
-  }
-  program->program = NULL;
-}
-
 cleave_status_t cleave_session_fail_node(const cleave_graph_t *graph, cleave_node_t node,
                                          cleave_status_t status, const cleave_message_t *message,
                                          cleave_error_t *error) {
@@ -140,48 +113,32 @@ cleave_status_t cleave_session_fail_node(const cleave_graph_t *graph, cleave_nod
   return cleave_registry_fail(error, status, place, &rest);
 }
 
-static bool same_program(const cleave_program_t *program, const cleave_backend_handle_t *handle,
-                         const cleave_view_t *view) {
-  return program->handle == handle && program->hash == view->region.hash &&
-         program->value_count == view->region.value_count &&
-         program->input_count == view->region.input_count &&
-         program->output_count == view->region.output_count &&
-         program->constant_count == view->constant_count &&
-         (view->constant_count == 0 || memcmp(program->constant_versions, view->constant_versions,
-                                              view->constant_count * sizeof *view->constant_versions) == 0);
-}
-
-/* The program of a view: one that was compiled before for an equal one (regions only, so that messages and
- * profiles of single nodes keep their names), or a new one. `message` has the reason of a failure that is the
- * backend's. */
+/* The program of a view: one that this session or, where there is a cache, another one has compiled for an
+ * equal one, or a new one. `node` is the name of a single node, "" for regions. `message` has the reason of a
+ * failure that is the backend's. */
 static cleave_status_t get_program(build_t *build, const cleave_backend_handle_t *handle,
-                                   const cleave_view_t *view, bool may_share, cleave_program_t **out_program,
-                                   cleave_message_t *message, cleave_error_t *error) {
+                                   const cleave_view_t *view, const char *node,
+                                   cleave_program_t **out_program, cleave_message_t *message,
+                                   cleave_error_t *error) {
   cleave_session_t *session = build->session;
-  for (size_t k = 0; may_share && k < session->programs.count; k++) {
-    if (same_program(session->programs.items[k], handle, view)) {
+  cleave_program_request_t request = {
+      .handle = handle, .view = view, .options = &session->compile_options, .name = node};
+  for (size_t k = 0; node[0] == '\0' && k < session->programs.count; k++) {
+    if (cleave_program_fits(session->programs.items[k], &request)) {
       *out_program = session->programs.items[k];
       return CLEAVE_OK;
     }
   }
   CLEAVE_TRY(cleave_array_reserve(&session->programs, 1, error));
-  cleave_program_t *program = cleave_arena_allocate(&session->arena, 1, sizeof *program);
-  uint64_t *versions =
-      cleave_arena_copy(&session->arena, view->constant_versions, view->constant_count * sizeof *versions);
-  if (program == NULL || versions == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
-  cleave_status_t status = cleave_program_compile(session, handle, view, program, message);
+  bool is_reused = false;
+  cleave_status_t status = session->cache != NULL ? cleave_program_cache_get(session->cache, &request,
+                                                                             out_program, &is_reused, message)
+                                                  : cleave_program_compile(&request, out_program, message);
   if (status != CLEAVE_OK) {
     return status;
   }
-  program->constant_versions = versions;
-  if (!may_share) {
-    program->hash = 0;
-    program->value_count = 0;
-  }
-  cleave_array_push_reserved(&session->programs, program);
-  *out_program = program;
+  session->reused_count += is_reused ? 1 : 0;
+  cleave_array_push_reserved(&session->programs, *out_program);
   return CLEAVE_OK;
 }
 
@@ -339,7 +296,7 @@ static cleave_status_t build_node(build_t *build, cleave_node_t node, cleave_err
     }
     return add_dynamic_step(build, node, &view, step, error);
   }
-  cleave_status_t status = get_program(build, cpu, &view, false, &step.program, &message, error);
+  cleave_status_t status = get_program(build, cpu, &view, view.region.name, &step.program, &message, error);
   if (status != CLEAVE_OK) {
     return cleave_session_fail_node(graph, node, status, &message, error);
   }
@@ -430,9 +387,14 @@ static cleave_status_t build_region(build_t *build, uint32_t region_index, cleav
   cleave_step_t step = {
       .op = "", .backend = handle->backend->name, .region = region_index, .node = CLEAVE_NODE_NONE};
   cleave_message_t message = {.text = ""};
-  cleave_status_t status = get_program(build, handle, &view, true, &step.program, &message, error);
+  cleave_status_t status = get_program(build, handle, &view, "", &step.program, &message, error);
   if (status == CLEAVE_ERROR_OUT_OF_MEMORY) {
     return cleave_error_out_of_memory(error);
+  }
+  if (status != CLEAVE_OK && session->strict) {
+    char place[224];
+    (void)snprintf(place, sizeof place, "region '%.128s' on %.64s", region->name, region->backend);
+    return cleave_registry_fail(error, status, place, &message);
   }
   if (status != CLEAVE_OK) {
     CLEAVE_TRY(add_note(build, error, region->name, region->backend,

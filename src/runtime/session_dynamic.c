@@ -185,9 +185,10 @@ static cleave_status_t compile(cleave_session_t *session, const cleave_step_t *s
   cleave_view_builder_init(&builder, session->graph);
   cleave_status_t status = cleave_view_build(&builder, &request, arena, &view, error);
   if (status == CLEAVE_OK) {
-    status = cleave_program_compile(session, session->cpu, &view, &entry->program, &message);
+    cleave_program_request_t wanted = {
+        .handle = session->cpu, .view = &view, .options = &session->compile_options, .name = step->name};
+    status = cleave_program_compile(&wanted, &entry->program, &message);
     if (status != CLEAVE_OK) {
-      entry->program = (cleave_program_t){0};
       status = cleave_session_fail_node(session->graph, step->node, status, &message, error);
     }
   }
@@ -210,14 +211,14 @@ static cleave_status_t get_program(cleave_session_t *session, cleave_step_t *ste
   cleave_dynamic_program_t *oldest = &step->programs[0];
   for (uint32_t k = 0; k < CLEAVE_DYNAMIC_PROGRAMS; k++) {
     cleave_dynamic_program_t *entry = &step->programs[k];
-    if (entry->program.program != NULL && entry->key == key) {
+    if (entry->program != NULL && entry->key == key) {
       entry->used = session->run_number;
       *out_entry = entry;
       return CLEAVE_OK;
     }
     oldest = entry->used < oldest->used ? entry : oldest;
   }
-  cleave_program_unload(&oldest->program);
+  cleave_program_release(oldest->program);
   *oldest = (cleave_dynamic_program_t){.key = key};
   CLEAVE_TRY(compile(session, step, oldest, error));
   oldest->used = session->run_number;
@@ -248,13 +249,13 @@ static cleave_status_t run(cleave_session_t *session, cleave_step_t *step, cleav
   CLEAVE_TRY(infer_outputs(session, step, &types, error));
   CLEAVE_TRY(prepare_outputs(session, step, types, error));
   CLEAVE_TRY(get_program(session, step, &entry, error));
-  CLEAVE_TRY(get_workspace(session, entry->program.info->workspace_bytes, error));
+  CLEAVE_TRY(get_workspace(session, entry->program->info->workspace_bytes, error));
   dynamic_call_t call = {.session = session, .step = step};
   cleave_message_t message = {.text = ""};
   step->args.workspace = session->dynamic_workspace;
   step->args.resize_output = resize_output;
   step->args.session = &call;
-  cleave_status_t status = session->cpu->backend->run(entry->program.program, &step->args, &message);
+  cleave_status_t status = session->cpu->backend->run(entry->program->program, &step->args, &message);
   step->args.session = NULL;
   message.text[sizeof message.text - 1] = '\0';
   if (status != CLEAVE_OK) {

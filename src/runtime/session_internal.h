@@ -16,6 +16,7 @@
 #ifndef CLEAVE_RUNTIME_SESSION_INTERNAL_H
 #define CLEAVE_RUNTIME_SESSION_INTERNAL_H
 
+#include "runtime/program_cache.h"
 #include "runtime/registry.h"
 #include "runtime/session.h"
 #include "runtime/view.h"
@@ -51,27 +52,13 @@ typedef struct cleave_block {
   bool is_output; /* in the buffer of the outputs, not shared */
 } cleave_block_t;
 
-/* A compiled program; several steps may run it. */
-typedef struct cleave_program {
-  const cleave_backend_handle_t *handle;
-  void *program;
-  const cleave_program_info_t *info;
-  /* identity, for sharing */
-  uint64_t hash;
-  uint32_t value_count;
-  uint32_t input_count;
-  uint32_t output_count;
-  uint32_t constant_count;
-  const uint64_t *constant_versions;
-} cleave_program_t;
-
 enum { CLEAVE_DYNAMIC_PROGRAMS = 8 };
 
 /* A program of a dynamic step, for one set of shapes. */
 typedef struct cleave_dynamic_program {
-  cleave_program_t program;
-  uint64_t key;  /* hash of the shapes of inputs and outputs */
-  uint64_t used; /* number of the run that used it last */
+  cleave_program_t *program; /* NULL: the entry is free */
+  uint64_t key;              /* hash of the shapes of inputs and outputs */
+  uint64_t used;             /* number of the run that used it last */
 } cleave_dynamic_program_t;
 
 typedef struct cleave_step {
@@ -117,11 +104,14 @@ struct cleave_session {
   const cleave_backend_handle_t *cpu;
   cleave_compile_options_t compile_options;
   bool profile;
+  bool strict;                   /* a region that its backend does not compile is an error */
+  cleave_program_cache_t *cache; /* retained, or NULL */
+  uint32_t reused_count;         /* programs that another session had compiled */
   CLEAVE_ARRAY(cleave_slot_t) slots;
   uint32_t *value_slot; /* by graph value; NONE */
   CLEAVE_ARRAY(cleave_step_t) steps;
   CLEAVE_ARRAY(cleave_block_t) blocks;
-  CLEAVE_ARRAY(cleave_program_t *) programs;
+  CLEAVE_ARRAY(cleave_program_t *) programs; /* each once; a reference to each */
   CLEAVE_ARRAY(cleave_patch_t) patches;
   CLEAVE_ARRAY(const char *) notes;
   uint32_t *slot_patch; /* by root slot: first patch, or NONE */
@@ -142,14 +132,6 @@ struct cleave_session {
 
 /* Steps, slots, programs, from the bound graph and the plan. */
 CLEAVE_MUST_USE cleave_status_t cleave_session_build(cleave_session_t *session, cleave_error_t *error);
-
-/* Compiles a view on a backend. `place` is what messages start with. */
-CLEAVE_MUST_USE cleave_status_t cleave_program_compile(cleave_session_t *session,
-                                                       const cleave_backend_handle_t *handle,
-                                                       const cleave_view_t *view,
-                                                       cleave_program_t *out_program,
-                                                       cleave_message_t *message);
-void cleave_program_unload(cleave_program_t *program);
 
 /* "operator 'X' (node 'n') is not supported by cpu: reason" */
 cleave_status_t cleave_session_fail_node(const cleave_graph_t *graph, cleave_node_t node,

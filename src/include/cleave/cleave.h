@@ -137,16 +137,54 @@ CLEAVE_MUST_USE cleave_status_t cleave_plan_format(const cleave_plan_t *plan, cl
 CLEAVE_MUST_USE cleave_status_t cleave_plan_save(const cleave_plan_t *plan, const char *path,
                                                  int32_t opset_version, cleave_error_t *error);
 
+/* How a saved plan is taken up again. */
+typedef struct cleave_plan_load_options {
+  size_t size;   /* sizeof(cleave_plan_load_options_t) */
+  bool fallback; /* a region whose backend is missing, or refuses a part of it, runs node by node on `cpu`,
+                    with a note that says why; otherwise it is an error */
+} cleave_plan_load_options_t;
+
+/* A plan that was saved as .json, for this model: no rule file is read and no Lua runs. The file may come
+ * from anywhere. CLEAVE_ERROR_FORMAT: it is no plan, with the line or the member that is wrong.
+ * CLEAVE_ERROR_MISMATCH: it is a plan of another model, or for other sizes of the inputs, with the first
+ * thing that differs ("node 17 is Conv 'x', the plan has Relu 'y'"). CLEAVE_ERROR_UNSUPPORTED: a backend is
+ * missing or refuses a region, which is named. The result saves to the same bytes. `options` may be NULL. */
+CLEAVE_MUST_USE cleave_status_t cleave_plan_load(cleave_model_t *model, const char *path,
+                                                 const cleave_plan_load_options_t *options,
+                                                 cleave_plan_t **out_plan, cleave_error_t *error);
+/* The same from text; `name` (may be NULL) is what messages call it. */
+CLEAVE_MUST_USE cleave_status_t cleave_plan_load_text(cleave_model_t *model, const char *name,
+                                                      const char *text, size_t length,
+                                                      const cleave_plan_load_options_t *options,
+                                                      cleave_plan_t **out_plan, cleave_error_t *error);
+
 /* ---- sessions ------------------------------------------------------------------------------------- */
 
 /* A plan compiled for concrete input shapes, with all its memory. One thread at a time; different sessions
  * may run at the same time. */
 typedef struct cleave_session cleave_session_t;
 
+typedef struct cleave_program_cache cleave_program_cache_t;
+
+/* Compiled programs that sessions share. A session that is made while others of the same cache live takes
+ * over their programs for every region that is the same in operators, attributes, shapes, fusions, constants
+ * (by version: the model must be the same one, not loaded again), backend and threads; so only what a change
+ * of rules changed is compiled. The cache keeps nothing itself: a program goes with the last session that
+ * uses it. A shared program runs for one session at a time: sessions on several threads wait for each other
+ * region by region, so that threads that are to run at the same time for speed should each have sessions
+ * without a common cache. Backends share packed weights between programs on their own, whether or not there
+ * is a cache, since running only reads them. Thread-safe. */
+CLEAVE_MUST_USE cleave_status_t cleave_program_cache_create(cleave_program_cache_t **out_cache,
+                                                            cleave_error_t *error);
+/* Sessions that were made with it keep what they need of it. */
+void cleave_program_cache_release(cleave_program_cache_t *cache);
+
 typedef struct cleave_session_options {
-  size_t size;     /* sizeof(cleave_session_options_t) */
-  int32_t threads; /* that a run may use; 0: all processors */
-  bool profile;    /* keep times per step: costs a little */
+  size_t size;                      /* sizeof(cleave_session_options_t) */
+  int32_t threads;                  /* that a run may use; 0: all processors */
+  bool profile;                     /* keep times per step: costs a little */
+  cleave_program_cache_t *programs; /* shared with other sessions; NULL: none */
+  bool strict; /* a region that its backend does not compile is an error, not a note and nodes one by one */
 } cleave_session_options_t;
 
 /* Compiles. `plan` NULL: every operator runs on `cpu`. `inputs` as for cleave_model_bind; `options` may be

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// cleave plan: what saved plans say, and how two of them differ. No model is loaded.
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "cli/arguments.h"
+#include "cli/command.h"
+#include "cli/output.h"
+#include "partition/plan_diff.h"
+#include "partition/plan_read.h"
+
+static cleave_status_t load(const char *path, cleave_plan_document_t **out_document, cleave_error_t *error) {
+  cleave_file_t *file = NULL;
+  *out_document = NULL;
+  CLEAVE_TRY(cleave_file_open(path, &file, error));
+  cleave_status_t status = cleave_plan_document_read(path, (const char *)cleave_file_data(file),
+                                                     cleave_file_size(file), out_document, error);
+  cleave_file_release(file);
+  return status;
+}
+
+/* ---- diff ---- */
+
+static cleave_status_t print_difference(const cleave_plan_diff_t *diff, bool json, cleave_error_t *error) {
+  cleave_text_t text = {0};
+  cleave_status_t status = json ? cleave_plan_diff_print_json(diff, &text, error)
+                                : cleave_plan_diff_print_text(diff, &text, error);
+  if (status == CLEAVE_OK) {
+    (void)printf("%s%s", cleave_text_get(&text), json ? "\n" : "");
+  }
+  cleave_text_deinit(&text);
+  return status;
+}
+
+/* As diff does: 0 the same, 1 different, 2 trouble. */
+static int run_diff(const char *before_path, const char *after_path, bool json) {
+  cleave_error_t error = CLEAVE_ERROR_INIT;
+  cleave_plan_document_t *before = NULL;
+  cleave_plan_document_t *after = NULL;
+  cleave_plan_diff_t *diff = NULL;
+  cleave_status_t status = load(before_path, &before, &error);
+  if (status == CLEAVE_OK) {
+    status = load(after_path, &after, &error);
+  }
+  if (status == CLEAVE_OK) {
+    status = cleave_plan_diff_create(before, after, &diff, &error);
+  }
+  if (status == CLEAVE_OK) {
+    status = print_difference(diff, json, &error);
+  }
+  int result = status == CLEAVE_OK && diff->same ? CLEAVE_EXIT_OK : CLEAVE_EXIT_FAILURE;
+  if (status != CLEAVE_OK) {
+    (void)cleave_output_error(&error);
+    result = CLEAVE_EXIT_USAGE;
+  }
+  cleave_plan_diff_destroy(diff);
+  cleave_plan_document_destroy(before);
+  cleave_plan_document_destroy(after);
+  return result;
+}
+
+/* ---- show ---- */
+
+static uint32_t count_left(const cleave_plan_document_t *document) {
+  uint32_t left = 0;
+  for (uint32_t s = 0; s < document->step_count; s++) {
+    left += document->steps[s].region == CLEAVE_INDEX_NONE;
+  }
+  return left;
+}
+
+static void show_rules(const cleave_plan_document_t *document) {
+  static const char *const heading[] = {"rule", "kind", "where", "made", "refused"};
+  cleave_table_t table = {.columns = 5, .alignment = "lllrr"};
+  for (size_t k = 0; k < table.columns; k++) {
+    cleave_table_cell(&table, "%s", heading[k]);
+  }
+  for (uint32_t k = 0; k < document->rule_count; k++) {
+    const cleave_plan_rule_t *rule = &document->rules[k];
+    cleave_table_cell(&table, "%s", rule->name);
+    cleave_table_cell(&table, "%s on %s", cleave_rule_kind_name(rule->kind), rule->backend);
+    if (rule->file[0] == '\0') {
+      cleave_table_cell(&table, "(built in)");
+    } else {
+      cleave_table_cell(&table, "%s:%d", rule->file, (int)rule->line);
+    }
+    cleave_table_cell(&table, "%u", (unsigned)rule->matches);
+    cleave_table_cell(&table, "%u", (unsigned)rule->refused);
+  }
+  if (document->rule_count > 0) {
+    (void)printf("\n");
+    cleave_table_print(&table);
+  }
+  cleave_table_deinit(&table);
+}
+
+static void show_regions(const cleave_plan_document_t *document) {
+  static const char *const heading[] = {"region", "backend", "nodes", "fusions", "inputs", "outputs"};
+  cleave_table_t table = {.columns = 6, .alignment = "llrrrr"};
+  for (size_t k = 0; k < table.columns; k++) {
+    cleave_table_cell(&table, "%s", heading[k]);
+  }
+  for (uint32_t k = 0; k < document->region_count; k++) {
+    const cleave_document_region_t *region = &document->regions[k];
+    cleave_table_cell(&table, "%s", region->name);
+    cleave_table_cell(&table, "%s", region->backend);
+    cleave_table_cell(&table, "%u", (unsigned)region->node_count);
+    cleave_table_cell(&table, "%u", (unsigned)region->fusion_count);
+    cleave_table_cell(&table, "%u", (unsigned)region->input_count);
+    cleave_table_cell(&table, "%u", (unsigned)region->output_count);
+  }
+  if (document->region_count > 0) {
+    (void)printf("\n");
+    cleave_table_print(&table);
+  }
+  cleave_table_deinit(&table);
+}
+
+static int show_json(const cleave_plan_document_t *document) {
+  cleave_text_t text = {0};
+  cleave_error_t error = CLEAVE_ERROR_INIT;
+  int result = CLEAVE_EXIT_OK;
+  if (cleave_plan_document_print(document, &text, &error) == CLEAVE_OK) {
+    (void)fputs(cleave_text_get(&text), stdout);
+  } else {
+    result = cleave_output_error(&error);
+  }
+  cleave_text_deinit(&text);
+  return result;
+}
+
+static int run_show(const char *path, bool json) {
+  cleave_error_t error = CLEAVE_ERROR_INIT;
+  cleave_plan_document_t *document = NULL;
+  int result = CLEAVE_EXIT_OK;
+  if (load(path, &document, &error) != CLEAVE_OK) {
+    return cleave_output_error(&error);
+  }
+  if (json) {
+    result = show_json(document);
+  } else {
+    (void)printf("plan of '%s', made by cleave %s\n", document->graph_name, document->version);
+    (void)printf("  graph of %u nodes, hash %016" PRIx64 "\n", (unsigned)document->node_count,
+                 document->graph_hash);
+    for (uint32_t k = 0; k < document->graph_input_count; k++) {
+      (void)printf("  input %s: %s\n", document->graph_inputs[k].name, document->graph_inputs[k].type);
+    }
+    for (uint32_t k = 0; k < document->setting_count; k++) {
+      (void)printf("  setting %s=%s\n", document->settings[k].name, document->settings[k].value);
+    }
+    show_rules(document);
+    show_regions(document);
+    (void)printf("\n%u regions, %u nodes on cpu one by one, %u notes\n", (unsigned)document->region_count,
+                 (unsigned)count_left(document), (unsigned)document->note_count);
+  }
+  cleave_plan_document_destroy(document);
+  return result;
+}
+
+/* ---- the command ---- */
+
+static int run(int argc, char **argv) {
+  bool json = false;
+  const cleave_option_t options[] = {
+      {"json", 0, CLEAVE_OPTION_FLAG, NULL,
+       "print as JSON: the difference on one line, or the plan as it is saved", &json},
+  };
+  cleave_arguments_t arguments = {
+      .command = "plan",
+      .operands = "diff BEFORE AFTER | show PLAN",
+      .about =
+          "Reads plans that 'cleave partition -o PLAN.json' wrote.\n\n"
+          "  diff  what differs: nodes that moved, rules that gained or lost matches, regions, settings.\n"
+          "        Exit status 0: the same, 1: different, 2: trouble\n"
+          "  show  what one plan says",
+      .options = options,
+      .option_count = sizeof options / sizeof options[0],
+      .least_operands = 2,
+      .most_operands = 3};
+  int status = CLEAVE_EXIT_OK;
+  if (cleave_arguments_parse(&arguments, argc, argv, &status)) {
+    const char *const *found = arguments.found.items;
+    if (strcmp(found[0], "diff") == 0 && arguments.found.count == 3) {
+      status = run_diff(found[1], found[2], json);
+    } else if (strcmp(found[0], "show") == 0 && arguments.found.count == 2) {
+      status = run_show(found[1], json);
+    } else {
+      status = cleave_arguments_fail("plan", "expected %s", arguments.operands);
+    }
+  }
+  cleave_arguments_free(&arguments);
+  return status;
+}
+
+const cleave_command_t cleave_command_plan = {
+    .name = "plan", .summary = "compare saved plans, or show one", .order = 25, .run = run};

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans from files for models of the embedding API, without Lua: read, compared with the model, checked, and
+// every fusion and node of every region shown to its backend, as when the rules ran.
+#include "runtime/plan_load.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "partition/plan_read.h"
+#include "runtime/model.h"
+#include "runtime/registry.h"
+#include "runtime/view.h"
+
+enum { REASON_BYTES = 640 };
+
+/* One question to the backend; *out_refusal gets the reason where it says no. */
+static cleave_status_t ask(cleave_supports_t *supports, const cleave_plan_t *plan,
+                           const cleave_plan_region_t *region, const cleave_plan_fusion_t *fusion,
+                           cleave_node_t node, char *refusal, cleave_error_t *error) {
+  bool yes = false;
+  char label[128];
+  cleave_reason_t reason;
+  const cleave_plan_rule_t *rule = &plan->rules[fusion != NULL ? fusion->rule : region->rule];
+  CLEAVE_TRY(cleave_supports_ask(supports, region->backend, plan->graph,
+                                 fusion != NULL ? fusion->nodes : &node,
+                                 fusion != NULL ? fusion->labels : NULL,
+                                 fusion != NULL ? fusion->node_count : 1, rule->name, &yes, &reason, error));
+  if (!yes) {
+    (void)cleave_node_label(plan->graph, fusion != NULL ? fusion->nodes[0] : node, label, sizeof label);
+    (void)snprintf(refusal, REASON_BYTES, "backend '%.60s' refuses %s%.60s at '%s': %s", region->backend,
+                   fusion != NULL ? "fusion " : "node ",
+                   fusion != NULL ? rule->name : cleave_node_op(plan->graph, node)->name, label,
+                   reason.text[0] == '\0' ? "no reason given" : reason.text);
+  }
+  return CLEAVE_OK;
+}
+
+/* Does the backend of a region still run it? `refusal` stays "" then. */
+static cleave_status_t check_region(cleave_supports_t *supports, const cleave_plan_t *plan, uint32_t index,
+                                    char *refusal, cleave_error_t *error) {
+  const cleave_plan_region_t *region = &plan->regions[index];
+  const cleave_backend_handle_t *handle = NULL;
+  cleave_error_t missing = CLEAVE_ERROR_INIT;
+  cleave_status_t status = cleave_registry_find(region->backend, &handle, &missing);
+  if (status == CLEAVE_ERROR_OUT_OF_MEMORY) {
+    return cleave_error_out_of_memory(error);
+  }
+  if (status != CLEAVE_OK) {
+    (void)snprintf(refusal, REASON_BYTES, "%.*s", REASON_BYTES - 1, missing.message);
+    return CLEAVE_OK;
+  }
+  for (uint32_t k = 0; k < region->fusion_count && refusal[0] == '\0'; k++) {
+    CLEAVE_TRY(
+        ask(supports, plan, region, &plan->fusions[region->fusions[k]], CLEAVE_NODE_NONE, refusal, error));
+  }
+  for (uint32_t k = 0; k < region->node_count && refusal[0] == '\0'; k++) {
+    if (plan->node_fusion[region->nodes[k].index] == CLEAVE_INDEX_NONE) {
+      CLEAVE_TRY(ask(supports, plan, region, NULL, region->nodes[k], refusal, error));
+    }
+  }
+  return CLEAVE_OK;
+}
+
+/* Reasons by region, NULL where the backend takes it, in `arena`. Without `fallback` the first is an error.
+ */
+static cleave_status_t check_regions(const cleave_plan_t *plan, const char *place, bool fallback,
+                                     cleave_arena_t *arena, const char ***out_reasons, bool *out_any,
+                                     cleave_error_t *error) {
+  cleave_supports_t supports;
+  cleave_status_t status = CLEAVE_OK;
+  const char **reasons = cleave_arena_allocate(arena, plan->region_count, sizeof *reasons);
+  *out_reasons = reasons;
+  *out_any = false;
+  cleave_supports_init(&supports, plan->graph);
+  if (reasons == NULL) {
+    CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(error));
+  }
+  for (uint32_t r = 0; r < plan->region_count; r++) {
+    char refusal[REASON_BYTES] = "";
+    CLEAVE_TRY_CLEANUP(check_region(&supports, plan, r, refusal, error));
+    if (refusal[0] == '\0') {
+      continue;
+    }
+    if (!fallback) {
+      CLEAVE_TRY_CLEANUP(cleave_error_set(error, CLEAVE_ERROR_UNSUPPORTED, "%s: region '%.80s': %s", place,
+                                          plan->regions[r].name, refusal));
+    }
+    reasons[r] = cleave_arena_copy_text(arena, refusal, strlen(refusal));
+    *out_any = true;
+    if (reasons[r] == NULL) {
+      CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(error));
+    }
+  }
+cleanup:
+  cleave_supports_deinit(&supports);
+  return status;
+}
+
+cleave_status_t cleave_plan_load_document(cleave_plan_document_t *document, const cleave_graph_t *graph,
+                                          bool fallback, cleave_plan_t **out_plan, cleave_error_t *error) {
+  cleave_plan_document_t *again = NULL;
+  cleave_arena_t arena = {0};
+  cleave_plan_t *plan = NULL;
+  const char **reasons = NULL;
+  bool any = false;
+  char place[256];
+  *out_plan = NULL;
+  (void)snprintf(place, sizeof place, "%s", document->place);
+  cleave_status_t status = cleave_plan_rebuild(document, graph, &plan, error);
+  if (status == CLEAVE_OK) {
+    status = check_regions(plan, place, fallback, &arena, &reasons, &any, error);
+  }
+  if (status == CLEAVE_OK && any) {
+    cleave_plan_t *whole = plan;
+    plan = NULL;
+    status = cleave_plan_document_create(whole, &again, error);
+    if (status == CLEAVE_OK) {
+      again->place = place;
+      status = cleave_plan_document_dissolve(again, reasons, error);
+    }
+    if (status == CLEAVE_OK) {
+      status = cleave_plan_rebuild(again, graph, &plan, error);
+    }
+    if (status == CLEAVE_OK) {
+      // The texts of the new plan are the old one's: it lives on in the memory of the new one.
+      cleave_arena_join(&plan->arena, &whole->arena);
+    }
+    cleave_plan_document_destroy(again);
+    cleave_plan_destroy(whole);
+  }
+  cleave_arena_deinit(&arena);
+  *out_plan = plan;
+  return status;
+}
+
+static cleave_status_t load_text(cleave_model_t *model, const char *name, const char *text, size_t length,
+                                 const cleave_plan_load_options_t *options, cleave_plan_t **out_plan,
+                                 cleave_error_t *error) {
+  cleave_plan_document_t *document = NULL;
+  *out_plan = NULL;
+  CLEAVE_TRY(cleave_plan_document_read(name, text, length, &document, error));
+  cleave_status_t status = cleave_plan_load_document(document, cleave_model_graph(model),
+                                                     options != NULL && options->fallback, out_plan, error);
+  cleave_plan_document_destroy(document);
+  return status;
+}
+
+cleave_status_t cleave_plan_load_text(cleave_model_t *model, const char *name, const char *text,
+                                      size_t length, const cleave_plan_load_options_t *options,
+                                      cleave_plan_t **out_plan, cleave_error_t *error) {
+  return load_text(model, name == NULL ? "plan" : name, text, length, options, out_plan, error);
+}
+
+cleave_status_t cleave_plan_load(cleave_model_t *model, const char *path,
+                                 const cleave_plan_load_options_t *options, cleave_plan_t **out_plan,
+                                 cleave_error_t *error) {
+  cleave_file_t *file = NULL;
+  *out_plan = NULL;
+  CLEAVE_TRY(cleave_file_open(path, &file, error));
+  cleave_status_t status = load_text(model, path, (const char *)cleave_file_data(file),
+                                     cleave_file_size(file), options, out_plan, error);
+  cleave_file_release(file);
+  return status;
+}

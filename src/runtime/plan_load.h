@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plans from files, for a graph: what cleave_plan_load does behind the embedding API. */
+#ifndef CLEAVE_RUNTIME_PLAN_LOAD_H
+#define CLEAVE_RUNTIME_PLAN_LOAD_H
+
+#include "partition/plan_document.h"
+
+/* The plan that a document holds, for `graph`. Without `fallback`, a region whose backend is missing or
+ * refuses a part of it is an error (CLEAVE_ERROR_UNSUPPORTED) that names both; with it, its nodes run one by
+ * one and a note says why. Uses the document up: it can only be destroyed afterwards. */
+CLEAVE_MUST_USE cleave_status_t cleave_plan_load_document(cleave_plan_document_t *document,
+                                                          const cleave_graph_t *graph, bool fallback,
+                                                          cleave_plan_t **out_plan, cleave_error_t *error);
+
+#endif /* CLEAVE_RUNTIME_PLAN_LOAD_H */
