@@ -54,4 +54,53 @@ return ruleset {
       }
     end,
   },
+
+  test "connected nodes of the list are one region" {
+    graph = function(g, x)
+      return g.Relu(g.Conv(x)) + x
+    end,
+    expect = { listed = 1, left = 0 },
+    expect_not = { "selected" },
+    equal = true,
+  },
+  test "what is not in the list stays outside, and parts what it stands between" {
+    graph = function(g, x)
+      return g.Relu(g.Exp(g.Relu(x)))
+    end,
+    expect = { listed = 2, left = 1 },
+    equal = true,
+  },
+  test "the list comes from outside" {
+    graph = function(g, x)
+      return g.Relu(g.Exp(g.Relu(x)))
+    end,
+    options = { ops = { "Sin" } },
+    expect = { left = 3 },
+    expect_not = { "listed" },
+  },
+  test "no region closes a cycle" {
+    graph = function(g, x)
+      local y = g.Relu(x)
+      return y + g.Exp(y)
+    end,
+    expect = { listed = 2, left = 1 },
+    equal = true,
+  },
+  test "the selector finds the same" {
+    graph = function(g, x)
+      local y = g.Relu(g.Conv(x)) + x
+      return g.Relu(g.Exp(y))
+    end,
+    options = { by = "selector" },
+    expect = { selected = 2, left = 1 },
+    expect_not = { "listed" },
+    equal = true,
+  },
+  test "the selector takes nothing that is not in the list" {
+    graph = function(g, x)
+      return g.Exp(g.Sin(x))
+    end,
+    options = { by = "selector" },
+    expect_not = { "selected", "listed" },
+  },
 }

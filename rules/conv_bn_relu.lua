@@ -34,10 +34,33 @@ return ruleset {
 
   test "takes batch norm, sum and activation along" {
     graph = function(g, x)
-      local y = g.batch_norm(g.Conv(x, g.weight { 8, 8, 3, 3 }, { pads = { 1, 1, 1, 1 } }))
-      return g.Relu(g.Add(y, x))
+      return g.Relu(g.BatchNormalization(g.Conv(x)) + x)
     end,
-    inputs = { { 1, 8, 16, 16 } },
-    expect = { conv_bn_act = 1, island = 1 },
+    inputs = { x = { 1, 8, 16, 16 } },
+    expect = { conv_bn_act = 1, ["conv_bn_act.sum"] = 1, island = 1, left = 0 },
+    equal = true,
+  },
+  test "leaves the sum to itself where the option says so" {
+    graph = function(g, x)
+      return g.Relu(g.BatchNormalization(g.Conv(x)) + x)
+    end,
+    inputs = { x = { 1, 8, 16, 16 } },
+    options = { residual = false },
+    expect = { conv_bn_act = 1, ["conv_bn_act.bn"] = 1, ["conv_bn_act.sum"] = 0, island = 1 },
+    equal = true,
+  },
+  test "leaves convolutions of other types alone" {
+    graph = function(g, x)
+      return g.Relu(g.Conv(x))
+    end,
+    inputs = { x = { 1, 8, 16, 16, dtype = "float64" } },
+    expect_not = { "conv_bn_act" },
+    refused = { conv_bn_act = "only float32" },
+  },
+  test "leaves what is neither a convolution nor around one alone" {
+    graph = function(g, x)
+      return g.Exp(g.Tanh(x))
+    end,
+    expect_not = { "conv_bn_act", "island" },
   },
 }

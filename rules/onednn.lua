@@ -138,6 +138,22 @@ local function computes(sub)
   return false, "moves data, computes nothing"
 end
 
+-- ---- activations for tests ----
+
+local function erf_gelu(g, x, root)
+  return 0.5 * x * (g.Erf(x / (root or 1.41421356)) + 1)
+end
+
+local function tanh_gelu(g, x)
+  return 0.5 * x * (g.Tanh(0.79788456 * (x + 0.044715 * x ^ 3)) + 1)
+end
+
+local function normalized(g, x, axis)
+  local centred = x - g.ReduceMean(x, { axis })
+  local variance = g.ReduceMean(centred ^ 2, { axis })
+  return centred / g.Sqrt(variance + 1e-5)
+end
+
 local regions = option.boolean(true, "put all that the backend supports into regions")
 local chains = option.boolean(true, "fuse chains of pointwise operators that follow no primitive")
 
@@ -194,5 +210,146 @@ return ruleset {
     doc = "All that the backend supports; fusions come along whole.",
     enabled = regions,
     review = computes,
+  },
+
+  -- ---- tests ----
+
+  test "a convolution takes batch norm, sum and activation along" {
+    graph = function(g, x)
+      return g.Relu(g.BatchNormalization(g.Conv(x)) + x)
+    end,
+    inputs = { x = { 1, 16, 8, 8 } },
+    expect = { product = 1, everything = 1, fusions = 1, left = 0 },
+    expect_not = { "chain", "primitive", "activation" },
+    equal = true,
+  },
+  test "padding and scales before a product become part of it" {
+    graph = function(g, x, y)
+      local pads = g.constant { 0, 0, 1, 1, 0, 0, 1, 1 }
+      return g.Conv(g.Pad(x, pads), { kernel_shape = { 3, 3 } }), g.MatMul(0.125 * y)
+    end,
+    inputs = { x = { 1, 16, 8, 8 }, y = { 4, 16 } },
+    expect = { product = 2, ["product.pad"] = 1, ["product.product"] = 2 },
+    equal = true,
+  },
+  test "a product whose value is needed elsewhere keeps it" {
+    graph = function(g, x)
+      local y = g.Conv(x)
+      return y, g.Relu(y)
+    end,
+    expect = { everything = 1 },
+    expect_not = { "product", "chain" },
+    equal = true,
+  },
+  test "gelu by erf and by tanh follows its product into the kernel" {
+    graph = function(g, x)
+      return erf_gelu(g, g.MatMul(x)), tanh_gelu(g, g.MatMul(x) + g.normal { 32 })
+    end,
+    inputs = { x = { 2, 8, 32 } },
+    expect = { product_gelu = 2, fusions = 2 },
+    expect_not = { "activation", "product" },
+    equal = true,
+  },
+  test "gelu with another root is no gelu" {
+    graph = function(g, x)
+      return erf_gelu(g, g.MatMul(x), 1.5), erf_gelu(g, x, 1.5)
+    end,
+    inputs = { x = { 2, 8, 32 } },
+    expect_not = { "product_gelu", "activation" },
+    equal = true,
+  },
+  test "silu and hard-swish follow their product into the kernel" {
+    graph = function(g, x)
+      local y, z = g.Conv(x), g.Conv(x)
+      return y * g.Sigmoid(y), z * g.Clip(z + 3, 0, 6) / 6
+    end,
+    inputs = { x = { 1, 16, 8, 8 } },
+    expect = { product_swish = 2, ["product_swish.act"] = 2 },
+    expect_not = { "activation" },
+    equal = true,
+  },
+  test "a gate of something else is no silu" {
+    graph = function(g, x)
+      return g.Conv(x) * g.Sigmoid(g.Conv(x))
+    end,
+    inputs = { x = { 1, 16, 8, 8 } },
+    expect_not = { "product_swish", "activation" },
+    equal = true,
+  },
+  test "activations alone are one kernel each" {
+    graph = function(g, x, y, z)
+      return erf_gelu(g, x), tanh_gelu(g, y), z * g.Sigmoid(z)
+    end,
+    inputs = { x = { 2, 64 }, y = { 2, 64 }, z = { 2, 64 } },
+    expect = { activation = 3, fusions = 3 },
+    equal = true,
+  },
+  test "layer normalization spelled out is one kernel" {
+    graph = function(g, x)
+      return normalized(g, x, -1) * g.uniform { 32, low = 0.5, high = 1.5 } + g.normal { 32 }
+    end,
+    inputs = { x = { 2, 8, 32 } },
+    expect = { layer_norm = 1, ["layer_norm.scale"] = 1, ["layer_norm.shift"] = 1, left = 0 },
+    equal = true,
+  },
+  test "a norm over another dimension is no layer normalization" {
+    graph = function(g, x)
+      return normalized(g, x, 1)
+    end,
+    inputs = { x = { 2, 8, 32 } },
+    expect_not = { "layer_norm" },
+    equal = true,
+  },
+  test "a pooling takes what follows it pointwise" {
+    graph = function(g, x)
+      return g.Relu(g.MaxPool(x, { kernel_shape = { 2, 2 }, strides = { 2, 2 } }) * 0.5)
+    end,
+    inputs = { x = { 1, 16, 8, 8 } },
+    expect = { primitive = 1, fusions = 1, left = 0 },
+    expect_not = { "chain" },
+    equal = true,
+  },
+  test "a pooling with nothing behind it is a kernel anyway" {
+    graph = function(g, x)
+      return g.MaxPool(g.Relu(x), { kernel_shape = { 2, 2 } })
+    end,
+    expect = { everything = 1 },
+    expect_not = { "primitive", "chain" },
+    equal = true,
+  },
+  test "pointwise operators in a row are one kernel" {
+    graph = function(g, x, y)
+      return g.Tanh(g.Exp(x * 0.5) + y)
+    end,
+    inputs = { x = { 2, 64 }, y = { 2, 64 } },
+    expect = { chain = 1, fusions = 1 },
+    equal = true,
+  },
+  test "chains can be switched off" {
+    graph = function(g, x, y)
+      return g.Tanh(g.Exp(x * 0.5) + y)
+    end,
+    inputs = { x = { 2, 64 }, y = { 2, 64 } },
+    options = { chains = false },
+    expect = { everything = 1 },
+    expect_not = { "chain" },
+    equal = true,
+  },
+  test "regions can be switched off; fusions stay" {
+    graph = function(g, x)
+      return g.Softmax(g.Relu(g.Conv(x)))
+    end,
+    options = { regions = false },
+    expect = { product = 1, regions = 1, left = 1 },
+    expect_not = { "everything" },
+    equal = true,
+  },
+  test "what only moves data gets no region" {
+    graph = function(g, x)
+      return g.Transpose(g.Identity(x), { perm = { 0, 2, 3, 1 } })
+    end,
+    expect = { left = true },
+    expect_not = { "everything" },
+    refused = { everything = "moves data" },
   },
 }

@@ -335,7 +335,7 @@ static void deinit(command_t *command) {
 }
 
 static int run(int argc, char **argv) {
-  command_t command = {.threads = 0};
+  command_t command = {.threads = 1};
   const cleave_option_t options[] = {
       {"model", 0, CLEAVE_OPTION_LIST, "MODEL",
        "model that the rules should do something for; may be given many times. Rules that match in none of "
@@ -348,7 +348,7 @@ static int run(int argc, char **argv) {
        "fail where a rule has less than two tests, or none of what it must leave alone", &command.coverage},
       {"strict", 0, CLEAVE_OPTION_FLAG, NULL, "fail on warnings and on tests that were skipped, too",
        &command.strict},
-      {"threads", 0, CLEAVE_OPTION_INT, "N", "threads of tests that run (default: all processors)",
+      {"threads", 0, CLEAVE_OPTION_INT, "N", "threads of tests that run (default: 1)",
        &command.threads},
       {"verbose", 'v', CLEAVE_OPTION_FLAG, NULL, "show notes, too", &command.verbose},
       {"json", 0, CLEAVE_OPTION_FLAG, NULL, "print the results as JSON", &command.json},

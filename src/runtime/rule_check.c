@@ -210,7 +210,7 @@ static void sort_lints(cleave_rule_check_t *check) {
 cleave_status_t cleave_rule_check_run(const cleave_rule_source_t *source,
                                       const cleave_rule_check_options_t *options,
                                       cleave_rule_check_t *out_check, cleave_error_t *error) {
-  static const cleave_rule_check_options_t DEFAULTS = {0};
+  static const cleave_rule_check_options_t DEFAULTS = {.threads = 1};
   cleave_rule_check_t *check = out_check;
   *check = (cleave_rule_check_t){0};
   options = options == NULL ? &DEFAULTS : options;

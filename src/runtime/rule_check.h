@@ -77,7 +77,7 @@ typedef struct cleave_rule_check {
 } cleave_rule_check_t;
 
 /* Checks one file. Fails where the file does not load, or memory is short; results so far stay. The check
- * must be deinitialised also then. `options` may be NULL. */
+ * must be deinitialised also then. `options` may be NULL: no settings, one thread. */
 CLEAVE_MUST_USE cleave_status_t cleave_rule_check_run(const cleave_rule_source_t *source,
                                                       const cleave_rule_check_options_t *options,
                                                       cleave_rule_check_t *out_check, cleave_error_t *error);

@@ -1,0 +1,103 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The shipped rule files pass their own tests, with two tests or more for each rule, one of them of what it
+# must leave alone; and what `check` and `rules` print, with their exit statuses.
+set -u
+program=$1
+source=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+passed=0
+failed=0
+
+# check NAME EXIT PATTERN COMMAND...: the exit status, and a pattern in what was printed.
+check() {
+  name=$1
+  expected=$2
+  pattern=$3
+  shift 3
+  "$@" >"$work/out" 2>&1
+  status=$?
+  if [ $status -ne "$expected" ] || ! grep -q -e "$pattern" "$work/out"; then
+    echo "$name: exit status $status, expected $expected and '$pattern' in"
+    sed 's/^/    /' "$work/out" | head -n 40
+    failed=$((failed + 1))
+  else
+    passed=$((passed + 1))
+  fi
+}
+
+cd "$source" || exit 1
+check "shipped rules pass their tests" 0 '^[1-9][0-9]* passed, 0 failed' "$program" check --coverage rules/*.lua
+for file in rules/*.lua; do
+  check "$file is listed" 0 '^  line  kind ' "$program" rules "$file"
+  check "$file has no warnings" 0 '"warnings": 0' "$program" check --json "$file"
+done
+
+cd "$work" || exit 1
+cat >good.lua <<'LUA'
+return ruleset {
+  name = "good", backend = "cpu",
+  options = { least = option.integer(2, "nodes of a region", { min = 1, max = 8 }) },
+  fuse "pair" { doc = "two in a row", pattern = op "Exp" >> op "Sin" },
+  region "rest" { ops = { "Exp", "Sin" }, review = function(sub, options) return sub.node_count >= options.least end },
+  test "joins a pair" {
+    graph = function(g, x) return g.Sin(g.Exp(x)) end,
+    expect = { pair = 1, rest = 1 },
+    equal = true,
+  },
+  test "leaves others alone" {
+    graph = function(g, x) return g.Exp(g.Sin(x)) end,
+    inputs = { x = { 2, 4 } },
+    options = { least = 3 },
+    expect_not = { "pair", "rest" },
+  },
+}
+LUA
+sed 's/expect = { pair = 1/expect = { pair = 2/' good.lua >wrong.lua
+sed 's/pattern = op "Exp"/pattern = op "Expp"/' good.lua >broken.lua
+sed 's/backend = "cpu"/backend = "elsewhere"/' good.lua >elsewhere.lua
+cat >model.lua <<'LUA'
+g.output("y", g.Cos(g.input("x", "float32", { 2, 4 })))
+LUA
+
+check "a good file passes" 0 '^2 passed, 0 failed$' "$program" check good.lua
+check "lists tests" 0 'good.lua:6  *joins a pair  *passed' "$program" check good.lua
+check "picks tests" 0 '^1 passed, 0 failed$' "$program" check good.lua --test pair
+check "a test that is not there" 1 "no test has 'pears' in its name" "$program" check good.lua --test pears
+check "enough tests" 0 '^2 passed, 0 failed$' "$program" check good.lua --coverage
+check "a wrong expectation fails" 1 '^1 passed, 1 failed' "$program" check wrong.lua
+check "names file and line" 1 "^wrong.lua:6: test 'joins a pair' failed" "$program" check wrong.lua
+check "tells expected and found" 1 "fuse 'pair', matches: expected 2, found 1" "$program" check wrong.lua
+check "tells what the rule did" 1 "fused by 'pair': Exp_0, Sin_0" "$program" check wrong.lua
+check "a file that does not load fails" 1 "error: broken.lua:4: .*'Expp' is unknown" "$program" check broken.lua good.lua
+check "and the others go on" 1 '^2 passed, 1 failed$' "$program" check broken.lua good.lua
+check "skips what cannot run" 0 '^0 passed, 0 failed, 2 skipped$' "$program" check elsewhere.lua
+check "says why" 0 "skipped: backend 'elsewhere' is unknown" "$program" check elsewhere.lua
+check "strict does not skip" 1 '^0 passed, 0 failed, 2 skipped$' "$program" check elsewhere.lua --strict
+check "models want to be matched" 0 "warning: fuse 'pair' matches nowhere in the 1 model given" "$program" check good.lua --model model.lua
+check "strict takes warnings as failures" 1 '2 warnings' "$program" check good.lua --model model.lua --strict
+check "a setting outside its range" 1 "option 'least': set to '9', expected 1 to 8" "$program" check good.lua --set least=9
+check "an unknown setting" 1 "setting 'leats': .* (did you mean 'least'?)" "$program" check good.lua --set leats=3
+check "prints JSON" 0 '"verdict": "passed"' "$program" check good.lua --json
+check "prints failures as JSON" 1 '"report": "fuse ' "$program" check wrong.lua --json
+check "wants a file" 2 'expected FILE' "$program" check
+check "lists options" 0 'least  *integer  *2  *2  *1 to 8  *nodes of a region' "$program" rules good.lua
+check "lists values" 0 'least  *integer  *2  *5  *1 to 8' "$program" rules good.lua --set least=5
+check "lists rules" 0 '4  fuse  *pair  *cpu  *two in a row' "$program" rules good.lua
+check "lists tests" 0 '6  joins a pair' "$program" rules good.lua
+check "lists as JSON" 0 '"default": "2"' "$program" rules good.lua --json
+check "names the options that there are" 1 "least (nodes of a region)" "$program" rules good.lua --set leats=3
+for command in check rules; do
+  check "explains $command" 0 "^usage: cleave $command" "$program" $command --help
+done
+
+# Colours are for terminals.
+"$program" check wrong.lua >out 2>&1
+if grep -q "$(printf '\033')" out; then
+  echo "escape sequences without a terminal"
+  failed=$((failed + 1))
+fi
+
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
