@@ -21,7 +21,8 @@ for _, name in ipairs(host.modules "kind_") do
   kind_names[#kind_names + 1] = kind.word
 end
 
-local descriptions = setmetatable({}, { __mode = "k" }) -- word -> what it says
+-- Not weak: words refer to words, and collecting long chains of them would take for ever.
+local descriptions = {} -- word -> what it says
 
 local WORD = {
   __newindex = function()
@@ -67,6 +68,7 @@ function M.words()
   words.option = options.words()
   words.ruleset = ruleset
   words.strategy = named "strategy"
+  words.include, words.require = host.include, host.require
   for _, kind in ipairs(kind_names) do
     words[kind] = named(kind)
   end
@@ -112,8 +114,8 @@ end
 local function check_unique(seen, rule)
   local key = (rule.kind == "test" and "test " or "rule ") .. rule.name
   if seen[key] then
-    check.fail(rule.line, "%s '%s' is there twice, first in line %d", rule.kind, rule.name,
-      seen[key])
+    check.fail(rule.line, "%s '%s' is there twice, first in %s", rule.kind, rule.name,
+      host.place_text(seen[key]))
   end
   seen[key] = rule.line
 end

@@ -10,7 +10,7 @@ local M = {}
 
 -- option word -> { kind, default, doc, range, line, value }; the words themselves are empty and
 -- frozen.
-local declared = setmetatable({}, { __mode = "k" })
+local declared = {}
 local all = {} -- the same descriptions, in the order of the file
 
 local OPTION = {

@@ -8,7 +8,7 @@ local M = {}
 
 local LONGEST = 1000 -- parts of a sequence
 
-local descriptions = setmetatable({}, { __mode = "k" }) -- pattern or word -> description
+local descriptions = {} -- pattern or word -> description
 local made = {} -- all patterns, in order: for those that no rule uses
 
 local PATTERN = {

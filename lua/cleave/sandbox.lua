@@ -6,7 +6,7 @@ local host = ...
 
 local M = {}
 
-local LONGEST_TEXT = 4 * 1024 * 1024
+local LONGEST_TEXT = 1024 * 1024
 local LONGEST_LIST = 1000000
 
 ---A view of a table that cannot be changed; reading an unknown name is an error.
@@ -135,14 +135,23 @@ string.format = function(format, ...)
   end
   return native_format(format, table.unpack(arguments, 1, arguments.n))
 end
+string.byte = host.byte
 string.dump, string.pack, string.unpack, string.packsize = nil, nil, nil, nil
 
 local TEXT = { "byte", "char", "find", "format", "gmatch", "gsub", "len", "lower", "match", "rep",
   "reverse", "sub", "upper" }
 local NUMBERS = { "abs", "ceil", "cos", "exp", "floor", "fmod", "huge", "log", "max", "maxinteger",
   "min", "mininteger", "modf", "pi", "sin", "sqrt", "tan", "tointeger", "type", "ult" }
-local COROUTINES = { "close", "create", "isyieldable", "resume", "running", "status", "wrap",
-  "yield" }
+local COROUTINES = {
+  close = host.coroutine_close,
+  create = host.coroutine_create,
+  isyieldable = coroutine.isyieldable,
+  resume = host.coroutine_resume,
+  running = coroutine.running,
+  status = coroutine.status,
+  wrap = host.coroutine_wrap,
+  yield = coroutine.yield,
+}
 
 local function pick(source, names)
   local picked = {}
@@ -159,15 +168,16 @@ local LISTS = {
   pack = table.pack,
   concat = function(list, ...)
     plain_list(list, "table.concat")
+    host.step(host.list_size(list))
     return table.concat(list, ...)
   end,
   sort = function(list, less)
     plain_list(list, "table.sort")
-    return table.sort(list, less)
+    return host.sort(list, less)
   end,
   unpack = function(list, first, last)
     plain_list(list, "table.unpack")
-    return table.unpack(list, first or 1, last or host.list_size(list))
+    return host.unpack(list, first, last)
   end,
 }
 
@@ -176,7 +186,7 @@ local BASE = {
   error = error,
   getmetatable = host.getmetatable,
   ipairs = ipairs,
-  next = next,
+  next = host.next,
   pairs = host.pairs,
   pcall = host.pcall,
   rawequal = rawequal,
@@ -189,7 +199,7 @@ local BASE = {
   type = type,
   xpcall = host.xpcall,
   _VERSION = _VERSION,
-  coroutine = M.freeze("coroutine", pick(coroutine, COROUTINES)),
+  coroutine = M.freeze("coroutine", COROUTINES),
   math = M.freeze("math", pick(math, NUMBERS)),
   string = M.freeze("string", pick(string, TEXT)),
   table = M.freeze("table", LISTS),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Mapped files with a reference count, so that weights can point into them; atomic writes. */
+/* Files with a reference count, mapped so that weights can point into them, or read; atomic writes. */
 #include "base/file.h"
 
 #include <errno.h>
@@ -18,20 +18,10 @@ struct cleave_file {
   unsigned char *data;
   size_t size;
   char *path;
+  bool is_copy; /* `data` was read, not mapped */
 };
 
-static cleave_status_t map_descriptor(int descriptor, cleave_file_t *file, cleave_error_t *error) {
-  struct stat info;
-  if (fstat(descriptor, &info) != 0) {
-    return cleave_error_set_at(error, CLEAVE_ERROR_IO, file->path, 0, "cannot read: %s", strerror(errno));
-  }
-  if (!S_ISREG(info.st_mode)) {
-    return cleave_error_set_at(error, CLEAVE_ERROR_IO, file->path, 0, "cannot read: not a regular file");
-  }
-  file->size = (size_t)info.st_size;
-  if (file->size == 0) {
-    return CLEAVE_OK;
-  }
+static cleave_status_t map_content(int descriptor, cleave_file_t *file, cleave_error_t *error) {
   void *data = mmap(NULL, file->size, PROT_READ, MAP_PRIVATE, descriptor, 0);
   if (data == MAP_FAILED) {
     return cleave_error_set_at(error, CLEAVE_ERROR_IO, file->path, 0, "cannot map: %s", strerror(errno));
@@ -40,15 +30,60 @@ static cleave_status_t map_descriptor(int descriptor, cleave_file_t *file, cleav
   return CLEAVE_OK;
 }
 
-cleave_status_t cleave_file_open(const char *path, cleave_file_t **out_file, cleave_error_t *error) {
-  *out_file = NULL;
-  int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+/* What is there when it is read: less than `size` where the file has become shorter. */
+static cleave_status_t read_content(int descriptor, cleave_file_t *file, cleave_error_t *error) {
+  file->is_copy = true;
+  file->data = cleave_allocate(file->size, 1);
+  if (file->data == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  size_t length = 0;
+  while (length < file->size) {
+    ssize_t count = read(descriptor, file->data + length, file->size - length);
+    if (count < 0 && errno == EINTR) {
+      continue;
+    }
+    if (count < 0) {
+      return cleave_error_set_at(error, CLEAVE_ERROR_IO, file->path, 0, "cannot read: %s", strerror(errno));
+    }
+    if (count == 0) {
+      break;
+    }
+    length += (size_t)count;
+  }
+  file->size = length;
+  return CLEAVE_OK;
+}
+
+/* `limit` 0: map it, whatever its size. */
+static cleave_status_t open_content(int descriptor, size_t limit, cleave_file_t *file,
+                                    cleave_error_t *error) {
+  struct stat info;
+  if (fstat(descriptor, &info) != 0) {
+    return cleave_error_set_at(error, CLEAVE_ERROR_IO, file->path, 0, "cannot read: %s", strerror(errno));
+  }
+  if (!S_ISREG(info.st_mode)) {
+    return cleave_error_set_at(error, CLEAVE_ERROR_IO, file->path, 0, "cannot read: not a regular file");
+  }
+  file->size = (size_t)info.st_size;
+  if (limit > 0 && file->size > limit) {
+    return cleave_error_set_at(error, CLEAVE_ERROR_LIMIT, file->path, 0,
+                               "a file of %zu KiB, expected at most %zu KiB", file->size >> 10, limit >> 10);
+  }
+  if (file->size == 0) {
+    return CLEAVE_OK;
+  }
+  return limit > 0 ? read_content(descriptor, file, error) : map_content(descriptor, file, error);
+}
+
+/* Takes the descriptor over; `path` is for messages. */
+static cleave_status_t open_take(int descriptor, const char *path, size_t limit, cleave_file_t **out_file,
+                                 cleave_error_t *error) {
   if (descriptor < 0) {
     return cleave_error_set_at(error, CLEAVE_ERROR_IO, path, 0, "cannot open: %s", strerror(errno));
   }
   cleave_file_t *file = cleave_allocate_zeroed(1, sizeof *file);
   char *copy = cleave_copy_text(path, strlen(path));
-  cleave_status_t status = CLEAVE_OK;
   if (file == NULL || copy == NULL) {
     cleave_free(file);
     cleave_free(copy);
@@ -57,7 +92,7 @@ cleave_status_t cleave_file_open(const char *path, cleave_file_t **out_file, cle
   }
   atomic_init(&file->references, 1);
   file->path = copy;
-  status = map_descriptor(descriptor, file, error);
+  cleave_status_t status = open_content(descriptor, limit, file, error);
   (void)close(descriptor);
   if (status != CLEAVE_OK) {
     cleave_file_release(file);
@@ -65,6 +100,68 @@ cleave_status_t cleave_file_open(const char *path, cleave_file_t **out_file, cle
   }
   *out_file = file;
   return CLEAVE_OK;
+}
+
+/* Neither pipes nor terminals can make the caller wait. */
+enum { OPEN_FLAGS = O_RDONLY | O_CLOEXEC | O_NONBLOCK };
+
+cleave_status_t cleave_file_open(const char *path, cleave_file_t **out_file, cleave_error_t *error) {
+  *out_file = NULL;
+  return open_take(open(path, OPEN_FLAGS), path, 0, out_file, error);
+}
+
+cleave_status_t cleave_file_read(const char *path, size_t limit, cleave_file_t **out_file,
+                                 cleave_error_t *error) {
+  *out_file = NULL;
+  return open_take(open(path, OPEN_FLAGS), path, limit, out_file, error);
+}
+
+/* Relative, and without a part "..". */
+static bool stays_below(const char *name) {
+  if (name[0] == '\0' || name[0] == '/') {
+    return false;
+  }
+  for (const char *part = name; part != NULL;) {
+    const char *slash = strchr(part, '/');
+    size_t length = slash != NULL ? (size_t)(slash - part) : strlen(part);
+    if (length == 2 && part[0] == '.' && part[1] == '.') {
+      return false;
+    }
+    part = slash != NULL ? slash + 1 : NULL;
+  }
+  return true;
+}
+
+static bool is_inside(const char *resolved, const char *folder) {
+  size_t length = strlen(folder);
+  return strncmp(resolved, folder, length) == 0 && (length == 1 || resolved[length] == '/');
+}
+
+cleave_status_t cleave_file_read_below(const char *folder, const char *name, size_t limit,
+                                       cleave_file_t **out_file, cleave_error_t *error) {
+  *out_file = NULL;
+  const char *start = folder[0] == '\0' ? "." : folder;
+  size_t size = strlen(start) + strlen(name) + 2;
+  char *path = cleave_allocate(size, 1);
+  if (path == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  (void)snprintf(path, size, "%s/%s", start, name);
+  char *root = realpath(start, NULL);
+  char *resolved = realpath(path, NULL);
+  cleave_status_t status = CLEAVE_OK;
+  if (!stays_below(name) || (root != NULL && resolved != NULL && !is_inside(resolved, root))) {
+    status = cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "'%s' leads out of the folder '%s'", name,
+                              start);
+  } else if (root == NULL || resolved == NULL) {
+    status = cleave_error_set(error, CLEAVE_ERROR_IO, "'%s' cannot be opened: %s", name, strerror(errno));
+  } else {
+    status = open_take(open(resolved, OPEN_FLAGS | O_NOFOLLOW), path, limit, out_file, error);
+  }
+  free(root);
+  free(resolved);
+  cleave_free(path);
+  return status;
 }
 
 cleave_file_t *cleave_file_retain(cleave_file_t *file) {
@@ -76,7 +173,9 @@ void cleave_file_release(cleave_file_t *file) {
   if (file == NULL || atomic_fetch_sub_explicit(&file->references, 1, memory_order_acq_rel) != 1) {
     return;
   }
-  if (file->data != NULL) {
+  if (file->is_copy) {
+    cleave_free(file->data);
+  } else if (file->data != NULL) {
     (void)munmap(file->data, file->size);
   }
   cleave_free(file->path);

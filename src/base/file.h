@@ -11,6 +11,14 @@ typedef struct cleave_file cleave_file_t;
 
 CLEAVE_MUST_USE cleave_status_t cleave_file_open(const char *path, cleave_file_t **out_file,
                                                  cleave_error_t *error);
+/* The same with the content read into memory: for small files that people edit while they are in use. At most
+ * `limit` bytes; CLEAVE_ERROR_LIMIT beyond. */
+CLEAVE_MUST_USE cleave_status_t cleave_file_read(const char *path, size_t limit, cleave_file_t **out_file,
+                                                 cleave_error_t *error);
+/* The same for the file `name` below `folder` ("" is the current one). CLEAVE_ERROR_INVALID_ARGUMENT where
+ * the name is absolute, has a part "..", or leads out of the folder through a symbolic link. */
+CLEAVE_MUST_USE cleave_status_t cleave_file_read_below(const char *folder, const char *name, size_t limit,
+                                                       cleave_file_t **out_file, cleave_error_t *error);
 cleave_file_t *cleave_file_retain(cleave_file_t *file);
 void cleave_file_release(cleave_file_t *file);
 const unsigned char *cleave_file_data(const cleave_file_t *file);

@@ -5,6 +5,7 @@
  */
 #include "graph/graph.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,6 +13,7 @@
 
 cleave_status_t cleave_graph_create(cleave_graph_t **out_graph, cleave_error_t *error) {
   *out_graph = NULL;
+  static atomic_uint_fast64_t last_identity;
   cleave_graph_t *graph = cleave_allocate_zeroed(1, sizeof *graph);
   if (graph == NULL) {
     return cleave_error_out_of_memory(error);
@@ -21,6 +23,7 @@ cleave_status_t cleave_graph_create(cleave_graph_t **out_graph, cleave_error_t *
     cleave_graph_destroy(graph);
     return status;
   }
+  graph->identity = atomic_fetch_add_explicit(&last_identity, 1, memory_order_relaxed) + 1;
   graph->opset_version = 22;
   graph->ir_version = 10;
   *out_graph = graph;

@@ -75,6 +75,7 @@ typedef struct cleave_use_record {
 } cleave_use_record_t;
 
 struct cleave_graph {
+  uint64_t identity; /* no other graph of the process has it, or had it */
   cleave_arena_t arena;
   cleave_strings_t strings;
   cleave_dims_t *dims; /* symbols of all shapes */

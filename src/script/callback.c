@@ -8,7 +8,7 @@ cleave_status_t cleave_callback_call_within(const cleave_script_rule_t *rule, co
                                             const void *subject, cleave_script_body_t body, void *context,
                                             uint32_t budget, cleave_error_t *error) {
   *rule->calls += 1;
-  cleave_script_set_rule(rule->script, rule->kind, rule->name, rule->line);
+  cleave_script_set_rule(rule->script, rule->kind, rule->name, rule->place);
   cleave_handles_enter(rule->script, graph, subject);
   cleave_status_t status = cleave_script_call(rule->script, body, context, budget, error);
   cleave_handles_leave(rule->script);

@@ -26,8 +26,7 @@ static const cleave_attribute_t *read_attributes(cleave_table_reader_t *reader, 
   const cleave_attribute_t *attributes = NULL;
   *out_count = 0;
   if (cleave_table_push_field(reader, "attributes") == LUA_TTABLE) {
-    attributes =
-        cleave_script_read_attributes(reader->state, -1, reader->arena, "attributes", out_count);
+    attributes = cleave_script_read_attributes(reader->state, -1, reader->arena, "attributes", out_count);
   }
   lua_pop(reader->state, 1);
   return attributes;
@@ -52,6 +51,7 @@ static void read_region(cleave_table_reader_t *reader, cleave_rule_t *rule, clea
   rule->min_gain = cleave_table_number(reader, "min_gain", 0.0, NULL);
   cleave_callbacks_bind_region(rule, functions);
 }
+
 static void read_rewrite(cleave_table_reader_t *reader, cleave_rule_t *rule,
                          cleave_script_rule_t *functions) {
   functions->where = cleave_table_function(reader, "where");
@@ -64,7 +64,6 @@ static void read_pass(cleave_table_reader_t *reader, cleave_rule_t *rule, cleave
   functions->run = cleave_table_function(reader, "run");
   cleave_callbacks_bind_pass(rule, functions);
 }
-
 
 /* The kinds of rules, by the word of the DSL. */
 static const struct {
@@ -90,24 +89,23 @@ static void read_rule(cleave_table_reader_t *reader, int options, cleave_rule_t 
   rule->kind = KINDS[kind].kind;
   rule->name = cleave_table_text(reader, "name");
   rule->doc = cleave_table_text(reader, "doc");
-  rule->file = reader->file;
-  rule->line = cleave_table_int(reader, "line", 0);
+  rule->line = cleave_table_line(reader, "line", &rule->file);
   rule->priority = cleave_table_int(reader, "priority", 0);
   rule->context = functions;
   *functions = (cleave_script_rule_t){.script = cleave_script_of(reader->state),
                                       .kind = KINDS[kind].word,
                                       .name = rule->name,
-                                      .line = rule->line,
+                                      .place = cleave_table_int(reader, "line", 0),
                                       .where = LUA_NOREF,
                                       .supported = LUA_NOREF,
-                                      .replace = LUA_NOREF,
-                                      .run = LUA_NOREF,
                                       .selector = LUA_NOREF,
                                       .review = LUA_NOREF,
+                                      .replace = LUA_NOREF,
+                                      .run = LUA_NOREF,
                                       .options = options,
                                       .calls = cleave_table_take(reader, 1, sizeof(uint64_t))};
   rule->calls = functions->calls;
-  cleave_script_set_rule(functions->script, functions->kind, rule->name, rule->line);
+  cleave_script_set_rule(functions->script, functions->kind, rule->name, functions->place);
   KINDS[kind].read(reader, rule, functions);
   cleave_script_set_rule(functions->script, NULL, NULL, 0);
 }

@@ -12,7 +12,7 @@ typedef struct cleave_script_rule {
   cleave_script_t *script;
   const char *kind; /* word of the DSL: "fuse" */
   const char *name;
-  int32_t line;
+  int place; /* of the rule (script.h) */
   int where;
   int supported;
   int selector;

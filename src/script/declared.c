@@ -16,11 +16,11 @@ static void read_rule(cleave_table_reader_t *reader, cleave_declared_rule_t *rul
   *rule = (cleave_declared_rule_t){.kind = text_or_empty(reader, "kind"),
                                    .name = text_or_empty(reader, "name"),
                                    .doc = text_or_empty(reader, "doc"),
-                                   .line = cleave_table_int(reader, "line", 0),
                                    .priority = cleave_table_int(reader, "priority", 0),
                                    .enabled = cleave_table_flag(reader, "enabled"),
                                    .ruleset = text_or_empty(reader, "ruleset"),
                                    .backend = text_or_empty(reader, "backend")};
+  rule->line = cleave_table_line(reader, "line", &rule->file);
 }
 
 static void read_option(cleave_table_reader_t *reader, cleave_declared_option_t *option) {
@@ -30,7 +30,7 @@ static void read_option(cleave_table_reader_t *reader, cleave_declared_option_t 
                                        .fallback = text_or_empty(reader, "default"),
                                        .range = text_or_empty(reader, "range"),
                                        .doc = text_or_empty(reader, "doc"),
-                                       .line = cleave_table_int(reader, "line", 0)};
+                                       .line = cleave_table_line(reader, "line", NULL)};
 }
 
 /* ---- tests ---- */
@@ -87,10 +87,10 @@ static void read_input(cleave_table_reader_t *reader, cleave_test_input_t *input
 static void read_test(cleave_table_reader_t *reader, cleave_rule_test_t *test) {
   *test = (cleave_rule_test_t){.name = text_or_empty(reader, "name"),
                                .doc = text_or_empty(reader, "doc"),
-                               .line = cleave_table_int(reader, "line", 0),
                                .equal = cleave_table_flag(reader, "equal"),
                                .rtol = cleave_table_number(reader, "rtol", -1.0, NULL),
                                .atol = cleave_table_number(reader, "atol", -1.0, NULL)};
+  test->line = cleave_table_line(reader, "line", &test->file);
   READ_LIST(reader, "settings", cleave_setting_t, read_setting, test->settings, test->setting_count);
   READ_LIST(reader, "expectations", cleave_expectation_t, read_expectation, test->expectations,
             test->expectation_count);

@@ -14,7 +14,8 @@
 typedef struct cleave_declared_rule {
   const char *kind; /* word of the DSL: "fuse" */
   const char *name;
-  const char *doc; /* "" where none */
+  const char *doc;  /* "" where none */
+  const char *file; /* that it stands in: the rule file, or one that it includes */
   int32_t line;
   int32_t priority;
   bool enabled;
@@ -61,6 +62,7 @@ typedef struct cleave_test_input {
 typedef struct cleave_rule_test {
   const char *name; /* a sentence */
   const char *doc;
+  const char *file;
   int32_t line;
   uint32_t setting_count;
   const cleave_setting_t *settings; /* `options` of the test, as texts */
@@ -101,6 +103,7 @@ typedef enum cleave_lint_level {
 
 typedef struct cleave_lint {
   cleave_lint_level_t level;
+  const char *file;
   int32_t line;
   const char *code;    /* short and stable: "unused-option" */
   const char *message; /* one line, with the rule's name */

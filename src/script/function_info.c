@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a script's function looks like from outside: its parameters, and the lines that it stands on. */
-#include <string.h>
-
 #include "script/host.h"
 
 /* (function) -> { parameters = names, vararg =, first =, last = (lines), own = (of the script's own text) }.
@@ -21,7 +19,7 @@ static int host_function_info(lua_State *state) {
   lua_setfield(state, 2, "last");
   lua_pushboolean(state, record.isvararg);
   lua_setfield(state, 2, "vararg");
-  lua_pushboolean(state, strcmp(record.short_src, cleave_script_of(state)->short_source) == 0);
+  lua_pushboolean(state, cleave_script_place_of(cleave_script_of(state), record.source, 1) == 1);
   lua_setfield(state, 2, "own");
   lua_newtable(state); /* 3 */
   for (int k = 1; k <= record.nparams; k++) {

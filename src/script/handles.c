@@ -17,14 +17,14 @@ static uint64_t next_serial(cleave_script_t *script) {
 }
 
 void cleave_handles_enter(cleave_script_t *script, const cleave_graph_t *graph, const void *subject) {
-  bool same = script->seen.graph == graph && script->seen.nodes == graph->nodes.items &&
+  bool same = script->seen.graph == graph->identity && script->seen.nodes == graph->nodes.items &&
               script->seen.uses == graph->uses.items && script->seen.node_count == graph->nodes.count &&
               script->seen.value_count == graph->values.count &&
               script->seen.use_count == graph->uses.count &&
               script->seen.live_node_count == graph->live_node_count;
   if (!same) {
     script->serial = next_serial(script);
-    script->seen.graph = graph;
+    script->seen.graph = graph->identity;
     script->seen.nodes = graph->nodes.items;
     script->seen.uses = graph->uses.items;
     script->seen.node_count = graph->nodes.count;

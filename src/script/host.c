@@ -168,16 +168,29 @@ static int host_hint(lua_State *state) {
   return 1;
 }
 
+/* The place that is running: a line of the script, or of a file that it includes. */
 static int host_line(lua_State *state) {
-  lua_pushinteger(state, cleave_script_line(state));
+  lua_pushinteger(state, cleave_script_place(state));
   return 1;
 }
 
-/* (line, message): raises an error at a line of the script; line 0: the one that is running. */
+/* (place) -> text for messages: "line 12", or "parts/conv.lua:12" for a file that the script includes. */
+static int host_place_text(lua_State *state) {
+  int place = (int)luaL_checkinteger(state, 1);
+  const cleave_script_t *script = cleave_script_of(state);
+  if (cleave_place_file(place) == 0) {
+    lua_pushfstring(state, "line %d", cleave_place_line(place));
+  } else {
+    lua_pushfstring(state, "%s:%d", cleave_script_path_at(script, place), cleave_place_line(place));
+  }
+  return 1;
+}
+
+/* (place, message): raises an error at a place of the script; 0: the one that is running. */
 static int host_fail(lua_State *state) {
-  int line = (int)luaL_checkinteger(state, 1);
+  int place = (int)luaL_checkinteger(state, 1);
   const char *message = luaL_checkstring(state, 2);
-  return cleave_script_raise_at(state, line > 0 ? line : cleave_script_line(state), "%s", message);
+  return cleave_script_raise_at(state, place > 0 ? place : cleave_script_place(state), "%s", message);
 }
 
 /* (message): raises an error about the file as a whole. */
@@ -231,6 +244,7 @@ void cleave_host_register(lua_State *state) {
                                        {"dtype", host_dtype},
                                        {"hint", host_hint},
                                        {"line", host_line},
+                                       {"place_text", host_place_text},
                                        {"fail", host_fail},
                                        {"fail_file", host_fail_file},
                                        {"rule", host_rule},
@@ -240,4 +254,5 @@ void cleave_host_register(lua_State *state) {
   cleave_sandbox_register(state);
   cleave_function_info_register(state);
   cleave_text_match_register(state);
+  cleave_include_register(state);
 }

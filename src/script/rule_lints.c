@@ -36,9 +36,9 @@ static void run_lint(lua_State *state, void *context) {
     const char *code = cleave_table_text(&reader, "code");
     const char *message = cleave_table_text(&reader, "message");
     call->lints[k] = (cleave_lint_t){.level = level_of(cleave_table_text(&reader, "level")),
-                                     .line = cleave_table_int(&reader, "line", 0),
                                      .code = code == NULL ? "" : code,
                                      .message = message == NULL ? "" : message};
+    call->lints[k].line = cleave_table_line(&reader, "line", &call->lints[k].file);
     lua_pop(state, 1);
   }
 }

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "script/compile.h"
 #include "script/embedded.h"
+#include "script/include.h"
 #include "script/rules_internal.h"
 
 struct cleave_rules {
@@ -19,6 +20,8 @@ struct cleave_rules {
   cleave_declared_t declared;
   const char *text; /* of the file, in the arena */
   size_t length;
+  const char **files; /* in the arena */
+  uint32_t file_count;
 };
 
 typedef struct load {
@@ -28,6 +31,8 @@ typedef struct load {
   const cleave_rules_setting_t *settings;
   size_t setting_count;
   bool *used;
+  cleave_include_source_t source;
+  const cleave_rules_listener_t *listener; /* may be NULL */
 } load_t;
 
 /* Pushes the settings as a list of { name =, value = }. */
@@ -52,6 +57,24 @@ static void read_used(lua_State *state, int settings, const load_t *load) {
   }
 }
 
+/* Runs the text at the top of the call, with the globals at index 4: replaces them by what it returns. */
+static void run_text(lua_State *state, const load_t *load) {
+  cleave_script_t *script = cleave_script_of(state);
+  cleave_include_t include = {.source = load->source};
+  lua_pushvalue(state, 4);
+  include.environment = luaL_ref(state, LUA_REGISTRYINDEX);
+  if (load->listener != NULL) {
+    include.note = load->listener->note;
+    include.note_context = load->listener->context;
+  }
+  cleave_script_load_text(state, load->text, load->length, 4);
+  script->include = &include;
+  lua_call(state, 0, 1);
+  script->include = NULL;
+  luaL_unref(state, LUA_REGISTRYINDEX, include.environment);
+  lua_replace(state, 4);
+}
+
 static void run_load(lua_State *state, void *context) {
   const load_t *load = context;
   push_settings(state, load);         /* 1 */
@@ -59,9 +82,7 @@ static void run_load(lua_State *state, void *context) {
   lua_getfield(state, 2, "compile");  /* 3 */
   lua_getfield(state, 2, "environment");
   lua_call(state, 0, 1); /* 4 */
-  cleave_script_load_text(state, load->text, load->length, 4);
-  lua_call(state, 0, 1);
-  lua_replace(state, 4);
+  run_text(state, load);
   lua_pushvalue(state, 3);
   lua_pushvalue(state, 4);
   lua_pushvalue(state, 1);
@@ -74,35 +95,39 @@ static void run_load(lua_State *state, void *context) {
 
 /* Lints look at the text again. */
 static cleave_status_t keep_text(cleave_rules_t *rules, const load_t *load, cleave_error_t *error) {
+  const cleave_script_t *script = rules->script;
   rules->text = cleave_arena_copy_text(&rules->arena, load->text, load->length);
   rules->length = load->length;
-  return rules->text == NULL ? cleave_error_out_of_memory(error) : CLEAVE_OK;
+  rules->files = cleave_arena_allocate(&rules->arena, CLEAVE_SCRIPT_FILE_LIMIT, sizeof *rules->files);
+  if (rules->text == NULL || rules->files == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  rules->file_count = load->source == CLEAVE_INCLUDE_FILES ? script->file_count : 0;
+  for (uint32_t k = 0; k < rules->file_count; k++) {
+    rules->files[k] = script->files[k].path;
+  }
+  return CLEAVE_OK;
 }
 
-cleave_status_t cleave_rules_load_text(const char *name, const char *text, size_t length,
-                                       const cleave_rules_setting_t *settings, size_t setting_count,
-                                       bool *out_used, cleave_rules_t **out_rules, cleave_error_t *error) {
+static cleave_status_t load_rules(const char *name, load_t *load, cleave_rules_t **out_rules,
+                                  cleave_error_t *error) {
   *out_rules = NULL;
-  for (size_t k = 0; out_used != NULL && k < setting_count; k++) {
-    out_used[k] = false;
+  for (size_t k = 0; load->used != NULL && k < load->setting_count; k++) {
+    load->used[k] = false;
   }
   cleave_rules_t *rules = cleave_allocate_zeroed(1, sizeof *rules);
   if (rules == NULL) {
     return cleave_error_out_of_memory(error);
   }
-  load_t load = {.rules = rules,
-                 .text = text,
-                 .length = length,
-                 .settings = settings,
-                 .setting_count = setting_count,
-                 .used = out_used};
+  load->rules = rules;
   cleave_status_t status = cleave_script_create(name, CLEAVE_ERROR_RULE, &rules->script, error);
   if (status == CLEAVE_OK) {
-    status = cleave_script_call(rules->script, run_load, &load, CLEAVE_SCRIPT_LOAD_BUDGET, error);
+    status = cleave_script_call(rules->script, run_load, load, CLEAVE_SCRIPT_LOAD_BUDGET, error);
+    rules->script->include = NULL; /* an error left run_text */
     cleave_script_set_rule(rules->script, NULL, NULL, 0);
   }
   if (status == CLEAVE_OK) {
-    status = keep_text(rules, &load, error);
+    status = keep_text(rules, load, error);
   }
   if (status != CLEAVE_OK) {
     cleave_rules_destroy(rules);
@@ -110,6 +135,18 @@ cleave_status_t cleave_rules_load_text(const char *name, const char *text, size_
   }
   *out_rules = rules;
   return CLEAVE_OK;
+}
+
+cleave_status_t cleave_rules_load_text(const char *name, const char *text, size_t length,
+                                       const cleave_rules_setting_t *settings, size_t setting_count,
+                                       bool *out_used, cleave_rules_t **out_rules, cleave_error_t *error) {
+  load_t load = {.text = text,
+                 .length = length,
+                 .settings = settings,
+                 .setting_count = setting_count,
+                 .used = out_used,
+                 .source = CLEAVE_INCLUDE_NOTHING};
+  return load_rules(name, &load, out_rules, error);
 }
 
 /* The shipped rule file of that name ("onednn", "rules/onednn.lua"), or NULL. */
@@ -124,27 +161,48 @@ static const cleave_embedded_file_t *find_shipped(const char *path) {
   return cleave_embedded_find(name);
 }
 
-cleave_status_t cleave_rules_load(const char *path, const cleave_rules_setting_t *settings,
-                                  size_t setting_count, bool *out_used, cleave_rules_t **out_rules,
-                                  cleave_error_t *error) {
+cleave_status_t cleave_rules_load_watched(const char *path, const cleave_rules_setting_t *settings,
+                                          size_t setting_count, bool *out_used,
+                                          const cleave_rules_listener_t *listener, cleave_rules_t **out_rules,
+                                          cleave_error_t *error) {
   *out_rules = NULL;
   cleave_file_t *file = NULL;
   cleave_error_t reading = CLEAVE_ERROR_INIT;
-  cleave_status_t status = cleave_file_open(path, &file, &reading);
-  if (status == CLEAVE_ERROR_IO) {
-    const cleave_embedded_file_t *shipped = find_shipped(path);
-    if (shipped != NULL) {
-      return cleave_rules_load_text(shipped->name, shipped->text, shipped->length, settings, setting_count,
-                                    out_used, out_rules, error);
-    }
+  load_t load = {.settings = settings,
+                 .setting_count = setting_count,
+                 .used = out_used,
+                 .source = CLEAVE_INCLUDE_FILES,
+                 .listener = listener};
+  if (listener != NULL) {
+    listener->note(listener->context, path);
+  }
+  cleave_status_t status = cleave_file_read(path, CLEAVE_SCRIPT_TEXT_LIMIT, &file, &reading);
+  const cleave_embedded_file_t *shipped = status == CLEAVE_ERROR_IO ? find_shipped(path) : NULL;
+  if (shipped != NULL) {
+    load.source = CLEAVE_INCLUDE_EMBEDDED;
+    load.text = shipped->text;
+    load.length = shipped->length;
+    return load_rules(shipped->name, &load, out_rules, error);
   }
   if (status != CLEAVE_OK) {
     return cleave_error_set(error, status, "%s", reading.message);
   }
-  status = cleave_rules_load_text(path, (const char *)cleave_file_data(file), cleave_file_size(file),
-                                  settings, setting_count, out_used, out_rules, error);
+  load.text = cleave_file_size(file) > 0 ? (const char *)cleave_file_data(file) : "";
+  load.length = cleave_file_size(file);
+  status = load_rules(path, &load, out_rules, error);
   cleave_file_release(file);
   return status;
+}
+
+cleave_status_t cleave_rules_load(const char *path, const cleave_rules_setting_t *settings,
+                                  size_t setting_count, bool *out_used, cleave_rules_t **out_rules,
+                                  cleave_error_t *error) {
+  return cleave_rules_load_watched(path, settings, setting_count, out_used, NULL, out_rules, error);
+}
+
+const char *const *cleave_rules_files(const cleave_rules_t *rules, uint32_t *out_count) {
+  *out_count = rules->file_count;
+  return rules->files;
 }
 
 const cleave_ruleset_t *cleave_rules_rulesets(const cleave_rules_t *rules, uint32_t *out_count) {

@@ -11,9 +11,10 @@ typedef struct cleave_rules cleave_rules_t;
 /* For an option that the rule file declares. */
 typedef cleave_setting_t cleave_rules_setting_t;
 
-/* Loads and compiles. CLEAVE_ERROR_RULE with file:line for everything that is wrong in it. A setting that no
- * option of the file declares is no error here: `out_used[k]` (may be NULL) tells whether the file has an
- * option of that name. */
+/* Loads and compiles; `path` is a file, or the name of a shipped one ("onednn"). A file may include others of
+ * its folder (include.h); text may not. CLEAVE_ERROR_RULE with file:line for everything that is wrong in it.
+ * A setting that no option of the file declares is no error here: `out_used[k]` (may be NULL) tells whether
+ * the file has an option of that name. */
 CLEAVE_MUST_USE cleave_status_t cleave_rules_load(const char *path, const cleave_rules_setting_t *settings,
                                                   size_t setting_count, bool *out_used,
                                                   cleave_rules_t **out_rules, cleave_error_t *error);
@@ -21,6 +22,23 @@ CLEAVE_MUST_USE cleave_status_t cleave_rules_load_text(const char *name, const c
                                                        const cleave_rules_setting_t *settings,
                                                        size_t setting_count, bool *out_used,
                                                        cleave_rules_t **out_rules, cleave_error_t *error);
+/* Told of each file that a load opens, before it is opened and whether or not it is there: the rule file,
+ * then what it includes. `path` can be opened, and lives during the call. */
+typedef struct cleave_rules_listener {
+  void (*note)(void *context, const char *path);
+  void *context;
+} cleave_rules_listener_t;
+
+/* cleave_rules_load for somebody who watches the files, also those of a load that fails. */
+CLEAVE_MUST_USE cleave_status_t cleave_rules_load_watched(const char *path,
+                                                          const cleave_rules_setting_t *settings,
+                                                          size_t setting_count, bool *out_used,
+                                                          const cleave_rules_listener_t *listener,
+                                                          cleave_rules_t **out_rules, cleave_error_t *error);
+
+/* The files that were read, as paths that can be opened: the rule file, then what it included. None for a
+ * shipped rule file and for text. */
+const char *const *cleave_rules_files(const cleave_rules_t *rules, uint32_t *out_count);
 /* The file's rulesets, one for each strategy, in the order in which they run: at least one. */
 const cleave_ruleset_t *cleave_rules_rulesets(const cleave_rules_t *rules, uint32_t *out_count);
 void cleave_rules_destroy(cleave_rules_t *rules);

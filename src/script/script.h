@@ -2,10 +2,12 @@
 /*
  * The Lua host: one interpreter with a memory cap and a time budget, and the one place where C calls Lua.
  *
- * Whatever a script does, a call ends: memory beyond the cap is refused by the allocator, and a hook that
- * runs every few hundred instructions raises an error once the budget is spent, again and again until the
- * script has unwound, so that `pcall` cannot swallow it. C functions that loop on a script's behalf count
- * steps (cleave_script_step). C functions that can raise own neither memory nor locks.
+ * Whatever a script does, a call ends. A hook that runs every few hundred instructions raises an error once
+ * the budget is spent, and from then on at every instruction; the allocator refuses memory beyond the cap,
+ * and what is refused counts as the end as well. pcall, xpcall and coroutines pass these two errors on
+ * (sandbox.c). C functions that loop on a script's behalf count steps (cleave_script_step); no single
+ * operation of the interpreter is slow, because texts and tables are bounded. C functions that can raise own
+ * neither memory nor locks.
  */
 #ifndef CLEAVE_SCRIPT_SCRIPT_H
 #define CLEAVE_SCRIPT_SCRIPT_H
@@ -13,48 +15,92 @@
 #include <lauxlib.h>
 #include <lua.h>
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "graph/graph.h"
 
-#define CLEAVE_SCRIPT_MEMORY_LIMIT ((size_t)256 << 20)
-#define CLEAVE_SCRIPT_BLOCK_LIMIT ((size_t)32 << 20) /* one string or table */
-#define CLEAVE_SCRIPT_TEXT_LIMIT ((size_t)4 << 20)   /* size of a script */
-#define CLEAVE_SCRIPT_LOAD_BUDGET 2000u              /* milliseconds */
+/* ---- limits of one interpreter ---- */
+
+#define CLEAVE_SCRIPT_MEMORY_LIMIT ((size_t)256 << 20)      /* all of its memory */
+#define CLEAVE_SCRIPT_BLOCK_LIMIT ((size_t)32 << 20)        /* one table */
+#define CLEAVE_SCRIPT_STRING_LIMIT ((size_t)1 << 20)        /* one text that the script makes */
+#define CLEAVE_SCRIPT_TEXT_LIMIT CLEAVE_SCRIPT_STRING_LIMIT /* one file */
+#define CLEAVE_SCRIPT_FILE_LIMIT 64                         /* files: the script and what it includes */
+#define CLEAVE_SCRIPT_INCLUDE_DEPTH 16                      /* files that include each other in a row */
+#define CLEAVE_SCRIPT_RESULT_LIMIT 8192                     /* results of table.unpack and string.byte */
+
+/* Milliseconds that a call may take: of the thread's processor time, so that a busy machine does not make a
+ * good rule fail. By the wall clock a call has four times as much and a second, whatever it waited for. */
+#define CLEAVE_SCRIPT_LOAD_BUDGET 2000u /* a rule file with all that it includes */
 #define CLEAVE_SCRIPT_CALLBACK_BUDGET 100u
+#define CLEAVE_SCRIPT_PASS_BUDGET 2000u /* a pass over a whole graph */
 #define CLEAVE_SCRIPT_MODEL_BUDGET 60000u
+#define CLEAVE_SCRIPT_WALL_LIMIT(budget) (UINT64_C(4) * (budget) + 1000)
+
+/* A line of one of the script's files, as one number: the file's index and the line; 0 is nowhere. In the
+ * first file, the script itself, a place is the line. */
+enum { CLEAVE_PLACE_LINE_BITS = 24 };
+static inline int cleave_place_line(int place) {
+  return place & ((1 << CLEAVE_PLACE_LINE_BITS) - 1);
+}
+static inline int cleave_place_file(int place) {
+  return place >> CLEAVE_PLACE_LINE_BITS;
+}
+
+/* A file of the script's text. The first is the script itself. */
+typedef struct cleave_script_file {
+  char *path;                    /* as errors show it, and as it can be opened; a copy */
+  char short_source[LUA_IDSIZE]; /* as Lua shows it in messages */
+  cleave_file_t *content;        /* of an included file; NULL for others */
+} cleave_script_file_t;
+
+/* Which limit ended the call. */
+typedef enum cleave_script_end {
+  CLEAVE_SCRIPT_RUNS,
+  CLEAVE_SCRIPT_OUT_OF_TIME,
+  CLEAVE_SCRIPT_OUT_OF_MEMORY
+} cleave_script_end_t;
 
 typedef struct cleave_script {
   lua_State *state;
-  const char *path;              /* as errors show it; a copy */
-  char short_source[LUA_IDSIZE]; /* as Lua shows it in messages */
-  cleave_status_t failure;       /* status of a plain script error: RULE, or FORMAT for models */
+  lua_State *running;      /* `state`, or the coroutine at work */
+  const char *path;        /* of files[0] */
+  cleave_status_t failure; /* status of a plain script error: RULE, or FORMAT for models */
+  cleave_script_file_t files[CLEAVE_SCRIPT_FILE_LIMIT];
+  uint32_t file_count;
 
   size_t memory_used;
   size_t memory_since_check; /* grown since the clock was last read */
-  bool memory_refused;       /* the cap was hit in this call */
+  bool memory_refused;       /* once; refused again after the collection that follows, it is the end */
 
-#define CLEAVE_SCRIPT_PASS_BUDGET 2000u /* a pass over a whole graph */
-  uint32_t budget;     /* milliseconds of this call */
-  uint64_t wall_start; /* cleave_clock_now at the start of this call */
-  uint64_t work_start; /* processor time of the thread then */
-  uint32_t steps;      /* of C loops, since the clock was last read */
-  bool expired;
-  int expired_line;
-  int error_line; /* where the script was when the error was raised */
+  uint32_t budget;      /* milliseconds of this call */
+  uint64_t wall_start;  /* cleave_clock_now at the start of this call */
+  uint64_t work_start;  /* processor time of the thread when the clock was first read in this call */
+  uint64_t last_check;  /* cleave_clock_now when the hook last ran */
+  int hook_interval;    /* instructions until it runs next */
+  bool work_is_counted; /* work_start is set */
+  uint32_t steps;       /* of C loops, since the clock was last read */
+  uint32_t close_depth; /* coroutines that are being closed by one another */
+  cleave_script_end_t end;
+  int end_place;
+  int error_place;                /* where the script was when the error was raised */
+  bool error_is_placed;           /* error_place is of an inner error that is on its way */
+  struct cleave_include *include; /* while the script may include files (include.h) */
 
   cleave_status_t raised; /* status of the C error that is on its way; CLEAVE_OK: none */
   cleave_error_t checked; /* an error with its place already, on its way */
   /* Rule at work, for messages; kind NULL: none. Borrowed, or in rule_text. */
   const char *rule_kind;
   const char *rule_name;
-  int rule_line;
+  int rule_place;
   char rule_text[2][64];
 
   /* What handles refer to (handles.h): set while a callback runs. */
   const cleave_graph_t *graph;
   uint64_t serial; /* of the graph; handles of another serial are stale */
   struct {
-    const void *graph, *nodes, *uses;
+    uint64_t graph; /* its identity */
+    const void *nodes, *uses;
     size_t node_count, value_count, use_count, live_node_count;
   } seen;               /* graph of `serial` */
   uint64_t call_serial; /* counts calls; matches and proposals live for one */
@@ -75,7 +121,10 @@ CLEAVE_MUST_USE cleave_status_t cleave_script_call(cleave_script_t *script, clea
                                                    void *context, uint32_t budget, cleave_error_t *error);
 
 /* Names the rule at work for messages; kind NULL: none. The texts must live until the next call. */
-void cleave_script_set_rule(cleave_script_t *script, const char *kind, const char *name, int line);
+void cleave_script_set_rule(cleave_script_t *script, const char *kind, const char *name, int place);
+
+/* Path of the file that a place is in. */
+const char *cleave_script_path_at(const cleave_script_t *script, int place);
 
 /* ---- for C functions that Lua calls ---- */
 
@@ -83,19 +132,30 @@ static inline cleave_script_t *cleave_script_of(lua_State *state) {
   return *(cleave_script_t **)lua_getextraspace(state);
 }
 
-/* Line of the script that is running: of the innermost function that the script's own text defines. */
+/* Place that is running: of the innermost function that the script's own text defines; 0 where there is none.
+ * The second gives its line only. */
+int cleave_script_place(lua_State *state);
 int cleave_script_line(lua_State *state);
+/* Place of a line of the chunk that Lua calls `source`; 0 where that is none of the script's files. */
+int cleave_script_place_of(const cleave_script_t *script, const char *source, int line);
 
-/* Raises "file:line: message"; the second takes a line of the script. Do not return. */
+/* Raises "file:line: message"; the second takes a place. Do not return. */
 int cleave_script_raise(lua_State *state, const char *format, ...) CLEAVE_PRINTF(2, 3);
-int cleave_script_raise_at(lua_State *state, int line, const char *format, ...) CLEAVE_PRINTF(3, 4);
+int cleave_script_raise_at(lua_State *state, int place, const char *format, ...) CLEAVE_PRINTF(3, 4);
 /* Raises what `error` holds, its status too. */
 int cleave_script_raise_error(lua_State *state, const cleave_error_t *error);
 /* The same for an error that has its place and rule already: it ends up as it is. */
 int cleave_script_raise_checked(lua_State *state, const cleave_error_t *error);
 
-/* Counts work done in C; raises once the budget is spent. */
+/* Message handler that only notes the place, for an error that has none in its message. */
+int cleave_script_note_place(lua_State *state);
+
+/* Counts work done in C, a step for about ten nanoseconds; raises once the budget is spent. */
 void cleave_script_step(lua_State *state, uint32_t steps);
+/* Raises again where the call is at its end: for whatever catches errors. */
+void cleave_script_pass_end_on(lua_State *state);
+/* Begins to count for a thread of the interpreter: the coroutine that is resumed. */
+void cleave_script_watch(lua_State *state);
 
 /* Pushes the module lua/cleave/<name>.lua, run once per interpreter with (host, import). */
 void cleave_script_import(lua_State *state, const char *name);
@@ -104,5 +164,11 @@ void cleave_script_push_host(lua_State *state);
 
 /* Compiles and pushes the script's text as a function whose globals are the table at `environment`. */
 void cleave_script_load_text(lua_State *state, const char *text, size_t length, int environment);
+/* The same for the text of another file of the script. */
+void cleave_script_load_file(lua_State *state, uint32_t file, const char *text, size_t length,
+                             int environment);
+
+/* Adds a file of that path; raises where there are too many. Its index. */
+uint32_t cleave_script_add_file(lua_State *state, const char *path);
 
 #endif /* CLEAVE_SCRIPT_SCRIPT_H */

@@ -45,6 +45,14 @@ int32_t cleave_table_int(cleave_table_reader_t *reader, const char *name, int32_
   return value < INT32_MIN || value > INT32_MAX ? otherwise : (int32_t)value;
 }
 
+int32_t cleave_table_line(cleave_table_reader_t *reader, const char *name, const char **out_file) {
+  int place = cleave_table_int(reader, name, 0);
+  if (out_file != NULL) {
+    *out_file = cleave_script_path_at(cleave_script_of(reader->state), place);
+  }
+  return cleave_place_line(place);
+}
+
 double cleave_table_number(cleave_table_reader_t *reader, const char *name, double otherwise,
                            bool *out_found) {
   bool found = cleave_table_push_field(reader, name) == LUA_TNUMBER;
@@ -73,6 +81,7 @@ uint32_t cleave_table_push_list(cleave_table_reader_t *reader, const char *name)
 
 void cleave_table_push_item(cleave_table_reader_t *reader, uint32_t index) {
   luaL_checkstack(reader->state, 8, NULL);
+  cleave_script_step(reader->state, 4);
   lua_rawgeti(reader->state, -1, (lua_Integer)index + 1);
 }
 

@@ -31,6 +31,9 @@ const char *cleave_table_copy_text_at_top(cleave_table_reader_t *reader);
 /* A copy of the field, or NULL where it is no text. */
 const char *cleave_table_text(cleave_table_reader_t *reader, const char *name);
 int32_t cleave_table_int(cleave_table_reader_t *reader, const char *name, int32_t otherwise);
+/* A place as host.line gave it: the line, 0 where there is none, and (unless `out_file` is NULL) the path of
+ * the file that it is in, which lives as long as the interpreter. */
+int32_t cleave_table_line(cleave_table_reader_t *reader, const char *name, const char **out_file);
 /* `out_found` may be NULL. */
 double cleave_table_number(cleave_table_reader_t *reader, const char *name, double otherwise,
                            bool *out_found);

@@ -111,7 +111,7 @@ static bool matches_one(matcher_t *m, const char *s, const char *p, const char *
   if (s >= m->subject_end) {
     return false;
   }
-  cleave_script_step(m->state, 1);
+  cleave_script_step(m->state, 1 + (uint32_t)((end - p) / 8));
   switch (*p) {
     case '.': return true;
     case ESCAPE: return in_named_class(character(s), character(p + 1));
@@ -220,6 +220,7 @@ static const char *match_back_reference(matcher_t *m, const char *s, int digit) 
 
 /* %f[set]: the place where the set begins. */
 static bool at_frontier(matcher_t *m, const char *s, const char *p, const char *end) {
+  cleave_script_step(m->state, 2 + (uint32_t)((end - p) / 4));
   int before = s == m->subject ? '\0' : character(s - 1);
   int here = s < m->subject_end ? character(s) : '\0';
   return !in_set(before, p, end - 1) && in_set(here, p, end - 1);
@@ -229,6 +230,7 @@ static bool at_frontier(matcher_t *m, const char *s, const char *p, const char *
 static const char *match_class(matcher_t *m, const char **s, const char **p, bool *go_on) {
   const char *end = class_end(m, *p);
   char suffix = end < m->pattern_end ? *end : '\0';
+  cleave_script_step(m->state, (uint32_t)((end - *p) / 8));
   *go_on = false;
   switch (suffix) {
     case '?':
@@ -402,6 +404,7 @@ static int find_or_match(lua_State *state, bool find) {
     luaL_pushfail(state);
     return 1;
   }
+  cleave_script_step(state, (uint32_t)(pattern_length / 4));
   bool plain = find && (lua_toboolean(state, 4) != 0 || !has_specials(p, pattern_length));
   if (plain) {
     const char *found = find_plain(state, s + start, length - start, p, pattern_length);
@@ -480,6 +483,7 @@ static int text_gmatch(lua_State *state) {
 static void add_template(matcher_t *m, luaL_Buffer *buffer, const char *s, const char *end) {
   size_t length = 0;
   const char *text = lua_tolstring(m->state, 3, &length);
+  cleave_script_step(m->state, (uint32_t)(length / 2));
   for (size_t k = 0; k < length; k++) {
     if (text[k] != ESCAPE) {
       luaL_addchar(buffer, text[k]);

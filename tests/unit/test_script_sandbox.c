@@ -44,8 +44,8 @@ static cleave_status_t run_short(const char *text, cleave_error_t *error) {
 
 UNIT_TEST(has_no_way_out) {
   static const char *const NAMES[] = {"io",         "os",       "package", "debug",          "load",
-                                      "loadstring", "loadfile", "dofile",  "collectgarbage", "require",
-                                      "print",      "rawset"};
+                                      "loadstring", "loadfile", "dofile",  "collectgarbage", "warn",
+                                      "print",      "rawset",   "utf8"};
   for (size_t k = 0; k < sizeof NAMES / sizeof NAMES[0]; k++) {
     char text[64];
     char message[128];
@@ -152,7 +152,7 @@ UNIT_TEST(ends_what_loops_in_c) {
   runs_out("return ('a'):rep(100000):match(('.*'):rep(20) .. 'b')");
   runs_out("for word in ('ab'):rep(100000):gmatch('.-.-.-c') do end");
   runs_out("('a'):rep(200000):gsub('(.-)(.-)(.-)b', '%1')");
-  runs_out("return ('a'):rep(4000000):find(('a'):rep(2000000) .. 'b', 1, true)");
+  runs_out("return ('a'):rep(1000000):find(('a'):rep(500000) .. 'b', 1, true)");
   runs_out("return ('('):rep(200000):find('%b()')");
   runs_out("table.move({}, 1, 1e15 // 1 | 0, 2)");
   runs_out("local t = {} for k = 1, 1000 do t[k] = k end table.sort(t, function() while true do end end)");
@@ -165,17 +165,17 @@ UNIT_TEST(bounds_memory) {
   unit_fails_with(run("local t = {} for k = 1, 1e9 do t[k] = { k } end", e), CLEAVE_ERROR_LIMIT,
                   "more than 256 MiB of memory");
   unit_fails_with(run("local s = 'x' while true do s = s .. s end", e), CLEAVE_ERROR_LIMIT,
-                  "more than 32 MiB in one piece");
+                  "1 MiB in one text");
   unit_fails_with(run("local function f() return 1 + f() end f()", e), CLEAVE_ERROR_RULE, "stack overflow");
-  refused("return string.rep('x', 1e10)", "t.lua:1: string.rep: a text of more than 4194304 bytes");
-  refused("return ('x'):rep(1 << 62)", "t.lua:1: string.rep: a text of more than 4194304 bytes");
+  refused("return string.rep('x', 1e10)", "t.lua:1: string.rep: a text of more than 1048576 bytes");
+  refused("return ('x'):rep(1 << 62)", "t.lua:1: string.rep: a text of more than 1048576 bytes");
   refused("return table.unpack({}, 1, 1e7)", "t.lua:1: too many results to unpack");
 }
 
 UNIT_TEST(takes_little_longer_than_the_budget) {
   cleave_error_t error = CLEAVE_ERROR_INIT;
   uint64_t start = cleave_clock_now();
-  ck_assert_int_eq(run_short("local s = ('x'):rep(4000000) while true do local t = s .. 'y' end", &error),
+  ck_assert_int_eq(run_short("local s = ('x'):rep(1000000) while true do local t = s .. 'y' end", &error),
                    CLEAVE_ERROR_LIMIT);
   ck_assert_double_lt(cleave_clock_ms(start, cleave_clock_now()), 5000.0);
 }
