@@ -76,7 +76,7 @@ typedef struct cleave_partitioner {
   int64_t *set_numbers;  /* per position: 0 inside, CLEAVE_GROUP_NONE outside */
   uint32_t *set_parents; /* per position: union-find of parts */
   uint32_t *set_levels;  /* per representative */
-  uint32_t *set_marks;   /* per representative: the split that saw it last */
+  uint32_t *set_marks; /* per representative: split_count of the split that saw it last, and what it knows */
   uint32_t split_count;
   size_t split_steps_left; /* of the rule at work */
 } cleave_partitioner_t;
