@@ -30,11 +30,11 @@ local function code_lines(text)
   return lines
 end
 
--- Is there `.name`, or the name as a whole text?
+-- Is there `.name` or `["name"]`?
 local function is_mentioned(text, name)
   local word = host.gsub(name, "%W", "%%%0")
   return host.find(text, "%." .. word .. "%f[^%w_]") ~= nil
-    or host.find(text, "[\"']" .. word .. "[\"']") ~= nil
+    or host.find(text, "%[%s*[\"']" .. word .. "[\"']%s*%]") ~= nil
 end
 
 -- The text of a function of the file itself: from its first line to its last.
@@ -188,10 +188,18 @@ end
 
 -- ---- the same pattern twice ----
 
+local numbers, count = {}, 0 -- operator -> number
+
 -- A text that two patterns share if and only if they say the same.
 local function show_tree(value, depth)
-  if type(value) ~= "table" or depth > 16 then
-    return host.is_handle(value) and "" or type(value) .. ":" .. host.tostring(value)
+  if type(value) == "userdata" then
+    if not numbers[value] then
+      count = count + 1
+      numbers[value] = count
+    end
+    return "op" .. numbers[value]
+  elseif type(value) ~= "table" or depth > 16 then
+    return type(value) .. ":" .. host.tostring(value)
   end
   local parts = {}
   for key, item in host.pairs(value) do
@@ -202,11 +210,6 @@ local function show_tree(value, depth)
   return "{" .. table.concat(parts, ",") .. "}"
 end
 
--- Operators are pointers: their names stand for them.
-local function show_pattern(rule)
-  return show_tree(rule.compiled.pattern, 0)
-end
-
 local function goes_before(a, b)
   return a.priority > b.priority or (a.priority == b.priority and a.place < b.place)
 end
@@ -215,7 +218,7 @@ local function lint_twins(file, add)
   local seen = {}
   for place, rule in ipairs(file.declared) do
     if rule.kind == "fuse" and rule.enabled then
-      local key = rule.ruleset .. " " .. show_pattern(rule)
+      local key = rule.ruleset .. " " .. show_tree(rule.compiled.pattern, 0)
       rule.place = place
       seen[key] = seen[key] or {}
       table.insert(seen[key], rule)

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Running the tests of rule files: what passes, what must fail and what is said then, what is skipped; values
+ * against cpu; lints that look at graphs. */
+#include "runtime/rule_check.h"
+#include "unit.h"
+
+#define RULES                                                                      \
+  "return ruleset { name = 'r', backend = 'cpu',\n"                                \
+  "  options = { least = option.integer(1, 'nodes of a region', { min = 1 }) },\n" \
+  "  fuse 'pair' { pattern = op { 'Exp', as = 'e' } >> op { 'Sin', as = 's' },\n"  \
+  "    where = function(m) return m.e.rank == 2, 'only matrices' end },\n"         \
+  "  region 'rest' { ops = { 'Exp', 'Sin', 'Add' },\n"                             \
+  "    review = function(sub, options) return sub.node_count >= options.least, 'small' end },\n"
+
+static cleave_rule_check_t check;
+
+/* Checks the rules with one test of this content, in line 7. */
+static const cleave_test_result_t *run_with(const char *content, const cleave_rule_check_options_t *options) {
+  static char text[4096];
+  (void)snprintf(text, sizeof text, RULES "  test 'it' { %s },\n}", content);
+  cleave_rule_source_t source = {.path = "r.lua", .text = text, .length = strlen(text)};
+  unit_ok(cleave_rule_check_run(&source, options, &check, e));
+  ck_assert_uint_eq(check.tests.count, 1);
+  ck_assert_uint_eq(check.passed + check.failed + check.skipped, 1);
+  return &check.tests.items[0];
+}
+
+static void passes(const char *content) {
+  const cleave_test_result_t *result = run_with(content, NULL);
+  ck_assert_str_eq(result->report, "");
+  ck_assert_int_eq((int)result->verdict, (int)CLEAVE_TEST_PASSED);
+  ck_assert_int_eq(result->line, 7);
+  cleave_rule_check_deinit(&check);
+}
+
+static void fails(const char *content, const char *report) {
+  const cleave_test_result_t *result = run_with(content, NULL);
+  ck_assert_int_eq((int)result->verdict, (int)CLEAVE_TEST_FAILED);
+  ck_assert_str_eq(result->report, report);
+  cleave_rule_check_deinit(&check);
+}
+
+#define PAIR "graph = function(g, x) return g.Sin(g.Exp(x)) end, inputs = { x = { 2, 3 } }"
+
+UNIT_TEST(passes_what_is_as_expected) {
+  passes(PAIR ", expect = { pair = 1 }");
+  passes(PAIR
+         ", expect = { pair = true, rest = range { min = 1, max = 2 }, regions = 1, fusions = 1, left = 0 }");
+  passes(PAIR ", expect = { ['pair.e'] = 1, ['pair.s'] = 1, Exp = 1, Cos = 0 }, equal = true");
+  passes("graph = function(g, x) return g.Exp(g.Sin(x)) end, expect_not = { 'pair' }");
+  passes("graph = function(g, x) return g.Sin(g.Exp(x)) end, refused = { pair = 'matrices' }");
+  passes(PAIR ", options = { least = 3 }, expect_not = { 'rest' }, refused = { rest = 'small' }");
+}
+
+UNIT_TEST(fails_what_is_not_and_says_what_was_made) {
+  fails(PAIR ", expect = { pair = 2 }",
+        "fuse 'pair', matches: expected 2, found 1\n"
+        "  fused by 'pair': Exp_0, Sin_0\n");
+  fails(PAIR ", expect_not = { 'rest' }",
+        "region 'rest': expected none, found 1\n"
+        "  region rest_0: Exp_0, Sin_0\n");
+  fails(PAIR ", expect = { Exp = 0, left = 5, ['pair.e'] = 3 }",
+        "Exp nodes after the rules: expected none, found 1\n"
+        "  the graph has: Exp, Sin\n"
+        "nodes in no region: expected 5, found 0\n"
+        "fuse 'pair', nodes as 'e': expected 3, found 1\n"
+        "  fused by 'pair': Exp_0, Sin_0\n");
+}
+
+UNIT_TEST(says_why_a_rule_did_nothing) {
+  fails("graph = function(g, x) return g.Sin(g.Exp(x)) end, expect = { pair = 1 }",
+        "fuse 'pair', matches: expected 1, found 0\n"
+        "  Exp_0: where: only matrices\n");
+  fails("graph = function(g, x) return g.Cos(x) end, expect = { pair = true }",
+        "fuse 'pair', matches: expected at least 1, found 0\n"
+        "  no node of the graph is one that it begins with\n"
+        "  the graph has: Cos\n");
+  fails(PAIR ", refused = { pair = 'too deep' }",
+        "fuse 'pair', refusals with 'too deep': expected at least 1, found 0\n"
+        "  fused by 'pair': Exp_0, Sin_0\n");
+}
+
+UNIT_TEST(fails_graphs_that_do_not_build) {
+  fails("graph = function(g, x) return g.Sofmax(x) end, equal = true",
+        "r.lua:7: test 'it': operator 'Sofmax' is unknown (did you mean 'Softmax'?)\n");
+  fails("graph = function(g, x) while true do end end, equal = true",
+        "r.lua:7: test 'it': the time budget of 2000 ms is spent\n");
+}
+
+UNIT_TEST(fails_rules_that_fail) {
+  static const char TEXT[] =
+      "return ruleset { name = 'r', backend = 'cpu',\n"
+      "  fuse 'pair' { pattern = op 'Exp' >> op 'Sin', where = function(m) return m.nodes[9].rank > 1 end "
+      "},\n"
+      "  test 'it' { graph = function(g, x) return g.Sin(g.Exp(x)) end, expect = { pair = 1 } },\n}";
+  cleave_rule_source_t source = {.path = "r.lua", .text = TEXT, .length = sizeof TEXT - 1};
+  unit_ok(cleave_rule_check_run(&source, NULL, &check, e));
+  ck_assert_uint_eq(check.failed, 1);
+  ck_assert_ptr_nonnull(strstr(check.tests.items[0].report, "r.lua:2: fuse 'pair': attempt to index a nil"));
+  cleave_rule_check_deinit(&check);
+}
+
+UNIT_TEST(does_not_compare_what_is_too_large) {
+  fails("graph = function(g, x) return g.Exp(x) end, inputs = { x = { 100000, 100000 } }, equal = true",
+        "equal: the graph has values of more than 1024 MiB, too many to compare\n");
+}
+
+UNIT_TEST(skips_what_has_no_backend_here_with_the_reason) {
+  static const char TEXT[] =
+      "return ruleset { name = 'r', backend = 'elsewhere', region 'x' { ops = { 'Exp' } },\n"
+      "  test 'it' { graph = function(g, x) return g.Exp(x) end, expect = { x = 1 } } }";
+  cleave_rule_source_t source = {.path = "r.lua", .text = TEXT, .length = sizeof TEXT - 1};
+  unit_ok(cleave_rule_check_run(&source, NULL, &check, e));
+  ck_assert_uint_eq(check.skipped, 1);
+  ck_assert_uint_eq(check.passed, 0);
+  ck_assert_ptr_nonnull(strstr(check.tests.items[0].report, "backend 'elsewhere' is unknown"));
+  cleave_rule_check_deinit(&check);
+}
+
+UNIT_TEST(a_file_that_does_not_load_is_an_error) {
+  cleave_rule_source_t source = {.path = "r.lua", .text = "return 1", .length = 8};
+  unit_fails_with(cleave_rule_check_run(&source, NULL, &check, e), CLEAVE_ERROR_RULE,
+                  "r.lua: expected the file to return ruleset");
+  ck_assert_ptr_null(check.rules);
+  cleave_rule_check_deinit(&check);
+}
+
+UNIT_TEST(settings_of_the_caller_give_way_to_those_of_the_test) {
+  cleave_setting_t settings[2] = {{"least", "3"}, {"unknown_here", "1"}};
+  cleave_rule_check_options_t options = {.settings = settings, .setting_count = 2, .threads = 1};
+  ck_assert_int_eq((int)run_with(PAIR ", expect_not = { 'rest' }", &options)->verdict,
+                   (int)CLEAVE_TEST_PASSED);
+  cleave_rule_check_deinit(&check);
+  ck_assert_int_eq((int)run_with(PAIR ", options = { least = 1 }, expect = { rest = 1 }", &options)->verdict,
+                   (int)CLEAVE_TEST_PASSED);
+  cleave_rule_check_deinit(&check);
+}
+
+UNIT_TEST(picks_tests_by_a_part_of_their_name) {
+  static const char TEXT[] =
+      "return ruleset { name = 'r', backend = 'cpu', region 'x' { ops = { 'Exp' } },\n"
+      "  test 'one thing' { graph = function(g, x) return g.Exp(x) end, expect = { x = 1 } },\n"
+      "  test 'another' { graph = function(g, x) return g.Sin(x) end, expect_not = { 'x' } } }";
+  cleave_rule_source_t source = {.path = "r.lua", .text = TEXT, .length = sizeof TEXT - 1};
+  cleave_rule_check_options_t options = {.only = "thing", .threads = 1};
+  unit_ok(cleave_rule_check_run(&source, &options, &check, e));
+  ck_assert_uint_eq(check.tests.count, 1);
+  ck_assert_str_eq(check.tests.items[0].name, "one thing");
+  cleave_rule_check_deinit(&check);
+}
+
+UNIT_TEST(symbols_of_inputs_have_a_size_when_values_are_compared) {
+  passes(
+      "graph = function(g, x) return g.Sin(g.Exp(x)) end, inputs = { x = { 'N', 'T' } },\n"
+      "expect = { pair = 1 }, equal = true");
+}
+
+UNIT_TEST(inputs_are_drawn_from_the_range_that_a_test_gives) {
+  passes(
+      "graph = function(g, x, i) return g.Exp(g.Gather(x, i)) end,\n"
+      "inputs = { x = { 20, 4 }, i = { 6, dtype = 'int64', low = 10, high = 20 } }, equal = true");
+}
+
+/* ---- lints that look at graphs ---- */
+
+static const cleave_lint_t *find_lint(const char *code) {
+  for (size_t k = 0; k < check.lints.count; k++) {
+    if (strcmp(check.lints.items[k].code, code) == 0) {
+      return &check.lints.items[k];
+    }
+  }
+  return NULL;
+}
+
+UNIT_TEST(warns_of_a_rule_whose_matches_others_take) {
+  static const char TEXT[] =
+      "return ruleset { name = 'r', backend = 'cpu',\n"
+      "  fuse 'long' { pattern = op 'Exp' >> op { 'Sin', 'Cos' } },\n"
+      "  fuse 'short' { pattern = op 'Exp' >> op 'Sin' },\n"
+      "  test 'it' { graph = function(g, x) return g.Sin(g.Exp(x)) end, expect = { long = 1 } } }";
+  cleave_rule_source_t source = {.path = "r.lua", .text = TEXT, .length = sizeof TEXT - 1};
+  unit_ok(cleave_rule_check_run(&source, NULL, &check, e));
+  const cleave_lint_t *lint = find_lint("unreachable");
+  ck_assert_ptr_nonnull(lint);
+  ck_assert_int_eq(lint->line, 3);
+  ck_assert_int_eq((int)lint->level, (int)CLEAVE_LINT_WARNING);
+  ck_assert_str_eq(
+      lint->message,
+      "fuse 'short' never gets a match: alone it has 1, but 'long' takes them (first at Exp_0 of "
+      "'it')");
+  cleave_rule_check_deinit(&check);
+}
+
+UNIT_TEST(says_nothing_of_a_rule_that_matches_once) {
+  static const char TEXT[] =
+      "return ruleset { name = 'r', backend = 'cpu',\n"
+      "  fuse 'long' { pattern = op 'Exp' >> op { 'Sin', 'Cos' } },\n"
+      "  fuse 'other' { pattern = op 'Abs' >> op 'Sin' },\n"
+      "  test 'it' { graph = function(g, x) return g.Sin(g.Exp(x)) end, expect = { long = 1 } },\n"
+      "  test 'more' { graph = function(g, x) return g.Sin(g.Abs(x)) end, expect = { other = 1 } } }";
+  cleave_rule_source_t source = {.path = "r.lua", .text = TEXT, .length = sizeof TEXT - 1};
+  unit_ok(cleave_rule_check_run(&source, NULL, &check, e));
+  ck_assert_ptr_null(find_lint("unreachable"));
+  ck_assert_ptr_null(find_lint("never-matches"));
+  cleave_rule_check_deinit(&check);
+}
+
+UNIT_TEST(warns_of_a_rule_that_matches_in_no_model) {
+  const cleave_dim_t dims[1] = {4};
+  cleave_graph_t *graph = NULL;
+  cleave_value_t x = CLEAVE_VALUE_NONE;
+  cleave_node_t node = CLEAVE_NODE_NONE;
+  unit_ok(cleave_graph_create(&graph, e));
+  unit_ok(cleave_graph_add_input(graph, "x", CLEAVE_DTYPE_F32, 1, dims, &x, e));
+  unit_ok(cleave_graph_add_node(graph, cleave_op_find("", "Exp"), "exp", &x, 1, 1, &node, e));
+  unit_ok(cleave_graph_set_type(graph, cleave_node_output(graph, node, 0), CLEAVE_DTYPE_F32, 1, dims, e));
+  unit_ok(cleave_graph_add_output(graph, "y", cleave_node_output(graph, node, 0), e));
+  cleave_check_model_t model = {"m.onnx", graph};
+  cleave_rule_check_options_t options = {.models = &model, .model_count = 1, .threads = 1};
+  ck_assert_int_eq((int)run_with(PAIR ", expect = { pair = 1 }", &options)->verdict, (int)CLEAVE_TEST_PASSED);
+  const cleave_lint_t *lint = find_lint("never-matches");
+  ck_assert_ptr_nonnull(lint);
+  ck_assert_str_eq(lint->message, "fuse 'pair' matches nowhere in the 1 model given");
+  ck_assert_uint_eq(check.reach.count, 2);
+  ck_assert_uint_eq(check.reach.items[0].matches, 1);
+  ck_assert_uint_eq(check.reach.items[0].model_matches, 0);
+  ck_assert_uint_eq(check.reach.items[1].model_matches, 1);
+  cleave_rule_check_deinit(&check);
+  cleave_graph_destroy(graph);
+}
+
+UNIT_TEST(a_rule_that_fails_on_a_model_is_named) {
+  static const char TEXT[] =
+      "return ruleset { name = 'r', backend = 'cpu',\n"
+      "  region 'x' { supported = function(node) return 'yes' end } }";
+  cleave_graph_t *graph = NULL;
+  cleave_value_t x = CLEAVE_VALUE_NONE;
+  cleave_node_t node = CLEAVE_NODE_NONE;
+  unit_ok(cleave_graph_create(&graph, e));
+  unit_ok(cleave_graph_add_input(graph, "x", CLEAVE_DTYPE_F32, 0, NULL, &x, e));
+  unit_ok(cleave_graph_add_node(graph, cleave_op_find("", "Exp"), "exp", &x, 1, 1, &node, e));
+  unit_ok(cleave_graph_add_output(graph, "y", cleave_node_output(graph, node, 0), e));
+  cleave_check_model_t model = {"m.onnx", graph};
+  cleave_rule_source_t source = {.path = "r.lua", .text = TEXT, .length = sizeof TEXT - 1};
+  cleave_rule_check_options_t options = {.models = &model, .model_count = 1, .threads = 1};
+  unit_ok(cleave_rule_check_run(&source, &options, &check, e));
+  const cleave_lint_t *lint = find_lint("fails-on-model");
+  ck_assert_ptr_nonnull(lint);
+  ck_assert_int_eq((int)lint->level, (int)CLEAVE_LINT_ERROR);
+  ck_assert_int_eq(lint->line, 2);
+  cleave_rule_check_deinit(&check);
+  cleave_graph_destroy(graph);
+}
+
+UNIT_TEST(ends_without_leaks_wherever_memory_runs_out) {
+  static const char TEXT[] =
+      "return ruleset { name = 'r', backend = 'cpu', region 'x' { ops = { 'Exp' } },\n"
+      "  test 'it' { graph = function(g, x) return g.Exp(g.Conv(x)) end, expect = { x = 1 }, equal = true } "
+      "}";
+  cleave_rule_source_t source = {.path = "r.lua", .text = TEXT, .length = sizeof TEXT - 1};
+  unit_ok(cleave_rule_check_run(&source, NULL, &check, e));
+  cleave_rule_check_deinit(&check);
+  for (int64_t countdown = 0;; countdown += 1 + countdown / 16) {
+    cleave_error_t error = CLEAVE_ERROR_INIT;
+    (void)cleave_memory_fail_after(countdown);
+    cleave_status_t status = cleave_rule_check_run(&source, NULL, &check, &error);
+    int64_t passed = cleave_memory_fail_after(-1);
+    bool all = status == CLEAVE_OK && check.passed == 1;
+    cleave_rule_check_deinit(&check);
+    if (all && passed <= countdown) {
+      break;
+    }
+    ck_assert(countdown < 1000000);
+  }
+}
+
+UNIT_MAIN("rule_check")
