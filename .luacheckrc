@@ -4,7 +4,8 @@ max_line_length = 100
 -- The words of a rule file (lua/cleave/ defines them).
 files["rules/"] = {
   read_globals = {
-    "ruleset", "fuse", "region", "test", "option",
+    "ruleset", "strategy", "fuse", "region", "rewrite", "pass", "test", "option",
+    "include", "require",
     "op", "any", "constant", "maybe", "oneof", "one_of", "repeated", "range", "absent",
   },
 }
