@@ -237,18 +237,23 @@ static const char *format_ms(double ms, char *buffer, size_t size) {
   return buffer;
 }
 
+static void print_drawn(const cleave_inputs_t *inputs) {
+  const char *drawn = cleave_text_get(&inputs->drawn);
+  while (*drawn != '\0') {
+    size_t length = strcspn(drawn, "\n");
+    (void)printf("  input %.*s\n", (int)length, drawn);
+    drawn += length + (drawn[length] == '\n' ? 1 : 0);
+  }
+}
+
 static void print_report(const run_t *run) {
   const cleave_job_t *job = &run->job;
   char bytes[3][32];
   cleave_session_memory_t memory = cleave_session_memory(job->session);
   (void)printf("%s%s%s\n", cleave_output_style(CLEAVE_STYLE_BOLD), run->options.model,
                cleave_output_style(CLEAVE_STYLE_PLAIN));
-  const char *drawn = cleave_text_get(&job->inputs.drawn);
-  while (*drawn != '\0') {
-    size_t length = strcspn(drawn, "\n");
-    (void)printf("  input %.*s\n", (int)length, drawn);
-    drawn += length + (drawn[length] == '\n' ? 1 : 0);
-  }
+  print_drawn(&job->inputs);
+  print_drawn(&job->plan_inputs);
   (void)printf("\n");
   cleave_report_plan(job->plan);
   if (run->rule_stats) {

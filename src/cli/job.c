@@ -137,6 +137,16 @@ static void free_shapes(cleave_job_t *job) {
 
 /* ---- stages ---- */
 
+/* Rules, and saved plans, may add inputs: whoever uses the request then looks at all of its names. */
+static cleave_input_request_t request_of(const cleave_job_t *job) {
+  return (cleave_input_request_t){
+      .files = &job->options->files,
+      .shapes = job->document != NULL ? &job->plan_shapes : &job->options->shapes,
+      .folder = job->options->data,
+      .seed = (uint64_t)job->options->seed,
+      .may_be_added = job->options->rules.count > 0 || job->options->plan != NULL};
+}
+
 cleave_status_t cleave_job_bind(cleave_job_t *job, cleave_error_t *error) {
   bool is_bound = false; /* by the session alone: the plan is about the model as it was loaded */
   if (job->options->plan != NULL) {
@@ -144,11 +154,7 @@ cleave_status_t cleave_job_bind(cleave_job_t *job, cleave_error_t *error) {
     CLEAVE_TRY(list_shapes(job, error));
     is_bound = cleave_plan_document_match(job->document, cleave_model_graph(job->model), NULL) == CLEAVE_OK;
   }
-  cleave_input_request_t request = {
-      .files = &job->options->files,
-      .shapes = job->document != NULL ? &job->plan_shapes : &job->options->shapes,
-      .folder = job->options->data,
-      .seed = (uint64_t)job->options->seed};
+  cleave_input_request_t request = request_of(job);
   CLEAVE_TRY(cleave_inputs_load(job->model, &request, &job->inputs, error));
   return is_bound ? CLEAVE_OK : bind(job, error);
 }
@@ -157,7 +163,8 @@ cleave_status_t cleave_job_bind_shapes(cleave_job_t *job, cleave_error_t *error)
   if (job->options->shapes.count == 0) {
     return CLEAVE_OK;
   }
-  CLEAVE_TRY(cleave_inputs_describe(job->model, &job->options->shapes, &job->inputs, error));
+  CLEAVE_TRY(cleave_inputs_describe(job->model, &job->options->shapes, job->options->rules.count > 0,
+                                    &job->inputs, error));
   return bind(job, error);
 }
 
@@ -216,12 +223,19 @@ cleave_status_t cleave_job_compile(cleave_job_t *job, cleave_error_t *error) {
       .profile = job->options->profile,
       .programs = job->programs,
       .strict = job->options->plan != NULL && !job->options->fallback};
+  const cleave_inputs_t *inputs = &job->inputs;
+  if (job->plan != NULL) {
+    cleave_input_request_t request = request_of(job);
+    cleave_inputs_deinit(&job->plan_inputs);
+    CLEAVE_TRY(cleave_inputs_load_added(job->plan, &request, &job->inputs, &job->plan_inputs, error));
+    inputs = &job->plan_inputs;
+  }
   uint64_t start = cleave_clock_now();
-  CLEAVE_TRY(cleave_session_create(job->model, job->plan, job->inputs.pointers, job->inputs.count, &options,
+  CLEAVE_TRY(cleave_session_create(job->model, job->plan, inputs->pointers, inputs->count, &options,
                                    &job->session, error));
   job->compile_ms = cleave_clock_ms(start, cleave_clock_now());
-  for (uint32_t k = 0; k < job->inputs.count; k++) {
-    CLEAVE_TRY(cleave_session_set_input(job->session, k, &job->inputs.views[k], error));
+  for (uint32_t k = 0; k < inputs->count; k++) {
+    CLEAVE_TRY(cleave_session_set_input(job->session, k, &inputs->views[k], error));
   }
   return CLEAVE_OK;
 }
@@ -233,6 +247,7 @@ void cleave_job_deinit(cleave_job_t *job) {
   cleave_plan_document_destroy(job->document);
   free_shapes(job);
   cleave_inputs_deinit(&job->inputs);
+  cleave_inputs_deinit(&job->plan_inputs);
   cleave_model_release(job->model);
   cleave_free(job->script_used);
   cleave_settings_deinit(&job->settings);

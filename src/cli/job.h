@@ -26,9 +26,10 @@ typedef struct cleave_job_options {
 typedef struct cleave_job {
   const cleave_job_options_t *options;
   cleave_settings_t settings;
-  bool *script_used;     /* per setting: an option of the model script */
-  cleave_model_t *model; /* with the sizes of the inputs */
-  cleave_inputs_t inputs;
+  bool *script_used;                /* per setting: an option of the model script */
+  cleave_model_t *model;            /* with the sizes of the inputs */
+  cleave_inputs_t inputs;           /* of the model */
+  cleave_inputs_t plan_inputs;      /* of the session: those, and what rules added; made before compiling */
   cleave_plan_document_t *document; /* of options->plan, until it has become `plan` */
   cleave_text_list_t plan_shapes;   /* --shape, and after it what the saved plan was bound to */
   cleave_plan_t *plan;

@@ -83,13 +83,37 @@ cleave_status_t cleave_outputs_load(const char *folder, cleave_tensor_t **output
 
 /* ---- NAME=... ---- */
 
-/* Splits "NAME=VALUE" at the first '=' whose left side is an input; positions come back by name. */
-static cleave_status_t find_input(const cleave_model_t *model, const char *option, const char *text,
-                                  uint32_t *out_index, const char **out_value, cleave_error_t *error) {
+static const char *input_name(const cleave_graph_t *graph, size_t index) {
+  return cleave_value_name(graph, graph->inputs.items[index]);
+}
+
+/* Type of an input, with open sizes as the graph's codes. */
+static cleave_tensor_view_t input_type(const cleave_graph_t *graph, size_t index) {
+  const cleave_value_record_t *record = cleave_graph_value(graph, graph->inputs.items[index]);
+  return (cleave_tensor_view_t){.size = sizeof(cleave_tensor_view_t),
+                                .dtype = (cleave_dtype_t)record->dtype,
+                                .rank = record->rank,
+                                .dims = record->dims};
+}
+
+static uint32_t input_by_name(const cleave_graph_t *graph, const char *name) {
+  for (uint32_t k = 0; k < graph->inputs.count; k++) {
+    if (strcmp(input_name(graph, k), name) == 0) {
+      return k;
+    }
+  }
+  return CLEAVE_INDEX_NONE;
+}
+
+/* Splits "NAME=VALUE" at the first '=' whose left side is an input; positions come back by name. A name that
+ * no input has is an error, or CLEAVE_INDEX_NONE where rules may still add it. */
+static cleave_status_t find_input(const cleave_graph_t *graph, const char *option, const char *text,
+                                  bool may_be_added, uint32_t *out_index, const char **out_value,
+                                  cleave_error_t *error) {
   char name[512];
   for (const char *equals = strchr(text, '='); equals != NULL; equals = strchr(equals + 1, '=')) {
     (void)snprintf(name, sizeof name, "%.*s", (int)(equals - text < 500 ? equals - text : 500), text);
-    *out_index = cleave_model_find_input(model, name);
+    *out_index = input_by_name(graph, name);
     *out_value = equals + 1;
     if (*out_index != CLEAVE_INDEX_NONE) {
       return CLEAVE_OK;
@@ -100,15 +124,16 @@ static cleave_status_t find_input(const cleave_model_t *model, const char *optio
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "%s: expected NAME=VALUE, found '%s'",
                             option, text);
   }
+  if (may_be_added) {
+    return CLEAVE_OK;
+  }
   (void)snprintf(name, sizeof name, "%.*s", (int)(equals - text < 500 ? equals - text : 500), text);
   cleave_nearest_t nearest = {0};
   cleave_text_t names = {0};
   char hint[160];
-  for (uint32_t k = 0; k < cleave_model_input_count(model); k++) {
-    cleave_port_t port;
-    CLEAVE_TRY(cleave_model_input(model, k, &port, error));
-    cleave_nearest_offer(&nearest, name, port.name);
-    cleave_text_format(&names, "%s%s", k == 0 ? "" : ", ", port.name);
+  for (size_t k = 0; k < graph->inputs.count; k++) {
+    cleave_nearest_offer(&nearest, name, input_name(graph, k));
+    cleave_text_format(&names, "%s%s", k == 0 ? "" : ", ", input_name(graph, k));
   }
   cleave_status_t status = cleave_error_set(
       error, CLEAVE_ERROR_INVALID_ARGUMENT, "%s: the model has no input '%s'%s; its inputs are: %s", option,
@@ -140,9 +165,7 @@ static cleave_status_t read_shape(const char *text, int32_t *out_rank, int64_t *
 
 /* ---- inputs ---- */
 
-static cleave_status_t start_inputs(const cleave_model_t *model, cleave_inputs_t *inputs,
-                                    cleave_error_t *error) {
-  size_t count = cleave_model_input_count(model);
+static cleave_status_t start_inputs(size_t count, cleave_inputs_t *inputs, cleave_error_t *error) {
   *inputs = (cleave_inputs_t){0};
   inputs->tensors = cleave_allocate_zeroed(count, sizeof *inputs->tensors);
   inputs->views = cleave_allocate_zeroed(count, sizeof *inputs->views);
@@ -169,20 +192,18 @@ void cleave_inputs_deinit(cleave_inputs_t *inputs) {
 
 /* Dtype and shape of input `index` for lack of a file: what --shape says, else what the model says. The dims
  * go into `dims`. */
-static cleave_status_t find_type(const cleave_model_t *model, const cleave_text_list_t *shapes,
-                                 uint32_t index, int64_t *dims, cleave_tensor_view_t *out_type,
-                                 bool *out_given, cleave_error_t *error) {
-  cleave_port_t port;
-  CLEAVE_TRY(cleave_model_input(model, index, &port, error));
-  *out_type = port.tensor;
+static cleave_status_t find_type(const cleave_graph_t *graph, const cleave_text_list_t *shapes,
+                                 bool may_be_added, uint32_t index, int64_t *dims,
+                                 cleave_tensor_view_t *out_type, bool *out_given, cleave_error_t *error) {
+  *out_type = input_type(graph, index);
   *out_given = false;
-  for (int32_t d = 0; d < port.tensor.rank; d++) {
-    dims[d] = port.tensor.dims[d];
+  for (int32_t d = 0; d < out_type->rank; d++) {
+    dims[d] = out_type->dims[d];
   }
   for (size_t k = 0; k < shapes->count; k++) {
     uint32_t named = 0;
     const char *value = NULL;
-    CLEAVE_TRY(find_input(model, "--shape", shapes->items[k], &named, &value, error));
+    CLEAVE_TRY(find_input(graph, "--shape", shapes->items[k], may_be_added, &named, &value, error));
     if (named == index) {
       CLEAVE_TRY(read_shape(value, &out_type->rank, dims, error));
       *out_given = true;
@@ -196,14 +217,14 @@ static cleave_status_t find_type(const cleave_model_t *model, const cleave_text_
 }
 
 /* The size that an input which is there already gives to an open dimension, or -1. */
-static int64_t size_elsewhere(const cleave_model_t *model, const cleave_inputs_t *inputs, cleave_dim_t dim) {
+static int64_t size_elsewhere(const cleave_graph_t *graph, const cleave_inputs_t *inputs, cleave_dim_t dim) {
   for (uint32_t k = 0; cleave_dim_is_symbolic(dim) && k < inputs->count; k++) {
-    cleave_port_t port;
-    if (inputs->tensors[k] == NULL || cleave_model_input(model, k, &port, NULL) != CLEAVE_OK) {
+    if (inputs->tensors[k] == NULL) {
       continue;
     }
-    for (int32_t d = 0; d < port.tensor.rank && d < inputs->tensors[k]->rank; d++) {
-      if (port.tensor.dims[d] == dim) {
+    cleave_tensor_view_t type = input_type(graph, k);
+    for (int32_t d = 0; d < type.rank && d < inputs->tensors[k]->rank; d++) {
+      if (type.dims[d] == dim) {
         return inputs->tensors[k]->dims[d];
       }
     }
@@ -212,24 +233,22 @@ static int64_t size_elsewhere(const cleave_model_t *model, const cleave_inputs_t
 }
 
 /* Sizes that nothing tells are 1, and said to be. */
-static cleave_status_t close_sizes(const cleave_model_t *model, cleave_inputs_t *inputs, uint32_t index,
+static cleave_status_t close_sizes(const cleave_graph_t *graph, cleave_inputs_t *inputs, uint32_t index,
                                    const cleave_tensor_view_t *type, int64_t *dims, cleave_error_t *error) {
-  cleave_port_t port;
-  CLEAVE_TRY(cleave_model_input(model, index, &port, error));
+  const char *name = input_name(graph, index);
   if (type->rank < 0) {
     return cleave_error_set(error, CLEAVE_ERROR_SHAPE,
-                            "input '%s' has an unknown shape: give it with --shape %s=...", port.name,
-                            port.name);
+                            "input '%s' has an unknown shape: give it with --shape %s=...", name, name);
   }
   for (int32_t d = 0; d < type->rank; d++) {
     if (cleave_dim_is_known(dims[d])) {
       continue;
     }
-    int64_t size = size_elsewhere(model, inputs, dims[d]);
+    int64_t size = size_elsewhere(graph, inputs, dims[d]);
     if (size < 0) {
-      cleave_text_format(&inputs->drawn, "%s: dimension %d (", port.name, (int)d);
-      cleave_dim_print(cleave_model_graph(model)->dims, dims[d], &inputs->drawn);
-      cleave_text_format(&inputs->drawn, ") is open, taken as 1 (--shape %s=... sets it)\n", port.name);
+      cleave_text_format(&inputs->drawn, "%s: dimension %d (", name, (int)d);
+      cleave_dim_print(graph->dims, dims[d], &inputs->drawn);
+      cleave_text_format(&inputs->drawn, ") is open, taken as 1 (--shape %s=... sets it)\n", name);
       size = 1;
     }
     dims[d] = size;
@@ -237,29 +256,28 @@ static cleave_status_t close_sizes(const cleave_model_t *model, cleave_inputs_t 
   return CLEAVE_OK;
 }
 
-static cleave_status_t draw(const cleave_model_t *model, const cleave_input_request_t *request,
+static cleave_status_t draw(const cleave_graph_t *graph, const cleave_input_request_t *request,
                             uint32_t index, cleave_inputs_t *inputs, cleave_error_t *error) {
   int64_t dims[CLEAVE_MAX_RANK] = {0};
   cleave_tensor_view_t type;
   bool is_given = false;
-  cleave_port_t port;
-  CLEAVE_TRY(find_type(model, request->shapes, index, dims, &type, &is_given, error));
-  CLEAVE_TRY(cleave_model_input(model, index, &port, error));
-  CLEAVE_TRY(close_sizes(model, inputs, index, &type, dims, error));
+  const char *name = input_name(graph, index);
+  CLEAVE_TRY(find_type(graph, request->shapes, request->may_be_added, index, dims, &type, &is_given, error));
+  CLEAVE_TRY(close_sizes(graph, inputs, index, &type, dims, error));
   if (type.dtype == CLEAVE_DTYPE_STRING) {
     return cleave_error_set(error, CLEAVE_ERROR_UNSUPPORTED,
-                            "input '%s' is of strings: give it with --input or --data", port.name);
+                            "input '%s' is of strings: give it with --input or --data", name);
   }
   CLEAVE_TRY(cleave_tensor_create(type.dtype, type.rank, type.dims, &inputs->tensors[index], error));
   uint64_t seed = request->seed + index;
   if (cleave_dtype_is_float(type.dtype)) {
     cleave_tensor_fill_normal(inputs->tensors[index], seed, 0.0, 1.0);
-    cleave_text_format(&inputs->drawn, "%s: drawn from seed %" PRIu64 ", normal, mean 0, deviation 1\n",
-                       port.name, seed);
+    cleave_text_format(&inputs->drawn, "%s: drawn from seed %" PRIu64 ", normal, mean 0, deviation 1\n", name,
+                       seed);
   } else {
     /* Valid for token ids, segment ids and masks alike. */
     cleave_tensor_fill_uniform(inputs->tensors[index], seed, 0.0, 2.0);
-    cleave_text_format(&inputs->drawn, "%s: drawn from seed %" PRIu64 ", %s, 0 or 1\n", port.name, seed,
+    cleave_text_format(&inputs->drawn, "%s: drawn from seed %" PRIu64 ", %s, 0 or 1\n", name, seed,
                        cleave_dtype_name(type.dtype));
   }
   return CLEAVE_OK;
@@ -267,16 +285,16 @@ static cleave_status_t draw(const cleave_model_t *model, const cleave_input_requ
 
 /* Draws the inputs that are not there: first those whose sizes are all known, since they may tell the
  * others'. */
-static cleave_status_t draw_missing(const cleave_model_t *model, const cleave_input_request_t *request,
+static cleave_status_t draw_missing(const cleave_graph_t *graph, const cleave_input_request_t *request,
                                     cleave_inputs_t *inputs, cleave_error_t *error) {
   for (int pass = 0; pass < 2; pass++) {
     for (uint32_t k = 0; k < inputs->count; k++) {
       int64_t dims[CLEAVE_MAX_RANK];
       cleave_tensor_view_t type;
       bool is_given = false;
-      CLEAVE_TRY(find_type(model, request->shapes, k, dims, &type, &is_given, error));
+      CLEAVE_TRY(find_type(graph, request->shapes, request->may_be_added, k, dims, &type, &is_given, error));
       if (inputs->tensors[k] == NULL && (pass == 1 || cleave_view_element_count(&type) >= 0)) {
-        CLEAVE_TRY(draw(model, request, k, inputs, error));
+        CLEAVE_TRY(draw(graph, request, k, inputs, error));
       }
     }
   }
@@ -290,39 +308,70 @@ static void read_as(cleave_tensor_t *tensor, cleave_dtype_t wanted) {
   }
 }
 
-cleave_status_t cleave_inputs_load(const cleave_model_t *model, const cleave_input_request_t *request,
-                                   cleave_inputs_t *out_inputs, cleave_error_t *error) {
-  CLEAVE_TRY(start_inputs(model, out_inputs, error));
+/* Reads what files give. */
+static cleave_status_t read_files(const cleave_graph_t *graph, const cleave_input_request_t *request,
+                                  cleave_inputs_t *inputs, cleave_error_t *error) {
   for (size_t k = 0; k < request->files->count; k++) {
     uint32_t index = 0;
     const char *path = NULL;
-    CLEAVE_TRY(find_input(model, "--input", request->files->items[k], &index, &path, error));
-    cleave_tensor_release(out_inputs->tensors[index]);
-    out_inputs->tensors[index] = NULL;
-    CLEAVE_TRY(cleave_tensor_load(path, &out_inputs->tensors[index], error));
+    CLEAVE_TRY(
+        find_input(graph, "--input", request->files->items[k], request->may_be_added, &index, &path, error));
+    if (index != CLEAVE_INDEX_NONE) {
+      cleave_tensor_release(inputs->tensors[index]);
+      inputs->tensors[index] = NULL;
+      CLEAVE_TRY(cleave_tensor_load(path, &inputs->tensors[index], error));
+    }
   }
+  return CLEAVE_OK;
+}
+
+/* Draws what is missing, and makes the views. */
+static cleave_status_t finish_inputs(const cleave_graph_t *graph, const cleave_input_request_t *request,
+                                     cleave_inputs_t *inputs, cleave_error_t *error) {
+  CLEAVE_TRY(draw_missing(graph, request, inputs, error));
+  for (uint32_t k = 0; k < inputs->count; k++) {
+    read_as(inputs->tensors[k], input_type(graph, k).dtype);
+    inputs->views[k] = cleave_tensor_view(inputs->tensors[k]);
+    inputs->pointers[k] = &inputs->views[k];
+  }
+  return cleave_text_check(&inputs->drawn, error);
+}
+
+cleave_status_t cleave_inputs_load(const cleave_model_t *model, const cleave_input_request_t *request,
+                                   cleave_inputs_t *out_inputs, cleave_error_t *error) {
+  const cleave_graph_t *graph = cleave_model_graph(model);
+  CLEAVE_TRY(start_inputs(graph->inputs.count, out_inputs, error));
+  CLEAVE_TRY(read_files(graph, request, out_inputs, error));
   for (uint32_t k = 0; k < out_inputs->count; k++) {
     if (out_inputs->tensors[k] == NULL && request->folder != NULL) {
       CLEAVE_TRY(load_numbered(request->folder, "input", k, &out_inputs->tensors[k], error));
     }
   }
-  CLEAVE_TRY(draw_missing(model, request, out_inputs, error));
-  for (uint32_t k = 0; k < out_inputs->count; k++) {
-    cleave_port_t port;
-    CLEAVE_TRY(cleave_model_input(model, k, &port, error));
-    read_as(out_inputs->tensors[k], port.tensor.dtype);
-    out_inputs->views[k] = cleave_tensor_view(out_inputs->tensors[k]);
-    out_inputs->pointers[k] = &out_inputs->views[k];
+  return finish_inputs(graph, request, out_inputs, error);
+}
+
+cleave_status_t cleave_inputs_load_added(const cleave_plan_t *plan, const cleave_input_request_t *request,
+                                         const cleave_inputs_t *inputs, cleave_inputs_t *out_inputs,
+                                         cleave_error_t *error) {
+  cleave_input_request_t all = *request;
+  all.may_be_added = false;
+  CLEAVE_TRY(start_inputs(plan->graph->inputs.count, out_inputs, error));
+  for (size_t k = 0; k < inputs->count && k < out_inputs->count; k++) {
+    out_inputs->tensors[k] = cleave_tensor_retain(inputs->tensors[k]);
   }
-  return cleave_text_check(&out_inputs->drawn, error);
+  CLEAVE_TRY(read_files(plan->graph, &all, out_inputs, error));
+  return finish_inputs(plan->graph, &all, out_inputs, error);
 }
 
 cleave_status_t cleave_inputs_describe(const cleave_model_t *model, const cleave_text_list_t *shapes,
-                                       cleave_inputs_t *out_inputs, cleave_error_t *error) {
-  CLEAVE_TRY(start_inputs(model, out_inputs, error));
+                                       bool may_be_added, cleave_inputs_t *out_inputs,
+                                       cleave_error_t *error) {
+  const cleave_graph_t *graph = cleave_model_graph(model);
+  CLEAVE_TRY(start_inputs(graph->inputs.count, out_inputs, error));
   for (uint32_t k = 0; k < out_inputs->count; k++) {
     bool is_given = false;
-    CLEAVE_TRY(find_type(model, shapes, k, out_inputs->dims[k], &out_inputs->views[k], &is_given, error));
+    CLEAVE_TRY(find_type(graph, shapes, may_be_added, k, out_inputs->dims[k], &out_inputs->views[k],
+                         &is_given, error));
     out_inputs->pointers[k] = is_given ? &out_inputs->views[k] : NULL;
   }
   return CLEAVE_OK;

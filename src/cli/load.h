@@ -4,6 +4,7 @@
 #define CLEAVE_CLI_LOAD_H
 
 #include "cli/arguments.h"
+#include "partition/plan.h"
 #include "tensor/tensor.h"
 
 /* name=value texts. The settings point into `list`'s texts, which are copied. */
@@ -33,6 +34,7 @@ typedef struct cleave_input_request {
   const cleave_text_list_t *shapes; /* NAME=1x3x224x224 */
   const char *folder;               /* input_N.pb, by position; or NULL */
   uint64_t seed;
+  bool may_be_added; /* names that the model does not have may be inputs that rules add: not looked at yet */
 } cleave_input_request_t;
 
 /* Inputs for a model: from files, from the folder, or drawn from the seed with the shapes that are known or
@@ -42,10 +44,17 @@ CLEAVE_MUST_USE cleave_status_t cleave_inputs_load(const cleave_model_t *model,
                                                    cleave_inputs_t *out_inputs, cleave_error_t *error);
 void cleave_inputs_deinit(cleave_inputs_t *inputs);
 
+/* The inputs of a plan: the model's (`inputs`, shared), and those that rules added, from files or drawn.
+ * Every name of the request has to be one of them. */
+CLEAVE_MUST_USE cleave_status_t cleave_inputs_load_added(const cleave_plan_t *plan,
+                                                         const cleave_input_request_t *request,
+                                                         const cleave_inputs_t *inputs,
+                                                         cleave_inputs_t *out_inputs, cleave_error_t *error);
+
 /* Only dtypes and shapes, no data: for commands that do not run. An input whose shape is not given has a
  * NULL pointer. */
 CLEAVE_MUST_USE cleave_status_t cleave_inputs_describe(const cleave_model_t *model,
-                                                       const cleave_text_list_t *shapes,
+                                                       const cleave_text_list_t *shapes, bool may_be_added,
                                                        cleave_inputs_t *out_inputs, cleave_error_t *error);
 
 /* output_N.pb of the folder; as many as there are outputs. The caller releases each. */

@@ -174,13 +174,17 @@ cleave_status_t cleave_model_output(const cleave_model_t *model, uint32_t index,
   return CLEAVE_OK;
 }
 
-uint32_t cleave_model_find_input(const cleave_model_t *model, const char *name) {
-  for (uint32_t k = 0; k < cleave_model_input_count(model); k++) {
-    if (strcmp(cleave_value_name(model->graph, model->graph->inputs.items[k]), name) == 0) {
+static uint32_t find_named_input(const cleave_graph_t *graph, const char *name) {
+  for (uint32_t k = 0; k < graph->inputs.count; k++) {
+    if (strcmp(cleave_value_name(graph, graph->inputs.items[k]), name) == 0) {
       return k;
     }
   }
   return CLEAVE_INDEX_NONE;
+}
+
+uint32_t cleave_model_find_input(const cleave_model_t *model, const char *name) {
+  return find_named_input(model->graph, name);
 }
 
 uint32_t cleave_model_find_output(const cleave_model_t *model, const char *name) {
@@ -200,6 +204,25 @@ cleave_status_t cleave_model_partition(cleave_model_t *model, const cleave_rule_
                                        cleave_error_t *error) {
   return cleave_graph_partition(model->graph, sources, source_count, settings, setting_count, NULL, backend,
                                 out_plan, NULL, error);
+}
+
+uint32_t cleave_plan_input_count(const cleave_plan_t *plan) {
+  return (uint32_t)plan->graph->inputs.count;
+}
+
+cleave_status_t cleave_plan_input(const cleave_plan_t *plan, uint32_t index, cleave_port_t *out_port,
+                                  cleave_error_t *error) {
+  if (index >= cleave_plan_input_count(plan)) {
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "input %u: the plan has %u inputs",
+                            (unsigned)index, (unsigned)cleave_plan_input_count(plan));
+  }
+  cleave_value_t value = plan->graph->inputs.items[index];
+  fill_port(plan->graph, value, cleave_value_name(plan->graph, value), out_port);
+  return CLEAVE_OK;
+}
+
+uint32_t cleave_plan_find_input(const cleave_plan_t *plan, const char *name) {
+  return find_named_input(plan->graph, name);
 }
 
 cleave_status_t cleave_plan_format(const cleave_plan_t *plan, cleave_plan_format_t format, char **out_text,

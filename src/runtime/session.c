@@ -58,6 +58,34 @@ static cleave_status_t set_options(cleave_session_t *session, const cleave_sessi
   return CLEAVE_OK;
 }
 
+/* Binds the graph of the plan. Inputs that rules added to the model's may be left out where they are fixed.
+ */
+static cleave_status_t bind_graph(cleave_session_t *session, const cleave_graph_t *graph,
+                                  const cleave_plan_t *plan, const cleave_tensor_view_t *const *inputs,
+                                  size_t input_count, cleave_error_t *error) {
+  bool *keep = NULL;
+  const cleave_tensor_view_t **padded = NULL;
+  cleave_status_t status = CLEAVE_OK;
+  CLEAVE_TRY_CLEANUP(find_fused_nodes(graph, plan, &keep, error));
+  if (plan != NULL && inputs != NULL && input_count == plan->source->inputs.count &&
+      input_count < graph->inputs.count) {
+    padded = cleave_allocate_zeroed(graph->inputs.count, sizeof *padded);
+    if (padded == NULL) {
+      CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(error));
+    }
+    for (size_t k = 0; k < input_count; k++) {
+      padded[k] = inputs[k];
+    }
+    inputs = padded;
+    input_count = graph->inputs.count;
+  }
+  status = cleave_graph_bind(graph, inputs, input_count, keep, &session->bound, error);
+cleanup:
+  cleave_free((void *)padded);
+  cleave_free(keep);
+  return status;
+}
+
 static cleave_status_t create(cleave_session_t *session, const cleave_graph_t *graph,
                               const cleave_plan_t *plan, const cleave_tensor_view_t *const *inputs,
                               size_t input_count, const cleave_session_options_t *options,
@@ -68,13 +96,7 @@ static cleave_status_t create(cleave_session_t *session, const cleave_graph_t *g
   graph = plan != NULL ? plan->graph : graph;
   CLEAVE_TRY(set_options(session, options, error));
   CLEAVE_TRY(cleave_registry_find("cpu", &session->cpu, error));
-  bool *keep = NULL;
-  CLEAVE_TRY(find_fused_nodes(graph, plan, &keep, error));
-  cleave_status_t status = cleave_graph_bind(graph, inputs, input_count, keep, &session->bound, error);
-  cleave_free(keep);
-  if (status != CLEAVE_OK) {
-    return status;
-  }
+  CLEAVE_TRY(bind_graph(session, graph, plan, inputs, input_count, error));
   session->graph = session->bound != NULL ? session->bound : graph;
   session->plan = plan;
   CLEAVE_TRY(cleave_session_build(session, error));

@@ -121,6 +121,15 @@ CLEAVE_MUST_USE cleave_status_t cleave_model_partition(cleave_model_t *model,
                                                        cleave_plan_t **out_plan, cleave_error_t *error);
 void cleave_plan_destroy(cleave_plan_t *plan);
 
+/* The inputs of a plan, which are those of its sessions: the model's, in their order, and after them what
+ * rules (a `pass`) added. Where none did, they are the model's. Outputs keep their number and order. */
+uint32_t cleave_plan_input_count(const cleave_plan_t *plan);
+/* The port points into the plan. CLEAVE_ERROR_INVALID_ARGUMENT beyond the last. */
+CLEAVE_MUST_USE cleave_status_t cleave_plan_input(const cleave_plan_t *plan, uint32_t index,
+                                                  cleave_port_t *out_port, cleave_error_t *error);
+/* Index of an input by its name, or CLEAVE_INDEX_NONE. */
+uint32_t cleave_plan_find_input(const cleave_plan_t *plan, const char *name);
+
 typedef enum cleave_plan_format {
   CLEAVE_PLAN_TEXT, /* for people */
   CLEAVE_PLAN_JSON
@@ -158,6 +167,16 @@ CLEAVE_MUST_USE cleave_status_t cleave_plan_load_text(cleave_model_t *model, con
                                                       const cleave_plan_load_options_t *options,
                                                       cleave_plan_t **out_plan, cleave_error_t *error);
 
+/* Why? For a node (its name, "#12", or "op:Conv"), what every rule did with it; for a rule, where it matched
+ * and nearly matched, with edits of the rule that would let it match; for both, the rule at that node; for
+ * neither (NULL), the best near misses of all. As text for people or JSON. Partitions the model on its own;
+ * plans cost nothing for being asked about. Free with cleave_text_free. */
+CLEAVE_MUST_USE cleave_status_t cleave_model_why(cleave_model_t *model, const cleave_rule_source_t *sources,
+                                                 size_t source_count, const cleave_setting_t *settings,
+                                                 size_t setting_count, const char *node, const char *rule,
+                                                 cleave_plan_format_t format, char **out_text,
+                                                 cleave_error_t *error);
+
 /* ---- sessions ------------------------------------------------------------------------------------- */
 
 /* A plan compiled for concrete input shapes, with all its memory. One thread at a time; different sessions
@@ -187,8 +206,9 @@ typedef struct cleave_session_options {
   bool strict; /* a region that its backend does not compile is an error, not a note and nodes one by one */
 } cleave_session_options_t;
 
-/* Compiles. `plan` NULL: every operator runs on `cpu`. `inputs` as for cleave_model_bind; `options` may be
- * NULL. The session retains the model; the plan must outlive it. */
+/* Compiles. `plan` NULL: every operator runs on `cpu`. `inputs` as for cleave_model_bind,
+ * by the plan's inputs: those after the model's may be left out where the plan says their whole shape;
+ * `options` may be NULL. The session retains the model; the plan must outlive it. */
 CLEAVE_MUST_USE cleave_status_t cleave_session_create(cleave_model_t *model, const cleave_plan_t *plan,
                                                       const cleave_tensor_view_t *const *inputs,
                                                       size_t input_count,
