@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Never comes back from a run. */
+#include <unistd.h>
+
+#include "relu.h"
+
+static cleave_status_t run(void *program, const cleave_run_args_t *args, cleave_message_t *message) {
+  (void)program;
+  (void)message;
+  do {
+    (void)sleep(1000);
+  } while (args != NULL);
+  return CLEAVE_OK;
+}
+
+static cleave_backend_t backend = {RELU_BACKEND("hang")};
+
+const cleave_backend_t *cleave_backend_entry(uint32_t abi_major, uint32_t abi_minor,
+                                             cleave_message_t *message) {
+  (void)abi_major;
+  (void)abi_minor;
+  (void)message;
+  backend.run = run;
+  return &backend;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Computes, but wrongly: every value is 0.25 too large. */
+#include "relu.h"
+
+static cleave_status_t run(void *program, const cleave_run_args_t *args, cleave_message_t *message) {
+  (void)message;
+  relu_compute(program, args, 0.25f);
+  return CLEAVE_OK;
+}
+
+static cleave_backend_t backend = {RELU_BACKEND("wrong")};
+
+const cleave_backend_t *cleave_backend_entry(uint32_t abi_major, uint32_t abi_minor,
+                                             cleave_message_t *message) {
+  (void)abi_major;
+  (void)abi_minor;
+  (void)message;
+  backend.run = run;
+  return &backend;
+}
