@@ -37,13 +37,14 @@ local function is_mentioned(text, name)
     or host.find(text, "%[%s*[\"']" .. word .. "[\"']%s*%]") ~= nil
 end
 
--- The text of a function of the file itself: from its first line to its last.
+-- The text of a function: from its first line to its last.
 local function body_of(source, action)
   local info = host.function_info(action)
-  if not info.own or info.last <= 0 or info.last > #source.lines then
+  local lines = info.file and source.files[info.file]
+  if not lines or info.first <= 0 or info.last > #lines then
     return nil
   end
-  return table.concat(source.lines, "\n", info.first, info.last), info
+  return table.concat(lines, "\n", info.first, info.last), info
 end
 
 -- ---- options ----
@@ -124,7 +125,7 @@ local function lint_capture_names(rule, source, add)
           known = known or label == name
         end
         if before ~= "." and not known and name ~= "nodes" and hint ~= "" then
-          add("error", info.first, "unknown-capture", "%s '%s': %s reads '%s.%s', which the "
+          add("error", info.place, "unknown-capture", "%s '%s': %s reads '%s.%s', which the "
             .. "pattern does not bind%s", rule.kind, rule.name, key, match, name, hint)
         end
       end
@@ -181,21 +182,21 @@ local function lint_where(rule, source, add)
     end
     parts[#parts + 1] = string.format("%s on '%s'", data, label)
   end
-  add("warning", info.first, "where-as-data",
+  add("warning", info.place, "where-as-data",
     "%s '%s': where only compares: write %s, which is checked without calling Lua", rule.kind,
     rule.name, table.concat(parts, ", and "))
 end
 
 -- ---- the same pattern twice ----
 
-local numbers, count = {}, 0 -- operator -> number
+local numbers, number_count = {}, 0 -- operator -> number
 
 -- A text that two patterns share if and only if they say the same.
 local function show_tree(value, depth)
   if type(value) == "userdata" then
     if not numbers[value] then
-      count = count + 1
-      numbers[value] = count
+      number_count = number_count + 1
+      numbers[value] = number_count
     end
     return "op" .. numbers[value]
   elseif type(value) ~= "table" or depth > 16 then
@@ -229,8 +230,8 @@ local function lint_twins(file, add)
       for _, other in ipairs(rules) do
         if other ~= rule and goes_before(other, rule) and other.spec.where == nil then
           add("warning", rule.line, "unreachable", "fuse '%s' never gets a match: "
-            .. "fuse '%s' in line %d has the same pattern and goes first",
-            rule.name, other.name, other.line)
+            .. "fuse '%s' in %s has the same pattern and goes first",
+            rule.name, other.name, host.place_text(other.line))
           break
         end
       end
@@ -267,11 +268,14 @@ end
 
 ---All that there is to say: { level, line, code, message }, in the order of lines.
 ---@param file table what dsl.compile returned
----@param text string of the file
-function M.run(file, text)
+---@param texts table<integer, string|false> of the file, 0, and of what it includes
+function M.run(file, texts)
   local lints = {}
-  local source = { lines = code_lines(text) }
-  source.text = table.concat(source.lines, "\n")
+  local source = { files = {}, text = "" }
+  for k, text in host.pairs(texts) do
+    source.files[k] = text and code_lines(text) or nil
+    source.text = source.text .. table.concat(source.files[k] or {}, "\n") .. "\n"
+  end
   local function add(level, line, code, format, ...)
     lints[#lints + 1] = { level = level, line = line, code = code, place = #lints + 1,
       message = string.format(format, ...) }

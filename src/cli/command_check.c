@@ -155,7 +155,7 @@ static void print_tests(const command_t *command) {
     const cleave_rule_check_t *check = &command->files[f].check;
     for (size_t k = 0; k < check->tests.count; k++) {
       const cleave_test_result_t *test = &check->tests.items[k];
-      cleave_table_cell(&table, "%s:%d", command->files[f].path, (int)test->line);
+      cleave_table_cell(&table, "%s:%d", test->file, (int)test->line);
       cleave_table_cell(&table, "%s", test->name);
       cleave_table_cell(&table, "%s%s%s", cleave_output_style(STYLES[test->verdict]),
                         cleave_test_verdict_name(test->verdict), cleave_output_style(CLEAVE_STYLE_PLAIN));
@@ -188,12 +188,12 @@ static void print_failures(const file_result_t *file) {
   for (size_t k = 0; k < file->check.tests.count; k++) {
     const cleave_test_result_t *test = &file->check.tests.items[k];
     if (test->verdict == CLEAVE_TEST_FAILED) {
-      (void)printf("%s:%d: test '%s' %sfailed%s\n", file->path, (int)test->line, test->name,
+      (void)printf("%s:%d: test '%s' %sfailed%s\n", test->file, (int)test->line, test->name,
                    cleave_output_style(CLEAVE_STYLE_BAD), cleave_output_style(CLEAVE_STYLE_PLAIN));
       print_indented(test->report);
     } else if (test->verdict == CLEAVE_TEST_SKIPPED && strcmp(skip_reason, test->report) != 0) {
       skip_reason = test->report;
-      (void)printf("%s:%d: skipped: %s\n", file->path, (int)test->line, test->report);
+      (void)printf("%s:%d: skipped: %s\n", test->file, (int)test->line, test->report);
     }
   }
 }
@@ -204,7 +204,8 @@ static void print_lints(const command_t *command, const file_result_t *file) {
     const cleave_lint_t *lint = &file->check.lints.items[k];
     cleave_lint_level_t level = level_of(command, lint);
     if (level > CLEAVE_LINT_NOTE || command->verbose) {
-      (void)printf("%s:%d: %s%s%s: %s [%s]\n", file->path, (int)lint->line,
+      (void)printf("%s:%d: %s%s%s: %s [%s]\n", lint->file[0] == '\0' ? file->path : lint->file,
+                   (int)lint->line,
                    cleave_output_style(level == CLEAVE_LINT_ERROR ? CLEAVE_STYLE_BAD : CLEAVE_STYLE_BOLD),
                    NAMES[level], cleave_output_style(CLEAVE_STYLE_PLAIN), lint->message, lint->code);
     }
@@ -249,8 +250,8 @@ static json_t *lints_json(const command_t *command, const cleave_rule_check_t *c
   for (size_t k = 0; k < check->lints.count; k++) {
     const cleave_lint_t *lint = &check->lints.items[k];
     (void)json_array_append_new(
-        lints, json_pack("{s:s, s:i, s:s, s:s}", "level", NAMES[level_of(command, lint)], "line",
-                         (int)lint->line, "code", lint->code, "message", lint->message));
+        lints, json_pack("{s:s, s:s, s:i, s:s, s:s}", "level", NAMES[level_of(command, lint)], "file",
+                         lint->file, "line", (int)lint->line, "code", lint->code, "message", lint->message));
   }
   return lints;
 }
@@ -260,9 +261,10 @@ static json_t *rules_json(const cleave_rule_check_t *check) {
   for (size_t k = 0; k < check->reach.count; k++) {
     const cleave_rule_reach_t *reach = &check->reach.items[k];
     (void)json_array_append_new(
-        rules, json_pack("{s:s, s:s, s:i, s:b, s:I, s:I}", "name", reach->rule->name, "kind",
-                         reach->rule->kind, "line", (int)reach->rule->line, "ran", (int)reach->ran, "matches",
-                         (json_int_t)reach->matches, "model_matches", (json_int_t)reach->model_matches));
+        rules,
+        json_pack("{s:s, s:s, s:s, s:i, s:b, s:I, s:I}", "name", reach->rule->name, "kind", reach->rule->kind,
+                  "file", reach->rule->file, "line", (int)reach->rule->line, "ran", (int)reach->ran,
+                  "matches", (json_int_t)reach->matches, "model_matches", (json_int_t)reach->model_matches));
   }
   return rules;
 }
@@ -348,8 +350,7 @@ static int run(int argc, char **argv) {
        "fail where a rule has less than two tests, or none of what it must leave alone", &command.coverage},
       {"strict", 0, CLEAVE_OPTION_FLAG, NULL, "fail on warnings and on tests that were skipped, too",
        &command.strict},
-      {"threads", 0, CLEAVE_OPTION_INT, "N", "threads of tests that run (default: 1)",
-       &command.threads},
+      {"threads", 0, CLEAVE_OPTION_INT, "N", "threads of tests that run (default: 1)", &command.threads},
       {"verbose", 'v', CLEAVE_OPTION_FLAG, NULL, "show notes, too", &command.verbose},
       {"json", 0, CLEAVE_OPTION_FLAG, NULL, "print the results as JSON", &command.json},
   };

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // cleave rules: what rule files declare: rules, options with type, default and range, tests.
+#include <string.h>
+
 #include "cli/command.h"
 #include "cli/load.h"
 #include "cli/output.h"
@@ -12,13 +14,22 @@ static void add_heading(cleave_table_t *table, const char *const *names) {
   }
 }
 
-static void print_rules(const cleave_declared_t *declared) {
+/* A line of the file that is listed, or a place in one that it includes. */
+static void add_place(cleave_table_t *table, const char *path, const char *file, int32_t line) {
+  if (strcmp(path, file) == 0) {
+    cleave_table_cell(table, "%d", (int)line);
+  } else {
+    cleave_table_cell(table, "%s:%d", file, (int)line);
+  }
+}
+
+static void print_rules(const char *path, const cleave_declared_t *declared) {
   static const char *const HEADING[] = {"line", "kind", "rule", "runs on", "does"};
   cleave_table_t table = {.columns = 5, .alignment = "rllll"};
   add_heading(&table, HEADING);
   for (uint32_t k = 0; k < declared->rule_count; k++) {
     const cleave_declared_rule_t *rule = &declared->rules[k];
-    cleave_table_cell(&table, "%d", (int)rule->line);
+    add_place(&table, path, rule->file, rule->line);
     cleave_table_cell(&table, "%s", rule->kind);
     cleave_table_cell(&table, "%s", rule->name);
     cleave_table_cell(&table, "%s", rule->backend);
@@ -50,12 +61,12 @@ static void print_options(const cleave_declared_t *declared) {
   cleave_table_deinit(&table);
 }
 
-static void print_tests(const cleave_declared_t *declared) {
+static void print_tests(const char *path, const cleave_declared_t *declared) {
   static const char *const HEADING[] = {"line", "test"};
   cleave_table_t table = {.columns = 2, .alignment = "rl"};
   add_heading(&table, HEADING);
   for (uint32_t k = 0; k < declared->test_count; k++) {
-    cleave_table_cell(&table, "%d", (int)declared->tests[k].line);
+    add_place(&table, path, declared->tests[k].file, declared->tests[k].line);
     cleave_table_cell(&table, "%s", declared->tests[k].name);
   }
   if (table.count > table.columns) {
@@ -70,9 +81,10 @@ static json_t *rules_json(const cleave_declared_t *declared) {
   for (uint32_t k = 0; k < declared->rule_count; k++) {
     const cleave_declared_rule_t *rule = &declared->rules[k];
     (void)json_array_append_new(
-        rules, json_pack("{s:s, s:s, s:s, s:i, s:i, s:b, s:s, s:s}", "kind", rule->kind, "name", rule->name,
-                         "doc", rule->doc, "line", (int)rule->line, "priority", (int)rule->priority,
-                         "enabled", (int)rule->enabled, "ruleset", rule->ruleset, "backend", rule->backend));
+        rules, json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:b, s:s, s:s}", "kind", rule->kind, "name",
+                         rule->name, "doc", rule->doc, "file", rule->file, "line", (int)rule->line,
+                         "priority", (int)rule->priority, "enabled", (int)rule->enabled, "ruleset",
+                         rule->ruleset, "backend", rule->backend));
   }
   return rules;
 }
@@ -128,9 +140,9 @@ static int print(const cleave_text_list_t *paths, const cleave_rule_list_t *list
     }
     (void)printf("%s%s%s%s\n", k == 0 ? "" : "\n", cleave_output_style(CLEAVE_STYLE_BOLD), paths->items[k],
                  cleave_output_style(CLEAVE_STYLE_PLAIN));
-    print_rules(declared);
+    print_rules(paths->items[k], declared);
     print_options(declared);
-    print_tests(declared);
+    print_tests(paths->items[k], declared);
   }
   return json ? cleave_output_json(json_pack("{s:o}", "files", files)) : CLEAVE_EXIT_OK;
 }

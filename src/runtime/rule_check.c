@@ -151,6 +151,7 @@ static cleave_status_t add_test(const cleave_rule_source_t *source,
   uint64_t start = cleave_clock_now();
   cleave_status_t status = run_test(&run, test, error);
   cleave_test_result_t result = {.name = test->name,
+                                 .file = test->file,
                                  .line = test->line,
                                  .verdict = run.verdict,
                                  .ms = cleave_clock_ms(start, cleave_clock_now())};
@@ -195,12 +196,18 @@ static cleave_status_t add_lints(cleave_rule_check_t *check, cleave_error_t *err
   return CLEAVE_OK;
 }
 
+/* Files in the order of their names. */
+static bool is_after(const cleave_lint_t *a, const cleave_lint_t *b) {
+  int order = strcmp(a->file, b->file);
+  return order != 0 ? order > 0 : a->line > b->line;
+}
+
 static void sort_lints(cleave_rule_check_t *check) {
   cleave_lint_t *lints = check->lints.items;
   for (size_t k = 1; k < check->lints.count; k++) {
     cleave_lint_t lint = lints[k];
     size_t at = k;
-    for (; at > 0 && lints[at - 1].line > lint.line; at--) {
+    for (; at > 0 && is_after(&lints[at - 1], &lint); at--) {
       lints[at] = lints[at - 1];
     }
     lints[at] = lint;

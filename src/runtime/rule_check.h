@@ -30,6 +30,7 @@ const char *cleave_test_verdict_name(cleave_test_verdict_t verdict);
 
 typedef struct cleave_test_result {
   const char *name;
+  const char *file; /* that it stands in: the rule file, or one that it includes */
   int32_t line;
   cleave_test_verdict_t verdict;
   double ms;
@@ -69,7 +70,7 @@ typedef struct cleave_rule_check {
   cleave_arena_t arena;  /* holds the texts */
   cleave_rules_t *rules; /* as loaded with the settings alone; NULL where that failed */
   CLEAVE_ARRAY(cleave_test_result_t) tests;
-  CLEAVE_ARRAY(cleave_lint_t) lints; /* in the order of lines */
+  CLEAVE_ARRAY(cleave_lint_t) lints; /* by file and line */
   CLEAVE_ARRAY(cleave_rule_reach_t) reach;
   uint32_t passed;
   uint32_t failed;

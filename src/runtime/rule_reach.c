@@ -123,9 +123,9 @@ cleanup:
   return status;
 }
 
-static cleave_status_t add(cleave_rule_check_t *check, cleave_lint_level_t level, int32_t line,
-                           const char *code, const char *message, cleave_error_t *error) {
-  cleave_lint_t lint = {.level = level, .line = line, .code = code, .message = message};
+static cleave_status_t add(cleave_rule_check_t *check, cleave_lint_level_t level, const char *file,
+                           int32_t line, const char *code, const char *message, cleave_error_t *error) {
+  cleave_lint_t lint = {.level = level, .file = file, .line = line, .code = code, .message = message};
   if (message == NULL) {
     return cleave_error_out_of_memory(error);
   }
@@ -135,7 +135,8 @@ static cleave_status_t add(cleave_rule_check_t *check, cleave_lint_level_t level
 
 static bool is_said(const cleave_rule_check_t *check, const cleave_declared_rule_t *rule, const char *code) {
   for (size_t k = 0; k < check->lints.count; k++) {
-    if (check->lints.items[k].line == rule->line && strcmp(check->lints.items[k].code, code) == 0) {
+    if (check->lints.items[k].line == rule->line && strcmp(check->lints.items[k].file, rule->file) == 0 &&
+        strcmp(check->lints.items[k].code, code) == 0) {
       return true;
     }
   }
@@ -154,7 +155,7 @@ static cleave_status_t judge(const reach_search_t *search, const cleave_rule_rea
   if (alone.matches > 0 && alone.winner[0] != '\0' && strcmp(alone.winner, rule->name) != 0 &&
       !is_said(check, rule, "unreachable")) {
     return add(
-        check, CLEAVE_LINT_WARNING, rule->line, "unreachable",
+        check, CLEAVE_LINT_WARNING, rule->file, rule->line, "unreachable",
         cleave_arena_format(&check->arena,
                             "%s '%s' never gets a match: alone it has %llu, but '%s' takes them (first "
                             "at %s of '%s')",
@@ -163,7 +164,7 @@ static cleave_status_t judge(const reach_search_t *search, const cleave_rule_rea
         error);
   }
   if (model_count > 0 && reach->model_matches == 0) {
-    return add(check, CLEAVE_LINT_WARNING, rule->line, "never-matches",
+    return add(check, CLEAVE_LINT_WARNING, rule->file, rule->line, "never-matches",
                cleave_arena_format(&check->arena, "%s '%s' matches nowhere in the %zu %s given", rule->kind,
                                    rule->name, model_count, model_count == 1 ? "model" : "models"),
                error);
@@ -184,7 +185,11 @@ static cleave_status_t count_model(const reach_search_t *search, const cleave_ru
   if (failure.status == CLEAVE_ERROR_OUT_OF_MEMORY) {
     return cleave_error_out_of_memory(error);
   }
-  return add(search->check, CLEAVE_LINT_ERROR, failure.line, "fails-on-model",
+  const char *file = cleave_arena_copy_text(&search->check->arena, failure.file, strlen(failure.file));
+  if (file == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  return add(search->check, CLEAVE_LINT_ERROR, file, failure.line, "fails-on-model",
              cleave_arena_format(&search->check->arena, "on model %s: %s", model->name, failure.message),
              error);
 }
@@ -197,7 +202,7 @@ static cleave_status_t count_models(const reach_search_t *search, bool *out_can_
   *out_can_run = cleave_rule_check_can_run(&list, &missing);
   if (!*out_can_run) {
     CLEAVE_TRY_CLEANUP(
-        add(search->check, CLEAVE_LINT_NOTE, 0, "models-skipped",
+        add(search->check, CLEAVE_LINT_NOTE, "", 0, "models-skipped",
             cleave_arena_format(&search->check->arena, "the models were not looked at: %s", missing.message),
             error));
   }

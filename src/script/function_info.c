@@ -2,8 +2,8 @@
 /* What a script's function looks like from outside: its parameters, and the lines that it stands on. */
 #include "script/host.h"
 
-/* (function) -> { parameters = names, vararg =, first =, last = (lines), own = (of the script's own text) }.
- */
+/* (function) -> { parameters = names, vararg =, first =, last = (lines), place = of the first, file = index
+ * of the script's file, or nil where it is none of the script's }. */
 static int host_function_info(lua_State *state) {
   luaL_checktype(state, 1, LUA_TFUNCTION);
   lua_Debug record;
@@ -19,8 +19,14 @@ static int host_function_info(lua_State *state) {
   lua_setfield(state, 2, "last");
   lua_pushboolean(state, record.isvararg);
   lua_setfield(state, 2, "vararg");
-  lua_pushboolean(state, cleave_script_place_of(cleave_script_of(state), record.source, 1) == 1);
-  lua_setfield(state, 2, "own");
+  int place = cleave_script_place_of(cleave_script_of(state), record.source,
+                                     record.linedefined > 0 ? record.linedefined : 1);
+  lua_pushinteger(state, place);
+  lua_setfield(state, 2, "place");
+  if (place > 0) {
+    lua_pushinteger(state, cleave_place_file(place));
+    lua_setfield(state, 2, "file");
+  }
   lua_newtable(state); /* 3 */
   for (int k = 1; k <= record.nparams; k++) {
     lua_pushvalue(state, 1); /* looked at on top of the stack */

@@ -2,6 +2,7 @@
 /* Lints of a rule file: lua/cleave/lint.lua looks at the compiled file, C copies what it says. */
 #include <string.h>
 
+#include "script/embedded.h"
 #include "script/rules_internal.h"
 #include "script/table_reader.h"
 
@@ -19,14 +20,35 @@ static cleave_lint_level_t level_of(const char *name) {
   return name != NULL && strcmp(name, "warning") == 0 ? CLEAVE_LINT_WARNING : CLEAVE_LINT_NOTE;
 }
 
+/* Pushes the texts of the rule file and of what it includes, by index from 0; one that is not there any more
+ * is false. */
+static void push_texts(lua_State *state, const cleave_rules_t *rules) {
+  const cleave_script_t *script = cleave_rules_script(rules);
+  lua_newtable(state);
+  for (uint32_t k = 0; k < script->file_count; k++) {
+    const cleave_script_file_t *file = &script->files[k];
+    const cleave_embedded_file_t *embedded = cleave_embedded_find(file->path);
+    size_t length = 0;
+    if (k == 0) {
+      const char *text = cleave_rules_text(rules, &length);
+      lua_pushlstring(state, text, length);
+    } else if (file->content != NULL) {
+      lua_pushlstring(state, (const char *)cleave_file_data(file->content), cleave_file_size(file->content));
+    } else if (embedded != NULL) {
+      lua_pushlstring(state, embedded->text, embedded->length);
+    } else {
+      lua_pushboolean(state, false);
+    }
+    lua_rawseti(state, -2, (lua_Integer)k);
+  }
+}
+
 static void run_lint(lua_State *state, void *context) {
   lint_call_t *call = context;
-  size_t length = 0;
-  const char *text = cleave_rules_text(call->rules, &length);
   cleave_script_import(state, "lint"); /* 1 */
   lua_getfield(state, 1, "run");
   lua_rawgeti(state, LUA_REGISTRYINDEX, cleave_rules_declared(call->rules)->file);
-  lua_pushlstring(state, text, length);
+  push_texts(state, call->rules);
   lua_call(state, 2, 1); /* 2: the list */
   cleave_table_reader_t reader = {.state = state, .arena = call->arena, .file = ""};
   call->count = (uint32_t)lua_rawlen(state, 2);
