@@ -202,6 +202,7 @@ static void keep_better(cleave_explainer_t *x, trial_t *trial, trial_t *best, ta
 typedef struct growth {
   cleave_explainer_t *x;
   uint32_t anchor;
+  cleave_explain_depth_t depth;
   uint32_t openings; /* of alternatives, left for this anchor */
 } growth_t;
 
@@ -404,10 +405,25 @@ static cleave_status_t explain_root(growth_t *growth, trial_t *trial, bool *out_
       return CLEAVE_OK;
     }
     trial->states[ops] = DEMAND_DROPPED;
-    CLEAVE_TRY(probe(x, trial, growth->anchor, out_fits, error));
+    if (growth->depth != CLEAVE_EXPLAIN_DETAILS) {
+      CLEAVE_TRY(probe(x, trial, growth->anchor, out_fits, error));
+    }
     if (!*out_fits) {
       return CLEAVE_OK;
     }
+  }
+  if (growth->depth != CLEAVE_EXPLAIN_ALL) {
+    trial_t whole;
+    CLEAVE_TRY(fits_with_rest(growth, trial, CLEAVE_INDEX_NONE, DEMAND_KEPT, CLEAVE_INDEX_NONE, &whole,
+                              out_fits, error));
+    *trial = whole;
+    for (uint32_t k = 0; growth->depth == CLEAVE_EXPLAIN_ANCHOR && *out_fits && k < x->detail_count; k++) {
+      trial->states[x->details[k]] = DEMAND_KEPT;
+    }
+    if (growth->depth == CLEAVE_EXPLAIN_ANCHOR && *out_fits) {
+      return probe(x, trial, growth->anchor, out_fits, error);
+    }
+    return *out_fits ? refine(growth, trial, error) : CLEAVE_OK;
   }
   CLEAVE_TRY(grow(growth, trial, true, error));
   return refine(growth, trial, error);
@@ -444,9 +460,9 @@ static cleave_status_t explain_roots(growth_t *growth, const trial_t *trial, uin
 }
 
 cleave_status_t cleave_explainer_explain(cleave_explainer_t *x, uint32_t anchor, uint32_t focus,
-                                         cleave_arena_t *arena, cleave_finding_t *out_finding,
-                                         cleave_error_t *error) {
-  growth_t growth = {.x = x, .anchor = anchor};
+                                         cleave_explain_depth_t depth, cleave_arena_t *arena,
+                                         cleave_finding_t *out_finding, cleave_error_t *error) {
+  growth_t growth = {.x = x, .anchor = anchor, .depth = depth};
   trial_t start;
   trial_t best = {0};
   tally_t best_tally = {0};

@@ -71,12 +71,18 @@ CLEAVE_MUST_USE cleave_status_t cleave_explainer_match(cleave_explainer_t *expla
                                                        cleave_node_t include, cleave_arena_t *arena,
                                                        cleave_finding_t *out_finding, cleave_error_t *error);
 
+typedef enum cleave_explain_depth {
+  CLEAVE_EXPLAIN_ALL,
+  CLEAVE_EXPLAIN_DETAILS, /* nothing is found where an operator of the pattern is not there */
+  CLEAVE_EXPLAIN_ANCHOR   /* nothing is found where more than the anchor's operator is not as demanded */
+} cleave_explain_depth_t;
+
 /* What keeps the pattern from matching at an anchor (position). `focus`: a part that is optional in the
  * pattern and must be there, or NONE. The anchor may be any node: one of another operator is a miss like any
- * other. */
+ * other. Nothing found: no nodes. */
 CLEAVE_MUST_USE cleave_status_t cleave_explainer_explain(cleave_explainer_t *explainer, uint32_t anchor,
-                                                         uint32_t focus, cleave_arena_t *arena,
-                                                         cleave_finding_t *out_finding,
+                                                         uint32_t focus, cleave_explain_depth_t depth,
+                                                         cleave_arena_t *arena, cleave_finding_t *out_finding,
                                                          cleave_error_t *error);
 
 /* Parts that a match can do without, operators only: worth a `focus`. At most `size` of them. */

@@ -51,15 +51,27 @@ int64_t cleave_finder_wrong_element(const cleave_constant_test_t *test, const cl
 /* Path of a part from the root of the pattern, through what has a name. */
 void cleave_explain_path(const cleave_explainer_t *explainer, const trial_t *trial, uint32_t part,
                          cleave_text_t *text);
+/* Operators with words between them, and before the last. */
+void cleave_explain_ops(const cleave_pattern_node_t *part, const char *between, const char *last,
+                        cleave_text_t *text);
+/* Schema name or number of the input that an input pattern means. */
+void cleave_explain_port(const cleave_pattern_node_t *part, uint32_t index, cleave_text_t *text);
 /* "Relu|Clip", "constant w", "any x": what a part is. */
 void cleave_explain_part(const cleave_explainer_t *explainer, uint32_t part, cleave_text_t *text);
 /* "Relu '/act'"; "input 'x'", "constant 'w'" for values without a producer. */
 void cleave_explain_node(const cleave_graph_t *graph, cleave_node_t node, cleave_text_t *text);
 void cleave_explain_value(const cleave_graph_t *graph, cleave_value_t value, cleave_text_t *text);
+/* What makes a value, without names: "a constant", "Relu". */
+void cleave_explain_origin(const cleave_graph_t *graph, cleave_value_t value, cleave_text_t *text);
+/* A number as Lua, math.huge and nan among them. */
+void cleave_explain_number(double number, cleave_text_t *text);
 /* A literal as Lua: 1, "SAME", { 0, 2, 1 }. */
 void cleave_explain_literal(const cleave_pattern_literal_t *literal, cleave_text_t *text);
 /* An attribute as Lua; false where Lua rules have no word for it. */
 bool cleave_explain_attribute(const cleave_attribute_t *attribute, cleave_text_t *text);
+
+/* ---- explain_say.c ---- */
+
 /* kind, part, line, path, subject, expected and found of a miss, in the finder's arena. */
 CLEAVE_MUST_USE cleave_status_t cleave_explain_words(const finder_t *finder, const fault_t *fault,
                                                      cleave_miss_t *miss, cleave_error_t *error);

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// cleave why: what rules did with a node, and what they nearly matched.
+#include "cli/command.h"
+#include "cli/job.h"
+#include "cli/output.h"
+#include "runtime/why.h"
+
+typedef struct ask {
+  cleave_text_list_t nodes;
+  cleave_text_list_t rules;
+  int64_t limit;
+  bool json;
+} ask_t;
+
+static cleave_status_t print(const cleave_why_t *why, bool json, cleave_error_t *error) {
+  cleave_text_t text = {0};
+  cleave_status_t status =
+      json ? cleave_why_print_json(why, &text, error) : cleave_why_print_text(why, &text, error);
+  if (status == CLEAVE_OK) {
+    (void)fputs(cleave_text_get(&text), stdout);
+  }
+  cleave_text_deinit(&text);
+  return status;
+}
+
+static cleave_status_t work(cleave_job_t *job, const cleave_job_options_t *options, const ask_t *ask,
+                            cleave_error_t *error) {
+  cleave_rule_list_t list = {0};
+  cleave_why_t *why = NULL;
+  cleave_status_t status = CLEAVE_OK;
+  cleave_why_question_t question = {.nodes = ask->nodes.items,
+                                    .node_count = ask->nodes.count,
+                                    .rules = ask->rules.items,
+                                    .rule_count = ask->rules.count,
+                                    .limit = (uint32_t)(ask->limit > 100000 ? 100000 : ask->limit)};
+  CLEAVE_TRY_CLEANUP(cleave_job_load(job, options, error));
+  CLEAVE_TRY_CLEANUP(cleave_job_bind_shapes(job, error));
+  CLEAVE_TRY_CLEANUP(cleave_job_partition(job, error));
+  CLEAVE_TRY_CLEANUP(cleave_job_load_rules(job, &list, error));
+  CLEAVE_TRY_CLEANUP(cleave_rule_list_why(&list, job->plan, &question, &why, error));
+  CLEAVE_TRY_CLEANUP(print(why, ask->json, error));
+cleanup:
+  cleave_why_destroy(why);
+  cleave_rule_list_deinit(&list);
+  return status;
+}
+
+static int run(int argc, char **argv) {
+  cleave_job_options_t job_options = {0};
+  ask_t ask = {.limit = 10};
+  const cleave_option_t options[] = {
+      {"rules", 0, CLEAVE_OPTION_LIST, "FILE", "rule file; may be given many times, they run in order",
+       &job_options.rules},
+      {"node", 0, CLEAVE_OPTION_LIST, "NAME",
+       "what every rule did with this node: its name, '#12' (the number in 'Conv#12'), the name of an "
+       "output, "
+       "or 'op:Conv' for all of an operator; may be given many times",
+       &ask.nodes},
+      {"rule", 0, CLEAVE_OPTION_LIST, "NAME",
+       "only this rule; without --node: its matches and near misses over the whole model", &ask.rules},
+      {"limit", 0, CLEAVE_OPTION_INT, "N", "nodes of an operator, kinds of near misses (default: 10)",
+       &ask.limit},
+      {"set", 0, CLEAVE_OPTION_LIST, "NAME=VALUE", "option of a rule file", &job_options.settings},
+      {"shape", 0, CLEAVE_OPTION_LIST, "NAME=SIZES",
+       "shape of an input whose sizes the model leaves open, like x=1x3x224x224", &job_options.shapes},
+      {"json", 0, CLEAVE_OPTION_FLAG, NULL, "print everything as JSON", &ask.json},
+  };
+  cleave_arguments_t arguments = {
+      .command = "why",
+      .operands = "MODEL",
+      .about =
+          "Says why: for a node, what each rule did with it, and the first thing that keeps a pattern from\n"
+          "matching there; for a rule, where it matched and where it nearly did, with the smallest edit of\n"
+          "the rule that would let it match (tried before it is printed). Without either: the best near\n"
+          "misses of all rules.",
+      .options = options,
+      .option_count = sizeof options / sizeof options[0],
+      .least_operands = 1,
+      .most_operands = 1};
+  int status = CLEAVE_EXIT_OK;
+  cleave_error_t error = CLEAVE_ERROR_INIT;
+  cleave_job_t job = {0};
+  if (cleave_arguments_parse(&arguments, argc, argv, &status)) {
+    job_options.model = arguments.found.items[0];
+    if (job_options.rules.count == 0) {
+      status = cleave_arguments_fail("why", "expected --rules FILE");
+    } else if (work(&job, &job_options, &ask, &error) != CLEAVE_OK) {
+      status = cleave_output_error(&error);
+    }
+  }
+  cleave_job_deinit(&job);
+  cleave_arguments_free(&arguments);
+  return status;
+}
+
+const cleave_command_t cleave_command_why = {
+    .name = "why",
+    .summary = "why a rule did or did not match, and what would change that",
+    .order = 25,
+    .run = run};

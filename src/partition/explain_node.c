@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a rule did with one node. A plan tells what was made; for the rest the pattern is tried at the anchors
+// around the node, the nearest first.
+
+#include <string.h>
+
+#include "partition/explain_report.h"
+
+enum { MOST_AROUND = 512, MOST_SEARCHES = 96, MOST_STRANGERS = 24, MOST_OPTIONAL_PARTS = 16, MOST_USES = 32 };
+
+typedef struct case_t {
+  cleave_why_builder_t *builder;
+  cleave_explainer_t *explainer;
+  const cleave_graph_t *graph;
+  const cleave_rule_t *source;
+  cleave_node_t node;
+  uint32_t rule;
+  cleave_arena_t scratch;
+  uint32_t around[MOST_AROUND]; /* positions, the node itself first, then by distance */
+  uint32_t around_count;
+} case_t;
+
+// ---- the neighbourhood ----
+
+static void add_around(case_t *c, cleave_node_t node) {
+  if (!cleave_node_exists(node) || c->around_count == MOST_AROUND) {
+    return;
+  }
+  uint32_t position = cleave_explainer_position(c->explainer, node);
+  for (uint32_t k = 0; k < c->around_count; k++) {
+    if (c->around[k] == position) {
+      return;
+    }
+  }
+  c->around[c->around_count++] = position;
+}
+
+/* Nodes within reach of the pattern: as many steps away as it has parts. */
+static void look_around(case_t *c) {
+  uint32_t depth = c->source->pattern->node_count < 24 ? c->source->pattern->node_count : 24;
+  uint32_t from = 0;
+  c->around_count = 0;
+  add_around(c, c->node);
+  for (uint32_t step = 0; step < depth; step++) {
+    uint32_t to = c->around_count;
+    for (uint32_t k = from; k < to; k++) {
+      cleave_node_t node = cleave_explainer_node(c->explainer, c->around[k]);
+      for (uint32_t i = 0; i < cleave_node_input_count(c->graph, node); i++) {
+        cleave_value_t value = cleave_node_input(c->graph, node, i);
+        add_around(c, cleave_value_exists(value) ? cleave_value_producer(c->graph, value) : CLEAVE_NODE_NONE);
+      }
+      for (uint32_t o = 0; o < cleave_node_output_count(c->graph, node); o++) {
+        uint32_t uses = 0;
+        for (cleave_use_t use = cleave_value_first_use(c->graph, cleave_node_output(c->graph, node, o));
+             cleave_use_exists(use) && uses < MOST_USES; use = cleave_use_next(c->graph, use), uses++) {
+          add_around(c, cleave_use_node(c->graph, use));
+        }
+      }
+    }
+    from = to;
+  }
+}
+
+static bool is_anchor(const uint32_t *anchors, uint32_t count, uint32_t position) {
+  uint32_t low = 0;
+  while (low < count) {
+    uint32_t middle = low + (count - low) / 2;
+    if (anchors[middle] == position) {
+      return true;
+    }
+    if (anchors[middle] < position) {
+      low = middle + 1;
+    } else {
+      count = middle;
+    }
+  }
+  return false;
+}
+
+// ---- pattern rules ----
+
+static bool is_about(const cleave_finding_t *finding, cleave_node_t node) {
+  for (uint32_t k = 0; k < finding->node_count; k++) {
+    if (finding->nodes[k].index == node.index) {
+      return true;
+    }
+  }
+  for (uint32_t k = 0; k < finding->miss_count; k++) {
+    if (finding->misses[k].node.index == node.index) {
+      return true;
+    }
+  }
+  return false;
+}
+
+static bool is_better(const cleave_finding_t *a, const cleave_finding_t *b) {
+  uint64_t left = (uint64_t)a->matched * (b->total == 0 ? 1 : b->total);
+  uint64_t right = (uint64_t)b->matched * (a->total == 0 ? 1 : a->total);
+  if (left != right) {
+    return left > right;
+  }
+  return a->miss_count != b->miss_count ? a->miss_count < b->miss_count : a->matched > b->matched;
+}
+
+/* Keeps a finding that is about the node, if it says more than the one before. */
+static void offer(const case_t *c, const cleave_finding_t *finding, cleave_finding_t *best) {
+  if (finding->miss_count > 0 && finding->matched > 0 && is_about(finding, c->node) &&
+      (best->miss_count == 0 || is_better(finding, best))) {
+    *best = *finding;
+  }
+}
+
+/* The best partial match that would have the node. */
+static cleave_status_t find_partial(case_t *c, const uint32_t *anchors, uint32_t anchor_count,
+                                    cleave_finding_t *best, cleave_error_t *error) {
+  cleave_arena_t *arena = c->builder->arena;
+  uint32_t parts[MOST_OPTIONAL_PARTS];
+  uint32_t part_count = cleave_explainer_optional_parts(c->explainer, parts, MOST_OPTIONAL_PARTS);
+  uint32_t searches = 0;
+  uint32_t strangers = 0;
+  *best = (cleave_finding_t){0};
+  for (uint32_t k = 0; k < c->around_count && searches < MOST_SEARCHES; k++) {
+    cleave_finding_t finding;
+    uint32_t position = c->around[k];
+    if (!is_anchor(anchors, anchor_count, position)) {
+      continue;
+    }
+    searches++;
+    CLEAVE_TRY(cleave_explainer_explain(c->explainer, position, CLEAVE_INDEX_NONE, CLEAVE_EXPLAIN_ALL, arena,
+                                        &finding, error));
+    offer(c, &finding, best);
+    for (uint32_t p = 0; finding.matches && p < part_count && searches < MOST_SEARCHES; p++, searches++) {
+      CLEAVE_TRY(cleave_explainer_explain(c->explainer, position, parts[p], CLEAVE_EXPLAIN_ALL, arena,
+                                          &finding, error));
+      offer(c, &finding, best);
+      finding.matches = true;
+    }
+  }
+  for (uint32_t k = 0; k < c->around_count && strangers < MOST_STRANGERS; k++) {
+    cleave_finding_t finding;
+    if (is_anchor(anchors, anchor_count, c->around[k])) {
+      continue;
+    }
+    strangers++;
+    CLEAVE_TRY(cleave_explainer_explain(c->explainer, c->around[k], CLEAVE_INDEX_NONE, CLEAVE_EXPLAIN_ANCHOR,
+                                        arena, &finding, error));
+    offer(c, &finding, best);
+  }
+  return CLEAVE_OK;
+}
+
+static const cleave_plan_note_t *find_note(const case_t *c, cleave_node_t anchor) {
+  const cleave_plan_t *plan = c->builder->request->plan;
+  for (uint32_t k = 0; k < plan->note_count; k++) {
+    const cleave_plan_note_t *note = &plan->notes[k];
+    if (note->rule == c->rule && note->node.index == anchor.index && note->kind != CLEAVE_PLAN_NOTE_TAKEN) {
+      return note;
+    }
+  }
+  return NULL;
+}
+
+/* A structural match that did not become a fusion: refused, or taken by another. */
+static void judge_match(const case_t *c, const cleave_finding_t *match, cleave_verdict_t *verdict) {
+  const cleave_plan_t *plan = c->builder->request->plan;
+  const cleave_plan_note_t *note = find_note(c, match->anchor);
+  verdict->finding = *match;
+  verdict->fate = CLEAVE_FATE_LOST;
+  verdict->reason = "";
+  if (note != NULL) {
+    verdict->fate = CLEAVE_FATE_REFUSED;
+    verdict->cause = cleave_plan_note_name(note->kind);
+    verdict->reason = note->reason;
+    return;
+  }
+  for (uint32_t k = 0; k < match->node_count && c->graph == plan->graph; k++) {
+    uint32_t fusion = plan->node_fusion[match->nodes[k].index];
+    if (fusion != CLEAVE_INDEX_NONE) {
+      verdict->cause = "fuse";
+      verdict->winner = plan->fusions[fusion].rule;
+      verdict->fusion = fusion;
+      return;
+    }
+  }
+  for (uint32_t k = 0; k < match->node_count && c->graph == plan->graph; k++) {
+    uint32_t region = plan->node_region[match->nodes[k].index];
+    if (region != CLEAVE_INDEX_NONE) {
+      verdict->cause = "region";
+      verdict->winner = plan->regions[region].rule;
+      verdict->region = region;
+      return;
+    }
+  }
+  verdict->fate = CLEAVE_FATE_REFUSED;
+  verdict->reason = plan->rules[c->rule].kind == CLEAVE_RULE_REWRITE
+                        ? "applied, or changed by another rule before"
+                        : "another match was taken before";
+}
+
+static cleave_status_t judge_pattern(case_t *c, cleave_verdict_t *verdict, cleave_error_t *error) {
+  const uint32_t *anchors = NULL;
+  uint32_t anchor_count = 0;
+  cleave_finding_t found;
+  CLEAVE_TRY(cleave_explainer_set_pattern(c->explainer, c->source->pattern, error));
+  CLEAVE_TRY(cleave_explainer_anchors(c->explainer, &anchors, &anchor_count, error));
+  look_around(c);
+  for (uint32_t k = 0; k < c->around_count; k++) {
+    if (is_anchor(anchors, anchor_count, c->around[k])) {
+      CLEAVE_TRY(
+          cleave_explainer_match(c->explainer, c->around[k], c->node, c->builder->arena, &found, error));
+      if (found.matches) {
+        judge_match(c, &found, verdict);
+        return CLEAVE_OK;
+      }
+    }
+  }
+  CLEAVE_TRY(find_partial(c, anchors, anchor_count, &found, error));
+  if (found.miss_count > 0) {
+    verdict->fate = CLEAVE_FATE_MISSED;
+    verdict->finding = found;
+  }
+  return CLEAVE_OK;
+}
+
+// ---- region rules ----
+
+static void judge_region(const case_t *c, cleave_verdict_t *verdict) {
+  const cleave_plan_t *plan = c->builder->request->plan;
+  const cleave_stop_t *stop = c->builder->request->log == NULL
+                                  ? NULL
+                                  : cleave_border_log_find(c->builder->request->log, c->node, c->rule);
+  uint32_t region = plan->node_region[c->node.index];
+  if (stop != NULL) {
+    verdict->fate = CLEAVE_FATE_REFUSED;
+    verdict->cause = cleave_stop_cause_name(stop->cause);
+    verdict->reason = stop->text;
+  } else if (region != CLEAVE_INDEX_NONE) {
+    verdict->fate = CLEAVE_FATE_LOST;
+    verdict->cause = "region";
+    verdict->winner = plan->regions[region].rule;
+    verdict->region = region;
+  } else {
+    const cleave_plan_note_t *note = find_note(c, c->node);
+    verdict->fate = note == NULL ? CLEAVE_FATE_OUTSIDE : CLEAVE_FATE_REFUSED;
+    verdict->cause = note == NULL ? "" : cleave_plan_note_name(note->kind);
+    verdict->reason = note == NULL ? "" : note->reason;
+  }
+}
+
+// ---- one rule ----
+
+cleave_status_t cleave_why_judge(cleave_why_builder_t *builder, uint32_t rule, const cleave_graph_t *graph,
+                                 cleave_node_t node, cleave_verdict_t *out_verdict, cleave_error_t *error) {
+  const cleave_plan_t *plan = builder->request->plan;
+  case_t *c = cleave_arena_allocate(builder->arena, 1, sizeof *c);
+  *out_verdict = (cleave_verdict_t){.rule = rule,
+                                    .fate = CLEAVE_FATE_OUTSIDE,
+                                    .cause = "",
+                                    .reason = "",
+                                    .winner = CLEAVE_INDEX_NONE,
+                                    .fusion = CLEAVE_INDEX_NONE,
+                                    .region = CLEAVE_INDEX_NONE};
+  if (c == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  *c = (case_t){.builder = builder, .source = builder->rules[rule], .node = node, .rule = rule};
+  if (graph == plan->graph) {
+    uint32_t fusion = plan->node_fusion[node.index];
+    uint32_t region = plan->node_region[node.index];
+    if (fusion != CLEAVE_INDEX_NONE && plan->fusions[fusion].rule == rule) {
+      out_verdict->fate = CLEAVE_FATE_FUSED;
+      out_verdict->fusion = fusion;
+      out_verdict->region = region;
+      return CLEAVE_OK;
+    }
+    if (region != CLEAVE_INDEX_NONE && plan->regions[region].rule == rule) {
+      out_verdict->fate = CLEAVE_FATE_REGION;
+      out_verdict->region = region;
+      return CLEAVE_OK;
+    }
+  }
+  if (c->source == NULL) {
+    return CLEAVE_OK;
+  }
+  if (c->source->pattern == NULL) {
+    c->graph = graph;
+    if (graph == plan->graph && plan->rules[rule].kind == CLEAVE_RULE_REGION) {
+      judge_region(c, out_verdict);
+    }
+    return CLEAVE_OK;
+  }
+  CLEAVE_TRY(cleave_why_explainer(builder, rule, &c->explainer, &c->graph, error));
+  if (c->graph != graph) {
+    out_verdict->reason = graph == plan->graph ? "looks at the model as it was before it was rewritten"
+                                               : "looks at the model after it was rewritten";
+    return CLEAVE_OK;
+  }
+  return judge_pattern(c, out_verdict, error);
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Answers to "why": what every rule did with a node, and what a rule matched and nearly matched. Made from a
+ * plan that is there already, the log of where regions stopped, and the explainer; text for people, JSON for
+ * programs.
+ */
+#ifndef CLEAVE_PARTITION_EXPLAIN_REPORT_H
+#define CLEAVE_PARTITION_EXPLAIN_REPORT_H
+
+#include "partition/border_log.h"
+#include "partition/explain.h"
+#include "partition/plan.h"
+#include "partition/ruleset.h"
+
+typedef struct cleave_why_request {
+  const cleave_plan_t *plan;
+  const cleave_border_log_t *log; /* of plan->graph; NULL: reasons of regions come from the plan's notes */
+  const cleave_ruleset_t *const *rulesets; /* that made the plan */
+  uint32_t ruleset_count;
+  const char *const *nodes; /* names, "#12" (the number in "Conv#12"), "op:Conv" for all of an operator */
+  uint32_t node_count;
+  const char *const *rules; /* names; none: all */
+  uint32_t rule_count;
+  uint32_t limit; /* nodes of one "op:", near misses of a rule; 0: 10 */
+} cleave_why_request_t;
+
+typedef enum cleave_fate {
+  CLEAVE_FATE_FUSED,     /* in a fusion of the rule */
+  CLEAVE_FATE_REGION,    /* in a region of the rule */
+  CLEAVE_FATE_REWRITTEN, /* replaced */
+  CLEAVE_FATE_REFUSED,   /* matched; where, the backend, review, a threshold, a cycle said no */
+  CLEAVE_FATE_LOST,      /* matched; nodes were taken by others */
+  CLEAVE_FATE_MISSED,    /* a part of the pattern is there */
+  CLEAVE_FATE_OUTSIDE    /* nothing of the rule is about this node */
+} cleave_fate_t;
+
+/* "fused", "region", "rewritten", "refused", "lost", "missed", "outside". */
+const char *cleave_fate_name(cleave_fate_t fate);
+
+/* What a rule did with a node. */
+typedef struct cleave_verdict {
+  uint32_t rule; /* in plan->rules */
+  cleave_fate_t fate;
+  const char *cause;        /* REFUSED: "where", "backend", ...; LOST: "fuse", "region"; or "" */
+  const char *reason;       /* one line; "" where there is none */
+  uint32_t winner;          /* LOST: in plan->rules; NONE otherwise */
+  uint32_t fusion;          /* FUSED: in plan->fusions; LOST: that of the winner; or NONE */
+  uint32_t region;          /* in plan->regions, or NONE */
+  cleave_finding_t finding; /* REFUSED, LOST: the match; MISSED: the best partial one */
+} cleave_verdict_t;
+
+typedef struct cleave_why_node {
+  const cleave_graph_t *graph; /* of `node`: the plan's, or its source */
+  cleave_node_t node;
+  const cleave_verdict_t *verdicts;
+  uint32_t verdict_count;
+} cleave_why_node_t;
+
+/* Refusals of one rule for one reason. */
+typedef struct cleave_why_refusal {
+  const char *cause; /* as cleave_plan_note_name */
+  const char *reason;
+  uint32_t count;
+  cleave_node_t first;
+} cleave_why_refusal_t;
+
+/* Places that miss the same. */
+typedef struct cleave_near_miss {
+  cleave_finding_t finding; /* of the first place */
+  uint32_t count;
+  bool is_optional; /* the rule matches there, without this optional part */
+} cleave_near_miss_t;
+
+typedef struct cleave_why_rule {
+  uint32_t rule;               /* in plan->rules */
+  const cleave_graph_t *graph; /* that the rule looks at */
+  uint32_t anchor_count;
+  uint32_t match_count; /* places where the pattern matches */
+  uint32_t lost_count;  /* of them, those whose nodes others took */
+  uint32_t far_count;   /* places with less than half of the pattern */
+  bool is_complete;     /* false: a budget was spent */
+  uint32_t refusal_count;
+  const cleave_why_refusal_t *refusals; /* most frequent first */
+  uint32_t miss_count;                  /* groups; at most `limit` of them are in `misses` */
+  const cleave_near_miss_t *misses;     /* most matched first */
+} cleave_why_rule_t;
+
+typedef struct cleave_why {
+  cleave_arena_t arena;
+  const cleave_plan_t *plan;
+  uint32_t limit;
+  bool is_summary; /* neither nodes nor rules were asked for */
+  uint32_t node_count;
+  const cleave_why_node_t *nodes;
+  uint32_t nodes_left_out; /* of "op:" beyond the limit */
+  uint32_t rule_count;
+  const cleave_why_rule_t *rules;
+} cleave_why_t;
+
+/* With nodes asked for: verdicts of the rules asked for (or all). Otherwise: reports of these rules. A name
+ * that nothing has is CLEAVE_ERROR_INVALID_ARGUMENT with the nearest one. The plan must outlive the answer.
+ */
+CLEAVE_MUST_USE cleave_status_t cleave_why_create(const cleave_why_request_t *request, cleave_why_t **out_why,
+                                                  cleave_error_t *error);
+void cleave_why_destroy(cleave_why_t *why);
+
+CLEAVE_MUST_USE cleave_status_t cleave_why_print_text(const cleave_why_t *why, cleave_text_t *text,
+                                                      cleave_error_t *error);
+CLEAVE_MUST_USE cleave_status_t cleave_why_print_json(const cleave_why_t *why, cleave_text_t *text,
+                                                      cleave_error_t *error);
+
+/* ---- the parts, for explain_report.c ---- */
+
+typedef struct cleave_why_builder {
+  const cleave_why_request_t *request;
+  cleave_arena_t *arena;
+  const cleave_rule_t *const *rules; /* per rule of the plan; NULL: not known */
+  cleave_explainer_t *explainer;     /* of plan->graph */
+  cleave_explainer_t *source;        /* of plan->source, where that is another graph */
+} cleave_why_builder_t;
+
+/* The explainer of the graph that a rule looks at; makes it at the first call. */
+CLEAVE_MUST_USE cleave_status_t cleave_why_explainer(cleave_why_builder_t *builder, uint32_t rule,
+                                                     cleave_explainer_t **out_explainer,
+                                                     const cleave_graph_t **out_graph, cleave_error_t *error);
+/* explain_rule.c */
+CLEAVE_MUST_USE cleave_status_t cleave_why_report_rule(cleave_why_builder_t *builder, uint32_t rule,
+                                                       cleave_why_rule_t *out_report, cleave_error_t *error);
+/* explain_node.c; the explainer has the rule's pattern afterwards. */
+CLEAVE_MUST_USE cleave_status_t cleave_why_judge(cleave_why_builder_t *builder, uint32_t rule,
+                                                 const cleave_graph_t *graph, cleave_node_t node,
+                                                 cleave_verdict_t *out_verdict, cleave_error_t *error);
+
+#endif /* CLEAVE_PARTITION_EXPLAIN_REPORT_H */

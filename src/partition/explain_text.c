@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+// Answers to "why" as text: the most important line first, lines short.
+
+#include <stdlib.h>
+
+#include "graph/print.h"
+#include "partition/explain_find.h"
+#include "partition/explain_report.h"
+
+enum { MOST_NAMED = 6, MOST_LISTED = 10 };
+
+typedef struct printer {
+  const cleave_why_t *why;
+  cleave_text_t *text;
+} printer_t;
+
+static void print_node(const printer_t *printer, const cleave_graph_t *graph, cleave_node_t node) {
+  cleave_explain_node(graph, node, printer->text);
+}
+
+static void print_nodes(const printer_t *printer, const cleave_graph_t *graph, const cleave_node_t *nodes,
+                        uint32_t count) {
+  for (uint32_t k = 0; k < count; k++) {
+    if (k == MOST_NAMED && count > MOST_NAMED + 1) {
+      cleave_text_format(printer->text, " and %u more", (unsigned)(count - k));
+      return;
+    }
+    cleave_text_add(printer->text, k == 0 ? "" : ", ");
+    print_node(printer, graph, nodes[k]);
+  }
+}
+
+/* "fuse 'x' (rules/a.lua:12)" */
+static void print_rule_name(const printer_t *printer, uint32_t rule) {
+  const cleave_plan_rule_t *entry = &printer->why->plan->rules[rule];
+  cleave_text_format(printer->text, "%s '%s' (%s:%d)", cleave_rule_kind_name(entry->kind), entry->name,
+                     entry->file, (int)entry->line);
+}
+
+/* What is missing, one block for each, and the edits. */
+static void print_misses(const printer_t *printer, const cleave_graph_t *graph, uint32_t rule,
+                         const cleave_finding_t *finding, const char *indent) {
+  cleave_text_t *text = printer->text;
+  const char *file = printer->why->plan->rules[rule].file;
+  for (uint32_t k = 0; k < finding->miss_count; k++) {
+    const cleave_miss_t *miss = &finding->misses[k];
+    cleave_text_format(text, "%s%s is %s, wanted %s", indent, miss->subject, miss->found, miss->expected);
+    cleave_text_format(text, "%s%s\n", miss->detail[0] == '\0' ? "" : ": ", miss->detail);
+    if (cleave_node_exists(miss->node)) {
+      cleave_text_format(text, "%s  at ", indent);
+      print_node(printer, graph, miss->node);
+      cleave_text_add(text, "\n");
+    } else if (cleave_value_exists(miss->value)) {
+      cleave_text_format(text, "%s  at ", indent);
+      cleave_explain_value(graph, miss->value, text);
+      cleave_text_add(text, "\n");
+    }
+    cleave_text_format(text, "%s  %s:%d%s%s\n", indent, file, (int)miss->line,
+                       miss->path[0] == '\0' ? "" : ": ", miss->path);
+    if (miss->edit != NULL && miss->edit[0] != '\0') {
+      cleave_text_format(text, "%s  try: %s\n", indent, miss->edit);
+    }
+  }
+}
+
+// ---- nodes ----
+
+static void print_region(const printer_t *printer, uint32_t region) {
+  const cleave_plan_region_t *entry = &printer->why->plan->regions[region];
+  cleave_text_format(printer->text, "region '%s' of %u node%s on %s", entry->name,
+                     (unsigned)entry->node_count, entry->node_count == 1 ? "" : "s", entry->backend);
+}
+
+static void print_verdict(const printer_t *printer, const cleave_why_node_t *node,
+                          const cleave_verdict_t *verdict) {
+  cleave_text_t *text = printer->text;
+  const cleave_plan_t *plan = printer->why->plan;
+  const cleave_finding_t *finding = &verdict->finding;
+  cleave_text_add(text, "  ");
+  print_rule_name(printer, verdict->rule);
+  cleave_text_add(text, ": ");
+  switch (verdict->fate) {
+    case CLEAVE_FATE_FUSED:
+      cleave_text_add(text, "fused, ");
+      print_nodes(printer, node->graph, plan->fusions[verdict->fusion].nodes,
+                  plan->fusions[verdict->fusion].node_count);
+      cleave_text_add(text, "\n    in ");
+      print_region(printer, verdict->region);
+      cleave_text_add(text, "\n");
+      break;
+    case CLEAVE_FATE_REGION:
+      cleave_text_add(text, "in ");
+      print_region(printer, verdict->region);
+      cleave_text_add(text, "\n");
+      break;
+    case CLEAVE_FATE_REWRITTEN: cleave_text_add(text, "rewritten\n"); break;
+    case CLEAVE_FATE_REFUSED:
+      cleave_text_format(text, "%s%s%s%s\n", finding->node_count > 0 ? "matches, but refused" : "not taken",
+                         verdict->cause[0] == '\0' ? "" : " by ", verdict->cause, "");
+      if (verdict->reason[0] != '\0') {
+        cleave_text_format(text, "    %s\n", verdict->reason);
+      }
+      if (finding->node_count > 0) {
+        cleave_text_add(text, "    the match: ");
+        print_nodes(printer, node->graph, finding->nodes, finding->node_count);
+        cleave_text_add(text, "\n");
+      }
+      break;
+    case CLEAVE_FATE_LOST:
+      cleave_text_format(text, "%s", finding->node_count > 0 ? "matches, but lost to " : "taken before by ");
+      print_rule_name(printer, verdict->winner);
+      cleave_text_add(text, "\n");
+      if (verdict->fusion != CLEAVE_INDEX_NONE) {
+        cleave_text_add(text, "    which took ");
+        print_nodes(printer, node->graph, plan->fusions[verdict->fusion].nodes,
+                    plan->fusions[verdict->fusion].node_count);
+        cleave_text_add(text, "\n");
+      }
+      if (finding->node_count > 0) {
+        cleave_text_add(text, "    the match: ");
+        print_nodes(printer, node->graph, finding->nodes, finding->node_count);
+        cleave_text_add(text, "\n");
+      }
+      break;
+    case CLEAVE_FATE_MISSED:
+      cleave_text_format(text, "no match; %u of %u nodes from ", (unsigned)finding->matched,
+                         (unsigned)finding->total);
+      print_node(printer, node->graph, finding->anchor);
+      cleave_text_add(text, "\n");
+      print_misses(printer, node->graph, verdict->rule, finding, "    ");
+      break;
+    case CLEAVE_FATE_OUTSIDE:
+      cleave_text_format(text, "nothing of it is about this node%s%s\n",
+                         verdict->reason[0] == '\0' ? "" : ": it ", verdict->reason);
+      break;
+  }
+}
+
+static int compare_verdicts(const void *a, const void *b) {
+  const cleave_verdict_t *const *x = a;
+  const cleave_verdict_t *const *y = b;
+  if ((*x)->fate != (*y)->fate) {
+    return (*x)->fate < (*y)->fate ? -1 : 1;
+  }
+  return ((*x)->rule > (*y)->rule) - ((*x)->rule < (*y)->rule);
+}
+
+static cleave_status_t print_why_node(const printer_t *printer, const cleave_why_node_t *node,
+                                      cleave_error_t *error) {
+  cleave_text_t *text = printer->text;
+  const cleave_verdict_t **order = cleave_allocate((size_t)node->verdict_count + 1, sizeof *order);
+  if (order == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  print_node(printer, node->graph, node->node);
+  cleave_text_format(text, ", number %u", (unsigned)node->node.index);
+  if (cleave_node_output_count(node->graph, node->node) > 0) {
+    cleave_text_add(text, ", ");
+    cleave_value_type_print(node->graph, cleave_node_output(node->graph, node->node, 0), text);
+  }
+  if (node->graph != printer->why->plan->graph) {
+    cleave_text_add(text, ", before the model was rewritten");
+  } else if (printer->why->plan->node_region[node->node.index] == CLEAVE_INDEX_NONE) {
+    cleave_text_add(text, ", on cpu by itself");
+  }
+  cleave_text_add(text, "\n");
+  for (uint32_t k = 0; k < node->verdict_count; k++) {
+    order[k] = &node->verdicts[k];
+  }
+  if (node->verdict_count > 1) {
+    qsort(order, node->verdict_count, sizeof *order, compare_verdicts);
+  }
+  for (uint32_t k = 0; k < node->verdict_count; k++) {
+    print_verdict(printer, node, order[k]);
+  }
+  cleave_free(order);
+  return CLEAVE_OK;
+}
+
+// ---- rules ----
+
+static void print_near_miss(const printer_t *printer, const cleave_why_rule_t *rule,
+                            const cleave_near_miss_t *miss) {
+  cleave_text_t *text = printer->text;
+  const cleave_finding_t *finding = &miss->finding;
+  cleave_node_t place = finding->misses[0].node;
+  cleave_text_format(text, "    %u of %u nodes", (unsigned)finding->matched, (unsigned)finding->total);
+  if (miss->count > 1) {
+    cleave_text_format(text, " x %u, first at ", (unsigned)miss->count);
+  } else {
+    cleave_text_add(text, " at ");
+  }
+  print_node(printer, rule->graph, cleave_node_exists(place) ? place : finding->anchor);
+  cleave_text_add(text, miss->is_optional ? " (matches without it)\n" : "\n");
+  print_misses(printer, rule->graph, rule->rule, finding, "      ");
+}
+
+static void print_counts(const printer_t *printer, const cleave_why_rule_t *rule) {
+  cleave_text_t *text = printer->text;
+  const cleave_plan_rule_t *entry = &printer->why->plan->rules[rule->rule];
+  if (entry->kind == CLEAVE_RULE_REGION) {
+    cleave_text_format(text, "%u region%s", (unsigned)entry->matches, entry->matches == 1 ? "" : "s");
+  } else if (entry->kind == CLEAVE_RULE_PASS) {
+    cleave_text_add(text, "a function over the whole model");
+  } else {
+    cleave_text_format(text, "%u %s out of %u match%s", (unsigned)entry->matches,
+                       entry->kind == CLEAVE_RULE_FUSE ? "fused" : "rewritten", (unsigned)rule->match_count,
+                       rule->match_count == 1 ? "" : "es");
+  }
+  if (entry->refused > 0) {
+    cleave_text_format(text, ", %u refused", (unsigned)entry->refused);
+  }
+  if (rule->lost_count > 0) {
+    cleave_text_format(text, ", %u lost to other rules", (unsigned)rule->lost_count);
+  }
+  uint32_t near = 0;
+  for (uint32_t k = 0; k < rule->miss_count; k++) {
+    near += rule->misses[k].count;
+  }
+  if (near > 0) {
+    cleave_text_format(text, ", %u near miss%s", (unsigned)near, near == 1 ? "" : "es");
+  }
+  if (!rule->is_complete) {
+    cleave_text_add(text, " (not all was looked at: the search was given up)");
+  }
+}
+
+static void print_rule(const printer_t *printer, const cleave_why_rule_t *rule) {
+  cleave_text_t *text = printer->text;
+  print_rule_name(printer, rule->rule);
+  cleave_text_add(text, ": ");
+  print_counts(printer, rule);
+  cleave_text_add(text, "\n");
+  for (uint32_t k = 0; k < rule->refusal_count && k < MOST_LISTED; k++) {
+    const cleave_why_refusal_t *refusal = &rule->refusals[k];
+    cleave_text_format(text, "  refused by %s", refusal->cause);
+    cleave_text_add(text, refusal->count > 1 ? "" : " at ");
+    if (refusal->count > 1) {
+      cleave_text_format(text, " x %u, first at ", (unsigned)refusal->count);
+    }
+    if (cleave_node_exists(refusal->first) && cleave_node_is_live(rule->graph, refusal->first)) {
+      print_node(printer, rule->graph, refusal->first);
+    }
+    cleave_text_format(text, ": %s\n", refusal->reason);
+  }
+  uint32_t shown = rule->miss_count < printer->why->limit ? rule->miss_count : printer->why->limit;
+  cleave_text_add(text, shown > 0 ? "  near misses:\n" : "");
+  for (uint32_t k = 0; k < shown; k++) {
+    print_near_miss(printer, rule, &rule->misses[k]);
+  }
+  if (shown < rule->miss_count) {
+    cleave_text_format(text, "    and %u more kinds (--limit)\n", (unsigned)(rule->miss_count - shown));
+  }
+}
+
+// ---- the whole model ----
+
+typedef struct ranked {
+  const cleave_why_rule_t *rule;
+  const cleave_near_miss_t *miss;
+  uint32_t order;
+} ranked_t;
+
+static int compare_ranked(const void *a, const void *b) {
+  const ranked_t *x = a;
+  const ranked_t *y = b;
+  if (x->miss->is_optional != y->miss->is_optional) {
+    return x->miss->is_optional ? 1 : -1;
+  }
+  uint64_t left = (uint64_t)x->miss->finding.matched * y->miss->finding.total;
+  uint64_t right = (uint64_t)y->miss->finding.matched * x->miss->finding.total;
+  if (left != right) {
+    return left > right ? -1 : 1;
+  }
+  if (x->miss->finding.matched != y->miss->finding.matched) {
+    return x->miss->finding.matched > y->miss->finding.matched ? -1 : 1;
+  }
+  return (x->order > y->order) - (x->order < y->order);
+}
+
+static cleave_status_t print_summary(const printer_t *printer, cleave_error_t *error) {
+  const cleave_why_t *why = printer->why;
+  const cleave_plan_t *plan = why->plan;
+  cleave_text_t *text = printer->text;
+  uint32_t count = 0;
+  uint32_t fused = 0;
+  uint32_t in_region = 0;
+  for (uint32_t k = 0; k < plan->region_count; k++) {
+    in_region += plan->regions[k].node_count;
+  }
+  for (uint32_t k = 0; k < plan->fusion_count; k++) {
+    fused += plan->fusions[k].node_count;
+  }
+  for (uint32_t k = 0; k < why->rule_count; k++) {
+    count += why->rules[k].miss_count;
+  }
+  cleave_text_format(text, "%u nodes: %u in %u fusions, %u in %u regions, %u on cpu one by one\n",
+                     (unsigned)plan->graph->live_node_count, (unsigned)fused, (unsigned)plan->fusion_count,
+                     (unsigned)in_region, (unsigned)plan->region_count,
+                     (unsigned)(plan->graph->live_node_count - in_region));
+  for (uint32_t k = 0; k < why->rule_count; k++) {
+    cleave_text_add(text, "  ");
+    print_rule_name(printer, why->rules[k].rule);
+    cleave_text_add(text, ": ");
+    print_counts(printer, &why->rules[k]);
+    cleave_text_add(text, "\n");
+  }
+  ranked_t *ranked = cleave_allocate((size_t)count + 1, sizeof *ranked);
+  if (ranked == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  uint32_t next = 0;
+  for (uint32_t k = 0; k < why->rule_count; k++) {
+    for (uint32_t m = 0; m < why->rules[k].miss_count; m++, next++) {
+      ranked[next] = (ranked_t){&why->rules[k], &why->rules[k].misses[m], next};
+    }
+  }
+  if (count > 1) {
+    qsort(ranked, count, sizeof *ranked, compare_ranked);
+  }
+  cleave_text_add(text, count > 0 ? "near misses:\n" : "no near misses\n");
+  for (uint32_t k = 0; k < count && k < why->limit; k++) {
+    cleave_text_add(text, "  ");
+    print_rule_name(printer, ranked[k].rule->rule);
+    cleave_text_add(text, "\n");
+    print_near_miss(printer, ranked[k].rule, ranked[k].miss);
+  }
+  if (count > why->limit) {
+    cleave_text_format(text, "  and %u more kinds (--limit)\n", (unsigned)(count - why->limit));
+  }
+  cleave_free(ranked);
+  return CLEAVE_OK;
+}
+
+cleave_status_t cleave_why_print_text(const cleave_why_t *why, cleave_text_t *text, cleave_error_t *error) {
+  printer_t printer = {why, text};
+  if (why->is_summary) {
+    CLEAVE_TRY(print_summary(&printer, error));
+  }
+  for (uint32_t k = 0; k < why->node_count; k++) {
+    cleave_text_add(text, k > 0 ? "\n" : "");
+    CLEAVE_TRY(print_why_node(&printer, &why->nodes[k], error));
+  }
+  if (why->nodes_left_out > 0) {
+    cleave_text_format(text, "\nand %u more nodes (--limit)\n", (unsigned)why->nodes_left_out);
+  }
+  for (uint32_t k = 0; k < why->rule_count && !why->is_summary; k++) {
+    cleave_text_add(text, k > 0 ? "\n" : "");
+    print_rule(&printer, &why->rules[k]);
+  }
+  return cleave_text_check(text, error);
+}
