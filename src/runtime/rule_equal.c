@@ -90,7 +90,7 @@ static cleave_status_t run(equality_t *equality, cleave_error_t *error) {
   cleave_session_options_t options = {.size = sizeof options, .threads = equality->threads};
   CLEAVE_TRY(cleave_check_reference(plan->source, equality->inputs, equality->input_count, equality->threads,
                                     equality->expected, equality->output_count, error));
-  CLEAVE_TRY(cleave_session_create_planned(plan->graph, plan, equality->pointers, equality->input_count,
+  CLEAVE_TRY(cleave_session_create_planned(plan->source, plan, equality->pointers, equality->input_count,
                                            &options, &equality->session, error));
   for (size_t k = 0; k < equality->input_count; k++) {
     CLEAVE_TRY(cleave_session_set_input(equality->session, (uint32_t)k, &equality->views[k], error));
