@@ -76,6 +76,9 @@ static bool is_first_reason(const cleave_plan_t *plan, uint32_t index) {
 
 static uint32_t count_nodes(const cleave_plan_t *plan, uint32_t rule) {
   uint32_t count = 0;
+  if (cleave_rule_kind_changes_graph(plan->rules[rule].kind)) {
+    return plan->edits == NULL ? 0 : cleave_edits_nodes_taken(plan->edits, rule);
+  }
   if (plan->rules[rule].kind == CLEAVE_RULE_FUSE) {
     for (uint32_t k = 0; k < plan->fusion_count; k++) {
       count += plan->fusions[k].rule == rule ? plan->fusions[k].node_count : 0;
@@ -97,7 +100,11 @@ static void print_rules(const cleave_plan_t *plan) {
   for (uint32_t k = 0; k < plan->rule_count; k++) {
     const cleave_plan_rule_t *rule = &plan->rules[k];
     cleave_table_cell(&table, "%s", rule->name);
-    cleave_table_cell(&table, "%s on %s", cleave_rule_kind_name(rule->kind), rule->backend);
+    if (cleave_rule_kind_changes_graph(rule->kind)) {
+      cleave_table_cell(&table, "%s", cleave_rule_kind_name(rule->kind));
+    } else {
+      cleave_table_cell(&table, "%s on %s", cleave_rule_kind_name(rule->kind), rule->backend);
+    }
     if (rule->file == NULL || rule->file[0] == '\0') {
       cleave_table_cell(&table, "(built in)");
     } else {

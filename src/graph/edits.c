@@ -189,6 +189,16 @@ cleave_status_t cleave_edits_refuse(cleave_edits_t *edits, uint32_t rule, const 
   return CLEAVE_OK;
 }
 
+uint32_t cleave_edits_nodes_taken(const cleave_edits_t *edits, uint32_t number) {
+  uint32_t count = 0;
+  for (size_t k = 0; k < edits->groups.count; k++) {
+    const cleave_edit_group_t *group = &edits->groups.items[k];
+    bool is_its = group->rule < edits->rules.count && edits->rules.items[group->rule].number == number;
+    count += is_its ? group->nodes_taken : 0;
+  }
+  return count;
+}
+
 const char *cleave_edit_kind_name(cleave_edit_kind_t kind) {
   switch (kind) {
     case CLEAVE_EDIT_ADD_NODE: return "add_node";

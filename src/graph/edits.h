@@ -123,6 +123,9 @@ void cleave_edits_truncate(cleave_edits_t *edits, size_t count);
 CLEAVE_MUST_USE cleave_status_t cleave_edits_refuse(cleave_edits_t *edits, uint32_t rule, const char *place,
                                                     const char *reason, cleave_error_t *error);
 
+/* Nodes that applications of a rule took, by the rule's number among all rules. */
+uint32_t cleave_edits_nodes_taken(const cleave_edits_t *edits, uint32_t number);
+
 /* "add_node", "replace_uses", ... */
 const char *cleave_edit_kind_name(cleave_edit_kind_t kind);
 

@@ -10,44 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "partition/json_words.h"
 #include "partition/plan_document.h"
 
 typedef struct writer {
   const cleave_plan_document_t *document;
   cleave_text_t *text;
 } writer_t;
-
-/* Text from outside may not be UTF-8: bytes that are not become '?'. */
-static json_t *text_json(const char *text) {
-  json_t *json = json_string(text);
-  if (json != NULL) {
-    return json;
-  }
-  size_t length = strlen(text);
-  char *copy = cleave_copy_text(text, length);
-  if (copy == NULL) {
-    return NULL;
-  }
-  for (size_t k = 0; k < length; k++) {
-    copy[k] = (unsigned char)copy[k] < 0x80 ? copy[k] : '?';
-  }
-  json = json_string(copy);
-  cleave_free(copy);
-  return json;
-}
-
-/* Sets a member; a failure makes the object unusable, which add_json finds. */
-static void set(json_t **object, const char *key, json_t *value) {
-  if (*object == NULL || value == NULL || json_object_set(*object, key, value) != 0) {
-    json_decref(*object);
-    *object = NULL;
-  }
-  json_decref(value);
-}
-
-static json_t *number_json(uint64_t number) {
-  return json_integer((json_int_t)number);
-}
 
 /* Writes and frees `json`; NULL is a failure. */
 static void add_json(writer_t *writer, json_t *json) {
@@ -86,13 +55,13 @@ static void close_list(writer_t *writer, const char *indent, bool empty, bool mo
 
 static json_t *node_json(const cleave_document_node_t *node) {
   json_t *json = json_object();
-  set(&json, "position", number_json(node->position));
-  set(&json, "op", text_json(node->op));
+  cleave_json_set(&json, "position", cleave_json_number(node->position));
+  cleave_json_set(&json, "op", cleave_json_text(node->op));
   if (node->name[0] != '\0') {
-    set(&json, "name", text_json(node->name));
+    cleave_json_set(&json, "name", cleave_json_text(node->name));
   }
   if (node->label != NULL && node->label[0] != '\0') {
-    set(&json, "label", text_json(node->label));
+    cleave_json_set(&json, "label", cleave_json_text(node->label));
   }
   return json;
 }
@@ -100,75 +69,14 @@ static json_t *node_json(const cleave_document_node_t *node) {
 static json_t *value_json(const cleave_document_value_t *value) {
   json_t *json = json_object();
   if (value->position != CLEAVE_INDEX_NONE) {
-    set(&json, "position", number_json(value->position));
-    set(&json, "output", number_json(value->index));
+    cleave_json_set(&json, "position", cleave_json_number(value->position));
+    cleave_json_set(&json, "output", cleave_json_number(value->index));
   } else {
-    set(&json, "input", number_json(value->index));
+    cleave_json_set(&json, "input", cleave_json_number(value->index));
   }
   if (value->name[0] != '\0') {
-    set(&json, "name", text_json(value->name));
+    cleave_json_set(&json, "name", cleave_json_text(value->name));
   }
-  return json;
-}
-
-/* JSON has no words for what is not finite. */
-static json_t *real_json(double number) {
-  if (isfinite(number)) {
-    return json_real(number);
-  }
-  return json_string(isnan(number) ? "nan" : number > 0 ? "inf" : "-inf");
-}
-
-/* Bytes as they are; those that are no UTF-8 text as {"hex": "..."}. */
-static json_t *bytes_json(const char *bytes, size_t length) {
-  static const char digits[] = "0123456789abcdef";
-  json_t *json = memchr(bytes, '\0', length) == NULL ? json_stringn(bytes, length) : NULL;
-  if (json != NULL) {
-    return json;
-  }
-  char *hex = cleave_allocate(length + 1, 2);
-  for (size_t k = 0; hex != NULL && k < length; k++) {
-    hex[2 * k] = digits[(unsigned char)bytes[k] >> 4];
-    hex[2 * k + 1] = digits[(unsigned char)bytes[k] & 15];
-  }
-  json = json_object();
-  set(&json, "hex", hex == NULL ? NULL : json_stringn(hex, 2 * length));
-  cleave_free(hex);
-  return json;
-}
-
-static json_t *attribute_json(const cleave_attribute_t *attribute) {
-  static const char *const kinds[] = {
-      [CLEAVE_ATTRIBUTE_INT] = "int",       [CLEAVE_ATTRIBUTE_FLOAT] = "float",
-      [CLEAVE_ATTRIBUTE_STRING] = "string", [CLEAVE_ATTRIBUTE_INTS] = "ints",
-      [CLEAVE_ATTRIBUTE_FLOATS] = "floats", [CLEAVE_ATTRIBUTE_STRINGS] = "strings",
-  };
-  if (attribute->kind < CLEAVE_ATTRIBUTE_INT || attribute->kind > CLEAVE_ATTRIBUTE_STRINGS) {
-    return NULL;
-  }
-  json_t *list = json_array();
-  json_t *value = NULL;
-  for (uint32_t k = 0; k < attribute->count; k++) {
-    json_t *item = attribute->kind == CLEAVE_ATTRIBUTE_INTS     ? json_integer(attribute->ints[k])
-                   : attribute->kind == CLEAVE_ATTRIBUTE_FLOATS ? real_json((double)attribute->floats[k])
-                   : attribute->kind == CLEAVE_ATTRIBUTE_STRINGS
-                       ? bytes_json(attribute->strings[k], strlen(attribute->strings[k]))
-                       : NULL;
-    if (item != NULL) {
-      (void)json_array_append_new(list, item);
-    }
-  }
-  switch (attribute->kind) {
-    case CLEAVE_ATTRIBUTE_INT: value = json_integer(attribute->i); break;
-    case CLEAVE_ATTRIBUTE_FLOAT: value = real_json(attribute->f); break;
-    case CLEAVE_ATTRIBUTE_STRING: value = bytes_json(attribute->s, attribute->count); break;
-    default: value = json_array_size(list) == attribute->count ? json_incref(list) : NULL; break;
-  }
-  json_decref(list);
-  json_t *json = json_object();
-  set(&json, "name", text_json(attribute->name));
-  set(&json, "kind", json_string(kinds[attribute->kind]));
-  set(&json, "value", value);
   return json;
 }
 
@@ -182,7 +90,7 @@ static void add_attributes(writer_t *writer, const char *indent, const cleave_at
   (void)snprintf(inner, sizeof inner, "%s  ", indent);
   open_list(writer, indent, "attributes");
   for (uint32_t k = 0; k < count; k++) {
-    add_item(writer, inner, k == 0, attribute_json(&attributes[k]));
+    add_item(writer, inner, k == 0, cleave_json_attribute(&attributes[k]));
   }
   close_list(writer, indent, false, true);
 }
@@ -193,15 +101,15 @@ static void add_rules(writer_t *writer) {
   for (uint32_t k = 0; k < document->rule_count; k++) {
     const cleave_plan_rule_t *rule = &document->rules[k];
     json_t *json = json_object();
-    set(&json, "kind", text_json(cleave_rule_kind_name(rule->kind)));
-    set(&json, "name", text_json(rule->name));
-    set(&json, "ruleset", text_json(rule->ruleset));
-    set(&json, "backend", text_json(rule->backend));
-    set(&json, "file", text_json(rule->file));
-    set(&json, "line", json_integer(rule->line));
-    set(&json, "tries", number_json(rule->tries));
-    set(&json, "matches", number_json(rule->matches));
-    set(&json, "refused", number_json(rule->refused));
+    cleave_json_set(&json, "kind", cleave_json_text(cleave_rule_kind_name(rule->kind)));
+    cleave_json_set(&json, "name", cleave_json_text(rule->name));
+    cleave_json_set(&json, "ruleset", cleave_json_text(rule->ruleset));
+    cleave_json_set(&json, "backend", cleave_json_text(rule->backend));
+    cleave_json_set(&json, "file", cleave_json_text(rule->file));
+    cleave_json_set(&json, "line", json_integer(rule->line));
+    cleave_json_set(&json, "tries", cleave_json_number(rule->tries));
+    cleave_json_set(&json, "matches", cleave_json_number(rule->matches));
+    cleave_json_set(&json, "refused", cleave_json_number(rule->refused));
     add_item(writer, "    ", k == 0, json);
   }
   close_list(writer, "  ", document->rule_count == 0, true);
@@ -219,7 +127,7 @@ static void add_values(writer_t *writer, const char *key, const cleave_document_
 static void add_fusion(writer_t *writer, const cleave_document_fusion_t *fusion, bool first) {
   const char *indent = "          ";
   cleave_text_add(writer->text, first ? "\n        {\n" : ",\n        {\n");
-  add_member(writer, indent, "rule", number_json(fusion->rule), true);
+  add_member(writer, indent, "rule", cleave_json_number(fusion->rule), true);
   add_attributes(writer, indent, fusion->attributes, fusion->attribute_count);
   open_list(writer, indent, "nodes");
   for (uint32_t k = 0; k < fusion->node_count; k++) {
@@ -232,9 +140,9 @@ static void add_fusion(writer_t *writer, const cleave_document_fusion_t *fusion,
 static void add_region(writer_t *writer, const cleave_document_region_t *region, bool first) {
   const char *indent = "      ";
   cleave_text_add(writer->text, first ? "\n    {\n" : ",\n    {\n");
-  add_member(writer, indent, "name", text_json(region->name), true);
-  add_member(writer, indent, "backend", text_json(region->backend), true);
-  add_member(writer, indent, "rule", number_json(region->rule), true);
+  add_member(writer, indent, "name", cleave_json_text(region->name), true);
+  add_member(writer, indent, "backend", cleave_json_text(region->backend), true);
+  add_member(writer, indent, "rule", cleave_json_number(region->rule), true);
   add_attributes(writer, indent, region->attributes, region->attribute_count);
   add_values(writer, "inputs", region->inputs, region->input_count);
   add_values(writer, "outputs", region->outputs, region->output_count);
@@ -260,7 +168,7 @@ static void add_steps(writer_t *writer) {
       json = node_json(&document->steps[s].node);
     } else {
       json = json_object();
-      set(&json, "region", text_json(document->regions[document->steps[s].region].name));
+      cleave_json_set(&json, "region", cleave_json_text(document->regions[document->steps[s].region].name));
     }
     add_item(writer, "    ", s == 0, json);
   }
@@ -273,10 +181,10 @@ static void add_notes(writer_t *writer) {
   for (uint32_t k = 0; k < document->note_count; k++) {
     const cleave_document_note_t *note = &document->notes[k];
     json_t *json = json_object();
-    set(&json, "kind", text_json(cleave_plan_note_name(note->kind)));
-    set(&json, "rule", number_json(note->rule));
-    set(&json, "node", node_json(&note->node));
-    set(&json, "reason", text_json(note->reason));
+    cleave_json_set(&json, "kind", cleave_json_text(cleave_plan_note_name(note->kind)));
+    cleave_json_set(&json, "rule", cleave_json_number(note->rule));
+    cleave_json_set(&json, "node", node_json(&note->node));
+    cleave_json_set(&json, "reason", cleave_json_text(note->reason));
     add_item(writer, "    ", k == 0, json);
   }
   close_list(writer, "  ", document->note_count == 0, false);
@@ -286,9 +194,9 @@ static json_t *graph_json(const cleave_plan_document_t *document) {
   char hash[17];
   (void)snprintf(hash, sizeof hash, "%016" PRIx64, document->graph_hash);
   json_t *json = json_object();
-  set(&json, "name", text_json(document->graph_name));
-  set(&json, "hash", text_json(hash));
-  set(&json, "nodes", number_json(document->node_count));
+  cleave_json_set(&json, "name", cleave_json_text(document->graph_name));
+  cleave_json_set(&json, "hash", cleave_json_text(hash));
+  cleave_json_set(&json, "nodes", cleave_json_number(document->node_count));
   return json;
 }
 
@@ -297,16 +205,16 @@ static void add_settings(writer_t *writer) {
   open_list(writer, "  ", "inputs");
   for (uint32_t k = 0; k < document->graph_input_count; k++) {
     json_t *json = json_object();
-    set(&json, "name", text_json(document->graph_inputs[k].name));
-    set(&json, "type", text_json(document->graph_inputs[k].type));
+    cleave_json_set(&json, "name", cleave_json_text(document->graph_inputs[k].name));
+    cleave_json_set(&json, "type", cleave_json_text(document->graph_inputs[k].type));
     add_item(writer, "    ", k == 0, json);
   }
   close_list(writer, "  ", document->graph_input_count == 0, true);
   open_list(writer, "  ", "settings");
   for (uint32_t k = 0; k < document->setting_count; k++) {
     json_t *json = json_object();
-    set(&json, "name", text_json(document->settings[k].name));
-    set(&json, "value", text_json(document->settings[k].value));
+    cleave_json_set(&json, "name", cleave_json_text(document->settings[k].name));
+    cleave_json_set(&json, "value", cleave_json_text(document->settings[k].value));
     add_item(writer, "    ", k == 0, json);
   }
   close_list(writer, "  ", document->setting_count == 0, true);
@@ -316,9 +224,9 @@ cleave_status_t cleave_plan_document_print(const cleave_plan_document_t *documen
                                            cleave_error_t *error) {
   writer_t writer = {.document = document, .text = text};
   cleave_text_add(text, "{\n");
-  add_member(&writer, "  ", "format", text_json("cleave-plan"), true);
-  add_member(&writer, "  ", "version", number_json(1), true);
-  add_member(&writer, "  ", "cleave", text_json(document->version), true);
+  add_member(&writer, "  ", "format", cleave_json_text("cleave-plan"), true);
+  add_member(&writer, "  ", "version", cleave_json_number(1), true);
+  add_member(&writer, "  ", "cleave", cleave_json_text(document->version), true);
   add_member(&writer, "  ", "graph", graph_json(document), true);
   add_settings(&writer);
   add_rules(&writer);

@@ -168,7 +168,8 @@ cleave_status_t cleave_reader_get_list(cleave_plan_reader_t *reader, const json_
 
 /* ---- attributes ---- */
 
-static cleave_status_t read_real(cleave_plan_reader_t *reader, const json_t *json, double *out_number) {
+cleave_status_t cleave_reader_read_real(cleave_plan_reader_t *reader, const json_t *json,
+                                        double *out_number) {
   const char *text = json_string_value(json);
   if (json_is_number(json)) {
     *out_number = json_number_value(json);
@@ -187,8 +188,8 @@ int cleave_reader_hex_digit(char c) {
 }
 
 /* Text, or {"hex": "..."}; ends in NUL. */
-static cleave_status_t read_bytes(cleave_plan_reader_t *reader, const json_t *json, const char **out_bytes,
-                                  size_t *out_length) {
+cleave_status_t cleave_reader_read_bytes(cleave_plan_reader_t *reader, const json_t *json,
+                                         const char **out_bytes, size_t *out_length) {
   cleave_arena_t *arena = &reader->document->arena;
   if (json_is_string(json)) {
     *out_length = json_string_length(json);
@@ -229,11 +230,11 @@ static cleave_status_t read_element(cleave_plan_reader_t *reader, const json_t *
     return CLEAVE_OK;
   }
   if (kind == CLEAVE_ATTRIBUTE_STRINGS) {
-    CLEAVE_TRY(read_bytes(reader, json, &((const char **)list)[k], &length));
+    CLEAVE_TRY(cleave_reader_read_bytes(reader, json, &((const char **)list)[k], &length));
     return strlen(((const char **)list)[k]) == length ? CLEAVE_OK
                                                       : cleave_reader_fail(reader, "a text with a zero byte");
   }
-  CLEAVE_TRY(read_real(reader, json, &number));
+  CLEAVE_TRY(cleave_reader_read_real(reader, json, &number));
   if (isfinite(number) && fabs(number) > 3.4028234663852886e38) {
     return cleave_reader_fail(reader, "a float32 cannot hold %g", number);
   }
@@ -282,11 +283,11 @@ static cleave_status_t read_attribute_value(cleave_plan_reader_t *reader, const 
   }
   if (strcmp(kind, "float") == 0) {
     attribute->kind = CLEAVE_ATTRIBUTE_FLOAT;
-    return read_real(reader, value, &attribute->f);
+    return cleave_reader_read_real(reader, value, &attribute->f);
   }
   if (strcmp(kind, "string") == 0) {
     attribute->kind = CLEAVE_ATTRIBUTE_STRING;
-    CLEAVE_TRY(read_bytes(reader, value, &attribute->s, &length));
+    CLEAVE_TRY(cleave_reader_read_bytes(reader, value, &attribute->s, &length));
     attribute->count = (uint32_t)length;
     return CLEAVE_OK;
   }
@@ -301,7 +302,7 @@ static cleave_status_t read_attribute_value(cleave_plan_reader_t *reader, const 
   return read_elements(reader, value, attribute);
 }
 
-static cleave_status_t read_attribute(cleave_plan_reader_t *reader, json_t *json, void *item) {
+cleave_status_t cleave_reader_read_attribute(cleave_plan_reader_t *reader, json_t *json, void *item) {
   static const char *const keys[] = {"name", "kind", "value", NULL};
   cleave_attribute_t *attribute = item;
   const char *kind = NULL;
@@ -320,8 +321,8 @@ cleave_status_t cleave_reader_get_attributes(cleave_plan_reader_t *reader, const
   cleave_attribute_t *attributes = NULL;
   *out_count = 0;
   if (json_object_get(object, "attributes") != NULL) {
-    CLEAVE_TRY(cleave_reader_get_list(reader, object, "attributes", sizeof *attributes, read_attribute,
-                                      &attributes, out_count));
+    CLEAVE_TRY(cleave_reader_get_list(reader, object, "attributes", sizeof *attributes,
+                                      cleave_reader_read_attribute, &attributes, out_count));
   }
   for (uint32_t k = 1; k < *out_count; k++) {
     if (strcmp(attributes[k - 1].name, attributes[k].name) >= 0) {

@@ -55,6 +55,15 @@ CLEAVE_MUST_USE cleave_status_t cleave_reader_get_list(cleave_plan_reader_t *rea
                                                        cleave_reader_item_t read_item, void *out_items,
                                                        uint32_t *out_count);
 
+/* Values as cleave_json_real, cleave_json_bytes (ends in NUL) and cleave_json_attribute write them; the last
+ * is an item for a list. */
+CLEAVE_MUST_USE cleave_status_t cleave_reader_read_real(cleave_plan_reader_t *reader, const json_t *json,
+                                                        double *out_number);
+CLEAVE_MUST_USE cleave_status_t cleave_reader_read_bytes(cleave_plan_reader_t *reader, const json_t *json,
+                                                         const char **out_bytes, size_t *out_length);
+CLEAVE_MUST_USE cleave_status_t cleave_reader_read_attribute(cleave_plan_reader_t *reader, json_t *json,
+                                                             void *attribute);
+
 /* The member "attributes"; none where it is missing. */
 CLEAVE_MUST_USE cleave_status_t cleave_reader_get_attributes(cleave_plan_reader_t *reader,
                                                              const json_t *object,
