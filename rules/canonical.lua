@@ -1,0 +1,32 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What exporters spell out, as the operators that they mean: rewrites that run before any other
+-- rule. Every rewrite keeps what the model computes: where constants, axes or shapes are not those
+-- of the operator, nodes stay. Each subject is a file of the folder canonical/, with its options,
+-- rules and tests.
+
+local PARTS = {
+  "canonical/views.lua", -- first: what only moves data hides patterns
+  "canonical/linear.lua",
+  "canonical/activations.lua",
+  "canonical/normalization.lua",
+  "canonical/attention.lua",
+}
+
+local set = {
+  name = "canonical",
+  doc = "What exporters spell out, as the operators that they mean.",
+  backend = "cpu",
+  options = {},
+}
+
+for _, path in ipairs(PARTS) do
+  local part = include(path)
+  for name, declared in pairs(part.options) do
+    set.options[name] = declared
+  end
+  for _, rule in ipairs(part) do
+    set[#set + 1] = rule
+  end
+end
+
+return ruleset(set)
