@@ -10,6 +10,7 @@
 
 typedef struct state {
   dnnl_engine_t engine;
+  onednn_store_t *store;
 } state_t;
 
 static cleave_status_t initialise(const cleave_host_t *host, void **out_state, cleave_message_t *message) {
@@ -21,6 +22,13 @@ static cleave_status_t initialise(const cleave_host_t *host, void **out_state, c
   }
   cleave_status_t status =
       onednn_check(dnnl_engine_create(&state->engine, dnnl_cpu, 0), "an engine", message);
+  if (status == CLEAVE_OK) {
+    state->store = onednn_store_create();
+    if (state->store == NULL) {
+      (void)dnnl_engine_destroy(state->engine);
+      status = onednn_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while starting oneDNN");
+    }
+  }
   if (status != CLEAVE_OK) {
     free(state);
     return status;
@@ -33,6 +41,7 @@ static void destroy(void *opaque) {
   state_t *state = opaque;
   if (state != NULL) {
     (void)dnnl_engine_destroy(state->engine);
+    onednn_store_destroy(state->store);
     free(state);
   }
 }
@@ -52,7 +61,8 @@ static cleave_status_t compile(void *opaque, const cleave_region_view_t *region,
                                cleave_message_t *message) {
   const state_t *state = opaque;
   onednn_program_t *program = NULL;
-  cleave_status_t status = onednn_program_create(state->engine, region, options, &program, message);
+  cleave_status_t status =
+      onednn_program_create(state->engine, state->store, region, options, &program, message);
   *out_program = program;
   return status;
 }

@@ -113,27 +113,47 @@ static bool is_identity(const float *scale, int64_t count) {
   return true;
 }
 
-// A copy of the weights with every output channel multiplied by its scale, in the model's order.
-static cleave_status_t scale_weights(onednn_plan_t *plan, const onednn_kernel_t *kernel, bool transposed,
-                                     const weights_view_t *view, const float *scale, onednn_tensor_t *out) {
-  onednn_layout_t layout = onednn_layout_strided(&view->shape, view->strides);
-  float *data = NULL;
+// What it takes to multiply every output channel of weights by its scale.
+typedef struct scaling {
+  const cleave_value_view_t *weights;
+  weights_view_t view;
+  bool transposed;
+  const float *scale;
+} scaling_t;
+
+static void fill_scaled(const void *opaque, float *data) {
+  const scaling_t *scaling = opaque;
+  const weights_view_t *view = &scaling->view;
   int32_t at = view->groups > 1 ? 1 : 0;
   int64_t outputs = view->shape.dims[at];
   int64_t inputs = view->shape.dims[at + 1];
   int64_t area = onednn_shape_count(&view->shape) / (view->groups * outputs * inputs);
-  ONEDNN_TRY(onednn_plan_constant(plan, &layout, out, &data));
-  onednn_floats(&plan->region->values[kernel->weights], data, (size_t)onednn_shape_count(&view->shape));
+  onednn_floats(scaling->weights, data, (size_t)onednn_shape_count(&view->shape));
   for (int64_t g = 0; g < view->groups; g++) {
     for (int64_t first = 0; first < outputs * inputs; first++) {
-      int64_t o = transposed ? first % outputs : first / inputs;
+      int64_t o = scaling->transposed ? first % outputs : first / inputs;
       float *row = data + (g * outputs * inputs + first) * area;
       for (int64_t k = 0; k < area; k++) {
-        row[k] *= scale[g * outputs + o];
+        row[k] *= scaling->scale[g * outputs + o];
       }
     }
   }
-  return CLEAVE_OK;
+}
+
+// The weights with every output channel multiplied by its scale, in the model's order; made when they are
+// packed.
+static cleave_status_t scale_weights(onednn_plan_t *plan, const onednn_kernel_t *kernel, bool transposed,
+                                     const weights_view_t *view, const float *scale, onednn_tensor_t *out) {
+  const cleave_value_view_t *weights = &plan->region->values[kernel->weights];
+  scaling_t *scaling = onednn_arena_allocate(plan->arena, 1, sizeof(*scaling));
+  if (scaling == NULL) {
+    return onednn_fail(plan->message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while packing weights");
+  }
+  *scaling = (scaling_t){.weights = weights, .view = *view, .transposed = transposed, .scale = scale};
+  onednn_layout_t layout = onednn_layout_strided(&view->shape, view->strides);
+  onednn_content_t content = onednn_content_of(weights);
+  content = onednn_content_mix(&content, scale, (size_t)view->outputs * sizeof(float));
+  return onednn_plan_lazy(plan, &layout, &content, fill_scaled, scaling, out);
 }
 
 // The bias: the node's own, constant or not, and the shift that was folded.
@@ -270,8 +290,5 @@ cleave_status_t onednn_emit_convolution(onednn_plan_t *plan, const onednn_kernel
                               .can_sum = true};
   onednn_fitted_t fitted;
   ONEDNN_TRY(fit(plan, kernel, &request, &context, &fitted));
-  if (onednn_plan_is_constant(plan, &context.weights_tensor)) {
-    onednn_plan_release(plan, &context.weights_tensor);
-  }
   return onednn_emit_rest(plan, &request, &fitted, kernel->output);
 }

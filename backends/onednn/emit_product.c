@@ -162,23 +162,45 @@ static cleave_status_t operand(onednn_plan_t *plan, const onednn_tensor_t *tenso
   return onednn_plan_plain(plan, out, out);
 }
 
-// Constant weights times a scale per column, in the model's order (transposed or not).
-static cleave_status_t scale_weights(onednn_plan_t *plan, uint32_t value, bool transposed, const float *scale,
-                                     onednn_tensor_t *out) {
-  onednn_shape_t shape = onednn_plan_shape(plan, value);
-  onednn_layout_t layout = onednn_layout_plain(&shape);
-  float *data = NULL;
-  ONEDNN_TRY(onednn_plan_constant(plan, &layout, out, &data));
-  int64_t count = onednn_shape_count(&shape);
-  int64_t inner = shape.dims[shape.rank - 1];
-  onednn_floats(&plan->region->values[value], data, (size_t)count);
+// What it takes to multiply every column of constant weights by its scale.
+typedef struct scaling {
+  const cleave_value_view_t *weights;
+  onednn_shape_t shape;
+  bool transposed;
+  const float *scale;
+} scaling_t;
+
+static void fill_scaled(const void *opaque, float *data) {
+  const scaling_t *scaling = opaque;
+  const onednn_shape_t *shape = &scaling->shape;
+  int64_t count = onednn_shape_count(shape);
+  int64_t inner = shape->dims[shape->rank - 1];
+  onednn_floats(scaling->weights, data, (size_t)count);
   for (int64_t row = 0; row < count / inner; row++) {
     for (int64_t column = 0; column < inner; column++) {
-      float factor = shape.rank == 1 ? scale[0] : scale[transposed ? row : column];
+      float factor =
+          shape->rank == 1 ? scaling->scale[0] : scaling->scale[scaling->transposed ? row : column];
       data[row * inner + column] *= factor;
     }
   }
-  return CLEAVE_OK;
+}
+
+// The weights with every column multiplied by its scale, in the model's order (transposed or not); made when
+// they are packed. `columns` is the number of scales.
+static cleave_status_t scale_weights(onednn_plan_t *plan, uint32_t value, bool transposed, const float *scale,
+                                     int64_t columns, onednn_tensor_t *out) {
+  const cleave_value_view_t *weights = &plan->region->values[value];
+  scaling_t *scaling = onednn_arena_allocate(plan->arena, 1, sizeof(*scaling));
+  if (scaling == NULL) {
+    return onednn_fail(plan->message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while packing weights");
+  }
+  *scaling = (scaling_t){
+      .weights = weights, .shape = onednn_plan_shape(plan, value), .transposed = transposed, .scale = scale};
+  onednn_layout_t layout = onednn_layout_plain(&scaling->shape);
+  onednn_content_t content = onednn_content_of(weights);
+  content = onednn_content_mix(&content, scale, (size_t)columns * sizeof(float));
+  content = onednn_content_mix(&content, &transposed, sizeof(transposed));
+  return onednn_plan_lazy(plan, &layout, &content, fill_scaled, scaling, out);
 }
 
 typedef struct folding {
@@ -314,9 +336,6 @@ static cleave_status_t run(onednn_plan_t *plan, const onednn_kernel_t *kernel, c
     request.result = onednn_layout_plain(&product->kernel);
     ONEDNN_TRY(onednn_fit(plan, &request, ONEDNN_FIT_ALWAYS, &fitted));
   }
-  if (constant) {
-    onednn_plan_release(plan, &context->weights_tensor);
-  }
   return onednn_emit_rest(plan, &request, &fitted, kernel->output);
 }
 
@@ -342,7 +361,7 @@ cleave_status_t onednn_emit_product(onednn_plan_t *plan, const onednn_kernel_t *
   ONEDNN_TRY(check_shapes(plan, node, &product));
   ONEDNN_TRY(fold(plan, kernel, &product, constant, &folding));
   if (constant && folding.scaled) {
-    ONEDNN_TRY(scale_weights(plan, kernel->weights, flip_b, folding.scale, &b));
+    ONEDNN_TRY(scale_weights(plan, kernel->weights, flip_b, folding.scale, last(&product.b, 1), &b));
     ONEDNN_TRY(fetch_matrix(plan, &b, flip_b, true, &b_matrix));
   }
   choose_shapes(plan, kernel, &product);

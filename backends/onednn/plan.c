@@ -75,9 +75,12 @@ static cleave_status_t bind_inputs(onednn_plan_t *plan) {
   return CLEAVE_OK;
 }
 
-cleave_status_t onednn_plan_init(onednn_plan_t *plan, const onednn_analysis_t *analysis, dnnl_engine_t engine,
-                                 dnnl_stream_t stream, bool labels) {
+cleave_status_t onednn_plan_init(onednn_plan_t *plan, const onednn_analysis_t *analysis,
+                                 onednn_store_t *store, dnnl_engine_t engine, dnnl_stream_t stream,
+                                 bool labels) {
   memset(plan, 0, sizeof(*plan));
+  plan->store = store;
+  plan->scratch_buffer = CLEAVE_INDEX_NONE;
   plan->region = analysis->region;
   plan->analysis = analysis;
   plan->arena = analysis->arena;
@@ -88,6 +91,13 @@ cleave_status_t onednn_plan_init(onednn_plan_t *plan, const onednn_analysis_t *a
   plan->bindings = onednn_arena_allocate(plan->arena, plan->region->value_count, sizeof(onednn_binding_t));
   if (plan->bindings == NULL) {
     return out_of_memory(plan);
+  }
+  for (uint32_t v = 0; v < plan->region->value_count; v++) {
+    int64_t count = cleave_view_element_count(&plan->region->values[v].tensor);
+    plan->constant_bytes +=
+        onednn_is_constant(&plan->region->values[v]) && count > 0 && (uint64_t)count < SIZE_MAX / 64
+            ? (size_t)count * sizeof(float)
+            : 0;
   }
   for (uint32_t n = 0; n < plan->region->node_count; n++) {
     const cleave_node_view_t *node = &plan->region->nodes[n];
@@ -109,59 +119,69 @@ void onednn_plan_deinit(onednn_plan_t *plan) {
       (void)dnnl_primitive_destroy(plan->steps[k].primitive);
     }
   }
-  for (uint32_t k = 0; k < plan->block_count; k++) {
-    free(plan->blocks[k]);
+  for (uint32_t k = 0; k < plan->slab_count; k++) {
+    onednn_slab_release(plan->slabs[k]);
   }
   free(plan->steps);
   free(plan->buffers);
-  free(plan->blocks);
+  free(plan->slabs);
+  free(plan->scratch);
   memset(plan, 0, sizeof(*plan));
 }
 
 cleave_status_t onednn_plan_constant(onednn_plan_t *plan, const onednn_layout_t *layout, onednn_tensor_t *out,
                                      float **data) {
   size_t bytes = dnnl_memory_desc_get_size(layout);
-  void *items = plan->blocks;
-  bool fits = grow(&items, &plan->block_capacity, plan->block_count, sizeof(void *));
-  plan->blocks = items;
-  void *block = fits ? aligned_alloc(64, onednn_round_up(bytes > 0 ? bytes : 1)) : NULL;
+  onednn_slab_t *slab = NULL;
+  void *block = onednn_plan_take(plan, bytes, &slab);
   if (block == NULL) {
     return out_of_memory(plan);
   }
-  memset(block, 0, onednn_round_up(bytes > 0 ? bytes : 1));
-  plan->blocks[plan->block_count++] = block;
-  plan->persistent_bytes += onednn_round_up(bytes);
   out->layout = *layout;
   out->offset = 0;
   ONEDNN_TRY(add_buffer(plan, ONEDNN_CONSTANT, 0, bytes, &out->buffer));
   plan->buffers[out->buffer].data = block;
+  plan->buffers[out->buffer].slab = slab;
   *data = block;
   return CLEAVE_OK;
 }
 
-void onednn_plan_release(onednn_plan_t *plan, const onednn_tensor_t *tensor) {
-  onednn_buffer_t *buffer = &plan->buffers[tensor->buffer];
-  if (buffer->place != ONEDNN_CONSTANT || buffer->first_step != CLEAVE_INDEX_NONE) {
-    return;
-  }
-  for (uint32_t k = plan->block_count; k-- > 0;) {
-    if (plan->blocks[k] == buffer->data) {
-      free(plan->blocks[k]);
-      plan->blocks[k] = plan->blocks[--plan->block_count];
-      plan->persistent_bytes -= onednn_round_up(buffer->bytes);
-      buffer->data = NULL;
-      onednn_plan_overwrite(plan, tensor);
-      for (uint32_t v = 0; v < plan->region->value_count; v++) {
-        onednn_binding_t *binding = &plan->bindings[v];
-        binding->bound = binding->bound && binding->tensor.buffer != tensor->buffer;
-      }
-      return;
-    }
-  }
+cleave_status_t onednn_plan_lazy(onednn_plan_t *plan, const onednn_layout_t *layout,
+                                 const onednn_content_t *content, onednn_fill_fn_t fill, const void *context,
+                                 onednn_tensor_t *out) {
+  out->layout = *layout;
+  out->offset = 0;
+  ONEDNN_TRY(add_buffer(plan, ONEDNN_CONSTANT, 0, dnnl_memory_desc_get_size(layout), &out->buffer));
+  plan->buffers[out->buffer].content = *content;
+  plan->buffers[out->buffer].fill = fill;
+  plan->buffers[out->buffer].fill_context = context;
+  return CLEAVE_OK;
 }
 
-// A constant of the model: used where it lies, unless it is not aligned to its elements. One that expansion
-// made lives no longer than the analysis.
+cleave_status_t onednn_plan_adopt(onednn_plan_t *plan, onednn_slab_t *slab) {
+  for (uint32_t k = 0; k < plan->slab_count; k++) {
+    if (plan->slabs[k] == slab) {
+      onednn_slab_release(slab);
+      return CLEAVE_OK;
+    }
+  }
+  void *items = plan->slabs;
+  bool fits = grow(&items, &plan->slab_capacity, plan->slab_count, sizeof(onednn_slab_t *));
+  plan->slabs = items;
+  if (!fits) {
+    onednn_slab_release(slab);
+    return out_of_memory(plan);
+  }
+  plan->slabs[plan->slab_count++] = slab;
+  return CLEAVE_OK;
+}
+
+static void fill_floats(const void *context, float *out) {
+  const cleave_value_view_t *view = context;
+  onednn_floats(view, out, (size_t)cleave_view_element_count(&view->tensor));
+}
+
+// A constant of the model: used where it lies, unless it is not aligned to its elements.
 static cleave_status_t load_constant(onednn_plan_t *plan, uint32_t value, onednn_tensor_t *out) {
   const cleave_value_view_t *view = &plan->region->values[value];
   if (view->tensor.dtype != CLEAVE_DTYPE_F32) {
@@ -170,18 +190,16 @@ static cleave_status_t load_constant(onednn_plan_t *plan, uint32_t value, onednn
   ONEDNN_TRY(onednn_check_size(view, plan->message));
   onednn_shape_t shape = onednn_plan_shape(plan, value);
   onednn_layout_t layout = onednn_layout_plain(&shape);
-  bool passes = value >= plan->analysis->expansion.given_values;
-  if (passes || (uintptr_t)view->tensor.data % sizeof(float) != 0) {
-    float *data = NULL;
-    ONEDNN_TRY(onednn_plan_constant(plan, &layout, out, &data));
-    onednn_floats(view, data, (size_t)onednn_shape_count(&shape));
-    return CLEAVE_OK;
+  onednn_content_t content = onednn_content_of(view);
+  if ((uintptr_t)view->tensor.data % sizeof(float) != 0) {
+    return onednn_plan_lazy(plan, &layout, &content, fill_floats, view, out);
   }
   out->layout = layout;
   out->offset = 0;
   ONEDNN_TRY(add_buffer(plan, ONEDNN_CONSTANT, 0, dnnl_memory_desc_get_size(&layout), &out->buffer));
   // oneDNN takes one kind of pointer for reading and writing; no step writes to a constant.
   plan->buffers[out->buffer].data = (void *)(uintptr_t)view->tensor.data;
+  plan->buffers[out->buffer].content = content;
   return CLEAVE_OK;
 }
 
@@ -203,10 +221,6 @@ bool onednn_plan_is_constant(const onednn_plan_t *plan, const onednn_tensor_t *t
   return plan->buffers[tensor->buffer].place == ONEDNN_CONSTANT;
 }
 
-const float *onednn_plan_data(const onednn_plan_t *plan, const onednn_tensor_t *tensor) {
-  return (const float *)((const char *)plan->buffers[tensor->buffer].data + tensor->offset);
-}
-
 static bool same_tensor(const onednn_tensor_t *a, const onednn_tensor_t *b) {
   return a->buffer == b->buffer && a->offset == b->offset && onednn_layout_equal(&a->layout, &b->layout);
 }
@@ -226,6 +240,7 @@ static cleave_status_t reorder_description(onednn_plan_t *plan, const onednn_lay
 // Runs a reorder of constants at once.
 static cleave_status_t reorder_now(onednn_plan_t *plan, const onednn_tensor_t *from,
                                    const onednn_tensor_t *to) {
+  ONEDNN_TRY(onednn_plan_materialise(plan, from->buffer, false));
   dnnl_primitive_desc_t description = NULL;
   dnnl_primitive_t primitive = NULL;
   dnnl_memory_t memories[2] = {NULL, NULL};
@@ -236,7 +251,9 @@ static cleave_status_t reorder_now(onednn_plan_t *plan, const onednn_tensor_t *f
     status = dnnl_primitive_create(&primitive, description);
   }
   for (int k = 0; k < 2 && status == dnnl_success; k++) {
-    void *data = (char *)plan->buffers[tensors[k]->buffer].data + tensors[k]->offset;
+    const onednn_buffer_t *buffer = &plan->buffers[tensors[k]->buffer];
+    void *whole = buffer->data != NULL ? buffer->data : plan->scratch;
+    void *data = (char *)whole + tensors[k]->offset;
     status = dnnl_memory_create(&memories[k], &tensors[k]->layout, plan->engine, data);
   }
   if (status == dnnl_success) {
@@ -268,6 +285,28 @@ cleave_status_t onednn_plan_copy(onednn_plan_t *plan, const onednn_tensor_t *fro
   return onednn_plan_step(plan, description, arguments, 2, CLEAVE_INDEX_NONE, "reorder");
 }
 
+// A constant in another layout: as some program has it already, or packed now.
+static cleave_status_t pack(onednn_plan_t *plan, const onednn_tensor_t *from, onednn_tensor_t *to) {
+  onednn_content_t content = onednn_content_layout(&plan->buffers[from->buffer].content, &from->layout);
+  onednn_slab_t *slab = NULL;
+  content = onednn_content_mix(&content, &from->offset, sizeof(from->offset));
+  content = onednn_content_layout(&content, &to->layout);
+  void *data = onednn_store_find(plan->store, &content, &slab);
+  if (data == NULL) {
+    float *fresh = NULL;
+    ONEDNN_TRY(onednn_plan_constant(plan, &to->layout, to, &fresh));
+    plan->buffers[to->buffer].content = content;
+    return reorder_now(plan, from, to);
+  }
+  ONEDNN_TRY(onednn_plan_adopt(plan, slab));
+  to->offset = 0;
+  ONEDNN_TRY(add_buffer(plan, ONEDNN_CONSTANT, 0, dnnl_memory_desc_get_size(&to->layout), &to->buffer));
+  plan->buffers[to->buffer].data = data;
+  plan->buffers[to->buffer].slab = slab;
+  plan->buffers[to->buffer].content = content;
+  return CLEAVE_OK;
+}
+
 cleave_status_t onednn_plan_convert(onednn_plan_t *plan, const onednn_tensor_t *tensor,
                                     const onednn_layout_t *layout, onednn_tensor_t *out) {
   if (onednn_layout_equal(&tensor->layout, layout)) {
@@ -291,9 +330,7 @@ cleave_status_t onednn_plan_convert(onednn_plan_t *plan, const onednn_tensor_t *
   variant->from = *tensor;
   variant->to.layout = *layout;
   if (onednn_plan_is_constant(plan, tensor)) {
-    float *data = NULL;
-    ONEDNN_TRY(onednn_plan_constant(plan, layout, &variant->to, &data));
-    ONEDNN_TRY(reorder_now(plan, tensor, &variant->to));
+    ONEDNN_TRY(pack(plan, tensor, &variant->to));
   } else {
     uint32_t live_until = plan->buffers[tensor->buffer].live_until;
     ONEDNN_TRY(add_buffer(plan, ONEDNN_WORKSPACE, 0, dnnl_memory_desc_get_size(layout), &variant->to.buffer));

@@ -12,6 +12,7 @@
 
 #include "analysis.h"
 #include "layout.h"
+#include "packed.h"
 
 typedef enum onednn_place {
   ONEDNN_WORKSPACE,
@@ -19,6 +20,9 @@ typedef enum onednn_place {
   ONEDNN_OUTPUT,  /* memory of region output `index` */
   ONEDNN_CONSTANT /* `data`, known while compiling */
 } onednn_place_t;
+
+/* Writes the content of a constant. */
+typedef void (*onednn_fill_fn_t)(const void *context, float *out);
 
 typedef struct onednn_buffer {
   onednn_place_t place;
@@ -28,7 +32,11 @@ typedef struct onednn_buffer {
   uint32_t first_step; /* CLEAVE_INDEX_NONE: no step touches it */
   uint32_t last_step;
   uint32_t live_until; /* the last kernel that reads a value in it */
-  void *data;          /* CONSTANT; writable only where the plan allocated it */
+  void *data; /* CONSTANT; writable only where the plan allocated it; NULL where `fill` has yet to run */
+  onednn_content_t content; /* CONSTANT: what it holds, to find packed forms of it again */
+  onednn_slab_t *slab;      /* CONSTANT: that `data` lies in, or NULL */
+  onednn_fill_fn_t fill;    /* CONSTANT: makes the content when it is first needed; or NULL */
+  const void *fill_context;
 } onednn_buffer_t;
 
 typedef struct onednn_tensor {
@@ -100,16 +108,23 @@ typedef struct onednn_plan {
   uint32_t step_capacity;
   onednn_variant_t *variants;
   uint32_t scratchpad; /* buffer all primitives share, alive throughout */
-  void **blocks;       /* constants that the plan allocated; the program takes them over */
-  uint32_t block_count;
-  uint32_t block_capacity;
+  onednn_store_t *store;
+  size_t constant_bytes; /* of all constants of the region */
+  onednn_slab_t **slabs; /* that constants lie in, each once; the program takes them over */
+  uint32_t slab_count;
+  uint32_t slab_capacity;
+  onednn_slab_t *own; /* of the slabs: the one being filled, or NULL */
+  float *scratch;     /* for constants that are needed only to pack them */
+  size_t scratch_bytes;
+  uint32_t scratch_buffer; /* that the scratch holds, or CLEAVE_INDEX_NONE */
   size_t persistent_bytes;
 } onednn_plan_t;
 
-/* `analysis` of the same region, all shapes known. After a failure too, onednn_plan_deinit releases
- * primitives and blocks that no program took. */
+/* `analysis` of the same region, all shapes known. Packed constants come from `store` and go there. After a
+ * failure too, onednn_plan_deinit releases primitives and slabs that no program took. */
 CLEAVE_MUST_USE cleave_status_t onednn_plan_init(onednn_plan_t *plan, const onednn_analysis_t *analysis,
-                                                 dnnl_engine_t engine, dnnl_stream_t stream, bool labels);
+                                                 onednn_store_t *store, dnnl_engine_t engine,
+                                                 dnnl_stream_t stream, bool labels);
 void onednn_plan_deinit(onednn_plan_t *plan);
 
 /* The shape of a value, with rank at least 1. */
@@ -152,17 +167,28 @@ CLEAVE_MUST_USE cleave_status_t onednn_plan_bind(onednn_plan_t *plan, uint32_t v
 CLEAVE_MUST_USE cleave_status_t onednn_plan_constant(onednn_plan_t *plan, const onednn_layout_t *layout,
                                                      onednn_tensor_t *out, float **data);
 
-/* Frees the memory of a constant that onednn_plan_constant made and no step reads, such as the unpacked
- * form of packed weights. Other tensors stay as they are. */
-void onednn_plan_release(onednn_plan_t *plan, const onednn_tensor_t *tensor);
+/* The same for a constant that is made only if it is needed itself, or to pack it and no program has it
+ * packed yet: `fill` writes `content` when that is so. `context` lives as long as the plan. */
+CLEAVE_MUST_USE cleave_status_t onednn_plan_lazy(onednn_plan_t *plan, const onednn_layout_t *layout,
+                                                 const onednn_content_t *content, onednn_fill_fn_t fill,
+                                                 const void *context, onednn_tensor_t *out);
 
-/* weights_memory.c: moves the constants that steps read into one block in large pages, which is what reading
- * hundreds of megabytes of weights once per run is bound by, and frees the others. */
+/* weights_memory.c: memory for a constant, zeroed, in a slab that the plan fills; NULL without memory. */
+void *onednn_plan_take(onednn_plan_t *plan, size_t bytes, onednn_slab_t **out_slab);
+
+/* Adds a slab to the plan's, which gets the caller's reference, also where it is there already. */
+CLEAVE_MUST_USE cleave_status_t onednn_plan_adopt(onednn_plan_t *plan, onednn_slab_t *slab);
+
+/* Makes the content of a constant that `fill` has yet to make; `keeps` false: in the scratch memory, until
+ * the next one. */
+CLEAVE_MUST_USE cleave_status_t onednn_plan_materialise(onednn_plan_t *plan, uint32_t buffer, bool keeps);
+
+/* When all steps are there: makes the constants that they read, moves those out of slabs that are hardly
+ * used, publishes what was packed, and counts bytes. */
 CLEAVE_MUST_USE cleave_status_t onednn_plan_gather(onednn_plan_t *plan);
 
-/* Whether a tensor is constant, and its memory. */
+/* Whether a tensor is constant. */
 bool onednn_plan_is_constant(const onednn_plan_t *plan, const onednn_tensor_t *tensor);
-const float *onednn_plan_data(const onednn_plan_t *plan, const onednn_tensor_t *tensor);
 
 /* Adds the primitive of `description` (destroyed here, also on failure) with its arguments and the shared
  * scratchpad. `what` begins the label. */

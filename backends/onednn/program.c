@@ -47,8 +47,8 @@ struct onednn_program {
   uint32_t output_count;
   bool *needed;  /* per input: some step reads it */
   size_t *bytes; /* per input, then per output */
-  void **blocks;
-  uint32_t block_count;
+  onednn_slab_t **slabs;
+  uint32_t slab_count;
   cleave_step_time_t *times;
 };
 
@@ -250,14 +250,15 @@ static cleave_status_t finish(onednn_program_t *program, onednn_plan_t *plan,
     program->needed[k] = program->groups[1 + k].count > 0;
   }
   program->info.persistent_bytes = plan->persistent_bytes;
-  program->blocks = plan->blocks;
-  program->block_count = plan->block_count;
-  plan->blocks = NULL;
-  plan->block_count = 0;
+  program->slabs = plan->slabs;
+  program->slab_count = plan->slab_count;
+  plan->slabs = NULL;
+  plan->slab_count = 0;
   return CLEAVE_OK;
 }
 
-cleave_status_t onednn_program_create(dnnl_engine_t engine, const cleave_region_view_t *region,
+cleave_status_t onednn_program_create(dnnl_engine_t engine, onednn_store_t *store,
+                                      const cleave_region_view_t *region,
                                       const cleave_compile_options_t *options, onednn_program_t **out,
                                       cleave_message_t *message) {
   onednn_analysis_t analysis;
@@ -280,7 +281,7 @@ cleave_status_t onednn_program_create(dnnl_engine_t engine, const cleave_region_
   }
   if (status == CLEAVE_OK) {
     planned = true;
-    status = onednn_plan_init(&plan, &analysis, engine, program->stream, true);
+    status = onednn_plan_init(&plan, &analysis, store, engine, program->stream, true);
   }
   if (status == CLEAVE_OK) {
     status = emit_all(&plan, &analysis);
@@ -312,13 +313,13 @@ void onednn_program_destroy(onednn_program_t *program) {
       (void)dnnl_memory_destroy(program->memories[k].memory);
     }
   }
-  for (uint32_t k = 0; k < program->block_count; k++) {
-    free(program->blocks[k]);
+  for (uint32_t k = 0; k < program->slab_count; k++) {
+    onednn_slab_release(program->slabs[k]);
   }
   if (program->stream != NULL) {
     (void)dnnl_stream_destroy(program->stream);
   }
-  free(program->blocks);
+  free(program->slabs);
   onednn_arena_deinit(&program->arena);
   free(program);
 }

@@ -1,68 +1,136 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where packed weights end up: one block after another in memory that asks for large pages. Each block is
-// freed as soon as it has been copied, so that hardly more than the weights themselves is in use at a time.
+// Where constants end up: in slabs, which programs share. While compiling, a constant goes to the slab at
+// hand as soon as it is made; at the end, slabs of other programs that this one hardly uses are given up
+// again for copies, so that no program keeps much more alive than it reads.
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "plan.h"
 
-static const size_t large_page = (size_t)2 << 20;
-
-static bool owns(const onednn_plan_t *plan, const onednn_buffer_t *buffer, uint32_t *block) {
-  if (buffer->place != ONEDNN_CONSTANT || buffer->data == NULL) {
-    return false;
-  }
-  for (uint32_t k = 0; k < plan->block_count; k++) {
-    if (plan->blocks[k] == buffer->data) {
-      *block = k;
-      return true;
-    }
-  }
-  return false;
+static cleave_status_t out_of_memory(const onednn_plan_t *plan) {
+  return onednn_fail(plan->message, CLEAVE_ERROR_OUT_OF_MEMORY,
+                     "region '%s': out of memory for its constants", plan->region->name);
 }
 
-// Frees constants that no step reads.
-static void drop_unread(onednn_plan_t *plan) {
+void *onednn_plan_take(onednn_plan_t *plan, size_t bytes, onednn_slab_t **out_slab) {
+  void *memory = plan->own == NULL ? NULL : onednn_slab_take(plan->own, bytes);
+  if (memory == NULL) {
+    if (plan->own != NULL) {
+      onednn_slab_trim(plan->own);
+    }
+    size_t expected = plan->constant_bytes > bytes ? plan->constant_bytes : bytes;
+    plan->own = onednn_slab_create(plan->store, expected);
+    if (plan->own == NULL || onednn_plan_adopt(plan, plan->own) != CLEAVE_OK) {
+      plan->own = NULL;
+      return NULL;
+    }
+    memory = onednn_slab_take(plan->own, bytes);
+  }
+  *out_slab = plan->own;
+  return memory;
+}
+
+static cleave_status_t reserve_scratch(onednn_plan_t *plan, size_t bytes) {
+  if (bytes <= plan->scratch_bytes) {
+    return CLEAVE_OK;
+  }
+  free(plan->scratch);
+  plan->scratch_bytes = onednn_round_up(bytes);
+  plan->scratch = aligned_alloc(64, plan->scratch_bytes);
+  if (plan->scratch == NULL) {
+    plan->scratch_bytes = 0;
+    return out_of_memory(plan);
+  }
+  return CLEAVE_OK;
+}
+
+cleave_status_t onednn_plan_materialise(onednn_plan_t *plan, uint32_t index, bool keeps) {
+  onednn_buffer_t *buffer = &plan->buffers[index];
+  if (buffer->data != NULL || buffer->fill == NULL || (!keeps && plan->scratch_buffer == index)) {
+    return CLEAVE_OK;
+  }
+  if (!keeps) {
+    plan->scratch_buffer = CLEAVE_INDEX_NONE;
+    ONEDNN_TRY(reserve_scratch(plan, buffer->bytes));
+    buffer->fill(buffer->fill_context, plan->scratch);
+    plan->scratch_buffer = index;
+    return CLEAVE_OK;
+  }
+  buffer->data = onednn_plan_take(plan, buffer->bytes, &buffer->slab);
+  if (buffer->data == NULL) {
+    return out_of_memory(plan);
+  }
+  buffer->fill(buffer->fill_context, buffer->data);
+  return CLEAVE_OK;
+}
+
+static bool is_read(const onednn_buffer_t *buffer) {
+  return buffer->place == ONEDNN_CONSTANT && buffer->first_step != CLEAVE_INDEX_NONE;
+}
+
+// Bytes that steps read in a slab. Several buffers may lie in the same place: more is no harm.
+static size_t bytes_read(const onednn_plan_t *plan, const onednn_slab_t *slab) {
+  size_t bytes = 0;
+  for (uint32_t b = 0; b < plan->buffer_count; b++) {
+    const onednn_buffer_t *buffer = &plan->buffers[b];
+    bytes += is_read(buffer) && buffer->slab == slab ? onednn_round_up(buffer->bytes) : 0;
+  }
+  return bytes;
+}
+
+// Copies what steps read in `slab` to the one at hand, and lets it go.
+static cleave_status_t leave_slab(onednn_plan_t *plan, uint32_t index) {
+  onednn_slab_t *slab = plan->slabs[index];
   for (uint32_t b = 0; b < plan->buffer_count; b++) {
     onednn_buffer_t *buffer = &plan->buffers[b];
-    uint32_t block = 0;
-    if (buffer->first_step == CLEAVE_INDEX_NONE && owns(plan, buffer, &block)) {
-      free(plan->blocks[block]);
-      plan->blocks[block] = plan->blocks[--plan->block_count];
-      plan->persistent_bytes -= onednn_round_up(buffer->bytes);
-      buffer->data = NULL;
+    if (!is_read(buffer) || buffer->slab != slab) {
+      continue;
     }
+    onednn_slab_t *home = NULL;
+    void *copy = onednn_plan_take(plan, buffer->bytes, &home);
+    if (copy == NULL) {
+      return out_of_memory(plan);
+    }
+    memcpy(copy, buffer->data, buffer->bytes);
+    buffer->data = copy;
+    buffer->slab = home;
   }
+  for (uint32_t k = index; k + 1 < plan->slab_count; k++) {
+    plan->slabs[k] = plan->slabs[k + 1];
+  }
+  plan->slab_count--;
+  onednn_slab_release(slab);
+  return CLEAVE_OK;
 }
 
 cleave_status_t onednn_plan_gather(onednn_plan_t *plan) {
-  drop_unread(plan);
-  if (plan->persistent_bytes < large_page) {
-    return CLEAVE_OK;
-  }
-  size_t bytes = (plan->persistent_bytes + large_page - 1) / large_page * large_page;
-  unsigned char *slab = aligned_alloc(large_page, bytes);
-  if (slab == NULL) {
-    return CLEAVE_OK;  // The blocks serve as well, a little slower.
-  }
-#ifdef MADV_HUGEPAGE
-  (void)madvise(slab, bytes, MADV_HUGEPAGE);
-#endif
-  size_t used = 0;
   for (uint32_t b = 0; b < plan->buffer_count; b++) {
-    onednn_buffer_t *buffer = &plan->buffers[b];
-    uint32_t block = 0;
-    if (!owns(plan, buffer, &block)) {
-      continue;
+    if (is_read(&plan->buffers[b])) {
+      ONEDNN_TRY(onednn_plan_materialise(plan, b, true));
     }
-    memcpy(slab + used, buffer->data, buffer->bytes);
-    free(plan->blocks[block]);
-    plan->blocks[block] = plan->blocks[--plan->block_count];
-    buffer->data = slab + used;
-    used += onednn_round_up(buffer->bytes);
   }
-  // Every block has gone, so that there is room for the one that holds them all.
-  plan->blocks[plan->block_count++] = slab;
+  uint32_t borrowed = plan->slab_count;
+  for (uint32_t k = 0; k < borrowed;) {
+    onednn_slab_t *slab = plan->slabs[k];
+    if (slab != plan->own && bytes_read(plan, slab) < onednn_slab_used(slab) / 2) {
+      ONEDNN_TRY(leave_slab(plan, k));
+      borrowed--;
+    } else {
+      k++;
+    }
+  }
+  plan->persistent_bytes = 0;
+  for (uint32_t k = 0; k < plan->slab_count; k++) {
+    plan->persistent_bytes += bytes_read(plan, plan->slabs[k]);
+  }
+  for (uint32_t b = 0; b < plan->buffer_count; b++) {
+    const onednn_buffer_t *buffer = &plan->buffers[b];
+    if (is_read(buffer) && buffer->slab != NULL && buffer->slab == plan->own) {
+      onednn_slab_publish(buffer->slab, &buffer->content, buffer->data);
+    }
+  }
+  if (plan->own != NULL) {
+    onednn_slab_trim(plan->own);
+  }
   return CLEAVE_OK;
 }

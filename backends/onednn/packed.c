@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+// Slabs and where content lies in them. One lock guards the table and the counts of references; an entry goes
+// with its slab, under the lock, so that nobody finds memory that is about to be freed.
+#include "packed.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { BUCKETS = 4096 };
+
+static const size_t large_page = (size_t)2 << 20;
+static const size_t least_room = (size_t)64 << 20;
+
+typedef struct entry {
+  onednn_content_t content;
+  onednn_slab_t *slab;
+  void *data;
+  struct entry *next;      // of the bucket
+  struct entry *next_own;  // of the slab
+} entry_t;
+
+struct onednn_store {
+  pthread_mutex_t lock;
+  entry_t *buckets[BUCKETS];
+};
+
+struct onednn_slab {
+  onednn_store_t *store;
+  uint32_t references;  // under the store's lock
+  entry_t *entries;     // under the store's lock
+  unsigned char *base;
+  size_t bytes;
+  size_t used;
+};
+
+// ---- content ----
+
+static uint64_t mix(uint64_t hash, uint64_t word) {
+  uint64_t x = hash * UINT64_C(0x9ddfea08eb382d69) + word + UINT64_C(0x9e3779b97f4a7c15);
+  x ^= x >> 33;
+  x *= UINT64_C(0xff51afd7ed558ccd);
+  x ^= x >> 33;
+  x *= UINT64_C(0xc4ceb9fe1a85ec53);
+  return x ^ x >> 33;
+}
+
+static void add_word(onednn_content_t *content, uint64_t word) {
+  content->key[0] = mix(content->key[0], word);
+  content->key[1] = mix(content->key[1] ^ UINT64_C(0x2545f4914f6cdd1d), word);
+}
+
+bool onednn_content_known(const onednn_content_t *content) {
+  return content->key[0] != 0 || content->key[1] != 0;
+}
+
+onednn_content_t onednn_content_of(const cleave_value_view_t *value) {
+  onednn_content_t content = {{0, 0}};
+  if (value->tensor.version != 0) {
+    add_word(&content, value->tensor.version);
+    add_word(&content, (uint64_t)(uintptr_t)value->tensor.data);
+  }
+  return content;
+}
+
+onednn_content_t onednn_content_mix(const onednn_content_t *content, const void *data, size_t bytes) {
+  onednn_content_t out = *content;
+  const unsigned char *next = data;
+  if (!onednn_content_known(content)) {
+    return out;
+  }
+  add_word(&out, bytes);
+  for (; bytes >= sizeof(uint64_t); bytes -= sizeof(uint64_t), next += sizeof(uint64_t)) {
+    uint64_t word;
+    memcpy(&word, next, sizeof(word));
+    add_word(&out, word);
+  }
+  uint64_t rest = 0;
+  if (bytes > 0) {
+    memcpy(&rest, next, bytes);
+  }
+  add_word(&out, rest);
+  return out;
+}
+
+onednn_content_t onednn_content_layout(const onednn_content_t *content, const onednn_layout_t *layout) {
+  onednn_content_t out = *content;
+  if (!onednn_content_known(content)) {
+    return out;
+  }
+  add_word(&out, (uint64_t)(uint32_t)layout->ndims << 32 | (uint32_t)layout->format_kind);
+  add_word(&out, (uint64_t)(uint32_t)layout->data_type);
+  add_word(&out, (uint64_t)layout->offset0);
+  for (int d = 0; d < layout->ndims; d++) {
+    add_word(&out, (uint64_t)layout->dims[d]);
+    add_word(&out, (uint64_t)layout->padded_dims[d]);
+    add_word(&out, (uint64_t)layout->padded_offsets[d]);
+  }
+  add_word(&out, layout->extra.flags);
+  if (layout->format_kind == dnnl_blocked) {
+    const dnnl_blocking_desc_t *blocking = &layout->format_desc.blocking;
+    for (int d = 0; d < layout->ndims; d++) {
+      add_word(&out, (uint64_t)blocking->strides[d]);
+    }
+    for (int k = 0; k < blocking->inner_nblks; k++) {
+      add_word(&out, (uint64_t)blocking->inner_blks[k]);
+      add_word(&out, (uint64_t)blocking->inner_idxs[k]);
+    }
+    return out;
+  }
+  if (layout->format_kind != dnnl_format_kind_wino || layout->extra.flags != 0) {
+    return (onednn_content_t){{0, 0}};
+  }
+  const dnnl_wino_desc_t *wino = &layout->format_desc.wino_desc;
+  const int fields[] = {wino->wino_format, wino->r,        wino->alpha,     wino->ic,       wino->oc,
+                        wino->ic_block,    wino->oc_block, wino->ic2_block, wino->oc2_block};
+  uint32_t scale = 0;
+  memcpy(&scale, &wino->adj_scale, sizeof(scale));
+  for (size_t k = 0; k < sizeof(fields) / sizeof(fields[0]); k++) {
+    add_word(&out, (uint64_t)(uint32_t)fields[k]);
+  }
+  add_word(&out, scale);
+  add_word(&out, wino->size);
+  return out;
+}
+
+// ---- the store ----
+
+onednn_store_t *onednn_store_create(void) {
+  onednn_store_t *store = calloc(1, sizeof(*store));
+  if (store != NULL && pthread_mutex_init(&store->lock, NULL) != 0) {
+    free(store);
+    return NULL;
+  }
+  return store;
+}
+
+void onednn_store_destroy(onednn_store_t *store) {
+  if (store != NULL) {
+    (void)pthread_mutex_destroy(&store->lock);
+    free(store);
+  }
+}
+
+static entry_t **bucket_of(onednn_store_t *store, const onednn_content_t *content) {
+  return &store->buckets[content->key[0] % BUCKETS];
+}
+
+static bool is_same(const onednn_content_t *a, const onednn_content_t *b) {
+  return a->key[0] == b->key[0] && a->key[1] == b->key[1];
+}
+
+void *onednn_store_find(onednn_store_t *store, const onednn_content_t *content, onednn_slab_t **out_slab) {
+  void *data = NULL;
+  *out_slab = NULL;
+  if (!onednn_content_known(content)) {
+    return NULL;
+  }
+  (void)pthread_mutex_lock(&store->lock);
+  for (const entry_t *e = *bucket_of(store, content); e != NULL && data == NULL; e = e->next) {
+    if (is_same(&e->content, content)) {
+      data = e->data;
+      *out_slab = e->slab;
+      e->slab->references++;
+    }
+  }
+  (void)pthread_mutex_unlock(&store->lock);
+  return data;
+}
+
+// Takes an entry out of its bucket; under the lock.
+static void unlink_entry(onednn_store_t *store, entry_t *entry) {
+  entry_t **link = bucket_of(store, &entry->content);
+  while (*link != NULL && *link != entry) {
+    link = &(*link)->next;
+  }
+  if (*link == entry) {
+    *link = entry->next;
+  }
+}
+
+void onednn_slab_publish(onednn_slab_t *slab, const onednn_content_t *content, void *data) {
+  entry_t *entry = onednn_content_known(content) ? malloc(sizeof(*entry)) : NULL;
+  if (entry == NULL) {
+    return;
+  }
+  *entry = (entry_t){.content = *content, .slab = slab, .data = data};
+  (void)pthread_mutex_lock(&slab->store->lock);
+  entry_t **bucket = bucket_of(slab->store, content);
+  for (entry_t **link = bucket; *link != NULL; link = &(*link)->next) {
+    if (is_same(&(*link)->content, content)) {
+      *link = (*link)->next;  // its slab still owns it
+      break;
+    }
+  }
+  entry->next = *bucket;
+  *bucket = entry;
+  entry->next_own = slab->entries;
+  slab->entries = entry;
+  (void)pthread_mutex_unlock(&slab->store->lock);
+}
+
+// ---- slabs ----
+
+onednn_slab_t *onednn_slab_create(onednn_store_t *store, size_t bytes) {
+  if (bytes > SIZE_MAX / 4) {
+    return NULL;
+  }
+  size_t wanted = 2 * bytes < least_room ? least_room : 2 * bytes;
+  wanted = (wanted + large_page - 1) / large_page * large_page;
+  onednn_slab_t *slab = calloc(1, sizeof(*slab));
+  if (slab == NULL) {
+    return NULL;
+  }
+  // One large page more, to begin at one; what lies before and behind goes back at once.
+  unsigned char *memory = mmap(NULL, wanted + large_page, PROT_READ | PROT_WRITE,
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) {
+    free(slab);
+    return NULL;
+  }
+  size_t before = (large_page - (uintptr_t)memory % large_page) % large_page;
+  if (before > 0) {
+    (void)munmap(memory, before);
+  }
+  (void)munmap(memory + before + wanted, large_page - before);
+  slab->store = store;
+  slab->references = 1;
+  slab->base = memory + before;
+  slab->bytes = wanted;
+#ifdef MADV_HUGEPAGE
+  if (bytes >= large_page) {
+    (void)madvise(slab->base, wanted, MADV_HUGEPAGE);
+  }
+#endif
+  return slab;
+}
+
+void onednn_slab_release(onednn_slab_t *slab) {
+  if (slab == NULL) {
+    return;
+  }
+  onednn_store_t *store = slab->store;
+  (void)pthread_mutex_lock(&store->lock);
+  bool last = --slab->references == 0;
+  for (entry_t *e = last ? slab->entries : NULL; e != NULL; e = e->next_own) {
+    unlink_entry(store, e);
+  }
+  (void)pthread_mutex_unlock(&store->lock);
+  if (!last) {
+    return;
+  }
+  while (slab->entries != NULL) {
+    entry_t *next = slab->entries->next_own;
+    free(slab->entries);
+    slab->entries = next;
+  }
+  if (slab->bytes > 0) {
+    (void)munmap(slab->base, slab->bytes);
+  }
+  free(slab);
+}
+
+void *onednn_slab_take(onednn_slab_t *slab, size_t bytes) {
+  size_t needed = onednn_round_up(bytes > 0 ? bytes : 1);
+  if (needed > slab->bytes - slab->used) {
+    return NULL;
+  }
+  void *memory = slab->base + slab->used;
+  slab->used += needed;
+  return memory;
+}
+
+void onednn_slab_trim(onednn_slab_t *slab) {
+  long page = sysconf(_SC_PAGESIZE);
+  size_t unit = page > 0 ? (size_t)page : 4096;
+  // Whole large pages where there are some: the last one would be broken up otherwise.
+  unit = slab->used >= large_page ? large_page : unit;
+  size_t kept = (slab->used + unit - 1) / unit * unit;
+  if (kept < slab->bytes) {
+    (void)munmap(slab->base + kept, slab->bytes - kept);
+    slab->bytes = kept;
+  }
+}
+
+size_t onednn_slab_used(const onednn_slab_t *slab) {
+  return slab->used;
+}
