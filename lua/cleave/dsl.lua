@@ -110,9 +110,10 @@ local function describe(owner, line, k, word)
   return found
 end
 
--- A name for each rule and each test, in all strategies.
+-- A name for each rule, in all strategies; for each test; and for each strategy.
 local function check_unique(seen, rule)
-  local key = (rule.kind == "test" and "test " or "rule ") .. rule.name
+  local own = rule.kind == "test" or rule.kind == "strategy"
+  local key = (own and rule.kind or "rule") .. " " .. rule.name
   if seen[key] then
     check.fail(rule.line, "%s '%s' is there twice, first in %s", rule.kind, rule.name,
       host.place_text(seen[key]))
