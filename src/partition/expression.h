@@ -16,6 +16,8 @@
 #include "base/arena.h"
 #include "tensor/shape.h"
 
+enum { CLEAVE_EXPRESSION_MOST_SYMBOLS = 16 }; /* of one expression */
+
 typedef enum cleave_expression_kind {
   CLEAVE_EXPRESSION_SIZE,     /* "2*C" */
   CLEAVE_EXPRESSION_CONDITION /* "C % 16 == 0" */

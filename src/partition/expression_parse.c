@@ -7,7 +7,7 @@
 #include "partition/expression.h"
 #include "partition/expression_steps.h"
 
-enum { MOST_NESTING = 32, MOST_SYMBOLS = 16, LONGEST_SYMBOL = 63 };
+enum { MOST_NESTING = 32, MOST_SYMBOLS = CLEAVE_EXPRESSION_MOST_SYMBOLS, LONGEST_SYMBOL = 63 };
 
 typedef enum token {
   TOKEN_END,

@@ -25,7 +25,8 @@ CLEAVE_MUST_USE cleave_status_t cleave_matcher_create(const cleave_contraction_t
                                                       cleave_matcher_t **out_matcher, cleave_error_t *error);
 void cleave_matcher_destroy(cleave_matcher_t *matcher);
 
-/* The contraction has more nodes than before; cleave_matcher_anchors does not know of them. */
+/* The graph has changed: to be called after every change. The contraction may have more nodes than before;
+ * cleave_matcher_anchors does not know of them. */
 CLEAVE_MUST_USE cleave_status_t cleave_matcher_grow(cleave_matcher_t *matcher, cleave_error_t *error);
 
 /* The pattern (checked, borrowed) that the next calls match. */

@@ -10,7 +10,7 @@
 
 // ---- nodes by operator ----
 
-static uint32_t op_key(const cleave_graph_t *graph, const cleave_op_t *op) {
+uint32_t cleave_matcher_op_key(const cleave_graph_t *graph, const cleave_op_t *op) {
   if (op->id != CLEAVE_OP_ID_CUSTOM) {
     return op->id;
   }
@@ -45,14 +45,14 @@ cleave_status_t cleave_matcher_create(const cleave_contraction_t *contraction, c
   matcher->owner_capacity = (size_t)n + 1;
   // Counting sort; starts[key + 2] counts, so that filling leaves starts[key] .. starts[key + 1].
   for (uint32_t p = 0; p < n; p++) {
-    uint32_t key = op_key(graph, cleave_node_op(graph, contraction->nodes[p]));
+    uint32_t key = cleave_matcher_op_key(graph, cleave_node_op(graph, contraction->nodes[p]));
     matcher->op_starts[key == CLEAVE_INDEX_NONE ? key_count + 1 : key + 2]++;
   }
   for (size_t k = 2; k < key_count + 2; k++) {
     matcher->op_starts[k] += matcher->op_starts[k - 1];
   }
   for (uint32_t p = 0; p < n; p++) {
-    uint32_t key = op_key(graph, cleave_node_op(graph, contraction->nodes[p]));
+    uint32_t key = cleave_matcher_op_key(graph, cleave_node_op(graph, contraction->nodes[p]));
     if (key != CLEAVE_INDEX_NONE) {
       matcher->op_positions[matcher->op_starts[key + 1]++] = p;
     }
@@ -76,6 +76,8 @@ cleave_status_t cleave_matcher_grow(cleave_matcher_t *matcher, cleave_error_t *e
            (wanted - matcher->owner_count) * sizeof *matcher->owners);
     matcher->owner_count = wanted;
   }
+  matcher->is_changing = true;
+  matcher->dims_are_old = true;
   return CLEAVE_OK;
 }
 
@@ -86,6 +88,9 @@ void cleave_matcher_destroy(cleave_matcher_t *matcher) {
   cleave_free(matcher->op_starts);
   cleave_free(matcher->op_positions);
   cleave_free(matcher->owners);
+  cleave_free(matcher->verdicts);
+  cleave_free(matcher->failures);
+  cleave_dims_destroy(matcher->dims);
   cleave_arena_deinit(&matcher->arena);
   cleave_array_free(&matcher->anchors);
   cleave_array_free(&matcher->goals);
@@ -93,6 +98,10 @@ void cleave_matcher_destroy(cleave_matcher_t *matcher) {
   cleave_array_free(&matcher->trail);
   cleave_array_free(&matcher->taken);
   cleave_array_free(&matcher->links);
+  cleave_array_free(&matcher->flows);
+  cleave_array_free(&matcher->pending);
+  cleave_array_free(&matcher->exits);
+  cleave_array_free(&matcher->frames);
   cleave_array_free(&matcher->sorted);
   cleave_array_free(&matcher->nodes);
   cleave_array_free(&matcher->names);
@@ -110,42 +119,6 @@ static uint32_t find_label(const cleave_pattern_t *pattern, const char *label) {
   return CLEAVE_INDEX_NONE;
 }
 
-/* Numbers the symbols of all shapes. */
-static cleave_status_t prepare_symbols(cleave_matcher_t *matcher, cleave_error_t *error) {
-  const cleave_pattern_t *pattern = matcher->pattern;
-  size_t dim_count = 0;
-  for (uint32_t p = 0; p < pattern->node_count; p++) {
-    const cleave_type_test_t *type = &pattern->nodes[p].type;
-    matcher->symbol_starts[p] = (uint32_t)dim_count;
-    dim_count += type->dims != NULL && type->rank > 0 ? (size_t)type->rank : 0;
-  }
-  matcher->symbols_of = cleave_arena_allocate(&matcher->arena, dim_count + 1, sizeof *matcher->symbols_of);
-  matcher->symbols = cleave_arena_allocate(&matcher->arena, dim_count + 1, sizeof *matcher->symbols);
-  if (matcher->symbols_of == NULL || matcher->symbols == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
-  matcher->symbol_count = 0;
-  for (uint32_t p = 0; p < pattern->node_count; p++) {
-    const cleave_type_test_t *type = &pattern->nodes[p].type;
-    for (int32_t d = 0; type->dims != NULL && d < type->rank; d++) {
-      const char *name = type->dims[d].size >= 0 ? NULL : type->dims[d].symbol;
-      uint32_t symbol = CLEAVE_INDEX_NONE;
-      if (name != NULL) {
-        for (symbol = 0; symbol < matcher->symbol_count; symbol++) {
-          if (strcmp(matcher->symbols[symbol].name, name) == 0) {
-            break;
-          }
-        }
-        if (symbol == matcher->symbol_count) {
-          matcher->symbols[matcher->symbol_count++].name = name;
-        }
-      }
-      matcher->symbols_of[matcher->symbol_starts[p] + (uint32_t)d] = symbol;
-    }
-  }
-  return CLEAVE_OK;
-}
-
 /* Marks what is reachable from `start` without entering `avoid`. The pattern is acyclic and not deep. */
 static void reach(const cleave_pattern_t *pattern, uint32_t start, uint32_t avoid, uint8_t *seen) {
   if (start == avoid || seen[start]) {
@@ -161,12 +134,16 @@ static void reach(const cleave_pattern_t *pattern, uint32_t start, uint32_t avoi
   }
 }
 
+static bool is_repeating(const cleave_pattern_node_t *node) {
+  return node->kind == CLEAVE_PATTERN_REPEATED || node->kind == CLEAVE_PATTERN_EVERY;
+}
+
 static cleave_status_t prepare_repeats(cleave_matcher_t *matcher, cleave_error_t *error) {
   const cleave_pattern_t *pattern = matcher->pattern;
   uint32_t n = pattern->node_count;
   size_t repeats = 0;
   for (uint32_t p = 0; p < n; p++) {
-    repeats += pattern->nodes[p].kind == CLEAVE_PATTERN_REPEATED;
+    repeats += is_repeating(&pattern->nodes[p]);
   }
   matcher->exclusive = cleave_arena_allocate(&matcher->arena, repeats * n + 1, sizeof *matcher->exclusive);
   uint8_t *inside = cleave_allocate(n, 1);
@@ -179,7 +156,7 @@ static cleave_status_t prepare_repeats(cleave_matcher_t *matcher, cleave_error_t
   uint32_t count = 0;
   for (uint32_t p = 0; p < n; p++) {
     matcher->repeat_starts[p] = count;
-    if (pattern->nodes[p].kind != CLEAVE_PATTERN_REPEATED) {
+    if (!is_repeating(&pattern->nodes[p])) {
       continue;
     }
     memset(inside, 0, n);
@@ -198,14 +175,9 @@ static cleave_status_t prepare_repeats(cleave_matcher_t *matcher, cleave_error_t
   return CLEAVE_OK;
 }
 
-/* Is every part named once, and every label? */
-static cleave_status_t prepare_tree(cleave_matcher_t *matcher, cleave_error_t *error) {
+/* How often each part is named, and each label (after the parts). */
+static void count_references(const cleave_matcher_t *matcher, uint32_t *references) {
   const cleave_pattern_t *pattern = matcher->pattern;
-  uint32_t *references =
-      cleave_allocate_zeroed((size_t)pattern->node_count + pattern->label_count, sizeof *references);
-  if (references == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
   for (uint32_t p = 0; p < pattern->node_count; p++) {
     const cleave_pattern_node_t *node = &pattern->nodes[p];
     for (uint32_t k = 0; node->kind == CLEAVE_PATTERN_OP && k < node->input_count; k++) {
@@ -218,11 +190,68 @@ static cleave_status_t prepare_tree(cleave_matcher_t *matcher, cleave_error_t *e
       references[pattern->node_count + matcher->labels[p]]++;
     }
   }
+}
+
+/* A part whose value may have several readers in the pattern: it is named in several places, it shares its
+ * label, or what it is in ends in it and has several. */
+static void mark_not_single(cleave_matcher_t *matcher, uint32_t part) {
+  if (!matcher->is_single[part]) {
+    return;
+  }
+  matcher->is_single[part] = false;
+  const cleave_pattern_node_t *node = &matcher->pattern->nodes[part];
+  for (uint32_t k = 0; cleave_pattern_has_children(node) && k < node->child_count; k++) {
+    mark_not_single(matcher, node->children[k]);
+  }
+}
+
+static cleave_status_t prepare_uses(cleave_matcher_t *matcher, cleave_error_t *error) {
+  const cleave_pattern_t *pattern = matcher->pattern;
+  size_t n = pattern->node_count;
+  uint32_t *references = cleave_allocate_zeroed(n + pattern->label_count, sizeof *references);
+  matcher->is_reused = cleave_arena_allocate(&matcher->arena, n, sizeof *matcher->is_reused);
+  matcher->is_single = cleave_arena_allocate(&matcher->arena, n, sizeof *matcher->is_single);
+  if (references == NULL || matcher->is_reused == NULL || matcher->is_single == NULL) {
+    cleave_free(references);
+    return cleave_error_out_of_memory(error);
+  }
+  count_references(matcher, references);
   matcher->is_tree = true;
-  for (size_t k = 0; k < (size_t)pattern->node_count + pattern->label_count; k++) {
-    matcher->is_tree = matcher->is_tree && references[k] <= 1;
+  for (size_t p = 0; p < n + pattern->label_count; p++) {
+    matcher->is_tree = matcher->is_tree && references[p] <= 1;
+  }
+  memset(matcher->is_single, true, n * sizeof *matcher->is_single);
+  for (uint32_t p = 0; p < n; p++) {
+    uint32_t label = matcher->labels[p];
+    matcher->is_reused[p] = references[p] > 1;
+    if (matcher->is_reused[p] || (label != CLEAVE_INDEX_NONE && references[n + label] > 1)) {
+      mark_not_single(matcher, p);
+    }
+  }
+  matcher->has_exits = pattern->nodes[pattern->root].kind != CLEAVE_PATTERN_OP;
+  if (matcher->has_exits) {
+    matcher->has_exits = false;
+    for (uint32_t p = 0; p < n; p++) {
+      cleave_pattern_kind_t kind = pattern->nodes[p].kind;
+      matcher->has_exits =
+          matcher->has_exits || kind == CLEAVE_PATTERN_OUTPUT || kind == CLEAVE_PATTERN_GROUP;
+    }
   }
   cleave_free(references);
+  return CLEAVE_OK;
+}
+
+static cleave_status_t prepare_paths(cleave_matcher_t *matcher, cleave_error_t *error) {
+  const cleave_pattern_t *pattern = matcher->pattern;
+  matcher->paths = cleave_arena_allocate(&matcher->arena, pattern->node_count, sizeof *matcher->paths);
+  if (matcher->paths == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  for (uint32_t p = 0; p < pattern->node_count; p++) {
+    if (pattern->nodes[p].kind == CLEAVE_PATTERN_GROUP) {
+      CLEAVE_TRY(cleave_pattern_find_paths(pattern, p, &matcher->arena, &matcher->paths[p], error));
+    }
+  }
   return CLEAVE_OK;
 }
 
@@ -231,6 +260,7 @@ cleave_status_t cleave_matcher_set_pattern(cleave_matcher_t *matcher, const clea
   size_t n = pattern->node_count;
   cleave_arena_deinit(&matcher->arena);
   matcher->pattern = pattern;
+  matcher->generation++;
   cleave_arena_t *arena = &matcher->arena;
   size_t label_slots = (size_t)pattern->label_count + 1;
   matcher->labels = cleave_arena_allocate(arena, n, sizeof *matcher->labels);
@@ -238,15 +268,16 @@ cleave_status_t cleave_matcher_set_pattern(cleave_matcher_t *matcher, const clea
   matcher->symbol_starts = cleave_arena_allocate(arena, n, sizeof *matcher->symbol_starts);
   matcher->repeat_starts = cleave_arena_allocate(arena, n + 1, sizeof *matcher->repeat_starts);
   matcher->bound_nodes = cleave_arena_allocate(arena, n, sizeof *matcher->bound_nodes);
+  matcher->starts = cleave_arena_allocate(arena, n, sizeof *matcher->starts);
   matcher->bound_values = cleave_arena_allocate(arena, n, sizeof *matcher->bound_values);
   matcher->label_nodes = cleave_arena_allocate(arena, label_slots, sizeof *matcher->label_nodes);
   matcher->label_values = cleave_arena_allocate(arena, label_slots, sizeof *matcher->label_values);
   matcher->out_label_nodes = cleave_arena_allocate(arena, label_slots, sizeof *matcher->out_label_nodes);
   matcher->out_label_values = cleave_arena_allocate(arena, label_slots, sizeof *matcher->out_label_values);
   if (matcher->out_label_values == NULL || matcher->labels == NULL || matcher->label_is_op == NULL ||
-      matcher->symbol_starts == NULL || matcher->repeat_starts == NULL || matcher->bound_nodes == NULL ||
-      matcher->bound_values == NULL || matcher->label_nodes == NULL || matcher->label_values == NULL ||
-      matcher->out_label_nodes == NULL) {
+      matcher->symbol_starts == NULL || matcher->repeat_starts == NULL || matcher->starts == NULL ||
+      matcher->bound_nodes == NULL || matcher->bound_values == NULL || matcher->label_nodes == NULL ||
+      matcher->label_values == NULL || matcher->out_label_nodes == NULL) {
     return cleave_error_out_of_memory(error);
   }
   for (uint32_t p = 0; p < n; p++) {
@@ -256,95 +287,15 @@ cleave_status_t cleave_matcher_set_pattern(cleave_matcher_t *matcher, const clea
     }
     matcher->bound_nodes[p] = CLEAVE_INDEX_NONE;
     matcher->bound_values[p] = CLEAVE_VALUE_NONE;
+    matcher->starts[p] = CLEAVE_INDEX_NONE;
   }
   for (uint32_t k = 0; k < pattern->label_count; k++) {
     matcher->label_nodes[k] = CLEAVE_INDEX_NONE;
     matcher->label_values[k] = CLEAVE_VALUE_NONE;
   }
-  CLEAVE_TRY(prepare_symbols(matcher, error));
+  CLEAVE_TRY(cleave_matcher_prepare_sizes(matcher, error));
   CLEAVE_TRY(prepare_repeats(matcher, error));
-  return prepare_tree(matcher, error);
-}
-
-// ---- anchors ----
-
-static cleave_status_t add_anchors(cleave_matcher_t *matcher, uint32_t index, cleave_error_t *error) {
-  const cleave_pattern_t *pattern = matcher->pattern;
-  const cleave_pattern_node_t *node = &pattern->nodes[index];
-  switch (node->kind) {
-    case CLEAVE_PATTERN_OP:
-      for (uint32_t k = 0; k < node->op_count; k++) {
-        uint32_t key = op_key(matcher->graph, node->ops[k]);
-        if (key == CLEAVE_INDEX_NONE) {
-          continue;
-        }
-        uint32_t first = matcher->op_starts[key];
-        uint32_t count = matcher->op_starts[key + 1] - first;
-        if (count == 0) {
-          continue;
-        }
-        CLEAVE_TRY(cleave_array_reserve(&matcher->anchors, count, error));
-        memcpy(matcher->anchors.items + matcher->anchors.count, matcher->op_positions + first,
-               count * sizeof *matcher->op_positions);
-        matcher->anchors.count += count;
-      }
-      if (node->op_count == 0) {
-        uint32_t count = matcher->contraction->node_count;
-        CLEAVE_TRY(cleave_array_reserve(&matcher->anchors, count, error));
-        for (uint32_t p = 0; p < count; p++) {
-          cleave_array_push_reserved(&matcher->anchors, p);
-        }
-      }
-      return CLEAVE_OK;
-    case CLEAVE_PATTERN_SEQUENCE: {
-      cleave_pattern_kind_t first = pattern->nodes[node->children[0]].kind;
-      bool is_value = first == CLEAVE_PATTERN_VALUE || first == CLEAVE_PATTERN_CONSTANT;
-      return add_anchors(matcher, node->children[is_value ? 1 : 0], error);
-    }
-    case CLEAVE_PATTERN_REPEATED: return add_anchors(matcher, node->children[0], error);
-    case CLEAVE_PATTERN_ONEOF:
-      for (uint32_t k = 0; k < node->child_count; k++) {
-        CLEAVE_TRY(add_anchors(matcher, node->children[k], error));
-      }
-      return CLEAVE_OK;
-    case CLEAVE_PATTERN_OUTPUT:
-    case CLEAVE_PATTERN_GROUP: return add_anchors(matcher, node->children[0], error);
-    case CLEAVE_PATTERN_MAYBE:
-    case CLEAVE_PATTERN_VALUE:
-    case CLEAVE_PATTERN_CONSTANT:
-    case CLEAVE_PATTERN_ABSENT:
-    case CLEAVE_PATTERN_EVERY: break;
-  }
-  return CLEAVE_OK;
-}
-
-static int compare_positions(const void *a, const void *b) {
-  uint32_t x = *(const uint32_t *)a;
-  uint32_t y = *(const uint32_t *)b;
-  return (x > y) - (x < y);
-}
-
-cleave_status_t cleave_matcher_anchors(cleave_matcher_t *matcher, const uint32_t **out_positions,
-                                       uint32_t *out_count, cleave_error_t *error) {
-  matcher->anchors.count = 0;
-  CLEAVE_TRY(add_anchors(matcher, matcher->pattern->root, error));
-  uint32_t *items = matcher->anchors.items;
-  size_t count = matcher->anchors.count;
-  bool ascending = true;
-  for (size_t k = 1; k < count && ascending; k++) {
-    ascending = items[k - 1] < items[k];
-  }
-  if (!ascending) {
-    qsort(items, count, sizeof *items, compare_positions);
-    size_t kept = 1;
-    for (size_t k = 1; k < count; k++) {
-      if (items[k] != items[kept - 1]) {
-        items[kept++] = items[k];
-      }
-    }
-    count = kept;
-  }
-  *out_positions = items;
-  *out_count = (uint32_t)count;
-  return CLEAVE_OK;
+  CLEAVE_TRY(prepare_uses(matcher, error));
+  CLEAVE_TRY(prepare_paths(matcher, error));
+  return cleave_matcher_prepare_twins(matcher, error);
 }

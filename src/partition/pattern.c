@@ -6,17 +6,20 @@
 
 #include <string.h>
 
-#include "base/memory.h"
+#include "base/text.h"
+#include "partition/pattern_path.h"
 
-#define MAX_DEPTH 64
-#define MAX_NODES 65536
+enum { MOST_DEPTH = 64, MOST_NODES = 65536, MOST_LABELS = 1024, MOST_SYMBOLS = 1024, MOST_MEMBERS = 64 };
+
+/* What is known of a part. */
+enum { IS_ON_PATH = 1, IS_DONE = 2, MAY_BE_EMPTY = 4, HAS_ANCHOR = 8 };
 
 typedef struct checker {
   const cleave_pattern_t *pattern;
   const char *file;
   const char *rule;
   cleave_error_t *error;
-  uint8_t *states; /* per node: 0 not seen, 1 on the path, 2 done */
+  uint8_t *marks; /* per node */
 } checker_t;
 
 static cleave_status_t refuse(const checker_t *checker, uint32_t node, const char *what) {
@@ -25,64 +28,73 @@ static cleave_status_t refuse(const checker_t *checker, uint32_t node, const cha
                              checker->rule, what);
 }
 
-/* Can the pattern match without any node? Only for what is checked and acyclic. */
-static bool may_be_empty(const cleave_pattern_t *pattern, uint32_t index) {
-  const cleave_pattern_node_t *node = &pattern->nodes[index];
-  switch (node->kind) {
-    case CLEAVE_PATTERN_OP:
-    case CLEAVE_PATTERN_OUTPUT:
-    case CLEAVE_PATTERN_GROUP: return false;
-    case CLEAVE_PATTERN_VALUE:
-    case CLEAVE_PATTERN_CONSTANT:
-    case CLEAVE_PATTERN_ABSENT:
-    case CLEAVE_PATTERN_EVERY:
-    case CLEAVE_PATTERN_MAYBE: return true;
-    case CLEAVE_PATTERN_REPEATED: return node->min == 0 || may_be_empty(pattern, node->children[0]);
-    case CLEAVE_PATTERN_ONEOF:
-      for (uint32_t k = 0; k < node->child_count; k++) {
-        if (may_be_empty(pattern, node->children[k])) {
-          return true;
-        }
-      }
-      return false;
-    case CLEAVE_PATTERN_SEQUENCE:
-      for (uint32_t k = 0; k < node->child_count; k++) {
-        if (!may_be_empty(pattern, node->children[k])) {
-          return false;
-        }
-      }
+static bool may_be_left_out(const cleave_pattern_node_t *node) {
+  return node->kind == CLEAVE_PATTERN_MAYBE || (node->kind == CLEAVE_PATTERN_REPEATED && node->min == 0);
+}
+
+static bool has_mark(const checker_t *checker, uint32_t index, uint8_t mark) {
+  return (checker->marks[index] & mark) != 0;
+}
+
+static bool any_child_has(const checker_t *checker, const cleave_pattern_node_t *node, uint8_t mark) {
+  for (uint32_t k = 0; k < node->child_count; k++) {
+    if (has_mark(checker, node->children[k], mark)) {
       return true;
+    }
+  }
+  return false;
+}
+
+static bool all_children_have(const checker_t *checker, const cleave_pattern_node_t *node, uint8_t mark) {
+  for (uint32_t k = 0; k < node->child_count; k++) {
+    if (!has_mark(checker, node->children[k], mark)) {
+      return false;
+    }
   }
   return true;
 }
 
-/* Does every way through the pattern begin with an operator? */
-static bool has_anchor(const cleave_pattern_t *pattern, uint32_t index) {
-  const cleave_pattern_node_t *node = &pattern->nodes[index];
+/* Does a sequence begin with an operator, whichever of its first parts are left out? */
+static bool sequence_has_anchor(const checker_t *checker, const cleave_pattern_node_t *node) {
+  uint32_t k = cleave_pattern_is_value(&checker->pattern->nodes[node->children[0]]) ? 1 : 0;
+  while (k < node->child_count && has_mark(checker, node->children[k], HAS_ANCHOR) &&
+         may_be_left_out(&checker->pattern->nodes[node->children[k]])) {
+    k++;
+  }
+  return k < node->child_count && has_mark(checker, node->children[k], HAS_ANCHOR) &&
+         !has_mark(checker, node->children[k], MAY_BE_EMPTY);
+}
+
+/* Marks of a part whose children have theirs. */
+static uint8_t marks_of(const checker_t *checker, const cleave_pattern_node_t *node) {
+  bool may_be_empty = false; /* can it match without any node? */
+  bool has_anchor = false;   /* does every way through it that has nodes begin with an operator? */
   switch (node->kind) {
-    case CLEAVE_PATTERN_OP: return true;
+    case CLEAVE_PATTERN_OP: has_anchor = true; break;
     case CLEAVE_PATTERN_VALUE:
     case CLEAVE_PATTERN_CONSTANT:
     case CLEAVE_PATTERN_ABSENT:
-    case CLEAVE_PATTERN_EVERY:
-    case CLEAVE_PATTERN_MAYBE: return false;
-    case CLEAVE_PATTERN_REPEATED: return node->min > 0 && has_anchor(pattern, node->children[0]);
-    case CLEAVE_PATTERN_OUTPUT:
-    case CLEAVE_PATTERN_GROUP: return has_anchor(pattern, node->children[0]);
+    case CLEAVE_PATTERN_EVERY: may_be_empty = true; break;
+    case CLEAVE_PATTERN_MAYBE:
+      may_be_empty = true;
+      has_anchor = has_mark(checker, node->children[0], HAS_ANCHOR);
+      break;
+    case CLEAVE_PATTERN_REPEATED:
+      may_be_empty = node->min == 0 || has_mark(checker, node->children[0], MAY_BE_EMPTY);
+      has_anchor = has_mark(checker, node->children[0], HAS_ANCHOR);
+      break;
     case CLEAVE_PATTERN_ONEOF:
-      for (uint32_t k = 0; k < node->child_count; k++) {
-        if (!has_anchor(pattern, node->children[k])) {
-          return false;
-        }
-      }
-      return true;
+      may_be_empty = any_child_has(checker, node, MAY_BE_EMPTY);
+      has_anchor = all_children_have(checker, node, HAS_ANCHOR);
+      break;
     case CLEAVE_PATTERN_SEQUENCE:
-      if (cleave_pattern_is_value(&pattern->nodes[node->children[0]])) {
-        return node->child_count > 1 && has_anchor(pattern, node->children[1]);
-      }
-      return has_anchor(pattern, node->children[0]);
+      may_be_empty = all_children_have(checker, node, MAY_BE_EMPTY);
+      has_anchor = sequence_has_anchor(checker, node);
+      break;
+    case CLEAVE_PATTERN_OUTPUT:
+    case CLEAVE_PATTERN_GROUP: has_anchor = has_mark(checker, node->children[0], HAS_ANCHOR); break;
   }
-  return false;
+  return (uint8_t)((may_be_empty ? MAY_BE_EMPTY : 0) | (has_anchor ? HAS_ANCHOR : 0) | IS_DONE);
 }
 
 static cleave_status_t check_node(checker_t *checker, uint32_t index, uint32_t depth);
@@ -98,6 +110,9 @@ static cleave_status_t check_op(checker_t *checker, uint32_t index, uint32_t dep
   const cleave_pattern_node_t *node = &checker->pattern->nodes[index];
   for (uint32_t k = 0; k < node->input_count; k++) {
     CLEAVE_TRY(check_child(checker, index, node->inputs[k].pattern, depth));
+    if (checker->pattern->nodes[node->inputs[k].pattern].kind == CLEAVE_PATTERN_GROUP) {
+      return refuse(checker, index, "an input cannot be a group");
+    }
     bool is_rest = node->inputs[k].port == CLEAVE_PATTERN_PORT_REST;
     if (is_rest != (checker->pattern->nodes[node->inputs[k].pattern].kind == CLEAVE_PATTERN_EVERY) ||
         (is_rest && k + 1 < node->input_count)) {
@@ -149,7 +164,7 @@ static cleave_status_t check_children(checker_t *checker, uint32_t index, uint32
     }
   }
   if (node->kind == CLEAVE_PATTERN_REPEATED) {
-    if (may_be_empty(pattern, node->children[0])) {
+    if (has_mark(checker, node->children[0], MAY_BE_EMPTY)) {
       return refuse(checker, index, "'repeated' needs an operator in it");
     }
   }
@@ -158,16 +173,16 @@ static cleave_status_t check_children(checker_t *checker, uint32_t index, uint32
 
 static cleave_status_t check_node(checker_t *checker, uint32_t index, uint32_t depth) {
   const cleave_pattern_node_t *node = &checker->pattern->nodes[index];
-  if (checker->states[index] == 2) {
+  if (has_mark(checker, index, IS_DONE)) {
     return CLEAVE_OK;
   }
-  if (checker->states[index] == 1) {
+  if (has_mark(checker, index, IS_ON_PATH)) {
     return refuse(checker, index, "pattern contains itself");
   }
-  if (depth > MAX_DEPTH) {
+  if (depth > MOST_DEPTH) {
     return refuse(checker, index, "pattern is nested too deeply (more than 64 parts)");
   }
-  checker->states[index] = 1;
+  checker->marks[index] = IS_ON_PATH;
   if (node->type.rank > CLEAVE_MAX_RANK || (node->type.dims != NULL && node->type.rank < 0)) {
     return refuse(checker, index, "pattern asks for a rank above 8");
   }
@@ -176,8 +191,121 @@ static cleave_status_t check_node(checker_t *checker, uint32_t index, uint32_t d
   } else if (cleave_pattern_has_children(node)) {
     CLEAVE_TRY(check_children(checker, index, depth));
   }
-  checker->states[index] = 2;
+  checker->marks[index] = marks_of(checker, node);
   return CLEAVE_OK;
+}
+
+static cleave_status_t check_labels(checker_t *checker) {
+  const cleave_pattern_t *pattern = checker->pattern;
+  if (pattern->label_count > MOST_LABELS) {
+    return refuse(checker, pattern->root, "pattern has too many labels (more than 1024)");
+  }
+  for (uint32_t k = 0; k < pattern->node_count; k++) {
+    const char *label = pattern->nodes[k].label;
+    bool listed = label == NULL;
+    for (uint32_t n = 0; !listed && n < pattern->label_count; n++) {
+      listed = strcmp(label, pattern->labels[n]) == 0;
+    }
+    if (!listed) {
+      return refuse(checker, k, "label of the pattern is not in its list of labels");
+    }
+  }
+  return CLEAVE_OK;
+}
+
+// ---- sizes ----
+
+typedef struct symbols {
+  uint32_t count;
+  const char *names[MOST_SYMBOLS];
+} symbols_t;
+
+static bool add_symbol(symbols_t *symbols, const char *name) {
+  for (uint32_t k = 0; k < symbols->count; k++) {
+    if (strcmp(symbols->names[k], name) == 0) {
+      return true;
+    }
+  }
+  if (symbols->count == MOST_SYMBOLS) {
+    return false;
+  }
+  symbols->names[symbols->count++] = name;
+  return true;
+}
+
+/* A symbol of an expression must be a dimension of its own somewhere. */
+static cleave_status_t check_expression(const checker_t *checker, const symbols_t *symbols,
+                                        const cleave_expression_t *expression) {
+  for (uint32_t k = 0; expression != NULL && k < expression->symbol_count; k++) {
+    bool is_bound = false;
+    cleave_nearest_t nearest = {0};
+    for (uint32_t n = 0; n < symbols->count; n++) {
+      is_bound = is_bound || strcmp(symbols->names[n], expression->symbols[k]) == 0;
+      cleave_nearest_offer(&nearest, expression->symbols[k], symbols->names[n]);
+    }
+    if (!is_bound) {
+      char hint[128];
+      return cleave_error_set_at(checker->error, CLEAVE_ERROR_RULE, checker->file, expression->line,
+                                 "fuse '%s': '%s': no shape of the pattern has a dimension '%s'%s",
+                                 checker->rule, expression->text, expression->symbols[k],
+                                 cleave_nearest_hint(&nearest, hint, sizeof hint));
+    }
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t check_part_sizes(const checker_t *checker, const symbols_t *symbols, uint32_t index) {
+  const cleave_pattern_node_t *node = &checker->pattern->nodes[index];
+  for (int32_t d = 0; node->type.dims != NULL && d < node->type.rank; d++) {
+    const cleave_dim_test_t *dim = &node->type.dims[d];
+    CLEAVE_TRY(
+        check_expression(checker, symbols, dim->size < 0 && dim->symbol == NULL ? dim->expression : NULL));
+  }
+  return check_expression(checker, symbols, node->where);
+}
+
+static cleave_status_t check_sizes(const checker_t *checker) {
+  const cleave_pattern_t *pattern = checker->pattern;
+  symbols_t symbols = {0};
+  for (uint32_t p = 0; p < pattern->node_count; p++) {
+    const cleave_type_test_t *type = &pattern->nodes[p].type;
+    for (int32_t d = 0; type->dims != NULL && d < type->rank; d++) {
+      if (type->dims[d].size < 0 && type->dims[d].symbol != NULL &&
+          !add_symbol(&symbols, type->dims[d].symbol)) {
+        return refuse(checker, p, "pattern has too many sizes with names (more than 1024)");
+      }
+    }
+  }
+  for (uint32_t p = 0; p < pattern->node_count; p++) {
+    CLEAVE_TRY(check_part_sizes(checker, &symbols, p));
+  }
+  return check_expression(checker, &symbols, pattern->where);
+}
+
+// ---- groups ----
+
+/* Is every member found by what it shares? */
+static cleave_status_t check_groups(const checker_t *checker) {
+  const cleave_pattern_t *pattern = checker->pattern;
+  cleave_status_t status = CLEAVE_OK;
+  for (uint32_t p = 0; p < pattern->node_count && status == CLEAVE_OK; p++) {
+    if (pattern->nodes[p].kind != CLEAVE_PATTERN_GROUP) {
+      continue;
+    }
+    if (pattern->nodes[p].child_count > MOST_MEMBERS) {
+      return refuse(checker, p, "a group has too many parts (more than 64)");
+    }
+    cleave_arena_t arena = {0};
+    cleave_pattern_paths_t paths;
+    cleave_error_t cause = CLEAVE_ERROR_INIT;
+    status = cleave_pattern_find_paths(pattern, p, &arena, &paths, &cause);
+    cleave_arena_deinit(&arena);
+    if (status != CLEAVE_OK) {
+      return status == CLEAVE_ERROR_RULE ? refuse(checker, p, cause.message)
+                                         : cleave_error_out_of_memory(checker->error);
+    }
+  }
+  return status;
 }
 
 cleave_status_t cleave_pattern_check(const cleave_pattern_t *pattern, const char *file, const char *rule,
@@ -186,27 +314,21 @@ cleave_status_t cleave_pattern_check(const cleave_pattern_t *pattern, const char
   if (pattern->node_count == 0 || pattern->root >= pattern->node_count) {
     return refuse(&checker, pattern->root, "pattern is empty");
   }
-  if (pattern->node_count > MAX_NODES) {
+  if (pattern->node_count > MOST_NODES) {
     return refuse(&checker, pattern->root, "pattern has too many parts (more than 65536)");
   }
-  for (uint32_t k = 0; k < pattern->node_count; k++) {
-    const char *label = pattern->nodes[k].label;
-    bool listed = label == NULL;
-    for (uint32_t m = 0; !listed && m < pattern->label_count; m++) {
-      listed = strcmp(label, pattern->labels[m]) == 0;
-    }
-    if (!listed) {
-      return refuse(&checker, k, "label of the pattern is not in its list of labels");
-    }
-  }
-  checker.states = cleave_allocate_zeroed(pattern->node_count, 1);
-  if (checker.states == NULL) {
+  CLEAVE_TRY(check_labels(&checker));
+  checker.marks = cleave_allocate_zeroed(pattern->node_count, 1);
+  if (checker.marks == NULL) {
     return cleave_error_out_of_memory(error);
   }
   cleave_status_t status = check_node(&checker, pattern->root, 0);
-  if (status == CLEAVE_OK && !has_anchor(pattern, pattern->root)) {
+  if (status == CLEAVE_OK &&
+      (!has_mark(&checker, pattern->root, HAS_ANCHOR) || has_mark(&checker, pattern->root, MAY_BE_EMPTY))) {
     status = refuse(&checker, pattern->root, "pattern must begin with an operator, to be found by");
   }
-  cleave_free(checker.states);
-  return status;
+  cleave_free(checker.marks);
+  CLEAVE_TRY(status);
+  CLEAVE_TRY(check_sizes(&checker));
+  return check_groups(&checker);
 }

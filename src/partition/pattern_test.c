@@ -72,14 +72,19 @@ bool cleave_pattern_test_attribute(const cleave_attribute_test_t *test, const cl
   return false;
 }
 
-bool cleave_pattern_test_node(const cleave_pattern_node_t *pattern, const cleave_graph_t *graph,
-                              cleave_node_t node) {
+bool cleave_pattern_test_op(const cleave_pattern_node_t *pattern, const cleave_graph_t *graph,
+                            cleave_node_t node) {
   const cleave_op_t *op = cleave_node_op(graph, node);
   bool found = pattern->op_count == 0;
   for (uint32_t k = 0; !found && k < pattern->op_count; k++) {
     found = cleave_pattern_same_op(pattern->ops[k], op);
   }
-  if (!found) {
+  return found;
+}
+
+bool cleave_pattern_test_node(const cleave_pattern_node_t *pattern, const cleave_graph_t *graph,
+                              cleave_node_t node) {
+  if (!cleave_pattern_test_op(pattern, graph, node)) {
     return false;
   }
   for (uint32_t k = 0; k < pattern->attribute_count; k++) {
@@ -112,13 +117,32 @@ bool cleave_pattern_test_type(const cleave_type_test_t *test, const cleave_graph
   return true;
 }
 
+static bool is_near(double element, double value, double tolerance) {
+  return element == value || fabs(element - value) <= tolerance;
+}
+
+/* Is element k what `values` say? */
+static bool is_one_of(const cleave_constant_test_t *test, double element, int64_t k) {
+  if (test->is_list) {
+    return is_near(element, test->values[k], test->tolerance);
+  }
+  bool found = test->value_count == 0;
+  for (uint32_t v = 0; !found && v < test->value_count; v++) {
+    found = is_near(element, test->values[v], test->tolerance);
+  }
+  return found;
+}
+
 bool cleave_pattern_test_constant(const cleave_constant_test_t *test, const cleave_graph_t *graph,
                                   cleave_value_t value) {
   const cleave_tensor_t *tensor = cleave_graph_value(graph, value)->tensor;
   if (tensor == NULL || (test->scalar && tensor->count != 1)) {
     return false;
   }
-  if (!test->all_equal && !test->has_value) {
+  if (test->is_list && tensor->count != (int64_t)test->value_count) {
+    return false;
+  }
+  if (!test->all_equal && !test->has_value && !test->has_range && test->value_count == 0) {
     return true;
   }
   if (tensor->dtype == CLEAVE_DTYPE_STRING || tensor->count == 0) {
@@ -127,10 +151,10 @@ bool cleave_pattern_test_constant(const cleave_constant_test_t *test, const clea
   double first = cleave_tensor_get_float(tensor, 0);
   for (int64_t k = 0; k < tensor->count; k++) {
     double element = cleave_tensor_get_float(tensor, k);
-    if (test->all_equal && !(element == first)) {
-      return false;
-    }
-    if (test->has_value && !(element == test->value || fabs(element - test->value) <= test->tolerance)) {
+    if ((test->all_equal && !(element == first)) ||
+        (test->has_value && !is_near(element, test->value, test->tolerance)) ||
+        (test->has_range && !(element >= test->low && element <= test->high)) ||
+        !is_one_of(test, element, k)) {
       return false;
     }
   }

@@ -8,6 +8,10 @@
 /* Does an operator stand for the other? Custom operators by domain and name. */
 bool cleave_pattern_same_op(const cleave_op_t *a, const cleave_op_t *b);
 
+/* The operator of an OP. */
+bool cleave_pattern_test_op(const cleave_pattern_node_t *pattern, const cleave_graph_t *graph,
+                            cleave_node_t node);
+
 /* Operator and attributes of an OP (schema defaults count). */
 bool cleave_pattern_test_node(const cleave_pattern_node_t *pattern, const cleave_graph_t *graph,
                               cleave_node_t node);

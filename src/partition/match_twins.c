@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inputs of one operator that ask for the same: any order of them comes to the same match, so one is enough.
+// Parts are compared by a hash of all that they say; a part with a label, a symbol, a condition or a second
+// place in the pattern asks for something that no other does.
+
+#include <string.h>
+
+#include "base/hash.h"
+#include "partition/match_state.h"
+
+static uint64_t hash_text(uint64_t hash, const char *text) {
+  return cleave_hash_bytes(hash, text, strlen(text) + 1);
+}
+
+static uint64_t hash_number(uint64_t hash, double number) {
+  uint64_t bits = 0;
+  memcpy(&bits, &number, sizeof bits);
+  return cleave_hash_combine(hash, bits);
+}
+
+static uint64_t hash_attribute(uint64_t hash, const cleave_attribute_test_t *test) {
+  hash = hash_text(cleave_hash_combine(hash, (uint64_t)test->kind << 32 | test->value_count), test->name);
+  hash = hash_number(hash_number(hash, test->low), test->high);
+  for (uint32_t k = 0; k < test->value_count; k++) {
+    const cleave_pattern_literal_t *literal = &test->values[k];
+    hash = cleave_hash_combine(hash, (uint64_t)literal->is_list << 32 | literal->count);
+    if (literal->text != NULL) {
+      hash = hash_text(hash, literal->text);
+    }
+    for (uint32_t n = 0; literal->text == NULL && n < literal->count; n++) {
+      hash = hash_number(hash, literal->numbers[n]);
+    }
+  }
+  return hash;
+}
+
+static uint64_t hash_constant(uint64_t hash, const cleave_constant_test_t *test) {
+  hash = cleave_hash_combine(hash, (uint64_t)test->value_count << 32 | (uint64_t)test->scalar << 4 |
+                                       (uint64_t)test->all_equal << 3 | (uint64_t)test->has_value << 2 |
+                                       (uint64_t)test->is_list << 1 | (uint64_t)test->has_range);
+  hash = hash_number(hash_number(hash, test->value), test->tolerance);
+  hash = hash_number(hash_number(hash, test->low), test->high);
+  for (uint32_t k = 0; k < test->value_count; k++) {
+    hash = hash_number(hash, test->values[k]);
+  }
+  return hash;
+}
+
+/* Does the part ask for something of its own? */
+static bool is_unique(const cleave_matcher_t *m, uint32_t index) {
+  const cleave_pattern_node_t *node = &m->pattern->nodes[index];
+  bool has_symbol = node->where != NULL;
+  for (int32_t d = 0; node->type.dims != NULL && d < node->type.rank; d++) {
+    has_symbol = has_symbol || node->type.dims[d].symbol != NULL || node->type.dims[d].expression != NULL;
+  }
+  return has_symbol || node->label != NULL || m->is_reused[index];
+}
+
+static uint64_t hash_part(const cleave_matcher_t *m, uint32_t index, const uint64_t *hashes) {
+  const cleave_pattern_node_t *node = &m->pattern->nodes[index];
+  uint64_t hash = cleave_hash_combine(CLEAVE_HASH_SEED, (uint64_t)node->kind << 1 | (uint64_t)node->shared);
+  if (is_unique(m, index)) {
+    hash = cleave_hash_combine(hash, (uint64_t)index << 1 | 1);
+  }
+  hash = cleave_hash_combine(hash, (uint64_t)node->output << 32 | node->op_count);
+  hash = cleave_hash_combine(hash, (uint64_t)node->min << 32 | node->max);
+  hash = cleave_hash_combine(hash, (uint64_t)node->type.dtypes << 32 | (uint32_t)node->type.rank);
+  for (int32_t d = 0; node->type.dims != NULL && d < node->type.rank; d++) {
+    hash = cleave_hash_combine(hash, (uint64_t)node->type.dims[d].size);
+  }
+  for (uint32_t k = 0; k < node->op_count; k++) {
+    hash = hash_text(hash_text(hash, node->ops[k]->domain), node->ops[k]->name);
+  }
+  for (uint32_t k = 0; k < node->attribute_count; k++) {
+    hash = hash_attribute(hash, &node->attributes[k]);
+  }
+  if (node->kind == CLEAVE_PATTERN_CONSTANT) {
+    hash = hash_constant(hash, &node->constant);
+  }
+  for (uint32_t k = 0; node->kind == CLEAVE_PATTERN_OP && k < node->input_count; k++) {
+    hash = cleave_hash_combine(hash, node->inputs[k].port);
+    hash = cleave_hash_combine(hash, hashes[node->inputs[k].pattern]);
+  }
+  for (uint32_t k = 0; cleave_pattern_has_children(node) && k < node->child_count; k++) {
+    hash = cleave_hash_combine(hash, hashes[node->children[k]]);
+  }
+  return hash == 0 ? 1 : hash;
+}
+
+/* Children before their parents; a checked pattern is acyclic and not deep. */
+static void hash_below(const cleave_matcher_t *m, uint32_t index, uint64_t *hashes) {
+  const cleave_pattern_node_t *node = &m->pattern->nodes[index];
+  if (hashes[index] != 0) {
+    return;
+  }
+  for (uint32_t k = 0; node->kind == CLEAVE_PATTERN_OP && k < node->input_count; k++) {
+    hash_below(m, node->inputs[k].pattern, hashes);
+  }
+  for (uint32_t k = 0; cleave_pattern_has_children(node) && k < node->child_count; k++) {
+    hash_below(m, node->children[k], hashes);
+  }
+  hashes[index] = hash_part(m, index, hashes);
+}
+
+cleave_status_t cleave_matcher_prepare_twins(cleave_matcher_t *m, cleave_error_t *error) {
+  const cleave_pattern_t *pattern = m->pattern;
+  size_t input_count = 0;
+  uint64_t *hashes = cleave_allocate_zeroed(pattern->node_count, sizeof *hashes);
+  m->input_starts = cleave_arena_allocate(&m->arena, pattern->node_count, sizeof *m->input_starts);
+  for (uint32_t p = 0; p < pattern->node_count; p++) {
+    input_count += pattern->nodes[p].kind == CLEAVE_PATTERN_OP ? pattern->nodes[p].input_count : 0;
+  }
+  m->twins = cleave_arena_allocate(&m->arena, input_count + 1, sizeof *m->twins);
+  if (hashes == NULL || m->input_starts == NULL || m->twins == NULL) {
+    cleave_free(hashes);
+    return cleave_error_out_of_memory(error);
+  }
+  hash_below(m, pattern->root, hashes);
+  uint32_t at = 0;
+  for (uint32_t p = 0; p < pattern->node_count; p++) {
+    const cleave_pattern_node_t *node = &pattern->nodes[p];
+    m->input_starts[p] = at;
+    for (uint32_t k = 0; node->kind == CLEAVE_PATTERN_OP && k < node->input_count; k++) {
+      uint64_t hash = hashes[node->inputs[k].pattern];
+      m->twins[at] = CLEAVE_INDEX_NONE;
+      for (uint32_t n = 0; n < k; n++) {
+        if (hash != 0 && hashes[node->inputs[n].pattern] == hash &&
+            node->inputs[n].pattern != node->inputs[k].pattern) {
+          m->twins[at] = n;
+        }
+      }
+      at++;
+    }
+  }
+  cleave_free(hashes);
+  return CLEAVE_OK;
+}
