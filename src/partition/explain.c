@@ -210,15 +210,15 @@ static cleave_status_t grow(growth_t *growth, trial_t *trial, bool may_look_ahea
 
 /* The trial with one edge in a state and all others asked for: does it match? */
 static cleave_status_t fits_with_rest(growth_t *growth, const trial_t *trial, uint32_t demand,
-                                      demand_state_t state, uint32_t without_ops, trial_t *out_trial,
+                                      demand_state_t state, uint32_t dropped, trial_t *out_trial,
                                       bool *out_fits, cleave_error_t *error) {
   cleave_explainer_t *x = growth->x;
   CLEAVE_TRY(cleave_explainer_trial_copy(x, trial, out_trial, error));
   if (demand != CLEAVE_INDEX_NONE) {
     out_trial->states[demand] = (uint8_t)state;
   }
-  if (without_ops != CLEAVE_INDEX_NONE) {
-    out_trial->states[without_ops] = DEMAND_DROPPED;
+  if (dropped != CLEAVE_INDEX_NONE) {
+    out_trial->states[dropped] = DEMAND_DROPPED;
   }
   cleave_explainer_walk(x, out_trial);
   for (uint32_t k = 0; k < x->skeleton_count; k++) {
@@ -250,71 +250,124 @@ static cleave_status_t open_unit(growth_t *growth, trial_t *trial, uint32_t unit
   return CLEAVE_OK;
 }
 
-/* An edge that does not fit: another operator there, one node more in between, or nothing at all, whichever
- * lets the rest of the pattern match, or most of it. */
+/* A way to have an edge, or to do without it. */
+typedef struct way {
+  demand_state_t state;
+  uint32_t dropped; /* another demand, or NONE */
+} way_t;
+
+enum { MOST_WAYS = 5 };
+
+/* The part that makes the value of an edge, as far as it is one operator. */
+static uint32_t producing_part(const cleave_explainer_t *x, const trial_t *trial, uint32_t demand,
+                               uint32_t entry) {
+  const demand_t *d = &x->demands[demand];
+  bool forwards = d->kind == DEMAND_CHILD && (trial->edges[demand] & EDGE_BACKWARDS) == 0;
+  if (!forwards) {
+    return entry;
+  }
+  if (d->index == 0) {
+    return CLEAVE_INDEX_NONE;
+  }
+  uint32_t part = cleave_explainer_resolve(x, trial, x->pattern->nodes[d->part].children[d->index - 1]);
+  while (x->pattern->nodes[part].kind == CLEAVE_PATTERN_REPEATED) {
+    part = cleave_explainer_resolve(x, trial, x->pattern->nodes[part].children[0]);
+  }
+  return x->pattern->nodes[part].kind == CLEAVE_PATTERN_OP ? part : CLEAVE_INDEX_NONE;
+}
+
+static void add_way(const cleave_explainer_t *x, const trial_t *trial, uint32_t part, demand_kind_t kind,
+                    way_t *ways, uint32_t *count) {
+  uint32_t demand = part == CLEAVE_INDEX_NONE ? part : cleave_explainer_demand(x, part, kind, 0);
+  if (demand != CLEAVE_INDEX_NONE && trial->states[demand] == DEMAND_KEPT) {
+    ways[(*count)++] = (way_t){DEMAND_KEPT, demand};
+  }
+}
+
+/* Ways in which an edge that does not fit may be explained, those of the pattern's own operators first:
+ * *out_own of them. */
+static uint32_t list_ways(const cleave_explainer_t *x, const trial_t *trial, uint32_t demand, uint32_t entry,
+                          way_t *ways, uint32_t *out_own) {
+  const demand_t *d = &x->demands[demand];
+  uint32_t count = 0;
+  add_way(x, trial, producing_part(x, trial, demand, entry), DEMAND_UNSHARED, ways, &count);
+  if (d->kind == DEMAND_CHILD && d->index > 0) {
+    uint32_t before = cleave_explainer_resolve(x, trial, x->pattern->nodes[d->part].children[d->index - 1]);
+    add_way(x, trial, before, DEMAND_MOST, ways, &count);
+  }
+  *out_own = count;
+  add_way(x, trial, entry, DEMAND_OPS, ways, &count);
+  if (entry != CLEAVE_INDEX_NONE) {
+    ways[count++] = (way_t){DEMAND_PASSED, CLEAVE_INDEX_NONE};
+  }
+  ways[count++] = (way_t){DEMAND_DROPPED, CLEAVE_INDEX_NONE};
+  return count;
+}
+
+/* A way that lets the rest of the pattern match whole, if there is one. */
+static cleave_status_t find_whole_way(growth_t *growth, trial_t *trial, uint32_t demand, const way_t *ways,
+                                      uint32_t count, uint32_t own, bool *out_found, cleave_error_t *error) {
+  tally_t best_tally = {0};
+  trial_t best = {0};
+  *out_found = false;
+  for (uint32_t k = 0; k < count && (k != own || !*out_found); k++) {
+    trial_t whole;
+    bool fits = false;
+    CLEAVE_TRY(fits_with_rest(growth, trial, demand, ways[k].state, ways[k].dropped, &whole, &fits, error));
+    if (fits) {
+      keep_better(growth->x, &whole, &best, &best_tally, out_found);
+    }
+  }
+  if (*out_found) {
+    *trial = best;
+  }
+  return CLEAVE_OK;
+}
+
+/* An edge that does not fit: its value is used elsewhere, too, another operator is there, one node more in
+ * between, or nothing at all, whichever lets the rest of the pattern match, or most of it. */
 static cleave_status_t settle_edge(growth_t *growth, trial_t *trial, uint32_t demand, bool may_look_ahead,
                                    cleave_error_t *error) {
   cleave_explainer_t *x = growth->x;
-  bool fits = false;
+  bool found = false;
   uint32_t unit = CLEAVE_INDEX_NONE;
   uint32_t entry = entry_part(x, trial, demand, &unit);
+  way_t ways[MOST_WAYS];
+  uint32_t own = 0;
   if (unit != CLEAVE_INDEX_NONE && growth->openings > 0) {
     trial_t opened = *trial;
     trial->states[demand] = DEMAND_OPEN;
-    CLEAVE_TRY(open_unit(growth, &opened, unit, &fits, error));
-    if (fits) {
+    CLEAVE_TRY(open_unit(growth, &opened, unit, &found, error));
+    if (found) {
       *trial = opened;
       return CLEAVE_OK;
     }
   }
-  uint32_t ops = entry == CLEAVE_INDEX_NONE ? entry : cleave_explainer_demand(x, entry, DEMAND_OPS, 0);
-  struct {
-    demand_state_t state;
-    uint32_t without_ops;
-    bool possible;
-  } ways[3] = {{DEMAND_KEPT, ops, ops != CLEAVE_INDEX_NONE && trial->states[ops] == DEMAND_KEPT},
-               {DEMAND_PASSED, CLEAVE_INDEX_NONE, entry != CLEAVE_INDEX_NONE},
-               {DEMAND_DROPPED, CLEAVE_INDEX_NONE, true}};
+  uint32_t count = list_ways(x, trial, demand, entry, ways, &own);
+  if (may_look_ahead) {
+    CLEAVE_TRY(find_whole_way(growth, trial, demand, ways, count, own, &found, error));
+    if (found) {
+      return CLEAVE_OK;
+    }
+  }
   tally_t best_tally = {0};
   trial_t best = {0};
-  bool found = false;
-  for (uint32_t k = 0; k < 3 && may_look_ahead; k++) {
-    trial_t whole;
-    if (!ways[k].possible) {
-      continue;
-    }
-    CLEAVE_TRY(
-        fits_with_rest(growth, trial, demand, ways[k].state, ways[k].without_ops, &whole, &fits, error));
-    if (fits) {
-      keep_better(x, &whole, &best, &best_tally, &found);
-    }
-  }
-  if (found) {
-    *trial = best;
-    return CLEAVE_OK;
-  }
-  for (uint32_t k = 0; k < 3; k++) {
+  for (uint32_t k = 0; k < count && (may_look_ahead || !found); k++) {
     trial_t partial;
-    if (!ways[k].possible) {
-      continue;
-    }
+    bool fits = ways[k].state == DEMAND_DROPPED;
     CLEAVE_TRY(cleave_explainer_trial_copy(x, trial, &partial, error));
     partial.states[demand] = (uint8_t)ways[k].state;
-    if (ways[k].without_ops != CLEAVE_INDEX_NONE) {
-      partial.states[ways[k].without_ops] = DEMAND_DROPPED;
+    if (ways[k].dropped != CLEAVE_INDEX_NONE) {
+      partial.states[ways[k].dropped] = DEMAND_DROPPED;
     }
-    if (ways[k].state != DEMAND_DROPPED) {
+    if (!fits) {
       CLEAVE_TRY(probe(x, &partial, growth->anchor, &fits, error));
-      if (!fits) {
-        continue;
-      }
     }
-    if (may_look_ahead) {
+    if (fits && may_look_ahead) {
       CLEAVE_TRY(grow(growth, &partial, false, error));
     }
-    keep_better(x, &partial, &best, &best_tally, &found);
-    if (!may_look_ahead) {
-      break;
+    if (fits) {
+      keep_better(x, &partial, &best, &best_tally, &found);
     }
   }
   if (found) {
@@ -399,6 +452,13 @@ static cleave_status_t explain_root(growth_t *growth, trial_t *trial, bool *out_
   uint32_t part = anchor_part(x, trial);
   cleave_explainer_walk(x, trial);
   CLEAVE_TRY(probe(x, trial, growth->anchor, out_fits, error));
+  uint32_t shared = cleave_explainer_demand(x, part, DEMAND_UNSHARED, 0);
+  if (!*out_fits && shared != CLEAVE_INDEX_NONE && trial->states[shared] == DEMAND_KEPT) {
+    // With the operator alone, only an output that the pattern does not mean can be in the way.
+    trial->states[shared] = DEMAND_DROPPED;
+    CLEAVE_TRY(probe(x, trial, growth->anchor, out_fits, error));
+    trial->states[shared] = *out_fits ? DEMAND_DROPPED : DEMAND_KEPT;
+  }
   if (!*out_fits) {
     uint32_t ops = cleave_explainer_demand(x, part, DEMAND_OPS, 0);
     if (ops == CLEAVE_INDEX_NONE) {

@@ -75,7 +75,8 @@ uint32_t cleave_explainer_add_choice(cleave_explainer_t *x, uint32_t part) {
 static uint32_t add_passed(cleave_explainer_t *x, uint32_t part, bool before) {
   int32_t line = x->built[part].line;
   uint32_t any = cleave_explainer_add_part(
-      x, (cleave_pattern_node_t){.kind = CLEAVE_PATTERN_OP, .line = line, .type.rank = -1, .shared = true});
+      x, (cleave_pattern_node_t){
+             .kind = CLEAVE_PATTERN_OP, .line = line, .type.rank = -1, .shared = !x->is_tree});
   return before ? cleave_explainer_add_group(x, CLEAVE_PATTERN_SEQUENCE, any, part)
                 : cleave_explainer_add_group(x, CLEAVE_PATTERN_SEQUENCE, part, any);
 }

@@ -112,6 +112,12 @@ static void add_demands(cleave_explainer_t *x, uint32_t part) {
   }
 }
 
+static void refer(cleave_explainer_t *x, uint32_t from, uint32_t to) {
+  bool is_value = cleave_pattern_is_value(&x->pattern->nodes[to]);
+  x->is_tree = x->is_tree && (is_value || x->parents[to] == CLEAVE_INDEX_NONE);
+  x->parents[to] = from;
+}
+
 cleave_status_t cleave_explainer_take_apart(cleave_explainer_t *x, const cleave_pattern_t *pattern,
                                             cleave_error_t *error) {
   cleave_arena_t *arena = &x->pattern_arena;
@@ -133,16 +139,17 @@ cleave_status_t cleave_explainer_take_apart(cleave_explainer_t *x, const cleave_
       x->skeleton == NULL || x->details == NULL) {
     return cleave_error_out_of_memory(error);
   }
+  x->is_tree = true;
   memset(x->parents, 0xff, n * sizeof *x->parents);
   for (uint32_t p = 0; p < n; p++) {
     const cleave_pattern_node_t *node = &pattern->nodes[p];
     x->demand_starts[p] = x->demand_count;
     add_demands(x, p);
     for (uint32_t k = 0; k < node->input_count; k++) {
-      x->parents[node->inputs[k].pattern] = p;
+      refer(x, p, node->inputs[k].pattern);
     }
     for (uint32_t k = 0; k < node->child_count; k++) {
-      x->parents[node->children[k]] = p;
+      refer(x, p, node->children[k]);
     }
   }
   x->demand_starts[n] = x->demand_count;
@@ -203,9 +210,13 @@ typedef struct walk {
 
 static void visit(const walk_t *walk, uint32_t part, bool forwards);
 
-static void open_demand(trial_t *trial, uint32_t demand) {
+/* Operators belong to the structure, and are asked for from the start; so is, where it cannot mislead while
+ * parts are still left out, what bounds the search. */
+static void open_demand(const cleave_explainer_t *x, trial_t *trial, uint32_t demand) {
+  demand_kind_t kind = (demand_kind_t)x->demands[demand].kind;
+  bool from_start = kind == DEMAND_OPS || kind == DEMAND_MOST || (kind == DEMAND_UNSHARED && x->is_tree);
   if (trial->states[demand] == DEMAND_STRICT) {
-    trial->states[demand] = DEMAND_OPEN;
+    trial->states[demand] = from_start ? DEMAND_KEPT : DEMAND_OPEN;
   }
 }
 
@@ -218,7 +229,7 @@ static void visit_edge(const walk_t *walk, uint32_t owner, demand_kind_t kind, u
   bool same = kind == DEMAND_INPUT && x->seen[target] != 0;
   bool backwards = kind == DEMAND_CHILD && !forwards;
   walk->trial->edges[demand] = (uint8_t)((same ? EDGE_SAME : 0) | (backwards ? EDGE_BACKWARDS : 0));
-  open_demand(walk->trial, demand);
+  open_demand(x, walk->trial, demand);
   if (same) {
     x->details[x->detail_count++] = demand;
     return;
@@ -292,18 +303,17 @@ void cleave_explainer_walk(cleave_explainer_t *x, trial_t *trial) {
   for (uint32_t p = 0; p < x->pattern->node_count; p++) {
     for (uint32_t d = x->demand_starts[p]; x->seen[p] != 0 && d < x->demand_starts[p + 1]; d++) {
       demand_kind_t kind = (demand_kind_t)x->demands[d].kind;
-      if (kind != DEMAND_CHILD && kind != DEMAND_INPUT && kind != DEMAND_OPS) {
-        x->details[x->detail_count++] = d;
-        open_demand(trial, d);
-      } else if (kind == DEMAND_OPS) {
-        // Operators belong to the structure: they are asked for from the start.
-        trial->states[d] = trial->states[d] == DEMAND_STRICT ? DEMAND_KEPT : trial->states[d];
+      if (kind != DEMAND_CHILD && kind != DEMAND_INPUT) {
+        open_demand(x, trial, d);
+        if (kind != DEMAND_OPS) {
+          x->details[x->detail_count++] = d;
+        }
       }
     }
   }
   if (x->pattern->where != NULL) {
     x->details[x->detail_count++] = x->demand_count - 1;
-    open_demand(trial, x->demand_count - 1);
+    open_demand(x, trial, x->demand_count - 1);
   }
 }
 

@@ -9,11 +9,17 @@
 
 #include "partition/explain_find.h"
 
+enum { MOST_OPS = 4 }; /* of a list that is written out */
+
 // ---- what to write ----
 
 static void write_ops(const cleave_pattern_node_t *part, const char *more, cleave_text_t *text) {
   cleave_text_add(text, "{ ");
   for (uint32_t k = 0; k < part->op_count; k++) {
+    if (k == MOST_OPS && part->op_count > MOST_OPS + 1) {
+      cleave_text_add(text, "..., ");
+      break;
+    }
     cleave_text_format(text, "\"%s\", ", part->ops[k]->name);
   }
   cleave_text_format(text, "\"%s\" }", more);
@@ -264,6 +270,26 @@ static bool edit_content(const finder_t *finder, const fault_t *fault, cleave_te
   return true;
 }
 
+/* One number where there are many: with what else it should be. */
+static bool edit_scalar(const finder_t *finder, const fault_t *fault, cleave_text_t *text) {
+  cleave_explainer_t *x = finder->x;
+  uint32_t part = x->demands[fault->demand].part;
+  cleave_constant_test_t *test = &x->built[part].constant;
+  static const demand_kind_t KINDS[] = {DEMAND_CONTENT, DEMAND_ALL_EQUAL};
+  bool with_content = false;
+  test->scalar = false;
+  for (uint32_t k = 0; k < 2; k++) {
+    uint32_t demand = cleave_explainer_demand(x, part, KINDS[k], 0);
+    with_content =
+        with_content || (demand != CLEAVE_INDEX_NONE && finder->trial->states[demand] == DEMAND_DROPPED);
+  }
+  if (with_content) {
+    *test = (cleave_constant_test_t){.scalar = false};
+  }
+  cleave_text_add(text, with_content ? "constant()" : "-- without scalar = true");
+  return true;
+}
+
 static bool edit_count(const finder_t *finder, const fault_t *fault, cleave_text_t *text) {
   cleave_explainer_t *x = finder->x;
   const demand_t *d = &x->demands[fault->demand];
@@ -384,10 +410,7 @@ static bool edit_one(const finder_t *finder, const fault_t *fault, cleave_text_t
       cleave_text_add(text, node->label == NULL ? "" : node->label);
       cleave_text_add(text, node->label == NULL ? "" : "\"");
       return true;
-    case DEMAND_SCALAR:
-      node->constant.scalar = false;
-      cleave_text_add(text, "-- without scalar = true");
-      return true;
+    case DEMAND_SCALAR: return edit_scalar(finder, fault, text);
     case DEMAND_ALL_EQUAL:
       node->constant.all_equal = false;
       cleave_text_add(text, "-- without all_equal = true");

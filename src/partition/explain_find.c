@@ -289,6 +289,16 @@ static bool is_fault(const finder_t *finder, uint32_t demand) {
   return state == DEMAND_DROPPED || state == DEMAND_PASSED;
 }
 
+/* A constant of many elements that should be one number has one fault, not two. */
+static bool is_said_by_scalar(const finder_t *finder, uint32_t demand) {
+  const demand_t *d = &finder->x->demands[demand];
+  if (d->kind != DEMAND_CONTENT && d->kind != DEMAND_ALL_EQUAL) {
+    return false;
+  }
+  uint32_t scalar = cleave_explainer_demand(finder->x, d->part, DEMAND_SCALAR, 0);
+  return scalar != CLEAVE_INDEX_NONE && is_fault(finder, scalar);
+}
+
 /* Demands at fault, in the order in which the pattern is met: its anchor, then edge by edge, then details. */
 static uint32_t list_faults(finder_t *finder, fault_t *faults) {
   cleave_explainer_t *x = finder->x;
@@ -306,7 +316,7 @@ static uint32_t list_faults(finder_t *finder, fault_t *faults) {
     }
   }
   for (uint32_t k = 0; k < x->detail_count; k++) {
-    if (is_fault(finder, x->details[k])) {
+    if (is_fault(finder, x->details[k]) && !is_said_by_scalar(finder, x->details[k])) {
       faults[count++] = find_fault(finder, x->details[k]);
     }
   }

@@ -168,7 +168,7 @@ static json_t *why_rule_json(const cleave_why_t *why, const cleave_why_rule_t *r
   set(json, "refused", number_json(entry->refused), failed);
   set(json, "lost", number_json(rule->lost_count), failed);
   set(json, "far", number_json(rule->far_count), failed);
-  set(json, "complete", json_boolean(rule->is_complete), failed);
+  set(json, "given_up", number_json(rule->limit_count), failed);
   for (uint32_t k = 0; k < rule->refusal_count; k++) {
     const cleave_why_refusal_t *refusal = &rule->refusals[k];
     json_t *item = json_object();
@@ -184,6 +184,7 @@ static json_t *why_rule_json(const cleave_why_t *why, const cleave_why_rule_t *r
     json_t *item = json_object();
     set(item, "count", number_json(rule->misses[k].count), failed);
     set(item, "optional", json_boolean(rule->misses[k].is_optional), failed);
+    set(item, "taken", json_boolean(rule->misses[k].is_taken), failed);
     add_finding(item, rule->graph, &rule->misses[k].finding, failed);
     append(misses, item, failed);
   }

@@ -69,7 +69,11 @@ typedef struct cleave_near_miss {
   cleave_finding_t finding; /* of the first place */
   uint32_t count;
   bool is_optional; /* the rule matches there, without this optional part */
+  bool is_taken;    /* all its nodes are in fusions of other rules */
 } cleave_near_miss_t;
+
+/* The order of near misses: smaller first. How much matched counts, against one node for every miss. */
+int cleave_near_miss_compare(const cleave_near_miss_t *a, const cleave_near_miss_t *b);
 
 typedef struct cleave_why_rule {
   uint32_t rule;               /* in plan->rules */
@@ -78,7 +82,7 @@ typedef struct cleave_why_rule {
   uint32_t match_count; /* places where the pattern matches */
   uint32_t lost_count;  /* of them, those whose nodes others took */
   uint32_t far_count;   /* places with less than half of the pattern */
-  bool is_complete;     /* false: a budget was spent */
+  uint32_t limit_count; /* places where a search was given up */
   uint32_t refusal_count;
   const cleave_why_refusal_t *refusals; /* most frequent first */
   uint32_t miss_count;                  /* groups; at most `limit` of them are in `misses` */

@@ -11,14 +11,15 @@ enum {
   MOST_OPTIONAL_PARTS = 8,
   MOST_OPTIONAL_SEARCHES = 20000,
   MOST_STRANGERS = 20000, /* nodes of other operators that are tried as anchors */
-  MOST_GROUPS = 256
+  MOST_GROUPS = 256,
+  MOST_MISSES = 3 /* of one place that is still near */
 };
 
 typedef struct survey {
   cleave_why_builder_t *builder;
   cleave_explainer_t *explainer;
-  const cleave_pattern_t *pattern;
   uint32_t rule;
+  uint8_t *covered;       /* per node index: in a match of this rule */
   cleave_arena_t scratch; /* of one finding */
   CLEAVE_ARRAY(cleave_near_miss_t) groups;
   CLEAVE_ARRAY(const char *) keys; /* per group */
@@ -28,14 +29,47 @@ typedef struct survey {
 
 // ---- near misses ----
 
+/* Each miss costs a node at least: 23 of 24 is 23 / 24, 2 of 2 with one node in between is 2 / 3. */
+static uint32_t cost_of(const cleave_finding_t *finding) {
+  uint32_t lost = finding->total - finding->matched;
+  return finding->total + (finding->miss_count > lost ? finding->miss_count - lost : 0);
+}
+
+int cleave_near_miss_compare(const cleave_near_miss_t *a, const cleave_near_miss_t *b) {
+  if (a->is_taken != b->is_taken) {
+    return a->is_taken ? 1 : -1;
+  }
+  if (a->is_optional != b->is_optional) {
+    return a->is_optional ? 1 : -1;
+  }
+  uint64_t left = (uint64_t)a->finding.matched * cost_of(&b->finding);
+  uint64_t right = (uint64_t)b->finding.matched * cost_of(&a->finding);
+  if (left != right) {
+    return left > right ? -1 : 1;
+  }
+  if (a->finding.matched != b->finding.matched) {
+    return a->finding.matched > b->finding.matched ? -1 : 1;
+  }
+  if (a->count != b->count) {
+    return a->count > b->count ? -1 : 1;
+  }
+  return (a->finding.anchor.index > b->finding.anchor.index) -
+         (a->finding.anchor.index < b->finding.anchor.index);
+}
+
+static int compare_misses(const void *a, const void *b) {
+  return cleave_near_miss_compare(a, b);
+}
+
 /* What makes two findings the same: everything but the names of the graph. */
-static void write_key(const cleave_finding_t *finding, bool is_optional, cleave_text_t *text) {
-  cleave_text_format(text, "%d %u/%u", (int)is_optional, (unsigned)finding->matched,
-                     (unsigned)finding->total);
+static void write_key(const cleave_near_miss_t *miss, cleave_text_t *text) {
+  const cleave_finding_t *finding = &miss->finding;
+  cleave_text_format(text, "%d%d %u/%u", (int)miss->is_optional, (int)miss->is_taken,
+                     (unsigned)finding->matched, (unsigned)finding->total);
   for (uint32_t k = 0; k < finding->miss_count; k++) {
-    const cleave_miss_t *miss = &finding->misses[k];
-    cleave_text_format(text, "\n%s\t%s\t%s\t%s\t%s", miss->path, miss->subject, miss->expected, miss->found,
-                       miss->edit == NULL ? "" : miss->edit);
+    const cleave_miss_t *fault = &finding->misses[k];
+    cleave_text_format(text, "\n%s\t%s\t%s\t%s\t%s", fault->path, fault->subject, fault->expected,
+                       fault->found, fault->edit == NULL ? "" : fault->edit);
   }
 }
 
@@ -60,11 +94,24 @@ static cleave_status_t keep_finding(cleave_arena_t *arena, const cleave_finding_
   return kept ? CLEAVE_OK : cleave_error_out_of_memory(error);
 }
 
+/* Are all nodes of a finding in fusions of other rules? */
+static bool is_taken(const survey_t *survey, const cleave_finding_t *finding) {
+  const cleave_plan_t *plan = survey->builder->request->plan;
+  bool taken = survey->report->graph == plan->graph;
+  for (uint32_t k = 0; k < finding->node_count && taken; k++) {
+    uint32_t fusion = plan->node_fusion[finding->nodes[k].index];
+    taken = fusion != CLEAVE_INDEX_NONE && plan->fusions[fusion].rule != survey->rule;
+  }
+  return taken;
+}
+
 static cleave_status_t add_miss(survey_t *survey, const cleave_finding_t *finding, bool is_optional,
                                 cleave_error_t *error) {
   cleave_text_t key = {0};
   cleave_status_t status = CLEAVE_OK;
-  write_key(finding, is_optional, &key);
+  cleave_near_miss_t miss = {
+      .finding = *finding, .count = 1, .is_optional = is_optional, .is_taken = is_taken(survey, finding)};
+  write_key(&miss, &key);
   CLEAVE_TRY_CLEANUP(cleave_text_check(&key, error));
   for (size_t k = 0; k < survey->groups.count; k++) {
     if (strcmp(survey->keys.items[k], cleave_text_get(&key)) == 0) {
@@ -73,13 +120,12 @@ static cleave_status_t add_miss(survey_t *survey, const cleave_finding_t *findin
     }
   }
   if (survey->groups.count < MOST_GROUPS) {
-    cleave_near_miss_t group = {.count = 1, .is_optional = is_optional};
     char *text = cleave_arena_copy_text(survey->builder->arena, cleave_text_get(&key), key.length);
     CLEAVE_TRY_CLEANUP(text == NULL ? cleave_error_out_of_memory(error) : CLEAVE_OK);
-    CLEAVE_TRY_CLEANUP(keep_finding(survey->builder->arena, finding, &group.finding, error));
+    CLEAVE_TRY_CLEANUP(keep_finding(survey->builder->arena, finding, &miss.finding, error));
     CLEAVE_TRY_CLEANUP(cleave_array_reserve(&survey->groups, 1, error));
     CLEAVE_TRY_CLEANUP(cleave_array_reserve(&survey->keys, 1, error));
-    cleave_array_push_reserved(&survey->groups, group);
+    cleave_array_push_reserved(&survey->groups, miss);
     cleave_array_push_reserved(&survey->keys, text);
   } else {
     survey->report->far_count++;
@@ -89,34 +135,42 @@ cleanup:
   return status;
 }
 
-/* Is a finding worth telling: half of the pattern, or all of its operators? */
-static bool is_near(const cleave_finding_t *finding) {
+/* Is a finding worth telling: more than half of the pattern, or all of its operators, and not a part of what
+ * the rule matches anyway? */
+static bool is_near(const survey_t *survey, const cleave_finding_t *finding) {
   bool structural = false;
+  uint32_t covered = 0;
   for (uint32_t k = 0; k < finding->miss_count; k++) {
     const char *kind = finding->misses[k].kind;
     structural = structural || strcmp(kind, "operator") == 0 || strcmp(kind, "missing") == 0 ||
                  strcmp(kind, "extra") == 0;
   }
-  return !structural || (finding->matched > 0 && 2 * finding->matched >= finding->total);
+  for (uint32_t k = 0; k < finding->node_count; k++) {
+    covered += survey->covered[finding->nodes[k].index];
+  }
+  if (finding->miss_count == 0 || finding->miss_count > MOST_MISSES || 2 * covered >= finding->node_count) {
+    return false;
+  }
+  return !structural || (finding->matched > 0 && 2 * finding->matched >= cost_of(finding));
 }
 
 static cleave_status_t explain_anchor(survey_t *survey, uint32_t anchor, cleave_error_t *error) {
   cleave_finding_t finding;
+  cleave_arena_reset(&survey->scratch);
   CLEAVE_TRY(cleave_explainer_explain(survey->explainer, anchor, CLEAVE_INDEX_NONE, CLEAVE_EXPLAIN_ALL,
                                       &survey->scratch, &finding, error));
   if (!finding.is_complete) {
-    survey->report->is_complete = false;
-  } else if (finding.miss_count == 0 || !is_near(&finding)) {
-    survey->report->far_count++;
-  } else {
+    survey->report->limit_count++;
+  }
+  if (is_near(survey, &finding)) {
     return add_miss(survey, &finding, false, error);
   }
+  survey->report->far_count++;
   return CLEAVE_OK;
 }
 
 /* Where the pattern matches: are optional parts there, too, but for an attribute or the like? */
-static cleave_status_t explain_optional(survey_t *survey, uint32_t anchor, cleave_node_t *match_nodes,
-                                        uint32_t match_count, uint32_t *searches_left,
+static cleave_status_t explain_optional(survey_t *survey, uint32_t anchor, uint32_t *searches_left,
                                         cleave_error_t *error) {
   uint32_t parts[MOST_OPTIONAL_PARTS];
   uint32_t count = cleave_explainer_optional_parts(survey->explainer, parts, MOST_OPTIONAL_PARTS);
@@ -126,16 +180,11 @@ static cleave_status_t explain_optional(survey_t *survey, uint32_t anchor, cleav
     cleave_arena_reset(&survey->scratch);
     CLEAVE_TRY(cleave_explainer_explain(survey->explainer, anchor, parts[k], CLEAVE_EXPLAIN_DETAILS,
                                         &survey->scratch, &finding, error));
-    bool larger = finding.is_complete && finding.miss_count > 0 && finding.node_count > match_count;
-    for (uint32_t m = 0; larger && m < match_count; m++) {
-      // It must hold what matched, and more.
-      bool has = false;
-      for (uint32_t n = 0; n < finding.node_count && !has; n++) {
-        has = finding.nodes[n].index == match_nodes[m].index;
-      }
-      larger = has;
+    bool outside = false;
+    for (uint32_t n = 0; n < finding.node_count && !outside; n++) {
+      outside = survey->covered[finding.nodes[n].index] == 0;
     }
-    if (larger) {
+    if (outside && finding.is_complete && finding.miss_count > 0 && finding.miss_count <= MOST_MISSES) {
       CLEAVE_TRY(add_miss(survey, &finding, true, error));
     }
   }
@@ -158,7 +207,7 @@ static cleave_status_t explain_strangers(survey_t *survey, const uint32_t *ancho
     cleave_arena_reset(&survey->scratch);
     CLEAVE_TRY(cleave_explainer_explain(survey->explainer, position, CLEAVE_INDEX_NONE, CLEAVE_EXPLAIN_ANCHOR,
                                         &survey->scratch, &finding, error));
-    if (finding.is_complete && finding.miss_count > 0 && finding.total > 1 && is_near(&finding)) {
+    if (finding.is_complete && finding.miss_count > 0 && finding.total > 1 && is_near(survey, &finding)) {
       CLEAVE_TRY(add_miss(survey, &finding, false, error));
     }
   }
@@ -206,58 +255,49 @@ static bool was_taken(const survey_t *survey, const cleave_finding_t *match) {
   return false;
 }
 
-static cleave_status_t survey_anchors(survey_t *survey, cleave_error_t *error) {
-  const uint32_t *anchors = NULL;
-  uint32_t count = 0;
-  uint32_t searches_left = MOST_OPTIONAL_SEARCHES;
+/* Matches first: what they have is no miss. */
+static cleave_status_t survey_matches(survey_t *survey, const uint32_t *anchors, uint32_t count,
+                                      uint8_t *is_match, cleave_error_t *error) {
   cleave_why_rule_t *report = survey->report;
-  CLEAVE_TRY(cleave_explainer_anchors(survey->explainer, &anchors, &count, error));
-  report->anchor_count = count;
   for (uint32_t k = 0; k < count; k++) {
     cleave_finding_t match;
     cleave_arena_reset(&survey->scratch);
     CLEAVE_TRY(cleave_explainer_match(survey->explainer, anchors[k], CLEAVE_NODE_NONE, &survey->scratch,
                                       &match, error));
-    report->is_complete = report->is_complete && match.is_complete;
-    if (!match.matches) {
-      CLEAVE_TRY(explain_anchor(survey, anchors[k], error));
-      continue;
+    report->limit_count += !match.is_complete;
+    is_match[k] = match.matches;
+    report->match_count += match.matches;
+    report->lost_count += match.matches && was_taken(survey, &match);
+    for (uint32_t n = 0; match.matches && n < match.node_count; n++) {
+      survey->covered[match.nodes[n].index] = 1;
     }
-    report->match_count++;
-    report->lost_count += was_taken(survey, &match);
-    cleave_node_t nodes[64];
-    uint32_t node_count = match.node_count < 64 ? match.node_count : 64;
-    memcpy(nodes, match.nodes, node_count * sizeof *nodes);
-    CLEAVE_TRY(explain_optional(survey, anchors[k], nodes, node_count, &searches_left, error));
   }
-  return explain_strangers(survey, anchors, count, error);
+  return CLEAVE_OK;
+}
+
+static cleave_status_t survey_anchors(survey_t *survey, cleave_error_t *error) {
+  const uint32_t *anchors = NULL;
+  uint32_t count = 0;
+  uint32_t searches_left = MOST_OPTIONAL_SEARCHES;
+  cleave_status_t status = CLEAVE_OK;
+  CLEAVE_TRY(cleave_explainer_anchors(survey->explainer, &anchors, &count, error));
+  uint8_t *is_match = cleave_allocate_zeroed(count, 1);
+  if (is_match == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  survey->report->anchor_count = count;
+  CLEAVE_TRY_CLEANUP(survey_matches(survey, anchors, count, is_match, error));
+  for (uint32_t k = 0; k < count; k++) {
+    CLEAVE_TRY_CLEANUP(is_match[k] != 0 ? explain_optional(survey, anchors[k], &searches_left, error)
+                                        : explain_anchor(survey, anchors[k], error));
+  }
+  CLEAVE_TRY_CLEANUP(explain_strangers(survey, anchors, count, error));
+cleanup:
+  cleave_free(is_match);
+  return status;
 }
 
 // ---- the report ----
-
-static int compare_misses(const void *a, const void *b) {
-  const cleave_near_miss_t *x = a;
-  const cleave_near_miss_t *y = b;
-  if (x->is_optional != y->is_optional) {
-    return x->is_optional ? 1 : -1;
-  }
-  uint64_t left = (uint64_t)x->finding.matched * y->finding.total;
-  uint64_t right = (uint64_t)y->finding.matched * x->finding.total;
-  if (left != right) {
-    return left > right ? -1 : 1;
-  }
-  if (x->finding.miss_count != y->finding.miss_count) {
-    return x->finding.miss_count < y->finding.miss_count ? -1 : 1;
-  }
-  if (x->finding.matched != y->finding.matched) {
-    return x->finding.matched > y->finding.matched ? -1 : 1;
-  }
-  if (x->count != y->count) {
-    return x->count > y->count ? -1 : 1;
-  }
-  return (x->finding.anchor.index > y->finding.anchor.index) -
-         (x->finding.anchor.index < y->finding.anchor.index);
-}
 
 static int compare_refusals(const void *a, const void *b) {
   const cleave_why_refusal_t *x = a;
@@ -273,12 +313,12 @@ cleave_status_t cleave_why_report_rule(cleave_why_builder_t *builder, uint32_t r
   cleave_status_t status = CLEAVE_OK;
   const cleave_rule_t *source = builder->rules[rule];
   survey_t survey = {.builder = builder, .rule = rule, .report = out_report};
-  *out_report =
-      (cleave_why_rule_t){.rule = rule, .graph = builder->request->plan->graph, .is_complete = true};
+  *out_report = (cleave_why_rule_t){.rule = rule, .graph = builder->request->plan->graph};
   CLEAVE_TRY_CLEANUP(count_refusals(&survey, error));
   if (source != NULL && source->pattern != NULL) {
-    survey.pattern = source->pattern;
     CLEAVE_TRY_CLEANUP(cleave_why_explainer(builder, rule, &survey.explainer, &out_report->graph, error));
+    survey.covered = cleave_allocate_zeroed(cleave_graph_node_bound(out_report->graph), 1);
+    CLEAVE_TRY_CLEANUP(survey.covered == NULL ? cleave_error_out_of_memory(error) : CLEAVE_OK);
     CLEAVE_TRY_CLEANUP(cleave_explainer_set_pattern(survey.explainer, source->pattern, error));
     CLEAVE_TRY_CLEANUP(survey_anchors(&survey, error));
   }
@@ -299,6 +339,7 @@ cleave_status_t cleave_why_report_rule(cleave_why_builder_t *builder, uint32_t r
   }
 cleanup:
   cleave_arena_deinit(&survey.scratch);
+  cleave_free(survey.covered);
   cleave_array_free(&survey.groups);
   cleave_array_free(&survey.keys);
   cleave_array_free(&survey.refusals);

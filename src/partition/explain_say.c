@@ -256,6 +256,10 @@ static void say_constant(const finder_t *finder, const fault_t *fault, words_t *
   }
   if (d->kind == DEMAND_SCALAR) {
     cleave_text_add(&words->expected, "1 element");
+    if (test->has_value) {
+      cleave_text_add(&words->expected, ", ");
+      cleave_explain_number(test->value, &words->expected);
+    }
   } else if (d->kind == DEMAND_ALL_EQUAL) {
     cleave_text_add(&words->expected, "all elements equal");
   } else {

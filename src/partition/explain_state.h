@@ -83,6 +83,7 @@ struct cleave_explainer {
   uint32_t demand_count;
   uint32_t *demand_starts; /* per part, and one more */
   uint32_t *parents;       /* per part: one that refers to it, or NONE */
+  bool is_tree;            /* no operator is referred to twice */
 
   /* the walk over a trial */
   uint8_t *seen;      /* per part */

@@ -37,20 +37,20 @@ static void print_rule_name(const printer_t *printer, uint32_t rule) {
                      entry->file, (int)entry->line);
 }
 
-/* What is missing, one block for each, and the edits. */
+/* What is missing, one block for each, and the edits. `named` was named before. */
 static void print_misses(const printer_t *printer, const cleave_graph_t *graph, uint32_t rule,
-                         const cleave_finding_t *finding, const char *indent) {
+                         const cleave_finding_t *finding, cleave_node_t named, const char *indent) {
   cleave_text_t *text = printer->text;
   const char *file = printer->why->plan->rules[rule].file;
   for (uint32_t k = 0; k < finding->miss_count; k++) {
     const cleave_miss_t *miss = &finding->misses[k];
     cleave_text_format(text, "%s%s is %s, wanted %s", indent, miss->subject, miss->found, miss->expected);
     cleave_text_format(text, "%s%s\n", miss->detail[0] == '\0' ? "" : ": ", miss->detail);
-    if (cleave_node_exists(miss->node)) {
+    if (cleave_node_exists(miss->node) && miss->node.index != named.index) {
       cleave_text_format(text, "%s  at ", indent);
       print_node(printer, graph, miss->node);
       cleave_text_add(text, "\n");
-    } else if (cleave_value_exists(miss->value)) {
+    } else if (!cleave_node_exists(miss->node) && cleave_value_exists(miss->value)) {
       cleave_text_format(text, "%s  at ", indent);
       cleave_explain_value(graph, miss->value, text);
       cleave_text_add(text, "\n");
@@ -127,7 +127,7 @@ static void print_verdict(const printer_t *printer, const cleave_why_node_t *nod
                          (unsigned)finding->total);
       print_node(printer, node->graph, finding->anchor);
       cleave_text_add(text, "\n");
-      print_misses(printer, node->graph, verdict->rule, finding, "    ");
+      print_misses(printer, node->graph, verdict->rule, finding, node->node, "    ");
       break;
     case CLEAVE_FATE_OUTSIDE:
       cleave_text_format(text, "nothing of it is about this node%s%s\n",
@@ -191,8 +191,9 @@ static void print_near_miss(const printer_t *printer, const cleave_why_rule_t *r
     cleave_text_add(text, " at ");
   }
   print_node(printer, rule->graph, cleave_node_exists(place) ? place : finding->anchor);
-  cleave_text_add(text, miss->is_optional ? " (matches without it)\n" : "\n");
-  print_misses(printer, rule->graph, rule->rule, finding, "      ");
+  cleave_text_add(text, miss->is_optional ? " (matches without it)" : "");
+  cleave_text_add(text, miss->is_taken ? " (fused by other rules)\n" : "\n");
+  print_misses(printer, rule->graph, rule->rule, finding, place, "      ");
 }
 
 static void print_counts(const printer_t *printer, const cleave_why_rule_t *rule) {
@@ -215,13 +216,14 @@ static void print_counts(const printer_t *printer, const cleave_why_rule_t *rule
   }
   uint32_t near = 0;
   for (uint32_t k = 0; k < rule->miss_count; k++) {
-    near += rule->misses[k].count;
+    near += rule->misses[k].is_taken ? 0 : rule->misses[k].count;
   }
   if (near > 0) {
     cleave_text_format(text, ", %u near miss%s", (unsigned)near, near == 1 ? "" : "es");
   }
-  if (!rule->is_complete) {
-    cleave_text_add(text, " (not all was looked at: the search was given up)");
+  if (rule->limit_count > 0) {
+    cleave_text_format(text, ", search given up at %u place%s", (unsigned)rule->limit_count,
+                       rule->limit_count == 1 ? "" : "s");
   }
 }
 
@@ -264,18 +266,8 @@ typedef struct ranked {
 static int compare_ranked(const void *a, const void *b) {
   const ranked_t *x = a;
   const ranked_t *y = b;
-  if (x->miss->is_optional != y->miss->is_optional) {
-    return x->miss->is_optional ? 1 : -1;
-  }
-  uint64_t left = (uint64_t)x->miss->finding.matched * y->miss->finding.total;
-  uint64_t right = (uint64_t)y->miss->finding.matched * x->miss->finding.total;
-  if (left != right) {
-    return left > right ? -1 : 1;
-  }
-  if (x->miss->finding.matched != y->miss->finding.matched) {
-    return x->miss->finding.matched > y->miss->finding.matched ? -1 : 1;
-  }
-  return (x->order > y->order) - (x->order < y->order);
+  int order = cleave_near_miss_compare(x->miss, y->miss);
+  return order != 0 ? order : (x->order > y->order) - (x->order < y->order);
 }
 
 static cleave_status_t print_summary(const printer_t *printer, cleave_error_t *error) {

@@ -29,6 +29,15 @@ void cleave_explain_ops(const cleave_pattern_node_t *part, const char *between, 
   }
 }
 
+/* Operators in a path: short. */
+static void write_names(const cleave_pattern_node_t *node, cleave_text_t *text) {
+  if (node->op_count <= 3) {
+    cleave_explain_ops(node, "|", "|", text);
+  } else {
+    cleave_text_format(text, "%s|%s|...", node->ops[0]->name, node->ops[1]->name);
+  }
+}
+
 /* The number that a constant must be; false where it is asked for more, or less. */
 static bool add_number(const cleave_pattern_node_t *part, cleave_text_t *text) {
   bool is_number = part->kind == CLEAVE_PATTERN_CONSTANT && part->label == NULL && part->constant.has_value;
@@ -45,7 +54,7 @@ void cleave_explain_part(const cleave_explainer_t *x, uint32_t part, cleave_text
       if (node->label != NULL) {
         cleave_text_add(text, node->label);
       } else {
-        cleave_explain_ops(node, "|", "|", text);
+        write_names(node, text);
       }
       break;
     case CLEAVE_PATTERN_VALUE:
