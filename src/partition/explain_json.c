@@ -175,7 +175,7 @@ static json_t *why_rule_json(const cleave_why_t *why, const cleave_why_rule_t *r
     set(item, "cause", text_json(refusal->cause), failed);
     set(item, "reason", text_json(refusal->reason), failed);
     set(item, "count", number_json(refusal->count), failed);
-    if (cleave_node_exists(refusal->first) && cleave_node_is_live(rule->graph, refusal->first)) {
+    if (rule->graph == why->plan->graph && cleave_node_exists(refusal->first)) {
       set(item, "first", node_json(rule->graph, refusal->first, failed), failed);
     }
     append(refusals, item, failed);

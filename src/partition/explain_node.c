@@ -151,7 +151,7 @@ static cleave_status_t find_partial(case_t *c, const uint32_t *anchors, uint32_t
 
 static const cleave_plan_note_t *find_note(const case_t *c, cleave_node_t anchor) {
   const cleave_plan_t *plan = c->builder->request->plan;
-  for (uint32_t k = 0; k < plan->note_count; k++) {
+  for (uint32_t k = 0; c->graph == plan->graph && k < plan->note_count; k++) {
     const cleave_plan_note_t *note = &plan->notes[k];
     if (note->rule == c->rule && note->node.index == anchor.index && note->kind != CLEAVE_PLAN_NOTE_TAKEN) {
       return note;
@@ -191,10 +191,9 @@ static void judge_match(const case_t *c, const cleave_finding_t *match, cleave_v
       return;
     }
   }
-  verdict->fate = CLEAVE_FATE_REFUSED;
-  verdict->reason = plan->rules[c->rule].kind == CLEAVE_RULE_REWRITE
-                        ? "applied, or changed by another rule before"
-                        : "another match was taken before";
+  verdict->fate =
+      plan->rules[c->rule].kind == CLEAVE_RULE_REWRITE ? CLEAVE_FATE_REWRITTEN : CLEAVE_FATE_REFUSED;
+  verdict->reason = verdict->fate == CLEAVE_FATE_REFUSED ? "another match was taken before" : "";
 }
 
 static cleave_status_t judge_pattern(case_t *c, cleave_verdict_t *verdict, cleave_error_t *error) {
@@ -282,8 +281,8 @@ cleave_status_t cleave_why_judge(cleave_why_builder_t *builder, uint32_t rule, c
   if (c->source == NULL) {
     return CLEAVE_OK;
   }
+  c->graph = graph;
   if (c->source->pattern == NULL) {
-    c->graph = graph;
     if (graph == plan->graph && plan->rules[rule].kind == CLEAVE_RULE_REGION) {
       judge_region(c, out_verdict);
     }

@@ -102,6 +102,16 @@ static cleave_status_t add_node(node_list_t *list, const cleave_graph_t *graph, 
   return CLEAVE_OK;
 }
 
+static bool has_operator(const cleave_graph_t *graph, const char *name) {
+  for (uint32_t n = 0; n < cleave_graph_node_bound(graph); n++) {
+    cleave_node_t node = {n};
+    if (cleave_node_is_live(graph, node) && strcmp(cleave_node_op(graph, node)->name, name) == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
 /* By operator: as many as the limit allows. */
 static cleave_status_t add_by_operator(node_list_t *list, const cleave_graph_t *graph, const char *name,
                                        uint32_t limit, cleave_error_t *error) {
@@ -156,7 +166,8 @@ static cleave_status_t find_node(const cleave_why_request_t *request, const char
   const cleave_plan_t *plan = request->plan;
   const cleave_graph_t *graph = plan->graph;
   if (strncmp(name, "op:", 3) == 0) {
-    return add_by_operator(list, graph, name + 3, limit, error);
+    bool is_gone = plan->source != graph && !has_operator(graph, name + 3);
+    return add_by_operator(list, is_gone ? plan->source : graph, name + 3, limit, error);
   }
   if (name[0] == '#') {
     char *end = NULL;

@@ -27,7 +27,7 @@ typedef struct cleave_why_request {
 typedef enum cleave_fate {
   CLEAVE_FATE_FUSED,     /* in a fusion of the rule */
   CLEAVE_FATE_REGION,    /* in a region of the rule */
-  CLEAVE_FATE_REWRITTEN, /* replaced */
+  CLEAVE_FATE_REWRITTEN, /* matches the model as it was before rules changed it */
   CLEAVE_FATE_REFUSED,   /* matched; where, the backend, review, a threshold, a cycle said no */
   CLEAVE_FATE_LOST,      /* matched; nodes were taken by others */
   CLEAVE_FATE_MISSED,    /* a part of the pattern is there */

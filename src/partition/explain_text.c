@@ -93,7 +93,11 @@ static void print_verdict(const printer_t *printer, const cleave_why_node_t *nod
       print_region(printer, verdict->region);
       cleave_text_add(text, "\n");
       break;
-    case CLEAVE_FATE_REWRITTEN: cleave_text_add(text, "rewritten\n"); break;
+    case CLEAVE_FATE_REWRITTEN:
+      cleave_text_add(text, "matches, and rewrites it, unless a rule before did\n    the match: ");
+      print_nodes(printer, node->graph, finding->nodes, finding->node_count);
+      cleave_text_add(text, "\n");
+      break;
     case CLEAVE_FATE_REFUSED:
       cleave_text_format(text, "%s%s%s%s\n", finding->node_count > 0 ? "matches, but refused" : "not taken",
                          verdict->cause[0] == '\0' ? "" : " by ", verdict->cause, "");
@@ -236,11 +240,11 @@ static void print_rule(const printer_t *printer, const cleave_why_rule_t *rule) 
   for (uint32_t k = 0; k < rule->refusal_count && k < MOST_LISTED; k++) {
     const cleave_why_refusal_t *refusal = &rule->refusals[k];
     cleave_text_format(text, "  refused by %s", refusal->cause);
-    cleave_text_add(text, refusal->count > 1 ? "" : " at ");
     if (refusal->count > 1) {
-      cleave_text_format(text, " x %u, first at ", (unsigned)refusal->count);
+      cleave_text_format(text, " x %u", (unsigned)refusal->count);
     }
-    if (cleave_node_exists(refusal->first) && cleave_node_is_live(rule->graph, refusal->first)) {
+    if (rule->graph == printer->why->plan->graph && cleave_node_exists(refusal->first)) {
+      cleave_text_add(text, refusal->count > 1 ? ", first at " : " at ");
       print_node(printer, rule->graph, refusal->first);
     }
     cleave_text_format(text, ": %s\n", refusal->reason);
