@@ -257,6 +257,7 @@ cleave_status_t cleave_editor_fold(cleave_editor_t *editor, cleave_error_t *erro
     return CLEAVE_OK;
   }
   cleave_editor_forget_facts(editor);
+  editor->work += editor->graph->live_node_count;
   if (editor->fold != NULL) {
     CLEAVE_TRY(editor->fold(editor->fold_context, editor->graph, error));
   } else {

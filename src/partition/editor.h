@@ -49,6 +49,7 @@ struct cleave_editor {
   CLEAVE_ARRAY(uint32_t) retyped; /* nodes whose outputs may have other types now */
   uint32_t name_counter;
   size_t data_bytes;
+  size_t work;      /* uses looked at and nodes folded so far: for a bound on replaying */
   bool is_unproved; /* a search for a cycle was given up: cleave_editor_settle looks again */
   bool has_changed; /* since the last folding */
 };

@@ -81,6 +81,7 @@ static cleave_status_t collect_readers(cleave_editor_t *editor, cleave_value_t f
   for (cleave_use_t use = cleave_value_first_use(graph, from); cleave_use_exists(use);
        use = cleave_use_next(graph, use)) {
     cleave_node_t user = cleave_use_node(graph, use);
+    editor->work++;
     if (cleave_node_exists(user) && !cleave_editor_is_marked(editor, user)) {
       CLEAVE_ARRAY_PUSH(&editor->readers, user, error);
     }

@@ -6,7 +6,7 @@
 
 #include "partition/editor.h"
 
-enum { EDGES_PER_SEARCH = 512, SAFE_NODES = 64 };
+enum { EDGES_PER_SEARCH = 512, SAFE_NODES = 64, MOST_SOURCES = 1024 };
 
 /* Stamps of one search. */
 enum { BEHIND = 0, AHEAD = 1, SAFE = 2, STAMPS = 3 };
@@ -150,8 +150,9 @@ cleave_status_t cleave_editor_mark_new_sources(cleave_editor_t *editor, cleave_v
     editor->stamps.items[node.index] = editor->stamp + BEHIND;
     CLEAVE_ARRAY_PUSH(&editor->back, node.index, error);
   }
-  while (editor->back.count > 0) {
+  for (uint32_t count = 0; editor->back.count > 0 && count < MOST_SOURCES; count++) {
     node.index = editor->back.items[--editor->back.count];
+    editor->work += cleave_node_input_count(graph, node);
     for (uint32_t k = 0; k < cleave_node_input_count(graph, node); k++) {
       cleave_node_t producer = input_producer(graph, node, k);
       if (cleave_node_exists(producer) && producer.index >= editor->first_node &&

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A log performed again. Nothing in it is trusted: every step goes through the editor's checks, and a step
 // that makes something must make what the log says.
-#include <string.h>
-
 #include "partition/editor.h"
+
+#define MOST_WORK ((size_t)500000000)
 
 static cleave_status_t fail(const cleave_edit_t *edit, const char *what, cleave_error_t *error) {
   return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "%s: %s", cleave_edit_kind_name(edit->kind),
@@ -58,7 +58,10 @@ cleave_status_t cleave_editor_replay(cleave_editor_t *editor, const cleave_edits
     const cleave_edit_t *edit = &edits->items.items[k];
     cleave_error_t cause = CLEAVE_ERROR_INIT;
     editor->line = edit->line;
-    cleave_status_t status = perform(editor, edit, &cause);
+    cleave_status_t status = edit->kind == CLEAVE_EDIT_REPLACE_USES && edit->index < edits->source_nodes
+                                 ? fail(edit, "nodes of the graph itself are not new", &cause)
+                             : editor->work > MOST_WORK ? fail(edit, "there is too much to do", &cause)
+                                                        : perform(editor, edit, &cause);
     editor->changed.count = 0;
     editor->removed.count = 0;
     if (status == CLEAVE_ERROR_OUT_OF_MEMORY) {
