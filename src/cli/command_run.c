@@ -11,6 +11,7 @@
 #include "cli/job.h"
 #include "cli/output.h"
 #include "cli/report.h"
+#include "cli/run_watch.h"
 #include "runtime/check.h"
 #include "runtime/model.h"
 #include "runtime/profile.h"
@@ -40,6 +41,7 @@ typedef struct run {
   int64_t repeat;
   bool verify;
   bool json;
+  bool watch;
   bool rule_stats;
   const char *profile_path;
   checks_t data;      /* against --data */
@@ -367,6 +369,9 @@ static cleave_status_t work(run_t *run, cleave_error_t *error) {
   CLEAVE_TRY(cleave_job_load(&run->job, &run->options, error));
   CLEAVE_TRY(cleave_job_bind(&run->job, error));
   CLEAVE_TRY(cleave_job_partition(&run->job, error));
+  if (run->watch) {
+    CLEAVE_TRY(cleave_program_cache_create(&run->job.programs, error));
+  }
   CLEAVE_TRY(cleave_job_compile(&run->job, error));
   CLEAVE_TRY(run_once(run, &run->first_ms, error));
   CLEAVE_TRY(check(run, error));
@@ -436,7 +441,13 @@ static int run_command(int argc, char **argv) {
        "write a Chrome trace of the last run, and print time per region and fusion", &run.profile_path},
       {"rule-stats", 0, CLEAVE_OPTION_FLAG, NULL,
        "print for each rule what it tried and found, its calls of Lua, and its time", &run.rule_stats},
-      {"json", 0, CLEAVE_OPTION_FLAG, NULL, "print everything as JSON", &run.json},
+      {"watch", 0, CLEAVE_OPTION_FLAG, NULL,
+       "then wait for the rule files, and what they include, to be saved: each time load them again, print "
+       "what "
+       "changed in the plan, how outputs differ and both times; Ctrl-C ends",
+       &run.watch},
+      {"json", 0, CLEAVE_OPTION_FLAG, NULL, "print everything as JSON; with --watch one object a line",
+       &run.json},
   };
   cleave_arguments_t arguments = {
       .command = "run",
@@ -455,14 +466,21 @@ static int run_command(int argc, char **argv) {
     run.options.model = arguments.found.items[0];
     if (run.options.plan != NULL && (run.options.rules.count > 0 || run.options.backend != NULL)) {
       status = cleave_arguments_fail("run", "option '--plan' takes the place of --rules and --backend");
+    } else if (run.watch && (run.options.rules.count == 0 || run.profile_path != NULL)) {
+      status = cleave_arguments_fail("run", run.profile_path != NULL
+                                                ? "option '--watch' does not go with --profile"
+                                                : "option '--watch' is for '--rules'");
     } else if (run.options.plan == NULL && run.options.fallback) {
       status = cleave_arguments_fail("run", "option '--fallback' is for '--plan'");
     } else if (work(&run, &error) != CLEAVE_OK) {
       status = cleave_output_error(&error);
+    } else if (run.watch && run.json) {
+      status = cleave_run_watch(&run.job, true);
     } else if (run.json) {
       status = print_json(&run);
     } else {
       print_report(&run);
+      status = run.watch ? cleave_run_watch(&run.job, false) : status;
     }
     bool is_wrong =
         (run.data.count > 0 && !run.data.matches) || (run.reference.count > 0 && !run.reference.matches);

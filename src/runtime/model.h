@@ -4,6 +4,7 @@
 #define CLEAVE_RUNTIME_MODEL_H
 
 #include "partition/plan.h"
+#include "script/rules.h"
 
 /* The graph of a model; it lives as long as the model and does not change. */
 const cleave_graph_t *cleave_model_graph(const cleave_model_t *model);
@@ -28,5 +29,21 @@ CLEAVE_MUST_USE cleave_status_t cleave_graph_partition(const cleave_graph_t *gra
                                                        size_t setting_count, const bool *known,
                                                        const char *backend, cleave_plan_t **out_plan,
                                                        double *out_script_ms, cleave_error_t *error);
+
+/* The arguments of cleave_graph_partition, and who is told of the files (or NULL). */
+typedef struct cleave_partition_request {
+  const cleave_rule_source_t *sources;
+  size_t source_count;
+  const cleave_setting_t *settings;
+  size_t setting_count;
+  const bool *known;
+  const char *backend;
+  const cleave_rules_listener_t *listener;
+} cleave_partition_request_t;
+
+CLEAVE_MUST_USE cleave_status_t cleave_graph_partition_by(const cleave_graph_t *graph,
+                                                          const cleave_partition_request_t *request,
+                                                          cleave_plan_t **out_plan, double *out_script_ms,
+                                                          cleave_error_t *error);
 
 #endif /* CLEAVE_RUNTIME_MODEL_H */

@@ -43,8 +43,8 @@ static cleave_status_t add_everything(cleave_rule_list_t *list, const char *back
 }
 
 static cleave_status_t load_one(const cleave_rule_source_t *source, const cleave_setting_t *settings,
-                                size_t setting_count, bool *used, cleave_rules_t **out_rules,
-                                cleave_error_t *error) {
+                                size_t setting_count, bool *used, const cleave_rules_listener_t *listener,
+                                cleave_rules_t **out_rules, cleave_error_t *error) {
   if (source->text != NULL) {
     return cleave_rules_load_text(source->path == NULL ? "rules" : source->path, source->text, source->length,
                                   settings, setting_count, used, out_rules, error);
@@ -52,7 +52,7 @@ static cleave_status_t load_one(const cleave_rule_source_t *source, const cleave
   if (source->path == NULL) {
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "a rule source has neither path nor text");
   }
-  return cleave_rules_load(source->path, settings, setting_count, used, out_rules, error);
+  return cleave_rules_load_watched(source->path, settings, setting_count, used, listener, out_rules, error);
 }
 
 static cleave_status_t collect(cleave_rule_list_t *list, const char *backend, cleave_error_t *error) {
@@ -104,10 +104,11 @@ static cleave_status_t fail_setting(const cleave_rule_list_t *list, const char *
   return status;
 }
 
-cleave_status_t cleave_rule_list_load(cleave_rule_list_t *list, const cleave_rule_source_t *sources,
-                                      size_t source_count, const cleave_setting_t *settings,
-                                      size_t setting_count, const bool *known, const char *backend,
-                                      cleave_error_t *error) {
+cleave_status_t cleave_rule_list_load_watched(cleave_rule_list_t *list, const cleave_rule_source_t *sources,
+                                              size_t source_count, const cleave_setting_t *settings,
+                                              size_t setting_count, const bool *known, const char *backend,
+                                              const cleave_rules_listener_t *listener,
+                                              cleave_error_t *error) {
   *list = (cleave_rule_list_t){0};
   cleave_status_t status = CLEAVE_OK;
   bool *used = cleave_allocate_zeroed(setting_count * 2, sizeof *used);
@@ -118,7 +119,8 @@ cleave_status_t cleave_rule_list_load(cleave_rule_list_t *list, const cleave_rul
   }
   for (size_t k = 0; k < source_count; k++) {
     memset(used, 0, setting_count * sizeof *used);
-    CLEAVE_TRY_CLEANUP(load_one(&sources[k], settings, setting_count, used, &list->files[k], error));
+    CLEAVE_TRY_CLEANUP(
+        load_one(&sources[k], settings, setting_count, used, listener, &list->files[k], error));
     list->file_count++;
     for (size_t s = 0; s < setting_count; s++) {
       ever_used[s] = ever_used[s] || used[s];
@@ -133,6 +135,14 @@ cleave_status_t cleave_rule_list_load(cleave_rule_list_t *list, const cleave_rul
 cleanup:
   cleave_free(used);
   return status;
+}
+
+cleave_status_t cleave_rule_list_load(cleave_rule_list_t *list, const cleave_rule_source_t *sources,
+                                      size_t source_count, const cleave_setting_t *settings,
+                                      size_t setting_count, const bool *known, const char *backend,
+                                      cleave_error_t *error) {
+  return cleave_rule_list_load_watched(list, sources, source_count, settings, setting_count, known, backend,
+                                       NULL, error);
 }
 
 /* Options that ask the registry's backends; `supports` is theirs. */
@@ -156,6 +166,12 @@ cleave_status_t cleave_rule_list_transform(const cleave_rule_list_t *list, const
   cleave_transform_options_t options = {
       .fold = fold, .allow = list->allow, .allow_context = list->allow_context};
   return cleave_transform(graph, list->pointers, list->count, &options, out_transformation, error);
+}
+
+cleave_status_t cleave_graph_replay(const cleave_graph_t *graph, const cleave_edits_t *edits,
+                                    cleave_graph_t **out_graph, cleave_error_t *error) {
+  cleave_transform_options_t options = {.fold = fold};
+  return cleave_transform_replay(graph, edits, &options, out_graph, error);
 }
 
 cleave_status_t cleave_rule_list_partition(const cleave_rule_list_t *list, const cleave_graph_t *graph,

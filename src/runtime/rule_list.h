@@ -31,6 +31,12 @@ CLEAVE_MUST_USE cleave_status_t cleave_rule_list_load(cleave_rule_list_t *list,
                                                       size_t source_count, const cleave_setting_t *settings,
                                                       size_t setting_count, const bool *known,
                                                       const char *backend, cleave_error_t *error);
+/* The same, telling `listener` (may be NULL) of the files, also of those that were opened before it failed.
+ */
+CLEAVE_MUST_USE cleave_status_t cleave_rule_list_load_watched(
+    cleave_rule_list_t *list, const cleave_rule_source_t *sources, size_t source_count,
+    const cleave_setting_t *settings, size_t setting_count, const bool *known, const char *backend,
+    const cleave_rules_listener_t *listener, cleave_error_t *error);
 void cleave_rule_list_deinit(cleave_rule_list_t *list);
 
 /* Runs the graph rules of a list (rewrites and passes), alone; what comes out must not outlive the graph. */
@@ -38,6 +44,11 @@ CLEAVE_MUST_USE cleave_status_t cleave_rule_list_transform(const cleave_rule_lis
                                                            const cleave_graph_t *graph,
                                                            cleave_transformation_t *out_transformation,
                                                            cleave_error_t *error);
+
+/* What such rules did, once more: the changes of a log on a copy of the graph that they were made to, which
+ * must outlive it (cleave_transform_replay). */
+CLEAVE_MUST_USE cleave_status_t cleave_graph_replay(const cleave_graph_t *graph, const cleave_edits_t *edits,
+                                                    cleave_graph_t **out_graph, cleave_error_t *error);
 
 /* Runs the rules of a list over a graph, which must outlive the plan; backends are asked through the
  * registry. A list without rulesets gives a plan of single nodes. */

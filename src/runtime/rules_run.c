@@ -22,26 +22,25 @@ static cleave_status_t keep_settings(cleave_plan_t *plan, const cleave_setting_t
   return is_complete ? CLEAVE_OK : cleave_error_out_of_memory(error);
 }
 
-cleave_status_t cleave_graph_partition(const cleave_graph_t *graph, const cleave_rule_source_t *sources,
-                                       size_t source_count, const cleave_setting_t *settings,
-                                       size_t setting_count, const bool *known, const char *backend,
-                                       cleave_plan_t **out_plan, double *out_script_ms,
-                                       cleave_error_t *error) {
+cleave_status_t cleave_graph_partition_by(const cleave_graph_t *graph,
+                                          const cleave_partition_request_t *request, cleave_plan_t **out_plan,
+                                          double *out_script_ms, cleave_error_t *error) {
   *out_plan = NULL;
   uint64_t start = cleave_clock_now();
   cleave_status_t status = CLEAVE_OK;
   cleave_rule_list_t list = {0};
-  if (backend != NULL) {
+  if (request->backend != NULL) {
     const cleave_backend_handle_t *handle = NULL;
-    CLEAVE_TRY_CLEANUP(cleave_registry_find(backend, &handle, error));
+    CLEAVE_TRY_CLEANUP(cleave_registry_find(request->backend, &handle, error));
   }
-  CLEAVE_TRY_CLEANUP(
-      cleave_rule_list_load(&list, sources, source_count, settings, setting_count, known, backend, error));
+  CLEAVE_TRY_CLEANUP(cleave_rule_list_load_watched(&list, request->sources, request->source_count,
+                                                   request->settings, request->setting_count, request->known,
+                                                   request->backend, request->listener, error));
   if (out_script_ms != NULL) {
     *out_script_ms = cleave_clock_ms(start, cleave_clock_now());
   }
   CLEAVE_TRY_CLEANUP(cleave_rule_list_partition(&list, graph, out_plan, error));
-  CLEAVE_TRY_CLEANUP(keep_settings(*out_plan, settings, setting_count, error));
+  CLEAVE_TRY_CLEANUP(keep_settings(*out_plan, request->settings, request->setting_count, error));
 cleanup:
   if (status != CLEAVE_OK) {
     cleave_plan_destroy(*out_plan);
@@ -49,4 +48,18 @@ cleanup:
   }
   cleave_rule_list_deinit(&list);
   return status;
+}
+
+cleave_status_t cleave_graph_partition(const cleave_graph_t *graph, const cleave_rule_source_t *sources,
+                                       size_t source_count, const cleave_setting_t *settings,
+                                       size_t setting_count, const bool *known, const char *backend,
+                                       cleave_plan_t **out_plan, double *out_script_ms,
+                                       cleave_error_t *error) {
+  cleave_partition_request_t request = {.sources = sources,
+                                        .source_count = source_count,
+                                        .settings = settings,
+                                        .setting_count = setting_count,
+                                        .known = known,
+                                        .backend = backend};
+  return cleave_graph_partition_by(graph, &request, out_plan, out_script_ms, error);
 }

@@ -231,6 +231,76 @@ CLEAVE_MUST_USE cleave_status_t cleave_session_output(const cleave_session_t *se
                                                       cleave_tensor_view_t *out_tensor,
                                                       cleave_error_t *error);
 
+/* ---- watching rule files -------------------------------------------------------------------------- */
+
+/* A model that runs by rule files while they are edited. Whenever one of them, or a file that they include,
+ * is saved, cleave_rules_watch_poll loads them again in a fresh interpreter, makes the new plan, compiles
+ * what differs, compares outputs and speed with the plan before, and reports. Rule files that are broken
+ * change nothing but the report. Linux only. One thread at a time; nothing happens but in its functions. */
+typedef struct cleave_rules_watch cleave_rules_watch_t;
+
+typedef struct cleave_rules_watch_options {
+  size_t size;      /* sizeof(cleave_rules_watch_options_t) */
+  int32_t quiet_ms; /* files are read when nothing has been written for so long; 0: 20 */
+  /* Milliseconds after saving until which a reload may run the plans before and after by turns to measure
+   * them, at least once each; 0: 250; negative: nothing is measured, and the session before is not run. */
+  int32_t measure_ms;
+  /* Of all sessions; may be NULL. Without `programs` the watch has a cache of its own. */
+  const cleave_session_options_t *session;
+} cleave_rules_watch_options_t;
+
+/* What came of one change of the files. Texts live until the next poll. */
+typedef struct cleave_reload {
+  size_t size;
+  cleave_status_t status;   /* CLEAVE_OK: the new plan is in use; otherwise the one before stays */
+  const char *message;      /* of a failure: one line with file, line and rule; "" */
+  const char *path;         /* a file that was saved, or is gone */
+  bool same;                /* the new plan decides as the one before did */
+  const char *changes;      /* nodes that moved, rules that gained or lost matches, ...: lines for people */
+  const char *changes_json; /* the same as one JSON object */
+  uint32_t programs_compiled;
+  uint32_t programs_reused;   /* that the session before had compiled */
+  bool compared;              /* both ran on the same inputs, and what follows is filled in */
+  double largest_difference;  /* of all outputs; infinite where types differ, or NaN meets a number */
+  double relative_difference; /* over the largest value of that output before */
+  const char *largest_output; /* its name */
+  uint32_t runs;              /* of each, by turns; 0: not measured */
+  double before_ms;           /* medians */
+  double after_ms;
+  double rules_ms;     /* loading the rule files */
+  double partition_ms; /* running the rules */
+  double compile_ms;
+  double total_ms; /* from saving to this report */
+} cleave_reload_t;
+
+/* Loads, partitions and compiles once; what is wrong with the rules now is an error. Sources are files: paths
+ * that can be opened, at least one. Arguments as for cleave_model_partition and cleave_session_create, except
+ * that inputs have data: they must stay, for the sessions are set to read them. The watch retains the model.
+ */
+CLEAVE_MUST_USE cleave_status_t cleave_rules_watch_create(
+    cleave_model_t *model, const cleave_rule_source_t *sources, size_t source_count,
+    const cleave_setting_t *settings, size_t setting_count, const char *backend,
+    const cleave_tensor_view_t *const *inputs, size_t input_count,
+    const cleave_rules_watch_options_t *options, cleave_rules_watch_t **out_watch, cleave_error_t *error);
+void cleave_rules_watch_destroy(cleave_rules_watch_t *watch);
+
+/* For event loops: readable when cleave_rules_watch_poll has something to do, which may be to wait on: call
+ * it with timeout 0. */
+int cleave_rules_watch_descriptor(const cleave_rules_watch_t *watch);
+
+/* Waits for a change, at most `timeout_ms` (0: not at all, negative: forever), and takes it up. *out_reload
+ * is what came of it, or NULL where nothing changed or a signal came. Fails only where watching itself does.
+ */
+CLEAVE_MUST_USE cleave_status_t cleave_rules_watch_poll(cleave_rules_watch_t *watch, int32_t timeout_ms,
+                                                        const cleave_reload_t **out_reload,
+                                                        cleave_error_t *error);
+
+/* The plan and session in use. They change only in a poll that reports CLEAVE_OK, and stay valid, for whoever
+ * still runs the session before on another thread (then with measure_ms negative), until the next such poll.
+ */
+const cleave_plan_t *cleave_rules_watch_plan(const cleave_rules_watch_t *watch);
+cleave_session_t *cleave_rules_watch_session(const cleave_rules_watch_t *watch);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Waits for rule files to be saved, or for Ctrl-C. The handler writes into a pipe, since the signal may come
+// to a worker thread: what waits is woken either way, and what is being done is finished.
+#include "cli/run_watch.h"
+
+#include <errno.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/command.h"
+#include "cli/output.h"
+#include "runtime/watch.h"
+
+static int interrupt_pipe[2] = {-1, -1};
+
+static void interrupted(int number) {
+  int before = errno;
+  char byte = (char)number;
+  ssize_t written = write(interrupt_pipe[1], &byte, 1);
+  (void)written; /* a full pipe wakes as well */
+  errno = before;
+}
+
+static cleave_status_t catch_interrupts(cleave_error_t *error) {
+  struct sigaction action;
+  memset(&action, 0, sizeof action);
+  action.sa_handler = interrupted;
+  (void)sigemptyset(&action.sa_mask);
+  if (pipe(interrupt_pipe) != 0 || sigaction(SIGINT, &action, NULL) != 0 ||
+      sigaction(SIGTERM, &action, NULL) != 0) {
+    return cleave_error_set(error, CLEAVE_ERROR_IO, "interrupts cannot be caught: %s", strerror(errno));
+  }
+  return CLEAVE_OK;
+}
+
+/* ---- reports ---- */
+
+static void print_reload(const cleave_reload_t *reload) {
+  const char *plain = cleave_output_style(CLEAVE_STYLE_PLAIN);
+  if (reload->status != CLEAVE_OK) {
+    (void)printf("\n%serror%s: %s\n  the plan before stays in use (%.0f ms after saving)\n",
+                 cleave_output_style(CLEAVE_STYLE_BAD), plain, reload->message, reload->total_ms);
+    return;
+  }
+  (void)printf("\n%s%s%s was saved\n", cleave_output_style(CLEAVE_STYLE_BOLD), reload->path, plain);
+  (void)fputs(reload->changes, stdout);
+  (void)printf("  %u program%s compiled, %u reused", (unsigned)reload->programs_compiled,
+               reload->programs_compiled == 1 ? "" : "s", (unsigned)reload->programs_reused);
+  if (reload->compared) {
+    (void)printf("; outputs differ by at most %.3g (%s, %.1g of its largest value)",
+                 reload->largest_difference, reload->largest_output, reload->relative_difference);
+  }
+  (void)printf("\n");
+  if (reload->runs > 0) {
+    double change = reload->before_ms > 0.0 ? (reload->after_ms / reload->before_ms - 1.0) * 100.0 : 0.0;
+    (void)printf("  median %.2f ms before, %s%.2f ms%s now (%+.1f %%, %u run%s each)\n", reload->before_ms,
+                 cleave_output_style(CLEAVE_STYLE_BOLD), reload->after_ms, plain, change,
+                 (unsigned)reload->runs, reload->runs == 1 ? "" : "s");
+  }
+  (void)printf("  rule files %.1f ms, partition %.1f ms, compile %.1f ms; %.0f ms after saving\n",
+               reload->rules_ms, reload->partition_ms, reload->compile_ms, reload->total_ms);
+}
+
+static json_t *number_or_null(double number, bool exists) {
+  return exists && isfinite(number) ? json_real(number) : json_null();
+}
+
+static json_t *reload_json(const cleave_reload_t *reload) {
+  bool good = reload->status == CLEAVE_OK;
+  json_t *json = json_pack("{s:s, s:s, s:b, s:f}", "event", "reload", "path", reload->path, "ok", good,
+                           "total_ms", reload->total_ms);
+  if (json == NULL) {
+    return NULL;
+  }
+  if (!good) {
+    (void)json_object_set_new(json, "error", json_string(reload->message));
+    return json;
+  }
+  (void)json_object_set_new(json, "same", json_boolean(reload->same));
+  (void)json_object_set_new(json, "before_ms", number_or_null(reload->before_ms, reload->runs > 0));
+  (void)json_object_set_new(json, "after_ms", number_or_null(reload->after_ms, reload->runs > 0));
+  (void)json_object_set_new(json, "runs", json_integer((json_int_t)reload->runs));
+  (void)json_object_set_new(json, "largest_difference",
+                            number_or_null(reload->largest_difference, reload->compared));
+  (void)json_object_set_new(json, "relative_difference",
+                            number_or_null(reload->relative_difference, reload->compared));
+  (void)json_object_set_new(json, "output", json_string(reload->largest_output));
+  (void)json_object_set_new(json, "programs_compiled", json_integer((json_int_t)reload->programs_compiled));
+  (void)json_object_set_new(json, "programs_reused", json_integer((json_int_t)reload->programs_reused));
+  (void)json_object_set_new(json, "rules_ms", json_real(reload->rules_ms));
+  (void)json_object_set_new(json, "partition_ms", json_real(reload->partition_ms));
+  (void)json_object_set_new(json, "compile_ms", json_real(reload->compile_ms));
+  (void)json_object_set_new(json, "changes", json_loads(reload->changes_json, 0, NULL));
+  return json;
+}
+
+/* One object on one line. */
+static void print_line(json_t *json) {
+  char *line = json == NULL ? NULL : json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(6));
+  (void)printf("%s\n", line == NULL ? "{\"event\":\"error\",\"error\":\"out of memory\"}" : line);
+  free(line);
+  json_decref(json);
+}
+
+/* ---- the loop ---- */
+
+static cleave_status_t loop(cleave_rules_watch_t *watch, bool json, cleave_error_t *error) {
+  struct pollfd waits[2] = {{.fd = cleave_rules_watch_descriptor(watch), .events = POLLIN},
+                            {.fd = interrupt_pipe[0], .events = POLLIN}};
+  for (;;) {
+    const cleave_reload_t *reload = NULL;
+    if (fflush(stdout) != 0) {
+      return cleave_error_set(error, CLEAVE_ERROR_IO, "the output could not be written");
+    }
+    if (poll(waits, 2, -1) < 0 && errno != EINTR) {
+      return cleave_error_set(error, CLEAVE_ERROR_IO, "waiting: %s", strerror(errno));
+    }
+    if ((waits[1].revents & POLLIN) != 0) {
+      return CLEAVE_OK;
+    }
+    CLEAVE_TRY(cleave_rules_watch_poll(watch, 0, &reload, error));
+    if (reload != NULL && json) {
+      print_line(reload_json(reload));
+    } else if (reload != NULL) {
+      print_reload(reload);
+    }
+  }
+}
+
+static cleave_status_t create(const cleave_job_t *job, cleave_rules_watch_t **out_watch,
+                              cleave_error_t *error) {
+  const cleave_job_options_t *options = job->options;
+  cleave_rule_source_t *sources = cleave_allocate_zeroed(options->rules.count, sizeof *sources);
+  if (sources == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  for (size_t k = 0; k < options->rules.count; k++) {
+    sources[k].path = options->rules.items[k];
+  }
+  cleave_session_options_t session = {
+      .size = sizeof session, .threads = (int32_t)options->threads, .programs = job->programs};
+  cleave_rules_watch_options_t watch_options = {.size = sizeof watch_options, .session = &session};
+  cleave_status_t status = cleave_rules_watch_create_known(
+      job->model, sources, options->rules.count, job->settings.items, job->settings.count, job->script_used,
+      options->backend, job->plan_inputs.pointers, job->plan_inputs.count, &watch_options, out_watch, error);
+  cleave_free(sources);
+  return status;
+}
+
+int cleave_run_watch(cleave_job_t *job, bool json) {
+  cleave_error_t error = CLEAVE_ERROR_INIT;
+  cleave_rules_watch_t *watch = NULL;
+  cleave_status_t status = catch_interrupts(&error);
+  if (status == CLEAVE_OK) {
+    status = create(job, &watch, &error);
+  }
+  if (status == CLEAVE_OK) {
+    // The watch has a session of its own, with the same programs.
+    cleave_session_destroy(job->session);
+    job->session = NULL;
+    if (json) {
+      print_line(json_pack("{s:s, s:s}", "event", "watching", "model", job->options->model));
+    } else {
+      (void)printf("\nwatching %s%s; Ctrl-C ends\n", job->options->rules.items[0],
+                   job->options->rules.count > 1 ? " and the others" : "");
+    }
+    status = loop(watch, json, &error);
+  }
+  cleave_rules_watch_destroy(watch);
+  return status == CLEAVE_OK ? CLEAVE_EXIT_OK : cleave_output_error(&error);
+}
