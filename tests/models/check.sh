@@ -1,7 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Exports models from PyTorch (once) and checks every one against PyTorch's outputs: on cpu, and partitioned by
-# rules/onednn.lua. Ends with `N passed, M failed`.
+# Exports models from PyTorch (once) and checks every one against PyTorch's outputs: on cpu, partitioned by
+# rules/onednn.lua, and by that after rules/canonical.lua. How often the rewrites of canonical.lua are made must
+# be what canonical.txt says of the model (in opset 17 layer norms are operators already). Ends with
+# `N passed, M failed`.
 #
 #   sh tests/models/check.sh PROGRAM [small|all] [FOLDER]
 set -eu
@@ -21,18 +23,43 @@ else
 fi
 passed=0
 failed=0
-for model in "$folder"/*/model.onnx; do
-  name=$(basename "$(dirname "$model")")
-  for rules in "" "$root/rules/onednn.lua"; do
-    if "$program" run "$model" ${rules:+--rules "$rules"} --data "$(dirname "$model")/test_data_set_0" \
-      --rtol 2e-3 --atol 2e-3 --warmup 0 --repeat 1 >"$folder/log" 2>&1; then
+
+# check NAME WHAT [OPTIONS of run]: one run against PyTorch's outputs.
+check() {
+  name=$1
+  what=$2
+  shift 2
+  if "$program" run "$folder/$name/model.onnx" "$@" --data "$folder/$name/test_data_set_0" --rtol 2e-3 \
+    --atol 2e-3 --warmup 0 --repeat 1 >"$folder/log" 2>&1; then
+    passed=$((passed + 1))
+  else
+    failed=$((failed + 1))
+    echo "$name$what: $(tail -n 3 "$folder/log" | tr '\n' ' ')"
+  fi
+}
+
+# check_counts NAME: what the log, as JSON, says that rules made.
+check_counts() {
+  tr -d '" ' <"$folder/log" | awk -F '[:,]' '$1 == "name" { name = $2 } $1 == "made" { print name "=" $2 }' \
+    >"$folder/made"
+  for expected in $(sed -n "s/^$1 //p" "$root/tests/models/canonical.txt"); do
+    if grep -qx "$expected" "$folder/made"; then
       passed=$((passed + 1))
     else
       failed=$((failed + 1))
-      echo "$name${rules:+ with rules/onednn.lua}: $(tail -n 3 "$folder/log" | tr '\n' ' ')"
+      echo "$1: expected $expected, found $(grep "^${expected%=*}=" "$folder/made" || echo nothing)"
     fi
   done
+}
+
+for model in "$folder"/*/model.onnx; do
+  name=$(basename "$(dirname "$model")")
+  check "$name" ""
+  check "$name" " with rules/onednn.lua" --rules "$root/rules/onednn.lua"
+  check "$name" " with rules/canonical.lua and rules/onednn.lua" --rules "$root/rules/canonical.lua" \
+    --rules "$root/rules/onednn.lua" --json
+  check_counts "$name"
 done
-rm -f "$folder/log"
+rm -f "$folder/log" "$folder/made"
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]
