@@ -64,12 +64,18 @@ static void push_graph_nodes(lua_State *state, const cleave_handle_t *handle) {
   lua_remove(state, -2);
 }
 
-/* Upvalues: list, position. */
+/* Upvalues: list, position. What was removed since the list was made (by a pass) is left out. */
 static int next_node(lua_State *state) {
-  lua_Integer position = lua_tointeger(state, lua_upvalueindex(2)) + 1;
+  lua_Integer position = lua_tointeger(state, lua_upvalueindex(2));
+  const cleave_handle_t *handle = NULL;
+  do {
+    lua_settop(state, 0);
+    lua_rawgeti(state, lua_upvalueindex(1), ++position);
+    handle = lua_touserdata(state, 1);
+    cleave_script_step(state, 1);
+  } while (handle != NULL && cleave_handle_is_removed(state, handle));
   lua_pushinteger(state, position);
   lua_replace(state, lua_upvalueindex(2));
-  lua_rawgeti(state, lua_upvalueindex(1), position);
   return 1;
 }
 

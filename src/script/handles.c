@@ -224,6 +224,11 @@ static bool is_live(const cleave_graph_t *graph, const cleave_handle_t *handle) 
   return cleave_node_is_live(graph, (cleave_node_t){handle->index});
 }
 
+bool cleave_handle_is_removed(lua_State *state, const cleave_handle_t *handle) {
+  const cleave_script_t *script = cleave_script_of(state);
+  return script->graph != NULL && handle->serial == script->serial && !is_live(script->graph, handle);
+}
+
 cleave_handle_t *cleave_handle_check(lua_State *state, int index, cleave_handle_kind_t kind) {
   const cleave_script_t *script = cleave_script_of(state);
   cleave_handle_t *handle = lua_touserdata(state, index);

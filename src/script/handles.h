@@ -56,6 +56,8 @@ void cleave_handle_push_values(lua_State *state, const cleave_value_t *values, u
 /* The live handle at an index of the stack; raises where it is none of that kind, or stale. */
 cleave_handle_t *cleave_handle_check(lua_State *state, int index, cleave_handle_kind_t kind);
 cleave_node_t cleave_handle_check_node(lua_State *state, int index);
+/* Is it of the graph at work, but no longer there? */
+bool cleave_handle_is_removed(lua_State *state, const cleave_handle_t *handle);
 /* For sorting keys of tables. */
 bool cleave_handle_less(lua_State *state, int a, int b);
 
@@ -67,6 +69,9 @@ typedef struct cleave_handle_field {
 
 /* __index over a table of fields that ends in a NULL name; raises with a hint where there is none. */
 int cleave_handle_index(lua_State *state, cleave_handle_kind_t kind, const cleave_handle_field_t *fields);
+/* Its address, as a light userdata, is the key under which a handle gives a list of its fields' names: for
+ * completion. Scripts cannot make one. */
+extern const char cleave_handle_list_fields;
 /* The fields of the kinds, in the files that own them. */
 int cleave_node_handle_index(lua_State *state);
 int cleave_attributes_handle_index(lua_State *state);

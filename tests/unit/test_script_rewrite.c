@@ -1,0 +1,528 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rewrites and passes written in Lua: what they make of a model, that values stay what they were, what is
+// refused and why, loops, and what cannot happen. Every log is performed once more from its JSON.
+#include "edits_case.h"
+#include "rule_case.h"
+#include "unit.h"
+
+static rule_case_t run(const char *model, const char *rules) {
+  rule_case_t c = rule_case_create(&(rule_case_request_t){.model = model, .rules = {rules}});
+  if (c.plan->edits != NULL) {
+    edits_case_check_replay(c.plan->source, c.plan->edits, c.plan->rewritten);
+  }
+  return c;
+}
+
+static const char *failure(const char *model, const char *rules) {
+  return rule_case_failure(&(rule_case_request_t){.model = model, .rules = {rules}});
+}
+
+#define RULESET(body) "return ruleset { name = 'r', " body " }"
+#define INPUT "local x = g.input('x', 'float32', {2, 8}) "
+
+static void check_ops(const rule_case_t *c, const char *ops) {
+  ck_assert_str_eq(edits_case_ops(c->plan->graph), ops);
+}
+
+static void check_rule(const rule_case_t *c, uint32_t rule, uint32_t matches, uint32_t refused) {
+  ck_assert_uint_eq(c->plan->rules[rule].matches, matches);
+  ck_assert_uint_eq(c->plan->rules[rule].refused, refused);
+}
+
+// ---- rewrites ----
+
+#define GELU                                                                           \
+  "local x = any 'x' "                                                                 \
+  "local e = op { 'Add', inputs = { op { 'Erf', inputs = { op { 'Div', inputs = { x, " \
+  "  constant { value = 1.4142135623730951 } } } } }, 1 } } "                          \
+  "local half = op { 'Mul', inputs = { x, 0.5 } } "
+#define GELU_MODEL INPUT "local h = g.Relu(x) return h * 0.5 * (g.Erf(h / 1.4142135623730951) + 1)"
+
+UNIT_TEST(a_substitute_computes_what_the_match_computed) {
+  rule_case_t c = run(GELU_MODEL, GELU RULESET("rewrite 'gelu' { "
+                                               "pattern = op { 'Mul', as = 'out', inputs = { half, e } }, "
+                                               "replace = function(m, g) return g.Gelu(m.x) end }"));
+  check_ops(&c, "Relu Gelu");
+  check_rule(&c, 0, 1, 0);
+  ck_assert_ptr_eq(c.plan->graph, c.plan->rewritten);
+  ck_assert_uint_eq(c.plan->edits->groups.items[0].nodes_taken, 5);
+  ck_assert_uint_eq(c.plan->edits->groups.items[0].nodes_made, 1);
+  rule_case_check_values(&c, 1e-6);
+  rule_case_deinit(&c);
+}
+
+UNIT_TEST(what_is_not_matched_leaves_the_graph_itself) {
+  rule_case_t c = run(INPUT "return g.Tanh(x)",
+                      RULESET("rewrite 'none' { pattern = 'Relu', replace = function(m, g) end }"));
+  ck_assert_ptr_null(c.plan->rewritten);
+  ck_assert_ptr_eq(c.plan->graph, c.plan->source);
+  check_rule(&c, 0, 0, 0);
+  rule_case_check_values(&c, 0);
+  rule_case_deinit(&c);
+}
+
+UNIT_TEST(names_of_values_and_outputs_survive) {
+  rule_case_t c = run(INPUT "g.output('y', g.Relu(x, { name = 'first' })) g.output('z', g.Exp(x))",
+                      RULESET("rewrite 'clip' { pattern = op { 'Relu', as = 'r' }, "
+                              "replace = function(m, g) return g.Max(m.r.inputs.X, 0.0) end }"));
+  const cleave_graph_t *graph = c.plan->graph;
+  check_ops(&c, "Exp Max");
+  ck_assert_str_eq(cleave_strings_text(&graph->strings, graph->output_names.items[0]), "y");
+  cleave_value_t y = cleave_graph_output(graph, 0);
+  ck_assert_str_eq(cleave_value_name(graph, y), "first");
+  ck_assert_str_eq(cleave_node_name(graph, cleave_value_producer(graph, y)), "first");
+  rule_case_check_values(&c, 0);
+  rule_case_deinit(&c);
+}
+
+UNIT_TEST(generated_names_are_new_ones) {
+  rule_case_t c =
+      run(INPUT "local a = g.Relu(x, { name = 'two/Neg' }) return g.Relu(a)",
+          RULESET("rewrite 'two' { pattern = op { 'Relu', as = 'r' }, "
+                  "replace = function(m, g) return g.Neg(g.Min(g.Neg(m.r.inputs.X), 0.0)) end }"));
+  const cleave_graph_t *graph = c.plan->graph;
+  check_ops(&c, "Neg Min Neg Neg Min Neg");
+  for (uint32_t a = 0; a < cleave_graph_node_bound(graph); a++) {
+    for (uint32_t b = 0; b < a; b++) {
+      if (cleave_node_is_live(graph, (cleave_node_t){a}) && cleave_node_is_live(graph, (cleave_node_t){b})) {
+        ck_assert_str_ne(cleave_node_name(graph, (cleave_node_t){a}),
+                         cleave_node_name(graph, (cleave_node_t){b}));
+      }
+    }
+  }
+  rule_case_check_values(&c, 0);
+  rule_case_deinit(&c);
+}
+
+UNIT_TEST(what_is_constant_folds) {
+  rule_case_t c =
+      run(INPUT "return g.MatMul(x, g.weight { 8, 4, name = 'w' }) * 2.0",
+          RULESET("rewrite 'scale' { pattern = op { 'MatMul', as = 'mm', inputs = { B = constant 'w' } } "
+                  ">> op { 'Mul', as = 'out', inputs = { constant { as = 's', scalar = true } } }, "
+                  "replace = function(m, g) return g.MatMul(m.mm.inputs.A, m.w * m.s) end }"));
+  check_ops(&c, "MatMul");
+  const cleave_graph_t *graph = c.plan->graph;
+  cleave_node_t product = cleave_value_producer(graph, cleave_graph_output(graph, 0));
+  ck_assert(cleave_value_is_constant(graph, cleave_node_input(graph, product, 1)));
+  rule_case_check_values(&c, 1e-6);
+  rule_case_deinit(&c);
+}
+
+UNIT_TEST(a_rule_runs_until_nothing_of_it_matches) {
+  rule_case_t c = run(INPUT "for k = 1, 30 do x = g.Neg(x) end return g.Exp(x)",
+                      RULESET("rewrite 'cancel' { pattern = op { 'Neg', as = 'a' } >> 'Neg', "
+                              "replace = function(m, g) return m.a.inputs.X end }"));
+  check_ops(&c, "Exp");
+  check_rule(&c, 0, 15, 0);
+  rule_case_check_values(&c, 0);
+  rule_case_deinit(&c);
+}
+
+UNIT_TEST(rules_that_make_work_for_each_other_run_together) {
+  // `there` makes pairs that only `cancel`, before it in the file, takes away.
+  rule_case_t c =
+      run(INPUT "return g.Exp(g.Sub(0.0, g.Neg(x)))",
+          RULESET("rewrite 'cancel' { pattern = op { 'Neg', as = 'a' } >> 'Neg', "
+                  "  replace = function(m, g) return m.a.inputs.X end }, "
+                  "rewrite 'there' { pattern = op { 'Sub', inputs = { A = constant(0), B = any 'b' } }, "
+                  "  replace = function(m, g) return g.Neg(m.b) end }"));
+  check_ops(&c, "Exp");
+  check_rule(&c, 0, 1, 0);
+  check_rule(&c, 1, 1, 0);
+  rule_case_check_values(&c, 0);
+  rule_case_deinit(&c);
+}
+
+UNIT_TEST(several_outputs_are_replaced_by_label) {
+  const char *model = INPUT
+      "local a = g.Relu(x, { name = 'a' }) g.output('y', g.Exp(a, { name = 'b' })) "
+      "g.output('z', g.Abs(a))";
+  rule_case_t c =
+      run(model, RULESET("rewrite 'both' { "
+                         "  pattern = op { 'Relu', as = 'a', shared = true } >> op { 'Exp', as = 'b' }, "
+                         "  replace = function(m, g) local y = g.Max(m.a.inputs.X, 0.0) "
+                         "    return { a = y, b = g.Exp(g.Identity(y)) } end }"));
+  check_ops(&c, "Max Abs Identity Exp");
+  check_rule(&c, 0, 1, 0);
+  rule_case_check_values(&c, 0);
+  rule_case_deinit(&c);
+  ck_assert_str_eq(
+      failure(model, RULESET("rewrite 'one' { "
+                             "  pattern = op { 'Relu', as = 'a', shared = true } >> op { 'Exp', as = 'b' }, "
+                             "  replace = function(m, g) return g.Tanh(m.a) end }")),
+      "r.lua:1: rewrite 'one': the match has 2 values that are read outside: replace has to return a table, "
+      "label = value");
+}
+
+UNIT_TEST(a_value_may_be_wrapped) {
+  // Once: the rule tells by the reader that it has been there.
+  rule_case_t c = run(INPUT "return g.Exp(g.Relu(x))",
+                      RULESET("rewrite 'wrap' { pattern = op { 'Relu', as = 'r', shared = true }, "
+                              "  where = function(m) return m.r.users[1].op ~= 'Abs', 'wrapped' end, "
+                              "  replace = function(m, g) return g.Abs(m.r) end }"));
+  check_ops(&c, "Relu Abs Exp");
+  check_rule(&c, 0, 1, 1);
+  ck_assert_str_eq(c.plan->edits->refusals.items[0].reason, "wrapped");
+  rule_case_check_values(&c, 0);
+  rule_case_deinit(&c);
+}
+
+UNIT_TEST(what_a_rule_leaves_is_on_record_and_leaves_no_trace) {
+  rule_case_t c =
+      run(INPUT "return g.Exp(g.Relu(x, { name = 'here' }))",
+          RULESET("rewrite 'not_now' { pattern = op { 'Relu', as = 'r' }, "
+                  "  replace = function(m, g) local y = g.Abs(m.r) return nil, 'not today' end }, "
+                  "rewrite 'same' { pattern = op { 'Exp', as = 'r' }, "
+                  "  replace = function(m, g) return m.r end }"));
+  const cleave_edits_t *edits = c.plan->edits;
+  ck_assert_ptr_null(c.plan->rewritten);
+  ck_assert_uint_eq(edits->items.count, 0);
+  ck_assert_uint_eq(edits->refusals.count, 2);
+  ck_assert_str_eq(edits->refusals.items[0].place, "here");
+  ck_assert_str_eq(edits->refusals.items[0].reason, "not today");
+  ck_assert_str_eq(edits->refusals.items[1].reason, "replace returned what is there");
+  check_rule(&c, 0, 0, 1);
+  check_rule(&c, 1, 0, 1);
+  rule_case_deinit(&c);
+}
+
+UNIT_TEST(rewrites_come_before_fusions_and_regions) {
+  rule_case_t c =
+      run(INPUT "return g.Exp(g.Max(x, 0.0))",
+          RULESET("fuse 'pair' { pattern = op 'Relu' >> 'Exp' }, "
+                  "rewrite 'relu' { priority = -5, pattern = op { 'Max', inputs = { any 'x', 0 } }, "
+                  "  replace = function(m, g) return g.Relu(m.x) end }, region 'all' {}"));
+  ck_assert_str_eq(rule_case_fusions(&c), "pair(Relu Exp)");
+  ck_assert_uint_eq(c.plan->rules[1].kind, CLEAVE_RULE_REWRITE);
+  check_rule(&c, 1, 1, 0);
+  rule_case_check_values(&c, 0);
+  rule_case_deinit(&c);
+}
+
+UNIT_TEST(options_are_seen_and_switch) {
+  const char *rules =
+      "local deep = option.integer(1, 'how often', { 1, 9 }) "
+      "return ruleset { name = 'r', options = { deep = deep, on = option.boolean(true) }, "
+      "  rewrite 'off' { enabled = function(o) return not o.on end, pattern = 'Exp', "
+      "    replace = function(m, g) error('never') end }, "
+      "  rewrite 'relu' { pattern = op { 'Relu', as = 'r' }, "
+      "    replace = function(m, g, options) local y = m.r.inputs.X "
+      "      for k = 1, options.deep do y = g.Abs(y) end return y end } }";
+  rule_case_t c = rule_case_create(&(rule_case_request_t){
+      .model = INPUT "return g.Exp(g.Relu(x))", .rules = {rules}, .settings = {"deep=3"}});
+  check_ops(&c, "Abs Abs Abs Exp");
+  ck_assert_uint_eq(c.plan->rule_count, 1);
+  rule_case_deinit(&c);
+}
+
+UNIT_TEST(a_symbolic_size_stays_what_it_is) {
+  rule_case_t c =
+      run("local x = g.input('x', 'float32', {'N', 8}) "
+          "return g.Exp(g.MatMul(g.Max(x, 0.0), g.weight { 8, 4 }))",
+          RULESET("rewrite 'relu' { pattern = op { 'Max', inputs = { any 'x', 0 } }, "
+                  "replace = function(m, g) return g.Relu(m.x) end }"));
+  const cleave_graph_t *graph = c.plan->graph;
+  cleave_text_t text = {0};
+  const cleave_value_record_t *out = cleave_graph_value(graph, cleave_graph_output(graph, 0));
+  cleave_shape_print(graph->dims, out->rank, out->dims, &text);
+  ck_assert_str_eq(cleave_text_get(&text), "[N, 4]");
+  cleave_text_deinit(&text);
+  rule_case_deinit(&c);
+}
+
+// ---- what is wrong with a substitute ----
+
+#define ONE_RULE(replace) \
+  RULESET("\nrewrite 'one' { pattern = op { 'Relu', as = 'r' }, replace = function(m, g) " replace " end }")
+#define ONE_MODEL INPUT "return g.Exp(g.Relu(x, { name = 'here' }))"
+
+UNIT_TEST(a_substitute_has_to_fit) {
+  ck_assert_str_eq(failure(ONE_MODEL, ONE_RULE("return g.Cast(m.r.inputs.X, { to = 'float16' })")),
+                   "r.lua:2: rewrite 'one': value 'here' is float32[2, 8], what is to take its place is "
+                   "float16[2, 8]");
+  ck_assert_str_eq(failure(ONE_MODEL, ONE_RULE("return g.Transpose(m.r.inputs.X)")),
+                   "r.lua:2: rewrite 'one': value 'here' is float32[2, 8], what is to take its place is "
+                   "float32[8, 2]");
+}
+
+UNIT_TEST(replace_returns_values) {
+  ck_assert_str_eq(
+      failure(ONE_MODEL, ONE_RULE("return 'x'")),
+      "r.lua:2: rewrite 'one': replace returned a string, expected a value, a table label = value, "
+      "or nil");
+  ck_assert_str_eq(
+      failure(ONE_MODEL, ONE_RULE("return {}")),
+      "r.lua:2: rewrite 'one': replace returned an empty table, expected a value, or nil to leave "
+      "the match");
+  ck_assert_str_eq(
+      failure(ONE_MODEL, ONE_RULE("return { rr = m.r }")),
+      "r.lua:2: rewrite 'one': replace returned a value for 'rr', which is no label of the pattern "
+      "(did you mean 'r'?)");
+  ck_assert_str_eq(failure(ONE_MODEL, ONE_RULE("return g.Reluu(m.r)")),
+                   "r.lua:2: rewrite 'one': operator 'Reluu' is unknown (did you mean 'Relu'?)");
+  ck_assert_str_eq(
+      failure(ONE_MODEL, ONE_RULE("return g.MatMul(m.r, m.r)")),
+      "r.lua:2: rewrite 'one': node 'one/MatMul' (MatMul): input 'A': expected shape [8, 8], found [2, 8]");
+}
+
+UNIT_TEST(a_cycle_is_refused) {
+  ck_assert_str_eq(failure(ONE_MODEL, ONE_RULE("return g.Abs(m.r.users[1].outputs[1])")),
+                   "r.lua:2: rewrite 'one': reading value 'one/Abs' here would close a cycle: it is made of "
+                   "what is to read "
+                   "it");
+}
+
+UNIT_TEST(a_substitute_only_adds) {
+  ck_assert_str_eq(
+      failure(ONE_MODEL, ONE_RULE("g.remove(m.r)")),
+      "r.lua:2: rewrite 'one': g.remove is for passes: a rewrite builds from new nodes, and returns "
+      "what takes the place of the match");
+  ck_assert_str_eq(
+      failure(ONE_MODEL, ONE_RULE("g.input('y', 'float32', {})")),
+      "r.lua:2: rewrite 'one': a substitute cannot have a new input of the graph: that is for a pass");
+  ck_assert_str_eq(
+      failure(ONE_MODEL, ONE_RULE("g.output('y', m.r)")),
+      "r.lua:2: rewrite 'one': g.output is for model scripts (g.set_output changes what an output "
+      "of the graph is)");
+}
+
+UNIT_TEST(g_and_handles_do_not_outlive_their_call) {
+  ck_assert_str_eq(failure(INPUT "return g.Relu(g.Exp(g.Relu(x)))",
+                           "local kept\n" RULESET(
+                               "rewrite 'keep' { pattern = op { 'Relu', as = 'r' }, replace = function(m, g) "
+                               "if kept then return g.Abs(kept) end kept = m.r.inputs.X return nil end }")),
+                   "r.lua:2: rewrite 'keep': this value is gone: it is of another graph, or was removed");
+  ck_assert_str_eq(
+      failure(ONE_MODEL,
+              "local kept\n" RULESET("rewrite 'keep' { pattern = op { 'Relu', as = 'r' }, "
+                                     "where = function(m) if kept then kept.Abs(m.r) end return true end, "
+                                     "replace = function(m, g) kept = g return g.Relu(m.r) end }")),
+      "r.lua:2: rewrite 'keep': no graph is being built here");
+}
+
+UNIT_TEST(a_runaway_replace_ends) {
+  const char *message = failure(ONE_MODEL, ONE_RULE("while true do g.Abs(m.r) end"));
+  ck_assert_msg(strstr(message, "r.lua:2: rewrite 'one':") == message, "%s", message);
+}
+
+UNIT_TEST(a_rewrite_needs_its_parts) {
+  ck_assert_str_eq(failure(ONE_MODEL, RULESET("rewrite 'x' { pattern = 'Relu' }")),
+                   "r.lua:1: rewrite 'x': no function replace");
+  ck_assert_str_eq(failure(ONE_MODEL, RULESET("rewrite 'x' { replace = function() end }")),
+                   "r.lua:1: rewrite 'x': no pattern");
+  ck_assert_str_eq(failure(ONE_MODEL, RULESET("pass 'x' { }")), "r.lua:1: pass 'x': no function run");
+  ck_assert_str_eq(failure(ONE_MODEL, RULESET("pass 'x' { run = 1 }")),
+                   "r.lua:1: pass 'x': run: expected a function, found 1");
+  ck_assert_str_eq(failure(ONE_MODEL, RULESET("pass 'x' { pattern = 'Relu', run = function() end }")),
+                   "r.lua:1: pass 'x': pass has no key 'pattern'");
+}
+
+// ---- loops ----
+
+UNIT_TEST(rules_that_undo_each_other_are_named) {
+  ck_assert_str_eq(
+      failure(ONE_MODEL, RULESET("\nrewrite 'there' { pattern = op { 'Relu', as = 'r' }, "
+                                 "replace = function(m, g) return g.Max(m.r.inputs.X, 0.0) end },"
+                                 "\nrewrite 'back' { pattern = op { 'Max', inputs = { any 'x', 0 } }, "
+                                 "replace = function(m, g) return g.Relu(m.x) end }")),
+      "r.lua:2: rewrite 'there': goes round in circles at 'here' with rewrite 'back' (r.lua:3), which undoes "
+      "what it makes");
+}
+
+UNIT_TEST(a_rule_that_undoes_itself_is_named) {
+  ck_assert_str_eq(
+      failure(ONE_MODEL, ONE_RULE("return g.Relu(m.r.inputs.X)")),
+      "r.lua:2: rewrite 'one': goes round in circles at 'here': what it makes comes back to what it "
+      "was");
+  ck_assert_str_eq(
+      failure(ONE_MODEL, ONE_RULE("return g.Abs(m.r)")),
+      "r.lua:2: rewrite 'one': goes round in circles at 'here': what it makes comes back to what it "
+      "was");
+}
+
+UNIT_TEST(a_rule_that_matches_its_substitute_is_named) {
+  ck_assert_str_eq(failure(ONE_MODEL, ONE_RULE("return g.Relu(g.Relu(m.r.inputs.X))")),
+                   "r.lua:2: rewrite 'one': matches its own substitute, and makes more of it each time");
+  // As many nodes as before, but another one each time.
+  ck_assert_str_eq(
+      failure(
+          INPUT "return g.Clip(x, -1.0, 1.0)",
+          RULESET("rewrite 'more' { pattern = op { 'Clip', as = 'c', inputs = { max = constant 'm' } }, "
+                  "replace = function(m, g) return g.Clip(m.c.inputs.input, -1.0, m.m:value() + 1.0) end }")),
+      "r.lua:1: rewrite 'more': does not come to an end: it has changed one place more than 10000 times");
+}
+
+UNIT_TEST(work_that_moves_along_is_no_loop) {
+  rule_case_t c =
+      run(INPUT "x = g.Transpose(x) for k = 1, 300 do x = g.Relu(x) end return g.Exp(x)",
+          RULESET("rewrite 'push' { pattern = op { 'Transpose', as = 't' } >> op { 'Relu', as = 'r' }, "
+                  "replace = function(m, g) return g.Transpose(g.Relu(m.t.inputs.data), "
+                  "{ perm = m.t.attrs.perm }) end }"));
+  check_rule(&c, 0, 300, 0);
+  ck_assert_uint_eq(c.plan->graph->live_node_count, 302);
+  rule_case_check_values(&c, 0);
+  rule_case_deinit(&c);
+}
+
+// ---- passes ----
+
+#define PASS(body) RULESET("\npass 'p' { run = function(graph, options, g) " body " end }")
+
+UNIT_TEST(a_pass_changes_what_it_likes) {
+  rule_case_t c =
+      run(INPUT
+          "local a = g.Relu(x, { name = 'a' }) local b = g.LeakyRelu(a, { name = 'b' }) "
+          "g.output('y', g.Exp(b)) g.output('z', g.Abs(a))",
+          PASS("for node in graph:topological() do "
+               "  if node.op == 'Relu' then "
+               "    local y = g.Max(node.inputs.X, 0.0) g.replace(node.outputs[1], y) g.remove(node) "
+               "  elseif node.op == 'LeakyRelu' then g.set_attribute(node, 'alpha', 0.25) "
+               "  elseif node.op == 'Abs' then g.set_output('z', node.inputs.X) "
+               "    g.set_input(graph.outputs[1].producer, 'input', node.inputs.X) end "
+               "end"));
+  check_ops(&c, "Max Exp");
+  check_rule(&c, 0, 1, 0);
+  ck_assert_uint_eq(c.plan->rules[0].tries, 1);
+  rule_case_deinit(&c);
+}
+
+UNIT_TEST(a_pass_adds_inputs_that_sessions_have) {
+  rule_case_t c = run(INPUT "return g.Relu(x)", PASS("local scale = g.input('scale', 'float32', { 8 }) "
+                                                     "g.set_output(1, graph.outputs[1] * scale)"));
+  check_ops(&c, "Relu Mul");
+  ck_assert_uint_eq(cleave_model_input_count(c.model), 1);
+  ck_assert_uint_eq(cleave_plan_input_count(c.plan), 2);
+  ck_assert_uint_eq(cleave_plan_find_input(c.plan, "scale"), 1);
+  ck_assert_uint_eq(cleave_plan_find_input(c.plan, "scales"), CLEAVE_INDEX_NONE);
+  cleave_port_t port;
+  unit_ok(cleave_plan_input(c.plan, 1, &port, e));
+  ck_assert_str_eq(port.name, "scale");
+  ck_assert_int_eq(port.tensor.rank, 1);
+  ck_assert_int_eq(port.tensor.dims[0], 8);
+  unit_fails(cleave_plan_input(c.plan, 2, &port, e), CLEAVE_ERROR_INVALID_ARGUMENT,
+             "input 2: the plan has 2 inputs");
+  float x[16];
+  float scale[8];
+  const int64_t x_dims[2] = {2, 8};
+  const int64_t scale_dims[1] = {8};
+  for (int k = 0; k < 16; k++) {
+    x[k] = (float)k - 8.0F;
+    scale[k % 8] = (float)(k % 8) * 0.5F;
+  }
+  cleave_tensor_view_t views[2] = {
+      {.size = sizeof views[0], .dtype = CLEAVE_DTYPE_F32, .rank = 2, .dims = x_dims, .data = x},
+      {.size = sizeof views[0], .dtype = CLEAVE_DTYPE_F32, .rank = 1, .dims = scale_dims, .data = scale}};
+  const cleave_tensor_view_t *pointers[2] = {&views[0], &views[1]};
+  for (size_t count = 1; count <= 2; count++) {  // a fixed shape need not be given
+    cleave_session_t *session = NULL;
+    cleave_tensor_view_t out;
+    unit_ok(cleave_session_create(c.model, c.plan, pointers, count, NULL, &session, e));
+    unit_ok(cleave_session_set_input(session, 0, &views[0], e));
+    unit_fails(cleave_session_run(session, e), CLEAVE_ERROR_INVALID_ARGUMENT,
+               "input 'scale' (number 1) is not set");
+    unit_ok(cleave_session_set_input(session, 1, &views[1], e));
+    unit_ok(cleave_session_run(session, e));
+    unit_ok(cleave_session_output(session, 0, &out, e));
+    for (int k = 0; k < 16; k++) {
+      ck_assert_float_eq(((const float *)out.data)[k], (x[k] > 0.0F ? x[k] : 0.0F) * scale[k % 8]);
+    }
+    cleave_session_destroy(session);
+  }
+  rule_case_deinit(&c);
+}
+
+UNIT_TEST(types_follow_what_a_pass_changes) {
+  rule_case_t c =
+      run(INPUT "local c = g.Cast(x, { to = 'float64' }) return g.Cast(g.Exp(c), { to = 'float32' })",
+          PASS("for node in graph:topological() do if node.op == 'Cast' then "
+               "g.set_attribute(node, 'to', 'float16') end end"));
+  const cleave_graph_t *graph = c.plan->graph;
+  cleave_value_t y = cleave_graph_output(graph, 0);
+  ck_assert_uint_eq(cleave_graph_value(graph, y)->dtype, CLEAVE_DTYPE_F16);
+  cleave_node_t cast = cleave_value_producer(graph, y);
+  ck_assert_uint_eq(cleave_graph_value(graph, cleave_node_input(graph, cast, 0))->dtype, CLEAVE_DTYPE_F16);
+  rule_case_deinit(&c);
+}
+
+UNIT_TEST(a_walk_goes_by_the_graph_as_it_was) {
+  rule_case_t c = run(INPUT "return g.Exp(g.Relu(g.Relu(g.Relu(x))))",
+                      PASS("local seen = 0 "
+                           "for node in graph:topological() do "
+                           "  seen = seen + 1 "
+                           "  if node.op == 'Relu' then "
+                           "    local reader = node.users[1] "
+                           "    g.replace(node.outputs[1], node.inputs.X) g.remove(node) "
+                           "    if reader.op == 'Relu' then "
+                           "      g.replace(reader.outputs[1], reader.inputs.X) g.remove(reader) end "
+                           "  end "
+                           "end "
+                           "assert(seen == 3, seen) assert(graph.node_count == 1) "
+                           "assert(#graph.nodes == 1)"));
+  check_ops(&c, "Exp");
+  rule_case_deinit(&c);
+}
+
+UNIT_TEST(passes_and_rewrites_keep_their_order) {
+  rule_case_t c =
+      run(INPUT "return g.Relu(x)",
+          RULESET("pass 'count' { run = function(graph) assert(graph.nodes[1].op == 'Abs') end }, "
+                  "rewrite 'first' { priority = 1, pattern = op { 'Relu', as = 'r' }, "
+                  "  replace = function(m, g) return g.Abs(m.r.inputs.X) end }, "
+                  "rewrite 'last' { pattern = op { 'Abs', as = 'r' }, "
+                  "  replace = function(m, g) return g.Neg(m.r.inputs.X) end }"));
+  check_ops(&c, "Neg");
+  rule_case_deinit(&c);
+}
+
+UNIT_TEST(a_pass_cannot_break_the_graph) {
+  const char *model =
+      INPUT "local a = g.Relu(x, { name = 'a' }) return g.Exp(g.Abs(a, { name = 'b' }), { name = 'c' })";
+  ck_assert_str_eq(failure(model, PASS("g.remove(graph.nodes[1])")),
+                   "r.lua:2: pass 'p': node 'a' cannot be removed: 'b' reads it");
+  ck_assert_str_eq(failure(model, PASS("g.remove(graph.nodes[3])")),
+                   "r.lua:2: pass 'p': node 'c' cannot be removed: it makes an output of the graph");
+  ck_assert_str_eq(
+      failure(model, PASS("g.set_input(graph.nodes[1], 'X', graph.outputs[1])")),
+      "r.lua:2: pass 'p': reading value 'c' here would close a cycle: it is made of what is to read "
+      "it");
+  ck_assert_str_eq(failure(model, PASS("g.set_input(graph.nodes[1], 'Y', graph.inputs[1])")),
+                   "r.lua:2: pass 'p': operator 'Relu' has no input 'Y' (did you mean 'X'?)");
+  ck_assert_str_eq(failure(model, PASS("g.set_input(graph.nodes[1], 'X', nil)")),
+                   "r.lua:2: pass 'p': operator 'Relu': input 1 cannot be left out");
+  ck_assert_str_eq(failure(model, PASS("g.set_attribute(graph.nodes[1], 'alpha', 1)")),
+                   "r.lua:2: pass 'p': operator 'Relu' has no attribute 'alpha'");
+  ck_assert_str_eq(
+      failure(model, PASS("g.set_output('outptu', graph.inputs[1])")),
+      "r.lua:2: pass 'p': g.set_output: the graph has no output 'outptu' (did you mean 'output'?)");
+  ck_assert_str_eq(failure(model, PASS("g.input('x', 'float32', {})")),
+                   "r.lua:2: pass 'p': input 'x': the graph has one already");
+  ck_assert_str_eq(
+      failure(model, PASS("local n = graph.nodes[1] g.replace(n, n.inputs.X) g.remove(n) n.op()")),
+      "r.lua:2: pass 'p': this node is gone: it is of another graph, or was removed");
+  ck_assert_str_eq(
+      failure(model, PASS("g.replace(graph.nodes[1], g.Transpose(graph.inputs[1]))")),
+      "r.lua:2: pass 'p': value 'a' is float32[2, 8], what is to take its place is float32[8, 2]");
+}
+
+UNIT_TEST(a_failed_pass_leaves_the_model) {
+  rule_case_t c =
+      rule_case_create(&(rule_case_request_t){.model = INPUT "return g.Relu(x)", .rules = {NULL}});
+  const cleave_rule_source_t source = {
+      .path = "r.lua", .text = PASS("g.set_output(1, graph.inputs[1]) error('changed my mind')")};
+  cleave_rule_source_t sources[1] = {source};
+  sources[0].length = strlen(source.text);
+  cleave_plan_t *plan = NULL;
+  unit_fails(cleave_model_partition(c.model, sources, 1, NULL, 0, NULL, &plan, e), CLEAVE_ERROR_RULE,
+             "r.lua:2: pass 'p': changed my mind");
+  ck_assert_ptr_null(plan);
+  ck_assert_uint_eq(c.plan->graph->live_node_count, 1);
+  rule_case_check_values(&c, 0);
+  rule_case_deinit(&c);
+}
+
+UNIT_TEST(a_pass_that_does_not_end_is_ended) {
+  const char *message = failure(INPUT "return g.Relu(x)", PASS("while true do g.Abs(graph.inputs[1]) end"));
+  ck_assert_msg(strstr(message, "r.lua:2: pass 'p':") == message, "%s", message);
+}
+
+UNIT_MAIN("script_rewrite")
