@@ -2,7 +2,7 @@
 # Debian packages, one list each, and how they are installed. Read by tests/run.sh and examples/quickstart.sh.
 # shellcheck disable=SC2034
 
-build_packages="gcc libc6-dev cmake ninja-build pkg-config liblua5.4-dev libjansson-dev libopenblas-openmp-dev libdnnl-dev"
+build_packages="gcc libc6-dev cmake ninja-build pkg-config liblua5.4-dev libjansson-dev libopenblas-openmp-dev libdnnl-dev libedit-dev"
 test_packages="g++ check libsubunit-dev clang-format lua-check libonnx-testdata"
 model_packages="python3-torch python3-torchvision python3-onnx"
 

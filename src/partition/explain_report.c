@@ -174,10 +174,16 @@ static cleave_status_t find_node(const cleave_why_request_t *request, const char
     unsigned long number = strtoul(name + 1, &end, 10);
     bool is_number = end != name + 1 && *end == '\0' && name[1] != '-' && number < UINT32_MAX;
     cleave_node_t node = {is_number ? (uint32_t)number : CLEAVE_INDEX_NONE};
+    graph = request->numbers_of_source ? plan->source : graph;
     if (!is_number || !cleave_node_is_live(graph, node)) {
       return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "why: the model has no node '%s'", name);
     }
-    return add_node(list, graph, node, error);
+    cleave_nearest_t nobody = {0};
+    const char *own = cleave_node_name(graph, node);
+    cleave_node_t namesake =
+        graph != plan->graph && own[0] != '\0' ? find_by_name(plan->graph, own, &nobody) : CLEAVE_NODE_NONE;
+    return cleave_node_exists(namesake) ? add_node(list, plan->graph, namesake, error)
+                                        : add_node(list, graph, node, error);
   }
   cleave_nearest_t nearest = {0};
   char hint[256];

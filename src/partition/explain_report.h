@@ -21,7 +21,8 @@ typedef struct cleave_why_request {
   uint32_t node_count;
   const char *const *rules; /* names; none: all */
   uint32_t rule_count;
-  uint32_t limit; /* nodes of one "op:", near misses of a rule; 0: 10 */
+  bool numbers_of_source; /* "#12" is a node of plan->source: its namesake in plan->graph, if there is one */
+  uint32_t limit;         /* nodes of one "op:", near misses of a rule; 0: 10 */
 } cleave_why_request_t;
 
 typedef enum cleave_fate {

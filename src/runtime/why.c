@@ -46,6 +46,7 @@ cleave_status_t cleave_rule_list_why(const cleave_rule_list_t *list, const cleav
                                   .node_count = (uint32_t)question->node_count,
                                   .rules = question->rules,
                                   .rule_count = (uint32_t)question->rule_count,
+                                  .numbers_of_source = question->numbers_of_source,
                                   .limit = question->limit};
   cleave_status_t status = cleave_why_create(&request, out_why, error);
   cleave_border_log_destroy(log);

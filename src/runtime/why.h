@@ -12,6 +12,7 @@ typedef struct cleave_why_question {
   size_t node_count;
   const char *const *rules;
   size_t rule_count;
+  bool numbers_of_source;
   uint32_t limit;
 } cleave_why_question_t;
 

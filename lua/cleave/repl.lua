@@ -1,0 +1,290 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The prompt's side of a session: its words, how values are shown, what completes a line. `api` are
+-- the functions that src/script/repl.c gives.
+local host, import = ...
+local compile = import "compile"
+local dsl = import "dsl"
+local pattern = import "pattern"
+local sandbox = import "sandbox"
+
+local M = {}
+
+local MOST_ITEMS, MOST_TEXT, MOST_DEPTH, MOST_ROWS = 20, 400, 3, 40
+
+local texts = setmetatable({}, { __mode = "k" }) -- answers in words, shown as they are
+local matches = setmetatable({}, { __mode = "k" }) -- lists of matches -> names of labels
+
+local HELP = [[
+g                     the graph: g.nodes, g.inputs, g.outputs, g.name, g.node_count
+g:find(pattern)       matches of a pattern: g:find(op "Conv" >> op "Relu")
+n = g.nodes[1]        a name without 'local' stays for the next line
+n.op  n.name  n.dtype  n.rank  n.shape  n.attrs.x  n.inputs.W.shape  n.users
+why(n)                what every rule did with a node
+why "name"            a rule's matches and near misses, or a node by its name
+why(n, "rule")        one rule at one node
+plan()  rules()       what the rules made of the model; the rules
+print(...)            shows values; an expression alone is shown, too
+op any constant maybe repeated oneof ...    the words of patterns, as in rule files]]
+
+local function say(text)
+  local answer = setmetatable({}, {
+    __tostring = function()
+      return text
+    end,
+    __metatable = false,
+  })
+  texts[answer] = text
+  return answer
+end
+
+-- ---- showing values ----
+
+local show
+
+local function show_text(text)
+  if #text > MOST_TEXT then
+    text = text:sub(1, MOST_TEXT) .. "..."
+  end
+  return (string.format("%q", text):gsub("\\\n", "\\n"))
+end
+
+local function show_key(key)
+  if type(key) == "string" and key:match "^[%a_][%w_]*$" then
+    return key
+  end
+  return "[" .. show(key, MOST_DEPTH) .. "]"
+end
+
+-- A list of matches as a table: a row each, a column for every label.
+local function show_matches(list)
+  local labels = matches[list]
+  local rows, widths = { { "", table.unpack(labels) } }, {}
+  rows[1][#labels + 2] = "nodes"
+  for k, match in ipairs(list) do
+    if k > MOST_ROWS then
+      break
+    end
+    local row = { host.tostring(k) }
+    for i, label in ipairs(labels) do
+      row[i + 1] = match[label] ~= nil and host.tostring(match[label]) or "-"
+    end
+    row[#labels + 2] = host.tostring(#match.nodes)
+    rows[#rows + 1] = row
+  end
+  for _, row in ipairs(rows) do
+    for i, cell in ipairs(row) do
+      widths[i] = math.max(widths[i] or 0, #cell)
+    end
+  end
+  local lines = {}
+  for _, row in ipairs(rows) do
+    local cells = {}
+    for i, cell in ipairs(row) do
+      cells[i] = cell .. string.rep(" ", widths[i] - #cell)
+    end
+    lines[#lines + 1] = (table.concat(cells, "  "):gsub(" +$", ""))
+  end
+  if #list > MOST_ROWS then
+    lines[#lines + 1] = string.format("... %d in all", #list)
+  end
+  return #list == 0 and "no match" or table.concat(lines, "\n")
+end
+
+local function show_table(value, depth)
+  if next(value) == nil then
+    return "{}"
+  end
+  if depth >= MOST_DEPTH then
+    return "{ ... }"
+  end
+  local items, count, listed = {}, 0, #value
+  local indent = string.rep("  ", depth + 1)
+  for k = 1, math.min(listed, MOST_ITEMS) do
+    items[#items + 1] = show(value[k], depth + 1)
+  end
+  for key, item in host.pairs(value) do
+    local in_list = math.type(key) == "integer" and key >= 1 and key <= listed
+    count = count + 1
+    if not in_list and #items < MOST_ITEMS then
+      items[#items + 1] = show_key(key) .. " = " .. show(item, depth + 1)
+    end
+  end
+  local more = count > #items and string.format("... %d in all", count) or nil
+  local line = "{ " .. table.concat(items, ", ") .. (more and ", " .. more or "") .. " }"
+  if #line + 2 * depth <= 90 and not line:find("\n", 1, true) then
+    return line
+  end
+  items[#items + 1] = more
+  return "{\n" .. indent .. table.concat(items, "\n" .. indent) .. "\n"
+    .. string.rep("  ", depth) .. "}"
+end
+
+function show(value, depth)
+  local kind = type(value)
+  if kind == "string" then
+    return show_text(value)
+  elseif kind == "userdata" then
+    return M.api.describe(value)
+  elseif kind ~= "table" then
+    return host.tostring(value)
+  elseif texts[value] then
+    return texts[value]
+  elseif matches[value] then
+    return show_matches(value)
+  elseif pattern.describe(value) then
+    return "a pattern (" .. pattern.describe(value).kind .. ")"
+  elseif host.getmetatable(value) ~= nil then
+    return host.tostring(value)
+  end
+  return show_table(value, depth)
+end
+
+---Values as text, a line or more for each.
+function M.show(...)
+  local lines = {}
+  for k = 1, select("#", ...) do
+    lines[k] = show((select(k, ...)), 0)
+  end
+  return table.concat(lines, "\n")
+end
+
+-- ---- the graph ----
+
+local function find(_, wanted)
+  if wanted == nil then
+    host.fail(0, "g:find: expected a pattern, as in g:find(op \"Relu\")")
+  end
+  local root = pattern.pattern_of(host.line(), wanted, "g:find")
+  local list, labels = M.api.find { pattern = compile.pattern(root) }
+  matches[list] = labels
+  return list
+end
+
+-- The graph with `find`: methods of the handle get the handle.
+local function graph_with_find(api)
+  return setmetatable({}, {
+    __index = function(_, key)
+      if key == "find" then
+        return find
+      end
+      local handle = api.graph()
+      local value = handle[key]
+      if type(value) == "function" then
+        return function(_, ...)
+          return value(handle, ...)
+        end
+      end
+      return value
+    end,
+    __newindex = function()
+      host.fail(0, "a graph cannot be changed")
+    end,
+    __tostring = function()
+      return api.describe(api.graph())
+    end,
+    __metatable = false,
+  })
+end
+
+-- ---- the session ----
+
+---The globals of a session: the words of rule files and of the prompt; assignments stay.
+function M.environment(api)
+  M.api = api
+  local words = dsl.words()
+  words.include, words.require = nil, nil
+  words.g = graph_with_find(api)
+  words.print = function(...)
+    api.print(M.show(...))
+  end
+  words.help = function() return say(HELP) end
+  words.plan = function() return say(api.plan()) end
+  words.rules = function() return say(api.rules()) end
+  words.why = function(what, rule) return say(api.why(what, rule)) end
+  local base = sandbox.environment(words, "the prompt")
+  M.names = {}
+  for name in host.pairs(words) do
+    M.names[#M.names + 1] = name
+  end
+  for _, name in ipairs { "assert", "ipairs", "math", "pairs", "string", "table", "tostring",
+    "tonumber", "type", "select", "pcall", "error", "next" } do
+    M.names[#M.names + 1] = name
+  end
+  M.globals = setmetatable({}, { __index = base, __metatable = false })
+  return M.globals
+end
+
+-- ---- completion ----
+
+local KEYWORDS = { "and", "break", "do", "else", "elseif", "end", "false", "for", "function",
+  "goto", "if", "in", "local", "nil", "not", "or", "repeat", "return", "then", "true", "until",
+  "while" }
+
+-- What a.b.c stands for, as far as it can be said without running anything.
+local function value_of(path)
+  local value
+  for name in path:gmatch "[%w_]+" do
+    if value == nil then
+      value = rawget(M.globals, name)
+      if value == nil and name == "g" then
+        value = M.api.graph()
+      end
+    elseif type(value) == "userdata" then
+      local found, field = pcall(function() return value[name] end)
+      value = found and field or nil
+    elseif type(value) == "table" then
+      value = rawget(value, name)
+    end
+    if value == nil then
+      return nil
+    end
+  end
+  return value
+end
+
+local function names_in(value)
+  local names = {}
+  if type(value) == "userdata" then
+    names = M.api.fields(value)
+  elseif type(value) == "table" then
+    for key in host.pairs(value) do
+      if type(key) == "string" then
+        names[#names + 1] = key
+      end
+    end
+  end
+  return names
+end
+
+---Completions of the word that a line ends with: where it begins (from 0), and the words.
+function M.complete(line)
+  local candidates, word = {}, line:match "[%w_]*$"
+  local before = line:sub(1, #line - #word)
+  local path = before:match "([%a_][%w_%.]*)[%.:]$"
+  if before:match "[\"']$" then
+    candidates = M.api.operators(word)
+  elseif path then
+    candidates = names_in(value_of(path))
+    if path == "g" then
+      candidates[#candidates + 1] = "find"
+    end
+  else
+    for _, list in ipairs { M.names, KEYWORDS } do
+      table.move(list, 1, #list, #candidates + 1, candidates)
+    end
+    for name in host.pairs(M.globals) do
+      candidates[#candidates + 1] = name
+    end
+  end
+  local found, seen = {}, {}
+  for _, name in ipairs(candidates) do
+    if name:sub(1, #word) == word and not seen[name] then
+      seen[name] = true
+      found[#found + 1] = name
+    end
+  end
+  table.sort(found)
+  return #before, table.concat(found, "\n")
+end
+
+return M

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// cleave repl: the sandbox of rule files at a prompt, with a model's graph. Rules run when they are first
+// asked for.
+#include "cli/command.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/job.h"
+#include "cli/output.h"
+#include "cli/repl_input.h"
+#include "runtime/model.h"
+#include "runtime/why.h"
+
+// ---- what the prompt asks for ----
+
+static cleave_status_t need_plan(cleave_job_t *job, cleave_error_t *error) {
+  if (job->options->rules.count == 0) {
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                            "there are no rule files: start with cleave repl MODEL --rules FILE");
+  }
+  return job->plan != NULL ? CLEAVE_OK : cleave_job_partition(job, error);
+}
+
+static cleave_status_t give_plan(void *context, char **out_text, cleave_error_t *error) {
+  cleave_job_t *job = context;
+  CLEAVE_TRY(need_plan(job, error));
+  CLEAVE_TRY(cleave_plan_format(job->plan, CLEAVE_PLAN_TEXT, out_text, error));
+  size_t length = strlen(*out_text);
+  while (length > 0 && (*out_text)[length - 1] == '\n') {
+    (*out_text)[--length] = '\0';
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t take_text(cleave_text_t *text, char **out_text, cleave_error_t *error) {
+  while (text->length > 0 && text->data[text->length - 1] == '\n') {
+    text->data[--text->length] = '\0';
+  }
+  *out_text = cleave_copy_text(cleave_text_get(text), text->length);
+  bool failed = text->failed || *out_text == NULL;
+  cleave_text_deinit(text);
+  return failed ? cleave_error_out_of_memory(error) : CLEAVE_OK;
+}
+
+static cleave_status_t give_rules(void *context, char **out_text, cleave_error_t *error) {
+  cleave_job_t *job = context;
+  cleave_text_t text = {0};
+  CLEAVE_TRY(need_plan(job, error));
+  for (uint32_t k = 0; k < job->plan->rule_count; k++) {
+    const cleave_plan_rule_t *rule = &job->plan->rules[k];
+    cleave_text_format(&text, "%-8s %-24s made %5u  refused %5u  %s:%d\n", cleave_rule_kind_name(rule->kind),
+                       rule->name, (unsigned)rule->matches, (unsigned)rule->refused, rule->file,
+                       (int)rule->line);
+  }
+  return take_text(&text, out_text, error);
+}
+
+/* A name alone is a rule's, or a node's. */
+static bool is_rule(const cleave_plan_t *plan, const char *name) {
+  for (uint32_t k = 0; name != NULL && k < plan->rule_count; k++) {
+    if (strcmp(plan->rules[k].name, name) == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+static cleave_status_t give_why(void *context, const char *node, const char *rule, char **out_text,
+                                cleave_error_t *error) {
+  cleave_job_t *job = context;
+  cleave_rule_list_t list = {0};
+  cleave_why_t *why = NULL;
+  cleave_text_t text = {0};
+  cleave_status_t status = CLEAVE_OK;
+  CLEAVE_TRY(need_plan(job, error));
+  if (rule == NULL && is_rule(job->plan, node)) {
+    rule = node;
+    node = NULL;
+  }
+  cleave_why_question_t question = {.nodes = &node,
+                                    .node_count = node != NULL,
+                                    .rules = &rule,
+                                    .rule_count = rule != NULL,
+                                    .numbers_of_source = true};
+  CLEAVE_TRY_CLEANUP(cleave_job_load_rules(job, &list, error));
+  CLEAVE_TRY_CLEANUP(cleave_rule_list_why(&list, job->plan, &question, &why, error));
+  CLEAVE_TRY_CLEANUP(cleave_why_print_text(why, &text, error));
+  CLEAVE_TRY_CLEANUP(take_text(&text, out_text, error));
+cleanup:
+  cleave_text_deinit(&text);
+  cleave_why_destroy(why);
+  cleave_rule_list_deinit(&list);
+  return status;
+}
+
+// ---- the loop ----
+
+static void print_error(const cleave_error_t *error) {
+  (void)fflush(stdout);
+  (void)fprintf(stderr, "%s\n", error->message);
+}
+
+/* Runs what was typed so far; true: it goes on. */
+static bool run_chunk(cleave_repl_t *repl, const cleave_text_t *chunk) {
+  cleave_text_t output = {0};
+  cleave_error_t error = CLEAVE_ERROR_INIT;
+  bool incomplete = false;
+  cleave_repl_input_guard(true);
+  cleave_status_t status =
+      cleave_repl_run(repl, cleave_text_get(chunk), chunk->length, &incomplete, &output, &error);
+  cleave_repl_input_guard(false);
+  (void)fputs(cleave_text_get(&output), stdout);
+  (void)fflush(stdout);
+  if (status != CLEAVE_OK) {
+    print_error(&error);
+  }
+  cleave_text_deinit(&output);
+  return incomplete;
+}
+
+static cleave_status_t read_and_run(cleave_repl_t *repl, cleave_error_t *error) {
+  cleave_text_t chunk = {0};
+  bool incomplete = false;
+  for (;;) {
+    char *line = NULL;
+    cleave_repl_line_t kind = cleave_repl_input_read(incomplete, &line);
+    if (kind == CLEAVE_REPL_LINE_END) {
+      break;
+    }
+    if (kind == CLEAVE_REPL_LINE_READ) {
+      cleave_text_add(&chunk, chunk.length > 0 ? "\n" : "");
+      cleave_text_add(&chunk, line);
+    }
+    free(line);
+    if (chunk.failed) {
+      break;
+    }
+    bool is_blank = strspn(cleave_text_get(&chunk), " \t\r\n") == chunk.length;
+    incomplete = kind == CLEAVE_REPL_LINE_READ && !is_blank && run_chunk(repl, &chunk);
+    if (!incomplete) {
+      if (!is_blank) {
+        cleave_repl_input_remember(cleave_text_get(&chunk));
+      }
+      cleave_text_deinit(&chunk);
+      chunk = (cleave_text_t){0};
+    }
+  }
+  cleave_status_t status = cleave_text_check(&chunk, error);
+  if (status == CLEAVE_OK && incomplete) {
+    status = cleave_error_set(error, CLEAVE_ERROR_FORMAT, "the input ends in the middle of a chunk");
+  }
+  cleave_text_deinit(&chunk);
+  return status;
+}
+
+static cleave_status_t work(cleave_job_t *job, const cleave_job_options_t *options, cleave_error_t *error) {
+  cleave_repl_services_t services = {.context = job, .plan = give_plan, .rules = give_rules, .why = give_why};
+  cleave_repl_t *repl = NULL;
+  CLEAVE_TRY(cleave_job_load(job, options, error));
+  CLEAVE_TRY(cleave_job_bind_shapes(job, error));
+  CLEAVE_TRY(cleave_repl_create(cleave_model_graph(job->model), &services, &repl, error));
+  cleave_repl_input_begin(repl);
+  if (cleave_repl_input_is_terminal()) {
+    (void)printf("%s, %zu nodes in g; help() says more, Ctrl-D ends\n", options->model,
+                 cleave_model_graph(job->model)->live_node_count);
+  }
+  cleave_status_t status = read_and_run(repl, error);
+  cleave_repl_destroy(repl);
+  return status;
+}
+
+static int run(int argc, char **argv) {
+  cleave_job_options_t job_options = {0};
+  const cleave_option_t options[] = {
+      {"rules", 0, CLEAVE_OPTION_LIST, "FILE",
+       "rule file for plan(), rules() and why(); may be given many times, they run in order",
+       &job_options.rules},
+      {"set", 0, CLEAVE_OPTION_LIST, "NAME=VALUE", "option of a rule file or model script",
+       &job_options.settings},
+      {"shape", 0, CLEAVE_OPTION_LIST, "NAME=SIZES",
+       "shape of an input whose sizes the model leaves open, like x=1x3x224x224", &job_options.shapes},
+  };
+  cleave_arguments_t arguments = {
+      .command = "repl",
+      .operands = "MODEL",
+      .about =
+          "The sandbox of rule files at a prompt, with the model's graph in g: try patterns, look at nodes,\n"
+          "ask why. help() lists the words. Lines come from the terminal, or from a pipe.",
+      .options = options,
+      .option_count = sizeof options / sizeof options[0],
+      .least_operands = 1,
+      .most_operands = 1};
+  int status = CLEAVE_EXIT_OK;
+  cleave_error_t error = CLEAVE_ERROR_INIT;
+  cleave_job_t job = {0};
+  if (cleave_arguments_parse(&arguments, argc, argv, &status)) {
+    job_options.model = arguments.found.items[0];
+    if (work(&job, &job_options, &error) != CLEAVE_OK) {
+      status = cleave_output_error(&error);
+    }
+  }
+  cleave_job_deinit(&job);
+  cleave_arguments_free(&arguments);
+  return status;
+}
+
+const cleave_command_t cleave_command_repl = {
+    .name = "repl", .summary = "a prompt with the model's graph, to try patterns", .order = 60, .run = run};

@@ -1,0 +1,520 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The prompt: chunks in one environment, and the functions that lua/cleave/repl.lua builds its words from.
+ * What C owns while Lua runs (a matcher, a text of a service) hangs on the session, and goes with the next
+ * use, so that an error can leave it there.
+ */
+#include "script/repl.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "graph/print.h"
+#include "partition/match.h"
+#include "script/handles.h"
+#include "script/table_reader.h"
+
+enum {
+  MOST_OUTPUT = 1 << 20, /* bytes that one chunk may print */
+  MOST_MATCHES = 100000,
+  STEPS_PER_ANCHOR = 100000,
+};
+
+struct cleave_repl {
+  cleave_script_t *script;
+  const cleave_graph_t *graph;
+  cleave_repl_services_t services;
+  int globals; /* references */
+  int show;
+  int complete;
+  volatile sig_atomic_t interrupted;
+
+  /* of the chunk at work */
+  cleave_text_t *output;
+  const char *text;
+  size_t length;
+  bool incomplete;
+  size_t start;
+
+  /* owned, freed at the next use */
+  char *answer;
+  cleave_arena_t pattern_arena;
+  cleave_contraction_t *contraction;
+  cleave_matcher_t *matcher;
+};
+
+static cleave_repl_t *repl_of(lua_State *state) {
+  return cleave_script_of(state)->owner;
+}
+
+/* ---- functions for lua/cleave/repl.lua ---- */
+
+static int api_graph(lua_State *state) {
+  cleave_handle_push_graph(state);
+  return 1;
+}
+
+/* (text): a line of output. */
+static int api_print(lua_State *state) {
+  cleave_repl_t *repl = repl_of(state);
+  size_t length = 0;
+  const char *text = luaL_checklstring(state, 1, &length);
+  if (repl->output->length + length + 1 > MOST_OUTPUT) {
+    return cleave_script_raise(state, "more than %d bytes are printed", (int)MOST_OUTPUT);
+  }
+  cleave_text_append(repl->output, text, length);
+  cleave_text_add(repl->output, "\n");
+  return 0;
+}
+
+static void describe_value(const cleave_graph_t *graph, cleave_value_t value, cleave_text_t *text) {
+  cleave_value_print(graph, value, text);
+  cleave_text_add(text, " : ");
+  cleave_value_type_print(graph, value, text);
+  cleave_node_t producer = cleave_value_producer(graph, value);
+  char label[128];
+  if (cleave_node_exists(producer)) {
+    cleave_text_format(text, ", made by %s '%s'", cleave_node_op(graph, producer)->name,
+                       cleave_node_label(graph, producer, label, sizeof label));
+  } else {
+    cleave_text_add(text, cleave_value_is_constant(graph, value) ? ", a constant" : ", an input");
+  }
+}
+
+static void describe(cleave_repl_t *repl, const cleave_handle_t *handle, cleave_text_t *text) {
+  const cleave_graph_t *graph = repl->graph;
+  char label[128];
+  switch (handle->kind) {
+    case CLEAVE_HANDLE_NODE: {
+      cleave_node_t node = {handle->index};
+      cleave_text_format(text, "%s '%s' #%u", cleave_node_op(graph, node)->name,
+                         cleave_node_label(graph, node, label, sizeof label), (unsigned)node.index);
+      for (uint32_t k = 0; k < cleave_node_output_count(graph, node) && k < 4; k++) {
+        cleave_text_add(text, k == 0 ? " : " : ", ");
+        cleave_value_type_print(graph, cleave_node_output(graph, node, k), text);
+      }
+      break;
+    }
+    case CLEAVE_HANDLE_VALUE: describe_value(graph, (cleave_value_t){handle->index}, text); break;
+    case CLEAVE_HANDLE_GRAPH:
+      cleave_text_format(text, "graph '%s' of %zu nodes, %zu inputs, %zu outputs",
+                         cleave_strings_text(&graph->strings, graph->name), graph->live_node_count,
+                         graph->inputs.count, graph->outputs.count);
+      break;
+    case CLEAVE_HANDLE_ATTRIBUTES: {
+      const cleave_node_record_t *node = cleave_graph_node(graph, (cleave_node_t){handle->index});
+      for (uint32_t k = 0; k < node->attribute_count; k++) {
+        cleave_text_format(text, "%s%s = ", k == 0 ? "{ " : ", ", node->attributes[k].name);
+        cleave_attribute_print(&node->attributes[k], text);
+      }
+      cleave_text_add(text, node->attribute_count == 0 ? "{}" : " }");
+      break;
+    }
+    case CLEAVE_HANDLE_INPUTS:
+    case CLEAVE_HANDLE_OUTPUTS: {
+      cleave_node_t node = {handle->index};
+      bool inputs = handle->kind == CLEAVE_HANDLE_INPUTS;
+      uint32_t count = inputs ? cleave_node_input_count(graph, node) : cleave_node_output_count(graph, node);
+      for (uint32_t k = 0; k < count && k < 20; k++) {
+        cleave_value_t value =
+            inputs ? cleave_node_input(graph, node, k) : cleave_node_output(graph, node, k);
+        cleave_text_format(text, "%s%u  ", k == 0 ? "" : "\n", (unsigned)k + 1);
+        if (cleave_value_exists(value)) {
+          describe_value(graph, value, text);
+        } else {
+          cleave_text_add(text, "left out");
+        }
+      }
+      break;
+    }
+    default: cleave_text_add(text, "a handle of another call"); break;
+  }
+}
+
+/* Pushes a text and frees it; the text is the session's while Lua may raise. */
+static int push_answer(lua_State *state, cleave_repl_t *repl) {
+  lua_pushstring(state, repl->answer == NULL ? "" : repl->answer);
+  cleave_free(repl->answer);
+  repl->answer = NULL;
+  return 1;
+}
+
+/* (handle) -> text */
+static int api_describe(lua_State *state) {
+  cleave_repl_t *repl = repl_of(state);
+  const cleave_handle_t *handle = lua_touserdata(state, 1);
+  if (lua_type(state, 1) != LUA_TUSERDATA || handle->kind == CLEAVE_HANDLE_MATCH ||
+      handle->kind == CLEAVE_HANDLE_PROPOSAL) {
+    lua_pushstring(state, luaL_typename(state, 1));
+    return 1;
+  }
+  (void)cleave_handle_check(state, 1, handle->kind);
+  cleave_text_t text = {0};
+  describe(repl, handle, &text);
+  repl->answer = cleave_copy_text(cleave_text_get(&text), text.length);
+  cleave_text_deinit(&text);
+  return push_answer(state, repl);
+}
+
+/* (handle) -> names of its fields */
+static int api_fields(lua_State *state) {
+  const cleave_handle_t *handle = lua_touserdata(state, 1);
+  lua_newtable(state);
+  if (lua_type(state, 1) != LUA_TUSERDATA) {
+    return 1;
+  }
+  lua_CFunction index = NULL;
+  switch (handle->kind) {
+    case CLEAVE_HANDLE_NODE: index = cleave_node_handle_index; break;
+    case CLEAVE_HANDLE_VALUE: index = cleave_value_handle_index; break;
+    case CLEAVE_HANDLE_GRAPH: index = cleave_graph_handle_index; break;
+    default: break;
+  }
+  if (index != NULL) {
+    lua_pushcfunction(state, index);
+    lua_pushvalue(state, 1);
+    lua_pushlightuserdata(state, (void *)(uintptr_t)&cleave_handle_list_fields);
+    lua_call(state, 2, 1);
+    return 1;
+  }
+  if (handle->kind == CLEAVE_HANDLE_ATTRIBUTES || handle->kind == CLEAVE_HANDLE_INPUTS ||
+      handle->kind == CLEAVE_HANDLE_OUTPUTS) {
+    (void)cleave_handle_check(state, 1, handle->kind);
+    const cleave_op_t *op = cleave_node_op(repl_of(state)->graph, (cleave_node_t){handle->index});
+    bool attributes = handle->kind == CLEAVE_HANDLE_ATTRIBUTES;
+    const cleave_op_port_t *ports = handle->kind == CLEAVE_HANDLE_INPUTS ? op->inputs : op->outputs;
+    uint32_t count = attributes ? op->attribute_count
+                                : (handle->kind == CLEAVE_HANDLE_INPUTS ? op->input_count : op->output_count);
+    for (uint32_t k = 0; k < count; k++) {
+      lua_pushstring(state, attributes ? op->attributes[k].value.name : ports[k].name);
+      lua_rawseti(state, -2, (lua_Integer)k + 1);
+    }
+  }
+  return 1;
+}
+
+/* (beginning) -> names of operators */
+static int api_operators(lua_State *state) {
+  size_t length = 0;
+  const char *beginning = luaL_checklstring(state, 1, &length);
+  lua_Integer count = 0;
+  lua_newtable(state);
+  for (int id = 0; id < CLEAVE_OP_COUNT; id++) {
+    const char *name = cleave_op_get((cleave_op_id_t)id)->name;
+    if (strncmp(name, beginning, length) == 0) {
+      lua_pushstring(state, name);
+      lua_rawseti(state, -2, ++count);
+    }
+  }
+  return 1;
+}
+
+/* ---- services ---- */
+
+/* A service works for the chunk, but not on its time. */
+static int finish_service(lua_State *state, uint64_t start, cleave_status_t status,
+                          const cleave_error_t *error) {
+  cleave_script_t *script = cleave_script_of(state);
+  uint64_t taken = cleave_clock_now() - start;
+  script->wall_start += taken;
+  script->work_start += script->work_is_counted ? taken : 0;
+  if (status != CLEAVE_OK) {
+    return cleave_script_raise(state, "%s", error->message);
+  }
+  return push_answer(state, repl_of(state));
+}
+
+static void forget_answer(cleave_repl_t *repl) {
+  cleave_free(repl->answer);
+  repl->answer = NULL;
+}
+
+static int call_service(lua_State *state, const char *word,
+                        cleave_status_t (*service)(void *context, char **out_text, cleave_error_t *error)) {
+  cleave_repl_t *repl = repl_of(state);
+  cleave_error_t error = CLEAVE_ERROR_INIT;
+  if (service == NULL) {
+    return cleave_script_raise(state, "%s() is not available here", word);
+  }
+  forget_answer(repl);
+  uint64_t start = cleave_clock_now();
+  cleave_status_t status = service(repl->services.context, &repl->answer, &error);
+  return finish_service(state, start, status, &error);
+}
+
+static int api_plan(lua_State *state) {
+  return call_service(state, "plan", repl_of(state)->services.plan);
+}
+
+static int api_rules(lua_State *state) {
+  return call_service(state, "rules", repl_of(state)->services.rules);
+}
+
+/* (), (node or value or name), (node or name, rule) */
+static int api_why(lua_State *state) {
+  cleave_repl_t *repl = repl_of(state);
+  cleave_error_t error = CLEAVE_ERROR_INIT;
+  char number[32];
+  const char *node = NULL;
+  if (repl->services.why == NULL) {
+    return cleave_script_raise(state, "why() is not available here");
+  }
+  if (lua_type(state, 1) == LUA_TUSERDATA) {
+    const cleave_handle_t *handle = lua_touserdata(state, 1);
+    bool is_value = handle->kind == CLEAVE_HANDLE_VALUE;
+    (void)cleave_handle_check(state, 1, is_value ? CLEAVE_HANDLE_VALUE : CLEAVE_HANDLE_NODE);
+    cleave_node_t subject = is_value ? cleave_value_producer(repl->graph, (cleave_value_t){handle->index})
+                                     : (cleave_node_t){handle->index};
+    if (!cleave_node_exists(subject)) {
+      return cleave_script_raise(state, "why: no node makes this value");
+    }
+    (void)snprintf(number, sizeof number, "#%u", (unsigned)subject.index);
+    node = number;
+  } else if (!lua_isnoneornil(state, 1)) {
+    if (lua_type(state, 1) != LUA_TSTRING) {
+      return cleave_script_raise(state, "why: expected a node or a name, found a %s",
+                                 luaL_typename(state, 1));
+    }
+    node = lua_tostring(state, 1);
+  }
+  const char *rule = luaL_optstring(state, 2, NULL);
+  forget_answer(repl);
+  uint64_t start = cleave_clock_now();
+  cleave_status_t status = repl->services.why(repl->services.context, node, rule, &repl->answer, &error);
+  return finish_service(state, start, status, &error);
+}
+
+/* ---- g:find ---- */
+
+static void forget_search(cleave_repl_t *repl) {
+  cleave_matcher_destroy(repl->matcher);
+  cleave_contraction_destroy(repl->contraction);
+  repl->matcher = NULL;
+  repl->contraction = NULL;
+  cleave_arena_reset(&repl->pattern_arena);
+}
+
+static cleave_status_t begin_search(cleave_repl_t *repl, const cleave_pattern_t *pattern,
+                                    const uint32_t **out_anchors, uint32_t *out_count,
+                                    cleave_error_t *error) {
+  CLEAVE_TRY(cleave_contraction_create(repl->graph, &repl->contraction, error));
+  CLEAVE_TRY(cleave_matcher_create(repl->contraction, &repl->matcher, error));
+  CLEAVE_TRY(cleave_matcher_set_pattern(repl->matcher, pattern, error));
+  return cleave_matcher_anchors(repl->matcher, out_anchors, out_count, error);
+}
+
+static void push_match(lua_State *state, const cleave_match_t *match) {
+  lua_newtable(state);
+  for (uint32_t k = 0; k < match->pattern->label_count; k++) {
+    if (cleave_node_exists(match->label_nodes[k])) {
+      cleave_handle_push_node(state, match->label_nodes[k]);
+    } else {
+      cleave_handle_push_value(state, match->label_values[k]);
+    }
+    lua_setfield(state, -2, match->pattern->labels[k]);
+  }
+  cleave_handle_push_nodes(state, match->nodes, match->node_count);
+  lua_setfield(state, -2, "nodes");
+}
+
+/* ({ pattern = compiled }) -> list of matches, list of labels */
+static int api_find(lua_State *state) {
+  cleave_repl_t *repl = repl_of(state);
+  cleave_error_t error = CLEAVE_ERROR_INIT;
+  const uint32_t *anchors = NULL;
+  uint32_t count = 0;
+  lua_Integer found = 0;
+  lua_settop(state, 1);
+  forget_search(repl);
+  cleave_table_reader_t reader = {.state = state, .arena = &repl->pattern_arena, .file = "prompt"};
+  const cleave_pattern_t *pattern = cleave_table_pattern(&reader, "pattern", "find");
+  if (begin_search(repl, pattern, &anchors, &count, &error) != CLEAVE_OK) {
+    return cleave_script_raise_error(state, &error);
+  }
+  lua_newtable(state);
+  for (uint32_t k = 0; k < count && found < MOST_MATCHES; k++) {
+    cleave_match_answer_t answer;
+    cleave_match_request_t request = {.anchor = anchors[k], .step_limit = STEPS_PER_ANCHOR};
+    if (cleave_matcher_match(repl->matcher, &request, &answer, &error) != CLEAVE_OK) {
+      return cleave_script_raise_error(state, &error);
+    }
+    cleave_script_step(state, answer.steps > UINT32_MAX / 8 ? UINT32_MAX : (uint32_t)answer.steps * 4 + 8);
+    if (answer.match != NULL) {
+      push_match(state, answer.match);
+      lua_rawseti(state, -2, ++found);
+    }
+  }
+  lua_newtable(state);
+  for (uint32_t k = 0; k < pattern->label_count; k++) {
+    lua_pushstring(state, pattern->labels[k]);
+    lua_rawseti(state, -2, (lua_Integer)k + 1);
+  }
+  return 2;
+}
+
+/* ---- life ---- */
+
+static void open_session(lua_State *state, void *context) {
+  static const luaL_Reg API[] = {
+      {"graph", api_graph},         {"print", api_print}, {"describe", api_describe}, {"fields", api_fields},
+      {"operators", api_operators}, {"plan", api_plan},   {"rules", api_rules},       {"why", api_why},
+      {"find", api_find},           {NULL, NULL}};
+  cleave_repl_t *repl = context;
+  cleave_script_import(state, "repl");
+  lua_getfield(state, 1, "environment");
+  luaL_newlib(state, API);
+  lua_call(state, 1, 1);
+  repl->globals = luaL_ref(state, LUA_REGISTRYINDEX);
+  lua_getfield(state, 1, "show");
+  repl->show = luaL_ref(state, LUA_REGISTRYINDEX);
+  lua_getfield(state, 1, "complete");
+  repl->complete = luaL_ref(state, LUA_REGISTRYINDEX);
+}
+
+cleave_status_t cleave_repl_create(const cleave_graph_t *graph, const cleave_repl_services_t *services,
+                                   cleave_repl_t **out_repl, cleave_error_t *error) {
+  *out_repl = NULL;
+  cleave_repl_t *repl = cleave_allocate_zeroed(1, sizeof *repl);
+  if (repl == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  repl->graph = graph;
+  repl->services = *services;
+  cleave_status_t status = cleave_script_create("prompt", CLEAVE_ERROR_RULE, &repl->script, error);
+  if (status == CLEAVE_OK) {
+    repl->script->owner = repl;
+    status = cleave_script_call(repl->script, open_session, repl, CLEAVE_SCRIPT_LOAD_BUDGET, error);
+  }
+  if (status != CLEAVE_OK) {
+    cleave_repl_destroy(repl);
+    return status;
+  }
+  *out_repl = repl;
+  return CLEAVE_OK;
+}
+
+void cleave_repl_destroy(cleave_repl_t *repl) {
+  if (repl == NULL) {
+    return;
+  }
+  cleave_script_destroy(repl->script);
+  forget_search(repl);
+  cleave_arena_deinit(&repl->pattern_arena);
+  forget_answer(repl);
+  cleave_free(repl);
+}
+
+/* ---- chunks ---- */
+
+/* Compiles a chunk with the session's globals; false leaves the message. */
+static bool load_chunk(lua_State *state, const cleave_repl_t *repl, const char *text, size_t length) {
+  const char *chunk = lua_pushfstring(state, "@%s", repl->script->path);
+  int code = luaL_loadbufferx(state, text, length, chunk, "t");
+  lua_remove(state, -2);
+  if (code != LUA_OK) {
+    return false;
+  }
+  lua_rawgeti(state, LUA_REGISTRYINDEX, repl->globals);
+  (void)lua_setupvalue(state, -2, 1);
+  return true;
+}
+
+/* Does the message say that the text ended too early? */
+static bool ends_early(lua_State *state) {
+  static const char MARK[] = "<eof>";
+  size_t length = 0;
+  const char *message = lua_tolstring(state, -1, &length);
+  return message != NULL && length >= sizeof MARK - 1 &&
+         strcmp(message + length - (sizeof MARK - 1), MARK) == 0;
+}
+
+static void run_chunk(lua_State *state, void *context) {
+  cleave_repl_t *repl = context;
+  if (repl->length > CLEAVE_SCRIPT_TEXT_LIMIT) {
+    cleave_script_raise(state, "more than %d bytes in one piece", (int)CLEAVE_SCRIPT_TEXT_LIMIT);
+  }
+  if (memchr(repl->text, 0, repl->length) != NULL) {
+    cleave_script_raise(state, "a zero byte in the text");
+  }
+  // An expression first; "return" stands on its own line number, so that lines are the chunk's.
+  const char *expression = lua_pushfstring(state, "return %s", repl->text);
+  if (!load_chunk(state, repl, expression, repl->length + 7)) {
+    lua_pop(state, 1);
+    if (!load_chunk(state, repl, repl->text, repl->length)) {
+      repl->incomplete = ends_early(state);
+      if (repl->incomplete) {
+        return;
+      }
+      lua_error(state);
+    }
+  }
+  lua_remove(state, 1);
+  lua_call(state, 0, LUA_MULTRET);
+  int count = lua_gettop(state);
+  if (count == 0) {
+    return;
+  }
+  luaL_checkstack(state, 2, NULL);
+  lua_rawgeti(state, LUA_REGISTRYINDEX, repl->show);
+  lua_insert(state, 1);
+  lua_call(state, count, 1);
+  lua_pushcfunction(state, api_print);
+  lua_insert(state, 1);
+  lua_call(state, 1, 0);
+}
+
+cleave_status_t cleave_repl_run(cleave_repl_t *repl, const char *text, size_t length, bool *out_incomplete,
+                                cleave_text_t *output, cleave_error_t *error) {
+  cleave_error_t inner = CLEAVE_ERROR_INIT;
+  repl->output = output;
+  repl->text = text;
+  repl->length = length;
+  repl->incomplete = false;
+  repl->interrupted = 0;
+  cleave_handles_enter(repl->script, repl->graph, NULL);
+  cleave_status_t status = cleave_script_call(repl->script, run_chunk, repl, CLEAVE_REPL_BUDGET, &inner);
+  cleave_handles_leave(repl->script);
+  forget_search(repl);
+  *out_incomplete = repl->incomplete;
+  if (status == CLEAVE_OK) {
+    return cleave_text_check(output, error);
+  }
+  return repl->interrupted != 0 ? cleave_error_set(error, CLEAVE_ERROR_LIMIT, "interrupted")
+                                : cleave_error_set(error, status, "%s", inner.message);
+}
+
+void cleave_repl_interrupt(cleave_repl_t *repl) {
+  repl->interrupted = 1;
+  repl->script->budget = 0;
+}
+
+/* ---- completion ---- */
+
+static void run_complete(lua_State *state, void *context) {
+  cleave_repl_t *repl = context;
+  lua_rawgeti(state, LUA_REGISTRYINDEX, repl->complete);
+  lua_pushlstring(state, repl->text, repl->length);
+  lua_call(state, 1, 2);
+  repl->start = (size_t)lua_tointeger(state, 1);
+  size_t length = 0;
+  const char *words = lua_tolstring(state, 2, &length);
+  if (words != NULL) {
+    cleave_text_append(repl->output, words, length);
+  }
+}
+
+cleave_status_t cleave_repl_complete(cleave_repl_t *repl, const char *line, size_t length, size_t *out_start,
+                                     cleave_text_t *output, cleave_error_t *error) {
+  repl->output = output;
+  repl->text = line;
+  repl->length = length;
+  repl->start = length;
+  cleave_handles_enter(repl->script, repl->graph, NULL);
+  cleave_status_t status =
+      cleave_script_call(repl->script, run_complete, repl, CLEAVE_SCRIPT_CALLBACK_BUDGET, error);
+  cleave_handles_leave(repl->script);
+  *out_start = repl->start <= length ? repl->start : length;
+  return status == CLEAVE_OK ? cleave_text_check(output, error) : status;
+}
