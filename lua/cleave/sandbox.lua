@@ -150,7 +150,7 @@ local COROUTINES = {
   running = coroutine.running,
   status = coroutine.status,
   wrap = host.coroutine_wrap,
-  yield = coroutine.yield,
+  yield = host.coroutine_yield,
 }
 
 local function pick(source, names)

@@ -15,6 +15,10 @@
 
 /* Bytes of all constants of a model script. */
 #define CLEAVE_BUILDER_DATA_LIMIT ((size_t)16 << 30)
+/* Of the graph of a rule file's test. */
+#define CLEAVE_BUILDER_TEST_DATA_LIMIT ((size_t)256 << 20)
+/* Of one constant in a rewrite or pass: drawing it is a step that nothing interrupts. */
+#define CLEAVE_BUILDER_RULE_DATA_LIMIT ((size_t)64 << 20)
 
 #define CLEAVE_BUILDER_VALUE_LIMIT 8000000
 
@@ -26,6 +30,7 @@ typedef struct cleave_builder {
   uint32_t counters[CLEAVE_OP_COUNT];  /* for names: "Conv_3" */
   uint32_t constant_count;
   size_t data_bytes;
+  size_t data_limit; /* 0: CLEAVE_BUILDER_DATA_LIMIT, or the editor's */
   uint64_t seed;
   bool seed_is_given; /* by the caller: the script's own does not count */
 } cleave_builder_t;

@@ -134,6 +134,9 @@ static int host_graph_output_count(lua_State *state) {
 /* ---- constants ---- */
 
 static size_t data_limit(const cleave_builder_t *builder) {
+  if (builder->data_limit > 0) {
+    return builder->data_limit;
+  }
   return builder->editor != NULL ? CLEAVE_EDITOR_DATA_LIMIT : CLEAVE_BUILDER_DATA_LIMIT;
 }
 
@@ -149,8 +152,13 @@ static cleave_tensor_t *create_tensor(lua_State *state, cleave_dtype_t dtype, in
               builder->data_bytes <= data_limit(builder) &&
               bytes <= data_limit(builder) - builder->data_bytes;
   if (!fits) {
-    cleave_script_raise(state, "a constant of this size: more than %d GiB in all constants",
-                        (int)(data_limit(builder) >> 30));
+    bool is_large = data_limit(builder) >> 30 > 0;
+    cleave_script_raise(state, "a constant of this size: more than %d %s in all constants",
+                        (int)(data_limit(builder) >> (is_large ? 30 : 20)), is_large ? "GiB" : "MiB");
+  }
+  if (builder->editor != NULL && bytes > CLEAVE_BUILDER_RULE_DATA_LIMIT) {
+    cleave_script_raise(state, "a constant of this size: more than %d MiB in one constant of a rule",
+                        (int)(CLEAVE_BUILDER_RULE_DATA_LIMIT >> 20));
   }
   raise_if_failed(state, cleave_tensor_create(dtype, rank, dims, &tensor, &error), &error);
   builder->data_bytes += bytes;
@@ -221,6 +229,9 @@ static void walk_table(walk_t *walk, int32_t level) {
       cleave_script_raise(state, "a table that is no array: lists of one level differ in length");
     }
     for (int64_t k = 0; k < walk->dims[level]; k++) {
+      if (walk->tensor == NULL) {
+        cleave_script_step(state, 1);
+      }
       lua_rawgeti(state, -1, k + 1);
       walk_table(walk, level + 1);
       lua_pop(state, 1);

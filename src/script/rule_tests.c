@@ -32,7 +32,8 @@ cleave_status_t cleave_rules_build_test(cleave_rules_t *rules, const cleave_rule
                                         cleave_graph_t **out_graph, cleave_error_t *error) {
   *out_graph = NULL;
   cleave_script_t *script = cleave_rules_script(rules);
-  cleave_builder_t builder = {.seed = SEED, .seed_is_given = true};
+  cleave_builder_t builder = {
+      .seed = SEED, .seed_is_given = true, .data_limit = CLEAVE_BUILDER_TEST_DATA_LIMIT};
   cleave_infer_options_t options = {.fold = true};
   cleave_status_t status = CLEAVE_OK;
   CLEAVE_TRY_CLEANUP(prepare_graph(&builder, test, script->path, error));

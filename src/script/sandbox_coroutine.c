@@ -179,6 +179,15 @@ static int coroutine_wrap(lua_State *state) {
   return 1;
 }
 
+static int coroutine_yield(lua_State *state) {
+  if (!lua_isyieldable(state)) {
+    return cleave_script_raise(state, lua_pushthread(state) != 0
+                                          ? "attempt to yield from outside a coroutine"
+                                          : "attempt to yield across a C-call boundary");
+  }
+  return lua_yield(state, lua_gettop(state));
+}
+
 static int coroutine_close(lua_State *state) {
   lua_State *coroutine = check_coroutine(state);
   coroutine_state_t found = state_of(state, coroutine);
@@ -200,6 +209,7 @@ void cleave_sandbox_register_coroutines(lua_State *state) {
                                        {"coroutine_create", coroutine_create},
                                        {"coroutine_resume", coroutine_resume},
                                        {"coroutine_wrap", coroutine_wrap},
+                                       {"coroutine_yield", coroutine_yield},
                                        {"coroutine_close", coroutine_close},
                                        {NULL, NULL}};
   luaL_setfuncs(state, FUNCTIONS, 0);
