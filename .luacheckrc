@@ -6,7 +6,8 @@ files["rules/"] = {
   read_globals = {
     "ruleset", "strategy", "fuse", "region", "rewrite", "pass", "test", "option",
     "include", "require",
-    "op", "any", "constant", "maybe", "oneof", "one_of", "repeated", "range", "absent",
+    "op", "any", "constant", "maybe", "oneof", "one_of", "repeated", "variadic", "output", "group",
+    "range", "absent", "present",
   },
 }
 files["tests/**/rules*.lua"] = files["rules/"]

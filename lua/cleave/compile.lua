@@ -2,92 +2,15 @@
 -- Patterns as written -> the flat list that C turns into a compiled pattern. All checks against the
 -- operator list happen here. Indices are those of C: from 0.
 local host, import = ...
+local attributes = import "compile_attributes"
 local check = import "check"
 local options = import "options"
 local pattern = import "pattern"
+local values = import "compile_value"
 
 local M = {}
 
-local LITTLE = 1e-5 -- how far a constant may be from a number, relative to it
-
-local OP_KEYS = { "as", "inputs", "attrs", "dtype", "rank", "shape", "shared", "output" }
-local VALUE_KEYS = { "as", "dtype", "rank", "shape" }
-local CONSTANT_KEYS = {
-  "as", "dtype", "rank", "shape", "value", "tolerance", "scalar", "all_equal",
-}
-
--- ---- types ----
-
-local function dtypes(line, what, spec)
-  local names = options.resolve(spec)
-  if names == nil then
-    return nil
-  end
-  if type(names) == "string" then
-    names = { names }
-  end
-  check.type(line, what .. ": dtype", names, "table")
-  local numbers = {}
-  for k, name in ipairs(names) do
-    check.type(line, what .. ": dtype", name, "string")
-    local number, hint = host.dtype(name)
-    if not number then
-      check.fail(line, "%s: dtype '%s' is unknown%s", what, name, hint)
-    end
-    numbers[k] = number
-  end
-  return numbers
-end
-
-local function rank(line, what, spec)
-  spec = options.resolve(spec)
-  if spec == nil then
-    return nil
-  end
-  check.type(line, what .. ": rank", spec, "integer")
-  if spec < 0 or spec > 8 then
-    check.fail(line, "%s: rank is %d, expected 0 to 8", what, spec)
-  end
-  return spec
-end
-
-local function shape(line, what, spec)
-  if spec == nil then
-    return nil
-  end
-  check.type(line, what .. ": shape", spec, "table")
-  local length = check.list_length(spec)
-  if not length or length > 8 then
-    check.fail(line, "%s: shape: expected a list of at most 8 sizes and names", what)
-  end
-  local dims = {}
-  for k, dim in ipairs(spec) do
-    dim = options.resolve(dim)
-    if type(dim) == "string" then
-      dims[k] = (dim == "?" or dim == "_") and {} or { symbol = dim }
-    elseif math.type(dim) == "integer" and dim >= 0 then
-      dims[k] = { size = dim }
-    else
-      check.fail(line, "%s: shape: expected a size, a name or '?', found %s", what, check.show(dim))
-    end
-  end
-  return dims
-end
-
-local function add_type(line, what, spec, node)
-  node.dtypes = dtypes(line, what, spec.dtype)
-  node.rank = rank(line, what, spec.rank)
-  node.dims = shape(line, what, spec.shape)
-  if node.dims then
-    if node.rank and node.rank ~= #node.dims then
-      check.fail(line, "%s: rank is %d, but shape has %d dimensions", what, node.rank, #node.dims)
-    end
-    node.rank = #node.dims
-  end
-  if spec.as ~= nil then
-    node.label = check.name(line, what .. ": as", spec.as)
-  end
-end
+local OP_KEYS = { "as", "inputs", "attrs", "dtype", "rank", "shape", "where", "shared", "output" }
 
 -- ---- operators ----
 
@@ -158,125 +81,74 @@ local function position_index(line, ops, position)
   return position - 1
 end
 
+-- The pattern that an input is given as.
+local function input_pattern(line, key, item)
+  item = options.resolve(item)
+  if type(item) == "number" then
+    return { constant = item, line = line }
+  elseif type(item) == "string" then
+    check.fail(line, "op: input %s is the text '%s' (write any '%s', constant '%s' or op '%s')",
+      check.show(key), item, item, item, item)
+  end
+  local description = pattern.describe(item)
+  if description and (description.kind == "absent" or description.kind == "present") then
+    return { [description.kind] = true, line = line }
+  end
+  return pattern.pattern_of(line, item, "op: input " .. check.show(key))
+end
+
+local function is_every(item)
+  local description = pattern.describe(item)
+  return description ~= nil and description.kind == "every"
+end
+
+-- All inputs that are not given: { port = -2, pattern }, the last of the list.
+local function add_every(line, result, item, add)
+  if #result > 0 and result[#result].port == -2 then
+    check.fail(line, "op: two inputs stand for all the others")
+  end
+  result[#result + 1] = { port = -2, pattern = add(item) }
+end
+
 local function inputs(line, spec, ops, add)
   if spec == nil then
     return {}
+  elseif is_every(spec) then
+    spec = { spec }
   end
   check.type(line, "op: inputs", spec, "table")
   local commutative = all_commutative(ops)
-  local result, taken = {}, {}
+  local result, taken, every = {}, {}, {}
   for key, item in host.pairs(spec) do
     local port
-    if math.type(key) == "integer" then
-      port = #ops > 0 and position_index(line, ops, key) or -1
-    else
-      check.type(line, "op: inputs", key, "string")
-      port = port_index(line, ops, key)
-    end
-    if commutative then
-      port = -1 -- either order
-    elseif port >= 0 then
-      if taken[port] then
-        check.fail(line, "op: input %d is given twice", port + 1)
+    if is_every(item) then
+      every[#every + 1] = item
+      if type(key) == "string" then
+        port_index(line, ops, key)
       end
-      taken[port] = true
-    end
-    item = options.resolve(item)
-    if type(item) == "number" then
-      item = { number = item, line = line }
-    elseif type(item) == "string" then
-      check.fail(line, "op: input %s is the text '%s' (write any '%s', constant '%s' or op '%s')",
-        check.show(key), item, item, item, item)
     else
-      item = pattern.pattern_of(line, item, "op: input " .. check.show(key))
+      if math.type(key) == "integer" then
+        port = #ops > 0 and position_index(line, ops, key) or -1
+      else
+        check.type(line, "op: inputs", key, "string")
+        port = port_index(line, ops, key)
+      end
+      item = input_pattern(line, key, item)
+      if commutative and not item.absent then
+        port = -1 -- either order
+      elseif port >= 0 then
+        if taken[port] then
+          check.fail(line, "op: input %d is given twice", port + 1)
+        end
+        taken[port] = true
+      end
+      result[#result + 1] = { port = port, pattern = add(item) }
     end
-    result[#result + 1] = { port = port, pattern = add(item) }
+  end
+  for _, item in ipairs(every) do
+    add_every(line, result, item, add)
   end
   return result
-end
-
--- ---- attributes ----
-
-local INTEGER, NUMBER, TEXT, INTEGERS, NUMBERS = 1, 2, 3, 4, 5
-
-local function literal(line, what, kind, kind_name, value)
-  value = options.resolve(value)
-  if type(value) == "boolean" and kind == INTEGER then
-    value = value and 1 or 0
-  end
-  local fits = (kind == INTEGER or kind == NUMBER) and type(value) == "number"
-    or kind == TEXT and type(value) == "string"
-    or (kind == INTEGERS or kind == NUMBERS) and type(value) == "table"
-  if kind == INTEGER and fits and not math.tointeger(value) then
-    fits = false
-  end
-  if fits and type(value) == "table" then
-    fits = check.list_length(value) ~= nil
-    for _, item in ipairs(value) do
-      fits = fits and type(item) == "number" and (kind == NUMBERS or math.tointeger(item) ~= nil)
-    end
-  end
-  if not fits then
-    check.fail(line, "%s: expected a value of kind %s, found %s", what, kind_name,
-      check.show(value))
-  end
-  return value
-end
-
-local function attribute_test(line, what, kind, kind_name, value)
-  local description = pattern.describe(value)
-  if description and description.kind == "absent" then
-    return { kind = "absent" }
-  end
-  if description and description.kind == "range" then
-    if kind ~= INTEGER and kind ~= NUMBER then
-      check.fail(line, "%s: a range fits numbers, this is a %s", what, kind_name)
-    end
-    local low, high = options.resolve(description.min), options.resolve(description.max)
-    for _, bound in ipairs { low or 0, high or 0 } do
-      check.type(line, what .. ": range", bound, "number")
-    end
-    return { kind = "range", low = low, high = high }
-  end
-  local values
-  if description and (description.kind == "literals" or description.kind == "oneof") then
-    values = description.values or description.children
-  elseif description then
-    check.fail(line, "%s: expected a value, found a pattern", what)
-  else
-    values = { value }
-  end
-  local texts = {}
-  for k, item in ipairs(values) do
-    texts[k] = literal(line, what, kind, kind_name, item)
-  end
-  return { kind = "equal", values = texts }
-end
-
-local function attributes(line, spec, ops)
-  if spec == nil then
-    return {}
-  end
-  check.type(line, "op: attrs", spec, "table")
-  local tests = {}
-  for name, value in host.pairs(spec) do
-    check.type(line, "op: attrs: name", name, "string")
-    if #ops == 0 then
-      check.fail(line, "op: attribute '%s' is named, but no operator", name)
-    end
-    local kind, kind_name
-    for _, entry in ipairs(ops) do
-      local found, detail = host.attribute(entry.op, name)
-      if not found then
-        check.fail(line, "operator '%s' has no attribute '%s'%s", entry.name, name, detail)
-      end
-      kind, kind_name = found, detail
-    end
-    local test = attribute_test(line, "attribute '" .. name .. "'", kind, kind_name, value)
-    test.name = name
-    tests[#tests + 1] = test
-  end
-  return tests
 end
 
 local function output_index(line, spec, ops)
@@ -332,7 +204,7 @@ local function compile_op(description, add)
   for k, entry in ipairs(ops) do
     node.ops[k] = entry.op
   end
-  add_type(line, "op", spec, node)
+  values.add_type(line, "op", spec, node)
   if spec.shared ~= nil then
     node.shared = check.type(line, "op: shared", options.resolve(spec.shared), "boolean")
   end
@@ -341,46 +213,7 @@ local function compile_op(description, add)
   if description.free then
     node.inputs[#node.inputs + 1] = { port = -1, pattern = add(description.free) }
   end
-  node.attributes = attributes(line, spec.attrs, ops)
-  return node
-end
-
--- ---- values and constants ----
-
-local function compile_value(description)
-  local line, spec = description.line, description.spec
-  check.keys(line, "any", spec, VALUE_KEYS, false)
-  local node = { kind = "value", line = line }
-  add_type(line, "any", spec, node)
-  return node
-end
-
-local function flag(line, what, value)
-  value = options.resolve(value)
-  if value ~= nil then
-    check.type(line, what, value, "boolean")
-  end
-  return value
-end
-
-local function compile_constant(description)
-  local line, spec = description.line, description.spec
-  check.keys(line, "constant", spec, CONSTANT_KEYS, false)
-  local node = { kind = "constant", line = line }
-  add_type(line, "constant", spec, node)
-  node.scalar = flag(line, "constant: scalar", spec.scalar)
-  node.all_equal = flag(line, "constant: all_equal", spec.all_equal)
-  local value, tolerance = options.resolve(spec.value), options.resolve(spec.tolerance)
-  if value ~= nil then
-    node.value = check.type(line, "constant: value", value, "number")
-    node.tolerance = math.abs(value) * LITTLE
-  end
-  if tolerance ~= nil then
-    node.tolerance = check.type(line, "constant: tolerance", tolerance, "number")
-    if value == nil then
-      check.fail(line, "constant: tolerance is given, but no value")
-    end
-  end
+  node.attributes = attributes.tests(line, spec.attrs, ops)
   return node
 end
 
@@ -388,12 +221,13 @@ end
 
 local function bounds(description)
   local low = options.resolve(description.min) or 1
-  local high = options.resolve(description.max) or 64
-  check.type(description.line, "repeated: min", low, "integer")
-  check.type(description.line, "repeated: max", high, "integer")
-  if low < 1 or high < low or high > 4096 then
-    check.fail(description.line, "repeated: %d to %d times, expected 1 <= min <= max <= 4096", low,
-      high)
+  local high = options.resolve(description.max) or (description.word and 4096 or 64)
+  local word = description.word or "repeated"
+  check.type(description.line, word .. ": min", low, "integer")
+  check.type(description.line, word .. ": max", high, "integer")
+  if low < 0 or high < 1 or high < low or high > 4096 then
+    check.fail(description.line, "%s: %d to %d times, expected 0 <= min <= max, 1 <= max <= 4096",
+      word, low, high)
   end
   return low, high
 end
@@ -414,13 +248,32 @@ local function compile_children(description, add)
   local off = is_switched_off(description) and description.kind == "oneof"
   for k = off and 2 or 1, #description.children do
     local child = description.children[k]
-    child = pattern.pattern_of(description.line, child, description.kind)
     local inner = pattern.describe(child)
-    if not (inner.kind == "maybe" and is_switched_off(inner)) then
-      children[#children + 1] = add(child)
+    if inner and (inner.kind == "absent" or inner.kind == "present") then
+      children[#children + 1] = add { [inner.kind] = true, line = description.line }
+    else
+      child = pattern.pattern_of(description.line, child, description.kind)
+      inner = pattern.describe(child)
+      if not (inner.kind == "maybe" and is_switched_off(inner)) then
+        children[#children + 1] = add(child)
+      end
     end
   end
   return children
+end
+
+local function compile_output(description, add)
+  local line, spec = description.line, description.spec
+  check.keys(line, "output", spec, values.KEYS, false)
+  local node = { kind = "output", line = line }
+  values.add_type(line, "output", spec, node)
+  local child = pattern.describe(description.children[1])
+  if child.kind ~= "op" then
+    check.fail(line, "output: expected an operator, found a %s", child.kind)
+  end
+  node.output = output_index(line, description.which, op_entries(child.line, child.spec))
+  node.children = { add(description.children[1]) }
+  return node
 end
 
 function compile_into(description, add)
@@ -428,12 +281,16 @@ function compile_into(description, add)
   if kind == "op" then
     return compile_op(description, add)
   elseif kind == "any" then
-    return compile_value(description)
+    return values.any(description)
   elseif kind == "constant" then
-    return compile_constant(description)
-  elseif kind == "sequence" or kind == "maybe" or kind == "oneof" then
+    return values.constant(description)
+  elseif kind == "output" then
+    return compile_output(description, add)
+  elseif kind == "absent" then
+    return { kind = kind, line = description.line }
+  elseif kind == "sequence" or kind == "maybe" or kind == "oneof" or kind == "group" then
     return { kind = kind, line = description.line, children = compile_children(description, add) }
-  elseif kind == "repeated" then
+  elseif kind == "repeated" or kind == "every" then
     local low, high = bounds(description)
     return { kind = kind, line = description.line, children = compile_children(description, add),
       min = low, max = high }
@@ -441,14 +298,24 @@ function compile_into(description, add)
   return check.fail(description.line, "expected a pattern")
 end
 
+-- What is no word of its own in the file: numbers and tests as inputs.
+local function describe_item(item)
+  if item.constant then
+    return { kind = "constant", line = item.line, spec = { value = item.constant, scalar = true } }
+  elseif item.absent then
+    return { kind = "absent", line = item.line }
+  elseif item.present then
+    return { kind = "any", line = item.line, spec = {} }
+  end
+  return nil
+end
+
 ---Compiles a pattern: { nodes = list, root = index }.
 ---@param root table the pattern
 function M.pattern(root)
   local nodes, indices, depth = {}, {}, 0
   local function add(item)
-    local description = item.number
-        and { kind = "constant", line = item.line, spec = { value = item.number, scalar = true } }
-      or pattern.describe(item)
+    local description = pattern.describe(item) or describe_item(item)
     if indices[item] then
       return indices[item]
     end
@@ -464,6 +331,27 @@ function M.pattern(root)
     return indices[item]
   end
   return { root = add(root), nodes = nodes }
+end
+
+---The fields `pattern` and `where` of a rule. A text as `where` is a condition over the sizes of
+---the pattern, which C tests; a function is left to be called.
+---@param rule table the rule as written
+---@param result table where both go
+function M.rule_pattern(rule, result)
+  local line, where = rule.line, options.resolve(rule.spec.where)
+  if rule.spec.pattern == nil then
+    check.fail(line, "no pattern")
+  end
+  result.pattern = M.pattern(pattern.pattern_of(line, rule.spec.pattern, "pattern"))
+  if type(where) == "string" then
+    result.pattern.where = values.expression(line, "where", where, true)
+    result.pattern.line = line
+  elseif where ~= nil and type(where) ~= "function" then
+    check.fail(line, "where: expected a function or a condition as text, found %s",
+      check.show(where))
+  else
+    result.where = where
+  end
 end
 
 ---Checks patterns that no rule used, so that a mistake in them is found too.

@@ -3,7 +3,6 @@
 local _, import = ...
 local check = import "check"
 local compile = import "compile"
-local pattern = import "pattern"
 local rules = import "rule"
 
 local KEYS = { "doc", "pattern", "where", "attributes", "priority", "enabled" }
@@ -13,11 +12,7 @@ return {
   compile = function(rule)
     check.keys(rule.line, "fuse", rule.spec, KEYS, false)
     local result = rules.head(rule)
-    if rule.spec.pattern == nil then
-      check.fail(rule.line, "no pattern")
-    end
-    result.pattern = compile.pattern(pattern.pattern_of(rule.line, rule.spec.pattern, "pattern"))
-    result.where = rules.optional(rule, "where", "function")
+    compile.rule_pattern(rule, result)
     result.attributes = rules.attributes(rule)
     return result
   end,

@@ -3,7 +3,6 @@
 local _, import = ...
 local check = import "check"
 local compile = import "compile"
-local pattern = import "pattern"
 local rules = import "rule"
 
 local KEYS = { "doc", "pattern", "where", "replace", "priority", "enabled" }
@@ -13,14 +12,10 @@ return {
   compile = function(rule)
     check.keys(rule.line, "rewrite", rule.spec, KEYS, false)
     local result = rules.head(rule)
-    if rule.spec.pattern == nil then
-      check.fail(rule.line, "no pattern")
-    end
     if rule.spec.replace == nil then
       check.fail(rule.line, "no function replace")
     end
-    result.pattern = compile.pattern(pattern.pattern_of(rule.line, rule.spec.pattern, "pattern"))
-    result.where = rules.optional(rule, "where", "function")
+    compile.rule_pattern(rule, result)
     result.replace = rules.optional(rule, "replace", "function")
     return result
   end,

@@ -81,6 +81,9 @@ local function reading(previous, item)
   local kind = description.kind
   if kind == "op" then
     return make { kind = "op", line = description.line, spec = description.spec, free = previous }
+  elseif kind == "output" then
+    return make { kind = "output", line = description.line, spec = description.spec,
+      which = description.which, children = { reading(previous, description.children[1]) } }
   elseif kind == "maybe" then
     return make { kind = "oneof", line = description.line, when = description.when,
       children = { reading(previous, description.children[1]), previous } }
@@ -94,11 +97,17 @@ local function reading(previous, item)
   return check.fail(description.line, "'>>' with a function: cannot read a %s more than once", kind)
 end
 
--- A sequence as a tree of inputs: what reads it twice then means the same nodes both times.
+-- A sequence as a tree of inputs, where it can be one: the operator at its end is then one that
+-- the function may read at any of its outputs. What is repeated stays a sequence.
 local function as_inputs(item)
   local description = M.describe(item)
   if description.kind ~= "sequence" then
     return item
+  end
+  for k = 2, #description.children do
+    if M.describe(description.children[k]).kind == "repeated" then
+      return item
+    end
   end
   local result = description.children[1]
   for k = 2, #description.children do
@@ -181,7 +190,8 @@ local function oneof(...)
   end
   local children = {}
   for k, item in ipairs(items) do
-    children[k] = type(item) == "string" and item or pattern_of(line, item, "oneof")
+    local is_test = item == M.absent or item == M.present
+    children[k] = (type(item) == "string" or is_test) and item or pattern_of(line, item, "oneof")
   end
   return make { kind = "oneof", line = line, children = children }
 end
@@ -200,22 +210,78 @@ local function range(spec)
   return make { kind = "range", word = "range", line = line, min = spec.min, max = spec.max }
 end
 
--- repeated(p), repeated { p, min = 1, max = 4 }
-local function repeated(arg)
+-- repeated(p, 1, 4), repeated { p, min = 1, max = 4 }
+local function repeating(word, kind)
+  return function(arg, min, max)
+    local line = host.line()
+    local spec = { min = min, max = max }
+    if type(arg) == "table" and not M.describe(arg) then
+      check.keys(line, word, arg, { "min", "max" }, true)
+      if #arg ~= 1 then
+        check.fail(line, "%s: expected one pattern, found %d", word, #arg)
+      end
+      spec = arg
+      arg = arg[1]
+    end
+    return make { kind = kind, word = kind == "every" and "variadic" or nil, line = line,
+      min = spec.min, max = spec.max, children = { pattern_of(line, arg, word) } }
+  end
+end
+
+-- output(p, "Indices"), output { p, "Indices", as = "indices" }: a certain output of an operator.
+local function output(arg, which)
   local line = host.line()
   local spec = {}
   if type(arg) == "table" and not M.describe(arg) then
-    check.keys(line, "repeated", arg, { "min", "max" }, true)
-    spec = arg
-    arg = arg[1]
+    spec = check.copy(line, arg)
+    arg, which = spec[1], spec[2]
+    spec[1], spec[2] = nil, nil
   end
-  return make { kind = "repeated", line = line, min = spec.min, max = spec.max,
-    children = { pattern_of(line, arg, "repeated") } }
+  if type(which) ~= "string" and math.type(which) ~= "integer" then
+    check.fail(line, "output: expected the name or number of an output, found %s",
+      check.show(which))
+  end
+  local description = M.describe(pattern_of(line, arg, "output"))
+  if description.kind == "sequence" then
+    -- of its last operator
+    local children = table.move(description.children, 1, #description.children, 1, {})
+    children[#children] = make { kind = "output", line = line, spec = spec, which = which,
+      children = { children[#children] } }
+    return make { kind = "sequence", line = line, children = children }
+  end
+  return make { kind = "output", line = line, spec = spec, which = which,
+    children = { pattern_of(line, arg, "output") } }
 end
 
----The attribute is neither on the node nor has it a default.
-M.absent = setmetatable({}, PATTERN)
-descriptions[M.absent] = { kind = "absent", word = "test for absence", line = 0 }
+-- group(a, b, c), group { a, b, c }: side by side, with a value or node in common.
+local function group(...)
+  local line = host.line()
+  local items = { ... }
+  if #items == 1 and type(items[1]) == "table" and not M.describe(items[1]) then
+    check.keys(line, "group", items[1], {}, true)
+    items = check.copy(line, items[1])
+  end
+  if #items < 2 then
+    check.fail(line, "group: expected two patterns or more, found %d", #items)
+  end
+  local children = {}
+  for k, item in ipairs(items) do
+    children[k] = pattern_of(line, item, "group")
+  end
+  return make { kind = "group", line = line, children = children }
+end
+
+-- A word that says all by itself.
+local function single(kind, word)
+  local result = setmetatable({}, PATTERN)
+  descriptions[result] = { kind = kind, word = word, line = 0 }
+  return result
+end
+
+---As an attribute: neither on the node nor a default. As an input: left out.
+M.absent = single("absent", "test for absence")
+---As an input: given.
+M.present = single("present", "test for presence")
 
 function M.words()
   return {
@@ -226,8 +292,12 @@ function M.words()
     oneof = oneof,
     one_of = one_of,
     range = range,
-    repeated = repeated,
+    repeated = repeating("repeated", "repeated"),
+    variadic = repeating("variadic", "every"),
+    output = output,
+    group = group,
     absent = M.absent,
+    present = M.present,
   }
 end
 

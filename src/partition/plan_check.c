@@ -139,8 +139,24 @@ static cleave_status_t check_order(checker_t *checker) {
 
 // ---- one region ----
 
-/* Members in a topological order, tied by edges inside the region. `marks`: 0 outside or not placed, 1
- * placed, 2 reached. */
+/* A fusion ties its nodes together, also those of a group without edges between them: each to the first. */
+static void reach_fusion(checker_t *checker, cleave_node_t node) {
+  uint32_t index = checker->plan->node_fusion[node.index];
+  if (index >= checker->plan->fusion_count) {
+    return;
+  }
+  const cleave_plan_fusion_t *fusion = &checker->plan->fusions[index];
+  bool is_first = fusion->node_count > 0 && fusion->nodes[0].index == node.index;
+  for (uint32_t k = 0; k < (is_first ? fusion->node_count : fusion->node_count > 0); k++) {
+    if (fusion->nodes[k].index < checker->node_bound && checker->marks[fusion->nodes[k].index] == 1) {
+      checker->marks[fusion->nodes[k].index] = 2;
+      cleave_array_push_reserved(&checker->queue, fusion->nodes[k].index);
+    }
+  }
+}
+
+/* Members in a topological order, tied by edges and fusions inside the region. `marks`: 0 outside or not
+ * placed, 1 placed, 2 reached. */
 static cleave_status_t check_connected(checker_t *checker, uint32_t index) {
   const cleave_graph_t *graph = checker->graph;
   const cleave_plan_region_t *region = &checker->plan->regions[index];
@@ -161,6 +177,7 @@ static cleave_status_t check_connected(checker_t *checker, uint32_t index) {
   checker->marks[region->nodes[0].index] = 2;
   for (size_t k = 0; k < checker->queue.count; k++) {
     cleave_node_t node = {checker->queue.items[k]};
+    reach_fusion(checker, node);
     for (uint32_t i = 0; i < cleave_node_input_count(graph, node); i++) {
       cleave_value_t value = cleave_node_input(graph, node, i);
       cleave_node_t producer =

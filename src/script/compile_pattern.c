@@ -10,6 +10,8 @@
 
 #include "script/table_reader.h"
 
+enum { MOST_LABELS = 1024 };
+
 static void read_literal(cleave_table_reader_t *reader, cleave_pattern_literal_t *literal) {
   lua_State *state = reader->state;
   if (lua_type(state, -1) == LUA_TSTRING) {
@@ -54,7 +56,20 @@ static void read_attribute_test(cleave_table_reader_t *reader, cleave_attribute_
   }
 }
 
-static void read_type(cleave_table_reader_t *reader, cleave_type_test_t *type) {
+/* The text of the field as an expression, or NULL where there is none. */
+static const cleave_expression_t *read_expression(cleave_table_reader_t *reader, const char *name,
+                                                  cleave_expression_kind_t kind, int32_t line) {
+  const cleave_expression_t *expression = NULL;
+  cleave_error_t error = CLEAVE_ERROR_INIT;
+  const char *text = cleave_table_text(reader, name);
+  if (text != NULL &&
+      cleave_expression_compile(reader->arena, text, line, kind, &expression, &error) != CLEAVE_OK) {
+    cleave_script_raise_error(reader->state, &error);
+  }
+  return expression;
+}
+
+static void read_type(cleave_table_reader_t *reader, int32_t line, cleave_type_test_t *type) {
   uint32_t count = cleave_table_push_list(reader, "dtypes");
   for (uint32_t k = 0; k < count; k++) {
     cleave_table_push_item(reader, k);
@@ -70,6 +85,7 @@ static void read_type(cleave_table_reader_t *reader, cleave_type_test_t *type) {
     for (uint32_t k = 0; k < rank; k++) {
       cleave_table_push_item(reader, k);
       dims[k].symbol = cleave_table_text(reader, "symbol");
+      dims[k].expression = read_expression(reader, "expression", CLEAVE_EXPRESSION_SIZE, line);
       dims[k].size =
           cleave_table_push_field(reader, "size") == LUA_TNUMBER ? lua_tointeger(reader->state, -1) : -1;
       lua_pop(reader->state, 2);
@@ -79,13 +95,35 @@ static void read_type(cleave_table_reader_t *reader, cleave_type_test_t *type) {
   lua_pop(reader->state, 1);
 }
 
+static void read_constant(cleave_table_reader_t *reader, cleave_constant_test_t *constant) {
+  constant->scalar = cleave_table_flag(reader, "scalar");
+  constant->all_equal = cleave_table_flag(reader, "all_equal");
+  constant->value = cleave_table_number(reader, "value", 0, &constant->has_value);
+  constant->tolerance = cleave_table_number(reader, "tolerance", 0, NULL);
+  constant->is_list = cleave_table_flag(reader, "is_list");
+  constant->has_range = cleave_table_flag(reader, "has_range");
+  constant->low = cleave_table_number(reader, "low", -INFINITY, NULL);
+  constant->high = cleave_table_number(reader, "high", INFINITY, NULL);
+  constant->value_count = cleave_table_push_list(reader, "values");
+  double *values = cleave_table_take(reader, constant->value_count, sizeof *values);
+  for (uint32_t k = 0; k < constant->value_count; k++) {
+    cleave_table_push_item(reader, k);
+    values[k] = lua_tonumber(reader->state, -1);
+    lua_pop(reader->state, 1);
+  }
+  lua_pop(reader->state, 1);
+  constant->values = values;
+}
+
 static void read_inputs(cleave_table_reader_t *reader, cleave_pattern_node_t *node) {
   node->input_count = cleave_table_push_list(reader, "inputs");
   cleave_pattern_input_t *inputs = cleave_table_take(reader, node->input_count, sizeof *inputs);
   for (uint32_t k = 0; k < node->input_count; k++) {
     cleave_table_push_item(reader, k);
     int32_t port = cleave_table_int(reader, "port", -1);
-    inputs[k].port = port < 0 ? CLEAVE_PATTERN_PORT_ANY : (uint32_t)port;
+    inputs[k].port = port == -2 ? CLEAVE_PATTERN_PORT_REST
+                     : port < 0 ? CLEAVE_PATTERN_PORT_ANY
+                                : (uint32_t)port;
     inputs[k].pattern = (uint32_t)cleave_table_int(reader, "pattern", -1);
     lua_pop(reader->state, 1);
   }
@@ -111,7 +149,9 @@ static cleave_pattern_kind_t kind_of(const char *name) {
     cleave_pattern_kind_t kind;
   } KINDS[] = {{"value", CLEAVE_PATTERN_VALUE},       {"constant", CLEAVE_PATTERN_CONSTANT},
                {"sequence", CLEAVE_PATTERN_SEQUENCE}, {"maybe", CLEAVE_PATTERN_MAYBE},
-               {"oneof", CLEAVE_PATTERN_ONEOF},       {"repeated", CLEAVE_PATTERN_REPEATED}};
+               {"oneof", CLEAVE_PATTERN_ONEOF},       {"repeated", CLEAVE_PATTERN_REPEATED},
+               {"absent", CLEAVE_PATTERN_ABSENT},     {"output", CLEAVE_PATTERN_OUTPUT},
+               {"every", CLEAVE_PATTERN_EVERY},       {"group", CLEAVE_PATTERN_GROUP}};
   for (size_t k = 0; k < sizeof KINDS / sizeof KINDS[0]; k++) {
     if (strcmp(name, KINDS[k].name) == 0) {
       return KINDS[k].kind;
@@ -137,11 +177,9 @@ static void read_node(cleave_table_reader_t *reader, cleave_pattern_node_t *node
   }
   lua_pop(reader->state, 1);
   node->attributes = tests;
-  read_type(reader, &node->type);
-  node->constant.scalar = cleave_table_flag(reader, "scalar");
-  node->constant.all_equal = cleave_table_flag(reader, "all_equal");
-  node->constant.value = cleave_table_number(reader, "value", 0, &node->constant.has_value);
-  node->constant.tolerance = cleave_table_number(reader, "tolerance", 0, NULL);
+  read_type(reader, node->line, &node->type);
+  node->where = read_expression(reader, "where", CLEAVE_EXPRESSION_CONDITION, node->line);
+  read_constant(reader, &node->constant);
   read_children(reader, node);
   node->min = (uint32_t)cleave_table_int(reader, "min", 1);
   node->max = (uint32_t)cleave_table_int(reader, "max", 1);
@@ -158,6 +196,9 @@ static void collect_labels(cleave_table_reader_t *reader, cleave_pattern_t *patt
     }
     if (label != NULL && known == pattern->label_count) {
       labels[pattern->label_count++] = label;
+      if (known > MOST_LABELS) {
+        cleave_script_raise(reader->state, "a pattern has more than %d labels", MOST_LABELS);
+      }
     }
   }
   pattern->labels = labels;
@@ -176,6 +217,8 @@ const cleave_pattern_t *cleave_table_pattern(cleave_table_reader_t *reader, cons
     lua_pop(reader->state, 1);
   }
   lua_pop(reader->state, 1);
+  pattern->where =
+      read_expression(reader, "where", CLEAVE_EXPRESSION_CONDITION, cleave_table_line(reader, "line", NULL));
   lua_pop(reader->state, 1);
   pattern->nodes = nodes;
   collect_labels(reader, pattern);
@@ -185,4 +228,21 @@ const cleave_pattern_t *cleave_table_pattern(cleave_table_reader_t *reader, cons
     cleave_script_raise_checked(reader->state, &error);
   }
   return pattern;
+}
+
+/* (text, is_condition) -> what is wrong with an expression, or nil. */
+int cleave_pattern_host_expression(lua_State *state) {
+  const char *text = luaL_checkstring(state, 1);
+  cleave_expression_kind_t kind =
+      lua_toboolean(state, 2) ? CLEAVE_EXPRESSION_CONDITION : CLEAVE_EXPRESSION_SIZE;
+  const cleave_expression_t *expression = NULL;
+  cleave_arena_t arena = {0};
+  cleave_error_t error = CLEAVE_ERROR_INIT;
+  cleave_status_t status = cleave_expression_compile(&arena, text, 0, kind, &expression, &error);
+  cleave_arena_deinit(&arena);
+  if (status == CLEAVE_ERROR_RULE) {
+    lua_pushstring(state, error.message);
+    return 1;
+  }
+  return status == CLEAVE_OK ? 0 : cleave_script_raise_error(state, &error);
 }

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "ops/ops.h"
 #include "script/embedded.h"
+#include "script/table_reader.h"
 
 static const char *const DOMAINS[] = {"", "ai.onnx.ml", "ai.onnx.preview.training"};
 
@@ -242,6 +243,7 @@ void cleave_host_register(lua_State *state) {
                                        {"is_commutative", host_is_commutative},
                                        {"attribute", host_attribute},
                                        {"dtype", host_dtype},
+                                       {"expression", cleave_pattern_host_expression},
                                        {"hint", host_hint},
                                        {"line", host_line},
                                        {"place_text", host_place_text},

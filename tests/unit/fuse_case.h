@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rules in Lua over graphs in Lua, as text, for tests: any failure fails the test. */
+#ifndef CLEAVE_TESTS_FUSE_CASE_H
+#define CLEAVE_TESTS_FUSE_CASE_H
+
+#include "partition/plan.h"
+
+/* The graph that a model script of this text builds. Kept until the test process ends. */
+cleave_graph_t *fuse_case_graph(const char *model);
+
+/* The plan of a rule file whose text is `before`, then a ruleset for backend "cpu" of `rules`. */
+cleave_plan_t *fuse_case_plan(const char *model, const char *before, const char *rules);
+
+/* Fusions of a pattern, nodes by name, in order of execution: "[conv relu] [add]". `before` is Lua that comes
+ * before the rule; `fields` are those of the fuse rule: "pattern = ..., where = ...". */
+const char *fuse_case_fusions(const char *model, const char *before, const char *fields);
+
+/* The message of a rule file that does not load: `fields` as above, in line 1. */
+const char *fuse_case_mistake(const char *before, const char *fields);
+
+#endif /* CLEAVE_TESTS_FUSE_CASE_H */
