@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "partition/explain_report.h"
 #include "runtime/rule_check.h"
 
 enum { MOST_LINES = 3, MOST_NODES = 8 };
@@ -202,17 +203,57 @@ static void print_graph(const cleave_graph_t *graph, cleave_text_t *report) {
   cleave_text_add(report, told == 0 ? "  the graph has no nodes: all was constant\n" : "\n");
 }
 
-static void explain_rule(const cleave_plan_t *plan, const char *name, cleave_text_t *report) {
+/* The place where most of the pattern is, and what is missing there. */
+static cleave_status_t print_nearest(const cleave_rule_list_t *list, const cleave_plan_t *plan,
+                                     const char *name, bool *out_said, cleave_text_t *report,
+                                     cleave_error_t *error) {
+  cleave_why_request_t request = {.plan = plan,
+                                  .rulesets = list->pointers,
+                                  .ruleset_count = list->count,
+                                  .rules = &name,
+                                  .rule_count = 1,
+                                  .limit = 1};
+  cleave_why_t *why = NULL;
+  cleave_error_t failure = CLEAVE_ERROR_INIT;
+  *out_said = false;
+  if (cleave_why_create(&request, &why, &failure) != CLEAVE_OK) {
+    return failure.status == CLEAVE_ERROR_OUT_OF_MEMORY ? cleave_error_out_of_memory(error) : CLEAVE_OK;
+  }
+  if (why->rule_count == 1 && why->rules[0].miss_count > 0) {
+    const cleave_finding_t *finding = &why->rules[0].misses[0].finding;
+    char label[128];
+    cleave_text_format(report, "  nearest: %u of %u nodes at %s\n", (unsigned)finding->matched,
+                       (unsigned)finding->total,
+                       cleave_node_label(why->rules[0].graph, finding->anchor, label, sizeof label));
+    for (uint32_t k = 0; k < finding->miss_count && k < MOST_LINES; k++) {
+      const cleave_miss_t *miss = &finding->misses[k];
+      cleave_text_format(report, "    %s is %s, wanted %s", miss->subject, miss->found, miss->expected);
+      bool has_edit = miss->edit != NULL && miss->edit[0] != '\0';
+      cleave_text_format(report, "%s%s\n", has_edit ? "; try: " : "", has_edit ? miss->edit : "");
+    }
+    *out_said = true;
+  }
+  cleave_why_destroy(why);
+  return CLEAVE_OK;
+}
+
+static cleave_status_t explain_rule(const cleave_rule_list_t *list, const cleave_plan_t *plan,
+                                    const char *name, cleave_text_t *report, cleave_error_t *error) {
   uint32_t index = CLEAVE_INDEX_NONE;
   const cleave_plan_rule_t *rule = find_rule(plan, name, &index);
   if (rule == NULL) {
-    cleave_text_format(report, "  it is switched off (enabled) with the options of this test\n");
-    return;
+    cleave_text_add(report, "  it is switched off (enabled) with the options of this test\n");
+    return CLEAVE_OK;
   }
   print_made(plan, index, report);
   uint32_t told = print_reasons(plan, index, report);
-  if (rule->matches > 0 || told > 0) {
-    return;
+  bool has_pattern = rule->kind == CLEAVE_RULE_FUSE || rule->kind == CLEAVE_RULE_REWRITE;
+  bool is_said = rule->matches > 0 || told > 0;
+  if (!is_said && has_pattern) {
+    CLEAVE_TRY(print_nearest(list, plan, name, &is_said, report, error));
+  }
+  if (is_said) {
+    return CLEAVE_OK;
   }
   if (rule->tries == 0) {
     cleave_text_add(report, "  no node of the graph is one that it begins with\n");
@@ -221,6 +262,7 @@ static void explain_rule(const cleave_plan_t *plan, const char *name, cleave_tex
                        rule->tries == 1 ? "node" : "nodes");
   }
   print_graph(plan->graph, report);
+  return CLEAVE_OK;
 }
 
 static bool is_met(const cleave_expectation_t *expectation, const cleave_plan_t *plan) {
@@ -256,7 +298,7 @@ cleave_status_t cleave_rule_expect(const cleave_rule_list_t *list, const cleave_
       continue;
     }
     if (expectation->rule != NULL) {
-      explain_rule(plan, expectation->rule, report);
+      CLEAVE_TRY(explain_rule(list, plan, expectation->rule, report, error));
     } else if (expectation->kind == CLEAVE_EXPECT_OP) {
       print_graph(plan->graph, report);
     } else {

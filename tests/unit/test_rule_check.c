@@ -80,6 +80,49 @@ UNIT_TEST(says_why_a_rule_did_nothing) {
         "  fused by 'pair': Exp_0, Sin_0\n");
 }
 
+static void fails_with(const char *text, const char *report) {
+  cleave_rule_source_t source = {.path = "r.lua", .text = text, .length = strlen(text)};
+  unit_ok(cleave_rule_check_run(&source, NULL, &check, e));
+  ck_assert_uint_eq(check.failed, 1);
+  ck_assert_str_eq(check.tests.items[0].report, report);
+  cleave_rule_check_deinit(&check);
+}
+
+UNIT_TEST(says_what_a_pattern_lacks_where_it_nearly_fits) {
+  fails_with(
+      "return ruleset { name = 'r', backend = 'cpu',\n"
+      "  fuse 'pair' { pattern = op { 'Conv', attrs = { group = 1 } } >> op 'Relu' },\n"
+      "  test 'it' { graph = function(g, x) return g.Relu(g.Conv(x, { group = 3 })) end, expect = { pair = 1 "
+      "} } }",
+      "fuse 'pair', matches: expected 1, found 0\n"
+      "  nearest: 1 of 2 nodes at Conv_0\n"
+      "    attribute group is 3, wanted 1; try: attrs = { group = one_of { 1, 3 } }\n");
+}
+
+#define REWRITE(substitute)                                                                        \
+  "local x = any 'x'\n"                                                                            \
+  "return ruleset { name = 'r', backend = 'cpu',\n"                                                \
+  "  rewrite 'silu' { pattern = op { 'Mul', inputs = { x, op { 'Sigmoid', inputs = { x } } } },\n" \
+  "    replace = function(m, g) return " substitute                                                \
+  " end },\n"                                                                                      \
+  "  test 'it' { graph = function(g, x) return x * g.Sigmoid(x) end, inputs = { x = { 2 } },\n"    \
+  "    expect = { silu = 1, Mul = 0 }, equal = true } }"
+
+UNIT_TEST(compares_what_rewrites_made_with_the_graph_as_it_was) {
+  static const char RIGHT[] = REWRITE("g.Swish(m.x)");
+  cleave_rule_source_t source = {.path = "r.lua", .text = RIGHT, .length = sizeof RIGHT - 1};
+  unit_ok(cleave_rule_check_run(&source, NULL, &check, e));
+  ck_assert_uint_eq(check.passed, 1);
+  cleave_rule_check_deinit(&check);
+  static const char WRONG[] = REWRITE("g.Relu(m.x)");
+  source = (cleave_rule_source_t){.path = "r.lua", .text = WRONG, .length = sizeof WRONG - 1};
+  unit_ok(cleave_rule_check_run(&source, NULL, &check, e));
+  ck_assert_uint_eq(check.failed, 1);
+  ck_assert_ptr_nonnull(strstr(check.tests.items[0].report, "equal: output 'output': "));
+  ck_assert_ptr_nonnull(strstr(check.tests.items[0].report, " of 2 values differ"));
+  cleave_rule_check_deinit(&check);
+}
+
 UNIT_TEST(fails_graphs_that_do_not_build) {
   fails("graph = function(g, x) return g.Sofmax(x) end, equal = true",
         "r.lua:7: test 'it': operator 'Sofmax' is unknown (did you mean 'Softmax'?)\n");
