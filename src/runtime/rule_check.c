@@ -179,6 +179,7 @@ void cleave_rule_check_count(cleave_rule_check_t *check, const cleave_plan_t *pl
       cleave_rule_reach_t *reach = &check->reach.items[r];
       if (strcmp(reach->rule->name, plan->rules[k].name) == 0) {
         reach->ran = true;
+        reach->ran_on_models = reach->ran_on_models || is_model;
         reach->matches += plan->rules[k].matches;
         reach->model_matches += is_model ? plan->rules[k].matches : 0;
       }

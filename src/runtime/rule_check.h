@@ -43,8 +43,9 @@ typedef struct cleave_test_result {
 typedef struct cleave_rule_reach {
   const cleave_declared_rule_t *rule; /* points into `rules` of the check */
   bool ran;                           /* it was switched on at least once */
-  uint64_t matches;                   /* in all graphs */
-  uint64_t model_matches;             /* in the models */
+  bool ran_on_models;
+  uint64_t matches;       /* in all graphs */
+  uint64_t model_matches; /* in the models */
 } cleave_rule_reach_t;
 
 typedef struct cleave_check_model {

@@ -163,7 +163,7 @@ static cleave_status_t judge(const reach_search_t *search, const cleave_rule_rea
                             alone.node, alone.graph),
         error);
   }
-  if (model_count > 0 && reach->model_matches == 0) {
+  if (reach->ran_on_models && reach->model_matches == 0) {
     return add(check, CLEAVE_LINT_WARNING, rule->file, rule->line, "never-matches",
                cleave_arena_format(&check->arena, "%s '%s' matches nowhere in the %zu %s given", rule->kind,
                                    rule->name, model_count, model_count == 1 ? "model" : "models"),
