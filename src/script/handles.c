@@ -270,15 +270,15 @@ const char cleave_handle_list_fields = 'f';
 
 int cleave_handle_index(lua_State *state, cleave_handle_kind_t kind, const cleave_handle_field_t *fields) {
   const cleave_handle_t *handle = cleave_handle_check(state, 1, kind);
-  if (lua_touserdata(state, 2) == &cleave_handle_list_fields) {
-    lua_newtable(state);
-    for (lua_Integer k = 0; fields[k].name != NULL; k++) {
-      lua_pushstring(state, fields[k].name);
-      lua_rawseti(state, -2, k + 1);
-    }
-    return 1;
-  }
   if (lua_type(state, 2) != LUA_TSTRING) {
+    if (lua_touserdata(state, 2) == &cleave_handle_list_fields) {
+      lua_newtable(state);
+      for (lua_Integer k = 0; fields[k].name != NULL; k++) {
+        lua_pushstring(state, fields[k].name);
+        lua_rawseti(state, -2, k + 1);
+      }
+      return 1;
+    }
     return cleave_script_raise(state, "a %s has named fields, found a %s as the name", KIND_NAMES[kind],
                                luaL_typename(state, 2));
   }
