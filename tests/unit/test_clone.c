@@ -95,4 +95,56 @@ UNIT_TEST(a_copy_survives_every_allocation_failing) {
   cleave_graph_destroy(graph);
 }
 
+UNIT_TEST(a_copy_to_rewrite_keeps_symbols_and_custom_operators) {
+  cleave_graph_t *graph = NULL;
+  cleave_graph_t *copy = NULL;
+  const cleave_op_t *mine = NULL;
+  const cleave_op_t *again = NULL;
+  cleave_value_t x;
+  cleave_node_t node;
+  unit_ok(cleave_graph_create(&graph, e));
+  cleave_dim_t n = cleave_dims_symbol(graph->dims, "N", 1);
+  cleave_dim_t dims[2] = {cleave_dim_add(graph->dims, n, 1), 4};
+  unit_ok(cleave_graph_add_input(graph, "x", CLEAVE_DTYPE_F32, 2, dims, &x, e));
+  unit_ok(cleave_graph_custom_op(graph, "my.domain", "Mine", &mine, e));
+  unit_ok(cleave_graph_add_node(graph, mine, "m", &x, 1, 1, &node, e));
+  unit_ok(cleave_graph_copy(graph, &copy, e));
+  cleave_text_t text = {0};
+  const cleave_value_record_t *record = cleave_graph_value(copy, copy->inputs.items[0]);
+  cleave_shape_print(copy->dims, record->rank, record->dims, &text);
+  ck_assert_str_eq(cleave_text_get(&text), "[N + 1, 4]");
+  cleave_text_deinit(&text);
+  ck_assert(cleave_dims_symbol(copy->dims, "N", 1) == n);
+  ck_assert(cleave_dim_add(copy->dims, n, 1) == dims[0]);
+  unit_ok(cleave_graph_custom_op(copy, "my.domain", "Mine", &again, e));
+  ck_assert_ptr_eq(mine, again);
+  cleave_graph_destroy(copy);
+  cleave_graph_destroy(graph);
+}
+
+UNIT_TEST(attributes_of_a_copy_have_room_to_grow) {
+  cleave_graph_t *graph = NULL;
+  cleave_node_t node;
+  char name[8];
+  unit_ok(cleave_graph_create(&graph, e));
+  unit_ok(cleave_graph_add_node(graph, cleave_op_find("", "Relu"), "r", NULL, 0, 1, &node, e));
+  for (int count = 0; count < 9; count++) {
+    cleave_graph_t *copy = NULL;
+    unit_ok(cleave_graph_copy(graph, &copy, e));
+    for (int k = 0; k < 20; k++) {
+      (void)snprintf(name, sizeof name, "b%d", k);
+      unit_ok(cleave_graph_set_int(copy, node, name, k, e));
+    }
+    for (int k = 0; k < 20; k++) {
+      (void)snprintf(name, sizeof name, "b%d", k);
+      ck_assert_int_eq(cleave_node_attribute(copy, node, name)->i, k);
+    }
+    ck_assert_uint_eq(cleave_graph_node(copy, node)->attribute_count, (unsigned)count + 20);
+    cleave_graph_destroy(copy);
+    (void)snprintf(name, sizeof name, "a%d", count);
+    unit_ok(cleave_graph_set_int(graph, node, name, count, e));
+  }
+  cleave_graph_destroy(graph);
+}
+
 UNIT_MAIN("clone")
