@@ -138,6 +138,7 @@ void cleave_explain_path(const cleave_explainer_t *x, const trial_t *trial, uint
   chain_t chain = {.length = 0};
   uint8_t *visited = cleave_allocate_zeroed(x->pattern->node_count, 1);
   bool found = visited != NULL && find_chain(x, trial, x->pattern->root, part, visited, &chain);
+  bool backwards = false;  // as soon as the way goes through an input
   for (uint32_t k = 0; found && k + 1 < chain.length; k++) {
     const cleave_pattern_node_t *node = &x->pattern->nodes[chain.parts[k]];
     uint32_t edge = chain.edges[k];
@@ -146,10 +147,11 @@ void cleave_explain_path(const cleave_explainer_t *x, const trial_t *trial, uint
       cleave_text_add(text, ".inputs[");
       cleave_explain_port(node, edge, text);
       cleave_text_add(text, "] > ");
-    } else if (node->kind == CLEAVE_PATTERN_SEQUENCE && k == 0 && edge > 0) {
+      backwards = true;
+    } else if (node->kind == CLEAVE_PATTERN_SEQUENCE && !backwards && edge > 0) {
       cleave_explain_part(x, node->children[edge - 1], text);
       cleave_text_add(text, " >> ");
-    } else if (node->kind == CLEAVE_PATTERN_SEQUENCE && k > 0 && edge + 1 < node->child_count) {
+    } else if (node->kind == CLEAVE_PATTERN_SEQUENCE && backwards && edge + 1 < node->child_count) {
       cleave_explain_part(x, node->children[edge + 1], text);
       cleave_text_add(text, " > ");
     }

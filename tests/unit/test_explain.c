@@ -3,6 +3,7 @@
 
 #include "partition/explain.h"
 
+#include "base/memory.h"
 #include "pattern_case.h"
 #include "plan_case.h"
 #include "unit.h"
@@ -20,7 +21,7 @@ static const char *explain_at(const cleave_graph_t *graph, uint32_t root, const 
   unit_ok(cleave_explainer_create(graph, &explainer, e));
   unit_ok(cleave_explainer_set_pattern(explainer, &pattern, e));
   uint32_t position = cleave_explainer_position(explainer, plan_case_node(graph, anchor));
-  unit_ok(cleave_explainer_explain(explainer, position, focus, &arena, &finding, e));
+  unit_ok(cleave_explainer_explain(explainer, position, focus, CLEAVE_EXPLAIN_ALL, &arena, &finding, e));
   ck_assert(finding.is_complete);
   size_t length = (size_t)snprintf(text, sizeof text, "%u/%u", finding.matched, finding.total);
   ck_assert_int_eq(finding.matches, finding.miss_count == 0 && finding.total > 0);
@@ -109,6 +110,187 @@ UNIT_TEST(a_constant_that_is_none_and_one_of_another_value) {
       "r = Relu(x); m = Mul(r, #0.0448); -> m", sequence, "r",
       "2/2\nact >> mul.inputs[1] > 0.044715: 0.044715 is 0.0447999984, wanted 0.044715 within 1e-05 => "
       "value = 0.044715, tolerance = 9.3e-05");
+}
+
+UNIT_TEST(several_faults_are_told_in_the_order_of_the_pattern) {
+  uint32_t conv = op("Conv", "conv");
+  uint32_t sequence = SEQUENCE(conv, op("Relu", "act"), op("MaxPool", "pool"), op("Softmax", "end"));
+  test_attribute(conv, "group", 1);
+  expect_why("c = Conv{group=4}(x, $w); r = Gelu(c); p = MaxPool(r); s = Softmax(p); -> s", sequence, "c",
+             "2/4\nconv >> act: operator is Gelu, wanted Relu => op { { \"Relu\", \"Gelu\" }, as = \"act\" }"
+             "\nconv: attribute group is 4, wanted 1 => attrs = { group = one_of { 1, 4 } }");
+}
+
+UNIT_TEST(what_is_not_there_at_all_ends_the_count) {
+  uint32_t sequence = SEQUENCE(op("Conv", "conv"), op("Relu", "act"), op("MaxPool", "pool"));
+  expect_why(
+      "c = Conv(x, $w); -> c", sequence, "c",
+      "1/3\nconv >> act: what reads conv is nothing: it is an output of the model, wanted Relu => maybe(act)"
+      "\nact >> pool: what reads act is nothing: it is an output of the model, wanted MaxPool => "
+      "maybe(pool)");
+}
+
+UNIT_TEST(the_anchor_may_be_of_another_operator) {
+  uint32_t sequence = SEQUENCE(op("Conv", "conv"), op("Relu", "act"));
+  expect_why("c = ConvTranspose(x, $w); r = Relu(c); -> r", sequence, "c",
+             "1/2\nconv: operator is ConvTranspose, wanted Conv => "
+             "op { { \"Conv\", \"ConvTranspose\" }, as = \"conv\" }");
+}
+
+UNIT_TEST(types_and_shapes_say_what_is_there) {
+  uint32_t conv = op("Conv", "conv");
+  uint32_t sequence = SEQUENCE(conv, op("Relu", "act"));
+  cleave_graph_t *graph = plan_case_graph("c = Conv(x, $w); r = Relu(c); -> r");
+  cleave_value_t output = cleave_node_output(graph, plan_case_node(graph, "c"), 0);
+  unit_ok(cleave_graph_set_type(graph, output, CLEAVE_DTYPE_F16, 2, (cleave_dim_t[]){2, 24}, e));
+  parts[conv].type.dtypes = UINT32_C(1) << CLEAVE_DTYPE_F32;
+  ck_assert_str_eq(explain_at(graph, sequence, "c", CLEAVE_INDEX_NONE),
+                   "1/2\nconv: dtype is float16, wanted float32 => dtype = { \"float32\", \"float16\" }");
+  parts[conv].type = (cleave_type_test_t){.rank = 4};
+  ck_assert_str_eq(explain_at(graph, sequence, "c", CLEAVE_INDEX_NONE),
+                   "1/2\nconv: rank is 2, wanted 4 => -- without rank");
+  const cleave_dim_test_t dims[2] = {{.size = -1, .symbol = "N"}, {.size = 32}};
+  parts[conv].type = (cleave_type_test_t){.rank = 2, .dims = dims};
+  ck_assert_str_eq(explain_at(graph, sequence, "c", CLEAVE_INDEX_NONE),
+                   "1/2\nconv: dimension 2 is 24, wanted 32 => shape = { \"N\", \"?\" }");
+}
+
+UNIT_TEST(symbols_and_conditions_are_told_with_their_sizes) {
+  uint32_t conv = op("Conv", "conv");
+  uint32_t act = op("Relu", "act");
+  uint32_t sequence = SEQUENCE(conv, act);
+  cleave_arena_t memory = {0};
+  cleave_graph_t *graph = plan_case_graph("c = Conv(x, $w); r = Relu(c); -> r");
+  cleave_value_t output = cleave_node_output(graph, plan_case_node(graph, "c"), 0);
+  cleave_value_t last = cleave_node_output(graph, plan_case_node(graph, "r"), 0);
+  unit_ok(cleave_graph_set_type(graph, output, CLEAVE_DTYPE_F32, 2, (cleave_dim_t[]){2, 24}, e));
+  unit_ok(cleave_graph_set_type(graph, last, CLEAVE_DTYPE_F32, 2, (cleave_dim_t[]){2, 25}, e));
+  const cleave_dim_test_t dims[2] = {{.size = -1, .symbol = "N"}, {.size = -1, .symbol = "C"}};
+  parts[conv].type = (cleave_type_test_t){.rank = 2, .dims = dims};
+  parts[act].type = (cleave_type_test_t){.rank = 2, .dims = dims};
+  ck_assert_str_eq(explain_at(graph, sequence, "c", CLEAVE_INDEX_NONE),
+                   "1/2\nconv >> act: dimension 2 is 25, wanted C, which is 24 => shape = { \"N\", \"?\" }");
+  parts[act].type = (cleave_type_test_t){.rank = -1};
+  unit_ok(cleave_expression_compile(&memory, "C % 16 == 0", 7, CLEAVE_EXPRESSION_CONDITION,
+                                    &parts[conv].where, e));
+  ck_assert_str_eq(
+      explain_at(graph, sequence, "c", CLEAVE_INDEX_NONE),
+      "1/2\nconv: condition is C = 24, wanted C % 16 == 0 => -- without where = \"C % 16 == 0\"");
+  plan_case_keep(memory.blocks);
+}
+
+/* x * sigmoid(x) */
+static uint32_t silu(void) {
+  uint32_t x = value("x");
+  uint32_t sigmoid = input(op("Sigmoid", "sigmoid"), 0, x);
+  return input(input(op("Mul", "act"), ANY, x), ANY, sigmoid);
+}
+
+UNIT_TEST(a_part_that_is_read_twice_must_be_one_value) {
+  expect_why(
+      "c = Conv(x, $w); s = Sigmoid(d); m = Mul(c, s); -> m", silu(), "m",
+      "2/2\nact.inputs[1] > any x: input X of sigmoid is an input of the model, wanted the same as any x => "
+      "oneof { any \"x\", any() }");
+}
+
+UNIT_TEST(a_producer_that_is_missing_is_told_by_what_is_there) {
+  expect_why("m = Mul(x, y); -> m", silu(), "m",
+             "1/2\nact.inputs[2] > sigmoid: input 2 of act is an input of the model, wanted Sigmoid => "
+             "oneof { sigmoid, any() }");
+}
+
+UNIT_TEST(one_label_is_one_value) {
+  uint32_t first = input(op("Add", "first"), ANY, value("r"));
+  uint32_t second = input(op("Mul", "second"), ANY, value("r"));
+  expect_why(
+      "a = Add(x, y); m = Mul(a, z); -> m", SEQUENCE(first, second), "a",
+      "2/2\nfirst >> second.inputs[1] > any r: value is another one, wanted the same 'r' everywhere => "
+      "as = \"r_2\"");
+}
+
+UNIT_TEST(repetitions_are_counted) {
+  uint32_t sequence = SEQUENCE(op("Conv", "conv"), repeated(op("Relu", "act"), 3, 5), op("MaxPool", "pool"));
+  expect_why("c = Conv(x, $w); a = Relu(c); b = Relu(a); p = MaxPool(b); -> p", sequence, "c",
+             "3/3\nconv >> act: repetitions is fewer, wanted at least 3 => min = 2");
+  uint32_t few = SEQUENCE(op("Conv", "conv"), repeated(op("Relu", "act"), 1, 1), op("MaxPool", "pool"));
+  expect_why("c = Conv(x, $w); a = Relu(c); b = Relu(a); p = MaxPool(b); -> p", few, "c",
+             "3/3\nconv >> act: repetitions is more, wanted at most 1 => max = 2");
+}
+
+UNIT_TEST(alternatives_are_opened_where_none_fits) {
+  uint32_t choice = ONEOF(op("Relu", "relu"), SEQUENCE(op("Sigmoid", "sigmoid"), op("Mul", "mul")));
+  uint32_t sequence = SEQUENCE(op("Conv", "conv"), choice, op("MaxPool", "pool"));
+  expect_why("c = Conv(x, $w); s = Sigmoid(c); m = Add(s, y); p = MaxPool(m); -> p", sequence, "c",
+             "3/4\nconv >> sigmoid >> mul: operator is Add, wanted Mul => op { { \"Mul\", \"Add\" }, as = "
+             "\"mul\" }");
+}
+
+UNIT_TEST(an_optional_part_in_focus_must_be_there) {
+  uint32_t act = op("Relu", "act");
+  uint32_t sequence = SEQUENCE(op("Conv", "conv"), maybe(act));
+  cleave_graph_t *graph = plan_case_graph("c = Conv(x, $w); g = Gelu(c); -> g");
+  ck_assert_str_eq(explain_at(graph, sequence, "c", CLEAVE_INDEX_NONE), "1/1");
+  ck_assert_str_eq(
+      explain_at(graph, sequence, "c", act),
+      "1/2\nconv >> act: operator is Gelu, wanted Relu => op { { \"Relu\", \"Gelu\" }, as = \"act\" }");
+}
+
+UNIT_TEST(commutative_inputs_are_tried_in_both_orders) {
+  uint32_t conv = op("Conv", "conv");
+  uint32_t mul = input(input(op("Mul", "mul"), ANY, conv), ANY, op("Sigmoid", "sigmoid"));
+  expect_why("c = Conv(x, $w); t = Tanh(y); m = Mul(t, c); -> m", mul, "m",
+             "2/3\nmul.inputs[2] > sigmoid: operator is Tanh, wanted Sigmoid => "
+             "op { { \"Sigmoid\", \"Tanh\" }, as = \"sigmoid\" }");
+}
+
+UNIT_TEST(long_patterns_and_dense_graphs_end_within_the_budget) {
+  char text[16384] = "a0 = Add(x, y);";
+  size_t length = strlen(text);
+  for (int k = 1; k < 200; k++) {
+    length += (size_t)snprintf(text + length, sizeof text - length, "a%d = Add(a%d, a%d);", k, k - 1,
+                               k > 1 ? k - 2 : 0);
+  }
+  (void)snprintf(text + length, sizeof text - length, "-> a199");
+  cleave_graph_t *graph = plan_case_graph(text);
+  uint32_t sequence =
+      SEQUENCE(repeated(op("Add", NULL), 1, 4096), op("Relu", "act"), repeated(op("Add", NULL), 1, 4096));
+  cleave_pattern_t pattern = pattern_of(sequence);
+  cleave_explainer_t *explainer = NULL;
+  unit_ok(cleave_explainer_create(graph, &explainer, e));
+  unit_ok(cleave_explainer_set_pattern(explainer, &pattern, e));
+  for (uint32_t k = 0; k < 200; k += 50) {
+    cleave_finding_t finding;
+    unit_ok(
+        cleave_explainer_explain(explainer, k, CLEAVE_INDEX_NONE, CLEAVE_EXPLAIN_ALL, &arena, &finding, e));
+    ck_assert(!finding.matches);
+  }
+  cleave_explainer_destroy(explainer);
+  cleave_arena_deinit(&arena);
+}
+
+UNIT_TEST(every_allocation_may_fail) {
+  cleave_graph_t *graph = plan_case_graph("c = Conv(x, $w); r = Gelu(c); p = MaxPool(r); -> p");
+  uint32_t sequence = SEQUENCE(op("Conv", "conv"), op("Relu,Clip", "act"), op("MaxPool", "pool"));
+  cleave_pattern_t pattern = pattern_of(sequence);
+  cleave_status_t status = CLEAVE_ERROR_OUT_OF_MEMORY;
+  for (int64_t k = 0; status != CLEAVE_OK && k < 2000; k++) {
+    cleave_explainer_t *explainer = NULL;
+    cleave_finding_t finding;
+    (void)cleave_memory_fail_after(k);
+    status = cleave_explainer_create(graph, &explainer, NULL);
+    if (status == CLEAVE_OK) {
+      status = cleave_explainer_set_pattern(explainer, &pattern, NULL);
+    }
+    if (status == CLEAVE_OK) {
+      status = cleave_explainer_explain(explainer, 0, CLEAVE_INDEX_NONE, CLEAVE_EXPLAIN_ALL, &arena, &finding,
+                                        NULL);
+    }
+    (void)cleave_memory_fail_after(-1);
+    ck_assert(status == CLEAVE_OK || status == CLEAVE_ERROR_OUT_OF_MEMORY);
+    cleave_explainer_destroy(explainer);
+    cleave_arena_deinit(&arena);
+  }
+  ck_assert_int_eq(status, CLEAVE_OK);
 }
 
 UNIT_MAIN("explain")
