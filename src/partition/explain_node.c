@@ -223,7 +223,7 @@ static cleave_status_t judge_pattern(case_t *c, cleave_verdict_t *verdict, cleav
 
 // ---- region rules ----
 
-static void judge_region(const case_t *c, cleave_verdict_t *verdict) {
+static cleave_status_t judge_region(const case_t *c, cleave_verdict_t *verdict, cleave_error_t *error) {
   const cleave_plan_t *plan = c->builder->request->plan;
   const cleave_stop_t *stop = c->builder->request->log == NULL
                                   ? NULL
@@ -232,7 +232,11 @@ static void judge_region(const case_t *c, cleave_verdict_t *verdict) {
   if (stop != NULL) {
     verdict->fate = CLEAVE_FATE_REFUSED;
     verdict->cause = cleave_stop_cause_name(stop->cause);
-    verdict->reason = stop->text;
+    // The log goes before the answer does.
+    verdict->reason = cleave_arena_copy_text(c->builder->arena, stop->text, strlen(stop->text));
+    if (verdict->reason == NULL) {
+      return cleave_error_out_of_memory(error);
+    }
   } else if (region != CLEAVE_INDEX_NONE) {
     verdict->fate = CLEAVE_FATE_LOST;
     verdict->cause = "region";
@@ -244,6 +248,7 @@ static void judge_region(const case_t *c, cleave_verdict_t *verdict) {
     verdict->cause = note == NULL ? "" : cleave_plan_note_name(note->kind);
     verdict->reason = note == NULL ? "" : note->reason;
   }
+  return CLEAVE_OK;
 }
 
 // ---- one rule ----
@@ -284,7 +289,7 @@ cleave_status_t cleave_why_judge(cleave_why_builder_t *builder, uint32_t rule, c
   c->graph = graph;
   if (c->source->pattern == NULL) {
     if (graph == plan->graph && plan->rules[rule].kind == CLEAVE_RULE_REGION) {
-      judge_region(c, out_verdict);
+      return judge_region(c, out_verdict, error);
     }
     return CLEAVE_OK;
   }
