@@ -28,6 +28,26 @@ static bool reads_twice(const cleave_pattern_t *pattern, const uint32_t *referen
   return twice;
 }
 
+static void list_ops(cleave_graph_turn_t *turn) {
+  const cleave_pattern_t *pattern = turn->rule->pattern;
+  for (uint32_t k = 0; k < pattern->node_count; k++) {
+    const cleave_pattern_node_t *node = &pattern->nodes[k];
+    turn->any_op = turn->any_op || (node->kind == CLEAVE_PATTERN_OP && node->op_count == 0);
+    for (uint32_t i = 0; node->kind == CLEAVE_PATTERN_OP && i < node->op_count; i++) {
+      uint16_t id = node->ops[i]->id;
+      if (id < CLEAVE_OP_COUNT) {
+        turn->ops[id / 64] |= UINT64_C(1) << id % 64;
+      } else {
+        turn->any_op = true;
+      }
+    }
+  }
+}
+
+static bool may_match(const cleave_graph_turn_t *turn, const cleave_op_t *op) {
+  return turn->any_op || (op->id < CLEAVE_OP_COUNT && (turn->ops[op->id / 64] >> op->id % 64 & 1) != 0);
+}
+
 cleave_status_t cleave_rewrite_measure(cleave_graph_turn_t *turn, cleave_error_t *error) {
   const cleave_pattern_t *pattern = turn->rule->pattern;
   uint32_t *references = cleave_allocate_zeroed((size_t)pattern->node_count + 1, sizeof *references);
@@ -35,6 +55,7 @@ cleave_status_t cleave_rewrite_measure(cleave_graph_turn_t *turn, cleave_error_t
     return cleave_error_out_of_memory(error);
   }
   uint64_t radius = 0;
+  list_ops(turn);
   uint64_t times = 1;
   turn->has_siblings = false;
   for (uint32_t k = 0; k < pattern->node_count; k++) {
@@ -196,7 +217,7 @@ cleave_status_t cleave_rewrite_push_near(cleave_rewriter_t *rewriter, cleave_gra
   }
   for (size_t k = rewriter->near.count; k > 0; k--) {
     uint32_t node = rewriter->near.items[k - 1];
-    if (rewriter->is_waiting.items[node] == 0) {
+    if (rewriter->is_waiting.items[node] == 0 && may_match(turn, walk.graph->nodes.items[node].op)) {
       rewriter->is_waiting.items[node] = 1;
       CLEAVE_ARRAY_PUSH(&rewriter->stack, node, error);
     }

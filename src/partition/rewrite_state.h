@@ -15,10 +15,12 @@ typedef struct cleave_graph_turn {
   uint32_t number;                /* among all rules of all rulesets */
   uint32_t log_rule;              /* in the log's rules */
   /* rewrites: what a match reaches, and what was looked at */
-  uint32_t radius;     /* edges between the nodes of a match, at most */
-  bool has_siblings;   /* nodes of a match may be tied by a value that they read, only */
-  bool looks_at_all;   /* every node has to be looked at (again) */
-  size_t changes_seen; /* of rewriter->changes */
+  uint32_t radius;                        /* edges between the nodes of a match, at most */
+  uint64_t ops[CLEAVE_OP_COUNT / 64 + 1]; /* that the pattern names, as bits */
+  bool any_op;                            /* it names none somewhere, or one that is in no table */
+  bool has_siblings;                      /* nodes of a match may be tied by a value that they read, only */
+  bool looks_at_all;                      /* every node has to be looked at (again) */
+  size_t changes_seen;                    /* of rewriter->changes */
 } cleave_graph_turn_t;
 
 /* How nodes came about; what a place was. */
