@@ -130,8 +130,12 @@ cleave_status_t cleave_plan_load_document(cleave_plan_document_t *document, cons
     cleave_plan_destroy(whole);
   }
   cleave_arena_deinit(&arena);
+  if (status != CLEAVE_OK) {
+    cleave_plan_destroy(plan);
+    return status;
+  }
   *out_plan = plan;
-  return status;
+  return CLEAVE_OK;
 }
 
 static cleave_status_t load_text(cleave_model_t *model, const char *name, const char *text, size_t length,
