@@ -465,6 +465,24 @@ static void run_chunk(lua_State *state, void *context) {
   lua_call(state, 1, 0);
 }
 
+/* "prompt:2: text" -> "line 2: text", or the text alone where there is one line only. */
+static cleave_status_t set_message(const cleave_repl_t *repl, cleave_status_t status, const char *message,
+                                   cleave_error_t *error) {
+  size_t name = strlen(repl->script->path);
+  if (strncmp(message, repl->script->path, name) != 0 || message[name] != ':') {
+    return cleave_error_set(error, status, "%s", message);
+  }
+  char *end = NULL;
+  long line = strtol(message + name + 1, &end, 10);
+  bool has_line = end != message + name + 1 && end[0] == ':';
+  const char *text = has_line ? end + 1 : message + name + 1;
+  text += *text == ' ';
+  if (has_line && memchr(repl->text, '\n', repl->length) != NULL) {
+    return cleave_error_set(error, status, "line %ld: %s", line, text);
+  }
+  return cleave_error_set(error, status, "%s", text);
+}
+
 cleave_status_t cleave_repl_run(cleave_repl_t *repl, const char *text, size_t length, bool *out_incomplete,
                                 cleave_text_t *output, cleave_error_t *error) {
   cleave_error_t inner = CLEAVE_ERROR_INIT;
@@ -482,7 +500,7 @@ cleave_status_t cleave_repl_run(cleave_repl_t *repl, const char *text, size_t le
     return cleave_text_check(output, error);
   }
   return repl->interrupted != 0 ? cleave_error_set(error, CLEAVE_ERROR_LIMIT, "interrupted")
-                                : cleave_error_set(error, status, "%s", inner.message);
+                                : set_message(repl, status, inner.message, error);
 }
 
 void cleave_repl_interrupt(cleave_repl_t *repl) {

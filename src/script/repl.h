@@ -32,7 +32,8 @@ CLEAVE_MUST_USE cleave_status_t cleave_repl_create(const cleave_graph_t *graph,
 void cleave_repl_destroy(cleave_repl_t *repl);
 
 /* Runs a chunk, an expression or statements; what it prints and the values of an expression are appended to
- * `output`, in bounded size. *out_incomplete: it is the beginning of a chunk, nothing ran. */
+ * `output`, in bounded size. *out_incomplete: it is the beginning of a chunk, nothing ran. An error's message
+ * says the line where the chunk has more than one. */
 CLEAVE_MUST_USE cleave_status_t cleave_repl_run(cleave_repl_t *repl, const char *text, size_t length,
                                                 bool *out_incomplete, cleave_text_t *output,
                                                 cleave_error_t *error);

@@ -1,0 +1,151 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# cleave why from outside: nodes, rules, the whole model, edits that hold when they are made, mistakes.
+set -u
+program=$1
+source=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+passed=0
+failed=0
+
+cat >net.lua <<'LUA'
+-- Two heads: conv >> relu >> pool is whole in the first, in the others an attribute or an operator differs.
+local x = g.input("x", "float32", { 1, 8, 16, 16 })
+local function head(name, group, act)
+  local w = g.weight { 8, 8 // group, 3, 3, name = name .. ".w" }
+  local c = g.Conv(x, w, { group = group, pads = { 1, 1, 1, 1 }, name = name .. ".conv" })
+  local r = g[act](c, { name = name .. ".act" })
+  return g.MaxPool(r, { kernel_shape = { 2, 2 }, name = name .. ".pool" })
+end
+g.output("a", head("a", 1, "Relu"))
+g.output("b", head("b", 2, "Relu"))
+g.output("c", head("c", 4, "Relu"))
+g.output("d", head("d", 1, "Sigmoid"))
+LUA
+cat >rules.lua <<'LUA'
+return ruleset {
+  name = "net", backend = "cpu",
+  fuse "trio" {
+    pattern = op { "Conv", as = "conv", attrs = { group = 1 } }
+      >> op { "Relu", as = "act" }
+      >> op { "MaxPool", as = "pool" },
+  },
+  fuse "pair" { pattern = op "Relu" >> op "MaxPool", where = function() return false, "never today" end },
+  region "rest" { ops = { "Conv", "MaxPool" }, min_nodes = 2 },
+}
+LUA
+
+# expect NAME STATUS FILE COMMAND...: exit status and the whole output.
+expect() {
+  name=$1
+  status=$2
+  wanted=$3
+  shift 3
+  "$@" >out 2>&1
+  found=$?
+  if [ "$found" -ne "$status" ] || ! diff "$wanted" out >difference; then
+    echo "$name: exit status $found (expected $status)"
+    sed 's/^/    /' difference | head -n 40
+    failed=$((failed + 1))
+  else
+    passed=$((passed + 1))
+  fi
+}
+
+# check NAME STATUS PATTERN COMMAND...: exit status and a line of the output.
+check() {
+  name=$1
+  status=$2
+  pattern=$3
+  shift 3
+  "$@" >out 2>&1
+  found=$?
+  if [ "$found" -ne "$status" ] || ! grep -q -e "$pattern" out; then
+    echo "$name: exit status $found (expected $status), or no '$pattern' in"
+    sed 's/^/    /' out | head -n 30
+    failed=$((failed + 1))
+  else
+    passed=$((passed + 1))
+  fi
+}
+
+cat >wanted <<'TEXT'
+fuse 'trio' (rules.lua:3): 1 fused out of 1 match, 3 near misses
+  near misses:
+    2 of 3 nodes at Conv 'b.conv'
+      attribute group is 2, wanted 1
+        rules.lua:4: conv
+        try: attrs = { group = one_of { 1, 2 } }
+    2 of 3 nodes at Conv 'c.conv'
+      attribute group is 4, wanted 1
+        rules.lua:4: conv
+        try: attrs = { group = one_of { 1, 4 } }
+    2 of 3 nodes at Sigmoid 'd.act'
+      operator is Sigmoid, wanted Relu
+        rules.lua:5: conv >> act
+        try: op { { "Relu", "Sigmoid" }, as = "act" }
+TEXT
+expect "a rule's near misses" 0 wanted "$program" why net.lua --rules rules.lua --rule trio
+
+# The edits hold: with them the rule matches four times.
+sed -e 's/group = 1/group = one_of { 1, 2, 4 }/' -e 's/op { "Relu", as/op { { "Relu", "Sigmoid" }, as/' rules.lua >edited.lua
+check "the edited rule" 0 "4 fused out of 4 matches" "$program" why net.lua --rules edited.lua --rule trio
+
+cat >wanted <<'TEXT'
+Relu 'b.act', number 4, float32[1, 8, 16, 16], on cpu by itself
+  fuse 'pair' (rules.lua:8): matches, but refused by where
+    never today
+    the match: Relu 'b.act', MaxPool 'b.pool'
+  region 'rest' (rules.lua:9): not taken by ops
+    not in 'ops'
+  fuse 'trio' (rules.lua:3): no match; 2 of 3 nodes from Conv 'b.conv'
+    attribute group is 2, wanted 1
+      at Conv 'b.conv'
+      rules.lua:4: conv
+      try: attrs = { group = one_of { 1, 2 } }
+TEXT
+expect "a node" 0 wanted "$program" why net.lua --rules rules.lua --node b.act
+check "a node by number" 0 "Relu 'b.act', number 4" "$program" why net.lua --rules rules.lua --node '#4' --rule trio
+check "a fused node" 0 "fused, Conv 'a.conv', Relu 'a.act', MaxPool 'a.pool'" "$program" why net.lua --rules rules.lua --node a.act
+check "lost to another rule" 0 "matches, but lost to fuse 'trio'" "$program" why net.lua --rules rules.lua --node a.act --rule pair
+check "nodes of an operator" 0 "and 3 more nodes" "$program" why net.lua --rules rules.lua --node op:Conv --limit 1
+check "the whole model" 0 "^12 nodes: 3 in 1 fusions" "$program" why net.lua --rules rules.lua
+check "refusals of a rule" 0 "refused by where x 2, first at Relu 'b.act': never today" "$program" why net.lua --rules rules.lua --rule pair
+check "json" 0 '"edits_verified": true' "$program" why net.lua --rules rules.lua --json
+check "an unknown rule" 1 "no rule is called 'tri' (did you mean 'trio'?)" "$program" why net.lua --rules rules.lua --rule tri
+check "an unknown node" 1 "the model has no node 'b.actt' (did you mean 'b.act'?)" "$program" why net.lua --rules rules.lua --node b.actt
+check "an unknown number" 1 "the model has no node '#99'" "$program" why net.lua --rules rules.lua --node '#99'
+check "an unknown operator" 1 "the model has no operator 'Convv' (did you mean 'Conv'?)" "$program" why net.lua --rules rules.lua --node op:Convv
+check "no rules" 2 "expected --rules FILE" "$program" why net.lua
+check "help" 0 "usage: cleave why MODEL" "$program" why --help
+
+# A model that comes with cleave, and a rule that nearly matches all over it.
+cat >close.lua <<'LUA'
+return ruleset {
+  name = "close", backend = "cpu",
+  fuse "block" {
+    pattern = op { "Conv", as = "conv", attrs = { kernel_shape = { 1, 1 } } }
+      >> op { "BatchNormalization", as = "bn", attrs = { epsilon = 0.001 } } >> op { "Relu", as = "act" },
+  },
+}
+LUA
+cat >wanted <<'TEXT'
+fuse 'block' (close.lua:3): 0 fused out of 0 matches, 53 near misses
+  near misses:
+    2 of 3 nodes x 16, first at BatchNormalization 'layer1.1.conv1.bn'
+TEXT
+"$program" why "$source/examples/models/resnet50.lua" --rules close.lua --rule block >out 2>&1
+head -n 3 out >first
+if diff wanted first >difference && grep -q "try: attrs = { epsilon = one_of { 0.001, 1e-05 } }" out; then
+  passed=$((passed + 1))
+else
+  echo "resnet50: "
+  cat difference
+  sed 's/^/    /' out | head -n 12
+  failed=$((failed + 1))
+fi
+
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]
