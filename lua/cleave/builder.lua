@@ -5,12 +5,13 @@
 local host, import = ...
 local check = import "check"
 local sandbox = import "sandbox"
+local schema = import "schema"
 
 local M = {}
 
 -- ---- constants ----
 
-local DRAW_KEYS = { "name", "dtype", "mean", "std", "low", "high", "value", "gain", "fan_in" }
+local DRAW_KEYS = schema.keys "drawn"
 
 -- A shape with keys beside it: g.weight { 64, 3, 7, 7, name = "stem" }.
 local function read_draw(what, spec)
@@ -109,7 +110,7 @@ end
 
 -- ---- helpers ----
 
-local NORM_KEYS = { "name", "epsilon", "gain", "var" }
+local NORM_KEYS = schema.keys "batch_norm"
 
 ---Batch norm with statistics as training leaves them: neither scale, bias, mean nor variance is
 ---trivial.
@@ -172,6 +173,12 @@ local builder = setmetatable({}, {
   end,
   __metatable = false,
 })
+
+---Names of the functions of g that are no operators.
+M.names = {}
+for name in host.pairs(g) do
+  M.names[#M.names + 1] = name
+end
 
 ---`g` itself, for functions that get it as an argument.
 M.g = builder

@@ -6,11 +6,12 @@ local attributes = import "compile_attributes"
 local check = import "check"
 local options = import "options"
 local pattern = import "pattern"
+local schema = import "schema"
 local values = import "compile_value"
 
 local M = {}
 
-local OP_KEYS = { "as", "inputs", "attrs", "dtype", "rank", "shape", "where", "shared", "output" }
+local OP_KEYS = schema.keys "op"
 
 -- ---- operators ----
 

@@ -5,16 +5,15 @@ local host, import = ...
 local check = import "check"
 local options = import "options"
 local pattern = import "pattern"
+local schema = import "schema"
 
 local M = {}
 
 local LITTLE = 1e-5 -- how far a constant may be from a number, relative to it
 
 ---Keys of what is a value.
-M.KEYS = { "as", "dtype", "rank", "shape", "where" }
-local CONSTANT_KEYS = {
-  "as", "dtype", "rank", "shape", "where", "value", "tolerance", "scalar", "all_equal",
-}
+M.KEYS = schema.keys "any"
+local CONSTANT_KEYS = schema.keys "constant"
 
 -- ---- types ----
 

@@ -8,11 +8,12 @@ local compile = import "compile"
 local options = import "options"
 local pattern = import "pattern"
 local sandbox = import "sandbox"
+local schema = import "schema"
 
 local M = {}
 
-local RULESET_KEYS = { "name", "backend", "doc", "options" }
-local STRATEGY_KEYS = { "backend", "doc" }
+local RULESET_KEYS = schema.keys "ruleset"
+local STRATEGY_KEYS = schema.keys "strategy"
 
 local kinds, kind_names = {}, {} -- word -> module; words in order
 for _, name in ipairs(host.modules "kind_") do

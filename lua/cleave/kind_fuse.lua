@@ -4,8 +4,9 @@ local _, import = ...
 local check = import "check"
 local compile = import "compile"
 local rules = import "rule"
+local schema = import "schema"
 
-local KEYS = { "doc", "pattern", "where", "attributes", "priority", "enabled" }
+local KEYS = schema.keys "fuse"
 
 return {
   word = "fuse",

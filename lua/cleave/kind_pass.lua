@@ -3,8 +3,9 @@
 local _, import = ...
 local check = import "check"
 local rules = import "rule"
+local schema = import "schema"
 
-local KEYS = { "doc", "run", "priority", "enabled" }
+local KEYS = schema.keys "pass"
 
 return {
   word = "pass",

@@ -5,11 +5,9 @@ local check = import "check"
 local compile = import "compile"
 local options = import "options"
 local rules = import "rule"
+local schema = import "schema"
 
-local KEYS = {
-  "doc", "ops", "supported", "selector", "review", "min_nodes", "min_flops", "min_bytes_saved",
-  "min_gain", "priority", "enabled",
-}
+local KEYS = schema.keys "region"
 
 -- The one of the four ways to grow that the rule uses.
 local function mode_of(rule)

@@ -7,14 +7,13 @@ local host, import = ...
 local check = import "check"
 local options = import "options"
 local pattern = import "pattern"
+local schema = import "schema"
 
 local M = { word = "test", is_test = true } -- its name is a sentence; it makes no rule
 
-local KEYS = {
-  "doc", "graph", "inputs", "options", "expect", "expect_not", "refused", "equal",
-}
-local INPUT_KEYS = { "dtype", "low", "high" }
-local EQUAL_KEYS = { "rtol", "atol" }
+local KEYS = schema.keys "test"
+local INPUT_KEYS = schema.keys "test_input"
+local EQUAL_KEYS = schema.keys "test_equal"
 local TOTALS = { "regions", "fusions", "left" } -- counts of the whole plan
 local DEFAULT_INPUT = { 1, 3, 8, 8 }
 local MOST = 0x7fffffff

@@ -5,6 +5,7 @@
 local host, import = ...
 local check = import "check"
 local sandbox = import "sandbox"
+local schema = import "schema"
 
 local M = {}
 
@@ -123,7 +124,8 @@ end
 ---The word `option` of rule files.
 function M.words()
   local words = {}
-  for _, kind in ipairs { "boolean", "integer", "number", "string", "enum", "list" } do
+  for _, entry in ipairs(schema.options) do
+    local kind = entry[1]
     words[kind] = function(default, doc, range)
       return declare(kind, default, doc, range)
     end

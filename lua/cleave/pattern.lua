@@ -3,6 +3,7 @@
 -- of reach, and is checked when a rule uses it, so that messages name the rule.
 local host, import = ...
 local check = import "check"
+local schema = import "schema"
 
 local M = {}
 
@@ -161,7 +162,7 @@ local function maybe(arg)
   local line = host.line()
   local when
   if type(arg) == "table" and not M.describe(arg) then
-    check.keys(line, "maybe", arg, { "when" }, true)
+    check.keys(line, "maybe", arg, schema.keys "maybe", true)
     when = arg.when
     if #arg ~= 1 then
       check.fail(line, "maybe: expected one pattern, found %d", #arg)
@@ -206,7 +207,7 @@ end
 local function range(spec)
   local line = host.line()
   check.type(line, "range", spec, "table")
-  check.keys(line, "range", spec, { "min", "max" }, false)
+  check.keys(line, "range", spec, schema.keys "range", false)
   return make { kind = "range", word = "range", line = line, min = spec.min, max = spec.max }
 end
 
@@ -216,7 +217,7 @@ local function repeating(word, kind)
     local line = host.line()
     local spec = { min = min, max = max }
     if type(arg) == "table" and not M.describe(arg) then
-      check.keys(line, word, arg, { "min", "max" }, true)
+      check.keys(line, word, arg, schema.keys(word), true)
       if #arg ~= 1 then
         check.fail(line, "%s: expected one pattern, found %d", word, #arg)
       end

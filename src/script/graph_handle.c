@@ -116,21 +116,33 @@ static void push_graph_node_count(lua_State *state, const cleave_handle_t *handl
   lua_pushinteger(state, (lua_Integer)graph_of(state)->live_node_count);
 }
 
+const cleave_handle_field_t cleave_graph_handle_fields[] = {
+    {"nodes", push_graph_nodes, "cleave.node[]", "in topological order"},
+    {"topological", push_topological, "fun(self: cleave.graph): fun(): cleave.node?", "the same, for loops"},
+    {"name", push_graph_name, "string", "of the model"},
+    {"inputs", push_graph_inputs, "cleave.value[]", "of the model"},
+    {"outputs", push_graph_outputs, "cleave.value[]", "of the model"},
+    {"node_count", push_graph_node_count, "integer", "how many nodes there are"},
+    {NULL, NULL, NULL, NULL}};
+
 int cleave_graph_handle_index(lua_State *state) {
-  static const cleave_handle_field_t FIELDS[] = {{"nodes", push_graph_nodes},
-                                                 {"topological", push_topological},
-                                                 {"name", push_graph_name},
-                                                 {"inputs", push_graph_inputs},
-                                                 {"outputs", push_graph_outputs},
-                                                 {"node_count", push_graph_node_count},
-                                                 {NULL, NULL}};
-  return cleave_handle_index(state, CLEAVE_HANDLE_GRAPH, FIELDS);
+  return cleave_handle_index(state, CLEAVE_HANDLE_GRAPH, cleave_graph_handle_fields);
 }
 
 /* ---- match ---- */
 
+static void push_match_nodes(lua_State *state, const cleave_handle_t *handle) {
+  const cleave_match_t *match = cleave_script_of(state)->subject;
+  (void)handle;
+  cleave_handle_push_nodes(state, match->nodes, match->node_count);
+}
+
+const cleave_handle_field_t cleave_match_handle_fields[] = {
+    {"nodes", push_match_nodes, "cleave.node[]", "all that it takes, in topological order"},
+    {NULL, NULL, NULL, NULL}};
+
 int cleave_match_handle_index(lua_State *state) {
-  (void)cleave_handle_check(state, 1, CLEAVE_HANDLE_MATCH);
+  const cleave_handle_t *handle = cleave_handle_check(state, 1, CLEAVE_HANDLE_MATCH);
   const cleave_match_t *match = cleave_script_of(state)->subject;
   const char *name = luaL_checkstring(state, 2);
   cleave_nearest_t nearest = {0};
@@ -145,9 +157,12 @@ int cleave_match_handle_index(lua_State *state) {
     }
     cleave_nearest_offer(&nearest, name, match->pattern->labels[k]);
   }
-  if (strcmp(name, "nodes") == 0) {
-    cleave_handle_push_nodes(state, match->nodes, match->node_count);
-    return 1;
+  for (const cleave_handle_field_t *field = cleave_match_handle_fields; field->name != NULL; field++) {
+    if (strcmp(field->name, name) == 0) {
+      field->push(state, handle);
+      return 1;
+    }
+    cleave_nearest_offer(&nearest, name, field->name);
   }
   char hint[128];
   return cleave_script_raise(state, "the pattern has no label '%s'%s", name,
@@ -215,18 +230,20 @@ static void push_proposal_fusion_count(lua_State *state, const cleave_handle_t *
   lua_pushinteger(state, proposal_of(state)->fusion_count);
 }
 
+const cleave_handle_field_t cleave_proposal_handle_fields[] = {
+    {"nodes", push_proposal_nodes, "cleave.node[]", "in topological order"},
+    {"inputs", push_proposal_inputs, "cleave.value[]", "that it reads at run time"},
+    {"outputs", push_proposal_outputs, "cleave.value[]", "that others read"},
+    {"flops", push_proposal_flops, "number", "to compute; 0 where sizes are not known"},
+    {"node_count", push_proposal_node_count, "integer", "how many nodes it has"},
+    {"fusion_count", push_proposal_fusion_count, "integer", "how many fusions it has"},
+    {"bytes_in", push_proposal_bytes_in, "number", "that come in; 0 where sizes are not known"},
+    {"bytes_out", push_proposal_bytes_out, "number", "that go out"},
+    {"bytes_saved", push_proposal_bytes_saved, "number", "written and read again without the region"},
+    {"rule", push_proposal_rule, "string", "the rule that proposes it"},
+    {"backend", push_proposal_backend, "string", "that would run it"},
+    {NULL, NULL, NULL, NULL}};
+
 int cleave_proposal_handle_index(lua_State *state) {
-  static const cleave_handle_field_t FIELDS[] = {{"nodes", push_proposal_nodes},
-                                                 {"inputs", push_proposal_inputs},
-                                                 {"outputs", push_proposal_outputs},
-                                                 {"flops", push_proposal_flops},
-                                                 {"node_count", push_proposal_node_count},
-                                                 {"fusion_count", push_proposal_fusion_count},
-                                                 {"bytes_in", push_proposal_bytes_in},
-                                                 {"bytes_out", push_proposal_bytes_out},
-                                                 {"bytes_saved", push_proposal_bytes_saved},
-                                                 {"rule", push_proposal_rule},
-                                                 {"backend", push_proposal_backend},
-                                                 {NULL, NULL}};
-  return cleave_handle_index(state, CLEAVE_HANDLE_PROPOSAL, FIELDS);
+  return cleave_handle_index(state, CLEAVE_HANDLE_PROPOSAL, cleave_proposal_handle_fields);
 }

@@ -61,18 +61,28 @@ bool cleave_handle_is_removed(lua_State *state, const cleave_handle_t *handle);
 /* For sorting keys of tables. */
 bool cleave_handle_less(lua_State *state, int a, int b);
 
-/* A field of a handle: pushes one value. */
+/* A field of a handle: pushes one value. Type (as LuaCATS writes it) and line are for the editor definitions
+ * and the tables of rules/README.md, which are made of these (meta.h). */
 typedef struct cleave_handle_field {
   const char *name;
   void (*push)(lua_State *state, const cleave_handle_t *handle);
+  const char *type;
+  const char *doc;
 } cleave_handle_field_t;
 
-/* __index over a table of fields that ends in a NULL name; raises with a hint where there is none. */
+/* The fields of the kinds, in the files that own them; each ends in a NULL name. */
+extern const cleave_handle_field_t cleave_node_handle_fields[];
+extern const cleave_handle_field_t cleave_value_handle_fields[];
+extern const cleave_handle_field_t cleave_graph_handle_fields[];
+extern const cleave_handle_field_t cleave_match_handle_fields[]; /* besides the labels */
+extern const cleave_handle_field_t cleave_proposal_handle_fields[];
+
+/* __index over a table of fields; raises with a hint where there is none. */
 int cleave_handle_index(lua_State *state, cleave_handle_kind_t kind, const cleave_handle_field_t *fields);
 /* Its address, as a light userdata, is the key under which a handle gives a list of its fields' names: for
  * completion. Scripts cannot make one. */
 extern const char cleave_handle_list_fields;
-/* The fields of the kinds, in the files that own them. */
+/* __index of the kinds. */
 int cleave_node_handle_index(lua_State *state);
 int cleave_attributes_handle_index(lua_State *state);
 int cleave_inputs_handle_index(lua_State *state);

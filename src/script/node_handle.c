@@ -125,15 +125,24 @@ static void push_attr(lua_State *state, const cleave_handle_t *handle) {
   lua_pushcfunction(state, call_attr);
 }
 
+const cleave_handle_field_t cleave_node_handle_fields[] = {
+    {"op", push_op, "string", "name of its operator"},
+    {"name", push_name, "string", "for people; nothing is identified by it"},
+    {"dtype", push_dtype, "cleave.dtype|\"unknown\"", "of its first output"},
+    {"shape", push_shape, "(integer|string)[]?", "of its first output: sizes, names of open ones, \"?\""},
+    {"rank", push_rank, "integer?", "of its first output; nil: not known"},
+    {"inputs", push_inputs, "cleave.ports", "values by schema name or place; #inputs; nil where left out"},
+    {"outputs", push_outputs, "cleave.ports", "as inputs"},
+    {"attrs", push_attributes, "table<string, any>", "attributes with the defaults of the schema"},
+    {"attr", push_attr, "fun(self: cleave.node, name: string): any", "an attribute by name"},
+    {"users", push_users, "cleave.node[]", "that read an output, each once"},
+    {"flops", push_flops, "number", "to compute; 0 where sizes are not known"},
+    {"index", push_index, "integer", "number in the graph"},
+    {"domain", push_domain, "string", "of the operator; \"\" is ONNX's own"},
+    {NULL, NULL, NULL, NULL}};
+
 int cleave_node_handle_index(lua_State *state) {
-  static const cleave_handle_field_t FIELDS[] = {{"op", push_op},           {"name", push_name},
-                                                 {"dtype", push_dtype},     {"shape", push_shape},
-                                                 {"rank", push_rank},       {"inputs", push_inputs},
-                                                 {"outputs", push_outputs}, {"attrs", push_attributes},
-                                                 {"attr", push_attr},       {"users", push_users},
-                                                 {"flops", push_flops},     {"index", push_index},
-                                                 {"domain", push_domain},   {NULL, NULL}};
-  return cleave_handle_index(state, CLEAVE_HANDLE_NODE, FIELDS);
+  return cleave_handle_index(state, CLEAVE_HANDLE_NODE, cleave_node_handle_fields);
 }
 
 int cleave_attributes_handle_index(lua_State *state) {

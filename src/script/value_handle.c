@@ -172,19 +172,22 @@ static void push_value(lua_State *state, const cleave_handle_t *handle) {
   lua_pushcfunction(state, call_value);
 }
 
+const cleave_handle_field_t cleave_value_handle_fields[] = {
+    {"dtype", push_dtype, "cleave.dtype|\"unknown\"", "of its elements"},
+    {"shape", push_shape, "(integer|string)[]?", "sizes, names of open ones, \"?\"; nil: rank not known"},
+    {"rank", push_rank, "integer?", "number of dimensions; nil: not known"},
+    {"name", push_name, "string", "for people"},
+    {"is_constant", push_is_constant, "boolean", "a weight or number of the model"},
+    {"is_input", push_is_input, "boolean", "of the model"},
+    {"is_output", push_is_output, "boolean", "of the model"},
+    {"producer", push_producer, "cleave.node?", "the node that makes it"},
+    {"uses_count", push_uses_count, "integer", "inputs of nodes and outputs of the model that read it"},
+    {"users", push_users, "cleave.node[]", "in order; one that reads twice is there twice"},
+    {"value", push_value, "fun(self: cleave.value): number|boolean|string|table|nil",
+     "content of a constant of at most 4096 elements"},
+    {"index", push_index, "integer", "number in the graph"},
+    {NULL, NULL, NULL, NULL}};
+
 int cleave_value_handle_index(lua_State *state) {
-  static const cleave_handle_field_t FIELDS[] = {{"dtype", push_dtype},
-                                                 {"shape", push_shape},
-                                                 {"rank", push_rank},
-                                                 {"name", push_name},
-                                                 {"is_constant", push_is_constant},
-                                                 {"is_input", push_is_input},
-                                                 {"is_output", push_is_output},
-                                                 {"producer", push_producer},
-                                                 {"uses_count", push_uses_count},
-                                                 {"users", push_users},
-                                                 {"value", push_value},
-                                                 {"index", push_index},
-                                                 {NULL, NULL}};
-  return cleave_handle_index(state, CLEAVE_HANDLE_VALUE, FIELDS);
+  return cleave_handle_index(state, CLEAVE_HANDLE_VALUE, cleave_value_handle_fields);
 }
