@@ -23,6 +23,9 @@ void cleave_plan_document_destroy(cleave_plan_document_t *document) {
   if (document == NULL) {
     return;
   }
+  if (document->owns_edits) {
+    cleave_edits_destroy(document->edits);
+  }
   cleave_arena_deinit(&document->arena);
   cleave_free(document);
 }
@@ -186,6 +189,7 @@ cleave_status_t cleave_plan_document_create(const cleave_plan_t *plan, cleave_pl
   document->settings = plan->settings;
   document->rule_count = plan->rule_count;
   document->rules = plan->rules;
+  document->edits = plan->rewritten != NULL ? plan->edits : NULL;
   maker_t maker = {.plan = plan, .graph = graph, .document = document};
   cleave_status_t status = fill(&maker, error);
   if (status != CLEAVE_OK) {

@@ -80,6 +80,8 @@ typedef struct cleave_plan_document {
   const cleave_setting_t *settings;
   uint32_t rule_count;
   cleave_plan_rule_t *rules;
+  cleave_edits_t *edits; /* how rules made the graph out of the model's; NULL: it is the model's */
+  bool owns_edits;
   uint32_t region_count;
   cleave_document_region_t *regions; /* in the order of the steps */
   uint32_t step_count;

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "partition/edits_json.h"
 #include "partition/json_words.h"
 #include "partition/plan_document.h"
 
@@ -220,6 +221,33 @@ static void add_settings(writer_t *writer) {
   close_list(writer, "  ", document->setting_count == 0, true);
 }
 
+static void add_edit_list(writer_t *writer, json_t *edits, const char *key, bool more) {
+  json_t *list = json_object_get(edits, key);
+  open_list(writer, "    ", key);
+  for (size_t k = 0; k < json_array_size(list); k++) {
+    add_item(writer, "      ", k == 0, json_incref(json_array_get(list, k)));
+  }
+  close_list(writer, "    ", json_array_size(list) == 0, more);
+}
+
+/* What rewrites and passes did: an application a line. Nothing where they did nothing. */
+static cleave_status_t add_edits(writer_t *writer, cleave_error_t *error) {
+  json_t *edits = NULL;
+  if (writer->document->edits == NULL) {
+    return CLEAVE_OK;
+  }
+  CLEAVE_TRY(cleave_edits_to_json(writer->document->edits, &edits, error));
+  cleave_text_add(writer->text, "  \"edits\": {\n");
+  add_member(writer, "    ", "source", json_incref(json_object_get(edits, "source")), true);
+  add_member(writer, "    ", "result", json_incref(json_object_get(edits, "result")), true);
+  add_edit_list(writer, edits, "rules", true);
+  add_edit_list(writer, edits, "groups", true);
+  add_edit_list(writer, edits, "refusals", false);
+  cleave_text_add(writer->text, "  },\n");
+  json_decref(edits);
+  return CLEAVE_OK;
+}
+
 cleave_status_t cleave_plan_document_print(const cleave_plan_document_t *document, cleave_text_t *text,
                                            cleave_error_t *error) {
   writer_t writer = {.document = document, .text = text};
@@ -230,6 +258,7 @@ cleave_status_t cleave_plan_document_print(const cleave_plan_document_t *documen
   add_member(&writer, "  ", "graph", graph_json(document), true);
   add_settings(&writer);
   add_rules(&writer);
+  CLEAVE_TRY(add_edits(&writer, error));
   open_list(&writer, "  ", "regions");
   for (uint32_t r = 0; r < document->region_count; r++) {
     add_region(&writer, &document->regions[r], r == 0);

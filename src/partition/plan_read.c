@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "partition/edits_json.h"
 #include "partition/plan_reader.h"
 
 enum { MOST_BYTES = 1 << 30, VERSION = 1 };
@@ -247,8 +248,8 @@ static cleave_status_t check_steps(cleave_plan_reader_t *reader, uint32_t region
 }
 
 static cleave_status_t read_header(cleave_plan_reader_t *reader, json_t *root) {
-  static const char *const keys[] = {"format", "version", "cleave", "graph", "inputs", "settings",
-                                     "rules",  "regions", "steps",  "notes", NULL};
+  static const char *const keys[] = {"format", "version", "cleave",  "graph", "inputs", "settings",
+                                     "rules",  "edits",   "regions", "steps", "notes",  NULL};
   const char *format = NULL;
   uint32_t version = 0;
   if (!json_is_object(root)) {
@@ -266,6 +267,26 @@ static cleave_status_t read_header(cleave_plan_reader_t *reader, json_t *root) {
   return cleave_reader_check_keys(reader, root, keys);
 }
 
+/* The member "edits"; none where it is missing. */
+static cleave_status_t read_edits(cleave_plan_reader_t *reader, json_t *root) {
+  cleave_plan_document_t *document = reader->document;
+  const json_t *json = json_object_get(root, "edits");
+  if (json == NULL) {
+    return CLEAVE_OK;
+  }
+  CLEAVE_TRY(cleave_edits_from_json(document->place, json, &document->edits, reader->error));
+  document->owns_edits = true;
+  for (size_t k = 0; k < document->edits->rules.count; k++) {
+    const cleave_edit_rule_t *rule = &document->edits->rules.items[k];
+    if (rule->number >= document->rule_count ||
+        !cleave_rule_kind_changes_graph(document->rules[rule->number].kind)) {
+      return cleave_reader_fail(reader, "edits.rules[%zu].number: rule %u is no rewrite or pass", k,
+                                (unsigned)rule->number);
+    }
+  }
+  return CLEAVE_OK;
+}
+
 static cleave_status_t read_all(cleave_plan_reader_t *reader, json_t *root) {
   cleave_plan_document_t *document = reader->document;
   cleave_setting_t *settings = NULL;
@@ -280,6 +301,7 @@ static cleave_status_t read_all(cleave_plan_reader_t *reader, json_t *root) {
   document->settings = settings;
   CLEAVE_TRY(cleave_reader_get_list(reader, root, "rules", sizeof *document->rules, read_rule,
                                     &document->rules, &document->rule_count));
+  CLEAVE_TRY(read_edits(reader, root));
   CLEAVE_TRY(cleave_reader_get_list(reader, root, "regions", sizeof *document->regions, read_region,
                                     &document->regions, &document->region_count));
   CLEAVE_TRY(cleave_reader_get_list(reader, root, "steps", sizeof *document->steps, read_step,

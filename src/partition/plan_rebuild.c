@@ -163,6 +163,13 @@ static cleave_status_t make_order(const cleave_graph_t *graph, cleave_node_t **o
 cleave_status_t cleave_plan_document_match(const cleave_plan_document_t *document,
                                            const cleave_graph_t *graph, cleave_error_t *error) {
   cleave_node_t *order = NULL;
+  if (document->edits != NULL) {
+    uint64_t hash = 0;
+    CLEAVE_TRY(cleave_graph_hash(graph, &hash, error));
+    return hash == document->edits->source_hash
+               ? CLEAVE_OK
+               : mismatch(document, error, "its rewrites were made to another graph");
+  }
   cleave_status_t status = make_order(graph, &order, error);
   if (status == CLEAVE_OK) {
     status = match(document, graph, order, error);

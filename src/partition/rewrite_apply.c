@@ -73,7 +73,7 @@ static cleave_status_t order_nodes(cleave_rewriter_t *rewriter, const cleave_mat
 
 static void release_nodes(cleave_rewriter_t *rewriter, const cleave_match_t *match) {
   for (uint32_t k = 0; k < match->node_count; k++) {
-    if (match->nodes[k].index < rewriter->local.count) { // not where room was missing
+    if (match->nodes[k].index < rewriter->local.count) {  // not where room was missing
       rewriter->local.items[match->nodes[k].index] = CLEAVE_INDEX_NONE;
     }
   }

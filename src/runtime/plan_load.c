@@ -10,6 +10,7 @@
 #include "partition/plan_read.h"
 #include "runtime/model.h"
 #include "runtime/registry.h"
+#include "runtime/rule_list.h"
 #include "runtime/view.h"
 
 enum { REASON_BYTES = 640 };
@@ -97,8 +98,25 @@ cleanup:
   return status;
 }
 
+/* The graph that the document is about: what its rewrites make of the model's, or that itself. */
+static cleave_status_t rewrite(const cleave_plan_document_t *document, const cleave_graph_t *graph,
+                               cleave_graph_t **out_rewritten, cleave_error_t *error) {
+  cleave_error_t cause = CLEAVE_ERROR_INIT;
+  *out_rewritten = NULL;
+  if (document->edits == NULL) {
+    return CLEAVE_OK;
+  }
+  cleave_status_t status = cleave_graph_replay(graph, document->edits, out_rewritten, &cause);
+  if (status == CLEAVE_OK || status == CLEAVE_ERROR_OUT_OF_MEMORY) {
+    return status == CLEAVE_OK ? status : cleave_error_out_of_memory(error);
+  }
+  return cleave_error_set(error, CLEAVE_ERROR_MISMATCH, "%s: the plan is of another model: %s",
+                          document->place, cause.message);
+}
+
 cleave_status_t cleave_plan_load_document(cleave_plan_document_t *document, const cleave_graph_t *graph,
                                           bool fallback, cleave_plan_t **out_plan, cleave_error_t *error) {
+  cleave_graph_t *rewritten = NULL;
   cleave_plan_document_t *again = NULL;
   cleave_arena_t arena = {0};
   cleave_plan_t *plan = NULL;
@@ -107,7 +125,11 @@ cleave_status_t cleave_plan_load_document(cleave_plan_document_t *document, cons
   char place[256];
   *out_plan = NULL;
   (void)snprintf(place, sizeof place, "%s", document->place);
-  cleave_status_t status = cleave_plan_rebuild(document, graph, &plan, error);
+  cleave_status_t status = rewrite(document, graph, &rewritten, error);
+  const cleave_graph_t *subject = rewritten != NULL ? rewritten : graph;
+  if (status == CLEAVE_OK) {
+    status = cleave_plan_rebuild(document, subject, &plan, error);
+  }
   if (status == CLEAVE_OK) {
     status = check_regions(plan, place, fallback, &arena, &reasons, &any, error);
   }
@@ -120,7 +142,7 @@ cleave_status_t cleave_plan_load_document(cleave_plan_document_t *document, cons
       status = cleave_plan_document_dissolve(again, reasons, error);
     }
     if (status == CLEAVE_OK) {
-      status = cleave_plan_rebuild(again, graph, &plan, error);
+      status = cleave_plan_rebuild(again, subject, &plan, error);
     }
     if (status == CLEAVE_OK) {
       // The texts of the new plan are the old one's: it lives on in the memory of the new one.
@@ -132,8 +154,13 @@ cleave_status_t cleave_plan_load_document(cleave_plan_document_t *document, cons
   cleave_arena_deinit(&arena);
   if (status != CLEAVE_OK) {
     cleave_plan_destroy(plan);
+    cleave_graph_destroy(rewritten);
     return status;
   }
+  plan->source = graph;
+  plan->rewritten = rewritten;
+  plan->edits = document->edits;
+  document->edits = NULL;
   *out_plan = plan;
   return CLEAVE_OK;
 }

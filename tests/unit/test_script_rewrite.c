@@ -525,4 +525,46 @@ UNIT_TEST(a_pass_that_does_not_end_is_ended) {
   ck_assert_msg(strstr(message, "r.lua:2: pass 'p':") == message, "%s", message);
 }
 
+// ---- saved plans ----
+
+#define SAVED                                                                                    \
+  "return ruleset { name = 'r', region 'all' {}, "                                               \
+  "  rewrite 'relu' { pattern = op { 'Max', inputs = { any 'x', 0 } }, "                         \
+  "    replace = function(m, g) return g.Relu(m.x) end }, "                                      \
+  "  pass 'scale' { run = function(graph, options, g) local s = g.input('s', 'float32', { 4 }) " \
+  "    g.set_output(1, graph.outputs[1] * s + g.constant({ 1.0, 2.0, 3.0, 4.0 }, 'float32')) end } }"
+#define SAVED_MODEL INPUT "return g.Exp(g.MatMul(g.Max(x, 0.0), g.weight { 8, 4 }))"
+
+UNIT_TEST(a_saved_plan_rewrites_again_without_lua) {
+  rule_case_t c = run(SAVED_MODEL, SAVED);
+  char *text = NULL;
+  char *again = NULL;
+  cleave_plan_t *plan = NULL;
+  unit_ok(cleave_plan_format(c.plan, CLEAVE_PLAN_JSON, &text, e));
+  unit_ok(cleave_plan_load_text(c.model, "saved.json", text, strlen(text), NULL, &plan, e));
+  ck_assert_ptr_eq(plan->source, c.plan->source);
+  ck_assert_ptr_eq(plan->graph, plan->rewritten);
+  edits_case_check_same(c.plan->graph, plan->graph);
+  ck_assert_uint_eq(cleave_plan_input_count(plan), 2);
+  unit_ok(cleave_plan_format(plan, CLEAVE_PLAN_JSON, &again, e));
+  ck_assert_str_eq(text, again);
+  cleave_text_free(again);
+  cleave_plan_destroy(plan);
+  plan = NULL;
+  rule_case_t other = run(INPUT "return g.Abs(g.MatMul(g.Max(x, 0.0), g.weight { 8, 4 }))", SAVED);
+  unit_fails(
+      cleave_plan_load_text(other.model, "saved.json", text, strlen(text), NULL, &plan, e),
+      CLEAVE_ERROR_MISMATCH,
+      "saved.json: the plan is of another model: the changes were made to another graph than this one");
+  ck_assert_ptr_null(plan);
+  char *number = strstr(text, "\"edits\"");
+  number = strstr(number, "\"number\":");
+  number[strlen("\"number\":")] = '7';
+  unit_fails(cleave_plan_load_text(c.model, "saved.json", text, strlen(text), NULL, &plan, e),
+             CLEAVE_ERROR_FORMAT, "saved.json: edits.rules[0].number: rule 7 is no rewrite or pass");
+  cleave_text_free(text);
+  rule_case_deinit(&other);
+  rule_case_deinit(&c);
+}
+
 UNIT_MAIN("script_rewrite")
