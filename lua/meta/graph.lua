@@ -1,0 +1,77 @@
+---@meta
+-- SPDX-License-Identifier: Apache-2.0
+-- Generated from the words, fields and operators of cleave. What the functions of rules see.
+
+---@alias cleave.dtype "float32"|"uint8"|"int8"|"uint16"|"int16"|"int32"|"int64"|"string"|"bool"|"float16"|"float64"|"uint32"|"uint64"|"bfloat16"
+---@alias cleave.operand cleave.value|number|table
+
+---Inputs or outputs of a node: by name or place, nil where left out; # is how many.
+---@class cleave.ports
+---@field [integer] cleave.value?
+---@field [string] cleave.value?
+---@operator len: integer
+
+---An operator of the graph. It only reads, while the function that got it runs.
+---@class cleave.node
+---@field op string # name of its operator
+---@field name string # for people; nothing is identified by it
+---@field dtype cleave.dtype|"unknown" # of its first output
+---@field shape? (integer|string)[] # of its first output: sizes, names of open ones, "?"
+---@field rank? integer # of its first output; nil: not known
+---@field inputs cleave.ports # values by schema name or place; #inputs; nil where left out
+---@field outputs cleave.ports # as inputs
+---@field attrs table<string, any> # attributes with the defaults of the schema
+---@field attr fun(self: cleave.node, name: string): any # an attribute by name
+---@field users cleave.node[] # that read an output, each once
+---@field flops number # to compute; 0 where sizes are not known
+---@field index integer # number in the graph
+---@field domain string # of the operator; "" is ONNX's own
+
+---What an operator makes or the model brings along.
+---@class cleave.value
+---@field dtype cleave.dtype|"unknown" # of its elements
+---@field shape? (integer|string)[] # sizes, names of open ones, "?"; nil: rank not known
+---@field rank? integer # number of dimensions; nil: not known
+---@field name string # for people
+---@field is_constant boolean # a weight or number of the model
+---@field is_input boolean # of the model
+---@field is_output boolean # of the model
+---@field producer? cleave.node # the node that makes it
+---@field uses_count integer # inputs of nodes and outputs of the model that read it
+---@field users cleave.node[] # in order; one that reads twice is there twice
+---@field value fun(self: cleave.value): number|boolean|string|table|nil # content of a constant of at most 4096 elements
+---@field index integer # number in the graph
+---@operator add(cleave.operand): cleave.value
+---@operator sub(cleave.operand): cleave.value
+---@operator mul(cleave.operand): cleave.value
+---@operator div(cleave.operand): cleave.value
+---@operator pow(cleave.operand): cleave.value
+---@operator unm: cleave.value
+
+---The graph that rules run over.
+---@class cleave.graph
+---@field nodes cleave.node[] # in topological order
+---@field topological fun(self: cleave.graph): fun(): cleave.node? # the same, for loops
+---@field name string # of the model
+---@field inputs cleave.value[] # of the model
+---@field outputs cleave.value[] # of the model
+---@field node_count integer # how many nodes there are
+
+---A match of a pattern: `nodes`, and each label as a field.
+---@class cleave.match
+---@field nodes cleave.node[] # all that it takes, in topological order
+---@field [string] cleave.node|cleave.value|any # a label; nil: it took no part
+
+---A region that a rule proposes, for `review`.
+---@class cleave.sub
+---@field nodes cleave.node[] # in topological order
+---@field inputs cleave.value[] # that it reads at run time
+---@field outputs cleave.value[] # that others read
+---@field flops number # to compute; 0 where sizes are not known
+---@field node_count integer # how many nodes it has
+---@field fusion_count integer # how many fusions it has
+---@field bytes_in number # that come in; 0 where sizes are not known
+---@field bytes_out number # that go out
+---@field bytes_saved number # written and read again without the region
+---@field rule string # the rule that proposes it
+---@field backend string # that would run it

@@ -1,0 +1,1873 @@
+---@meta
+-- SPDX-License-Identifier: Apache-2.0
+-- Generated from the words, fields and operators of cleave. The operators, and `g` that builds with them.
+
+---@alias cleave.operator
+---| "Abs"
+---| "Acos"
+---| "Acosh"
+---| "Adagrad"
+---| "Adam"
+---| "Add"
+---| "AffineGrid"
+---| "And"
+---| "ArgMax"
+---| "ArgMin"
+---| "Asin"
+---| "Asinh"
+---| "Atan"
+---| "Atanh"
+---| "Attention"
+---| "AveragePool"
+---| "BatchNormalization"
+---| "Bernoulli"
+---| "BitShift"
+---| "BitwiseAnd"
+---| "BitwiseNot"
+---| "BitwiseOr"
+---| "BitwiseXor"
+---| "BlackmanWindow"
+---| "Cast"
+---| "CastLike"
+---| "Ceil"
+---| "Celu"
+---| "CenterCropPad"
+---| "Clip"
+---| "Col2Im"
+---| "Compress"
+---| "Concat"
+---| "Constant"
+---| "ConstantOfShape"
+---| "Conv"
+---| "ConvInteger"
+---| "ConvTranspose"
+---| "Cos"
+---| "Cosh"
+---| "CumSum"
+---| "DFT"
+---| "DeformConv"
+---| "DepthToSpace"
+---| "DequantizeLinear"
+---| "Det"
+---| "Div"
+---| "Dropout"
+---| "DynamicQuantizeLinear"
+---| "Einsum"
+---| "Elu"
+---| "Equal"
+---| "Erf"
+---| "Exp"
+---| "Expand"
+---| "EyeLike"
+---| "Flatten"
+---| "Floor"
+---| "GRU"
+---| "Gather"
+---| "GatherElements"
+---| "GatherND"
+---| "Gelu"
+---| "Gemm"
+---| "GlobalAveragePool"
+---| "GlobalLpPool"
+---| "GlobalMaxPool"
+---| "Greater"
+---| "GreaterOrEqual"
+---| "GridSample"
+---| "GroupNormalization"
+---| "HammingWindow"
+---| "HannWindow"
+---| "HardSigmoid"
+---| "HardSwish"
+---| "Hardmax"
+---| "Identity"
+---| "InstanceNormalization"
+---| "IsInf"
+---| "IsNaN"
+---| "LRN"
+---| "LSTM"
+---| "LayerNormalization"
+---| "LeakyRelu"
+---| "Less"
+---| "LessOrEqual"
+---| "Log"
+---| "LogSoftmax"
+---| "LpNormalization"
+---| "LpPool"
+---| "MatMul"
+---| "MatMulInteger"
+---| "Max"
+---| "MaxPool"
+---| "MaxRoiPool"
+---| "MaxUnpool"
+---| "Mean"
+---| "MeanVarianceNormalization"
+---| "MelWeightMatrix"
+---| "Min"
+---| "Mish"
+---| "Mod"
+---| "Momentum"
+---| "Mul"
+---| "Multinomial"
+---| "Neg"
+---| "NegativeLogLikelihoodLoss"
+---| "NonMaxSuppression"
+---| "NonZero"
+---| "Not"
+---| "OneHot"
+---| "Or"
+---| "PRelu"
+---| "Pad"
+---| "Pow"
+---| "QLinearConv"
+---| "QLinearMatMul"
+---| "QuantizeLinear"
+---| "RMSNormalization"
+---| "RNN"
+---| "RandomNormal"
+---| "RandomNormalLike"
+---| "RandomUniform"
+---| "RandomUniformLike"
+---| "Range"
+---| "Reciprocal"
+---| "ReduceL1"
+---| "ReduceL2"
+---| "ReduceLogSum"
+---| "ReduceLogSumExp"
+---| "ReduceMax"
+---| "ReduceMean"
+---| "ReduceMin"
+---| "ReduceProd"
+---| "ReduceSum"
+---| "ReduceSumSquare"
+---| "Relu"
+---| "Reshape"
+---| "Resize"
+---| "ReverseSequence"
+---| "RoiAlign"
+---| "Round"
+---| "STFT"
+---| "ScatterElements"
+---| "ScatterND"
+---| "Selu"
+---| "Shape"
+---| "Shrink"
+---| "Sigmoid"
+---| "Sign"
+---| "Sin"
+---| "Sinh"
+---| "Size"
+---| "Slice"
+---| "Softmax"
+---| "SoftmaxCrossEntropyLoss"
+---| "Softplus"
+---| "Softsign"
+---| "SpaceToDepth"
+---| "Split"
+---| "Sqrt"
+---| "Squeeze"
+---| "Sub"
+---| "Sum"
+---| "Swish"
+---| "Tan"
+---| "Tanh"
+---| "ThresholdedRelu"
+---| "Tile"
+---| "TopK"
+---| "Transpose"
+---| "Trilu"
+---| "Unique"
+---| "Unsqueeze"
+---| "Where"
+---| "Xor"
+
+---Abs, opset 13
+---@class cleave.attributes.Abs
+---@field X? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Acos, opset 22
+---@class cleave.attributes.Acos
+---@field input? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Acosh, opset 22
+---@class cleave.attributes.Acosh
+---@field input? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---ai.onnx.preview.training.Adagrad, opset 1
+---@class cleave.attributes.Adagrad
+---@field decay_factor? number # default: 0
+---@field epsilon? number # default: 9.99999997e-07
+---@field norm_coefficient? number # default: 0
+---@field R? cleave.operand # input
+---@field T? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---ai.onnx.preview.training.Adam, opset 1
+---@class cleave.attributes.Adam
+---@field alpha? number # default: 0.899999976
+---@field beta? number # default: 0.999000013
+---@field epsilon? number # default: 9.99999997e-07
+---@field norm_coefficient? number # default: 0
+---@field norm_coefficient_post? number # default: 0
+---@field R? cleave.operand # input
+---@field T? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Add, opset 14
+---@class cleave.attributes.Add
+---@field A? cleave.operand # input
+---@field B? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---AffineGrid, opset 20
+---@class cleave.attributes.AffineGrid
+---@field align_corners? integer|boolean # default: 0
+---@field theta? cleave.operand # input
+---@field size? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---And, opset 7
+---@class cleave.attributes.And
+---@field A? cleave.operand # input
+---@field B? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---ArgMax, opset 13
+---@class cleave.attributes.ArgMax
+---@field axis? integer|boolean # default: 0
+---@field keepdims? integer|boolean # default: 1
+---@field select_last_index? integer|boolean # default: 0
+---@field data? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---ArgMin, opset 13
+---@class cleave.attributes.ArgMin
+---@field axis? integer|boolean # default: 0
+---@field keepdims? integer|boolean # default: 1
+---@field select_last_index? integer|boolean # default: 0
+---@field data? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Asin, opset 22
+---@class cleave.attributes.Asin
+---@field input? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Asinh, opset 22
+---@class cleave.attributes.Asinh
+---@field input? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Atan, opset 22
+---@class cleave.attributes.Atan
+---@field input? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Atanh, opset 22
+---@class cleave.attributes.Atanh
+---@field input? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Attention, opset 23
+---@class cleave.attributes.Attention
+---@field is_causal? integer|boolean # default: 0
+---@field kv_num_heads? integer|boolean
+---@field q_num_heads? integer|boolean
+---@field qk_matmul_output_mode? integer|boolean # default: 0
+---@field scale? number
+---@field softcap? number # default: 0
+---@field softmax_precision? integer|boolean
+---@field Q? cleave.operand # input
+---@field K? cleave.operand # input
+---@field V? cleave.operand # input
+---@field attn_mask? cleave.operand # input
+---@field past_key? cleave.operand # input
+---@field past_value? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---AveragePool, opset 22
+---@class cleave.attributes.AveragePool
+---@field auto_pad? string # default: "NOTSET"
+---@field ceil_mode? integer|boolean # default: 0
+---@field count_include_pad? integer|boolean # default: 0
+---@field dilations? integer[]
+---@field kernel_shape integer[]
+---@field pads? integer[]
+---@field strides? integer[]
+---@field X? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---BatchNormalization, opset 15
+---@class cleave.attributes.BatchNormalization
+---@field epsilon? number # default: 9.99999975e-06
+---@field momentum? number # default: 0.899999976
+---@field training_mode? integer|boolean # default: 0
+---@field X? cleave.operand # input
+---@field scale? cleave.operand # input
+---@field B? cleave.operand # input
+---@field input_mean? cleave.operand # input
+---@field input_var? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Bernoulli, opset 22
+---@class cleave.attributes.Bernoulli
+---@field dtype? integer|boolean
+---@field seed? number
+---@field input? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---BitShift, opset 11
+---@class cleave.attributes.BitShift
+---@field direction string
+---@field X? cleave.operand # input
+---@field Y? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---BitwiseAnd, opset 18
+---@class cleave.attributes.BitwiseAnd
+---@field A? cleave.operand # input
+---@field B? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---BitwiseNot, opset 18
+---@class cleave.attributes.BitwiseNot
+---@field X? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---BitwiseOr, opset 18
+---@class cleave.attributes.BitwiseOr
+---@field A? cleave.operand # input
+---@field B? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---BitwiseXor, opset 18
+---@class cleave.attributes.BitwiseXor
+---@field A? cleave.operand # input
+---@field B? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---BlackmanWindow, opset 17
+---@class cleave.attributes.BlackmanWindow
+---@field output_datatype? integer|boolean # default: 1
+---@field periodic? integer|boolean # default: 1
+---@field size? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Cast, opset 21
+---@class cleave.attributes.Cast
+---@field saturate? integer|boolean # default: 1
+---@field to integer|boolean
+---@field input? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---CastLike, opset 21
+---@class cleave.attributes.CastLike
+---@field saturate? integer|boolean # default: 1
+---@field input? cleave.operand # input
+---@field target_type? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Ceil, opset 13
+---@class cleave.attributes.Ceil
+---@field X? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Celu, opset 12
+---@class cleave.attributes.Celu
+---@field alpha? number # default: 1
+---@field X? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---CenterCropPad, opset 18
+---@class cleave.attributes.CenterCropPad
+---@field axes? integer[]
+---@field input_data? cleave.operand # input
+---@field shape? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Clip, opset 13
+---@class cleave.attributes.Clip
+---@field input? cleave.operand # input
+---@field min? cleave.operand # input
+---@field max? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Col2Im, opset 18
+---@class cleave.attributes.Col2Im
+---@field dilations? integer[]
+---@field pads? integer[]
+---@field strides? integer[]
+---@field input? cleave.operand # input
+---@field image_shape? cleave.operand # input
+---@field block_shape? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Compress, opset 11
+---@class cleave.attributes.Compress
+---@field axis? integer|boolean
+---@field input? cleave.operand # input
+---@field condition? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Concat, opset 13
+---@class cleave.attributes.Concat
+---@field axis integer|boolean
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Constant, opset 21
+---@class cleave.attributes.Constant
+---@field value? number|table
+---@field value_float? number
+---@field value_floats? number[]
+---@field value_int? integer|boolean
+---@field value_ints? integer[]
+---@field value_string? string
+---@field value_strings? string[]
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---ConstantOfShape, opset 21
+---@class cleave.attributes.ConstantOfShape
+---@field value? number|table
+---@field input? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Conv, opset 22
+---@class cleave.attributes.Conv
+---@field auto_pad? string # default: "NOTSET"
+---@field dilations? integer[]
+---@field group? integer|boolean # default: 1
+---@field kernel_shape? integer[]
+---@field pads? integer[]
+---@field strides? integer[]
+---@field X? cleave.operand # input
+---@field W? cleave.operand # input
+---@field B? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---ConvInteger, opset 10
+---@class cleave.attributes.ConvInteger
+---@field auto_pad? string # default: "NOTSET"
+---@field dilations? integer[]
+---@field group? integer|boolean # default: 1
+---@field kernel_shape? integer[]
+---@field pads? integer[]
+---@field strides? integer[]
+---@field x? cleave.operand # input
+---@field w? cleave.operand # input
+---@field x_zero_point? cleave.operand # input
+---@field w_zero_point? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---ConvTranspose, opset 22
+---@class cleave.attributes.ConvTranspose
+---@field auto_pad? string # default: "NOTSET"
+---@field dilations? integer[]
+---@field group? integer|boolean # default: 1
+---@field kernel_shape? integer[]
+---@field output_padding? integer[]
+---@field output_shape? integer[]
+---@field pads? integer[]
+---@field strides? integer[]
+---@field X? cleave.operand # input
+---@field W? cleave.operand # input
+---@field B? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Cos, opset 22
+---@class cleave.attributes.Cos
+---@field input? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Cosh, opset 22
+---@class cleave.attributes.Cosh
+---@field input? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---CumSum, opset 14
+---@class cleave.attributes.CumSum
+---@field exclusive? integer|boolean # default: 0
+---@field reverse? integer|boolean # default: 0
+---@field x? cleave.operand # input
+---@field axis? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---DFT, opset 20
+---@class cleave.attributes.DFT
+---@field inverse? integer|boolean # default: 0
+---@field onesided? integer|boolean # default: 0
+---@field input? cleave.operand # input
+---@field dft_length? cleave.operand # input
+---@field axis? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---DeformConv, opset 22
+---@class cleave.attributes.DeformConv
+---@field dilations? integer[]
+---@field group? integer|boolean # default: 1
+---@field kernel_shape? integer[]
+---@field offset_group? integer|boolean # default: 1
+---@field pads? integer[]
+---@field strides? integer[]
+---@field X? cleave.operand # input
+---@field W? cleave.operand # input
+---@field offset? cleave.operand # input
+---@field B? cleave.operand # input
+---@field mask? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---DepthToSpace, opset 13
+---@class cleave.attributes.DepthToSpace
+---@field blocksize integer|boolean
+---@field mode? string # default: "DCR"
+---@field input? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---DequantizeLinear, opset 21
+---@class cleave.attributes.DequantizeLinear
+---@field axis? integer|boolean # default: 1
+---@field block_size? integer|boolean # default: 0
+---@field x? cleave.operand # input
+---@field x_scale? cleave.operand # input
+---@field x_zero_point? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Det, opset 22
+---@class cleave.attributes.Det
+---@field X? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Div, opset 14
+---@class cleave.attributes.Div
+---@field A? cleave.operand # input
+---@field B? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Dropout, opset 22
+---@class cleave.attributes.Dropout
+---@field seed? integer|boolean
+---@field data? cleave.operand # input
+---@field ratio? cleave.operand # input
+---@field training_mode? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---DynamicQuantizeLinear, opset 11
+---@class cleave.attributes.DynamicQuantizeLinear
+---@field x? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Einsum, opset 12
+---@class cleave.attributes.Einsum
+---@field equation string
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Elu, opset 22
+---@class cleave.attributes.Elu
+---@field alpha? number # default: 1
+---@field X? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Equal, opset 19
+---@class cleave.attributes.Equal
+---@field A? cleave.operand # input
+---@field B? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Erf, opset 13
+---@class cleave.attributes.Erf
+---@field input? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Exp, opset 13
+---@class cleave.attributes.Exp
+---@field input? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Expand, opset 13
+---@class cleave.attributes.Expand
+---@field input? cleave.operand # input
+---@field shape? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---EyeLike, opset 22
+---@class cleave.attributes.EyeLike
+---@field dtype? integer|boolean
+---@field k? integer|boolean # default: 0
+---@field input? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Flatten, opset 21
+---@class cleave.attributes.Flatten
+---@field axis? integer|boolean # default: 1
+---@field input? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Floor, opset 13
+---@class cleave.attributes.Floor
+---@field X? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---GRU, opset 22
+---@class cleave.attributes.GRU
+---@field activation_alpha? number[]
+---@field activation_beta? number[]
+---@field activations? string[]
+---@field clip? number
+---@field direction? string # default: "forward"
+---@field hidden_size? integer|boolean
+---@field layout? integer|boolean # default: 0
+---@field linear_before_reset? integer|boolean # default: 0
+---@field X? cleave.operand # input
+---@field W? cleave.operand # input
+---@field R? cleave.operand # input
+---@field B? cleave.operand # input
+---@field sequence_lens? cleave.operand # input
+---@field initial_h? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Gather, opset 13
+---@class cleave.attributes.Gather
+---@field axis? integer|boolean # default: 0
+---@field data? cleave.operand # input
+---@field indices? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---GatherElements, opset 13
+---@class cleave.attributes.GatherElements
+---@field axis? integer|boolean # default: 0
+---@field data? cleave.operand # input
+---@field indices? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---GatherND, opset 13
+---@class cleave.attributes.GatherND
+---@field batch_dims? integer|boolean # default: 0
+---@field data? cleave.operand # input
+---@field indices? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Gelu, opset 20
+---@class cleave.attributes.Gelu
+---@field approximate? string # default: "none"
+---@field X? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Gemm, opset 13
+---@class cleave.attributes.Gemm
+---@field alpha? number # default: 1
+---@field beta? number # default: 1
+---@field transA? integer|boolean # default: 0
+---@field transB? integer|boolean # default: 0
+---@field A? cleave.operand # input
+---@field B? cleave.operand # input
+---@field C? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---GlobalAveragePool, opset 22
+---@class cleave.attributes.GlobalAveragePool
+---@field X? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---GlobalLpPool, opset 22
+---@class cleave.attributes.GlobalLpPool
+---@field p? integer|boolean # default: 2
+---@field X? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---GlobalMaxPool, opset 22
+---@class cleave.attributes.GlobalMaxPool
+---@field X? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Greater, opset 13
+---@class cleave.attributes.Greater
+---@field A? cleave.operand # input
+---@field B? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---GreaterOrEqual, opset 16
+---@class cleave.attributes.GreaterOrEqual
+---@field A? cleave.operand # input
+---@field B? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---GridSample, opset 22
+---@class cleave.attributes.GridSample
+---@field align_corners? integer|boolean # default: 0
+---@field mode? string # default: "linear"
+---@field padding_mode? string # default: "zeros"
+---@field X? cleave.operand # input
+---@field grid? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---GroupNormalization, opset 21
+---@class cleave.attributes.GroupNormalization
+---@field epsilon? number # default: 9.99999975e-06
+---@field num_groups integer|boolean
+---@field stash_type? integer|boolean # default: 1
+---@field X? cleave.operand # input
+---@field scale? cleave.operand # input
+---@field bias? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---HammingWindow, opset 17
+---@class cleave.attributes.HammingWindow
+---@field output_datatype? integer|boolean # default: 1
+---@field periodic? integer|boolean # default: 1
+---@field size? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---HannWindow, opset 17
+---@class cleave.attributes.HannWindow
+---@field output_datatype? integer|boolean # default: 1
+---@field periodic? integer|boolean # default: 1
+---@field size? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---HardSigmoid, opset 22
+---@class cleave.attributes.HardSigmoid
+---@field alpha? number # default: 0.200000003
+---@field beta? number # default: 0.5
+---@field X? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---HardSwish, opset 22
+---@class cleave.attributes.HardSwish
+---@field X? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Hardmax, opset 13
+---@class cleave.attributes.Hardmax
+---@field axis? integer|boolean # default: -1
+---@field input? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Identity, opset 21
+---@class cleave.attributes.Identity
+---@field input? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---InstanceNormalization, opset 22
+---@class cleave.attributes.InstanceNormalization
+---@field epsilon? number # default: 9.99999975e-06
+---@field input? cleave.operand # input
+---@field scale? cleave.operand # input
+---@field B? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---IsInf, opset 20
+---@class cleave.attributes.IsInf
+---@field detect_negative? integer|boolean # default: 1
+---@field detect_positive? integer|boolean # default: 1
+---@field X? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---IsNaN, opset 20
+---@class cleave.attributes.IsNaN
+---@field X? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---LRN, opset 13
+---@class cleave.attributes.LRN
+---@field alpha? number # default: 9.99999975e-05
+---@field beta? number # default: 0.75
+---@field bias? number # default: 1
+---@field size integer|boolean
+---@field X? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---LSTM, opset 22
+---@class cleave.attributes.LSTM
+---@field activation_alpha? number[]
+---@field activation_beta? number[]
+---@field activations? string[]
+---@field clip? number
+---@field direction? string # default: "forward"
+---@field hidden_size? integer|boolean
+---@field input_forget? integer|boolean # default: 0
+---@field layout? integer|boolean # default: 0
+---@field X? cleave.operand # input
+---@field W? cleave.operand # input
+---@field R? cleave.operand # input
+---@field B? cleave.operand # input
+---@field sequence_lens? cleave.operand # input
+---@field initial_h? cleave.operand # input
+---@field initial_c? cleave.operand # input
+---@field P? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---LayerNormalization, opset 17
+---@class cleave.attributes.LayerNormalization
+---@field axis? integer|boolean # default: -1
+---@field epsilon? number # default: 9.99999975e-06
+---@field stash_type? integer|boolean # default: 1
+---@field X? cleave.operand # input
+---@field Scale? cleave.operand # input
+---@field B? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---LeakyRelu, opset 16
+---@class cleave.attributes.LeakyRelu
+---@field alpha? number # default: 0.00999999978
+---@field X? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Less, opset 13
+---@class cleave.attributes.Less
+---@field A? cleave.operand # input
+---@field B? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---LessOrEqual, opset 16
+---@class cleave.attributes.LessOrEqual
+---@field A? cleave.operand # input
+---@field B? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Log, opset 13
+---@class cleave.attributes.Log
+---@field input? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---LogSoftmax, opset 13
+---@class cleave.attributes.LogSoftmax
+---@field axis? integer|boolean # default: -1
+---@field input? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---LpNormalization, opset 22
+---@class cleave.attributes.LpNormalization
+---@field axis? integer|boolean # default: -1
+---@field p? integer|boolean # default: 2
+---@field input? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---LpPool, opset 22
+---@class cleave.attributes.LpPool
+---@field auto_pad? string # default: "NOTSET"
+---@field ceil_mode? integer|boolean # default: 0
+---@field dilations? integer[]
+---@field kernel_shape integer[]
+---@field p? integer|boolean # default: 2
+---@field pads? integer[]
+---@field strides? integer[]
+---@field X? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---MatMul, opset 13
+---@class cleave.attributes.MatMul
+---@field A? cleave.operand # input
+---@field B? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---MatMulInteger, opset 10
+---@class cleave.attributes.MatMulInteger
+---@field A? cleave.operand # input
+---@field B? cleave.operand # input
+---@field a_zero_point? cleave.operand # input
+---@field b_zero_point? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Max, opset 13
+---@class cleave.attributes.Max
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---MaxPool, opset 22
+---@class cleave.attributes.MaxPool
+---@field auto_pad? string # default: "NOTSET"
+---@field ceil_mode? integer|boolean # default: 0
+---@field dilations? integer[]
+---@field kernel_shape integer[]
+---@field pads? integer[]
+---@field storage_order? integer|boolean # default: 0
+---@field strides? integer[]
+---@field X? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---MaxRoiPool, opset 22
+---@class cleave.attributes.MaxRoiPool
+---@field pooled_shape integer[]
+---@field spatial_scale? number # default: 1
+---@field X? cleave.operand # input
+---@field rois? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---MaxUnpool, opset 22
+---@class cleave.attributes.MaxUnpool
+---@field kernel_shape integer[]
+---@field pads? integer[]
+---@field strides? integer[]
+---@field X? cleave.operand # input
+---@field I? cleave.operand # input
+---@field output_shape? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Mean, opset 13
+---@class cleave.attributes.Mean
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---MeanVarianceNormalization, opset 13
+---@class cleave.attributes.MeanVarianceNormalization
+---@field axes? integer[] # default: { 0, 2, 3 }
+---@field X? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---MelWeightMatrix, opset 17
+---@class cleave.attributes.MelWeightMatrix
+---@field output_datatype? integer|boolean # default: 1
+---@field num_mel_bins? cleave.operand # input
+---@field dft_length? cleave.operand # input
+---@field sample_rate? cleave.operand # input
+---@field lower_edge_hertz? cleave.operand # input
+---@field upper_edge_hertz? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Min, opset 13
+---@class cleave.attributes.Min
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Mish, opset 22
+---@class cleave.attributes.Mish
+---@field X? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Mod, opset 13
+---@class cleave.attributes.Mod
+---@field fmod? integer|boolean # default: 0
+---@field A? cleave.operand # input
+---@field B? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---ai.onnx.preview.training.Momentum, opset 1
+---@class cleave.attributes.Momentum
+---@field alpha number
+---@field beta number
+---@field mode string
+---@field norm_coefficient number
+---@field R? cleave.operand # input
+---@field T? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Mul, opset 14
+---@class cleave.attributes.Mul
+---@field A? cleave.operand # input
+---@field B? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Multinomial, opset 22
+---@class cleave.attributes.Multinomial
+---@field dtype? integer|boolean # default: 6
+---@field sample_size? integer|boolean # default: 1
+---@field seed? number
+---@field input? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Neg, opset 13
+---@class cleave.attributes.Neg
+---@field X? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---NegativeLogLikelihoodLoss, opset 22
+---@class cleave.attributes.NegativeLogLikelihoodLoss
+---@field ignore_index? integer|boolean
+---@field reduction? string # default: "mean"
+---@field input? cleave.operand # input
+---@field target? cleave.operand # input
+---@field weight? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---NonMaxSuppression, opset 11
+---@class cleave.attributes.NonMaxSuppression
+---@field center_point_box? integer|boolean # default: 0
+---@field boxes? cleave.operand # input
+---@field scores? cleave.operand # input
+---@field max_output_boxes_per_class? cleave.operand # input
+---@field iou_threshold? cleave.operand # input
+---@field score_threshold? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---NonZero, opset 13
+---@class cleave.attributes.NonZero
+---@field X? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Not, opset 1
+---@class cleave.attributes.Not
+---@field X? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---OneHot, opset 11
+---@class cleave.attributes.OneHot
+---@field axis? integer|boolean # default: -1
+---@field indices? cleave.operand # input
+---@field depth? cleave.operand # input
+---@field values? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Or, opset 7
+---@class cleave.attributes.Or
+---@field A? cleave.operand # input
+---@field B? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---PRelu, opset 16
+---@class cleave.attributes.PRelu
+---@field X? cleave.operand # input
+---@field slope? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Pad, opset 21
+---@class cleave.attributes.Pad
+---@field mode? string # default: "constant"
+---@field data? cleave.operand # input
+---@field pads? cleave.operand # input
+---@field constant_value? cleave.operand # input
+---@field axes? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Pow, opset 15
+---@class cleave.attributes.Pow
+---@field X? cleave.operand # input
+---@field Y? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---QLinearConv, opset 10
+---@class cleave.attributes.QLinearConv
+---@field auto_pad? string # default: "NOTSET"
+---@field dilations? integer[]
+---@field group? integer|boolean # default: 1
+---@field kernel_shape? integer[]
+---@field pads? integer[]
+---@field strides? integer[]
+---@field x? cleave.operand # input
+---@field x_scale? cleave.operand # input
+---@field x_zero_point? cleave.operand # input
+---@field w? cleave.operand # input
+---@field w_scale? cleave.operand # input
+---@field w_zero_point? cleave.operand # input
+---@field y_scale? cleave.operand # input
+---@field y_zero_point? cleave.operand # input
+---@field B? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---QLinearMatMul, opset 21
+---@class cleave.attributes.QLinearMatMul
+---@field a? cleave.operand # input
+---@field a_scale? cleave.operand # input
+---@field a_zero_point? cleave.operand # input
+---@field b? cleave.operand # input
+---@field b_scale? cleave.operand # input
+---@field b_zero_point? cleave.operand # input
+---@field y_scale? cleave.operand # input
+---@field y_zero_point? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---QuantizeLinear, opset 21
+---@class cleave.attributes.QuantizeLinear
+---@field axis? integer|boolean # default: 1
+---@field block_size? integer|boolean # default: 0
+---@field output_dtype? integer|boolean # default: 0
+---@field saturate? integer|boolean # default: 1
+---@field x? cleave.operand # input
+---@field y_scale? cleave.operand # input
+---@field y_zero_point? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---RMSNormalization, opset 23
+---@class cleave.attributes.RMSNormalization
+---@field axis? integer|boolean # default: -1
+---@field epsilon? number # default: 9.99999975e-06
+---@field stash_type? integer|boolean # default: 1
+---@field X? cleave.operand # input
+---@field scale? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---RNN, opset 22
+---@class cleave.attributes.RNN
+---@field activation_alpha? number[]
+---@field activation_beta? number[]
+---@field activations? string[]
+---@field clip? number
+---@field direction? string # default: "forward"
+---@field hidden_size? integer|boolean
+---@field layout? integer|boolean # default: 0
+---@field X? cleave.operand # input
+---@field W? cleave.operand # input
+---@field R? cleave.operand # input
+---@field B? cleave.operand # input
+---@field sequence_lens? cleave.operand # input
+---@field initial_h? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---RandomNormal, opset 22
+---@class cleave.attributes.RandomNormal
+---@field dtype? integer|boolean # default: 1
+---@field mean? number # default: 0
+---@field scale? number # default: 1
+---@field seed? number
+---@field shape integer[]
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---RandomNormalLike, opset 22
+---@class cleave.attributes.RandomNormalLike
+---@field dtype? integer|boolean
+---@field mean? number # default: 0
+---@field scale? number # default: 1
+---@field seed? number
+---@field input? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---RandomUniform, opset 22
+---@class cleave.attributes.RandomUniform
+---@field dtype? integer|boolean # default: 1
+---@field high? number # default: 1
+---@field low? number # default: 0
+---@field seed? number
+---@field shape integer[]
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---RandomUniformLike, opset 22
+---@class cleave.attributes.RandomUniformLike
+---@field dtype? integer|boolean
+---@field high? number # default: 1
+---@field low? number # default: 0
+---@field seed? number
+---@field input? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Range, opset 11
+---@class cleave.attributes.Range
+---@field start? cleave.operand # input
+---@field limit? cleave.operand # input
+---@field delta? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Reciprocal, opset 13
+---@class cleave.attributes.Reciprocal
+---@field X? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---ReduceL1, opset 18
+---@class cleave.attributes.ReduceL1
+---@field keepdims? integer|boolean # default: 1
+---@field noop_with_empty_axes? integer|boolean # default: 0
+---@field data? cleave.operand # input
+---@field axes? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---ReduceL2, opset 18
+---@class cleave.attributes.ReduceL2
+---@field keepdims? integer|boolean # default: 1
+---@field noop_with_empty_axes? integer|boolean # default: 0
+---@field data? cleave.operand # input
+---@field axes? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---ReduceLogSum, opset 18
+---@class cleave.attributes.ReduceLogSum
+---@field keepdims? integer|boolean # default: 1
+---@field noop_with_empty_axes? integer|boolean # default: 0
+---@field data? cleave.operand # input
+---@field axes? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---ReduceLogSumExp, opset 18
+---@class cleave.attributes.ReduceLogSumExp
+---@field keepdims? integer|boolean # default: 1
+---@field noop_with_empty_axes? integer|boolean # default: 0
+---@field data? cleave.operand # input
+---@field axes? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---ReduceMax, opset 20
+---@class cleave.attributes.ReduceMax
+---@field keepdims? integer|boolean # default: 1
+---@field noop_with_empty_axes? integer|boolean # default: 0
+---@field data? cleave.operand # input
+---@field axes? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---ReduceMean, opset 18
+---@class cleave.attributes.ReduceMean
+---@field keepdims? integer|boolean # default: 1
+---@field noop_with_empty_axes? integer|boolean # default: 0
+---@field data? cleave.operand # input
+---@field axes? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---ReduceMin, opset 20
+---@class cleave.attributes.ReduceMin
+---@field keepdims? integer|boolean # default: 1
+---@field noop_with_empty_axes? integer|boolean # default: 0
+---@field data? cleave.operand # input
+---@field axes? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---ReduceProd, opset 18
+---@class cleave.attributes.ReduceProd
+---@field keepdims? integer|boolean # default: 1
+---@field noop_with_empty_axes? integer|boolean # default: 0
+---@field data? cleave.operand # input
+---@field axes? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---ReduceSum, opset 13
+---@class cleave.attributes.ReduceSum
+---@field keepdims? integer|boolean # default: 1
+---@field noop_with_empty_axes? integer|boolean # default: 0
+---@field data? cleave.operand # input
+---@field axes? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---ReduceSumSquare, opset 18
+---@class cleave.attributes.ReduceSumSquare
+---@field keepdims? integer|boolean # default: 1
+---@field noop_with_empty_axes? integer|boolean # default: 0
+---@field data? cleave.operand # input
+---@field axes? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Relu, opset 14
+---@class cleave.attributes.Relu
+---@field X? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Reshape, opset 21
+---@class cleave.attributes.Reshape
+---@field allowzero? integer|boolean # default: 0
+---@field data? cleave.operand # input
+---@field shape? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Resize, opset 19
+---@class cleave.attributes.Resize
+---@field antialias? integer|boolean # default: 0
+---@field axes? integer[]
+---@field coordinate_transformation_mode? string # default: "half_pixel"
+---@field cubic_coeff_a? number # default: -0.75
+---@field exclude_outside? integer|boolean # default: 0
+---@field extrapolation_value? number # default: 0
+---@field keep_aspect_ratio_policy? string # default: "stretch"
+---@field mode? string # default: "nearest"
+---@field nearest_mode? string # default: "round_prefer_floor"
+---@field X? cleave.operand # input
+---@field roi? cleave.operand # input
+---@field scales? cleave.operand # input
+---@field sizes? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---ReverseSequence, opset 10
+---@class cleave.attributes.ReverseSequence
+---@field batch_axis? integer|boolean # default: 1
+---@field time_axis? integer|boolean # default: 0
+---@field input? cleave.operand # input
+---@field sequence_lens? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---RoiAlign, opset 22
+---@class cleave.attributes.RoiAlign
+---@field coordinate_transformation_mode? string # default: "half_pixel"
+---@field mode? string # default: "avg"
+---@field output_height? integer|boolean # default: 1
+---@field output_width? integer|boolean # default: 1
+---@field sampling_ratio? integer|boolean # default: 0
+---@field spatial_scale? number # default: 1
+---@field X? cleave.operand # input
+---@field rois? cleave.operand # input
+---@field batch_indices? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Round, opset 22
+---@class cleave.attributes.Round
+---@field X? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---STFT, opset 17
+---@class cleave.attributes.STFT
+---@field onesided? integer|boolean # default: 1
+---@field signal? cleave.operand # input
+---@field frame_step? cleave.operand # input
+---@field window? cleave.operand # input
+---@field frame_length? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---ScatterElements, opset 18
+---@class cleave.attributes.ScatterElements
+---@field axis? integer|boolean # default: 0
+---@field reduction? string # default: "none"
+---@field data? cleave.operand # input
+---@field indices? cleave.operand # input
+---@field updates? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---ScatterND, opset 18
+---@class cleave.attributes.ScatterND
+---@field reduction? string # default: "none"
+---@field data? cleave.operand # input
+---@field indices? cleave.operand # input
+---@field updates? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Selu, opset 22
+---@class cleave.attributes.Selu
+---@field alpha? number # default: 1.67326319
+---@field gamma? number # default: 1.05070102
+---@field X? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Shape, opset 21
+---@class cleave.attributes.Shape
+---@field end? integer|boolean
+---@field start? integer|boolean # default: 0
+---@field data? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Shrink, opset 9
+---@class cleave.attributes.Shrink
+---@field bias? number # default: 0
+---@field lambd? number # default: 0.5
+---@field input? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Sigmoid, opset 13
+---@class cleave.attributes.Sigmoid
+---@field X? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Sign, opset 13
+---@class cleave.attributes.Sign
+---@field input? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Sin, opset 22
+---@class cleave.attributes.Sin
+---@field input? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Sinh, opset 22
+---@class cleave.attributes.Sinh
+---@field input? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Size, opset 21
+---@class cleave.attributes.Size
+---@field data? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Slice, opset 13
+---@class cleave.attributes.Slice
+---@field data? cleave.operand # input
+---@field starts? cleave.operand # input
+---@field ends? cleave.operand # input
+---@field axes? cleave.operand # input
+---@field steps? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Softmax, opset 13
+---@class cleave.attributes.Softmax
+---@field axis? integer|boolean # default: -1
+---@field input? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---SoftmaxCrossEntropyLoss, opset 13
+---@class cleave.attributes.SoftmaxCrossEntropyLoss
+---@field ignore_index? integer|boolean
+---@field reduction? string # default: "mean"
+---@field scores? cleave.operand # input
+---@field labels? cleave.operand # input
+---@field weights? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Softplus, opset 22
+---@class cleave.attributes.Softplus
+---@field X? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Softsign, opset 22
+---@class cleave.attributes.Softsign
+---@field input? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---SpaceToDepth, opset 13
+---@class cleave.attributes.SpaceToDepth
+---@field blocksize integer|boolean
+---@field input? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Split, opset 18
+---@class cleave.attributes.Split
+---@field axis? integer|boolean # default: 0
+---@field num_outputs? integer|boolean
+---@field input? cleave.operand # input
+---@field split? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Sqrt, opset 13
+---@class cleave.attributes.Sqrt
+---@field X? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Squeeze, opset 21
+---@class cleave.attributes.Squeeze
+---@field data? cleave.operand # input
+---@field axes? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Sub, opset 14
+---@class cleave.attributes.Sub
+---@field A? cleave.operand # input
+---@field B? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Sum, opset 13
+---@class cleave.attributes.Sum
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Swish, opset 24
+---@class cleave.attributes.Swish
+---@field alpha? number # default: 1
+---@field X? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Tan, opset 22
+---@class cleave.attributes.Tan
+---@field input? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Tanh, opset 13
+---@class cleave.attributes.Tanh
+---@field input? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---ThresholdedRelu, opset 22
+---@class cleave.attributes.ThresholdedRelu
+---@field alpha? number # default: 1
+---@field X? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Tile, opset 13
+---@class cleave.attributes.Tile
+---@field input? cleave.operand # input
+---@field repeats? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---TopK, opset 11
+---@class cleave.attributes.TopK
+---@field axis? integer|boolean # default: -1
+---@field largest? integer|boolean # default: 1
+---@field sorted? integer|boolean # default: 1
+---@field X? cleave.operand # input
+---@field K? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Transpose, opset 21
+---@class cleave.attributes.Transpose
+---@field perm? integer[]
+---@field data? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Trilu, opset 14
+---@class cleave.attributes.Trilu
+---@field upper? integer|boolean # default: 1
+---@field input? cleave.operand # input
+---@field k? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Unique, opset 11
+---@class cleave.attributes.Unique
+---@field axis? integer|boolean
+---@field sorted? integer|boolean # default: 1
+---@field X? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Unsqueeze, opset 21
+---@class cleave.attributes.Unsqueeze
+---@field data? cleave.operand # input
+---@field axes? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Where, opset 16
+---@class cleave.attributes.Where
+---@field condition? cleave.operand # input
+---@field X? cleave.operand # input
+---@field Y? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Xor, opset 7
+---@class cleave.attributes.Xor
+---@field A? cleave.operand # input
+---@field B? cleave.operand # input
+---@field name? string # of the node
+---@field outputs? integer # how many
+
+---Builds graphs: in model scripts, tests, rewrites and passes.
+---@class cleave.builder
+---@field input fun(name: string, dtype: cleave.dtype, shape: (integer|string)[]): cleave.value # an input of the graph; sizes, names of open ones, "?"
+---@field output fun(name: string, value: cleave.value) # an output of the graph
+---@field constant fun(value: number|boolean|table, dtype: cleave.dtype?, name: string?): cleave.value # int64 where all numbers are integers, else float32
+---@field weight fun(spec: cleave.drawn): cleave.value # normal, so that values keep their size
+---@field normal fun(spec: cleave.drawn): cleave.value # normal with mean and std
+---@field uniform fun(spec: cleave.drawn): cleave.value # uniform from low to high
+---@field fill fun(spec: cleave.drawn): cleave.value # all elements are value
+---@field zeros fun(spec: cleave.drawn): cleave.value # all elements are 0
+---@field ones fun(spec: cleave.drawn): cleave.value # all elements are 1
+---@field batch_norm fun(x: cleave.value, spec: cleave.batch_norm?): cleave.value # BatchNormalization with statistics as training leaves them
+---@field seed fun(seed: integer) # of all that is drawn, where the caller gave none
+---@field name fun(name: string) # of the graph
+---@field replace fun(from: cleave.value, to: cleave.operand) # in a pass: readers of `from` read `to`
+---@field remove fun(node: cleave.node) # in a pass: a node that nothing reads
+---@field set_input fun(node: cleave.node, port: string|integer, value: cleave.value?) # in a pass: another input, or none
+---@field set_attribute fun(node: cleave.node, name: string, value: any) # in a pass: an attribute; nil removes it
+---@field set_output fun(output: string|integer, value: cleave.value) # in a pass: what an output of the graph is
+---@field Abs fun(X: cleave.operand, attributes?: cleave.attributes.Abs): cleave.value # Abs, opset 13
+---@field Acos fun(input: cleave.operand, attributes?: cleave.attributes.Acos): cleave.value # Acos, opset 22
+---@field Acosh fun(input: cleave.operand, attributes?: cleave.attributes.Acosh): cleave.value # Acosh, opset 22
+---@field Adagrad fun(R: cleave.operand, T?: cleave.operand|cleave.attributes.Adagrad, ...: cleave.operand|cleave.attributes.Adagrad): ... # ai.onnx.preview.training.Adagrad, opset 1
+---@field Adam fun(R: cleave.operand, T?: cleave.operand|cleave.attributes.Adam, ...: cleave.operand|cleave.attributes.Adam): ... # ai.onnx.preview.training.Adam, opset 1
+---@field Add fun(A: cleave.operand, B?: cleave.operand|cleave.attributes.Add, attributes?: cleave.attributes.Add): cleave.value # Add, opset 14
+---@field AffineGrid fun(theta: cleave.operand, size?: cleave.operand|cleave.attributes.AffineGrid, attributes?: cleave.attributes.AffineGrid): cleave.value # AffineGrid, opset 20
+---@field And fun(A: cleave.operand, B?: cleave.operand|cleave.attributes.And, attributes?: cleave.attributes.And): cleave.value # And, opset 7
+---@field ArgMax fun(data: cleave.operand, attributes?: cleave.attributes.ArgMax): cleave.value # ArgMax, opset 13
+---@field ArgMin fun(data: cleave.operand, attributes?: cleave.attributes.ArgMin): cleave.value # ArgMin, opset 13
+---@field Asin fun(input: cleave.operand, attributes?: cleave.attributes.Asin): cleave.value # Asin, opset 22
+---@field Asinh fun(input: cleave.operand, attributes?: cleave.attributes.Asinh): cleave.value # Asinh, opset 22
+---@field Atan fun(input: cleave.operand, attributes?: cleave.attributes.Atan): cleave.value # Atan, opset 22
+---@field Atanh fun(input: cleave.operand, attributes?: cleave.attributes.Atanh): cleave.value # Atanh, opset 22
+---@field Attention fun(Q: cleave.operand, K?: cleave.operand|cleave.attributes.Attention, V?: cleave.operand|cleave.attributes.Attention, attn_mask?: cleave.operand|cleave.attributes.Attention, past_key?: cleave.operand|cleave.attributes.Attention, past_value?: cleave.operand|cleave.attributes.Attention, attributes?: cleave.attributes.Attention): cleave.value, cleave.value?, cleave.value?, cleave.value? # Attention, opset 23
+---@field AveragePool fun(X: cleave.operand, attributes?: cleave.attributes.AveragePool): cleave.value # AveragePool, opset 22
+---@field BatchNormalization fun(X: cleave.operand, scale?: cleave.operand|cleave.attributes.BatchNormalization, B?: cleave.operand|cleave.attributes.BatchNormalization, input_mean?: cleave.operand|cleave.attributes.BatchNormalization, input_var?: cleave.operand|cleave.attributes.BatchNormalization, attributes?: cleave.attributes.BatchNormalization): cleave.value, cleave.value?, cleave.value? # BatchNormalization, opset 15
+---@field Bernoulli fun(input: cleave.operand, attributes?: cleave.attributes.Bernoulli): cleave.value # Bernoulli, opset 22
+---@field BitShift fun(X: cleave.operand, Y?: cleave.operand|cleave.attributes.BitShift, attributes?: cleave.attributes.BitShift): cleave.value # BitShift, opset 11
+---@field BitwiseAnd fun(A: cleave.operand, B?: cleave.operand|cleave.attributes.BitwiseAnd, attributes?: cleave.attributes.BitwiseAnd): cleave.value # BitwiseAnd, opset 18
+---@field BitwiseNot fun(X: cleave.operand, attributes?: cleave.attributes.BitwiseNot): cleave.value # BitwiseNot, opset 18
+---@field BitwiseOr fun(A: cleave.operand, B?: cleave.operand|cleave.attributes.BitwiseOr, attributes?: cleave.attributes.BitwiseOr): cleave.value # BitwiseOr, opset 18
+---@field BitwiseXor fun(A: cleave.operand, B?: cleave.operand|cleave.attributes.BitwiseXor, attributes?: cleave.attributes.BitwiseXor): cleave.value # BitwiseXor, opset 18
+---@field BlackmanWindow fun(size: cleave.operand, attributes?: cleave.attributes.BlackmanWindow): cleave.value # BlackmanWindow, opset 17
+---@field Cast fun(input: cleave.operand, attributes?: cleave.attributes.Cast): cleave.value # Cast, opset 21
+---@field CastLike fun(input: cleave.operand, target_type?: cleave.operand|cleave.attributes.CastLike, attributes?: cleave.attributes.CastLike): cleave.value # CastLike, opset 21
+---@field Ceil fun(X: cleave.operand, attributes?: cleave.attributes.Ceil): cleave.value # Ceil, opset 13
+---@field Celu fun(X: cleave.operand, attributes?: cleave.attributes.Celu): cleave.value # Celu, opset 12
+---@field CenterCropPad fun(input_data: cleave.operand, shape?: cleave.operand|cleave.attributes.CenterCropPad, attributes?: cleave.attributes.CenterCropPad): cleave.value # CenterCropPad, opset 18
+---@field Clip fun(input: cleave.operand, min?: cleave.operand|cleave.attributes.Clip, max?: cleave.operand|cleave.attributes.Clip, attributes?: cleave.attributes.Clip): cleave.value # Clip, opset 13
+---@field Col2Im fun(input: cleave.operand, image_shape?: cleave.operand|cleave.attributes.Col2Im, block_shape?: cleave.operand|cleave.attributes.Col2Im, attributes?: cleave.attributes.Col2Im): cleave.value # Col2Im, opset 18
+---@field Compress fun(input: cleave.operand, condition?: cleave.operand|cleave.attributes.Compress, attributes?: cleave.attributes.Compress): cleave.value # Compress, opset 11
+---@field Concat fun(...: cleave.operand|cleave.attributes.Concat): cleave.value # Concat, opset 13
+---@field Constant fun(attributes?: cleave.attributes.Constant): cleave.value # Constant, opset 21
+---@field ConstantOfShape fun(input: cleave.operand, attributes?: cleave.attributes.ConstantOfShape): cleave.value # ConstantOfShape, opset 21
+---@field Conv fun(X: cleave.operand, W?: cleave.operand|cleave.attributes.Conv, B?: cleave.operand|cleave.attributes.Conv, attributes?: cleave.attributes.Conv): cleave.value # Conv, opset 22
+---@field ConvInteger fun(x: cleave.operand, w?: cleave.operand|cleave.attributes.ConvInteger, x_zero_point?: cleave.operand|cleave.attributes.ConvInteger, w_zero_point?: cleave.operand|cleave.attributes.ConvInteger, attributes?: cleave.attributes.ConvInteger): cleave.value # ConvInteger, opset 10
+---@field ConvTranspose fun(X: cleave.operand, W?: cleave.operand|cleave.attributes.ConvTranspose, B?: cleave.operand|cleave.attributes.ConvTranspose, attributes?: cleave.attributes.ConvTranspose): cleave.value # ConvTranspose, opset 22
+---@field Cos fun(input: cleave.operand, attributes?: cleave.attributes.Cos): cleave.value # Cos, opset 22
+---@field Cosh fun(input: cleave.operand, attributes?: cleave.attributes.Cosh): cleave.value # Cosh, opset 22
+---@field CumSum fun(x: cleave.operand, axis?: cleave.operand|cleave.attributes.CumSum, attributes?: cleave.attributes.CumSum): cleave.value # CumSum, opset 14
+---@field DFT fun(input: cleave.operand, dft_length?: cleave.operand|cleave.attributes.DFT, axis?: cleave.operand|cleave.attributes.DFT, attributes?: cleave.attributes.DFT): cleave.value # DFT, opset 20
+---@field DeformConv fun(X: cleave.operand, W?: cleave.operand|cleave.attributes.DeformConv, offset?: cleave.operand|cleave.attributes.DeformConv, B?: cleave.operand|cleave.attributes.DeformConv, mask?: cleave.operand|cleave.attributes.DeformConv, attributes?: cleave.attributes.DeformConv): cleave.value # DeformConv, opset 22
+---@field DepthToSpace fun(input: cleave.operand, attributes?: cleave.attributes.DepthToSpace): cleave.value # DepthToSpace, opset 13
+---@field DequantizeLinear fun(x: cleave.operand, x_scale?: cleave.operand|cleave.attributes.DequantizeLinear, x_zero_point?: cleave.operand|cleave.attributes.DequantizeLinear, attributes?: cleave.attributes.DequantizeLinear): cleave.value # DequantizeLinear, opset 21
+---@field Det fun(X: cleave.operand, attributes?: cleave.attributes.Det): cleave.value # Det, opset 22
+---@field Div fun(A: cleave.operand, B?: cleave.operand|cleave.attributes.Div, attributes?: cleave.attributes.Div): cleave.value # Div, opset 14
+---@field Dropout fun(data: cleave.operand, ratio?: cleave.operand|cleave.attributes.Dropout, training_mode?: cleave.operand|cleave.attributes.Dropout, attributes?: cleave.attributes.Dropout): cleave.value, cleave.value? # Dropout, opset 22
+---@field DynamicQuantizeLinear fun(x: cleave.operand, attributes?: cleave.attributes.DynamicQuantizeLinear): cleave.value, cleave.value, cleave.value # DynamicQuantizeLinear, opset 11
+---@field Einsum fun(...: cleave.operand|cleave.attributes.Einsum): cleave.value # Einsum, opset 12
+---@field Elu fun(X: cleave.operand, attributes?: cleave.attributes.Elu): cleave.value # Elu, opset 22
+---@field Equal fun(A: cleave.operand, B?: cleave.operand|cleave.attributes.Equal, attributes?: cleave.attributes.Equal): cleave.value # Equal, opset 19
+---@field Erf fun(input: cleave.operand, attributes?: cleave.attributes.Erf): cleave.value # Erf, opset 13
+---@field Exp fun(input: cleave.operand, attributes?: cleave.attributes.Exp): cleave.value # Exp, opset 13
+---@field Expand fun(input: cleave.operand, shape?: cleave.operand|cleave.attributes.Expand, attributes?: cleave.attributes.Expand): cleave.value # Expand, opset 13
+---@field EyeLike fun(input: cleave.operand, attributes?: cleave.attributes.EyeLike): cleave.value # EyeLike, opset 22
+---@field Flatten fun(input: cleave.operand, attributes?: cleave.attributes.Flatten): cleave.value # Flatten, opset 21
+---@field Floor fun(X: cleave.operand, attributes?: cleave.attributes.Floor): cleave.value # Floor, opset 13
+---@field GRU fun(X: cleave.operand, W?: cleave.operand|cleave.attributes.GRU, R?: cleave.operand|cleave.attributes.GRU, B?: cleave.operand|cleave.attributes.GRU, sequence_lens?: cleave.operand|cleave.attributes.GRU, initial_h?: cleave.operand|cleave.attributes.GRU, attributes?: cleave.attributes.GRU): cleave.value?, cleave.value? # GRU, opset 22
+---@field Gather fun(data: cleave.operand, indices?: cleave.operand|cleave.attributes.Gather, attributes?: cleave.attributes.Gather): cleave.value # Gather, opset 13
+---@field GatherElements fun(data: cleave.operand, indices?: cleave.operand|cleave.attributes.GatherElements, attributes?: cleave.attributes.GatherElements): cleave.value # GatherElements, opset 13
+---@field GatherND fun(data: cleave.operand, indices?: cleave.operand|cleave.attributes.GatherND, attributes?: cleave.attributes.GatherND): cleave.value # GatherND, opset 13
+---@field Gelu fun(X: cleave.operand, attributes?: cleave.attributes.Gelu): cleave.value # Gelu, opset 20
+---@field Gemm fun(A: cleave.operand, B?: cleave.operand|cleave.attributes.Gemm, C?: cleave.operand|cleave.attributes.Gemm, attributes?: cleave.attributes.Gemm): cleave.value # Gemm, opset 13
+---@field GlobalAveragePool fun(X: cleave.operand, attributes?: cleave.attributes.GlobalAveragePool): cleave.value # GlobalAveragePool, opset 22
+---@field GlobalLpPool fun(X: cleave.operand, attributes?: cleave.attributes.GlobalLpPool): cleave.value # GlobalLpPool, opset 22
+---@field GlobalMaxPool fun(X: cleave.operand, attributes?: cleave.attributes.GlobalMaxPool): cleave.value # GlobalMaxPool, opset 22
+---@field Greater fun(A: cleave.operand, B?: cleave.operand|cleave.attributes.Greater, attributes?: cleave.attributes.Greater): cleave.value # Greater, opset 13
+---@field GreaterOrEqual fun(A: cleave.operand, B?: cleave.operand|cleave.attributes.GreaterOrEqual, attributes?: cleave.attributes.GreaterOrEqual): cleave.value # GreaterOrEqual, opset 16
+---@field GridSample fun(X: cleave.operand, grid?: cleave.operand|cleave.attributes.GridSample, attributes?: cleave.attributes.GridSample): cleave.value # GridSample, opset 22
+---@field GroupNormalization fun(X: cleave.operand, scale?: cleave.operand|cleave.attributes.GroupNormalization, bias?: cleave.operand|cleave.attributes.GroupNormalization, attributes?: cleave.attributes.GroupNormalization): cleave.value # GroupNormalization, opset 21
+---@field HammingWindow fun(size: cleave.operand, attributes?: cleave.attributes.HammingWindow): cleave.value # HammingWindow, opset 17
+---@field HannWindow fun(size: cleave.operand, attributes?: cleave.attributes.HannWindow): cleave.value # HannWindow, opset 17
+---@field HardSigmoid fun(X: cleave.operand, attributes?: cleave.attributes.HardSigmoid): cleave.value # HardSigmoid, opset 22
+---@field HardSwish fun(X: cleave.operand, attributes?: cleave.attributes.HardSwish): cleave.value # HardSwish, opset 22
+---@field Hardmax fun(input: cleave.operand, attributes?: cleave.attributes.Hardmax): cleave.value # Hardmax, opset 13
+---@field Identity fun(input: cleave.operand, attributes?: cleave.attributes.Identity): cleave.value # Identity, opset 21
+---@field InstanceNormalization fun(input: cleave.operand, scale?: cleave.operand|cleave.attributes.InstanceNormalization, B?: cleave.operand|cleave.attributes.InstanceNormalization, attributes?: cleave.attributes.InstanceNormalization): cleave.value # InstanceNormalization, opset 22
+---@field IsInf fun(X: cleave.operand, attributes?: cleave.attributes.IsInf): cleave.value # IsInf, opset 20
+---@field IsNaN fun(X: cleave.operand, attributes?: cleave.attributes.IsNaN): cleave.value # IsNaN, opset 20
+---@field LRN fun(X: cleave.operand, attributes?: cleave.attributes.LRN): cleave.value # LRN, opset 13
+---@field LSTM fun(X: cleave.operand, W?: cleave.operand|cleave.attributes.LSTM, R?: cleave.operand|cleave.attributes.LSTM, B?: cleave.operand|cleave.attributes.LSTM, sequence_lens?: cleave.operand|cleave.attributes.LSTM, initial_h?: cleave.operand|cleave.attributes.LSTM, initial_c?: cleave.operand|cleave.attributes.LSTM, P?: cleave.operand|cleave.attributes.LSTM, attributes?: cleave.attributes.LSTM): cleave.value?, cleave.value?, cleave.value? # LSTM, opset 22
+---@field LayerNormalization fun(X: cleave.operand, Scale?: cleave.operand|cleave.attributes.LayerNormalization, B?: cleave.operand|cleave.attributes.LayerNormalization, attributes?: cleave.attributes.LayerNormalization): cleave.value, cleave.value?, cleave.value? # LayerNormalization, opset 17
+---@field LeakyRelu fun(X: cleave.operand, attributes?: cleave.attributes.LeakyRelu): cleave.value # LeakyRelu, opset 16
+---@field Less fun(A: cleave.operand, B?: cleave.operand|cleave.attributes.Less, attributes?: cleave.attributes.Less): cleave.value # Less, opset 13
+---@field LessOrEqual fun(A: cleave.operand, B?: cleave.operand|cleave.attributes.LessOrEqual, attributes?: cleave.attributes.LessOrEqual): cleave.value # LessOrEqual, opset 16
+---@field Log fun(input: cleave.operand, attributes?: cleave.attributes.Log): cleave.value # Log, opset 13
+---@field LogSoftmax fun(input: cleave.operand, attributes?: cleave.attributes.LogSoftmax): cleave.value # LogSoftmax, opset 13
+---@field LpNormalization fun(input: cleave.operand, attributes?: cleave.attributes.LpNormalization): cleave.value # LpNormalization, opset 22
+---@field LpPool fun(X: cleave.operand, attributes?: cleave.attributes.LpPool): cleave.value # LpPool, opset 22
+---@field MatMul fun(A: cleave.operand, B?: cleave.operand|cleave.attributes.MatMul, attributes?: cleave.attributes.MatMul): cleave.value # MatMul, opset 13
+---@field MatMulInteger fun(A: cleave.operand, B?: cleave.operand|cleave.attributes.MatMulInteger, a_zero_point?: cleave.operand|cleave.attributes.MatMulInteger, b_zero_point?: cleave.operand|cleave.attributes.MatMulInteger, attributes?: cleave.attributes.MatMulInteger): cleave.value # MatMulInteger, opset 10
+---@field Max fun(...: cleave.operand|cleave.attributes.Max): cleave.value # Max, opset 13
+---@field MaxPool fun(X: cleave.operand, attributes?: cleave.attributes.MaxPool): cleave.value, cleave.value? # MaxPool, opset 22
+---@field MaxRoiPool fun(X: cleave.operand, rois?: cleave.operand|cleave.attributes.MaxRoiPool, attributes?: cleave.attributes.MaxRoiPool): cleave.value # MaxRoiPool, opset 22
+---@field MaxUnpool fun(X: cleave.operand, I?: cleave.operand|cleave.attributes.MaxUnpool, output_shape?: cleave.operand|cleave.attributes.MaxUnpool, attributes?: cleave.attributes.MaxUnpool): cleave.value # MaxUnpool, opset 22
+---@field Mean fun(...: cleave.operand|cleave.attributes.Mean): cleave.value # Mean, opset 13
+---@field MeanVarianceNormalization fun(X: cleave.operand, attributes?: cleave.attributes.MeanVarianceNormalization): cleave.value # MeanVarianceNormalization, opset 13
+---@field MelWeightMatrix fun(num_mel_bins: cleave.operand, dft_length?: cleave.operand|cleave.attributes.MelWeightMatrix, sample_rate?: cleave.operand|cleave.attributes.MelWeightMatrix, lower_edge_hertz?: cleave.operand|cleave.attributes.MelWeightMatrix, upper_edge_hertz?: cleave.operand|cleave.attributes.MelWeightMatrix, attributes?: cleave.attributes.MelWeightMatrix): cleave.value # MelWeightMatrix, opset 17
+---@field Min fun(...: cleave.operand|cleave.attributes.Min): cleave.value # Min, opset 13
+---@field Mish fun(X: cleave.operand, attributes?: cleave.attributes.Mish): cleave.value # Mish, opset 22
+---@field Mod fun(A: cleave.operand, B?: cleave.operand|cleave.attributes.Mod, attributes?: cleave.attributes.Mod): cleave.value # Mod, opset 13
+---@field Momentum fun(R: cleave.operand, T?: cleave.operand|cleave.attributes.Momentum, ...: cleave.operand|cleave.attributes.Momentum): ... # ai.onnx.preview.training.Momentum, opset 1
+---@field Mul fun(A: cleave.operand, B?: cleave.operand|cleave.attributes.Mul, attributes?: cleave.attributes.Mul): cleave.value # Mul, opset 14
+---@field Multinomial fun(input: cleave.operand, attributes?: cleave.attributes.Multinomial): cleave.value # Multinomial, opset 22
+---@field Neg fun(X: cleave.operand, attributes?: cleave.attributes.Neg): cleave.value # Neg, opset 13
+---@field NegativeLogLikelihoodLoss fun(input: cleave.operand, target?: cleave.operand|cleave.attributes.NegativeLogLikelihoodLoss, weight?: cleave.operand|cleave.attributes.NegativeLogLikelihoodLoss, attributes?: cleave.attributes.NegativeLogLikelihoodLoss): cleave.value # NegativeLogLikelihoodLoss, opset 22
+---@field NonMaxSuppression fun(boxes: cleave.operand, scores?: cleave.operand|cleave.attributes.NonMaxSuppression, max_output_boxes_per_class?: cleave.operand|cleave.attributes.NonMaxSuppression, iou_threshold?: cleave.operand|cleave.attributes.NonMaxSuppression, score_threshold?: cleave.operand|cleave.attributes.NonMaxSuppression, attributes?: cleave.attributes.NonMaxSuppression): cleave.value # NonMaxSuppression, opset 11
+---@field NonZero fun(X: cleave.operand, attributes?: cleave.attributes.NonZero): cleave.value # NonZero, opset 13
+---@field Not fun(X: cleave.operand, attributes?: cleave.attributes.Not): cleave.value # Not, opset 1
+---@field OneHot fun(indices: cleave.operand, depth?: cleave.operand|cleave.attributes.OneHot, values?: cleave.operand|cleave.attributes.OneHot, attributes?: cleave.attributes.OneHot): cleave.value # OneHot, opset 11
+---@field Or fun(A: cleave.operand, B?: cleave.operand|cleave.attributes.Or, attributes?: cleave.attributes.Or): cleave.value # Or, opset 7
+---@field PRelu fun(X: cleave.operand, slope?: cleave.operand|cleave.attributes.PRelu, attributes?: cleave.attributes.PRelu): cleave.value # PRelu, opset 16
+---@field Pad fun(data: cleave.operand, pads?: cleave.operand|cleave.attributes.Pad, constant_value?: cleave.operand|cleave.attributes.Pad, axes?: cleave.operand|cleave.attributes.Pad, attributes?: cleave.attributes.Pad): cleave.value # Pad, opset 21
+---@field Pow fun(X: cleave.operand, Y?: cleave.operand|cleave.attributes.Pow, attributes?: cleave.attributes.Pow): cleave.value # Pow, opset 15
+---@field QLinearConv fun(x: cleave.operand, x_scale?: cleave.operand|cleave.attributes.QLinearConv, x_zero_point?: cleave.operand|cleave.attributes.QLinearConv, w?: cleave.operand|cleave.attributes.QLinearConv, w_scale?: cleave.operand|cleave.attributes.QLinearConv, w_zero_point?: cleave.operand|cleave.attributes.QLinearConv, y_scale?: cleave.operand|cleave.attributes.QLinearConv, y_zero_point?: cleave.operand|cleave.attributes.QLinearConv, B?: cleave.operand|cleave.attributes.QLinearConv, attributes?: cleave.attributes.QLinearConv): cleave.value # QLinearConv, opset 10
+---@field QLinearMatMul fun(a: cleave.operand, a_scale?: cleave.operand|cleave.attributes.QLinearMatMul, a_zero_point?: cleave.operand|cleave.attributes.QLinearMatMul, b?: cleave.operand|cleave.attributes.QLinearMatMul, b_scale?: cleave.operand|cleave.attributes.QLinearMatMul, b_zero_point?: cleave.operand|cleave.attributes.QLinearMatMul, y_scale?: cleave.operand|cleave.attributes.QLinearMatMul, y_zero_point?: cleave.operand|cleave.attributes.QLinearMatMul, attributes?: cleave.attributes.QLinearMatMul): cleave.value # QLinearMatMul, opset 21
+---@field QuantizeLinear fun(x: cleave.operand, y_scale?: cleave.operand|cleave.attributes.QuantizeLinear, y_zero_point?: cleave.operand|cleave.attributes.QuantizeLinear, attributes?: cleave.attributes.QuantizeLinear): cleave.value # QuantizeLinear, opset 21
+---@field RMSNormalization fun(X: cleave.operand, scale?: cleave.operand|cleave.attributes.RMSNormalization, attributes?: cleave.attributes.RMSNormalization): cleave.value # RMSNormalization, opset 23
+---@field RNN fun(X: cleave.operand, W?: cleave.operand|cleave.attributes.RNN, R?: cleave.operand|cleave.attributes.RNN, B?: cleave.operand|cleave.attributes.RNN, sequence_lens?: cleave.operand|cleave.attributes.RNN, initial_h?: cleave.operand|cleave.attributes.RNN, attributes?: cleave.attributes.RNN): cleave.value?, cleave.value? # RNN, opset 22
+---@field RandomNormal fun(attributes?: cleave.attributes.RandomNormal): cleave.value # RandomNormal, opset 22
+---@field RandomNormalLike fun(input: cleave.operand, attributes?: cleave.attributes.RandomNormalLike): cleave.value # RandomNormalLike, opset 22
+---@field RandomUniform fun(attributes?: cleave.attributes.RandomUniform): cleave.value # RandomUniform, opset 22
+---@field RandomUniformLike fun(input: cleave.operand, attributes?: cleave.attributes.RandomUniformLike): cleave.value # RandomUniformLike, opset 22
+---@field Range fun(start: cleave.operand, limit?: cleave.operand|cleave.attributes.Range, delta?: cleave.operand|cleave.attributes.Range, attributes?: cleave.attributes.Range): cleave.value # Range, opset 11
+---@field Reciprocal fun(X: cleave.operand, attributes?: cleave.attributes.Reciprocal): cleave.value # Reciprocal, opset 13
+---@field ReduceL1 fun(data: cleave.operand, axes?: cleave.operand|cleave.attributes.ReduceL1, attributes?: cleave.attributes.ReduceL1): cleave.value # ReduceL1, opset 18
+---@field ReduceL2 fun(data: cleave.operand, axes?: cleave.operand|cleave.attributes.ReduceL2, attributes?: cleave.attributes.ReduceL2): cleave.value # ReduceL2, opset 18
+---@field ReduceLogSum fun(data: cleave.operand, axes?: cleave.operand|cleave.attributes.ReduceLogSum, attributes?: cleave.attributes.ReduceLogSum): cleave.value # ReduceLogSum, opset 18
+---@field ReduceLogSumExp fun(data: cleave.operand, axes?: cleave.operand|cleave.attributes.ReduceLogSumExp, attributes?: cleave.attributes.ReduceLogSumExp): cleave.value # ReduceLogSumExp, opset 18
+---@field ReduceMax fun(data: cleave.operand, axes?: cleave.operand|cleave.attributes.ReduceMax, attributes?: cleave.attributes.ReduceMax): cleave.value # ReduceMax, opset 20
+---@field ReduceMean fun(data: cleave.operand, axes?: cleave.operand|cleave.attributes.ReduceMean, attributes?: cleave.attributes.ReduceMean): cleave.value # ReduceMean, opset 18
+---@field ReduceMin fun(data: cleave.operand, axes?: cleave.operand|cleave.attributes.ReduceMin, attributes?: cleave.attributes.ReduceMin): cleave.value # ReduceMin, opset 20
+---@field ReduceProd fun(data: cleave.operand, axes?: cleave.operand|cleave.attributes.ReduceProd, attributes?: cleave.attributes.ReduceProd): cleave.value # ReduceProd, opset 18
+---@field ReduceSum fun(data: cleave.operand, axes?: cleave.operand|cleave.attributes.ReduceSum, attributes?: cleave.attributes.ReduceSum): cleave.value # ReduceSum, opset 13
+---@field ReduceSumSquare fun(data: cleave.operand, axes?: cleave.operand|cleave.attributes.ReduceSumSquare, attributes?: cleave.attributes.ReduceSumSquare): cleave.value # ReduceSumSquare, opset 18
+---@field Relu fun(X: cleave.operand, attributes?: cleave.attributes.Relu): cleave.value # Relu, opset 14
+---@field Reshape fun(data: cleave.operand, shape?: cleave.operand|cleave.attributes.Reshape, attributes?: cleave.attributes.Reshape): cleave.value # Reshape, opset 21
+---@field Resize fun(X: cleave.operand, roi?: cleave.operand|cleave.attributes.Resize, scales?: cleave.operand|cleave.attributes.Resize, sizes?: cleave.operand|cleave.attributes.Resize, attributes?: cleave.attributes.Resize): cleave.value # Resize, opset 19
+---@field ReverseSequence fun(input: cleave.operand, sequence_lens?: cleave.operand|cleave.attributes.ReverseSequence, attributes?: cleave.attributes.ReverseSequence): cleave.value # ReverseSequence, opset 10
+---@field RoiAlign fun(X: cleave.operand, rois?: cleave.operand|cleave.attributes.RoiAlign, batch_indices?: cleave.operand|cleave.attributes.RoiAlign, attributes?: cleave.attributes.RoiAlign): cleave.value # RoiAlign, opset 22
+---@field Round fun(X: cleave.operand, attributes?: cleave.attributes.Round): cleave.value # Round, opset 22
+---@field STFT fun(signal: cleave.operand, frame_step?: cleave.operand|cleave.attributes.STFT, window?: cleave.operand|cleave.attributes.STFT, frame_length?: cleave.operand|cleave.attributes.STFT, attributes?: cleave.attributes.STFT): cleave.value # STFT, opset 17
+---@field ScatterElements fun(data: cleave.operand, indices?: cleave.operand|cleave.attributes.ScatterElements, updates?: cleave.operand|cleave.attributes.ScatterElements, attributes?: cleave.attributes.ScatterElements): cleave.value # ScatterElements, opset 18
+---@field ScatterND fun(data: cleave.operand, indices?: cleave.operand|cleave.attributes.ScatterND, updates?: cleave.operand|cleave.attributes.ScatterND, attributes?: cleave.attributes.ScatterND): cleave.value # ScatterND, opset 18
+---@field Selu fun(X: cleave.operand, attributes?: cleave.attributes.Selu): cleave.value # Selu, opset 22
+---@field Shape fun(data: cleave.operand, attributes?: cleave.attributes.Shape): cleave.value # Shape, opset 21
+---@field Shrink fun(input: cleave.operand, attributes?: cleave.attributes.Shrink): cleave.value # Shrink, opset 9
+---@field Sigmoid fun(X: cleave.operand, attributes?: cleave.attributes.Sigmoid): cleave.value # Sigmoid, opset 13
+---@field Sign fun(input: cleave.operand, attributes?: cleave.attributes.Sign): cleave.value # Sign, opset 13
+---@field Sin fun(input: cleave.operand, attributes?: cleave.attributes.Sin): cleave.value # Sin, opset 22
+---@field Sinh fun(input: cleave.operand, attributes?: cleave.attributes.Sinh): cleave.value # Sinh, opset 22
+---@field Size fun(data: cleave.operand, attributes?: cleave.attributes.Size): cleave.value # Size, opset 21
+---@field Slice fun(data: cleave.operand, starts?: cleave.operand|cleave.attributes.Slice, ends?: cleave.operand|cleave.attributes.Slice, axes?: cleave.operand|cleave.attributes.Slice, steps?: cleave.operand|cleave.attributes.Slice, attributes?: cleave.attributes.Slice): cleave.value # Slice, opset 13
+---@field Softmax fun(input: cleave.operand, attributes?: cleave.attributes.Softmax): cleave.value # Softmax, opset 13
+---@field SoftmaxCrossEntropyLoss fun(scores: cleave.operand, labels?: cleave.operand|cleave.attributes.SoftmaxCrossEntropyLoss, weights?: cleave.operand|cleave.attributes.SoftmaxCrossEntropyLoss, attributes?: cleave.attributes.SoftmaxCrossEntropyLoss): cleave.value, cleave.value? # SoftmaxCrossEntropyLoss, opset 13
+---@field Softplus fun(X: cleave.operand, attributes?: cleave.attributes.Softplus): cleave.value # Softplus, opset 22
+---@field Softsign fun(input: cleave.operand, attributes?: cleave.attributes.Softsign): cleave.value # Softsign, opset 22
+---@field SpaceToDepth fun(input: cleave.operand, attributes?: cleave.attributes.SpaceToDepth): cleave.value # SpaceToDepth, opset 13
+---@field Split fun(input: cleave.operand, split?: cleave.operand|cleave.attributes.Split, attributes?: cleave.attributes.Split): ... # Split, opset 18
+---@field Sqrt fun(X: cleave.operand, attributes?: cleave.attributes.Sqrt): cleave.value # Sqrt, opset 13
+---@field Squeeze fun(data: cleave.operand, axes?: cleave.operand|cleave.attributes.Squeeze, attributes?: cleave.attributes.Squeeze): cleave.value # Squeeze, opset 21
+---@field Sub fun(A: cleave.operand, B?: cleave.operand|cleave.attributes.Sub, attributes?: cleave.attributes.Sub): cleave.value # Sub, opset 14
+---@field Sum fun(...: cleave.operand|cleave.attributes.Sum): cleave.value # Sum, opset 13
+---@field Swish fun(X: cleave.operand, attributes?: cleave.attributes.Swish): cleave.value # Swish, opset 24
+---@field Tan fun(input: cleave.operand, attributes?: cleave.attributes.Tan): cleave.value # Tan, opset 22
+---@field Tanh fun(input: cleave.operand, attributes?: cleave.attributes.Tanh): cleave.value # Tanh, opset 13
+---@field ThresholdedRelu fun(X: cleave.operand, attributes?: cleave.attributes.ThresholdedRelu): cleave.value # ThresholdedRelu, opset 22
+---@field Tile fun(input: cleave.operand, repeats?: cleave.operand|cleave.attributes.Tile, attributes?: cleave.attributes.Tile): cleave.value # Tile, opset 13
+---@field TopK fun(X: cleave.operand, K?: cleave.operand|cleave.attributes.TopK, attributes?: cleave.attributes.TopK): cleave.value, cleave.value # TopK, opset 11
+---@field Transpose fun(data: cleave.operand, attributes?: cleave.attributes.Transpose): cleave.value # Transpose, opset 21
+---@field Trilu fun(input: cleave.operand, k?: cleave.operand|cleave.attributes.Trilu, attributes?: cleave.attributes.Trilu): cleave.value # Trilu, opset 14
+---@field Unique fun(X: cleave.operand, attributes?: cleave.attributes.Unique): cleave.value, cleave.value?, cleave.value?, cleave.value? # Unique, opset 11
+---@field Unsqueeze fun(data: cleave.operand, axes?: cleave.operand|cleave.attributes.Unsqueeze, attributes?: cleave.attributes.Unsqueeze): cleave.value # Unsqueeze, opset 21
+---@field Where fun(condition: cleave.operand, X?: cleave.operand|cleave.attributes.Where, Y?: cleave.operand|cleave.attributes.Where, attributes?: cleave.attributes.Where): cleave.value # Where, opset 16
+---@field Xor fun(A: cleave.operand, B?: cleave.operand|cleave.attributes.Xor, attributes?: cleave.attributes.Xor): cleave.value # Xor, opset 7
