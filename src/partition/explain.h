@@ -58,7 +58,8 @@ CLEAVE_MUST_USE cleave_status_t cleave_explainer_set_pattern(cleave_explainer_t 
                                                              const cleave_pattern_t *pattern,
                                                              cleave_error_t *error);
 
-/* Nodes that the matcher starts from, in topological order. Borrowed until the pattern changes. */
+/* Nodes of operators that the pattern begins with, in topological order. Borrowed until the pattern changes.
+ */
 CLEAVE_MUST_USE cleave_status_t cleave_explainer_anchors(cleave_explainer_t *explainer,
                                                          const uint32_t **out_positions, uint32_t *out_count,
                                                          cleave_error_t *error);

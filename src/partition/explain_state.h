@@ -158,4 +158,12 @@ CLEAVE_MUST_USE cleave_status_t cleave_explainer_probe(cleave_explainer_t *expla
                                                        bool *out_fits, const cleave_match_t **out_match,
                                                        cleave_error_t *error);
 
+/* ---- explain_grow.c ---- */
+
+/* The trial at an anchor that has most of the pattern, and matches. In the trial arena. */
+CLEAVE_MUST_USE cleave_status_t cleave_explainer_grow(cleave_explainer_t *explainer, uint32_t anchor,
+                                                      uint32_t focus, cleave_explain_depth_t depth,
+                                                      trial_t *out_trial, tally_t *out_tally, bool *out_found,
+                                                      cleave_error_t *error);
+
 #endif /* CLEAVE_PARTITION_EXPLAIN_STATE_H */
