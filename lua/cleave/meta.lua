@@ -5,6 +5,7 @@
 local host, import = ...
 local builder = import "builder"
 local dsl = import "dsl"
+local sandbox = import "sandbox"
 local schema = import "schema"
 
 local M = {}
@@ -386,18 +387,37 @@ local function word_names()
   return sorted(names)
 end
 
+local function add_names(out, indent, names)
+  local line = indent
+  for _, name in ipairs(names) do
+    if #line + #name > 90 then
+      out.add(line)
+      line = indent
+    end
+    line = line .. string.format(' "%s",', name)
+  end
+  out.add(line)
+end
+
+-- What a rule file cannot reach is no name.
 local function luacheckrc()
   local out = writer()
-  out.add('std = "lua54"')
+  local contents = sandbox.contents()
+  out.add('std = "none"')
   out.add("max_line_length = 100")
-  out.add("-- The words of rule files; what a rule file cannot reach is no word.")
-  out.add("globals = {}")
   out.add("read_globals = {")
-  for _, name in ipairs(word_names()) do
-    out.add('  "%s",', name)
+  out.add("  -- the words of rule files")
+  add_names(out, " ", word_names())
+  out.add("  -- of Lua")
+  add_names(out, " ", contents.functions)
+  for name, fields in host.pairs(contents.libraries) do
+    out.add("  %s = {", name)
+    out.add("    fields = {")
+    add_names(out, "     ", fields)
+    out.add("    },")
+    out.add("  },")
   end
   out.add("}")
-  out.add("-- Definitions for editors.")
   out.add('exclude_files = { ".cleave" }')
   return out.text()
 end

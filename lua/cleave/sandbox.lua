@@ -205,6 +205,25 @@ local BASE = {
   table = M.freeze("table", LISTS),
 }
 
+---What every script has: names of functions, and of the fields of libraries.
+---@return { functions: string[], libraries: table<string, string[]> }
+function M.contents()
+  local functions, coroutines, lists = {}, {}, {}
+  for name, value in host.pairs(BASE) do
+    if type(value) == "function" then
+      functions[#functions + 1] = name
+    end
+  end
+  for name in host.pairs(COROUTINES) do
+    coroutines[#coroutines + 1] = name
+  end
+  for name in host.pairs(LISTS) do
+    lists[#lists + 1] = name
+  end
+  return { functions = functions,
+    libraries = { coroutine = coroutines, math = NUMBERS, string = TEXT, table = lists } }
+end
+
 -- Names that people will try, and what to say then.
 local REFUSED = { "io", "os", "package", "debug", "load", "loadstring", "loadfile", "dofile",
   "require", "collectgarbage", "print", "rawset", "utf8", "warn" }

@@ -11,7 +11,9 @@ trap 'rm -rf "$folder"' EXIT
 cmake --install "$build" --prefix "$folder/prefix" >"$folder/log" 2>&1 || { cat "$folder/log"; exit 1; }
 [ -x "$folder/prefix/bin/cleave" ] || { echo "no bin/cleave installed"; exit 1; }
 "$folder/prefix/bin/cleave" --version | grep -q '^cleave [0-9]'
-ls "$folder"/prefix/share/cleave/rules/*.lua >/dev/null
+for file in rules/conv_bn_relu.lua rules/README.md rules/OPERATORS.md lua/meta/words.lua; do
+  [ -s "$folder/prefix/share/cleave/$file" ] || { echo "no share/cleave/$file installed"; exit 1; }
+done
 model="$folder/tiny.lua"
 cat >"$model" <<'LUA'
 local x = g.input("x", "float32", { 1, 4 })
