@@ -82,6 +82,10 @@ typedef struct cleave_edit_rule {
   uint32_t tries;   /* anchors looked at, runs of a pass */
   uint32_t matches; /* applications */
   uint32_t refused;
+  /* statistics of the run, for people: no part of the log as JSON */
+  uint64_t structural_hits; /* complete matches, before `where` was asked */
+  uint64_t lua_calls;
+  uint64_t nanoseconds; /* in the rule, folding after it included */
 } cleave_edit_rule_t;
 
 /* The log. Read it freely. */

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rewrites to their common end. A stack of nodes to look at: at first all anchors, the first in topological
 // order on top; after a change what lies near it, so that whatever a substitute sets off happens at once.
+#include "base/clock.h"
 #include "partition/rewrite_state.h"
-
-#include <string.h>
 
 enum { STEPS_PER_ANCHOR = 100000, STEPS_PER_RULE = 20000000, STEPS_PER_NODE = 64, STEPS_PER_CHANGE = 4096 };
 enum { REFUSALS_PER_ANCHOR = 64 };
@@ -63,6 +62,9 @@ static cleave_status_t look_at(cleave_rewriter_t *rewriter, cleave_graph_turn_t 
     rewriter->steps_left -= answer.steps < rewriter->steps_left ? answer.steps : rewriter->steps_left;
     if (answer.limit || answer.match == NULL) {
       return answer.limit ? note_limit(rewriter, turn, node, error) : CLEAVE_OK;
+    }
+    if (rewriter->editor->log != NULL) {
+      rewriter->editor->log->rules.items[turn->log_rule].structural_hits++;
     }
     CLEAVE_TRY(cleave_rewrite_apply(rewriter, turn, answer.match, out_applied, error));
     if (*out_applied) {
@@ -155,20 +157,35 @@ static cleave_status_t fold(cleave_rewriter_t *rewriter, cleave_graph_turn_t *tu
   return CLEAVE_OK;
 }
 
+/* One look at a turn, with its statistics. */
+static cleave_status_t take_turn(cleave_rewriter_t *rewriter, cleave_graph_turn_t *turn,
+                                 cleave_error_t *error) {
+  cleave_edits_t *log = rewriter->editor->log;
+  uint32_t applied = 0;
+  uint64_t start = cleave_clock_now();
+  uint64_t calls = turn->rule->calls != NULL ? *turn->rule->calls : 0;
+  CLEAVE_TRY(run_turn(rewriter, turn, &applied, error));
+  if (applied > 0) {
+    CLEAVE_TRY(fold(rewriter, turn, error));
+  }
+  if (log != NULL) {
+    cleave_edit_rule_t *rule = &log->rules.items[turn->log_rule];
+    rule->lua_calls += turn->rule->calls != NULL ? *turn->rule->calls - calls : 0;
+    rule->nanoseconds += cleave_clock_now() - start;
+  }
+  return CLEAVE_OK;
+}
+
 static cleave_status_t run_turns(cleave_rewriter_t *rewriter, cleave_error_t *error) {
   for (bool busy = true; busy;) {
     busy = false;
     for (uint32_t k = 0; k < rewriter->turn_count; k++) {
       cleave_graph_turn_t *turn = &rewriter->turns[k];
-      uint32_t applied = 0;
       if (!turn->looks_at_all && turn->changes_seen == rewriter->changes.count) {
         continue;
       }
       busy = true;
-      CLEAVE_TRY(run_turn(rewriter, turn, &applied, error));
-      if (applied > 0) {
-        CLEAVE_TRY(fold(rewriter, turn, error));
-      }
+      CLEAVE_TRY(take_turn(rewriter, turn, error));
     }
   }
   return CLEAVE_OK;

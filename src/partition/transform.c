@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "graph/clone.h"
 #include "graph/structural_hash.h"
 #include "graph/verify.h"
@@ -25,6 +26,9 @@ void cleave_transformation_move(cleave_transformation_t *transformation, const c
       plan->rules[rule->number].tries = rule->tries;
       plan->rules[rule->number].matches = rule->matches;
       plan->rules[rule->number].refused = rule->refused;
+      plan->rules[rule->number].structural_hits = rule->structural_hits;
+      plan->rules[rule->number].lua_calls = rule->lua_calls;
+      plan->rules[rule->number].nanoseconds = rule->nanoseconds;
     }
   }
   plan->source = source;
@@ -120,6 +124,8 @@ static cleave_status_t run_pass(cleave_editor_t *editor, const cleave_transform_
                                 cleave_graph_turn_t *turn, cleave_error_t *error) {
   cleave_edit_rule_t *entry = &editor->log->rules.items[turn->log_rule];
   cleave_error_t cause = CLEAVE_ERROR_INIT;
+  uint64_t start = cleave_clock_now();
+  uint64_t calls = turn->rule->calls != NULL ? *turn->rule->calls : 0;
   entry->tries++;
   if (options != NULL && options->allow != NULL &&
       !options->allow(options->allow_context, editor->graph, &turn->description, NULL, 0)) {
@@ -141,6 +147,8 @@ static cleave_status_t run_pass(cleave_editor_t *editor, const cleave_transform_
     return cleave_rewrite_fail(turn, status, &cause, error);
   }
   cleave_edits_end(editor->log);
+  entry->lua_calls += turn->rule->calls != NULL ? *turn->rule->calls - calls : 0;
+  entry->nanoseconds += cleave_clock_now() - start;
   return CLEAVE_OK;
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Applications are known by their rule and the names of their nodes, since every test runs the rules anew.
 // With an application allowed, what a rule makes of a part of its nodes is allowed too: a region falls into
-// pieces when fusions inside of it are left out.
+// pieces when fusions inside of it are left out. Rewrites and passes are one application a rule: with some of
+// them left out, others would meet another graph.
 #include "runtime/bisect.h"
 
 #include <math.h>
@@ -29,7 +30,7 @@ typedef struct bisection {
   cleave_bisect_report_t *report;
   node_key_t *keys; /* sorted */
   size_t key_count;
-  uint32_t count; /* applications: fusions, then regions */
+  uint32_t count; /* applications: fusions, then regions, then graph rules */
   bool *allowed;
   cleave_tensor_view_t *views; /* of the inputs */
   const cleave_tensor_view_t **pointers;
@@ -57,31 +58,56 @@ static int compare_keys(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-static void nodes_of(const cleave_plan_t *plan, uint32_t application, const cleave_node_t **out_nodes,
-                     uint32_t *out_count, uint32_t *out_rule) {
+static bool is_graph_rule(const cleave_plan_rule_t *rule) {
+  return rule->kind == CLEAVE_RULE_REWRITE || rule->kind == CLEAVE_RULE_PASS;
+}
+
+/* The application-th graph rule that changed something; NONE beyond the last. */
+static uint32_t find_graph_rule(const cleave_plan_t *plan, uint32_t application) {
+  for (uint32_t k = 0; k < plan->rule_count; k++) {
+    if (is_graph_rule(&plan->rules[k]) && plan->rules[k].matches > 0 && application-- == 0) {
+      return k;
+    }
+  }
+  return CLEAVE_INDEX_NONE;
+}
+
+/* What an application is, and its nodes (of a graph rule: none). */
+static cleave_bisect_culprit_t describe(const cleave_plan_t *plan, uint32_t application,
+                                        const cleave_node_t **out_nodes, uint32_t *out_count) {
+  *out_nodes = NULL;
+  *out_count = 0;
   if (application < plan->fusion_count) {
     const cleave_plan_fusion_t *fusion = &plan->fusions[application];
     *out_nodes = fusion->nodes;
     *out_count = fusion->node_count;
-    *out_rule = fusion->rule;
-    return;
+    return (cleave_bisect_culprit_t){
+        .kind = CLEAVE_BISECT_FUSION, .index = application, .rule = fusion->rule};
   }
-  const cleave_plan_region_t *region = &plan->regions[application - plan->fusion_count];
-  *out_nodes = region->nodes;
-  *out_count = region->node_count;
-  *out_rule = region->rule;
+  application -= plan->fusion_count;
+  if (application < plan->region_count) {
+    const cleave_plan_region_t *region = &plan->regions[application];
+    *out_nodes = region->nodes;
+    *out_count = region->node_count;
+    return (cleave_bisect_culprit_t){
+        .kind = CLEAVE_BISECT_REGION, .index = application, .rule = region->rule};
+  }
+  uint32_t rule = find_graph_rule(plan, application - plan->region_count);
+  return (cleave_bisect_culprit_t){.kind = CLEAVE_BISECT_GRAPH_RULE, .index = rule, .rule = rule};
 }
 
 static cleave_status_t list_applications(bisection_t *bisection, cleave_error_t *error) {
   const cleave_plan_t *plan = bisection->report->plan;
-  bisection->count = plan->fusion_count + plan->region_count;
-  bisection->report->application_count = bisection->count;
   const cleave_node_t *nodes = NULL;
   uint32_t count = 0;
-  uint32_t rule = 0;
+  bisection->count = plan->fusion_count + plan->region_count;
+  for (uint32_t k = 0; k < plan->rule_count; k++) {
+    bisection->count += is_graph_rule(&plan->rules[k]) && plan->rules[k].matches > 0 ? 1 : 0;
+  }
+  bisection->report->application_count = bisection->count;
   for (uint32_t a = 0; a < bisection->count; a++) {
-    nodes_of(plan, a, &nodes, &count, &rule);
-    bisection->key_count += count;
+    (void)describe(plan, a, &nodes, &count);
+    bisection->key_count += count == 0 ? 1 : count;
   }
   bisection->keys = cleave_allocate(bisection->key_count + 1, sizeof *bisection->keys);
   bisection->allowed = cleave_allocate_zeroed((size_t)bisection->count + 1, sizeof *bisection->allowed);
@@ -90,8 +116,11 @@ static cleave_status_t list_applications(bisection_t *bisection, cleave_error_t 
   }
   size_t next = 0;
   for (uint32_t a = 0; a < bisection->count; a++) {
-    nodes_of(plan, a, &nodes, &count, &rule);
-    uint64_t hash = rule_hash(&plan->rules[rule]);
+    cleave_bisect_culprit_t application = describe(plan, a, &nodes, &count);
+    uint64_t hash = rule_hash(&plan->rules[application.rule]);
+    if (application.kind == CLEAVE_BISECT_GRAPH_RULE) {
+      bisection->keys[next++] = (node_key_t){hash, a};
+    }
     for (uint32_t k = 0; k < count; k++) {
       bisection->keys[next++] = (node_key_t){node_hash(hash, plan->graph, nodes[k]), a};
     }
@@ -100,20 +129,28 @@ static cleave_status_t list_applications(bisection_t *bisection, cleave_error_t 
   return CLEAVE_OK;
 }
 
+static uint32_t find_application(const bisection_t *bisection, uint64_t key) {
+  node_key_t wanted = {key, 0};
+  const node_key_t *found =
+      bsearch(&wanted, bisection->keys, bisection->key_count, sizeof *bisection->keys, compare_keys);
+  return found == NULL ? CLEAVE_INDEX_NONE : found->application;
+}
+
 /* For cleave_rule_list_t.allow. */
 static bool is_allowed(void *context, const cleave_graph_t *graph, const cleave_plan_rule_t *rule,
                        const cleave_node_t *nodes, uint32_t node_count) {
   const bisection_t *bisection = context;
   uint64_t hash = rule_hash(rule);
   uint32_t application = CLEAVE_INDEX_NONE;
-  for (uint32_t k = 0; k < node_count; k++) {
-    node_key_t wanted = {node_hash(hash, graph, nodes[k]), 0};
-    const node_key_t *found =
-        bsearch(&wanted, bisection->keys, bisection->key_count, sizeof *bisection->keys, compare_keys);
-    if (found == NULL || (k > 0 && found->application != application)) {
+  if (is_graph_rule(rule)) {
+    application = find_application(bisection, hash);
+  }
+  for (uint32_t k = 0; !is_graph_rule(rule) && k < node_count; k++) {
+    uint32_t found = find_application(bisection, node_hash(hash, graph, nodes[k]));
+    if (found == CLEAVE_INDEX_NONE || (k > 0 && found != application)) {
       return false;
     }
-    application = found->application;
+    application = found;
   }
   return application != CLEAVE_INDEX_NONE && bisection->allowed[application];
 }
@@ -244,13 +281,12 @@ static cleave_status_t minimise(bisection_t *bisection, uint32_t *set, uint32_t 
 
 static cleave_status_t add_culprit(bisection_t *bisection, uint32_t application, double value,
                                    double reference, cleave_error_t *error) {
-  const cleave_plan_t *plan = bisection->report->plan;
   const cleave_node_t *nodes = NULL;
   uint32_t count = 0;
-  cleave_bisect_culprit_t culprit = {
-      .is_fusion = application < plan->fusion_count, .value = value, .reference = reference};
-  nodes_of(plan, application, &nodes, &count, &culprit.rule);
-  culprit.index = culprit.is_fusion ? application : application - plan->fusion_count;
+  cleave_bisect_culprit_t culprit = describe(bisection->report->plan, application, &nodes, &count);
+  culprit.application = application;
+  culprit.value = value;
+  culprit.reference = reference;
   CLEAVE_ARRAY_PUSH(&bisection->report->culprits, culprit, error);
   return CLEAVE_OK;
 }
@@ -389,8 +425,7 @@ static cleave_status_t search_speed(bisection_t *bisection, cleave_error_t *erro
   if (report->culprits.count > 0) {
     allow_all(bisection, true);
     for (size_t k = 0; k < report->culprits.count; k++) {
-      const cleave_bisect_culprit_t *culprit = &report->culprits.items[k];
-      bisection->allowed[culprit->index + (culprit->is_fusion ? 0 : report->plan->fusion_count)] = false;
+      bisection->allowed[report->culprits.items[k].application] = false;
     }
     CLEAVE_TRY_CLEANUP(test_speed(bisection, all.session, (uint32_t)report->culprits.count, ms, error));
     report->value_others = ms[0];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which applications of rules are to blame? An application is one fusion or region that a rule made. The
- * rules run again and again over the model with some applications left out, and the sessions are compared:
- * for accuracy by delta debugging (Zeller and Hildebrandt, 2002), for speed by leaving out one after the
- * other.
+ * Which applications of rules are to blame? An application is one fusion or region that a rule made, or all
+ * that a rewrite or pass did. The rules run again and again over the model with some applications left out,
+ * and the sessions are compared: for accuracy by delta debugging (Zeller and Hildebrandt, 2002), for speed by
+ * leaving out one after the other.
  */
 #ifndef CLEAVE_RUNTIME_BISECT_H
 #define CLEAVE_RUNTIME_BISECT_H
@@ -31,13 +31,20 @@ typedef struct cleave_bisect_options {
   void *context;
 } cleave_bisect_options_t;
 
+typedef enum cleave_bisect_kind {
+  CLEAVE_BISECT_FUSION,
+  CLEAVE_BISECT_REGION,
+  CLEAVE_BISECT_GRAPH_RULE /* all that a rewrite or a pass did */
+} cleave_bisect_kind_t;
+
 /* An application that is to blame. */
 typedef struct cleave_bisect_culprit {
-  uint32_t rule; /* in plan->rules of the report */
-  bool is_fusion;
-  uint32_t index;   /* in plan->fusions or plan->regions */
-  double value;     /* MAX_ABS: the difference with it alone; MS: milliseconds without it */
-  double reference; /* MS: milliseconds with it, measured in turns; MAX_ABS: 0 */
+  cleave_bisect_kind_t kind;
+  uint32_t index;       /* in plan->fusions, plan->regions or plan->rules of the report */
+  uint32_t rule;        /* in plan->rules */
+  uint32_t application; /* its number among all */
+  double value;         /* MAX_ABS: the difference with it alone; MS: milliseconds without it */
+  double reference;     /* MS: milliseconds with it, measured in turns; MAX_ABS: 0 */
 } cleave_bisect_culprit_t;
 
 typedef struct cleave_bisect_report {
