@@ -212,17 +212,21 @@ static cleave_status_t read_heads(builder_t *builder, attention_t *a) {
   a->rank = q.rank;
   a->heads = flat ? cleave_view_int(node, "q_num_heads", 0) : q.dims[1];
   int64_t key_heads = flat ? cleave_view_int(node, "kv_num_heads", 0) : k.dims[1];
-  if (a->heads < 1 || key_heads != a->heads) {
-    return refuse(builder, "heads of keys that serve several heads of queries, or an unknown number");
+  if (a->heads == 0 || (flat && a->heads < 0) || (a->heads > 0 && key_heads > 0 && key_heads != a->heads)) {
+    return refuse(builder, "heads of keys that serve several heads of queries");
   }
   a->batch = q.dims[0];
   a->queries = q.dims[flat ? 1 : 2];
   a->keys = k.dims[flat ? 1 : 2];
   a->size = flat && q.dims[2] > 0 ? q.dims[2] / a->heads : q.dims[q.rank - 1];
   a->value_size = flat && v.dims[2] > 0 ? v.dims[2] / a->heads : v.dims[v.rank - 1];
-  if (a->size < 1 || (flat && (a->value_size < 1 || q.dims[2] % a->heads != 0 ||
-                               k.dims[2] != a->size * a->heads || v.dims[2] % a->heads != 0))) {
-    return refuse(builder, "the size of a head is unknown, or different in queries and keys");
+  // Unknown sizes are negative; in a product of size * heads neither is then.
+  int64_t key_size = flat && k.dims[2] > 0 ? k.dims[2] / a->heads : k.dims[k.rank - 1];
+  bool whole =
+      !flat || ((q.dims[2] < 0 || q.dims[2] % a->heads == 0) &&
+                (k.dims[2] < 0 || k.dims[2] % a->heads == 0) && (v.dims[2] < 0 || v.dims[2] % a->heads == 0));
+  if (!whole || (a->size >= 0 && key_size >= 0 && a->size != key_size)) {
+    return refuse(builder, "the sizes of heads do not fit");
   }
   return CLEAVE_OK;
 }

@@ -115,6 +115,9 @@ cleave_status_t onednn_plan_init(onednn_plan_t *plan, const onednn_analysis_t *a
 
 void onednn_plan_deinit(onednn_plan_t *plan) {
   for (uint32_t k = 0; k < plan->step_count; k++) {
+    if (plan->steps[k].description != NULL) {
+      (void)dnnl_primitive_desc_destroy(plan->steps[k].description);
+    }
     if (plan->steps[k].primitive != NULL) {
       (void)dnnl_primitive_destroy(plan->steps[k].primitive);
     }
@@ -129,8 +132,8 @@ void onednn_plan_deinit(onednn_plan_t *plan) {
   memset(plan, 0, sizeof(*plan));
 }
 
-cleave_status_t onednn_plan_constant(onednn_plan_t *plan, const onednn_layout_t *layout, onednn_tensor_t *out,
-                                     float **data) {
+static cleave_status_t add_constant(onednn_plan_t *plan, const onednn_layout_t *layout, onednn_tensor_t *out,
+                                    float **data) {
   size_t bytes = dnnl_memory_desc_get_size(layout);
   onednn_slab_t *slab = NULL;
   void *block = onednn_plan_take(plan, bytes, &slab);
@@ -143,6 +146,13 @@ cleave_status_t onednn_plan_constant(onednn_plan_t *plan, const onednn_layout_t 
   plan->buffers[out->buffer].data = block;
   plan->buffers[out->buffer].slab = slab;
   *data = block;
+  return CLEAVE_OK;
+}
+
+cleave_status_t onednn_plan_constant(onednn_plan_t *plan, const onednn_layout_t *layout, onednn_tensor_t *out,
+                                     float **data) {
+  ONEDNN_TRY(add_constant(plan, layout, out, data));
+  memset(*data, 0, dnnl_memory_desc_get_size(layout));
   return CLEAVE_OK;
 }
 
@@ -181,7 +191,8 @@ static void fill_floats(const void *context, float *out) {
   onednn_floats(view, out, (size_t)cleave_view_element_count(&view->tensor));
 }
 
-// A constant of the model: used where it lies, unless it is not aligned to its elements.
+// A constant of the model: used where it lies, unless it is not aligned to its elements. One that expansion
+// made lives no longer than the analysis.
 static cleave_status_t load_constant(onednn_plan_t *plan, uint32_t value, onednn_tensor_t *out) {
   const cleave_value_view_t *view = &plan->region->values[value];
   if (view->tensor.dtype != CLEAVE_DTYPE_F32) {
@@ -191,7 +202,8 @@ static cleave_status_t load_constant(onednn_plan_t *plan, uint32_t value, onednn
   onednn_shape_t shape = onednn_plan_shape(plan, value);
   onednn_layout_t layout = onednn_layout_plain(&shape);
   onednn_content_t content = onednn_content_of(view);
-  if ((uintptr_t)view->tensor.data % sizeof(float) != 0) {
+  bool passes = value >= plan->analysis->expansion.given_values;
+  if (passes || (uintptr_t)view->tensor.data % sizeof(float) != 0) {
     return onednn_plan_lazy(plan, &layout, &content, fill_floats, view, out);
   }
   out->layout = layout;
@@ -294,7 +306,7 @@ static cleave_status_t pack(onednn_plan_t *plan, const onednn_tensor_t *from, on
   void *data = onednn_store_find(plan->store, &content, &slab);
   if (data == NULL) {
     float *fresh = NULL;
-    ONEDNN_TRY(onednn_plan_constant(plan, &to->layout, to, &fresh));
+    ONEDNN_TRY(add_constant(plan, &to->layout, to, &fresh));  // a reorder writes all of it, padding too
     plan->buffers[to->buffer].content = content;
     return reorder_now(plan, from, to);
   }
@@ -494,15 +506,33 @@ cleave_status_t onednn_plan_step(onednn_plan_t *plan, dnnl_primitive_desc_t desc
     status = out_of_memory(plan);
     goto cleanup;
   }
-  status = onednn_check(dnnl_primitive_create(&step.primitive, description), what, plan->message);
-  if (status != CLEAVE_OK) {
-    goto cleanup;
-  }
   for (uint32_t k = 0; k < step.argument_count; k++) {
     touch(plan, step.arguments[k].tensor.buffer, plan->step_count);
   }
+  step.description = description;
+  description = NULL;
   plan->steps[plan->step_count++] = step;
 cleanup:
-  (void)dnnl_primitive_desc_destroy(description);
+  if (description != NULL) {
+    (void)dnnl_primitive_desc_destroy(description);
+  }
   return status;
+}
+
+cleave_status_t onednn_plan_primitives(onednn_plan_t *plan, int32_t threads) {
+  dnnl_status_t worst = dnnl_success;
+  int64_t count = plan->step_count;
+#pragma omp parallel for num_threads(threads) schedule(dynamic) if (count > 1)
+  for (int64_t k = 0; k < count; k++) {
+    onednn_step_t *step = &plan->steps[k];
+    dnnl_status_t status = dnnl_primitive_create(&step->primitive, step->description);
+    (void)dnnl_primitive_desc_destroy(step->description);
+    step->description = NULL;
+    if (status != dnnl_success) {
+      step->primitive = NULL;
+#pragma omp critical(onednn_plan_primitives)
+      worst = status;
+    }
+  }
+  return onednn_check(worst, "making a primitive", plan->message);
 }

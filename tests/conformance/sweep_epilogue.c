@@ -71,6 +71,7 @@ static const char *const activations[] = {
     "Tanh",
     "HardSigmoid",
     "HardSwish",
+    "Swish{alpha=1.702}",
     "Mish",
     "Gelu",
     "Gelu{approximate=tanh}",

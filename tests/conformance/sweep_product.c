@@ -131,8 +131,40 @@ static void attention(sweep_t *sweep) {
   }
 }
 
+/* The operator Attention: every form of operands, masks and attributes, between products and views. */
+static void attention_operator(sweep_t *sweep) {
+  static const char *const cases[] = {
+      "Attention(q[2,3,7,8], k[2,3,5,8], v[2,3,5,6])",
+      "Attention{scale=0.3, softcap=2}(q[2,3,7,8], k[2,3,5,8], v[2,3,5,6])",
+      "Attention{is_causal=1}(q[1,2,17,16], k[1,2,17,16], v[1,2,17,16])",
+      "Attention{is_causal=1}(q[1,2,3,4], k[1,2,5,4], v[1,2,5,4], m[5])",
+      "Attention{q_num_heads=3, kv_num_heads=3}(q[2,7,24], k[2,5,24], v[2,5,12])",
+      "Attention{q_num_heads=1, kv_num_heads=1}(q[12,7,8], k[12,5,8], v[12,5,8])",
+      "Attention{q_num_heads=1, kv_num_heads=1}(q[12,7,8], k[12,5,8], v[12,5,8], $m[12,1,7,5])",
+      "Attention(q[2,4,7,8], k[2,2,5,8], v[2,2,5,6])",
+      "Attention{q_num_heads=4, kv_num_heads=2}(q[2,7,16], k[2,5,8], v[2,5,8], m[2,1,1,5])",
+      "Attention{q_num_heads=4, kv_num_heads=1}(q[2,7,16], k[2,5,4], v[2,5,4])",
+      "Attention(q[2,3,7,8], k[2,3,5,8], v[2,3,5,8], m[2,1,1,5])",
+      "Attention(q[2,3,7,8], k[2,3,5,8], v[2,3,5,8], $m[1,3,7,5])",
+      "Attention(q[2,3,7,8], k[2,3,5,8], v[2,3,5,8], Greater(m[7,5], #-1))",
+      "Attention(q[1,2,1,64], k[1,2,300,64], v[1,2,300,64])",
+      "y, k2, v2 = Attention(q[1,2,1,4], k[1,2,1,4], v[1,2,1,4], _, p[1,2,9,4], r[1,2,9,4]) -> y, k2, v2",
+      "Attention(q:f64[1,2,3,4], k:f64[1,2,3,4], v:f64[1,2,3,4])",
+      "Relu(Attention(q[2,3,7,8], k[2,3,5,8], v[2,3,5,6]))",
+      "a = Attention(q[1,2,5,8], k[1,2,7,8], v[1,2,7,8]); Add(Attention(a, k, v), a)",
+      "Attention(q[1,2,5,8], Transpose{perm=[0,1,3,2]}(k[1,2,8,6]), Add(v[1,2,6,8], #1))",
+      "x[2,7,24]; Add(MatMul(Attention{q_num_heads=3, kv_num_heads=3}(Add(MatMul(x, $a[24,24]), $b[24]), "
+      "MatMul(x, $c[24,24]), MatMul(x, $d[24,24])), $e[24,24]), x)",
+  };
+  for (size_t k = 0; k < COUNT(cases); k++) {
+    sweep_nodes(sweep, "%s", cases[k]);
+    sweep_rules(sweep, "%s", cases[k]);
+  }
+}
+
 void sweep_product(sweep_t *sweep) {
   matmuls(sweep);
   gemms(sweep);
   attention(sweep);
+  attention_operator(sweep);
 }

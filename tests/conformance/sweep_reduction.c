@@ -143,6 +143,10 @@ static void layer_norms(sweep_t *sweep) {
       "LayerNormalization(Mul(x[2,3,17], #1000), $s[17], $b[17])",
       "LayerNormalization(Add(x[2,3,17], #100), $s[17], $b[17])",
       "RMSNormalization(x[2,3,17], $s[17])",
+      "RMSNormalization{axis=1, epsilon=0.01}(x[2,3,17], $s[3,17])",
+      "RMSNormalization{axis=0}(x[2,3,17], s[17])",
+      "RMSNormalization(Mul(x[2,3,17], #1000), $s[1])",
+      "Relu(RMSNormalization(Transpose{perm=[0,2,1]}(x[2,17,3]), $s[17]))",
       "InstanceNormalization(x[2,17,3,4], $s[17], $b[17])",
       "GroupNormalization{num_groups=3}(x[2,6,4,4], $s[6], $b[6])",
   };

@@ -104,15 +104,15 @@ UNIT_TEST(refuses_attention_that_primitives_cannot_say) {
     const char *reason;
   } cases[] = {
       {"q [1,4,5,8] = input\nk [1,2,5,8] = input\nv [1,2,5,8] = input\ny [1,4,5,8] = Attention(q, k, v)\n",
-       "heads of keys that serve several heads of queries, or an unknown number"},
+       "heads of keys that serve several heads of queries"},
       {"q [1,2,5,8] = input\nk [1,2,5,8] = input\nv [1,2,5,8] = input\nm i64[5] = 1\n"
        "y [1,2,5,8] = Attention(q, k, v, m)\n",
        "a mask that is not float32, or of unknown rank"},
       {"q [1,2,5,8] = input\nk [1,2,5,8] = input\nv [1,2,5,8] = input\np [1,2,3,8] = input\n"
        "y [1,2,5,8] = Attention(q, k, v, -, p, p)\n",
        "keys of earlier calls, or scores that are used outside"},
-      {"q [1,2,5,?] = input\nk [1,2,5,?] = input\nv [1,2,5,8] = input\ny [1,2,5,8] = Attention(q, k, v)\n",
-       "the size of a head is unknown, or different in queries and keys"},
+      {"q [1,2,5,8] = input\nk [1,2,5,6] = input\nv [1,2,5,8] = input\ny [1,2,5,8] = Attention(q, k, v)\n",
+       "the sizes of heads do not fit"},
   };
   for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
     char reason[256];
