@@ -43,14 +43,22 @@ static cleave_status_t work(bisect_t *bisect, cleave_error_t *error) {
   return status;
 }
 
-static uint32_t node_count_of(const cleave_plan_t *plan, const cleave_bisect_culprit_t *culprit,
-                              cleave_node_t *out_first) {
-  if (culprit->is_fusion) {
-    *out_first = plan->fusions[culprit->index].nodes[0];
-    return plan->fusions[culprit->index].node_count;
+static const char *const KINDS[] = {"fusion", "region", "graph rule"};
+
+/* Its nodes, and a name for the first; of a graph rule the nodes that it took. */
+static uint32_t node_count_of(const cleave_plan_t *plan, const cleave_bisect_culprit_t *culprit, char *label,
+                              size_t size, const char **out_label) {
+  *out_label = "";
+  switch (culprit->kind) {
+    case CLEAVE_BISECT_FUSION:
+      *out_label = cleave_node_label(plan->graph, plan->fusions[culprit->index].nodes[0], label, size);
+      return plan->fusions[culprit->index].node_count;
+    case CLEAVE_BISECT_REGION:
+      *out_label = cleave_node_label(plan->graph, plan->regions[culprit->index].nodes[0], label, size);
+      return plan->regions[culprit->index].node_count;
+    case CLEAVE_BISECT_GRAPH_RULE: break;
   }
-  *out_first = plan->regions[culprit->index].nodes[0];
-  return plan->regions[culprit->index].node_count;
+  return cleave_edits_nodes_taken(plan->edits, culprit->rule);
 }
 
 static void print_culprits(const bisect_t *bisect) {
@@ -66,13 +74,13 @@ static void print_culprits(const bisect_t *bisect) {
     const cleave_bisect_culprit_t *culprit = &bisect->report.culprits.items[k];
     const cleave_plan_rule_t *rule = &plan->rules[culprit->rule];
     char label[128];
-    cleave_node_t first;
-    uint32_t nodes = node_count_of(plan, culprit, &first);
+    const char *first = "";
+    uint32_t nodes = node_count_of(plan, culprit, label, sizeof label, &first);
     cleave_table_cell(&table, "%s", rule->name);
     cleave_table_cell(&table, "%s:%d", rule->file, (int)rule->line);
-    cleave_table_cell(&table, "%s", culprit->is_fusion ? "fusion" : "region");
+    cleave_table_cell(&table, "%s", KINDS[culprit->kind]);
     cleave_table_cell(&table, "%u", (unsigned)nodes);
-    cleave_table_cell(&table, "%s", cleave_node_label(plan->graph, first, label, sizeof label));
+    cleave_table_cell(&table, "%s", first);
     if (is_speed) {
       cleave_table_cell(&table, "%.2f, %.2f", culprit->reference, culprit->value);
     } else {
@@ -119,13 +127,12 @@ static int print_json(const bisect_t *bisect) {
     const cleave_bisect_culprit_t *culprit = &report->culprits.items[k];
     const cleave_plan_rule_t *rule = &report->plan->rules[culprit->rule];
     char label[128];
-    cleave_node_t first;
-    uint32_t nodes = node_count_of(report->plan, culprit, &first);
+    const char *first = "";
+    uint32_t nodes = node_count_of(report->plan, culprit, label, sizeof label, &first);
     (void)json_array_append_new(
         culprits,
         json_pack("{s:s, s:s, s:i, s:s, s:i, s:s, s:f, s:f}", "rule", rule->name, "file", rule->file, "line",
-                  (int)rule->line, "of", culprit->is_fusion ? "fusion" : "region", "nodes", (int)nodes,
-                  "node", cleave_node_label(report->plan->graph, first, label, sizeof label), "value",
+                  (int)rule->line, "of", KINDS[culprit->kind], "nodes", (int)nodes, "node", first, "value",
                   culprit->value, "reference", culprit->reference));
   }
   json_t *json = json_pack("{s:s, s:s, s:i, s:f, s:f, s:f, s:i, s:b, s:o}", "model", bisect->options.model,

@@ -108,7 +108,8 @@ static cleave_status_t save_item(verify_t *verify, const cleave_verify_item_t *i
 static cleave_status_t save_failures(verify_t *verify, cleave_error_t *error) {
   for (size_t k = 0; k < verify->report.items.count; k++) {
     const cleave_verify_item_t *item = &verify->report.items.items[k];
-    if (item->verdict == CLEAVE_VERDICT_MISMATCH || item->verdict == CLEAVE_VERDICT_FAILED) {
+    bool failed = item->verdict == CLEAVE_VERIFY_MISMATCH || item->verdict == CLEAVE_VERIFY_FAILED;
+    if (failed && item->kind != CLEAVE_VERIFY_REWRITE) {  // there is nothing to run: the rule says it all
       CLEAVE_TRY(save_item(verify, item, (uint32_t)json_array_size(verify->saved), error));
     }
   }
@@ -117,30 +118,35 @@ static cleave_status_t save_failures(verify_t *verify, cleave_error_t *error) {
 
 /* ---- quarantine ---- */
 
-/* Leaves the rules of failing fusions out; those of regions only where no fusion failed, since a region fails
- * with what is in it. */
+static bool is_failure(const cleave_verify_item_t *item) {
+  return item->verdict == CLEAVE_VERIFY_MISMATCH || item->verdict == CLEAVE_VERIFY_FAILED;
+}
+
+static void drop_rule(verify_t *verify, const cleave_verify_item_t *item, const cleave_plan_rule_t *rule) {
+  uint32_t n = verify->dropped_count++;
+  (void)snprintf(verify->left_out[n].file, sizeof verify->left_out[n].file, "%s", rule->file);
+  (void)snprintf(verify->left_out[n].name, sizeof verify->left_out[n].name, "%s", rule->name);
+  verify->left_out[n].line = rule->line;
+  (void)json_array_append_new(
+      verify->dropped, json_pack("{s:s, s:s, s:i, s:s}", "rule", rule->name, "file", rule->file, "line",
+                                 (int)rule->line, "reason", cleave_text_get(&item->reason)));
+}
+
+/* Leaves out the rules of failing rewrites; where there are none, those of failing fusions; and only where
+ * there are none either those of regions: a region fails with what is in it. */
 static void drop_rules(verify_t *verify) {
-  bool fusion_failed = false;
-  for (size_t k = 0; k < verify->report.items.count; k++) {
-    const cleave_verify_item_t *item = &verify->report.items.items[k];
-    bool failed = item->verdict == CLEAVE_VERDICT_MISMATCH || item->verdict == CLEAVE_VERDICT_FAILED;
-    fusion_failed = fusion_failed || (failed && item->is_fusion);
-  }
-  for (size_t k = 0; k < verify->report.items.count; k++) {
-    const cleave_verify_item_t *item = &verify->report.items.items[k];
-    const cleave_plan_rule_t *rule = &verify->job.plan->rules[item->rule];
-    bool failed = item->verdict == CLEAVE_VERDICT_MISMATCH || item->verdict == CLEAVE_VERDICT_FAILED;
-    if (!failed || item->is_fusion != fusion_failed || verify->dropped_count == MOST_QUARANTINED ||
-        !is_allowed(verify, NULL, rule, NULL, 0)) {
-      continue;
+  static const cleave_verify_kind_t ORDER[] = {CLEAVE_VERIFY_REWRITE, CLEAVE_VERIFY_FUSION,
+                                               CLEAVE_VERIFY_REGION};
+  uint32_t before = verify->dropped_count;
+  for (size_t o = 0; o < sizeof ORDER / sizeof ORDER[0] && verify->dropped_count == before; o++) {
+    for (size_t k = 0; k < verify->report.items.count; k++) {
+      const cleave_verify_item_t *item = &verify->report.items.items[k];
+      const cleave_plan_rule_t *rule = &verify->job.plan->rules[item->rule];
+      if (is_failure(item) && item->kind == ORDER[o] && verify->dropped_count < MOST_QUARANTINED &&
+          is_allowed(verify, NULL, rule, NULL, 0)) {
+        drop_rule(verify, item, rule);
+      }
     }
-    uint32_t n = verify->dropped_count++;
-    (void)snprintf(verify->left_out[n].file, sizeof verify->left_out[n].file, "%s", rule->file);
-    (void)snprintf(verify->left_out[n].name, sizeof verify->left_out[n].name, "%s", rule->name);
-    verify->left_out[n].line = rule->line;
-    (void)json_array_append_new(
-        verify->dropped, json_pack("{s:s, s:s, s:i, s:s}", "rule", rule->name, "file", rule->file, "line",
-                                   (int)rule->line, "reason", cleave_text_get(&item->reason)));
   }
 }
 
@@ -167,19 +173,34 @@ static cleave_status_t work(verify_t *verify, cleave_error_t *error) {
 
 static const char *const VERDICTS[] = {"match", "DIFFERS", "FAILED", "skipped"};
 
-/* The first node, for people. */
+static const char *const KINDS[] = {"fusion", "region", "rewrite"};
+
+static uint32_t node_count_of(const cleave_plan_t *plan, const cleave_verify_item_t *item) {
+  switch (item->kind) {
+    case CLEAVE_VERIFY_FUSION: return plan->fusions[item->index].node_count;
+    case CLEAVE_VERIFY_REGION: return plan->regions[item->index].node_count;
+    case CLEAVE_VERIFY_REWRITE: break;
+  }
+  return cleave_edits_nodes_taken(plan->edits, item->rule);
+}
+
+/* The first node, or of a rewrite the value that differs most, for people. */
 static const char *place_of(const verify_t *verify, const cleave_verify_item_t *item, char *buffer,
                             size_t size) {
   const cleave_plan_t *plan = verify->job.plan;
-  const cleave_node_t node =
-      item->is_fusion ? plan->fusions[item->index].nodes[0] : plan->regions[item->index].nodes[0];
+  if (item->kind == CLEAVE_VERIFY_REWRITE) {
+    return item->index == CLEAVE_INDEX_NONE ? ""
+                                            : cleave_value_name(plan->source, (cleave_value_t){item->index});
+  }
+  const cleave_node_t node = item->kind == CLEAVE_VERIFY_FUSION ? plan->fusions[item->index].nodes[0]
+                                                                : plan->regions[item->index].nodes[0];
   return cleave_node_label(plan->graph, node, buffer, size);
 }
 
 static void print_items(const verify_t *verify) {
   const cleave_plan_t *plan = verify->job.plan;
   cleave_table_t table = {.columns = 8, .alignment = "llrrlrrl"};
-  const char *const heading[] = {"rule",     "of",     "nodes", "same", "first node", "largest difference",
+  const char *const heading[] = {"rule",     "of",     "nodes", "same", "place", "largest difference",
                                  "relative", "verdict"};
   for (size_t k = 0; k < 8; k++) {
     cleave_table_cell(&table, "%s", heading[k]);
@@ -188,13 +209,11 @@ static void print_items(const verify_t *verify) {
     const cleave_verify_item_t *item = &verify->report.items.items[k];
     char label[128];
     cleave_table_cell(&table, "%s", plan->rules[item->rule].name);
-    cleave_table_cell(&table, "%s", item->is_fusion ? "fusion" : "region");
-    cleave_table_cell(&table, "%u",
-                      (unsigned)(item->is_fusion ? plan->fusions[item->index].node_count
-                                                 : plan->regions[item->index].node_count));
+    cleave_table_cell(&table, "%s", KINDS[item->kind]);
+    cleave_table_cell(&table, "%u", (unsigned)node_count_of(plan, item));
     cleave_table_cell(&table, "%u", (unsigned)item->count);
     cleave_table_cell(&table, "%s", place_of(verify, item, label, sizeof label));
-    bool has_numbers = item->verdict == CLEAVE_VERDICT_MATCH || item->verdict == CLEAVE_VERDICT_MISMATCH;
+    bool has_numbers = item->verdict == CLEAVE_VERIFY_MATCH || item->verdict == CLEAVE_VERIFY_MISMATCH;
     cleave_table_cell(&table, has_numbers ? "%.3g" : "", item->max_absolute);
     cleave_table_cell(&table, has_numbers ? "%.1e" : "", item->relative);
     cleave_table_cell(&table, "%s", VERDICTS[item->verdict]);
@@ -209,7 +228,7 @@ static void print_reasons(const verify_t *verify) {
     const cleave_verify_item_t *item = &verify->report.items.items[k];
     const cleave_plan_rule_t *rule = &plan->rules[item->rule];
     char label[128];
-    if (item->verdict == CLEAVE_VERDICT_MISMATCH || item->verdict == CLEAVE_VERDICT_FAILED) {
+    if (item->verdict == CLEAVE_VERIFY_MISMATCH || item->verdict == CLEAVE_VERIFY_FAILED) {
       (void)printf("  %s:%d: %s '%s' at '%s', %s values: %s\n", rule->file, (int)rule->line,
                    cleave_rule_kind_name(rule->kind), rule->name, place_of(verify, item, label, sizeof label),
                    item->round == 0 ? "the model's" : "random", cleave_text_get(&item->reason));
@@ -241,11 +260,11 @@ static int print_text(const verify_t *verify) {
     (void)printf("  saved: %s\n", json_string_value(entry));
   }
   for (size_t k = 0; k < report->items.count; k++) {
-    skipped += report->items.items[k].verdict == CLEAVE_VERDICT_SKIPPED ? 1 : 0;
+    skipped += report->items.items[k].verdict == CLEAVE_VERIFY_SKIPPED ? 1 : 0;
   }
-  (void)printf("%zu distinct fusions and regions: %zu match, %u do not, %u skipped\n", report->items.count,
-               report->items.count - report->mismatches - skipped, (unsigned)report->mismatches,
-               (unsigned)skipped);
+  (void)printf("%zu distinct fusions, regions and rewrites: %zu match, %u do not, %u skipped\n",
+               report->items.count, report->items.count - report->mismatches - skipped,
+               (unsigned)report->mismatches, (unsigned)skipped);
   return report->mismatches == 0 ? CLEAVE_EXIT_OK : CLEAVE_EXIT_FAILURE;
 }
 
@@ -254,10 +273,10 @@ static json_t *item_json(const verify_t *verify, const cleave_verify_item_t *ite
   const cleave_plan_rule_t *rule = &plan->rules[item->rule];
   char label[128];
   return json_pack("{s:s, s:s, s:i, s:s, s:i, s:s, s:s, s:f, s:f, s:s}", "rule", rule->name, "file",
-                   rule->file, "line", (int)rule->line, "of", item->is_fusion ? "fusion" : "region", "same",
-                   (int)item->count, "node", place_of(verify, item, label, sizeof label), "verdict",
-                   VERDICTS[item->verdict], "max_absolute", item->max_absolute, "relative", item->relative,
-                   "reason", cleave_text_get(&item->reason));
+                   rule->file, "line", (int)rule->line, "of", KINDS[item->kind], "same", (int)item->count,
+                   "node", place_of(verify, item, label, sizeof label), "verdict", VERDICTS[item->verdict],
+                   "max_absolute", item->max_absolute, "relative", item->relative, "reason",
+                   cleave_text_get(&item->reason));
 }
 
 static int print_json(const verify_t *verify) {

@@ -10,6 +10,7 @@
 #include "graph/clone.h"
 #include "graph/extract.h"
 #include "runtime/once.h"
+#include "runtime/verify_rewrite.h"
 
 typedef struct item_set {
   cleave_view_t view;
@@ -41,12 +42,21 @@ cleave_check_tolerance_t cleave_verify_tolerance(cleave_dtype_t dtype) {
   }
 }
 
+cleave_check_tolerance_t cleave_verify_tolerance_of(const cleave_verify_options_t *options,
+                                                    cleave_dtype_t dtype) {
+  cleave_check_tolerance_t tolerance = cleave_verify_tolerance(dtype);
+  tolerance.rtol = options->rtol < 0.0 ? tolerance.rtol : options->rtol;
+  tolerance.atol = options->atol < 0.0 ? tolerance.atol : options->atol;
+  return tolerance;
+}
+
 /* ---- items ---- */
 
 /* The view of a fusion alone, or of a whole region with its fusions. Lives in the arena. */
-static cleave_status_t build_view(verifier_t *verifier, bool is_fusion, uint32_t index, item_set_t *set,
-                                  cleave_error_t *error) {
+static cleave_status_t build_view(verifier_t *verifier, cleave_verify_kind_t kind, uint32_t index,
+                                  item_set_t *set, cleave_error_t *error) {
   const cleave_plan_t *plan = verifier->plan;
+  bool is_fusion = kind == CLEAVE_VERIFY_FUSION;
   set->region = &plan->regions[is_fusion ? plan->fusions[index].region : index];
   set->backend = set->region->backend;
   uint32_t count = is_fusion ? 1 : set->region->fusion_count;
@@ -81,10 +91,11 @@ static bool is_static(const item_set_t *set) {
 }
 
 /* Adds an item, unless one of the same structure, rule and backend is there. Marks its inputs as taps. */
-static cleave_status_t list_item(verifier_t *verifier, bool is_fusion, uint32_t index,
+static cleave_status_t list_item(verifier_t *verifier, cleave_verify_kind_t kind, uint32_t index,
                                  cleave_error_t *error) {
   item_set_t set;
-  cleave_status_t status = build_view(verifier, is_fusion, index, &set, error);
+  bool is_fusion = kind == CLEAVE_VERIFY_FUSION;
+  cleave_status_t status = build_view(verifier, kind, index, &set, error);
   if (status != CLEAVE_OK) {
     cleave_arena_reset(&verifier->arena);
     return status;
@@ -99,12 +110,12 @@ static cleave_status_t list_item(verifier_t *verifier, bool is_fusion, uint32_t 
       return CLEAVE_OK;
     }
   }
-  cleave_verify_item_t item = {.is_fusion = is_fusion, .index = index, .count = 1, .rule = rule};
+  cleave_verify_item_t item = {.kind = kind, .index = index, .count = 1, .rule = rule};
   if (!is_static(&set)) {
-    item.verdict = CLEAVE_VERDICT_SKIPPED;
+    item.verdict = CLEAVE_VERIFY_SKIPPED;
     cleave_text_add(&item.reason, "shapes are known only at run time");
   }
-  for (uint32_t k = 0; item.verdict != CLEAVE_VERDICT_SKIPPED && k < set.view.region.input_count; k++) {
+  for (uint32_t k = 0; item.verdict != CLEAVE_VERIFY_SKIPPED && k < set.view.region.input_count; k++) {
     cleave_value_t value = set.view.values[set.view.region.inputs[k]];
     if (verifier->tap_of[value.index] == CLEAVE_INDEX_NONE) {
       verifier->tap_of[value.index] = (uint32_t)verifier->tapped.count;
@@ -125,14 +136,14 @@ cleanup:
 
 static cleave_status_t list_items(verifier_t *verifier, cleave_error_t *error) {
   for (uint32_t k = 0; k < verifier->plan->fusion_count; k++) {
-    CLEAVE_TRY(list_item(verifier, true, k, error));
+    CLEAVE_TRY(list_item(verifier, CLEAVE_VERIFY_FUSION, k, error));
   }
   for (uint32_t k = 0; k < verifier->plan->region_count; k++) {
     const cleave_plan_region_t *region = &verifier->plan->regions[k];
     bool is_one_fusion = region->fusion_count == 1 &&
                          verifier->plan->fusions[region->fusions[0]].node_count == region->node_count;
     if (!is_one_fusion) {
-      CLEAVE_TRY(list_item(verifier, false, k, error));
+      CLEAVE_TRY(list_item(verifier, CLEAVE_VERIFY_REGION, k, error));
     }
   }
   return CLEAVE_OK;
@@ -202,7 +213,7 @@ static cleave_status_t draw(const cleave_tensor_t *own, uint64_t seed, cleave_te
 
 /* ---- one item ---- */
 
-static void fail_item(cleave_verify_item_t *item, cleave_verdict_t verdict, uint32_t round) {
+static void fail_item(cleave_verify_item_t *item, cleave_verify_verdict_t verdict, uint32_t round) {
   item->verdict = verdict;
   item->round = round;
 }
@@ -211,9 +222,7 @@ static cleave_status_t compare(const verifier_t *verifier, const item_set_t *set
                                cleave_tensor_t *const *actual, cleave_tensor_t *const *expected,
                                uint32_t round, cleave_verify_item_t *item, cleave_error_t *error) {
   for (uint32_t k = 0; k < set->view.region.output_count; k++) {
-    cleave_check_tolerance_t tolerance = cleave_verify_tolerance(expected[k]->dtype);
-    tolerance.rtol = verifier->options->rtol < 0.0 ? tolerance.rtol : verifier->options->rtol;
-    tolerance.atol = verifier->options->atol < 0.0 ? tolerance.atol : verifier->options->atol;
+    cleave_check_tolerance_t tolerance = cleave_verify_tolerance_of(verifier->options, expected[k]->dtype);
     cleave_tensor_view_t view = cleave_tensor_view(actual[k]);
     cleave_check_result_t result;
     CLEAVE_TRY(cleave_check_tensor(&view, expected[k], &tolerance, &result, error));
@@ -221,10 +230,10 @@ static cleave_status_t compare(const verifier_t *verifier, const item_set_t *set
     item->max_absolute =
         difference->max_absolute > item->max_absolute ? difference->max_absolute : item->max_absolute;
     item->relative = result.relative > item->relative ? result.relative : item->relative;
-    if (!result.matches && item->verdict == CLEAVE_VERDICT_MATCH) {
+    if (!result.matches && item->verdict == CLEAVE_VERIFY_MATCH) {
       const char *name = set->view.region.values[set->view.region.outputs[k]].name;
       cleave_check_explain(name, &view, expected[k], &result, &item->reason);
-      fail_item(item, CLEAVE_VERDICT_MISMATCH, round);
+      fail_item(item, CLEAVE_VERIFY_MISMATCH, round);
     }
   }
   return CLEAVE_OK;
@@ -254,7 +263,7 @@ static cleave_status_t run_on_backend(const verifier_t *verifier, const item_set
   if (status != CLEAVE_OK) {
     cleave_text_format(&item->reason, "%s: %s", set->backend,
                        message.text[0] != '\0' ? message.text : "no reason given");
-    fail_item(item, CLEAVE_VERDICT_FAILED, round);
+    fail_item(item, CLEAVE_VERIFY_FAILED, round);
   }
   return CLEAVE_OK;
 }
@@ -282,12 +291,12 @@ static cleave_status_t run_round(verifier_t *verifier, const item_set_t *set, co
     }
   }
   CLEAVE_TRY_CLEANUP(run_on_backend(verifier, set, tensors, round, actual, item, error));
-  if (item->verdict == CLEAVE_VERDICT_MATCH) {
+  if (item->verdict == CLEAVE_VERIFY_MATCH) {
     CLEAVE_TRY_CLEANUP(cleave_check_reference(alone, tensors, region->input_count, verifier->options->threads,
                                               expected, region->output_count, error));
     CLEAVE_TRY_CLEANUP(compare(verifier, set, actual, expected, round, item, error));
   }
-  if (item->verdict != CLEAVE_VERDICT_MATCH) {
+  if (item->verdict != CLEAVE_VERIFY_MATCH) {
     item->inputs = cleave_allocate_zeroed(region->input_count, sizeof *item->inputs);
     if (item->inputs == NULL) {
       CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(error));
@@ -305,9 +314,11 @@ cleanup:
   return status;
 }
 
-static cleave_status_t extract_item(const verifier_t *verifier, const item_set_t *set, bool is_fusion,
-                                    uint32_t index, cleave_graph_t **out_graph, cleave_error_t *error) {
+static cleave_status_t extract_item(const verifier_t *verifier, const item_set_t *set,
+                                    cleave_verify_kind_t kind, uint32_t index, cleave_graph_t **out_graph,
+                                    cleave_error_t *error) {
   const cleave_region_view_t *region = &set->view.region;
+  bool is_fusion = kind == CLEAVE_VERIFY_FUSION;
   const cleave_plan_fusion_t *fusion = is_fusion ? &verifier->plan->fusions[index] : NULL;
   size_t count = (size_t)region->input_count + region->output_count;
   cleave_value_t *values = cleave_allocate(count, sizeof *values);
@@ -335,13 +346,13 @@ static cleave_status_t verify_item(verifier_t *verifier, cleave_verify_item_t *i
   item_set_t set;
   cleave_graph_t *alone = NULL;
   cleave_status_t status = CLEAVE_OK;
-  CLEAVE_TRY_CLEANUP(build_view(verifier, item->is_fusion, item->index, &set, error));
-  CLEAVE_TRY_CLEANUP(extract_item(verifier, &set, item->is_fusion, item->index, &alone, error));
-  for (uint32_t round = 0; item->verdict == CLEAVE_VERDICT_MATCH && round <= verifier->options->rounds;
+  CLEAVE_TRY_CLEANUP(build_view(verifier, item->kind, item->index, &set, error));
+  CLEAVE_TRY_CLEANUP(extract_item(verifier, &set, item->kind, item->index, &alone, error));
+  for (uint32_t round = 0; item->verdict == CLEAVE_VERIFY_MATCH && round <= verifier->options->rounds;
        round++) {
     CLEAVE_TRY_CLEANUP(run_round(verifier, &set, alone, round, item, error));
   }
-  if (item->verdict != CLEAVE_VERDICT_MATCH) {
+  if (item->verdict != CLEAVE_VERIFY_MATCH) {
     verifier->report->mismatches++;
     item->graph = alone;
     alone = NULL;
@@ -367,11 +378,11 @@ static cleave_status_t verify_all(verifier_t *verifier, cleave_error_t *error) {
     if (options->progress != NULL) {
       options->progress(options->context, k, total);
     }
-    if (verifier->report->items.items[k].verdict == CLEAVE_VERDICT_MATCH) {
+    if (verifier->report->items.items[k].verdict == CLEAVE_VERIFY_MATCH) {
       CLEAVE_TRY(verify_item(verifier, &verifier->report->items.items[k], error));
     }
   }
-  return CLEAVE_OK;
+  return cleave_verify_rewrites(verifier->plan, options, verifier->report, error);
 }
 
 cleave_status_t cleave_plan_verify(const cleave_plan_t *plan, const cleave_verify_options_t *options,

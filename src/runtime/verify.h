@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fusions and regions one by one against `cpu`: each is compiled alone on its backend, and compared with its
- * nodes run one after the other on `cpu`, on the values that reach it in the model and on random ones.
+ * What rules did, piece by piece, against `cpu`. Fusions and regions: each is compiled alone on its backend,
+ * and compared with its nodes run one after the other on `cpu`, on the values that reach it in the model and
+ * on random ones. Rewrites and passes: what took the place of a value is compared with that value, both on
+ * `cpu`.
  */
 #ifndef CLEAVE_RUNTIME_VERIFY_H
 #define CLEAVE_RUNTIME_VERIFY_H
@@ -10,19 +12,26 @@
 #include "runtime/check.h"
 
 typedef enum cleave_verdict {
-  CLEAVE_VERDICT_MATCH,
-  CLEAVE_VERDICT_MISMATCH, /* other values, or another type */
-  CLEAVE_VERDICT_FAILED,   /* the backend failed to compile or run it */
-  CLEAVE_VERDICT_SKIPPED   /* shapes are known only at run time */
-} cleave_verdict_t;
+  CLEAVE_VERIFY_MATCH,
+  CLEAVE_VERIFY_MISMATCH, /* other values, or another type */
+  CLEAVE_VERIFY_FAILED,   /* the backend failed to compile or run it */
+  CLEAVE_VERIFY_SKIPPED   /* shapes are known only at run time */
+} cleave_verify_verdict_t;
 
-/* What was found out about one fusion or region. */
+typedef enum cleave_verify_kind {
+  CLEAVE_VERIFY_FUSION,
+  CLEAVE_VERIFY_REGION,
+  CLEAVE_VERIFY_REWRITE /* all that one rewrite or pass rule put in the place of something */
+} cleave_verify_kind_t;
+
+/* What was found out about one fusion, region, or graph rule. */
 typedef struct cleave_verify_item {
-  bool is_fusion;
-  uint32_t index; /* in plan->fusions or plan->regions; the first of those that are the same */
-  uint32_t count; /* how many of the plan have this structure */
+  cleave_verify_kind_t kind;
+  uint32_t index; /* in plan->fusions or plan->regions; the first of those that are the same; of a REWRITE:
+                     the value of plan->source that differs most, or CLEAVE_INDEX_NONE */
+  uint32_t count; /* how many of the plan have this structure; of a REWRITE: values compared */
   uint32_t rule;  /* in plan->rules */
-  cleave_verdict_t verdict;
+  cleave_verify_verdict_t verdict;
   double max_absolute;      /* largest difference over all rounds and outputs */
   double relative;          /* the same over the largest expected value */
   cleave_text_t reason;     /* one line; empty for a match */
@@ -47,13 +56,17 @@ typedef struct cleave_verify_options {
 } cleave_verify_options_t;
 
 typedef struct cleave_verify_report {
-  CLEAVE_ARRAY(cleave_verify_item_t) items; /* fusions, then regions, each in the order of the plan */
+  CLEAVE_ARRAY(cleave_verify_item_t) items; /* fusions, regions, graph rules: each in the order of the plan */
   uint32_t mismatches;                      /* items that are MISMATCH or FAILED */
 } cleave_verify_report_t;
 
 /* Tolerance for an output of this dtype: float64 1e-9, float32 1e-3 and 1e-4 of the largest value, float16
  * 1e-2, bfloat16 4e-2; all others exact. */
 cleave_check_tolerance_t cleave_verify_tolerance(cleave_dtype_t dtype);
+
+/* The same where the options do not say otherwise. */
+cleave_check_tolerance_t cleave_verify_tolerance_of(const cleave_verify_options_t *options,
+                                                    cleave_dtype_t dtype);
 
 /* Checks a plan whose graph has concrete input shapes. A difference is no error: see the report, which must
  * be deinitialised also when this fails. */

@@ -199,8 +199,8 @@ UNIT_TEST(wrong_values_are_found_by_verification) {
   ck_assert_uint_eq(report.items.count, 1);
   ck_assert_uint_eq(report.mismatches, 1);
   const cleave_verify_item_t *item = &report.items.items[0];
-  ck_assert_int_eq((int)item->verdict, (int)CLEAVE_VERDICT_MISMATCH);
-  ck_assert(!item->is_fusion && item->round == 0 && item->input_count == 1 && item->graph != NULL);
+  ck_assert_int_eq((int)item->verdict, (int)CLEAVE_VERIFY_MISMATCH);
+  ck_assert(item->kind == CLEAVE_VERIFY_REGION && item->round == 0 && item->input_count == 1 && item->graph != NULL);
   ck_assert_double_eq_tol(item->max_absolute, 0.25, 1e-6);
   ck_assert_ptr_nonnull(strstr(cleave_text_get(&item->reason), "6 of 6 values differ"));
   ck_assert_mem_eq(item->inputs[0]->data, DATA, sizeof DATA);
@@ -215,7 +215,7 @@ UNIT_TEST(a_failing_library_fails_verification_with_its_words) {
       .inputs = c.inputs, .input_count = c.input_count, .threads = 1, .rtol = -1.0, .atol = -1.0};
   cleave_verify_report_t report;
   unit_ok(cleave_plan_verify(c.plan, &options, &report, e));
-  ck_assert_int_eq((int)report.items.items[0].verdict, (int)CLEAVE_VERDICT_FAILED);
+  ck_assert_int_eq((int)report.items.items[0].verdict, (int)CLEAVE_VERIFY_FAILED);
   ck_assert_str_eq(cleave_text_get(&report.items.items[0].reason), "fails: the device is too hot");
   cleave_verify_report_deinit(&report);
   session_case_deinit(&c);

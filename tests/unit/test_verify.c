@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Verification and bisection of what rewrites do; fusions and regions on wrong backends are in
+// test_library.c.
+#include <math.h>
+
+#include "runtime/bisect.h"
+#include "runtime/verify.h"
+#include "session_case.h"
+#include "unit.h"
+
+static const float DATA[4] = {-1.0f, 0.5f, 2.0f, 0.25f};
+
+/* Two rewrites: exp(x) -> 1 / exp(-x) is right, sin(x) -> x is not. */
+static const char RULES[] =
+    "return ruleset { name = 'r',\n"
+    "  rewrite 'right' { pattern = op { 'Exp', as = 'e', inputs = { any 'x' } },\n"
+    "    replace = function(m, g) return g.Reciprocal(g.Tan(g.Atan(g.Reciprocal(g.Pow(2.718281828459045, "
+    "m.x)))))"
+    " end },\n"
+    "  rewrite 'wrong' { pattern = op { 'Sin', as = 's', inputs = { any 'x' } },\n"
+    "    replace = function(m, g) return g.Abs(m.x) end } }\n";
+
+/* x -> Exp -> Sin -> Abs. */
+static session_case_t make_case(cleave_rule_list_t *list) {
+  static const int64_t DIMS[1] = {4};
+  session_case_t c = session_case_create();
+  cleave_value_t none = CLEAVE_VALUE_NONE;
+  cleave_value_t x = session_case_input(&c, "x", CLEAVE_DTYPE_F32, 1, DIMS);
+  x = session_case_node(&c, "Exp", "exp", x, none, none);
+  x = session_case_node(&c, "Sin", "sin", x, none, none);
+  session_case_output(&c, session_case_node(&c, "Abs", "abs", x, none, none));
+  session_case_infer(&c);
+  session_case_feed(&c, 1, DIMS, DATA);
+  cleave_rule_source_t source = {.path = "r.lua", .text = RULES, .length = sizeof RULES - 1};
+  unit_ok(cleave_rule_list_load(list, &source, 1, NULL, 0, NULL, NULL, e));
+  return c;
+}
+
+static const cleave_verify_item_t *item_of(const cleave_plan_t *plan, const cleave_verify_report_t *report,
+                                           const char *rule) {
+  for (size_t k = 0; k < report->items.count; k++) {
+    if (strcmp(plan->rules[report->items.items[k].rule].name, rule) == 0) {
+      return &report->items.items[k];
+    }
+  }
+  return NULL;
+}
+
+UNIT_TEST(a_rewrite_that_changes_values_is_named) {
+  cleave_rule_list_t list;
+  session_case_t c = make_case(&list);
+  unit_ok(cleave_rule_list_partition(&list, c.graph, &c.plan, e));
+  cleave_verify_options_t options = {
+      .inputs = c.inputs, .input_count = c.input_count, .threads = 1, .rtol = -1.0, .atol = -1.0};
+  cleave_verify_report_t report;
+  unit_ok(cleave_plan_verify(c.plan, &options, &report, e));
+  ck_assert_uint_eq(report.items.count, 2);
+  ck_assert_uint_eq(report.mismatches, 1);
+  const cleave_verify_item_t *right = item_of(c.plan, &report, "right");
+  const cleave_verify_item_t *wrong = item_of(c.plan, &report, "wrong");
+  ck_assert(right != NULL && wrong != NULL);
+  ck_assert(right->kind == CLEAVE_VERIFY_REWRITE && right->verdict == CLEAVE_VERIFY_MATCH);
+  ck_assert_uint_eq(right->count, 1);
+  ck_assert_int_eq((int)wrong->verdict, (int)CLEAVE_VERIFY_MISMATCH);
+  ck_assert_double_eq_tol(wrong->max_absolute, fabs(exp(2.0) - sin(exp(2.0))), 1e-4);
+  ck_assert_ptr_nonnull(strstr(cleave_text_get(&wrong->reason), "output 'sin': "));
+  cleave_verify_report_deinit(&report);
+  cleave_rule_list_deinit(&list);
+  session_case_deinit(&c);
+}
+
+UNIT_TEST(bisection_blames_the_rewrite) {
+  cleave_rule_list_t list;
+  session_case_t c = make_case(&list);
+  cleave_bisect_options_t options = {
+      .threshold = -1.0, .inputs = c.inputs, .input_count = c.input_count, .threads = 1};
+  cleave_bisect_report_t report;
+  unit_ok(cleave_rules_bisect(&list, c.graph, &options, &report, e));
+  ck_assert_uint_eq(report.application_count, 2);
+  ck_assert_uint_eq(report.culprits.count, 1);
+  const cleave_bisect_culprit_t *culprit = &report.culprits.items[0];
+  ck_assert_int_eq((int)culprit->kind, (int)CLEAVE_BISECT_GRAPH_RULE);
+  ck_assert_str_eq(report.plan->rules[culprit->rule].name, "wrong");
+  ck_assert_double_gt(report.value_found, 1.0);
+  ck_assert_double_lt(report.value_others, 1e-5);
+  cleave_bisect_report_deinit(&report);
+  cleave_rule_list_deinit(&list);
+  session_case_deinit(&c);
+}
+
+UNIT_MAIN("verify")
