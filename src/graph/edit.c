@@ -58,6 +58,55 @@ cleave_status_t cleave_graph_replace_with_constant(cleave_graph_t *graph, cleave
   return CLEAVE_OK;
 }
 
+cleave_status_t cleave_graph_set_constant(cleave_graph_t *graph, cleave_value_t value,
+                                          cleave_tensor_t *tensor, cleave_error_t *error) {
+  CLEAVE_ARRAY_PUSH(&graph->tensors, tensor, error);
+  graph->values.items[value.index].tensor = cleave_tensor_retain(tensor);
+  return CLEAVE_OK;
+}
+
+/* The tensors that the graph shows, each as often as it shows it; counted only where `tensors` is NULL. */
+static size_t list_tensors(const cleave_graph_t *graph, cleave_tensor_t **tensors) {
+  size_t count = 0;
+  for (size_t k = 0; k < graph->values.count; k++) {
+    if (graph->values.items[k].tensor != NULL) {
+      if (tensors != NULL) {
+        tensors[count] = cleave_tensor_retain(graph->values.items[k].tensor);
+      }
+      count++;
+    }
+  }
+  for (size_t k = 0; k < graph->nodes.count; k++) {
+    const cleave_node_record_t *record = &graph->nodes.items[k];
+    for (uint32_t a = 0; record->op != NULL && a < record->attribute_count; a++) {
+      if (record->attributes[a].kind == CLEAVE_ATTRIBUTE_TENSOR) {
+        if (tensors != NULL) {
+          tensors[count] = cleave_tensor_retain(record->attributes[a].tensor);
+        }
+        count++;
+      }
+    }
+  }
+  return count;
+}
+
+cleave_status_t cleave_graph_release_unused(cleave_graph_t *graph, cleave_error_t *error) {
+  size_t count = list_tensors(graph, NULL);
+  cleave_tensor_t **tensors = cleave_allocate(count, sizeof *tensors);
+  if (tensors == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  (void)list_tensors(graph, tensors);
+  for (size_t k = 0; k < graph->tensors.count; k++) {
+    cleave_tensor_release(graph->tensors.items[k]);
+  }
+  cleave_free(graph->tensors.items);
+  graph->tensors.items = tensors;
+  graph->tensors.count = count;
+  graph->tensors.capacity = count;
+  return CLEAVE_OK;
+}
+
 void cleave_graph_remove_node(cleave_graph_t *graph, cleave_node_t node) {
   cleave_node_record_t *record = &graph->nodes.items[node.index];
   for (uint32_t k = 0; k < record->input_count; k++) {

@@ -157,13 +157,18 @@ CLEAVE_MUST_USE cleave_status_t cleave_graph_replace_with_constant(cleave_graph_
                                                                    cleave_value_t value,
                                                                    cleave_tensor_t *tensor,
                                                                    cleave_error_t *error);
+/* A constant has another tensor of the same dtype and shape from now on (retained). The graph keeps the one
+ * before, until cleave_graph_release_unused. */
+CLEAVE_MUST_USE cleave_status_t cleave_graph_set_constant(cleave_graph_t *graph, cleave_value_t value,
+                                                          cleave_tensor_t *tensor, cleave_error_t *error);
+/* Lets go of the tensors that are no constant's, and no attribute's of a node that lives. */
+CLEAVE_MUST_USE cleave_status_t cleave_graph_release_unused(cleave_graph_t *graph, cleave_error_t *error);
 /* Removes a node whose outputs have no uses. A programming error otherwise. */
 void cleave_graph_remove_node(cleave_graph_t *graph, cleave_node_t node);
 /* Removes nodes that no output needs; returns how many. Keeps graph inputs. */
 CLEAVE_MUST_USE cleave_status_t cleave_graph_remove_dead(cleave_graph_t *graph, size_t *out_removed,
                                                          cleave_error_t *error);
 
-/* ---- reading ---- */
 /* A use (an input of a node, or a graph output) reads another value; the last of that value's uses. */
 void cleave_graph_set_use(cleave_graph_t *graph, cleave_use_t use, cleave_value_t value);
 
@@ -181,6 +186,7 @@ cleave_graph_mark_t cleave_graph_mark(const cleave_graph_t *graph);
  * ids will be given out again. */
 void cleave_graph_roll_back(cleave_graph_t *graph, cleave_graph_mark_t mark);
 
+/* ---- reading ---- */
 
 /* Upper bound of node and value indices: walk them and skip what is not live. */
 static inline uint32_t cleave_graph_node_bound(const cleave_graph_t *graph) {

@@ -1,22 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Models: a graph that is simplified once and then only read. A bound model keeps the one it was made from,
-// whose texts and weights it shares.
-#include "runtime/model.h"
-
-#include <stdatomic.h>
+// whose texts and weights it shares. The graph as it was before it was simplified stays with the model where
+// that changed anything: other constants begin there.
 #include <string.h>
 
 #include "formats/onnx.h"
+#include "graph/clone.h"
 #include "runtime/bind.h"
+#include "runtime/model_internal.h"
 #include "runtime/registry.h"
 #include "runtime/session_internal.h"
 #include "script/model_script.h"
-
-struct cleave_model {
-  atomic_int references;
-  cleave_graph_t *graph;
-  cleave_model_t *origin; /* retained: the graph is a copy of its graph; NULL otherwise */
-};
 
 void cleave_text_free(char *text) {
   cleave_free(text);
@@ -32,7 +26,9 @@ const char *cleave_backend_name(uint32_t index) {
 
 /* ---- making and sharing ---- */
 
-static cleave_status_t create_take(cleave_graph_t *graph, cleave_model_t **out_model, cleave_error_t *error) {
+cleave_status_t cleave_model_wrap_take(cleave_graph_t *graph, cleave_model_t **out_model,
+                                       cleave_error_t *error) {
+  *out_model = NULL;
   cleave_model_t *model = cleave_allocate_zeroed(1, sizeof *model);
   if (model == NULL) {
     cleave_graph_destroy(graph);
@@ -46,13 +42,25 @@ static cleave_status_t create_take(cleave_graph_t *graph, cleave_model_t **out_m
 
 cleave_status_t cleave_model_create_take(cleave_graph_t *graph, cleave_model_t **out_model,
                                          cleave_error_t *error) {
+  cleave_model_t *model = NULL;
   *out_model = NULL;
-  cleave_status_t status = cleave_graph_simplify(graph, NULL, 0, NULL, error);
+  CLEAVE_TRY(cleave_model_wrap_take(graph, &model, error));
+  uint32_t values = cleave_graph_value_bound(graph);
+  size_t nodes = graph->live_node_count;
+  cleave_status_t status = cleave_graph_copy(graph, &model->unfolded, error);
+  if (status == CLEAVE_OK) {
+    status = cleave_graph_simplify(graph, NULL, 0, NULL, error);
+  }
   if (status != CLEAVE_OK) {
-    cleave_graph_destroy(graph);
+    cleave_model_release(model);
     return status;
   }
-  return create_take(graph, out_model, error);
+  if (graph->live_node_count == nodes && cleave_graph_value_bound(graph) == values) {
+    cleave_graph_destroy(model->unfolded);
+    model->unfolded = NULL;
+  }
+  *out_model = model;
+  return CLEAVE_OK;
 }
 
 cleave_status_t cleave_model_load_with(const char *path, const cleave_setting_t *settings,
@@ -105,9 +113,39 @@ void cleave_model_release(cleave_model_t *model) {
   if (model == NULL || atomic_fetch_sub_explicit(&model->references, 1, memory_order_acq_rel) != 1) {
     return;
   }
+  cleave_graph_destroy(model->unfolded);
   cleave_graph_destroy(model->graph);
   cleave_model_release(model->origin);
+  cleave_model_release(model->texts);
+  cleave_arena_deinit(&model->arena);
   cleave_free(model);
+}
+
+/* Types alone, to bind the model again when its constants change. */
+static cleave_status_t keep_inputs(cleave_model_t *model, const cleave_tensor_view_t *const *inputs,
+                                   size_t count, cleave_error_t *error) {
+  if (inputs == NULL) {
+    return CLEAVE_OK;
+  }
+  model->bound_inputs = cleave_arena_allocate(&model->arena, count, sizeof *model->bound_inputs);
+  bool is_complete = model->bound_inputs != NULL;
+  for (size_t k = 0; is_complete && k < count; k++) {
+    model->bound_inputs[k] = NULL;
+    if (inputs[k] == NULL) {
+      continue;
+    }
+    cleave_tensor_view_t *type = cleave_arena_allocate(&model->arena, 1, sizeof *type);
+    size_t bytes = (size_t)inputs[k]->rank * sizeof *inputs[k]->dims;
+    const int64_t *dims = bytes == 0 ? NULL : cleave_arena_copy(&model->arena, inputs[k]->dims, bytes);
+    is_complete = type != NULL && (bytes == 0 || dims != NULL);
+    if (is_complete) {
+      *type = (cleave_tensor_view_t){
+          .size = sizeof *type, .dtype = inputs[k]->dtype, .rank = inputs[k]->rank, .dims = dims};
+      model->bound_inputs[k] = type;
+    }
+  }
+  model->bound_count = count;
+  return is_complete ? CLEAVE_OK : cleave_error_out_of_memory(error);
 }
 
 cleave_status_t cleave_model_bind(cleave_model_t *model, const cleave_tensor_view_t *const *inputs,
@@ -119,8 +157,15 @@ cleave_status_t cleave_model_bind(cleave_model_t *model, const cleave_tensor_vie
     *out_model = cleave_model_retain(model);
     return CLEAVE_OK;
   }
-  CLEAVE_TRY(create_take(graph, out_model, error));
-  (*out_model)->origin = cleave_model_retain(model);
+  cleave_model_t *bound = NULL;
+  CLEAVE_TRY(cleave_model_wrap_take(graph, &bound, error));
+  bound->origin = cleave_model_retain(model);
+  cleave_status_t status = keep_inputs(bound, inputs, input_count, error);
+  if (status != CLEAVE_OK) {
+    cleave_model_release(bound);
+    return status;
+  }
+  *out_model = bound;
   return CLEAVE_OK;
 }
 

@@ -10,6 +10,22 @@ static bool same_type(const cleave_tensor_t *a, const cleave_tensor_t *b) {
          (a->rank == 0 || memcmp(a->dims, b->dims, (size_t)a->rank * sizeof a->dims[0]) == 0);
 }
 
+bool cleave_tensor_is_same(const cleave_tensor_t *a, const cleave_tensor_t *b) {
+  if (a == b || !same_type(a, b)) {
+    return a == b;
+  }
+  if (a->dtype != CLEAVE_DTYPE_STRING) {
+    return a->bytes == 0 || a->data == b->data || memcmp(a->data, b->data, a->bytes) == 0;
+  }
+  const char *const *texts = a->data;
+  const char *const *others = b->data;
+  int64_t k = 0;
+  while (k < a->count && strcmp(texts[k], others[k]) == 0) {
+    k++;
+  }
+  return k == a->count;
+}
+
 /* |a - b| as the comparison means it: 0 where equal, infinite where NaN or an infinity meets something else.
  */
 static double distance(double a, double b) {
