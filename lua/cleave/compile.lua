@@ -244,20 +244,27 @@ end
 
 local compile_into
 
+-- A child that is a word by itself, or an operator's name, as something to add.
+local function child_of(description, child)
+  local inner = pattern.describe(child)
+  if inner and (inner.kind == "absent" or inner.kind == "present") then
+    return { [inner.kind] = true, line = description.line }
+  end
+  return pattern.pattern_of(description.line, child, description.kind)
+end
+
 local function compile_children(description, add)
-  local children = {}
+  local children, seen = {}, {}
   local off = is_switched_off(description) and description.kind == "oneof"
   for k = off and 2 or 1, #description.children do
-    local child = description.children[k]
+    local child = child_of(description, description.children[k])
     local inner = pattern.describe(child)
-    if inner and (inner.kind == "absent" or inner.kind == "present") then
-      children[#children + 1] = add { [inner.kind] = true, line = description.line }
-    else
-      child = pattern.pattern_of(description.line, child, description.kind)
-      inner = pattern.describe(child)
-      if not (inner.kind == "maybe" and is_switched_off(inner)) then
-        children[#children + 1] = add(child)
-      end
+    local is_off = inner and inner.kind == "maybe" and is_switched_off(inner)
+    -- The same alternative once more says nothing new.
+    local is_known = description.kind == "oneof" and seen[child]
+    seen[child] = true
+    if not is_off and not is_known then
+      children[#children + 1] = add(child)
     end
   end
   return children

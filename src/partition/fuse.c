@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "partition/state.h"
 
 #define STEPS_PER_ANCHOR 100000
@@ -175,6 +176,7 @@ static cleave_status_t push_match(fuser_t *fuser, uint32_t anchor, uint32_t refu
   if (answer->match == NULL) {
     return CLEAVE_OK;
   }
+  fuser->partitioner->plan->rules[fuser->rule_index].structural_hits++;
   uint32_t first = fuser->partitioner->contraction->positions[answer->match->nodes[0].index];
   candidate_t candidate = {anchor, answer->match->node_count, first, refusals, answer->hash};
   return heap_push(fuser, candidate, error);
@@ -269,9 +271,9 @@ static cleave_status_t try_match(fuser_t *fuser, uint32_t anchor, const cleave_m
 static cleave_status_t keep(fuser_t *fuser, const cleave_match_t *match, cleave_error_t *error) {
   cleave_partitioner_t *partitioner = fuser->partitioner;
   uint32_t fusion = (uint32_t)partitioner->fusions.count;
-  cleave_found_fusion_t found = {fuser->rule_index, partitioner->ruleset_number,
-                                 (uint32_t)partitioner->fusion_nodes.count, match->node_count,
-                                 CLEAVE_INDEX_NONE, fuser->rule};
+  cleave_found_fusion_t found = {
+      fuser->rule_index, partitioner->ruleset_number, (uint32_t)partitioner->fusion_nodes.count,
+      match->node_count, CLEAVE_INDEX_NONE,           fuser->rule};
   CLEAVE_TRY(cleave_array_reserve(&partitioner->fusion_nodes, match->node_count, error));
   CLEAVE_TRY(cleave_array_reserve(&partitioner->fusion_labels, match->node_count, error));
   CLEAVE_ARRAY_PUSH(&partitioner->fusions, found, error);
@@ -317,19 +319,17 @@ static cleave_status_t settle_candidates(fuser_t *fuser, cleave_error_t *error) 
   return CLEAVE_OK;
 }
 
-cleave_status_t cleave_partitioner_fuse(cleave_partitioner_t *partitioner, const cleave_rule_t *rule,
-                                        uint32_t rule_index, cleave_error_t *error) {
-  cleave_status_t status = CLEAVE_OK;
-  size_t steps = STEPS_PER_RULE + (size_t)64 * partitioner->contraction->node_count;
-  fuser_t fuser = {.partitioner = partitioner, .rule = rule, .rule_index = rule_index, .steps_left = steps};
+static cleave_status_t run_rule(fuser_t *fuser, cleave_error_t *error) {
+  cleave_partitioner_t *partitioner = fuser->partitioner;
+  cleave_plan_rule_t *entry = &partitioner->plan->rules[fuser->rule_index];
+  size_t steps = fuser->steps_left;
   const uint32_t *anchors = NULL;
   uint32_t anchor_count = 0;
-  CLEAVE_TRY(
-      cleave_pattern_check(rule->pattern, partitioner->plan->rules[rule_index].file, rule->name, error));
+  CLEAVE_TRY(cleave_pattern_check(fuser->rule->pattern, entry->file, entry->name, error));
   if (partitioner->matcher == NULL) {
     CLEAVE_TRY(cleave_matcher_create(partitioner->contraction, &partitioner->matcher, error));
   }
-  CLEAVE_TRY(cleave_matcher_set_pattern(partitioner->matcher, rule->pattern, error));
+  CLEAVE_TRY(cleave_matcher_set_pattern(partitioner->matcher, fuser->rule->pattern, error));
   CLEAVE_TRY(cleave_matcher_anchors(partitioner->matcher, &anchors, &anchor_count, error));
   for (uint32_t k = 0; k < anchor_count; k++) {
     uint32_t anchor = anchors[k];
@@ -337,15 +337,26 @@ cleave_status_t cleave_partitioner_fuse(cleave_partitioner_t *partitioner, const
       continue;
     }
     cleave_match_answer_t answer;
-    partitioner->plan->rules[rule_index].tries++;
-    CLEAVE_TRY_CLEANUP(match_at(&fuser, anchor, CLEAVE_NODE_TAKEN, &answer, error));
-    CLEAVE_TRY_CLEANUP(push_match(&fuser, anchor, 0, &answer, error));
+    entry->tries++;
+    CLEAVE_TRY(match_at(fuser, anchor, CLEAVE_NODE_TAKEN, &answer, error));
+    CLEAVE_TRY(push_match(fuser, anchor, 0, &answer, error));
   }
   // What was found is settled, even if the search for more was given up.
-  fuser.steps_left = steps;
-  fuser.is_exhausted = false;
-  CLEAVE_TRY_CLEANUP(settle_candidates(&fuser, error));
-cleanup:
+  fuser->steps_left = steps;
+  fuser->is_exhausted = false;
+  return settle_candidates(fuser, error);
+}
+
+cleave_status_t cleave_partitioner_fuse(cleave_partitioner_t *partitioner, const cleave_rule_t *rule,
+                                        uint32_t rule_index, cleave_error_t *error) {
+  cleave_plan_rule_t *entry = &partitioner->plan->rules[rule_index];
+  size_t steps = STEPS_PER_RULE + (size_t)64 * partitioner->contraction->node_count;
+  fuser_t fuser = {.partitioner = partitioner, .rule = rule, .rule_index = rule_index, .steps_left = steps};
+  uint64_t start = cleave_clock_now();
+  uint64_t calls = rule->calls == NULL ? 0 : *rule->calls;
+  cleave_status_t status = run_rule(&fuser, error);
+  entry->lua_calls += (rule->calls == NULL ? 0 : *rule->calls) - calls;
+  entry->nanoseconds += cleave_clock_now() - start;
   cleave_array_free(&fuser.heap);
   cleave_free(fuser.refused);
   return status;

@@ -229,8 +229,9 @@ static cleave_status_t search(cleave_matcher_t *m, const cleave_match_request_t 
       }
     }
     step.alternative = 0;
-    answer->steps += 1 + step.work / 8;
+    answer->steps += 1 + step.work / 8 + m->filter_work;
     step.work = 0;
+    m->filter_work = 0;
     if (answer->steps > request->step_limit) {
       answer->limit = true;
       return CLEAVE_OK;
@@ -263,6 +264,8 @@ cleave_status_t cleave_matcher_match(cleave_matcher_t *matcher, const cleave_mat
     memset(matcher->failures, 0, matcher->failure_slots * sizeof *matcher->failures);
     matcher->failure_count = 0;
   }
+  matcher->filter_work = 0;
+  matcher->filter_limit = request->step_limit;
   if (matcher->is_changing) {
     matcher->generation++;
   }

@@ -49,6 +49,11 @@ static void remember(cleave_matcher_t *m, uint32_t pattern, uint32_t node, bool 
   m->verdicts[slot] = (verdict_t){m->generation, pattern, node, fits};
 }
 
+/* Work is counted for the search that asks. Past its limit everything may match. */
+static bool is_exhausted(cleave_matcher_t *m) {
+  return ++m->filter_work > m->filter_limit;
+}
+
 // ---- inputs ----
 
 typedef struct assignment {
@@ -116,8 +121,9 @@ static bool named_inputs_fit(cleave_matcher_t *m, const cleave_pattern_node_t *p
 
 // ---- parts ----
 
-static bool node_may_match(cleave_matcher_t *m, uint32_t pattern, cleave_node_t node) {
+bool cleave_matcher_node_may_match(cleave_matcher_t *m, uint32_t pattern, cleave_node_t node) {
   const cleave_pattern_node_t *part = &m->pattern->nodes[pattern];
+  pattern = m->classes[pattern];
   if (!cleave_pattern_test_op(part, m->graph, node)) {
     return false;
   }
@@ -171,11 +177,15 @@ static bool any_child_may_match(cleave_matcher_t *m, const cleave_pattern_node_t
 /* The answer of a choice or sequence, once for every value. */
 static bool children_may_match(cleave_matcher_t *m, uint32_t pattern, cleave_value_t value) {
   const cleave_pattern_node_t *part = &m->pattern->nodes[pattern];
+  pattern = m->classes[pattern];
   if (m->verdict_slots > 0) {
     const verdict_t *known = &m->verdicts[slot_of(m, m->verdicts, m->verdict_slots, pattern, value.index)];
     if (known->generation == m->generation) {
       return known->fits;
     }
+  }
+  if (is_exhausted(m)) {
+    return true;
   }
   bool fits = part->kind == CLEAVE_PATTERN_ONEOF ? any_child_may_match(m, part, value)
                                                  : sequence_may_match(m, part, value);
@@ -199,11 +209,12 @@ bool cleave_matcher_may_match(cleave_matcher_t *m, uint32_t pattern, cleave_valu
     case CLEAVE_PATTERN_OP:
       return cleave_node_exists(producer) &&
              cleave_graph_value(m->graph, value)->output_index == part->output &&
-             !cleave_matcher_has_other_uses(m, pattern, value) && node_may_match(m, pattern, producer);
+             !cleave_matcher_has_other_uses(m, pattern, value) &&
+             cleave_matcher_node_may_match(m, pattern, producer);
     case CLEAVE_PATTERN_OUTPUT:
       return cleave_node_exists(producer) &&
              cleave_graph_value(m->graph, value)->output_index == part->output &&
-             node_may_match(m, part->children[0], producer);
+             cleave_matcher_node_may_match(m, part->children[0], producer);
     case CLEAVE_PATTERN_EVERY:
     case CLEAVE_PATTERN_GROUP: return false;
   }

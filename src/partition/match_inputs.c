@@ -47,7 +47,7 @@ static bool order_fits(cleave_matcher_t *m, const cleave_pattern_node_t *part, c
 static bool is_symmetric(const cleave_matcher_t *m, uint32_t pattern) {
   const cleave_pattern_node_t *part = &m->pattern->nodes[pattern];
   for (uint32_t k = 0; k < part->input_count; k++) {
-    uint32_t twin = m->twins[m->input_starts[pattern] + k];
+    uint32_t twin = m->twins[m->input_starts[pattern] + k].before;
     if (part->inputs[k].port < 2 && twin != CLEAVE_INDEX_NONE && part->inputs[twin].port < 2) {
       return true;
     }
@@ -88,21 +88,30 @@ static uint32_t port_of_input(const cleave_matcher_t *m, uint32_t node, uint32_t
   return link == CLEAVE_INDEX_NONE ? CLEAVE_INDEX_NONE : m->links.items[link].port;
 }
 
+/* The next port for an input pattern that leaves one behind it for each twin that comes after. */
+static uint32_t next_port_of(cleave_matcher_t *m, const goal_t *goal, uint32_t from) {
+  uint32_t pattern = m->pattern->nodes[goal->pattern].inputs[goal->k].pattern;
+  uint32_t port = next_free_port(m, goal->node, pattern, from);
+  uint32_t last = port;
+  for (uint32_t k = 0; k < m->twins[m->input_starts[goal->pattern] + goal->k].after; k++) {
+    last = last == CLEAVE_INDEX_NONE ? last : next_free_port(m, goal->node, pattern, last + 1);
+  }
+  return last == CLEAVE_INDEX_NONE ? CLEAVE_INDEX_NONE : port;
+}
+
 /* Any input that is free; alternatives are ports. Of inputs that ask for the same, the ports ascend: other
  * orders would come to the same. */
 static cleave_status_t choose_port(cleave_matcher_t *m, step_t *step, const goal_t *goal, uint32_t *out_port,
                                    cleave_error_t *error) {
-  const cleave_pattern_node_t *part = &m->pattern->nodes[goal->pattern];
-  uint32_t pattern = part->inputs[goal->k].pattern;
   uint32_t from = step->alternative;
-  uint32_t twin = m->twins[m->input_starts[goal->pattern] + goal->k];
-  if (from == 0 && twin != CLEAVE_INDEX_NONE && part->inputs[twin].port == CLEAVE_PATTERN_PORT_ANY) {
+  uint32_t twin = m->twins[m->input_starts[goal->pattern] + goal->k].before;
+  if (from == 0 && twin != CLEAVE_INDEX_NONE) {
     uint32_t before = port_of_input(m, goal->node, twin);
     from = before == CLEAVE_INDEX_NONE ? 0 : before + 1;
   }
-  *out_port = next_free_port(m, goal->node, pattern, from);
+  *out_port = next_port_of(m, goal, from);
   if (*out_port != CLEAVE_INDEX_NONE) {
-    uint32_t following = next_free_port(m, goal->node, pattern, *out_port + 1);
+    uint32_t following = next_port_of(m, goal, *out_port + 1);
     if (following != CLEAVE_INDEX_NONE) {
       return cleave_matcher_leave_choice(m, step->index, following, error);
     }

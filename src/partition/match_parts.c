@@ -27,8 +27,14 @@ static cleave_status_t enter(cleave_matcher_t *m, uint32_t node, uint32_t port, 
 /* Goals for an OP at a node: the inputs that it names, then what the neighbours in a sequence need. */
 static cleave_status_t match_op(cleave_matcher_t *m, step_t *step, const goal_t *goal, uint32_t node,
                                 uint32_t entry_port, cleave_error_t *error) {
+  const cleave_pattern_node_t *part = &m->pattern->nodes[goal->pattern];
   bool is_new = false;
   bool was_taken = m->owners[node] != CLEAVE_INDEX_NONE;
+  if (part->input_count > 1 &&
+      !cleave_matcher_node_may_match(m, goal->pattern, m->contraction->nodes[node])) {
+    step->fits = false;
+    return CLEAVE_OK;
+  }
   CLEAVE_TRY(cleave_matcher_take_node(m, step->request, goal->pattern, node, &is_new, &step->fits, error));
   if (step->fits && entry_port != CLEAVE_INDEX_NONE) {
     CLEAVE_TRY(enter(m, node, entry_port, was_taken, &step->fits, error));
@@ -37,7 +43,6 @@ static cleave_status_t match_op(cleave_matcher_t *m, step_t *step, const goal_t 
     return CLEAVE_OK;
   }
   uint32_t next = goal->next;
-  const cleave_pattern_node_t *part = &m->pattern->nodes[goal->pattern];
   goal_t flow = cleave_matcher_goal(GOAL_FLOW, goal->pattern, next);
   if (goal->kind == GOAL_BACKWARD) {
     flow.node = node;

@@ -125,6 +125,12 @@ typedef struct verdict {
   bool fits;
 } verdict_t;
 
+/* Inputs of one operator that ask for the same, and for nothing else. */
+typedef struct twins {
+  uint32_t before; /* the last one before, or NONE */
+  uint32_t after;  /* how many come after */
+} twins_t;
+
 struct cleave_matcher {
   const cleave_contraction_t *contraction;
   const cleave_graph_t *graph;
@@ -144,10 +150,11 @@ struct cleave_matcher {
   uint32_t **where_symbols; /* per pattern node, and the pattern last: symbols of its condition, or NULL */
   uint32_t *repeat_starts;  /* per pattern node: in `exclusive`, the parts of this REPEATED or EVERY alone */
   uint32_t *exclusive;
-  bool *is_reused;        /* per pattern node: named in several places */
-  bool *is_single;        /* per OP: its main output has one reader in the pattern at most */
-  uint32_t *input_starts; /* per pattern node: first of its inputs in `twins` */
-  uint32_t *twins; /* per input: the input before it that asks for the same and nothing else, or NONE */
+  bool *is_reused;               /* per pattern node: named in several places */
+  bool *is_single;               /* per OP: its main output has one reader in the pattern at most */
+  uint32_t *input_starts;        /* per pattern node: first of its inputs in `twins` */
+  twins_t *twins;                /* per input */
+  uint32_t *classes;             /* per pattern node: the first one that is the same to the filter */
   cleave_pattern_paths_t *paths; /* per pattern node: of a GROUP, per member */
   bool is_tree;                  /* every part is named once, and every label */
   bool has_exits;                /* what the root ends in may be used outside, whoever reads it inside */
@@ -172,6 +179,8 @@ struct cleave_matcher {
   size_t verdict_count;
   uint32_t verdict_generation; /* that verdict_count counts */
   uint32_t generation;
+  size_t filter_work; /* answers worked out */
+  size_t filter_limit;
 
   /* of one search */
   uint32_t *owners; /* per position: in `taken`, or NONE */
@@ -268,6 +277,8 @@ CLEAVE_MUST_USE cleave_status_t cleave_matcher_prepare_twins(cleave_matcher_t *m
 /* False where no binding whatever lets `pattern` end in `value`: then nothing needs to be tried. `value`
  * NONE: an input that is left out. */
 bool cleave_matcher_may_match(cleave_matcher_t *matcher, uint32_t pattern, cleave_value_t value);
+/* The same of an OP and a node. */
+bool cleave_matcher_node_may_match(cleave_matcher_t *matcher, uint32_t pattern, cleave_node_t node);
 
 /* ---- match_bind.c ---- */
 

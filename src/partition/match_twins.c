@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inputs of one operator that ask for the same: any order of them comes to the same match, so one is enough.
-// Parts are compared by a hash of all that they say; a part with a label, a symbol, a condition or a second
-// place in the pattern asks for something that no other does.
+// Parts that say the same, by a hash of all that they say. Inputs of one operator that ask for the same need
+// one order only; there, a part with a label, a symbol, a condition or a second place in the pattern asks for
+// something that no other does. To the filter, which binds nothing, it does not.
 
 #include <string.h>
 
@@ -56,10 +56,20 @@ static bool is_unique(const cleave_matcher_t *m, uint32_t index) {
   return has_symbol || node->label != NULL || m->is_reused[index];
 }
 
-static uint64_t hash_part(const cleave_matcher_t *m, uint32_t index, const uint64_t *hashes) {
+typedef struct hasher {
+  const cleave_matcher_t *matcher;
+  bool with_bindings; /* what a part binds makes it another */
+  uint64_t *hashes;   /* per part; 0: not worked out */
+} hasher_t;
+
+static uint64_t hash_part(const hasher_t *hasher, uint32_t index) {
+  const cleave_matcher_t *m = hasher->matcher;
+  const uint64_t *hashes = hasher->hashes;
   const cleave_pattern_node_t *node = &m->pattern->nodes[index];
   uint64_t hash = cleave_hash_combine(CLEAVE_HASH_SEED, (uint64_t)node->kind << 1 | (uint64_t)node->shared);
-  if (is_unique(m, index)) {
+  if (!hasher->with_bindings) {
+    hash = cleave_hash_combine(hash, m->is_single[index]);
+  } else if (is_unique(m, index)) {
     hash = cleave_hash_combine(hash, (uint64_t)index << 1 | 1);
   }
   hash = cleave_hash_combine(hash, (uint64_t)node->output << 32 | node->op_count);
@@ -88,50 +98,88 @@ static uint64_t hash_part(const cleave_matcher_t *m, uint32_t index, const uint6
 }
 
 /* Children before their parents; a checked pattern is acyclic and not deep. */
-static void hash_below(const cleave_matcher_t *m, uint32_t index, uint64_t *hashes) {
-  const cleave_pattern_node_t *node = &m->pattern->nodes[index];
-  if (hashes[index] != 0) {
+static void hash_below(const hasher_t *hasher, uint32_t index) {
+  const cleave_pattern_node_t *node = &hasher->matcher->pattern->nodes[index];
+  if (hasher->hashes[index] != 0) {
     return;
   }
   for (uint32_t k = 0; node->kind == CLEAVE_PATTERN_OP && k < node->input_count; k++) {
-    hash_below(m, node->inputs[k].pattern, hashes);
+    hash_below(hasher, node->inputs[k].pattern);
   }
   for (uint32_t k = 0; cleave_pattern_has_children(node) && k < node->child_count; k++) {
-    hash_below(m, node->children[k], hashes);
+    hash_below(hasher, node->children[k]);
   }
-  hashes[index] = hash_part(m, index, hashes);
+  hasher->hashes[index] = hash_part(hasher, index);
+}
+
+/* The first part of each hash stands for all of them. `slots`: twice as many as parts at least, a power of
+ * two. */
+static void choose_classes(cleave_matcher_t *m, const uint64_t *hashes, uint32_t *slots, size_t slot_count) {
+  memset(slots, 0xff, slot_count * sizeof *slots);
+  for (uint32_t p = 0; p < m->pattern->node_count; p++) {
+    size_t k = (size_t)hashes[p] & (slot_count - 1);
+    while (slots[k] != CLEAVE_INDEX_NONE && hashes[slots[k]] != hashes[p]) {
+      k = (k + 1) & (slot_count - 1);
+    }
+    slots[k] = slots[k] == CLEAVE_INDEX_NONE ? p : slots[k];
+    m->classes[p] = hashes[p] == 0 ? p : slots[k];
+  }
+}
+
+static bool are_twins(const cleave_pattern_node_t *node, uint32_t a, uint32_t b, const uint64_t *hashes) {
+  uint64_t hash = hashes[node->inputs[a].pattern];
+  return hash != 0 && hash == hashes[node->inputs[b].pattern] &&
+         node->inputs[a].pattern != node->inputs[b].pattern &&
+         (node->inputs[a].port == CLEAVE_PATTERN_PORT_ANY) ==
+             (node->inputs[b].port == CLEAVE_PATTERN_PORT_ANY);
+}
+
+/* The last twin before an input, and how many come after it. */
+static twins_t find_twins(const cleave_pattern_node_t *node, uint32_t input, const uint64_t *hashes) {
+  twins_t twins = {CLEAVE_INDEX_NONE, 0};
+  for (uint32_t n = 0; n < node->input_count; n++) {
+    if (n != input && are_twins(node, n, input, hashes)) {
+      twins.before = n < input ? n : twins.before;
+      twins.after += n > input;
+    }
+  }
+  return twins;
 }
 
 cleave_status_t cleave_matcher_prepare_twins(cleave_matcher_t *m, cleave_error_t *error) {
   const cleave_pattern_t *pattern = m->pattern;
+  size_t n = pattern->node_count;
+  cleave_status_t status = CLEAVE_OK;
   size_t input_count = 0;
-  uint64_t *hashes = cleave_allocate_zeroed(pattern->node_count, sizeof *hashes);
-  m->input_starts = cleave_arena_allocate(&m->arena, pattern->node_count, sizeof *m->input_starts);
-  for (uint32_t p = 0; p < pattern->node_count; p++) {
+  size_t slot_count = 16;
+  while (slot_count < 2 * n) {
+    slot_count *= 2;
+  }
+  uint64_t *hashes = cleave_allocate_zeroed(2 * n, sizeof *hashes);
+  uint32_t *slots = cleave_allocate(slot_count, sizeof *slots);
+  m->input_starts = cleave_arena_allocate(&m->arena, n, sizeof *m->input_starts);
+  m->classes = cleave_arena_allocate(&m->arena, n, sizeof *m->classes);
+  for (uint32_t p = 0; p < n; p++) {
     input_count += pattern->nodes[p].kind == CLEAVE_PATTERN_OP ? pattern->nodes[p].input_count : 0;
   }
   m->twins = cleave_arena_allocate(&m->arena, input_count + 1, sizeof *m->twins);
-  if (hashes == NULL || m->input_starts == NULL || m->twins == NULL) {
-    cleave_free(hashes);
-    return cleave_error_out_of_memory(error);
+  if (hashes == NULL || slots == NULL || m->input_starts == NULL || m->classes == NULL || m->twins == NULL) {
+    status = cleave_error_out_of_memory(error);
+    goto cleanup;
   }
-  hash_below(m, pattern->root, hashes);
+  hash_below(&(hasher_t){m, true, hashes}, pattern->root);
+  hash_below(&(hasher_t){m, false, hashes + n}, pattern->root);
+  choose_classes(m, hashes + n, slots, slot_count);
   uint32_t at = 0;
-  for (uint32_t p = 0; p < pattern->node_count; p++) {
+  for (uint32_t p = 0; p < n; p++) {
     const cleave_pattern_node_t *node = &pattern->nodes[p];
     m->input_starts[p] = at;
     for (uint32_t k = 0; node->kind == CLEAVE_PATTERN_OP && k < node->input_count; k++) {
-      uint64_t hash = hashes[node->inputs[k].pattern];
-      m->twins[at] = CLEAVE_INDEX_NONE;
-      for (uint32_t n = 0; n < k; n++) {
-        if (hash != 0 && hashes[node->inputs[n].pattern] == hash &&
-            node->inputs[n].pattern != node->inputs[k].pattern) {
-          m->twins[at] = n;
-        }
-      }
-      at++;
+      m->twins[at++] = find_twins(node, k, hashes);
     }
   }
+cleanup:
   cleave_free(hashes);
-  return CLEAVE_OK;
+  cleave_free(slots);
+  return status;
 }
