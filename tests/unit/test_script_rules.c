@@ -121,7 +121,7 @@ UNIT_TEST(says_what_is_wrong_in_a_pattern) {
       {"nil", "r.lua:2: fuse 'x': no pattern", "x"},
       {"op 'Conv' >> any 'x'", "r.lua:2: fuse 'x': only the first part of a sequence can be a value", "x"},
       {"op 'Conv' >> repeated { op 'Relu', min = 3, max = 2 }",
-       "r.lua:2: fuse 'x': repeated: 3 to 2 times, expected 1 <= min <= max <= 4096", "x"},
+       "r.lua:2: fuse 'x': repeated: 3 to 2 times, expected 0 <= min <= max, 1 <= max <= 4096", "x"},
       {"op 'Conv' >> repeated { op 'Relu', mix = 3 }",
        "r.lua:2: repeated has no key 'mix' (did you mean 'min'?)", NULL},
       {"op 'Conv' >> repeated(maybe(op 'Relu'))", "r.lua:2: fuse 'x': 'repeated' needs an operator in it",
@@ -158,11 +158,12 @@ UNIT_TEST(says_what_is_wrong_in_a_ruleset) {
       {"return ruleset { name = 'r', backend = 5 }", "r.lua:1: ruleset: backend: expected a string, found 5",
        NULL},
       {"return ruleset { name = 'r',\n\n fuse 'x' }",
-       "r.lua:1: ruleset: entry 1 is a function, expected fuse, region or test (fuse 'name' without { ... "
+       "r.lua:1: ruleset: entry 1 is a function, expected fuse, pass, region, rewrite or test (fuse 'name' "
+       "without { ... "
        "}?)",
        NULL},
       {"return ruleset { name = 'r', 'x' }",
-       "r.lua:1: ruleset: entry 1 is 'x', expected fuse, region or test", NULL},
+       "r.lua:1: ruleset: entry 1 is 'x', expected fuse, pass, region, rewrite or test", NULL},
       {"return ruleset { name = 'r',\nregion 'g' {},\nregion 'g' {} }",
        "r.lua:3: region 'g' is there twice, first in line 2", NULL},
       {"return ruleset { name = 'r', region 'g' { ops = { 'Cnv' } } }",
