@@ -189,6 +189,44 @@ cleave_status_t cleave_edits_refuse(cleave_edits_t *edits, uint32_t rule, const 
   return CLEAVE_OK;
 }
 
+static cleave_status_t copy_all(const cleave_edits_t *edits, cleave_edits_t *copy, cleave_error_t *error) {
+  copy->source_hash = edits->source_hash;
+  copy->source_nodes = edits->source_nodes;
+  copy->source_values = edits->source_values;
+  copy->result_hash = edits->result_hash;
+  for (size_t k = 0; k < edits->rules.count; k++) {
+    uint32_t rule = 0;
+    CLEAVE_TRY(cleave_edits_add_rule(copy, &edits->rules.items[k], &rule, error));
+  }
+  for (size_t k = 0; k < edits->items.count; k++) {
+    CLEAVE_TRY(cleave_edits_add(copy, &edits->items.items[k], error));
+  }
+  for (size_t k = 0; k < edits->groups.count; k++) {
+    cleave_edit_group_t group = edits->groups.items[k];
+    CLEAVE_TRY(copy_text(copy, group.place, &group.place, error));
+    CLEAVE_ARRAY_PUSH(&copy->groups, group, error);
+  }
+  for (size_t k = 0; k < edits->refusals.count; k++) {
+    const cleave_edit_refusal_t *refusal = &edits->refusals.items[k];
+    CLEAVE_TRY(cleave_edits_refuse(copy, refusal->rule, refusal->place, refusal->reason, error));
+  }
+  return CLEAVE_OK;
+}
+
+cleave_status_t cleave_edits_copy(const cleave_edits_t *edits, cleave_edits_t **out_edits,
+                                  cleave_error_t *error) {
+  cleave_edits_t *copy = NULL;
+  *out_edits = NULL;
+  CLEAVE_TRY(cleave_edits_create(&copy, error));
+  cleave_status_t status = copy_all(edits, copy, error);
+  if (status != CLEAVE_OK) {
+    cleave_edits_destroy(copy);
+    return status;
+  }
+  *out_edits = copy;
+  return CLEAVE_OK;
+}
+
 uint32_t cleave_edits_nodes_taken(const cleave_edits_t *edits, uint32_t number) {
   uint32_t count = 0;
   for (size_t k = 0; k < edits->groups.count; k++) {

@@ -107,6 +107,10 @@ typedef struct cleave_edits {
 CLEAVE_MUST_USE cleave_status_t cleave_edits_create(cleave_edits_t **out_edits, cleave_error_t *error);
 void cleave_edits_destroy(cleave_edits_t *edits);
 
+/* A log that shares nothing with this one but the tensors. */
+CLEAVE_MUST_USE cleave_status_t cleave_edits_copy(const cleave_edits_t *edits, cleave_edits_t **out_edits,
+                                                  cleave_error_t *error);
+
 /* Appends a copy of a step, with copies of all that it points to; tensors are retained. */
 CLEAVE_MUST_USE cleave_status_t cleave_edits_add(cleave_edits_t *edits, const cleave_edit_t *edit,
                                                  cleave_error_t *error);

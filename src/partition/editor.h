@@ -133,6 +133,10 @@ CLEAVE_MUST_USE cleave_status_t cleave_editor_fold(cleave_editor_t *editor, clea
  * no use. CLEAVE_ERROR_INVALID_ARGUMENT where a step is not possible. */
 CLEAVE_MUST_USE cleave_status_t cleave_editor_replay(cleave_editor_t *editor, const cleave_edits_t *edits,
                                                      cleave_error_t *error);
+/* One step of the log; the steps are to be performed in order, and cleave_editor_settle ends them. */
+CLEAVE_MUST_USE cleave_status_t cleave_editor_replay_step(cleave_editor_t *editor,
+                                                          const cleave_edits_t *edits, size_t index,
+                                                          cleave_error_t *error);
 
 /* ---- editor_infer.c ---- */
 

@@ -52,24 +52,29 @@ static cleave_status_t perform(cleave_editor_t *editor, const cleave_edit_t *edi
   return fail(edit, "no such change", error);
 }
 
+cleave_status_t cleave_editor_replay_step(cleave_editor_t *editor, const cleave_edits_t *edits, size_t index,
+                                          cleave_error_t *error) {
+  const cleave_edit_t *edit = &edits->items.items[index];
+  cleave_error_t cause = CLEAVE_ERROR_INIT;
+  editor->line = edit->line;
+  cleave_status_t status = edit->kind == CLEAVE_EDIT_REPLACE_USES && edit->index < edits->source_nodes
+                               ? fail(edit, "nodes of the graph itself are not new", &cause)
+                           : editor->work > MOST_WORK ? fail(edit, "there is too much to do", &cause)
+                                                      : perform(editor, edit, &cause);
+  editor->changed.count = 0;
+  editor->removed.count = 0;
+  if (status == CLEAVE_ERROR_OUT_OF_MEMORY) {
+    return cleave_error_out_of_memory(error);
+  }
+  return status == CLEAVE_OK ? CLEAVE_OK
+                             : cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "change %zu: %.600s",
+                                                index, cause.message);
+}
+
 cleave_status_t cleave_editor_replay(cleave_editor_t *editor, const cleave_edits_t *edits,
                                      cleave_error_t *error) {
   for (size_t k = 0; k < edits->items.count; k++) {
-    const cleave_edit_t *edit = &edits->items.items[k];
-    cleave_error_t cause = CLEAVE_ERROR_INIT;
-    editor->line = edit->line;
-    cleave_status_t status = edit->kind == CLEAVE_EDIT_REPLACE_USES && edit->index < edits->source_nodes
-                                 ? fail(edit, "nodes of the graph itself are not new", &cause)
-                             : editor->work > MOST_WORK ? fail(edit, "there is too much to do", &cause)
-                                                        : perform(editor, edit, &cause);
-    editor->changed.count = 0;
-    editor->removed.count = 0;
-    if (status == CLEAVE_ERROR_OUT_OF_MEMORY) {
-      return cleave_error_out_of_memory(error);
-    }
-    if (status != CLEAVE_OK) {
-      return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "change %zu: %.600s", k, cause.message);
-    }
+    CLEAVE_TRY(cleave_editor_replay_step(editor, edits, k, error));
   }
   return cleave_editor_settle(editor, error);
 }

@@ -110,6 +110,13 @@ CLEAVE_MUST_USE cleave_status_t cleave_plan_copy_attributes(cleave_arena_t *aren
 
 void cleave_plan_destroy(cleave_plan_t *plan);
 
+/* The same decisions for a graph with the ids of plan->graph, and the same structure
+ * (graph/same_structure.h), which must outlive the result, as must `source`. What rewrote it is the caller's
+ * to add. Nothing of `plan` is shared; the result has been checked. */
+CLEAVE_MUST_USE cleave_status_t cleave_plan_copy(const cleave_plan_t *plan, const cleave_graph_t *source,
+                                                 const cleave_graph_t *graph, cleave_plan_t **out_plan,
+                                                 cleave_error_t *error);
+
 /* "where", "backend", "review", "cycle", "filter", "taken", "limit", "left out". */
 const char *cleave_plan_note_name(cleave_plan_note_kind_t kind);
 

@@ -98,6 +98,16 @@ cleanup:
   return status;
 }
 
+cleave_status_t cleave_plan_ask_backends(const cleave_plan_t *plan, const char *place,
+                                         cleave_error_t *error) {
+  cleave_arena_t arena = {0};
+  const char **reasons = NULL;
+  bool any = false;
+  cleave_status_t status = check_regions(plan, place, false, &arena, &reasons, &any, error);
+  cleave_arena_deinit(&arena);
+  return status;
+}
+
 /* The graph that the document is about: what its rewrites make of the model's, or that itself. */
 static cleave_status_t rewrite(const cleave_plan_document_t *document, const cleave_graph_t *graph,
                                cleave_graph_t **out_rewritten, cleave_error_t *error) {

@@ -12,4 +12,9 @@ CLEAVE_MUST_USE cleave_status_t cleave_plan_load_document(cleave_plan_document_t
                                                           const cleave_graph_t *graph, bool fallback,
                                                           cleave_plan_t **out_plan, cleave_error_t *error);
 
+/* Shows every fusion and node of every region to its backend. CLEAVE_ERROR_UNSUPPORTED: the first refusal, or
+ * a backend that is missing, after `place`. */
+CLEAVE_MUST_USE cleave_status_t cleave_plan_ask_backends(const cleave_plan_t *plan, const char *place,
+                                                         cleave_error_t *error);
+
 #endif /* CLEAVE_RUNTIME_PLAN_LOAD_H */

@@ -99,6 +99,31 @@ CLEAVE_MUST_USE cleave_status_t cleave_model_bind(cleave_model_t *model,
                                                   size_t input_count, cleave_model_t **out_model,
                                                   cleave_error_t *error);
 
+/* The constants of a model as its file has them (initialisers, weights): before anything is folded, so a
+ * convolution's weight and the batch norm's scale, not what becomes of the two. Those without a name are not
+ * counted. The port's tensor has data, which may be unaligned, and stays as long as the model. Of a bound
+ * model: the constants of the model that was bound. */
+uint32_t cleave_model_constant_count(const cleave_model_t *model);
+/* CLEAVE_ERROR_INVALID_ARGUMENT beyond the last. Takes time for looking through the model. */
+CLEAVE_MUST_USE cleave_status_t cleave_model_constant(const cleave_model_t *model, uint32_t index,
+                                                      cleave_port_t *out_port, cleave_error_t *error);
+
+/* A model with other constants: new weights for the same network. `tensors[k]` (copied) takes the place of
+ * the constant `names[k]`, with the same dtype and shape. Whatever was folded from a constant that changes is
+ * computed anew; all else is shared with `model`, which stays as it is: plans and sessions over it go on.
+ * Where nothing changes, the result is `model` itself. For the new model, partition it, or take the plan over
+ * with cleave_plan_rebase; then make a session, with the program cache of the session before: programs whose
+ * constants did not change are not compiled again.
+ *
+ * CLEAVE_ERROR_INVALID_ARGUMENT: there is no such constant, or there are several, or one is given twice.
+ * CLEAVE_ERROR_SHAPE: another dtype or shape. CLEAVE_ERROR_UNSUPPORTED: a constant that decides the structure
+ * of the model, such as the shape that a Reshape takes: what is folded, a type or an attribute would be
+ * another one. Thread-safe. A model made so keeps the first of its line in memory. */
+CLEAVE_MUST_USE cleave_status_t cleave_model_set_constants(cleave_model_t *model, const char *const *names,
+                                                           const cleave_tensor_view_t *const *tensors,
+                                                           size_t count, cleave_model_t **out_model,
+                                                           cleave_error_t *error);
+
 /* ---- rules and plans ------------------------------------------------------------------------------ */
 
 /* What rules decided about a model: which backend runs what, and which operators are one kernel. Immutable;
@@ -166,6 +191,16 @@ CLEAVE_MUST_USE cleave_status_t cleave_plan_load_text(cleave_model_t *model, con
                                                       const char *text, size_t length,
                                                       const cleave_plan_load_options_t *options,
                                                       cleave_plan_t **out_plan, cleave_error_t *error);
+
+/* The same decisions for another version of the model (cleave_model_set_constants, or the same network loaded
+ * from elsewhere): the same regions and fusions on the same nodes, no rule runs. What rewrites and passes did
+ * is done again, so that what they folded follows the new constants. CLEAVE_ERROR_MISMATCH: the model is not
+ * the same node by node, with the first thing that differs. CLEAVE_ERROR_UNSUPPORTED: a rewrite or pass made
+ * use of what a constant was that is another one now (0.5 in a spelled-out Gelu), or a backend refuses a
+ * region with these constants: run the rules over the new model. The result refers to `model`, and not to
+ * `plan`. */
+CLEAVE_MUST_USE cleave_status_t cleave_plan_rebase(const cleave_plan_t *plan, cleave_model_t *model,
+                                                   cleave_plan_t **out_plan, cleave_error_t *error);
 
 /* Why? For a node (its name, "#12", or "op:Conv"), what every rule did with it; for a rule, where it matched
  * and nearly matched, with edits of the rule that would let it match; for both, the rule at that node; for
