@@ -30,12 +30,12 @@
 #define CLEAVE_SCRIPT_RESULT_LIMIT 8192                     /* results of table.unpack and string.byte */
 
 /* Milliseconds that a call may take: of the thread's processor time, so that a busy machine does not make a
- * good rule fail. By the wall clock a call has four times as much and a second, whatever it waited for. */
+ * good rule fail. By the wall clock a call has ten times as much and a second, whatever it waited for. */
 #define CLEAVE_SCRIPT_LOAD_BUDGET 2000u /* a rule file with all that it includes */
 #define CLEAVE_SCRIPT_CALLBACK_BUDGET 100u
 #define CLEAVE_SCRIPT_PASS_BUDGET 2000u /* a pass over a whole graph */
 #define CLEAVE_SCRIPT_MODEL_BUDGET 60000u
-#define CLEAVE_SCRIPT_WALL_LIMIT(budget) (UINT64_C(4) * (budget) + 1000)
+#define CLEAVE_SCRIPT_WALL_LIMIT(budget) (UINT64_C(10) * (budget) + 1000)
 
 /* A line of one of the script's files, as one number: the file's index and the line; 0 is nowhere. In the
  * first file, the script itself, a place is the line. */
