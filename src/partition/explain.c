@@ -7,9 +7,10 @@
 #include "partition/explain_state.h"
 #include "partition/pattern_test.h"
 
-#define STEPS_PER_ANCHOR ((size_t)400000)
+#define STEPS_PER_ANCHOR ((size_t)200000)
 #define STEPS_PER_RULE ((size_t)40000000)
-#define STEPS_PER_NODE ((size_t)4000)
+#define STEPS_PER_NODE ((size_t)1000)
+#define LEAST_STEPS ((size_t)10000) /* that are worth another search */
 
 // ---- life ----
 
@@ -116,6 +117,10 @@ cleave_status_t cleave_explainer_anchors(cleave_explainer_t *x, const uint32_t *
   *out_positions = x->anchors.items;
   *out_count = (uint32_t)x->anchors.count;
   return CLEAVE_OK;
+}
+
+bool cleave_explainer_is_spent(const cleave_explainer_t *x) {
+  return x->steps_left < LEAST_STEPS;
 }
 
 cleave_node_t cleave_explainer_node(const cleave_explainer_t *x, uint32_t position) {

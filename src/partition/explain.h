@@ -63,6 +63,8 @@ CLEAVE_MUST_USE cleave_status_t cleave_explainer_set_pattern(cleave_explainer_t 
 CLEAVE_MUST_USE cleave_status_t cleave_explainer_anchors(cleave_explainer_t *explainer,
                                                          const uint32_t **out_positions, uint32_t *out_count,
                                                          cleave_error_t *error);
+/* Is the rule's budget of steps gone? Nothing more is found then. */
+bool cleave_explainer_is_spent(const cleave_explainer_t *explainer);
 /* The node of a position, and back. */
 cleave_node_t cleave_explainer_node(const cleave_explainer_t *explainer, uint32_t position);
 uint32_t cleave_explainer_position(const cleave_explainer_t *explainer, cleave_node_t node);

@@ -197,7 +197,9 @@ static cleave_status_t explain_strangers(survey_t *survey, const uint32_t *ancho
   uint32_t next = 0;
   uint32_t tried = 0;
   uint32_t total = (uint32_t)survey->report->graph->live_node_count;
-  for (uint32_t position = 0; position < total && tried < MOST_STRANGERS; position++) {
+  for (uint32_t position = 0;
+       position < total && tried < MOST_STRANGERS && !cleave_explainer_is_spent(survey->explainer);
+       position++) {
     if (next < anchor_count && anchors[next] == position) {
       next++;
       continue;
@@ -288,6 +290,10 @@ static cleave_status_t survey_anchors(survey_t *survey, cleave_error_t *error) {
   survey->report->anchor_count = count;
   CLEAVE_TRY_CLEANUP(survey_matches(survey, anchors, count, is_match, error));
   for (uint32_t k = 0; k < count; k++) {
+    if (cleave_explainer_is_spent(survey->explainer)) {
+      survey->report->limit_count += count - k;
+      goto cleanup;
+    }
     CLEAVE_TRY_CLEANUP(is_match[k] != 0 ? explain_optional(survey, anchors[k], &searches_left, error)
                                         : explain_anchor(survey, anchors[k], error));
   }
