@@ -4,6 +4,7 @@
 
 #include "partition/pattern.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -17,15 +18,15 @@ enum { IS_ON_PATH = 1, IS_DONE = 2, MAY_BE_EMPTY = 4, HAS_ANCHOR = 8 };
 typedef struct checker {
   const cleave_pattern_t *pattern;
   const char *file;
-  const char *rule;
+  const char *subject; /* the rule, in messages */
   cleave_error_t *error;
   uint8_t *marks; /* per node */
 } checker_t;
 
 static cleave_status_t refuse(const checker_t *checker, uint32_t node, const char *what) {
   int line = node < checker->pattern->node_count ? checker->pattern->nodes[node].line : 0;
-  return cleave_error_set_at(checker->error, CLEAVE_ERROR_RULE, checker->file, line, "fuse '%s': %s",
-                             checker->rule, what);
+  return cleave_error_set_at(checker->error, CLEAVE_ERROR_RULE, checker->file, line, "%s: %s",
+                             checker->subject, what);
 }
 
 static bool may_be_left_out(const cleave_pattern_node_t *node) {
@@ -246,8 +247,8 @@ static cleave_status_t check_expression(const checker_t *checker, const symbols_
     if (!is_bound) {
       char hint[128];
       return cleave_error_set_at(checker->error, CLEAVE_ERROR_RULE, checker->file, expression->line,
-                                 "fuse '%s': '%s': no shape of the pattern has a dimension '%s'%s",
-                                 checker->rule, expression->text, expression->symbols[k],
+                                 "%s: '%s': no shape of the pattern has a dimension '%s'%s", checker->subject,
+                                 expression->text, expression->symbols[k],
                                  cleave_nearest_hint(&nearest, hint, sizeof hint));
     }
   }
@@ -308,9 +309,9 @@ static cleave_status_t check_groups(const checker_t *checker) {
   return status;
 }
 
-cleave_status_t cleave_pattern_check(const cleave_pattern_t *pattern, const char *file, const char *rule,
-                                     cleave_error_t *error) {
-  checker_t checker = {pattern, file, rule, error, NULL};
+cleave_status_t cleave_pattern_check_of(const cleave_pattern_t *pattern, const char *file,
+                                        const char *subject, cleave_error_t *error) {
+  checker_t checker = {pattern, file, subject, error, NULL};
   if (pattern->node_count == 0 || pattern->root >= pattern->node_count) {
     return refuse(&checker, pattern->root, "pattern is empty");
   }
@@ -331,4 +332,11 @@ cleave_status_t cleave_pattern_check(const cleave_pattern_t *pattern, const char
   CLEAVE_TRY(status);
   CLEAVE_TRY(check_sizes(&checker));
   return check_groups(&checker);
+}
+
+cleave_status_t cleave_pattern_check(const cleave_pattern_t *pattern, const char *file, const char *rule,
+                                     cleave_error_t *error) {
+  char subject[128];
+  (void)snprintf(subject, sizeof subject, "fuse '%s'", rule);
+  return cleave_pattern_check_of(pattern, file, subject, error);
 }

@@ -223,7 +223,10 @@ const cleave_pattern_t *cleave_table_pattern(cleave_table_reader_t *reader, cons
   pattern->nodes = nodes;
   collect_labels(reader, pattern);
   cleave_error_t error = CLEAVE_ERROR_INIT;
-  if (cleave_pattern_check(pattern, reader->file, rule, &error) != CLEAVE_OK) {
+  const char *kind = cleave_script_of(reader->state)->rule_kind;
+  char subject[128];
+  (void)snprintf(subject, sizeof subject, "%s '%s'", kind == NULL ? "pattern" : kind, rule);
+  if (cleave_pattern_check_of(pattern, reader->file, subject, &error) != CLEAVE_OK) {
     (void)snprintf(error.rule, sizeof error.rule, "%s", rule);
     cleave_script_raise_checked(reader->state, &error);
   }

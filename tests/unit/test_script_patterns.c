@@ -80,6 +80,13 @@ UNIT_TEST(mistakes_in_conditions_name_the_place) {
                    "r.lua:1: fuse 'f': where: expected a function or a condition as text, found 3");
 }
 
+UNIT_TEST(mistakes_name_the_kind_of_rule) {
+  ck_assert_str_eq(
+      fuse_case_mistake("",
+                        "pattern = 'Relu' }, rewrite 'w' { pattern = maybe 'Relu', replace = function() end"),
+      "r.lua:1: rewrite 'w': pattern must begin with an operator, to be found by");
+}
+
 // ---- outputs ----
 
 #define SPLIT                                                                     \
