@@ -34,7 +34,7 @@ void onednn_store_destroy(onednn_store_t *store);
 
 typedef struct onednn_slab onednn_slab_t;
 
-/* Room for at least twice `bytes`, which are expected, all zero; NULL without memory. What is not taken costs
+/* Room for about `bytes`, which are expected, with any content; NULL without memory. What is not taken costs
  * only address space. The caller has the only reference. */
 onednn_slab_t *onednn_slab_create(onednn_store_t *store, size_t bytes);
 void onednn_slab_release(onednn_slab_t *slab);

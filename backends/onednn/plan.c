@@ -115,9 +115,6 @@ cleave_status_t onednn_plan_init(onednn_plan_t *plan, const onednn_analysis_t *a
 
 void onednn_plan_deinit(onednn_plan_t *plan) {
   for (uint32_t k = 0; k < plan->step_count; k++) {
-    if (plan->steps[k].description != NULL) {
-      (void)dnnl_primitive_desc_destroy(plan->steps[k].description);
-    }
     if (plan->steps[k].primitive != NULL) {
       (void)dnnl_primitive_destroy(plan->steps[k].primitive);
     }
@@ -506,33 +503,15 @@ cleave_status_t onednn_plan_step(onednn_plan_t *plan, dnnl_primitive_desc_t desc
     status = out_of_memory(plan);
     goto cleanup;
   }
+  status = onednn_check(dnnl_primitive_create(&step.primitive, description), what, plan->message);
+  if (status != CLEAVE_OK) {
+    goto cleanup;
+  }
   for (uint32_t k = 0; k < step.argument_count; k++) {
     touch(plan, step.arguments[k].tensor.buffer, plan->step_count);
   }
-  step.description = description;
-  description = NULL;
   plan->steps[plan->step_count++] = step;
 cleanup:
-  if (description != NULL) {
-    (void)dnnl_primitive_desc_destroy(description);
-  }
+  (void)dnnl_primitive_desc_destroy(description);
   return status;
-}
-
-cleave_status_t onednn_plan_primitives(onednn_plan_t *plan, int32_t threads) {
-  dnnl_status_t worst = dnnl_success;
-  int64_t count = plan->step_count;
-#pragma omp parallel for num_threads(threads) schedule(dynamic) if (count > 1)
-  for (int64_t k = 0; k < count; k++) {
-    onednn_step_t *step = &plan->steps[k];
-    dnnl_status_t status = dnnl_primitive_create(&step->primitive, step->description);
-    (void)dnnl_primitive_desc_destroy(step->description);
-    step->description = NULL;
-    if (status != dnnl_success) {
-      step->primitive = NULL;
-#pragma omp critical(onednn_plan_primitives)
-      worst = status;
-    }
-  }
-  return onednn_check(worst, "making a primitive", plan->message);
 }

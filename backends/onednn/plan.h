@@ -163,7 +163,7 @@ void onednn_plan_overwrite(onednn_plan_t *plan, const onednn_tensor_t *tensor);
 CLEAVE_MUST_USE cleave_status_t onednn_plan_bind(onednn_plan_t *plan, uint32_t value,
                                                  const onednn_tensor_t *tensor);
 
-/* A constant tensor of the plan's own; `*data` is its memory, to be filled by the caller. */
+/* A constant tensor of the plan's own; `*data` is its memory, zeroed, to be filled by the caller. */
 CLEAVE_MUST_USE cleave_status_t onednn_plan_constant(onednn_plan_t *plan, const onednn_layout_t *layout,
                                                      onednn_tensor_t *out, float **data);
 
@@ -173,7 +173,8 @@ CLEAVE_MUST_USE cleave_status_t onednn_plan_lazy(onednn_plan_t *plan, const oned
                                                  const onednn_content_t *content, onednn_fill_fn_t fill,
                                                  const void *context, onednn_tensor_t *out);
 
-/* weights_memory.c: memory for a constant, zeroed, in a slab that the plan fills; NULL without memory. */
+/* weights_memory.c: memory for a constant, with any content, in a slab that the plan fills; NULL without
+ * memory. */
 void *onednn_plan_take(onednn_plan_t *plan, size_t bytes, onednn_slab_t **out_slab);
 
 /* Adds a slab to the plan's, which gets the caller's reference, also where it is there already. */
