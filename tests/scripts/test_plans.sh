@@ -1,0 +1,164 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Saved plans and watching, from outside: replay, refusals, differences (byte for byte), --watch with edits and Ctrl-C.
+set -u
+program=$1
+source=$2
+work=$(mktemp -d)
+watcher=
+trap '[ -z "$watcher" ] || kill "$watcher" 2>/dev/null; rm -rf "$work"' EXIT
+cd "$work" || exit 1
+passed=0
+failed=0
+
+cat >tiny.lua <<'LUA'
+-- y = Relu(x * w + b), z = Softmax(y)
+local size = options.size or 4
+local x = g.input("x", "float32", { options.open and "N" or 2, size })
+local y = g.Relu(g.Add(g.MatMul(x, g.weight { size, 3, name = "w" }), g.zeros { 3, name = "b" }))
+g.output("y", y)
+g.output("z", g.Softmax(y))
+LUA
+cat >rules.lua <<'LUA'
+return ruleset {
+  name = "tiny", backend = "cpu",
+  options = { last = option.boolean(false, "take Softmax too") },
+  fuse "product" { doc = "a product and its bias", pattern = op { "MatMul" } >> op { "Add" } },
+  region "island" { doc = "all but the end", ops = { "MatMul", "Add", "Relu" } },
+  region "end_of_it" { doc = "the end", ops = { "Softmax" }, enabled = function(o) return o.last end },
+}
+LUA
+sed 's/ >> op { "Add" }//' rules.lua >unfused.lua
+
+pass() { passed=$((passed + 1)); }
+fail() {
+  echo "$1"
+  [ -f out ] && sed 's/^/    /' out | head -n 40
+  failed=$((failed + 1))
+}
+
+# check NAME EXIT PATTERN COMMAND...: the exit status, and a pattern in what was printed.
+check() {
+  name=$1
+  expected=$2
+  pattern=$3
+  shift 3
+  "$@" >out 2>&1
+  status=$?
+  if [ $status -ne "$expected" ]; then
+    fail "$name: exit status $status, expected $expected"
+  elif ! grep -q -e "$pattern" out; then
+    fail "$name: '$pattern' is not in"
+  else
+    pass
+  fi
+}
+
+# same NAME: what the last command printed is what comes on standard input.
+same() {
+  cat >expected
+  if diff -u expected out; then pass; else fail "$1: another output"; fi
+}
+
+check "saves a plan" 0 'written to a.json' "$program" partition tiny.lua --rules rules.lua -o a.json
+check "replays it" 0 'product .*fuse on cpu .*rules.lua:4 .* 1 ' "$program" run tiny.lua --plan a.json --repeat 1 --verify
+check "replays it with no rule file there" 0 'all outputs match' \
+  sh -c "mv rules.lua away.lua && '$program' run tiny.lua --plan a.json --repeat 1 --verify; status=\$?; mv away.lua rules.lua; exit \$status"
+check "refuses another model" 1 "cleave: a.json: the plan is of another model: input 'x' is float32\[2, 5\], the plan was made for float32\[2, 4\]" \
+  "$program" run tiny.lua --set size=5 --plan a.json
+check "refuses what is no plan" 1 'tiny.lua:1: not JSON: ' "$program" run tiny.lua --plan tiny.lua
+check "takes one of plan and rules" 2 "option '--plan' takes the place of --rules and --backend" \
+  "$program" run tiny.lua --plan a.json --rules rules.lua
+sed 's/"backend": "cpu"/"backend": "npu"/' a.json >npu.json
+check "names a missing backend" 1 "npu.json: region 'island_0': backend 'npu' is unknown" "$program" run tiny.lua --plan npu.json
+check "falls back when told to" 0 "0 regions, 4 nodes on cpu" "$program" run tiny.lua --plan npu.json --fallback --repeat 1
+
+# A model with an open size: plans for the open model, and for one size of it.
+check "saves the plan of an open model" 0 written "$program" partition tiny.lua --set open=1 --rules rules.lua -o open.json
+check "replays it for any size" 0 'then median' "$program" run tiny.lua --set open=1 --plan open.json --shape x=7x4 --repeat 1
+check "saves the plan of one size" 0 written "$program" partition tiny.lua --set open=1 --shape x=3x4 --rules rules.lua -o three.json
+check "replays it for that size without being told" 0 'then median' "$program" run tiny.lua --set open=1 --plan three.json --repeat 1
+check "refuses another size" 1 "input 'x' is float32\[5, 4\], the plan was made for float32\[3, 4\]" \
+  "$program" run tiny.lua --set open=1 --plan three.json --shape x=5x4
+
+# Differences.
+check "shows a plan" 0 'island_0  cpu          3        1' "$program" plan show a.json
+check "shows a plan as it is saved" 0 same sh -c "'$program' plan show a.json --json >again.json && cmp a.json again.json && echo same"
+check "finds nothing between a plan and itself" 0 'the plans are the same: 1 region, 1 fusion' "$program" plan diff a.json a.json
+check "saves another plan" 0 written "$program" partition tiny.lua --rules unfused.lua --set last=true -o b.json
+check "finds what differs" 1 'nodes' "$program" plan diff a.json b.json
+same "finds what differs" <<'TEXT'
+  setting  before     after
+  last     (not set)  true
+
+  rule       kind           made before  after  refused before  after
+  end_of_it  region on cpu            -      1               0      0
+
+  fusions of  operators   before  after
+  product     MatMul+Add       1      0
+  product     MatMul           0      1
+
+  region  before  after
+  new     -       end_of_it_0 on cpu (1 node)
+
+  nodes  operator  before                      after               first
+      1  Add       product in island_0 on cpu  island_0 on cpu     Add_0
+      1  Softmax   cpu                         end_of_it_0 on cpu  Softmax_0
+TEXT
+check "finds what differs in models" 1 'the plans are of different graphs: 4 nodes before, 4 after' "$program" plan diff a.json three.json
+check "prints JSON on one line" 1 '^{"same":false,"graph":{"same":true,' "$program" plan diff a.json b.json --json
+[ "$(wc -l <out)" -eq 1 ] && pass || fail "JSON of a difference is more than one line"
+check "has trouble with what is not there" 2 'nowhere.json' "$program" plan diff a.json nowhere.json
+check "wants two plans" 2 'expected diff BEFORE AFTER | show PLAN' "$program" plan diff a.json
+
+# Watching: $1 and what was saved, then a pattern that must come within some seconds.
+await() {
+  tries=0
+  while [ $tries -lt 100 ]; do
+    if grep -q -e "$2" watched; then
+      pass
+      return
+    fi
+    sleep 0.1
+    tries=$((tries + 1))
+  done
+  cp watched out
+  fail "$1: '$2' does not come"
+}
+cp rules.lua edited.lua
+"$program" run tiny.lua --rules edited.lua --repeat 1 --watch >watched 2>&1 &
+watcher=$!
+await "watches" 'watching edited.lua; Ctrl-C ends'
+cp unfused.lua new.lua && mv new.lua edited.lua
+await "takes up a file that was moved there" 'product     MatMul           0      1'
+await "measures both" 'median .* ms before, .* ms now'
+await "compares" 'outputs differ by at most 0 '
+echo 'return 5' >edited.lua
+await "says what is wrong" 'error: edited.lua: expected the file to return ruleset'
+await "keeps the plan" 'the plan before stays in use'
+rm edited.lua
+await "says that the file is gone" 'error: edited.lua: the file is gone'
+cat rules.lua >edited.lua
+await "takes up a file that came back" 'product     MatMul+Add       0      1'
+kill -INT "$watcher"
+if wait "$watcher"; then pass; else fail "an interrupted watch does not end well: $?"; fi
+watcher=
+"$program" run tiny.lua --rules edited.lua --repeat 1 --watch --json >watched 2>&1 &
+watcher=$!
+await "watches in JSON" '^{"event":"watching","model":"tiny.lua"}$'
+cp unfused.lua new.lua && mv new.lua edited.lua
+await "reports in JSON" '^{"event":"reload","path":"edited.lua","ok":true,.*"changes":{"same":false'
+kill -TERM "$watcher"
+if wait "$watcher"; then pass; else fail "a terminated watch does not end well: $?"; fi
+watcher=
+[ "$(wc -l <watched)" -eq 2 ] && pass || fail "a report in JSON is more than a line"
+check "watches rules only" 2 "option '--watch' is for '--rules'" "$program" run tiny.lua --watch
+
+# A real model where there is a backend for it: the same bytes again, the same numbers.
+if "$program" version | grep -q '^  onednn '; then
+  check "saves a plan for onednn" 0 written "$program" partition "$source/examples/models/mobilenet_v2.lua" --rules "$source/rules/onednn.lua" -o m.json
+  check "replays it" 0 'all outputs match' "$program" run "$source/examples/models/mobilenet_v2.lua" --plan m.json --verify --repeat 1
+fi
+
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
