@@ -84,6 +84,23 @@ static cleave_status_t explain_fusion(const reporter_t *reporter, cleave_border_
   return set_reason(reporter, edge, CLEAVE_STOP_NO_RULE, "no region rule took this fusion", error);
 }
 
+/* A selector is asked about a node from both sides: its answer from the side of the edge counts. */
+static const cleave_stop_t *answer_of_side(const reporter_t *reporter, const cleave_border_edge_t *edge,
+                                           const cleave_stop_t *stop) {
+  const cleave_border_log_t *log = reporter->report->log;
+  const char *asked = edge->is_input ? "'select_input'" : "'select_output'";
+  for (const cleave_stop_t *other = stop; other->cause == CLEAVE_STOP_SELECTOR;
+       other = &log->stops.items[other->next]) {
+    if (other->rule == stop->rule && strncmp(other->text, asked, strlen(asked)) == 0) {
+      return other;
+    }
+    if (other->next == CLEAVE_INDEX_NONE) {
+      break;
+    }
+  }
+  return stop;
+}
+
 static cleave_status_t explain(const reporter_t *reporter, cleave_border_edge_t *edge,
                                cleave_error_t *error) {
   const cleave_plan_t *plan = reporter->plan;
@@ -102,6 +119,7 @@ static cleave_status_t explain(const reporter_t *reporter, cleave_border_edge_t 
   if (stop == NULL || stop->cause == CLEAVE_STOP_GROUP) {
     return set_reason(reporter, edge, CLEAVE_STOP_LIMIT, "left apart when its set was split", error);
   }
+  stop = answer_of_side(reporter, edge, stop);
   char text[512];
   if (stop->cause == CLEAVE_STOP_REGION && edge->other != CLEAVE_INDEX_NONE) {
     (void)snprintf(text, sizeof text, "in '%s' on %s already", plan->regions[edge->other].name,
