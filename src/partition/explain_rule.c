@@ -196,7 +196,10 @@ static cleave_status_t explain_strangers(survey_t *survey, const uint32_t *ancho
                                          cleave_error_t *error) {
   uint32_t next = 0;
   uint32_t tried = 0;
-  uint32_t total = (uint32_t)survey->report->graph->live_node_count;
+  const cleave_pattern_t *pattern = survey->builder->rules[survey->rule]->pattern;
+  bool is_group =
+      pattern->nodes[pattern->root].kind == CLEAVE_PATTERN_GROUP;  // any member could be the first
+  uint32_t total = is_group ? 0 : (uint32_t)survey->report->graph->live_node_count;
   for (uint32_t position = 0;
        position < total && tried < MOST_STRANGERS && !cleave_explainer_is_spent(survey->explainer);
        position++) {
