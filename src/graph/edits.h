@@ -23,6 +23,7 @@ typedef enum cleave_edit_kind {
   CLEAVE_EDIT_REMOVE_NODE,   /* `node`, whose outputs nothing reads */
   CLEAVE_EDIT_NAME_NODE,     /* `node` is called `name` */
   CLEAVE_EDIT_NAME_VALUE,    /* `value` is called `name` */
+  CLEAVE_EDIT_READ_CONSTANT, /* changes nothing: the rule acted on the content of constant `value` */
   CLEAVE_EDIT_FOLD           /* types are inferred anew, what is constant is computed, what is dead goes */
 } cleave_edit_kind_t;
 

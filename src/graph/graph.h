@@ -74,6 +74,9 @@ typedef struct cleave_use_record {
   uint32_t previous;
 } cleave_use_record_t;
 
+/* Values, in any order and as often as somebody looked. */
+typedef CLEAVE_ARRAY(uint32_t) cleave_graph_reads_t;
+
 struct cleave_graph {
   uint64_t identity; /* no other graph of the process has it, or had it */
   cleave_arena_t arena;
@@ -92,6 +95,9 @@ struct cleave_graph {
   cleave_string_t source; /* file it was read from */
   int32_t opset_version;  /* of the default domain in that file; 22 for graphs made here */
   int32_t ir_version;
+  /* Borrowed: where looks at the content of constants are noted, for who must know what a decision leans on.
+   * NULL: nowhere, as in every graph that is shared. */
+  cleave_graph_reads_t *reads;
 };
 
 CLEAVE_MUST_USE cleave_status_t cleave_graph_create(cleave_graph_t **out_graph, cleave_error_t *error);
@@ -244,6 +250,15 @@ static inline cleave_node_t cleave_value_producer(const cleave_graph_t *graph, c
 }
 static inline bool cleave_value_is_constant(const cleave_graph_t *graph, cleave_value_t value) {
   return cleave_graph_value(graph, value)->tensor != NULL;
+}
+/* Somebody is going to act on the content of a constant. Does nothing where reads are not noted. */
+CLEAVE_MUST_USE static inline cleave_status_t cleave_graph_note_read(const cleave_graph_t *graph,
+                                                                     cleave_value_t value,
+                                                                     cleave_error_t *error) {
+  if (graph->reads != NULL) {
+    CLEAVE_ARRAY_PUSH(graph->reads, value.index, error);
+  }
+  return CLEAVE_OK;
 }
 /* Walk: for (use = first; cleave_use_exists(use); use = cleave_use_next(graph, use)). */
 static inline cleave_use_t cleave_value_first_use(const cleave_graph_t *graph, cleave_value_t value) {

@@ -4,6 +4,7 @@
 #include "partition/editor.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "graph/order.h"
@@ -15,6 +16,10 @@ void cleave_editor_init(cleave_editor_t *editor, cleave_graph_t *graph, cleave_e
 }
 
 void cleave_editor_deinit(cleave_editor_t *editor) {
+  if (editor->graph != NULL && editor->graph->reads == &editor->reads) {
+    editor->graph->reads = NULL;
+  }
+  cleave_array_free(&editor->reads);
   cleave_array_free(&editor->changed);
   cleave_array_free(&editor->removed);
   cleave_array_free(&editor->facts);
@@ -271,4 +276,38 @@ cleave_status_t cleave_editor_fold(cleave_editor_t *editor, cleave_error_t *erro
                                   .value = CLEAVE_VALUE_NONE,
                                   .other = CLEAVE_VALUE_NONE},
                   error);
+}
+
+// ---- reading ----
+
+void cleave_editor_note_reads(cleave_editor_t *editor) {
+  editor->graph->reads = &editor->reads;
+}
+
+static int compare_numbers(const void *a, const void *b) {
+  uint32_t x = *(const uint32_t *)a;
+  uint32_t y = *(const uint32_t *)b;
+  return (x > y) - (x < y);
+}
+
+cleave_status_t cleave_editor_log_reads(cleave_editor_t *editor, cleave_error_t *error) {
+  cleave_graph_reads_t *reads = &editor->reads;
+  if (reads->count > 0) {
+    qsort(reads->items, reads->count, sizeof *reads->items, compare_numbers);
+  }
+  for (size_t k = 0; k < reads->count; k++) {
+    cleave_value_t value = {reads->items[k]};
+    bool is_new = k == 0 || reads->items[k - 1] != reads->items[k];
+    if (editor->log != NULL && is_new && value.index < editor->graph->values.count &&
+        cleave_value_is_constant(editor->graph, value)) {
+      cleave_edit_t edit = {.kind = CLEAVE_EDIT_READ_CONSTANT,
+                            .node = CLEAVE_NODE_NONE,
+                            .value = value,
+                            .other = CLEAVE_VALUE_NONE,
+                            .line = editor->line};
+      CLEAVE_TRY(cleave_edits_add(editor->log, &edit, error));
+    }
+  }
+  reads->count = 0;
+  return CLEAVE_OK;
 }

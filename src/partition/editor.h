@@ -35,6 +35,7 @@ struct cleave_editor {
   /* Since the caller last emptied them: nodes that are new, or whose neighbours changed; nodes removed. */
   CLEAVE_ARRAY(uint32_t) changed;
   CLEAVE_ARRAY(uint32_t) removed;
+  cleave_graph_reads_t reads; /* constants that the application at work looked at */
 
   /* private */
   cleave_arena_t arena; /* facts */
@@ -107,6 +108,13 @@ CLEAVE_MUST_USE cleave_status_t cleave_editor_name_node(cleave_editor_t *editor,
                                                         const char *name, cleave_error_t *error);
 CLEAVE_MUST_USE cleave_status_t cleave_editor_name_value(cleave_editor_t *editor, cleave_value_t value,
                                                          const char *name, cleave_error_t *error);
+
+/* ---- reading ---- */
+
+/* From now on graph->reads is editor->reads; until cleave_editor_deinit, or the graph goes. */
+void cleave_editor_note_reads(cleave_editor_t *editor);
+/* Writes what was looked at to the log, each constant that is still there once, and forgets it. */
+CLEAVE_MUST_USE cleave_status_t cleave_editor_log_reads(cleave_editor_t *editor, cleave_error_t *error);
 
 /* ---- a series of steps ---- */
 

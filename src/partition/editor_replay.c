@@ -47,6 +47,11 @@ static cleave_status_t perform(cleave_editor_t *editor, const cleave_edit_t *edi
     case CLEAVE_EDIT_REMOVE_NODE: return cleave_editor_remove_node(editor, edit->node, error);
     case CLEAVE_EDIT_NAME_NODE: return cleave_editor_name_node(editor, edit->node, edit->name, error);
     case CLEAVE_EDIT_NAME_VALUE: return cleave_editor_name_value(editor, edit->value, edit->name, error);
+    case CLEAVE_EDIT_READ_CONSTANT:
+      return edit->value.index < editor->graph->values.count &&
+                     cleave_value_is_constant(editor->graph, edit->value)
+                 ? CLEAVE_OK
+                 : fail(edit, "there is no such constant", error);
     case CLEAVE_EDIT_FOLD: return cleave_editor_fold(editor, error);
   }
   return fail(edit, "no such change", error);

@@ -300,6 +300,8 @@ static cleave_status_t read_members(log_reader_t *reader, const json_t *json, cl
     case CLEAVE_EDIT_NAME_VALUE:
       CLEAVE_TRY(cleave_reader_get_text(base, json, "name", NULL, &edit->name));
       return cleave_reader_get_number(base, json, "value", MOST_ID, &edit->value.index);
+    case CLEAVE_EDIT_READ_CONSTANT:
+      return cleave_reader_get_number(base, json, "value", MOST_ID, &edit->value.index);
     case CLEAVE_EDIT_FOLD: return CLEAVE_OK;
   }
   return CLEAVE_OK;

@@ -133,6 +133,10 @@ static bool is_one_of(const cleave_constant_test_t *test, double element, int64_
   return found;
 }
 
+bool cleave_pattern_reads_constant(const cleave_constant_test_t *test) {
+  return test->all_equal || test->has_value || test->has_range || test->value_count > 0;
+}
+
 bool cleave_pattern_test_constant(const cleave_constant_test_t *test, const cleave_graph_t *graph,
                                   cleave_value_t value) {
   const cleave_tensor_t *tensor = cleave_graph_value(graph, value)->tensor;
@@ -142,7 +146,7 @@ bool cleave_pattern_test_constant(const cleave_constant_test_t *test, const clea
   if (test->is_list && tensor->count != (int64_t)test->value_count) {
     return false;
   }
-  if (!test->all_equal && !test->has_value && !test->has_range && test->value_count == 0) {
+  if (!cleave_pattern_reads_constant(test)) {
     return true;
   }
   if (tensor->dtype == CLEAVE_DTYPE_STRING || tensor->count == 0) {

@@ -23,6 +23,9 @@ bool cleave_pattern_test_attribute(const cleave_attribute_test_t *test, const cl
 bool cleave_pattern_test_type(const cleave_type_test_t *test, const cleave_graph_t *graph,
                               cleave_value_t value);
 
+/* Does the test look at elements, rather than at their number alone? */
+bool cleave_pattern_reads_constant(const cleave_constant_test_t *test);
+
 /* Content of a constant; false where the value is none. */
 bool cleave_pattern_test_constant(const cleave_constant_test_t *test, const cleave_graph_t *graph,
                                   cleave_value_t value);

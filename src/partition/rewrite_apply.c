@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "graph/structural_hash.h"
+#include "partition/pattern_test.h"
 #include "partition/rewrite_state.h"
 
 enum { READABLE_CONSTANT = 256 };
@@ -133,6 +134,28 @@ static cleave_status_t find_outputs(cleave_rewriter_t *rewriter, cleave_error_t 
   return CLEAVE_OK;
 }
 
+/* Constants that the match takes in and that a part of the pattern may have asked for their content: whatever
+ * meets such a demand. */
+static cleave_status_t note_reads(const cleave_rewriter_t *rewriter, const cleave_match_t *match,
+                                  cleave_error_t *error) {
+  const cleave_graph_t *graph = rewriter->editor->graph;
+  for (uint32_t p = 0; p < match->pattern->node_count; p++) {
+    const cleave_pattern_node_t *part = &match->pattern->nodes[p];
+    if (part->kind != CLEAVE_PATTERN_CONSTANT || !cleave_pattern_reads_constant(&part->constant)) {
+      continue;
+    }
+    for (uint32_t k = 0; k < match->node_count; k++) {
+      for (uint32_t i = 0; i < cleave_node_input_count(graph, match->nodes[k]); i++) {
+        cleave_value_t input = cleave_node_input(graph, match->nodes[k], i);
+        if (cleave_value_exists(input) && cleave_pattern_test_constant(&part->constant, graph, input)) {
+          CLEAVE_TRY(cleave_graph_note_read(graph, input, error));
+        }
+      }
+    }
+  }
+  return CLEAVE_OK;
+}
+
 // ---- the substitute ----
 
 static const char *label_of(const cleave_rewriter_t *rewriter, char *buffer, size_t size) {
@@ -246,6 +269,7 @@ static cleave_status_t apply(cleave_rewriter_t *rewriter, cleave_graph_turn_t *t
   const cleave_rule_t *rule = turn->rule;
   bool yes = true;
   cleave_error_t cause = CLEAVE_ERROR_INIT;
+  editor->reads.count = 0;
   if (rule->where != NULL) {
     CLEAVE_TRY(rule->where(rule->context, editor->graph, match, &yes, &substitute->reason, error));
     if (!yes) {
@@ -274,6 +298,8 @@ static cleave_status_t apply(cleave_rewriter_t *rewriter, cleave_graph_turn_t *t
                   error);
   }
   CLEAVE_TRY(cleave_rewrite_check_return(rewriter, turn, error));
+  CLEAVE_TRY(note_reads(rewriter, match, error));
+  CLEAVE_TRY(cleave_editor_log_reads(editor, error));
   status = put_in_place(rewriter, substitute, &cause);
   if (status != CLEAVE_OK) {
     return cleave_rewrite_fail(turn, status, &cause, error);

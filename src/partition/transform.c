@@ -134,12 +134,16 @@ static cleave_status_t run_pass(cleave_editor_t *editor, const cleave_transform_
   }
   CLEAVE_TRY(cleave_edits_begin(editor->log, turn->log_rule, "", error));
   size_t before = editor->log->items.count;
+  editor->reads.count = 0;
   editor->rule = turn->rule->name;
   editor->first_node = cleave_graph_node_bound(editor->graph);
   editor->changed.count = 0;
   editor->removed.count = 0;
   CLEAVE_TRY(turn->rule->run(turn->rule->context, editor, error));
   entry->matches += editor->log->items.count > before;
+  if (editor->log->items.count > before) {
+    CLEAVE_TRY(cleave_editor_log_reads(editor, error));
+  }
   cleave_edits_end(editor->log);
   CLEAVE_TRY(cleave_edits_begin(editor->log, CLEAVE_INDEX_NONE, "", error));
   cleave_status_t status = cleave_editor_fold(editor, &cause);
@@ -197,12 +201,14 @@ cleave_status_t cleave_transform(const cleave_graph_t *graph, const cleave_rules
   result.edits->source_values = cleave_graph_value_bound(graph);
   editor.graph = result.graph;
   editor.log = result.edits;
+  cleave_editor_note_reads(&editor);
   set_fold(&editor, options);
   CLEAVE_TRY_CLEANUP(run_turns(&editor, options, &listing, error));
   CLEAVE_TRY_CLEANUP(cleave_graph_hash(result.graph, &result.edits->result_hash, error));
   if (result.edits->items.count == 0) {
     cleave_graph_destroy(result.graph);
     result.graph = NULL;
+    editor.graph = NULL;
   }
   *out_transformation = result;
   result = (cleave_transformation_t){NULL, NULL};

@@ -65,6 +65,7 @@ static cleave_status_t watch(rebasing_t *r, const cleave_edit_t *edit, cleave_er
     case CLEAVE_EDIT_SET_ATTRIBUTE:
     case CLEAVE_EDIT_NAME_NODE:
     case CLEAVE_EDIT_NAME_VALUE:
+    case CLEAVE_EDIT_READ_CONSTANT:
     case CLEAVE_EDIT_FOLD: break;
   }
   return CLEAVE_OK;
@@ -89,7 +90,21 @@ static int compare_numbers(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
+/* What the rule looked at. */
+static cleave_status_t lean_on_reads(rebasing_t *r, uint32_t index, cleave_error_t *error) {
+  const cleave_edit_group_t *group = &r->edits->groups.items[index];
+  for (uint32_t k = 0; k < group->edit_count; k++) {
+    const cleave_edit_t *edit = &r->edits->items.items[group->first_edit + k];
+    if (edit->kind == CLEAVE_EDIT_READ_CONSTANT) {
+      lean_t lean = {.value = edit->value.index, .group = index};
+      CLEAVE_ARRAY_PUSH(&r->leans, lean, error);
+    }
+  }
+  return CLEAVE_OK;
+}
+
 static cleave_status_t end_group(rebasing_t *r, uint32_t index, cleave_error_t *error) {
+  CLEAVE_TRY(lean_on_reads(r, index, error));
   if (r->lost.count == 0) {
     return CLEAVE_OK;
   }

@@ -74,7 +74,6 @@ cleave_status_t cleave_model_script_load(const char *path, const cleave_rules_se
                  .setting_count = setting_count,
                  .used = out_used,
                  .builder = {.seed = seed != 0 ? seed : DEFAULT_SEED, .seed_is_given = seed != 0}};
-  cleave_infer_options_t options = {.fold = true};
   cleave_status_t status = CLEAVE_OK;
   CLEAVE_TRY_CLEANUP(cleave_file_open(path, &file, error));
   load.file = file;
@@ -84,7 +83,7 @@ cleave_status_t cleave_model_script_load(const char *path, const cleave_rules_se
   script->graph = load.builder.graph;
   script->serial = 1;
   CLEAVE_TRY_CLEANUP(cleave_script_call(script, run_load, &load, CLEAVE_SCRIPT_MODEL_BUDGET, error));
-  CLEAVE_TRY_CLEANUP(cleave_graph_infer(load.builder.graph, &options, NULL, error));
+  CLEAVE_TRY_CLEANUP(cleave_graph_infer(load.builder.graph, NULL, NULL, error));
   *out_graph = load.builder.graph;
   load.builder.graph = NULL;
 cleanup:

@@ -159,11 +159,15 @@ static void push_users(lua_State *state, const cleave_handle_t *handle) {
 static int call_value(lua_State *state) {
   const cleave_handle_t *handle = cleave_handle_check(state, 1, CLEAVE_HANDLE_VALUE);
   const cleave_tensor_t *tensor = cleave_graph_value(graph_of(state), value_of(handle))->tensor;
+  cleave_error_t error = CLEAVE_ERROR_INIT;
   if (tensor == NULL) {
     lua_pushnil(state);
-  } else {
-    cleave_handle_push_tensor(state, tensor);
+    return 1;
   }
+  if (cleave_graph_note_read(graph_of(state), value_of(handle), &error) != CLEAVE_OK) {
+    cleave_script_raise_error(state, &error);
+  }
+  cleave_handle_push_tensor(state, tensor);
   return 1;
 }
 

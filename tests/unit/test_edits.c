@@ -90,6 +90,14 @@ static void change_everything(cleave_editor_t *editor) {
   unit_ok(cleave_editor_name_node(editor, node, "yours", e));
   unit_ok(cleave_editor_name_value(editor, cleave_node_output(graph, node, 0), "unused", e));
   add_constants(editor);
+  cleave_editor_note_reads(editor);
+  for (int k = 0; k < 2; k++) { /* looking twice is one step; what is no constant is none */
+    unit_ok(cleave_graph_note_read(graph, graph->inputs.items[0], e));
+    unit_ok(cleave_graph_note_read(graph, (cleave_value_t){cleave_graph_value_bound(graph) - 1}, e));
+  }
+  size_t before = editor->log->items.count;
+  unit_ok(cleave_editor_log_reads(editor, e));
+  ck_assert_uint_eq(editor->log->items.count, before + 1);
   unit_ok(cleave_editor_fold(editor, e));
 }
 
