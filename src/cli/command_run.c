@@ -413,6 +413,10 @@ static int run_command(int argc, char **argv) {
        &run.options.backend},
       {"input", 0, CLEAVE_OPTION_LIST, "NAME=FILE", "tensor for an input, .npy or .pb; others are drawn",
        &run.options.files},
+      {"set-constant", 0, CLEAVE_OPTION_LIST, "NAME=FILE",
+       "tensor in the place of a constant of the model (a weight), .npy or .pb of the same dtype and shape; "
+       "may be given many times. What is folded from it is computed anew, with --plan too",
+       &run.options.constants},
       {"data", 0, CLEAVE_OPTION_TEXT, "DIR",
        "folder with input_N.pb and output_N.pb, by position: run on these inputs and compare the outputs; "
        "exit status 0 only if all match",

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "cli/constants.h"
 #include "partition/plan_read.h"
 #include "runtime/model.h"
 #include "runtime/plan_load.h"
@@ -22,6 +23,9 @@ cleave_status_t cleave_job_load(cleave_job_t *job, const cleave_job_options_t *o
   uint64_t start = cleave_clock_now();
   CLEAVE_TRY(cleave_model_load_with(options->model, job->settings.items, job->settings.count, 0,
                                     job->script_used, &job->model, error));
+  if (options->plan == NULL) { /* otherwise later: the plan is of the model as it is in its file */
+    CLEAVE_TRY(cleave_constants_set(&options->constants, &job->model, error));
+  }
   job->load_ms = cleave_clock_ms(start, cleave_clock_now());
   return CLEAVE_OK;
 }
@@ -191,10 +195,32 @@ cleave_status_t cleave_job_load_rules(const cleave_job_t *job, cleave_rule_list_
   return status;
 }
 
+/* The model and its plan with the constants that are given. */
+static cleave_status_t change_constants(cleave_job_t *job, cleave_error_t *error) {
+  cleave_model_t *model = cleave_model_retain(job->model);
+  cleave_plan_t *plan = NULL;
+  cleave_status_t status = cleave_constants_set(&job->options->constants, &model, error);
+  if (status == CLEAVE_OK) {
+    status = cleave_plan_rebase(job->plan, model, &plan, error);
+  }
+  if (status != CLEAVE_OK) {
+    cleave_model_release(model);
+    return status;
+  }
+  cleave_plan_destroy(job->plan);
+  job->plan = plan;
+  cleave_model_release(job->model);
+  job->model = model;
+  return CLEAVE_OK;
+}
+
 static cleave_status_t take_up_plan(cleave_job_t *job, cleave_error_t *error) {
   uint64_t start = cleave_clock_now();
   CLEAVE_TRY(cleave_plan_load_document(job->document, cleave_model_graph(job->model), job->options->fallback,
                                        &job->plan, error));
+  if (job->options->constants.count > 0) {
+    CLEAVE_TRY(change_constants(job, error));
+  }
   job->partition_ms = cleave_clock_ms(start, cleave_clock_now());
   return CLEAVE_OK;
 }

@@ -14,6 +14,7 @@ typedef struct cleave_job_options {
   cleave_text_list_t settings;
   cleave_text_list_t shapes;
   cleave_text_list_t files;
+  cleave_text_list_t constants; /* NAME=FILE: in the place of the model's */
   const char *backend;
   const char *data; /* folder with input_N.pb, or NULL */
   const char *plan; /* saved plan in place of rule files, or NULL */
