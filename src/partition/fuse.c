@@ -231,9 +231,14 @@ static cleave_status_t try_match(fuser_t *fuser, uint32_t anchor, const cleave_m
     }
   }
   if (options != NULL && options->supports != NULL) {
+    cleave_fusion_set_t set = {.rule = fuser->rule->name,
+                               .nodes = match->nodes,
+                               .labels = match->node_labels,
+                               .node_count = match->node_count,
+                               .attributes = fuser->rule->attributes,
+                               .attribute_count = fuser->rule->attribute_count};
     CLEAVE_TRY(options->supports(options->supports_context, partitioner->ruleset->backend, partitioner->graph,
-                                 match->nodes, match->node_labels, match->node_count, fuser->rule->name, &yes,
-                                 &reason, error));
+                                 &set, &yes, &reason, error));
     if (!yes) {
       return refuse(fuser, CLEAVE_PLAN_NOTE_BACKEND, anchor, answer->hash,
                     reason.text[0] == '\0' ? "the backend said no" : reason.text, error);

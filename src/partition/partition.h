@@ -19,12 +19,11 @@ typedef struct cleave_fusion_set {
 typedef struct cleave_border_log cleave_border_log_t; /* border_log.h */
 
 typedef struct cleave_partition_options {
-  /* Asks a backend whether it runs these nodes: one node without labels, or the nodes of one fusion with
-   * theirs. Sets *out_yes, or leaves the reason. NULL: every backend runs everything (tests, planning without
-   * backends). */
+  /* Asks a backend whether it runs these nodes: one node, where there are no labels, or a fusion with its
+   * labels and attributes. Sets *out_yes, or leaves the reason. NULL: every backend runs everything (tests,
+   * planning without backends). */
   cleave_status_t (*supports)(void *context, const char *backend, const cleave_graph_t *graph,
-                              const cleave_node_t *nodes, const char *const *labels, uint32_t node_count,
-                              const char *rule, bool *out_yes, cleave_reason_t *reason,
+                              const cleave_fusion_set_t *set, bool *out_yes, cleave_reason_t *reason,
                               cleave_error_t *error);
   void *supports_context;
   /* Nanoseconds that a backend needs for these nodes (in topological order) as one region, by its own

@@ -188,9 +188,10 @@ cleave_status_t cleave_partitioner_supports_node(cleave_partitioner_t *partition
   CLEAVE_TRY(find_cache(partitioner, backend, &cache, error));
   if (cache->answers[position] == ANSWER_UNKNOWN) {
     cleave_reason_t reason = {""};
-    CLEAVE_TRY(options->supports(options->supports_context, backend, partitioner->graph,
-                                 &partitioner->contraction->nodes[position], NULL, 1, "", out_yes, &reason,
-                                 error));
+    cleave_fusion_set_t set = {
+        .rule = "", .nodes = &partitioner->contraction->nodes[position], .node_count = 1};
+    CLEAVE_TRY(options->supports(options->supports_context, backend, partitioner->graph, &set, out_yes,
+                                 &reason, error));
     cache->answers[position] = *out_yes ? ANSWER_YES : ANSWER_NO;
     if (!*out_yes) {
       const char *text = reason.text[0] == '\0' ? "not supported" : reason.text;

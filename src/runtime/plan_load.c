@@ -23,10 +23,16 @@ static cleave_status_t ask(cleave_supports_t *supports, const cleave_plan_t *pla
   char label[128];
   cleave_reason_t reason;
   const cleave_plan_rule_t *rule = &plan->rules[fusion != NULL ? fusion->rule : region->rule];
-  CLEAVE_TRY(cleave_supports_ask(supports, region->backend, plan->graph,
-                                 fusion != NULL ? fusion->nodes : &node,
-                                 fusion != NULL ? fusion->labels : NULL,
-                                 fusion != NULL ? fusion->node_count : 1, rule->name, &yes, &reason, error));
+  cleave_fusion_set_t set = {.rule = rule->name, .nodes = &node, .node_count = 1};
+  if (fusion != NULL) {
+    set = (cleave_fusion_set_t){.rule = rule->name,
+                                .nodes = fusion->nodes,
+                                .labels = fusion->labels,
+                                .node_count = fusion->node_count,
+                                .attributes = fusion->attributes,
+                                .attribute_count = fusion->attribute_count};
+  }
+  CLEAVE_TRY(cleave_supports_ask(supports, region->backend, plan->graph, &set, &yes, &reason, error));
   if (!yes) {
     (void)cleave_node_label(plan->graph, fusion != NULL ? fusion->nodes[0] : node, label, sizeof label);
     (void)snprintf(refusal, REASON_BYTES, "backend '%.60s' refuses %s%.60s at '%s': %s", region->backend,

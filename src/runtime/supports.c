@@ -48,21 +48,18 @@ static cleave_status_t ask(cleave_supports_t *supports, const cleave_view_reques
 }
 
 cleave_status_t cleave_supports_ask(void *context, const char *backend, const cleave_graph_t *graph,
-                                    const cleave_node_t *nodes, const char *const *labels,
-                                    uint32_t node_count, const char *rule, bool *out_yes,
-                                    cleave_reason_t *reason, cleave_error_t *error) {
+                                    const cleave_fusion_set_t *set, bool *out_yes, cleave_reason_t *reason,
+                                    cleave_error_t *error) {
   cleave_supports_t *supports = context;
   *out_yes = false;
   reason->text[0] = '\0';
   CLEAVE_TRY(find_backend(supports, backend, graph, error));
-  cleave_view_fusion_t fusion = {
-      .rule = rule == NULL ? "" : rule, .nodes = nodes, .labels = labels, .node_count = node_count};
-  bool is_fusion = labels != NULL;
+  bool is_fusion = set->labels != NULL;
   cleave_view_request_t request = {.name = "",
-                                   .rule = rule,
-                                   .nodes = nodes,
-                                   .node_count = node_count,
-                                   .fusions = is_fusion ? &fusion : NULL,
+                                   .rule = set->rule,
+                                   .nodes = set->nodes,
+                                   .node_count = set->node_count,
+                                   .fusions = is_fusion ? set : NULL,
                                    .fusion_count = is_fusion ? 1 : 0};
   cleave_status_t status = ask(supports, &request, out_yes, reason, error);
   cleave_arena_reset(&supports->arena);

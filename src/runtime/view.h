@@ -81,10 +81,9 @@ void cleave_supports_deinit(cleave_supports_t *supports);
 /* For cleave_partition_options_t.supports; `context` is a cleave_supports_t of the same graph. A backend that
  * does not exist or does not start is an error, not a refusal. */
 CLEAVE_MUST_USE cleave_status_t cleave_supports_ask(void *context, const char *backend,
-                                                    const cleave_graph_t *graph, const cleave_node_t *nodes,
-                                                    const char *const *labels, uint32_t node_count,
-                                                    const char *rule, bool *out_yes, cleave_reason_t *reason,
-                                                    cleave_error_t *error);
+                                                    const cleave_graph_t *graph,
+                                                    const cleave_fusion_set_t *set, bool *out_yes,
+                                                    cleave_reason_t *reason, cleave_error_t *error);
 
 /* For cleave_partition_options_t.cost, with the same context. */
 CLEAVE_MUST_USE cleave_status_t cleave_supports_cost(void *context, const char *backend,

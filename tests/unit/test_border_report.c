@@ -125,15 +125,12 @@ UNIT_TEST(edges_of_one_reason_and_operator_are_one_group_and_count_a_value_once)
 }
 
 static cleave_status_t no_cosine(void *context, const char *backend, const cleave_graph_t *graph,
-                                 const cleave_node_t *nodes, const char *const *labels, uint32_t node_count,
-                                 const char *rule, bool *out_yes, cleave_reason_t *reason,
+                                 const cleave_fusion_set_t *set, bool *out_yes, cleave_reason_t *reason,
                                  cleave_error_t *error) {
   (void)context;
   (void)backend;
-  (void)labels;
-  (void)rule;
   (void)error;
-  *out_yes = node_count > 1 || strcmp(cleave_node_op(graph, nodes[0])->name, "Cos") != 0;
+  *out_yes = set->node_count > 1 || strcmp(cleave_node_op(graph, set->nodes[0])->name, "Cos") != 0;
   (void)snprintf(reason->text, sizeof reason->text, "shapes are not known");
   return CLEAVE_OK;
 }
@@ -251,8 +248,8 @@ UNIT_TEST(a_selector_and_its_filter_stop_growth) {
                    "g_0 out e: selector: 'select_output' said no\n"
                    "g_0 out c: filter: dropped by 'filter'\n");
   ck_assert_str_eq(describe_what_ifs(report),
+                   "Neg: 1 outside, 0 merged, 1 regions, 16 bytes\n"
                    "Add: 1 outside, 0 merged, 1 regions, 0 bytes\n"
-                   "Neg: 1 outside, 0 merged, 1 regions, 0 bytes\n"
                    "Sin: 1 outside, 0 merged, 1 regions, 0 bytes\n");
   cleave_border_report_destroy(report);
 }

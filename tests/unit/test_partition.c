@@ -237,17 +237,14 @@ UNIT_TEST(neighbouring_regions_share_inputs_without_mixing_them_up) {
 // ---- supports, review, min_nodes ----
 
 static cleave_status_t no_cosine(void *context, const char *backend, const cleave_graph_t *graph,
-                                 const cleave_node_t *nodes, const char *const *labels, uint32_t node_count,
-                                 const char *rule, bool *out_yes, cleave_reason_t *reason,
+                                 const cleave_fusion_set_t *set, bool *out_yes, cleave_reason_t *reason,
                                  cleave_error_t *error) {
-  (void)labels;
-  (void)rule;
   (void)error;
   ck_assert_str_eq(backend, "test");
   ++*(uint32_t *)context;
   *out_yes = true;
-  for (uint32_t k = 0; k < node_count; k++) {
-    *out_yes = *out_yes && cleave_node_op(graph, nodes[k])->id != CLEAVE_OP_Cos;
+  for (uint32_t k = 0; k < set->node_count; k++) {
+    *out_yes = *out_yes && cleave_node_op(graph, set->nodes[k])->id != CLEAVE_OP_Cos;
   }
   strcpy(reason->text, "no cosine here");
   return CLEAVE_OK;

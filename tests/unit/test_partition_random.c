@@ -167,16 +167,15 @@ static cleave_status_t where(void *context, const cleave_graph_t *graph, const c
 }
 
 static cleave_status_t supports(void *context, const char *backend, const cleave_graph_t *graph,
-                                const cleave_node_t *nodes, const char *const *labels, uint32_t node_count,
-                                const char *rule, bool *out_yes, cleave_reason_t *reason,
+                                const cleave_fusion_set_t *set, bool *out_yes, cleave_reason_t *reason,
                                 cleave_error_t *error) {
   (void)graph;
-  (void)labels;
-  (void)rule;
   (void)reason;
   (void)error;
   *out_yes =
-      mix((uint64_t)(uintptr_t)context, nodes[0].index, node_count + (unsigned char)backend[0]) % 6 != 0;
+      mix((uint64_t)(uintptr_t)context, set->nodes[0].index, set->node_count + (unsigned char)backend[0]) %
+          6 !=
+      0;
   return CLEAVE_OK;
 }
 

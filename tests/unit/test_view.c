@@ -187,22 +187,23 @@ UNIT_TEST(backends_are_asked_through_views) {
   cleave_graph_t *graph = plan_case_graph("a = Exp(x); b = Frobnicate(a); -> b");
   cleave_node_t exp = plan_case_node(graph, "a");
   cleave_node_t custom = plan_case_node(graph, "b");
+  cleave_fusion_set_t one = {.rule = "r", .nodes = &exp, .node_count = 1};
+  cleave_fusion_set_t other = {.rule = "r", .nodes = &custom, .node_count = 1};
   cleave_supports_t supports;
   cleave_reason_t reason;
   bool yes = false;
   cleave_supports_init(&supports, graph);
-  unit_ok(cleave_supports_ask(&supports, "cpu", graph, &exp, NULL, 1, "r", &yes, &reason, e));
+  unit_ok(cleave_supports_ask(&supports, "cpu", graph, &one, &yes, &reason, e));
   ck_assert(yes);
   ck_assert_str_eq(reason.text, "");
-  unit_ok(cleave_supports_ask(&supports, "cpu", graph, &custom, NULL, 1, "r", &yes, &reason, e));
+  unit_ok(cleave_supports_ask(&supports, "cpu", graph, &other, &yes, &reason, e));
   ck_assert(!yes);
   ck_assert_ptr_nonnull(strstr(reason.text, "Frobnicate"));
-  unit_fails_with(cleave_supports_ask(&supports, "tpu", graph, &exp, NULL, 1, "r", &yes, &reason, e),
+  unit_fails_with(cleave_supports_ask(&supports, "tpu", graph, &one, &yes, &reason, e),
                   CLEAVE_ERROR_UNSUPPORTED, "backend 'tpu' is unknown");
   for (int64_t failing = 0; failing < 2; failing++) {
     (void)cleave_memory_fail_after(failing);
-    cleave_status_t status =
-        cleave_supports_ask(&supports, "cpu", graph, &exp, NULL, 1, "r", &yes, &reason, NULL);
+    cleave_status_t status = cleave_supports_ask(&supports, "cpu", graph, &one, &yes, &reason, NULL);
     (void)cleave_memory_fail_after(-1);
     ck_assert(status == CLEAVE_OK || status == CLEAVE_ERROR_OUT_OF_MEMORY);
   }
