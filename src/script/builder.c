@@ -179,6 +179,7 @@ static void read_list(const invocation_t *call, const cleave_op_attribute_t *sch
                         (int)(count < INT32_MAX ? count : INT32_MAX));
   }
   attribute->count = (uint32_t)count;
+  cleave_builder_charge(state, count * sizeof(int64_t));
   void *memory = lua_newuserdatauv(state, (count + 1) * sizeof(int64_t), 0);
   int64_t *ints = memory;
   float *floats = memory;
@@ -190,6 +191,7 @@ static void read_list(const invocation_t *call, const cleave_op_attribute_t *sch
     } else if (schema->value.kind == CLEAVE_ATTRIBUTE_FLOATS && lua_type(state, -1) == LUA_TNUMBER) {
       floats[k] = (float)lua_tonumber(state, -1);
     } else if (schema->value.kind == CLEAVE_ATTRIBUTE_STRINGS && lua_type(state, -1) == LUA_TSTRING) {
+      cleave_builder_charge(state, lua_rawlen(state, -1));
       strings[k] = lua_tostring(state, -1);
     } else {
       raise_kind(call, schema, -1);
@@ -236,6 +238,7 @@ static void read_attribute(const invocation_t *call, const cleave_op_attribute_t
         raise_kind(call, schema, -1);
       }
       attribute->s = lua_tolstring(state, -1, &length);
+      cleave_builder_charge(state, length);
       attribute->count = (uint32_t)length;
       return;
     }

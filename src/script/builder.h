@@ -52,6 +52,11 @@ void cleave_builder_register_edits(lua_State *state);
 /* Pushes `g`, for a function that gets it as an argument. */
 void cleave_builder_push(lua_State *state);
 
+/* Counts bytes that the script puts into the graph; raises where they are too many. */
+void cleave_builder_charge(lua_State *state, size_t bytes);
+/* A name at an index of the stack, of bounded length. */
+const char *cleave_builder_name(lua_State *state, int index);
+
 /* Raises that the model has too many values. */
 void cleave_builder_raise_full(lua_State *state);
 

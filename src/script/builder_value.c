@@ -12,6 +12,8 @@
 #include "script/handles.h"
 #include "script/host.h"
 
+enum { LONGEST_NAME = 1024 };
+
 static void raise_if_failed(lua_State *state, cleave_status_t status, const cleave_error_t *error) {
   if (status != CLEAVE_OK) {
     cleave_script_raise_error(state, error);
@@ -48,7 +50,8 @@ static int32_t check_shape(lua_State *state, int index, bool symbols, cleave_dim
     lua_rawgeti(state, index, (lua_Integer)k + 1);
     if (lua_isinteger(state, -1) && lua_tointeger(state, -1) >= 0) {
       dims[k] = lua_tointeger(state, -1);
-    } else if (symbols && lua_type(state, -1) == LUA_TSTRING && lua_rawlen(state, -1) > 0) {
+    } else if (symbols && lua_type(state, -1) == LUA_TSTRING && lua_rawlen(state, -1) > 0 &&
+               lua_rawlen(state, -1) <= LONGEST_NAME) {
       const char *name = lua_tostring(state, -1);
       dims[k] = strcmp(name, "?") == 0
                     ? CLEAVE_DIM_UNKNOWN
@@ -97,7 +100,7 @@ static void check_is_model(lua_State *state, const char *what, const char *inste
 
 /* (name, dtype, shape) -> value. */
 static int host_input_value(lua_State *state) {
-  const char *name = luaL_checkstring(state, 1);
+  const char *name = cleave_builder_name(state, 1);
   cleave_dtype_t dtype = check_dtype(state, 2, CLEAVE_DTYPE_UNKNOWN);
   cleave_dim_t dims[CLEAVE_MAX_RANK];
   int32_t rank = check_shape(state, 3, true, dims);
@@ -140,6 +143,31 @@ static size_t data_limit(const cleave_builder_t *builder) {
   return builder->editor != NULL ? CLEAVE_EDITOR_DATA_LIMIT : CLEAVE_BUILDER_DATA_LIMIT;
 }
 
+static void raise_too_large(lua_State *state, const char *what) {
+  size_t limit = data_limit(cleave_builder_of(state));
+  bool is_large = limit >> 30 > 0;
+  cleave_script_raise(state, "%s: more than %d %s in all constants", what,
+                      (int)(limit >> (is_large ? 30 : 20)), is_large ? "GiB" : "MiB");
+}
+
+void cleave_builder_charge(lua_State *state, size_t bytes) {
+  cleave_builder_t *builder = cleave_builder_of(state);
+  cleave_script_step(state, (uint32_t)(bytes / 64));
+  if (builder->data_bytes > data_limit(builder) || bytes > data_limit(builder) - builder->data_bytes) {
+    raise_too_large(state, "an attribute of this size");
+  }
+  builder->data_bytes += bytes;
+}
+
+const char *cleave_builder_name(lua_State *state, int index) {
+  size_t length = 0;
+  const char *name = luaL_checklstring(state, index, &length);
+  if (length > LONGEST_NAME) {
+    cleave_script_raise(state, "a name of %d bytes, expected at most %d", (int)length, (int)LONGEST_NAME);
+  }
+  return name;
+}
+
 static cleave_tensor_t *create_tensor(lua_State *state, cleave_dtype_t dtype, int32_t rank,
                                       const int64_t *dims) {
   cleave_builder_t *builder = cleave_builder_of(state);
@@ -152,9 +180,7 @@ static cleave_tensor_t *create_tensor(lua_State *state, cleave_dtype_t dtype, in
               builder->data_bytes <= data_limit(builder) &&
               bytes <= data_limit(builder) - builder->data_bytes;
   if (!fits) {
-    bool is_large = data_limit(builder) >> 30 > 0;
-    cleave_script_raise(state, "a constant of this size: more than %d %s in all constants",
-                        (int)(data_limit(builder) >> (is_large ? 30 : 20)), is_large ? "GiB" : "MiB");
+    raise_too_large(state, "a constant of this size");
   }
   if (builder->editor != NULL && bytes > CLEAVE_BUILDER_RULE_DATA_LIMIT) {
     cleave_script_raise(state, "a constant of this size: more than %d MiB in one constant of a rule",
@@ -277,10 +303,14 @@ cleave_value_t cleave_builder_constant(lua_State *state, int index, cleave_dtype
   return add_constant_take(state, walk.tensor, name);
 }
 
+static const char *optional_name(lua_State *state, int index) {
+  return lua_isnoneornil(state, index) ? NULL : cleave_builder_name(state, index);
+}
+
 /* (number or table, dtype?, name?) -> value. */
 static int host_constant_value(lua_State *state) {
   cleave_dtype_t dtype = check_dtype(state, 2, CLEAVE_DTYPE_UNKNOWN);
-  cleave_value_t value = cleave_builder_constant(state, 1, dtype, luaL_optstring(state, 3, NULL));
+  cleave_value_t value = cleave_builder_constant(state, 1, dtype, optional_name(state, 3));
   cleave_handle_push_value(state, value);
   return 1;
 }
@@ -300,7 +330,7 @@ static int host_draw(lua_State *state) {
   cleave_dim_t dims[CLEAVE_MAX_RANK];
   int32_t rank = check_shape(state, 2, false, dims);
   cleave_dtype_t dtype = check_dtype(state, 3, CLEAVE_DTYPE_F32);
-  const char *name = luaL_optstring(state, 4, NULL);
+  const char *name = optional_name(state, 4);
   double a = luaL_optnumber(state, 5, 0);
   double b = luaL_optnumber(state, 6, 0);
   if (!isfinite(a) || !isfinite(b)) {

@@ -147,6 +147,22 @@ static void refuse_environment(lua_State *state, uint32_t file, const char *text
   }
 }
 
+/* An error of the parser is on top. Where it says no line (too deep), it is that of the text read so far. */
+static void raise_syntax(lua_State *state, int code, uint32_t file, const char *text, const char *end) {
+  const char *source = cleave_script_of(state)->files[file].short_source;
+  cleave_script_pass_end_on(state);
+  if (code != LUA_ERRMEM && lua_type(state, -1) == LUA_TSTRING &&
+      strncmp(lua_tostring(state, -1), source, strlen(source)) != 0) {
+    int line = 1;
+    for (const char *at = text; at < end; at++) {
+      line += *at == '\n' ? 1 : 0;
+    }
+    cleave_script_raise_at(state, (int)(file << CLEAVE_PLACE_LINE_BITS) | line, "%s",
+                           lua_tostring(state, -1));
+  }
+  lua_error(state);
+}
+
 void cleave_script_load_file(lua_State *state, uint32_t file, const char *text, size_t length,
                              int environment) {
   cleave_script_t *script = cleave_script_of(state);
@@ -165,8 +181,9 @@ void cleave_script_load_file(lua_State *state, uint32_t file, const char *text, 
   refuse_environment(state, file, text, length);
   source_t source = {.text = text, .length = length};
   const char *chunk = lua_pushfstring(state, "@%s", path);
-  if (lua_load(state, read_source, &source, chunk, "t") != LUA_OK) {
-    lua_error(state);
+  int code = lua_load(state, read_source, &source, chunk, "t");
+  if (code != LUA_OK) {
+    raise_syntax(state, code, file, text, source.text);
   }
   lua_remove(state, -2);
   lua_pushvalue(state, environment);
