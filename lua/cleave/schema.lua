@@ -105,9 +105,9 @@ M.tables = {
         "true, false and why not, or the nodes to keep; a table: attributes for the backend" },
       { "min_nodes", "integer|cleave.option?", "smaller ones are refused" },
       { "min_flops", "number|cleave.option?", "less to compute is refused" },
-      { "min_bytes_saved", "number|cleave.option?", "less traffic saved is refused" },
+      { "min_bytes_saved", "number|cleave.option?", "fewer bytes kept inside are refused" },
       { "min_gain", "number|cleave.option?",
-        "nanoseconds gained by the backend's own estimate; less is refused" },
+        "times as fast as cpu, by the backends' estimates; less is refused" },
     }, PRIORITY, ENABLED) },
   { name = "rewrite", doc = "each match gives way to what `replace` builds",
     keys = join(DOC, PATTERN, WHERE, {

@@ -124,8 +124,8 @@
 ---@field review? fun(sub: cleave.sub, options: table): boolean|cleave.node[], string|table|nil # true, false and why not, or the nodes to keep; a table: attributes for the backend
 ---@field min_nodes? integer|cleave.option # smaller ones are refused
 ---@field min_flops? number|cleave.option # less to compute is refused
----@field min_bytes_saved? number|cleave.option # less traffic saved is refused
----@field min_gain? number|cleave.option # nanoseconds gained by the backend's own estimate; less is refused
+---@field min_bytes_saved? number|cleave.option # fewer bytes kept inside are refused
+---@field min_gain? number|cleave.option # times as fast as cpu, by the backends' estimates; less is refused
 ---@field priority? integer|cleave.option # larger ones first; equal ones in the order of the file
 ---@field enabled? boolean|cleave.option|fun(options: table): boolean|nil # off where it is false; what is off is checked all the same
 

@@ -95,7 +95,7 @@ static cleave_status_t run_ruleset(cleave_partitioner_t *partitioner, cleave_err
   for (uint32_t k = 0; k < ruleset->rule_count; k++) {
     uint32_t index = partitioner->first_rule + turns[k].index;
     if (cleave_rule_kind_changes_graph(turns[k].rule->kind)) {
-      continue; // they had their turn before: transform.c
+      continue;  // they had their turn before: transform.c
     }
     CLEAVE_TRY_CLEANUP(check_rule(turns[k].rule, error));
     CLEAVE_TRY_CLEANUP(turns[k].rule->kind == CLEAVE_RULE_FUSE
