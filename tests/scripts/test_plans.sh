@@ -73,6 +73,35 @@ sed 's/"backend": "cpu"/"backend": "npu"/' a.json >npu.json
 check "names a missing backend" 1 "npu.json: region 'island_0': backend 'npu' is unknown" "$program" run tiny.lua --plan npu.json
 check "falls back when told to" 0 "0 regions, 4 nodes on cpu" "$program" run tiny.lua --plan npu.json --fallback --repeat 1
 
+# Other constants: w = 0 and b = [1, 2, 3], so that every row of y is b, by rules and by the saved plan.
+# npy NAME SHAPE: float32 data from standard input as .npy.
+npy() {
+  { printf '\223NUMPY\001\000\166\000%-117s\n' "{'descr': '<f4', 'fortran_order': False, 'shape': ($2), }"; cat; } >"$1"
+}
+# pb NAME COLUMNS: a TensorProto, float32[2, COLUMNS].
+pb() {
+  { printf "\\010\\002\\010\\00$2\\020\\001\\112\\0$(printf %o $((8 * $2)))"; cat; } >"$1"
+}
+row='\000\000\200\077\000\000\000\100\000\000\100\100'
+softmax='\363\141\270\075\032\232\172\076\073\115\052\077'
+mkdir data
+head -c 48 /dev/zero | npy zeros.npy '4, 3'
+printf "$row" | npy row.npy '3,'
+head -c 32 /dev/zero | pb data/input_0.pb 4
+printf "$row$row" | pb data/output_0.pb 3
+printf "$softmax$softmax" | pb data/output_1.pb 3
+constants="--set-constant w=zeros.npy --set-constant b=row.npy --data data --repeat 1"
+check "has other outputs than asked for as it is" 1 'differ\|mismatch\|outside' "$program" run tiny.lua --data data --repeat 1
+check "runs with other constants" 0 'match' "$program" run tiny.lua --rules rules.lua $constants
+check "runs a saved plan with other constants" 0 'match' "$program" run tiny.lua --plan a.json $constants
+check "names a constant that is not there" 1 "constant 'v': the model has no constant of this name" \
+  "$program" run tiny.lua --set-constant v=row.npy
+check "names what a constant is" 1 "constant 'w': expected float32\[4, 3\], found float32\[3\]" \
+  "$program" run tiny.lua --set-constant w=row.npy
+check "explains the option" 1 "set-constant: expected NAME=FILE, found 'row.npy'" \
+  "$program" run tiny.lua --set-constant row.npy
+check "names a file that is not there" 1 'none.npy' "$program" run tiny.lua --set-constant w=none.npy
+
 # A model with an open size: plans for the open model, and for one size of it.
 check "saves the plan of an open model" 0 written "$program" partition tiny.lua --set open=1 --rules rules.lua -o open.json
 check "replays it for any size" 0 'then median' "$program" run tiny.lua --set open=1 --plan open.json --shape x=7x4 --repeat 1

@@ -197,8 +197,8 @@ CLEAVE_MUST_USE cleave_status_t cleave_plan_load_text(cleave_model_t *model, con
  * is done again, so that what they folded follows the new constants. CLEAVE_ERROR_MISMATCH: the model is not
  * the same node by node, with the first thing that differs. CLEAVE_ERROR_UNSUPPORTED: a rewrite or pass made
  * use of what a constant was that is another one now (0.5 in a spelled-out Gelu), or a backend refuses a
- * region with these constants: run the rules over the new model. The result refers to `model`, and not to
- * `plan`. */
+ * region with these constants: run the rules over the new model. Attributes that rules gave to fusions and
+ * regions stay what they were. The result refers to `model`, and not to `plan`. */
 CLEAVE_MUST_USE cleave_status_t cleave_plan_rebase(const cleave_plan_t *plan, cleave_model_t *model,
                                                    cleave_plan_t **out_plan, cleave_error_t *error);
 
@@ -222,12 +222,13 @@ typedef struct cleave_program_cache cleave_program_cache_t;
 
 /* Compiled programs that sessions share. A session that is made while others of the same cache live takes
  * over their programs for every region that is the same in operators, attributes, shapes, fusions, constants
- * (by version: the model must be the same one, not loaded again), backend and threads; so only what a change
- * of rules changed is compiled. The cache keeps nothing itself: a program goes with the last session that
- * uses it. A shared program runs for one session at a time: sessions on several threads wait for each other
- * region by region, so that threads that are to run at the same time for speed should each have sessions
- * without a common cache. Backends share packed weights between programs on their own, whether or not there
- * is a cache, since running only reads them. Thread-safe. */
+ * (by version: the model must be the same one, or made of it by cleave_model_set_constants, not loaded
+ * again), backend and threads; so only what a change of rules or constants changed is compiled. The cache
+ * keeps nothing itself: a program goes with the last session that uses it. A shared program runs for one
+ * session at a time: sessions on several threads wait for each other region by region, so that threads that
+ * are to run at the same time for speed should each have sessions without a common cache. Backends share
+ * packed weights between programs on their own, whether or not there is a cache, since running only reads
+ * them. Thread-safe. */
 CLEAVE_MUST_USE cleave_status_t cleave_program_cache_create(cleave_program_cache_t **out_cache,
                                                             cleave_error_t *error);
 /* Sessions that were made with it keep what they need of it. */
