@@ -132,6 +132,14 @@ check "runs what it wrote" 0 'then median' "$program" run plan.onnx --repeat 1
 check "writes opset 17" 0 'opset 17' sh -c "'$program' partition tiny.lua --rules rules.lua -o old.onnx --opset 17 && '$program' inspect old.onnx"
 check "knows its extensions" 1 'expected .txt, .json, .dot or .onnx' "$program" partition tiny.lua --rules rules.lua -o plan.png
 check "prints JSON" 0 '"partition_ms"' "$program" partition tiny.lua --rules rules.lua --json
+check "reports borders" 0 "out *ops *Softmax *1 *1 *24 B *not in 'ops'" "$program" partition tiny.lua --rules rules.lua --report
+check "asks what if" 0 'Softmax *1 *0 *1 *24 B' "$program" partition tiny.lua --rules rules.lua --report
+check "reports without rule files" 0 'nothing stopped growth\|borders: ' "$program" partition tiny.lua --backend onednn --report
+check "borders as JSON" 0 '"cause": "ops"' "$program" partition tiny.lua --rules rules.lua --report --rule-stats --json
+keys "partition --report --json" "borders bytes unknown side cause reason edges values outside inside operator what_if nodes_outside \
+  regions_merged bytes_less rule_stats tries hits lua_calls ms"
+check "statistics of rules" 0 'island *region *rules.lua:5 *1 *- *0 *1 *0 *0\.' "$program" partition tiny.lua --rules rules.lua --rule-stats
+check "statistics of a run" 0 'rule *kind *where *tries *hits *Lua calls' "$program" run tiny.lua --rules rules.lua --rule-stats --repeat 1
 
 # inspect
 check "inspects" 0 'input 0 .*x .*float32\[2, 4\]' "$program" inspect tiny.lua
