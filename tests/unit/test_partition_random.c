@@ -3,6 +3,7 @@
 // contracted (by reachability over all pairs, which shares nothing with the partitioner), regions are
 // disjoint and connected, fusions are closed, and the same input gives the same bytes.
 
+#include "partition/border_report.h"
 #include "plan_case.h"
 #include "unit.h"
 
@@ -468,6 +469,101 @@ UNIT_TEST(random_graphs_under_random_rules_give_plans_that_hold) {
     ck_assert_msg(totals.notes[kind] > 100, "only %u notes '%s'", totals.notes[kind],
                   cleave_plan_note_name((cleave_plan_note_kind_t)kind));
   }
+}
+
+/* Every value of every border is in the report, with a neighbour outside and a reason. */
+static void check_report(const cleave_border_report_t *report) {
+  const cleave_plan_t *plan = report->plan;
+  size_t edge = 0;
+  size_t grouped = 0;
+  for (uint32_t r = 0; r < plan->region_count; r++) {
+    const cleave_plan_region_t *region = &plan->regions[r];
+    for (uint32_t k = 0; k < region->input_count + region->output_count; k++) {
+      bool is_input = k < region->input_count;
+      cleave_value_t value = is_input ? region->inputs[k] : region->outputs[k - region->input_count];
+      bool found = false;
+      for (; edge < report->edges.count; edge++) {
+        const cleave_border_edge_t *e = &report->edges.items[edge];
+        if (e->region != r || e->is_input != is_input || e->value.index != value.index) {
+          break;
+        }
+        found = true;
+        ck_assert_uint_eq(plan->node_region[e->inside.index], r);
+        ck_assert(e->reason[0] != '\0');
+        bool is_model = !cleave_node_exists(e->outside);
+        ck_assert_int_eq(is_model, e->cause == CLEAVE_STOP_MODEL);
+        ck_assert(is_model || plan->node_region[e->outside.index] != r);
+        ck_assert(is_model || plan->node_region[e->outside.index] == e->other);
+      }
+      ck_assert(found);
+    }
+  }
+  ck_assert_uint_eq(edge, report->edges.count);
+  for (size_t g = 0; g < report->groups.count; g++) {
+    grouped += report->groups.items[g].edge_count;
+  }
+  ck_assert_uint_eq(grouped, report->edges.count);
+}
+
+UNIT_TEST(reports_tell_every_border_of_the_same_plan) {
+  static random_rules_t rules;
+  uint32_t causes[CLEAVE_STOP_NO_RULE + 1] = {0};
+  uint32_t merged = 0;
+  for (uint32_t seed = 0; seed < 700; seed++) {
+    random_state = UINT64_C(0x2345678) * (seed + 1);
+    cleave_graph_t *graph = random_graph();
+    random_rules(&rules);
+    cleave_plan_t *plan = NULL;
+    cleave_border_report_t *report = NULL;
+    cleave_text_t texts[2] = {{0}, {0}};
+    unit_ok(cleave_partition(graph, rules.list, rules.count, &rules.options, &plan, e));
+    unit_ok(cleave_border_report_create(graph, rules.list, rules.count, &rules.options, &report, e));
+    unit_ok(cleave_plan_print_json(plan, &texts[0], e));
+    unit_ok(cleave_plan_print_json(report->plan, &texts[1], e));
+    ck_assert_str_eq(cleave_text_get(&texts[0]), cleave_text_get(&texts[1]));
+    check_report(report);
+    for (size_t k = 0; k < report->edges.count; k++) {
+      causes[report->edges.items[k].cause]++;
+    }
+    for (size_t k = 0; k < report->what_ifs.count; k++) {
+      merged += report->what_ifs.items[k].merged_count;
+    }
+    cleave_text_deinit(&texts[0]);
+    cleave_text_deinit(&texts[1]);
+    cleave_border_report_destroy(report);
+    cleave_plan_destroy(plan);
+    cleave_graph_destroy(graph);
+  }
+  for (uint32_t k = 0; k <= CLEAVE_STOP_NO_RULE; k++) {
+    bool may_be_absent = k == CLEAVE_STOP_LIMIT || k == CLEAVE_STOP_CALLER;
+    ck_assert_msg(may_be_absent || causes[k] > 20, "only %u edges '%s'", causes[k],
+                  cleave_stop_cause_name((cleave_stop_cause_t)k));
+  }
+  ck_assert_uint_lt(causes[CLEAVE_STOP_LIMIT], 20);
+  ck_assert_uint_gt(merged, 100);
+}
+
+UNIT_TEST(reports_survive_running_out_of_memory) {
+  static random_rules_t rules;
+  uint32_t failures = 0;
+  for (uint32_t seed = 0; seed < 100; seed++) {
+    random_state = UINT64_C(0x3456789) * (seed + 1);
+    cleave_graph_t *graph = random_graph();
+    random_rules(&rules);
+    for (uint32_t turn = 0; turn < 8; turn++) {
+      cleave_error_t error = CLEAVE_ERROR_INIT;
+      cleave_border_report_t *report = NULL;
+      (void)cleave_memory_fail_after((int64_t)random_below(turn < 4 ? 60 : 1000));
+      cleave_status_t status =
+          cleave_border_report_create(graph, rules.list, rules.count, &rules.options, &report, &error);
+      (void)cleave_memory_fail_after(-1);
+      ck_assert(status == CLEAVE_OK || (status == CLEAVE_ERROR_OUT_OF_MEMORY && report == NULL));
+      failures += status != CLEAVE_OK;
+      cleave_border_report_destroy(report);
+    }
+    cleave_graph_destroy(graph);
+  }
+  ck_assert_uint_gt(failures, 100);
 }
 
 /* Leaks are found by the address sanitizer at the end of the process. */
