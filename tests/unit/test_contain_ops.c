@@ -302,6 +302,54 @@ UNIT_TEST(one_model_runs_on_two_backends) {
 }
 #endif
 
+/* Whatever the heap looks like, in a process that has done other things before. */
+UNIT_TEST(a_hundred_partitions_of_one_graph_are_the_same_bytes) {
+  rule_case_request_t request = {
+      .model = G3, .rules = {CONTAIN_OPS}, .settings = {"ops=Exp,Cos,Add,BatchNormalization", "by=selector"}};
+  void *noise[100];
+  char *first = NULL;
+  for (uint32_t k = 0; k < 100; k++) {
+    noise[k] = malloc(1 + (k * 7919u) % 4001u);
+    if (k % 3 == 2) {
+      free(noise[k / 2]);
+      noise[k / 2] = NULL;
+    }
+    rule_case_t c = rule_case_create(&request);
+    char *text = NULL;
+    unit_ok(cleave_plan_format(c.plan, CLEAVE_PLAN_JSON, &text, e));
+    if (first == NULL) {
+      first = text;
+    } else {
+      ck_assert_str_eq(text, first);
+      cleave_text_free(text);
+    }
+    rule_case_deinit(&c);
+  }
+  cleave_text_free(first);
+  for (uint32_t k = 0; k < 100; k++) {
+    free(noise[k]);
+  }
+}
+
+/* The first strategy takes what reads the inputs of the model the other way round. */
+UNIT_TEST(a_first_strategy_that_turns_inputs_around_does_not_confuse_the_second) {
+  rule_case_request_t request = {
+      .model =
+          "local a, b = g.input('a', 'float32', { 2, 3 }), g.input('b', 'float32', { 2, 4 })\n"
+          "local x = g.Concat(g.Neg(b, { name = 'nb' }), g.Exp(a, { name = 'ea' }), { axis = 1, name = 'cat' "
+          "})\n"
+          "local y = g.Slice(x, { 0 }, { 3 }, { 1 })\n"
+          "g.output('y', g.Sub(y, g.Sin(a, { name = 'sa' }), { name = 'y' }))",
+      .rules = {"return ruleset { name = 's',\n"
+                "  strategy 'one' { region 'one' { ops = { 'Concat', 'Neg', 'Exp' } } },\n"
+                "  strategy 'two' { region 'two' { ops = { 'Sub', 'Sin' } } } }"}};
+  rule_case_t c = rule_case_create(&request);
+  ck_assert_str_eq(rule_case_borders(&c, 0), "b, a -> cat");
+  ck_assert_uint_eq(c.plan->region_count, 2);
+  rule_case_check_values(&c, 0.0);
+  rule_case_deinit(&c);
+}
+
 UNIT_TEST(unknown_backends_and_options_are_errors) {
   rule_case_request_t request = {
       .model = GRAPH_P, .rules = {"return ruleset { name = 'x', backend = 'nobody', region 'r' {} }"}};
