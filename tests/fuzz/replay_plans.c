@@ -64,6 +64,7 @@ static void add_corpus(void) {
     }
     (void)snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
     unit_ok(cleave_file_open(path, &file, e));
+    (void)plan_case_keep(file);
     add_seed((const char *)cleave_file_data(file), cleave_file_size(file));
   }
   (void)closedir(entries);

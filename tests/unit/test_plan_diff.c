@@ -16,14 +16,14 @@ static cleave_plan_document_t *document_of(const char *graph, const char *ops) {
   const cleave_ruleset_t *ruleset = plan_case_ops(ops);
   cleave_plan_t *plan = plan_case_run(plan_case_graph(graph), &ruleset, 1, NULL);
   unit_ok(cleave_plan_document_create(plan, &document, e));
-  return document;
+  return plan_case_keep(document);
 }
 
 static cleave_plan_diff_t *diff_of(const char *before, const char *before_ops, const char *after,
                                    const char *after_ops) {
   cleave_plan_diff_t *diff = NULL;
   unit_ok(cleave_plan_diff_create(document_of(before, before_ops), document_of(after, after_ops), &diff, e));
-  return diff;
+  return plan_case_keep(diff);
 }
 
 static const char *text_of(const cleave_plan_diff_t *diff) {
@@ -91,6 +91,7 @@ UNIT_TEST(attributes_backends_and_settings_count) {
   after->regions[0].attributes = &two;
   after->regions[0].attribute_count = 1;
   unit_ok(cleave_plan_diff_create(before, after, &diff, e));
+  (void)plan_case_keep(diff);
   ck_assert_uint_eq(diff->region_count, 1);
   ck_assert_str_eq(diff->regions[0].why, "attributes");
   ck_assert_uint_eq(diff->moved_count, 0);
@@ -98,12 +99,14 @@ UNIT_TEST(attributes_backends_and_settings_count) {
   after->settings = settings;
   after->setting_count = 2;
   unit_ok(cleave_plan_diff_create(before, after, &diff, e));
+  (void)plan_case_keep(diff);
   ck_assert_uint_eq(diff->region_count, 0);
   ck_assert_uint_eq(diff->setting_count, 1);
   ck_assert_str_eq(text_of(diff), "  setting  before     after\n  size     (not set)  2\n");
   after->setting_count = 0;
   after->regions[0].backend = "other";
   unit_ok(cleave_plan_diff_create(before, after, &diff, e));
+  (void)plan_case_keep(diff);
   ck_assert_str_eq(diff->regions[0].why, "backend");
   ck_assert_uint_eq(diff->moved_count, 4);
 }

@@ -90,10 +90,12 @@ UNIT_TEST(files_are_read_and_named) {
   unit_ok(cleave_plan_save(plan, path, 0, e));
   unit_ok(cleave_plan_load(model, path, NULL, &loaded, e));
   cleave_plan_destroy(loaded);
+  cleave_model_t *open_model = make_model(true);
   unit_fails_with(
-      cleave_plan_load(make_model(true), path, NULL, &loaded, e), CLEAVE_ERROR_MISMATCH,
+      cleave_plan_load(open_model, path, NULL, &loaded, e), CLEAVE_ERROR_MISMATCH,
       "test_plan_load.json: the plan is of another model: input 'x' is float32[N, 2], the plan was "
       "made for float32[2, 2]");
+  cleave_model_release(open_model);
   (void)remove(path);
   unit_fails_with(cleave_plan_load(model, path, NULL, &loaded, e), CLEAVE_ERROR_IO, "test_plan_load.json");
   cleave_plan_destroy(plan);
