@@ -34,6 +34,13 @@ typedef struct cleave_partition_options {
                           uint32_t fusion_count, double *out_nanoseconds, bool *out_known,
                           cleave_reason_t *reason, cleave_error_t *error);
   void *cost_context;
+  /* A backend's second look at a region that the rules want: it clears keep[k] of nodes to leave out, or says
+   * no for `reason`. Without nodes: does this backend look at regions at all? NULL: none does. */
+  cleave_status_t (*review)(void *context, const char *backend, const cleave_graph_t *graph,
+                            const cleave_node_t *nodes, uint32_t node_count,
+                            const cleave_fusion_set_t *fusions, uint32_t fusion_count, bool *keep,
+                            bool *out_yes, cleave_reason_t *reason, cleave_error_t *error);
+  void *review_context;
   /* May this rule (plan->rules[rule]) take these nodes, in topological order? Asked for every fusion and
    * region that would be made otherwise; a no is noted as `left out`. NULL: yes. For quarantine and
    * bisection. */

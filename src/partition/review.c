@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a rule says of a grown set before it becomes a region: first its thresholds, which are data, then its
-// `review`. Everything is measured on the set as it stands, never on what it was grown from.
+// `review`; at last the backend may look at the whole. Everything is measured on the set as it stands, never
+// on what it was grown from.
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,9 +72,10 @@ static cleave_status_t measure(cleave_partitioner_t *partitioner, const cleave_r
 
 /* ---- thresholds ---- */
 
-/* The fusions of a set, for whoever tells its cost. */
-static void list_fusions(const cleave_partitioner_t *partitioner, const uint32_t *positions, uint32_t count,
-                         cleave_node_t *nodes, cleave_fusion_set_t *fusions) {
+/* The fusions of a set, for a backend; returns their number. */
+static uint32_t list_fusions(const cleave_partitioner_t *partitioner, const uint32_t *positions,
+                             uint32_t count, cleave_node_t *nodes, cleave_fusion_set_t *fusions) {
+  uint32_t fusion_count = 0;
   for (uint32_t k = 0, next = 0; k < count; k++) {
     uint32_t fusion = partitioner->fusion_of[positions[k]];
     if (fusion == CLEAVE_INDEX_NONE) {
@@ -84,16 +86,17 @@ static void list_fusions(const cleave_partitioner_t *partitioner, const uint32_t
     if (members[0] != positions[k]) {
       continue;
     }
-    *fusions++ = (cleave_fusion_set_t){.rule = found->source->name,
-                                       .nodes = nodes + next,
-                                       .labels = partitioner->fusion_labels.items + found->first,
-                                       .node_count = found->count,
-                                       .attributes = found->source->attributes,
-                                       .attribute_count = found->source->attribute_count};
+    fusions[fusion_count++] = (cleave_fusion_set_t){.rule = found->source->name,
+                                                    .nodes = nodes + next,
+                                                    .labels = partitioner->fusion_labels.items + found->first,
+                                                    .node_count = found->count,
+                                                    .attributes = found->source->attributes,
+                                                    .attribute_count = found->source->attribute_count};
     for (uint32_t m = 0; m < found->count; m++) {
       nodes[next++] = partitioner->contraction->nodes[members[m]];
     }
   }
+  return fusion_count;
 }
 
 typedef struct costs {
@@ -118,7 +121,7 @@ static cleave_status_t ask_costs(const cleave_partitioner_t *partitioner, const 
     status = cleave_error_out_of_memory(error);
     goto cleanup;
   }
-  list_fusions(partitioner, positions, proposal->node_count, nodes, fusions);
+  (void)list_fusions(partitioner, positions, proposal->node_count, nodes, fusions);
   CLEAVE_TRY_CLEANUP(options->cost(options->cost_context, proposal->backend, proposal->graph, proposal->nodes,
                                    proposal->node_count, fusions, proposal->fusion_count, &costs->own,
                                    &costs->known, &costs->reason, error));
@@ -171,6 +174,49 @@ static cleave_status_t check_thresholds(cleave_partitioner_t *partitioner, const
   return CLEAVE_OK;
 }
 
+/* ---- the backend's second look ---- */
+
+static bool keeps_all(const cleave_review_t *review, uint32_t count) {
+  uint32_t kept = 0;
+  while (kept < count && review->keep[kept]) {
+    kept++;
+  }
+  return kept == count;
+}
+
+static cleave_status_t ask_backend(const cleave_partitioner_t *partitioner, const uint32_t *positions,
+                                   uint32_t count, cleave_review_t *review, cleave_error_t *error) {
+  const cleave_partition_options_t *options = partitioner->options;
+  const char *backend = partitioner->ruleset->backend;
+  bool looks = false;
+  if (options == NULL || options->review == NULL || !review->accept || !keeps_all(review, count)) {
+    return CLEAVE_OK;
+  }
+  CLEAVE_TRY(options->review(options->review_context, backend, partitioner->graph, NULL, 0, NULL, 0, NULL,
+                             &looks, &review->reason, error));
+  if (!looks) {
+    return CLEAVE_OK;
+  }
+  cleave_status_t status = CLEAVE_OK;
+  cleave_node_t *nodes = cleave_allocate((size_t)count * 2, sizeof *nodes); /* in order, then by fusion */
+  cleave_fusion_set_t *fusions = cleave_allocate((size_t)count + 1, sizeof *fusions);
+  if (nodes == NULL || fusions == NULL) {
+    status = cleave_error_out_of_memory(error);
+    goto cleanup;
+  }
+  for (uint32_t k = 0; k < count; k++) {
+    nodes[k] = partitioner->contraction->nodes[positions[k]];
+  }
+  uint32_t fusion_count = list_fusions(partitioner, positions, count, nodes + count, fusions);
+  CLEAVE_TRY_CLEANUP(options->review(options->review_context, backend, partitioner->graph, nodes, count,
+                                     fusions, fusion_count, review->keep, &review->accept, &review->reason,
+                                     error));
+cleanup:
+  cleave_free(nodes);
+  cleave_free(fusions);
+  return status;
+}
+
 /* ---- the whole ---- */
 
 static bool has_work(const cleave_rule_t *rule) {
@@ -190,7 +236,8 @@ cleave_status_t cleave_partitioner_review(cleave_partitioner_t *partitioner, con
     return CLEAVE_OK;
   }
   if (!has_work(rule)) {
-    return CLEAVE_OK;
+    *out_by_threshold = false;
+    return ask_backend(partitioner, positions, count, review, error);
   }
   uint32_t region = (uint32_t)partitioner->regions.count;
   cleave_node_t *nodes = cleave_allocate(count, sizeof *nodes);
@@ -206,6 +253,10 @@ cleave_status_t cleave_partitioner_review(cleave_partitioner_t *partitioner, con
   if (review->accept && rule->review != NULL) {
     *out_by_threshold = false;
     CLEAVE_TRY_CLEANUP(rule->review(rule->context, &proposal, review, error));
+  }
+  if (review->accept) {
+    *out_by_threshold = false;
+    CLEAVE_TRY_CLEANUP(ask_backend(partitioner, positions, count, review, error));
   }
 cleanup:
   for (uint32_t k = 0; k < count; k++) {

@@ -151,6 +151,8 @@ static cleave_partition_options_t list_options(const cleave_rule_list_t *list, c
                                       .supports_context = supports,
                                       .cost = cleave_supports_cost,
                                       .cost_context = supports,
+                                      .review = cleave_supports_review,
+                                      .review_context = supports,
                                       .allow = list->allow,
                                       .allow_context = list->allow_context};
 }

@@ -107,3 +107,38 @@ cleave_status_t cleave_supports_cost(void *context, const char *backend, const c
   cleave_arena_reset(&supports->arena);
   return status;
 }
+
+static cleave_status_t ask_review(cleave_supports_t *supports, const cleave_view_request_t *request,
+                                  bool *keep, bool *out_yes, cleave_reason_t *reason, cleave_error_t *error) {
+  cleave_view_t view;
+  const cleave_backend_handle_t *handle = supports->handle;
+  CLEAVE_TRY(cleave_view_build(&supports->builder, request, &supports->arena, &view, error));
+  cleave_message_t message = {.text = ""};
+  cleave_status_t status = handle->backend->review(handle->state, &view.region, keep, &message);
+  if (status == CLEAVE_ERROR_OUT_OF_MEMORY) {
+    return cleave_error_out_of_memory(error);
+  }
+  message.text[sizeof message.text - 1] = '\0';
+  *out_yes = status == CLEAVE_OK;
+  (void)snprintf(reason->text, sizeof reason->text, "%.60s: %.180s", handle->backend->name,
+                 message.text[0] == '\0' ? "no reason given" : message.text);
+  return CLEAVE_OK;
+}
+
+cleave_status_t cleave_supports_review(void *context, const char *backend, const cleave_graph_t *graph,
+                                       const cleave_node_t *nodes, uint32_t node_count,
+                                       const cleave_fusion_set_t *fusions, uint32_t fusion_count, bool *keep,
+                                       bool *out_yes, cleave_reason_t *reason, cleave_error_t *error) {
+  cleave_supports_t *supports = context;
+  CLEAVE_TRY(find_backend(supports, backend, graph, error));
+  *out_yes = supports->handle->backend->review != NULL;
+  if (nodes == NULL || !*out_yes) {
+    *out_yes = *out_yes || nodes != NULL;
+    return CLEAVE_OK;
+  }
+  cleave_view_request_t request = {
+      .nodes = nodes, .node_count = node_count, .fusions = fusions, .fusion_count = fusion_count};
+  cleave_status_t status = ask_review(supports, &request, keep, out_yes, reason, error);
+  cleave_arena_reset(&supports->arena);
+  return status;
+}

@@ -17,6 +17,8 @@ static cleave_status_t make_log(const cleave_rule_list_t *list, const cleave_gra
                                         .supports_context = &supports,
                                         .cost = cleave_supports_cost,
                                         .cost_context = &supports,
+                                        .review = cleave_supports_review,
+                                        .review_context = &supports,
                                         .allow = list->allow,
                                         .allow_context = list->allow_context,
                                         .log = *out_log};

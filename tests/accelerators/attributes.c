@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Nothing is wrong with this one either: a Relu that adds what rules attach, `offset` of the region and
- * `bias` of the fusion, and refuses fusions whose rule says `forbidden`. */
+ * `bias` of the fusion, refuses fusions whose rule says `forbidden`, and has a second look at regions. */
 #include "relu.h"
 
 typedef struct offset_program {
@@ -45,6 +45,21 @@ static cleave_status_t run(void *program, const cleave_run_args_t *args, cleave_
   return CLEAVE_OK;
 }
 
+/* One node is enough for a program, and none may be called "never". */
+static cleave_status_t review(void *state, const cleave_region_view_t *region, bool *keep,
+                              cleave_message_t *message) {
+  (void)state;
+  for (uint32_t k = 0; k < region->node_count; k++) {
+    keep[k] = k == 0;
+    if (cleave_view_text_equal(region->nodes[k].name, "never")) {
+      (void)snprintf(message->text, sizeof message->text, "it says never");
+      return CLEAVE_ERROR_UNSUPPORTED;
+    }
+  }
+  (void)snprintf(message->text, sizeof message->text, "one node is enough");
+  return CLEAVE_OK;
+}
+
 static const cleave_backend_t backend = {.size = sizeof(cleave_backend_t),
                                          .abi_major = CLEAVE_BACKEND_ABI_MAJOR,
                                          .abi_minor = CLEAVE_BACKEND_ABI_MINOR,
@@ -57,7 +72,8 @@ static const cleave_backend_t backend = {.size = sizeof(cleave_backend_t),
                                          .compile = compile,
                                          .unload = relu_unload,
                                          .info = relu_info,
-                                         .run = run};
+                                         .run = run,
+                                         .review = review};
 
 const cleave_backend_t *cleave_backend_entry(uint32_t abi_major, uint32_t abi_minor,
                                              cleave_message_t *message) {

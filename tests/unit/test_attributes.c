@@ -101,6 +101,24 @@ UNIT_TEST(a_backend_may_refuse_a_fusion_for_its_attributes) {
   rule_case_deinit(&c);
 }
 
+UNIT_TEST(a_backend_has_a_second_look_at_regions) {
+  unit_ok(cleave_registry_load(LIBRARY, NULL, e));
+  rule_case_request_t request = {
+      .model =
+          "local x = g.input('x', 'float32', { 2 })\n"
+          "for k = 1, 3 do x = g.Relu(x, { name = 'r' .. k }) end\n"
+          "g.output('y', x)\n"
+          "g.output('z', g.Relu(g.Relu(g.Neg(x), { name = 'some' }), { name = 'never' }))",
+      .rules = {"return ruleset { name = 'r', backend = 'attributes', region 'g' { ops = { 'Relu' } } }"}};
+  rule_case_t c = rule_case_create(&request);
+  ck_assert_str_eq(rule_case_regions(&c), "attributes{r1}");
+  ck_assert_str_eq(rule_case_notes(&c, CLEAVE_PLAN_NOTE_REVIEW),
+                   "r2: attributes: one node is enough\nr3: attributes: one node is enough\n"
+                   "some: attributes: it says never\n");
+  rule_case_check_values(&c, 0.0);
+  rule_case_deinit(&c);
+}
+
 UNIT_TEST(a_backend_without_costs_checks_no_gain) {
   unit_ok(cleave_registry_load(LIBRARY, NULL, e));
   rule_case_request_t request = {.model = MODEL,
