@@ -14,6 +14,7 @@ for file in $sources $(find src backends -name '*.inc') $(find rules lua example
   head -n 2 "$file" | grep -q 'SPDX-License-Identifier: Apache-2.0' || complain "$file: no SPDX line at the top"
 done
 for file in $(find src backends lua/cleave -name '*.[ch]' -o -name '*.lua' | sort); do
+  [ "$file" = src/include/cleave/backend.h ] && continue # one file by design: all that a library includes
   lines=$(wc -l <"$file")
   [ "$lines" -le 600 ] || complain "$file: $lines lines; look for the second subject in it"
 done

@@ -200,7 +200,8 @@ UNIT_TEST(wrong_values_are_found_by_verification) {
   ck_assert_uint_eq(report.mismatches, 1);
   const cleave_verify_item_t *item = &report.items.items[0];
   ck_assert_int_eq((int)item->verdict, (int)CLEAVE_VERIFY_MISMATCH);
-  ck_assert(item->kind == CLEAVE_VERIFY_REGION && item->round == 0 && item->input_count == 1 && item->graph != NULL);
+  ck_assert(item->kind == CLEAVE_VERIFY_REGION && item->round == 0 && item->input_count == 1 &&
+            item->graph != NULL);
   ck_assert_double_eq_tol(item->max_absolute, 0.25, 1e-6);
   ck_assert_ptr_nonnull(strstr(cleave_text_get(&item->reason), "6 of 6 values differ"));
   ck_assert_mem_eq(item->inputs[0]->data, DATA, sizeof DATA);

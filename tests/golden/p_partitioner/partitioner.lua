@@ -25,7 +25,9 @@ return ruleset {
         elseif options.verdict == "trim" then
           return { sub.nodes[1] }, "one is enough", { myKey = "myVal" }
         end
-        return true, { myKey = "myVal", nodes = sub.node_count, accurate = true, names = { "a", "b" } }
+        local about = { myKey = "myVal", nodes = sub.node_count, accurate = true }
+        about.names = { "a", "b" }
+        return true, about
       end,
     },
   },
