@@ -30,6 +30,7 @@ presets=${presets:-release asan minimal}
 packages="$build_packages $test_packages"
 [ "$models" = none ] || packages="$packages $model_packages"
 [ "$install" = no ] || install_packages $packages
+[ "$install" = no ] || install_packages $optional_packages || echo "without $optional_packages"
 
 passed=0
 failed=0
