@@ -102,18 +102,19 @@ static cleave_status_t fold(const unit_t *unit, builder_t *builder, int64_t chan
   return xnnpack_builder_static(builder, 1, (size_t[1]){(size_t)channels}, shift, bias_id);
 }
 
-/* The ids of input, bias and output, and a filter to fill in. */
+/* The ids of input, bias and output; factors per channel; room for a filter, unless it stays as it is. */
 typedef struct operands {
-  float *scale, *filter;
+  float *scale, *packed;
   uint32_t input, bias, output;
 } operands_t;
 
-static cleave_status_t prepare(const unit_t *unit, builder_t *builder, int64_t channels,
+static cleave_status_t prepare(const unit_t *unit, builder_t *builder, int64_t channels, bool is_packed,
                                operands_t *operands) {
   cleave_status_t status = fold(unit, builder, channels, &operands->scale, &operands->bias);
-  if (status == CLEAVE_OK) {
+  operands->packed = NULL;
+  if (status == CLEAVE_OK && is_packed) {
     status =
-        xnnpack_builder_allocate(builder, cleave_view_element_count(tensor_of(unit, 1)), &operands->filter);
+        xnnpack_builder_allocate(builder, cleave_view_element_count(tensor_of(unit, 1)), &operands->packed);
   }
   if (status == CLEAVE_OK) {
     status = xnnpack_builder_use(builder, unit->input, FORM_LAST, &operands->input);
@@ -126,23 +127,29 @@ cleave_status_t xnnpack_emit_convolution(const unit_t *unit, builder_t *builder)
   int64_t group = cleave_view_int(unit->head, "group", 1);
   int64_t channels = weights->dims[0];
   bool is_depthwise = group > 1 && weights->dims[1] == 1;
+  /* With one weight per pair of channels, and no factors, ONNX's order is XNNPACK's. */
+  bool is_as_it_is = !is_depthwise && weights->dims[2] * weights->dims[3] == 1 && unit->folded_count == 0;
+  const float *filter_data = is_as_it_is ? xnnpack_constant_in_place(weights) : NULL;
   window_t window;
   operands_t operands;
   cleave_status_t status = xnnpack_window_read(unit, &weights->dims[2], &window, builder->message);
   if (status == CLEAVE_OK) {
-    status = prepare(unit, builder, channels, &operands);
+    status = prepare(unit, builder, channels, filter_data == NULL, &operands);
   }
   if (status != CLEAVE_OK) {
     return status;
   }
-  pack_filter(weights, operands.scale, is_depthwise, operands.filter);
+  if (filter_data == NULL) {
+    pack_filter(weights, operands.scale, is_depthwise, operands.packed);
+    filter_data = operands.packed;
+  }
   size_t dims[4] = {(size_t)channels, window.kernel[0], window.kernel[1], (size_t)weights->dims[1]};
   if (is_depthwise) {
     dims[0] = 1;
     dims[3] = (size_t)channels;
   }
   uint32_t filter;
-  status = xnnpack_builder_static(builder, 4, dims, operands.filter, &filter);
+  status = xnnpack_builder_static(builder, 4, dims, filter_data, &filter);
   if (status != CLEAVE_OK) {
     return status;
   }
@@ -232,16 +239,16 @@ cleave_status_t xnnpack_emit_deconvolution(const unit_t *unit, builder_t *builde
   operands_t operands;
   cleave_status_t status = read_expansion(unit, &expansion, builder->message);
   if (status == CLEAVE_OK) {
-    status = prepare(unit, builder, channels, &operands);
+    status = prepare(unit, builder, channels, true, &operands);
   }
   if (status != CLEAVE_OK) {
     return status;
   }
-  pack_transposed_filter(weights, operands.scale, group, operands.filter);
+  pack_transposed_filter(weights, operands.scale, group, operands.packed);
   size_t dims[4] = {(size_t)channels, (size_t)weights->dims[2], (size_t)weights->dims[3],
                     (size_t)(weights->dims[0] / group)};
   uint32_t filter;
-  status = xnnpack_builder_static(builder, 4, dims, operands.filter, &filter);
+  status = xnnpack_builder_static(builder, 4, dims, operands.packed, &filter);
   if (status != CLEAVE_OK) {
     return status;
   }

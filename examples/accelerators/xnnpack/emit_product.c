@@ -37,6 +37,18 @@ cleave_status_t xnnpack_check_product(const unit_t *unit, cleave_message_t *reas
   return CLEAVE_OK;
 }
 
+/* [inputs][outputs], or turned [outputs][inputs], to [outputs][inputs] times alpha and scale per output. */
+static void pack_filter(const cleave_tensor_view_t *weights, bool is_turned, int64_t channels, float alpha,
+                        const float *scale, float *to) {
+  int64_t inputs = weights->dims[is_turned ? 1 : 0];
+  for (int64_t c = 0; c < channels; c++) {
+    for (int64_t i = 0; i < inputs; i++) {
+      int64_t place = is_turned ? c * inputs + i : i * channels + c;
+      to[c * inputs + i] = scale[c] * alpha * xnnpack_constant_at(weights, place);
+    }
+  }
+}
+
 cleave_status_t xnnpack_emit_product(const unit_t *unit, builder_t *builder) {
   const cleave_node_view_t *node = unit->head;
   const cleave_tensor_view_t *weights = tensor_of(unit, 1);
@@ -49,13 +61,16 @@ cleave_status_t xnnpack_emit_product(const unit_t *unit, builder_t *builder) {
   bool is_one = term != NULL && cleave_view_element_count(term) == 1;
   float *scale = NULL;
   float *shift = NULL;
-  float *filter = NULL;
+  float *packed = NULL;
+  const float *filter = is_turned && alpha == 1.0f && unit->folded_count == 0
+                            ? xnnpack_constant_in_place(weights) /* as it is */
+                            : NULL;
   cleave_status_t status = xnnpack_builder_allocate(builder, channels, &scale);
   if (status == CLEAVE_OK) {
     status = xnnpack_builder_allocate(builder, channels, &shift);
   }
-  if (status == CLEAVE_OK) {
-    status = xnnpack_builder_allocate(builder, channels * inputs, &filter);
+  if (status == CLEAVE_OK && filter == NULL) {
+    status = xnnpack_builder_allocate(builder, channels * inputs, &packed);
   }
   if (status != CLEAVE_OK) {
     return status;
@@ -65,11 +80,9 @@ cleave_status_t xnnpack_emit_product(const unit_t *unit, builder_t *builder) {
     shift[c] = term == NULL ? 0.0f : beta * xnnpack_constant_at(term, is_one ? 0 : c);
   }
   xnnpack_unit_fold(unit, channels, scale, shift);
-  for (int64_t c = 0; c < channels; c++) {
-    for (int64_t i = 0; i < inputs; i++) {
-      int64_t place = is_turned ? c * inputs + i : i * channels + c;
-      filter[c * inputs + i] = scale[c] * alpha * xnnpack_constant_at(weights, place);
-    }
+  if (filter == NULL) {
+    pack_filter(weights, is_turned, channels, alpha, scale, packed);
+    filter = packed;
   }
   uint32_t input;
   uint32_t filter_id;

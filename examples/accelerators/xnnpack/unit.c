@@ -23,6 +23,10 @@ float xnnpack_constant_at(const cleave_tensor_view_t *tensor, int64_t index) {
   return value;
 }
 
+const float *xnnpack_constant_in_place(const cleave_tensor_view_t *tensor) {
+  return (uintptr_t)tensor->data % sizeof(float) == 0 ? tensor->data : NULL;
+}
+
 /* A tensor of run time: float32, of a rank and with sizes that XNNPACK takes. */
 static cleave_status_t check_tensor(const cleave_value_view_t *value, bool open, cleave_message_t *reason) {
   const cleave_tensor_view_t *tensor = &value->tensor;

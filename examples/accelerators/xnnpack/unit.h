@@ -73,4 +73,7 @@ cleave_status_t xnnpack_read_bounds(const cleave_region_view_t *region, const cl
 /* Element `index` of constant float32 data, which may be unaligned. */
 float xnnpack_constant_at(const cleave_tensor_view_t *tensor, int64_t index);
 
+/* The constant's own data, which lives as long as a program, or NULL where it is not aligned for floats. */
+const float *xnnpack_constant_in_place(const cleave_tensor_view_t *tensor);
+
 #endif /* XNNPACK_UNIT_H */
