@@ -15,7 +15,7 @@
 #include "partition/match_state.h"
 #include "partition/pattern_test.h"
 
-#define REMEMBER_FROM 256 /* steps */
+#define REMEMBER_FROM 32 /* steps */
 
 // ---- goals ----
 

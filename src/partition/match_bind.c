@@ -29,7 +29,10 @@ void cleave_matcher_undo(cleave_matcher_t *m, size_t count) {
         m->taken.items[link->taken].links = link->previous;
         break;
       }
-      case TRAIL_LINK_INTERNAL: m->links.items[entry.index].internal = false; break;
+      case TRAIL_LINK_INTERNAL:
+        m->links.items[entry.index].internal = false;
+        m->links.items[entry.index].label = CLEAVE_INDEX_NONE;
+        break;
       case TRAIL_PENDING: m->pending.count--; break;
       case TRAIL_EXIT: m->exits.count--; break;
     }
@@ -146,18 +149,20 @@ cleave_status_t cleave_matcher_add_link(cleave_matcher_t *m, uint32_t node, uint
   CLEAVE_TRY(cleave_array_reserve(&m->links, 1, error));
   CLEAVE_TRY(cleave_matcher_push_trail(m, TRAIL_LINK, 0, 0, error));
   *out_link = (uint32_t)m->links.count;
-  link_t link = {owner, port, m->taken.items[owner].links, input, trail, internal};
+  link_t link = {owner, port, m->taken.items[owner].links, input, CLEAVE_INDEX_NONE, trail, internal};
   cleave_array_push_reserved(&m->links, link);
   m->taken.items[owner].links = *out_link;
   return CLEAVE_OK;
 }
 
-cleave_status_t cleave_matcher_mark_internal(cleave_matcher_t *m, uint32_t link, cleave_error_t *error) {
+cleave_status_t cleave_matcher_mark_internal(cleave_matcher_t *m, uint32_t link, uint32_t label,
+                                             cleave_error_t *error) {
   if (link == CLEAVE_INDEX_NONE || m->links.items[link].internal) {
     return CLEAVE_OK;
   }
   CLEAVE_TRY(cleave_matcher_push_trail(m, TRAIL_LINK_INTERNAL, link, 0, error));
   m->links.items[link].internal = true;
+  m->links.items[link].label = label;
   return CLEAVE_OK;
 }
 
@@ -236,7 +241,7 @@ cleave_status_t cleave_matcher_take_value(cleave_matcher_t *m, uint32_t pattern,
   CLEAVE_TRY(set_value(m, pattern, value, error));
   if (label != CLEAVE_INDEX_NONE && m->label_is_op[label]) {
     // The main output of an operator of the pattern, by its name.
-    CLEAVE_TRY(cleave_matcher_mark_internal(m, link, error));
+    CLEAVE_TRY(cleave_matcher_mark_internal(m, link, label, error));
   }
   return labelled ? CLEAVE_OK : set_label(m, label, CLEAVE_INDEX_NONE, value, error);
 }

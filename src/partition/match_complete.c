@@ -40,6 +40,15 @@ static bool is_exit(const cleave_matcher_t *m, cleave_value_t value) {
   return false;
 }
 
+/* Does the pattern say that a matched node feeds the input? By name only where the name is a node's. */
+static bool is_internal(const cleave_matcher_t *m, uint32_t link) {
+  if (link == CLEAVE_INDEX_NONE || !m->links.items[link].internal) {
+    return false;
+  }
+  uint32_t label = m->links.items[link].label;
+  return label == CLEAVE_INDEX_NONE || m->label_nodes[label] != CLEAVE_INDEX_NONE;
+}
+
 /* What leaves a node, and what the pattern does not say of its inputs. */
 static bool node_is_closed(const cleave_matcher_t *m, const taken_t *taken) {
   const cleave_graph_t *graph = m->graph;
@@ -69,7 +78,7 @@ static bool node_is_closed(const cleave_matcher_t *m, const taken_t *taken) {
       continue;
     }
     uint32_t link = cleave_matcher_find_link(m, taken->node, k);
-    if (link == CLEAVE_INDEX_NONE || !m->links.items[link].internal) {
+    if (!is_internal(m, link)) {
       return false;
     }
   }

@@ -83,6 +83,8 @@ static cleave_status_t forward_op(cleave_matcher_t *m, step_t *step, const goal_
                                                   : CLEAVE_INDEX_NONE;
     if (owner != CLEAVE_INDEX_NONE &&
         cleave_matcher_has_other_uses(m, m->taken.items[owner].pattern, m->flow.value)) {
+      // Another part that made the flow might share it.
+      cleave_matcher_depend(m, m->taken.items[owner].trail);
       return CLEAVE_OK;
     }
     use = cleave_matcher_next_use(m, step, goal->pattern, cleave_value_first_use(m->graph, m->flow.value));
@@ -133,7 +135,7 @@ static cleave_status_t rejoin_backward(cleave_matcher_t *m, const goal_t *goal, 
   cleave_node_t producer = cleave_value_producer(m->graph, goal->value);
   bool is_inside = cleave_node_exists(producer) &&
                    m->owners[m->contraction->positions[producer.index]] != CLEAVE_INDEX_NONE;
-  return is_inside ? cleave_matcher_mark_internal(m, goal->link, error) : CLEAVE_OK;
+  return is_inside ? cleave_matcher_mark_internal(m, goal->link, CLEAVE_INDEX_NONE, error) : CLEAVE_OK;
 }
 
 cleave_status_t cleave_matcher_run_end(cleave_matcher_t *m, step_t *step, cleave_error_t *error) {
@@ -286,7 +288,7 @@ static cleave_status_t backward_op(cleave_matcher_t *m, step_t *step, goal_t *go
     step->fits = false;
     return CLEAVE_OK;
   }
-  CLEAVE_TRY(cleave_matcher_mark_internal(m, goal->link, error));
+  CLEAVE_TRY(cleave_matcher_mark_internal(m, goal->link, CLEAVE_INDEX_NONE, error));
   return match_op(m, step, goal, m->contraction->positions[producer.index], CLEAVE_INDEX_NONE, error);
 }
 

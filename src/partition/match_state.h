@@ -92,6 +92,7 @@ typedef struct link {
   uint32_t port;
   uint32_t previous; /* of the same node */
   uint32_t input;    /* input pattern of the OP, or NONE */
+  uint32_t label;    /* internal, if this label is that of a node; or NONE */
   uint32_t trail;
   bool internal; /* the pattern says that a matched node produces it */
 } link_t;
@@ -323,7 +324,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_matcher_add_link(cleave_matcher_t *matche
                                                         uint32_t port, uint32_t input, bool internal,
                                                         uint32_t *out_link, cleave_error_t *error);
 CLEAVE_MUST_USE cleave_status_t cleave_matcher_mark_internal(cleave_matcher_t *matcher, uint32_t link,
-                                                             cleave_error_t *error);
+                                                             uint32_t label, cleave_error_t *error);
 /* An input of a taken node that reads `value` and is free, or that the pattern says a matched node produces:
  * then the same edge is named twice. NONE where there is none. */
 uint32_t cleave_matcher_port_of(cleave_matcher_t *matcher, uint32_t node, cleave_value_t value);

@@ -46,6 +46,30 @@ cleave_plan_t *fuse_case_plan(const char *model, const char *before, const char 
   return plan_case_keep(plan);
 }
 
+uint32_t fuse_case_starve(const char *model, const char *before, const char *rules) {
+  cleave_rules_t *loaded = NULL;
+  cleave_graph_t *graph = fuse_case_graph(model);
+  uint32_t count = 0;
+  uint32_t failures = 0;
+  unit_ok(load(before, rules, &loaded, e));
+  const cleave_ruleset_t *ruleset = cleave_rules_rulesets(loaded, &count);
+  for (bool is_done = false; !is_done; failures += !is_done) {
+    cleave_plan_t *plan = NULL;
+    (void)cleave_memory_fail_after((int64_t)failures);
+    cleave_status_t status = cleave_partition(graph, &ruleset, 1, NULL, &plan, NULL);
+    (void)cleave_memory_fail_after(-1);
+    is_done = status == CLEAVE_OK;
+    ck_assert(is_done || (status == CLEAVE_ERROR_OUT_OF_MEMORY && plan == NULL));
+    if (is_done) {
+      unit_ok(cleave_plan_check(plan, e));
+      ck_assert_uint_gt(plan->fusion_count, 0);
+    }
+    cleave_plan_destroy(plan);
+  }
+  cleave_rules_destroy(loaded);
+  return failures;
+}
+
 const char *fuse_case_fusions(const char *model, const char *before, const char *fields) {
   static char found[4096];
   cleave_text_t rules = {0};

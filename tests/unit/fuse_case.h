@@ -15,6 +15,10 @@ cleave_plan_t *fuse_case_plan(const char *model, const char *before, const char 
  * before the rule; `fields` are those of the fuse rule: "pattern = ..., where = ...". */
 const char *fuse_case_fusions(const char *model, const char *before, const char *fields);
 
+/* Partitions again and again with one allocation more before they fail, until nothing fails; every failure is
+ * CLEAVE_ERROR_OUT_OF_MEMORY. Returns how many there were. */
+uint32_t fuse_case_starve(const char *model, const char *before, const char *rules);
+
 /* The message of a rule file that does not load: `fields` as above, in line 1. */
 const char *fuse_case_mistake(const char *before, const char *fields);
 

@@ -2,6 +2,7 @@
 // The words of patterns at work, from Lua: what each matches, and what it does not.
 
 #include "fuse_case.h"
+#include "plan_case.h"
 #include "unit.h"
 
 #define expect(model, before, fields, wanted) \
@@ -366,6 +367,62 @@ UNIT_TEST(constants_are_tested_on_all_their_elements) {
   ck_assert_str_eq(
       fuse_case_mistake("", "pattern = op { 'Mul', inputs = { constant { value = {} } } }"),
       "r.lua:1: fuse 'f': constant: value: expected a number, a list of numbers, a range or one_of");
+}
+
+// ---- who wins ----
+
+#define PROJECTION \
+  "local x = any 'x' local function mm(n) return op { 'MatMul', as = n, inputs = { A = x } } end\n"
+
+UNIT_TEST(of_overlapping_matches_the_losers_are_on_record) {
+  const char *model = ATTENTION "g.output('q', q) g.output('k', k) g.output('r', r)";
+  const char *rules =
+      "fuse 'wide' { pattern = group { mm 'a', mm 'b', mm 'c' }, priority = 1 },\n"
+      "fuse 'long' { pattern = op 'MatMul' >> op 'Add' }, fuse 'single' { pattern = op 'MatMul' }";
+  const cleave_plan_t *plan = fuse_case_plan(model, PROJECTION, rules);
+  ck_assert_uint_eq(plan->fusion_count, 1);
+  ck_assert_uint_eq(plan->fusions[0].node_count, 3);
+  ck_assert_uint_eq(plan->rules[0].tries, 3);
+  ck_assert_uint_eq(plan->rules[0].structural_hits, 3);
+  ck_assert_uint_eq(plan->rules[0].matches, 1);
+  ck_assert_str_eq(
+      plan_case_notes(plan, CLEAVE_PLAN_NOTE_TAKEN),
+      "q: taken by fuse 'wide' at 'q'\nq: taken by fuse 'wide' at 'q'\nv: taken by fuse 'wide' at "
+      "'q'\nq: taken by fuse 'wide' at 'q'\nk: taken by fuse 'wide' at 'q'\nv: taken by fuse "
+      "'wide' at 'q'\n");
+  // Without a priority the first rule of the file goes first.
+  const char *other =
+      "fuse 'long' { pattern = op 'MatMul' >> op 'Add' },\n"
+      "fuse 'wide' { pattern = group { mm 'a', mm 'b', mm 'c' } }";
+  plan = fuse_case_plan(model, PROJECTION, other);
+  ck_assert_uint_eq(plan->fusion_count, 1);
+  ck_assert_uint_eq(plan->fusions[0].node_count, 2);
+  ck_assert_uint_eq(plan->rules[1].structural_hits, 3);
+}
+
+UNIT_TEST(counters_tell_calls_and_hits) {
+  const char *model = ATTENTION "g.output('q', q) g.output('k', k) g.output('r', r)";
+  const cleave_plan_t *plan = fuse_case_plan(
+      model, "", "fuse 'm' { pattern = op 'MatMul', where = function(m) return m.nodes[1].name ~= 'k' end }");
+  ck_assert_uint_eq(plan->rules[0].structural_hits, 3);
+  ck_assert_uint_eq(plan->rules[0].lua_calls, 3);
+  ck_assert_uint_eq(plan->rules[0].matches, 2);
+  ck_assert_uint_eq(plan->rules[0].refused, 1);
+  ck_assert_uint_gt(plan->rules[0].nanoseconds, 0);
+}
+
+UNIT_TEST(running_out_of_memory_while_matching_is_an_error) {
+  const char *model = ATTENTION
+      "local a, b = g.Split(x, nil, { axis = 2, num_outputs = 2 })\n"
+      "g.output('q', q) g.output('k', k) g.output('r', r) g.output('s', g.Mul(a, g.Relu(b)))\n"
+      "g.output('c', g.Concat(g.Exp(a), g.Exp(b), { axis = 0 }))";
+  const char *rules =
+      "fuse 'wide' { pattern = group { mm 'a', mm 'b', mm 'c' >> op 'Add' }, priority = 1 },\n"
+      "fuse 'cat' { pattern = op { 'Concat', shape = { '2*N', '?', 'C' },\n"
+      "  inputs = variadic(op { 'Exp', shape = { 'N', 'T', 'C' }, where = 'C == 4' }) } },\n"
+      "fuse 'mul' { pattern = output(s, 2) >> op 'Relu' >> op { 'Mul', inputs = { output(s, 1) } } }";
+  uint32_t failures = fuse_case_starve(model, PROJECTION "local s = op 'Split' ", rules);
+  ck_assert_uint_gt(failures, 50);
 }
 
 UNIT_MAIN("script patterns")
