@@ -147,7 +147,7 @@ static cleave_status_t prepare_profile(program_t *program) {
 static cleave_status_t compile(void *state, const cleave_region_view_t *region,
                                const cleave_compile_options_t *options, void **out_program,
                                cleave_message_t *message) {
-  size_t before = xnnpack_memory_used();
+  size_t bytes = 0;
   uint32_t unit_count = 0;
   unit_t *units = calloc((size_t)region->node_count + 1, sizeof *units);
   program_t *program = calloc(1, sizeof *program);
@@ -158,7 +158,10 @@ static cleave_status_t compile(void *state, const cleave_region_view_t *region,
     status = read_units(region, units, &unit_count, message);
   }
   if (status == CLEAVE_OK) {
-    status = xnnpack_build(region, units, unit_count, find_pool(state, options->threads), program, message);
+    pthreadpool_t pool = find_pool(state, options->threads);
+    xnnpack_memory_count(&bytes);
+    status = xnnpack_build(region, units, unit_count, pool, program, message);
+    xnnpack_memory_count(NULL);
   }
   if (status == CLEAVE_OK && options->profile) {
     status = prepare_profile(program);
@@ -170,7 +173,7 @@ static cleave_status_t compile(void *state, const cleave_region_view_t *region,
     }
     return status;
   }
-  program->info.persistent_bytes = xnnpack_memory_used() - before;
+  program->info.persistent_bytes = bytes;
   *out_program = program;
   return CLEAVE_OK;
 }

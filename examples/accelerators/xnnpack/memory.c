@@ -1,14 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every block has its size in front of it, in a head as large as the alignment. */
+/* Every block has its size in front of it, in a head as large as the alignment. The counter of a thread hangs
+ * on a pthread key, not on thread-local storage, which leak checkers lose sight of in libraries loaded at run
+ * time. */
 #include "memory.h"
 
+#include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define ALIGNMENT 64
 
-static _Thread_local size_t used;
+static pthread_once_t key_once = PTHREAD_ONCE_INIT;
+static pthread_key_t key;
+static int has_key;
+
+static void make_key(void) {
+  has_key = pthread_key_create(&key, NULL) == 0;
+}
+
+static size_t *counter(void) {
+  (void)pthread_once(&key_once, make_key);
+  return has_key ? pthread_getspecific(key) : NULL;
+}
+
+void xnnpack_memory_count(size_t *to) {
+  (void)pthread_once(&key_once, make_key);
+  if (has_key) {
+    (void)pthread_setspecific(key, to);
+  }
+}
 
 static void *allocate(void *context, size_t bytes) {
   (void)context;
@@ -21,7 +42,10 @@ static void *allocate(void *context, size_t bytes) {
     return NULL;
   }
   memcpy(block, &bytes, sizeof bytes);
-  used += bytes;
+  size_t *used = counter();
+  if (used != NULL) {
+    *used += bytes;
+  }
   return block + ALIGNMENT;
 }
 
@@ -34,7 +58,10 @@ static size_t size_of(const void *memory) {
 static void deallocate(void *context, void *memory) {
   (void)context;
   if (memory != NULL) {
-    used -= size_of(memory);
+    size_t *used = counter();
+    if (used != NULL) {
+      *used -= size_of(memory);
+    }
     free((unsigned char *)memory - ALIGNMENT);
   }
 }
@@ -57,10 +84,6 @@ const struct xnn_allocator *xnnpack_memory_allocator(void) {
   static const struct xnn_allocator allocator = {NULL,       allocate,         reallocate,
                                                  deallocate, aligned_allocate, deallocate};
   return &allocator;
-}
-
-size_t xnnpack_memory_used(void) {
-  return used;
 }
 
 void *xnnpack_memory_allocate(size_t bytes) {

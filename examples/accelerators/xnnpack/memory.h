@@ -9,8 +9,9 @@
 /* For xnn_initialize. The first one a process gives to XNNPACK stays with it. */
 const struct xnn_allocator *xnnpack_memory_allocator(void);
 
-/* Bytes that this thread has allocated, through XNNPACK or the functions below, less what it has freed. */
-size_t xnnpack_memory_used(void);
+/* From now on, what this thread allocates, through XNNPACK or the functions below, less what it frees, is
+ * added to the counter; NULL: to none. */
+void xnnpack_memory_count(size_t *counter);
 
 /* Zeroed and 64-byte aligned; NULL where there is no more. */
 void *xnnpack_memory_allocate(size_t bytes);
