@@ -16,7 +16,7 @@ void cleave_editor_init(cleave_editor_t *editor, cleave_graph_t *graph, cleave_e
 }
 
 void cleave_editor_deinit(cleave_editor_t *editor) {
-  if (editor->graph != NULL && editor->graph->reads == &editor->reads) {
+  if (editor->notes_reads && editor->graph != NULL) {
     editor->graph->reads = NULL;
   }
   cleave_array_free(&editor->reads);
@@ -282,6 +282,7 @@ cleave_status_t cleave_editor_fold(cleave_editor_t *editor, cleave_error_t *erro
 
 void cleave_editor_note_reads(cleave_editor_t *editor) {
   editor->graph->reads = &editor->reads;
+  editor->notes_reads = true;
 }
 
 static int compare_numbers(const void *a, const void *b) {

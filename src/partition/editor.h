@@ -36,6 +36,7 @@ struct cleave_editor {
   CLEAVE_ARRAY(uint32_t) changed;
   CLEAVE_ARRAY(uint32_t) removed;
   cleave_graph_reads_t reads; /* constants that the application at work looked at */
+  bool notes_reads;           /* the graph shows `reads`, and must be there when the editor goes */
 
   /* private */
   cleave_arena_t arena; /* facts */

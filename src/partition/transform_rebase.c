@@ -207,14 +207,15 @@ cleave_status_t cleave_transform_rebase(const cleave_plan_t *plan, const cleave_
     r.editor.fold_context = options->fold_context;
   }
   cleave_status_t status = rebase(&r, plan, graph, &edits, error);
+  cleave_graph_t *result = r.editor.graph;
+  cleave_editor_deinit(&r.editor);
   if (status == CLEAVE_OK) {
-    *out_graph = r.editor.graph;
+    *out_graph = result;
     *out_edits = edits;
   } else {
-    cleave_graph_destroy(r.editor.graph);
+    cleave_graph_destroy(result);
     cleave_edits_destroy(edits);
   }
-  cleave_editor_deinit(&r.editor);
   cleave_array_free(&r.lost);
   cleave_array_free(&r.taken);
   cleave_array_free(&r.leans);
