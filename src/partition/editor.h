@@ -112,7 +112,8 @@ CLEAVE_MUST_USE cleave_status_t cleave_editor_name_value(cleave_editor_t *editor
 
 /* ---- reading ---- */
 
-/* From now on graph->reads is editor->reads; until cleave_editor_deinit, or the graph goes. */
+/* From now on graph->reads is editor->reads, until cleave_editor_deinit: the graph must outlive the editor.
+ */
 void cleave_editor_note_reads(cleave_editor_t *editor);
 /* Writes what was looked at to the log, each constant that is still there once, and forgets it. */
 CLEAVE_MUST_USE cleave_status_t cleave_editor_log_reads(cleave_editor_t *editor, cleave_error_t *error);
