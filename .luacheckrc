@@ -15,6 +15,7 @@ files["lua/meta/"] = { allow_defined_top = true, max_line_length = false, ignore
 files["tests/**/rules*.lua"] = files["rules/"]
 files["tests/lua/*.lua"] = files["rules/"]
 files["tests/golden/*.lua"] = files["rules/"]
+files["examples/accelerators/"] = files["rules/"]
 -- A model script sees the graph `g` that it builds, and the size of it in `options`.
 files["examples/models/"] = { read_globals = { "g", "options" } }
 files["tests/**/model*.lua"] = { read_globals = { "g", "options" } }

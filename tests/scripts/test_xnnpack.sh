@@ -72,6 +72,9 @@ g.output("pooled", g.MaxPool(g.Softmax(t, { axis = 1 }),
   { kernel_shape = { 3, 2 }, strides = { 2, 2 }, ceil_mode = 1 }))
 local turned = g.Reshape(g.Conv(x, g.weight { 6, 6, 1, 1, name = "w5" }), g.constant({ 2, 8, 6, 10 }, "int64"))
 g.output("turned", g.Conv(turned, g.weight { 4, 4, 3, 3, name = "w6" }, { group = 2, dilations = { 2, 2 } }))
+g.output("padded", g.Relu(g.Pad(t, g.constant({ 0, 1, 2, 0, 0, 2, 0, 3 }, "int64"), 0.25)))
+g.output("mean", g.Relu(g.ReduceMean(t, g.constant({ 2, 3 }, "int64"), { keepdims = 0 })))
+g.output("mean4", g.Sub(t, g.ReduceMean(t, g.constant({ -1, 2 }, "int64"))))
 g.output("gemm", g.Gemm(g.Flatten(g.GlobalAveragePool(x)), g.weight { 5, 6, name = "w7" },
   g.normal { 5, name = "b7" }, { transB = 1, alpha = 0.5, beta = 2.0 }))
 g.output("one", g.Relu(g.Reshape(g.Conv(x, g.weight { 1, 6, 1, 1, name = "w8" }),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MaxPool, AveragePool and GlobalAveragePool. XNNPACK leaves padding out of both maxima and averages; an
- * average that counts its padding gets zeros around its input. */
+/* MaxPool, AveragePool, GlobalAveragePool, and ReduceMean over an image. XNNPACK leaves padding out of both
+ * maxima and averages; an average that counts its padding gets zeros around its input. */
 #include "operators.h"
 #include "window.h"
 
@@ -127,4 +127,49 @@ cleave_status_t xnnpack_emit_global_pooling(const unit_t *unit, builder_t *build
       builder,
       xnn_define_global_average_pooling_2d(builder->subgraph, unit->minimum, unit->maximum, input, output, 0),
       "global average pooling");
+}
+
+/* ---- ReduceMean over height and width, which is GlobalAveragePool ---- */
+
+cleave_status_t xnnpack_check_mean(const unit_t *unit, cleave_message_t *reason) {
+  int64_t axes[2] = {0, 0};
+  int32_t count = xnnpack_read_integers(unit, "axes", 1, 2, axes);
+  int64_t first = axes[0] < 0 ? axes[0] + 4 : axes[0];
+  int64_t second = axes[1] < 0 ? axes[1] + 4 : axes[1];
+  if (unit->region->values[unit->input].tensor.rank != 4 || count != 2 || first + second != 5 ||
+      first * second != 6) {
+    return xnnpack_refuse(reason, CLEAVE_REASON_ATTRIBUTE, "%s: XNNPACK averages over height and width only",
+                          unit->head->op);
+  }
+  return CLEAVE_OK;
+}
+
+cleave_status_t xnnpack_emit_mean(const unit_t *unit, builder_t *builder) {
+  const cleave_tensor_view_t *from = &unit->region->values[unit->input].tensor;
+  const cleave_tensor_view_t *to = &unit->region->values[unit->output].tensor;
+  size_t pooled_dims[4] = {(size_t)from->dims[0], 1, 1, (size_t)from->dims[1]};
+  size_t dims[XNNPACK_MAX_RANK];
+  size_t rank = xnnpack_dims(to, FORM_LAST, dims);
+  uint32_t input;
+  uint32_t output;
+  uint32_t pooled;
+  cleave_status_t status = xnnpack_builder_use(builder, unit->input, FORM_LAST, &input);
+  if (status == CLEAVE_OK) {
+    status = xnnpack_builder_output(builder, FORM_LAST, &output);
+  }
+  pooled = output;
+  if (status == CLEAVE_OK && to->rank != 4) {
+    status = xnnpack_builder_temporary(builder, 4, pooled_dims, &pooled);
+  }
+  if (status == CLEAVE_OK) {
+    status = xnnpack_builder_check(builder,
+                                   xnn_define_global_average_pooling_2d(builder->subgraph, unit->minimum,
+                                                                        unit->maximum, input, pooled, 0),
+                                   "global average pooling");
+  }
+  if (status == CLEAVE_OK && pooled != output) {
+    status = xnnpack_builder_check(
+        builder, xnn_define_static_reshape(builder->subgraph, rank, dims, pooled, output, 0), "reshape");
+  }
+  return status;
 }

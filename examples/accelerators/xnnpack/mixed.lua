@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Two libraries in one graph: XNNPACK takes depthwise convolutions with what belongs to them, oneDNN
--- all else. Each region converts at its border, so this shows that it works, not that it is fast.
+-- Two libraries in one graph: XNNPACK takes depthwise convolutions with what belongs to them,
+-- oneDNN all else. Each region converts at its border: this shows that it works, not that it is
+-- fast.
 
 local bounded = op { { "Relu", "Clip" }, as = "act" }
 

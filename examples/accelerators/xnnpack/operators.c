@@ -28,6 +28,8 @@ static const operator_t operators[] = {
     {"Min", CLASS_POINTWISE, false, false, xnnpack_check_binary, xnnpack_emit_binary},
     {"Mul", CLASS_POINTWISE, false, true, xnnpack_check_binary, xnnpack_emit_binary},
     {"Neg", CLASS_POINTWISE, false, false, xnnpack_check_unary, xnnpack_emit_unary},
+    {"Pad", CLASS_POINTWISE, false, false, xnnpack_check_pad, xnnpack_emit_pad},
+    {"ReduceMean", CLASS_SPATIAL, false, false, xnnpack_check_mean, xnnpack_emit_mean},
     {"Relu", CLASS_POINTWISE, false, false, xnnpack_check_unary, xnnpack_emit_unary},
     {"Reshape", CLASS_PLAIN, false, false, xnnpack_check_view, xnnpack_emit_view},
     {"Round", CLASS_POINTWISE, false, false, xnnpack_check_unary, xnnpack_emit_unary},

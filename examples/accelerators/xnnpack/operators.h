@@ -37,6 +37,8 @@ cleave_status_t xnnpack_check_pooling(const unit_t *unit, cleave_message_t *reas
 cleave_status_t xnnpack_emit_pooling(const unit_t *unit, builder_t *builder);
 cleave_status_t xnnpack_check_global_pooling(const unit_t *unit, cleave_message_t *reason);
 cleave_status_t xnnpack_emit_global_pooling(const unit_t *unit, builder_t *builder);
+cleave_status_t xnnpack_check_mean(const unit_t *unit, cleave_message_t *reason);
+cleave_status_t xnnpack_emit_mean(const unit_t *unit, builder_t *builder);
 
 /* emit_pointwise.c */
 cleave_status_t xnnpack_check_unary(const unit_t *unit, cleave_message_t *reason);
@@ -45,6 +47,10 @@ cleave_status_t xnnpack_check_binary(const unit_t *unit, cleave_message_t *reaso
 cleave_status_t xnnpack_emit_binary(const unit_t *unit, builder_t *builder);
 cleave_status_t xnnpack_check_batch_norm(const unit_t *unit, cleave_message_t *reason);
 cleave_status_t xnnpack_emit_batch_norm(const unit_t *unit, builder_t *builder);
+
+/* emit_view.c */
+cleave_status_t xnnpack_check_pad(const unit_t *unit, cleave_message_t *reason);
+cleave_status_t xnnpack_emit_pad(const unit_t *unit, builder_t *builder);
 cleave_status_t xnnpack_check_softmax(const unit_t *unit, cleave_message_t *reason);
 cleave_status_t xnnpack_emit_softmax(const unit_t *unit, builder_t *builder);
 cleave_status_t xnnpack_check_view(const unit_t *unit, cleave_message_t *reason);

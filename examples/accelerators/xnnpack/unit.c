@@ -27,6 +27,29 @@ const float *xnnpack_constant_in_place(const cleave_tensor_view_t *tensor) {
   return (uintptr_t)tensor->data % sizeof(float) == 0 ? tensor->data : NULL;
 }
 
+int32_t xnnpack_read_integers(const unit_t *unit, const char *name, uint32_t input, int32_t room,
+                              int64_t *to) {
+  uint32_t count = 0;
+  const int64_t *ints = cleave_view_ints(unit->head, name, &count);
+  const cleave_value_view_t *value = cleave_view_input(unit->region, unit->head, input);
+  if (value != NULL) {
+    int64_t elements = cleave_view_element_count(&value->tensor);
+    if (value->tensor.data == NULL || value->tensor.dtype != CLEAVE_DTYPE_I64 || elements < 0 ||
+        elements > room) {
+      return -1;
+    }
+    memcpy(to, value->tensor.data, (size_t)elements * sizeof *to);
+    return (int32_t)elements;
+  }
+  if (count > (uint32_t)room) {
+    return -1;
+  }
+  for (uint32_t k = 0; k < count; k++) {
+    to[k] = ints[k];
+  }
+  return (int32_t)count;
+}
+
 /* A tensor of run time: float32, of a rank and with sizes that XNNPACK takes. */
 static cleave_status_t check_tensor(const cleave_value_view_t *value, bool open, cleave_message_t *reason) {
   const cleave_tensor_view_t *tensor = &value->tensor;

@@ -73,6 +73,12 @@ cleave_status_t xnnpack_read_bounds(const cleave_region_view_t *region, const cl
 /* Element `index` of constant float32 data, which may be unaligned. */
 float xnnpack_constant_at(const cleave_tensor_view_t *tensor, int64_t index);
 
+/* Whole numbers that an operator has as attribute `name` or, in later operator sets, as constant input
+ * `input`: up to `room` of them. Returns how many there are; -1 where they are not constant, or more than
+ * there is room for. */
+int32_t xnnpack_read_integers(const unit_t *unit, const char *name, uint32_t input, int32_t room,
+                              int64_t *to);
+
 /* The constant's own data, which lives as long as a program, or NULL where it is not aligned for floats. */
 const float *xnnpack_constant_in_place(const cleave_tensor_view_t *tensor);
 
