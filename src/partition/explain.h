@@ -19,7 +19,8 @@ typedef struct cleave_miss {
   const char *kind;    /* for programs: "operator", "missing", "extra", "attribute", "dtype", "rank", "shape",
                           "constant", "value", "same", "shared", "count", "condition" */
   uint32_t part;       /* of the pattern, by index; NONE: the pattern as a whole */
-  int32_t line;        /* of the rule file */
+  int32_t line;        /* of the rule file, */
+  const char *file;    /* or of one that it includes; NULL: the rule's own */
   const char *path;    /* in the pattern: "mul.inputs[B] > Sigmoid" */
   const char *subject; /* what is at fault: "operator", "attribute perm", "dtype" */
   const char *expected; /* "[0, 1, 3, 2]" */

@@ -68,6 +68,9 @@ static json_t *nodes_json(const cleave_graph_t *graph, const cleave_node_t *node
 static json_t *miss_json(const cleave_graph_t *graph, const cleave_miss_t *miss, bool *failed) {
   json_t *json = json_object();
   set(json, "kind", text_json(miss->kind), failed);
+  if (miss->file != NULL) {
+    set(json, "file", text_json(miss->file), failed);
+  }
   set(json, "line", json_integer(miss->line), failed);
   set(json, "path", text_json(miss->path), failed);
   set(json, "subject", text_json(miss->subject), failed);

@@ -376,6 +376,7 @@ cleave_status_t cleave_explain_words(const finder_t *finder, const fault_t *faul
       .kind = words.kind,
       .part = part,
       .line = part == CLEAVE_INDEX_NONE ? x->pattern->where->line : x->pattern->nodes[part].line,
+      .file = part == CLEAVE_INDEX_NONE ? NULL : x->pattern->nodes[part].file,
       .path = keep(finder, &path),
       .subject = keep(finder, &words.subject),
       .expected = keep(finder, &words.expected),

@@ -55,8 +55,8 @@ static void print_misses(const printer_t *printer, const cleave_graph_t *graph, 
       cleave_explain_value(graph, miss->value, text);
       cleave_text_add(text, "\n");
     }
-    cleave_text_format(text, "%s  %s:%d%s%s\n", indent, file, (int)miss->line,
-                       miss->path[0] == '\0' ? "" : ": ", miss->path);
+    cleave_text_format(text, "%s  %s:%d%s%s\n", indent, miss->file != NULL ? miss->file : file,
+                       (int)miss->line, miss->path[0] == '\0' ? "" : ": ", miss->path);
     if (miss->edit != NULL && miss->edit[0] != '\0') {
       cleave_text_format(text, "%s  try: %s\n", indent, miss->edit);
     }

@@ -23,10 +23,16 @@ typedef struct checker {
   uint8_t *marks; /* per node */
 } checker_t;
 
+/* Of a part, or (NULL) of the pattern as a whole. */
+static const char *file_of(const checker_t *checker, const cleave_pattern_node_t *part) {
+  return part != NULL && part->file != NULL ? part->file : checker->file;
+}
+
 static cleave_status_t refuse(const checker_t *checker, uint32_t node, const char *what) {
-  int line = node < checker->pattern->node_count ? checker->pattern->nodes[node].line : 0;
-  return cleave_error_set_at(checker->error, CLEAVE_ERROR_RULE, checker->file, line, "%s: %s",
-                             checker->subject, what);
+  bool is_part = node < checker->pattern->node_count;
+  const cleave_pattern_node_t *part = is_part ? &checker->pattern->nodes[node] : NULL;
+  return cleave_error_set_at(checker->error, CLEAVE_ERROR_RULE, file_of(checker, part),
+                             is_part ? part->line : 0, "%s: %s", checker->subject, what);
 }
 
 static bool may_be_left_out(const cleave_pattern_node_t *node) {
@@ -236,6 +242,7 @@ static bool add_symbol(symbols_t *symbols, const char *name) {
 
 /* A symbol of an expression must be a dimension of its own somewhere. */
 static cleave_status_t check_expression(const checker_t *checker, const symbols_t *symbols,
+                                        const cleave_pattern_node_t *part,
                                         const cleave_expression_t *expression) {
   for (uint32_t k = 0; expression != NULL && k < expression->symbol_count; k++) {
     bool is_bound = false;
@@ -246,7 +253,7 @@ static cleave_status_t check_expression(const checker_t *checker, const symbols_
     }
     if (!is_bound) {
       char hint[128];
-      return cleave_error_set_at(checker->error, CLEAVE_ERROR_RULE, checker->file, expression->line,
+      return cleave_error_set_at(checker->error, CLEAVE_ERROR_RULE, file_of(checker, part), expression->line,
                                  "%s: '%s': no shape of the pattern has a dimension '%s'%s", checker->subject,
                                  expression->text, expression->symbols[k],
                                  cleave_nearest_hint(&nearest, hint, sizeof hint));
@@ -259,10 +266,10 @@ static cleave_status_t check_part_sizes(const checker_t *checker, const symbols_
   const cleave_pattern_node_t *node = &checker->pattern->nodes[index];
   for (int32_t d = 0; node->type.dims != NULL && d < node->type.rank; d++) {
     const cleave_dim_test_t *dim = &node->type.dims[d];
-    CLEAVE_TRY(
-        check_expression(checker, symbols, dim->size < 0 && dim->symbol == NULL ? dim->expression : NULL));
+    CLEAVE_TRY(check_expression(checker, symbols, node,
+                                dim->size < 0 && dim->symbol == NULL ? dim->expression : NULL));
   }
-  return check_expression(checker, symbols, node->where);
+  return check_expression(checker, symbols, node, node->where);
 }
 
 static cleave_status_t check_sizes(const checker_t *checker) {
@@ -280,7 +287,7 @@ static cleave_status_t check_sizes(const checker_t *checker) {
   for (uint32_t p = 0; p < pattern->node_count; p++) {
     CLEAVE_TRY(check_part_sizes(checker, &symbols, p));
   }
-  return check_expression(checker, &symbols, pattern->where);
+  return check_expression(checker, &symbols, NULL, pattern->where);
 }
 
 // ---- groups ----

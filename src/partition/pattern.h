@@ -110,7 +110,8 @@ typedef struct cleave_constant_test {
 typedef struct cleave_pattern_node {
   cleave_pattern_kind_t kind;
   const char *label; /* name of the capture; NULL: none */
-  int32_t line;      /* of the rule file */
+  int32_t line;      /* of the rule file, */
+  const char *file;  /* or of the file that it includes; NULL: the rule's own */
   bool shared;       /* OP: its outputs may be used outside of the match */
   uint32_t output;   /* OP: which output its readers in the pattern mean, usually 0; OUTPUT: which one */
   uint32_t op_count;

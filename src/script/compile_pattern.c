@@ -163,7 +163,7 @@ static cleave_pattern_kind_t kind_of(const char *name) {
 static void read_node(cleave_table_reader_t *reader, cleave_pattern_node_t *node) {
   node->kind = kind_of(cleave_table_text(reader, "kind"));
   node->label = cleave_table_text(reader, "label");
-  node->line = cleave_table_line(reader, "line", NULL);
+  node->line = cleave_table_line(reader, "line", &node->file);
   node->shared = cleave_table_flag(reader, "shared");
   node->output = (uint32_t)cleave_table_int(reader, "output", 0);
   node->ops = cleave_table_ops(reader, "ops", &node->op_count);
