@@ -120,6 +120,11 @@ for model in layouts.lua folded.lua; do
 done
 check "folds all terms" 0 "product_act .* 4 *1[0-9] " "$program" run folded.lua --load "$library" \
   --rules "$rules/xnnpack.lua" --threads 1 --repeat 1
+cat >gain.lua <<'LUA'
+-- SPDX-License-Identifier: Apache-2.0
+return ruleset { name = "gain", backend = "xnnpack", region "worth_it" { min_gain = 1000 } }
+LUA
+check "estimates" 0 "min_gain" "$program" run folded.lua --load "$library" --rules gain.lua --threads 1 --repeat 1
 check "profile" 0 "xnnpack stage 1" "$program" run folded.lua --load "$library" --rules "$rules/xnnpack.lua" \
   --threads 1 --repeat 1 --profile trace.json
 
