@@ -32,6 +32,9 @@ static cleave_status_t build_stage(builder_t *builder, const unit_t *units, cons
         builder, xnn_create_runtime_v2(builder->subgraph, pool, XNN_FLAG_YIELD_WORKERS, out_runtime),
         "runtime");
   }
+  if (status == CLEAVE_OK && *out_runtime == NULL) { /* what this version answers where it finds no memory */
+    status = xnnpack_builder_check(builder, xnn_status_out_of_memory, "runtime");
+  }
   if (status == CLEAVE_OK) {
     status = xnnpack_builder_check(
         builder, xnn_setup_runtime(*out_runtime, builder->external_count, builder->externals), "setup");
