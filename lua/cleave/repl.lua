@@ -55,11 +55,14 @@ local function show_key(key)
   return "[" .. show(key, MOST_DEPTH) .. "]"
 end
 
--- A list of matches as a table: a row each, a column for every label.
+-- A list of matches as a table: a row each, a column for every label; without labels, where it
+-- begins.
 local function show_matches(list)
   local labels = matches[list]
   local rows, widths = { { "", table.unpack(labels) } }, {}
-  rows[1][#labels + 2] = "nodes"
+  local last = math.max(#labels, 1) + 2
+  rows[1][2] = labels[1] or "begins at"
+  rows[1][last] = "nodes"
   for k, match in ipairs(list) do
     if k > MOST_ROWS then
       break
@@ -68,7 +71,8 @@ local function show_matches(list)
     for i, label in ipairs(labels) do
       row[i + 1] = match[label] ~= nil and host.tostring(match[label]) or "-"
     end
-    row[#labels + 2] = host.tostring(#match.nodes)
+    row[2] = row[2] or host.tostring(match.nodes[1])
+    row[last] = host.tostring(#match.nodes)
     rows[#rows + 1] = row
   end
   for _, row in ipairs(rows) do
