@@ -395,3 +395,29 @@ const char *cleave_registry_path(uint32_t index) {
   (void)pthread_mutex_unlock(&lock);
   return path == NULL ? "" : path;
 }
+
+/* "mirror" and "mirror.lua" name mirror.lua. A file elsewhere than beside the library is not taken. */
+static bool is_rules(const char *file, const char *name) {
+  size_t length = strlen(name);
+  return file != NULL && strchr(file, '/') == NULL && strncmp(file, name, length) == 0 &&
+         (file[length] == '\0' || strcmp(file + length, ".lua") == 0);
+}
+
+bool cleave_registry_find_rules(const char *name, char *path, size_t size) {
+  bool found = false;
+  (void)pthread_mutex_lock(&lock);
+  for (size_t k = 0; k < loaded.count && !found; k++) {
+    const entry_t *entry = loaded.items[k];
+    const cleave_backend_extensions_t *extensions = entry->table.extensions;
+    for (uint32_t r = 0; entry->state == ENTRY_READY && extensions != NULL && r < extensions->rule_file_count;
+         r++) {
+      if (!found && is_rules(extensions->rule_files[r], name)) {
+        int folder = (int)(strrchr(entry->library.path, '/') - entry->library.path);
+        int length = snprintf(path, size, "%.*s/%s", folder, entry->library.path, extensions->rule_files[r]);
+        found = length > 0 && (size_t)length < size;
+      }
+    }
+  }
+  (void)pthread_mutex_unlock(&lock);
+  return found;
+}

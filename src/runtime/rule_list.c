@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "partition/partition.h"
 #include "runtime/bind.h"
+#include "runtime/registry.h"
 #include "runtime/view.h"
 #include "script/declared.h"
 
@@ -52,7 +53,18 @@ static cleave_status_t load_one(const cleave_rule_source_t *source, const cleave
   if (source->path == NULL) {
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "a rule source has neither path nor text");
   }
-  return cleave_rules_load_watched(source->path, settings, setting_count, used, listener, out_rules, error);
+  // A name that is neither a file nor one of cleave's may be a rule file that a loaded library brings.
+  char path[1024];
+  cleave_error_t failure = CLEAVE_ERROR_INIT;
+  cleave_status_t status =
+      cleave_rules_load_watched(source->path, settings, setting_count, used, listener, out_rules, &failure);
+  if (status == CLEAVE_ERROR_IO && cleave_registry_find_rules(source->path, path, sizeof path)) {
+    return cleave_rules_load_watched(path, settings, setting_count, used, listener, out_rules, error);
+  }
+  if (status != CLEAVE_OK && error != NULL && error->status == CLEAVE_OK) {
+    *error = failure;
+  }
+  return status;
 }
 
 static cleave_status_t collect(cleave_rule_list_t *list, const char *backend, cleave_error_t *error) {

@@ -106,6 +106,8 @@ LUA
 
 check "lists itself" 0 "xnnpack" "$program" backends -v --load "$library"
 also "lists itself" "rule file xnnpack.lua"
+check "its rule file by name" 0 "all outputs match" "$program" run layouts.lua --load "$library" --rules xnnpack --verify --threads 1
+check "no rule file of that name" 1 "xnnpak: cannot open" "$program" run layouts.lua --load "$library" --rules xnnpak
 check "tests of the rule file" 0 " 0 failed" "$program" check "$rules/xnnpack.lua" --load "$library"
 for model in layouts.lua folded.lua; do
   for threads in 1 2; do
