@@ -28,7 +28,7 @@ typedef struct program {
 
 /* Called once, before all else. Find your device here; refuse with a reason where there is none. */
 static cleave_status_t initialise(const cleave_host_t *host, void **out_state, cleave_message_t *message) {
-  (void)host; /* services of cleave: a thread pool, a log, regions as JSON */
+  (void)host; /* services of cleave: a thread pool, a log */
   (void)message;
   *out_state = NULL; /* handed to all functions below */
   return CLEAVE_OK;

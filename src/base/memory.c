@@ -1,13 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one gate to malloc: sizes are checked, and tests can make any allocation fail. */
+/* The one gate to malloc, or to the allocator of whoever embeds cleave: sizes are checked, and tests can make
+ * any allocation fail. */
 #include "base/memory.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #define CACHE_LINE ((size_t)64)
 #define LARGE_PAGE ((size_t)2 << 20)
+
+enum { LEAST_ALIGNMENT = 16 };
+
+/* Set once, before anything is allocated; read by all threads. */
+static cleave_allocator_t allocator;
+static bool has_allocator;
+static atomic_bool is_used;
 
 static _Thread_local int64_t fail_countdown = -1;
 static _Thread_local int64_t passed_count;
@@ -19,7 +28,32 @@ int64_t cleave_memory_fail_after(int64_t countdown) {
   return passed;
 }
 
+cleave_status_t cleave_set_allocator(const cleave_allocator_t *wanted, cleave_error_t *error) {
+  if (wanted->size < sizeof *wanted || wanted->allocate == NULL || wanted->reallocate == NULL ||
+      wanted->free == NULL) {
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                            "the allocator is not complete: expected allocate, reallocate and free");
+  }
+  if (atomic_load(&is_used)) {
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                            "the allocator comes too late: cleave has allocated memory already");
+  }
+  allocator = *wanted;
+  has_allocator = true;
+  return CLEAVE_OK;
+}
+
+static void *take(size_t bytes, size_t alignment) {
+  if (has_allocator) {
+    return allocator.allocate(allocator.context, bytes, alignment);
+  }
+  return alignment > LEAST_ALIGNMENT ? aligned_alloc(alignment, bytes) : malloc(bytes);
+}
+
 static bool may_allocate(void) {
+  if (!atomic_load_explicit(&is_used, memory_order_relaxed)) {
+    atomic_store_explicit(&is_used, true, memory_order_relaxed);
+  }
   if (fail_countdown == 0) {
     return false;
   }
@@ -35,7 +69,7 @@ void *cleave_allocate(size_t count, size_t size) {
   if (!cleave_size_multiply(count, size, &bytes) || bytes > PTRDIFF_MAX || !may_allocate()) {
     return NULL;
   }
-  return malloc(bytes > 0 ? bytes : 1);
+  return take(bytes > 0 ? bytes : 1, LEAST_ALIGNMENT);
 }
 
 void *cleave_allocate_zeroed(size_t count, size_t size) {
@@ -43,7 +77,12 @@ void *cleave_allocate_zeroed(size_t count, size_t size) {
   if (!cleave_size_multiply(count, size, &bytes) || bytes > PTRDIFF_MAX || !may_allocate()) {
     return NULL;
   }
-  return calloc(bytes > 0 ? bytes : 1, 1);
+  bytes = bytes > 0 ? bytes : 1;
+  if (!has_allocator) {
+    return calloc(bytes, 1);
+  }
+  void *memory = take(bytes, LEAST_ALIGNMENT);
+  return memory == NULL ? NULL : memset(memory, 0, bytes);
 }
 
 void *cleave_reallocate(void *memory, size_t count, size_t size) {
@@ -51,11 +90,20 @@ void *cleave_reallocate(void *memory, size_t count, size_t size) {
   if (!cleave_size_multiply(count, size, &bytes) || bytes > PTRDIFF_MAX || !may_allocate()) {
     return NULL;
   }
-  return realloc(memory, bytes > 0 ? bytes : 1);
+  bytes = bytes > 0 ? bytes : 1;
+  if (has_allocator) {
+    return memory == NULL ? take(bytes, LEAST_ALIGNMENT)
+                          : allocator.reallocate(allocator.context, memory, bytes);
+  }
+  return realloc(memory, bytes);
 }
 
 void cleave_free(void *memory) {
-  free(memory);
+  if (!has_allocator) {
+    free(memory);
+  } else if (memory != NULL) {
+    allocator.free(allocator.context, memory);
+  }
 }
 
 void *cleave_allocate_aligned(size_t bytes) {
@@ -66,9 +114,9 @@ void *cleave_allocate_aligned(size_t bytes) {
     return NULL;
   }
   rounded &= ~(alignment - 1);
-  void *memory = aligned_alloc(alignment, rounded);
+  void *memory = take(rounded, alignment);
 #ifdef MADV_HUGEPAGE
-  if (memory != NULL && alignment == LARGE_PAGE) {
+  if (memory != NULL && alignment == LARGE_PAGE && !has_allocator) {
     (void)madvise(memory, rounded, MADV_HUGEPAGE);
   }
 #endif

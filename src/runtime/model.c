@@ -24,6 +24,14 @@ const char *cleave_backend_name(uint32_t index) {
   return cleave_registry_name(index);
 }
 
+cleave_status_t cleave_backend_load(const char *path, const char *name, cleave_error_t *error) {
+  return cleave_registry_load(path, name, error);
+}
+
+cleave_status_t cleave_backend_unload(const char *name, cleave_error_t *error) {
+  return cleave_registry_unload(name, error);
+}
+
 /* ---- making and sharing ---- */
 
 cleave_status_t cleave_model_wrap_take(cleave_graph_t *graph, cleave_model_t **out_model,
@@ -102,6 +110,14 @@ cleave_status_t cleave_model_load(const char *path, const cleave_setting_t *sett
   }
   cleave_free(used);
   return status;
+}
+
+cleave_status_t cleave_model_load_memory(const void *data, size_t size, const char *name,
+                                         cleave_model_t **out_model, cleave_error_t *error) {
+  *out_model = NULL;
+  cleave_graph_t *graph = NULL;
+  CLEAVE_TRY(cleave_onnx_read_memory(data, size, name == NULL ? "model" : name, &graph, error));
+  return cleave_model_create_take(graph, out_model, error);
 }
 
 cleave_model_t *cleave_model_retain(cleave_model_t *model) {

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/text.h"
 #include "base/threads.h"
 #include "runtime/library.h"
@@ -45,12 +46,19 @@ static CLEAVE_ARRAY(entry_t *) loaded;
 static bool has_searched; /* the folders */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
+/* For cleave_host_t.log: levels of libraries that do not exist count as details. */
+static void log_line(int32_t level, const char *line) {
+  bool is_known = level >= CLEAVE_LOG_ERROR && level <= CLEAVE_LOG_DETAIL;
+  cleave_log(is_known ? (cleave_log_level_t)level : CLEAVE_LOG_DETAIL, "%s", line == NULL ? "" : line);
+}
+
 static const cleave_host_t host = {
     .size = sizeof(cleave_host_t),
     .abi_major = CLEAVE_BACKEND_ABI_MAJOR,
     .abi_minor = CLEAVE_BACKEND_ABI_MINOR,
     .version = CLEAVE_VERSION,
     .parallel_for = cleave_parallel_for,
+    .log = log_line,
 };
 
 cleave_status_t cleave_registry_fail(cleave_error_t *error, cleave_status_t status, const char *place,
@@ -288,6 +296,7 @@ static void search(void) {
   for (size_t k = 0; k < paths.count; k++) {
     cleave_error_t refusal = CLEAVE_ERROR_INIT;
     if (load(paths.items[k], NULL, &refusal) != CLEAVE_OK) {
+      cleave_log(CLEAVE_LOG_WARNING, "%s", refusal.message);
       keep_refused(paths.items[k], &refusal);
     }
     cleave_free(paths.items[k]);

@@ -243,11 +243,6 @@ typedef struct cleave_host {
 
   /* 1.1. A line for the log of whoever embeds cleave; level 0 error, 1 warning, 2 information, 3 detail. */
   void (*log)(int32_t level, const char *line);
-  /* 1.1. The region as JSON (format "cleave-region", see src/formats/README.md), in pieces to `write`. With
-   * `weights` the data of constants is in it, as base64. CLEAVE_OK, or what `write` returned. */
-  cleave_status_t (*region_json)(const cleave_region_view_t *region, bool weights,
-                                 cleave_status_t (*write)(void *context, const char *text, size_t length),
-                                 void *context);
 } cleave_host_t;
 
 /* ---- compiling and running ------------------------------------------------------------------------ */
@@ -319,6 +314,9 @@ typedef struct cleave_step_time {
   uint64_t start_ns; /* monotonic clock */
   uint64_t end_ns;
 } cleave_step_time_t;
+
+/* The groups of functions below are what a library may have beyond regions. Of them, this version of cleave
+ * uses rule files; it calls none of the others yet, and runs such a library through `compile` and `run`. */
 
 /* ---- devices with memory of their own (1.1) --------------------------------------------------------- */
 
@@ -670,19 +668,19 @@ static inline size_t cleave_dtype_size(cleave_dtype_t dtype) {
   return 0;
 }
 
-/* Elements of a tensor whose dims are all known; -1 where one is not. A scalar has 1. */
+/* Elements of a tensor whose dims are all known; -1 where one is not, INT64_MAX where they are more. A scalar
+ * has 1. */
 static inline int64_t cleave_view_element_count(const cleave_tensor_view_t *tensor) {
   int64_t count = 1;
-  if (tensor->rank < 0) {
-    return -1;
-  }
+  bool is_empty = false;
+  bool is_known = tensor->rank >= 0;
   for (int32_t d = 0; d < tensor->rank; d++) {
-    if (tensor->dims[d] < 0) {
-      return -1;
-    }
-    count *= tensor->dims[d];
+    int64_t size = tensor->dims[d];
+    is_known = is_known && size >= 0;
+    is_empty = is_empty || size == 0;
+    count = size > 0 && count > INT64_MAX / size ? INT64_MAX : count * (size > 0 ? size : 1);
   }
-  return count;
+  return !is_known ? -1 : is_empty ? 0 : count;
 }
 
 #ifdef __cplusplus

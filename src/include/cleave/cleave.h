@@ -44,12 +44,55 @@ void cleave_error_clear(cleave_error_t *error);
 /* Frees a text that a function of this header handed out; NULL is welcome. */
 void cleave_text_free(char *text);
 
+/* ---- the process ---------------------------------------------------------------------------------- */
+
+/* Where the memory of the library comes from, that of Lua included; oneDNN, jansson and accelerator libraries
+ * have their own. All functions may be called from several threads at once. */
+typedef struct cleave_allocator {
+  size_t size; /* sizeof(cleave_allocator_t) */
+  /* `bytes` > 0, not zeroed, aligned to `alignment`, a power of two from 16 on; NULL: there is none. */
+  void *(*allocate)(void *context, size_t bytes, size_t alignment);
+  /* Of memory with alignment 16; NULL: it stays as it was. */
+  void *(*reallocate)(void *context, void *memory, size_t bytes);
+  void (*free)(void *context, void *memory); /* never NULL */
+  void *context;
+} cleave_allocator_t;
+
+/* Sets the allocator of the process, for good; copied. CLEAVE_ERROR_INVALID_ARGUMENT where a function is
+ * missing, or where cleave has allocated something already: call it before any other function. */
+CLEAVE_MUST_USE cleave_status_t cleave_set_allocator(const cleave_allocator_t *allocator,
+                                                     cleave_error_t *error);
+
+typedef enum cleave_log_level {
+  CLEAVE_LOG_ERROR = 0,
+  CLEAVE_LOG_WARNING = 1,
+  CLEAVE_LOG_INFORMATION = 2,
+  CLEAVE_LOG_DETAIL = 3
+} cleave_log_level_t;
+
+/* Gets one line, without its end, valid during the call. It must not call cleave. */
+typedef void (*cleave_log_function_t)(void *context, cleave_log_level_t level, const char *line);
+
+/* What cleave and accelerator libraries have to say besides their errors; NULL: nobody listens. From any
+ * thread; one listener at a time. */
+void cleave_set_log(cleave_log_function_t function, void *context);
+
 /* ---- backends ------------------------------------------------------------------------------------- */
 
-/* Backends that are linked in, in a fixed order: "cpu", "onednn", ... */
+/* Backends by name: those that are linked in, in a fixed order ("cpu", "onednn", ...), then libraries that
+ * were loaded or found in the folders of CLEAVE_BACKEND_PATH. */
 uint32_t cleave_backend_count(void);
-/* "" beyond the last. */
+/* "" beyond the last. Valid until the backend is unloaded. */
 const char *cleave_backend_name(uint32_t index);
+
+/* Loads an accelerator library (cleave/backend.h), whose code runs in this process. `name` takes the place of
+ * its own name; NULL: keeps it. The same file again under the same name is no error. CLEAVE_ERROR_FORMAT: no
+ * library for this machine; CLEAVE_ERROR_BACKEND: it does not fit or does not start, with its reason;
+ * CLEAVE_ERROR_INVALID_ARGUMENT: the name is taken. Thread-safe. */
+CLEAVE_MUST_USE cleave_status_t cleave_backend_load(const char *path, const char *name,
+                                                    cleave_error_t *error);
+/* CLEAVE_ERROR_INVALID_ARGUMENT where sessions still use it. Nobody may be partitioning with it meanwhile. */
+CLEAVE_MUST_USE cleave_status_t cleave_backend_unload(const char *name, cleave_error_t *error);
 
 /* ---- models --------------------------------------------------------------------------------------- */
 
@@ -69,6 +112,10 @@ typedef struct cleave_setting {
 CLEAVE_MUST_USE cleave_status_t cleave_model_load(const char *path, const cleave_setting_t *settings,
                                                   size_t setting_count, uint64_t seed,
                                                   cleave_model_t **out_model, cleave_error_t *error);
+/* An ONNX model in memory, which may go after the call: weights are copied. External data is refused. `name`
+ * stands for the file in messages. */
+CLEAVE_MUST_USE cleave_status_t cleave_model_load_memory(const void *data, size_t size, const char *name,
+                                                         cleave_model_t **out_model, cleave_error_t *error);
 cleave_model_t *cleave_model_retain(cleave_model_t *model);
 void cleave_model_release(cleave_model_t *model);
 
