@@ -1,0 +1,68 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# cleave verify, bisect and backends from outside, with libraries that compute wrongly, fail, or do not start.
+set -u
+program=$1
+libraries=$3/tests/accelerators
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+passed=0
+failed=0
+
+cat >net.lua <<'LUA'
+local x = g.input("x", "float32", { 2, 3 })
+g.output("y", g.Relu(g.Sigmoid(g.Relu(x, { name = "first" })), { name = "second" }))
+LUA
+for name in wrong good fails; do
+  cat >$name.lua <<LUA
+return ruleset { name = "r", backend = "$name", region "relus" { ops = { "Relu" } } }
+LUA
+done
+
+# check NAME EXIT PATTERN COMMAND...: the exit status, and a pattern in what was printed.
+check() {
+  name=$1
+  expected=$2
+  pattern=$3
+  shift 3
+  "$@" >out 2>&1
+  status=$?
+  if [ $status -ne "$expected" ] || ! grep -q -e "$pattern" out; then
+    echo "$name: exit status $status, expected $expected and '$pattern' in"
+    sed 's/^/    /' out | head -n 20
+    failed=$((failed + 1))
+  else
+    passed=$((passed + 1))
+  fi
+}
+
+wrong="--load $libraries/libwrong.so --rules wrong.lua"
+good="--load $libraries/libgood.so --rules good.lua"
+fails="--load $libraries/libfails.so --rules fails.lua"
+# shellcheck disable=SC2086
+{
+  check "right values match" 0 '^1 distinct .*: 1 match, 0 do not, 0 skipped' "$program" verify net.lua $good
+  check "each of them" 0 '^2 distinct .*: 2 match' "$program" verify net.lua $good --each
+  check "wrong values are named" 1 "wrong.lua:1: region 'relus' at 'first', the model's values: output" \
+    "$program" verify net.lua $wrong --save kept
+  check "the library's words" 1 'fails: the device is too hot' "$program" verify net.lua $fails
+  check "what failed runs again" 0 'all outputs match' \
+    "$program" run kept/relus_0/region.onnx --input x=kept/relus_0/input_0.npy --verify
+  check "quarantine" 0 "quarantined: wrong.lua:1: 'relus'" "$program" verify net.lua $wrong --quarantine
+  check "verify as JSON" 1 '"verdict": "DIFFERS"' "$program" verify net.lua $wrong --json
+  check "verify needs rules" 2 'expected --rules FILE' "$program" verify net.lua
+  check "nothing is broken" 0 '^nothing is broken' "$program" bisect net.lua $good
+  check "the culprit" 1 '^1 of 2 applications break the values: alone it makes' "$program" bisect net.lua $wrong --threshold 0.1
+  check "nothing is slow" 0 'of 2 applications\|no application of a rule' "$program" bisect net.lua $good --metric ms --threshold 1000
+  check "bisect as JSON" 1 '"complete": true' "$program" bisect net.lua $wrong --json
+  check "an unknown metric" 2 "expected max_abs or ms, found 'kg'" "$program" bisect net.lua $good --metric kg
+  check "a library by another name" 0 '^  second ' "$program" backends --load "second=$libraries/libgood.so"
+  check "a name that is taken" 1 "a backend called 'cpu' is there already" "$program" backends --load "cpu=$libraries/libgood.so"
+  check "no library" 1 'expected an ELF file' "$program" backends --load net.lua
+  check "backends in folders" 0 'not usable.*no device in slot 3' env CLEAVE_BACKEND_PATH="$libraries" "$program" backends
+  check "backends as JSON" 0 '"usable": true' "$program" backends --json
+}
+
+echo "$passed passed, $failed failed"
+[ $failed -eq 0 ]
