@@ -51,7 +51,7 @@ count() {
 
 for preset in $presets; do
   echo "== $preset"
-  cmake --preset "$preset" >build-"$preset".log 2>&1 || { cat build-"$preset".log; rm -f build-"$preset".log; exit 1; }
+  cmake --preset "$preset" -DCLEAVE_TESTS=ON >build-"$preset".log 2>&1 || { cat build-"$preset".log; rm -f build-"$preset".log; exit 1; }
   sed -n '/^-- cleave [0-9]/,/^-- $/p' build-"$preset".log
   rm -f build-"$preset".log
   cmake --build --preset "$preset" -- --quiet
