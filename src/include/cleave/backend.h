@@ -315,8 +315,7 @@ typedef struct cleave_step_time {
   uint64_t end_ns;
 } cleave_step_time_t;
 
-/* The groups of functions below are what a library may have beyond regions. Of them, this version of cleave
- * uses rule files; it calls none of the others yet, and runs such a library through `compile` and `run`. */
+/* The groups of functions below are what a library may have beyond regions. */
 
 /* ---- devices with memory of their own (1.1) --------------------------------------------------------- */
 
@@ -328,8 +327,10 @@ typedef struct cleave_device_properties {
 } cleave_device_properties_t;
 
 /* A backend without this group computes on host memory. Inputs, outputs and the workspace of a program that
- * runs on a device lie in memory of `alloc`; constants of views stay in host memory. All functions may be
- * called from any thread, for one device from one thread at a time. */
+ * runs on a device lie in memory of `alloc`, and their views say so (`memory`); constants of views stay in
+ * host memory. Where the device shares host memory, all of them lie in host memory and no stream is used. All
+ * functions may be called from any thread, for one device from one thread at a time; `alloc` also from inside
+ * of `resize_output`. */
 typedef struct cleave_backend_devices {
   size_t size;
   uint32_t (*count)(void *state);
@@ -348,7 +349,9 @@ typedef struct cleave_backend_devices {
   cleave_status_t (*copy_from)(void *state, uint32_t device, const cleave_tensor_view_t *to,
                                const cleave_tensor_view_t *from, void *stream, cleave_message_t *message);
 
-  /* Streams: all of these, or none (NULL). What is put on one stream happens in order. */
+  /* Streams: all of these, or none (NULL). What is put on one stream happens in order; what it reads and
+   * writes stays until `stream_wait` returns. That is also where a failure may come out late; a stream that
+   * failed is not used again. */
   cleave_status_t (*stream_create)(void *state, uint32_t device, void **out_stream,
                                    cleave_message_t *message);
   void (*stream_destroy)(void *state, void *stream);
@@ -367,12 +370,16 @@ typedef struct cleave_backend_devices {
  * runs single operators as regions of one node. */
 typedef struct cleave_backend_imperative {
   size_t size;
-  /* `node` is a region of one node whose shapes are known. CLEAVE_ERROR_UNSUPPORTED: no such executor. */
+  /* `node` is a region of one node. Unlike in regions that are compiled, constants have their data and are
+   * among node->inputs all the same: every value that the node reads is, once, in order of first use. Shapes
+   * are known, except for outputs whose shape depends on data. CLEAVE_ERROR_UNSUPPORTED: no such executor. */
   cleave_status_t (*get_executor)(void *state, const cleave_region_view_t *node,
                                   const cleave_compile_options_t *options, void **out_executor,
                                   cleave_message_t *message);
   void (*release_executor)(void *executor);
-  /* As `run` of a program with the node's inputs, constants among them, and outputs; no workspace. */
+  /* As `run` of a program, with inputs as node->inputs, constants among them, in memory of the device (in
+   * host memory they may be unaligned), and outputs as node->outputs; no workspace. One call at a time per
+   * executor. */
   cleave_status_t (*execute)(void *executor, const cleave_run_args_t *args, cleave_message_t *message);
 } cleave_backend_imperative_t;
 

@@ -281,12 +281,25 @@ CLEAVE_MUST_USE cleave_status_t cleave_program_cache_create(cleave_program_cache
 /* Sessions that were made with it keep what they need of it. */
 void cleave_program_cache_release(cleave_program_cache_t *cache);
 
+/* key=value for the compiler of a backend. cleave itself reads `device`: the number of the backend's device
+ * that regions run on, unless the rule that made a region says otherwise (its attribute `device`). */
+typedef struct cleave_backend_option {
+  const char *backend;
+  const char *key;
+  const char *value;
+} cleave_backend_option_t;
+
 typedef struct cleave_session_options {
   size_t size;                      /* sizeof(cleave_session_options_t) */
   int32_t threads;                  /* that a run may use; 0: all processors */
   bool profile;                     /* keep times per step: costs a little */
   cleave_program_cache_t *programs; /* shared with other sessions; NULL: none */
   bool strict; /* a region that its backend does not compile is an error, not a note and nodes one by one */
+  /* Every node of a region is a step of its own on the region's backend: through its executors, or as a
+   * region of one node. Fusions are dissolved; a node that the backend does not run alone runs on `cpu`. */
+  bool imperative;
+  const cleave_backend_option_t *backend_options; /* copied */
+  uint32_t backend_option_count;
 } cleave_session_options_t;
 
 /* Compiles. `plan` NULL: every operator runs on `cpu`. `inputs` as for cleave_model_bind,
