@@ -3,6 +3,7 @@
 // everything else to themselves, so that calls from several threads do not meet.
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "analysis.h"
 #include "cleave/cost.h"
@@ -11,6 +12,8 @@
 typedef struct state {
   dnnl_engine_t engine;
   onednn_store_t *store;
+  char spare_text[24];  // of the answer
+  cleave_key_value_t answer;
 } state_t;
 
 static cleave_status_t initialise(const cleave_host_t *host, void **out_state, cleave_message_t *message) {
@@ -102,6 +105,32 @@ static cleave_status_t cost(void *state, const cleave_region_view_t *view, doubl
   return cleave_cost_estimate(&rates, view, out_nanoseconds, message);
 }
 
+// "recompiles" is the one thing to be told; how much memory is ready for that, the one thing to be asked.
+static cleave_status_t configure(void *opaque, const cleave_key_value_t *settings, uint32_t setting_count,
+                                 const cleave_key_value_t **out_answers, uint32_t *out_answer_count,
+                                 cleave_message_t *message) {
+  state_t *state = opaque;
+  for (uint32_t k = 0; k < setting_count; k++) {
+    const char *value = settings[k].value;
+    if (strcmp(settings[k].key, "recompiles") != 0) {
+      return onednn_fail(message, CLEAVE_ERROR_UNSUPPORTED, "setting '%.60s' is unknown; there is: recompiles",
+                         settings[k].key);
+    }
+    if (strcmp(value, "0") != 0 && strcmp(value, "1") != 0) {
+      return onednn_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT, "recompiles: expected 0 or 1, found '%.60s'",
+                         value);
+    }
+  }
+  if (setting_count > 0) {
+    onednn_store_prepare(state->store, strcmp(settings[setting_count - 1].value, "1") == 0);
+  }
+  (void)snprintf(state->spare_text, sizeof(state->spare_text), "%zu", onednn_store_spare(state->store));
+  state->answer = (cleave_key_value_t){.key = "spare_bytes", .value = state->spare_text};
+  *out_answers = &state->answer;
+  *out_answer_count = 1;
+  return CLEAVE_OK;
+}
+
 static char library_version[32] = "";
 
 static const cleave_backend_t backend = {
@@ -120,6 +149,7 @@ static const cleave_backend_t backend = {
     .run = run,
     .profile = profile,
     .cost = cost,
+    .configure = configure,
 };
 
 const cleave_backend_t *cleave_backend_onednn(uint32_t abi_major, uint32_t abi_minor,

@@ -6,12 +6,12 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
+
+#include "pages.h"
 
 enum { BUCKETS = 4096 };
 
-static const size_t large_page = (size_t)2 << 20;
+static const size_t least_large = (size_t)2 << 20;
 static const size_t least_room = (size_t)64 << 20;
 
 typedef struct entry {
@@ -26,16 +26,20 @@ struct onednn_store {
   pthread_mutex_t lock;
   entry_t *buckets[BUCKETS];
   uint32_t slab_count;   // that live
-  unsigned char *spare;  // memory of a slab that is gone, for the next one; only while others live
-  size_t spare_bytes;
+  size_t largest;        // slab that was ever finished
+  onednn_pages_t spare;  // for the next slab: of one that is gone, or made ahead; only while others live
+  // Clearing pages ahead, by a thread of its own.
+  pthread_t clearer;
+  bool has_clearer;
+  atomic_bool stops;
 };
 
 struct onednn_slab {
   onednn_store_t *store;
   uint32_t references;  // under the store's lock
   entry_t *entries;     // under the store's lock
-  unsigned char *base;
-  size_t bytes;
+  onednn_pages_t pages;
+  bool is_ready;  // was spare memory: its pages are there
   size_t used;
 };
 
@@ -142,9 +146,8 @@ onednn_store_t *onednn_store_create(void) {
 
 void onednn_store_destroy(onednn_store_t *store) {
   if (store != NULL) {
-    if (store->spare != NULL) {
-      (void)munmap(store->spare, store->spare_bytes);
-    }
+    onednn_store_prepare(store, false);
+    onednn_pages_unmap(&store->spare);
     (void)pthread_mutex_destroy(&store->lock);
     free(store);
   }
@@ -208,19 +211,66 @@ void onednn_slab_publish(onednn_slab_t *slab, const onednn_content_t *content, v
   (void)pthread_mutex_unlock(&slab->store->lock);
 }
 
+// ---- memory made ahead ----
+
+// Under the lock: the spare memory becomes `pages` where that is larger and slabs live; `pages` is what is
+// left to be unmapped.
+static void keep_larger(onednn_store_t *store, onednn_pages_t *pages) {
+  if (store->slab_count > 0 && pages->bytes > store->spare.bytes) {
+    onednn_pages_t smaller = store->spare;
+    store->spare = *pages;
+    *pages = smaller;
+  }
+}
+
+static void *clear_ahead(void *context) {
+  onednn_store_t *store = context;
+  (void)pthread_mutex_lock(&store->lock);
+  size_t bytes = store->largest + store->largest / 8;
+  bool is_needed = store->slab_count > 0 && bytes > store->spare.bytes;
+  (void)pthread_mutex_unlock(&store->lock);
+  onednn_pages_t pages = {NULL, 0};
+  if (!is_needed || !onednn_pages_map(bytes, bytes >= least_large, &pages)) {
+    return NULL;
+  }
+  onednn_pages_clear(&pages, &store->stops);
+  (void)pthread_mutex_lock(&store->lock);
+  if (!atomic_load(&store->stops)) {
+    keep_larger(store, &pages);
+  }
+  (void)pthread_mutex_unlock(&store->lock);
+  onednn_pages_unmap(&pages);
+  return NULL;
+}
+
+void onednn_store_prepare(onednn_store_t *store, bool wanted) {
+  if (store->has_clearer) {
+    atomic_store(&store->stops, true);
+    (void)pthread_join(store->clearer, NULL);
+    store->has_clearer = false;
+  }
+  atomic_store(&store->stops, false);
+  store->has_clearer = wanted && pthread_create(&store->clearer, NULL, clear_ahead, store) == 0;
+}
+
+size_t onednn_store_spare(onednn_store_t *store) {
+  (void)pthread_mutex_lock(&store->lock);
+  size_t bytes = store->spare.bytes;
+  (void)pthread_mutex_unlock(&store->lock);
+  return bytes;
+}
+
 // ---- slabs ----
 
-// Takes the spare memory where it is large enough. The system clears fresh pages, which costs a fifth of
-// packing.
+// Takes the spare memory where most of what is expected has room; what is not taken of it comes back.
 static bool take_spare(onednn_slab_t *slab, size_t bytes) {
   onednn_store_t *store = slab->store;
   (void)pthread_mutex_lock(&store->lock);
-  bool fits = store->spare != NULL && bytes > 0 && bytes <= store->spare_bytes;
+  bool fits = store->spare.base != NULL && store->spare.bytes >= bytes / 2;
   if (fits) {
-    slab->base = store->spare;
-    slab->bytes = store->spare_bytes;
-    store->spare = NULL;
-    store->spare_bytes = 0;
+    slab->pages = store->spare;
+    slab->is_ready = true;
+    store->spare = (onednn_pages_t){NULL, 0};
   }
   (void)pthread_mutex_unlock(&store->lock);
   return fits;
@@ -228,26 +278,7 @@ static bool take_spare(onednn_slab_t *slab, size_t bytes) {
 
 static bool map_memory(onednn_slab_t *slab, size_t expected) {
   size_t wanted = 2 * expected < least_room ? least_room : 2 * expected;
-  wanted = (wanted + large_page - 1) / large_page * large_page;
-  // One large page more, to begin at one; what lies before and behind goes back at once.
-  unsigned char *memory = mmap(NULL, wanted + large_page, PROT_READ | PROT_WRITE,
-                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) {
-    return false;
-  }
-  size_t before = (large_page - (uintptr_t)memory % large_page) % large_page;
-  if (before > 0) {
-    (void)munmap(memory, before);
-  }
-  (void)munmap(memory + before + wanted, large_page - before);
-  slab->base = memory + before;
-  slab->bytes = wanted;
-#ifdef MADV_HUGEPAGE
-  if (expected >= large_page) {
-    (void)madvise(slab->base, wanted, MADV_HUGEPAGE);
-  }
-#endif
-  return true;
+  return onednn_pages_map(wanted, expected >= least_large, &slab->pages);
 }
 
 onednn_slab_t *onednn_slab_create(onednn_store_t *store, size_t bytes) {
@@ -267,26 +298,18 @@ onednn_slab_t *onednn_slab_create(onednn_store_t *store, size_t bytes) {
   return slab;
 }
 
-// Under the lock: the last reference has gone. What is to be unmapped comes back in the two parts.
-static void retire(onednn_slab_t *slab, unsigned char *parts[2], size_t bytes[2]) {
+// Under the lock: the last reference has gone. What is to be unmapped comes back.
+static void retire(onednn_slab_t *slab, onednn_pages_t parts[2]) {
   onednn_store_t *store = slab->store;
   for (entry_t *e = slab->entries; e != NULL; e = e->next_own) {
     unlink_entry(store, e);
   }
   store->slab_count--;
-  parts[0] = slab->base;
-  bytes[0] = slab->bytes;
-  if (store->slab_count > 0 && slab->bytes > store->spare_bytes) {
-    parts[0] = store->spare;
-    bytes[0] = store->spare_bytes;
-    store->spare = slab->base;
-    store->spare_bytes = slab->bytes;
-  }
-  if (store->slab_count == 0 && store->spare != NULL) {
+  parts[0] = slab->pages;
+  keep_larger(store, &parts[0]);
+  if (store->slab_count == 0) {
     parts[1] = store->spare;
-    bytes[1] = store->spare_bytes;
-    store->spare = NULL;
-    store->spare_bytes = 0;
+    store->spare = (onednn_pages_t){NULL, 0};
   }
 }
 
@@ -295,22 +318,18 @@ void onednn_slab_release(onednn_slab_t *slab) {
     return;
   }
   onednn_store_t *store = slab->store;
-  unsigned char *parts[2] = {NULL, NULL};
-  size_t bytes[2] = {0, 0};
+  onednn_pages_t parts[2] = {{NULL, 0}, {NULL, 0}};
   (void)pthread_mutex_lock(&store->lock);
   bool last = --slab->references == 0;
   if (last) {
-    retire(slab, parts, bytes);
+    retire(slab, parts);
   }
   (void)pthread_mutex_unlock(&store->lock);
   if (!last) {
     return;
   }
-  for (int k = 0; k < 2; k++) {
-    if (parts[k] != NULL && bytes[k] > 0) {
-      (void)munmap(parts[k], bytes[k]);
-    }
-  }
+  onednn_pages_unmap(&parts[0]);
+  onednn_pages_unmap(&parts[1]);
   while (slab->entries != NULL) {
     entry_t *next = slab->entries->next_own;
     free(slab->entries);
@@ -321,24 +340,24 @@ void onednn_slab_release(onednn_slab_t *slab) {
 
 void *onednn_slab_take(onednn_slab_t *slab, size_t bytes) {
   size_t needed = onednn_round_up(bytes > 0 ? bytes : 1);
-  if (needed > slab->bytes - slab->used) {
+  if (needed > slab->pages.bytes - slab->used) {
     return NULL;
   }
-  void *memory = slab->base + slab->used;
+  void *memory = slab->pages.base + slab->used;
   slab->used += needed;
   return memory;
 }
 
 void onednn_slab_trim(onednn_slab_t *slab) {
-  long page = sysconf(_SC_PAGESIZE);
-  size_t unit = page > 0 ? (size_t)page : 4096;
-  // Whole large pages where there are some: the last one would be broken up otherwise.
-  unit = slab->used >= large_page ? large_page : unit;
-  size_t kept = (slab->used + unit - 1) / unit * unit;
-  if (kept < slab->bytes) {
-    (void)munmap(slab->base + kept, slab->bytes - kept);
-    slab->bytes = kept;
+  onednn_store_t *store = slab->store;
+  onednn_pages_t rest = onednn_pages_split(&slab->pages, slab->used);
+  (void)pthread_mutex_lock(&store->lock);
+  store->largest = slab->pages.bytes > store->largest ? slab->pages.bytes : store->largest;
+  if (slab->is_ready) {
+    keep_larger(store, &rest);
   }
+  (void)pthread_mutex_unlock(&store->lock);
+  onednn_pages_unmap(&rest);
 }
 
 size_t onednn_slab_used(const onednn_slab_t *slab) {

@@ -32,6 +32,12 @@ typedef struct onednn_store onednn_store_t;
 onednn_store_t *onednn_store_create(void);
 void onednn_store_destroy(onednn_store_t *store);
 
+/* Variants of what lives will be compiled soon: memory for the next slab, as large as the largest one, is
+ * made ready by a thread. Not wanted: what is not finished is given up. One thread at a time. */
+void onednn_store_prepare(onednn_store_t *store, bool wanted);
+/* Bytes of the memory that is ready. */
+size_t onednn_store_spare(onednn_store_t *store);
+
 typedef struct onednn_slab onednn_slab_t;
 
 /* Room for about `bytes`, which are expected, with any content; NULL without memory. What is not taken costs

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the oneDNN backend can be told and asked: memory made ready for programs that are to come.
+#include "onednn_case.h"
+
+#ifdef CLEAVE_TEST_ONEDNN
+#include <stdlib.h>
+#include <time.h>
+
+/* A product with 8 MiB of weights, which another scale of them makes a different one. */
+#define PRODUCT(constant) "x [4,1024] = input\nw [1024,2048] = " constant "\ny [4,2048] = MatMul(x, w)\n"
+
+typedef struct compiled {
+  fusion_region_t *region;
+  void *program;
+} compiled_t;
+
+static compiled_t compile(const op_backend_t *onednn, const char *text) {
+  compiled_t compiled = {.region = fusion_region_create(text, true)};
+  cleave_compile_options_t options = {.size = sizeof options, .threads = 1};
+  cleave_message_t message = {.text = ""};
+  cleave_status_t status = onednn->backend->compile(onednn->state, fusion_region_view(compiled.region),
+                                                    &options, &compiled.program, &message);
+  ck_assert_msg(status == CLEAVE_OK, "%s", message.text);
+  return compiled;
+}
+
+static void forget(const op_backend_t *onednn, compiled_t *compiled) {
+  onednn->backend->unload(compiled->program);
+  fusion_region_destroy(compiled->region);
+}
+
+/* Sets "recompiles" where a value is given; the answer "spare_bytes". */
+static size_t tell(const op_backend_t *onednn, const char *value) {
+  cleave_key_value_t setting = {.key = "recompiles", .value = value};
+  const cleave_key_value_t *answers = NULL;
+  uint32_t count = 0;
+  cleave_message_t message = {.text = ""};
+  cleave_status_t status =
+      onednn->backend->configure(onednn->state, &setting, value == NULL ? 0 : 1, &answers, &count, &message);
+  ck_assert_msg(status == CLEAVE_OK, "%s", message.text);
+  ck_assert_uint_eq(count, 1);
+  ck_assert_str_eq(answers[0].key, "spare_bytes");
+  return (size_t)strtoull(answers[0].value, NULL, 10);
+}
+
+/* The thread that makes memory ready may take its time: ten seconds at most. */
+static size_t wait_for_spare(const op_backend_t *onednn) {
+  size_t bytes = tell(onednn, NULL);
+  for (int k = 0; k < 1000 && bytes == 0; k++) {
+    (void)nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    bytes = tell(onednn, NULL);
+  }
+  return bytes;
+}
+
+UNIT_TEST(keeps_memory_ready_where_programs_are_to_be_compiled_again) {
+  op_backend_t onednn = onednn_create();
+  compiled_t first = compile(&onednn, PRODUCT("random"));
+  ck_assert_uint_eq(tell(&onednn, NULL), 0);
+  ck_assert_uint_eq(tell(&onednn, "1"), 0);
+  size_t ready = wait_for_spare(&onednn);
+  ck_assert_uint_ge(ready, (size_t)8 << 20);
+  ck_assert_uint_le(ready, (size_t)16 << 20);
+  compiled_t second = compile(&onednn, PRODUCT("positive"));
+  ck_assert_uint_le(tell(&onednn, NULL), ready - ((size_t)8 << 20));
+  forget(&onednn, &first);
+  forget(&onednn, &second);
+  ck_assert_uint_eq(tell(&onednn, NULL), 0);
+  op_backend_destroy(&onednn);
+}
+
+UNIT_TEST(makes_nothing_ready_where_nothing_lives) {
+  op_backend_t onednn = onednn_create();
+  ck_assert_uint_eq(tell(&onednn, "1"), 0);
+  ck_assert_uint_eq(tell(&onednn, "0"), 0);
+  op_backend_destroy(&onednn);
+}
+
+UNIT_TEST(gives_up_clearing_when_it_is_no_longer_wanted) {
+  op_backend_t onednn = onednn_create();
+  compiled_t program = compile(&onednn, PRODUCT("random"));
+  for (int k = 0; k < 100; k++) {
+    (void)tell(&onednn, "1");
+    (void)tell(&onednn, "0");
+  }
+  forget(&onednn, &program);
+  (void)tell(&onednn, "1");
+  op_backend_destroy(&onednn);
+}
+
+static void refuses(const char *key, const char *value, const char *message_part) {
+  op_backend_t onednn = onednn_create();
+  cleave_key_value_t setting = {.key = key, .value = value};
+  const cleave_key_value_t *answers = NULL;
+  uint32_t count = 0;
+  cleave_message_t message = {.text = ""};
+  ck_assert_int_ne(onednn.backend->configure(onednn.state, &setting, 1, &answers, &count, &message),
+                   CLEAVE_OK);
+  ck_assert_ptr_nonnull(strstr(message.text, message_part));
+  op_backend_destroy(&onednn);
+}
+
+UNIT_TEST(refuses_settings_that_it_does_not_know) {
+  refuses("colour", "red", "setting 'colour' is unknown; there is: recompiles");
+  refuses("recompiles", "yes", "recompiles: expected 0 or 1, found 'yes'");
+}
+#endif
+
+UNIT_MAIN("onednn_configure")
