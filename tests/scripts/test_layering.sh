@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Includes run one way: include/cleave, base, tensor, graph, ops, formats, partition, script, runtime, cli;
-# a backend sees cleave/backend.h and cost.h, its own folder, and libraries.
+# a backend sees cleave/backend.h and cost.h, its own folder, and libraries. Whoever partitions does not know
+# who explains, so that explaining costs nothing where nobody asks.
 set -eu
 root=$2
 status=0
@@ -21,6 +22,14 @@ for layer in $layers; do
       esac
     done
   done
+done
+for file in "$root"/src/partition/*.[ch]; do
+  case "$file" in
+    */explain*) ;;
+    *) if grep -Hn '^#include "partition/explain' "$file"; then
+         echo "$file: only explain*.c include explain*.h in src/partition"; status=1
+       fi ;;
+  esac
 done
 for folder in "$root"/backends/*/; do
   for file in "$folder"*.[ch] "$folder"*.inc; do
