@@ -72,8 +72,10 @@ static void print_help(const cleave_arguments_t *arguments) {
   for (size_t k = 0; k < arguments->option_count; k++) {
     print_option(&arguments->options[k]);
   }
-  for (size_t k = 0; k < cleave_common_option_count; k++) {
-    print_option(&cleave_common_options[k]);
+  size_t common_count = 0;
+  const cleave_option_t *common = cleave_common_options(arguments->makes_sessions, &common_count);
+  for (size_t k = 0; k < common_count; k++) {
+    print_option(&common[k]);
   }
   cleave_option_t help = {.name = "help", .letter = 'h', .help = "print this text"};
   print_option(&help);
@@ -157,7 +159,9 @@ static const cleave_option_t *find_option(const cleave_arguments_t *arguments, c
   const cleave_option_t *option =
       find_long(arguments->options, arguments->option_count, argument + 2, length);
   if (option == NULL) {
-    option = find_long(cleave_common_options, cleave_common_option_count, argument + 2, length);
+    size_t count = 0;
+    const cleave_option_t *common = cleave_common_options(arguments->makes_sessions, &count);
+    option = find_long(common, count, argument + 2, length);
   }
   if (option != NULL && argument[2 + length] == '=') {
     *out_value = &argument[3 + length];
@@ -174,8 +178,10 @@ static int fail_unknown(const cleave_arguments_t *arguments, const char *argumen
   for (size_t k = 0; argument[1] == '-' && k < arguments->option_count; k++) {
     cleave_nearest_offer(&nearest, wanted + 2, arguments->options[k].name);
   }
-  for (size_t k = 0; argument[1] == '-' && k < cleave_common_option_count; k++) {
-    cleave_nearest_offer(&nearest, wanted + 2, cleave_common_options[k].name);
+  size_t common_count = 0;
+  const cleave_option_t *common = cleave_common_options(arguments->makes_sessions, &common_count);
+  for (size_t k = 0; argument[1] == '-' && k < common_count; k++) {
+    cleave_nearest_offer(&nearest, wanted + 2, common[k].name);
   }
   if (nearest.name != NULL) {
     (void)snprintf(hint, sizeof hint, " (did you mean '--%s'?)", nearest.name);

@@ -40,6 +40,7 @@ typedef struct cleave_arguments {
   size_t option_count;
   size_t least_operands;
   size_t most_operands;
+  bool makes_sessions;      /* it also has the options of sessions (cli/common.h) */
   cleave_text_list_t found; /* the operands, set by parsing */
 } cleave_arguments_t;
 

@@ -347,6 +347,7 @@ static int run(int argc, char **argv) {
           "failure with its reason, and the counts. Exit status 0 only if all pass.",
       .options = options,
       .option_count = sizeof options / sizeof options[0],
+      .makes_sessions = true,
       .least_operands = 1,
       .most_operands = SIZE_MAX};
   int status = CLEAVE_EXIT_OK;

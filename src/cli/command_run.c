@@ -462,6 +462,7 @@ static int run_command(int argc, char **argv) {
           "floats from a normal distribution, integers as 0 or 1.",
       .options = options,
       .option_count = sizeof options / sizeof options[0],
+      .makes_sessions = true,
       .least_operands = 1,
       .most_operands = 1};
   int status = CLEAVE_EXIT_OK;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// --load PATH, or NAME=PATH where the library is to have another name than its own.
+// Libraries are loaded in the order in which they are given, then told what --configure says, then options of
+// sessions are taken apart: so that names of backends mean what is there by then.
 #include "cli/common.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -9,15 +11,89 @@
 #include "cli/output.h"
 #include "runtime/registry.h"
 
-static cleave_text_list_t libraries;
+enum { SESSION_OPTIONS = 3 };
 
-const cleave_option_t cleave_common_options[] = {
+static cleave_text_list_t libraries;
+static cleave_text_list_t settings;
+static cleave_text_list_t options;
+static const char *folder;
+static int64_t limit_mb;
+
+static cleave_backend_option_t *backend_options; /* of `options` */
+static char **texts;                             /* that they point into */
+
+static const cleave_option_t TABLE[] = {
     {"load", 0, CLEAVE_OPTION_LIST, "[NAME=]LIBRARY",
      "load an accelerator library; rule files name it as their backend, by its own name or by NAME; may be "
      "given many times. Libraries in the folders of CLEAVE_BACKEND_PATH are found by name",
      &libraries},
+    {"configure", 0, CLEAVE_OPTION_LIST, "BACKEND.KEY=VALUE",
+     "tell a backend something of its own, after loading and before anything else; may be given many times. "
+     "'cleave backends BACKEND --ask KEY' asks",
+     &settings},
+    {"option", 0, CLEAVE_OPTION_LIST, "BACKEND.KEY=VALUE",
+     "option that a backend compiles its regions with; 'device' is the number of its device. May be given "
+     "many times; the last one of a key counts",
+     &options},
+    {"cache", 0, CLEAVE_OPTION_TEXT, "DIR",
+     "folder in which compiled regions are kept for the next time, for backends that can (default: the "
+     "environment's CLEAVE_CACHE, or none); see 'cleave cache'",
+     &folder},
+    {"cache-limit", 0, CLEAVE_OPTION_INT, "MIB",
+     "most that the folder may hold; what was not used for the longest time goes (default: 2048)", &limit_mb},
 };
-const size_t cleave_common_option_count = sizeof cleave_common_options / sizeof cleave_common_options[0];
+
+const cleave_option_t *cleave_common_options(bool makes_sessions, size_t *out_count) {
+  *out_count = sizeof TABLE / sizeof TABLE[0] - (makes_sessions ? 0 : SESSION_OPTIONS);
+  return TABLE;
+}
+
+/* ---- BACKEND.KEY=VALUE ---- */
+
+/* Length of the backend's name: up to a point, behind which the key begins; 0: there is none. */
+static size_t find_backend(char *text, size_t end) {
+  size_t first = strcspn(text, ".");
+  if (first == 0 || first + 1 >= end) {
+    return 0;
+  }
+  for (size_t k = end - 2; k > first; k--) {
+    const cleave_backend_handle_t *handle = NULL;
+    if (text[k] == '.') {
+      text[k] = '\0';
+      bool is_there = cleave_registry_find(text, &handle, NULL) == CLEAVE_OK;
+      text[k] = '.';
+      if (is_there) {
+        return k;
+      }
+    }
+  }
+  return first;
+}
+
+cleave_status_t cleave_common_split(const char *option, const char *text, bool needs_value,
+                                    cleave_backend_option_t *out_parts, char **out_memory,
+                                    cleave_error_t *error) {
+  size_t end = strcspn(text, "=");
+  char *copy = cleave_copy_text(text, strlen(text));
+  *out_memory = copy;
+  if (copy == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  size_t point = find_backend(copy, end);
+  if (point == 0 || (needs_value && text[end] == '\0')) {
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                            "option '--%s': expected BACKEND.KEY=VALUE, found '%s'", option, text);
+  }
+  copy[point] = '\0';
+  *out_parts = (cleave_backend_option_t){.backend = copy, .key = copy + point + 1};
+  if (copy[end] == '=') {
+    copy[end] = '\0';
+    out_parts->value = copy + end + 1;
+  }
+  return CLEAVE_OK;
+}
+
+/* ---- applying ---- */
 
 static cleave_status_t load(const char *text, cleave_error_t *error) {
   size_t length = strcspn(text, "=/");
@@ -33,17 +109,66 @@ static cleave_status_t load(const char *text, cleave_error_t *error) {
   return status;
 }
 
-int cleave_common_apply(void) {
-  for (size_t k = 0; k < libraries.count; k++) {
-    cleave_error_t error = CLEAVE_ERROR_INIT;
-    if (load(libraries.items[k], &error) != CLEAVE_OK) {
-      return cleave_output_error(&error);
-    }
+static cleave_status_t configure(const char *text, cleave_error_t *error) {
+  char *memory = NULL;
+  cleave_backend_option_t parts;
+  cleave_status_t status = cleave_common_split("configure", text, true, &parts, &memory, error);
+  if (status == CLEAVE_OK) {
+    cleave_key_value_t setting = {.key = parts.key, .value = parts.value};
+    status = cleave_backend_configure(parts.backend, &setting, 1, NULL, NULL, error);
   }
-  return CLEAVE_EXIT_OK;
+  cleave_free(memory);
+  return status;
+}
+
+static cleave_status_t split_options(cleave_error_t *error) {
+  backend_options = cleave_allocate_zeroed(options.count, sizeof *backend_options);
+  texts = cleave_allocate_zeroed(options.count, sizeof *texts);
+  if (backend_options == NULL || texts == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  for (size_t k = 0; k < options.count; k++) {
+    CLEAVE_TRY(cleave_common_split("option", options.items[k], true, &backend_options[k], &texts[k], error));
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t apply(cleave_error_t *error) {
+  for (size_t k = 0; k < libraries.count; k++) {
+    CLEAVE_TRY(load(libraries.items[k], error));
+  }
+  for (size_t k = 0; k < settings.count; k++) {
+    CLEAVE_TRY(configure(settings.items[k], error));
+  }
+  return options.count > 0 ? split_options(error) : CLEAVE_OK;
+}
+
+int cleave_common_apply(void) {
+  cleave_error_t error = CLEAVE_ERROR_INIT;
+  return apply(&error) == CLEAVE_OK ? CLEAVE_EXIT_OK : cleave_output_error(&error);
+}
+
+cleave_session_options_t cleave_common_session(void) {
+  const char *given = folder != NULL ? folder : getenv("CLEAVE_CACHE");
+  return (cleave_session_options_t){.size = sizeof(cleave_session_options_t),
+                                    .backend_options = backend_options,
+                                    .backend_option_count = (uint32_t)options.count,
+                                    .blob_folder = given != NULL && given[0] != '\0' ? given : NULL,
+                                    .blob_limit = (uint64_t)limit_mb << 20};
 }
 
 void cleave_common_free(void) {
+  for (size_t k = 0; texts != NULL && k < options.count; k++) {
+    cleave_free(texts[k]);
+  }
+  cleave_free(texts);
+  cleave_free(backend_options);
   cleave_free((void *)libraries.items);
-  libraries = (cleave_text_list_t){0};
+  cleave_free((void *)settings.items);
+  cleave_free((void *)options.items);
+  libraries = settings = options = (cleave_text_list_t){0};
+  texts = NULL;
+  backend_options = NULL;
+  folder = NULL;
+  limit_mb = 0;
 }

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "cli/common.h"
 #include "cli/constants.h"
 #include "partition/plan_read.h"
 #include "runtime/model.h"
@@ -243,12 +244,11 @@ cleave_status_t cleave_job_partition(cleave_job_t *job, cleave_error_t *error) {
 }
 
 cleave_status_t cleave_job_compile(cleave_job_t *job, cleave_error_t *error) {
-  cleave_session_options_t options = {
-      .size = sizeof options,
-      .threads = (int32_t)(job->options->threads > INT32_MAX ? INT32_MAX : job->options->threads),
-      .profile = job->options->profile,
-      .programs = job->programs,
-      .strict = job->options->plan != NULL && !job->options->fallback};
+  cleave_session_options_t options = cleave_common_session();
+  options.threads = (int32_t)(job->options->threads > INT32_MAX ? INT32_MAX : job->options->threads);
+  options.profile = job->options->profile;
+  options.programs = job->programs;
+  options.strict = job->options->plan != NULL && !job->options->fallback;
   const cleave_inputs_t *inputs = &job->inputs;
   if (job->plan != NULL) {
     cleave_input_request_t request = request_of(job);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "cli/command.h"
+#include "cli/common.h"
 #include "cli/output.h"
 #include "runtime/watch.h"
 
@@ -141,8 +142,9 @@ static cleave_status_t create(const cleave_job_t *job, cleave_rules_watch_t **ou
   for (size_t k = 0; k < options->rules.count; k++) {
     sources[k].path = options->rules.items[k];
   }
-  cleave_session_options_t session = {
-      .size = sizeof session, .threads = (int32_t)options->threads, .programs = job->programs};
+  cleave_session_options_t session = cleave_common_session();
+  session.threads = (int32_t)options->threads;
+  session.programs = job->programs;
   cleave_rules_watch_options_t watch_options = {.size = sizeof watch_options, .session = &session};
   cleave_status_t status = cleave_rules_watch_create_known(
       job->model, sources, options->rules.count, job->settings.items, job->settings.count, job->script_used,

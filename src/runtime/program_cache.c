@@ -4,10 +4,12 @@
 // it dying.
 #include "runtime/program_cache.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/hash.h"
 #include "base/memory.h"
+#include "runtime/backend_options.h"
 
 enum { BUCKETS = 1024 };
 
@@ -64,8 +66,17 @@ uint32_t cleave_program_cache_count(cleave_program_cache_t *cache) {
 
 /* ---- programs ---- */
 
+/* Executors need no memory but their inputs and outputs. */
+static const cleave_program_info_t executor_info = {.size = sizeof executor_info};
+
 static uint64_t hash_name(const char *name) {
   return cleave_hash_bytes(CLEAVE_HASH_SEED, name, strlen(name));
+}
+
+/* Of all that a backend was told besides the view: options, and settings of configure. */
+static uint64_t hash_options(const cleave_program_request_t *request) {
+  return cleave_hash_combine(cleave_compile_options_hash(request->options),
+                             atomic_load(request->handle->settings));
 }
 
 bool cleave_program_fits(const cleave_program_t *program, const cleave_program_request_t *request) {
@@ -74,15 +85,21 @@ bool cleave_program_fits(const cleave_program_t *program, const cleave_program_r
          program->value_count == view->region.value_count &&
          program->input_count == view->region.input_count &&
          program->output_count == view->region.output_count &&
-         program->constant_count == view->constant_count && program->threads == request->options->threads &&
-         program->profile == request->options->profile && program->name_hash == hash_name(request->name) &&
+         program->constant_count == view->constant_count && program->options_hash == hash_options(request) &&
+         program->is_executor == request->is_executor && !program->is_private && !request->is_private &&
+         program->name_hash == hash_name(request->name) &&
          (view->constant_count == 0 || memcmp(program->constant_versions, view->constant_versions,
                                               view->constant_count * sizeof *view->constant_versions) == 0);
 }
 
 static void destroy(cleave_program_t *program) {
+  const cleave_backend_t *backend = program->handle->backend;
+  if (program->program != NULL && program->is_executor) {
+    backend->imperative->release_executor(program->program);
+  } else if (program->program != NULL) {
+    backend->unload(program->program);
+  }
   if (program->program != NULL) {
-    program->handle->backend->unload(program->program);
     cleave_registry_release(program->handle);
   }
   if (program->cache != NULL) {
@@ -91,6 +108,33 @@ static void destroy(cleave_program_t *program) {
   }
   cleave_free(program->constant_versions);
   cleave_free(program);
+}
+
+/* What the backend has to do. */
+static cleave_status_t make(cleave_program_t *program, const cleave_program_request_t *request,
+                            cleave_message_t *message) {
+  const cleave_backend_handle_t *handle = request->handle;
+  const cleave_region_view_t *region = &request->view->region;
+  if (request->is_executor) {
+    program->info = &executor_info;
+    return handle->backend->imperative->get_executor(handle->state, region, request->options,
+                                                     &program->program, message);
+  }
+  CLEAVE_TRY(handle->backend->compile(handle->state, region, request->options, &program->program, message));
+  program->info = program->program == NULL ? NULL : handle->backend->info(program->program);
+  return CLEAVE_OK;
+}
+
+/* Where the backend says that it succeeded, there is something to run. */
+static cleave_status_t check_made(const cleave_program_t *program, cleave_message_t *message) {
+  if (program->program != NULL && program->info != NULL) {
+    return CLEAVE_OK;
+  }
+  if (program->program != NULL) {
+    program->handle->backend->unload(program->program);
+  }
+  (void)snprintf(message->text, sizeof message->text, "the backend made no program and gave no reason");
+  return CLEAVE_ERROR_BACKEND;
 }
 
 cleave_status_t cleave_program_compile(const cleave_program_request_t *request,
@@ -117,11 +161,14 @@ cleave_status_t cleave_program_compile(const cleave_program_request_t *request,
                                 .output_count = view->region.output_count,
                                 .constant_count = view->constant_count,
                                 .constant_versions = versions,
-                                .threads = request->options->threads,
-                                .profile = request->options->profile,
+                                .options_hash = hash_options(request),
+                                .is_executor = request->is_executor,
+                                .is_private = request->is_private,
                                 .references = 1};
-  cleave_status_t status =
-      handle->backend->compile(handle->state, &view->region, request->options, &program->program, message);
+  cleave_status_t status = make(program, request, message);
+  if (status == CLEAVE_OK) {
+    status = check_made(program, message);
+  }
   message->text[sizeof message->text - 1] = '\0';
   if (status != CLEAVE_OK) {
     program->program = NULL;
@@ -129,7 +176,6 @@ cleave_status_t cleave_program_compile(const cleave_program_request_t *request,
     return status;
   }
   cleave_registry_retain(handle);
-  program->info = handle->backend->info(program->program);
   *out_program = program;
   return CLEAVE_OK;
 }
@@ -156,6 +202,10 @@ cleave_status_t cleave_program_cache_get(cleave_program_cache_t *cache,
                                          cleave_program_t **out_program, bool *out_reused,
                                          cleave_message_t *message) {
   message->text[0] = '\0';
+  if (request->is_private) {
+    *out_reused = false;
+    return cleave_program_compile(request, out_program, message);
+  }
   (void)pthread_mutex_lock(&cache->lock);
   *out_program = find(cache, request);
   (void)pthread_mutex_unlock(&cache->lock);

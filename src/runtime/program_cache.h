@@ -20,8 +20,10 @@
 typedef struct cleave_program_request {
   const cleave_backend_handle_t *handle;
   const cleave_view_t *view;
-  const cleave_compile_options_t *options;
+  const cleave_compile_options_t *options; /* device and options of the backend among them */
   const char *name; /* of a single node, so that its messages and profiles keep it; "" for regions */
+  bool is_executor; /* of a single node: get_executor in place of compile; the view has constant inputs */
+  bool is_private;  /* it keeps something between runs: a program of its own, whoever else asks */
 } cleave_program_request_t;
 
 typedef struct cleave_program {
@@ -36,8 +38,9 @@ typedef struct cleave_program {
   uint32_t output_count;
   uint32_t constant_count;
   uint64_t *constant_versions; /* owned */
-  int32_t threads;
-  bool profile;
+  uint64_t options_hash;
+  bool is_executor; /* of a single operator: `program` is for the backend's `imperative` */
+  bool is_private;
   /* sharing between sessions */
   cleave_program_cache_t *cache; /* NULL: one session has it alone */
   struct cleave_program *next;   /* of the same bucket; under the cache's lock */
@@ -45,20 +48,30 @@ typedef struct cleave_program {
   pthread_mutex_t running;       /* initialised where there is a cache */
 } cleave_program_t;
 
-/* Is it a program for this request? */
+/* Is it a program for this request, and may be shared? */
 bool cleave_program_fits(const cleave_program_t *program, const cleave_program_request_t *request);
 
-/* Compiles; the caller owns the program. A failure is the backend's, with its message. */
+/* Compiles, or gets an executor; the caller owns the program. A failure is the backend's, with its message.
+ */
 CLEAVE_MUST_USE cleave_status_t cleave_program_compile(const cleave_program_request_t *request,
                                                        cleave_program_t **out_program,
                                                        cleave_message_t *message);
 
 /* The program for an equal request that lives in the cache (*out_reused), or a new one, which other sessions
- * find from now on. Thread-safe; compiling holds no lock. */
+ * find from now on unless it is private. Thread-safe; compiling holds no lock. */
 CLEAVE_MUST_USE cleave_status_t cleave_program_cache_get(cleave_program_cache_t *cache,
                                                          const cleave_program_request_t *request,
                                                          cleave_program_t **out_program, bool *out_reused,
                                                          cleave_message_t *message);
+
+/* Runs a program or executor, which the caller has locked. */
+CLEAVE_MUST_USE static inline cleave_status_t cleave_program_run(const cleave_program_t *program,
+                                                                 const cleave_run_args_t *args,
+                                                                 cleave_message_t *message) {
+  const cleave_backend_t *backend = program->handle->backend;
+  return program->is_executor ? backend->imperative->execute(program->program, args, message)
+                              : backend->run(program->program, args, message);
+}
 
 /* Unloads it where nobody else uses it; NULL is welcome. */
 void cleave_program_release(cleave_program_t *program);

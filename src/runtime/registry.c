@@ -29,6 +29,7 @@ typedef struct entry {
   cleave_backend_handle_t handle;
   cleave_backend_t table; /* a copy, with NULL for what a library does not know */
   atomic_uint users;
+  atomic_uint_least64_t settings;
   cleave_error_t refusal;
   cleave_library_t library; /* of a loaded one */
   char text[64];            /* `name` of a loaded one */
@@ -129,7 +130,8 @@ static void copy_table(entry_t *entry, const cleave_backend_t *backend) {
   entry->table = (cleave_backend_t){0};
   memcpy(&entry->table, backend, backend->size < sizeof entry->table ? backend->size : sizeof entry->table);
   entry->table.name = entry->name;
-  entry->handle = (cleave_backend_handle_t){.backend = &entry->table, .users = &entry->users};
+  entry->handle = (cleave_backend_handle_t){
+      .backend = &entry->table, .users = &entry->users, .settings = &entry->settings};
 }
 
 /* Asks the entry function for the struct. Without a name of its own, the entry takes the library's. */

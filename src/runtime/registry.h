@@ -17,7 +17,8 @@
 typedef struct cleave_backend_handle {
   const cleave_backend_t *backend;
   void *state;
-  atomic_uint *users; /* see cleave_registry_retain */
+  atomic_uint *users;              /* see cleave_registry_retain */
+  atomic_uint_least64_t *settings; /* hash of what cleave_backend_configure told it; 0: nothing */
 } cleave_backend_handle_t;
 
 /* The backend of this name. CLEAVE_ERROR_UNSUPPORTED with the list of names where there is none;

@@ -541,8 +541,9 @@ typedef struct cleave_backend {
    * refuses all of it (CLEAVE_ERROR_UNSUPPORTED, and why). May be NULL. Thread-safe. */
   cleave_status_t (*review)(void *state, const cleave_region_view_t *region, bool *keep,
                             cleave_message_t *message);
-  /* 1.1. Whatever a library wants to be told or asked, for which there is no function here. The answer lives
-   * until the next call. May be NULL. */
+  /* 1.1. Whatever a library wants to be told or asked, for which there is no function here. A setting whose
+   * value is NULL only asks. CLEAVE_ERROR_UNSUPPORTED: a key is not known, and `message` says which. The
+   * answers live until the next call; one call at a time. May be NULL. */
   cleave_status_t (*configure)(void *state, const cleave_key_value_t *settings, uint32_t setting_count,
                                const cleave_key_value_t **out_answers, uint32_t *out_answer_count,
                                cleave_message_t *message);

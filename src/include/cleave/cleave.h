@@ -94,6 +94,19 @@ CLEAVE_MUST_USE cleave_status_t cleave_backend_load(const char *path, const char
 /* CLEAVE_ERROR_INVALID_ARGUMENT where sessions still use it. Nobody may be partitioning with it meanwhile. */
 CLEAVE_MUST_USE cleave_status_t cleave_backend_unload(const char *name, cleave_error_t *error);
 
+/* Tells a backend something, or asks it, for which there is no function here: what keys there are is between
+ * its library and whoever uses it. All settings go in one call; one whose value is NULL only asks for what it
+ * is. `out_answers` (may be NULL) are the library's, copied: free them with cleave_answers_free.
+ * CLEAVE_ERROR_UNSUPPORTED: the backend is unknown, or has nothing to configure, or does not know a key, with
+ * the library's reason. Programs compiled before are not compiled again; sessions that are made from now on
+ * share none of them. Thread-safe. */
+CLEAVE_MUST_USE cleave_status_t cleave_backend_configure(const char *name, const cleave_key_value_t *settings,
+                                                         uint32_t setting_count,
+                                                         cleave_key_value_t **out_answers,
+                                                         uint32_t *out_answer_count, cleave_error_t *error);
+/* NULL is welcome. */
+void cleave_answers_free(cleave_key_value_t *answers);
+
 /* ---- models --------------------------------------------------------------------------------------- */
 
 /* A model: a graph with its weights. Shared by reference count; once loaded it is never changed, and may be
@@ -300,6 +313,11 @@ typedef struct cleave_session_options {
   bool imperative;
   const cleave_backend_option_t *backend_options; /* copied */
   uint32_t backend_option_count;
+  /* Folder, made where it is missing, in which compiled regions are kept for later processes, for backends
+   * that can turn them into bytes; NULL: none. Nothing in it can make a session fail: what is broken or of
+   * another version, library, device or option is compiled anew, and the log says why. */
+  const char *blob_folder;
+  uint64_t blob_limit; /* bytes; beyond, what was not used for the longest time goes. 0: 2 GiB */
 } cleave_session_options_t;
 
 /* Compiles. `plan` NULL: every operator runs on `cpu`. `inputs` as for cleave_model_bind,
