@@ -105,24 +105,30 @@ static cleave_status_t cost(void *state, const cleave_region_view_t *view, doubl
   return cleave_cost_estimate(&rates, view, out_nanoseconds, message);
 }
 
-// "recompiles" is the one thing to be told; how much memory is ready for that, the one thing to be asked.
+// Whether programs will be compiled again is the one thing to be told; how much memory is ready for that, the
+// one thing to be asked.
 static cleave_status_t configure(void *opaque, const cleave_key_value_t *settings, uint32_t setting_count,
                                  const cleave_key_value_t **out_answers, uint32_t *out_answer_count,
                                  cleave_message_t *message) {
   state_t *state = opaque;
+  const char *recompiles = NULL;
   for (uint32_t k = 0; k < setting_count; k++) {
     const char *value = settings[k].value;
-    if (strcmp(settings[k].key, "recompiles") != 0) {
-      return onednn_fail(message, CLEAVE_ERROR_UNSUPPORTED, "setting '%.60s' is unknown; there is: recompiles",
-                         settings[k].key);
+    bool is_told = strcmp(settings[k].key, "hint.recompiles") == 0;
+    if (!is_told && (strcmp(settings[k].key, "spare_bytes") != 0 || value != NULL)) {
+      return onednn_fail(
+          message, CLEAVE_ERROR_UNSUPPORTED,
+          "setting '%.60s' is unknown; there are: hint.recompiles, and spare_bytes to be asked",
+          settings[k].key);
     }
-    if (strcmp(value, "0") != 0 && strcmp(value, "1") != 0) {
-      return onednn_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT, "recompiles: expected 0 or 1, found '%.60s'",
-                         value);
+    if (is_told && value != NULL && strcmp(value, "0") != 0 && strcmp(value, "1") != 0) {
+      return onednn_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT,
+                         "hint.recompiles: expected 0 or 1, found '%.60s'", value);
     }
+    recompiles = is_told && value != NULL ? value : recompiles;
   }
-  if (setting_count > 0) {
-    onednn_store_prepare(state->store, strcmp(settings[setting_count - 1].value, "1") == 0);
+  if (recompiles != NULL) {
+    onednn_store_prepare(state->store, strcmp(recompiles, "1") == 0);
   }
   (void)snprintf(state->spare_text, sizeof(state->spare_text), "%zu", onednn_store_spare(state->store));
   state->answer = (cleave_key_value_t){.key = "spare_bytes", .value = state->spare_text};

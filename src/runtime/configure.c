@@ -24,12 +24,13 @@ static cleave_status_t check_settings(const char *name, const cleave_key_value_t
   return CLEAVE_OK;
 }
 
-/* Programs that are compiled from now on are others than those before: also where the call fails half-way. */
+/* Programs that are compiled from now on are others than those before: also where the call fails half-way.
+ * Hints change nothing about programs. */
 static void note_settings(const cleave_backend_handle_t *handle, const cleave_key_value_t *settings,
                           uint32_t count) {
   uint64_t hash = atomic_load(handle->settings);
   for (uint32_t k = 0; k < count; k++) {
-    if (settings[k].value != NULL) {
+    if (settings[k].value != NULL && strncmp(settings[k].key, "hint.", 5) != 0) {
       hash = cleave_hash_bytes(hash, settings[k].key, strlen(settings[k].key));
       hash = cleave_hash_bytes(hash, settings[k].value, strlen(settings[k].value));
     }

@@ -178,6 +178,20 @@ static cleave_status_t make_version(cleave_rules_watch_t *watch, version_t *vers
   return CLEAVE_OK;
 }
 
+/* Tells the backends of the plan in use whether variants of their programs are to come. What they say to it
+ * does not matter. */
+static void announce_reloads(const cleave_rules_watch_t *watch, const char *wanted) {
+  const cleave_plan_t *plan = watch->current.plan;
+  cleave_key_value_t hint = {.key = "hint.recompiles", .value = wanted};
+  for (uint32_t k = 0; plan != NULL && k < plan->region_count; k++) {
+    const char *backend = plan->regions[k].backend;
+    if (k == 0 || strcmp(backend, plan->regions[k - 1].backend) != 0) {
+      cleave_status_t status = cleave_backend_configure(backend, &hint, 1, NULL, NULL, NULL);
+      (void)status;
+    }
+  }
+}
+
 /* ---- a reload ---- */
 
 static cleave_status_t describe_changes(cleave_rules_watch_t *watch, const version_t *next,
@@ -258,6 +272,7 @@ static cleave_status_t start(cleave_rules_watch_t *watch, const cleave_partition
   if (watch->watch_error.status != CLEAVE_OK) {
     return cleave_error_set(error, watch->watch_error.status, "%s", watch->watch_error.message);
   }
+  announce_reloads(watch, "1");
   /* A first run is slower than those that follow: the first reload shall not compare with it. */
   return watch->measure_ms < 0 ? CLEAVE_OK : cleave_session_run(watch->current.session, error);
 }
@@ -303,6 +318,7 @@ void cleave_rules_watch_destroy(cleave_rules_watch_t *watch) {
   if (watch == NULL) {
     return;
   }
+  announce_reloads(watch, "0");
   destroy_version(&watch->current);
   destroy_version(&watch->previous);
   cleave_program_cache_release(watch->programs);

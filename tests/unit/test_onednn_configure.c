@@ -29,9 +29,9 @@ static void forget(const op_backend_t *onednn, compiled_t *compiled) {
   fusion_region_destroy(compiled->region);
 }
 
-/* Sets "recompiles" where a value is given; the answer "spare_bytes". */
+/* Sets "hint.recompiles" where a value is given; the answer "spare_bytes". */
 static size_t tell(const op_backend_t *onednn, const char *value) {
-  cleave_key_value_t setting = {.key = "recompiles", .value = value};
+  cleave_key_value_t setting = {.key = "hint.recompiles", .value = value};
   const cleave_key_value_t *answers = NULL;
   uint32_t count = 0;
   cleave_message_t message = {.text = ""};
@@ -101,8 +101,10 @@ static void refuses(const char *key, const char *value, const char *message_part
 }
 
 UNIT_TEST(refuses_settings_that_it_does_not_know) {
-  refuses("colour", "red", "setting 'colour' is unknown; there is: recompiles");
-  refuses("recompiles", "yes", "recompiles: expected 0 or 1, found 'yes'");
+  refuses("colour", "red", "setting 'colour' is unknown; there are: hint.recompiles, and spare_bytes");
+  refuses("colour", NULL, "setting 'colour' is unknown");
+  refuses("spare_bytes", "1", "setting 'spare_bytes' is unknown");
+  refuses("hint.recompiles", "yes", "hint.recompiles: expected 0 or 1, found 'yes'");
 }
 #endif
 

@@ -99,7 +99,8 @@ CLEAVE_MUST_USE cleave_status_t cleave_backend_unload(const char *name, cleave_e
  * is. `out_answers` (may be NULL) are the library's, copied: free them with cleave_answers_free.
  * CLEAVE_ERROR_UNSUPPORTED: the backend is unknown, or has nothing to configure, or does not know a key, with
  * the library's reason. Programs compiled before are not compiled again; sessions that are made from now on
- * share none of them. Thread-safe. */
+ * share none of them, unless all keys begin with "hint.", which change nothing about programs. Thread-safe.
+ */
 CLEAVE_MUST_USE cleave_status_t cleave_backend_configure(const char *name, const cleave_key_value_t *settings,
                                                          uint32_t setting_count,
                                                          cleave_key_value_t **out_answers,
