@@ -341,9 +341,14 @@ static cleave_status_t fail_unknown(const char *name, cleave_error_t *error) {
     cleave_text_format(&list, "%s%s", k == 0 ? "" : ", ", entry_at(k)->name);
     cleave_nearest_offer(&nearest, name, entry_at(k)->name);
   }
+  const char *meant = cleave_nearest_hint(&nearest, hint, sizeof hint);
+  char load_hint[128] = "";
+  if (meant[0] == '\0' && is_name(name)) {
+    (void)snprintf(load_hint, sizeof load_hint, "; where it is a library: --load lib%s.so", name);
+  }
   cleave_status_t status =
-      cleave_error_set(error, CLEAVE_ERROR_UNSUPPORTED, "backend '%s' is unknown%s; there are: %s", name,
-                       cleave_nearest_hint(&nearest, hint, sizeof hint), cleave_text_get(&list));
+      cleave_error_set(error, CLEAVE_ERROR_UNSUPPORTED, "backend '%s' is unknown%s; there are: %s%s", name,
+                       meant, cleave_text_get(&list), load_hint);
   cleave_text_deinit(&list);
   return status;
 }
