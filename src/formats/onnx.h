@@ -16,12 +16,13 @@
  * They may be unaligned. External data must lie in the model's folder. Types: those of graph inputs and
  * constants are set, dtypes of graph outputs, and what the file declares for outputs of operators that cleave
  * cannot infer; the rest is left to cleave_graph_infer, since declared shapes are often stale. Initializers
- * among the inputs (IR 3) are constants, not inputs. Operators that no table knows become custom ones (id
+ * among the inputs (IR 3) are constants, not inputs. Sparse constants become dense ones that have their
+ * sparse form beside (tensor/sparse.h). Operators that no table knows become custom ones (id
  * CLEAVE_OP_ID_CUSTOM).
  *
  * CLEAVE_ERROR_IO: cannot be read. CLEAVE_ERROR_FORMAT: malformed, values undefined or defined twice, cycles.
- * CLEAVE_ERROR_UNSUPPORTED: graph attributes (If, Loop, Scan), sequences, optionals, sparse tensors, element
- * types that cleave lacks. CLEAVE_ERROR_LIMIT: nested or expanding beyond bounds. */
+ * CLEAVE_ERROR_UNSUPPORTED: graph attributes (If, Loop, Scan), sequences, optionals, element types that
+ * cleave lacks. CLEAVE_ERROR_LIMIT: nested or expanding beyond bounds. */
 CLEAVE_MUST_USE cleave_status_t cleave_onnx_read(const char *path, cleave_graph_t **out_graph,
                                                  cleave_error_t *error);
 

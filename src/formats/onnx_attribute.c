@@ -17,6 +17,7 @@ typedef struct attribute_fields {
   size_t int_count;
   size_t string_count;
   cleave_protobuf_t tensor;
+  cleave_protobuf_t sparse_tensor;
 } attribute_fields_t;
 
 static cleave_status_t collect(const cleave_protobuf_t *message, attribute_fields_t *fields,
@@ -43,6 +44,10 @@ static cleave_status_t collect(const cleave_protobuf_t *message, attribute_field
       case ONNX_ATTRIBUTE_S: CLEAVE_TRY(cleave_protobuf_bytes(&reader, &field, &fields->text, error)); break;
       case ONNX_ATTRIBUTE_T:
         CLEAVE_TRY(cleave_protobuf_enter(&reader, &field, "TensorProto", &fields->tensor, error));
+        break;
+      case ONNX_ATTRIBUTE_SPARSE_TENSOR:
+        CLEAVE_TRY(
+            cleave_protobuf_enter(&reader, &field, "SparseTensorProto", &fields->sparse_tensor, error));
         break;
       case ONNX_ATTRIBUTE_FLOATS:
         CLEAVE_TRY(cleave_protobuf_count(&reader, &field, CLEAVE_WIRE_FIXED32, &count, error));
@@ -166,14 +171,17 @@ static cleave_status_t read_strings(cleave_onnx_model_t *model, const cleave_pro
   return CLEAVE_OK;
 }
 
+/* A dense or a sparse one, by its field. */
 static cleave_status_t read_tensor(cleave_onnx_model_t *model, const attribute_fields_t *fields,
-                                   cleave_attribute_t *value, cleave_error_t *error) {
+                                   uint32_t number, cleave_attribute_t *value, cleave_error_t *error) {
   cleave_bytes_t name;
-  if ((fields->present >> ONNX_ATTRIBUTE_T & 1) == 0) {
+  bool is_sparse = number == ONNX_ATTRIBUTE_SPARSE_TENSOR;
+  if ((fields->present >> number & 1) == 0) {
     return cleave_error_set(error, CLEAVE_ERROR_FORMAT, "it holds no tensor");
   }
   CLEAVE_TRY(cleave_array_reserve(&model->tensors, 1, error));
-  CLEAVE_TRY(cleave_onnx_tensor_parse(&model->source, &fields->tensor, &name, &value->tensor, error));
+  CLEAVE_TRY((is_sparse ? cleave_onnx_sparse_parse : cleave_onnx_tensor_parse)(
+      &model->source, is_sparse ? &fields->sparse_tensor : &fields->tensor, &name, &value->tensor, error));
   cleave_array_push_reserved(&model->tensors, value->tensor);
   value->kind = CLEAVE_ATTRIBUTE_TENSOR;
   return CLEAVE_OK;
@@ -209,7 +217,9 @@ static cleave_status_t read_value(cleave_onnx_model_t *model, const cleave_proto
       value->i = fields->i;
       return CLEAVE_OK;
     case ONNX_TYPE_STRING: return read_text(model, fields, value, error);
-    case ONNX_TYPE_TENSOR: return read_tensor(model, fields, value, error);
+    case ONNX_TYPE_TENSOR: return read_tensor(model, fields, ONNX_ATTRIBUTE_T, value, error);
+    case ONNX_TYPE_SPARSE_TENSOR:
+      return read_tensor(model, fields, ONNX_ATTRIBUTE_SPARSE_TENSOR, value, error);
     case ONNX_TYPE_FLOATS: return read_floats(model, message, fields->float_count, value, error);
     case ONNX_TYPE_INTS: return read_ints(model, message, fields->int_count, value, error);
     case ONNX_TYPE_STRINGS: return read_strings(model, message, fields->string_count, value, error);
@@ -219,9 +229,7 @@ static cleave_status_t read_value(cleave_onnx_model_t *model, const cleave_proto
     case ONNX_TYPE_GRAPH:
     case ONNX_TYPE_GRAPHS:
       return cleave_error_set(error, CLEAVE_ERROR_UNSUPPORTED, "a graph attribute is not supported");
-    case ONNX_TYPE_SPARSE_TENSOR:
     case ONNX_TYPE_SPARSE_TENSORS:
-      return cleave_error_set(error, CLEAVE_ERROR_UNSUPPORTED, "a sparse tensor is not supported");
     case ONNX_TYPE_TENSORS:
       return cleave_error_set(error, CLEAVE_ERROR_UNSUPPORTED, "a list of tensors is not supported");
     default:

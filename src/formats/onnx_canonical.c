@@ -116,7 +116,8 @@ static cleave_status_t constant_tensor(cleave_onnx_call_t *call, const cleave_at
 
 cleave_status_t cleave_onnx_rewrite_constant(cleave_onnx_call_t *call, cleave_error_t *error) {
   cleave_graph_t *graph = call->builder->graph;
-  if (call->attributes.count != 1 || strncmp(call->attributes.items[0].name, "value", 5) != 0 ||
+  const char *name = call->attributes.count == 1 ? call->attributes.items[0].name : "";
+  if ((strncmp(name, "value", 5) != 0 && strcmp(name, "sparse_value") != 0) ||
       call->node->output_count != 1) {
     return cleave_error_set(error, CLEAVE_ERROR_FORMAT,
                             "node '%s': expected a Constant with one value and one output, found %zu and %u",

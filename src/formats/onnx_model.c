@@ -162,8 +162,11 @@ static cleave_status_t parse_initializer(cleave_onnx_model_t *model, const cleav
   cleave_onnx_initializer_t initializer;
   CLEAVE_TRY(cleave_array_reserve(&model->initializers, 1, error));
   CLEAVE_TRY(cleave_array_reserve(&model->tensors, 1, error));
-  CLEAVE_TRY(cleave_protobuf_enter(parent, field, "TensorProto", &message, error));
-  CLEAVE_TRY(cleave_onnx_tensor_parse(&model->source, &message, &name, &initializer.tensor, error));
+  bool is_sparse = field->number == ONNX_GRAPH_SPARSE_INITIALIZER;
+  CLEAVE_TRY(
+      cleave_protobuf_enter(parent, field, is_sparse ? "SparseTensorProto" : "TensorProto", &message, error));
+  CLEAVE_TRY((is_sparse ? cleave_onnx_sparse_parse : cleave_onnx_tensor_parse)(
+      &model->source, &message, &name, &initializer.tensor, error));
   cleave_array_push_reserved(&model->tensors, initializer.tensor);
   CLEAVE_TRY(cleave_strings_add(&model->graph->strings, (const char *)name.data, name.size, &initializer.name,
                                 error));
@@ -195,7 +198,8 @@ static cleave_status_t parse_graph_field(cleave_onnx_model_t *model, const cleav
     case ONNX_GRAPH_NAME:
       CLEAVE_TRY(cleave_protobuf_expect(reader, field, CLEAVE_WIRE_BYTES, error));
       return cleave_onnx_intern(model, field->bytes, &model->graph_name, error);
-    case ONNX_GRAPH_INITIALIZER: return parse_initializer(model, reader, field, error);
+    case ONNX_GRAPH_INITIALIZER:
+    case ONNX_GRAPH_SPARSE_INITIALIZER: return parse_initializer(model, reader, field, error);
     case ONNX_GRAPH_INPUT:
       CLEAVE_TRY(parse_value_info(model, reader, field, &info, error));
       CLEAVE_ARRAY_PUSH(&model->inputs, info, error);
@@ -208,8 +212,6 @@ static cleave_status_t parse_graph_field(cleave_onnx_model_t *model, const cleav
       CLEAVE_TRY(parse_value_info(model, reader, field, &info, error));
       CLEAVE_ARRAY_PUSH(&model->value_infos, info, error);
       return CLEAVE_OK;
-    case ONNX_GRAPH_SPARSE_INITIALIZER:
-      return cleave_error_set(error, CLEAVE_ERROR_UNSUPPORTED, "sparse initializers are not supported");
     default: return CLEAVE_OK;
   }
 }

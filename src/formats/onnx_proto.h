@@ -90,6 +90,8 @@ enum {
   ONNX_TENSOR_DATA_LOCATION = 14
 };
 
+enum { ONNX_SPARSE_VALUES = 1, ONNX_SPARSE_INDICES = 2, ONNX_SPARSE_DIMS = 3 };
+
 enum { ONNX_VALUE_NAME = 1, ONNX_VALUE_TYPE = 2 };
 
 /* TypeProto: which field is there says what kind of type it is. */

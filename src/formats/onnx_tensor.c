@@ -87,18 +87,18 @@ static cleave_status_t parse_entry(const cleave_protobuf_t *message, const cleav
   return CLEAVE_OK;
 }
 
-static cleave_status_t parse_dims(const cleave_protobuf_t *reader, const cleave_protobuf_field_t *field,
-                                  tensor_fields_t *fields, cleave_error_t *error) {
+cleave_status_t cleave_onnx_dims_parse(const cleave_protobuf_t *reader, const cleave_protobuf_field_t *field,
+                                       int64_t dims[CLEAVE_MAX_RANK], size_t *rank, cleave_error_t *error) {
   size_t count = 0;
   CLEAVE_TRY(cleave_protobuf_count(reader, field, CLEAVE_WIRE_VARINT, &count, error));
-  if (count > CLEAVE_MAX_RANK || fields->rank + count > CLEAVE_MAX_RANK) {
-    fields->rank = CLEAVE_MAX_RANK + 1;
+  if (count > CLEAVE_MAX_RANK || *rank + count > CLEAVE_MAX_RANK) {
+    *rank = CLEAVE_MAX_RANK + 1;
     return CLEAVE_OK;
   }
   uint64_t numbers[CLEAVE_MAX_RANK];
   CLEAVE_TRY(cleave_protobuf_numbers(reader, field, CLEAVE_WIRE_VARINT, numbers, error));
-  memcpy(fields->dims + fields->rank, numbers, count * sizeof *numbers);
-  fields->rank += count;
+  memcpy(dims + *rank, numbers, count * sizeof *numbers);
+  *rank += count;
   return CLEAVE_OK;
 }
 
@@ -133,7 +133,9 @@ static cleave_status_t collect(const cleave_protobuf_t *message, tensor_fields_t
     switch (field.number) {
       case 0: return CLEAVE_OK;
       case ONNX_TENSOR_NAME: CLEAVE_TRY(cleave_protobuf_bytes(&reader, &field, &fields->name, error)); break;
-      case ONNX_TENSOR_DIMS: CLEAVE_TRY(parse_dims(&reader, &field, fields, error)); break;
+      case ONNX_TENSOR_DIMS:
+        CLEAVE_TRY(cleave_onnx_dims_parse(&reader, &field, fields->dims, &fields->rank, error));
+        break;
       case ONNX_TENSOR_DATA_TYPE:
         CLEAVE_TRY(cleave_protobuf_int(&reader, &field, &fields->data_type, error));
         break;

@@ -30,6 +30,19 @@ CLEAVE_MUST_USE cleave_status_t cleave_onnx_tensor_parse(cleave_onnx_source_t *s
                                                          cleave_bytes_t *out_name,
                                                          cleave_tensor_t **out_tensor, cleave_error_t *error);
 
+/* The same for a SparseTensorProto (coordinates): a dense tensor that has its sparse form beside. One whose
+ * dense form has more than 2 GiB, what a message can hold, is refused (CLEAVE_ERROR_LIMIT). */
+CLEAVE_MUST_USE cleave_status_t cleave_onnx_sparse_parse(cleave_onnx_source_t *source,
+                                                         const cleave_protobuf_t *message,
+                                                         cleave_bytes_t *out_name,
+                                                         cleave_tensor_t **out_tensor, cleave_error_t *error);
+
+/* Appends the sizes that a field `dims` holds. *rank is CLEAVE_MAX_RANK + 1 once they are too many. */
+CLEAVE_MUST_USE cleave_status_t cleave_onnx_dims_parse(const cleave_protobuf_t *reader,
+                                                       const cleave_protobuf_field_t *field,
+                                                       int64_t dims[CLEAVE_MAX_RANK], size_t *rank,
+                                                       cleave_error_t *error);
+
 /* Key and value of the entries of TensorProto.external_data; empty where not given. */
 typedef struct cleave_onnx_location {
   cleave_bytes_t location;

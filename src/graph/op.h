@@ -52,7 +52,8 @@ enum {
       1u << 1,              /* every output element depends on the input elements at its (broadcast) place */
   CLEAVE_OP_VIEW = 1u << 2, /* output has the bytes of input 0 (Reshape) */
   CLEAVE_OP_RANDOM = 1u << 3,    /* results are drawn: never folded, never merged */
-  CLEAVE_OP_DATA_SHAPE = 1u << 4 /* output shapes depend on input data beyond shape operands (NonZero) */
+  CLEAVE_OP_DATA_SHAPE = 1u << 4, /* output shapes depend on input data beyond shape operands (NonZero) */
+  CLEAVE_OP_SPATIAL = 1u << 5 /* input 0 and output 0 are N x C x D1 x ... (Conv) */
 };
 
 #define CLEAVE_OP_ID_CUSTOM UINT16_MAX

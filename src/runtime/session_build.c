@@ -379,7 +379,8 @@ static cleave_status_t build_region(build_t *build, uint32_t region_index, cleav
                                    .fusions = set.fusions,
                                    .fusion_count = set.fusion_count,
                                    .attributes = region->attributes,
-                                   .attribute_count = region->attribute_count};
+                                   .attribute_count = region->attribute_count,
+                                   .takes_sparse = handle->backend->takes_sparse};
   CLEAVE_TRY(cleave_view_build(&build->views, &request, &build->arena, &view, error));
   if (view.region.output_count == 0) {
     return CLEAVE_OK;

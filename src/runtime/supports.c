@@ -60,7 +60,8 @@ cleave_status_t cleave_supports_ask(void *context, const char *backend, const cl
                                    .nodes = set->nodes,
                                    .node_count = set->node_count,
                                    .fusions = is_fusion ? set : NULL,
-                                   .fusion_count = is_fusion ? 1 : 0};
+                                   .fusion_count = is_fusion ? 1 : 0,
+                                   .takes_sparse = supports->handle->backend->takes_sparse};
   cleave_status_t status = ask(supports, &request, out_yes, reason, error);
   cleave_arena_reset(&supports->arena);
   return status;
@@ -101,8 +102,11 @@ cleave_status_t cleave_supports_cost(void *context, const char *backend, const c
   *out_nanoseconds = 0.0;
   reason->text[0] = '\0';
   CLEAVE_TRY(find_backend(supports, backend, graph, error));
-  cleave_view_request_t request = {
-      .nodes = nodes, .node_count = node_count, .fusions = fusions, .fusion_count = fusion_count};
+  cleave_view_request_t request = {.nodes = nodes,
+                                   .node_count = node_count,
+                                   .fusions = fusions,
+                                   .fusion_count = fusion_count,
+                                   .takes_sparse = supports->handle->backend->takes_sparse};
   cleave_status_t status = ask_cost(supports, &request, out_nanoseconds, out_known, reason, error);
   cleave_arena_reset(&supports->arena);
   return status;
@@ -136,8 +140,11 @@ cleave_status_t cleave_supports_review(void *context, const char *backend, const
     *out_yes = *out_yes || nodes != NULL;
     return CLEAVE_OK;
   }
-  cleave_view_request_t request = {
-      .nodes = nodes, .node_count = node_count, .fusions = fusions, .fusion_count = fusion_count};
+  cleave_view_request_t request = {.nodes = nodes,
+                                   .node_count = node_count,
+                                   .fusions = fusions,
+                                   .fusion_count = fusion_count,
+                                   .takes_sparse = supports->handle->backend->takes_sparse};
   cleave_status_t status = ask_review(supports, &request, keep, out_yes, reason, error);
   cleave_arena_reset(&supports->arena);
   return status;

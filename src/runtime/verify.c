@@ -72,12 +72,15 @@ static cleave_status_t build_view(verifier_t *verifier, cleave_verify_kind_t kin
                                         .node_count = fusion->node_count};
   }
   uint32_t rule = is_fusion ? plan->fusions[index].rule : set->region->rule;
+  const cleave_backend_handle_t *handle = NULL;
+  CLEAVE_TRY(cleave_registry_find(set->backend, &handle, error));
   cleave_view_request_t request = {.name = set->region->name,
                                    .rule = plan->rules[rule].name,
                                    .nodes = is_fusion ? fusions[0].nodes : set->region->nodes,
                                    .node_count = is_fusion ? fusions[0].node_count : set->region->node_count,
                                    .fusions = fusions,
-                                   .fusion_count = count};
+                                   .fusion_count = count,
+                                   .takes_sparse = handle->backend->takes_sparse};
   return cleave_view_build(&verifier->views, &request, &verifier->arena, &set->view, error);
 }
 

@@ -8,7 +8,9 @@
 
 #include "base/hash.h"
 #include "graph/structural_hash.h"
+#include "ops/layout.h"
 #include "ops/ops.h"
+#include "tensor/sparse.h"
 
 enum { SMALL_SET = 24 }; /* values that are found faster by looking than by a map */
 
@@ -80,6 +82,17 @@ static uint32_t find_node(const building_t *building, cleave_node_t node) {
   return CLEAVE_INDEX_NONE;
 }
 
+static cleave_tensor_view_t view_constant(const building_t *building, const cleave_tensor_t *tensor) {
+  cleave_tensor_view_t view = cleave_tensor_view(tensor);
+  view.is_weight = true;
+  if (building->request->takes_sparse && tensor->sparse != NULL) {
+    view.storage = tensor->sparse->storage;
+    view.data = tensor->sparse->data;
+    view.sparse = &tensor->sparse->view;
+  }
+  return view;
+}
+
 static uint32_t add_value(building_t *building, cleave_value_t value) {
   uint32_t index = find_value(building, value);
   if (index != CLEAVE_INDEX_NONE) {
@@ -92,7 +105,7 @@ static uint32_t add_value(building_t *building, cleave_value_t value) {
   *view = (cleave_value_view_t){
       .size = sizeof *view, .name = cleave_value_name(building->graph, value), .producer = CLEAVE_INDEX_NONE};
   if (record->tensor != NULL) {
-    view->tensor = cleave_tensor_view(record->tensor);
+    view->tensor = view_constant(building, record->tensor);
     building->versions[building->version_count++] = record->tensor->version;
   } else {
     view->tensor = (cleave_tensor_view_t){.size = sizeof(cleave_tensor_view_t),
@@ -135,7 +148,7 @@ static cleave_status_t view_attribute(building_t *building, const cleave_attribu
       if (tensor == NULL) {
         return cleave_error_out_of_memory(error);
       }
-      *tensor = cleave_tensor_view(attribute->tensor);
+      *tensor = view_constant(building, attribute->tensor);
       view->tensor = tensor;
       building->versions[building->version_count++] = attribute->tensor->version;
       break;
@@ -177,6 +190,20 @@ static cleave_status_t view_attributes(building_t *building, const cleave_node_r
   return CLEAVE_OK;
 }
 
+/* The first operator that gives a value's dimensions a meaning is the one that counts. */
+static void say_layout(cleave_tensor_view_t *tensor, const char *layout) {
+  tensor->layout = tensor->layout == NULL ? layout : tensor->layout;
+}
+
+/* Behind a pointwise operator the dimensions mean what they meant before it. */
+static void keep_layout(const building_t *building, const cleave_node_record_t *record, const uint32_t *ports,
+                        cleave_tensor_view_t *output) {
+  if ((record->op->flags & CLEAVE_OP_POINTWISE) != 0 && record->input_count > 0 &&
+      ports[0] != CLEAVE_INDEX_NONE && building->values[ports[0]].tensor.rank == output->rank) {
+    say_layout(output, building->values[ports[0]].tensor.layout);
+  }
+}
+
 static cleave_status_t view_node(building_t *building, uint32_t index, cleave_error_t *error) {
   const cleave_graph_t *graph = building->graph;
   cleave_node_t node = building->request->nodes[index];
@@ -202,6 +229,10 @@ static cleave_status_t view_node(building_t *building, uint32_t index, cleave_er
     cleave_value_t value = cleave_node_input(graph, node, k);
     ports[k] = cleave_value_exists(value) ? add_value(building, value) : CLEAVE_INDEX_NONE;
     building->hash = cleave_hash_combine(building->hash, ports[k]);
+    if (ports[k] != CLEAVE_INDEX_NONE) {
+      cleave_tensor_view_t *tensor = &building->values[ports[k]].tensor;
+      say_layout(tensor, cleave_op_input_layout(record->op, k, tensor->rank));
+    }
   }
   for (uint32_t k = 0; k < record->output_count; k++) {
     cleave_value_t value = cleave_node_output(graph, node, k);
@@ -210,6 +241,9 @@ static cleave_status_t view_node(building_t *building, uint32_t index, cleave_er
     if (cleave_graph_value(graph, value)->use_count > 0) {
       *port = add_value(building, value);
       building->values[*port].producer = index;
+      cleave_tensor_view_t *tensor = &building->values[*port].tensor;
+      say_layout(tensor, cleave_op_output_layout(record->op, k, tensor->rank));
+      keep_layout(building, record, ports, tensor);
     }
     building->hash = cleave_hash_combine(building->hash, *port);
   }

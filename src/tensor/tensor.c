@@ -6,12 +6,16 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "tensor/sparse.h"
+
 static const char empty_text[] = "";
 
 /* Versions are unique over all tensors, so that (version) alone tells whether a cached result is stale. */
 static _Atomic uint64_t last_version = 1;
 
 void cleave_tensor_touch(cleave_tensor_t *tensor) {
+  cleave_sparse_destroy(tensor->sparse);
+  tensor->sparse = NULL;
   tensor->version = atomic_fetch_add_explicit(&last_version, 1, memory_order_relaxed);
 }
 
@@ -119,6 +123,7 @@ void cleave_tensor_release(cleave_tensor_t *tensor) {
     }
     cleave_free(tensor->data);
   }
+  cleave_sparse_destroy(tensor->sparse);
   cleave_file_release(tensor->file);
   cleave_free(tensor);
 }

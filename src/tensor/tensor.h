@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tensors: dense, row-major, without gaps. Shared by reference count; data may be borrowed from a mapped
- * file, and then is read-only and unaligned. The version number changes with every change of content.
+ * Tensors: dense, row-major, without gaps; one that is sparse in its file has that form beside (sparse.h).
+ * Shared by reference count; data may be borrowed from a mapped file, and then is read-only and unaligned.
+ * The version number changes with every change of content.
  */
 #ifndef CLEAVE_TENSOR_TENSOR_H
 #define CLEAVE_TENSOR_TENSOR_H
@@ -10,14 +11,17 @@
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
 
+typedef struct cleave_sparse cleave_sparse_t;
+
 typedef struct cleave_tensor {
   cleave_dtype_t dtype;
   int32_t rank;
   int64_t dims[CLEAVE_MAX_RANK];
   int64_t count; /* elements */
   size_t bytes;
-  void *data;       /* never NULL, unless bytes is 0 */
-  uint64_t version; /* unique over all tensors of the process; from cleave_tensor_touch */
+  void *data;              /* never NULL, unless bytes is 0 */
+  uint64_t version;        /* unique over all tensors of the process; from cleave_tensor_touch */
+  cleave_sparse_t *sparse; /* owned; NULL: there is only the dense form */
   /* private */
   int32_t references;  /* atomic */
   cleave_file_t *file; /* owner of borrowed data, or NULL */
@@ -47,7 +51,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_tensor_create_float(float value, cleave_t
 cleave_tensor_t *cleave_tensor_retain(cleave_tensor_t *tensor);
 void cleave_tensor_release(cleave_tensor_t *tensor);
 
-/* Gives the tensor a new version: call after changing its content. */
+/* Gives the tensor a new version: call after changing its content. Its sparse form goes. */
 void cleave_tensor_touch(cleave_tensor_t *tensor);
 
 /* Copies a text into string element `index`; the tensor owns the copy. */

@@ -3,6 +3,7 @@
 
 #include "graph/graph.h"
 #include "infer_case.h"
+#include "ops/layout.h"
 #include "unit.h"
 
 UNIT_TEST(finds_every_operator_under_its_name) {
@@ -138,6 +139,22 @@ UNIT_TEST(counts_a_multiply_add_as_two) {
   ck_assert_double_eq(flops("ReduceSum", "f32[3,5]", ""), 15.0);
   ck_assert_double_eq(flops("Reshape", "f32[3,5] i64(15)", ""), 0.0);
   ck_assert_double_eq(flops("Relu", "f32[N,5]", ""), 0.0);
+}
+
+UNIT_TEST(says_what_dimensions_mean_where_the_operator_does) {
+  const cleave_op_t *conv = cleave_op_get(CLEAVE_OP_Conv);
+  ck_assert_str_eq(cleave_op_input_layout(conv, 0, 4), "NCHW");
+  ck_assert_str_eq(cleave_op_input_layout(conv, 1, 3), "OIW");
+  ck_assert_str_eq(cleave_op_output_layout(conv, 0, 5), "NCDHW");
+  ck_assert_ptr_null(cleave_op_input_layout(conv, 2, 1));
+  ck_assert_ptr_null(cleave_op_input_layout(conv, 0, 6));
+  ck_assert_ptr_null(cleave_op_input_layout(conv, 0, -1));
+  ck_assert_ptr_null(cleave_op_input_layout(conv, 9, 4));
+  ck_assert_str_eq(cleave_op_input_layout(cleave_op_get(CLEAVE_OP_ConvTranspose), 1, 4), "IOHW");
+  ck_assert_str_eq(cleave_op_input_layout(cleave_op_get(CLEAVE_OP_QLinearConv), 3, 4), "OIHW");
+  ck_assert_str_eq(cleave_op_input_layout(cleave_op_get(CLEAVE_OP_MaxPool), 0, 4), "NCHW");
+  ck_assert_ptr_null(cleave_op_output_layout(cleave_op_get(CLEAVE_OP_MaxPool), 1, 4));
+  ck_assert_ptr_null(cleave_op_input_layout(cleave_op_get(CLEAVE_OP_MatMul), 0, 4));
 }
 
 UNIT_MAIN("ops")

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Views of node sets: borders, indices, attributes with their defaults, hashes, and what backends answer.
+#include "ops/infer.h"
 #include "plan_case.h"
 #include "runtime/view.h"
 #include "unit.h"
@@ -69,6 +70,55 @@ UNIT_TEST(inputs_are_in_order_of_use_and_outputs_in_order_of_production) {
   forget(&v);
 }
 
+/* x -> Relu -> Conv -> Relu -> Reshape, two spatial dimensions. */
+static cleave_graph_t *conv_graph(cleave_node_t nodes[4]) {
+  cleave_graph_t *graph = NULL;
+  cleave_value_t x;
+  cleave_value_t w;
+  cleave_value_t shape;
+  cleave_tensor_t *weights = NULL;
+  cleave_tensor_t *sizes = NULL;
+  unit_ok(cleave_graph_create(&graph, e));
+  unit_ok(cleave_graph_add_input(graph, "x", CLEAVE_DTYPE_F32, 4, (int64_t[]){1, 3, 8, 8}, &x, e));
+  unit_ok(cleave_tensor_create(CLEAVE_DTYPE_F32, 4, (int64_t[]){2, 3, 1, 1}, &weights, e));
+  unit_ok(cleave_tensor_create_ints(1, (int64_t[]){1, -1}, 2, &sizes, e));
+  unit_ok(cleave_graph_add_constant(graph, "w", weights, &w, e));
+  unit_ok(cleave_graph_add_constant(graph, "shape", sizes, &shape, e));
+  cleave_tensor_release(weights);
+  cleave_tensor_release(sizes);
+  const cleave_op_id_t ops[4] = {CLEAVE_OP_Relu, CLEAVE_OP_Conv, CLEAVE_OP_Relu, CLEAVE_OP_Reshape};
+  for (uint32_t k = 0; k < 4; k++) {
+    cleave_value_t inputs[2] = {x, k == 1 ? w : shape};
+    unit_ok(
+        cleave_graph_add_node(graph, cleave_op_get(ops[k]), "", inputs, k % 2 == 1 ? 2 : 1, 1, &nodes[k], e));
+    x = cleave_node_output(graph, nodes[k], 0);
+  }
+  unit_ok(cleave_graph_add_output(graph, "y", x, e));
+  unit_ok(cleave_graph_infer(graph, NULL, NULL, e));
+  return graph;
+}
+
+UNIT_TEST(dimensions_mean_what_the_operators_of_the_region_say) {
+  cleave_node_t nodes[4];
+  cleave_graph_t *graph = conv_graph(nodes);
+  cleave_view_builder_t builder;
+  cleave_arena_t arena = {0};
+  cleave_view_t view;
+  cleave_view_builder_init(&builder, graph);
+  cleave_view_request_t request = {.name = "r", .nodes = nodes, .node_count = 4};
+  unit_ok(cleave_view_build(&builder, &request, &arena, &view, e));
+  const cleave_region_view_t *region = &view.region;
+  ck_assert_ptr_null(cleave_view_input(region, &region->nodes[0], 0)->tensor.layout); /* nobody says so */
+  ck_assert_str_eq(cleave_view_input(region, &region->nodes[1], 0)->tensor.layout, "NCHW");
+  ck_assert_str_eq(cleave_view_input(region, &region->nodes[1], 1)->tensor.layout, "OIHW");
+  ck_assert_str_eq(cleave_view_output(region, &region->nodes[1], 0)->tensor.layout, "NCHW");
+  ck_assert_str_eq(cleave_view_output(region, &region->nodes[2], 0)->tensor.layout, "NCHW");
+  ck_assert_ptr_null(cleave_view_output(region, &region->nodes[3], 0)->tensor.layout);
+  cleave_view_builder_deinit(&builder);
+  cleave_arena_deinit(&arena);
+  cleave_graph_destroy(graph);
+}
+
 UNIT_TEST(constants_are_values_with_data_and_no_inputs) {
   viewed_t v;
   look(&v, "a = Mul(x, #3.5); -> a", "a", NULL);
@@ -76,6 +126,8 @@ UNIT_TEST(constants_are_values_with_data_and_no_inputs) {
   ck_assert_str_eq(border(&v), "x -> a");
   const cleave_value_view_t *constant = cleave_view_input(region, &region->nodes[0], 1);
   ck_assert_ptr_nonnull(constant->tensor.data);
+  ck_assert(constant->tensor.is_weight);
+  ck_assert(!cleave_view_input(region, &region->nodes[0], 0)->tensor.is_weight);
   float value = 0;
   memcpy(&value, constant->tensor.data, sizeof value);
   ck_assert_float_eq(value, 3.5f);

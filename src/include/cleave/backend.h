@@ -139,7 +139,9 @@ typedef struct cleave_tensor_view {
   const int64_t *dims; /* rank entries; a negative one is unknown until run time */
   const void *data;    /* row-major without gaps, unless `storage` says otherwise */
   uint64_t version;    /* changes whenever the content of a constant changes */
-  const char *layout;  /* what the dimensions mean, a letter each: "NCHW"; NULL where nobody said */
+  /* What the dimensions mean, a letter each, in views of regions: "NCHW", weights "OIHW"; NULL where no
+   * operator of the region says so. */
+  const char *layout;
   cleave_storage_t storage;
   uint32_t memory;                    /* CLEAVE_MEMORY_HOST, or k + 1: `data` is of alloc of device k */
   const cleave_sparse_view_t *sparse; /* NULL for dense tensors */
