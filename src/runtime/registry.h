@@ -50,8 +50,8 @@ const char *cleave_registry_name(uint32_t index);
 /* Path of the library, or "" for a backend that is linked in, and beyond the last. */
 const char *cleave_registry_path(uint32_t index);
 
-/* The rule file called `name` ("mirror" or "mirror.lua") that a loaded library brings: its path, beside the
- * library. False where none does, or where the path is too long. */
+/* The rule file called `name` ("mirror" or "mirror.lua") that a library brings, one that is loaded or one of
+ * the folders: its path, beside the library. False where none does, or where the path is too long. */
 bool cleave_registry_find_rules(const char *name, char *path, size_t size);
 
 /* A backend struct fits this program: version, size, and the functions that every backend has. */
