@@ -30,6 +30,11 @@ static part_t describe_part(const cleave_session_t *session, const cleave_plan_t
   return part;
 }
 
+/* A region as one step: not a node of it, not a copy. */
+static bool is_whole_region(const cleave_session_step_t *step) {
+  return step->region != CLEAVE_INDEX_NONE && !cleave_node_exists(step->node);
+}
+
 /* ---- sums ---- */
 
 static cleave_status_t add_line(cleave_profile_t *profile, bool is_region, const char *label,
@@ -72,9 +77,12 @@ cleave_status_t cleave_profile_add(cleave_profile_t *profile, const cleave_sessi
   for (uint32_t s = 0; s < cleave_session_step_count(session); s++) {
     cleave_session_step_t step = cleave_session_step(session, s);
     double whole = elapsed_ms(step.start_ns, step.end_ns);
-    bool is_region = step.region != CLEAVE_INDEX_NONE;
-    CLEAVE_TRY(add_line(profile, true, is_region ? step.name : "(nodes outside of regions)", "", step.backend,
-                        whole, error));
+    bool is_region = is_whole_region(&step);
+    const char *place = step.is_copy                                       ? "(copies)"
+                        : is_region                                        ? step.name
+                        : step.region != CLEAVE_INDEX_NONE && plan != NULL ? plan->regions[step.region].name
+                                                                           : "(nodes outside of regions)";
+    CLEAVE_TRY(add_line(profile, true, place, "", step.backend, whole, error));
     if (!is_region) {
       CLEAVE_TRY(add_line(profile, false, step.op, "", step.backend, whole, error));
       continue;
@@ -145,12 +153,17 @@ static json_t *make_trace(const cleave_session_t *session, const cleave_plan_t *
   add_thread_name(events, 2, "inside regions");
   for (uint32_t s = 0; s < count; s++) {
     cleave_session_step_t step = cleave_session_step(session, s);
-    bool is_region = step.region != CLEAVE_INDEX_NONE;
+    bool is_region = is_whole_region(&step);
     json_t *details = is_region
-                          ? json_pack("{s:s, s:i}", "backend", step.backend, "nodes", (int)step.node_count)
-                          : json_pack("{s:s, s:s*}", "backend", step.backend, "node", step.name);
-    add_event(events, is_region ? step.name : step.op, is_region ? "region" : "node", 1, origin,
-              step.start_ns, step.end_ns, details);
+                          ? json_pack("{s:s, s:i}", "backend", step.target, "nodes", (int)step.node_count)
+                      : step.is_copy ? json_pack("{s:s, s:s*, s:I}", "backend", step.target, "value",
+                                                 step.name, "bytes", (json_int_t)step.copied_bytes)
+                                     : json_pack("{s:s, s:s*}", "backend", step.target, "node", step.name);
+    add_event(events, is_region ? step.name : step.op,
+              is_region      ? "region"
+              : step.is_copy ? "copy"
+                             : "node",
+              1, origin, step.start_ns, step.end_ns, details);
     for (uint32_t k = 0; is_region && k < step.part_count; k++) {
       const cleave_step_time_t *time = &step.parts[k];
       part_t part = describe_part(session, plan, &step, time);

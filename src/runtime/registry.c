@@ -32,9 +32,7 @@ typedef struct entry {
   atomic_uint_least64_t settings;
   cleave_error_t refusal;
   cleave_library_t library; /* of a loaded one */
-  cleave_digest_t digest;   /* of the code, where has_digest */
-  bool has_digest;
-  char text[64]; /* `name` of a loaded one */
+  char text[64];            /* `name` of a loaded one */
 } entry_t;
 
 #define CLEAVE_LINKED_BACKEND(backend) {.name = #backend, .enter = cleave_backend_##backend},
@@ -392,19 +390,6 @@ void cleave_registry_release(const cleave_backend_handle_t *handle) {
   (void)atomic_fetch_sub(handle->users, 1);
 }
 
-cleave_digest_t cleave_registry_digest(const cleave_backend_handle_t *handle) {
-  (void)pthread_mutex_lock(&lock);
-  entry_t *entry = find_entry(handle->backend->name);
-  cleave_digest_t digest = {{0}};
-  if (entry != NULL && !entry->has_digest) {
-    entry->digest = cleave_library_digest((void (*)(void))entry->table.compile);
-    entry->has_digest = true;
-  }
-  digest = entry != NULL ? entry->digest : digest;
-  (void)pthread_mutex_unlock(&lock);
-  return digest;
-}
-
 uint32_t cleave_registry_count(void) {
   (void)pthread_mutex_lock(&lock);
   search();
@@ -434,20 +419,29 @@ static bool is_rules(const char *file, const char *name) {
          (file[length] == '\0' || strcmp(file + length, ".lua") == 0);
 }
 
-bool cleave_registry_find_rules(const char *name, char *path, size_t size) {
-  bool found = false;
-  (void)pthread_mutex_lock(&lock);
-  for (size_t k = 0; k < loaded.count && !found; k++) {
+/* Looks through the libraries that are loaded. */
+static bool find_rules(const char *name, char *path, size_t size) {
+  for (size_t k = 0; k < loaded.count; k++) {
     const entry_t *entry = loaded.items[k];
     const cleave_backend_extensions_t *extensions = entry->table.extensions;
-    for (uint32_t r = 0; entry->state == ENTRY_READY && extensions != NULL && r < extensions->rule_file_count;
-         r++) {
-      if (!found && is_rules(extensions->rule_files[r], name)) {
+    uint32_t count = entry->state == ENTRY_READY && extensions != NULL ? extensions->rule_file_count : 0;
+    for (uint32_t r = 0; r < count; r++) {
+      if (is_rules(extensions->rule_files[r], name)) {
         int folder = (int)(strrchr(entry->library.path, '/') - entry->library.path);
         int length = snprintf(path, size, "%.*s/%s", folder, entry->library.path, extensions->rule_files[r]);
-        found = length > 0 && (size_t)length < size;
+        return length > 0 && (size_t)length < size;
       }
     }
+  }
+  return false;
+}
+
+bool cleave_registry_find_rules(const char *name, char *path, size_t size) {
+  (void)pthread_mutex_lock(&lock);
+  bool found = find_rules(name, path, size);
+  if (!found && strchr(name, '/') == NULL) {
+    search();
+    found = find_rules(name, path, size);
   }
   (void)pthread_mutex_unlock(&lock);
   return found;

@@ -10,7 +10,6 @@
 
 #include <stdatomic.h>
 
-#include "base/digest.h"
 #include "base/status.h"
 
 /* An initialised backend: `state` goes into the calls of `backend`. What the library filled in is copied:
@@ -34,9 +33,6 @@ CLEAVE_MUST_USE cleave_status_t cleave_registry_find(const char *name,
 void cleave_registry_retain(const cleave_backend_handle_t *handle);
 void cleave_registry_release(const cleave_backend_handle_t *handle);
 
-/* Of the code that a backend is, as it is loaded (cleave_library_digest). Thread-safe. */
-cleave_digest_t cleave_registry_digest(const cleave_backend_handle_t *handle);
-
 /* Loads a library and starts its backend. `name` takes the place of the name that the library gives itself;
  * NULL: keeps it. The same file loaded again under the same name is no error. CLEAVE_ERROR_INVALID_ARGUMENT
  * where the name is taken; nothing of a library stays that does not load or start. */
@@ -54,8 +50,8 @@ const char *cleave_registry_name(uint32_t index);
 /* Path of the library, or "" for a backend that is linked in, and beyond the last. */
 const char *cleave_registry_path(uint32_t index);
 
-/* The rule file called `name` ("mirror" or "mirror.lua") that a loaded library brings: its path, beside the
- * library. False where none does, or where the path is too long. */
+/* The rule file called `name` ("mirror" or "mirror.lua") that a library brings, one that is loaded or one of
+ * the folders: its path, beside the library. False where none does, or where the path is too long. */
 bool cleave_registry_find_rules(const char *name, char *path, size_t size);
 
 /* A backend struct fits this program: version, size, and the functions that every backend has. */

@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Creating, running and reading sessions. A run walks the steps and passes each the arguments that were made
-// when the session was: no allocation, no lookup.
+// Creating and reading sessions.
 #include "runtime/session.h"
 
-#include <stdio.h>
-#include <string.h>
-
-#include "base/clock.h"
 #include "base/threads.h"
 #include "runtime/bind.h"
-#include "runtime/blob_store.h"
 #include "runtime/session_internal.h"
 
 enum { MOST_THREADS = 1024 };
@@ -50,16 +44,21 @@ static cleave_status_t set_options(cleave_session_t *session, const cleave_sessi
       options->programs != NULL) {
     session->cache = cleave_program_cache_retain(options->programs);
   }
-  if (known >= offsetof(cleave_session_options_t, blob_limit) + sizeof options->blob_limit &&
-      options->blob_folder != NULL) {
-    CLEAVE_TRY(cleave_blob_store_open(options->blob_folder, options->blob_limit, &session->blobs, error));
-  }
   session->strict =
       known >= offsetof(cleave_session_options_t, strict) + sizeof options->strict && options->strict;
+  session->imperative =
+      known >= offsetof(cleave_session_options_t, imperative) + sizeof options->imperative &&
+      options->imperative;
+  session->is_careful = session->profile;
   session->compile_options =
       (cleave_compile_options_t){.size = sizeof session->compile_options,
                                  .threads = threads == 0 ? cleave_threads_available() : threads,
                                  .profile = session->profile};
+  if (known >=
+      offsetof(cleave_session_options_t, backend_option_count) + sizeof options->backend_option_count) {
+    return cleave_backend_option_table_build(options->backend_options, options->backend_option_count,
+                                             &session->arena, &session->options, error);
+  }
   return CLEAVE_OK;
 }
 
@@ -130,6 +129,7 @@ void cleave_session_destroy(cleave_session_t *session) {
   if (session == NULL) {
     return;
   }
+  cleave_session_destroy_targets(session);
   for (size_t s = 0; s < session->steps.count; s++) {
     cleave_step_t *step = &session->steps.items[s];
     for (uint32_t k = 0; step->programs != NULL && k < CLEAVE_DYNAMIC_PROGRAMS; k++) {
@@ -158,154 +158,11 @@ void cleave_session_destroy(cleave_session_t *session) {
   cleave_arena_deinit(&session->arena);
   cleave_graph_destroy(session->bound);
   cleave_program_cache_release(session->cache);
-  cleave_blob_store_release(session->blobs);
   cleave_model_release(session->model);
   cleave_free(session);
 }
 
-/* ---- running ---- */
-
-static bool same_shape(const cleave_tensor_view_t *a, const cleave_tensor_view_t *b) {
-  return a->rank == b->rank &&
-         (a->rank <= 0 || memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0);
-}
-
-static cleave_status_t fail_input_type(const cleave_session_t *session, uint32_t index,
-                                       const cleave_tensor_view_t *expected,
-                                       const cleave_tensor_view_t *found, cleave_error_t *error) {
-  cleave_text_t text = {0};
-  cleave_text_add(&text, cleave_dtype_name(expected->dtype));
-  cleave_shape_print(NULL, expected->rank, expected->dims, &text);
-  cleave_text_format(&text, ", found %s", cleave_dtype_name(found->dtype));
-  if (found->rank >= 0 && found->rank <= CLEAVE_MAX_RANK) {
-    cleave_shape_print(NULL, found->rank, found->dims, &text);
-  }
-  cleave_status_t status =
-      cleave_error_set(error, CLEAVE_ERROR_SHAPE, "input '%s' (number %u): expected %s",
-                       cleave_value_name(session->graph, session->graph->inputs.items[index]),
-                       (unsigned)index, cleave_text_get(&text));
-  cleave_text_deinit(&text);
-  return status;
-}
-
-cleave_status_t cleave_session_set_input(cleave_session_t *session, uint32_t index,
-                                         const cleave_tensor_view_t *tensor, cleave_error_t *error) {
-  if (index >= session->input_count) {
-    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "input %u: the model has %u inputs",
-                            (unsigned)index, (unsigned)session->input_count);
-  }
-  uint32_t slot_index = session->input_slots[index];
-  cleave_slot_t *slot = &session->slots.items[slot_index];
-  if (tensor->dtype != slot->view.dtype || !same_shape(tensor, &slot->view)) {
-    return fail_input_type(session, index, &slot->view, tensor, error);
-  }
-  if (tensor->data == NULL && slot->bytes > 0) {
-    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "input %u has no data", (unsigned)index);
-  }
-  slot->view.data = tensor->data != NULL ? tensor->data : (const void *)session->memory;
-  slot->is_set = true;
-  cleave_session_patch(session, slot_index);
-  return CLEAVE_OK;
-}
-
-static cleave_status_t fail_step(const cleave_session_t *session, const cleave_step_t *step,
-                                 cleave_status_t status, const cleave_message_t *message,
-                                 cleave_error_t *error) {
-  if (cleave_node_exists(step->node)) {
-    return cleave_session_fail_node(session->graph, step->node, status, message, error);
-  }
-  char place[224];
-  (void)snprintf(place, sizeof place, "region '%.128s' on %.64s", step->name, step->backend);
-  return cleave_registry_fail(error, status, place, message);
-}
-
-/* Copies what the backend says about its steps: the same program may run again for another step. */
-static cleave_status_t keep_parts(cleave_step_t *step, const cleave_program_t *program,
-                                  cleave_error_t *error) {
-  const cleave_backend_t *backend = program->handle->backend;
-  const cleave_step_time_t *parts = NULL;
-  uint32_t count = backend->profile == NULL ? 0 : backend->profile(program->program, &parts);
-  step->part_count = 0;
-  if (count > step->part_capacity) {
-    cleave_step_time_t *grown = cleave_reallocate(step->parts, count, sizeof *grown);
-    if (grown == NULL) {
-      return cleave_error_out_of_memory(error);
-    }
-    step->parts = grown;
-    step->part_capacity = count;
-  }
-  if (count > 0) {
-    memcpy(step->parts, parts, count * sizeof *parts);
-  }
-  step->part_count = count;
-  return CLEAVE_OK;
-}
-
-static cleave_status_t run_step(cleave_session_t *session, cleave_step_t *step, cleave_error_t *error) {
-  if (step->program == NULL) {
-    return cleave_session_run_dynamic(session, step, error);
-  }
-  cleave_message_t message;
-  message.text[0] = '\0';
-  cleave_program_t *program = step->program;
-  cleave_program_lock(program);
-  cleave_status_t status = program->handle->backend->run(program->program, &step->args, &message);
-  cleave_status_t kept =
-      status == CLEAVE_OK && session->profile ? keep_parts(step, program, error) : CLEAVE_OK;
-  cleave_program_unlock(program);
-  if (status != CLEAVE_OK) {
-    message.text[sizeof message.text - 1] = '\0';
-    return fail_step(session, step, status, &message, error);
-  }
-  return kept;
-}
-
-static cleave_status_t check_inputs(const cleave_session_t *session, cleave_error_t *error) {
-  for (uint32_t k = 0; k < session->input_count; k++) {
-    if (!session->slots.items[session->input_slots[k]].is_set) {
-      return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "input '%s' (number %u) is not set",
-                              cleave_value_name(session->graph, session->graph->inputs.items[k]),
-                              (unsigned)k);
-    }
-  }
-  return CLEAVE_OK;
-}
-
-cleave_status_t cleave_session_run(cleave_session_t *session, cleave_error_t *error) {
-  if (session->run_number == 0) {
-    CLEAVE_TRY(check_inputs(session, error));
-  }
-  session->has_run = false;
-  session->run_number++;
-  for (size_t s = 0; s < session->steps.count; s++) {
-    cleave_step_t *step = &session->steps.items[s];
-    if (!session->profile) {
-      CLEAVE_TRY(run_step(session, step, error));
-      continue;
-    }
-    step->start_ns = cleave_clock_now();
-    CLEAVE_TRY(run_step(session, step, error));
-    step->end_ns = cleave_clock_now();
-  }
-  session->has_run = true;
-  return CLEAVE_OK;
-}
-
 /* ---- reading ---- */
-
-cleave_status_t cleave_session_output(const cleave_session_t *session, uint32_t index,
-                                      cleave_tensor_view_t *out_tensor, cleave_error_t *error) {
-  if (index >= session->output_count) {
-    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "output %u: the model has %u outputs",
-                            (unsigned)index, (unsigned)session->output_count);
-  }
-  if (!session->has_run) {
-    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "output %u: no run has succeeded yet",
-                            (unsigned)index);
-  }
-  *out_tensor = session->slots.items[session->output_slots[index]].view;
-  return CLEAVE_OK;
-}
 
 const cleave_graph_t *cleave_session_graph(const cleave_session_t *session) {
   return session->graph;
@@ -313,6 +170,29 @@ const cleave_graph_t *cleave_session_graph(const cleave_session_t *session) {
 
 cleave_session_memory_t cleave_session_memory(const cleave_session_t *session) {
   return session->statistics;
+}
+
+/* The target of device `index`, or as many as there are. */
+static size_t find_device(const cleave_session_t *session, uint32_t index) {
+  size_t k = 1;
+  for (uint32_t found = 0; k < session->targets.count; k++) {
+    if (session->targets.items[k].place != CLEAVE_PLACE_HOST && found++ == index) {
+      return k;
+    }
+  }
+  return session->targets.count;
+}
+
+uint32_t cleave_session_device_count(const cleave_session_t *session) {
+  uint32_t count = 0;
+  while (find_device(session, count) < session->targets.count) {
+    count++;
+  }
+  return count;
+}
+
+cleave_session_device_t cleave_session_device(const cleave_session_t *session, uint32_t index) {
+  return session->targets.items[find_device(session, index)].statistics;
 }
 
 uint32_t cleave_session_step_count(const cleave_session_t *session) {
@@ -323,10 +203,13 @@ cleave_session_step_t cleave_session_step(const cleave_session_t *session, uint3
   const cleave_step_t *step = &session->steps.items[index];
   return (cleave_session_step_t){.name = step->name,
                                  .op = step->op,
+                                 .target = session->targets.items[step->target].label,
                                  .backend = step->backend,
                                  .region = step->region,
                                  .node = step->node,
-                                 .is_dynamic = step->program == NULL,
+                                 .is_dynamic = step->kind == CLEAVE_STEP_DYNAMIC,
+                                 .is_copy = step->kind == CLEAVE_STEP_COPY,
+                                 .copied_bytes = step->copied_bytes,
                                  .start_ns = step->start_ns,
                                  .end_ns = step->end_ns,
                                  .part_count = step->part_count,
@@ -345,10 +228,6 @@ const char *cleave_session_note(const cleave_session_t *session, uint32_t index)
 
 uint32_t cleave_session_reused_count(const cleave_session_t *session) {
   return session->reused_count;
-}
-
-uint32_t cleave_session_loaded_count(const cleave_session_t *session) {
-  return session->loaded_count;
 }
 
 uint32_t cleave_session_program_count(const cleave_session_t *session) {

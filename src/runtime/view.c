@@ -330,7 +330,7 @@ static cleave_status_t view_borders(building_t *building, cleave_region_view_t *
   for (uint32_t k = 0; k < building->value_count; k++) {
     cleave_value_view_t *view = &building->values[k];
     if (view->producer == CLEAVE_INDEX_NONE) {
-      if (view->tensor.data == NULL) {
+      if (view->tensor.data == NULL || building->request->has_constant_inputs) {
         inputs[region->input_count++] = k;
       }
     } else if (is_used_outside(building, building->value_ids[k])) {

@@ -38,7 +38,8 @@ typedef struct cleave_view_request {
   uint32_t type_count;
   const cleave_attribute_t *attributes; /* of the region; by name, no tensors */
   uint32_t attribute_count;
-  bool takes_sparse; /* sparse constants in their sparse form: as the backend's `takes_sparse` says */
+  bool takes_sparse;        /* sparse constants in their sparse form: as the backend's `takes_sparse` says */
+  bool has_constant_inputs; /* constants are among the inputs, as executors want them */
 } cleave_view_request_t;
 
 /* A view, and the way back from its indices. */

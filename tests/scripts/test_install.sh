@@ -14,6 +14,13 @@ cmake --install "$build" --prefix "$folder/prefix" >"$folder/log" 2>&1 || { cat 
 for file in rules/conv_bn_relu.lua rules/README.md rules/OPERATORS.md lua/meta/words.lua; do
   [ -s "$folder/prefix/share/cleave/$file" ] || { echo "no share/cleave/$file installed"; exit 1; }
 done
+# Accelerator libraries that come along are found without --load, with their rules.
+if [ -f "$build/accelerators/libxnnpack_cleave.so" ]; then
+  env -u CLEAVE_BACKEND_PATH "$folder/prefix/bin/cleave" backends -v >"$folder/backends"
+  grep -q "^  xnnpack " "$folder/backends" || { cat "$folder/backends"; exit 1; }
+  grep -q "$folder/prefix/.*/cleave/backends/libxnnpack_cleave.so" "$folder/backends" || { cat "$folder/backends"; exit 1; }
+  "$folder/prefix/bin/cleave" rules xnnpack >"$folder/log" || { cat "$folder/log"; exit 1; }
+fi
 model="$folder/tiny.lua"
 cat >"$model" <<'LUA'
 local x = g.input("x", "float32", { 1, 4 })

@@ -321,7 +321,7 @@ UNIT_TEST(shapes_that_depend_on_data_flow_downstream) {
   ck_assert_uint_eq(cleave_session_note_count(c.session), 1);
   ck_assert_str_eq(
       cleave_session_note(c.session, 0),
-      "region 'island_0': its nodes run one by one on cpu, not on cpu: shapes of node 'places' are "
+      "region 'island_0': its nodes run one by one on cpu, not as a whole: shapes of node 'places' are "
       "known only at run time");
   session_case_run(&c);
   ck_assert_int_eq(session_case_view(&c, 0).dims[0], 3);

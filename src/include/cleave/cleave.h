@@ -341,10 +341,27 @@ CLEAVE_MUST_USE cleave_status_t cleave_session_set_input(cleave_session_t *sessi
 CLEAVE_MUST_USE cleave_status_t cleave_session_run(cleave_session_t *session, cleave_error_t *error);
 
 /* Output `index` of the last run: memory of the session (or of an input, where the model hands it through),
- * valid until the next run. */
+ * valid until the next run; or the user's own, where cleave_session_set_output gave it. */
 CLEAVE_MUST_USE cleave_status_t cleave_session_output(const cleave_session_t *session, uint32_t index,
                                                       cleave_tensor_view_t *out_tensor,
                                                       cleave_error_t *error);
+
+/* What becomes of output `index` in every run from now on. WRITE with a tensor: it is written to
+ * tensor->data, without a copy where the step that computes it can write there (memory aligned to 64 bytes);
+ * without one (NULL): to memory of the session, as at first. ADD: it is added to what tensor->data holds,
+ * numbers only. NONE: nobody wants it, and what is computed for it alone is left out where that is simple.
+ * The memory must stay until it is replaced, and must not overlap inputs or other outputs. Dtype and shape
+ * must be the output's; where its shape is known only at run time, a run whose output has another one fails.
+ * After a run that failed, what the memory holds is undefined. */
+CLEAVE_MUST_USE cleave_status_t cleave_session_set_output(cleave_session_t *session, uint32_t index,
+                                                          const cleave_tensor_view_t *tensor,
+                                                          cleave_request_t request, cleave_error_t *error);
+
+/* key=value that the programs of a backend are given with every run from now on; copied. NULL takes it back.
+ * CLEAVE_ERROR_INVALID_ARGUMENT: the session runs nothing on this backend. */
+CLEAVE_MUST_USE cleave_status_t cleave_session_set_run_option(cleave_session_t *session, const char *backend,
+                                                              const char *key, const char *value,
+                                                              cleave_error_t *error);
 
 /* ---- watching rule files -------------------------------------------------------------------------- */
 
