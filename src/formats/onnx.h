@@ -18,7 +18,7 @@
  * cannot infer; the rest is left to cleave_graph_infer, since declared shapes are often stale. Initializers
  * among the inputs (IR 3) are constants, not inputs. Sparse constants become dense ones that have their
  * sparse form beside (tensor/sparse.h). Operators that no table knows become custom ones (id
- * CLEAVE_OP_ID_CUSTOM).
+ * CLEAVE_OP_ID_CUSTOM); those of loaded libraries become what the library says (ops/custom.h).
  *
  * CLEAVE_ERROR_IO: cannot be read. CLEAVE_ERROR_FORMAT: malformed, values undefined or defined twice, cycles.
  * CLEAVE_ERROR_UNSUPPORTED: graph attributes (If, Loop, Scan), sequences, optionals, element types that

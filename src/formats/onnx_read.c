@@ -220,7 +220,7 @@ static uint32_t count_outputs(const cleave_onnx_call_t *call, const cleave_op_t 
   uint32_t count = call->output_count;
   bool is_variadic =
       op->output_count > 0 && op->outputs[op->output_count - 1].kind == CLEAVE_OP_INPUT_VARIADIC;
-  if (op->id != CLEAVE_OP_ID_CUSTOM && !is_variadic) {
+  if (cleave_op_has_schema(op) && !is_variadic) {
     while (count > 1 && call->node->outputs[count - 1].index == 0) {
       count--;
     }
@@ -236,6 +236,12 @@ static cleave_status_t add_call(reader_t *reader, cleave_error_t *error) {
     CLEAVE_TRY(cleave_graph_custom_op(graph, call->node->domain, call->op_type, &op, error));
   } else if (op->domain[0] == '\0' && call->version > 22) {
     CLEAVE_TRY(check_newer(call, op, error));
+  } else if (call->version > 0 && (op->flags & CLEAVE_OP_FROM_LIBRARY) != 0 &&
+             call->version < op->since_version) {
+    return cleave_error_set(error, CLEAVE_ERROR_UNSUPPORTED,
+                            "node '%s': operator '%s.%s' of version %d: the loaded library has version %d",
+                            call->node->name, op->domain, op->name, (int)call->version,
+                            (int)op->since_version);
   }
   while (call->inputs.count > 0 && !cleave_value_exists(call->inputs.items[call->inputs.count - 1])) {
     call->inputs.count--;

@@ -189,10 +189,20 @@ static void put_opset(cleave_text_t *out, uint32_t field, const char *domain, in
   cleave_protobuf_end(out, mark);
 }
 
+/* The newest form among the operators of a domain that is not ONNX's. */
+static int32_t version_of(const cleave_onnx_writer_t *writer, const char *domain) {
+  int32_t version = 1;
+  for (size_t k = 0; k < writer->graph->custom_ops.count; k++) {
+    const cleave_op_t *op = writer->graph->custom_ops.items[k];
+    version = strcmp(op->domain, domain) == 0 && op->since_version > version ? op->since_version : version;
+  }
+  return version;
+}
+
 void cleave_onnx_put_opsets(const cleave_onnx_writer_t *writer, uint32_t field, cleave_text_t *out) {
   put_opset(out, field, "", writer->opset_version);
   for (size_t k = 0; k < writer->domains.count; k++) {
-    put_opset(out, field, writer->domains.items[k], 1);
+    put_opset(out, field, writer->domains.items[k], version_of(writer, writer->domains.items[k]));
   }
 }
 

@@ -91,6 +91,7 @@ static cleave_status_t copy_all(const cleave_graph_t *graph, cleave_graph_t *cop
   CLEAVE_TRY(copy_nodes(graph, copy, error));
   CLEAVE_TRY(copy_values(graph, copy, error));
   COPY_ARRAY(&copy->uses, &graph->uses, error);
+  COPY_ARRAY(&copy->custom_ops, &graph->custom_ops, error);
   COPY_ARRAY(&copy->inputs, &graph->inputs, error);
   COPY_ARRAY(&copy->outputs, &graph->outputs, error);
   COPY_ARRAY(&copy->output_names, &graph->output_names, error);
@@ -123,7 +124,6 @@ static cleave_status_t copy_with_symbols(const cleave_graph_t *graph, cleave_gra
   CLEAVE_TRY(cleave_dims_copy(graph->dims, &dims, error));
   cleave_dims_destroy(copy->dims);
   copy->dims = dims;
-  COPY_ARRAY(&copy->custom_ops, &graph->custom_ops, error);
   return copy_all(graph, copy, error);
 }
 

@@ -139,6 +139,17 @@ cleave_status_t cleave_graph_add_constant(cleave_graph_t *graph, const char *nam
   return CLEAVE_OK;
 }
 
+/* Operators of libraries are listed like those that are the graph's own. */
+static cleave_status_t list_custom_op(cleave_graph_t *graph, const cleave_op_t *op, cleave_error_t *error) {
+  for (size_t k = 0; k < graph->custom_ops.count; k++) {
+    if (graph->custom_ops.items[k] == op) {
+      return CLEAVE_OK;
+    }
+  }
+  CLEAVE_ARRAY_PUSH(&graph->custom_ops, op, error);
+  return CLEAVE_OK;
+}
+
 cleave_status_t cleave_graph_add_node(cleave_graph_t *graph, const cleave_op_t *op, const char *name,
                                       const cleave_value_t *inputs, size_t input_count, size_t output_count,
                                       cleave_node_t *out_node, cleave_error_t *error) {
@@ -151,6 +162,9 @@ cleave_status_t cleave_graph_add_node(cleave_graph_t *graph, const cleave_op_t *
   CLEAVE_TRY(check_room(graph->values.count, output_count, "values", error));
   CLEAVE_TRY(check_room(graph->uses.count, input_count, "uses", error));
   CLEAVE_TRY(intern(graph, name, &interned, error));
+  if (op->id == CLEAVE_OP_ID_CUSTOM) {
+    CLEAVE_TRY(list_custom_op(graph, op, error));
+  }
   CLEAVE_TRY(cleave_array_reserve(&graph->nodes, 1, error));
   CLEAVE_TRY(cleave_array_reserve(&graph->values, output_count, error));
   CLEAVE_TRY(cleave_array_reserve(&graph->uses, input_count, error));

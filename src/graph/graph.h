@@ -85,11 +85,11 @@ struct cleave_graph {
   CLEAVE_ARRAY(cleave_node_record_t) nodes;
   CLEAVE_ARRAY(cleave_value_record_t) values;
   CLEAVE_ARRAY(cleave_use_record_t) uses;
-  CLEAVE_ARRAY(cleave_value_t) inputs;        /* in order */
-  CLEAVE_ARRAY(cleave_use_t) outputs;         /* in order */
-  CLEAVE_ARRAY(cleave_string_t) output_names; /* as outputs */
-  CLEAVE_ARRAY(cleave_tensor_t *) tensors;    /* retained ones, attributes' included */
-  CLEAVE_ARRAY(cleave_op_t *) custom_ops;
+  CLEAVE_ARRAY(cleave_value_t) inputs;          /* in order */
+  CLEAVE_ARRAY(cleave_use_t) outputs;           /* in order */
+  CLEAVE_ARRAY(cleave_string_t) output_names;   /* as outputs */
+  CLEAVE_ARRAY(cleave_tensor_t *) tensors;      /* retained ones, attributes' included */
+  CLEAVE_ARRAY(const cleave_op_t *) custom_ops; /* of nodes with CLEAVE_OP_ID_CUSTOM, each once */
   size_t live_node_count;
   cleave_string_t name;
   cleave_string_t source; /* file it was read from */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What an operator is: its schema as data, and the functions that infer and fold. The table of operators is
- * in src/ops; a graph only points to entries. Operators that cleave does not know (custom domains) get an
- * entry of their own in the graph, with `id` CLEAVE_OP_ID_CUSTOM and no functions.
+ * in src/ops; a graph only points to entries. Operators of custom domains all have `id`
+ * CLEAVE_OP_ID_CUSTOM: those that a loaded library brings are entries of src/ops, too, with a schema and
+ * CLEAVE_OP_FROM_LIBRARY; the others get an entry of their own in the graph, without schema and functions.
  */
 #ifndef CLEAVE_GRAPH_OP_H
 #define CLEAVE_GRAPH_OP_H
@@ -51,9 +52,12 @@ enum {
   CLEAVE_OP_POINTWISE =
       1u << 1,              /* every output element depends on the input elements at its (broadcast) place */
   CLEAVE_OP_VIEW = 1u << 2, /* output has the bytes of input 0 (Reshape) */
-  CLEAVE_OP_RANDOM = 1u << 3,    /* results are drawn: never folded, never merged */
+  CLEAVE_OP_RANDOM = 1u << 3,     /* results are drawn: never folded, never merged */
   CLEAVE_OP_DATA_SHAPE = 1u << 4, /* output shapes depend on input data beyond shape operands (NonZero) */
-  CLEAVE_OP_SPATIAL = 1u << 5 /* input 0 and output 0 are N x C x D1 x ... (Conv) */
+  CLEAVE_OP_SPATIAL = 1u << 5,    /* input 0 and output 0 are N x C x D1 x ... (Conv) */
+  CLEAVE_OP_STATEFUL =
+      1u << 6, /* keeps something between runs: never folded, merged, or shared by sessions */
+  CLEAVE_OP_FROM_LIBRARY = 1u << 7 /* of src/ops/custom.h: `id` is CUSTOM, and there is a schema */
 };
 
 #define CLEAVE_OP_ID_CUSTOM UINT16_MAX
@@ -75,5 +79,10 @@ typedef struct cleave_op {
   /* Floating-point operations with all shapes known; NULL: one per output element. */
   double (*flops)(const cleave_graph_t *graph, uint32_t node);
 } cleave_op_t;
+
+/* Are ports and attributes known? Not those of operators that nobody brought. */
+static inline bool cleave_op_has_schema(const cleave_op_t *op) {
+  return op->id != CLEAVE_OP_ID_CUSTOM || (op->flags & CLEAVE_OP_FROM_LIBRARY) != 0;
+}
 
 #endif /* CLEAVE_GRAPH_OP_H */

@@ -112,7 +112,7 @@ static cleave_status_t check_attributes(const cleave_graph_t *graph, cleave_node
 
 cleave_status_t cleave_op_check(const cleave_graph_t *graph, cleave_node_t node, cleave_error_t *error) {
   const cleave_op_t *op = cleave_node_op(graph, node);
-  if (op->id == CLEAVE_OP_ID_CUSTOM) {
+  if (!cleave_op_has_schema(op)) {
     return CLEAVE_OK;
   }
   CLEAVE_TRY(check_inputs(graph, node, error));

@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "base/hash.h"
+#include "ops/custom.h"
 #include "ops/schema.h"
 
 enum { SLOT_COUNT = 512 };
@@ -50,7 +51,31 @@ const cleave_op_t *cleave_op_find(const char *domain, const char *name) {
       return op;
     }
   }
-  return NULL;
+  const cleave_op_t *custom = domain[0] == '\0' ? NULL : cleave_custom_op_next(NULL);
+  while (custom != NULL && (strcmp(custom->name, name) != 0 || strcmp(custom->domain, domain) != 0)) {
+    custom = cleave_custom_op_next(custom);
+  }
+  return custom;
+}
+
+const cleave_op_t *cleave_op_find_full(const char *name) {
+  static const char *const OWN[] = {"", "ai.onnx.ml", "ai.onnx.preview.training"};
+  const char *dot = strrchr(name, '.');
+  char domain[64];
+  if (dot != NULL) {
+    size_t length = (size_t)(dot - name);
+    if (length >= sizeof domain) {
+      return NULL;
+    }
+    memcpy(domain, name, length);
+    domain[length] = '\0';
+    return cleave_op_find(domain, dot + 1);
+  }
+  const cleave_op_t *op = NULL;
+  for (size_t k = 0; k < sizeof OWN / sizeof OWN[0] && op == NULL; k++) {
+    op = cleave_op_find(OWN[k], name);
+  }
+  return op;
 }
 
 const cleave_op_t *cleave_op_get(cleave_op_id_t id) {
@@ -62,6 +87,9 @@ const char *cleave_op_hint(const char *name, char *buffer, size_t size) {
   const cleave_op_t *table = cleave_op_table();
   for (uint32_t id = 0; id < CLEAVE_OP_COUNT; id++) {
     cleave_nearest_offer(&nearest, name, table[id].name);
+  }
+  for (const cleave_op_t *op = cleave_custom_op_next(NULL); op != NULL; op = cleave_custom_op_next(op)) {
+    cleave_nearest_offer(&nearest, name, cleave_custom_op_full_name(op));
   }
   return cleave_nearest_hint(&nearest, buffer, size);
 }

@@ -13,9 +13,11 @@ typedef enum cleave_op_id {
   CLEAVE_OP_COUNT
 } cleave_op_id_t;
 
-/* The entry of an operator; NULL where the name is unknown. Constant time; thread-safe from the first call.
- */
+/* The entry of an operator, of the table or of a loaded library (ops/custom.h); NULL where the name is
+ * unknown. Constant time for those of the table; thread-safe from the first call. */
 const cleave_op_t *cleave_op_find(const char *domain, const char *name);
+/* As scripts write it: "Conv" (of ONNX's domains), or with its domain, "my.company.Gemm". */
+const cleave_op_t *cleave_op_find_full(const char *name);
 const cleave_op_t *cleave_op_get(cleave_op_id_t id);
 
 /* " (did you mean 'Conv'?)" for an unknown operator name, or "". */

@@ -140,7 +140,7 @@ cleave_status_t cleave_editor_replace_uses(cleave_editor_t *editor, cleave_value
 
 /* Would the operator's schema miss the input? */
 static bool is_required(const cleave_op_t *op, uint32_t index) {
-  return op->id != CLEAVE_OP_ID_CUSTOM &&
+  return cleave_op_has_schema(op) &&
          (index >= op->input_count || op->inputs[index].kind != CLEAVE_OP_INPUT_OPTIONAL);
 }
 
@@ -221,7 +221,7 @@ cleave_status_t cleave_editor_set_attribute(cleave_editor_t *editor, cleave_node
   }
   const cleave_op_t *op = cleave_node_op(graph, node);
   const cleave_op_attribute_t *schema = cleave_op_find_attribute(op, attribute->name);
-  if (op->id != CLEAVE_OP_ID_CUSTOM && (schema == NULL || schema->value.kind != attribute->kind)) {
+  if (cleave_op_has_schema(op) && (schema == NULL || schema->value.kind != attribute->kind)) {
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
                             schema == NULL ? "operator '%s' has no attribute '%s'"
                                            : "operator '%s': attribute '%s' is of another kind",

@@ -11,8 +11,9 @@ enum { NOT_SEEN = 0, CAN_OCCUR = 1, CANNOT_OCCUR = 2, IS_ADDED = 4 };
 
 static uint32_t count_nodes(const cleave_matcher_t *m, const cleave_op_t *op, uint32_t *out_first) {
   uint32_t key = cleave_matcher_op_key(m->graph, op);
-  *out_first = key == CLEAVE_INDEX_NONE ? 0 : m->op_starts[key];
-  return key == CLEAVE_INDEX_NONE ? 0 : m->op_starts[key + 1] - *out_first;
+  bool was_there = key < m->op_key_count; /* custom operators may have come since, and NONE is no key */
+  *out_first = was_there ? m->op_starts[key] : 0;
+  return was_there ? m->op_starts[key + 1] - *out_first : 0;
 }
 
 static bool can_occur(const cleave_matcher_t *m, uint32_t index, uint8_t *marks);

@@ -33,6 +33,7 @@ cleave_status_t cleave_matcher_create(const cleave_contraction_t *contraction, c
   }
   matcher->contraction = contraction;
   matcher->graph = graph;
+  matcher->op_key_count = (uint32_t)key_count;
   matcher->op_starts = cleave_allocate_zeroed(key_count + 2, sizeof *matcher->op_starts);
   matcher->op_positions = cleave_allocate((size_t)n + 1, sizeof *matcher->op_positions);
   matcher->owners = cleave_allocate((size_t)n + 1, sizeof *matcher->owners);

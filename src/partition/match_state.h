@@ -138,6 +138,7 @@ struct cleave_matcher {
   /* nodes by operator: table operators by id, then the graph's custom ones */
   uint32_t *op_starts;
   uint32_t *op_positions;
+  uint32_t op_key_count; /* operators in op_starts */
   bool is_changing; /* the graph is not what it was when the matcher was made */
 
   /* of the pattern */

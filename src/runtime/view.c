@@ -132,58 +132,23 @@ static uint32_t add_value(building_t *building, cleave_value_t value) {
   return index;
 }
 
-static cleave_status_t view_attribute(building_t *building, const cleave_attribute_t *attribute,
-                                      cleave_attribute_view_t *view, cleave_error_t *error) {
-  *view = (cleave_attribute_view_t){
-      .size = sizeof *view, .name = attribute->name, .kind = attribute->kind, .count = attribute->count};
-  switch (attribute->kind) {
-    case CLEAVE_ATTRIBUTE_INT: view->i = attribute->i; break;
-    case CLEAVE_ATTRIBUTE_FLOAT: view->f = attribute->f; break;
-    case CLEAVE_ATTRIBUTE_STRING: view->s = attribute->s; break;
-    case CLEAVE_ATTRIBUTE_INTS: view->ints = attribute->ints; break;
-    case CLEAVE_ATTRIBUTE_FLOATS: view->floats = attribute->floats; break;
-    case CLEAVE_ATTRIBUTE_STRINGS: view->strings = attribute->strings; break;
-    case CLEAVE_ATTRIBUTE_TENSOR: {
-      cleave_tensor_view_t *tensor = cleave_arena_allocate(building->arena, 1, sizeof *tensor);
-      if (tensor == NULL) {
+/* The content of tensors among them may be kept by a program. */
+static cleave_status_t view_attributes(building_t *building, cleave_node_t node, cleave_node_view_t *view,
+                                       cleave_error_t *error) {
+  cleave_attribute_view_t *attributes = NULL;
+  CLEAVE_TRY(cleave_attribute_views(building->graph, node, building->arena, &attributes,
+                                    &view->attribute_count, error));
+  for (uint32_t k = 0; k < view->attribute_count; k++) {
+    if (attributes[k].kind == CLEAVE_ATTRIBUTE_TENSOR) {
+      const cleave_tensor_t *tensor =
+          cleave_node_attribute(building->graph, node, attributes[k].name)->tensor;
+      cleave_tensor_view_t *own = cleave_arena_allocate(building->arena, 1, sizeof *own);
+      if (own == NULL) {
         return cleave_error_out_of_memory(error);
       }
-      *tensor = view_constant(building, attribute->tensor);
-      view->tensor = tensor;
-      building->versions[building->version_count++] = attribute->tensor->version;
-      break;
-    }
-  }
-  return CLEAVE_OK;
-}
-
-static bool carries(const cleave_node_record_t *record, const char *name) {
-  for (uint32_t k = 0; k < record->attribute_count; k++) {
-    if (strcmp(record->attributes[k].name, name) == 0) {
-      return true;
-    }
-  }
-  return false;
-}
-
-/* The node's own attributes, then the defaults of its schema. */
-static cleave_status_t view_attributes(building_t *building, const cleave_node_record_t *record,
-                                       cleave_node_view_t *view, cleave_error_t *error) {
-  uint32_t most = (uint32_t)record->attribute_count + record->op->attribute_count;
-  if (most == 0) {
-    return CLEAVE_OK;
-  }
-  cleave_attribute_view_t *attributes = cleave_arena_allocate(building->arena, most, sizeof *attributes);
-  if (attributes == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
-  for (uint32_t k = 0; k < record->attribute_count; k++) {
-    CLEAVE_TRY(view_attribute(building, &record->attributes[k], &attributes[view->attribute_count++], error));
-  }
-  for (uint32_t k = 0; k < record->op->attribute_count; k++) {
-    const cleave_op_attribute_t *schema = &record->op->attributes[k];
-    if (schema->has_default && !carries(record, schema->value.name)) {
-      CLEAVE_TRY(view_attribute(building, &schema->value, &attributes[view->attribute_count++], error));
+      *own = view_constant(building, tensor);
+      attributes[k].tensor = own;
+      building->versions[building->version_count++] = tensor->version;
     }
   }
   view->attributes = attributes;
@@ -247,7 +212,7 @@ static cleave_status_t view_node(building_t *building, uint32_t index, cleave_er
     }
     building->hash = cleave_hash_combine(building->hash, *port);
   }
-  return view_attributes(building, record, view, error);
+  return view_attributes(building, node, view, error);
 }
 
 /* Attributes that a rule gave, as a list of views; part of the hash. */
@@ -259,7 +224,7 @@ static cleave_status_t view_list(building_t *building, const cleave_attribute_t 
   }
   building->hash = cleave_hash_combine(building->hash, count);
   for (uint32_t k = 0; k < count; k++) {
-    CLEAVE_TRY(view_attribute(building, &attributes[k], &items[k], error));
+    CLEAVE_TRY(cleave_attribute_view(&attributes[k], building->arena, &items[k], error));
     building->hash = cleave_attribute_hash(&attributes[k], building->hash);
   }
   *list = (cleave_attribute_list_t){.count = count, .items = items};

@@ -6,20 +6,10 @@
 #ifndef CLEAVE_RUNTIME_VIEW_H
 #define CLEAVE_RUNTIME_VIEW_H
 
-#include "graph/graph.h"
+#include "ops/attribute_view.h"
 #include "partition/partition.h"
 
 typedef cleave_fusion_set_t cleave_view_fusion_t;
-
-/* A tensor as backends see it; borrowed. Data of an empty tensor is not NULL. */
-static inline cleave_tensor_view_t cleave_tensor_view(const cleave_tensor_t *tensor) {
-  return (cleave_tensor_view_t){.size = sizeof(cleave_tensor_view_t),
-                                .dtype = tensor->dtype,
-                                .rank = tensor->rank,
-                                .dims = tensor->dims,
-                                .data = tensor->data != NULL ? tensor->data : (const void *)tensor,
-                                .version = tensor->version};
-}
 
 /* What a value is in this view, in place of what the graph says. */
 typedef struct cleave_view_type {

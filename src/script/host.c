@@ -10,18 +10,14 @@
 #include "script/embedded.h"
 #include "script/table_reader.h"
 
-static const char *const DOMAINS[] = {"", "ai.onnx.ml", "ai.onnx.preview.training"};
-
 /* (name) -> operator, or nil and a hint. */
 static int host_op(lua_State *state) {
   const char *name = luaL_checkstring(state, 1);
   char hint[128];
-  for (size_t k = 0; k < sizeof DOMAINS / sizeof DOMAINS[0]; k++) {
-    const cleave_op_t *op = cleave_op_find(DOMAINS[k], name);
-    if (op != NULL) {
-      lua_pushlightuserdata(state, (void *)(uintptr_t)op);
-      return 1;
-    }
+  const cleave_op_t *op = cleave_op_find_full(name);
+  if (op != NULL) {
+    lua_pushlightuserdata(state, (void *)(uintptr_t)op);
+    return 1;
   }
   lua_pushnil(state);
   lua_pushstring(state, cleave_op_hint(name, hint, sizeof hint));

@@ -102,7 +102,7 @@ static void push_users(lua_State *state, const cleave_handle_t *handle) {
 static int push_attribute_named(lua_State *state, const cleave_handle_t *handle, const char *name) {
   const cleave_graph_t *graph = graph_of(state);
   const cleave_op_t *op = cleave_node_op(graph, node_of(handle));
-  if (op->id != CLEAVE_OP_ID_CUSTOM && cleave_op_find_attribute(op, name) == NULL) {
+  if (cleave_op_has_schema(op) && cleave_op_find_attribute(op, name) == NULL) {
     cleave_nearest_t nearest = {0};
     char hint[128];
     for (uint32_t k = 0; k < op->attribute_count; k++) {

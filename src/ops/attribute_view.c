@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attributes as libraries see them: complete, with the defaults of the schema behind the node's own.
+#include "ops/attribute_view.h"
+
+cleave_status_t cleave_attribute_view(const cleave_attribute_t *attribute, cleave_arena_t *arena,
+                                      cleave_attribute_view_t *out_view, cleave_error_t *error) {
+  *out_view = (cleave_attribute_view_t){
+      .size = sizeof *out_view, .name = attribute->name, .kind = attribute->kind, .count = attribute->count};
+  switch (attribute->kind) {
+    case CLEAVE_ATTRIBUTE_INT: out_view->i = attribute->i; break;
+    case CLEAVE_ATTRIBUTE_FLOAT: out_view->f = attribute->f; break;
+    case CLEAVE_ATTRIBUTE_STRING: out_view->s = attribute->s; break;
+    case CLEAVE_ATTRIBUTE_INTS: out_view->ints = attribute->ints; break;
+    case CLEAVE_ATTRIBUTE_FLOATS: out_view->floats = attribute->floats; break;
+    case CLEAVE_ATTRIBUTE_STRINGS: out_view->strings = attribute->strings; break;
+    case CLEAVE_ATTRIBUTE_TENSOR: {
+      cleave_tensor_view_t *tensor = cleave_arena_allocate(arena, 1, sizeof *tensor);
+      if (tensor == NULL) {
+        return cleave_error_out_of_memory(error);
+      }
+      *tensor = cleave_tensor_view(attribute->tensor);
+      out_view->tensor = tensor;
+      break;
+    }
+  }
+  return CLEAVE_OK;
+}
+
+cleave_status_t cleave_attribute_views(const cleave_graph_t *graph, cleave_node_t node, cleave_arena_t *arena,
+                                       cleave_attribute_view_t **out_views, uint32_t *out_count,
+                                       cleave_error_t *error) {
+  const cleave_node_record_t *record = cleave_graph_node(graph, node);
+  uint32_t most = (uint32_t)record->attribute_count + record->op->attribute_count;
+  *out_views = NULL;
+  *out_count = 0;
+  if (most == 0) {
+    return CLEAVE_OK;
+  }
+  cleave_attribute_view_t *views = cleave_arena_allocate(arena, most, sizeof *views);
+  if (views == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  for (uint32_t k = 0; k < record->attribute_count; k++) {
+    CLEAVE_TRY(cleave_attribute_view(&record->attributes[k], arena, &views[(*out_count)++], error));
+  }
+  for (uint32_t k = 0; k < record->op->attribute_count; k++) {
+    const cleave_op_attribute_t *schema = &record->op->attributes[k];
+    if (schema->has_default && cleave_node_attribute(graph, node, schema->value.name) == NULL) {
+      CLEAVE_TRY(cleave_attribute_view(&schema->value, arena, &views[(*out_count)++], error));
+    }
+  }
+  *out_views = views;
+  return CLEAVE_OK;
+}

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+// Entries of library operators in a list that only grows at its head, so that readers need no lock. Whether
+// an entry counts is told by its definition, which comes and goes with the library. An entry is used again by
+// a definition that says the same; the list is as long as there are different ones.
+#include "ops/custom.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+
+enum { NAME_LIMIT = 63, OPERATOR_LIMIT = 1024 };
+
+typedef struct entry {
+  cleave_op_t op; /* first: a pointer to it is one to the entry */
+  struct entry *next;
+  _Atomic(const cleave_custom_operator_t *) definition; /* NULL: the library is not loaded */
+  _Atomic(void *) owner;
+  const char *full_name;
+  const char *library; /* that brought it first */
+  const char *inputs;  /* as given */
+  const char *outputs;
+  const char *attributes;
+  cleave_arena_t arena; /* of all texts, and of itself */
+} entry_t;
+
+static _Atomic(entry_t *) entries;
+static pthread_mutex_t adding = PTHREAD_MUTEX_INITIALIZER;
+
+static bool is_of_library(const cleave_op_t *op) {
+  return op != NULL && (op->flags & CLEAVE_OP_FROM_LIBRARY) != 0;
+}
+
+static const entry_t *entry_of(const cleave_op_t *op) {
+  return (const entry_t *)(const void *)op;
+}
+
+const char *cleave_custom_op_full_name(const cleave_op_t *op) {
+  return is_of_library(op) ? entry_of(op)->full_name : op->name;
+}
+
+const char *cleave_custom_op_library(const cleave_op_t *op) {
+  return is_of_library(op) ? entry_of(op)->library : "";
+}
+
+const cleave_custom_operator_t *cleave_custom_op_definition(const cleave_op_t *op, void **out_owner) {
+  const cleave_custom_operator_t *definition =
+      is_of_library(op) ? atomic_load(&entry_of(op)->definition) : NULL;
+  if (out_owner != NULL) {
+    *out_owner = definition != NULL ? atomic_load(&entry_of(op)->owner) : NULL;
+  }
+  return definition;
+}
+
+const cleave_op_t *cleave_custom_op_next(const cleave_op_t *op) {
+  const entry_t *entry = op == NULL ? atomic_load(&entries) : entry_of(op)->next;
+  while (entry != NULL && atomic_load(&entry->definition) == NULL) {
+    entry = entry->next;
+  }
+  return entry == NULL ? NULL : &entry->op;
+}
+
+cleave_status_t cleave_custom_op_fail(const cleave_op_t *op, cleave_error_t *error) {
+  if (is_of_library(op)) {
+    return cleave_error_set(error, CLEAVE_ERROR_UNSUPPORTED,
+                            "operator '%s' is of library '%s', which is not loaded any more",
+                            cleave_custom_op_full_name(op), cleave_custom_op_library(op));
+  }
+  if (cleave_op_find(op->domain, op->name) != NULL) {
+    return cleave_error_set(
+        error, CLEAVE_ERROR_UNSUPPORTED,
+        "operator '%s.%s': its library was loaded after the model was read; read the model "
+        "again",
+        op->domain, op->name);
+  }
+  return cleave_error_set(error, CLEAVE_ERROR_UNSUPPORTED,
+                          "operator '%s.%s' is of no loaded library, and of none of ONNX's domains",
+                          op->domain, op->name);
+}
+
+/* ---- adding ---- */
+
+static bool is_word(const char *text, const char *more) {
+  size_t length = text == NULL ? 0 : strlen(text);
+  if (length == 0 || length > NAME_LIMIT || (text[0] >= '0' && text[0] <= '9')) {
+    return false;
+  }
+  for (size_t k = 0; k < length; k++) {
+    char c = text[k];
+    bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+    if (!is_letter && !(c >= '0' && c <= '9') && strchr(more, c) == NULL) {
+      return false;
+    }
+  }
+  return true;
+}
+
+static bool is_domain(const char *domain) {
+  return is_word(domain, ".-") && domain[0] != '.' && domain[0] != '-' && domain[strlen(domain) - 1] != '.';
+}
+
+static bool is_onnx(const char *domain) {
+  return strcmp(domain, "ai.onnx") == 0 || strncmp(domain, "ai.onnx.", 8) == 0;
+}
+
+/* Everything but the texts of the schema. */
+static cleave_status_t check(const cleave_custom_operator_t *definition, uint32_t index, const char *library,
+                             cleave_error_t *error) {
+  if (definition == NULL || definition->size < sizeof *definition) {
+    return cleave_error_set(error, CLEAVE_ERROR_BACKEND,
+                            "library '%s': operator %u: struct of %zu bytes, version 1.1 has %zu", library,
+                            (unsigned)index, definition == NULL ? 0 : definition->size, sizeof *definition);
+  }
+  if (!is_domain(definition->domain) || is_onnx(definition->domain)) {
+    return cleave_error_set(
+        error, CLEAVE_ERROR_BACKEND,
+        "library '%s': operator %u: expected a domain of its own like 'my.company', found "
+        "'%.64s'",
+        library, (unsigned)index, definition->domain == NULL ? "" : definition->domain);
+  }
+  if (!is_word(definition->name, "")) {
+    return cleave_error_set(error, CLEAVE_ERROR_BACKEND,
+                            "library '%s': operator %u of '%s': expected a name of letters and digits, found "
+                            "'%.64s'",
+                            library, (unsigned)index, definition->domain,
+                            definition->name == NULL ? "" : definition->name);
+  }
+  bool has_kernel = definition->create != NULL || definition->execute != NULL || definition->destroy != NULL;
+  const char *missing = definition->infer == NULL                   ? "infer"
+                        : has_kernel && definition->create == NULL  ? "create"
+                        : has_kernel && definition->execute == NULL ? "execute"
+                        : has_kernel && definition->destroy == NULL ? "destroy"
+                                                                    : NULL;
+  if (missing != NULL) {
+    return cleave_error_set(error, CLEAVE_ERROR_BACKEND,
+                            "library '%s': operator '%s.%s': function '%s' is missing", library,
+                            definition->domain, definition->name, missing);
+  }
+  if (definition->version < 1) {
+    return cleave_error_set(error, CLEAVE_ERROR_BACKEND,
+                            "library '%s': operator '%s.%s': expected a version from 1, found %d", library,
+                            definition->domain, definition->name, (int)definition->version);
+  }
+  const cleave_op_t *other = cleave_op_find(definition->domain, definition->name);
+  if (other != NULL) {
+    const char *owner = cleave_custom_op_library(other);
+    return cleave_error_set(
+        error, CLEAVE_ERROR_BACKEND, "library '%s': operator '%s.%s' is there already, %s%s%s", library,
+        definition->domain, definition->name, owner[0] == '\0' ? "one of cleave's own" : "of library '",
+        owner, owner[0] == '\0' ? "" : "'");
+  }
+  return CLEAVE_OK;
+}
+
+/* A definition that says the same, from this library, of an earlier time. */
+static bool is_same(const entry_t *entry, const entry_t *made) {
+  return strcmp(entry->full_name, made->full_name) == 0 && strcmp(entry->library, made->library) == 0 &&
+         entry->op.since_version == made->op.since_version && entry->op.flags == made->op.flags &&
+         strcmp(entry->inputs, made->inputs) == 0 && strcmp(entry->outputs, made->outputs) == 0 &&
+         strcmp(entry->attributes, made->attributes) == 0;
+}
+
+static const char *copy(cleave_arena_t *arena, const char *text) {
+  text = text == NULL ? "" : text;
+  return cleave_arena_copy_text(arena, text, strlen(text));
+}
+
+static cleave_status_t fill(entry_t *entry, const cleave_custom_operator_t *definition, const char *library,
+                            cleave_error_t *error) {
+  cleave_arena_t *arena = &entry->arena;
+  char place[224];
+  (void)snprintf(place, sizeof place, "library '%.60s': operator '%s.%s'", library, definition->domain,
+                 definition->name);
+  CLEAVE_TRY(cleave_custom_op_parse(definition, place, arena, &entry->op, error));
+  entry->op.name = copy(arena, definition->name);
+  entry->op.domain = copy(arena, definition->domain);
+  entry->op.id = CLEAVE_OP_ID_CUSTOM;
+  entry->op.since_version = definition->version;
+  entry->op.flags = CLEAVE_OP_FROM_LIBRARY | (definition->is_commutative ? CLEAVE_OP_COMMUTATIVE : 0u) |
+                    (definition->is_stateful ? CLEAVE_OP_STATEFUL : 0u);
+  entry->op.infer = cleave_infer_custom;
+  entry->full_name = cleave_arena_format(arena, "%s.%s", definition->domain, definition->name);
+  entry->library = copy(arena, library);
+  entry->inputs = copy(arena, definition->inputs);
+  entry->outputs = copy(arena, definition->outputs);
+  entry->attributes = copy(arena, definition->attributes);
+  bool is_complete = entry->op.name != NULL && entry->op.domain != NULL && entry->full_name != NULL &&
+                     entry->library != NULL && entry->inputs != NULL && entry->outputs != NULL &&
+                     entry->attributes != NULL;
+  return is_complete ? CLEAVE_OK : cleave_error_out_of_memory(error);
+}
+
+/* Its entry, new or used again, with the definition in place. */
+static cleave_status_t add(const cleave_custom_operator_t *definition, const char *library, void *owner,
+                           cleave_error_t *error) {
+  cleave_arena_t arena = {0};
+  entry_t *made = cleave_arena_allocate(&arena, 1, sizeof *made);
+  if (made == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  made->arena = arena;
+  cleave_status_t status = fill(made, definition, library, error);
+  entry_t *entry = atomic_load(&entries);
+  while (status == CLEAVE_OK && entry != NULL && !is_same(entry, made)) {
+    entry = entry->next;
+  }
+  if (status != CLEAVE_OK || entry != NULL) {
+    arena = made->arena;
+    cleave_arena_deinit(&arena);
+  } else {
+    made->next = atomic_load(&entries);
+    entry = made;
+    atomic_store(&entries, made);
+  }
+  if (status == CLEAVE_OK) {
+    atomic_store(&entry->owner, owner);
+    atomic_store(&entry->definition, definition);
+  }
+  return status;
+}
+
+cleave_status_t cleave_custom_ops_add(const cleave_custom_operator_t *const *definitions, uint32_t count,
+                                      const char *library, void *owner, cleave_error_t *error) {
+  cleave_status_t status = CLEAVE_OK;
+  if (count > OPERATOR_LIMIT || (count > 0 && definitions == NULL)) {
+    return cleave_error_set(error, CLEAVE_ERROR_BACKEND,
+                            "library '%s': %u operators: expected a list of at most %d", library,
+                            (unsigned)count, OPERATOR_LIMIT);
+  }
+  (void)pthread_mutex_lock(&adding);
+  for (uint32_t k = 0; k < count && status == CLEAVE_OK; k++) {
+    status = check(definitions[k], k, library, error);
+    status = status == CLEAVE_OK ? add(definitions[k], library, owner, error) : status;
+  }
+  (void)pthread_mutex_unlock(&adding);
+  if (status != CLEAVE_OK) {
+    cleave_custom_ops_remove(owner);
+  }
+  return status;
+}
+
+void cleave_custom_ops_remove(const void *owner) {
+  (void)pthread_mutex_lock(&adding);
+  for (entry_t *entry = atomic_load(&entries); entry != NULL; entry = entry->next) {
+    if (atomic_load(&entry->owner) == owner) {
+      atomic_store(&entry->definition, NULL);
+      atomic_store(&entry->owner, NULL);
+    }
+  }
+  (void)pthread_mutex_unlock(&adding);
+}

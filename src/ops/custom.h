@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Operators that loaded libraries bring: entries like those of the table, found by cleave_op_find under
+ * domain and name, with a schema parsed from the library's texts. An entry is never freed, since graphs point
+ * to it; when its library goes it stays without a definition, and the same library loaded again takes it
+ * over.
+ *
+ * Entries may be found and read on any thread. Adding and removing are the registry's, under its lock.
+ */
+#ifndef CLEAVE_OPS_CUSTOM_H
+#define CLEAVE_OPS_CUSTOM_H
+
+#include "ops/ops.h"
+
+/* "domain.name": how scripts write it, and messages. */
+const char *cleave_custom_op_full_name(const cleave_op_t *op);
+
+/* Adds the operators of a library, all or none. CLEAVE_ERROR_BACKEND says which definition is wrong and why:
+ * the texts do not parse, a function is missing, or the operator is ONNX's or another library's. `owner` is
+ * any pointer that stands for the library; `library` its name. */
+CLEAVE_MUST_USE cleave_status_t cleave_custom_ops_add(const cleave_custom_operator_t *const *definitions,
+                                                      uint32_t count, const char *library, void *owner,
+                                                      cleave_error_t *error);
+/* The definitions of an owner are gone. */
+void cleave_custom_ops_remove(const void *owner);
+
+/* What the library says of an operator, and its owner (`out_owner` may be NULL). NULL where the operator is
+ * no library's, or where its library is not loaded. */
+const cleave_custom_operator_t *cleave_custom_op_definition(const cleave_op_t *op, void **out_owner);
+
+/* Name of the library that brought the operator, loaded or not; "" for others. */
+const char *cleave_custom_op_library(const cleave_op_t *op);
+
+/* The operators of loaded libraries, one after the other: NULL begins, NULL ends. */
+const cleave_op_t *cleave_custom_op_next(const cleave_op_t *op);
+
+/* CLEAVE_ERROR_UNSUPPORTED: why nothing computes a node of this operator, which has CLEAVE_OP_ID_CUSTOM: its
+ * library was unloaded, or came after the model, or nobody brought one. */
+cleave_status_t cleave_custom_op_fail(const cleave_op_t *op, cleave_error_t *error);
+
+/* ---- private to src/ops ---- */
+
+/* The ports and attributes of a definition, checked, in memory of `arena` (custom_schema.c). */
+CLEAVE_MUST_USE cleave_status_t cleave_custom_op_parse(const cleave_custom_operator_t *definition,
+                                                       const char *place, cleave_arena_t *arena,
+                                                       cleave_op_t *out_op, cleave_error_t *error);
+
+/* As the functions of op_list.inc: asks the library, forwards only (infer_custom.c). */
+CLEAVE_MUST_USE cleave_status_t cleave_infer_custom(cleave_infer_t *infer, cleave_error_t *error);
+
+#endif /* CLEAVE_OPS_CUSTOM_H */
