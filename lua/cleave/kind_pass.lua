@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- pass "name" { run }: a function over the whole graph.
+-- pass "name" { run | library }: a function over the whole graph, in Lua or of a loaded library.
 local _, import = ...
 local check = import "check"
 local rules = import "rule"
@@ -12,10 +12,12 @@ return {
   compile = function(rule)
     check.keys(rule.line, "pass", rule.spec, KEYS, false)
     local result = rules.head(rule)
-    if rule.spec.run == nil then
-      check.fail(rule.line, "no function run")
+    if (rule.spec.run == nil) == (rule.spec.library == nil) then
+      check.fail(rule.line, rule.spec.run == nil and "no function run"
+        or "has both run and library, expected one of them")
     end
     result.run = rules.optional(rule, "run", "function")
+    result.library = rules.optional(rule, "library", "string")
     return result
   end,
 }

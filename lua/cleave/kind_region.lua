@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- region "name" { ops | supported | selector, review, ... }: what one backend runs in one piece.
+-- region "name" { ops | supported | selector | partitioner, review, ... }: what one backend runs in
+-- one piece.
 local _, import = ...
 local check = import "check"
 local compile = import "compile"
@@ -9,17 +10,21 @@ local schema = import "schema"
 
 local KEYS = schema.keys "region"
 
--- The one of the four ways to grow that the rule uses.
+-- The one of the five ways to grow that the rule uses.
 local function mode_of(rule)
   local modes = {}
-  for _, mode in ipairs { "ops", "supported", "selector" } do
+  for _, mode in ipairs { "ops", "supported", "selector", "partitioner" } do
     if rule.spec[mode] ~= nil then
       modes[#modes + 1] = mode
     end
   end
   if #modes > 1 then
-    check.fail(rule.line, "has both %s and %s, expected one of ops, supported and selector",
+    check.fail(rule.line,
+      "has both %s and %s, expected one of ops, supported, selector and partitioner",
       modes[1], modes[2])
+  end
+  if modes[1] == "partitioner" and rule.spec.review ~= nil then
+    check.fail(rule.line, "has both partitioner and review: a partitioner reviews its regions itself")
   end
   return modes[1] or "backend"
 end
@@ -40,6 +45,7 @@ return {
     end
     result.supported = rules.optional(rule, "supported", "function")
     result.selector = rules.optional(rule, "selector", "function")
+    result.partitioner = rules.optional(rule, "partitioner", "string")
     result.review = rules.optional(rule, "review", "function")
     result.min_nodes = rules.integer(rule, "min_nodes", 0, 0, 0x7fffffff)
     result.min_flops = rules.amount(rule, "min_flops")

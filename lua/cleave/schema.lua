@@ -101,6 +101,8 @@ M.tables = {
         "false, true (-1: any group), or a group from 0: groups stay apart" },
       { "selector", "fun(graph: cleave.graph, options: table): cleave.selector",
         "MXNet's protocol; called for every seed, so that state is a local variable" },
+      { "partitioner", "string|cleave.option",
+        'one of a loaded library, "PART" or "LIBRARY/PART"; it gets the options as texts' },
       { "review", "fun(sub: cleave.sub, options: table): boolean|cleave.node[], string|table|nil",
         "true, false and why not, or the nodes to keep; a table: attributes for the backend" },
       { "min_nodes", "integer|cleave.option?", "smaller ones are refused" },
@@ -118,6 +120,8 @@ M.tables = {
   { name = "pass", doc = "a function over the whole graph, before fuse and region rules",
     keys = join(DOC, {
       { "run", "fun(graph: cleave.graph, options: table, g: cleave.builder)", "changes it with g" },
+      { "library", "string|cleave.option",
+        'instead of run: a pass of a loaded library, "PASS" or "LIBRARY/PASS"' },
     }, PRIORITY, ENABLED) },
   { name = "test", class = "test_rule", doc = "what the rules of the file make of a small graph",
     keys = {

@@ -50,9 +50,7 @@ static void view_inputs(asking_t *asking) {
     if (infer->inputs[k] != NULL && asking->ports[k] == CLEAVE_INDEX_NONE) {
       asking->ports[k] = add_value(asking, cleave_node_input(infer->graph, infer->node, k));
       asking->values[asking->ports[k]].tensor = view_fact(infer->inputs[k]);
-      if (infer->inputs[k]->tensor == NULL) {
-        asking->inputs[asking->region.input_count++] = asking->ports[k];
-      }
+      asking->inputs[asking->region.input_count++] = asking->ports[k];
     }
   }
 }

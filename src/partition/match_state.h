@@ -139,7 +139,7 @@ struct cleave_matcher {
   uint32_t *op_starts;
   uint32_t *op_positions;
   uint32_t op_key_count; /* operators in op_starts */
-  bool is_changing; /* the graph is not what it was when the matcher was made */
+  bool is_changing;      /* the graph is not what it was when the matcher was made */
 
   /* of the pattern */
   const cleave_pattern_t *pattern;

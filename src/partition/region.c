@@ -258,9 +258,16 @@ cleave_status_t cleave_partitioner_region(cleave_partitioner_t *partitioner, con
   uint64_t start = cleave_clock_now();
   uint64_t calls = rule->calls == NULL ? 0 : *rule->calls;
   cleave_plan_rule_t *entry = &partitioner->plan->rules[rule_index];
-  CLEAVE_TRY(rule->mode == CLEAVE_REGION_SELECTOR
-                 ? cleave_partitioner_select(partitioner, rule, rule_index, error)
-                 : cleave_partitioner_grow(partitioner, rule, rule_index, error));
+  if (rule->begin != NULL) {
+    CLEAVE_TRY(rule->begin(rule->context, partitioner->graph, error));
+  }
+  cleave_status_t status = rule->mode == CLEAVE_REGION_SELECTOR
+                               ? cleave_partitioner_select(partitioner, rule, rule_index, error)
+                               : cleave_partitioner_grow(partitioner, rule, rule_index, error);
+  if (rule->begin != NULL) {
+    rule->end(rule->context);
+  }
+  CLEAVE_TRY(status);
   entry->lua_calls += (rule->calls == NULL ? 0 : *rule->calls) - calls;
   entry->nanoseconds += cleave_clock_now() - start;
   return CLEAVE_OK;

@@ -118,6 +118,9 @@ typedef struct cleave_rule {
   uint32_t attribute_count;
 
   /* REGION */
+  /* Around the rule's turn: both, or neither. Where `begin` fails, `end` is not called. */
+  cleave_status_t (*begin)(void *context, const cleave_graph_t *graph, cleave_error_t *error);
+  void (*end)(void *context);
   cleave_region_mode_t mode;
   const cleave_op_t *const *ops;
   uint32_t op_count;

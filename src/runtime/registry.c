@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "base/threads.h"
+#include "runtime/extensions.h"
 #include "runtime/library.h"
 
 #define CLEAVE_LINKED_BACKEND(name)                                                     \
@@ -31,8 +32,9 @@ typedef struct entry {
   atomic_uint users;
   atomic_uint_least64_t settings;
   cleave_error_t refusal;
-  cleave_library_t library; /* of a loaded one */
-  char text[64];            /* `name` of a loaded one */
+  cleave_library_t library;        /* of a loaded one */
+  cleave_extensions_t *extensions; /* what it adds to cleave; NULL: nothing */
+  char text[64];                   /* `name` of a loaded one */
 } entry_t;
 
 #define CLEAVE_LINKED_BACKEND(backend) {.name = #backend, .enter = cleave_backend_##backend},
@@ -182,6 +184,7 @@ static void start(entry_t *entry) {
 /* ---- libraries ---- */
 
 static void free_entry(entry_t *entry) {
+  cleave_extensions_remove(entry->extensions);
   if (entry->state == ENTRY_READY) {
     entry->table.destroy(entry->handle.state);
   }
@@ -236,6 +239,7 @@ static cleave_status_t open_entry(const char *path, const char *name, entry_t **
   CLEAVE_TRY_CLEANUP(check_name(entry, &same, error));
   if (!same) {
     CLEAVE_TRY_CLEANUP(initialise(entry, path, error));
+    CLEAVE_TRY_CLEANUP(cleave_extensions_add(&entry->handle, &entry->extensions, error));
     *out_entry = entry;
     entry = NULL;
   }

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "partition/partition.h"
 #include "runtime/bind.h"
+#include "runtime/library_rules.h"
 #include "runtime/registry.h"
 #include "runtime/view.h"
 #include "script/declared.h"
@@ -43,6 +44,21 @@ static cleave_status_t add_everything(cleave_rule_list_t *list, const char *back
   return CLEAVE_OK;
 }
 
+/* The name of a loaded library, or "library/part", where there is no rule file: its passes and partitioners.
+ */
+static cleave_status_t load_library(const char *name, const cleave_setting_t *settings, size_t setting_count,
+                                    bool *used, cleave_rules_t **out_rules, bool *out_found,
+                                    cleave_error_t *error) {
+  cleave_text_t text = {0};
+  cleave_status_t status = cleave_library_rules_text(name, settings, setting_count, &text, out_found, error);
+  if (status == CLEAVE_OK && *out_found) {
+    status = cleave_rules_load_text(name, cleave_text_get(&text), text.length, settings, setting_count, used,
+                                    out_rules, error);
+  }
+  cleave_text_deinit(&text);
+  return status;
+}
+
 static cleave_status_t load_one(const cleave_rule_source_t *source, const cleave_setting_t *settings,
                                 size_t setting_count, bool *used, const cleave_rules_listener_t *listener,
                                 cleave_rules_t **out_rules, cleave_error_t *error) {
@@ -60,6 +76,13 @@ static cleave_status_t load_one(const cleave_rule_source_t *source, const cleave
       cleave_rules_load_watched(source->path, settings, setting_count, used, listener, out_rules, &failure);
   if (status == CLEAVE_ERROR_IO && cleave_registry_find_rules(source->path, path, sizeof path)) {
     return cleave_rules_load_watched(path, settings, setting_count, used, listener, out_rules, error);
+  }
+  bool found = false;
+  if (status == CLEAVE_ERROR_IO) {
+    CLEAVE_TRY(load_library(source->path, settings, setting_count, used, out_rules, &found, error));
+  }
+  if (found) {
+    return CLEAVE_OK;
   }
   if (status != CLEAVE_OK && error != NULL && error->status == CLEAVE_OK) {
     *error = failure;

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "partition/named_rules.h"
 #include "script/attribute_reader.h"
 #include "script/callback.h"
 #include "script/table_reader.h"
@@ -18,7 +19,8 @@ static cleave_region_mode_t mode_of(const char *name) {
   if (strcmp(name, "ops") == 0) {
     return CLEAVE_REGION_OPS;
   }
-  return strcmp(name, "supported") == 0 ? CLEAVE_REGION_SUPPORTED : CLEAVE_REGION_SELECTOR;
+  bool selects = strcmp(name, "selector") == 0; /* a partitioner says itself what it is when it is bound */
+  return selects ? CLEAVE_REGION_SELECTOR : CLEAVE_REGION_SUPPORTED;
 }
 
 /* The field `attributes` of the table on top. */
@@ -30,6 +32,30 @@ static const cleave_attribute_t *read_attributes(cleave_table_reader_t *reader, 
   }
   lua_pop(reader->state, 1);
   return attributes;
+}
+
+/* The rule is a library's that the field `name` names: its callbacks, and what they get of this file. */
+static bool read_named(cleave_table_reader_t *reader, const char *name, cleave_rule_t *rule,
+                       const cleave_script_rule_t *functions) {
+  cleave_error_t error = CLEAVE_ERROR_INIT;
+  cleave_named_rule_t named;
+  const char *wanted = cleave_table_text(reader, name);
+  if (wanted == NULL) {
+    return false;
+  }
+  cleave_named_rule_use_t *use = cleave_table_take(reader, 1, sizeof *use);
+  *use = (cleave_named_rule_use_t){.name = wanted,
+                                   .file = rule->file,
+                                   .line = rule->line,
+                                   .options = functions->texts,
+                                   .option_count = functions->text_count};
+  if (cleave_named_rule_find(rule->kind, wanted, &named, &error) != CLEAVE_OK) {
+    cleave_script_raise(reader->state, "%s", error.message);
+  }
+  rule->context = use;
+  rule->calls = NULL;
+  named.bind(&named, rule);
+  return true;
 }
 
 static void read_fuse(cleave_table_reader_t *reader, cleave_rule_t *rule, cleave_script_rule_t *functions) {
@@ -49,7 +75,9 @@ static void read_region(cleave_table_reader_t *reader, cleave_rule_t *rule, clea
   rule->min_flops = cleave_table_number(reader, "min_flops", 0.0, NULL);
   rule->min_bytes_saved = cleave_table_number(reader, "min_bytes_saved", 0.0, NULL);
   rule->min_gain = cleave_table_number(reader, "min_gain", 0.0, NULL);
-  cleave_callbacks_bind_region(rule, functions);
+  if (!read_named(reader, "partitioner", rule, functions)) {
+    cleave_callbacks_bind_region(rule, functions);
+  }
 }
 
 static void read_rewrite(cleave_table_reader_t *reader, cleave_rule_t *rule,
@@ -62,7 +90,9 @@ static void read_rewrite(cleave_table_reader_t *reader, cleave_rule_t *rule,
 
 static void read_pass(cleave_table_reader_t *reader, cleave_rule_t *rule, cleave_script_rule_t *functions) {
   functions->run = cleave_table_function(reader, "run");
-  cleave_callbacks_bind_pass(rule, functions);
+  if (!read_named(reader, "library", rule, functions)) {
+    cleave_callbacks_bind_pass(rule, functions);
+  }
 }
 
 /* The kinds of rules, by the word of the DSL. */
@@ -75,7 +105,33 @@ static const struct {
              {"rewrite", CLEAVE_RULE_REWRITE, read_rewrite},
              {"pass", CLEAVE_RULE_PASS, read_pass}};
 
-static void read_rule(cleave_table_reader_t *reader, int options, cleave_rule_t *rule) {
+/* The options of the file: their values for functions, and as texts. */
+typedef struct option_values {
+  int values; /* reference */
+  cleave_key_value_t *texts;
+  uint32_t count;
+} option_values_t;
+
+static option_values_t read_options(cleave_table_reader_t *reader) {
+  option_values_t options = {.values = LUA_NOREF};
+  (void)cleave_table_push_field(reader, "options");
+  options.values = luaL_ref(reader->state, LUA_REGISTRYINDEX);
+  uint32_t count = cleave_table_push_list(reader, "option_list");
+  options.texts = cleave_table_take(reader, count, sizeof *options.texts);
+  for (uint32_t k = 0; k < count; k++) {
+    cleave_table_push_item(reader, k);
+    const char *key = cleave_table_text(reader, "name");
+    const char *value = cleave_table_text(reader, "value");
+    if (key != NULL && value != NULL) {
+      options.texts[options.count++] = (cleave_key_value_t){.key = key, .value = value};
+    }
+    lua_pop(reader->state, 1);
+  }
+  lua_pop(reader->state, 1);
+  return options;
+}
+
+static void read_rule(cleave_table_reader_t *reader, const option_values_t *options, cleave_rule_t *rule) {
   cleave_script_rule_t *functions = cleave_table_take(reader, 1, sizeof *functions);
   const char *word = cleave_table_text(reader, "kind");
   size_t kind = 0;
@@ -102,7 +158,9 @@ static void read_rule(cleave_table_reader_t *reader, int options, cleave_rule_t 
                                       .review = LUA_NOREF,
                                       .replace = LUA_NOREF,
                                       .run = LUA_NOREF,
-                                      .options = options,
+                                      .options = options->values,
+                                      .texts = options->texts,
+                                      .text_count = options->count,
                                       .calls = cleave_table_take(reader, 1, sizeof(uint64_t))};
   rule->calls = functions->calls;
   cleave_script_set_rule(functions->script, functions->kind, rule->name, functions->place);
@@ -110,7 +168,8 @@ static void read_rule(cleave_table_reader_t *reader, int options, cleave_rule_t 
   cleave_script_set_rule(functions->script, NULL, NULL, 0);
 }
 
-static void read_ruleset(cleave_table_reader_t *reader, int options, cleave_ruleset_t *ruleset) {
+static void read_ruleset(cleave_table_reader_t *reader, const option_values_t *options,
+                         cleave_ruleset_t *ruleset) {
   ruleset->name = cleave_table_text(reader, "name");
   ruleset->backend = cleave_table_text(reader, "backend");
   ruleset->file = reader->file;
@@ -129,13 +188,12 @@ const cleave_ruleset_t *cleave_script_compile(lua_State *state, cleave_arena_t *
                                               uint32_t *out_count) {
   cleave_table_reader_t reader = {.state = state, .arena = arena, .file = file};
   luaL_checktype(state, -1, LUA_TTABLE);
-  (void)cleave_table_push_field(&reader, "options");
-  int options = luaL_ref(state, LUA_REGISTRYINDEX);
+  option_values_t options = read_options(&reader);
   *out_count = cleave_table_push_list(&reader, "strategies");
   cleave_ruleset_t *rulesets = cleave_table_take(&reader, *out_count, sizeof *rulesets);
   for (uint32_t k = 0; k < *out_count; k++) {
     cleave_table_push_item(&reader, k);
-    read_ruleset(&reader, options, &rulesets[k]);
+    read_ruleset(&reader, &options, &rulesets[k]);
     lua_pop(state, 1);
   }
   lua_pop(state, 1);

@@ -19,7 +19,9 @@ typedef struct cleave_script_rule {
   int review;
   int replace;
   int run;
-  int options;     /* the values of the ruleset's options */
+  int options;                     /* the values of the ruleset's options */
+  const cleave_key_value_t *texts; /* the same as texts, for rules of libraries */
+  uint32_t text_count;
   uint64_t *calls; /* of these functions, so far */
 } cleave_script_rule_t;
 
