@@ -17,7 +17,7 @@ return {
         or "has both run and library, expected one of them")
     end
     result.run = rules.optional(rule, "run", "function")
-    result.library = rules.optional(rule, "library", "string")
+    result.library = rules.of_library(rule, "library")
     return result
   end,
 }

@@ -45,7 +45,7 @@ return {
     end
     result.supported = rules.optional(rule, "supported", "function")
     result.selector = rules.optional(rule, "selector", "function")
-    result.partitioner = rules.optional(rule, "partitioner", "string")
+    result.partitioner = rules.of_library(rule, "partitioner")
     result.review = rules.optional(rule, "review", "function")
     result.min_nodes = rules.integer(rule, "min_nodes", 0, 0, 0x7fffffff)
     result.min_flops = rules.amount(rule, "min_flops")

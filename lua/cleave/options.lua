@@ -147,6 +147,13 @@ function M.resolve(value)
   return value
 end
 
+---Rules of libraries get all options.
+function M.read_all()
+  for _, option in ipairs(all) do
+    option.read = true
+  end
+end
+
 -- A value of an option as --set takes it.
 local function show(value)
   if type(value) == "table" then

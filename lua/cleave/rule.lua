@@ -45,6 +45,15 @@ function M.attributes(rule)
   return result
 end
 
+---The name of a library's rule, or nil where the field is not given.
+function M.of_library(rule, key)
+  local name = M.optional(rule, key, "string")
+  if name then
+    options.read_all()
+  end
+  return name
+end
+
 ---What every rule has.
 function M.head(rule)
   return {

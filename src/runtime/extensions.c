@@ -171,8 +171,9 @@ cleave_status_t cleave_extensions_add(const cleave_backend_handle_t *library,
                                          .unload = unload,
                                          .info = info,
                                          .run = run};
-  extensions->handle =
-      (cleave_backend_handle_t){.backend = &extensions->table, .state = extensions, .users = library->users};
+  extensions->handle = *library; /* users and settings are the library's */
+  extensions->handle.backend = &extensions->table;
+  extensions->handle.state = extensions;
   cleave_status_t status = CLEAVE_OK;
   CLEAVE_TRY_CLEANUP(cleave_custom_ops_add(brought->operators, brought->operator_count,
                                            library->backend->name, extensions, error));
@@ -202,8 +203,9 @@ cleave_status_t cleave_extensions_host(const cleave_graph_t *graph, cleave_node_
   const cleave_op_t *op = cleave_node_op(graph, node);
   void *owner = NULL;
   *out_handle = cpu;
-  if (op->id != CLEAVE_OP_ID_CUSTOM || op->domain[0] == '\0') {
-    return CLEAVE_OK;
+  bool is_known = (op->flags & CLEAVE_OP_FROM_LIBRARY) != 0;
+  if (op->id != CLEAVE_OP_ID_CUSTOM || (!is_known && cleave_op_find(op->domain, op->name) == NULL)) {
+    return CLEAVE_OK; /* cpu will say that there is no such operator */
   }
   char label[128];
   const cleave_custom_operator_t *definition = cleave_custom_op_definition(op, &owner);

@@ -4,6 +4,7 @@
 #include "graph/order.h"
 #include "ops/infer.h"
 #include "runtime/bind.h"
+#include "runtime/extensions.h"
 #include "runtime/once.h"
 
 enum { MOST_ROUNDS = 4, LARGE_RESULT = 16 << 20 };
@@ -20,8 +21,9 @@ typedef struct folding {
 static bool is_foldable(const cleave_graph_t *graph, cleave_node_t node, const bool *keep_node,
                         size_t keep_count) {
   const cleave_node_record_t *record = cleave_graph_node(graph, node);
-  if (record->op == NULL || record->op->id == CLEAVE_OP_ID_CUSTOM ||
-      (record->op->flags & CLEAVE_OP_RANDOM) != 0 || record->output_count > CLEAVE_MAX_RANK ||
+  if (record->op == NULL || !cleave_op_has_schema(record->op) ||
+      (record->op->flags & (CLEAVE_OP_RANDOM | CLEAVE_OP_STATEFUL)) != 0 ||
+      record->output_count > CLEAVE_MAX_RANK ||
       (keep_node != NULL && node.index < keep_count && keep_node[node.index])) {
     return false;
   }
@@ -78,9 +80,12 @@ static cleave_status_t fold_node(folding_t *folding, cleave_node_t node, cleave_
   if (!results_fit(&view.region)) {
     goto cleanup;
   }
-  // A node that `cpu` does not run stays as it is: that is no error.
-  cleave_once_t once = {.handle = folding->cpu, .view = &view, .threads = 1, .most_bytes = LARGE_RESULT};
-  cleave_status_t outcome = cleave_run_once(&once, results, &message);
+  // A node that nobody runs on its own stays as it is: that is no error.
+  cleave_once_t once = {.view = &view, .threads = 1, .most_bytes = LARGE_RESULT};
+  cleave_status_t outcome = cleave_extensions_host(folding->graph, node, folding->cpu, &once.handle, NULL);
+  if (outcome == CLEAVE_OK) {
+    outcome = cleave_run_once(&once, results, &message);
+  }
   if (outcome == CLEAVE_ERROR_OUT_OF_MEMORY) {
     CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(error));
   }
