@@ -121,6 +121,7 @@
 ---@field ops? cleave.operator[]|cleave.option # nodes of these operators
 ---@field supported? fun(node: cleave.node, options: table): boolean|integer # false, true (-1: any group), or a group from 0: groups stay apart
 ---@field selector? fun(graph: cleave.graph, options: table): cleave.selector # MXNet's protocol; called for every seed, so that state is a local variable
+---@field partitioner string|cleave.option # one of a loaded library, "PART" or "LIBRARY/PART"; it gets the options as texts
 ---@field review? fun(sub: cleave.sub, options: table): boolean|cleave.node[], string|table|nil # true, false and why not, or the nodes to keep; a table: attributes for the backend
 ---@field min_nodes? integer|cleave.option # smaller ones are refused
 ---@field min_flops? number|cleave.option # less to compute is refused
@@ -142,6 +143,7 @@
 ---@class cleave.pass
 ---@field doc? string # one line for people
 ---@field run fun(graph: cleave.graph, options: table, g: cleave.builder) # changes it with g
+---@field library string|cleave.option # instead of run: a pass of a loaded library, "PASS" or "LIBRARY/PASS"
 ---@field priority? integer|cleave.option # larger ones first; equal ones in the order of the file
 ---@field enabled? boolean|cleave.option|fun(options: table): boolean|nil # off where it is false; what is off is checked all the same
 
