@@ -326,6 +326,9 @@ static int run(int argc, char **argv) {
        "backend that runs what it supports, and cpu the rest; with rule files, in place of theirs (default: "
        "cpu)",
        &conform.job.backend},
+      {"imperative", 0, CLEAVE_OPTION_FLAG, NULL,
+       "run every node of a region by itself on the region's backend; fusions are dissolved",
+       &conform.job.imperative},
       {"rtol", 0, CLEAVE_OPTION_NUMBER, "R", "relative tolerance (default: 1e-3)", &conform.tolerance.rtol},
       {"atol", 0, CLEAVE_OPTION_NUMBER, "A",
        "absolute tolerance (default: 1e-7): a value passes if |found - expected| <= A + R * |expected|",

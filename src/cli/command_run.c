@@ -11,6 +11,7 @@
 #include "cli/job.h"
 #include "cli/output.h"
 #include "cli/report.h"
+#include "cli/report_devices.h"
 #include "cli/run_watch.h"
 #include "runtime/check.h"
 #include "runtime/model.h"
@@ -218,7 +219,10 @@ static void print_profile(const run_t *run) {
     cleave_table_cell(&table, "ms");
     cleave_table_cell(&table, "share");
     for (size_t k = 0; k < count && k < PROFILE_LINES; k++) {
-      cleave_table_cell(&table, "%s", lines[k].label);
+      char bytes[32];
+      bool is_copy = lines[k].bytes > 0;
+      cleave_table_cell(&table, "%s%s%s", lines[k].label, is_copy ? ", " : "",
+                        is_copy ? cleave_output_bytes((double)lines[k].bytes, bytes, sizeof bytes) : "");
       cleave_table_cell(&table, "%s", lines[k].backend);
       cleave_table_cell(&table, "%u", (unsigned)lines[k].count);
       cleave_table_cell(&table, "%.3f", lines[k].total_ms);
@@ -287,6 +291,7 @@ static void print_report(const run_t *run) {
                                    bytes[1], sizeof bytes[1]),
                cleave_output_bytes((double)memory.persistent_bytes, bytes[2], sizeof bytes[2]),
                cleave_job_peak_rss());
+  cleave_report_devices(job->session);
   print_profile(run);
 }
 
@@ -317,8 +322,8 @@ static json_t *json_profile(const run_t *run) {
   for (size_t k = 0; k < run->profile.lines.count; k++) {
     const cleave_profile_line_t *line = &run->profile.lines.items[k];
     (void)json_array_append_new(
-        lines, json_pack("{s:s, s:s, s:i, s:f}", "label", line->label, "backend", line->backend, "steps",
-                         (int)line->count, "ms", line->total_ms));
+        lines, json_pack("{s:s, s:s, s:i, s:f, s:I}", "label", line->label, "backend", line->backend, "steps",
+                         (int)line->count, "ms", line->total_ms, "bytes", (json_int_t)line->bytes));
   }
   return lines;
 }
@@ -348,6 +353,7 @@ static int print_json(const run_t *run) {
                 (json_int_t)memory.unshared_bytes, "workspace", (json_int_t)memory.workspace_bytes, "outputs",
                 (json_int_t)memory.outputs_bytes, "persistent", (json_int_t)memory.persistent_bytes,
                 "dynamic", (json_int_t)memory.dynamic_bytes));
+  (void)json_object_set_new(json, "devices", cleave_report_devices_json(job->session));
   json_t *notes = json_array();
   for (uint32_t k = 0; k < cleave_session_note_count(job->session); k++) {
     (void)json_array_append_new(notes, json_string(cleave_session_note(job->session, k)));
@@ -411,6 +417,10 @@ static int run_command(int argc, char **argv) {
        "without rule files: one region rule over all that this backend supports, cpu runs the rest; with "
        "rule files: the backend in place of theirs (default: cpu)",
        &run.options.backend},
+      {"imperative", 0, CLEAVE_OPTION_FLAG, NULL,
+       "run every node of a region by itself on the region's backend: fusions are dissolved, and nodes that "
+       "the backend does not run alone run on cpu",
+       &run.options.imperative},
       {"input", 0, CLEAVE_OPTION_LIST, "NAME=FILE", "tensor for an input, .npy or .pb; others are drawn",
        &run.options.files},
       {"set-constant", 0, CLEAVE_OPTION_LIST, "NAME=FILE",

@@ -248,6 +248,7 @@ cleave_status_t cleave_job_compile(cleave_job_t *job, cleave_error_t *error) {
   options.threads = (int32_t)(job->options->threads > INT32_MAX ? INT32_MAX : job->options->threads);
   options.profile = job->options->profile;
   options.programs = job->programs;
+  options.imperative = job->options->imperative;
   options.strict = job->options->plan != NULL && !job->options->fallback;
   const cleave_inputs_t *inputs = &job->inputs;
   if (job->plan != NULL) {

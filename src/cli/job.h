@@ -22,6 +22,7 @@ typedef struct cleave_job_options {
   int64_t threads;
   int64_t seed;
   bool profile;
+  bool imperative; /* nodes of regions one by one on their backends */
 } cleave_job_options_t;
 
 typedef struct cleave_job {

@@ -38,7 +38,8 @@ static bool is_whole_region(const cleave_session_step_t *step) {
 /* ---- sums ---- */
 
 static cleave_status_t add_line(cleave_profile_t *profile, bool is_region, const char *label,
-                                const char *region, const char *backend, double ms, cleave_error_t *error) {
+                                const char *region, const char *backend, size_t bytes, double ms,
+                                cleave_error_t *error) {
   cleave_profile_line_t *found = NULL;
   size_t count = is_region ? profile->regions.count : profile->lines.count;
   cleave_profile_line_t *lines = is_region ? profile->regions.items : profile->lines.items;
@@ -63,6 +64,7 @@ static cleave_status_t add_line(cleave_profile_t *profile, bool is_region, const
     }
   }
   found->count++;
+  found->bytes += bytes;
   found->total_ms += ms;
   return CLEAVE_OK;
 }
@@ -82,18 +84,18 @@ cleave_status_t cleave_profile_add(cleave_profile_t *profile, const cleave_sessi
                         : is_region                                        ? step.name
                         : step.region != CLEAVE_INDEX_NONE && plan != NULL ? plan->regions[step.region].name
                                                                            : "(nodes outside of regions)";
-    CLEAVE_TRY(add_line(profile, true, place, "", step.backend, whole, error));
+    CLEAVE_TRY(add_line(profile, true, place, "", step.backend, step.copied_bytes, whole, error));
     if (!is_region) {
-      CLEAVE_TRY(add_line(profile, false, step.op, "", step.backend, whole, error));
+      CLEAVE_TRY(add_line(profile, false, step.op, "", step.backend, step.copied_bytes, whole, error));
       continue;
     }
     for (uint32_t k = 0; k < step.part_count; k++) {
       part_t part = describe_part(session, plan, &step, &step.parts[k]);
-      CLEAVE_TRY(add_line(profile, false, part.label, step.name, step.backend,
+      CLEAVE_TRY(add_line(profile, false, part.label, step.name, step.backend, 0,
                           elapsed_ms(step.parts[k].start_ns, step.parts[k].end_ns), error));
     }
     if (step.part_count == 0) {
-      CLEAVE_TRY(add_line(profile, false, step.name, step.name, step.backend, whole, error));
+      CLEAVE_TRY(add_line(profile, false, step.name, step.name, step.backend, 0, whole, error));
     }
   }
   return CLEAVE_OK;
@@ -112,6 +114,7 @@ static void finish_lines(cleave_profile_line_t *lines, size_t count, uint32_t ru
   for (size_t k = 0; k < count && run_count > 0; k++) {
     lines[k].total_ms /= run_count;
     lines[k].count /= run_count;
+    lines[k].bytes /= run_count;
   }
   if (count > 1) {
     qsort(lines, count, sizeof *lines, compare_lines);

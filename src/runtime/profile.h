@@ -8,10 +8,12 @@
 
 /* One line of the summary: a fusion, or an operator outside of fusions, with all places it occurs in. */
 typedef struct cleave_profile_line {
-  const char *label; /* "conv_bn_act" (fusion), "Softmax" (operator), "reorder nchw" (a backend's own step) */
+  const char *label;  /* "conv_bn_act" (fusion), "Softmax" (operator), "reorder nchw" (a backend's own step),
+                         "copy to mirror:0" */
   const char *region; /* name of the region, or "" for nodes outside of regions */
   const char *backend;
   uint32_t count;  /* steps in one run */
+  size_t bytes;    /* of copies, in one run */
   double total_ms; /* mean of the recorded runs */
 } cleave_profile_line_t;
 
