@@ -7,76 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/base64.h"
-#include "partition/json_words.h"
-
-enum { MOST_READABLE = 16 }; /* elements of a constant that is a list of numbers */
-
-static json_t *hash_json(uint64_t hash) {
-  char text[17];
-  (void)snprintf(text, sizeof text, "%016" PRIx64, hash);
-  return json_string(text);
-}
+#include "partition/tensor_json.h"
 
 static json_t *value_json(cleave_value_t value) {
   return cleave_value_exists(value) ? cleave_json_number(value.index) : json_null();
-}
-
-static void append(json_t **list, json_t *item) {
-  if (*list == NULL || item == NULL || json_array_append(*list, item) != 0) {
-    json_decref(*list);
-    *list = NULL;
-  }
-  json_decref(item);
-}
-
-// ---- tensors ----
-
-static bool is_readable(const cleave_tensor_t *tensor) {
-  bool readable = tensor->count <= MOST_READABLE;
-  for (int64_t k = 0; readable && k < tensor->count && cleave_dtype_is_float(tensor->dtype); k++) {
-    readable = isfinite(cleave_tensor_get_float(tensor, k)) != 0;
-  }
-  return readable && tensor->dtype != CLEAVE_DTYPE_U64;
-}
-
-static json_t *elements_json(const cleave_tensor_t *tensor) {
-  json_t *list = json_array();
-  for (int64_t k = 0; k < tensor->count; k++) {
-    if (tensor->dtype == CLEAVE_DTYPE_STRING) {
-      const char *text = ((const char *const *)tensor->data)[k];
-      append(&list, cleave_json_bytes(text, strlen(text)));
-    } else if (cleave_dtype_is_float(tensor->dtype)) {
-      append(&list, cleave_json_real(cleave_tensor_get_float(tensor, k)));
-    } else {
-      append(&list, json_integer((json_int_t)cleave_tensor_get_int(tensor, k)));
-    }
-  }
-  return list;
-}
-
-static json_t *base64_json(const cleave_tensor_t *tensor) {
-  size_t length = cleave_base64_length(tensor->bytes);
-  char *text = cleave_allocate(length, 1);
-  if (text == NULL) {
-    return NULL;
-  }
-  cleave_base64_encode(tensor->data, tensor->bytes, text);
-  json_t *json = json_stringn(text, length);
-  cleave_free(text);
-  return json;
-}
-
-/* Sets dtype, shape and data. */
-static void set_tensor(json_t **object, const cleave_tensor_t *tensor) {
-  json_t *shape = json_array();
-  for (int32_t d = 0; d < tensor->rank; d++) {
-    append(&shape, json_integer(tensor->dims[d]));
-  }
-  cleave_json_set(object, "dtype", cleave_json_text(cleave_dtype_name(tensor->dtype)));
-  cleave_json_set(object, "shape", shape);
-  bool as_list = tensor->dtype == CLEAVE_DTYPE_STRING || is_readable(tensor);
-  cleave_json_set(object, "data", as_list ? elements_json(tensor) : base64_json(tensor));
 }
 
 // ---- steps ----
@@ -88,14 +22,14 @@ static json_t *attribute_json(const cleave_attribute_t *attribute) {
   json_t *json = json_object();
   cleave_json_set(&json, "name", cleave_json_text(attribute->name));
   cleave_json_set(&json, "kind", cleave_json_text("tensor"));
-  set_tensor(&json, attribute->tensor);
+  cleave_json_set_tensor(&json, attribute->tensor);
   return json;
 }
 
 static json_t *attributes_json(const cleave_edit_t *edit) {
   json_t *list = json_array();
   for (uint32_t k = 0; k < edit->attribute_count; k++) {
-    append(&list, attribute_json(&edit->attributes[k]));
+    cleave_json_append(&list, attribute_json(&edit->attributes[k]));
   }
   return list;
 }
@@ -107,9 +41,9 @@ static json_t *shape_json(const cleave_edit_t *edit) {
   json_t *list = json_array();
   for (int32_t d = 0; d < edit->rank; d++) {
     const cleave_edit_dim_t *dim = &edit->dims[d];
-    append(&list, dim->symbol != NULL ? cleave_json_text(dim->symbol)
-                  : dim->size >= 0    ? json_integer(dim->size)
-                                      : json_null());
+    cleave_json_append(&list, dim->symbol != NULL ? cleave_json_text(dim->symbol)
+                              : dim->size >= 0    ? json_integer(dim->size)
+                                                  : json_null());
   }
   return list;
 }
@@ -117,7 +51,7 @@ static json_t *shape_json(const cleave_edit_t *edit) {
 static void set_node_step(json_t **json, const cleave_edit_t *edit) {
   json_t *inputs = json_array();
   for (uint32_t k = 0; k < edit->input_count; k++) {
-    append(&inputs, value_json(edit->inputs[k]));
+    cleave_json_append(&inputs, value_json(edit->inputs[k]));
   }
   cleave_json_set(json, "op", cleave_json_text(edit->op));
   if (edit->domain[0] != '\0') {
@@ -139,7 +73,7 @@ static json_t *step_json(const cleave_edit_t *edit) {
     case CLEAVE_EDIT_ADD_NODE: set_node_step(&json, edit); break;
     case CLEAVE_EDIT_ADD_CONSTANT:
       cleave_json_set(&json, "name", cleave_json_text(edit->name));
-      set_tensor(&json, edit->tensor);
+      cleave_json_set_tensor(&json, edit->tensor);
       cleave_json_set(&json, "value", cleave_json_number(edit->value.index));
       break;
     case CLEAVE_EDIT_ADD_INPUT:
@@ -201,7 +135,7 @@ static json_t *rules_json(const cleave_edits_t *edits) {
     cleave_json_set(&json, "tries", cleave_json_number(rule->tries));
     cleave_json_set(&json, "matches", cleave_json_number(rule->matches));
     cleave_json_set(&json, "refused", cleave_json_number(rule->refused));
-    append(&list, json);
+    cleave_json_append(&list, json);
   }
   return list;
 }
@@ -213,7 +147,7 @@ static json_t *groups_json(const cleave_edits_t *edits) {
     json_t *json = json_object();
     json_t *steps = json_array();
     for (uint32_t s = 0; s < group->edit_count; s++) {
-      append(&steps, step_json(&edits->items.items[group->first_edit + s]));
+      cleave_json_append(&steps, step_json(&edits->items.items[group->first_edit + s]));
     }
     if (group->rule != CLEAVE_INDEX_NONE) {
       cleave_json_set(&json, "rule", cleave_json_number(group->rule));
@@ -222,7 +156,7 @@ static json_t *groups_json(const cleave_edits_t *edits) {
       cleave_json_set(&json, "place", cleave_json_text(group->place));
     }
     cleave_json_set(&json, "steps", steps);
-    append(&list, json);
+    cleave_json_append(&list, json);
   }
   return list;
 }
@@ -235,7 +169,7 @@ static json_t *refusals_json(const cleave_edits_t *edits) {
     cleave_json_set(&json, "rule", cleave_json_number(refusal->rule));
     cleave_json_set(&json, "place", cleave_json_text(refusal->place));
     cleave_json_set(&json, "reason", cleave_json_text(refusal->reason));
-    append(&list, json);
+    cleave_json_append(&list, json);
   }
   return list;
 }
@@ -258,11 +192,11 @@ cleave_status_t cleave_edits_to_json(const cleave_edits_t *edits, json_t **out_j
   *out_json = NULL;
   CLEAVE_TRY(check_size(edits, error));
   json_t *source = json_object();
-  cleave_json_set(&source, "hash", hash_json(edits->source_hash));
+  cleave_json_set(&source, "hash", cleave_json_hash(edits->source_hash));
   cleave_json_set(&source, "nodes", cleave_json_number(edits->source_nodes));
   cleave_json_set(&source, "values", cleave_json_number(edits->source_values));
   json_t *result = json_object();
-  cleave_json_set(&result, "hash", hash_json(edits->result_hash));
+  cleave_json_set(&result, "hash", cleave_json_hash(edits->result_hash));
   json_t *json = json_object();
   cleave_json_set(&json, "source", source);
   cleave_json_set(&json, "result", result);

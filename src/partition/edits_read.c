@@ -4,14 +4,13 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/base64.h"
 #include "partition/edits_json.h"
-#include "partition/plan_reader.h"
+#include "partition/tensor_json.h"
 
 typedef struct log_reader {
   cleave_plan_reader_t base;
   cleave_edits_t *edits;
-  size_t data_bytes;
+  size_t data_left; /* of CLEAVE_EDITS_JSON_DATA_LIMIT */
 } log_reader_t;
 
 #define MOST_ID (CLEAVE_INDEX_NONE - 1)
@@ -58,99 +57,6 @@ static cleave_status_t get_value(log_reader_t *reader, const json_t *object, con
              : cleave_reader_get_number(&reader->base, object, key, MOST_ID, &out_value->index);
 }
 
-// ---- tensors ----
-
-static cleave_status_t get_dtype(log_reader_t *reader, const json_t *object, cleave_dtype_t *out_dtype) {
-  const char *name = NULL;
-  CLEAVE_TRY(cleave_reader_get_text(&reader->base, object, "dtype", NULL, &name));
-  *out_dtype = cleave_dtype_find(name);
-  return *out_dtype != CLEAVE_DTYPE_UNKNOWN || strcmp(name, cleave_dtype_name(CLEAVE_DTYPE_UNKNOWN)) == 0
-             ? CLEAVE_OK
-             : cleave_reader_fail(&reader->base, "dtype '%.40s' is unknown", name);
-}
-
-static cleave_status_t read_element(log_reader_t *reader, const json_t *json, cleave_tensor_t *tensor,
-                                    int64_t index) {
-  if (tensor->dtype == CLEAVE_DTYPE_STRING) {
-    const char *text = NULL;
-    size_t length = 0;
-    CLEAVE_TRY(cleave_reader_read_bytes(&reader->base, json, &text, &length));
-    return cleave_tensor_set_string(tensor, index, text, length, reader->base.error);
-  }
-  if (cleave_dtype_is_float(tensor->dtype)) {
-    double number = 0.0;
-    CLEAVE_TRY(cleave_reader_read_real(&reader->base, json, &number));
-    cleave_tensor_set_float(tensor, index, number);
-    return CLEAVE_OK;
-  }
-  if (!json_is_integer(json)) {
-    return cleave_reader_fail(&reader->base, "data: expected whole numbers, found %s",
-                              cleave_reader_type(json));
-  }
-  if (tensor->dtype == CLEAVE_DTYPE_I64) {
-    ((int64_t *)tensor->data)[index] = (int64_t)json_integer_value(json);
-  } else {
-    cleave_tensor_set_float(tensor, index, (double)json_integer_value(json));
-  }
-  return CLEAVE_OK;
-}
-
-static cleave_status_t read_data(log_reader_t *reader, const json_t *data, cleave_tensor_t *tensor) {
-  if (json_is_string(data) && tensor->dtype != CLEAVE_DTYPE_STRING) {
-    return cleave_base64_decode(json_string_value(data), json_string_length(data), tensor->data,
-                                tensor->bytes)
-               ? CLEAVE_OK
-               : cleave_reader_fail(&reader->base, "data: expected base64 of %zu bytes", tensor->bytes);
-  }
-  if (!json_is_array(data) || (int64_t)json_array_size(data) != tensor->count) {
-    return cleave_reader_fail(&reader->base, "data: expected a list of %lld elements, or base64",
-                              (long long)tensor->count);
-  }
-  for (int64_t k = 0; k < tensor->count; k++) {
-    CLEAVE_TRY(read_element(reader, json_array_get(data, (size_t)k), tensor, k));
-  }
-  return CLEAVE_OK;
-}
-
-/* dtype, shape and data of an object, as a new tensor. */
-static cleave_status_t read_tensor(log_reader_t *reader, const json_t *object, cleave_tensor_t **out_tensor) {
-  int64_t dims[CLEAVE_MAX_RANK];
-  json_t *shape = NULL;
-  cleave_dtype_t dtype = CLEAVE_DTYPE_UNKNOWN;
-  CLEAVE_TRY(get_dtype(reader, object, &dtype));
-  CLEAVE_TRY(cleave_reader_get(&reader->base, object, "shape", JSON_ARRAY, "a list", &shape));
-  size_t rank = json_array_size(shape);
-  bool fits = dtype != CLEAVE_DTYPE_UNKNOWN && rank <= CLEAVE_MAX_RANK;
-  for (size_t k = 0; fits && k < rank; k++) {
-    dims[k] = (int64_t)json_integer_value(json_array_get(shape, k));
-    fits = json_is_integer(json_array_get(shape, k)) && dims[k] >= 0;
-  }
-  int64_t count = 0;
-  size_t bytes = 0;
-  fits = fits && cleave_shape_element_count((int32_t)rank, dims, &count) &&
-         cleave_size_multiply((size_t)count, cleave_dtype_size(dtype), &bytes) &&
-         bytes <= CLEAVE_EDITS_JSON_DATA_LIMIT - reader->data_bytes;
-  const json_t *data = json_object_get(object, "data");
-  if (!fits || data == NULL) {
-    return cleave_reader_fail(&reader->base,
-                              data == NULL ? "member 'data' is missing"
-                                           : "expected a constant of a known dtype, with at most %d "
-                                             "dimensions, and %d MiB in all constants",
-                              CLEAVE_MAX_RANK, (int)(CLEAVE_EDITS_JSON_DATA_LIMIT >> 20));
-  }
-  reader->data_bytes += bytes;
-  cleave_tensor_t *tensor = NULL;
-  CLEAVE_TRY(cleave_tensor_create(dtype, (int32_t)rank, dims, &tensor, reader->base.error));
-  cleave_status_t status = read_data(reader, data, tensor);
-  if (status != CLEAVE_OK) {
-    cleave_tensor_release(tensor);
-    return status;
-  }
-  cleave_tensor_touch(tensor);
-  *out_tensor = tensor;
-  return CLEAVE_OK;
-}
-
 // ---- steps ----
 
 static cleave_status_t read_attribute(log_reader_t *reader, json_t *json, void *context) {
@@ -163,7 +69,7 @@ static cleave_status_t read_attribute(log_reader_t *reader, json_t *json, void *
   CLEAVE_TRY(cleave_reader_check_keys(&reader->base, json, keys));
   CLEAVE_TRY(cleave_reader_get_text(&reader->base, json, "name", NULL, &attribute->name));
   attribute->kind = CLEAVE_ATTRIBUTE_TENSOR;
-  return read_tensor(reader, json, &attribute->tensor);
+  return cleave_reader_read_tensor(&reader->base, json, &reader->data_left, &attribute->tensor);
 }
 
 typedef struct attribute_list {
@@ -272,10 +178,10 @@ static cleave_status_t read_members(log_reader_t *reader, const json_t *json, cl
     case CLEAVE_EDIT_ADD_CONSTANT:
       CLEAVE_TRY(cleave_reader_get_text(base, json, "name", NULL, &edit->name));
       CLEAVE_TRY(cleave_reader_get_number(base, json, "value", MOST_ID, &edit->value.index));
-      return read_tensor(reader, json, &edit->tensor);
+      return cleave_reader_read_tensor(&reader->base, json, &reader->data_left, &edit->tensor);
     case CLEAVE_EDIT_ADD_INPUT:
       CLEAVE_TRY(cleave_reader_get_text(base, json, "name", NULL, &edit->name));
-      CLEAVE_TRY(get_dtype(reader, json, &edit->dtype));
+      CLEAVE_TRY(cleave_reader_get_dtype(&reader->base, json, &edit->dtype));
       CLEAVE_TRY(read_shape(reader, json, edit));
       return cleave_reader_get_number(base, json, "value", MOST_ID, &edit->value.index);
     case CLEAVE_EDIT_REPLACE_USES:
@@ -425,7 +331,8 @@ cleave_status_t cleave_edits_from_json(const char *place, const json_t *json, cl
                                        cleave_error_t *error) {
   cleave_plan_document_t document = {.place = place};
   cleave_error_t own = CLEAVE_ERROR_INIT; /* the reader says what is wrong in it: it cannot be missing */
-  log_reader_t reader = {.base = {.document = &document, .error = error != NULL ? error : &own}};
+  log_reader_t reader = {.base = {.document = &document, .error = error != NULL ? error : &own},
+                         .data_left = CLEAVE_EDITS_JSON_DATA_LIMIT};
   *out_edits = NULL;
   cleave_status_t status = cleave_edits_create(&reader.edits, error);
   if (status == CLEAVE_OK) {

@@ -19,41 +19,6 @@ typedef struct writer {
   cleave_text_t *text;
 } writer_t;
 
-/* Writes and frees `json`; NULL is a failure. */
-static void add_json(writer_t *writer, json_t *json) {
-  char *line = json == NULL ? NULL : json_dumps(json, JSON_COMPACT | JSON_ENCODE_ANY);
-  if (line == NULL) {
-    writer->text->failed = true;
-  } else {
-    cleave_text_add(writer->text, line);
-  }
-  free(line);
-  json_decref(json);
-}
-
-static void add_member(writer_t *writer, const char *indent, const char *key, json_t *value, bool more) {
-  cleave_text_format(writer->text, "%s\"%s\": ", indent, key);
-  add_json(writer, value);
-  cleave_text_add(writer->text, more ? ",\n" : "\n");
-}
-
-static void open_list(writer_t *writer, const char *indent, const char *key) {
-  cleave_text_format(writer->text, "%s\"%s\": [", indent, key);
-}
-
-static void add_item(writer_t *writer, const char *indent, bool first, json_t *item) {
-  cleave_text_add(writer->text, first ? "\n" : ",\n");
-  cleave_text_add(writer->text, indent);
-  add_json(writer, item);
-}
-
-static void close_list(writer_t *writer, const char *indent, bool empty, bool more) {
-  if (!empty) {
-    cleave_text_format(writer->text, "\n%s", indent);
-  }
-  cleave_text_add(writer->text, more ? "],\n" : "]\n");
-}
-
 static json_t *node_json(const cleave_document_node_t *node) {
   json_t *json = json_object();
   cleave_json_set(&json, "position", cleave_json_number(node->position));
@@ -89,16 +54,16 @@ static void add_attributes(writer_t *writer, const char *indent, const cleave_at
   }
   char inner[32];
   (void)snprintf(inner, sizeof inner, "%s  ", indent);
-  open_list(writer, indent, "attributes");
+  cleave_json_open_list(writer->text, indent, "attributes");
   for (uint32_t k = 0; k < count; k++) {
-    add_item(writer, inner, k == 0, cleave_json_attribute(&attributes[k]));
+    cleave_json_write_item(writer->text, inner, k == 0, cleave_json_attribute(&attributes[k]));
   }
-  close_list(writer, indent, false, true);
+  cleave_json_close_list(writer->text, indent, false, true);
 }
 
 static void add_rules(writer_t *writer) {
   const cleave_plan_document_t *document = writer->document;
-  open_list(writer, "  ", "rules");
+  cleave_json_open_list(writer->text, "  ", "rules");
   for (uint32_t k = 0; k < document->rule_count; k++) {
     const cleave_plan_rule_t *rule = &document->rules[k];
     json_t *json = json_object();
@@ -111,58 +76,58 @@ static void add_rules(writer_t *writer) {
     cleave_json_set(&json, "tries", cleave_json_number(rule->tries));
     cleave_json_set(&json, "matches", cleave_json_number(rule->matches));
     cleave_json_set(&json, "refused", cleave_json_number(rule->refused));
-    add_item(writer, "    ", k == 0, json);
+    cleave_json_write_item(writer->text, "    ", k == 0, json);
   }
-  close_list(writer, "  ", document->rule_count == 0, true);
+  cleave_json_close_list(writer->text, "  ", document->rule_count == 0, true);
 }
 
 static void add_values(writer_t *writer, const char *key, const cleave_document_value_t *values,
                        uint32_t count) {
-  open_list(writer, "      ", key);
+  cleave_json_open_list(writer->text, "      ", key);
   for (uint32_t k = 0; k < count; k++) {
-    add_item(writer, "        ", k == 0, value_json(&values[k]));
+    cleave_json_write_item(writer->text, "        ", k == 0, value_json(&values[k]));
   }
-  close_list(writer, "      ", count == 0, true);
+  cleave_json_close_list(writer->text, "      ", count == 0, true);
 }
 
 static void add_fusion(writer_t *writer, const cleave_document_fusion_t *fusion, bool first) {
   const char *indent = "          ";
   cleave_text_add(writer->text, first ? "\n        {\n" : ",\n        {\n");
-  add_member(writer, indent, "rule", cleave_json_number(fusion->rule), true);
+  cleave_json_write_member(writer->text, indent, "rule", cleave_json_number(fusion->rule), true);
   add_attributes(writer, indent, fusion->attributes, fusion->attribute_count);
-  open_list(writer, indent, "nodes");
+  cleave_json_open_list(writer->text, indent, "nodes");
   for (uint32_t k = 0; k < fusion->node_count; k++) {
-    add_item(writer, "            ", k == 0, node_json(&fusion->nodes[k]));
+    cleave_json_write_item(writer->text, "            ", k == 0, node_json(&fusion->nodes[k]));
   }
-  close_list(writer, indent, fusion->node_count == 0, false);
+  cleave_json_close_list(writer->text, indent, fusion->node_count == 0, false);
   cleave_text_add(writer->text, "        }");
 }
 
 static void add_region(writer_t *writer, const cleave_document_region_t *region, bool first) {
   const char *indent = "      ";
   cleave_text_add(writer->text, first ? "\n    {\n" : ",\n    {\n");
-  add_member(writer, indent, "name", cleave_json_text(region->name), true);
-  add_member(writer, indent, "backend", cleave_json_text(region->backend), true);
-  add_member(writer, indent, "rule", cleave_json_number(region->rule), true);
+  cleave_json_write_member(writer->text, indent, "name", cleave_json_text(region->name), true);
+  cleave_json_write_member(writer->text, indent, "backend", cleave_json_text(region->backend), true);
+  cleave_json_write_member(writer->text, indent, "rule", cleave_json_number(region->rule), true);
   add_attributes(writer, indent, region->attributes, region->attribute_count);
   add_values(writer, "inputs", region->inputs, region->input_count);
   add_values(writer, "outputs", region->outputs, region->output_count);
-  open_list(writer, indent, "fusions");
+  cleave_json_open_list(writer->text, indent, "fusions");
   for (uint32_t k = 0; k < region->fusion_count; k++) {
     add_fusion(writer, &region->fusions[k], k == 0);
   }
-  close_list(writer, indent, region->fusion_count == 0, true);
-  open_list(writer, indent, "nodes");
+  cleave_json_close_list(writer->text, indent, region->fusion_count == 0, true);
+  cleave_json_open_list(writer->text, indent, "nodes");
   for (uint32_t k = 0; k < region->node_count; k++) {
-    add_item(writer, "        ", k == 0, node_json(&region->nodes[k]));
+    cleave_json_write_item(writer->text, "        ", k == 0, node_json(&region->nodes[k]));
   }
-  close_list(writer, indent, region->node_count == 0, false);
+  cleave_json_close_list(writer->text, indent, region->node_count == 0, false);
   cleave_text_add(writer->text, "    }");
 }
 
 static void add_steps(writer_t *writer) {
   const cleave_plan_document_t *document = writer->document;
-  open_list(writer, "  ", "steps");
+  cleave_json_open_list(writer->text, "  ", "steps");
   for (uint32_t s = 0; s < document->step_count; s++) {
     json_t *json = NULL;
     if (document->steps[s].region == CLEAVE_INDEX_NONE) {
@@ -171,14 +136,14 @@ static void add_steps(writer_t *writer) {
       json = json_object();
       cleave_json_set(&json, "region", cleave_json_text(document->regions[document->steps[s].region].name));
     }
-    add_item(writer, "    ", s == 0, json);
+    cleave_json_write_item(writer->text, "    ", s == 0, json);
   }
-  close_list(writer, "  ", document->step_count == 0, true);
+  cleave_json_close_list(writer->text, "  ", document->step_count == 0, true);
 }
 
 static void add_notes(writer_t *writer) {
   const cleave_plan_document_t *document = writer->document;
-  open_list(writer, "  ", "notes");
+  cleave_json_open_list(writer->text, "  ", "notes");
   for (uint32_t k = 0; k < document->note_count; k++) {
     const cleave_document_note_t *note = &document->notes[k];
     json_t *json = json_object();
@@ -186,9 +151,9 @@ static void add_notes(writer_t *writer) {
     cleave_json_set(&json, "rule", cleave_json_number(note->rule));
     cleave_json_set(&json, "node", node_json(&note->node));
     cleave_json_set(&json, "reason", cleave_json_text(note->reason));
-    add_item(writer, "    ", k == 0, json);
+    cleave_json_write_item(writer->text, "    ", k == 0, json);
   }
-  close_list(writer, "  ", document->note_count == 0, false);
+  cleave_json_close_list(writer->text, "  ", document->note_count == 0, false);
 }
 
 static json_t *graph_json(const cleave_plan_document_t *document) {
@@ -203,31 +168,31 @@ static json_t *graph_json(const cleave_plan_document_t *document) {
 
 static void add_settings(writer_t *writer) {
   const cleave_plan_document_t *document = writer->document;
-  open_list(writer, "  ", "inputs");
+  cleave_json_open_list(writer->text, "  ", "inputs");
   for (uint32_t k = 0; k < document->graph_input_count; k++) {
     json_t *json = json_object();
     cleave_json_set(&json, "name", cleave_json_text(document->graph_inputs[k].name));
     cleave_json_set(&json, "type", cleave_json_text(document->graph_inputs[k].type));
-    add_item(writer, "    ", k == 0, json);
+    cleave_json_write_item(writer->text, "    ", k == 0, json);
   }
-  close_list(writer, "  ", document->graph_input_count == 0, true);
-  open_list(writer, "  ", "settings");
+  cleave_json_close_list(writer->text, "  ", document->graph_input_count == 0, true);
+  cleave_json_open_list(writer->text, "  ", "settings");
   for (uint32_t k = 0; k < document->setting_count; k++) {
     json_t *json = json_object();
     cleave_json_set(&json, "name", cleave_json_text(document->settings[k].name));
     cleave_json_set(&json, "value", cleave_json_text(document->settings[k].value));
-    add_item(writer, "    ", k == 0, json);
+    cleave_json_write_item(writer->text, "    ", k == 0, json);
   }
-  close_list(writer, "  ", document->setting_count == 0, true);
+  cleave_json_close_list(writer->text, "  ", document->setting_count == 0, true);
 }
 
 static void add_edit_list(writer_t *writer, json_t *edits, const char *key, bool more) {
   json_t *list = json_object_get(edits, key);
-  open_list(writer, "    ", key);
+  cleave_json_open_list(writer->text, "    ", key);
   for (size_t k = 0; k < json_array_size(list); k++) {
-    add_item(writer, "      ", k == 0, json_incref(json_array_get(list, k)));
+    cleave_json_write_item(writer->text, "      ", k == 0, json_incref(json_array_get(list, k)));
   }
-  close_list(writer, "    ", json_array_size(list) == 0, more);
+  cleave_json_close_list(writer->text, "    ", json_array_size(list) == 0, more);
 }
 
 /* What rewrites and passes did: an application a line. Nothing where they did nothing. */
@@ -238,8 +203,10 @@ static cleave_status_t add_edits(writer_t *writer, cleave_error_t *error) {
   }
   CLEAVE_TRY(cleave_edits_to_json(writer->document->edits, &edits, error));
   cleave_text_add(writer->text, "  \"edits\": {\n");
-  add_member(writer, "    ", "source", json_incref(json_object_get(edits, "source")), true);
-  add_member(writer, "    ", "result", json_incref(json_object_get(edits, "result")), true);
+  cleave_json_write_member(writer->text, "    ", "source", json_incref(json_object_get(edits, "source")),
+                           true);
+  cleave_json_write_member(writer->text, "    ", "result", json_incref(json_object_get(edits, "result")),
+                           true);
   add_edit_list(writer, edits, "rules", true);
   add_edit_list(writer, edits, "groups", true);
   add_edit_list(writer, edits, "refusals", false);
@@ -252,18 +219,18 @@ cleave_status_t cleave_plan_document_print(const cleave_plan_document_t *documen
                                            cleave_error_t *error) {
   writer_t writer = {.document = document, .text = text};
   cleave_text_add(text, "{\n");
-  add_member(&writer, "  ", "format", cleave_json_text("cleave-plan"), true);
-  add_member(&writer, "  ", "version", cleave_json_number(1), true);
-  add_member(&writer, "  ", "cleave", cleave_json_text(document->version), true);
-  add_member(&writer, "  ", "graph", graph_json(document), true);
+  cleave_json_write_member(text, "  ", "format", cleave_json_text("cleave-plan"), true);
+  cleave_json_write_member(text, "  ", "version", cleave_json_number(1), true);
+  cleave_json_write_member(text, "  ", "cleave", cleave_json_text(document->version), true);
+  cleave_json_write_member(text, "  ", "graph", graph_json(document), true);
   add_settings(&writer);
   add_rules(&writer);
   CLEAVE_TRY(add_edits(&writer, error));
-  open_list(&writer, "  ", "regions");
+  cleave_json_open_list(text, "  ", "regions");
   for (uint32_t r = 0; r < document->region_count; r++) {
     add_region(&writer, &document->regions[r], r == 0);
   }
-  close_list(&writer, "  ", document->region_count == 0, true);
+  cleave_json_close_list(text, "  ", document->region_count == 0, true);
   add_steps(&writer);
   add_notes(&writer);
   cleave_text_add(text, "}\n");

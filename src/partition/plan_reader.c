@@ -168,23 +168,56 @@ cleave_status_t cleave_reader_get_list(cleave_plan_reader_t *reader, const json_
 
 /* ---- attributes ---- */
 
+int cleave_reader_hex_digit(char c) {
+  return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* "nan:" and `digits` hexadecimal digits. */
+static bool read_nan(const char *text, int digits, uint64_t *out_bits) {
+  *out_bits = 0;
+  if (strncmp(text, "nan:", 4) != 0 || strlen(text) != (size_t)digits + 4) {
+    return false;
+  }
+  for (text += 4; *text != '\0'; text++) {
+    if (cleave_reader_hex_digit(*text) < 0) {
+      return false;
+    }
+    *out_bits = *out_bits << 4 | (uint64_t)cleave_reader_hex_digit(*text);
+  }
+  return true;
+}
+
 cleave_status_t cleave_reader_read_real(cleave_plan_reader_t *reader, const json_t *json,
                                         double *out_number) {
   const char *text = json_string_value(json);
+  uint64_t bits = UINT64_C(0x7ff8000000000000);
   if (json_is_number(json)) {
     *out_number = json_number_value(json);
-  } else if (text != NULL && strcmp(text, "nan") == 0) {
-    *out_number = (double)NAN;
   } else if (text != NULL && (strcmp(text, "inf") == 0 || strcmp(text, "-inf") == 0)) {
     *out_number = text[0] == '-' ? -(double)INFINITY : (double)INFINITY;
+  } else if (text != NULL && (strcmp(text, "nan") == 0 || read_nan(text, 16, &bits))) {
+    memcpy(out_number, &bits, sizeof bits);
+    return isnan(*out_number) ? CLEAVE_OK : cleave_reader_fail(reader, "'%s' is no NaN", text);
   } else {
     return cleave_reader_fail(reader, "expected a number, found %s", cleave_reader_type(json));
   }
   return CLEAVE_OK;
 }
 
-int cleave_reader_hex_digit(char c) {
-  return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+static cleave_status_t read_float(cleave_plan_reader_t *reader, const json_t *json, float *out_number) {
+  const char *text = json_string_value(json);
+  double number = 0.0;
+  uint64_t bits = 0x7fc00000;
+  if (text != NULL && (strcmp(text, "nan") == 0 || read_nan(text, 8, &bits))) {
+    uint32_t half = (uint32_t)bits;
+    memcpy(out_number, &half, sizeof half);
+    return isnan(*out_number) ? CLEAVE_OK : cleave_reader_fail(reader, "'%s' is no NaN", text);
+  }
+  CLEAVE_TRY(cleave_reader_read_real(reader, json, &number));
+  *out_number = (float)number;
+  return !isfinite(number) || isfinite(*out_number)
+             ? CLEAVE_OK
+             : cleave_reader_fail(reader, "a float32 cannot hold %g", number);
 }
 
 /* Text, or {"hex": "..."}; ends in NUL. */
@@ -220,7 +253,6 @@ cleave_status_t cleave_reader_read_bytes(cleave_plan_reader_t *reader, const jso
 
 static cleave_status_t read_element(cleave_plan_reader_t *reader, const json_t *json,
                                     cleave_attribute_kind_t kind, void *list, uint32_t k) {
-  double number = 0.0;
   size_t length = 0;
   if (kind == CLEAVE_ATTRIBUTE_INTS) {
     if (!json_is_integer(json)) {
@@ -234,12 +266,7 @@ static cleave_status_t read_element(cleave_plan_reader_t *reader, const json_t *
     return strlen(((const char **)list)[k]) == length ? CLEAVE_OK
                                                       : cleave_reader_fail(reader, "a text with a zero byte");
   }
-  CLEAVE_TRY(cleave_reader_read_real(reader, json, &number));
-  if (isfinite(number) && fabs(number) > 3.4028234663852886e38) {
-    return cleave_reader_fail(reader, "a float32 cannot hold %g", number);
-  }
-  ((float *)list)[k] = (float)number;
-  return CLEAVE_OK;
+  return read_float(reader, json, &((float *)list)[k]);
 }
 
 static cleave_status_t read_elements(cleave_plan_reader_t *reader, const json_t *json,
