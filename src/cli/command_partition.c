@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // cleave partition: runs rules over a model and writes the plan; nothing is compiled or run.
+#include <string.h>
+
 #include "cli/command.h"
 #include "cli/job.h"
 #include "cli/output.h"
@@ -19,6 +21,8 @@ static int print_plan(const cleave_plan_t *plan) {
 
 /* What was asked for beside the plan. */
 typedef struct extras {
+  const char *regions;   /* folder for files of regions, or NULL */
+  const char *constants; /* where theirs go */
   bool report;
   bool rule_stats;
   cleave_border_report_t *borders;
@@ -38,12 +42,33 @@ static cleave_status_t report_borders(cleave_job_t *job, extras_t *extras, cleav
   return status;
 }
 
+static bool find_constants(const char *name, cleave_region_constants_t *out_constants) {
+  static const char *const names[] = {[CLEAVE_REGION_CONSTANTS_INLINE] = "inline",
+                                      [CLEAVE_REGION_CONSTANTS_FILES] = "files",
+                                      [CLEAVE_REGION_CONSTANTS_TYPES] = "types"};
+  *out_constants = CLEAVE_REGION_CONSTANTS_FILES;
+  bool is_known = name == NULL;
+  for (size_t k = 0; !is_known && k < sizeof names / sizeof names[0]; k++) {
+    is_known = strcmp(name, names[k]) == 0;
+    *out_constants = (cleave_region_constants_t)k;
+  }
+  return is_known;
+}
+
+static cleave_status_t save_regions(const cleave_job_t *job, const extras_t *extras, cleave_error_t *error) {
+  cleave_region_constants_t constants;
+  (void)find_constants(extras->constants, &constants);
+  return extras->regions == NULL ? CLEAVE_OK
+                                 : cleave_plan_save_regions(job->plan, extras->regions, constants, error);
+}
+
 static cleave_status_t work(cleave_job_t *job, const cleave_job_options_t *options, const char *output,
                             int64_t opset, extras_t *extras, cleave_error_t *error) {
   CLEAVE_TRY(cleave_job_load(job, options, error));
   CLEAVE_TRY(cleave_job_bind_shapes(job, error));
   CLEAVE_TRY(cleave_job_partition(job, error));
   CLEAVE_TRY(report_borders(job, extras, error));
+  CLEAVE_TRY(save_regions(job, extras, error));
   return output == NULL ? CLEAVE_OK : cleave_plan_save(job->plan, output, (int32_t)opset, error);
 }
 
@@ -62,6 +87,9 @@ static int print_json(const cleave_job_t *job, const char *output, const extras_
                 "rules_ms", job->rules_ms, "partition_ms", job->partition_ms);
   if (json != NULL && output != NULL) {
     (void)json_object_set_new(json, "output", json_string(output));
+  }
+  if (json != NULL && extras->regions != NULL) {
+    (void)json_object_set_new(json, "regions_folder", json_string(extras->regions));
   }
   if (json != NULL) {
     cleave_report_plan_json(job->plan, json);
@@ -94,6 +122,14 @@ static int run(int argc, char **argv) {
        "Graphviz), .onnx (the model, regions and fusions as model-local functions); without it the plan is "
        "printed",
        &output},
+      {"regions", 0, CLEAVE_OPTION_TEXT, "DIR",
+       "write each region as DIR/<region>.json: all that its backend is told. Such a file is a model, too: "
+       "cleave run DIR/<region>.json",
+       &extras.regions},
+      {"constants", 0, CLEAVE_OPTION_TEXT, "HOW",
+       "large constants of these: inline (in the text), files (.npy beside it), types (left out) (default: "
+       "files)",
+       &extras.constants},
       {"opset", 0, CLEAVE_OPTION_INT, "N", "opset of an .onnx file: 22 or 17 (default: 22)", &opset},
       {"shape", 0, CLEAVE_OPTION_LIST, "NAME=SIZES",
        "shape of an input whose sizes the model leaves open, like x=1x3x224x224", &job_options.shapes},
@@ -120,22 +156,30 @@ static int run(int argc, char **argv) {
   cleave_job_t job = {0};
   if (cleave_arguments_parse(&arguments, argc, argv, &status)) {
     job_options.model = arguments.found.items[0];
-    if (opset != 17 && opset != 22) {
+    cleave_region_constants_t constants;
+    if (!find_constants(extras.constants, &constants)) {
+      status = cleave_arguments_fail(
+          "partition", "option '--constants': expected inline, files or types, found '%s'", extras.constants);
+    } else if (opset != 17 && opset != 22) {
       status = cleave_arguments_fail("partition", "option '--opset': expected 17 or 22, found %lld",
                                      (long long)opset);
-    } else if (job_options.rules.count == 0 && job_options.backend == NULL) {
+    } else if (!cleave_job_has_rules(&job_options) && job_options.backend == NULL) {
       status = cleave_arguments_fail("partition", "expected --rules FILE, or --backend NAME");
     } else if (work(&job, &job_options, output, opset, &extras, &error) != CLEAVE_OK) {
       status = cleave_output_error(&error);
     } else if (json) {
       status = print_json(&job, output, &extras);
-    } else if (output == NULL && !extras.report && !extras.rule_stats) {
+    } else if (output == NULL && extras.regions == NULL && !extras.report && !extras.rule_stats) {
       status = print_plan(job.plan);
     } else {
       cleave_report_plan(job.plan);
       print_extras(&job, &extras);
       if (output != NULL) {
         (void)printf("partitioned in %.2f ms, written to %s\n", job.partition_ms, output);
+      }
+      if (extras.regions != NULL) {
+        (void)printf("%u regions written to %s\n", (unsigned)cleave_plan_region_count(job.plan),
+                     extras.regions);
       }
     }
   }

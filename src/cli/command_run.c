@@ -467,7 +467,8 @@ static int run_command(int argc, char **argv) {
       .command = "run",
       .operands = "MODEL",
       .about =
-          "Runs a model (.onnx, or a .lua model script): partitions it by rules, compiles it, runs it, and\n"
+          "Runs a model (.onnx, a .lua model script, or the .json of a region): partitions it by rules, "
+          "compiles it, runs it, and\n"
           "says what the rules did and how long everything took. Inputs that are not given are drawn:\n"
           "floats from a normal distribution, integers as 0 or 1.",
       .options = options,

@@ -348,7 +348,7 @@ static int run(int argc, char **argv) {
                                   .each = each,
                                   .rtol = verify.rtol,
                                   .atol = verify.atol};
-    if (job->rules.count == 0) {
+    if (!cleave_job_has_rules(job)) {
       status = cleave_arguments_fail("verify", "expected --rules FILE");
     } else if (work(&verify, &error) != CLEAVE_OK) {
       status = cleave_output_error(&error);

@@ -226,6 +226,10 @@ static cleave_status_t take_up_plan(cleave_job_t *job, cleave_error_t *error) {
   return CLEAVE_OK;
 }
 
+bool cleave_job_has_rules(const cleave_job_options_t *options) {
+  return options->rules.count > 0 || cleave_path_has_extension(options->model, ".json");
+}
+
 cleave_status_t cleave_job_partition(cleave_job_t *job, cleave_error_t *error) {
   const cleave_job_options_t *options = job->options;
   if (job->document != NULL) {
@@ -233,8 +237,13 @@ cleave_status_t cleave_job_partition(cleave_job_t *job, cleave_error_t *error) {
   }
   size_t count = options->rules.count;
   cleave_rule_source_t *sources = NULL;
-  CLEAVE_TRY(list_sources(options, &sources, error));
   uint64_t start = cleave_clock_now();
+  if (count == 0 && cleave_model_is_region(job->model)) {
+    CLEAVE_TRY(cleave_model_plan_region(job->model, options->backend, NULL, &job->plan, error));
+    job->partition_ms = cleave_clock_ms(start, cleave_clock_now());
+    return CLEAVE_OK;
+  }
+  CLEAVE_TRY(list_sources(options, &sources, error));
   cleave_status_t status = cleave_graph_partition(cleave_model_graph(job->model), sources, count,
                                                   job->settings.items, job->settings.count, job->script_used,
                                                   options->backend, &job->plan, &job->rules_ms, error);

@@ -59,7 +59,9 @@ CLEAVE_MUST_USE cleave_status_t cleave_job_bind_shapes(cleave_job_t *job, cleave
  * this fails. */
 CLEAVE_MUST_USE cleave_status_t cleave_job_load_rules(const cleave_job_t *job, cleave_rule_list_t *out_list,
                                                       cleave_error_t *error);
-/* Runs the rule files, or takes up the saved plan. */
+/* Are there rule files, or is the model a region, which has a plan of its own? */
+bool cleave_job_has_rules(const cleave_job_options_t *options);
+/* Runs the rule files, or takes up the saved plan, or the one of a region. */
 CLEAVE_MUST_USE cleave_status_t cleave_job_partition(cleave_job_t *job, cleave_error_t *error);
 CLEAVE_MUST_USE cleave_status_t cleave_job_compile(cleave_job_t *job, cleave_error_t *error);
 void cleave_job_deinit(cleave_job_t *job);

@@ -71,6 +71,22 @@ cleave_status_t cleave_model_create_take(cleave_graph_t *graph, cleave_model_t *
   return CLEAVE_OK;
 }
 
+/* The region is the model's from now on, also where this fails. */
+static cleave_status_t create_from_region_take(cleave_region_file_t *region, cleave_model_t **out_model,
+                                               cleave_error_t *error) {
+  cleave_graph_t *graph = NULL;
+  cleave_status_t status = cleave_region_file_graph(region, &graph, error);
+  if (status == CLEAVE_OK) {
+    status = cleave_model_create_take(graph, out_model, error);
+  }
+  if (status != CLEAVE_OK) {
+    cleave_region_file_destroy(region);
+    return status;
+  }
+  (*out_model)->region = region;
+  return CLEAVE_OK;
+}
+
 cleave_status_t cleave_model_load_with(const char *path, const cleave_setting_t *settings,
                                        size_t setting_count, uint64_t seed, bool *out_used,
                                        cleave_model_t **out_model, cleave_error_t *error) {
@@ -83,9 +99,13 @@ cleave_status_t cleave_model_load_with(const char *path, const cleave_setting_t 
     CLEAVE_TRY(cleave_onnx_read(path, &graph, error));
   } else if (cleave_path_has_extension(path, ".lua")) {
     CLEAVE_TRY(cleave_model_script_load(path, settings, setting_count, seed, out_used, &graph, error));
+  } else if (cleave_path_has_extension(path, ".json")) {
+    cleave_region_file_t *region = NULL;
+    CLEAVE_TRY(cleave_region_json_open(path, &region, error));
+    return create_from_region_take(region, out_model, error);
   } else {
     return cleave_error_set(error, CLEAVE_ERROR_UNSUPPORTED,
-                            "%s: not a model by its name: expected .onnx or .lua", path);
+                            "%s: not a model by its name: expected .onnx, .lua, or .json (a region)", path);
   }
   return cleave_model_create_take(graph, out_model, error);
 }
@@ -112,11 +132,26 @@ cleave_status_t cleave_model_load(const char *path, const cleave_setting_t *sett
   return status;
 }
 
+/* No ONNX model begins with a brace, which would be the start of a group. */
+static bool looks_like_json(const char *data, size_t size) {
+  size_t k = 0;
+  while (k < size && (data[k] == ' ' || data[k] == '\t' || data[k] == '\r' || data[k] == '\n')) {
+    k++;
+  }
+  return k < size && data[k] == '{';
+}
+
 cleave_status_t cleave_model_load_memory(const void *data, size_t size, const char *name,
                                          cleave_model_t **out_model, cleave_error_t *error) {
   *out_model = NULL;
   cleave_graph_t *graph = NULL;
-  CLEAVE_TRY(cleave_onnx_read_memory(data, size, name == NULL ? "model" : name, &graph, error));
+  name = name == NULL ? "model" : name;
+  if (looks_like_json(data, size)) {
+    cleave_region_file_t *region = NULL;
+    CLEAVE_TRY(cleave_region_json_read(name, data, size, NULL, &region, error));
+    return create_from_region_take(region, out_model, error);
+  }
+  CLEAVE_TRY(cleave_onnx_read_memory(data, size, name, &graph, error));
   return cleave_model_create_take(graph, out_model, error);
 }
 
@@ -131,6 +166,7 @@ void cleave_model_release(cleave_model_t *model) {
   }
   cleave_graph_destroy(model->unfolded);
   cleave_graph_destroy(model->graph);
+  cleave_region_file_destroy(model->region);
   cleave_model_release(model->origin);
   cleave_model_release(model->texts);
   cleave_arena_deinit(&model->arena);

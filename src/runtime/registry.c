@@ -14,6 +14,7 @@
 #include "base/threads.h"
 #include "runtime/extensions.h"
 #include "runtime/library.h"
+#include "runtime/region_json.h"
 
 #define CLEAVE_LINKED_BACKEND(name)                                                     \
   const cleave_backend_t *cleave_backend_##name(uint32_t abi_major, uint32_t abi_minor, \
@@ -62,6 +63,10 @@ static const cleave_host_t host = {
     .version = CLEAVE_VERSION,
     .parallel_for = cleave_parallel_for,
     .log = log_line,
+    .region_to_json = cleave_host_region_to_json,
+    .free_json = cleave_host_free_json,
+    .region_from_json = cleave_host_region_from_json,
+    .free_region = cleave_host_free_region,
 };
 
 cleave_status_t cleave_registry_fail(cleave_error_t *error, cleave_status_t status, const char *place,

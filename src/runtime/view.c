@@ -6,8 +6,6 @@
 
 #include <string.h>
 
-#include "base/hash.h"
-#include "graph/structural_hash.h"
 #include "ops/layout.h"
 #include "ops/ops.h"
 #include "tensor/sparse.h"
@@ -26,7 +24,6 @@ typedef struct building {
   cleave_node_view_t *nodes;
   uint64_t *versions;
   uint32_t version_count;
-  uint64_t hash;
 } building_t;
 
 void cleave_view_builder_init(cleave_view_builder_t *builder, const cleave_graph_t *graph) {
@@ -118,14 +115,6 @@ static uint32_t add_value(building_t *building, cleave_value_t value) {
       }
     }
   }
-  uint64_t hash = cleave_hash_combine(
-      building->hash, (uint64_t)(uint32_t)view->tensor.dtype << 32 | (uint32_t)view->tensor.rank);
-  hash = cleave_hash_combine(hash, record->tensor != NULL);
-  for (int32_t d = 0; d < view->tensor.rank; d++) {
-    int64_t dim = view->tensor.dims[d];
-    hash = cleave_hash_combine(hash, (uint64_t)(dim < 0 ? -1 : dim));
-  }
-  building->hash = hash;
   if (building->uses_maps) {
     building->builder->value_index[value.index] = index;
   }
@@ -189,11 +178,9 @@ static cleave_status_t view_node(building_t *building, uint32_t index, cleave_er
   }
   view->inputs = ports;
   view->outputs = ports + record->input_count;
-  building->hash = cleave_node_hash(graph, node, building->hash);
   for (uint32_t k = 0; k < record->input_count; k++) {
     cleave_value_t value = cleave_node_input(graph, node, k);
     ports[k] = cleave_value_exists(value) ? add_value(building, value) : CLEAVE_INDEX_NONE;
-    building->hash = cleave_hash_combine(building->hash, ports[k]);
     if (ports[k] != CLEAVE_INDEX_NONE) {
       cleave_tensor_view_t *tensor = &building->values[ports[k]].tensor;
       say_layout(tensor, cleave_op_input_layout(record->op, k, tensor->rank));
@@ -210,22 +197,19 @@ static cleave_status_t view_node(building_t *building, uint32_t index, cleave_er
       say_layout(tensor, cleave_op_output_layout(record->op, k, tensor->rank));
       keep_layout(building, record, ports, tensor);
     }
-    building->hash = cleave_hash_combine(building->hash, *port);
   }
   return view_attributes(building, node, view, error);
 }
 
-/* Attributes that a rule gave, as a list of views; part of the hash. */
+/* Attributes that a rule gave, as a list of views. */
 static cleave_status_t view_list(building_t *building, const cleave_attribute_t *attributes, uint32_t count,
                                  cleave_attribute_list_t *list, cleave_error_t *error) {
   cleave_attribute_view_t *items = cleave_arena_allocate(building->arena, count, sizeof *items);
   if (items == NULL) {
     return cleave_error_out_of_memory(error);
   }
-  building->hash = cleave_hash_combine(building->hash, count);
   for (uint32_t k = 0; k < count; k++) {
     CLEAVE_TRY(cleave_attribute_view(&attributes[k], building->arena, &items[k], error));
-    building->hash = cleave_attribute_hash(&attributes[k], building->hash);
   }
   *list = (cleave_attribute_list_t){.count = count, .items = items};
   return CLEAVE_OK;
@@ -248,7 +232,6 @@ static cleave_status_t view_fusions(building_t *building, cleave_region_view_t *
     if (nodes == NULL || labels == NULL) {
       return cleave_error_out_of_memory(error);
     }
-    building->hash = cleave_hash_bytes(building->hash, from->rule, strlen(from->rule));
     for (uint32_t k = 0; k < from->node_count; k++) {
       nodes[k] = find_node(building, from->nodes[k]);
       if (nodes[k] == CLEAVE_INDEX_NONE) {
@@ -257,8 +240,6 @@ static cleave_status_t view_fusions(building_t *building, cleave_region_view_t *
       }
       labels[k] = from->labels == NULL || from->labels[k] == NULL ? "" : from->labels[k];
       building->nodes[nodes[k]].fusion = f;
-      building->hash = cleave_hash_combine(building->hash, nodes[k]);
-      building->hash = cleave_hash_bytes(building->hash, labels[k], strlen(labels[k]));
     }
     CLEAVE_TRY(view_list(building, from->attributes, from->attribute_count, &lists[f], error));
     fusions[f] = (cleave_fusion_view_t){.size = sizeof *fusions,
@@ -301,7 +282,6 @@ static cleave_status_t view_borders(building_t *building, cleave_region_view_t *
     } else if (is_used_outside(building, building->value_ids[k])) {
       view->is_output = true;
       outputs[region->output_count++] = k;
-      building->hash = cleave_hash_combine(building->hash, k);
     }
   }
   region->inputs = inputs;
@@ -351,11 +331,11 @@ static cleave_status_t build(building_t *building, cleave_view_t *out_view, clea
     flops[k] = cleave_op_flops(building->graph, request->nodes[k]);
   }
   region->flops = flops;
-  region->hash = building->hash;
   region->value_count = building->value_count;
   region->node_count = request->node_count;
   region->values = building->values;
   region->nodes = building->nodes;
+  region->hash = cleave_region_hash(region);
   out_view->values = building->value_ids;
   out_view->nodes = request->nodes;
   out_view->constant_count = building->version_count;
@@ -365,11 +345,7 @@ static cleave_status_t build(building_t *building, cleave_view_t *out_view, clea
 
 cleave_status_t cleave_view_build(cleave_view_builder_t *builder, const cleave_view_request_t *request,
                                   cleave_arena_t *arena, cleave_view_t *out_view, cleave_error_t *error) {
-  building_t building = {.builder = builder,
-                         .graph = builder->graph,
-                         .request = request,
-                         .arena = arena,
-                         .hash = CLEAVE_HASH_SEED};
+  building_t building = {.builder = builder, .graph = builder->graph, .request = request, .arena = arena};
   *out_view = (cleave_view_t){.region = {.size = sizeof(cleave_region_view_t),
                                          .name = request->name == NULL ? "" : request->name,
                                          .rule = request->rule == NULL ? "" : request->rule}};

@@ -60,6 +60,9 @@ CLEAVE_MUST_USE cleave_status_t cleave_view_build(cleave_view_builder_t *builder
                                                   const cleave_view_request_t *request, cleave_arena_t *arena,
                                                   cleave_view_t *out_view, cleave_error_t *error);
 
+/* region_hash.c: of structure, attributes, shapes, dtypes; a pure function of the view, and cheap. */
+uint64_t cleave_region_hash(const cleave_region_view_t *region);
+
 /* Answers cleave_partition_options_t.supports from the registry's backends. */
 typedef struct cleave_supports {
   cleave_view_builder_t builder;

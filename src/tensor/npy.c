@@ -97,7 +97,9 @@ static cleave_status_t parse_header(const char *path, const char *text, npy_head
   return CLEAVE_OK;
 }
 
-static cleave_status_t read_file(cleave_file_t *file, cleave_tensor_t **out_tensor, cleave_error_t *error) {
+cleave_status_t cleave_npy_read_file(cleave_file_t *file, cleave_tensor_t **out_tensor,
+                                     cleave_error_t *error) {
+  *out_tensor = NULL;
   const unsigned char *data = cleave_file_data(file);
   const char *path = cleave_file_path(file);
   size_t size = cleave_file_size(file);
@@ -138,7 +140,7 @@ cleave_status_t cleave_npy_read(const char *path, cleave_tensor_t **out_tensor, 
   cleave_file_t *file = NULL;
   *out_tensor = NULL;
   CLEAVE_TRY(cleave_file_open(path, &file, error));
-  cleave_status_t status = read_file(file, out_tensor, error);
+  cleave_status_t status = cleave_npy_read_file(file, out_tensor, error);
   cleave_file_release(file);
   return status;
 }

@@ -8,6 +8,9 @@
 /* The tensor may borrow from the mapped file. Fortran order, big-endian and object arrays are refused. */
 CLEAVE_MUST_USE cleave_status_t cleave_npy_read(const char *path, cleave_tensor_t **out_tensor,
                                                 cleave_error_t *error);
+/* The same of a file that is in memory already, which the tensor then borrows from and retains. */
+CLEAVE_MUST_USE cleave_status_t cleave_npy_read_file(cleave_file_t *file, cleave_tensor_t **out_tensor,
+                                                     cleave_error_t *error);
 CLEAVE_MUST_USE cleave_status_t cleave_npy_write(const char *path, const cleave_tensor_t *tensor,
                                                  cleave_error_t *error);
 

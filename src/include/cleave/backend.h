@@ -245,6 +245,19 @@ typedef struct cleave_host {
 
   /* 1.1. A line for the log of whoever embeds cleave; level 0 error, 1 warning, 2 information, 3 detail. */
   void (*log)(int32_t level, const char *line);
+
+  /* 1.1. Regions as JSON, for compilers that take text, for files, for logs: every member of the view, as
+   * described in backends/README.md of cleave. The text ends in NUL, *out_length does not count it, and is
+   * freed with `free_json`. Without `with_constants`, constants of more than 1024 bytes leave their types.
+   * The way back reads text from anywhere: CLEAVE_ERROR_FORMAT and the member that is wrong. Such a view
+   * belongs to the library, until `free_region`; constants whose content was left out have no data and are no
+   * inputs. May be called at any time, from any thread. */
+  cleave_status_t (*region_to_json)(const cleave_region_view_t *region, bool with_constants, char **out_text,
+                                    size_t *out_length, cleave_message_t *message);
+  void (*free_json)(char *text);
+  cleave_status_t (*region_from_json)(const char *text, size_t length,
+                                      const cleave_region_view_t **out_region, cleave_message_t *message);
+  void (*free_region)(const cleave_region_view_t *region);
 } cleave_host_t;
 
 /* ---- compiling and running ------------------------------------------------------------------------ */

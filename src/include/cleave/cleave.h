@@ -120,14 +120,15 @@ typedef struct cleave_setting {
   const char *value; /* converted by the option's type */
 } cleave_setting_t;
 
-/* Loads a model by the extension of its file: .onnx, or .lua for a model script. Settings go to a script's
+/* Loads a model by the extension of its file: .onnx, .lua for a model script, or .json for a region that was
+ * written by cleave_plan_save_regions. Settings go to a script's
  * options; one that is not declared there is an error. `seed` draws a script's weights; 0: the script's own
  * default. */
 CLEAVE_MUST_USE cleave_status_t cleave_model_load(const char *path, const cleave_setting_t *settings,
                                                   size_t setting_count, uint64_t seed,
                                                   cleave_model_t **out_model, cleave_error_t *error);
-/* An ONNX model in memory, which may go after the call: weights are copied. External data is refused. `name`
- * stands for the file in messages. */
+/* An ONNX model, or a region as JSON, in memory, which may go after the call: weights are copied. Data in
+ * other files is refused. `name` stands for the file in messages. */
 CLEAVE_MUST_USE cleave_status_t cleave_model_load_memory(const void *data, size_t size, const char *name,
                                                          cleave_model_t **out_model, cleave_error_t *error);
 cleave_model_t *cleave_model_retain(cleave_model_t *model);
@@ -252,6 +253,41 @@ CLEAVE_MUST_USE cleave_status_t cleave_plan_load_text(cleave_model_t *model, con
                                                       const char *text, size_t length,
                                                       const cleave_plan_load_options_t *options,
                                                       cleave_plan_t **out_plan, cleave_error_t *error);
+
+/* The regions of a plan, in the order in which they run. Texts live as long as the plan; "" beyond the last.
+ */
+uint32_t cleave_plan_region_count(const cleave_plan_t *plan);
+const char *cleave_plan_region_name(const cleave_plan_t *plan, uint32_t index);
+const char *cleave_plan_region_backend(const cleave_plan_t *plan, uint32_t index);
+
+/* Where the large constants of a region go (small ones are always in its text). */
+typedef enum cleave_region_constants {
+  CLEAVE_REGION_CONSTANTS_INLINE, /* into the text */
+  CLEAVE_REGION_CONSTANTS_FILES,  /* into .npy files beside it */
+  CLEAVE_REGION_CONSTANTS_TYPES /* nowhere: their types remain, and numbers are drawn for them when it is read
+                                 */
+} cleave_region_constants_t;
+
+/* A region as JSON: all that its backend is told about it, which makes a model of its own that any function
+ * here takes. The format is described in backends/README.md. Not CONSTANTS_FILES, since there is no file.
+ * Free with cleave_text_free. */
+CLEAVE_MUST_USE cleave_status_t cleave_plan_region_json(const cleave_plan_t *plan, uint32_t index,
+                                                        cleave_region_constants_t constants, char **out_text,
+                                                        cleave_error_t *error);
+/* All regions, each as <folder>/<name>.json, where characters that are no letters, digits, '_', '-' or '.'
+ * became '_'. The folder is made where it is missing. */
+CLEAVE_MUST_USE cleave_status_t cleave_plan_save_regions(const cleave_plan_t *plan, const char *folder,
+                                                         cleave_region_constants_t constants,
+                                                         cleave_error_t *error);
+
+/* Was the model a region? Then this is the plan it came with: itself with its fusions, on `backend` or, where
+ * that is NULL, the backend that it says. CLEAVE_ERROR_INVALID_ARGUMENT: it was none.
+ * CLEAVE_ERROR_UNSUPPORTED: the backend refuses a part of it (`options` may ask to fall back instead; it may
+ * be NULL). */
+bool cleave_model_is_region(const cleave_model_t *model);
+CLEAVE_MUST_USE cleave_status_t cleave_model_plan_region(cleave_model_t *model, const char *backend,
+                                                         const cleave_plan_load_options_t *options,
+                                                         cleave_plan_t **out_plan, cleave_error_t *error);
 
 /* The same decisions for another version of the model (cleave_model_set_constants, or the same network loaded
  * from elsewhere): the same regions and fusions on the same nodes, no rule runs. What rewrites and passes did
