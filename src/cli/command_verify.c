@@ -63,8 +63,10 @@ static cleave_status_t check(verify_t *verify, cleave_error_t *error) {
   cleave_plan_destroy(verify->job.plan);
   verify->job.plan = NULL;
   cleave_verify_report_deinit(&verify->report);
-  CLEAVE_TRY(cleave_rule_list_partition(&verify->rules, cleave_model_graph(verify->job.model),
-                                        &verify->job.plan, error));
+  CLEAVE_TRY(verify->options.rules.count > 0
+                 ? cleave_rule_list_partition(&verify->rules, cleave_model_graph(verify->job.model),
+                                              &verify->job.plan, error)
+                 : cleave_job_partition(&verify->job, error));
   verify->checks.inputs = verify->job.inputs.tensors;
   verify->checks.input_count = verify->job.inputs.count;
   verify->checks.progress = show_progress;

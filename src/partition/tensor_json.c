@@ -171,10 +171,10 @@ cleave_status_t cleave_reader_read_tensor(cleave_plan_reader_t *reader, const js
     return cleave_reader_fail(reader, "member 'data' is missing");
   }
   if (!fits) {
-    return cleave_reader_fail(reader,
-                              "expected a constant of a known dtype, with at most %d dimensions, none "
-                              "negative, and %zu bytes at most",
-                              CLEAVE_MAX_RANK, *left);
+    return cleave_reader_fail(
+        reader,
+        "expected a constant of a known dtype, with at most %d dimensions, and %zu MiB in all constants",
+        CLEAVE_MAX_RANK, *left >> 20);
   }
   CLEAVE_TRY(check_data(reader, data, dtype, count, bytes));
   *left -= bytes;

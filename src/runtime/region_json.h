@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Regions as JSON, format "cleave-region" version 1 (described in backends/README.md): all that a backend sees of a
- * region, to look at, to send to whoever writes the backend, and to read back into the same view or a model.
- * Numbers come back bit by bit, names whatever bytes they have, and the same region gives the same bytes.
+ * Regions as JSON, format "cleave-region" version 1 (described in backends/README.md): all that a backend
+ * sees of a region, to look at, to send to whoever writes the backend, and to read back into the same view or
+ * a model. Numbers come back bit by bit, names whatever bytes they have, and the same region gives the same
+ * bytes.
  */
 #ifndef CLEAVE_RUNTIME_REGION_JSON_H
 #define CLEAVE_RUNTIME_REGION_JSON_H

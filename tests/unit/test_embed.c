@@ -217,7 +217,7 @@ UNIT_TEST(a_session_without_a_plan_runs_on_cpu_and_keeps_the_model) {
 UNIT_TEST(files_that_are_no_models_are_refused_with_one_line) {
   cleave_model_t *model = NULL;
   unit_fails(cleave_model_load("model.pt", NULL, 0, 0, &model, e), CLEAVE_ERROR_UNSUPPORTED,
-             "model.pt: not a model by its name: expected .onnx or .lua");
+             "model.pt: not a model by its name: expected .onnx, .lua, or .json (a region)");
   unit_fails_with(cleave_model_load("/nowhere/model.onnx", NULL, 0, 0, &model, e), CLEAVE_ERROR_IO,
                   "/nowhere/model.onnx");
   cleave_setting_t setting = {.name = "a", .value = "1"};
