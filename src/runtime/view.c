@@ -319,7 +319,7 @@ static cleave_status_t build(building_t *building, cleave_view_t *out_view, clea
   cleave_region_view_t *region = &out_view->region;
   CLEAVE_TRY(view_borders(building, region, error));
   CLEAVE_TRY(view_fusions(building, region, error));
-  cleave_attribute_list_t own;
+  cleave_attribute_list_t own = {0};
   CLEAVE_TRY(view_list(building, request->attributes, request->attribute_count, &own, error));
   region->attribute_count = own.count;
   region->attributes = own.items;
