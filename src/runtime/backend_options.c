@@ -75,6 +75,10 @@ static cleave_status_t add(cleave_backend_option_table_t *table, const cleave_ba
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
                             "an option of a backend has no backend, key or value");
   }
+  if (strchr(option->key, '=') != NULL) {
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "option '%s.%s': there is '=' in its key",
+                            option->backend, option->key);
+  }
   cleave_error_t reason = CLEAVE_ERROR_INIT;
   const cleave_backend_handle_t *handle = NULL;
   if (cleave_registry_find(option->backend, &handle, &reason) != CLEAVE_OK) {

@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -111,6 +112,47 @@ void cleave_library_close(cleave_library_t *library) {
   }
   cleave_free(library->path);
   *library = (cleave_library_t){0};
+}
+
+/* ---- what is loaded ---- */
+
+typedef struct image_search {
+  uintptr_t address;
+  cleave_digest_t digest;
+} image_search_t;
+
+/* Segments that nothing writes to: relocations are all in others. */
+static void digest_image(const struct dl_phdr_info *image, image_search_t *search) {
+  cleave_digest_state_t state;
+  cleave_digest_start(&state);
+  for (int k = 0; k < image->dlpi_phnum; k++) {
+    const ElfW(Phdr) *segment = &image->dlpi_phdr[k];
+    if (segment->p_type == PT_LOAD && (segment->p_flags & PF_R) != 0 && (segment->p_flags & PF_W) == 0) {
+      const void *start = (const void *)(uintptr_t)(image->dlpi_addr + segment->p_vaddr);
+      cleave_digest_add(&state, start, segment->p_filesz);
+    }
+  }
+  search->digest = cleave_digest_end(&state);
+}
+
+static int visit_image(struct dl_phdr_info *image, size_t size, void *context) {
+  image_search_t *search = context;
+  (void)size;
+  for (int k = 0; k < image->dlpi_phnum; k++) {
+    const ElfW(Phdr) *segment = &image->dlpi_phdr[k];
+    uintptr_t start = (uintptr_t)(image->dlpi_addr + segment->p_vaddr);
+    if (segment->p_type == PT_LOAD && search->address - start < segment->p_memsz) {
+      digest_image(image, search);
+      return 1;
+    }
+  }
+  return 0;
+}
+
+cleave_digest_t cleave_library_digest(void (*function)(void)) {
+  image_search_t search = {.address = (uintptr_t)function};
+  (void)dl_iterate_phdr(visit_image, &search);
+  return search.digest;
 }
 
 /* ---- folders ---- */

@@ -4,6 +4,7 @@
 #define CLEAVE_RUNTIME_LIBRARY_H
 
 #include "base/array.h"
+#include "base/digest.h"
 #include "base/status.h"
 
 typedef struct cleave_library {
@@ -18,6 +19,11 @@ typedef struct cleave_library {
 CLEAVE_MUST_USE cleave_status_t cleave_library_open(const char *path, cleave_library_t *out_library,
                                                     cleave_error_t *error);
 void cleave_library_close(cleave_library_t *library);
+
+/* Digest of the code and constants that are loaded from the same file as `function`, as they are in memory:
+ * the same on every machine and in every process that has loaded this build of it. Zeros where it is not
+ * found. */
+cleave_digest_t cleave_library_digest(void (*function)(void));
 
 /* Paths of the files "*.so" in the folders of a list separated by ':' (NULL and "": none), folder by folder,
  * in the order of their names. Folders that cannot be read are left out. The caller frees each path. */

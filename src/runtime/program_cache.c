@@ -10,6 +10,8 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "runtime/backend_options.h"
+#include "runtime/blob_key.h"
+#include "runtime/blob_store.h"
 
 enum { BUCKETS = 1024 };
 
@@ -110,17 +112,75 @@ static void destroy(cleave_program_t *program) {
   cleave_free(program);
 }
 
+/* ---- blobs ---- */
+
+/* The blob functions of a backend that has them all, or NULL. */
+static const cleave_backend_blobs_t *find_blobs(const cleave_program_request_t *request) {
+  const cleave_backend_blobs_t *blobs = request->handle->backend->blobs;
+  bool is_complete = request->blobs != NULL && !request->is_private && !request->is_executor &&
+                     blobs != NULL &&
+                     blobs->size >= offsetof(cleave_backend_blobs_t, load) + sizeof blobs->load &&
+                     blobs->save != NULL && blobs->check != NULL && blobs->load != NULL;
+  return is_complete ? blobs : NULL;
+}
+
+/* Whatever the backend does not take is refused, and compiled. */
+static bool load_blob(cleave_program_t *program, const cleave_program_request_t *request, const char *key) {
+  const cleave_backend_blobs_t *blobs = request->handle->backend->blobs;
+  void *state = request->handle->state;
+  cleave_message_t reason = {.text = ""};
+  cleave_blob_t blob;
+  if (!cleave_blob_store_read(request->blobs, key, &blob)) {
+    return false;
+  }
+  cleave_status_t status = blobs->check(state, request->options->device, blob.data, blob.bytes, &reason);
+  if (status == CLEAVE_OK) {
+    status = blobs->load(state, &request->view->region, request->options, blob.data, blob.bytes,
+                         &program->program, &reason);
+  }
+  cleave_blob_deinit(&blob);
+  if (status != CLEAVE_OK || program->program == NULL) {
+    program->program = NULL;
+    reason.text[sizeof reason.text - 1] = '\0';
+    cleave_blob_store_refuse(request->blobs, key, reason.text[0] == '\0' ? "no reason given" : reason.text);
+    return false;
+  }
+  program->is_loaded = true;
+  return true;
+}
+
+static cleave_status_t load_or_compile(cleave_program_t *program, const cleave_program_request_t *request,
+                                       cleave_message_t *message) {
+  const cleave_backend_handle_t *handle = request->handle;
+  const cleave_backend_blobs_t *blobs = find_blobs(request);
+  cleave_text_t key = {0};
+  if (blobs != NULL && !cleave_blob_key_build(request, &key)) {
+    blobs = NULL;
+  }
+  cleave_status_t status = CLEAVE_OK;
+  if (blobs == NULL || !load_blob(program, request, cleave_text_get(&key))) {
+    status = handle->backend->compile(handle->state, &request->view->region, request->options,
+                                      &program->program, message);
+    if (status == CLEAVE_OK && blobs != NULL && program->program != NULL) {
+      cleave_blob_store_write(request->blobs, cleave_text_get(&key), blobs->save, program->program);
+    }
+  }
+  cleave_text_deinit(&key);
+  return status;
+}
+
+/* ---- making ---- */
+
 /* What the backend has to do. */
 static cleave_status_t make(cleave_program_t *program, const cleave_program_request_t *request,
                             cleave_message_t *message) {
   const cleave_backend_handle_t *handle = request->handle;
-  const cleave_region_view_t *region = &request->view->region;
   if (request->is_executor) {
     program->info = &executor_info;
-    return handle->backend->imperative->get_executor(handle->state, region, request->options,
+    return handle->backend->imperative->get_executor(handle->state, &request->view->region, request->options,
                                                      &program->program, message);
   }
-  CLEAVE_TRY(handle->backend->compile(handle->state, region, request->options, &program->program, message));
+  CLEAVE_TRY(load_or_compile(program, request, message));
   program->info = program->program == NULL ? NULL : handle->backend->info(program->program);
   return CLEAVE_OK;
 }

@@ -16,6 +16,8 @@
 #include "runtime/registry.h"
 #include "runtime/view.h"
 
+struct cleave_blob_store;
+
 /* What is to be compiled, and for what. Views that are equal, with names that are equal, get one program. */
 typedef struct cleave_program_request {
   const cleave_backend_handle_t *handle;
@@ -24,6 +26,7 @@ typedef struct cleave_program_request {
   const char *name; /* of a single node, so that its messages and profiles keep it; "" for regions */
   bool is_executor; /* of a single node: get_executor in place of compile; the view has constant inputs */
   bool is_private;  /* it keeps something between runs: a program of its own, whoever else asks */
+  struct cleave_blob_store *blobs; /* where programs are kept between processes; NULL: nowhere */
 } cleave_program_request_t;
 
 typedef struct cleave_program {
@@ -41,6 +44,7 @@ typedef struct cleave_program {
   uint64_t options_hash;
   bool is_executor; /* of a single operator: `program` is for the backend's `imperative` */
   bool is_private;
+  bool is_loaded; /* from a blob: nothing was compiled */
   /* sharing between sessions */
   cleave_program_cache_t *cache; /* NULL: one session has it alone */
   struct cleave_program *next;   /* of the same bucket; under the cache's lock */

@@ -35,7 +35,9 @@ typedef struct entry {
   cleave_error_t refusal;
   cleave_library_t library;        /* of a loaded one */
   cleave_extensions_t *extensions; /* what it adds to cleave; NULL: nothing */
-  char text[64];                   /* `name` of a loaded one */
+  cleave_digest_t digest;          /* of the code, where has_digest */
+  bool has_digest;
+  char text[64]; /* `name` of a loaded one */
 } entry_t;
 
 #define CLEAVE_LINKED_BACKEND(backend) {.name = #backend, .enter = cleave_backend_##backend},
@@ -397,6 +399,19 @@ void cleave_registry_retain(const cleave_backend_handle_t *handle) {
 
 void cleave_registry_release(const cleave_backend_handle_t *handle) {
   (void)atomic_fetch_sub(handle->users, 1);
+}
+
+cleave_digest_t cleave_registry_digest(const cleave_backend_handle_t *handle) {
+  (void)pthread_mutex_lock(&lock);
+  entry_t *entry = find_entry(handle->backend->name);
+  cleave_digest_t digest = {{0}};
+  if (entry != NULL && !entry->has_digest) {
+    entry->digest = cleave_library_digest((void (*)(void))entry->table.compile);
+    entry->has_digest = true;
+  }
+  digest = entry != NULL ? entry->digest : digest;
+  (void)pthread_mutex_unlock(&lock);
+  return digest;
 }
 
 uint32_t cleave_registry_count(void) {

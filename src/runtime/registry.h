@@ -10,6 +10,7 @@
 
 #include <stdatomic.h>
 
+#include "base/digest.h"
 #include "base/status.h"
 
 /* An initialised backend: `state` goes into the calls of `backend`. What the library filled in is copied:
@@ -32,6 +33,9 @@ CLEAVE_MUST_USE cleave_status_t cleave_registry_find(const char *name,
  * unloaded then. Thread-safe. */
 void cleave_registry_retain(const cleave_backend_handle_t *handle);
 void cleave_registry_release(const cleave_backend_handle_t *handle);
+
+/* Of the code that a backend is, as it is loaded (cleave_library_digest). Thread-safe. */
+cleave_digest_t cleave_registry_digest(const cleave_backend_handle_t *handle);
 
 /* Loads a library and starts its backend. `name` takes the place of the name that the library gives itself;
  * NULL: keeps it. The same file loaded again under the same name is no error. CLEAVE_ERROR_INVALID_ARGUMENT

@@ -4,6 +4,7 @@
 
 #include "base/threads.h"
 #include "runtime/bind.h"
+#include "runtime/blob_store.h"
 #include "runtime/session_internal.h"
 
 enum { MOST_THREADS = 1024 };
@@ -43,6 +44,10 @@ static cleave_status_t set_options(cleave_session_t *session, const cleave_sessi
   if (known >= offsetof(cleave_session_options_t, programs) + sizeof options->programs &&
       options->programs != NULL) {
     session->cache = cleave_program_cache_retain(options->programs);
+  }
+  if (known >= offsetof(cleave_session_options_t, blob_limit) + sizeof options->blob_limit &&
+      options->blob_folder != NULL) {
+    CLEAVE_TRY(cleave_blob_store_open(options->blob_folder, options->blob_limit, &session->blobs, error));
   }
   session->strict =
       known >= offsetof(cleave_session_options_t, strict) + sizeof options->strict && options->strict;
@@ -158,6 +163,7 @@ void cleave_session_destroy(cleave_session_t *session) {
   cleave_arena_deinit(&session->arena);
   cleave_graph_destroy(session->bound);
   cleave_program_cache_release(session->cache);
+  cleave_blob_store_release(session->blobs);
   cleave_model_release(session->model);
   cleave_free(session);
 }
@@ -228,6 +234,10 @@ const char *cleave_session_note(const cleave_session_t *session, uint32_t index)
 
 uint32_t cleave_session_reused_count(const cleave_session_t *session) {
   return session->reused_count;
+}
+
+uint32_t cleave_session_loaded_count(const cleave_session_t *session) {
+  return session->loaded_count;
 }
 
 uint32_t cleave_session_program_count(const cleave_session_t *session) {

@@ -81,5 +81,7 @@ const char *cleave_session_note(const cleave_session_t *session, uint32_t index)
 uint32_t cleave_session_program_count(const cleave_session_t *session);
 /* Those of them that came from the cache: another session had compiled them. */
 uint32_t cleave_session_reused_count(const cleave_session_t *session);
+/* Those of them that were loaded from the folder of compiled regions. */
+uint32_t cleave_session_loaded_count(const cleave_session_t *session);
 
 #endif /* CLEAVE_RUNTIME_SESSION_H */

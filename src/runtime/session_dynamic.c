@@ -256,9 +256,11 @@ static cleave_status_t try_compile(cleave_session_t *session, const cleave_step_
                                      .view = &view,
                                      .options = &runner->compile_options,
                                      .name = step->name,
-                                     .is_executor = is_executor};
+                                     .is_executor = is_executor,
+                                     .blobs = session->blobs};
   entry->target = target;
   *out_status = cleave_program_compile(&wanted, &entry->program, message);
+  session->loaded_count += *out_status == CLEAVE_OK && entry->program->is_loaded ? 1 : 0;
   return *out_status == CLEAVE_ERROR_OUT_OF_MEMORY ? cleave_error_out_of_memory(error) : CLEAVE_OK;
 }
 

@@ -177,6 +177,8 @@ struct cleave_session {
   cleave_backend_option_table_t options; /* of backends */
   cleave_program_cache_t *cache;         /* retained, or NULL */
   uint32_t reused_count;                 /* programs that another session had compiled */
+  struct cleave_blob_store *blobs;       /* retained, or NULL */
+  uint32_t loaded_count;                 /* programs that were in it */
   CLEAVE_ARRAY(cleave_target_t) targets; /* `cpu` first */
   CLEAVE_ARRAY(cleave_slot_t) slots;
   CLEAVE_ARRAY(cleave_step_t) steps;

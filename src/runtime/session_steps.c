@@ -59,7 +59,8 @@ cleave_status_t cleave_build_get_program(cleave_build_t *build, const cleave_bui
                                      .view = request->view,
                                      .options = &target->compile_options,
                                      .name = request->node,
-                                     .is_executor = request->is_executor};
+                                     .is_executor = request->is_executor,
+                                     .blobs = session->blobs};
   if (target->place != CLEAVE_PLACE_HOST && has_text(&request->view->region)) {
     (void)snprintf(message->text, sizeof message->text, "tensors of strings are not copied to a device");
     return CLEAVE_ERROR_UNSUPPORTED;
@@ -79,6 +80,7 @@ cleave_status_t cleave_build_get_program(cleave_build_t *build, const cleave_bui
     return status;
   }
   session->reused_count += is_reused ? 1 : 0;
+  session->loaded_count += !is_reused && (*out_program)->is_loaded ? 1 : 0;
   cleave_array_push_reserved(&session->programs, *out_program);
   return CLEAVE_OK;
 }

@@ -400,18 +400,24 @@ typedef struct cleave_backend_imperative {
 
 /* ---- compiled regions as bytes (1.1) ----------------------------------------------------------------- */
 
-/* What a program was compiled to, kept across processes. cleave stores a blob under the hash of the region
- * and of its constants' content, the backend's name and version, and the device's name. */
+/* What a program was compiled to, kept across processes. cleave stores a blob under all that a program
+ * depends on: the region, the content of its constants, backend, version and code of the library, what
+ * `configure` was told, the device's name, and the compile options. A blob need not hold the constants:
+ * `load` gets them. */
 typedef struct cleave_backend_blobs {
   size_t size;
+  /* Right after `compile`, before any run. CLEAVE_ERROR_UNSUPPORTED: not for this program. What `write` fails
+   * with is handed on. */
   cleave_status_t (*save)(const void *program,
                           cleave_status_t (*write)(void *context, const void *data, size_t bytes),
                           void *context, cleave_message_t *message);
   /* Can this library, on this device, use the blob? CLEAVE_ERROR_UNSUPPORTED: no, and why. The bytes come
-   * from a file: nothing about them is certain. */
+   * from a file: they are those that `save` wrote, unless somebody wants to do harm. Aligned to 64 bytes, and
+   * valid during the call. */
   cleave_status_t (*check)(void *state, uint32_t device, const void *data, size_t bytes,
                            cleave_message_t *message);
-  /* As `compile`, from a blob of the same region. */
+  /* As `compile`, from a blob of the same region that `check` has accepted. Where it fails, the region is
+   * compiled. */
   cleave_status_t (*load)(void *state, const cleave_region_view_t *region,
                           const cleave_compile_options_t *options, const void *data, size_t bytes,
                           void **out_program, cleave_message_t *message);
