@@ -24,7 +24,8 @@ local function mode_of(rule)
       modes[1], modes[2])
   end
   if modes[1] == "partitioner" and rule.spec.review ~= nil then
-    check.fail(rule.line, "has both partitioner and review: a partitioner reviews its regions itself")
+    check.fail(rule.line,
+      "has both partitioner and review: a partitioner reviews its regions itself")
   end
   return modes[1] or "backend"
 end

@@ -8,6 +8,7 @@
 
 #include "base/hash.h"
 #include "ops/infer.h"
+#include "runtime/extensions.h"
 #include "runtime/session_internal.h"
 
 /* A call at work. What the program sees is `inputs` and `outputs`: the step's own, or their copies on a
@@ -204,6 +205,12 @@ static bool has_text(const cleave_step_t *step) {
   return found;
 }
 
+/* A program that keeps something between runs is the only one of its step: it is compiled for the graph's
+ * types, sizes open, not for those of a run. */
+static bool keeps_state(const cleave_session_t *session, const cleave_step_t *step) {
+  return cleave_extensions_keep_state(session->graph, &step->node, 1);
+}
+
 static cleave_status_t make_view(cleave_session_t *session, const cleave_step_t *step,
                                  const cleave_backend_t *backend, bool is_executor, cleave_view_t *out_view,
                                  cleave_error_t *error) {
@@ -227,7 +234,7 @@ static cleave_status_t make_view(cleave_session_t *session, const cleave_step_t 
                                    .nodes = &step->node,
                                    .node_count = 1,
                                    .types = types,
-                                   .type_count = type_count,
+                                   .type_count = keeps_state(session, step) ? 0 : type_count,
                                    .takes_sparse = backend->takes_sparse && !is_executor,
                                    .has_constant_inputs = is_executor};
   if (step->region != CLEAVE_INDEX_NONE) {
@@ -257,6 +264,7 @@ static cleave_status_t try_compile(cleave_session_t *session, const cleave_step_
                                      .options = &runner->compile_options,
                                      .name = step->name,
                                      .is_executor = is_executor,
+                                     .is_private = keeps_state(session, step),
                                      .blobs = session->blobs};
   entry->target = target;
   *out_status = cleave_program_compile(&wanted, &entry->program, message);
@@ -272,9 +280,10 @@ static cleave_status_t note_refusal(cleave_session_t *session, cleave_step_t *st
     return CLEAVE_OK;
   }
   step->is_refused = true;
-  (void)snprintf(note, sizeof note, "region '%s': node '%s' runs on cpu, not on %s: %s",
+  (void)snprintf(note, sizeof note, "region '%s': node '%s' runs on %s, not on %s: %s",
                  session->plan->regions[step->region].name, step->name,
-                 session->targets.items[step->target].label, reason[0] == '\0' ? "no reason given" : reason);
+                 session->targets.items[step->alone].label, session->targets.items[step->target].label,
+                 reason[0] == '\0' ? "no reason given" : reason);
   return cleave_session_add_note(session, note, error);
 }
 
@@ -296,10 +305,10 @@ static cleave_status_t compile(cleave_session_t *session, cleave_step_t *step,
   bool may_move = step->region != CLEAVE_INDEX_NONE && step->target != 0 && !session->strict;
   if (status != CLEAVE_OK && may_move) {
     CLEAVE_TRY(note_refusal(session, step, message.text, error));
-    CLEAVE_TRY(try_compile(session, step, 0, false, entry, &status, &message, error));
+    CLEAVE_TRY(try_compile(session, step, step->alone, false, entry, &status, &message, error));
   }
   if (status != CLEAVE_OK) {
-    const char *label = session->targets.items[may_move ? 0 : step->target].label;
+    const char *label = session->targets.items[may_move ? step->alone : step->target].label;
     return cleave_session_fail_node(session->graph, step->node, label, status, &message, error);
   }
   session->dynamic_program_count++;
@@ -311,10 +320,11 @@ static cleave_status_t compile(cleave_session_t *session, cleave_step_t *step,
 static cleave_status_t get_program(cleave_session_t *session, cleave_step_t *step,
                                    cleave_dynamic_program_t **out_entry, cleave_error_t *error) {
   uint64_t key = CLEAVE_HASH_SEED;
-  for (uint32_t k = 0; k < step->input_count; k++) {
+  bool has_shapes = !keeps_state(session, step);
+  for (uint32_t k = 0; has_shapes && k < step->input_count; k++) {
     key = hash_view(key, &step->inputs[k]);
   }
-  for (uint32_t k = 0; k < step->output_count; k++) {
+  for (uint32_t k = 0; has_shapes && k < step->output_count; k++) {
     key = hash_view(key, &step->outputs[k]);
   }
   cleave_dynamic_program_t *oldest = &step->programs[0];

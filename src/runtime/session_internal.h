@@ -120,7 +120,8 @@ typedef struct cleave_step {
   cleave_dynamic_program_t *programs; /* CLEAVE_DYNAMIC_PROGRAMS of them */
   uint32_t *port_slots;               /* per input port, then per output port of the node: slot, or NONE */
   uint32_t port_count;
-  bool is_refused; /* by its backend: it runs on `cpu` */
+  bool is_refused; /* by its backend: it runs on the target `alone` */
+  uint32_t alone;  /* target that runs the node outside of regions */
   /* profile */
   uint64_t start_ns;
   uint64_t end_ns;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/extensions.h"
 #include "runtime/session_build.h"
 
 bool cleave_build_node_is_static(const cleave_graph_t *graph, cleave_node_t node) {
@@ -75,6 +76,18 @@ static cleave_status_t try_alias(cleave_build_t *build, cleave_node_t node, bool
   return CLEAVE_OK;
 }
 
+/* ---- without a region ---- */
+
+/* What runs a node by itself where no region's backend does: `cpu`, or the kernel of a library's operator. */
+static cleave_status_t node_target(const cleave_build_t *build, cleave_node_t node, uint32_t *out_target,
+                                   cleave_error_t *error) {
+  cleave_session_t *session = build->session;
+  const cleave_backend_handle_t *host = NULL;
+  *out_target = 0;
+  CLEAVE_TRY(cleave_extensions_host(build->graph, node, session->cpu, &host, error));
+  return host == session->cpu ? CLEAVE_OK : cleave_session_target(session, host, 0, out_target, error);
+}
+
 /* ---- dynamic steps ---- */
 
 static cleave_status_t add_dynamic_step(cleave_build_t *build, const cleave_view_t *view, cleave_step_t step,
@@ -83,6 +96,10 @@ static cleave_status_t add_dynamic_step(cleave_build_t *build, const cleave_view
   const cleave_graph_t *graph = build->graph;
   cleave_node_t node = step.node;
   step.kind = CLEAVE_STEP_DYNAMIC;
+  // An operator without a kernel may still run where its region is; if not, `cpu` says that it is unknown.
+  if (node_target(build, node, &step.alone, NULL) == CLEAVE_ERROR_OUT_OF_MEMORY) {
+    return cleave_error_out_of_memory(error);
+  }
   CLEAVE_TRY(cleave_build_add_step(build, view, step, error));
   cleave_step_t *added = &session->steps.items[session->steps.count - 1];
   uint32_t input_count = cleave_node_input_count(graph, node);
@@ -164,16 +181,6 @@ static cleave_status_t try_node(cleave_build_t *build, const cleave_build_node_t
   }
   return is_static ? cleave_build_add_step(build, &view, step, error)
                    : add_dynamic_step(build, &view, step, error);
-}
-
-/* What runs a node by itself where no region's backend does: `cpu`. */
-static cleave_status_t node_target(const cleave_build_t *build, cleave_node_t node, uint32_t *out_target,
-                                   cleave_error_t *error) {
-  (void)build;
-  (void)node;
-  (void)error;
-  *out_target = 0;
-  return CLEAVE_OK;
 }
 
 /* A node that no region runs, or that its region's backend does not. */

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/extensions.h"
 #include "runtime/session_build.h"
 
 cleave_status_t cleave_session_add_note(cleave_session_t *session, const char *note, cleave_error_t *error) {
@@ -55,17 +56,20 @@ cleave_status_t cleave_build_get_program(cleave_build_t *build, const cleave_bui
                                          cleave_error_t *error) {
   cleave_session_t *session = build->session;
   const cleave_target_t *target = &session->targets.items[request->target];
-  cleave_program_request_t wanted = {.handle = target->handle,
-                                     .view = request->view,
-                                     .options = &target->compile_options,
-                                     .name = request->node,
-                                     .is_executor = request->is_executor,
-                                     .blobs = session->blobs};
+  cleave_program_request_t wanted = {
+      .handle = target->handle,
+      .view = request->view,
+      .options = &target->compile_options,
+      .name = request->node,
+      .is_executor = request->is_executor,
+      .is_private =
+          cleave_extensions_keep_state(build->graph, request->view->nodes, request->view->region.node_count),
+      .blobs = session->blobs};
   if (target->place != CLEAVE_PLACE_HOST && has_text(&request->view->region)) {
     (void)snprintf(message->text, sizeof message->text, "tensors of strings are not copied to a device");
     return CLEAVE_ERROR_UNSUPPORTED;
   }
-  for (size_t k = 0; request->node[0] == '\0' && k < session->programs.count; k++) {
+  for (size_t k = 0; request->node[0] == '\0' && !wanted.is_private && k < session->programs.count; k++) {
     if (cleave_program_fits(session->programs.items[k], &wanted)) {
       *out_program = session->programs.items[k];
       return CLEAVE_OK;

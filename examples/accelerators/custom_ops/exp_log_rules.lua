@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Rules of the exp_log library in a rule file: its pass and its partitioners beside rules in Lua, with options
--- that have types and ranges. `--rules exp_log/my_part` needs no file.
+-- Rules of the exp_log library in a rule file: its pass and its partitioner beside tests in Lua, with
+-- options that have types and ranges. `--rules exp_log/my_part` needs no file.
 return ruleset {
   name = "exp_log_rules",
   backend = "exp_log",
