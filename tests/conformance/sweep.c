@@ -2,8 +2,9 @@
 // The program, and what subjects call. Nothing that a backend accepted may fail, and all that it refused is
 // printed with its reason at the end of a subject.
 //
-//   sweep [--verbose] [--backend NAME] [--seed N] [--case TEXT | SUBJECT...]
+//   sweep [--verbose] [--load LIBRARY] [--backend NAME] [--seed N] [--case TEXT | SUBJECT...]
 //
+// --load adds the backend of a library, with the rule file of its name.
 // --verbose prints each case before it runs, which tells where a crash was; --case runs one text alone, both
 // as single nodes and by the rules; --seed draws other random cases than the ones that are tested always.
 #include "sweep.h"
@@ -14,6 +15,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "runtime/registry.h"
 #include "sweep_case.h"
 
 void sweep_add_reason(sweep_t *sweep, const char *backend, const char *text) {
@@ -107,6 +109,15 @@ static void print_subject(const sweep_t *sweep, double ms) {
   (void)fflush(stdout);
 }
 
+static bool load_library(const char *path) {
+  cleave_error_t error = CLEAVE_ERROR_INIT;
+  bool is_loaded = cleave_registry_load(path, NULL, &error) == CLEAVE_OK;
+  if (!is_loaded) {
+    printf("%s\n", error.message);
+  }
+  return is_loaded;
+}
+
 /* Rules of every backend that has some. */
 static bool load_rules(sweep_t *sweep) {
   for (uint32_t k = 0; k < cleave_backend_count() && k < SWEEP_MOST_BACKENDS; k++) {
@@ -157,6 +168,10 @@ int main(int argc, char **argv) {
   for (; next < argc && strncmp(argv[next], "--", 2) == 0; next++) {
     if (strcmp(argv[next], "--verbose") == 0) {
       sweep.verbose = true;
+    } else if (strcmp(argv[next], "--load") == 0 && next + 1 < argc) {
+      if (!load_library(argv[++next])) {
+        return EXIT_FAILURE;
+      }
     } else if (strcmp(argv[next], "--backend") == 0 && next + 1 < argc) {
       sweep.only_backend = argv[++next];
     } else if (strcmp(argv[next], "--seed") == 0 && next + 1 < argc) {
@@ -164,7 +179,9 @@ int main(int argc, char **argv) {
     } else if (strcmp(argv[next], "--case") == 0 && next + 1 < argc) {
       text = argv[++next];
     } else {
-      printf("usage: %s [--verbose] [--backend NAME] [--seed N] [--case TEXT | SUBJECT...]\n", argv[0]);
+      printf(
+          "usage: %s [--verbose] [--load LIBRARY] [--backend NAME] [--seed N] [--case TEXT | SUBJECT...]\n",
+          argv[0]);
       return EXIT_FAILURE;
     }
   }

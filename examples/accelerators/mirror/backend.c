@@ -42,8 +42,10 @@ cleave_status_t mirror_misuse(mirror_t *mirror, cleave_message_t *message, const
 bool mirror_tensor_bytes(const cleave_tensor_view_t *tensor, size_t *out_bytes) {
   int64_t count = tensor->rank > CLEAVE_MAX_RANK ? -1 : cleave_view_element_count(tensor);
   size_t each = cleave_dtype_size(tensor->dtype);
+  bool is_dense =
+      tensor->size <= offsetof(cleave_tensor_view_t, storage) || tensor->storage == CLEAVE_STORAGE_DENSE;
   *out_bytes = 0;
-  if (count < 0 || each == 0 || (uint64_t)count > SIZE_MAX / 2 / each) {
+  if (!is_dense || count < 0 || each == 0 || (uint64_t)count > SIZE_MAX / 2 / each) {
     return false;
   }
   *out_bytes = (size_t)count * each;

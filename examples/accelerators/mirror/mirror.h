@@ -69,7 +69,7 @@ static inline void mirror_count(atomic_uint_least64_t *counter, uint64_t amount)
 CLEAVE_MUST_USE cleave_status_t mirror_check_device(mirror_t *mirror, uint32_t device,
                                                     cleave_message_t *message);
 
-/* Bytes of a dense tensor whose shape is known; false where it is not, or where they are too many. */
+/* Bytes of a tensor; false where it is not dense, its type is not known, or they are too many. */
 bool mirror_tensor_bytes(const cleave_tensor_view_t *tensor, size_t *out_bytes);
 
 /* Lets `nanoseconds` pass. */

@@ -34,7 +34,8 @@ cleave_status_t mirror_place(mirror_program_t *program, const cleave_tensor_view
   size_t bytes = 0;
   *out_staged = false;
   if (!mirror_tensor_bytes(tensor, &bytes)) {
-    return mirror_misuse(mirror, message, "%s %u has no known shape or dtype", what, (unsigned)index);
+    return mirror_misuse(mirror, message, "%s %u is no dense tensor of known shape and dtype", what,
+                         (unsigned)index);
   }
   if (memory == CLEAVE_MEMORY_HOST && atomic_load_explicit(&mirror->settings.stages, memory_order_relaxed)) {
     *out_staged = true;

@@ -51,7 +51,7 @@ static cleave_status_t upload(mirror_program_t *program, cleave_value_view_t *va
   size_t bytes = 0;
   if (!mirror_tensor_bytes(&value->tensor, &bytes)) {
     return mirror_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT, CLEAVE_REASON_SHAPE,
-                       "constant '%.100s' has no known shape or dtype", value->name);
+                       "constant '%.100s' is no dense tensor of known shape and dtype", value->name);
   }
   void *memory = NULL;
   cleave_status_t status = mirror_pool_allocate(pool, bytes, true, &memory);
