@@ -101,7 +101,6 @@ static cleave_status_t initialise(const cleave_host_t *host, void **out_state, c
     return mirror_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, CLEAVE_REASON_NONE, "no memory for its state");
   }
   mirror->host = host;
-  atomic_store(&mirror->settings.stages, true);
   bool has_locks = true;
   for (uint32_t d = 0; d < MIRROR_DEVICES; d++) {
     has_locks = mirror_pool_init(&mirror->pools[d], device_bytes()) && has_locks;
