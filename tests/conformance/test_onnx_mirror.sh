@@ -20,7 +20,7 @@ conform() {
   set=$2
   shift 2
   "$program" conform "$data/$set" "$@" >"$work/log" 2>&1 || true
-  sed "s/operator '\([A-Za-z]*\)' (node '[^']*') is not supported by cpu: /\1: /; s/region '[^']*' on mirror: //" \
+  sed "s/operator '\([A-Za-z]*\)' (node '[^']*') is not supported by cpu: /\1: /; s/region '[^']*' on mirror:0: //" \
     "$work/log" >"$work/$name"
   tail -n 1 "$work/$name" | grep -Eq '^[1-9][0-9]* passed, [0-9]+ failed$' || {
     echo "$set, $name: no summary:"

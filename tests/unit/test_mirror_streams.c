@@ -146,29 +146,62 @@ UNIT_TEST(a_stream_waits_for_what_another_one_has_done) {
   c.devices->stream_destroy(c.state, second);
 }
 
-UNIT_TEST(one_call_at_a_time_and_streams_of_the_same_device) {
+UNIT_TEST(a_program_waits_on_a_stream_many_times) {
+  mirror_case_t c = mirror_case_open();
+  void *program = mirror_case_program(&c, 0, 4);
+  pair_t pair;
+  pair_t back;
+  make_pair(&c, 0, program, &pair);
+  back = pair;
+  back.x.view.data = pair.y.view.data;
+  back.y.view.data = pair.x.view.data;
+  void *stream = NULL;
+  mirror_ok(c, c.devices->stream_create(c.state, 0, &stream, &c.message));
+  for (uint32_t k = 0; k < 10; k++) {
+    mirror_ok(c, launch(&c, program, k % 2 == 0 ? &pair : &back, stream));
+  }
+  c.devices->stream_destroy(c.state, stream); /* does what is on it */
+  mirror_case_expect(&c, &pair.x, (float[]){9.0f, 9.0f, 10.5f, 12.0f});
+  c.backend->unload(program);
+}
+
+UNIT_TEST(a_program_does_not_run_on_two_streams_at_once) {
+  mirror_case_t c = mirror_case_open();
+  ck_assert_int_eq(mirror_case_set(&c, "latency_ns", "500000000"), CLEAVE_OK);
+  void *program = mirror_case_program(&c, 0, 4);
+  ck_assert_int_eq(mirror_case_set(&c, "latency_ns", "0"), CLEAVE_OK);
+  pair_t pair;
+  make_pair(&c, 0, program, &pair);
+  void *streams[2] = {NULL};
+  uint32_t refused = 0;
+  for (uint32_t k = 0; k < 2; k++) {
+    mirror_ok(c, c.devices->stream_create(c.state, 0, &streams[k], &c.message));
+    mirror_ok(c, launch(&c, program, &pair, streams[k]));
+  }
+  for (uint32_t k = 0; k < 2; k++) {
+    cleave_status_t status = c.devices->stream_wait(c.state, streams[k], &c.message);
+    refused += status == CLEAVE_ERROR_INVALID_ARGUMENT &&
+               strcmp(c.message.text, "the program runs already: one call at a time") == 0;
+    c.devices->stream_destroy(c.state, streams[k]);
+  }
+  ck_assert_uint_eq(refused, 1);
+  mirror_case_expect(&c, &pair.y, Y);
+  c.backend->unload(program);
+}
+
+UNIT_TEST(streams_are_of_the_device_that_they_are_used_for) {
   mirror_case_t c = mirror_case_open();
   void *program = mirror_case_program(&c, 0, 4);
   pair_t pair;
   make_pair(&c, 0, program, &pair);
-  void *stream = NULL;
   void *other = NULL;
   mirror_tensor_t from;
   mirror_case_tensor(&from, CLEAVE_INDEX_NONE, 4, X);
-  mirror_ok(c, c.devices->stream_create(c.state, 0, &stream, &c.message));
   mirror_ok(c, c.devices->stream_create(c.state, 1, &other, &c.message));
   mirror_case_refused(&c, launch(&c, program, &pair, other), CLEAVE_ERROR_INVALID_ARGUMENT,
                       "the stream is of device 1, the program of device 0");
   mirror_case_refused(&c, c.devices->copy_to(c.state, 0, &pair.x.view, &from.view, other, &c.message),
                       CLEAVE_ERROR_INVALID_ARGUMENT, "the stream is of device 1, the memory of device 0");
-  ck_assert_int_eq(mirror_case_set(&c, "latency_ns", "50000000"), CLEAVE_OK);
-  mirror_ok(c, c.devices->copy_to(c.state, 0, &pair.x.view, &from.view, stream, &c.message));
-  mirror_ok(c, launch(&c, program, &pair, stream));
-  mirror_case_refused(&c, launch(&c, program, &pair, stream), CLEAVE_ERROR_INVALID_ARGUMENT,
-                      "the program runs already");
-  c.devices->stream_destroy(c.state, stream); /* does what is on it */
-  mirror_case_expect(&c, &pair.y, Y);
-  mirror_ok(c, launch(&c, program, &pair, NULL));
   c.devices->stream_destroy(c.state, other);
   c.backend->unload(program);
 }

@@ -232,6 +232,9 @@ cleave_status_t mirror_program_execute(mirror_program_t *program, const cleave_r
   uint64_t latency_ns = program->latency_ns;
   bool is_direct = false;
   cleave_status_t status = CLEAVE_OK;
+  if (atomic_exchange(&program->is_busy, true)) {
+    return mirror_misuse(mirror, message, "the program runs already: one call at a time");
+  }
   if (is_1_1(args) && args->option_count > 0) {
     status = read_options(mirror, args->options, args->option_count, &latency_ns, message);
   }
@@ -255,25 +258,17 @@ cleave_status_t mirror_program_execute(mirror_program_t *program, const cleave_r
 cleave_status_t mirror_program_launch(mirror_program_t *program, const cleave_run_args_t *args,
                                       cleave_message_t *message) {
   mirror_t *mirror = program->mirror;
-  if (atomic_exchange(&program->is_busy, true)) {
-    return mirror_misuse(mirror, message, "the program runs already: one call at a time");
-  }
   mirror_stream_t *stream = is_1_1(args) ? args->stream : NULL;
   if (stream == NULL) {
     return mirror_program_execute(program, args, message);
   }
   if (mirror_stream_device(stream) != program->device) {
-    atomic_store(&program->is_busy, false);
     return mirror_misuse(mirror, message, "the stream is of device %u, the program of device %u",
                          (unsigned)mirror_stream_device(stream), (unsigned)program->device);
   }
   mirror_count(&mirror->counters.launches_queued, 1);
   // Whoever is asked for memory during the run has to know it when this call returns.
   bool waits = program->has_open_shapes && args->resize_output != NULL;
-  cleave_status_t status = waits ? mirror_stream_run_and_wait(stream, program, args, message)
-                                 : mirror_stream_run(stream, program, args, message);
-  if (status != CLEAVE_OK && !waits) {
-    atomic_store(&program->is_busy, false);
-  }
-  return status;
+  return waits ? mirror_stream_run_and_wait(stream, program, args, message)
+               : mirror_stream_run(stream, program, args, message);
 }

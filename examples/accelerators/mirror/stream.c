@@ -114,7 +114,6 @@ static void run_task(mirror_stream_t *stream, task_t *task) {
       break;
     case TASK_RUN:
       if (has_failed) {
-        atomic_store(&task->program->is_busy, false);
         outcome = stream->failure;
       } else {
         outcome.status = mirror_program_execute(task->program, task->args, &outcome.message);
