@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // cleave backends: what can execute here: linked in, loaded, and found in folders; and why one cannot.
 #include <stdio.h>
+#include <string.h>
 
 #include "cli/arguments.h"
 #include "cli/command.h"
@@ -93,8 +94,12 @@ static void print_details(const backend_info_t *info) {
   cleave_text_deinit(&abilities);
 }
 
-static int print_text(bool verbose) {
+/* Of one of them, or of all where `name` is NULL. */
+static int print_text(const char *name, bool verbose) {
   for (uint32_t k = 0; k < cleave_registry_count(); k++) {
+    if (name != NULL && strcmp(cleave_registry_name(k), name) != 0) {
+      continue;
+    }
     backend_info_t info = find(k);
     if (info.handle == NULL) {
       (void)printf("  %-12s %snot usable%s: %s\n", info.name, cleave_output_style(CLEAVE_STYLE_BAD),
@@ -122,9 +127,12 @@ static json_t *names_json(const cleave_backend_extensions_t *extensions) {
   return names;
 }
 
-static int print_json(void) {
+static int print_json(const char *name) {
   json_t *list = json_array();
   for (uint32_t k = 0; k < cleave_registry_count(); k++) {
+    if (name != NULL && strcmp(cleave_registry_name(k), name) != 0) {
+      continue;
+    }
     backend_info_t info = find(k);
     json_t *json = json_pack("{s:s, s:b}", "name", info.name, "usable", info.handle != NULL);
     if (info.path[0] != '\0') {
@@ -154,24 +162,128 @@ static int print_json(void) {
   return cleave_output_json(json_pack("{s:o}", "backends", list));
 }
 
+/* ---- one backend: what it answers ---- */
+
+/* Texts of a library on one line. */
+static const char *print_plain(const char *text, cleave_text_t *line) {
+  line->length = 0;
+  for (const unsigned char *c = (const unsigned char *)text; *c != '\0'; c++) {
+    cleave_text_format(line, "%c", *c < ' ' || *c == 0x7f ? '?' : *c);
+  }
+  return line->length == 0 ? "" : cleave_text_get(line);
+}
+
+static void print_answers(const cleave_key_value_t *answers, uint32_t count) {
+  cleave_text_t line = {0};
+  cleave_table_t table = {.columns = 2, .alignment = "ll"};
+  cleave_table_cell(&table, "key");
+  cleave_table_cell(&table, "value");
+  for (uint32_t k = 0; k < count; k++) {
+    cleave_table_cell(&table, "%s", print_plain(answers[k].key, &line));
+    cleave_table_cell(&table, "%s", print_plain(answers[k].value, &line));
+  }
+  if (count > 0) {
+    cleave_table_print(&table);
+  }
+  cleave_table_deinit(&table);
+  cleave_text_deinit(&line);
+}
+
+static int print_answers_json(const char *name, const cleave_key_value_t *answers, uint32_t count) {
+  json_t *list = json_array();
+  for (uint32_t k = 0; k < count; k++) {
+    (void)json_array_append_new(
+        list, json_pack("{s:s+, s:s+}", "key", answers[k].key, "", "value", answers[k].value, ""));
+  }
+  return cleave_output_json(json_pack("{s:s, s:o}", "backend", name, "answers", list));
+}
+
+/* Sends KEY (asks) and KEY=VALUE (tells, and hears what is said to it); without any, asks for everything. */
+static cleave_status_t ask(const char *name, const cleave_text_list_t *questions, bool json, int *out_exit,
+                           cleave_error_t *error) {
+  cleave_key_value_t *settings = cleave_allocate_zeroed(questions->count, sizeof *settings);
+  char **keys = cleave_allocate_zeroed(questions->count, sizeof *keys);
+  cleave_key_value_t *answers = NULL;
+  uint32_t count = 0;
+  cleave_status_t status = settings != NULL && keys != NULL ? CLEAVE_OK : cleave_error_out_of_memory(error);
+  for (size_t k = 0; k < questions->count && status == CLEAVE_OK; k++) {
+    const char *text = questions->items[k];
+    size_t length = strcspn(text, "=");
+    keys[k] = cleave_copy_text(text, length);
+    settings[k] =
+        (cleave_key_value_t){.key = keys[k], .value = text[length] == '=' ? text + length + 1 : NULL};
+    status = keys[k] == NULL ? cleave_error_out_of_memory(error) : CLEAVE_OK;
+  }
+  if (status == CLEAVE_OK) {
+    status = cleave_backend_configure(name, settings, (uint32_t)questions->count, &answers, &count, error);
+  }
+  if (status == CLEAVE_OK && json) {
+    *out_exit = print_answers_json(name, answers, count);
+  } else if (status == CLEAVE_OK) {
+    print_answers(answers, count);
+  }
+  for (size_t k = 0; keys != NULL && k < questions->count; k++) {
+    cleave_free(keys[k]);
+  }
+  cleave_answers_free(answers);
+  cleave_free(keys);
+  cleave_free(settings);
+  return status;
+}
+
+static int print_one(const char *name, const cleave_text_list_t *questions, bool json) {
+  int status = CLEAVE_EXIT_OK;
+  cleave_error_t error = CLEAVE_ERROR_INIT;
+  const cleave_backend_handle_t *handle = NULL;
+  if (cleave_registry_find(name, &handle, &error) != CLEAVE_OK) {
+    return cleave_output_error(&error);
+  }
+  if (questions->count == 0 && json) {
+    return print_json(name);
+  }
+  if (questions->count == 0) {
+    (void)print_text(name, true);
+    if (handle->backend->configure == NULL) {
+      return CLEAVE_EXIT_OK;
+    }
+    (void)printf("\n");
+  }
+  return ask(name, questions, json, &status, &error) == CLEAVE_OK ? status : cleave_output_error(&error);
+}
+
 static int run(int argc, char **argv) {
   bool verbose = false;
   bool json = false;
+  cleave_text_list_t questions = {0};
   const cleave_option_t options[] = {
       {"verbose", 'v', CLEAVE_OPTION_FLAG, NULL,
        "devices, interface version, abilities, and what a library adds to cleave", &verbose},
-      {"json", 0, CLEAVE_OPTION_FLAG, NULL, "print the list as JSON", &json}};
+      {"ask", 0, CLEAVE_OPTION_LIST, "KEY[=VALUE]",
+       "print what the backend answers to a key of its own, after telling it the value where there is one; "
+       "may be given many times",
+       &questions},
+      {"json", 0, CLEAVE_OPTION_FLAG, NULL, "print as JSON", &json}};
   cleave_arguments_t arguments = {
       .command = "backends",
-      .operands = "",
+      .operands = "[NAME]",
       .about =
           "Lists what can execute here: backends that are linked in, libraries of --load, and those in the\n"
-          "folders of CLEAVE_BACKEND_PATH; where each comes from, and why one is not usable.",
+          "folders of CLEAVE_BACKEND_PATH; where each comes from, and why one is not usable. Of one by "
+          "NAME,\n"
+          "everything, and what it answers where nothing particular is asked.",
       .options = options,
-      .option_count = sizeof options / sizeof options[0]};
+      .option_count = sizeof options / sizeof options[0],
+      .most_operands = 1};
   int status = CLEAVE_EXIT_OK;
   if (cleave_arguments_parse(&arguments, argc, argv, &status)) {
-    status = json ? print_json() : print_text(verbose);
+    const char *name = arguments.found.count > 0 ? arguments.found.items[0] : NULL;
+    if (name != NULL) {
+      status = print_one(name, &questions, json);
+    } else if (questions.count > 0) {
+      status = cleave_arguments_fail("backends", "option '--ask' needs the NAME of a backend");
+    } else {
+      status = json ? print_json(NULL) : print_text(NULL, verbose);
+    }
   }
   cleave_arguments_free(&arguments);
   return status;

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/threads.h"
 #include "cli/command.h"
+#include "cli/common.h"
 #include "cli/job.h"
 #include "cli/output.h"
 #include "cli/report.h"
@@ -270,8 +271,14 @@ static void print_report(const run_t *run) {
   }
   print_checks(&run->data, run->options.data);
   print_checks(&run->reference, "the unpartitioned graph on cpu");
-  (void)printf("\nload %.1f ms, partition %.2f ms (rule files %.1f ms), compile %.1f ms\n",
+  (void)printf("\nload %.1f ms, partition %.2f ms (rule files %.1f ms), compile %.1f ms",
                job->load_ms + job->bind_ms, job->partition_ms, job->rules_ms, job->compile_ms);
+  const char *folder = cleave_common_session().blob_folder;
+  if (folder != NULL) {
+    (void)printf(" (%u of %u programs from %s)", (unsigned)cleave_session_loaded_count(job->session),
+                 (unsigned)cleave_session_program_count(job->session), folder);
+  }
+  (void)printf("\n");
   char times[4][32];
   (void)printf("first run %s ms", format_ms(run->first_ms, times[0], sizeof times[0]));
   if (run->times.count > 0) {
@@ -344,6 +351,9 @@ static int print_json(const run_t *run) {
   (void)json_object_set_new(
       json, "threads",
       json_integer(run->options.threads == 0 ? cleave_threads_available() : run->options.threads));
+  (void)json_object_set_new(json, "programs",
+                            json_pack("{s:i, s:i}", "count", (int)cleave_session_program_count(job->session),
+                                      "loaded", (int)cleave_session_loaded_count(job->session)));
   cleave_report_plan_json(job->plan, json);
   (void)json_object_set_new(json, "check", json_checks(&run->data));
   (void)json_object_set_new(json, "verify", json_checks(&run->reference));

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Libraries are loaded in the order in which they are given, then told what --configure says, then options of
-// sessions are taken apart: so that names of backends mean what is there by then.
+// sessions are taken apart: so that names of backends mean what is there by then. The log comes first.
 #include "cli/common.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +17,7 @@ enum { SESSION_OPTIONS = 3 };
 static cleave_text_list_t libraries;
 static cleave_text_list_t settings;
 static cleave_text_list_t options;
+static const char *log_level;
 static const char *folder;
 static int64_t limit_mb;
 
@@ -31,6 +33,10 @@ static const cleave_option_t TABLE[] = {
      "tell a backend something of its own, after loading and before anything else; may be given many times. "
      "'cleave backends BACKEND --ask KEY' asks",
      &settings},
+    {"log", 0, CLEAVE_OPTION_TEXT, "LEVEL",
+     "print on standard error what cleave and libraries have to say: error, warning, information or detail "
+     "(default: nothing)",
+     &log_level},
     {"option", 0, CLEAVE_OPTION_LIST, "BACKEND.KEY=VALUE",
      "option that a backend compiles its regions with; 'device' is the number of its device. May be given "
      "many times; the last one of a key counts",
@@ -95,6 +101,29 @@ cleave_status_t cleave_common_split(const char *option, const char *text, bool n
 
 /* ---- applying ---- */
 
+static const char *const LEVELS[] = {"error", "warning", "information", "detail"};
+
+static void print_line(void *context, cleave_log_level_t level, const char *line) {
+  const cleave_log_level_t *most = context;
+  if (level <= *most) {
+    (void)fprintf(stderr, "cleave: %s: %s\n", LEVELS[level], line);
+  }
+}
+
+static cleave_status_t set_log(cleave_error_t *error) {
+  static cleave_log_level_t most;
+  for (size_t k = 0; k < sizeof LEVELS / sizeof LEVELS[0]; k++) {
+    if (strcmp(log_level, LEVELS[k]) == 0) {
+      most = (cleave_log_level_t)k;
+      cleave_set_log(print_line, &most);
+      return CLEAVE_OK;
+    }
+  }
+  return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                          "option '--log': expected error, warning, information or detail, found '%s'",
+                          log_level);
+}
+
 static cleave_status_t load(const char *text, cleave_error_t *error) {
   size_t length = strcspn(text, "=/");
   if (text[length] != '=') {
@@ -134,6 +163,9 @@ static cleave_status_t split_options(cleave_error_t *error) {
 }
 
 static cleave_status_t apply(cleave_error_t *error) {
+  if (log_level != NULL) {
+    CLEAVE_TRY(set_log(error));
+  }
   for (size_t k = 0; k < libraries.count; k++) {
     CLEAVE_TRY(load(libraries.items[k], error));
   }
@@ -170,5 +202,6 @@ void cleave_common_free(void) {
   texts = NULL;
   backend_options = NULL;
   folder = NULL;
+  log_level = NULL;
   limit_mb = 0;
 }

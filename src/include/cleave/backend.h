@@ -564,11 +564,11 @@ typedef struct cleave_backend {
   cleave_status_t (*review)(void *state, const cleave_region_view_t *region, bool *keep,
                             cleave_message_t *message);
   /* 1.1. Whatever a library wants to be told or asked, for which there is no function here. A setting whose
-   * value is NULL only asks. CLEAVE_ERROR_UNSUPPORTED: a key is not known, and `message` says which. The
-   * answers live until the next call; one call at a time. May be NULL.
-   * Keys that begin with "hint." change nothing about programs. cleave itself sets hint.recompiles to "1"
-   * where variants of programs will be compiled while these live (rule files are being edited), to "0" when
-   * that is over. */
+   * value is NULL only asks; without settings, all is asked that there is. CLEAVE_ERROR_UNSUPPORTED: a key is
+   * not known, and `message` says which. The answers live until the next call; one call at a time. May be
+   * NULL. Keys that begin with "hint." change nothing about programs. cleave itself sets hint.recompiles to
+   * "1" where variants of programs will be compiled while these live (rule files are being edited), to "0"
+   * when that is over. */
   cleave_status_t (*configure)(void *state, const cleave_key_value_t *settings, uint32_t setting_count,
                                const cleave_key_value_t **out_answers, uint32_t *out_answer_count,
                                cleave_message_t *message);

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// cleave cache: what the folder of compiled regions holds, and emptying it.
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli/arguments.h"
+#include "cli/command.h"
+#include "cli/common.h"
+#include "cli/output.h"
+#include "runtime/blob_key.h"
+#include "runtime/blob_store.h"
+
+/* The texts of a file's key that people want to see; "" where they are not known. */
+typedef struct shown {
+  char backend[64];
+  char version[64];
+  char device[80];
+  char region[64];
+} shown_t;
+
+static void find(const cleave_blob_entry_t *entry, const char *label, char *text, size_t size) {
+  size_t length = 0;
+  const char *found = entry->key == NULL ? "" : cleave_blob_key_find(entry->key, label, &length);
+  (void)snprintf(text, size, "%.*s", (int)length, found);
+}
+
+static shown_t show(const cleave_blob_entry_t *entry) {
+  shown_t shown;
+  find(entry, "backend", shown.backend, sizeof shown.backend);
+  find(entry, "version", shown.version, sizeof shown.version);
+  find(entry, "device", shown.device, sizeof shown.device);
+  find(entry, "region", shown.region, sizeof shown.region);
+  return shown;
+}
+
+/* "2026-03-01 12:00" */
+static const char *format_time(int64_t ns, char *buffer, size_t size) {
+  time_t seconds = (time_t)(ns / INT64_C(1000000000));
+  struct tm parts;
+  if (localtime_r(&seconds, &parts) == NULL || strftime(buffer, size, "%Y-%m-%d %H:%M", &parts) == 0) {
+    buffer[0] = '\0';
+  }
+  return buffer;
+}
+
+static uint64_t sum_bytes(const cleave_blob_list_t *list) {
+  uint64_t bytes = 0;
+  for (size_t k = 0; k < list->count; k++) {
+    bytes += list->items[k].bytes;
+  }
+  return bytes;
+}
+
+static void print_text(const cleave_blob_store_t *store, const cleave_blob_list_t *list, uint64_t limit) {
+  char buffers[2][32];
+  (void)printf("%s: %zu compiled region%s, %s of %s\n", cleave_blob_store_folder(store), list->count,
+               list->count == 1 ? "" : "s",
+               cleave_output_bytes((double)sum_bytes(list), buffers[0], sizeof buffers[0]),
+               cleave_output_bytes((double)limit, buffers[1], sizeof buffers[1]));
+  if (list->count == 0) {
+    return;
+  }
+  cleave_table_t table = {.columns = 6, .alignment = "llllrl"};
+  static const char *const HEADING[] = {"backend", "version", "device", "region", "size", "last used"};
+  for (size_t k = 0; k < 6; k++) {
+    cleave_table_cell(&table, "%s", HEADING[k]);
+  }
+  for (size_t k = 0; k < list->count; k++) {
+    const cleave_blob_entry_t *entry = &list->items[k];
+    shown_t shown = show(entry);
+    cleave_table_cell(&table, "%s", entry->key == NULL ? "(unreadable)" : shown.backend);
+    cleave_table_cell(&table, "%s", shown.version);
+    cleave_table_cell(&table, "%s", shown.device);
+    cleave_table_cell(&table, "%s", shown.region);
+    cleave_table_cell(&table, "%s", cleave_output_bytes((double)entry->bytes, buffers[0], sizeof buffers[0]));
+    cleave_table_cell(&table, "%s", format_time(entry->used_ns, buffers[1], sizeof buffers[1]));
+  }
+  cleave_table_print(&table);
+  cleave_table_deinit(&table);
+}
+
+static int print_json(const cleave_blob_store_t *store, const cleave_blob_list_t *list, uint64_t limit) {
+  json_t *files = json_array();
+  for (size_t k = 0; k < list->count; k++) {
+    const cleave_blob_entry_t *entry = &list->items[k];
+    shown_t shown = show(entry);
+    json_t *file =
+        json_pack("{s:s, s:I, s:I, s:b}", "file", entry->name, "bytes", (json_int_t)entry->bytes, "last_used",
+                  (json_int_t)(entry->used_ns / INT64_C(1000000000)), "readable", entry->key != NULL);
+    if (entry->key != NULL) {
+      (void)json_object_set_new(file, "backend", json_string(shown.backend));
+      (void)json_object_set_new(file, "version", json_string(shown.version));
+      (void)json_object_set_new(file, "device", json_string(shown.device));
+      (void)json_object_set_new(file, "region", json_string(shown.region));
+    }
+    (void)json_array_append_new(files, file);
+  }
+  return cleave_output_json(json_pack("{s:s, s:I, s:I, s:o}", "folder", cleave_blob_store_folder(store),
+                                      "bytes", (json_int_t)sum_bytes(list), "limit", (json_int_t)limit,
+                                      "regions", files));
+}
+
+static cleave_status_t work(bool clear, bool json, int *out_exit, cleave_error_t *error) {
+  const cleave_session_options_t options = cleave_common_session();
+  uint64_t limit = options.blob_limit == 0 ? CLEAVE_BLOB_LIMIT : options.blob_limit;
+  cleave_blob_store_t *store = NULL;
+  cleave_blob_list_t list = {0};
+  cleave_status_t status = CLEAVE_OK;
+  CLEAVE_TRY_CLEANUP(cleave_blob_store_open(options.blob_folder, limit, &store, error));
+  if (clear) {
+    CLEAVE_TRY_CLEANUP(cleave_blob_store_clear(store, error));
+  }
+  CLEAVE_TRY_CLEANUP(cleave_blob_store_list(store, true, &list, error));
+  if (json) {
+    *out_exit = print_json(store, &list, limit);
+  } else {
+    print_text(store, &list, limit);
+  }
+cleanup:
+  cleave_blob_list_deinit(&list);
+  cleave_blob_store_release(store);
+  return status;
+}
+
+static int run(int argc, char **argv) {
+  bool clear = false;
+  bool json = false;
+  const cleave_option_t options[] = {
+      {"clear", 0, CLEAVE_OPTION_FLAG, NULL, "remove them; nothing else that may lie in the folder", &clear},
+      {"json", 0, CLEAVE_OPTION_FLAG, NULL, "print the list as JSON", &json}};
+  cleave_arguments_t arguments = {
+      .command = "cache",
+      .operands = "",
+      .about =
+          "Lists the compiled regions that sessions keep in the folder of --cache or CLEAVE_CACHE, so that\n"
+          "the next process need not compile them: of backends that can turn their programs into bytes.",
+      .options = options,
+      .option_count = sizeof options / sizeof options[0],
+      .makes_sessions = true};
+  int status = CLEAVE_EXIT_OK;
+  cleave_error_t error = CLEAVE_ERROR_INIT;
+  if (cleave_arguments_parse(&arguments, argc, argv, &status)) {
+    if (cleave_common_session().blob_folder == NULL) {
+      status = cleave_arguments_fail("cache", "expected --cache DIR, or a folder in CLEAVE_CACHE");
+    } else if (work(clear, json, &status, &error) != CLEAVE_OK) {
+      status = cleave_output_error(&error);
+    }
+  }
+  cleave_arguments_free(&arguments);
+  return status;
+}
+
+const cleave_command_t cleave_command_cache = {
+    .name = "cache", .summary = "list or remove compiled regions that are kept", .order = 85, .run = run};
