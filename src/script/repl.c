@@ -6,7 +6,6 @@
  */
 #include "script/repl.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,7 +28,6 @@ struct cleave_repl {
   int globals; /* references */
   int show;
   int complete;
-  volatile sig_atomic_t interrupted;
 
   /* of the chunk at work */
   cleave_text_t *output;
@@ -490,7 +488,6 @@ cleave_status_t cleave_repl_run(cleave_repl_t *repl, const char *text, size_t le
   repl->text = text;
   repl->length = length;
   repl->incomplete = false;
-  repl->interrupted = 0;
   cleave_handles_enter(repl->script, repl->graph, NULL);
   cleave_status_t status = cleave_script_call(repl->script, run_chunk, repl, CLEAVE_REPL_BUDGET, &inner);
   cleave_handles_leave(repl->script);
@@ -499,13 +496,12 @@ cleave_status_t cleave_repl_run(cleave_repl_t *repl, const char *text, size_t le
   if (status == CLEAVE_OK) {
     return cleave_text_check(output, error);
   }
-  return repl->interrupted != 0 ? cleave_error_set(error, CLEAVE_ERROR_LIMIT, "interrupted")
-                                : set_message(repl, status, inner.message, error);
+  return atomic_load(&repl->script->is_ended) ? cleave_error_set(error, CLEAVE_ERROR_LIMIT, "interrupted")
+                                              : set_message(repl, status, inner.message, error);
 }
 
 void cleave_repl_interrupt(cleave_repl_t *repl) {
-  repl->interrupted = 1;
-  repl->script->budget = 0;
+  atomic_store(&repl->script->is_ended, true);
 }
 
 /* ---- completion ---- */

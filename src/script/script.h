@@ -14,6 +14,7 @@
 
 #include <lauxlib.h>
 #include <lua.h>
+#include <stdatomic.h>
 
 #include "base/file.h"
 #include "base/memory.h"
@@ -74,6 +75,7 @@ typedef struct cleave_script {
   bool memory_refused;       /* once; refused again after the collection that follows, it is the end */
 
   uint32_t budget;      /* milliseconds of this call */
+  atomic_bool is_ended; /* from outside, signal handlers among it: the budget of this call counts as spent */
   uint64_t wall_start;  /* cleave_clock_now at the start of this call */
   uint64_t work_start;  /* processor time of the thread when the clock was first read in this call */
   uint64_t last_check;  /* cleave_clock_now when the hook last ran */

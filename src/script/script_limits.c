@@ -39,7 +39,7 @@ static void end_call(cleave_script_t *script, cleave_script_end_t end) {
 /* Processor time is asked for when there is a reason: most calls end before the clock is read once. */
 static void check_time(cleave_script_t *script, uint64_t now) {
   uint64_t elapsed = now - script->wall_start;
-  uint64_t budget = script->budget * UINT64_C(1000000);
+  uint64_t budget = atomic_load(&script->is_ended) ? 0 : script->budget * UINT64_C(1000000);
   if (!script->work_is_counted) {
     script->work_is_counted = true;
     script->work_start = thread_time();
@@ -162,6 +162,7 @@ void cleave_script_watch(lua_State *state) {
 
 void cleave_script_begin(cleave_script_t *script, uint32_t budget) {
   script->budget = budget;
+  atomic_store(&script->is_ended, false);
   script->wall_start = cleave_clock_now();
   script->last_check = script->wall_start;
   script->hook_interval = LONGEST_INTERVAL;
