@@ -191,9 +191,14 @@ static cleave_status_t run_program(cleave_session_t *session, cleave_step_t *ste
 
 static cleave_status_t run_copy(cleave_session_t *session, cleave_step_t *step, late_t *late,
                                 cleave_error_t *error) {
-  CLEAVE_TRY(cleave_device_copy(session->targets.items[step->target].device, step->to_device,
-                                &step->outputs[0], &step->inputs[0], step->copied_bytes, step->args.stream,
-                                error));
+  cleave_error_t reason;
+  cleave_error_clear(&reason);
+  cleave_status_t status =
+      cleave_device_copy(session->targets.items[step->target].device, step->to_device, &step->outputs[0],
+                         &step->inputs[0], step->copied_bytes, step->args.stream, &reason);
+  if (status != CLEAVE_OK) {
+    return cleave_error_set(error, status, "value '%s': %s", step->name, reason.message);
+  }
   return step->args.stream == NULL ? CLEAVE_OK : finish_put(session, step, late, error);
 }
 

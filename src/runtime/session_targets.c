@@ -66,7 +66,11 @@ cleave_status_t cleave_session_region_target(cleave_session_t *session, const cl
     }
     options.device = (uint32_t)attribute->i;
   }
-  return cleave_session_target(session, handle, options.device, out_target, error);
+  cleave_error_t reason = CLEAVE_ERROR_INIT;
+  cleave_status_t status = cleave_session_target(session, handle, options.device, out_target, &reason);
+  return status == CLEAVE_OK
+             ? CLEAVE_OK
+             : cleave_error_set(error, status, "region '%s': %s", region->name, reason.message);
 }
 
 /* ---- streams ---- */

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Models over the device library. Tests only: any failure fails the test.
+#include "device_case.h"
+
+#include "base/text.h"
+#include "plan_case.h"
+#include "runtime/registry.h"
+#include "unit.h"
+
+#define LIBRARY CLEAVE_BINARY_DIR "/tests/accelerators/libdevice.so"
+
+void device_case_load(const char *has) {
+  ck_assert_int_eq(setenv("CLEAVE_TEST_DEVICE", has, 1), 0);
+  unit_ok(cleave_registry_load(LIBRARY, NULL, e));
+}
+
+void device_case_set(const char *key, long value) {
+  char text[32];
+  (void)snprintf(text, sizeof text, "%ld", value);
+  cleave_key_value_t setting = {.key = key, .value = text};
+  unit_ok(cleave_backend_configure("device", &setting, 1, NULL, NULL, e));
+}
+
+long device_case_ask(const char *key) {
+  cleave_key_value_t setting = {.key = key};
+  cleave_key_value_t *answers = NULL;
+  uint32_t count = 0;
+  long value = -1;
+  unit_ok(cleave_backend_configure("device", &setting, 1, &answers, &count, e));
+  for (uint32_t k = 0; k < count; k++) {
+    value = strcmp(answers[k].key, key) == 0 ? strtol(answers[k].value, NULL, 10) : value;
+  }
+  cleave_answers_free(answers);
+  return value;
+}
+
+const char *device_case_rules(const char *attributes) {
+  char *text = plan_case_keep(malloc(1024));
+  (void)snprintf(text, 1024,
+                 "local function device(name) return tonumber(name:match('^d(%%d)')) end\n"
+                 "return ruleset { name = 'devices', backend = 'device', region 'part' {\n"
+                 "  supported = function(node) return device(node.name) or false end,\n"
+                 "  review = function(sub)\n"
+                 "    return true, { device = device(sub.nodes[1].name) %s %s }\n"
+                 "  end } }",
+                 attributes == NULL ? "" : ",", attributes == NULL ? "" : attributes);
+  return text;
+}
+
+device_case_t device_case_create(const char *model, const char *rules) {
+  rule_case_request_t request = {.model = model, .rules = {rules == NULL ? device_case_rules(NULL) : rules}};
+  device_case_t c = {.rule = rule_case_create(&request)};
+  for (int k = 0; k < DEVICE_CASE_SIZE; k++) {
+    c.x[k] = (float)(k % 2 == 0 ? k : -k);
+  }
+  return c;
+}
+
+static void set_input(device_case_t *c, cleave_session_t *session) {
+  static const int64_t DIMS[1] = {DEVICE_CASE_SIZE};
+  c->view = (cleave_tensor_view_t){
+      .size = sizeof c->view, .dtype = CLEAVE_DTYPE_F32, .rank = 1, .dims = DIMS, .data = c->x};
+  unit_ok(cleave_session_set_input(session, 0, &c->view, e));
+}
+
+void device_case_compile(device_case_t *c, const cleave_session_options_t *options) {
+  unit_ok(cleave_session_create(c->rule.model, c->rule.plan, NULL, 0, options, &c->session, e));
+  set_input(c, c->session);
+}
+
+const char *device_case_compile_failure(device_case_t *c, const cleave_session_options_t *options) {
+  cleave_error_t error = CLEAVE_ERROR_INIT;
+  cleave_status_t status =
+      cleave_session_create(c->rule.model, c->rule.plan, NULL, 0, options, &c->session, &error);
+  ck_assert_int_ne(status, CLEAVE_OK);
+  ck_assert_int_eq(error.status, status);
+  ck_assert_ptr_null(c->session);
+  return plan_case_keep(strdup(error.message));
+}
+
+void device_case_deinit(device_case_t *c) {
+  cleave_session_destroy(c->session);
+  rule_case_deinit(&c->rule);
+  c->session = NULL;
+}
+
+void device_case_run(device_case_t *c, float base) {
+  for (int k = 0; k < DEVICE_CASE_SIZE; k++) {
+    float x = base + (float)k;
+    c->x[k] = k % 2 == 0 ? x : -x;
+  }
+  unit_ok(cleave_session_run(c->session, e));
+}
+
+float device_case_value(const device_case_t *c, uint32_t output, uint32_t index) {
+  cleave_tensor_view_t view = {0};
+  unit_ok(cleave_session_output(c->session, output, &view, e));
+  ck_assert_int_eq(view.dtype, CLEAVE_DTYPE_F32);
+  ck_assert_int_gt(cleave_view_element_count(&view), index);
+  ck_assert_uint_eq(view.memory, CLEAVE_MEMORY_HOST);
+  return ((const float *)view.data)[index];
+}
+
+void device_case_check(const device_case_t *c) {
+  cleave_session_t *reference = NULL;
+  unit_ok(cleave_session_create(c->rule.model, NULL, NULL, 0, NULL, &reference, e));
+  unit_ok(cleave_session_set_input(reference, 0, &c->view, e));
+  unit_ok(cleave_session_run(reference, e));
+  for (uint32_t k = 0; k < cleave_model_output_count(c->rule.model); k++) {
+    cleave_tensor_view_t expected;
+    cleave_tensor_view_t found;
+    unit_ok(cleave_session_output(reference, k, &expected, e));
+    unit_ok(cleave_session_output(c->session, k, &found, e));
+    ck_assert_int_eq(found.dtype, expected.dtype);
+    ck_assert_int_eq(cleave_view_element_count(&found), cleave_view_element_count(&expected));
+    ck_assert_mem_eq(found.data, expected.data,
+                     (size_t)cleave_view_element_count(&found) * cleave_dtype_size(found.dtype));
+  }
+  cleave_session_destroy(reference);
+}
+
+const char *device_case_steps(const device_case_t *c) {
+  cleave_text_t text = {0};
+  for (uint32_t k = 0; k < cleave_session_step_count(c->session); k++) {
+    cleave_session_step_t step = cleave_session_step(c->session, k);
+    bool is_copy = step.is_copy;
+    cleave_text_format(&text, "%s%s%s%s", k == 0 ? "" : "|", is_copy ? step.op : step.name,
+                       is_copy ? " " : " on ", is_copy ? step.name : step.target);
+  }
+  const char *copy = plan_case_keep(strdup(cleave_text_get(&text)));
+  cleave_text_deinit(&text);
+  return copy;
+}
