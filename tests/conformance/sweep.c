@@ -2,9 +2,10 @@
 // The program, and what subjects call. Nothing that a backend accepted may fail, and all that it refused is
 // printed with its reason at the end of a subject.
 //
-//   sweep [--verbose] [--load LIBRARY] [--backend NAME] [--seed N] [--case TEXT | SUBJECT...]
+//   sweep [--verbose] [--imperative] [--load LIBRARY] [--backend NAME] [--seed N] [--case TEXT | SUBJECT...]
 //
-// --load adds the backend of a library, with the rule file of its name.
+// --load adds the backend of a library, with the rule file of its name; --imperative runs the nodes of
+// regions one by one on their backend.
 // --verbose prints each case before it runs, which tells where a crash was; --case runs one text alone, both
 // as single nodes and by the rules; --seed draws other random cases than the ones that are tested always.
 #include "sweep.h"
@@ -168,6 +169,8 @@ int main(int argc, char **argv) {
   for (; next < argc && strncmp(argv[next], "--", 2) == 0; next++) {
     if (strcmp(argv[next], "--verbose") == 0) {
       sweep.verbose = true;
+    } else if (strcmp(argv[next], "--imperative") == 0) {
+      sweep.imperative = true;
     } else if (strcmp(argv[next], "--load") == 0 && next + 1 < argc) {
       if (!load_library(argv[++next])) {
         return EXIT_FAILURE;
@@ -180,7 +183,8 @@ int main(int argc, char **argv) {
       text = argv[++next];
     } else {
       printf(
-          "usage: %s [--verbose] [--load LIBRARY] [--backend NAME] [--seed N] [--case TEXT | SUBJECT...]\n",
+          "usage: %s [--verbose] [--imperative] [--load LIBRARY] [--backend NAME] [--seed N] "
+          "[--case TEXT | SUBJECT...]\n",
           argv[0]);
       return EXIT_FAILURE;
     }

@@ -163,7 +163,8 @@ static cleave_status_t run(sweep_t *sweep, const sweep_graph_t *graph, const cle
                            int32_t threads, results_t *results, cleave_error_t *error) {
   cleave_status_t status = CLEAVE_OK;
   cleave_session_t *session = NULL;
-  cleave_session_options_t options = {.size = sizeof options, .threads = threads};
+  cleave_session_options_t options = {
+      .size = sizeof options, .threads = threads, .imperative = sweep->imperative};
   cleave_tensor_view_t views[SWEEP_MOST_INPUTS];
   const cleave_tensor_view_t *pointers[SWEEP_MOST_INPUTS];
   if (graph->graph->outputs.count > MOST_OUTPUTS) {

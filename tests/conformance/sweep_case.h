@@ -28,6 +28,7 @@ typedef struct sweep_tally {
 struct sweep {
   const char *only_backend; /* or NULL */
   bool verbose;
+  bool imperative; /* nodes of regions run one by one */
   uint64_t seed;
   const char *subject;
   int32_t threads; /* 0: one, and two for every eighth case */

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # The ONNX backend tests through the mirror library: what passes, what fails, and how, is exactly what it is on cpu,
-# whole graphs at once and every operator as a region of its own.
+# whole graphs at once, every operator as a region of its own, and through executors.
 #
 #   test_onnx_mirror.sh PROGRAM SOURCE BUILD
 set -eu
@@ -20,7 +20,7 @@ conform() {
   set=$2
   shift 2
   "$program" conform "$data/$set" "$@" >"$work/log" 2>&1 || true
-  sed "s/operator '\([A-Za-z]*\)' (node '[^']*') is not supported by cpu: /\1: /; s/region '[^']*' on mirror:0: //" \
+  sed "s/operator '\([A-Za-z]*\)' (node '[^']*') is not supported by [a-z:0-9]*: /\1: /; s/region '[^']*' on mirror:[01]: //" \
     "$work/log" >"$work/$name"
   tail -n 1 "$work/$name" | grep -Eq '^[1-9][0-9]* passed, [0-9]+ failed$' || {
     echo "$set, $name: no summary:"
@@ -46,7 +46,8 @@ same() {
 for set in node simple pytorch-converted pytorch-operator; do
   conform cpu "$set"
   same "whole graphs" "$set" --backend mirror
-  same "guarded" "$set" --backend mirror --configure mirror.guard=1
+  same "guarded, on device 1" "$set" --backend mirror --configure mirror.guard=1 --option mirror.device=1
+  same "executors" "$set" --backend mirror --imperative
   same "operator by operator" "$set" --rules "$source/rules/mirror.lua" --set pieces=nodes --set shapes=true
 done
 exit $status

@@ -69,8 +69,8 @@ CLEAVE_MUST_USE cleave_status_t mirror_program_launch(mirror_program_t *program,
                                                       const cleave_run_args_t *args,
                                                       cleave_message_t *message);
 
-/* What the stream calls in its turn, on its own thread. A program may wait on a stream many times, but it does not
- * run on two threads at once. */
+/* What the stream calls in its turn, on its own thread. A program may wait on a stream many times, but it
+ * does not run on two threads at once. */
 CLEAVE_MUST_USE cleave_status_t mirror_program_execute(mirror_program_t *program,
                                                        const cleave_run_args_t *args,
                                                        cleave_message_t *message);

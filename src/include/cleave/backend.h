@@ -545,8 +545,8 @@ typedef struct cleave_backend {
   void (*unload)(void *program);
   const cleave_program_info_t *(*info)(const void *program);
 
-  /* Runs a program; one call at a time per program, though it may be put on one stream several times. Allocates
-   * nothing unless it calls resize_output. */
+  /* Runs a program; one call at a time per program, though it may be put on one stream several times.
+   * Allocates nothing unless it calls resize_output. */
   cleave_status_t (*run)(void *program, const cleave_run_args_t *args, cleave_message_t *message);
 
   /* Times of the last run, where compiled with `profile`; may be NULL. Owned by the program. */
