@@ -1,41 +1,39 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The smallest complete accelerator library: float32 Relu and Add, in host memory. Copy the folder, give it a
- * name, and put your device where the comments say so. Built against cleave/backend.h alone.
- */
+// SPDX-License-Identifier: Apache-2.0
+// The smallest complete accelerator library: float32 Relu and Add, in host memory. Copy the folder, give it a
+// name, and put your device where the comments say so. Built against cleave/backend.h alone.
 #include "cleave/backend.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* One operator of a compiled region: out = max(a, 0), or out = a + b; numbers of the region's values. */
+/* What `compile` makes of a region, and `run` executes: a list of steps over values, which are numbered as in
+ * the region. LOAD fetches input `a` of the region, STORE hands out its output `out`. */
 typedef struct step {
-  bool is_add;
+  enum { LOAD, RELU, ADD, STORE } kind;
   uint32_t a, b, out;
 } step_t;
 
-/* What `compile` makes of a region, and `run` executes. */
 typedef struct program {
-  cleave_program_info_t info;
-  size_t elements; /* of every value: see `supports` */
-  uint32_t step_count, input_count, output_count;
+  cleave_program_info_t info; /* workspace, outputs that may lie over inputs: here there are none */
+  size_t elements;            /* of every value: see `supports` */
+  size_t step_count;
   step_t *steps;
-  uint32_t *inputs, *outputs; /* values, as in the region */
-  float **memory;             /* by value: `own`, or that of the run for inputs and outputs */
-  float *own;                 /* room for all values; constants are copied here once */
+  float *memory; /* room for all values, one after the other; constants are copied here once */
 } program_t;
 
 /* Called once, before all else. Find your device here; refuse with a reason where there is none. */
 static cleave_status_t initialise(const cleave_host_t *host, void **out_state, cleave_message_t *message) {
-  (void)host; /* services of cleave: a thread pool, a log */
-  (void)message;
-  *out_state = NULL; /* handed to all functions below */
+  (void)host, (void)message; /* services of cleave: threads, a log, JSON; and where a reason goes */
+  *out_state = NULL;         /* handed to `supports` and `compile`, and to `destroy` at the end */
   return CLEAVE_OK;
 }
 
-static void destroy(void *state) {
-  (void)state;
+static cleave_status_t refuse(cleave_message_t *reason, cleave_reason_code_t code, const char *what,
+                              const char *why) {
+  reason->code = code; /* for programs; the text is for people */
+  (void)snprintf(reason->text, sizeof reason->text, "'%.80s': %s", what, why);
+  return CLEAVE_ERROR_UNSUPPORTED;
 }
 
 /* May these nodes run here? One node, or one fusion. Say why not: people read it in `cleave why`. */
@@ -45,18 +43,14 @@ static cleave_status_t supports(void *state, const cleave_region_view_t *region,
   for (uint32_t k = 0; k < region->node_count; k++) {
     const char *op = region->nodes[k].op;
     if (!cleave_view_text_equal(op, "Relu") && !cleave_view_text_equal(op, "Add")) {
-      reason->code = CLEAVE_REASON_OPERATOR;
-      (void)snprintf(reason->text, sizeof reason->text, "%s: only Relu and Add are known", op);
-      return CLEAVE_ERROR_UNSUPPORTED;
+      return refuse(reason, CLEAVE_REASON_OPERATOR, op, "only Relu and Add are known");
     }
   }
   for (uint32_t k = 0; k < region->value_count; k++) {
     const cleave_tensor_view_t *tensor = &region->values[k].tensor;
     if (tensor->dtype != CLEAVE_DTYPE_F32 || elements < 0 || cleave_view_element_count(tensor) != elements) {
-      reason->code = CLEAVE_REASON_SHAPE;
-      (void)snprintf(reason->text, sizeof reason->text, "'%s': expected float32 of one known shape",
-                     region->values[k].name);
-      return CLEAVE_ERROR_UNSUPPORTED;
+      return refuse(reason, CLEAVE_REASON_SHAPE, region->values[k].name,
+                    "expected float32 of one known size");
     }
   }
   return CLEAVE_OK;
@@ -65,9 +59,7 @@ static cleave_status_t supports(void *state, const cleave_region_view_t *region,
 static void unload(void *memory) {
   program_t *program = memory;
   free(program->steps);
-  free(program->inputs);
   free(program->memory);
-  free(program->own);
   free(program);
 }
 
@@ -79,36 +71,31 @@ static cleave_status_t compile(void *state, const cleave_region_view_t *region,
   if (supports(state, region, message) != CLEAVE_OK) {
     return CLEAVE_ERROR_UNSUPPORTED;
   }
+  size_t elements = (size_t)cleave_view_element_count(&region->values[0].tensor);
+  size_t most = (size_t)region->input_count + region->node_count + region->output_count;
   program_t *program = calloc(1, sizeof *program);
-  if (program == NULL) {
+  step_t *step = calloc(most, sizeof *step);
+  float *memory = calloc(region->value_count * elements + 1, sizeof *memory);
+  if (program == NULL || step == NULL || memory == NULL) {
+    free(program), free(step), free(memory);
     return CLEAVE_ERROR_OUT_OF_MEMORY;
   }
-  program->info.size = sizeof program->info; /* no workspace, no output that may lie over an input */
-  program->elements = (size_t)cleave_view_element_count(&region->values[0].tensor);
-  program->step_count = region->node_count;
-  program->input_count = region->input_count;
-  program->output_count = region->output_count;
-  program->steps = calloc(region->node_count, sizeof *program->steps);
-  program->inputs = calloc((size_t)region->input_count + region->output_count + 1, sizeof *program->inputs);
-  program->memory = calloc(region->value_count, sizeof *program->memory);
-  program->own = calloc(region->value_count * program->elements + 1, sizeof *program->own);
-  if (program->steps == NULL || program->inputs == NULL || program->memory == NULL || program->own == NULL) {
-    unload(program);
-    return CLEAVE_ERROR_OUT_OF_MEMORY;
-  }
-  program->outputs = program->inputs + region->input_count;
-  memcpy(program->inputs, region->inputs, region->input_count * sizeof *program->inputs);
-  memcpy(program->outputs, region->outputs, region->output_count * sizeof *program->outputs);
+  *program = (program_t){{.size = sizeof program->info}, elements, most, step, memory};
   for (uint32_t k = 0; k < region->value_count; k++) {
-    program->memory[k] = program->own + k * program->elements;
     if (region->values[k].tensor.data != NULL) { /* a constant: upload it once */
-      memcpy(program->memory[k], region->values[k].tensor.data, program->elements * sizeof(float));
+      memcpy(memory + k * elements, region->values[k].tensor.data, elements * sizeof *memory);
     }
   }
-  for (uint32_t k = 0; k < region->node_count; k++) {
+  for (uint32_t k = 0; k < region->input_count; k++) {
+    *step++ = (step_t){LOAD, .a = k, .out = region->inputs[k]};
+  }
+  for (uint32_t k = 0; k < region->node_count; k++) { /* in an order that runs */
     const cleave_node_view_t *node = &region->nodes[k];
     bool is_add = cleave_view_text_equal(node->op, "Add");
-    program->steps[k] = (step_t){is_add, node->inputs[0], node->inputs[is_add ? 1 : 0], node->outputs[0]};
+    *step++ = (step_t){is_add ? ADD : RELU, node->inputs[0], node->inputs[is_add ? 1 : 0], node->outputs[0]};
+  }
+  for (uint32_t k = 0; k < region->output_count; k++) {
+    *step++ = (step_t){STORE, .a = region->outputs[k], .out = k};
   }
   *out_program = program;
   return CLEAVE_OK;
@@ -120,23 +107,21 @@ static const cleave_program_info_t *info(const void *program) {
 
 /* Runs once. Nothing is allocated, nothing is looked up by name. */
 static cleave_status_t run(void *memory, const cleave_run_args_t *args, cleave_message_t *message) {
-  program_t *program = memory;
+  const program_t *program = memory;
+  size_t bytes = program->elements * sizeof *program->memory;
   (void)message;
-  for (uint32_t k = 0; k < program->input_count; k++) { /* users' buffers may be unaligned: copy */
-    memcpy(program->memory[program->inputs[k]], args->inputs[k].data, program->elements * sizeof(float));
-  }
-  for (uint32_t s = 0; s < program->step_count; s++) {
-    const step_t *step = &program->steps[s];
-    const float *a = program->memory[step->a];
-    const float *b = program->memory[step->b];
-    float *out = program->memory[step->out];
-    for (size_t k = 0; k < program->elements; k++) {
-      out[k] = step->is_add ? a[k] + b[k] : a[k] > 0.0f ? a[k] : 0.0f;
+  for (const step_t *step = program->steps; step < program->steps + program->step_count; step++) {
+    const float *a = program->memory + step->a * program->elements;
+    const float *b = program->memory + step->b * program->elements;
+    float *out = program->memory + step->out * program->elements;
+    if (step->kind == LOAD) { /* users' buffers may be unaligned: copy */
+      memcpy(out, args->inputs[step->a].data, bytes);
+    } else if (step->kind == STORE) {
+      memcpy((void *)(uintptr_t)args->outputs[step->out].data, a, bytes);
     }
-  }
-  for (uint32_t k = 0; k < program->output_count; k++) {
-    memcpy((void *)(uintptr_t)args->outputs[k].data, program->memory[program->outputs[k]],
-           program->elements * sizeof(float));
+    for (size_t k = 0; k < program->elements && (step->kind == RELU || step->kind == ADD); k++) {
+      out[k] = step->kind == ADD ? a[k] + b[k] : a[k] > 0.0f ? a[k] : 0.0f;
+    }
   }
   return CLEAVE_OK;
 }
@@ -149,22 +134,16 @@ static const cleave_backend_t backend = {
     .version = "1.0",
     .description = "Relu and Add on float32: a library to copy",
     .initialise = initialise,
-    .destroy = destroy,
+    .destroy = free, /* gets the state */
     .supports = supports,
     .compile = compile,
     .unload = unload,
     .info = info,
     .run = run};
 
-/* The one symbol that cleave looks for. */
-const cleave_backend_t *cleave_backend_entry(uint32_t abi_major, uint32_t abi_minor,
-                                             cleave_message_t *message);
+/* The one symbol that cleave looks for. NULL and a message refuse the cleave that asks. */
 const cleave_backend_t *cleave_backend_entry(uint32_t abi_major, uint32_t abi_minor,
                                              cleave_message_t *message) {
-  (void)abi_minor; /* an older cleave leaves younger fields alone */
-  if (abi_major != CLEAVE_BACKEND_ABI_MAJOR) {
-    (void)snprintf(message->text, sizeof message->text, "built for interface %u", CLEAVE_BACKEND_ABI_MAJOR);
-    return NULL;
-  }
+  (void)abi_major, (void)abi_minor, (void)message;
   return &backend;
 }

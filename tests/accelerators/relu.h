@@ -91,7 +91,4 @@ static inline cleave_status_t relu_run(void *program, const cleave_run_args_t *a
   .initialise = relu_initialise, .destroy = relu_destroy, .supports = relu_supports,                      \
   .compile = relu_compile, .unload = relu_unload, .info = relu_info, .run = relu_run
 
-const cleave_backend_t *cleave_backend_entry(uint32_t abi_major, uint32_t abi_minor,
-                                             cleave_message_t *message);
-
 #endif /* CLEAVE_TESTS_ACCELERATORS_RELU_H */

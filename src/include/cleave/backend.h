@@ -41,8 +41,10 @@ extern "C" {
 
 #if defined(__GNUC__)
 #define CLEAVE_MUST_USE __attribute__((warn_unused_result))
+#define CLEAVE_EXPORT __attribute__((visibility("default")))
 #else
 #define CLEAVE_MUST_USE
+#define CLEAVE_EXPORT
 #endif
 
 /* Outcome of everything that can fail. Zero is success. */
@@ -591,6 +593,8 @@ typedef struct cleave_backend {
 typedef const cleave_backend_t *(*cleave_backend_entry_t)(uint32_t abi_major, uint32_t abi_minor,
                                                           cleave_message_t *message);
 #define CLEAVE_BACKEND_ENTRY_SYMBOL "cleave_backend_entry"
+CLEAVE_EXPORT const cleave_backend_t *cleave_backend_entry(uint32_t abi_major, uint32_t abi_minor,
+                                                           cleave_message_t *message);
 
 /* ---- small readers of views, so that no backend writes them again ---------------------------------- */
 
