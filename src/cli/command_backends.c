@@ -58,6 +58,24 @@ static void add_abilities(const cleave_backend_t *backend, cleave_text_t *text) 
   }
 }
 
+/* What became of a library in a process of its own. */
+static cleave_isolation_t isolation_of(const backend_info_t *info) {
+  cleave_isolation_t isolation = {.size = sizeof isolation};
+  if (cleave_backend_isolation(info->name, &isolation, NULL) != CLEAVE_OK) {
+    isolation.is_isolated = false;
+  }
+  return isolation;
+}
+
+static void print_isolation(const backend_info_t *info) {
+  cleave_isolation_t isolation = isolation_of(info);
+  if (isolation.is_isolated && isolation.is_lost) {
+    (void)printf("    isolated, and lost: %s\n", isolation.reason);
+  } else if (isolation.is_isolated) {
+    (void)printf("    isolated: process %lld runs\n", (long long)isolation.process);
+  }
+}
+
 static void print_details(const backend_info_t *info) {
   const cleave_backend_t *backend = info->handle->backend;
   cleave_text_t abilities = {0};
@@ -65,6 +83,7 @@ static void print_details(const backend_info_t *info) {
   (void)printf("    %s\n", backend->description == NULL ? "" : backend->description);
   (void)printf("    interface %u.%u%s%s\n", (unsigned)backend->abi_major, (unsigned)backend->abi_minor,
                info->path[0] == '\0' ? ", linked in" : ", from ", info->path);
+  print_isolation(info);
   add_abilities(backend, &abilities);
   if (abilities.length > 0) {
     (void)printf("    has %s\n", cleave_text_get(&abilities));
@@ -155,6 +174,14 @@ static int print_json(const char *name) {
           json, "interface",
           json_sprintf("%u.%u", (unsigned)backend->abi_major, (unsigned)backend->abi_minor));
       (void)json_object_set_new(json, "devices", devices);
+      cleave_isolation_t isolation = isolation_of(&info);
+      (void)json_object_set_new(json, "isolated", json_boolean(isolation.is_isolated));
+      if (isolation.is_isolated) {
+        (void)json_object_set_new(json, "process", json_integer((json_int_t)isolation.process));
+      }
+      if (isolation.is_lost) {
+        (void)json_object_set_new(json, "lost", json_string(isolation.reason));
+      }
       (void)json_object_set_new(json, "operators", names_json(backend->extensions));
     }
     (void)json_array_append_new(list, json);

@@ -417,9 +417,6 @@ static int run_command(int argc, char **argv) {
        "of "
        "another model, or where a backend is missing or refuses a region",
        &run.options.plan},
-      {"fallback", 0, CLEAVE_OPTION_FLAG, NULL,
-       "with --plan: regions whose backend is missing or refuses them run node by node on cpu",
-       &run.options.fallback},
       {"set", 0, CLEAVE_OPTION_LIST, "NAME=VALUE",
        "option of a rule file or of the model script; an option that none of them has is an error",
        &run.options.settings},
@@ -490,14 +487,15 @@ static int run_command(int argc, char **argv) {
   cleave_error_t error = CLEAVE_ERROR_INIT;
   if (cleave_arguments_parse(&arguments, argc, argv, &status)) {
     run.options.model = arguments.found.items[0];
+    run.options.fallback = cleave_common_fallback();
     if (run.options.plan != NULL && (run.options.rules.count > 0 || run.options.backend != NULL)) {
       status = cleave_arguments_fail("run", "option '--plan' takes the place of --rules and --backend");
     } else if (run.watch && (run.options.rules.count == 0 || run.profile_path != NULL)) {
       status = cleave_arguments_fail("run", run.profile_path != NULL
                                                 ? "option '--watch' does not go with --profile"
                                                 : "option '--watch' is for '--rules'");
-    } else if (run.options.plan == NULL && run.options.fallback) {
-      status = cleave_arguments_fail("run", "option '--fallback' is for '--plan'");
+    } else if (run.options.plan == NULL && run.options.fallback && !cleave_common_isolates()) {
+      status = cleave_arguments_fail("run", "option '--fallback' is for '--plan' and '--isolate'");
     } else if (work(&run, &error) != CLEAVE_OK) {
       status = cleave_output_error(&error);
     } else if (run.watch && run.json) {

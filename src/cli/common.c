@@ -7,14 +7,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/memory.h"
 #include "cli/command.h"
 #include "cli/output.h"
 #include "runtime/registry.h"
 
-enum { SESSION_OPTIONS = 3 };
+enum { SESSION_OPTIONS = 3, MOST_SECONDS = 86400 };
 
 static cleave_text_list_t libraries;
+static cleave_text_list_t isolated;
+static bool falls_back;
 static cleave_text_list_t settings;
 static cleave_text_list_t options;
 static const char *log_level;
@@ -29,6 +32,16 @@ static const cleave_option_t TABLE[] = {
      "load an accelerator library; rule files name it as their backend, by its own name or by NAME; may be "
      "given many times. Libraries in the folders of CLEAVE_BACKEND_PATH are found by name",
      &libraries},
+    {"isolate", 0, CLEAVE_OPTION_LIST, "NAME[=SECONDS]",
+     "run the library of this name in a process of its own: when it crashes, writes beyond its buffers, or "
+     "does not answer within SECONDS (default: 10 for questions, 120 to compile, 30 to run), the command "
+     "ends "
+     "with an error, and nothing else is harmed; may be given many times",
+     &isolated},
+    {"fallback", 0, CLEAVE_OPTION_FLAG, NULL,
+     "with --isolate: cpu takes over from a library that crashed or did not answer; with --plan: regions "
+     "whose backend is missing or refuses them run node by node on cpu",
+     &falls_back},
     {"configure", 0, CLEAVE_OPTION_LIST, "BACKEND.KEY=VALUE",
      "tell a backend something of its own, after loading and before anything else; may be given many times. "
      "'cleave backends BACKEND --ask KEY' asks",
@@ -138,6 +151,40 @@ static cleave_status_t load(const char *text, cleave_error_t *error) {
   return status;
 }
 
+/* "NAME" or "NAME=SECONDS". */
+static cleave_status_t isolate(const char *text, cleave_error_t *error) {
+  cleave_isolation_options_t limits = {.size = sizeof limits, .fallback = falls_back};
+  size_t length = strcspn(text, "=");
+  if (text[length] == '=') {
+    char *end = NULL;
+    double seconds = strtod(text + length + 1, &end);
+    if (end == text + length + 1 || *end != '\0' || !(seconds >= 0.001 && seconds <= MOST_SECONDS)) {
+      return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                              "option '--isolate': expected NAME or NAME=SECONDS, found '%s'", text);
+    }
+    limits.ask_ms = limits.compile_ms = limits.run_ms = (uint32_t)(seconds * 1000.0);
+  }
+  char *name = cleave_copy_text(text, length);
+  if (name == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  cleave_status_t status = cleave_backend_isolate(name, &limits, error);
+  cleave_free(name);
+  return status;
+}
+
+/* A name that is no library's would isolate nothing. */
+static cleave_status_t check_isolated(const char *text, cleave_error_t *error) {
+  const cleave_backend_handle_t *handle = NULL;
+  char *name = cleave_copy_text(text, strcspn(text, "="));
+  if (name == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  cleave_status_t status = cleave_registry_find(name, &handle, error);
+  cleave_free(name);
+  return status;
+}
+
 static cleave_status_t configure(const char *text, cleave_error_t *error) {
   char *memory = NULL;
   cleave_backend_option_t parts;
@@ -166,8 +213,14 @@ static cleave_status_t apply(cleave_error_t *error) {
   if (log_level != NULL) {
     CLEAVE_TRY(set_log(error));
   }
+  for (size_t k = 0; k < isolated.count; k++) {
+    CLEAVE_TRY(isolate(isolated.items[k], error));
+  }
   for (size_t k = 0; k < libraries.count; k++) {
     CLEAVE_TRY(load(libraries.items[k], error));
+  }
+  for (size_t k = 0; k < isolated.count; k++) {
+    CLEAVE_TRY(check_isolated(isolated.items[k], error));
   }
   for (size_t k = 0; k < settings.count; k++) {
     CLEAVE_TRY(configure(settings.items[k], error));
@@ -180,6 +233,14 @@ int cleave_common_apply(void) {
   return apply(&error) == CLEAVE_OK ? CLEAVE_EXIT_OK : cleave_output_error(&error);
 }
 
+bool cleave_common_fallback(void) {
+  return falls_back;
+}
+
+bool cleave_common_isolates(void) {
+  return isolated.count > 0;
+}
+
 cleave_session_options_t cleave_common_session(void) {
   const char *given = folder != NULL ? folder : getenv("CLEAVE_CACHE");
   return (cleave_session_options_t){.size = sizeof(cleave_session_options_t),
@@ -189,19 +250,33 @@ cleave_session_options_t cleave_common_session(void) {
                                     .blob_limit = (uint64_t)limit_mb << 20};
 }
 
+/* Ends the processes of isolated libraries; where something of one still lives, it ends with this one. */
+static void end_isolated(void) {
+  for (size_t k = 0; k < isolated.count; k++) {
+    char *name = cleave_copy_text(isolated.items[k], strcspn(isolated.items[k], "="));
+    if (name != NULL && cleave_registry_unload(name, NULL) != CLEAVE_OK) {
+      cleave_log(CLEAVE_LOG_DETAIL, "library '%s' is still in use at the end", name);
+    }
+    cleave_free(name);
+  }
+}
+
 void cleave_common_free(void) {
+  end_isolated();
   for (size_t k = 0; texts != NULL && k < options.count; k++) {
     cleave_free(texts[k]);
   }
   cleave_free(texts);
   cleave_free(backend_options);
   cleave_free((void *)libraries.items);
+  cleave_free((void *)isolated.items);
   cleave_free((void *)settings.items);
   cleave_free((void *)options.items);
-  libraries = settings = options = (cleave_text_list_t){0};
+  libraries = isolated = settings = options = (cleave_text_list_t){0};
   texts = NULL;
   backend_options = NULL;
   folder = NULL;
   log_level = NULL;
   limit_mb = 0;
+  falls_back = false;
 }

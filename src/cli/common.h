@@ -21,6 +21,10 @@ void cleave_common_free(void);
  * cleave_common_free. */
 cleave_session_options_t cleave_common_session(void);
 
+/* --fallback, and whether libraries are isolated. */
+bool cleave_common_fallback(void);
+bool cleave_common_isolates(void);
+
 /* "mirror.level=3" in parts: the backend is the longest name of one that the text begins with, or what is
  * before the first point. All are copied into one text, which `out_memory` owns. *out_value is NULL where
  * there is no '=' and `needs_value` is false. */

@@ -4,6 +4,7 @@
 // lock.
 #include "runtime/registry.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 #include "base/text.h"
 #include "base/threads.h"
 #include "runtime/extensions.h"
+#include "runtime/isolate.h"
 #include "runtime/library.h"
 #include "runtime/region_json.h"
 
@@ -37,8 +39,15 @@ typedef struct entry {
   cleave_extensions_t *extensions; /* what it adds to cleave; NULL: nothing */
   cleave_digest_t digest;          /* of the code, where has_digest */
   bool has_digest;
-  char text[64]; /* `name` of a loaded one */
+  char text[64];             /* `name` of a loaded one */
+  cleave_isolate_t *isolate; /* of one in a process of its own: owned */
 } entry_t;
+
+/* Libraries of this name are to be isolated. */
+typedef struct wish {
+  char name[sizeof((entry_t *)0)->text];
+  cleave_isolation_options_t options;
+} wish_t;
 
 #define CLEAVE_LINKED_BACKEND(backend) {.name = #backend, .enter = cleave_backend_##backend},
 static entry_t linked[] = {
@@ -49,6 +58,7 @@ static entry_t linked[] = {
 enum { LINKED_COUNT = sizeof linked / sizeof linked[0] };
 
 static CLEAVE_ARRAY(entry_t *) loaded;
+static CLEAVE_ARRAY(wish_t) wishes;
 static bool has_searched; /* the folders */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -139,24 +149,28 @@ static void copy_table(entry_t *entry, const cleave_backend_t *backend) {
   entry->table = (cleave_backend_t){0};
   memcpy(&entry->table, backend, backend->size < sizeof entry->table ? backend->size : sizeof entry->table);
   entry->table.name = entry->name;
-  entry->handle = (cleave_backend_handle_t){
-      .backend = &entry->table, .users = &entry->users, .settings = &entry->settings};
+  entry->handle = (cleave_backend_handle_t){.backend = &entry->table,
+                                            .users = &entry->users,
+                                            .settings = &entry->settings,
+                                            .isolate = entry->isolate};
 }
 
 /* Asks the entry function for the struct. Without a name of its own, the entry takes the library's. */
 static cleave_status_t enter(entry_t *entry, const char *place, cleave_error_t *error) {
   cleave_message_t message = {.text = ""};
+  bool is_library = entry->library.path != NULL;
   const cleave_backend_t *backend =
-      entry->enter(CLEAVE_BACKEND_ABI_MAJOR, CLEAVE_BACKEND_ABI_MINOR, &message);
+      entry->isolate != NULL ? cleave_isolate_table(entry->isolate)
+                             : entry->enter(CLEAVE_BACKEND_ABI_MAJOR, CLEAVE_BACKEND_ABI_MINOR, &message);
   if (backend == NULL) {
     return cleave_registry_fail(error, CLEAVE_ERROR_BACKEND, place, &message);
   }
   const char *own = entry->name;
-  if (entry->library.handle != NULL && backend->size >= CLEAVE_BACKEND_SIZE_1_0 && backend->name != NULL) {
+  if (is_library && backend->size >= CLEAVE_BACKEND_SIZE_1_0 && backend->name != NULL) {
     own = backend->name;
   }
   CLEAVE_TRY(cleave_registry_check(backend, own, error));
-  if (entry->text[0] == '\0' && entry->library.handle != NULL) {
+  if (entry->text[0] == '\0' && is_library) {
     (void)snprintf(entry->text, sizeof entry->text, "%s", own);
     entry->name = entry->text;
   }
@@ -167,7 +181,15 @@ static cleave_status_t enter(entry_t *entry, const char *place, cleave_error_t *
 /* Initialises what was entered; the outcome is for good, unless memory was short. */
 static cleave_status_t initialise(entry_t *entry, const char *place, cleave_error_t *error) {
   cleave_message_t message = {.text = ""};
-  cleave_status_t status = entry->table.initialise(&host, &entry->handle.state, &message);
+  cleave_status_t status = CLEAVE_OK;
+  if (entry->isolate != NULL) {
+    entry->handle.state = entry->isolate;
+    status = cleave_isolate_initialise(entry->isolate, &message);
+    bool goes_on = cleave_isolate_is_lost(entry->isolate) && cleave_isolate_falls_back(entry->isolate);
+    status = goes_on ? CLEAVE_OK : status;
+  } else {
+    status = entry->table.initialise(&host, &entry->handle.state, &message);
+  }
   if (status != CLEAVE_OK) {
     return cleave_registry_fail(error, status, place, &message);
   }
@@ -192,9 +214,10 @@ static void start(entry_t *entry) {
 
 static void free_entry(entry_t *entry) {
   cleave_extensions_remove(entry->extensions);
-  if (entry->state == ENTRY_READY) {
+  if (entry->state == ENTRY_READY && entry->isolate == NULL) {
     entry->table.destroy(entry->handle.state);
   }
+  cleave_isolate_destroy(entry->isolate);
   cleave_library_close(&entry->library);
   cleave_free(entry);
 }
@@ -205,11 +228,17 @@ static bool is_name(const char *name) {
 }
 
 /* The name is free, or taken by the same file: *out_same. */
-static cleave_status_t check_name(const entry_t *entry, bool *out_same, cleave_error_t *error) {
-  const entry_t *other = find_entry(entry->name);
-  *out_same =
+static cleave_status_t check_name(const entry_t *entry, entry_t **out_same, cleave_error_t *error) {
+  entry_t *other = find_entry(entry->name);
+  bool is_same =
       other != NULL && other->library.path != NULL && strcmp(other->library.path, entry->library.path) == 0;
-  if (other == NULL || *out_same) {
+  *out_same = is_same ? other : NULL;
+  if (is_same && entry->isolate != NULL && other->isolate == NULL) {
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                            "%s: is loaded already, and not isolated: unload '%s' first", entry->library.path,
+                            entry->name);
+  }
+  if (other == NULL || is_same) {
     return CLEAVE_OK;
   }
   return cleave_error_set(
@@ -218,15 +247,61 @@ static cleave_status_t check_name(const entry_t *entry, bool *out_same, cleave_e
       entry->name, other->library.path == NULL ? "linked in" : other->library.path, entry->library.path);
 }
 
+static const cleave_isolation_options_t *find_wish(const char *name) {
+  for (size_t k = 0; name != NULL && k < wishes.count; k++) {
+    if (strcmp(wishes.items[k].name, name) == 0) {
+      return &wishes.items[k].options;
+    }
+  }
+  return NULL;
+}
+
+static cleave_status_t open_isolated(const char *path, const cleave_isolation_options_t *options,
+                                     entry_t *entry, cleave_error_t *error) {
+  char *absolute = realpath(path, NULL);
+  if (absolute == NULL) {
+    return cleave_error_set(error, CLEAVE_ERROR_IO, "%s: %s", path, strerror(errno));
+  }
+  entry->library.path = cleave_copy_text(absolute, strlen(absolute));
+  free(absolute);
+  if (entry->library.path == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  const char *label = entry->text[0] != '\0' ? entry->text : strrchr(entry->library.path, '/') + 1;
+  return cleave_isolate_open(path, entry->library.path, label, options, &entry->isolate, error);
+}
+
+/* Opens the library, in a process of its own where that is wished. A library whose name is not known yet
+ * says it there, since its code may be what is not trusted. */
+static cleave_status_t open_library(const char *path, const char *name,
+                                    const cleave_isolation_options_t *options, entry_t *entry,
+                                    cleave_error_t *error) {
+  options = options != NULL ? options : find_wish(name);
+  if (options == NULL && name == NULL && wishes.count > 0) {
+    CLEAVE_TRY(open_isolated(path, &wishes.items[0].options, entry, error));
+    options = find_wish(cleave_isolate_table(entry->isolate)->name);
+    cleave_isolate_destroy(entry->isolate);
+    entry->isolate = NULL;
+    cleave_library_close(&entry->library);
+  }
+  if (options != NULL) {
+    return open_isolated(path, options, entry, error);
+  }
+  CLEAVE_TRY(cleave_library_open(path, &entry->library, error));
+  entry->enter = entry->library.enter;
+  return CLEAVE_OK;
+}
+
 /* Opens, enters and initialises; *out_entry is NULL where the same file is there already. */
-static cleave_status_t open_entry(const char *path, const char *name, entry_t **out_entry,
+static cleave_status_t open_entry(const char *path, const char *name,
+                                  const cleave_isolation_options_t *options, entry_t **out_entry,
                                   cleave_error_t *error) {
   *out_entry = NULL;
   entry_t *entry = cleave_allocate_zeroed(1, sizeof *entry);
   if (entry == NULL) {
     return cleave_error_out_of_memory(error);
   }
-  bool same = false;
+  entry_t *same = NULL;
   cleave_status_t status = CLEAVE_OK;
   if (name != NULL && !is_name(name)) {
     CLEAVE_TRY_CLEANUP(cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
@@ -236,15 +311,19 @@ static cleave_status_t open_entry(const char *path, const char *name, entry_t **
   }
   (void)snprintf(entry->text, sizeof entry->text, "%s", name == NULL ? "" : name);
   entry->name = entry->text;
-  CLEAVE_TRY_CLEANUP(cleave_library_open(path, &entry->library, error));
-  entry->enter = entry->library.enter;
+  CLEAVE_TRY_CLEANUP(open_library(path, name, options, entry, error));
   CLEAVE_TRY_CLEANUP(enter(entry, path, error));
   if (!is_name(entry->name)) {
     CLEAVE_TRY_CLEANUP(cleave_error_set(error, CLEAVE_ERROR_BACKEND,
                                         "%s: calls itself '%s', which is no name", path, entry->name));
   }
+  if (entry->isolate != NULL) {
+    cleave_isolate_rename(entry->isolate, entry->name);
+  }
   CLEAVE_TRY_CLEANUP(check_name(entry, &same, error));
-  if (!same) {
+  if (same != NULL && same->isolate != NULL && same->state == ENTRY_READY) {
+    CLEAVE_TRY_CLEANUP(cleave_isolate_restart(same->isolate, error));
+  } else if (same == NULL) {
     CLEAVE_TRY_CLEANUP(initialise(entry, path, error));
     CLEAVE_TRY_CLEANUP(cleave_extensions_add(&entry->handle, &entry->extensions, error));
     *out_entry = entry;
@@ -257,10 +336,11 @@ cleanup:
   return status;
 }
 
-static cleave_status_t load(const char *path, const char *name, cleave_error_t *error) {
+static cleave_status_t load(const char *path, const char *name, const cleave_isolation_options_t *options,
+                            cleave_error_t *error) {
   entry_t *entry = NULL;
   CLEAVE_TRY(cleave_array_reserve(&loaded, 1, error));
-  CLEAVE_TRY(open_entry(path, name, &entry, error));
+  CLEAVE_TRY(open_entry(path, name, options, &entry, error));
   if (entry != NULL) {
     cleave_array_push_reserved(&loaded, entry);
   }
@@ -269,9 +349,77 @@ static cleave_status_t load(const char *path, const char *name, cleave_error_t *
 
 cleave_status_t cleave_registry_load(const char *path, const char *name, cleave_error_t *error) {
   (void)pthread_mutex_lock(&lock);
-  cleave_status_t status = load(path, name, error);
+  cleave_status_t status = load(path, name, NULL, error);
   (void)pthread_mutex_unlock(&lock);
   return status;
+}
+
+/* ---- isolation ---- */
+
+cleave_status_t cleave_backend_load_isolated(const char *path, const char *name,
+                                             const cleave_isolation_options_t *options,
+                                             cleave_error_t *error) {
+  const cleave_isolation_options_t otherwise = {.size = sizeof otherwise};
+  (void)pthread_mutex_lock(&lock);
+  cleave_status_t status = load(path, name, options != NULL ? options : &otherwise, error);
+  (void)pthread_mutex_unlock(&lock);
+  return status;
+}
+
+static cleave_status_t add_wish(const char *name, const cleave_isolation_options_t *options,
+                                cleave_error_t *error) {
+  const entry_t *entry = find_entry(name);
+  if (!is_name(name)) {
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "'%s' is no name for a backend", name);
+  }
+  if (entry != NULL) {
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                            entry->library.path == NULL ? "backend '%s' is linked in: it cannot be isolated"
+                                                        : "backend '%s' is loaded already: isolate it before",
+                            name);
+  }
+  wish_t wish = {.options = {.size = sizeof wish.options}};
+  (void)snprintf(wish.name, sizeof wish.name, "%s", name);
+  if (options != NULL) {
+    memcpy(&wish.options, options, options->size < sizeof wish.options ? options->size : sizeof wish.options);
+  }
+  wish.options.size = sizeof wish.options;
+  CLEAVE_ARRAY_PUSH(&wishes, wish, error);
+  return CLEAVE_OK;
+}
+
+cleave_status_t cleave_backend_isolate(const char *name, const cleave_isolation_options_t *options,
+                                       cleave_error_t *error) {
+  (void)pthread_mutex_lock(&lock);
+  cleave_status_t status = add_wish(name, options, error);
+  (void)pthread_mutex_unlock(&lock);
+  return status;
+}
+
+cleave_status_t cleave_backend_isolation(const char *name, cleave_isolation_t *out_isolation,
+                                         cleave_error_t *error) {
+  cleave_isolation_t found = {.size = sizeof found, .process = -1};
+  (void)pthread_mutex_lock(&lock);
+  const entry_t *entry = find_entry(name);
+  if (entry != NULL && entry->isolate != NULL) {
+    cleave_isolate_describe(entry->isolate, &found);
+  }
+  cleave_status_t status =
+      entry != NULL ? CLEAVE_OK
+                    : cleave_error_set(error, CLEAVE_ERROR_UNSUPPORTED, "backend '%s' is not loaded", name);
+  (void)pthread_mutex_unlock(&lock);
+  if (status == CLEAVE_OK) {
+    *out_isolation = found;
+  }
+  return status;
+}
+
+bool cleave_registry_is_lost(const cleave_backend_handle_t *handle, bool *out_falls_back) {
+  bool is_lost = handle->isolate != NULL && cleave_isolate_is_lost(handle->isolate);
+  if (out_falls_back != NULL) {
+    *out_falls_back = is_lost && cleave_isolate_falls_back(handle->isolate);
+  }
+  return is_lost;
 }
 
 /* A library of a folder that did not load: kept by its file's name, for who asks why. */
@@ -308,7 +456,7 @@ static void search(void) {
   }
   for (size_t k = 0; k < paths.count; k++) {
     cleave_error_t refusal = CLEAVE_ERROR_INIT;
-    if (load(paths.items[k], NULL, &refusal) != CLEAVE_OK) {
+    if (load(paths.items[k], NULL, NULL, &refusal) != CLEAVE_OK) {
       cleave_log(CLEAVE_LOG_WARNING, "%s", refusal.message);
       keep_refused(paths.items[k], &refusal);
     }

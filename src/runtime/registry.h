@@ -20,6 +20,7 @@ typedef struct cleave_backend_handle {
   void *state;
   atomic_uint *users;              /* see cleave_registry_retain */
   atomic_uint_least64_t *settings; /* hash of what cleave_backend_configure told it; 0: nothing */
+  struct cleave_isolate *isolate;  /* of a library in a process of its own, or NULL */
 } cleave_backend_handle_t;
 
 /* The backend of this name. CLEAVE_ERROR_UNSUPPORTED with the list of names where there is none;
@@ -42,6 +43,10 @@ cleave_digest_t cleave_registry_digest(const cleave_backend_handle_t *handle);
  * where the name is taken; nothing of a library stays that does not load or start. */
 CLEAVE_MUST_USE cleave_status_t cleave_registry_load(const char *path, const char *name,
                                                      cleave_error_t *error);
+
+/* The process of the backend is lost: its functions fail. *out_falls_back (may be NULL): `cpu` is to run its
+ * regions. */
+bool cleave_registry_is_lost(const cleave_backend_handle_t *handle, bool *out_falls_back);
 
 /* Unloads a library. CLEAVE_ERROR_INVALID_ARGUMENT where it is in use, linked in, or not there. Nobody may be
  * partitioning with it meanwhile. */

@@ -29,6 +29,17 @@ static cleave_status_t find_backend(cleave_supports_t *supports, const char *bac
   return CLEAVE_OK;
 }
 
+/* A library in a process of its own that is lost ends the partitioning, unless `cpu` is to take over: then
+ * it refuses everything. */
+static cleave_status_t check_lost(const cleave_backend_handle_t *handle, cleave_message_t *message,
+                                  cleave_error_t *error) {
+  bool falls_back = false;
+  message->text[sizeof message->text - 1] = '\0';
+  return cleave_registry_is_lost(handle, &falls_back) && !falls_back
+             ? cleave_error_set(error, CLEAVE_ERROR_BACKEND, "%s", message->text)
+             : CLEAVE_OK;
+}
+
 static cleave_status_t ask(cleave_supports_t *supports, const cleave_view_request_t *request, bool *out_yes,
                            cleave_reason_t *reason, cleave_error_t *error) {
   cleave_view_t view;
@@ -41,7 +52,7 @@ static cleave_status_t ask(cleave_supports_t *supports, const cleave_view_reques
     return cleave_error_out_of_memory(error);
   }
   if (status != CLEAVE_OK) {
-    message.text[sizeof message.text - 1] = '\0';
+    CLEAVE_TRY(check_lost(handle, &message, error));
     (void)snprintf(reason->text, sizeof reason->text, "%s", message.text);
   }
   return CLEAVE_OK;
@@ -85,7 +96,7 @@ static cleave_status_t ask_cost(cleave_supports_t *supports, const cleave_view_r
   }
   *out_known = status == CLEAVE_OK && *out_nanoseconds > 0.0;
   if (!*out_known) {
-    message.text[sizeof message.text - 1] = '\0';
+    CLEAVE_TRY(check_lost(handle, &message, error));
     (void)snprintf(reason->text, sizeof reason->text, "%.60s: %.180s", backend->name,
                    message.text[0] == '\0' ? "no cost given" : message.text);
   }
@@ -122,8 +133,11 @@ static cleave_status_t ask_review(cleave_supports_t *supports, const cleave_view
   if (status == CLEAVE_ERROR_OUT_OF_MEMORY) {
     return cleave_error_out_of_memory(error);
   }
-  message.text[sizeof message.text - 1] = '\0';
   *out_yes = status == CLEAVE_OK;
+  if (!*out_yes) {
+    CLEAVE_TRY(check_lost(handle, &message, error));
+  }
+  message.text[sizeof message.text - 1] = '\0';
   (void)snprintf(reason->text, sizeof reason->text, "%.60s: %.180s", handle->backend->name,
                  message.text[0] == '\0' ? "no reason given" : message.text);
   return CLEAVE_OK;

@@ -91,6 +91,48 @@ const char *cleave_backend_name(uint32_t index);
  * CLEAVE_ERROR_INVALID_ARGUMENT: the name is taken. Thread-safe. */
 CLEAVE_MUST_USE cleave_status_t cleave_backend_load(const char *path, const char *name,
                                                     cleave_error_t *error);
+/* Limits of a library in a process of its own; a field that is 0 has its default. */
+typedef struct cleave_isolation_options {
+  size_t size;         /* sizeof(cleave_isolation_options_t) */
+  uint32_t ask_ms;     /* to load, start, answer a question, unload a program; default 10 s */
+  uint32_t compile_ms; /* to compile a region; default 120 s */
+  uint32_t run_ms;     /* to run one; default 30 s */
+  bool fallback; /* when its process is lost, `cpu` runs its regions, and it is asked no more; the log says so
+                  */
+} cleave_isolation_options_t;
+
+/* What became of it. */
+typedef struct cleave_isolation {
+  size_t size;
+  bool is_isolated;
+  bool is_lost;     /* crashed, hung, or wrote out of bounds */
+  int64_t process;  /* its number, or -1 */
+  char reason[256]; /* of the loss: one line */
+} cleave_isolation_t;
+
+/* As cleave_backend_load, but the library's code runs in a process of its own (the program cleave_worker, of
+ * the installation or named by CLEAVE_WORKER), which has no file and no memory of this one: it gets copies of
+ * constants and inputs that it cannot write, and its outputs are checked and copied. Where it crashes, does
+ * not answer within a limit, or writes beyond its buffers, its process is ended, and the call at hand and
+ * all later ones fail with CLEAVE_ERROR_BACKEND and the reason, or go to `cpu` (`fallback`). The same file
+ * loaded again so under the same name starts a new process where the one before is lost: settings of
+ * cleave_backend_configure are to be made again, and sessions too. Calls to one library run one at a time.
+ * CLEAVE_ERROR_UNSUPPORTED: it adds operators, partitioners or passes. What it may do to files and the
+ * network is what this user may. `options` may be NULL. */
+CLEAVE_MUST_USE cleave_status_t cleave_backend_load_isolated(const char *path, const char *name,
+                                                             const cleave_isolation_options_t *options,
+                                                             cleave_error_t *error);
+
+/* Libraries that are loaded from now on, or found in folders, and have or are given this name, are isolated.
+ * CLEAVE_ERROR_INVALID_ARGUMENT where a backend of this name is there already. */
+CLEAVE_MUST_USE cleave_status_t cleave_backend_isolate(const char *name,
+                                                       const cleave_isolation_options_t *options,
+                                                       cleave_error_t *error);
+
+/* The backend of this name now. CLEAVE_ERROR_UNSUPPORTED where there is none. */
+CLEAVE_MUST_USE cleave_status_t cleave_backend_isolation(const char *name, cleave_isolation_t *out_isolation,
+                                                         cleave_error_t *error);
+
 /* CLEAVE_ERROR_INVALID_ARGUMENT where sessions still use it. Nobody may be partitioning with it meanwhile. */
 CLEAVE_MUST_USE cleave_status_t cleave_backend_unload(const char *name, cleave_error_t *error);
 

@@ -1,0 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Crashes while it compiles. */
+#include "hostile.h"
+
+HOSTILE_COMPILE("crash_compile", hostile_crash();)
