@@ -141,6 +141,7 @@ void cleave_session_destroy(cleave_session_t *session) {
       cleave_program_release(step->programs[k].program);
     }
     cleave_free(step->parts);
+    cleave_session_destroy_fallback(step);
   }
   for (size_t k = 0; k < session->programs.count; k++) {
     cleave_program_release(session->programs.items[k]);

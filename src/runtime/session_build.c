@@ -135,7 +135,7 @@ static cleave_status_t build_whole(cleave_build_t *build, const region_set_t *se
   if (status == CLEAVE_ERROR_OUT_OF_MEMORY) {
     return cleave_error_out_of_memory(error);
   }
-  if (session->strict) {
+  if (session->strict || cleave_session_is_lost(session, set->target)) {
     char place[224];
     (void)snprintf(place, sizeof place, "region '%.128s' on %.64s", region->name, region->backend);
     return cleave_registry_fail(error, status, place, reason);

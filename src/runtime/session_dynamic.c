@@ -302,7 +302,8 @@ static cleave_status_t compile(cleave_session_t *session, cleave_step_t *step,
       CLEAVE_TRY(try_compile(session, step, step->target, false, entry, &status, &message, error));
     }
   }
-  bool may_move = step->region != CLEAVE_INDEX_NONE && step->target != 0 && !session->strict;
+  bool may_move = step->region != CLEAVE_INDEX_NONE && step->target != 0 && !session->strict &&
+                  !cleave_session_is_lost(session, step->target);
   if (status != CLEAVE_OK && may_move) {
     CLEAVE_TRY(note_refusal(session, step, message.text, error));
     CLEAVE_TRY(try_compile(session, step, step->alone, false, entry, &status, &message, error));
@@ -445,6 +446,13 @@ static cleave_status_t take_outputs(const dynamic_call_t *call, cleave_error_t *
   return CLEAVE_OK;
 }
 
+static void forget_programs(cleave_step_t *step) {
+  for (uint32_t k = 0; k < CLEAVE_DYNAMIC_PROGRAMS; k++) {
+    cleave_program_release(step->programs[k].program);
+    step->programs[k] = (cleave_dynamic_program_t){0};
+  }
+}
+
 static cleave_status_t run(cleave_session_t *session, cleave_step_t *step, cleave_error_t *error) {
   cleave_node_type_t *types = NULL;
   cleave_dynamic_program_t *entry = NULL;
@@ -467,6 +475,10 @@ static cleave_status_t run(cleave_session_t *session, cleave_step_t *step, cleav
   CLEAVE_TRY(prepare_workspace(&call, entry->program, &args.workspace, error));
   cleave_status_t status = cleave_program_run(entry->program, &args, &message);
   message.text[sizeof message.text - 1] = '\0';
+  if (status != CLEAVE_OK && cleave_session_falls_back(session, entry->target)) {
+    forget_programs(step);
+    return run(session, step, error); /* `cpu` takes what the lost library refuses */
+  }
   if (status != CLEAVE_OK) {
     return cleave_session_fail_node(session->graph, step->node, call.target->label, status, &message, error);
   }

@@ -103,7 +103,8 @@ typedef struct cleave_step {
   cleave_tensor_view_t *outputs;
   uint32_t *input_slots;
   const uint32_t *output_slots;
-  cleave_request_t *requests; /* per output, of steps whose backend adds; NULL for others */
+  struct cleave_step_fallback *fallback; /* in the place of a library that is lost; NULL until then */
+  cleave_request_t *requests;            /* per output, of steps whose backend adds; NULL for others */
   const char *name;
   const char *op;
   const char *backend;
@@ -256,8 +257,23 @@ void cleave_session_patch_block(cleave_session_t *session, uint32_t block, void 
 CLEAVE_MUST_USE cleave_status_t cleave_session_run_dynamic(cleave_session_t *session, cleave_step_t *step,
                                                            cleave_error_t *error);
 
+/* ---- libraries in processes of their own that are lost (session_fallback.c) ---- */
+
+/* The target's library is lost, and `cpu` is not to take over: an error. */
+bool cleave_session_is_lost(const cleave_session_t *session, uint32_t target);
+/* It is lost, and `cpu` takes over. */
+bool cleave_session_falls_back(const cleave_session_t *session, uint32_t target);
+/* Runs what a step of a lost library computes on `cpu`, from the same inputs: compiled when it is first
+ * needed, with a note; `reason` is what the library said. */
+CLEAVE_MUST_USE cleave_status_t cleave_session_run_fallback(cleave_session_t *session, cleave_step_t *step,
+                                                            const cleave_message_t *reason,
+                                                            cleave_error_t *error);
+void cleave_session_destroy_fallback(cleave_step_t *step);
+
 /* After the steps: adds or copies to the user's memory what steps could not write there. */
 CLEAVE_MUST_USE cleave_status_t cleave_session_finish_outputs(cleave_session_t *session,
                                                               cleave_error_t *error);
+/* Adds `bytes` of values to others of the same dtype; any alignment. */
+void cleave_session_add_values(cleave_dtype_t dtype, void *to, const void *from, size_t bytes);
 
 #endif /* CLEAVE_RUNTIME_SESSION_INTERNAL_H */

@@ -226,7 +226,7 @@ cleave_status_t cleave_build_add_node(cleave_build_t *build, const cleave_build_
     reason->text[0] = '\0';
     return CLEAVE_OK;
   }
-  if (session->strict) {
+  if (session->strict || cleave_session_is_lost(session, request->target)) {
     return cleave_session_fail_node(build->graph, request->node,
                                     session->targets.items[request->target].label, status, reason, error);
   }

@@ -245,7 +245,7 @@ static void add_aligned(cleave_dtype_t dtype, void *to, const void *from, size_t
 }
 
 /* The user's memory may have any alignment: through small aligned pieces. */
-static void add_values(cleave_dtype_t dtype, void *to, const void *from, size_t bytes) {
+void cleave_session_add_values(cleave_dtype_t dtype, void *to, const void *from, size_t bytes) {
   _Alignas(ALIGNMENT) unsigned char sums[4096];
   _Alignas(ALIGNMENT) unsigned char values[4096];
   size_t size = cleave_dtype_size(dtype);
@@ -278,7 +278,7 @@ cleave_status_t cleave_session_finish_outputs(cleave_session_t *session, cleave_
     size_t bytes = session->slots.items[output->slot].bytes;
     void *to = (void *)(uintptr_t)output->view.data;
     if (output->request == CLEAVE_REQUEST_ADD) {
-      add_values(found->dtype, to, found->data, bytes);
+      cleave_session_add_values(found->dtype, to, found->data, bytes);
     } else if (bytes > 0) {
       memcpy(to, found->data, bytes);
     }

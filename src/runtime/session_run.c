@@ -177,6 +177,11 @@ static cleave_status_t run_program(cleave_session_t *session, cleave_step_t *ste
   message.text[0] = '\0';
   cleave_program_lock(program);
   cleave_status_t status = cleave_program_run(program, &step->args, &message);
+  if (status != CLEAVE_OK && cleave_session_falls_back(session, step->target)) {
+    status = cleave_session_run_fallback(session, step, &message, error);
+    cleave_program_unlock(program);
+    return status;
+  }
   if (status != CLEAVE_OK) {
     status = fail_step(session, step, status, &message, error);
   } else if (step->args.stream != NULL) {

@@ -2,4 +2,8 @@
 /* Crashes when it is asked. */
 #include "hostile.h"
 
-HOSTILE_SUPPORTS("crash_supports", hostile_crash();)
+static void misbehave(void) {
+  hostile_crash();
+}
+
+HOSTILE_SUPPORTS("crash_supports")

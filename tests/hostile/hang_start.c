@@ -2,4 +2,8 @@
 /* Never comes back from initialise. */
 #include "hostile.h"
 
-HOSTILE_INITIALISE("hang_start", hostile_hang();)
+static void misbehave(void) {
+  hostile_hang();
+}
+
+HOSTILE_INITIALISE("hang_start")

@@ -2,4 +2,8 @@
 /* Crashes while it compiles. */
 #include "hostile.h"
 
-HOSTILE_COMPILE("crash_compile", hostile_crash();)
+static void misbehave(void) {
+  hostile_crash();
+}
+
+HOSTILE_COMPILE("crash_compile")

@@ -2,4 +2,8 @@
 /* Crashes in initialise. */
 #include "hostile.h"
 
-HOSTILE_INITIALISE("crash_start", hostile_crash();)
+static void misbehave(void) {
+  hostile_crash();
+}
+
+HOSTILE_INITIALISE("crash_start")

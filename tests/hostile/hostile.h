@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Libraries that misbehave in one place: each macro below makes the backend of relu.h with some
- * statements in front of one function. They are for processes of their own.
+ * Libraries that misbehave in one place: each macro below makes the backend of relu.h, with a
+ * function `misbehave` of the library called first in one of its functions. They are for processes of their
+ * own.
  */
-#ifndef CLEAVE_TESTS_ACCELERATORS_HOSTILE_H
-#define CLEAVE_TESTS_ACCELERATORS_HOSTILE_H
+#ifndef CLEAVE_TESTS_HOSTILE_HOSTILE_H
+#define CLEAVE_TESTS_HOSTILE_HOSTILE_H
 
 #include <signal.h>
 #include <unistd.h>
@@ -50,43 +51,46 @@ static inline void hostile_write(unsigned char *memory, size_t bytes) {
     return &backend;                                                                   \
   }
 
-/* A library whose `run` does this first. `program`, `args` and `message` are there. */
-#define HOSTILE_RUN(library, ...)                                                                           \
+/* A process of the library's that stays. */
+static inline void hostile_fork(void) {
+  if (fork() == 0) {
+    hostile_hang();
+  }
+}
+
+#define HOSTILE_RUN(library)                                                                                \
   static cleave_status_t hostile(void *program, const cleave_run_args_t *args, cleave_message_t *message) { \
-    const relu_program_t *relu = program;                                                                   \
-    (void)relu;                                                                                             \
-    __VA_ARGS__                                                                                             \
+    misbehave(program, args);                                                                               \
     return relu_run(program, args, message);                                                                \
   }                                                                                                         \
   static cleave_backend_t backend = {RELU_BACKEND(library)};                                                \
   HOSTILE_ENTRY(run)
 
-/* The same for `supports`, `compile` and `initialise`. */
-#define HOSTILE_SUPPORTS(library, ...)                                            \
+#define HOSTILE_SUPPORTS(library)                                                 \
   static cleave_status_t hostile(void *state, const cleave_region_view_t *region, \
                                  cleave_message_t *reason) {                      \
-    __VA_ARGS__                                                                   \
+    misbehave();                                                                  \
     return relu_supports(state, region, reason);                                  \
   }                                                                               \
   static cleave_backend_t backend = {RELU_BACKEND(library)};                      \
   HOSTILE_ENTRY(supports)
 
-#define HOSTILE_COMPILE(library, ...)                                                         \
+#define HOSTILE_COMPILE(library)                                                              \
   static cleave_status_t hostile(void *state, const cleave_region_view_t *region,             \
                                  const cleave_compile_options_t *options, void **out_program, \
                                  cleave_message_t *message) {                                 \
-    __VA_ARGS__                                                                               \
+    misbehave();                                                                              \
     return relu_compile(state, region, options, out_program, message);                        \
   }                                                                                           \
   static cleave_backend_t backend = {RELU_BACKEND(library)};                                  \
   HOSTILE_ENTRY(compile)
 
-#define HOSTILE_INITIALISE(library, ...)                                                                   \
+#define HOSTILE_INITIALISE(library)                                                                        \
   static cleave_status_t hostile(const cleave_host_t *host, void **out_state, cleave_message_t *message) { \
-    __VA_ARGS__                                                                                            \
+    misbehave();                                                                                           \
     return relu_initialise(host, out_state, message);                                                      \
   }                                                                                                        \
   static cleave_backend_t backend = {RELU_BACKEND(library)};                                               \
   HOSTILE_ENTRY(initialise)
 
-#endif /* CLEAVE_TESTS_ACCELERATORS_HOSTILE_H */
+#endif /* CLEAVE_TESTS_HOSTILE_HOSTILE_H */

@@ -1,9 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* Prints what nobody asked for, on both streams. */
-#include "hostile.h"
-
-HOSTILE_RUN(
-    "prints",
-    for (int k = 0; k < 2000;
-         k++) { (void)printf("line %d of many that this library prints\n", k); }(void)fflush(stdout);
-    (void)fprintf(stderr, "and this\n");)

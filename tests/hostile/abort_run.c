@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls abort in every run. */
+#include "hostile.h"
+
+static void misbehave(const relu_program_t *relu, const cleave_run_args_t *args) {
+  (void)relu;
+  (void)args;
+  abort();
+}
+
+HOSTILE_RUN("abort_run")
