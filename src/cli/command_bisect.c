@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/command.h"
+#include "cli/common.h"
 #include "cli/job.h"
 #include "cli/output.h"
 #include "runtime/bisect.h"
@@ -29,12 +30,14 @@ static cleave_status_t work(bisect_t *bisect, cleave_error_t *error) {
   CLEAVE_TRY(cleave_job_bind(&bisect->job, error));
   CLEAVE_TRY(cleave_job_load_rules(&bisect->job, &bisect->rules, error));
   int64_t threads = bisect->options.threads;
+  cleave_session_options_t session = cleave_common_session();
   cleave_bisect_options_t options = {
       .metric = bisect->metric,
       .threshold = bisect->threshold,
       .inputs = bisect->job.inputs.tensors,
       .input_count = bisect->job.inputs.count,
       .threads = (int32_t)(threads > 1024 ? 1024 : threads),
+      .session = &session,
       .most_tests = (uint32_t)(bisect->most_tests > UINT32_MAX ? UINT32_MAX : bisect->most_tests),
       .progress = show_progress};
   cleave_status_t status = cleave_rules_bisect(&bisect->rules, cleave_model_graph(bisect->job.model),
@@ -180,6 +183,7 @@ static int run(int argc, char **argv) {
                                       "Exit status 1 where there is one.",
                                   .options = options,
                                   .option_count = sizeof options / sizeof options[0],
+                                  .makes_sessions = true,
                                   .least_operands = 1,
                                   .most_operands = 1};
   int status = CLEAVE_EXIT_OK;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/command.h"
+#include "cli/common.h"
 #include "cli/load.h"
 #include "cli/output.h"
 #include "runtime/model.h"
@@ -90,6 +91,7 @@ static cleave_lint_level_t level_of(const command_t *command, const cleave_lint_
 
 static void check_file(command_t *command, file_result_t *file) {
   cleave_rule_source_t source = {.path = file->path};
+  cleave_session_options_t session = cleave_common_session();
   cleave_rule_check_options_t options = {
       .settings = command->settings.items,
       .setting_count = command->settings.count,
@@ -97,6 +99,7 @@ static void check_file(command_t *command, file_result_t *file) {
       .models = command->graphs,
       .model_count = command->model_paths.count,
       .threads = (int32_t)(command->threads > 1024 ? 1024 : command->threads),
+      .session = &session,
       .progress = show_progress,
       .context = file};
   if (cleave_rule_check_run(&source, &options, &file->check, &file->error) != CLEAVE_OK) {
@@ -363,6 +366,7 @@ static int run(int argc, char **argv) {
           "file fails. Tests whose backend is not in this program are skipped.",
       .options = options,
       .option_count = sizeof options / sizeof options[0],
+      .makes_sessions = true,
       .least_operands = 1,
       .most_operands = SIZE_MAX};
   int status = CLEAVE_EXIT_OK;

@@ -380,6 +380,27 @@ static int print_json(const run_t *run) {
 
 /* ---- the command ---- */
 
+static bool runs_on(const cleave_session_t *session, const char *backend) {
+  for (uint32_t k = 0; k < cleave_session_step_count(session); k++) {
+    if (strcmp(cleave_session_step(session, k).backend, backend) == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/* Options that nothing reads are most likely a mistake. */
+static void warn_of_options(const cleave_session_t *session) {
+  const cleave_session_options_t options = cleave_common_session();
+  for (uint32_t k = 0; k < options.backend_option_count; k++) {
+    const cleave_backend_option_t *option = &options.backend_options[k];
+    if (!runs_on(session, option->backend)) {
+      (void)fprintf(stderr, "cleave: warning: option '%s.%s' has no effect: nothing runs on %s\n",
+                    option->backend, option->key, option->backend);
+    }
+  }
+}
+
 static cleave_status_t work(run_t *run, cleave_error_t *error) {
   run->options.profile = run->profile_path != NULL;
   CLEAVE_TRY(cleave_job_load(&run->job, &run->options, error));
@@ -389,6 +410,7 @@ static cleave_status_t work(run_t *run, cleave_error_t *error) {
     CLEAVE_TRY(cleave_program_cache_create(&run->job.programs, error));
   }
   CLEAVE_TRY(cleave_job_compile(&run->job, error));
+  warn_of_options(run->job.session);
   CLEAVE_TRY(run_once(run, &run->first_ms, error));
   CLEAVE_TRY(check(run, error));
   CLEAVE_TRY(measure(run, error));

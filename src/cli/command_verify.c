@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "cli/command.h"
+#include "cli/common.h"
 #include "cli/job.h"
 #include "cli/output.h"
 #include "formats/onnx.h"
@@ -334,19 +335,23 @@ static int run(int argc, char **argv) {
           "Exit status 1 where one differs; its rule is named, and what it takes to see it again is saved.",
       .options = options,
       .option_count = sizeof options / sizeof options[0],
+      .makes_sessions = true,
       .least_operands = 1,
       .most_operands = 1};
   int status = CLEAVE_EXIT_OK;
   cleave_error_t error = CLEAVE_ERROR_INIT;
+  cleave_session_options_t session;
   verify.dropped = json_array();
   verify.saved = json_array();
   if (cleave_arguments_parse(&arguments, argc, argv, &status)) {
     job->model = arguments.found.items[0];
     verify.save = verify.save == NULL ? "cleave-verify" : verify.save;
+    session = cleave_common_session();
     verify.checks =
         (cleave_verify_options_t){.rounds = (uint32_t)(verify.rounds > 1000 ? 1000 : verify.rounds),
                                   .seed = (uint64_t)job->seed,
                                   .threads = (int32_t)(job->threads > 1024 ? 1024 : job->threads),
+                                  .session = &session,
                                   .each = each,
                                   .rtol = verify.rtol,
                                   .atol = verify.atol};

@@ -184,7 +184,11 @@ static cleave_status_t begin_trial(bisection_t *bisection, uint32_t suspects, tr
     options->progress(options->context, bisection->report->tests, suspects);
   }
   CLEAVE_TRY(cleave_rule_list_partition(bisection->list, bisection->graph, &trial->plan, error));
-  cleave_session_options_t session = {.size = sizeof session, .threads = options->threads};
+  cleave_session_options_t session = {.size = sizeof session};
+  if (options->session != NULL) {
+    session = *options->session;
+  }
+  session.threads = options->threads;
   CLEAVE_TRY(cleave_session_create_planned(bisection->graph, trial->plan, bisection->pointers,
                                            options->input_count, &session, &trial->session, error));
   for (uint32_t k = 0; k < options->input_count; k++) {

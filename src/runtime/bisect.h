@@ -25,7 +25,8 @@ typedef struct cleave_bisect_options {
   cleave_tensor_t *const *inputs; /* of the model, one per input */
   size_t input_count;
   int32_t threads;
-  uint32_t most_tests; /* sessions made; 0: 2000 */
+  const cleave_session_options_t *session; /* backend options and blobs are taken from it; NULL: none */
+  uint32_t most_tests;                     /* sessions made; 0: 2000 */
   /* Called before each test, for progress; may be NULL. `left`: applications still suspected. */
   void (*progress)(void *context, uint32_t test, uint32_t left);
   void *context;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A view compiled, run once, and gone: for constant folding and for checks of single regions. */
+/* A view compiled, run once, and gone: for constant folding and for checks of single regions. Tensors are in
+ * host memory, wherever the backend works. */
 #ifndef CLEAVE_RUNTIME_ONCE_H
 #define CLEAVE_RUNTIME_ONCE_H
 
@@ -11,7 +12,8 @@ typedef struct cleave_once {
   const cleave_view_t *view;
   const cleave_tensor_view_t *inputs; /* as view->region.inputs, all shapes known */
   int32_t threads;
-  size_t most_bytes; /* of an output whose shape only the run tells; 0: no limit */
+  const cleave_session_options_t *session; /* backend options and blobs are taken from it; NULL: none */
+  size_t most_bytes;                       /* of an output whose shape only the run tells; 0: no limit */
 } cleave_once_t;
 
 /* `outputs` has room for view->region.output_count tensors, which the caller releases; all NULL where it

@@ -105,8 +105,7 @@ static cleave_status_t judge(test_run_t *run, cleave_rule_list_t *list, cleave_e
     cleave_rule_check_count(run->check, plan, false);
     CLEAVE_TRY_CLEANUP(cleave_rule_expect(list, test, plan, &run->report, error));
     if (test->equal) {
-      CLEAVE_TRY_CLEANUP(cleave_rule_equal(test, plan, run->options == NULL ? 0 : run->options->threads,
-                                           &run->report, error));
+      CLEAVE_TRY_CLEANUP(cleave_rule_equal(test, plan, run->options, &run->report, error));
     }
   }
 cleanup:

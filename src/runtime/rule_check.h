@@ -60,7 +60,8 @@ typedef struct cleave_rule_check_options {
   const char *only; /* tests whose name contains this text; NULL: all */
   const cleave_check_model_t *models;
   size_t model_count;
-  int32_t threads; /* 0: all processors */
+  int32_t threads;                         /* 0: all processors */
+  const cleave_session_options_t *session; /* backend options and blobs are taken from it; NULL: none */
   /* Called before each test, for progress; may be NULL. */
   void (*progress)(void *context, const char *test);
   void *context;
@@ -93,10 +94,10 @@ CLEAVE_MUST_USE cleave_status_t cleave_rule_expect(const cleave_rule_list_t *lis
                                                    cleave_text_t *report, cleave_error_t *error);
 
 /* Runs a plan and the plan's source, and compares; appends to `report` what differs, or why nothing could be
- * compared. */
+ * compared. `options` may be NULL. */
 CLEAVE_MUST_USE cleave_status_t cleave_rule_equal(const cleave_rule_test_t *test, const cleave_plan_t *plan,
-                                                  int32_t threads, cleave_text_t *report,
-                                                  cleave_error_t *error);
+                                                  const cleave_rule_check_options_t *options,
+                                                  cleave_text_t *report, cleave_error_t *error);
 
 /* Adds lints about rules that never got a match, on the graphs of the tests and on the models; the counts of
  * `check->reach` for tests are there already. */

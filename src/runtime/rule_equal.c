@@ -14,6 +14,7 @@ typedef struct equality {
   const cleave_rule_test_t *test;
   const cleave_plan_t *plan;
   int32_t threads;
+  const cleave_session_options_t *session_options; /* or NULL */
   size_t input_count;
   size_t output_count;
   cleave_tensor_t **inputs;
@@ -87,7 +88,11 @@ static cleave_status_t prepare(equality_t *equality, cleave_error_t *error) {
 
 static cleave_status_t run(equality_t *equality, cleave_error_t *error) {
   const cleave_plan_t *plan = equality->plan;
-  cleave_session_options_t options = {.size = sizeof options, .threads = equality->threads};
+  cleave_session_options_t options = {.size = sizeof options};
+  if (equality->session_options != NULL) {
+    options = *equality->session_options;
+  }
+  options.threads = equality->threads;
   CLEAVE_TRY(cleave_check_reference(plan->source, equality->inputs, equality->input_count, equality->threads,
                                     equality->expected, equality->output_count, error));
   CLEAVE_TRY(cleave_session_create_planned(plan->source, plan, equality->pointers, equality->input_count,
@@ -135,9 +140,13 @@ static void deinit(equality_t *equality) {
   cleave_free((void *)equality->pointers);
 }
 
-cleave_status_t cleave_rule_equal(const cleave_rule_test_t *test, const cleave_plan_t *plan, int32_t threads,
-                                  cleave_text_t *report, cleave_error_t *error) {
-  equality_t equality = {.test = test, .plan = plan, .threads = threads};
+cleave_status_t cleave_rule_equal(const cleave_rule_test_t *test, const cleave_plan_t *plan,
+                                  const cleave_rule_check_options_t *options, cleave_text_t *report,
+                                  cleave_error_t *error) {
+  equality_t equality = {.test = test,
+                         .plan = plan,
+                         .threads = options == NULL ? 0 : options->threads,
+                         .session_options = options == NULL ? NULL : options->session};
   cleave_error_t failure = CLEAVE_ERROR_INIT;
   cleave_status_t status = CLEAVE_OK;
   if (plan->graph->inputs.count != plan->source->inputs.count) {

@@ -247,7 +247,8 @@ static cleave_status_t run_on_backend(const verifier_t *verifier, const item_set
                                       cleave_tensor_t **outputs, cleave_verify_item_t *item,
                                       cleave_error_t *error) {
   const cleave_region_view_t *region = &set->view.region;
-  cleave_once_t once = {.view = &set->view, .threads = verifier->options->threads};
+  cleave_once_t once = {
+      .view = &set->view, .threads = verifier->options->threads, .session = verifier->options->session};
   CLEAVE_TRY(cleave_registry_find(set->backend, &once.handle, error));
   cleave_tensor_view_t *views = cleave_allocate(region->input_count, sizeof *views);
   if (views == NULL) {

@@ -47,8 +47,9 @@ typedef struct cleave_verify_options {
   uint32_t rounds; /* with random values */
   uint64_t seed;
   int32_t threads;
-  bool each;   /* every fusion and region, not only one of each structure */
-  double rtol; /* negative: by dtype (cleave_verify_tolerance) */
+  const cleave_session_options_t *session; /* backend options and blobs are taken from it; NULL: none */
+  bool each;                               /* every fusion and region, not only one of each structure */
+  double rtol;                             /* negative: by dtype (cleave_verify_tolerance) */
   double atol;
   /* Called before each item, for progress; may be NULL. */
   void (*progress)(void *context, uint32_t done, uint32_t total);
