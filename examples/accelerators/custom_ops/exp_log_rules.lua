@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Rules of the exp_log library in a rule file: its pass and its partitioner beside tests in Lua, with
+-- Rules of the exp_log library in a rule file: its pass and its partitioner beside tests, with
 -- options that have types and ranges. `--rules exp_log/my_part` needs no file.
 return ruleset {
   name = "exp_log_rules",

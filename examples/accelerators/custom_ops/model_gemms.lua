@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Operators of the gemms library by their full names: two products in a row, the second counts its runs.
+-- Operators of the gemms library by their full names: two products in a row, the second counts its
+-- runs.
 local x = g.input("x", "float32", { "N", 3 })
 local hidden = g["my.company.Gemm"](x, g.constant({ { 1, 2 }, { 3, 4 }, { 5, 6 } }, "float32"),
   { alpha = 0.5, name = "first" })
