@@ -201,9 +201,10 @@ struct cleave_session {
   size_t dynamic_workspace_bytes;
   uint64_t run_number;
   uint32_t dynamic_program_count;
-  bool has_streams;     /* of a target */
-  bool is_careful;      /* every step is waited for */
-  bool has_output_work; /* for cleave_session_finish_outputs */
+  bool has_streams;        /* of a target */
+  bool is_careful;         /* every step is waited for */
+  bool has_output_work;    /* for cleave_session_finish_outputs */
+  bool has_failed_streams; /* they are made anew before the next run */
   bool has_run;
 };
 

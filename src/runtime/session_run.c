@@ -264,6 +264,9 @@ cleave_status_t cleave_session_run(cleave_session_t *session, cleave_error_t *er
   if (session->run_number == 0) {
     CLEAVE_TRY(check_inputs(session, error));
   }
+  if (session->has_failed_streams) {
+    CLEAVE_TRY(cleave_session_renew_streams(session, error));
+  }
   session->has_run = false;
   session->run_number++;
   cleave_status_t status = run_steps(session, &late, error);
@@ -274,6 +277,7 @@ cleave_status_t cleave_session_run(cleave_session_t *session, cleave_error_t *er
       status = run_carefully(session, &late, error);
       cleave_session_drain(session);
     }
+    session->has_failed_streams = true;
   }
   CLEAVE_TRY(status);
   if (session->has_output_work) {

@@ -90,7 +90,7 @@ void cleave_session_drain(cleave_session_t *session) {
 cleave_status_t cleave_session_renew_streams(cleave_session_t *session, cleave_error_t *error) {
   for (size_t k = 0; k < session->targets.count; k++) {
     cleave_target_t *target = &session->targets.items[k];
-    if (target->stream != NULL) {
+    if (target->place != CLEAVE_PLACE_HOST) {
       cleave_device_stream_destroy(target->device, target->stream);
       target->stream = NULL;
       CLEAVE_TRY(cleave_device_stream_create(target->device, &target->stream, error));
@@ -101,6 +101,7 @@ cleave_status_t cleave_session_renew_streams(cleave_session_t *session, cleave_e
     const cleave_target_t *target = &session->targets.items[step->target];
     step->args.stream = step->kind == CLEAVE_STEP_DYNAMIC ? NULL : target->stream;
   }
+  session->has_failed_streams = false;
   return CLEAVE_OK;
 }
 

@@ -133,7 +133,8 @@ static cleave_status_t copy(device_state_t *state, uint32_t device, const cleave
     (void)snprintf(message->text, sizeof message->text, "no copy between this device and the host");
     return CLEAVE_ERROR_INVALID_ARGUMENT;
   }
-  return stream == NULL ? copy_work(&task, message) : stream_put(stream, copy_work, &task, sizeof task);
+  return stream == NULL ? copy_work(&task, message)
+                        : stream_put(stream, copy_work, &task, sizeof task, false);
 }
 
 static cleave_status_t copy_to(void *opaque, uint32_t device, const cleave_tensor_view_t *to,
@@ -173,7 +174,7 @@ static cleave_status_t supports(void *state, const cleave_region_view_t *view, c
       return CLEAVE_ERROR_UNSUPPORTED;
     }
   }
-  return view->value_count <= MOST_BLOCKS ? CLEAVE_OK : CLEAVE_ERROR_UNSUPPORTED;
+  return view->value_count <= MOST_BLOCKS / 2 ? CLEAVE_OK : CLEAVE_ERROR_UNSUPPORTED;
 }
 
 static size_t bytes_of(const cleave_tensor_view_t *tensor) {
@@ -267,8 +268,8 @@ static const cleave_program_info_t *info(const void *program) {
 typedef struct launch {
   program_t *program;
   void *workspace;
-  const void *inputs[16];
-  void *outputs[8];
+  const void *inputs[MOST_BLOCKS / 2];
+  void *outputs[MOST_BLOCKS / 2];
   int adds; /* bit per output */
   bool fails;
 } launch_t;
@@ -301,6 +302,9 @@ static cleave_status_t launch_work(void *context, cleave_message_t *message) {
   pool_open(&program->state->pools[program->device]);
   for (uint32_t n = 0; n < view->node_count; n++) {
     const cleave_node_view_t *node = &view->nodes[n];
+    if (node->outputs[0] == CLEAVE_INDEX_NONE) {
+      continue;
+    }
     const float *a = at[node->inputs[0]];
     const float *b = node->input_count > 1 ? at[node->inputs[1]] : a;
     float *y = at[node->outputs[0]];
@@ -381,7 +385,7 @@ static cleave_status_t launch(program_t *program, const cleave_run_args_t *args,
     task.fails = --program->state->fail_once == 0;
   }
   return args->stream == NULL ? launch_work(&task, message)
-                              : stream_put(args->stream, launch_work, &task, sizeof task);
+                              : stream_put(args->stream, launch_work, &task, sizeof task, false);
 }
 
 static cleave_status_t run(void *program, const cleave_run_args_t *args, cleave_message_t *message) {

@@ -76,9 +76,15 @@ typedef struct event {
   long passed;
 } event_t;
 
+typedef struct await {
+  event_t *event;
+  long number;
+} await_t;
+
 typedef struct task {
   cleave_status_t (*work)(void *context, cleave_message_t *message);
-  unsigned char context[512];
+  unsigned char context[1024];
+  bool runs_always; /* events are reached even where something before them failed */
 } task_t;
 
 typedef struct stream {
@@ -106,7 +112,7 @@ static inline void *stream_work(void *context) {
       break;
     }
     task_t task = stream->tasks[stream->done % MOST_TASKS];
-    bool runs = stream->status == CLEAVE_OK;
+    bool runs = stream->status == CLEAVE_OK || task.runs_always;
     (void)pthread_mutex_unlock(&stream->lock);
     cleave_message_t message = {.text = ""};
     cleave_status_t status = runs ? task.work(task.context, &message) : CLEAVE_OK;
@@ -125,13 +131,14 @@ static inline void *stream_work(void *context) {
 /* Puts a task on the stream; waits where the queue is full. */
 static inline cleave_status_t stream_put(stream_t *stream,
                                          cleave_status_t (*work)(void *context, cleave_message_t *message),
-                                         const void *context, size_t size) {
+                                         const void *context, size_t size, bool always) {
   (void)pthread_mutex_lock(&stream->lock);
   while (stream->put - stream->done == MOST_TASKS) {
     (void)pthread_cond_wait(&stream->changed, &stream->lock);
   }
   task_t *task = &stream->tasks[stream->put % MOST_TASKS];
   task->work = work;
+  task->runs_always = always;
   memcpy(task->context, context, size);
   stream->put++;
   (void)pthread_cond_broadcast(&stream->changed);
@@ -225,13 +232,8 @@ static inline cleave_status_t event_record(void *opaque, void *handle, void *str
   (void)pthread_mutex_lock(&event->lock);
   event->recorded++;
   (void)pthread_mutex_unlock(&event->lock);
-  return stream_put(stream, pass_work, &event, sizeof event);
+  return stream_put(stream, pass_work, &event, sizeof event, true);
 }
-
-typedef struct await {
-  event_t *event;
-  long number;
-} await_t;
 
 static inline cleave_status_t await_work(void *context, cleave_message_t *message) {
   await_t await;
@@ -253,7 +255,8 @@ static inline cleave_status_t event_wait(void *opaque, void *handle, void *strea
   await_t await = {event, event->recorded};
   (void)pthread_mutex_unlock(&event->lock);
   *(stream == NULL ? &state->waits : &state->event_waits) += 1;
-  return stream == NULL ? await_work(&await, message) : stream_put(stream, await_work, &await, sizeof await);
+  return stream == NULL ? await_work(&await, message)
+                        : stream_put(stream, await_work, &await, sizeof await, true);
 }
 
 #endif /* CLEAVE_TESTS_ACCELERATORS_DEVICE_H */

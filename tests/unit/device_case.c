@@ -113,8 +113,13 @@ void device_case_check(const device_case_t *c) {
     unit_ok(cleave_session_output(c->session, k, &found, e));
     ck_assert_int_eq(found.dtype, expected.dtype);
     ck_assert_int_eq(cleave_view_element_count(&found), cleave_view_element_count(&expected));
-    ck_assert_mem_eq(found.data, expected.data,
-                     (size_t)cleave_view_element_count(&found) * cleave_dtype_size(found.dtype));
+    size_t count = (size_t)cleave_view_element_count(&found);
+    for (size_t i = 0; i < count && found.dtype == CLEAVE_DTYPE_F32; i++) {
+      ck_assert_float_eq(((const float *)found.data)[i], ((const float *)expected.data)[i]); /* 0 is -0 */
+    }
+    if (found.dtype != CLEAVE_DTYPE_F32) {
+      ck_assert_mem_eq(found.data, expected.data, count * cleave_dtype_size(found.dtype));
+    }
   }
   cleave_session_destroy(reference);
 }

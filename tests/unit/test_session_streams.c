@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sessions whose devices have streams: everything is put on them and done later. Random graphs over the host
+// and both devices compute what cpu computes; failures that come out late name their region; sessions run on
+// several threads over one model.
+#include <pthread.h>
+
+#include "base/text.h"
+#include "device_case.h"
+#include "plan_case.h"
+#include "unit.h"
+
+#define HEAD "local x = g.input('x', 'float32', { 8 })\n"
+
+static const char two[] = HEAD
+    "local a = g.Relu(x, { name = 'd0a' })\n"
+    "local b = g.Neg(a, { name = 'd1b' })\n"
+    "local d = g.Add(b, a, { name = 'd0c' })\n"
+    "g.output('y', g.Mul(d, b, { name = 'd1e' }))\ng.output('a', a)";
+
+// ---- random graphs ----
+
+static uint64_t random_state;
+
+static uint32_t random_below(uint32_t bound) {
+  random_state ^= random_state << 13;
+  random_state ^= random_state >> 7;
+  random_state ^= random_state << 17;
+  return (uint32_t)((random_state >> 16) % bound);
+}
+
+/* Nodes on the host and on the devices by turns, which read any of the last few values; Reshape there and
+ * back; some values are outputs. Values stay small: products are halved. */
+static const char *random_model(uint32_t node_count) {
+  cleave_text_t text = {0};
+  cleave_text_format(&text, HEAD
+                     "local v = { [0] = x }\n"
+                     "local flat = g.constant({ 8 }, 'int64')\n"
+                     "local square = g.constant({ 2, 4 }, 'int64')\n"
+                     "local halves = g.constant({ 0.5, 1, 0.25, 0.5, 1, 1, 0.5, 1 }, 'float32')\n");
+  for (uint32_t k = 1; k <= node_count; k++) {
+    char a[32];
+    char b[32];
+    uint32_t reach = k < 6 ? k : 6;
+    (void)snprintf(a, sizeof a, "v[%u]", k - 1 - random_below(reach));
+    (void)snprintf(b, sizeof b, "v[%u]", k - 1 - random_below(reach));
+    if (random_below(6) == 0) {
+      cleave_text_format(&text, "v[%u] = g.Reshape(g.Abs(g.Reshape(%s, square), { name = '%sr%u' }), flat)\n",
+                         k, a, random_below(2) == 0 ? "c" : "e", k);
+      continue;
+    }
+    uint32_t op = random_below(4);
+    uint32_t where = random_below(3);
+    cleave_text_format(&text, "v[%u] = g.", k);
+    if (op < 2) {
+      cleave_text_format(&text, "%s(%s", op == 0 ? "Relu" : "Neg", a);
+    } else {
+      cleave_text_format(&text, "%s(%s, %s", op == 2 ? "Add" : "Mul", a, op == 2 ? b : "halves");
+    }
+    cleave_text_format(&text, ", { name = '%s%u' })\n", where == 0 ? "d0_" : where == 1 ? "d1_" : "c", k);
+    if (random_below(5) == 0) {
+      cleave_text_format(&text, "g.output('o%u', v[%u])\n", k, k);
+    }
+  }
+  cleave_text_format(&text, "g.output('y', v[%u])", node_count);
+  const char *copy = plan_case_keep(strdup(cleave_text_get(&text)));
+  cleave_text_deinit(&text);
+  return copy;
+}
+
+static void run_random(const char *has, bool imperative, uint32_t graphs, long latency_us) {
+  random_state = UINT64_C(0x9E3779B97F4A7C15);
+  device_case_load(has);
+  device_case_set("latency_us", latency_us);
+  cleave_session_options_t options = {.size = sizeof options, .threads = 1, .imperative = imperative};
+  for (uint32_t k = 0; k < graphs; k++) {
+    device_case_t c = device_case_create(random_model(5 + random_below(30)), NULL);
+    device_case_compile(&c, &options);
+    for (int run = 0; run < 3; run++) {
+      device_case_run(&c, (float)run - 1.0f);
+      device_case_check(&c);
+    }
+    device_case_deinit(&c);
+    ck_assert_int_eq(device_case_ask("live"), 0);
+  }
+}
+
+UNIT_TEST(random_graphs_compute_the_same_without_streams) {
+  run_random("", false, 60, 0);
+}
+
+UNIT_TEST(random_graphs_compute_the_same_with_streams) {
+  run_random("streams", false, 40, 200);
+}
+
+UNIT_TEST(random_graphs_compute_the_same_with_streams_and_events) {
+  run_random("events", false, 40, 200);
+}
+
+UNIT_TEST(random_graphs_compute_the_same_node_by_node) {
+  run_random("events executors", true, 40, 100);
+}
+
+// ---- waiting ----
+
+UNIT_TEST(the_host_waits_only_where_it_reads) {
+  device_case_load("events");
+  device_case_t c = device_case_create(two, NULL);
+  device_case_compile(&c, NULL);
+  device_case_set("waits", 0);
+  device_case_set("event_waits", 0);
+  device_case_run(&c, 1.0f);
+  device_case_check(&c);
+  ck_assert_int_eq(device_case_ask("waits"), 2);       /* both streams, at the end */
+  ck_assert_int_eq(device_case_ask("event_waits"), 3); /* where one device reads what the other has copied */
+  device_case_deinit(&c);
+}
+
+UNIT_TEST(without_events_the_host_waits_between_devices) {
+  device_case_load("streams");
+  device_case_t c = device_case_create(two, NULL);
+  device_case_compile(&c, NULL);
+  device_case_set("waits", 0);
+  device_case_run(&c, 1.0f);
+  device_case_check(&c);
+  ck_assert_int_eq(device_case_ask("waits"), 4); /* three between devices, and for the last one at the end */
+  device_case_deinit(&c);
+}
+
+UNIT_TEST(a_run_allocates_nothing) {
+  device_case_load("events");
+  device_case_t c = device_case_create(two, NULL);
+  device_case_compile(&c, NULL);
+  device_case_run(&c, 1.0f);
+  (void)cleave_memory_fail_after(-1);
+  for (int k = 0; k < 5; k++) {
+    ck_assert_int_eq(cleave_session_run(c.session, NULL), CLEAVE_OK);
+  }
+  ck_assert_int_eq(cleave_memory_fail_after(-1), 0);
+  device_case_deinit(&c);
+}
+
+UNIT_TEST(profiles_have_the_times_of_steps_and_not_of_putting_them_on_a_stream) {
+  device_case_load("events");
+  device_case_t c = device_case_create(two, NULL);
+  cleave_session_options_t options = {.size = sizeof options, .profile = true};
+  device_case_compile(&c, &options);
+  device_case_set("latency_us", 2000);
+  device_case_run(&c, 1.0f);
+  for (uint32_t k = 0; k < cleave_session_step_count(c.session); k++) {
+    cleave_session_step_t step = cleave_session_step(c.session, k);
+    ck_assert_uint_ge(step.end_ns - step.start_ns, 1900000);
+    ck_assert_uint_eq(step.copied_bytes, step.is_copy ? 32 : 0);
+  }
+  device_case_deinit(&c);
+}
+
+// ---- failures that come out late ----
+
+UNIT_TEST(a_failure_that_comes_out_late_names_its_region) {
+  static const char *const NAMES[] = {"part_0", "part_1", "part_2", "part_3"};
+  device_case_load("events");
+  device_case_t c = device_case_create(two, NULL);
+  device_case_compile(&c, NULL);
+  for (size_t k = 0; k < sizeof NAMES / sizeof NAMES[0]; k++) {
+    char message[128];
+    (void)snprintf(message, sizeof message, "region '%s' on device:%u: the unit caught fire", NAMES[k],
+                   (unsigned)k % 2);
+    unit_ok(cleave_session_set_run_option(c.session, "device", "fail", NAMES[k], e));
+    unit_fails(cleave_session_run(c.session, e), CLEAVE_ERROR_BACKEND, message);
+    cleave_tensor_view_t output;
+    ck_assert_int_ne(cleave_session_output(c.session, 0, &output, NULL), CLEAVE_OK);
+    unit_ok(cleave_session_set_run_option(c.session, "device", "fail", NULL, e));
+    device_case_run(&c, 2.0f); /* the session goes on */
+    device_case_check(&c);
+  }
+  device_case_deinit(&c);
+}
+
+UNIT_TEST(a_failure_that_does_not_come_again_names_the_device) {
+  device_case_load("streams");
+  device_case_t c = device_case_create(two, NULL);
+  device_case_compile(&c, NULL);
+  device_case_set("fail_once", 1);
+  unit_fails(cleave_session_run(c.session, e), CLEAVE_ERROR_BACKEND,
+             "device:0: a step failed on its stream, but not when it was repeated: the unit caught fire");
+  device_case_run(&c, 2.0f);
+  device_case_check(&c);
+  device_case_deinit(&c);
+}
+
+// ---- threads ----
+
+enum { THREADS = 4 };
+
+typedef struct worker {
+  pthread_t thread;
+  const device_case_t *c;
+  const cleave_session_options_t *options;
+  float base;
+  float results[2];
+  bool is_done;
+} worker_t;
+
+static void *work(void *context) {
+  worker_t *worker = context;
+  for (int round = 0; round < 10; round++) {
+    cleave_session_t *session = NULL;
+    cleave_tensor_view_t outputs[2];
+    float x[DEVICE_CASE_SIZE];
+    cleave_tensor_view_t view = worker->c->view;
+    view.dims = (const int64_t[]){DEVICE_CASE_SIZE};
+    view.data = x;
+    for (int k = 0; k < DEVICE_CASE_SIZE; k++) {
+      x[k] = worker->base + (float)k;
+    }
+    if (cleave_session_create(worker->c->rule.model, worker->c->rule.plan, NULL, 0, worker->options, &session,
+                              NULL) != CLEAVE_OK ||
+        cleave_session_set_input(session, 0, &view, NULL) != CLEAVE_OK ||
+        cleave_session_run(session, NULL) != CLEAVE_OK || cleave_session_run(session, NULL) != CLEAVE_OK ||
+        cleave_session_output(session, 0, &outputs[0], NULL) != CLEAVE_OK ||
+        cleave_session_output(session, 1, &outputs[1], NULL) != CLEAVE_OK) {
+      return NULL;
+    }
+    worker->results[0] = ((const float *)outputs[0].data)[3];
+    worker->results[1] = ((const float *)outputs[1].data)[3];
+    cleave_session_destroy(session);
+  }
+  worker->is_done = true;
+  return NULL;
+}
+
+static void run_threads(const char *has, bool shares_programs) {
+  cleave_session_options_t options = {.size = sizeof options, .threads = 1};
+  device_case_load(has);
+  device_case_t c = device_case_create(two, NULL);
+  if (shares_programs) {
+    unit_ok(cleave_program_cache_create(&options.programs, e));
+  }
+  device_case_compile(&c, &options);
+  worker_t workers[THREADS];
+  for (int k = 0; k < THREADS; k++) {
+    workers[k] = (worker_t){.c = &c, .options = &options, .base = (float)k};
+    ck_assert_int_eq(pthread_create(&workers[k].thread, NULL, work, &workers[k]), 0);
+  }
+  for (int k = 0; k < THREADS; k++) {
+    ck_assert_int_eq(pthread_join(workers[k].thread, NULL), 0);
+    float a = (float)k + 3.0f;
+    ck_assert(workers[k].is_done);
+    ck_assert_float_eq(workers[k].results[0], 0.0f); /* (-a + a) * -a */
+    ck_assert_float_eq(workers[k].results[1], a);
+  }
+  device_case_deinit(&c);
+  cleave_program_cache_release(options.programs);
+  ck_assert_int_eq(device_case_ask("live"), 0);
+}
+
+UNIT_TEST(sessions_over_one_model_run_on_several_threads) {
+  run_threads("events", false);
+}
+
+UNIT_TEST(sessions_that_share_programs_run_on_several_threads) {
+  run_threads("events", true);
+}
+
+UNIT_TEST(sessions_without_streams_run_on_several_threads) {
+  run_threads("", true);
+}
+
+UNIT_MAIN("session_streams")
