@@ -69,7 +69,9 @@ static cleave_status_t build_view(verifier_t *verifier, cleave_verify_kind_t kin
     fusions[k] = (cleave_view_fusion_t){.rule = plan->rules[fusion->rule].name,
                                         .nodes = fusion->nodes,
                                         .labels = fusion->labels,
-                                        .node_count = fusion->node_count};
+                                        .node_count = fusion->node_count,
+                                        .attributes = fusion->attributes,
+                                        .attribute_count = fusion->attribute_count};
   }
   uint32_t rule = is_fusion ? plan->fusions[index].rule : set->region->rule;
   const cleave_backend_handle_t *handle = NULL;
@@ -80,6 +82,8 @@ static cleave_status_t build_view(verifier_t *verifier, cleave_verify_kind_t kin
                                    .node_count = is_fusion ? fusions[0].node_count : set->region->node_count,
                                    .fusions = fusions,
                                    .fusion_count = count,
+                                   .attributes = set->region->attributes,
+                                   .attribute_count = set->region->attribute_count,
                                    .takes_sparse = handle->backend->takes_sparse};
   return cleave_view_build(&verifier->views, &request, &verifier->arena, &set->view, error);
 }
