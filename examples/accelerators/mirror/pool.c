@@ -1,13 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// The range is reserved once and never moves. Blocks stand in one sorted array: first fit, neighbours that
-// are free are one block, and a pointer is found by bisection, which is what every tensor of every run needs.
+// The range is reserved once, never moves, and has huge pages where the system can. Blocks stand in one
+// sorted array: first fit, neighbours that are free are one block, and a pointer is found by bisection, which
+// is what every tensor of every run needs.
 #include "pool.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-enum { ALIGNMENT = 64, FIRST_ROOM = 64, RETURN_BYTES = 1 << 20, PAGE = 4096, POISON = 0xa5 };
+enum {
+  ALIGNMENT = 64,
+  FIRST_ROOM = 64,
+  RETURN_BYTES = 1 << 20,
+  PAGE = 4096,
+  HUGE_PAGE = 2 << 20,
+  POISON = 0xa5
+};
 
 bool mirror_pool_init(mirror_pool_t *pool, size_t capacity) {
   *pool = (mirror_pool_t){.capacity = capacity / PAGE * PAGE};
@@ -16,7 +24,7 @@ bool mirror_pool_init(mirror_pool_t *pool, size_t capacity) {
 
 void mirror_pool_deinit(mirror_pool_t *pool) {
   if (pool->base != NULL) {
-    (void)munmap(pool->base, pool->capacity);
+    (void)munmap(pool->mapping, pool->capacity + HUGE_PAGE);
   }
   free(pool->blocks);
   (void)pthread_mutex_destroy(&pool->lock);
@@ -47,16 +55,21 @@ static bool reserve(mirror_pool_t *pool) {
   if (pool->blocks == NULL) {
     return false;
   }
-  void *base = mmap(NULL, pool->capacity, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (base != MAP_FAILED) {
-    pool->base = base;
+  void *mapping =
+      mmap(NULL, pool->capacity + HUGE_PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapping != MAP_FAILED) {
+    pool->mapping = mapping;
+    pool->base = (unsigned char *)mapping + (HUGE_PAGE - (uintptr_t)mapping % HUGE_PAGE) % HUGE_PAGE;
     if (protect(pool)) {
+#ifdef MADV_HUGEPAGE
+      (void)madvise(pool->base, pool->capacity, MADV_HUGEPAGE);
+#endif
       pool->room = FIRST_ROOM;
       pool->blocks[0] = (mirror_block_t){.bytes = pool->capacity};
       pool->count = 1;
       return true;
     }
-    (void)munmap(base, pool->capacity);
+    (void)munmap(mapping, pool->capacity + HUGE_PAGE);
     pool->base = NULL;
   }
   free(pool->blocks);

@@ -22,6 +22,7 @@ typedef struct mirror_block {
 
 typedef struct mirror_pool {
   pthread_mutex_t lock;
+  void *mapping;
   unsigned char *base; /* NULL until the first allocation */
   size_t capacity;
   mirror_block_t *blocks; /* side by side from 0 to capacity, no two free ones in a row */

@@ -41,9 +41,11 @@ struct mirror_stream {
   uint32_t device;
   pthread_t thread;
   pthread_mutex_t lock;
-  pthread_cond_t changed; /* something was put on it, is done, or it ends */
+  pthread_cond_t put;  /* something was put on it, or it ends */
+  pthread_cond_t done; /* `finished` has come to `awaited` */
   uint64_t queued;
   uint64_t finished;
+  uint64_t awaited; /* the first place that somebody waits for; UINT64_MAX: nobody waits */
   bool is_ending;
   outcome_t failure; /* the first one since `wait` */
   task_t tasks[QUEUE_LENGTH];
@@ -142,7 +144,7 @@ static void *work(void *context) {
   (void)pthread_mutex_lock(&stream->lock);
   for (;;) {
     while (stream->finished == stream->queued && !stream->is_ending) {
-      (void)pthread_cond_wait(&stream->changed, &stream->lock);
+      (void)pthread_cond_wait(&stream->put, &stream->lock);
     }
     if (stream->finished == stream->queued) {
       break;
@@ -152,7 +154,10 @@ static void *work(void *context) {
     run_task(stream, task);
     (void)pthread_mutex_lock(&stream->lock);
     stream->finished++;
-    (void)pthread_cond_broadcast(&stream->changed);
+    if (stream->finished >= stream->awaited) {
+      stream->awaited = UINT64_MAX;
+      (void)pthread_cond_broadcast(&stream->done);
+    }
   }
   (void)pthread_mutex_unlock(&stream->lock);
   return NULL;
@@ -160,11 +165,19 @@ static void *work(void *context) {
 
 /* ---- putting work on a stream ---- */
 
+/* Waits, with the lock held, until so many tasks are done. Nobody is woken up before. */
+static void wait_for(mirror_stream_t *stream, uint64_t ticket) {
+  while (stream->finished < ticket) {
+    stream->awaited = ticket < stream->awaited ? ticket : stream->awaited;
+    (void)pthread_cond_wait(&stream->done, &stream->lock);
+  }
+}
+
 /* A free place of the ring, with the lock held; `push` lets go of it. */
 static task_t *begin(mirror_stream_t *stream) {
   (void)pthread_mutex_lock(&stream->lock);
   while (stream->queued - stream->finished == QUEUE_LENGTH) {
-    (void)pthread_cond_wait(&stream->changed, &stream->lock);
+    wait_for(stream, stream->finished + QUEUE_LENGTH / 2);
   }
   task_t *task = &stream->tasks[stream->queued % QUEUE_LENGTH];
   task->outcome = NULL;
@@ -173,7 +186,7 @@ static task_t *begin(mirror_stream_t *stream) {
 
 static void push(mirror_stream_t *stream) {
   stream->queued++;
-  (void)pthread_cond_broadcast(&stream->changed);
+  (void)pthread_cond_signal(&stream->put);
   (void)pthread_mutex_unlock(&stream->lock);
 }
 
@@ -272,9 +285,7 @@ cleave_status_t mirror_stream_run_and_wait(mirror_stream_t *stream, mirror_progr
   uint64_t ticket = stream->queued + 1;
   push(stream);
   (void)pthread_mutex_lock(&stream->lock);
-  while (stream->finished < ticket) {
-    (void)pthread_cond_wait(&stream->changed, &stream->lock);
-  }
+  wait_for(stream, ticket);
   (void)pthread_mutex_unlock(&stream->lock);
   *message = outcome.status == CLEAVE_OK ? *message : outcome.message;
   return outcome.status;
@@ -294,9 +305,7 @@ cleave_status_t mirror_stream_copy(mirror_stream_t *stream, void *to, const void
 
 cleave_status_t mirror_stream_wait(mirror_stream_t *stream, cleave_message_t *message) {
   (void)pthread_mutex_lock(&stream->lock);
-  while (stream->finished < stream->queued) {
-    (void)pthread_cond_wait(&stream->changed, &stream->lock);
-  }
+  wait_for(stream, stream->queued);
   cleave_status_t status = stream->failure.status;
   if (status != CLEAVE_OK) {
     *message = stream->failure.message;
@@ -308,6 +317,16 @@ cleave_status_t mirror_stream_wait(mirror_stream_t *stream, cleave_message_t *me
 
 /* ---- streams and events, made and destroyed ---- */
 
+static void free_stream(mirror_stream_t *stream) {
+  for (size_t k = 0; k < QUEUE_LENGTH; k++) {
+    free(stream->tasks[k].memory);
+  }
+  (void)pthread_cond_destroy(&stream->put);
+  (void)pthread_cond_destroy(&stream->done);
+  (void)pthread_mutex_destroy(&stream->lock);
+  free(stream);
+}
+
 cleave_status_t mirror_stream_create(mirror_t *mirror, uint32_t device, mirror_stream_t **out_stream,
                                      cleave_message_t *message) {
   *out_stream = NULL;
@@ -318,11 +337,11 @@ cleave_status_t mirror_stream_create(mirror_t *mirror, uint32_t device, mirror_s
   stream->mirror = mirror;
   stream->device = device;
   (void)pthread_mutex_init(&stream->lock, NULL);
-  (void)pthread_cond_init(&stream->changed, NULL);
+  (void)pthread_cond_init(&stream->put, NULL);
+  (void)pthread_cond_init(&stream->done, NULL);
+  stream->awaited = UINT64_MAX;
   if (pthread_create(&stream->thread, NULL, work, stream) != 0) {
-    (void)pthread_cond_destroy(&stream->changed);
-    (void)pthread_mutex_destroy(&stream->lock);
-    free(stream);
+    free_stream(stream);
     return mirror_fail(message, CLEAVE_ERROR_BACKEND, CLEAVE_REASON_DEVICE, "no thread for a stream");
   }
   *out_stream = stream;
@@ -335,15 +354,10 @@ void mirror_stream_destroy(mirror_stream_t *stream) {
   }
   (void)pthread_mutex_lock(&stream->lock);
   stream->is_ending = true;
-  (void)pthread_cond_broadcast(&stream->changed);
+  (void)pthread_cond_signal(&stream->put);
   (void)pthread_mutex_unlock(&stream->lock);
   (void)pthread_join(stream->thread, NULL);
-  for (size_t k = 0; k < QUEUE_LENGTH; k++) {
-    free(stream->tasks[k].memory);
-  }
-  (void)pthread_cond_destroy(&stream->changed);
-  (void)pthread_mutex_destroy(&stream->lock);
-  free(stream);
+  free_stream(stream);
 }
 
 uint32_t mirror_stream_device(const mirror_stream_t *stream) {
