@@ -110,7 +110,9 @@ static int run(int argc, char **argv) {
   bool json = false;
   extras_t extras = {0};
   const cleave_option_t options[] = {
-      {"rules", 0, CLEAVE_OPTION_LIST, "FILE", "rule file; may be given many times, they run in order",
+      {"rules", 0, CLEAVE_OPTION_LIST, "FILE",
+       "rule file, or a loaded library that brings rules (LIBRARY or LIBRARY/RULE); may be given many times, "
+       "they run in order",
        &job_options.rules},
       {"set", 0, CLEAVE_OPTION_LIST, "NAME=VALUE", "option of a rule file", &job_options.settings},
       {"backend", 0, CLEAVE_OPTION_TEXT, "NAME",

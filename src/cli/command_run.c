@@ -431,8 +431,8 @@ static int run_command(int argc, char **argv) {
   run_t run = {.tolerance = {.rtol = 1e-3, .atol = 1e-5, .scaled = true}, .warmup = 1, .repeat = UNSET};
   const cleave_option_t options[] = {
       {"rules", 0, CLEAVE_OPTION_LIST, "FILE",
-       "rule file to partition with; may be given many times, they run in order (default: none, every node "
-       "runs on its own)",
+       "rule file to partition with, or a loaded library that brings rules (LIBRARY or LIBRARY/RULE); may be "
+       "given many times, they run in order (default: none, every node runs on its own)",
        &run.options.rules},
       {"plan", 0, CLEAVE_OPTION_TEXT, "FILE.json",
        "run the plan that 'cleave partition -o FILE.json' saved: no rule file is read. Refused where it is "

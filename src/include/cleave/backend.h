@@ -427,40 +427,53 @@ typedef struct cleave_backend_blobs {
 
 /* ---- what a library adds to cleave (1.1) -------------------------------------------------------------- */
 
-/* An operator that no table knows. Nodes of it come from models (the domain and name there) and from rules.
- */
+/* An operator that no table knows. Nodes of it come from models (the domain and name there; a model that was
+ * read before the library was loaded does not know it) and from scripts, as "my.company.Gemm". A library
+ * whose definition is wrong, or that another library or ONNX has already, is refused. All functions may be
+ * called from several threads at once, `execute` for one executor from one at a time. */
 typedef struct cleave_custom_operator {
   size_t size;
   const char *domain; /* not one of ONNX's: "my.company" */
-  const char *name;
-  int32_t version;
-  const char *inputs; /* names, '?' optional, '*' many at the end: "X W B?" */
+  const char *name;   /* letters, digits and '_' */
+  int32_t version;    /* of the domain's operator set; models that import an older one are refused */
+  const char *inputs; /* names, '?' optional, '*' one or more at the end: "X W B?" */
   const char *outputs;
-  const char *attributes; /* name:kind[=default], kinds i f s is fs ss t: "alpha:f=1 mode:s=linear axis:i" */
-  bool is_commutative;    /* inputs 0 and 1 may change places */
-  bool is_stateful;       /* an executor keeps something between runs: never folded, never shared */
-  /* Types of the outputs: fills in dtype, rank and dims (room for CLEAVE_MAX_RANK each) of `outputs`; unknown
-   * sizes are negative. `node` is a region of one node; constants have their data. */
+  /* name:kind, name:kind=default, or name:kind! that must be there; kinds i f s is fs ss t, defaults of lists
+   * separated by commas: "alpha:f=1 mode:s=linear axis:i!" */
+  const char *attributes;
+  bool is_commutative; /* inputs 0 and 1 may change places */
+  /* An executor keeps something between runs: never folded, and a program that has it is never shared. Where
+   * shapes are known only at run time, there is one executor all the same, created with sizes open. */
+  bool is_stateful;
+  /* Types of the outputs, as far as they are known: fills in dtype and rank of `outputs`, and `dims` (room
+   * for CLEAVE_MAX_RANK each); sizes that are not known are negative, and one that is copied from an input
+   * stays the same size. `node` is a region of one node, its inputs as for executors; constants have their
+   * data. May be asked again when more is known of the inputs, and asked at run time. Must be there. */
   cleave_status_t (*infer)(const cleave_region_view_t *node, cleave_tensor_view_t *outputs,
                            int64_t (*dims)[CLEAVE_MAX_RANK], cleave_message_t *message);
-  /* Kernels in host memory, used where no backend takes the node; may be NULL. As
-   * cleave_backend_imperative_t, one executor per node of a session. */
+  /* Kernels in host memory, used where no backend takes the node; all three, or NULL. As in
+   * cleave_backend_imperative_t, one executor per node of a session: every value that the node reads is an
+   * input once, constants among them, and outputs are those that somebody uses. */
   cleave_status_t (*create)(const cleave_region_view_t *node, const cleave_compile_options_t *options,
                             void **out_executor, cleave_message_t *message);
   void (*destroy)(void *executor);
   cleave_status_t (*execute)(void *executor, const cleave_run_args_t *args, cleave_message_t *message);
 } cleave_custom_operator_t;
 
-/* A region rule in C, named like one of a rule file. `graph` is the whole graph as a region; node numbers are
- * those of graph->nodes, in topological order. Either `supported` or the selector. */
+/* A region rule in C. A rule file uses it as region "x" { partitioner = "my_part" }; without one, `--rules
+ * LIBRARY` runs all passes and partitioners of a library, and `--rules LIBRARY/my_part` one. Options are
+ * those that the rule file declares, or, without one, all that were set. `graph` is the whole graph as a
+ * region, and lives as long as the rule's turn; node numbers are those of graph->nodes, in topological order.
+ * Either `supported` or the selector. The backend's `supports` has the last word on every node. */
 typedef struct cleave_custom_partitioner {
   size_t size;
   const char *name;
-  const char *backend; /* that runs the regions; NULL: the library's own */
-  /* Group per node: -1 any group, from 0 the same group, -2 not supported. */
+  const char *backend; /* that runs the regions, where no rule file says it; NULL: the library's own */
+  /* Group per node, -2 at first: -1 any group, from 0 the same group, -2 not supported. */
   cleave_status_t (*supported)(const cleave_region_view_t *graph, const cleave_key_value_t *options,
                                uint32_t option_count, int64_t *groups, cleave_message_t *message);
-  /* MXNet's SubgraphSelector, a fresh one per seed. */
+  /* MXNet's SubgraphSelector, a fresh one per seed. select_input asks about the producer of an input of a
+   * node that is in, select_output about a reader of an output; NULL: no. */
   cleave_status_t (*create_selector)(const cleave_region_view_t *graph, const cleave_key_value_t *options,
                                      uint32_t option_count, void **out_selector, cleave_message_t *message);
   void (*destroy_selector)(void *selector);
@@ -476,11 +489,16 @@ typedef struct cleave_custom_partitioner {
                             cleave_message_t *message);
 } cleave_custom_partitioner_t;
 
-/* A graph that a pass changes. Values and nodes are numbers that stay valid while they live. */
+/* A graph that a pass changes. Values and nodes are numbers that stay valid while they live. A step that
+ * cannot be done (a number that is not there, types that do not fit, a cycle, what the operator's schema does
+ * not allow) changes nothing and says why; the pass may go on. Names may be NULL, or get a number where they
+ * are taken; inputs need new names. The plan keeps a log of the steps, and replays without the library. */
 typedef struct cleave_graph_editor {
   size_t size;
   void *graph; /* for the functions below */
-  /* The graph as it is now; valid until the next change. values[k] is value `value_of(graph, k)`. */
+  /* The graph as it is now; valid until the next change. values[k] is value `value_of(graph, k)` of the last
+   * view, nodes[k] node `node_of(graph, k)`. NULL where the changes so far contradict each other: the pass
+   * has failed then. A pass that looks at the view counts as one that read every constant. */
   const cleave_region_view_t *(*view)(void *graph);
   uint32_t (*value_of)(void *graph, uint32_t view_value);
   uint32_t (*node_of)(void *graph, uint32_t view_node);
@@ -500,6 +518,8 @@ typedef struct cleave_graph_editor {
   cleave_status_t (*remove_node)(void *graph, uint32_t node, cleave_message_t *message);
 } cleave_graph_editor_t;
 
+/* A pass of a rule file in C: pass "x" { library = "my_pass" }, or by the library's name like a partitioner.
+ */
 typedef struct cleave_custom_pass {
   size_t size;
   const char *name;
