@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/threads.h"
 #include "runtime/backend_options.h"
 #include "runtime/blob_store.h"
 #include "runtime/device.h"
@@ -31,7 +32,9 @@ static cleave_status_t choose(call_t *call, cleave_error_t *error) {
     CLEAVE_TRY(cleave_backend_option_table_build(session->backend_options, session->backend_option_count,
                                                  &call->arena, &table, error));
   }
-  call->options = (cleave_compile_options_t){.size = sizeof call->options, .threads = once->threads};
+  call->options =
+      (cleave_compile_options_t){.size = sizeof call->options,
+                                 .threads = once->threads > 0 ? once->threads : cleave_threads_available()};
   cleave_backend_option_table_apply(&table, once->handle->backend->name, &call->options);
   const cleave_attribute_view_t *device = cleave_view_region_attribute(call->region, "device");
   if (once->handle->backend->devices != NULL && device != NULL && device->kind == CLEAVE_ATTRIBUTE_INT) {

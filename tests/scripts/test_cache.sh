@@ -1,0 +1,137 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Compiled regions across processes, options of backends, and what libraries are told and asked, from outside.
+set -u
+program=$1
+libraries=$3/tests/accelerators
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+unset CLEAVE_CACHE
+passed=0
+failed=0
+
+cat >net.lua <<'LUA'
+local x = g.input("x", "float32", { 2, 3 })
+g.output("y", g.Sigmoid(g.Relu(x)))
+LUA
+cat >rules.lua <<'LUA'
+return ruleset {
+  name = "r", backend = "blobs",
+  region "relus" { ops = { "Relu" } },
+  test "same values" {
+    graph = function(g) return g.Relu(g.input("x", "float32", { 4 })) end,
+    expect = { relus = 1 }, equal = true,
+  },
+}
+LUA
+"$program" inspect net.lua >/dev/null || exit 1
+
+# check NAME EXIT PATTERN COMMAND...: the exit status, and a pattern in what was printed.
+check() {
+  name=$1
+  expected=$2
+  pattern=$3
+  shift 3
+  "$@" >out 2>&1
+  status=$?
+  if [ $status -ne "$expected" ] || ! grep -q -e "$pattern" out; then
+    echo "$name: exit status $status, expected $expected and '$pattern' in"
+    sed 's/^/    /' out | head -n 20
+    failed=$((failed + 1))
+  else
+    passed=$((passed + 1))
+  fi
+}
+
+# expect NAME WANTED FOUND
+expect() {
+  if [ "$2" = "$3" ]; then
+    passed=$((passed + 1))
+  else
+    echo "$1: expected '$2', found '$3'"
+    failed=$((failed + 1))
+  fi
+}
+
+run="$program run net.lua --rules rules.lua --load $libraries/libblobs.so --repeat 1 --threads 1"
+# shellcheck disable=SC2086
+{
+  # Across processes.
+  check "the first process compiles" 0 '(0 of 2 programs from cache)' $run --cache cache
+  check "the second one loads" 0 '(1 of 2 programs from cache)' $run --cache cache
+  check "from the environment" 0 '(1 of 2 programs from cache)' env CLEAVE_CACHE=cache $run
+  check "the option wins" 0 '(0 of 2 programs from other)' env CLEAVE_CACHE=cache $run --cache other
+  check "as JSON" 0 '"loaded": 1' $run --cache cache --json
+  check "other values of nothing else" 0 'all outputs match' $run --cache cache --verify
+  check "another option compiles" 0 '(0 of 2 programs' $run --cache cache --option blobs.level=3
+  check "which is kept beside" 0 '(1 of 2 programs' $run --cache cache --option blobs.level=3
+  check "another device compiles" 0 '(0 of 2 programs' $run --cache cache --option blobs.device=1
+  check "another setting compiles" 0 '(0 of 2 programs' $run --cache cache --configure blobs.mood=bad
+  check "another version compiles" 0 '(0 of 2 programs' env CLEAVE_TEST_VERSION=2 $run --cache cache
+  check "more threads compile" 0 '(0 of 2 programs' $run --cache cache --threads 2
+  check "the first one is still there" 0 '(1 of 2 programs' $run --cache cache
+  check "without a folder nothing is said" 0 'compile [0-9.]* ms$' $run
+  check "verify" 0 '1 match, 0 do not' "$program" verify net.lua --rules rules.lua --load "$libraries/libblobs.so" --cache cache --threads 1
+  check "bisect" 0 'nothing is broken' "$program" bisect net.lua --rules rules.lua --load "$libraries/libblobs.so" --cache cache --threads 1
+  check "tests of rule files" 0 '1 passed\|1 test' "$program" check rules.lua --load "$libraries/libblobs.so" --cache checked
+  expect "which keep regions too" 1 "$(ls checked | wc -l | tr -d ' ')"
+
+  # The folder.
+  check "a list" 0 '^cache: 6 compiled regions\|/cache: 6 compiled regions' "$program" cache --cache cache
+  check "devices in it" 0 'blobs  *1  *abacus 1  *[0-9a-f]*, 1 node' "$program" cache --cache cache
+  check "a list as JSON" 0 '"backend": "blobs"' env CLEAVE_CACHE=cache "$program" cache --json
+  file=$(ls cache | head -n 1)
+  : >"cache/$file"
+  check "an unreadable one" 0 '(unreadable)' "$program" cache --cache cache
+  echo mine >cache/notes.txt
+  check "cleared" 0 '0 compiled regions, 0 B of 64.0 MiB' "$program" cache --cache cache --clear --cache-limit 64
+  expect "but for what is not ours" notes.txt "$(ls cache)"
+  check "a folder is needed" 2 'expected --cache DIR, or a folder in CLEAVE_CACHE' "$program" cache
+  check "a folder that is a file" 1 "folder for compiled regions 'net.lua': Not a directory" $run --cache net.lua
+  check "compiled again" 0 '(0 of 2 programs' $run --cache cache
+  for file in cache/*.blob; do
+    printf 'X' | dd of="$file" bs=1 seek=60 conv=notrunc 2>/dev/null
+  done
+  check "the log says why" 0 'cleave: warning: .*\.blob: not used: its content is not what was written' \
+    $run --cache cache --log warning
+  check "and it is put right" 0 '(1 of 2 programs' $run --cache cache
+  check "a process with a file size limit" 0 'not written: the process may not write so large a file' \
+    sh -c "(ulimit -f 0; $run --cache small --log warning 2>&1) | cat"
+
+  # Two at once, over and over.
+  for k in 1 2 3 4; do
+    $run --cache shared --verify >"out$k" 2>&1 || echo "process $k failed" >>failures &
+  done
+  wait
+  expect "several processes" "" "$(cat failures 2>/dev/null)"
+  expect "leave one file" 1 "$(ls -A shared | wc -l | tr -d ' ')"
+
+  # Options.
+  check "an option of nobody" 0 "warning: option 'blobs.a' has no effect: nothing runs on blobs" \
+    "$program" run net.lua --load "$libraries/libblobs.so" --option blobs.a=1 --repeat 1
+  check "an unknown backend" 1 "option 'blops.a': backend 'blops' is unknown (did you mean 'blobs'?)" $run --option blops.a=1
+  check "no such device" 1 "backend 'blobs' has 2 devices, there is no device 7" $run --option blobs.device=7
+  check "no value" 1 "option '--option': expected BACKEND.KEY=VALUE, found 'blobs.a'" $run --option blobs.a
+  check "no key" 1 "expected BACKEND.KEY=VALUE, found 'blobs.=1'" $run --option blobs.=1
+  check "no backend" 1 "expected BACKEND.KEY=VALUE, found '.a=1'" $run --option .a=1
+  check "not for those that run nothing" 2 "option '--option' is unknown" "$program" rules rules.lua --option blobs.a=1
+  check "names with points" 0 '(0 of 2 programs' "$program" run net.lua --backend my.blobs --load \
+    "my.blobs=$libraries/libblobs.so" --cache cache --option my.blobs.level.of=1=2 --repeat 1 --threads 1
+
+  # Settings and answers.
+  backends="$program backends blobs --load $libraries/libblobs.so"
+  check "an answer" 0 '^  mood  *fair$' $backends --ask mood
+  check "told by --configure" 0 '^  mood  *a=b.c$' $backends --configure blobs.mood=a=b.c --ask mood
+  check "told by --ask" 0 '"value": "bad"' $backends --ask mood=bad --json
+  check "an unknown key" 1 "backend 'blobs': key 'moood' is unknown" $backends --ask moood
+  check "an unknown key is told" 1 "backend 'blobs': key 'moood' is unknown" $backends --configure blobs.moood=1
+  check "a backend without" 1 "backend 'cpu' has nothing to configure" "$program" backends cpu --ask x
+  check "an unknown backend" 1 "backend 'cpo' is unknown" "$program" backends cpo
+  check "all about one" 0 'device 1: abacus 1' $backends
+  check "asked of nobody" 2 "'--ask' needs the NAME of a backend" "$program" backends --ask x
+  check "an unknown level" 1 "option '--log': expected error, warning" $run --log all
+}
+
+echo "$passed passed, $failed failed"
+[ $failed -eq 0 ]
