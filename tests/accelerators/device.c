@@ -2,8 +2,8 @@
 /*
  * Two devices with guarded memory that compute float32 Relu, Neg, Add and Mul of equal shapes, and NonZero.
  * The environment variable CLEAVE_TEST_DEVICE says what it has when it is loaded: "streams", "events" (with
- * streams), "executors", "adds", "shared" (host memory will do), "half" (no copy_from). `configure` says what
- * goes wrong.
+ * streams), "executors", "adds", "shared" (host memory will do), "half" (no copy_from), "picky" (no Mul
+ * alone). `configure` says what goes wrong.
  */
 #include "device.h"
 
@@ -224,6 +224,10 @@ static cleave_status_t create(void *state, const cleave_region_view_t *region,
   const cleave_attribute_view_t *refused = cleave_view_region_attribute(region, "refuse");
   if (supports(state, region, message) != CLEAVE_OK || (refused != NULL && region->node_count > 1)) {
     (void)snprintf(message->text, sizeof message->text, "not this region");
+    return CLEAVE_ERROR_UNSUPPORTED;
+  }
+  if (has("picky") && region->node_count == 1 && cleave_view_text_equal(region->nodes[0].op, "Mul")) {
+    (void)snprintf(message->text, sizeof message->text, "no Mul alone");
     return CLEAVE_ERROR_UNSUPPORTED;
   }
   program_t *program = calloc(1, sizeof *program);
