@@ -172,7 +172,9 @@ UNIT_TEST(says_what_is_wrong_in_a_ruleset) {
       {"return ruleset { name = 'r', region 'g' { opps = { 'Conv' } } }",
        "r.lua:1: region 'g': region has no key 'opps' (did you mean 'ops'?)", "g"},
       {"return ruleset { name = 'r', region 'g' { ops = {}, selector = function() end } }",
-       "r.lua:1: region 'g': has both ops and selector, expected one of ops, supported, selector and partitioner", "g"},
+       "r.lua:1: region 'g': has both ops and selector, expected one of ops, supported, selector and "
+       "partitioner",
+       "g"},
       {"return ruleset { name = 'r', region 'g' { ops = 'Conv' } }",
        "r.lua:1: region 'g': ops: expected a table, found 'Conv'", "g"},
       {"return ruleset { name = 'r', region 'g' { min_nodes = -1 } }",
