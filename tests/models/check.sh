@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Exports models from PyTorch (once) and checks every one against PyTorch's outputs: on cpu, partitioned by
 # rules/onednn.lua, and by that after rules/canonical.lua. How often the rewrites of canonical.lua are made must
-# be what canonical.txt says of the model (in opset 17 layer norms are operators already). Ends with
-# `N passed, M failed`.
+# be what canonical.txt says of the model (in opset 17 layer norms are operators already). Some also run through the
+# mirror library. Ends with `N passed, M failed`.
 #
 #   sh tests/models/check.sh PROGRAM [small|all] [FOLDER]
 set -eu
@@ -52,6 +52,23 @@ check_counts() {
   done
 }
 
+# check_mirror NAME: through the library of our cpu kernels, in one piece and operator by operator: PyTorch's outputs, and
+# cpu's to the bit.
+library=$(dirname "$program")/accelerators/libmirror.so
+check_mirror() {
+  name=$1
+  check "$name" " on mirror" --load "$library" --rules "$root/rules/mirror.lua"
+  check "$name" " on mirror, operator by operator" --load "$library" --rules "$root/rules/mirror.lua" --imperative \
+    --configure mirror.guard=1 --option mirror.device=1
+  if "$program" run "$folder/$name/model.onnx" --load "$library" --rules "$root/rules/mirror.lua" --verify --rtol 0 \
+    --atol 0 --warmup 0 --repeat 1 >"$folder/log" 2>&1; then
+    passed=$((passed + 1))
+  else
+    failed=$((failed + 1))
+    echo "$name on mirror, against cpu: $(tail -n 3 "$folder/log" | tr '\n' ' ')"
+  fi
+}
+
 for model in "$folder"/*/model.onnx; do
   name=$(basename "$(dirname "$model")")
   check "$name" ""
@@ -59,6 +76,9 @@ for model in "$folder"/*/model.onnx; do
   check "$name" " with rules/canonical.lua and rules/onednn.lua" --rules "$root/rules/canonical.lua" \
     --rules "$root/rules/onednn.lua" --json
   check_counts "$name"
+  case $name in
+    resnet50_* | bert_base_* | unet_* | mobilenet_v2_*) check_mirror "$name" ;;
+  esac
 done
 rm -f "$folder/log" "$folder/made"
 echo "$passed passed, $failed failed"
