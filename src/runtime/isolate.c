@@ -203,6 +203,7 @@ static void fill_functions(cleave_isolate_t *isolate) {
   table->cost = has & CLEAVE_HAS_COST ? cost : NULL;
   table->review = has & CLEAVE_HAS_REVIEW ? review : NULL;
   table->configure = has & CLEAVE_HAS_CONFIGURE ? configure : NULL;
+  table->devices = has & CLEAVE_HAS_DEVICES ? &cleave_isolate_devices : NULL;
   table->adds = (has & CLEAVE_HAS_ADDS) != 0;
   table->takes_sparse = (has & CLEAVE_HAS_SPARSE) != 0;
 }
@@ -366,12 +367,17 @@ void cleave_isolate_rename(cleave_isolate_t *isolate, const char *name) {
 
 /* ---- starting, and starting again ---- */
 
-static cleave_status_t initialise(const cleave_isolate_t *isolate, cleave_worker_t *worker,
+static cleave_status_t initialise(cleave_isolate_t *isolate, cleave_worker_t *worker,
                                   cleave_message_t *message) {
   cleave_worker_call_t call = call_about(isolate, CLEAVE_FRAME_INITIALISE, "initialising", NULL);
   cleave_wire_in_t reply;
   CLEAVE_TRY(cleave_worker_begin(worker, message));
   cleave_status_t status = cleave_worker_ask(worker, &call, &reply, message);
+  if (status == CLEAVE_OK && !isolate->is_initialised) {
+    cleave_isolate_read_devices(isolate, &reply);
+    isolate->is_initialised = !reply.failed;
+    status = reply.failed ? cleave_worker_answered_nonsense(worker, &call, message) : CLEAVE_OK;
+  }
   cleave_worker_end(worker);
   return status;
 }

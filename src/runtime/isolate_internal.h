@@ -9,6 +9,11 @@
 
 enum { CLEAVE_ISOLATE_RULE_FILES = 64 };
 
+typedef struct cleave_isolate_device {
+  char name[64];
+  uint64_t memory_bytes;
+} cleave_isolate_device_t;
+
 struct cleave_isolate {
   char name[64];
   char *path; /* for messages */
@@ -21,6 +26,8 @@ struct cleave_isolate {
   cleave_backend_t table;
   cleave_backend_extensions_t extensions; /* the rule files */
   const char *rule_files[CLEAVE_ISOLATE_RULE_FILES];
+  cleave_isolate_device_t devices[CLEAVE_MOST_DEVICES]; /* as they were when it started */
+  uint32_t device_count;
   cleave_arena_t arena;   /* texts of the table */
   cleave_arena_t answers; /* of `configure` */
   atomic_uint last_program;
@@ -35,6 +42,9 @@ CLEAVE_MUST_USE cleave_status_t cleave_isolate_put_region(cleave_worker_t *worke
                                                           cleave_message_t *message);
 
 /* For the table. */
+extern const cleave_backend_devices_t cleave_isolate_devices;
+/* Reads what the reply to INITIALISE says of devices. */
+void cleave_isolate_read_devices(cleave_isolate_t *isolate, cleave_wire_in_t *reply);
 cleave_status_t cleave_isolate_compile(void *state, const cleave_region_view_t *region,
                                        const cleave_compile_options_t *options, void **out_program,
                                        cleave_message_t *message);

@@ -451,7 +451,7 @@ static void read_additions(reader_t *reader, cleave_region_view_t *region) {
   region->attributes = read_attributes(reader, &region->attribute_count);
   uint32_t count = cleave_wire_count(in, LEAST_LIST);
   in->failed = in->failed || (count != 0 && count != region->fusion_count);
-  cleave_attribute_list_t *lists = make(reader, region->fusion_count, sizeof *lists);
+  cleave_attribute_list_t *lists = count == 0 ? NULL : make(reader, region->fusion_count, sizeof *lists);
   for (uint32_t f = 0; lists != NULL && f < count && !in->failed; f++) {
     lists[f].items = read_attributes(reader, &lists[f].count);
   }

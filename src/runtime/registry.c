@@ -15,6 +15,7 @@
 #include "base/threads.h"
 #include "runtime/extensions.h"
 #include "runtime/isolate.h"
+#include "runtime/isolation.h"
 #include "runtime/library.h"
 #include "runtime/region_json.h"
 
@@ -43,12 +44,6 @@ typedef struct entry {
   cleave_isolate_t *isolate; /* of one in a process of its own: owned */
 } entry_t;
 
-/* Libraries of this name are to be isolated. */
-typedef struct wish {
-  char name[sizeof((entry_t *)0)->text];
-  cleave_isolation_options_t options;
-} wish_t;
-
 #define CLEAVE_LINKED_BACKEND(backend) {.name = #backend, .enter = cleave_backend_##backend},
 static entry_t linked[] = {
 #include "linked_backends.inc"
@@ -58,7 +53,6 @@ static entry_t linked[] = {
 enum { LINKED_COUNT = sizeof linked / sizeof linked[0] };
 
 static CLEAVE_ARRAY(entry_t *) loaded;
-static CLEAVE_ARRAY(wish_t) wishes;
 static bool has_searched; /* the folders */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -247,15 +241,6 @@ static cleave_status_t check_name(const entry_t *entry, entry_t **out_same, clea
       entry->name, other->library.path == NULL ? "linked in" : other->library.path, entry->library.path);
 }
 
-static const cleave_isolation_options_t *find_wish(const char *name) {
-  for (size_t k = 0; name != NULL && k < wishes.count; k++) {
-    if (strcmp(wishes.items[k].name, name) == 0) {
-      return &wishes.items[k].options;
-    }
-  }
-  return NULL;
-}
-
 static cleave_status_t open_isolated(const char *path, const cleave_isolation_options_t *options,
                                      entry_t *entry, cleave_error_t *error) {
   char *absolute = realpath(path, NULL);
@@ -276,13 +261,18 @@ static cleave_status_t open_isolated(const char *path, const cleave_isolation_op
 static cleave_status_t open_library(const char *path, const char *name,
                                     const cleave_isolation_options_t *options, entry_t *entry,
                                     cleave_error_t *error) {
-  options = options != NULL ? options : find_wish(name);
-  if (options == NULL && name == NULL && wishes.count > 0) {
-    CLEAVE_TRY(open_isolated(path, &wishes.items[0].options, entry, error));
-    options = find_wish(cleave_isolate_table(entry->isolate)->name);
-    cleave_isolate_destroy(entry->isolate);
-    entry->isolate = NULL;
-    cleave_library_close(&entry->library);
+  cleave_isolation_options_t wished;
+  if (options == NULL && cleave_isolation_find(name, &wished)) {
+    if (name == NULL) {
+      CLEAVE_TRY(open_isolated(path, &wished, entry, error));
+      name = cleave_isolate_table(entry->isolate)->name;
+      options = name != NULL && cleave_isolation_find(name, &wished) ? &wished : NULL;
+      cleave_isolate_destroy(entry->isolate);
+      entry->isolate = NULL;
+      cleave_library_close(&entry->library);
+    } else {
+      options = &wished;
+    }
   }
   if (options != NULL) {
     return open_isolated(path, options, entry, error);
@@ -354,72 +344,21 @@ cleave_status_t cleave_registry_load(const char *path, const char *name, cleave_
   return status;
 }
 
-/* ---- isolation ---- */
-
-cleave_status_t cleave_backend_load_isolated(const char *path, const char *name,
-                                             const cleave_isolation_options_t *options,
-                                             cleave_error_t *error) {
-  const cleave_isolation_options_t otherwise = {.size = sizeof otherwise};
+cleave_status_t cleave_registry_load_isolated(const char *path, const char *name,
+                                              const cleave_isolation_options_t *options,
+                                              cleave_error_t *error) {
   (void)pthread_mutex_lock(&lock);
-  cleave_status_t status = load(path, name, options != NULL ? options : &otherwise, error);
+  cleave_status_t status = load(path, name, options, error);
   (void)pthread_mutex_unlock(&lock);
   return status;
 }
 
-static cleave_status_t add_wish(const char *name, const cleave_isolation_options_t *options,
-                                cleave_error_t *error) {
-  const entry_t *entry = find_entry(name);
-  if (!is_name(name)) {
-    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "'%s' is no name for a backend", name);
-  }
-  if (entry != NULL) {
-    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
-                            entry->library.path == NULL ? "backend '%s' is linked in: it cannot be isolated"
-                                                        : "backend '%s' is loaded already: isolate it before",
-                            name);
-  }
-  wish_t wish = {.options = {.size = sizeof wish.options}};
-  (void)snprintf(wish.name, sizeof wish.name, "%s", name);
-  if (options != NULL) {
-    memcpy(&wish.options, options, options->size < sizeof wish.options ? options->size : sizeof wish.options);
-  }
-  wish.options.size = sizeof wish.options;
-  CLEAVE_ARRAY_PUSH(&wishes, wish, error);
-  return CLEAVE_OK;
-}
-
-cleave_status_t cleave_backend_isolate(const char *name, const cleave_isolation_options_t *options,
-                                       cleave_error_t *error) {
-  (void)pthread_mutex_lock(&lock);
-  cleave_status_t status = add_wish(name, options, error);
-  (void)pthread_mutex_unlock(&lock);
-  return status;
-}
-
-cleave_status_t cleave_backend_isolation(const char *name, cleave_isolation_t *out_isolation,
-                                         cleave_error_t *error) {
-  cleave_isolation_t found = {.size = sizeof found, .process = -1};
+bool cleave_registry_holds(const char *name, bool *out_is_library) {
   (void)pthread_mutex_lock(&lock);
   const entry_t *entry = find_entry(name);
-  if (entry != NULL && entry->isolate != NULL) {
-    cleave_isolate_describe(entry->isolate, &found);
-  }
-  cleave_status_t status =
-      entry != NULL ? CLEAVE_OK
-                    : cleave_error_set(error, CLEAVE_ERROR_UNSUPPORTED, "backend '%s' is not loaded", name);
+  *out_is_library = entry != NULL && entry->library.path != NULL;
   (void)pthread_mutex_unlock(&lock);
-  if (status == CLEAVE_OK) {
-    *out_isolation = found;
-  }
-  return status;
-}
-
-bool cleave_registry_is_lost(const cleave_backend_handle_t *handle, bool *out_falls_back) {
-  bool is_lost = handle->isolate != NULL && cleave_isolate_is_lost(handle->isolate);
-  if (out_falls_back != NULL) {
-    *out_falls_back = is_lost && cleave_isolate_falls_back(handle->isolate);
-  }
-  return is_lost;
+  return entry != NULL;
 }
 
 /* A library of a folder that did not load: kept by its file's name, for who asks why. */

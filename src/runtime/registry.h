@@ -44,6 +44,13 @@ cleave_digest_t cleave_registry_digest(const cleave_backend_handle_t *handle);
 CLEAVE_MUST_USE cleave_status_t cleave_registry_load(const char *path, const char *name,
                                                      cleave_error_t *error);
 
+/* The same in a process of its own; see cleave_backend_load_isolated. */
+CLEAVE_MUST_USE cleave_status_t cleave_registry_load_isolated(const char *path, const char *name,
+                                                              const cleave_isolation_options_t *options,
+                                                              cleave_error_t *error);
+/* There is a backend of this name; nothing is searched for or started. */
+bool cleave_registry_holds(const char *name, bool *out_is_library);
+
 /* The process of the backend is lost: its functions fail. *out_falls_back (may be NULL): `cpu` is to run its
  * regions. */
 bool cleave_registry_is_lost(const cleave_backend_handle_t *handle, bool *out_falls_back);

@@ -59,12 +59,13 @@ enum {
   CLEAVE_HAS_REVIEW = 1 << 9,
   CLEAVE_HAS_CONFIGURE = 1 << 10,
   CLEAVE_HAS_ADDS = 1 << 11,
-  CLEAVE_HAS_SPARSE = 1 << 12,    /* takes_sparse */
-  CLEAVE_HAS_EXTENSIONS = 1 << 13 /* operators, partitioners or passes */
+  CLEAVE_HAS_SPARSE = 1 << 12, /* takes_sparse */
+  CLEAVE_HAS_DEVICES = 1 << 13,
+  CLEAVE_HAS_EXTENSIONS = 1 << 14 /* operators, partitioners or passes */
 };
 
 /* What a request asked for begins at a multiple of this in the reply. */
-enum { CLEAVE_REPLY_ALIGNMENT = 16 };
+enum { CLEAVE_REPLY_ALIGNMENT = 16, CLEAVE_MOST_DEVICES = 64 };
 
 /* ---- the memory that the buffers of a program lie in ---- */
 

@@ -11,7 +11,7 @@
 #include "runtime/region_wire.h"
 #include "worker/worker.h"
 
-enum { MOST_RULE_FILES = 64, MOST_ANSWERS = 4096, MOST_DEVICES = 64 };
+enum { MOST_RULE_FILES = 64, MOST_ANSWERS = 4096 };
 
 static worker_t *served; /* for the log: cleave_host_t.log has no context */
 
@@ -97,6 +97,7 @@ static uint32_t functions_of(const cleave_backend_t *table) {
                    {table->configure != NULL, CLEAVE_HAS_CONFIGURE},
                    {table->adds, CLEAVE_HAS_ADDS},
                    {table->takes_sparse, CLEAVE_HAS_SPARSE},
+                   {table->devices != NULL, CLEAVE_HAS_DEVICES},
                    {extends, CLEAVE_HAS_EXTENSIONS}};
   uint32_t functions = 0;
   for (size_t k = 0; k < sizeof FUNCTIONS / sizeof FUNCTIONS[0]; k++) {
@@ -111,15 +112,15 @@ static void put_table(worker_t *worker, const cleave_backend_t *backend) {
   cleave_wire_out_t *reply = &worker->reply;
   cleave_backend_t *table = &worker->table;
   bool has_head = backend->size >= offsetof(cleave_backend_t, name);
-  bool has_all = backend->size >= CLEAVE_BACKEND_SIZE_1_0 && backend->abi_major == CLEAVE_BACKEND_ABI_MAJOR;
-  if (has_all) {
+  bool has_names = backend->size >= CLEAVE_BACKEND_SIZE_1_0;
+  if (has_names && backend->abi_major == CLEAVE_BACKEND_ABI_MAJOR) {
     memcpy(table, backend, backend->size < sizeof *table ? backend->size : sizeof *table);
   }
   cleave_wire_put_u64(reply, backend->size);
   cleave_wire_put_u32(reply, has_head ? backend->abi_major : 0);
   cleave_wire_put_u32(reply, has_head ? backend->abi_minor : 0);
   cleave_wire_put_u32(reply, functions_of(table));
-  cleave_wire_put_text(reply, table->name);
+  cleave_wire_put_text(reply, has_names ? backend->name : NULL);
   cleave_wire_put_text(reply, table->version);
   cleave_wire_put_text(reply, table->description);
   const cleave_backend_extensions_t *extensions = table->extensions;
@@ -153,7 +154,7 @@ static cleave_status_t open_library(worker_t *worker, cleave_wire_in_t *in, clea
 static void put_devices(worker_t *worker) {
   const cleave_backend_devices_t *devices = worker->table.devices;
   uint32_t count = devices == NULL || devices->count == NULL ? 0 : devices->count(worker->state);
-  count = count > MOST_DEVICES ? MOST_DEVICES : count;
+  count = count > CLEAVE_MOST_DEVICES ? CLEAVE_MOST_DEVICES : count;
   cleave_wire_put_u32(&worker->reply, count);
   for (uint32_t k = 0; k < count; k++) {
     cleave_device_properties_t properties = {.size = sizeof properties};
