@@ -381,6 +381,7 @@ static cleave_status_t launch(program_t *program, const cleave_run_args_t *args,
       return CLEAVE_ERROR_INVALID_ARGUMENT;
     }
   }
+  program->state->adds += task.adds != 0 ? 1 : 0;
   for (uint32_t k = 0; k < args->option_count; k++) {
     task.fails = task.fails || (cleave_view_text_equal(args->options[k].key, "fail") &&
                                 cleave_view_text_equal(args->options[k].value, program->name));
@@ -428,7 +429,8 @@ static cleave_status_t configure(void *opaque, const cleave_key_value_t *setting
               {"runs", &state->runs},
               {"executions", &state->executions},
               {"waits", &state->waits},
-              {"event_waits", &state->event_waits}};
+              {"event_waits", &state->event_waits},
+              {"adds", &state->adds}};
   enum { KEY_COUNT = sizeof KEYS / sizeof KEYS[0] };
   static char texts[KEY_COUNT][24];
   static cleave_key_value_t answers[KEY_COUNT];
