@@ -9,6 +9,24 @@ const char *cleave_version(void) {
   return CLEAVE_VERSION;
 }
 
+const char *cleave_status_text(cleave_status_t status) {
+  switch (status) {
+    case CLEAVE_OK: return "no error";
+    case CLEAVE_ERROR_INVALID_ARGUMENT: return "invalid argument";
+    case CLEAVE_ERROR_OUT_OF_MEMORY: return "out of memory";
+    case CLEAVE_ERROR_IO: return "a file cannot be read or written";
+    case CLEAVE_ERROR_FORMAT: return "malformed file or text";
+    case CLEAVE_ERROR_UNSUPPORTED: return "not supported";
+    case CLEAVE_ERROR_SHAPE: return "shapes or dtypes do not fit";
+    case CLEAVE_ERROR_RULE: return "a rule is wrong, or failed";
+    case CLEAVE_ERROR_LIMIT: return "a limit is reached";
+    case CLEAVE_ERROR_BACKEND: return "a backend failed";
+    case CLEAVE_ERROR_MISMATCH: return "a check failed";
+    case CLEAVE_ERROR_INTERNAL: return "internal error";
+  }
+  return "unknown status";
+}
+
 /* Messages are one line whatever names from outside they quote. */
 static void flatten_line(char *text) {
   for (; *text != '\0'; text++) {

@@ -230,7 +230,7 @@ uint32_t cleave_session_note_count(const cleave_session_t *session) {
 }
 
 const char *cleave_session_note(const cleave_session_t *session, uint32_t index) {
-  return session->notes.items[index];
+  return index < session->notes.count ? session->notes.items[index] : "";
 }
 
 uint32_t cleave_session_reused_count(const cleave_session_t *session) {

@@ -73,10 +73,6 @@ typedef struct cleave_session_step {
 uint32_t cleave_session_step_count(const cleave_session_t *session);
 cleave_session_step_t cleave_session_step(const cleave_session_t *session, uint32_t index);
 
-/* What happened at compile time that a user would like to know: regions that run node by node, and why. */
-uint32_t cleave_session_note_count(const cleave_session_t *session);
-const char *cleave_session_note(const cleave_session_t *session, uint32_t index);
-
 /* Programs: regions that share one count once. Dynamic steps add theirs as they run. */
 uint32_t cleave_session_program_count(const cleave_session_t *session);
 /* Those of them that came from the cache: another session had compiled them. */

@@ -30,9 +30,16 @@ cmake -G Ninja -S "$source/examples/embed" -B "$folder/build" -DCMAKE_PREFIX_PAT
   { cat "$folder/log"; exit 1; }
 cmake --build "$folder/build" >"$folder/log" 2>&1 || { cat "$folder/log"; exit 1; }
 "$folder/build/embed" "$model"
+"$folder/build/tour"
 libraries=$(find "$folder/prefix" -name pkgconfig -type d | head -n 1)
-# shellcheck disable=SC2046
-${CC:-cc} "$source"/examples/embed/*.c -o "$folder/embed_pc" \
-  $(PKG_CONFIG_PATH="$libraries" pkg-config --cflags --libs --static cleave)
+for name in embed tour; do
+  # shellcheck disable=SC2046
+  ${CC:-cc} "$source/examples/embed/$name.c" -o "$folder/${name}_pc" \
+    $(PKG_CONFIG_PATH="$libraries" pkg-config --cflags --libs --static cleave)
+done
 "$folder/embed_pc" "$model"
+# The accelerator to copy, with the installed header and nothing else.
+${CC:-cc} -std=c11 -shared -fPIC -I "$folder/prefix/include" "$source/backends/template/template.c" -o "$folder/libtemplate.so"
+"$folder/tour_pc" "$folder/libtemplate.so" | grep -q 'region front_0 runs on accelerator' ||
+  { echo "the tour does not use the library"; exit 1; }
 [ -n "$program" ]

@@ -38,6 +38,9 @@ typedef struct cleave_error {
 /* Version of the library: "0.1.0". */
 const char *cleave_version(void);
 
+/* A status in words, "out of memory", where there is no message. Static. */
+const char *cleave_status_text(cleave_status_t status);
+
 /* Back to CLEAVE_ERROR_INIT. */
 void cleave_error_clear(cleave_error_t *error);
 
@@ -84,6 +87,22 @@ void cleave_set_log(cleave_log_function_t function, void *context);
 uint32_t cleave_backend_count(void);
 /* "" beyond the last. Valid until the backend is unloaded. */
 const char *cleave_backend_name(uint32_t index);
+
+/* What a backend says about itself. Texts live until it is unloaded. */
+typedef struct cleave_backend_info {
+  size_t size;
+  const char *name;
+  const char *version;     /* of the library behind it */
+  const char *description; /* one line */
+  const char *path;        /* of its file; "" where it is linked in */
+  uint32_t device_count;   /* that it names; 0: it computes in host memory */
+  bool is_ready;           /* it started; otherwise `reason`, and no version or description */
+  char reason[256];
+} cleave_backend_info_t;
+
+/* Starts the backend, if nobody has yet. CLEAVE_ERROR_INVALID_ARGUMENT beyond the last. Thread-safe. */
+CLEAVE_MUST_USE cleave_status_t cleave_backend_describe(uint32_t index, cleave_backend_info_t *out_info,
+                                                        cleave_error_t *error);
 
 /* Loads an accelerator library (cleave/backend.h), whose code runs in this process. `name` takes the place of
  * its own name; NULL: keeps it. The same file again under the same name is no error. CLEAVE_ERROR_FORMAT: no
@@ -424,6 +443,11 @@ CLEAVE_MUST_USE cleave_status_t cleave_session_run(cleave_session_t *session, cl
 CLEAVE_MUST_USE cleave_status_t cleave_session_output(const cleave_session_t *session, uint32_t index,
                                                       cleave_tensor_view_t *out_tensor,
                                                       cleave_error_t *error);
+
+/* What happened when the session was made that its user would like to know: regions that do not run on their
+ * backend, and why. "" beyond the last; lives as long as the session. */
+uint32_t cleave_session_note_count(const cleave_session_t *session);
+const char *cleave_session_note(const cleave_session_t *session, uint32_t index);
 
 /* What becomes of output `index` in every run from now on. WRITE with a tensor: it is written to
  * tensor->data, without a copy where the step that computes it can write there (memory aligned to 64 bytes);
