@@ -145,6 +145,7 @@ static cleave_status_t create(const cleave_job_t *job, cleave_rules_watch_t **ou
   cleave_session_options_t session = cleave_common_session();
   session.threads = (int32_t)options->threads;
   session.programs = job->programs;
+  session.imperative = options->imperative;
   cleave_rules_watch_options_t watch_options = {.size = sizeof watch_options, .session = &session};
   cleave_status_t status = cleave_rules_watch_create_known(
       job->model, sources, options->rules.count, job->settings.items, job->settings.count, job->script_used,
