@@ -33,11 +33,14 @@ static int64_t count_label(const cleave_plan_t *plan, uint32_t rule, const char 
   return count;
 }
 
-static int64_t count_op(const cleave_graph_t *graph, const char *op) {
+/* "Gemm" is ONNX's; those of libraries have their domain before the name. */
+static int64_t count_op(const cleave_graph_t *graph, const char *name) {
   int64_t count = 0;
-  for (uint32_t k = 0; k < cleave_graph_node_bound(graph); k++) {
+  const cleave_op_t *wanted = cleave_op_find_full(name);
+  for (uint32_t k = 0; wanted != NULL && k < cleave_graph_node_bound(graph); k++) {
     cleave_node_t node = {k};
-    count += cleave_node_is_live(graph, node) && strcmp(cleave_node_op(graph, node)->name, op) == 0;
+    const cleave_op_t *op = cleave_node_is_live(graph, node) ? cleave_node_op(graph, node) : NULL;
+    count += op != NULL && strcmp(op->name, wanted->name) == 0 && strcmp(op->domain, wanted->domain) == 0;
   }
   return count;
 }
