@@ -213,6 +213,32 @@ static void add_rule(cleave_text_t *text, const cleave_named_rule_t *rule) {
                      rule->library, rule->name);
 }
 
+static bool is_library(const cleave_named_rule_t *rule, const char *name, size_t length) {
+  return strlen(rule->library) == length && strncmp(rule->library, name, length) == 0;
+}
+
+/* "library/part", where the library has other parts only. Of other names nothing is said. */
+static cleave_status_t fail_part(const char *name, size_t length, cleave_error_t *error) {
+  cleave_nearest_t nearest = {0};
+  cleave_text_t parts = {0};
+  cleave_named_rule_t rule;
+  char hint[128];
+  for (uint32_t k = 0; name[length] == '/' && cleave_named_rule_at(k, &rule); k++) {
+    if (is_library(&rule, name, length)) {
+      cleave_text_format(&parts, "%s%s", parts.length == 0 ? "" : ", ", rule.name);
+      cleave_nearest_offer(&nearest, name + length + 1, rule.name);
+    }
+  }
+  cleave_status_t status = CLEAVE_OK;
+  if (parts.length > 0) {
+    status = cleave_error_set(error, CLEAVE_ERROR_RULE, "library '%.*s' has no rule '%.64s'%s; it has: %s",
+                              (int)length, name, name + length + 1,
+                              cleave_nearest_hint(&nearest, hint, sizeof hint), cleave_text_get(&parts));
+  }
+  cleave_text_deinit(&parts);
+  return status;
+}
+
 cleave_status_t cleave_library_rules_text(const char *name, const cleave_setting_t *settings,
                                           size_t setting_count, cleave_text_t *text, bool *out_found,
                                           cleave_error_t *error) {
@@ -221,8 +247,7 @@ cleave_status_t cleave_library_rules_text(const char *name, const cleave_setting
   cleave_named_rule_t rule;
   *out_found = false;
   for (uint32_t k = 0; cleave_named_rule_at(k, &rule); k++) {
-    if (strlen(rule.library) != length || strncmp(rule.library, name, length) != 0 ||
-        (slash != NULL && strcmp(slash + 1, rule.name) != 0)) {
+    if (!is_library(&rule, name, length) || (slash != NULL && strcmp(slash + 1, rule.name) != 0)) {
       continue;
     }
     if (!*out_found) {
@@ -234,7 +259,7 @@ cleave_status_t cleave_library_rules_text(const char *name, const cleave_setting
     add_rule(text, &rule);
   }
   if (!*out_found) {
-    return CLEAVE_OK;
+    return fail_part(name, length, error);
   }
   cleave_text_add(text, "}\n");
   return cleave_text_check(text, error);

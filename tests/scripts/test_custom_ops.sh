@@ -66,7 +66,7 @@ check "rejects" 0 "rejected: the user asked for it" "$program" partition "$model
 check "an option that the library refuses" 1 \
   "partitioner 'my_part' of library 'exp_log': supported: option groups: expected any or apart, found 'both'" \
   "$program" partition "$model" $with --set groups=both
-check "no such rule" 1 "cannot open" "$program" partition "$model" --load "$exp_log" --rules exp_log/my_port
+check "no such rule" 1 "library 'exp_log' has no rule 'my_port' (did you mean 'my_part'?); it has: add_input, my_part" "$program" partition "$model" --load "$exp_log" --rules exp_log/my_port
 check "without the library" 1 "cannot open" "$program" partition "$model" --rules exp_log
 check "why" 0 "'supported' said no" "$program" why "$model" $with --node Add_0
 check "why a refusal" 0 "the user asked for it" "$program" why "$model" $with --node log --set reject=true

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators of libraries: schemas from texts, inference through the library, kernels, state, and libraries
 // that come and go.
+#include <pthread.h>
 #include <unistd.h>
 
 #include "formats/onnx.h"
@@ -180,6 +181,29 @@ UNIT_TEST(an_operator_that_comes_again_is_the_same_entry) {
   unit_ok(add(&changed, e));
   ck_assert_ptr_ne(cleave_op_find("my.test", "Op"), op);
   ck_assert_ptr_null(cleave_custom_op_definition(op, NULL));
+}
+
+static void *come_and_go(void *context) {
+  const cleave_custom_operator_t *definition = context;
+  for (int k = 0; k < 2000; k++) {
+    unit_ok(add(definition, e));
+    cleave_custom_ops_remove(&owner);
+  }
+  return NULL;
+}
+
+UNIT_TEST(operators_are_looked_up_on_one_thread_while_they_come_and_go_on_another) {
+  cleave_custom_operator_t definition = make_operator("X", "Y", "a:i=1");
+  pthread_t thread;
+  char hint[128];
+  ck_assert_int_eq(pthread_create(&thread, NULL, come_and_go, &definition), 0);
+  for (int k = 0; k < 2000; k++) {
+    const cleave_op_t *op = cleave_op_find("my.test", "Op");
+    ck_assert(op == NULL || (op->attribute_count == 1 && op->input_count == 1));
+    (void)cleave_op_hint("my.test.Op", hint, sizeof hint);
+    ck_assert_ptr_null(cleave_op_find("my.test", "Other"));
+  }
+  ck_assert_int_eq(pthread_join(thread, NULL), 0);
 }
 
 /* ---- inference ---- */

@@ -356,7 +356,10 @@ UNIT_TEST(settings_reach_the_library_whatever_is_in_them) {
   unit_fails_with(cleave_library_rules_text("cpu", &hostile, 1, &text, &found, e), CLEAVE_ERROR_RULE,
                   "is no name (letters, digits, '_', '-' and '.')");
   cleave_text_deinit(&text);
-  unit_ok(cleave_library_rules_text("cpu/expz", NULL, 0, &text, &found, e));
+  unit_fails(cleave_library_rules_text("cpu/expz", NULL, 0, &text, &found, e), CLEAVE_ERROR_RULE,
+             "library 'cpu' has no rule 'expz' (did you mean 'exps'?); it has: exps");
+  ck_assert(!found);
+  unit_ok(cleave_library_rules_text("other/exps", NULL, 0, &text, &found, e));
   ck_assert(!found);
 }
 
