@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "damage_case.h"
 #include "partition/plan_diff.h"
 #include "partition/plan_read.h"
 #include "plan_case.h"
@@ -17,15 +18,6 @@
 
 enum { ROUNDS = 20000, MOST_SEEDS = 32 };
 static const double budget_ms = 6000.0;
-
-static uint64_t random_state = 88172645463325252U;
-
-static size_t random_below(size_t bound) {
-  random_state ^= random_state << 13;
-  random_state ^= random_state >> 7;
-  random_state ^= random_state << 17;
-  return bound == 0 ? 0 : (size_t)(random_state % bound);
-}
 
 static const char graph_text[] =
     "c = Conv(x, $w); r = Relu(c); p = MaxPool(r); s = Softmax(p); a = Add(p, s); e = Exp(a); b = Add(e, r); "
@@ -68,81 +60,6 @@ static void add_corpus(void) {
     add_seed((const char *)cleave_file_data(file), cleave_file_size(file));
   }
   (void)closedir(entries);
-}
-
-// ---- changes ----
-
-static const char *const WORDS[] = {
-    "0",     "-1",    "1",    "4294967295", "4294967296", "9223372036854775807",
-    "1e300", "null",  "true", "\"\"",       "[]",         "{}",
-    "[[[[",  "\"x\"", "0.5",  "\"ops\"",    "\"cpu\"",    "99999999999999999999"};
-
-static size_t change_byte(char *text, size_t length) {
-  if (length > 0) {
-    text[random_below(length)] = (char)random_below(256);
-  }
-  return length;
-}
-
-static size_t remove_part(char *text, size_t length) {
-  size_t at = random_below(length);
-  size_t count = random_below(40);
-  count = count > length - at ? length - at : count;
-  memmove(text + at, text + at + count, length - at - count);
-  return length - count;
-}
-
-static size_t insert_word(char *text, size_t length, size_t room, size_t at, size_t removed) {
-  const char *word = WORDS[random_below(sizeof WORDS / sizeof WORDS[0])];
-  size_t count = strlen(word);
-  if (length + count > room) {
-    return length;
-  }
-  memmove(text + at + count, text + at + removed, length - at - removed);
-  memcpy(text + at, word, count);
-  return length - removed + count;
-}
-
-/* A number, text or word after a colon becomes another one. */
-static size_t change_value(char *text, size_t length, size_t room) {
-  size_t at = random_below(length);
-  while (at < length && text[at] != ':') {
-    at++;
-  }
-  at++;
-  size_t end = at;
-  while (end < length && strchr(",]}\n", text[end]) == NULL) {
-    end++;
-  }
-  return at >= length ? length : insert_word(text, length, room, at, end - at);
-}
-
-/* A line is there twice. */
-static size_t repeat_line(char *text, size_t length, size_t room) {
-  size_t at = random_below(length);
-  while (at > 0 && text[at - 1] != '\n') {
-    at--;
-  }
-  size_t end = at;
-  while (end < length && text[end] != '\n') {
-    end++;
-  }
-  size_t count = end < length ? end + 1 - at : 0;
-  if (count == 0 || length + count > room) {
-    return length;
-  }
-  memmove(text + at + count, text + at, length - at);
-  return length + count;
-}
-
-static size_t change(char *text, size_t length, size_t room) {
-  switch (random_below(6)) {
-    case 0: return change_byte(text, length);
-    case 1: return remove_part(text, length);
-    case 2: return insert_word(text, length, room, random_below(length + 1), 0);
-    case 3: return repeat_line(text, length, room);
-    default: return change_value(text, length, room);
-  }
 }
 
 // ---- outcomes ----
@@ -211,11 +128,11 @@ UNIT_TEST(outlives_plans_that_were_tampered_with) {
   ck_assert_uint_gt(seed_count, 3);
   unit_ok(cleave_plan_document_read("p.json", seeds[0].text, seeds[0].length, &original, e));
   for (int round = 0; round < ROUNDS && cleave_clock_ms(start, cleave_clock_now()) < budget_ms; round++) {
-    const seed_t *seed = &seeds[random_below(seed_count)];
+    const seed_t *seed = &seeds[damage_random(seed_count)];
     size_t length = seed->length < sizeof text / 2 ? seed->length : sizeof text / 2;
     memcpy(text, seed->text, length);
-    for (size_t k = random_below(4); k > 0; k--) {
-      length = change(text, length, sizeof text);
+    for (size_t k = damage_random(4); k > 0; k--) {
+      length = damage_json(text, length, sizeof text);
     }
     plans += try_plan(text, length, original, graph, &read) ? 1 : 0;
   }

@@ -161,6 +161,60 @@ UNIT_TEST(deep_and_empty_texts_are_refused) {
                   "duplicate object key");
 }
 
+/* Where readers of JSON go wrong, written by hand or not: numbers at their ends, escapes, depth. */
+UNIT_TEST(numbers_and_texts_are_read_as_json_has_them) {
+  refused("[-1,0,", "[-1,-9223372036854775809,", "too big negative integer");
+  refused("[-1,0,", "[-1,9223372036854775808,", "too big integer");
+  refused("[-1,0,", "[-1,-0.0,", "expected a whole number, found a number");
+  refused("[-1,0,", "[-01,0,", "not JSON");
+  refused("[-1,0,", "[+1,0,", "not JSON");
+  refused("[-1,0,", "[- 1,0,", "not JSON");
+  refused("[-1,0,", "[.5,0,", "not JSON");
+  refused("[-1,0,", "[1.,0,", "not JSON");
+  refused("[-1,0,", "[0x1,0,", "not JSON");
+  refused("[-1,0,", "[NaN,0,", "not JSON");
+  refused("[-1,0,", "[1e999,0,", "real number overflow");
+  refused("[-1,0,", "[/* */ -1,0,", "not JSON");
+  refused("\"nodes\":5", "\"nodes\":5e0", "p.json: graph.nodes: expected a whole number, found a number");
+  refused("\"nodes\":5", "\"nodes\":4294967295", "expected 0 to 4294967294, found 4294967295");
+  refused("\"a_int\"", "\"a_\\q\"", "invalid escape");
+  refused("\"a_int\"", "\"a_\\u12\"", "invalid escape");
+  refused("\"a_int\"", "\"a_\\ud83d\"", "p.json:");
+  refused("\"a_int\"", "\"a_\\udc00\\ud83d\"", "p.json:");
+  refused("\"a_int\"", "\"a_\\u0000\"", "p.json:");
+  refused("\"a_int\"", "\"a_\xc3\"", "p.json:");
+  refused("\"a_int\"", "\"a_\t\"", "control character");
+  refused("\"a_int\"", "'a_int'", "not JSON");
+  refused("\"kind\":\"int\"", "\"kind\":\"int\",\"kind\":\"int\"", "duplicate object key");
+  refused("[-1,0,", "[-1,,0,", "not JSON");
+}
+
+UNIT_TEST(escapes_and_unusual_floats_come_back) {
+  cleave_graph_t *graph = plan_case_graph(graph_text);
+  static const uint32_t bits[6] = {0x80000000, 0x00000001, 0x7f7fffff, 0x7fc00000, 0xffc00001, 0x7f800000};
+  float floats[6];
+  memcpy(floats, bits, sizeof bits);
+  const cleave_attribute_t attributes[] = {
+      {.name = "a\\\"\x01/\xc3\xa4\xf0\x9f\x98\x80", .kind = CLEAVE_ATTRIBUTE_FLOAT, .f = -0.0},
+      {.name = "b", .kind = CLEAVE_ATTRIBUTE_FLOATS, .count = 6, .floats = floats},
+      {.name = "c", .kind = CLEAVE_ATTRIBUTE_FLOAT, .f = 4.9406564584124654e-324}};
+  cleave_plan_t *plan = sample(graph);
+  cleave_plan_region_t *regions = (cleave_plan_region_t *)(uintptr_t)plan->regions;
+  regions[0].attributes = attributes;
+  regions[0].attribute_count = 3;
+  cleave_plan_document_t *document = read_text(json_of(plan));
+  const cleave_attribute_t *back = document->regions[0].attributes;
+  ck_assert_str_eq(back[0].name, attributes[0].name);
+  ck_assert(back[0].f == 0.0 && signbit(back[0].f));
+  ck_assert_mem_eq(back[1].floats, bits, sizeof bits);
+  ck_assert(back[2].f == attributes[2].f);
+  cleave_plan_document_destroy(document);
+  const char *text = changed("\"name\":\"a_int\"", "\"name\":\"a_\\u0069nt\"");
+  document = read_text(text);
+  ck_assert_str_eq(document->regions[0].attributes[0].name, "a_int");
+  cleave_plan_document_destroy(document);
+}
+
 static void other_model(const char *graph, const char *message) {
   const char *text = json_of(sample(plan_case_graph(graph_text)));
   cleave_plan_document_t *document = read_text(text);
