@@ -324,7 +324,7 @@ static const char *signal_name(int number) {
 
 /* "wrote behind output 0", or "" where the place is not known. */
 static void describe_place(const cleave_fault_record_t *record, char *text, size_t size) {
-  static const char *const ACCESSES[] = {"touched memory", "read", "wrote"};
+  static const char *const ACCESSES[] = {"touched", "read", "wrote"};
   static const char *const PLACES[] = {"", "input", "output", "the workspace", "a constant"};
   char number[16] = "";
   text[0] = '\0';
@@ -338,10 +338,10 @@ static void describe_place(const cleave_fault_record_t *record, char *text, size
   const char *access = ACCESSES[record->access];
   const char *place = PLACES[record->place];
   if (record->side == CLEAVE_SIDE_BEHIND) {
-    (void)snprintf(text, size, "%s %llu bytes behind the end of %s%s", access,
+    (void)snprintf(text, size, "%s byte %llu behind the end of %s%s", access,
                    (unsigned long long)record->distance, place, number);
   } else if (record->side == CLEAVE_SIDE_BEFORE) {
-    (void)snprintf(text, size, "%s %llu bytes before %s%s", access, (unsigned long long)record->distance,
+    (void)snprintf(text, size, "%s byte %llu before %s%s", access, (unsigned long long)record->distance,
                    place, number);
   } else {
     (void)snprintf(text, size, "%s into %s%s", access, place, number);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/threads.h"
+#include "runtime/region_json.h"
 #include "runtime/region_wire.h"
 #include "worker/worker.h"
 
@@ -51,7 +52,11 @@ static const cleave_host_t host = {.size = sizeof(cleave_host_t),
                                    .abi_minor = CLEAVE_BACKEND_ABI_MINOR,
                                    .version = CLEAVE_VERSION,
                                    .parallel_for = cleave_parallel_for,
-                                   .log = log_line};
+                                   .log = log_line,
+                                   .region_to_json = cleave_host_region_to_json,
+                                   .free_json = cleave_host_free_json,
+                                   .region_from_json = cleave_host_region_from_json,
+                                   .free_region = cleave_host_free_region};
 
 cleave_status_t worker_fail(const cleave_error_t *error, cleave_message_t *message) {
   (void)snprintf(message->text, sizeof message->text, "%.*s", (int)sizeof message->text - 1, error->message);

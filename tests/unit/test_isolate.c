@@ -178,7 +178,7 @@ static const misdeed_t IN_RUN[] = {
     MISDEED("forks_crash", "crashed (segmentation fault at 0x10) while running region '"),
     MISDEED("writes_behind", "wrote 16 bytes behind the end of output 0 while running region '"),
     MISDEED("writes_before", "wrote 16 bytes before output 0 while running region '"),
-    MISDEED("writes_far", "wrote "),
+    MISDEED("writes_far", "wrote byte "),
     MISDEED("writes_input", "wrote into input 0 (segmentation fault at 0x"),
 };
 

@@ -1,0 +1,173 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Libraries in processes of their own, from outside: exit statuses, errors of one line, cpu in their place, real
+# accelerators with the right numbers, and no process left behind.
+set -u
+program=$1
+source=$2
+build=$3
+hostile=$build/tests/hostile
+[ -f "$hostile/libcrash_run.so" ] || { echo "skipped: $hostile is not built"; exit 77; }
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+passed=0
+failed=0
+
+fail() {
+  echo "$1"
+  sed 's/^/    /' out | head -n 20
+  failed=$((failed + 1))
+}
+
+# check NAME EXIT PATTERN COMMAND...: the exit status, and a pattern in what was printed.
+check() {
+  name=$1
+  expected=$2
+  pattern=$3
+  shift 3
+  "$@" >out 2>&1
+  status=$?
+  if [ $status -ne "$expected" ] || ! grep -q -e "$pattern" out; then
+    fail "$name: exit status $status, expected $expected and '$pattern' in"
+  else
+    passed=$((passed + 1))
+  fi
+}
+
+# refuse NAME PATTERN COMMAND...: exit status 1, and one line, which holds the pattern.
+refuse() {
+  name=$1
+  pattern=$2
+  shift 2
+  "$@" >out 2>err
+  status=$?
+  if [ $status -ne 1 ] || [ "$(wc -l <err)" -ne 1 ] || ! grep -q -e "^cleave: .*$pattern" err; then
+    cat err >>out
+    fail "$name: exit status $status, expected 1 and one line with '$pattern' in"
+  else
+    passed=$((passed + 1))
+  fi
+}
+
+# Processes of workers that live; those that nobody has reaped are dead.
+count_workers() {
+  count=0
+  for state in /proc/[0-9]*/stat; do
+    grep -q -s '(cleave_worker) [^Z]' "$state" && count=$((count + 1))
+  done
+  echo $count
+}
+
+cat >model.lua <<'LUA'
+local x = g.input("x", "float32", { 3, 33 })
+local y = g.Relu(x)
+g.output("y", g.Exp(g.Neg(g.Relu(g.Neg(g.Sub(y, x))))))
+g.output("z", g.Relu(g.Neg(y)))
+LUA
+cat >rules.lua <<'LUA'
+return ruleset { name = "relus", backend = "good", region "relus" { ops = { "Relu" } } }
+LUA
+
+# run LIBRARY OPTIONS...: the model through a library, in a process of its own.
+run() {
+  library=$1
+  shift
+  "$program" run model.lua --rules rules.lua --backend "$library" --load "$hostile/lib$library.so" --verify \
+    --repeat 3 --threads 1 "$@"
+}
+
+before=$(count_workers)
+while read -r library message; do
+  refuse "$library" "library '$library' $message" run "$library" --isolate "$library=2"
+  check "$library, falling back" 0 "all outputs match" run "$library" --isolate "$library=2" --fallback
+done <<'CASES'
+crash_start crashed (segmentation fault at 0x10) while initialising
+crash_supports crashed (segmentation fault at 0x10) while asked about 'Relu'
+crash_compile crashed (segmentation fault at 0x10) while compiling region 'relus_0'
+crash_run crashed (segmentation fault at 0x10) while running region 'relus_0'
+crash_later crashed (segmentation fault at 0x10) while running region 'relus_
+abort_run crashed (abort) while running region 'relus_0'
+exit_run ended its process (exit status [0-9]*) while running region 'relus_0'
+closes closed the descriptors of its process while running region 'relus_0'
+forks_crash crashed (segmentation fault at 0x10) while running region 'relus_0'
+writes_behind wrote 16 bytes behind the end of output 0 while running region 'relus_0'
+writes_before wrote 16 bytes before output 0 while running region 'relus_0'
+writes_far wrote byte [0-9]* behind the end of output 0 (segmentation fault at 0x[0-9a-f]*) while running region 'relus_0'
+writes_input wrote into input 0 (segmentation fault at 0x[0-9a-f]*) while running region 'relus_0'
+CASES
+for library in hang_start hang_run; do
+  refuse "$library" "library '$library' did not answer within 0.3 s while" run $library --isolate $library=0.3
+  check "$library, falling back" 0 "all outputs match" run $library --isolate $library=0.3 --fallback
+done
+grep -q "runs on cpu from run 1 on, not on hang_run" out || fail "no note about the fallback in"
+check "a process that stays" 0 "all outputs match" run forks --isolate forks
+check "threads that log" 0 "all outputs match" run threads --isolate threads
+check "output that nobody wants" 0 "all outputs match" run prints --isolate prints
+if grep -q "that this library prints" out; then
+  fail "what the library prints is in the output:"
+fi
+refuse "no status" "region 'relus_0' on bad_status: xxx" run bad_status --isolate bad_status
+
+# Options.
+good=$build/tests/accelerators/libgood.so
+check "by another name" 0 "all outputs match" "$program" run model.lua --rules rules.lua --backend other \
+  --load "other=$good" --isolate other --verify --repeat 1
+check "listed" 0 "isolated: process [0-9][0-9]* runs" "$program" backends -v --load "$good" --isolate good
+check "listed as JSON" 0 '"isolated": true' "$program" backends --json --load "$good" --isolate good
+check "listed when lost" 0 "isolated, and lost: library 'crash_start' crashed" "$program" backends -v \
+  --load "$hostile/libcrash_start.so" --isolate crash_start --fallback
+check "found in a folder" 0 "isolated: process" env CLEAVE_BACKEND_PATH="$build/tests/accelerators" "$program" \
+  backends -v --isolate good
+refuse "linked in" "backend 'cpu' is linked in: it cannot be isolated" "$program" backends --isolate cpu
+refuse "not there" "backend 'nobody' is unknown" "$program" backends --isolate nobody
+refuse "no seconds" "expected NAME or NAME=SECONDS, found 'good=x'" "$program" backends --load "$good" \
+  --isolate good=x
+refuse "no worker" "/nowhere: no program (from CLEAVE_WORKER)" env CLEAVE_WORKER=/nowhere "$program" backends \
+  --load "$good" --isolate good
+check "fallback from nothing" 2 "'--fallback' is for '--plan' and '--isolate'" "$program" run model.lua --fallback
+
+# Accelerators that ship.
+accelerators=$build/accelerators
+while read -r library backend; do
+  [ -f "$accelerators/$library" ] || continue
+  for model in resnet50 mobilenet_v2; do
+    check "$backend runs $model" 0 "all outputs match" "$program" run "$source/examples/models/$model.lua" \
+      --set size=32 --set classes=10 --load "$accelerators/$library" --rules "$backend" --isolate "$backend" --verify \
+      --repeat 1 --threads 1
+    grep -q " 0 nodes on cpu one by one" out || fail "$backend leaves nodes of $model on cpu"
+  done
+done <<'ACCELERATORS'
+libmirror.so mirror
+libxnnpack_cleave.so xnnpack
+ACCELERATORS
+if [ -f "$accelerators/libgemms.so" ]; then
+  refuse "operators of its own" "adds operators, partitioners or passes to cleave, which an isolated library cannot" \
+    "$program" backends --load "$accelerators/libgemms.so" --isolate gemms
+fi
+
+# Several at once, and none of them stays.
+k=0
+while [ $k -lt 4 ]; do
+  run crash_run --isolate crash_run --fallback >"out$k" 2>&1 &
+  k=$((k + 1))
+done
+wait
+k=0
+while [ $k -lt 4 ]; do
+  cp "out$k" out
+  check "at once" 0 "all outputs match" cat "out$k"
+  k=$((k + 1))
+done
+tries=0
+while [ "$(count_workers)" -gt "$before" ] && [ $tries -lt 50 ]; do
+  sleep 0.1
+  tries=$((tries + 1))
+done
+if [ $tries -ge 50 ]; then
+  echo "$(count_workers) workers are left, there were $before"
+  failed=$((failed + 1))
+fi
+
+echo "$passed passed, $failed failed"
+[ $failed -eq 0 ]
