@@ -132,10 +132,11 @@ static cleave_status_t build_whole(cleave_build_t *build, const region_set_t *se
     reason->text[0] = '\0';
     return cleave_build_add_step(build, &view, step, error);
   }
-  if (status == CLEAVE_ERROR_OUT_OF_MEMORY) {
+  if (status == CLEAVE_ERROR_OUT_OF_MEMORY && reason->text[0] == '\0') {
     return cleave_error_out_of_memory(error);
   }
-  if (session->strict || cleave_session_is_lost(session, set->target)) {
+  if (status == CLEAVE_ERROR_OUT_OF_MEMORY || session->strict ||
+      cleave_session_is_lost(session, set->target)) {
     char place[224];
     (void)snprintf(place, sizeof place, "region '%.128s' on %.64s", region->name, region->backend);
     return cleave_registry_fail(error, status, place, reason);

@@ -45,29 +45,35 @@ static bool is_taken(const cleave_session_t *session, uint32_t index, const clea
   return false;
 }
 
-/* The request that the step of an output is given; WRITE needs none. */
-static cleave_status_t request_of_step(cleave_session_t *session, const cleave_output_t *output,
-                                       cleave_request_t request, cleave_error_t *error) {
+/* What a step is asked to do with one of its outputs; WRITE is what it does without being asked. */
+static cleave_status_t set_request(cleave_session_t *session, cleave_step_t *step, uint32_t output,
+                                   cleave_request_t request, cleave_error_t *error) {
+  if (step->requests == NULL && request != CLEAVE_REQUEST_WRITE) {
+    step->requests = cleave_arena_allocate(&session->arena, step->output_count, sizeof *step->requests);
+    if (step->requests == NULL) {
+      return cleave_error_out_of_memory(error);
+    }
+    step->args.requests = step->requests;
+  }
+  if (step->requests != NULL) {
+    step->requests[output] = request;
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t set_output_request(cleave_session_t *session, const cleave_output_t *output,
+                                          cleave_error_t *error) {
   const cleave_slot_t *slot = &session->slots.items[output->slot];
   if (slot->kind != CLEAVE_SLOT_BLOCK || slot->writer == CLEAVE_INDEX_NONE) {
     return CLEAVE_OK;
   }
   cleave_step_t *step = &session->steps.items[slot->writer];
-  if (step->requests == NULL && request == CLEAVE_REQUEST_WRITE) {
-    return CLEAVE_OK;
-  }
-  if (step->requests == NULL) {
-    step->requests = cleave_arena_allocate(&session->arena, step->output_count, sizeof *step->requests);
-    if (step->requests == NULL) {
-      return cleave_error_out_of_memory(error);
-    }
-  }
+  cleave_request_t request = output->is_direct ? output->request : CLEAVE_REQUEST_WRITE;
   for (uint32_t k = 0; k < step->output_count; k++) {
     if (step->output_slots[k] == output->slot) {
-      step->requests[k] = request;
+      CLEAVE_TRY(set_request(session, step, k, request, error));
     }
   }
-  step->args.requests = step->requests;
   return CLEAVE_OK;
 }
 
@@ -88,19 +94,29 @@ static cleave_status_t place_output(cleave_session_t *session, uint32_t index, c
   } else if (!is_taken(session, index, block)) {
     cleave_session_patch_block(session, (uint32_t)(block - session->blocks.items), NULL);
   }
-  return request_of_step(session, output, output->is_direct ? output->request : CLEAVE_REQUEST_WRITE, error);
+  return set_output_request(session, output, error);
 }
 
 /* ---- what nobody wants ---- */
 
+/* Outputs of a step that runs for others of its outputs. */
+static cleave_status_t leave_out_outputs(cleave_session_t *session, cleave_step_t *step,
+                                         const bool *is_wanted, cleave_error_t *error) {
+  for (uint32_t k = 0; k < step->output_count; k++) {
+    bool was_left_out = step->requests != NULL && step->requests[k] == CLEAVE_REQUEST_NONE;
+    if (!is_wanted[session->slots.items[step->output_slots[k]].root]) {
+      CLEAVE_TRY(set_request(session, step, k, CLEAVE_REQUEST_NONE, error));
+    } else if (was_left_out) {
+      CLEAVE_TRY(set_request(session, step, k, CLEAVE_REQUEST_WRITE, error));
+    }
+  }
+  return CLEAVE_OK;
+}
+
 /* Goes backwards from the outputs that are wanted. A step that waits for a stream is never left out: what was
  * copied before it counts on that. */
-static cleave_status_t leave_out(cleave_session_t *session, cleave_error_t *error) {
-  cleave_slot_t *slots = session->slots.items;
-  bool *is_wanted = cleave_allocate_zeroed(session->slots.count, sizeof *is_wanted);
-  if (is_wanted == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
+static cleave_status_t leave_out(cleave_session_t *session, bool *is_wanted, cleave_error_t *error) {
+  const cleave_slot_t *slots = session->slots.items;
   for (uint32_t k = 0; k < session->output_count; k++) {
     const cleave_output_t *output = &session->outputs[k];
     uint32_t root = slots[output->slot].root;
@@ -113,6 +129,9 @@ static cleave_status_t leave_out(cleave_session_t *session, cleave_error_t *erro
       is_live = is_live || is_wanted[slots[step->output_slots[k]].root];
     }
     step->is_left_out = !is_live;
+    if (is_live && step->kind == CLEAVE_STEP_PROGRAM && step->program->handle->backend->adds) {
+      CLEAVE_TRY(leave_out_outputs(session, step, is_wanted, error));
+    }
     for (uint32_t k = 0; is_live && k < step->input_count; k++) {
       is_wanted[slots[step->input_slots[k]].root] = true;
     }
@@ -122,7 +141,6 @@ static cleave_status_t leave_out(cleave_session_t *session, cleave_error_t *erro
       }
     }
   }
-  cleave_free(is_wanted);
   return CLEAVE_OK;
 }
 
@@ -134,7 +152,13 @@ static cleave_status_t refresh(cleave_session_t *session, cleave_error_t *error)
     bool is_work = output->has_memory && !output->is_direct && output->request != CLEAVE_REQUEST_NONE;
     session->has_output_work = session->has_output_work || is_work;
   }
-  return leave_out(session, error);
+  bool *is_wanted = cleave_allocate_zeroed(session->slots.count, sizeof *is_wanted);
+  if (is_wanted == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  cleave_status_t status = leave_out(session, is_wanted, error);
+  cleave_free(is_wanted);
+  return status;
 }
 
 /* ---- what the user says ---- */

@@ -299,7 +299,7 @@ static cleave_status_t launch_work(void *context, cleave_message_t *message) {
   int adding = 0;
   uint32_t added = CLEAVE_INDEX_NONE;
   for (uint32_t k = 0; k < view->output_count; k++) {
-    at[view->outputs[k]] = launch.outputs[k];
+    at[view->outputs[k]] = launch.outputs[k] == NULL ? at[view->outputs[k]] : launch.outputs[k];
     adding |= (launch.adds >> k & 1);
     added = (launch.adds >> k & 1) != 0 ? view->outputs[k] : added;
   }
@@ -380,6 +380,10 @@ static cleave_status_t launch(program_t *program, const cleave_run_args_t *args,
       (void)snprintf(message->text, sizeof message->text, "output %u is elsewhere", (unsigned)k);
       return CLEAVE_ERROR_INVALID_ARGUMENT;
     }
+    if (args->requests != NULL && args->requests[k] == CLEAVE_REQUEST_NONE) {
+      task.outputs[k] = NULL;
+      program->state->nones++;
+    }
   }
   program->state->adds += task.adds != 0 ? 1 : 0;
   for (uint32_t k = 0; k < args->option_count; k++) {
@@ -430,7 +434,8 @@ static cleave_status_t configure(void *opaque, const cleave_key_value_t *setting
               {"executions", &state->executions},
               {"waits", &state->waits},
               {"event_waits", &state->event_waits},
-              {"adds", &state->adds}};
+              {"adds", &state->adds},
+              {"nones", &state->nones}};
   enum { KEY_COUNT = sizeof KEYS / sizeof KEYS[0] };
   static char texts[KEY_COUNT][24];
   static cleave_key_value_t answers[KEY_COUNT];

@@ -309,6 +309,26 @@ UNIT_TEST(what_is_computed_for_an_unwanted_output_alone_is_left_out) {
   device_case_deinit(&c);
 }
 
+UNIT_TEST(a_backend_that_knows_requests_is_told_which_outputs_nobody_wants) {
+  device_case_load("adds events");
+  device_case_t c = device_case_create(
+      "local x = g.input('x', 'float32', { 8 })\n"
+      "local a = g.Relu(x, { name = 'd0a' })\n"
+      "g.output('a', a)\ng.output('b', g.Neg(a, { name = 'd0b' }))",
+      NULL);
+  device_case_compile(&c, NULL);
+  unit_ok(cleave_session_set_output(c.session, 0, NULL, CLEAVE_REQUEST_NONE, e));
+  device_case_run(&c, 1.0f);
+  ck_assert_int_eq(device_case_ask("nones"), 1);
+  ck_assert_int_eq(device_case_ask("copies_from"), 1);
+  ck_assert_float_eq(device_case_value(&c, 1, 2), -3.0f);
+  unit_ok(cleave_session_set_output(c.session, 0, NULL, CLEAVE_REQUEST_WRITE, e));
+  device_case_run(&c, 2.0f);
+  ck_assert_int_eq(device_case_ask("nones"), 1);
+  device_case_check(&c);
+  device_case_deinit(&c);
+}
+
 UNIT_TEST(what_other_outputs_need_is_computed) {
   session_case_t c = from_text("a = Neg(x); b = Exp(a); d = Neg(b); -> a, b, d");
   set(&c, 0, NULL, CLEAVE_REQUEST_NONE);
