@@ -9,7 +9,7 @@
 #include "cli/output.h"
 #include "graph/order.h"
 #include "graph/print.h"
-#include "ops/ops.h"
+#include "ops/custom.h"
 #include "runtime/model.h"
 
 enum { MOST_UNKNOWN = 10 };
@@ -17,6 +17,7 @@ enum { MOST_UNKNOWN = 10 };
 typedef struct operator_count {
   const char *name;
   const char *domain;
+  const cleave_op_t *op;
   uint32_t count;
   double flops;
 } operator_count_t;
@@ -73,7 +74,7 @@ static cleave_status_t count_operator(inspection_t *inspection, cleave_node_t no
     at++;
   }
   if (at == inspection->operators.count) {
-    operator_count_t fresh = {.name = op->name, .domain = op->domain};
+    operator_count_t fresh = {.name = op->name, .domain = op->domain, .op = op};
     CLEAVE_ARRAY_PUSH(&inspection->operators, fresh, error);
   }
   inspection->operators.items[at].count++;
@@ -212,6 +213,22 @@ static void print_operators(const inspection_t *inspection) {
   cleave_table_deinit(&table);
 }
 
+/* Who brings the operators that are not ONNX's. */
+static void print_libraries(const inspection_t *inspection) {
+  bool is_first = true;
+  for (size_t k = 0; k < inspection->operators.count; k++) {
+    const operator_count_t *line = &inspection->operators.items[k];
+    if (line->op->id == CLEAVE_OP_ID_CUSTOM) {
+      bool is_known = cleave_op_has_schema(line->op);
+      (void)printf("%s  %s%s%s: %s%s\n", is_first ? "\n" : "", line->domain,
+                   line->domain[0] == '\0' ? "" : ".", line->name,
+                   is_known ? "of library " : "no loaded library brings it (--load LIBRARY)",
+                   is_known ? cleave_custom_op_library(line->op) : "");
+      is_first = false;
+    }
+  }
+}
+
 static void print_unknown(const inspection_t *inspection) {
   if (inspection->unknown.count == 0) {
     return;
@@ -260,6 +277,7 @@ static void print_report(const inspection_t *inspection, const char *path, bool 
   print_ports(inspection);
   (void)printf("\n");
   print_operators(inspection);
+  print_libraries(inspection);
   print_unknown(inspection);
   if (with_nodes) {
     print_nodes(inspection);
