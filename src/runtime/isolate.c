@@ -6,17 +6,35 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
 
 #include "runtime/isolate_internal.h"
 #include "runtime/region_wire.h"
 
 enum { ASK_MS = 10 * 1000, COMPILE_MS = 120 * 1000, RUN_MS = 30 * 1000, MOST_MS = 24 * 3600 * 1000 };
 
-cleave_worker_t *cleave_isolate_worker(cleave_isolate_t *isolate) {
+static cleave_worker_t *get_worker(cleave_isolate_t *isolate) {
   (void)pthread_mutex_lock(&isolate->lock);
   cleave_worker_t *worker = cleave_worker_retain(isolate->worker);
   (void)pthread_mutex_unlock(&isolate->lock);
   return worker;
+}
+
+/* A copy of this process made by fork gets a worker of its own when it first wants one; where it gets none,
+ * the calls fail and say so. */
+cleave_worker_t *cleave_isolate_worker(cleave_isolate_t *isolate) {
+  cleave_worker_t *worker = get_worker(isolate);
+  if (worker->owner == getpid()) {
+    return worker;
+  }
+  cleave_error_t error = CLEAVE_ERROR_INIT;
+  cleave_worker_release(worker);
+  if (cleave_isolate_restart(isolate, &error) != CLEAVE_OK) {
+    cleave_log(CLEAVE_LOG_WARNING, "%s", error.message);
+  }
+  return get_worker(isolate);
 }
 
 cleave_status_t cleave_isolate_put_region(cleave_worker_t *worker, const cleave_region_view_t *region,
@@ -387,10 +405,12 @@ cleave_status_t cleave_isolate_initialise(cleave_isolate_t *isolate, cleave_mess
 }
 
 cleave_status_t cleave_isolate_restart(cleave_isolate_t *isolate, cleave_error_t *error) {
-  if (!cleave_isolate_is_lost(isolate)) {
+  cleave_worker_t *worker = get_worker(isolate);
+  bool is_usable = worker->owner == getpid() && !atomic_load(&worker->is_lost);
+  cleave_worker_release(worker);
+  if (is_usable) {
     return CLEAVE_OK;
   }
-  cleave_worker_t *worker = NULL;
   cleave_message_t message = {.text = ""};
   uint32_t functions = 0;
   CLEAVE_TRY(open_worker(isolate, &worker, &functions, false, error));
@@ -431,7 +451,7 @@ void cleave_isolate_describe(cleave_isolate_t *isolate, cleave_isolation_t *out_
 }
 
 bool cleave_isolate_is_lost(cleave_isolate_t *isolate) {
-  cleave_worker_t *worker = cleave_isolate_worker(isolate);
+  cleave_worker_t *worker = get_worker(isolate);
   bool is_lost = atomic_load(&worker->is_lost);
   cleave_worker_release(worker);
   return is_lost;

@@ -452,7 +452,7 @@ UNIT_TEST(sessions_on_several_threads_share_a_process) {
   }
 }
 
-UNIT_TEST(a_copy_of_this_process_leaves_the_library_alone) {
+UNIT_TEST(a_copy_of_this_process_gets_a_library_of_its_own) {
   load(LIBRARY("good"), &FAST);
   session_case_t c = make_case("good");
   session_case_compile(&c, NULL);
@@ -462,6 +462,11 @@ UNIT_TEST(a_copy_of_this_process_leaves_the_library_alone) {
     bool is_refused = cleave_session_run(c.session, &error) == CLEAVE_ERROR_BACKEND &&
                       strstr(error.message, "library 'good' is isolated for another process") != NULL;
     session_case_deinit(&c);
+    session_case_t own = make_case("good");
+    session_case_compile(&own, NULL);
+    session_case_run(&own);
+    check_values(&own);
+    session_case_deinit(&own);
     bool is_unloaded = cleave_registry_unload("good", NULL) == CLEAVE_OK;
     _exit(is_refused && is_unloaded ? 0 : 1);
   }
