@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/hash.h"
 #include "runtime/isolate.h"
 #include "runtime/registry.h"
 
@@ -88,6 +89,15 @@ cleave_status_t cleave_backend_isolation(const char *name, cleave_isolation_t *o
   if (handle->isolate != NULL) {
     cleave_isolate_describe(handle->isolate, out_isolation);
   }
+  return CLEAVE_OK;
+}
+
+cleave_status_t cleave_registry_restart(const cleave_backend_handle_t *handle, cleave_error_t *error) {
+  if (handle->isolate == NULL || !cleave_isolate_is_lost(handle->isolate)) {
+    return CLEAVE_OK;
+  }
+  CLEAVE_TRY(cleave_isolate_restart(handle->isolate, error));
+  (void)atomic_fetch_add(handle->settings, CLEAVE_HASH_SEED);
   return CLEAVE_OK;
 }
 

@@ -40,6 +40,8 @@ static cleave_status_t choose(call_t *call, cleave_error_t *error) {
   if (once->handle->backend->devices != NULL && device != NULL && device->kind == CLEAVE_ATTRIBUTE_INT) {
     call->options.device = device->i < 0 || device->i > UINT32_MAX ? CLEAVE_INDEX_NONE : (uint32_t)device->i;
   }
+  CLEAVE_TRY(
+      cleave_registry_restart(once->handle, error)); /* this region may not be the one that it died of */
   CLEAVE_TRY(cleave_device_acquire(once->handle, call->options.device, &call->device, error));
   call->stage.device = cleave_device_has_memory(call->device) ? call->device : NULL;
   return CLEAVE_OK;

@@ -312,7 +312,7 @@ static cleave_status_t open_entry(const char *path, const char *name,
   }
   CLEAVE_TRY_CLEANUP(check_name(entry, &same, error));
   if (same != NULL && same->isolate != NULL && same->state == ENTRY_READY) {
-    CLEAVE_TRY_CLEANUP(cleave_isolate_restart(same->isolate, error));
+    CLEAVE_TRY_CLEANUP(cleave_registry_restart(&same->handle, error));
   } else if (same == NULL) {
     CLEAVE_TRY_CLEANUP(initialise(entry, path, error));
     CLEAVE_TRY_CLEANUP(cleave_extensions_add(&entry->handle, &entry->extensions, error));

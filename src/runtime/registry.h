@@ -51,6 +51,11 @@ CLEAVE_MUST_USE cleave_status_t cleave_registry_load_isolated(const char *path, 
 /* There is a backend of this name; nothing is searched for or started. */
 bool cleave_registry_holds(const char *name, bool *out_is_library);
 
+/* Starts a new process where that of the backend is lost. Programs of the old one stay lost, and sessions
+ * that are made from now on share none of them. */
+CLEAVE_MUST_USE cleave_status_t cleave_registry_restart(const cleave_backend_handle_t *handle,
+                                                        cleave_error_t *error);
+
 /* The process of the backend is lost: its functions fail. *out_falls_back (may be NULL): `cpu` is to run its
  * regions. */
 bool cleave_registry_is_lost(const cleave_backend_handle_t *handle, bool *out_falls_back);

@@ -8,7 +8,7 @@
 
 #include "runtime/worker_process.h"
 
-enum { LEAST_SHARED = 32 << 10, MOST_IDLE = 256 << 20 };
+enum { LEAST_SHARED = 32 << 10, MOST_IDLE = 1 << 30 };
 
 void cleave_worker_constants_deinit(cleave_worker_constants_t *constants) {
   cleave_array_free(&constants->items);

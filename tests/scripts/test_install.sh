@@ -42,4 +42,8 @@ done
 ${CC:-cc} -std=c11 -shared -fPIC -I "$folder/prefix/include" "$source/backends/template/template.c" -o "$folder/libtemplate.so"
 "$folder/tour_pc" "$folder/libtemplate.so" | grep -q 'region front_0 runs on accelerator' ||
   { echo "the tour does not use the library"; exit 1; }
+# The same in a process of its own, whose program is found from where cleave is.
+"$folder/prefix/bin/cleave" backends -v --load "$folder/libtemplate.so" --isolate template >"$folder/backends" ||
+  { cat "$folder/backends"; exit 1; }
+grep -q "isolated: process [0-9]" "$folder/backends" || { cat "$folder/backends"; exit 1; }
 [ -n "$program" ]

@@ -68,6 +68,10 @@ LUA
 cat >rules.lua <<'LUA'
 return ruleset { name = "relus", backend = "good", region "relus" { ops = { "Relu" } } }
 LUA
+cat >shapes.lua <<'LUA'
+g.output("y", g.Relu(g.input("x", "float32", { 3, 33 })))
+g.output("b", g.Relu(g.input("a", "float32", { 4, 5 })))
+LUA
 
 # run LIBRARY OPTIONS...: the model through a library, in a process of its own.
 run() {
@@ -108,6 +112,11 @@ if grep -q "that this library prints" out; then
   fail "what the library prints is in the output:"
 fi
 refuse "no status" "region 'relus_0' on bad_status: xxx" run bad_status --isolate bad_status
+
+# Every region is checked, in a new process where the one before is lost.
+check "verify" 1 "0 match, 2 do not, 0 skipped" "$program" verify shapes.lua --rules rules.lua --backend crash_run \
+  --load "$hostile/libcrash_run.so" --isolate crash_run
+grep -q "while running region 'relus_1'" out || fail "the second region is not checked in"
 
 # Options.
 good=$build/tests/accelerators/libgood.so

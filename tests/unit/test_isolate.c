@@ -235,6 +235,29 @@ UNIT_TEST(a_library_may_crash_in_a_later_run) {
   session_case_deinit(&c);
 }
 
+UNIT_TEST(outputs_are_added_to_in_the_process_and_on_cpu_after_it) {
+  static _Alignas(64) float sums[COUNT];
+  load(HOSTILE("adds_later"), &FALLING);
+  session_case_t c = session_case_create();
+  cleave_value_t x = session_case_input(&c, "x", CLEAVE_DTYPE_F32, 2, DIMS);
+  session_case_output(&c, session_case_node(&c, "Relu", "y", x, CLEAVE_VALUE_NONE, CLEAVE_VALUE_NONE));
+  session_case_infer(&c);
+  session_case_partition(&c, "Relu", "adds_later");
+  session_case_feed(&c, 2, DIMS, DATA);
+  session_case_compile(&c, NULL);
+  cleave_tensor_view_t view = c.views[0];
+  view.data = sums;
+  unit_ok(cleave_session_set_output(c.session, 0, &view, CLEAVE_REQUEST_ADD, e));
+  for (int run = 1; run <= 4; run++) {
+    session_case_run(&c);
+    for (int k = 0; k < COUNT; k++) {
+      ck_assert_float_eq(sums[k], DATA[k] > 0.0f ? (float)run * DATA[k] : 0.0f);
+    }
+    ck_assert_uint_eq(cleave_session_note_count(c.session), run == 1 ? 0 : 1);
+  }
+  session_case_deinit(&c);
+}
+
 UNIT_TEST(a_library_that_hangs_is_ended) {
   uint64_t start = cleave_clock_now();
   unit_fails_with(cleave_backend_load_isolated(HOSTILE("hang_start"), NULL, &SHORT, e), CLEAVE_ERROR_BACKEND,
@@ -369,20 +392,23 @@ UNIT_TEST(what_a_library_prints_and_logs_goes_to_the_log) {
 /* ---- again and again ---- */
 
 UNIT_TEST(loading_again_starts_a_new_process_for_new_sessions) {
+  cleave_session_options_t options = {.size = sizeof options};
+  unit_ok(cleave_program_cache_create(&options.programs, e));
   load(HOSTILE("crash_later"), &FAST);
   session_case_t old = make_case("crash_later");
-  session_case_compile(&old, NULL);
+  session_case_compile(&old, &options);
   session_case_run(&old);
   unit_fails_with(cleave_session_run(old.session, e), CLEAVE_ERROR_BACKEND, "crashed");
   load(HOSTILE("crash_later"), &FAST);
   ck_assert(!isolation_of("crash_later").is_lost);
   unit_fails_with(cleave_session_run(old.session, e), CLEAVE_ERROR_BACKEND, "crashed");
   session_case_t fresh = make_case("crash_later");
-  session_case_compile(&fresh, NULL);
+  session_case_compile(&fresh, &options);
   session_case_run(&fresh);
   check_values(&fresh);
   session_case_deinit(&fresh);
   session_case_deinit(&old);
+  cleave_program_cache_release(options.programs);
   unit_ok(cleave_registry_unload("crash_later", e));
   check_no_children();
 }
@@ -398,9 +424,21 @@ static size_t count_descriptors(void) {
   return count;
 }
 
+static long resident_pages(void) {
+  long total = 0;
+  long resident = 0;
+  FILE *file = fopen("/proc/self/statm", "r");
+  ck_assert_ptr_nonnull(file);
+  ck_assert_int_eq(fscanf(file, "%ld %ld", &total, &resident), 2);
+  (void)fclose(file);
+  return resident;
+}
+
 UNIT_TEST(nothing_is_left_of_many_processes) {
+  enum { ROUNDS = 60, SETTLED = 20 };
   size_t before = 0;
-  for (int round = 0; round < 40; round++) {
+  long pages = 0;
+  for (int round = 0; round < ROUNDS; round++) {
     const misdeed_t *misdeed = &IN_RUN[round % IN_RUN_COUNT];
     bool is_good = round % 2 == 0;
     load(is_good ? LIBRARY("good") : misdeed->path, &FALLING);
@@ -410,11 +448,13 @@ UNIT_TEST(nothing_is_left_of_many_processes) {
     check_values(&c);
     session_case_deinit(&c);
     unit_ok(cleave_registry_unload(is_good ? "good" : misdeed->name, e));
-    if (round == 1) {
+    if (round == SETTLED) {
       before = count_descriptors();
+      pages = resident_pages();
     }
   }
   ck_assert_uint_eq(count_descriptors(), before);
+  ck_assert_int_lt(resident_pages() - pages, 1024); /* sanitizers keep what is freed for a while */
   check_no_children();
 }
 
