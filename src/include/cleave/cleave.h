@@ -5,7 +5,9 @@
  * Every function that can fail returns a `cleave_status_t` and takes a `cleave_error_t *` last: owned by the
  * caller, may be NULL; the first error that is written to it stays. The library never prints, exits or
  * asserts on input. Objects are not locked: use one object from one thread at a time, except where a
- * function says otherwise; different sessions over one model may run on different threads.
+ * function says otherwise; different sessions over one model may run on different threads. There is no
+ * context object: backends, the allocator and the log are the process's, all else belongs to its objects.
+ * examples/embed/tour.c shows all of it.
  */
 #ifndef CLEAVE_CLEAVE_H
 #define CLEAVE_CLEAVE_H
