@@ -35,7 +35,7 @@ libraries=$(find "$folder/prefix" -name pkgconfig -type d | head -n 1)
 for name in embed tour; do
   # shellcheck disable=SC2046
   ${CC:-cc} "$source/examples/embed/$name.c" -o "$folder/${name}_pc" \
-    $(PKG_CONFIG_PATH="$libraries" pkg-config --cflags --libs --static cleave)
+    $(PKG_CONFIG_PATH="$libraries" pkg-config --cflags --libs --static cleave) -lm -pthread
 done
 "$folder/embed_pc" "$model"
 # The accelerator to copy, with the installed header and nothing else.
