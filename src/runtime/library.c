@@ -121,6 +121,30 @@ typedef struct image_search {
   cleave_digest_t digest;
 } image_search_t;
 
+/* The address sanitizer keeps bytes between constants that are not to be read: here they are. */
+#if defined(__SANITIZE_ADDRESS__)
+__attribute__((no_sanitize_address)) static void copy_image(unsigned char *to, const unsigned char *from,
+                                                            size_t bytes) {
+  const volatile unsigned char *source = from;
+  for (size_t k = 0; k < bytes; k++) {
+    to[k] = source[k];
+  }
+}
+#else
+static void copy_image(unsigned char *to, const unsigned char *from, size_t bytes) {
+  memcpy(to, from, bytes);
+}
+#endif
+
+static void digest_segment(cleave_digest_state_t *state, const unsigned char *start, size_t bytes) {
+  unsigned char piece[8192];
+  for (size_t at = 0; at < bytes; at += sizeof piece) {
+    size_t count = bytes - at < sizeof piece ? bytes - at : sizeof piece;
+    copy_image(piece, start + at, count);
+    cleave_digest_add(state, piece, count);
+  }
+}
+
 /* Segments that nothing writes to: relocations are all in others. */
 static void digest_image(const struct dl_phdr_info *image, image_search_t *search) {
   cleave_digest_state_t state;
@@ -128,8 +152,8 @@ static void digest_image(const struct dl_phdr_info *image, image_search_t *searc
   for (int k = 0; k < image->dlpi_phnum; k++) {
     const ElfW(Phdr) *segment = &image->dlpi_phdr[k];
     if (segment->p_type == PT_LOAD && (segment->p_flags & PF_R) != 0 && (segment->p_flags & PF_W) == 0) {
-      const void *start = (const void *)(uintptr_t)(image->dlpi_addr + segment->p_vaddr);
-      cleave_digest_add(&state, start, segment->p_filesz);
+      digest_segment(&state, (const unsigned char *)(uintptr_t)(image->dlpi_addr + segment->p_vaddr),
+                     segment->p_filesz);
     }
   }
   search->digest = cleave_digest_end(&state);
