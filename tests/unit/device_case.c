@@ -12,6 +12,7 @@
 void device_case_load(const char *has) {
   ck_assert_int_eq(setenv("CLEAVE_TEST_DEVICE", has, 1), 0);
   unit_ok(cleave_registry_load(LIBRARY, NULL, e));
+  unit_ok(cleave_registry_load(LIBRARY, "other", e));
 }
 
 void device_case_set(const char *key, long value) {
@@ -34,21 +35,30 @@ long device_case_ask(const char *key) {
   return value;
 }
 
-const char *device_case_rules(const char *attributes) {
+static const char *rules_of(const char *backend, const char *region, const char *attributes) {
   char *text = plan_case_keep(malloc(1024));
   (void)snprintf(text, 1024,
-                 "local function device(name) return tonumber(name:match('^d(%%d)')) end\n"
-                 "return ruleset { name = 'devices', backend = 'device', region 'part' {\n"
+                 "local function device(name) return tonumber(name:match('^%c(%%d)')) end\n"
+                 "return ruleset { name = '%s', backend = '%s', region '%s' {\n"
                  "  supported = function(node) return device(node.name) or false end,\n"
                  "  review = function(sub)\n"
                  "    return true, { device = device(sub.nodes[1].name) %s %s }\n"
                  "  end } }",
-                 attributes == NULL ? "" : ",", attributes == NULL ? "" : attributes);
+                 backend[0], backend, backend, region, attributes == NULL ? "" : ",",
+                 attributes == NULL ? "" : attributes);
   return text;
 }
 
+const char *device_case_rules(const char *attributes) {
+  return rules_of("device", "part", attributes);
+}
+
 device_case_t device_case_create(const char *model, const char *rules) {
-  rule_case_request_t request = {.model = model, .rules = {rules == NULL ? device_case_rules(NULL) : rules}};
+  rule_case_request_t request = {.model = model, .rules = {rules}};
+  if (rules == NULL) {
+    request.rules[0] = device_case_rules(NULL);
+    request.rules[1] = rules_of("other", "piece", NULL);
+  }
   device_case_t c = {.rule = rule_case_create(&request)};
   for (int k = 0; k < DEVICE_CASE_SIZE; k++) {
     c.x[k] = (float)(k % 2 == 0 ? k : -k);

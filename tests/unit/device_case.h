@@ -19,17 +19,17 @@ typedef struct device_case {
   cleave_tensor_view_t view; /* of x */
 } device_case_t;
 
-/* Loads the library with what it is to have ("streams executors"); once per test. */
+/* Loads the library, twice, with what it is to have ("streams executors"); once per test. */
 void device_case_load(const char *has);
-/* What the library is told, and asked. */
+/* What the library is told, and asked, as 'device'. */
 void device_case_set(const char *key, long value);
 long device_case_ask(const char *key);
 
-/* Rules that put nodes where their names say, as few regions as possible; attributes as Lua text
+/* Rules that put nodes of 'device' where their names say, as few regions as possible; attributes as Lua text
  * ("refuse = 1") are attached to all of them. NULL: none. */
 const char *device_case_rules(const char *attributes);
 
-/* Builds and partitions. `rules` NULL: device_case_rules(NULL). */
+/* Builds and partitions. `rules` NULL: by the names of nodes. */
 device_case_t device_case_create(const char *model, const char *rules);
 /* The session over it, with x as its input; options may be NULL. */
 void device_case_compile(device_case_t *c, const cleave_session_options_t *options);

@@ -28,8 +28,8 @@ static uint32_t random_below(uint32_t bound) {
   return (uint32_t)((random_state >> 16) % bound);
 }
 
-/* Nodes on the host and on the devices by turns, which read any of the last few values; Reshape there and
- * back; some values are outputs. Values stay small: products are halved. */
+/* Nodes on the host, on two devices and on one of another backend by turns, which read any of the last few
+ * values; Reshape there and back; some values are outputs. Values stay small: products are halved. */
 static const char *random_model(uint32_t node_count) {
   cleave_text_t text = {0};
   cleave_text_format(&text, HEAD
@@ -49,14 +49,14 @@ static const char *random_model(uint32_t node_count) {
       continue;
     }
     uint32_t op = random_below(4);
-    uint32_t where = random_below(3);
+    static const char *const WHERE[] = {"d0_", "d1_", "o1_", "c"};
     cleave_text_format(&text, "v[%u] = g.", k);
     if (op < 2) {
       cleave_text_format(&text, "%s(%s", op == 0 ? "Relu" : "Neg", a);
     } else {
       cleave_text_format(&text, "%s(%s, %s", op == 2 ? "Add" : "Mul", a, op == 2 ? b : "halves");
     }
-    cleave_text_format(&text, ", { name = '%s%u' })\n", where == 0 ? "d0_" : where == 1 ? "d1_" : "c", k);
+    cleave_text_format(&text, ", { name = '%s%u' })\n", WHERE[random_below(4)], k);
     if (random_below(5) == 0) {
       cleave_text_format(&text, "g.output('o%u', v[%u])\n", k, k);
     }
@@ -112,6 +112,29 @@ UNIT_TEST(the_host_waits_only_where_it_reads) {
   device_case_check(&c);
   ck_assert_int_eq(device_case_ask("waits"), 2);       /* both streams, at the end */
   ck_assert_int_eq(device_case_ask("event_waits"), 3); /* where one device reads what the other has copied */
+  device_case_deinit(&c);
+}
+
+UNIT_TEST(between_two_backends_the_host_waits) {
+  device_case_load("events");
+  device_case_t c =
+      device_case_create(HEAD
+                         "local a = g.Relu(x, { name = 'd0a' })\nlocal b = g.Neg(a, { name = 'o0b' })\n"
+                         "g.output('y', g.Add(b, a, { name = 'd0c' }))",
+                         NULL);
+  device_case_compile(&c, NULL);
+  ck_assert_str_eq(device_case_steps(&c),
+                   "copy to device:0 x|part_0 on device:0|copy from device:0 d0a|copy to other:0 d0a|"
+                   "piece_0 on other:0|copy from other:0 o0b|copy to device:0 o0b|part_1 on device:0|"
+                   "copy from device:0 d0c");
+  device_case_set("latency_us", 300);
+  for (int k = 0; k < 5; k++) {
+    device_case_run(&c, (float)k);
+    device_case_check(&c);
+  }
+  ck_assert_int_eq(device_case_ask("event_waits"), 0);
+  ck_assert_int_eq(device_case_ask("waits"),
+                   10); /* of this one: before what the other one reads, and at the end */
   device_case_deinit(&c);
 }
 
