@@ -443,6 +443,22 @@ UNIT_TEST(a_graph_of_an_unloaded_library_fails_with_its_name_and_works_again_lat
   cleave_model_release(model);
 }
 
+UNIT_TEST(a_library_with_a_wrong_or_a_taken_operator_does_not_load) {
+  const cleave_backend_handle_t *handle = NULL;
+  for (int k = 0; k < 2; k++) { /* nothing of it stays that would be in the way */
+    unit_fails(cleave_registry_load(CLEAVE_BINARY_DIR "/tests/accelerators/libbad_operator.so", NULL, e),
+               CLEAVE_ERROR_BACKEND,
+               "library 'bad_operator': operator 'bad.operator.Wrong': attributes: 'alpha:float': expected "
+               "name:kind with one of the kinds i, f, s, is, fs, ss and t");
+    unit_fails_with(cleave_registry_find("bad_operator", &handle, e), CLEAVE_ERROR_UNSUPPORTED, "is unknown");
+    ck_assert_ptr_null(cleave_op_find("bad.operator", "Right"));
+  }
+  unit_ok(cleave_registry_load(GEMMS, NULL, e));
+  unit_fails(cleave_registry_load(GEMMS, "second", e), CLEAVE_ERROR_BACKEND,
+             "library 'second': operator 'my.company.Gemm' is there already, of library 'gemms'");
+  ck_assert_ptr_nonnull(cleave_op_find_full("my.company.Gemm"));
+}
+
 UNIT_TEST(model_files_keep_library_operators_and_their_version) {
   char path[256];
   (void)snprintf(path, sizeof path, CLEAVE_BINARY_DIR "/custom_%ld.onnx", (long)getpid());

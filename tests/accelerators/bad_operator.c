@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Brings two operators; the schema of the second is wrong, so that the library is refused with both. */
+#include "relu.h"
+
+static cleave_status_t infer(const cleave_region_view_t *node, cleave_tensor_view_t *outputs,
+                             int64_t (*dims)[CLEAVE_MAX_RANK], cleave_message_t *message) {
+  (void)node;
+  (void)outputs;
+  (void)dims;
+  (void)message;
+  return CLEAVE_OK;
+}
+
+static const cleave_custom_operator_t right = {.size = sizeof right,
+                                               .domain = "bad.operator",
+                                               .name = "Right",
+                                               .version = 1,
+                                               .inputs = "X",
+                                               .outputs = "Y",
+                                               .infer = infer};
+static const cleave_custom_operator_t wrong = {.size = sizeof wrong,
+                                               .domain = "bad.operator",
+                                               .name = "Wrong",
+                                               .version = 1,
+                                               .inputs = "X",
+                                               .outputs = "Y",
+                                               .attributes = "alpha:float",
+                                               .infer = infer};
+static const cleave_custom_operator_t *const operators[] = {&right, &wrong};
+static const cleave_backend_extensions_t extensions = {
+    .size = sizeof extensions, .operators = operators, .operator_count = 2};
+
+static const cleave_backend_t backend = {RELU_BACKEND("bad_operator"), .extensions = &extensions};
+
+const cleave_backend_t *cleave_backend_entry(uint32_t abi_major, uint32_t abi_minor,
+                                             cleave_message_t *message) {
+  (void)abi_major;
+  (void)abi_minor;
+  (void)message;
+  return &backend;
+}
