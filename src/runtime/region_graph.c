@@ -14,6 +14,8 @@
 /* Bytes of all constants whose dense form is not in the text. */
 #define MOST_MADE ((size_t)4 << 30)
 
+enum { MOST_ATTRIBUTES = 4096 }; /* of a node, which looks through them for each */
+
 typedef struct making {
   const cleave_region_file_t *region;
   cleave_graph_t *graph;
@@ -118,7 +120,6 @@ static cleave_status_t add_leaves(making_t *making) {
 static cleave_status_t set_attribute(making_t *making, cleave_node_t node,
                                      const cleave_attribute_view_t *view) {
   cleave_attribute_t attribute = {.name = view->name, .kind = view->kind, .count = view->count};
-  cleave_tensor_t *tensor = NULL;
   switch (view->kind) {
     case CLEAVE_ATTRIBUTE_INT: attribute.i = view->i; break;
     case CLEAVE_ATTRIBUTE_FLOAT: attribute.f = view->f; break;
@@ -127,11 +128,7 @@ static cleave_status_t set_attribute(making_t *making, cleave_node_t node,
     case CLEAVE_ATTRIBUTE_FLOATS: attribute.floats = view->floats; break;
     case CLEAVE_ATTRIBUTE_STRINGS: attribute.strings = view->strings; break;
     case CLEAVE_ATTRIBUTE_TENSOR:
-      for (size_t k = 0; k < making->region->others.count; k++) {
-        cleave_tensor_t *other = making->region->others.items[k];
-        tensor = other->version == view->tensor->version ? other : tensor;
-      }
-      attribute.tensor = tensor;
+      attribute.tensor = ((const cleave_region_tensor_t *)(const void *)view->tensor)->tensor;
       break;
   }
   return cleave_graph_set_attribute(making->graph, node, &attribute, making->error);
@@ -158,10 +155,10 @@ static cleave_status_t add_node(making_t *making, uint32_t index) {
   cleave_node_t made;
   CLEAVE_TRY(find_op(making, index, &op));
   if (node->input_count > UINT16_MAX || node->output_count > UINT16_MAX ||
-      node->attribute_count > UINT16_MAX) {
+      node->attribute_count > MOST_ATTRIBUTES) {
     return cleave_error_set(making->error, CLEAVE_ERROR_LIMIT,
-                            "%s: nodes[%u]: more than %d inputs, outputs or attributes",
-                            making->region->place, (unsigned)index, UINT16_MAX);
+                            "%s: nodes[%u]: more than %d inputs or outputs, or %d attributes",
+                            making->region->place, (unsigned)index, UINT16_MAX, MOST_ATTRIBUTES);
   }
   cleave_value_t *inputs = cleave_allocate((size_t)node->input_count + 1, sizeof *inputs);
   if (inputs == NULL) {

@@ -184,13 +184,13 @@ static cleave_status_t read_tensor_attribute(cleave_region_reader_t *self, json_
   CLEAVE_TRY(cleave_region_reader_get_name(reader, json, "name", true, &view->name));
   CLEAVE_TRY(cleave_reader_read_tensor(reader, json, &self->left, &tensor));
   CLEAVE_TRY(cleave_region_reader_keep_take(self, tensor));
-  cleave_tensor_view_t *copy = cleave_region_reader_allocate(reader, 1, sizeof *copy);
+  cleave_region_tensor_t *copy = cleave_region_reader_allocate(reader, 1, sizeof *copy);
   if (copy == NULL) {
     return cleave_error_out_of_memory(reader->error);
   }
-  *copy = cleave_tensor_view(tensor);
+  *copy = (cleave_region_tensor_t){.view = cleave_tensor_view(tensor), .tensor = tensor};
   view->kind = CLEAVE_ATTRIBUTE_TENSOR;
-  view->tensor = copy;
+  view->tensor = &copy->view;
   return CLEAVE_OK;
 }
 
