@@ -31,7 +31,8 @@ typedef struct cleave_device {
  * there are. Thread-safe. */
 CLEAVE_MUST_USE cleave_status_t cleave_device_acquire(const cleave_backend_handle_t *handle, uint32_t number,
                                                       cleave_device_t **out_device, cleave_error_t *error);
-/* NULL is welcome. */
+/* NULL is welcome. When nobody uses the device any more, all memory of it that cleave still has is released.
+ */
 void cleave_device_release(cleave_device_t *device);
 
 /* Does it need copies? NULL does not. */

@@ -98,6 +98,7 @@ static void release(void *opaque, uint32_t device, void *memory) {
 
 static void release_all(void *opaque, uint32_t device) {
   ((device_state_t *)opaque)->pools[device].used = 0;
+  ((device_state_t *)opaque)->releases++;
 }
 
 typedef struct copy {
@@ -435,7 +436,8 @@ static cleave_status_t configure(void *opaque, const cleave_key_value_t *setting
               {"waits", &state->waits},
               {"event_waits", &state->event_waits},
               {"adds", &state->adds},
-              {"nones", &state->nones}};
+              {"nones", &state->nones},
+              {"releases", &state->releases}};
   enum { KEY_COUNT = sizeof KEYS / sizeof KEYS[0] };
   static char texts[KEY_COUNT][24];
   static cleave_key_value_t answers[KEY_COUNT];

@@ -42,6 +42,7 @@ typedef struct device_state {
   atomic_long executions;
   atomic_long adds;        /* runs that were asked to add */
   atomic_long nones;       /* outputs that nobody wanted */
+  atomic_long releases;    /* of all memory */
   atomic_long waits;       /* of the host, for streams and events */
   atomic_long event_waits; /* of streams */
 } device_state_t;

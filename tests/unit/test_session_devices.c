@@ -157,7 +157,9 @@ UNIT_TEST(between_two_devices_values_go_through_the_host) {
   device_case_run(&c, 1.5f);
   device_case_check(&c);
   ck_assert_uint_eq(cleave_session_device_count(c.session), 2);
+  ck_assert_int_eq(device_case_ask("releases"), 0);
   device_case_deinit(&c);
+  ck_assert_int_eq(device_case_ask("releases"), 2); /* nobody uses them any more */
 }
 
 UNIT_TEST(an_option_names_the_device_of_regions_whose_rule_says_nothing) {

@@ -357,7 +357,8 @@ typedef struct cleave_backend_devices {
   cleave_status_t (*alloc)(void *state, uint32_t device, size_t bytes, void **out_memory,
                            cleave_message_t *message);
   void (*free)(void *state, uint32_t device, void *memory);
-  /* Frees all that `alloc` gave out on the device and that is still there. */
+  /* Frees all that `alloc` gave out on the device and that is still there: nobody uses the device any more.
+   * May be NULL. */
   void (*release_all)(void *state, uint32_t device);
   /* Dense tensors of one type and shape, one of them in memory of the device, the other in the host's; on the
    * stream if it is not NULL, otherwise done on return. */
