@@ -5,6 +5,7 @@
 
 #include <math.h>
 
+#include "plan_case.h"
 #include "runtime/registry.h"
 #include "runtime/view.h"
 #include "unit.h"
@@ -20,7 +21,7 @@ static view_builder_t *sample(void) {
   static const int64_t ints[3] = {INT64_MIN, 0, INT64_MAX};
   static const uint8_t tensor[2] = {7, 255};
   static const int64_t two[1] = {2};
-  view_builder_t *b = view_builder_create();
+  view_builder_t *b = plan_case_keep(view_builder_create());
   uint32_t x = view_builder_value(b, CLEAVE_DTYPE_F32, 2, (int64_t[]){-2, 4});
   uint32_t w = view_builder_constant(b, CLEAVE_DTYPE_F32, 1, (int64_t[]){4}, weights);
   uint32_t s = view_builder_constant(b, CLEAVE_DTYPE_I64, 1, (int64_t[]){2}, shape);
@@ -77,7 +78,7 @@ static const cleave_region_view_t *sample_region(view_builder_t *b) {
 static const char *text_of(const cleave_region_view_t *region, const cleave_region_json_options_t *options) {
   cleave_text_t text = {0};
   unit_ok(cleave_region_json_print(region, options, &text, e));
-  return text.data;
+  return plan_case_keep(text.data);
 }
 
 static cleave_region_file_t *read_text(const char *text) {
@@ -256,7 +257,7 @@ static const char *changed(const char *text, const char *from, const char *to) {
   cleave_text_append(&result, text, (size_t)(at - text));
   cleave_text_add(&result, to);
   cleave_text_add(&result, at + strlen(from));
-  return result.data;
+  return plan_case_keep(result.data);
 }
 
 static const char *plain; /* text of the sample */
@@ -352,6 +353,7 @@ UNIT_TEST(deep_empty_and_trailing_text_is_refused) {
   const char *longer = changed(text, "}\n", "}\n");
   cleave_text_t trailing = {0};
   cleave_text_format(&trailing, "%s{}", longer);
+  (void)plan_case_keep(trailing.data);
   unit_fails_with(cleave_region_json_read("r", trailing.data, trailing.length, NULL, &file, e),
                   CLEAVE_ERROR_FORMAT, "end of file expected");
 }
