@@ -9,6 +9,8 @@
  * CLEAVE_TEST_SAVE says how it saves, "never", "fails", "nothing", "null", "much", "ignores";
  * CLEAVE_TEST_CHECK and CLEAVE_TEST_LOAD are "refuses" or not there.
  */
+#include <pthread.h>
+
 #include "relu.h"
 
 typedef struct blob {
@@ -29,7 +31,7 @@ static const char *const KEYS[MOST_KEYS] = {"compiles", "loads", "saves", "optio
 static int counts[3];
 static char values[MOST_KEYS][256] = {"", "", "", "", "fair", "good"};
 static cleave_key_value_t answers[MOST_KEYS];
-static const void *last_constant; /* of the region that is compiled or loaded */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the values */
 
 static cleave_status_t initialise(const cleave_host_t *host, void **out_state, cleave_message_t *message) {
   (void)host;
@@ -45,7 +47,8 @@ static void destroy(void *state) {
 /* ---- programs ---- */
 
 /* The bytes that say what the program is, or why there is none. */
-static cleave_status_t describe(const cleave_region_view_t *region, blob_t *blob, cleave_message_t *message) {
+static cleave_status_t describe(const cleave_region_view_t *region, blob_t *blob, const void **out_constant,
+                                cleave_message_t *message) {
   const cleave_node_view_t *node = &region->nodes[0];
   const cleave_value_view_t *x = cleave_view_input(region, node, 0);
   const cleave_value_view_t *w = cleave_view_input(region, node, 1);
@@ -62,49 +65,53 @@ static cleave_status_t describe(const cleave_region_view_t *region, blob_t *blob
     return CLEAVE_ERROR_UNSUPPORTED;
   }
   blob->elements = (uint64_t)cleave_view_element_count(&x->tensor);
-  last_constant = blob->is_add != 0 ? w->tensor.data : NULL;
+  *out_constant = blob->is_add != 0 ? w->tensor.data : NULL;
   return CLEAVE_OK;
 }
 
 static cleave_status_t supports(void *state, const cleave_region_view_t *region, cleave_message_t *reason) {
   blob_t blob;
+  const void *constant = NULL;
   (void)state;
-  return describe(region, &blob, reason);
+  return describe(region, &blob, &constant, reason);
 }
 
-static cleave_status_t make(const blob_t *blob, void **out_program) {
+static cleave_status_t make(const blob_t *blob, const void *constant, void **out_program) {
   program_t *program = calloc(1, sizeof *program);
   if (program == NULL) {
     return CLEAVE_ERROR_OUT_OF_MEMORY;
   }
   program->info.size = sizeof program->info;
   program->blob = *blob;
-  program->constant = last_constant;
+  program->constant = constant;
   *out_program = program;
   return CLEAVE_OK;
 }
 
 static void note_options(const cleave_compile_options_t *options) {
+  (void)pthread_mutex_lock(&lock);
   size_t used =
       (size_t)snprintf(values[OPTIONS], sizeof values[OPTIONS], "device %u", (unsigned)options->device);
   for (uint32_t k = 0; k < options->option_count && used < sizeof values[OPTIONS]; k++) {
     used += (size_t)snprintf(values[OPTIONS] + used, sizeof values[OPTIONS] - used, " %s=%s",
                              options->options[k].key, options->options[k].value);
   }
+  (void)pthread_mutex_unlock(&lock);
 }
 
 static cleave_status_t compile(void *state, const cleave_region_view_t *region,
                                const cleave_compile_options_t *options, void **out_program,
                                cleave_message_t *message) {
   blob_t blob;
+  const void *constant = NULL;
   (void)state;
-  cleave_status_t status = describe(region, &blob, message);
+  cleave_status_t status = describe(region, &blob, &constant, message);
   if (status != CLEAVE_OK) {
     return status;
   }
   note_options(options);
   (void)__atomic_fetch_add(&counts[COMPILES], 1, __ATOMIC_SEQ_CST);
-  return make(&blob, out_program);
+  return make(&blob, constant, out_program);
 }
 
 static const cleave_program_info_t *info(const void *program) {
@@ -183,15 +190,16 @@ static cleave_status_t load(void *state, const cleave_region_view_t *region,
                             void **out_program, cleave_message_t *message) {
   blob_t blob;
   blob_t wanted;
+  const void *constant = NULL;
   (void)state;
   memcpy(&blob, data, sizeof blob);
-  if (is_mode("CLEAVE_TEST_LOAD", "refuses") || describe(region, &wanted, message) != CLEAVE_OK ||
+  if (is_mode("CLEAVE_TEST_LOAD", "refuses") || describe(region, &wanted, &constant, message) != CLEAVE_OK ||
       memcmp(&blob, &wanted, sizeof blob) != 0 || bytes != sizeof blob) {
     return CLEAVE_ERROR_BACKEND;
   }
   note_options(options);
   (void)__atomic_fetch_add(&counts[LOADS], 1, __ATOMIC_SEQ_CST);
-  return make(&blob, out_program);
+  return make(&blob, constant, out_program);
 }
 
 static const cleave_backend_blobs_t blobs = {
@@ -213,11 +221,10 @@ static bool is_kind(const char *kind) {
 }
 
 /* Answers each setting with the value it has now. */
-static cleave_status_t configure(void *state, const cleave_key_value_t *settings, uint32_t setting_count,
-                                 const cleave_key_value_t **out_answers, uint32_t *out_answer_count,
-                                 cleave_message_t *message) {
+static cleave_status_t answer(const cleave_key_value_t *settings, uint32_t setting_count,
+                              const cleave_key_value_t **out_answers, uint32_t *out_answer_count,
+                              cleave_message_t *message) {
   static char text[2 << 20];
-  (void)state;
   for (uint32_t k = 0; k < setting_count; k++) {
     int key = find_key(settings[k].key);
     if (key < 0 || k >= MOST_KEYS || (settings[k].value != NULL && key < MOOD)) {
@@ -248,6 +255,16 @@ static cleave_status_t configure(void *state, const cleave_key_value_t *settings
     answers[0].value = text;
   }
   return CLEAVE_OK;
+}
+
+static cleave_status_t configure(void *state, const cleave_key_value_t *settings, uint32_t setting_count,
+                                 const cleave_key_value_t **out_answers, uint32_t *out_answer_count,
+                                 cleave_message_t *message) {
+  (void)state;
+  (void)pthread_mutex_lock(&lock);
+  cleave_status_t status = answer(settings, setting_count, out_answers, out_answer_count, message);
+  (void)pthread_mutex_unlock(&lock);
+  return status;
 }
 
 /* ---- devices ---- */
