@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "formats/onnx.h"
 #include "graph/clone.h"
 #include "library_case.h"
@@ -337,6 +338,28 @@ UNIT_TEST(rules_match_and_build_library_operators) {
   cleave_model_release(model);
 }
 
+UNIT_TEST(rewrites_find_operators_that_other_rewrites_brought_into_the_graph) {
+  unit_ok(cleave_registry_load(GEMMS, NULL, e));
+  cleave_model_t *model = library_case_model(
+      "local x = g.input('x', 'float32', { 2, 3 })\n"
+      "g.output('y', g.MatMul(x, g.constant({ { 1 }, { 2 }, { 3 } }, 'float32')))");
+  cleave_plan_t *plan = NULL;
+  unit_ok(library_case_partition(
+      model,
+      "return ruleset { name = 'r',\n"
+      "  rewrite 'ours' { pattern = op { 'MatMul', as = 'm' }, replace = function(m, g)\n"
+      "    return g['my.company.Gemm'](m.m.inputs[1], m.m.inputs[2]) end },\n"
+      "  rewrite 'double' { pattern = op { 'my.company.Gemm', as = 'm', attrs = { alpha = 1 } },\n"
+      "    replace = function(m, g)\n"
+      "    return g['my.company.Gemm'](m.m.inputs[1], m.m.inputs[2], { alpha = 2 }) end } }",
+      NULL, NULL, &plan, e));
+  cleave_session_t *session = library_case_session(model, plan, 2, SHAPE, DATA, NULL);
+  library_case_run(session, 0, (float[]){28.0f, 48.0f}, 2);
+  cleave_session_destroy(session);
+  cleave_plan_destroy(plan);
+  cleave_model_release(model);
+}
+
 /* ---- running ---- */
 
 #define STATEFUL_MODEL                                                             \
@@ -421,6 +444,32 @@ UNIT_TEST(an_operator_without_a_kernel_says_so) {
   unit_fails_with(cleave_session_create(model, NULL, NULL, 0, NULL, &session, e), CLEAVE_ERROR_UNSUPPORTED,
                   "node 'n': operator 'my.test.Op' has no kernel: library 'cpu' runs it only in regions");
   cleave_model_release(model);
+}
+
+UNIT_TEST(memory_that_runs_out_is_an_error_wherever_it_does) {
+  cleave_custom_operator_t definition = make_operator("X W? Rest*", "Y", "a:i=1 b:fs=1,2 c:ss=x,y");
+  cleave_status_t status = CLEAVE_ERROR_OUT_OF_MEMORY;
+  for (int64_t k = 0; status != CLEAVE_OK; k++) {
+    (void)cleave_memory_fail_after(k);
+    status = add(&definition, NULL);
+    (void)cleave_memory_fail_after(-1);
+    ck_assert(status == CLEAVE_OK || status == CLEAVE_ERROR_OUT_OF_MEMORY);
+    ck_assert((cleave_op_find("my.test", "Op") != NULL) == (status == CLEAVE_OK));
+  }
+  unit_ok(cleave_registry_load(GEMMS, NULL, e));
+  cleave_model_t *model = library_case_model(STATEFUL_MODEL);
+  cleave_session_options_t options = {.size = sizeof options, .threads = 1};
+  cleave_session_t *session = NULL;
+  status = CLEAVE_ERROR_OUT_OF_MEMORY;
+  for (int64_t k = 0; status != CLEAVE_OK; k++) {
+    (void)cleave_memory_fail_after(k);
+    status = cleave_session_create(model, NULL, NULL, 0, &options, &session, NULL);
+    (void)cleave_memory_fail_after(-1);
+    ck_assert(status == CLEAVE_OK || status == CLEAVE_ERROR_OUT_OF_MEMORY);
+  }
+  cleave_session_destroy(session);
+  cleave_model_release(model);
+  unit_ok(cleave_registry_unload("gemms", e));
 }
 
 /* ---- libraries that come and go, and model files ---- */

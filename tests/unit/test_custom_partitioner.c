@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Partitioners of libraries: groups and selectors, reviews that refuse, drop and attach, options, use from
 // rule files and by name; and what is wrong with them, each thing once.
+#include "base/memory.h"
 #include "library_case.h"
 #include "partition/named_rules.h"
 #include "partition/plan.h"
@@ -361,6 +362,34 @@ UNIT_TEST(settings_reach_the_library_whatever_is_in_them) {
   ck_assert(!found);
   unit_ok(cleave_library_rules_text("other/exps", NULL, 0, &text, &found, e));
   ck_assert(!found);
+}
+
+UNIT_TEST(memory_that_runs_out_ends_the_partitioning) {
+  static const cleave_custom_partitioner_t pairs = {.size = sizeof pairs,
+                                                    .name = "pairs",
+                                                    .create_selector = create_picker,
+                                                    .destroy_selector = destroy_picker,
+                                                    .select = pick,
+                                                    .select_output = pick_output,
+                                                    .filter = drop_logs};
+  library_case_partitioner(&exps);
+  library_case_partitioner(&pairs);
+  cleave_model_t *model = library_case_model(MODEL);
+  cleave_plan_t *plan = NULL;
+  cleave_status_t status = CLEAVE_ERROR_OUT_OF_MEMORY;
+  int64_t step = 0;
+  for (int64_t k = 0; status != CLEAVE_OK; k += step, step = k < 100 ? 1 : 7) {
+    cleave_error_t error = CLEAVE_ERROR_INIT;
+    (void)cleave_memory_fail_after(k);
+    status = library_case_partition(model, "cpu", "review=attach", "all=yes", &plan, &error);
+    (void)cleave_memory_fail_after(-1);
+    ck_assert_msg(status == CLEAVE_OK || strstr(error.message, "memory") != NULL, "%d: %s", (int)status,
+                  error.message);
+    ck_assert_int_eq(pickers_alive, 0);
+  }
+  ck_assert_uint_eq(plan->region_count, 2);
+  cleave_plan_destroy(plan);
+  cleave_model_release(model);
 }
 
 UNIT_TEST(a_plan_stays_when_the_partitioner_goes) {
