@@ -290,6 +290,50 @@ UNIT_TEST(allocations_fail_one_by_one) {
   ck_assert_int_eq(device_case_ask("live"), 0);
 }
 
+/* A session from creation to its second run, with requests and options; the first failure ends it. */
+static cleave_status_t use(device_case_t *c, bool adds, const cleave_session_options_t *options) {
+  static _Alignas(64) float memory[DEVICE_CASE_SIZE];
+  static const int64_t SIZE[1] = {DEVICE_CASE_SIZE};
+  cleave_tensor_view_t view = {
+      .size = sizeof view, .dtype = CLEAVE_DTYPE_F32, .rank = 1, .dims = SIZE, .data = memory};
+  cleave_session_t *session = NULL;
+  cleave_status_t status = CLEAVE_OK;
+  view.data = c->x;
+  CLEAVE_TRY(cleave_session_create(c->rule.model, c->rule.plan, NULL, 0, options, &session, NULL));
+  CLEAVE_TRY_CLEANUP(cleave_session_set_input(session, 0, &view, NULL));
+  view.data = memory;
+  if (adds) {
+    CLEAVE_TRY_CLEANUP(cleave_session_set_output(session, 0, &view, CLEAVE_REQUEST_ADD, NULL));
+  }
+  CLEAVE_TRY_CLEANUP(cleave_session_set_run_option(session, "device", "key", "value", NULL));
+  CLEAVE_TRY_CLEANUP(cleave_session_run(session, NULL));
+  CLEAVE_TRY_CLEANUP(cleave_session_set_output(session, 0, NULL, CLEAVE_REQUEST_NONE, NULL));
+  CLEAVE_TRY_CLEANUP(cleave_session_run(session, NULL));
+cleanup:
+  cleave_session_destroy(session);
+  return status;
+}
+
+UNIT_TEST(wherever_memory_ends_nothing_stays) {
+  static const char *const MODELS[] = {two, late};
+  device_case_load("executors events adds");
+  for (size_t m = 0; m < 4; m++) {
+    device_case_t c = device_case_create(MODELS[m % 2], NULL);
+    cleave_session_options_t options = {.size = sizeof options, .threads = 1, .imperative = m >= 2};
+    cleave_status_t status = CLEAVE_ERROR_OUT_OF_MEMORY;
+    int64_t most = 0;
+    for (; status != CLEAVE_OK && most < 5000; most++) {
+      (void)cleave_memory_fail_after(most);
+      status = use(&c, m % 2 == 0, &options);
+      (void)cleave_memory_fail_after(-1);
+      ck_assert_int_eq(device_case_ask("live"), 0);
+    }
+    ck_assert_int_eq(status, CLEAVE_OK);
+    ck_assert_int_gt(most, 20);
+    device_case_deinit(&c);
+  }
+}
+
 UNIT_TEST(a_copy_that_fails_names_the_value) {
   device_case_load("");
   device_case_t c = device_case_create(HEAD "g.output('y', g.Relu(x, { name = 'd0a' }))", NULL);
