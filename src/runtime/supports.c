@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a backend says of some nodes, whether it runs them and how long it would take: a view is made, the
 // backend is asked, the memory is used again for the next question.
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -94,7 +95,7 @@ static cleave_status_t ask_cost(cleave_supports_t *supports, const cleave_view_r
   if (status == CLEAVE_ERROR_OUT_OF_MEMORY) {
     return cleave_error_out_of_memory(error);
   }
-  *out_known = status == CLEAVE_OK && *out_nanoseconds > 0.0;
+  *out_known = status == CLEAVE_OK && *out_nanoseconds > 0.0 && isfinite(*out_nanoseconds);
   if (!*out_known) {
     CLEAVE_TRY(check_lost(handle, &message, error));
     (void)snprintf(reason->text, sizeof reason->text, "%.60s: %.180s", backend->name,
