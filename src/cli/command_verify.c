@@ -12,6 +12,7 @@
 #include "cli/output.h"
 #include "formats/onnx.h"
 #include "runtime/model.h"
+#include "runtime/region_json.h"
 #include "runtime/verify.h"
 #include "tensor/npy.h"
 
@@ -85,7 +86,20 @@ static cleave_status_t make_folder(const char *path, cleave_error_t *error) {
   return CLEAVE_OK;
 }
 
-/* SAVE/<rule>_<number>/region.onnx, input_0.npy, ... */
+/* The region as its backend was told about it, fusions included; constants beside it. */
+static cleave_status_t save_region(const verify_t *verify, const cleave_verify_item_t *item, const char *path,
+                                   cleave_error_t *error) {
+  cleave_region_json_options_t options = {.constants = CLEAVE_REGION_CONSTANTS_FILES, .path = path};
+  cleave_text_t text = {0};
+  cleave_status_t status = cleave_plan_print_region(verify->job.plan, item->index, &options, &text, error);
+  if (status == CLEAVE_OK) {
+    status = cleave_file_write(path, text.data, text.length, error);
+  }
+  cleave_text_deinit(&text);
+  return status;
+}
+
+/* SAVE/<rule>_<number>/region.onnx, region.json, input_0.npy, ... */
 static cleave_status_t save_item(verify_t *verify, const cleave_verify_item_t *item, uint32_t number,
                                  cleave_error_t *error) {
   char path[1024];
@@ -104,6 +118,10 @@ static cleave_status_t save_item(verify_t *verify, const cleave_verify_item_t *i
   if (item->graph != NULL) {
     (void)snprintf(path + length, 32, "/region.onnx");
     CLEAVE_TRY(cleave_onnx_write(path, item->graph, NULL, error));
+  }
+  if (item->kind == CLEAVE_VERIFY_REGION) {
+    (void)snprintf(path + length, 32, "/region.json");
+    CLEAVE_TRY(save_region(verify, item, path, error));
   }
   return CLEAVE_OK;
 }
@@ -311,7 +329,8 @@ static int run(int argc, char **argv) {
       {"quarantine", 0, CLEAVE_OPTION_FLAG, NULL,
        "leave rules that fail out, and check what the others make of the model", &verify.quarantine},
       {"save", 0, CLEAVE_OPTION_TEXT, "DIR",
-       "folder for what fails: region.onnx and input_N.npy, a folder each (default: cleave-verify)",
+       "folder for what fails: region.onnx, region.json and input_N.npy, a folder each (default: "
+       "cleave-verify)",
        &verify.save},
       {"rtol", 0, CLEAVE_OPTION_NUMBER, "X", "relative tolerance (default: by dtype, float32 1e-3)",
        &verify.rtol},

@@ -3,6 +3,7 @@
 # Regions as files, from outside: written, run as models, written again to the same bytes, refused with one line.
 set -u
 program=$1
+build=$3
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
@@ -91,6 +92,17 @@ printf '{"format": "cleave-region",\n "version": 1,, }' >a/broken.json
 check "broken text has its line" 1 "a/broken.json:2: not JSON" "$program" inspect a/broken.json
 check "no folder to write to" 1 "cannot make the folder" "$program" partition tiny.lua --rules rules.lua --regions no/such/folder
 check "json says where" 0 '"regions_folder"' "$program" partition tiny.lua --rules rules.lua --regions a --json
+
+# What verify finds wrong is kept as a region, and is seen again in it.
+wrong=$build/tests/accelerators/libwrong.so
+echo 'local x = g.input("x", "float32", { 2, 3 }) g.output("y", g.Relu(x))' >relu.lua
+echo 'return ruleset { name = "r", backend = "wrong", region "r" { doc = "d", ops = { "Relu" } } }' >wrong.lua
+if [ -f "$wrong" ]; then
+  check "verify keeps a region" 1 "saved: kept/r_0" "$program" verify relu.lua --load "$wrong" --rules wrong.lua --save kept
+  check "it fails again" 1 "mismatch\|do not match\|differ" \
+    "$program" run kept/r_0/region.json --load "$wrong" --input x=kept/r_0/input_0.npy --verify
+  check "but not on cpu" 0 "all outputs match" "$program" run kept/r_0/region.json --backend cpu --verify
+fi
 
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]
