@@ -13,7 +13,13 @@
 #include "runtime/isolate_internal.h"
 #include "runtime/region_wire.h"
 
-enum { ASK_MS = 10 * 1000, COMPILE_MS = 120 * 1000, RUN_MS = 30 * 1000, MOST_MS = 24 * 3600 * 1000 };
+enum {
+  ASK_MS = 10 * 1000,
+  COMPILE_MS = 120 * 1000,
+  RUN_MS = 30 * 1000,
+  MOST_MS = 24 * 3600 * 1000,
+  MOST_TEXT = 256
+};
 
 static cleave_worker_t *get_worker(cleave_isolate_t *isolate) {
   (void)pthread_mutex_lock(&isolate->lock);
@@ -145,9 +151,9 @@ static cleave_status_t review(void *state, const cleave_region_view_t *region, b
 
 /* ---- configure ---- */
 
-/* Copies the pairs; false where they cannot be read, or there is no memory. */
-static bool copy_pairs(cleave_wire_in_t *in, cleave_arena_t *arena, const cleave_key_value_t **out_pairs,
-                       uint32_t *out_count) {
+/* Copies the pairs. CLEAVE_ERROR_FORMAT where they cannot be read. */
+static cleave_status_t copy_pairs(cleave_wire_in_t *in, cleave_arena_t *arena,
+                                  const cleave_key_value_t **out_pairs, uint32_t *out_count) {
   uint32_t count = cleave_wire_count(in, 2 * sizeof(uint32_t));
   cleave_key_value_t *pairs = cleave_arena_allocate(arena, count, sizeof *pairs);
   for (uint32_t k = 0; pairs != NULL && k < count && !in->failed; k++) {
@@ -155,11 +161,16 @@ static bool copy_pairs(cleave_wire_in_t *in, cleave_arena_t *arena, const cleave
     const char *value = cleave_wire_named(in);
     pairs[k].key = cleave_arena_copy_text(arena, key, strlen(key));
     pairs[k].value = cleave_arena_copy_text(arena, value, strlen(value));
-    in->failed = in->failed || pairs[k].key == NULL || pairs[k].value == NULL;
+    if (pairs[k].key == NULL || pairs[k].value == NULL) {
+      return CLEAVE_ERROR_OUT_OF_MEMORY;
+    }
+  }
+  if (in->failed || pairs == NULL) {
+    return in->failed ? CLEAVE_ERROR_FORMAT : CLEAVE_ERROR_OUT_OF_MEMORY;
   }
   *out_pairs = pairs;
   *out_count = count;
-  return pairs != NULL && !in->failed;
+  return CLEAVE_OK;
 }
 
 static cleave_status_t configure(void *state, const cleave_key_value_t *settings, uint32_t setting_count,
@@ -177,10 +188,9 @@ static cleave_status_t configure(void *state, const cleave_key_value_t *settings
     status = cleave_worker_ask(worker, &call, &reply, message);
     if (status == CLEAVE_OK) {
       cleave_arena_reset(&isolate->answers);
-      if (!copy_pairs(&reply, &isolate->answers, out_answers, out_answer_count)) {
-        *out_answer_count = 0;
-        status = cleave_worker_answered_nonsense(worker, &call, message);
-      }
+      status = copy_pairs(&reply, &isolate->answers, out_answers, out_answer_count);
+      status =
+          status == CLEAVE_ERROR_FORMAT ? cleave_worker_answered_nonsense(worker, &call, message) : status;
     }
     cleave_worker_end(worker);
   }
@@ -204,7 +214,10 @@ static void destroy_nothing(void *state) {
 }
 
 static const char *keep_text(cleave_isolate_t *isolate, const char *text) {
-  return text == NULL ? NULL : cleave_arena_copy_text(&isolate->arena, text, strnlen(text, 256));
+  const char *copy =
+      text == NULL ? NULL : cleave_arena_copy_text(&isolate->arena, text, strnlen(text, MOST_TEXT));
+  isolate->lacks_memory = isolate->lacks_memory || (text != NULL && copy == NULL);
+  return copy;
 }
 
 static void fill_functions(cleave_isolate_t *isolate) {
@@ -316,6 +329,7 @@ static cleave_status_t open_worker(cleave_isolate_t *isolate, cleave_worker_t **
     }
     cleave_worker_end(worker);
   }
+  status = status == CLEAVE_OK && isolate->lacks_memory ? CLEAVE_ERROR_OUT_OF_MEMORY : status;
   if (status != CLEAVE_OK) {
     status = fail_open(isolate, status, &message, error);
     cleave_worker_release(worker);

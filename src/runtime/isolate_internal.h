@@ -23,6 +23,7 @@ struct cleave_isolate {
   cleave_worker_t *worker;            /* never NULL once opened */
   uint32_t functions;                 /* CLEAVE_HAS_... */
   bool is_initialised;
+  bool lacks_memory; /* while the table was read */
   cleave_backend_t table;
   cleave_backend_extensions_t extensions; /* the rule files */
   const char *rule_files[CLEAVE_ISOLATE_RULE_FILES];

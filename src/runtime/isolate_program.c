@@ -313,7 +313,10 @@ static cleave_status_t take_steps(isolated_program_t *program, const cleave_work
       return CLEAVE_ERROR_OUT_OF_MEMORY;
     }
   }
-  if (reply->failed || program->steps == NULL) {
+  if (!reply->failed && program->steps == NULL) {
+    return CLEAVE_ERROR_OUT_OF_MEMORY;
+  }
+  if (reply->failed) {
     return cleave_worker_answered_nonsense(program->worker, call, message);
   }
   program->step_count = count;

@@ -28,6 +28,7 @@ extern char **environ;
 enum {
   LOOK_EVERY_MS = 100,      /* for a death that the socket does not show */
   GRACE_MS = 2000,          /* to end by itself */
+  USUAL_REPLY = 8 << 10,    /* bytes: there is always memory for it */
   LONGEST_REPLY = 64 << 20, /* bytes */
   STATUS_COUNT = CLEAVE_ERROR_INTERNAL + 1,
 };
@@ -173,7 +174,13 @@ cleave_status_t cleave_worker_start(const char *name, cleave_worker_t **out_work
   (void)snprintf(worker->library, sizeof worker->library, "%s", name);
   atomic_init(&worker->references, 1);
   cleave_status_t status = CLEAVE_OK;
+  worker->frame.data = cleave_allocate(USUAL_REPLY, 1);
+  worker->frame.capacity = worker->frame.data == NULL ? 0 : USUAL_REPLY;
   int spawned = 0;
+  if (worker->frame.data == NULL) {
+    ends = (ends_t){{-1, -1}, {-1, -1}, -1};
+    CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(error));
+  }
   if (!make_ends(&ends)) {
     CLEAVE_TRY_CLEANUP(cleave_error_set(error, CLEAVE_ERROR_IO, "library '%s': no process for it: %s", name,
                                         strerror(errno)));
@@ -410,7 +417,7 @@ static cleave_status_t fail_frame(cleave_worker_t *worker, const cleave_worker_c
   char what[160];
   if (status == CLEAVE_FRAME_NO_MEMORY) {
     (void)cleave_worker_lose(worker, call, message, "answered more than there is memory for");
-    return CLEAVE_ERROR_BACKEND;
+    return CLEAVE_ERROR_OUT_OF_MEMORY;
   }
   if (status == CLEAVE_FRAME_BROKEN) {
     return cleave_worker_answered_nonsense(worker, call, message);

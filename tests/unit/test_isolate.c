@@ -466,6 +466,39 @@ UNIT_TEST(nothing_is_left_of_many_processes) {
   check_no_children();
 }
 
+/* Allocation 0, 1, 2, ... of this process fails, and all after it. */
+UNIT_TEST(without_memory_nothing_is_left_and_no_more_goes_wrong) {
+  cleave_status_t status = CLEAVE_ERROR_OUT_OF_MEMORY;
+  int64_t failures = 0;
+  while (status != CLEAVE_OK) {
+    (void)cleave_memory_fail_after(failures++);
+    status = cleave_backend_load_isolated(LIBRARY("good"), NULL, &FAST, NULL);
+    (void)cleave_memory_fail_after(-1);
+    ck_assert(status == CLEAVE_OK || status == CLEAVE_ERROR_OUT_OF_MEMORY);
+    ck_assert_int_lt(failures, 1000);
+  }
+  ck_assert_int_gt(failures, 5);
+  session_case_t c = make_case("good");
+  c.pointers[0] = &c.views[0];
+  status = CLEAVE_ERROR_OUT_OF_MEMORY;
+  for (failures = 0; status != CLEAVE_OK; failures++) {
+    cleave_session_t *session = NULL;
+    (void)cleave_memory_fail_after(failures);
+    status = cleave_session_create_planned(c.graph, c.plan, c.pointers, 1, NULL, &session, NULL);
+    (void)cleave_memory_fail_after(-1);
+    ck_assert(status == CLEAVE_OK || status == CLEAVE_ERROR_OUT_OF_MEMORY);
+    ck_assert_int_lt(failures, 1000);
+    cleave_session_destroy(session);
+  }
+  ck_assert(!isolation_of("good").is_lost);
+  session_case_compile(&c, NULL);
+  session_case_run(&c);
+  check_values(&c);
+  session_case_deinit(&c);
+  unit_ok(cleave_registry_unload("good", e));
+  check_no_children();
+}
+
 /* ---- threads and processes ---- */
 
 static void *run_often(void *context) {
