@@ -73,11 +73,4 @@ typedef struct cleave_session_step {
 uint32_t cleave_session_step_count(const cleave_session_t *session);
 cleave_session_step_t cleave_session_step(const cleave_session_t *session, uint32_t index);
 
-/* Programs: regions that share one count once. Dynamic steps add theirs as they run. */
-uint32_t cleave_session_program_count(const cleave_session_t *session);
-/* Those of them that came from the cache: another session had compiled them. */
-uint32_t cleave_session_reused_count(const cleave_session_t *session);
-/* Those of them that were loaded from the folder of compiled regions. */
-uint32_t cleave_session_loaded_count(const cleave_session_t *session);
-
 #endif /* CLEAVE_RUNTIME_SESSION_H */
