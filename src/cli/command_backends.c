@@ -3,10 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backend/registry.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/output.h"
-#include "runtime/registry.h"
 
 enum { MOST_DEVICES = 64 };
 

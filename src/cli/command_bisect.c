@@ -6,8 +6,8 @@
 #include "cli/common.h"
 #include "cli/job.h"
 #include "cli/output.h"
-#include "runtime/bisect.h"
 #include "runtime/model.h"
+#include "tools/bisect.h"
 
 typedef struct bisect {
   cleave_job_options_t options;

@@ -4,12 +4,12 @@
 #include <string.h>
 #include <time.h>
 
+#include "backend/blob_key.h"
+#include "backend/blob_store.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/common.h"
 #include "cli/output.h"
-#include "runtime/blob_key.h"
-#include "runtime/blob_store.h"
 
 /* The texts of a file's key that people want to see; "" where they are not known. */
 typedef struct shown {

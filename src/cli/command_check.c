@@ -9,7 +9,7 @@
 #include "cli/load.h"
 #include "cli/output.h"
 #include "runtime/model.h"
-#include "runtime/rule_check.h"
+#include "tools/rule_check.h"
 
 typedef struct file_result {
   const char *path;

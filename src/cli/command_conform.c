@@ -17,7 +17,7 @@
 #include "cli/command.h"
 #include "cli/job.h"
 #include "cli/output.h"
-#include "runtime/check.h"
+#include "tools/check.h"
 
 enum { MOST_DEPTH = 16 };
 

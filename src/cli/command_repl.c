@@ -10,7 +10,7 @@
 #include "cli/output.h"
 #include "cli/repl_input.h"
 #include "runtime/model.h"
-#include "runtime/why.h"
+#include "tools/why.h"
 
 // ---- what the prompt asks for ----
 

@@ -14,9 +14,9 @@
 #include "cli/report.h"
 #include "cli/report_devices.h"
 #include "cli/run_watch.h"
-#include "runtime/check.h"
 #include "runtime/model.h"
 #include "runtime/profile.h"
+#include "tools/check.h"
 
 /* Without --repeat: at least LEAST_RUNS, then as many as fit into BUDGET_MS, at most MOST_RUNS. */
 enum { LEAST_RUNS = 3, MOST_RUNS = 50, BUDGET_MS = 1000, PROFILE_LINES = 20 };

@@ -6,15 +6,15 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "backend/region_json.h"
 #include "cli/command.h"
 #include "cli/common.h"
 #include "cli/job.h"
 #include "cli/output.h"
 #include "formats/onnx.h"
 #include "runtime/model.h"
-#include "runtime/region_json.h"
-#include "runtime/verify.h"
 #include "tensor/npy.h"
+#include "tools/verify.h"
 
 enum { MOST_QUARANTINED = 256 };
 

@@ -2,9 +2,9 @@
 // cleave version: what this program is made of.
 #include <stdio.h>
 
+#include "backend/registry.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
-#include "runtime/registry.h"
 
 static int run(int argc, char **argv) {
   int status = CLEAVE_EXIT_OK;

@@ -3,7 +3,7 @@
 #include "cli/command.h"
 #include "cli/job.h"
 #include "cli/output.h"
-#include "runtime/why.h"
+#include "tools/why.h"
 
 typedef struct ask {
   cleave_text_list_t nodes;

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/registry.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "cli/command.h"
 #include "cli/output.h"
-#include "runtime/registry.h"
 
 enum { SESSION_OPTIONS = 3, MOST_SECONDS = 86400 };
 

@@ -4,9 +4,9 @@
 
 #include <string.h>
 
+#include "backend/view.h"
 #include "base/memory.h"
 #include "cli/load.h"
-#include "runtime/view.h"
 
 typedef struct constants {
   size_t count;

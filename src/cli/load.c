@@ -9,9 +9,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "backend/view.h"
 #include "formats/onnx.h"
 #include "runtime/model.h"
-#include "runtime/view.h"
 #include "tensor/npy.h"
 
 /* ---- settings ---- */

@@ -14,7 +14,7 @@
 #include "cli/command.h"
 #include "cli/common.h"
 #include "cli/output.h"
-#include "runtime/watch.h"
+#include "tools/watch.h"
 
 static int interrupt_pipe[2] = {-1, -1};
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Constant folding by running: a node whose inputs are all constant runs once, alone, on the `cpu` backend,
 // and its outputs become constants. What a session would compute in every run is computed here.
+#include "backend/extensions.h"
+#include "backend/once.h"
 #include "graph/order.h"
 #include "ops/infer.h"
 #include "runtime/bind.h"
-#include "runtime/extensions.h"
-#include "runtime/once.h"
 
 enum { MOST_ROUNDS = 4, LARGE_RESULT = 16 << 20 };
 

@@ -4,11 +4,11 @@
 // that changed anything: other constants begin there.
 #include <string.h>
 
+#include "backend/registry.h"
 #include "formats/onnx.h"
 #include "graph/clone.h"
 #include "runtime/bind.h"
 #include "runtime/model_internal.h"
-#include "runtime/registry.h"
 #include "runtime/session_internal.h"
 #include "script/model_script.h"
 

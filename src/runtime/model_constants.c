@@ -4,11 +4,11 @@
 // node, or none; and what did not change keeps its tensor, so that versions tell what did.
 #include <string.h>
 
+#include "backend/view.h"
 #include "graph/clone.h"
 #include "graph/same_structure.h"
 #include "runtime/bind.h"
 #include "runtime/model_internal.h"
-#include "runtime/view.h"
 
 /* Constants are tried one by one, up to so many, to say which of them it was that does not fit. */
 enum { MOST_BLAMED = 64 };

@@ -6,8 +6,8 @@
 
 #include <stdatomic.h>
 
+#include "backend/region_json.h"
 #include "runtime/model.h"
-#include "runtime/region_json.h"
 
 struct cleave_model {
   atomic_int references;

@@ -6,12 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backend/registry.h"
+#include "backend/view.h"
 #include "base/file.h"
 #include "partition/plan_read.h"
 #include "runtime/model.h"
-#include "runtime/registry.h"
 #include "runtime/rule_list.h"
-#include "runtime/view.h"
 
 enum { REASON_BYTES = 640 };
 

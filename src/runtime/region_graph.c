@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backend/region_file.h"
 #include "graph/structural_hash.h"
 #include "ops/ops.h"
 #include "partition/plan_document.h"
 #include "runtime/plan_load.h"
-#include "runtime/region_file.h"
 #include "tensor/sparse.h"
 
 /* Bytes of all constants whose dense form is not in the text. */

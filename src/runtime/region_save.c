@@ -4,9 +4,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "backend/region_json.h"
+#include "backend/view.h"
 #include "runtime/model_internal.h"
-#include "runtime/region_json.h"
-#include "runtime/view.h"
 
 enum { MOST_FILE_NAME = 160 };
 

@@ -5,12 +5,12 @@
 
 #include <string.h>
 
+#include "backend/library_rules.h"
+#include "backend/registry.h"
+#include "backend/view.h"
 #include "base/text.h"
 #include "partition/partition.h"
 #include "runtime/bind.h"
-#include "runtime/library_rules.h"
-#include "runtime/registry.h"
-#include "runtime/view.h"
 #include "script/declared.h"
 
 void cleave_rule_list_deinit(cleave_rule_list_t *list) {

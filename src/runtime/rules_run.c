@@ -2,9 +2,9 @@
 // A graph partitioned by rule files, or, without any, by what one backend supports.
 #include <string.h>
 
+#include "backend/registry.h"
 #include "base/clock.h"
 #include "runtime/model.h"
-#include "runtime/registry.h"
 #include "runtime/rule_list.h"
 
 /* What was set is part of the plan: it explains why two plans differ. */

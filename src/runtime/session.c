@@ -2,9 +2,9 @@
 // Creating and reading sessions.
 #include "runtime/session.h"
 
+#include "backend/blob_store.h"
 #include "base/threads.h"
 #include "runtime/bind.h"
-#include "runtime/blob_store.h"
 #include "runtime/session_internal.h"
 
 enum { MOST_THREADS = 1024 };

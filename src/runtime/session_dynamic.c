@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backend/extensions.h"
 #include "base/hash.h"
 #include "ops/infer.h"
-#include "runtime/extensions.h"
 #include "runtime/session_internal.h"
 
 /* A call at work. What the program sees is `inputs` and `outputs`: the step's own, or their copies on a

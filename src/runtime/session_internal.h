@@ -21,12 +21,12 @@
 #ifndef CLEAVE_RUNTIME_SESSION_INTERNAL_H
 #define CLEAVE_RUNTIME_SESSION_INTERNAL_H
 
-#include "runtime/backend_options.h"
-#include "runtime/device.h"
-#include "runtime/program_cache.h"
-#include "runtime/registry.h"
+#include "backend/backend_options.h"
+#include "backend/device.h"
+#include "backend/program_cache.h"
+#include "backend/registry.h"
+#include "backend/view.h"
 #include "runtime/session.h"
-#include "runtime/view.h"
 
 enum { CLEAVE_PLACE_HOST = 0 };
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/extensions.h"
+#include "backend/extensions.h"
 #include "runtime/session_build.h"
 
 bool cleave_build_node_is_static(const cleave_graph_t *graph, cleave_node_t node) {

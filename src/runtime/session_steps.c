@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/extensions.h"
+#include "backend/extensions.h"
 #include "runtime/session_build.h"
 
 cleave_status_t cleave_session_add_note(cleave_session_t *session, const char *note, cleave_error_t *error) {

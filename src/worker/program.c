@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/region_wire.h"
+#include "backend/region_wire.h"
 #include "worker/worker.h"
 
 /* ---- programs by id ---- */

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "backend/region_json.h"
+#include "backend/region_wire.h"
 #include "base/threads.h"
-#include "runtime/region_json.h"
-#include "runtime/region_wire.h"
 #include "worker/worker.h"
 
 enum { MOST_RULE_FILES = 64, MOST_ANSWERS = 4096 };

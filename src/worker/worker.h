@@ -5,9 +5,9 @@
 
 #include <pthread.h>
 
+#include "backend/library.h"
+#include "backend/worker_protocol.h"
 #include "base/arena.h"
-#include "runtime/library.h"
-#include "runtime/worker_protocol.h"
 #include "worker/memory.h"
 
 /* A compiled region. What the region said lives as long as it: constants may lie in the message. */

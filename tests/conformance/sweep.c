@@ -15,8 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/registry.h"
 #include "base/clock.h"
-#include "runtime/registry.h"
 #include "sweep_case.h"
 
 void sweep_add_reason(sweep_t *sweep, const char *backend, const char *text) {

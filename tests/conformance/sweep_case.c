@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/check.h"
-#include "runtime/registry.h"
-#include "runtime/view.h"
+#include "backend/registry.h"
+#include "backend/view.h"
+#include "tools/check.h"
 
 enum { MOST_OUTPUTS = 64, ROUNDS = 2 };
 

@@ -7,12 +7,12 @@
  */
 #include <dirent.h>
 
+#include "backend/region_json.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "damage_case.h"
 #include "runtime/model.h"
-#include "runtime/region_json.h"
 #include "unit.h"
 
 enum { ROUNDS = 20000, MOST_SEEDS = 16 };

@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Includes run one way: include/cleave, base, tensor, graph, ops, formats, partition, script, runtime, worker, cli;
-# a backend sees cleave/backend.h and cost.h, its own folder, and libraries. Whoever partitions does not know
+# Includes run one way: include/cleave, base, tensor, graph, ops, formats, partition, backend, script, runtime,
+# tools, worker, cli; a backend sees cleave/backend.h and cost.h, its own folder, and libraries. Whoever partitions does not know
 # who explains, so that explaining costs nothing where nobody asks.
 set -eu
 root=$2
 status=0
-layers="base tensor graph ops formats partition script runtime worker cli"
+layers="base tensor graph ops formats partition backend script runtime tools worker cli"
 allowed=" "
 for layer in $layers; do
   allowed="$allowed$layer "

@@ -2,9 +2,9 @@
 // Models over the device library. Tests only: any failure fails the test.
 #include "device_case.h"
 
+#include "backend/registry.h"
 #include "base/text.h"
 #include "plan_case.h"
-#include "runtime/registry.h"
 #include "unit.h"
 
 #define LIBRARY CLEAVE_BINARY_DIR "/tests/accelerators/libdevice.so"

@@ -6,8 +6,8 @@
 #ifndef CLEAVE_TESTS_LIBRARY_CASE_H
 #define CLEAVE_TESTS_LIBRARY_CASE_H
 
+#include "backend/extensions.h"
 #include "cleave/cleave.h"
-#include "runtime/extensions.h"
 
 /* Takes up extensions; `out_extensions` is for cleave_extensions_remove. */
 CLEAVE_MUST_USE cleave_status_t library_case_add(const cleave_backend_extensions_t *brought,

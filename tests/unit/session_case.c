@@ -2,9 +2,9 @@
 // Small graphs and sessions over them. Tests only: any failure fails the test.
 #include "session_case.h"
 
+#include "backend/view.h"
 #include "ops/infer.h"
 #include "plan_case.h"
-#include "runtime/view.h"
 #include "unit.h"
 
 session_case_t session_case_create(void) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attributes of regions and fusions at run time: a library sees what rules attach, and programs with
 // different attributes are not shared; costs of a library that tells them.
+#include "backend/registry.h"
 #include "rule_case.h"
-#include "runtime/registry.h"
 #include "runtime/session.h"
 #include "unit.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compiled regions in a folder: when they are found again, what becomes of files that are not what they
 // should be, limits, and several at once. The library tests/accelerators/blobs.c counts what it does.
-#include "runtime/blob_store.h"
+#include "backend/blob_store.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -13,9 +13,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "backend/blob_key.h"
+#include "backend/registry.h"
 #include "base/memory.h"
-#include "runtime/blob_key.h"
-#include "runtime/registry.h"
 #include "runtime/session.h"
 #include "session_case.h"
 #include "unit.h"

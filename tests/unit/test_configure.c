@@ -3,8 +3,8 @@
 // tests/accelerators/blobs.c, which answers what it was given.
 #include <pthread.h>
 
-#include "runtime/backend_options.h"
-#include "runtime/registry.h"
+#include "backend/backend_options.h"
+#include "backend/registry.h"
 #include "runtime/session.h"
 #include "session_case.h"
 #include "unit.h"

@@ -10,9 +10,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "backend/registry.h"
+#include "backend/view.h"
 #include "base/clock.h"
-#include "runtime/registry.h"
-#include "runtime/view.h"
 #include "session_case.h"
 #include "unit.h"
 

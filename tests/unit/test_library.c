@@ -5,11 +5,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/bisect.h"
-#include "runtime/library.h"
-#include "runtime/registry.h"
-#include "runtime/verify.h"
+#include "backend/library.h"
+#include "backend/registry.h"
 #include "session_case.h"
+#include "tools/bisect.h"
+#include "tools/verify.h"
 #include "unit.h"
 
 #define FOLDER CLEAVE_BINARY_DIR "/tests/accelerators"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs shared between sessions: which are, how long they live, and that threads may run them at once.
 
-#include "runtime/program_cache.h"
+#include "backend/program_cache.h"
 
 #include <pthread.h>
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Regions as JSON: every member there and back, bit by bit; every kind of damage with its message; what text
 // cannot do to the reader however it is broken.
-#include "runtime/region_json.h"
+#include "backend/region_json.h"
 
 #include <math.h>
 
+#include "backend/registry.h"
+#include "backend/view.h"
 #include "plan_case.h"
-#include "runtime/registry.h"
-#include "runtime/view.h"
 #include "unit.h"
 #include "view_builder.h"
 

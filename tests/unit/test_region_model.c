@@ -3,9 +3,9 @@
 // from it.
 #include <unistd.h>
 
+#include "backend/region_json.h"
 #include "rule_case.h"
 #include "runtime/model.h"
-#include "runtime/region_json.h"
 #include "runtime/session.h"
 #include "unit.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sessions on devices with memory of their own: what is copied and when, where values lie, several devices,
 // shapes known late, memory that is given back, and libraries that do something wrong.
+#include "backend/registry.h"
 #include "device_case.h"
-#include "runtime/registry.h"
 #include "unit.h"
 
 #define HEAD "local x = g.input('x', 'float32', { 8 })\n"

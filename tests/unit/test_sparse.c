@@ -2,9 +2,9 @@
 // Sparse constants: their two forms, ONNX's coordinates, what does not fit, and a library that reads them.
 #include "tensor/sparse.h"
 
+#include "backend/registry.h"
 #include "graph/order.h"
 #include "onnx_builder.h"
-#include "runtime/registry.h"
 #include "session_case.h"
 #include "unit.h"
 

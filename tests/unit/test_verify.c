@@ -3,9 +3,9 @@
 // test_library.c.
 #include <math.h>
 
-#include "runtime/bisect.h"
-#include "runtime/verify.h"
 #include "session_case.h"
+#include "tools/bisect.h"
+#include "tools/verify.h"
 #include "unit.h"
 
 static const float DATA[4] = {-1.0f, 0.5f, 2.0f, 0.25f};

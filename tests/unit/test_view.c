@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Views of node sets: borders, indices, attributes with their defaults, hashes, and what backends answer.
+#include "backend/view.h"
 #include "ops/infer.h"
 #include "plan_case.h"
-#include "runtime/view.h"
 #include "unit.h"
 
 enum { MOST_NODES = 128 };

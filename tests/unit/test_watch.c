@@ -11,8 +11,8 @@
 #include "base/file.h"
 #include "runtime/model.h"
 #include "runtime/session.h"
-#include "runtime/watch_files.h"
 #include "session_case.h"
+#include "tools/watch_files.h"
 #include "unit.h"
 
 enum { LONG_MS = 8000, SILENCE_MS = 400 };
