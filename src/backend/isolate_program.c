@@ -270,6 +270,13 @@ static void copy_out(const isolated_program_t *program, const cleave_run_args_t 
   }
 }
 
+static cleave_status_t lose_for_writing(isolated_program_t *program, const cleave_worker_call_t *call,
+                                        size_t bytes, bool is_behind, const char *what,
+                                        cleave_message_t *message) {
+  return cleave_worker_lose(program->worker, call, message, "wrote %zu byte%s %s %s", bytes,
+                            bytes == 1 ? "" : "s", is_behind ? "behind the end of" : "before", what);
+}
+
 /* Finds writes beyond outputs that did not reach memory which cannot be touched. */
 static cleave_status_t check_marks(isolated_program_t *program, const cleave_worker_call_t *call,
                                    cleave_message_t *message) {
@@ -278,12 +285,22 @@ static cleave_status_t check_marks(isolated_program_t *program, const cleave_wor
     bool is_behind = false;
     size_t bytes = cleave_area_check(part, program->area + part->offset, &is_behind);
     if (bytes > 0) {
-      return cleave_worker_lose(program->worker, call, message, "wrote %zu byte%s %s output %u", bytes,
-                                bytes == 1 ? "" : "s", is_behind ? "behind the end of" : "before",
-                                (unsigned)k);
+      char what[24];
+      (void)snprintf(what, sizeof what, "output %u", (unsigned)k);
+      return lose_for_writing(program, call, bytes, is_behind, what, message);
     }
   }
   return CLEAVE_OK;
+}
+
+/* The workspace is the worker's own: it says what it found there. */
+static cleave_status_t check_workspace(isolated_program_t *program, const cleave_worker_call_t *call,
+                                       cleave_wire_in_t *reply, cleave_message_t *message) {
+  uint64_t bytes = cleave_wire_u64(reply);
+  bool is_behind = cleave_wire_u32(reply) != 0;
+  return bytes == 0 || reply->failed
+             ? CLEAVE_OK
+             : lose_for_writing(program, call, (size_t)bytes, is_behind, "the workspace", message);
 }
 
 /* Times of steps, for the next call of `profile`. */
@@ -343,6 +360,7 @@ static cleave_status_t ask_run(isolated_program_t *program, const cleave_run_arg
   }
   CLEAVE_TRY(check_marks(program, &call, message));
   CLEAVE_TRY(status);
+  CLEAVE_TRY(check_workspace(program, &call, &reply, message));
   return take_steps(program, &call, &reply, message);
 }
 

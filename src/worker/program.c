@@ -308,20 +308,13 @@ static void watch(const worker_t *worker, worker_program_t *program) {
   worker_fault_watch(program->area.ranges, count);
 }
 
-static cleave_status_t check_scratch(const worker_t *worker, cleave_message_t *message) {
+/* Bytes that were written beyond the workspace, on which side; 0: none. */
+static size_t check_scratch(const worker_t *worker, bool *out_behind) {
   const worker_scratch_t *scratch = &worker->scratch;
-  bool is_behind = false;
-  if (scratch->memory == NULL) {
-    return CLEAVE_OK;
-  }
-  size_t bytes = cleave_area_check(&scratch->part, scratch->data - scratch->part.lead, &is_behind);
-  if (bytes == 0) {
-    return CLEAVE_OK;
-  }
-  (void)snprintf(message->text, sizeof message->text, "the library wrote %zu byte%s %s the workspace", bytes,
-                 bytes == 1 ? "" : "s", is_behind ? "behind the end of" : "before");
-  cleave_area_mark(&scratch->part, scratch->data - scratch->part.lead);
-  return CLEAVE_ERROR_BACKEND;
+  *out_behind = false;
+  return scratch->memory == NULL
+             ? 0
+             : cleave_area_check(&scratch->part, scratch->data - scratch->part.lead, out_behind);
 }
 
 static void put_steps(worker_t *worker, const worker_program_t *program) {
@@ -359,9 +352,18 @@ static cleave_status_t run(worker_t *worker, worker_program_t *program, bool has
     program->outputs[k].data = program->area.data[program->region.input_count + k];
   }
   watch(worker, program);
-  CLEAVE_TRY(worker->table.run(program->program, args, message));
+  cleave_status_t status = worker->table.run(program->program, args, message);
+  bool is_behind = false;
+  size_t overrun = check_scratch(worker, &is_behind);
+  if (overrun == 0) {
+    CLEAVE_TRY(status);
+  }
   message->text[0] = '\0';
-  CLEAVE_TRY(check_scratch(worker, message));
+  cleave_wire_put_u64(&worker->reply, overrun);
+  cleave_wire_put_u32(&worker->reply, is_behind);
+  if (overrun > 0) {
+    return CLEAVE_OK; /* the parent ends this process */
+  }
   if (program->has_device) {
     CLEAVE_TRY(copy_from_device(worker, program, message));
   }
