@@ -130,7 +130,7 @@ UNIT_TEST(refusals_read_as_they_do_in_this_process) {
                                       LIBRARY("no_entry"),
                                       LIBRARY("missing"),
                                       LIBRARY("bad_name"),
-                                      __FILE__,
+                                      CLEAVE_SOURCE_DIR "/README.md",
                                       "/dev/null"};
   for (size_t k = 0; k < sizeof PATHS / sizeof PATHS[0]; k++) {
     cleave_error_t here = CLEAVE_ERROR_INIT;

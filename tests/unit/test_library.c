@@ -113,7 +113,7 @@ UNIT_TEST(libraries_that_cannot_serve_are_refused_with_their_reason) {
       {LIBRARY("no_entry"), CLEAVE_ERROR_BACKEND, "exports no function 'cleave_backend_entry'"},
       {LIBRARY("missing"), CLEAVE_ERROR_IO, "libmissing.so: No such file or directory"},
       {FOLDER, CLEAVE_ERROR_IO, "cannot be read"},
-      {__FILE__, CLEAVE_ERROR_FORMAT, "no shared library: expected an ELF file"},
+      {CLEAVE_SOURCE_DIR "/README.md", CLEAVE_ERROR_FORMAT, "no shared library: expected an ELF file"},
       {"/dev/null", CLEAVE_ERROR_FORMAT, "no shared library: expected an ELF file"},
   };
   uint32_t count = cleave_registry_count();
