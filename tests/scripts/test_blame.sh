@@ -7,8 +7,7 @@ libraries=$3/tests/accelerators
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
-passed=0
-failed=0
+. "$2/tests/scripts/checks.sh"
 
 cat >net.lua <<'LUA'
 local x = g.input("x", "float32", { 2, 3 })
@@ -19,23 +18,6 @@ for name in wrong good fails; do
 return ruleset { name = "r", backend = "$name", region "relus" { ops = { "Relu" } } }
 LUA
 done
-
-# check NAME EXIT PATTERN COMMAND...: the exit status, and a pattern in what was printed.
-check() {
-  name=$1
-  expected=$2
-  pattern=$3
-  shift 3
-  "$@" >out 2>&1
-  status=$?
-  if [ $status -ne "$expected" ] || ! grep -q -e "$pattern" out; then
-    echo "$name: exit status $status, expected $expected and '$pattern' in"
-    sed 's/^/    /' out | head -n 20
-    failed=$((failed + 1))
-  else
-    passed=$((passed + 1))
-  fi
-}
 
 wrong="--load $libraries/libwrong.so --rules wrong.lua"
 good="--load $libraries/libgood.so --rules good.lua"
@@ -64,5 +46,4 @@ fails="--load $libraries/libfails.so --rules fails.lua"
   check "backends as JSON" 0 '"usable": true' "$program" backends --json
 }
 
-echo "$passed passed, $failed failed"
-[ $failed -eq 0 ]
+finish

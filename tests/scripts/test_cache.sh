@@ -8,8 +8,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
 unset CLEAVE_CACHE
-passed=0
-failed=0
+. "$2/tests/scripts/checks.sh"
 
 cat >net.lua <<'LUA'
 local x = g.input("x", "float32", { 2, 3 })
@@ -26,23 +25,6 @@ return ruleset {
 }
 LUA
 "$program" inspect net.lua >/dev/null || exit 1
-
-# check NAME EXIT PATTERN COMMAND...: the exit status, and a pattern in what was printed.
-check() {
-  name=$1
-  expected=$2
-  pattern=$3
-  shift 3
-  "$@" >out 2>&1
-  status=$?
-  if [ $status -ne "$expected" ] || ! grep -q -e "$pattern" out; then
-    echo "$name: exit status $status, expected $expected and '$pattern' in"
-    sed 's/^/    /' out | head -n 20
-    failed=$((failed + 1))
-  else
-    passed=$((passed + 1))
-  fi
-}
 
 # expect NAME WANTED FOUND
 expect() {
@@ -133,5 +115,4 @@ run="$program run net.lua --rules rules.lua --load $libraries/libblobs.so --repe
   check "an unknown level" 1 "option '--log': expected error, warning" $run --log all
 }
 
-echo "$passed passed, $failed failed"
-[ $failed -eq 0 ]
+finish

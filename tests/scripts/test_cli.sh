@@ -7,8 +7,7 @@ source=$2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
-passed=0
-failed=0
+. "$2/tests/scripts/checks.sh"
 
 cat >tiny.lua <<'LUA'
 -- y = Relu(x * w + b), z = Softmax(y)
@@ -27,27 +26,6 @@ return ruleset {
 }
 LUA
 printf 'return ruleset {\n  name = "bad", backend = "cpu",\n  region "r" { ops = { "Convv" } },\n}\n' >bad.lua
-
-# check NAME EXIT PATTERN COMMAND...: the exit status, and a pattern in what was printed.
-check() {
-  name=$1
-  expected=$2
-  pattern=$3
-  shift 3
-  "$@" >out 2>&1
-  status=$?
-  if [ $status -ne "$expected" ]; then
-    echo "$name: exit status $status, expected $expected"
-    sed 's/^/    /' out | head -n 20
-    failed=$((failed + 1))
-  elif ! grep -q -e "$pattern" out; then
-    echo "$name: '$pattern' is not in"
-    sed 's/^/    /' out | head -n 40
-    failed=$((failed + 1))
-  else
-    passed=$((passed + 1))
-  fi
-}
 
 # keys NAME KEYS: every key is in the JSON of the last command.
 keys() {
@@ -186,5 +164,4 @@ if grep -q "$(printf '\033')" out; then
 fi
 check "shipped rules run" 0 'then median' "$program" run "$source/examples/models/gru_residual.lua" --rules "$source/rules/contain_ops.lua" --backend cpu --repeat 1
 
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
+finish

@@ -13,36 +13,7 @@ gemms=$build/accelerators/libgemms.so
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
-passed=0
-failed=0
-
-# check NAME EXIT PATTERN COMMAND...: the exit status, and a pattern in what was printed.
-check() {
-  name=$1
-  expected=$2
-  pattern=$3
-  shift 3
-  "$@" >out 2>&1
-  status=$?
-  if [ $status -ne "$expected" ] || ! grep -q -e "$pattern" out; then
-    echo "$name: exit status $status, expected $expected and '$pattern' in"
-    sed 's/^/    /' out | head -n 40
-    failed=$((failed + 1))
-  else
-    passed=$((passed + 1))
-  fi
-}
-
-# also NAME PATTERN: another pattern in what was printed last.
-also() {
-  if grep -q -e "$2" out; then
-    passed=$((passed + 1))
-  else
-    echo "$1: '$2' is not in"
-    sed 's/^/    /' out | head -n 40
-    failed=$((failed + 1))
-  fi
-}
+. "$2/tests/scripts/checks.sh"
 
 model=$example/model_exp_log.lua
 with="--load $exp_log --rules exp_log"
@@ -99,5 +70,4 @@ check "from a model file" 0 "all outputs match" "$program" run gemms.onnx --load
 check "a model file without the library" 1 "no kernel for this operator" "$program" run gemms.onnx --repeat 1
 check "inspected without the library" 0 "my.company.Gemm: no loaded library brings it" "$program" inspect gemms.onnx
 
-echo "$passed passed, $failed failed"
-[ $failed -eq 0 ]
+finish

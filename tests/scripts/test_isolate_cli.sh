@@ -11,29 +11,7 @@ hostile=$build/tests/hostile
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
-passed=0
-failed=0
-
-fail() {
-  echo "$1"
-  sed 's/^/    /' out | head -n 20
-  failed=$((failed + 1))
-}
-
-# check NAME EXIT PATTERN COMMAND...: the exit status, and a pattern in what was printed.
-check() {
-  name=$1
-  expected=$2
-  pattern=$3
-  shift 3
-  "$@" >out 2>&1
-  status=$?
-  if [ $status -ne "$expected" ] || ! grep -q -e "$pattern" out; then
-    fail "$name: exit status $status, expected $expected and '$pattern' in"
-  else
-    passed=$((passed + 1))
-  fi
-}
+. "$2/tests/scripts/checks.sh"
 
 # refuse NAME PATTERN COMMAND...: exit status 1, and one line, which holds the pattern.
 refuse() {
@@ -178,5 +156,4 @@ if [ $tries -ge 50 ]; then
   failed=$((failed + 1))
 fi
 
-echo "$passed passed, $failed failed"
-[ $failed -eq 0 ]
+finish

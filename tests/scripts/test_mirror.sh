@@ -10,36 +10,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
 unset CLEAVE_BACKEND_PATH CLEAVE_CACHE
-passed=0
-failed=0
-
-# check NAME EXIT PATTERN COMMAND...: the exit status, and a pattern in what was printed.
-check() {
-  name=$1
-  expected=$2
-  pattern=$3
-  shift 3
-  "$@" >out 2>&1
-  status=$?
-  if [ $status -ne "$expected" ] || ! grep -q -e "$pattern" out; then
-    echo "$name: exit status $status, expected $expected and '$pattern' in"
-    sed 's/^/    /' out | head -n 40
-    failed=$((failed + 1))
-  else
-    passed=$((passed + 1))
-  fi
-}
-
-# also NAME PATTERN: another pattern in what was printed last.
-also() {
-  if grep -q -e "$2" out; then
-    passed=$((passed + 1))
-  else
-    echo "$1: '$2' is not in"
-    sed 's/^/    /' out | head -n 40
-    failed=$((failed + 1))
-  fi
-}
+. "$2/tests/scripts/checks.sh"
 
 cat >model.lua <<'LUA'
 local x = g.input("x", "float32", { 2, 6, 10, 8 })
@@ -129,5 +100,4 @@ for file in $(find cache -type f); do
 done
 same "damaged cache" model.lua --rules mirror --cache cache
 
-echo "$passed passed, $failed failed"
-[ $failed -eq 0 ] && [ $passed -gt 0 ]
+finish

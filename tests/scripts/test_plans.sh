@@ -8,8 +8,7 @@ work=$(mktemp -d)
 watcher=
 trap '[ -z "$watcher" ] || kill "$watcher" 2>/dev/null; rm -rf "$work"' EXIT
 cd "$work" || exit 1
-passed=0
-failed=0
+. "$2/tests/scripts/checks.sh"
 
 cat >tiny.lua <<'LUA'
 -- y = Relu(x * w + b), z = Softmax(y)
@@ -29,30 +28,6 @@ return ruleset {
 }
 LUA
 sed 's/ >> op { "Add" }//' rules.lua >unfused.lua
-
-pass() { passed=$((passed + 1)); }
-fail() {
-  echo "$1"
-  [ -f out ] && sed 's/^/    /' out | head -n 40
-  failed=$((failed + 1))
-}
-
-# check NAME EXIT PATTERN COMMAND...: the exit status, and a pattern in what was printed.
-check() {
-  name=$1
-  expected=$2
-  pattern=$3
-  shift 3
-  "$@" >out 2>&1
-  status=$?
-  if [ $status -ne "$expected" ]; then
-    fail "$name: exit status $status, expected $expected"
-  elif ! grep -q -e "$pattern" out; then
-    fail "$name: '$pattern' is not in"
-  else
-    pass
-  fi
-}
 
 # same NAME: what the last command printed is what comes on standard input.
 same() {
@@ -189,5 +164,4 @@ if "$program" version | grep -q '^  onednn '; then
   check "replays it" 0 'all outputs match' "$program" run "$source/examples/models/mobilenet_v2.lua" --plan m.json --verify --repeat 1
 fi
 
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
+finish

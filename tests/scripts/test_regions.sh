@@ -7,8 +7,7 @@ build=$3
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
-passed=0
-failed=0
+. "$2/tests/scripts/checks.sh"
 
 cat >tiny.lua <<'LUA'
 -- y = Relu(x * w + b), z = Softmax(y)
@@ -25,27 +24,6 @@ return ruleset {
   region "end_of_it" { doc = "the end", ops = { "Softmax", "Mul" } },
 }
 LUA
-
-fail() {
-  echo "$1"
-  [ -f out ] && sed 's/^/    /' out | head -n 20
-  failed=$((failed + 1))
-}
-
-# check NAME EXIT PATTERN COMMAND...: the exit status, and a pattern in what was printed.
-check() {
-  name=$1
-  want=$2
-  pattern=$3
-  shift 3
-  "$@" >out 2>&1 </dev/null
-  status=$?
-  if [ "$status" = "$want" ] && { [ -z "$pattern" ] || grep -q -e "$pattern" out; }; then
-    passed=$((passed + 1))
-  else
-    fail "FAILED: $name: exit $status, expected $want and '$pattern'"
-  fi
-}
 
 check "regions are written" 0 "2 regions written to a" "$program" partition tiny.lua --rules rules.lua --regions a
 check "a weight is beside its region" 0 "" test -s a/island_0.1.npy
@@ -104,5 +82,4 @@ if [ -f "$wrong" ]; then
   check "but not on cpu" 0 "all outputs match" "$program" run kept/r_0/region.json --backend cpu --verify
 fi
 
-echo "$passed passed, $failed failed"
-[ "$failed" = 0 ]
+finish

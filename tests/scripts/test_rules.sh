@@ -7,25 +7,8 @@ program=$1
 source=$2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-passed=0
-failed=0
-
-# check NAME EXIT PATTERN COMMAND...: the exit status, and a pattern in what was printed.
-check() {
-  name=$1
-  expected=$2
-  pattern=$3
-  shift 3
-  "$@" >"$work/out" 2>&1
-  status=$?
-  if [ $status -ne "$expected" ] || ! grep -q -e "$pattern" "$work/out"; then
-    echo "$name: exit status $status, expected $expected and '$pattern' in"
-    sed 's/^/    /' "$work/out" | head -n 40
-    failed=$((failed + 1))
-  else
-    passed=$((passed + 1))
-  fi
-}
+out=$work/out
+. "$2/tests/scripts/checks.sh"
 
 cd "$source" || exit 1
 check "shipped rules pass their tests" 0 '^[1-9][0-9]* passed, 0 failed' "$program" check --coverage rules/*.lua
@@ -99,5 +82,4 @@ if grep -q "$(printf '\033')" out; then
   failed=$((failed + 1))
 fi
 
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
+finish

@@ -7,8 +7,7 @@ source=$2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
-passed=0
-failed=0
+. "$2/tests/scripts/checks.sh"
 
 cat >net.lua <<'LUA'
 -- Two heads: conv >> relu >> pool is whole in the first, in the others an attribute or an operator differs.
@@ -48,23 +47,6 @@ expect() {
   if [ "$found" -ne "$status" ] || ! diff "$wanted" out >difference; then
     echo "$name: exit status $found (expected $status)"
     sed 's/^/    /' difference | head -n 40
-    failed=$((failed + 1))
-  else
-    passed=$((passed + 1))
-  fi
-}
-
-# check NAME STATUS PATTERN COMMAND...: exit status and a line of the output.
-check() {
-  name=$1
-  status=$2
-  pattern=$3
-  shift 3
-  "$@" >out 2>&1
-  found=$?
-  if [ "$found" -ne "$status" ] || ! grep -q -e "$pattern" out; then
-    echo "$name: exit status $found (expected $status), or no '$pattern' in"
-    sed 's/^/    /' out | head -n 30
     failed=$((failed + 1))
   else
     passed=$((passed + 1))
@@ -147,5 +129,4 @@ else
   failed=$((failed + 1))
 fi
 
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+finish

@@ -13,36 +13,7 @@ rules=$source/examples/accelerators/xnnpack
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
-passed=0
-failed=0
-
-# check NAME EXIT PATTERN COMMAND...: the exit status, and a pattern in what was printed.
-check() {
-  name=$1
-  expected=$2
-  pattern=$3
-  shift 3
-  "$@" >out 2>&1
-  status=$?
-  if [ $status -ne "$expected" ] || ! grep -q -e "$pattern" out; then
-    echo "$name: exit status $status, expected $expected and '$pattern' in"
-    sed 's/^/    /' out | head -n 40
-    failed=$((failed + 1))
-  else
-    passed=$((passed + 1))
-  fi
-}
-
-# also NAME PATTERN: another pattern in what was printed last.
-also() {
-  if grep -q -e "$2" out; then
-    passed=$((passed + 1))
-  else
-    echo "$1: '$2' is not in"
-    sed 's/^/    /' out | head -n 40
-    failed=$((failed + 1))
-  fi
-}
+. "$2/tests/scripts/checks.sh"
 
 # Every value changes its layout somewhere: softmax and reshapes of images between convolutions, operands that are
 # broadcast, values that are the same bytes in both layouts, values used inside a region and outside.
@@ -159,5 +130,4 @@ if "$program" backends | grep -q '^ *onednn '; then
     --rules "$rules/xnnpack.lua" --rules onednn --verify --repeat 1 --threads 1 --shape open=1x4x8x8
 fi
 
-echo "$passed passed, $failed failed"
-[ $failed -eq 0 ]
+finish
