@@ -2,6 +2,7 @@
 // Compiled regions in a folder: when they are found again, limits, and several at once.
 #include "backend/blob_store.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <math.h>
 #include <pthread.h>
