@@ -113,7 +113,8 @@ static cleave_model_t *load_model(void) {
   return bound;
 }
 
-/* Rules as text: nothing has to be in a file. The options that they declare are set by name. */
+/* Rules as text: nothing has to be in a file. The options that they declare are set by name. Loaded once,
+ * they serve any number of models; for a single one, cleave_model_partition does both. */
 static cleave_plan_t *partition(cleave_model_t *model, bool has_library) {
   static const char rules[] =
       "local least = option.integer(1, 'nodes that make a region', { min = 1 })\n"
@@ -123,12 +124,14 @@ static cleave_plan_t *partition(cleave_model_t *model, bool has_library) {
       "}\n";
   cleave_error_t error = CLEAVE_ERROR_INIT;
   cleave_plan_t *plan = NULL;
+  cleave_rule_files_t *files = NULL;
   char *text = NULL;
   cleave_rule_source_t source = {.path = "tour.lua", .text = rules, .length = sizeof rules - 1};
   cleave_setting_t setting = {.name = "least", .value = "2"};
-  must(cleave_model_partition(model, &source, 1, &setting, 1, has_library ? "accelerator" : NULL, &plan,
-                              &error),
-       &error, "partitioning");
+  must(cleave_rule_files_load(&source, 1, &setting, 1, has_library ? "accelerator" : NULL, &files, &error),
+       &error, "loading rules");
+  must(cleave_rule_files_partition(files, model, &plan, &error), &error, "partitioning");
+  cleave_rule_files_destroy(files);
   check(cleave_plan_region_count(plan) == 1, "one region");
   must(cleave_plan_format(plan, CLEAVE_PLAN_TEXT, &text, &error), &error, "printing the plan");
   (void)printf("region %s runs on %s\n", cleave_plan_region_name(plan, 0),

@@ -7,19 +7,50 @@
 #include "runtime/model.h"
 #include "runtime/rule_list.h"
 
+static cleave_status_t copy_settings(cleave_arena_t *arena, const cleave_setting_t *settings, size_t count,
+                                     cleave_setting_t **out_copies, cleave_error_t *error) {
+  cleave_setting_t *copies = cleave_arena_allocate(arena, count, sizeof *copies);
+  bool is_complete = copies != NULL;
+  for (size_t k = 0; is_complete && k < count; k++) {
+    copies[k].name = cleave_arena_copy_text(arena, settings[k].name, strlen(settings[k].name));
+    copies[k].value = cleave_arena_copy_text(arena, settings[k].value, strlen(settings[k].value));
+    is_complete = copies[k].name != NULL && copies[k].value != NULL;
+  }
+  *out_copies = copies;
+  return is_complete ? CLEAVE_OK : cleave_error_out_of_memory(error);
+}
+
 /* What was set is part of the plan: it explains why two plans differ. */
 static cleave_status_t keep_settings(cleave_plan_t *plan, const cleave_setting_t *settings, size_t count,
                                      cleave_error_t *error) {
-  cleave_setting_t *copies = cleave_arena_allocate(&plan->arena, count, sizeof *copies);
-  bool is_complete = copies != NULL;
-  for (size_t k = 0; is_complete && k < count; k++) {
-    copies[k].name = cleave_arena_copy_text(&plan->arena, settings[k].name, strlen(settings[k].name));
-    copies[k].value = cleave_arena_copy_text(&plan->arena, settings[k].value, strlen(settings[k].value));
-    is_complete = copies[k].name != NULL && copies[k].value != NULL;
-  }
+  cleave_setting_t *copies = NULL;
+  CLEAVE_TRY(copy_settings(&plan->arena, settings, count, &copies, error));
   plan->settings = copies;
   plan->setting_count = (uint32_t)count;
-  return is_complete ? CLEAVE_OK : cleave_error_out_of_memory(error);
+  return CLEAVE_OK;
+}
+
+static cleave_status_t load(cleave_rule_list_t *list, const cleave_partition_request_t *request,
+                            cleave_error_t *error) {
+  if (request->backend != NULL) {
+    const cleave_backend_handle_t *handle = NULL;
+    CLEAVE_TRY(cleave_registry_find(request->backend, &handle, error));
+  }
+  return cleave_rule_list_load_watched(list, request->sources, request->source_count, request->settings,
+                                       request->setting_count, request->known, request->backend,
+                                       request->listener, error);
+}
+
+static cleave_status_t run(const cleave_rule_list_t *list, const cleave_graph_t *graph,
+                           const cleave_setting_t *settings, size_t setting_count, cleave_plan_t **out_plan,
+                           cleave_error_t *error) {
+  CLEAVE_TRY(cleave_rule_list_partition(list, graph, out_plan, error));
+  cleave_status_t status = keep_settings(*out_plan, settings, setting_count, error);
+  if (status != CLEAVE_OK) {
+    cleave_plan_destroy(*out_plan);
+    *out_plan = NULL;
+  }
+  return status;
 }
 
 cleave_status_t cleave_graph_partition_by(const cleave_graph_t *graph,
@@ -27,24 +58,13 @@ cleave_status_t cleave_graph_partition_by(const cleave_graph_t *graph,
                                           double *out_script_ms, cleave_error_t *error) {
   *out_plan = NULL;
   uint64_t start = cleave_clock_now();
-  cleave_status_t status = CLEAVE_OK;
   cleave_rule_list_t list = {0};
-  if (request->backend != NULL) {
-    const cleave_backend_handle_t *handle = NULL;
-    CLEAVE_TRY_CLEANUP(cleave_registry_find(request->backend, &handle, error));
-  }
-  CLEAVE_TRY_CLEANUP(cleave_rule_list_load_watched(&list, request->sources, request->source_count,
-                                                   request->settings, request->setting_count, request->known,
-                                                   request->backend, request->listener, error));
+  cleave_status_t status = load(&list, request, error);
   if (out_script_ms != NULL) {
     *out_script_ms = cleave_clock_ms(start, cleave_clock_now());
   }
-  CLEAVE_TRY_CLEANUP(cleave_rule_list_partition(&list, graph, out_plan, error));
-  CLEAVE_TRY_CLEANUP(keep_settings(*out_plan, request->settings, request->setting_count, error));
-cleanup:
-  if (status != CLEAVE_OK) {
-    cleave_plan_destroy(*out_plan);
-    *out_plan = NULL;
+  if (status == CLEAVE_OK) {
+    status = run(&list, graph, request->settings, request->setting_count, out_plan, error);
   }
   cleave_rule_list_deinit(&list);
   return status;
@@ -62,4 +82,64 @@ cleave_status_t cleave_graph_partition(const cleave_graph_t *graph, const cleave
                                         .known = known,
                                         .backend = backend};
   return cleave_graph_partition_by(graph, &request, out_plan, out_script_ms, error);
+}
+
+/* ---- rule files that are loaded once ---- */
+
+struct cleave_rule_files {
+  cleave_arena_t arena; /* of the copies */
+  cleave_rule_list_t list;
+  cleave_setting_t *settings;
+  size_t setting_count;
+  const char *backend; /* or NULL */
+};
+
+static cleave_status_t copy_arguments(cleave_rule_files_t *files, const cleave_setting_t *settings,
+                                      size_t setting_count, const char *backend, cleave_error_t *error) {
+  files->setting_count = setting_count;
+  files->backend = backend == NULL ? NULL : cleave_arena_copy_text(&files->arena, backend, strlen(backend));
+  if (backend != NULL && files->backend == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  return copy_settings(&files->arena, settings, setting_count, &files->settings, error);
+}
+
+cleave_status_t cleave_rule_files_load(const cleave_rule_source_t *sources, size_t source_count,
+                                       const cleave_setting_t *settings, size_t setting_count,
+                                       const char *backend, cleave_rule_files_t **out_files,
+                                       cleave_error_t *error) {
+  *out_files = NULL;
+  cleave_rule_files_t *files = cleave_allocate_zeroed(1, sizeof *files);
+  if (files == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  cleave_status_t status = copy_arguments(files, settings, setting_count, backend, error);
+  if (status == CLEAVE_OK) {
+    cleave_partition_request_t request = {.sources = sources,
+                                          .source_count = source_count,
+                                          .settings = files->settings,
+                                          .setting_count = setting_count,
+                                          .backend = files->backend};
+    status = load(&files->list, &request, error);
+  }
+  if (status != CLEAVE_OK) {
+    cleave_rule_files_destroy(files);
+    return status;
+  }
+  *out_files = files;
+  return CLEAVE_OK;
+}
+
+cleave_status_t cleave_rule_files_partition(cleave_rule_files_t *files, cleave_model_t *model,
+                                            cleave_plan_t **out_plan, cleave_error_t *error) {
+  *out_plan = NULL;
+  return run(&files->list, cleave_model_graph(model), files->settings, files->setting_count, out_plan, error);
+}
+
+void cleave_rule_files_destroy(cleave_rule_files_t *files) {
+  if (files != NULL) {
+    cleave_rule_list_deinit(&files->list);
+    cleave_arena_deinit(&files->arena);
+    cleave_free(files);
+  }
 }

@@ -50,6 +50,7 @@ static cleave_tensor_view_t input_view(void) {
 static cleave_status_t whole_way(const char *path, float *out_sum, cleave_error_t *error) {
   cleave_model_t *model = NULL;
   cleave_model_t *bound = NULL;
+  cleave_rule_files_t *files = NULL;
   cleave_plan_t *plan = NULL;
   cleave_session_t *session = NULL;
   char *text = NULL;
@@ -62,7 +63,10 @@ static cleave_status_t whole_way(const char *path, float *out_sum, cleave_error_
     status = cleave_model_bind(model, views, 1, &bound, error);
   }
   if (status == CLEAVE_OK) {
-    status = cleave_model_partition(bound, &source, 1, NULL, 0, NULL, &plan, error);
+    status = cleave_rule_files_load(&source, 1, NULL, 0, NULL, &files, error);
+  }
+  if (status == CLEAVE_OK) {
+    status = cleave_rule_files_partition(files, bound, &plan, error);
   }
   if (status == CLEAVE_OK) {
     status = cleave_plan_format(plan, CLEAVE_PLAN_JSON, &text, error);
@@ -84,6 +88,7 @@ static cleave_status_t whole_way(const char *path, float *out_sum, cleave_error_
   }
   cleave_text_free(text);
   cleave_session_destroy(session);
+  cleave_rule_files_destroy(files);
   cleave_plan_destroy(plan);
   cleave_model_release(bound);
   cleave_model_release(model);
@@ -255,6 +260,78 @@ UNIT_TEST(the_whole_way_survives_failing_allocations) {
   }
   unit_ok(whole_way(path, &sum, e));
   ck_assert_float_eq(sum, 10.0f);
+}
+
+/* ---- rule files that are loaded once ---- */
+
+static cleave_status_t load_rules(const char *with_tanh, cleave_rule_files_t **out_files,
+                                  cleave_error_t *error) {
+  cleave_rule_source_t source = {.path = "mine.lua", .text = rules_text, .length = sizeof rules_text - 1};
+  cleave_setting_t setting = {.name = "with_tanh", .value = with_tanh};
+  return cleave_rule_files_load(&source, 1, &setting, 1, NULL, out_files, error);
+}
+
+UNIT_TEST(rule_files_that_are_loaded_once_serve_many_models) {
+  cleave_rule_files_t *files = NULL;
+  cleave_model_t *model = NULL;
+  cleave_rule_source_t source = {.path = "mine.lua", .text = rules_text, .length = sizeof rules_text - 1};
+  cleave_setting_t setting = {.name = "with_tanh", .value = "true"};
+  unit_ok(load_rules("true", &files, e));
+  unit_ok(cleave_model_load(model_path(), NULL, 0, 0, &model, e));
+  for (int round = 0; round < 3; round++) {
+    cleave_tensor_view_t view = input_view();
+    const cleave_tensor_view_t *views[1] = {&view};
+    cleave_model_t *bound = NULL;
+    cleave_plan_t *plans[2] = {NULL, NULL};
+    char *texts[2] = {NULL, NULL};
+    unit_ok(cleave_model_bind(model, views, 1, &bound, e));
+    unit_ok(cleave_rule_files_partition(files, bound, &plans[0], e));
+    unit_ok(cleave_model_partition(bound, &source, 1, &setting, 1, NULL, &plans[1], e));
+    for (int k = 0; k < 2; k++) {
+      unit_ok(cleave_plan_format(plans[k], CLEAVE_PLAN_JSON, &texts[k], e));
+      cleave_plan_destroy(plans[k]);
+    }
+    ck_assert_str_eq(texts[0], texts[1]);
+    ck_assert_ptr_nonnull(strstr(texts[0], "with_tanh"));
+    cleave_text_free(texts[0]);
+    cleave_text_free(texts[1]);
+    cleave_model_release(bound);
+  }
+  cleave_model_release(model);
+  cleave_rule_files_destroy(files);
+  cleave_rule_files_destroy(NULL);
+}
+
+UNIT_TEST(a_plan_outlives_the_rule_files_that_made_it) {
+  cleave_rule_files_t *files = NULL;
+  cleave_model_t *model = NULL;
+  cleave_plan_t *plan = NULL;
+  char *text = NULL;
+  unit_ok(cleave_model_load(model_path(), NULL, 0, 0, &model, e));
+  unit_ok(load_rules("false", &files, e));
+  unit_ok(cleave_rule_files_partition(files, model, &plan, e));
+  cleave_rule_files_destroy(files);
+  unit_ok(cleave_plan_format(plan, CLEAVE_PLAN_TEXT, &text, e));
+  ck_assert_ptr_nonnull(strstr(text, "island"));
+  cleave_text_free(text);
+  cleave_plan_destroy(plan);
+  cleave_model_release(model);
+}
+
+UNIT_TEST(rule_files_that_are_wrong_are_refused_without_a_model) {
+  static const char wrong[] =
+      "return ruleset {\n  name = 'x', backend = 'cpu',\n  region 'r' { ops = { 'Convv' } },\n}\n";
+  cleave_rule_files_t *files = NULL;
+  cleave_rule_source_t source = {.path = "wrong.lua", .text = wrong, .length = sizeof wrong - 1};
+  unit_fails_with(cleave_rule_files_load(&source, 1, NULL, 0, NULL, &files, e), CLEAVE_ERROR_RULE,
+                  "wrong.lua:3: region 'r': operator 'Convv' is unknown");
+  ck_assert_ptr_null(files);
+  unit_fails_with(load_rules("perhaps", &files, e), CLEAVE_ERROR_RULE, "with_tanh");
+  source.text = rules_text;
+  source.length = sizeof rules_text - 1;
+  unit_fails_with(cleave_rule_files_load(&source, 1, NULL, 0, "nobody", &files, e), CLEAVE_ERROR_UNSUPPORTED,
+                  "backend 'nobody' is unknown");
+  ck_assert_ptr_null(files);
 }
 
 UNIT_MAIN("embed")

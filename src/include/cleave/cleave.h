@@ -272,6 +272,23 @@ CLEAVE_MUST_USE cleave_status_t cleave_model_partition(cleave_model_t *model,
                                                        cleave_plan_t **out_plan, cleave_error_t *error);
 void cleave_plan_destroy(cleave_plan_t *plan);
 
+/* Rule files that are loaded once, for any number of models: their interpreters stay. One thread at a time.
+ */
+typedef struct cleave_rule_files cleave_rule_files_t;
+
+/* Arguments as for cleave_model_partition; nothing of them is needed after the call. What is wrong with a
+ * file is told here, before there is a model: CLEAVE_ERROR_RULE with file, line and rule. */
+CLEAVE_MUST_USE cleave_status_t cleave_rule_files_load(const cleave_rule_source_t *sources,
+                                                       size_t source_count, const cleave_setting_t *settings,
+                                                       size_t setting_count, const char *backend,
+                                                       cleave_rule_files_t **out_files,
+                                                       cleave_error_t *error);
+/* The plan that cleave_model_partition would make. It does not need the rule files any more. */
+CLEAVE_MUST_USE cleave_status_t cleave_rule_files_partition(cleave_rule_files_t *files, cleave_model_t *model,
+                                                            cleave_plan_t **out_plan, cleave_error_t *error);
+/* NULL is welcome. */
+void cleave_rule_files_destroy(cleave_rule_files_t *files);
+
 /* The inputs of a plan, which are those of its sessions: the model's, in their order, and after them what
  * rules (a `pass`) added. Where none did, they are the model's. Outputs keep their number and order. */
 uint32_t cleave_plan_input_count(const cleave_plan_t *plan);
