@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "pages.h"
 
@@ -225,6 +226,8 @@ static void keep_larger(onednn_store_t *store, onednn_pages_t *pages) {
 
 static void *clear_ahead(void *context) {
   onednn_store_t *store = context;
+  // What runs now comes first. On Linux this is of the calling thread alone.
+  (void)setpriority(PRIO_PROCESS, 0, 19);
   (void)pthread_mutex_lock(&store->lock);
   size_t bytes = store->largest + store->largest / 8;
   bool is_needed = store->slab_count > 0 && bytes > store->spare.bytes;
