@@ -209,6 +209,10 @@ cleave_status_t cleave_session_set_output(cleave_session_t *session, uint32_t in
   if (tensor != NULL && !fits(tensor, slot)) {
     return fail_type(session, index, &slot->view, tensor, error);
   }
+  if (tensor != NULL && (tensor->storage != CLEAVE_STORAGE_DENSE || tensor->memory != CLEAVE_MEMORY_HOST)) {
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                            "output %u: expected a dense tensor in host memory", (unsigned)index);
+  }
   if ((adds && tensor == NULL) || (tensor != NULL && tensor->data == NULL && slot->bytes > 0)) {
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "output %u: no memory is given%s",
                             (unsigned)index, adds ? " to add to" : "");
@@ -222,7 +226,6 @@ cleave_status_t cleave_session_set_output(cleave_session_t *session, uint32_t in
   if (output->has_memory) {
     output->view = *tensor;
     output->view.dims = output->dims;
-    output->view.memory = CLEAVE_MEMORY_HOST;
     memcpy(output->dims, tensor->dims, (size_t)tensor->rank * sizeof *tensor->dims);
   }
   return refresh(session, error);

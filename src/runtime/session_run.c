@@ -45,6 +45,10 @@ cleave_status_t cleave_session_set_input(cleave_session_t *session, uint32_t ind
   if (tensor->dtype != slot->view.dtype || !same_shape(tensor, &slot->view)) {
     return fail_input_type(session, index, &slot->view, tensor, error);
   }
+  if (tensor->storage != CLEAVE_STORAGE_DENSE || tensor->memory != CLEAVE_MEMORY_HOST) {
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                            "input %u: expected a dense tensor in host memory", (unsigned)index);
+  }
   if (tensor->data == NULL && slot->bytes > 0) {
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "input %u has no data", (unsigned)index);
   }

@@ -261,6 +261,14 @@ UNIT_TEST(inputs_that_do_not_fit_the_session_are_refused) {
   wrong.data = NULL;
   unit_fails(cleave_session_set_input(c.session, 1, &wrong, e), CLEAVE_ERROR_INVALID_ARGUMENT,
              "input 1 has no data");
+  wrong = c.views[1];
+  wrong.memory = 1;
+  unit_fails(cleave_session_set_input(c.session, 1, &wrong, e), CLEAVE_ERROR_INVALID_ARGUMENT,
+             "input 1: expected a dense tensor in host memory");
+  wrong.memory = CLEAVE_MEMORY_HOST;
+  wrong.storage = CLEAVE_STORAGE_CSR;
+  unit_fails(cleave_session_set_input(c.session, 1, &wrong, e), CLEAVE_ERROR_INVALID_ARGUMENT,
+             "input 1: expected a dense tensor in host memory");
   unit_ok(cleave_session_set_input(c.session, 1, &c.views[1], e));
   unit_ok(cleave_session_run(c.session, e));
   unit_fails(cleave_session_output(c.session, 1, &output, e), CLEAVE_ERROR_INVALID_ARGUMENT,
