@@ -33,6 +33,7 @@ struct onednn_store {
   pthread_t clearer;
   bool has_clearer;
   atomic_bool stops;
+  atomic_bool has_finished;
 };
 
 struct onednn_slab {
@@ -224,17 +225,14 @@ static void keep_larger(onednn_store_t *store, onednn_pages_t *pages) {
   }
 }
 
-static void *clear_ahead(void *context) {
-  onednn_store_t *store = context;
-  // What runs now comes first. On Linux this is of the calling thread alone.
-  (void)setpriority(PRIO_PROCESS, 0, 19);
+static void make_spare(onednn_store_t *store) {
   (void)pthread_mutex_lock(&store->lock);
   size_t bytes = store->largest + store->largest / 8;
   bool is_needed = store->slab_count > 0 && bytes > store->spare.bytes;
   (void)pthread_mutex_unlock(&store->lock);
   onednn_pages_t pages = {NULL, 0};
   if (!is_needed || !onednn_pages_map(bytes, bytes >= least_large, &pages)) {
-    return NULL;
+    return;
   }
   onednn_pages_clear(&pages, &store->stops);
   (void)pthread_mutex_lock(&store->lock);
@@ -243,16 +241,28 @@ static void *clear_ahead(void *context) {
   }
   (void)pthread_mutex_unlock(&store->lock);
   onednn_pages_unmap(&pages);
+}
+
+static void *clear_ahead(void *context) {
+  onednn_store_t *store = context;
+  // What runs now comes first. On Linux this is of the calling thread alone.
+  (void)setpriority(PRIO_PROCESS, 0, 10);
+  make_spare(store);
+  atomic_store(&store->has_finished, true);
   return NULL;
 }
 
 void onednn_store_prepare(onednn_store_t *store, bool wanted) {
+  if (wanted && store->has_clearer && !atomic_load(&store->has_finished)) {
+    return;
+  }
   if (store->has_clearer) {
     atomic_store(&store->stops, true);
     (void)pthread_join(store->clearer, NULL);
     store->has_clearer = false;
   }
   atomic_store(&store->stops, false);
+  atomic_store(&store->has_finished, false);
   store->has_clearer = wanted && pthread_create(&store->clearer, NULL, clear_ahead, store) == 0;
 }
 

@@ -73,4 +73,8 @@ typedef struct cleave_session_step {
 uint32_t cleave_session_step_count(const cleave_session_t *session);
 cleave_session_step_t cleave_session_step(const cleave_session_t *session, uint32_t index);
 
+/* Writes to the host memory of values and outputs, so that the first run does not wait for it. Before that
+ * run only. */
+void cleave_session_touch(cleave_session_t *session);
+
 #endif /* CLEAVE_RUNTIME_SESSION_H */

@@ -418,6 +418,12 @@ static cleave_status_t allocate_host(cleave_session_t *session, cleave_error_t *
   return CLEAVE_OK;
 }
 
+void cleave_session_touch(cleave_session_t *session) {
+  const cleave_session_memory_t *statistics = &session->statistics;
+  memset(session->memory, 0, statistics->values_bytes + statistics->workspace_bytes);
+  memset(session->output_memory, 0, statistics->outputs_bytes);
+}
+
 /* Copies of constants that single operators read: made once. */
 static cleave_status_t copy_constants(cleave_session_t *session, uint32_t place, cleave_error_t *error) {
   cleave_target_t *target = &session->targets.items[place];

@@ -233,11 +233,13 @@ static void take_over(cleave_rules_watch_t *watch, const char *path, uint64_t sa
   watch->changes.length = 0;
   watch->changes_json.length = 0;
   cleave_error_clear(&watch->failure);
-  destroy_version(&watch->previous);
   reload.status = take_up(watch, &next, saved_ns, &reload, &watch->failure);
   if (reload.status == CLEAVE_OK) {
+    // Until now, so that an edit that is taken back finds all that was compiled before it.
+    destroy_version(&watch->previous);
     watch->previous = watch->current;
     watch->current = next;
+    announce_reloads(watch, "1");
     reload.changes = cleave_text_get(&watch->changes);
     reload.changes_json = cleave_text_get(&watch->changes_json);
   } else {
