@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two sessions side by side: the first runs are compared, the others measured, by turns, so that whatever
-// else the machine does falls on both alike. Which of them goes first changes from turn to turn.
+// Two sessions side by side: they run by turns, so that whatever else the machine does falls on both alike,
+// and their outputs are compared. Which of them goes first changes from turn to turn.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
