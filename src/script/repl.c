@@ -215,9 +215,7 @@ static int api_operators(lua_State *state) {
 static int finish_service(lua_State *state, uint64_t start, cleave_status_t status,
                           const cleave_error_t *error) {
   cleave_script_t *script = cleave_script_of(state);
-  uint64_t taken = cleave_clock_now() - start;
-  script->wall_start += taken;
-  script->work_start += script->work_is_counted ? taken : 0;
+  script->wall_start += cleave_clock_now() - start;
   if (status != CLEAVE_OK) {
     return cleave_script_raise(state, "%s", error->message);
   }

@@ -30,13 +30,16 @@
 #define CLEAVE_SCRIPT_INCLUDE_DEPTH 16                      /* files that include each other in a row */
 #define CLEAVE_SCRIPT_RESULT_LIMIT 8192                     /* results of table.unpack and string.byte */
 
-/* Milliseconds that a call may take: of the thread's processor time, so that a busy machine does not make a
- * good rule fail. By the wall clock a call has ten times as much and a second, whatever it waited for. */
-#define CLEAVE_SCRIPT_LOAD_BUDGET 2000u /* a rule file with all that it includes */
+/* Milliseconds that a call may take by the wall clock, whatever the processor did meanwhile. A callback's are
+ * of the thread's processor time: so few that a busy machine, which lets a thread wait that long, would make
+ * a good rule fail. By the wall clock it has what a load has, so that nothing in a rule file takes longer
+ * than loading it may; a thread that gets less than a twentieth of a core fails. */
+#define CLEAVE_SCRIPT_LOAD_BUDGET 2000u /* a rule file with all that it includes; the graph of a test */
 #define CLEAVE_SCRIPT_CALLBACK_BUDGET 100u
 #define CLEAVE_SCRIPT_PASS_BUDGET 2000u /* a pass over a whole graph */
 #define CLEAVE_SCRIPT_MODEL_BUDGET 60000u
-#define CLEAVE_SCRIPT_WALL_LIMIT(budget) (UINT64_C(10) * (budget) + 1000)
+#define CLEAVE_SCRIPT_WALL_LIMIT(budget) \
+  ((budget) > CLEAVE_SCRIPT_LOAD_BUDGET ? (budget) : CLEAVE_SCRIPT_LOAD_BUDGET)
 
 /* A line of one of the script's files, as one number: the file's index and the line; 0 is nowhere. In the
  * first file, the script itself, a place is the line. */
@@ -59,6 +62,7 @@ typedef struct cleave_script_file {
 typedef enum cleave_script_end {
   CLEAVE_SCRIPT_RUNS,
   CLEAVE_SCRIPT_OUT_OF_TIME,
+  CLEAVE_SCRIPT_OUT_OF_CLOCK, /* the wall clock's limit, with less than the budget of processor time */
   CLEAVE_SCRIPT_OUT_OF_MEMORY
 } cleave_script_end_t;
 
@@ -77,7 +81,8 @@ typedef struct cleave_script {
   uint32_t budget;      /* milliseconds of this call */
   atomic_bool is_ended; /* from outside, signal handlers among it: the budget of this call counts as spent */
   uint64_t wall_start;  /* cleave_clock_now at the start of this call */
-  uint64_t work_start;  /* processor time of the thread when the clock was first read in this call */
+  uint64_t work_start;  /* processor time of the thread when the clock was first read in this call; where
+                           the budget is less than the limit by the wall clock */
   uint64_t last_check;  /* cleave_clock_now when the hook last ran */
   int hook_interval;    /* instructions until it runs next */
   bool work_is_counted; /* work_start is set */

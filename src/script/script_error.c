@@ -173,6 +173,11 @@ static cleave_status_t convert_end(cleave_script_t *script, cleave_error_t *erro
   char text[192];
   if (script->end == CLEAVE_SCRIPT_OUT_OF_TIME) {
     (void)snprintf(text, sizeof text, "the time budget of %u ms is spent", (unsigned)script->budget);
+  } else if (script->end == CLEAVE_SCRIPT_OUT_OF_CLOCK) {
+    (void)snprintf(text, sizeof text,
+                   "the time budget of %u ms by the clock is spent, with less than %u ms of work done: the "
+                   "machine is too busy",
+                   (unsigned)CLEAVE_SCRIPT_WALL_LIMIT(script->budget), (unsigned)script->budget);
   } else {
     (void)snprintf(text, sizeof text,
                    "more than %d MiB of memory, or more than %d MiB in one piece (%d MiB in one text)",

@@ -36,17 +36,23 @@ static void end_call(cleave_script_t *script, cleave_script_end_t end) {
   }
 }
 
-/* Processor time is asked for when there is a reason: most calls end before the clock is read once. */
+#define NANOSECONDS(milliseconds) ((milliseconds)*UINT64_C(1000000))
+
+/* Processor time is asked for when there is a reason: most calls end before the clock is read once, and those
+ * with much time have it by the wall clock. */
 static void check_time(cleave_script_t *script, uint64_t now) {
   uint64_t elapsed = now - script->wall_start;
-  uint64_t budget = atomic_load(&script->is_ended) ? 0 : script->budget * UINT64_C(1000000);
-  if (!script->work_is_counted) {
+  uint64_t budget = NANOSECONDS(script->budget);
+  uint64_t limit = NANOSECONDS(CLEAVE_SCRIPT_WALL_LIMIT(script->budget));
+  if (!script->work_is_counted && budget < limit) {
     script->work_is_counted = true;
     script->work_start = thread_time();
   }
-  if (elapsed > budget && (elapsed > CLEAVE_SCRIPT_WALL_LIMIT(script->budget) * UINT64_C(1000000) ||
-                           thread_time() - script->work_start > budget)) {
+  if (atomic_load(&script->is_ended) || (elapsed > limit && budget == limit) ||
+      (elapsed > budget && budget < limit && thread_time() - script->work_start > budget)) {
     end_call(script, CLEAVE_SCRIPT_OUT_OF_TIME);
+  } else if (elapsed > limit) {
+    end_call(script, CLEAVE_SCRIPT_OUT_OF_CLOCK);
   }
 }
 
@@ -102,9 +108,9 @@ void *cleave_script_allocate(void *context, void *memory, size_t old_size, size_
 
 static int raise_end(lua_State *state) {
   const cleave_script_t *script = cleave_script_of(state);
-  return script->end == CLEAVE_SCRIPT_OUT_OF_TIME
-             ? luaL_error(state, "the time budget of %d ms is spent", (int)script->budget)
-             : luaL_error(state, "the script needs too much memory");
+  return script->end == CLEAVE_SCRIPT_OUT_OF_MEMORY
+             ? luaL_error(state, "the script needs too much memory")
+             : luaL_error(state, "the time budget of %d ms is spent", (int)script->budget);
 }
 
 /* Setting the hook takes time in proportion to the depth of the stack. */
