@@ -10,25 +10,24 @@
 #include "program.h"
 
 typedef struct state {
-  dnnl_engine_t engine;
-  onednn_store_t *store;
+  onednn_base_t base;
   char spare_text[24];  // of the answer
   cleave_key_value_t answer;
 } state_t;
 
 static cleave_status_t initialise(const cleave_host_t *host, void **out_state, cleave_message_t *message) {
-  (void)host;
   *out_state = NULL;
   state_t *state = calloc(1, sizeof(*state));
   if (state == NULL) {
     return onednn_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while starting oneDNN");
   }
+  state->base.host = host;
   cleave_status_t status =
-      onednn_check(dnnl_engine_create(&state->engine, dnnl_cpu, 0), "an engine", message);
+      onednn_check(dnnl_engine_create(&state->base.engine, dnnl_cpu, 0), "an engine", message);
   if (status == CLEAVE_OK) {
-    state->store = onednn_store_create();
-    if (state->store == NULL) {
-      (void)dnnl_engine_destroy(state->engine);
+    state->base.store = onednn_store_create();
+    if (state->base.store == NULL) {
+      (void)dnnl_engine_destroy(state->base.engine);
       status = onednn_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while starting oneDNN");
     }
   }
@@ -43,8 +42,8 @@ static cleave_status_t initialise(const cleave_host_t *host, void **out_state, c
 static void destroy(void *opaque) {
   state_t *state = opaque;
   if (state != NULL) {
-    (void)dnnl_engine_destroy(state->engine);
-    onednn_store_destroy(state->store);
+    (void)dnnl_engine_destroy(state->base.engine);
+    onednn_store_destroy(state->base.store);
     free(state);
   }
 }
@@ -64,8 +63,7 @@ static cleave_status_t compile(void *opaque, const cleave_region_view_t *region,
                                cleave_message_t *message) {
   const state_t *state = opaque;
   onednn_program_t *program = NULL;
-  cleave_status_t status =
-      onednn_program_create(state->engine, state->store, region, options, &program, message);
+  cleave_status_t status = onednn_program_create(&state->base, region, options, &program, message);
   *out_program = program;
   return status;
 }
@@ -128,9 +126,9 @@ static cleave_status_t configure(void *opaque, const cleave_key_value_t *setting
     recompiles = is_told && value != NULL ? value : recompiles;
   }
   if (recompiles != NULL) {
-    onednn_store_prepare(state->store, strcmp(recompiles, "1") == 0);
+    onednn_store_prepare(state->base.store, strcmp(recompiles, "1") == 0);
   }
-  (void)snprintf(state->spare_text, sizeof(state->spare_text), "%zu", onednn_store_spare(state->store));
+  (void)snprintf(state->spare_text, sizeof(state->spare_text), "%zu", onednn_store_spare(state->base.store));
   state->answer = (cleave_key_value_t){.key = "spare_bytes", .value = state->spare_text};
   *out_answers = &state->answer;
   *out_answer_count = 1;

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "winograd.h"
+
 static cleave_status_t out_of_memory(const onednn_plan_t *plan) {
   return onednn_fail(plan->message, CLEAVE_ERROR_OUT_OF_MEMORY, "region '%s': out of memory while compiling",
                      plan->region->name);
@@ -76,18 +78,18 @@ static cleave_status_t bind_inputs(onednn_plan_t *plan) {
 }
 
 cleave_status_t onednn_plan_init(onednn_plan_t *plan, const onednn_analysis_t *analysis,
-                                 onednn_store_t *store, dnnl_engine_t engine, dnnl_stream_t stream,
-                                 bool labels) {
+                                 const onednn_base_t *base, dnnl_stream_t stream, int32_t threads) {
   memset(plan, 0, sizeof(*plan));
-  plan->store = store;
+  plan->host = base->host;
+  plan->threads = threads;
+  plan->engine = base->engine;
+  plan->store = base->store;
   plan->scratch_buffer = CLEAVE_INDEX_NONE;
   plan->region = analysis->region;
   plan->analysis = analysis;
   plan->arena = analysis->arena;
   plan->message = analysis->message;
-  plan->engine = engine;
   plan->stream = stream;
-  plan->labels = labels;
   plan->bindings = onednn_arena_allocate(plan->arena, plan->region->value_count, sizeof(onednn_binding_t));
   if (plan->bindings == NULL) {
     return out_of_memory(plan);
@@ -246,10 +248,9 @@ static cleave_status_t reorder_description(onednn_plan_t *plan, const onednn_lay
   return onednn_check(status, "reorder", plan->message);
 }
 
-// Runs a reorder of constants at once.
-static cleave_status_t reorder_now(onednn_plan_t *plan, const onednn_tensor_t *from,
+// Runs a reorder of constants, whose data are given, at once.
+static cleave_status_t reorder_now(onednn_plan_t *plan, const onednn_tensor_t *from, void *const data[2],
                                    const onednn_tensor_t *to) {
-  ONEDNN_TRY(onednn_plan_materialise(plan, from->buffer, false));
   dnnl_primitive_desc_t description = NULL;
   dnnl_primitive_t primitive = NULL;
   dnnl_memory_t memories[2] = {NULL, NULL};
@@ -260,10 +261,7 @@ static cleave_status_t reorder_now(onednn_plan_t *plan, const onednn_tensor_t *f
     status = dnnl_primitive_create(&primitive, description);
   }
   for (int k = 0; k < 2 && status == dnnl_success; k++) {
-    const onednn_buffer_t *buffer = &plan->buffers[tensors[k]->buffer];
-    void *whole = buffer->data != NULL ? buffer->data : plan->scratch;
-    void *data = (char *)whole + tensors[k]->offset;
-    status = dnnl_memory_create(&memories[k], &tensors[k]->layout, plan->engine, data);
+    status = dnnl_memory_create(&memories[k], &tensors[k]->layout, plan->engine, data[k]);
   }
   if (status == dnnl_success) {
     dnnl_exec_arg_t arguments[2] = {{DNNL_ARG_FROM, memories[0]}, {DNNL_ARG_TO, memories[1]}};
@@ -286,6 +284,18 @@ static cleave_status_t reorder_now(onednn_plan_t *plan, const onednn_tensor_t *f
   return onednn_check(status, "packing a constant", plan->message);
 }
 
+static cleave_status_t pack_now(onednn_plan_t *plan, const onednn_tensor_t *from, const onednn_tensor_t *to) {
+  ONEDNN_TRY(onednn_plan_materialise(plan, from->buffer, false));
+  const onednn_buffer_t *buffer = &plan->buffers[from->buffer];
+  void *source = buffer->data != NULL ? buffer->data : plan->scratch;
+  void *const data[2] = {(char *)source + from->offset, plan->buffers[to->buffer].data};
+  if (onednn_winograd_packs(&from->layout, &to->layout)) {
+    onednn_winograd_pack(plan->host, plan->threads, &to->layout, data[0], data[1]);
+    return CLEAVE_OK;
+  }
+  return reorder_now(plan, from, data, to);
+}
+
 cleave_status_t onednn_plan_copy(onednn_plan_t *plan, const onednn_tensor_t *from,
                                  const onednn_tensor_t *to) {
   dnnl_primitive_desc_t description = NULL;
@@ -305,7 +315,7 @@ static cleave_status_t pack(onednn_plan_t *plan, const onednn_tensor_t *from, on
     float *fresh = NULL;
     ONEDNN_TRY(add_constant(plan, &to->layout, to, &fresh));  // a reorder writes all of it, padding too
     plan->buffers[to->buffer].content = content;
-    return reorder_now(plan, from, to);
+    return pack_now(plan, from, to);
   }
   ONEDNN_TRY(onednn_plan_adopt(plan, slab));
   to->offset = 0;
@@ -498,7 +508,7 @@ cleave_status_t onednn_plan_step(onednn_plan_t *plan, dnnl_primitive_desc_t desc
   if (node != CLEAVE_INDEX_NONE) {
     step.fusion = plan->region->nodes[node].fusion;
   }
-  step.label = plan->labels ? make_label(plan, description, what) : onednn_arena_text(plan->arena, "");
+  step.label = make_label(plan, description, what);
   if (step.label == NULL) {
     status = out_of_memory(plan);
     goto cleanup;

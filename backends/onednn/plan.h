@@ -94,9 +94,10 @@ typedef struct onednn_plan {
   const onednn_analysis_t *analysis;
   onednn_arena_t *arena;
   cleave_message_t *message;
+  const cleave_host_t *host;
+  int32_t threads; /* that compiling may use */
   dnnl_engine_t engine;
   dnnl_stream_t stream;
-  bool labels;                /* steps get labels */
   bool blocked;               /* images are in blocks of 16 channels */
   uint32_t kernel;            /* the one being emitted */
   onednn_binding_t *bindings; /* per value */
@@ -120,11 +121,18 @@ typedef struct onednn_plan {
   size_t persistent_bytes;
 } onednn_plan_t;
 
-/* `analysis` of the same region, all shapes known. Packed constants come from `store` and go there. After a
- * failure too, onednn_plan_deinit releases primitives and slabs that no program took. */
+/* What all programs of a backend state have in common. */
+typedef struct onednn_base {
+  const cleave_host_t *host;
+  dnnl_engine_t engine;
+  onednn_store_t *store; /* that packed constants come from and go to */
+} onednn_base_t;
+
+/* `analysis` of the same region, all shapes known. After a failure too, onednn_plan_deinit releases
+ * primitives and slabs that no program took. */
 CLEAVE_MUST_USE cleave_status_t onednn_plan_init(onednn_plan_t *plan, const onednn_analysis_t *analysis,
-                                                 onednn_store_t *store, dnnl_engine_t engine,
-                                                 dnnl_stream_t stream, bool labels);
+                                                 const onednn_base_t *base, dnnl_stream_t stream,
+                                                 int32_t threads);
 void onednn_plan_deinit(onednn_plan_t *plan);
 
 /* The shape of a value, with rank at least 1. */

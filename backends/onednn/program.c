@@ -257,8 +257,7 @@ static cleave_status_t finish(onednn_program_t *program, onednn_plan_t *plan,
   return CLEAVE_OK;
 }
 
-cleave_status_t onednn_program_create(dnnl_engine_t engine, onednn_store_t *store,
-                                      const cleave_region_view_t *region,
+cleave_status_t onednn_program_create(const onednn_base_t *base, const cleave_region_view_t *region,
                                       const cleave_compile_options_t *options, onednn_program_t **out,
                                       cleave_message_t *message) {
   onednn_analysis_t analysis;
@@ -275,13 +274,13 @@ cleave_status_t onednn_program_create(dnnl_engine_t engine, onednn_store_t *stor
   program->threads = options->threads < 1 ? 1 : options->threads;
   set_threads(program->threads);
   cleave_status_t status = onednn_check(
-      dnnl_stream_create(&program->stream, engine, dnnl_stream_default_flags), "a stream", message);
+      dnnl_stream_create(&program->stream, base->engine, dnnl_stream_default_flags), "a stream", message);
   if (status == CLEAVE_OK) {
     status = onednn_analyse(region, &arena, message, &analysis);
   }
   if (status == CLEAVE_OK) {
     planned = true;
-    status = onednn_plan_init(&plan, &analysis, store, engine, program->stream, true);
+    status = onednn_plan_init(&plan, &analysis, base, program->stream, program->threads);
   }
   if (status == CLEAVE_OK) {
     status = emit_all(&plan, &analysis);

@@ -11,8 +11,8 @@
 
 typedef struct onednn_program onednn_program_t;
 
-/* Compiles a region on `engine`; packed weights are shared through `store`. Both outlive the program. */
-CLEAVE_MUST_USE cleave_status_t onednn_program_create(dnnl_engine_t engine, onednn_store_t *store,
+/* Compiles a region. What is in `base` outlives the program. */
+CLEAVE_MUST_USE cleave_status_t onednn_program_create(const onednn_base_t *base,
                                                       const cleave_region_view_t *region,
                                                       const cleave_compile_options_t *options,
                                                       onednn_program_t **out, cleave_message_t *message);

@@ -241,7 +241,7 @@ typedef struct cleave_host {
   uint32_t abi_minor;
   const char *version; /* of cleave: "0.1.0" */
   /* Runs `body` over [0, count) in chunks of at least `grain`, on at most `threads` threads, the caller's
-   * among them; returns when all is done. May be called from a program's `run` only. */
+   * among them; returns when all is done. May be called from `compile` and a program's `run` only. */
   void (*parallel_for)(int32_t threads, int64_t count, int64_t grain, cleave_parallel_fn_t body,
                        void *context);
 
@@ -272,7 +272,7 @@ typedef struct cleave_key_value {
 
 typedef struct cleave_compile_options {
   size_t size;
-  int32_t threads; /* that `run` may use; at least 1 */
+  int32_t threads; /* that compiling and `run` may use; at least 1 */
   bool profile;    /* keep per-step times for `profile` */
 
   /* 1.1. */
