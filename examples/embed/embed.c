@@ -115,7 +115,7 @@ int main(int argc, char **argv) {
   }
   embedding_t embedding = {0};
   cleave_error_t error = CLEAVE_ERROR_INIT;
-  cleave_status_t status = cleave_model_load(argv[1], NULL, 0, 0, &embedding.model, &error);
+  cleave_status_t status = cleave_model_load(NULL, argv[1], NULL, 0, 0, &embedding.model, &error);
   if (status == CLEAVE_OK) {
     status = prepare(&embedding, argc - 2, argv + 2, &error);
   }

@@ -32,7 +32,7 @@ static void check(bool is_right, const char *what) {
   }
 }
 
-/* ---- the process: an allocator and a log ---- */
+/* ---- the process: an allocator; and a context with its log ---- */
 
 static atomic_long blocks; /* that the library holds now */
 static atomic_long lines;  /* that it logged */
@@ -65,25 +65,29 @@ static void log_line(void *context, cleave_log_level_t level, const char *line) 
   }
 }
 
-static void set_hooks(void) {
+/* Backends, libraries and the log are a context's: this program has one, with all models in it. */
+static cleave_context_t *make_context(void) {
   cleave_error_t error = CLEAVE_ERROR_INIT;
+  cleave_context_t *context = NULL;
   cleave_allocator_t allocator = {
       .size = sizeof allocator, .allocate = allocate, .reallocate = reallocate, .free = release};
   must(cleave_set_allocator(&allocator, &error), &error, "setting the allocator"); /* before all else */
-  cleave_set_log(log_line, &lines);
+  cleave_context_options_t options = {.size = sizeof options, .log = log_line, .log_context = &lines};
+  must(cleave_context_create(&options, &context, &error), &error, "making a context");
+  return context;
 }
 
 /* ---- backends ---- */
 
-static void list_backends(const char *library) {
+static void list_backends(cleave_context_t *context, const char *library) {
   cleave_error_t error = CLEAVE_ERROR_INIT;
   bool has_cpu = false;
   if (library != NULL) {
-    must(cleave_backend_load(library, "accelerator", &error), &error, "loading the library");
+    must(cleave_backend_load(context, library, "accelerator", &error), &error, "loading the library");
   }
-  for (uint32_t k = 0; k < cleave_backend_count(); k++) {
+  for (uint32_t k = 0; k < cleave_backend_count(context); k++) {
     cleave_backend_info_t info;
-    must(cleave_backend_describe(k, &info, &error), &error, "describing a backend");
+    must(cleave_backend_describe(context, k, &info, &error), &error, "describing a backend");
     (void)printf("backend %s: %s%s\n", info.name,
                  info.is_ready ? info.description : "not ready: ", info.reason);
     has_cpu = has_cpu || strcmp(info.name, "cpu") == 0;
@@ -94,12 +98,13 @@ static void list_backends(const char *library) {
 /* ---- models and plans ---- */
 
 /* From memory, with sizes for what it leaves open. */
-static cleave_model_t *load_model(void) {
+static cleave_model_t *load_model(cleave_context_t *context) {
   cleave_error_t error = CLEAVE_ERROR_INIT;
   cleave_model_t *model = NULL;
   cleave_model_t *bound = NULL;
   cleave_port_t port;
-  must(cleave_model_load_memory(tiny_model, sizeof tiny_model, "tiny", &model, &error), &error, "loading");
+  must(cleave_model_load_memory(context, tiny_model, sizeof tiny_model, "tiny", &model, &error), &error,
+       "loading");
   check(cleave_model_input_count(model) == 1 && cleave_model_find_input(model, "x") == 0, "inputs");
   must(cleave_model_input(model, 0, &port, &error), &error, "asking for the input");
   check(port.tensor.rank == 2 && port.tensor.dims[0] < 0 && port.tensor.dims[1] == INPUTS, "x is [N, 3]");
@@ -115,7 +120,7 @@ static cleave_model_t *load_model(void) {
 
 /* Rules as text: nothing has to be in a file. The options that they declare are set by name. Loaded once,
  * they serve any number of models; for a single one, cleave_model_partition does both. */
-static cleave_plan_t *partition(cleave_model_t *model, bool has_library) {
+static cleave_plan_t *partition(cleave_context_t *context, cleave_model_t *model, bool has_library) {
   static const char rules[] =
       "local least = option.integer(1, 'nodes that make a region', { min = 1 })\n"
       "return ruleset {\n"
@@ -128,7 +133,8 @@ static cleave_plan_t *partition(cleave_model_t *model, bool has_library) {
   char *text = NULL;
   cleave_rule_source_t source = {.path = "tour.lua", .text = rules, .length = sizeof rules - 1};
   cleave_setting_t setting = {.name = "least", .value = "2"};
-  must(cleave_rule_files_load(&source, 1, &setting, 1, has_library ? "accelerator" : NULL, &files, &error),
+  must(cleave_rule_files_load(context, &source, 1, &setting, 1, has_library ? "accelerator" : NULL, &files,
+                              &error),
        &error, "loading rules");
   must(cleave_rule_files_partition(files, model, &plan, &error), &error, "partitioning");
   cleave_rule_files_destroy(files);
@@ -286,7 +292,7 @@ static void run_threads(cleave_model_t *model, const cleave_plan_t *plan) {
 
 /* ---- plans that are kept, regions as text, new weights ---- */
 
-static void keep_and_change(cleave_model_t *model, const cleave_plan_t *plan) {
+static void keep_and_change(cleave_context_t *context, cleave_model_t *model, const cleave_plan_t *plan) {
   cleave_error_t error = CLEAVE_ERROR_INIT;
   char *text = NULL;
   cleave_plan_t *again = NULL;
@@ -300,7 +306,8 @@ static void keep_and_change(cleave_model_t *model, const cleave_plan_t *plan) {
   /* A region of it is a model of its own, for whoever has to look at it. */
   cleave_model_t *region = NULL;
   must(cleave_plan_region_json(plan, 0, CLEAVE_REGION_CONSTANTS_INLINE, &text, &error), &error, "a region");
-  must(cleave_model_load_memory(text, strlen(text), "region.json", &region, &error), &error, "its model");
+  must(cleave_model_load_memory(context, text, strlen(text), "region.json", &region, &error), &error,
+       "its model");
   must(cleave_model_plan_region(region, NULL, NULL, &again, &error), &error, "its plan");
   check(cleave_plan_region_count(again) == 1, "the region in its own plan");
   cleave_plan_destroy(again);
@@ -333,25 +340,26 @@ static void keep_and_change(cleave_model_t *model, const cleave_plan_t *plan) {
 int main(int argc, char **argv) {
   const char *library = argc > 1 ? argv[1] : NULL;
   cleave_error_t error = CLEAVE_ERROR_INIT;
-  set_hooks();
+  cleave_context_t *context = make_context();
   (void)printf("cleave %s\n", cleave_version());
-  list_backends(library);
-  cleave_model_t *model = load_model();
-  cleave_plan_t *plan = partition(model, library != NULL);
+  list_backends(context, library);
+  cleave_model_t *model = load_model(context);
+  cleave_plan_t *plan = partition(context, model, library != NULL);
   look_at_errors(model, plan);
   run_once(model, plan);
   run_threads(model, plan);
   long before = atomic_load(&blocks);
   for (int k = 0; k < 10; k++) {
-    keep_and_change(model, plan);
+    keep_and_change(context, model, plan);
   }
   check(atomic_load(&blocks) == before, "what was made is freed again");
   cleave_plan_destroy(plan);
   cleave_model_release(model);
   if (library != NULL) {
-    must(cleave_backend_unload("accelerator", &error), &error, "unloading the library");
+    must(cleave_backend_unload(context, "accelerator", &error), &error, "unloading the library");
   }
-  cleave_set_log(NULL, NULL);
+  cleave_context_release(context); /* everything goes with it, libraries that are loaded still, too */
+  check(atomic_load(&blocks) == 0, "nothing is left");
   (void)printf("all results are right; %ld lines were logged\n", atomic_load(&lines));
   return 0;
 }

@@ -69,8 +69,9 @@ static cleave_status_t set_item(cleave_backend_options_t *options, const cleave_
   return CLEAVE_OK;
 }
 
-static cleave_status_t add(cleave_backend_option_table_t *table, const cleave_backend_option_t *option,
-                           uint32_t most, cleave_arena_t *arena, cleave_error_t *error) {
+static cleave_status_t add(cleave_context_t *context, cleave_backend_option_table_t *table,
+                           const cleave_backend_option_t *option, uint32_t most, cleave_arena_t *arena,
+                           cleave_error_t *error) {
   if (option->backend == NULL || option->key == NULL || option->key[0] == '\0' || option->value == NULL) {
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
                             "an option of a backend has no backend, key or value");
@@ -81,7 +82,7 @@ static cleave_status_t add(cleave_backend_option_table_t *table, const cleave_ba
   }
   cleave_error_t reason = CLEAVE_ERROR_INIT;
   const cleave_backend_handle_t *handle = NULL;
-  if (cleave_registry_find(option->backend, &handle, &reason) != CLEAVE_OK) {
+  if (cleave_registry_find(context, option->backend, &handle, &reason) != CLEAVE_OK) {
     return fail(option, &reason, error);
   }
   cleave_backend_options_t *options = find(table, option->backend);
@@ -101,7 +102,8 @@ static cleave_status_t add(cleave_backend_option_table_t *table, const cleave_ba
                                                                              : fail(option, &reason, error);
 }
 
-cleave_status_t cleave_backend_option_table_build(const cleave_backend_option_t *options, uint32_t count,
+cleave_status_t cleave_backend_option_table_build(cleave_context_t *context,
+                                                  const cleave_backend_option_t *options, uint32_t count,
                                                   cleave_arena_t *arena,
                                                   cleave_backend_option_table_t *out_table,
                                                   cleave_error_t *error) {
@@ -114,7 +116,7 @@ cleave_status_t cleave_backend_option_table_build(const cleave_backend_option_t 
     return cleave_error_out_of_memory(error);
   }
   for (uint32_t k = 0; k < count; k++) {
-    CLEAVE_TRY(add(out_table, &options[k], count - k, arena, error));
+    CLEAVE_TRY(add(context, out_table, &options[k], count - k, arena, error));
   }
   return CLEAVE_OK;
 }

@@ -24,9 +24,10 @@ typedef struct cleave_backend_option_table {
   cleave_backend_options_t *items;
 } cleave_backend_option_table_t;
 
-/* Copies into `arena`. Errors name the option ("option 'mirror.device': ..."): a backend that does not exist
- * or does not start, a device that it does not have, an empty key. */
-CLEAVE_MUST_USE cleave_status_t cleave_backend_option_table_build(const cleave_backend_option_t *options,
+/* Copies into `arena`; the backends are those of `context`. Errors name the option ("option 'mirror.device':
+ * ..."): a backend that does not exist or does not start, a device that it does not have, an empty key. */
+CLEAVE_MUST_USE cleave_status_t cleave_backend_option_table_build(cleave_context_t *context,
+                                                                  const cleave_backend_option_t *options,
                                                                   uint32_t count, cleave_arena_t *arena,
                                                                   cleave_backend_option_table_t *out_table,
                                                                   cleave_error_t *error);

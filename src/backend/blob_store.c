@@ -16,13 +16,13 @@
 #include <unistd.h>
 
 #include "backend/blob_key.h"
-#include "base/log.h"
 
 #define EXTENSION ".blob"
 
 enum { DIGITS = 32, ABANDONED_SECONDS = 3600 };
 
 struct cleave_blob_store {
+  cleave_log_t *log;
   pthread_mutex_t lock;
   uint32_t references;
   char *folder; /* absolute */
@@ -70,14 +70,15 @@ static cleave_status_t find_folder(const char *folder, char **out_path, cleave_e
   return *out_path == NULL ? cleave_error_out_of_memory(error) : CLEAVE_OK;
 }
 
-cleave_status_t cleave_blob_store_open(const char *folder, uint64_t limit, cleave_blob_store_t **out_store,
-                                       cleave_error_t *error) {
+cleave_status_t cleave_blob_store_open(const char *folder, uint64_t limit, cleave_log_t *log,
+                                       cleave_blob_store_t **out_store, cleave_error_t *error) {
   *out_store = NULL;
   cleave_blob_store_t *store = cleave_allocate_zeroed(1, sizeof *store);
   if (store == NULL) {
     return cleave_error_out_of_memory(error);
   }
   store->references = 1;
+  store->log = log;
   store->limit = limit == 0 ? CLEAVE_BLOB_LIMIT : limit;
   cleave_status_t status = find_folder(folder, &store->folder, error);
   if (status == CLEAVE_OK && pthread_mutex_init(&store->lock, NULL) != 0) {
@@ -286,7 +287,8 @@ bool cleave_blob_store_read(cleave_blob_store_t *store, const char *key, cleave_
   bool good =
       path != NULL && cleave_blob_read(path, key, store->limit, out_blob, &exists, &error) == CLEAVE_OK;
   if (!good && exists) {
-    cleave_log(CLEAVE_LOG_WARNING, "%s: not used: %s; the region is compiled anew", path, error.message);
+    cleave_log(store->log, CLEAVE_LOG_WARNING, "%s: not used: %s; the region is compiled anew", path,
+               error.message);
   }
   cleave_free(path);
   return good;
@@ -296,7 +298,7 @@ void cleave_blob_store_refuse(cleave_blob_store_t *store, const char *key, const
   char *path = find_path(store, key);
   size_t length = 0;
   const char *backend = cleave_blob_key_find(key, "backend", &length);
-  cleave_log(CLEAVE_LOG_INFORMATION, "%s: refused by %.*s: %s; the region is compiled anew",
+  cleave_log(store->log, CLEAVE_LOG_INFORMATION, "%s: refused by %.*s: %s; the region is compiled anew",
              path == NULL ? "a compiled region" : path, (int)length, backend, reason);
   cleave_free(path);
 }
@@ -323,7 +325,7 @@ static void write_file(cleave_blob_store_t *store, const char *path, const char 
   bool is_refused = saved != CLEAVE_OK && writer.error.status == CLEAVE_OK;
   cleave_status_t status = cleave_blob_writer_end(&writer, is_refused ? NULL : path, &bytes, &error);
   if (is_refused) {
-    cleave_log(CLEAVE_LOG_DETAIL, "%s: not written: %s", path,
+    cleave_log(store->log, CLEAVE_LOG_DETAIL, "%s: not written: %s", path,
                message.text[0] == '\0' ? "the backend gives no reason" : message.text);
     return;
   }
@@ -333,7 +335,7 @@ static void write_file(cleave_blob_store_t *store, const char *path, const char 
   }
   (void)pthread_mutex_unlock(&store->lock);
   if (status != CLEAVE_OK) {
-    cleave_log(CLEAVE_LOG_WARNING, "%s: not written: %s", path, error.message);
+    cleave_log(store->log, CLEAVE_LOG_WARNING, "%s: not written: %s", path, error.message);
   }
 }
 

@@ -11,14 +11,15 @@
 
 #include "backend/blob_file.h"
 #include "backend/program_cache.h"
+#include "base/log.h"
 
 #define CLEAVE_BLOB_LIMIT (UINT64_C(2) << 30) /* bytes, where none is given */
 
 typedef struct cleave_blob_store cleave_blob_store_t;
 
 /* Makes the folder where it is missing, for the user alone. An error where it cannot be one. `limit` 0:
- * CLEAVE_BLOB_LIMIT. */
-CLEAVE_MUST_USE cleave_status_t cleave_blob_store_open(const char *folder, uint64_t limit,
+ * CLEAVE_BLOB_LIMIT. `log` outlives the store. */
+CLEAVE_MUST_USE cleave_status_t cleave_blob_store_open(const char *folder, uint64_t limit, cleave_log_t *log,
                                                        cleave_blob_store_t **out_store,
                                                        cleave_error_t *error);
 cleave_blob_store_t *cleave_blob_store_retain(cleave_blob_store_t *store);

@@ -112,9 +112,10 @@ static cleave_status_t configure(const cleave_backend_handle_t *handle, const cl
   return CLEAVE_OK;
 }
 
-cleave_status_t cleave_backend_configure(const char *name, const cleave_key_value_t *settings,
-                                         uint32_t setting_count, cleave_key_value_t **out_answers,
-                                         uint32_t *out_answer_count, cleave_error_t *error) {
+cleave_status_t cleave_backend_configure(cleave_context_t *context, const char *name,
+                                         const cleave_key_value_t *settings, uint32_t setting_count,
+                                         cleave_key_value_t **out_answers, uint32_t *out_answer_count,
+                                         cleave_error_t *error) {
   uint32_t ignored = 0;
   uint32_t *count = out_answer_count == NULL ? &ignored : out_answer_count;
   const cleave_backend_handle_t *handle = NULL;
@@ -122,7 +123,7 @@ cleave_status_t cleave_backend_configure(const char *name, const cleave_key_valu
   if (out_answers != NULL) {
     *out_answers = NULL;
   }
-  CLEAVE_TRY(cleave_registry_find(name, &handle, error));
+  CLEAVE_TRY(cleave_registry_find(context, name, &handle, error));
   if (handle->backend->configure == NULL) {
     return cleave_error_set(error, CLEAVE_ERROR_UNSUPPORTED, "backend '%s' has nothing to configure", name);
   }

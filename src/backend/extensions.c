@@ -38,7 +38,9 @@ static cleave_status_t find_kernel(void *state, const cleave_region_view_t *view
   void *owner = NULL;
   const cleave_op_t *op =
       view->node_count == 1 ? cleave_op_find(view->nodes[0].domain, view->nodes[0].op) : NULL;
-  *out_definition = op == NULL ? NULL : cleave_custom_op_definition(op, &owner);
+  *out_definition = op == NULL ? NULL
+                               : cleave_custom_op_definition(
+                                     op, ((const cleave_extensions_t *)state)->handle.context, &owner);
   if (*out_definition == NULL || owner != state) {
     return refuse(message, "only single nodes of the library's own operators");
   }
@@ -175,7 +177,7 @@ cleave_status_t cleave_extensions_add(const cleave_backend_handle_t *library,
   extensions->handle.backend = &extensions->table;
   extensions->handle.state = extensions;
   cleave_status_t status = CLEAVE_OK;
-  CLEAVE_TRY_CLEANUP(cleave_custom_ops_add(brought->operators, brought->operator_count,
+  CLEAVE_TRY_CLEANUP(cleave_custom_ops_add(library->context, brought->operators, brought->operator_count,
                                            library->backend->name, extensions, error));
   CLEAVE_TRY_CLEANUP(cleave_library_rules_take(library, extensions, error));
 cleanup:
@@ -208,7 +210,7 @@ cleave_status_t cleave_extensions_host(const cleave_graph_t *graph, cleave_node_
     return CLEAVE_OK; /* cpu will say that there is no such operator */
   }
   char label[128];
-  const cleave_custom_operator_t *definition = cleave_custom_op_definition(op, &owner);
+  const cleave_custom_operator_t *definition = cleave_custom_op_definition(op, graph->context, &owner);
   if (definition == NULL) {
     cleave_error_t why = CLEAVE_ERROR_INIT;
     cleave_status_t status = cleave_custom_op_fail(op, &why);

@@ -8,8 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/log.h"
-
 #include "backend/isolate_internal.h"
 #include "backend/region_wire.h"
 
@@ -38,7 +36,7 @@ cleave_worker_t *cleave_isolate_worker(cleave_isolate_t *isolate) {
   cleave_error_t error = CLEAVE_ERROR_INIT;
   cleave_worker_release(worker);
   if (cleave_isolate_restart(isolate, &error) != CLEAVE_OK) {
-    cleave_log(CLEAVE_LOG_WARNING, "%s", error.message);
+    cleave_log(isolate->log, CLEAVE_LOG_WARNING, "%s", error.message);
   }
   return get_worker(isolate);
 }
@@ -308,7 +306,7 @@ static cleave_status_t open_worker(cleave_isolate_t *isolate, cleave_worker_t **
   cleave_wire_in_t reply;
   cleave_worker_call_t call = call_about(isolate, CLEAVE_FRAME_OPEN, "being loaded", NULL);
   *out_worker = NULL;
-  CLEAVE_TRY(cleave_worker_start(isolate->name, &worker, error));
+  CLEAVE_TRY(cleave_worker_start(isolate->name, isolate->log, &worker, error));
   cleave_status_t status = cleave_worker_begin(worker, &message);
   if (status == CLEAVE_OK) {
     cleave_wire_put_text(&worker->request, isolate->absolute);
@@ -349,14 +347,15 @@ static void free_isolate(cleave_isolate_t *isolate) {
 }
 
 cleave_status_t cleave_isolate_open(const char *path, const char *absolute, const char *name,
-                                    const cleave_isolation_options_t *options, cleave_isolate_t **out_isolate,
-                                    cleave_error_t *error) {
+                                    cleave_log_t *log, const cleave_isolation_options_t *options,
+                                    cleave_isolate_t **out_isolate, cleave_error_t *error) {
   *out_isolate = NULL;
   cleave_isolate_t *isolate = cleave_allocate_zeroed(1, sizeof *isolate);
   if (isolate == NULL || pthread_mutex_init(&isolate->lock, NULL) != 0) {
     cleave_free(isolate);
     return cleave_error_out_of_memory(error);
   }
+  isolate->log = log;
   set_options(isolate, options);
   cleave_isolate_rename(isolate, name);
   isolate->path = cleave_copy_text(path, strlen(path));

@@ -8,13 +8,14 @@
 #ifndef CLEAVE_BACKEND_ISOLATE_H
 #define CLEAVE_BACKEND_ISOLATE_H
 
-#include "base/status.h"
+#include "base/log.h"
 
 typedef struct cleave_isolate cleave_isolate_t;
 
-/* Starts a process and opens the library there; `path` and `name` are for messages. The table is as the
- * library filled it in, unchecked: the fields that it knows, functions that it lacks NULL. */
+/* Starts a process and opens the library there; `path` and `name` are for messages, `log` outlives it. The
+ * table is as the library filled it in, unchecked: the fields that it knows, functions that it lacks NULL. */
 CLEAVE_MUST_USE cleave_status_t cleave_isolate_open(const char *path, const char *absolute, const char *name,
+                                                    cleave_log_t *log,
                                                     const cleave_isolation_options_t *options,
                                                     cleave_isolate_t **out_isolate, cleave_error_t *error);
 void cleave_isolate_destroy(cleave_isolate_t *isolate);

@@ -18,6 +18,7 @@ struct cleave_isolate {
   char name[64];
   char *path; /* for messages */
   char *absolute;
+  cleave_log_t *log;
   cleave_isolation_options_t options; /* without zeros */
   pthread_mutex_t lock;               /* around `worker`, and the answers of `configure` */
   cleave_worker_t *worker;            /* never NULL once opened */

@@ -1,23 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the embedding API says about isolated libraries: which ones are to be, and what became of one.
-#include "backend/isolation.h"
+#include "backend/context.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "backend/isolate.h"
-#include "backend/registry.h"
-#include "base/array.h"
 #include "base/hash.h"
-
-typedef struct wish {
-  char name[64];
-  cleave_isolation_options_t options;
-} wish_t;
-
-static CLEAVE_ARRAY(wish_t) wishes;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static cleave_isolation_options_t copy_options(const cleave_isolation_options_t *options) {
   cleave_isolation_options_t copy = {.size = sizeof copy};
@@ -29,63 +18,71 @@ static cleave_isolation_options_t copy_options(const cleave_isolation_options_t 
 }
 
 /* The last one of a name counts. */
-static cleave_status_t add(const char *name, const cleave_isolation_options_t *options,
-                           cleave_error_t *error) {
-  wish_t wish = {.options = copy_options(options)};
+static cleave_status_t add(cleave_isolation_wishes_t *wishes, const char *name,
+                           const cleave_isolation_options_t *options, cleave_error_t *error) {
+  cleave_isolation_wish_t wish = {.options = copy_options(options)};
   (void)snprintf(wish.name, sizeof wish.name, "%s", name);
-  for (size_t k = 0; k < wishes.count; k++) {
-    if (strcmp(wishes.items[k].name, wish.name) == 0) {
-      wishes.items[k] = wish;
+  for (size_t k = 0; k < wishes->list.count; k++) {
+    if (strcmp(wishes->list.items[k].name, wish.name) == 0) {
+      wishes->list.items[k] = wish;
       return CLEAVE_OK;
     }
   }
-  CLEAVE_ARRAY_PUSH(&wishes, wish, error);
+  CLEAVE_ARRAY_PUSH(&wishes->list, wish, error);
   return CLEAVE_OK;
 }
 
-bool cleave_isolation_find(const char *name, cleave_isolation_options_t *out_options) {
+bool cleave_isolation_find(cleave_context_t *context, const char *name,
+                           cleave_isolation_options_t *out_options) {
+  cleave_isolation_wishes_t *wishes = &cleave_context_get(context)->isolation;
   bool found = false;
-  (void)pthread_mutex_lock(&lock);
-  for (size_t k = 0; k < wishes.count && !found; k++) {
-    found = name == NULL || strcmp(wishes.items[k].name, name) == 0;
+  (void)pthread_mutex_lock(&wishes->lock);
+  for (size_t k = 0; k < wishes->list.count && !found; k++) {
+    found = name == NULL || strcmp(wishes->list.items[k].name, name) == 0;
     if (found) {
-      *out_options = wishes.items[k].options;
+      *out_options = wishes->list.items[k].options;
     }
   }
-  (void)pthread_mutex_unlock(&lock);
+  (void)pthread_mutex_unlock(&wishes->lock);
   return found;
 }
 
-cleave_status_t cleave_backend_isolate(const char *name, const cleave_isolation_options_t *options,
-                                       cleave_error_t *error) {
+void cleave_isolation_end(cleave_context_t *context) {
+  cleave_array_free(&context->isolation.list);
+  (void)pthread_mutex_destroy(&context->isolation.lock);
+}
+
+cleave_status_t cleave_backend_isolate(cleave_context_t *context, const char *name,
+                                       const cleave_isolation_options_t *options, cleave_error_t *error) {
+  cleave_isolation_wishes_t *wishes = &cleave_context_get(context)->isolation;
   bool is_library = false;
-  if (cleave_registry_holds(name, &is_library)) {
+  if (cleave_registry_holds(context, name, &is_library)) {
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
                             is_library ? "backend '%s' is loaded already: isolate it before"
                                        : "backend '%s' is linked in: it cannot be isolated",
                             name);
   }
-  if (name[0] == '\0' || strlen(name) >= sizeof((wish_t *)0)->name) {
+  if (name[0] == '\0' || strlen(name) >= sizeof((cleave_isolation_wish_t *)0)->name) {
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "'%.80s' is no name for a backend", name);
   }
-  (void)pthread_mutex_lock(&lock);
-  cleave_status_t status = add(name, options, error);
-  (void)pthread_mutex_unlock(&lock);
+  (void)pthread_mutex_lock(&wishes->lock);
+  cleave_status_t status = add(wishes, name, options, error);
+  (void)pthread_mutex_unlock(&wishes->lock);
   return status;
 }
 
-cleave_status_t cleave_backend_load_isolated(const char *path, const char *name,
+cleave_status_t cleave_backend_load_isolated(cleave_context_t *context, const char *path, const char *name,
                                              const cleave_isolation_options_t *options,
                                              cleave_error_t *error) {
   cleave_isolation_options_t copy = copy_options(options);
-  return cleave_registry_load_isolated(path, name, &copy, error);
+  return cleave_registry_load_isolated(context, path, name, &copy, error);
 }
 
-cleave_status_t cleave_backend_isolation(const char *name, cleave_isolation_t *out_isolation,
-                                         cleave_error_t *error) {
+cleave_status_t cleave_backend_isolation(cleave_context_t *context, const char *name,
+                                         cleave_isolation_t *out_isolation, cleave_error_t *error) {
   const cleave_backend_handle_t *handle = NULL;
   *out_isolation = (cleave_isolation_t){.size = sizeof *out_isolation, .process = -1};
-  CLEAVE_TRY(cleave_registry_find(name, &handle, error));
+  CLEAVE_TRY(cleave_registry_find(context, name, &handle, error));
   if (handle->isolate != NULL) {
     cleave_isolate_describe(handle->isolate, out_isolation);
   }

@@ -58,7 +58,8 @@ static cleave_status_t take_pass(const cleave_backend_handle_t *library, const v
   if (pass->run == NULL) {
     return fail(name, "pass", pass->name, "function 'run' is missing", error);
   }
-  cleave_named_rule_t named = {.kind = CLEAVE_RULE_PASS,
+  cleave_named_rule_t named = {.context = library->context,
+                               .kind = CLEAVE_RULE_PASS,
                                .name = pass->name,
                                .library = name,
                                .backend = name,
@@ -83,7 +84,8 @@ static cleave_status_t take_partitioner(const cleave_backend_handle_t *library, 
   if (wrong != NULL) {
     return fail(name, "partitioner", partitioner->name, wrong, error);
   }
-  cleave_named_rule_t named = {.kind = CLEAVE_RULE_REGION,
+  cleave_named_rule_t named = {.context = library->context,
+                               .kind = CLEAVE_RULE_REGION,
                                .name = partitioner->name,
                                .library = name,
                                .backend = partitioner->backend != NULL ? partitioner->backend : name,
@@ -132,8 +134,8 @@ cleave_status_t cleave_library_rule_enter(cleave_rule_kind_t kind, const cleave_
                                           cleave_library_rule_t *out_rule, cleave_error_t *error) {
   cleave_named_rule_t named;
   *out_rule = (cleave_library_rule_t){0};
-  CLEAVE_TRY(cleave_named_rule_find(kind, use->name, &named, error));
-  CLEAVE_TRY(cleave_registry_find(named.library, &out_rule->library, error));
+  CLEAVE_TRY(cleave_named_rule_find(use->context, kind, use->name, &named, error));
+  CLEAVE_TRY(cleave_registry_find(use->context, named.library, &out_rule->library, error));
   cleave_registry_retain(out_rule->library);
   if (kind == CLEAVE_RULE_PASS) {
     out_rule->pass = named.definition;
@@ -213,18 +215,21 @@ static void add_rule(cleave_text_t *text, const cleave_named_rule_t *rule) {
                      rule->library, rule->name);
 }
 
-static bool is_library(const cleave_named_rule_t *rule, const char *name, size_t length) {
-  return strlen(rule->library) == length && strncmp(rule->library, name, length) == 0;
+static bool is_library(cleave_context_t *context, const cleave_named_rule_t *rule, const char *name,
+                       size_t length) {
+  return rule->context == context && strlen(rule->library) == length &&
+         strncmp(rule->library, name, length) == 0;
 }
 
 /* "library/part", where the library has other parts only. Of other names nothing is said. */
-static cleave_status_t fail_part(const char *name, size_t length, cleave_error_t *error) {
+static cleave_status_t fail_part(cleave_context_t *context, const char *name, size_t length,
+                                 cleave_error_t *error) {
   cleave_nearest_t nearest = {0};
   cleave_text_t parts = {0};
   cleave_named_rule_t rule;
   char hint[128];
   for (uint32_t k = 0; name[length] == '/' && cleave_named_rule_at(k, &rule); k++) {
-    if (is_library(&rule, name, length)) {
+    if (is_library(context, &rule, name, length)) {
       cleave_text_format(&parts, "%s%s", parts.length == 0 ? "" : ", ", rule.name);
       cleave_nearest_offer(&nearest, name + length + 1, rule.name);
     }
@@ -239,15 +244,15 @@ static cleave_status_t fail_part(const char *name, size_t length, cleave_error_t
   return status;
 }
 
-cleave_status_t cleave_library_rules_text(const char *name, const cleave_setting_t *settings,
-                                          size_t setting_count, cleave_text_t *text, bool *out_found,
-                                          cleave_error_t *error) {
+cleave_status_t cleave_library_rules_text(cleave_context_t *context, const char *name,
+                                          const cleave_setting_t *settings, size_t setting_count,
+                                          cleave_text_t *text, bool *out_found, cleave_error_t *error) {
   const char *slash = strchr(name, '/');
   size_t length = slash == NULL ? strlen(name) : (size_t)(slash - name);
   cleave_named_rule_t rule;
   *out_found = false;
   for (uint32_t k = 0; cleave_named_rule_at(k, &rule); k++) {
-    if (!is_library(&rule, name, length) || (slash != NULL && strcmp(slash + 1, rule.name) != 0)) {
+    if (!is_library(context, &rule, name, length) || (slash != NULL && strcmp(slash + 1, rule.name) != 0)) {
       continue;
     }
     if (!*out_found) {
@@ -259,7 +264,7 @@ cleave_status_t cleave_library_rules_text(const char *name, const cleave_setting
     add_rule(text, &rule);
   }
   if (!*out_found) {
-    return fail_part(name, length, error);
+    return fail_part(context, name, length, error);
   }
   cleave_text_add(text, "}\n");
   return cleave_text_check(text, error);

@@ -12,11 +12,12 @@ CLEAVE_MUST_USE cleave_status_t cleave_library_rules_take(const cleave_backend_h
                                                           const void *owner, cleave_error_t *error);
 void cleave_library_rules_leave(const void *owner);
 
-/* The text of a rule file that uses all passes and partitioners of the library `name`, in order, each
- * partitioner as a strategy on the backend that it asks for; or the one that "name/part" means. Settings
+/* The text of a rule file that uses all passes and partitioners of the library `name` of a context, in order,
+ * each partitioner as a strategy on the backend that it asks for; or the one that "name/part" means. Settings
  * become options of it. *out_found: false, and no text, where no library of that name brings
  * rules; CLEAVE_ERROR_RULE where it has no such part. */
-CLEAVE_MUST_USE cleave_status_t cleave_library_rules_text(const char *name, const cleave_setting_t *settings,
+CLEAVE_MUST_USE cleave_status_t cleave_library_rules_text(cleave_context_t *context, const char *name,
+                                                          const cleave_setting_t *settings,
                                                           size_t setting_count, cleave_text_t *text,
                                                           bool *out_found, cleave_error_t *error);
 

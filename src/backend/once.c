@@ -8,6 +8,7 @@
 
 #include "backend/backend_options.h"
 #include "backend/blob_store.h"
+#include "backend/context.h"
 #include "backend/device.h"
 #include "base/threads.h"
 
@@ -29,8 +30,8 @@ static cleave_status_t choose(call_t *call, cleave_error_t *error) {
   const cleave_session_options_t *session = once->session;
   cleave_backend_option_table_t table = {0};
   if (session != NULL) {
-    CLEAVE_TRY(cleave_backend_option_table_build(session->backend_options, session->backend_option_count,
-                                                 &call->arena, &table, error));
+    CLEAVE_TRY(cleave_backend_option_table_build(once->handle->context, session->backend_options,
+                                                 session->backend_option_count, &call->arena, &table, error));
   }
   call->options =
       (cleave_compile_options_t){.size = sizeof call->options,
@@ -174,7 +175,8 @@ static cleave_status_t compile_and_run(call_t *call, cleave_message_t *message, 
   CLEAVE_TRY(choose(call, error));
   CLEAVE_TRY(check_texts(call, error));
   if (once->session != NULL && once->session->blob_folder != NULL) {
-    CLEAVE_TRY(cleave_blob_store_open(once->session->blob_folder, once->session->blob_limit, &blobs, error));
+    CLEAVE_TRY(cleave_blob_store_open(once->session->blob_folder, once->session->blob_limit,
+                                      cleave_context_log(once->handle->context), &blobs, error));
   }
   cleave_program_request_t request = {
       .handle = once->handle, .view = once->view, .options = &call->options, .name = "", .blobs = blobs};

@@ -2,20 +2,16 @@
 // Backends by name: those that are linked in, then libraries in the order in which they came. Every entry is
 // in one of three states: not asked yet, ready, or refused with its reason. All changes happen under the
 // lock.
-#include "backend/registry.h"
-
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/context.h"
 #include "backend/extensions.h"
 #include "backend/isolate.h"
-#include "backend/isolation.h"
 #include "backend/library.h"
 #include "backend/region_json.h"
-#include "base/log.h"
 #include "base/text.h"
 #include "base/threads.h"
 
@@ -27,7 +23,7 @@
 
 typedef enum entry_state { ENTRY_NEW, ENTRY_READY, ENTRY_REFUSED } entry_state_t;
 
-typedef struct entry {
+typedef struct cleave_registry_entry {
   const char *name;
   cleave_backend_entry_t enter;
   entry_state_t state;
@@ -42,27 +38,31 @@ typedef struct entry {
   bool has_digest;
   char text[64];             /* `name` of a loaded one */
   cleave_isolate_t *isolate; /* of one in a process of its own: owned */
+  cleave_context_t *context; /* NULL: the process's own */
 } entry_t;
 
+typedef struct linked {
+  const char *name;
+  cleave_backend_entry_t enter;
+} linked_t;
+
 #define CLEAVE_LINKED_BACKEND(backend) {.name = #backend, .enter = cleave_backend_##backend},
-static entry_t linked[] = {
+static const linked_t LINKED[] = {
 #include "linked_backends.inc"
 };
 #undef CLEAVE_LINKED_BACKEND
 
-enum { LINKED_COUNT = sizeof linked / sizeof linked[0] };
-
-static CLEAVE_ARRAY(entry_t *) loaded;
-static bool has_searched; /* the folders */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+enum { LINKED_COUNT = sizeof LINKED / sizeof LINKED[0] };
 
 /* For cleave_host_t.log: levels of libraries that do not exist count as details. */
-static void log_line(int32_t level, const char *line) {
+static void log_line(const cleave_host_t *host, int32_t level, const char *line) {
+  const cleave_context_host_t *own = (const cleave_context_host_t *)(const void *)host;
   bool is_known = level >= CLEAVE_LOG_ERROR && level <= CLEAVE_LOG_DETAIL;
-  cleave_log(is_known ? (cleave_log_level_t)level : CLEAVE_LOG_DETAIL, "%s", line == NULL ? "" : line);
+  cleave_log(own->log, is_known ? (cleave_log_level_t)level : CLEAVE_LOG_DETAIL, "%s",
+             line == NULL ? "" : line);
 }
 
-static const cleave_host_t host = {
+static const cleave_host_t HOST = {
     .size = sizeof(cleave_host_t),
     .abi_major = CLEAVE_BACKEND_ABI_MAJOR,
     .abi_minor = CLEAVE_BACKEND_ABI_MINOR,
@@ -75,62 +75,47 @@ static const cleave_host_t host = {
     .free_region = cleave_host_free_region,
 };
 
-cleave_status_t cleave_registry_fail(cleave_error_t *error, cleave_status_t status, const char *place,
-                                     const cleave_message_t *message) {
-  if (status <= CLEAVE_OK || status > CLEAVE_ERROR_INTERNAL) {
-    status = CLEAVE_ERROR_BACKEND;
+/* Enters what is linked in, once; where memory is short, none of it. */
+static cleave_status_t enter_linked(cleave_context_t *context, cleave_error_t *error) {
+  if (context->has_linked) {
+    return CLEAVE_OK;
   }
-  const char *text = message->text[0] != '\0' ? message->text : "no reason given";
-  return cleave_error_set(error, status, "%s: %.*s", place, (int)sizeof message->text - 1, text);
-}
-
-cleave_status_t cleave_registry_check(const cleave_backend_t *backend, const char *name,
-                                      cleave_error_t *error) {
-  if (backend->size < offsetof(cleave_backend_t, name)) {
-    return cleave_error_set(error, CLEAVE_ERROR_BACKEND, "backend '%s': struct of %zu bytes, too small", name,
-                            backend->size);
+  context->host = (cleave_context_host_t){.table = HOST, .log = &context->log};
+  CLEAVE_TRY(cleave_array_reserve(&context->entries, LINKED_COUNT, error));
+  for (size_t k = 0; k < LINKED_COUNT; k++) {
+    entry_t *entry = cleave_allocate_zeroed(1, sizeof *entry);
+    if (entry == NULL) {
+      while (k-- > 0) {
+        cleave_free(context->entries.items[k]);
+      }
+      context->entries.count = 0;
+      return cleave_error_out_of_memory(error);
+    }
+    entry->name = LINKED[k].name;
+    entry->enter = LINKED[k].enter;
+    entry->context = context->self;
+    cleave_array_push_reserved(&context->entries, entry);
   }
-  if (backend->abi_major != CLEAVE_BACKEND_ABI_MAJOR) {
-    return cleave_error_set(error, CLEAVE_ERROR_BACKEND,
-                            "backend '%s': made for interface version %u, this is version %u", name,
-                            (unsigned)backend->abi_major, CLEAVE_BACKEND_ABI_MAJOR);
-  }
-  if (backend->size < CLEAVE_BACKEND_SIZE_1_0) {
-    return cleave_error_set(error, CLEAVE_ERROR_BACKEND,
-                            "backend '%s': struct of %zu bytes, version %u.0 has %zu", name, backend->size,
-                            CLEAVE_BACKEND_ABI_MAJOR, (size_t)CLEAVE_BACKEND_SIZE_1_0);
-  }
-  if (backend->name == NULL || strcmp(backend->name, name) != 0) {
-    return cleave_error_set(error, CLEAVE_ERROR_BACKEND, "backend '%s': calls itself '%s'", name,
-                            backend->name == NULL ? "" : backend->name);
-  }
-  const char *missing = backend->initialise == NULL ? "initialise"
-                        : backend->destroy == NULL  ? "destroy"
-                        : backend->supports == NULL ? "supports"
-                        : backend->compile == NULL  ? "compile"
-                        : backend->unload == NULL   ? "unload"
-                        : backend->info == NULL     ? "info"
-                        : backend->run == NULL      ? "run"
-                                                    : NULL;
-  if (missing != NULL) {
-    return cleave_error_set(error, CLEAVE_ERROR_BACKEND, "backend '%s': function '%s' is missing", name,
-                            missing);
-  }
+  context->has_linked = true;
   return CLEAVE_OK;
 }
 
-static uint32_t entry_count(void) {
-  return LINKED_COUNT + (uint32_t)loaded.count;
+/* The context, its registry locked, with the linked-in backends unless memory is short. */
+static cleave_context_t *lock(cleave_context_t *context) {
+  context = cleave_context_get(context);
+  (void)pthread_mutex_lock(&context->lock);
+  (void)enter_linked(context, NULL);
+  return context;
 }
 
-static entry_t *entry_at(uint32_t index) {
-  return index < LINKED_COUNT ? &linked[index] : loaded.items[index - LINKED_COUNT];
+static void unlock(cleave_context_t *context) {
+  (void)pthread_mutex_unlock(&context->lock);
 }
 
-static entry_t *find_entry(const char *name) {
-  for (uint32_t k = 0; k < entry_count(); k++) {
-    if (strcmp(entry_at(k)->name, name) == 0) {
-      return entry_at(k);
+static entry_t *find_entry(const cleave_context_t *context, const char *name) {
+  for (size_t k = 0; k < context->entries.count; k++) {
+    if (strcmp(context->entries.items[k]->name, name) == 0) {
+      return context->entries.items[k];
     }
   }
   return NULL;
@@ -146,7 +131,8 @@ static void copy_table(entry_t *entry, const cleave_backend_t *backend) {
   entry->handle = (cleave_backend_handle_t){.backend = &entry->table,
                                             .users = &entry->users,
                                             .settings = &entry->settings,
-                                            .isolate = entry->isolate};
+                                            .isolate = entry->isolate,
+                                            .context = entry->context};
 }
 
 /* Asks the entry function for the struct. Without a name of its own, the entry takes the library's. */
@@ -173,7 +159,8 @@ static cleave_status_t enter(entry_t *entry, const char *place, cleave_error_t *
 }
 
 /* Initialises what was entered; the outcome is for good, unless memory was short. */
-static cleave_status_t initialise(entry_t *entry, const char *place, cleave_error_t *error) {
+static cleave_status_t initialise(cleave_context_t *context, entry_t *entry, const char *place,
+                                  cleave_error_t *error) {
   cleave_message_t message = {.text = ""};
   cleave_status_t status = CLEAVE_OK;
   if (entry->isolate != NULL) {
@@ -182,7 +169,7 @@ static cleave_status_t initialise(entry_t *entry, const char *place, cleave_erro
     bool goes_on = cleave_isolate_is_lost(entry->isolate) && cleave_isolate_falls_back(entry->isolate);
     status = goes_on ? CLEAVE_OK : status;
   } else {
-    status = entry->table.initialise(&host, &entry->handle.state, &message);
+    status = entry->table.initialise(&context->host.table, &entry->handle.state, &message);
   }
   if (status != CLEAVE_OK) {
     return cleave_registry_fail(error, status, place, &message);
@@ -191,13 +178,13 @@ static cleave_status_t initialise(entry_t *entry, const char *place, cleave_erro
   return CLEAVE_OK;
 }
 
-static void start(entry_t *entry) {
+static void start(cleave_context_t *context, entry_t *entry) {
   char place[96];
   (void)snprintf(place, sizeof place, "backend '%.60s' does not start", entry->name);
   cleave_error_clear(&entry->refusal);
   cleave_status_t status = entry->handle.backend == NULL ? enter(entry, place, &entry->refusal) : CLEAVE_OK;
   if (status == CLEAVE_OK) {
-    status = initialise(entry, place, &entry->refusal);
+    status = initialise(context, entry, place, &entry->refusal);
   }
   if (status != CLEAVE_OK) {
     entry->state = status == CLEAVE_ERROR_OUT_OF_MEMORY ? ENTRY_NEW : ENTRY_REFUSED;
@@ -222,8 +209,9 @@ static bool is_name(const char *name) {
 }
 
 /* The name is free, or taken by the same file: *out_same. */
-static cleave_status_t check_name(const entry_t *entry, entry_t **out_same, cleave_error_t *error) {
-  entry_t *other = find_entry(entry->name);
+static cleave_status_t check_name(const cleave_context_t *context, const entry_t *entry, entry_t **out_same,
+                                  cleave_error_t *error) {
+  entry_t *other = find_entry(context, entry->name);
   bool is_same =
       other != NULL && other->library.path != NULL && strcmp(other->library.path, entry->library.path) == 0;
   *out_same = is_same ? other : NULL;
@@ -241,8 +229,9 @@ static cleave_status_t check_name(const entry_t *entry, entry_t **out_same, clea
       entry->name, other->library.path == NULL ? "linked in" : other->library.path, entry->library.path);
 }
 
-static cleave_status_t open_isolated(const char *path, const cleave_isolation_options_t *options,
-                                     entry_t *entry, cleave_error_t *error) {
+static cleave_status_t open_isolated(cleave_context_t *context, const char *path,
+                                     const cleave_isolation_options_t *options, entry_t *entry,
+                                     cleave_error_t *error) {
   char *absolute = realpath(path, NULL);
   if (absolute == NULL) {
     return cleave_error_set(error, CLEAVE_ERROR_IO, "%s: %s", path, strerror(errno));
@@ -253,20 +242,21 @@ static cleave_status_t open_isolated(const char *path, const cleave_isolation_op
     return cleave_error_out_of_memory(error);
   }
   const char *label = entry->text[0] != '\0' ? entry->text : strrchr(entry->library.path, '/') + 1;
-  return cleave_isolate_open(path, entry->library.path, label, options, &entry->isolate, error);
+  return cleave_isolate_open(path, entry->library.path, label, &context->log, options, &entry->isolate,
+                             error);
 }
 
 /* Opens the library, in a process of its own where that is wished. A library whose name is not known yet
  * says it there, since its code may be what is not trusted. */
-static cleave_status_t open_library(const char *path, const char *name,
+static cleave_status_t open_library(cleave_context_t *context, const char *path, const char *name,
                                     const cleave_isolation_options_t *options, entry_t *entry,
                                     cleave_error_t *error) {
   cleave_isolation_options_t wished;
-  if (options == NULL && cleave_isolation_find(name, &wished)) {
+  if (options == NULL && cleave_isolation_find(context, name, &wished)) {
     if (name == NULL) {
-      CLEAVE_TRY(open_isolated(path, &wished, entry, error));
+      CLEAVE_TRY(open_isolated(context, path, &wished, entry, error));
       name = cleave_isolate_table(entry->isolate)->name;
-      options = name != NULL && cleave_isolation_find(name, &wished) ? &wished : NULL;
+      options = name != NULL && cleave_isolation_find(context, name, &wished) ? &wished : NULL;
       cleave_isolate_destroy(entry->isolate);
       entry->isolate = NULL;
       cleave_library_close(&entry->library);
@@ -275,7 +265,7 @@ static cleave_status_t open_library(const char *path, const char *name,
     }
   }
   if (options != NULL) {
-    return open_isolated(path, options, entry, error);
+    return open_isolated(context, path, options, entry, error);
   }
   CLEAVE_TRY(cleave_library_open(path, &entry->library, error));
   entry->enter = entry->library.enter;
@@ -283,7 +273,7 @@ static cleave_status_t open_library(const char *path, const char *name,
 }
 
 /* Opens, enters and initialises; *out_entry is NULL where the same file is there already. */
-static cleave_status_t open_entry(const char *path, const char *name,
+static cleave_status_t open_entry(cleave_context_t *context, const char *path, const char *name,
                                   const cleave_isolation_options_t *options, entry_t **out_entry,
                                   cleave_error_t *error) {
   *out_entry = NULL;
@@ -293,6 +283,7 @@ static cleave_status_t open_entry(const char *path, const char *name,
   }
   entry_t *same = NULL;
   cleave_status_t status = CLEAVE_OK;
+  entry->context = context->self;
   if (name != NULL && !is_name(name)) {
     CLEAVE_TRY_CLEANUP(cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
                                         "'%s' is no name for a backend: expected letters, digits, '_', '.' "
@@ -301,7 +292,7 @@ static cleave_status_t open_entry(const char *path, const char *name,
   }
   (void)snprintf(entry->text, sizeof entry->text, "%s", name == NULL ? "" : name);
   entry->name = entry->text;
-  CLEAVE_TRY_CLEANUP(open_library(path, name, options, entry, error));
+  CLEAVE_TRY_CLEANUP(open_library(context, path, name, options, entry, error));
   CLEAVE_TRY_CLEANUP(enter(entry, path, error));
   if (!is_name(entry->name)) {
     CLEAVE_TRY_CLEANUP(cleave_error_set(error, CLEAVE_ERROR_BACKEND,
@@ -310,11 +301,11 @@ static cleave_status_t open_entry(const char *path, const char *name,
   if (entry->isolate != NULL) {
     cleave_isolate_rename(entry->isolate, entry->name);
   }
-  CLEAVE_TRY_CLEANUP(check_name(entry, &same, error));
+  CLEAVE_TRY_CLEANUP(check_name(context, entry, &same, error));
   if (same != NULL && same->isolate != NULL && same->state == ENTRY_READY) {
     CLEAVE_TRY_CLEANUP(cleave_registry_restart(&same->handle, error));
   } else if (same == NULL) {
-    CLEAVE_TRY_CLEANUP(initialise(entry, path, error));
+    CLEAVE_TRY_CLEANUP(initialise(context, entry, path, error));
     CLEAVE_TRY_CLEANUP(cleave_extensions_add(&entry->handle, &entry->extensions, error));
     *out_entry = entry;
     entry = NULL;
@@ -326,50 +317,50 @@ cleanup:
   return status;
 }
 
-static cleave_status_t load(const char *path, const char *name, const cleave_isolation_options_t *options,
-                            cleave_error_t *error) {
+static cleave_status_t load(cleave_context_t *context, const char *path, const char *name,
+                            const cleave_isolation_options_t *options, cleave_error_t *error) {
   entry_t *entry = NULL;
-  CLEAVE_TRY(cleave_array_reserve(&loaded, 1, error));
-  CLEAVE_TRY(open_entry(path, name, options, &entry, error));
+  CLEAVE_TRY(enter_linked(context, error));
+  CLEAVE_TRY(cleave_array_reserve(&context->entries, 1, error));
+  CLEAVE_TRY(open_entry(context, path, name, options, &entry, error));
   if (entry != NULL) {
-    cleave_array_push_reserved(&loaded, entry);
+    cleave_array_push_reserved(&context->entries, entry);
   }
   return CLEAVE_OK;
 }
 
-cleave_status_t cleave_registry_load(const char *path, const char *name, cleave_error_t *error) {
-  (void)pthread_mutex_lock(&lock);
-  cleave_status_t status = load(path, name, NULL, error);
-  (void)pthread_mutex_unlock(&lock);
-  return status;
-}
-
-cleave_status_t cleave_registry_load_isolated(const char *path, const char *name,
+cleave_status_t cleave_registry_load_isolated(cleave_context_t *context, const char *path, const char *name,
                                               const cleave_isolation_options_t *options,
                                               cleave_error_t *error) {
-  (void)pthread_mutex_lock(&lock);
-  cleave_status_t status = load(path, name, options, error);
-  (void)pthread_mutex_unlock(&lock);
+  context = lock(context);
+  cleave_status_t status = load(context, path, name, options, error);
+  unlock(context);
   return status;
 }
 
-bool cleave_registry_holds(const char *name, bool *out_is_library) {
-  (void)pthread_mutex_lock(&lock);
-  const entry_t *entry = find_entry(name);
+cleave_status_t cleave_registry_load(cleave_context_t *context, const char *path, const char *name,
+                                     cleave_error_t *error) {
+  return cleave_registry_load_isolated(context, path, name, NULL, error);
+}
+
+bool cleave_registry_holds(cleave_context_t *context, const char *name, bool *out_is_library) {
+  context = lock(context);
+  const entry_t *entry = find_entry(context, name);
   *out_is_library = entry != NULL && entry->library.path != NULL;
-  (void)pthread_mutex_unlock(&lock);
+  unlock(context);
   return entry != NULL;
 }
 
 /* A library of a folder that did not load: kept by its file's name, for who asks why. */
-static void keep_refused(const char *path, const cleave_error_t *refusal) {
+static void keep_refused(cleave_context_t *context, const char *path, const cleave_error_t *refusal) {
   const char *name = strrchr(path, '/') + 1;
   name += strncmp(name, "lib", 3) == 0 ? 3 : 0;
   char text[sizeof((entry_t *)0)->text];
   (void)snprintf(text, sizeof text, "%.*s", (int)strcspn(name, "."), name);
-  entry_t *entry = find_entry(text) == NULL && cleave_array_reserve(&loaded, 1, NULL) == CLEAVE_OK
-                       ? cleave_allocate_zeroed(1, sizeof *entry)
-                       : NULL;
+  entry_t *entry =
+      find_entry(context, text) == NULL && cleave_array_reserve(&context->entries, 1, NULL) == CLEAVE_OK
+          ? cleave_allocate_zeroed(1, sizeof *entry)
+          : NULL;
   if (entry == NULL) {
     return;
   }
@@ -378,42 +369,47 @@ static void keep_refused(const char *path, const cleave_error_t *refusal) {
   entry->library.path = cleave_copy_text(path, strlen(path));
   entry->state = ENTRY_REFUSED;
   entry->refusal = *refusal;
-  cleave_array_push_reserved(&loaded, entry);
+  cleave_array_push_reserved(&context->entries, entry);
+}
+
+static cleave_status_t list_folders(const cleave_context_t *context, cleave_path_list_t *paths) {
+  if (context->folders != NULL) {
+    return cleave_library_list(context->folders, paths, NULL);
+  }
+  CLEAVE_TRY(cleave_library_list(getenv("CLEAVE_BACKEND_PATH"), paths, NULL));
+  return cleave_library_list_bundled(paths, NULL);
 }
 
 /* Loads what the folders hold, once. */
-static void search(void) {
-  if (has_searched) {
+static void search(cleave_context_t *context) {
+  if (context->has_searched) {
     return;
   }
-  has_searched = true;
   cleave_path_list_t paths = {0};
   // Where memory is short, what was listed by then is loaded.
-  if (cleave_library_list(getenv("CLEAVE_BACKEND_PATH"), &paths, NULL) == CLEAVE_OK &&
-      cleave_library_list_bundled(&paths, NULL) != CLEAVE_OK) {
-    has_searched = false;
-  }
+  context->has_searched = list_folders(context, &paths) == CLEAVE_OK;
   for (size_t k = 0; k < paths.count; k++) {
     cleave_error_t refusal = CLEAVE_ERROR_INIT;
-    if (load(paths.items[k], NULL, NULL, &refusal) != CLEAVE_OK) {
-      cleave_log(CLEAVE_LOG_WARNING, "%s", refusal.message);
-      keep_refused(paths.items[k], &refusal);
+    if (load(context, paths.items[k], NULL, NULL, &refusal) != CLEAVE_OK) {
+      cleave_log(&context->log, CLEAVE_LOG_WARNING, "%s", refusal.message);
+      keep_refused(context, paths.items[k], &refusal);
     }
     cleave_free(paths.items[k]);
   }
   cleave_array_free(&paths);
 }
 
-cleave_status_t cleave_registry_unload(const char *name, cleave_error_t *error) {
+cleave_status_t cleave_registry_unload(cleave_context_t *context, const char *name, cleave_error_t *error) {
   cleave_status_t status = CLEAVE_OK;
-  (void)pthread_mutex_lock(&lock);
+  context = lock(context);
   size_t at = 0;
-  while (at < loaded.count && strcmp(loaded.items[at]->name, name) != 0) {
+  while (at < context->entries.count && strcmp(context->entries.items[at]->name, name) != 0) {
     at++;
   }
-  entry_t *entry = at < loaded.count ? loaded.items[at] : NULL;
-  unsigned users = entry == NULL ? 0 : atomic_load(&entry->users);
-  if (entry == NULL) {
+  entry_t *entry = at < context->entries.count ? context->entries.items[at] : NULL;
+  bool is_library = entry != NULL && entry->library.path != NULL;
+  unsigned users = is_library ? atomic_load(&entry->users) : 0;
+  if (!is_library) {
     status =
         cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "backend '%s' is no loaded library", name);
   } else if (users > 0) {
@@ -421,23 +417,33 @@ cleave_status_t cleave_registry_unload(const char *name, cleave_error_t *error) 
                               "backend '%s' is in use: %u compiled program%s of it live", name, users,
                               users == 1 ? "" : "s");
   } else {
-    memmove(loaded.items + at, loaded.items + at + 1, (loaded.count - at - 1) * sizeof(entry_t *));
-    loaded.count--;
+    entry_t **items = context->entries.items;
+    memmove(items + at, items + at + 1, (context->entries.count - at - 1) * sizeof *items);
+    context->entries.count--;
     free_entry(entry);
   }
-  (void)pthread_mutex_unlock(&lock);
+  unlock(context);
   return status;
+}
+
+void cleave_registry_end(cleave_context_t *context) {
+  while (context->entries.count > 0) {
+    free_entry(context->entries.items[--context->entries.count]);
+  }
+  cleave_array_free(&context->entries);
 }
 
 /* ---- looking up ---- */
 
-static cleave_status_t fail_unknown(const char *name, cleave_error_t *error) {
+static cleave_status_t fail_unknown(const cleave_context_t *context, const char *name,
+                                    cleave_error_t *error) {
   cleave_text_t list = {0};
   cleave_nearest_t nearest = {0};
   char hint[128];
-  for (uint32_t k = 0; k < entry_count(); k++) {
-    cleave_text_format(&list, "%s%s", k == 0 ? "" : ", ", entry_at(k)->name);
-    cleave_nearest_offer(&nearest, name, entry_at(k)->name);
+  for (size_t k = 0; k < context->entries.count; k++) {
+    const char *known = context->entries.items[k]->name;
+    cleave_text_format(&list, "%s%s", k == 0 ? "" : ", ", known);
+    cleave_nearest_offer(&nearest, name, known);
   }
   const char *meant = cleave_nearest_hint(&nearest, hint, sizeof hint);
   char load_hint[128] = "";
@@ -451,18 +457,19 @@ static cleave_status_t fail_unknown(const char *name, cleave_error_t *error) {
   return status;
 }
 
-static cleave_status_t find(const char *name, const cleave_backend_handle_t **out_handle,
-                            cleave_error_t *error) {
-  entry_t *entry = find_entry(name);
+static cleave_status_t find(cleave_context_t *context, const char *name,
+                            const cleave_backend_handle_t **out_handle, cleave_error_t *error) {
+  CLEAVE_TRY(enter_linked(context, error));
+  entry_t *entry = find_entry(context, name);
   if (entry == NULL) {
-    search();
-    entry = find_entry(name);
+    search(context);
+    entry = find_entry(context, name);
   }
   if (entry == NULL) {
-    return fail_unknown(name, error);
+    return fail_unknown(context, name, error);
   }
   if (entry->state == ENTRY_NEW) {
-    start(entry);
+    start(context, entry);
   }
   if (entry->state != ENTRY_READY) {
     return cleave_error_set(error, entry->refusal.status, "%s", entry->refusal.message);
@@ -471,12 +478,12 @@ static cleave_status_t find(const char *name, const cleave_backend_handle_t **ou
   return CLEAVE_OK;
 }
 
-cleave_status_t cleave_registry_find(const char *name, const cleave_backend_handle_t **out_handle,
-                                     cleave_error_t *error) {
+cleave_status_t cleave_registry_find(cleave_context_t *context, const char *name,
+                                     const cleave_backend_handle_t **out_handle, cleave_error_t *error) {
   *out_handle = NULL;
-  (void)pthread_mutex_lock(&lock);
-  cleave_status_t status = find(name, out_handle, error);
-  (void)pthread_mutex_unlock(&lock);
+  context = lock(context);
+  cleave_status_t status = find(context, name, out_handle, error);
+  unlock(context);
   return status;
 }
 
@@ -489,37 +496,37 @@ void cleave_registry_release(const cleave_backend_handle_t *handle) {
 }
 
 cleave_digest_t cleave_registry_digest(const cleave_backend_handle_t *handle) {
-  (void)pthread_mutex_lock(&lock);
-  entry_t *entry = find_entry(handle->backend->name);
+  cleave_context_t *context = lock(handle->context);
+  entry_t *entry = find_entry(context, handle->backend->name);
   cleave_digest_t digest = {{0}};
   if (entry != NULL && !entry->has_digest) {
     entry->digest = cleave_library_digest((void (*)(void))entry->table.compile);
     entry->has_digest = true;
   }
   digest = entry != NULL ? entry->digest : digest;
-  (void)pthread_mutex_unlock(&lock);
+  unlock(context);
   return digest;
 }
 
-uint32_t cleave_registry_count(void) {
-  (void)pthread_mutex_lock(&lock);
-  search();
-  uint32_t count = entry_count();
-  (void)pthread_mutex_unlock(&lock);
+uint32_t cleave_registry_count(cleave_context_t *context) {
+  context = lock(context);
+  search(context);
+  uint32_t count = (uint32_t)context->entries.count;
+  unlock(context);
   return count;
 }
 
-const char *cleave_registry_name(uint32_t index) {
-  (void)pthread_mutex_lock(&lock);
-  const char *name = index < entry_count() ? entry_at(index)->name : "";
-  (void)pthread_mutex_unlock(&lock);
+const char *cleave_registry_name(cleave_context_t *context, uint32_t index) {
+  context = lock(context);
+  const char *name = index < context->entries.count ? context->entries.items[index]->name : "";
+  unlock(context);
   return name;
 }
 
-const char *cleave_registry_path(uint32_t index) {
-  (void)pthread_mutex_lock(&lock);
-  const char *path = index < entry_count() ? entry_at(index)->library.path : NULL;
-  (void)pthread_mutex_unlock(&lock);
+const char *cleave_registry_path(cleave_context_t *context, uint32_t index) {
+  context = lock(context);
+  const char *path = index < context->entries.count ? context->entries.items[index]->library.path : NULL;
+  unlock(context);
   return path == NULL ? "" : path;
 }
 
@@ -531,9 +538,9 @@ static bool is_rules(const char *file, const char *name) {
 }
 
 /* Looks through the libraries that are loaded. */
-static bool find_rules(const char *name, char *path, size_t size) {
-  for (size_t k = 0; k < loaded.count; k++) {
-    const entry_t *entry = loaded.items[k];
+static bool find_rules(const cleave_context_t *context, const char *name, char *path, size_t size) {
+  for (size_t k = 0; k < context->entries.count; k++) {
+    const entry_t *entry = context->entries.items[k];
     const cleave_backend_extensions_t *extensions = entry->table.extensions;
     uint32_t count = entry->state == ENTRY_READY && extensions != NULL ? extensions->rule_file_count : 0;
     for (uint32_t r = 0; r < count; r++) {
@@ -547,13 +554,13 @@ static bool find_rules(const char *name, char *path, size_t size) {
   return false;
 }
 
-bool cleave_registry_find_rules(const char *name, char *path, size_t size) {
-  (void)pthread_mutex_lock(&lock);
-  bool found = find_rules(name, path, size);
+bool cleave_registry_find_rules(cleave_context_t *context, const char *name, char *path, size_t size) {
+  context = lock(context);
+  bool found = find_rules(context, name, path, size);
   if (!found && strchr(name, '/') == NULL) {
-    search();
-    found = find_rules(name, path, size);
+    search(context);
+    found = find_rules(context, name, path, size);
   }
-  (void)pthread_mutex_unlock(&lock);
+  unlock(context);
   return found;
 }

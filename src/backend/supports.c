@@ -25,7 +25,7 @@ static cleave_status_t find_backend(cleave_supports_t *supports, const char *bac
                             "the backends were asked about another graph than announced");
   }
   if (supports->handle == NULL || strcmp(supports->handle->backend->name, backend) != 0) {
-    CLEAVE_TRY(cleave_registry_find(backend, &supports->handle, error));
+    CLEAVE_TRY(cleave_registry_find(graph->context, backend, &supports->handle, error));
   }
   return CLEAVE_OK;
 }

@@ -21,7 +21,6 @@
 
 #include "backend/worker_find.h"
 #include "base/clock.h"
-#include "base/log.h"
 
 extern char **environ;
 
@@ -157,7 +156,8 @@ static void free_worker(cleave_worker_t *worker) {
   cleave_free(worker);
 }
 
-cleave_status_t cleave_worker_start(const char *name, cleave_worker_t **out_worker, cleave_error_t *error) {
+cleave_status_t cleave_worker_start(const char *name, cleave_log_t *log, cleave_worker_t **out_worker,
+                                    cleave_error_t *error) {
   char path[1024];
   ends_t ends;
   *out_worker = NULL;
@@ -172,6 +172,7 @@ cleave_status_t cleave_worker_start(const char *name, cleave_worker_t **out_work
   worker->output = -1;
   worker->frame.fd = -1;
   (void)snprintf(worker->library, sizeof worker->library, "%s", name);
+  worker->log = log;
   atomic_init(&worker->references, 1);
   cleave_status_t status = CLEAVE_OK;
   worker->frame.data = cleave_allocate(USUAL_REPLY, 1);
@@ -216,8 +217,8 @@ cleanup:
 
 static void end_line(cleave_worker_t *worker) {
   if (worker->line_length > 0) {
-    cleave_log(CLEAVE_LOG_DETAIL, "library '%s' prints: %.*s", worker->library, (int)worker->line_length,
-               worker->line);
+    cleave_log(worker->log, CLEAVE_LOG_DETAIL, "library '%s' prints: %.*s", worker->library,
+               (int)worker->line_length, worker->line);
   }
   worker->line_length = 0;
 }
@@ -387,7 +388,7 @@ static cleave_status_t lose(cleave_worker_t *worker, const cleave_worker_call_t 
   (void)snprintf(worker->reason, sizeof worker->reason, "library '%.40s' %.110s while %s%s%.30s%s",
                  worker->library, what, call->doing, has_region ? " '" : "", has_region ? call->region : "",
                  has_region ? "'" : "");
-  cleave_log(CLEAVE_LOG_WARNING, "%s", worker->reason);
+  cleave_log(worker->log, CLEAVE_LOG_WARNING, "%s", worker->reason);
   atomic_store(&worker->is_lost, true);
   if (message != NULL) {
     (void)snprintf(message->text, sizeof message->text, "%s", worker->reason);
@@ -452,7 +453,7 @@ static void stop(cleave_worker_t *worker) {
   }
   int status = end_process(worker);
   if (status > 0 && !atomic_load(&worker->is_lost)) {
-    cleave_log(CLEAVE_LOG_WARNING, "library '%s': its process ended with %s %d", worker->library,
+    cleave_log(worker->log, CLEAVE_LOG_WARNING, "library '%s': its process ended with %s %d", worker->library,
                WIFSIGNALED(status) ? "signal" : "status",
                WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
   }
@@ -498,7 +499,8 @@ static void log_frame(const cleave_worker_t *worker) {
   cleave_wire_in_t in = cleave_wire_read(worker->frame.data, worker->frame.length);
   uint32_t level = cleave_wire_u32(&in);
   const char *line = cleave_wire_named(&in);
-  cleave_log(level <= CLEAVE_LOG_DETAIL ? (cleave_log_level_t)level : CLEAVE_LOG_DETAIL, "%s", line);
+  cleave_log(worker->log, level <= CLEAVE_LOG_DETAIL ? (cleave_log_level_t)level : CLEAVE_LOG_DETAIL, "%s",
+             line);
 }
 
 cleave_status_t cleave_worker_tell(cleave_worker_t *worker, const cleave_worker_call_t *call,

@@ -13,11 +13,13 @@
 
 #include "backend/worker_constants.h"
 #include "backend/worker_protocol.h"
+#include "base/log.h"
 
 typedef struct cleave_worker {
   pthread_mutex_t lock; /* around a call */
   atomic_uint references;
-  char library[64];     /* its name, for messages */
+  char library[64]; /* its name, for messages */
+  cleave_log_t *log;
   pid_t pid;            /* -1: none any more */
   atomic_llong process; /* the same, for who asks without the lock */
   pid_t owner;          /* the process that started it: a copy made by fork leaves it alone */
@@ -45,9 +47,9 @@ typedef struct cleave_worker_call {
   int fd;             /* that goes along; -1 */
 } cleave_worker_call_t;
 
-/* Starts the worker program. `name` is for messages. The caller has one reference. */
-CLEAVE_MUST_USE cleave_status_t cleave_worker_start(const char *name, cleave_worker_t **out_worker,
-                                                    cleave_error_t *error);
+/* Starts the worker program. `name` is for messages, `log` outlives it. The caller has one reference. */
+CLEAVE_MUST_USE cleave_status_t cleave_worker_start(const char *name, cleave_log_t *log,
+                                                    cleave_worker_t **out_worker, cleave_error_t *error);
 cleave_worker_t *cleave_worker_retain(cleave_worker_t *worker);
 /* The last one ends the process. */
 void cleave_worker_release(cleave_worker_t *worker);

@@ -6,6 +6,7 @@
 #include "backend/registry.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
+#include "cli/common.h"
 #include "cli/output.h"
 
 enum { MOST_DEVICES = 64 };
@@ -19,9 +20,10 @@ typedef struct backend_info {
 } backend_info_t;
 
 static backend_info_t find(uint32_t index) {
-  backend_info_t info = {
-      .name = cleave_registry_name(index), .path = cleave_registry_path(index), .refusal = CLEAVE_ERROR_INIT};
-  if (cleave_registry_find(info.name, &info.handle, &info.refusal) == CLEAVE_OK) {
+  backend_info_t info = {.name = cleave_registry_name(cleave_common_context(), index),
+                         .path = cleave_registry_path(cleave_common_context(), index),
+                         .refusal = CLEAVE_ERROR_INIT};
+  if (cleave_registry_find(cleave_common_context(), info.name, &info.handle, &info.refusal) == CLEAVE_OK) {
     const cleave_backend_devices_t *devices = info.handle->backend->devices;
     info.device_count = devices != NULL && devices->count != NULL ? devices->count(info.handle->state) : 0;
     info.device_count = info.device_count > MOST_DEVICES ? MOST_DEVICES : info.device_count;
@@ -61,7 +63,7 @@ static void add_abilities(const cleave_backend_t *backend, cleave_text_t *text) 
 /* What became of a library in a process of its own. */
 static cleave_isolation_t isolation_of(const backend_info_t *info) {
   cleave_isolation_t isolation = {.size = sizeof isolation};
-  if (cleave_backend_isolation(info->name, &isolation, NULL) != CLEAVE_OK) {
+  if (cleave_backend_isolation(cleave_common_context(), info->name, &isolation, NULL) != CLEAVE_OK) {
     isolation.is_isolated = false;
   }
   return isolation;
@@ -115,8 +117,8 @@ static void print_details(const backend_info_t *info) {
 
 /* Of one of them, or of all where `name` is NULL. */
 static int print_text(const char *name, bool verbose) {
-  for (uint32_t k = 0; k < cleave_registry_count(); k++) {
-    if (name != NULL && strcmp(cleave_registry_name(k), name) != 0) {
+  for (uint32_t k = 0; k < cleave_registry_count(cleave_common_context()); k++) {
+    if (name != NULL && strcmp(cleave_registry_name(cleave_common_context(), k), name) != 0) {
       continue;
     }
     backend_info_t info = find(k);
@@ -148,8 +150,8 @@ static json_t *names_json(const cleave_backend_extensions_t *extensions) {
 
 static int print_json(const char *name) {
   json_t *list = json_array();
-  for (uint32_t k = 0; k < cleave_registry_count(); k++) {
-    if (name != NULL && strcmp(cleave_registry_name(k), name) != 0) {
+  for (uint32_t k = 0; k < cleave_registry_count(cleave_common_context()); k++) {
+    if (name != NULL && strcmp(cleave_registry_name(cleave_common_context(), k), name) != 0) {
       continue;
     }
     backend_info_t info = find(k);
@@ -242,7 +244,8 @@ static cleave_status_t ask(const char *name, const cleave_text_list_t *questions
     status = keys[k] == NULL ? cleave_error_out_of_memory(error) : CLEAVE_OK;
   }
   if (status == CLEAVE_OK) {
-    status = cleave_backend_configure(name, settings, (uint32_t)questions->count, &answers, &count, error);
+    status = cleave_backend_configure(cleave_common_context(), name, settings, (uint32_t)questions->count,
+                                      &answers, &count, error);
   }
   if (status == CLEAVE_OK && json) {
     *out_exit = print_answers_json(name, answers, count);
@@ -262,7 +265,7 @@ static int print_one(const char *name, const cleave_text_list_t *questions, bool
   int status = CLEAVE_EXIT_OK;
   cleave_error_t error = CLEAVE_ERROR_INIT;
   const cleave_backend_handle_t *handle = NULL;
-  if (cleave_registry_find(name, &handle, &error) != CLEAVE_OK) {
+  if (cleave_registry_find(cleave_common_context(), name, &handle, &error) != CLEAVE_OK) {
     return cleave_output_error(&error);
   }
   if (questions->count == 0 && json) {

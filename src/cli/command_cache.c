@@ -6,6 +6,7 @@
 
 #include "backend/blob_key.h"
 #include "backend/blob_store.h"
+#include "backend/context.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/common.h"
@@ -107,7 +108,8 @@ static cleave_status_t work(bool clear, bool json, int *out_exit, cleave_error_t
   cleave_blob_store_t *store = NULL;
   cleave_blob_list_t list = {0};
   cleave_status_t status = CLEAVE_OK;
-  CLEAVE_TRY_CLEANUP(cleave_blob_store_open(options.blob_folder, limit, &store, error));
+  CLEAVE_TRY_CLEANUP(cleave_blob_store_open(options.blob_folder, limit,
+                                            cleave_context_log(cleave_common_context()), &store, error));
   if (clear) {
     CLEAVE_TRY_CLEANUP(cleave_blob_store_clear(store, error));
   }

@@ -55,8 +55,8 @@ static cleave_status_t load_models(command_t *command, cleave_error_t *error) {
   for (size_t k = 0; k < count; k++) {
     const char *path = command->model_paths.items[k];
     cleave_output_progress("reading %s", path);
-    CLEAVE_TRY_CLEANUP(cleave_model_load_with(path, command->settings.items, command->settings.count, 0, used,
-                                              &command->models[k], error));
+    CLEAVE_TRY_CLEANUP(cleave_model_load_with(cleave_common_context(), path, command->settings.items,
+                                              command->settings.count, 0, used, &command->models[k], error));
     command->graphs[k] = (cleave_check_model_t){path, cleave_model_graph(command->models[k])};
     for (size_t s = 0; s < command->settings.count; s++) {
       command->setting_used[s] = command->setting_used[s] || used[s];
@@ -93,6 +93,7 @@ static void check_file(command_t *command, file_result_t *file) {
   cleave_rule_source_t source = {.path = file->path};
   cleave_session_options_t session = cleave_common_session();
   cleave_rule_check_options_t options = {
+      .context = cleave_common_context(),
       .settings = command->settings.items,
       .setting_count = command->settings.count,
       .only = command->test,
@@ -101,7 +102,7 @@ static void check_file(command_t *command, file_result_t *file) {
       .threads = (int32_t)(command->threads > 1024 ? 1024 : command->threads),
       .session = &session,
       .progress = show_progress,
-      .context = file};
+      .progress_context = file};
   if (cleave_rule_check_run(&source, &options, &file->check, &file->error) != CLEAVE_OK) {
     command->failed++;
   }

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
+#include "cli/common.h"
 #include "cli/output.h"
 #include "script/meta.h"
 
@@ -101,8 +102,8 @@ static cleave_status_t add_file(plan_t *plan, const char *name, const char *text
 }
 
 static const char *preferred_backend(void) {
-  for (uint32_t k = 0; k < cleave_backend_count(); k++) {
-    if (strcmp(cleave_backend_name(k), "onednn") == 0) {
+  for (uint32_t k = 0; k < cleave_backend_count(cleave_common_context()); k++) {
+    if (strcmp(cleave_backend_name(cleave_common_context(), k), "onednn") == 0) {
       return "onednn";
     }
   }

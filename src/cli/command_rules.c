@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/command.h"
+#include "cli/common.h"
 #include "cli/load.h"
 #include "cli/output.h"
 #include "runtime/rule_list.h"
@@ -124,8 +125,8 @@ static cleave_status_t load(const cleave_text_list_t *paths, const cleave_settin
   for (size_t k = 0; k < paths->count; k++) {
     sources[k].path = paths->items[k];
   }
-  cleave_status_t status =
-      cleave_rule_list_load(list, sources, paths->count, settings->items, settings->count, NULL, NULL, error);
+  cleave_status_t status = cleave_rule_list_load(list, cleave_common_context(), sources, paths->count,
+                                                 settings->items, settings->count, NULL, NULL, error);
   cleave_free(sources);
   return status;
 }

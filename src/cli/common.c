@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "backend/registry.h"
-#include "base/log.h"
 #include "base/memory.h"
 #include "cli/command.h"
 #include "cli/output.h"
@@ -24,6 +23,7 @@ static const char *log_level;
 static const char *folder;
 static int64_t limit_mb;
 
+static cleave_context_t *context;                /* that all models of the command are of */
 static cleave_backend_option_t *backend_options; /* of `options` */
 static char **texts;                             /* that they point into */
 
@@ -79,7 +79,7 @@ static size_t find_backend(char *text, size_t end) {
     const cleave_backend_handle_t *handle = NULL;
     if (text[k] == '.') {
       text[k] = '\0';
-      bool is_there = cleave_registry_find(text, &handle, NULL) == CLEAVE_OK;
+      bool is_there = cleave_registry_find(context, text, &handle, NULL) == CLEAVE_OK;
       text[k] = '.';
       if (is_there) {
         return k;
@@ -116,8 +116,8 @@ cleave_status_t cleave_common_split(const char *option, const char *text, bool n
 
 static const char *const LEVELS[] = {"error", "warning", "information", "detail"};
 
-static void print_line(void *context, cleave_log_level_t level, const char *line) {
-  const cleave_log_level_t *most = context;
+static void print_line(void *log_context, cleave_log_level_t level, const char *line) {
+  const cleave_log_level_t *most = log_context;
   if (level <= *most) {
     (void)fprintf(stderr, "cleave: %s: %s\n", LEVELS[level], line);
   }
@@ -128,7 +128,7 @@ static cleave_status_t set_log(cleave_error_t *error) {
   for (size_t k = 0; k < sizeof LEVELS / sizeof LEVELS[0]; k++) {
     if (strcmp(log_level, LEVELS[k]) == 0) {
       most = (cleave_log_level_t)k;
-      cleave_set_log(print_line, &most);
+      cleave_context_set_log(context, print_line, &most);
       return CLEAVE_OK;
     }
   }
@@ -140,13 +140,13 @@ static cleave_status_t set_log(cleave_error_t *error) {
 static cleave_status_t load(const char *text, cleave_error_t *error) {
   size_t length = strcspn(text, "=/");
   if (text[length] != '=') {
-    return cleave_registry_load(text, NULL, error);
+    return cleave_registry_load(context, text, NULL, error);
   }
   char *name = cleave_copy_text(text, length);
   if (name == NULL) {
     return cleave_error_out_of_memory(error);
   }
-  cleave_status_t status = cleave_registry_load(text + length + 1, name, error);
+  cleave_status_t status = cleave_registry_load(context, text + length + 1, name, error);
   cleave_free(name);
   return status;
 }
@@ -168,7 +168,7 @@ static cleave_status_t isolate(const char *text, cleave_error_t *error) {
   if (name == NULL) {
     return cleave_error_out_of_memory(error);
   }
-  cleave_status_t status = cleave_backend_isolate(name, &limits, error);
+  cleave_status_t status = cleave_backend_isolate(context, name, &limits, error);
   cleave_free(name);
   return status;
 }
@@ -180,7 +180,7 @@ static cleave_status_t check_isolated(const char *text, cleave_error_t *error) {
   if (name == NULL) {
     return cleave_error_out_of_memory(error);
   }
-  cleave_status_t status = cleave_registry_find(name, &handle, error);
+  cleave_status_t status = cleave_registry_find(context, name, &handle, error);
   cleave_free(name);
   return status;
 }
@@ -191,7 +191,7 @@ static cleave_status_t configure(const char *text, cleave_error_t *error) {
   cleave_status_t status = cleave_common_split("configure", text, true, &parts, &memory, error);
   if (status == CLEAVE_OK) {
     cleave_key_value_t setting = {.key = parts.key, .value = parts.value};
-    status = cleave_backend_configure(parts.backend, &setting, 1, NULL, NULL, error);
+    status = cleave_backend_configure(context, parts.backend, &setting, 1, NULL, NULL, error);
   }
   cleave_free(memory);
   return status;
@@ -210,6 +210,7 @@ static cleave_status_t split_options(cleave_error_t *error) {
 }
 
 static cleave_status_t apply(cleave_error_t *error) {
+  CLEAVE_TRY(cleave_context_create(NULL, &context, error));
   if (log_level != NULL) {
     CLEAVE_TRY(set_log(error));
   }
@@ -233,6 +234,10 @@ int cleave_common_apply(void) {
   return apply(&error) == CLEAVE_OK ? CLEAVE_EXIT_OK : cleave_output_error(&error);
 }
 
+cleave_context_t *cleave_common_context(void) {
+  return context;
+}
+
 bool cleave_common_fallback(void) {
   return falls_back;
 }
@@ -250,19 +255,9 @@ cleave_session_options_t cleave_common_session(void) {
                                     .blob_limit = (uint64_t)limit_mb << 20};
 }
 
-/* Ends the processes of isolated libraries; where something of one still lives, it ends with this one. */
-static void end_isolated(void) {
-  for (size_t k = 0; k < isolated.count; k++) {
-    char *name = cleave_copy_text(isolated.items[k], strcspn(isolated.items[k], "="));
-    if (name != NULL && cleave_registry_unload(name, NULL) != CLEAVE_OK) {
-      cleave_log(CLEAVE_LOG_DETAIL, "library '%s' is still in use at the end", name);
-    }
-    cleave_free(name);
-  }
-}
-
 void cleave_common_free(void) {
-  end_isolated();
+  cleave_context_release(context);
+  context = NULL;
   for (size_t k = 0; texts != NULL && k < options.count; k++) {
     cleave_free(texts[k]);
   }

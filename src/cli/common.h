@@ -12,6 +12,10 @@
 /* The table; those of sessions are at its end. */
 const cleave_option_t *cleave_common_options(bool makes_sessions, size_t *out_count);
 
+/* What models, rule files and backends of the command are of, once cleave_common_apply was called; NULL
+ * before. */
+cleave_context_t *cleave_common_context(void);
+
 /* Does what the common options say, once a command line is parsed: loads, then configures. The exit status;
  * an error is printed. */
 int cleave_common_apply(void);

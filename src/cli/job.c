@@ -22,8 +22,8 @@ cleave_status_t cleave_job_load(cleave_job_t *job, const cleave_job_options_t *o
     return cleave_error_out_of_memory(error);
   }
   uint64_t start = cleave_clock_now();
-  CLEAVE_TRY(cleave_model_load_with(options->model, job->settings.items, job->settings.count, 0,
-                                    job->script_used, &job->model, error));
+  CLEAVE_TRY(cleave_model_load_with(cleave_common_context(), options->model, job->settings.items,
+                                    job->settings.count, 0, job->script_used, &job->model, error));
   if (options->plan == NULL) { /* otherwise later: the plan is of the model as it is in its file */
     CLEAVE_TRY(cleave_constants_set(&options->constants, &job->model, error));
   }
@@ -189,9 +189,9 @@ cleave_status_t cleave_job_load_rules(const cleave_job_t *job, cleave_rule_list_
   cleave_rule_source_t *sources = NULL;
   *out_list = (cleave_rule_list_t){0};
   CLEAVE_TRY(list_sources(options, &sources, error));
-  cleave_status_t status =
-      cleave_rule_list_load(out_list, sources, options->rules.count, job->settings.items, job->settings.count,
-                            job->script_used, options->backend, error);
+  cleave_status_t status = cleave_rule_list_load(
+      out_list, cleave_common_context(), sources, options->rules.count, job->settings.items,
+      job->settings.count, job->script_used, options->backend, error);
   cleave_free(sources);
   return status;
 }

@@ -98,6 +98,7 @@ static cleave_status_t copy_all(const cleave_graph_t *graph, cleave_graph_t *cop
   copy->live_node_count = graph->live_node_count;
   copy->name = graph->name;
   copy->source = graph->source;
+  copy->context = graph->context;
   copy->opset_version = graph->opset_version;
   copy->ir_version = graph->ir_version;
   return CLEAVE_OK;

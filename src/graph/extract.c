@@ -105,6 +105,7 @@ cleave_status_t cleave_graph_extract(const cleave_graph_t *graph, const cleave_e
     return cleave_error_out_of_memory(error);
   }
   CLEAVE_TRY_CLEANUP(cleave_graph_create(&extraction.to, error));
+  extraction.to->context = graph->context;
   CLEAVE_TRY_CLEANUP(extract(&extraction, request, error));
   *out_graph = extraction.to;
   extraction.to = NULL;

@@ -78,7 +78,8 @@ typedef struct cleave_use_record {
 typedef CLEAVE_ARRAY(uint32_t) cleave_graph_reads_t;
 
 struct cleave_graph {
-  uint64_t identity; /* no other graph of the process has it, or had it */
+  uint64_t identity;         /* no other graph of the process has it, or had it */
+  cleave_context_t *context; /* borrowed: whose backends and libraries it means; NULL: the process's own */
   cleave_arena_t arena;
   cleave_strings_t strings;
   cleave_dims_t *dims; /* symbols of all shapes */

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Entries of library operators in a list that only grows at its head, so that readers need no lock. Whether
-// an entry counts is told by its definition, which comes and goes with the library. An entry is used again by
-// a definition that says the same; the list is as long as there are different ones.
+// an entry counts is told by its definitions, one for each context that has the library, which come and go
+// with it. An entry is used again by a definition that says the same; the list is as long as there are
+// different ones, and that of an entry's definitions as there were contexts at a time.
 #include "ops/custom.h"
 
 #include <pthread.h>
@@ -13,11 +14,19 @@
 
 enum { NAME_LIMIT = 63, OPERATOR_LIMIT = 1024 };
 
+/* What the library says in one context. Whoever reads that of a context holds the library in it, so that only
+ * places of others change meanwhile. */
+typedef struct place {
+  _Atomic(const cleave_custom_operator_t *) definition; /* NULL: free */
+  _Atomic(cleave_context_t *) context;
+  _Atomic(void *) owner;
+  struct place *next;
+} place_t;
+
 typedef struct entry {
   cleave_op_t op; /* first: a pointer to it is one to the entry */
   struct entry *next;
-  _Atomic(const cleave_custom_operator_t *) definition; /* NULL: the library is not loaded */
-  _Atomic(void *) owner;
+  _Atomic(place_t *) places;
   const char *full_name;
   const char *library; /* that brought it first */
   const char *inputs;  /* as given */
@@ -45,18 +54,35 @@ const char *cleave_custom_op_library(const cleave_op_t *op) {
   return is_of_library(op) ? entry_of(op)->library : "";
 }
 
-const cleave_custom_operator_t *cleave_custom_op_definition(const cleave_op_t *op, void **out_owner) {
-  const cleave_custom_operator_t *definition =
-      is_of_library(op) ? atomic_load(&entry_of(op)->definition) : NULL;
-  if (out_owner != NULL) {
-    *out_owner = definition != NULL ? atomic_load(&entry_of(op)->owner) : NULL;
+static place_t *find_place(const entry_t *entry, cleave_context_t *context) {
+  place_t *place = atomic_load(&entry->places);
+  while (place != NULL &&
+         (atomic_load(&place->definition) == NULL || atomic_load(&place->context) != context)) {
+    place = place->next;
   }
-  return definition;
+  return place;
+}
+
+static bool is_defined(const entry_t *entry) {
+  const place_t *place = atomic_load(&entry->places);
+  while (place != NULL && atomic_load(&place->definition) == NULL) {
+    place = place->next;
+  }
+  return place != NULL;
+}
+
+const cleave_custom_operator_t *cleave_custom_op_definition(const cleave_op_t *op, cleave_context_t *context,
+                                                            void **out_owner) {
+  const place_t *place = is_of_library(op) ? find_place(entry_of(op), context) : NULL;
+  if (out_owner != NULL) {
+    *out_owner = place != NULL ? atomic_load(&place->owner) : NULL;
+  }
+  return place != NULL ? atomic_load(&place->definition) : NULL;
 }
 
 const cleave_op_t *cleave_custom_op_next(const cleave_op_t *op) {
   const entry_t *entry = op == NULL ? atomic_load(&entries) : entry_of(op)->next;
-  while (entry != NULL && atomic_load(&entry->definition) == NULL) {
+  while (entry != NULL && !is_defined(entry)) {
     entry = entry->next;
   }
   return entry == NULL ? NULL : &entry->op;
@@ -65,8 +91,9 @@ const cleave_op_t *cleave_custom_op_next(const cleave_op_t *op) {
 cleave_status_t cleave_custom_op_fail(const cleave_op_t *op, cleave_error_t *error) {
   if (is_of_library(op)) {
     return cleave_error_set(error, CLEAVE_ERROR_UNSUPPORTED,
-                            "operator '%s' is of library '%s', which is not loaded any more",
-                            cleave_custom_op_full_name(op), cleave_custom_op_library(op));
+                            "operator '%s' is of library '%s', which is not loaded %s",
+                            cleave_custom_op_full_name(op), cleave_custom_op_library(op),
+                            is_defined(entry_of(op)) ? "in this context" : "any more");
   }
   if (cleave_op_find(op->domain, op->name) != NULL) {
     return cleave_error_set(
@@ -107,7 +134,7 @@ static bool is_onnx(const char *domain) {
 
 /* Everything but the texts of the schema. */
 static cleave_status_t check(const cleave_custom_operator_t *definition, uint32_t index, const char *library,
-                             cleave_error_t *error) {
+                             cleave_context_t *context, cleave_error_t *error) {
   if (definition == NULL || definition->size < sizeof *definition) {
     return cleave_error_set(error, CLEAVE_ERROR_BACKEND,
                             "library '%s': operator %u: struct of %zu bytes, version 1.1 has %zu", library,
@@ -144,7 +171,7 @@ static cleave_status_t check(const cleave_custom_operator_t *definition, uint32_
                             definition->domain, definition->name, (int)definition->version);
   }
   const cleave_op_t *other = cleave_op_find(definition->domain, definition->name);
-  if (other != NULL) {
+  if (other != NULL && (!is_of_library(other) || find_place(entry_of(other), context) != NULL)) {
     const char *owner = cleave_custom_op_library(other);
     return cleave_error_set(
         error, CLEAVE_ERROR_BACKEND, "library '%s': operator '%s.%s' is there already, %s%s%s", library,
@@ -192,9 +219,41 @@ static cleave_status_t fill(entry_t *entry, const cleave_custom_operator_t *defi
   return is_complete ? CLEAVE_OK : cleave_error_out_of_memory(error);
 }
 
+/* What another context calls the same must be the same. */
+static cleave_status_t check_others(const entry_t *made, cleave_error_t *error) {
+  const cleave_op_t *other = cleave_op_find(made->op.domain, made->op.name);
+  if (other == NULL || is_same(entry_of(other), made)) {
+    return CLEAVE_OK;
+  }
+  return cleave_error_set(error, CLEAVE_ERROR_BACKEND,
+                          "library '%s': operator '%s' is there already, another one, of library '%s' in "
+                          "another context",
+                          made->library, made->full_name, cleave_custom_op_library(other));
+}
+
+/* A free place of an entry, or a new one. */
+static cleave_status_t take_place(entry_t *entry, place_t **out_place, cleave_error_t *error) {
+  place_t *place = atomic_load(&entry->places);
+  while (place != NULL && atomic_load(&place->definition) != NULL) {
+    place = place->next;
+  }
+  *out_place = place;
+  if (place != NULL) {
+    return CLEAVE_OK;
+  }
+  place = cleave_arena_allocate(&entry->arena, 1, sizeof *place);
+  if (place == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  place->next = atomic_load(&entry->places);
+  atomic_store(&entry->places, place);
+  *out_place = place;
+  return CLEAVE_OK;
+}
+
 /* Its entry, new or used again, with the definition in place. */
-static cleave_status_t add(const cleave_custom_operator_t *definition, const char *library, void *owner,
-                           cleave_error_t *error) {
+static cleave_status_t add(const cleave_custom_operator_t *definition, const char *library,
+                           cleave_context_t *context, void *owner, cleave_error_t *error) {
   cleave_arena_t arena = {0};
   entry_t *made = cleave_arena_allocate(&arena, 1, sizeof *made);
   if (made == NULL) {
@@ -202,6 +261,7 @@ static cleave_status_t add(const cleave_custom_operator_t *definition, const cha
   }
   made->arena = arena;
   cleave_status_t status = fill(made, definition, library, error);
+  status = status == CLEAVE_OK ? check_others(made, error) : status;
   entry_t *entry = atomic_load(&entries);
   while (status == CLEAVE_OK && entry != NULL && !is_same(entry, made)) {
     entry = entry->next;
@@ -214,14 +274,18 @@ static cleave_status_t add(const cleave_custom_operator_t *definition, const cha
     entry = made;
     atomic_store(&entries, made);
   }
+  place_t *place = NULL;
+  status = status == CLEAVE_OK ? take_place(entry, &place, error) : status;
   if (status == CLEAVE_OK) {
-    atomic_store(&entry->owner, owner);
-    atomic_store(&entry->definition, definition);
+    atomic_store(&place->owner, owner);
+    atomic_store(&place->context, context);
+    atomic_store(&place->definition, definition);
   }
   return status;
 }
 
-cleave_status_t cleave_custom_ops_add(const cleave_custom_operator_t *const *definitions, uint32_t count,
+cleave_status_t cleave_custom_ops_add(cleave_context_t *context,
+                                      const cleave_custom_operator_t *const *definitions, uint32_t count,
                                       const char *library, void *owner, cleave_error_t *error) {
   cleave_status_t status = CLEAVE_OK;
   if (count > OPERATOR_LIMIT || (count > 0 && definitions == NULL)) {
@@ -231,8 +295,8 @@ cleave_status_t cleave_custom_ops_add(const cleave_custom_operator_t *const *def
   }
   (void)pthread_mutex_lock(&adding);
   for (uint32_t k = 0; k < count && status == CLEAVE_OK; k++) {
-    status = check(definitions[k], k, library, error);
-    status = status == CLEAVE_OK ? add(definitions[k], library, owner, error) : status;
+    status = check(definitions[k], k, library, context, error);
+    status = status == CLEAVE_OK ? add(definitions[k], library, context, owner, error) : status;
   }
   (void)pthread_mutex_unlock(&adding);
   if (status != CLEAVE_OK) {
@@ -244,9 +308,11 @@ cleave_status_t cleave_custom_ops_add(const cleave_custom_operator_t *const *def
 void cleave_custom_ops_remove(const void *owner) {
   (void)pthread_mutex_lock(&adding);
   for (entry_t *entry = atomic_load(&entries); entry != NULL; entry = entry->next) {
-    if (atomic_load(&entry->owner) == owner) {
-      atomic_store(&entry->definition, NULL);
-      atomic_store(&entry->owner, NULL);
+    for (place_t *place = atomic_load(&entry->places); place != NULL; place = place->next) {
+      if (atomic_load(&place->owner) == owner) {
+        atomic_store(&place->definition, NULL);
+        atomic_store(&place->owner, NULL);
+      }
     }
   }
   (void)pthread_mutex_unlock(&adding);

@@ -3,7 +3,8 @@
  * Operators that loaded libraries bring: entries like those of the table, found by cleave_op_find under
  * domain and name, with a schema parsed from the library's texts. An entry is never freed, since graphs point
  * to it; when its library goes it stays without a definition, and the same library loaded again takes it
- * over.
+ * over. Names are the process's, definitions are a context's (cleave.h): the same library may be loaded in
+ * several, and an operator is known to all of them, but computed only where its library is.
  *
  * Entries may be found and read on any thread. Adding and removing are the registry's, under its lock.
  */
@@ -15,27 +16,29 @@
 /* "domain.name": how scripts write it, and messages. */
 const char *cleave_custom_op_full_name(const cleave_op_t *op);
 
-/* Adds the operators of a library, all or none. CLEAVE_ERROR_BACKEND says which definition is wrong and why:
- * the texts do not parse, a function is missing, or the operator is ONNX's or another library's. `owner` is
- * any pointer that stands for the library; `library` its name. */
-CLEAVE_MUST_USE cleave_status_t cleave_custom_ops_add(const cleave_custom_operator_t *const *definitions,
+/* Adds the operators of a library to a context, all or none. CLEAVE_ERROR_BACKEND says which definition is
+ * wrong and why: the texts do not parse, a function is missing, or the operator is ONNX's or another
+ * library's. `owner` is any pointer that stands for the library in this context; `library` its name. */
+CLEAVE_MUST_USE cleave_status_t cleave_custom_ops_add(cleave_context_t *context,
+                                                      const cleave_custom_operator_t *const *definitions,
                                                       uint32_t count, const char *library, void *owner,
                                                       cleave_error_t *error);
 /* The definitions of an owner are gone. */
 void cleave_custom_ops_remove(const void *owner);
 
 /* What the library says of an operator, and its owner (`out_owner` may be NULL). NULL where the operator is
- * no library's, or where its library is not loaded. */
-const cleave_custom_operator_t *cleave_custom_op_definition(const cleave_op_t *op, void **out_owner);
+ * no library's, or where its library is not loaded in this context. */
+const cleave_custom_operator_t *cleave_custom_op_definition(const cleave_op_t *op, cleave_context_t *context,
+                                                            void **out_owner);
 
 /* Name of the library that brought the operator, loaded or not; "" for others. */
 const char *cleave_custom_op_library(const cleave_op_t *op);
 
-/* The operators of loaded libraries, one after the other: NULL begins, NULL ends. */
+/* The operators of libraries that are loaded in any context, one after the other: NULL begins, NULL ends. */
 const cleave_op_t *cleave_custom_op_next(const cleave_op_t *op);
 
 /* CLEAVE_ERROR_UNSUPPORTED: why nothing computes a node of this operator, which has CLEAVE_OP_ID_CUSTOM: its
- * library was unloaded, or came after the model, or nobody brought one. */
+ * library was unloaded, or came after the model, or is another context's, or nobody brought one. */
 cleave_status_t cleave_custom_op_fail(const cleave_op_t *op, cleave_error_t *error);
 
 /* ---- private to src/ops ---- */

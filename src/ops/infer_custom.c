@@ -169,7 +169,8 @@ static cleave_status_t ask(asking_t *asking, const cleave_custom_operator_t *def
 }
 
 cleave_status_t cleave_infer_custom(cleave_infer_t *infer, cleave_error_t *error) {
-  const cleave_custom_operator_t *definition = cleave_custom_op_definition(infer->op, NULL);
+  const cleave_custom_operator_t *definition =
+      cleave_custom_op_definition(infer->op, infer->graph->context, NULL);
   if (definition == NULL) {
     return cleave_custom_op_fail(infer->op, error);
   }

@@ -56,11 +56,12 @@ static const char *kind_word(cleave_rule_kind_t kind) {
   return kind == CLEAVE_RULE_PASS ? "pass" : "partitioner";
 }
 
-static cleave_status_t fail_unknown(cleave_rule_kind_t kind, const char *name, cleave_error_t *error) {
+static cleave_status_t fail_unknown(cleave_context_t *context, cleave_rule_kind_t kind, const char *name,
+                                    cleave_error_t *error) {
   cleave_nearest_t nearest = {0};
   char hint[128];
   for (size_t k = 0; k < rules.count; k++) {
-    if (rules.items[k].kind == kind) {
+    if (rules.items[k].context == context && rules.items[k].kind == kind) {
       cleave_nearest_offer(&nearest, name, rules.items[k].name);
     }
   }
@@ -68,12 +69,12 @@ static cleave_status_t fail_unknown(cleave_rule_kind_t kind, const char *name, c
                           name, cleave_nearest_hint(&nearest, hint, sizeof hint));
 }
 
-static cleave_status_t find(cleave_rule_kind_t kind, const char *name, cleave_named_rule_t *out_named,
-                            cleave_error_t *error) {
+static cleave_status_t find(cleave_context_t *context, cleave_rule_kind_t kind, const char *name,
+                            cleave_named_rule_t *out_named, cleave_error_t *error) {
   const cleave_named_rule_t *found = NULL;
   for (size_t k = 0; k < rules.count; k++) {
     const cleave_named_rule_t *rule = &rules.items[k];
-    if (rule->kind != kind || !is_named(rule, name)) {
+    if (rule->context != context || rule->kind != kind || !is_named(rule, name)) {
       continue;
     }
     if (found != NULL) {
@@ -85,16 +86,16 @@ static cleave_status_t find(cleave_rule_kind_t kind, const char *name, cleave_na
     found = rule;
   }
   if (found == NULL) {
-    return fail_unknown(kind, name, error);
+    return fail_unknown(context, kind, name, error);
   }
   *out_named = *found;
   return CLEAVE_OK;
 }
 
-cleave_status_t cleave_named_rule_find(cleave_rule_kind_t kind, const char *name,
+cleave_status_t cleave_named_rule_find(cleave_context_t *context, cleave_rule_kind_t kind, const char *name,
                                        cleave_named_rule_t *out_named, cleave_error_t *error) {
   (void)pthread_mutex_lock(&lock);
-  cleave_status_t status = find(kind, name, out_named, error);
+  cleave_status_t status = find(context, kind, name, out_named, error);
   (void)pthread_mutex_unlock(&lock);
   return status;
 }

@@ -125,7 +125,7 @@ static cleave_status_t fold_all(folding_t *folding, cleave_error_t *error) {
 cleave_status_t cleave_graph_simplify(cleave_graph_t *graph, const bool *keep_node, size_t keep_count,
                                       size_t *out_count, cleave_error_t *error) {
   folding_t folding = {.graph = graph, .keep_node = keep_node, .keep_count = keep_count};
-  cleave_status_t status = cleave_registry_find("cpu", &folding.cpu, error);
+  cleave_status_t status = cleave_registry_find(graph->context, "cpu", &folding.cpu, error);
   cleave_infer_options_t options = {.fold = true};
   size_t total = 0;
   for (int round = 0; round < MOST_ROUNDS && status == CLEAVE_OK; round++) {

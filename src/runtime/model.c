@@ -4,7 +4,6 @@
 // that changed anything: other constants begin there.
 #include <string.h>
 
-#include "backend/registry.h"
 #include "formats/onnx.h"
 #include "graph/clone.h"
 #include "runtime/bind.h"
@@ -16,26 +15,10 @@ void cleave_text_free(char *text) {
   cleave_free(text);
 }
 
-uint32_t cleave_backend_count(void) {
-  return cleave_registry_count();
-}
-
-const char *cleave_backend_name(uint32_t index) {
-  return cleave_registry_name(index);
-}
-
-cleave_status_t cleave_backend_load(const char *path, const char *name, cleave_error_t *error) {
-  return cleave_registry_load(path, name, error);
-}
-
-cleave_status_t cleave_backend_unload(const char *name, cleave_error_t *error) {
-  return cleave_registry_unload(name, error);
-}
-
 /* ---- making and sharing ---- */
 
-cleave_status_t cleave_model_wrap_take(cleave_graph_t *graph, cleave_model_t **out_model,
-                                       cleave_error_t *error) {
+cleave_status_t cleave_model_wrap_take(cleave_context_t *context, cleave_graph_t *graph,
+                                       cleave_model_t **out_model, cleave_error_t *error) {
   *out_model = NULL;
   cleave_model_t *model = cleave_allocate_zeroed(1, sizeof *model);
   if (model == NULL) {
@@ -44,6 +27,7 @@ cleave_status_t cleave_model_wrap_take(cleave_graph_t *graph, cleave_model_t **o
   }
   atomic_init(&model->references, 1);
   model->graph = graph;
+  model->context = cleave_context_retain(context);
   *out_model = model;
   return CLEAVE_OK;
 }
@@ -52,7 +36,7 @@ cleave_status_t cleave_model_create_take(cleave_graph_t *graph, cleave_model_t *
                                          cleave_error_t *error) {
   cleave_model_t *model = NULL;
   *out_model = NULL;
-  CLEAVE_TRY(cleave_model_wrap_take(graph, &model, error));
+  CLEAVE_TRY(cleave_model_wrap_take(graph->context, graph, &model, error));
   uint32_t values = cleave_graph_value_bound(graph);
   size_t nodes = graph->live_node_count;
   cleave_status_t status = cleave_graph_copy(graph, &model->unfolded, error);
@@ -72,11 +56,12 @@ cleave_status_t cleave_model_create_take(cleave_graph_t *graph, cleave_model_t *
 }
 
 /* The region is the model's from now on, also where this fails. */
-static cleave_status_t create_from_region_take(cleave_region_file_t *region, cleave_model_t **out_model,
-                                               cleave_error_t *error) {
+static cleave_status_t create_from_region_take(cleave_context_t *context, cleave_region_file_t *region,
+                                               cleave_model_t **out_model, cleave_error_t *error) {
   cleave_graph_t *graph = NULL;
   cleave_status_t status = cleave_region_file_graph(region, &graph, error);
   if (status == CLEAVE_OK) {
+    graph->context = context;
     status = cleave_model_create_take(graph, out_model, error);
   }
   if (status != CLEAVE_OK) {
@@ -87,9 +72,9 @@ static cleave_status_t create_from_region_take(cleave_region_file_t *region, cle
   return CLEAVE_OK;
 }
 
-cleave_status_t cleave_model_load_with(const char *path, const cleave_setting_t *settings,
-                                       size_t setting_count, uint64_t seed, bool *out_used,
-                                       cleave_model_t **out_model, cleave_error_t *error) {
+cleave_status_t cleave_model_load_with(cleave_context_t *context, const char *path,
+                                       const cleave_setting_t *settings, size_t setting_count, uint64_t seed,
+                                       bool *out_used, cleave_model_t **out_model, cleave_error_t *error) {
   *out_model = NULL;
   for (size_t k = 0; k < setting_count; k++) {
     out_used[k] = false;
@@ -98,27 +83,30 @@ cleave_status_t cleave_model_load_with(const char *path, const cleave_setting_t 
   if (cleave_path_has_extension(path, ".onnx")) {
     CLEAVE_TRY(cleave_onnx_read(path, &graph, error));
   } else if (cleave_path_has_extension(path, ".lua")) {
-    CLEAVE_TRY(cleave_model_script_load(path, settings, setting_count, seed, out_used, &graph, error));
+    CLEAVE_TRY(
+        cleave_model_script_load(context, path, settings, setting_count, seed, out_used, &graph, error));
   } else if (cleave_path_has_extension(path, ".json")) {
     cleave_region_file_t *region = NULL;
     CLEAVE_TRY(cleave_region_json_open(path, &region, error));
-    return create_from_region_take(region, out_model, error);
+    return create_from_region_take(context, region, out_model, error);
   } else {
     return cleave_error_set(error, CLEAVE_ERROR_UNSUPPORTED,
                             "%s: not a model by its name: expected .onnx, .lua, or .json (a region)", path);
   }
+  graph->context = context;
   return cleave_model_create_take(graph, out_model, error);
 }
 
-cleave_status_t cleave_model_load(const char *path, const cleave_setting_t *settings, size_t setting_count,
-                                  uint64_t seed, cleave_model_t **out_model, cleave_error_t *error) {
+cleave_status_t cleave_model_load(cleave_context_t *context, const char *path,
+                                  const cleave_setting_t *settings, size_t setting_count, uint64_t seed,
+                                  cleave_model_t **out_model, cleave_error_t *error) {
   *out_model = NULL;
   bool *used = cleave_allocate_zeroed(setting_count, sizeof *used);
   if (used == NULL) {
     return cleave_error_out_of_memory(error);
   }
   cleave_status_t status =
-      cleave_model_load_with(path, settings, setting_count, seed, used, out_model, error);
+      cleave_model_load_with(context, path, settings, setting_count, seed, used, out_model, error);
   for (size_t k = 0; k < setting_count && status == CLEAVE_OK; k++) {
     if (!used[k]) {
       status =
@@ -141,17 +129,19 @@ static bool looks_like_json(const char *data, size_t size) {
   return k < size && data[k] == '{';
 }
 
-cleave_status_t cleave_model_load_memory(const void *data, size_t size, const char *name,
-                                         cleave_model_t **out_model, cleave_error_t *error) {
+cleave_status_t cleave_model_load_memory(cleave_context_t *context, const void *data, size_t size,
+                                         const char *name, cleave_model_t **out_model,
+                                         cleave_error_t *error) {
   *out_model = NULL;
   cleave_graph_t *graph = NULL;
   name = name == NULL ? "model" : name;
   if (looks_like_json(data, size)) {
     cleave_region_file_t *region = NULL;
     CLEAVE_TRY(cleave_region_json_read(name, data, size, NULL, &region, error));
-    return create_from_region_take(region, out_model, error);
+    return create_from_region_take(context, region, out_model, error);
   }
   CLEAVE_TRY(cleave_onnx_read_memory(data, size, name, &graph, error));
+  graph->context = context;
   return cleave_model_create_take(graph, out_model, error);
 }
 
@@ -169,6 +159,7 @@ void cleave_model_release(cleave_model_t *model) {
   cleave_region_file_destroy(model->region);
   cleave_model_release(model->origin);
   cleave_model_release(model->texts);
+  cleave_context_release(model->context);
   cleave_arena_deinit(&model->arena);
   cleave_free(model);
 }
@@ -210,7 +201,7 @@ cleave_status_t cleave_model_bind(cleave_model_t *model, const cleave_tensor_vie
     return CLEAVE_OK;
   }
   cleave_model_t *bound = NULL;
-  CLEAVE_TRY(cleave_model_wrap_take(graph, &bound, error));
+  CLEAVE_TRY(cleave_model_wrap_take(graph->context, graph, &bound, error));
   bound->origin = cleave_model_retain(model);
   cleave_status_t status = keep_inputs(bound, inputs, input_count, error);
   if (status != CLEAVE_OK) {

@@ -9,14 +9,15 @@
 /* The graph of a model; it lives as long as the model and does not change. */
 const cleave_graph_t *cleave_model_graph(const cleave_model_t *model);
 
-/* A model from a graph, which it takes over, also when it fails. Types are inferred and what is constant is
- * folded, as for models from files. */
+/* A model from a graph, which it takes over, also when it fails; it retains the graph's context. Types are
+ * inferred and what is constant is folded, as for models from files. */
 CLEAVE_MUST_USE cleave_status_t cleave_model_create_take(cleave_graph_t *graph, cleave_model_t **out_model,
                                                          cleave_error_t *error);
 
 /* cleave_model_load that accepts settings which the model script does not know: out_used[k] tells. */
-CLEAVE_MUST_USE cleave_status_t cleave_model_load_with(const char *path, const cleave_setting_t *settings,
-                                                       size_t setting_count, uint64_t seed, bool *out_used,
+CLEAVE_MUST_USE cleave_status_t cleave_model_load_with(cleave_context_t *context, const char *path,
+                                                       const cleave_setting_t *settings, size_t setting_count,
+                                                       uint64_t seed, bool *out_used,
                                                        cleave_model_t **out_model, cleave_error_t *error);
 
 /* cleave_model_partition for a graph, which must outlive the plan. Settings marked in `known` (may be NULL)
@@ -32,6 +33,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_graph_partition(const cleave_graph_t *gra
 
 /* The arguments of cleave_graph_partition, and who is told of the files (or NULL). */
 typedef struct cleave_partition_request {
+  cleave_context_t *context; /* that of the graph */
   const cleave_rule_source_t *sources;
   size_t source_count;
   const cleave_setting_t *settings;

@@ -274,7 +274,7 @@ static cleave_status_t make_model(cleave_model_t *old, const replacement_t *item
   cleave_status_t status = CLEAVE_OK;
   *out_model = NULL;
   if (old->origin == NULL) {
-    CLEAVE_TRY(cleave_model_wrap_take(NULL, &model, error));
+    CLEAVE_TRY(cleave_model_wrap_take(old->context, NULL, &model, error));
     model->texts = cleave_model_retain(old->texts != NULL ? old->texts : old);
     status = fill_model(old, items, count, model, error);
   } else {

@@ -11,7 +11,8 @@
 
 struct cleave_model {
   atomic_int references;
-  cleave_graph_t *graph; /* folded; what everybody else sees */
+  cleave_context_t *context; /* retained; NULL: the process's own */
+  cleave_graph_t *graph;     /* folded; what everybody else sees */
   /* The graph before anything was folded: what constants are set in. NULL: `graph` is it. Of a bound model:
    * the origin's. */
   cleave_graph_t *unfolded;
@@ -24,8 +25,8 @@ struct cleave_model {
   size_t bound_count;
 };
 
-/* A model of a graph, which it takes over, also when it fails. */
-CLEAVE_MUST_USE cleave_status_t cleave_model_wrap_take(cleave_graph_t *graph, cleave_model_t **out_model,
-                                                       cleave_error_t *error);
+/* A model of a context and of a graph, which it takes over, also when it fails; the graph may come later. */
+CLEAVE_MUST_USE cleave_status_t cleave_model_wrap_take(cleave_context_t *context, cleave_graph_t *graph,
+                                                       cleave_model_t **out_model, cleave_error_t *error);
 
 #endif /* CLEAVE_RUNTIME_MODEL_INTERNAL_H */

@@ -49,7 +49,7 @@ static cleave_status_t check_region(cleave_supports_t *supports, const cleave_pl
   const cleave_plan_region_t *region = &plan->regions[index];
   const cleave_backend_handle_t *handle = NULL;
   cleave_error_t missing = CLEAVE_ERROR_INIT;
-  cleave_status_t status = cleave_registry_find(region->backend, &handle, &missing);
+  cleave_status_t status = cleave_registry_find(plan->graph->context, region->backend, &handle, &missing);
   if (status == CLEAVE_ERROR_OUT_OF_MEMORY) {
     return cleave_error_out_of_memory(error);
   }

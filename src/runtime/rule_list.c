@@ -46,25 +46,27 @@ static cleave_status_t add_everything(cleave_rule_list_t *list, const char *back
 
 /* The name of a loaded library, or "library/part", where there is no rule file: its passes and partitioners.
  */
-static cleave_status_t load_library(const char *name, const cleave_setting_t *settings, size_t setting_count,
-                                    bool *used, cleave_rules_t **out_rules, bool *out_found,
-                                    cleave_error_t *error) {
+static cleave_status_t load_library(cleave_context_t *context, const char *name,
+                                    const cleave_setting_t *settings, size_t setting_count, bool *used,
+                                    cleave_rules_t **out_rules, bool *out_found, cleave_error_t *error) {
   cleave_text_t text = {0};
-  cleave_status_t status = cleave_library_rules_text(name, settings, setting_count, &text, out_found, error);
+  cleave_status_t status =
+      cleave_library_rules_text(context, name, settings, setting_count, &text, out_found, error);
   if (status == CLEAVE_OK && *out_found) {
-    status = cleave_rules_load_text(name, cleave_text_get(&text), text.length, settings, setting_count, used,
-                                    out_rules, error);
+    status = cleave_rules_load_text(context, name, cleave_text_get(&text), text.length, settings,
+                                    setting_count, used, out_rules, error);
   }
   cleave_text_deinit(&text);
   return status;
 }
 
-static cleave_status_t load_one(const cleave_rule_source_t *source, const cleave_setting_t *settings,
-                                size_t setting_count, bool *used, const cleave_rules_listener_t *listener,
-                                cleave_rules_t **out_rules, cleave_error_t *error) {
+static cleave_status_t load_one(cleave_context_t *context, const cleave_rule_source_t *source,
+                                const cleave_setting_t *settings, size_t setting_count, bool *used,
+                                const cleave_rules_listener_t *listener, cleave_rules_t **out_rules,
+                                cleave_error_t *error) {
   if (source->text != NULL) {
-    return cleave_rules_load_text(source->path == NULL ? "rules" : source->path, source->text, source->length,
-                                  settings, setting_count, used, out_rules, error);
+    return cleave_rules_load_text(context, source->path == NULL ? "rules" : source->path, source->text,
+                                  source->length, settings, setting_count, used, out_rules, error);
   }
   if (source->path == NULL) {
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "a rule source has neither path nor text");
@@ -72,14 +74,15 @@ static cleave_status_t load_one(const cleave_rule_source_t *source, const cleave
   // A name that is neither a file nor one of cleave's may be a rule file that a loaded library brings.
   char path[1024];
   cleave_error_t failure = CLEAVE_ERROR_INIT;
-  cleave_status_t status =
-      cleave_rules_load_watched(source->path, settings, setting_count, used, listener, out_rules, &failure);
-  if (status == CLEAVE_ERROR_IO && cleave_registry_find_rules(source->path, path, sizeof path)) {
-    return cleave_rules_load_watched(path, settings, setting_count, used, listener, out_rules, error);
+  cleave_status_t status = cleave_rules_load_watched(context, source->path, settings, setting_count, used,
+                                                     listener, out_rules, &failure);
+  if (status == CLEAVE_ERROR_IO && cleave_registry_find_rules(context, source->path, path, sizeof path)) {
+    return cleave_rules_load_watched(context, path, settings, setting_count, used, listener, out_rules,
+                                     error);
   }
   bool found = false;
   if (status == CLEAVE_ERROR_IO) {
-    CLEAVE_TRY(load_library(source->path, settings, setting_count, used, out_rules, &found, error));
+    CLEAVE_TRY(load_library(context, source->path, settings, setting_count, used, out_rules, &found, error));
   }
   if (found) {
     return CLEAVE_OK;
@@ -139,12 +142,13 @@ static cleave_status_t fail_setting(const cleave_rule_list_t *list, const char *
   return status;
 }
 
-cleave_status_t cleave_rule_list_load_watched(cleave_rule_list_t *list, const cleave_rule_source_t *sources,
-                                              size_t source_count, const cleave_setting_t *settings,
-                                              size_t setting_count, const bool *known, const char *backend,
+cleave_status_t cleave_rule_list_load_watched(cleave_rule_list_t *list, cleave_context_t *context,
+                                              const cleave_rule_source_t *sources, size_t source_count,
+                                              const cleave_setting_t *settings, size_t setting_count,
+                                              const bool *known, const char *backend,
                                               const cleave_rules_listener_t *listener,
                                               cleave_error_t *error) {
-  *list = (cleave_rule_list_t){0};
+  *list = (cleave_rule_list_t){.context = context};
   cleave_status_t status = CLEAVE_OK;
   bool *used = cleave_allocate_zeroed(setting_count * 2, sizeof *used);
   bool *ever_used = used == NULL ? NULL : used + setting_count;
@@ -155,7 +159,7 @@ cleave_status_t cleave_rule_list_load_watched(cleave_rule_list_t *list, const cl
   for (size_t k = 0; k < source_count; k++) {
     memset(used, 0, setting_count * sizeof *used);
     CLEAVE_TRY_CLEANUP(
-        load_one(&sources[k], settings, setting_count, used, listener, &list->files[k], error));
+        load_one(context, &sources[k], settings, setting_count, used, listener, &list->files[k], error));
     list->file_count++;
     for (size_t s = 0; s < setting_count; s++) {
       ever_used[s] = ever_used[s] || used[s];
@@ -172,12 +176,12 @@ cleanup:
   return status;
 }
 
-cleave_status_t cleave_rule_list_load(cleave_rule_list_t *list, const cleave_rule_source_t *sources,
-                                      size_t source_count, const cleave_setting_t *settings,
-                                      size_t setting_count, const bool *known, const char *backend,
-                                      cleave_error_t *error) {
-  return cleave_rule_list_load_watched(list, sources, source_count, settings, setting_count, known, backend,
-                                       NULL, error);
+cleave_status_t cleave_rule_list_load(cleave_rule_list_t *list, cleave_context_t *context,
+                                      const cleave_rule_source_t *sources, size_t source_count,
+                                      const cleave_setting_t *settings, size_t setting_count,
+                                      const bool *known, const char *backend, cleave_error_t *error) {
+  return cleave_rule_list_load_watched(list, context, sources, source_count, settings, setting_count, known,
+                                       backend, NULL, error);
 }
 
 /* Options that ask the registry's backends; `supports` is theirs. */

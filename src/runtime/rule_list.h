@@ -10,7 +10,8 @@
 #include "script/rules.h"
 
 typedef struct cleave_rule_list {
-  cleave_rules_t **files; /* one per source */
+  cleave_context_t *context; /* of the models that they are for; borrowed */
+  cleave_rules_t **files;    /* one per source */
   size_t file_count;
   cleave_ruleset_t *rulesets; /* all strategies of all files, with the backend that is to be used */
   const cleave_ruleset_t **pointers;
@@ -22,11 +23,11 @@ typedef struct cleave_rule_list {
   void *allow_context;
 } cleave_rule_list_t;
 
-/* Loads rule files. A setting that none of them declares is an error, unless `known` (may be NULL) marks it
- * as one that has served elsewhere. `backend`, if not NULL, takes the place of all that the files name.
- * Without sources there is one region rule over all that `backend` supports (`cpu` and NULL: none). The
- * backend's name must outlive the list, which must be deinitialised also when this fails. */
-CLEAVE_MUST_USE cleave_status_t cleave_rule_list_load(cleave_rule_list_t *list,
+/* Loads rule files, for models of `context`. A setting that none of them declares is an error, unless `known`
+ * (may be NULL) marks it as one that has served elsewhere. `backend`, if not NULL, takes the place of all
+ * that the files name. Without sources there is one region rule over all that `backend` supports (`cpu` and
+ * NULL: none). The backend's name must outlive the list, which must be deinitialised also when this fails. */
+CLEAVE_MUST_USE cleave_status_t cleave_rule_list_load(cleave_rule_list_t *list, cleave_context_t *context,
                                                       const cleave_rule_source_t *sources,
                                                       size_t source_count, const cleave_setting_t *settings,
                                                       size_t setting_count, const bool *known,
@@ -34,9 +35,9 @@ CLEAVE_MUST_USE cleave_status_t cleave_rule_list_load(cleave_rule_list_t *list,
 /* The same, telling `listener` (may be NULL) of the files, also of those that were opened before it failed.
  */
 CLEAVE_MUST_USE cleave_status_t cleave_rule_list_load_watched(
-    cleave_rule_list_t *list, const cleave_rule_source_t *sources, size_t source_count,
-    const cleave_setting_t *settings, size_t setting_count, const bool *known, const char *backend,
-    const cleave_rules_listener_t *listener, cleave_error_t *error);
+    cleave_rule_list_t *list, cleave_context_t *context, const cleave_rule_source_t *sources,
+    size_t source_count, const cleave_setting_t *settings, size_t setting_count, const bool *known,
+    const char *backend, const cleave_rules_listener_t *listener, cleave_error_t *error);
 void cleave_rule_list_deinit(cleave_rule_list_t *list);
 
 /* Runs the graph rules of a list (rewrites and passes), alone; what comes out must not outlive the graph. */

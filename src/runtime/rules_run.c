@@ -34,11 +34,11 @@ static cleave_status_t load(cleave_rule_list_t *list, const cleave_partition_req
                             cleave_error_t *error) {
   if (request->backend != NULL) {
     const cleave_backend_handle_t *handle = NULL;
-    CLEAVE_TRY(cleave_registry_find(request->backend, &handle, error));
+    CLEAVE_TRY(cleave_registry_find(request->context, request->backend, &handle, error));
   }
-  return cleave_rule_list_load_watched(list, request->sources, request->source_count, request->settings,
-                                       request->setting_count, request->known, request->backend,
-                                       request->listener, error);
+  return cleave_rule_list_load_watched(list, request->context, request->sources, request->source_count,
+                                       request->settings, request->setting_count, request->known,
+                                       request->backend, request->listener, error);
 }
 
 static cleave_status_t run(const cleave_rule_list_t *list, const cleave_graph_t *graph,
@@ -75,7 +75,8 @@ cleave_status_t cleave_graph_partition(const cleave_graph_t *graph, const cleave
                                        size_t setting_count, const bool *known, const char *backend,
                                        cleave_plan_t **out_plan, double *out_script_ms,
                                        cleave_error_t *error) {
-  cleave_partition_request_t request = {.sources = sources,
+  cleave_partition_request_t request = {.context = graph->context,
+                                        .sources = sources,
                                         .source_count = source_count,
                                         .settings = settings,
                                         .setting_count = setting_count,
@@ -87,7 +88,8 @@ cleave_status_t cleave_graph_partition(const cleave_graph_t *graph, const cleave
 /* ---- rule files that are loaded once ---- */
 
 struct cleave_rule_files {
-  cleave_arena_t arena; /* of the copies */
+  cleave_context_t *context; /* retained; NULL: the process's own */
+  cleave_arena_t arena;      /* of the copies */
   cleave_rule_list_t list;
   cleave_setting_t *settings;
   size_t setting_count;
@@ -104,18 +106,20 @@ static cleave_status_t copy_arguments(cleave_rule_files_t *files, const cleave_s
   return copy_settings(&files->arena, settings, setting_count, &files->settings, error);
 }
 
-cleave_status_t cleave_rule_files_load(const cleave_rule_source_t *sources, size_t source_count,
-                                       const cleave_setting_t *settings, size_t setting_count,
-                                       const char *backend, cleave_rule_files_t **out_files,
-                                       cleave_error_t *error) {
+cleave_status_t cleave_rule_files_load(cleave_context_t *context, const cleave_rule_source_t *sources,
+                                       size_t source_count, const cleave_setting_t *settings,
+                                       size_t setting_count, const char *backend,
+                                       cleave_rule_files_t **out_files, cleave_error_t *error) {
   *out_files = NULL;
   cleave_rule_files_t *files = cleave_allocate_zeroed(1, sizeof *files);
   if (files == NULL) {
     return cleave_error_out_of_memory(error);
   }
+  files->context = cleave_context_retain(context);
   cleave_status_t status = copy_arguments(files, settings, setting_count, backend, error);
   if (status == CLEAVE_OK) {
-    cleave_partition_request_t request = {.sources = sources,
+    cleave_partition_request_t request = {.context = context,
+                                          .sources = sources,
                                           .source_count = source_count,
                                           .settings = files->settings,
                                           .setting_count = setting_count,
@@ -133,6 +137,10 @@ cleave_status_t cleave_rule_files_load(const cleave_rule_source_t *sources, size
 cleave_status_t cleave_rule_files_partition(cleave_rule_files_t *files, cleave_model_t *model,
                                             cleave_plan_t **out_plan, cleave_error_t *error) {
   *out_plan = NULL;
+  if (cleave_model_graph(model)->context != files->context) {
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                            "the rule files were loaded in another context than the model");
+  }
   return run(&files->list, cleave_model_graph(model), files->settings, files->setting_count, out_plan, error);
 }
 
@@ -140,6 +148,7 @@ void cleave_rule_files_destroy(cleave_rule_files_t *files) {
   if (files != NULL) {
     cleave_rule_list_deinit(&files->list);
     cleave_arena_deinit(&files->arena);
+    cleave_context_release(files->context);
     cleave_free(files);
   }
 }

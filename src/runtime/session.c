@@ -3,6 +3,7 @@
 #include "runtime/session.h"
 
 #include "backend/blob_store.h"
+#include "backend/context.h"
 #include "base/threads.h"
 #include "runtime/bind.h"
 #include "runtime/session_internal.h"
@@ -31,8 +32,8 @@ static cleave_status_t find_fused_nodes(const cleave_graph_t *graph, const cleav
   return CLEAVE_OK;
 }
 
-static cleave_status_t set_options(cleave_session_t *session, const cleave_session_options_t *options,
-                                   cleave_error_t *error) {
+static cleave_status_t set_options(cleave_session_t *session, cleave_context_t *context,
+                                   const cleave_session_options_t *options, cleave_error_t *error) {
   int32_t threads = options == NULL ? 0 : options->threads;
   if (threads < 0 || threads > MOST_THREADS) {
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
@@ -47,7 +48,8 @@ static cleave_status_t set_options(cleave_session_t *session, const cleave_sessi
   }
   if (known >= offsetof(cleave_session_options_t, blob_limit) + sizeof options->blob_limit &&
       options->blob_folder != NULL) {
-    CLEAVE_TRY(cleave_blob_store_open(options->blob_folder, options->blob_limit, &session->blobs, error));
+    CLEAVE_TRY(cleave_blob_store_open(options->blob_folder, options->blob_limit, cleave_context_log(context),
+                                      &session->blobs, error));
   }
   session->strict =
       known >= offsetof(cleave_session_options_t, strict) + sizeof options->strict && options->strict;
@@ -61,7 +63,7 @@ static cleave_status_t set_options(cleave_session_t *session, const cleave_sessi
                                  .profile = session->profile};
   if (known >=
       offsetof(cleave_session_options_t, backend_option_count) + sizeof options->backend_option_count) {
-    return cleave_backend_option_table_build(options->backend_options, options->backend_option_count,
+    return cleave_backend_option_table_build(context, options->backend_options, options->backend_option_count,
                                              &session->arena, &session->options, error);
   }
   return CLEAVE_OK;
@@ -103,8 +105,8 @@ static cleave_status_t create(cleave_session_t *session, const cleave_graph_t *g
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "the plan is of another model");
   }
   graph = plan != NULL ? plan->graph : graph;
-  CLEAVE_TRY(set_options(session, options, error));
-  CLEAVE_TRY(cleave_registry_find("cpu", &session->cpu, error));
+  CLEAVE_TRY(set_options(session, graph->context, options, error));
+  CLEAVE_TRY(cleave_registry_find(graph->context, "cpu", &session->cpu, error));
   CLEAVE_TRY(bind_graph(session, graph, plan, inputs, input_count, error));
   session->graph = session->bound != NULL ? session->bound : graph;
   session->plan = plan;

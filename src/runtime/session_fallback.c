@@ -3,7 +3,7 @@
 // the step at which it was lost, and all later ones, compute the same values from them, in this very run.
 #include <stdio.h>
 
-#include "base/log.h"
+#include "backend/context.h"
 #include "runtime/session_internal.h"
 
 typedef struct cleave_step_fallback {
@@ -77,7 +77,7 @@ static cleave_status_t note(cleave_session_t *session, const cleave_step_t *step
   (void)snprintf(text, sizeof text, "region '%s': runs on cpu from run %llu on, not on %s: %.*s", step->name,
                  (unsigned long long)session->run_number, session->targets.items[step->target].label,
                  (int)sizeof reason->text - 1, reason->text);
-  cleave_log(CLEAVE_LOG_WARNING, "%s", text);
+  cleave_log(cleave_context_log(session->graph->context), CLEAVE_LOG_WARNING, "%s", text);
   return cleave_session_add_note(session, text, error);
 }
 

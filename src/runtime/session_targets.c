@@ -51,7 +51,7 @@ cleave_status_t cleave_session_target(cleave_session_t *session, const cleave_ba
 cleave_status_t cleave_session_region_target(cleave_session_t *session, const cleave_plan_region_t *region,
                                              uint32_t *out_target, cleave_error_t *error) {
   const cleave_backend_handle_t *handle = NULL;
-  CLEAVE_TRY(cleave_registry_find(region->backend, &handle, error));
+  CLEAVE_TRY(cleave_registry_find(session->graph->context, region->backend, &handle, error));
   cleave_compile_options_t options = {.device = 0};
   cleave_backend_option_table_apply(&session->options, region->backend, &options);
   for (uint32_t k = 0; k < region->attribute_count && handle->backend->devices != NULL; k++) {

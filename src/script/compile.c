@@ -44,12 +44,13 @@ static bool read_named(cleave_table_reader_t *reader, const char *name, cleave_r
     return false;
   }
   cleave_named_rule_use_t *use = cleave_table_take(reader, 1, sizeof *use);
-  *use = (cleave_named_rule_use_t){.name = wanted,
+  *use = (cleave_named_rule_use_t){.context = cleave_script_of(reader->state)->context,
+                                   .name = wanted,
                                    .file = rule->file,
                                    .line = rule->line,
                                    .options = functions->texts,
                                    .option_count = functions->text_count};
-  if (cleave_named_rule_find(rule->kind, wanted, &named, &error) != CLEAVE_OK) {
+  if (cleave_named_rule_find(use->context, rule->kind, wanted, &named, &error) != CLEAVE_OK) {
     cleave_script_raise(reader->state, "%s", error.message);
   }
   rule->context = use;

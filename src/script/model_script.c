@@ -64,9 +64,10 @@ static cleave_status_t prepare_graph(load_t *load, const char *path, cleave_erro
   return cleave_strings_add(&graph->strings, path, strlen(path), &graph->source, error);
 }
 
-cleave_status_t cleave_model_script_load(const char *path, const cleave_rules_setting_t *settings,
-                                         size_t setting_count, uint64_t seed, bool *out_used,
-                                         cleave_graph_t **out_graph, cleave_error_t *error) {
+cleave_status_t cleave_model_script_load(cleave_context_t *context, const char *path,
+                                         const cleave_rules_setting_t *settings, size_t setting_count,
+                                         uint64_t seed, bool *out_used, cleave_graph_t **out_graph,
+                                         cleave_error_t *error) {
   *out_graph = NULL;
   cleave_script_t *script = NULL;
   cleave_file_t *file = NULL;
@@ -79,6 +80,8 @@ cleave_status_t cleave_model_script_load(const char *path, const cleave_rules_se
   load.file = file;
   CLEAVE_TRY_CLEANUP(cleave_script_create(path, CLEAVE_ERROR_FORMAT, &script, error));
   CLEAVE_TRY_CLEANUP(prepare_graph(&load, path, error));
+  load.builder.graph->context = context;
+  script->context = context;
   script->owner = &load.builder;
   script->graph = load.builder.graph;
   script->serial = 1;

@@ -381,6 +381,7 @@ cleave_status_t cleave_repl_create(const cleave_graph_t *graph, const cleave_rep
   cleave_status_t status = cleave_script_create("prompt", CLEAVE_ERROR_RULE, &repl->script, error);
   if (status == CLEAVE_OK) {
     repl->script->owner = repl;
+    repl->script->context = graph->context;
     status = cleave_script_call(repl->script, open_session, repl, CLEAVE_SCRIPT_LOAD_BUDGET, error);
   }
   if (status != CLEAVE_OK) {

@@ -37,6 +37,7 @@ cleave_status_t cleave_rules_build_test(cleave_rules_t *rules, const cleave_rule
   cleave_infer_options_t options = {.fold = true};
   cleave_status_t status = CLEAVE_OK;
   CLEAVE_TRY_CLEANUP(prepare_graph(&builder, test, script->path, error));
+  builder.graph->context = script->context;
   cleave_script_set_rule(script, "test", test->name, test->line);
   cleave_handles_enter(script, builder.graph, NULL);
   script->owner = &builder;

@@ -25,6 +25,7 @@ struct cleave_rules {
 };
 
 typedef struct load {
+  cleave_context_t *context;
   cleave_rules_t *rules;
   const char *text;
   size_t length;
@@ -122,6 +123,7 @@ static cleave_status_t load_rules(const char *name, load_t *load, cleave_rules_t
   load->rules = rules;
   cleave_status_t status = cleave_script_create(name, CLEAVE_ERROR_RULE, &rules->script, error);
   if (status == CLEAVE_OK) {
+    rules->script->context = load->context;
     status = cleave_script_call(rules->script, run_load, load, CLEAVE_SCRIPT_LOAD_BUDGET, error);
     rules->script->include = NULL; /* an error left run_text */
     cleave_script_set_rule(rules->script, NULL, NULL, 0);
@@ -137,10 +139,12 @@ static cleave_status_t load_rules(const char *name, load_t *load, cleave_rules_t
   return CLEAVE_OK;
 }
 
-cleave_status_t cleave_rules_load_text(const char *name, const char *text, size_t length,
-                                       const cleave_rules_setting_t *settings, size_t setting_count,
-                                       bool *out_used, cleave_rules_t **out_rules, cleave_error_t *error) {
-  load_t load = {.text = text,
+cleave_status_t cleave_rules_load_text(cleave_context_t *context, const char *name, const char *text,
+                                       size_t length, const cleave_rules_setting_t *settings,
+                                       size_t setting_count, bool *out_used, cleave_rules_t **out_rules,
+                                       cleave_error_t *error) {
+  load_t load = {.context = context,
+                 .text = text,
                  .length = length,
                  .settings = settings,
                  .setting_count = setting_count,
@@ -161,14 +165,15 @@ static const cleave_embedded_file_t *find_shipped(const char *path) {
   return cleave_embedded_find(name);
 }
 
-cleave_status_t cleave_rules_load_watched(const char *path, const cleave_rules_setting_t *settings,
-                                          size_t setting_count, bool *out_used,
-                                          const cleave_rules_listener_t *listener, cleave_rules_t **out_rules,
-                                          cleave_error_t *error) {
+cleave_status_t cleave_rules_load_watched(cleave_context_t *context, const char *path,
+                                          const cleave_rules_setting_t *settings, size_t setting_count,
+                                          bool *out_used, const cleave_rules_listener_t *listener,
+                                          cleave_rules_t **out_rules, cleave_error_t *error) {
   *out_rules = NULL;
   cleave_file_t *file = NULL;
   cleave_error_t reading = CLEAVE_ERROR_INIT;
-  load_t load = {.settings = settings,
+  load_t load = {.context = context,
+                 .settings = settings,
                  .setting_count = setting_count,
                  .used = out_used,
                  .source = CLEAVE_INCLUDE_FILES,
@@ -194,10 +199,10 @@ cleave_status_t cleave_rules_load_watched(const char *path, const cleave_rules_s
   return status;
 }
 
-cleave_status_t cleave_rules_load(const char *path, const cleave_rules_setting_t *settings,
-                                  size_t setting_count, bool *out_used, cleave_rules_t **out_rules,
-                                  cleave_error_t *error) {
-  return cleave_rules_load_watched(path, settings, setting_count, out_used, NULL, out_rules, error);
+cleave_status_t cleave_rules_load(cleave_context_t *context, const char *path,
+                                  const cleave_rules_setting_t *settings, size_t setting_count,
+                                  bool *out_used, cleave_rules_t **out_rules, cleave_error_t *error) {
+  return cleave_rules_load_watched(context, path, settings, setting_count, out_used, NULL, out_rules, error);
 }
 
 const char *const *cleave_rules_files(const cleave_rules_t *rules, uint32_t *out_count) {

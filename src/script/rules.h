@@ -11,14 +11,17 @@ typedef struct cleave_rules cleave_rules_t;
 /* For an option that the rule file declares. */
 typedef cleave_setting_t cleave_rules_setting_t;
 
-/* Loads and compiles; `path` is a file, or the name of a shipped one ("onednn"). A file may include others of
- * its folder (include.h); text may not. CLEAVE_ERROR_RULE with file:line for everything that is wrong in it.
- * A setting that no option of the file declares is no error here: `out_used[k]` (may be NULL) tells whether
- * the file has an option of that name. */
-CLEAVE_MUST_USE cleave_status_t cleave_rules_load(const char *path, const cleave_rules_setting_t *settings,
+/* Loads and compiles, with what libraries of `context` bring (NULL: the process's own); `path` is a file, or
+ * the name of a shipped one ("onednn"). A file may include others of its folder (include.h); text may not.
+ * CLEAVE_ERROR_RULE with file:line for everything that is wrong in it. A setting that no option of the file
+ * declares is no error here: `out_used[k]` (may be NULL) tells whether the file has an option of that name.
+ */
+CLEAVE_MUST_USE cleave_status_t cleave_rules_load(cleave_context_t *context, const char *path,
+                                                  const cleave_rules_setting_t *settings,
                                                   size_t setting_count, bool *out_used,
                                                   cleave_rules_t **out_rules, cleave_error_t *error);
-CLEAVE_MUST_USE cleave_status_t cleave_rules_load_text(const char *name, const char *text, size_t length,
+CLEAVE_MUST_USE cleave_status_t cleave_rules_load_text(cleave_context_t *context, const char *name,
+                                                       const char *text, size_t length,
                                                        const cleave_rules_setting_t *settings,
                                                        size_t setting_count, bool *out_used,
                                                        cleave_rules_t **out_rules, cleave_error_t *error);
@@ -30,7 +33,7 @@ typedef struct cleave_rules_listener {
 } cleave_rules_listener_t;
 
 /* cleave_rules_load for somebody who watches the files, also those of a load that fails. */
-CLEAVE_MUST_USE cleave_status_t cleave_rules_load_watched(const char *path,
+CLEAVE_MUST_USE cleave_status_t cleave_rules_load_watched(cleave_context_t *context, const char *path,
                                                           const cleave_rules_setting_t *settings,
                                                           size_t setting_count, bool *out_used,
                                                           const cleave_rules_listener_t *listener,

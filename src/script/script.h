@@ -68,9 +68,10 @@ typedef enum cleave_script_end {
 
 typedef struct cleave_script {
   lua_State *state;
-  lua_State *running;      /* `state`, or the coroutine at work */
-  const char *path;        /* of files[0] */
-  cleave_status_t failure; /* status of a plain script error: RULE, or FORMAT for models */
+  lua_State *running;        /* `state`, or the coroutine at work */
+  const char *path;          /* of files[0] */
+  cleave_context_t *context; /* borrowed: whose libraries are named; NULL: the process's own */
+  cleave_status_t failure;   /* status of a plain script error: RULE, or FORMAT for models */
   cleave_script_file_t files[CLEAVE_SCRIPT_FILE_LIMIT];
   uint32_t file_count;
 

@@ -36,7 +36,7 @@ cleave_status_t cleave_rule_check_load(const cleave_rule_source_t *source,
     settings[k] = k < given ? options->settings[k] : test->settings[k - given];
     known[k] = true;
   }
-  status = cleave_rule_list_load(list, source, 1, settings, count, known, NULL, error);
+  status = cleave_rule_list_load(list, options->context, source, 1, settings, count, known, NULL, error);
 cleanup:
   cleave_free(settings);
   cleave_free(known);
@@ -66,7 +66,7 @@ bool cleave_rule_check_can_run(const cleave_rule_list_t *list, cleave_error_t *r
     for (uint32_t r = 0; r < ruleset->rule_count; r++) {
       asks = asks || !cleave_rule_kind_changes_graph(ruleset->rules[r].kind);
     }
-    if (asks && cleave_registry_find(ruleset->backend, &handle, reason) != CLEAVE_OK) {
+    if (asks && cleave_registry_find(list->context, ruleset->backend, &handle, reason) != CLEAVE_OK) {
       return false;
     }
   }
@@ -145,7 +145,7 @@ static cleave_status_t add_test(const cleave_rule_source_t *source,
   const cleave_rule_test_t *test = &cleave_rules_declared(check->rules)->tests[index];
   test_run_t run = {.source = source, .options = options, .check = check, .index = index};
   if (options->progress != NULL) {
-    options->progress(options->context, test->name);
+    options->progress(options->progress_context, test->name);
   }
   uint64_t start = cleave_clock_now();
   cleave_status_t status = run_test(&run, test, error);

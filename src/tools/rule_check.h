@@ -54,6 +54,7 @@ typedef struct cleave_check_model {
 } cleave_check_model_t;
 
 typedef struct cleave_rule_check_options {
+  cleave_context_t *context;        /* of the models and backends; NULL: the process's own */
   const cleave_setting_t *settings; /* where a test has no options of its own; one that the file does not
                                        declare is passed over */
   size_t setting_count;
@@ -64,7 +65,7 @@ typedef struct cleave_rule_check_options {
   const cleave_session_options_t *session; /* backend options and blobs are taken from it; NULL: none */
   /* Called before each test, for progress; may be NULL. */
   void (*progress)(void *context, const char *test);
-  void *context;
+  void *progress_context;
 } cleave_rule_check_options_t;
 
 /* All about one file. All zero is empty. */

@@ -75,7 +75,7 @@ static cleave_status_t build_view(verifier_t *verifier, cleave_verify_kind_t kin
   }
   uint32_t rule = is_fusion ? plan->fusions[index].rule : set->region->rule;
   const cleave_backend_handle_t *handle = NULL;
-  CLEAVE_TRY(cleave_registry_find(set->backend, &handle, error));
+  CLEAVE_TRY(cleave_registry_find(plan->graph->context, set->backend, &handle, error));
   cleave_view_request_t request = {.name = set->region->name,
                                    .rule = plan->rules[rule].name,
                                    .nodes = is_fusion ? fusions[0].nodes : set->region->nodes,
@@ -253,7 +253,7 @@ static cleave_status_t run_on_backend(const verifier_t *verifier, const item_set
   const cleave_region_view_t *region = &set->view.region;
   cleave_once_t once = {
       .view = &set->view, .threads = verifier->options->threads, .session = verifier->options->session};
-  CLEAVE_TRY(cleave_registry_find(set->backend, &once.handle, error));
+  CLEAVE_TRY(cleave_registry_find(verifier->plan->graph->context, set->backend, &once.handle, error));
   cleave_tensor_view_t *views = cleave_allocate(region->input_count, sizeof *views);
   if (views == NULL) {
     return cleave_error_out_of_memory(error);

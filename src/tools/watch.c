@@ -186,7 +186,8 @@ static void announce_reloads(const cleave_rules_watch_t *watch, const char *want
   for (uint32_t k = 0; plan != NULL && k < plan->region_count; k++) {
     const char *backend = plan->regions[k].backend;
     if (k == 0 || strcmp(backend, plan->regions[k - 1].backend) != 0) {
-      cleave_status_t status = cleave_backend_configure(backend, &hint, 1, NULL, NULL, NULL);
+      cleave_status_t status =
+          cleave_backend_configure(plan->graph->context, backend, &hint, 1, NULL, NULL, NULL);
       (void)status;
     }
   }

@@ -64,8 +64,8 @@ static cleave_status_t answer(const cleave_rule_source_t *sources, size_t source
   cleave_rule_list_t list = {0};
   cleave_why_t *why = NULL;
   cleave_status_t status = CLEAVE_OK;
-  CLEAVE_TRY_CLEANUP(
-      cleave_rule_list_load(&list, sources, source_count, settings, setting_count, NULL, NULL, error));
+  CLEAVE_TRY_CLEANUP(cleave_rule_list_load(&list, plan->graph->context, sources, source_count, settings,
+                                           setting_count, NULL, NULL, error));
   CLEAVE_TRY_CLEANUP(cleave_rule_list_why(&list, plan, question, &why, error));
   CLEAVE_TRY_CLEANUP(format == CLEAVE_PLAN_JSON ? cleave_why_print_json(why, text, error)
                                                 : cleave_why_print_text(why, text, error));

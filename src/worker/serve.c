@@ -14,7 +14,7 @@
 
 enum { MOST_RULE_FILES = 64, MOST_ANSWERS = 4096 };
 
-static worker_t *served; /* for the log: cleave_host_t.log has no context */
+static worker_t *served; /* for the log; there is one in a process */
 
 void worker_end(void) {
   if (fcntl(CLEAVE_WORKER_SOCKET, F_GETFD) < 0) {
@@ -35,7 +35,8 @@ void worker_send(worker_t *worker, uint32_t kind, const cleave_wire_out_t *frame
   }
 }
 
-static void log_line(int32_t level, const char *line) {
+static void log_line(const cleave_host_t *its_host, int32_t level, const char *line) {
+  (void)its_host;
   cleave_wire_out_t frame = {0};
   char text[1024];
   (void)snprintf(text, sizeof text, "%s", line == NULL ? "" : line);
@@ -261,7 +262,7 @@ static void take_constant(worker_t *worker, cleave_wire_in_t *in) {
   uint64_t bytes = cleave_wire_u64(in);
   if (!in->failed && worker->request.fd >= 0 &&
       worker_constants_add(&worker->constants, id, (size_t)bytes, worker->request.fd, &error) != CLEAVE_OK) {
-    log_line(1, error.message);
+    log_line(NULL, 1, error.message);
   }
 }
 

@@ -188,8 +188,8 @@ static void bench_call(const char *name, const char *op, int64_t rows, int64_t c
   const cleave_backend_handle_t *cpu = NULL;
   const cleave_backend_handle_t *mirror = NULL;
   cleave_error_t error = CLEAVE_ERROR_INIT;
-  check(cleave_registry_find("cpu", &cpu, &error), &error);
-  check(cleave_registry_find("mirror", &mirror, &error), &error);
+  check(cleave_registry_find(NULL, "cpu", &cpu, &error), &error);
+  check(cleave_registry_find(NULL, "mirror", &mirror, &error), &error);
   view_builder_t *builder = view_builder_create();
   const int64_t dims[2] = {rows, columns};
   uint32_t values[3];
@@ -303,7 +303,7 @@ int main(int argc, char **argv) {
   if (rounds < 1 || rounds > MOST_ROUNDS / SESSIONS) {
     fail("usage: bench_overhead [MODEL [ROUNDS]], at most 143 rounds");
   }
-  check(cleave_backend_load(CLEAVE_BINARY_DIR "/accelerators/libmirror.so", NULL, &error), &error);
+  check(cleave_backend_load(NULL, CLEAVE_BINARY_DIR "/accelerators/libmirror.so", NULL, &error), &error);
   printf("calls, in nanoseconds: medians of %d rounds of %d calls each, by turns\n", CALL_ROUNDS, CALLS);
   printf("  %-24s %-10s %9s %9s %9s\n", "operator", "as", "cpu", "mirror", "more");
   bench_call("Relu 4x4", "Relu", 4, 4);
@@ -313,7 +313,7 @@ int main(int argc, char **argv) {
   printf("\n%s, in milliseconds: medians of %zu rounds, by turns, over %d sessions\n", path,
          rounds * SESSIONS, SESSIONS);
   printf("  %-24s %6s %9s %9s  %9s %9s\n", "as", "pieces", "cpu", "mirror", "more", "us each");
-  check(cleave_model_load(path, NULL, 0, 0, &model, &error), &error);
+  check(cleave_model_load(NULL, path, NULL, 0, 0, &model, &error), &error);
   bench_model(model, "one region", false, false, rounds);
   bench_model(model, "regions of one node", true, false, rounds);
   bench_model(model, "single operators", true, true, rounds);

@@ -112,7 +112,7 @@ static void print_subject(const sweep_t *sweep, double ms) {
 
 static bool load_library(const char *path) {
   cleave_error_t error = CLEAVE_ERROR_INIT;
-  bool is_loaded = cleave_registry_load(path, NULL, &error) == CLEAVE_OK;
+  bool is_loaded = cleave_registry_load(NULL, path, NULL, &error) == CLEAVE_OK;
   if (!is_loaded) {
     printf("%s\n", error.message);
   }
@@ -121,16 +121,16 @@ static bool load_library(const char *path) {
 
 /* Rules of every backend that has some. */
 static bool load_rules(sweep_t *sweep) {
-  for (uint32_t k = 0; k < cleave_backend_count() && k < SWEEP_MOST_BACKENDS; k++) {
+  for (uint32_t k = 0; k < cleave_backend_count(NULL) && k < SWEEP_MOST_BACKENDS; k++) {
     cleave_error_t error = CLEAVE_ERROR_INIT;
     char path[512];
-    (void)snprintf(path, sizeof path, "%s/rules/%s.lua", CLEAVE_SOURCE_DIR, cleave_backend_name(k));
+    (void)snprintf(path, sizeof path, "%s/rules/%s.lua", CLEAVE_SOURCE_DIR, cleave_backend_name(NULL, k));
     FILE *file = fopen(path, "r");
     if (file == NULL) {
       continue;
     }
     (void)fclose(file);
-    if (cleave_rules_load(path, NULL, 0, NULL, &sweep->rules[k], &error) != CLEAVE_OK) {
+    if (cleave_rules_load(NULL, path, NULL, 0, NULL, &sweep->rules[k], &error) != CLEAVE_OK) {
       printf("%s\n", error.message);
       return false;
     }

@@ -48,7 +48,7 @@ static cleave_status_t partition(sweep_t *sweep, const cleave_graph_t *graph, ui
                               .file = "sweep",
                               .mode = CLEAVE_REGION_BACKEND};
   cleave_ruleset_t whole = {.name = "sweep",
-                            .backend = cleave_backend_name(backend),
+                            .backend = cleave_backend_name(NULL, backend),
                             .file = "sweep",
                             .rules = &everything,
                             .rule_count = 1};
@@ -66,7 +66,7 @@ static cleave_status_t partition(sweep_t *sweep, const cleave_graph_t *graph, ui
 static void note_refusals(sweep_t *sweep, const cleave_plan_t *plan, uint32_t backend) {
   for (uint32_t k = 0; k < plan->note_count; k++) {
     if (plan->notes[k].kind == CLEAVE_PLAN_NOTE_BACKEND) {
-      sweep_add_reason(sweep, cleave_backend_name(backend), plan->notes[k].reason);
+      sweep_add_reason(sweep, cleave_backend_name(NULL, backend), plan->notes[k].reason);
     }
   }
 }
@@ -239,7 +239,7 @@ static bool compare(sweep_t *sweep, const char *backend, const sweep_graph_t *gr
 
 static void run_on(sweep_t *sweep, const sweep_graph_t *graph, uint32_t backend, const variant_t *variant,
                    const results_t *expected) {
-  const char *name = cleave_backend_name(backend);
+  const char *name = cleave_backend_name(NULL, backend);
   cleave_error_t error = CLEAVE_ERROR_INIT;
   cleave_plan_t *plan = NULL;
   cleave_text_t why = {0};
@@ -282,8 +282,9 @@ cleanup:
 /* On all backends that the variant is for. */
 static void run_variant(sweep_t *sweep, const sweep_graph_t *graph, const variant_t *variant,
                         const results_t *expected) {
-  for (uint32_t backend = 0; backend < cleave_backend_count() && backend < SWEEP_MOST_BACKENDS; backend++) {
-    const char *name = cleave_backend_name(backend);
+  for (uint32_t backend = 0; backend < cleave_backend_count(NULL) && backend < SWEEP_MOST_BACKENDS;
+       backend++) {
+    const char *name = cleave_backend_name(NULL, backend);
     bool wanted = sweep->only_backend == NULL || strcmp(sweep->only_backend, name) == 0;
     if (wanted && (!variant->by_rules || sweep->rules[backend] != NULL)) {
       run_on(sweep, graph, backend, variant, expected);

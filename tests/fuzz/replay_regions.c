@@ -56,7 +56,7 @@ static void check_region(const cleave_region_file_t *region, size_t *models) {
   cleave_error_t error = CLEAVE_ERROR_INIT;
   cleave_model_t *model = NULL;
   cleave_plan_t *plan = NULL;
-  cleave_status_t status = cleave_model_load_memory(first.data, first.length, "r.json", &model, &error);
+  cleave_status_t status = cleave_model_load_memory(NULL, first.data, first.length, "r.json", &model, &error);
   if (status == CLEAVE_OK) {
     *models += 1;
     status = cleave_model_plan_region(model, "cpu", NULL, &plan, &error);

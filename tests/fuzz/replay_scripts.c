@@ -55,7 +55,7 @@ static cleave_graph_t *sample_graph(void) {
   cleave_graph_t *graph = NULL;
   (void)snprintf(path, sizeof path, "sample_%ld.lua", (long)getpid());
   unit_ok(cleave_file_write(path, TEXT, sizeof TEXT - 1, e));
-  unit_ok(cleave_model_script_load(path, NULL, 0, 0, NULL, &graph, e));
+  unit_ok(cleave_model_script_load(NULL, path, NULL, 0, 0, NULL, &graph, e));
   (void)unlink(path);
   return graph;
 }
@@ -63,7 +63,7 @@ static cleave_graph_t *sample_graph(void) {
 static bool try_rules(const char *text, size_t length, const cleave_graph_t *graph) {
   cleave_rules_t *rules = NULL;
   cleave_error_t error = CLEAVE_ERROR_INIT;
-  cleave_status_t status = cleave_rules_load_text("f.lua", text, length, NULL, 0, NULL, &rules, &error);
+  cleave_status_t status = cleave_rules_load_text(NULL, "f.lua", text, length, NULL, 0, NULL, &rules, &error);
   if (status != CLEAVE_OK) {
     check_error(status, &error, text);
     return false;
@@ -414,7 +414,7 @@ UNIT_TEST(outlives_operators_with_any_arguments) {
     cleave_graph_t *graph = NULL;
     cleave_error_t error = CLEAVE_ERROR_INIT;
     unit_ok(cleave_file_write(path, cleave_text_get(&text), text.length, e));
-    cleave_status_t status = cleave_model_script_load(path, NULL, 0, 0, NULL, &graph, &error);
+    cleave_status_t status = cleave_model_script_load(NULL, path, NULL, 0, 0, NULL, &graph, &error);
     if (status == CLEAVE_OK) {
       unit_ok(cleave_graph_verify(graph, e));
       built++;

@@ -15,7 +15,7 @@ static size_t program_count;
 static cleave_status_t initialise(const cleave_host_t *host, void **out_state, cleave_message_t *message) {
   message->code = CLEAVE_REASON_NONE;
   if (host->size > offsetof(cleave_host_t, log) && host->log != NULL) {
-    host->log(3, "a library built against the header alone");
+    host->log(host, 3, "a library built against the header alone");
   }
   *out_state = programs;
   return CLEAVE_OK;

@@ -9,7 +9,7 @@ static const cleave_host_t *log_host;
 static void *talk(void *context) {
   (void)context;
   for (;;) {
-    log_host->log(2, "still here");
+    log_host->log(log_host, 2, "still here");
     (void)usleep(200);
   }
   return NULL;

@@ -24,13 +24,13 @@ static void keep_line(void *context, cleave_log_level_t level, const char *line)
 void blob_case_start(void) {
   (void)snprintf(blob_case_folder, sizeof blob_case_folder, "/tmp/cleave-blobs-XXXXXX");
   ck_assert_ptr_nonnull(mkdtemp(blob_case_folder));
-  unit_ok(cleave_registry_load(BLOB_CASE_LIBRARY("blobs"), NULL, e));
-  cleave_set_log(keep_line, NULL);
+  unit_ok(cleave_registry_load(NULL, BLOB_CASE_LIBRARY("blobs"), NULL, e));
+  cleave_context_set_log(NULL, keep_line, NULL);
 }
 
 void blob_case_finish(void) {
   char command[128];
-  cleave_set_log(NULL, NULL);
+  cleave_context_set_log(NULL, NULL, NULL);
   (void)snprintf(command, sizeof command, "rm -rf '%s'", blob_case_folder);
   ck_assert_int_eq(system(command), 0);
 }
@@ -39,7 +39,7 @@ int blob_case_ask(const char *key) {
   cleave_key_value_t setting = {.key = key};
   cleave_key_value_t *answers = NULL;
   uint32_t count = 0;
-  unit_ok(cleave_backend_configure("blobs", &setting, 1, &answers, &count, e));
+  unit_ok(cleave_backend_configure(NULL, "blobs", &setting, 1, &answers, &count, e));
   int value = atoi(answers[0].value);
   cleave_answers_free(answers);
   return value;

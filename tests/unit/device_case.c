@@ -11,15 +11,15 @@
 
 void device_case_load(const char *has) {
   ck_assert_int_eq(setenv("CLEAVE_TEST_DEVICE", has, 1), 0);
-  unit_ok(cleave_registry_load(LIBRARY, NULL, e));
-  unit_ok(cleave_registry_load(LIBRARY, "other", e));
+  unit_ok(cleave_registry_load(NULL, LIBRARY, NULL, e));
+  unit_ok(cleave_registry_load(NULL, LIBRARY, "other", e));
 }
 
 void device_case_set(const char *key, long value) {
   char text[32];
   (void)snprintf(text, sizeof text, "%ld", value);
   cleave_key_value_t setting = {.key = key, .value = text};
-  unit_ok(cleave_backend_configure("device", &setting, 1, NULL, NULL, e));
+  unit_ok(cleave_backend_configure(NULL, "device", &setting, 1, NULL, NULL, e));
 }
 
 long device_case_ask(const char *key) {
@@ -27,7 +27,7 @@ long device_case_ask(const char *key) {
   cleave_key_value_t *answers = NULL;
   uint32_t count = 0;
   long value = -1;
-  unit_ok(cleave_backend_configure("device", &setting, 1, &answers, &count, e));
+  unit_ok(cleave_backend_configure(NULL, "device", &setting, 1, &answers, &count, e));
   for (uint32_t k = 0; k < count; k++) {
     value = strcmp(answers[k].key, key) == 0 ? strtol(answers[k].value, NULL, 10) : value;
   }

@@ -14,7 +14,7 @@ cleave_status_t library_case_add(const cleave_backend_extensions_t *brought,
   static cleave_backend_t table; /* cpu's, with extensions; in use as long as they are */
   static cleave_backend_handle_t handle;
   const cleave_backend_handle_t *cpu = NULL;
-  CLEAVE_TRY(cleave_registry_find("cpu", &cpu, error));
+  CLEAVE_TRY(cleave_registry_find(NULL, "cpu", &cpu, error));
   table = *cpu->backend;
   table.extensions = brought;
   handle = *cpu;
@@ -44,27 +44,32 @@ void library_case_pass(const cleave_custom_pass_t *definition) {
   add(&brought);
 }
 
-static cleave_status_t load(const char *text, cleave_model_t **out_model, cleave_error_t *error) {
+static cleave_status_t load(cleave_context_t *context, const char *text, cleave_model_t **out_model,
+                            cleave_error_t *error) {
   char path[512];
   (void)snprintf(path, sizeof path, CLEAVE_BINARY_DIR "/library_case_%ld.lua", (long)getpid());
   FILE *file = fopen(path, "w");
   ck_assert_ptr_nonnull(file);
   ck_assert_int_ge(fputs(text, file), 0);
   ck_assert_int_eq(fclose(file), 0);
-  cleave_status_t status = cleave_model_load(path, NULL, 0, 0, out_model, error);
+  cleave_status_t status = cleave_model_load(context, path, NULL, 0, 0, out_model, error);
   ck_assert_int_eq(remove(path), 0);
   return status;
 }
 
-cleave_model_t *library_case_model(const char *text) {
+cleave_model_t *library_case_model_in(cleave_context_t *context, const char *text) {
   cleave_model_t *model = NULL;
-  unit_ok(load(text, &model, e));
+  unit_ok(load(context, text, &model, e));
   return model;
+}
+
+cleave_model_t *library_case_model(const char *text) {
+  return library_case_model_in(NULL, text);
 }
 
 void library_case_model_fails(const char *text, cleave_status_t status, const char *part) {
   cleave_model_t *model = NULL;
-  unit_fails_with(load(text, &model, e), status, part);
+  unit_fails_with(load(NULL, text, &model, e), status, part);
 }
 
 cleave_status_t library_case_partition(cleave_model_t *model, const char *rules, const char *first,

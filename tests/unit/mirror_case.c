@@ -10,8 +10,8 @@ enum { MOST = 1 << 20 };
 
 mirror_case_t mirror_case_open(void) {
   const cleave_backend_handle_t *handle = NULL;
-  unit_ok(cleave_registry_load(MIRROR_LIBRARY, NULL, e));
-  unit_ok(cleave_registry_find("mirror", &handle, e));
+  unit_ok(cleave_registry_load(NULL, MIRROR_LIBRARY, NULL, e));
+  unit_ok(cleave_registry_find(NULL, "mirror", &handle, e));
   mirror_case_t c = {.backend = handle->backend, .devices = handle->backend->devices, .state = handle->state};
   ck_assert_ptr_nonnull(c.devices);
   ck_assert_int_eq(mirror_case_set(&c, "host_memory", "refuse"), CLEAVE_OK);

@@ -39,7 +39,7 @@ static cleave_status_t create(const rule_case_request_t *request, rule_case_t *c
   if (!is_path) {
     write_file(request->model, "lua", path, sizeof path);
   }
-  unit_ok(cleave_model_load(is_path ? request->model : path, NULL, 0, 0, &c->model, e));
+  unit_ok(cleave_model_load(NULL, is_path ? request->model : path, NULL, 0, 0, &c->model, e));
   if (!is_path) {
     ck_assert_int_eq(remove(path), 0);
   }
@@ -249,7 +249,7 @@ static cleave_model_t *export_and_import(const rule_case_t *c) {
   cleave_model_t *model = NULL;
   (void)snprintf(path, sizeof path, CLEAVE_BINARY_DIR "/rule_case_%ld.onnx", (long)getpid());
   unit_ok(cleave_plan_save(c->plan, path, 0, e));
-  unit_ok(cleave_model_load(path, NULL, 0, 0, &model, e));
+  unit_ok(cleave_model_load(NULL, path, NULL, 0, 0, &model, e));
   ck_assert_int_eq(remove(path), 0);
   return model;
 }

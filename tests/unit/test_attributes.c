@@ -19,7 +19,7 @@ static const float DATA[2] = {3.0f, -5.0f};
 /* Runs the model under the rules; `values`: both elements of both outputs. */
 static uint32_t run(const char *rules, float *values) {
   rule_case_request_t request = {.model = MODEL, .rules = {rules}};
-  unit_ok(cleave_registry_load(LIBRARY, NULL, e));
+  unit_ok(cleave_registry_load(NULL, LIBRARY, NULL, e));
   rule_case_t c = rule_case_create(&request);
   cleave_session_t *session = NULL;
   unit_ok(cleave_session_create(c.model, c.plan, NULL, 0, NULL, &session, e));
@@ -89,7 +89,7 @@ UNIT_TEST(a_backend_sees_the_attributes_of_fuse_rules) {
 }
 
 UNIT_TEST(a_backend_may_refuse_a_fusion_for_its_attributes) {
-  unit_ok(cleave_registry_load(LIBRARY, NULL, e));
+  unit_ok(cleave_registry_load(NULL, LIBRARY, NULL, e));
   rule_case_request_t request = {
       .model = MODEL,
       .rules = {"return ruleset { name = 'r', backend = 'attributes',\n"
@@ -102,7 +102,7 @@ UNIT_TEST(a_backend_may_refuse_a_fusion_for_its_attributes) {
 }
 
 UNIT_TEST(a_backend_has_a_second_look_at_regions) {
-  unit_ok(cleave_registry_load(LIBRARY, NULL, e));
+  unit_ok(cleave_registry_load(NULL, LIBRARY, NULL, e));
   rule_case_request_t request = {
       .model =
           "local x = g.input('x', 'float32', { 2 })\n"
@@ -120,7 +120,7 @@ UNIT_TEST(a_backend_has_a_second_look_at_regions) {
 }
 
 UNIT_TEST(a_backend_without_costs_checks_no_gain) {
-  unit_ok(cleave_registry_load(LIBRARY, NULL, e));
+  unit_ok(cleave_registry_load(NULL, LIBRARY, NULL, e));
   rule_case_request_t request = {.model = MODEL,
                                  .rules = {"return ruleset { name = 'r', backend = 'attributes', region 'g' "
                                            "{ ops = { 'Relu' }, min_gain = 9 } "

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What becomes of files that are not what they should be, and of saving that fails.
 #include "backend/blob_store.h"
+#include "backend/context.h"
 
 #include <limits.h>
 #include <sys/resource.h>
@@ -226,7 +227,7 @@ UNIT_TEST(a_folder_is_made_and_one_that_cannot_be_is_an_error) {
   /* A folder that goes away while it is in use. */
   c = blob_case_make(3.0f);
   cleave_blob_store_t *store = NULL;
-  unit_ok(cleave_blob_store_open(deep, 0, &store, e));
+  unit_ok(cleave_blob_store_open(deep, 0, cleave_context_log(NULL), &store, e));
   cleave_blob_t blob;
   unit_ok(cleave_blob_store_clear(store, e));
   ck_assert_int_eq(rmdir(deep), 0);

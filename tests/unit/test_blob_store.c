@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "backend/blob_key.h"
+#include "backend/context.h"
 #include "backend/registry.h"
 #include "base/memory.h"
 #include "blob_case.h"
@@ -78,10 +79,10 @@ UNIT_TEST(weights_by_content_threads_profile_options_and_settings_are_part_of_it
   options.profile = true;
   ck_assert(!blob_case_run_with(1.0f, &options) && blob_case_run_with(1.0f, &options));
   cleave_key_value_t mood = {.key = "mood", .value = "good"};
-  unit_ok(cleave_backend_configure("blobs", &mood, 1, NULL, NULL, e));
+  unit_ok(cleave_backend_configure(NULL, "blobs", &mood, 1, NULL, NULL, e));
   ck_assert(!blob_case_run(1.0f));
   mood.value = NULL; /* asks, tells nothing */
-  unit_ok(cleave_backend_configure("blobs", &mood, 1, NULL, NULL, e));
+  unit_ok(cleave_backend_configure(NULL, "blobs", &mood, 1, NULL, NULL, e));
   ck_assert(blob_case_run(1.0f));
   ck_assert_int_eq(blob_case_count_files(NULL), 5);
   blob_case_finish();
@@ -90,16 +91,16 @@ UNIT_TEST(weights_by_content_threads_profile_options_and_settings_are_part_of_it
 UNIT_TEST(another_version_and_another_name_compile) {
   blob_case_start();
   ck_assert(!blob_case_run(1.0f));
-  unit_ok(cleave_registry_unload("blobs", e));
+  unit_ok(cleave_registry_unload(NULL, "blobs", e));
   (void)setenv("CLEAVE_TEST_VERSION", "2\nsettings 0", 1);
-  unit_ok(cleave_registry_load(BLOB_CASE_LIBRARY("blobs"), NULL, e));
+  unit_ok(cleave_registry_load(NULL, BLOB_CASE_LIBRARY("blobs"), NULL, e));
   ck_assert(!blob_case_run(1.0f));
   ck_assert(blob_case_run(1.0f));
-  unit_ok(cleave_registry_unload("blobs", e));
+  unit_ok(cleave_registry_unload(NULL, "blobs", e));
   (void)unsetenv("CLEAVE_TEST_VERSION");
-  unit_ok(cleave_registry_load(BLOB_CASE_LIBRARY("blobs"), NULL, e));
+  unit_ok(cleave_registry_load(NULL, BLOB_CASE_LIBRARY("blobs"), NULL, e));
   ck_assert(blob_case_run(1.0f));
-  unit_ok(cleave_registry_load(BLOB_CASE_LIBRARY("blobs"), "other", e));
+  unit_ok(cleave_registry_load(NULL, BLOB_CASE_LIBRARY("blobs"), "other", e));
   session_case_t c = blob_case_make_on("other", 1.0f);
   cleave_session_options_t options = blob_case_options(0);
   session_case_compile(&c, &options);
@@ -113,12 +114,12 @@ UNIT_TEST(another_version_and_another_name_compile) {
 UNIT_TEST(the_code_of_a_library_has_a_digest) {
   blob_case_start();
   const cleave_backend_handle_t *handles[4] = {NULL};
-  unit_ok(cleave_registry_load(BLOB_CASE_LIBRARY("blobs"), "other", e));
-  unit_ok(cleave_registry_load(BLOB_CASE_LIBRARY("good"), NULL, e));
+  unit_ok(cleave_registry_load(NULL, BLOB_CASE_LIBRARY("blobs"), "other", e));
+  unit_ok(cleave_registry_load(NULL, BLOB_CASE_LIBRARY("good"), NULL, e));
   static const char *const NAMES[4] = {"blobs", "other", "good", "cpu"};
   cleave_digest_t digests[4];
   for (size_t k = 0; k < 4; k++) {
-    unit_ok(cleave_registry_find(NAMES[k], &handles[k], e));
+    unit_ok(cleave_registry_find(NULL, NAMES[k], &handles[k], e));
     digests[k] = cleave_registry_digest(handles[k]);
     ck_assert(cleave_digest_equal(digests[k], cleave_registry_digest(handles[k])));
     ck_assert(digests[k].words[0] != 0 && digests[k].words[1] != 0);
@@ -133,7 +134,7 @@ static cleave_text_t key_of(const cleave_view_t *view, const cleave_compile_opti
                             const char *name) {
   const cleave_backend_handle_t *handle = NULL;
   cleave_text_t key = {0};
-  unit_ok(cleave_registry_find("blobs", &handle, e));
+  unit_ok(cleave_registry_find(NULL, "blobs", &handle, e));
   cleave_program_request_t request = {.handle = handle, .view = view, .options = options, .name = name};
   ck_assert(cleave_blob_key_build(&request, &key));
   return key;
@@ -209,7 +210,7 @@ UNIT_TEST(beyond_the_limit_what_was_not_used_for_the_longest_time_goes) {
   cleave_blob_store_t *store = NULL;
   cleave_blob_list_t list;
   blob_case_start();
-  unit_ok(cleave_blob_store_open(blob_case_folder, 3000, &store, e));
+  unit_ok(cleave_blob_store_open(blob_case_folder, 3000, cleave_context_log(NULL), &store, e));
   add(store, "a", 1000);
   add(store, "b", 1000);
   add(store, "c", 1000);
@@ -233,7 +234,7 @@ UNIT_TEST(beyond_the_limit_what_was_not_used_for_the_longest_time_goes) {
   ck_assert(has(store, "f") && !has(store, "e"));
   cleave_blob_store_release(store);
   /* Another store over the same folder counts what is there. */
-  unit_ok(cleave_blob_store_open(blob_case_folder, 2999, &store, e));
+  unit_ok(cleave_blob_store_open(blob_case_folder, 2999, cleave_context_log(NULL), &store, e));
   ck_assert(!has(store, "f")); /* larger than it may be here */
   add(store, "g", 100);
   ck_assert_int_eq(blob_case_count_files(NULL), 1);
@@ -247,7 +248,7 @@ UNIT_TEST(clearing_takes_only_what_is_ours) {
   cleave_blob_list_t list;
   char path[PATH_MAX];
   blob_case_start();
-  unit_ok(cleave_blob_store_open(blob_case_folder, 0, &store, e));
+  unit_ok(cleave_blob_store_open(blob_case_folder, 0, cleave_context_log(NULL), &store, e));
   static const char *const OTHERS[] = {"notes.txt", "0123456789abcdef0123456789abcdeg.blob",
                                        "0123456789abcdef0123456789abcdef.blob.old", "a.blob", ".hidden"};
   for (size_t k = 0; k < 5; k++) {
@@ -275,7 +276,7 @@ UNIT_TEST(what_a_process_left_half_written_goes_after_an_hour) {
   cleave_blob_store_t *store = NULL;
   char path[PATH_MAX];
   blob_case_start();
-  unit_ok(cleave_blob_store_open(blob_case_folder, 0, &store, e));
+  unit_ok(cleave_blob_store_open(blob_case_folder, 0, cleave_context_log(NULL), &store, e));
   for (int k = 0; k < 2; k++) {
     (void)snprintf(path, sizeof path, "%.60s/.writing-77-1-%d", blob_case_folder, k);
     blob_case_write(path, "half", 4);
@@ -320,7 +321,7 @@ static void *work(void *context) {
 UNIT_TEST(threads_and_processes_share_a_folder_that_is_too_small) {
   session_case_t cases[4];
   blob_case_start();
-  cleave_set_log(NULL, NULL);
+  cleave_context_set_log(NULL, NULL, NULL);
   pid_t children[2];
   for (int p = 0; p < 2; p++) {
     children[p] = fork();

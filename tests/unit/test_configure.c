@@ -15,12 +15,12 @@ static const int64_t DIMS[1] = {4};
 static const float X[4] = {-1.0f, 2.0f, -3.0f, 4.0f};
 
 static void start(void) {
-  unit_ok(cleave_registry_load(LIBRARY("blobs"), NULL, e));
+  unit_ok(cleave_registry_load(NULL, LIBRARY("blobs"), NULL, e));
 }
 
 static cleave_status_t set(const char *key, const char *value, cleave_error_t *error) {
   cleave_key_value_t setting = {.key = key, .value = value};
-  return cleave_backend_configure("blobs", &setting, 1, NULL, NULL, error);
+  return cleave_backend_configure(NULL, "blobs", &setting, 1, NULL, NULL, error);
 }
 
 /* The one answer to one question. */
@@ -28,7 +28,7 @@ static void check_answer(const char *key, const char *expected) {
   cleave_key_value_t setting = {.key = key};
   cleave_key_value_t *answers = NULL;
   uint32_t count = 7;
-  unit_ok(cleave_backend_configure("blobs", &setting, 1, &answers, &count, e));
+  unit_ok(cleave_backend_configure(NULL, "blobs", &setting, 1, &answers, &count, e));
   ck_assert_uint_eq(count, 1);
   ck_assert_str_eq(answers[0].key, key);
   ck_assert_str_eq(answers[0].value, expected);
@@ -47,7 +47,7 @@ UNIT_TEST(settings_go_in_and_answers_come_out) {
   const cleave_key_value_t settings[] = {{"mood", "good"}, {"compiles", NULL}, {"mood", NULL}};
   cleave_key_value_t *answers = NULL;
   uint32_t count = 0;
-  unit_ok(cleave_backend_configure("blobs", settings, 3, &answers, &count, e));
+  unit_ok(cleave_backend_configure(NULL, "blobs", settings, 3, &answers, &count, e));
   ck_assert_uint_eq(count, 3);
   ck_assert_str_eq(answers[0].value, "good");
   ck_assert_str_eq(answers[1].key, "compiles");
@@ -57,7 +57,7 @@ UNIT_TEST(settings_go_in_and_answers_come_out) {
   ck_assert_str_eq(answers[2].value, "good");
   cleave_answers_free(answers);
   answers = (void *)X;
-  unit_ok(cleave_backend_configure("blobs", NULL, 0, &answers, &count, e));
+  unit_ok(cleave_backend_configure(NULL, "blobs", NULL, 0, &answers, &count, e));
   ck_assert_uint_eq(count, 0);
   cleave_answers_free(answers);
   cleave_answers_free(NULL);
@@ -70,11 +70,11 @@ UNIT_TEST(what_is_wrong_with_a_setting_is_said) {
              "backend 'blobs': key 'compiles' is for asking only");
   unit_fails(set("", "x", e), CLEAVE_ERROR_INVALID_ARGUMENT, "backend 'blobs': setting 0 has no key");
   unit_fails(set(NULL, "x", e), CLEAVE_ERROR_INVALID_ARGUMENT, "backend 'blobs': setting 0 has no key");
-  unit_ok(cleave_registry_load(LIBRARY("good"), NULL, e));
+  unit_ok(cleave_registry_load(NULL, LIBRARY("good"), NULL, e));
   cleave_key_value_t setting = {.key = "a", .value = "b"};
-  unit_fails(cleave_backend_configure("good", &setting, 1, NULL, NULL, e), CLEAVE_ERROR_UNSUPPORTED,
+  unit_fails(cleave_backend_configure(NULL, "good", &setting, 1, NULL, NULL, e), CLEAVE_ERROR_UNSUPPORTED,
              "backend 'good' has nothing to configure");
-  unit_fails_with(cleave_backend_configure("gut", &setting, 1, NULL, NULL, e), CLEAVE_ERROR_UNSUPPORTED,
+  unit_fails_with(cleave_backend_configure(NULL, "gut", &setting, 1, NULL, NULL, e), CLEAVE_ERROR_UNSUPPORTED,
                   "backend 'gut' is unknown");
 }
 
@@ -94,8 +94,8 @@ UNIT_TEST(answers_that_make_no_sense_are_the_librarys_failure) {
     cleave_key_value_t setting = {.key = "answers", .value = CASES[k].kind};
     cleave_key_value_t *answers = (void *)X;
     uint32_t count = 9;
-    unit_fails(cleave_backend_configure("blobs", &setting, 1, &answers, &count, e), CLEAVE_ERROR_BACKEND,
-               CASES[k].message);
+    unit_fails(cleave_backend_configure(NULL, "blobs", &setting, 1, &answers, &count, e),
+               CLEAVE_ERROR_BACKEND, CASES[k].message);
     ck_assert(answers == NULL && count == 0);
   }
   unit_ok(set("answers", "many", e)); /* nobody looks */
@@ -111,8 +111,8 @@ static void *ask_often(void *context) {
     const cleave_key_value_t settings[] = {{"mood", mine}, {"mood", NULL}};
     cleave_key_value_t *answers = NULL;
     uint32_t count = 0;
-    if (cleave_backend_configure("blobs", settings, 2, &answers, &count, NULL) != CLEAVE_OK || count != 2 ||
-        strcmp(answers[1].value, mine) != 0) {
+    if (cleave_backend_configure(NULL, "blobs", settings, 2, &answers, &count, NULL) != CLEAVE_OK ||
+        count != 2 || strcmp(answers[1].value, mine) != 0) {
       return context;
     }
     cleave_answers_free(answers);
@@ -144,7 +144,7 @@ UNIT_TEST(options_are_sorted_by_backend_and_key) {
   cleave_arena_t arena = {0};
   cleave_backend_option_table_t table;
   cleave_compile_options_t compile = {.size = sizeof compile, .threads = 3, .device = 9};
-  unit_ok(cleave_backend_option_table_build(options, 7, &arena, &table, e));
+  unit_ok(cleave_backend_option_table_build(NULL, options, 7, &arena, &table, e));
   ck_assert_uint_eq(table.count, 2);
   cleave_backend_option_table_apply(&table, "blobs", &compile);
   ck_assert(compile.device == 1 && compile.option_count == 3 && compile.threads == 3);
@@ -188,7 +188,7 @@ UNIT_TEST(options_that_cannot_be_meant_are_refused) {
   for (size_t k = 0; k < sizeof CASES / sizeof CASES[0]; k++) {
     cleave_arena_t arena = {0};
     cleave_backend_option_table_t table;
-    unit_fails_with(cleave_backend_option_table_build(&CASES[k].option, 1, &arena, &table, e),
+    unit_fails_with(cleave_backend_option_table_build(NULL, &CASES[k].option, 1, &arena, &table, e),
                     CASES[k].status, CASES[k].message);
     cleave_arena_deinit(&arena);
   }

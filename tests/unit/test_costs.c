@@ -19,7 +19,7 @@ static rule_case_t make_case(int64_t elements, int relus, const char *rules) {
                  "g.output('y', x)",
                  (long long)elements, relus);
   rule_case_request_t request = {.model = model, .rules = {rules}};
-  unit_ok(cleave_registry_load(LIBRARY, NULL, e));
+  unit_ok(cleave_registry_load(NULL, LIBRARY, NULL, e));
   return rule_case_create(&request);
 }
 

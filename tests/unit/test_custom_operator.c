@@ -50,7 +50,7 @@ static cleave_custom_operator_t make_operator(const char *inputs, const char *ou
 }
 
 static cleave_status_t add(const cleave_custom_operator_t *definition, cleave_error_t *error) {
-  return cleave_custom_ops_add(&definition, 1, "test", &owner, error);
+  return cleave_custom_ops_add(NULL, &definition, 1, "test", &owner, error);
 }
 
 UNIT_TEST(a_schema_is_read_with_kinds_and_defaults) {
@@ -149,7 +149,7 @@ UNIT_TEST(definitions_that_cannot_work_are_refused) {
   unit_fails_with(add(&d, e), CLEAVE_ERROR_BACKEND, "is commutative: expected two inputs that must be there");
   const cleave_custom_operator_t *const twice[2] = {&d, NULL};
   d.is_commutative = false;
-  unit_fails_with(cleave_custom_ops_add(twice, 2, "test", &owner, e), CLEAVE_ERROR_BACKEND,
+  unit_fails_with(cleave_custom_ops_add(NULL, twice, 2, "test", &owner, e), CLEAVE_ERROR_BACKEND,
                   "operator 1: struct");
   ck_assert_ptr_null(cleave_op_find("my.test", "Op")); /* all or none */
 }
@@ -158,12 +158,12 @@ UNIT_TEST(an_operator_of_two_libraries_is_an_error_that_names_both) {
   cleave_custom_operator_t definition = make_operator("X", "Y", "");
   unit_ok(add(&definition, e));
   const cleave_custom_operator_t *other = &definition;
-  unit_fails(cleave_custom_ops_add(&other, 1, "second", &other, e), CLEAVE_ERROR_BACKEND,
+  unit_fails(cleave_custom_ops_add(NULL, &other, 1, "second", &other, e), CLEAVE_ERROR_BACKEND,
              "library 'second': operator 'my.test.Op' is there already, of library 'test'");
   ck_assert_ptr_nonnull(cleave_op_find("my.test", "Op"));
   cleave_custom_ops_remove(&owner);
   ck_assert_ptr_null(cleave_op_find("my.test", "Op"));
-  unit_ok(cleave_custom_ops_add(&other, 1, "second", &other, e));
+  unit_ok(cleave_custom_ops_add(NULL, &other, 1, "second", &other, e));
 }
 
 UNIT_TEST(an_operator_that_comes_again_is_the_same_entry) {
@@ -172,16 +172,16 @@ UNIT_TEST(an_operator_that_comes_again_is_the_same_entry) {
   const cleave_op_t *op = cleave_op_find("my.test", "Op");
   for (int k = 0; k < 1000; k++) {
     cleave_custom_ops_remove(&owner);
-    ck_assert_ptr_null(cleave_custom_op_definition(op, NULL));
+    ck_assert_ptr_null(cleave_custom_op_definition(op, NULL, NULL));
     unit_ok(add(&definition, e));
     ck_assert_ptr_eq(cleave_op_find("my.test", "Op"), op);
-    ck_assert_ptr_eq(cleave_custom_op_definition(op, NULL), &definition);
+    ck_assert_ptr_eq(cleave_custom_op_definition(op, NULL, NULL), &definition);
   }
   cleave_custom_ops_remove(&owner);
   cleave_custom_operator_t changed = make_operator("X", "Y", "a:i=2");
   unit_ok(add(&changed, e));
   ck_assert_ptr_ne(cleave_op_find("my.test", "Op"), op);
-  ck_assert_ptr_null(cleave_custom_op_definition(op, NULL));
+  ck_assert_ptr_null(cleave_custom_op_definition(op, NULL, NULL));
 }
 
 static void *come_and_go(void *context) {
@@ -284,7 +284,7 @@ UNIT_TEST(hostile_answers_of_inference_are_errors_and_open_sizes_keep_their_name
 /* ---- scripts ---- */
 
 UNIT_TEST(scripts_know_library_operators_by_their_full_names) {
-  unit_ok(cleave_registry_load(GEMMS, NULL, e));
+  unit_ok(cleave_registry_load(NULL, GEMMS, NULL, e));
   library_case_model_fails(
       "local x = g.input('x', 'float32', { 2, 3 })\ng.output('y', g['my.company.Gem'](x, x))",
       CLEAVE_ERROR_FORMAT, "operator 'my.company.Gem' is unknown (did you mean 'my.company.Gemm'?)");
@@ -306,7 +306,7 @@ UNIT_TEST(scripts_know_library_operators_by_their_full_names) {
 }
 
 UNIT_TEST(rules_match_and_build_library_operators) {
-  unit_ok(cleave_registry_load(GEMMS, NULL, e));
+  unit_ok(cleave_registry_load(NULL, GEMMS, NULL, e));
   cleave_model_t *model = library_case_model(
       "local x = g.input('x', 'float32', { 2, 3 })\n"
       "local w = g.constant({ { 1, 0 }, { 0, 1 }, { 1, 1 } }, 'float32')\n"
@@ -339,7 +339,7 @@ UNIT_TEST(rules_match_and_build_library_operators) {
 }
 
 UNIT_TEST(rewrites_find_operators_that_other_rewrites_brought_into_the_graph) {
-  unit_ok(cleave_registry_load(GEMMS, NULL, e));
+  unit_ok(cleave_registry_load(NULL, GEMMS, NULL, e));
   cleave_model_t *model = library_case_model(
       "local x = g.input('x', 'float32', { 2, 3 })\n"
       "g.output('y', g.MatMul(x, g.constant({ { 1 }, { 2 }, { 3 } }, 'float32')))");
@@ -370,7 +370,7 @@ UNIT_TEST(rewrites_find_operators_that_other_rewrites_brought_into_the_graph) {
   "g.output('y', y)\ng.output('a', a)\ng.output('z', z)\ng.output('b', b)\n"
 
 UNIT_TEST(every_stateful_node_of_every_session_counts_for_itself) {
-  unit_ok(cleave_registry_load(GEMMS, NULL, e));
+  unit_ok(cleave_registry_load(NULL, GEMMS, NULL, e));
   static const float EXPECTED[2] = {14.0f, 24.0f};
   cleave_program_cache_t *programs = NULL;
   unit_ok(cleave_program_cache_create(&programs, e));
@@ -387,17 +387,17 @@ UNIT_TEST(every_stateful_node_of_every_session_counts_for_itself) {
   ck_assert_int_eq(library_case_int(second, 1), 11);
   library_case_run(first, 0, EXPECTED, 2);
   ck_assert_int_eq(library_case_int(first, 3), 13);
-  unit_fails(cleave_registry_unload("gemms", e), CLEAVE_ERROR_INVALID_ARGUMENT,
+  unit_fails(cleave_registry_unload(NULL, "gemms", e), CLEAVE_ERROR_INVALID_ARGUMENT,
              "backend 'gemms' is in use: 4 compiled programs of it live");
   cleave_session_destroy(first);
   cleave_session_destroy(second);
-  unit_ok(cleave_registry_unload("gemms", e));
+  unit_ok(cleave_registry_unload(NULL, "gemms", e));
   cleave_model_release(model);
   cleave_program_cache_release(programs);
 }
 
 UNIT_TEST(nodes_without_state_are_folded_where_all_is_constant) {
-  unit_ok(cleave_registry_load(GEMMS, NULL, e));
+  unit_ok(cleave_registry_load(NULL, GEMMS, NULL, e));
   cleave_model_t *model = library_case_model(
       "local x = g.input('x', 'float32', { 1, 1 })\n"
       "local a = g.constant({ { 1, 2 } }, 'float32')\nlocal b = g.constant({ { 3 }, { 4 } }, 'float32')\n"
@@ -412,7 +412,7 @@ UNIT_TEST(nodes_without_state_are_folded_where_all_is_constant) {
 }
 
 UNIT_TEST(kernels_run_where_shapes_come_with_the_data_and_state_goes_on_there) {
-  unit_ok(cleave_registry_load(GEMMS, NULL, e));
+  unit_ok(cleave_registry_load(NULL, GEMMS, NULL, e));
   cleave_model_t *model = library_case_model(
       "local x = g.input('x', 'float32', { 6 })\n"
       "local places = g.Cast(g.NonZero(x), { to = 'float32' })\n" /* [1, n] */
@@ -456,7 +456,7 @@ UNIT_TEST(memory_that_runs_out_is_an_error_wherever_it_does) {
     ck_assert(status == CLEAVE_OK || status == CLEAVE_ERROR_OUT_OF_MEMORY);
     ck_assert((cleave_op_find("my.test", "Op") != NULL) == (status == CLEAVE_OK));
   }
-  unit_ok(cleave_registry_load(GEMMS, NULL, e));
+  unit_ok(cleave_registry_load(NULL, GEMMS, NULL, e));
   cleave_model_t *model = library_case_model(STATEFUL_MODEL);
   cleave_session_options_t options = {.size = sizeof options, .threads = 1};
   cleave_session_t *session = NULL;
@@ -469,15 +469,15 @@ UNIT_TEST(memory_that_runs_out_is_an_error_wherever_it_does) {
   }
   cleave_session_destroy(session);
   cleave_model_release(model);
-  unit_ok(cleave_registry_unload("gemms", e));
+  unit_ok(cleave_registry_unload(NULL, "gemms", e));
 }
 
 /* ---- libraries that come and go, and model files ---- */
 
 UNIT_TEST(a_graph_of_an_unloaded_library_fails_with_its_name_and_works_again_later) {
-  unit_ok(cleave_registry_load(GEMMS, NULL, e));
+  unit_ok(cleave_registry_load(NULL, GEMMS, NULL, e));
   cleave_model_t *model = library_case_model(STATEFUL_MODEL);
-  unit_ok(cleave_registry_unload("gemms", e));
+  unit_ok(cleave_registry_unload(NULL, "gemms", e));
   cleave_session_t *session = NULL;
   unit_fails_with(cleave_session_create(model, NULL, NULL, 0, NULL, &session, e), CLEAVE_ERROR_UNSUPPORTED,
                   "operator 'my.company.StatefulGemm' is of library 'gemms', which is not loaded any more");
@@ -485,7 +485,7 @@ UNIT_TEST(a_graph_of_an_unloaded_library_fails_with_its_name_and_works_again_lat
   unit_ok(cleave_graph_copy(cleave_model_graph(model), &copy, e));
   unit_fails_with(cleave_graph_infer(copy, NULL, NULL, e), CLEAVE_ERROR_UNSUPPORTED, "not loaded any more");
   cleave_graph_destroy(copy);
-  unit_ok(cleave_registry_load(GEMMS, NULL, e));
+  unit_ok(cleave_registry_load(NULL, GEMMS, NULL, e));
   session = library_case_session(model, NULL, 2, SHAPE, DATA, NULL);
   library_case_run(session, 0, (float[]){14.0f, 24.0f}, 2);
   cleave_session_destroy(session);
@@ -495,15 +495,17 @@ UNIT_TEST(a_graph_of_an_unloaded_library_fails_with_its_name_and_works_again_lat
 UNIT_TEST(a_library_with_a_wrong_or_a_taken_operator_does_not_load) {
   const cleave_backend_handle_t *handle = NULL;
   for (int k = 0; k < 2; k++) { /* nothing of it stays that would be in the way */
-    unit_fails(cleave_registry_load(CLEAVE_BINARY_DIR "/tests/accelerators/libbad_operator.so", NULL, e),
-               CLEAVE_ERROR_BACKEND,
-               "library 'bad_operator': operator 'bad.operator.Wrong': attributes: 'alpha:float': expected "
-               "name:kind with one of the kinds i, f, s, is, fs, ss and t");
-    unit_fails_with(cleave_registry_find("bad_operator", &handle, e), CLEAVE_ERROR_UNSUPPORTED, "is unknown");
+    unit_fails(
+        cleave_registry_load(NULL, CLEAVE_BINARY_DIR "/tests/accelerators/libbad_operator.so", NULL, e),
+        CLEAVE_ERROR_BACKEND,
+        "library 'bad_operator': operator 'bad.operator.Wrong': attributes: 'alpha:float': expected "
+        "name:kind with one of the kinds i, f, s, is, fs, ss and t");
+    unit_fails_with(cleave_registry_find(NULL, "bad_operator", &handle, e), CLEAVE_ERROR_UNSUPPORTED,
+                    "is unknown");
     ck_assert_ptr_null(cleave_op_find("bad.operator", "Right"));
   }
-  unit_ok(cleave_registry_load(GEMMS, NULL, e));
-  unit_fails(cleave_registry_load(GEMMS, "second", e), CLEAVE_ERROR_BACKEND,
+  unit_ok(cleave_registry_load(NULL, GEMMS, NULL, e));
+  unit_fails(cleave_registry_load(NULL, GEMMS, "second", e), CLEAVE_ERROR_BACKEND,
              "library 'second': operator 'my.company.Gemm' is there already, of library 'gemms'");
   ck_assert_ptr_nonnull(cleave_op_find_full("my.company.Gemm"));
 }
@@ -527,7 +529,8 @@ UNIT_TEST(model_files_keep_library_operators_and_their_version) {
   ck_assert_int_eq(cleave_op_int(graph, node, "a", 0), 3);
   cleave_graph_destroy(graph);
   cleave_custom_ops_remove(&owner);
-  unit_ok(cleave_model_load(path, NULL, 0, 0, &model, e)); /* without the library: unknown, and readable */
+  unit_ok(
+      cleave_model_load(NULL, path, NULL, 0, 0, &model, e)); /* without the library: unknown, and readable */
   unit_ok(add(&definition, e));
   unit_fails_with(cleave_session_create(model, NULL, NULL, 0, NULL, &session, e), CLEAVE_ERROR_UNSUPPORTED,
                   "its library was loaded after the model was read; read the model again");
@@ -543,7 +546,7 @@ UNIT_TEST(model_files_keep_library_operators_and_their_version) {
 UNIT_TEST(a_thousand_rounds_of_loading_and_using_leave_nothing_behind) {
   static const float EXPECTED[2] = {14.0f, 24.0f};
   for (int k = 0; k < 1000; k++) {
-    unit_ok(cleave_registry_load(GEMMS, NULL, e));
+    unit_ok(cleave_registry_load(NULL, GEMMS, NULL, e));
     if (k % 50 == 0) {
       cleave_model_t *model = library_case_model(STATEFUL_MODEL);
       cleave_session_t *session = library_case_session(model, NULL, 2, SHAPE, DATA, NULL);
@@ -551,7 +554,7 @@ UNIT_TEST(a_thousand_rounds_of_loading_and_using_leave_nothing_behind) {
       cleave_session_destroy(session);
       cleave_model_release(model);
     }
-    unit_ok(cleave_registry_unload("gemms", e));
+    unit_ok(cleave_registry_unload(NULL, "gemms", e));
   }
   uint32_t left = 0;
   for (const cleave_op_t *op = cleave_custom_op_next(NULL); op != NULL; op = cleave_custom_op_next(op)) {

@@ -326,19 +326,19 @@ UNIT_TEST(names_of_two_libraries_are_told_apart) {
   static int other;
   library_case_partitioner(&exps);
   cleave_named_rule_t rule;
-  unit_ok(cleave_named_rule_find(CLEAVE_RULE_REGION, "exps", &rule, e));
+  unit_ok(cleave_named_rule_find(NULL, CLEAVE_RULE_REGION, "exps", &rule, e));
   rule.library = "other";
   rule.owner = &other;
   unit_ok(cleave_named_rules_add(&rule, e));
   unit_fails(
-      cleave_named_rule_find(CLEAVE_RULE_REGION, "exps", &rule, e), CLEAVE_ERROR_RULE,
+      cleave_named_rule_find(NULL, CLEAVE_RULE_REGION, "exps", &rule, e), CLEAVE_ERROR_RULE,
       "partitioner 'exps' is of library 'cpu' and of library 'other': write 'cpu/exps' or 'other/exps'");
-  unit_ok(cleave_named_rule_find(CLEAVE_RULE_REGION, "other/exps", &rule, e));
+  unit_ok(cleave_named_rule_find(NULL, CLEAVE_RULE_REGION, "other/exps", &rule, e));
   ck_assert_str_eq(rule.library, "other");
-  unit_fails(cleave_named_rule_find(CLEAVE_RULE_PASS, "exps", &rule, e), CLEAVE_ERROR_RULE,
+  unit_fails(cleave_named_rule_find(NULL, CLEAVE_RULE_PASS, "exps", &rule, e), CLEAVE_ERROR_RULE,
              "no loaded library has a pass 'exps'");
   cleave_named_rules_remove(&other);
-  unit_ok(cleave_named_rule_find(CLEAVE_RULE_REGION, "exps", &rule, e));
+  unit_ok(cleave_named_rule_find(NULL, CLEAVE_RULE_REGION, "exps", &rule, e));
 }
 
 UNIT_TEST(settings_reach_the_library_whatever_is_in_them) {
@@ -346,7 +346,7 @@ UNIT_TEST(settings_reach_the_library_whatever_is_in_them) {
   cleave_text_t text = {0};
   bool found = false;
   const cleave_setting_t settings[] = {{"a", "old"}, {"a.b", "\"]]\\\n\xff '"}, {"a", "new"}};
-  unit_ok(cleave_library_rules_text("cpu", settings, 3, &text, &found, e));
+  unit_ok(cleave_library_rules_text(NULL, "cpu", settings, 3, &text, &found, e));
   ck_assert(found);
   ck_assert_ptr_nonnull(
       strstr(cleave_text_get(&text), "[\"a.b\"] = option.string(\"\\034]]\\092\\010\\255 '\","));
@@ -354,13 +354,13 @@ UNIT_TEST(settings_reach_the_library_whatever_is_in_them) {
   ck_assert_ptr_null(strstr(cleave_text_get(&text), "old"));
   cleave_text_deinit(&text);
   const cleave_setting_t hostile = {"a\"] = os.exit() --", "1"};
-  unit_fails_with(cleave_library_rules_text("cpu", &hostile, 1, &text, &found, e), CLEAVE_ERROR_RULE,
+  unit_fails_with(cleave_library_rules_text(NULL, "cpu", &hostile, 1, &text, &found, e), CLEAVE_ERROR_RULE,
                   "is no name (letters, digits, '_', '-' and '.')");
   cleave_text_deinit(&text);
-  unit_fails(cleave_library_rules_text("cpu/expz", NULL, 0, &text, &found, e), CLEAVE_ERROR_RULE,
+  unit_fails(cleave_library_rules_text(NULL, "cpu/expz", NULL, 0, &text, &found, e), CLEAVE_ERROR_RULE,
              "library 'cpu' has no rule 'expz' (did you mean 'exps'?); it has: exps");
   ck_assert(!found);
-  unit_ok(cleave_library_rules_text("other/exps", NULL, 0, &text, &found, e));
+  unit_ok(cleave_library_rules_text(NULL, "other/exps", NULL, 0, &text, &found, e));
   ck_assert(!found);
 }
 

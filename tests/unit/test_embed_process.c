@@ -79,7 +79,7 @@ static cleave_status_t whole_way(const void *data, size_t size, float *out_value
   const cleave_tensor_view_t *views[1] = {&view};
   cleave_tensor_view_t output;
   cleave_rule_source_t source = {.path = "r.lua", .text = RULES, .length = sizeof RULES - 1};
-  cleave_status_t status = cleave_model_load_memory(data, size, "bytes", &model, error);
+  cleave_status_t status = cleave_model_load_memory(NULL, data, size, "bytes", &model, error);
   if (status == CLEAVE_OK) {
     status = cleave_model_partition(model, &source, 1, NULL, 0, NULL, &plan, error);
   }
@@ -169,25 +169,25 @@ static void listen(void *context, cleave_log_level_t level, const char *line) {
 UNIT_TEST(libraries_that_are_found_but_do_not_start_are_in_the_log) {
   lines_t lines = {.count = 0};
   (void)setenv("CLEAVE_BACKEND_PATH", CLEAVE_BINARY_DIR "/tests/accelerators", 1);
-  cleave_set_log(listen, &lines);
-  ck_assert_uint_gt(cleave_backend_count(), 3);
+  cleave_context_set_log(NULL, listen, &lines);
+  ck_assert_uint_gt(cleave_backend_count(NULL), 3);
   ck_assert_int_ge(lines.count, 4);
   ck_assert_int_eq((int)lines.level, (int)CLEAVE_LOG_WARNING);
   ck_assert_ptr_nonnull(strstr(lines.last, "no device in slot 3"));
   int count = lines.count;
-  cleave_set_log(NULL, NULL);
-  ck_assert_uint_gt(cleave_backend_count(), 3);
+  cleave_context_set_log(NULL, NULL, NULL);
+  ck_assert_uint_gt(cleave_backend_count(NULL), 3);
   ck_assert_int_eq(lines.count, count);
 }
 
 UNIT_TEST(a_library_is_loaded_and_unloaded_by_the_embedding_api) {
-  uint32_t count = cleave_backend_count();
-  unit_ok(cleave_backend_load(CLEAVE_BINARY_DIR "/tests/accelerators/libgood.so", "mine", e));
-  ck_assert_uint_eq(cleave_backend_count(), count + 1);
-  ck_assert_str_eq(cleave_backend_name(count), "mine");
-  unit_ok(cleave_backend_unload("mine", e));
-  ck_assert_uint_eq(cleave_backend_count(), count);
-  unit_fails(cleave_backend_unload("mine", e), CLEAVE_ERROR_INVALID_ARGUMENT,
+  uint32_t count = cleave_backend_count(NULL);
+  unit_ok(cleave_backend_load(NULL, CLEAVE_BINARY_DIR "/tests/accelerators/libgood.so", "mine", e));
+  ck_assert_uint_eq(cleave_backend_count(NULL), count + 1);
+  ck_assert_str_eq(cleave_backend_name(NULL, count), "mine");
+  unit_ok(cleave_backend_unload(NULL, "mine", e));
+  ck_assert_uint_eq(cleave_backend_count(NULL), count);
+  unit_fails(cleave_backend_unload(NULL, "mine", e), CLEAVE_ERROR_INVALID_ARGUMENT,
              "backend 'mine' is no loaded library");
 }
 

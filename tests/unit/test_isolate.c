@@ -32,7 +32,7 @@ static const cleave_isolation_options_t SHORT = {
     .size = sizeof SHORT, .ask_ms = 200, .compile_ms = 200, .run_ms = 200};
 
 static void load(const char *path, const cleave_isolation_options_t *options) {
-  unit_ok(cleave_backend_load_isolated(path, NULL, options, e));
+  unit_ok(cleave_backend_load_isolated(NULL, path, NULL, options, e));
 }
 
 /* x -> Relu -> Neg -> Relu (0 everywhere) and the first Relu as a second output, on `backend`. */
@@ -58,7 +58,7 @@ static void check_values(const session_case_t *c) {
 
 static cleave_isolation_t isolation_of(const char *name) {
   cleave_isolation_t isolation;
-  unit_ok(cleave_backend_isolation(name, &isolation, e));
+  unit_ok(cleave_backend_isolation(NULL, name, &isolation, e));
   return isolation;
 }
 
@@ -93,10 +93,10 @@ UNIT_TEST(an_isolated_library_runs_regions) {
     session_case_run(&c);
     check_values(&c);
   }
-  unit_fails(cleave_registry_unload("good", e), CLEAVE_ERROR_INVALID_ARGUMENT,
+  unit_fails(cleave_registry_unload(NULL, "good", e), CLEAVE_ERROR_INVALID_ARGUMENT,
              "backend 'good' is in use: 1 compiled program of it live");
   session_case_deinit(&c);
-  unit_ok(cleave_registry_unload("good", e));
+  unit_ok(cleave_registry_unload(NULL, "good", e));
   check_no_children();
 }
 
@@ -135,8 +135,8 @@ UNIT_TEST(refusals_read_as_they_do_in_this_process) {
   for (size_t k = 0; k < sizeof PATHS / sizeof PATHS[0]; k++) {
     cleave_error_t here = CLEAVE_ERROR_INIT;
     cleave_error_t there = CLEAVE_ERROR_INIT;
-    ck_assert_int_ne(cleave_backend_load(PATHS[k], NULL, &here), CLEAVE_OK);
-    ck_assert_int_ne(cleave_backend_load_isolated(PATHS[k], NULL, &FAST, &there), CLEAVE_OK);
+    ck_assert_int_ne(cleave_backend_load(NULL, PATHS[k], NULL, &here), CLEAVE_OK);
+    ck_assert_int_ne(cleave_backend_load_isolated(NULL, PATHS[k], NULL, &FAST, &there), CLEAVE_OK);
     ck_assert_str_eq(there.message, here.message);
     ck_assert_int_eq(there.status, here.status);
   }
@@ -144,19 +144,19 @@ UNIT_TEST(refusals_read_as_they_do_in_this_process) {
 }
 
 UNIT_TEST(libraries_are_isolated_by_name_whoever_loads_them) {
-  unit_fails(cleave_backend_isolate("cpu", NULL, e), CLEAVE_ERROR_INVALID_ARGUMENT,
+  unit_fails(cleave_backend_isolate(NULL, "cpu", NULL, e), CLEAVE_ERROR_INVALID_ARGUMENT,
              "backend 'cpu' is linked in: it cannot be isolated");
-  unit_ok(cleave_backend_isolate("good", &FAST, e));
-  unit_ok(cleave_backend_isolate("second", &FAST, e));
-  unit_ok(cleave_backend_load(LIBRARY("good"), NULL, e));
-  unit_ok(cleave_backend_load(LIBRARY("wrong"), NULL, e));
-  unit_ok(cleave_backend_load(LIBRARY("wrong"), "second", e));
+  unit_ok(cleave_backend_isolate(NULL, "good", &FAST, e));
+  unit_ok(cleave_backend_isolate(NULL, "second", &FAST, e));
+  unit_ok(cleave_backend_load(NULL, LIBRARY("good"), NULL, e));
+  unit_ok(cleave_backend_load(NULL, LIBRARY("wrong"), NULL, e));
+  unit_ok(cleave_backend_load(NULL, LIBRARY("wrong"), "second", e));
   ck_assert(isolation_of("good").is_isolated);
   ck_assert(!isolation_of("wrong").is_isolated);
   ck_assert(isolation_of("second").is_isolated);
-  unit_fails(cleave_backend_isolate("wrong", NULL, e), CLEAVE_ERROR_INVALID_ARGUMENT,
+  unit_fails(cleave_backend_isolate(NULL, "wrong", NULL, e), CLEAVE_ERROR_INVALID_ARGUMENT,
              "backend 'wrong' is loaded already: isolate it before");
-  unit_fails_with(cleave_backend_load_isolated(LIBRARY("wrong"), NULL, NULL, e),
+  unit_fails_with(cleave_backend_load_isolated(NULL, LIBRARY("wrong"), NULL, NULL, e),
                   CLEAVE_ERROR_INVALID_ARGUMENT, "is loaded already, and not isolated: unload 'wrong' first");
 }
 
@@ -202,7 +202,7 @@ UNIT_TEST(a_library_that_misbehaves_in_a_run_is_named_with_its_region) {
     ck_assert_msg(strstr(isolation.reason, IN_RUN[k].message) != NULL, "%s", isolation.reason);
     ck_assert(has_ended(process));
     session_case_deinit(&c);
-    unit_ok(cleave_registry_unload(IN_RUN[k].name, e));
+    unit_ok(cleave_registry_unload(NULL, IN_RUN[k].name, e));
     check_no_children();
   }
 }
@@ -220,7 +220,7 @@ UNIT_TEST(cpu_takes_over_from_a_library_that_misbehaves_in_a_run) {
     ck_assert_ptr_nonnull(strstr(cleave_session_note(c.session, 0), "runs on cpu from run 1 on, not on "));
     ck_assert_ptr_nonnull(strstr(cleave_session_note(c.session, 1), IN_RUN[k].message));
     session_case_deinit(&c);
-    unit_ok(cleave_registry_unload(IN_RUN[k].name, e));
+    unit_ok(cleave_registry_unload(NULL, IN_RUN[k].name, e));
   }
   check_no_children();
 }
@@ -262,7 +262,8 @@ UNIT_TEST(outputs_are_added_to_in_the_process_and_on_cpu_after_it) {
 
 UNIT_TEST(a_library_that_hangs_is_ended) {
   uint64_t start = cleave_clock_now();
-  unit_fails_with(cleave_backend_load_isolated(HOSTILE("hang_start"), NULL, &SHORT, e), CLEAVE_ERROR_BACKEND,
+  unit_fails_with(cleave_backend_load_isolated(NULL, HOSTILE("hang_start"), NULL, &SHORT, e),
+                  CLEAVE_ERROR_BACKEND,
                   "library 'hang_start' did not answer within 0.2 s while initialising");
   load(HOSTILE("hang_run"), &SHORT);
   int64_t process = isolation_of("hang_run").process;
@@ -313,7 +314,8 @@ UNIT_TEST(cpu_takes_over_from_a_library_that_does_not_even_start) {
   static const char *const PATHS[] = {HOSTILE("crash_start"), HOSTILE("crash_supports"),
                                       HOSTILE("crash_compile")};
   for (size_t k = 0; k < 3; k++) {
-    unit_fails_with(cleave_backend_unload(NAMES[k], e), CLEAVE_ERROR_INVALID_ARGUMENT, "no loaded library");
+    unit_fails_with(cleave_backend_unload(NULL, NAMES[k], e), CLEAVE_ERROR_INVALID_ARGUMENT,
+                    "no loaded library");
     load(PATHS[k], &FALLING);
     session_case_t c = make_case(NAMES[k]);
     ck_assert_uint_eq(c.plan->region_count, k == 2 ? 2 : 0);
@@ -361,14 +363,14 @@ static void take_line(void *context, cleave_log_level_t level, const char *line)
 
 UNIT_TEST(what_a_library_prints_and_logs_goes_to_the_log) {
   static log_lines_t lines = {.lock = PTHREAD_MUTEX_INITIALIZER};
-  cleave_set_log(take_line, &lines);
+  cleave_context_set_log(NULL, take_line, &lines);
   load(HOSTILE("prints"), &FAST);
   session_case_t c = make_case("prints");
   session_case_compile(&c, NULL);
   session_case_run(&c);
   check_values(&c);
   session_case_deinit(&c);
-  unit_ok(cleave_registry_unload("prints", e));
+  unit_ok(cleave_registry_unload(NULL, "prints", e));
   ck_assert_uint_eq(lines.printed, 2 * 2000);
   load(HOSTILE("threads"), &FAST);
   session_case_t d = make_case("threads");
@@ -379,9 +381,9 @@ UNIT_TEST(what_a_library_prints_and_logs_goes_to_the_log) {
   }
   check_values(&d);
   session_case_deinit(&d);
-  unit_ok(cleave_registry_unload("threads", e));
+  unit_ok(cleave_registry_unload(NULL, "threads", e));
   ck_assert_uint_gt(lines.said, 5);
-  cleave_set_log(NULL, NULL);
+  cleave_context_set_log(NULL, NULL, NULL);
   check_no_children();
 }
 
@@ -405,7 +407,7 @@ UNIT_TEST(loading_again_starts_a_new_process_for_new_sessions) {
   session_case_deinit(&fresh);
   session_case_deinit(&old);
   cleave_program_cache_release(options.programs);
-  unit_ok(cleave_registry_unload("crash_later", e));
+  unit_ok(cleave_registry_unload(NULL, "crash_later", e));
   check_no_children();
 }
 
@@ -450,7 +452,7 @@ UNIT_TEST(nothing_is_left_of_many_processes) {
     session_case_run(&c);
     check_values(&c);
     session_case_deinit(&c);
-    unit_ok(cleave_registry_unload(is_good ? "good" : misdeed->name, e));
+    unit_ok(cleave_registry_unload(NULL, is_good ? "good" : misdeed->name, e));
     if (round == SETTLED) {
       before = count_descriptors();
       pages = resident_pages();
@@ -467,7 +469,7 @@ UNIT_TEST(without_memory_nothing_is_left_and_no_more_goes_wrong) {
   int64_t failures = 0;
   while (status != CLEAVE_OK) {
     (void)cleave_memory_fail_after(failures++);
-    status = cleave_backend_load_isolated(LIBRARY("good"), NULL, &FAST, NULL);
+    status = cleave_backend_load_isolated(NULL, LIBRARY("good"), NULL, &FAST, NULL);
     (void)cleave_memory_fail_after(-1);
     ck_assert(status == CLEAVE_OK || status == CLEAVE_ERROR_OUT_OF_MEMORY);
     ck_assert_int_lt(failures, 1000);
@@ -490,7 +492,7 @@ UNIT_TEST(without_memory_nothing_is_left_and_no_more_goes_wrong) {
   session_case_run(&c);
   check_values(&c);
   session_case_deinit(&c);
-  unit_ok(cleave_registry_unload("good", e));
+  unit_ok(cleave_registry_unload(NULL, "good", e));
   check_no_children();
 }
 
@@ -543,7 +545,7 @@ UNIT_TEST(a_copy_of_this_process_gets_a_library_of_its_own) {
     session_case_run(&own);
     check_values(&own);
     session_case_deinit(&own);
-    bool is_unloaded = cleave_registry_unload("good", NULL) == CLEAVE_OK;
+    bool is_unloaded = cleave_registry_unload(NULL, "good", NULL) == CLEAVE_OK;
     _exit(is_refused && is_unloaded ? 0 : 1);
   }
   int status = -1;
@@ -560,8 +562,8 @@ UNIT_TEST(a_library_does_not_outlive_a_process_that_is_killed) {
   pid_t parent = fork();
   if (parent == 0) {
     cleave_isolation_t isolation = {.process = -1};
-    if (cleave_backend_load_isolated(HOSTILE("hang_run"), NULL, NULL, NULL) == CLEAVE_OK &&
-        cleave_backend_isolation("hang_run", &isolation, NULL) == CLEAVE_OK) {
+    if (cleave_backend_load_isolated(NULL, HOSTILE("hang_run"), NULL, NULL, NULL) == CLEAVE_OK &&
+        cleave_backend_isolation(NULL, "hang_run", &isolation, NULL) == CLEAVE_OK) {
       ssize_t written = write(ends[1], &isolation.process, sizeof isolation.process);
       session_case_t c = make_case("hang_run");
       session_case_compile(&c, NULL);
@@ -593,17 +595,17 @@ UNIT_TEST(a_library_does_not_outlive_a_process_that_is_killed) {
 
 UNIT_TEST(a_worker_that_is_not_there_is_an_error) {
   (void)setenv("CLEAVE_WORKER", "/nowhere/worker", 1);
-  unit_fails(cleave_backend_load_isolated(LIBRARY("good"), NULL, NULL, e), CLEAVE_ERROR_IO,
+  unit_fails(cleave_backend_load_isolated(NULL, LIBRARY("good"), NULL, NULL, e), CLEAVE_ERROR_IO,
              "/nowhere/worker: no program (from CLEAVE_WORKER)");
   (void)setenv("CLEAVE_WORKER", "/bin/true", 1);
-  unit_fails_with(cleave_backend_load_isolated(LIBRARY("good"), NULL, NULL, e), CLEAVE_ERROR_BACKEND,
+  unit_fails_with(cleave_backend_load_isolated(NULL, LIBRARY("good"), NULL, NULL, e), CLEAVE_ERROR_BACKEND,
                   "ended its process (exit status 0) while being loaded");
   (void)setenv("CLEAVE_WORKER", "/bin/cat", 1);
-  unit_fails_with(cleave_backend_load_isolated(LIBRARY("good"), NULL, NULL, e), CLEAVE_ERROR_BACKEND,
+  unit_fails_with(cleave_backend_load_isolated(NULL, LIBRARY("good"), NULL, NULL, e), CLEAVE_ERROR_BACKEND,
                   "ended its process (exit status 1) while being loaded");
   (void)setenv("CLEAVE_WORKER", "", 1);
-  unit_ok(cleave_backend_load_isolated(LIBRARY("good"), NULL, NULL, e));
-  unit_ok(cleave_registry_unload("good", e));
+  unit_ok(cleave_backend_load_isolated(NULL, LIBRARY("good"), NULL, NULL, e));
+  unit_ok(cleave_registry_unload(NULL, "good", e));
   check_no_children();
 }
 
@@ -637,8 +639,8 @@ UNIT_TEST(a_worker_that_lies_is_not_believed) {
     (void)fclose(file);
     ck_assert_int_eq(chmod(path, 0700), 0);
     (void)setenv("CLEAVE_WORKER", path, 1);
-    unit_fails_with(cleave_backend_load_isolated(LIBRARY("good"), NULL, &SHORT, e), CLEAVE_ERROR_BACKEND,
-                    CASES[k].part);
+    unit_fails_with(cleave_backend_load_isolated(NULL, LIBRARY("good"), NULL, &SHORT, e),
+                    CLEAVE_ERROR_BACKEND, CASES[k].part);
   }
   (void)unlink(path);
   check_no_children();

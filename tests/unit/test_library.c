@@ -31,7 +31,7 @@ static session_case_t relu_case(const char *backend) {
 }
 
 UNIT_TEST(a_library_runs_a_region) {
-  unit_ok(cleave_registry_load(LIBRARY("good"), NULL, e));
+  unit_ok(cleave_registry_load(NULL, LIBRARY("good"), NULL, e));
   session_case_t c = relu_case("good");
   session_case_compile(&c, NULL);
   session_case_run(&c);
@@ -43,53 +43,53 @@ UNIT_TEST(a_library_runs_a_region) {
 }
 
 UNIT_TEST(a_library_in_use_is_not_unloaded) {
-  unit_ok(cleave_registry_load(LIBRARY("good"), NULL, e));
+  unit_ok(cleave_registry_load(NULL, LIBRARY("good"), NULL, e));
   session_case_t c = relu_case("good");
   session_case_compile(&c, NULL);
-  unit_fails(cleave_registry_unload("good", e), CLEAVE_ERROR_INVALID_ARGUMENT,
+  unit_fails(cleave_registry_unload(NULL, "good", e), CLEAVE_ERROR_INVALID_ARGUMENT,
              "backend 'good' is in use: 1 compiled program of it live");
   session_case_run(&c);
   session_case_deinit(&c);
-  unit_ok(cleave_registry_unload("good", e));
-  unit_fails_with(cleave_registry_unload("good", e), CLEAVE_ERROR_INVALID_ARGUMENT,
+  unit_ok(cleave_registry_unload(NULL, "good", e));
+  unit_fails_with(cleave_registry_unload(NULL, "good", e), CLEAVE_ERROR_INVALID_ARGUMENT,
                   "backend 'good' is no loaded library");
-  unit_fails_with(cleave_registry_unload("cpu", e), CLEAVE_ERROR_INVALID_ARGUMENT,
+  unit_fails_with(cleave_registry_unload(NULL, "cpu", e), CLEAVE_ERROR_INVALID_ARGUMENT,
                   "backend 'cpu' is no loaded library");
 }
 
 UNIT_TEST(the_same_file_twice_is_one_backend_and_another_name_is_another) {
-  unit_ok(cleave_registry_load(LIBRARY("good"), NULL, e));
-  uint32_t count = cleave_registry_count();
-  unit_ok(cleave_registry_load(LIBRARY("good"), NULL, e));
-  unit_ok(cleave_registry_load(FOLDER "/../accelerators/libgood.so", NULL, e));
-  ck_assert_uint_eq(cleave_registry_count(), count);
-  unit_ok(cleave_registry_load(LIBRARY("good"), "second", e));
-  ck_assert_uint_eq(cleave_registry_count(), count + 1);
+  unit_ok(cleave_registry_load(NULL, LIBRARY("good"), NULL, e));
+  uint32_t count = cleave_registry_count(NULL);
+  unit_ok(cleave_registry_load(NULL, LIBRARY("good"), NULL, e));
+  unit_ok(cleave_registry_load(NULL, FOLDER "/../accelerators/libgood.so", NULL, e));
+  ck_assert_uint_eq(cleave_registry_count(NULL), count);
+  unit_ok(cleave_registry_load(NULL, LIBRARY("good"), "second", e));
+  ck_assert_uint_eq(cleave_registry_count(NULL), count + 1);
   const cleave_backend_handle_t *handle = NULL;
-  unit_ok(cleave_registry_find("second", &handle, e));
+  unit_ok(cleave_registry_find(NULL, "second", &handle, e));
   ck_assert_str_eq(handle->backend->name, "second");
 }
 
 UNIT_TEST(names_that_are_taken_or_no_names_are_refused) {
-  unit_fails_with(cleave_registry_load(LIBRARY("good"), "cpu", e), CLEAVE_ERROR_INVALID_ARGUMENT,
+  unit_fails_with(cleave_registry_load(NULL, LIBRARY("good"), "cpu", e), CLEAVE_ERROR_INVALID_ARGUMENT,
                   "a backend called 'cpu' is there already (linked in)");
-  unit_ok(cleave_registry_load(LIBRARY("good"), NULL, e));
-  unit_fails_with(cleave_registry_load(LIBRARY("wrong"), "good", e), CLEAVE_ERROR_INVALID_ARGUMENT,
+  unit_ok(cleave_registry_load(NULL, LIBRARY("good"), NULL, e));
+  unit_fails_with(cleave_registry_load(NULL, LIBRARY("wrong"), "good", e), CLEAVE_ERROR_INVALID_ARGUMENT,
                   "a backend called 'good' is there already (");
-  unit_fails_with(cleave_registry_load(LIBRARY("good"), "a b", e), CLEAVE_ERROR_INVALID_ARGUMENT,
+  unit_fails_with(cleave_registry_load(NULL, LIBRARY("good"), "a b", e), CLEAVE_ERROR_INVALID_ARGUMENT,
                   "'a b' is no name for a backend");
-  unit_fails_with(cleave_registry_load(LIBRARY("bad_name"), NULL, e), CLEAVE_ERROR_BACKEND,
+  unit_fails_with(cleave_registry_load(NULL, LIBRARY("bad_name"), NULL, e), CLEAVE_ERROR_BACKEND,
                   "calls itself 'bad name/', which is no name");
-  unit_ok(cleave_registry_load(LIBRARY("bad_name"), "better", e));
+  unit_ok(cleave_registry_load(NULL, LIBRARY("bad_name"), "better", e));
 }
 
 UNIT_TEST(older_and_newer_minor_versions_load) {
   const cleave_backend_handle_t *handle = NULL;
-  unit_ok(cleave_registry_load(LIBRARY("older_minor"), NULL, e));
-  unit_ok(cleave_registry_find("older_minor", &handle, e));
+  unit_ok(cleave_registry_load(NULL, LIBRARY("older_minor"), NULL, e));
+  unit_ok(cleave_registry_find(NULL, "older_minor", &handle, e));
   ck_assert(handle->backend->cost == NULL && handle->backend->devices == NULL);
   ck_assert(handle->backend->extensions == NULL && !handle->backend->adds);
-  unit_ok(cleave_registry_load(LIBRARY("newer_minor"), NULL, e));
+  unit_ok(cleave_registry_load(NULL, LIBRARY("newer_minor"), NULL, e));
   static const char *const NAMES[] = {"older_minor", "newer_minor"};
   for (size_t k = 0; k < 2; k++) {
     session_case_t c = relu_case(NAMES[k]);
@@ -116,11 +116,11 @@ UNIT_TEST(libraries_that_cannot_serve_are_refused_with_their_reason) {
       {CLEAVE_SOURCE_DIR "/README.md", CLEAVE_ERROR_FORMAT, "no shared library: expected an ELF file"},
       {"/dev/null", CLEAVE_ERROR_FORMAT, "no shared library: expected an ELF file"},
   };
-  uint32_t count = cleave_registry_count();
+  uint32_t count = cleave_registry_count(NULL);
   for (size_t k = 0; k < sizeof CASES / sizeof CASES[0]; k++) {
-    unit_fails_with(cleave_registry_load(CASES[k].path, NULL, e), CASES[k].status, CASES[k].part);
+    unit_fails_with(cleave_registry_load(NULL, CASES[k].path, NULL, e), CASES[k].status, CASES[k].part);
   }
-  ck_assert_uint_eq(cleave_registry_count(), count);
+  ck_assert_uint_eq(cleave_registry_count(NULL), count);
 }
 
 /* A copy of the good library with one byte changed, or cut. */
@@ -145,31 +145,31 @@ UNIT_TEST(files_for_other_machines_and_cut_ones_are_errors) {
   ck_assert_int_ge(file, 0);
   (void)close(file);
   write_changed(path, 18, 243, SIZE_MAX);
-  unit_fails_with(cleave_registry_load(path, NULL, e), CLEAVE_ERROR_FORMAT,
+  unit_fails_with(cleave_registry_load(NULL, path, NULL, e), CLEAVE_ERROR_FORMAT,
                   "built for RISC-V (64 bits), this is");
   write_changed(path, 4, 1, SIZE_MAX);
-  unit_fails_with(cleave_registry_load(path, NULL, e), CLEAVE_ERROR_FORMAT, "(32 bits), this is");
+  unit_fails_with(cleave_registry_load(NULL, path, NULL, e), CLEAVE_ERROR_FORMAT, "(32 bits), this is");
   write_changed(path, 16, 2, SIZE_MAX);
-  unit_fails_with(cleave_registry_load(path, NULL, e), CLEAVE_ERROR_FORMAT, "no shared library");
+  unit_fails_with(cleave_registry_load(NULL, path, NULL, e), CLEAVE_ERROR_FORMAT, "no shared library");
   write_changed(path, 0, 0, SIZE_MAX);
-  unit_fails_with(cleave_registry_load(path, NULL, e), CLEAVE_ERROR_FORMAT, "expected an ELF file");
+  unit_fails_with(cleave_registry_load(NULL, path, NULL, e), CLEAVE_ERROR_FORMAT, "expected an ELF file");
   write_changed(path, 0, 0x7f, 100);
-  unit_fails_with(cleave_registry_load(path, NULL, e), CLEAVE_ERROR_BACKEND, "does not load");
+  unit_fails_with(cleave_registry_load(NULL, path, NULL, e), CLEAVE_ERROR_BACKEND, "does not load");
   write_changed(path, 0, 0x7f, 20);
-  unit_fails_with(cleave_registry_load(path, NULL, e), CLEAVE_ERROR_FORMAT, "expected an ELF file");
+  unit_fails_with(cleave_registry_load(NULL, path, NULL, e), CLEAVE_ERROR_FORMAT, "expected an ELF file");
   (void)unlink(path);
 }
 
 UNIT_TEST(folders_are_searched_when_a_name_is_not_known) {
   (void)setenv("CLEAVE_BACKEND_PATH", "/nowhere::" FOLDER, 1);
   const cleave_backend_handle_t *handle = NULL;
-  unit_ok(cleave_registry_find("good", &handle, e));
-  unit_fails_with(cleave_registry_find("half", &handle, e), CLEAVE_ERROR_BACKEND,
+  unit_ok(cleave_registry_find(NULL, "good", &handle, e));
+  unit_fails_with(cleave_registry_find(NULL, "half", &handle, e), CLEAVE_ERROR_BACKEND,
                   "function 'compile' is missing");
   uint32_t found = 0;
-  for (uint32_t k = 0; k < cleave_registry_count(); k++) {
-    if (strcmp(cleave_registry_name(k), "no_entry") == 0) {
-      ck_assert_str_eq(cleave_registry_path(k), LIBRARY("no_entry"));
+  for (uint32_t k = 0; k < cleave_registry_count(NULL); k++) {
+    if (strcmp(cleave_registry_name(NULL, k), "no_entry") == 0) {
+      ck_assert_str_eq(cleave_registry_path(NULL, k), LIBRARY("no_entry"));
       found++;
     }
   }
@@ -177,7 +177,7 @@ UNIT_TEST(folders_are_searched_when_a_name_is_not_known) {
 }
 
 UNIT_TEST(a_region_that_fails_says_which_library_and_why) {
-  unit_ok(cleave_registry_load(LIBRARY("fails"), NULL, e));
+  unit_ok(cleave_registry_load(NULL, LIBRARY("fails"), NULL, e));
   session_case_t c = relu_case("fails");
   session_case_compile(&c, NULL);
   unit_fails_with(cleave_session_run(c.session, e), CLEAVE_ERROR_BACKEND, "the device is too hot");
@@ -186,7 +186,7 @@ UNIT_TEST(a_region_that_fails_says_which_library_and_why) {
 }
 
 UNIT_TEST(wrong_values_are_found_by_verification) {
-  unit_ok(cleave_registry_load(LIBRARY("wrong"), NULL, e));
+  unit_ok(cleave_registry_load(NULL, LIBRARY("wrong"), NULL, e));
   session_case_t c = relu_case("wrong");
   cleave_verify_options_t options = {.inputs = c.inputs,
                                      .input_count = c.input_count,
@@ -210,7 +210,7 @@ UNIT_TEST(wrong_values_are_found_by_verification) {
 }
 
 UNIT_TEST(a_failing_library_fails_verification_with_its_words) {
-  unit_ok(cleave_registry_load(LIBRARY("fails"), NULL, e));
+  unit_ok(cleave_registry_load(NULL, LIBRARY("fails"), NULL, e));
   session_case_t c = relu_case("fails");
   cleave_verify_options_t options = {
       .inputs = c.inputs, .input_count = c.input_count, .threads = 1, .rtol = -1.0, .atol = -1.0};
@@ -229,7 +229,7 @@ static const char RULES[] =
 /* x -> Relu r0 -> Exp -> Relu r1 -> Sin -> Relu r2. */
 UNIT_TEST(bisection_finds_the_applications_to_blame) {
   static const int64_t DIMS[2] = {2, 3};
-  unit_ok(cleave_registry_load(LIBRARY("wrong"), NULL, e));
+  unit_ok(cleave_registry_load(NULL, LIBRARY("wrong"), NULL, e));
   session_case_t c = session_case_create();
   cleave_value_t none = CLEAVE_VALUE_NONE;
   cleave_value_t x = session_case_input(&c, "x", CLEAVE_DTYPE_F32, 2, DIMS);
@@ -241,7 +241,7 @@ UNIT_TEST(bisection_finds_the_applications_to_blame) {
   session_case_feed(&c, 2, DIMS, DATA);
   cleave_rule_source_t source = {.path = "r.lua", .text = RULES, .length = sizeof RULES - 1};
   cleave_rule_list_t list;
-  unit_ok(cleave_rule_list_load(&list, &source, 1, NULL, 0, NULL, NULL, e));
+  unit_ok(cleave_rule_list_load(&list, NULL, &source, 1, NULL, 0, NULL, NULL, e));
   cleave_bisect_options_t options = {.metric = CLEAVE_BISECT_MAX_ABS,
                                      .threshold = 0.1,
                                      .inputs = c.inputs,
@@ -281,13 +281,13 @@ static size_t resident_bytes(void) {
 UNIT_TEST(ten_thousand_rounds_of_load_run_and_unload_do_not_grow) {
   size_t before = 0;
   for (int round = 0; round < 10000; round++) {
-    unit_ok(cleave_registry_load(LIBRARY("good"), NULL, e));
+    unit_ok(cleave_registry_load(NULL, LIBRARY("good"), NULL, e));
     session_case_t c = relu_case("good");
     session_case_compile(&c, NULL);
     session_case_run(&c);
     ck_assert_float_eq_tol(session_case_value(&c, 0, 1), expf(2.0f), 1e-5f);
     session_case_deinit(&c);
-    unit_ok(cleave_registry_unload("good", e));
+    unit_ok(cleave_registry_unload(NULL, "good", e));
     before = round == 1000 ? resident_bytes() : before;
   }
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)

@@ -26,7 +26,7 @@ UNIT_TEST(says_what_it_has) {
   mirror_case_refused(&c, c.devices->properties(c.state, 2, &properties, &c.message),
                       CLEAVE_ERROR_INVALID_ARGUMENT, "device 2: there are 2");
   char path[1024];
-  ck_assert(cleave_registry_find_rules("mirror", path, sizeof path));
+  ck_assert(cleave_registry_find_rules(NULL, "mirror", path, sizeof path));
   ck_assert_int_eq(access(path, R_OK), 0);
 }
 

@@ -43,7 +43,7 @@ static cleave_model_t *load_text(const char *text, const cleave_setting_t *setti
   ck_assert_ptr_nonnull(file);
   ck_assert_int_ge(fputs(text, file), 0);
   ck_assert_int_eq(fclose(file), 0);
-  unit_ok(cleave_model_load(path, settings, count, 0, &model, e));
+  unit_ok(cleave_model_load(NULL, path, settings, count, 0, &model, e));
   ck_assert_int_eq(remove(path), 0);
   return model;
 }

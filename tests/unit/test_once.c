@@ -29,7 +29,7 @@ static cleave_tensor_t *run(const char *backend, uint32_t device, const char *op
   cleave_view_builder_init(&builder, c.graph);
   unit_ok(cleave_view_build(&builder, &request, &arena, &view, e));
   cleave_once_t once = {.view = &view, .inputs = c.views, .threads = 1};
-  unit_ok(cleave_registry_find(backend, &once.handle, e));
+  unit_ok(cleave_registry_find(NULL, backend, &once.handle, e));
   cleave_tensor_t *output = NULL;
   ck_assert_int_eq(cleave_run_once(&once, &output, message), expected);
   cleave_view_builder_deinit(&builder);
@@ -40,8 +40,8 @@ static cleave_tensor_t *run(const char *backend, uint32_t device, const char *op
 
 static void load_guarded(void) {
   const cleave_key_value_t settings[2] = {{"guard", "1"}, {"host_memory", "refuse"}};
-  unit_ok(cleave_backend_load(MIRROR, NULL, e));
-  unit_ok(cleave_backend_configure("mirror", settings, 2, NULL, NULL, e));
+  unit_ok(cleave_backend_load(NULL, MIRROR, NULL, e));
+  unit_ok(cleave_backend_configure(NULL, "mirror", settings, 2, NULL, NULL, e));
 }
 
 UNIT_TEST(known_and_unknown_shapes_come_back_from_host_and_device) {

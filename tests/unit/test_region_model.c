@@ -42,7 +42,7 @@ static char *region_text(const char *model, const char *rules) {
 
 static cleave_model_t *load(const char *text) {
   cleave_model_t *model = NULL;
-  unit_ok(cleave_model_load_memory(text, strlen(text), "r.json", &model, e));
+  unit_ok(cleave_model_load_memory(NULL, text, strlen(text), "r.json", &model, e));
   return model;
 }
 
@@ -124,7 +124,7 @@ static void refused(const char *from, const char *to, cleave_status_t status, co
   char *text = region_text(MODEL, RULES);
   char *wrong = changed(text, from, to);
   cleave_model_t *model = NULL;
-  unit_fails_with(cleave_model_load_memory(wrong, strlen(wrong), "r.json", &model, e), status, message);
+  unit_fails_with(cleave_model_load_memory(NULL, wrong, strlen(wrong), "r.json", &model, e), status, message);
   ck_assert_ptr_null(model);
   cleave_text_free(wrong);
   cleave_text_free(text);
@@ -154,7 +154,7 @@ UNIT_TEST(constants_that_were_left_out_are_drawn_and_bounded) {
   cleave_model_release(model);
   char *huge =
       changed(without.data, "\"shape\":[2,3],\"data\":null", "\"shape\":[2000000,3000],\"data\":null");
-  unit_fails_with(cleave_model_load_memory(huge, strlen(huge), "r.json", &model, e), CLEAVE_ERROR_LIMIT,
+  unit_fails_with(cleave_model_load_memory(NULL, huge, strlen(huge), "r.json", &model, e), CLEAVE_ERROR_LIMIT,
                   "r.json: values[1]: constants that were left out, or are sparse, have more than");
   cleave_text_free(huge);
   cleave_text_deinit(&without);
@@ -172,7 +172,7 @@ UNIT_TEST(files_stay_in_their_folder_whatever_a_region_is_called) {
   unit_ok(cleave_plan_save_regions(plan, folder, CLEAVE_REGION_CONSTANTS_FILES, e));
   const char *path = CLEAVE_BINARY_DIR "/test_region_model/_._.._x_y.0.json";
   ck_assert_int_eq(access(path, R_OK), 0);
-  unit_ok(cleave_model_load(path, NULL, 0, 0, &again, e));
+  unit_ok(cleave_model_load(NULL, path, NULL, 0, 0, &again, e));
   cleave_model_release(again);
   (void)unlink(path);
   (void)rmdir(folder);
@@ -185,7 +185,7 @@ UNIT_TEST(files_stay_in_their_folder_whatever_a_region_is_called) {
 }
 
 UNIT_TEST(a_library_compiles_from_text) {
-  unit_ok(cleave_backend_load(CLEAVE_BINARY_DIR "/tests/accelerators/libjson.so", NULL, e));
+  unit_ok(cleave_backend_load(NULL, CLEAVE_BINARY_DIR "/tests/accelerators/libjson.so", NULL, e));
   rule_case_request_t request = {
       .model = "local x = g.input('x', 'float32', { 2, 3 })\ng.output('y', g.Relu(x))",
       .rules = {"return ruleset { name = 'r', backend = 'json', region 'island' { ops = { 'Relu' } } }"}};
@@ -196,15 +196,15 @@ UNIT_TEST(a_library_compiles_from_text) {
   ck_assert_float_eq(values[1], 0);
   ck_assert_float_eq(values[4], 5);
   rule_case_deinit(&c);
-  unit_ok(cleave_backend_unload("json", e));
+  unit_ok(cleave_backend_unload(NULL, "json", e));
 }
 
 UNIT_TEST(backends_describe_themselves) {
   cleave_backend_info_t info;
-  unit_ok(cleave_backend_load(CLEAVE_BINARY_DIR "/tests/accelerators/libjson.so", "mine", e));
+  unit_ok(cleave_backend_load(NULL, CLEAVE_BINARY_DIR "/tests/accelerators/libjson.so", "mine", e));
   bool found = false;
-  for (uint32_t k = 0; k < cleave_backend_count(); k++) {
-    unit_ok(cleave_backend_describe(k, &info, e));
+  for (uint32_t k = 0; k < cleave_backend_count(NULL); k++) {
+    unit_ok(cleave_backend_describe(NULL, k, &info, e));
     if (strcmp(info.name, "mine") == 0) {
       found = true;
       ck_assert(info.is_ready);
@@ -215,9 +215,9 @@ UNIT_TEST(backends_describe_themselves) {
     }
   }
   ck_assert(found);
-  unit_fails_with(cleave_backend_describe(9999, &info, e), CLEAVE_ERROR_INVALID_ARGUMENT,
+  unit_fails_with(cleave_backend_describe(NULL, 9999, &info, e), CLEAVE_ERROR_INVALID_ARGUMENT,
                   "backend 9999: there are");
-  unit_ok(cleave_backend_unload("mine", e));
+  unit_ok(cleave_backend_unload(NULL, "mine", e));
   ck_assert_str_eq(cleave_status_text(CLEAVE_ERROR_OUT_OF_MEMORY), "out of memory");
   ck_assert_str_eq(cleave_status_text((cleave_status_t)99), "unknown status");
 }

@@ -6,35 +6,36 @@
 UNIT_TEST(finds_cpu_and_starts_it_once) {
   const cleave_backend_handle_t *first = NULL;
   const cleave_backend_handle_t *second = NULL;
-  unit_ok(cleave_registry_find("cpu", &first, e));
-  unit_ok(cleave_registry_find("cpu", &second, e));
+  unit_ok(cleave_registry_find(NULL, "cpu", &first, e));
+  unit_ok(cleave_registry_find(NULL, "cpu", &second, e));
   ck_assert_ptr_eq(first, second);
   ck_assert_str_eq(first->backend->name, "cpu");
   ck_assert_ptr_nonnull(first->state);
 }
 
 UNIT_TEST(every_listed_backend_starts_or_says_why_not) {
-  ck_assert_uint_ge(cleave_registry_count(), 1);
-  for (uint32_t k = 0; k < cleave_registry_count(); k++) {
+  ck_assert_uint_ge(cleave_registry_count(NULL), 1);
+  for (uint32_t k = 0; k < cleave_registry_count(NULL); k++) {
     const cleave_backend_handle_t *handle = NULL;
     cleave_error_t error = CLEAVE_ERROR_INIT;
-    cleave_status_t status = cleave_registry_find(cleave_registry_name(k), &handle, &error);
+    cleave_status_t status = cleave_registry_find(NULL, cleave_registry_name(NULL, k), &handle, &error);
     ck_assert(status == CLEAVE_OK ? handle != NULL : error.message[0] != '\0');
   }
-  ck_assert_str_eq(cleave_registry_name(cleave_registry_count()), "");
+  ck_assert_str_eq(cleave_registry_name(NULL, cleave_registry_count(NULL)), "");
 }
 
 UNIT_TEST(an_unknown_backend_is_refused_with_the_list_and_a_hint) {
   const cleave_backend_handle_t *handle = NULL;
-  unit_fails_with(cleave_registry_find("cpo", &handle, e), CLEAVE_ERROR_UNSUPPORTED,
+  unit_fails_with(cleave_registry_find(NULL, "cpo", &handle, e), CLEAVE_ERROR_UNSUPPORTED,
                   "backend 'cpo' is unknown (did you mean 'cpu'?); there are: cpu");
   ck_assert_ptr_null(handle);
-  unit_fails_with(cleave_registry_find("", &handle, e), CLEAVE_ERROR_UNSUPPORTED, "backend '' is unknown");
+  unit_fails_with(cleave_registry_find(NULL, "", &handle, e), CLEAVE_ERROR_UNSUPPORTED,
+                  "backend '' is unknown");
 }
 
 UNIT_TEST(a_backend_struct_that_does_not_fit_is_refused) {
   const cleave_backend_handle_t *cpu = NULL;
-  unit_ok(cleave_registry_find("cpu", &cpu, e));
+  unit_ok(cleave_registry_find(NULL, "cpu", &cpu, e));
   cleave_backend_t backend = *cpu->backend;
   unit_ok(cleave_registry_check(&backend, "cpu", e));
   unit_fails(cleave_registry_check(&backend, "gpu", e), CLEAVE_ERROR_BACKEND,

@@ -16,7 +16,7 @@ static cleave_status_t load_with(const char *text, const cleave_rules_setting_t 
   char path[64];
   (void)snprintf(path, sizeof path, "m_%ld.lua", (long)getpid());
   CLEAVE_TRY(cleave_file_write(path, text, strlen(text), error));
-  cleave_status_t status = cleave_model_script_load(path, settings, count, seed, NULL, graph, error);
+  cleave_status_t status = cleave_model_script_load(NULL, path, settings, count, seed, NULL, graph, error);
   (void)unlink(path);
   return status;
 }
@@ -371,7 +371,7 @@ UNIT_TEST(survives_every_failing_allocation) {
     cleave_graph_t *graph = NULL;
     cleave_error_t error = CLEAVE_ERROR_INIT;
     (void)cleave_memory_fail_after(k);
-    status = cleave_model_script_load(path, NULL, 0, 0, NULL, &graph, &error);
+    status = cleave_model_script_load(NULL, path, NULL, 0, 0, NULL, &graph, &error);
     (void)cleave_memory_fail_after(-1);
     ck_assert(status == CLEAVE_OK || status == CLEAVE_ERROR_OUT_OF_MEMORY);
     ck_assert((graph != NULL) == (status == CLEAVE_OK));
@@ -388,7 +388,7 @@ static cleave_graph_t *load_example(const char *name, const cleave_rules_setting
   char path[512];
   cleave_graph_t *graph = NULL;
   (void)snprintf(path, sizeof path, "%s/examples/models/%s.lua", CLEAVE_SOURCE_DIR, name);
-  unit_ok(cleave_model_script_load(path, settings, count, 0, NULL, &graph, e));
+  unit_ok(cleave_model_script_load(NULL, path, settings, count, 0, NULL, &graph, e));
   unit_ok(cleave_graph_verify(graph, e));
   for (uint32_t k = 0; k < cleave_graph_value_bound(graph); k++) {
     ck_assert(graph->values.items[k].is_removed || graph->values.items[k].rank >= 0);

@@ -103,7 +103,7 @@ static cleave_graph_t *convolution(void) {
 
 static cleave_rules_t *load(const char *text) {
   cleave_rules_t *rules = NULL;
-  unit_ok(cleave_rules_load_text("r.lua", text, strlen(text), NULL, 0, NULL, &rules, e));
+  unit_ok(cleave_rules_load_text(NULL, "r.lua", text, strlen(text), NULL, 0, NULL, &rules, e));
   return rules;
 }
 
@@ -277,7 +277,8 @@ UNIT_TEST(runs_the_state_machine_of_convolutions) {
   char found[512];
   cleave_rules_t *rules = NULL;
   cleave_plan_t *plan = NULL;
-  unit_ok(cleave_rules_load(CLEAVE_SOURCE_DIR "/tests/lua/rules_stateful.lua", NULL, 0, NULL, &rules, e));
+  unit_ok(
+      cleave_rules_load(NULL, CLEAVE_SOURCE_DIR "/tests/lua/rules_stateful.lua", NULL, 0, NULL, &rules, e));
   cleave_graph_t *graph = new_graph();
   cleave_value_t x = add_input(graph, "x", 3);
   static const int64_t KERNEL[4] = {3, 3, 1, 1};

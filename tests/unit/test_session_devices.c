@@ -274,7 +274,7 @@ UNIT_TEST(memory_that_a_library_does_not_give_is_an_error_and_nothing_stays) {
     device_case_deinit(&c);
     ck_assert_int_eq(device_case_ask("live"), 0);
   }
-  unit_ok(cleave_registry_unload("device", e));
+  unit_ok(cleave_registry_unload(NULL, "device", e));
 }
 
 UNIT_TEST(allocations_fail_one_by_one) {
@@ -361,9 +361,9 @@ UNIT_TEST(a_library_whose_device_is_in_use_is_not_unloaded) {
   device_case_load("");
   device_case_t c = device_case_create(HEAD "g.output('y', g.Relu(x, { name = 'd0a' }))", NULL);
   device_case_compile(&c, NULL);
-  unit_fails_with(cleave_registry_unload("device", e), CLEAVE_ERROR_INVALID_ARGUMENT, "is in use");
+  unit_fails_with(cleave_registry_unload(NULL, "device", e), CLEAVE_ERROR_INVALID_ARGUMENT, "is in use");
   device_case_deinit(&c);
-  unit_ok(cleave_registry_unload("device", e));
+  unit_ok(cleave_registry_unload(NULL, "device", e));
 }
 
 UNIT_MAIN("session_devices")

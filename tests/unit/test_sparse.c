@@ -209,7 +209,7 @@ static session_case_t product_case(bool is_sparse) {
   }
   session_case_output(&c, session_case_node(&c, "MatMul", "product", x, w, CLEAVE_VALUE_NONE));
   session_case_infer(&c);
-  unit_ok(cleave_registry_load(CLEAVE_BINARY_DIR "/tests/accelerators/libsparse.so", NULL, e));
+  unit_ok(cleave_registry_load(NULL, CLEAVE_BINARY_DIR "/tests/accelerators/libsparse.so", NULL, e));
   session_case_partition(&c, "MatMul", "sparse");
   session_case_feed(&c, 2, left, (float[]){1, 2, 3, 4, 5, 6});
   return c;

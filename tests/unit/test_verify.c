@@ -32,7 +32,7 @@ static session_case_t make_case(cleave_rule_list_t *list) {
   session_case_infer(&c);
   session_case_feed(&c, 1, DIMS, DATA);
   cleave_rule_source_t source = {.path = "r.lua", .text = RULES, .length = sizeof RULES - 1};
-  unit_ok(cleave_rule_list_load(list, &source, 1, NULL, 0, NULL, NULL, e));
+  unit_ok(cleave_rule_list_load(list, NULL, &source, 1, NULL, 0, NULL, NULL, e));
   return c;
 }
 

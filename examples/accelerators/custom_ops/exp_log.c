@@ -133,7 +133,7 @@ static cleave_status_t compile(void *state, const cleave_region_view_t *region,
                  (unsigned)region->node_count,
                  label != NULL && label->kind == CLEAVE_ATTRIBUTE_STRING ? label->s : "(none)");
   if (host->log != NULL) {
-    host->log(3, program->text);
+    host->log(host, 3, program->text);
   }
   *out_program = program;
   return CLEAVE_OK;

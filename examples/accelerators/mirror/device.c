@@ -54,7 +54,7 @@ static void free_memory(void *state, uint32_t device, void *memory) {
                            memory, (unsigned)device);
   }
   if (status != CLEAVE_OK && mirror->host->size > offsetof(cleave_host_t, log) && mirror->host->log != NULL) {
-    mirror->host->log(0, message.text);
+    mirror->host->log(mirror->host, 0, message.text);
   }
 }
 

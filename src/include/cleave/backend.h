@@ -245,8 +245,9 @@ typedef struct cleave_host {
   void (*parallel_for)(int32_t threads, int64_t count, int64_t grain, cleave_parallel_fn_t body,
                        void *context);
 
-  /* 1.1. A line for the log of whoever embeds cleave; level 0 error, 1 warning, 2 information, 3 detail. */
-  void (*log)(int32_t level, const char *line);
+  /* 1.1. A line for the log of whoever embeds cleave; `host` is this struct; level 0 error, 1 warning,
+   * 2 information, 3 detail. */
+  void (*log)(const struct cleave_host *host, int32_t level, const char *line);
 
   /* 1.1. Regions as JSON, for compilers that take text, for files, for logs: every member of the view, as
    * described in backends/README.md of cleave. The text ends in NUL, *out_length does not count it, and is
@@ -551,7 +552,8 @@ typedef struct cleave_backend {
   const char *version;     /* of the library behind it, for people */
   const char *description; /* one line */
 
-  /* Called once before anything else. May refuse, saying why. `host` lives until `destroy`. */
+  /* Called once for each state, before anything else: a program may start a library several times, with a
+   * `host` and a state for each. May refuse, saying why. `host` lives until `destroy`. */
   cleave_status_t (*initialise)(const cleave_host_t *host, void **out_state, cleave_message_t *message);
   void (*destroy)(void *state);
 

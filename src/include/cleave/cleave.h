@@ -5,177 +5,26 @@
  * Every function that can fail returns a `cleave_status_t` and takes a `cleave_error_t *` last: owned by the
  * caller, may be NULL; the first error that is written to it stays. The library never prints, exits or
  * asserts on input. Objects are not locked: use one object from one thread at a time, except where a
- * function says otherwise; different sessions over one model may run on different threads. There is no
- * context object: backends, the allocator and the log are the process's, all else belongs to its objects.
- * examples/embed/tour.c shows all of it.
+ * function says otherwise; different sessions over one model may run on different threads.
+ *
+ * A context holds what models share: backends, with the libraries that were loaded and what they were told,
+ * and the log. Whatever is made of a model is of the model's context. Where a function takes a context, NULL
+ * is the process's own, which is there from the start and for good. examples/embed/tour.c shows all of it.
  */
 #ifndef CLEAVE_CLEAVE_H
 #define CLEAVE_CLEAVE_H
 
-#include "cleave/backend.h"
+#include "cleave/context.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#if defined(__GNUC__)
-#define CLEAVE_PRINTF(format_index, first_argument) \
-  __attribute__((format(printf, format_index, first_argument)))
-#else
-#define CLEAVE_PRINTF(format_index, first_argument)
-#endif
-
-/* What went wrong: one lower-case line with place, expected and found. Start from CLEAVE_ERROR_INIT. */
-typedef struct cleave_error {
-  cleave_status_t status; /* CLEAVE_OK: nothing was written yet */
-  int line;               /* in `file`; 0 where there is none */
-  char file[192];         /* of the rule, script or model; "" where there is none */
-  char rule[64];          /* rule at work; "" where there is none */
-  char message[768];      /* whole line for people, file:line included */
-} cleave_error_t;
-
-#define CLEAVE_ERROR_INIT \
-  { CLEAVE_OK, 0, "", "", "" }
-
-/* Version of the library: "0.1.0". */
-const char *cleave_version(void);
-
-/* A status in words, "out of memory", where there is no message. Static. */
-const char *cleave_status_text(cleave_status_t status);
-
-/* Back to CLEAVE_ERROR_INIT. */
-void cleave_error_clear(cleave_error_t *error);
-
-/* Frees a text that a function of this header handed out; NULL is welcome. */
-void cleave_text_free(char *text);
-
-/* ---- the process ---------------------------------------------------------------------------------- */
-
-/* Where the memory of the library comes from, that of Lua included; oneDNN, jansson and accelerator libraries
- * have their own. All functions may be called from several threads at once. */
-typedef struct cleave_allocator {
-  size_t size; /* sizeof(cleave_allocator_t) */
-  /* `bytes` > 0, not zeroed, aligned to `alignment`, a power of two from 16 on; NULL: there is none. */
-  void *(*allocate)(void *context, size_t bytes, size_t alignment);
-  /* Of memory with alignment 16; NULL: it stays as it was. */
-  void *(*reallocate)(void *context, void *memory, size_t bytes);
-  void (*free)(void *context, void *memory); /* never NULL */
-  void *context;
-} cleave_allocator_t;
-
-/* Sets the allocator of the process, for good; copied. CLEAVE_ERROR_INVALID_ARGUMENT where a function is
- * missing, or where cleave has allocated something already: call it before any other function. */
-CLEAVE_MUST_USE cleave_status_t cleave_set_allocator(const cleave_allocator_t *allocator,
-                                                     cleave_error_t *error);
-
-typedef enum cleave_log_level {
-  CLEAVE_LOG_ERROR = 0,
-  CLEAVE_LOG_WARNING = 1,
-  CLEAVE_LOG_INFORMATION = 2,
-  CLEAVE_LOG_DETAIL = 3
-} cleave_log_level_t;
-
-/* Gets one line, without its end, valid during the call. It must not call cleave. */
-typedef void (*cleave_log_function_t)(void *context, cleave_log_level_t level, const char *line);
-
-/* What cleave and accelerator libraries have to say besides their errors; NULL: nobody listens. From any
- * thread; one listener at a time. */
-void cleave_set_log(cleave_log_function_t function, void *context);
-
-/* ---- backends ------------------------------------------------------------------------------------- */
-
-/* Backends by name: those that are linked in, in a fixed order ("cpu", "onednn", ...), then libraries that
- * were loaded or found in the folders of CLEAVE_BACKEND_PATH. */
-uint32_t cleave_backend_count(void);
-/* "" beyond the last. Valid until the backend is unloaded. */
-const char *cleave_backend_name(uint32_t index);
-
-/* What a backend says about itself. Texts live until it is unloaded. */
-typedef struct cleave_backend_info {
-  size_t size;
-  const char *name;
-  const char *version;     /* of the library behind it */
-  const char *description; /* one line */
-  const char *path;        /* of its file; "" where it is linked in */
-  uint32_t device_count;   /* that it names; 0: it computes in host memory */
-  bool is_ready;           /* it started; otherwise `reason`, and no version or description */
-  char reason[256];
-} cleave_backend_info_t;
-
-/* Starts the backend, if nobody has yet. CLEAVE_ERROR_INVALID_ARGUMENT beyond the last. Thread-safe. */
-CLEAVE_MUST_USE cleave_status_t cleave_backend_describe(uint32_t index, cleave_backend_info_t *out_info,
-                                                        cleave_error_t *error);
-
-/* Loads an accelerator library (cleave/backend.h), whose code runs in this process. `name` takes the place of
- * its own name; NULL: keeps it. The same file again under the same name is no error. CLEAVE_ERROR_FORMAT: no
- * library for this machine; CLEAVE_ERROR_BACKEND: it does not fit or does not start, with its reason;
- * CLEAVE_ERROR_INVALID_ARGUMENT: the name is taken. Thread-safe. */
-CLEAVE_MUST_USE cleave_status_t cleave_backend_load(const char *path, const char *name,
-                                                    cleave_error_t *error);
-/* Limits of a library in a process of its own; a field that is 0 has its default. */
-typedef struct cleave_isolation_options {
-  size_t size;         /* sizeof(cleave_isolation_options_t) */
-  uint32_t ask_ms;     /* to load, start, answer a question, unload a program; default 10 s */
-  uint32_t compile_ms; /* to compile a region; default 120 s */
-  uint32_t run_ms;     /* to run one; default 30 s */
-  bool fallback; /* when its process is lost, `cpu` runs its regions, and it is asked no more; the log says so
-                  */
-} cleave_isolation_options_t;
-
-/* What became of it. */
-typedef struct cleave_isolation {
-  size_t size;
-  bool is_isolated;
-  bool is_lost;     /* crashed, hung, or wrote out of bounds */
-  int64_t process;  /* its number, or -1 */
-  char reason[256]; /* of the loss: one line */
-} cleave_isolation_t;
-
-/* As cleave_backend_load, but the library's code runs in a process of its own (the program cleave_worker, of
- * the installation or named by CLEAVE_WORKER), which has no file and no memory of this one: it gets copies of
- * constants and inputs that it cannot write, and its outputs are checked and copied. Where it crashes, does
- * not answer within a limit, or writes beyond its buffers, its process is ended, and the call at hand and
- * all later ones fail with CLEAVE_ERROR_BACKEND and the reason, or go to `cpu` (`fallback`). The same file
- * loaded again so under the same name starts a new process where the one before is lost: settings of
- * cleave_backend_configure are to be made again, and sessions too. Calls to one library run one at a time.
- * CLEAVE_ERROR_UNSUPPORTED: it adds operators, partitioners or passes. What it may do to files and the
- * network is what this user may. `options` may be NULL. */
-CLEAVE_MUST_USE cleave_status_t cleave_backend_load_isolated(const char *path, const char *name,
-                                                             const cleave_isolation_options_t *options,
-                                                             cleave_error_t *error);
-
-/* Libraries that are loaded from now on, or found in folders, and have or are given this name, are isolated.
- * CLEAVE_ERROR_INVALID_ARGUMENT where a backend of this name is there already. */
-CLEAVE_MUST_USE cleave_status_t cleave_backend_isolate(const char *name,
-                                                       const cleave_isolation_options_t *options,
-                                                       cleave_error_t *error);
-
-/* The backend of this name now. CLEAVE_ERROR_UNSUPPORTED where there is none. */
-CLEAVE_MUST_USE cleave_status_t cleave_backend_isolation(const char *name, cleave_isolation_t *out_isolation,
-                                                         cleave_error_t *error);
-
-/* CLEAVE_ERROR_INVALID_ARGUMENT where sessions still use it. Nobody may be partitioning with it meanwhile. */
-CLEAVE_MUST_USE cleave_status_t cleave_backend_unload(const char *name, cleave_error_t *error);
-
-/* Tells a backend something, or asks it, for which there is no function here: what keys there are is between
- * its library and whoever uses it. All settings go in one call; one whose value is NULL only asks for what it
- * is, and without settings all is asked that there is. `out_answers` (may be NULL) are the library's, copied:
- * free them with cleave_answers_free.
- * CLEAVE_ERROR_UNSUPPORTED: the backend is unknown, or has nothing to configure, or does not know a key, with
- * the library's reason. Programs compiled before are not compiled again; sessions that are made from now on
- * share none of them, unless all keys begin with "hint.", which change nothing about programs. Thread-safe.
- */
-CLEAVE_MUST_USE cleave_status_t cleave_backend_configure(const char *name, const cleave_key_value_t *settings,
-                                                         uint32_t setting_count,
-                                                         cleave_key_value_t **out_answers,
-                                                         uint32_t *out_answer_count, cleave_error_t *error);
-/* NULL is welcome. */
-void cleave_answers_free(cleave_key_value_t *answers);
-
 /* ---- models --------------------------------------------------------------------------------------- */
 
 /* A model: a graph with its weights. Shared by reference count; once loaded it is never changed, and may be
- * used by several threads at once. Weights stay in the mapped file where they lie there. */
+ * used by several threads at once. It is of the context that it was loaded in. Weights stay in the mapped
+ * file where they lie there. */
 typedef struct cleave_model cleave_model_t;
 
 /* name=value for an option that a rule file or a model script declares. */
@@ -188,12 +37,14 @@ typedef struct cleave_setting {
  * written by cleave_plan_save_regions. Settings go to a script's
  * options; one that is not declared there is an error. `seed` draws a script's weights; 0: the script's own
  * default. */
-CLEAVE_MUST_USE cleave_status_t cleave_model_load(const char *path, const cleave_setting_t *settings,
-                                                  size_t setting_count, uint64_t seed,
-                                                  cleave_model_t **out_model, cleave_error_t *error);
+CLEAVE_MUST_USE cleave_status_t cleave_model_load(cleave_context_t *context, const char *path,
+                                                  const cleave_setting_t *settings, size_t setting_count,
+                                                  uint64_t seed, cleave_model_t **out_model,
+                                                  cleave_error_t *error);
 /* An ONNX model, or a region as JSON, in memory, which may go after the call: weights are copied. Data in
  * other files is refused. `name` stands for the file in messages. */
-CLEAVE_MUST_USE cleave_status_t cleave_model_load_memory(const void *data, size_t size, const char *name,
+CLEAVE_MUST_USE cleave_status_t cleave_model_load_memory(cleave_context_t *context, const void *data,
+                                                         size_t size, const char *name,
                                                          cleave_model_t **out_model, cleave_error_t *error);
 cleave_model_t *cleave_model_retain(cleave_model_t *model);
 void cleave_model_release(cleave_model_t *model);
@@ -278,12 +129,14 @@ typedef struct cleave_rule_files cleave_rule_files_t;
 
 /* Arguments as for cleave_model_partition; nothing of them is needed after the call. What is wrong with a
  * file is told here, before there is a model: CLEAVE_ERROR_RULE with file, line and rule. */
-CLEAVE_MUST_USE cleave_status_t cleave_rule_files_load(const cleave_rule_source_t *sources,
+CLEAVE_MUST_USE cleave_status_t cleave_rule_files_load(cleave_context_t *context,
+                                                       const cleave_rule_source_t *sources,
                                                        size_t source_count, const cleave_setting_t *settings,
                                                        size_t setting_count, const char *backend,
                                                        cleave_rule_files_t **out_files,
                                                        cleave_error_t *error);
-/* The plan that cleave_model_partition would make. It does not need the rule files any more. */
+/* The plan that cleave_model_partition would make. It does not need the rule files any more.
+ * CLEAVE_ERROR_INVALID_ARGUMENT: the model is of another context. */
 CLEAVE_MUST_USE cleave_status_t cleave_rule_files_partition(cleave_rule_files_t *files, cleave_model_t *model,
                                                             cleave_plan_t **out_plan, cleave_error_t *error);
 /* NULL is welcome. */
