@@ -34,6 +34,10 @@ cleave_status_t cleave_explainer_create(const cleave_graph_t *graph, cleave_expl
   return CLEAVE_OK;
 }
 
+void cleave_explainer_set_history(cleave_explainer_t *x, const struct cleave_history *history) {
+  x->history = history;
+}
+
 void cleave_explainer_destroy(cleave_explainer_t *x) {
   if (x == NULL) {
     return;

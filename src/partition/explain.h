@@ -47,12 +47,15 @@ typedef struct cleave_finding {
 } cleave_finding_t;
 
 typedef struct cleave_explainer cleave_explainer_t;
+struct cleave_history;
 
 /* The graph must outlive the explainer and not change. */
 CLEAVE_MUST_USE cleave_status_t cleave_explainer_create(const cleave_graph_t *graph,
                                                         cleave_explainer_t **out_explainer,
                                                         cleave_error_t *error);
 void cleave_explainer_destroy(cleave_explainer_t *explainer);
+/* Texts say of nodes that rules made which rule it was (explain_history.h). Borrowed; NULL: they do not. */
+void cleave_explainer_set_history(cleave_explainer_t *explainer, const struct cleave_history *history);
 
 /* The pattern (checked, borrowed) that the next calls are about; gives the rule its budget of steps. */
 CLEAVE_MUST_USE cleave_status_t cleave_explainer_set_pattern(cleave_explainer_t *explainer,

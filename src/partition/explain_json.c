@@ -47,25 +47,31 @@ static json_t *number_json(uint32_t number) {
   return json_integer((json_int_t)number);
 }
 
-static json_t *node_json(const cleave_graph_t *graph, cleave_node_t node, bool *failed) {
+static json_t *node_json(const cleave_why_t *why, const cleave_graph_t *graph, cleave_node_t node,
+                         bool *failed) {
   char label[256];
   json_t *json = json_object();
   set(json, "node", number_json(node.index), failed);
   set(json, "op", text_json(cleave_node_op(graph, node)->name), failed);
   set(json, "name", text_json(cleave_node_label(graph, node, label, sizeof label)), failed);
+  uint32_t maker = cleave_history_maker(why->history, node);
+  if (maker != CLEAVE_INDEX_NONE) {
+    set(json, "made_by", text_json(why->plan->rules[maker].name), failed);
+  }
   return json;
 }
 
-static json_t *nodes_json(const cleave_graph_t *graph, const cleave_node_t *nodes, uint32_t count,
-                          bool *failed) {
+static json_t *nodes_json(const cleave_why_t *why, const cleave_graph_t *graph, const cleave_node_t *nodes,
+                          uint32_t count, bool *failed) {
   json_t *list = json_array();
   for (uint32_t k = 0; k < count; k++) {
-    append(list, node_json(graph, nodes[k], failed), failed);
+    append(list, node_json(why, graph, nodes[k], failed), failed);
   }
   return list;
 }
 
-static json_t *miss_json(const cleave_graph_t *graph, const cleave_miss_t *miss, bool *failed) {
+static json_t *miss_json(const cleave_why_t *why, const cleave_graph_t *graph, const cleave_miss_t *miss,
+                         bool *failed) {
   json_t *json = json_object();
   set(json, "kind", text_json(miss->kind), failed);
   if (miss->file != NULL) {
@@ -80,7 +86,7 @@ static json_t *miss_json(const cleave_graph_t *graph, const cleave_miss_t *miss,
     set(json, "detail", text_json(miss->detail), failed);
   }
   if (cleave_node_exists(miss->node)) {
-    set(json, "at", node_json(graph, miss->node, failed), failed);
+    set(json, "at", node_json(why, graph, miss->node, failed), failed);
   }
   if (cleave_value_exists(miss->value)) {
     set(json, "value", text_json(cleave_value_name(graph, miss->value)), failed);
@@ -91,16 +97,16 @@ static json_t *miss_json(const cleave_graph_t *graph, const cleave_miss_t *miss,
   return json;
 }
 
-static void add_finding(json_t *json, const cleave_graph_t *graph, const cleave_finding_t *finding,
-                        bool *failed) {
-  set(json, "anchor", node_json(graph, finding->anchor, failed), failed);
+static void add_finding(const cleave_why_t *why, json_t *json, const cleave_graph_t *graph,
+                        const cleave_finding_t *finding, bool *failed) {
+  set(json, "anchor", node_json(why, graph, finding->anchor, failed), failed);
   set(json, "matched", number_json(finding->matched), failed);
   set(json, "total", number_json(finding->total), failed);
-  set(json, "nodes", nodes_json(graph, finding->nodes, finding->node_count, failed), failed);
+  set(json, "nodes", nodes_json(why, graph, finding->nodes, finding->node_count, failed), failed);
   if (finding->miss_count > 0) {
     json_t *list = json_array();
     for (uint32_t k = 0; k < finding->miss_count; k++) {
-      append(list, miss_json(graph, &finding->misses[k], failed), failed);
+      append(list, miss_json(why, graph, &finding->misses[k], failed), failed);
     }
     set(json, "misses", list, failed);
     set(json, "edits_verified", json_boolean(finding->is_fixed), failed);
@@ -118,8 +124,7 @@ static json_t *rule_json(const cleave_plan_t *plan, uint32_t rule, bool *failed)
   return json;
 }
 
-static json_t *verdict_json(const cleave_why_t *why, const cleave_graph_t *graph,
-                            const cleave_verdict_t *verdict, bool *failed) {
+static json_t *verdict_json(const cleave_why_t *why, const cleave_verdict_t *verdict, bool *failed) {
   const cleave_plan_t *plan = why->plan;
   json_t *json = json_object();
   set(json, "rule", rule_json(plan, verdict->rule, failed), failed);
@@ -135,25 +140,29 @@ static json_t *verdict_json(const cleave_why_t *why, const cleave_graph_t *graph
   }
   if (verdict->fusion != CLEAVE_INDEX_NONE) {
     const cleave_plan_fusion_t *fusion = &plan->fusions[verdict->fusion];
-    set(json, "fusion", nodes_json(plan->graph, fusion->nodes, fusion->node_count, failed), failed);
+    set(json, "fusion", nodes_json(why, plan->graph, fusion->nodes, fusion->node_count, failed), failed);
   }
   if (verdict->region != CLEAVE_INDEX_NONE) {
     set(json, "region", text_json(plan->regions[verdict->region].name), failed);
     set(json, "backend", text_json(plan->regions[verdict->region].backend), failed);
   }
-  if (verdict->finding.node_count > 0) {
+  const cleave_finding_t *found = &verdict->finding;
+  if (verdict->fate == CLEAVE_FATE_MADE || verdict->fate == CLEAVE_FATE_REWRITTEN) {
+    set(json, "taken", nodes_json(why, verdict->graph, found->nodes, found->node_count, failed), failed);
+    set(json, "made", nodes_json(why, plan->graph, verdict->made, verdict->made_count, failed), failed);
+  } else if (found->node_count > 0) {
     json_t *finding = json_object();
-    add_finding(finding, graph, &verdict->finding, failed);
+    add_finding(why, finding, verdict->graph, found, failed);
     set(json, "match", finding, failed);
   }
   return json;
 }
 
 static json_t *why_node_json(const cleave_why_t *why, const cleave_why_node_t *node, bool *failed) {
-  json_t *json = node_json(node->graph, node->node, failed);
+  json_t *json = node_json(why, node->graph, node->node, failed);
   json_t *verdicts = json_array();
   for (uint32_t k = 0; k < node->verdict_count; k++) {
-    append(verdicts, verdict_json(why, node->graph, &node->verdicts[k], failed), failed);
+    append(verdicts, verdict_json(why, &node->verdicts[k], failed), failed);
   }
   set(json, "rewritten", json_boolean(node->graph != why->plan->graph), failed);
   set(json, "rules", verdicts, failed);
@@ -170,6 +179,7 @@ static json_t *why_rule_json(const cleave_why_t *why, const cleave_why_rule_t *r
   set(json, "made", number_json(entry->matches), failed);
   set(json, "refused", number_json(entry->refused), failed);
   set(json, "lost", number_json(rule->lost_count), failed);
+  set(json, "before_rewriting", number_json(rule->before_count), failed);
   set(json, "far", number_json(rule->far_count), failed);
   set(json, "given_up", number_json(rule->limit_count), failed);
   for (uint32_t k = 0; k < rule->refusal_count; k++) {
@@ -178,8 +188,10 @@ static json_t *why_rule_json(const cleave_why_t *why, const cleave_why_rule_t *r
     set(item, "cause", text_json(refusal->cause), failed);
     set(item, "reason", text_json(refusal->reason), failed);
     set(item, "count", number_json(refusal->count), failed);
-    if (rule->graph == why->plan->graph && cleave_node_exists(refusal->first)) {
-      set(item, "first", node_json(rule->graph, refusal->first, failed), failed);
+    if (cleave_node_exists(refusal->first)) {
+      set(item, "first", node_json(why, why->plan->graph, refusal->first, failed), failed);
+    } else if (refusal->place != NULL) {
+      set(item, "place", text_json(refusal->place), failed);
     }
     append(refusals, item, failed);
   }
@@ -188,7 +200,8 @@ static json_t *why_rule_json(const cleave_why_t *why, const cleave_why_rule_t *r
     set(item, "count", number_json(rule->misses[k].count), failed);
     set(item, "optional", json_boolean(rule->misses[k].is_optional), failed);
     set(item, "taken", json_boolean(rule->misses[k].is_taken), failed);
-    add_finding(item, rule->graph, &rule->misses[k].finding, failed);
+    set(item, "rewritten", json_boolean(rule->misses[k].graph != rule->graph), failed);
+    add_finding(why, item, rule->misses[k].graph, &rule->misses[k].finding, failed);
     append(misses, item, failed);
   }
   set(json, "refusals", refusals, failed);

@@ -160,6 +160,23 @@ static const cleave_plan_note_t *find_note(const case_t *c, cleave_node_t anchor
   return NULL;
 }
 
+/* A rule that changes the graph left the match: for a reason that is on record, or it lost a node before. */
+static void judge_left(const case_t *c, const cleave_finding_t *match, cleave_verdict_t *verdict) {
+  const cleave_history_t *history = c->builder->history;
+  const char *reason = cleave_history_refusal(history, c->rule, c->graph, match->nodes, match->node_count);
+  verdict->fate = CLEAVE_FATE_REFUSED;
+  verdict->reason = reason == NULL ? "" : reason;
+  for (uint32_t k = 0; k < match->node_count && reason == NULL; k++) {
+    uint32_t taker = cleave_history_taker(history, match->nodes[k]);
+    if (taker != CLEAVE_INDEX_NONE && taker != c->rule) {
+      verdict->fate = CLEAVE_FATE_LOST;
+      verdict->cause = cleave_rule_kind_name(c->builder->request->plan->rules[taker].kind);
+      verdict->winner = taker;
+      return;
+    }
+  }
+}
+
 /* A structural match that did not become a fusion: refused, or taken by another. */
 static void judge_match(const case_t *c, const cleave_finding_t *match, cleave_verdict_t *verdict) {
   const cleave_plan_t *plan = c->builder->request->plan;
@@ -167,13 +184,17 @@ static void judge_match(const case_t *c, const cleave_finding_t *match, cleave_v
   verdict->finding = *match;
   verdict->fate = CLEAVE_FATE_LOST;
   verdict->reason = "";
+  if (cleave_rule_kind_changes_graph(plan->rules[c->rule].kind) || c->graph != plan->graph) {
+    judge_left(c, match, verdict);
+    return;
+  }
   if (note != NULL) {
     verdict->fate = CLEAVE_FATE_REFUSED;
     verdict->cause = cleave_plan_note_name(note->kind);
     verdict->reason = note->reason;
     return;
   }
-  for (uint32_t k = 0; k < match->node_count && c->graph == plan->graph; k++) {
+  for (uint32_t k = 0; k < match->node_count; k++) {
     uint32_t fusion = plan->node_fusion[match->nodes[k].index];
     if (fusion != CLEAVE_INDEX_NONE) {
       verdict->cause = "fuse";
@@ -182,7 +203,7 @@ static void judge_match(const case_t *c, const cleave_finding_t *match, cleave_v
       return;
     }
   }
-  for (uint32_t k = 0; k < match->node_count && c->graph == plan->graph; k++) {
+  for (uint32_t k = 0; k < match->node_count; k++) {
     uint32_t region = plan->node_region[match->nodes[k].index];
     if (region != CLEAVE_INDEX_NONE) {
       verdict->cause = "region";
@@ -191,9 +212,8 @@ static void judge_match(const case_t *c, const cleave_finding_t *match, cleave_v
       return;
     }
   }
-  verdict->fate =
-      plan->rules[c->rule].kind == CLEAVE_RULE_REWRITE ? CLEAVE_FATE_REWRITTEN : CLEAVE_FATE_REFUSED;
-  verdict->reason = verdict->fate == CLEAVE_FATE_REFUSED ? "another match was taken before" : "";
+  verdict->fate = CLEAVE_FATE_REFUSED;
+  verdict->reason = "another match was taken before";
 }
 
 static cleave_status_t judge_pattern(case_t *c, cleave_verdict_t *verdict, cleave_error_t *error) {
@@ -251,10 +271,91 @@ static cleave_status_t judge_region(const case_t *c, cleave_verdict_t *verdict, 
   return CLEAVE_OK;
 }
 
+// ---- rules that change the graph ----
+
+/* What the application in which the rule made or took the node has taken, and what it made. */
+static cleave_status_t tell_application(const case_t *c, uint32_t group, size_t before,
+                                        cleave_verdict_t *verdict, cleave_error_t *error) {
+  cleave_history_t *history = c->builder->history;
+  cleave_arena_t *arena = c->builder->arena;
+  const cleave_history_state_t *state = NULL;
+  CLEAVE_TRY(cleave_history_state(history, before, &state, error));
+  verdict->graph = state->graph;
+  CLEAVE_TRY(cleave_history_taken_by(history, group, state->graph, arena, &verdict->finding.nodes,
+                                     &verdict->finding.node_count, error));
+  return cleave_history_made_by(history, group, c->builder->request->plan->graph, arena, &verdict->made,
+                                &verdict->made_count, error);
+}
+
+/* Is the node the rule's own work? */
+static cleave_status_t judge_work(const case_t *c, cleave_verdict_t *verdict, cleave_error_t *error) {
+  const cleave_history_t *history = c->builder->history;
+  if (cleave_history_taker(history, c->node) == c->rule) {
+    verdict->fate = CLEAVE_FATE_REWRITTEN;
+    return tell_application(c, history->taken[c->node.index], cleave_history_before_taken(history, c->node),
+                            verdict, error);
+  }
+  if (cleave_history_maker(history, c->node) == c->rule) {
+    verdict->fate = CLEAVE_FATE_MADE;
+    return tell_application(c, history->made[c->node.index], cleave_history_before_made(history, c->node),
+                            verdict, error);
+  }
+  return CLEAVE_OK;
+}
+
+/* The graph in which the rule is asked about the node: as the rule left it; where the node is not in that any
+ * more, as it was before another rule took the node. *out_taker: that rule, or NONE. No graph: the rule never
+ * saw the node. */
+static cleave_status_t choose_state(case_t *c, uint32_t *out_taker, cleave_verdict_t *verdict,
+                                    cleave_error_t *error) {
+  cleave_history_t *history = c->builder->history;
+  const cleave_history_state_t *state = NULL;
+  size_t end = cleave_history_end(history, c->rule);
+  CLEAVE_TRY(cleave_history_state(history, end, &state, error));
+  *out_taker = CLEAVE_INDEX_NONE;
+  if (!cleave_node_is_live(state->graph, c->node)) {
+    uint32_t group = history->made[c->node.index];
+    if (group != CLEAVE_INDEX_NONE && history->edits->groups.items[group].first_edit >= end) {
+      verdict->reason = "was done before this node was made";
+      return CLEAVE_OK;
+    }
+    *out_taker = cleave_history_taker(history, c->node);
+    if (*out_taker == CLEAVE_INDEX_NONE) {
+      verdict->reason = "was left with a constant in its place";
+      return CLEAVE_OK;
+    }
+    CLEAVE_TRY(cleave_history_state(history, cleave_history_before_taken(history, c->node), &state, error));
+    if (!cleave_node_is_live(state->graph, c->node)) {
+      return CLEAVE_OK;
+    }
+  }
+  c->explainer = state->explainer;
+  c->graph = verdict->graph = state->graph;
+  return CLEAVE_OK;
+}
+
+/* Rules with patterns. One that changes nothing never saw what was taken before: it has lost at most. */
+static cleave_status_t judge_by_pattern(case_t *c, cleave_verdict_t *verdict, cleave_error_t *error) {
+  uint32_t taker = CLEAVE_INDEX_NONE;
+  CLEAVE_TRY(choose_state(c, &taker, verdict, error));
+  if (c->graph != NULL) {
+    CLEAVE_TRY(judge_pattern(c, verdict, error));
+  }
+  if (verdict->fate == CLEAVE_FATE_MISSED && taker != CLEAVE_INDEX_NONE &&
+      !cleave_rule_kind_changes_graph(c->builder->request->plan->rules[c->rule].kind)) {
+    verdict->fate = CLEAVE_FATE_OUTSIDE;
+    verdict->finding = (cleave_finding_t){.node_count = 0};
+  }
+  if (verdict->winner == CLEAVE_INDEX_NONE && verdict->fate != CLEAVE_FATE_REFUSED) {
+    verdict->winner = taker;
+  }
+  return CLEAVE_OK;
+}
+
 // ---- one rule ----
 
-cleave_status_t cleave_why_judge(cleave_why_builder_t *builder, uint32_t rule, const cleave_graph_t *graph,
-                                 cleave_node_t node, cleave_verdict_t *out_verdict, cleave_error_t *error) {
+cleave_status_t cleave_why_judge(cleave_why_builder_t *builder, uint32_t rule, cleave_node_t node,
+                                 cleave_verdict_t *out_verdict, cleave_error_t *error) {
   const cleave_plan_t *plan = builder->request->plan;
   case_t *c = cleave_arena_allocate(builder->arena, 1, sizeof *c);
   *out_verdict = (cleave_verdict_t){.rule = rule,
@@ -263,12 +364,14 @@ cleave_status_t cleave_why_judge(cleave_why_builder_t *builder, uint32_t rule, c
                                     .reason = "",
                                     .winner = CLEAVE_INDEX_NONE,
                                     .fusion = CLEAVE_INDEX_NONE,
-                                    .region = CLEAVE_INDEX_NONE};
+                                    .region = CLEAVE_INDEX_NONE,
+                                    .graph = plan->graph};
   if (c == NULL) {
     return cleave_error_out_of_memory(error);
   }
   *c = (case_t){.builder = builder, .source = builder->rules[rule], .node = node, .rule = rule};
-  if (graph == plan->graph) {
+  bool is_there = cleave_node_is_live(plan->graph, node);
+  if (is_there) {
     uint32_t fusion = plan->node_fusion[node.index];
     uint32_t region = plan->node_region[node.index];
     if (fusion != CLEAVE_INDEX_NONE && plan->fusions[fusion].rule == rule) {
@@ -283,21 +386,17 @@ cleave_status_t cleave_why_judge(cleave_why_builder_t *builder, uint32_t rule, c
       return CLEAVE_OK;
     }
   }
-  if (c->source == NULL) {
+  CLEAVE_TRY(judge_work(c, out_verdict, error));
+  if (out_verdict->fate != CLEAVE_FATE_OUTSIDE || c->source == NULL) {
     return CLEAVE_OK;
   }
-  c->graph = graph;
-  if (c->source->pattern == NULL) {
-    if (graph == plan->graph && plan->rules[rule].kind == CLEAVE_RULE_REGION) {
-      return judge_region(c, out_verdict, error);
-    }
-    return CLEAVE_OK;
+  if (c->source->pattern != NULL) {
+    return judge_by_pattern(c, out_verdict, error);
   }
-  CLEAVE_TRY(cleave_why_explainer(builder, rule, &c->explainer, &c->graph, error));
-  if (c->graph != graph) {
-    out_verdict->reason = graph == plan->graph ? "looks at the model as it was before it was rewritten"
-                                               : "looks at the model after it was rewritten";
-    return CLEAVE_OK;
+  if (is_there && plan->rules[rule].kind == CLEAVE_RULE_REGION) {
+    c->graph = plan->graph;
+    return judge_region(c, out_verdict, error);
   }
-  return judge_pattern(c, out_verdict, error);
+  out_verdict->winner = is_there ? CLEAVE_INDEX_NONE : cleave_history_taker(builder->history, node);
+  return CLEAVE_OK;
 }

@@ -12,6 +12,7 @@ const char *cleave_fate_name(cleave_fate_t fate) {
   switch (fate) {
     case CLEAVE_FATE_FUSED: return "fused";
     case CLEAVE_FATE_REGION: return "region";
+    case CLEAVE_FATE_MADE: return "made";
     case CLEAVE_FATE_REWRITTEN: return "rewritten";
     case CLEAVE_FATE_REFUSED: return "refused";
     case CLEAVE_FATE_LOST: return "lost";
@@ -67,20 +68,6 @@ static cleave_status_t find_rules(const cleave_why_builder_t *builder, bool *wan
                               cleave_nearest_hint(&nearest, hint, sizeof hint));
     }
   }
-  return CLEAVE_OK;
-}
-
-cleave_status_t cleave_why_explainer(cleave_why_builder_t *builder, uint32_t rule,
-                                     cleave_explainer_t **out_explainer, const cleave_graph_t **out_graph,
-                                     cleave_error_t *error) {
-  const cleave_plan_t *plan = builder->request->plan;
-  bool before = cleave_rule_kind_changes_graph(plan->rules[rule].kind) && plan->source != plan->graph;
-  cleave_explainer_t **explainer = before ? &builder->source : &builder->explainer;
-  *out_graph = before ? plan->source : plan->graph;
-  if (*explainer == NULL) {
-    CLEAVE_TRY(cleave_explainer_create(*out_graph, explainer, error));
-  }
-  *out_explainer = *explainer;
   return CLEAVE_OK;
 }
 
@@ -174,14 +161,18 @@ static cleave_status_t find_node(const cleave_why_request_t *request, const char
     unsigned long number = strtoul(name + 1, &end, 10);
     bool is_number = end != name + 1 && *end == '\0' && name[1] != '-' && number < UINT32_MAX;
     cleave_node_t node = {is_number ? (uint32_t)number : CLEAVE_INDEX_NONE};
-    graph = request->numbers_of_source ? plan->source : graph;
+    graph = request->numbers_of_source || !cleave_node_is_live(graph, node) ? plan->source : graph;
     if (!is_number || !cleave_node_is_live(graph, node)) {
       return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "why: the model has no node '%s'", name);
     }
+    if (cleave_node_is_live(plan->graph, node)) {
+      return add_node(list, plan->graph, node, error);
+    }
     cleave_nearest_t nobody = {0};
     const char *own = cleave_node_name(graph, node);
-    cleave_node_t namesake =
-        graph != plan->graph && own[0] != '\0' ? find_by_name(plan->graph, own, &nobody) : CLEAVE_NODE_NONE;
+    cleave_node_t namesake = request->numbers_of_source && own[0] != '\0'
+                                 ? find_by_name(plan->graph, own, &nobody)
+                                 : CLEAVE_NODE_NONE;
     return cleave_node_exists(namesake) ? add_node(list, plan->graph, namesake, error)
                                         : add_node(list, graph, node, error);
   }
@@ -216,8 +207,7 @@ static cleave_status_t judge_nodes(cleave_why_builder_t *builder, cleave_why_t *
     CLEAVE_TRY_CLEANUP(verdicts == NULL ? cleave_error_out_of_memory(error) : CLEAVE_OK);
     for (uint32_t r = 0; r < rule_count; r++) {
       if (wanted[r]) {
-        CLEAVE_TRY_CLEANUP(
-            cleave_why_judge(builder, r, node->graph, node->node, &verdicts[node->verdict_count++], error));
+        CLEAVE_TRY_CLEANUP(cleave_why_judge(builder, r, node->node, &verdicts[node->verdict_count++], error));
       }
     }
     node->verdicts = verdicts;
@@ -263,17 +253,19 @@ cleave_status_t cleave_why_create(const cleave_why_request_t *request, cleave_wh
   why->limit = request->limit == 0 ? LIMIT : request->limit;
   why->is_summary = request->node_count == 0 && request->rule_count == 0;
   CLEAVE_TRY_CLEANUP(map_rules(&builder, error));
+  CLEAVE_TRY_CLEANUP(
+      cleave_history_create(request->plan, request->fold, request->fold_context, &why->history, error));
+  builder.history = why->history;
   for (uint32_t r = 0; request->rule_count == 0 && r < request->plan->rule_count; r++) {
     wanted[r] = true;
   }
   CLEAVE_TRY_CLEANUP(find_rules(&builder, wanted, error));
   CLEAVE_TRY_CLEANUP(request->node_count > 0 ? judge_nodes(&builder, why, wanted, error)
                                              : report_rules(&builder, why, wanted, error));
+  cleave_history_release_explainers(why->history);
   *out_why = why;
   why = NULL;
 cleanup:
-  cleave_explainer_destroy(builder.explainer);
-  cleave_explainer_destroy(builder.source);
   cleave_free(wanted);
   cleave_why_destroy(why);
   return status;
@@ -281,6 +273,7 @@ cleanup:
 
 void cleave_why_destroy(cleave_why_t *why) {
   if (why != NULL) {
+    cleave_history_destroy(why->history);
     cleave_arena_deinit(&why->arena);
     cleave_free(why);
   }

@@ -9,6 +9,7 @@
 
 #include "partition/border_log.h"
 #include "partition/explain.h"
+#include "partition/explain_history.h"
 #include "partition/plan.h"
 #include "partition/ruleset.h"
 
@@ -21,33 +22,41 @@ typedef struct cleave_why_request {
   uint32_t node_count;
   const char *const *rules; /* names; none: all */
   uint32_t rule_count;
-  bool numbers_of_source; /* "#12" is a node of plan->source: its namesake in plan->graph, if there is one */
-  uint32_t limit;         /* nodes of one "op:", near misses of a rule; 0: 10 */
+  bool numbers_of_source;      /* "#12" is a node of plan->source: where it was taken, its namesake in
+                                  plan->graph, if there is one */
+  uint32_t limit;              /* nodes of one "op:", near misses of a rule; 0: 10 */
+  cleave_fold_function_t fold; /* that graph rules ran with: what they saw is made again */
+  void *fold_context;
 } cleave_why_request_t;
 
 typedef enum cleave_fate {
   CLEAVE_FATE_FUSED,     /* in a fusion of the rule */
   CLEAVE_FATE_REGION,    /* in a region of the rule */
-  CLEAVE_FATE_REWRITTEN, /* matches the model as it was before rules changed it */
+  CLEAVE_FATE_MADE,      /* the rule, which changes the model, made it */
+  CLEAVE_FATE_REWRITTEN, /* the rule, which changes the model, took it */
   CLEAVE_FATE_REFUSED,   /* matched; where, the backend, review, a threshold, a cycle said no */
   CLEAVE_FATE_LOST,      /* matched; nodes were taken by others */
   CLEAVE_FATE_MISSED,    /* a part of the pattern is there */
   CLEAVE_FATE_OUTSIDE    /* nothing of the rule is about this node */
 } cleave_fate_t;
 
-/* "fused", "region", "rewritten", "refused", "lost", "missed", "outside". */
+/* "fused", "region", "made", "rewritten", "refused", "lost", "missed", "outside". */
 const char *cleave_fate_name(cleave_fate_t fate);
 
 /* What a rule did with a node. */
 typedef struct cleave_verdict {
   uint32_t rule; /* in plan->rules */
   cleave_fate_t fate;
-  const char *cause;        /* REFUSED: "where", "backend", ...; LOST: "fuse", "region"; or "" */
-  const char *reason;       /* one line; "" where there is none */
-  uint32_t winner;          /* LOST: in plan->rules; NONE otherwise */
-  uint32_t fusion;          /* FUSED: in plan->fusions; LOST: that of the winner; or NONE */
-  uint32_t region;          /* in plan->regions, or NONE */
-  cleave_finding_t finding; /* REFUSED, LOST: the match; MISSED: the best partial one */
+  const char *cause;  /* REFUSED: "where", "backend", ...; LOST: kind of the winner; or "" */
+  const char *reason; /* one line; "" where there is none */
+  uint32_t winner;    /* LOST: in plan->rules; MISSED, OUTSIDE: the rule that took the node; or NONE */
+  uint32_t fusion;    /* FUSED: in plan->fusions; LOST: that of the winner; or NONE */
+  uint32_t region;    /* in plan->regions, or NONE */
+  const cleave_graph_t *graph; /* that has the nodes of `finding`: as the rule saw it */
+  cleave_finding_t finding;    /* REFUSED, LOST: the match; MISSED: the best partial one; MADE, REWRITTEN: its
+                                  nodes are what the rule took */
+  const cleave_node_t *made;   /* MADE, REWRITTEN: what the rule made in their place, in plan->graph */
+  uint32_t made_count;
 } cleave_verdict_t;
 
 typedef struct cleave_why_node {
@@ -59,18 +68,20 @@ typedef struct cleave_why_node {
 
 /* Refusals of one rule for one reason. */
 typedef struct cleave_why_refusal {
-  const char *cause; /* as cleave_plan_note_name */
+  const char *cause; /* as cleave_plan_note_name; "" for rules that change the model */
   const char *reason;
   uint32_t count;
-  cleave_node_t first;
+  cleave_node_t first; /* in plan->graph; NONE: see place */
+  const char *place;   /* of rules that change the model: the first node, as it was called; or NULL */
 } cleave_why_refusal_t;
 
 /* Places that miss the same. */
 typedef struct cleave_near_miss {
-  cleave_finding_t finding; /* of the first place */
+  const cleave_graph_t *graph; /* of the finding */
+  cleave_finding_t finding;    /* of the first place */
   uint32_t count;
   bool is_optional; /* the rule matches there, without this optional part */
-  bool is_taken;    /* all its nodes are in fusions of other rules */
+  bool is_taken; /* all its nodes are in fusions of other rules, or a rule that changes the model took it */
 } cleave_near_miss_t;
 
 /* The order of near misses: smaller first. How much matched counts, against one node for every miss. */
@@ -78,12 +89,14 @@ int cleave_near_miss_compare(const cleave_near_miss_t *a, const cleave_near_miss
 
 typedef struct cleave_why_rule {
   uint32_t rule;               /* in plan->rules */
-  const cleave_graph_t *graph; /* that the rule looks at */
+  const cleave_graph_t *graph; /* that the rule looked at in the end */
   uint32_t anchor_count;
-  uint32_t match_count; /* places where the pattern matches */
-  uint32_t lost_count;  /* of them, those whose nodes others took */
-  uint32_t far_count;   /* places with less than half of the pattern */
-  uint32_t limit_count; /* places where a search was given up */
+  uint32_t match_count;  /* places where the pattern matches */
+  uint32_t lost_count;   /* of them, those whose nodes others took */
+  uint32_t before_count; /* beside them: where the rule, which changes nothing, would have matched the model
+                            as it was before it was rewritten */
+  uint32_t far_count;    /* places with less than half of the pattern */
+  uint32_t limit_count;  /* places where a search was given up */
   uint32_t refusal_count;
   const cleave_why_refusal_t *refusals; /* most frequent first */
   uint32_t miss_count;                  /* groups; at most `limit` of them are in `misses` */
@@ -93,6 +106,7 @@ typedef struct cleave_why_rule {
 typedef struct cleave_why {
   cleave_arena_t arena;
   const cleave_plan_t *plan;
+  cleave_history_t *history; /* owned: graphs of the answers are its states */
   uint32_t limit;
   bool is_summary; /* neither nodes nor rules were asked for */
   uint32_t node_count;
@@ -120,20 +134,15 @@ typedef struct cleave_why_builder {
   const cleave_why_request_t *request;
   cleave_arena_t *arena;
   const cleave_rule_t *const *rules; /* per rule of the plan; NULL: not known */
-  cleave_explainer_t *explainer;     /* of plan->graph */
-  cleave_explainer_t *source;        /* of plan->source, where that is another graph */
+  cleave_history_t *history;
 } cleave_why_builder_t;
 
-/* The explainer of the graph that a rule looks at; makes it at the first call. */
-CLEAVE_MUST_USE cleave_status_t cleave_why_explainer(cleave_why_builder_t *builder, uint32_t rule,
-                                                     cleave_explainer_t **out_explainer,
-                                                     const cleave_graph_t **out_graph, cleave_error_t *error);
 /* explain_rule.c */
 CLEAVE_MUST_USE cleave_status_t cleave_why_report_rule(cleave_why_builder_t *builder, uint32_t rule,
                                                        cleave_why_rule_t *out_report, cleave_error_t *error);
 /* explain_node.c; the explainer has the rule's pattern afterwards. */
 CLEAVE_MUST_USE cleave_status_t cleave_why_judge(cleave_why_builder_t *builder, uint32_t rule,
-                                                 const cleave_graph_t *graph, cleave_node_t node,
-                                                 cleave_verdict_t *out_verdict, cleave_error_t *error);
+                                                 cleave_node_t node, cleave_verdict_t *out_verdict,
+                                                 cleave_error_t *error);
 
 #endif /* CLEAVE_PARTITION_EXPLAIN_REPORT_H */

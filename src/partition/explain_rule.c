@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A rule over the whole graph: where its pattern matches and what became of that, and where it nearly
-// matches, places with the same lack together. Linear in the graph: a bounded search for every anchor.
+// matches, places with the same lack together. Linear in the graph: a bounded search for every anchor. Rules
+// that change the graph may have taken what was there when the rule began to look: that is gone through, too.
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,8 @@ enum {
 
 typedef struct survey {
   cleave_why_builder_t *builder;
-  cleave_explainer_t *explainer;
+  const cleave_history_state_t *state; /* that is looked at */
+  bool is_past;                        /* the model as the rule found it, for what others took since */
   uint32_t rule;
   uint8_t *covered;       /* per node index: in a match of this rule */
   cleave_arena_t scratch; /* of one finding */
@@ -94,10 +96,19 @@ static cleave_status_t keep_finding(cleave_arena_t *arena, const cleave_finding_
   return kept ? CLEAVE_OK : cleave_error_out_of_memory(error);
 }
 
+/* Did another rule that changes the model take the node? */
+static bool was_rewritten(const survey_t *survey, cleave_node_t node) {
+  uint32_t taker = cleave_history_taker(survey->builder->history, node);
+  return taker != CLEAVE_INDEX_NONE && taker != survey->rule;
+}
+
 /* Are all nodes of a finding in fusions of other rules? */
 static bool is_taken(const survey_t *survey, const cleave_finding_t *finding) {
   const cleave_plan_t *plan = survey->builder->request->plan;
-  bool taken = survey->report->graph == plan->graph;
+  bool taken = survey->state->graph == plan->graph;
+  if (survey->is_past || cleave_rule_kind_changes_graph(plan->rules[survey->rule].kind)) {
+    return survey->is_past;
+  }
   for (uint32_t k = 0; k < finding->node_count && taken; k++) {
     uint32_t fusion = plan->node_fusion[finding->nodes[k].index];
     taken = fusion != CLEAVE_INDEX_NONE && plan->fusions[fusion].rule != survey->rule;
@@ -109,8 +120,11 @@ static cleave_status_t add_miss(survey_t *survey, const cleave_finding_t *findin
                                 cleave_error_t *error) {
   cleave_text_t key = {0};
   cleave_status_t status = CLEAVE_OK;
-  cleave_near_miss_t miss = {
-      .finding = *finding, .count = 1, .is_optional = is_optional, .is_taken = is_taken(survey, finding)};
+  cleave_near_miss_t miss = {.graph = survey->state->graph,
+                             .finding = *finding,
+                             .count = 1,
+                             .is_optional = is_optional,
+                             .is_taken = is_taken(survey, finding)};
   write_key(&miss, &key);
   CLEAVE_TRY_CLEANUP(cleave_text_check(&key, error));
   for (size_t k = 0; k < survey->groups.count; k++) {
@@ -157,15 +171,13 @@ static bool is_near(const survey_t *survey, const cleave_finding_t *finding) {
 static cleave_status_t explain_anchor(survey_t *survey, uint32_t anchor, cleave_error_t *error) {
   cleave_finding_t finding;
   cleave_arena_reset(&survey->scratch);
-  CLEAVE_TRY(cleave_explainer_explain(survey->explainer, anchor, CLEAVE_INDEX_NONE, CLEAVE_EXPLAIN_ALL,
+  CLEAVE_TRY(cleave_explainer_explain(survey->state->explainer, anchor, CLEAVE_INDEX_NONE, CLEAVE_EXPLAIN_ALL,
                                       &survey->scratch, &finding, error));
-  if (!finding.is_complete) {
-    survey->report->limit_count++;
-  }
+  survey->report->limit_count += !finding.is_complete && !survey->is_past;
   if (is_near(survey, &finding)) {
     return add_miss(survey, &finding, false, error);
   }
-  survey->report->far_count++;
+  survey->report->far_count += !survey->is_past;
   return CLEAVE_OK;
 }
 
@@ -173,12 +185,12 @@ static cleave_status_t explain_anchor(survey_t *survey, uint32_t anchor, cleave_
 static cleave_status_t explain_optional(survey_t *survey, uint32_t anchor, uint32_t *searches_left,
                                         cleave_error_t *error) {
   uint32_t parts[MOST_OPTIONAL_PARTS];
-  uint32_t count = cleave_explainer_optional_parts(survey->explainer, parts, MOST_OPTIONAL_PARTS);
+  uint32_t count = cleave_explainer_optional_parts(survey->state->explainer, parts, MOST_OPTIONAL_PARTS);
   for (uint32_t k = 0; k<count && * searches_left> 0; k++) {
     cleave_finding_t finding;
     --*searches_left;
     cleave_arena_reset(&survey->scratch);
-    CLEAVE_TRY(cleave_explainer_explain(survey->explainer, anchor, parts[k], CLEAVE_EXPLAIN_DETAILS,
+    CLEAVE_TRY(cleave_explainer_explain(survey->state->explainer, anchor, parts[k], CLEAVE_EXPLAIN_DETAILS,
                                         &survey->scratch, &finding, error));
     bool outside = false;
     for (uint32_t n = 0; n < finding.node_count && !outside; n++) {
@@ -199,19 +211,23 @@ static cleave_status_t explain_strangers(survey_t *survey, const uint32_t *ancho
   const cleave_pattern_t *pattern = survey->builder->rules[survey->rule]->pattern;
   bool is_group =
       pattern->nodes[pattern->root].kind == CLEAVE_PATTERN_GROUP;  // any member could be the first
-  uint32_t total = is_group ? 0 : (uint32_t)survey->report->graph->live_node_count;
+  uint32_t total = is_group ? 0 : (uint32_t)survey->state->graph->live_node_count;
   for (uint32_t position = 0;
-       position < total && tried < MOST_STRANGERS && !cleave_explainer_is_spent(survey->explainer);
+       position < total && tried < MOST_STRANGERS && !cleave_explainer_is_spent(survey->state->explainer);
        position++) {
     if (next < anchor_count && anchors[next] == position) {
       next++;
       continue;
     }
+    if (survey->is_past &&
+        !was_rewritten(survey, cleave_explainer_node(survey->state->explainer, position))) {
+      continue;
+    }
     cleave_finding_t finding;
     tried++;
     cleave_arena_reset(&survey->scratch);
-    CLEAVE_TRY(cleave_explainer_explain(survey->explainer, position, CLEAVE_INDEX_NONE, CLEAVE_EXPLAIN_ANCHOR,
-                                        &survey->scratch, &finding, error));
+    CLEAVE_TRY(cleave_explainer_explain(survey->state->explainer, position, CLEAVE_INDEX_NONE,
+                                        CLEAVE_EXPLAIN_ANCHOR, &survey->scratch, &finding, error));
     if (finding.is_complete && finding.miss_count > 0 && finding.total > 1 && is_near(survey, &finding)) {
       CLEAVE_TRY(add_miss(survey, &finding, false, error));
     }
@@ -221,37 +237,51 @@ static cleave_status_t explain_strangers(survey_t *survey, const uint32_t *ancho
 
 // ---- matches ----
 
+static cleave_status_t add_refusal(survey_t *survey, const cleave_why_refusal_t *refusal,
+                                   cleave_error_t *error) {
+  size_t known = 0;
+  while (known < survey->refusals.count &&
+         (strcmp(survey->refusals.items[known].cause, refusal->cause) != 0 ||
+          strcmp(survey->refusals.items[known].reason, refusal->reason) != 0)) {
+    known++;
+  }
+  if (known < survey->refusals.count) {
+    survey->refusals.items[known].count++;
+  } else if (known < MOST_GROUPS) {
+    CLEAVE_ARRAY_PUSH(&survey->refusals, *refusal, error);
+  }
+  return CLEAVE_OK;
+}
+
+/* Those of rules that change the graph are in the log of that. */
 static cleave_status_t count_refusals(survey_t *survey, cleave_error_t *error) {
   const cleave_plan_t *plan = survey->builder->request->plan;
+  const cleave_edits_t *edits = plan->edits;
   for (uint32_t k = 0; k < plan->note_count; k++) {
     const cleave_plan_note_t *note = &plan->notes[k];
-    if (note->rule != survey->rule || note->kind == CLEAVE_PLAN_NOTE_TAKEN) {
-      continue;
+    if (note->rule == survey->rule && note->kind != CLEAVE_PLAN_NOTE_TAKEN) {
+      const cleave_why_refusal_t refusal = {.cause = cleave_plan_note_name(note->kind),
+                                            .reason = note->reason,
+                                            .count = 1,
+                                            .first = note->node};
+      CLEAVE_TRY(add_refusal(survey, &refusal, error));
     }
-    const char *cause = cleave_plan_note_name(note->kind);
-    size_t known = 0;
-    while (known < survey->refusals.count &&
-           (strcmp(survey->refusals.items[known].cause, cause) != 0 ||
-            strcmp(survey->refusals.items[known].reason, note->reason) != 0)) {
-      known++;
-    }
-    if (known < survey->refusals.count) {
-      survey->refusals.items[known].count++;
-    } else if (known < MOST_GROUPS) {
-      CLEAVE_ARRAY_PUSH(&survey->refusals, ((cleave_why_refusal_t){cause, note->reason, 1, note->node}),
-                        error);
+  }
+  for (size_t k = 0; edits != NULL && k < edits->refusals.count; k++) {
+    const cleave_edit_refusal_t *entry = &edits->refusals.items[k];
+    if (edits->rules.items[entry->rule].number == survey->rule) {
+      const cleave_why_refusal_t refusal = {
+          .cause = "", .reason = entry->reason, .count = 1, .first = CLEAVE_NODE_NONE, .place = entry->place};
+      CLEAVE_TRY(add_refusal(survey, &refusal, error));
     }
   }
   return CLEAVE_OK;
 }
 
-/* Did other rules take a node of the match? */
-static bool was_taken(const survey_t *survey, const cleave_finding_t *match) {
+/* Did other rules take a node of the match into their fusions? */
+static bool was_fused(const survey_t *survey, const cleave_finding_t *match) {
   const cleave_plan_t *plan = survey->builder->request->plan;
-  if (survey->report->graph != plan->graph) {
-    return false;
-  }
-  for (uint32_t k = 0; k < match->node_count; k++) {
+  for (uint32_t k = 0; k < match->node_count && survey->state->graph == plan->graph; k++) {
     uint32_t fusion = plan->node_fusion[match->nodes[k].index];
     if (fusion != CLEAVE_INDEX_NONE && plan->fusions[fusion].rule != survey->rule) {
       return true;
@@ -260,19 +290,46 @@ static bool was_taken(const survey_t *survey, const cleave_finding_t *match) {
   return false;
 }
 
+/* Counts a match: where the rule looked in the end, it is there still, and what the rule took is not. In the
+ * model as the rule found it, those count that lost a node to another rule, and to this rule none. */
+static void count_match(survey_t *survey, const cleave_finding_t *match) {
+  cleave_why_rule_t *report = survey->report;
+  const cleave_history_t *history = survey->builder->history;
+  bool changes = cleave_rule_kind_changes_graph(survey->builder->request->plan->rules[survey->rule].kind);
+  if (!survey->is_past) {
+    report->match_count++;
+    report->lost_count += !changes && was_fused(survey, match);
+    return;
+  }
+  bool lost = false;
+  for (uint32_t k = 0; k < match->node_count; k++) {
+    if (cleave_history_taker(history, match->nodes[k]) == survey->rule) {
+      return;
+    }
+    lost = lost || was_rewritten(survey, match->nodes[k]);
+  }
+  if (lost && !changes) {
+    report->before_count++;
+  } else if (lost) {
+    report->match_count++;
+    report->lost_count += cleave_history_refusal(history, survey->rule, survey->state->graph, match->nodes,
+                                                 match->node_count) == NULL;
+  }
+}
+
 /* Matches first: what they have is no miss. */
 static cleave_status_t survey_matches(survey_t *survey, const uint32_t *anchors, uint32_t count,
                                       uint8_t *is_match, cleave_error_t *error) {
-  cleave_why_rule_t *report = survey->report;
   for (uint32_t k = 0; k < count; k++) {
     cleave_finding_t match;
     cleave_arena_reset(&survey->scratch);
-    CLEAVE_TRY(cleave_explainer_match(survey->explainer, anchors[k], CLEAVE_NODE_NONE, &survey->scratch,
-                                      &match, error));
-    report->limit_count += !match.is_complete;
+    CLEAVE_TRY(cleave_explainer_match(survey->state->explainer, anchors[k], CLEAVE_NODE_NONE,
+                                      &survey->scratch, &match, error));
+    survey->report->limit_count += !match.is_complete && !survey->is_past;
     is_match[k] = match.matches;
-    report->match_count += match.matches;
-    report->lost_count += match.matches && was_taken(survey, &match);
+    if (match.matches) {
+      count_match(survey, &match);
+    }
     for (uint32_t n = 0; match.matches && n < match.node_count; n++) {
       survey->covered[match.nodes[n].index] = 1;
     }
@@ -285,25 +342,49 @@ static cleave_status_t survey_anchors(survey_t *survey, cleave_error_t *error) {
   uint32_t count = 0;
   uint32_t searches_left = MOST_OPTIONAL_SEARCHES;
   cleave_status_t status = CLEAVE_OK;
-  CLEAVE_TRY(cleave_explainer_anchors(survey->explainer, &anchors, &count, error));
-  uint8_t *is_match = cleave_allocate_zeroed(count, 1);
+  cleave_explainer_t *explainer = survey->state->explainer;
+  bool changes = cleave_rule_kind_changes_graph(survey->builder->request->plan->rules[survey->rule].kind);
+  CLEAVE_TRY(cleave_explainer_anchors(explainer, &anchors, &count, error));
+  uint8_t *is_match = cleave_allocate_zeroed((size_t)count + 1, 1);
   if (is_match == NULL) {
     return cleave_error_out_of_memory(error);
   }
-  survey->report->anchor_count = count;
+  survey->report->anchor_count += survey->is_past ? 0 : count;
   CLEAVE_TRY_CLEANUP(survey_matches(survey, anchors, count, is_match, error));
   for (uint32_t k = 0; k < count; k++) {
-    if (cleave_explainer_is_spent(survey->explainer)) {
-      survey->report->limit_count += count - k;
+    if (cleave_explainer_is_spent(explainer)) {
+      survey->report->limit_count += survey->is_past ? 0 : count - k;
       goto cleanup;
+    }
+    if (survey->is_past) {
+      bool gone =
+          changes && is_match[k] == 0 && was_rewritten(survey, cleave_explainer_node(explainer, anchors[k]));
+      CLEAVE_TRY_CLEANUP(gone ? explain_anchor(survey, anchors[k], error) : CLEAVE_OK);
+      continue;
     }
     CLEAVE_TRY_CLEANUP(is_match[k] != 0 ? explain_optional(survey, anchors[k], &searches_left, error)
                                         : explain_anchor(survey, anchors[k], error));
   }
-  CLEAVE_TRY_CLEANUP(explain_strangers(survey, anchors, count, error));
+  if (changes || !survey->is_past) {
+    CLEAVE_TRY_CLEANUP(explain_strangers(survey, anchors, count, error));
+  }
 cleanup:
   cleave_free(is_match);
   return status;
+}
+
+/* Goes through the graph after a step of the log. */
+static cleave_status_t survey_state(survey_t *survey, size_t step, bool is_past, cleave_error_t *error) {
+  survey->is_past = is_past;
+  CLEAVE_TRY(cleave_history_state(survey->builder->history, step, &survey->state, error));
+  cleave_free(survey->covered);
+  survey->covered = cleave_allocate_zeroed((size_t)cleave_graph_node_bound(survey->state->graph) + 1, 1);
+  if (survey->covered == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  CLEAVE_TRY(cleave_explainer_set_pattern(survey->state->explainer,
+                                          survey->builder->rules[survey->rule]->pattern, error));
+  return survey_anchors(survey, error);
 }
 
 // ---- the report ----
@@ -325,11 +406,15 @@ cleave_status_t cleave_why_report_rule(cleave_why_builder_t *builder, uint32_t r
   *out_report = (cleave_why_rule_t){.rule = rule, .graph = builder->request->plan->graph};
   CLEAVE_TRY_CLEANUP(count_refusals(&survey, error));
   if (source != NULL && source->pattern != NULL) {
-    CLEAVE_TRY_CLEANUP(cleave_why_explainer(builder, rule, &survey.explainer, &out_report->graph, error));
-    survey.covered = cleave_allocate_zeroed(cleave_graph_node_bound(out_report->graph), 1);
-    CLEAVE_TRY_CLEANUP(survey.covered == NULL ? cleave_error_out_of_memory(error) : CLEAVE_OK);
-    CLEAVE_TRY_CLEANUP(cleave_explainer_set_pattern(survey.explainer, source->pattern, error));
-    CLEAVE_TRY_CLEANUP(survey_anchors(&survey, error));
+    const cleave_plan_rule_t *entry = &builder->request->plan->rules[rule];
+    size_t begin = cleave_history_begin(builder->history, rule);
+    size_t end = cleave_history_end(builder->history, rule);
+    CLEAVE_TRY_CLEANUP(survey_state(&survey, end, false, error));
+    out_report->graph = survey.state->graph;
+    out_report->match_count += cleave_rule_kind_changes_graph(entry->kind) ? entry->matches : 0;
+    if (begin != end) {
+      CLEAVE_TRY_CLEANUP(survey_state(&survey, begin, true, error));
+    }
   }
   if (survey.groups.count > 1) {
     qsort(survey.groups.items, survey.groups.count, sizeof *survey.groups.items, compare_misses);

@@ -3,6 +3,7 @@
 // them, but for `detail`, so that the same fault in many places reads the same.
 
 #include "partition/explain_find.h"
+#include "partition/explain_history.h"
 
 enum { MOST_ALTERNATIVES = 4, MOST_USERS = 3 };
 
@@ -55,6 +56,7 @@ static void add_users(const finder_t *finder, cleave_value_t value, cleave_text_
     cleave_text_add(text, named == 1 ? "" : ", ");
     if (cleave_node_exists(user)) {
       cleave_explain_node(graph, user, text);
+      cleave_history_print_maker(finder->x->history, user, text);
     } else {
       cleave_text_add(text, "the caller, as an output of the model");
     }

@@ -70,6 +70,7 @@ typedef struct tally {
 
 struct cleave_explainer {
   const cleave_graph_t *graph;
+  const struct cleave_history *history; /* may be NULL */
   cleave_contraction_t *contraction;
   cleave_matcher_t *matcher;
   size_t steps_left;        /* of the rule */

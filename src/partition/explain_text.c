@@ -16,6 +16,7 @@ typedef struct printer {
 
 static void print_node(const printer_t *printer, const cleave_graph_t *graph, cleave_node_t node) {
   cleave_explain_node(graph, node, printer->text);
+  cleave_history_print_maker(printer->why->history, node, printer->text);
 }
 
 static void print_nodes(const printer_t *printer, const cleave_graph_t *graph, const cleave_node_t *nodes,
@@ -27,6 +28,16 @@ static void print_nodes(const printer_t *printer, const cleave_graph_t *graph, c
     }
     cleave_text_add(printer->text, k == 0 ? "" : ", ");
     print_node(printer, graph, nodes[k]);
+  }
+}
+
+/* A line, where there are any. */
+static void print_list(const printer_t *printer, const char *title, const cleave_graph_t *graph,
+                       const cleave_node_t *nodes, uint32_t count) {
+  if (count > 0) {
+    cleave_text_add(printer->text, title);
+    print_nodes(printer, graph, nodes, count);
+    cleave_text_add(printer->text, "\n");
   }
 }
 
@@ -71,6 +82,15 @@ static void print_region(const printer_t *printer, uint32_t region) {
                      (unsigned)entry->node_count, entry->node_count == 1 ? "" : "s", entry->backend);
 }
 
+/* What the rule put in the place of what it took, as far as it is there still. */
+static void print_made(const printer_t *printer, const cleave_verdict_t *verdict) {
+  for (uint32_t k = 0; k < verdict->made_count; k++) {
+    cleave_text_add(printer->text, k == 0 ? "    made " : ", ");
+    cleave_explain_node(printer->why->plan->graph, verdict->made[k], printer->text);
+  }
+  cleave_text_add(printer->text, verdict->made_count > 0 ? "\n" : "");
+}
+
 static void print_verdict(const printer_t *printer, const cleave_why_node_t *node,
                           const cleave_verdict_t *verdict) {
   cleave_text_t *text = printer->text;
@@ -93,10 +113,14 @@ static void print_verdict(const printer_t *printer, const cleave_why_node_t *nod
       print_region(printer, verdict->region);
       cleave_text_add(text, "\n");
       break;
+    case CLEAVE_FATE_MADE:
+      cleave_text_add(text, "made it\n");
+      print_list(printer, "    in place of ", verdict->graph, finding->nodes, finding->node_count);
+      break;
     case CLEAVE_FATE_REWRITTEN:
-      cleave_text_add(text, "matches, and rewrites it, unless a rule before did\n    the match: ");
-      print_nodes(printer, node->graph, finding->nodes, finding->node_count);
-      cleave_text_add(text, "\n");
+      cleave_text_add(text, "took it\n");
+      print_list(printer, "    out of ", verdict->graph, finding->nodes, finding->node_count);
+      print_made(printer, verdict);
       break;
     case CLEAVE_FATE_REFUSED:
       cleave_text_format(text, "%s%s%s%s\n", finding->node_count > 0 ? "matches, but refused" : "not taken",
@@ -105,9 +129,7 @@ static void print_verdict(const printer_t *printer, const cleave_why_node_t *nod
         cleave_text_format(text, "    %s\n", verdict->reason);
       }
       if (finding->node_count > 0) {
-        cleave_text_add(text, "    the match: ");
-        print_nodes(printer, node->graph, finding->nodes, finding->node_count);
-        cleave_text_add(text, "\n");
+        print_list(printer, "    the match: ", verdict->graph, finding->nodes, finding->node_count);
       }
       break;
     case CLEAVE_FATE_LOST:
@@ -120,22 +142,23 @@ static void print_verdict(const printer_t *printer, const cleave_why_node_t *nod
                     plan->fusions[verdict->fusion].node_count);
         cleave_text_add(text, "\n");
       }
-      if (finding->node_count > 0) {
-        cleave_text_add(text, "    the match: ");
-        print_nodes(printer, node->graph, finding->nodes, finding->node_count);
-        cleave_text_add(text, "\n");
-      }
+      print_list(printer, "    the match: ", verdict->graph, finding->nodes, finding->node_count);
       break;
     case CLEAVE_FATE_MISSED:
       cleave_text_format(text, "no match; %u of %u nodes from ", (unsigned)finding->matched,
                          (unsigned)finding->total);
-      print_node(printer, node->graph, finding->anchor);
+      print_node(printer, verdict->graph, finding->anchor);
+      if (verdict->winner != CLEAVE_INDEX_NONE) {
+        cleave_text_add(text, ", before it was taken by ");
+        print_rule_name(printer, verdict->winner);
+      }
       cleave_text_add(text, "\n");
-      print_misses(printer, node->graph, verdict->rule, finding, node->node, "    ");
+      print_misses(printer, verdict->graph, verdict->rule, finding, node->node, "    ");
       break;
     case CLEAVE_FATE_OUTSIDE:
-      cleave_text_format(text, "nothing of it is about this node%s%s\n",
+      cleave_text_format(text, "nothing of it is about this node%s%s",
                          verdict->reason[0] == '\0' ? "" : ": it ", verdict->reason);
+      cleave_text_add(text, "\n");
       break;
   }
 }
@@ -164,6 +187,11 @@ static cleave_status_t print_why_node(const printer_t *printer, const cleave_why
   }
   if (node->graph != printer->why->plan->graph) {
     cleave_text_add(text, ", before the model was rewritten");
+    uint32_t taker = cleave_history_taker(printer->why->history, node->node);
+    if (taker != CLEAVE_INDEX_NONE) {
+      cleave_text_add(text, " by ");
+      print_rule_name(printer, taker);
+    }
   } else if (printer->why->plan->node_region[node->node.index] == CLEAVE_INDEX_NONE) {
     cleave_text_add(text, ", on cpu by itself");
   }
@@ -194,10 +222,12 @@ static void print_near_miss(const printer_t *printer, const cleave_why_rule_t *r
   } else {
     cleave_text_add(text, " at ");
   }
-  print_node(printer, rule->graph, cleave_node_exists(place) ? place : finding->anchor);
+  print_node(printer, miss->graph, cleave_node_exists(place) ? place : finding->anchor);
   cleave_text_add(text, miss->is_optional ? " (matches without it)" : "");
-  cleave_text_add(text, miss->is_taken ? " (fused by other rules)\n" : "\n");
-  print_misses(printer, rule->graph, rule->rule, finding, place, "      ");
+  bool is_past = miss->graph != rule->graph;
+  cleave_text_add(text, miss->is_taken && is_past ? ", before other rules took it" : "");
+  cleave_text_add(text, miss->is_taken && !is_past ? " (fused by other rules)\n" : "\n");
+  print_misses(printer, miss->graph, rule->rule, finding, place, "      ");
 }
 
 static void print_counts(const printer_t *printer, const cleave_why_rule_t *rule) {
@@ -217,6 +247,9 @@ static void print_counts(const printer_t *printer, const cleave_why_rule_t *rule
   }
   if (rule->lost_count > 0) {
     cleave_text_format(text, ", %u lost to other rules", (unsigned)rule->lost_count);
+  }
+  if (rule->before_count > 0) {
+    cleave_text_format(text, ", %u more before the model was rewritten", (unsigned)rule->before_count);
   }
   uint32_t near = 0;
   for (uint32_t k = 0; k < rule->miss_count; k++) {
@@ -239,13 +272,15 @@ static void print_rule(const printer_t *printer, const cleave_why_rule_t *rule) 
   cleave_text_add(text, "\n");
   for (uint32_t k = 0; k < rule->refusal_count && k < MOST_LISTED; k++) {
     const cleave_why_refusal_t *refusal = &rule->refusals[k];
-    cleave_text_format(text, "  refused by %s", refusal->cause);
+    cleave_text_format(text, refusal->cause[0] == '\0' ? "  refused" : "  refused by %s", refusal->cause);
     if (refusal->count > 1) {
       cleave_text_format(text, " x %u", (unsigned)refusal->count);
     }
-    if (rule->graph == printer->why->plan->graph && cleave_node_exists(refusal->first)) {
+    if (cleave_node_exists(refusal->first)) {
       cleave_text_add(text, refusal->count > 1 ? ", first at " : " at ");
-      print_node(printer, rule->graph, refusal->first);
+      print_node(printer, printer->why->plan->graph, refusal->first);
+    } else if (refusal->place != NULL && refusal->place[0] != '\0') {
+      cleave_text_format(text, "%s'%s'", refusal->count > 1 ? ", first at " : " at ", refusal->place);
     }
     cleave_text_format(text, ": %s\n", refusal->reason);
   }

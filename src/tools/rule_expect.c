@@ -4,8 +4,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "partition/explain_report.h"
 #include "tools/rule_check.h"
+#include "tools/why.h"
 
 enum { MOST_LINES = 3, MOST_NODES = 8 };
 
@@ -210,24 +210,19 @@ static void print_graph(const cleave_graph_t *graph, cleave_text_t *report) {
 static cleave_status_t print_nearest(const cleave_rule_list_t *list, const cleave_plan_t *plan,
                                      const char *name, bool *out_said, cleave_text_t *report,
                                      cleave_error_t *error) {
-  cleave_why_request_t request = {.plan = plan,
-                                  .rulesets = list->pointers,
-                                  .ruleset_count = list->count,
-                                  .rules = &name,
-                                  .rule_count = 1,
-                                  .limit = 1};
+  cleave_why_question_t question = {.rules = &name, .rule_count = 1, .limit = 1};
   cleave_why_t *why = NULL;
   cleave_error_t failure = CLEAVE_ERROR_INIT;
   *out_said = false;
-  if (cleave_why_create(&request, &why, &failure) != CLEAVE_OK) {
+  if (cleave_rule_list_why(list, plan, &question, &why, &failure) != CLEAVE_OK) {
     return failure.status == CLEAVE_ERROR_OUT_OF_MEMORY ? cleave_error_out_of_memory(error) : CLEAVE_OK;
   }
   if (why->rule_count == 1 && why->rules[0].miss_count > 0) {
     const cleave_finding_t *finding = &why->rules[0].misses[0].finding;
     char label[128];
-    cleave_text_format(report, "  nearest: %u of %u nodes at %s\n", (unsigned)finding->matched,
-                       (unsigned)finding->total,
-                       cleave_node_label(why->rules[0].graph, finding->anchor, label, sizeof label));
+    cleave_text_format(
+        report, "  nearest: %u of %u nodes at %s\n", (unsigned)finding->matched, (unsigned)finding->total,
+        cleave_node_label(why->rules[0].misses[0].graph, finding->anchor, label, sizeof label));
     for (uint32_t k = 0; k < finding->miss_count && k < MOST_LINES; k++) {
       const cleave_miss_t *miss = &finding->misses[k];
       cleave_text_format(report, "    %s is %s, wanted %s", miss->subject, miss->found, miss->expected);

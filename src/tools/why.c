@@ -4,6 +4,7 @@
 #include "tools/why.h"
 
 #include "backend/view.h"
+#include "runtime/bind.h"
 #include "runtime/model.h"
 
 /* Where regions stopped: the rules over the graph of the plan, with a log. */
@@ -32,6 +33,11 @@ static cleave_status_t make_log(const cleave_rule_list_t *list, const cleave_gra
   return status;
 }
 
+static cleave_status_t fold(void *context, cleave_graph_t *graph, cleave_error_t *error) {
+  (void)context;
+  return cleave_graph_simplify(graph, NULL, 0, NULL, error);
+}
+
 cleave_status_t cleave_rule_list_why(const cleave_rule_list_t *list, const cleave_plan_t *plan,
                                      const cleave_why_question_t *question, cleave_why_t **out_why,
                                      cleave_error_t *error) {
@@ -49,7 +55,8 @@ cleave_status_t cleave_rule_list_why(const cleave_rule_list_t *list, const cleav
                                   .rules = question->rules,
                                   .rule_count = (uint32_t)question->rule_count,
                                   .numbers_of_source = question->numbers_of_source,
-                                  .limit = question->limit};
+                                  .limit = question->limit,
+                                  .fold = fold};
   cleave_status_t status = cleave_why_create(&request, out_why, error);
   cleave_border_log_destroy(log);
   return status;

@@ -129,4 +129,59 @@ else
   failed=$((failed + 1))
 fi
 
+# Rewrites: the second nearly matches what the first made, whose constant is computed by then.
+cat >steps.lua <<'LUA'
+local x = g.input("x", "float32", { 2, 8 })
+g.output("y", g.Exp(g.Mul(g.Mul(x, g.constant(2.0), { name = "one" }), g.constant(3.0), { name = "two" }), { name = "exp" }))
+LUA
+cat >steps_rules.lua <<'LUA'
+return ruleset {
+  name = "steps", backend = "cpu",
+  rewrite "products" {
+    pattern = op { "Mul", inputs = { op { "Mul", inputs = { any "x", constant "a" } }, constant "b" } },
+    replace = function(m, g) return g.Mul(m.x, g.Mul(m.a, m.b)) end,
+  },
+  rewrite "powers" {
+    pattern = op { "Mul", as = "product", inputs = { any "x", constant { value = 8 } } } >> op "Exp",
+    replace = function(m, g) return g.Exp(m.x) end,
+  },
+}
+LUA
+cat >wanted <<'TEXT'
+rewrite 'powers' (steps_rules.lua:7): 0 rewritten out of 0 matches, 1 near miss
+  near misses:
+    2 of 2 nodes at Mul 'two' (made by rewrite 'products')
+      8 is 6, wanted 8 within 8e-05
+        at a constant 'products/Mul'
+        steps_rules.lua:8: product.inputs[2] > 8
+        try: constant()
+    2 of 2 nodes at Mul 'two', before other rules took it
+      8 is 3, wanted 8 within 8e-05
+        at a constant 'constant_1'
+        steps_rules.lua:8: product.inputs[2] > 8
+        try: constant()
+    and 1 more kinds (--limit)
+TEXT
+expect "a near miss on what a rewrite made" 0 wanted "$program" why steps.lua --rules steps_rules.lua --rule powers --limit 2
+cat >wanted <<'TEXT'
+Mul 'two' (made by rewrite 'products'), number 4, float32[2, 8], on cpu by itself
+  rewrite 'products' (steps_rules.lua:3): made it
+    in place of Mul 'one', Mul 'two'
+  rewrite 'powers' (steps_rules.lua:7): no match; 2 of 2 nodes from Mul 'two' (made by rewrite 'products')
+    8 is 6, wanted 8 within 8e-05
+      at a constant 'products/Mul'
+      steps_rules.lua:8: product.inputs[2] > 8
+      try: constant()
+TEXT
+expect "a node that a rewrite made" 0 wanted "$program" why steps.lua --rules steps_rules.lua --node two
+cat >wanted <<'TEXT'
+Mul 'one', number 0, float32[2, 8], before the model was rewritten by rewrite 'products' (steps_rules.lua:3)
+  rewrite 'products' (steps_rules.lua:3): took it
+    out of Mul 'one', Mul 'two'
+    made Mul 'two'
+TEXT
+expect "a node that a rewrite took" 0 wanted "$program" why steps.lua --rules steps_rules.lua --node one --rule products
+check "a node by its number before" 0 "Mul 'two', number 1, .* before the model was rewritten" "$program" why steps.lua --rules steps_rules.lua --node '#1'
+check "json of rewrites" 0 '"made_by": "products"' "$program" why steps.lua --rules steps_rules.lua --node two --json
+
 finish
