@@ -33,7 +33,6 @@ CLEAVE_MUST_USE cleave_status_t cleave_graph_partition(const cleave_graph_t *gra
 
 /* The arguments of cleave_graph_partition, and who is told of the files (or NULL). */
 typedef struct cleave_partition_request {
-  cleave_context_t *context; /* that of the graph */
   const cleave_rule_source_t *sources;
   size_t source_count;
   const cleave_setting_t *settings;

@@ -30,13 +30,13 @@ static cleave_status_t keep_settings(cleave_plan_t *plan, const cleave_setting_t
   return CLEAVE_OK;
 }
 
-static cleave_status_t load(cleave_rule_list_t *list, const cleave_partition_request_t *request,
-                            cleave_error_t *error) {
+static cleave_status_t load(cleave_rule_list_t *list, cleave_context_t *context,
+                            const cleave_partition_request_t *request, cleave_error_t *error) {
   if (request->backend != NULL) {
     const cleave_backend_handle_t *handle = NULL;
-    CLEAVE_TRY(cleave_registry_find(request->context, request->backend, &handle, error));
+    CLEAVE_TRY(cleave_registry_find(context, request->backend, &handle, error));
   }
-  return cleave_rule_list_load_watched(list, request->context, request->sources, request->source_count,
+  return cleave_rule_list_load_watched(list, context, request->sources, request->source_count,
                                        request->settings, request->setting_count, request->known,
                                        request->backend, request->listener, error);
 }
@@ -59,7 +59,7 @@ cleave_status_t cleave_graph_partition_by(const cleave_graph_t *graph,
   *out_plan = NULL;
   uint64_t start = cleave_clock_now();
   cleave_rule_list_t list = {0};
-  cleave_status_t status = load(&list, request, error);
+  cleave_status_t status = load(&list, graph->context, request, error);
   if (out_script_ms != NULL) {
     *out_script_ms = cleave_clock_ms(start, cleave_clock_now());
   }
@@ -75,8 +75,7 @@ cleave_status_t cleave_graph_partition(const cleave_graph_t *graph, const cleave
                                        size_t setting_count, const bool *known, const char *backend,
                                        cleave_plan_t **out_plan, double *out_script_ms,
                                        cleave_error_t *error) {
-  cleave_partition_request_t request = {.context = graph->context,
-                                        .sources = sources,
+  cleave_partition_request_t request = {.sources = sources,
                                         .source_count = source_count,
                                         .settings = settings,
                                         .setting_count = setting_count,
@@ -118,13 +117,12 @@ cleave_status_t cleave_rule_files_load(cleave_context_t *context, const cleave_r
   files->context = cleave_context_retain(context);
   cleave_status_t status = copy_arguments(files, settings, setting_count, backend, error);
   if (status == CLEAVE_OK) {
-    cleave_partition_request_t request = {.context = context,
-                                          .sources = sources,
+    cleave_partition_request_t request = {.sources = sources,
                                           .source_count = source_count,
                                           .settings = files->settings,
                                           .setting_count = setting_count,
                                           .backend = files->backend};
-    status = load(&files->list, &request, error);
+    status = load(&files->list, context, &request, error);
   }
   if (status != CLEAVE_OK) {
     cleave_rule_files_destroy(files);

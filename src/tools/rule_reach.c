@@ -58,7 +58,8 @@ static cleave_status_t run_alone(const cleave_rule_list_t *list, const char *nam
     ruleset.rules = rule;
     ruleset.rule_count = 1;
     const cleave_ruleset_t *pointer = &ruleset;
-    cleave_rule_list_t single = {.files = list->files,
+    cleave_rule_list_t single = {.context = list->context,
+                                 .files = list->files,
                                  .file_count = list->file_count,
                                  .rulesets = &ruleset,
                                  .pointers = &pointer,

@@ -162,6 +162,30 @@ UNIT_TEST(rule_files_and_models_of_different_contexts_do_not_go_together) {
   ck_assert(!is_open(LIBRARY("good")));
 }
 
+UNIT_TEST(rules_are_watched_with_the_libraries_of_the_model) {
+  char path[] = CLEAVE_BINARY_DIR "/context_rules_XXXXXX";
+  int file = mkstemp(path);
+  const char *rules = "return ruleset { name = 'r', region 'all' { ops = { 'Relu' } } }";
+  ck_assert_int_ge(file, 0);
+  ck_assert_int_eq(write(file, rules, strlen(rules)), (int)strlen(rules));
+  ck_assert_int_eq(close(file), 0);
+  cleave_context_t *context = make_context();
+  unit_ok(cleave_backend_load(context, LIBRARY("good"), NULL, e));
+  cleave_model_t *model = library_case_model_in(context, RELU_MODEL);
+  cleave_rule_source_t source = {.path = path};
+  cleave_tensor_view_t view = {
+      .size = sizeof view, .dtype = CLEAVE_DTYPE_F32, .rank = 2, .dims = SHAPE, .data = DATA};
+  const cleave_tensor_view_t *inputs[1] = {&view};
+  cleave_rules_watch_t *watch = NULL;
+  unit_ok(cleave_rules_watch_create(model, &source, 1, NULL, 0, "good", inputs, 1, NULL, &watch, e));
+  ck_assert_str_eq(cleave_plan_region_backend(cleave_rules_watch_plan(watch), 0), "good");
+  library_case_run(cleave_rules_watch_session(watch), 0, RELU, 6);
+  cleave_rules_watch_destroy(watch);
+  cleave_model_release(model);
+  cleave_context_release(context);
+  ck_assert_int_eq(remove(path), 0);
+}
+
 /* ---- logs and folders ---- */
 
 typedef struct heard {
