@@ -113,31 +113,39 @@ static bool is_identity(const float *scale, int64_t count) {
   return true;
 }
 
-// What it takes to multiply every output channel of weights by its scale.
+// What it takes to multiply every output channel of weights by its scale: rows that have one scale each, the
+// outputs of a group again and again where the model keeps inputs outside.
 typedef struct scaling {
+  const onednn_plan_t *plan;
   const cleave_value_view_t *weights;
-  weights_view_t view;
-  bool transposed;
-  const float *scale;
+  const float *scale;  // per output, group by group
+  int64_t outputs;     // of a group
+  int64_t repeats;     // rows of one output
+  int64_t length;      // of a row
+  float *out;
 } scaling_t;
 
-static void fill_scaled(const void *opaque, float *data) {
+static void scale_rows(void *opaque, int64_t begin, int64_t end) {
   const scaling_t *scaling = opaque;
-  const weights_view_t *view = &scaling->view;
-  int32_t at = view->groups > 1 ? 1 : 0;
-  int64_t outputs = view->shape.dims[at];
-  int64_t inputs = view->shape.dims[at + 1];
-  int64_t area = onednn_shape_count(&view->shape) / (view->groups * outputs * inputs);
-  onednn_floats(scaling->weights, data, (size_t)onednn_shape_count(&view->shape));
-  for (int64_t g = 0; g < view->groups; g++) {
-    for (int64_t first = 0; first < outputs * inputs; first++) {
-      int64_t o = scaling->transposed ? first % outputs : first / inputs;
-      float *row = data + (g * outputs * inputs + first) * area;
-      for (int64_t k = 0; k < area; k++) {
-        row[k] *= scaling->scale[g * outputs + o];
-      }
+  size_t bytes = (size_t)scaling->length * sizeof(float);
+  for (int64_t r = begin; r < end; r++) {
+    int64_t group = r / (scaling->outputs * scaling->repeats);
+    float scale = scaling->scale[group * scaling->outputs + r % scaling->outputs];
+    float *row = scaling->out + r * scaling->length;
+    memcpy(row, (const char *)scaling->weights->tensor.data + (size_t)r * bytes, bytes);
+    for (int64_t k = 0; k < scaling->length; k++) {
+      row[k] *= scale;
     }
   }
+}
+
+static void fill_scaled(const void *opaque, float *data) {
+  const int64_t least_work = 16384;
+  scaling_t scaling = *(const scaling_t *)opaque;
+  int64_t count = cleave_view_element_count(&scaling.weights->tensor);
+  scaling.out = data;
+  scaling.plan->host->parallel_for(scaling.plan->threads, count / scaling.length,
+                                   least_work / scaling.length + 1, scale_rows, &scaling);
 }
 
 // The weights with every output channel multiplied by its scale, in the model's order; made when they are
@@ -149,7 +157,15 @@ static cleave_status_t scale_weights(onednn_plan_t *plan, const onednn_kernel_t 
   if (scaling == NULL) {
     return onednn_fail(plan->message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while packing weights");
   }
-  *scaling = (scaling_t){.weights = weights, .view = *view, .transposed = transposed, .scale = scale};
+  int64_t outputs = view->outputs / view->groups;
+  int64_t rest = onednn_shape_count(&view->shape) / view->outputs;
+  int64_t inputs = view->shape.dims[view->groups > 1 ? 2 : 1];
+  *scaling = (scaling_t){.plan = plan,
+                         .weights = weights,
+                         .scale = scale,
+                         .outputs = outputs,
+                         .repeats = transposed ? inputs : 1,
+                         .length = transposed ? rest / inputs : rest};
   onednn_layout_t layout = onednn_layout_strided(&view->shape, view->strides);
   onednn_content_t content = onednn_content_of(weights);
   content = onednn_content_mix(&content, scale, (size_t)view->outputs * sizeof(float));
