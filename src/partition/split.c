@@ -16,7 +16,10 @@ typedef struct splitter {
   cleave_partitioner_t *partitioner;
   uint32_t rule_index;
   CLEAVE_ARRAY(uint32_t) groups;
-  CLEAVE_ARRAY(placed_t) window; /* groups of the set, and those on ways from it and back */
+  CLEAVE_ARRAY(placed_t) window; /* groups of the part first, then those on ways from it and back */
+  size_t part_count;             /* of the window's */
+  uint64_t middle;               /* a label: the last of the lower half */
+  CLEAVE_ARRAY(uint32_t) ends;   /* of edges over the middle, two by two */
 } splitter_t;
 
 static cleave_status_t prepare(cleave_partitioner_t *partitioner, cleave_error_t *error) {
@@ -127,7 +130,10 @@ static void use_steps(cleave_partitioner_t *partitioner, size_t steps) {
 }
 
 /* What a part's split knows of a group: nothing, or, this many above split_count: */
-enum { REACHED = 1 /* from the part, before its last group */, BETWEEN = 2 /* and a way leads back */ };
+enum {
+  REACHED = 1 /* from the part or towards it, in one half of its span */,
+  BETWEEN = 2 /* on a way back */
+};
 
 static cleave_status_t mark(splitter_t *splitter, uint32_t group, uint32_t what, cleave_error_t *error) {
   cleave_partitioner_t *partitioner = splitter->partitioner;
@@ -135,6 +141,10 @@ static cleave_status_t mark(splitter_t *splitter, uint32_t group, uint32_t what,
   placed_t placed = {cleave_contraction_label(partitioner->contraction, group), group};
   CLEAVE_ARRAY_PUSH(&splitter->window, placed, error);
   return CLEAVE_OK;
+}
+
+static bool is_marked(const cleave_partitioner_t *partitioner, uint32_t group) {
+  return partitioner->set_marks[group] > partitioner->split_count;
 }
 
 static void begin_marks(cleave_partitioner_t *partitioner) {
@@ -146,61 +156,113 @@ static void begin_marks(cleave_partitioner_t *partitioner) {
   partitioner->split_count += BETWEEN;
 }
 
-/* Marks what the part reaches before its last group. */
-static cleave_status_t reach(splitter_t *splitter, const uint32_t *positions, uint32_t count,
-                             cleave_error_t *error) {
-  cleave_partitioner_t *partitioner = splitter->partitioner;
-  const cleave_contraction_t *c = partitioner->contraction;
-  uint32_t reached = partitioner->split_count + REACHED;
+/* The part's groups, marked; splitter->middle halves their span. */
+static cleave_status_t mark_part(splitter_t *splitter, const uint32_t *positions, uint32_t count,
+                                 cleave_error_t *error) {
+  const cleave_contraction_t *c = splitter->partitioner->contraction;
+  uint64_t first = UINT64_MAX;
   uint64_t last = 0;
   splitter->window.count = 0;
   for (uint32_t k = 0; k < count; k++) {
     uint32_t group = cleave_contraction_group(c, positions[k]);
     uint64_t label = cleave_contraction_label(c, group);
+    first = label < first ? label : first;
     last = label > last ? label : last;
-    if (partitioner->set_marks[group] != reached) {
+    if (!is_marked(splitter->partitioner, group)) {
       CLEAVE_TRY(mark(splitter, group, REACHED, error));
     }
   }
-  for (size_t k = 0; k < splitter->window.count; k++) {
-    uint32_t group = splitter->window.items[k].group;
-    uint32_t member = group;
-    do {
-      use_steps(partitioner, c->user_start[member + 1] - c->user_start[member]);
-      for (uint32_t e = c->user_start[member]; e < c->user_start[member + 1]; e++) {
-        uint32_t user = cleave_contraction_group(c, c->users[e]);
-        if (partitioner->set_marks[user] != reached && cleave_contraction_label(c, user) <= last) {
-          CLEAVE_TRY(mark(splitter, user, REACHED, error));
-        }
+  splitter->part_count = splitter->window.count;
+  splitter->middle = first + (last - first) / 2;
+  return CLEAVE_OK;
+}
+
+/* Marks what leads to the group within the upper half. */
+static cleave_status_t reach_backwards(splitter_t *splitter, uint32_t group, cleave_error_t *error) {
+  cleave_partitioner_t *partitioner = splitter->partitioner;
+  const cleave_contraction_t *c = partitioner->contraction;
+  uint32_t member = group;
+  do {
+    use_steps(partitioner, c->producer_start[member + 1] - c->producer_start[member]);
+    for (uint32_t e = c->producer_start[member]; e < c->producer_start[member + 1]; e++) {
+      uint32_t producer = cleave_contraction_group(c, c->producers[e]);
+      if (!is_marked(partitioner, producer) && cleave_contraction_label(c, producer) > splitter->middle) {
+        CLEAVE_TRY(mark(splitter, producer, REACHED, error));
       }
-      member = c->next_member[member];
-    } while (member != group);
+    }
+    member = c->next_member[member];
+  } while (member != group);
+  return CLEAVE_OK;
+}
+
+/* Marks what the group leads to within the lower half. Edges to what the upper half has marked are ways back:
+ * their ends go to splitter->ends. */
+static cleave_status_t reach_forwards(splitter_t *splitter, uint32_t group, cleave_error_t *error) {
+  cleave_partitioner_t *partitioner = splitter->partitioner;
+  const cleave_contraction_t *c = partitioner->contraction;
+  uint32_t member = group;
+  do {
+    use_steps(partitioner, c->user_start[member + 1] - c->user_start[member]);
+    for (uint32_t e = c->user_start[member]; e < c->user_start[member + 1]; e++) {
+      uint32_t user = cleave_contraction_group(c, c->users[e]);
+      bool is_lower = cleave_contraction_label(c, user) <= splitter->middle;
+      if (is_lower && !is_marked(partitioner, user)) {
+        CLEAVE_TRY(mark(splitter, user, REACHED, error));
+      } else if (!is_lower && is_marked(partitioner, user)) {
+        CLEAVE_ARRAY_PUSH(&splitter->ends, group, error);
+        CLEAVE_ARRAY_PUSH(&splitter->ends, user, error);
+      }
+    }
+    member = c->next_member[member];
+  } while (member != group);
+  return CLEAVE_OK;
+}
+
+/* Marks what the part reaches in the lower half of its span, and what reaches it in the upper half. A way
+ * from the part to the part lies in them: cones of half the height are far smaller than one of the whole. */
+static cleave_status_t reach(splitter_t *splitter, cleave_error_t *error) {
+  splitter->ends.count = 0;
+  for (size_t k = 0; k < splitter->window.count; k++) {
+    if (splitter->window.items[k].label > splitter->middle) {
+      CLEAVE_TRY(reach_backwards(splitter, splitter->window.items[k].group, error));
+    }
+  }
+  for (size_t k = 0; k < splitter->window.count; k++) {
+    if (splitter->window.items[k].label <= splitter->middle) {
+      CLEAVE_TRY(reach_forwards(splitter, splitter->window.items[k].group, error));
+    }
   }
   return CLEAVE_OK;
 }
 
-/* Leaves in the window what lies on ways from the part to the part, in order. */
-static cleave_status_t narrow(splitter_t *splitter, const uint32_t *positions, uint32_t count,
-                              cleave_error_t *error) {
+static cleave_status_t mark_between(splitter_t *splitter, uint32_t group, cleave_error_t *error) {
+  cleave_partitioner_t *partitioner = splitter->partitioner;
+  return partitioner->set_marks[group] == partitioner->split_count + REACHED
+             ? mark(splitter, group, BETWEEN, error)
+             : CLEAVE_OK;
+}
+
+/* Leaves in the window what lies on ways from the part to the part, in order: from the part and from the ways
+ * over the middle, against the edges in the lower half and along them in the upper half. */
+static cleave_status_t narrow(splitter_t *splitter, cleave_error_t *error) {
   cleave_partitioner_t *partitioner = splitter->partitioner;
   const cleave_contraction_t *c = partitioner->contraction;
-  uint32_t reached = partitioner->split_count + REACHED;
   splitter->window.count = 0;
-  for (uint32_t k = 0; k < count; k++) {
-    uint32_t group = cleave_contraction_group(c, positions[k]);
-    if (partitioner->set_marks[group] == reached) {
-      CLEAVE_TRY(mark(splitter, group, BETWEEN, error));
-    }
+  for (size_t k = 0; k < splitter->part_count; k++) {  // these stay where they are
+    CLEAVE_TRY(mark_between(splitter, splitter->window.items[k].group, error));
+  }
+  for (size_t k = 0; k < splitter->ends.count; k++) {
+    CLEAVE_TRY(mark_between(splitter, splitter->ends.items[k], error));
   }
   for (size_t k = 0; k < splitter->window.count; k++) {
     uint32_t group = splitter->window.items[k].group;
+    bool is_lower = splitter->window.items[k].label <= splitter->middle;
+    const uint32_t *start = is_lower ? c->producer_start : c->user_start;
+    const uint32_t *others = is_lower ? c->producers : c->users;
     uint32_t member = group;
     do {
-      for (uint32_t e = c->producer_start[member]; e < c->producer_start[member + 1]; e++) {
-        uint32_t producer = cleave_contraction_group(c, c->producers[e]);
-        if (partitioner->set_marks[producer] == reached) {
-          CLEAVE_TRY(mark(splitter, producer, BETWEEN, error));
-        }
+      for (uint32_t e = start[member]; e < start[member + 1]; e++) {
+        CLEAVE_TRY(mark_between(splitter, cleave_contraction_group(c, others[e]), error));
       }
       member = c->next_member[member];
     } while (member != group);
@@ -215,8 +277,9 @@ static cleave_status_t set_levels(splitter_t *splitter, const uint32_t *position
   cleave_partitioner_t *partitioner = splitter->partitioner;
   const cleave_contraction_t *c = partitioner->contraction;
   begin_marks(partitioner);
-  CLEAVE_TRY(reach(splitter, positions, count, error));
-  CLEAVE_TRY(narrow(splitter, positions, count, error));
+  CLEAVE_TRY(mark_part(splitter, positions, count, error));
+  CLEAVE_TRY(reach(splitter, error));
+  CLEAVE_TRY(narrow(splitter, error));
   uint32_t between = partitioner->split_count + BETWEEN;
   for (size_t k = 0; k < splitter->window.count; k++) {
     uint32_t group = splitter->window.items[k].group;
@@ -315,5 +378,6 @@ cleave_status_t cleave_partitioner_split(cleave_partitioner_t *partitioner, uint
   cleave_status_t status = for_each_part(&splitter, positions, count, contract_part, error);
   cleave_array_free(&splitter.groups);
   cleave_array_free(&splitter.window);
+  cleave_array_free(&splitter.ends);
   return status;
 }
