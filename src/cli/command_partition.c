@@ -77,6 +77,7 @@ static void print_extras(const cleave_job_t *job, const extras_t *extras) {
     cleave_report_rule_stats(job->plan);
   }
   if (extras->borders != NULL) {
+    cleave_report_refusals(job->plan);
     cleave_report_borders(extras->borders);
   }
 }
@@ -137,7 +138,7 @@ static int run(int argc, char **argv) {
        "shape of an input whose sizes the model leaves open, like x=1x3x224x224", &job_options.shapes},
       {"report", 0, CLEAVE_OPTION_FLAG, NULL,
        "say why each region ends where it ends, how many bytes cross, and which operator, were it supported, "
-       "would join the most regions",
+       "would join the most regions; and what rewrites left as it is",
        &extras.report},
       {"rule-stats", 0, CLEAVE_OPTION_FLAG, NULL,
        "print for each rule what it tried and found, its calls of Lua, and its time", &extras.rule_stats},

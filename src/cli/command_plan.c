@@ -10,6 +10,8 @@
 #include "partition/plan_diff.h"
 #include "partition/plan_read.h"
 
+enum { MOST_REFUSALS = 20 };
+
 static cleave_status_t load(const char *path, cleave_plan_document_t **out_document, cleave_error_t *error) {
   cleave_file_t *file = NULL;
   *out_document = NULL;
@@ -117,6 +119,16 @@ static void show_regions(const cleave_plan_document_t *document) {
   cleave_table_deinit(&table);
 }
 
+/* What rewrites left, and why. */
+static void show_refusals(const cleave_plan_document_t *document) {
+  cleave_text_t text = {0};
+  if (document->edits != NULL) {
+    cleave_plan_print_refusals(document->edits, MOST_REFUSALS, &text);
+  }
+  (void)fputs(cleave_text_get(&text), stdout);
+  cleave_text_deinit(&text);
+}
+
 static int show_json(const cleave_plan_document_t *document) {
   cleave_text_t text = {0};
   cleave_error_t error = CLEAVE_ERROR_INIT;
@@ -153,6 +165,7 @@ static int run_show(const char *path, bool json) {
     show_regions(document);
     (void)printf("\n%u regions, %u nodes on cpu one by one, %u notes\n", (unsigned)document->region_count,
                  (unsigned)count_left(document), (unsigned)document->note_count);
+    show_refusals(document);
   }
   cleave_plan_document_destroy(document);
   return result;

@@ -8,7 +8,7 @@
 #include "base/array.h"
 #include "cli/output.h"
 
-enum { MOST_REASONS = 5, MOST_OPERATORS = 8 };
+enum { MOST_REASONS = 5, MOST_REFUSALS = 20, MOST_OPERATORS = 8 };
 
 /* Nodes outside of regions, by operator. */
 typedef struct left_count {
@@ -146,6 +146,15 @@ void cleave_report_plan(const cleave_plan_t *plan) {
     }
   }
   cleave_array_free(&left.operators);
+}
+
+void cleave_report_refusals(const cleave_plan_t *plan) {
+  cleave_text_t text = {0};
+  if (plan->edits != NULL && plan->edits->refusals.count > 0) {
+    cleave_plan_print_refusals(plan->edits, MOST_REFUSALS, &text);
+    (void)printf("\nmatches that rewrites left as they are:\n%s", cleave_text_get(&text));
+  }
+  cleave_text_deinit(&text);
 }
 
 void cleave_report_plan_json(const cleave_plan_t *plan, json_t *object) {

@@ -11,6 +11,9 @@
  * the plan's. */
 void cleave_report_plan(const cleave_plan_t *plan);
 
+/* Matches that rewrites left as they are, by reason; nothing where there are none. */
+void cleave_report_refusals(const cleave_plan_t *plan);
+
 /* Adds "fusions", "regions", "nodes", "nodes_on_cpu", "rules", "left_on_cpu" to an object. */
 void cleave_report_plan_json(const cleave_plan_t *plan, json_t *object);
 

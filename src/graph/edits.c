@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "base/hash.h"
+
 cleave_status_t cleave_edits_create(cleave_edits_t **out_edits, cleave_error_t *error) {
   *out_edits = cleave_allocate_zeroed(1, sizeof **out_edits);
   return *out_edits != NULL ? CLEAVE_OK : cleave_error_out_of_memory(error);
@@ -224,6 +226,55 @@ cleave_status_t cleave_edits_copy(const cleave_edits_t *edits, cleave_edits_t **
     return status;
   }
   *out_edits = copy;
+  return CLEAVE_OK;
+}
+
+/* What a rule is asked again, after a change nearby, it refuses again. True: the hash is a new one. */
+static bool add_hash(uint64_t *table, size_t size, uint64_t hash) {
+  size_t slot = (size_t)(hash % size);
+  hash = hash == 0 ? 1 : hash;
+  while (table[slot] != 0 && table[slot] != hash) {
+    slot = (slot + 1) % size;
+  }
+  bool is_new = table[slot] == 0;
+  table[slot] = hash;
+  return is_new;
+}
+
+cleave_status_t cleave_edits_group_refusals(const cleave_edits_t *edits, cleave_edit_refusals_t *groups,
+                                            uint32_t size, uint32_t *out_count, uint32_t *out_more,
+                                            cleave_error_t *error) {
+  size_t table_size = 2 * edits->refusals.count + 1;
+  uint64_t *table = cleave_allocate_zeroed(table_size, sizeof *table);
+  uint32_t count = 0;
+  *out_count = *out_more = 0;
+  if (table == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  for (size_t k = 0; k < edits->refusals.count; k++) {
+    const cleave_edit_refusal_t *refusal = &edits->refusals.items[k];
+    uint64_t hash = cleave_hash_combine(CLEAVE_HASH_SEED, refusal->rule);
+    hash = cleave_hash_bytes(hash, refusal->place, strlen(refusal->place) + 1);
+    hash = cleave_hash_bytes(hash, refusal->reason, strlen(refusal->reason));
+    if (!add_hash(table, table_size, hash)) {
+      continue;
+    }
+    uint32_t known = 0;
+    while (known < count &&
+           (groups[known].rule != refusal->rule || strcmp(groups[known].reason, refusal->reason) != 0)) {
+      known++;
+    }
+    if (known < count) {
+      groups[known].count++;
+    } else if (count < size) {
+      groups[count++] = (cleave_edit_refusals_t){
+          .rule = refusal->rule, .count = 1, .place = refusal->place, .reason = refusal->reason};
+    } else {
+      ++*out_more;
+    }
+  }
+  cleave_free(table);
+  *out_count = count;
   return CLEAVE_OK;
 }
 

@@ -132,6 +132,21 @@ void cleave_edits_truncate(cleave_edits_t *edits, size_t count);
 CLEAVE_MUST_USE cleave_status_t cleave_edits_refuse(cleave_edits_t *edits, uint32_t rule, const char *place,
                                                     const char *reason, cleave_error_t *error);
 
+/* Refusals of one rule for one reason, each place once. */
+typedef struct cleave_edit_refusals {
+  uint32_t rule;
+  uint32_t count;
+  const char *place; /* of the first */
+  const char *reason;
+} cleave_edit_refusals_t;
+
+/* Puts the refusals together, in order of the first of each group, in at most `size` groups. *out_more:
+ * refusals that are in none of them. */
+CLEAVE_MUST_USE cleave_status_t cleave_edits_group_refusals(const cleave_edits_t *edits,
+                                                            cleave_edit_refusals_t *groups, uint32_t size,
+                                                            uint32_t *out_count, uint32_t *out_more,
+                                                            cleave_error_t *error);
+
 /* Nodes that applications of a rule took, by the rule's number among all rules. */
 uint32_t cleave_edits_nodes_taken(const cleave_edits_t *edits, uint32_t number);
 

@@ -267,12 +267,21 @@ static cleave_status_t count_refusals(survey_t *survey, cleave_error_t *error) {
       CLEAVE_TRY(add_refusal(survey, &refusal, error));
     }
   }
-  for (size_t k = 0; edits != NULL && k < edits->refusals.count; k++) {
-    const cleave_edit_refusal_t *entry = &edits->refusals.items[k];
-    if (edits->rules.items[entry->rule].number == survey->rule) {
-      const cleave_why_refusal_t refusal = {
-          .cause = "", .reason = entry->reason, .count = 1, .first = CLEAVE_NODE_NONE, .place = entry->place};
-      CLEAVE_TRY(add_refusal(survey, &refusal, error));
+  if (edits == NULL) {
+    return CLEAVE_OK;
+  }
+  cleave_edit_refusals_t groups[MOST_GROUPS];
+  uint32_t count = 0;
+  uint32_t more = 0;
+  CLEAVE_TRY(cleave_edits_group_refusals(edits, groups, MOST_GROUPS, &count, &more, error));
+  for (uint32_t k = 0; k < count; k++) {
+    if (edits->rules.items[groups[k].rule].number == survey->rule) {
+      const cleave_why_refusal_t refusal = {.cause = "",
+                                            .reason = groups[k].reason,
+                                            .count = groups[k].count,
+                                            .first = CLEAVE_NODE_NONE,
+                                            .place = groups[k].place};
+      CLEAVE_ARRAY_PUSH(&survey->refusals, refusal, error);
     }
   }
   return CLEAVE_OK;

@@ -125,6 +125,9 @@ const char *cleave_plan_note_name(cleave_plan_note_kind_t kind);
  * CLEAVE_ERROR_INTERNAL with the first thing that is wrong. */
 CLEAVE_MUST_USE cleave_status_t cleave_plan_check(const cleave_plan_t *plan, cleave_error_t *error);
 
+/* What rules that change the graph left as it is: a line for every reason of a rule, `most` lines at most. */
+void cleave_plan_print_refusals(const cleave_edits_t *edits, uint32_t most, cleave_text_t *text);
+
 /* The plan as JSON (format "cleave-plan", version 1) or as text for people. The same plan gives the same
  * bytes. */
 CLEAVE_MUST_USE cleave_status_t cleave_plan_print_json(const cleave_plan_t *plan, cleave_text_t *text,

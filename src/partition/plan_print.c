@@ -5,6 +5,8 @@
 
 #include "partition/plan.h"
 
+enum { MOST_REFUSALS = 256 }; /* reasons of rewrites that are told */
+
 /* Names come from outside: control characters would break lines. */
 static void add_name(cleave_text_t *text, const char *name) {
   for (; *name != '\0'; name++) {
@@ -130,6 +132,40 @@ static void add_region(const cleave_plan_t *plan, const cleave_plan_region_t *re
   }
 }
 
+void cleave_plan_print_refusals(const cleave_edits_t *edits, uint32_t most, cleave_text_t *text) {
+  cleave_edit_refusals_t groups[MOST_REFUSALS];
+  uint32_t more = 0;
+  uint32_t count = 0;
+  if (cleave_edits_group_refusals(edits, groups, MOST_REFUSALS, &count, &more, NULL) != CLEAVE_OK) {
+    text->failed = true;
+  }
+  for (uint32_t k = 0; k < count; k++) {
+    const cleave_edit_rule_t *rule = &edits->rules.items[groups[k].rule];
+    if (k >= most) {
+      more += groups[k].count;
+      continue;
+    }
+    cleave_text_add(text, "  left");
+    if (groups[k].place[0] != '\0') {
+      cleave_text_add(text, " at ");
+      add_quoted(text, groups[k].place);
+    }
+    if (groups[k].count > 1) {
+      cleave_text_format(text, " and %u more", groups[k].count - 1);
+    }
+    cleave_text_add(text, ": ");
+    add_name(text, groups[k].reason);
+    cleave_text_format(text, ", %s '", rule->kind);
+    add_name(text, rule->name);
+    cleave_text_add(text, "' (");
+    add_name(text, rule->file);
+    cleave_text_format(text, ":%d)\n", rule->line);
+  }
+  if (more > 0) {
+    cleave_text_format(text, "  and %u more for other reasons\n", more);
+  }
+}
+
 cleave_status_t cleave_plan_print_text(const cleave_plan_t *plan, cleave_text_t *text,
                                        cleave_error_t *error) {
   uint32_t left = 0;
@@ -178,8 +214,12 @@ cleave_status_t cleave_plan_print_text(const cleave_plan_t *plan, cleave_text_t 
       cleave_text_add(text, "\n");
     }
   }
-  if (plan->note_count > 0) {
+  bool has_refusals = plan->edits != NULL && plan->edits->refusals.count > 0;
+  if (plan->note_count > 0 || has_refusals) {
     cleave_text_add(text, "notes:\n");
+  }
+  if (has_refusals) {
+    cleave_plan_print_refusals(plan->edits, MOST_REFUSALS, text);
   }
   for (uint32_t k = 0; k < plan->note_count; k++) {
     const cleave_plan_note_t *note = &plan->notes[k];

@@ -87,6 +87,17 @@ check "refuses another size" 1 "input 'x' is float32\[5, 4\], the plan was made 
 
 # Differences.
 check "shows a plan" 0 'island_0  cpu          3        1' "$program" plan show a.json
+cat >left.lua <<'LUA'
+return ruleset { name = "left", backend = "cpu",
+  rewrite "sigmoid" { pattern = op { "MatMul", as = "m" }, replace = function(m, g) return nil, "not this one" end },
+  rewrite "exp" { pattern = op { "Relu", inputs = { any "x" } }, replace = function(m, g) return g.Abs(m.x) end },
+}
+LUA
+check "has what rewrites left among the notes" 0 "^  left at 'MatMul_0': not this one, rewrite 'sigmoid' (left.lua:2)" \
+  "$program" partition tiny.lua --rules left.lua
+check "reports what rewrites left" 0 "^matches that rewrites left as they are:" "$program" partition tiny.lua --rules left.lua --report
+check "saves a plan with rewrites" 0 written "$program" partition tiny.lua --rules left.lua -o left.json
+check "shows what rewrites left" 0 "^  left at 'MatMul_0': not this one, rewrite 'sigmoid' (left.lua:2)" "$program" plan show left.json
 check "shows a plan as it is saved" 0 same sh -c "'$program' plan show a.json --json >again.json && cmp a.json again.json && echo same"
 check "finds nothing between a plan and itself" 0 'the plans are the same: 1 region, 1 fusion' "$program" plan diff a.json a.json
 check "saves another plan" 0 written "$program" partition tiny.lua --rules unfused.lua --set last=true -o b.json
