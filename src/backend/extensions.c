@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backend/isolate_extensions.h"
 #include "backend/library_rules.h"
 #include "ops/custom.h"
 
@@ -104,7 +105,9 @@ static cleave_status_t compile(void *state, const cleave_region_view_t *view,
   cleave_region_view_t node = *view;
   node.inputs = inputs;
   node.input_count = executor->input_count;
-  status = definition->create(&node, options, &executor->own, message);
+  bool is_isolated = ((const cleave_extensions_t *)state)->handle.isolate != NULL;
+  status = is_isolated ? cleave_isolate_create_kernel(definition, &node, options, &executor->own, message)
+                       : definition->create(&node, options, &executor->own, message);
   if (status != CLEAVE_OK) {
     executor->own = NULL;
   }

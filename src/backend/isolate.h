@@ -8,6 +8,7 @@
 #ifndef CLEAVE_BACKEND_ISOLATE_H
 #define CLEAVE_BACKEND_ISOLATE_H
 
+#include "base/digest.h"
 #include "base/log.h"
 
 typedef struct cleave_isolate cleave_isolate_t;
@@ -33,6 +34,10 @@ CLEAVE_MUST_USE cleave_status_t cleave_isolate_initialise(cleave_isolate_t *isol
 /* Where the process is lost, or another one's (fork), a new one, opened and initialised; programs of the old
  * one stay lost. */
 CLEAVE_MUST_USE cleave_status_t cleave_isolate_restart(cleave_isolate_t *isolate, cleave_error_t *error);
+
+/* Of the file of the library as it was when it was opened: what cleave_library_digest says of it in this
+ * process. Zeros where it has no blobs. */
+cleave_digest_t cleave_isolate_digest(const cleave_isolate_t *isolate);
 
 void cleave_isolate_describe(cleave_isolate_t *isolate, cleave_isolation_t *out_description);
 bool cleave_isolate_is_lost(cleave_isolate_t *isolate);

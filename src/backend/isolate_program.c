@@ -1,103 +1,220 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs of isolated libraries. The buffers of a program lie in memory that the worker maps too, each with
-// marks around it; a run copies inputs in, asks, checks the marks, and copies outputs out. Nothing is
-// allocated in a run, unless times of steps are kept.
+// Making programs of isolated libraries, and memory for their inputs and outputs. What a program reads again
+// and again, its constants, the worker has already; all else is bound before the first run where its shape is
+// known, so that a run allocates nothing.
+#include "backend/isolate_program.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "backend/isolate_internal.h"
 #include "backend/region_wire.h"
 
-enum { MOST_PORTS = 1 << 16, MOST_STEPS = 1 << 16 };
+enum { MOST_PORTS = 1 << 16 };
 
 #define MOST_PERSISTENT ((size_t)1 << 46)
 
-typedef struct isolated_program {
-  cleave_isolate_t *isolate;
-  cleave_worker_t *worker; /* retained */
-  uint32_t id;
-  char region[64]; /* its name */
-  uint32_t input_count;
-  uint32_t output_count;
-  cleave_area_part_t *parts; /* of inputs, then outputs */
-  unsigned char *area;
-  size_t area_bytes;
-  uint32_t *constants; /* ids that it keeps */
-  uint32_t constant_count;
-  cleave_program_info_t info;
-  cleave_step_time_t *steps; /* of the last run, in `arena` */
-  uint32_t step_count;
-  cleave_arena_t arena;
-} isolated_program_t;
-
-static cleave_worker_call_t call_about(const isolated_program_t *program, uint32_t kind, uint32_t limit_ms,
-                                       const char *doing) {
-  return (cleave_worker_call_t){
-      .kind = kind, .limit_ms = limit_ms, .doing = doing, .region = program->region, .fd = -1};
+static bool is_operator(const cleave_isolated_program_t *program) {
+  return program->way == CLEAVE_WAY_EXECUTOR || program->way == CLEAVE_WAY_KERNEL;
 }
 
-/* ---- buffers ---- */
+cleave_worker_call_t cleave_isolate_program_call(const cleave_isolated_program_t *program, uint32_t kind) {
+  cleave_worker_call_t call = cleave_isolate_call(program->isolate, kind, program->name);
+  if (is_operator(program)) {
+    call.doing = kind == CLEAVE_FRAME_RUN      ? "running operator"
+                 : kind == CLEAVE_FRAME_UNLOAD ? "ending operator"
+                                               : "preparing operator";
+  } else if (program->way == CLEAVE_WAY_LOAD && kind == CLEAVE_FRAME_COMPILE) {
+    call.doing = "loading region";
+  }
+  return call;
+}
 
-/* The size of a value at the border, which lies in shared memory. */
-static cleave_status_t measure(const cleave_value_view_t *value, size_t *out_bytes,
-                               cleave_message_t *message) {
+/* ---- inputs and outputs ---- */
+
+static bool is_known(const cleave_isolated_port_t *port) {
+  bool known = port->rank >= 0;
+  for (int32_t d = 0; d < port->rank; d++) {
+    known = known && port->dims[d] >= 0;
+  }
+  return known;
+}
+
+/* What a value at the border is; that of an operator may be a constant, which the worker has. */
+static cleave_status_t describe_port(const cleave_isolated_program_t *program,
+                                     const cleave_value_view_t *value, bool is_input,
+                                     cleave_isolated_port_t *port, cleave_message_t *message) {
   const cleave_tensor_view_t *tensor = &value->tensor;
-  const char *reason = tensor->dtype == CLEAVE_DTYPE_STRING           ? "texts"
-                       : tensor->storage != CLEAVE_STORAGE_DENSE      ? "sparse tensors"
-                       : !cleave_tensor_view_bytes(tensor, out_bytes) ? "shapes that are known only in a run"
-                                                                      : NULL;
-  if (reason == NULL) {
-    return CLEAVE_OK;
+  bool is_fixed = is_input && is_operator(program) && tensor->data != NULL;
+  const char *reason = is_fixed                                  ? NULL
+                       : tensor->dtype == CLEAVE_DTYPE_STRING    ? "texts"
+                       : tensor->storage != CLEAVE_STORAGE_DENSE ? "sparse tensors"
+                       : cleave_dtype_size(tensor->dtype) == 0   ? "values without a type"
+                       : tensor->rank > CLEAVE_MAX_RANK          ? "values with so many dimensions"
+                                                                 : NULL;
+  if (reason != NULL) {
+    (void)snprintf(message->text, sizeof message->text, "value '%.80s': an isolated library gets no %s",
+                   value->name == NULL ? "" : value->name, reason);
+    message->code = CLEAVE_REASON_DTYPE;
+    return CLEAVE_ERROR_UNSUPPORTED;
   }
-  (void)snprintf(message->text, sizeof message->text, "value '%.80s': an isolated library gets no %s",
-                 value->name == NULL ? "" : value->name, reason);
-  message->code = CLEAVE_REASON_SHAPE;
-  return CLEAVE_ERROR_UNSUPPORTED;
-}
-
-static cleave_status_t make_area(isolated_program_t *program, const cleave_region_view_t *region, int *out_fd,
-                                 size_t *bytes, cleave_message_t *message) {
-  uint32_t count = region->input_count + region->output_count;
-  for (uint32_t k = 0; k < count; k++) {
-    uint32_t value = k < region->input_count ? region->inputs[k] : region->outputs[k - region->input_count];
-    CLEAVE_TRY(measure(&region->values[value], &bytes[k], message));
+  *port = (cleave_isolated_port_t){.kind = is_fixed ? CLEAVE_PORT_FIXED : CLEAVE_PORT_BUFFER,
+                                   .dtype = tensor->dtype,
+                                   .rank = tensor->rank,
+                                   .version = tensor->version};
+  if (tensor->rank > 0) {
+    memcpy(port->dims, tensor->dims, (size_t)tensor->rank * sizeof *port->dims);
   }
-  if (!cleave_area_place(bytes, count, program->parts, &program->area_bytes)) {
-    (void)snprintf(message->text, sizeof message->text, "its inputs and outputs are too large");
-    return CLEAVE_ERROR_LIMIT;
-  }
-  if (program->area_bytes == 0) {
-    return CLEAVE_OK;
-  }
-  *out_fd = cleave_worker_make_memory("cleave buffers", program->area_bytes);
-  void *area = *out_fd < 0 ? MAP_FAILED
-                           : mmap(NULL, program->area_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, *out_fd, 0);
-  if (area == MAP_FAILED) {
-    (void)snprintf(message->text, sizeof message->text, "no %zu bytes of memory to share",
-                   program->area_bytes);
-    return CLEAVE_ERROR_OUT_OF_MEMORY;
-  }
-  program->area = area;
-  for (uint32_t k = 0; k < count; k++) {
-    cleave_area_mark(&program->parts[k], program->area + program->parts[k].offset);
+  if (port->kind == CLEAVE_PORT_BUFFER && !is_input && !is_known(port)) {
+    port->kind = CLEAVE_PORT_OPEN;
   }
   return CLEAVE_OK;
 }
 
-static unsigned char *buffer_of(const isolated_program_t *program, uint32_t part) {
-  return program->area + program->parts[part].offset + program->parts[part].lead;
+static cleave_status_t describe_ports(cleave_isolated_program_t *program, const cleave_region_view_t *region,
+                                      cleave_message_t *message) {
+  uint32_t count = program->input_count + program->output_count;
+  program->ports = cleave_allocate_zeroed(count, sizeof *program->ports);
+  if (program->ports == NULL) {
+    return CLEAVE_ERROR_OUT_OF_MEMORY;
+  }
+  for (uint32_t k = 0; k < count; k++) {
+    bool is_input = k < program->input_count;
+    uint32_t value = is_input ? region->inputs[k] : region->outputs[k - program->input_count];
+    CLEAVE_TRY(describe_port(program, &region->values[value], is_input, &program->ports[k], message));
+    program->is_open = program->is_open || !is_known(&program->ports[k]);
+  }
+  return CLEAVE_OK;
 }
 
-/* ---- compiling ---- */
+static bool has_known_inputs(const cleave_isolated_program_t *program) {
+  for (uint32_t k = 0; k < program->input_count; k++) {
+    if (!is_known(&program->ports[k])) {
+      return false;
+    }
+  }
+  return true;
+}
 
-static void destroy(isolated_program_t *program) {
+/* ---- memory ---- */
+
+static cleave_status_t map_memory(const char *name, size_t bytes, unsigned char **out_memory, int *out_fd,
+                                  cleave_message_t *message) {
+  *out_memory = NULL;
+  *out_fd = cleave_worker_make_memory(name, bytes);
+  void *memory = *out_fd < 0 ? MAP_FAILED : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, *out_fd, 0);
+  if (memory == MAP_FAILED) {
+    (void)snprintf(message->text, sizeof message->text, "no %zu bytes of memory to share", bytes);
+    return CLEAVE_ERROR_OUT_OF_MEMORY;
+  }
+  *out_memory = memory;
+  return CLEAVE_OK;
+}
+
+static void leave_area(cleave_isolated_program_t *program) {
   if (program->area != NULL) {
     (void)munmap(program->area, program->area_bytes);
   }
+  program->area = NULL;
+  program->area_bytes = 0;
+  program->is_bound = false;
+}
+
+static cleave_status_t place(cleave_isolated_program_t *program, cleave_message_t *message) {
+  uint32_t count = program->input_count + program->output_count;
+  size_t total = 0;
+  for (uint32_t k = 0; k < count; k++) {
+    cleave_isolated_port_t *port = &program->ports[k];
+    cleave_tensor_view_t type = {.dtype = port->dtype, .rank = port->rank, .dims = port->dims};
+    size_t bytes = 0;
+    size_t span = 0;
+    if (port->kind != CLEAVE_PORT_BUFFER) {
+      continue;
+    }
+    if (!cleave_tensor_view_bytes(&type, &bytes) || !cleave_area_place(&bytes, 1, &port->part, &span) ||
+        !cleave_size_add(total, span, &span) || span > SIZE_MAX / 4) {
+      (void)snprintf(message->text, sizeof message->text, "its inputs and outputs are too large");
+      return CLEAVE_ERROR_LIMIT;
+    }
+    port->part.offset = total;
+    total = span;
+  }
+  program->area_bytes = total;
+  return CLEAVE_OK;
+}
+
+static void put_ports(const cleave_isolated_program_t *program, cleave_wire_out_t *out) {
+  uint32_t count = program->input_count + program->output_count;
+  cleave_wire_put_u32(out, program->id);
+  cleave_wire_put_u32(out, count);
+  for (uint32_t k = 0; k < count; k++) {
+    const cleave_isolated_port_t *port = &program->ports[k];
+    cleave_wire_put_u32(out, (uint32_t)port->kind);
+    if (port->kind == CLEAVE_PORT_BUFFER) {
+      cleave_wire_put_u32(out, (uint32_t)port->rank);
+      cleave_wire_put(out, port->dims, (size_t)port->rank * sizeof *port->dims, sizeof *port->dims);
+    }
+  }
+}
+
+cleave_status_t cleave_isolate_bind(cleave_isolated_program_t *program, cleave_message_t *message) {
+  cleave_worker_call_t call = cleave_isolate_program_call(program, CLEAVE_FRAME_BIND);
+  cleave_wire_in_t reply;
+  leave_area(program);
+  CLEAVE_TRY(place(program, message));
+  cleave_status_t status = CLEAVE_OK;
+  if (program->area_bytes > 0) {
+    status = map_memory("cleave buffers", program->area_bytes, &program->area, &call.fd, message);
+  }
+  for (uint32_t k = 0; status == CLEAVE_OK && k < program->input_count + program->output_count; k++) {
+    if (program->ports[k].kind == CLEAVE_PORT_BUFFER) {
+      cleave_area_mark(&program->ports[k].part, program->area + program->ports[k].part.offset);
+    }
+  }
+  if (status == CLEAVE_OK) {
+    cleave_wire_reset(&program->worker->request);
+    put_ports(program, &program->worker->request);
+    status = cleave_worker_ask(program->worker, &call, &reply, message);
+  }
+  cleave_wire_reset(&program->worker->request);
+  if (call.fd >= 0) {
+    (void)close(call.fd);
+  }
+  program->is_bound = status == CLEAVE_OK;
+  return status;
+}
+
+cleave_status_t cleave_isolate_make_area(size_t bytes, cleave_area_part_t *out_part, unsigned char **out_area,
+                                         int *out_fd, cleave_message_t *message) {
+  size_t total = 0;
+  *out_area = NULL;
+  *out_fd = -1;
+  if (!cleave_area_place(&bytes, 1, out_part, &total)) {
+    (void)snprintf(message->text, sizeof message->text, "an output of %zu bytes is too large", bytes);
+    return CLEAVE_ERROR_LIMIT;
+  }
+  CLEAVE_TRY(map_memory("cleave output", total, out_area, out_fd, message));
+  cleave_area_mark(out_part, *out_area);
+  return CLEAVE_OK;
+}
+
+void cleave_isolate_forget_own(cleave_isolated_port_t *port) {
+  if (port->own != NULL) {
+    (void)munmap(port->own, port->part.span);
+  }
+  port->own = NULL;
+}
+
+/* ---- making and ending ---- */
+
+static void destroy(cleave_isolated_program_t *program) {
+  leave_area(program);
+  for (uint32_t k = 0; program->ports != NULL && k < program->input_count + program->output_count; k++) {
+    cleave_isolate_forget_own(&program->ports[k]);
+  }
   cleave_worker_release(program->worker);
-  cleave_free(program->parts);
+  cleave_free(program->ports);
   cleave_free(program->constants);
   cleave_arena_deinit(&program->arena);
   cleave_free(program);
@@ -111,29 +228,20 @@ static void put_options(cleave_wire_out_t *out, const cleave_compile_options_t *
   cleave_wire_put_pairs(out, options->options, has_more ? options->option_count : 0);
 }
 
-static cleave_status_t ask_compile(isolated_program_t *program, const cleave_region_view_t *region,
-                                   const cleave_compile_options_t *options, const size_t *sizes, int fd,
-                                   cleave_message_t *message) {
+static cleave_status_t ask(cleave_isolated_program_t *program, const cleave_region_view_t *region,
+                           const cleave_compile_options_t *options, cleave_message_t *message) {
   cleave_worker_t *worker = program->worker;
-  cleave_wire_out_t *request = &worker->request;
   cleave_wire_in_t reply;
-  cleave_worker_call_t call =
-      call_about(program, CLEAVE_FRAME_COMPILE, program->isolate->options.compile_ms, "compiling region");
-  call.fd = fd;
-  cleave_worker_constants_begin(worker);
-  cleave_wire_put_u32(request, program->id);
-  put_options(request, options);
-  cleave_wire_put_u32(request, program->input_count);
-  cleave_wire_put_u32(request, program->output_count);
-  for (uint32_t k = 0; k < program->input_count + program->output_count; k++) {
-    cleave_wire_put_u64(request, sizes[k]);
-  }
+  cleave_worker_call_t call = cleave_isolate_program_call(program, CLEAVE_FRAME_COMPILE);
+  put_options(&worker->request, options);
   CLEAVE_TRY(cleave_isolate_put_region(worker, region, message));
   CLEAVE_TRY(cleave_worker_constants_keep(worker, &program->constants, &program->constant_count));
   CLEAVE_TRY(cleave_worker_ask(worker, &call, &reply, message));
   size_t persistent = (size_t)cleave_wire_u64(&reply);
-  if (reply.failed) {
-    return cleave_worker_answered_nonsense(worker, &call, message);
+  CLEAVE_TRY(cleave_isolate_check_reply(worker, &call, &reply, message));
+  program->is_made = true;
+  if (has_known_inputs(program)) {
+    CLEAVE_TRY(cleave_isolate_bind(program, message));
   }
   /* Scratch memory is the worker's own, and what shares memory there need not here. */
   program->info = (cleave_program_info_t){
@@ -143,53 +251,54 @@ static cleave_status_t ask_compile(isolated_program_t *program, const cleave_reg
   return CLEAVE_OK;
 }
 
-static cleave_status_t compile(isolated_program_t *program, const cleave_region_view_t *region,
-                               const cleave_compile_options_t *options, cleave_message_t *message) {
-  uint32_t count = program->input_count + program->output_count;
-  int fd = -1;
-  size_t *sizes = cleave_allocate_zeroed(count, sizeof *sizes);
-  program->parts = cleave_allocate_zeroed(count, sizeof *program->parts);
-  cleave_status_t status = CLEAVE_ERROR_OUT_OF_MEMORY;
-  if (sizes != NULL && program->parts != NULL) {
-    status = make_area(program, region, &fd, sizes, message);
+/* What the worker has of it; a call has begun. */
+static void unmake(cleave_isolated_program_t *program) {
+  cleave_worker_call_t call = cleave_isolate_program_call(program, CLEAVE_FRAME_UNLOAD);
+  cleave_worker_t *worker = program->worker;
+  cleave_message_t message = {.text = ""};
+  cleave_wire_in_t reply;
+  cleave_status_t status = CLEAVE_OK;
+  if (program->is_made && !atomic_load(&worker->is_lost)) {
+    cleave_wire_reset(&worker->request);
+    cleave_wire_put_u32(&worker->request, program->id);
+    status = cleave_worker_ask(worker, &call, &reply, &message);
   }
   if (status == CLEAVE_OK) {
-    status = cleave_worker_begin(program->worker, message);
-    if (status == CLEAVE_OK) {
-      status = ask_compile(program, region, options, sizes, fd, message);
-      if (status != CLEAVE_OK) {
-        cleave_worker_constants_release(program->worker, program->constants, program->constant_count);
-      }
-      cleave_worker_end(program->worker);
-    }
+    cleave_worker_constants_release(worker, program->constants, program->constant_count);
   }
-  if (fd >= 0) {
-    (void)close(fd);
-  }
-  cleave_free(sizes);
-  return status;
 }
 
-cleave_status_t cleave_isolate_compile(void *state, const cleave_region_view_t *region,
-                                       const cleave_compile_options_t *options, void **out_program,
-                                       cleave_message_t *message) {
-  cleave_isolate_t *isolate = state;
+cleave_status_t cleave_isolate_make(cleave_isolate_t *isolate, cleave_program_way_t way, uint32_t number,
+                                    const char *name, const cleave_region_view_t *region,
+                                    const cleave_compile_options_t *options, void **out_program,
+                                    cleave_message_t *message) {
   *out_program = NULL;
   if (region->input_count > MOST_PORTS || region->output_count > MOST_PORTS) {
     (void)snprintf(message->text, sizeof message->text, "too many inputs or outputs");
     return CLEAVE_ERROR_LIMIT;
   }
-  isolated_program_t *program = cleave_allocate_zeroed(1, sizeof *program);
+  cleave_isolated_program_t *program = cleave_allocate_zeroed(1, sizeof *program);
   if (program == NULL) {
     return CLEAVE_ERROR_OUT_OF_MEMORY;
   }
   program->isolate = isolate;
   program->worker = cleave_isolate_worker(isolate);
-  program->id = atomic_fetch_add(&isolate->last_program, 1) + 1;
+  program->id = cleave_isolate_next_id(isolate);
+  program->way = way;
   program->input_count = region->input_count;
   program->output_count = region->output_count;
-  (void)snprintf(program->region, sizeof program->region, "%s", region->name == NULL ? "" : region->name);
-  cleave_status_t status = compile(program, region, options, message);
+  (void)snprintf(program->name, sizeof program->name, "%s", name == NULL ? "" : name);
+  cleave_status_t status = describe_ports(program, region, message);
+  if (status == CLEAVE_OK) {
+    status = cleave_isolate_begin(program->worker, (uint32_t[]){program->id, way, number}, 3, message);
+    if (status == CLEAVE_OK) {
+      status = ask(program, region, options, message);
+      if (status != CLEAVE_OK) {
+        unmake(program);
+      }
+      cleave_worker_end(program->worker);
+    }
+  }
   if (status != CLEAVE_OK) {
     destroy(program);
     return status;
@@ -198,186 +307,37 @@ cleave_status_t cleave_isolate_compile(void *state, const cleave_region_view_t *
   return CLEAVE_OK;
 }
 
+cleave_status_t cleave_isolate_compile(void *state, const cleave_region_view_t *region,
+                                       const cleave_compile_options_t *options, void **out_program,
+                                       cleave_message_t *message) {
+  return cleave_isolate_make(state, CLEAVE_WAY_COMPILE, 0, region->name, region, options, out_program,
+                             message);
+}
+
 void cleave_isolate_unload(void *memory) {
-  isolated_program_t *program = memory;
-  cleave_worker_t *worker = program->worker;
+  cleave_isolated_program_t *program = memory;
   cleave_message_t message = {.text = ""};
-  cleave_worker_call_t call =
-      call_about(program, CLEAVE_FRAME_UNLOAD, program->isolate->options.ask_ms, "unloading region");
-  cleave_wire_in_t reply;
-  if (cleave_worker_begin(worker, &message) == CLEAVE_OK) {
-    cleave_wire_put_u32(&worker->request, program->id);
-    if (cleave_worker_ask(worker, &call, &reply, &message) == CLEAVE_OK) {
-      cleave_worker_constants_release(worker, program->constants, program->constant_count);
-    }
-    cleave_worker_end(worker);
+  if (cleave_worker_begin(program->worker, &message) == CLEAVE_OK) {
+    unmake(program);
+    cleave_worker_end(program->worker);
   }
   destroy(program);
 }
 
 const cleave_program_info_t *cleave_isolate_info(const void *program) {
-  return &((const isolated_program_t *)program)->info;
+  return &((const cleave_isolated_program_t *)program)->info;
 }
 
-/* ---- running ---- */
+/* ---- single operators ---- */
 
-static cleave_request_t request_of(const cleave_run_args_t *args, uint32_t output) {
-  bool has_requests = args->size > offsetof(cleave_run_args_t, requests) && args->requests != NULL;
-  return has_requests ? args->requests[output] : CLEAVE_REQUEST_WRITE;
+static cleave_status_t get_executor(void *state, const cleave_region_view_t *node,
+                                    const cleave_compile_options_t *options, void **out_executor,
+                                    cleave_message_t *message) {
+  const char *op = node->node_count > 0 ? node->nodes[0].op : "";
+  return cleave_isolate_make(state, CLEAVE_WAY_EXECUTOR, 0, op, node, options, out_executor, message);
 }
 
-/* A tensor has the size that the program was compiled for. */
-static cleave_status_t check_size(const isolated_program_t *program, const cleave_tensor_view_t *tensor,
-                                  uint32_t part, cleave_message_t *message) {
-  size_t bytes = 0;
-  if (cleave_tensor_view_bytes(tensor, &bytes) && bytes == program->parts[part].bytes &&
-      (tensor->data != NULL || bytes == 0)) {
-    return CLEAVE_OK;
-  }
-  bool is_input = part < program->input_count;
-  (void)snprintf(message->text, sizeof message->text, "%s %u has another size than the program",
-                 is_input ? "input" : "output", (unsigned)(is_input ? part : part - program->input_count));
-  return CLEAVE_ERROR_SHAPE;
-}
-
-static cleave_status_t copy_in(isolated_program_t *program, const cleave_run_args_t *args,
-                               cleave_message_t *message) {
-  for (uint32_t k = 0; k < program->input_count; k++) {
-    CLEAVE_TRY(check_size(program, &args->inputs[k], k, message));
-    if (program->parts[k].bytes > 0) {
-      memcpy(buffer_of(program, k), args->inputs[k].data, program->parts[k].bytes);
-    }
-  }
-  for (uint32_t k = 0; k < program->output_count; k++) {
-    uint32_t part = program->input_count + k;
-    cleave_request_t request = request_of(args, k);
-    if (request != CLEAVE_REQUEST_NONE) {
-      CLEAVE_TRY(check_size(program, &args->outputs[k], part, message));
-    }
-    if (request == CLEAVE_REQUEST_ADD && program->parts[part].bytes > 0) {
-      memcpy(buffer_of(program, part), args->outputs[k].data, program->parts[part].bytes);
-    }
-  }
-  return CLEAVE_OK;
-}
-
-static void copy_out(const isolated_program_t *program, const cleave_run_args_t *args) {
-  for (uint32_t k = 0; k < program->output_count; k++) {
-    uint32_t part = program->input_count + k;
-    if (request_of(args, k) != CLEAVE_REQUEST_NONE && program->parts[part].bytes > 0) {
-      memcpy((void *)(uintptr_t)args->outputs[k].data, buffer_of(program, part), program->parts[part].bytes);
-    }
-  }
-}
-
-static cleave_status_t lose_for_writing(isolated_program_t *program, const cleave_worker_call_t *call,
-                                        size_t bytes, bool is_behind, const char *what,
-                                        cleave_message_t *message) {
-  return cleave_worker_lose(program->worker, call, message, "wrote %zu byte%s %s %s", bytes,
-                            bytes == 1 ? "" : "s", is_behind ? "behind the end of" : "before", what);
-}
-
-/* Finds writes beyond outputs that did not reach memory which cannot be touched. */
-static cleave_status_t check_marks(isolated_program_t *program, const cleave_worker_call_t *call,
-                                   cleave_message_t *message) {
-  for (uint32_t k = 0; k < program->output_count; k++) {
-    const cleave_area_part_t *part = &program->parts[program->input_count + k];
-    bool is_behind = false;
-    size_t bytes = cleave_area_check(part, program->area + part->offset, &is_behind);
-    if (bytes > 0) {
-      char what[24];
-      (void)snprintf(what, sizeof what, "output %u", (unsigned)k);
-      return lose_for_writing(program, call, bytes, is_behind, what, message);
-    }
-  }
-  return CLEAVE_OK;
-}
-
-/* The workspace is the worker's own: it says what it found there. */
-static cleave_status_t check_workspace(isolated_program_t *program, const cleave_worker_call_t *call,
-                                       cleave_wire_in_t *reply, cleave_message_t *message) {
-  uint64_t bytes = cleave_wire_u64(reply);
-  bool is_behind = cleave_wire_u32(reply) != 0;
-  return bytes == 0 || reply->failed
-             ? CLEAVE_OK
-             : lose_for_writing(program, call, (size_t)bytes, is_behind, "the workspace", message);
-}
-
-/* Times of steps, for the next call of `profile`. */
-static cleave_status_t take_steps(isolated_program_t *program, const cleave_worker_call_t *call,
-                                  cleave_wire_in_t *reply, cleave_message_t *message) {
-  program->step_count = 0;
-  uint32_t count = cleave_wire_count(reply, 3 * sizeof(uint32_t) + 2 * sizeof(uint64_t));
-  if (count > MOST_STEPS) {
-    reply->failed = true;
-  }
-  if (count == 0 && !reply->failed) {
-    return CLEAVE_OK;
-  }
-  cleave_arena_reset(&program->arena);
-  program->steps =
-      reply->failed ? NULL : cleave_arena_allocate(&program->arena, count, sizeof *program->steps);
-  for (uint32_t k = 0; program->steps != NULL && k < count; k++) {
-    cleave_step_time_t *step = &program->steps[k];
-    const char *label = cleave_wire_named(reply);
-    *step = (cleave_step_time_t){.size = sizeof *step,
-                                 .label = cleave_arena_copy_text(&program->arena, label, strlen(label)),
-                                 .node = cleave_wire_u32(reply)};
-    step->fusion = cleave_wire_u32(reply);
-    step->start_ns = cleave_wire_u64(reply);
-    step->end_ns = cleave_wire_u64(reply);
-    if (step->label == NULL) {
-      return CLEAVE_ERROR_OUT_OF_MEMORY;
-    }
-  }
-  if (!reply->failed && program->steps == NULL) {
-    return CLEAVE_ERROR_OUT_OF_MEMORY;
-  }
-  if (reply->failed) {
-    return cleave_worker_answered_nonsense(program->worker, call, message);
-  }
-  program->step_count = count;
-  return CLEAVE_OK;
-}
-
-static cleave_status_t ask_run(isolated_program_t *program, const cleave_run_args_t *args,
-                               cleave_message_t *message) {
-  cleave_wire_out_t *request = &program->worker->request;
-  cleave_wire_in_t reply;
-  cleave_worker_call_t call =
-      call_about(program, CLEAVE_FRAME_RUN, program->isolate->options.run_ms, "running region");
-  bool has_options = args->size > offsetof(cleave_run_args_t, options);
-  bool has_requests = args->size > offsetof(cleave_run_args_t, requests) && args->requests != NULL;
-  cleave_wire_put_u32(request, program->id);
-  cleave_wire_put_pairs(request, args->options, has_options ? args->option_count : 0);
-  cleave_wire_put_u32(request, has_requests ? program->output_count : 0);
-  for (uint32_t k = 0; has_requests && k < program->output_count; k++) {
-    cleave_wire_put_u32(request, (uint32_t)args->requests[k]);
-  }
-  cleave_status_t status = cleave_worker_ask(program->worker, &call, &reply, message);
-  if (atomic_load(&program->worker->is_lost)) {
-    return status;
-  }
-  CLEAVE_TRY(check_marks(program, &call, message));
-  CLEAVE_TRY(status);
-  CLEAVE_TRY(check_workspace(program, &call, &reply, message));
-  return take_steps(program, &call, &reply, message);
-}
-
-cleave_status_t cleave_isolate_run(void *memory, const cleave_run_args_t *args, cleave_message_t *message) {
-  isolated_program_t *program = memory;
-  CLEAVE_TRY(copy_in(program, args, message));
-  CLEAVE_TRY(cleave_worker_begin(program->worker, message));
-  cleave_status_t status = ask_run(program, args, message);
-  cleave_worker_end(program->worker);
-  if (status == CLEAVE_OK) {
-    copy_out(program, args);
-  }
-  return status;
-}
-
-uint32_t cleave_isolate_profile(const void *memory, const cleave_step_time_t **out_steps) {
-  const isolated_program_t *program = memory;
-  *out_steps = program->steps;
-  return program->step_count;
-}
+const cleave_backend_imperative_t cleave_isolate_imperative = {.size = sizeof cleave_isolate_imperative,
+                                                               .get_executor = get_executor,
+                                                               .release_executor = cleave_isolate_unload,
+                                                               .execute = cleave_isolate_run};

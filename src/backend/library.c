@@ -8,10 +8,13 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 
@@ -177,6 +180,73 @@ cleave_digest_t cleave_library_digest(void (*function)(void)) {
   image_search_t search = {.address = (uintptr_t)function};
   (void)dl_iterate_phdr(visit_image, &search);
   return search.digest;
+}
+
+/* ---- the same, of a file ---- */
+
+/* Reads it all, or nothing that counts. */
+static bool read_at(int file, void *data, size_t bytes, uint64_t at) {
+  size_t done = 0;
+  while (done < bytes && at <= INT64_MAX - bytes) {
+    ssize_t got = pread(file, (char *)data + done, bytes - done, (off_t)(at + done));
+    if (got == 0 || (got < 0 && errno != EINTR)) {
+      return false;
+    }
+    done += got > 0 ? (size_t)got : 0;
+  }
+  return done == bytes;
+}
+
+static bool digest_part(int file, const ElfW(Phdr) * segment, cleave_digest_state_t *state) {
+  unsigned char piece[8192];
+  for (uint64_t at = 0; at < segment->p_filesz; at += sizeof piece) {
+    uint64_t left = segment->p_filesz - at;
+    size_t count = left < sizeof piece ? (size_t)left : sizeof piece;
+    if (!read_at(file, piece, count, segment->p_offset + at)) {
+      return false;
+    }
+    cleave_digest_add(state, piece, count);
+  }
+  return true;
+}
+
+/* All segments together are no longer than the file. */
+static bool digest_file(int file, cleave_digest_state_t *state) {
+  ElfW(Ehdr) head;
+  struct stat status;
+  if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode) || !read_at(file, &head, sizeof head, 0) ||
+      memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 ||
+      head.e_ident[EI_CLASS] != (sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32) ||
+      head.e_phentsize != sizeof(ElfW(Phdr))) {
+    return false;
+  }
+  uint64_t left = (uint64_t)status.st_size;
+  for (unsigned k = 0; k < head.e_phnum; k++) {
+    ElfW(Phdr) segment;
+    if (head.e_phoff > INT64_MAX / 2 ||
+        !read_at(file, &segment, sizeof segment, head.e_phoff + (uint64_t)k * sizeof segment)) {
+      return false;
+    }
+    if (segment.p_type != PT_LOAD || (segment.p_flags & PF_R) == 0 || (segment.p_flags & PF_W) != 0) {
+      continue;
+    }
+    if (segment.p_filesz > left || segment.p_offset > INT64_MAX / 2 || !digest_part(file, &segment, state)) {
+      return false;
+    }
+    left -= segment.p_filesz;
+  }
+  return true;
+}
+
+cleave_digest_t cleave_library_digest_file(const char *path) {
+  cleave_digest_state_t state;
+  int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  cleave_digest_start(&state);
+  bool is_read = file >= 0 && digest_file(file, &state);
+  if (file >= 0) {
+    (void)close(file);
+  }
+  return is_read ? cleave_digest_end(&state) : (cleave_digest_t){{0}};
 }
 
 /* ---- folders ---- */

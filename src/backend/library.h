@@ -25,6 +25,9 @@ void cleave_library_close(cleave_library_t *library);
  * found. */
 cleave_digest_t cleave_library_digest(void (*function)(void));
 
+/* The same of a file that this process has not loaded. Zeros where it cannot be read, or is no such file. */
+cleave_digest_t cleave_library_digest_file(const char *path);
+
 /* Paths of the files "*.so" in the folders of a list separated by ':' (NULL and "": none), folder by folder,
  * in the order of their names. Folders that cannot be read are left out. The caller frees each path. */
 typedef CLEAVE_ARRAY(char *) cleave_path_list_t;

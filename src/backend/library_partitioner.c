@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backend/isolate_extensions.h"
 #include "backend/library_rules.h"
 #include "backend/view.h"
 #include "graph/order.h"
@@ -24,11 +25,15 @@ typedef struct work {
   uint32_t *numbers; /* by node: its number in the view */
   cleave_view_t view;
   int64_t *groups; /* by number; NULL with a selector */
+  /* Of a library in a process of its own; NULL: it is in this one, or `cpu` takes over from it. */
+  cleave_isolate_turn_t *turn;
+  bool is_over; /* the process is lost, and `cpu` takes over: nothing more is found */
 } work_t;
 
 /* ---- the turn of the rule ---- */
 
 static void destroy(work_t *work) {
+  cleave_isolate_turn_end(work->turn);
   cleave_library_rule_leave(&work->rule);
   cleave_view_builder_deinit(&work->builder);
   cleave_arena_deinit(&work->arena);
@@ -54,6 +59,47 @@ static cleave_status_t view_graph(work_t *work, cleave_error_t *error) {
   return cleave_view_build(&work->builder, &request, &work->arena, &work->view, error);
 }
 
+/* ---- libraries in processes of their own ---- */
+
+/* A lost process ends the partitioning, unless `cpu` is to take over: then the rule finds no more. */
+static cleave_status_t fail(work_t *work, const char *function, cleave_status_t status,
+                            cleave_message_t *message, cleave_error_t *error) {
+  bool falls_back = false;
+  if (cleave_registry_is_lost(work->rule.library, &falls_back) && falls_back) {
+    work->is_over = true;
+    return CLEAVE_OK;
+  }
+  return cleave_library_rule_fail(&work->rule, work->use, function, status, message, error);
+}
+
+/* After a function that cannot fail, and says no where it does. */
+static cleave_status_t check_lost(work_t *work, const char *function, cleave_error_t *error) {
+  cleave_message_t message = {.text = ""};
+  return work->turn == NULL || work->is_over || !cleave_isolate_turn_is_lost(work->turn, &message)
+             ? CLEAVE_OK
+             : fail(work, function, CLEAVE_ERROR_BACKEND, &message, error);
+}
+
+static cleave_status_t begin_turn(work_t *work, cleave_error_t *error) {
+  cleave_message_t message = {.text = ""};
+  if (work->rule.library->isolate == NULL) {
+    return CLEAVE_OK;
+  }
+  cleave_status_t status =
+      cleave_isolate_turn_begin(work->rule.partitioner, &work->view.region, work->use->options,
+                                work->use->option_count, &work->turn, &message);
+  return status == CLEAVE_OK ? CLEAVE_OK : fail(work, "begin", status, &message, error);
+}
+
+/* ---- what it says before ---- */
+
+static cleave_status_t call_supported(work_t *work, cleave_message_t *message) {
+  return work->turn != NULL
+             ? cleave_isolate_turn_supported(work->turn, work->groups, message)
+             : work->rule.partitioner->supported(&work->view.region, work->use->options,
+                                                 work->use->option_count, work->groups, message);
+}
+
 static cleave_status_t ask_supported(work_t *work, cleave_error_t *error) {
   const cleave_custom_partitioner_t *partitioner = work->rule.partitioner;
   uint32_t count = work->view.region.node_count;
@@ -68,10 +114,9 @@ static cleave_status_t ask_supported(work_t *work, cleave_error_t *error) {
   for (uint32_t k = 0; k < count; k++) {
     work->groups[k] = NOT_SUPPORTED;
   }
-  cleave_status_t status = partitioner->supported(&work->view.region, work->use->options,
-                                                  work->use->option_count, work->groups, &message);
+  cleave_status_t status = work->is_over ? CLEAVE_OK : call_supported(work, &message);
   if (status != CLEAVE_OK) {
-    return cleave_library_rule_fail(&work->rule, work->use, "supported", status, &message, error);
+    return fail(work, "supported", status, &message, error);
   }
   for (uint32_t k = 0; k < count; k++) {
     if (work->groups[k] < NOT_SUPPORTED) {
@@ -99,6 +144,7 @@ static cleave_status_t begin(void *context, const cleave_graph_t *graph, cleave_
   cleave_status_t status = CLEAVE_OK;
   CLEAVE_TRY_CLEANUP(cleave_library_rule_enter(CLEAVE_RULE_REGION, use, &work->rule, error));
   CLEAVE_TRY_CLEANUP(view_graph(work, error));
+  CLEAVE_TRY_CLEANUP(begin_turn(work, error));
   CLEAVE_TRY_CLEANUP(ask_supported(work, error));
   use->work = work;
 cleanup:
@@ -129,13 +175,20 @@ static cleave_status_t supported(void *context, const cleave_graph_t *graph, cle
 /* ---- the selector ---- */
 
 typedef struct selector {
-  const work_t *work;
+  work_t *work;
   void *own; /* the library's */
 } selector_t;
 
+static cleave_status_t call_create(work_t *work, void **out_selector, cleave_message_t *message) {
+  return work->turn != NULL
+             ? cleave_isolate_turn_select(work->turn, out_selector, message)
+             : work->rule.partitioner->create_selector(&work->view.region, work->use->options,
+                                                       work->use->option_count, out_selector, message);
+}
+
 static cleave_status_t selector_create(void *context, const cleave_graph_t *graph, void **out_selector,
                                        cleave_error_t *error) {
-  const work_t *work = ((const cleave_named_rule_use_t *)context)->work;
+  work_t *work = ((const cleave_named_rule_use_t *)context)->work;
   cleave_message_t message = {.text = ""};
   (void)graph;
   selector_t *selector = cleave_allocate_zeroed(1, sizeof *selector);
@@ -143,11 +196,14 @@ static cleave_status_t selector_create(void *context, const cleave_graph_t *grap
     return cleave_error_out_of_memory(error);
   }
   selector->work = work;
-  cleave_status_t status = work->rule.partitioner->create_selector(
-      &work->view.region, work->use->options, work->use->option_count, &selector->own, &message);
+  cleave_status_t status = work->is_over ? CLEAVE_OK : call_create(work, &selector->own, &message);
+  if (status != CLEAVE_OK) {
+    selector->own = NULL;
+    status = fail(work, "create_selector", status, &message, error);
+  }
   if (status != CLEAVE_OK) {
     cleave_free(selector);
-    return cleave_library_rule_fail(&work->rule, work->use, "create_selector", status, &message, error);
+    return status;
   }
   *out_selector = selector;
   return CLEAVE_OK;
@@ -156,45 +212,47 @@ static cleave_status_t selector_create(void *context, const cleave_graph_t *grap
 static void selector_destroy(void *context, void *memory) {
   selector_t *selector = memory;
   (void)context;
-  selector->work->rule.partitioner->destroy_selector(selector->own);
+  if (!selector->work->is_over || selector->own != NULL) {
+    selector->work->rule.partitioner->destroy_selector(selector->own);
+  }
   cleave_free(selector);
 }
 
 static cleave_status_t selector_select(void *memory, cleave_node_t node, bool *out_yes,
                                        cleave_error_t *error) {
   const selector_t *selector = memory;
-  (void)error;
-  *out_yes = selector->work->rule.partitioner->select(selector->own, selector->work->numbers[node.index]);
-  return CLEAVE_OK;
+  work_t *work = selector->work;
+  *out_yes = !work->is_over && work->rule.partitioner->select(selector->own, work->numbers[node.index]);
+  return check_lost(work, "select", error);
 }
 
 static cleave_status_t selector_select_input(void *memory, cleave_node_t node, cleave_node_t input,
                                              bool *out_yes, cleave_error_t *error) {
   const selector_t *selector = memory;
-  const cleave_custom_partitioner_t *partitioner = selector->work->rule.partitioner;
-  const uint32_t *numbers = selector->work->numbers;
-  (void)error;
-  *out_yes = partitioner->select_input != NULL &&
-             partitioner->select_input(selector->own, numbers[node.index], numbers[input.index]);
-  return CLEAVE_OK;
+  work_t *work = selector->work;
+  const cleave_custom_partitioner_t *partitioner = work->rule.partitioner;
+  *out_yes = !work->is_over && partitioner->select_input != NULL &&
+             partitioner->select_input(selector->own, work->numbers[node.index], work->numbers[input.index]);
+  return check_lost(work, "select_input", error);
 }
 
 static cleave_status_t selector_select_output(void *memory, cleave_node_t node, cleave_node_t output,
                                               bool *out_yes, cleave_error_t *error) {
   const selector_t *selector = memory;
-  const cleave_custom_partitioner_t *partitioner = selector->work->rule.partitioner;
-  const uint32_t *numbers = selector->work->numbers;
-  (void)error;
-  *out_yes = partitioner->select_output != NULL &&
-             partitioner->select_output(selector->own, numbers[node.index], numbers[output.index]);
-  return CLEAVE_OK;
+  work_t *work = selector->work;
+  const cleave_custom_partitioner_t *partitioner = work->rule.partitioner;
+  *out_yes =
+      !work->is_over && partitioner->select_output != NULL &&
+      partitioner->select_output(selector->own, work->numbers[node.index], work->numbers[output.index]);
+  return check_lost(work, "select_output", error);
 }
 
 static cleave_status_t selector_filter(void *memory, const cleave_node_t *candidates, uint32_t count,
                                        bool *keep, cleave_error_t *error) {
   const selector_t *selector = memory;
-  const cleave_custom_partitioner_t *partitioner = selector->work->rule.partitioner;
-  if (partitioner->filter == NULL) {
+  work_t *work = selector->work;
+  const cleave_custom_partitioner_t *partitioner = work->rule.partitioner;
+  if (partitioner->filter == NULL || work->is_over) {
     return CLEAVE_OK;
   }
   uint32_t *numbers = cleave_allocate(count, sizeof *numbers);
@@ -202,12 +260,12 @@ static cleave_status_t selector_filter(void *memory, const cleave_node_t *candid
     return cleave_error_out_of_memory(error);
   }
   for (uint32_t k = 0; k < count; k++) {
-    numbers[k] = selector->work->numbers[candidates[k].index];
+    numbers[k] = work->numbers[candidates[k].index];
     keep[k] = true;
   }
   partitioner->filter(selector->own, numbers, count, keep);
   cleave_free(numbers);
-  return CLEAVE_OK;
+  return check_lost(work, "filter", error);
 }
 
 static const cleave_selector_functions_t selector_functions = {.create = selector_create,
@@ -260,6 +318,14 @@ static void attach(void *context, const char *key, const char *value) {
   attaching->review->attribute_count += at == attaching->review->attribute_count ? 1 : 0;
 }
 
+static cleave_status_t call_review(work_t *work, const cleave_region_view_t *region, bool *keep,
+                                   attaching_t *attaching, cleave_message_t *message) {
+  return work->turn != NULL
+             ? cleave_isolate_turn_review(work->turn, region, keep, attach, attaching, message)
+             : work->rule.partitioner->review(region, work->use->options, work->use->option_count, keep,
+                                              attach, attaching, message);
+}
+
 static cleave_status_t ask_review(work_t *work, const cleave_proposal_t *proposal, attaching_t *attaching,
                                   cleave_error_t *error) {
   cleave_review_t *review = attaching->review;
@@ -277,11 +343,16 @@ static cleave_status_t ask_review(work_t *work, const cleave_proposal_t *proposa
   for (uint32_t k = 0; k < proposal->node_count; k++) {
     keep[k] = true;
   }
-  cleave_status_t status = work->rule.partitioner->review(
-      &view.region, work->use->options, work->use->option_count, keep, attach, attaching, &message);
+  cleave_status_t status =
+      work->is_over ? CLEAVE_OK : call_review(work, &view.region, keep, attaching, &message);
   message.text[sizeof message.text - 1] = '\0';
   if (status != CLEAVE_OK && status != CLEAVE_ERROR_UNSUPPORTED) {
-    return cleave_library_rule_fail(&work->rule, work->use, "review", status, &message, error);
+    CLEAVE_TRY(fail(work, "review", status, &message, error));
+  }
+  if (work->is_over) {
+    review->accept = false;
+    (void)snprintf(review->reason.text, sizeof review->reason.text, "its library is lost");
+    return CLEAVE_OK;
   }
   if (attaching->problem != NULL) {
     (void)snprintf(message.text, sizeof message.text, "attribute '%s' %s", attaching->key,

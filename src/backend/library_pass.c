@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backend/isolate_extensions.h"
 #include "backend/library_rules.h"
 #include "backend/tensor_copy.h"
 #include "backend/view.h"
@@ -421,7 +422,10 @@ static cleave_status_t run(void *context, cleave_editor_t *editor, cleave_error_
                                  .remove_node = remove_node};
   cleave_message_t message = {.text = ""};
   editor->line = use->line;
-  cleave_status_t status = rule.pass->run(&words, use->options, use->option_count, &message);
+  cleave_status_t status =
+      rule.library->isolate != NULL
+          ? cleave_isolate_pass(rule.pass, &words, use->options, use->option_count, &message)
+          : rule.pass->run(&words, use->options, use->option_count, &message);
   if (editing.failure.status != CLEAVE_OK) {
     status = editing.failure.status;
     (void)snprintf(message.text, sizeof message.text, "%.255s", editing.failure.message);

@@ -500,7 +500,8 @@ cleave_digest_t cleave_registry_digest(const cleave_backend_handle_t *handle) {
   entry_t *entry = find_entry(context, handle->backend->name);
   cleave_digest_t digest = {{0}};
   if (entry != NULL && !entry->has_digest) {
-    entry->digest = cleave_library_digest((void (*)(void))entry->table.compile);
+    entry->digest = entry->isolate != NULL ? cleave_isolate_digest(entry->isolate)
+                                           : cleave_library_digest((void (*)(void))entry->table.compile);
     entry->has_digest = true;
   }
   digest = entry != NULL ? entry->digest : digest;

@@ -108,6 +108,28 @@ static cleave_status_t hand_over(cleave_worker_t *worker, const cleave_worker_co
   return status == CLEAVE_OK ? CLEAVE_OK : cleave_error_set(error, status, "%s", message.text);
 }
 
+cleave_status_t cleave_worker_constants_lend(cleave_worker_t *worker, const void *data, size_t bytes,
+                                             uint32_t *out_id, cleave_error_t *error) {
+  cleave_worker_constants_t *constants = &worker->constants;
+  *out_id = CLEAVE_INDEX_NONE;
+  if (bytes == 0) {
+    return CLEAVE_OK;
+  }
+  if (constants->last_id == CLEAVE_INDEX_NONE - 1) {
+    return cleave_error_set(error, CLEAVE_ERROR_LIMIT, "too many constants were handed over");
+  }
+  cleave_worker_constant_t item = {.bytes = bytes, .id = constants->last_id + 1};
+  CLEAVE_TRY(hand_over(worker, &item, data, error));
+  *out_id = ++constants->last_id;
+  return CLEAVE_OK;
+}
+
+void cleave_worker_constants_take_back(cleave_worker_t *worker, uint32_t id) {
+  if (id != CLEAVE_INDEX_NONE && !atomic_load(&worker->is_lost)) {
+    tell_dropped(worker, id);
+  }
+}
+
 cleave_status_t cleave_worker_constants_share(void *context, const cleave_tensor_view_t *tensor, size_t bytes,
                                               uint32_t *out_id, cleave_error_t *error) {
   cleave_worker_t *worker = context;

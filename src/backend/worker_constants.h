@@ -42,6 +42,13 @@ CLEAVE_MUST_USE cleave_status_t cleave_worker_constants_share(void *worker,
                                                               size_t bytes, uint32_t *out_id,
                                                               cleave_error_t *error);
 
+/* Hands over data for a moment: *out_id is CLEAVE_INDEX_NONE where there is none. Between cleave_worker_begin
+ * and cleave_worker_end, before the request is written; take_back after it. */
+CLEAVE_MUST_USE cleave_status_t cleave_worker_constants_lend(struct cleave_worker *worker, const void *data,
+                                                             size_t bytes, uint32_t *out_id,
+                                                             cleave_error_t *error);
+void cleave_worker_constants_take_back(struct cleave_worker *worker, uint32_t id);
+
 /* A program that was compiled from the region that was written last keeps what it uses: *out_ids is owned by
  * the caller. */
 CLEAVE_MUST_USE cleave_status_t cleave_worker_constants_keep(struct cleave_worker *worker, uint32_t **out_ids,

@@ -1,146 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starting, asking and ending a worker. The process is started with posix_spawn, so that no copy of this
-// process with its threads and locks ever runs, leads a process group of its own, so that what the library
-// starts ends with it, and is reaped here and nowhere else. Its death is noticed by the socket's end or,
-// where a child of its own still holds that, by looking now and then.
-#define _GNU_SOURCE  // memfd_create, pipe2
+// Asking and ending a worker. The process is reaped here and nowhere else. Its death is noticed by the
+// socket's end or, where a child of its own still holds that, by looking now and then.
 #include "backend/worker_process.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "backend/worker_find.h"
 #include "base/clock.h"
-
-extern char **environ;
 
 enum {
   LOOK_EVERY_MS = 100,      /* for a death that the socket does not show */
   GRACE_MS = 2000,          /* to end by itself */
   USUAL_REPLY = 8 << 10,    /* bytes: there is always memory for it */
   LONGEST_REPLY = 64 << 20, /* bytes */
+  MOST_CALLBACKS = 1 << 20,
   STATUS_COUNT = CLEAVE_ERROR_INTERNAL + 1,
 };
 
-/* ---- shared memory ---- */
-
-static int make_memory(const char *name) {
-  return memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-}
-
-int cleave_worker_make_memory(const char *name, size_t bytes) {
-  int fd = make_memory(name);
-  if (fd >= 0 && (bytes > INT64_MAX || ftruncate(fd, (off_t)bytes) != 0 ||
-                  fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)) {
-    (void)close(fd);
-    return -1;
-  }
-  return fd;
-}
-
-/* Written, not mapped and copied: a model file that shrinks meanwhile is an error then, and no signal. */
-int cleave_worker_make_constant(const void *data, size_t bytes) {
-  int fd = make_memory("cleave constant");
-  size_t at = 0;
-  while (fd >= 0 && at < bytes) {
-    size_t step = bytes - at > (size_t)1 << 30 ? (size_t)1 << 30 : bytes - at;
-    ssize_t written = write(fd, (const char *)data + at, step);
-    if (written <= 0 && errno != EINTR) {
-      (void)close(fd);
-      return -1;
-    }
-    at += written > 0 ? (size_t)written : 0;
-  }
-  if (fd >= 0 && fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
-    (void)close(fd);
-    return -1;
-  }
-  return fd;
-}
-
 /* ---- starting ---- */
-
-typedef struct ends {
-  int socket[2];
-  int output[2];
-  int record;
-} ends_t;
 
 static void close_fd(int *fd) {
   if (*fd >= 0) {
     (void)close(*fd);
   }
   *fd = -1;
-}
-
-static void close_ends(ends_t *ends) {
-  close_fd(&ends->socket[0]);
-  close_fd(&ends->socket[1]);
-  close_fd(&ends->output[0]);
-  close_fd(&ends->output[1]);
-  close_fd(&ends->record);
-}
-
-/* A descriptor above all that a worker has, so that putting one in its place never takes another's. */
-static bool move_up(int *fd) {
-  int moved = fcntl(*fd, F_DUPFD_CLOEXEC, CLEAVE_WORKER_RECORD + 1);
-  close_fd(fd);
-  *fd = moved;
-  return moved >= 0;
-}
-
-static bool make_ends(ends_t *ends) {
-  *ends = (ends_t){{-1, -1}, {-1, -1}, -1};
-  return socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends->socket) == 0 &&
-         pipe2(ends->output, O_CLOEXEC) == 0 && fcntl(ends->output[0], F_SETFL, O_NONBLOCK) == 0 &&
-         (ends->record = cleave_worker_make_memory("cleave record", sizeof(cleave_fault_record_t))) >= 0 &&
-         move_up(&ends->socket[1]) && move_up(&ends->output[1]) && move_up(&ends->record);
-}
-
-/* Descriptors of the new process, its group and its signals. What else is open here it closes itself. */
-static int spawn(const char *path, const ends_t *ends, pid_t *out_pid) {
-  posix_spawn_file_actions_t actions;
-  posix_spawnattr_t attributes;
-  sigset_t none;
-  sigset_t all;
-  (void)sigemptyset(&none);
-  (void)sigfillset(&all);
-  int status = posix_spawn_file_actions_init(&actions);
-  if (status != 0) {
-    return status;
-  }
-  status = posix_spawnattr_init(&attributes);
-  if (status == 0) {
-    (void)posix_spawnattr_setpgroup(&attributes, 0);
-    (void)posix_spawnattr_setsigmask(&attributes, &none);
-    (void)posix_spawnattr_setsigdefault(&attributes, &all);
-    (void)posix_spawnattr_setflags(&attributes,
-                                   POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    status = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    status =
-        status != 0 ? status : posix_spawn_file_actions_adddup2(&actions, ends->output[1], STDOUT_FILENO);
-    status =
-        status != 0 ? status : posix_spawn_file_actions_adddup2(&actions, ends->output[1], STDERR_FILENO);
-    status = status != 0 ? status
-                         : posix_spawn_file_actions_adddup2(&actions, ends->socket[1], CLEAVE_WORKER_SOCKET);
-    status =
-        status != 0 ? status : posix_spawn_file_actions_adddup2(&actions, ends->record, CLEAVE_WORKER_RECORD);
-    char *arguments[] = {(char *)(uintptr_t) "cleave_worker", (char *)(uintptr_t)CLEAVE_VERSION, NULL};
-    status = status != 0 ? status : posix_spawn(out_pid, path, &actions, &attributes, arguments, environ);
-    (void)posix_spawnattr_destroy(&attributes);
-  }
-  (void)posix_spawn_file_actions_destroy(&actions);
-  return status;
 }
 
 static void free_worker(cleave_worker_t *worker) {
@@ -150,20 +40,30 @@ static void free_worker(cleave_worker_t *worker) {
     (void)munmap(worker->record, sizeof *worker->record);
   }
   cleave_wire_deinit(&worker->request);
+  cleave_wire_deinit(&worker->answer);
   cleave_worker_constants_deinit(&worker->constants);
   cleave_free(worker->frame.data);
   (void)pthread_mutex_destroy(&worker->lock);
   cleave_free(worker);
 }
 
+/* Recursive: what a library asks back is answered by the thread that has the lock, and may ask in turn. */
+static bool make_lock(pthread_mutex_t *lock) {
+  pthread_mutexattr_t attributes;
+  if (pthread_mutexattr_init(&attributes) != 0) {
+    return false;
+  }
+  bool is_made = pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE) == 0 &&
+                 pthread_mutex_init(lock, &attributes) == 0;
+  (void)pthread_mutexattr_destroy(&attributes);
+  return is_made;
+}
+
 cleave_status_t cleave_worker_start(const char *name, cleave_log_t *log, cleave_worker_t **out_worker,
                                     cleave_error_t *error) {
-  char path[1024];
-  ends_t ends;
   *out_worker = NULL;
-  CLEAVE_TRY(cleave_worker_find(path, sizeof path, error));
   cleave_worker_t *worker = cleave_allocate_zeroed(1, sizeof *worker);
-  if (worker == NULL || pthread_mutex_init(&worker->lock, NULL) != 0) {
+  if (worker == NULL || !make_lock(&worker->lock)) {
     cleave_free(worker);
     return cleave_error_out_of_memory(error);
   }
@@ -174,43 +74,18 @@ cleave_status_t cleave_worker_start(const char *name, cleave_log_t *log, cleave_
   (void)snprintf(worker->library, sizeof worker->library, "%s", name);
   worker->log = log;
   atomic_init(&worker->references, 1);
-  cleave_status_t status = CLEAVE_OK;
   worker->frame.data = cleave_allocate(USUAL_REPLY, 1);
   worker->frame.capacity = worker->frame.data == NULL ? 0 : USUAL_REPLY;
-  int spawned = 0;
-  if (worker->frame.data == NULL) {
-    ends = (ends_t){{-1, -1}, {-1, -1}, -1};
-    CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(error));
+  cleave_status_t status = worker->frame.data == NULL ? cleave_error_out_of_memory(error) : CLEAVE_OK;
+  if (status == CLEAVE_OK) {
+    status = cleave_worker_spawn(worker, error);
   }
-  if (!make_ends(&ends)) {
-    CLEAVE_TRY_CLEANUP(cleave_error_set(error, CLEAVE_ERROR_IO, "library '%s': no process for it: %s", name,
-                                        strerror(errno)));
-  }
-  void *record = mmap(NULL, sizeof *worker->record, PROT_READ | PROT_WRITE, MAP_SHARED, ends.record, 0);
-  if (record == MAP_FAILED) {
-    CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(error));
-  }
-  worker->record = record;
-  spawned = spawn(path, &ends, &worker->pid);
-  if (spawned != 0) {
-    worker->pid = -1;
-    CLEAVE_TRY_CLEANUP(
-        cleave_error_set(error, CLEAVE_ERROR_IO, "%s: does not start: %s", path, strerror(spawned)));
-  }
-  atomic_store(&worker->process, worker->pid);
-  worker->owner = getpid();
-  worker->socket = ends.socket[0];
-  worker->output = ends.output[0];
-  ends.socket[0] = -1;
-  ends.output[0] = -1;
-  *out_worker = worker;
-  worker = NULL;
-cleanup:
-  close_ends(&ends);
-  if (worker != NULL) {
+  if (status != CLEAVE_OK) {
     free_worker(worker);
+    return status;
   }
-  return status;
+  *out_worker = worker;
+  return CLEAVE_OK;
 }
 
 /* ---- what the library prints ---- */
@@ -516,22 +391,94 @@ cleave_status_t cleave_worker_tell(cleave_worker_t *worker, const cleave_worker_
   return sent == CLEAVE_FRAME_OK ? CLEAVE_OK : fail_frame(worker, call, sent, message);
 }
 
+/* Status, reason code, message; then what `content` holds. */
+static void put_outcome(cleave_wire_out_t *out, cleave_status_t status, const cleave_message_t *message,
+                        const cleave_wire_out_t *content) {
+  cleave_wire_put_u32(out, (uint32_t)status);
+  cleave_wire_put_u32(out, (uint32_t)message->code);
+  cleave_wire_put_text(out, message->text);
+  if (status == CLEAVE_OK) {
+    cleave_wire_put(out, content->data, content->length, CLEAVE_REPLY_ALIGNMENT);
+    out->failed = out->failed || content->failed;
+  }
+}
+
+/* Answers a callback. It lies in a frame of its own meanwhile, and so do calls that the answer makes. */
+static cleave_status_t answer(cleave_worker_t *worker, const cleave_worker_call_t *call,
+                              cleave_message_t *message) {
+  cleave_frame_t callback = worker->frame;
+  cleave_wire_out_t request = worker->request;
+  cleave_wire_out_t content = worker->answer;
+  cleave_wire_out_t out = {0};
+  cleave_message_t own = {.text = ""};
+  uint64_t deadline = worker->deadline;
+  int fd = -1;
+  worker->frame = (cleave_frame_t){.fd = -1};
+  worker->request = (cleave_wire_out_t){0};
+  worker->answer = (cleave_wire_out_t){0};
+  cleave_wire_reset(&content);
+  cleave_wire_in_t in = cleave_wire_read(callback.data, callback.length);
+  cleave_status_t status = call->answer(call->context, callback.kind, &in, &content, &fd, &own);
+  put_outcome(&out, status, &own, &content);
+  cleave_free(worker->frame.data);
+  cleave_wire_deinit(&worker->request);
+  cleave_wire_deinit(&worker->answer);
+  worker->frame = callback;
+  worker->request = request;
+  worker->answer = content;
+  worker->deadline = deadline;
+  if (atomic_load(&worker->is_lost)) {
+    (void)snprintf(message->text, sizeof message->text, "%s", worker->reason);
+    status = CLEAVE_ERROR_BACKEND;
+  } else if (in.failed) {
+    status = cleave_worker_answered_nonsense(worker, call, message);
+  } else if (out.failed) {
+    status = cleave_worker_lose(worker, call, message, "cannot be answered: there is no memory");
+  } else {
+    cleave_channel_t channel = channel_of(worker);
+    cleave_frame_status_t sent = cleave_channel_send(&channel, CLEAVE_FRAME_ANSWER, out.data, out.length, fd);
+    status = sent == CLEAVE_FRAME_OK ? CLEAVE_OK : fail_frame(worker, call, sent, message);
+  }
+  cleave_wire_deinit(&out);
+  close_fd(&fd);
+  return status;
+}
+
+/* The next frame that is neither a line nor a callback. Of these there is no end that the limit does not
+ * set. */
+static cleave_status_t receive(cleave_worker_t *worker, const cleave_worker_call_t *call,
+                               cleave_message_t *message) {
+  cleave_channel_t channel = channel_of(worker);
+  channel.limit = call->most_bytes > 0 ? call->most_bytes : channel.limit;
+  for (uint32_t answered = 0;;) {
+    cleave_frame_status_t received = cleave_channel_receive(&channel, &worker->frame);
+    if (received != CLEAVE_FRAME_OK) {
+      return fail_frame(worker, call, received, message);
+    }
+    close_fd(&worker->frame.fd);
+    bool is_callback = call->answer != NULL && cleave_frame_is_callback(worker->frame.kind);
+    if (worker->frame.kind != CLEAVE_FRAME_LOG && !is_callback) {
+      return CLEAVE_OK;
+    }
+    if (cleave_clock_now() >= worker->deadline) {
+      return fail_frame(worker, call, CLEAVE_FRAME_GIVEN_UP, message);
+    }
+    if (!is_callback) {
+      log_frame(worker);
+    } else if (++answered > MOST_CALLBACKS) {
+      return cleave_worker_lose(worker, call, message, "asked more than %d times", MOST_CALLBACKS);
+    } else {
+      CLEAVE_TRY(answer(worker, call, message));
+    }
+  }
+}
+
 cleave_status_t cleave_worker_ask(cleave_worker_t *worker, const cleave_worker_call_t *call,
                                   cleave_wire_in_t *out_reply, cleave_message_t *message) {
   message->text[0] = '\0';
   CLEAVE_TRY(cleave_worker_tell(worker, call, message));
-  cleave_channel_t channel = channel_of(worker);
-  cleave_frame_t *frame = &worker->frame;
-  do {
-    cleave_frame_status_t received = cleave_channel_receive(&channel, frame);
-    if (received != CLEAVE_FRAME_OK) {
-      return fail_frame(worker, call, received, message);
-    }
-    close_fd(&frame->fd);
-    if (frame->kind == CLEAVE_FRAME_LOG) {
-      log_frame(worker);
-    }
-  } while (frame->kind == CLEAVE_FRAME_LOG);
+  CLEAVE_TRY(receive(worker, call, message));
+  const cleave_frame_t *frame = &worker->frame;
   drain_output(worker);
   *out_reply = cleave_wire_read(frame->data, frame->length);
   uint32_t status = cleave_wire_u32(out_reply);

@@ -29,6 +29,7 @@ typedef struct cleave_worker {
   atomic_bool is_lost;
   char reason[224];          /* of the loss: "library 'x' crashed (...) while ..."; set before is_lost */
   cleave_wire_out_t request; /* of the call */
+  cleave_wire_out_t answer;  /* to a callback during it */
   cleave_frame_t frame;      /* of its reply */
   cleave_worker_constants_t constants;
   /* of the call that waits */
@@ -38,13 +39,22 @@ typedef struct cleave_worker {
   size_t line_length;
 } cleave_worker_t;
 
+/* Answers a callback of the library: reads `in`, appends to `out` what follows CLEAVE_OK, and hands over
+ * *out_fd where memory goes along. Sets in->failed where it makes no sense. May call the worker. */
+typedef cleave_status_t (*cleave_worker_answer_t)(void *context, uint32_t kind, cleave_wire_in_t *in,
+                                                  cleave_wire_out_t *out, int *out_fd,
+                                                  cleave_message_t *message);
+
 /* What a call is for: a limit, and words for messages. */
 typedef struct cleave_worker_call {
   uint32_t kind;
   uint32_t limit_ms;
-  const char *doing;  /* "running region" */
-  const char *region; /* or NULL */
-  int fd;             /* that goes along; -1 */
+  const char *doing;             /* "running region" */
+  const char *region;            /* or what else has a name; or NULL */
+  int fd;                        /* that goes along; -1 */
+  cleave_worker_answer_t answer; /* NULL: the library may not ask anything */
+  void *context;
+  size_t most_bytes; /* of what comes; 0: as much as usual */
 } cleave_worker_call_t;
 
 /* Starts the worker program. `name` is for messages, `log` outlives it. The caller has one reference. */
@@ -55,7 +65,7 @@ cleave_worker_t *cleave_worker_retain(cleave_worker_t *worker);
 void cleave_worker_release(cleave_worker_t *worker);
 
 /* Begins a call: takes the lock and empties worker->request. CLEAVE_ERROR_BACKEND, without the lock, where
- * the process is lost. */
+ * the process is lost. The thread that answers a callback may do so, too. */
 CLEAVE_MUST_USE cleave_status_t cleave_worker_begin(cleave_worker_t *worker, cleave_message_t *message);
 void cleave_worker_end(cleave_worker_t *worker);
 
@@ -76,6 +86,9 @@ cleave_status_t cleave_worker_lose(cleave_worker_t *worker, const cleave_worker_
 /* The reply could not be read: loses the process. */
 cleave_status_t cleave_worker_answered_nonsense(cleave_worker_t *worker, const cleave_worker_call_t *call,
                                                 cleave_message_t *message);
+
+/* Makes the process, and its ends here (worker_start.c). */
+CLEAVE_MUST_USE cleave_status_t cleave_worker_spawn(cleave_worker_t *worker, cleave_error_t *error);
 
 /* Memory that two processes map: a descriptor whose size can no longer change; -1 where there is none. */
 int cleave_worker_make_memory(const char *name, size_t bytes);

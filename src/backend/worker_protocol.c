@@ -64,6 +64,18 @@ size_t cleave_area_check(const cleave_area_part_t *part, const unsigned char *pa
 
 enum { MAGIC = 0x57564c43 };
 
+bool cleave_frame_is_callback(uint32_t kind) {
+  switch (kind) {
+#define CLEAVE_REMARK(kind)
+#define CLEAVE_REQUEST(kind, function, limit, words)
+#define CLEAVE_NOTICE(kind, function)
+#define CLEAVE_CALLBACK(kind) case CLEAVE_FRAME_##kind:
+#include "backend/worker_messages.inc"
+    return true;
+    default: return false;
+  }
+}
+
 typedef struct header {
   uint32_t magic;
   uint32_t kind;

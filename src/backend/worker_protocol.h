@@ -1,43 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What cleave and the process that runs an isolated library say to each other. cleave asks, the worker
- * answers each request with one reply; lines for the log come in between. Frames go over a stream socket, at
- * the end of which the other side is gone; memory is handed over as file descriptors with a frame.
- *
- *   OPEN        path                                   -> table
- *   INITIALISE                                         -> devices
- *   SUPPORTS    region                                 ->
- *   COST        region                                 -> nanoseconds
- *   REVIEW      region, keep                           -> keep
- *   CONFIGURE   pairs                                  -> pairs
- *   COMPILE     program, options, sizes, region + area -> info
- *   RUN         program, requests, options             -> steps
- *   UNLOAD      program                                ->
- *   SHARE       id, bytes + memory                     no reply
- *   DROP        id                                     no reply
- *   CLOSE                                              -> and the worker ends
+ * What cleave and the process that runs an isolated library say to each other (worker_messages.inc). cleave
+ * asks, the worker answers each request with one reply; callbacks of the library, and lines for the log, come
+ * in between. Frames go over a stream socket, at the end of which the other side is gone; memory is handed
+ * over as file descriptors with a frame.
  */
 #ifndef CLEAVE_BACKEND_WORKER_PROTOCOL_H
 #define CLEAVE_BACKEND_WORKER_PROTOCOL_H
 
 #include "backend/wire.h"
 
+/* CLEAVE_FRAME_OPEN, ... 0 is none. */
 typedef enum cleave_frame_kind {
-  CLEAVE_FRAME_OPEN = 1,
-  CLEAVE_FRAME_INITIALISE,
-  CLEAVE_FRAME_SUPPORTS,
-  CLEAVE_FRAME_COST,
-  CLEAVE_FRAME_REVIEW,
-  CLEAVE_FRAME_CONFIGURE,
-  CLEAVE_FRAME_COMPILE,
-  CLEAVE_FRAME_RUN,
-  CLEAVE_FRAME_UNLOAD,
-  CLEAVE_FRAME_SHARE,
-  CLEAVE_FRAME_DROP,
-  CLEAVE_FRAME_CLOSE,
-  CLEAVE_FRAME_REPLY, /* status, reason code, message, then what the request asked for */
-  CLEAVE_FRAME_LOG    /* level, line */
+  CLEAVE_FRAME_NONE,
+#define CLEAVE_REMARK(kind) CLEAVE_FRAME_##kind,
+#define CLEAVE_REQUEST(kind, function, limit, words) CLEAVE_FRAME_##kind,
+#define CLEAVE_NOTICE(kind, function) CLEAVE_FRAME_##kind,
+#define CLEAVE_CALLBACK(kind) CLEAVE_FRAME_##kind,
+#include "backend/worker_messages.inc"
+  CLEAVE_FRAME_COUNT
 } cleave_frame_kind_t;
+
+/* A library may call back so during a request. */
+bool cleave_frame_is_callback(uint32_t kind);
 
 /* How a worker ends whose library closed the socket. */
 enum { CLEAVE_WORKER_EXIT_CLOSED = 77 };
@@ -61,8 +46,56 @@ enum {
   CLEAVE_HAS_ADDS = 1 << 11,
   CLEAVE_HAS_SPARSE = 1 << 12, /* takes_sparse */
   CLEAVE_HAS_DEVICES = 1 << 13,
-  CLEAVE_HAS_EXTENSIONS = 1 << 14 /* operators, partitioners or passes */
+  CLEAVE_HAS_IMPERATIVE = 1 << 14, /* all three functions */
+  CLEAVE_HAS_BLOBS = 1 << 15       /* all three */
 };
+
+/* The same of what it adds to cleave. */
+enum {
+  CLEAVE_OPERATOR_HAS_INFER = 1 << 0,
+  CLEAVE_OPERATOR_HAS_CREATE = 1 << 1,
+  CLEAVE_OPERATOR_HAS_DESTROY = 1 << 2,
+  CLEAVE_OPERATOR_HAS_EXECUTE = 1 << 3,
+  CLEAVE_OPERATOR_IS_COMMUTATIVE = 1 << 4,
+  CLEAVE_OPERATOR_IS_STATEFUL = 1 << 5,
+  CLEAVE_PARTITIONER_HAS_SUPPORTED = 1 << 0,
+  CLEAVE_PARTITIONER_HAS_CREATE = 1 << 1,
+  CLEAVE_PARTITIONER_HAS_DESTROY = 1 << 2,
+  CLEAVE_PARTITIONER_HAS_SELECT = 1 << 3,
+  CLEAVE_PARTITIONER_HAS_SELECT_INPUT = 1 << 4,
+  CLEAVE_PARTITIONER_HAS_SELECT_OUTPUT = 1 << 5,
+  CLEAVE_PARTITIONER_HAS_FILTER = 1 << 6,
+  CLEAVE_PARTITIONER_HAS_REVIEW = 1 << 7,
+  CLEAVE_PASS_HAS_RUN = 1 << 0
+};
+
+/* Of lists that a library brings, so many are told; how many there are, too. */
+enum { CLEAVE_MOST_EXTENSIONS = 1024, CLEAVE_MOST_RULE_FILES = 64 };
+
+/* COMPILE: what makes the program, and what `number` is then. */
+typedef enum cleave_program_way {
+  CLEAVE_WAY_COMPILE,
+  CLEAVE_WAY_LOAD,     /* from a blob: the constant that it is handed over as */
+  CLEAVE_WAY_EXECUTOR, /* of a single operator */
+  CLEAVE_WAY_KERNEL,   /* of the library's own operator: its number */
+  CLEAVE_WAY_COUNT
+} cleave_program_way_t;
+
+/* BIND: an input or output of a program. */
+typedef enum cleave_port_kind {
+  CLEAVE_PORT_BUFFER, /* a shape follows; it lies in the memory that comes along */
+  CLEAVE_PORT_FIXED,  /* an input whose content is a constant of the region */
+  CLEAVE_PORT_OPEN,   /* an output whose shape the run tells, by RESIZE */
+  CLEAVE_PORT_COUNT
+} cleave_port_kind_t;
+
+/* SELECT. */
+typedef enum cleave_select_question {
+  CLEAVE_SELECT_NODE,
+  CLEAVE_SELECT_INPUT,
+  CLEAVE_SELECT_OUTPUT,
+  CLEAVE_SELECT_COUNT
+} cleave_select_question_t;
 
 /* What a request asked for begins at a multiple of this in the reply. */
 enum { CLEAVE_REPLY_ALIGNMENT = 16, CLEAVE_MOST_DEVICES = 64 };

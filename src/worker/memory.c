@@ -15,31 +15,34 @@ static unsigned char *reserve(size_t bytes) {
 
 /* ---- buffers ---- */
 
-static cleave_status_t place(worker_area_t *area, const uint64_t *sizes, uint32_t count, size_t *out_total,
-                             cleave_error_t *error) {
-  size_t *bytes = cleave_allocate(count, sizeof *bytes);
-  if (bytes == NULL) {
-    return cleave_error_out_of_memory(error);
+static bool place(worker_area_t *area, const worker_buffer_t *buffers, size_t *out_total) {
+  size_t total = 0;
+  for (uint32_t k = 0; k < area->count; k++) {
+    size_t span = 0;
+    if (!cleave_area_place(&buffers[k].bytes, 1, &area->parts[k], &span) ||
+        !cleave_size_add(total, span, &span) || span > SIZE_MAX / 4) {
+      return false;
+    }
+    area->parts[k].offset = total;
+    total = span;
   }
-  for (uint32_t k = 0; k < count; k++) {
-    bytes[k] = (size_t)sizes[k];
-  }
-  bool fits = cleave_area_place(bytes, count, area->parts, out_total);
-  cleave_free(bytes);
-  return fits ? CLEAVE_OK : cleave_error_set(error, CLEAVE_ERROR_LIMIT, "buffers are too large");
+  *out_total = total;
+  return true;
 }
 
-cleave_status_t worker_area_map(worker_area_t *area, int fd, const uint64_t *sizes, uint32_t input_count,
-                                uint32_t count, cleave_error_t *error) {
+cleave_status_t worker_area_map(worker_area_t *area, int fd, const worker_buffer_t *buffers, uint32_t count,
+                                cleave_error_t *error) {
   size_t total = 0;
   *area = (worker_area_t){.count = count};
   area->parts = cleave_allocate_zeroed(count, sizeof *area->parts);
   area->data = cleave_allocate_zeroed(count, sizeof *area->data);
-  area->ranges = cleave_allocate_zeroed((size_t)count + 1, sizeof *area->ranges);
+  area->ranges = cleave_allocate_zeroed(count, sizeof *area->ranges);
   if (area->parts == NULL || area->data == NULL || area->ranges == NULL) {
     return cleave_error_out_of_memory(error);
   }
-  CLEAVE_TRY(place(area, sizes, count, &total, error));
+  if (!place(area, buffers, &total)) {
+    return cleave_error_set(error, CLEAVE_ERROR_LIMIT, "buffers are too large");
+  }
   area->reserved = total + ((size_t)count + 1) * GUARD;
   area->memory = reserve(area->reserved);
   if (area->memory == NULL) {
@@ -48,7 +51,7 @@ cleave_status_t worker_area_map(worker_area_t *area, int fd, const uint64_t *siz
   unsigned char *at = area->memory + GUARD;
   for (uint32_t k = 0; k < count; k++) {
     const cleave_area_part_t *part = &area->parts[k];
-    bool is_input = k < input_count;
+    bool is_input = buffers[k].is_input;
     if (mmap(at, part->span, is_input ? PROT_READ : PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
              (off_t)part->offset) == MAP_FAILED) {
       return cleave_error_out_of_memory(error);
@@ -59,7 +62,7 @@ cleave_status_t worker_area_map(worker_area_t *area, int fd, const uint64_t *siz
                                        .bytes = part->bytes,
                                        .end = at + part->span + GUARD / 2,
                                        .place = is_input ? CLEAVE_PLACE_INPUT : CLEAVE_PLACE_OUTPUT,
-                                       .index = is_input ? k : k - input_count};
+                                       .index = buffers[k].index};
     area->ranges[k].guard += k == 0 ? 0 : GUARD / 2; /* half of it belongs to the one before */
     at += part->span + GUARD;
   }
@@ -149,6 +152,12 @@ void worker_constants_drop(worker_constants_t *constants, uint32_t id) {
   size_t at = (size_t)(item - constants->items.items);
   memmove(item, item + 1, (constants->items.count - at - 1) * sizeof *item);
   constants->items.count--;
+}
+
+const void *worker_constants_get(worker_constants_t *constants, uint32_t id, size_t *out_bytes) {
+  const worker_constant_t *item = find(constants, id);
+  *out_bytes = item == NULL ? 0 : item->bytes;
+  return item == NULL ? NULL : item->data;
 }
 
 const void *worker_constants_find(void *context, uint32_t id, size_t bytes) {

@@ -9,18 +9,24 @@
 
 /* ---- buffers of a program ---- */
 
+typedef struct worker_buffer {
+  size_t bytes;
+  bool is_input;  /* can be read only */
+  uint32_t index; /* of the input or output, for messages */
+} worker_buffer_t;
+
 typedef struct worker_area {
   unsigned char *memory; /* reserved; buffers lie apart in it */
   size_t reserved;
   uint32_t count;
   cleave_area_part_t *parts;
   unsigned char **data;   /* per part: the buffer */
-  worker_range_t *ranges; /* per part, and one more for the workspace */
+  worker_range_t *ranges; /* per part */
 } worker_area_t;
 
-/* Maps `fd`, which holds buffers of these sizes: `input_count` that can be read only, then others. */
-CLEAVE_MUST_USE cleave_status_t worker_area_map(worker_area_t *area, int fd, const uint64_t *sizes,
-                                                uint32_t input_count, uint32_t count, cleave_error_t *error);
+/* Maps `fd`, which holds these buffers one behind the other. */
+CLEAVE_MUST_USE cleave_status_t worker_area_map(worker_area_t *area, int fd, const worker_buffer_t *buffers,
+                                                uint32_t count, cleave_error_t *error);
 void worker_area_unmap(worker_area_t *area);
 
 /* ---- scratch memory, one for all programs ---- */
@@ -52,6 +58,8 @@ typedef struct worker_constants {
 CLEAVE_MUST_USE cleave_status_t worker_constants_add(worker_constants_t *constants, uint32_t id, size_t bytes,
                                                      int fd, cleave_error_t *error);
 void worker_constants_drop(worker_constants_t *constants, uint32_t id);
+/* NULL where there is none of this number. */
+const void *worker_constants_get(worker_constants_t *constants, uint32_t id, size_t *out_bytes);
 /* For cleave_region_read. */
 const void *worker_constants_find(void *constants, uint32_t id, size_t bytes);
 void worker_constants_deinit(worker_constants_t *constants);

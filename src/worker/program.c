@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs of the library. A run has everything prepared: views of the buffers, of memory on the device where
-// the library has one, and scratch memory that all programs share, since one runs at a time.
+// Programs of the library: compiled, loaded from a blob, executors and kernels alike. They are bound to the
+// buffers of the parent before they run: views of the buffers, of memory on the device where the library has
+// one, and scratch memory that all programs share, since one runs at a time.
 #include <stdio.h>
 #include <string.h>
 
 #include "backend/region_wire.h"
 #include "worker/worker.h"
+
+enum { MOST_PORTS = 1 << 17 };
 
 /* ---- programs by id ---- */
 
@@ -23,7 +26,7 @@ static size_t find_index(const worker_t *worker, uint32_t id) {
   return low;
 }
 
-static worker_program_t *find(const worker_t *worker, uint32_t id) {
+worker_program_t *worker_program_find(const worker_t *worker, uint32_t id) {
   size_t index = find_index(worker, id);
   bool is_there = index < worker->programs.count && worker->programs.items[index]->id == id;
   return is_there ? worker->programs.items[index] : NULL;
@@ -39,142 +42,79 @@ static cleave_status_t add(worker_t *worker, worker_program_t *program, cleave_e
   return CLEAVE_OK;
 }
 
-/* ---- memory on the device ---- */
+/* ---- ending ---- */
 
-static const cleave_backend_devices_t *devices_of(const worker_t *worker, uint32_t device) {
-  const cleave_backend_devices_t *devices = worker->table.devices;
-  cleave_device_properties_t properties = {.size = sizeof properties};
-  cleave_message_t message = {.text = ""};
-  bool is_complete = devices != NULL && devices->alloc != NULL && devices->free != NULL &&
-                     devices->copy_to != NULL && devices->copy_from != NULL;
-  bool shares = is_complete && devices->properties != NULL &&
-                devices->properties(worker->state, device, &properties, &message) == CLEAVE_OK &&
-                properties.shares_host_memory;
-  return is_complete && !shares ? devices : NULL;
-}
-
-static cleave_status_t move_to_device(worker_t *worker, const worker_program_t *program,
-                                      const cleave_tensor_view_t *from, uint32_t count, const size_t *bytes,
-                                      cleave_tensor_view_t *to, cleave_message_t *message) {
-  for (uint32_t k = 0; k < count; k++) {
-    void *memory = NULL;
-    to[k] = from[k];
-    to[k].memory = program->device + 1;
-    to[k].data = NULL;
-    CLEAVE_TRY(worker->table.devices->alloc(worker->state, program->device, bytes[k] == 0 ? 1 : bytes[k],
-                                            &memory, message));
-    to[k].data = memory;
-  }
-  return CLEAVE_OK;
-}
-
-static cleave_status_t use_device(worker_t *worker, worker_program_t *program, cleave_message_t *message) {
-  const cleave_region_view_t *region = &program->region;
-  uint32_t count = region->input_count + region->output_count;
-  size_t *bytes = cleave_arena_allocate(&program->arena, count, sizeof *bytes);
-  program->device_inputs =
-      cleave_arena_allocate(&program->arena, region->input_count, sizeof *program->device_inputs);
-  program->device_outputs =
-      cleave_arena_allocate(&program->arena, region->output_count, sizeof *program->device_outputs);
-  if (bytes == NULL || program->device_inputs == NULL || program->device_outputs == NULL) {
-    return CLEAVE_ERROR_OUT_OF_MEMORY;
-  }
-  for (uint32_t k = 0; k < count; k++) {
-    bytes[k] = program->area.parts[k].bytes;
-  }
-  program->has_device = true;
-  CLEAVE_TRY(move_to_device(worker, program, program->inputs, region->input_count, bytes,
-                            program->device_inputs, message));
-  CLEAVE_TRY(move_to_device(worker, program, program->outputs, region->output_count,
-                            bytes + region->input_count, program->device_outputs, message));
-  if (program->workspace_bytes == 0) {
-    return CLEAVE_OK;
-  }
-  return worker->table.devices->alloc(worker->state, program->device, program->workspace_bytes,
-                                      &program->workspace, message);
-}
-
-static void free_views(const worker_t *worker, const worker_program_t *program, cleave_tensor_view_t *views,
-                       uint32_t count) {
-  for (uint32_t k = 0; views != NULL && k < count; k++) {
-    if (views[k].data != NULL) {
-      worker->table.devices->free(worker->state, program->device, (void *)(uintptr_t)views[k].data);
+static void leave_binding(const worker_t *worker, worker_program_t *program) {
+  worker_fault_watch(NULL, 0);
+  for (uint32_t k = 0; program->open != NULL && k < program->region.output_count; k++) {
+    if (program->open[k] != NULL) {
+      worker_area_unmap(&program->open[k]->area);
     }
   }
+  worker_device_leave(worker, program);
+  worker_area_unmap(&program->area);
+  cleave_arena_reset(&program->binding);
+  program->open = NULL;
+  program->is_bound = false;
 }
 
-static void leave_device(const worker_t *worker, worker_program_t *program) {
-  free_views(worker, program, program->device_inputs, program->region.input_count);
-  free_views(worker, program, program->device_outputs, program->region.output_count);
-  if (program->workspace != NULL) {
-    worker->table.devices->free(worker->state, program->device, program->workspace);
+static void end_program(const worker_t *worker, worker_program_t *program) {
+  switch (program->way) {
+    case CLEAVE_WAY_EXECUTOR: worker->table.imperative->release_executor(program->program); break;
+    case CLEAVE_WAY_KERNEL: program->definition->destroy(program->program); break;
+    default: worker->table.unload(program->program); break;
   }
 }
-
-/* ---- compiling ---- */
 
 static void destroy(const worker_t *worker, worker_program_t *program) {
   if (program->program != NULL) {
-    worker->table.unload(program->program);
+    end_program(worker, program);
   }
-  if (program->has_device) {
-    leave_device(worker, program);
-  }
-  worker_area_unmap(&program->area);
+  leave_binding(worker, program);
+  cleave_arena_deinit(&program->binding);
   cleave_arena_deinit(&program->arena);
   cleave_free(program->message);
   cleave_free(program);
 }
 
-/* Views of the buffers, in the order of the region. */
-static cleave_tensor_view_t *make_views(worker_program_t *program, const uint32_t *values, uint32_t count,
-                                        uint32_t first_part) {
-  cleave_tensor_view_t *views = cleave_arena_allocate(&program->arena, count, sizeof *views);
-  for (uint32_t k = 0; views != NULL && k < count; k++) {
-    views[k] = program->region.values[values[k]].tensor;
-    views[k].data = program->area.data[first_part + k];
+cleave_status_t worker_program_unload(worker_t *worker, cleave_wire_in_t *in, cleave_message_t *message) {
+  uint32_t id = cleave_wire_u32(in);
+  worker_program_t *program = worker_program_find(worker, id);
+  if (program == NULL) {
+    (void)snprintf(message->text, sizeof message->text, "there is no program %u", (unsigned)id);
+    return CLEAVE_ERROR_INTERNAL;
   }
-  return views;
+  worker_program_t **place = worker->programs.items + find_index(worker, id);
+  memmove(place, place + 1,
+          (size_t)(worker->programs.items + worker->programs.count - place - 1) * sizeof *place);
+  worker->programs.count--;
+  destroy(worker, program);
+  return CLEAVE_OK;
 }
 
-/* The sizes in the request are those of the region. */
-static bool sizes_agree(const worker_program_t *program, const uint64_t *sizes, uint32_t count) {
-  const cleave_region_view_t *region = &program->region;
-  bool agree = count == region->input_count + region->output_count;
-  for (uint32_t k = 0; k < count && agree; k++) {
-    uint32_t value = k < region->input_count ? region->inputs[k] : region->outputs[k - region->input_count];
-    size_t bytes = 0;
-    agree = cleave_tensor_view_bytes(&region->values[value].tensor, &bytes) && bytes == sizes[k];
+void worker_program_unload_all(worker_t *worker) {
+  for (size_t k = 0; k < worker->programs.count; k++) {
+    destroy(worker, worker->programs.items[k]);
   }
-  return agree;
+  worker->programs.count = 0;
 }
 
-static cleave_status_t prepare(worker_t *worker, worker_program_t *program, const uint64_t *sizes,
-                               uint32_t input_count, uint32_t count, cleave_error_t *error) {
-  if (!sizes_agree(program, sizes, count) || input_count != program->region.input_count) {
-    return cleave_error_set(error, CLEAVE_ERROR_INTERNAL, "the buffers of a region have other sizes");
-  }
-  CLEAVE_TRY(worker_area_map(&program->area, worker->request.fd, sizes, input_count, count, error));
-  program->inputs = make_views(program, program->region.inputs, input_count, 0);
-  program->outputs = make_views(program, program->region.outputs, count - input_count, input_count);
-  program->requests = cleave_arena_allocate(&program->arena, count - input_count, sizeof *program->requests);
-  return program->inputs != NULL && program->outputs != NULL && program->requests != NULL
-             ? CLEAVE_OK
-             : cleave_error_out_of_memory(error);
-}
+/* ---- compiling ---- */
 
+/* What the planner must know; executors and kernels need nothing but their inputs and outputs. */
 static cleave_status_t take_info(worker_t *worker, worker_program_t *program, cleave_message_t *message) {
-  const cleave_program_info_t *info = worker->table.info(program->program);
+  bool has_info = program->way == CLEAVE_WAY_COMPILE || program->way == CLEAVE_WAY_LOAD;
+  const cleave_program_info_t none = {.size = sizeof none};
+  const cleave_program_info_t *info = has_info ? worker->table.info(program->program) : &none;
   if (info == NULL || info->size < offsetof(cleave_program_info_t, inplace_count)) {
     (void)snprintf(message->text, sizeof message->text, "compiled, and tells nothing about the program");
     return CLEAVE_ERROR_BACKEND;
   }
   program->workspace_bytes = info->workspace_bytes;
   cleave_wire_put_u64(&worker->reply, info->persistent_bytes);
-  if (devices_of(worker, program->device) != NULL) {
-    return use_device(worker, program, message);
-  }
-  if (worker_scratch_reserve(&worker->scratch, info->workspace_bytes) != CLEAVE_OK) {
+  bool is_on_host =
+      program->way == CLEAVE_WAY_KERNEL || worker_device_functions(worker, program->device) == NULL;
+  if (is_on_host && worker_scratch_reserve(&worker->scratch, info->workspace_bytes) != CLEAVE_OK) {
     (void)snprintf(message->text, sizeof message->text, "wants %zu bytes of workspace: there is no memory",
                    info->workspace_bytes);
     return CLEAVE_ERROR_BACKEND;
@@ -182,33 +122,62 @@ static cleave_status_t take_info(worker_t *worker, worker_program_t *program, cl
   return CLEAVE_OK;
 }
 
+static cleave_status_t load(worker_t *worker, worker_program_t *program, uint32_t number,
+                            const cleave_compile_options_t *options, cleave_message_t *message) {
+  size_t bytes = 0;
+  const void *data = worker_constants_get(&worker->constants, number, &bytes);
+  if (worker->table.blobs == NULL || (data == NULL && number != CLEAVE_INDEX_NONE)) {
+    return worker_fail_request(message);
+  }
+  return worker->table.blobs->load(worker->state, &program->region, options, data, bytes, &program->program,
+                                   message);
+}
+
+static cleave_status_t make(worker_t *worker, worker_program_t *program, uint32_t number,
+                            const cleave_compile_options_t *options, cleave_message_t *message) {
+  switch (program->way) {
+    case CLEAVE_WAY_COMPILE:
+      return worker->table.compile(worker->state, &program->region, options, &program->program, message);
+    case CLEAVE_WAY_LOAD: return load(worker, program, number, options, message);
+    case CLEAVE_WAY_EXECUTOR:
+      return worker->table.imperative == NULL
+                 ? worker_fail_request(message)
+                 : worker->table.imperative->get_executor(worker->state, &program->region, options,
+                                                          &program->program, message);
+    case CLEAVE_WAY_KERNEL:
+      program->definition = worker_operator(worker, number);
+      return program->definition == NULL || program->definition->create == NULL
+                 ? worker_fail_request(message)
+                 : program->definition->create(&program->region, options, &program->program, message);
+    default: return worker_fail_request(message);
+  }
+}
+
 static cleave_status_t compile(worker_t *worker, worker_program_t *program, cleave_wire_in_t *in,
                                cleave_message_t *message) {
-  cleave_error_t error = CLEAVE_ERROR_INIT;
   cleave_compile_options_t options = {.size = sizeof options};
   program->id = cleave_wire_u32(in);
+  program->way = (cleave_program_way_t)cleave_wire_index(in, CLEAVE_WAY_COUNT);
+  uint32_t number = cleave_wire_u32(in);
   options.threads = (int32_t)cleave_wire_u32(in);
   options.profile = cleave_wire_index(in, 2) == 1;
   options.device = cleave_wire_u32(in);
-  bool is_read = worker_read_pairs(worker, in, &options.options, &options.option_count);
-  uint32_t input_count = cleave_wire_u32(in);
-  uint32_t count = input_count + cleave_wire_u32(in);
-  const uint64_t *sizes = cleave_wire_take(in, count, sizeof *sizes, sizeof *sizes);
-  if (!is_read || count < input_count || in->failed || find(worker, program->id) != NULL) {
-    (void)snprintf(message->text, sizeof message->text, "a request cannot be read");
-    return CLEAVE_ERROR_INTERNAL;
+  bool is_read = worker_read_pairs(&program->arena, in, &options.options, &options.option_count);
+  if (!is_read || in->failed || worker_program_find(worker, program->id) != NULL) {
+    return worker_fail_request(message);
   }
   program->profile = options.profile;
   program->device = options.device;
-  cleave_status_t status = cleave_region_read(in, &program->arena, worker_constants_find, &worker->constants,
-                                              &program->region, &error);
-  if (status == CLEAVE_OK) {
-    status = prepare(worker, program, sizes, input_count, count, &error);
-  }
+  CLEAVE_TRY(worker_read_region(worker, in, &program->arena, &program->region, message));
+  cleave_status_t status = make(worker, program, number, &options, message);
   if (status != CLEAVE_OK) {
-    return worker_fail(&error, message);
+    program->program = NULL;
+    return status;
   }
-  CLEAVE_TRY(worker->table.compile(worker->state, &program->region, &options, &program->program, message));
+  if (program->program == NULL) {
+    (void)snprintf(message->text, sizeof message->text, "the backend made no program and gave no reason");
+    return CLEAVE_ERROR_BACKEND;
+  }
   message->text[0] = '\0';
   CLEAVE_TRY(take_info(worker, program, message));
   return add(worker, program, NULL);
@@ -221,164 +190,139 @@ cleave_status_t worker_program_compile(worker_t *worker, cleave_wire_in_t *in, c
   }
   cleave_status_t status = compile(worker, program, in, message);
   /* The region points into the request, which goes with the program. */
-  program->message = worker->request.data;
-  worker->request.data = NULL;
-  worker->request.capacity = 0;
+  program->message = worker_take_request(worker);
   if (status != CLEAVE_OK) {
     destroy(worker, program);
   }
   return status;
 }
 
-cleave_status_t worker_program_unload(worker_t *worker, cleave_wire_in_t *in, cleave_message_t *message) {
-  uint32_t id = cleave_wire_u32(in);
-  worker_program_t *program = find(worker, id);
-  if (program == NULL) {
-    (void)snprintf(message->text, sizeof message->text, "there is no program %u", (unsigned)id);
-    return CLEAVE_ERROR_INTERNAL;
-  }
-  worker_program_t **place = worker->programs.items + find_index(worker, id);
-  memmove(place, place + 1,
-          (size_t)(worker->programs.items + worker->programs.count - place - 1) * sizeof *place);
-  worker->programs.count--;
-  worker_fault_watch(NULL, 0);
-  destroy(worker, program);
-  return CLEAVE_OK;
+/* ---- binding ---- */
+
+static bool allocate_binding(worker_program_t *program) {
+  const cleave_region_view_t *region = &program->region;
+  cleave_arena_t *arena = &program->binding;
+  size_t count = (size_t)region->input_count + region->output_count;
+  program->inputs = cleave_arena_allocate(arena, region->input_count, sizeof *program->inputs);
+  program->is_fixed = cleave_arena_allocate(arena, region->input_count, sizeof *program->is_fixed);
+  program->outputs = cleave_arena_allocate(arena, region->output_count, sizeof *program->outputs);
+  program->open = cleave_arena_allocate(arena, region->output_count, sizeof *program->open);
+  program->requests = cleave_arena_allocate(arena, region->output_count, sizeof *program->requests);
+  program->ranges = cleave_arena_allocate(arena, count + 1, sizeof *program->ranges);
+  return program->inputs != NULL && program->is_fixed != NULL && program->outputs != NULL &&
+         program->open != NULL && program->requests != NULL && program->ranges != NULL;
 }
 
-void worker_program_unload_all(worker_t *worker) {
-  worker_fault_watch(NULL, 0);
-  for (size_t k = 0; k < worker->programs.count; k++) {
-    destroy(worker, worker->programs.items[k]);
+/* Reads one port into its view; a buffer has its size in *out_bytes. False where it makes no sense. */
+static bool read_port(worker_program_t *program, cleave_wire_in_t *in, uint32_t port,
+                      cleave_port_kind_t *out_kind, size_t *out_bytes) {
+  const cleave_region_view_t *region = &program->region;
+  bool is_input = port < region->input_count;
+  uint32_t index = is_input ? port : port - region->input_count;
+  cleave_tensor_view_t *view = is_input ? &program->inputs[index] : &program->outputs[index];
+  *view = region->values[is_input ? region->inputs[index] : region->outputs[index]].tensor;
+  *out_kind = (cleave_port_kind_t)cleave_wire_index(in, CLEAVE_PORT_COUNT);
+  if (*out_kind == CLEAVE_PORT_FIXED) {
+    return is_input && view->data != NULL;
   }
-  worker->programs.count = 0;
-}
-
-/* ---- running ---- */
-
-static bool read_requests(worker_program_t *program, cleave_wire_in_t *in, bool *out_has_requests) {
-  uint32_t count = cleave_wire_count(in, sizeof(uint32_t));
-  *out_has_requests = count > 0;
-  if (in->failed || (count != 0 && count != program->region.output_count)) {
+  if (*out_kind == CLEAVE_PORT_OPEN) {
+    view->data = NULL;
+    view->rank = -1;
+    return !is_input;
+  }
+  view->rank = (int32_t)cleave_wire_index(in, CLEAVE_MAX_RANK + 1);
+  const int64_t *dims = cleave_wire_take(in, (size_t)view->rank, sizeof *dims, sizeof *dims);
+  int64_t *own = cleave_arena_allocate(&program->binding, CLEAVE_MAX_RANK, sizeof *own);
+  if (dims == NULL || own == NULL) {
     return false;
   }
-  for (uint32_t k = 0; k < count; k++) {
-    program->requests[k] = (cleave_request_t)cleave_wire_index(in, CLEAVE_REQUEST_NONE + 1);
-  }
-  return !in->failed;
+  memcpy(own, dims, (size_t)view->rank * sizeof *own);
+  view->dims = own;
+  view->data = NULL;
+  view->storage = CLEAVE_STORAGE_DENSE;
+  return cleave_tensor_view_bytes(view, out_bytes);
 }
 
-static cleave_status_t copy_to_device(worker_t *worker, const worker_program_t *program, bool has_requests,
-                                      cleave_message_t *message) {
-  const cleave_backend_devices_t *devices = worker->table.devices;
-  for (uint32_t k = 0; k < program->region.input_count; k++) {
-    CLEAVE_TRY(devices->copy_to(worker->state, program->device, &program->device_inputs[k],
-                                &program->inputs[k], NULL, message));
+/* Reads the ports, and lists the buffers among them. */
+static bool read_ports(worker_program_t *program, cleave_wire_in_t *in, worker_buffer_t *buffers,
+                       uint32_t *out_count) {
+  const cleave_region_view_t *region = &program->region;
+  uint32_t count = region->input_count + region->output_count;
+  *out_count = 0;
+  for (uint32_t k = 0; k < region->output_count; k++) {
+    program->open[k] = NULL;
   }
-  for (uint32_t k = 0; k < program->region.output_count; k++) {
-    if (has_requests && program->requests[k] == CLEAVE_REQUEST_ADD) {
-      CLEAVE_TRY(devices->copy_to(worker->state, program->device, &program->device_outputs[k],
-                                  &program->outputs[k], NULL, message));
+  for (uint32_t k = 0; k < count; k++) {
+    bool is_input = k < region->input_count;
+    uint32_t index = is_input ? k : k - region->input_count;
+    cleave_port_kind_t kind = CLEAVE_PORT_BUFFER;
+    size_t bytes = 0;
+    if (!read_port(program, in, k, &kind, &bytes)) {
+      return false;
+    }
+    if (is_input) {
+      program->is_fixed[index] = kind == CLEAVE_PORT_FIXED;
+    }
+    if (kind == CLEAVE_PORT_BUFFER) {
+      buffers[(*out_count)++] = (worker_buffer_t){.bytes = bytes, .is_input = is_input, .index = index};
+    } else if (kind == CLEAVE_PORT_OPEN) {
+      program->open[index] = cleave_arena_allocate(&program->binding, 1, sizeof **program->open);
+      if (program->open[index] == NULL) {
+        return false;
+      }
+      *program->open[index] = (worker_open_output_t){0};
     }
   }
-  return CLEAVE_OK;
+  return cleave_wire_is_done(in);
 }
 
-static cleave_status_t copy_from_device(worker_t *worker, const worker_program_t *program,
-                                        cleave_message_t *message) {
-  const cleave_backend_devices_t *devices = worker->table.devices;
-  for (uint32_t k = 0; k < program->region.output_count; k++) {
-    CLEAVE_TRY(devices->copy_from(worker->state, program->device, &program->outputs[k],
-                                  &program->device_outputs[k], NULL, message));
-  }
-  return CLEAVE_OK;
-}
-
-/* Faults are looked up among the buffers, and in the scratch memory. */
-static void watch(const worker_t *worker, worker_program_t *program) {
-  uint32_t count = program->area.count;
-  const worker_scratch_t *scratch = &worker->scratch;
-  if (scratch->memory != NULL) {
-    program->area.ranges[count++] = (worker_range_t){.guard = scratch->memory,
-                                                     .data = scratch->data,
-                                                     .bytes = scratch->part.bytes,
-                                                     .end = scratch->memory + scratch->reserved,
-                                                     .place = CLEAVE_PLACE_WORKSPACE};
-  }
-  worker_fault_watch(program->area.ranges, count);
-}
-
-/* Bytes that were written beyond the workspace, on which side; 0: none. */
-static size_t check_scratch(const worker_t *worker, bool *out_behind) {
-  const worker_scratch_t *scratch = &worker->scratch;
-  *out_behind = false;
-  return scratch->memory == NULL
-             ? 0
-             : cleave_area_check(&scratch->part, scratch->data - scratch->part.lead, out_behind);
-}
-
-static void put_steps(worker_t *worker, const worker_program_t *program) {
-  const cleave_step_time_t *steps = NULL;
-  uint32_t count =
-      program->profile && worker->table.profile != NULL ? worker->table.profile(program->program, &steps) : 0;
-  count = steps == NULL ? 0 : count;
-  cleave_wire_put_u32(&worker->reply, count);
+static void give_memory(worker_program_t *program, const worker_buffer_t *buffers, uint32_t count) {
   for (uint32_t k = 0; k < count; k++) {
-    cleave_wire_put_text(&worker->reply, steps[k].label == NULL ? "" : steps[k].label);
-    cleave_wire_put_u32(&worker->reply, steps[k].node);
-    cleave_wire_put_u32(&worker->reply, steps[k].fusion);
-    cleave_wire_put_u64(&worker->reply, steps[k].start_ns);
-    cleave_wire_put_u64(&worker->reply, steps[k].end_ns);
+    cleave_tensor_view_t *views = buffers[k].is_input ? program->inputs : program->outputs;
+    views[buffers[k].index].data = program->area.data[k];
+    program->ranges[k] = program->area.ranges[k];
   }
 }
 
-/* At the end of the scratch memory, so that what is beyond it is noticed. */
-static void *workspace_of(const worker_t *worker, const worker_program_t *program) {
-  size_t bytes = (program->workspace_bytes + 63) / 64 * 64;
-  return worker->scratch.data + (worker->scratch.part.span - worker->scratch.part.lead - bytes);
-}
-
-static cleave_status_t run(worker_t *worker, worker_program_t *program, bool has_requests,
-                           cleave_run_args_t *args, cleave_message_t *message) {
-  args->size = sizeof *args;
-  args->inputs = program->has_device ? program->device_inputs : program->inputs;
-  args->outputs = program->has_device ? program->device_outputs : program->outputs;
-  args->workspace = program->has_device ? program->workspace : workspace_of(worker, program);
-  args->requests = has_requests ? program->requests : NULL;
-  if (program->has_device) {
-    CLEAVE_TRY(copy_to_device(worker, program, has_requests, message));
+static cleave_status_t bind(worker_t *worker, worker_program_t *program, cleave_wire_in_t *in,
+                            worker_buffer_t *buffers, cleave_message_t *message) {
+  cleave_error_t error = CLEAVE_ERROR_INIT;
+  uint32_t count = 0;
+  if (!allocate_binding(program)) {
+    return CLEAVE_ERROR_OUT_OF_MEMORY;
   }
-  for (uint32_t k = 0; k < program->region.output_count && !program->has_device; k++) {
-    program->outputs[k].data = program->area.data[program->region.input_count + k];
+  if (!read_ports(program, in, buffers, &count)) {
+    return worker_fail_request(message);
   }
-  watch(worker, program);
-  cleave_status_t status = worker->table.run(program->program, args, message);
-  bool is_behind = false;
-  size_t overrun = check_scratch(worker, &is_behind);
-  if (overrun == 0) {
-    CLEAVE_TRY(status);
+  if (count > 0) {
+    if (worker->request.fd < 0) {
+      return worker_fail_request(message);
+    }
+    if (worker_area_map(&program->area, worker->request.fd, buffers, count, &error) != CLEAVE_OK) {
+      return worker_fail(&error, message);
+    }
   }
-  message->text[0] = '\0';
-  cleave_wire_put_u64(&worker->reply, overrun);
-  cleave_wire_put_u32(&worker->reply, is_behind);
-  if (overrun > 0) {
-    return CLEAVE_OK; /* the parent ends this process */
+  give_memory(program, buffers, count);
+  if (program->way != CLEAVE_WAY_KERNEL && worker_device_functions(worker, program->device) != NULL) {
+    CLEAVE_TRY(worker_device_use(worker, program, message));
   }
-  if (program->has_device) {
-    CLEAVE_TRY(copy_from_device(worker, program, message));
-  }
-  put_steps(worker, program);
+  program->is_bound = true;
   return CLEAVE_OK;
 }
 
-cleave_status_t worker_program_run(worker_t *worker, cleave_wire_in_t *in, cleave_message_t *message) {
-  worker_program_t *program = find(worker, cleave_wire_u32(in));
-  cleave_run_args_t args = {.size = sizeof args};
-  bool has_requests = false;
-  if (program == NULL || !worker_read_pairs(worker, in, &args.options, &args.option_count) ||
-      !read_requests(program, in, &has_requests)) {
-    (void)snprintf(message->text, sizeof message->text, "a request cannot be read");
-    return CLEAVE_ERROR_INTERNAL;
+cleave_status_t worker_program_bind(worker_t *worker, cleave_wire_in_t *in, cleave_message_t *message) {
+  worker_program_t *program = worker_program_find(worker, cleave_wire_u32(in));
+  uint32_t count = cleave_wire_u32(in);
+  if (program == NULL || count > MOST_PORTS ||
+      count != program->region.input_count + program->region.output_count) {
+    return worker_fail_request(message);
   }
-  return run(worker, program, has_requests, &args, message);
+  leave_binding(worker, program);
+  worker_buffer_t *buffers = cleave_arena_allocate(&worker->arena, count, sizeof *buffers);
+  cleave_status_t status =
+      buffers == NULL ? CLEAVE_ERROR_OUT_OF_MEMORY : bind(worker, program, in, buffers, message);
+  if (status != CLEAVE_OK) {
+    leave_binding(worker, program);
+  }
+  return status;
 }

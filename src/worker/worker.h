@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the worker share: the library, its programs, and how requests are answered. */
+/* What the files of the worker share: the library, its programs and turns, and how requests are answered. */
 #ifndef CLEAVE_WORKER_WORKER_H
 #define CLEAVE_WORKER_WORKER_H
 
@@ -10,25 +10,58 @@
 #include "base/arena.h"
 #include "worker/memory.h"
 
-/* A compiled region. What the region said lives as long as it: constants may lie in the message. */
+/* An output whose shape the library tells while it runs. */
+typedef struct worker_open_output {
+  worker_area_t area; /* of the run at hand */
+  void *device;       /* memory of the device for it */
+  int64_t dims[CLEAVE_MAX_RANK];
+} worker_open_output_t;
+
+/* A compiled region, an executor or a kernel. What the region said lives as long as it: constants may lie in
+ * the message. */
 typedef struct worker_program {
   uint32_t id;
   void *program; /* of the library */
+  cleave_program_way_t way;
+  const cleave_custom_operator_t *definition; /* of a kernel */
   bool profile;
   uint32_t device;
   bool has_device; /* buffers of its own on the device of the library */
   cleave_region_view_t region;
   unsigned char *message; /* owned; the region points into it */
-  cleave_arena_t arena;   /* the region's structs, and what follows */
-  worker_area_t area;
+  cleave_arena_t arena;   /* the region's structs */
   size_t workspace_bytes;
-  void *workspace;              /* on the device; otherwise the scratch memory */
-  cleave_tensor_view_t *inputs; /* host memory: the buffers */
+  void *workspace; /* on the device; otherwise the scratch memory */
+  /* What it is bound to. */
+  bool is_bound;
+  cleave_arena_t binding; /* all of this, until it is bound again */
+  worker_area_t area;
+  cleave_tensor_view_t *inputs; /* host memory: the buffers, or constants */
+  bool *is_fixed;               /* per input: a constant */
   cleave_tensor_view_t *outputs;
   cleave_tensor_view_t *device_inputs; /* NULL without a device */
   cleave_tensor_view_t *device_outputs;
+  worker_open_output_t **open; /* per output: NULL where the shape is known */
   cleave_request_t *requests;
+  worker_range_t *ranges; /* of buffers, of open outputs, and of the workspace */
 } worker_program_t;
+
+/* A partitioner at work: the graph, and its selectors. */
+typedef struct worker_selector {
+  uint32_t id;
+  void *own; /* the library's */
+} worker_selector_t;
+
+typedef struct worker_turn {
+  uint32_t id;
+  const cleave_custom_partitioner_t *partitioner;
+  cleave_region_view_t graph;
+  unsigned char *message; /* owned; the graph and the options point into it */
+  cleave_arena_t arena;
+  const cleave_key_value_t *options;
+  uint32_t option_count;
+  CLEAVE_ARRAY(worker_selector_t) selectors;
+} worker_turn_t;
 
 typedef struct worker {
   cleave_channel_t channel;
@@ -37,14 +70,18 @@ typedef struct worker {
   cleave_backend_t table; /* what the library knows of it; others NULL */
   void *state;
   bool is_initialised;
-  cleave_arena_t arena; /* of the request at hand */
   worker_constants_t constants;
   worker_scratch_t scratch;
   CLEAVE_ARRAY(worker_program_t *) programs; /* by id, rising */
-  cleave_wire_out_t reply;                   /* what follows status and message */
-  cleave_wire_out_t frame;                   /* both */
+  CLEAVE_ARRAY(worker_turn_t *) turns;
+  /* Of the request at hand; others while one is answered that came in the middle of it. */
   cleave_frame_t request;
+  cleave_arena_t arena;
+  cleave_wire_out_t reply; /* what follows status and message */
+  cleave_wire_out_t frame; /* both */
 } worker_t;
+
+/* ---- talking (serve.c) ---- */
 
 /* There is nobody to talk to: ends this process and what the library started. Where the library closed the
  * socket, the parent does that. */
@@ -53,17 +90,65 @@ _Noreturn void worker_end(void);
 bool worker_serve(worker_t *worker);
 /* Sends a frame; whoever cannot ends. */
 void worker_send(worker_t *worker, uint32_t kind, const cleave_wire_out_t *frame);
+/* A line for the log of whoever embeds cleave; from any thread. `host` may be NULL. */
+void worker_log(const cleave_host_t *host, int32_t level, const char *line);
 
-/* Requests about programs: they read the rest of `in`, and append to worker->reply. */
-cleave_status_t worker_program_compile(worker_t *worker, cleave_wire_in_t *in, cleave_message_t *message);
-cleave_status_t worker_program_run(worker_t *worker, cleave_wire_in_t *in, cleave_message_t *message);
-cleave_status_t worker_program_unload(worker_t *worker, cleave_wire_in_t *in, cleave_message_t *message);
-void worker_program_unload_all(worker_t *worker);
+/* An answer to a callback. */
+typedef struct worker_answer {
+  cleave_frame_t frame; /* owned */
+  cleave_wire_in_t in;  /* what follows success */
+} worker_answer_t;
 
-/* Pairs in the arena of the request. False where they cannot be read. */
-bool worker_read_pairs(worker_t *worker, cleave_wire_in_t *in, const cleave_key_value_t **out_pairs,
+/* Asks for what the library asks for in the middle of a request, and answers what is asked meanwhile. Returns
+ * the answer's status; `message` may be NULL. */
+cleave_status_t worker_call_back(worker_t *worker, uint32_t kind, const cleave_wire_out_t *content,
+                                 worker_answer_t *out_answer, cleave_message_t *message);
+void worker_answer_free(worker_answer_t *answer);
+
+/* Pairs in an arena. False where they cannot be read. */
+bool worker_read_pairs(cleave_arena_t *arena, cleave_wire_in_t *in, const cleave_key_value_t **out_pairs,
                        uint32_t *out_count);
+cleave_status_t worker_read_region(worker_t *worker, cleave_wire_in_t *in, cleave_arena_t *arena,
+                                   cleave_region_view_t *region, cleave_message_t *message);
 /* The error as the message of a reply; returns its status. */
 cleave_status_t worker_fail(const cleave_error_t *error, cleave_message_t *message);
+/* A request that makes no sense. */
+cleave_status_t worker_fail_request(cleave_message_t *message);
+/* The memory of the request belongs to the caller from now on. */
+unsigned char *worker_take_request(worker_t *worker);
+
+/* ---- requests and notices: they read the rest of `in`, and append to worker->reply ---- */
+
+#define CLEAVE_REMARK(kind)
+#define CLEAVE_REQUEST(kind, function, limit, words) \
+  cleave_status_t function(worker_t *worker, cleave_wire_in_t *in, cleave_message_t *message);
+#define CLEAVE_NOTICE(kind, function) \
+  cleave_status_t function(worker_t *worker, cleave_wire_in_t *in, cleave_message_t *message);
+#define CLEAVE_CALLBACK(kind)
+#include "backend/worker_messages.inc"
+
+/* ---- programs ---- */
+
+worker_program_t *worker_program_find(const worker_t *worker, uint32_t id);
+void worker_program_unload_all(worker_t *worker);
+/* Memory on the device for what the program is bound to. */
+cleave_status_t worker_device_use(worker_t *worker, worker_program_t *program, cleave_message_t *message);
+void worker_device_leave(const worker_t *worker, worker_program_t *program);
+/* The functions for memory of a device that does not share the host's, or NULL. */
+const cleave_backend_devices_t *worker_device_functions(const worker_t *worker, uint32_t device);
+cleave_status_t worker_device_copy_in(worker_t *worker, const worker_program_t *program, bool has_requests,
+                                      cleave_message_t *message);
+cleave_status_t worker_device_copy_out(worker_t *worker, const worker_program_t *program,
+                                       cleave_message_t *message);
+
+/* ---- what the library adds ---- */
+
+/* Appends operators, partitioners, passes and rule files to the reply. */
+void worker_put_extensions(worker_t *worker);
+/* Definition `number`; NULL where there is none that parent and library both know. */
+const cleave_custom_operator_t *worker_operator(const worker_t *worker, uint32_t number);
+const cleave_custom_partitioner_t *worker_partitioner(const worker_t *worker, uint32_t number);
+const cleave_custom_pass_t *worker_custom_pass(const worker_t *worker, uint32_t number);
+void worker_turn_end_all(worker_t *worker);
 
 #endif /* CLEAVE_WORKER_WORKER_H */

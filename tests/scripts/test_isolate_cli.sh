@@ -128,11 +128,6 @@ done <<'ACCELERATORS'
 libmirror.so mirror
 libxnnpack_cleave.so xnnpack
 ACCELERATORS
-if [ -f "$accelerators/libgemms.so" ]; then
-  refuse "operators of its own" "adds operators, partitioners or passes to cleave, which an isolated library cannot" \
-    "$program" backends --load "$accelerators/libgemms.so" --isolate gemms
-fi
-
 # Several at once, and none of them stays.
 k=0
 while [ $k -lt 4 ]; do

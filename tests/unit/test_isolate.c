@@ -610,21 +610,21 @@ UNIT_TEST(a_worker_that_is_not_there_is_an_error) {
 }
 
 /* Workers that say something else: noise, a reply that ends too early, a table that does, one without end,
- * and nothing at all. 13 is the kind of a reply. */
+ * and nothing at all. 1 is the kind of a reply, 3 of a line. */
 UNIT_TEST(a_worker_that_lies_is_not_believed) {
   static const struct {
     const char *says;
     const char *part;
   } CASES[] = {
       {"printf '%0128d' 0 >&3", "sent an answer that makes no sense while being loaded"},
-      {"printf 'CLVW\\015\\0\\0\\0\\010\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0' >&3",
+      {"printf 'CLVW\\001\\0\\0\\0\\010\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0' >&3",
        "sent an answer that makes no sense while being loaded"},
       {"printf "
-       "'CLVW\\015\\0\\0\\0\\020\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0' >&3",
+       "'CLVW\\001\\0\\0\\0\\020\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0' >&3",
        "sent an answer that makes no sense while being loaded"},
-      {"printf 'CLVW\\015\\0\\0\\0\\377\\377\\377\\377\\377\\377\\377\\377' >&3",
+      {"printf 'CLVW\\001\\0\\0\\0\\377\\377\\377\\377\\377\\377\\377\\377' >&3",
        "sent an answer that makes no sense while being loaded"},
-      {"printf 'CLVW\\016\\0\\0\\0\\001\\0\\0\\0\\0\\0\\0\\0x' >&3",
+      {"printf 'CLVW\\003\\0\\0\\0\\001\\0\\0\\0\\0\\0\\0\\0x' >&3",
        "did not answer within 0.2 s while being loaded"},
       {"exec 3>&-", "closed its connection while being loaded"},
   };

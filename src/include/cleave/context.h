@@ -157,8 +157,9 @@ typedef struct cleave_isolation {
  * all later ones fail with CLEAVE_ERROR_BACKEND and the reason, or go to `cpu` (`fallback`). The same file
  * loaded again so under the same name starts a new process where the one before is lost: settings of
  * cleave_backend_configure are to be made again, and sessions too. Calls to one library run one at a time.
- * CLEAVE_ERROR_UNSUPPORTED: it adds operators, partitioners or passes. What it may do to files and the
- * network is what this user may. `options` may be NULL. */
+ * Operators, partitioners and passes that it adds are asked there, too; `cpu` cannot take over from an
+ * operator or a pass. What it may do to files and the network is what this user may. `options` may be NULL.
+ */
 CLEAVE_MUST_USE cleave_status_t cleave_backend_load_isolated(cleave_context_t *context, const char *path,
                                                              const char *name,
                                                              const cleave_isolation_options_t *options,
