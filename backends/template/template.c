@@ -22,7 +22,7 @@ typedef struct program {
   float *memory; /* room for all values, one after the other; constants are copied here once */
 } program_t;
 
-/* Called once, before all else. Find your device here; refuse with a reason where there is none. */
+/* Called first, once for each state. Find your device here; refuse with a reason where there is none. */
 static cleave_status_t initialise(const cleave_host_t *host, void **out_state, cleave_message_t *message) {
   (void)host, (void)message; /* services of cleave: threads, a log, JSON; and where a reason goes */
   *out_state = NULL;         /* handed to `supports` and `compile`, and to `destroy` at the end */
