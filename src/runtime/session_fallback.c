@@ -9,6 +9,7 @@
 typedef struct cleave_step_fallback {
   cleave_program_t *program;
   void *workspace;
+  cleave_tensor_view_t *inputs;  /* room for those that change from run to run; NULL: the step's are these */
   cleave_tensor_view_t *outputs; /* of the step; those that are added to lie in memory of their own */
 } cleave_step_fallback_t;
 
@@ -26,6 +27,7 @@ static void destroy(cleave_step_fallback_t *fallback, uint32_t output_count) {
   for (uint32_t k = 0; fallback->outputs != NULL && k < output_count; k++) {
     cleave_free((void *)(uintptr_t)fallback->outputs[k].data);
   }
+  cleave_free(fallback->inputs);
   cleave_free(fallback->outputs);
   cleave_free(fallback->workspace);
   cleave_program_release(fallback->program);
@@ -39,6 +41,22 @@ void cleave_session_destroy_fallback(cleave_step_t *step) {
   }
 }
 
+/* Constants are among the inputs of executors, and of no program of `cpu`. */
+static uint32_t list_inputs(const cleave_session_t *session, const cleave_step_t *step,
+                            cleave_tensor_view_t *inputs) {
+  uint32_t count = 0;
+  for (uint32_t k = 0; k < step->input_count; k++) {
+    if (!step->program->is_executor ||
+        session->slots.items[step->input_slots[k]].kind != CLEAVE_SLOT_CONSTANT) {
+      if (inputs != NULL) {
+        inputs[count] = step->inputs[k];
+      }
+      count++;
+    }
+  }
+  return count;
+}
+
 /* The step's nodes as a region for `cpu`; fusions are of no use there. */
 static cleave_status_t compile(cleave_session_t *session, const cleave_step_t *step,
                                cleave_program_t **out_program, cleave_error_t *error) {
@@ -50,8 +68,8 @@ static cleave_status_t compile(cleave_session_t *session, const cleave_step_t *s
       .name = step->name, .rule = "", .nodes = step->nodes, .node_count = step->node_count};
   cleave_view_builder_init(&builder, session->graph);
   cleave_status_t status = cleave_view_build(&builder, &wanted, &arena, &view, error);
-  if (status == CLEAVE_OK &&
-      (view.region.input_count != step->input_count || view.region.output_count != step->output_count)) {
+  if (status == CLEAVE_OK && (view.region.input_count != list_inputs(session, step, NULL) ||
+                              view.region.output_count != step->output_count)) {
     status = cleave_error_set(error, CLEAVE_ERROR_INTERNAL, "region '%s': cpu sees other inputs or outputs",
                               step->name);
   } else if (status == CLEAVE_OK) {
@@ -81,8 +99,23 @@ static cleave_status_t note(cleave_session_t *session, const cleave_step_t *step
   return cleave_session_add_note(session, text, error);
 }
 
+/* Nobody but its library runs an operator of a library. */
+static bool has_library_operator(const cleave_session_t *session, const cleave_step_t *step) {
+  for (uint32_t k = 0; k < step->node_count; k++) {
+    if ((cleave_node_op(session->graph, step->nodes[k])->flags & CLEAVE_OP_FROM_LIBRARY) != 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
 static cleave_status_t make(cleave_session_t *session, cleave_step_t *step, const cleave_message_t *reason,
                             cleave_error_t *error) {
+  if (has_library_operator(session, step)) {
+    return cleave_session_fail_node(session->graph, step->nodes[0],
+                                    session->targets.items[step->target].label, CLEAVE_ERROR_BACKEND, reason,
+                                    error);
+  }
   cleave_step_fallback_t *fallback = cleave_allocate_zeroed(1, sizeof *fallback);
   if (fallback == NULL) {
     return cleave_error_out_of_memory(error);
@@ -91,8 +124,14 @@ static cleave_status_t make(cleave_session_t *session, cleave_step_t *step, cons
   if (status == CLEAVE_OK) {
     fallback->outputs = cleave_allocate_zeroed(step->output_count, sizeof *fallback->outputs);
     fallback->workspace = cleave_allocate_aligned(fallback->program->info->workspace_bytes);
-    status = fallback->outputs == NULL || fallback->workspace == NULL ? cleave_error_out_of_memory(error)
-                                                                      : note(session, step, reason, error);
+    bool has_inputs = true;
+    if (step->program->is_executor) {
+      fallback->inputs = cleave_allocate_zeroed(step->input_count, sizeof *fallback->inputs);
+      has_inputs = fallback->inputs != NULL;
+    }
+    status = fallback->outputs == NULL || fallback->workspace == NULL || !has_inputs
+                 ? cleave_error_out_of_memory(error)
+                 : note(session, step, reason, error);
   }
   if (status != CLEAVE_OK) {
     destroy(fallback, step->output_count);
@@ -161,8 +200,11 @@ cleave_status_t cleave_session_run_fallback(cleave_session_t *session, cleave_st
     CLEAVE_TRY(make(session, step, reason, error));
   }
   step->part_count = 0;
+  if (step->fallback->inputs != NULL) {
+    (void)list_inputs(session, step, step->fallback->inputs);
+  }
   cleave_run_args_t args = {.size = sizeof args,
-                            .inputs = step->inputs,
+                            .inputs = step->fallback->inputs != NULL ? step->fallback->inputs : step->inputs,
                             .outputs = step->outputs,
                             .workspace = step->fallback->workspace};
   return step->requests != NULL ? call_adding(session, step, &args, error)

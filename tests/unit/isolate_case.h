@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Libraries here and in processes of their own: loading them either way, what they log, and that nothing of
+ * their processes is left. Any failure fails the test.
+ */
+#ifndef CLEAVE_TESTS_ISOLATE_CASE_H
+#define CLEAVE_TESTS_ISOLATE_CASE_H
+
+#include "cleave/cleave.h"
+
+#define ISOLATE_HOSTILE(name) CLEAVE_BINARY_DIR "/tests/hostile/lib" name ".so"
+#define ISOLATE_ACCELERATOR(name) CLEAVE_BINARY_DIR "/accelerators/lib" name ".so"
+
+typedef enum isolate_way {
+  ISOLATE_HERE,    /* in this process */
+  ISOLATE_APART,   /* in one of its own */
+  ISOLATE_FALLING, /* and `cpu` takes over */
+  ISOLATE_SHORT    /* in one of its own, which has 0.3 s for everything */
+} isolate_way_t;
+
+/* Loads a library; `misdeed` goes into CLEAVE_TEST_MISDEED, NULL: none. */
+void isolate_case_load(const char *path, isolate_way_t way, const char *misdeed);
+void isolate_case_unload(const char *name);
+
+/* Every process was waited for. */
+void isolate_case_check_no_children(void);
+
+/* Lines of the log from now on, each ended by '\n'; levels up to information. */
+void isolate_case_listen(void);
+const char *isolate_case_lines(void);
+
+/* Memory of this process that is resident, in pages, and its descriptors: for growth. */
+long isolate_case_pages(void);
+size_t isolate_case_descriptors(void);
+
+#endif /* CLEAVE_TESTS_ISOLATE_CASE_H */
