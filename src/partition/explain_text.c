@@ -272,7 +272,7 @@ static void print_rule(const printer_t *printer, const cleave_why_rule_t *rule) 
   cleave_text_add(text, "\n");
   for (uint32_t k = 0; k < rule->refusal_count && k < MOST_LISTED; k++) {
     const cleave_why_refusal_t *refusal = &rule->refusals[k];
-    cleave_text_format(text, refusal->cause[0] == '\0' ? "  refused" : "  refused by %s", refusal->cause);
+    cleave_text_format(text, refusal->cause[0] == '\0' ? "  left" : "  refused by %s", refusal->cause);
     if (refusal->count > 1) {
       cleave_text_format(text, " x %u", (unsigned)refusal->count);
     }

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rewrites to their common end. A stack of nodes to look at: at first all anchors, the first in topological
-// order on top; after a change what lies near it, so that whatever a substitute sets off happens at once.
+// Rewrites to their common end. A stack of nodes to look at: at first all anchors, after a change what lies
+// near it. What matches there waits in a queue: what a substitute set off first, then the largest, then by
+// position (rewrite_queue.c).
 #include "base/clock.h"
 #include "partition/rewrite_state.h"
 
 enum { STEPS_PER_ANCHOR = 100000, STEPS_PER_RULE = 20000000, STEPS_PER_NODE = 64, STEPS_PER_CHANGE = 4096 };
 enum { REFUSALS_PER_ANCHOR = 64 };
 
+typedef struct filter {
+  const cleave_rewrite_queue_t *queue;
+  cleave_node_t anchor;
+} filter_t;
+
 static bool was_not_refused(void *context, const cleave_match_t *match, uint64_t hash) {
-  const cleave_rewriter_t *rewriter = context;
+  const filter_t *filter = context;
   (void)match;
-  for (size_t k = 0; k < rewriter->refused.count; k++) {
-    if (rewriter->refused.items[k] == hash) {
-      return false;
-    }
-  }
-  return true;
+  return !cleave_rewrite_queue_is_refused(filter->queue, filter->anchor, hash);
 }
 
 static cleave_status_t note_limit(cleave_rewriter_t *rewriter, const cleave_graph_turn_t *turn,
@@ -33,7 +34,9 @@ static cleave_status_t note_limit(cleave_rewriter_t *rewriter, const cleave_grap
 /* Tells all turns of the changes of an application, and this one at once. */
 static cleave_status_t spread(cleave_rewriter_t *rewriter, cleave_graph_turn_t *turn, cleave_error_t *error) {
   cleave_editor_t *editor = rewriter->editor;
+  cleave_rewrite_queue_applied(rewriter);
   CLEAVE_TRY(cleave_rewrite_grow_order(rewriter, error));
+  CLEAVE_TRY(cleave_rewrite_queue_grow(&rewriter->queue, rewriter->known_nodes, error));
   if (rewriter->turn_count > 1) {
     CLEAVE_TRY(cleave_array_reserve(&rewriter->changes, editor->changed.count, error));
     for (size_t k = 0; k < editor->changed.count; k++) {
@@ -46,34 +49,62 @@ static cleave_status_t spread(cleave_rewriter_t *rewriter, cleave_graph_turn_t *
   return CLEAVE_OK;
 }
 
-/* Applies the rule at an anchor, once at most. */
-static cleave_status_t look_at(cleave_rewriter_t *rewriter, cleave_graph_turn_t *turn, cleave_node_t node,
-                               bool *out_applied, cleave_error_t *error) {
-  *out_applied = false;
-  rewriter->refused.count = 0;
-  while (rewriter->refused.count < REFUSALS_PER_ANCHOR && rewriter->steps_left > 0) {
-    cleave_match_request_t request = {
-        .anchor = rewriter->order.positions[node.index],
-        .step_limit = rewriter->steps_left < STEPS_PER_ANCHOR ? rewriter->steps_left : STEPS_PER_ANCHOR,
-        .accept = was_not_refused,
-        .context = rewriter};
-    cleave_match_answer_t answer;
-    CLEAVE_TRY(cleave_matcher_match(rewriter->matcher, &request, &answer, error));
-    rewriter->steps_left -= answer.steps < rewriter->steps_left ? answer.steps : rewriter->steps_left;
-    if (answer.limit || answer.match == NULL) {
-      return answer.limit ? note_limit(rewriter, turn, node, error) : CLEAVE_OK;
-    }
-    if (rewriter->editor->log != NULL) {
-      rewriter->editor->log->rules.items[turn->log_rule].structural_hits++;
-    }
-    CLEAVE_TRY(cleave_rewrite_apply(rewriter, turn, answer.match, out_applied, error));
-    if (*out_applied) {
-      rewriter->steps_left += STEPS_PER_CHANGE;
-      return spread(rewriter, turn, error);
-    }
-    CLEAVE_ARRAY_PUSH(&rewriter->refused, answer.hash, error);
+/* The first match at an anchor that was not refused. */
+static cleave_status_t match_at(cleave_rewriter_t *rewriter, const cleave_graph_turn_t *turn,
+                                cleave_node_t node, cleave_match_answer_t *answer, cleave_error_t *error) {
+  *answer = (cleave_match_answer_t){0};
+  if (rewriter->steps_left == 0) {
+    return CLEAVE_OK;
+  }
+  filter_t filter = {&rewriter->queue, node};
+  cleave_match_request_t request = {
+      .anchor = rewriter->order.positions[node.index],
+      .step_limit = rewriter->steps_left < STEPS_PER_ANCHOR ? rewriter->steps_left : STEPS_PER_ANCHOR,
+      .accept = was_not_refused,
+      .context = &filter};
+  CLEAVE_TRY(cleave_matcher_match(rewriter->matcher, &request, answer, error));
+  rewriter->steps_left -= answer->steps < rewriter->steps_left ? answer->steps : rewriter->steps_left;
+  if (answer->limit) {
+    answer->match = NULL;
+    return note_limit(rewriter, turn, node, error);
   }
   return CLEAVE_OK;
+}
+
+/* Puts what matches at an anchor into the queue, after so many matches that were refused there. */
+static cleave_status_t find(cleave_rewriter_t *rewriter, const cleave_graph_turn_t *turn, cleave_node_t node,
+                            uint32_t refusals, cleave_error_t *error) {
+  cleave_match_answer_t answer;
+  CLEAVE_TRY(match_at(rewriter, turn, node, &answer, error));
+  return answer.match == NULL ? CLEAVE_OK
+                              : cleave_rewrite_queue_push(rewriter, node, refusals, &answer, error);
+}
+
+/* Applies a candidate, if it matches still; what matches in its place waits for its own turn. */
+static cleave_status_t try_candidate(cleave_rewriter_t *rewriter, cleave_graph_turn_t *turn,
+                                     const cleave_rewrite_candidate_t *candidate, bool *out_applied,
+                                     cleave_error_t *error) {
+  cleave_node_t node = {candidate->anchor};
+  cleave_match_answer_t answer;
+  CLEAVE_TRY(match_at(rewriter, turn, node, &answer, error));
+  if (answer.match == NULL || answer.hash != candidate->hash) {
+    if (answer.match != NULL) {
+      CLEAVE_TRY(cleave_rewrite_queue_push(rewriter, node, candidate->refusals, &answer, error));
+    }
+    return cleave_rewrite_queue_note_loss(rewriter, turn, candidate, error);
+  }
+  if (rewriter->editor->log != NULL) {
+    rewriter->editor->log->rules.items[turn->log_rule].structural_hits++;
+  }
+  CLEAVE_TRY(cleave_rewrite_apply(rewriter, turn, answer.match, out_applied, error));
+  if (*out_applied) {
+    rewriter->steps_left += STEPS_PER_CHANGE;
+    return spread(rewriter, turn, error);
+  }
+  CLEAVE_TRY(cleave_rewrite_queue_refuse(&rewriter->queue, node, answer.hash, error));
+  return candidate->refusals + 1 < REFUSALS_PER_ANCHOR
+             ? find(rewriter, turn, node, candidate->refusals + 1, error)
+             : CLEAVE_OK;
 }
 
 /* Puts all nodes that may be anchors on the stack, or what lies near what others changed. */
@@ -104,23 +135,44 @@ static cleave_status_t fill_stack(cleave_rewriter_t *rewriter, cleave_graph_turn
   return CLEAVE_OK;
 }
 
+/* Looks at all anchors that wait for it. */
+static cleave_status_t empty_stack(cleave_rewriter_t *rewriter, const cleave_graph_turn_t *turn,
+                                   uint32_t *tries, cleave_error_t *error) {
+  while (rewriter->stack.count > 0) {
+    cleave_node_t node = {rewriter->stack.items[--rewriter->stack.count]};
+    rewriter->is_waiting.items[node.index] = 0;
+    if (cleave_node_is_live(rewriter->editor->graph, node)) {
+      ++*tries;
+      cleave_rewrite_queue_look(&rewriter->queue, node);
+      CLEAVE_TRY(find(rewriter, turn, node, 0, error));
+    }
+  }
+  return CLEAVE_OK;
+}
+
+/* Applies the rule until nothing of it matches. */
 static cleave_status_t run_turn(cleave_rewriter_t *rewriter, cleave_graph_turn_t *turn, uint32_t *out_applied,
                                 cleave_error_t *error) {
   cleave_editor_t *editor = rewriter->editor;
+  cleave_rewrite_candidate_t candidate;
+  bool is_current = false;
   uint32_t tries = 0;
   *out_applied = 0;
   editor->rule = turn->rule->name;
   rewriter->steps_left = (size_t)STEPS_PER_RULE + (size_t)STEPS_PER_NODE * editor->graph->live_node_count;
+  cleave_rewrite_queue_clear(&rewriter->queue);
   CLEAVE_TRY(fill_stack(rewriter, turn, error));
-  while (rewriter->stack.count > 0) {
-    cleave_node_t node = {rewriter->stack.items[--rewriter->stack.count]};
+  CLEAVE_TRY(cleave_rewrite_queue_grow(&rewriter->queue, rewriter->known_nodes, error));
+  CLEAVE_TRY(empty_stack(rewriter, turn, &tries, error));
+  while (cleave_rewrite_queue_pop(&rewriter->queue, &candidate, &is_current)) {
     bool applied = false;
-    rewriter->is_waiting.items[node.index] = 0;
-    if (cleave_node_is_live(editor->graph, node)) {
-      tries++;
-      CLEAVE_TRY(look_at(rewriter, turn, node, &applied, error));
-      *out_applied += applied;
+    if (is_current && cleave_node_is_live(editor->graph, (cleave_node_t){candidate.anchor})) {
+      CLEAVE_TRY(try_candidate(rewriter, turn, &candidate, &applied, error));
+    } else {
+      CLEAVE_TRY(cleave_rewrite_queue_note_loss(rewriter, turn, &candidate, error));
     }
+    *out_applied += applied;
+    CLEAVE_TRY(empty_stack(rewriter, turn, &tries, error));
   }
   turn->changes_seen = rewriter->changes.count;
   if (editor->log != NULL) {
@@ -201,7 +253,7 @@ static void deinit(cleave_rewriter_t *rewriter) {
   cleave_array_free(&rewriter->is_waiting);
   cleave_array_free(&rewriter->near);
   cleave_array_free(&rewriter->walks);
-  cleave_array_free(&rewriter->refused);
+  cleave_rewrite_queue_deinit(&rewriter->queue);
   cleave_array_free(&rewriter->nodes);
   cleave_array_free(&rewriter->labels);
   cleave_array_free(&rewriter->local);

@@ -23,6 +23,33 @@ typedef struct cleave_graph_turn {
   size_t changes_seen;                    /* of rewriter->changes */
 } cleave_graph_turn_t;
 
+/* A match that waits for its turn: what has the newest nodes first, then the larger, then the one that begins
+ * first. */
+typedef struct cleave_rewrite_candidate {
+  uint32_t round;  /* the latest application that made a node of it; 0: the rule found them all */
+  uint32_t anchor; /* node */
+  uint32_t look;   /* number of the look at the anchor that found it: a later one finds anew */
+  uint32_t size;
+  uint32_t first;    /* position of its first node */
+  uint32_t position; /* of the anchor */
+  uint32_t refusals; /* of other matches at the anchor, since the look */
+  size_t nodes;      /* in the queue's `nodes` */
+  uint64_t hash;
+} cleave_rewrite_candidate_t;
+
+/* Matches of the rule at work that were found and not yet applied, and who lost to whom. */
+typedef struct cleave_rewrite_queue {
+  CLEAVE_ARRAY(cleave_rewrite_candidate_t) heap;
+  CLEAVE_ARRAY(uint32_t) nodes;  /* of the candidates */
+  CLEAVE_ARRAY(uint32_t) looks;  /* per node: at it as an anchor, so far */
+  CLEAVE_ARRAY(uint32_t) rounds; /* per node: number of the application that made it, or 0 */
+  uint32_t round;                /* number of the last application */
+  CLEAVE_ARRAY(uint32_t) takers; /* per node: group of the log in which the rule took it, or NONE */
+  uint64_t *refused;             /* keys of matches, open addressing; 0: free */
+  size_t refused_count;
+  size_t refused_slots; /* a power of two, or 0 */
+} cleave_rewrite_queue_t;
+
 /* How nodes came about; what a place was. */
 typedef struct cleave_rewrite_loops cleave_rewrite_loops_t;
 
@@ -42,7 +69,7 @@ typedef struct cleave_rewriter {
   CLEAVE_ARRAY(uint32_t) near;      /* of a walk over neighbours, nearest first */
   CLEAVE_ARRAY(uint32_t) walks;     /* per node index: the walk that saw it last */
   uint32_t walk;
-  CLEAVE_ARRAY(uint64_t) refused;    /* hashes of matches at one anchor */
+  cleave_rewrite_queue_t queue;
   CLEAVE_ARRAY(cleave_node_t) nodes; /* of the match in hand, in topological order */
   CLEAVE_ARRAY(const char *) labels;
   CLEAVE_ARRAY(uint32_t) local;         /* per node index: place in the match, or NONE */
@@ -77,6 +104,42 @@ CLEAVE_MUST_USE cleave_status_t cleave_rewrite_grow_order(cleave_rewriter_t *rew
 CLEAVE_MUST_USE cleave_status_t cleave_rewrite_push_near(cleave_rewriter_t *rewriter,
                                                          cleave_graph_turn_t *turn, const uint32_t *changed,
                                                          size_t count, cleave_error_t *error);
+
+/* ---- rewrite_queue.c ---- */
+
+/* Empties the queue, for a rule whose turn begins. */
+void cleave_rewrite_queue_clear(cleave_rewrite_queue_t *queue);
+void cleave_rewrite_queue_deinit(cleave_rewrite_queue_t *queue);
+/* Room for nodes below `bound`; what is new was made by the last application. */
+CLEAVE_MUST_USE cleave_status_t cleave_rewrite_queue_grow(cleave_rewrite_queue_t *queue, uint32_t bound,
+                                                          cleave_error_t *error);
+/* A look at an anchor: candidates and refusals of earlier ones do not count any more. */
+void cleave_rewrite_queue_look(cleave_rewrite_queue_t *queue, cleave_node_t anchor);
+
+/* A match at an anchor, after so many refused ones. */
+CLEAVE_MUST_USE cleave_status_t cleave_rewrite_queue_push(cleave_rewriter_t *rewriter, cleave_node_t anchor,
+                                                          uint32_t refusals,
+                                                          const cleave_match_answer_t *answer,
+                                                          cleave_error_t *error);
+/* The one that goes first; *out_is_current: nobody has looked at its anchor since. False: none is left. */
+bool cleave_rewrite_queue_pop(cleave_rewrite_queue_t *queue, cleave_rewrite_candidate_t *out_candidate,
+                              bool *out_is_current);
+
+/* Was this match at the anchor refused since the last look? */
+bool cleave_rewrite_queue_is_refused(const cleave_rewrite_queue_t *queue, cleave_node_t anchor,
+                                     uint64_t hash);
+CLEAVE_MUST_USE cleave_status_t cleave_rewrite_queue_refuse(cleave_rewrite_queue_t *queue,
+                                                            cleave_node_t anchor, uint64_t hash,
+                                                            cleave_error_t *error);
+
+/* An application has taken editor->removed; what is new from here on is its own. */
+void cleave_rewrite_queue_applied(cleave_rewriter_t *rewriter);
+/* Puts on record that a candidate lost a node, if it did: to a match of the same rule, which is none but
+ * itself. */
+CLEAVE_MUST_USE cleave_status_t cleave_rewrite_queue_note_loss(cleave_rewriter_t *rewriter,
+                                                               const cleave_graph_turn_t *turn,
+                                                               const cleave_rewrite_candidate_t *candidate,
+                                                               cleave_error_t *error);
 
 /* ---- rewrite_apply.c ---- */
 

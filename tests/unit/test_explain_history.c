@@ -189,7 +189,7 @@ UNIT_TEST(a_rewrite_that_leaves_its_match_says_why) {
   cleave_why_destroy(why);
   ck_assert_str_eq(say(scene, NULL, "fourth"),
                    "rewrite 'fourth' (test.lua:4): 0 rewritten out of 1 match, 1 refused\n"
-                   "  refused at 'd': not this one\n");
+                   "  left at 'd': not this one\n");
 }
 
 UNIT_TEST(rules_that_were_done_know_nothing_of_what_came_later) {

@@ -340,6 +340,66 @@ UNIT_TEST(a_rule_that_undoes_itself_is_named) {
       "was");
 }
 
+/* "place: reason" lines of what a rule left. */
+static const char *left(const rule_case_t *c) {
+  static char said[1024];
+  const cleave_edits_t *edits = c->plan->edits;
+  said[0] = '\0';
+  for (size_t k = 0; k < edits->refusals.count; k++) {
+    size_t used = strlen(said);
+    (void)snprintf(said + used, sizeof said - used, "%s: %s\n", edits->refusals.items[k].place,
+                   edits->refusals.items[k].reason);
+  }
+  return said;
+}
+
+#define NAMED(op, of) "g." op "(" of ", { name = '" op "' })"
+
+UNIT_TEST(of_overlapping_matches_the_largest_is_replaced) {
+  rule_case_t c = run(INPUT "return " NAMED("Sin", NAMED("Exp", NAMED("Abs", NAMED("Neg", "x")))),
+                      RULESET("rewrite 'r' { pattern = (op 'Neg' >> op 'Abs') | "
+                              "  (op 'Abs' >> op 'Exp' >> op 'Sin'), "
+                              "  replace = function(m, g) return g.Relu(m.nodes[1].inputs[1]) end }"));
+  check_ops(&c, "Neg Relu");
+  check_rule(&c, 0, 1, 0);
+  ck_assert_str_eq(left(&c), "Abs: taken by rewrite 'r' at 'Sin'\n");
+  rule_case_deinit(&c);
+}
+
+UNIT_TEST(of_equal_matches_the_one_that_begins_first_is_replaced) {
+  rule_case_t c = run(INPUT
+                      "local a = g.Neg(x, { name = 'a' }) local b = g.Neg(a, { name = 'b' }) "
+                      "return g.Neg(b, { name = 'c' })",
+                      RULESET("rewrite 'pair' { pattern = op { 'Neg', as = 'first' } >> op 'Neg', "
+                              "  replace = function(m, g) return m.first.inputs.X end }"));
+  check_ops(&c, "Neg");
+  check_rule(&c, 0, 1, 0);
+  ck_assert_str_eq(cleave_node_name(c.plan->graph, (cleave_node_t){2}), "c");
+  ck_assert(cleave_node_is_live(c.plan->graph, (cleave_node_t){2}));
+  ck_assert_str_eq(left(&c), "c: taken by rewrite 'pair' at 'b'\n");
+  rule_case_check_values(&c, 0);
+  rule_case_deinit(&c);
+}
+
+/* Three nodes go first; what they became, a match again, comes before the pair that begins before both. */
+UNIT_TEST(what_an_application_made_goes_before_what_was_there) {
+  rule_case_t c = run(INPUT
+                      "g.output('p', g.Relu(g.Abs(x, { name = 'a' }))) "
+                      "g.output('q', g.Neg(g.Neg(g.Neg(x, { name = 'n' }))))",
+                      RULESET("rewrite 'r' { pattern = (op 'Neg' >> op 'Neg' >> op 'Neg') | "
+                              "  (op 'Exp' >> op 'Sin') | (op 'Abs' >> op 'Relu'), "
+                              "  replace = function(m, g) local x = m.nodes[1].inputs[1] "
+                              "    if m.nodes[1].op == 'Neg' then return g.Sin(g.Exp(x)) end "
+                              "    return g.Tanh(x) end }"));
+  check_rule(&c, 0, 3, 0);
+  const cleave_edits_t *edits = c.plan->edits;
+  ck_assert_uint_eq(edits->groups.items[0].nodes_taken, 3);
+  ck_assert_uint_eq(edits->groups.items[1].nodes_taken, 2);
+  ck_assert_str_eq(edits->groups.items[1].place, edits->groups.items[0].place);
+  ck_assert_str_eq(left(&c), "");
+  rule_case_deinit(&c);
+}
+
 UNIT_TEST(a_rule_that_matches_its_substitute_is_named) {
   ck_assert_str_eq(failure(ONE_MODEL, ONE_RULE("return g.Relu(g.Relu(m.r.inputs.X))")),
                    "r.lua:2: rewrite 'one': matches its own substitute, and makes more of it each time");
