@@ -39,11 +39,12 @@ static size_t read_size(reader_t *reader, size_t known) {
   return size > known ? known : (size_t)size;
 }
 
-/* Of a list: how many there are, and how many of them follow. None where there is no list. */
-static uint32_t read_counts(reader_t *reader, uint32_t *out_count) {
+/* Of a list: how many there are, and how many of them follow: all, as many as anybody looks at, or none where
+ * there is no list. */
+static uint32_t read_counts(reader_t *reader, uint32_t most, uint32_t *out_count) {
   *out_count = cleave_wire_u32(reader->in);
   uint32_t told = cleave_wire_count(reader->in, LEAST_ENTRY);
-  if (told > CLEAVE_MOST_EXTENSIONS || told > *out_count) {
+  if (told != 0 && told != (*out_count < most ? *out_count : most)) {
     reader->in->failed = true;
     told = 0;
   }
@@ -118,7 +119,7 @@ static bool is_there(reader_t *reader) {
 }
 
 static void read_operators(reader_t *reader, cleave_backend_extensions_t *extensions) {
-  uint32_t told = read_counts(reader, &extensions->operator_count);
+  uint32_t told = read_counts(reader, CLEAVE_MOST_EXTENSIONS, &extensions->operator_count);
   const cleave_custom_operator_t **list = told == 0 ? NULL : make(reader, told, sizeof *list);
   for (uint32_t k = 0; list != NULL && k < told && !reader->in->failed; k++) {
     list[k] = is_there(reader) ? read_operator(reader, k) : NULL;
@@ -127,7 +128,7 @@ static void read_operators(reader_t *reader, cleave_backend_extensions_t *extens
 }
 
 static void read_partitioners(reader_t *reader, cleave_backend_extensions_t *extensions) {
-  uint32_t told = read_counts(reader, &extensions->partitioner_count);
+  uint32_t told = read_counts(reader, CLEAVE_MOST_EXTENSIONS, &extensions->partitioner_count);
   const cleave_custom_partitioner_t **list = told == 0 ? NULL : make(reader, told, sizeof *list);
   for (uint32_t k = 0; list != NULL && k < told && !reader->in->failed; k++) {
     list[k] = is_there(reader) ? read_partitioner(reader, k) : NULL;
@@ -136,7 +137,7 @@ static void read_partitioners(reader_t *reader, cleave_backend_extensions_t *ext
 }
 
 static void read_passes(reader_t *reader, cleave_backend_extensions_t *extensions) {
-  uint32_t told = read_counts(reader, &extensions->pass_count);
+  uint32_t told = read_counts(reader, CLEAVE_MOST_EXTENSIONS, &extensions->pass_count);
   const cleave_custom_pass_t **list = told == 0 ? NULL : make(reader, told, sizeof *list);
   for (uint32_t k = 0; list != NULL && k < told && !reader->in->failed; k++) {
     list[k] = is_there(reader) ? read_pass(reader, k) : NULL;
@@ -146,7 +147,7 @@ static void read_passes(reader_t *reader, cleave_backend_extensions_t *extension
 
 /* Nobody looks for more of them than follow. */
 static void read_rule_files(reader_t *reader, cleave_backend_extensions_t *extensions) {
-  uint32_t told = read_counts(reader, &extensions->rule_file_count);
+  uint32_t told = read_counts(reader, CLEAVE_MOST_RULE_FILES, &extensions->rule_file_count);
   const char **list = told == 0 ? NULL : make(reader, told, sizeof *list);
   for (uint32_t k = 0; list != NULL && k < told && !reader->in->failed; k++) {
     list[k] = read_text(reader, MOST_NAME);
@@ -221,5 +222,5 @@ cleave_status_t cleave_isolate_read_table(cleave_isolate_t *isolate, cleave_wire
   table->description = read_text(&reader, MOST_NAME);
   fill_functions(table, has);
   read_extensions(&reader);
-  return reply->failed ? CLEAVE_ERROR_FORMAT : reader.lacks_memory ? CLEAVE_ERROR_OUT_OF_MEMORY : CLEAVE_OK;
+  return reader.lacks_memory ? CLEAVE_ERROR_OUT_OF_MEMORY : reply->failed ? CLEAVE_ERROR_FORMAT : CLEAVE_OK;
 }

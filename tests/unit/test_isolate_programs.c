@@ -7,6 +7,7 @@
 
 #include "backend/library.h"
 #include "backend/registry.h"
+#include "base/memory.h"
 #include "isolate_case.h"
 #include "library_case.h"
 #include "partition/plan.h"
@@ -384,6 +385,38 @@ UNIT_TEST(memory_that_is_asked_for_often_is_given_back) {
   }
   ck_assert_uint_eq(isolate_case_descriptors(), before);
   isolate_case_unload("bad_operators");
+}
+
+UNIT_TEST(without_memory_programs_leave_nothing_and_no_more_goes_wrong) {
+  const cleave_session_options_t options = with_cache();
+  static const char MODEL[] = PLACES("well");
+  static const int64_t SIX[1] = {6};
+  cleave_tensor_view_t view = {
+      .size = sizeof view, .dtype = CLEAVE_DTYPE_F32, .rank = 1, .dims = SIX, .data = DATA};
+  const cleave_tensor_view_t *inputs[1] = {&view};
+  for (int way = 0; way < 2; way++) {
+    cleave_status_t status = CLEAVE_ERROR_OUT_OF_MEMORY;
+    isolate_case_load(PROGRAMS, ISOLATE_APART, NULL);
+    isolate_case_load(OPERATORS, ISOLATE_APART, NULL);
+    cleave_model_t *model = library_case_model(MODEL);
+    for (int64_t failures = 0; status != CLEAVE_OK; failures++) {
+      cleave_session_t *session = NULL;
+      (void)cleave_memory_fail_after(failures);
+      status = cleave_session_create(model, NULL, inputs, 1, &options, &session, NULL);
+      status = status == CLEAVE_OK ? cleave_session_set_input(session, 0, &view, NULL) : status;
+      status = status == CLEAVE_OK ? cleave_session_run(session, NULL) : status;
+      (void)cleave_memory_fail_after(-1);
+      cleave_session_destroy(session);
+      ck_assert_int_lt(failures, 5000);
+      isolate_case_load(OPERATORS, ISOLATE_APART, NULL); /* where it was lost */
+    }
+    cleave_model_release(model);
+    expect(relu(way == 0 ? &options : &IMPERATIVE, 1, NULL), "");
+    isolate_case_unload("bad_programs");
+    isolate_case_unload("bad_operators");
+  }
+  remove_folder();
+  isolate_case_check_no_children();
 }
 
 /* ---- growth ---- */

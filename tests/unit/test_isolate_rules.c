@@ -2,6 +2,7 @@
 // Partitioners and passes of isolated libraries: the same library gives the same plans and hears the same
 // answers in this process and in one of its own; and whatever it does there, the model stays as it was, and
 // the error says who it was.
+#include "base/memory.h"
 #include "isolate_case.h"
 #include "library_case.h"
 #include "partition/plan.h"
@@ -232,6 +233,59 @@ UNIT_TEST(an_editor_is_of_no_use_after_its_pass) {
   ck_assert_ptr_null(strstr(isolate_case_lines(), "INTERNAL): 11"));
   free(found);
   isolate_case_unload("bad_rules");
+}
+
+/* ---- memory ---- */
+
+/* Allocation 0, 1, 2, ... of this process fails, and all after it: while the library is loaded, and while its
+ * rules are at work. A process that cannot be answered is lost, and started again. */
+UNIT_TEST(without_memory_nothing_is_left_and_no_more_goes_wrong) {
+  static const char *const CASES[][2] = {
+      {"bad_rules/change", "pass=all"}, {"bad_rules/change", "pass=self"}, {"bad_rules", "part=attach"}};
+  cleave_status_t status = CLEAVE_ERROR_OUT_OF_MEMORY;
+  ck_assert_int_eq(setenv("CLEAVE_TEST_MISDEED", "", 1), 0);
+  for (int64_t failures = 0; status != CLEAVE_OK; failures++) {
+    (void)cleave_memory_fail_after(failures);
+    cleave_error_t error = CLEAVE_ERROR_INIT;
+    status = cleave_backend_load_isolated(NULL, LIBRARY, NULL, NULL, &error);
+    (void)cleave_memory_fail_after(-1);
+    ck_assert_msg(status == CLEAVE_OK || status == CLEAVE_ERROR_OUT_OF_MEMORY, "%s", error.message);
+    ck_assert_int_lt(failures, 1000);
+  }
+  for (size_t k = 0; k < 3; k++) {
+    cleave_model_t *model = library_case_model(MODEL);
+    status = CLEAVE_ERROR_OUT_OF_MEMORY;
+    for (int64_t failures = 0; status != CLEAVE_OK; failures += 1 + failures / 50) {
+      cleave_plan_t *plan = NULL;
+      (void)cleave_memory_fail_after(failures);
+      status = library_case_partition(model, CASES[k][0], CASES[k][1], NULL, &plan, NULL);
+      (void)cleave_memory_fail_after(-1);
+      ck_assert_int_lt(failures, 100000);
+      cleave_plan_destroy(plan);
+      unit_ok(cleave_backend_load_isolated(NULL, LIBRARY, NULL, NULL, e)); /* where it was lost */
+    }
+    cleave_model_release(model);
+  }
+  isolate_case_unload("bad_rules");
+  isolate_case_check_no_children();
+}
+
+UNIT_TEST(a_library_that_was_lost_is_asked_again_when_it_is_loaded_again) {
+  isolate_case_load(LIBRARY, ISOLATE_APART, NULL);
+  char *before = plan_of("bad_rules/picker", "part=well", NULL);
+  char *lost = plan_of("bad_rules/picker", "part=crash select", NULL);
+  char *still = plan_of("bad_rules/picker", "part=well", NULL);
+  ck_assert_ptr_nonnull(strstr(lost, "while selecting for partitioner 'picker'"));
+  ck_assert_ptr_nonnull(strstr(still, "while selecting for partitioner 'picker'"));
+  isolate_case_load(LIBRARY, ISOLATE_APART, NULL);
+  char *again = plan_of("bad_rules/picker", "part=well", NULL);
+  ck_assert_str_eq(again, before);
+  isolate_case_unload("bad_rules");
+  free(before);
+  free(lost);
+  free(still);
+  free(again);
+  isolate_case_check_no_children();
 }
 
 UNIT_MAIN("isolate rules")
