@@ -15,7 +15,7 @@
 #include "runtime/model.h"
 #include "tools/watch_files.h"
 
-enum { QUIET_MS = 20, MEASURE_MS = 250 };
+enum { QUIET_MS = 20, MEASURE_MS = 200 };
 
 typedef struct version {
   cleave_plan_t *plan;

@@ -358,7 +358,7 @@ typedef struct cleave_rules_watch_options {
   size_t size;      /* sizeof(cleave_rules_watch_options_t) */
   int32_t quiet_ms; /* files are read when nothing has been written for so long; 0: 20 */
   /* Milliseconds after saving until which a reload may run the plans before and after by turns to measure
-   * them, at least once each; 0: 250; negative: nothing is measured, and the session before is not run. */
+   * them, at least once each; 0: 200; negative: nothing is measured, and the session before is not run. */
   int32_t measure_ms;
   /* Of all sessions; may be NULL. Without `programs` the watch has a cache of its own. */
   const cleave_session_options_t *session;
