@@ -49,12 +49,17 @@ static bool is_internal(const cleave_matcher_t *m, uint32_t link) {
   return label == CLEAVE_INDEX_NONE || m->label_nodes[label] != CLEAVE_INDEX_NONE;
 }
 
+static bool takes_all_inputs(const cleave_pattern_node_t *part) {
+  return part->input_count > 0 && part->inputs[part->input_count - 1].port == CLEAVE_PATTERN_PORT_REST;
+}
+
 /* What leaves a node, and what the pattern does not say of its inputs. */
 static bool node_is_closed(const cleave_matcher_t *m, const taken_t *taken) {
   const cleave_graph_t *graph = m->graph;
   cleave_node_t node = m->contraction->nodes[taken->node];
   const cleave_pattern_node_t *part = &m->pattern->nodes[taken->pattern];
   bool is_sink = true;
+  bool takes_all = takes_all_inputs(part);
   bool leaves = false; /* through the main output */
   for (uint32_t k = 0; k < cleave_node_output_count(graph, node) && !part->shared; k++) {
     cleave_value_t value = cleave_node_output(graph, node, k);
@@ -74,6 +79,10 @@ static bool node_is_closed(const cleave_matcher_t *m, const taken_t *taken) {
     cleave_value_t value = cleave_node_input(graph, node, k);
     cleave_node_t producer =
         cleave_value_exists(value) ? cleave_value_producer(graph, value) : CLEAVE_NODE_NONE;
+    if (takes_all && cleave_value_exists(value) &&
+        cleave_matcher_find_link(m, taken->node, k) == CLEAVE_INDEX_NONE) {
+      return false;
+    }
     if (!is_matched(m, producer)) {
       continue;
     }

@@ -133,6 +133,7 @@ cleave_status_t cleave_matcher_run_input(cleave_matcher_t *m, step_t *step, clea
   if (port == CLEAVE_PATTERN_PORT_REST) {
     goal_t every = cleave_matcher_goal(GOAL_EVERY, part->inputs[goal.k].pattern, goal.next);
     every.node = goal.node;
+    every.swapped = goal.output != CLEAVE_INDEX_NONE;
     return cleave_matcher_push_goal(m, every, &step->next, error);
   }
   if (port == CLEAVE_PATTERN_PORT_ANY) {
@@ -170,25 +171,36 @@ cleave_status_t cleave_matcher_run_input(cleave_matcher_t *m, step_t *step, clea
 
 /* ---- EVERY ---- */
 
-/* The next of all inputs that are left; each is matched on its own. */
+/* The next of all inputs that are left; each is matched on its own. Where the operator was reached from
+ * behind, one may be left for what stands before it: a complete match has none that is still free. */
 cleave_status_t cleave_matcher_run_every(cleave_matcher_t *m, step_t *step, cleave_error_t *error) {
   goal_t goal = m->goals.items[step->index];
   const cleave_pattern_node_t *part = &m->pattern->nodes[goal.pattern];
   cleave_node_t node = m->contraction->nodes[goal.node];
   uint32_t count = cleave_node_input_count(m->graph, node);
   uint32_t port = 0;
-  while (port < count && (!cleave_value_exists(cleave_node_input(m->graph, node, port)) ||
-                          !cleave_matcher_port_is_free(m, goal.node, port))) {
+  while (port < count &&
+         (port == goal.output || !cleave_value_exists(cleave_node_input(m->graph, node, port)) ||
+          !cleave_matcher_port_is_free(m, goal.node, port))) {
     port++;
   }
   if (port == count) {
     step->fits = goal.k >= part->min;
     return CLEAVE_OK;
   }
-  if (goal.k >= part->max ||
-      !cleave_matcher_may_match(m, part->children[0], cleave_node_input(m->graph, node, port))) {
-    step->fits = false;
+  bool fits = goal.k < part->max &&
+              cleave_matcher_may_match(m, part->children[0], cleave_node_input(m->graph, node, port));
+  if (goal.swapped && (step->alternative == 1 || !fits)) {
+    goal.swapped = false;
+    goal.output = port;
+    return cleave_matcher_push_goal(m, goal, &step->next, error);
+  }
+  step->fits = fits;
+  if (!fits) {
     return CLEAVE_OK;
+  }
+  if (goal.swapped) {
+    CLEAVE_TRY(cleave_matcher_leave_choice(m, step->index, 1, error));
   }
   if (goal.k > 0) {
     CLEAVE_TRY(cleave_matcher_forget(m, goal.pattern, error));

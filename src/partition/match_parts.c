@@ -63,6 +63,8 @@ static cleave_status_t match_op(cleave_matcher_t *m, step_t *step, const goal_t 
   if (is_new && part->input_count > 0) {
     goal_t inputs = cleave_matcher_goal(GOAL_SWAP, goal->pattern, next);
     inputs.node = node;
+    bool is_open = goal->kind == GOAL_BACKWARD || goal->entry_pattern != CLEAVE_INDEX_NONE;
+    inputs.output = is_open && m->is_entered[goal->pattern] ? 0 : CLEAVE_INDEX_NONE;
     CLEAVE_TRY(cleave_matcher_push_goal(m, inputs, &next, error));
   }
   step->next = next;

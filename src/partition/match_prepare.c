@@ -206,6 +206,39 @@ static void mark_not_single(cleave_matcher_t *matcher, uint32_t part) {
   }
 }
 
+/* A part that something may stand before, and what it may begin with. */
+static void mark_entered(cleave_matcher_t *matcher, uint32_t part) {
+  const cleave_pattern_node_t *node = &matcher->pattern->nodes[part];
+  if (matcher->is_entered[part]) {
+    return;
+  }
+  matcher->is_entered[part] = true;
+  uint32_t count = node->kind == CLEAVE_PATTERN_SEQUENCE ? 1 : node->child_count;
+  for (uint32_t k = 0; cleave_pattern_has_children(node) && k < count; k++) {
+    mark_entered(matcher, node->children[k]);
+  }
+}
+
+static cleave_status_t prepare_entries(cleave_matcher_t *matcher, cleave_error_t *error) {
+  const cleave_pattern_t *pattern = matcher->pattern;
+  matcher->is_entered =
+      cleave_arena_allocate(&matcher->arena, pattern->node_count, sizeof *matcher->is_entered);
+  if (matcher->is_entered == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  memset(matcher->is_entered, 0, pattern->node_count * sizeof *matcher->is_entered);
+  for (uint32_t p = 0; p < pattern->node_count; p++) {
+    const cleave_pattern_node_t *node = &pattern->nodes[p];
+    for (uint32_t k = 1; node->kind == CLEAVE_PATTERN_SEQUENCE && k < node->child_count; k++) {
+      mark_entered(matcher, node->children[k]);
+    }
+    if (node->kind == CLEAVE_PATTERN_REPEATED && node->max > 1) {
+      mark_entered(matcher, node->children[0]);
+    }
+  }
+  return CLEAVE_OK;
+}
+
 static cleave_status_t prepare_uses(cleave_matcher_t *matcher, cleave_error_t *error) {
   const cleave_pattern_t *pattern = matcher->pattern;
   size_t n = pattern->node_count;
@@ -297,6 +330,7 @@ cleave_status_t cleave_matcher_set_pattern(cleave_matcher_t *matcher, const clea
   CLEAVE_TRY(cleave_matcher_prepare_sizes(matcher, error));
   CLEAVE_TRY(prepare_repeats(matcher, error));
   CLEAVE_TRY(prepare_uses(matcher, error));
+  CLEAVE_TRY(prepare_entries(matcher, error));
   CLEAVE_TRY(prepare_paths(matcher, error));
   return cleave_matcher_prepare_twins(matcher, error);
 }

@@ -29,10 +29,11 @@ typedef enum goal_kind {
 
 typedef struct goal {
   uint8_t kind;
-  bool swapped;
+  bool swapped; /* inputs 0 and 1; EVERY: one input may be left for what stands before the operator */
   uint32_t pattern;
   uint32_t entry_pattern; /* VALUE or CONSTANT that the entry must match, or NONE */
-  uint32_t output;        /* OP: which output the flow is, or NONE: its main output */
+  uint32_t output;        /* OP: which output the flow is, or NONE: its main output; SWAP and INPUT: not NONE
+                             where an input is wanted for what stands before; EVERY: the port left, or NONE */
   uint32_t node;          /* position */
   uint32_t k;
   uint32_t link; /* that leads to `value`, or NONE */
@@ -153,6 +154,7 @@ struct cleave_matcher {
   uint32_t *repeat_starts;  /* per pattern node: in `exclusive`, the parts of this REPEATED or EVERY alone */
   uint32_t *exclusive;
   bool *is_reused;               /* per pattern node: named in several places */
+  bool *is_entered;              /* per pattern node: something may stand before it in a sequence */
   bool *is_single;               /* per OP: its main output has one reader in the pattern at most */
   uint32_t *input_starts;        /* per pattern node: first of its inputs in `twins` */
   twins_t *twins;                /* per input */

@@ -17,7 +17,8 @@
  *  REPEATED  child 0 in sequence with itself, `min` to `max` times, longest first
  *  OUTPUT    output `output` of the node that child 0, an OP, matches
  *  EVERY     only as an input with port REST: `min` to `max` inputs, all that no other input pattern speaks
- * of, match child 0, each on its own (what child 0 binds for one is free again for the next)
+ * of, nor what stands before the OP in a sequence, match child 0, each on its own (what child 0 binds for one
+ * is free again for the next)
  *  GROUP     the root, or an alternative of it: all children, side by side. Each but the first has a value or
  * node in common with one before it, by which it is found. What a child ends in may be used outside
  *

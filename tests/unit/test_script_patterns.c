@@ -168,6 +168,46 @@ UNIT_TEST(every_input_of_a_variadic_operator_matches) {
          "[a b c k]");
 }
 
+/* The operator is reached from what reads it: one input is for what stands before it. */
+UNIT_TEST(a_variadic_operator_inside_a_sequence_leaves_an_input) {
+#define JOINED(first, second, third)                                                             \
+  "local x = g.input('x', 'float32', { 4, 6 })\n"                                                \
+  "local k = g.Concat(g." first "(x, { name = 'a' }), g." second "(x, { name = 'b' }), g." third \
+  "(x, { name = 'c' }), { axis = 0, name = 'k' })\n"                                             \
+  "g.output('y', g.Mul(k, g.input('s', 'float32', { 12, 6 }), { name = 'm' }))\n"
+#define READ_BY(sequence) "pattern = op { 'Mul', inputs = { " sequence " } }"
+  const char *relus = READ_BY("op 'Exp' >> op { 'Concat', inputs = variadic 'Relu' }");
+  expect(JOINED("Exp", "Relu", "Relu"), "", relus, "[a b c k m]");
+  expect(JOINED("Relu", "Exp", "Relu"), "", relus, "[a b c k m]");
+  expect(JOINED("Relu", "Relu", "Exp"), "", relus, "[a b c k m]");
+  expect(JOINED("Relu", "Relu", "Relu"), "", relus, "");
+  expect(JOINED("Exp", "Exp", "Relu"), "", relus, "");
+  expect(JOINED("Exp", "Relu", "Sin"), "", relus, "");
+  // What stands before may be one of the kind that all are.
+  const char *any_of_them = READ_BY("op 'Relu' >> op { 'Concat', inputs = variadic('Relu', 2, 2) }");
+  expect(JOINED("Relu", "Relu", "Relu"), "", any_of_them, "[a b c k m]");
+  expect(JOINED("Relu", "Relu", "Exp"), "", any_of_them, "");
+  // What may be missing leaves all inputs to the rest where it is, and otherwise one less.
+  const char *maybe = READ_BY("maybe(op 'Exp') >> op { 'Concat', inputs = variadic('Relu', 2) }");
+  expect(JOINED("Relu", "Relu", "Relu"), "", maybe, "[a b c k m]");
+  expect(JOINED("Exp", "Relu", "Relu"), "", maybe, "[a b c k m]");
+  expect(JOINED("Exp", "Exp", "Relu"), "", maybe, "");
+  // A value that stands before, and an input of its own beside them.
+  expect(JOINED("Relu", "Sin", "Relu"), "",
+         READ_BY("any 'v' >> op { 'Concat', as = 'k', inputs = variadic 'Relu' }"), "[a c k m]");
+  expect(JOINED("Relu", "Sin", "Exp"), "",
+         READ_BY("op 'Exp' >> op { 'Concat', inputs = { op 'Relu', variadic 'Sin' } }"), "[a b c k m]");
+  expect(JOINED("Relu", "Sin", "Exp"), "", "pattern = op { 'Concat', inputs = variadic(any()) }", "[k]");
+  // The same from the front.
+  const char *front = "pattern = op 'Exp' >> op { 'Concat', inputs = variadic 'Relu' } >> op 'Mul'";
+  expect(JOINED("Relu", "Exp", "Relu"), "", front, "[a b c k m]");
+  expect(JOINED("Relu", "Relu", "Relu"), "", front, "");
+  expect(JOINED("Relu", "Sin", "Relu"), "",
+         "pattern = any 'v' >> op { 'Concat', as = 'k', inputs = variadic 'Relu' } >> op 'Mul'", "[a c k m]");
+#undef READ_BY
+#undef JOINED
+}
+
 UNIT_TEST(inputs_of_sums_are_given_by_place_or_all_alike) {
   const char *model =
       "local x = g.input('x', 'float32', { 4, 6 })\n"
