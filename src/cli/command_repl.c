@@ -14,6 +14,11 @@
 
 // ---- what the prompt asks for ----
 
+typedef struct prompt {
+  cleave_job_t *job;
+  const cleave_repl_t *repl;
+} prompt_t;
+
 static cleave_status_t need_plan(cleave_job_t *job, cleave_error_t *error) {
   if (job->options->rules.count == 0) {
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
@@ -23,7 +28,7 @@ static cleave_status_t need_plan(cleave_job_t *job, cleave_error_t *error) {
 }
 
 static cleave_status_t give_plan(void *context, char **out_text, cleave_error_t *error) {
-  cleave_job_t *job = context;
+  cleave_job_t *job = ((const prompt_t *)context)->job;
   CLEAVE_TRY(need_plan(job, error));
   CLEAVE_TRY(cleave_plan_format(job->plan, CLEAVE_PLAN_TEXT, out_text, error));
   size_t length = strlen(*out_text);
@@ -44,7 +49,7 @@ static cleave_status_t take_text(cleave_text_t *text, char **out_text, cleave_er
 }
 
 static cleave_status_t give_rules(void *context, char **out_text, cleave_error_t *error) {
-  cleave_job_t *job = context;
+  cleave_job_t *job = ((const prompt_t *)context)->job;
   cleave_text_t text = {0};
   CLEAVE_TRY(need_plan(job, error));
   for (uint32_t k = 0; k < job->plan->rule_count; k++) {
@@ -68,7 +73,8 @@ static bool is_rule(const cleave_plan_t *plan, const char *name) {
 
 static cleave_status_t give_why(void *context, const char *node, const char *rule, char **out_text,
                                 cleave_error_t *error) {
-  cleave_job_t *job = context;
+  const prompt_t *prompt = context;
+  cleave_job_t *job = prompt->job;
   cleave_rule_list_t list = {0};
   cleave_why_t *why = NULL;
   cleave_text_t text = {0};
@@ -82,7 +88,8 @@ static cleave_status_t give_why(void *context, const char *node, const char *rul
                                     .node_count = node != NULL,
                                     .rules = &rule,
                                     .rule_count = rule != NULL,
-                                    .numbers_of_source = true};
+                                    .numbers_of_source = true,
+                                    .is_interrupted = cleave_repl_interrupted(prompt->repl)};
   CLEAVE_TRY_CLEANUP(cleave_job_load_rules(job, &list, error));
   CLEAVE_TRY_CLEANUP(cleave_rule_list_why(&list, job->plan, &question, &why, error));
   CLEAVE_TRY_CLEANUP(cleave_why_print_text(why, &text, error));
@@ -155,11 +162,14 @@ static cleave_status_t read_and_run(cleave_repl_t *repl, cleave_error_t *error) 
 }
 
 static cleave_status_t work(cleave_job_t *job, const cleave_job_options_t *options, cleave_error_t *error) {
-  cleave_repl_services_t services = {.context = job, .plan = give_plan, .rules = give_rules, .why = give_why};
   cleave_repl_t *repl = NULL;
+  prompt_t prompt = {.job = job};
+  cleave_repl_services_t services = {
+      .context = &prompt, .plan = give_plan, .rules = give_rules, .why = give_why};
   CLEAVE_TRY(cleave_job_load(job, options, error));
   CLEAVE_TRY(cleave_job_bind_shapes(job, error));
   CLEAVE_TRY(cleave_repl_create(cleave_model_graph(job->model), &services, &repl, error));
+  prompt.repl = repl;
   cleave_repl_input_begin(repl);
   if (cleave_repl_input_is_terminal()) {
     (void)printf("%s, %zu nodes in g; help() says more, Ctrl-D ends\n", options->model,

@@ -126,6 +126,7 @@ static cleave_status_t find_partial(case_t *c, const uint32_t *anchors, uint32_t
       continue;
     }
     searches++;
+    CLEAVE_TRY(cleave_why_go_on(c->builder, error));
     CLEAVE_TRY(cleave_explainer_explain(c->explainer, position, CLEAVE_INDEX_NONE, CLEAVE_EXPLAIN_ALL, arena,
                                         &finding, error));
     offer(c, &finding, best);
@@ -142,6 +143,7 @@ static cleave_status_t find_partial(case_t *c, const uint32_t *anchors, uint32_t
       continue;
     }
     strangers++;
+    CLEAVE_TRY(cleave_why_go_on(c->builder, error));
     CLEAVE_TRY(cleave_explainer_explain(c->explainer, c->around[k], CLEAVE_INDEX_NONE, CLEAVE_EXPLAIN_ANCHOR,
                                         arena, &finding, error));
     offer(c, &finding, best);
@@ -225,6 +227,7 @@ static cleave_status_t judge_pattern(case_t *c, cleave_verdict_t *verdict, cleav
   look_around(c);
   for (uint32_t k = 0; k < c->around_count; k++) {
     if (is_anchor(anchors, anchor_count, c->around[k])) {
+      CLEAVE_TRY(cleave_why_go_on(c->builder, error));
       CLEAVE_TRY(
           cleave_explainer_match(c->explainer, c->around[k], c->node, c->builder->arena, &found, error));
       if (found.matches) {

@@ -7,6 +7,8 @@
 #ifndef CLEAVE_PARTITION_EXPLAIN_REPORT_H
 #define CLEAVE_PARTITION_EXPLAIN_REPORT_H
 
+#include <stdatomic.h>
+
 #include "partition/border_log.h"
 #include "partition/explain.h"
 #include "partition/explain_history.h"
@@ -27,6 +29,8 @@ typedef struct cleave_why_request {
   uint32_t limit;              /* nodes of one "op:", near misses of a rule; 0: 10 */
   cleave_fold_function_t fold; /* that graph rules ran with: what they saw is made again */
   void *fold_context;
+  const atomic_bool *is_interrupted; /* where it is set, from any thread or signal handler, the answer ends
+                                        with CLEAVE_ERROR_LIMIT; NULL: nothing ends it */
 } cleave_why_request_t;
 
 typedef enum cleave_fate {
@@ -136,6 +140,9 @@ typedef struct cleave_why_builder {
   const cleave_rule_t *const *rules; /* per rule of the plan; NULL: not known */
   cleave_history_t *history;
 } cleave_why_builder_t;
+
+/* To be called now and then: CLEAVE_ERROR_LIMIT where the answer is not wanted any more. */
+CLEAVE_MUST_USE cleave_status_t cleave_why_go_on(const cleave_why_builder_t *builder, cleave_error_t *error);
 
 /* explain_rule.c */
 CLEAVE_MUST_USE cleave_status_t cleave_why_report_rule(cleave_why_builder_t *builder, uint32_t rule,

@@ -225,6 +225,7 @@ static cleave_status_t explain_strangers(survey_t *survey, const uint32_t *ancho
     }
     cleave_finding_t finding;
     tried++;
+    CLEAVE_TRY(cleave_why_go_on(survey->builder, error));
     cleave_arena_reset(&survey->scratch);
     CLEAVE_TRY(cleave_explainer_explain(survey->state->explainer, position, CLEAVE_INDEX_NONE,
                                         CLEAVE_EXPLAIN_ANCHOR, &survey->scratch, &finding, error));
@@ -331,6 +332,7 @@ static cleave_status_t survey_matches(survey_t *survey, const uint32_t *anchors,
                                       uint8_t *is_match, cleave_error_t *error) {
   for (uint32_t k = 0; k < count; k++) {
     cleave_finding_t match;
+    CLEAVE_TRY(cleave_why_go_on(survey->builder, error));
     cleave_arena_reset(&survey->scratch);
     CLEAVE_TRY(cleave_explainer_match(survey->state->explainer, anchors[k], CLEAVE_NODE_NONE,
                                       &survey->scratch, &match, error));
@@ -361,6 +363,7 @@ static cleave_status_t survey_anchors(survey_t *survey, cleave_error_t *error) {
   survey->report->anchor_count += survey->is_past ? 0 : count;
   CLEAVE_TRY_CLEANUP(survey_matches(survey, anchors, count, is_match, error));
   for (uint32_t k = 0; k < count; k++) {
+    CLEAVE_TRY_CLEANUP(cleave_why_go_on(survey->builder, error));
     if (cleave_explainer_is_spent(explainer)) {
       survey->report->limit_count += survey->is_past ? 0 : count - k;
       goto cleanup;

@@ -503,6 +503,10 @@ void cleave_repl_interrupt(cleave_repl_t *repl) {
   atomic_store(&repl->script->is_ended, true);
 }
 
+const atomic_bool *cleave_repl_interrupted(const cleave_repl_t *repl) {
+  return &repl->script->is_ended;
+}
+
 /* ---- completion ---- */
 
 static void run_complete(lua_State *state, void *context) {

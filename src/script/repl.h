@@ -7,6 +7,8 @@
 #ifndef CLEAVE_SCRIPT_REPL_H
 #define CLEAVE_SCRIPT_REPL_H
 
+#include <stdatomic.h>
+
 #include "base/text.h"
 #include "graph/graph.h"
 
@@ -40,6 +42,9 @@ CLEAVE_MUST_USE cleave_status_t cleave_repl_run(cleave_repl_t *repl, const char 
 
 /* Ends the chunk that runs, as if its budget were spent. For signal handlers. */
 void cleave_repl_interrupt(cleave_repl_t *repl);
+
+/* Is set by that until the next chunk runs: for services that take long. */
+const atomic_bool *cleave_repl_interrupted(const cleave_repl_t *repl);
 
 /* What may stand in place of the word that a line ends with: whole words, one a line, in order; "" for none.
  * *out_start: where that word begins. */

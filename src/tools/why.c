@@ -56,7 +56,8 @@ cleave_status_t cleave_rule_list_why(const cleave_rule_list_t *list, const cleav
                                   .rule_count = (uint32_t)question->rule_count,
                                   .numbers_of_source = question->numbers_of_source,
                                   .limit = question->limit,
-                                  .fold = fold};
+                                  .fold = fold,
+                                  .is_interrupted = question->is_interrupted};
   cleave_status_t status = cleave_why_create(&request, out_why, error);
   cleave_border_log_destroy(log);
   return status;

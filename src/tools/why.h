@@ -14,6 +14,7 @@ typedef struct cleave_why_question {
   size_t rule_count;
   bool numbers_of_source;
   uint32_t limit;
+  const atomic_bool *is_interrupted;
 } cleave_why_question_t;
 
 /* `plan` was made by rules like those of `list`, which are loaded afresh: they run once more over the plan's

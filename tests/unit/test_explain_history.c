@@ -205,6 +205,27 @@ UNIT_TEST(rules_that_were_done_know_nothing_of_what_came_later) {
   cleave_why_destroy(why);
 }
 
+UNIT_TEST(an_answer_may_be_interrupted) {
+  scene_t *scene = make_scene();
+  static const char *const NODE = "b";
+  atomic_bool is_interrupted = true;
+  for (uint32_t mode = 0; mode < 2; mode++) {
+    cleave_why_t *why = NULL;
+    cleave_why_request_t request = {.plan = scene->plan,
+                                    .rulesets = &scene->ruleset,
+                                    .ruleset_count = 1,
+                                    .nodes = &NODE,
+                                    .node_count = mode,
+                                    .is_interrupted = &is_interrupted};
+    unit_fails_with(cleave_why_create(&request, &why, e), CLEAVE_ERROR_LIMIT, "why: interrupted");
+    ck_assert_ptr_null(why);
+    is_interrupted = false;
+    unit_ok(cleave_why_create(&request, &why, e));
+    is_interrupted = true;
+    cleave_why_destroy(why);
+  }
+}
+
 UNIT_TEST(every_allocation_may_fail) {
   scene_t *scene = make_scene();
   static const char *const NODES[] = {"a", "b", "late"};
