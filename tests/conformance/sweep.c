@@ -4,8 +4,8 @@
 //
 //   sweep [--verbose] [--imperative] [--load LIBRARY] [--backend NAME] [--seed N] [--case TEXT | SUBJECT...]
 //
-// --load adds the backend of a library, with the rule file of its name; --imperative runs the nodes of
-// regions one by one on their backend.
+// --load adds the backend of a library, with the rule file of its name, --isolate in a process of its own;
+// --imperative runs the nodes of regions one by one on their backend.
 // --verbose prints each case before it runs, which tells where a crash was; --case runs one text alone, both
 // as single nodes and by the rules; --seed draws other random cases than the ones that are tested always.
 #include "sweep.h"
@@ -110,9 +110,11 @@ static void print_subject(const sweep_t *sweep, double ms) {
   (void)fflush(stdout);
 }
 
-static bool load_library(const char *path) {
+static bool load_library(const char *path, bool is_isolated) {
   cleave_error_t error = CLEAVE_ERROR_INIT;
-  bool is_loaded = cleave_registry_load(NULL, path, NULL, &error) == CLEAVE_OK;
+  cleave_status_t status = is_isolated ? cleave_registry_load_isolated(NULL, path, NULL, NULL, &error)
+                                       : cleave_registry_load(NULL, path, NULL, &error);
+  bool is_loaded = status == CLEAVE_OK;
   if (!is_loaded) {
     printf("%s\n", error.message);
   }
@@ -171,8 +173,10 @@ int main(int argc, char **argv) {
       sweep.verbose = true;
     } else if (strcmp(argv[next], "--imperative") == 0) {
       sweep.imperative = true;
-    } else if (strcmp(argv[next], "--load") == 0 && next + 1 < argc) {
-      if (!load_library(argv[++next])) {
+    } else if ((strcmp(argv[next], "--load") == 0 || strcmp(argv[next], "--isolate") == 0) &&
+               next + 1 < argc) {
+      bool is_isolated = strcmp(argv[next], "--isolate") == 0;
+      if (!load_library(argv[++next], is_isolated)) {
         return EXIT_FAILURE;
       }
     } else if (strcmp(argv[next], "--backend") == 0 && next + 1 < argc) {
@@ -183,8 +187,8 @@ int main(int argc, char **argv) {
       text = argv[++next];
     } else {
       printf(
-          "usage: %s [--verbose] [--imperative] [--load LIBRARY] [--backend NAME] [--seed N] "
-          "[--case TEXT | SUBJECT...]\n",
+          "usage: %s [--verbose] [--imperative] [--load LIBRARY | --isolate LIBRARY] [--backend NAME] "
+          "[--seed N] [--case TEXT | SUBJECT...]\n",
           argv[0]);
       return EXIT_FAILURE;
     }
