@@ -9,8 +9,6 @@
 
 #include "backend/isolate_internal.h"
 
-enum { MOST_ATTACHED = 1024 };
-
 struct cleave_isolate_turn {
   const cleave_isolated_partitioner_t *partitioner;
   cleave_worker_t *worker; /* retained */
@@ -133,7 +131,7 @@ cleave_status_t cleave_isolate_turn_review(cleave_isolate_turn_t *turn, const cl
   CLEAVE_TRY(cleave_isolate_ask(turn->worker, &call, &turn->id, 1, region, &reply, message));
   read_keep(&reply, region->node_count, keep);
   uint32_t count = cleave_wire_count(&reply, 2 * sizeof(uint32_t));
-  for (uint32_t k = 0; k < count && k < MOST_ATTACHED && !reply.failed; k++) {
+  for (uint32_t k = 0; k < count && !reply.failed; k++) {
     const char *key = cleave_wire_text(&reply);
     const char *value = cleave_wire_text(&reply);
     attach(context, key, value);

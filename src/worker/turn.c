@@ -5,7 +5,7 @@
 
 #include "worker/worker.h"
 
-enum { MOST_ATTACHED = 1024, MOST_ATTACHED_TEXT = 65537 };
+enum { MOST_ATTACHED_BYTES = 32 << 20, MOST_ATTACHED_TEXT = 65537 };
 
 /* ---- turns by id ---- */
 
@@ -113,7 +113,7 @@ static void put_limited(cleave_wire_out_t *out, const char *text) {
 
 static void attach(void *context, const char *key, const char *value) {
   attaching_t *attaching = context;
-  if (attaching->count < MOST_ATTACHED) {
+  if (attaching->pairs.length < MOST_ATTACHED_BYTES) {
     attaching->count++;
     put_limited(&attaching->pairs, key);
     put_limited(&attaching->pairs, value);

@@ -96,7 +96,7 @@ static cleave_status_t execute_places(void *memory, const cleave_run_args_t *arg
     return args->resize_output(args->session, 0, 77, &found);
   }
   if (misdeed_is(executor->does, "far")) {
-    int64_t much = INT64_MAX / 8;
+    int64_t much = INT64_MAX / 2;
     return args->resize_output(args->session, 0, 1, &much);
   }
   for (int k = 0; misdeed_is(executor->does, "often") && k < 200; k++) {

@@ -54,6 +54,11 @@ static cleave_status_t review(const cleave_region_view_t *region, const cleave_k
     (void)snprintf(key, sizeof key, "k%d", k);
     attach(context, key, "v");
   }
+  for (int k = 0; misdeed_is(what, "again") && k < 5000; k++) {
+    char value[16];
+    (void)snprintf(value, sizeof value, "v%d", k);
+    attach(context, "tile", value);
+  }
   if (misdeed_is(what, "attach")) {
     attach(context, "tile", "4");
     attach(context, "tile", "8");

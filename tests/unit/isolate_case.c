@@ -17,7 +17,7 @@ static struct {
 } lines = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 void isolate_case_load(const char *path, isolate_way_t way, const char *misdeed) {
-  uint32_t limit = way == ISOLATE_SHORT ? 300 : 5000;
+  uint32_t limit = way == ISOLATE_SHORT ? 800 : 60000;
   const cleave_isolation_options_t options = {.size = sizeof options,
                                               .ask_ms = limit,
                                               .compile_ms = limit,
@@ -33,6 +33,14 @@ void isolate_case_load(const char *path, isolate_way_t way, const char *misdeed)
 
 void isolate_case_unload(const char *name) {
   unit_ok(cleave_backend_unload(NULL, name, e));
+}
+
+void isolate_case_revive(const char *path, const char *name) {
+  cleave_isolation_t isolation = {.size = sizeof isolation};
+  unit_ok(cleave_backend_isolation(NULL, name, &isolation, e));
+  if (isolation.is_lost) {
+    unit_ok(cleave_backend_load_isolated(NULL, path, NULL, NULL, e));
+  }
 }
 
 void isolate_case_check_no_children(void) {

@@ -15,12 +15,14 @@ typedef enum isolate_way {
   ISOLATE_HERE,    /* in this process */
   ISOLATE_APART,   /* in one of its own */
   ISOLATE_FALLING, /* and `cpu` takes over */
-  ISOLATE_SHORT    /* in one of its own, which has 0.3 s for everything */
+  ISOLATE_SHORT    /* in one of its own, which has 0.8 s for everything */
 } isolate_way_t;
 
 /* Loads a library; `misdeed` goes into CLEAVE_TEST_MISDEED, NULL: none. */
 void isolate_case_load(const char *path, isolate_way_t way, const char *misdeed);
 void isolate_case_unload(const char *name);
+/* Starts a new process where that of the library is lost. */
+void isolate_case_revive(const char *path, const char *name);
 
 /* Every process was waited for. */
 void isolate_case_check_no_children(void);
