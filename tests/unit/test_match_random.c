@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The matcher against one that tries everything: random graphs, random patterns of operators, values and
-// constants with shared parts, equal labels, commutative inputs, choices and parts that may be missing. Every
-// anchor must have a match for both or for none, and a match that is found must be one of all.
+// constants with shared parts, equal labels, commutative inputs, choices, parts that may be missing,
+// sequences that inputs end in, and operators that name all of their inputs. Every anchor must have a match
+// for both or for none, and a match that is found must be one of all.
 
 #include "partition/match.h"
 #include "plan_case.h"
 #include "unit.h"
 
-enum { NODES = 14, MOST_PARTS = 48, MOST_STEPS = 4, MOST_INPUTS = 3, ROUNDS = 8000 };
+enum { NODES = 14, MOST_PARTS = 96, LARGE = 48, MOST_STEPS = 4, MOST_INPUTS = 3, ROUNDS = 8000 };
 
 static uint64_t random_state = 88172645463325252u;
 
@@ -61,6 +62,9 @@ static cleave_pattern_node_t parts[MOST_PARTS];
 static cleave_pattern_input_t inputs_of[MOST_PARTS][MOST_INPUTS];
 static const cleave_op_t *ops_of[MOST_PARTS][2];
 static uint32_t children_of[MOST_PARTS][MOST_STEPS];
+static uint32_t
+    before_of[MOST_PARTS]; /* per part: the operator before it in a sequence below an input, or NONE */
+static uint32_t rest_of[MOST_PARTS]; /* per part: what all inputs match that are not given, or NONE */
 static uint32_t part_count;
 static const char *const LABELS[] = {"p", "q"};
 
@@ -77,6 +81,7 @@ static const char *random_label(cleave_pattern_kind_t kind) {
 static uint32_t add_part(cleave_pattern_kind_t kind) {
   uint32_t index = part_count++;
   ck_assert_uint_lt(index, MOST_PARTS);
+  before_of[index] = rest_of[index] = CLEAVE_INDEX_NONE;
   parts[index] = (cleave_pattern_node_t){.kind = kind,
                                          .type.rank = -1,
                                          .ops = ops_of[index],
@@ -87,18 +92,66 @@ static uint32_t add_part(cleave_pattern_kind_t kind) {
 }
 
 static uint32_t random_op(uint32_t depth);
+static uint32_t random_chain(uint32_t depth);
+
+/* All inputs that are not given are values, or constants. */
+static void add_rest(uint32_t index) {
+  uint32_t value = add_part(below(4) == 0 ? CLEAVE_PATTERN_CONSTANT : CLEAVE_PATTERN_VALUE);
+  uint32_t every = add_part(CLEAVE_PATTERN_EVERY);
+  parts[value].label = NULL;
+  parts[value].line = 2;
+  parts[every].child_count = 1;
+  parts[every].min = below(2);
+  parts[every].max = parts[every].min + below(3);
+  children_of[every][0] = value;
+  rest_of[index] = every;
+  inputs_of[index][parts[index].input_count++] = (cleave_pattern_input_t){CLEAVE_PATTERN_PORT_REST, every};
+}
+
+/* An operator or one of two, whatever it reads. */
+static uint32_t plain_op(void) {
+  uint32_t index = add_part(CLEAVE_PATTERN_OP);
+  ops_of[index][0] = cleave_op_get(OPS[below(OP_KINDS)]);
+  ops_of[index][1] = cleave_op_get(OPS[below(OP_KINDS)]);
+  parts[index].op_count = 2;
+  return index;
+}
+
+/* a >> b, as what an input ends in. Neither is used elsewhere, nor has a name: such an edge could be named
+ * twice. Often b is a Sum, and all that is left of its inputs are values. */
+static uint32_t random_chain(uint32_t depth) {
+  bool is_sum = below(3) > 0;
+  uint32_t first = is_sum ? plain_op() : random_op(depth + 1);
+  parts[first].line = 0;
+  uint32_t last = is_sum ? add_part(CLEAVE_PATTERN_OP) : random_op(depth + 1);
+  parts[last].line = 0;
+  if (is_sum) {
+    ops_of[last][parts[last].op_count++] = cleave_op_get(CLEAVE_OP_Sum);
+    add_rest(last);
+  }
+  parts[first].label = parts[last].label = NULL;
+  uint32_t chain = add_part(CLEAVE_PATTERN_SEQUENCE);
+  parts[chain].child_count = 2;
+  children_of[chain][0] = first;
+  children_of[chain][1] = last;
+  before_of[last] = first;
+  return chain;
+}
 
 static uint32_t random_input(uint32_t depth) {
   uint32_t dice = below(100);
   if (dice < 15 && part_count > 1) {
     uint32_t again = below(part_count);
-    // A part that is complete: not one above this one.
-    if (cleave_pattern_is_value(&parts[again]) ||
+    // A part that is complete: not one above this one, nor what each of many inputs is.
+    if ((cleave_pattern_is_value(&parts[again]) && parts[again].line == 0) ||
         (parts[again].kind == CLEAVE_PATTERN_OP && parts[again].line == 1)) {
       return again;
     }
   }
-  if (dice < 55 && depth < 3 && part_count + 10 < MOST_PARTS) {
+  if (dice < 25 && depth < 3 && part_count + 20 < LARGE) {
+    return random_chain(depth + 1);
+  }
+  if (dice < 55 && depth < 3 && part_count + 10 < LARGE) {
     return random_op(depth + 1);
   }
   return add_part(dice < 80 ? CLEAVE_PATTERN_VALUE : CLEAVE_PATTERN_CONSTANT);
@@ -116,10 +169,13 @@ static uint32_t random_op(uint32_t depth) {
   uint32_t most = id == CLEAVE_OP_Relu ? 1 : id == CLEAVE_OP_Sum ? 3 : 2;
   bool is_any = below(2) == 0 || id == CLEAVE_OP_Sum;
   uint32_t wanted = below(most + 1);
-  for (uint32_t k = 0; k < wanted && part_count + 6 < MOST_PARTS; k++) {
+  for (uint32_t k = 0; k < wanted && part_count + 6 < LARGE; k++) {
     uint32_t pattern = random_input(depth);
     inputs_of[index][part->input_count++] =
         (cleave_pattern_input_t){is_any ? CLEAVE_PATTERN_PORT_ANY : k, pattern};
+  }
+  if (part->input_count < MOST_INPUTS && below(3) == 0 && part_count + 6 < LARGE) {
+    add_rest(index);
   }
   part->line = 1;
   return index;
@@ -133,7 +189,7 @@ static uint32_t random_pattern(void) {
   for (uint32_t k = 0; k < count; k++) {
     steps[k] = random_op(k == 0 ? 0 : 1);
     uint32_t dice = below(100);
-    if (dice < 25 && part_count + 8 < MOST_PARTS) {
+    if (dice < 25 && part_count + 8 < LARGE) {
       uint32_t other = random_op(2);
       uint32_t choice = add_part(CLEAVE_PATTERN_ONEOF);
       parts[choice].child_count = 2;
@@ -277,6 +333,39 @@ static void bind(trial_t *t, uint32_t part, uint32_t value, uint32_t at, uint32_
   }
 }
 
+/* All inputs that are left. */
+static void try_rest(trial_t *t, uint32_t at) {
+  uint32_t part = t->queue[at];
+  uint32_t every = rest_of[part];
+  if (every == CLEAVE_INDEX_NONE) {
+    try_op(t, at + 1);
+    return;
+  }
+  uint32_t child = children_of[every][0];
+  cleave_node_t node = cleave_value_producer(t->graph, (cleave_value_t){t->values[part]});
+  uint32_t mine[MOST_INPUTS] = {0};
+  uint32_t count = 0;
+  bool fits = true;
+  for (uint32_t port = 0; port < cleave_node_input_count(t->graph, node); port++) {
+    if (t->named[node.index][port] == CLEAVE_INDEX_NONE) {
+      mine[port] = 1;
+      count++;
+      fits = fits && (parts[child].kind != CLEAVE_PATTERN_CONSTANT ||
+                      cleave_value_is_constant(t->graph, cleave_node_input(t->graph, node, port)));
+    }
+  }
+  if (!fits || count < parts[every].min || count > parts[every].max) {
+    return;
+  }
+  for (uint32_t port = 0; port < MOST_INPUTS; port++) {
+    t->named[node.index][port] = mine[port] ? child : t->named[node.index][port];
+  }
+  try_op(t, at + 1);
+  for (uint32_t port = 0; port < MOST_INPUTS; port++) {
+    t->named[node.index][port] = mine[port] ? CLEAVE_INDEX_NONE : t->named[node.index][port];
+  }
+}
+
 /* Input pattern `input` of operator number `at` of the queue; after its own comes the operator before it. */
 static void try_input(trial_t *t, uint32_t at, uint32_t input, bool swapped) {
   uint32_t part = t->queue[at];
@@ -285,14 +374,16 @@ static void try_input(trial_t *t, uint32_t at, uint32_t input, bool swapped) {
   while (link < t->chain_count && t->chain[link] != part) {
     link++;
   }
-  bool has_before = link > 0 && link < t->chain_count;
+  uint32_t before = link > 0 && link < t->chain_count ? t->chain[link - 1] : before_of[part];
+  uint32_t given = parts[part].input_count - (rest_of[part] != CLEAVE_INDEX_NONE);
   t->steps++;
-  if (input == parts[part].input_count + (has_before ? 1u : 0u)) {
-    try_op(t, at + 1);
+  if (input == given + (before != CLEAVE_INDEX_NONE)) {
+    try_rest(t, at);
     return;
   }
-  bool is_flow = input == parts[part].input_count;
-  uint32_t child = is_flow ? t->chain[link - 1] : inputs_of[part][input].pattern;
+  bool is_flow = input == given;
+  uint32_t child = is_flow ? before : inputs_of[part][input].pattern;
+  child = parts[child].kind == CLEAVE_PATTERN_SEQUENCE ? children_of[child][1] : child;
   uint32_t wanted = is_flow ? CLEAVE_PATTERN_PORT_ANY : inputs_of[part][input].port;
   if (wanted < 2 && swapped) {
     wanted ^= 1;
