@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -345,6 +346,25 @@ void cleave_worker_release(cleave_worker_t *worker) {
 
 /* ---- calls ---- */
 
+/* The worker whose callback this thread is answering. */
+static _Thread_local const cleave_worker_t *answering;
+
+/* Two libraries whose passes ask for each other's operators, on two threads, would wait for each other: the
+ * limit of the call that waits ends that. */
+static bool take_lock(cleave_worker_t *worker) {
+  if (answering == NULL || answering == worker) {
+    return pthread_mutex_lock(&worker->lock) == 0;
+  }
+  uint64_t now = cleave_clock_now();
+  uint64_t left = answering->deadline > now ? answering->deadline - now : 0;
+  struct timespec until;
+  (void)clock_gettime(CLOCK_REALTIME, &until);
+  uint64_t end = (uint64_t)until.tv_nsec + left % 1000000000;
+  until.tv_sec += (time_t)(left / 1000000000 + end / 1000000000);
+  until.tv_nsec = (long)(end % 1000000000);
+  return pthread_mutex_timedlock(&worker->lock, &until) == 0;
+}
+
 cleave_status_t cleave_worker_begin(cleave_worker_t *worker, cleave_message_t *message) {
   bool is_lost = atomic_load(&worker->is_lost);
   if (!is_lost && worker->owner != getpid()) {
@@ -352,8 +372,11 @@ cleave_status_t cleave_worker_begin(cleave_worker_t *worker, cleave_message_t *m
                    worker->library);
     return CLEAVE_ERROR_BACKEND;
   }
+  if (!is_lost && !take_lock(worker)) {
+    (void)snprintf(message->text, sizeof message->text, "library '%s' is busy", worker->library);
+    return CLEAVE_ERROR_BACKEND;
+  }
   if (!is_lost) {
-    (void)pthread_mutex_lock(&worker->lock);
     is_lost = atomic_load(&worker->is_lost);
     if (!is_lost) {
       cleave_wire_reset(&worker->request);
@@ -418,7 +441,10 @@ static cleave_status_t answer(cleave_worker_t *worker, const cleave_worker_call_
   worker->answer = (cleave_wire_out_t){0};
   cleave_wire_reset(&content);
   cleave_wire_in_t in = cleave_wire_read(callback.data, callback.length);
+  const cleave_worker_t *outer = answering;
+  answering = worker;
   cleave_status_t status = call->answer(call->context, callback.kind, &in, &content, &fd, &own);
+  answering = outer;
   put_outcome(&out, status, &own, &content);
   cleave_free(worker->frame.data);
   cleave_wire_deinit(&worker->request);
