@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Libraries in processes of their own: they compute what they compute here, and whatever they do there, what
 // comes back is an error that says so, or the values of cpu. Each library of tests/hostile does one thing.
-#include <dirent.h>
-#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -13,10 +11,11 @@
 #include "backend/registry.h"
 #include "backend/view.h"
 #include "base/clock.h"
+#include "isolate_case.h"
 #include "session_case.h"
 #include "unit.h"
 
-#define HOSTILE(name) CLEAVE_BINARY_DIR "/tests/hostile/lib" name ".so"
+#define HOSTILE(name) ISOLATE_HOSTILE(name)
 #define LIBRARY(name) CLEAVE_BINARY_DIR "/tests/accelerators/lib" name ".so"
 
 enum { COUNT = 6 };
@@ -62,12 +61,6 @@ static cleave_isolation_t isolation_of(const char *name) {
   return isolation;
 }
 
-/* Every child has been waited for. */
-static void check_no_children(void) {
-  ck_assert_int_eq(waitpid(-1, NULL, WNOHANG), -1);
-  ck_assert_int_eq(errno, ECHILD);
-}
-
 static bool has_ended(int64_t process) {
   for (int k = 0; k < 200; k++) {
     if (kill((pid_t)process, 0) != 0) {
@@ -97,7 +90,7 @@ UNIT_TEST(an_isolated_library_runs_regions) {
              "backend 'good' is in use: 1 compiled program of it live");
   session_case_deinit(&c);
   unit_ok(cleave_registry_unload(NULL, "good", e));
-  check_no_children();
+  isolate_case_check_no_children();
 }
 
 UNIT_TEST(other_values_are_those_of_the_library) {
@@ -140,7 +133,7 @@ UNIT_TEST(refusals_read_as_they_do_in_this_process) {
     ck_assert_str_eq(there.message, here.message);
     ck_assert_int_eq(there.status, here.status);
   }
-  check_no_children();
+  isolate_case_check_no_children();
 }
 
 UNIT_TEST(libraries_are_isolated_by_name_whoever_loads_them) {
@@ -203,7 +196,7 @@ UNIT_TEST(a_library_that_misbehaves_in_a_run_is_named_with_its_region) {
     ck_assert(has_ended(process));
     session_case_deinit(&c);
     unit_ok(cleave_registry_unload(NULL, IN_RUN[k].name, e));
-    check_no_children();
+    isolate_case_check_no_children();
   }
 }
 
@@ -222,7 +215,7 @@ UNIT_TEST(cpu_takes_over_from_a_library_that_misbehaves_in_a_run) {
     session_case_deinit(&c);
     unit_ok(cleave_registry_unload(NULL, IN_RUN[k].name, e));
   }
-  check_no_children();
+  isolate_case_check_no_children();
 }
 
 UNIT_TEST(a_library_may_crash_in_a_later_run) {
@@ -277,7 +270,7 @@ UNIT_TEST(a_library_that_hangs_is_ended) {
   ck_assert_double_lt(cleave_clock_ms(start, cleave_clock_now()), 20000.0);
   ck_assert(has_ended(process));
   session_case_deinit(&c);
-  check_no_children();
+  isolate_case_check_no_children();
 }
 
 UNIT_TEST(a_library_that_crashes_while_it_is_asked_or_compiles_is_named) {
@@ -384,7 +377,7 @@ UNIT_TEST(what_a_library_prints_and_logs_goes_to_the_log) {
   unit_ok(cleave_registry_unload(NULL, "threads", e));
   ck_assert_uint_gt(lines.said, 5);
   cleave_context_set_log(NULL, NULL, NULL);
-  check_no_children();
+  isolate_case_check_no_children();
 }
 
 /* ---- again and again ---- */
@@ -408,18 +401,7 @@ UNIT_TEST(loading_again_starts_a_new_process_for_new_sessions) {
   session_case_deinit(&old);
   cleave_program_cache_release(options.programs);
   unit_ok(cleave_registry_unload(NULL, "crash_later", e));
-  check_no_children();
-}
-
-static size_t count_descriptors(void) {
-  size_t count = 0;
-  DIR *folder = opendir("/proc/self/fd");
-  ck_assert_ptr_nonnull(folder);
-  while (readdir(folder) != NULL) {
-    count++;
-  }
-  (void)closedir(folder);
-  return count;
+  isolate_case_check_no_children();
 }
 
 /* Sanitizers keep what is freed for a while. */
@@ -428,16 +410,6 @@ enum { MOST_GROWTH = 1 << 16 };
 #else
 enum { MOST_GROWTH = 256 };
 #endif
-
-static long resident_pages(void) {
-  long total = 0;
-  long resident = 0;
-  FILE *file = fopen("/proc/self/statm", "r");
-  ck_assert_ptr_nonnull(file);
-  ck_assert_int_eq(fscanf(file, "%ld %ld", &total, &resident), 2);
-  (void)fclose(file);
-  return resident;
-}
 
 UNIT_TEST(nothing_is_left_of_many_processes) {
   enum { ROUNDS = 60, SETTLED = 20 };
@@ -454,13 +426,13 @@ UNIT_TEST(nothing_is_left_of_many_processes) {
     session_case_deinit(&c);
     unit_ok(cleave_registry_unload(NULL, is_good ? "good" : misdeed->name, e));
     if (round == SETTLED) {
-      before = count_descriptors();
-      pages = resident_pages();
+      before = isolate_case_descriptors();
+      pages = isolate_case_pages();
     }
   }
-  ck_assert_uint_eq(count_descriptors(), before);
-  ck_assert_int_lt(resident_pages() - pages, MOST_GROWTH);
-  check_no_children();
+  ck_assert_uint_eq(isolate_case_descriptors(), before);
+  ck_assert_int_lt(isolate_case_pages() - pages, MOST_GROWTH);
+  isolate_case_check_no_children();
 }
 
 /* Allocation 0, 1, 2, ... of this process fails, and all after it. */
@@ -493,7 +465,7 @@ UNIT_TEST(without_memory_nothing_is_left_and_no_more_goes_wrong) {
   check_values(&c);
   session_case_deinit(&c);
   unit_ok(cleave_registry_unload(NULL, "good", e));
-  check_no_children();
+  isolate_case_check_no_children();
 }
 
 /* ---- threads and processes ---- */
@@ -606,7 +578,7 @@ UNIT_TEST(a_worker_that_is_not_there_is_an_error) {
   (void)setenv("CLEAVE_WORKER", "", 1);
   unit_ok(cleave_backend_load_isolated(NULL, LIBRARY("good"), NULL, NULL, e));
   unit_ok(cleave_registry_unload(NULL, "good", e));
-  check_no_children();
+  isolate_case_check_no_children();
 }
 
 /* Workers that say something else: noise, a reply that ends too early, a table that does, one without end,
@@ -643,7 +615,7 @@ UNIT_TEST(a_worker_that_lies_is_not_believed) {
                     CLEAVE_ERROR_BACKEND, CASES[k].part);
   }
   (void)unlink(path);
-  check_no_children();
+  isolate_case_check_no_children();
 }
 
 UNIT_MAIN("isolate")
