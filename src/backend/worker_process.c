@@ -22,6 +22,7 @@ enum {
   USUAL_REPLY = 8 << 10,    /* bytes: there is always memory for it */
   LONGEST_REPLY = 64 << 20, /* bytes */
   MOST_CALLBACKS = 1 << 20,
+  MOST_KEPT = 1 << 20, /* bytes */
   STATUS_COUNT = CLEAVE_ERROR_INTERNAL + 1,
 };
 
@@ -426,6 +427,19 @@ static void put_outcome(cleave_wire_out_t *out, cleave_status_t status, const cl
   }
 }
 
+/* Large steps of a pass are not kept for the life of the process. */
+static void trim(cleave_worker_t *worker) {
+  if (worker->frame.capacity > MOST_KEPT) {
+    unsigned char *data = cleave_reallocate(worker->frame.data, USUAL_REPLY, 1);
+    worker->frame.data = data != NULL ? data : worker->frame.data;
+    worker->frame.capacity = data != NULL ? USUAL_REPLY : worker->frame.capacity;
+    worker->frame.length = 0;
+  }
+  if (worker->answer.capacity > MOST_KEPT) {
+    cleave_wire_deinit(&worker->answer);
+  }
+}
+
 /* Answers a callback. It lies in a frame of its own meanwhile, and so do calls that the answer makes. */
 static cleave_status_t answer(cleave_worker_t *worker, const cleave_worker_call_t *call,
                               cleave_message_t *message) {
@@ -453,6 +467,7 @@ static cleave_status_t answer(cleave_worker_t *worker, const cleave_worker_call_
   worker->request = request;
   worker->answer = content;
   worker->deadline = deadline;
+  trim(worker);
   if (atomic_load(&worker->is_lost)) {
     (void)snprintf(message->text, sizeof message->text, "%s", worker->reason);
     status = CLEAVE_ERROR_BACKEND;

@@ -128,6 +128,37 @@ done <<'ACCELERATORS'
 libmirror.so mirror
 libxnnpack_cleave.so xnnpack
 ACCELERATORS
+# What libraries add: operators, partitioners and passes that crash are named in one line.
+for does in infer execute well; do
+  [ $does = well ] && what=well || what="crash $does"
+  echo "g.output('y', g['bad.op.Twice'](g.input('x', 'float32', { 4 }), { does = '$what' }))" >"twice_$does.lua"
+done
+twice="--load $hostile/libbad_operators.so --isolate bad_operators=5 --repeat 1"
+rules="--load $hostile/libbad_rules.so --isolate bad_rules=5"
+cat >exps.lua <<'LUA'
+g.output("y", g.Neg(g.Log(g.Exp(g.input("x", "float32", { 4 })))))
+LUA
+# shellcheck disable=SC2086
+{
+  check "an operator" 0 "1 nodes on cpu one by one" "$program" run twice_well.lua $twice
+  refuse "an operator that crashes in infer" \
+    "library 'bad_operators' crashed (segmentation fault at 0x10) while inferring types of operator 'bad.op.Twice'" \
+    "$program" run twice_infer.lua $twice
+  for fallback in "" --fallback; do
+    refuse "a kernel that crashes $fallback" \
+      "library 'bad_operators' crashed (segmentation fault at 0x10) while running operator 'bad.op.Twice'" \
+      "$program" run twice_execute.lua $twice $fallback
+    refuse "a pass that crashes $fallback" \
+      "pass 'change' of library 'bad_rules': run: library 'bad_rules' crashed (segmentation fault at 0x10) while in pass" \
+      "$program" run exps.lua $rules --rules bad_rules/change --set pass=halfway --repeat 1 $fallback
+  done
+  refuse "a selector that crashes" \
+    "select: library 'bad_rules' crashed (segmentation fault at 0x10) while selecting for partitioner 'picker'" \
+    "$program" run exps.lua $rules --rules bad_rules/picker --set "part=crash select" --repeat 1
+  check "a selector that crashes, falling back" 0 "all outputs match" "$program" run exps.lua $rules \
+    --rules bad_rules/picker --set "part=crash select" --repeat 1 --verify --fallback
+}
+
 # Several at once, and none of them stays.
 k=0
 while [ $k -lt 4 ]; do
