@@ -47,6 +47,11 @@ static bool reserve(cleave_wire_out_t *out, size_t extra) {
   return true;
 }
 
+bool cleave_wire_reserve(cleave_wire_out_t *out, size_t bytes) {
+  cleave_wire_reset(out);
+  return reserve(out, bytes);
+}
+
 void cleave_wire_put(cleave_wire_out_t *out, const void *data, size_t bytes, size_t alignment) {
   size_t gap = padding(out->length, alignment);
   size_t extra = 0;

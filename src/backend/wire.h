@@ -21,6 +21,8 @@ typedef struct cleave_wire_out {
 /* Empties the message and keeps its memory. */
 void cleave_wire_reset(cleave_wire_out_t *out);
 void cleave_wire_deinit(cleave_wire_out_t *out);
+/* Memory for messages of so many bytes; false without memory. */
+bool cleave_wire_reserve(cleave_wire_out_t *out, size_t bytes);
 
 void cleave_wire_put(cleave_wire_out_t *out, const void *data, size_t bytes, size_t alignment);
 void cleave_wire_put_u32(cleave_wire_out_t *out, uint32_t value);

@@ -17,9 +17,10 @@
 #include "base/clock.h"
 
 enum {
-  LOOK_EVERY_MS = 100,      /* for a death that the socket does not show */
-  GRACE_MS = 2000,          /* to end by itself */
-  USUAL_REPLY = 8 << 10,    /* bytes: there is always memory for it */
+  LOOK_EVERY_MS = 100,   /* for a death that the socket does not show */
+  GRACE_MS = 2000,       /* to end by itself */
+  USUAL_REPLY = 8 << 10, /* bytes: there is always memory for it */
+  USUAL_ANSWER = 1 << 10,
   LONGEST_REPLY = 64 << 20, /* bytes */
   MOST_CALLBACKS = 1 << 20,
   MOST_KEPT = 1 << 20, /* bytes */
@@ -43,6 +44,7 @@ static void free_worker(cleave_worker_t *worker) {
   }
   cleave_wire_deinit(&worker->request);
   cleave_wire_deinit(&worker->answer);
+  cleave_wire_deinit(&worker->outcome);
   cleave_worker_constants_deinit(&worker->constants);
   cleave_free(worker->frame.data);
   (void)pthread_mutex_destroy(&worker->lock);
@@ -78,7 +80,9 @@ cleave_status_t cleave_worker_start(const char *name, cleave_log_t *log, cleave_
   atomic_init(&worker->references, 1);
   worker->frame.data = cleave_allocate(USUAL_REPLY, 1);
   worker->frame.capacity = worker->frame.data == NULL ? 0 : USUAL_REPLY;
-  cleave_status_t status = worker->frame.data == NULL ? cleave_error_out_of_memory(error) : CLEAVE_OK;
+  bool has_memory = worker->frame.data != NULL && cleave_wire_reserve(&worker->answer, USUAL_ANSWER) &&
+                    cleave_wire_reserve(&worker->outcome, USUAL_ANSWER);
+  cleave_status_t status = has_memory ? CLEAVE_OK : cleave_error_out_of_memory(error);
   if (status == CLEAVE_OK) {
     status = cleave_worker_spawn(worker, error);
   }
@@ -435,8 +439,11 @@ static void trim(cleave_worker_t *worker) {
     worker->frame.capacity = data != NULL ? USUAL_REPLY : worker->frame.capacity;
     worker->frame.length = 0;
   }
-  if (worker->answer.capacity > MOST_KEPT) {
+  if (worker->answer.capacity > MOST_KEPT || worker->outcome.capacity > MOST_KEPT) {
     cleave_wire_deinit(&worker->answer);
+    cleave_wire_deinit(&worker->outcome);
+    (void)(cleave_wire_reserve(&worker->answer, USUAL_ANSWER) &&
+           cleave_wire_reserve(&worker->outcome, USUAL_ANSWER));
   }
 }
 
@@ -446,7 +453,6 @@ static cleave_status_t answer(cleave_worker_t *worker, const cleave_worker_call_
   cleave_frame_t callback = worker->frame;
   cleave_wire_out_t request = worker->request;
   cleave_wire_out_t content = worker->answer;
-  cleave_wire_out_t out = {0};
   cleave_message_t own = {.text = ""};
   uint64_t deadline = worker->deadline;
   int fd = -1;
@@ -459,7 +465,6 @@ static cleave_status_t answer(cleave_worker_t *worker, const cleave_worker_call_
   answering = worker;
   cleave_status_t status = call->answer(call->context, callback.kind, &in, &content, &fd, &own);
   answering = outer;
-  put_outcome(&out, status, &own, &content);
   cleave_free(worker->frame.data);
   cleave_wire_deinit(&worker->request);
   cleave_wire_deinit(&worker->answer);
@@ -467,20 +472,22 @@ static cleave_status_t answer(cleave_worker_t *worker, const cleave_worker_call_
   worker->request = request;
   worker->answer = content;
   worker->deadline = deadline;
-  trim(worker);
+  cleave_wire_reset(&worker->outcome);
+  put_outcome(&worker->outcome, status, &own, &worker->answer);
   if (atomic_load(&worker->is_lost)) {
     (void)snprintf(message->text, sizeof message->text, "%s", worker->reason);
     status = CLEAVE_ERROR_BACKEND;
   } else if (in.failed) {
     status = cleave_worker_answered_nonsense(worker, call, message);
-  } else if (out.failed) {
+  } else if (worker->outcome.failed) {
     status = cleave_worker_lose(worker, call, message, "cannot be answered: there is no memory");
   } else {
     cleave_channel_t channel = channel_of(worker);
-    cleave_frame_status_t sent = cleave_channel_send(&channel, CLEAVE_FRAME_ANSWER, out.data, out.length, fd);
+    cleave_frame_status_t sent =
+        cleave_channel_send(&channel, CLEAVE_FRAME_ANSWER, worker->outcome.data, worker->outcome.length, fd);
     status = sent == CLEAVE_FRAME_OK ? CLEAVE_OK : fail_frame(worker, call, sent, message);
   }
-  cleave_wire_deinit(&out);
+  trim(worker);
   close_fd(&fd);
   return status;
 }

@@ -30,6 +30,7 @@ typedef struct cleave_worker {
   char reason[224];          /* of the loss: "library 'x' crashed (...) while ..."; set before is_lost */
   cleave_wire_out_t request; /* of the call */
   cleave_wire_out_t answer;  /* to a callback during it */
+  cleave_wire_out_t outcome; /* the same with its status */
   cleave_frame_t frame;      /* of its reply */
   cleave_worker_constants_t constants;
   /* of the call that waits */
