@@ -236,7 +236,7 @@ void cleave_session_extend_lifetimes(cleave_session_t *session) {
     if (step->kind != CLEAVE_STEP_COPY || !step->to_device || queue == 0) {
       continue;
     }
-    uint32_t end = count - 1;
+    uint32_t end = count; /* of the run, where all streams are waited for */
     for (uint32_t later = s + 1; later < end; later++) {
       const cleave_step_t *reader = &session->steps.items[later];
       for (uint32_t k = 0; k < reader->wait_count; k++) {

@@ -186,7 +186,7 @@ typedef struct placement {
   uint32_t place;
   space_t space;
   size_t outputs_end;
-  uint32_t *first_dying; /* by step */
+  uint32_t *first_dying; /* by step; the last: with the run */
   uint32_t *next_dying;  /* by block */
 } placement_t;
 
@@ -213,7 +213,7 @@ static cleave_status_t place_block(cleave_session_t *session, placement_t *place
 static cleave_status_t place_blocks(cleave_session_t *session, placement_t *placement,
                                     cleave_error_t *error) {
   uint32_t next = 0;
-  for (uint32_t s = 0; s < session->steps.count; s++) {
+  for (uint32_t s = 0; s <= session->steps.count; s++) {
     placement->first_dying[s] = CLEAVE_INDEX_NONE;
   }
   for (uint32_t s = 0; s < session->steps.count; s++) {
@@ -236,7 +236,7 @@ static bool is_place(const cleave_session_t *session, uint32_t target) {
 
 static cleave_status_t place(cleave_session_t *session, cleave_error_t *error) {
   placement_t placement = {
-      .first_dying = cleave_allocate(session->steps.count, sizeof *placement.first_dying),
+      .first_dying = cleave_allocate(session->steps.count + 1, sizeof *placement.first_dying),
       .next_dying = cleave_allocate(session->blocks.count, sizeof *placement.next_dying)};
   cleave_status_t status = CLEAVE_OK;
   if (placement.first_dying == NULL || placement.next_dying == NULL) {

@@ -138,6 +138,25 @@ UNIT_TEST(between_two_backends_the_host_waits) {
   device_case_deinit(&c);
 }
 
+/* The last step would compute in place where the device has not read yet. */
+UNIT_TEST(what_is_on_its_way_to_a_device_is_not_computed_over) {
+  device_case_load("events");
+  device_case_t c = device_case_create(HEAD
+                                       "local a = g.Neg(x, { name = 'c0' })\n"
+                                       "g.output('d', g.Neg(a, { name = 'd0b' }))\n"
+                                       "g.output('y', g.Relu(a, { name = 'c1' }))",
+                                       NULL);
+  device_case_compile(&c, NULL);
+  ck_assert_str_eq(device_case_steps(&c),
+                   "c0 on cpu|copy to device:0 c0|part_0 on device:0|copy from device:0 d0b|c1 on cpu");
+  device_case_set("latency_us", 3000);
+  for (int k = 0; k < 3; k++) {
+    device_case_run(&c, (float)k);
+    device_case_check(&c);
+  }
+  device_case_deinit(&c);
+}
+
 UNIT_TEST(without_events_the_host_waits_between_devices) {
   device_case_load("streams");
   device_case_t c = device_case_create(two, NULL);
