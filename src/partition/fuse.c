@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/heap.h"
+#include "base/key_set.h"
 #include "partition/state.h"
 
 #define STEPS_PER_ANCHOR 100000
@@ -29,64 +31,18 @@ typedef struct fuser {
   size_t steps_left;
   bool is_exhausted; /* none is left, and it was noted */
   CLEAVE_ARRAY(candidate_t) heap;
-  uint64_t *refused; /* open addressing; 0: free */
-  size_t refused_count;
-  size_t refused_slots; /* a power of two, or 0 */
+  cleave_key_set_t refused; /* matches */
 } fuser_t;
 
-// ---- hashes of refused matches ----
-
-static bool is_refused(const fuser_t *fuser, uint64_t hash) {
-  if (fuser->refused_slots == 0) {
-    return false;
-  }
-  for (size_t k = (size_t)hash & (fuser->refused_slots - 1); fuser->refused[k] != 0;
-       k = (k + 1) & (fuser->refused_slots - 1)) {
-    if (fuser->refused[k] == hash) {
-      return true;
-    }
-  }
-  return false;
-}
-
-static void place_refused(uint64_t *slots, size_t slot_count, uint64_t hash) {
-  size_t k = (size_t)hash & (slot_count - 1);
-  while (slots[k] != 0) {
-    k = (k + 1) & (slot_count - 1);
-  }
-  slots[k] = hash;
-}
-
-static cleave_status_t remember_refused(fuser_t *fuser, uint64_t hash, cleave_error_t *error) {
-  if (fuser->refused_count * 2 >= fuser->refused_slots) {
-    size_t slot_count = fuser->refused_slots == 0 ? 64 : fuser->refused_slots * 2;
-    uint64_t *slots = cleave_allocate_zeroed(slot_count, sizeof *slots);
-    if (slots == NULL) {
-      return cleave_error_out_of_memory(error);
-    }
-    for (size_t k = 0; k < fuser->refused_slots; k++) {
-      if (fuser->refused[k] != 0) {
-        place_refused(slots, slot_count, fuser->refused[k]);
-      }
-    }
-    cleave_free(fuser->refused);
-    fuser->refused = slots;
-    fuser->refused_slots = slot_count;
-  }
-  place_refused(fuser->refused, fuser->refused_slots, hash);
-  fuser->refused_count++;
-  return CLEAVE_OK;
-}
-
-/* 0 stands for a free slot. */
 static uint64_t key_of(uint64_t hash, uint32_t anchor) {
-  uint64_t key = hash ^ (uint64_t)anchor * UINT64_C(0x9e3779b97f4a7c15);
-  return key == 0 ? 1 : key;
+  return hash ^ (uint64_t)anchor * UINT64_C(0x9e3779b97f4a7c15);
 }
 
 // ---- the heap ----
 
-static bool goes_before(const candidate_t *a, const candidate_t *b) {
+static bool goes_before(const void *one, const void *other) {
+  const candidate_t *a = one;
+  const candidate_t *b = other;
   if (a->size != b->size) {
     return a->size > b->size;
   }
@@ -95,38 +51,13 @@ static bool goes_before(const candidate_t *a, const candidate_t *b) {
 
 static cleave_status_t heap_push(fuser_t *fuser, candidate_t candidate, cleave_error_t *error) {
   CLEAVE_ARRAY_PUSH(&fuser->heap, candidate, error);
-  candidate_t *items = fuser->heap.items;
-  for (size_t k = fuser->heap.count - 1; k > 0;) {
-    size_t parent = (k - 1) / 2;
-    if (!goes_before(&items[k], &items[parent])) {
-      break;
-    }
-    candidate_t swap = items[k];
-    items[k] = items[parent];
-    items[parent] = swap;
-    k = parent;
-  }
+  cleave_heap_add_last(fuser->heap.items, fuser->heap.count, sizeof candidate, goes_before);
   return CLEAVE_OK;
 }
 
 static candidate_t heap_pop(fuser_t *fuser) {
-  candidate_t *items = fuser->heap.items;
-  candidate_t top = items[0];
-  size_t count = --fuser->heap.count;
-  items[0] = items[count];
-  for (size_t k = 0;;) {
-    size_t best = k;
-    for (size_t child = 2 * k + 1; child <= 2 * k + 2 && child < count; child++) {
-      best = goes_before(&items[child], &items[best]) ? child : best;
-    }
-    if (best == k) {
-      return top;
-    }
-    candidate_t swap = items[k];
-    items[k] = items[best];
-    items[best] = swap;
-    k = best;
-  }
+  cleave_heap_move_first_to_end(fuser->heap.items, fuser->heap.count, sizeof *fuser->heap.items, goes_before);
+  return fuser->heap.items[--fuser->heap.count];
 }
 
 // ---- matching ----
@@ -139,7 +70,7 @@ typedef struct filter {
 static bool was_not_refused(void *context, const cleave_match_t *match, uint64_t hash) {
   const filter_t *filter = context;
   (void)match;
-  return !is_refused(filter->fuser, key_of(hash, filter->anchor));
+  return !cleave_key_set_has(&filter->fuser->refused, key_of(hash, filter->anchor));
 }
 
 /* The first match at an anchor that was not refused, among nodes with a state below `blocked_from`. */
@@ -210,7 +141,7 @@ static cleave_status_t note_taken(fuser_t *fuser, const candidate_t *candidate, 
 static cleave_status_t refuse(fuser_t *fuser, cleave_plan_note_kind_t kind, uint32_t anchor, uint64_t hash,
                               const char *reason, cleave_error_t *error) {
   fuser->partitioner->plan->rules[fuser->rule_index].refused++;
-  CLEAVE_TRY(remember_refused(fuser, key_of(hash, anchor), error));
+  CLEAVE_TRY(cleave_key_set_add(&fuser->refused, key_of(hash, anchor), error));
   return cleave_partitioner_note(fuser->partitioner, kind, anchor, fuser->rule_index, error, "%s", reason);
 }
 
@@ -363,6 +294,6 @@ cleave_status_t cleave_partitioner_fuse(cleave_partitioner_t *partitioner, const
   entry->lua_calls += (rule->calls == NULL ? 0 : *rule->calls) - calls;
   entry->nanoseconds += cleave_clock_now() - start;
   cleave_array_free(&fuser.heap);
-  cleave_free(fuser.refused);
+  cleave_key_set_deinit(&fuser.refused);
   return status;
 }

@@ -102,37 +102,6 @@ static cleave_status_t run_goal(cleave_matcher_t *m, step_t *step, cleave_error_
 
 // ---- failures ----
 
-/* A free slot, or the one that has the key. */
-static size_t failure_slot(const uint64_t *slots, size_t slot_count, uint64_t key) {
-  size_t k = (size_t)key & (slot_count - 1);
-  while (slots[k] != 0 && slots[k] != key) {
-    k = (k + 1) & (slot_count - 1);
-  }
-  return k;
-}
-
-static cleave_status_t remember_failure(cleave_matcher_t *m, uint64_t key, cleave_error_t *error) {
-  if (m->failure_count * 2 >= m->failure_slots) {
-    size_t slot_count = m->failure_slots == 0 ? 1024 : m->failure_slots * 2;
-    uint64_t *slots = cleave_allocate_zeroed(slot_count, sizeof *slots);
-    if (slots == NULL) {
-      return cleave_error_out_of_memory(error);
-    }
-    for (size_t k = 0; k < m->failure_slots; k++) {
-      if (m->failures[k] != 0) {
-        slots[failure_slot(slots, slot_count, m->failures[k])] = m->failures[k];
-      }
-    }
-    cleave_free(m->failures);
-    m->failures = slots;
-    m->failure_slots = slot_count;
-  }
-  size_t slot = failure_slot(m->failures, m->failure_slots, key);
-  m->failure_count += m->failures[slot] == 0;
-  m->failures[slot] = key;
-  return CLEAVE_OK;
-}
-
 void cleave_matcher_depend(cleave_matcher_t *m, uint32_t trail) {
   if (trail == 0) {
     m->depending = m->frames.count;
@@ -155,8 +124,7 @@ static void start_remembering(cleave_matcher_t *m) {
 static cleave_status_t begin(cleave_matcher_t *m, uint32_t index, bool *out_fails, cleave_error_t *error) {
   uint64_t key = cleave_hash_combine(m->goals.items[index].signature,
                                      (uint64_t)m->flow.value.index << 32 | m->flow.node);
-  key += key == 0;
-  *out_fails = m->failure_count > 0 && m->failures[failure_slot(m->failures, m->failure_slots, key)] == key;
+  *out_fails = cleave_key_set_has(&m->failures, key);
   if (!*out_fails) {
     frame_t frame = {key, (uint32_t)m->choices.count, (uint32_t)m->trail.count, false};
     CLEAVE_ARRAY_PUSH(&m->frames, frame, error);
@@ -169,7 +137,7 @@ static cleave_status_t end_frames(cleave_matcher_t *m, cleave_error_t *error) {
   while (m->frames.count > 0 && m->frames.items[m->frames.count - 1].choice_count >= m->choices.count) {
     frame_t frame = m->frames.items[--m->frames.count];
     if (!frame.depends && m->frames.count >= m->depending) {
-      CLEAVE_TRY(remember_failure(m, frame.key, error));
+      CLEAVE_TRY(cleave_key_set_add(&m->failures, frame.key, error));
     }
     m->depending = m->depending < m->frames.count ? m->depending : m->frames.count;
   }
@@ -260,10 +228,7 @@ cleave_status_t cleave_matcher_match(cleave_matcher_t *matcher, const cleave_mat
   matcher->frames.count = 0;
   matcher->depending = 0;
   matcher->remembers = false;
-  if (matcher->failure_count > 0) {
-    memset(matcher->failures, 0, matcher->failure_slots * sizeof *matcher->failures);
-    matcher->failure_count = 0;
-  }
+  cleave_key_set_clear(&matcher->failures);
   matcher->filter_work = 0;
   matcher->filter_limit = request->step_limit;
   if (matcher->is_changing) {

@@ -90,7 +90,7 @@ void cleave_matcher_destroy(cleave_matcher_t *matcher) {
   cleave_free(matcher->op_positions);
   cleave_free(matcher->owners);
   cleave_free(matcher->verdicts);
-  cleave_free(matcher->failures);
+  cleave_key_set_deinit(&matcher->failures);
   cleave_dims_destroy(matcher->dims);
   cleave_arena_deinit(&matcher->arena);
   cleave_array_free(&matcher->anchors);

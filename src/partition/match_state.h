@@ -3,6 +3,7 @@
 #ifndef CLEAVE_PARTITION_MATCH_STATE_H
 #define CLEAVE_PARTITION_MATCH_STATE_H
 
+#include "base/key_set.h"
 #include "partition/match.h"
 #include "partition/pattern_path.h"
 
@@ -201,10 +202,8 @@ struct cleave_matcher {
   CLEAVE_ARRAY(cleave_value_t) exits;
   bool remembers; /* goals that fail; they are signed then */
   CLEAVE_ARRAY(frame_t) frames;
-  size_t depending;   /* that many frames from the first depend on something */
-  uint64_t *failures; /* keys of goals that fail whatever was bound before; open addressing, 0: free */
-  size_t failure_slots;
-  size_t failure_count;
+  size_t depending;                  /* that many frames from the first depend on something */
+  cleave_key_set_t failures;         /* goals that fail whatever was bound before */
   CLEAVE_ARRAY(uint32_t) sorted;     /* in `taken`, topological */
   CLEAVE_ARRAY(cleave_node_t) nodes; /* of the match */
   CLEAVE_ARRAY(const char *) names;  /* labels of the match's nodes */

@@ -7,16 +7,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/heap.h"
 #include "partition/rewrite_state.h"
 
 void cleave_rewrite_queue_clear(cleave_rewrite_queue_t *queue) {
   queue->heap.count = 0;
   queue->nodes.count = 0;
-  queue->refused_count = 0;
   queue->round = 0;
-  if (queue->refused != NULL) {
-    memset(queue->refused, 0, queue->refused_slots * sizeof *queue->refused);
-  }
+  cleave_key_set_clear(&queue->refused);
   for (size_t k = 0; k < queue->takers.count; k++) {
     queue->takers.items[k] = CLEAVE_INDEX_NONE;
     queue->rounds.items[k] = 0;
@@ -29,7 +27,7 @@ void cleave_rewrite_queue_deinit(cleave_rewrite_queue_t *queue) {
   cleave_array_free(&queue->looks);
   cleave_array_free(&queue->rounds);
   cleave_array_free(&queue->takers);
-  cleave_free(queue->refused);
+  cleave_key_set_deinit(&queue->refused);
 }
 
 cleave_status_t cleave_rewrite_queue_grow(cleave_rewrite_queue_t *queue, uint32_t bound,
@@ -52,61 +50,26 @@ void cleave_rewrite_queue_look(cleave_rewrite_queue_t *queue, cleave_node_t anch
 
 // ---- refusals ----
 
-/* 0 stands for a free slot. */
 static uint64_t key_of(const cleave_rewrite_queue_t *queue, cleave_node_t anchor, uint64_t hash) {
   uint64_t look = (uint64_t)anchor.index << 32 | queue->looks.items[anchor.index];
-  uint64_t key = hash ^ look * UINT64_C(0x9e3779b97f4a7c15);
-  return key == 0 ? 1 : key;
-}
-
-static void place(uint64_t *slots, size_t slot_count, uint64_t key) {
-  size_t k = (size_t)key & (slot_count - 1);
-  while (slots[k] != 0) {
-    k = (k + 1) & (slot_count - 1);
-  }
-  slots[k] = key;
+  return hash ^ look * UINT64_C(0x9e3779b97f4a7c15);
 }
 
 bool cleave_rewrite_queue_is_refused(const cleave_rewrite_queue_t *queue, cleave_node_t anchor,
                                      uint64_t hash) {
-  if (queue->refused_slots == 0) {
-    return false;
-  }
-  uint64_t key = key_of(queue, anchor, hash);
-  size_t mask = queue->refused_slots - 1;
-  for (size_t k = (size_t)key & mask; queue->refused[k] != 0; k = (k + 1) & mask) {
-    if (queue->refused[k] == key) {
-      return true;
-    }
-  }
-  return false;
+  return cleave_key_set_has(&queue->refused, key_of(queue, anchor, hash));
 }
 
 cleave_status_t cleave_rewrite_queue_refuse(cleave_rewrite_queue_t *queue, cleave_node_t anchor,
                                             uint64_t hash, cleave_error_t *error) {
-  if (queue->refused_count * 2 >= queue->refused_slots) {
-    size_t slot_count = queue->refused_slots == 0 ? 64 : queue->refused_slots * 2;
-    uint64_t *slots = cleave_allocate_zeroed(slot_count, sizeof *slots);
-    if (slots == NULL) {
-      return cleave_error_out_of_memory(error);
-    }
-    for (size_t k = 0; k < queue->refused_slots; k++) {
-      if (queue->refused[k] != 0) {
-        place(slots, slot_count, queue->refused[k]);
-      }
-    }
-    cleave_free(queue->refused);
-    queue->refused = slots;
-    queue->refused_slots = slot_count;
-  }
-  place(queue->refused, queue->refused_slots, key_of(queue, anchor, hash));
-  queue->refused_count++;
-  return CLEAVE_OK;
+  return cleave_key_set_add(&queue->refused, key_of(queue, anchor, hash), error);
 }
 
 // ---- the heap ----
 
-static bool goes_before(const cleave_rewrite_candidate_t *a, const cleave_rewrite_candidate_t *b) {
+static bool goes_before(const void *one, const void *other) {
+  const cleave_rewrite_candidate_t *a = one;
+  const cleave_rewrite_candidate_t *b = other;
   if (a->round != b->round) {
     return a->round > b->round;
   }
@@ -140,17 +103,7 @@ cleave_status_t cleave_rewrite_queue_push(cleave_rewriter_t *rewriter, cleave_no
     added->round = round > added->round ? round : added->round;
     cleave_array_push_reserved(&queue->nodes, match->nodes[k].index);
   }
-  cleave_rewrite_candidate_t *items = queue->heap.items;
-  for (size_t k = queue->heap.count - 1; k > 0;) {
-    size_t parent = (k - 1) / 2;
-    if (!goes_before(&items[k], &items[parent])) {
-      break;
-    }
-    cleave_rewrite_candidate_t swap = items[k];
-    items[k] = items[parent];
-    items[parent] = swap;
-    k = parent;
-  }
+  cleave_heap_add_last(queue->heap.items, queue->heap.count, sizeof candidate, goes_before);
   return CLEAVE_OK;
 }
 
@@ -159,24 +112,10 @@ bool cleave_rewrite_queue_pop(cleave_rewrite_queue_t *queue, cleave_rewrite_cand
   if (queue->heap.count == 0) {
     return false;
   }
-  cleave_rewrite_candidate_t *items = queue->heap.items;
-  *out_candidate = items[0];
-  *out_is_current = queue->looks.items[items[0].anchor] == items[0].look;
-  size_t count = --queue->heap.count;
-  items[0] = items[count];
-  for (size_t k = 0;;) {
-    size_t best = k;
-    for (size_t child = 2 * k + 1; child <= 2 * k + 2 && child < count; child++) {
-      best = goes_before(&items[child], &items[best]) ? child : best;
-    }
-    if (best == k) {
-      return true;
-    }
-    cleave_rewrite_candidate_t swap = items[k];
-    items[k] = items[best];
-    items[best] = swap;
-    k = best;
-  }
+  cleave_heap_move_first_to_end(queue->heap.items, queue->heap.count, sizeof *out_candidate, goes_before);
+  *out_candidate = queue->heap.items[--queue->heap.count];
+  *out_is_current = queue->looks.items[out_candidate->anchor] == out_candidate->look;
+  return true;
 }
 
 // ---- losers ----

@@ -3,6 +3,7 @@
 #ifndef CLEAVE_PARTITION_REWRITE_STATE_H
 #define CLEAVE_PARTITION_REWRITE_STATE_H
 
+#include "base/key_set.h"
 #include "graph/contraction.h"
 #include "partition/match.h"
 #include "partition/transform.h"
@@ -45,9 +46,7 @@ typedef struct cleave_rewrite_queue {
   CLEAVE_ARRAY(uint32_t) rounds; /* per node: number of the application that made it, or 0 */
   uint32_t round;                /* number of the last application */
   CLEAVE_ARRAY(uint32_t) takers; /* per node: group of the log in which the rule took it, or NONE */
-  uint64_t *refused;             /* keys of matches, open addressing; 0: free */
-  size_t refused_count;
-  size_t refused_slots; /* a power of two, or 0 */
+  cleave_key_set_t refused;      /* matches */
 } cleave_rewrite_queue_t;
 
 /* How nodes came about; what a place was. */

@@ -6,6 +6,8 @@
 #include "base/array.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/heap.h"
+#include "base/key_set.h"
 #include "base/strings.h"
 #include "base/text.h"
 #include "base/threads.h"
@@ -104,6 +106,47 @@ UNIT_TEST(equal_texts_have_one_id) {
   unit_ok(cleave_strings_add(&strings, "a\0b", 3, &again, e));
   ck_assert_str_eq(cleave_strings_text(&strings, again), "a");
   cleave_strings_deinit(&strings);
+}
+
+UNIT_TEST(a_set_of_keys_has_what_was_added) {
+  cleave_key_set_t set = {0};
+  ck_assert(!cleave_key_set_has(&set, 7));
+  for (uint64_t k = 2; k < 5000; k++) {
+    unit_ok(cleave_key_set_add(&set, k * 1024, e)); /* all of them want the first slots */
+    unit_ok(cleave_key_set_add(&set, k * 1024, e));
+  }
+  ck_assert_uint_eq(set.count, 4998);
+  for (uint64_t k = 2; k < 5000; k++) {
+    ck_assert(cleave_key_set_has(&set, k * 1024) && !cleave_key_set_has(&set, k * 1024 + 1));
+  }
+  unit_ok(cleave_key_set_add(&set, 0, e));
+  ck_assert(cleave_key_set_has(&set, 0));
+  cleave_key_set_clear(&set);
+  ck_assert(!cleave_key_set_has(&set, 2048) && !cleave_key_set_has(&set, 0));
+  unit_ok(cleave_key_set_add(&set, 2048, e));
+  ck_assert(cleave_key_set_has(&set, 2048) && set.count == 1);
+  cleave_key_set_deinit(&set);
+  (void)cleave_memory_fail_after(0);
+  ck_assert_int_eq(cleave_key_set_add(&set, 1, NULL), CLEAVE_ERROR_OUT_OF_MEMORY);
+  (void)cleave_memory_fail_after(-1);
+}
+
+static bool is_less(const void *a, const void *b) {
+  return *(const uint32_t *)a < *(const uint32_t *)b;
+}
+
+UNIT_TEST(a_heap_gives_its_items_in_order) {
+  uint32_t items[500];
+  uint32_t state = 1;
+  for (size_t count = 1; count <= 500; count++) {
+    state = state * 1664525u + 1013904223u;
+    items[count - 1] = state >> 24; /* many are equal */
+    cleave_heap_add_last(items, count, sizeof items[0], is_less);
+  }
+  for (size_t count = 500; count > 0; count--) {
+    cleave_heap_move_first_to_end(items, count, sizeof items[0], is_less);
+    ck_assert(count == 500 || items[count - 1] >= items[count]);
+  }
 }
 
 UNIT_TEST(finds_the_name_that_was_meant) {
