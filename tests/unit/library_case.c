@@ -67,6 +67,11 @@ cleave_model_t *library_case_model(const char *text) {
   return library_case_model_in(NULL, text);
 }
 
+cleave_model_t *library_case_model_or_none(const char *text) {
+  cleave_model_t *model = NULL;
+  return load(NULL, text, &model, NULL) == CLEAVE_OK ? model : NULL;
+}
+
 void library_case_model_fails(const char *text, cleave_status_t status, const char *part) {
   cleave_model_t *model = NULL;
   unit_fails_with(load(NULL, text, &model, e), status, part);

@@ -21,6 +21,8 @@ void library_case_pass(const cleave_custom_pass_t *definition);
 /* A model script, of a context (NULL: the process's own); the caller releases the model. */
 cleave_model_t *library_case_model_in(cleave_context_t *context, const char *text);
 cleave_model_t *library_case_model(const char *text);
+/* The same, or NULL where reading it fails. */
+cleave_model_t *library_case_model_or_none(const char *text);
 /* The same where reading it fails. */
 void library_case_model_fails(const char *text, cleave_status_t status, const char *part);
 
