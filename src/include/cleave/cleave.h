@@ -34,9 +34,8 @@ typedef struct cleave_setting {
 } cleave_setting_t;
 
 /* Loads a model by the extension of its file: .onnx, .lua for a model script, or .json for a region that was
- * written by cleave_plan_save_regions. Settings go to a script's
- * options; one that is not declared there is an error. `seed` draws a script's weights; 0: the script's own
- * default. */
+ * written by cleave_plan_save_regions. Settings go to a script's options; one that is not declared there is
+ * an error. `seed` draws a script's weights; 0: the script's own default. */
 CLEAVE_MUST_USE cleave_status_t cleave_model_load(cleave_context_t *context, const char *path,
                                                   const cleave_setting_t *settings, size_t setting_count,
                                                   uint64_t seed, cleave_model_t **out_model,

@@ -131,6 +131,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_backend_describe(cleave_context_t *contex
  * CLEAVE_ERROR_INVALID_ARGUMENT: the name is taken. Thread-safe. */
 CLEAVE_MUST_USE cleave_status_t cleave_backend_load(cleave_context_t *context, const char *path,
                                                     const char *name, cleave_error_t *error);
+
 /* Limits of a library in a process of its own; a field that is 0 has its default. */
 typedef struct cleave_isolation_options {
   size_t size;         /* sizeof(cleave_isolation_options_t) */
