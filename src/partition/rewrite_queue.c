@@ -153,10 +153,13 @@ cleave_status_t cleave_rewrite_queue_note_loss(cleave_rewriter_t *rewriter, cons
   }
   char label[128];
   char reason[256];
+  const char *place =
+      cleave_node_label(graph, (cleave_node_t){nodes[candidate->size - 1]}, label, sizeof label);
+  // Nor are more or fewer nodes at the same place, as they were before.
+  if (strcmp(place, log->groups.items[taker].place) == 0) {
+    return CLEAVE_OK;
+  }
   (void)snprintf(reason, sizeof reason, "taken by %s '%.80s' at '%.100s'",
                  cleave_rule_kind_name(turn->rule->kind), turn->rule->name, log->groups.items[taker].place);
-  return cleave_edits_refuse(
-      log, turn->log_rule,
-      cleave_node_label(graph, (cleave_node_t){nodes[candidate->size - 1]}, label, sizeof label), reason,
-      error);
+  return cleave_edits_refuse(log, turn->log_rule, place, reason, error);
 }
