@@ -246,6 +246,19 @@ UNIT_TEST(a_context_lives_as_long_as_its_models_and_closes_its_libraries_then) {
   ck_assert(!is_open(LIBRARY("good")));
 }
 
+UNIT_TEST(a_session_may_be_the_last_that_keeps_a_context) {
+  cleave_context_t *context = make_context();
+  unit_ok(cleave_backend_load(context, SHIPPED("gemms"), NULL, e));
+  cleave_model_t *model = library_case_model_in(context, GEMM_MODEL);
+  cleave_session_t *session = library_case_session(model, NULL, 2, SHAPE, DATA, NULL);
+  cleave_model_release(model);
+  cleave_context_release(context);
+  library_case_run(session, 0, (float[]){-6.0f, 5.5f}, 2);
+  ck_assert(is_open(SHIPPED("gemms")));
+  cleave_session_destroy(session);
+  ck_assert(!is_open(SHIPPED("gemms")));
+}
+
 UNIT_TEST(an_isolated_library_ends_with_its_context) {
   cleave_context_t *context = make_context();
   cleave_isolation_t isolation;
