@@ -115,7 +115,11 @@ string.find, string.match, string.gmatch, string.gsub =
   host.find, host.match, host.gmatch, host.gsub
 string.rep = function(text, count, separator)
   text, count, separator = host.tostring(text), math.tointeger(count) or 0, separator or ""
-  if count > 0 and (#text + #separator) * (count + 0.0) > LONGEST_TEXT then
+  local piece = #text + #separator
+  if piece == 0 then
+    return "" -- Lua would still count to `count`
+  end
+  if count > 0 and piece * (count + 0.0) > LONGEST_TEXT then
     host.fail(0, string.format("string.rep: a text of more than %d bytes", LONGEST_TEXT))
   end
   return native_rep(text, count, separator)
@@ -166,10 +170,12 @@ local LISTS = {
   remove = remove,
   move = move,
   pack = table.pack,
-  concat = function(list, ...)
+  concat = function(list, separator, first, last)
     plain_list(list, "table.concat")
-    host.step(host.list_size(list))
-    return table.concat(list, ...)
+    first, last = first or 1, last or host.list_size(list)
+    -- Entries may lie beyond the list's own end.
+    host.step((math.tointeger(last) or 0) - (math.tointeger(first) or 0) + 1)
+    return table.concat(list, separator, first, last)
   end,
   sort = function(list, less)
     plain_list(list, "table.sort")

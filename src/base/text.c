@@ -79,8 +79,8 @@ enum { NEAREST_LONGEST = 48 };
 /* Distance with transpositions; a change of case costs 1, any other edit 2. */
 static uint32_t edit_distance(const char *a, const char *b) {
   uint32_t rows[3][NEAREST_LONGEST + 1];
-  size_t a_length = strlen(a);
-  size_t b_length = strlen(b);
+  size_t a_length = strnlen(a, NEAREST_LONGEST + 1);
+  size_t b_length = strnlen(b, NEAREST_LONGEST + 1);
   if (a_length > NEAREST_LONGEST || b_length > NEAREST_LONGEST) {
     return UINT32_MAX;
   }
@@ -110,8 +110,7 @@ static uint32_t edit_distance(const char *a, const char *b) {
 
 void cleave_nearest_offer(cleave_nearest_t *nearest, const char *wanted, const char *candidate) {
   uint32_t distance = edit_distance(wanted, candidate);
-  size_t length = strlen(wanted);
-  uint32_t limit = 2 + (uint32_t)(length > 40 ? 40 : length) / 2;
+  uint32_t limit = 2 + (uint32_t)strnlen(wanted, 40) / 2;
   if (distance <= limit && (nearest->name == NULL || distance < nearest->distance)) {
     nearest->name = candidate;
     nearest->distance = distance;

@@ -51,6 +51,12 @@ static int host_setmetatable(lua_State *state) {
       }
       lua_pop(state, 1);
     }
+    /* Lua finds the function of a chain of callable tables within one instruction, in quadratic time. */
+    lua_pushliteral(state, "__call");
+    if (lua_rawget(state, 2) != LUA_TNIL && !lua_isfunction(state, -1)) {
+      return luaL_error(state, "'__call' is a %s, expected a function", luaL_typename(state, -1));
+    }
+    lua_pop(state, 1);
     push_copy(state, 2);
   }
   lua_setmetatable(state, 1);

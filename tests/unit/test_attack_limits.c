@@ -185,6 +185,9 @@ UNIT_TEST(huge_ranges_end) {
       {"concat", "return table.concat({}, '', 1, math.maxinteger)", FAILS, "invalid value (nil) at index 1"},
       {"concat from the end", "return table.concat({}, ',', math.maxinteger - 1, math.maxinteger)", FAILS,
        "invalid value (nil)"},
+      {"concat beyond the end",
+       "local t = {} for k = 2, 100000 do t[k] = '' end while true do table.concat(t, '', 2.0, 100000) end",
+       OUT_OF_TIME, NULL},
       {"concat for ever", "local t = {} for k = 1, 10000 do t[k] = '' end while true do table.concat(t) end",
        OUT_OF_TIME, NULL},
       {"unpack", "return table.unpack({}, 1, 1e7)", FAILS, "too many results to unpack"},
@@ -206,6 +209,8 @@ UNIT_TEST(huge_ranges_end) {
 UNIT_TEST(huge_texts_are_refused) {
   static const attack_t ATTACKS[] = {
       {"rep", "return ('x'):rep(1e10)", FAILS, "string.rep: a text of more than 1048576 bytes"},
+      {"rep of nothing", "assert((''):rep(math.maxinteger) == '' and (''):rep(1e18, '') == '')", PASSES,
+       NULL},
       {"rep of an integer that wraps", "return ('xx'):rep(math.maxinteger)", FAILS,
        "string.rep: a text of more than"},
       {"rep with a separator", "return (''):rep(1e9, ('x'):rep(1000))", FAILS,
@@ -325,6 +330,9 @@ UNIT_TEST(recursion_of_every_kind_ends) {
        "local m = {} m.__index = function(t, k) return setmetatable({}, m)[k] end "
        "return setmetatable({}, m).x",
        FAILS, "stack overflow"},
+      {"of tables that call each other",
+       "local t = function() end for k = 1, 300000 do t = setmetatable({}, { __call = t }) end t()", FAILS,
+       "'__call' is a table, expected a function"},
       {"of tables that index each other", "local t, m = {}, {} m.__index = t setmetatable(t, m) return t.x",
        FAILS, "'__index' chain too long"},
       {"of texts",
