@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "cleave/cost.h"
-#include "gemm.h"
 #include "program.h"
 
 #define CPU_KERNEL_FAMILY(name) extern const cpu_kernel_t cpu_kernels_##name[];
@@ -38,7 +37,6 @@ const cpu_kernel_t *cpu_backend_kernel(const cpu_backend_t *backend, const cleav
 }
 
 static cleave_status_t initialise(const cleave_host_t *host, void **out_state, cleave_message_t *message) {
-  cpu_gemm_initialise();
   uint32_t count = 0;
   for (size_t f = 0; f < FAMILY_COUNT; f++) {
     for (const cpu_kernel_t *kernel = families[f]; kernel->op != NULL; kernel++) {

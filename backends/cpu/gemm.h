@@ -2,15 +2,12 @@
 /*
  * Dense matrix products, row-major: C[m,n] = alpha * op(A)[m,k] * op(B)[k,n] + beta * C, where op transposes
  * or not, and `lda`, `ldb`, `ldc` are the elements from one stored row to the next. With beta 0, C is not
- * read. Sizes may be zero. f32 and f64 go to OpenBLAS.
+ * read. Sizes may be zero. f32 and f64 go to OpenBLAS (blas.h).
  */
 #ifndef CLEAVE_CPU_GEMM_H
 #define CLEAVE_CPU_GEMM_H
 
 #include "kernel.h"
-
-/* Called once, when the backend starts: OpenBLAS keeps to one thread from then on, in the whole process. */
-void cpu_gemm_initialise(void);
 
 /* On the threads of `call`; NULL: on this thread alone, as inside a parallel loop. */
 

@@ -20,6 +20,10 @@ CLEAVE_MUST_USE cleave_status_t cleave_library_open(const char *path, cleave_lib
                                                     cleave_error_t *error);
 void cleave_library_close(cleave_library_t *library);
 
+/* The part of it that runs no code: a regular file, a shared library for this machine, as long as its headers
+ * say. A file that is cut off while it is read or loaded is outside of what can be found out. */
+CLEAVE_MUST_USE cleave_status_t cleave_library_check_file(const char *path, cleave_error_t *error);
+
 /* Digest of the code and constants that are loaded from the same file as `function`, as they are in memory:
  * the same on every machine and in every process that has loaded this build of it. Zeros where it is not
  * found. */

@@ -112,9 +112,9 @@ UNIT_TEST(libraries_that_cannot_serve_are_refused_with_their_reason) {
       {LIBRARY("refuses"), CLEAVE_ERROR_BACKEND, "the licence for interface 1 has ended"},
       {LIBRARY("no_entry"), CLEAVE_ERROR_BACKEND, "exports no function 'cleave_backend_entry'"},
       {LIBRARY("missing"), CLEAVE_ERROR_IO, "libmissing.so: No such file or directory"},
-      {FOLDER, CLEAVE_ERROR_IO, "cannot be read"},
+      {FOLDER, CLEAVE_ERROR_IO, "cannot read: not a regular file"},
       {CLEAVE_SOURCE_DIR "/README.md", CLEAVE_ERROR_FORMAT, "no shared library: expected an ELF file"},
-      {"/dev/null", CLEAVE_ERROR_FORMAT, "no shared library: expected an ELF file"},
+      {"/dev/null", CLEAVE_ERROR_IO, "cannot read: not a regular file"},
   };
   uint32_t count = cleave_registry_count(NULL);
   for (size_t k = 0; k < sizeof CASES / sizeof CASES[0]; k++) {
@@ -154,10 +154,35 @@ UNIT_TEST(files_for_other_machines_and_cut_ones_are_errors) {
   write_changed(path, 0, 0, SIZE_MAX);
   unit_fails_with(cleave_registry_load(NULL, path, NULL, e), CLEAVE_ERROR_FORMAT, "expected an ELF file");
   write_changed(path, 0, 0x7f, 100);
-  unit_fails_with(cleave_registry_load(NULL, path, NULL, e), CLEAVE_ERROR_BACKEND, "does not load");
+  unit_fails_with(cleave_registry_load(NULL, path, NULL, e), CLEAVE_ERROR_FORMAT,
+                  "cut off: a file of 100 bytes without all of its program headers");
   write_changed(path, 0, 0x7f, 20);
   unit_fails_with(cleave_registry_load(NULL, path, NULL, e), CLEAVE_ERROR_FORMAT, "expected an ELF file");
   (void)unlink(path);
+}
+
+/* The loader of the system maps what is not there, and the first look at it is a SIGBUS. */
+UNIT_TEST(a_library_that_was_copied_by_half_is_an_error_wherever_it_ends) {
+  char folder[64] = "/tmp/cleave_library_XXXXXX";
+  char path[96];
+  char pipe[96];
+  ck_assert_ptr_nonnull(mkdtemp(folder));
+  (void)snprintf(path, sizeof path, "%s/libcut.so", folder);
+  (void)snprintf(pipe, sizeof pipe, "%s/libpipe.so", folder);
+  for (size_t bytes = 1024; bytes < 12288; bytes += 1024) {
+    write_changed(path, 0, 0x7f, bytes);
+    unit_fails_with(cleave_registry_load(NULL, path, NULL, e), CLEAVE_ERROR_FORMAT, "cut off: expected at");
+  }
+  ck_assert_int_eq(mkfifo(pipe, 0600), 0);
+  unit_fails_with(cleave_registry_load(NULL, pipe, NULL, e), CLEAVE_ERROR_IO, "not a regular file");
+  // Found in a folder, both are on record under their files' names.
+  (void)setenv("CLEAVE_BACKEND_PATH", folder, 1);
+  const cleave_backend_handle_t *handle = NULL;
+  unit_fails_with(cleave_registry_find(NULL, "cut", &handle, e), CLEAVE_ERROR_FORMAT, "cut off: expected at");
+  unit_fails_with(cleave_registry_find(NULL, "pipe", &handle, e), CLEAVE_ERROR_IO, "not a regular file");
+  (void)unlink(path);
+  (void)unlink(pipe);
+  (void)rmdir(folder);
 }
 
 UNIT_TEST(folders_are_searched_when_a_name_is_not_known) {
