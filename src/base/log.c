@@ -2,7 +2,8 @@
 #include "base/log.h"
 
 #include <stdarg.h>
-#include <stdio.h>
+
+#include "base/show.h"
 
 void cleave_log_listen(cleave_log_t *log, cleave_log_function_t listener, void *context) {
   (void)pthread_mutex_lock(&log->lock);
@@ -15,7 +16,7 @@ void cleave_log(cleave_log_t *log, cleave_log_level_t level, const char *format,
   char line[1024];
   va_list arguments;
   va_start(arguments, format);
-  (void)vsnprintf(line, sizeof line, format, arguments);
+  (void)cleave_show_list(line, sizeof line, format, arguments);
   va_end(arguments);
   (void)pthread_mutex_lock(&log->lock);
   if (log->listener != NULL) {

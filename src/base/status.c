@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/show.h"
+
 const char *cleave_version(void) {
   return CLEAVE_VERSION;
 }
@@ -27,15 +29,7 @@ const char *cleave_status_text(cleave_status_t status) {
   return "unknown status";
 }
 
-/* Messages are one line whatever names from outside they quote. */
-static void flatten_line(char *text) {
-  for (; *text != '\0'; text++) {
-    if ((unsigned char)*text < 0x20 || *text == 0x7f) {
-      *text = ' ';
-    }
-  }
-}
-
+/* Messages are one line whatever names from outside they quote: those are escaped. */
 static void write_message(cleave_error_t *error, cleave_status_t status, const char *file, int line,
                           const char *format, va_list arguments) {
   if (error == NULL || error->status != CLEAVE_OK) {
@@ -47,12 +41,11 @@ static void write_message(cleave_error_t *error, cleave_status_t status, const c
   error->file[0] = '\0';
   if (file != NULL) {
     (void)snprintf(error->file, sizeof error->file, "%s", file);
-    used = line > 0 ? snprintf(error->message, sizeof error->message, "%s:%d: ", error->file, line)
-                    : snprintf(error->message, sizeof error->message, "%s: ", error->file);
+    used = line > 0 ? cleave_show(error->message, sizeof error->message, "%s:%d: ", error->file, line)
+                    : cleave_show(error->message, sizeof error->message, "%s: ", error->file);
   }
-  size_t offset = used > 0 ? (size_t)used : 0;
-  (void)vsnprintf(error->message + offset, sizeof error->message - offset, format, arguments);
-  flatten_line(error->message);
+  size_t offset = (size_t)used < sizeof error->message ? (size_t)used : sizeof error->message - 1;
+  (void)cleave_show_list(error->message + offset, sizeof error->message - offset, format, arguments);
 }
 
 cleave_status_t cleave_error_set(cleave_error_t *error, cleave_status_t status, const char *format, ...) {

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/show.h"
+
 static bool reserve(cleave_text_t *text, size_t extra) {
   size_t wanted = 0;
   if (text->failed || !cleave_size_add(text->length, extra, &wanted) || wanted == SIZE_MAX) {
@@ -45,20 +47,47 @@ void cleave_text_add(cleave_text_t *text, const char *data) {
   cleave_text_append(text, data, strlen(data));
 }
 
-void cleave_text_format(cleave_text_t *text, const char *format, ...) {
-  va_list arguments;
+typedef int (*formatter_t)(char *buffer, size_t size, const char *format, va_list arguments);
+
+CLEAVE_PRINTF(3, 0)
+static void add_formatted(cleave_text_t *text, formatter_t print, const char *format, va_list arguments) {
   va_list again;
-  va_start(arguments, format);
   va_copy(again, arguments);
-  int length = vsnprintf(NULL, 0, format, arguments);
+  int length = print(NULL, 0, format, arguments);
   if (length < 0) {
     text->failed = true;
   } else if (reserve(text, (size_t)length)) {
-    (void)vsnprintf(text->data + text->length, (size_t)length + 1, format, again);
+    (void)print(text->data + text->length, (size_t)length + 1, format, again);
     text->length += (size_t)length;
   }
   va_end(again);
+}
+
+void cleave_text_format(cleave_text_t *text, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  add_formatted(text, vsnprintf, format, arguments);
   va_end(arguments);
+}
+
+void cleave_text_show(cleave_text_t *text, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  add_formatted(text, cleave_show_list, format, arguments);
+  va_end(arguments);
+}
+
+void cleave_text_show_from(cleave_text_t *text, size_t from) {
+  if (text->failed || text->length <= from) {
+    return;
+  }
+  char *raw = cleave_copy_text(text->data + from, text->length - from);
+  text->failed = raw == NULL;
+  text->length = from;
+  if (raw != NULL) {
+    cleave_text_show(text, "%s", raw);
+  }
+  cleave_free(raw);
 }
 
 const char *cleave_text_get(const cleave_text_t *text) {

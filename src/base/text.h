@@ -16,6 +16,10 @@ typedef struct cleave_text {
 void cleave_text_append(cleave_text_t *text, const char *data, size_t length);
 void cleave_text_add(cleave_text_t *text, const char *data);
 void cleave_text_format(cleave_text_t *text, const char *format, ...) CLEAVE_PRINTF(2, 3);
+/* The same for text that people read: arguments that are texts are escaped (base/show.h). */
+void cleave_text_show(cleave_text_t *text, const char *format, ...) CLEAVE_PRINTF(2, 3);
+/* Shows what was appended raw from this length on as an argument of the above: escaped. */
+void cleave_text_show_from(cleave_text_t *text, size_t from);
 /* "" where nothing was appended. */
 const char *cleave_text_get(const cleave_text_t *text);
 /* CLEAVE_ERROR_OUT_OF_MEMORY where an append failed. */

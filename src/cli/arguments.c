@@ -10,17 +10,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "cli/command.h"
 #include "cli/common.h"
+#include "cli/output.h"
 
 int cleave_arguments_fail(const char *command, const char *format, ...) {
+  char text[1024];
   va_list arguments;
   va_start(arguments, format);
-  (void)fprintf(stderr, "cleave %s: ", command);
-  (void)vfprintf(stderr, format, arguments);
-  (void)fprintf(stderr, "; see 'cleave %s --help'\n", command);
+  (void)cleave_show_list(text, sizeof text, format, arguments);
   va_end(arguments);
+  cleave_print_error("cleave %s: %s; see 'cleave %s --help'\n", command, text, command);
   return CLEAVE_EXIT_USAGE;
 }
 
@@ -34,19 +34,19 @@ static void print_wrapped(const char *text, int column) {
   while (*text != '\0') {
     size_t word = strcspn(text, " \n");
     if (at > HELP_INDENT && at + 1 + (int)word > HELP_WIDTH) {
-      (void)printf("\n%*s", HELP_INDENT, "");
+      cleave_print("\n%*s", HELP_INDENT, "");
       at = HELP_INDENT;
     }
     if (at > HELP_INDENT) {
-      (void)putchar(' ');
+      cleave_print(" ");
       at++;
     }
-    (void)printf("%.*s", (int)word, text);
+    cleave_print("%.*s", (int)word, text);
     at += (int)word;
     text += word;
     text += strspn(text, " \n");
   }
-  (void)putchar('\n');
+  cleave_print("\n");
 }
 
 static void print_option(const cleave_option_t *option) {
@@ -58,15 +58,15 @@ static void print_option(const cleave_option_t *option) {
   (void)snprintf(left, sizeof left, "  %s--%s%s%s", letter, option->name, option->value == NULL ? "" : " ",
                  option->value == NULL ? "" : option->value);
   if (strlen(left) + 2 > HELP_INDENT) {
-    (void)printf("%s\n%*s", left, HELP_INDENT, "");
+    cleave_print("%s\n%*s", left, HELP_INDENT, "");
   } else {
-    (void)printf("%-*s", HELP_INDENT, left);
+    cleave_print("%-*s", HELP_INDENT, left);
   }
   print_wrapped(option->help, HELP_INDENT);
 }
 
 static void print_help(const cleave_arguments_t *arguments) {
-  (void)printf("usage: cleave %s%s%s%s\n\n%s\n\noptions:\n", arguments->command,
+  cleave_print("usage: cleave %s%s%s%s\n\n" CLEAVE_TRUSTED "\n\noptions:\n", arguments->command,
                arguments->operands[0] == '\0' ? "" : " ", arguments->operands, " [options]",
                arguments->about);
   for (size_t k = 0; k < arguments->option_count; k++) {

@@ -72,9 +72,9 @@ static cleave_isolation_t isolation_of(const backend_info_t *info) {
 static void print_isolation(const backend_info_t *info) {
   cleave_isolation_t isolation = isolation_of(info);
   if (isolation.is_isolated && isolation.is_lost) {
-    (void)printf("    isolated, and lost: %s\n", isolation.reason);
+    cleave_print("    isolated, and lost: %s\n", isolation.reason);
   } else if (isolation.is_isolated) {
-    (void)printf("    isolated: process %lld runs\n", (long long)isolation.process);
+    cleave_print("    isolated: process %lld runs\n", (long long)isolation.process);
   }
 }
 
@@ -82,17 +82,17 @@ static void print_details(const backend_info_t *info) {
   const cleave_backend_t *backend = info->handle->backend;
   cleave_text_t abilities = {0};
   char bytes[32];
-  (void)printf("    %s\n", backend->description == NULL ? "" : backend->description);
-  (void)printf("    interface %u.%u%s%s\n", (unsigned)backend->abi_major, (unsigned)backend->abi_minor,
+  cleave_print("    %s\n", backend->description == NULL ? "" : backend->description);
+  cleave_print("    interface %u.%u%s%s\n", (unsigned)backend->abi_major, (unsigned)backend->abi_minor,
                info->path[0] == '\0' ? ", linked in" : ", from ", info->path);
   print_isolation(info);
   add_abilities(backend, &abilities);
   if (abilities.length > 0) {
-    (void)printf("    has %s\n", cleave_text_get(&abilities));
+    cleave_print("    has %s\n", cleave_text_get(&abilities));
   }
   for (uint32_t k = 0; k < info->device_count; k++) {
     cleave_device_properties_t properties = properties_of(info, k);
-    (void)printf("    device %u: %s, %s%s\n", (unsigned)k, properties.name,
+    cleave_print("    device %u: %s, %s%s\n", (unsigned)k, properties.name,
                  properties.memory_bytes == 0
                      ? "memory not known"
                      : cleave_output_bytes((double)properties.memory_bytes, bytes, sizeof bytes),
@@ -101,16 +101,16 @@ static void print_details(const backend_info_t *info) {
   const cleave_backend_extensions_t *extensions = backend->extensions;
   for (uint32_t k = 0; extensions != NULL && k < extensions->operator_count; k++) {
     const cleave_custom_operator_t *op = extensions->operators[k];
-    (void)printf("    operator %s.%s: %s -> %s\n", op->domain, op->name, op->inputs, op->outputs);
+    cleave_print("    operator %s.%s: %s -> %s\n", op->domain, op->name, op->inputs, op->outputs);
   }
   for (uint32_t k = 0; extensions != NULL && k < extensions->partitioner_count; k++) {
-    (void)printf("    partitioner %s\n", extensions->partitioners[k]->name);
+    cleave_print("    partitioner %s\n", extensions->partitioners[k]->name);
   }
   for (uint32_t k = 0; extensions != NULL && k < extensions->pass_count; k++) {
-    (void)printf("    pass %s\n", extensions->passes[k]->name);
+    cleave_print("    pass %s\n", extensions->passes[k]->name);
   }
   for (uint32_t k = 0; extensions != NULL && k < extensions->rule_file_count; k++) {
-    (void)printf("    rule file %s\n", extensions->rule_files[k]);
+    cleave_print("    rule file %s\n", extensions->rule_files[k]);
   }
   cleave_text_deinit(&abilities);
 }
@@ -123,12 +123,13 @@ static int print_text(const char *name, bool verbose) {
     }
     backend_info_t info = find(k);
     if (info.handle == NULL) {
-      (void)printf("  %-12s %snot usable%s: %s\n", info.name, cleave_output_style(CLEAVE_STYLE_BAD),
-                   cleave_output_style(CLEAVE_STYLE_PLAIN), info.refusal.message);
+      cleave_print("  %-12s " CLEAVE_TRUSTED "not usable" CLEAVE_TRUSTED ": %s\n", info.name,
+                   cleave_output_style(CLEAVE_STYLE_BAD), cleave_output_style(CLEAVE_STYLE_PLAIN),
+                   info.refusal.message);
       continue;
     }
     const cleave_backend_t *backend = info.handle->backend;
-    (void)printf("  %-12s %-10s %u device%s  %s\n", info.name,
+    cleave_print("  %-12s %-10s %u device%s  %s\n", info.name,
                  backend->version == NULL ? "" : backend->version,
                  (unsigned)(info.device_count == 0 ? 1 : info.device_count),
                  info.device_count > 1 ? "s" : " ", info.path[0] == '\0' ? "linked in" : info.path);
@@ -193,29 +194,18 @@ static int print_json(const char *name) {
 
 /* ---- one backend: what it answers ---- */
 
-/* Texts of a library on one line. */
-static const char *print_plain(const char *text, cleave_text_t *line) {
-  line->length = 0;
-  for (const unsigned char *c = (const unsigned char *)text; *c != '\0'; c++) {
-    cleave_text_format(line, "%c", *c < ' ' || *c == 0x7f ? '?' : *c);
-  }
-  return line->length == 0 ? "" : cleave_text_get(line);
-}
-
 static void print_answers(const cleave_key_value_t *answers, uint32_t count) {
-  cleave_text_t line = {0};
   cleave_table_t table = {.columns = 2, .alignment = "ll"};
   cleave_table_cell(&table, "key");
   cleave_table_cell(&table, "value");
   for (uint32_t k = 0; k < count; k++) {
-    cleave_table_cell(&table, "%s", print_plain(answers[k].key, &line));
-    cleave_table_cell(&table, "%s", print_plain(answers[k].value, &line));
+    cleave_table_cell(&table, "%s", answers[k].key);
+    cleave_table_cell(&table, "%s", answers[k].value);
   }
   if (count > 0) {
     cleave_table_print(&table);
   }
   cleave_table_deinit(&table);
-  cleave_text_deinit(&line);
 }
 
 static int print_answers_json(const char *name, const cleave_key_value_t *answers, uint32_t count) {
@@ -276,7 +266,7 @@ static int print_one(const char *name, const cleave_text_list_t *questions, bool
     if (handle->backend->configure == NULL) {
       return CLEAVE_EXIT_OK;
     }
-    (void)printf("\n");
+    cleave_print("\n");
   }
   return ask(name, questions, json, &status, &error) == CLEAVE_OK ? status : cleave_output_error(&error);
 }

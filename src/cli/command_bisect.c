@@ -100,25 +100,25 @@ static int print_text(const bisect_t *bisect) {
   uint32_t count = (uint32_t)report->culprits.count;
   if (count == 0) {
     if (is_speed) {
-      (void)printf("no application of a rule makes the model slower: %.2f ms with all %u, %u tests\n",
+      cleave_print("no application of a rule makes the model slower: %.2f ms with all %u, %u tests\n",
                    report->value_all, (unsigned)report->application_count, (unsigned)report->tests);
     } else {
-      (void)printf("nothing is broken: largest difference %.3g with all %u applications of rules\n",
+      cleave_print("nothing is broken: largest difference %.3g with all %u applications of rules\n",
                    report->value_all, (unsigned)report->application_count);
     }
     return CLEAVE_EXIT_OK;
   }
   print_culprits(bisect);
   if (is_speed) {
-    (void)printf("\n%u of %u applications make the model slower: %.2f ms with all, %.2f without %s\n",
+    cleave_print("\n%u of %u applications make the model slower: %.2f ms with all, %.2f without %s\n",
                  (unsigned)count, (unsigned)report->application_count, report->value_others,
                  report->value_found, count == 1 ? "it" : "these");
   } else {
-    (void)printf("\n%u of %u applications break the values: %s makes a difference of %.3g, all others %.3g\n",
+    cleave_print("\n%u of %u applications break the values: %s makes a difference of %.3g, all others %.3g\n",
                  (unsigned)count, (unsigned)report->application_count,
                  count == 1 ? "alone it" : "together it", report->value_found, report->value_others);
   }
-  (void)printf("%u tests%s\n", (unsigned)report->tests,
+  cleave_print("%u tests%s\n", (unsigned)report->tests,
                report->is_complete ? "" : "; ended by --tests: the set may not be the smallest");
   return CLEAVE_EXIT_FAILURE;
 }

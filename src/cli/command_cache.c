@@ -55,7 +55,7 @@ static uint64_t sum_bytes(const cleave_blob_list_t *list) {
 
 static void print_text(const cleave_blob_store_t *store, const cleave_blob_list_t *list, uint64_t limit) {
   char buffers[2][32];
-  (void)printf("%s: %zu compiled region%s, %s of %s\n", cleave_blob_store_folder(store), list->count,
+  cleave_print("%s: %zu compiled region%s, %s of %s\n", cleave_blob_store_folder(store), list->count,
                list->count == 1 ? "" : "s",
                cleave_output_bytes((double)sum_bytes(list), buffers[0], sizeof buffers[0]),
                cleave_output_bytes((double)limit, buffers[1], sizeof buffers[1]));

@@ -161,14 +161,15 @@ static void print_tests(const command_t *command) {
       const cleave_test_result_t *test = &check->tests.items[k];
       cleave_table_cell(&table, "%s:%d", test->file, (int)test->line);
       cleave_table_cell(&table, "%s", test->name);
-      cleave_table_cell(&table, "%s%s%s", cleave_output_style(STYLES[test->verdict]),
-                        cleave_test_verdict_name(test->verdict), cleave_output_style(CLEAVE_STYLE_PLAIN));
+      cleave_table_cell(&table, CLEAVE_TRUSTED "%s" CLEAVE_TRUSTED,
+                        cleave_output_style(STYLES[test->verdict]), cleave_test_verdict_name(test->verdict),
+                        cleave_output_style(CLEAVE_STYLE_PLAIN));
       cleave_table_cell(&table, "%.1f", test->ms);
     }
   }
   if (table.count > table.columns) {
     cleave_table_print(&table);
-    (void)printf("\n");
+    cleave_print("\n");
   }
   cleave_table_deinit(&table);
 }
@@ -178,7 +179,7 @@ static void print_indented(const char *text) {
   while (*text != '\0') {
     const char *end = strchr(text, '\n');
     int length = (int)(end == NULL ? strlen(text) : (size_t)(end - text));
-    (void)printf("    %.*s\n", length, text);
+    cleave_print("    %.*s\n", length, text);
     text += (size_t)length + (end != NULL);
   }
 }
@@ -186,18 +187,19 @@ static void print_indented(const char *text) {
 static void print_failures(const file_result_t *file) {
   const char *skip_reason = "";
   if (file->error.status != CLEAVE_OK) {
-    (void)printf("%serror%s: %s\n", cleave_output_style(CLEAVE_STYLE_BAD),
+    cleave_print(CLEAVE_TRUSTED "error" CLEAVE_TRUSTED ": %s\n", cleave_output_style(CLEAVE_STYLE_BAD),
                  cleave_output_style(CLEAVE_STYLE_PLAIN), file->error.message);
   }
   for (size_t k = 0; k < file->check.tests.count; k++) {
     const cleave_test_result_t *test = &file->check.tests.items[k];
     if (test->verdict == CLEAVE_TEST_FAILED) {
-      (void)printf("%s:%d: test '%s' %sfailed%s\n", test->file, (int)test->line, test->name,
-                   cleave_output_style(CLEAVE_STYLE_BAD), cleave_output_style(CLEAVE_STYLE_PLAIN));
+      cleave_print("%s:%d: test '%s' " CLEAVE_TRUSTED "failed" CLEAVE_TRUSTED "\n", test->file,
+                   (int)test->line, test->name, cleave_output_style(CLEAVE_STYLE_BAD),
+                   cleave_output_style(CLEAVE_STYLE_PLAIN));
       print_indented(test->report);
     } else if (test->verdict == CLEAVE_TEST_SKIPPED && strcmp(skip_reason, test->report) != 0) {
       skip_reason = test->report;
-      (void)printf("%s:%d: skipped: %s\n", test->file, (int)test->line, test->report);
+      cleave_print("%s:%d: skipped: %s\n", test->file, (int)test->line, test->report);
     }
   }
 }
@@ -208,8 +210,8 @@ static void print_lints(const command_t *command, const file_result_t *file) {
     const cleave_lint_t *lint = &file->check.lints.items[k];
     cleave_lint_level_t level = level_of(command, lint);
     if (level > CLEAVE_LINT_NOTE || command->verbose) {
-      (void)printf("%s:%d: %s%s%s: %s [%s]\n", lint->file[0] == '\0' ? file->path : lint->file,
-                   (int)lint->line,
+      cleave_print("%s:%d: " CLEAVE_TRUSTED "%s" CLEAVE_TRUSTED ": %s [%s]\n",
+                   lint->file[0] == '\0' ? file->path : lint->file, (int)lint->line,
                    cleave_output_style(level == CLEAVE_LINT_ERROR ? CLEAVE_STYLE_BAD : CLEAVE_STYLE_BOLD),
                    NAMES[level], cleave_output_style(CLEAVE_STYLE_PLAIN), lint->message, lint->code);
     }
@@ -225,16 +227,16 @@ static void print_text(const command_t *command) {
     print_lints(command, &command->files[f]);
   }
   if (command->notes > 0 && !command->verbose) {
-    (void)printf("%zu %s (--verbose shows)\n", command->notes, command->notes == 1 ? "note" : "notes");
+    cleave_print("%zu %s (--verbose shows)\n", command->notes, command->notes == 1 ? "note" : "notes");
   }
-  (void)printf("%zu passed, %zu failed", command->passed, command->failed);
+  cleave_print("%zu passed, %zu failed", command->passed, command->failed);
   if (command->skipped > 0) {
-    (void)printf(", %zu skipped", command->skipped);
+    cleave_print(", %zu skipped", command->skipped);
   }
   if (command->warnings > 0) {
-    (void)printf(", %zu %s", command->warnings, command->warnings == 1 ? "warning" : "warnings");
+    cleave_print(", %zu %s", command->warnings, command->warnings == 1 ? "warning" : "warnings");
   }
-  (void)printf("\n");
+  cleave_print("\n");
 }
 
 static json_t *tests_json(const cleave_rule_check_t *check) {

@@ -300,9 +300,9 @@ static int run_all(const conform_t *conform) {
       (void)json_array_append_new(failures,
                                   json_pack("{s:s, s:s}", "test", name, "reason", cleave_text_get(&line)));
     } else if (!is_passed) {
-      (void)printf("%s: %s\n", name, cleave_text_get(&line));
+      cleave_print("%s: %s\n", name, cleave_text_get(&line));
     } else if (conform->verbose && !conform->json) {
-      (void)printf("%s: ok\n", name);
+      cleave_print("%s: ok\n", name);
     }
     cleave_text_deinit(&line);
   }
@@ -311,7 +311,7 @@ static int run_all(const conform_t *conform) {
                                        (json_int_t)failed, "failures", failures));
   } else {
     json_decref(failures);
-    (void)printf("%zu passed, %zu failed\n", passed, failed);
+    cleave_print("%zu passed, %zu failed\n", passed, failed);
   }
   return failed == 0 && passed > 0 ? CLEAVE_EXIT_OK : CLEAVE_EXIT_FAILURE;
 }

@@ -169,9 +169,9 @@ static cleave_status_t work(plan_t *plan, cleave_arena_t *arena, bool force, cle
 
 static void print_files(const plan_t *plan) {
   for (size_t k = 0; k < plan->count; k++) {
-    (void)printf("  %s\n", plan->files[k].path);
+    cleave_print("  %s\n", plan->files[k].path);
   }
-  (void)printf("\nnext: cleave check %s\n", plan->files[0].path);
+  cleave_print("\nnext: cleave check %s\n", plan->files[0].path);
 }
 
 static int run(int argc, char **argv) {

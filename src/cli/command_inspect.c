@@ -220,7 +220,7 @@ static void print_libraries(const inspection_t *inspection) {
     const operator_count_t *line = &inspection->operators.items[k];
     if (line->op->id == CLEAVE_OP_ID_CUSTOM) {
       bool is_known = cleave_op_has_schema(line->op);
-      (void)printf("%s  %s%s%s: %s%s\n", is_first ? "\n" : "", line->domain,
+      cleave_print("%s  %s%s%s: %s%s\n", is_first ? "\n" : "", line->domain,
                    line->domain[0] == '\0' ? "" : ".", line->name,
                    is_known ? "of library " : "no loaded library brings it (--load LIBRARY)",
                    is_known ? cleave_custom_op_library(line->op) : "");
@@ -233,26 +233,26 @@ static void print_unknown(const inspection_t *inspection) {
   if (inspection->unknown.count == 0) {
     return;
   }
-  (void)printf("\n%zu values with unknown dtype, rank or sizes:\n", inspection->unknown.count);
+  cleave_print("\n%zu values with unknown dtype, rank or sizes:\n", inspection->unknown.count);
   for (size_t k = 0; k < inspection->unknown.count && k < MOST_UNKNOWN; k++) {
     cleave_text_t text = {0};
     cleave_value_print(inspection->graph, inspection->unknown.items[k], &text);
     cleave_text_add(&text, " : ");
     cleave_value_type_print(inspection->graph, inspection->unknown.items[k], &text);
-    (void)printf("  %s\n", cleave_text_get(&text));
+    cleave_print("  %s\n", cleave_text_get(&text));
     cleave_text_deinit(&text);
   }
   if (inspection->unknown.count > MOST_UNKNOWN) {
-    (void)printf("  and %zu more\n", inspection->unknown.count - MOST_UNKNOWN);
+    cleave_print("  and %zu more\n", inspection->unknown.count - MOST_UNKNOWN);
   }
 }
 
 static void print_nodes(const inspection_t *inspection) {
-  (void)printf("\nnodes\n");
+  cleave_print("\nnodes\n");
   for (size_t k = 0; k < inspection->graph->live_node_count; k++) {
     cleave_text_t text = {0};
     cleave_node_print(inspection->graph, inspection->order[k], &text);
-    (void)printf("  %s\n", cleave_text_get(&text));
+    cleave_print("  %s\n", cleave_text_get(&text));
     cleave_text_deinit(&text);
   }
 }
@@ -261,21 +261,22 @@ static void print_report(const inspection_t *inspection, const char *path, bool 
   char text[4][32];
   const cleave_graph_t *graph = inspection->graph;
   const char *at_least = is_partly_symbolic(inspection) ? "at least " : "";
-  (void)printf("%s%s%s\n", cleave_output_style(CLEAVE_STYLE_BOLD), path,
+  cleave_print(CLEAVE_TRUSTED "%s" CLEAVE_TRUSTED "\n", cleave_output_style(CLEAVE_STYLE_BOLD), path,
                cleave_output_style(CLEAVE_STYLE_PLAIN));
-  (void)printf("file %s, opset %d, IR version %d, %zu nodes after folding\n",
+  cleave_print("file %s, opset %d, IR version %d, %zu nodes after folding\n",
                cleave_output_bytes((double)inspection->file_bytes, text[0], sizeof text[0]),
                (int)graph->opset_version, (int)graph->ir_version, graph->live_node_count);
-  (void)printf("weights %s (%s values), activations %s%s at once, %s%s FLOPs\n",
+  cleave_print("weights %s (%s values), activations %s%s at once, %s%s FLOPs\n",
                cleave_output_bytes((double)inspection->weight_bytes, text[0], sizeof text[0]),
                cleave_output_count((double)inspection->weight_count, text[1], sizeof text[1]), at_least,
                cleave_output_bytes((double)inspection->activation_bytes, text[2], sizeof text[2]), at_least,
                cleave_output_count(inspection->flops, text[3], sizeof text[3]));
-  (void)printf("%s\n", is_partly_symbolic(inspection)
-                           ? "sizes are left open: --shape NAME=SIZES completes memory and FLOPs\n"
-                           : "");
+  cleave_print(CLEAVE_TRUSTED "\n",
+               is_partly_symbolic(inspection)
+                   ? "sizes are left open: --shape NAME=SIZES completes memory and FLOPs\n"
+                   : "");
   print_ports(inspection);
-  (void)printf("\n");
+  cleave_print("\n");
   print_operators(inspection);
   print_libraries(inspection);
   print_unknown(inspection);

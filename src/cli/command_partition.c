@@ -14,7 +14,7 @@ static int print_plan(const cleave_plan_t *plan) {
   if (cleave_plan_format(plan, CLEAVE_PLAN_TEXT, &text, &error) != CLEAVE_OK) {
     return cleave_output_error(&error);
   }
-  (void)fputs(text, stdout);
+  cleave_print(CLEAVE_TRUSTED, text);
   cleave_text_free(text);
   return CLEAVE_EXIT_OK;
 }
@@ -178,10 +178,10 @@ static int run(int argc, char **argv) {
       cleave_report_plan(job.plan);
       print_extras(&job, &extras);
       if (output != NULL) {
-        (void)printf("partitioned in %.2f ms, written to %s\n", job.partition_ms, output);
+        cleave_print("partitioned in %.2f ms, written to %s\n", job.partition_ms, output);
       }
       if (extras.regions != NULL) {
-        (void)printf("%u regions written to %s\n", (unsigned)cleave_plan_region_count(job.plan),
+        cleave_print("%u regions written to %s\n", (unsigned)cleave_plan_region_count(job.plan),
                      extras.regions);
       }
     }

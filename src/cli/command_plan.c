@@ -29,7 +29,8 @@ static cleave_status_t print_difference(const cleave_plan_diff_t *diff, bool jso
   cleave_status_t status = json ? cleave_plan_diff_print_json(diff, &text, error)
                                 : cleave_plan_diff_print_text(diff, &text, error);
   if (status == CLEAVE_OK) {
-    (void)printf("%s%s", cleave_text_get(&text), json ? "\n" : "");
+    cleave_output_printed(&text, json);
+    cleave_print(json ? "\n" : "");
   }
   cleave_text_deinit(&text);
   return status;
@@ -91,7 +92,7 @@ static void show_rules(const cleave_plan_document_t *document) {
     cleave_table_cell(&table, "%u", (unsigned)rule->refused);
   }
   if (document->rule_count > 0) {
-    (void)printf("\n");
+    cleave_print("\n");
     cleave_table_print(&table);
   }
   cleave_table_deinit(&table);
@@ -113,7 +114,7 @@ static void show_regions(const cleave_plan_document_t *document) {
     cleave_table_cell(&table, "%u", (unsigned)region->output_count);
   }
   if (document->region_count > 0) {
-    (void)printf("\n");
+    cleave_print("\n");
     cleave_table_print(&table);
   }
   cleave_table_deinit(&table);
@@ -125,7 +126,7 @@ static void show_refusals(const cleave_plan_document_t *document) {
   if (document->edits != NULL) {
     cleave_plan_print_refusals(document->edits, MOST_REFUSALS, &text);
   }
-  (void)fputs(cleave_text_get(&text), stdout);
+  cleave_print(CLEAVE_TRUSTED, cleave_text_get(&text));
   cleave_text_deinit(&text);
 }
 
@@ -134,7 +135,7 @@ static int show_json(const cleave_plan_document_t *document) {
   cleave_error_t error = CLEAVE_ERROR_INIT;
   int result = CLEAVE_EXIT_OK;
   if (cleave_plan_document_print(document, &text, &error) == CLEAVE_OK) {
-    (void)fputs(cleave_text_get(&text), stdout);
+    cleave_output_printed(&text, true);
   } else {
     result = cleave_output_error(&error);
   }
@@ -152,18 +153,18 @@ static int run_show(const char *path, bool json) {
   if (json) {
     result = show_json(document);
   } else {
-    (void)printf("plan of '%s', made by cleave %s\n", document->graph_name, document->version);
-    (void)printf("  graph of %u nodes, hash %016" PRIx64 "\n", (unsigned)document->node_count,
+    cleave_print("plan of '%s', made by cleave %s\n", document->graph_name, document->version);
+    cleave_print("  graph of %u nodes, hash %016" PRIx64 "\n", (unsigned)document->node_count,
                  document->graph_hash);
     for (uint32_t k = 0; k < document->graph_input_count; k++) {
-      (void)printf("  input %s: %s\n", document->graph_inputs[k].name, document->graph_inputs[k].type);
+      cleave_print("  input %s: %s\n", document->graph_inputs[k].name, document->graph_inputs[k].type);
     }
     for (uint32_t k = 0; k < document->setting_count; k++) {
-      (void)printf("  setting %s=%s\n", document->settings[k].name, document->settings[k].value);
+      cleave_print("  setting %s=%s\n", document->settings[k].name, document->settings[k].value);
     }
     show_rules(document);
     show_regions(document);
-    (void)printf("\n%u regions, %u nodes on cpu one by one, %u notes\n", (unsigned)document->region_count,
+    cleave_print("\n%u regions, %u nodes on cpu one by one, %u notes\n", (unsigned)document->region_count,
                  (unsigned)count_left(document), (unsigned)document->note_count);
     show_refusals(document);
   }

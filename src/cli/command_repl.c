@@ -54,9 +54,9 @@ static cleave_status_t give_rules(void *context, char **out_text, cleave_error_t
   CLEAVE_TRY(need_plan(job, error));
   for (uint32_t k = 0; k < job->plan->rule_count; k++) {
     const cleave_plan_rule_t *rule = &job->plan->rules[k];
-    cleave_text_format(&text, "%-8s %-24s made %5u  refused %5u  %s:%d\n", cleave_rule_kind_name(rule->kind),
-                       rule->name, (unsigned)rule->matches, (unsigned)rule->refused, rule->file,
-                       (int)rule->line);
+    cleave_text_show(&text, "%-8s %-24s made %5u  refused %5u  %s:%d\n", cleave_rule_kind_name(rule->kind),
+                     rule->name, (unsigned)rule->matches, (unsigned)rule->refused, rule->file,
+                     (int)rule->line);
   }
   return take_text(&text, out_text, error);
 }
@@ -105,7 +105,7 @@ cleanup:
 
 static void print_error(const cleave_error_t *error) {
   (void)fflush(stdout);
-  (void)fprintf(stderr, "%s\n", error->message);
+  cleave_print_error("%s\n", error->message);
 }
 
 /* Runs what was typed so far; true: it goes on. */
@@ -117,7 +117,7 @@ static bool run_chunk(cleave_repl_t *repl, const cleave_text_t *chunk) {
   cleave_status_t status =
       cleave_repl_run(repl, cleave_text_get(chunk), chunk->length, &incomplete, &output, &error);
   cleave_repl_input_guard(false);
-  (void)fputs(cleave_text_get(&output), stdout);
+  cleave_print(CLEAVE_TRUSTED, cleave_text_get(&output));
   (void)fflush(stdout);
   if (status != CLEAVE_OK) {
     print_error(&error);
@@ -172,7 +172,7 @@ static cleave_status_t work(cleave_job_t *job, const cleave_job_options_t *optio
   prompt.repl = repl;
   cleave_repl_input_begin(repl);
   if (cleave_repl_input_is_terminal()) {
-    (void)printf("%s, %zu nodes in g; help() says more, Ctrl-D ends\n", options->model,
+    cleave_print("%s, %zu nodes in g; help() says more, Ctrl-D ends\n", options->model,
                  cleave_model_graph(job->model)->live_node_count);
   }
   cleave_status_t status = read_and_run(repl, error);

@@ -56,7 +56,7 @@ static void print_options(const cleave_declared_t *declared) {
     }
   }
   if (table.count > table.columns) {
-    (void)printf("\n");
+    cleave_print("\n");
     cleave_table_print(&table);
   }
   cleave_table_deinit(&table);
@@ -71,7 +71,7 @@ static void print_tests(const char *path, const cleave_declared_t *declared) {
     cleave_table_cell(&table, "%s", declared->tests[k].name);
   }
   if (table.count > table.columns) {
-    (void)printf("\n");
+    cleave_print("\n");
     cleave_table_print(&table);
   }
   cleave_table_deinit(&table);
@@ -139,7 +139,8 @@ static int print(const cleave_text_list_t *paths, const cleave_rule_list_t *list
       (void)json_array_append_new(files, file_json(paths->items[k], declared));
       continue;
     }
-    (void)printf("%s%s%s%s\n", k == 0 ? "" : "\n", cleave_output_style(CLEAVE_STYLE_BOLD), paths->items[k],
+    cleave_print(CLEAVE_TRUSTED CLEAVE_TRUSTED "%s" CLEAVE_TRUSTED "\n", k == 0 ? "" : "\n",
+                 cleave_output_style(CLEAVE_STYLE_BOLD), paths->items[k],
                  cleave_output_style(CLEAVE_STYLE_PLAIN));
     print_rules(paths->items[k], declared);
     print_options(declared);

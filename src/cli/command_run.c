@@ -175,7 +175,7 @@ static void print_checks(const checks_t *checks, const char *against) {
   if (checks->count == 0) {
     return;
   }
-  (void)printf("\n%s%s%s against %s\n",
+  cleave_print("\n" CLEAVE_TRUSTED "%s" CLEAVE_TRUSTED " against %s\n",
                cleave_output_style(checks->matches ? CLEAVE_STYLE_GOOD : CLEAVE_STYLE_BAD),
                checks->matches ? "all outputs match" : "outputs differ",
                cleave_output_style(CLEAVE_STYLE_PLAIN), against);
@@ -195,7 +195,7 @@ static void print_checks(const checks_t *checks, const char *against) {
   cleave_table_deinit(&table);
   for (uint32_t k = 0; k < checks->count; k++) {
     if (!checks->lines[k].result.matches) {
-      (void)printf("  %s\n", cleave_text_get(&checks->lines[k].explanation));
+      cleave_print("  %s\n", cleave_text_get(&checks->lines[k].explanation));
     }
   }
 }
@@ -212,7 +212,7 @@ static void print_profile(const run_t *run) {
     const cleave_profile_line_t *lines =
         by_region != 0 ? run->profile.regions.items : run->profile.lines.items;
     size_t count = by_region != 0 ? run->profile.regions.count : run->profile.lines.count;
-    (void)printf("\ntime per %s\n", by_region != 0 ? "region" : "fusion and operator");
+    cleave_print("\ntime per %s\n", by_region != 0 ? "region" : "fusion and operator");
     cleave_table_t table = {.columns = 5, .alignment = "llrrr"};
     cleave_table_cell(&table, by_region != 0 ? "region" : "fusion or operator");
     cleave_table_cell(&table, "backend");
@@ -232,10 +232,10 @@ static void print_profile(const run_t *run) {
     cleave_table_print(&table);
     cleave_table_deinit(&table);
     if (count > PROFILE_LINES) {
-      (void)printf("  and %zu more\n", count - PROFILE_LINES);
+      cleave_print("  and %zu more\n", count - PROFILE_LINES);
     }
   }
-  (void)printf("\ntrace written to %s\n", run->profile_path);
+  cleave_print("\ntrace written to %s\n", run->profile_path);
 }
 
 /* Milliseconds, with more digits where they are few. */
@@ -248,7 +248,7 @@ static void print_drawn(const cleave_inputs_t *inputs) {
   const char *drawn = cleave_text_get(&inputs->drawn);
   while (*drawn != '\0') {
     size_t length = strcspn(drawn, "\n");
-    (void)printf("  input %.*s\n", (int)length, drawn);
+    cleave_print("  input %.*s\n", (int)length, drawn);
     drawn += length + (drawn[length] == '\n' ? 1 : 0);
   }
 }
@@ -257,39 +257,39 @@ static void print_report(const run_t *run) {
   const cleave_job_t *job = &run->job;
   char bytes[3][32];
   cleave_session_memory_t memory = cleave_session_memory(job->session);
-  (void)printf("%s%s%s\n", cleave_output_style(CLEAVE_STYLE_BOLD), run->options.model,
-               cleave_output_style(CLEAVE_STYLE_PLAIN));
+  cleave_print(CLEAVE_TRUSTED "%s" CLEAVE_TRUSTED "\n", cleave_output_style(CLEAVE_STYLE_BOLD),
+               run->options.model, cleave_output_style(CLEAVE_STYLE_PLAIN));
   print_drawn(&job->inputs);
   print_drawn(&job->plan_inputs);
-  (void)printf("\n");
+  cleave_print("\n");
   cleave_report_plan(job->plan);
   if (run->rule_stats) {
     cleave_report_rule_stats(job->plan);
   }
   for (uint32_t k = 0; k < cleave_session_note_count(job->session); k++) {
-    (void)printf("  %s\n", cleave_session_note(job->session, k));
+    cleave_print("  %s\n", cleave_session_note(job->session, k));
   }
   print_checks(&run->data, run->options.data);
   print_checks(&run->reference, "the unpartitioned graph on cpu");
-  (void)printf("\nload %.1f ms, partition %.2f ms (rule files %.1f ms), compile %.1f ms",
+  cleave_print("\nload %.1f ms, partition %.2f ms (rule files %.1f ms), compile %.1f ms",
                job->load_ms + job->bind_ms, job->partition_ms, job->rules_ms, job->compile_ms);
   const char *folder = cleave_common_session().blob_folder;
   if (folder != NULL) {
-    (void)printf(" (%u of %u programs from %s)", (unsigned)cleave_session_loaded_count(job->session),
+    cleave_print(" (%u of %u programs from %s)", (unsigned)cleave_session_loaded_count(job->session),
                  (unsigned)cleave_session_program_count(job->session), folder);
   }
-  (void)printf("\n");
+  cleave_print("\n");
   char times[4][32];
-  (void)printf("first run %s ms", format_ms(run->first_ms, times[0], sizeof times[0]));
+  cleave_print("first run %s ms", format_ms(run->first_ms, times[0], sizeof times[0]));
   if (run->times.count > 0) {
-    (void)printf(
-        ", then %smedian %s ms%s, min %s, p90 %s (%zu runs, %d threads)",
+    cleave_print(
+        ", then " CLEAVE_TRUSTED "median %s ms" CLEAVE_TRUSTED ", min %s, p90 %s (%zu runs, %d threads)",
         cleave_output_style(CLEAVE_STYLE_BOLD), format_ms(quantile(run, 0.5), times[1], sizeof times[1]),
         cleave_output_style(CLEAVE_STYLE_PLAIN), format_ms(run->times.items[0], times[2], sizeof times[2]),
         format_ms(quantile(run, 0.9), times[3], sizeof times[3]), run->times.count,
         (int)(run->options.threads == 0 ? cleave_threads_available() : run->options.threads));
   }
-  (void)printf("\nmemory: values %s (unshared %s), packed weights %s, peak %.0f MiB\n",
+  cleave_print("\nmemory: values %s (unshared %s), packed weights %s, peak %.0f MiB\n",
                cleave_output_bytes((double)(memory.values_bytes + memory.outputs_bytes +
                                             memory.dynamic_bytes + memory.workspace_bytes),
                                    bytes[0], sizeof bytes[0]),
@@ -395,8 +395,8 @@ static void warn_of_options(const cleave_session_t *session) {
   for (uint32_t k = 0; k < options.backend_option_count; k++) {
     const cleave_backend_option_t *option = &options.backend_options[k];
     if (!runs_on(session, option->backend)) {
-      (void)fprintf(stderr, "cleave: warning: option '%s.%s' has no effect: nothing runs on %s\n",
-                    option->backend, option->key, option->backend);
+      cleave_print_error("cleave: warning: option '%s.%s' has no effect: nothing runs on %s\n",
+                         option->backend, option->key, option->backend);
     }
   }
 }

@@ -250,7 +250,7 @@ static void print_reasons(const verify_t *verify) {
     const cleave_plan_rule_t *rule = &plan->rules[item->rule];
     char label[128];
     if (item->verdict == CLEAVE_VERIFY_MISMATCH || item->verdict == CLEAVE_VERIFY_FAILED) {
-      (void)printf("  %s:%d: %s '%s' at '%s', %s values: %s\n", rule->file, (int)rule->line,
+      cleave_print("  %s:%d: %s '%s' at '%s', %s values: %s\n", rule->file, (int)rule->line,
                    cleave_rule_kind_name(rule->kind), rule->name, place_of(verify, item, label, sizeof label),
                    item->round == 0 ? "the model's" : "random", cleave_text_get(&item->reason));
     }
@@ -261,7 +261,7 @@ static void print_dropped(const verify_t *verify) {
   size_t index = 0;
   json_t *entry = NULL;
   json_array_foreach(verify->dropped, index, entry) {
-    (void)printf("  quarantined: %s:%d: '%s' (%s)\n", json_string_value(json_object_get(entry, "file")),
+    cleave_print("  quarantined: %s:%d: '%s' (%s)\n", json_string_value(json_object_get(entry, "file")),
                  (int)json_integer_value(json_object_get(entry, "line")),
                  json_string_value(json_object_get(entry, "rule")),
                  json_string_value(json_object_get(entry, "reason")));
@@ -272,18 +272,18 @@ static int print_text(const verify_t *verify) {
   const cleave_verify_report_t *report = &verify->report;
   uint32_t skipped = 0;
   print_items(verify);
-  (void)printf("\n");
+  cleave_print("\n");
   print_reasons(verify);
   print_dropped(verify);
   size_t index = 0;
   json_t *entry = NULL;
   json_array_foreach(verify->saved, index, entry) {
-    (void)printf("  saved: %s\n", json_string_value(entry));
+    cleave_print("  saved: %s\n", json_string_value(entry));
   }
   for (size_t k = 0; k < report->items.count; k++) {
     skipped += report->items.items[k].verdict == CLEAVE_VERIFY_SKIPPED ? 1 : 0;
   }
-  (void)printf("%zu distinct fusions, regions and rewrites: %zu match, %u do not, %u skipped\n",
+  cleave_print("%zu distinct fusions, regions and rewrites: %zu match, %u do not, %u skipped\n",
                report->items.count, report->items.count - report->mismatches - skipped,
                (unsigned)report->mismatches, (unsigned)skipped);
   return report->mismatches == 0 ? CLEAVE_EXIT_OK : CLEAVE_EXIT_FAILURE;

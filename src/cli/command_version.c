@@ -6,22 +6,23 @@
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/common.h"
+#include "cli/output.h"
 
 static int run(int argc, char **argv) {
   int status = CLEAVE_EXIT_OK;
   cleave_arguments_t arguments = {
       .command = "version", .operands = "", .about = "Prints the version, and the backends with theirs."};
   if (cleave_arguments_parse(&arguments, argc, argv, &status)) {
-    (void)printf("cleave %s\n", cleave_version());
+    cleave_print("cleave %s\n", cleave_version());
     for (uint32_t k = 0; k < cleave_registry_count(cleave_common_context()); k++) {
       const cleave_backend_handle_t *handle = NULL;
       cleave_error_t error = CLEAVE_ERROR_INIT;
       if (cleave_registry_find(cleave_common_context(), cleave_registry_name(cleave_common_context(), k),
                                &handle, &error) == CLEAVE_OK) {
-        (void)printf("  %-10s %s (%s)\n", handle->backend->name, handle->backend->description,
+        cleave_print("  %-10s %s (%s)\n", handle->backend->name, handle->backend->description,
                      handle->backend->version);
       } else {
-        (void)printf("  %-10s not usable: %s\n", cleave_registry_name(cleave_common_context(), k),
+        cleave_print("  %-10s not usable: %s\n", cleave_registry_name(cleave_common_context(), k),
                      error.message);
       }
     }

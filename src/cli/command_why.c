@@ -17,7 +17,7 @@ static cleave_status_t print(const cleave_why_t *why, bool json, cleave_error_t 
   cleave_status_t status =
       json ? cleave_why_print_json(why, &text, error) : cleave_why_print_text(why, &text, error);
   if (status == CLEAVE_OK) {
-    (void)fputs(cleave_text_get(&text), stdout);
+    cleave_output_printed(&text, json);
   }
   cleave_text_deinit(&text);
   return status;

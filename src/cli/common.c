@@ -119,7 +119,7 @@ static const char *const LEVELS[] = {"error", "warning", "information", "detail"
 static void print_line(void *log_context, cleave_log_level_t level, const char *line) {
   const cleave_log_level_t *most = log_context;
   if (level <= *most) {
-    (void)fprintf(stderr, "cleave: %s: %s\n", LEVELS[level], line);
+    cleave_print_error("cleave: %s: %s\n", LEVELS[level], line);
   }
 }
 

@@ -133,7 +133,7 @@ static cleave_status_t find_input(const cleave_graph_t *graph, const char *optio
   char hint[160];
   for (size_t k = 0; k < graph->inputs.count; k++) {
     cleave_nearest_offer(&nearest, name, input_name(graph, k));
-    cleave_text_format(&names, "%s%s", k == 0 ? "" : ", ", input_name(graph, k));
+    cleave_text_show(&names, "%s%s", k == 0 ? "" : ", ", input_name(graph, k));
   }
   cleave_status_t status = cleave_error_set(
       error, CLEAVE_ERROR_INVALID_ARGUMENT, "%s: the model has no input '%s'%s; its inputs are: %s", option,
@@ -246,9 +246,9 @@ static cleave_status_t close_sizes(const cleave_graph_t *graph, cleave_inputs_t 
     }
     int64_t size = size_elsewhere(graph, inputs, dims[d]);
     if (size < 0) {
-      cleave_text_format(&inputs->drawn, "%s: dimension %d (", name, (int)d);
+      cleave_text_show(&inputs->drawn, "%s: dimension %d (", name, (int)d);
       cleave_dim_print(graph->dims, dims[d], &inputs->drawn);
-      cleave_text_format(&inputs->drawn, ") is open, taken as 1 (--shape %s=... sets it)\n", name);
+      cleave_text_show(&inputs->drawn, ") is open, taken as 1 (--shape %s=... sets it)\n", name);
       size = 1;
     }
     dims[d] = size;
@@ -272,13 +272,13 @@ static cleave_status_t draw(const cleave_graph_t *graph, const cleave_input_requ
   uint64_t seed = request->seed + index;
   if (cleave_dtype_is_float(type.dtype)) {
     cleave_tensor_fill_normal(inputs->tensors[index], seed, 0.0, 1.0);
-    cleave_text_format(&inputs->drawn, "%s: drawn from seed %" PRIu64 ", normal, mean 0, deviation 1\n", name,
-                       seed);
+    cleave_text_show(&inputs->drawn, "%s: drawn from seed %" PRIu64 ", normal, mean 0, deviation 1\n", name,
+                     seed);
   } else {
     /* Valid for token ids, segment ids and masks alike. */
     cleave_tensor_fill_uniform(inputs->tensors[index], seed, 0.0, 2.0);
-    cleave_text_format(&inputs->drawn, "%s: drawn from seed %" PRIu64 ", %s, 0 or 1\n", name, seed,
-                       cleave_dtype_name(type.dtype));
+    cleave_text_show(&inputs->drawn, "%s: drawn from seed %" PRIu64 ", %s, 0 or 1\n", name, seed,
+                     cleave_dtype_name(type.dtype));
   }
   return CLEAVE_OK;
 }

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "cli/command.h"
+#include "cli/output.h"
 
 #define CLEAVE_COMMAND(name) extern const cleave_command_t cleave_command_##name;
 #include "commands.inc"
@@ -38,14 +38,14 @@ static void print_help(void) {
   const cleave_command_t *sorted[COMMAND_COUNT];
   memcpy(sorted, commands, sizeof commands);
   qsort(sorted, COMMAND_COUNT, sizeof sorted[0], compare_order);
-  (void)printf(
+  cleave_print(
       "usage: cleave COMMAND [arguments]\n\n"
       "Splits neural networks by rules, fuses operators into kernels, and runs them.\n\n"
       "commands:\n");
   for (size_t k = 0; k < COMMAND_COUNT; k++) {
-    (void)printf("  %-12s %s\n", sorted[k]->name, sorted[k]->summary);
+    cleave_print("  %-12s %s\n", sorted[k]->name, sorted[k]->summary);
   }
-  (void)printf(
+  cleave_print(
       "\n'cleave COMMAND --help' explains a command and its options.\n"
       "Exit status: 0 done, 1 failed, 2 wrong usage.\n");
 }
@@ -56,14 +56,14 @@ static int fail_unknown(const char *name) {
   for (size_t k = 0; k < COMMAND_COUNT; k++) {
     cleave_nearest_offer(&nearest, name, commands[k]->name);
   }
-  (void)fprintf(stderr, "cleave: command '%s' is unknown%s; see 'cleave --help'\n", name,
-                cleave_nearest_hint(&nearest, hint, sizeof hint));
+  cleave_print_error("cleave: command '%s' is unknown%s; see 'cleave --help'\n", name,
+                     cleave_nearest_hint(&nearest, hint, sizeof hint));
   return CLEAVE_EXIT_USAGE;
 }
 
 int main(int argc, char **argv) {
   if (argc < 2) {
-    (void)fprintf(stderr, "cleave: expected a command; see 'cleave --help'\n");
+    cleave_print_error("cleave: expected a command; see 'cleave --help'\n");
     return CLEAVE_EXIT_USAGE;
   }
   const char *name = argv[1];
@@ -82,7 +82,7 @@ int main(int argc, char **argv) {
   }
   int status = wants_help ? command->run(1, help_arguments) : command->run(argc - 2, argv + 2);
   if (fflush(stdout) != 0 || ferror(stdout)) {
-    (void)fprintf(stderr, "cleave %s: the output could not be written\n", command->name);
+    cleave_print_error("cleave %s: the output could not be written\n", command->name);
     return CLEAVE_EXIT_FAILURE;
   }
   return status;

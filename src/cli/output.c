@@ -30,11 +30,45 @@ const char *cleave_output_style(cleave_style_t style) {
   return "";
 }
 
+CLEAVE_PRINTF(2, 0)
+static void print_list(FILE *stream, const char *format, va_list arguments) {
+  char room[1024];
+  char *text = room;
+  va_list again;
+  va_copy(again, arguments);
+  int length = cleave_show_list(room, sizeof room, format, arguments);
+  if (length >= (int)sizeof room) {
+    char *longer = cleave_allocate((size_t)length + 1, 1);
+    if (longer != NULL) { /* else what fits is printed */
+      (void)cleave_show_list(longer, (size_t)length + 1, format, again);
+      text = longer;
+    }
+  }
+  va_end(again);
+  (void)fputs(text, stream);
+  if (text != room) {
+    cleave_free(text);
+  }
+}
+
+void cleave_print(const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  print_list(stdout, format, arguments);
+  va_end(arguments);
+}
+
+void cleave_print_error(const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  print_list(stderr, format, arguments);
+  va_end(arguments);
+}
+
 int cleave_output_error(const cleave_error_t *error) {
   cleave_output_progress_end();
   (void)fflush(stdout);
-  (void)fprintf(stderr, "cleave: %s\n",
-                error->message[0] == '\0' ? "failed without a message" : error->message);
+  cleave_print_error("cleave: %s\n", error->message[0] == '\0' ? "failed without a message" : error->message);
   return CLEAVE_EXIT_FAILURE;
 }
 
@@ -46,8 +80,8 @@ void cleave_output_progress(const char *format, ...) {
   }
   va_list arguments;
   va_start(arguments, format);
-  (void)fprintf(stderr, "\r\033[K");
-  (void)vfprintf(stderr, format, arguments);
+  cleave_print_error("\r\033[K");
+  print_list(stderr, format, arguments);
   (void)fflush(stderr);
   va_end(arguments);
   has_progress = true;
@@ -55,7 +89,7 @@ void cleave_output_progress(const char *format, ...) {
 
 void cleave_output_progress_end(void) {
   if (has_progress) {
-    (void)fprintf(stderr, "\r\033[K");
+    cleave_print_error("\r\033[K");
     (void)fflush(stderr);
   }
   has_progress = false;
@@ -75,7 +109,7 @@ void cleave_table_cell(cleave_table_t *table, const char *format, ...) {
   char text[512];
   va_list arguments;
   va_start(arguments, format);
-  (void)vsnprintf(text, sizeof text, format, arguments);
+  (void)cleave_show_list(text, sizeof text, format, arguments);
   va_end(arguments);
   char *cell = cleave_copy_text(text, strlen(text));
   if (cell == NULL) {
@@ -99,12 +133,12 @@ static int text_width(const char *text) {
 
 void cleave_table_print(const cleave_table_t *table) {
   if (table->failed) {
-    (void)printf("  (no memory for this table)\n");
+    cleave_print("  (no memory for this table)\n");
     return;
   }
   size_t rows = table->count / table->columns;
   for (size_t row = 0; row < rows; row++) {
-    (void)printf("  %s", row == 0 ? cleave_output_style(CLEAVE_STYLE_BOLD) : "");
+    cleave_print("  " CLEAVE_TRUSTED, row == 0 ? cleave_output_style(CLEAVE_STYLE_BOLD) : "");
     for (size_t column = 0; column < table->columns; column++) {
       int width = 0;
       for (size_t other = 0; other < rows; other++) {
@@ -115,13 +149,13 @@ void cleave_table_print(const cleave_table_t *table) {
       int padding = width - text_width(cell);
       bool is_last = column + 1 == table->columns;
       if (table->alignment[column] == 'r') {
-        (void)printf("%*s%s", padding, "", cell);
+        cleave_print("%*s" CLEAVE_TRUSTED, padding, "", cell);
       } else {
-        (void)printf("%s%*s", cell, is_last ? 0 : padding, "");
+        cleave_print(CLEAVE_TRUSTED "%*s", cell, is_last ? 0 : padding, "");
       }
-      (void)printf("%s", is_last ? "" : "  ");
+      cleave_print("%s", is_last ? "" : "  ");
     }
-    (void)printf("%s\n", row == 0 ? cleave_output_style(CLEAVE_STYLE_PLAIN) : "");
+    cleave_print(CLEAVE_TRUSTED "\n", row == 0 ? cleave_output_style(CLEAVE_STYLE_PLAIN) : "");
   }
 }
 
@@ -135,14 +169,44 @@ void cleave_table_deinit(cleave_table_t *table) {
   table->capacity = 0;
 }
 
+void cleave_output_json_text(const char *json) {
+  size_t length = strlen(json);
+  size_t begin = 0;
+  for (size_t k = 0; k < length;) {
+    uint32_t c = 0;
+    size_t size = cleave_show_character(json + k, length - k, &c);
+    if (size > 0 && c != '\n' && cleave_show_is_control(c)) {
+      (void)fwrite(json + begin, 1, k - begin, stdout);
+      if (c > 0xffff) {
+        cleave_print("\\u%04x", (unsigned)(0xd7c0 + (c >> 10)));
+        c = 0xdc00 + (c & 0x3ff);
+      }
+      cleave_print("\\u%04x", (unsigned)c);
+      begin = k + size;
+    }
+    k += size > 0 ? size : 1;
+  }
+  (void)fwrite(json + begin, 1, length - begin, stdout);
+}
+
+void cleave_output_printed(const cleave_text_t *text, bool is_json) {
+  if (is_json) {
+    cleave_output_json_text(cleave_text_get(text));
+  } else {
+    cleave_print(CLEAVE_TRUSTED, cleave_text_get(text));
+  }
+}
+
 int cleave_output_json(json_t *json) {
-  if (json == NULL || json_dumpf(json, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) != 0) {
-    (void)fprintf(stderr, "cleave: the JSON could not be written\n");
-    json_decref(json);
+  char *text = json == NULL ? NULL : json_dumps(json, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
+  json_decref(json);
+  if (text == NULL) {
+    cleave_print_error("cleave: the JSON could not be written\n");
     return CLEAVE_EXIT_FAILURE;
   }
-  (void)printf("\n");
-  json_decref(json);
+  cleave_output_json_text(text);
+  cleave_print("\n");
+  free(text);
   return CLEAVE_EXIT_OK;
 }
 

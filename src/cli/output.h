@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What commands print: aligned tables, colours and progress where there is a terminal, errors, JSON. */
+/* What commands print: aligned tables, colours and progress where there is a terminal, errors, JSON. All that
+ * goes to standard output or standard error goes through here: arguments that are texts are escaped, but for
+ * those that the format says CLEAVE_TRUSTED of (base/show.h): styles, and texts that are printed already. */
 #ifndef CLEAVE_CLI_OUTPUT_H
 #define CLEAVE_CLI_OUTPUT_H
 
 #include <jansson.h>
 #include <stdio.h>
 
+#include "base/show.h"
 #include "base/text.h"
 
 typedef enum cleave_style {
@@ -15,6 +18,10 @@ typedef enum cleave_style {
   CLEAVE_STYLE_GOOD,
   CLEAVE_STYLE_BAD
 } cleave_style_t;
+
+/* On standard output, and on standard error. */
+void cleave_print(const char *format, ...) CLEAVE_PRINTF(1, 2);
+void cleave_print_error(const char *format, ...) CLEAVE_PRINTF(1, 2);
 
 /* Escape sequence of a style for standard output, "" where it is no terminal or NO_COLOR is set.
  * CLEAVE_STYLE_PLAIN ends any style. */
@@ -42,6 +49,10 @@ void cleave_table_cell(cleave_table_t *table, const char *format, ...) CLEAVE_PR
 void cleave_table_print(const cleave_table_t *table);
 void cleave_table_deinit(cleave_table_t *table);
 
+/* Prints what a printer of libcleave made: text, which is escaped already, or JSON. */
+void cleave_output_printed(const cleave_text_t *text, bool is_json);
+/* Prints JSON: what a terminal would obey in its texts as \uXXXX, so that they stay what they are. */
+void cleave_output_json_text(const char *json);
 /* Prints and releases; numbers with six digits. Returns the exit status. */
 int cleave_output_json(json_t *json);
 

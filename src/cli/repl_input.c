@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/output.h"
+
 #ifdef CLEAVE_EDITLINE
 #include <editline/readline.h>
 #endif
@@ -41,7 +43,7 @@ static const char *prompt_of(bool continues) {
 static cleave_repl_line_t read_plain(bool continues, char **out_line) {
   size_t capacity = 0;
   if (cleave_repl_input_is_terminal()) {
-    (void)fputs(prompt_of(continues), stdout);
+    cleave_print(CLEAVE_TRUSTED, prompt_of(continues));
     (void)fflush(stdout);
   }
   errno = 0;
@@ -99,7 +101,7 @@ static cleave_repl_line_t read_edited(bool continues, char **out_line) {
   if (*out_line != NULL) {
     return CLEAVE_REPL_LINE_READ;
   }
-  (void)putchar('\n');
+  cleave_print("\n");
   return was_interrupted != 0 ? CLEAVE_REPL_LINE_DROPPED : CLEAVE_REPL_LINE_END;
 }
 

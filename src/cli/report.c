@@ -123,23 +123,23 @@ void cleave_report_plan(const cleave_plan_t *plan) {
   count_left(plan, &left);
   if (plan->rule_count > 0) {
     print_rules(plan);
-    (void)printf("\n");
+    cleave_print("\n");
   }
-  (void)printf("%zu nodes: %u fusions, %u regions, %u nodes on cpu one by one\n",
+  cleave_print("%zu nodes: %u fusions, %u regions, %u nodes on cpu one by one\n",
                plan->graph->live_node_count, (unsigned)plan->fusion_count, (unsigned)plan->region_count,
                (unsigned)left.node_count);
   if (plan->rule_count > 0 && left.node_count > 0) {
-    (void)printf("  left on cpu:");
+    cleave_print("  left on cpu:");
     for (size_t k = 0; k < left.operators.count && k < MOST_OPERATORS; k++) {
-      (void)printf("%s %u %s", k == 0 ? "" : ",", (unsigned)left.operators.items[k].count,
+      cleave_print("%s %u %s", k == 0 ? "" : ",", (unsigned)left.operators.items[k].count,
                    left.operators.items[k].op);
     }
-    (void)printf("%s\n", left.operators.count > MOST_OPERATORS ? ", ..." : "");
+    cleave_print("%s\n", left.operators.count > MOST_OPERATORS ? ", ..." : "");
     uint32_t told = 0;
     for (uint32_t k = 0; k < plan->note_count && told < MOST_REASONS; k++) {
       if (is_first_reason(plan, k)) {
         char label[128];
-        (void)printf("  %s: %s\n", cleave_node_label(plan->graph, plan->notes[k].node, label, sizeof label),
+        cleave_print("  %s: %s\n", cleave_node_label(plan->graph, plan->notes[k].node, label, sizeof label),
                      plan->notes[k].reason);
         told++;
       }
@@ -152,7 +152,7 @@ void cleave_report_refusals(const cleave_plan_t *plan) {
   cleave_text_t text = {0};
   if (plan->edits != NULL && plan->edits->refusals.count > 0) {
     cleave_plan_print_refusals(plan->edits, MOST_REFUSALS, &text);
-    (void)printf("\nmatches that rewrites left as they are:\n%s", cleave_text_get(&text));
+    cleave_print("\nmatches that rewrites left as they are:\n" CLEAVE_TRUSTED, cleave_text_get(&text));
   }
   cleave_text_deinit(&text);
 }
@@ -222,7 +222,7 @@ void cleave_report_rule_stats(const cleave_plan_t *plan) {
     cleave_table_cell(&table, "%u", (unsigned)rule->refused);
     cleave_table_cell(&table, "%.3f", (double)rule->nanoseconds * 1e-6);
   }
-  (void)printf("\n");
+  cleave_print("\n");
   cleave_table_print(&table);
   cleave_table_deinit(&table);
 }

@@ -90,7 +90,7 @@ static void print_totals(const cleave_border_report_t *report) {
   totals_t totals = {0};
   add_totals(report, &totals);
   if (totals.count == 0) {
-    (void)printf("  nothing stopped growth but the ends of the model\n");
+    cleave_print("  nothing stopped growth but the ends of the model\n");
     return;
   }
   cleave_table_t table = {.columns = 7, .alignment = "lllrrrl"};
@@ -114,7 +114,7 @@ static void print_totals(const cleave_border_report_t *report) {
   cleave_table_print(&table);
   cleave_table_deinit(&table);
   if (totals.count > MOST_TOTALS) {
-    (void)printf("  and %zu more\n", totals.count - MOST_TOTALS);
+    cleave_print("  and %zu more\n", totals.count - MOST_TOTALS);
   }
   cleave_array_free(&totals);
 }
@@ -125,13 +125,13 @@ static void print_region(const cleave_border_report_t *report, uint32_t index, s
   const cleave_plan_t *plan = report->plan;
   const cleave_plan_region_t *region = &plan->regions[index];
   const cleave_plan_rule_t *rule = &plan->rules[region->rule];
-  (void)printf("\n%s on %s: %u node%s, by %s '%s'", region->name, region->backend,
+  cleave_print("\n%s on %s: %u node%s, by %s '%s'", region->name, region->backend,
                (unsigned)region->node_count, region->node_count == 1 ? "" : "s",
                cleave_rule_kind_name(rule->kind), rule->name);
   if (rule->file[0] != '\0') {
-    (void)printf(" (%s:%d)", rule->file, (int)rule->line);
+    cleave_print(" (%s:%d)", rule->file, (int)rule->line);
   }
-  (void)printf("\n");
+  cleave_print("\n");
   cleave_table_t table = {.columns = 7, .alignment = "lllrrll"};
   const char *const heading[] = {"side", "stopped by", "operator", "edges", "bytes", "first at", "reason"};
   for (size_t k = 0; k < table.columns; k++) {
@@ -164,7 +164,7 @@ static void print_what_ifs(const cleave_border_report_t *report) {
   if (report->what_ifs.count == 0) {
     return;
   }
-  (void)printf("\nwhat if the rules and the backend took one operator more?\n");
+  cleave_print("\nwhat if the rules and the backend took one operator more?\n");
   cleave_table_t table = {.columns = 5, .alignment = "lrrrr"};
   const char *const heading[] = {"operator", "nodes outside", "regions merged", "regions then", "bytes less"};
   for (size_t k = 0; k < table.columns; k++) {
@@ -187,12 +187,12 @@ static void print_what_ifs(const cleave_border_report_t *report) {
 
 void cleave_report_borders(const cleave_border_report_t *report) {
   char bytes[64];
-  (void)printf("\nborders: %u regions, %s cross between parts of the plan",
+  cleave_print("\nborders: %u regions, %s cross between parts of the plan",
                (unsigned)report->plan->region_count, cleave_output_bytes(report->bytes, bytes, sizeof bytes));
   if (report->unknown_count > 0) {
-    (void)printf(", and %u values of unknown size", (unsigned)report->unknown_count);
+    cleave_print(", and %u values of unknown size", (unsigned)report->unknown_count);
   }
-  (void)printf("\n");
+  cleave_print("\n");
   if (report->groups.count > 0) {
     print_totals(report);
   }

@@ -9,7 +9,7 @@ void cleave_report_devices(const cleave_session_t *session) {
     cleave_session_device_t device = cleave_session_device(session, k);
     char bytes[5][32];
     size_t other = device.workspace_bytes + device.dynamic_bytes;
-    (void)printf("memory of %s: values %s (unshared %s), constants %s; a run copies %s there and %s back\n",
+    cleave_print("memory of %s: values %s (unshared %s), constants %s; a run copies %s there and %s back\n",
                  device.name,
                  cleave_output_bytes((double)(device.values_bytes + other), bytes[0], sizeof bytes[0]),
                  cleave_output_bytes((double)(device.unshared_bytes + other), bytes[1], sizeof bytes[1]),

@@ -43,26 +43,29 @@ static cleave_status_t catch_interrupts(cleave_error_t *error) {
 static void print_reload(const cleave_reload_t *reload) {
   const char *plain = cleave_output_style(CLEAVE_STYLE_PLAIN);
   if (reload->status != CLEAVE_OK) {
-    (void)printf("\n%serror%s: %s\n  the plan before stays in use (%.0f ms after saving)\n",
+    cleave_print("\n" CLEAVE_TRUSTED "error" CLEAVE_TRUSTED
+                 ": %s\n  the plan before stays in use (%.0f ms after saving)\n",
                  cleave_output_style(CLEAVE_STYLE_BAD), plain, reload->message, reload->total_ms);
     return;
   }
-  (void)printf("\n%s%s%s was saved\n", cleave_output_style(CLEAVE_STYLE_BOLD), reload->path, plain);
-  (void)fputs(reload->changes, stdout);
-  (void)printf("  %u program%s compiled, %u reused", (unsigned)reload->programs_compiled,
+  cleave_print("\n" CLEAVE_TRUSTED "%s" CLEAVE_TRUSTED " was saved\n", cleave_output_style(CLEAVE_STYLE_BOLD),
+               reload->path, plain);
+  cleave_print(CLEAVE_TRUSTED, reload->changes);
+  cleave_print("  %u program%s compiled, %u reused", (unsigned)reload->programs_compiled,
                reload->programs_compiled == 1 ? "" : "s", (unsigned)reload->programs_reused);
   if (reload->compared) {
-    (void)printf("; outputs differ by at most %.3g (%s, %.1g of its largest value)",
+    cleave_print("; outputs differ by at most %.3g (%s, %.1g of its largest value)",
                  reload->largest_difference, reload->largest_output, reload->relative_difference);
   }
-  (void)printf("\n");
+  cleave_print("\n");
   if (reload->runs > 0) {
     double change = reload->before_ms > 0.0 ? (reload->after_ms / reload->before_ms - 1.0) * 100.0 : 0.0;
-    (void)printf("  median %.2f ms before, %s%.2f ms%s now (%+.1f %%, %u run%s each)\n", reload->before_ms,
-                 cleave_output_style(CLEAVE_STYLE_BOLD), reload->after_ms, plain, change,
+    cleave_print("  median %.2f ms before, " CLEAVE_TRUSTED "%.2f ms" CLEAVE_TRUSTED
+                 " now (%+.1f %%, %u run%s each)\n",
+                 reload->before_ms, cleave_output_style(CLEAVE_STYLE_BOLD), reload->after_ms, plain, change,
                  (unsigned)reload->runs, reload->runs == 1 ? "" : "s");
   }
-  (void)printf("  rule files %.1f ms, partition %.1f ms, compile %.1f ms; %.0f ms after saving\n",
+  cleave_print("  rule files %.1f ms, partition %.1f ms, compile %.1f ms; %.0f ms after saving\n",
                reload->rules_ms, reload->partition_ms, reload->compile_ms, reload->total_ms);
 }
 
@@ -102,7 +105,8 @@ static json_t *reload_json(const cleave_reload_t *reload) {
 /* One object on one line. */
 static void print_line(json_t *json) {
   char *line = json == NULL ? NULL : json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(6));
-  (void)printf("%s\n", line == NULL ? "{\"event\":\"error\",\"error\":\"out of memory\"}" : line);
+  cleave_output_json_text(line == NULL ? "{\"event\":\"error\",\"error\":\"out of memory\"}" : line);
+  cleave_print("\n");
   free(line);
   json_decref(json);
 }
@@ -168,7 +172,7 @@ int cleave_run_watch(cleave_job_t *job, bool json) {
     if (json) {
       print_line(json_pack("{s:s, s:s}", "event", "watching", "model", job->options->model));
     } else {
-      (void)printf("\nwatching %s%s; Ctrl-C ends\n", job->options->rules.items[0],
+      cleave_print("\nwatching %s%s; Ctrl-C ends\n", job->options->rules.items[0],
                    job->options->rules.count > 1 ? " and the others" : "");
     }
     status = loop(watch, json, &error);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Nodes are written level by level, so that each stands in the cluster of its innermost group; edges follow
- * once all nodes are known. Texts from outside are escaped, and cut where they are no UTF-8.
+ * once all nodes are known. Texts from outside are escaped, and long ones cut.
  */
 #include "formats/dot.h"
 
 #include <string.h>
 
+#include "base/show.h"
 #include "graph/print.h"
 
 enum { MAX_DEPTH = 64, LONGEST_TEXT = 160 };
@@ -17,41 +18,25 @@ typedef struct dot {
   cleave_groups_t groups;
   cleave_text_t *out;
   cleave_text_t scratch;
+  cleave_text_t shown;
 } dot_t;
 
-/* Bytes of the UTF-8 sequence at `text`, or 0 where it is none. */
-static size_t sequence_length(const unsigned char *text) {
-  size_t length = text[0] < 0x80 ? 1 : text[0] >= 0xf0 ? 4 : text[0] >= 0xe0 ? 3 : 2;
-  if (text[0] > 0xf4 || (text[0] >= 0x80 && text[0] < 0xc2)) {
-    return 0;
-  }
-  for (size_t k = 1; k < length; k++) {
-    if ((text[k] & 0xc0) != 0x80) {
-      return 0;
-    }
-  }
-  return length;
-}
-
 /* Inside of a quoted string. */
-static void put_escaped(cleave_text_t *out, const char *text) {
-  const unsigned char *at = (const unsigned char *)text;
-  for (size_t written = 0; *at != '\0'; written++) {
-    size_t length = sequence_length(at);
-    if (written >= LONGEST_TEXT) {
-      cleave_text_add(out, "...");
-      return;
-    }
-    if (length == 0 || *at < 0x20 || *at == 0x7f) {
-      cleave_text_add(out, length == 0 ? "?" : " ");
-      length = 1;
+static void put_escaped(dot_t *dot, const char *text) {
+  cleave_text_t *shown = &dot->shown;
+  uint32_t character = 0;
+  shown->length = 0;
+  cleave_text_show(shown, "%s", text);
+  size_t written = 0;
+  for (size_t k = 0; k < shown->length && written <= LONGEST_TEXT; written++) {
+    size_t length = cleave_show_character(shown->data + k, shown->length - k, &character);
+    if (written == LONGEST_TEXT) {
+      cleave_text_add(dot->out, "...");
     } else {
-      if (*at == '"' || *at == '\\') {
-        cleave_text_add(out, "\\");
-      }
-      cleave_text_append(out, (const char *)at, length);
+      cleave_text_add(dot->out, character == '"' || character == '\\' ? "\\" : "");
+      cleave_text_append(dot->out, shown->data + k, length);
     }
-    at += length;
+    k += length;
   }
 }
 
@@ -77,14 +62,14 @@ static void put_constants(dot_t *dot, cleave_node_t node) {
     }
     cleave_text_add(dot->out, "\\n");
     if (k < op->input_count) {
-      put_escaped(dot->out, op->inputs[k].name);
+      put_escaped(dot, op->inputs[k].name);
       cleave_text_add(dot->out, " ");
     }
     const cleave_tensor_t *tensor = cleave_graph_value(dot->graph, value)->tensor;
     if (tensor->count == 1 && tensor->dtype != CLEAVE_DTYPE_STRING) {
       cleave_text_format(dot->out, "%g", cleave_tensor_get_float(tensor, 0));
     } else {
-      put_escaped(dot->out, type_text(dot, value));
+      put_escaped(dot, type_text(dot, value));
     }
   }
 }
@@ -93,10 +78,10 @@ static void put_node(dot_t *dot, cleave_node_t node, uint32_t depth) {
   const char *name = cleave_node_name(dot->graph, node);
   put_indent(dot, depth);
   cleave_text_format(dot->out, "n%u [label=\"", node.index);
-  put_escaped(dot->out, cleave_node_op(dot->graph, node)->name);
+  put_escaped(dot, cleave_node_op(dot->graph, node)->name);
   if (name[0] != '\0') {
     cleave_text_add(dot->out, "\\n");
-    put_escaped(dot->out, name);
+    put_escaped(dot, name);
   }
   put_constants(dot, node);
   cleave_text_add(dot->out, "\"];\n");
@@ -111,10 +96,10 @@ static cleave_status_t put_cluster(dot_t *dot, uint32_t index, uint32_t depth, c
   cleave_text_format(dot->out, "subgraph cluster_%u {\n", index);
   put_indent(dot, depth + 1);
   cleave_text_add(dot->out, "label=\"");
-  put_escaped(dot->out, group->name);
+  put_escaped(dot, group->name);
   if (group->doc != NULL && group->doc[0] != '\0') {
     cleave_text_add(dot->out, "\\n");
-    put_escaped(dot->out, group->doc);
+    put_escaped(dot, group->doc);
   }
   cleave_text_format(dot->out, "\"; style=\"rounded,filled\"; fillcolor=\"%s\"; color=\"%s\";\n",
                      is_outer ? "#eef4fb" : "#fdf3e1", is_outer ? "#6f93b8" : "#c9a25b");
@@ -153,7 +138,7 @@ static void put_source(const dot_t *dot, cleave_value_t value) {
 static void put_edge_label(dot_t *dot, cleave_value_t value) {
   if (!dot->options->hide_shapes) {
     cleave_text_add(dot->out, " [label=\"");
-    put_escaped(dot->out, type_text(dot, value));
+    put_escaped(dot, type_text(dot, value));
     cleave_text_add(dot->out, "\"]");
   }
   cleave_text_add(dot->out, ";\n");
@@ -162,9 +147,9 @@ static void put_edge_label(dot_t *dot, cleave_value_t value) {
 /* Graph inputs, and constants that are graph outputs: values that stand alone. */
 static void put_value(dot_t *dot, cleave_value_t value, const char *color) {
   cleave_text_format(dot->out, "  v%u [shape=ellipse, fillcolor=\"%s\", label=\"", value.index, color);
-  put_escaped(dot->out, cleave_value_name(dot->graph, value));
+  put_escaped(dot, cleave_value_name(dot->graph, value));
   cleave_text_add(dot->out, "\\n");
-  put_escaped(dot->out, type_text(dot, value));
+  put_escaped(dot, type_text(dot, value));
   cleave_text_add(dot->out, "\"];\n");
 }
 
@@ -179,7 +164,7 @@ static void put_ends(dot_t *dot) {
       put_value(dot, value, "#eeeeee");
     }
     cleave_text_format(dot->out, "  o%zu [shape=ellipse, fillcolor=\"#f2dede\", label=\"", k);
-    put_escaped(dot->out, cleave_strings_text(&graph->strings, graph->output_names.items[k]));
+    put_escaped(dot, cleave_strings_text(&graph->strings, graph->output_names.items[k]));
     cleave_text_add(dot->out, "\"];\n");
   }
 }
@@ -211,7 +196,7 @@ static cleave_status_t print(dot_t *dot, cleave_error_t *error) {
   const cleave_graph_t *graph = dot->graph;
   CLEAVE_TRY(cleave_groups_init(&dot->groups, graph, dot->options->groups, dot->options->group_count, error));
   cleave_text_add(dot->out, "digraph \"");
-  put_escaped(dot->out, cleave_strings_text(&graph->strings, graph->name));
+  put_escaped(dot, cleave_strings_text(&graph->strings, graph->name));
   cleave_text_add(dot->out,
                   "\" {\n"
                   "  node [shape=box, style=\"rounded,filled\", fillcolor=\"#ffffff\", "
@@ -223,6 +208,7 @@ static cleave_status_t print(dot_t *dot, cleave_error_t *error) {
   put_edges(dot);
   cleave_text_add(dot->out, "}\n");
   CLEAVE_TRY(cleave_text_check(&dot->scratch, error));
+  CLEAVE_TRY(cleave_text_check(&dot->shown, error));
   return cleave_text_check(dot->out, error);
 }
 
@@ -233,5 +219,6 @@ cleave_status_t cleave_dot_print(const cleave_graph_t *graph, const cleave_dot_o
   cleave_status_t status = print(&dot, error);
   cleave_groups_deinit(&dot.groups);
   cleave_text_deinit(&dot.scratch);
+  cleave_text_deinit(&dot.shown);
   return status;
 }

@@ -15,15 +15,17 @@ typedef struct printer {
 } printer_t;
 
 static void print_node(const printer_t *printer, const cleave_graph_t *graph, cleave_node_t node) {
+  size_t start = printer->text->length;
   cleave_explain_node(graph, node, printer->text);
   cleave_history_print_maker(printer->why->history, node, printer->text);
+  cleave_text_show_from(printer->text, start);
 }
 
 static void print_nodes(const printer_t *printer, const cleave_graph_t *graph, const cleave_node_t *nodes,
                         uint32_t count) {
   for (uint32_t k = 0; k < count; k++) {
     if (k == MOST_NAMED && count > MOST_NAMED + 1) {
-      cleave_text_format(printer->text, " and %u more", (unsigned)(count - k));
+      cleave_text_show(printer->text, " and %u more", (unsigned)(count - k));
       return;
     }
     cleave_text_add(printer->text, k == 0 ? "" : ", ");
@@ -44,8 +46,8 @@ static void print_list(const printer_t *printer, const char *title, const cleave
 /* "fuse 'x' (rules/a.lua:12)" */
 static void print_rule_name(const printer_t *printer, uint32_t rule) {
   const cleave_plan_rule_t *entry = &printer->why->plan->rules[rule];
-  cleave_text_format(printer->text, "%s '%s' (%s:%d)", cleave_rule_kind_name(entry->kind), entry->name,
-                     entry->file, (int)entry->line);
+  cleave_text_show(printer->text, "%s '%s' (%s:%d)", cleave_rule_kind_name(entry->kind), entry->name,
+                   entry->file, (int)entry->line);
 }
 
 /* What is missing, one block for each, and the edits. `named` was named before. */
@@ -55,21 +57,23 @@ static void print_misses(const printer_t *printer, const cleave_graph_t *graph, 
   const char *file = printer->why->plan->rules[rule].file;
   for (uint32_t k = 0; k < finding->miss_count; k++) {
     const cleave_miss_t *miss = &finding->misses[k];
-    cleave_text_format(text, "%s%s is %s, wanted %s", indent, miss->subject, miss->found, miss->expected);
-    cleave_text_format(text, "%s%s\n", miss->detail[0] == '\0' ? "" : ": ", miss->detail);
+    cleave_text_show(text, "%s%s is %s, wanted %s", indent, miss->subject, miss->found, miss->expected);
+    cleave_text_show(text, "%s%s\n", miss->detail[0] == '\0' ? "" : ": ", miss->detail);
     if (cleave_node_exists(miss->node) && miss->node.index != named.index) {
-      cleave_text_format(text, "%s  at ", indent);
+      cleave_text_show(text, "%s  at ", indent);
       print_node(printer, graph, miss->node);
       cleave_text_add(text, "\n");
     } else if (!cleave_node_exists(miss->node) && cleave_value_exists(miss->value)) {
-      cleave_text_format(text, "%s  at ", indent);
+      cleave_text_show(text, "%s  at ", indent);
+      size_t start = text->length;
       cleave_explain_value(graph, miss->value, text);
+      cleave_text_show_from(text, start);
       cleave_text_add(text, "\n");
     }
-    cleave_text_format(text, "%s  %s:%d%s%s\n", indent, miss->file != NULL ? miss->file : file,
-                       (int)miss->line, miss->path[0] == '\0' ? "" : ": ", miss->path);
+    cleave_text_show(text, "%s  %s:%d%s%s\n", indent, miss->file != NULL ? miss->file : file, (int)miss->line,
+                     miss->path[0] == '\0' ? "" : ": ", miss->path);
     if (miss->edit != NULL && miss->edit[0] != '\0') {
-      cleave_text_format(text, "%s  try: %s\n", indent, miss->edit);
+      cleave_text_show(text, "%s  try: %s\n", indent, miss->edit);
     }
   }
 }
@@ -78,15 +82,17 @@ static void print_misses(const printer_t *printer, const cleave_graph_t *graph, 
 
 static void print_region(const printer_t *printer, uint32_t region) {
   const cleave_plan_region_t *entry = &printer->why->plan->regions[region];
-  cleave_text_format(printer->text, "region '%s' of %u node%s on %s", entry->name,
-                     (unsigned)entry->node_count, entry->node_count == 1 ? "" : "s", entry->backend);
+  cleave_text_show(printer->text, "region '%s' of %u node%s on %s", entry->name, (unsigned)entry->node_count,
+                   entry->node_count == 1 ? "" : "s", entry->backend);
 }
 
 /* What the rule put in the place of what it took, as far as it is there still. */
 static void print_made(const printer_t *printer, const cleave_verdict_t *verdict) {
   for (uint32_t k = 0; k < verdict->made_count; k++) {
     cleave_text_add(printer->text, k == 0 ? "    made " : ", ");
+    size_t start = printer->text->length;
     cleave_explain_node(printer->why->plan->graph, verdict->made[k], printer->text);
+    cleave_text_show_from(printer->text, start);
   }
   cleave_text_add(printer->text, verdict->made_count > 0 ? "\n" : "");
 }
@@ -123,17 +129,17 @@ static void print_verdict(const printer_t *printer, const cleave_why_node_t *nod
       print_made(printer, verdict);
       break;
     case CLEAVE_FATE_REFUSED:
-      cleave_text_format(text, "%s%s%s%s\n", finding->node_count > 0 ? "matches, but refused" : "not taken",
-                         verdict->cause[0] == '\0' ? "" : " by ", verdict->cause, "");
+      cleave_text_show(text, "%s%s%s%s\n", finding->node_count > 0 ? "matches, but refused" : "not taken",
+                       verdict->cause[0] == '\0' ? "" : " by ", verdict->cause, "");
       if (verdict->reason[0] != '\0') {
-        cleave_text_format(text, "    %s\n", verdict->reason);
+        cleave_text_show(text, "    %s\n", verdict->reason);
       }
       if (finding->node_count > 0) {
         print_list(printer, "    the match: ", verdict->graph, finding->nodes, finding->node_count);
       }
       break;
     case CLEAVE_FATE_LOST:
-      cleave_text_format(text, "%s", finding->node_count > 0 ? "matches, but lost to " : "taken before by ");
+      cleave_text_show(text, "%s", finding->node_count > 0 ? "matches, but lost to " : "taken before by ");
       print_rule_name(printer, verdict->winner);
       cleave_text_add(text, "\n");
       if (verdict->fusion != CLEAVE_INDEX_NONE) {
@@ -145,8 +151,8 @@ static void print_verdict(const printer_t *printer, const cleave_why_node_t *nod
       print_list(printer, "    the match: ", verdict->graph, finding->nodes, finding->node_count);
       break;
     case CLEAVE_FATE_MISSED:
-      cleave_text_format(text, "no match; %u of %u nodes from ", (unsigned)finding->matched,
-                         (unsigned)finding->total);
+      cleave_text_show(text, "no match; %u of %u nodes from ", (unsigned)finding->matched,
+                       (unsigned)finding->total);
       print_node(printer, verdict->graph, finding->anchor);
       if (verdict->winner != CLEAVE_INDEX_NONE) {
         cleave_text_add(text, ", before it was taken by ");
@@ -156,8 +162,8 @@ static void print_verdict(const printer_t *printer, const cleave_why_node_t *nod
       print_misses(printer, verdict->graph, verdict->rule, finding, node->node, "    ");
       break;
     case CLEAVE_FATE_OUTSIDE:
-      cleave_text_format(text, "nothing of it is about this node%s%s",
-                         verdict->reason[0] == '\0' ? "" : ": it ", verdict->reason);
+      cleave_text_show(text, "nothing of it is about this node%s%s",
+                       verdict->reason[0] == '\0' ? "" : ": it ", verdict->reason);
       cleave_text_add(text, "\n");
       break;
   }
@@ -180,10 +186,12 @@ static cleave_status_t print_why_node(const printer_t *printer, const cleave_why
     return cleave_error_out_of_memory(error);
   }
   print_node(printer, node->graph, node->node);
-  cleave_text_format(text, ", number %u", (unsigned)node->node.index);
+  cleave_text_show(text, ", number %u", (unsigned)node->node.index);
   if (cleave_node_output_count(node->graph, node->node) > 0) {
     cleave_text_add(text, ", ");
+    size_t start = text->length;
     cleave_value_type_print(node->graph, cleave_node_output(node->graph, node->node, 0), text);
+    cleave_text_show_from(text, start);
   }
   if (node->graph != printer->why->plan->graph) {
     cleave_text_add(text, ", before the model was rewritten");
@@ -216,9 +224,9 @@ static void print_near_miss(const printer_t *printer, const cleave_why_rule_t *r
   cleave_text_t *text = printer->text;
   const cleave_finding_t *finding = &miss->finding;
   cleave_node_t place = finding->misses[0].node;
-  cleave_text_format(text, "    %u of %u nodes", (unsigned)finding->matched, (unsigned)finding->total);
+  cleave_text_show(text, "    %u of %u nodes", (unsigned)finding->matched, (unsigned)finding->total);
   if (miss->count > 1) {
-    cleave_text_format(text, " x %u, first at ", (unsigned)miss->count);
+    cleave_text_show(text, " x %u, first at ", (unsigned)miss->count);
   } else {
     cleave_text_add(text, " at ");
   }
@@ -234,33 +242,33 @@ static void print_counts(const printer_t *printer, const cleave_why_rule_t *rule
   cleave_text_t *text = printer->text;
   const cleave_plan_rule_t *entry = &printer->why->plan->rules[rule->rule];
   if (entry->kind == CLEAVE_RULE_REGION) {
-    cleave_text_format(text, "%u region%s", (unsigned)entry->matches, entry->matches == 1 ? "" : "s");
+    cleave_text_show(text, "%u region%s", (unsigned)entry->matches, entry->matches == 1 ? "" : "s");
   } else if (entry->kind == CLEAVE_RULE_PASS) {
     cleave_text_add(text, "a function over the whole model");
   } else {
-    cleave_text_format(text, "%u %s out of %u match%s", (unsigned)entry->matches,
-                       entry->kind == CLEAVE_RULE_FUSE ? "fused" : "rewritten", (unsigned)rule->match_count,
-                       rule->match_count == 1 ? "" : "es");
+    cleave_text_show(text, "%u %s out of %u match%s", (unsigned)entry->matches,
+                     entry->kind == CLEAVE_RULE_FUSE ? "fused" : "rewritten", (unsigned)rule->match_count,
+                     rule->match_count == 1 ? "" : "es");
   }
   if (entry->refused > 0) {
-    cleave_text_format(text, ", %u refused", (unsigned)entry->refused);
+    cleave_text_show(text, ", %u refused", (unsigned)entry->refused);
   }
   if (rule->lost_count > 0) {
-    cleave_text_format(text, ", %u lost to other rules", (unsigned)rule->lost_count);
+    cleave_text_show(text, ", %u lost to other rules", (unsigned)rule->lost_count);
   }
   if (rule->before_count > 0) {
-    cleave_text_format(text, ", %u more before the model was rewritten", (unsigned)rule->before_count);
+    cleave_text_show(text, ", %u more before the model was rewritten", (unsigned)rule->before_count);
   }
   uint32_t near = 0;
   for (uint32_t k = 0; k < rule->miss_count; k++) {
     near += rule->misses[k].is_taken ? 0 : rule->misses[k].count;
   }
   if (near > 0) {
-    cleave_text_format(text, ", %u near miss%s", (unsigned)near, near == 1 ? "" : "es");
+    cleave_text_show(text, ", %u near miss%s", (unsigned)near, near == 1 ? "" : "es");
   }
   if (rule->limit_count > 0) {
-    cleave_text_format(text, ", search given up at %u place%s", (unsigned)rule->limit_count,
-                       rule->limit_count == 1 ? "" : "s");
+    cleave_text_show(text, ", search given up at %u place%s", (unsigned)rule->limit_count,
+                     rule->limit_count == 1 ? "" : "s");
   }
 }
 
@@ -272,17 +280,17 @@ static void print_rule(const printer_t *printer, const cleave_why_rule_t *rule) 
   cleave_text_add(text, "\n");
   for (uint32_t k = 0; k < rule->refusal_count && k < MOST_LISTED; k++) {
     const cleave_why_refusal_t *refusal = &rule->refusals[k];
-    cleave_text_format(text, refusal->cause[0] == '\0' ? "  left" : "  refused by %s", refusal->cause);
+    cleave_text_show(text, refusal->cause[0] == '\0' ? "  left" : "  refused by %s", refusal->cause);
     if (refusal->count > 1) {
-      cleave_text_format(text, " x %u", (unsigned)refusal->count);
+      cleave_text_show(text, " x %u", (unsigned)refusal->count);
     }
     if (cleave_node_exists(refusal->first)) {
       cleave_text_add(text, refusal->count > 1 ? ", first at " : " at ");
       print_node(printer, printer->why->plan->graph, refusal->first);
     } else if (refusal->place != NULL && refusal->place[0] != '\0') {
-      cleave_text_format(text, "%s'%s'", refusal->count > 1 ? ", first at " : " at ", refusal->place);
+      cleave_text_show(text, "%s'%s'", refusal->count > 1 ? ", first at " : " at ", refusal->place);
     }
-    cleave_text_format(text, ": %s\n", refusal->reason);
+    cleave_text_show(text, ": %s\n", refusal->reason);
   }
   uint32_t shown = rule->miss_count < printer->why->limit ? rule->miss_count : printer->why->limit;
   cleave_text_add(text, shown > 0 ? "  near misses:\n" : "");
@@ -290,7 +298,7 @@ static void print_rule(const printer_t *printer, const cleave_why_rule_t *rule) 
     print_near_miss(printer, rule, &rule->misses[k]);
   }
   if (shown < rule->miss_count) {
-    cleave_text_format(text, "    and %u more kinds (--limit)\n", (unsigned)(rule->miss_count - shown));
+    cleave_text_show(text, "    and %u more kinds (--limit)\n", (unsigned)(rule->miss_count - shown));
   }
 }
 
@@ -325,10 +333,10 @@ static cleave_status_t print_summary(const printer_t *printer, cleave_error_t *e
   for (uint32_t k = 0; k < why->rule_count; k++) {
     count += why->rules[k].miss_count;
   }
-  cleave_text_format(text, "%u nodes: %u in %u fusions, %u in %u regions, %u on cpu one by one\n",
-                     (unsigned)plan->graph->live_node_count, (unsigned)fused, (unsigned)plan->fusion_count,
-                     (unsigned)in_region, (unsigned)plan->region_count,
-                     (unsigned)(plan->graph->live_node_count - in_region));
+  cleave_text_show(text, "%u nodes: %u in %u fusions, %u in %u regions, %u on cpu one by one\n",
+                   (unsigned)plan->graph->live_node_count, (unsigned)fused, (unsigned)plan->fusion_count,
+                   (unsigned)in_region, (unsigned)plan->region_count,
+                   (unsigned)(plan->graph->live_node_count - in_region));
   for (uint32_t k = 0; k < why->rule_count; k++) {
     cleave_text_add(text, "  ");
     print_rule_name(printer, why->rules[k].rule);
@@ -357,7 +365,7 @@ static cleave_status_t print_summary(const printer_t *printer, cleave_error_t *e
     print_near_miss(printer, ranked[k].rule, ranked[k].miss);
   }
   if (count > why->limit) {
-    cleave_text_format(text, "  and %u more kinds (--limit)\n", (unsigned)(count - why->limit));
+    cleave_text_show(text, "  and %u more kinds (--limit)\n", (unsigned)(count - why->limit));
   }
   cleave_free(ranked);
   return CLEAVE_OK;
@@ -373,7 +381,7 @@ cleave_status_t cleave_why_print_text(const cleave_why_t *why, cleave_text_t *te
     CLEAVE_TRY(print_why_node(&printer, &why->nodes[k], error));
   }
   if (why->nodes_left_out > 0) {
-    cleave_text_format(text, "\nand %u more nodes (--limit)\n", (unsigned)why->nodes_left_out);
+    cleave_text_show(text, "\nand %u more nodes (--limit)\n", (unsigned)why->nodes_left_out);
   }
   for (uint32_t k = 0; k < why->rule_count && !why->is_summary; k++) {
     cleave_text_add(text, k > 0 ? "\n" : "");

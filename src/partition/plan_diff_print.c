@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/show.h"
 #include "partition/plan_diff.h"
 
 enum { COLUMNS = 6, MOST_ROWS = 40 };
@@ -19,11 +20,12 @@ typedef struct table {
   bool failed;
 } table_t;
 
-/* Names come from outside: what would break a line becomes '?'. */
+/* Names come from outside. */
 static const char *clean(table_t *table, const char *text) {
-  char *copy = cleave_arena_copy_text(&table->arena, text, strlen(text));
-  for (char *c = copy; c != NULL && *c != '\0'; c++) {
-    *c = (unsigned char)*c < 0x20 || *c == 0x7f ? '?' : *c;
+  size_t size = (size_t)cleave_show(NULL, 0, "%s", text) + 1;
+  char *copy = cleave_arena_allocate(&table->arena, size, 1);
+  if (copy != NULL) {
+    (void)cleave_show(copy, size, "%s", text);
   }
   return copy;
 }
@@ -78,9 +80,9 @@ static void print_table(table_t *table, cleave_text_t *text) {
       size_t padding = widths[column] - width_of(cell);
       bool is_last = column + 1 == table->columns;
       if (table->alignment[column] == 'r') {
-        cleave_text_format(text, "%*s%s%s", (int)padding, "", cell, is_last ? "" : "  ");
+        cleave_text_show(text, "%*s%s%s", (int)padding, "", cell, is_last ? "" : "  ");
       } else {
-        cleave_text_format(text, "%s%*s%s", cell, is_last ? 0 : (int)padding, "", is_last ? "" : "  ");
+        cleave_text_show(text, "%s%*s%s", cell, is_last ? 0 : (int)padding, "", is_last ? "" : "  ");
       }
     }
     cleave_text_add(text, "\n");
@@ -90,7 +92,7 @@ static void print_table(table_t *table, cleave_text_t *text) {
 }
 
 static void add_count(cleave_text_t *text, uint32_t count, const char *what) {
-  cleave_text_format(text, "%u %s%s", (unsigned)count, what, count == 1 ? "" : "s");
+  cleave_text_show(text, "%u %s%s", (unsigned)count, what, count == 1 ? "" : "s");
 }
 
 static void print_graphs(const cleave_plan_diff_t *diff, cleave_text_t *text) {
@@ -99,9 +101,9 @@ static void print_graphs(const cleave_plan_diff_t *diff, cleave_text_t *text) {
   }
   cleave_text_add(text, "the plans are of different graphs: ");
   add_count(text, diff->before->node_count, "node");
-  cleave_text_format(text, " before, %u after; %u matched, %u of them by operator and name\n",
-                     (unsigned)diff->after->node_count, (unsigned)diff->matched_count,
-                     (unsigned)diff->by_name_count);
+  cleave_text_show(text, " before, %u after; %u matched, %u of them by operator and name\n",
+                   (unsigned)diff->after->node_count, (unsigned)diff->matched_count,
+                   (unsigned)diff->by_name_count);
 }
 
 static void print_settings(const cleave_plan_diff_t *diff, cleave_text_t *text) {
@@ -165,7 +167,7 @@ static void print_shapes(const cleave_plan_diff_t *diff, cleave_text_t *text) {
   }
   print_table(&table, text);
   if (diff->shape_count > MOST_ROWS) {
-    cleave_text_format(text, "  and %u more\n", (unsigned)(diff->shape_count - MOST_ROWS));
+    cleave_text_show(text, "  and %u more\n", (unsigned)(diff->shape_count - MOST_ROWS));
   }
 }
 
@@ -173,12 +175,12 @@ static void print_shapes(const cleave_plan_diff_t *diff, cleave_text_t *text) {
 static void add_regions(table_t *table, const cleave_document_region_t *const *regions, uint32_t count) {
   cleave_text_t text = {0};
   for (uint32_t k = 0; k < count && k < 4; k++) {
-    cleave_text_format(&text, "%s%s on %s (", k == 0 ? "" : ", ", regions[k]->name, regions[k]->backend);
+    cleave_text_show(&text, "%s%s on %s (", k == 0 ? "" : ", ", regions[k]->name, regions[k]->backend);
     add_count(&text, regions[k]->node_count, "node");
     cleave_text_add(&text, ")");
   }
   if (count > 4) {
-    cleave_text_format(&text, " and %u more", (unsigned)(count - 4));
+    cleave_text_show(&text, " and %u more", (unsigned)(count - 4));
   }
   table->failed = table->failed || text.failed;
   add_cell(table, count == 0 ? "-" : cleave_text_get(&text));
@@ -200,7 +202,7 @@ static void print_regions(const cleave_plan_diff_t *diff, cleave_text_t *text) {
   }
   print_table(&table, text);
   if (diff->region_count > MOST_ROWS) {
-    cleave_text_format(text, "  and %u more\n", (unsigned)(diff->region_count - MOST_ROWS));
+    cleave_text_show(text, "  and %u more\n", (unsigned)(diff->region_count - MOST_ROWS));
   }
 }
 
@@ -214,10 +216,10 @@ static void describe(const cleave_diff_place_t *place, bool exists, cleave_text_
     return;
   }
   if (place->fusion[0] != '\0') {
-    cleave_text_format(text, "%s in ", place->fusion);
+    cleave_text_show(text, "%s in ", place->fusion);
   }
   if (place->region[0] != '\0') {
-    cleave_text_format(text, "%s on ", place->region);
+    cleave_text_show(text, "%s on ", place->region);
   }
   cleave_text_add(text, place->backend);
 }
@@ -271,8 +273,8 @@ static void print_nodes(const cleave_plan_diff_t *diff, cleave_text_t *text) {
     add_cell(&table, cleave_text_get(&place));
     place.length = 0;
     if (node->name[0] == '\0') {
-      cleave_text_format(&place, "node %u",
-                         (unsigned)(node->after != CLEAVE_INDEX_NONE ? node->after : node->before));
+      cleave_text_show(&place, "node %u",
+                       (unsigned)(node->after != CLEAVE_INDEX_NONE ? node->after : node->before));
     } else {
       cleave_text_add(&place, node->name);
     }
@@ -282,7 +284,7 @@ static void print_nodes(const cleave_plan_diff_t *diff, cleave_text_t *text) {
   cleave_text_deinit(&place);
   print_table(&table, text);
   if (rest > 0) {
-    cleave_text_format(text, "  and %u more nodes\n", (unsigned)rest);
+    cleave_text_show(text, "  and %u more nodes\n", (unsigned)rest);
   }
 }
 

@@ -7,32 +7,28 @@
 
 enum { MOST_REFUSALS = 256 }; /* reasons of rewrites that are told */
 
-/* Names come from outside: control characters would break lines. */
 static void add_name(cleave_text_t *text, const char *name) {
-  for (; *name != '\0'; name++) {
-    unsigned char c = (unsigned char)*name;
-    cleave_text_append(text, c < 0x20 || c == 0x7f ? "?" : name, 1);
-  }
+  cleave_text_show(text, "%s", name);
 }
 
 static void add_node(const cleave_plan_t *plan, cleave_node_t node, cleave_text_t *text) {
   const char *name = cleave_node_name(plan->graph, node);
-  cleave_text_add(text, cleave_node_op(plan->graph, node)->name);
+  add_name(text, cleave_node_op(plan->graph, node)->name);
   if (name[0] != '\0') {
     cleave_text_add(text, " '");
     add_name(text, name);
     cleave_text_add(text, "'");
   } else {
-    cleave_text_format(text, "#%u", node.index);
+    cleave_text_show(text, "#%u", node.index);
   }
 }
 
 static void add_rule(const cleave_plan_rule_t *rule, cleave_text_t *text) {
-  cleave_text_format(text, "%s '", cleave_rule_kind_name(rule->kind));
+  cleave_text_show(text, "%s '", cleave_rule_kind_name(rule->kind));
   add_name(text, rule->name);
   cleave_text_add(text, "' (");
   add_name(text, rule->file);
-  cleave_text_format(text, ":%d)", rule->line);
+  cleave_text_show(text, ":%d)", rule->line);
 }
 
 static const char *plural(uint32_t count) {
@@ -41,12 +37,12 @@ static const char *plural(uint32_t count) {
 
 static void add_values(const cleave_plan_t *plan, const char *title, const cleave_value_t *values,
                        uint32_t count, cleave_text_t *text) {
-  cleave_text_format(text, "    %s", title);
+  cleave_text_show(text, "    %s", title);
   for (uint32_t k = 0; k < count; k++) {
     const char *name = cleave_value_name(plan->graph, values[k]);
     cleave_text_add(text, k == 0 ? " " : ", ");
     if (name[0] == '\0') {
-      cleave_text_format(text, "%%%u", values[k].index);
+      cleave_text_show(text, "%%%u", values[k].index);
     } else {
       cleave_text_add(text, "%");
       add_name(text, name);
@@ -69,8 +65,8 @@ static void add_attributes(const cleave_attribute_t *attributes, uint32_t count,
     add_name(text, attribute->name);
     cleave_text_add(text, " = ");
     switch (attribute->kind) {
-      case CLEAVE_ATTRIBUTE_INT: cleave_text_format(text, "%" PRId64, attribute->i); continue;
-      case CLEAVE_ATTRIBUTE_FLOAT: cleave_text_format(text, "%.17g", attribute->f); continue;
+      case CLEAVE_ATTRIBUTE_INT: cleave_text_show(text, "%" PRId64, attribute->i); continue;
+      case CLEAVE_ATTRIBUTE_FLOAT: cleave_text_show(text, "%.17g", attribute->f); continue;
       case CLEAVE_ATTRIBUTE_STRING: add_quoted(text, attribute->s); continue;
       default: break;
     }
@@ -78,9 +74,9 @@ static void add_attributes(const cleave_attribute_t *attributes, uint32_t count,
     for (uint32_t item = 0; item < attribute->count; item++) {
       cleave_text_add(text, item == 0 ? "" : ", ");
       if (attribute->kind == CLEAVE_ATTRIBUTE_INTS) {
-        cleave_text_format(text, "%" PRId64, attribute->ints[item]);
+        cleave_text_show(text, "%" PRId64, attribute->ints[item]);
       } else if (attribute->kind == CLEAVE_ATTRIBUTE_FLOATS) {
-        cleave_text_format(text, "%.9g", (double)attribute->floats[item]);
+        cleave_text_show(text, "%.9g", (double)attribute->floats[item]);
       } else if (attribute->kind == CLEAVE_ATTRIBUTE_STRINGS) {
         add_quoted(text, attribute->strings[item]);
       }
@@ -109,8 +105,8 @@ static void add_fusion(const cleave_plan_t *plan, const cleave_plan_fusion_t *fu
 static void add_region(const cleave_plan_t *plan, const cleave_plan_region_t *region, cleave_text_t *text) {
   cleave_text_add(text, "  ");
   add_name(text, region->name);
-  cleave_text_format(text, " on %s: %u node%s, %u fusion%s, by ", region->backend, region->node_count,
-                     plural(region->node_count), region->fusion_count, plural(region->fusion_count));
+  cleave_text_show(text, " on %s: %u node%s, %u fusion%s, by ", region->backend, region->node_count,
+                   plural(region->node_count), region->fusion_count, plural(region->fusion_count));
   add_rule(&plan->rules[region->rule], text);
   cleave_text_add(text, "\n");
   if (region->attribute_count > 0) {
@@ -151,18 +147,18 @@ void cleave_plan_print_refusals(const cleave_edits_t *edits, uint32_t most, clea
       add_quoted(text, groups[k].place);
     }
     if (groups[k].count > 1) {
-      cleave_text_format(text, " and %u more", groups[k].count - 1);
+      cleave_text_show(text, " and %u more", groups[k].count - 1);
     }
     cleave_text_add(text, ": ");
     add_name(text, groups[k].reason);
-    cleave_text_format(text, ", %s '", rule->kind);
+    cleave_text_show(text, ", %s '", rule->kind);
     add_name(text, rule->name);
     cleave_text_add(text, "' (");
     add_name(text, rule->file);
-    cleave_text_format(text, ":%d)\n", rule->line);
+    cleave_text_show(text, ":%d)\n", rule->line);
   }
   if (more > 0) {
-    cleave_text_format(text, "  and %u more for other reasons\n", more);
+    cleave_text_show(text, "  and %u more for other reasons\n", more);
   }
 }
 
@@ -174,11 +170,10 @@ cleave_status_t cleave_plan_print_text(const cleave_plan_t *plan, cleave_text_t 
   }
   cleave_text_add(text, "plan of '");
   add_name(text, cleave_strings_text(&plan->graph->strings, plan->graph->name));
-  cleave_text_format(text,
-                     "' (%zu node%s, hash %016" PRIx64 "): %u region%s, %u fusion%s, %u node%s on cpu\n",
-                     plan->graph->live_node_count, plan->graph->live_node_count == 1 ? "" : "s",
-                     plan->graph_hash, plan->region_count, plural(plan->region_count), plan->fusion_count,
-                     plural(plan->fusion_count), left, plural(left));
+  cleave_text_show(text, "' (%zu node%s, hash %016" PRIx64 "): %u region%s, %u fusion%s, %u node%s on cpu\n",
+                   plan->graph->live_node_count, plan->graph->live_node_count == 1 ? "" : "s",
+                   plan->graph_hash, plan->region_count, plural(plan->region_count), plan->fusion_count,
+                   plural(plan->fusion_count), left, plural(left));
   if (plan->rule_count > 0) {
     cleave_text_add(text, "rules:\n");
   }
@@ -187,16 +182,16 @@ cleave_status_t cleave_plan_print_text(const cleave_plan_t *plan, cleave_text_t 
     cleave_text_add(text, "  ");
     add_rule(rule, text);
     if (cleave_rule_kind_changes_graph(rule->kind)) {
-      cleave_text_format(text, " of '%s': %u change%s from %u %s%s, %u refused\n", rule->ruleset,
-                         rule->matches, plural(rule->matches), rule->tries,
-                         rule->kind == CLEAVE_RULE_REWRITE ? "anchor" : "run", plural(rule->tries),
-                         rule->refused);
+      cleave_text_show(text, " of '%s': %u change%s from %u %s%s, %u refused\n", rule->ruleset, rule->matches,
+                       plural(rule->matches), rule->tries,
+                       rule->kind == CLEAVE_RULE_REWRITE ? "anchor" : "run", plural(rule->tries),
+                       rule->refused);
       continue;
     }
     bool is_fuse = rule->kind == CLEAVE_RULE_FUSE;
-    cleave_text_format(text, " of '%s' for %s: %u %s%s from %u %s%s, %u refused\n", rule->ruleset,
-                       rule->backend, rule->matches, is_fuse ? "fusion" : "region", plural(rule->matches),
-                       rule->tries, is_fuse ? "anchor" : "seed", plural(rule->tries), rule->refused);
+    cleave_text_show(text, " of '%s' for %s: %u %s%s from %u %s%s, %u refused\n", rule->ruleset,
+                     rule->backend, rule->matches, is_fuse ? "fusion" : "region", plural(rule->matches),
+                     rule->tries, is_fuse ? "anchor" : "seed", plural(rule->tries), rule->refused);
   }
   if (plan->region_count > 0) {
     cleave_text_add(text, "regions, in order of execution:\n");
@@ -223,7 +218,7 @@ cleave_status_t cleave_plan_print_text(const cleave_plan_t *plan, cleave_text_t 
   }
   for (uint32_t k = 0; k < plan->note_count; k++) {
     const cleave_plan_note_t *note = &plan->notes[k];
-    cleave_text_format(text, "  %s at ", cleave_plan_note_name(note->kind));
+    cleave_text_show(text, "  %s at ", cleave_plan_note_name(note->kind));
     add_node(plan, note->node, text);
     cleave_text_add(text, ": ");
     add_name(text, note->reason);

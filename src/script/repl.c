@@ -62,8 +62,12 @@ static int api_print(lua_State *state) {
   if (repl->output->length + length + 1 > MOST_OUTPUT) {
     return cleave_script_raise(state, "more than %d bytes are printed", (int)MOST_OUTPUT);
   }
-  cleave_text_append(repl->output, text, length);
-  cleave_text_add(repl->output, "\n");
+  for (const char *line = text; line != NULL;) {
+    const char *end = memchr(line, '\n', length - (size_t)(line - text));
+    size_t size = end != NULL ? (size_t)(end - line) : length - (size_t)(line - text);
+    cleave_text_show(repl->output, "%.*s\n", (int)size, line);
+    line = end != NULL ? end + 1 : NULL;
+  }
   return 0;
 }
 

@@ -72,7 +72,7 @@ static void print_index(const cleave_tensor_t *tensor, int64_t index, cleave_tex
   }
   cleave_text_add(text, "[");
   for (int32_t d = 0; d < tensor->rank; d++) {
-    cleave_text_format(text, "%s%" PRId64, d == 0 ? "" : ", ", place[d]);
+    cleave_text_show(text, "%s%" PRId64, d == 0 ? "" : ", ", place[d]);
   }
   cleave_text_add(text, "]");
 }
@@ -85,23 +85,22 @@ void cleave_check_explain(const char *name, const cleave_tensor_view_t *actual,
   }
   const cleave_difference_t *difference = &result->difference;
   if (!difference->same_type) {
-    cleave_text_format(text, "output '%s': found %s", name, cleave_dtype_name(actual->dtype));
+    cleave_text_show(text, "output '%s': found %s", name, cleave_dtype_name(actual->dtype));
     cleave_shape_print(NULL, actual->rank, actual->dims, text);
-    cleave_text_format(text, ", expected %s", cleave_dtype_name(expected->dtype));
+    cleave_text_show(text, ", expected %s", cleave_dtype_name(expected->dtype));
     cleave_shape_print(NULL, expected->rank, expected->dims, text);
     return;
   }
-  cleave_text_format(text, "output '%s': %" PRId64 " of %" PRId64 " values differ, first at ", name,
-                     difference->mismatches, expected->count);
+  cleave_text_show(text, "output '%s': %" PRId64 " of %" PRId64 " values differ, first at ", name,
+                   difference->mismatches, expected->count);
   print_index(expected, difference->first, text);
   if (expected->dtype == CLEAVE_DTYPE_STRING) {
-    cleave_text_format(text, ": found '%.80s', expected '%.80s'",
-                       ((const char *const *)actual->data)[difference->first],
-                       ((const char *const *)expected->data)[difference->first]);
+    cleave_text_show(text, ": found '%.80s', expected '%.80s'",
+                     ((const char *const *)actual->data)[difference->first],
+                     ((const char *const *)expected->data)[difference->first]);
     return;
   }
-  cleave_text_format(text, ": found %.9g, expected %.9g", difference->first_actual,
-                     difference->first_expected);
+  cleave_text_show(text, ": found %.9g, expected %.9g", difference->first_actual, difference->first_expected);
 }
 
 static cleave_status_t copy_output(const cleave_tensor_view_t *view, cleave_tensor_t **out_tensor,

@@ -79,7 +79,7 @@ static cleave_status_t fail_test(const cleave_error_t *failure, cleave_text_t *r
   if (failure->status == CLEAVE_ERROR_OUT_OF_MEMORY) {
     return cleave_error_out_of_memory(error);
   }
-  cleave_text_format(report, "%s\n", failure->message);
+  cleave_text_show(report, "%s\n", failure->message);
   return CLEAVE_OK;
 }
 
@@ -124,7 +124,7 @@ static cleave_status_t run_test(test_run_t *run, const cleave_rule_test_t *test,
       run->verdict = CLEAVE_TEST_SKIPPED;
       cleave_text_add(&run->report, missing.message);
     } else if (run->index >= cleave_rules_declared(list.files[0])->test_count) {
-      cleave_text_format(&run->report, "with these options the file has no test of this name\n");
+      cleave_text_show(&run->report, "with these options the file has no test of this name\n");
     } else {
       status = judge(run, &list, &failure, error);
     }

@@ -106,7 +106,7 @@ static cleave_status_t run(equality_t *equality, cleave_error_t *error) {
 static cleave_status_t compare(const equality_t *equality, cleave_text_t *report, cleave_error_t *error) {
   const cleave_graph_t *graph = equality->plan->source;
   for (uint32_t k = 0; k < cleave_session_note_count(equality->session); k++) {
-    cleave_text_format(report, "equal: %s\n", cleave_session_note(equality->session, k));
+    cleave_text_show(report, "equal: %s\n", cleave_session_note(equality->session, k));
   }
   for (size_t k = 0; k < equality->output_count; k++) {
     cleave_tensor_view_t found;
@@ -150,13 +150,13 @@ cleave_status_t cleave_rule_equal(const cleave_rule_test_t *test, const cleave_p
   cleave_error_t failure = CLEAVE_ERROR_INIT;
   cleave_status_t status = CLEAVE_OK;
   if (plan->graph->inputs.count != plan->source->inputs.count) {
-    cleave_text_format(report, "equal: the rules changed the number of inputs from %zu to %zu\n",
-                       plan->source->inputs.count, plan->graph->inputs.count);
+    cleave_text_show(report, "equal: the rules changed the number of inputs from %zu to %zu\n",
+                     plan->source->inputs.count, plan->graph->inputs.count);
     return CLEAVE_OK;
   }
   if (!is_small(plan->source) || !is_small(plan->graph)) {
-    cleave_text_format(report, "equal: the graph has values of more than %zu MiB, too many to compare\n",
-                       DATA_LIMIT >> 20);
+    cleave_text_show(report, "equal: the graph has values of more than %zu MiB, too many to compare\n",
+                     DATA_LIMIT >> 20);
     return CLEAVE_OK;
   }
   CLEAVE_TRY_CLEANUP(prepare(&equality, error));
@@ -165,7 +165,7 @@ cleave_status_t cleave_rule_equal(const cleave_rule_test_t *test, const cleave_p
   } else if (failure.status == CLEAVE_ERROR_OUT_OF_MEMORY) {
     status = cleave_error_out_of_memory(error);
   } else {
-    cleave_text_format(report, "equal: %s\n", failure.message);
+    cleave_text_show(report, "equal: %s\n", failure.message);
   }
 cleanup:
   deinit(&equality);

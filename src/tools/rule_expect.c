@@ -84,11 +84,11 @@ static void print_wanted(const cleave_expectation_t *expectation, cleave_text_t 
   if (expectation->high == 0) {
     cleave_text_add(report, "none");
   } else if (expectation->high == expectation->low) {
-    cleave_text_format(report, "%d", (int)expectation->low);
+    cleave_text_show(report, "%d", (int)expectation->low);
   } else if (expectation->high == INT32_MAX) {
-    cleave_text_format(report, "at least %d", (int)expectation->low);
+    cleave_text_show(report, "at least %d", (int)expectation->low);
   } else {
-    cleave_text_format(report, "%d to %d", (int)expectation->low, (int)expectation->high);
+    cleave_text_show(report, "%d to %d", (int)expectation->low, (int)expectation->high);
   }
 }
 
@@ -107,18 +107,18 @@ static void print_subject(const cleave_rule_list_t *list, const cleave_expectati
   const char *kind = expectation->rule == NULL ? "" : kind_of(list, expectation->rule);
   switch (expectation->kind) {
     case CLEAVE_EXPECT_RULE:
-      cleave_text_format(report, "%s '%s'%s", kind, expectation->rule,
-                         strcmp(kind, "region") == 0 ? "" : ", matches");
+      cleave_text_show(report, "%s '%s'%s", kind, expectation->rule,
+                       strcmp(kind, "region") == 0 ? "" : ", matches");
       return;
     case CLEAVE_EXPECT_LABEL:
-      cleave_text_format(report, "%s '%s', nodes as '%s'", kind, expectation->rule, expectation->text);
+      cleave_text_show(report, "%s '%s', nodes as '%s'", kind, expectation->rule, expectation->text);
       return;
-    case CLEAVE_EXPECT_OP: cleave_text_format(report, "%s nodes after the rules", expectation->text); return;
+    case CLEAVE_EXPECT_OP: cleave_text_show(report, "%s nodes after the rules", expectation->text); return;
     case CLEAVE_EXPECT_REGIONS: cleave_text_add(report, "regions"); return;
     case CLEAVE_EXPECT_FUSIONS: cleave_text_add(report, "fusions"); return;
     case CLEAVE_EXPECT_LEFT: cleave_text_add(report, "nodes in no region"); return;
     case CLEAVE_EXPECT_REFUSED:
-      cleave_text_format(report, "%s '%s', refusals with '%s'", kind, expectation->rule, expectation->text);
+      cleave_text_show(report, "%s '%s', refusals with '%s'", kind, expectation->rule, expectation->text);
       return;
   }
 }
@@ -127,11 +127,11 @@ static void print_nodes(const cleave_graph_t *graph, const cleave_node_t *nodes,
                         cleave_text_t *report) {
   char label[128];
   for (uint32_t k = 0; k < node_count && k < MOST_NODES; k++) {
-    cleave_text_format(report, "%s%s", k == 0 ? "" : ", ",
-                       cleave_node_label(graph, nodes[k], label, sizeof label));
+    cleave_text_show(report, "%s%s", k == 0 ? "" : ", ",
+                     cleave_node_label(graph, nodes[k], label, sizeof label));
   }
   if (node_count > MOST_NODES) {
-    cleave_text_format(report, " and %u more", (unsigned)(node_count - MOST_NODES));
+    cleave_text_show(report, " and %u more", (unsigned)(node_count - MOST_NODES));
   }
 }
 
@@ -141,7 +141,7 @@ static void print_made(const cleave_plan_t *plan, uint32_t rule, cleave_text_t *
   for (uint32_t k = 0; k < plan->fusion_count && told < MOST_LINES; k++) {
     const cleave_plan_fusion_t *fusion = &plan->fusions[k];
     if (rule == CLEAVE_INDEX_NONE || fusion->rule == rule) {
-      cleave_text_format(report, "  fused by '%s': ", plan->rules[fusion->rule].name);
+      cleave_text_show(report, "  fused by '%s': ", plan->rules[fusion->rule].name);
       print_nodes(plan->graph, fusion->nodes, fusion->node_count, report);
       cleave_text_add(report, "\n");
       told++;
@@ -151,7 +151,7 @@ static void print_made(const cleave_plan_t *plan, uint32_t rule, cleave_text_t *
     const cleave_plan_region_t *region = &plan->regions[k];
     bool is_fusion = plan->rules[region->rule].kind == CLEAVE_RULE_FUSE;
     if (!is_fusion && (rule == CLEAVE_INDEX_NONE || region->rule == rule)) {
-      cleave_text_format(report, "  region %s: ", region->name);
+      cleave_text_show(report, "  region %s: ", region->name);
       print_nodes(plan->graph, region->nodes, region->node_count, report);
       cleave_text_add(report, "\n");
       told++;
@@ -182,8 +182,8 @@ static uint32_t print_reasons(const cleave_plan_t *plan, uint32_t rule, cleave_t
         cleave_node_is_live(plan->graph, note->node)) {
       (void)cleave_node_label(plan->graph, note->node, label, sizeof label);
     }
-    cleave_text_format(report, "  %s%s%s: %s\n", label, label[0] == '\0' ? "" : ": ",
-                       cleave_plan_note_name(note->kind), note->reason);
+    cleave_text_show(report, "  %s%s%s: %s\n", label, label[0] == '\0' ? "" : ": ",
+                     cleave_plan_note_name(note->kind), note->reason);
     told++;
   }
   return told;
@@ -200,8 +200,8 @@ static void print_graph(const cleave_graph_t *graph, cleave_text_t *report) {
       cleave_text_add(report, " ...");
       break;
     }
-    cleave_text_format(report, "%s%s", told == 1 ? "  the graph has: " : ", ",
-                       cleave_node_op(graph, node)->name);
+    cleave_text_show(report, "%s%s", told == 1 ? "  the graph has: " : ", ",
+                     cleave_node_op(graph, node)->name);
   }
   cleave_text_add(report, told == 0 ? "  the graph has no nodes: all was constant\n" : "\n");
 }
@@ -220,14 +220,14 @@ static cleave_status_t print_nearest(const cleave_rule_list_t *list, const cleav
   if (why->rule_count == 1 && why->rules[0].miss_count > 0) {
     const cleave_finding_t *finding = &why->rules[0].misses[0].finding;
     char label[128];
-    cleave_text_format(
-        report, "  nearest: %u of %u nodes at %s\n", (unsigned)finding->matched, (unsigned)finding->total,
-        cleave_node_label(why->rules[0].misses[0].graph, finding->anchor, label, sizeof label));
+    cleave_text_show(report, "  nearest: %u of %u nodes at %s\n", (unsigned)finding->matched,
+                     (unsigned)finding->total,
+                     cleave_node_label(why->rules[0].misses[0].graph, finding->anchor, label, sizeof label));
     for (uint32_t k = 0; k < finding->miss_count && k < MOST_LINES; k++) {
       const cleave_miss_t *miss = &finding->misses[k];
-      cleave_text_format(report, "    %s is %s, wanted %s", miss->subject, miss->found, miss->expected);
+      cleave_text_show(report, "    %s is %s, wanted %s", miss->subject, miss->found, miss->expected);
       bool has_edit = miss->edit != NULL && miss->edit[0] != '\0';
-      cleave_text_format(report, "%s%s\n", has_edit ? "; try: " : "", has_edit ? miss->edit : "");
+      cleave_text_show(report, "%s%s\n", has_edit ? "; try: " : "", has_edit ? miss->edit : "");
     }
     *out_said = true;
   }
@@ -256,8 +256,8 @@ static cleave_status_t explain_rule(const cleave_rule_list_t *list, const cleave
   if (rule->tries == 0) {
     cleave_text_add(report, "  no node of the graph is one that it begins with\n");
   } else {
-    cleave_text_format(report, "  it began at %u %s, and nothing came of it\n", (unsigned)rule->tries,
-                       rule->tries == 1 ? "node" : "nodes");
+    cleave_text_show(report, "  it began at %u %s, and nothing came of it\n", (unsigned)rule->tries,
+                     rule->tries == 1 ? "node" : "nodes");
   }
   print_graph(plan->graph, report);
   return CLEAVE_OK;
@@ -291,7 +291,7 @@ cleave_status_t cleave_rule_expect(const cleave_rule_list_t *list, const cleave_
     print_subject(list, expectation, report);
     cleave_text_add(report, ": expected ");
     print_wanted(expectation, report);
-    cleave_text_format(report, ", found %lld\n", (long long)count(expectation, plan));
+    cleave_text_show(report, ", found %lld\n", (long long)count(expectation, plan));
     if (was_explained(test, k, plan)) {
       continue;
     }

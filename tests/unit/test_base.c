@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Status, memory, arena, arrays, strings, text, hashes, files, threads. */
+#include <limits.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -8,6 +9,7 @@
 #include "base/hash.h"
 #include "base/heap.h"
 #include "base/key_set.h"
+#include "base/show.h"
 #include "base/strings.h"
 #include "base/text.h"
 #include "base/threads.h"
@@ -180,6 +182,46 @@ UNIT_TEST(text_grows_and_a_failed_append_is_seen) {
   (void)cleave_memory_fail_after(-1);
   unit_fails(cleave_text_check(&text, e), CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory");
   cleave_text_deinit(&text);
+}
+
+/* What is shown for these arguments, in a buffer that is large enough. */
+#define SHOWS(expected, ...)                                       \
+  do {                                                             \
+    char shown_[256];                                              \
+    int length_ = cleave_show(shown_, sizeof shown_, __VA_ARGS__); \
+    ck_assert_str_eq(shown_, expected);                            \
+    ck_assert_int_eq(length_, (int)strlen(expected));              \
+  } while (0)
+
+UNIT_TEST(texts_from_outside_are_shown_escaped) {
+  SHOWS("a\\n\\r\\t\\x1b[2J\\x07\\x7f", "%s", "a\n\r\t\x1b[2J\a\x7f");
+  SHOWS("\\u{9b}2J \\u{202e} \\u{2066} \\u{2028} \\u{feff} \\u{e0041}", "%s %s %s %s %s %s",
+        "\xc2\x9b"
+        "2J",
+        "\xe2\x80\xae", "\xe2\x81\xa6", "\xe2\x80\xa8", "\xef\xbb\xbf", "\xf3\xa0\x81\x81");
+  SHOWS("\\xff \\xc3 \\xc0\\xaf \\xed\\xa0\\x80", "%s %s %s %s", "\xff", "\xc3", "\xc0\xaf", "\xed\xa0\x80");
+  SHOWS(
+      "gr\xc3\xb6\xc3\x9f"
+      "e \xe6\x97\xa5 \xf0\x9f\x98\x80",
+      "%s",
+      "gr\xc3\xb6\xc3\x9f"
+      "e \xe6\x97\xa5 \xf0\x9f\x98\x80");
+  SHOWS("\\n\\x1b", "%s", "\\n\\x1b"); /* what is shown already stays */
+}
+
+UNIT_TEST(shows_numbers_and_widths_as_printf_does) {
+  SHOWS("-7 7 ff 0001 -1 5 18446744073709551615 1.50 1e-07 50%", "%d %u %x %04d %lld %zu %llu %.2f %g %d%%",
+        -7, 7u, 255u, 1, -1LL, (size_t)5, ULLONG_MAX, 1.5, 1e-7, 50);
+  SHOWS("[a   ][   a][\xc3\xa4   ][\\n  ]", "[%-4s][%4s][%-4s][%-*s]", "a", "a", "\xc3\xa4", 4, "\n");
+  SHOWS("abc ab \xe2\x82\xac a", "%.3s %.*s %.5s %.3s", "abcdef", 2, "abcdef", "\xe2\x82\xac\xe2\x82\xac",
+        "a\xe2\x82\xac");
+  SHOWS("\x1b[1mx\n", CLEAVE_TRUSTED "%c\n", "\x1b[1m", 'x');
+  char small[8];
+  ck_assert_int_eq(cleave_show(small, sizeof small, "%s", "abcdef\n"), 8);
+  ck_assert_str_eq(small, "abcdef"); /* an escape is whole or not there */
+  ck_assert_int_eq(cleave_show(small, sizeof small, "0123456789%d", 5), 11);
+  ck_assert_str_eq(small, "0123456");
+  ck_assert_int_eq(cleave_show(NULL, 0, "%s", "\n"), 2);
 }
 
 UNIT_TEST(hashes_are_the_same_everywhere) {
