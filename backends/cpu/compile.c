@@ -215,6 +215,21 @@ static cleave_status_t resize(const cpu_call_t *call, uint32_t output, int32_t r
   return cpu_program_bind(&program->tensors[value], rank, dims, args->outputs[index].data);
 }
 
+static void *allocate_packed(void *owner, size_t bytes) {
+  return cpu_arena_allocate(owner, bytes);
+}
+
+static cleave_status_t pack_constants(cpu_program_t *program, cpu_step_t *step, void *state,
+                                      cleave_message_t *message) {
+  const cpu_allocator_t allocator = {.allocate = allocate_packed, .owner = &program->arena};
+  cleave_message_t detail = {.text = "no reason given"};
+  if (step->kernel->pack == NULL) {
+    return CLEAVE_OK;
+  }
+  cleave_status_t status = step->kernel->pack(&step->call, state, &allocator, &detail);
+  return status == CLEAVE_OK ? status : cpu_fail(message, status, "%s: %s", step->kernel->op, detail.text);
+}
+
 static cleave_status_t make_steps(cpu_program_t *program, const cpu_backend_t *backend,
                                   const cleave_region_view_t *region, const cleave_compile_options_t *options,
                                   const bool *is_read, cleave_message_t *message) {
@@ -247,6 +262,10 @@ static cleave_status_t make_steps(cpu_program_t *program, const cpu_backend_t *b
     step->call.threads = options->threads < 1 ? 1 : options->threads;
     step->call.resize = resize;
     step->call.owner = step;
+    status = pack_constants(program, step, state, message);
+    if (status != CLEAVE_OK) {
+      return status;
+    }
     if (step->is_static && step->kernel->scratch != NULL) {
       step->scratch_bytes = step->kernel->scratch(&step->call);
     }

@@ -43,12 +43,23 @@ typedef struct cpu_prepare {
   void *owner;
 } cpu_prepare_t;
 
+/* Memory that lives as long as the program, zeroed, 64-byte aligned; NULL when there is none left. */
+typedef struct cpu_allocator {
+  void *(*allocate)(void *owner, size_t bytes);
+  void *owner;
+} cpu_allocator_t;
+
 typedef struct cpu_kernel {
   const char *op; /* ONNX operator */
   size_t state_size;
   /* Reads attributes into `state` (zeroed before), refuses dtypes or modes it does not know with a reason.
    * Also decides `supports`: it must not depend on shapes or constant data being there. May be NULL. */
   cleave_status_t (*prepare)(cpu_prepare_t *prepare, void *state, cleave_message_t *message);
+  /* Called once after `prepare`, when the program is compiled: brings constants into the form that `run`
+   * wants, and notes it in `state`. Inputs have data where they are constant, and NULL elsewhere. May be
+   * NULL. */
+  cleave_status_t (*pack)(const cpu_call_t *call, void *state, const cpu_allocator_t *allocator,
+                          cleave_message_t *message);
   /* Bytes of scratch memory for inputs and outputs of these shapes. May be NULL. */
   size_t (*scratch)(const cpu_call_t *call);
   cleave_status_t (*run)(const cpu_call_t *call, cleave_message_t *message);

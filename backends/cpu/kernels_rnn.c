@@ -1,128 +1,67 @@
 // SPDX-License-Identifier: Apache-2.0
-// RNN, GRU and LSTM (opset 14: `layout`), all directions. Products with the input are one matrix product over
-// all steps; each step adds the product with the previous hidden state. A sequence that is over keeps its
-// state and writes zeros. The numeric code is in rnn.inc.
-#include <ctype.h>
-#include <math.h>
+// RNN, GRU and LSTM as kernels: types and sizes are checked here, recurrent.c computes. Weights that are
+// constant are packed when the program is compiled.
 #include <string.h>
 
-#include "gemm.h"
 #include "nn.h"
-#include "vector_math.h"
-
-typedef enum rnn_kind { RNN_PLAIN, RNN_GRU, RNN_LSTM } rnn_kind_t;
-
-typedef enum rnn_function {
-  RNN_TANH,
-  RNN_SIGMOID,
-  RNN_RELU,
-  RNN_AFFINE,
-  RNN_LEAKY_RELU,
-  RNN_THRESHOLDED_RELU,
-  RNN_SCALED_TANH,
-  RNN_HARD_SIGMOID,
-  RNN_ELU,
-  RNN_SOFTSIGN,
-  RNN_SOFTPLUS,
-  RNN_FUNCTION_COUNT
-} rnn_function_t;
-
-typedef struct rnn_activation {
-  rnn_function_t function;
-  double alpha;
-  double beta;
-} rnn_activation_t;
+#include "recurrent.h"
 
 typedef struct rnn_state {
-  rnn_kind_t kind;
-  int64_t gates;  // 1, 3 or 4 blocks of hidden_size rows in W and R
-  int32_t directions;
-  bool reverse;      // the first direction runs backwards
-  bool batch_first;  // layout 1
-  bool linear_before_reset;
-  bool input_forget;
-  double clip;  // infinite: none
-  rnn_activation_t activations[2][3];
+  cpu_recurrent_t recurrent;
+  const void *packed; /* or NULL: each run packs */
 } rnn_state_t;
-
-// Sizes, and strides in elements that hide the layout: element (step, batch) of X and Y, (direction, batch)
-// of states.
-typedef struct rnn_plan {
-  int64_t steps;
-  int64_t batch;
-  int64_t input;
-  int64_t hidden;
-  int64_t x_step;  // in rows of X
-  int64_t x_batch;
-  int64_t y_step;
-  int64_t y_batch;
-  int64_t y_direction;
-  int64_t state_direction;
-  int64_t state_batch;
-} rnn_plan_t;
 
 enum { RNN_X, RNN_W, RNN_R, RNN_B, RNN_LENGTHS, RNN_INITIAL_H, RNN_INITIAL_C, RNN_PEEPHOLES };
 
-static const struct {
-  const char *name;
-  bool has_alpha;
-  bool has_beta;
-  double alpha;
-  double beta;
-} functions[RNN_FUNCTION_COUNT] = {
-    [RNN_TANH] = {"tanh", false, false, 0, 0},
-    [RNN_SIGMOID] = {"sigmoid", false, false, 0, 0},
-    [RNN_RELU] = {"relu", false, false, 0, 0},
-    [RNN_AFFINE] = {"affine", true, true, 1, 0},
-    [RNN_LEAKY_RELU] = {"leakyrelu", true, false, 0.01, 0},
-    [RNN_THRESHOLDED_RELU] = {"thresholdedrelu", true, false, 1, 0},
-    [RNN_SCALED_TANH] = {"scaledtanh", true, true, 1, 1},
-    [RNN_HARD_SIGMOID] = {"hardsigmoid", true, true, 0.2, 0.5},
-    [RNN_ELU] = {"elu", true, false, 1, 0},
-    [RNN_SOFTSIGN] = {"softsign", false, false, 0, 0},
-    [RNN_SOFTPLUS] = {"softplus", false, false, 0, 0},
-};
-
-static cleave_status_t rnn_plan(const cpu_call_t *call, rnn_plan_t *out_plan, cleave_message_t *message) {
-  const rnn_state_t *state = call->state;
-  const cpu_tensor_t *x = call->inputs[RNN_X];
+static cleave_status_t check_weights(const cpu_call_t *call, cpu_recurrent_sizes_t *out_sizes,
+                                     cleave_message_t *message) {
+  const cpu_recurrent_t *recurrent = &((const rnn_state_t *)call->state)->recurrent;
   const cpu_tensor_t *w = call->inputs[RNN_W];
   const cpu_tensor_t *r = call->inputs[RNN_R];
-  if (x->rank != 3 || w->rank != 3 || r->rank != 3) {
-    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "X, W and R have ranks %d, %d and %d, expected 3", x->rank,
-                    w->rank, r->rank);
+  if (w->rank != 3 || r->rank != 3) {
+    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "W and R have ranks %d and %d, expected 3", w->rank,
+                    r->rank);
   }
-  rnn_plan_t plan = {.input = x->dims[2], .hidden = r->dims[2]};
-  plan.steps = x->dims[state->batch_first ? 1 : 0];
-  plan.batch = x->dims[state->batch_first ? 0 : 1];
-  int64_t directions = state->directions;
-  int64_t rows = cpu_nn_multiply(state->gates, plan.hidden);
-  if (w->dims[0] != directions || r->dims[0] != directions || w->dims[1] != rows || r->dims[1] != rows ||
-      w->dims[2] != plan.input) {
+  *out_sizes = (cpu_recurrent_sizes_t){.input = w->dims[2], .hidden = r->dims[2]};
+  int64_t directions = recurrent->directions;
+  int64_t rows = cpu_nn_multiply(recurrent->gates, out_sizes->hidden);
+  if (w->dims[0] != directions || r->dims[0] != directions || w->dims[1] != rows || r->dims[1] != rows) {
     return cpu_fail(message, CLEAVE_ERROR_SHAPE,
-                    "W [%lld, %lld, %lld] does not fit %lld directions, hidden size %lld, input size %lld",
+                    "W [%lld, %lld, %lld] does not fit %lld directions, R [%lld, %lld, %lld]",
                     (long long)w->dims[0], (long long)w->dims[1], (long long)w->dims[2],
-                    (long long)directions, (long long)plan.hidden, (long long)plan.input);
+                    (long long)directions, (long long)r->dims[0], (long long)r->dims[1],
+                    (long long)r->dims[2]);
   }
-  plan.x_step = state->batch_first ? 1 : plan.batch;
-  plan.x_batch = state->batch_first ? plan.steps : 1;
-  plan.y_direction = state->batch_first ? plan.hidden : plan.batch * plan.hidden;
-  plan.y_step = directions * plan.hidden * (state->batch_first ? 1 : plan.batch);
-  plan.y_batch = plan.hidden * (state->batch_first ? directions * plan.steps : 1);
-  plan.state_direction = plan.hidden * (state->batch_first ? 1 : plan.batch);
-  plan.state_batch = plan.hidden * (state->batch_first ? directions : 1);
-  int64_t states = cpu_nn_multiply(directions * plan.hidden, plan.batch);
+  const cpu_tensor_t *b = cpu_input(call, RNN_B);
+  const cpu_tensor_t *p = cpu_input(call, RNN_PEEPHOLES);
+  if (b != NULL) {
+    CPU_TRY(cpu_nn_check_count("B", b, 2 * directions * rows, message));
+  }
+  return p != NULL ? cpu_nn_check_count("P", p, 3 * directions * out_sizes->hidden, message) : CLEAVE_OK;
+}
+
+static cleave_status_t check_sizes(const cpu_call_t *call, cpu_recurrent_sizes_t *out_sizes,
+                                   cleave_message_t *message) {
+  const cpu_recurrent_t *recurrent = &((const rnn_state_t *)call->state)->recurrent;
+  const cpu_tensor_t *x = call->inputs[RNN_X];
+  cpu_recurrent_sizes_t sizes;
+  CPU_TRY(check_weights(call, &sizes, message));
+  if (x->rank != 3 || x->dims[2] != sizes.input) {
+    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "X has rank %d and %lld features, expected 3 and %lld",
+                    x->rank, x->rank == 3 ? (long long)x->dims[2] : 0, (long long)sizes.input);
+  }
+  sizes.steps = x->dims[recurrent->batch_first ? 1 : 0];
+  sizes.batch = x->dims[recurrent->batch_first ? 0 : 1];
+  int64_t states = cpu_nn_multiply(recurrent->directions * sizes.hidden, sizes.batch);
   const struct {
     const char *name;
     const cpu_tensor_t *tensor;
     int64_t count;
   } checks[] = {
-      {"B", cpu_input(call, RNN_B), 2 * directions * rows},
-      {"sequence_lens", cpu_input(call, RNN_LENGTHS), plan.batch},
+      {"sequence_lens", cpu_input(call, RNN_LENGTHS), sizes.batch},
       {"initial_h", cpu_input(call, RNN_INITIAL_H), states},
       {"initial_c", cpu_input(call, RNN_INITIAL_C), states},
-      {"P", cpu_input(call, RNN_PEEPHOLES), 3 * directions * plan.hidden},
-      {"Y", cpu_output(call, 0), cpu_nn_multiply(states, plan.steps)},
+      {"Y", cpu_output(call, 0), cpu_nn_multiply(states, sizes.steps)},
       {"Y_h", cpu_output(call, 1), states},
       {"Y_c", cpu_output(call, 2), states},
   };
@@ -131,102 +70,103 @@ static cleave_status_t rnn_plan(const cpu_call_t *call, rnn_plan_t *out_plan, cl
       CPU_TRY(cpu_nn_check_count(checks[k].name, checks[k].tensor, checks[k].count, message));
     }
   }
-  *out_plan = plan;
+  *out_sizes = sizes;
   return CLEAVE_OK;
 }
 
-// sequence_lens comes from outside at run time.
-static cleave_status_t check_lengths(const cpu_call_t *call, const rnn_plan_t *plan,
-                                     cleave_message_t *message) {
-  const cpu_tensor_t *lengths = cpu_input(call, RNN_LENGTHS);
-  for (int64_t n = 0; lengths != NULL && n < plan->batch; n++) {
-    int64_t length = cpu_read_int(lengths, n);
-    if (length < 0 || length > plan->steps) {
-      return cpu_fail(message, CLEAVE_ERROR_SHAPE, "sequence_lens has %lld, expected 0 to %lld",
-                      (long long)length, (long long)plan->steps);
-    }
-  }
-  return CLEAVE_OK;
-}
-
-#define REAL float
-#define NAME(name) CPU_CONCAT(name, f32)
-#define TANH cpu_tanhf
-#define SIGMOID cpu_sigmoidf
-#include "rnn.inc"
-#undef REAL
-#undef NAME
-#undef TANH
-#undef SIGMOID
-#define REAL double
-#define NAME(name) CPU_CONCAT(name, f64)
-#define TANH tanh
-#define SIGMOID(x) (1 / (1 + exp(-(x))))
-#include "rnn.inc"
-#undef REAL
-#undef NAME
-#undef TANH
-#undef SIGMOID
-
-static bool same_name(const char *name, const char *lower) {
-  while (*name != '\0' && tolower((unsigned char)*name) == *lower) {
-    name++;
-    lower++;
-  }
-  return *name == *lower;
-}
-
-// Activations are f, g, h per direction. Scales are taken in order, by the functions that have them.
-static cleave_status_t prepare_activations(const cpu_prepare_t *prepare, rnn_state_t *state,
-                                           cleave_message_t *message) {
-  static const rnn_function_t defaults[][3] = {
-      [RNN_PLAIN] = {RNN_TANH, RNN_TANH, RNN_TANH},
-      [RNN_GRU] = {RNN_SIGMOID, RNN_TANH, RNN_TANH},
-      [RNN_LSTM] = {RNN_SIGMOID, RNN_TANH, RNN_TANH},
-  };
-  static const uint32_t per_direction[] = {[RNN_PLAIN] = 1, [RNN_GRU] = 2, [RNN_LSTM] = 3};
-  const cleave_attribute_view_t *names = cleave_view_attribute(prepare->node, "activations");
-  const cleave_attribute_view_t *alphas = cleave_view_attribute(prepare->node, "activation_alpha");
-  const cleave_attribute_view_t *betas = cleave_view_attribute(prepare->node, "activation_beta");
-  uint32_t given = names != NULL && names->kind == CLEAVE_ATTRIBUTE_STRINGS ? names->count : 0;
-  uint32_t wanted = per_direction[state->kind];
-  if (given != 0 && given != wanted * (uint32_t)state->directions) {
-    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "%u activations, expected %u", given,
-                    wanted * (uint32_t)state->directions);
-  }
-  uint32_t next_alpha = 0;
-  uint32_t next_beta = 0;
-  for (uint32_t k = 0; k < wanted * (uint32_t)state->directions; k++) {
-    rnn_activation_t *activation = &state->activations[k / wanted][k % wanted];
-    int function = (int)defaults[state->kind][k % wanted];
-    if (given != 0) {
-      function = 0;
-      while (function < RNN_FUNCTION_COUNT && !same_name(names->strings[k], functions[function].name)) {
-        function++;
-      }
-      if (function == RNN_FUNCTION_COUNT) {
-        return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "activation '%.32s' is unknown",
-                        names->strings[k]);
-      }
-    }
-    activation->function = (rnn_function_t)function;
-    activation->alpha = functions[function].alpha;
-    activation->beta = functions[function].beta;
-    if (functions[function].has_alpha && alphas != NULL && alphas->kind == CLEAVE_ATTRIBUTE_FLOATS &&
-        next_alpha < alphas->count) {
-      activation->alpha = (double)alphas->floats[next_alpha++];
-    }
-    if (functions[function].has_beta && betas != NULL && betas->kind == CLEAVE_ATTRIBUTE_FLOATS &&
-        next_beta < betas->count) {
-      activation->beta = (double)betas->floats[next_beta++];
-    }
-  }
-  return CLEAVE_OK;
-}
-
-static cleave_status_t prepare_kind(const cpu_prepare_t *prepare, rnn_state_t *state, rnn_kind_t kind,
+// sequence_lens comes from outside at run time. It is copied to `out`.
+static cleave_status_t read_lengths(const cpu_call_t *call, const cpu_recurrent_sizes_t *sizes, int64_t *out,
                                     cleave_message_t *message) {
-  static const int64_t gates[] = {[RNN_PLAIN] = 1, [RNN_GRU] = 3, [RNN_LSTM] = 4};
+  for (int64_t n = 0; out != NULL && n < sizes->batch; n++) {
+    out[n] = cpu_read_int(call->inputs[RNN_LENGTHS], n);
+    if (out[n] < 0 || out[n] > sizes->steps) {
+      return cpu_fail(message, CLEAVE_ERROR_SHAPE, "sequence_lens has %lld, expected 0 to %lld",
+                      (long long)out[n], (long long)sizes->steps);
+    }
+  }
+  return CLEAVE_OK;
+}
+
+static const void *input_data(const cpu_call_t *call, uint32_t index) {
+  const cpu_tensor_t *tensor = cpu_input(call, index);
+  return tensor != NULL ? tensor->data : NULL;
+}
+
+static void *output_data(const cpu_call_t *call, uint32_t index) {
+  cpu_tensor_t *tensor = cpu_output(call, index);
+  return tensor != NULL ? tensor->data : NULL;
+}
+
+static cpu_recurrent_data_t data_of(const cpu_call_t *call) {
+  return (cpu_recurrent_data_t){.x = input_data(call, RNN_X),
+                                .w = input_data(call, RNN_W),
+                                .r = input_data(call, RNN_R),
+                                .b = input_data(call, RNN_B),
+                                .initial_h = input_data(call, RNN_INITIAL_H),
+                                .initial_c = input_data(call, RNN_INITIAL_C),
+                                .p = input_data(call, RNN_PEEPHOLES),
+                                .y = output_data(call, 0),
+                                .y_h = output_data(call, 1),
+                                .y_c = output_data(call, 2)};
+}
+
+// The lengths come first in the scratch memory; NULL where there are none.
+static int64_t *carve_lengths(const cpu_call_t *call, int64_t batch, cpu_carver_t *carver) {
+  return cpu_input(call, RNN_LENGTHS) != NULL ? cpu_nn_carve(carver, batch, sizeof(int64_t)) : NULL;
+}
+
+typedef size_t (*scratch_fn_t)(const cpu_recurrent_t *recurrent, const cpu_recurrent_sizes_t *sizes,
+                               bool is_packed);
+typedef void (*run_fn_t)(const cpu_recurrent_t *recurrent, const cpu_recurrent_sizes_t *sizes,
+                         const cpu_recurrent_data_t *data, const cpu_recurrent_run_t *run);
+
+static size_t scratch_with(const cpu_call_t *call, scratch_fn_t scratch) {
+  const rnn_state_t *state = call->state;
+  cpu_recurrent_sizes_t sizes;
+  cpu_carver_t carver = {NULL, 0};
+  if (check_sizes(call, &sizes, NULL) != CLEAVE_OK) {
+    return 0;
+  }
+  (void)carve_lengths(call, sizes.batch, &carver);
+  size_t bytes = scratch(&state->recurrent, &sizes, state->packed != NULL);
+  return bytes > SIZE_MAX - carver.used ? SIZE_MAX : carver.used + bytes;
+}
+
+static cleave_status_t run_with(const cpu_call_t *call, run_fn_t run, cleave_message_t *message) {
+  const rnn_state_t *state = call->state;
+  cpu_recurrent_sizes_t sizes;
+  cpu_carver_t carver = {call->scratch, 0};
+  CPU_TRY(check_sizes(call, &sizes, message));
+  cpu_recurrent_data_t data = data_of(call);
+  int64_t *lengths = carve_lengths(call, sizes.batch, &carver);
+  CPU_TRY(read_lengths(call, &sizes, lengths, message));
+  data.lengths = lengths;
+  run(&state->recurrent, &sizes, &data,
+      &(cpu_recurrent_run_t){.packed = state->packed,
+                             .scratch = carver.base + carver.used,
+                             .threads = call->threads,
+                             .parallel_for = call->host->parallel_for});
+  return CLEAVE_OK;
+}
+
+static size_t scratch_f32(const cpu_call_t *call) {
+  return scratch_with(call, cpu_recurrent_scratch_f32);
+}
+
+static size_t scratch_f64(const cpu_call_t *call) {
+  return scratch_with(call, cpu_recurrent_scratch_f64);
+}
+
+static cleave_status_t run_f32(const cpu_call_t *call, cleave_message_t *message) {
+  return run_with(call, cpu_recurrent_run_f32, message);
+}
+
+static cleave_status_t run_f64(const cpu_call_t *call, cleave_message_t *message) {
+  return run_with(call, cpu_recurrent_run_f64, message);
+}
+
+static cleave_status_t rnn_prepare(cpu_prepare_t *prepare, void *opaque, cleave_message_t *message) {
+  rnn_state_t *state = opaque;
   for (uint32_t k = RNN_X; k <= RNN_PEEPHOLES; k++) {
     if (k <= RNN_R || (k != RNN_LENGTHS && cpu_input_dtype(prepare, k) != CLEAVE_DTYPE_UNKNOWN)) {
       CPU_TRY(cpu_nn_require_float(prepare, k, message));
@@ -238,61 +178,55 @@ static cleave_status_t prepare_kind(const cpu_prepare_t *prepare, rnn_state_t *s
                                  CPU_NN_ONE(CLEAVE_DTYPE_I32) | CPU_NN_ONE(CLEAVE_DTYPE_I64), message));
   }
   CPU_TRY(cpu_nn_require_same_outputs(prepare, 2, message));
-  state->kind = kind;
-  state->gates = gates[kind];
-  const char *direction = cleave_view_string(prepare->node, "direction", "forward");
-  if (strcmp(direction, "forward") != 0 && strcmp(direction, "reverse") != 0 &&
-      strcmp(direction, "bidirectional") != 0) {
-    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "direction '%.32s' is unknown", direction);
+  return cpu_recurrent_read(prepare->node, &state->recurrent, message);
+}
+
+static bool is_constant(const cpu_call_t *call, uint32_t index) {
+  const cpu_tensor_t *tensor = cpu_input(call, index);
+  return tensor == NULL || tensor->data != NULL;
+}
+
+// float16 and bfloat16 go through copies of each run, which are packed there.
+static cleave_status_t rnn_pack(const cpu_call_t *call, void *opaque, const cpu_allocator_t *allocator,
+                                cleave_message_t *message) {
+  rnn_state_t *state = opaque;
+  cleave_dtype_t dtype = call->inputs[RNN_W]->dtype;
+  cpu_recurrent_sizes_t sizes;
+  if (!is_constant(call, RNN_W) || !is_constant(call, RNN_R) || !is_constant(call, RNN_B) ||
+      !is_constant(call, RNN_PEEPHOLES) || cpu_nn_is_half(dtype)) {
+    return CLEAVE_OK;
   }
-  state->directions = direction[0] == 'b' ? 2 : 1;
-  state->reverse = direction[0] == 'r';
-  state->batch_first = cleave_view_int(prepare->node, "layout", 0) != 0;
-  state->linear_before_reset = cleave_view_int(prepare->node, "linear_before_reset", 0) != 0;
-  state->input_forget = cleave_view_int(prepare->node, "input_forget", 0) != 0;
-  double clip = cleave_view_float(prepare->node, "clip", 0);
-  state->clip = clip > 0 ? clip : INFINITY;
-  return prepare_activations(prepare, state, message);
-}
-
-static cleave_status_t plain_prepare(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
-  return prepare_kind(prepare, state, RNN_PLAIN, message);
-}
-
-static cleave_status_t gru_prepare(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
-  return prepare_kind(prepare, state, RNN_GRU, message);
-}
-
-static cleave_status_t lstm_prepare(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
-  return prepare_kind(prepare, state, RNN_LSTM, message);
+  CPU_TRY(check_weights(call, &sizes, message));
+  cpu_recurrent_data_t data = data_of(call);
+  bool is_double = dtype == CLEAVE_DTYPE_F64;
+  void *packed = allocator->allocate(allocator->owner,
+                                     is_double ? cpu_recurrent_packed_bytes_f64(&state->recurrent, &sizes)
+                                               : cpu_recurrent_packed_bytes_f32(&state->recurrent, &sizes));
+  if (packed == NULL) {
+    return cpu_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for packed weights");
+  }
+  (is_double ? cpu_recurrent_pack_f64 : cpu_recurrent_pack_f32)(&state->recurrent, &sizes, &data, packed);
+  state->packed = packed;
+  return CLEAVE_OK;
 }
 
 static size_t rnn_scratch(const cpu_call_t *call) {
-  return cpu_nn_scratch_float(call, RNN_X, rnn_scratch_f32, rnn_scratch_f64);
+  return cpu_nn_scratch_float(call, RNN_X, scratch_f32, scratch_f64);
 }
 
 static cleave_status_t rnn_run(const cpu_call_t *call, cleave_message_t *message) {
-  return cpu_nn_run_float(call, message, RNN_X, rnn_run_f32, rnn_run_f64);
+  return cpu_nn_run_float(call, message, RNN_X, run_f32, run_f64);
 }
 
+#define RNN_KERNEL(name)                                                                       \
+  {                                                                                            \
+    .op = (name), .state_size = sizeof(rnn_state_t), .prepare = rnn_prepare, .pack = rnn_pack, \
+    .scratch = rnn_scratch, .run = rnn_run, .required_inputs = 3                               \
+  }
+
 const cpu_kernel_t cpu_kernels_rnn[] = {
-    {.op = "RNN",
-     .state_size = sizeof(rnn_state_t),
-     .prepare = plain_prepare,
-     .scratch = rnn_scratch,
-     .run = rnn_run,
-     .required_inputs = 3},
-    {.op = "GRU",
-     .state_size = sizeof(rnn_state_t),
-     .prepare = gru_prepare,
-     .scratch = rnn_scratch,
-     .run = rnn_run,
-     .required_inputs = 3},
-    {.op = "LSTM",
-     .state_size = sizeof(rnn_state_t),
-     .prepare = lstm_prepare,
-     .scratch = rnn_scratch,
-     .run = rnn_run,
-     .required_inputs = 3},
+    RNN_KERNEL("RNN"),
+    RNN_KERNEL("GRU"),
+    RNN_KERNEL("LSTM"),
     {.op = NULL},
 };
