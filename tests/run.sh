@@ -76,6 +76,16 @@ if [ "$models" != none ]; then
   passed=$((passed + ${last%% passed*}))
   failed_models=${last##*passed, }
   failed=$((failed + ${failed_models%% failed*}))
+  echo "== models in ONNX Runtime"
+  sh tests/models/check_ort.sh build/release/cleave "$models" | tee build/models_ort.log
+  last=$(grep -E '^[0-9]+ passed, [0-9]+ failed$' build/models_ort.log | tail -n 1)
+  if [ -n "$last" ]; then
+    passed=$((passed + ${last%% passed*}))
+    failed_models=${last##*passed, }
+    failed=$((failed + ${failed_models%% failed*}))
+  elif ! grep -q '^skipped: ' build/models_ort.log; then
+    failed=$((failed + 1))
+  fi
 fi
 
 echo

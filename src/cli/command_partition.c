@@ -107,7 +107,7 @@ static int print_json(const cleave_job_t *job, const char *output, const extras_
 static int run(int argc, char **argv) {
   cleave_job_options_t job_options = {0};
   const char *output = NULL;
-  int64_t opset = 22;
+  int64_t opset = 0;
   bool json = false;
   extras_t extras = {0};
   const cleave_option_t options[] = {
@@ -133,7 +133,10 @@ static int run(int argc, char **argv) {
        "large constants of these: inline (in the text), files (.npy beside it), types (left out) (default: "
        "files)",
        &extras.constants},
-      {"opset", 0, CLEAVE_OPTION_INT, "N", "opset of an .onnx file: 22 or 17 (default: 22)", &opset},
+      {"opset", 0, CLEAVE_OPTION_INT, "N",
+       "opset of an .onnx file, 13 to 24; operators that it lacks become functions of those that it has "
+       "(default: the model's)",
+       &opset},
       {"shape", 0, CLEAVE_OPTION_LIST, "NAME=SIZES",
        "shape of an input whose sizes the model leaves open, like x=1x3x224x224", &job_options.shapes},
       {"report", 0, CLEAVE_OPTION_FLAG, NULL,
@@ -163,8 +166,8 @@ static int run(int argc, char **argv) {
     if (!find_constants(extras.constants, &constants)) {
       status = cleave_arguments_fail(
           "partition", "option '--constants': expected inline, files or types, found '%s'", extras.constants);
-    } else if (opset != 17 && opset != 22) {
-      status = cleave_arguments_fail("partition", "option '--opset': expected 17 or 22, found %lld",
+    } else if (opset != 0 && (opset < 13 || opset > 24)) {
+      status = cleave_arguments_fail("partition", "option '--opset': expected 13 to 24, found %lld",
                                      (long long)opset);
     } else if (!cleave_job_has_rules(&job_options) && job_options.backend == NULL) {
       status = cleave_arguments_fail("partition", "expected --rules FILE, or --backend NAME");

@@ -49,9 +49,14 @@ typedef struct cleave_onnx_entry {
   const char *value;
 } cleave_onnx_entry_t;
 
-/* All zero is a plain model of opset 22. */
+/* Operator sets that models are written in. */
+enum { CLEAVE_ONNX_OLDEST = 13, CLEAVE_ONNX_NEWEST = 24 };
+/* Of functions that stand for operators which the operator set of a model lacks. */
+#define CLEAVE_ONNX_OPERATOR_DOMAIN "cleave.operator"
+
+/* All zero is a plain model in the operator set that the graph was read in. */
 typedef struct cleave_onnx_write_options {
-  int32_t opset_version; /* 22 or 17; 0: 22 */
+  int32_t opset_version; /* 13 to 24; 0: what the graph was read in, or the nearest of these */
   uint32_t group_count;
   const cleave_group_t *groups; /* become model-local functions, inner ones called by outer ones */
   uint32_t metadata_count;
@@ -64,11 +69,12 @@ typedef struct cleave_onnx_write_options {
  * kept where they are unique, and made up where not. Weights are raw data, written from where they lie.
  * Functions hold no weights: those are inputs of them. `options` may be NULL.
  *
- * Opset 22 writes what the graph says (23 where Attention or RMSNormalization occurs, 24 where Swish does).
- * Opset 17 is refused (CLEAVE_ERROR_UNSUPPORTED) where an operator has no such form: operators that came
- * later (Gelu, Mish, GroupNormalization, Bitwise*, Col2Im, CenterCropPad, AffineGrid, DeformConv,
- * RMSNormalization, Attention, Swish), axes that are no constants, Pad and Resize with axes, dilated
- * AveragePool and LpPool, Scatter* with min or max, blocked quantisation, volumetric GridSample.
+ * A node that the operator set has no form for (the operator, an attribute, an input or an element type came
+ * later) becomes a call of a model-local function of the domain cleave.operator, named after the operator
+ * ("Gelu", "Gelu_1"), with the node's inputs, outputs and attributes, whose body spells it with operators of
+ * that set. Reading such a model gives the node again; any other runtime runs the body.
+ * CLEAVE_ERROR_UNSUPPORTED if there is no such body (Resize with antialias, GridSample before opset 16, ...):
+ * node, operator, its version, the operator set asked for, and one that would do.
  *
  * Values of unknown rank are written without a shape, which ONNX's checker refuses for inputs and outputs. */
 CLEAVE_MUST_USE cleave_status_t cleave_onnx_write(const char *path, const cleave_graph_t *graph,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Model-local functions: a call is replaced by the nodes of the body. Values of the body get fresh names
+ * Model-local functions: a call is replaced by the nodes of the body, or, if the function is one of those
+ * that the writer writes for an operator, by that operator. Values of the body get fresh names
  * ("<call>/<name>"), so that the result is one flat list in which every name is defined once.
  *
  * Work is bounded: no function calls itself, calls nest at most MAX_DEPTH deep, and the result has at most
@@ -8,8 +9,10 @@
  */
 #include <string.h>
 
+#include "formats/onnx.h"
 #include "formats/onnx_model.h"
 #include "formats/onnx_proto.h"
+#include "ops/ops.h"
 
 enum { MAX_DEPTH = 32, MAX_NODES = 1 << 20, MAX_WORK = 1 << 21 };
 
@@ -298,8 +301,28 @@ static cleave_status_t expand_call(inliner_t *inliner, cleave_onnx_body_t *body,
   return status;
 }
 
+/* The operator that a function of the writer stands for ("Gelu_1": Gelu), or NULL. */
+static const cleave_op_t *find_operator(const cleave_onnx_node_t *node) {
+  char name[64];
+  size_t length = strcspn(node->op_type, "_");
+  if (strcmp(node->domain, CLEAVE_ONNX_OPERATOR_DOMAIN) != 0 || length >= sizeof name) {
+    return NULL;
+  }
+  memcpy(name, node->op_type, length);
+  name[length] = '\0';
+  return cleave_op_find("", name);
+}
+
 static cleave_status_t expand(inliner_t *inliner, const cleave_onnx_node_t *node, uint32_t depth,
                               cleave_error_t *error) {
+  const cleave_op_t *op = find_operator(node);
+  if (op != NULL) {
+    cleave_onnx_node_t again = *node;
+    again.domain = "";
+    again.op_type = op->name;
+    again.version = CLEAVE_ONNX_NEWEST;
+    return push_node(inliner, &again, error);
+  }
   cleave_onnx_body_t *body = find_body(inliner, node);
   return body != NULL ? expand_call(inliner, body, node, depth, error) : push_node(inliner, node, error);
 }

@@ -26,6 +26,7 @@ typedef struct assembly {
   cleave_text_t head;
   cleave_text_t graph;
   cleave_text_t functions;
+  cleave_onnx_functions_t operators;
   cleave_text_t tail;
   cleave_text_t location; /* name of the file of external data; empty: none */
   CLEAVE_ARRAY(cut_t) cuts;
@@ -175,7 +176,8 @@ static void put_outputs(assembly_t *assembly) {
     cleave_value_t value = cleave_graph_output(graph, k);
     writer->is_needed[value.index] = true;
     if (writer->output_names[k] != writer->value_names[value.index]) {
-      cleave_onnx_put_identity(&assembly->graph, writer->value_names[value.index], writer->output_names[k]);
+      cleave_onnx_put_identity(&assembly->graph, ONNX_GRAPH_NODE, writer->value_names[value.index],
+                               writer->output_names[k]);
     }
   }
 }
@@ -245,6 +247,8 @@ static cleave_status_t put_model(assembly_t *assembly, cleave_error_t *error) {
               options->metadata[k].value);
   }
   cleave_text_append(&assembly->tail, cleave_text_get(&assembly->functions), assembly->functions.length);
+  cleave_text_append(&assembly->tail, cleave_text_get(&assembly->operators.text),
+                     assembly->operators.text.length);
   CLEAVE_TRY(cleave_text_check(head, error));
   CLEAVE_TRY(cleave_text_check(&assembly->functions, error));
   return cleave_text_check(&assembly->tail, error);
@@ -275,22 +279,22 @@ static cleave_status_t make_parts(assembly_t *assembly, cleave_error_t *error) {
 /* ---- entry points ---- */
 
 static cleave_status_t choose_opset(cleave_onnx_writer_t *writer, cleave_error_t *error) {
-  int32_t wanted = writer->options->opset_version == 0 ? 22 : writer->options->opset_version;
-  if (wanted != 22 && wanted != 17) {
-    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
-                            "models are written in opset 17 or 22, found %d", (int)wanted);
+  int32_t asked = writer->options->opset_version;
+  int32_t wanted = asked == 0 ? writer->graph->opset_version : asked;
+  if (asked == 0) {
+    wanted = wanted < CLEAVE_ONNX_OLDEST ? CLEAVE_ONNX_OLDEST : wanted;
+    wanted = wanted > CLEAVE_ONNX_NEWEST ? CLEAVE_ONNX_NEWEST : wanted;
   }
-  for (size_t k = 0; wanted == 22 && k < writer->graph->live_node_count; k++) {
-    const cleave_op_t *op = cleave_node_op(writer->graph, writer->groups.order[k]);
-    if (op->domain[0] == '\0' && op->id != CLEAVE_OP_ID_CUSTOM && op->since_version > wanted) {
-      wanted = op->since_version;
-    }
+  if (wanted < CLEAVE_ONNX_OLDEST || wanted > CLEAVE_ONNX_NEWEST) {
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                            "models are written in opset %d to %d, found %d", CLEAVE_ONNX_OLDEST,
+                            CLEAVE_ONNX_NEWEST, (int)wanted);
   }
   writer->opset_version = wanted;
   return CLEAVE_OK;
 }
 
-static cleave_status_t start(cleave_onnx_writer_t *writer, cleave_error_t *error) {
+cleave_status_t cleave_onnx_writer_init(cleave_onnx_writer_t *writer, cleave_error_t *error) {
   const cleave_graph_t *graph = writer->graph;
   size_t value_count = (size_t)cleave_graph_value_bound(graph) + 1;
   writer->value_names = cleave_allocate_zeroed(value_count, sizeof *writer->value_names);
@@ -301,24 +305,29 @@ static cleave_status_t start(cleave_onnx_writer_t *writer, cleave_error_t *error
   }
   CLEAVE_TRY(cleave_groups_init(&writer->groups, graph, writer->options->groups, writer->options->group_count,
                                 error));
-  CLEAVE_TRY(choose_opset(writer, error));
   return cleave_onnx_name_values(writer, error);
 }
 
-static cleave_status_t assemble(assembly_t *assembly, cleave_error_t *error) {
-  CLEAVE_TRY(start(&assembly->writer, error));
-  CLEAVE_TRY(put_model(assembly, error));
-  return make_parts(assembly, error);
-}
-
-static void assembly_deinit(assembly_t *assembly) {
-  cleave_onnx_writer_t *writer = &assembly->writer;
+void cleave_onnx_writer_deinit(cleave_onnx_writer_t *writer) {
   cleave_groups_deinit(&writer->groups);
   cleave_strings_deinit(&writer->names);
   cleave_free(writer->value_names);
   cleave_free(writer->output_names);
   cleave_free(writer->is_needed);
   cleave_array_free(&writer->domains);
+}
+
+static cleave_status_t assemble(assembly_t *assembly, cleave_error_t *error) {
+  assembly->writer.functions = &assembly->operators;
+  CLEAVE_TRY(choose_opset(&assembly->writer, error));
+  CLEAVE_TRY(cleave_onnx_writer_init(&assembly->writer, error));
+  CLEAVE_TRY(put_model(assembly, error));
+  return make_parts(assembly, error);
+}
+
+static void assembly_deinit(assembly_t *assembly) {
+  cleave_onnx_writer_deinit(&assembly->writer);
+  cleave_onnx_functions_deinit(&assembly->operators);
   cleave_text_deinit(&assembly->head);
   cleave_text_deinit(&assembly->graph);
   cleave_text_deinit(&assembly->functions);

@@ -45,19 +45,17 @@ static void put_attribute(cleave_text_t *out, const cleave_attribute_t *attribut
   cleave_protobuf_end(out, mark);
 }
 
-void cleave_onnx_put_identity(cleave_text_t *out, const char *from, const char *to) {
-  size_t mark = cleave_protobuf_begin(out, ONNX_GRAPH_NODE);
+void cleave_onnx_put_identity(cleave_text_t *out, uint32_t field, const char *from, const char *to) {
+  size_t mark = cleave_protobuf_begin(out, field);
   cleave_protobuf_put_text(out, ONNX_NODE_INPUT, from);
   cleave_protobuf_put_text(out, ONNX_NODE_OUTPUT, to);
   cleave_protobuf_put_text(out, ONNX_NODE_OP_TYPE, "Identity");
   cleave_protobuf_end(out, mark);
 }
 
-void cleave_onnx_put_constant(cleave_text_t *out, uint32_t field, const int64_t *values, size_t count,
-                              const char *name) {
-  cleave_attribute_t attribute = {
-      .name = "value_ints", .kind = CLEAVE_ATTRIBUTE_INTS, .count = (uint32_t)count};
-  attribute.ints = values;
+void cleave_onnx_put_constant(cleave_text_t *out, uint32_t field, cleave_tensor_t *tensor, const char *name) {
+  cleave_attribute_t attribute = {.name = "value", .kind = CLEAVE_ATTRIBUTE_TENSOR};
+  attribute.tensor = tensor;
   size_t mark = cleave_protobuf_begin(out, field);
   cleave_protobuf_put_text(out, ONNX_NODE_OUTPUT, name);
   cleave_protobuf_put_text(out, ONNX_NODE_OP_TYPE, "Constant");
@@ -78,10 +76,12 @@ cleave_status_t cleave_onnx_add_domain(cleave_onnx_writer_t *writer, const char 
   return CLEAVE_OK;
 }
 
-static cleave_status_t fill_record(cleave_onnx_record_t *record, cleave_error_t *error) {
+cleave_status_t cleave_onnx_fill_record(cleave_onnx_record_t *record, cleave_error_t *error) {
   const cleave_graph_t *graph = record->writer->graph;
   const cleave_node_record_t *source = cleave_graph_node(graph, record->node);
   record->op = source->op;
+  record->refusal[0] = '\0';
+  record->refused_dtype = CLEAVE_DTYPE_UNKNOWN;
   record->inputs.count = 0;
   record->attributes.count = 0;
   for (uint32_t k = 0; k < source->input_count; k++) {
@@ -96,15 +96,11 @@ static cleave_status_t fill_record(cleave_onnx_record_t *record, cleave_error_t 
   return CLEAVE_OK;
 }
 
-static cleave_status_t put_node(cleave_onnx_record_t *record, bool is_main, uint32_t field,
-                                cleave_error_t *error) {
+cleave_status_t cleave_onnx_put_record(cleave_onnx_record_t *record, const char *op_type, const char *domain,
+                                       bool is_main, uint32_t field, cleave_error_t *error) {
   cleave_onnx_writer_t *writer = record->writer;
   cleave_text_t *out = record->out;
-  CLEAVE_TRY(fill_record(record, error));
-  if (writer->opset_version < 22 && record->op->domain[0] == '\0' && record->op->id != CLEAVE_OP_ID_CUSTOM) {
-    CLEAVE_TRY(cleave_onnx_downgrade(record, field, error));
-  }
-  CLEAVE_TRY(cleave_onnx_add_domain(writer, record->op->domain, error));
+  CLEAVE_TRY(cleave_onnx_add_domain(writer, domain, error));
   size_t mark = cleave_protobuf_begin(out, field);
   for (size_t k = 0; k < record->inputs.count; k++) {
     cleave_protobuf_put_text(out, ONNX_NODE_INPUT, record->inputs.items[k].name);
@@ -120,15 +116,26 @@ static cleave_status_t put_node(cleave_onnx_record_t *record, bool is_main, uint
   if (name[0] != '\0') {
     cleave_protobuf_put_text(out, ONNX_NODE_NAME, name);
   }
-  cleave_protobuf_put_text(out, ONNX_NODE_OP_TYPE, record->op->name);
+  cleave_protobuf_put_text(out, ONNX_NODE_OP_TYPE, op_type);
   for (size_t k = 0; k < record->attributes.count; k++) {
     put_attribute(out, &record->attributes.items[k]);
   }
-  if (record->op->domain[0] != '\0') {
-    cleave_protobuf_put_text(out, ONNX_NODE_DOMAIN, record->op->domain);
+  if (domain[0] != '\0') {
+    cleave_protobuf_put_text(out, ONNX_NODE_DOMAIN, domain);
   }
   cleave_protobuf_end(out, mark);
   return CLEAVE_OK;
+}
+
+cleave_status_t cleave_onnx_put_node(cleave_onnx_record_t *record, bool is_main, uint32_t field,
+                                     cleave_error_t *error) {
+  CLEAVE_TRY(cleave_onnx_fill_record(record, error));
+  if (record->op->domain[0] == '\0' && record->op->id != CLEAVE_OP_ID_CUSTOM) {
+    CLEAVE_TRY(cleave_onnx_downgrade(record, error));
+  }
+  return record->refusal[0] == '\0'
+             ? cleave_onnx_put_record(record, record->op->name, record->op->domain, is_main, field, error)
+             : cleave_onnx_put_lowered(record, is_main, field, error);
 }
 
 static cleave_status_t put_call(cleave_onnx_writer_t *writer, uint32_t index, bool is_main, uint32_t field,
@@ -172,7 +179,7 @@ cleave_status_t cleave_onnx_put_level(cleave_onnx_writer_t *writer, uint32_t gro
       CLEAVE_TRY_CLEANUP(put_call(writer, items.items[k].index, is_main, field, out, error));
     } else {
       record.node = (cleave_node_t){items.items[k].index};
-      CLEAVE_TRY_CLEANUP(put_node(&record, is_main, field, error));
+      CLEAVE_TRY_CLEANUP(cleave_onnx_put_node(&record, is_main, field, error));
     }
   }
 cleanup:
@@ -191,7 +198,7 @@ static void put_opset(cleave_text_t *out, uint32_t field, const char *domain, in
 
 /* The newest form among the operators of a domain that is not ONNX's. */
 static int32_t version_of(const cleave_onnx_writer_t *writer, const char *domain) {
-  int32_t version = 1;
+  int32_t version = strcmp(domain, CLEAVE_ONNX_OPERATOR_DOMAIN) == 0 ? CLEAVE_ONNX_NEWEST : 1;
   for (size_t k = 0; k < writer->graph->custom_ops.count; k++) {
     const cleave_op_t *op = writer->graph->custom_ops.items[k];
     version = strcmp(op->domain, domain) == 0 && op->since_version > version ? op->since_version : version;

@@ -161,8 +161,10 @@ CLEAVE_MUST_USE cleave_status_t cleave_plan_format(const cleave_plan_t *plan, cl
 
 /* Writes a plan by the extension of the file: .txt, .json, .dot (Graphviz, regions and fusions as clusters),
  * or .onnx: the model with each region, and inside of it each fusion, as a model-local function in the
- * domains cleave.region and cleave.fusion, which any runtime can run. `opset_version` is for .onnx: 22 or 17;
- * 0: 22. */
+ * domains cleave.region and cleave.fusion, which any runtime can run. `opset_version` is for .onnx: 13 to 24,
+ * or 0 for that of the model. What it lacks is written as functions of the domain cleave.operator;
+ * CLEAVE_ERROR_UNSUPPORTED if it cannot be spelled with its operators, with the node, its operator, and an
+ * operator set that would do. */
 CLEAVE_MUST_USE cleave_status_t cleave_plan_save(const cleave_plan_t *plan, const char *path,
                                                  int32_t opset_version, cleave_error_t *error);
 
