@@ -6,7 +6,8 @@
 
 #include "cleave/backend.h"
 
-/* Processors this process may run on. */
+/* How many threads to use if nobody says: OMP_NUM_THREADS, else the processors that this process may run on,
+ * or as many as the quota of its control groups is worth if that is less (read once). */
 int32_t cleave_threads_available(void);
 
 /* See cleave_host_t.parallel_for. Without OpenMP the caller does all the work. */

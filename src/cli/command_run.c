@@ -470,7 +470,7 @@ static int run_command(int argc, char **argv) {
        "shape of an input that is drawn, like x=1x3x224x224; sizes that the model leaves open are 1 "
        "otherwise",
        &run.options.shapes},
-      {"threads", 0, CLEAVE_OPTION_INT, "N", "threads to use (default: 0, all processors)",
+      {"threads", 0, CLEAVE_OPTION_INT, "N", "threads to use (default: 0, one per usable processor)",
        &run.options.threads},
       {"warmup", 0, CLEAVE_OPTION_INT, "N", "runs after the first that are not measured (default: 1)",
        &run.warmup},

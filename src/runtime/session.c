@@ -4,11 +4,24 @@
 
 #include "backend/blob_store.h"
 #include "backend/context.h"
+#include "base/contention.h"
 #include "base/threads.h"
 #include "runtime/bind.h"
 #include "runtime/session_internal.h"
 
 enum { MOST_THREADS = 1024 };
+
+void cleave_session_enter(const cleave_session_t *session) {
+  if (session->compile_options.threads > 1) {
+    cleave_contention_enter(session->compile_options.threads);
+  }
+}
+
+void cleave_session_leave(const cleave_session_t *session) {
+  if (session->compile_options.threads > 1) {
+    cleave_contention_leave();
+  }
+}
 
 /* ---- creation ---- */
 
@@ -61,6 +74,9 @@ static cleave_status_t set_options(cleave_session_t *session, cleave_context_t *
       (cleave_compile_options_t){.size = sizeof session->compile_options,
                                  .threads = threads == 0 ? cleave_threads_available() : threads,
                                  .profile = session->profile};
+  if (session->compile_options.threads > 1) {
+    cleave_contention_retain();
+  }
   if (known >=
       offsetof(cleave_session_options_t, backend_option_count) + sizeof options->backend_option_count) {
     return cleave_backend_option_table_build(context, options->backend_options, options->backend_option_count,
@@ -110,7 +126,10 @@ static cleave_status_t create(cleave_session_t *session, const cleave_graph_t *g
   CLEAVE_TRY(bind_graph(session, graph, plan, inputs, input_count, error));
   session->graph = session->bound != NULL ? session->bound : graph;
   session->plan = plan;
-  CLEAVE_TRY(cleave_session_build(session, error));
+  cleave_session_enter(session);
+  cleave_status_t status = cleave_session_build(session, error);
+  cleave_session_leave(session);
+  CLEAVE_TRY(status);
   return cleave_session_plan_memory(session, error);
 }
 
@@ -135,6 +154,9 @@ cleave_status_t cleave_session_create_planned(const cleave_graph_t *graph, const
 void cleave_session_destroy(cleave_session_t *session) {
   if (session == NULL) {
     return;
+  }
+  if (session->compile_options.threads > 1) {
+    cleave_contention_release();
   }
   cleave_session_destroy_targets(session);
   for (size_t s = 0; s < session->steps.count; s++) {

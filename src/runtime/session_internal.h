@@ -208,6 +208,10 @@ struct cleave_session {
   bool has_run;
 };
 
+/* Around work of the session's threads: see base/contention.h. */
+void cleave_session_enter(const cleave_session_t *session);
+void cleave_session_leave(const cleave_session_t *session);
+
 /* ---- targets (session_targets.c) ---- */
 
 /* The target of a backend's device, made where it is new. */

@@ -273,7 +273,9 @@ cleave_status_t cleave_session_run(cleave_session_t *session, cleave_error_t *er
   }
   session->has_run = false;
   session->run_number++;
+  cleave_session_enter(session);
   cleave_status_t status = run_steps(session, &late, error);
+  cleave_session_leave(session);
   if (status != CLEAVE_OK && session->has_streams) {
     cleave_session_drain(session);
     if (late.is_late) {

@@ -6,8 +6,9 @@
 
 Each model becomes FOLDER/NAME_opOPSET/model.onnx with test_data_set_0/{input,output}_N.pb, the layout of the
 ONNX backend tests. Weights are seeded random numbers (nothing is downloaded); the outputs are PyTorch's. Without names:
-all models at opsets 13 and 17. A model that is there already is not written again. Needs Debian's python3-torch,
-python3-torchvision and python3-onnx; --list prints the names.
+the models of the tests, at opsets 13 and 17. A model that is there already is not written again. Needs Debian's
+python3-torch, python3-torchvision and python3-onnx; --list prints the names of the tests' models, --list all also
+those that only benchmarks use.
 """
 import math
 import os
@@ -23,6 +24,10 @@ from torch.nn import functional as F
 VISION = ["resnet50", "mobilenet_v2", "mobilenet_v3_small", "efficientnet_b0", "densenet121", "squeezenet1_1",
           "shufflenet_v2_x1_0", "googlenet", "inception_v3", "vgg11", "regnet_y_400mf", "mnasnet1_0", "vit_b_16",
           "swin_t", "convnext_tiny"]
+# What only tests/bench/compare runs.
+MORE = ["resnet18", "resnet101", "resnext50_32x4d", "wide_resnet50_2", "densenet161", "mobilenet_v3_large",
+        "efficientnet_b1", "efficientnet_v2_s", "shufflenet_v2_x0_5", "squeezenet1_0", "alexnet", "regnet_x_400mf",
+        "mnasnet0_5", "convnext_small", "maxvit_t"]
 
 
 class Attention(nn.Module):
@@ -251,13 +256,13 @@ def main(arguments):
     if not arguments or arguments[0] in ("-h", "--help"):
         sys.exit(__doc__)
     if arguments[0] == "--list":
-        print("\n".join(names))
+        print("\n".join(names + (MORE if arguments[1:] == ["all"] else [])))
         return
     wanted = arguments[1:] or [f"{name}@{opset}" for opset in (13, 17) for name in names]
     for item in wanted:
         name, _, opset = item.partition("@")
-        if name not in names:
-            sys.exit(f"export.py: model '{name}' is unknown; expected one of {', '.join(names)}")
+        if name not in names + MORE:
+            sys.exit(f"export.py: model '{name}' is unknown; expected one of {', '.join(names + MORE)}")
         for version in [int(opset)] if opset else [13, 17]:
             export(arguments[0], name, version)
 

@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/heap.h"
 #include "base/key_set.h"
+#include "base/processors.h"
 #include "base/show.h"
 #include "base/strings.h"
 #include "base/text.h"
@@ -282,6 +283,78 @@ UNIT_TEST(a_parallel_loop_visits_every_index_once) {
     }
   }
   cleave_parallel_for(4, 0, 1, mark, NULL);
+  ck_assert_int_ge(cleave_threads_available(), 1);
+}
+
+/* A file below `root`, with the folders on its way. */
+static void put(const char *root, const char *name, const char *text) {
+  char path[512];
+  (void)snprintf(path, sizeof path, "%s%s", root, name);
+  for (char *at = path + strlen(root) + 1; (at = strchr(at, '/')) != NULL; at++) {
+    *at = '\0';
+    (void)mkdir(path, 0700);
+    *at = '/';
+  }
+  FILE *file = fopen(path, "w");
+  ck_assert_ptr_nonnull(file);
+  (void)fputs(text, file);
+  (void)fclose(file);
+}
+
+static void remove_folder(const char *root) {
+  char command[128];
+  (void)snprintf(command, sizeof command, "rm -rf '%s'", root);
+  ck_assert_int_eq(system(command), 0);
+}
+
+#define MOUNT_UNIFIED "30 24 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n"
+#define MOUNT_CPU "31 24 0:27 /box /groups/cpu rw shared:3 - cgroup cgroup rw,cpu,cpuacct\n"
+
+UNIT_TEST(quotas_of_control_groups_of_version_2_bind_all_below) {
+  char root[] = "/tmp/cleave_quota_XXXXXX";
+  ck_assert_ptr_nonnull(mkdtemp(root));
+  ck_assert_int_eq(cleave_processor_quota(root), 0);
+  put(root, "/proc/self/cgroup", "0::/a/b\n");
+  put(root, "/proc/self/mountinfo", "29 1 8:1 / / rw - ext4 /dev/a rw\n" MOUNT_UNIFIED);
+  put(root, "/sys/fs/cgroup/a/b/cpu.max", "max 100000\n");
+  ck_assert_int_eq(cleave_processor_quota(root), 0);
+  put(root, "/sys/fs/cgroup/a/cpu.max", "250000 100000\n");
+  ck_assert_int_eq(cleave_processor_quota(root), 3);
+  put(root, "/sys/fs/cgroup/a/b/cpu.max", "100000 50000\n");
+  ck_assert_int_eq(cleave_processor_quota(root), 2);
+  put(root, "/sys/fs/cgroup/a/b/cpu.max", "1000 100000\n");
+  ck_assert_int_eq(cleave_processor_quota(root), 1);
+  /* Seen from a namespace below the group. */
+  put(root, "/proc/self/cgroup", "0::/../../a/b\n");
+  put(root, "/sys/fs/cgroup/cpu.max", "400000 100000\n");
+  ck_assert_int_eq(cleave_processor_quota(root), 4);
+  put(root, "/sys/fs/cgroup/cpu.max", "rubbish\n");
+  ck_assert_int_eq(cleave_processor_quota(root), 0);
+  remove_folder(root);
+}
+
+UNIT_TEST(quotas_of_control_groups_of_version_1_are_read_below_the_mount) {
+  char root[] = "/tmp/cleave_quota_XXXXXX";
+  ck_assert_ptr_nonnull(mkdtemp(root));
+  put(root, "/proc/self/cgroup", "3:cpuset:/\n2:cpu,cpuacct:/box/in\n0::/\n");
+  put(root, "/proc/self/mountinfo", MOUNT_UNIFIED MOUNT_CPU);
+  put(root, "/groups/cpu/in/cpu.cfs_quota_us", "-1\n");
+  put(root, "/groups/cpu/in/cpu.cfs_period_us", "100000\n");
+  ck_assert_int_eq(cleave_processor_quota(root), 0);
+  put(root, "/groups/cpu/cpu.cfs_quota_us", "150000\n");
+  put(root, "/groups/cpu/cpu.cfs_period_us", "100000\n");
+  ck_assert_int_eq(cleave_processor_quota(root), 2);
+  put(root, "/groups/cpu/in/cpu.cfs_quota_us", "50000\n");
+  ck_assert_int_eq(cleave_processor_quota(root), 1);
+  put(root, "/proc/self/cgroup", "2:cpu,cpuacct:/boxes/in\n");
+  ck_assert_int_eq(cleave_processor_quota(root), 2);
+  remove_folder(root);
+}
+
+UNIT_TEST(the_number_of_threads_is_the_users_own) {
+  ck_assert_int_eq(setenv("OMP_NUM_THREADS", "7,2", 1), 0);
+  ck_assert_int_eq(cleave_threads_available(), 7);
+  ck_assert_int_eq(setenv("OMP_NUM_THREADS", "-3", 1), 0);
   ck_assert_int_ge(cleave_threads_available(), 1);
 }
 

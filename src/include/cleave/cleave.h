@@ -276,7 +276,7 @@ typedef struct cleave_backend_option {
 
 typedef struct cleave_session_options {
   size_t size;                      /* sizeof(cleave_session_options_t) */
-  int32_t threads;                  /* that a run may use; 0: all processors */
+  int32_t threads;                  /* that a run may use; 0: see cleave_session_create */
   bool profile;                     /* keep times per step: costs a little */
   cleave_program_cache_t *programs; /* shared with other sessions; NULL: none */
   bool strict; /* a region that its backend does not compile is an error, not a note and nodes one by one */
@@ -292,9 +292,14 @@ typedef struct cleave_session_options {
   uint64_t blob_limit; /* bytes; beyond, what was not used for the longest time goes. 0: 2 GiB */
 } cleave_session_options_t;
 
-/* Compiles. `plan` NULL: every operator runs on `cpu`. `inputs` as for cleave_model_bind,
- * by the plan's inputs: those after the model's may be left out where the plan says their whole shape;
- * `options` may be NULL. The session retains the model; the plan must outlive it. */
+/* Threads 0: OMP_NUM_THREADS of the environment, else one for each processor that the process may run on, but
+ * no more than the quota of its control groups is worth. Sessions with several threads have a thread of the
+ * library look, 100 times a second while they run, for other processes on the same processors; meanwhile all
+ * threads of libgomp in this process sleep instead of spin while they wait, unless the environment sets
+ * OMP_WAIT_POLICY or GOMP_SPINCOUNT. Outputs do not depend on it. Compiles. `plan` NULL: every operator runs
+ * on `cpu`. `inputs` as for cleave_model_bind, by the plan's inputs: those after the model's may be left out
+ * where the plan says their whole shape; `options` may be NULL. The session retains the model; the plan must
+ * outlive it. */
 CLEAVE_MUST_USE cleave_status_t cleave_session_create(cleave_model_t *model, const cleave_plan_t *plan,
                                                       const cleave_tensor_view_t *const *inputs,
                                                       size_t input_count,
