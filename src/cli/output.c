@@ -131,32 +131,39 @@ static int text_width(const char *text) {
   return width;
 }
 
+static void print_row(const cleave_table_t *table, size_t row, const int *widths) {
+  cleave_print("  " CLEAVE_TRUSTED, row == 0 ? cleave_output_style(CLEAVE_STYLE_BOLD) : "");
+  for (size_t column = 0; column < table->columns; column++) {
+    const char *cell = table->cells[row * table->columns + column];
+    int padding = widths[column] - text_width(cell);
+    bool is_last = column + 1 == table->columns;
+    if (table->alignment[column] == 'r') {
+      cleave_print("%*s" CLEAVE_TRUSTED, padding, "", cell);
+    } else {
+      cleave_print(CLEAVE_TRUSTED "%*s", cell, is_last ? 0 : padding, "");
+    }
+    cleave_print("%s", is_last ? "" : "  ");
+  }
+  cleave_print(CLEAVE_TRUSTED "\n", row == 0 ? cleave_output_style(CLEAVE_STYLE_PLAIN) : "");
+}
+
 void cleave_table_print(const cleave_table_t *table) {
-  if (table->failed) {
+  int *widths = cleave_allocate_zeroed(table->columns, sizeof *widths);
+  if (table->failed || widths == NULL) {
+    cleave_free(widths);
     cleave_print("  (no memory for this table)\n");
     return;
   }
   size_t rows = table->count / table->columns;
-  for (size_t row = 0; row < rows; row++) {
-    cleave_print("  " CLEAVE_TRUSTED, row == 0 ? cleave_output_style(CLEAVE_STYLE_BOLD) : "");
-    for (size_t column = 0; column < table->columns; column++) {
-      int width = 0;
-      for (size_t other = 0; other < rows; other++) {
-        int cell_width = text_width(table->cells[other * table->columns + column]);
-        width = cell_width > width ? cell_width : width;
-      }
-      const char *cell = table->cells[row * table->columns + column];
-      int padding = width - text_width(cell);
-      bool is_last = column + 1 == table->columns;
-      if (table->alignment[column] == 'r') {
-        cleave_print("%*s" CLEAVE_TRUSTED, padding, "", cell);
-      } else {
-        cleave_print(CLEAVE_TRUSTED "%*s", cell, is_last ? 0 : padding, "");
-      }
-      cleave_print("%s", is_last ? "" : "  ");
-    }
-    cleave_print(CLEAVE_TRUSTED "\n", row == 0 ? cleave_output_style(CLEAVE_STYLE_PLAIN) : "");
+  for (size_t cell = 0; cell < rows * table->columns; cell++) {
+    int width = text_width(table->cells[cell]);
+    int *widest = &widths[cell % table->columns];
+    *widest = width > *widest ? width : *widest;
   }
+  for (size_t row = 0; row < rows; row++) {
+    print_row(table, row, widths);
+  }
+  cleave_free(widths);
 }
 
 void cleave_table_deinit(cleave_table_t *table) {

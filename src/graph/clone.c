@@ -101,6 +101,7 @@ static cleave_status_t copy_all(const cleave_graph_t *graph, cleave_graph_t *cop
   copy->context = graph->context;
   copy->opset_version = graph->opset_version;
   copy->ir_version = graph->ir_version;
+  copy->fold_budget = graph->fold_budget;
   return CLEAVE_OK;
 }
 

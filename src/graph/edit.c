@@ -65,6 +65,11 @@ cleave_status_t cleave_graph_set_constant(cleave_graph_t *graph, cleave_value_t 
   return CLEAVE_OK;
 }
 
+void cleave_graph_remove_constant(cleave_graph_t *graph, cleave_value_t value) {
+  graph->values.items[value.index].tensor = NULL;
+  graph->values.items[value.index].is_removed = true;
+}
+
 /* The tensors that the graph shows, each as often as it shows it; counted only where `tensors` is NULL. */
 static size_t list_tensors(const cleave_graph_t *graph, cleave_tensor_t **tensors) {
   size_t count = 0;

@@ -77,6 +77,15 @@ typedef struct cleave_use_record {
 /* Values, in any order and as often as somebody looked. */
 typedef CLEAVE_ARRAY(uint32_t) cleave_graph_reads_t;
 
+/* What computing constants may still add to a graph. Copies go on with what is left. */
+typedef struct cleave_fold_budget {
+  bool is_set;          /* by the first folding, from the constants that the graph had by then */
+  bool is_spent;        /* a node stayed for want of it */
+  uint32_t first_value; /* constants from here on were computed */
+  uint64_t bytes;       /* that results may still take; what becomes free again comes back */
+  uint64_t work;        /* operations, and elements read and written */
+} cleave_fold_budget_t;
+
 struct cleave_graph {
   uint64_t identity;         /* no other graph of the process has it, or had it */
   cleave_context_t *context; /* borrowed: whose backends and libraries it means; NULL: the process's own */
@@ -99,6 +108,7 @@ struct cleave_graph {
   /* Borrowed: where looks at the content of constants are noted, for who must know what a decision leans on.
    * NULL: nowhere, as in every graph that is shared. */
   cleave_graph_reads_t *reads;
+  cleave_fold_budget_t fold_budget;
 };
 
 CLEAVE_MUST_USE cleave_status_t cleave_graph_create(cleave_graph_t **out_graph, cleave_error_t *error);
@@ -168,6 +178,8 @@ CLEAVE_MUST_USE cleave_status_t cleave_graph_replace_with_constant(cleave_graph_
  * before, until cleave_graph_release_unused. */
 CLEAVE_MUST_USE cleave_status_t cleave_graph_set_constant(cleave_graph_t *graph, cleave_value_t value,
                                                           cleave_tensor_t *tensor, cleave_error_t *error);
+/* Removes a constant that nothing reads; cleave_graph_release_unused lets go of its tensor. */
+void cleave_graph_remove_constant(cleave_graph_t *graph, cleave_value_t value);
 /* Lets go of the tensors that are no constant's, and no attribute's of a node that lives. */
 CLEAVE_MUST_USE cleave_status_t cleave_graph_release_unused(cleave_graph_t *graph, cleave_error_t *error);
 /* Removes a node whose outputs have no uses. A programming error otherwise. */

@@ -15,6 +15,11 @@
 #define STEPS_PER_ANCHOR 100000
 #define STEPS_PER_RULE 20000000
 #define REFUSALS_PER_ANCHOR 64
+/* Inputs of matches that a backend is shown, per rule; a match with no more than MANY_INPUTS it is shown in
+ * any case. Thousands of matches may share one node with thousands of inputs. */
+#define SHOWN_PER_RULE 4000000
+#define SHOWN_PER_NODE 64
+#define MANY_INPUTS 256
 
 typedef struct candidate {
   uint32_t anchor; /* position */
@@ -29,6 +34,7 @@ typedef struct fuser {
   const cleave_rule_t *rule;
   uint32_t rule_index;
   size_t steps_left;
+  size_t shown_left;
   bool is_exhausted; /* none is left, and it was noted */
   CLEAVE_ARRAY(candidate_t) heap;
   cleave_key_set_t refused; /* matches */
@@ -145,12 +151,50 @@ static cleave_status_t refuse(fuser_t *fuser, cleave_plan_note_kind_t kind, uint
   return cleave_partitioner_note(fuser->partitioner, kind, anchor, fuser->rule_index, error, "%s", reason);
 }
 
+/* Takes the match's inputs out of what the rule may still show to the backend. */
+static bool may_be_shown(fuser_t *fuser, const cleave_match_t *match) {
+  size_t inputs = 0;
+  for (uint32_t k = 0; k < match->node_count; k++) {
+    inputs += cleave_node_input_count(fuser->partitioner->graph, match->nodes[k]);
+  }
+  bool may = inputs <= MANY_INPUTS || inputs <= fuser->shown_left;
+  fuser->shown_left -= inputs < fuser->shown_left ? inputs : fuser->shown_left;
+  return may;
+}
+
+static cleave_status_t ask_backend(fuser_t *fuser, uint32_t anchor, const cleave_match_answer_t *answer,
+                                   bool *out_yes, cleave_error_t *error) {
+  cleave_partitioner_t *partitioner = fuser->partitioner;
+  const cleave_match_t *match = answer->match;
+  const cleave_partition_options_t *options = partitioner->options;
+  cleave_reason_t reason = {""};
+  *out_yes = true;
+  if (options == NULL || options->supports == NULL) {
+    return CLEAVE_OK;
+  }
+  if (!may_be_shown(fuser, match)) {
+    *out_yes = false;
+    return refuse(fuser, CLEAVE_PLAN_NOTE_LIMIT, anchor, answer->hash,
+                  "too many matches with thousands of inputs were tried before", error);
+  }
+  cleave_fusion_set_t set = {.rule = fuser->rule->name,
+                             .nodes = match->nodes,
+                             .labels = match->node_labels,
+                             .node_count = match->node_count,
+                             .attributes = fuser->rule->attributes,
+                             .attribute_count = fuser->rule->attribute_count};
+  CLEAVE_TRY(options->supports(options->supports_context, partitioner->ruleset->backend, partitioner->graph,
+                               &set, out_yes, &reason, error));
+  return *out_yes ? CLEAVE_OK
+                  : refuse(fuser, CLEAVE_PLAN_NOTE_BACKEND, anchor, answer->hash,
+                           reason.text[0] == '\0' ? "the backend said no" : reason.text, error);
+}
+
 /* Puts a match to `where`, the backend and the contraction; on success its nodes are one group. */
 static cleave_status_t try_match(fuser_t *fuser, uint32_t anchor, const cleave_match_answer_t *answer,
                                  bool *out_accepted, cleave_error_t *error) {
   cleave_partitioner_t *partitioner = fuser->partitioner;
   const cleave_match_t *match = answer->match;
-  const cleave_partition_options_t *options = partitioner->options;
   cleave_reason_t reason = {""};
   bool yes = true;
   *out_accepted = false;
@@ -161,19 +205,9 @@ static cleave_status_t try_match(fuser_t *fuser, uint32_t anchor, const cleave_m
                     reason.text[0] == '\0' ? "where said no" : reason.text, error);
     }
   }
-  if (options != NULL && options->supports != NULL) {
-    cleave_fusion_set_t set = {.rule = fuser->rule->name,
-                               .nodes = match->nodes,
-                               .labels = match->node_labels,
-                               .node_count = match->node_count,
-                               .attributes = fuser->rule->attributes,
-                               .attribute_count = fuser->rule->attribute_count};
-    CLEAVE_TRY(options->supports(options->supports_context, partitioner->ruleset->backend, partitioner->graph,
-                                 &set, &yes, &reason, error));
-    if (!yes) {
-      return refuse(fuser, CLEAVE_PLAN_NOTE_BACKEND, anchor, answer->hash,
-                    reason.text[0] == '\0' ? "the backend said no" : reason.text, error);
-    }
+  CLEAVE_TRY(ask_backend(fuser, anchor, answer, &yes, error));
+  if (!yes) {
+    return CLEAVE_OK;
   }
   if (!cleave_partitioner_allows(partitioner, fuser->rule_index, match->nodes, match->node_count)) {
     return refuse(fuser, CLEAVE_PLAN_NOTE_LEFT_OUT, anchor, answer->hash, "left out on request", error);
@@ -287,7 +321,12 @@ cleave_status_t cleave_partitioner_fuse(cleave_partitioner_t *partitioner, const
                                         uint32_t rule_index, cleave_error_t *error) {
   cleave_plan_rule_t *entry = &partitioner->plan->rules[rule_index];
   size_t steps = STEPS_PER_RULE + (size_t)64 * partitioner->contraction->node_count;
-  fuser_t fuser = {.partitioner = partitioner, .rule = rule, .rule_index = rule_index, .steps_left = steps};
+  fuser_t fuser = {
+      .partitioner = partitioner,
+      .rule = rule,
+      .rule_index = rule_index,
+      .steps_left = steps,
+      .shown_left = SHOWN_PER_RULE + (size_t)SHOWN_PER_NODE * partitioner->contraction->node_count};
   uint64_t start = cleave_clock_now();
   uint64_t calls = rule->calls == NULL ? 0 : *rule->calls;
   cleave_status_t status = run_rule(&fuser, error);

@@ -11,11 +11,12 @@ static bool is_matched(const cleave_matcher_t *m, cleave_node_t node) {
   return cleave_node_exists(node) && m->owners[m->contraction->positions[node.index]] != CLEAVE_INDEX_NONE;
 }
 
+enum { MANY_USES = 64 };
+
 /* Uses of a value by nodes of the match: from its uses, or where those are many from the match's inputs. */
 static uint32_t count_uses_inside(const cleave_matcher_t *m, cleave_value_t value) {
-  const uint32_t many = 64;
   uint32_t count = 0;
-  if (cleave_graph_value(m->graph, value)->use_count <= many) {
+  if (cleave_graph_value(m->graph, value)->use_count <= MANY_USES) {
     for (cleave_use_t use = cleave_value_first_use(m->graph, value); cleave_use_exists(use);
          use = cleave_use_next(m->graph, use)) {
       count += is_matched(m, cleave_use_node(m->graph, use));
@@ -53,13 +54,12 @@ static bool takes_all_inputs(const cleave_pattern_node_t *part) {
   return part->input_count > 0 && part->inputs[part->input_count - 1].port == CLEAVE_PATTERN_PORT_REST;
 }
 
-/* What leaves a node, and what the pattern does not say of its inputs. */
-static bool node_is_closed(const cleave_matcher_t *m, const taken_t *taken) {
+/* Does nothing leave the node but what may? */
+static bool output_is_closed(const cleave_matcher_t *m, const taken_t *taken) {
   const cleave_graph_t *graph = m->graph;
   cleave_node_t node = m->contraction->nodes[taken->node];
   const cleave_pattern_node_t *part = &m->pattern->nodes[taken->pattern];
   bool is_sink = true;
-  bool takes_all = takes_all_inputs(part);
   bool leaves = false; /* through the main output */
   for (uint32_t k = 0; k < cleave_node_output_count(graph, node) && !part->shared; k++) {
     cleave_value_t value = cleave_node_output(graph, node, k);
@@ -72,22 +72,63 @@ static bool node_is_closed(const cleave_matcher_t *m, const taken_t *taken) {
       return false;
     }
   }
-  if (leaves && !is_sink) {
-    return false;
+  return !leaves || is_sink;
+}
+
+/* Does the pattern speak of all inputs of a node of which it says that it does? */
+static bool inputs_are_covered(const cleave_matcher_t *m, const taken_t *taken) {
+  cleave_node_t node = m->contraction->nodes[taken->node];
+  if (!takes_all_inputs(&m->pattern->nodes[taken->pattern])) {
+    return true;
   }
-  for (uint32_t k = 0; k < cleave_node_input_count(graph, node); k++) {
-    cleave_value_t value = cleave_node_input(graph, node, k);
-    cleave_node_t producer =
-        cleave_value_exists(value) ? cleave_value_producer(graph, value) : CLEAVE_NODE_NONE;
-    if (takes_all && cleave_value_exists(value) &&
+  for (uint32_t k = 0; k < cleave_node_input_count(m->graph, node); k++) {
+    if (cleave_value_exists(cleave_node_input(m->graph, node, k)) &&
         cleave_matcher_find_link(m, taken->node, k) == CLEAVE_INDEX_NONE) {
       return false;
     }
-    if (!is_matched(m, producer)) {
-      continue;
+  }
+  return true;
+}
+
+/* Inputs of a node of the match that are made inside, one by one. */
+static bool inputs_are_named(const cleave_matcher_t *m, const taken_t *taken) {
+  cleave_node_t node = m->contraction->nodes[taken->node];
+  for (uint32_t k = 0; k < cleave_node_input_count(m->graph, node); k++) {
+    cleave_value_t value = cleave_node_input(m->graph, node, k);
+    cleave_node_t producer =
+        cleave_value_exists(value) ? cleave_value_producer(m->graph, value) : CLEAVE_NODE_NONE;
+    if (is_matched(m, producer) && !is_internal(m, cleave_matcher_find_link(m, taken->node, k))) {
+      return false;
     }
-    uint32_t link = cleave_matcher_find_link(m, taken->node, k);
-    if (!is_internal(m, link)) {
+  }
+  return true;
+}
+
+/* Is every edge inside one that the pattern names? Looks from what makes values, which may be one of
+ * thousands of inputs; if a value has very many readers, from what reads. */
+static bool edges_are_named(const cleave_matcher_t *m) {
+  bool looks_from_readers = false;
+  for (size_t k = 0; k < m->taken.count; k++) {
+    cleave_node_t node = m->contraction->nodes[m->taken.items[k].node];
+    for (uint32_t o = 0; o < cleave_node_output_count(m->graph, node); o++) {
+      cleave_value_t value = cleave_node_output(m->graph, node, o);
+      if (cleave_graph_value(m->graph, value)->use_count > MANY_USES) {
+        looks_from_readers = true;
+        continue;
+      }
+      for (cleave_use_t use = cleave_value_first_use(m->graph, value); cleave_use_exists(use);
+           use = cleave_use_next(m->graph, use)) {
+        cleave_node_t user = cleave_use_node(m->graph, use);
+        if (is_matched(m, user) &&
+            !is_internal(m, cleave_matcher_find_link(m, m->contraction->positions[user.index],
+                                                     cleave_use_input_index(m->graph, use)))) {
+          return false;
+        }
+      }
+    }
+  }
+  for (size_t k = 0; looks_from_readers && k < m->taken.count; k++) {
+    if (!inputs_are_named(m, &m->taken.items[k])) {
       return false;
     }
   }
@@ -96,11 +137,11 @@ static bool node_is_closed(const cleave_matcher_t *m, const taken_t *taken) {
 
 bool cleave_matcher_is_closed(const cleave_matcher_t *m) {
   for (size_t k = 0; k < m->taken.count; k++) {
-    if (!node_is_closed(m, &m->taken.items[k])) {
+    if (!output_is_closed(m, &m->taken.items[k]) || !inputs_are_covered(m, &m->taken.items[k])) {
       return false;
     }
   }
-  return true;
+  return edges_are_named(m);
 }
 
 static int compare_positions(const void *a, const void *b) {

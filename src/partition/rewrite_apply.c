@@ -242,54 +242,156 @@ static cleave_status_t inherit_names(cleave_editor_t *editor, const cleave_subst
   return CLEAVE_OK;
 }
 
-static cleave_status_t put_in_place(cleave_rewriter_t *rewriter, cleave_substitute_t *substitute,
+/* Takes back the first `count` replacements, the latest first: what they moved stands behind what read the
+ * substitute before. */
+static void move_back(cleave_editor_t *editor, const cleave_substitute_t *substitute, size_t count) {
+  cleave_graph_t *graph = editor->graph;
+  for (size_t k = count; k > 0; k--) {
+    cleave_use_t use = cleave_value_first_use(graph, substitute->to.items[k - 1]);
+    for (uint32_t before = substitute->uses_before.items[k - 1]; before > 0; before--) {
+      use = cleave_use_next(graph, use);
+    }
+    while (cleave_use_exists(use)) {
+      cleave_use_t next = cleave_use_next(graph, use);
+      cleave_graph_set_use(graph, use, substitute->from.items[k - 1]);
+      use = next;
+    }
+  }
+}
+
+/* All readers read the substitute, or, if this fails, none does. */
+static cleave_status_t move_readers(cleave_rewriter_t *rewriter, cleave_substitute_t *substitute,
                                     cleave_error_t *error) {
   cleave_editor_t *editor = rewriter->editor;
-  for (size_t k = 0; k < substitute->to.count; k++) {
-    cleave_node_t producer = cleave_value_producer(editor->graph, substitute->from.items[k]);
-    CLEAVE_ARRAY_PUSH(&substitute->producers, producer, error);
+  size_t count = substitute->to.count;
+  CLEAVE_TRY(cleave_array_reserve(&substitute->uses_before, count, error));
+  for (size_t k = 0; k < count; k++) {
+    cleave_value_t from = substitute->from.items[k];
+    cleave_value_t to = substitute->to.items[k];
+    cleave_array_push_reserved(&substitute->uses_before, cleave_graph_value(editor->graph, to)->use_count);
+    cleave_status_t status = cleave_editor_replace_uses(editor, from, to, error);
+    if (status != CLEAVE_OK) {
+      move_back(editor, substitute, k);
+      return status;
+    }
   }
-  for (size_t k = 0; k < substitute->to.count; k++) {
-    CLEAVE_TRY(cleave_editor_replace_uses(editor, substitute->from.items[k], substitute->to.items[k], error));
-  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t remove_replaced(cleave_rewriter_t *rewriter, cleave_error_t *error) {
+  cleave_editor_t *editor = rewriter->editor;
   for (size_t k = rewriter->nodes.count; k > 0; k--) {
     CLEAVE_TRY(cleave_editor_remove_unused(editor, rewriter->nodes.items[k - 1], error));
   }
   for (uint32_t node = cleave_graph_node_bound(editor->graph); node > editor->first_node; node--) {
     CLEAVE_TRY(cleave_editor_remove_unused(editor, (cleave_node_t){node - 1}, error));
   }
-  return inherit_names(editor, substitute, error);
+  return CLEAVE_OK;
 }
 
-static cleave_status_t apply(cleave_rewriter_t *rewriter, cleave_graph_turn_t *turn,
-                             const cleave_match_t *match, cleave_substitute_t *substitute, bool *out_applied,
-                             cleave_error_t *error) {
+// ---- mistakes ----
+
+/* Is it the rule's mistake at this match? Other failures concern everything: memory, time. */
+static bool is_mistake(cleave_status_t status) {
+  return status == CLEAVE_ERROR_RULE || status == CLEAVE_ERROR_SHAPE ||
+         status == CLEAVE_ERROR_INVALID_ARGUMENT || status == CLEAVE_ERROR_UNSUPPORTED;
+}
+
+/* What follows "file:12: rewrite 'x': " in a message that says so already, with "line 12: " in its place. */
+static void shorten(const cleave_graph_turn_t *turn, const cleave_error_t *cause, cleave_reason_t *reason) {
+  char rule[128];
+  (void)snprintf(rule, sizeof rule, "%s '%s': ", cleave_rule_kind_name(turn->rule->kind), turn->rule->name);
+  const char *rest = strstr(cause->message, rule);
+  const char *text = rest != NULL ? rest + strlen(rule) : cause->message;
+  if (cause->line > 0) {
+    (void)snprintf(reason->text, sizeof reason->text, "line %d: %.230s", cause->line, text);
+  } else {
+    (void)snprintf(reason->text, sizeof reason->text, "%.255s", text);
+  }
+}
+
+/* A mistake is a refusal on record and leaves the graph as it was, unless whoever runs the rules wants to
+ * stop at the first one. */
+static cleave_status_t fail(cleave_rewriter_t *rewriter, const cleave_graph_turn_t *turn,
+                            const cleave_editor_mark_t *mark, cleave_status_t status,
+                            const cleave_error_t *cause, cleave_error_t *error) {
+  const cleave_transform_options_t *options = rewriter->options;
+  if (!is_mistake(status) || (options != NULL && options->stops_at_mistakes)) {
+    if (cause->file[0] == '\0') {
+      return cleave_rewrite_fail(turn, status, cause, error);
+    }
+    if (error != NULL && error->status == CLEAVE_OK) {
+      *error = *cause;
+    }
+    return status;
+  }
+  cleave_reason_t reason;
+  shorten(turn, cause, &reason);
+  cleave_editor_roll_back(rewriter->editor, *mark);
+  return refuse(rewriter, turn, reason.text, "it failed", error);
+}
+
+// ---- one application ----
+
+/* `where`, and whether somebody leaves this application out. A reason for no is written down. */
+static cleave_status_t is_wanted(cleave_rewriter_t *rewriter, cleave_graph_turn_t *turn,
+                                 const cleave_match_t *match, cleave_substitute_t *substitute, bool *out_yes,
+                                 cleave_error_t *error) {
   cleave_editor_t *editor = rewriter->editor;
   const cleave_transform_options_t *options = rewriter->options;
   const cleave_rule_t *rule = turn->rule;
+  *out_yes = false;
+  if (rewriter->outputs.count == 0) {
+    return refuse(rewriter, turn, "nothing reads what the match makes", "", error);
+  }
   bool yes = true;
-  cleave_error_t cause = CLEAVE_ERROR_INIT;
-  editor->reads.count = 0;
   if (rule->where != NULL) {
-    CLEAVE_TRY(rule->where(rule->context, editor->graph, match, &yes, &substitute->reason, error));
-    if (!yes) {
-      return refuse(rewriter, turn, substitute->reason.text, "where said no", error);
+    cleave_error_t cause = CLEAVE_ERROR_INIT;
+    cleave_editor_mark_t mark = cleave_editor_mark(editor);
+    cleave_status_t status =
+        rule->where(rule->context, editor->graph, match, &yes, &substitute->reason, &cause);
+    if (status != CLEAVE_OK) {
+      return fail(rewriter, turn, &mark, status, &cause, error);
     }
+  }
+  if (!yes) {
+    return refuse(rewriter, turn, substitute->reason.text, "where said no", error);
   }
   if (options != NULL && options->allow != NULL &&
       !options->allow(options->allow_context, editor->graph, &turn->description, match->nodes,
                       match->node_count)) {
     return refuse(rewriter, turn, "left out", "left out", error);
   }
-  cleave_editor_mark_t mark = cleave_editor_mark(editor);
+  *out_yes = true;
+  return CLEAVE_OK;
+}
+
+static cleave_status_t build(cleave_rewriter_t *rewriter, const cleave_rule_t *rule,
+                             const cleave_match_t *match, cleave_substitute_t *substitute,
+                             cleave_error_t *error) {
+  cleave_editor_t *editor = rewriter->editor;
   editor->first_node = cleave_graph_node_bound(editor->graph);
   editor->only_adds = true;
   cleave_status_t status = rule->replace(rule->context, editor, match, substitute, error);
   editor->only_adds = false;
-  CLEAVE_TRY(status);
-  status = resolve(rewriter, substitute, &cause);
+  return status == CLEAVE_OK ? resolve(rewriter, substitute, error) : status;
+}
+
+static cleave_status_t apply(cleave_rewriter_t *rewriter, cleave_graph_turn_t *turn,
+                             const cleave_match_t *match, cleave_substitute_t *substitute, bool *out_applied,
+                             cleave_error_t *error) {
+  cleave_editor_t *editor = rewriter->editor;
+  bool is_to_be = false;
+  cleave_error_t cause = CLEAVE_ERROR_INIT;
+  editor->reads.count = 0;
+  CLEAVE_TRY(is_wanted(rewriter, turn, match, substitute, &is_to_be, error));
+  if (!is_to_be) {
+    return CLEAVE_OK;
+  }
+  cleave_editor_mark_t mark = cleave_editor_mark(editor);
+  cleave_status_t status = build(rewriter, turn->rule, match, substitute, &cause);
   if (status != CLEAVE_OK) {
-    return cleave_rewrite_fail(turn, status, &cause, error);
+    return fail(rewriter, turn, &mark, status, &cause, error);
   }
   if (changes_nothing(substitute)) {
     cleave_editor_roll_back(editor, mark);
@@ -298,12 +400,18 @@ static cleave_status_t apply(cleave_rewriter_t *rewriter, cleave_graph_turn_t *t
                   error);
   }
   CLEAVE_TRY(cleave_rewrite_check_return(rewriter, turn, error));
+  for (size_t k = 0; k < substitute->from.count; k++) {
+    cleave_node_t producer = cleave_value_producer(editor->graph, substitute->from.items[k]);
+    CLEAVE_ARRAY_PUSH(&substitute->producers, producer, error);
+  }
+  status = move_readers(rewriter, substitute, &cause);
+  if (status != CLEAVE_OK) {
+    return fail(rewriter, turn, &mark, status, &cause, error);
+  }
   CLEAVE_TRY(note_reads(rewriter, match, error));
   CLEAVE_TRY(cleave_editor_log_reads(editor, error));
-  status = put_in_place(rewriter, substitute, &cause);
-  if (status != CLEAVE_OK) {
-    return cleave_rewrite_fail(turn, status, &cause, error);
-  }
+  CLEAVE_TRY(remove_replaced(rewriter, error));
+  CLEAVE_TRY(inherit_names(editor, substitute, error));
   *out_applied = true;
   return cleave_rewrite_check_growth(rewriter, turn, substitute, error);
 }
@@ -335,5 +443,6 @@ cleave_status_t cleave_rewrite_apply(cleave_rewriter_t *rewriter, cleave_graph_t
   cleave_array_free(&substitute.from);
   cleave_array_free(&substitute.to);
   cleave_array_free(&substitute.producers);
+  cleave_array_free(&substitute.uses_before);
   return status;
 }

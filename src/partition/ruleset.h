@@ -36,7 +36,9 @@ typedef struct cleave_substitute {
   CLEAVE_ARRAY(cleave_value_t) from; /* outputs of nodes of the match; NONE: the one that is read outside */
   CLEAVE_ARRAY(cleave_value_t) to;   /* as `from`: what their readers read instead */
   cleave_reason_t reason;
-  CLEAVE_ARRAY(cleave_node_t) producers; /* private */
+  /* private: */
+  CLEAVE_ARRAY(cleave_node_t) producers;
+  CLEAVE_ARRAY(uint32_t) uses_before; /* of `to` */
 } cleave_substitute_t;
 
 typedef enum cleave_region_mode {

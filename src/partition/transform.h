@@ -10,7 +10,8 @@
  *
  * Rules that would go on for ever are errors with the names of the rules: a place that comes back to what it
  * was, a substitute that its own rule matches and makes larger each time, more changes than any graph of that
- * size needs. After any error the graph that was given is as it was, and there is no result.
+ * size needs. After any error the graph that was given is as it was, and there is no result. A rewrite that
+ * fails at one match leaves that match as it is, with the reason on record.
  */
 #ifndef CLEAVE_PARTITION_TRANSFORM_H
 #define CLEAVE_PARTITION_TRANSFORM_H
@@ -26,6 +27,9 @@ typedef struct cleave_transform_options {
   bool (*allow)(void *context, const cleave_graph_t *graph, const cleave_plan_rule_t *rule,
                 const cleave_node_t *nodes, uint32_t node_count);
   void *allow_context;
+  /* A rewrite's mistake at one match (an error in `where` or `replace`, a substitute that does not fit) ends
+   * everything with that error; otherwise the match stays as it is and the mistake is a refusal on record. */
+  bool stops_at_mistakes;
 } cleave_transform_options_t;
 
 typedef struct cleave_transformation {

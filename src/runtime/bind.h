@@ -18,10 +18,11 @@ CLEAVE_MUST_USE cleave_status_t cleave_graph_bind(const cleave_graph_t *graph,
                                                   size_t input_count, const bool *keep_node,
                                                   cleave_graph_t **out_graph, cleave_error_t *error);
 
-/* Infers, folds integer chains, and computes nodes whose inputs are all constant on the `cpu` backend: a few
- * rounds, until nothing more comes out of it. Random nodes stay, and so do nodes whose result would be large
- * (more than 16 MiB and more than twice their inputs) and nodes that `cpu` does not run. In place;
- * *out_count (may be NULL): nodes computed. */
+/* Removes nodes that no output needs (unless `keep_node` is given), infers, folds integer chains, and
+ * computes nodes whose inputs are all constant on the `cpu` backend: a few rounds, until nothing more comes
+ * out of it. Random nodes stay, and so do nodes whose result would be large (more than 16 MiB and more than
+ * twice their inputs), nodes that `cpu` does not run, and all that the graph's budget (fold_budget) has no
+ * room for. In place; *out_count (may be NULL): nodes computed. */
 CLEAVE_MUST_USE cleave_status_t cleave_graph_simplify(cleave_graph_t *graph, const bool *keep_node,
                                                       size_t keep_count, size_t *out_count,
                                                       cleave_error_t *error);

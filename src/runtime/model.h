@@ -40,6 +40,7 @@ typedef struct cleave_partition_request {
   const bool *known;
   const char *backend;
   const cleave_rules_listener_t *listener;
+  bool stops_at_mistakes; /* of rewrites, as in cleave_transform_options_t */
 } cleave_partition_request_t;
 
 CLEAVE_MUST_USE cleave_status_t cleave_graph_partition_by(const cleave_graph_t *graph,

@@ -204,8 +204,10 @@ static cleave_status_t fold(void *context, cleave_graph_t *graph, cleave_error_t
 cleave_status_t cleave_rule_list_transform(const cleave_rule_list_t *list, const cleave_graph_t *graph,
                                            cleave_transformation_t *out_transformation,
                                            cleave_error_t *error) {
-  cleave_transform_options_t options = {
-      .fold = fold, .allow = list->allow, .allow_context = list->allow_context};
+  cleave_transform_options_t options = {.fold = fold,
+                                        .allow = list->allow,
+                                        .allow_context = list->allow_context,
+                                        .stops_at_mistakes = list->stops_at_mistakes};
   return cleave_transform(graph, list->pointers, list->count, &options, out_transformation, error);
 }
 

@@ -21,6 +21,7 @@ typedef struct cleave_rule_list {
   bool (*allow)(void *context, const cleave_graph_t *graph, const cleave_plan_rule_t *rule,
                 const cleave_node_t *nodes, uint32_t node_count);
   void *allow_context;
+  bool stops_at_mistakes; /* as in cleave_transform_options_t; set by who checks rules */
 } cleave_rule_list_t;
 
 /* Loads rule files, for models of `context`. A setting that none of them declares is an error, unless `known`

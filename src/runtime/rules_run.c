@@ -60,6 +60,7 @@ cleave_status_t cleave_graph_partition_by(const cleave_graph_t *graph,
   uint64_t start = cleave_clock_now();
   cleave_rule_list_t list = {0};
   cleave_status_t status = load(&list, graph->context, request, error);
+  list.stops_at_mistakes = request->stops_at_mistakes;
   if (out_script_ms != NULL) {
     *out_script_ms = cleave_clock_ms(start, cleave_clock_now());
   }

@@ -37,6 +37,7 @@ cleave_status_t cleave_rule_check_load(const cleave_rule_source_t *source,
     known[k] = true;
   }
   status = cleave_rule_list_load(list, options->context, source, 1, settings, count, known, NULL, error);
+  list->stops_at_mistakes = true;
 cleanup:
   cleave_free(settings);
   cleave_free(known);

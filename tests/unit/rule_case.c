@@ -28,7 +28,8 @@ static void write_file(const char *text, const char *extension, char *path, size
   ck_assert_int_eq(fclose(file), 0);
 }
 
-static cleave_status_t create(const rule_case_request_t *request, rule_case_t *c, cleave_error_t *error) {
+static cleave_status_t create(const rule_case_request_t *request, bool stops_at_mistakes, rule_case_t *c,
+                              cleave_error_t *error) {
   char path[512];
   char names[RULE_CASE_SETTINGS][64];
   cleave_setting_t settings[RULE_CASE_SETTINGS];
@@ -56,13 +57,18 @@ static cleave_status_t create(const rule_case_request_t *request, rule_case_t *c
         rules[0] == '/' ? (cleave_rule_source_t){.path = rules}
                         : (cleave_rule_source_t){.path = "r.lua", .text = rules, .length = strlen(rules)};
   }
-  return cleave_model_partition(c->model, sources, source_count, settings, setting_count, request->backend,
-                                &c->plan, error);
+  cleave_partition_request_t partition = {.sources = sources,
+                                          .source_count = source_count,
+                                          .settings = settings,
+                                          .setting_count = setting_count,
+                                          .backend = request->backend,
+                                          .stops_at_mistakes = stops_at_mistakes};
+  return cleave_graph_partition_by(cleave_model_graph(c->model), &partition, &c->plan, NULL, error);
 }
 
 rule_case_t rule_case_create(const rule_case_request_t *request) {
   rule_case_t c = {0};
-  unit_ok(create(request, &c, e));
+  unit_ok(create(request, false, &c, e));
   unit_ok(cleave_plan_check(c.plan, e));
   return c;
 }
@@ -76,7 +82,7 @@ void rule_case_deinit(rule_case_t *c) {
 const char *rule_case_failure(const rule_case_request_t *request) {
   rule_case_t c = {0};
   cleave_error_t error = CLEAVE_ERROR_INIT;
-  ck_assert_int_ne(create(request, &c, &error), CLEAVE_OK);
+  ck_assert_int_ne(create(request, true, &c, &error), CLEAVE_OK);
   rule_case_deinit(&c);
   return plan_case_keep(cleave_copy_text(error.message, strlen(error.message)));
 }

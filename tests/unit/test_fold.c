@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Constant folding by running: what is computed, what stays, and where the limits are.
+#include "graph/clone.h"
 #include "plan_case.h"
 #include "runtime/bind.h"
 #include "session_case.h"
@@ -73,6 +74,82 @@ UNIT_TEST(what_would_grow_large_stays_a_node) {
   ck_assert_uint_eq(simplify(c.graph, NULL), 0);
   ck_assert_uint_eq(c.graph->live_node_count, 2);
   session_case_deinit(&c);
+}
+
+/* `count` times: of a constant, twice as much. */
+static cleave_value_t doublings(session_case_t *c, cleave_value_t value, int count) {
+  for (int k = 0; k < count; k++) {
+    value = session_case_node(c, "Concat", "", value, value, NONE);
+    unit_ok(cleave_graph_set_int(c->graph, cleave_value_producer(c->graph, value), "axis", 0, e));
+  }
+  return value;
+}
+
+UNIT_TEST(what_doubles_for_ever_stops_at_the_budget_of_bytes) {
+  session_case_t c = session_case_create();
+  cleave_value_t k = session_case_floats(&c, "k", 1, (const int64_t[]){4}, (const float[]){1, 2, 3, 4});
+  session_case_output(&c, doublings(&c, k, 40));
+  session_case_infer(&c);
+  size_t folded = simplify(c.graph, NULL);
+  ck_assert_uint_gt(folded, 20); /* 16 bytes to 16 MiB, at least */
+  ck_assert_uint_lt(folded, 26); /* 16 << 25 are 512 MiB */
+  ck_assert(c.graph->fold_budget.is_spent);
+  size_t bytes = 0;
+  for (size_t t = 0; t < c.graph->tensors.count; t++) {
+    bytes += c.graph->tensors.items[t]->bytes;
+  }
+  ck_assert_uint_lt(bytes, (size_t)512 << 20);
+  size_t live = c.graph->live_node_count;
+  cleave_graph_t *copy = NULL;
+  unit_ok(cleave_graph_copy(c.graph, &copy, e));
+  ck_assert_uint_eq(simplify(copy, NULL), 0); /* one budget for all foldings of a model */
+  ck_assert_uint_eq(copy->live_node_count, live);
+  cleave_graph_destroy(copy);
+  session_case_deinit(&c);
+}
+
+UNIT_TEST(what_would_work_for_minutes_stops_at_the_budget_of_work) {
+  session_case_t c = session_case_create();
+  const int64_t shape[] = {600, 600};
+  cleave_value_t one = session_case_floats(&c, "one", 1, (const int64_t[]){1}, (const float[]){0.001f});
+  cleave_value_t sizes = session_case_ints(&c, "sizes", 2, shape);
+  cleave_value_t product = session_case_node(&c, "Expand", "wide", one, sizes, NONE);
+  for (int k = 0; k < 400; k++) { /* 0.4 GFLOP each */
+    product = session_case_node(&c, "MatMul", "", product, product, NONE);
+  }
+  session_case_output(&c, product);
+  session_case_infer(&c);
+  size_t folded = simplify(c.graph, NULL);
+  ck_assert_uint_gt(folded, 4);
+  ck_assert_uint_lt(folded, 20);
+  ck_assert(c.graph->fold_budget.is_spent);
+  session_case_deinit(&c);
+}
+
+UNIT_TEST(a_model_with_much_data_may_compute_much) {
+  session_case_t c = session_case_create();
+  const int64_t shape[] = {4096, 4096}; /* 64 MiB; what is read no more is not counted */
+  cleave_tensor_t *tensor = NULL;
+  cleave_value_t value;
+  unit_ok(cleave_tensor_create(CLEAVE_DTYPE_F32, 2, shape, &tensor, e));
+  unit_ok(cleave_graph_add_constant(c.graph, "weight", tensor, &value, e));
+  cleave_tensor_release(tensor);
+  for (int k = 0; k < 16; k++) {
+    value = session_case_node(&c, k % 2 == 0 ? "Transpose" : "Neg", "", value, NONE, NONE);
+  }
+  session_case_output(&c, value);
+  session_case_infer(&c);
+  ck_assert_uint_eq(simplify(c.graph, NULL), 16);
+  ck_assert_uint_eq(c.graph->live_node_count, 0);
+  ck_assert(!c.graph->fold_budget.is_spent);
+  session_case_deinit(&c);
+}
+
+UNIT_TEST(nodes_that_no_output_needs_go_although_nothing_is_folded) {
+  cleave_graph_t *graph = plan_case_graph("a = Exp(x); b = Neg(a); c = Add(x, x); -> c");
+  ck_assert_uint_eq(simplify(graph, NULL), 0);
+  ck_assert_uint_eq(graph->live_node_count, 1);
+  cleave_graph_destroy(graph);
 }
 
 UNIT_TEST(random_and_custom_nodes_are_never_computed) {

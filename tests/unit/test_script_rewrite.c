@@ -2,6 +2,7 @@
 // Rewrites and passes written in Lua: what they make of a model, that values stay what they were, what is
 // refused and why, loops, and what cannot happen. Every log is performed once more from its JSON.
 #include "edits_case.h"
+#include "graph/verify.h"
 #include "rule_case.h"
 #include "unit.h"
 
@@ -263,6 +264,59 @@ UNIT_TEST(replace_returns_values) {
   ck_assert_str_eq(
       failure(ONE_MODEL, ONE_RULE("return g.MatMul(m.r, m.r)")),
       "r.lua:2: rewrite 'one': node 'one/MatMul' (MatMul): input 'A': expected shape [8, 8], found [2, 8]");
+}
+
+UNIT_TEST(a_mistake_at_one_match_is_a_refusal_on_record) {
+  rule_case_t c =
+      run(INPUT "return g.Exp(g.Relu(g.Transpose(g.Relu(x, { name = 'here' })), { name = 'there' }))",
+          RULESET("\nrewrite 'one' { pattern = op { 'Relu', as = 'r' }, "
+                  "\n  replace = function(m, g) "
+                  "\n    return g.Max(m.r.inputs.X, m.r.shape[1] == 2 and 0.0 or nothing.at_all)"
+                  "\n  end }"));
+  check_ops(&c, "Max Transpose Relu Exp");
+  check_rule(&c, 0, 1, 1);
+  ck_assert_str_eq(c.plan->edits->refusals.items[0].place, "there");
+  ck_assert_ptr_nonnull(strstr(c.plan->edits->refusals.items[0].reason, "line 4: "));
+  rule_case_check_values(&c, 0);
+  rule_case_deinit(&c);
+}
+
+UNIT_TEST(a_substitute_that_fits_in_part_leaves_the_graph_as_it_was) {
+  rule_case_t c = run(INPUT
+                      "local a = g.Relu(x, { name = 'a' }) local b = g.Exp(a, { name = 'b' }) "
+                      "g.output('y', g.Sub(a, b)) g.output('z', a) g.output('w', b)",
+                      RULESET("rewrite 'both' { "
+                              "  pattern = op { 'Relu', as = 'a', shared = true } >> op { 'Exp', as = 'b' }, "
+                              "  replace = function(m, g) local y = g.Max(m.a.inputs.X, 0.0) "
+                              "    return { a = y, b = g.Transpose(y) } end }"));
+  check_ops(&c, "Relu Exp Sub");
+  check_rule(&c, 0, 0, 1);
+  ck_assert_ptr_nonnull(strstr(c.plan->edits->refusals.items[0].reason, "what is to take its place is "));
+  unit_ok(cleave_graph_verify(c.plan->graph, e));
+  rule_case_check_values(&c, 0);
+  rule_case_deinit(&c);
+}
+
+UNIT_TEST(a_mistake_everywhere_ends_nothing_and_lack_of_time_does) {
+  rule_case_t c = run(ONE_MODEL, ONE_RULE("return nothing.at.all"));
+  check_ops(&c, "Relu Exp");
+  check_rule(&c, 0, 0, 1);
+  ck_assert_ptr_nonnull(strstr(c.plan->edits->refusals.items[0].reason, "line 2: "));
+  rule_case_deinit(&c);
+  ck_assert_ptr_nonnull(strstr(failure(ONE_MODEL, ONE_RULE("while true do end")), "the time budget of"));
+}
+
+UNIT_TEST(dead_nodes_go_before_any_rule_and_are_left_alone_later) {
+  rule_case_t c = run(INPUT "local dead = g.Relu(g.Relu(x)) return g.Exp(x)", ONE_RULE("return g.Abs(m.r)"));
+  check_ops(&c, "Exp");
+  check_rule(&c, 0, 0, 0);
+  rule_case_deinit(&c);
+  c = run(INPUT "return g.Exp(x)", RULESET("pass 'leaves' { run = function(graph, options, g) "
+                                           "g.Relu(g.input('q', 'float32', {2})) end }, "
+                                           "rewrite 'one' { pattern = op { 'Relu', as = 'r' }, "
+                                           "  replace = function(m, g) return g.Abs(m.r) end }"));
+  check_ops(&c, "Exp");
+  rule_case_deinit(&c);
 }
 
 UNIT_TEST(a_cycle_is_refused) {
