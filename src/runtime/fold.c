@@ -42,10 +42,16 @@ static void set_budget(cleave_graph_t *graph) {
                                    .work = FREE_WORK + WORK_PER_BYTE * given};
 }
 
+/* Operators whose work hangs on the content of their inputs: no budget knows it beforehand. */
+static bool work_is_unknown(const cleave_op_t *op) {
+  return op->id == CLEAVE_OP_NonMaxSuppression || op->id == CLEAVE_OP_RoiAlign ||
+         op->id == CLEAVE_OP_MaxRoiPool;
+}
+
 static bool is_foldable(const cleave_graph_t *graph, cleave_node_t node, const bool *keep_node,
                         size_t keep_count) {
   const cleave_node_record_t *record = cleave_graph_node(graph, node);
-  if (record->op == NULL || !cleave_op_has_schema(record->op) ||
+  if (record->op == NULL || !cleave_op_has_schema(record->op) || work_is_unknown(record->op) ||
       (record->op->flags & (CLEAVE_OP_RANDOM | CLEAVE_OP_STATEFUL)) != 0 ||
       record->output_count > CLEAVE_MAX_RANK ||
       (keep_node != NULL && node.index < keep_count && keep_node[node.index])) {

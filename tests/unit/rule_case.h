@@ -29,7 +29,8 @@ typedef struct rule_case_request {
 rule_case_t rule_case_create(const rule_case_request_t *request);
 void rule_case_deinit(rule_case_t *c);
 
-/* The same for a request that fails, at a rewrite's first mistake too: its message. Stays until the test process ends. */
+/* The same for a request that fails, at a rewrite's first mistake too: its message. Stays until the test
+ * process ends. */
 const char *rule_case_failure(const rule_case_request_t *request);
 
 /* Regions in order of execution, nodes by name: "cpu{e s} onednn{a}". */

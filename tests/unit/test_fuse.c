@@ -155,4 +155,44 @@ UNIT_TEST(a_fusion_with_several_ways_out_that_would_close_a_cycle_is_refused) {
   ck_assert_uint_eq(plan->rules[0].refused, 1);
 }
 
+static cleave_status_t count_inputs(void *context, const char *backend, const cleave_graph_t *graph,
+                                    const cleave_fusion_set_t *set, bool *out_yes, cleave_reason_t *reason,
+                                    cleave_error_t *error) {
+  (void)backend;
+  (void)reason;
+  (void)error;
+  for (uint32_t k = 0; k < set->node_count; k++) {
+    *(size_t *)context += cleave_node_input_count(graph, set->nodes[k]);
+  }
+  *out_yes = false;
+  return CLEAVE_OK;
+}
+
+UNIT_TEST(a_node_with_thousands_of_inputs_is_not_shown_for_each_of_them) {
+  enum { COUNT = 4000 };
+  static cleave_value_t relus[COUNT];
+  cleave_graph_t *graph = plan_case_graph("s = Sum(x); p = Exp(s); q = Sin(p); -> q");
+  cleave_value_t x = graph->inputs.items[0];
+  cleave_node_t node;
+  for (int k = 0; k < COUNT; k++) {
+    unit_ok(cleave_graph_add_node(graph, cleave_op_find("", "Relu"), "", &x, 1, 1, &node, e));
+    relus[k] = cleave_node_output(graph, node, 0);
+  }
+  unit_ok(cleave_graph_add_node(graph, cleave_op_find("", "Sum"), "", relus, COUNT, 1, &node, e));
+  cleave_graph_set_input(graph, plan_case_node(graph, "p"), 0, cleave_node_output(graph, node, 0));
+  unit_ok(cleave_graph_remove_dead(graph, NULL, e));
+  cleave_pattern_t pattern = pattern_of(repeated(op("Relu,Sum,Exp,Sin", NULL), 2, 2));
+  cleave_rule_t rule = plan_case_rule(CLEAVE_RULE_FUSE, "chain");
+  rule.pattern = &pattern;
+  const cleave_ruleset_t *ruleset = plan_case_ruleset("chains", &rule, 1);
+  size_t shown = 0;
+  cleave_partition_options_t options = {.supports = count_inputs, .supports_context = &shown};
+  cleave_plan_t *plan = plan_case_run(graph, &ruleset, 1, &options);
+  ck_assert_uint_eq(plan->rules[0].refused, 4002);
+  ck_assert_uint_gt(shown, 4000000);
+  ck_assert_uint_lt(shown, 6000000); /* of 16 million */
+  const char *refused = plan_case_notes(plan, CLEAVE_PLAN_NOTE_BACKEND);
+  ck_assert_ptr_nonnull(strstr(refused, "p: ")); /* what is small is shown in any case */
+}
+
 UNIT_MAIN("fuse")
