@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/text.h"
 
 cleave_status_t cleave_backend_check_device(const cleave_backend_handle_t *handle, uint64_t device,
                                             cleave_error_t *error) {
@@ -18,6 +19,28 @@ cleave_status_t cleave_backend_check_device(const cleave_backend_handle_t *handl
   return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
                           "backend '%s' has %u device%s, there is no device %llu", handle->backend->name,
                           (unsigned)count, count == 1 ? "" : "s", (unsigned long long)device);
+}
+
+cleave_status_t cleave_backend_check_option(const cleave_backend_handle_t *handle, const char *key,
+                                            cleave_error_t *error) {
+  const cleave_backend_t *backend = handle->backend;
+  cleave_text_t known = {0};
+  cleave_nearest_t nearest = {0};
+  char hint[128];
+  cleave_nearest_offer(&nearest, key, "device");
+  for (uint32_t k = 0; k < backend->option_key_count; k++) {
+    if (strcmp(backend->option_keys[k], key) == 0) {
+      cleave_text_deinit(&known);
+      return CLEAVE_OK;
+    }
+    cleave_nearest_offer(&nearest, key, backend->option_keys[k]);
+    cleave_text_format(&known, ", %s", backend->option_keys[k]);
+  }
+  cleave_status_t status = cleave_error_set(
+      error, CLEAVE_ERROR_INVALID_ARGUMENT, "backend '%s' has no such option%s; there are: device%s",
+      backend->name, cleave_nearest_hint(&nearest, hint, sizeof hint), cleave_text_get(&known));
+  cleave_text_deinit(&known);
+  return status;
 }
 
 static cleave_backend_options_t *find(const cleave_backend_option_table_t *table, const char *backend) {
@@ -32,8 +55,10 @@ static cleave_backend_options_t *find(const cleave_backend_option_table_t *table
 /* "option 'mirror.device': <message>" */
 static cleave_status_t fail(const cleave_backend_option_t *option, const cleave_error_t *reason,
                             cleave_error_t *error) {
-  return cleave_error_set(error, reason->status, "option '%s.%s': %s", option->backend, option->key,
-                          reason->message);
+  cleave_status_t status = cleave_error_set(error, reason->status, "option '%s.%s': %s", option->backend,
+                                            option->key, reason->message);
+  cleave_error_hint(error, reason->hint);
+  return status;
 }
 
 static cleave_status_t read_device(const cleave_backend_option_t *option,
@@ -83,6 +108,10 @@ static cleave_status_t add(cleave_context_t *context, cleave_backend_option_tabl
   cleave_error_t reason = CLEAVE_ERROR_INIT;
   const cleave_backend_handle_t *handle = NULL;
   if (cleave_registry_find(context, option->backend, &handle, &reason) != CLEAVE_OK) {
+    return fail(option, &reason, error);
+  }
+  if (strcmp(option->key, "device") != 0 &&
+      cleave_backend_check_option(handle, option->key, &reason) != CLEAVE_OK) {
     return fail(option, &reason, error);
   }
   cleave_backend_options_t *options = find(table, option->backend);

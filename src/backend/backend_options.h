@@ -25,7 +25,7 @@ typedef struct cleave_backend_option_table {
 } cleave_backend_option_table_t;
 
 /* Copies into `arena`; the backends are those of `context`. Errors name the option ("option 'mirror.device':
- * ..."): a backend that does not exist or does not start, a device that it does not have, an empty key. */
+ * ..."): a backend that does not exist or does not start, a device or a key that it does not have. */
 CLEAVE_MUST_USE cleave_status_t cleave_backend_option_table_build(cleave_context_t *context,
                                                                   const cleave_backend_option_t *options,
                                                                   uint32_t count, cleave_arena_t *arena,
@@ -40,6 +40,11 @@ void cleave_backend_option_table_apply(cleave_backend_option_table_t *table, con
  * device 3". One without devices of its own has device 0, the host. */
 CLEAVE_MUST_USE cleave_status_t cleave_backend_check_device(const cleave_backend_handle_t *handle,
                                                             uint64_t device, cleave_error_t *error);
+
+/* CLEAVE_ERROR_INVALID_ARGUMENT where programs of the backend have no option of this key, with those that
+ * they have. */
+CLEAVE_MUST_USE cleave_status_t cleave_backend_check_option(const cleave_backend_handle_t *handle,
+                                                            const char *key, cleave_error_t *error);
 
 /* Of device, options, threads and profile: programs compiled with others are other programs. */
 uint64_t cleave_compile_options_hash(const cleave_compile_options_t *options);

@@ -175,7 +175,9 @@ cleave_status_t cleave_extensions_add(const cleave_backend_handle_t *library,
                                          .compile = compile,
                                          .unload = unload,
                                          .info = info,
-                                         .run = run};
+                                         .run = run,
+                                         .option_keys = library->backend->option_keys,
+                                         .option_key_count = library->backend->option_key_count};
   extensions->handle = *library; /* users and settings are the library's */
   extensions->handle.backend = &extensions->table;
   extensions->handle.state = extensions;

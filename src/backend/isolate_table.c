@@ -68,6 +68,7 @@ static const cleave_custom_operator_t *read_operator(reader_t *reader, uint32_t 
   definition->domain = read_text(reader, MOST_NAME);
   definition->name = read_text(reader, MOST_NAME);
   definition->version = (int32_t)cleave_wire_u32(reader->in);
+  definition->last_version = (int32_t)cleave_wire_u32(reader->in);
   definition->inputs = read_text(reader, MOST_TEXT);
   definition->outputs = read_text(reader, MOST_TEXT);
   definition->attributes = read_text(reader, MOST_TEXT);
@@ -145,15 +146,21 @@ static void read_passes(reader_t *reader, cleave_backend_extensions_t *extension
   extensions->passes = list;
 }
 
-/* Nobody looks for more of them than follow. */
-static void read_rule_files(reader_t *reader, cleave_backend_extensions_t *extensions) {
-  uint32_t told = read_counts(reader, CLEAVE_MOST_RULE_FILES, &extensions->rule_file_count);
-  const char **list = told == 0 ? NULL : make(reader, told, sizeof *list);
-  for (uint32_t k = 0; list != NULL && k < told && !reader->in->failed; k++) {
+static const char *const *read_texts(reader_t *reader, uint32_t most, uint32_t *out_count,
+                                     uint32_t *out_told) {
+  *out_told = read_counts(reader, most, out_count);
+  const char **list = *out_told == 0 ? NULL : make(reader, *out_told, sizeof *list);
+  for (uint32_t k = 0; list != NULL && k < *out_told && !reader->in->failed; k++) {
     list[k] = read_text(reader, MOST_NAME);
   }
-  extensions->rule_files = list;
-  extensions->rule_file_count = list == NULL ? extensions->rule_file_count : told;
+  return list;
+}
+
+/* Nobody looks for more of them than follow. */
+static void read_rule_files(reader_t *reader, cleave_backend_extensions_t *extensions) {
+  uint32_t told = 0;
+  extensions->rule_files = read_texts(reader, CLEAVE_MOST_RULE_FILES, &extensions->rule_file_count, &told);
+  extensions->rule_file_count = extensions->rule_files == NULL ? extensions->rule_file_count : told;
 }
 
 static void read_extensions(reader_t *reader) {
@@ -222,5 +229,7 @@ cleave_status_t cleave_isolate_read_table(cleave_isolate_t *isolate, cleave_wire
   table->description = read_text(&reader, MOST_NAME);
   fill_functions(table, has);
   read_extensions(&reader);
+  uint32_t told = 0;
+  table->option_keys = read_texts(&reader, CLEAVE_MOST_OPTION_KEYS, &table->option_key_count, &told);
   return reader.lacks_memory ? CLEAVE_ERROR_OUT_OF_MEMORY : reply->failed ? CLEAVE_ERROR_FORMAT : CLEAVE_OK;
 }

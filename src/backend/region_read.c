@@ -325,9 +325,11 @@ static cleave_status_t read_header(cleave_plan_reader_t *reader, json_t *root) {
   }
   CLEAVE_TRY(cleave_reader_get_text(reader, root, "format", NULL, &format));
   if (strcmp(format, "cleave-region") != 0) {
-    return cleave_reader_fail(
-        reader, "format: expected 'cleave-region', found '%.40s'%s", format,
-        strcmp(format, "cleave-plan") == 0 ? " (a plan goes with its model: --plan)" : "");
+    bool is_plan = strcmp(format, "cleave-plan") == 0;
+    cleave_status_t status = cleave_reader_fail(reader, "format: expected 'cleave-region', found '%.40s'%s",
+                                                format, is_plan ? " (a plan goes with its model)" : "");
+    cleave_error_hint(reader->error, is_plan ? CLEAVE_HINT_PLAN : CLEAVE_HINT_NONE);
+    return status;
   }
   CLEAVE_TRY(cleave_reader_get_number(reader, root, "version", UINT32_MAX, &version));
   if (version != VERSION) {

@@ -446,13 +446,11 @@ static cleave_status_t fail_unknown(const cleave_context_t *context, const char 
     cleave_nearest_offer(&nearest, name, known);
   }
   const char *meant = cleave_nearest_hint(&nearest, hint, sizeof hint);
-  char load_hint[128] = "";
-  if (meant[0] == '\0' && is_name(name)) {
-    (void)snprintf(load_hint, sizeof load_hint, "; where it is a library: --load lib%s.so", name);
-  }
-  cleave_status_t status =
-      cleave_error_set(error, CLEAVE_ERROR_UNSUPPORTED, "backend '%s' is unknown%s; there are: %s%s", name,
-                       meant, cleave_text_get(&list), load_hint);
+  bool may_be_library = meant[0] == '\0' && is_name(name);
+  cleave_status_t status = cleave_error_set(
+      error, CLEAVE_ERROR_UNSUPPORTED, "backend '%s' is unknown%s; there are: %s%s", name, meant,
+      cleave_text_get(&list), may_be_library ? "; if it is a library, it is not loaded" : "");
+  cleave_error_hint(error, may_be_library ? CLEAVE_HINT_LOAD : CLEAVE_HINT_NONE);
   cleave_text_deinit(&list);
   return status;
 }

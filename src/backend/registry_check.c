@@ -5,6 +5,8 @@
 
 #include "backend/registry.h"
 
+enum { MOST_OPTION_KEYS = 1024 };
+
 cleave_status_t cleave_registry_fail(cleave_error_t *error, cleave_status_t status, const char *place,
                                      const cleave_message_t *message) {
   if (status <= CLEAVE_OK || status > CLEAVE_ERROR_INTERNAL) {
@@ -12,6 +14,26 @@ cleave_status_t cleave_registry_fail(cleave_error_t *error, cleave_status_t stat
   }
   const char *text = message->text[0] != '\0' ? message->text : "no reason given";
   return cleave_error_set(error, status, "%s: %.*s", place, (int)sizeof message->text - 1, text);
+}
+
+/* Fields of libraries that are too old for them are not looked at. */
+static cleave_status_t check_option_keys(const cleave_backend_t *backend, cleave_error_t *error) {
+  if (backend->size < offsetof(cleave_backend_t, option_key_count) + sizeof backend->option_key_count) {
+    return CLEAVE_OK;
+  }
+  uint32_t count = backend->option_key_count;
+  if (count > MOST_OPTION_KEYS || (count > 0 && backend->option_keys == NULL)) {
+    return cleave_error_set(error, CLEAVE_ERROR_BACKEND,
+                            "backend '%s': %u keys of options: expected a list of at most %d", backend->name,
+                            (unsigned)count, MOST_OPTION_KEYS);
+  }
+  for (uint32_t k = 0; k < count; k++) {
+    if (backend->option_keys[k] == NULL || backend->option_keys[k][0] == '\0') {
+      return cleave_error_set(error, CLEAVE_ERROR_BACKEND, "backend '%s': key %u of its options is missing",
+                              backend->name, (unsigned)k);
+    }
+  }
+  return CLEAVE_OK;
 }
 
 cleave_status_t cleave_registry_check(const cleave_backend_t *backend, const char *name,
@@ -46,5 +68,5 @@ cleave_status_t cleave_registry_check(const cleave_backend_t *backend, const cha
     return cleave_error_set(error, CLEAVE_ERROR_BACKEND, "backend '%s': function '%s' is missing", name,
                             missing);
   }
-  return CLEAVE_OK;
+  return check_option_keys(backend, error);
 }

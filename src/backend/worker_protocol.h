@@ -70,7 +70,7 @@ enum {
 };
 
 /* Of lists that a library brings, so many are told; how many there are, too. */
-enum { CLEAVE_MOST_EXTENSIONS = 1024, CLEAVE_MOST_RULE_FILES = 64 };
+enum { CLEAVE_MOST_EXTENSIONS = 1024, CLEAVE_MOST_RULE_FILES = 64, CLEAVE_MOST_OPTION_KEYS = 1024 };
 
 /* COMPILE: what makes the program, and what `number` is then. */
 typedef enum cleave_program_way {

@@ -69,6 +69,19 @@ cleave_status_t cleave_error_out_of_memory(cleave_error_t *error) {
   return cleave_error_set(error, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory");
 }
 
+void cleave_error_hint(cleave_error_t *error, cleave_hint_t hint) {
+  if (error != NULL && error->status != CLEAVE_OK && error->hint == CLEAVE_HINT_NONE) {
+    error->hint = hint;
+  }
+}
+
+cleave_status_t cleave_error_take(cleave_error_t *error, const cleave_error_t *from) {
+  if (error != NULL && error->status == CLEAVE_OK) {
+    *error = *from;
+  }
+  return from->status;
+}
+
 void cleave_error_clear(cleave_error_t *error) {
   if (error != NULL) {
     *error = (cleave_error_t)CLEAVE_ERROR_INIT;

@@ -101,7 +101,11 @@ static void print_details(const backend_info_t *info) {
   const cleave_backend_extensions_t *extensions = backend->extensions;
   for (uint32_t k = 0; extensions != NULL && k < extensions->operator_count; k++) {
     const cleave_custom_operator_t *op = extensions->operators[k];
-    cleave_print("    operator %s.%s: %s -> %s\n", op->domain, op->name, op->inputs, op->outputs);
+    int last = op->last_version == 0 ? op->version : op->last_version;
+    cleave_print("    operator %s.%s, version%s %d", op->domain, op->name, last > op->version ? "s" : "",
+                 (int)op->version);
+    cleave_print(last > op->version ? " to %d: " : ": ", last);
+    cleave_print("%s -> %s\n", op->inputs, op->outputs);
   }
   for (uint32_t k = 0; extensions != NULL && k < extensions->partitioner_count; k++) {
     cleave_print("    partitioner %s\n", extensions->partitioners[k]->name);

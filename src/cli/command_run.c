@@ -516,8 +516,6 @@ static int run_command(int argc, char **argv) {
       status = cleave_arguments_fail("run", run.profile_path != NULL
                                                 ? "option '--watch' does not go with --profile"
                                                 : "option '--watch' is for '--rules'");
-    } else if (run.options.plan == NULL && run.options.fallback && !cleave_common_isolates()) {
-      status = cleave_arguments_fail("run", "option '--fallback' is for '--plan' and '--isolate'");
     } else if (work(&run, &error) != CLEAVE_OK) {
       status = cleave_output_error(&error);
     } else if (run.watch && run.json) {

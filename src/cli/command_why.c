@@ -38,6 +38,7 @@ static cleave_status_t work(cleave_job_t *job, const cleave_job_options_t *optio
   CLEAVE_TRY_CLEANUP(cleave_job_partition(job, error));
   CLEAVE_TRY_CLEANUP(cleave_job_load_rules(job, &list, error));
   CLEAVE_TRY_CLEANUP(cleave_rule_list_why(&list, job->plan, &question, &why, error));
+  why->limit_option = "--limit";
   CLEAVE_TRY_CLEANUP(print(why, ask->json, error));
 cleanup:
   cleave_why_destroy(why);

@@ -39,8 +39,9 @@ static const cleave_option_t TABLE[] = {
      "with an error, and nothing else is harmed; may be given many times",
      &isolated},
     {"fallback", 0, CLEAVE_OPTION_FLAG, NULL,
-     "with --isolate: cpu takes over from a library that crashed or did not answer; with --plan: regions "
-     "whose backend is missing or refuses them run node by node on cpu",
+     "cpu takes over from a backend that fails in a run or whose device has no memory, and with --isolate "
+     "from a library that crashed or did not answer; with --plan: regions whose backend is missing or "
+     "refuses them run node by node on cpu",
      &falls_back},
     {"configure", 0, CLEAVE_OPTION_LIST, "BACKEND.KEY=VALUE",
      "tell a backend something of its own, after loading and before anything else; may be given many times. "
@@ -252,7 +253,8 @@ cleave_session_options_t cleave_common_session(void) {
                                     .backend_options = backend_options,
                                     .backend_option_count = (uint32_t)options.count,
                                     .blob_folder = given != NULL && given[0] != '\0' ? given : NULL,
-                                    .blob_limit = (uint64_t)limit_mb << 20};
+                                    .blob_limit = (uint64_t)limit_mb << 20,
+                                    .fallback = falls_back};
 }
 
 void cleave_common_free(void) {

@@ -65,10 +65,21 @@ void cleave_print_error(const char *format, ...) {
   va_end(arguments);
 }
 
+static const char *hint_of(const cleave_error_t *error) {
+  switch (error->hint) {
+    case CLEAVE_HINT_LOAD: return " (--load)";
+    case CLEAVE_HINT_PARTITION: return " (--rules or --backend)";
+    case CLEAVE_HINT_PLAN: return " (--plan)";
+    case CLEAVE_HINT_NONE: break;
+  }
+  return "";
+}
+
 int cleave_output_error(const cleave_error_t *error) {
   cleave_output_progress_end();
   (void)fflush(stdout);
-  cleave_print_error("cleave: %s\n", error->message[0] == '\0' ? "failed without a message" : error->message);
+  cleave_print_error("cleave: %s%s\n",
+                     error->message[0] == '\0' ? "failed without a message" : error->message, hint_of(error));
   return CLEAVE_EXIT_FAILURE;
 }
 

@@ -7,6 +7,7 @@
 
 #include "formats/onnx.h"
 #include "formats/onnx_canonical.h"
+#include "ops/custom.h"
 #include "ops/ops.h"
 
 /* A node that waits for a value; a list per name. */
@@ -233,15 +234,16 @@ static cleave_status_t add_call(reader_t *reader, cleave_error_t *error) {
   cleave_graph_t *graph = reader->builder.graph;
   const cleave_op_t *op = cleave_op_find(call->node->domain, call->op_type);
   if (op == NULL) {
-    CLEAVE_TRY(cleave_graph_custom_op(graph, call->node->domain, call->op_type, &op, error));
+    CLEAVE_TRY(cleave_graph_custom_op(graph, call->node->domain, call->op_type,
+                                      call->version > 0 ? call->version : 1, &op, error));
   } else if (op->domain[0] == '\0' && call->version > 22) {
     CLEAVE_TRY(check_newer(call, op, error));
-  } else if (call->version > 0 && (op->flags & CLEAVE_OP_FROM_LIBRARY) != 0 &&
-             call->version < op->since_version) {
-    return cleave_error_set(error, CLEAVE_ERROR_UNSUPPORTED,
-                            "node '%s': operator '%s.%s' of version %d: the loaded library has version %d",
-                            call->node->name, op->domain, op->name, (int)call->version,
-                            (int)op->since_version);
+  } else if (call->version > 0) {
+    cleave_error_t reason = CLEAVE_ERROR_INIT;
+    cleave_status_t status = cleave_custom_op_check_version(op, call->version, &reason);
+    if (status != CLEAVE_OK) {
+      return cleave_error_set(error, status, "node '%s': %s", call->node->name, reason.message);
+    }
   }
   while (call->inputs.count > 0 && !cleave_value_exists(call->inputs.items[call->inputs.count - 1])) {
     call->inputs.count--;

@@ -208,11 +208,12 @@ cleave_status_t cleave_graph_add_output(cleave_graph_t *graph, const char *name,
 }
 
 cleave_status_t cleave_graph_custom_op(cleave_graph_t *graph, const char *domain, const char *name,
-                                       const cleave_op_t **out_op, cleave_error_t *error) {
+                                       int32_t version, const cleave_op_t **out_op, cleave_error_t *error) {
   for (size_t k = 0; k < graph->custom_ops.count; k++) {
-    if (strcmp(graph->custom_ops.items[k]->name, name) == 0 &&
-        strcmp(graph->custom_ops.items[k]->domain, domain) == 0) {
-      *out_op = graph->custom_ops.items[k];
+    const cleave_op_t *known = graph->custom_ops.items[k];
+    if (strcmp(known->name, name) == 0 && strcmp(known->domain, domain) == 0 &&
+        known->since_version == version) {
+      *out_op = known;
       return CLEAVE_OK;
     }
   }
@@ -223,8 +224,8 @@ cleave_status_t cleave_graph_custom_op(cleave_graph_t *graph, const char *domain
   if (op == NULL || name_copy == NULL || domain_copy == NULL) {
     return cleave_error_out_of_memory(error);
   }
-  *op =
-      (cleave_op_t){.name = name_copy, .domain = domain_copy, .id = CLEAVE_OP_ID_CUSTOM, .since_version = 1};
+  *op = (cleave_op_t){
+      .name = name_copy, .domain = domain_copy, .id = CLEAVE_OP_ID_CUSTOM, .since_version = version};
   cleave_array_push_reserved(&graph->custom_ops, op);
   *out_op = op;
   return CLEAVE_OK;

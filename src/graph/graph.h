@@ -136,10 +136,10 @@ CLEAVE_MUST_USE cleave_status_t cleave_graph_add_node(cleave_graph_t *graph, con
 CLEAVE_MUST_USE cleave_status_t cleave_graph_add_output(cleave_graph_t *graph, const char *name,
                                                         cleave_value_t value, cleave_error_t *error);
 
-/* An entry for an operator that is in no table; the same entry for the same names. */
+/* An entry for an operator that is in no table; the same entry for the same names and version. */
 CLEAVE_MUST_USE cleave_status_t cleave_graph_custom_op(cleave_graph_t *graph, const char *domain,
-                                                       const char *name, const cleave_op_t **out_op,
-                                                       cleave_error_t *error);
+                                                       const char *name, int32_t version,
+                                                       const cleave_op_t **out_op, cleave_error_t *error);
 
 /* Sets or replaces an attribute: name, lists and texts are copied, a tensor is retained. */
 CLEAVE_MUST_USE cleave_status_t cleave_graph_set_attribute(cleave_graph_t *graph, cleave_node_t node,

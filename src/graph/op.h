@@ -66,7 +66,8 @@ typedef struct cleave_op {
   const char *name;
   const char *domain;    /* "" is ai.onnx */
   uint16_t id;           /* index in the table (src/ops/op_list.inc), or CLEAVE_OP_ID_CUSTOM */
-  int32_t since_version; /* of the ONNX operator set whose form this is */
+  int32_t since_version; /* of the domain's operator set whose form this is */
+  int32_t last_version;  /* that has this form too, of operators of libraries; of others 0 */
   uint32_t flags;
   uint32_t input_count; /* ports; a variadic one stands for many */
   uint32_t output_count;

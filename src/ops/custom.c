@@ -2,7 +2,8 @@
 // Entries of library operators in a list that only grows at its head, so that readers need no lock. Whether
 // an entry counts is told by its definitions, one for each context that has the library, which come and go
 // with it. An entry is used again by a definition that says the same; the list is as long as there are
-// different ones, and that of an entry's definitions as there were contexts at a time.
+// different ones, and that of an entry's definitions as there were contexts at a time. Entries are freed only
+// where nobody can hold or look for one (cleave_custom_ops_end).
 #include "ops/custom.h"
 
 #include <pthread.h>
@@ -107,6 +108,20 @@ cleave_status_t cleave_custom_op_fail(const cleave_op_t *op, cleave_error_t *err
                           op->domain, op->name);
 }
 
+cleave_status_t cleave_custom_op_check_version(const cleave_op_t *op, int32_t version,
+                                               cleave_error_t *error) {
+  if (!is_of_library(op) || (version >= op->since_version && version <= op->last_version)) {
+    return CLEAVE_OK;
+  }
+  char range[40];
+  (void)snprintf(range, sizeof range, op->since_version == op->last_version ? "%d" : "%d to %d",
+                 (int)op->since_version, (int)op->last_version);
+  return cleave_error_set(
+      error, CLEAVE_ERROR_UNSUPPORTED, "operator '%s' of version %d of '%s': library '%s' has version%s %s",
+      cleave_custom_op_full_name(op), (int)version, op->domain, cleave_custom_op_library(op),
+      op->since_version == op->last_version ? "" : "s", range);
+}
+
 /* ---- adding ---- */
 
 static bool is_word(const char *text, const char *more) {
@@ -170,6 +185,12 @@ static cleave_status_t check(const cleave_custom_operator_t *definition, uint32_
                             "library '%s': operator '%s.%s': expected a version from 1, found %d", library,
                             definition->domain, definition->name, (int)definition->version);
   }
+  if (definition->last_version != 0 && definition->last_version < definition->version) {
+    return cleave_error_set(error, CLEAVE_ERROR_BACKEND,
+                            "library '%s': operator '%s.%s': expected a last version from %d, or 0, found %d",
+                            library, definition->domain, definition->name, (int)definition->version,
+                            (int)definition->last_version);
+  }
   const cleave_op_t *other = cleave_op_find(definition->domain, definition->name);
   if (other != NULL && (!is_of_library(other) || find_place(entry_of(other), context) != NULL)) {
     const char *owner = cleave_custom_op_library(other);
@@ -184,7 +205,8 @@ static cleave_status_t check(const cleave_custom_operator_t *definition, uint32_
 /* A definition that says the same, from this library, of an earlier time. */
 static bool is_same(const entry_t *entry, const entry_t *made) {
   return strcmp(entry->full_name, made->full_name) == 0 && strcmp(entry->library, made->library) == 0 &&
-         entry->op.since_version == made->op.since_version && entry->op.flags == made->op.flags &&
+         entry->op.since_version == made->op.since_version &&
+         entry->op.last_version == made->op.last_version && entry->op.flags == made->op.flags &&
          strcmp(entry->inputs, made->inputs) == 0 && strcmp(entry->outputs, made->outputs) == 0 &&
          strcmp(entry->attributes, made->attributes) == 0;
 }
@@ -205,6 +227,7 @@ static cleave_status_t fill(entry_t *entry, const cleave_custom_operator_t *defi
   entry->op.domain = copy(arena, definition->domain);
   entry->op.id = CLEAVE_OP_ID_CUSTOM;
   entry->op.since_version = definition->version;
+  entry->op.last_version = definition->last_version == 0 ? definition->version : definition->last_version;
   entry->op.flags = CLEAVE_OP_FROM_LIBRARY | (definition->is_commutative ? CLEAVE_OP_COMMUTATIVE : 0u) |
                     (definition->is_stateful ? CLEAVE_OP_STATEFUL : 0u);
   entry->op.infer = cleave_infer_custom;
@@ -315,5 +338,23 @@ void cleave_custom_ops_remove(const void *owner) {
       }
     }
   }
+  (void)pthread_mutex_unlock(&adding);
+}
+
+void cleave_custom_ops_end(void) {
+  (void)pthread_mutex_lock(&adding);
+  entry_t *kept = NULL;
+  for (entry_t *entry = atomic_load(&entries); entry != NULL;) {
+    entry_t *next = entry->next;
+    cleave_arena_t arena = entry->arena;
+    if (is_defined(entry)) {
+      entry->next = kept;
+      kept = entry;
+    } else {
+      cleave_arena_deinit(&arena);
+    }
+    entry = next;
+  }
+  atomic_store(&entries, kept);
   (void)pthread_mutex_unlock(&adding);
 }

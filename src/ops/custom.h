@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Operators that loaded libraries bring: entries like those of the table, found by cleave_op_find under
- * domain and name, with a schema parsed from the library's texts. An entry is never freed, since graphs point
- * to it; when its library goes it stays without a definition, and the same library loaded again takes it
- * over. Names are the process's, definitions are a context's (cleave.h): the same library may be loaded in
- * several, and an operator is known to all of them, but computed only where its library is.
+ * domain and name, with a schema parsed from the library's texts. An entry lives until the last context ends
+ * (backend/context.c), since graphs point to it; when its library goes it stays without a definition, and the
+ * same library loaded again takes it over. Names are the process's, definitions are a context's (cleave.h):
+ * the same library may be loaded in several, and an operator is known to all of them, but computed only where
+ * its library is.
  *
  * Entries may be found and read on any thread. Adding and removing are the registry's, under its lock.
  */
@@ -26,6 +27,10 @@ CLEAVE_MUST_USE cleave_status_t cleave_custom_ops_add(cleave_context_t *context,
 /* The definitions of an owner are gone. */
 void cleave_custom_ops_remove(const void *owner);
 
+/* Frees the entries of operators that are defined in no context. Nothing points to them any more, and nobody
+ * looks one up meanwhile. */
+void cleave_custom_ops_end(void);
+
 /* What the library says of an operator, and its owner (`out_owner` may be NULL). NULL where the operator is
  * no library's, or where its library is not loaded in this context. */
 const cleave_custom_operator_t *cleave_custom_op_definition(const cleave_op_t *op, cleave_context_t *context,
@@ -36,6 +41,11 @@ const char *cleave_custom_op_library(const cleave_op_t *op);
 
 /* The operators of libraries that are loaded in any context, one after the other: NULL begins, NULL ends. */
 const cleave_op_t *cleave_custom_op_next(const cleave_op_t *op);
+
+/* Does the operator mean the same in this version of its domain's operator set? CLEAVE_ERROR_UNSUPPORTED: it
+ * is a library's, which declares other versions, with both. */
+CLEAVE_MUST_USE cleave_status_t cleave_custom_op_check_version(const cleave_op_t *op, int32_t version,
+                                                               cleave_error_t *error);
 
 /* CLEAVE_ERROR_UNSUPPORTED: why nothing computes a node of this operator, which has CLEAVE_OP_ID_CUSTOM: its
  * library was unloaded, or came after the model, or is another context's, or nobody brought one. */

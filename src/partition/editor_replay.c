@@ -14,7 +14,7 @@ static cleave_status_t add_node(cleave_editor_t *editor, const cleave_edit_t *ed
   const cleave_op_t *op = cleave_op_find(edit->domain, edit->op);
   cleave_node_t node = CLEAVE_NODE_NONE;
   if (op == NULL) {
-    CLEAVE_TRY(cleave_graph_custom_op(editor->graph, edit->domain, edit->op, &op, error));
+    CLEAVE_TRY(cleave_graph_custom_op(editor->graph, edit->domain, edit->op, 1, &op, error));
   }
   CLEAVE_TRY(cleave_editor_add_node(editor, op, edit->name, edit->inputs, edit->input_count,
                                     edit->output_count, edit->attributes, edit->attribute_count, &node,

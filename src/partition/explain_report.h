@@ -112,7 +112,8 @@ typedef struct cleave_why {
   const cleave_plan_t *plan;
   cleave_history_t *history; /* owned: graphs of the answers are its states */
   uint32_t limit;
-  bool is_summary; /* neither nodes nor rules were asked for */
+  const char *limit_option; /* how the reader raises it, said where something is left out; NULL: not said */
+  bool is_summary;          /* neither nodes nor rules were asked for */
   uint32_t node_count;
   const cleave_why_node_t *nodes;
   uint32_t nodes_left_out; /* of "op:" beyond the limit */

@@ -272,6 +272,11 @@ static void print_counts(const printer_t *printer, const cleave_why_rule_t *rule
   }
 }
 
+static void end_left_out(const printer_t *printer) {
+  const char *option = printer->why->limit_option;
+  cleave_text_format(printer->text, option != NULL ? " (%s)\n" : "\n", option);
+}
+
 static void print_rule(const printer_t *printer, const cleave_why_rule_t *rule) {
   cleave_text_t *text = printer->text;
   print_rule_name(printer, rule->rule);
@@ -298,7 +303,8 @@ static void print_rule(const printer_t *printer, const cleave_why_rule_t *rule) 
     print_near_miss(printer, rule, &rule->misses[k]);
   }
   if (shown < rule->miss_count) {
-    cleave_text_show(text, "    and %u more kinds (--limit)\n", (unsigned)(rule->miss_count - shown));
+    cleave_text_show(text, "    and %u more kinds", (unsigned)(rule->miss_count - shown));
+    end_left_out(printer);
   }
 }
 
@@ -365,7 +371,8 @@ static cleave_status_t print_summary(const printer_t *printer, cleave_error_t *e
     print_near_miss(printer, ranked[k].rule, ranked[k].miss);
   }
   if (count > why->limit) {
-    cleave_text_show(text, "  and %u more kinds (--limit)\n", (unsigned)(count - why->limit));
+    cleave_text_show(text, "  and %u more kinds", (unsigned)(count - why->limit));
+    end_left_out(printer);
   }
   cleave_free(ranked);
   return CLEAVE_OK;
@@ -381,7 +388,8 @@ cleave_status_t cleave_why_print_text(const cleave_why_t *why, cleave_text_t *te
     CLEAVE_TRY(print_why_node(&printer, &why->nodes[k], error));
   }
   if (why->nodes_left_out > 0) {
-    cleave_text_show(text, "\nand %u more nodes (--limit)\n", (unsigned)why->nodes_left_out);
+    cleave_text_show(text, "\nand %u more nodes", (unsigned)why->nodes_left_out);
+    end_left_out(&printer);
   }
   for (uint32_t k = 0; k < why->rule_count && !why->is_summary; k++) {
     cleave_text_add(text, k > 0 ? "\n" : "");

@@ -72,13 +72,9 @@ static cleave_status_t create_from_region_take(cleave_context_t *context, cleave
   return CLEAVE_OK;
 }
 
-cleave_status_t cleave_model_load_with(cleave_context_t *context, const char *path,
-                                       const cleave_setting_t *settings, size_t setting_count, uint64_t seed,
-                                       bool *out_used, cleave_model_t **out_model, cleave_error_t *error) {
-  *out_model = NULL;
-  for (size_t k = 0; k < setting_count; k++) {
-    out_used[k] = false;
-  }
+static cleave_status_t load_file(cleave_context_t *context, const char *path,
+                                 const cleave_setting_t *settings, size_t setting_count, uint64_t seed,
+                                 bool *out_used, cleave_model_t **out_model, cleave_error_t *error) {
   cleave_graph_t *graph = NULL;
   if (cleave_path_has_extension(path, ".onnx")) {
     CLEAVE_TRY(cleave_onnx_read(path, &graph, error));
@@ -95,6 +91,21 @@ cleave_status_t cleave_model_load_with(cleave_context_t *context, const char *pa
   }
   graph->context = context;
   return cleave_model_create_take(graph, out_model, error);
+}
+
+/* The context is there from the first operator that is looked up in it. */
+cleave_status_t cleave_model_load_with(cleave_context_t *context, const char *path,
+                                       const cleave_setting_t *settings, size_t setting_count, uint64_t seed,
+                                       bool *out_used, cleave_model_t **out_model, cleave_error_t *error) {
+  *out_model = NULL;
+  for (size_t k = 0; k < setting_count; k++) {
+    out_used[k] = false;
+  }
+  context = cleave_context_retain(context);
+  cleave_status_t status =
+      load_file(context, path, settings, setting_count, seed, out_used, out_model, error);
+  cleave_context_release(context);
+  return status;
 }
 
 cleave_status_t cleave_model_load(cleave_context_t *context, const char *path,
@@ -129,12 +140,9 @@ static bool looks_like_json(const char *data, size_t size) {
   return k < size && data[k] == '{';
 }
 
-cleave_status_t cleave_model_load_memory(cleave_context_t *context, const void *data, size_t size,
-                                         const char *name, cleave_model_t **out_model,
-                                         cleave_error_t *error) {
-  *out_model = NULL;
+static cleave_status_t load_bytes(cleave_context_t *context, const void *data, size_t size, const char *name,
+                                  cleave_model_t **out_model, cleave_error_t *error) {
   cleave_graph_t *graph = NULL;
-  name = name == NULL ? "model" : name;
   if (looks_like_json(data, size)) {
     cleave_region_file_t *region = NULL;
     CLEAVE_TRY(cleave_region_json_read(name, data, size, NULL, &region, error));
@@ -143,6 +151,16 @@ cleave_status_t cleave_model_load_memory(cleave_context_t *context, const void *
   CLEAVE_TRY(cleave_onnx_read_memory(data, size, name, &graph, error));
   graph->context = context;
   return cleave_model_create_take(graph, out_model, error);
+}
+
+cleave_status_t cleave_model_load_memory(cleave_context_t *context, const void *data, size_t size,
+                                         const char *name, cleave_model_t **out_model,
+                                         cleave_error_t *error) {
+  *out_model = NULL;
+  context = cleave_context_retain(context);
+  cleave_status_t status = load_bytes(context, data, size, name == NULL ? "model" : name, out_model, error);
+  cleave_context_release(context);
+  return status;
 }
 
 cleave_model_t *cleave_model_retain(cleave_model_t *model) {

@@ -6,6 +6,7 @@
 
 #include "backend/region_file.h"
 #include "graph/structural_hash.h"
+#include "ops/custom.h"
 #include "ops/ops.h"
 #include "partition/plan_document.h"
 #include "runtime/plan_load.h"
@@ -138,7 +139,8 @@ static cleave_status_t find_op(making_t *making, uint32_t index, const cleave_op
   const cleave_node_view_t *node = &making->region->nodes[index];
   *out_op = cleave_op_find(node->domain, node->op);
   if (*out_op == NULL) {
-    CLEAVE_TRY(cleave_graph_custom_op(making->graph, node->domain, node->op, out_op, making->error));
+    CLEAVE_TRY(cleave_graph_custom_op(making->graph, node->domain, node->op, node->opset_version, out_op,
+                                      making->error));
   }
   if ((*out_op)->id != CLEAVE_OP_ID_CUSTOM && (*out_op)->since_version != node->opset_version) {
     return cleave_error_set(making->error, CLEAVE_ERROR_UNSUPPORTED,
@@ -146,7 +148,11 @@ static cleave_status_t find_op(making_t *making, uint32_t index, const cleave_op
                             making->region->place, (unsigned)index, (*out_op)->name, (int)node->opset_version,
                             (int)(*out_op)->since_version);
   }
-  return CLEAVE_OK;
+  cleave_error_t reason = CLEAVE_ERROR_INIT;
+  cleave_status_t status = cleave_custom_op_check_version(*out_op, node->opset_version, &reason);
+  return status == CLEAVE_OK ? CLEAVE_OK
+                             : cleave_error_set(making->error, status, "%s: nodes[%u]: %s",
+                                                making->region->place, (unsigned)index, reason.message);
 }
 
 static cleave_status_t add_node(making_t *making, uint32_t index) {
@@ -251,11 +257,16 @@ static cleave_status_t check_graph(const planning_t *planning) {
   for (uint32_t k = 0; same && k < count; k++) {
     same = strcmp(cleave_node_op(graph, (cleave_node_t){k})->name, planning->region->nodes[k].op) == 0;
   }
-  return same ? CLEAVE_OK
-              : cleave_error_set(planning->error, CLEAVE_ERROR_MISMATCH,
-                                 "%s: the region's own plan does not fit: a part of it is computed before it "
-                                 "runs; partition it with --rules or --backend",
-                                 planning->region->place);
+  if (same) {
+    return CLEAVE_OK;
+  }
+  cleave_status_t status =
+      cleave_error_set(planning->error, CLEAVE_ERROR_MISMATCH,
+                       "%s: the region's own plan does not fit: a part of it is computed before it runs; "
+                       "partition it by rules or for a backend",
+                       planning->region->place);
+  cleave_error_hint(planning->error, CLEAVE_HINT_PARTITION);
+  return status;
 }
 
 static bool fill_node(planning_t *planning, uint32_t index, const char *label,

@@ -69,6 +69,8 @@ static cleave_status_t set_options(cleave_session_t *session, cleave_context_t *
   session->imperative =
       known >= offsetof(cleave_session_options_t, imperative) + sizeof options->imperative &&
       options->imperative;
+  session->fallback =
+      known >= offsetof(cleave_session_options_t, fallback) + sizeof options->fallback && options->fallback;
   session->is_careful = session->profile;
   session->compile_options =
       (cleave_compile_options_t){.size = sizeof session->compile_options,
@@ -133,21 +135,45 @@ static cleave_status_t create(cleave_session_t *session, const cleave_graph_t *g
   return cleave_session_plan_memory(session, error);
 }
 
-cleave_status_t cleave_session_create_planned(const cleave_graph_t *graph, const cleave_plan_t *plan,
-                                              const cleave_tensor_view_t *const *inputs, size_t input_count,
-                                              const cleave_session_options_t *options,
-                                              cleave_session_t **out_session, cleave_error_t *error) {
-  *out_session = NULL;
+/* Without the backends of `without`, whose devices have failed. Where another one's does, and `cpu` may take
+ * its regions, it comes to them: *out_again. */
+static cleave_status_t try_create(const cleave_graph_t *graph, const cleave_plan_t *plan,
+                                  const cleave_tensor_view_t *const *inputs, size_t input_count,
+                                  const cleave_session_options_t *options, cleave_without_t *without,
+                                  bool *out_again, cleave_session_t **out_session, cleave_error_t *error) {
+  cleave_error_t reason = CLEAVE_ERROR_INIT;
   cleave_session_t *session = cleave_allocate_zeroed(1, sizeof *session);
   if (session == NULL) {
     return cleave_error_out_of_memory(error);
   }
-  cleave_status_t status = create(session, graph, plan, inputs, input_count, options, error);
-  if (status != CLEAVE_OK) {
-    cleave_session_destroy(session);
-    return status;
+  session->without = without;
+  cleave_status_t status = create(session, graph, plan, inputs, input_count, options, &reason);
+  session->without = NULL;
+  if (status == CLEAVE_OK) {
+    *out_session = session;
+    return CLEAVE_OK;
   }
-  *out_session = session;
+  *out_again = session->fallback && session->failed != NULL && without->count < CLEAVE_MOST_WITHOUT;
+  if (*out_again) {
+    without->handles[without->count] = session->failed;
+    without->reasons[without->count++] = reason;
+    cleave_log(cleave_context_log(graph->context), CLEAVE_LOG_WARNING, "regions of %s run on cpu: %s",
+               session->failed->backend->name, reason.message);
+  }
+  cleave_session_destroy(session);
+  return *out_again ? CLEAVE_OK : cleave_error_take(error, &reason);
+}
+
+cleave_status_t cleave_session_create_planned(const cleave_graph_t *graph, const cleave_plan_t *plan,
+                                              const cleave_tensor_view_t *const *inputs, size_t input_count,
+                                              const cleave_session_options_t *options,
+                                              cleave_session_t **out_session, cleave_error_t *error) {
+  cleave_without_t without = {.count = 0};
+  *out_session = NULL;
+  for (bool again = true; again;) {
+    again = false;
+    CLEAVE_TRY(try_create(graph, plan, inputs, input_count, options, &without, &again, out_session, error));
+  }
   return CLEAVE_OK;
 }
 

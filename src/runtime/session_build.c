@@ -135,7 +135,7 @@ static cleave_status_t build_whole(cleave_build_t *build, const region_set_t *se
   if (status == CLEAVE_ERROR_OUT_OF_MEMORY && reason->text[0] == '\0') {
     return cleave_error_out_of_memory(error);
   }
-  if (status == CLEAVE_ERROR_OUT_OF_MEMORY || session->strict ||
+  if ((status == CLEAVE_ERROR_OUT_OF_MEMORY && !session->fallback) || session->strict ||
       cleave_session_is_lost(session, set->target)) {
     char place[224];
     (void)snprintf(place, sizeof place, "region '%.128s' on %.64s", region->name, region->backend);
@@ -153,6 +153,11 @@ static cleave_status_t build_region(cleave_build_t *build, uint32_t region_index
   CLEAVE_TRY(collect_region(build, &set, error));
   if (set.node_count == 0) {
     return CLEAVE_OK;
+  }
+  for (uint32_t k = 0; k < session->without->count; k++) {
+    if (strcmp(session->without->handles[k]->backend->name, set.region->backend) == 0) {
+      return build_one_by_one(build, &set, session->without->reasons[k].message, error); /* on cpu */
+    }
   }
   CLEAVE_TRY(cleave_session_region_target(session, set.region, &set.target, error));
   if (session->imperative) {

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backend/context.h"
 #include "backend/extensions.h"
 #include "base/hash.h"
 #include "ops/infer.h"
@@ -280,7 +281,7 @@ static cleave_status_t note_refusal(cleave_session_t *session, cleave_step_t *st
     return CLEAVE_OK;
   }
   step->is_refused = true;
-  (void)snprintf(note, sizeof note, "region '%s': node '%s' runs on %s, not on %s: %s",
+  (void)snprintf(note, sizeof note, "region '%s': node '%s' runs on %s, not on %s: %.384s",
                  session->plan->regions[step->region].name, step->name,
                  session->targets.items[step->alone].label, session->targets.items[step->target].label,
                  reason[0] == '\0' ? "no reason given" : reason);
@@ -294,7 +295,7 @@ static cleave_status_t compile(cleave_session_t *session, cleave_step_t *step,
   cleave_status_t status = CLEAVE_ERROR_UNSUPPORTED;
   if (target->place != CLEAVE_PLACE_HOST && has_text(step)) {
     (void)snprintf(message.text, sizeof message.text, "tensors of strings are not copied to a device");
-  } else {
+  } else if (!step->has_failed) {
     if (step->region != CLEAVE_INDEX_NONE && target->handle->backend->imperative != NULL) {
       CLEAVE_TRY(try_compile(session, step, step->target, true, entry, &status, &message, error));
     }
@@ -453,15 +454,8 @@ static void forget_programs(cleave_step_t *step) {
   }
 }
 
-static cleave_status_t run(cleave_session_t *session, cleave_step_t *step, cleave_error_t *error) {
-  cleave_node_type_t *types = NULL;
-  cleave_dynamic_program_t *entry = NULL;
-  for (uint32_t k = 0; k < step->input_count; k++) {
-    step->inputs[k] = session->slots.items[step->input_slots[k]].view;
-  }
-  CLEAVE_TRY(infer_outputs(session, step, &types, error));
-  CLEAVE_TRY(prepare_outputs(session, step, types, error));
-  CLEAVE_TRY(get_program(session, step, &entry, error));
+static cleave_status_t run_entry(cleave_session_t *session, cleave_step_t *step,
+                                 const cleave_dynamic_program_t *entry, cleave_error_t *error) {
   dynamic_call_t call = {.session = session, .step = step, .target = &session->targets.items[entry->target]};
   CLEAVE_TRY(prepare_call(&call, entry->program, error));
   cleave_message_t message = {.text = ""};
@@ -475,16 +469,34 @@ static cleave_status_t run(cleave_session_t *session, cleave_step_t *step, cleav
   CLEAVE_TRY(prepare_workspace(&call, entry->program, &args.workspace, error));
   cleave_status_t status = cleave_program_run(entry->program, &args, &message);
   message.text[sizeof message.text - 1] = '\0';
-  if (status != CLEAVE_OK && cleave_session_falls_back(session, entry->target)) {
-    forget_programs(step);
-    return run(session, step, error); /* `cpu` takes what the lost library refuses */
-  }
   if (status != CLEAVE_OK) {
     return cleave_session_fail_node(session->graph, step->node, call.target->label, status, &message, error);
   }
   status = take_outputs(&call, error);
   call.target->statistics.dynamic_bytes = call.target->stage.bytes;
   return status;
+}
+
+static cleave_status_t run(cleave_session_t *session, cleave_step_t *step, cleave_error_t *error) {
+  cleave_node_type_t *types = NULL;
+  cleave_dynamic_program_t *entry = NULL;
+  cleave_error_t reason = CLEAVE_ERROR_INIT;
+  for (uint32_t k = 0; k < step->input_count; k++) {
+    step->inputs[k] = session->slots.items[step->input_slots[k]].view;
+  }
+  CLEAVE_TRY(infer_outputs(session, step, &types, error));
+  CLEAVE_TRY(prepare_outputs(session, step, types, error));
+  CLEAVE_TRY(get_program(session, step, &entry, error));
+  cleave_status_t status = run_entry(session, step, entry, &reason);
+  bool may_move = step->region != CLEAVE_INDEX_NONE && entry->target == step->target && !step->has_failed;
+  if (status != CLEAVE_OK && may_move && cleave_session_falls_back(session, entry->target)) {
+    step->has_failed = true;
+    cleave_log(cleave_context_log(session->graph->context), CLEAVE_LOG_WARNING, "%s", reason.message);
+    CLEAVE_TRY(note_refusal(session, step, reason.message, error));
+    forget_programs(step);
+    return run(session, step, error); /* the backend is not asked any more */
+  }
+  return status == CLEAVE_OK ? CLEAVE_OK : cleave_error_take(error, &reason);
 }
 
 cleave_status_t cleave_session_run_dynamic(cleave_session_t *session, cleave_step_t *step,

@@ -103,7 +103,7 @@ typedef struct cleave_step {
   cleave_tensor_view_t *outputs;
   uint32_t *input_slots;
   const uint32_t *output_slots;
-  struct cleave_step_fallback *fallback; /* in the place of a library that is lost; NULL until then */
+  struct cleave_step_fallback *fallback; /* in the place of a backend that failed; NULL until then */
   cleave_request_t *requests;            /* per output, of steps whose backend adds; NULL for others */
   const char *name;
   const char *op;
@@ -122,6 +122,7 @@ typedef struct cleave_step {
   uint32_t *port_slots;               /* per input port, then per output port of the node: slot, or NONE */
   uint32_t port_count;
   bool is_refused; /* by its backend: it runs on the target `alone` */
+  bool has_failed; /* there, and is not tried there again */
   uint32_t alone;  /* target that runs the node outside of regions */
   /* profile */
   uint64_t start_ns;
@@ -165,6 +166,14 @@ typedef struct cleave_output {
   int64_t dims[CLEAVE_MAX_RANK];
 } cleave_output_t;
 
+/* Backends whose devices failed when a session was to be made, and why: `cpu` gets their regions. */
+enum { CLEAVE_MOST_WITHOUT = 8 };
+typedef struct cleave_without {
+  uint32_t count;
+  const cleave_backend_handle_t *handles[CLEAVE_MOST_WITHOUT];
+  cleave_error_t reasons[CLEAVE_MOST_WITHOUT];
+} cleave_without_t;
+
 struct cleave_session {
   cleave_arena_t arena;        /* everything below that is not said to be elsewhere */
   cleave_model_t *model;       /* retained, or NULL */
@@ -175,6 +184,10 @@ struct cleave_session {
   cleave_compile_options_t compile_options; /* without what is of one backend */
   bool profile;
   bool strict;                           /* a region that its backend does not compile is an error */
+  bool fallback;                         /* `cpu` computes what a backend fails in */
+  uint32_t fallback_count;               /* steps that have one */
+  const cleave_without_t *without;       /* while the session is made */
+  const cleave_backend_handle_t *failed; /* whose device did not start or had no memory, then */
   bool imperative;                       /* nodes of regions one by one */
   cleave_backend_option_table_t options; /* of backends */
   cleave_program_cache_t *cache;         /* retained, or NULL */
@@ -262,14 +275,14 @@ void cleave_session_patch_block(cleave_session_t *session, uint32_t block, void 
 CLEAVE_MUST_USE cleave_status_t cleave_session_run_dynamic(cleave_session_t *session, cleave_step_t *step,
                                                            cleave_error_t *error);
 
-/* ---- libraries in processes of their own that are lost (session_fallback.c) ---- */
+/* ---- backends that fail (session_fallback.c) ---- */
 
 /* The target's library is lost, and `cpu` is not to take over: an error. */
 bool cleave_session_is_lost(const cleave_session_t *session, uint32_t target);
-/* It is lost, and `cpu` takes over. */
+/* `cpu` takes over from the target's backend, which has failed or is lost. */
 bool cleave_session_falls_back(const cleave_session_t *session, uint32_t target);
-/* Runs what a step of a lost library computes on `cpu`, from the same inputs: compiled when it is first
- * needed, with a note; `reason` is what the library said. */
+/* Runs what a step of such a backend computes on `cpu`, from the same inputs: compiled when it is first
+ * needed, with a note; `reason` is what the backend said. Of a device with streams, nothing is on them. */
 CLEAVE_MUST_USE cleave_status_t cleave_session_run_fallback(cleave_session_t *session, cleave_step_t *step,
                                                             const cleave_message_t *reason,
                                                             cleave_error_t *error);

@@ -70,7 +70,9 @@ static cleave_status_t make_blocks(cleave_session_t *session, cleave_error_t *er
   cleave_slot_t *slots = session->slots.items;
   for (uint32_t s = 0; s < session->steps.count; s++) {
     const cleave_step_t *step = &session->steps.items[s];
-    const cleave_program_info_t *info = step->program == NULL ? NULL : step->program->info;
+    /* A backend that fails half-way must leave whole what `cpu` then reads. */
+    bool is_safe = step->target == 0 || !session->fallback;
+    const cleave_program_info_t *info = step->program == NULL || !is_safe ? NULL : step->program->info;
     for (uint32_t k = 0; info != NULL && k < info->inplace_count; k++) {
       cleave_inplace_pair_t pair = info->inplace[k];
       uint32_t block = find_block_to_take(session, s, pair.input, pair.output);
@@ -478,7 +480,11 @@ cleave_status_t cleave_session_plan_memory(cleave_session_t *session, cleave_err
   CLEAVE_TRY(allocate_host(session, error));
   for (uint32_t k = 1; k < session->targets.count; k++) {
     if (is_place(session, k)) {
-      CLEAVE_TRY(allocate_device(session, k, error));
+      cleave_status_t status = allocate_device(session, k, error);
+      if (status != CLEAVE_OK) {
+        session->failed = session->targets.items[k].handle;
+        return status;
+      }
     }
   }
   return fill_steps(session, error);

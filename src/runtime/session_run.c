@@ -156,11 +156,9 @@ static cleave_status_t run_waits(cleave_session_t *session, const cleave_step_t 
 }
 
 /* Behind a step that was put on a stream. A program that other sessions may run is waited for here. */
-static cleave_status_t finish_put(cleave_session_t *session, cleave_step_t *step, late_t *late,
-                                  cleave_error_t *error) {
+static cleave_status_t finish_put(cleave_session_t *session, cleave_step_t *step, cleave_message_t *message) {
   cleave_target_t *target = &session->targets.items[step->target];
   bool is_shared = step->program != NULL && step->program->cache != NULL;
-  cleave_message_t *message = &late->message;
   cleave_status_t status = CLEAVE_OK;
   target->is_busy = true;
   message->text[0] = '\0';
@@ -171,7 +169,31 @@ static cleave_status_t finish_put(cleave_session_t *session, cleave_step_t *step
     status = cleave_device_stream_wait(target->device, target->stream, message);
     target->is_busy = false;
   }
-  return status == CLEAVE_OK ? CLEAVE_OK : fail_step(session, step, status, message, error);
+  return status;
+}
+
+/* `cpu` runs the step, now and from now on. What is on streams comes first: where a step may have failed on
+ * one unseen, the run is done once more, waiting for every step. */
+static cleave_status_t fall_back(cleave_session_t *session, cleave_step_t *step, cleave_status_t reason,
+                                 const cleave_message_t *message, late_t *late, cleave_error_t *error) {
+  cleave_target_t *target = &session->targets.items[step->target];
+  if (step->fallback == NULL && target->stream != NULL && !session->is_careful) {
+    late->is_late = true;
+    late->status = reason;
+    late->label = target->label;
+    (void)snprintf(late->message.text, sizeof late->message.text, "%s", message->text);
+    return reason;
+  }
+  if (step->fallback != NULL && target->stream != NULL) {
+    CLEAVE_TRY(wait_stream(target, late));
+  }
+  CLEAVE_TRY(cleave_session_run_fallback(session, step, message, error));
+  if (step->event == NULL) {
+    return CLEAVE_OK;
+  }
+  cleave_message_t why = {.text = ""};
+  cleave_status_t status = cleave_device_event_record(target->device, step->event, target->stream, &why);
+  return status == CLEAVE_OK ? CLEAVE_OK : fail_step(session, step, status, &why, error);
 }
 
 static cleave_status_t run_program(cleave_session_t *session, cleave_step_t *step, late_t *late,
@@ -179,23 +201,27 @@ static cleave_status_t run_program(cleave_session_t *session, cleave_step_t *ste
   cleave_program_t *program = step->program;
   cleave_message_t message;
   message.text[0] = '\0';
+  if (step->fallback != NULL) {
+    return fall_back(session, step, CLEAVE_OK, &message, late, error);
+  }
   cleave_program_lock(program);
   cleave_status_t status = cleave_program_run(program, &step->args, &message);
-  if (status != CLEAVE_OK && cleave_session_falls_back(session, step->target)) {
-    status = cleave_session_run_fallback(session, step, &message, error);
-    cleave_program_unlock(program);
-    return status;
-  }
-  if (status != CLEAVE_OK) {
-    status = fail_step(session, step, status, &message, error);
-  } else if (step->args.stream != NULL) {
-    status = finish_put(session, step, late, error);
+  if (status == CLEAVE_OK && step->args.stream != NULL) {
+    status = finish_put(session, step, &message);
   }
   if (status == CLEAVE_OK && session->profile) {
     status = keep_parts(step, program, error);
+    cleave_program_unlock(program);
+    return status;
   }
   cleave_program_unlock(program);
-  return status;
+  if (status == CLEAVE_OK) {
+    return CLEAVE_OK;
+  }
+  message.text[sizeof message.text - 1] = '\0';
+  return cleave_session_falls_back(session, step->target)
+             ? fall_back(session, step, status, &message, late, error)
+             : fail_step(session, step, status, &message, error);
 }
 
 static cleave_status_t run_copy(cleave_session_t *session, cleave_step_t *step, late_t *late,
@@ -208,7 +234,11 @@ static cleave_status_t run_copy(cleave_session_t *session, cleave_step_t *step, 
   if (status != CLEAVE_OK) {
     return cleave_error_set(error, status, "value '%s': %s", step->name, reason.message);
   }
-  return step->args.stream == NULL ? CLEAVE_OK : finish_put(session, step, late, error);
+  if (step->args.stream == NULL) {
+    return CLEAVE_OK;
+  }
+  status = finish_put(session, step, &late->message);
+  return status == CLEAVE_OK ? CLEAVE_OK : fail_step(session, step, status, &late->message, error);
 }
 
 static cleave_status_t run_step(cleave_session_t *session, cleave_step_t *step, late_t *late,
@@ -251,8 +281,12 @@ static cleave_status_t run_carefully(cleave_session_t *session, const late_t *fo
   late_t late = {0};
   CLEAVE_TRY(cleave_session_renew_streams(session, error));
   session->is_careful = true;
+  uint32_t before = session->fallback_count;
   cleave_status_t status = run_steps(session, &late, error);
   session->is_careful = session->profile;
+  if (status == CLEAVE_OK && session->fallback_count > before) {
+    return CLEAVE_OK;
+  }
   if (status == CLEAVE_OK || late.is_late) {
     char place[192];
     (void)snprintf(place, sizeof place, "%.80s: a step failed on its stream, but not when it was repeated",

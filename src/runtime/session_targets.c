@@ -45,7 +45,11 @@ cleave_status_t cleave_session_target(cleave_session_t *session, const cleave_ba
   CLEAVE_TRY(cleave_device_acquire(handle, device, &target.device, error));
   *out_target = (uint32_t)session->targets.count;
   cleave_array_push_reserved(&session->targets, target);
-  return start_target(session, &session->targets.items[*out_target], *out_target, error);
+  cleave_status_t status = start_target(session, &session->targets.items[*out_target], *out_target, error);
+  if (status != CLEAVE_OK && target.device != NULL) {
+    session->failed = handle;
+  }
+  return status;
 }
 
 cleave_status_t cleave_session_region_target(cleave_session_t *session, const cleave_plan_region_t *region,
@@ -187,6 +191,10 @@ cleave_status_t cleave_session_set_run_option(cleave_session_t *session, const c
   for (uint32_t k = 0; k < session->targets.count; k++) {
     cleave_target_t *target = &session->targets.items[k];
     if (strcmp(target->handle->backend->name, backend) == 0) {
+      cleave_error_t reason = CLEAVE_ERROR_INIT;
+      if (cleave_backend_check_option(target->handle, key, &reason) != CLEAVE_OK) {
+        return cleave_error_set(error, reason.status, "option '%s.%s': %s", backend, key, reason.message);
+      }
       found = true;
       cleave_status_t status = set_option(target, key, value, error);
       show_options(session, k);

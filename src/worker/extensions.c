@@ -29,6 +29,7 @@ static void put_operator(cleave_wire_out_t *reply, const cleave_custom_operator_
   cleave_wire_put_text(reply, op->domain);
   cleave_wire_put_text(reply, op->name);
   cleave_wire_put_u32(reply, (uint32_t)op->version);
+  cleave_wire_put_u32(reply, (uint32_t)op->last_version);
   cleave_wire_put_text(reply, op->inputs);
   cleave_wire_put_text(reply, op->outputs);
   cleave_wire_put_text(reply, op->attributes);
@@ -73,6 +74,13 @@ static void put_pass(cleave_wire_out_t *reply, const cleave_custom_pass_t *pass)
   }
 }
 
+static void put_texts(cleave_wire_out_t *reply, uint32_t count, const char *const *texts, uint32_t most) {
+  uint32_t told = put_counts(reply, count, texts, most);
+  for (uint32_t k = 0; k < told; k++) {
+    cleave_wire_put_text(reply, texts[k]);
+  }
+}
+
 void worker_put_extensions(worker_t *worker) {
   cleave_wire_out_t *reply = &worker->reply;
   const cleave_backend_extensions_t *own = worker->table.extensions;
@@ -97,10 +105,12 @@ void worker_put_extensions(worker_t *worker) {
   for (uint32_t k = 0; k < told; k++) {
     put_pass(reply, own->passes[k]);
   }
-  told = put_counts(reply, own->rule_file_count, own->rule_files, CLEAVE_MOST_RULE_FILES);
-  for (uint32_t k = 0; k < told; k++) {
-    cleave_wire_put_text(reply, own->rule_files[k]);
-  }
+  put_texts(reply, own->rule_file_count, own->rule_files, CLEAVE_MOST_RULE_FILES);
+}
+
+void worker_put_option_keys(worker_t *worker) {
+  put_texts(&worker->reply, worker->table.option_key_count, worker->table.option_keys,
+            CLEAVE_MOST_OPTION_KEYS);
 }
 
 /* ---- finding ---- */

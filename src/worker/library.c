@@ -80,6 +80,7 @@ static void put_table(worker_t *worker, const cleave_backend_t *backend) {
   cleave_wire_put_text(reply, table->version);
   cleave_wire_put_text(reply, table->description);
   worker_put_extensions(worker);
+  worker_put_option_keys(worker);
 }
 
 cleave_status_t worker_open(worker_t *worker, cleave_wire_in_t *in, cleave_message_t *message) {

@@ -145,6 +145,7 @@ cleave_status_t worker_device_copy_out(worker_t *worker, const worker_program_t 
 
 /* Appends operators, partitioners, passes and rule files to the reply. */
 void worker_put_extensions(worker_t *worker);
+void worker_put_option_keys(worker_t *worker);
 /* Definition `number`; NULL where there is none that parent and library both know. */
 const cleave_custom_operator_t *worker_operator(const worker_t *worker, uint32_t number);
 const cleave_custom_partitioner_t *worker_partitioner(const worker_t *worker, uint32_t number);

@@ -323,6 +323,9 @@ const cleave_backend_t *cleave_backend_entry(uint32_t abi_major, uint32_t abi_mi
   (void)abi_major;
   (void)abi_minor;
   (void)message;
+  static const char *const OPTION_KEYS[] = {"a", "b", "level", "level.of", "m", "z"};
+  backend.option_keys = OPTION_KEYS;
+  backend.option_key_count = sizeof OPTION_KEYS / sizeof OPTION_KEYS[0];
   backend.version = getenv("CLEAVE_TEST_VERSION") != NULL ? getenv("CLEAVE_TEST_VERSION") : "1";
   backend.initialise = initialise;
   backend.destroy = destroy;

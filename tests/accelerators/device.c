@@ -471,6 +471,8 @@ static cleave_backend_devices_t devices = {.size = sizeof devices,
 static const cleave_backend_imperative_t imperative = {
     .size = sizeof imperative, .get_executor = get_executor, .release_executor = unload, .execute = run};
 
+static const char *const option_keys[] = {"fail", "key", "other"};
+
 static cleave_backend_t backend = {.size = sizeof backend,
                                    .abi_major = CLEAVE_BACKEND_ABI_MAJOR,
                                    .abi_minor = CLEAVE_BACKEND_ABI_MINOR,
@@ -485,7 +487,9 @@ static cleave_backend_t backend = {.size = sizeof backend,
                                    .info = info,
                                    .run = run,
                                    .configure = configure,
-                                   .devices = &devices};
+                                   .devices = &devices,
+                                   .option_keys = option_keys,
+                                   .option_key_count = 3};
 
 const cleave_backend_t *cleave_backend_entry(uint32_t abi_major, uint32_t abi_minor,
                                              cleave_message_t *message) {

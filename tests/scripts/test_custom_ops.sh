@@ -21,7 +21,7 @@ with="--load $exp_log --rules exp_log"
 check "lists what it adds" 0 "partitioner my_part" "$program" backends -v --load "$exp_log" --load "$gemms"
 also "lists what it adds" "partitioner my_select"
 also "lists what it adds" "pass add_input"
-also "lists what it adds" "operator my.company.StatefulGemm: A B -> C Runs?"
+also "lists what it adds" "operator my.company.StatefulGemm, version 1: A B -> C Runs?"
 
 check "all of a library" 0 "all outputs match" "$program" run "$model" $with --verify --repeat 2 --threads 1
 also "all of a library" "my_part  *region on exp_log .* 2 *3 "

@@ -112,7 +112,15 @@ refuse "no seconds" "expected NAME or NAME=SECONDS, found 'good=x'" "$program" b
   --isolate good=x
 refuse "no worker" "/nowhere: no program (from CLEAVE_WORKER)" env CLEAVE_WORKER=/nowhere "$program" backends \
   --load "$good" --isolate good
-check "fallback from nothing" 2 "'--fallback' is for '--plan' and '--isolate'" "$program" run model.lua --fallback
+check "fallback from nothing" 0 "all outputs match" "$program" run model.lua --fallback --verify --repeat 1
+
+# A library in this process that fails without crashing.
+fails="--rules rules.lua --backend fails --load $build/tests/accelerators/libfails.so --verify --repeat 2 --threads 1"
+# shellcheck disable=SC2086
+refuse "a failure in this process" "on fails: the device is too hot" "$program" run model.lua $fails
+# shellcheck disable=SC2086
+check "a failure in this process, falling back" 0 "all outputs match" "$program" run model.lua $fails --fallback
+also "a failure in this process, falling back" "runs on cpu from run 1 on, not on fails: the device is too hot"
 
 # Accelerators that ship.
 accelerators=$build/accelerators

@@ -39,8 +39,8 @@ check "wrong value" 1 "setting 'guard': expected 0 or 1, found 'x'" "$program" r
 rules=$source/rules/mirror.lua
 check "its tests run with it" 0 "^6 passed, 0 failed$" "$program" check --coverage "$rules" --load "$library"
 check "and are skipped without" 0 "^0 passed, 0 failed, 6 skipped$" "$program" check --coverage "$rules"
-also "saying what to do" "skipped: backend 'mirror' is unknown; .*--load libmirror.so"
-check "no run without" 1 "backend 'mirror' is unknown; .*--load libmirror.so" "$program" run model.lua --rules "$rules"
+also "saying what to do" "skipped: backend 'mirror' is unknown; .*if it is a library, it is not loaded"
+check "no run without" 1 "backend 'mirror' is unknown; .*if it is a library, it is not loaded" "$program" run model.lua --rules "$rules"
 
 # same NAME MODEL OPTIONS: on mirror, as on cpu, to the bit.
 same() {
@@ -74,10 +74,13 @@ fi
 
 check "no such device" 1 "mirror' has 2 devices, there is no device 2" "$program" run model.lua --load "$library" \
   --rules mirror --option mirror.device=2
-check "unknown option" 0 "not on mirror:0: option 'speed' is unknown" "$program" run model.lua --load "$library" \
+check "unknown option" 1 "option 'mirror.speed': backend 'mirror' has no such option; there are: device, latency_ns" "$program" run model.lua --load "$library" \
   --rules mirror --option mirror.speed=2
 check "a full device" 1 "device 0 is full" "$program" run model.lua --load "$library" --rules mirror \
   --configure mirror.memory_bytes=8192
+check "a full device, and cpu" 0 "all outputs match" "$program" run model.lua --load "$library" --rules mirror \
+  --configure mirror.memory_bytes=8192 --fallback --verify --repeat 1
+also "a full device, and cpu" "run one by one on cpu, not as a whole: mirror:0: .*device 0 is full"
 check "weights beyond a device" 0 "its weights have [0-9]* bytes, a device has 4096" "$program" partition \
   "$source/examples/models/resnet50.lua" --set size=32 --load "$library" --rules mirror \
   --configure mirror.memory_bytes=4096

@@ -143,7 +143,7 @@ static void read_statement(reader_t *reader) {
   read_word(reader, op_name);
   const cleave_op_t *op = cleave_op_find("", op_name);
   if (op == NULL) {
-    unit_ok(cleave_graph_custom_op(reader->graph, "test", op_name, &op, e));
+    unit_ok(cleave_graph_custom_op(reader->graph, "test", op_name, 1, &op, e));
   }
   const char *attributes = NULL;
   if (take(reader, "{")) {

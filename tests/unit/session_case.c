@@ -62,7 +62,7 @@ cleave_value_t session_case_node(session_case_t *c, const char *op_name, const c
   size_t count = cleave_value_exists(d) ? 3 : cleave_value_exists(b) ? 2 : cleave_value_exists(a) ? 1 : 0;
   cleave_node_t node;
   if (op == NULL) {
-    unit_ok(cleave_graph_custom_op(c->graph, "test", op_name, &op, e));
+    unit_ok(cleave_graph_custom_op(c->graph, "test", op_name, 1, &op, e));
   }
   unit_ok(cleave_graph_add_node(c->graph, op, name, inputs, count, 1, &node, e));
   cleave_value_t output = cleave_node_output(c->graph, node, 0);

@@ -106,7 +106,7 @@ UNIT_TEST(a_copy_to_rewrite_keeps_symbols_and_custom_operators) {
   cleave_dim_t n = cleave_dims_symbol(graph->dims, "N", 1);
   cleave_dim_t dims[2] = {cleave_dim_add(graph->dims, n, 1), 4};
   unit_ok(cleave_graph_add_input(graph, "x", CLEAVE_DTYPE_F32, 2, dims, &x, e));
-  unit_ok(cleave_graph_custom_op(graph, "my.domain", "Mine", &mine, e));
+  unit_ok(cleave_graph_custom_op(graph, "my.domain", "Mine", 1, &mine, e));
   unit_ok(cleave_graph_add_node(graph, mine, "m", &x, 1, 1, &node, e));
   unit_ok(cleave_graph_copy(graph, &copy, e));
   cleave_text_t text = {0};
@@ -116,7 +116,7 @@ UNIT_TEST(a_copy_to_rewrite_keeps_symbols_and_custom_operators) {
   cleave_text_deinit(&text);
   ck_assert(cleave_dims_symbol(copy->dims, "N", 1) == n);
   ck_assert(cleave_dim_add(copy->dims, n, 1) == dims[0]);
-  unit_ok(cleave_graph_custom_op(copy, "my.domain", "Mine", &again, e));
+  unit_ok(cleave_graph_custom_op(copy, "my.domain", "Mine", 1, &again, e));
   ck_assert_ptr_eq(mine, again);
   cleave_graph_destroy(copy);
   cleave_graph_destroy(graph);

@@ -138,13 +138,13 @@ UNIT_TEST(threads_get_the_answers_to_their_own_questions) {
 
 UNIT_TEST(options_are_sorted_by_backend_and_key) {
   start();
-  const cleave_backend_option_t options[] = {
-      {"blobs", "z", "1"},      {"cpu", "a", "2"},   {"blobs", "a", "3"},   {"blobs", "m", ""},
-      {"blobs", "device", "1"}, {"blobs", "z", "4"}, {"cpu", "device", "0"}};
+  const cleave_backend_option_t options[] = {{"blobs", "z", "1"},      {"cpu", "device", "0"},
+                                             {"blobs", "a", "3"},      {"blobs", "m", ""},
+                                             {"blobs", "device", "1"}, {"blobs", "z", "4"}};
   cleave_arena_t arena = {0};
   cleave_backend_option_table_t table;
   cleave_compile_options_t compile = {.size = sizeof compile, .threads = 3, .device = 9};
-  unit_ok(cleave_backend_option_table_build(NULL, options, 7, &arena, &table, e));
+  unit_ok(cleave_backend_option_table_build(NULL, options, 6, &arena, &table, e));
   ck_assert_uint_eq(table.count, 2);
   cleave_backend_option_table_apply(&table, "blobs", &compile);
   ck_assert(compile.device == 1 && compile.option_count == 3 && compile.threads == 3);
@@ -182,6 +182,14 @@ UNIT_TEST(options_that_cannot_be_meant_are_refused) {
       {{"blobs", NULL, "1"}, CLEAVE_ERROR_INVALID_ARGUMENT, "has no backend, key or value"},
       {{"blobs", "a", NULL}, CLEAVE_ERROR_INVALID_ARGUMENT, "has no backend, key or value"},
       {{NULL, "a", "1"}, CLEAVE_ERROR_INVALID_ARGUMENT, "has no backend, key or value"},
+      {{"blobs", "levle", "1"},
+       CLEAVE_ERROR_INVALID_ARGUMENT,
+       "option 'blobs.levle': backend 'blobs' has no such option (did you mean 'level'?); there are: device, "
+       "a, "
+       "b, level, level.of, m, z"},
+      {{"cpu", "fast", "1"},
+       CLEAVE_ERROR_INVALID_ARGUMENT,
+       "option 'cpu.fast': backend 'cpu' has no such option; there are: device"},
       {{"blobs", "a=b", "1"}, CLEAVE_ERROR_INVALID_ARGUMENT, "option 'blobs.a=b': there is '=' in its key"},
   };
   start();
@@ -233,7 +241,7 @@ static session_case_t make_case(const cleave_session_options_t *options) {
 UNIT_TEST(options_of_a_session_reach_the_compiler) {
   start();
   const cleave_backend_option_t given[] = {
-      {"blobs", "b", "x y"}, {"cpu", "c", "3"}, {"blobs", "device", "1"}, {"blobs", "a", "1"}};
+      {"blobs", "b", "x y"}, {"cpu", "device", "0"}, {"blobs", "device", "1"}, {"blobs", "a", "1"}};
   cleave_session_options_t options = {
       .size = sizeof options, .threads = 1, .backend_options = given, .backend_option_count = 4};
   session_case_t c = make_case(&options);

@@ -8,6 +8,7 @@
 #include "formats/onnx.h"
 #include "graph/clone.h"
 #include "library_case.h"
+#include "onnx_builder.h"
 #include "ops/custom.h"
 #include "ops/infer.h"
 #include "partition/plan.h"
@@ -539,7 +540,62 @@ UNIT_TEST(model_files_keep_library_operators_and_their_version) {
   definition.version = 5;
   unit_ok(add(&definition, e));
   unit_fails_with(cleave_onnx_read(path, &graph, e), CLEAVE_ERROR_UNSUPPORTED,
-                  "operator 'my.test.Op' of version 4: the loaded library has version 5");
+                  "operator 'my.test.Op' of version 4 of 'my.test': library 'test' has version 5");
+  ck_assert_int_eq(remove(path), 0);
+}
+
+/* y = my.test.Op(x) with an import of `version` of my.test. */
+static cleave_status_t read_import(int64_t version, cleave_graph_t **out_graph, cleave_error_t *error) {
+  onnx_builder_t b;
+  onnx_begin(&b, 8, 17);
+  onnx_opset(&b, "my.test", version);
+  onnx_input(&b, "x", CLEAVE_DTYPE_F32, "2 3");
+  onnx_output(&b, "y", CLEAVE_DTYPE_F32, "2 3");
+  onnx_node(&b, "Op", "x", "y");
+  onnx_domain(&b, "my.test");
+  onnx_end_node(&b);
+  return onnx_read(&b, out_graph, error);
+}
+
+UNIT_TEST(models_that_import_a_version_that_the_library_does_not_have_are_refused) {
+  cleave_custom_operator_t definition = make_operator("X", "Y", "");
+  cleave_graph_t *graph = NULL;
+  unit_ok(add(&definition, e)); /* of version 1 */
+  unit_ok(read_import(1, &graph, e));
+  cleave_graph_destroy(graph);
+  unit_fails_with(read_import(2, &graph, e), CLEAVE_ERROR_UNSUPPORTED,
+                  "operator 'my.test.Op' of version 2 of 'my.test': library 'test' has version 1");
+  cleave_custom_ops_remove(&owner);
+  definition.version = 2;
+  definition.last_version = 4;
+  unit_ok(add(&definition, e));
+  for (int64_t version = 1; version <= 5; version++) {
+    if (version >= 2 && version <= 4) {
+      unit_ok(read_import(version, &graph, e));
+      cleave_graph_destroy(graph);
+      continue;
+    }
+    unit_fails_with(read_import(version, &graph, e), CLEAVE_ERROR_UNSUPPORTED,
+                    "of 'my.test': library 'test' has versions 2 to 4");
+  }
+  cleave_custom_ops_remove(&owner);
+  definition.last_version = 1;
+  unit_fails(add(&definition, e), CLEAVE_ERROR_BACKEND,
+             "library 'test': operator 'my.test.Op': expected a last version from 2, or 0, found 1");
+}
+
+/* A file that is read without the library, and written, imports what it did. */
+UNIT_TEST(operators_that_nobody_knows_keep_the_version_that_was_imported) {
+  char path[256];
+  cleave_graph_t *graph = NULL;
+  (void)snprintf(path, sizeof path, CLEAVE_BINARY_DIR "/unknown_%ld.onnx", (long)getpid());
+  unit_ok(read_import(3, &graph, e));
+  unit_ok(cleave_onnx_write(path, graph, NULL, e));
+  cleave_graph_destroy(graph);
+  cleave_custom_operator_t definition = make_operator("X", "Y", "");
+  unit_ok(add(&definition, e));
+  unit_fails_with(cleave_onnx_read(path, &graph, e), CLEAVE_ERROR_UNSUPPORTED,
+                  "operator 'my.test.Op' of version 3 of 'my.test': library 'test' has version 1");
   ck_assert_int_eq(remove(path), 0);
 }
 

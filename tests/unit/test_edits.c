@@ -74,7 +74,7 @@ static void change_everything(cleave_editor_t *editor) {
       {.name = "ss", .kind = CLEAVE_ATTRIBUTE_STRINGS, .count = 2, .strings = texts},
       {.name = "t", .kind = CLEAVE_ATTRIBUTE_TENSOR, .tensor = tensor}};
   const cleave_op_t *custom = NULL;
-  unit_ok(cleave_graph_custom_op(graph, "my.domain", "Mine", &custom, e));
+  unit_ok(cleave_graph_custom_op(graph, "my.domain", "Mine", 1, &custom, e));
   editor->line = 12;
   const cleave_value_t inputs[3] = {a, CLEAVE_VALUE_NONE, a};
   unit_ok(cleave_editor_add_node(editor, custom, "mine", inputs, 3, 2, attributes, 7, &node, e));

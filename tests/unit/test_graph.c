@@ -214,9 +214,9 @@ UNIT_TEST(custom_operators_have_one_entry_a_name) {
   const cleave_op_t *a = NULL;
   const cleave_op_t *b = NULL;
   const cleave_op_t *c = NULL;
-  unit_ok(cleave_graph_custom_op(graph, "my.domain", "Foo", &a, e));
-  unit_ok(cleave_graph_custom_op(graph, "my.domain", "Foo", &b, e));
-  unit_ok(cleave_graph_custom_op(graph, "", "Foo", &c, e));
+  unit_ok(cleave_graph_custom_op(graph, "my.domain", "Foo", 1, &a, e));
+  unit_ok(cleave_graph_custom_op(graph, "my.domain", "Foo", 1, &b, e));
+  unit_ok(cleave_graph_custom_op(graph, "", "Foo", 1, &c, e));
   ck_assert_ptr_eq(a, b);
   ck_assert_ptr_ne(a, c);
   ck_assert_uint_eq(a->id, CLEAVE_OP_ID_CUSTOM);

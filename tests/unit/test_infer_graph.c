@@ -329,7 +329,7 @@ UNIT_TEST(outputs_of_custom_operators_are_listed_as_unknown) {
   cleave_value_t x = infer_case_input(graph, "f32[2]");
   const cleave_op_t *op = NULL;
   cleave_node_t node = CLEAVE_NODE_NONE;
-  unit_ok(cleave_graph_custom_op(graph, "com.example", "Mystery", &op, e));
+  unit_ok(cleave_graph_custom_op(graph, "com.example", "Mystery", 1, &op, e));
   unit_ok(cleave_graph_add_node(graph, op, "", &x, 1, 1, &node, e));
   cleave_value_t y = unary(graph, "Relu", cleave_node_output(graph, node, 0));
   cleave_infer_result_t result;

@@ -210,6 +210,41 @@ UNIT_TEST(a_region_that_fails_says_which_library_and_why) {
   session_case_deinit(&c);
 }
 
+/* What it has written over its input by then, where cleave lets it, is not what cpu computes from. */
+UNIT_TEST(cpu_computes_what_a_library_fails_in_where_a_session_falls_back) {
+  static const char *const NAMES[] = {"fails", "fails_in_place"};
+  unit_ok(cleave_registry_load(NULL, LIBRARY("fails"), NULL, e));
+  unit_ok(cleave_registry_load(NULL, LIBRARY("fails_in_place"), NULL, e));
+  for (size_t k = 0; k < 2; k++) {
+    static const int64_t DIMS[2] = {2, 3};
+    session_case_t c = session_case_create();
+    cleave_value_t none = CLEAVE_VALUE_NONE;
+    cleave_value_t x = session_case_input(&c, "x", CLEAVE_DTYPE_F32, 2, DIMS);
+    cleave_value_t negated = session_case_node(&c, "Neg", "neg", x, none, none);
+    cleave_value_t relu = session_case_node(&c, "Relu", "relu", negated, none, none);
+    session_case_output(&c, session_case_node(&c, "Exp", "exp", relu, none, none));
+    session_case_infer(&c);
+    session_case_partition(&c, "Relu", NAMES[k]);
+    session_case_feed(&c, 2, DIMS, DATA);
+    cleave_session_options_t options = {.size = sizeof options, .fallback = true};
+    session_case_compile(&c, &options);
+    ck_assert_uint_eq(cleave_session_note_count(c.session), 0);
+    for (int run = 0; run < 3; run++) {
+      session_case_run(&c);
+      for (int64_t i = 0; i < 6; i++) {
+        float expected = expf(DATA[i] < 0.0f ? -DATA[i] : 0.0f);
+        ck_assert_float_eq_tol(session_case_value(&c, 0, i), expected, 1e-5f * expected);
+      }
+    }
+    char note[128];
+    (void)snprintf(note, sizeof note, "runs on cpu from run 1 on, not on %s: the device is too hot",
+                   NAMES[k]);
+    ck_assert_uint_eq(cleave_session_note_count(c.session), 1);
+    ck_assert_ptr_nonnull(strstr(cleave_session_note(c.session, 0), note));
+    session_case_deinit(&c);
+  }
+}
+
 UNIT_TEST(wrong_values_are_found_by_verification) {
   unit_ok(cleave_registry_load(NULL, LIBRARY("wrong"), NULL, e));
   session_case_t c = relu_case("wrong");

@@ -178,7 +178,7 @@ UNIT_TEST(attributes_and_constants_of_every_kind_survive) {
   static const float floats[2] = {0.5f, -2.0f};
   static const char *const strings[2] = {"a", ""};
   cleave_value_t x = input(graph, "x", 1, (cleave_dim_t[]){2});
-  unit_ok(cleave_graph_custom_op(graph, "com.example", "Mystery", &op, e));
+  unit_ok(cleave_graph_custom_op(graph, "com.example", "Mystery", 1, &op, e));
   unit_ok(cleave_graph_add_node(graph, op, "m", (cleave_value_t[]){x, CLEAVE_VALUE_NONE, x}, 3, 2, &made, e));
   unit_ok(cleave_tensor_create(CLEAVE_DTYPE_STRING, 1, (int64_t[]){2}, &tensor, e));
   unit_ok(cleave_tensor_set_string(tensor, 0, "text", 4, e));

@@ -273,7 +273,7 @@ static void refused(const char *from, const char *to, const char *message) {
 UNIT_TEST(every_kind_of_damage_is_refused_with_its_place) {
   plain = text_of(sample_region(sample()), NULL);
   refused("\"format\"", "\"formt\"", "r.json: member 'format' is missing");
-  refused("cleave-region", "cleave-plan", "found 'cleave-plan' (a plan goes with its model: --plan)");
+  refused("cleave-region", "cleave-plan", "found 'cleave-plan' (a plan goes with its model)");
   refused("\"version\": 1", "\"version\": -1", "r.json: version: expected 0 to 4294967295, found -1");
   refused("\"version\": 1", "\"version\": 2", "this program reads regions of version 1, found 2");
   refused("\"hash\": \"", "\"hash\": \"x", "r.json: hash: expected 16 digits");

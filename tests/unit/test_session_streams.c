@@ -308,4 +308,42 @@ UNIT_TEST(sessions_without_streams_run_on_several_threads) {
   run_threads("", true);
 }
 
+/* In a synchronous call, or late, on a stream. */
+static void check_fallback(const char *has) {
+  static const char *const NAMES[] = {"part_0", "part_1", "part_2", "part_3"};
+  cleave_session_options_t options = {.size = sizeof options, .fallback = true};
+  device_case_load(has);
+  device_case_t c = device_case_create(two, NULL);
+  device_case_compile(&c, &options);
+  device_case_run(&c, 1.0f);
+  device_case_check(&c);
+  ck_assert_uint_eq(cleave_session_note_count(c.session), 0);
+  for (uint32_t k = 0; k < sizeof NAMES / sizeof NAMES[0]; k++) {
+    char note[128];
+    (void)snprintf(note, sizeof note, "region '%s': runs on cpu from run", NAMES[k]);
+    unit_ok(cleave_session_set_run_option(c.session, "device", "fail", NAMES[k], e));
+    device_case_run(&c, 2.0f + (float)k); /* in this very run */
+    device_case_check(&c);
+    ck_assert_uint_eq(cleave_session_note_count(c.session), k + 1);
+    ck_assert_ptr_nonnull(strstr(cleave_session_note(c.session, k), note));
+    ck_assert_ptr_nonnull(strstr(cleave_session_note(c.session, k), "the unit caught fire"));
+    unit_ok(cleave_session_set_run_option(c.session, "device", "fail", NULL, e));
+    device_case_run(&c, -3.0f); /* and in those after */
+    device_case_check(&c);
+  }
+  device_case_deinit(&c);
+}
+
+UNIT_TEST(cpu_computes_what_a_device_fails_in_where_a_session_falls_back) {
+  check_fallback("");
+}
+
+UNIT_TEST(cpu_computes_what_fails_late_on_a_stream) {
+  check_fallback("streams");
+}
+
+UNIT_TEST(cpu_computes_what_fails_late_on_a_stream_with_events) {
+  check_fallback("events");
+}
+
 UNIT_MAIN("session_streams")

@@ -214,6 +214,8 @@ static const cleave_backend_extensions_t extensions = {
     .rule_files = rule_files,
     .rule_file_count = sizeof rule_files / sizeof rule_files[0]};
 
+static const char *const option_keys[] = {"latency_ns"};
+
 static const cleave_backend_t backend = {
     .size = sizeof backend,
     .abi_major = CLEAVE_BACKEND_ABI_MAJOR,
@@ -237,7 +239,9 @@ static const cleave_backend_t backend = {
     .devices = &mirror_devices,
     .imperative = &mirror_imperative,
     .blobs = &mirror_blobs,
-    .extensions = &extensions};
+    .extensions = &extensions,
+    .option_keys = option_keys,
+    .option_key_count = sizeof option_keys / sizeof option_keys[0]};
 
 const cleave_backend_t *cleave_backend_entry(uint32_t abi_major, uint32_t abi_minor,
                                              cleave_message_t *message);

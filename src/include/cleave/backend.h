@@ -437,7 +437,10 @@ typedef struct cleave_custom_operator {
   size_t size;
   const char *domain; /* not one of ONNX's: "my.company" */
   const char *name;   /* letters, digits and '_' */
-  int32_t version;    /* of the domain's operator set; models that import an older one are refused */
+  /* The first and the last version of the domain's operator set that the definition holds for; models that
+   * import another one are refused. `last_version` 0: `version` alone. */
+  int32_t version;
+  int32_t last_version;
   const char *inputs; /* names, '?' optional, '*' one or more at the end: "X W B?" */
   const char *outputs;
   /* name:kind, name:kind=default, or name:kind! that must be there; kinds i f s is fs ss t, defaults of lists
@@ -607,6 +610,11 @@ typedef struct cleave_backend {
   const cleave_backend_imperative_t *imperative;
   const cleave_backend_blobs_t *blobs;
   const cleave_backend_extensions_t *extensions;
+
+  /* 1.1. Keys of the options that `compile` and the runs of programs know; `device` is not among them, cleave
+   * reads it itself. Users who give another key are refused, with these. */
+  const char *const *option_keys;
+  uint32_t option_key_count;
 } cleave_backend_t;
 
 #define CLEAVE_BACKEND_SIZE_1_0 offsetof(cleave_backend_t, cost)

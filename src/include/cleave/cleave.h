@@ -267,7 +267,8 @@ CLEAVE_MUST_USE cleave_status_t cleave_program_cache_create(cleave_program_cache
 void cleave_program_cache_release(cleave_program_cache_t *cache);
 
 /* key=value for the compiler of a backend. cleave itself reads `device`: the number of the backend's device
- * that regions run on, unless the rule that made a region says otherwise (its attribute `device`). */
+ * that regions run on, unless the rule that made a region says otherwise (its attribute `device`). A key that
+ * the backend does not have is an error. */
 typedef struct cleave_backend_option {
   const char *backend;
   const char *key;
@@ -290,6 +291,11 @@ typedef struct cleave_session_options {
    * another version, library, device or option is compiled anew, and the log says why. */
   const char *blob_folder;
   uint64_t blob_limit; /* bytes; beyond, what was not used for the longest time goes. 0: 2 GiB */
+  /* Where a backend fails in a run, `cpu` computes the region in that run and in all later ones; where a
+   * device has no memory for a session, or does not start, `cpu` gets its regions. A note and the log say
+   * which and why. The backend's programs never write over their inputs then. Operators of libraries have
+   * nobody else to compute them: their failures are errors. */
+  bool fallback;
 } cleave_session_options_t;
 
 /* Threads 0: OMP_NUM_THREADS of the environment, else one for each processor that the process may run on, but
@@ -347,7 +353,9 @@ CLEAVE_MUST_USE cleave_status_t cleave_session_set_output(cleave_session_t *sess
                                                           cleave_request_t request, cleave_error_t *error);
 
 /* key=value that the programs of a backend are given with every run from now on; copied. NULL takes it back.
- * CLEAVE_ERROR_INVALID_ARGUMENT: the session runs nothing on this backend. */
+ * CLEAVE_ERROR_INVALID_ARGUMENT: the session runs nothing on this backend, or its programs have no such
+ * option.
+ */
 CLEAVE_MUST_USE cleave_status_t cleave_session_set_run_option(cleave_session_t *session, const char *backend,
                                                               const char *key, const char *value,
                                                               cleave_error_t *error);

@@ -19,6 +19,16 @@ extern "C" {
 #define CLEAVE_PRINTF(format_index, first_argument)
 #endif
 
+/* What may help with an error, for hosts that know how it is done there (the program cleave names its
+ * options).
+ */
+typedef enum cleave_hint {
+  CLEAVE_HINT_NONE = 0,
+  CLEAVE_HINT_LOAD = 1,      /* load the library of the backend (cleave_backend_load) */
+  CLEAVE_HINT_PARTITION = 2, /* partition the model, by rules or for a backend (cleave_model_partition) */
+  CLEAVE_HINT_PLAN = 3       /* the file is a plan: take it up with its model (cleave_plan_load) */
+} cleave_hint_t;
+
 /* What went wrong: one lower-case line with place, expected and found. Start from CLEAVE_ERROR_INIT. */
 typedef struct cleave_error {
   cleave_status_t status; /* CLEAVE_OK: nothing was written yet */
@@ -26,10 +36,11 @@ typedef struct cleave_error {
   char file[192];         /* of the rule, script or model; "" where there is none */
   char rule[64];          /* rule at work; "" where there is none */
   char message[768];      /* whole line for people, file:line included */
+  cleave_hint_t hint;
 } cleave_error_t;
 
 #define CLEAVE_ERROR_INIT \
-  { CLEAVE_OK, 0, "", "", "" }
+  { CLEAVE_OK, 0, "", "", "", CLEAVE_HINT_NONE }
 
 /* Version of the library: "0.1.0". */
 const char *cleave_version(void);
