@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The smallest complete accelerator library: float32 Relu and Add, in host memory. Copy the folder, give it a
-// name, and put your device where the comments say so. Built against cleave/backend.h alone.
+// The smallest complete accelerator library: float32 Relu and Add, in host memory, and an operator of its
+// own. Copy the folder, give it a name, and put your device where the comments say so. Built against
+// cleave/backend.h alone, as C11 or as C++11.
 #include "cleave/backend.h"
 
 #include <stdio.h>
@@ -9,8 +10,9 @@
 
 /* What `compile` makes of a region, and `run` executes: a list of steps over values, which are numbered as in
  * the region. LOAD fetches input `a` of the region, STORE hands out its output `out`. */
+typedef enum step_kind { LOAD, RELU, ADD, STORE } step_kind_t;
 typedef struct step {
-  enum { LOAD, RELU, ADD, STORE } kind;
+  step_kind_t kind;
   uint32_t a, b, out;
 } step_t;
 
@@ -57,10 +59,18 @@ static cleave_status_t supports(void *state, const cleave_region_view_t *region,
 }
 
 static void unload(void *memory) {
-  program_t *program = memory;
+  program_t *program = (program_t *)memory;
   free(program->steps);
   free(program->memory);
   free(program);
+}
+
+static step_t *add_step(step_t *step, step_kind_t kind, uint32_t a, uint32_t b, uint32_t out) {
+  step->kind = kind;
+  step->a = a;
+  step->b = b;
+  step->out = out;
+  return step + 1;
 }
 
 /* Compiles a region, every node of which `supports` was asked about. Take your time here, not in `run`. */
@@ -73,29 +83,34 @@ static cleave_status_t compile(void *state, const cleave_region_view_t *region,
   }
   size_t elements = (size_t)cleave_view_element_count(&region->values[0].tensor);
   size_t most = (size_t)region->input_count + region->node_count + region->output_count;
-  program_t *program = calloc(1, sizeof *program);
-  step_t *step = calloc(most, sizeof *step);
-  float *memory = calloc(region->value_count * elements + 1, sizeof *memory);
+  program_t *program = (program_t *)calloc(1, sizeof *program);
+  step_t *step = (step_t *)calloc(most, sizeof *step);
+  float *memory = (float *)calloc(region->value_count * elements + 1, sizeof *memory);
   if (program == NULL || step == NULL || memory == NULL) {
     free(program), free(step), free(memory);
     return CLEAVE_ERROR_OUT_OF_MEMORY;
   }
-  *program = (program_t){{.size = sizeof program->info}, elements, most, step, memory};
+  program->info.size = sizeof program->info;
+  program->elements = elements;
+  program->step_count = most;
+  program->steps = step;
+  program->memory = memory;
   for (uint32_t k = 0; k < region->value_count; k++) {
     if (region->values[k].tensor.data != NULL) { /* a constant: upload it once */
       memcpy(memory + k * elements, region->values[k].tensor.data, elements * sizeof *memory);
     }
   }
   for (uint32_t k = 0; k < region->input_count; k++) {
-    *step++ = (step_t){LOAD, .a = k, .out = region->inputs[k]};
+    step = add_step(step, LOAD, k, 0, region->inputs[k]);
   }
   for (uint32_t k = 0; k < region->node_count; k++) { /* in an order that runs */
     const cleave_node_view_t *node = &region->nodes[k];
     bool is_add = cleave_view_text_equal(node->op, "Add");
-    *step++ = (step_t){is_add ? ADD : RELU, node->inputs[0], node->inputs[is_add ? 1 : 0], node->outputs[0]};
+    step =
+        add_step(step, is_add ? ADD : RELU, node->inputs[0], node->inputs[is_add ? 1 : 0], node->outputs[0]);
   }
   for (uint32_t k = 0; k < region->output_count; k++) {
-    *step++ = (step_t){STORE, .a = region->outputs[k], .out = k};
+    step = add_step(step, STORE, region->outputs[k], 0, k);
   }
   *out_program = program;
   return CLEAVE_OK;
@@ -107,7 +122,7 @@ static const cleave_program_info_t *info(const void *program) {
 
 /* Runs once. Nothing is allocated, nothing is looked up by name. */
 static cleave_status_t run(void *memory, const cleave_run_args_t *args, cleave_message_t *message) {
-  const program_t *program = memory;
+  const program_t *program = (const program_t *)memory;
   size_t bytes = program->elements * sizeof *program->memory;
   (void)message;
   for (const step_t *step = program->steps; step < program->steps + program->step_count; step++) {
@@ -126,24 +141,88 @@ static cleave_status_t run(void *memory, const cleave_run_args_t *args, cleave_m
   return CLEAVE_OK;
 }
 
-static const cleave_backend_t backend = {
-    .size = sizeof backend, /* how much of the struct this library knows */
-    .abi_major = CLEAVE_BACKEND_ABI_MAJOR,
-    .abi_minor = CLEAVE_BACKEND_ABI_MINOR,
-    .name = "template", /* what a ruleset's `backend` says */
-    .version = "1.0",
-    .description = "Relu and Add on float32: a library to copy",
-    .initialise = initialise,
-    .destroy = free, /* gets the state */
-    .supports = supports,
-    .compile = compile,
-    .unload = unload,
-    .info = info,
-    .run = run};
+/* ---- an operator that ONNX does not have: "template.ops.Twice", y = 2 x; leave all of it out if there is
+ * none ---- */
+
+static cleave_status_t infer_twice(const cleave_region_view_t *node, cleave_tensor_view_t *outputs,
+                                   int64_t (*dims)[CLEAVE_MAX_RANK], cleave_message_t *message) {
+  const cleave_tensor_view_t *x = &cleave_view_input(node, &node->nodes[0], 0)->tensor;
+  if (x->dtype != CLEAVE_DTYPE_F32 && x->dtype != CLEAVE_DTYPE_UNKNOWN) {
+    (void)snprintf(message->text, sizeof message->text, "expected float32");
+    return CLEAVE_ERROR_SHAPE; /* an error of the model */
+  }
+  outputs[0].dtype = x->dtype;
+  outputs[0].rank = x->rank; /* -1: not known yet */
+  for (int32_t d = 0; d < x->rank; d++) {
+    dims[0][d] = x->dims[d];
+  }
+  return CLEAVE_OK;
+}
+
+/* Its kernel, used where no backend takes the node. */
+static cleave_status_t create_twice(const cleave_region_view_t *node, const cleave_compile_options_t *options,
+                                    void **out_executor, cleave_message_t *message) {
+  static int nothing; /* what a kernel keeps between runs */
+  (void)node, (void)options, (void)message;
+  *out_executor = &nothing;
+  return CLEAVE_OK;
+}
+
+static void destroy_twice(void *executor) {
+  (void)executor;
+}
+
+static cleave_status_t execute_twice(void *executor, const cleave_run_args_t *args,
+                                     cleave_message_t *message) {
+  int64_t count = cleave_view_element_count(&args->inputs[0]);
+  (void)executor, (void)message;
+  for (int64_t k = 0; k < count; k++) {
+    float x;
+    memcpy(&x, (const char *)args->inputs[0].data + (size_t)k * sizeof x, sizeof x); /* may be unaligned */
+    ((float *)(uintptr_t)args->outputs[0].data)[k] = 2 * x;
+  }
+  return CLEAVE_OK;
+}
+
+/* ---- what cleave is told ---- */
+
+static cleave_custom_operator_t twice;
+static const cleave_custom_operator_t *const operators[] = {&twice};
+static cleave_backend_extensions_t extensions;
+static cleave_backend_t backend;
 
 /* The one symbol that cleave looks for. NULL and a message refuse the cleave that asks. */
 const cleave_backend_t *cleave_backend_entry(uint32_t abi_major, uint32_t abi_minor,
                                              cleave_message_t *message) {
   (void)abi_major, (void)abi_minor, (void)message;
+  twice.size = sizeof twice;
+  twice.domain = "template.ops";
+  twice.name = "Twice";
+  twice.version = 1; /* the versions of "template.ops" that mean this: models that import another one are */
+  twice.last_version =
+      2; /* refused. Raise the last one with the operator set, as long as the meaning stays. */
+  twice.inputs = "X";
+  twice.outputs = "Y";
+  twice.infer = infer_twice;
+  twice.create = create_twice;
+  twice.destroy = destroy_twice;
+  twice.execute = execute_twice;
+  extensions.size = sizeof extensions;
+  extensions.operators = operators;
+  extensions.operator_count = 1;
+  backend.size = sizeof backend; /* how much of the struct this library knows */
+  backend.abi_major = CLEAVE_BACKEND_ABI_MAJOR;
+  backend.abi_minor = CLEAVE_BACKEND_ABI_MINOR;
+  backend.name = "template"; /* what a ruleset's `backend` says */
+  backend.version = "1.0";
+  backend.description = "Relu and Add on float32: a library to copy";
+  backend.initialise = initialise;
+  backend.destroy = free; /* gets the state */
+  backend.supports = supports;
+  backend.compile = compile;
+  backend.unload = unload;
+  backend.info = info;
+  backend.run = run;
+  backend.extensions = &extensions;
   return &backend;
 }

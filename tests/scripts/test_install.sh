@@ -31,6 +31,33 @@ cmake -G Ninja -S "$source/examples/embed" -B "$folder/build" -DCMAKE_PREFIX_PAT
 cmake --build "$folder/build" >"$folder/log" 2>&1 || { cat "$folder/log"; exit 1; }
 "$folder/build/embed" "$model"
 "$folder/build/tour"
+# The header alone: found without what libcleave itself needs, by a project in C or in C++.
+for language in C CXX; do
+  [ "$language" = C ] || command -v "${CXX:-c++}" >/dev/null || continue
+  mkdir -p "$folder/alone_$language"
+  cat >"$folder/alone_$language/CMakeLists.txt" <<CMAKE
+cmake_minimum_required(VERSION 3.25)
+project(alone LANGUAGES $language)
+foreach(package PkgConfig Threads OpenMP)
+  set(CMAKE_DISABLE_FIND_PACKAGE_\${package} TRUE)
+endforeach()
+find_package(cleave REQUIRED)
+if(TARGET cleave::cleave)
+  message(FATAL_ERROR "cleave::cleave is there without what it needs")
+endif()
+set_source_files_properties($source/backends/template/template.c PROPERTIES LANGUAGE $language)
+add_library(alone MODULE $source/backends/template/template.c)
+target_link_libraries(alone PRIVATE cleave::backend)
+CMAKE
+  cmake -G Ninja -S "$folder/alone_$language" -B "$folder/alone_$language/build" -DCMAKE_PREFIX_PATH="$folder/prefix" \
+    >"$folder/log" 2>&1 || { cat "$folder/log"; exit 1; }
+  cmake --build "$folder/alone_$language/build" >"$folder/log" 2>&1 || { cat "$folder/log"; exit 1; }
+done
+# What it exports, and what a program that links it may call its own.
+library=$(find "$folder/prefix" -name 'libcleave.a' -o -name 'libcleave.so' | head -n 1)
+case $library in *.so) names="nm -D" ;; *) names="nm -g" ;; esac
+$names --defined-only --format=posix "$library" | awk 'NF > 2 && $1 !~ /^cleave_/ { print $1 }' >"$folder/names"
+[ ! -s "$folder/names" ] || { echo "$library exports other names than cleave_*:"; head "$folder/names"; exit 1; }
 libraries=$(find "$folder/prefix" -name pkgconfig -type d | head -n 1)
 for name in embed tour; do
   # shellcheck disable=SC2046
