@@ -2,6 +2,7 @@
 // cleave partition: runs rules over a model and writes the plan; nothing is compiled or run.
 #include <string.h>
 
+#include "base/file.h"
 #include "cli/command.h"
 #include "cli/job.h"
 #include "cli/output.h"
@@ -66,6 +67,11 @@ static cleave_status_t work(cleave_job_t *job, const cleave_job_options_t *optio
                             int64_t opset, extras_t *extras, cleave_error_t *error) {
   CLEAVE_TRY(cleave_job_load(job, options, error));
   CLEAVE_TRY(cleave_job_bind_shapes(job, error));
+  if (!cleave_job_has_rules(options) && options->backend == NULL && job->document == NULL) {
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                            "%s: the model brings no plan: expected --rules FILE, or --backend NAME",
+                            options->model);
+  }
   CLEAVE_TRY(cleave_job_partition(job, error));
   CLEAVE_TRY(report_borders(job, extras, error));
   CLEAVE_TRY(save_regions(job, extras, error));
@@ -152,7 +158,8 @@ static int run(int argc, char **argv) {
       .operands = "MODEL",
       .about =
           "Partitions a model by rule files and writes the plan, the partitioned model, or a picture.\n"
-          "The same model and rules give the same bytes.",
+          "The same model and rules give the same bytes. An .onnx file that was written so brings its plan:\n"
+          "without rules and backend, that is taken.",
       .options = options,
       .option_count = sizeof options / sizeof options[0],
       .least_operands = 1,
@@ -169,7 +176,8 @@ static int run(int argc, char **argv) {
     } else if (opset != 0 && (opset < 13 || opset > 24)) {
       status = cleave_arguments_fail("partition", "option '--opset': expected 13 to 24, found %lld",
                                      (long long)opset);
-    } else if (!cleave_job_has_rules(&job_options) && job_options.backend == NULL) {
+    } else if (!cleave_job_has_rules(&job_options) && job_options.backend == NULL &&
+               !cleave_path_has_extension(job_options.model, ".onnx")) {
       status = cleave_arguments_fail("partition", "expected --rules FILE, or --backend NAME");
     } else if (work(&job, &job_options, output, opset, &extras, &error) != CLEAVE_OK) {
       status = cleave_output_error(&error);

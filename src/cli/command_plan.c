@@ -3,23 +3,17 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/output.h"
 #include "partition/plan_diff.h"
 #include "partition/plan_read.h"
+#include "runtime/plan_load.h"
 
 enum { MOST_REFUSALS = 20 };
 
 static cleave_status_t load(const char *path, cleave_plan_document_t **out_document, cleave_error_t *error) {
-  cleave_file_t *file = NULL;
-  *out_document = NULL;
-  CLEAVE_TRY(cleave_file_open(path, &file, error));
-  cleave_status_t status = cleave_plan_document_read(path, (const char *)cleave_file_data(file),
-                                                     cleave_file_size(file), out_document, error);
-  cleave_file_release(file);
-  return status;
+  return cleave_plan_document_open(path, NULL, true, out_document, error);
 }
 
 /* ---- diff ---- */

@@ -432,7 +432,8 @@ static int run_command(int argc, char **argv) {
   const cleave_option_t options[] = {
       {"rules", 0, CLEAVE_OPTION_LIST, "FILE",
        "rule file to partition with, or a loaded library that brings rules (LIBRARY or LIBRARY/RULE); may be "
-       "given many times, they run in order (default: none, every node runs on its own)",
+       "given many times, they run in order (default: the plan that an exported .onnx file brings, or none: "
+       "every node runs on its own)",
        &run.options.rules},
       {"plan", 0, CLEAVE_OPTION_TEXT, "FILE.json",
        "run the plan that 'cleave partition -o FILE.json' saved: no rule file is read. Refused where it is "

@@ -54,13 +54,16 @@ static cleave_status_t bind(cleave_job_t *job, cleave_error_t *error) {
 
 /* ---- saved plans ---- */
 
+/* The saved plan that was asked for; without rules and backend, the one that an exported model brings. */
 static cleave_status_t read_plan(cleave_job_t *job, cleave_error_t *error) {
-  cleave_file_t *file = NULL;
-  CLEAVE_TRY(cleave_file_open(job->options->plan, &file, error));
-  cleave_status_t status = cleave_plan_document_read(job->options->plan, (const char *)cleave_file_data(file),
-                                                     cleave_file_size(file), &job->document, error);
-  cleave_file_release(file);
-  return status;
+  const cleave_job_options_t *options = job->options;
+  bool is_own = options->plan == NULL && options->rules.count == 0 && options->backend == NULL &&
+                options->shapes.count == 0 && options->constants.count == 0 &&
+                cleave_path_has_extension(options->model, ".onnx");
+  return options->plan == NULL && !is_own
+             ? CLEAVE_OK
+             : cleave_plan_document_open(is_own ? options->model : options->plan,
+                                         cleave_model_graph(job->model), !is_own, &job->document, error);
 }
 
 /* "x=1x3x224x224" from input x of type "float32[1, 3, 224, 224]"; NULL where a size is open, or without
@@ -144,18 +147,17 @@ static void free_shapes(cleave_job_t *job) {
 
 /* Rules, and saved plans, may add inputs: whoever uses the request then looks at all of its names. */
 static cleave_input_request_t request_of(const cleave_job_t *job) {
-  return (cleave_input_request_t){
-      .files = &job->options->files,
-      .shapes = job->document != NULL ? &job->plan_shapes : &job->options->shapes,
-      .folder = job->options->data,
-      .seed = (uint64_t)job->options->seed,
-      .may_be_added = job->options->rules.count > 0 || job->options->plan != NULL};
+  return (cleave_input_request_t){.files = &job->options->files,
+                                  .shapes = job->document != NULL ? &job->plan_shapes : &job->options->shapes,
+                                  .folder = job->options->data,
+                                  .seed = (uint64_t)job->options->seed,
+                                  .may_be_added = job->options->rules.count > 0 || job->document != NULL};
 }
 
 cleave_status_t cleave_job_bind(cleave_job_t *job, cleave_error_t *error) {
   bool is_bound = false; /* by the session alone: the plan is about the model as it was loaded */
-  if (job->options->plan != NULL) {
-    CLEAVE_TRY(read_plan(job, error));
+  CLEAVE_TRY(read_plan(job, error));
+  if (job->document != NULL) {
     CLEAVE_TRY(list_shapes(job, error));
     is_bound = cleave_plan_document_match(job->document, cleave_model_graph(job->model), NULL) == CLEAVE_OK;
   }
@@ -165,6 +167,7 @@ cleave_status_t cleave_job_bind(cleave_job_t *job, cleave_error_t *error) {
 }
 
 cleave_status_t cleave_job_bind_shapes(cleave_job_t *job, cleave_error_t *error) {
+  CLEAVE_TRY(read_plan(job, error));
   if (job->options->shapes.count == 0) {
     return CLEAVE_OK;
   }

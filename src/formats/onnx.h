@@ -26,6 +26,21 @@
 CLEAVE_MUST_USE cleave_status_t cleave_onnx_read(const char *path, cleave_graph_t **out_graph,
                                                  cleave_error_t *error);
 
+/* The value of a model's metadata entry, borrowed from the bytes of the file; {NULL, 0} if there is none.
+ * Nothing else of the model is looked at. CLEAVE_ERROR_FORMAT: no ONNX model. */
+CLEAVE_MUST_USE cleave_status_t cleave_onnx_find_metadata(const void *data, size_t size, const char *name,
+                                                          const char *key, const char **out_value,
+                                                          size_t *out_length, cleave_error_t *error);
+
+/* Entries of a model that a plan was written into: the plan as JSON, and for each node of the file, in the
+ * order in which they stand after inlining, its position in the graph of that plan: "0 1 5 2 ...". The reader
+ * puts them there. */
+#define CLEAVE_ONNX_PLAN_KEY "cleave.plan"
+#define CLEAVE_ONNX_ORDER_KEY "cleave.order"
+/* Functions of these domains are parts of a plan: the names inside are those of the model. */
+#define CLEAVE_ONNX_REGION_DOMAIN "cleave.region"
+#define CLEAVE_ONNX_FUSION_DOMAIN "cleave.fusion"
+
 /* The same for a model in memory, which may go after the call: weights are copied. External data is refused.
  * `name` stands for the file in errors. */
 CLEAVE_MUST_USE cleave_status_t cleave_onnx_read_memory(const void *data, size_t size, const char *name,

@@ -121,12 +121,17 @@ static cleave_status_t parse_body(cleave_onnx_model_t *model, cleave_onnx_body_t
   return CLEAVE_OK;
 }
 
-/* A name that nothing has yet. */
+static bool is_part_of_plan(const cleave_onnx_body_t *body) {
+  return strcmp(body->domain, CLEAVE_ONNX_REGION_DOMAIN) == 0 ||
+         strcmp(body->domain, CLEAVE_ONNX_FUSION_DOMAIN) == 0;
+}
+
+/* A name that nothing has yet: "<prefix>/<local>", or without a prefix the local one if it is free. */
 static cleave_status_t fresh_name(inliner_t *inliner, const char *prefix, const char *local,
                                   cleave_string_t *out_name, cleave_error_t *error) {
   cleave_strings_t *strings = &inliner->model->graph->strings;
   cleave_text_t text = {0};
-  cleave_text_format(&text, "%s/%s", prefix, local);
+  cleave_text_format(&text, prefix != NULL ? "%s/%s" : "%s%s", prefix != NULL ? prefix : "", local);
   size_t length = text.length;
   while (!text.failed && cleave_strings_find(strings, text.data, text.length).index != UINT32_MAX) {
     text.length = length;
@@ -256,7 +261,8 @@ static cleave_status_t expand(inliner_t *inliner, const cleave_onnx_node_t *node
 static cleave_status_t expand_body(inliner_t *inliner, cleave_onnx_body_t *body,
                                    const cleave_onnx_node_t *call, cleave_string_t *names, uint32_t depth,
                                    cleave_error_t *error) {
-  const char *prefix = call->name[0] != '\0' ? call->name : call->op_type;
+  bool keeps_names = is_part_of_plan(body);
+  const char *prefix = keeps_names ? NULL : call->name[0] != '\0' ? call->name : call->op_type;
   CLEAVE_TRY(bind_ports(inliner, body, call, names, error));
   for (size_t k = 0; k < body->nodes.count; k++) {
     cleave_onnx_node_t node = body->nodes.items[k];
@@ -264,9 +270,11 @@ static cleave_status_t expand_body(inliner_t *inliner, cleave_onnx_body_t *body,
     CLEAVE_TRY(
         bind_names(inliner, body, prefix, node.outputs, node.output_count, names, &node.outputs, error));
     CLEAVE_TRY(bind_attributes(inliner, body, call, &node, error));
-    cleave_string_t name;
-    CLEAVE_TRY(fresh_name(inliner, prefix, node.name[0] != '\0' ? node.name : node.op_type, &name, error));
-    node.name = cleave_strings_text(&inliner->model->graph->strings, name);
+    if (!keeps_names) {
+      cleave_string_t name;
+      CLEAVE_TRY(fresh_name(inliner, prefix, node.name[0] != '\0' ? node.name : node.op_type, &name, error));
+      node.name = cleave_strings_text(&inliner->model->graph->strings, name);
+    }
     CLEAVE_TRY(expand(inliner, &node, depth + 1, error));
   }
   return CLEAVE_OK;

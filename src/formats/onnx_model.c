@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "formats/onnx.h"
 #include "formats/onnx_proto.h"
 
 cleave_status_t cleave_onnx_intern(cleave_onnx_model_t *model, cleave_bytes_t text, const char **out_text,
@@ -275,6 +276,11 @@ cleave_status_t cleave_onnx_model_parse(cleave_onnx_model_t *model, const void *
       CLEAVE_TRY(cleave_protobuf_int(&reader, &field, &ir_version, error));
     } else if (field.number == ONNX_MODEL_OPSET_IMPORT) {
       CLEAVE_TRY(cleave_onnx_opset_parse(model, &reader, &field, &model->opsets, error));
+    } else if (field.number == ONNX_MODEL_METADATA_PROPS) {
+      cleave_bytes_t key;
+      cleave_bytes_t value;
+      CLEAVE_TRY(cleave_onnx_entry_parse(&reader, &field, &key, &value, error));
+      model->order = cleave_onnx_bytes_are(key, CLEAVE_ONNX_ORDER_KEY) ? value : model->order;
     } else if (field.number == ONNX_MODEL_FUNCTIONS) {
       CLEAVE_TRY(parse_function(model, &reader, &field, error));
     } else if (field.number == ONNX_MODEL_GRAPH) {

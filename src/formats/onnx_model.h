@@ -80,6 +80,7 @@ typedef struct cleave_onnx_model {
   cleave_onnx_source_t source;
   int32_t ir_version;
   const char *graph_name;
+  cleave_bytes_t order; /* of the nodes, in the file; NULL: none is given */
   cleave_onnx_opsets_t opsets;
   cleave_onnx_nodes_t nodes;
   CLEAVE_ARRAY(cleave_onnx_body_t) bodies;
@@ -97,6 +98,16 @@ void cleave_onnx_model_deinit(cleave_onnx_model_t *model);
 
 /* Replaces calls of model-local functions by their bodies, to any depth up to 32. Recursion is refused. */
 CLEAVE_MUST_USE cleave_status_t cleave_onnx_model_inline(cleave_onnx_model_t *model, cleave_error_t *error);
+
+/* Puts the nodes, which are inlined, in the order that the file gives for them (onnx_order.c). One that is no
+ * permutation of the first nodes changes nothing. */
+CLEAVE_MUST_USE cleave_status_t cleave_onnx_model_order(cleave_onnx_model_t *model, cleave_error_t *error);
+bool cleave_onnx_bytes_are(cleave_bytes_t bytes, const char *text);
+/* A StringStringEntryProto. */
+CLEAVE_MUST_USE cleave_status_t cleave_onnx_entry_parse(const cleave_protobuf_t *parent,
+                                                        const cleave_protobuf_field_t *field,
+                                                        cleave_bytes_t *out_key, cleave_bytes_t *out_value,
+                                                        cleave_error_t *error);
 
 /* ---- parts, used among the parser's files ---- */
 

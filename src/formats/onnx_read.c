@@ -457,6 +457,9 @@ static cleave_status_t read_bytes(cleave_file_t *file, const void *data, size_t 
     status = cleave_onnx_model_inline(&model, &reason);
   }
   if (status == CLEAVE_OK) {
+    status = cleave_onnx_model_order(&model, &reason);
+  }
+  if (status == CLEAVE_OK) {
     status = read_model(&model, &reason);
   }
   cleave_graph_t *graph = model.graph;

@@ -9,6 +9,8 @@
 #include "backend/registry.h"
 #include "backend/view.h"
 #include "base/file.h"
+#include "formats/onnx.h"
+#include "graph/structural_hash.h"
 #include "partition/plan_read.h"
 #include "runtime/model.h"
 #include "runtime/rule_list.h"
@@ -199,14 +201,41 @@ cleave_status_t cleave_plan_load_text(cleave_model_t *model, const char *name, c
   return load_text(model, name == NULL ? "plan" : name, text, length, options, out_plan, error);
 }
 
+cleave_status_t cleave_plan_document_open(const char *path, const cleave_graph_t *graph, bool must,
+                                          cleave_plan_document_t **out_document, cleave_error_t *error) {
+  cleave_file_t *file = NULL;
+  *out_document = NULL;
+  CLEAVE_TRY(cleave_file_open(path, &file, error));
+  const char *text = (const char *)cleave_file_data(file);
+  size_t length = cleave_file_size(file);
+  cleave_status_t status = CLEAVE_OK;
+  if (cleave_path_has_extension(path, ".onnx")) {
+    status = cleave_onnx_find_metadata(text, length, path, CLEAVE_ONNX_PLAN_KEY, &text, &length, error);
+    if (status == CLEAVE_OK && text == NULL && must) {
+      status = cleave_error_set(error, CLEAVE_ERROR_FORMAT,
+                                "%s: the model brings no plan: expected one that 'cleave partition -o' wrote",
+                                path);
+    }
+  }
+  if (status == CLEAVE_OK && text != NULL) {
+    status = cleave_plan_document_read(path, text, length, out_document, error);
+  }
+  if (status == CLEAVE_OK && *out_document != NULL && graph != NULL &&
+      cleave_path_has_extension(path, ".onnx")) {
+    status = cleave_graph_hash(graph, &(*out_document)->graph_hash, error);
+  }
+  cleave_file_release(file);
+  return status;
+}
+
 cleave_status_t cleave_plan_load(cleave_model_t *model, const char *path,
                                  const cleave_plan_load_options_t *options, cleave_plan_t **out_plan,
                                  cleave_error_t *error) {
-  cleave_file_t *file = NULL;
+  cleave_plan_document_t *document = NULL;
   *out_plan = NULL;
-  CLEAVE_TRY(cleave_file_open(path, &file, error));
-  cleave_status_t status = load_text(model, path, (const char *)cleave_file_data(file),
-                                     cleave_file_size(file), options, out_plan, error);
-  cleave_file_release(file);
+  CLEAVE_TRY(cleave_plan_document_open(path, cleave_model_graph(model), true, &document, error));
+  cleave_status_t status = cleave_plan_load_document(document, cleave_model_graph(model),
+                                                     options != NULL && options->fallback, out_plan, error);
+  cleave_plan_document_destroy(document);
   return status;
 }

@@ -5,6 +5,14 @@
 
 #include "partition/plan_document.h"
 
+/* The document in a file: a plan as JSON, or the one that an exported ONNX model brings. `graph` (may be
+ * NULL) is the one that it will be a plan of: a model that was written in another operator set comes back
+ * without attributes that say nothing there, so that the hash of what was written is not asked for.
+ * *out_document stays NULL without an error if a model brings no plan and `must` is false. */
+CLEAVE_MUST_USE cleave_status_t cleave_plan_document_open(const char *path, const cleave_graph_t *graph,
+                                                          bool must, cleave_plan_document_t **out_document,
+                                                          cleave_error_t *error);
+
 /* The plan that a document holds, for `graph`. Without `fallback`, a region whose backend is missing or
  * refuses a part of it is an error (CLEAVE_ERROR_UNSUPPORTED) that names both; with it, its nodes run one by
  * one and a note says why. Uses the document up: it can only be destroyed afterwards. */

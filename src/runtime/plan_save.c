@@ -6,7 +6,7 @@
 #include "base/file.h"
 #include "formats/dot.h"
 #include "formats/onnx.h"
-#include "partition/plan.h"
+#include "partition/plan_document.h"
 
 typedef struct plan_groups {
   cleave_arena_t arena;
@@ -33,7 +33,7 @@ static cleave_status_t make_groups(const cleave_plan_t *plan, plan_groups_t *lis
     const cleave_plan_region_t *region = &plan->regions[r];
     uint32_t parent = list->count;
     cleave_group_t *group = &list->groups[list->count++];
-    *group = (cleave_group_t){.domain = "cleave.region",
+    *group = (cleave_group_t){.domain = CLEAVE_ONNX_REGION_DOMAIN,
                               .name = region->name,
                               .doc = describe(list, &plan->rules[region->rule], "region"),
                               .parent = CLEAVE_INDEX_NONE,
@@ -45,7 +45,7 @@ static cleave_status_t make_groups(const cleave_plan_t *plan, plan_groups_t *lis
       const cleave_plan_rule_t *rule = &plan->rules[fusion->rule];
       group = &list->groups[list->count++];
       *group = (cleave_group_t){
-          .domain = "cleave.fusion",
+          .domain = CLEAVE_ONNX_FUSION_DOMAIN,
           .name = cleave_arena_format(&list->arena, "%s_%u", rule->name, (unsigned)region->fusions[f]),
           .doc = describe(list, rule, "fusion"),
           .parent = parent,
@@ -60,6 +60,47 @@ static cleave_status_t make_groups(const cleave_plan_t *plan, plan_groups_t *lis
   return CLEAVE_OK;
 }
 
+/* The order in which the nodes stand in the file, as positions in the graph's own. */
+static cleave_status_t print_order(cleave_groups_t *groups, uint32_t group, cleave_text_t *text,
+                                   cleave_error_t *error) {
+  cleave_group_items_t items = {0};
+  cleave_status_t status = cleave_groups_items(groups, group, &items, error);
+  for (size_t k = 0; k < items.count && status == CLEAVE_OK; k++) {
+    if (items.items[k].is_group) {
+      status = print_order(groups, items.items[k].index, text, error);
+    } else {
+      cleave_text_format(text, "%s%u", text->length > 0 ? " " : "",
+                         (unsigned)groups->position[items.items[k].index]);
+    }
+  }
+  cleave_array_free(&items);
+  return status;
+}
+
+/* What a reader needs to have the plan again: the plan, about the graph that is written, and the order of its
+ * nodes. */
+static cleave_status_t describe_plan(const cleave_plan_t *plan, const plan_groups_t *list,
+                                     cleave_text_t *out_json, cleave_text_t *out_order,
+                                     cleave_error_t *error) {
+  cleave_groups_t groups;
+  cleave_plan_document_t *document = NULL;
+  cleave_status_t status = cleave_groups_init(&groups, plan->graph, list->groups, list->count, error);
+  if (status == CLEAVE_OK) {
+    status = print_order(&groups, CLEAVE_INDEX_NONE, out_order, error);
+  }
+  cleave_groups_deinit(&groups);
+  if (status == CLEAVE_OK) {
+    status = cleave_plan_document_create(plan, &document, error);
+  }
+  if (status == CLEAVE_OK) {
+    document->edits = NULL;  // the graph in the file is what they made
+    status = cleave_plan_document_print(document, out_json, error);
+  }
+  cleave_plan_document_destroy(document);
+  status = status == CLEAVE_OK ? cleave_text_check(out_json, error) : status;
+  return status == CLEAVE_OK ? cleave_text_check(out_order, error) : status;
+}
+
 static cleave_status_t save_onnx(const cleave_plan_t *plan, const char *path, int32_t opset_version,
                                  const plan_groups_t *list, cleave_error_t *error) {
   char hash[32];
@@ -68,17 +109,25 @@ static cleave_status_t save_onnx(const cleave_plan_t *plan, const char *path, in
   (void)snprintf(hash, sizeof hash, "%016" PRIx64, plan->graph_hash);
   (void)snprintf(regions, sizeof regions, "%u", (unsigned)plan->region_count);
   (void)snprintf(fusions, sizeof fusions, "%u", (unsigned)plan->fusion_count);
+  cleave_text_t json = {0};
+  cleave_text_t order = {0};
+  cleave_status_t status = describe_plan(plan, list, &json, &order, error);
   const cleave_onnx_entry_t metadata[] = {{"cleave.version", cleave_version()},
                                           {"cleave.graph_hash", hash},
                                           {"cleave.regions", regions},
-                                          {"cleave.fusions", fusions}};
+                                          {"cleave.fusions", fusions},
+                                          {CLEAVE_ONNX_ORDER_KEY, cleave_text_get(&order)},
+                                          {CLEAVE_ONNX_PLAN_KEY, cleave_text_get(&json)}};
   cleave_onnx_write_options_t options = {.opset_version = opset_version,
                                          .group_count = list->count,
                                          .groups = list->groups,
                                          .metadata_count = sizeof metadata / sizeof metadata[0],
                                          .metadata = metadata,
                                          .doc = "partitioned by cleave"};
-  return cleave_onnx_write(path, plan->graph, &options, error);
+  status = status == CLEAVE_OK ? cleave_onnx_write(path, plan->graph, &options, error) : status;
+  cleave_text_deinit(&json);
+  cleave_text_deinit(&order);
+  return status;
 }
 
 static cleave_status_t print(const cleave_plan_t *plan, const char *path, const plan_groups_t *list,

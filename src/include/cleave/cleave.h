@@ -179,7 +179,8 @@ typedef struct cleave_plan_load_options {
  * from anywhere. CLEAVE_ERROR_FORMAT: it is no plan, with the line or the member that is wrong.
  * CLEAVE_ERROR_MISMATCH: it is a plan of another model, or for other sizes of the inputs, with the first
  * thing that differs ("node 17 is Conv 'x', the plan has Relu 'y'"). CLEAVE_ERROR_UNSUPPORTED: a backend is
- * missing or refuses a region, which is named. The result saves to the same bytes. `options` may be NULL. */
+ * missing or refuses a region, which is named. The result saves to the same bytes. `options` may be NULL.
+ * `path` may also be an .onnx file that cleave_plan_save wrote, and the model that was loaded from it. */
 CLEAVE_MUST_USE cleave_status_t cleave_plan_load(cleave_model_t *model, const char *path,
                                                  const cleave_plan_load_options_t *options,
                                                  cleave_plan_t **out_plan, cleave_error_t *error);
