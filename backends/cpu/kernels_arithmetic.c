@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Add, Sub, Mul, Div, Mod, Pow and PRelu with broadcasting. Integers wrap; division by zero gives 0 instead
-// of a trap, and so does the remainder; the smallest integer divided by -1 wraps.
+// Add, Sub, Mul, Div, Mod, Pow and PRelu with broadcasting. Integers wrap, the smallest one divided by -1,
+// too. Integers are never divided by zero: ONNX gives that no value, so a run that would do so fails.
 #include "binary.h"
 
 CPU_BINARY_ROW(CPU_VECTOR, add_f32, float, float, x + y)
@@ -38,19 +38,19 @@ CPU_BINARY_ROW(, mod_f64, double, double, floor_mod_f64(x, y))
 CPU_BINARY_ROW(, fmod_f32, float, float, fmodf(x, y))
 CPU_BINARY_ROW(, fmod_f64, double, double, fmod(x, y))
 
-#define SIGNED_DIVISION_ROWS(t, T, W)                                              \
-  static inline T floor_mod_##t(T x, T y) {                                        \
-    T r = (T)(y == 0 || y == -1 ? 0 : x % y);                                      \
-    return (T)(r != 0 && (r < 0) != (y < 0) ? r + y : r);                          \
-  }                                                                                \
-  CPU_BINARY_ROW(, div_##t, T, T, y == 0 ? 0 : y == -1 ? (W)0 - (W)x : (W)(x / y)) \
-  CPU_BINARY_ROW(, mod_##t, T, T, floor_mod_##t(x, y))                             \
-  CPU_BINARY_ROW(, fmod_##t, T, T, y == 0 || y == -1 ? 0 : x % y)
+#define SIGNED_DIVISION_ROWS(t, T, W)                                 \
+  static inline T floor_mod_##t(T x, T y) {                           \
+    T r = (T)(y == -1 ? 0 : x % y);                                   \
+    return (T)(r != 0 && (r < 0) != (y < 0) ? r + y : r);             \
+  }                                                                   \
+  CPU_BINARY_ROW(, div_##t, T, T, y == -1 ? (W)0 - (W)x : (W)(x / y)) \
+  CPU_BINARY_ROW(, mod_##t, T, T, floor_mod_##t(x, y))                \
+  CPU_BINARY_ROW(, fmod_##t, T, T, y == -1 ? 0 : x % y)
 
-#define UNSIGNED_DIVISION_ROWS(t, T, W)               \
-  CPU_BINARY_ROW(, div_##t, T, T, y == 0 ? 0 : x / y) \
-  CPU_BINARY_ROW(, mod_##t, T, T, y == 0 ? 0 : x % y) \
-  CPU_BINARY_ROW(, fmod_##t, T, T, y == 0 ? 0 : x % y)
+#define UNSIGNED_DIVISION_ROWS(t, T, W)  \
+  CPU_BINARY_ROW(, div_##t, T, T, x / y) \
+  CPU_BINARY_ROW(, mod_##t, T, T, x % y) \
+  CPU_BINARY_ROW(, fmod_##t, T, T, x % y)
 
 CPU_SIGNED_TYPES(SIGNED_DIVISION_ROWS)
 CPU_UNSIGNED_TYPES(UNSIGNED_DIVISION_ROWS)
@@ -136,6 +136,30 @@ static cleave_status_t prepare_mod(cpu_prepare_t *prepare, void *state, cleave_m
   return cpu_binary_prepare(prepare, state, truncates ? fmod_rows : mod_rows, false, message);
 }
 
+/* The first element that is an integer zero, or -1. */
+static int64_t find_zero(const cpu_tensor_t *tensor) {
+  static const unsigned char ZERO[8] = {0};
+  size_t size = cleave_dtype_size(tensor->dtype);
+  const unsigned char *bytes = tensor->data;
+  for (int64_t k = 0; cpu_dtype_is_integer(tensor->dtype) && k < tensor->count; k++) {
+    if (memcmp(bytes + (size_t)k * size, ZERO, size) == 0) {
+      return k;
+    }
+  }
+  return -1;
+}
+
+static cleave_status_t run_division(const cpu_call_t *call, cleave_message_t *message) {
+  const cpu_tensor_t *a = call->inputs[0];
+  const cpu_tensor_t *b = call->inputs[1];
+  int64_t zero = a->count > 0 ? find_zero(b) : -1;
+  if (zero >= 0) {
+    return cpu_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT,
+                    "an integer is divided by zero: element %lld of the divisor", (long long)zero);
+  }
+  return cpu_binary_run(call, message);
+}
+
 /* The base decides the output's dtype; the exponent may have any other. */
 static cleave_status_t prepare_pow(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
   cpu_binary_state_t *self = state;
@@ -186,7 +210,7 @@ static cleave_status_t run_prelu(const cpu_call_t *call, cleave_message_t *messa
 
 const cpu_kernel_t cpu_kernels_arithmetic[] = {
     KERNEL("Add", prepare_add, cpu_binary_run), KERNEL("Sub", prepare_sub, cpu_binary_run),
-    KERNEL("Mul", prepare_mul, cpu_binary_run), KERNEL("Div", prepare_div, cpu_binary_run),
-    KERNEL("Mod", prepare_mod, cpu_binary_run), KERNEL("Pow", prepare_pow, cpu_binary_run),
+    KERNEL("Mul", prepare_mul, cpu_binary_run), KERNEL("Div", prepare_div, run_division),
+    KERNEL("Mod", prepare_mod, run_division),   KERNEL("Pow", prepare_pow, cpu_binary_run),
     KERNEL("PRelu", prepare_prelu, run_prelu),  {0},
 };

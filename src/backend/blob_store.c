@@ -234,23 +234,21 @@ cleave_status_t cleave_blob_store_list(const cleave_blob_store_t *store, bool wi
   return CLEAVE_OK;
 }
 
-static void remove_entry(const cleave_blob_store_t *store, const cleave_blob_entry_t *entry) {
+/* True: it is not there any more; others may have removed it. */
+static bool remove_entry(const cleave_blob_store_t *store, const cleave_blob_entry_t *entry) {
   char *path = join(store, entry->name);
-  if (path != NULL) {
-    (void)unlink(path);
-  }
+  bool is_gone = path != NULL && (unlink(path) == 0 || errno == ENOENT);
   cleave_free(path);
+  return is_gone;
 }
 
 cleave_status_t cleave_blob_store_clear(cleave_blob_store_t *store, cleave_error_t *error) {
   cleave_blob_list_t list;
   CLEAVE_TRY(look_through(store, true, &list, error));
+  size_t left = 0; /* what other processes write meanwhile does not count */
   for (size_t k = 0; k < list.count; k++) {
-    remove_entry(store, &list.items[k]);
+    left += remove_entry(store, &list.items[k]) ? 0 : 1;
   }
-  cleave_blob_list_deinit(&list);
-  CLEAVE_TRY(look_through(store, true, &list, error));
-  size_t left = list.count;
   cleave_blob_list_deinit(&list);
   return left == 0 ? CLEAVE_OK
                    : cleave_error_set(error, CLEAVE_ERROR_IO,
@@ -270,7 +268,7 @@ static void make_room(cleave_blob_store_t *store) {
   for (size_t k = 0; k < list.count; k++) {
     is_full = is_full || list.items[k].bytes > store->limit - store->bytes;
     if (is_full) {
-      remove_entry(store, &list.items[k]);
+      (void)remove_entry(store, &list.items[k]);
     } else {
       store->bytes += list.items[k].bytes;
     }

@@ -91,6 +91,14 @@ void cleave_context_release(cleave_context_t *context) {
   count_made(false);
 }
 
+void cleave_context_set_script_time(cleave_context_t *context, uint64_t milliseconds) {
+  enum { NANOSECONDS = 1000000 };
+  cleave_context_t *shared = cleave_context_get(context);
+  uint64_t most = UINT64_MAX / NANOSECONDS;
+  atomic_store(&shared->script_used, 0);
+  atomic_store(&shared->script_limit, (milliseconds < most ? milliseconds : most) * NANOSECONDS);
+}
+
 void cleave_context_set_log(cleave_context_t *context, cleave_log_function_t function, void *log_context) {
   cleave_log_listen(cleave_context_log(context), function, log_context);
 }

@@ -25,6 +25,8 @@ struct cleave_context {
   struct cleave_context *self; /* what others point to: NULL for the process's own */
   cleave_log_t log;
   cleave_isolation_wishes_t isolation;
+  atomic_ullong script_limit; /* nanoseconds of cleave_context_set_script_time; 0: none */
+  atomic_ullong script_used;
   /* The registry's, under its lock. */
   pthread_mutex_t lock;
   CLEAVE_ARRAY(struct cleave_registry_entry *) entries; /* linked-in ones first */

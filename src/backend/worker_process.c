@@ -132,11 +132,19 @@ static bool has_ended(const cleave_worker_t *worker) {
 
 static bool wait_for(void *context, short events) {
   cleave_worker_t *worker = context;
+  uint64_t look_at = cleave_clock_now() + LOOK_EVERY_MS * UINT64_C(1000000);
   for (;;) {
     uint64_t now = cleave_clock_now();
+    /* Now and then even if there is output all the time: a child may go on printing. */
+    bool looks = now >= look_at;
+    if (looks && has_ended(worker)) {
+      worker->has_died = true;
+      return false;
+    }
     if (now >= worker->deadline) {
       return false;
     }
+    look_at = looks ? now + LOOK_EVERY_MS * UINT64_C(1000000) : look_at;
     uint64_t left = (worker->deadline - now) / 1000000 + 1;
     struct pollfd pollers[2] = {{.fd = worker->socket, .events = events},
                                 {.fd = worker->output, .events = POLLIN}};
@@ -146,10 +154,6 @@ static bool wait_for(void *context, short events) {
     }
     if (ready > 0 && pollers[0].revents != 0) {
       return true;
-    }
-    if (ready == 0 && has_ended(worker)) {
-      worker->has_died = true;
-      return false;
     }
   }
 }

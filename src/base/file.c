@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files with a reference count, mapped so that weights can point into them, or read; atomic writes. */
+#define _GNU_SOURCE /* O_TMPFILE */
 #include "base/file.h"
 
 #include <errno.h>
@@ -228,6 +229,47 @@ cleave_status_t cleave_file_write(const char *path, const void *data, size_t len
   return cleave_file_write_parts(path, &part, 1, error);
 }
 
+/* ---- the file that takes the place of another ---- */
+
+/* A file without a name, in the folder of `path`: nothing is left of it if the process is ended while it
+ * writes. -1 if the system has no such files. */
+static int open_unnamed(const char *path) {
+#ifdef O_TMPFILE
+  size_t length = 0;
+  (void)cleave_path_folder(path, &length);
+  char *folder = cleave_copy_text(length > 0 ? path : ".", length > 0 ? length : 1);
+  bool can_be_named = folder != NULL && access("/proc/self/fd", X_OK) == 0;
+  int descriptor = can_be_named ? open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600) : -1;
+  cleave_free(folder);
+  return descriptor;
+#else
+  (void)path;
+  return -1;
+#endif
+}
+
+/* Names it, for the moment until it is renamed. `temporary` ends in XXXXXX, as for mkstemp, and gets the
+ * name.
+ */
+static bool give_name(int descriptor, char *temporary) {
+  static atomic_uint counter;
+  enum { DIGITS = 6, TRIES = 1000 };
+  char unnamed[64];
+  (void)snprintf(unnamed, sizeof unnamed, "/proc/self/fd/%d", descriptor);
+  char *digits = temporary + strlen(temporary) - DIGITS;
+  for (int k = 0; k < TRIES; k++) {
+    unsigned number = ((unsigned)getpid() * 7919u + atomic_fetch_add(&counter, 1u)) % 1000000u;
+    (void)snprintf(digits, DIGITS + 1, "%06u", number);
+    if (linkat(AT_FDCWD, unnamed, AT_FDCWD, temporary, AT_SYMLINK_FOLLOW) == 0) {
+      return true;
+    }
+    if (errno != EEXIST) {
+      return false;
+    }
+  }
+  return false;
+}
+
 cleave_status_t cleave_file_write_parts(const char *path, const cleave_file_part_t *parts, size_t count,
                                         cleave_error_t *error) {
   bool in_place = is_special(path);
@@ -237,9 +279,17 @@ cleave_status_t cleave_file_write_parts(const char *path, const cleave_file_part
     return cleave_error_out_of_memory(error);
   }
   (void)snprintf(temporary, path_length + 16, in_place ? "%s" : "%s.XXXXXX", path);
-  int descriptor = in_place ? open(path, O_WRONLY | O_CLOEXEC) : mkstemp(temporary);
+  int descriptor = in_place ? open(path, O_WRONLY | O_CLOEXEC) : open_unnamed(path);
+  bool is_unnamed = !in_place && descriptor >= 0;
+  if (!in_place && descriptor < 0) {
+    descriptor = mkstemp(temporary);
+  }
   bool good =
       descriptor >= 0 && (in_place || fchmod(descriptor, 0644) == 0) && write_parts(descriptor, parts, count);
+  bool is_named = descriptor >= 0 && !in_place && !is_unnamed;
+  if (good && is_unnamed) {
+    is_named = good = give_name(descriptor, temporary);
+  }
   int reason = errno;
   if (descriptor >= 0 && close(descriptor) != 0 && good) {
     good = false;
@@ -249,7 +299,7 @@ cleave_status_t cleave_file_write_parts(const char *path, const cleave_file_part
     good = false;
     reason = errno;
   }
-  if (!good && !in_place && descriptor >= 0) {
+  if (!good && is_named) {
     (void)unlink(temporary);
   }
   cleave_free(temporary);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/common.h"
 #include "cli/job.h"
 #include "cli/output.h"
 #include "cli/repl_input.h"
@@ -114,6 +115,7 @@ static bool run_chunk(cleave_repl_t *repl, const cleave_text_t *chunk) {
   cleave_error_t error = CLEAVE_ERROR_INIT;
   bool incomplete = false;
   cleave_repl_input_guard(true);
+  cleave_common_start_script_time();
   cleave_status_t status =
       cleave_repl_run(repl, cleave_text_get(chunk), chunk->length, &incomplete, &output, &error);
   cleave_repl_input_guard(false);

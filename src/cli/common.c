@@ -22,6 +22,7 @@ static cleave_text_list_t options;
 static const char *log_level;
 static const char *folder;
 static int64_t limit_mb;
+static double script_seconds;
 
 static cleave_context_t *context;                /* that all models of the command are of */
 static cleave_backend_option_t *backend_options; /* of `options` */
@@ -51,6 +52,10 @@ static const cleave_option_t TABLE[] = {
      "print on standard error what cleave and libraries have to say: error, warning, information or detail "
      "(default: nothing)",
      &log_level},
+    {"script-time", 0, CLEAVE_OPTION_NUMBER, "SECONDS",
+     "most that rule files and model scripts may take, all their calls together; beyond, the command fails. "
+     "repl and --watch count anew for each chunk and each reload (default: no limit but that of each call)",
+     &script_seconds},
     {"option", 0, CLEAVE_OPTION_LIST, "BACKEND.KEY=VALUE",
      "option that a backend compiles its regions with; 'device' is the number of its device. May be given "
      "many times; the last one of a key counts",
@@ -212,6 +217,7 @@ static cleave_status_t split_options(cleave_error_t *error) {
 
 static cleave_status_t apply(cleave_error_t *error) {
   CLEAVE_TRY(cleave_context_create(NULL, &context, error));
+  cleave_common_start_script_time();
   if (log_level != NULL) {
     CLEAVE_TRY(set_log(error));
   }
@@ -233,6 +239,12 @@ static cleave_status_t apply(cleave_error_t *error) {
 int cleave_common_apply(void) {
   cleave_error_t error = CLEAVE_ERROR_INIT;
   return apply(&error) == CLEAVE_OK ? CLEAVE_EXIT_OK : cleave_output_error(&error);
+}
+
+void cleave_common_start_script_time(void) {
+  double ms = script_seconds * 1000.0;
+  uint64_t limit = ms < 1e15 ? (uint64_t)ms : 0;
+  cleave_context_set_script_time(context, script_seconds > 0.0 && limit == 0 ? 1 : limit);
 }
 
 cleave_context_t *cleave_common_context(void) {
@@ -275,5 +287,6 @@ void cleave_common_free(void) {
   folder = NULL;
   log_level = NULL;
   limit_mb = 0;
+  script_seconds = 0.0;
   falls_back = false;
 }

@@ -19,6 +19,8 @@ cleave_context_t *cleave_common_context(void);
 /* Does what the common options say, once a command line is parsed: loads, then configures. The exit status;
  * an error is printed. */
 int cleave_common_apply(void);
+/* From here on --script-time counts, as it did from cleave_common_apply. */
+void cleave_common_start_script_time(void);
 void cleave_common_free(void);
 
 /* Session options as the command line has them; whoever makes a session fills in the rest. Valid until

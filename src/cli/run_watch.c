@@ -127,6 +127,7 @@ static cleave_status_t loop(cleave_rules_watch_t *watch, bool json, cleave_error
     if ((waits[1].revents & POLLIN) != 0) {
       return CLEAVE_OK;
     }
+    cleave_common_start_script_time();
     CLEAVE_TRY(cleave_rules_watch_poll(watch, 0, &reload, error));
     if (reload != NULL && json) {
       print_line(reload_json(reload));

@@ -51,6 +51,7 @@ cleave_status_t cleave_script_call(cleave_script_t *script, cleave_script_body_t
   lua_pushcfunction(state, run_body);
   lua_pushlightuserdata(state, &call);
   int code = lua_pcall(state, 1, 0, 1);
+  cleave_script_finish(script);
   cleave_status_t status = CLEAVE_OK;
   if (code != LUA_OK || script->end != CLEAVE_SCRIPT_RUNS) {
     status = cleave_script_convert_error(script, code, error);

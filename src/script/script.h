@@ -62,6 +62,7 @@ typedef struct cleave_script_file {
 typedef enum cleave_script_end {
   CLEAVE_SCRIPT_RUNS,
   CLEAVE_SCRIPT_OUT_OF_TIME,
+  CLEAVE_SCRIPT_OUT_OF_TOTAL, /* what all calls of the context may take together */
   CLEAVE_SCRIPT_OUT_OF_CLOCK, /* the wall clock's limit, with less than the budget of processor time */
   CLEAVE_SCRIPT_OUT_OF_MEMORY
 } cleave_script_end_t;
@@ -82,6 +83,7 @@ typedef struct cleave_script {
   uint32_t budget;      /* milliseconds of this call */
   atomic_bool is_ended; /* from outside, signal handlers among it: the budget of this call counts as spent */
   uint64_t wall_start;  /* cleave_clock_now at the start of this call */
+  uint64_t total_left;  /* nanoseconds of the context's total at the start; UINT64_MAX: it has none */
   uint64_t work_start;  /* processor time of the thread when the clock was first read in this call; where
                            the budget is less than the limit by the wall clock */
   uint64_t last_check;  /* cleave_clock_now when the hook last ran */

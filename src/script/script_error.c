@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/context.h"
+
 /* ---- places ---- */
 
 static int place_in(uint32_t file, int line) {
@@ -173,6 +175,10 @@ static cleave_status_t convert_end(cleave_script_t *script, cleave_error_t *erro
   char text[192];
   if (script->end == CLEAVE_SCRIPT_OUT_OF_TIME) {
     (void)snprintf(text, sizeof text, "the time budget of %u ms is spent", (unsigned)script->budget);
+  } else if (script->end == CLEAVE_SCRIPT_OUT_OF_TOTAL) {
+    uint64_t limit = atomic_load(&cleave_context_get(script->context)->script_limit);
+    (void)snprintf(text, sizeof text, "the %llu ms that all calls of scripts may take together are spent",
+                   (unsigned long long)(limit / 1000000));
   } else if (script->end == CLEAVE_SCRIPT_OUT_OF_CLOCK) {
     (void)snprintf(text, sizeof text,
                    "the time budget of %u ms by the clock is spent, with less than %u ms of work done: the "

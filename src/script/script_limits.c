@@ -9,6 +9,7 @@
 
 #include <time.h>
 
+#include "backend/context.h"
 #include "base/clock.h"
 
 enum {
@@ -48,8 +49,10 @@ static void check_time(cleave_script_t *script, uint64_t now) {
     script->work_is_counted = true;
     script->work_start = thread_time();
   }
-  if (atomic_load(&script->is_ended) || (elapsed > limit && budget == limit) ||
-      (elapsed > budget && budget < limit && thread_time() - script->work_start > budget)) {
+  if (elapsed > script->total_left) {
+    end_call(script, CLEAVE_SCRIPT_OUT_OF_TOTAL);
+  } else if (atomic_load(&script->is_ended) || (elapsed > limit && budget == limit) ||
+             (elapsed > budget && budget < limit && thread_time() - script->work_start > budget)) {
     end_call(script, CLEAVE_SCRIPT_OUT_OF_TIME);
   } else if (elapsed > limit) {
     end_call(script, CLEAVE_SCRIPT_OUT_OF_CLOCK);
@@ -108,8 +111,9 @@ void *cleave_script_allocate(void *context, void *memory, size_t old_size, size_
 
 static int raise_end(lua_State *state) {
   const cleave_script_t *script = cleave_script_of(state);
-  return script->end == CLEAVE_SCRIPT_OUT_OF_MEMORY
-             ? luaL_error(state, "the script needs too much memory")
+  return script->end == CLEAVE_SCRIPT_OUT_OF_MEMORY ? luaL_error(state, "the script needs too much memory")
+         : script->end == CLEAVE_SCRIPT_OUT_OF_TOTAL
+             ? luaL_error(state, "the time of all scripts is spent")
              : luaL_error(state, "the time budget of %d ms is spent", (int)script->budget);
 }
 
@@ -180,5 +184,19 @@ void cleave_script_begin(cleave_script_t *script, uint32_t budget) {
   script->memory_since_check = 0;
   script->memory_refused = false;
   script->running = script->state;
+  const cleave_context_t *context = cleave_context_get(script->context);
+  uint64_t limit = atomic_load_explicit(&context->script_limit, memory_order_relaxed);
+  uint64_t used = limit == 0 ? 0 : atomic_load_explicit(&context->script_used, memory_order_relaxed);
+  script->total_left = limit == 0 ? UINT64_MAX : used < limit ? limit - used : 0;
   lua_sethook(script->state, on_count, LUA_MASKCOUNT, LONGEST_INTERVAL);
+  if (script->total_left == 0) {
+    end_call(script, CLEAVE_SCRIPT_OUT_OF_TOTAL);
+  }
+}
+
+void cleave_script_finish(cleave_script_t *script) {
+  if (script->total_left != UINT64_MAX) {
+    atomic_fetch_add_explicit(&cleave_context_get(script->context)->script_used,
+                              cleave_clock_now() - script->wall_start, memory_order_relaxed);
+  }
 }

@@ -156,6 +156,26 @@ if [ -d "$corpus/test_relu" ]; then
   check "prints JSON" 1 '"reason":' "$program" conform bad --json
 fi
 
+# All calls of scripts together: each is far below its own limit.
+cat >many.lua <<'LUA'
+local x = g.input("x", "float32", { 4 })
+for _ = 1, 200 do
+  x = g.Relu(x)
+end
+return x
+LUA
+cat >slow.lua <<'LUA'
+return ruleset { name = "slow", backend = "cpu", fuse "slow" { pattern = op { "Relu", as = "r" }, where = function(m)
+  for _ = 1, 100000 do end
+  return m.r.op == "Exp"
+end } }
+LUA
+spent='lua:.* the 20 ms that all calls of scripts may take together are spent$'
+check "scripts have a total" 1 "$spent" "$program" partition many.lua --rules slow.lua --script-time 0.02
+check "it counts for why" 1 "$spent" \
+  "$program" why many.lua --rules slow.lua --script-time 0.02
+check "there is none without the option" 0 '0 fusions' "$program" partition many.lua --rules slow.lua
+
 # Colours and progress are for terminals.
 "$program" run tiny.lua --repeat 1 >out 2>&1
 if grep -q "$(printf '\033')" out; then

@@ -259,6 +259,36 @@ UNIT_TEST(slow_operations_of_the_interpreter_end) {
        "local t = {} for k = 1, 8000 do t[k] = k end\n"
        "local function f(...) while true do select('#', ...) end end f(table.unpack(t))",
        OUT_OF_TIME, NULL},
+      {"a chain of indexes",
+       "local s, k, t = ('x'):rep(100000) .. 'a', ('x'):rep(100000) .. 'b', {}\n"
+       "for i = 1, 1900 do t = setmetatable({ [s] = 1 }, { __index = t }) end while true do local x = t[k] "
+       "end",
+       OUT_OF_TIME, NULL},
+      {"a chain of assignments",
+       "local t = {} for i = 1, 1900 do t = setmetatable({}, { __newindex = t }) end while true do t.x = nil "
+       "end",
+       OUT_OF_TIME, NULL},
+      {"many operands",
+       "local s = ('x'):rep(10000) while true do\n"
+       "local t = s .. s .. s .. s .. s .. s .. s .. s .. s .. s .. s .. s .. s .. s .. s .. s .. s .. s end",
+       OUT_OF_TIME, NULL},
+      {"variables to be closed, deep",
+       "local c = { __close = function() while true do end end }\n"
+       "local function f() local x <close> = setmetatable({}, c) return f(), 1 end f()",
+       OUT_OF_TIME, NULL},
+      {"deep stacks that fail again and again",
+       "local function f(n) if n > 0 then return f(n - 1), 1 end error('x') end while true do pcall(f, "
+       "10000) end",
+       OUT_OF_TIME, NULL},
+      {"a name that nobody has", "local s = ('x'):rep(1000000) while true do pcall(op, s) end", OUT_OF_TIME,
+       NULL},
+      {"texts as patterns of formats", "local s = ('%%'):rep(500000) while true do local t = s:format() end",
+       OUT_OF_TIME, NULL},
+      {"quoted texts", "local s = ('\\0'):rep(100000) while true do local t = ('%q'):format(s) end",
+       OUT_OF_TIME, NULL},
+      {"collections of many objects",
+       "local t = {} for k = 1, 200000 do t[k] = { {} } end while true do local x = { {} } end", OUT_OF_TIME,
+       NULL},
       {"more and more arguments", "local function f(...) return f(1, ...) end return f()", OUT_OF_TIME, NULL},
       {"a table that is full",
        "local t = {} for k = 1, 32768 do t[-k] = k end\n"

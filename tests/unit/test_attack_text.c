@@ -141,6 +141,16 @@ UNIT_TEST(slow_parsing_ends_with_the_budget) {
   cleave_text_deinit(&text);
 }
 
+/* Lists of jumps are walked to their end for each new one. */
+UNIT_TEST(long_lists_of_jumps_end_with_the_budget) {
+  uint64_t start = cleave_clock_now();
+  expect("local a local b = a", " and a", 160000, END, CLEAVE_ERROR_LIMIT,
+         "the time budget of 2000 ms is spent");
+  expect("local a if a then", " elseif a then", 70000, " end" END, CLEAVE_ERROR_LIMIT,
+         "the time budget of 2000 ms is spent");
+  ck_assert_double_lt(cleave_clock_ms(start, cleave_clock_now()), 60000.0);
+}
+
 UNIT_TEST(many_labels_end) {
   cleave_text_t text = {0};
   cleave_error_t error = CLEAVE_ERROR_INIT;

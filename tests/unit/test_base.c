@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Status, memory, arena, arrays, strings, text, hashes, files, threads. */
+#include <errno.h>
 #include <limits.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/array.h"
@@ -253,6 +257,25 @@ UNIT_TEST(writes_files_whole_and_maps_them) {
   unit_fails_with(cleave_file_open(path, &file, e), CLEAVE_ERROR_IO, "cannot open: No such file");
   unit_fails_with(cleave_file_write("/nonexistent/x", "", 0, e), CLEAVE_ERROR_IO, "cannot write");
   ck_assert_int_eq(rmdir(folder), 0); /* no temporary file is left */
+}
+
+/* The signal comes in the middle of the content: a file may not grow beyond what is allowed here. */
+UNIT_TEST(a_process_that_is_ended_while_it_writes_leaves_nothing) {
+  static const char FOLDER[] = "half_written";
+  enum { ALLOWED = 64 << 10, SIZE = 1 << 20 };
+  ck_assert(mkdir(FOLDER, 0700) == 0 || errno == EEXIST);
+  pid_t child = fork();
+  if (child == 0) {
+    static char content[SIZE];
+    struct rlimit limit = {ALLOWED, ALLOWED};
+    (void)signal(SIGXFSZ, SIG_DFL);
+    (void)setrlimit(RLIMIT_FSIZE, &limit);
+    _exit(cleave_file_write("half_written/out.txt", content, sizeof content, NULL) == CLEAVE_OK ? 0 : 1);
+  }
+  int status = 0;
+  ck_assert_int_eq(waitpid(child, &status, 0), child);
+  ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ);
+  ck_assert_msg(rmdir(FOLDER) == 0, "something is left in %s", FOLDER);
 }
 
 UNIT_TEST(takes_paths_apart) {

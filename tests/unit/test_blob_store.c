@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <math.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -268,6 +269,32 @@ UNIT_TEST(clearing_takes_only_what_is_ours) {
   cleave_blob_list_deinit(&list);
   unit_ok(cleave_blob_store_clear(store, e));
   ck_assert_int_eq(blob_case_count_files(NULL), 5);
+  cleave_blob_store_release(store);
+  blob_case_finish();
+}
+
+/* A process that goes on saving while another clears: what comes back is no failure. */
+UNIT_TEST(clearing_beside_a_process_that_saves_is_no_failure) {
+  cleave_blob_store_t *store = NULL;
+  char path[PATH_MAX];
+  blob_case_start();
+  unit_ok(cleave_blob_store_open(blob_case_folder, 0, cleave_context_log(NULL), &store, e));
+  pid_t child = fork();
+  if (child == 0) {
+    for (unsigned k = 0;; k++) {
+      (void)snprintf(path, sizeof path, "%.60s/%032x.blob", blob_case_folder, k % 64);
+      blob_case_write(path, "saved", 5);
+    }
+  }
+  size_t cleared = 0;
+  for (int tries = 0; cleared < 200 && tries < 100000; tries++) {
+    cleared += blob_case_count_files(NULL) > 0 ? 1 : 0;
+    unit_ok(cleave_blob_store_clear(store, e));
+  }
+  ck_assert_uint_eq(cleared, 200);
+  int status = 0;
+  (void)kill(child, SIGKILL);
+  ck_assert_int_eq(waitpid(child, &status, 0), child);
   cleave_blob_store_release(store);
   blob_case_finish();
 }

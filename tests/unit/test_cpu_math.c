@@ -109,17 +109,39 @@ UNIT_TEST(integers_wrap_and_never_trap) {
   check("Mul", "i64[1] 4611686018427387904; i64[1] 2", "", "i64[1] -9223372036854775808");
   check("Sub", "u8[1] 1; u8[1] 2", "", "u8[1] 255");
   check("Mul", "u16[1] 65535; u16[1] 65535", "", "u16[1] 1");
-  check("Div", "i32[5] 7 -7 7 -2147483648 5; i32[5] 2 2 -2 -1 0", "", "i32[5] 3 -3 -3 -2147483648 0");
-  check("Div", "u64[2] 18446744073709551615 1; u64[2] 2 0", "", "u64[2] 9223372036854775807 0");
+  check("Div", "i32[4] 7 -7 7 -2147483648; i32[4] 2 2 -2 -1", "", "i32[4] 3 -3 -3 -2147483648");
+  check("Div", "u64[2] 18446744073709551615 1; u64[2] 2 3", "", "u64[2] 9223372036854775807 0");
   check("Mod", "i32[6] -4 7 5 4 -7 8; i32[6] 2 -3 8 -2 3 5", "", "i32[6] 0 -2 5 0 2 3");
   check("Mod", "i32[6] -4 7 5 4 -7 8; i32[6] 2 -3 8 -2 3 5", "fmod=1", "i32[6] 0 1 5 0 -1 3");
-  check("Mod", "i64[2] -9223372036854775808 3; i64[2] -1 0", "", "i64[2] 0 0");
+  check("Mod", "i64[2] -9223372036854775808 3; i64[2] -1 2", "", "i64[2] 0 1");
+  check("Div", "i64[2] -9223372036854775808 7; i64[2] -1 2", "", "i64[2] -9223372036854775808 3");
   check("Mod", "f32[3] -4.3 7.2 5; f32[3] 2.1 -3.4 8", "fmod=1", "f32[3] -0.1 0.4 5");
   check("Mod", "f32[2] -1 1; f32[2] 3 -3", "", "f32[2] 2 -2");
   check("Neg", "i8[2] -128 5", "", "i8[2] -128 -5");
   check("Abs", "i32[2] -2147483648 -5", "", "i32[2] -2147483648 5");
   check("Sign", "i64[3] -9 0 9", "", "i64[3] -1 0 1");
   check("Sign", "f32[4] -9 0 9 nan", "", "f32[4] -1 0 1 nan");
+  end();
+}
+
+UNIT_TEST(integers_are_not_divided_by_zero) {
+  static const char *const TYPES[] = {"i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64"};
+  begin();
+  for (size_t k = 0; k < sizeof TYPES / sizeof TYPES[0]; k++) {
+    const char *type = TYPES[k];
+    char inputs[64];
+    char output[32];
+    (void)snprintf(inputs, sizeof inputs, "%s[3] 4 5 6; %s[3] 1 2 0", type, type);
+    (void)snprintf(output, sizeof output, "%s[3] 0", type);
+    static const char WHERE[] = "an integer is divided by zero: element 2 of the divisor";
+    op_case_fails(&cpu, "Div", inputs, "", output, CLEAVE_ERROR_INVALID_ARGUMENT, WHERE);
+    op_case_fails(&cpu, "Mod", inputs, "", output, CLEAVE_ERROR_INVALID_ARGUMENT, WHERE);
+    op_case_fails(&cpu, "Mod", inputs, "fmod=1", output, CLEAVE_ERROR_INVALID_ARGUMENT, WHERE);
+  }
+  op_case_fails(&cpu, "Div", "i32[2] 1 2; i32[] 0", "", "i32[2] 0", CLEAVE_ERROR_INVALID_ARGUMENT,
+                "element 0");
+  check("Div", "i32[0]; i32[] 0", "", "i32[0]");
+  check("Div", "f32[3] 1 -1 0; f32[] 0", "", "f32[3] inf -inf nan");
   end();
 }
 

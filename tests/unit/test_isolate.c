@@ -170,6 +170,7 @@ static const misdeed_t IN_RUN[] = {
     MISDEED("exit_run", "ended its process (exit status "),
     MISDEED("closes", "closed the descriptors of its process while running region '"),
     MISDEED("forks_crash", "crashed (segmentation fault at 0x10) while running region '"),
+    MISDEED("prints_on", "crashed (segmentation fault at 0x10) while running region '"),
     MISDEED("writes_behind", "wrote 16 bytes behind the end of output 0 while running region '"),
     MISDEED("writes_before", "wrote 16 bytes before output 0 while running region '"),
     MISDEED("writes_far", "wrote byte "),

@@ -107,4 +107,49 @@ UNIT_TEST(no_callback_takes_longer_than_a_load_may) {
   ck_assert_msg(course.work_ms < 100, "it worked for %.0f ms", course.work_ms);
 }
 
+/* ---- what all calls may take together ---- */
+
+static void count(lua_State *state, void *context) {
+  (void)context;
+  static const char TEXT[] = "for k = 1, 20000 do end";
+  lua_newtable(state);
+  cleave_script_load_text(state, TEXT, sizeof TEXT - 1, 1);
+  lua_call(state, 0, 0);
+}
+
+UNIT_TEST(all_calls_of_a_context_share_a_total) {
+  cleave_context_t *context = NULL;
+  cleave_script_t *script = NULL;
+  cleave_script_t *other = NULL;
+  static const char SPENT[] = "the 40 ms that all calls of scripts may take together are spent";
+  unit_ok(cleave_context_create(NULL, &context, e));
+  unit_ok(cleave_script_create("t.lua", CLEAVE_ERROR_RULE, &script, e));
+  unit_ok(cleave_script_create("other.lua", CLEAVE_ERROR_RULE, &other, e));
+  script->context = other->context = context;
+  for (int k = 0; k < 1000; k++) { /* no total at first */
+    unit_ok(cleave_script_call(script, count, NULL, CLEAVE_SCRIPT_CALLBACK_BUDGET, e));
+  }
+  cleave_context_set_script_time(context, 40);
+  uint64_t start = cleave_clock_now();
+  int calls = 0;
+  cleave_error_t error = CLEAVE_ERROR_INIT;
+  while (error.status == CLEAVE_OK && calls < 10000000) {
+    calls += cleave_script_call(script, count, NULL, CLEAVE_SCRIPT_CALLBACK_BUDGET, &error) == CLEAVE_OK;
+  }
+  ck_assert_int_eq(error.status, CLEAVE_ERROR_LIMIT);
+  ck_assert_msg(strstr(error.message, SPENT) != NULL, "%s", error.message);
+  ck_assert_double_ge(cleave_clock_ms(start, cleave_clock_now()), 40.0);
+  unit_fails_with(cleave_script_call(other, count, NULL, CLEAVE_SCRIPT_LOAD_BUDGET, e), CLEAVE_ERROR_LIMIT,
+                  SPENT);
+  /* One call that takes longer than the total, within its own budget. */
+  cleave_context_set_script_time(context, 40);
+  unit_fails_with(cleave_script_call(other, run_loop, NULL, CLEAVE_SCRIPT_MODEL_BUDGET, e),
+                  CLEAVE_ERROR_LIMIT, SPENT);
+  cleave_context_set_script_time(context, 0);
+  unit_ok(cleave_script_call(script, count, NULL, CLEAVE_SCRIPT_LOAD_BUDGET, e));
+  cleave_script_destroy(script);
+  cleave_script_destroy(other);
+  cleave_context_release(context);
+}
+
 UNIT_MAIN("script clock")

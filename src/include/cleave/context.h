@@ -111,6 +111,12 @@ void cleave_context_release(cleave_context_t *context);
  * in the listener before any more. From any thread; one listener at a time. */
 void cleave_context_set_log(cleave_context_t *context, cleave_log_function_t function, void *log_context);
 
+/* Most that the rule files and model scripts of the context may take from now on: milliseconds by the clock,
+ * of all their calls together. Once that is spent, what would run them fails with CLEAVE_ERROR_LIMIT. 0, as
+ * at first: there is no such limit, and only each single call has one. From any thread; starts to count anew.
+ */
+void cleave_context_set_script_time(cleave_context_t *context, uint64_t milliseconds);
+
 /* ---- backends ------------------------------------------------------------------------------------- */
 
 /* Backends of a context by name: those that are linked in, in a fixed order ("cpu", "onednn", ...), then
