@@ -141,11 +141,14 @@ UNIT_TEST(attention_has_other_float_types) {
   op_backend_destroy(&cpu);
 }
 
-UNIT_TEST(a_row_that_may_look_at_nothing_is_not_a_number) {
+UNIT_TEST(a_row_that_may_look_at_nothing_gives_zeros) {
   op_backend_t cpu = op_backend_cpu();
   op_case_with_shapes(&cpu, "Attention",
                       "f32[1,1,2,1] 1 2; f32[1,1,2,1] 1 2; f32[1,1,2,1] 5 7; bool[2,2] 0 0 1 0", "",
-                      "f32[1,1,2,1] nan 5");
+                      "f32[1,1,2,1] 0 5");
+  op_case_with_shapes(&cpu, "Attention",
+                      "f32[1,1,2,1] 1 2; f32[1,1,2,1] 1 2; f32[1,1,2,1] 5 7; f32[2,2] -inf -inf -inf nan", "",
+                      "f32[1,1,2,1] 0 nan");
   op_backend_destroy(&cpu);
 }
 

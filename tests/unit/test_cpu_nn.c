@@ -389,6 +389,7 @@ UNIT_TEST(normalises_instances_and_groups) {
                 "4 channels do not divide into 3 groups");
   op_case_with_shapes(&cpu, "LpNormalization", "f32[2,2] 3 4 0 0", "",
                       "f32[2,2] 0.600000024 0.800000012 0 0");
+  op_case_with_shapes(&cpu, "LpNormalization", "f32[2,2] 3 nan inf 1", "", "f32[2,2] nan nan nan 0");
   op_case_with_shapes(&cpu, "LpNormalization", "f32[2,2] 3 -1 0 1", "axis=0 p=1", "f32[2,2] 1 -0.5 0 0.5");
   op_case_with_shapes(&cpu, "LRN", "f32[1,3,2] -2 -2 1 3 2 -2", "size=3 alpha=0.5 beta=1.0 bias=2.0",
                       "f32[1,3,2] -0.70588237 -0.479999989 0.285714298 0.620689631 0.70588237 -0.479999989");
