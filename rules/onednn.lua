@@ -138,6 +138,19 @@ local function computes(sub)
   return false, "moves data, computes nothing"
 end
 
+-- Regions that give special values up say so.
+local function reviewed(sub, options)
+  local keep, reason = computes(sub)
+  if options.strict then
+    return keep, reason
+  end
+  return keep, reason, {
+    strict = false,
+    special_values = "Relu, Clip, Exp, Max, Min, Softmax and max poolings may make numbers of NaN, "
+      .. "maxima over -inf are -3.4e38, Softplus and Mish are off by up to 2e-6 below -10",
+  }
+end
+
 -- ---- activations for tests ----
 
 local function erf_gelu(g, x, root)
@@ -155,13 +168,15 @@ local function normalized(g, x, axis)
 end
 
 local regions = option.boolean(true, "put all that the backend supports into regions")
+local strict = option.boolean(true,
+  "regions compute special values (NaN, infinities) as the operators define them")
 local chains = option.boolean(true, "fuse chains of pointwise operators that follow no primitive")
 
 return ruleset {
   name = "onednn",
   doc = "Everything that oneDNN fuses and runs.",
   backend = "onednn",
-  options = { regions = regions, chains = chains },
+  options = { regions = regions, chains = chains, strict = strict },
 
   fuse "layer_norm" {
     doc = "Layer normalization out of means, squares and a root.",
@@ -209,7 +224,7 @@ return ruleset {
   region "everything" {
     doc = "All that the backend supports; fusions come along whole.",
     enabled = regions,
-    review = computes,
+    review = reviewed,
   },
 
   -- ---- tests ----

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analysis.h"
+#include "care.h"
 #include "cleave/cost.h"
 #include "program.h"
 
@@ -63,7 +64,8 @@ static cleave_status_t compile(void *opaque, const cleave_region_view_t *region,
                                cleave_message_t *message) {
   const state_t *state = opaque;
   onednn_program_t *program = NULL;
-  cleave_status_t status = onednn_program_create(&state->base, region, options, &program, message);
+  cleave_status_t status =
+      onednn_program_create(&state->base, region, onednn_care_of(region), options, &program, message);
   *out_program = program;
   return status;
 }

@@ -31,6 +31,26 @@ CLEAVE_MUST_USE cleave_status_t onednn_emit_chain(onednn_plan_t *plan, const one
                                                   const onednn_post_t *posts, uint32_t count, uint32_t node,
                                                   uint32_t value);
 
+/* emit_loop.c: what oneDNN computes wrongly, with loops of our own. One post, with the result for `value` (or
+ * CLEAVE_INDEX_NONE); maxima and minima of `source`, whose shape is `from`, over what is 1 in `to`; softmax
+ * over the middle dimension of a plain tensor of rank 3; a max pooling. */
+CLEAVE_MUST_USE cleave_status_t onednn_emit_post_loop(onednn_plan_t *plan, const onednn_tensor_t *source,
+                                                      const onednn_post_t *post, uint32_t value,
+                                                      onednn_tensor_t *out);
+CLEAVE_MUST_USE cleave_status_t onednn_emit_extreme_loop(onednn_plan_t *plan, const onednn_kernel_t *kernel,
+                                                         const onednn_tensor_t *source,
+                                                         const onednn_shape_t *to, dnnl_alg_kind_t algorithm);
+CLEAVE_MUST_USE cleave_status_t onednn_emit_softmax_loop(onednn_plan_t *plan, const onednn_kernel_t *kernel,
+                                                         const onednn_tensor_t *source,
+                                                         dnnl_alg_kind_t algorithm);
+CLEAVE_MUST_USE cleave_status_t onednn_emit_max_pool_loop(onednn_plan_t *plan, const onednn_kernel_t *kernel,
+                                                          const onednn_window_t *window,
+                                                          const onednn_shape_t *to);
+
+/* A step that looks whether a max pooling met nothing but minus infinities. */
+CLEAVE_MUST_USE cleave_status_t onednn_emit_watch(onednn_plan_t *plan, const onednn_tensor_t *result,
+                                                  uint32_t node);
+
 /* What follows onednn_fit: the posts that did not fit, and the binding of the result. */
 CLEAVE_MUST_USE cleave_status_t onednn_emit_rest(onednn_plan_t *plan, const onednn_request_t *request,
                                                  const onednn_fitted_t *fitted, uint32_t value);

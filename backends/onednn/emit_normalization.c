@@ -3,6 +3,7 @@
 // overwrite their source.
 #include <string.h>
 
+#include "care.h"
 #include "emit.h"
 
 typedef struct norm_context {
@@ -128,14 +129,20 @@ cleave_status_t onednn_emit_softmax(onednn_plan_t *plan, const onednn_kernel_t *
                        onednn_node_name(node));
   }
   ONEDNN_TRY(onednn_emit_dense(plan, kernel->source, &context.source));
+  if (!onednn_may_raise(plan)) {
+    ONEDNN_TRY(onednn_plan_plain(plan, &context.source, &context.source));
+  }
   if (onednn_layout_is_plain(&context.source.layout)) {
     onednn_shape_t merged = {.rank = 3, .dims = {1, 1, 1}};
     for (int32_t d = 0; d < x.rank; d++) {
       merged.dims[d < axis ? 0 : (d == axis ? 1 : 2)] *= x.dims[d];
     }
-    merged.rank = merged.dims[2] == 1 ? 2 : 3;
+    merged.rank = merged.dims[2] == 1 && onednn_may_raise(plan) ? 2 : 3;
     context.axis = 1;
     ONEDNN_TRY(onednn_plan_reshape(plan, &context.source, &merged, &context.source));
+    if (!onednn_may_raise(plan)) {
+      return onednn_emit_softmax_loop(plan, kernel, &context.source, context.algorithm);
+    }
   }
   return run(plan, kernel, &context, "softmax", describe_softmax);
 }

@@ -5,6 +5,7 @@
 // only; tensors in a layout of oneDNN's keep it.
 #include <string.h>
 
+#include "care.h"
 #include "emit.h"
 
 cleave_status_t onednn_emit_rest(onednn_plan_t *plan, const onednn_request_t *request,
@@ -409,7 +410,8 @@ static cleave_status_t emit_normalize(onednn_plan_t *plan, chain_t *chain) {
                                  .epsilon = (float)cleave_view_float(node, "epsilon", 1e-5)};
   uint32_t posts = 1;
   if (chain->count > 1 && chain->posts[1].kind == ONEDNN_POST_ELTWISE &&
-      chain->posts[1].algorithm == dnnl_eltwise_relu && chain->posts[1].alpha == 0.0F) {
+      chain->posts[1].algorithm == dnnl_eltwise_relu && chain->posts[1].alpha == 0.0F &&
+      onednn_may_raise(plan)) {
     context.relu = true;
     posts = 2;
   }
@@ -444,6 +446,13 @@ cleave_status_t onednn_emit_chain(onednn_plan_t *plan, const onednn_tensor_t *st
   chain_t chain = {.current = *start, .posts = posts, .count = count, .node = node, .value = value};
   while (chain.count > 0) {
     onednn_post_kind_t kind = chain.posts->kind;
+    if (onednn_posts_allowed(plan, chain.posts, 1) == 0) {
+      uint32_t own = chain.count == 1 ? value : CLEAVE_INDEX_NONE;
+      ONEDNN_TRY(onednn_emit_post_loop(plan, &chain.current, chain.posts, own, &chain.current));
+      chain.posts++;
+      chain.count--;
+      continue;
+    }
     ONEDNN_TRY(kind == ONEDNN_POST_BINARY    ? emit_binary(plan, &chain)
                : kind == ONEDNN_POST_ELTWISE ? emit_eltwise(plan, &chain)
                                              : emit_normalize(plan, &chain));

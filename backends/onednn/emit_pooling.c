@@ -3,6 +3,7 @@
 // layout; the result gets the one that goes with it.
 #include <string.h>
 
+#include "care.h"
 #include "emit.h"
 #include "windows.h"
 
@@ -95,23 +96,33 @@ cleave_status_t onednn_emit_pooling(onednn_plan_t *plan, const onednn_kernel_t *
   if (!is_max(node)) {
     context.algorithm = include_padding ? dnnl_pooling_avg_include_padding : dnnl_pooling_avg_exclude_padding;
   }
+  bool watched = is_max(node) && plan->care == ONEDNN_CARE_FLAG;
+  if (is_max(node) && !onednn_may_raise(plan)) {
+    return onednn_emit_max_pool_loop(plan, kernel, &context.window, &kernel_shape);
+  }
   ONEDNN_TRY(onednn_emit_dense(plan, kernel->source, &context.source));
-  onednn_request_t request = {.what = is_max(node) ? "maxpool" : "avgpool",
-                              .node = kernel->node,
-                              .describe = describe,
-                              .arguments = arguments,
-                              .context = &context,
-                              .posts = kernel->posts,
-                              .post_count = kernel->post_count,
-                              .shape = y,
-                              .kernel_shape = kernel_shape,
-                              .result = onednn_layout_any(&kernel_shape),
-                              .value = kernel->output};
+  onednn_request_t request = {
+      .what = is_max(node) ? "maxpool" : "avgpool",
+      .node = kernel->node,
+      .describe = describe,
+      .arguments = arguments,
+      .context = &context,
+      .posts = kernel->posts,
+      .post_count = watched ? 0 : kernel->post_count,
+      .later_count = watched ? kernel->post_count : 0,
+      .shape = y,
+      .kernel_shape = kernel_shape,
+      .result = onednn_layout_any(&kernel_shape),
+      .value = watched && kernel->post_count > 0 ? CLEAVE_INDEX_NONE : kernel->output};
   onednn_fitted_t fitted;
   ONEDNN_TRY(onednn_fit(plan, &request, ONEDNN_FIT_FAST, &fitted));
   if (fitted.declined) {
     ONEDNN_TRY(onednn_plan_plain(plan, &context.source, &context.source));
     ONEDNN_TRY(onednn_fit(plan, &request, ONEDNN_FIT_ALWAYS, &fitted));
   }
+  if (watched) {
+    ONEDNN_TRY(onednn_emit_watch(plan, &fitted.result, kernel->node));
+  }
+  request.post_count = kernel->post_count;
   return onednn_emit_rest(plan, &request, &fitted, kernel->output);
 }

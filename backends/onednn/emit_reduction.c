@@ -99,6 +99,10 @@ cleave_status_t onednn_emit_reduction(onednn_plan_t *plan, const onednn_kernel_t
                              kernel->output);
   }
   ONEDNN_TRY(onednn_plan_reshape(plan, &context.source, &from, &context.source));
+  bool extreme = context.algorithm == dnnl_reduction_max || context.algorithm == dnnl_reduction_min;
+  if (extreme && plan->care != ONEDNN_CARE_NONE) {
+    return onednn_emit_extreme_loop(plan, kernel, &context.source, &to, context.algorithm);
+  }
   onednn_request_t request = {.what = "reduction",
                               .node = kernel->node,
                               .describe = describe_reduction,

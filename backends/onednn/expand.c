@@ -107,20 +107,25 @@ static uint32_t add_node(builder_t *builder, const char *op, uint32_t a, uint32_
 // Gives the node that was added last an attribute.
 static void set_ints(builder_t *builder, const char *name, bool is_list, const int64_t *values,
                      uint32_t count) {
-  cleave_attribute_view_t *attribute = allocate(builder, 1, sizeof(*attribute));
+  cleave_node_view_t *node = &builder->nodes[builder->node_count - 1];
+  cleave_attribute_view_t *attributes = allocate(builder, node->attribute_count + 1U, sizeof(*attributes));
   int64_t *copy = allocate(builder, count, sizeof(*copy));
-  if (attribute == NULL || copy == NULL || builder->node_count == 0) {
+  if (attributes == NULL || copy == NULL) {
     return;
   }
   memcpy(copy, values, count * sizeof(*copy));
+  for (uint32_t k = 0; k < node->attribute_count; k++) {
+    attributes[k] = node->attributes[k];
+  }
+  cleave_attribute_view_t *attribute = &attributes[node->attribute_count];
   *attribute = (cleave_attribute_view_t){.size = sizeof(*attribute),
                                          .name = name,
                                          .kind = is_list ? CLEAVE_ATTRIBUTE_INTS : CLEAVE_ATTRIBUTE_INT,
                                          .count = is_list ? count : 0,
                                          .i = is_list ? 0 : copy[0],
                                          .ints = is_list ? copy : NULL};
-  builder->nodes[builder->node_count - 1].attributes = attribute;
-  builder->nodes[builder->node_count - 1].attribute_count = 1;
+  node->attributes = attributes;
+  node->attribute_count++;
 }
 
 // The nodes from `first` on become one fusion.
@@ -305,8 +310,10 @@ static uint32_t scores_of(builder_t *builder, const attention_t *a, uint32_t q, 
 
 static uint32_t softmax_of(builder_t *builder, uint32_t x, const onednn_shape_t *shape) {
   const int64_t axis = -1;
+  const int64_t masked = 1;
   uint32_t y = compute(builder, "Softmax", x, CLEAVE_INDEX_NONE, shape);
   set_ints(builder, "axis", false, &axis, 1);
+  set_ints(builder, ONEDNN_MASKED, false, &masked, 1);
   return y;
 }
 

@@ -9,6 +9,9 @@
 
 #include "values.h"
 
+/* Attribute of a Softmax that Attention became: rows of nothing but minus infinity give 0, not NaN. */
+#define ONEDNN_MASKED "masked"
+
 typedef struct onednn_expansion {
   const cleave_region_view_t *region; /* the one given, where there is nothing to expand */
   const uint32_t *node_of;            /* per node: the node of the region given that it stands for */

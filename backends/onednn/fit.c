@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "care.h"
+
 // One post-op of oneDNN that reads memory.
 typedef struct operand {
   int position;            // in dnnl_post_ops
@@ -399,9 +401,13 @@ cleave_status_t onednn_fit(onednn_plan_t *plan, const onednn_request_t *request,
   candidate_t candidate = {.attributes = NULL, .description = NULL};
   onednn_tensor_t sum;
   bool may_sum = sum_possible(plan, request, &sum);
-  uint32_t count = request->post_count;
+  uint32_t count = onednn_posts_allowed(plan, request->posts, request->post_count);
   bool settled = false;
   memset(fitted, 0, sizeof(*fitted));
+  if (effort == ONEDNN_FIT_WHOLE && count < request->post_count) {
+    fitted->declined = true;
+    return CLEAVE_OK;
+  }
   for (;;) {
     candidate.sum = may_sum && count > 0;
     settled = settle(plan, request, count, &candidate);

@@ -78,8 +78,10 @@ static cleave_status_t bind_inputs(onednn_plan_t *plan) {
 }
 
 cleave_status_t onednn_plan_init(onednn_plan_t *plan, const onednn_analysis_t *analysis,
-                                 const onednn_base_t *base, dnnl_stream_t stream, int32_t threads) {
+                                 const onednn_base_t *base, dnnl_stream_t stream, int32_t threads,
+                                 onednn_care_t care) {
   memset(plan, 0, sizeof(*plan));
+  plan->care = care;
   plan->host = base->host;
   plan->threads = threads;
   plan->engine = base->engine;
@@ -482,46 +484,63 @@ static void touch(onednn_plan_t *plan, uint32_t buffer, uint32_t step) {
   b->last_step = step;
 }
 
-cleave_status_t onednn_plan_step(onednn_plan_t *plan, dnnl_primitive_desc_t description,
-                                 const onednn_argument_t *arguments, uint32_t count, uint32_t node,
-                                 const char *what) {
-  cleave_status_t status = CLEAVE_OK;
-  const onednn_layout_t *scratch = dnnl_primitive_desc_query_md(description, dnnl_query_scratchpad_md, 0);
+// Appends the step with its arguments, scratch memory behind them if it needs any.
+static cleave_status_t append_step(onednn_plan_t *plan, const onednn_step_t *step,
+                                   const onednn_argument_t *arguments, const onednn_layout_t *scratch) {
   size_t scratch_bytes = scratch != NULL ? dnnl_memory_desc_get_size(scratch) : 0;
   void *items = plan->steps;
   bool fits = grow(&items, &plan->step_capacity, plan->step_count, sizeof(onednn_step_t));
+  uint32_t count = step->argument_count;
   plan->steps = items;
-  onednn_step_t step = {.node = node, .fusion = CLEAVE_INDEX_NONE, .argument_count = count};
-  step.arguments = onednn_arena_allocate(plan->arena, (size_t)count + 1, sizeof(onednn_argument_t));
-  if (!fits || step.arguments == NULL) {
-    status = out_of_memory(plan);
-    goto cleanup;
+  onednn_argument_t *copy = onednn_arena_allocate(plan->arena, (size_t)count + 1, sizeof(onednn_argument_t));
+  if (!fits || copy == NULL || step->label == NULL) {
+    return out_of_memory(plan);
   }
-  memcpy(step.arguments, arguments, count * sizeof(onednn_argument_t));
+  memcpy(copy, arguments, count * sizeof(onednn_argument_t));
   if (scratch_bytes > 0) {
-    onednn_argument_t *last = &step.arguments[step.argument_count++];
-    last->name = DNNL_ARG_SCRATCHPAD;
-    last->tensor = (onednn_tensor_t){.layout = *scratch, .buffer = plan->scratchpad, .offset = 0};
+    copy[count].name = DNNL_ARG_SCRATCHPAD;
+    copy[count++].tensor = (onednn_tensor_t){.layout = *scratch, .buffer = plan->scratchpad, .offset = 0};
     onednn_buffer_t *shared = &plan->buffers[plan->scratchpad];
     shared->bytes = shared->bytes < scratch_bytes ? scratch_bytes : shared->bytes;
   }
-  if (node != CLEAVE_INDEX_NONE) {
-    step.fusion = plan->region->nodes[node].fusion;
+  for (uint32_t k = 0; k < count; k++) {
+    touch(plan, copy[k].tensor.buffer, plan->step_count);
   }
-  step.label = make_label(plan, description, what);
-  if (step.label == NULL) {
-    status = out_of_memory(plan);
-    goto cleanup;
+  onednn_step_t *added = &plan->steps[plan->step_count++];
+  *added = *step;
+  added->arguments = copy;
+  added->argument_count = count;
+  added->fusion =
+      step->node != CLEAVE_INDEX_NONE ? plan->region->nodes[step->node].fusion : CLEAVE_INDEX_NONE;
+  return CLEAVE_OK;
+}
+
+cleave_status_t onednn_plan_step(onednn_plan_t *plan, dnnl_primitive_desc_t description,
+                                 const onednn_argument_t *arguments, uint32_t count, uint32_t node,
+                                 const char *what) {
+  const onednn_layout_t *scratch = dnnl_primitive_desc_query_md(description, dnnl_query_scratchpad_md, 0);
+  onednn_step_t step = {.node = node, .argument_count = count, .label = make_label(plan, description, what)};
+  cleave_status_t status =
+      onednn_check(dnnl_primitive_create(&step.primitive, description), what, plan->message);
+  if (status == CLEAVE_OK) {
+    status = append_step(plan, &step, arguments, scratch);
+    if (status != CLEAVE_OK) {
+      (void)dnnl_primitive_destroy(step.primitive);
+    }
   }
-  status = onednn_check(dnnl_primitive_create(&step.primitive, description), what, plan->message);
-  if (status != CLEAVE_OK) {
-    goto cleanup;
-  }
-  for (uint32_t k = 0; k < step.argument_count; k++) {
-    touch(plan, step.arguments[k].tensor.buffer, plan->step_count);
-  }
-  plan->steps[plan->step_count++] = step;
-cleanup:
   (void)dnnl_primitive_desc_destroy(description);
   return status;
+}
+
+cleave_status_t onednn_plan_loop(onednn_plan_t *plan, const onednn_loop_t *loop,
+                                 const onednn_argument_t *arguments, uint32_t count, uint32_t node,
+                                 const char *label) {
+  onednn_loop_t *copy = onednn_arena_allocate(plan->arena, 1, sizeof(*copy));
+  if (copy == NULL) {
+    return out_of_memory(plan);
+  }
+  *copy = *loop;
+  onednn_step_t step = {
+      .loop = copy, .node = node, .argument_count = count, .label = onednn_arena_text(plan->arena, label)};
+  return append_step(plan, &step, arguments, NULL);
 }

@@ -12,6 +12,7 @@
 
 #include "analysis.h"
 #include "layout.h"
+#include "loops.h"
 #include "packed.h"
 
 typedef enum onednn_place {
@@ -51,13 +52,21 @@ typedef struct onednn_argument {
 } onednn_argument_t;
 
 typedef struct onednn_step {
-  dnnl_primitive_t primitive;
+  dnnl_primitive_t primitive; /* or NULL: `loop` */
+  const onednn_loop_t *loop;
   onednn_argument_t *arguments;
   uint32_t argument_count;
   uint32_t node;
   uint32_t fusion;
   char *label;
 } onednn_step_t;
+
+/* Special values, as care.h explains. */
+typedef enum onednn_care {
+  ONEDNN_CARE_NONE, /* as oneDNN's fastest code has them */
+  ONEDNN_CARE_FLAG, /* right, or the flag "invalid" is raised */
+  ONEDNN_CARE_EXACT /* right */
+} onednn_care_t;
 
 /* What the reader of a value would like; producers that can write any strides follow it. */
 typedef enum onednn_want {
@@ -98,6 +107,8 @@ typedef struct onednn_plan {
   int32_t threads; /* that compiling may use */
   dnnl_engine_t engine;
   dnnl_stream_t stream;
+  onednn_care_t care;
+  bool raises;                /* some step may raise the flag */
   bool blocked;               /* images are in blocks of 16 channels */
   uint32_t kernel;            /* the one being emitted */
   onednn_binding_t *bindings; /* per value */
@@ -132,7 +143,7 @@ typedef struct onednn_base {
  * primitives and slabs that no program took. */
 CLEAVE_MUST_USE cleave_status_t onednn_plan_init(onednn_plan_t *plan, const onednn_analysis_t *analysis,
                                                  const onednn_base_t *base, dnnl_stream_t stream,
-                                                 int32_t threads);
+                                                 int32_t threads, onednn_care_t care);
 void onednn_plan_deinit(onednn_plan_t *plan);
 
 /* The shape of a value, with rank at least 1. */
@@ -204,6 +215,12 @@ bool onednn_plan_is_constant(const onednn_plan_t *plan, const onednn_tensor_t *t
 CLEAVE_MUST_USE cleave_status_t onednn_plan_step(onednn_plan_t *plan, dnnl_primitive_desc_t description,
                                                  const onednn_argument_t *arguments, uint32_t count,
                                                  uint32_t node, const char *what);
+
+/* Adds a loop of our own; its arguments have the names that primitives use, in the order of the loop's data.
+ */
+CLEAVE_MUST_USE cleave_status_t onednn_plan_loop(onednn_plan_t *plan, const onednn_loop_t *loop,
+                                                 const onednn_argument_t *arguments, uint32_t count,
+                                                 uint32_t node, const char *label);
 
 /* memory_plan.c: offsets for all workspace buffers, such that buffers alive at the same step do not
  * overlap. `*bytes` is the size of the workspace. */

@@ -9,7 +9,9 @@
 #include <string.h>
 #include <time.h>
 
+#include "care.h"
 #include "emit.h"
+#include "repeat.h"
 
 typedef struct program_memory {
   dnnl_memory_t memory;
@@ -26,9 +28,11 @@ typedef struct program_group {
 } program_group_t;
 
 typedef struct program_step {
-  dnnl_primitive_t primitive;
+  dnnl_primitive_t primitive; /* or NULL: `loop` */
+  const onednn_loop_t *loop;
   dnnl_exec_arg_t *arguments;
   int argument_count;
+  bool shrinks; /* fewer threads than the program has may compute it: those left over end */
 } program_step_t;
 
 struct onednn_program {
@@ -37,6 +41,9 @@ struct onednn_program {
   dnnl_stream_t stream;
   int32_t threads;
   bool profile;
+  const cleave_host_t *host;
+  onednn_repeat_t *repeat; /* NULL: no step raises the flag */
+  bool probed;             /* `shrinks` of the steps is known */
   program_step_t *steps;
   uint32_t step_count;
   program_memory_t *memories;
@@ -177,6 +184,20 @@ static uint32_t given(const uint32_t *origins, uint32_t index) {
   return origins != NULL && index != CLEAVE_INDEX_NONE ? origins[index] : index;
 }
 
+static cleave_status_t take_loop(onednn_program_t *program, const onednn_step_t *from, program_step_t *to,
+                                 cleave_message_t *message) {
+  if (from->loop == NULL) {
+    return CLEAVE_OK;
+  }
+  onednn_loop_t *loop = onednn_arena_allocate(&program->arena, 1, sizeof(*loop));
+  if (loop == NULL) {
+    return out_of_memory(message);
+  }
+  *loop = *from->loop;
+  to->loop = loop;
+  return CLEAVE_OK;
+}
+
 static cleave_status_t take_steps(onednn_program_t *program, onednn_plan_t *plan) {
   size_t total = 0;
   for (uint32_t k = 0; k < plan->step_count; k++) {
@@ -205,6 +226,7 @@ static cleave_status_t take_steps(onednn_program_t *program, onednn_plan_t *plan
     to->primitive = from->primitive;
     from->primitive = NULL;
     program->step_count++;
+    ONEDNN_TRY(take_loop(program, from, to, plan->message));
     char *label = onednn_arena_text(&program->arena, from->label);
     if (label == NULL) {
       return out_of_memory(plan->message);
@@ -258,8 +280,8 @@ static cleave_status_t finish(onednn_program_t *program, onednn_plan_t *plan,
 }
 
 cleave_status_t onednn_program_create(const onednn_base_t *base, const cleave_region_view_t *region,
-                                      const cleave_compile_options_t *options, onednn_program_t **out,
-                                      cleave_message_t *message) {
+                                      onednn_care_t care, const cleave_compile_options_t *options,
+                                      onednn_program_t **out, cleave_message_t *message) {
   onednn_analysis_t analysis;
   onednn_plan_t plan;
   onednn_arena_t arena;
@@ -272,6 +294,7 @@ cleave_status_t onednn_program_create(const onednn_base_t *base, const cleave_re
   onednn_arena_init(&program->arena);
   onednn_arena_init(&arena);
   program->threads = options->threads < 1 ? 1 : options->threads;
+  program->host = base->host;
   set_threads(program->threads);
   cleave_status_t status = onednn_check(
       dnnl_stream_create(&program->stream, base->engine, dnnl_stream_default_flags), "a stream", message);
@@ -280,13 +303,16 @@ cleave_status_t onednn_program_create(const onednn_base_t *base, const cleave_re
   }
   if (status == CLEAVE_OK) {
     planned = true;
-    status = onednn_plan_init(&plan, &analysis, base, program->stream, program->threads);
+    status = onednn_plan_init(&plan, &analysis, base, program->stream, program->threads, care);
   }
   if (status == CLEAVE_OK) {
     status = emit_all(&plan, &analysis);
   }
   if (status == CLEAVE_OK) {
     status = finish(program, &plan, options);
+  }
+  if (status == CLEAVE_OK && plan.raises) {
+    status = onednn_repeat_create(base, region, program->threads, &program->arena, &program->repeat, message);
   }
   if (planned) {
     onednn_plan_deinit(&plan);
@@ -305,7 +331,9 @@ void onednn_program_destroy(onednn_program_t *program) {
     return;
   }
   for (uint32_t k = 0; k < program->step_count; k++) {
-    (void)dnnl_primitive_destroy(program->steps[k].primitive);
+    if (program->steps[k].primitive != NULL) {
+      (void)dnnl_primitive_destroy(program->steps[k].primitive);
+    }
   }
   for (uint32_t k = 0; k < program->memory_count; k++) {
     if (program->memories[k].memory != NULL) {
@@ -319,6 +347,7 @@ void onednn_program_destroy(onednn_program_t *program) {
     (void)dnnl_stream_destroy(program->stream);
   }
   free(program->slabs);
+  onednn_repeat_deinit(program->repeat);
   onednn_arena_deinit(&program->arena);
   free(program);
 }
@@ -383,14 +412,27 @@ static uint64_t now_ns(void) {
   return (uint64_t)t.tv_sec * 1000000000U + (uint64_t)t.tv_nsec;
 }
 
-static dnnl_status_t execute(onednn_program_t *program, uint32_t k) {
-  const program_step_t *step = &program->steps[k];
-  if (!program->profile) {
+static dnnl_status_t execute(onednn_program_t *program, const program_step_t *step, bool *right) {
+  if (step->loop == NULL) {
     return dnnl_primitive_execute(step->primitive, program->stream, step->argument_count, step->arguments);
   }
+  const onednn_crew_t crew = {.host = program->host, .threads = program->threads};
+  float *data[ONEDNN_LOOP_ARGUMENTS] = {NULL};
+  dnnl_status_t status = dnnl_stream_wait(program->stream);
+  for (int k = 0; k < step->argument_count && status == dnnl_success; k++) {
+    void *handle = NULL;
+    status = dnnl_memory_get_data_handle(step->arguments[k].memory, &handle);
+    data[k] = handle;
+  }
+  if (status == dnnl_success) {
+    *right = step->loop->run(step->loop, &crew, data) && *right;
+  }
+  return status;
+}
+
+static dnnl_status_t execute_timed(onednn_program_t *program, uint32_t k, bool *right) {
   program->times[k].start_ns = now_ns();
-  dnnl_status_t status =
-      dnnl_primitive_execute(step->primitive, program->stream, step->argument_count, step->arguments);
+  dnnl_status_t status = execute(program, &program->steps[k], right);
   if (status == dnnl_success) {
     status = dnnl_stream_wait(program->stream);
   }
@@ -398,18 +440,47 @@ static dnnl_status_t execute(onednn_program_t *program, uint32_t k) {
   return status;
 }
 
-cleave_status_t onednn_program_run(onednn_program_t *program, const cleave_run_args_t *args,
-                                   cleave_message_t *message) {
-  set_threads(program->threads);
-  ONEDNN_TRY(point_all(program, args, message));
+// All steps. `*right` becomes false when a flag of a thread was raised that may have ended since. The first
+// run finds out which steps end threads; that is what oneDNN decides by shapes, and the same in every run.
+static dnnl_status_t execute_all(onednn_program_t *program, bool *right) {
+  bool probes = program->repeat != NULL && program->threads > 1 && !program->probed;
   dnnl_status_t status = dnnl_success;
+  if (probes) {
+    onednn_crew_mark(program->threads);
+  }
   for (uint32_t k = 0; k < program->step_count && status == dnnl_success; k++) {
-    status = execute(program, k);
+    program_step_t *step = &program->steps[k];
+    if (step->shrinks || probes) {
+      *right = !onednn_flag_raised(program->threads) && *right;
+    }
+    status = program->profile ? execute_timed(program, k, right) : execute(program, step, right);
+    step->shrinks = probes ? onednn_crew_changed(program->threads) : step->shrinks;
   }
   if (status == dnnl_success) {
     status = dnnl_stream_wait(program->stream);
+    program->probed = true;
   }
-  return onednn_check(status, "run", message);
+  return status;
+}
+
+cleave_status_t onednn_program_run(onednn_program_t *program, const cleave_run_args_t *args,
+                                   cleave_message_t *message) {
+  bool right = true;
+  onednn_flag_t flag;
+  set_threads(program->threads);
+  ONEDNN_TRY(point_all(program, args, message));
+  if (program->repeat != NULL) {
+    onednn_flag_lower(&flag, program->threads);
+  }
+  cleave_status_t status = onednn_check(execute_all(program, &right), "run", message);
+  if (program->repeat != NULL) {
+    right = !onednn_flag_raised(program->threads) && right;
+    if (status == CLEAVE_OK && !right) {
+      status = onednn_repeat_run(program->repeat, args, message);
+    }
+    onednn_flag_restore(&flag);
+  }
+  return status;
 }
 
 uint32_t onednn_program_profile(const onednn_program_t *program, const cleave_step_time_t **out_steps) {

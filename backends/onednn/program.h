@@ -11,9 +11,9 @@
 
 typedef struct onednn_program onednn_program_t;
 
-/* Compiles a region. What is in `base` outlives the program. */
+/* Compiles a region with this care for special values (care.h). `base` outlives the program. */
 CLEAVE_MUST_USE cleave_status_t onednn_program_create(const onednn_base_t *base,
-                                                      const cleave_region_view_t *region,
+                                                      const cleave_region_view_t *region, onednn_care_t care,
                                                       const cleave_compile_options_t *options,
                                                       onednn_program_t **out, cleave_message_t *message);
 void onednn_program_destroy(onednn_program_t *program);
