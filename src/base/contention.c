@@ -23,9 +23,9 @@ enum { MOST_THREADS = 256, TICK_MS = 10, TICKS_UNTIL_PARKED = 20 };
 
 #define MS UINT64_C(1000000)
 
-/* Shares of the time of runs that a thread waited for a processor, in percent, over about four looks.
- * Background work of a machine stays below 1, and a process of low priority below 15: then to spin is best.
- * One that has the same right to the processor makes it 40 and more. */
+/* Shares of the time of runs that a thread waited for a processor, in percent, over about four looks. A
+ * process that has the same right to the processor makes it about 80 while threads spin, and 30 to 50 while
+ * they sleep. */
 enum { TAKEN_PERCENT = 30, CALM_PERCENT = 20, LOOKS = 4 };
 
 /* How long to be calm before threads spin again. A return that was wrong doubles it. */
