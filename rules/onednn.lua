@@ -359,6 +359,27 @@ return ruleset {
     expect_not = { "everything" },
     equal = true,
   },
+  test "recurrent layers are in the region with what is around them" {
+    graph = function(g, x)
+      local w, r = g.normal { 2, 64, 8, std = 0.3 }, g.normal { 2, 64, 16, std = 0.3 }
+      local y = g.LSTM(x, w, r, { hidden_size = 16, direction = "bidirectional" })
+      local z = g.Reshape(g.Transpose(y, { perm = { 0, 2, 1, 3 } }), g.constant { 3, 2, 32 })
+      local last = g.GRU(z, g.normal { 1, 48, 32, std = 0.2 }, g.normal { 1, 48, 16, std = 0.3 })
+      return g.Relu(last)
+    end,
+    inputs = { x = { 3, 2, 8 } },
+    expect = { everything = 1, left = 0 },
+    equal = true,
+  },
+  test "a layer that is told the lengths of its sequences runs on cpu" {
+    graph = function(g, x, lengths)
+      return g.RNN(x, g.normal { 1, 16, 8 }, g.normal { 1, 16, 16, std = 0.2 }, nil, lengths)
+    end,
+    inputs = { x = { 1, 2, 8 }, lengths = { 2, dtype = "int32" } },
+    expect = { left = 1 },
+    refused = { everything = "float32" },
+    equal = true,
+  },
   test "what only moves data gets no region" {
     graph = function(g, x)
       return g.Transpose(g.Identity(x), { perm = { 0, 2, 3, 1 } })

@@ -78,7 +78,8 @@ typedef void (*cpu_recurrent_loop_fn_t)(int32_t threads, int64_t count, int64_t 
 
 /* Where and how a run computes. */
 typedef struct cpu_recurrent_run {
-  const void *packed; /* what cpu_recurrent_pack_* wrote, or NULL: a run packs into its scratch memory */
+  const void *packed; /* what cpu_recurrent_pack_* wrote: w, r and b are not read then, and p only says that
+                       * there are peepholes. NULL: a run packs into its scratch memory */
   void *scratch;      /* 64-byte aligned */
   int32_t threads;
   cpu_recurrent_loop_fn_t parallel_for; /* of the host */

@@ -31,7 +31,8 @@ typedef enum onednn_kind {
   ONEDNN_TRANSPOSE,
   ONEDNN_SLICE,
   ONEDNN_GATHER, /* one constant index */
-  ONEDNN_SPLIT
+  ONEDNN_SPLIT,
+  ONEDNN_RECURRENT /* RNN, GRU, LSTM: a function of this backend */
 } onednn_kind_t;
 
 typedef enum onednn_post_kind {

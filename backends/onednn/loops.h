@@ -12,7 +12,7 @@
 typedef struct onednn_loop onednn_loop_t;
 
 /* Most arguments of a loop. */
-enum { ONEDNN_LOOP_ARGUMENTS = 3 };
+enum { ONEDNN_LOOP_ARGUMENTS = 8 };
 
 /* Who computes: at most `threads` threads, through the host. */
 typedef struct onednn_crew {
@@ -33,6 +33,8 @@ struct onednn_loop {
   int64_t dims[CLEAVE_MAX_RANK];
   int64_t strides[3][CLEAVE_MAX_RANK]; /* per argument, in elements; 0 where it is broadcast or reduced */
   onednn_window_t window;
+  const void *context; /* what else it knows, or NULL; the program gets a copy */
+  size_t context_bytes;
 };
 
 /* data: source, result, in any layout without gaps; dims[0]: how many elements. The result may be the source.

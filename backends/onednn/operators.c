@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "analysis.h"
+#include "cpu/recurrent.h"
 #include "windows.h"
 
 typedef const onednn_analysis_t analysis_t;
@@ -337,6 +338,27 @@ static cleave_status_t check_pad(analysis_t *analysis, node_t *node, onednn_kern
   return CLEAVE_OK;
 }
 
+// Weights are packed when the region is compiled. Lengths of sequences are integers, which regions do not
+// carry.
+static cleave_status_t check_recurrent(analysis_t *analysis, node_t *node, onednn_kernel_t *kernel) {
+  static const uint32_t weights[] = {1, 2, 3, 7};
+  cpu_recurrent_t recurrent;
+  (void)kernel;
+  for (size_t k = 0; k < sizeof(weights) / sizeof(weights[0]); k++) {
+    const cleave_value_view_t *value = cleave_view_input(analysis->region, node, weights[k]);
+    if (value == NULL ? weights[k] <= 2 : !onednn_is_constant(value)) {
+      return refuse(analysis, node, "its weights are not constant");
+    }
+    if (value != NULL && value->tensor.dtype != CLEAVE_DTYPE_F32) {
+      return refuse(analysis, node, "its weights are not float32");
+    }
+  }
+  if (cleave_view_input(analysis->region, node, 4) != NULL) {
+    return refuse(analysis, node, "lengths of sequences are known only at run time");
+  }
+  return cpu_recurrent_read(node, &recurrent, analysis->message);
+}
+
 // Sorted by name.
 static const onednn_operator_t operators[] = {
     {"AveragePool", ONEDNN_POOLING, true, check_pooling},
@@ -344,17 +366,20 @@ static const onednn_operator_t operators[] = {
     {"Conv", ONEDNN_CONVOLUTION, true, check_convolution},
     {"ConvTranspose", ONEDNN_DECONVOLUTION, true, check_convolution},
     {"Flatten", ONEDNN_RESHAPE, false, NULL},
+    {"GRU", ONEDNN_RECURRENT, false, check_recurrent},
     {"Gather", ONEDNN_GATHER, false, check_gather},
     {"Gemm", ONEDNN_PRODUCT, true, check_gemm},
     {"GlobalAveragePool", ONEDNN_POOLING, true, check_pooling},
     {"GlobalMaxPool", ONEDNN_POOLING, true, check_pooling},
     {"LRN", ONEDNN_LRN, false, check_lrn},
+    {"LSTM", ONEDNN_RECURRENT, false, check_recurrent},
     {"LayerNormalization", ONEDNN_LAYER_NORMALIZATION, false, check_layer_normalization},
     {"LogSoftmax", ONEDNN_SOFTMAX, false, check_softmax},
     {"MatMul", ONEDNN_PRODUCT, true, check_matmul},
     {"MaxPool", ONEDNN_POOLING, true, check_pooling},
     {"PRelu", ONEDNN_PRELU, false, check_prelu},
     {"Pad", ONEDNN_RESHAPE, false, check_pad},
+    {"RNN", ONEDNN_RECURRENT, false, check_recurrent},
     {"ReduceL1", ONEDNN_REDUCTION, true, check_reduction},
     {"ReduceL2", ONEDNN_REDUCTION, true, check_reduction},
     {"ReduceMax", ONEDNN_REDUCTION, true, check_reduction},

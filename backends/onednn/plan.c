@@ -544,3 +544,10 @@ cleave_status_t onednn_plan_loop(onednn_plan_t *plan, const onednn_loop_t *loop,
       .loop = copy, .node = node, .argument_count = count, .label = onednn_arena_text(plan->arena, label)};
   return append_step(plan, &step, arguments, NULL);
 }
+
+void onednn_plan_scratch(onednn_plan_t *plan, size_t bytes, onednn_tensor_t *out) {
+  onednn_shape_t shape = {.rank = 1, .dims = {(int64_t)(bytes / sizeof(float))}};
+  onednn_buffer_t *shared = &plan->buffers[plan->scratchpad];
+  shared->bytes = shared->bytes < bytes ? bytes : shared->bytes;
+  *out = (onednn_tensor_t){.layout = onednn_layout_plain(&shape), .buffer = plan->scratchpad};
+}

@@ -222,6 +222,9 @@ CLEAVE_MUST_USE cleave_status_t onednn_plan_loop(onednn_plan_t *plan, const oned
                                                  const onednn_argument_t *arguments, uint32_t count,
                                                  uint32_t node, const char *label);
 
+/* `bytes` of the scratchpad that all steps share, as a tensor. */
+void onednn_plan_scratch(onednn_plan_t *plan, size_t bytes, onednn_tensor_t *out);
+
 /* memory_plan.c: offsets for all workspace buffers, such that buffers alive at the same step do not
  * overlap. `*bytes` is the size of the workspace. */
 CLEAVE_MUST_USE cleave_status_t onednn_plan_memory(onednn_plan_t *plan, size_t *bytes);

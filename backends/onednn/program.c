@@ -88,6 +88,7 @@ static cleave_status_t emit_kernel(onednn_plan_t *plan, const onednn_kernel_t *k
     case ONEDNN_SLICE: return onednn_emit_slice(plan, kernel);
     case ONEDNN_GATHER: return onednn_emit_gather(plan, kernel);
     case ONEDNN_SPLIT: return onednn_emit_split(plan, kernel);
+    case ONEDNN_RECURRENT: return onednn_emit_recurrent(plan, kernel);
   }
   return onednn_fail(plan->message, CLEAVE_ERROR_INTERNAL, "a kernel of no kind");
 }
@@ -194,6 +195,14 @@ static cleave_status_t take_loop(onednn_program_t *program, const onednn_step_t 
     return out_of_memory(message);
   }
   *loop = *from->loop;
+  if (loop->context != NULL) {
+    void *context = onednn_arena_allocate(&program->arena, 1, loop->context_bytes);
+    if (context == NULL) {
+      return out_of_memory(message);
+    }
+    memcpy(context, from->loop->context, loop->context_bytes);
+    loop->context = context;
+  }
   to->loop = loop;
   return CLEAVE_OK;
 }

@@ -23,6 +23,7 @@ typedef struct sweep sweep_t;
   X(product)              \
   X(reduction)            \
   X(movement)             \
+  X(recurrent)            \
   X(epilogue)             \
   X(spelling)             \
   X(random)
