@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Tests of attributes: `attrs = { name = value | range | one_of | absent }`, checked against the
+-- Tests of attributes: `attrs = { name = value | range | one_of | absent }` (one_of may have absent
+-- among its values), checked against the
 -- operators' schemas.
 local host, import = ...
 local check = import "check"
@@ -27,7 +28,7 @@ local function literal(line, what, kind, kind_name, value)
       fits = fits and type(item) == "number" and (kind == NUMBERS or math.tointeger(item) ~= nil)
     end
   end
-  if not fits then
+  if not fits or pattern.describe(value) then
     check.fail(line, "%s: expected a value of kind %s, found %s", what, kind_name,
       check.show(value))
   end
@@ -57,11 +58,18 @@ local function attribute_test(line, what, kind, kind_name, value)
   else
     values = { value }
   end
-  local texts = {}
-  for k, item in ipairs(values) do
-    texts[k] = literal(line, what, kind, kind_name, item)
+  local texts, or_absent = {}, false
+  for _, item in ipairs(values) do
+    if item == pattern.absent then
+      or_absent = true
+    else
+      texts[#texts + 1] = literal(line, what, kind, kind_name, item)
+    end
   end
-  return { kind = "equal", values = texts }
+  if #texts == 0 and or_absent then
+    return { kind = "absent" }
+  end
+  return { kind = "equal", values = texts, or_absent = or_absent }
 end
 
 ---Tests of the attributes that `spec` names, for all of `ops`: { op, name } each.

@@ -208,11 +208,22 @@ local KIND_TYPES = {
   ["list of texts"] = "string[]", tensor = "number|table",
 }
 
-local function show_default(value)
+local function show_value(value)
   if type(value) == "table" then
     return "{ " .. table.concat(value, ", ") .. " }"
   end
   return type(value) == "string" and '"' .. value .. '"' or string.format("%.9g", value)
+end
+
+-- "" where the attribute has no default; `mark` goes in front.
+local function show_default(attribute, mark)
+  local value = attribute.default
+  if attribute.shaped then
+    return mark .. attribute.shaped
+  elseif value == nil then
+    return ""
+  end
+  return mark .. show_value(value)
 end
 
 local function parameter(name)
@@ -231,8 +242,7 @@ local function operator_lines(out, op)
   out.add("---@class %s", class)
   for _, attribute in ipairs(op.attributes) do
     out.add("---@field %s%s %s%s", attribute.name, attribute.required and "" or "?",
-      KIND_TYPES[attribute.kind], attribute.default ~= nil
-        and " # default: " .. show_default(attribute.default) or "")
+      KIND_TYPES[attribute.kind], show_default(attribute, " # default: "))
   end
   for _, port in ipairs(op.inputs) do
     if port.kind ~= "variadic" then
@@ -368,8 +378,8 @@ local function operators_table()
   for _, op in ipairs(host.operators()) do
     local attributes = {}
     for k, attribute in ipairs(op.attributes) do
-      attributes[k] = "`" .. attribute.name .. "`" .. (attribute.required and "!" or
-        attribute.default ~= nil and " = " .. show_default(attribute.default) or "")
+      attributes[k] = "`" .. attribute.name .. "`" .. (attribute.required and "!"
+        or show_default(attribute, " = "))
     end
     out.add("| %s%s | %d | %s | %s | %s |", op.domain ~= "" and op.domain .. "." or "", op.name,
       op.version, port_names(op.inputs), port_names(op.outputs), table.concat(attributes, ", "))

@@ -52,7 +52,7 @@ M.tables = {
       { "inputs", "table<string|integer, cleave.input>|cleave.every?",
         "by schema name in any case of letters, or by place; commutative ones in either order" },
       { "attrs", "table<string, cleave.attribute_test>?",
-        "by name: a value, one_of, range, absent; what is not given has its schema's default" },
+        "by name: a value, one_of, range, absent; what is not written has its default" },
     }, TYPE, {
       { "shared", "boolean|cleave.option?", "its value may be used outside of the match too" },
       { "output", "string|integer?", "which output its readers in the pattern mean, from 1" },
@@ -191,7 +191,8 @@ M.words = {
     "side by side, with a value or node in common" },
   { "one_of", "fun(values: any[]): cleave.test", "an attribute or constant is one of these" },
   { "range", "fun(spec: cleave.range): cleave.test", "an attribute or constant lies in here" },
-  { "absent", "cleave.test", "an attribute: neither given nor a default; an input: left out" },
+  { "absent", "cleave.test",
+    "an attribute: not written, whatever its default; an input: left out" },
   { "present", "cleave.test", "as an input: given" },
   { "option", "cleave.option_words", "declares what --set may change" },
   { "ruleset", "fun(spec: cleave.ruleset): cleave.ruleset_word", "what the file returns" },

@@ -20,7 +20,7 @@
 ---@field rank? integer # of its first output; nil: not known
 ---@field inputs cleave.ports # values by schema name or place; #inputs; nil where left out
 ---@field outputs cleave.ports # as inputs
----@field attrs table<string, any> # attributes with the defaults of the schema
+---@field attrs table<string, any> # attributes; those that are not written have their defaults
 ---@field attr fun(self: cleave.node, name: string): any # an attribute by name
 ---@field users cleave.node[] # that read an output, each once
 ---@field flops number # to compute; 0 where sizes are not known

@@ -307,10 +307,10 @@
 ---@field auto_pad? string # default: "NOTSET"
 ---@field ceil_mode? integer|boolean # default: 0
 ---@field count_include_pad? integer|boolean # default: 0
----@field dilations? integer[]
+---@field dilations? integer[] # default: 1 per axis
 ---@field kernel_shape integer[]
----@field pads? integer[]
----@field strides? integer[]
+---@field pads? integer[] # default: 0 per side
+---@field strides? integer[] # default: 1 per axis
 ---@field X? cleave.operand # input
 ---@field name? string # of the node
 ---@field outputs? integer # how many
@@ -426,9 +426,9 @@
 
 ---Col2Im, opset 18
 ---@class cleave.attributes.Col2Im
----@field dilations? integer[]
----@field pads? integer[]
----@field strides? integer[]
+---@field dilations? integer[] # default: 1 per axis
+---@field pads? integer[] # default: 0 per side
+---@field strides? integer[] # default: 1 per axis
 ---@field input? cleave.operand # input
 ---@field image_shape? cleave.operand # input
 ---@field block_shape? cleave.operand # input
@@ -471,11 +471,11 @@
 ---Conv, opset 22
 ---@class cleave.attributes.Conv
 ---@field auto_pad? string # default: "NOTSET"
----@field dilations? integer[]
+---@field dilations? integer[] # default: 1 per axis
 ---@field group? integer|boolean # default: 1
----@field kernel_shape? integer[]
----@field pads? integer[]
----@field strides? integer[]
+---@field kernel_shape? integer[] # default: as the weight
+---@field pads? integer[] # default: 0 per side
+---@field strides? integer[] # default: 1 per axis
 ---@field X? cleave.operand # input
 ---@field W? cleave.operand # input
 ---@field B? cleave.operand # input
@@ -485,11 +485,11 @@
 ---ConvInteger, opset 10
 ---@class cleave.attributes.ConvInteger
 ---@field auto_pad? string # default: "NOTSET"
----@field dilations? integer[]
+---@field dilations? integer[] # default: 1 per axis
 ---@field group? integer|boolean # default: 1
----@field kernel_shape? integer[]
----@field pads? integer[]
----@field strides? integer[]
+---@field kernel_shape? integer[] # default: as the weight
+---@field pads? integer[] # default: 0 per side
+---@field strides? integer[] # default: 1 per axis
 ---@field x? cleave.operand # input
 ---@field w? cleave.operand # input
 ---@field x_zero_point? cleave.operand # input
@@ -500,13 +500,13 @@
 ---ConvTranspose, opset 22
 ---@class cleave.attributes.ConvTranspose
 ---@field auto_pad? string # default: "NOTSET"
----@field dilations? integer[]
+---@field dilations? integer[] # default: 1 per axis
 ---@field group? integer|boolean # default: 1
----@field kernel_shape? integer[]
----@field output_padding? integer[]
+---@field kernel_shape? integer[] # default: as the weight
+---@field output_padding? integer[] # default: 0 per axis
 ---@field output_shape? integer[]
----@field pads? integer[]
----@field strides? integer[]
+---@field pads? integer[] # default: 0 per side
+---@field strides? integer[] # default: 1 per axis
 ---@field X? cleave.operand # input
 ---@field W? cleave.operand # input
 ---@field B? cleave.operand # input
@@ -546,12 +546,12 @@
 
 ---DeformConv, opset 22
 ---@class cleave.attributes.DeformConv
----@field dilations? integer[]
+---@field dilations? integer[] # default: 1 per axis
 ---@field group? integer|boolean # default: 1
----@field kernel_shape? integer[]
+---@field kernel_shape? integer[] # default: as the weight
 ---@field offset_group? integer|boolean # default: 1
----@field pads? integer[]
----@field strides? integer[]
+---@field pads? integer[] # default: 0 per side
+---@field strides? integer[] # default: 1 per axis
 ---@field X? cleave.operand # input
 ---@field W? cleave.operand # input
 ---@field offset? cleave.operand # input
@@ -936,11 +936,11 @@
 ---@class cleave.attributes.LpPool
 ---@field auto_pad? string # default: "NOTSET"
 ---@field ceil_mode? integer|boolean # default: 0
----@field dilations? integer[]
+---@field dilations? integer[] # default: 1 per axis
 ---@field kernel_shape integer[]
 ---@field p? integer|boolean # default: 2
----@field pads? integer[]
----@field strides? integer[]
+---@field pads? integer[] # default: 0 per side
+---@field strides? integer[] # default: 1 per axis
 ---@field X? cleave.operand # input
 ---@field name? string # of the node
 ---@field outputs? integer # how many
@@ -970,11 +970,11 @@
 ---@class cleave.attributes.MaxPool
 ---@field auto_pad? string # default: "NOTSET"
 ---@field ceil_mode? integer|boolean # default: 0
----@field dilations? integer[]
+---@field dilations? integer[] # default: 1 per axis
 ---@field kernel_shape integer[]
----@field pads? integer[]
+---@field pads? integer[] # default: 0 per side
 ---@field storage_order? integer|boolean # default: 0
----@field strides? integer[]
+---@field strides? integer[] # default: 1 per axis
 ---@field X? cleave.operand # input
 ---@field name? string # of the node
 ---@field outputs? integer # how many
@@ -991,8 +991,8 @@
 ---MaxUnpool, opset 22
 ---@class cleave.attributes.MaxUnpool
 ---@field kernel_shape integer[]
----@field pads? integer[]
----@field strides? integer[]
+---@field pads? integer[] # default: 0 per side
+---@field strides? integer[] # default: 1 per axis
 ---@field X? cleave.operand # input
 ---@field I? cleave.operand # input
 ---@field output_shape? cleave.operand # input
@@ -1150,11 +1150,11 @@
 ---QLinearConv, opset 10
 ---@class cleave.attributes.QLinearConv
 ---@field auto_pad? string # default: "NOTSET"
----@field dilations? integer[]
+---@field dilations? integer[] # default: 1 per axis
 ---@field group? integer|boolean # default: 1
----@field kernel_shape? integer[]
----@field pads? integer[]
----@field strides? integer[]
+---@field kernel_shape? integer[] # default: as the weight
+---@field pads? integer[] # default: 0 per side
+---@field strides? integer[] # default: 1 per axis
 ---@field x? cleave.operand # input
 ---@field x_scale? cleave.operand # input
 ---@field x_zero_point? cleave.operand # input
@@ -1633,7 +1633,7 @@
 
 ---Transpose, opset 21
 ---@class cleave.attributes.Transpose
----@field perm? integer[]
+---@field perm? integer[] # default: reversed
 ---@field data? cleave.operand # input
 ---@field name? string # of the node
 ---@field outputs? integer # how many

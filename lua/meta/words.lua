@@ -33,7 +33,7 @@
 ---@field [integer] cleave.operator|cleave.operator[]
 ---@field as? string # label: names it in `where`, `replace` and messages
 ---@field inputs? table<string|integer, cleave.input>|cleave.every # by schema name in any case of letters, or by place; commutative ones in either order
----@field attrs? table<string, cleave.attribute_test> # by name: a value, one_of, range, absent; what is not given has its schema's default
+---@field attrs? table<string, cleave.attribute_test> # by name: a value, one_of, range, absent; what is not written has its default
 ---@field dtype? cleave.dtype|cleave.dtype[]|cleave.option # one of these types
 ---@field rank? integer|cleave.option # number of dimensions
 ---@field shape? (integer|string|cleave.option)[] # sizes, names ("C": the same name is the same size), arithmetic ("4*C"), "?" for any
@@ -250,7 +250,7 @@ one_of = nil
 ---@type fun(spec: cleave.range): cleave.test
 range = nil
 
----an attribute: neither given nor a default; an input: left out
+---an attribute: not written, whatever its default; an input: left out
 ---@type cleave.test
 absent = nil
 

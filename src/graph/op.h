@@ -41,10 +41,21 @@ typedef struct cleave_op_port {
   cleave_op_input_kind_t kind;
 } cleave_op_port_t;
 
+/* A default that is a list whose length, or content, the shapes of the node decide. */
+typedef enum cleave_op_shaped_default {
+  CLEAVE_OP_SHAPED_NONE,
+  CLEAVE_OP_SHAPED_PER_AXIS, /* `fill` for each spatial axis: strides */
+  CLEAVE_OP_SHAPED_PER_SIDE, /* `fill` for both sides of each spatial axis: pads */
+  CLEAVE_OP_SHAPED_KERNEL,   /* sizes of the spatial axes of the weight: kernel_shape of Conv */
+  CLEAVE_OP_SHAPED_REVERSED  /* axes of input 0, the last first: perm of Transpose */
+} cleave_op_shaped_default_t;
+
 typedef struct cleave_op_attribute {
-  cleave_attribute_t value; /* name and kind, and the default where there is one */
-  bool has_default;
+  cleave_attribute_t value; /* name and kind, and the default where has_default */
+  bool has_default;         /* one that is the same for every node */
   bool required;
+  uint8_t shaped; /* cleave_op_shaped_default_t, where has_default is false */
+  uint8_t fill;
 } cleave_op_attribute_t;
 
 enum {

@@ -44,9 +44,11 @@ cleave_status_t cleave_attribute_views(const cleave_graph_t *graph, cleave_node_
     CLEAVE_TRY(cleave_attribute_view(&record->attributes[k], arena, &views[(*out_count)++], error));
   }
   for (uint32_t k = 0; k < record->op->attribute_count; k++) {
-    const cleave_op_attribute_t *schema = &record->op->attributes[k];
-    if (schema->has_default && cleave_node_attribute(graph, node, schema->value.name) == NULL) {
-      CLEAVE_TRY(cleave_attribute_view(&schema->value, arena, &views[(*out_count)++], error));
+    cleave_attribute_t value;
+    const char *name = record->op->attributes[k].value.name;
+    if (cleave_node_attribute(graph, node, name) == NULL &&
+        cleave_op_effective_attribute(graph, node, name, &value)) {
+      CLEAVE_TRY(cleave_attribute_view(&value, arena, &views[(*out_count)++], error));
     }
   }
   *out_views = views;

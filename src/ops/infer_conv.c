@@ -210,7 +210,7 @@ cleave_status_t cleave_infer_conv_transpose(cleave_infer_t *infer, cleave_error_
   CLEAVE_TRY(cleave_window_read(infer, rank - 2, &window, error));
   CLEAVE_TRY(relate_kernel(infer, weight, &window, error));
   int64_t paddings[CLEAVE_MAX_RANK];
-  CLEAVE_TRY(cleave_window_list(infer, "output_padding", rank - 2, 0, 0, paddings, error));
+  CLEAVE_TRY(cleave_window_list(infer, "output_padding", rank - 2, 0, paddings, error));
   uint32_t given_count = 0;
   const int64_t *given = cleave_infer_int_list(infer, "output_shape", &given_count);
   bool is_given = given != NULL && given_count > 0;

@@ -136,6 +136,87 @@ const cleave_attribute_t *cleave_op_attribute(const cleave_graph_t *graph, cleav
   return schema != NULL && schema->has_default ? &schema->value : NULL;
 }
 
+/* ---- defaults that depend on shapes ---- */
+
+static int32_t rank_of(const cleave_graph_t *graph, cleave_value_t value) {
+  return cleave_value_exists(value) ? cleave_graph_value(graph, value)->rank : -1;
+}
+
+/* Spatial axes of a sliding window, by whatever tells their number; -1: nothing does. */
+static int32_t spatial_rank(const cleave_graph_t *graph, cleave_node_t node) {
+  int32_t rank = rank_of(graph, cleave_node_output(graph, node, 0));
+  if (rank < 0 && (cleave_node_op(graph, node)->flags & CLEAVE_OP_SPATIAL) != 0) {
+    rank = rank_of(graph, cleave_node_input(graph, node, 0));
+  }
+  const cleave_attribute_t *kernel = cleave_node_attribute(graph, node, "kernel_shape");
+  if (rank < 0 && kernel != NULL && kernel->count > 0) {
+    rank = (int32_t)kernel->count + 2;
+  }
+  return rank < 2 ? -1 : rank - 2;
+}
+
+/* Are the pads what the attribute says, and not what makes the output as large as another one wants? */
+static bool has_explicit_pads(const cleave_graph_t *graph, cleave_node_t node) {
+  uint32_t count = 0;
+  return strncmp(cleave_op_text(graph, node, "auto_pad", ""), "SAME_", 5) != 0 &&
+         (cleave_op_ints(graph, node, "output_shape", &count) == NULL || count == 0);
+}
+
+/* A list of static memory, or of the graph's. */
+static const int64_t *shaped_default(const cleave_graph_t *graph, cleave_node_t node,
+                                     const cleave_op_attribute_t *schema, uint32_t *out_count) {
+  static const int64_t ZEROS[2 * CLEAVE_MAX_RANK] = {0};
+  static const int64_t ONES[] = {1, 1, 1, 1, 1, 1, 1, 1};
+  static const int64_t REVERSED[] = {7, 6, 5, 4, 3, 2, 1, 0};
+  _Static_assert(sizeof ONES / sizeof ONES[0] == CLEAVE_MAX_RANK, "one for each axis");
+  _Static_assert(sizeof REVERSED / sizeof REVERSED[0] == CLEAVE_MAX_RANK, "one for each axis");
+  int32_t spatial = spatial_rank(graph, node);
+  int32_t rank = rank_of(graph, cleave_node_input(graph, node, 0));
+  switch ((cleave_op_shaped_default_t)schema->shaped) {
+    case CLEAVE_OP_SHAPED_NONE: return NULL;
+    case CLEAVE_OP_SHAPED_PER_AXIS:
+      *out_count = spatial < 0 ? 0 : (uint32_t)spatial;
+      return spatial < 0 ? NULL : schema->fill == 1 ? ONES : ZEROS;
+    case CLEAVE_OP_SHAPED_PER_SIDE:
+      *out_count = spatial < 0 ? 0 : 2 * (uint32_t)spatial;
+      return spatial < 0 || !has_explicit_pads(graph, node) ? NULL : ZEROS;
+    case CLEAVE_OP_SHAPED_REVERSED:
+      *out_count = rank < 0 ? 0 : (uint32_t)rank;
+      return rank < 0 ? NULL : REVERSED + CLEAVE_MAX_RANK - rank;
+    case CLEAVE_OP_SHAPED_KERNEL: break;
+  }
+  uint32_t port = cleave_op_input_index(cleave_node_op(graph, node), "W");
+  cleave_value_t weight = cleave_node_input(graph, node, port);
+  int32_t weight_rank = rank_of(graph, weight);
+  for (int32_t axis = 2; axis < weight_rank; axis++) {
+    if (!cleave_dim_is_known(cleave_graph_value(graph, weight)->dims[axis])) {
+      return NULL;
+    }
+  }
+  *out_count = weight_rank < 3 ? 0 : (uint32_t)weight_rank - 2;
+  return weight_rank < 3 ? NULL : cleave_graph_value(graph, weight)->dims + 2;
+}
+
+bool cleave_op_effective_attribute(const cleave_graph_t *graph, cleave_node_t node, const char *name,
+                                   cleave_attribute_t *out_attribute) {
+  const cleave_attribute_t *plain = cleave_op_attribute(graph, node, name);
+  const cleave_op_attribute_t *schema = cleave_op_find_attribute(cleave_node_op(graph, node), name);
+  bool is_shaped = schema != NULL && schema->shaped != CLEAVE_OP_SHAPED_NONE;
+  /* An empty list is as good as none: files have such ones. */
+  if (plain != NULL && !(is_shaped && plain->kind == CLEAVE_ATTRIBUTE_INTS && plain->count == 0)) {
+    *out_attribute = *plain;
+    return true;
+  }
+  if (!is_shaped) {
+    return false;
+  }
+  *out_attribute = schema->value;
+  out_attribute->ints = shaped_default(graph, node, schema, &out_attribute->count);
+  return out_attribute->ints != NULL;
+}
+
+/* ---- by kind ---- */
+
 int64_t cleave_op_int(const cleave_graph_t *graph, cleave_node_t node, const char *name, int64_t otherwise) {
   const cleave_attribute_t *attribute = cleave_op_attribute(graph, node, name);
   return attribute != NULL && attribute->kind == CLEAVE_ATTRIBUTE_INT ? attribute->i : otherwise;

@@ -31,7 +31,14 @@ uint32_t cleave_op_output_index(const cleave_op_t *op, const char *name);
 /* Schema entry of an attribute, or NULL. */
 const cleave_op_attribute_t *cleave_op_find_attribute(const cleave_op_t *op, const char *name);
 
-/* The node's own attribute, else the default of its schema, else NULL. */
+/* The node's own attribute, else the default of its schema, else what the shapes of the node make of it
+ * (strides of 1 for each spatial axis): false where it has none of them, or the shapes are not known.
+ * `out_attribute` borrows from the graph. */
+bool cleave_op_effective_attribute(const cleave_graph_t *graph, cleave_node_t node, const char *name,
+                                   cleave_attribute_t *out_attribute);
+
+/* The node's own attribute, else the default of its schema that needs no shapes, else NULL: what shapes are
+ * inferred from. The same holds for the functions below. */
 const cleave_attribute_t *cleave_op_attribute(const cleave_graph_t *graph, cleave_node_t node,
                                               const char *name);
 int64_t cleave_op_int(const cleave_graph_t *graph, cleave_node_t node, const char *name, int64_t otherwise);

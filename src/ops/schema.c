@@ -109,6 +109,27 @@ static void parse_default(cleave_attribute_t *value, const char *text) {
   }
 }
 
+/* A default that depends on the shapes of a node: "1/axis", "0/side", "kernel", "reversed". */
+static bool parse_shaped(cleave_op_attribute_t *attribute, const char *text) {
+  const char *slash = strchr(text, '/');
+  const char *form = slash == NULL ? text : slash;
+  static const struct {
+    const char *form;
+    cleave_op_shaped_default_t shaped;
+  } FORMS[] = {{"/axis", CLEAVE_OP_SHAPED_PER_AXIS},
+               {"/side", CLEAVE_OP_SHAPED_PER_SIDE},
+               {"kernel", CLEAVE_OP_SHAPED_KERNEL},
+               {"reversed", CLEAVE_OP_SHAPED_REVERSED}};
+  for (size_t k = 0; k < sizeof FORMS / sizeof FORMS[0]; k++) {
+    if (attribute->value.kind == CLEAVE_ATTRIBUTE_INTS && strcmp(form, FORMS[k].form) == 0) {
+      attribute->shaped = (uint8_t)FORMS[k].shaped;
+      attribute->fill = (uint8_t)(slash == NULL ? 0 : strtoul(text, NULL, 10));
+      return true;
+    }
+  }
+  return false;
+}
+
 static const cleave_op_attribute_t *parse_attributes(const char *text, uint32_t *out_count) {
   const cleave_op_attribute_t *first = pool.attributes + pool.attribute_count;
   const char *word = NULL;
@@ -124,9 +145,12 @@ static const cleave_op_attribute_t *parse_attributes(const char *text, uint32_t 
     const char *rest = word + name_length + 2;
     size_t rest_length = length - name_length - 2;
     attribute->required = rest_length > 0 && rest[0] == '!';
-    attribute->has_default = rest_length > 0 && rest[0] == '=';
-    if (attribute->has_default) {
-      parse_default(&attribute->value, add_text(rest + 1, rest_length - 1));
+    if (rest_length > 0 && rest[0] == '=') {
+      const char *given = add_text(rest + 1, rest_length - 1);
+      attribute->has_default = !parse_shaped(attribute, given);
+      if (attribute->has_default) {
+        parse_default(&attribute->value, given);
+      }
     }
     (*out_count)++;
   }

@@ -9,8 +9,12 @@
 #define SIZE_LIMIT ((int64_t)1 << 48)
 
 cleave_status_t cleave_window_list(const cleave_infer_t *infer, const char *name, int32_t count,
-                                   int64_t lowest, int64_t otherwise, int64_t *values,
-                                   cleave_error_t *error) {
+                                   int64_t lowest, int64_t *values, cleave_error_t *error) {
+  const cleave_op_attribute_t *schema =
+      cleave_op_find_attribute(cleave_node_op(infer->graph, infer->node), name);
+  bool is_filled = schema != NULL && (schema->shaped == CLEAVE_OP_SHAPED_PER_AXIS ||
+                                      schema->shaped == CLEAVE_OP_SHAPED_PER_SIDE);
+  int64_t otherwise = is_filled ? schema->fill : CLEAVE_DIM_UNKNOWN;
   uint32_t given_count = 0;
   const int64_t *given = cleave_infer_int_list(infer, name, &given_count);
   bool is_given = given != NULL && given_count > 0;
@@ -49,10 +53,10 @@ cleave_status_t cleave_window_read(const cleave_infer_t *infer, int32_t spatial_
   out_window->spatial_rank = spatial_rank;
   out_window->ceil_mode = cleave_infer_int(infer, "ceil_mode", 0) != 0;
   CLEAVE_TRY(read_padding(infer, out_window, error));
-  CLEAVE_TRY(cleave_window_list(infer, "kernel_shape", spatial_rank, 1, CLEAVE_DIM_UNKNOWN, kernel, error));
-  CLEAVE_TRY(cleave_window_list(infer, "strides", spatial_rank, 1, 1, out_window->strides, error));
-  CLEAVE_TRY(cleave_window_list(infer, "dilations", spatial_rank, 1, 1, out_window->dilations, error));
-  CLEAVE_TRY(cleave_window_list(infer, "pads", 2 * spatial_rank, 0, 0, pads, error));
+  CLEAVE_TRY(cleave_window_list(infer, "kernel_shape", spatial_rank, 1, kernel, error));
+  CLEAVE_TRY(cleave_window_list(infer, "strides", spatial_rank, 1, out_window->strides, error));
+  CLEAVE_TRY(cleave_window_list(infer, "dilations", spatial_rank, 1, out_window->dilations, error));
+  CLEAVE_TRY(cleave_window_list(infer, "pads", 2 * spatial_rank, 0, pads, error));
   for (int32_t axis = 0; axis < spatial_rank; axis++) {
     bool is_explicit = out_window->padding == CLEAVE_PADDING_EXPLICIT;
     out_window->kernel[axis] = kernel[axis];

@@ -120,8 +120,12 @@ static bool edit_attribute(const finder_t *finder, const fault_t *fault, cleave_
   cleave_explainer_t *x = finder->x;
   const demand_t *d = &x->demands[fault->demand];
   const cleave_attribute_test_t *test = &x->pattern->nodes[d->part].attributes[d->index];
-  const cleave_attribute_t *attribute =
-      cleave_node_exists(fault->node) ? cleave_op_attribute(x->graph, fault->node, test->name) : NULL;
+  cleave_attribute_t found;
+  const cleave_attribute_t *attribute = NULL;
+  if (cleave_node_exists(fault->node) &&
+      cleave_op_effective_attribute(x->graph, fault->node, test->name, &found)) {
+    attribute = &found;
+  }
   cleave_attribute_test_t wider = *test;
   cleave_pattern_literal_t literal;
   bool is_number = attribute != NULL &&
@@ -152,6 +156,7 @@ static bool edit_attribute(const finder_t *finder, const fault_t *fault, cleave_
     wider.values = values;
     wider.value_count++;
     cleave_text_format(text, "attrs = { %s = one_of { ", test->name);
+    cleave_text_add(text, test->or_absent ? "absent, " : "");
     for (uint32_t k = 0; k < wider.value_count; k++) {
       cleave_text_add(text, k == 0 ? "" : ", ");
       cleave_explain_literal(&values[k], text);

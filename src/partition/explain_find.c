@@ -96,9 +96,7 @@ static bool passes(const cleave_explainer_t *x, const demand_t *demand, cleave_n
   switch ((demand_kind_t)demand->kind) {
     case DEMAND_OPS: alone.attribute_count = 0; return cleave_pattern_test_node(&alone, x->graph, node);
     case DEMAND_ATTRIBUTE:
-      return cleave_pattern_test_attribute(
-          &part->attributes[demand->index],
-          cleave_op_attribute(x->graph, node, part->attributes[demand->index].name));
+      return cleave_pattern_test_attribute(&part->attributes[demand->index], x->graph, node);
     case DEMAND_DTYPE: type.dtypes = part->type.dtypes; break;
     case DEMAND_RANK: type.rank = part->type.rank; break;
     default: return true;

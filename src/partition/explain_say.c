@@ -120,14 +120,14 @@ static void say_attribute(const finder_t *finder, const fault_t *fault, words_t 
   const cleave_explainer_t *x = finder->x;
   const demand_t *d = &x->demands[fault->demand];
   const cleave_attribute_test_t *test = &x->pattern->nodes[d->part].attributes[d->index];
-  const cleave_attribute_t *attribute =
-      cleave_node_exists(fault->node) ? cleave_op_attribute(x->graph, fault->node, test->name) : NULL;
+  cleave_attribute_t attribute;
   words->kind = "attribute";
   cleave_text_format(&words->subject, "attribute %s", test->name);
-  if (attribute == NULL) {
+  if (!cleave_node_exists(fault->node) ||
+      !cleave_op_effective_attribute(x->graph, fault->node, test->name, &attribute)) {
     cleave_text_add(&words->found, "absent");
   } else {
-    (void)cleave_explain_attribute(attribute, &words->found);
+    (void)cleave_explain_attribute(&attribute, &words->found);
   }
   switch (test->kind) {
     case CLEAVE_ATTRIBUTE_TEST_ABSENT: cleave_text_add(&words->expected, "absent"); break;
@@ -138,6 +138,7 @@ static void say_attribute(const finder_t *finder, const fault_t *fault, words_t 
       cleave_explain_number(test->high, &words->expected);
       break;
     case CLEAVE_ATTRIBUTE_TEST_EQUAL:
+      cleave_text_add(&words->expected, test->or_absent ? "absent or " : "");
       for (uint32_t k = 0; k < test->value_count; k++) {
         cleave_text_add(&words->expected, k == 0 ? "" : k + 1 == test->value_count ? " or " : ", ");
         cleave_explain_literal(&test->values[k], &words->expected);

@@ -19,7 +19,9 @@ static uint64_t hash_number(uint64_t hash, double number) {
 }
 
 static uint64_t hash_attribute(uint64_t hash, const cleave_attribute_test_t *test) {
-  hash = hash_text(cleave_hash_combine(hash, (uint64_t)test->kind << 32 | test->value_count), test->name);
+  hash = hash_text(cleave_hash_combine(hash, (uint64_t)test->or_absent << 40 | (uint64_t)test->kind << 32 |
+                                                 test->value_count),
+                   test->name);
   hash = hash_number(hash_number(hash, test->low), test->high);
   for (uint32_t k = 0; k < test->value_count; k++) {
     const cleave_pattern_literal_t *literal = &test->values[k];

@@ -57,9 +57,9 @@ typedef struct cleave_pattern_input {
 } cleave_pattern_input_t;
 
 typedef enum cleave_attribute_test_kind {
-  CLEAVE_ATTRIBUTE_TEST_EQUAL, /* one of `values` (numbers, lists or texts) */
-  CLEAVE_ATTRIBUTE_TEST_RANGE, /* low <= value <= high, for numbers */
-  CLEAVE_ATTRIBUTE_TEST_ABSENT /* neither on the node nor a schema default */
+  CLEAVE_ATTRIBUTE_TEST_EQUAL, /* one of `values` (numbers, lists or texts); defaults count */
+  CLEAVE_ATTRIBUTE_TEST_RANGE, /* low <= value <= high, for numbers; defaults count */
+  CLEAVE_ATTRIBUTE_TEST_ABSENT /* the node does not carry it, whatever its default */
 } cleave_attribute_test_kind_t;
 
 /* A number, a text, or a list of numbers, compared with an attribute of any kind. */
@@ -75,6 +75,7 @@ typedef struct cleave_attribute_test {
   cleave_attribute_test_kind_t kind;
   const cleave_pattern_literal_t *values;
   uint32_t value_count;
+  bool or_absent; /* EQUAL: passes also where the node does not carry it */
   double low;
   double high;
 } cleave_attribute_test_t;

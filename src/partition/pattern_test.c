@@ -49,27 +49,32 @@ static bool literal_equal(const cleave_pattern_literal_t *literal, const cleave_
   return false;
 }
 
-bool cleave_pattern_test_attribute(const cleave_attribute_test_t *test, const cleave_attribute_t *attribute) {
-  switch (test->kind) {
-    case CLEAVE_ATTRIBUTE_TEST_ABSENT: return attribute == NULL;
-    case CLEAVE_ATTRIBUTE_TEST_EQUAL:
-      for (uint32_t k = 0; attribute != NULL && k < test->value_count; k++) {
-        if (literal_equal(&test->values[k], attribute)) {
-          return true;
-        }
-      }
-      return false;
-    case CLEAVE_ATTRIBUTE_TEST_RANGE:
-      if (attribute == NULL ||
-          (attribute->kind != CLEAVE_ATTRIBUTE_INT && attribute->kind != CLEAVE_ATTRIBUTE_FLOAT)) {
-        return false;
-      }
-      {
-        double number = attribute->kind == CLEAVE_ATTRIBUTE_INT ? (double)attribute->i : attribute->f;
-        return number >= test->low && number <= test->high;
-      }
+static bool is_one_of_literals(const cleave_attribute_test_t *test, const cleave_attribute_t *attribute) {
+  for (uint32_t k = 0; k < test->value_count; k++) {
+    if (literal_equal(&test->values[k], attribute)) {
+      return true;
+    }
   }
   return false;
+}
+
+static bool is_in_range(const cleave_attribute_test_t *test, const cleave_attribute_t *attribute) {
+  bool is_int = attribute->kind == CLEAVE_ATTRIBUTE_INT;
+  double number = is_int ? (double)attribute->i : attribute->f;
+  return (is_int || attribute->kind == CLEAVE_ATTRIBUTE_FLOAT) && number >= test->low && number <= test->high;
+}
+
+bool cleave_pattern_test_attribute(const cleave_attribute_test_t *test, const cleave_graph_t *graph,
+                                   cleave_node_t node) {
+  bool accepts_absent = test->kind == CLEAVE_ATTRIBUTE_TEST_ABSENT || test->or_absent;
+  if (accepts_absent && cleave_node_attribute(graph, node, test->name) == NULL) {
+    return true;
+  }
+  cleave_attribute_t attribute;
+  return test->kind != CLEAVE_ATTRIBUTE_TEST_ABSENT &&
+         cleave_op_effective_attribute(graph, node, test->name, &attribute) &&
+         (test->kind == CLEAVE_ATTRIBUTE_TEST_RANGE ? is_in_range(test, &attribute)
+                                                    : is_one_of_literals(test, &attribute));
 }
 
 bool cleave_pattern_test_op(const cleave_pattern_node_t *pattern, const cleave_graph_t *graph,
@@ -88,8 +93,7 @@ bool cleave_pattern_test_node(const cleave_pattern_node_t *pattern, const cleave
     return false;
   }
   for (uint32_t k = 0; k < pattern->attribute_count; k++) {
-    const cleave_attribute_test_t *test = &pattern->attributes[k];
-    if (!cleave_pattern_test_attribute(test, cleave_op_attribute(graph, node, test->name))) {
+    if (!cleave_pattern_test_attribute(&pattern->attributes[k], graph, node)) {
       return false;
     }
   }

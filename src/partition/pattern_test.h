@@ -17,7 +17,8 @@ bool cleave_pattern_test_node(const cleave_pattern_node_t *pattern, const cleave
                               cleave_node_t node);
 
 /* One attribute (NULL: the node has none, and no default) against one test. */
-bool cleave_pattern_test_attribute(const cleave_attribute_test_t *test, const cleave_attribute_t *attribute);
+bool cleave_pattern_test_attribute(const cleave_attribute_test_t *test, const cleave_graph_t *graph,
+                                   cleave_node_t node);
 
 /* dtype, rank and sizes; symbols and expressions are left to the matcher. */
 bool cleave_pattern_test_type(const cleave_type_test_t *test, const cleave_graph_t *graph,

@@ -44,6 +44,7 @@ static void read_attribute_test(cleave_table_reader_t *reader, cleave_attribute_
     test->high = cleave_table_number(reader, "high", INFINITY, NULL);
   } else {
     test->kind = CLEAVE_ATTRIBUTE_TEST_EQUAL;
+    test->or_absent = cleave_table_flag(reader, "or_absent");
     test->value_count = cleave_table_push_list(reader, "values");
     cleave_pattern_literal_t *values = cleave_table_take(reader, test->value_count, sizeof *values);
     for (uint32_t k = 0; k < test->value_count; k++) {

@@ -59,6 +59,7 @@ static void push_ports(lua_State *state, const cleave_op_port_t *ports, uint32_t
 }
 
 static void push_attributes(lua_State *state, const cleave_op_t *op) {
+  static const char *const SHAPED[] = {"", "%d per axis", "%d per side", "as the weight", "reversed"};
   lua_newtable(state);
   for (uint32_t k = 0; k < op->attribute_count; k++) {
     const cleave_op_attribute_t *attribute = &op->attributes[k];
@@ -70,6 +71,10 @@ static void push_attributes(lua_State *state, const cleave_op_t *op) {
     if (attribute->has_default) {
       cleave_handle_push_attribute(state, &attribute->value);
       lua_setfield(state, -2, "default");
+    }
+    if (attribute->shaped != CLEAVE_OP_SHAPED_NONE) {
+      lua_pushfstring(state, SHAPED[attribute->shaped], (int)attribute->fill);
+      lua_setfield(state, -2, "shaped");
     }
     lua_rawseti(state, -2, (lua_Integer)k + 1);
   }

@@ -97,7 +97,7 @@ static void push_users(lua_State *state, const cleave_handle_t *handle) {
   lua_pop(state, 1);
 }
 
-/* Value of an attribute by name: the node's own, else the default of its schema, else nil. Names that the
+/* Value of an attribute by name: the node's own, else its default, else nil. Names that the
  * schema does not have are errors, but for custom operators. */
 static int push_attribute_named(lua_State *state, const cleave_handle_t *handle, const char *name) {
   const cleave_graph_t *graph = graph_of(state);
@@ -111,7 +111,9 @@ static int push_attribute_named(lua_State *state, const cleave_handle_t *handle,
     return cleave_script_raise(state, "operator '%s' has no attribute '%s'%s", op->name, name,
                                cleave_nearest_hint(&nearest, hint, sizeof hint));
   }
-  cleave_handle_push_attribute(state, cleave_op_attribute(graph, node_of(handle), name));
+  cleave_attribute_t attribute;
+  bool has_value = cleave_op_effective_attribute(graph, node_of(handle), name, &attribute);
+  cleave_handle_push_attribute(state, has_value ? &attribute : NULL);
   return 1;
 }
 
@@ -133,7 +135,8 @@ const cleave_handle_field_t cleave_node_handle_fields[] = {
     {"rank", push_rank, "integer?", "of its first output; nil: not known"},
     {"inputs", push_inputs, "cleave.ports", "values by schema name or place; #inputs; nil where left out"},
     {"outputs", push_outputs, "cleave.ports", "as inputs"},
-    {"attrs", push_attributes, "table<string, any>", "attributes with the defaults of the schema"},
+    {"attrs", push_attributes, "table<string, any>",
+     "attributes; those that are not written have their defaults"},
     {"attr", push_attr, "fun(self: cleave.node, name: string): any", "an attribute by name"},
     {"users", push_users, "cleave.node[]", "that read an output, each once"},
     {"flops", push_flops, "number", "to compute; 0 where sizes are not known"},

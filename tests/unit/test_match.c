@@ -302,6 +302,10 @@ UNIT_TEST(attributes_are_compared_with_schema_defaults) {
   expect_match("c = Conv{strides=[2,2]}(x, $w); -> c", conv, "c", "op=c");
   expect_match("c = Conv{strides=[2,1]}(x, $w); -> c", conv, "c", "");
   expect_match("c = Conv(x, $w); -> c", conv, "c", "");
+  test.or_absent = true;
+  expect_match("c = Conv(x, $w); -> c", conv, "c", "op=c");
+  expect_match("c = Conv{strides=[2,2]}(x, $w); -> c", conv, "c", "op=c");
+  expect_match("c = Conv{strides=[2,1]}(x, $w); -> c", conv, "c", "");
   test = (cleave_attribute_test_t){.name = "alpha", .values = literals + 2, .value_count = 1};
   expect_match("c = LeakyRelu(x); -> c", conv, "c", "op=c");
   expect_match("c = LeakyRelu{alpha=0.02}(x); -> c", conv, "c", "");

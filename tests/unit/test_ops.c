@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of operators: lookup, schemas as parsed from the list, defaults, checks of nodes, FLOPs.
 
-#include "graph/graph.h"
+#include "base/text.h"
+#include "graph/print.h"
 #include "infer_case.h"
 #include "ops/layout.h"
 #include "unit.h"
@@ -81,6 +82,54 @@ UNIT_TEST(attributes_fall_back_to_the_schema) {
   ck_assert_int_eq(cleave_op_int(graph, node, "no_such", 7), 7);
   ck_assert_int_eq(cleave_op_int(graph, node, "auto_pad", 7), 7);
   cleave_graph_destroy(graph);
+}
+
+/* An attribute with all its defaults, as text: "[1, 1]"; "none". */
+static const char *effective(const char *op, const char *inputs, const char *attributes, const char *name) {
+  static cleave_text_t text;
+  cleave_attribute_t attribute;
+  cleave_graph_t *graph = NULL;
+  text.length = 0;
+  unit_ok(cleave_graph_create(&graph, e));
+  cleave_node_t node = infer_case_add(graph, op, inputs, attributes, 1);
+  unit_ok(cleave_graph_infer(graph, NULL, NULL, e));
+  if (cleave_op_effective_attribute(graph, node, name, &attribute)) {
+    ck_assert_str_eq(attribute.name, name);
+    cleave_attribute_print(&attribute, &text);
+  } else {
+    cleave_text_add(&text, "none");
+  }
+  cleave_graph_destroy(graph);
+  return cleave_text_get(&text);
+}
+
+UNIT_TEST(defaults_that_are_lists_have_the_length_that_the_shapes_say) {
+  static const char CONV[] = "f32[1,3,8,9] f32[4,3,3,5]";
+  ck_assert_str_eq(effective("Conv", CONV, "", "strides"), "[1, 1]");
+  ck_assert_str_eq(effective("Conv", CONV, "", "dilations"), "[1, 1]");
+  ck_assert_str_eq(effective("Conv", CONV, "", "pads"), "[0, 0, 0, 0]");
+  ck_assert_str_eq(effective("Conv", CONV, "", "kernel_shape"), "[3, 5]");
+  ck_assert_str_eq(effective("Conv", CONV, "strides=2,1", "strides"), "[2, 1]");
+  ck_assert_str_eq(effective("Conv", "f32[1,3,8] f32[4,3,3]", "", "strides"), "[1]");
+  ck_assert_str_eq(effective("Conv", "f32[1,3,8,8] f32[4,3,k,3]", "", "kernel_shape"), "none");
+  ck_assert_str_eq(effective("ConvTranspose", "f32[1,3,8,9] f32[3,4,2,2]", "", "output_padding"), "[0, 0]");
+  ck_assert_str_eq(effective("MaxPool", "f32[1,3,8,9]", "kernel_shape=2,2", "strides"), "[1, 1]");
+  ck_assert_str_eq(effective("AveragePool", "f32[1,3,8,9,7]", "kernel_shape=2,2,2", "pads"),
+                   "[0, 0, 0, 0, 0, 0]");
+  ck_assert_str_eq(effective("QLinearConv", "i8[1,3,8,9] f32[] i8[] i8[4,3,3,5] f32[] i8[] f32[] i8[]", "",
+                             "kernel_shape"),
+                   "[3, 5]");
+  ck_assert_str_eq(effective("Transpose", "f32[1,3,8]", "", "perm"), "[2, 1, 0]");
+  ck_assert_str_eq(effective("Relu", "f32[1]", "", "perm"), "none");
+}
+
+UNIT_TEST(pads_that_the_output_size_decides_have_no_default) {
+  static const char CONV[] = "f32[1,3,8,8] f32[4,3,3,3]";
+  ck_assert_str_eq(effective("Conv", CONV, "auto_pad=SAME_UPPER", "pads"), "none");
+  ck_assert_str_eq(effective("Conv", CONV, "auto_pad=SAME_LOWER", "pads"), "none");
+  ck_assert_str_eq(effective("Conv", CONV, "auto_pad=VALID", "pads"), "[0, 0, 0, 0]");
+  ck_assert_str_eq(effective("ConvTranspose", "f32[1,3,8,8] f32[3,4,3,3]", "output_shape=10,10", "pads"),
+                   "none");
 }
 
 static void check_fails(const char *op, const char *inputs, const char *attributes, size_t outputs,

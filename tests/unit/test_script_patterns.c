@@ -465,4 +465,46 @@ UNIT_TEST(running_out_of_memory_while_matching_is_an_error) {
   ck_assert_uint_gt(failures, 50);
 }
 
+// ---- attributes that are left to their defaults ----
+
+#define TWO_CONVS                                                                                         \
+  "local x = g.input('x', 'float32', { 1, 3, 8, 8 })\n"                                                   \
+  "local a = g.Conv(x, g.weight { 3, 3, 3, 3 }, { name = 'left' })\n"                                     \
+  "local b = g.Conv(a, g.weight { 3, 3, 3, 3 }, { name = 'written', strides = { 1, 1 },\n"                \
+  "  dilations = { 1, 1 }, pads = { 0, 0, 0, 0 }, kernel_shape = { 3, 3 }, group = 1 })\n"                \
+  "local c = g.Conv(b, g.weight { 3, 3, 1, 1 }, { name = 'other', strides = { 2, 2 }, pads = { 1, 1, 1, " \
+  "1 }, dilations = { 2, 2 } })\n"                                                                        \
+  "g.output('y', c)\n"
+
+UNIT_TEST(an_attribute_matches_whether_it_is_written_or_left_to_its_default) {
+  expect(TWO_CONVS, "", "pattern = op { 'Conv', attrs = { strides = { 1, 1 } } }", "[left] [written]");
+  expect(TWO_CONVS, "", "pattern = op { 'Conv', attrs = { dilations = { 1, 1 } } }", "[left] [written]");
+  expect(TWO_CONVS, "", "pattern = op { 'Conv', attrs = { pads = { 0, 0, 0, 0 } } }", "[left] [written]");
+  expect(TWO_CONVS, "", "pattern = op { 'Conv', attrs = { kernel_shape = { 3, 3 } } }", "[left] [written]");
+  expect(TWO_CONVS, "", "pattern = op { 'Conv', attrs = { kernel_shape = { 1, 1 } } }", "[other]");
+  expect(TWO_CONVS, "", "pattern = op { 'Conv', attrs = { strides = { 2, 2 } } }", "[other]");
+  expect(TWO_CONVS, "", "pattern = op { 'Conv', attrs = { strides = { 1 } } }", "");
+}
+
+UNIT_TEST(functions_see_what_patterns_match) {
+  const char *where =
+      "pattern = op { 'Conv', as = 'c' }, where = function(m) local a = m.c.attrs return a.strides[2] == 1 "
+      "and a.dilations[1] == 1 and #a.pads == 4 and a.pads[3] == 0 and m.c:attr('kernel_shape')[1] == 3 end";
+  expect(TWO_CONVS, "", where, "[left] [written]");
+}
+
+UNIT_TEST(absent_is_an_attribute_that_is_not_written_whatever_its_default) {
+  expect(TWO_CONVS, "", "pattern = op { 'Conv', attrs = { strides = absent } }", "[left]");
+  expect(TWO_CONVS, "", "pattern = op { 'Conv', attrs = { group = absent } }", "[left] [other]");
+  expect(TWO_CONVS, "", "pattern = op { 'Conv', attrs = { strides = one_of { absent, { 2, 2 } } } }",
+         "[left] [other]");
+  expect(TWO_CONVS, "", "pattern = op { 'Conv', attrs = { strides = oneof { { 1, 1 }, absent } } }",
+         "[left] [written]");
+  expect(TWO_CONVS, "", "pattern = op { 'Conv', attrs = { group = one_of { absent } } }", "[left] [other]");
+  ck_assert_str_eq(
+      fuse_case_mistake("", "pattern = op { 'Conv', attrs = { strides = one_of { present, { 1, 1 } } } }"),
+      "r.lua:1: fuse 'f': attribute 'strides': expected a value of kind list of integers, found a test for "
+      "presence");
+}
+
 UNIT_MAIN("script patterns")
