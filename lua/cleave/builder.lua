@@ -194,12 +194,22 @@ end
 -- Options that the script looked at.
 local read = {}
 
+local option_prefix = "" -- "FILE." of --set FILE.NAME=VALUE, for this script alone
+
 ---The globals of a model script.
 ---@param settings table<string, string>
-function M.environment(settings)
-  local values = {}
+---@param file string name of the script without its extension
+function M.environment(settings, file)
+  local values, own = {}, {}
+  option_prefix = file .. "."
   for name, text in host.pairs(settings) do
     values[name] = read_setting(text)
+    if name:sub(1, #option_prefix) == option_prefix then
+      own[name:sub(#option_prefix + 1)] = values[name]
+    end
+  end
+  for name, value in host.pairs(own) do
+    values[name] = value
   end
   local options = setmetatable({}, {
     __index = function(_, name)
@@ -214,9 +224,10 @@ function M.environment(settings)
   return sandbox.environment({ g = builder, options = options }, "a model script")
 end
 
----Did the script look at the option `name`?
+---Did the script look at the option that the setting `name` is of?
 function M.was_read(name)
   return read[name] == true
+    or name:sub(1, #option_prefix) == option_prefix and read[name:sub(#option_prefix + 1)] == true
 end
 
 -- x + y, x - y, x * y, x / y, x ^ y and -x, for values and numbers.

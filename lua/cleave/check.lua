@@ -53,6 +53,8 @@ function M.show(value)
   end
   if value == nil then
     return "nothing"
+  elseif value ~= value then
+    return "not a number" -- the sign that Lua shows depends on the machine
   end
   return host.tostring(value)
 end

@@ -57,8 +57,11 @@ local function named(kind)
   end
 end
 
+local last_ruleset -- line of the last one
+
 local function ruleset(spec)
   local line = host.line()
+  last_ruleset = line
   check.type(line, "ruleset", spec, "table")
   return make { kind = "ruleset", line = line, spec = check.copy(line, spec) }
 end
@@ -168,15 +171,27 @@ local function compile_strategies(set, result)
   end
 end
 
+-- The file returned something else, or nothing.
+local function fail_returned(returned, last)
+  if returned == nil and last_ruleset then
+    check.fail(last_ruleset,
+      "the ruleset is made, but not returned: write 'return ruleset { ... }'")
+  end
+  check.fail(last, "the file returns %s: end it with 'return ruleset { name = ..., ... }'",
+    check.show(returned))
+end
+
 ---Turns what the rule file returned into plain tables: { name, backend, line, options, strategies }
 ---and what the file says about itself: declared (all rules, also those switched off), option_list,
 ---tests.
 ---@param returned any
+---@param last integer the last line of the file that has text
+---@param file string name of the file without its extension, for --set FILE.NAME
 ---@param settings { name: string, value: string, used: boolean }[]
-function M.compile(returned, settings)
+function M.compile(returned, last, file, settings)
   local set = type(returned) == "table" and descriptions[returned] or nil
   if not set or set.kind ~= "ruleset" then
-    host.fail_file("expected the file to return ruleset { ... }, found " .. check.show(returned))
+    fail_returned(returned, last)
   end
   local line, spec = set.line, set.spec
   check.keys(line, "ruleset", spec, RULESET_KEYS, true)
@@ -194,7 +209,7 @@ function M.compile(returned, settings)
   if spec.options ~= nil then
     check.type(line, "ruleset: options", spec.options, "table")
   end
-  result.options = options.apply(line, spec.options or {}, settings)
+  result.options = options.apply(line, spec.options or {}, file, settings)
   compile_strategies(set, result)
   compile.unused()
   result.option_list = options.list()

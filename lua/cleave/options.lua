@@ -33,13 +33,17 @@ local function in_list(value, list)
   return false
 end
 
+local function is_number(value)
+  return type(value) == "number" and value == value -- no NaN
+end
+
 -- What is wrong with a value, or nil.
 local function complaint(option, value)
   local kind, range = option.kind, option.range
   if kind == "boolean" then
     return type(value) ~= "boolean" and "expected true or false"
   elseif kind == "integer" or kind == "number" then
-    if type(value) ~= "number" or kind == "integer" and math.type(value) ~= "integer" then
+    if not is_number(value) or kind == "integer" and math.type(value) ~= "integer" then
       return "expected " .. (kind == "integer" and "an integer" or "a number")
     end
     if range and (range.min and value < range.min or range.max and value > range.max) then
@@ -64,6 +68,19 @@ local function complaint(option, value)
   return nil
 end
 
+local function read_choices(line, choices)
+  local count = check.list_length(choices)
+  if not count or count == 0 then
+    check.fail(line, "option.enum: expected a list of the choices as third argument")
+  end
+  for k, choice in ipairs(choices) do
+    if type(choice) ~= "string" then
+      check.fail(line, "option.enum: choice %d is %s, expected a text", k, check.show(choice))
+    end
+  end
+  return check.copy(line, choices)
+end
+
 local function read_range(line, kind, range)
   if range == nil then
     if kind == "enum" then
@@ -73,13 +90,24 @@ local function read_range(line, kind, range)
   end
   check.type(line, "option." .. kind .. ": range", range, "table")
   if kind == "enum" then
-    return check.copy(line, range)
+    return read_choices(line, range)
   end
   if kind ~= "integer" and kind ~= "number" then
     check.fail(line, "option.%s takes no range", kind)
   end
   check.keys(line, "option." .. kind .. ": range", range, { "min", "max" }, true)
-  return { min = range.min or range[1], max = range.max or range[2] }
+  local result = { min = range.min or range[1], max = range.max or range[2] }
+  for _, bound in ipairs { "min", "max" } do
+    if result[bound] ~= nil and not is_number(result[bound]) then
+      check.fail(line, "option.%s: %s is %s, expected a number", kind, bound,
+        check.show(result[bound]))
+    end
+  end
+  if result.min and result.max and result.min > result.max then
+    check.fail(line, "option.%s: min is %s, more than max, which is %s", kind, result.min,
+      result.max)
+  end
+  return result
 end
 
 local function declare(kind, default, doc, range)
@@ -213,12 +241,28 @@ function M.list()
   return list
 end
 
+-- The setting that counts for an option, the last one of FILE.NAME or else of NAME; nil: none.
+-- All of both names are used: somebody else may need what this file does not.
+local function setting_of(name, file, settings)
+  local general, own
+  for _, setting in ipairs(settings) do
+    if setting.name == file .. "." .. name then
+      own, setting.used = setting, true
+    elseif setting.name == name then
+      general, setting.used = setting, true
+    end
+  end
+  return own or general
+end
+
 ---Gives the options of a ruleset their values from settings; marks the settings used. Returns the
 ---table that callbacks get.
+---Where several files have an option of that name, FILE.NAME sets it in this one alone.
 ---@param line integer
 ---@param options table<string, table>
+---@param file string name of the rule file without its extension
 ---@param settings { name: string, value: string, used: boolean }[]
-function M.apply(line, options, settings)
+function M.apply(line, options, file, settings)
   local values = {}
   for name, word in host.pairs(options) do
     check.name(line, "options", name)
@@ -228,16 +272,16 @@ function M.apply(line, options, settings)
         check.show(word))
     end
     option.name = option.name or name
-    for _, setting in ipairs(settings) do
-      if setting.name == name then
-        local value = parse(option, setting.value)
-        local wrong = value == nil and "expected " .. option.kind or complaint(option, value)
-        if wrong then
-          check.fail(option.line, "option '%s': set to '%s', %s", name, setting.value, wrong)
-        end
-        option.value = value
-        setting.used = true
+    local setting = setting_of(name, file, settings)
+    if setting then
+      local value = parse(option, setting.value)
+      local wrong = value == nil and "expected " .. option.kind or complaint(option, value)
+      if wrong then
+        check.fail(option.line, "option '%s': set to '%s', %s%s", name, setting.value, wrong,
+          setting.name == name and string.format(" (--set %s.%s=VALUE is for this file alone)",
+            file, name) or "")
       end
+      option.value = value
     end
     values[name] = option.value
   end

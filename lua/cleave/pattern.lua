@@ -158,15 +158,33 @@ end
 PATTERN.__shr = sequence
 PATTERN.__bor = either
 
+-- "Conv" >> op "Relu" is a pattern; with a text on both sides there is nothing to make one of.
+local function with_text(sign, combine)
+  return function(a, b)
+    if M.describe(a) or M.describe(b) or sign == ">>" and type(b) == "function" then
+      return combine(a, b)
+    end
+    return check.fail(host.line(), "%s %s %s: neither side is a pattern (write op %s %s %s)",
+      check.show(a), sign, check.show(b), check.show(a), sign, check.show(b))
+  end
+end
+
+host.extend_texts { __shr = with_text(">>", sequence), __bor = with_text("|", either) }
+
+local function check_one(line, word, list)
+  if #list ~= 1 then
+    check.fail(line, "%s: expected one pattern, found %d (write %s(a >> b) for one after the "
+      .. "other, %s(a | b) for one of them)", word, #list, word, word)
+  end
+end
+
 local function maybe(arg)
   local line = host.line()
   local when
   if type(arg) == "table" and not M.describe(arg) then
     check.keys(line, "maybe", arg, schema.keys "maybe", true)
     when = arg.when
-    if #arg ~= 1 then
-      check.fail(line, "maybe: expected one pattern, found %d", #arg)
-    end
+    check_one(line, "maybe", arg)
     arg = arg[1]
   end
   return make { kind = "maybe", line = line, when = when,
@@ -218,9 +236,7 @@ local function repeating(word, kind)
     local spec = { min = min, max = max }
     if type(arg) == "table" and not M.describe(arg) then
       check.keys(line, word, arg, schema.keys(word), true)
-      if #arg ~= 1 then
-        check.fail(line, "%s: expected one pattern, found %d", word, #arg)
-      end
+      check_one(line, word, arg)
       spec = arg
       arg = arg[1]
     end
@@ -279,7 +295,7 @@ local function single(kind, word)
   return result
 end
 
----As an attribute: neither on the node nor a default. As an input: left out.
+---As an attribute: not written, whatever its default. As an input: left out.
 M.absent = single("absent", "test for absence")
 ---As an input: given.
 M.present = single("present", "test for presence")

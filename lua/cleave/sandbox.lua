@@ -187,6 +187,15 @@ local LISTS = {
   end,
 }
 
+-- To the log, with the rule and the node at work.
+local function print_line(...)
+  local texts = table.pack(...)
+  for k = 1, texts.n do
+    texts[k] = host.tostring(texts[k])
+  end
+  host.print(table.concat(texts, " "))
+end
+
 local BASE = {
   assert = assert,
   error = error,
@@ -195,6 +204,7 @@ local BASE = {
   next = host.next,
   pairs = host.pairs,
   pcall = host.pcall,
+  print = print_line,
   rawequal = rawequal,
   rawget = rawget,
   rawlen = rawlen,
@@ -232,7 +242,7 @@ end
 
 -- Names that people will try, and what to say then.
 local REFUSED = { "io", "os", "package", "debug", "load", "loadstring", "loadfile", "dofile",
-  "require", "collectgarbage", "print", "rawset", "utf8", "warn" }
+  "require", "collectgarbage", "rawset", "utf8", "warn" }
 
 ---The environment of a script: the base functions and `words`.
 ---@param words table<string, any>

@@ -108,6 +108,18 @@ cleanup:
   return status;
 }
 
+/* A backend that cannot be had is a mistake of the file that names it. */
+static cleave_status_t blame_file(const cleave_ruleset_t *ruleset, cleave_status_t status,
+                                  cleave_error_t *error) {
+  if (status == CLEAVE_ERROR_UNSUPPORTED && ruleset->line > 0 && error != NULL && error->file[0] == '\0') {
+    cleave_error_t cause = *error;
+    cleave_error_clear(error);
+    return cleave_error_set_at(error, status, ruleset->file, ruleset->line, "ruleset '%s': %s", ruleset->name,
+                               cause.message);
+  }
+  return status;
+}
+
 cleave_status_t cleave_partition(const cleave_graph_t *graph, const cleave_ruleset_t *const *rulesets,
                                  uint32_t ruleset_count, const cleave_partition_options_t *options,
                                  cleave_plan_t **out_plan, cleave_error_t *error) {
@@ -118,7 +130,7 @@ cleave_status_t cleave_partition(const cleave_graph_t *graph, const cleave_rules
   for (uint32_t s = 0; s < ruleset_count; s++) {
     partitioner->ruleset = rulesets[s];
     partitioner->ruleset_number = s;
-    CLEAVE_TRY_CLEANUP(run_ruleset(partitioner, error));
+    CLEAVE_TRY_CLEANUP(blame_file(rulesets[s], run_ruleset(partitioner, error), error));
     partitioner->first_rule += rulesets[s]->rule_count;
   }
   CLEAVE_TRY_CLEANUP(cleave_partitioner_finish(partitioner, error));

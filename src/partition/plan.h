@@ -55,14 +55,15 @@ typedef struct cleave_plan_region {
 } cleave_plan_region_t;
 
 typedef enum cleave_plan_note_kind {
-  CLEAVE_PLAN_NOTE_WHERE,   /* `where` said no */
-  CLEAVE_PLAN_NOTE_BACKEND, /* the backend refused a fusion or node */
-  CLEAVE_PLAN_NOTE_REVIEW,  /* `review` refused a region */
-  CLEAVE_PLAN_NOTE_CYCLE,   /* a set was split, or refused, because contracting it would close a cycle */
-  CLEAVE_PLAN_NOTE_FILTER,  /* `filter` dropped the node */
-  CLEAVE_PLAN_NOTE_TAKEN,   /* lost to another match */
-  CLEAVE_PLAN_NOTE_LIMIT,   /* a search was ended by its budget */
-  CLEAVE_PLAN_NOTE_LEFT_OUT /* the caller of the partitioner did not allow it */
+  CLEAVE_PLAN_NOTE_WHERE,    /* `where` said no */
+  CLEAVE_PLAN_NOTE_BACKEND,  /* the backend refused a fusion or node */
+  CLEAVE_PLAN_NOTE_REVIEW,   /* `review` refused a region */
+  CLEAVE_PLAN_NOTE_CYCLE,    /* a set was split, or refused, because contracting it would close a cycle */
+  CLEAVE_PLAN_NOTE_FILTER,   /* `filter` dropped the node */
+  CLEAVE_PLAN_NOTE_TAKEN,    /* lost to another match */
+  CLEAVE_PLAN_NOTE_LIMIT,    /* a search was ended by its budget */
+  CLEAVE_PLAN_NOTE_LEFT_OUT, /* the caller of the partitioner did not allow it */
+  CLEAVE_PLAN_NOTE_OUTPUT    /* an output of the graph has another type than the model's */
 } cleave_plan_note_kind_t;
 
 typedef struct cleave_plan_note {
@@ -117,7 +118,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_plan_copy(const cleave_plan_t *plan, cons
                                                  const cleave_graph_t *graph, cleave_plan_t **out_plan,
                                                  cleave_error_t *error);
 
-/* "where", "backend", "review", "cycle", "filter", "taken", "limit", "left out". */
+/* "where", "backend", "review", "cycle", "filter", "taken", "limit", "left out", "output". */
 const char *cleave_plan_note_name(cleave_plan_note_kind_t kind);
 
 /* Checks all that a plan promises, from the graph alone: every node in one step, regions and fusions

@@ -150,6 +150,7 @@ typedef struct cleave_ruleset {
   const char *name;
   const char *backend; /* that runs its regions: "cpu", "onednn", ... */
   const char *file;
+  int32_t line;               /* in `file`, that names the backend; 0 where the caller gave it */
   const cleave_rule_t *rules; /* in the order of the file */
   uint32_t rule_count;
 } cleave_ruleset_t;

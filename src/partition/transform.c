@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "graph/clone.h"
+#include "graph/print.h"
 #include "graph/structural_hash.h"
 #include "graph/verify.h"
 #include "partition/rewrite_state.h"
@@ -17,9 +18,80 @@ void cleave_transformation_deinit(cleave_transformation_t *transformation) {
   *transformation = (cleave_transformation_t){NULL, NULL};
 }
 
-void cleave_transformation_move(cleave_transformation_t *transformation, const cleave_graph_t *source,
-                                cleave_plan_t *plan) {
+/* The rule that set an output of the graph last; NONE: nobody did. */
+static uint32_t rule_of_output(const cleave_edits_t *edits, uint32_t output) {
+  uint32_t rule = CLEAVE_INDEX_NONE;
+  for (size_t g = 0; g < edits->groups.count; g++) {
+    const cleave_edit_group_t *group = &edits->groups.items[g];
+    for (uint32_t k = 0; group->rule != CLEAVE_INDEX_NONE && k < group->edit_count; k++) {
+      const cleave_edit_t *edit = &edits->items.items[group->first_edit + k];
+      if (edit->kind == CLEAVE_EDIT_SET_OUTPUT && edit->index == output) {
+        rule = edits->rules.items[group->rule].number;
+      }
+    }
+  }
+  return rule;
+}
+
+/* Callers read outputs by the types of the model: if a rule sets one of another type, the plan says so. */
+static cleave_status_t note_outputs(const cleave_edits_t *edits, const cleave_graph_t *source,
+                                    cleave_plan_t *plan, cleave_error_t *error) {
+  const cleave_graph_t *graph = plan->graph;
+  cleave_text_t text = {0};
+  cleave_status_t status = CLEAVE_OK;
+  cleave_plan_note_t *notes =
+      cleave_arena_allocate(&plan->arena, plan->note_count + graph->outputs.count, sizeof *notes);
+  uint32_t count = plan->note_count;
+  if (notes == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  if (count > 0) {
+    memcpy(notes, plan->notes, count * sizeof *notes);
+  }
+  for (uint32_t k = 0; k < graph->outputs.count && k < source->outputs.count; k++) {
+    cleave_value_t value = cleave_graph_output(graph, k);
+    uint32_t rule = rule_of_output(edits, k);
+    if (rule >= plan->rule_count) {
+      continue;
+    }
+    text.length = 0;
+    cleave_text_format(&text, "output '%s' is ",
+                       cleave_strings_text(&graph->strings, graph->output_names.items[k]));
+    size_t now = text.length;
+    cleave_value_type_print(graph, value, &text);
+    size_t middle = text.length;
+    cleave_text_add(&text, " now, it was ");
+    size_t before = text.length;
+    cleave_value_type_print(source, cleave_graph_output(source, k), &text);
+    CLEAVE_TRY_CLEANUP(cleave_text_check(&text, error));
+    const char *reason = cleave_text_get(&text);
+    cleave_node_t producer = cleave_value_producer(graph, value);
+    if (!cleave_node_exists(producer) ||
+        (middle - now == text.length - before && memcmp(reason + now, reason + before, middle - now) == 0)) {
+      continue;
+    }
+    notes[count] = (cleave_plan_note_t){.kind = CLEAVE_PLAN_NOTE_OUTPUT,
+                                        .node = producer,
+                                        .rule = rule,
+                                        .reason = cleave_arena_copy_text(&plan->arena, reason, text.length)};
+    if (notes[count++].reason == NULL) {
+      CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(error));
+    }
+  }
+  plan->notes = notes;
+  plan->note_count = count;
+cleanup:
+  cleave_text_deinit(&text);
+  return status;
+}
+
+cleave_status_t cleave_transformation_move(cleave_transformation_t *transformation,
+                                           const cleave_graph_t *source, cleave_plan_t *plan,
+                                           cleave_error_t *error) {
   const cleave_edits_t *edits = transformation->edits;
+  if (edits != NULL && transformation->graph != NULL) {
+    CLEAVE_TRY(note_outputs(edits, source, plan, error));
+  }
   for (size_t k = 0; edits != NULL && k < edits->rules.count; k++) {
     const cleave_edit_rule_t *rule = &edits->rules.items[k];
     if (rule->number < plan->rule_count) {
@@ -35,6 +107,7 @@ void cleave_transformation_move(cleave_transformation_t *transformation, const c
   plan->rewritten = transformation->graph;
   plan->edits = transformation->edits;
   *transformation = (cleave_transformation_t){NULL, NULL};
+  return CLEAVE_OK;
 }
 
 // ---- the turns ----

@@ -46,9 +46,11 @@ CLEAVE_MUST_USE cleave_status_t cleave_transform(const cleave_graph_t *graph,
                                                  cleave_error_t *error);
 void cleave_transformation_deinit(cleave_transformation_t *transformation);
 
-/* A plan for what came out of `source` takes the graph and the log over, and the counts of the rules. */
-void cleave_transformation_move(cleave_transformation_t *transformation, const cleave_graph_t *source,
-                                cleave_plan_t *plan);
+/* A plan for what came out of `source` takes the graph and the log over, and the counts of the rules. A
+ * note says which outputs have another type than in `source`. Where this fails, nothing has moved. */
+CLEAVE_MUST_USE cleave_status_t cleave_transformation_move(cleave_transformation_t *transformation,
+                                                           const cleave_graph_t *source, cleave_plan_t *plan,
+                                                           cleave_error_t *error);
 
 /* Performs the steps of a log on a copy of a graph. CLEAVE_ERROR_INVALID_ARGUMENT where the graph is not the
  * one that the log is about, where a step is not possible, or where something else comes out. */

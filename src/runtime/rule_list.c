@@ -110,7 +110,10 @@ static cleave_status_t collect(cleave_rule_list_t *list, const char *backend, cl
     const cleave_ruleset_t *rulesets = cleave_rules_rulesets(list->files[k], &count);
     for (uint32_t s = 0; s < count; s++) {
       list->rulesets[next] = rulesets[s];
-      list->rulesets[next].backend = backend != NULL ? backend : rulesets[s].backend;
+      if (backend != NULL) {
+        list->rulesets[next].backend = backend;
+        list->rulesets[next].line = 0;
+      }
       list->pointers[next] = &list->rulesets[next];
       next++;
     }
@@ -228,7 +231,11 @@ cleave_status_t cleave_rule_list_partition(const cleave_rule_list_t *list, const
   cleave_status_t status = cleave_partition(subject, list->pointers, list->count, &options, out_plan, error);
   cleave_supports_deinit(&supports);
   if (status == CLEAVE_OK) {
-    cleave_transformation_move(&transformation, graph, *out_plan);
+    status = cleave_transformation_move(&transformation, graph, *out_plan, error);
+    if (status != CLEAVE_OK) {
+      cleave_plan_destroy(*out_plan);
+      *out_plan = NULL;
+    }
   }
   cleave_transformation_deinit(&transformation);
   return status;

@@ -63,6 +63,27 @@ static int64_t integer_at(lua_State *state, int index) {
   return lua_isboolean(state, index) ? lua_toboolean(state, index) : lua_tointeger(state, index);
 }
 
+/* A plain table on top of the stack has no other keys than 1 to `count`. */
+static void check_is_list(lua_State *state, const char *what, const char *name, lua_Integer count) {
+  if (lua_getmetatable(state, -1) != 0) {
+    lua_pop(state, 1); /* a list of the host's, with its length */
+    return;
+  }
+  lua_pushnil(state);
+  while (lua_next(state, -2) != 0) {
+    lua_pop(state, 1);
+    if (!lua_isinteger(state, -1) || lua_tointeger(state, -1) < 1 || lua_tointeger(state, -1) > count) {
+      const char *key = lua_isinteger(state, -1) ? lua_pushfstring(state, "%I", lua_tointeger(state, -1))
+                        : lua_type(state, -1) == LUA_TSTRING
+                            ? lua_pushfstring(state, "'%s'", lua_tostring(state, -1))
+                            : luaL_typename(state, -1);
+      cleave_script_raise(state, "%s: attribute '%s' is a table with the key %s, expected a list", what, name,
+                          key);
+    }
+    cleave_script_step(state, 2);
+  }
+}
+
 /* The list on top of the stack. */
 static void read_list(lua_State *state, cleave_arena_t *arena, const char *what,
                       cleave_attribute_t *attribute) {
@@ -72,6 +93,7 @@ static void read_list(lua_State *state, cleave_arena_t *arena, const char *what,
                         attribute->name, (long long)count, LONGEST_LIST);
   }
   count = count > 0 ? count : 0;
+  check_is_list(state, what, attribute->name, count);
   attribute->kind = list_kind(state, what, attribute->name, count);
   attribute->count = (uint32_t)count;
   int64_t *ints = NULL;

@@ -178,6 +178,15 @@ static void read_list(const invocation_t *call, const cleave_op_attribute_t *sch
     cleave_script_raise(state, "%s: attribute '%s': a list of %d entries", call->op->name, schema->value.name,
                         (int)(count < INT32_MAX ? count : INT32_MAX));
   }
+  lua_pushnil(state);
+  for (size_t keys = 0; lua_next(state, list) != 0; keys++) {
+    lua_pop(state, 1);
+    if (keys >= count || !lua_isinteger(state, -1)) {
+      cleave_script_raise(
+          state, "%s: attribute '%s': expected a %s, found a table with other keys than 1 to %d",
+          call->op->name, schema->value.name, cleave_host_kind_name(schema->value.kind), (int)count);
+    }
+  }
   attribute->count = (uint32_t)count;
   cleave_builder_charge(state, count * sizeof(int64_t));
   void *memory = lua_newuserdatauv(state, (count + 1) * sizeof(int64_t), 0);

@@ -29,7 +29,7 @@ static cleave_dtype_t check_dtype(lua_State *state, int index, cleave_dtype_t ot
   const char *name = luaL_checkstring(state, index);
   cleave_dtype_t dtype = cleave_dtype_find(name);
   if (dtype == CLEAVE_DTYPE_UNKNOWN) {
-    char hint[128];
+    char hint[CLEAVE_HOST_DTYPE_HINT];
     cleave_script_raise(state, "dtype '%s' is unknown%s", name,
                         cleave_host_dtype_hint(name, hint, sizeof hint));
   }

@@ -10,17 +10,18 @@
 #include "script/handles.h"
 
 /* Runs `body` for a rule, with handles of `graph`; `subject` is the match or proposal of the call, or NULL.
- */
+ * `node` is what the call is about, for messages; NONE where that is the whole graph. */
 CLEAVE_MUST_USE cleave_status_t cleave_callback_call(const cleave_script_rule_t *rule,
                                                      const cleave_graph_t *graph, const void *subject,
-                                                     cleave_script_body_t body, void *context,
-                                                     cleave_error_t *error);
+                                                     cleave_node_t node, cleave_script_body_t body,
+                                                     void *context, cleave_error_t *error);
 
 /* The same with another budget, in milliseconds. */
 CLEAVE_MUST_USE cleave_status_t cleave_callback_call_within(const cleave_script_rule_t *rule,
                                                             const cleave_graph_t *graph, const void *subject,
-                                                            cleave_script_body_t body, void *context,
-                                                            uint32_t budget, cleave_error_t *error);
+                                                            cleave_node_t node, cleave_script_body_t body,
+                                                            void *context, uint32_t budget,
+                                                            cleave_error_t *error);
 
 /* Pushes the function that a reference of cleave_script_rule_t stands for. */
 void cleave_callback_push(lua_State *state, int reference);

@@ -64,8 +64,11 @@ static void run_review(lua_State *state, void *context) {
   }
   if (lua_istable(state, 1)) {
     read_kept(state, call);
-  } else {
+  } else if (lua_isboolean(state, 1) || lua_isnil(state, 1)) {
     review->accept = lua_toboolean(state, 1);
+  } else {
+    cleave_script_raise(state, "review returned a %s, expected true, false or nodes to keep",
+                        luaL_typename(state, 1));
   }
   for (int k = 2; k <= count; k++) {
     if (lua_type(state, k) == LUA_TSTRING) {
@@ -83,7 +86,8 @@ static void run_review(lua_State *state, void *context) {
 static cleave_status_t review(void *context, const cleave_proposal_t *proposal, cleave_review_t *review,
                               cleave_error_t *error) {
   review_call_t call = {.rule = context, .proposal = proposal, .review = review};
-  return cleave_callback_call(context, proposal->graph, proposal, run_review, &call, error);
+  return cleave_callback_call(context, proposal->graph, proposal, proposal->nodes[0], run_review, &call,
+                              error);
 }
 
 /* ---- supported ---- */
@@ -119,7 +123,7 @@ static void run_supported(lua_State *state, void *context) {
 static cleave_status_t supported(void *context, const cleave_graph_t *graph, cleave_node_t node,
                                  int64_t *out_group, cleave_error_t *error) {
   supported_call_t call = {.rule = context, .node = node};
-  CLEAVE_TRY(cleave_callback_call(context, graph, NULL, run_supported, &call, error));
+  CLEAVE_TRY(cleave_callback_call(context, graph, NULL, node, run_supported, &call, error));
   *out_group = call.group;
   return CLEAVE_OK;
 }

@@ -25,8 +25,9 @@ static cleave_status_t call_editing(edit_call_t *call, cleave_editor_t *editor, 
   call->builder.editor = editor;
   call->builder.data_bytes = editor->data_bytes;
   script->owner = &call->builder;
-  cleave_status_t status =
-      cleave_callback_call_within(call->rule, editor->graph, call->match, body, call, budget, error);
+  cleave_status_t status = cleave_callback_call_within(
+      call->rule, editor->graph, call->match, call->match != NULL ? call->match->nodes[0] : CLEAVE_NODE_NONE,
+      body, call, budget, error);
   script->owner = NULL;
   cleave_handles_forget(script);
   return status;
@@ -96,11 +97,14 @@ static void run_replace(lua_State *state, void *context) {
   cleave_builder_push(state);
   cleave_callback_push(state, call->rule->options);
   lua_call(state, 3, LUA_MULTRET);
-  if (lua_gettop(state) == 0 || !lua_toboolean(state, 1)) {
+  static const char EXPECTED[] =
+      "expected a value, a table label = value, or nil (and why) to leave the match";
+  if (lua_gettop(state) == 0) {
+    cleave_script_raise(state, "replace returned nothing, %s", EXPECTED);
+  }
+  if (!lua_toboolean(state, 1)) {
     bool accept = false;
-    if (lua_gettop(state) > 0) {
-      cleave_callback_verdict(state, "replace", &accept, &call->substitute->reason);
-    }
+    cleave_callback_verdict(state, "replace", &accept, &call->substitute->reason);
     return;
   }
   luaL_checkstack(state, 16, NULL);
@@ -109,8 +113,7 @@ static void run_replace(lua_State *state, void *context) {
     return;
   }
   if (lua_type(state, 1) != LUA_TUSERDATA) {
-    cleave_script_raise(state, "replace returned a %s, expected a value, a table label = value, or nil",
-                        luaL_typename(state, 1));
+    cleave_script_raise(state, "replace returned a %s, %s", luaL_typename(state, 1), EXPECTED);
   }
   add_pair(state, call->substitute, CLEAVE_VALUE_NONE,
            cleave_builder_read_value(state, 1, CLEAVE_DTYPE_UNKNOWN, "replace: what it returns"));

@@ -173,7 +173,7 @@ static void read_ruleset(cleave_table_reader_t *reader, const option_values_t *o
                          cleave_ruleset_t *ruleset) {
   ruleset->name = cleave_table_text(reader, "name");
   ruleset->backend = cleave_table_text(reader, "backend");
-  ruleset->file = reader->file;
+  ruleset->line = cleave_table_line(reader, "line", &ruleset->file);
   ruleset->rule_count = cleave_table_push_list(reader, "rules");
   cleave_rule_t *rules = cleave_table_take(reader, ruleset->rule_count, sizeof *rules);
   for (uint32_t k = 0; k < ruleset->rule_count; k++) {

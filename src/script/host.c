@@ -130,14 +130,24 @@ const char *cleave_host_dtype_hint(const char *name, char *buffer, size_t size) 
       cleave_nearest_offer(&nearest, name, cleave_dtype_name((cleave_dtype_t)k));
     }
   }
-  return cleave_nearest_hint(&nearest, buffer, size);
+  (void)cleave_nearest_hint(&nearest, buffer, size);
+  size_t used = strlen(buffer);
+  const char *before = "; there are ";
+  for (int k = 1; k <= CLEAVE_DTYPE_BF16; k++) {
+    if (cleave_dtype_is_valid(k) && used < size) {
+      used +=
+          (size_t)snprintf(buffer + used, size - used, "%s%s", before, cleave_dtype_name((cleave_dtype_t)k));
+      before = ", ";
+    }
+  }
+  return buffer;
 }
 
 /* (name) -> number of a dtype, or nil and a hint. */
 static int host_dtype(lua_State *state) {
   const char *name = luaL_checkstring(state, 1);
   cleave_dtype_t dtype = cleave_dtype_find(name);
-  char hint[128];
+  char hint[CLEAVE_HOST_DTYPE_HINT];
   if (dtype != CLEAVE_DTYPE_UNKNOWN) {
     lua_pushinteger(state, (lua_Integer)dtype);
     return 1;
@@ -230,6 +240,22 @@ static int host_modules(lua_State *state) {
   return 1;
 }
 
+/* (table of metamethods): operators of texts. */
+static int host_extend_texts(lua_State *state) {
+  luaL_checktype(state, 1, LUA_TTABLE);
+  lua_pushliteral(state, "");
+  if (lua_getmetatable(state, -1) == 0) {
+    return 0;
+  }
+  lua_pushnil(state);
+  while (lua_next(state, 1) != 0) {
+    lua_pushvalue(state, -2);
+    lua_insert(state, -2);
+    lua_rawset(state, -4);
+  }
+  return 0;
+}
+
 void cleave_host_register(lua_State *state) {
   static const luaL_Reg FUNCTIONS[] = {{"op", host_op},
                                        {"input", host_input},
@@ -247,10 +273,12 @@ void cleave_host_register(lua_State *state) {
                                        {"fail_file", host_fail_file},
                                        {"rule", host_rule},
                                        {"modules", host_modules},
+                                       {"extend_texts", host_extend_texts},
                                        {NULL, NULL}};
   luaL_setfuncs(state, FUNCTIONS, 0);
   cleave_sandbox_register(state);
   cleave_function_info_register(state);
   cleave_text_match_register(state);
   cleave_include_register(state);
+  cleave_print_register(state);
 }

@@ -36,7 +36,8 @@ static void run_load(lua_State *state, void *context) {
   cleave_script_import(state, "builder"); /* 1 */
   lua_getfield(state, 1, "environment");
   push_settings(state, load);
-  lua_call(state, 1, 1); /* 2 */
+  lua_pushstring(state, cleave_strings_text(&load->builder.graph->strings, load->builder.graph->name));
+  lua_call(state, 2, 1); /* 2 */
   cleave_script_load_text(state, (const char *)cleave_file_data(load->file), cleave_file_size(load->file), 2);
   lua_call(state, 0, LUA_MULTRET);
   lua_getfield(state, 1, "finish");

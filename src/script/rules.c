@@ -76,6 +76,25 @@ static void run_text(lua_State *state, const load_t *load) {
   lua_replace(state, 4);
 }
 
+/* The last line of the text with anything on it; 1 for none. */
+static int last_line(const char *text, size_t length) {
+  int line = 1;
+  int last = 1;
+  for (size_t k = 0; k < length; k++) {
+    bool is_blank = text[k] == ' ' || text[k] == '\t' || text[k] == '\r' || text[k] == '\n';
+    last = is_blank ? last : line;
+    line += text[k] == '\n';
+  }
+  return last;
+}
+
+/* The name of a rule file without its folder and extension, as `--set FILE.NAME=VALUE` has it. */
+static void push_file_name(lua_State *state, const char *path) {
+  const char *name = cleave_path_name(path);
+  size_t length = strlen(name);
+  lua_pushlstring(state, name, cleave_path_has_extension(name, ".lua") ? length - 4 : length);
+}
+
 static void run_load(lua_State *state, void *context) {
   const load_t *load = context;
   push_settings(state, load);         /* 1 */
@@ -86,8 +105,10 @@ static void run_load(lua_State *state, void *context) {
   run_text(state, load);
   lua_pushvalue(state, 3);
   lua_pushvalue(state, 4);
+  lua_pushinteger(state, last_line(load->text, load->length));
+  push_file_name(state, load->rules->script->path);
   lua_pushvalue(state, 1);
-  lua_call(state, 2, 1);
+  lua_call(state, 4, 1);
   cleave_rules_t *rules = load->rules;
   rules->rulesets = cleave_script_compile(state, &rules->arena, rules->script->path, &rules->ruleset_count);
   cleave_declared_read(state, &rules->arena, rules->script->path, &rules->declared);

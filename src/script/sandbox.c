@@ -9,7 +9,8 @@
 /* ---- metatables ---- */
 
 /* The interpreter never sees a script's own metatable, but a copy of the events that are in it when it is
- * set: so a finaliser or weak references cannot be added later. The copy hangs on the table that it was made
+ * set: so a finaliser or weak references cannot be added later (other events can: sandbox_late.c). The copy
+ * hangs on the table that it was made
  * of, under a key that scripts can neither name nor come across. */
 static const char COPY_KEY = 'p';
 static const char ORIGINAL_KEY = 'o';
@@ -30,9 +31,16 @@ static void push_copy(lua_State *state, int original) {
   for (size_t k = 0; k < sizeof EVENTS / sizeof EVENTS[0]; k++) {
     lua_pushstring(state, EVENTS[k]);
     lua_pushvalue(state, -1);
-    (void)lua_rawget(state, original);
+    if (lua_rawget(state, original) == LUA_TNIL) {
+      lua_pop(state, 1);
+      cleave_sandbox_push_late(state, EVENTS[k]);
+    }
     lua_rawset(state, -3);
   }
+}
+
+int cleave_sandbox_push_original(lua_State *state) {
+  return lua_rawgetp(state, -1, &ORIGINAL_KEY);
 }
 
 static int host_setmetatable(lua_State *state) {

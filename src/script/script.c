@@ -257,6 +257,7 @@ cleave_status_t cleave_script_create(const char *path, cleave_status_t failure, 
     return cleave_error_out_of_memory(error);
   }
   script->failure = failure;
+  script->node = CLEAVE_NODE_NONE;
   script->files[0].path = cleave_copy_text(path, strlen(path));
   script->path = script->files[0].path;
   script->file_count = 1;

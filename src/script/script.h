@@ -58,6 +58,9 @@ typedef struct cleave_script_file {
   cleave_file_t *content;        /* of an included file; NULL for others */
 } cleave_script_file_t;
 
+/* Calls that an error tells of. */
+enum { CLEAVE_SCRIPT_MOST_CALLS = 4 };
+
 /* Which limit ended the call. */
 typedef enum cleave_script_end {
   CLEAVE_SCRIPT_RUNS,
@@ -93,9 +96,10 @@ typedef struct cleave_script {
   uint32_t close_depth; /* coroutines that are being closed by one another */
   cleave_script_end_t end;
   int end_place;
-  int error_place;                /* where the script was when the error was raised */
-  bool error_is_placed;           /* error_place is of an inner error that is on its way */
-  struct cleave_include *include; /* while the script may include files (include.h) */
+  int error_place;                           /* where the script was when the error was raised */
+  int error_calls[CLEAVE_SCRIPT_MOST_CALLS]; /* places on the stack then, the innermost first; 0: no more */
+  bool error_is_placed;                      /* error_place is of an inner error that is on its way */
+  struct cleave_include *include;            /* while the script may include files (include.h) */
 
   cleave_status_t raised; /* status of the C error that is on its way; CLEAVE_OK: none */
   cleave_error_t checked; /* an error with its place already, on its way */
@@ -115,6 +119,7 @@ typedef struct cleave_script {
   } seen;               /* graph of `serial` */
   uint64_t call_serial; /* counts calls; matches and proposals live for one */
   const void *subject;  /* match or proposal of this call */
+  cleave_node_t node;   /* that this call is about, for messages; NONE where there is no graph */
 
   void *owner; /* of whoever made the script: the model under construction */
 } cleave_script_t;
@@ -157,7 +162,8 @@ int cleave_script_raise_error(lua_State *state, const cleave_error_t *error);
 /* The same for an error that has its place and rule already: it ends up as it is. */
 int cleave_script_raise_checked(lua_State *state, const cleave_error_t *error);
 
-/* Message handler that only notes the place, for an error that has none in its message. */
+/* Message handler that only notes the place, for an error that has none in its message, and the calls that
+ * led there. */
 int cleave_script_note_place(lua_State *state);
 
 /* Counts work done in C, a step for about ten nanoseconds; raises once the budget is spent. */

@@ -10,6 +10,8 @@
 #include <string.h>
 
 #include "backend/context.h"
+#include "base/text.h"
+#include "graph/graph.h"
 
 /* ---- places ---- */
 
@@ -27,18 +29,28 @@ int cleave_script_place_of(const cleave_script_t *script, const char *source, in
   return 0;
 }
 
-static int place_on_stack(lua_State *state) {
+/* The places on the stack, the innermost first, up to that in the text of a file; 0 behind the last. */
+static void places_on_stack(lua_State *state, int most, int *places) {
   const cleave_script_t *script = cleave_script_of(state);
   lua_Debug record;
-  for (int level = 0; lua_getstack(state, level, &record) != 0; level++) {
+  int count = 0;
+  bool is_text = false;
+  for (int level = 0; !is_text && count < most && lua_getstack(state, level, &record) != 0; level++) {
     if (lua_getinfo(state, "Sl", &record) != 0 && record.currentline > 0) {
-      int place = cleave_script_place_of(script, record.source, record.currentline);
-      if (place != 0) {
-        return place;
-      }
+      places[count] = cleave_script_place_of(script, record.source, record.currentline);
+      is_text = places[count] != 0 && strcmp(record.what, "main") == 0;
+      count += places[count] != 0;
     }
   }
-  return 0;
+  for (; count < most; count++) {
+    places[count] = 0;
+  }
+}
+
+static int place_on_stack(lua_State *state) {
+  int place = 0;
+  places_on_stack(state, 1, &place);
+  return place;
 }
 
 /* In a coroutine that has no function of the script yet: where the script resumed it. */
@@ -111,6 +123,7 @@ void cleave_script_set_rule(cleave_script_t *script, const char *kind, const cha
 
 void cleave_script_errors_begin(cleave_script_t *script) {
   script->error_place = 0;
+  memset(script->error_calls, 0, sizeof script->error_calls);
   script->error_is_placed = false;
   script->raised = CLEAVE_OK;
   script->checked.status = CLEAVE_OK;
@@ -120,22 +133,50 @@ int cleave_script_note_place(lua_State *state) {
   cleave_script_t *script = cleave_script_of(state);
   if (!script->error_is_placed) {
     script->error_place = cleave_script_place(state);
+    places_on_stack(state, CLEAVE_SCRIPT_MOST_CALLS, script->error_calls);
   }
   return 1;
 }
 
+/* Who called the function that failed at `place`, and the node that the call was about. */
+static void add_origin(const cleave_script_t *script, int place, cleave_text_t *text) {
+  const int *calls = script->error_calls;
+  int k = 0;
+  while (k < CLEAVE_SCRIPT_MOST_CALLS && calls[k] != place) {
+    k++;
+  }
+  const char *before = "; called at ";
+  for (k++; k < CLEAVE_SCRIPT_MOST_CALLS && calls[k] != 0; k++) {
+    bool same_file = cleave_place_file(calls[k]) == cleave_place_file(place);
+    const char *path = same_file ? "line " : file_of(script, calls[k])->path;
+    cleave_text_format(text, "%s%s%s%d", before, path, same_file ? "" : ":", cleave_place_line(calls[k]));
+    before = ", from ";
+  }
+  if (script->graph != NULL && cleave_node_exists(script->node)) {
+    char label[96];
+    cleave_text_format(text, "; at %s '%s'", cleave_node_op(script->graph, script->node)->name,
+                       cleave_node_label(script->graph, script->node, label, sizeof label));
+  }
+}
+
 static cleave_status_t set_error(cleave_script_t *script, cleave_status_t status, int place, const char *text,
                                  cleave_error_t *error) {
+  cleave_text_t origin = {0};
+  add_origin(script, place, &origin);
   if (script->rule_kind == NULL) {
-    return cleave_error_set_at(error, status, file_of(script, place)->path, cleave_place_line(place), "%s",
-                               text);
+    (void)cleave_error_set_at(error, status, file_of(script, place)->path, cleave_place_line(place), "%s%s",
+                              text, cleave_text_get(&origin));
+  } else {
+    if (error != NULL && error->status == CLEAVE_OK) {
+      (void)snprintf(error->rule, sizeof error->rule, "%s", script->rule_name);
+    }
+    place = place > 0 ? place : script->rule_place;
+    (void)cleave_error_set_at(error, status, file_of(script, place)->path, cleave_place_line(place),
+                              "%s '%s': %s%s", script->rule_kind, script->rule_name, text,
+                              cleave_text_get(&origin));
   }
-  if (error != NULL && error->status == CLEAVE_OK) {
-    (void)snprintf(error->rule, sizeof error->rule, "%s", script->rule_name);
-  }
-  place = place > 0 ? place : script->rule_place;
-  return cleave_error_set_at(error, status, file_of(script, place)->path, cleave_place_line(place),
-                             "%s '%s': %s", script->rule_kind, script->rule_name, text);
+  cleave_text_deinit(&origin);
+  return status;
 }
 
 /* Splits "source:12: text" into place and text, where the source is a file of the script. */

@@ -66,19 +66,22 @@ static void expect_gone(const char *head, const char *rule, const char *message)
 
 UNIT_TEST(a_node_of_a_graph_that_is_gone_is_refused) {
   expect_gone("", WHERE("if kept then return kept.op == 'Exp' end kept = m.x return true"),
-              "a.lua:4: fuse 'r': this node is gone: it is of another graph, or was removed");
+              "a.lua:4: fuse 'r': this node is gone: it is of another graph, or was removed; at Exp 'Exp_0'");
 }
 
 UNIT_TEST(a_value_of_a_graph_that_is_gone_is_refused) {
-  expect_gone("", WHERE("if kept then return kept.rank == 1 end kept = m.x.outputs[1] return true"),
-              "a.lua:4: fuse 'r': this value is gone: it is of another graph, or was removed");
+  expect_gone(
+      "", WHERE("if kept then return kept.rank == 1 end kept = m.x.outputs[1] return true"),
+      "a.lua:4: fuse 'r': this value is gone: it is of another graph, or was removed; at Exp 'Exp_0'");
 }
 
 UNIT_TEST(views_of_a_node_that_is_gone_are_refused) {
-  expect_gone("", WHERE("if kept then return kept[1] end kept = m.x.inputs return true"),
-              "a.lua:4: fuse 'r': this inputs is gone: it is of another graph, or was removed");
-  expect_gone("", WHERE("if kept then return #kept == 1 end kept = m.x.outputs return true"),
-              "a.lua:4: fuse 'r': this outputs is gone: it is of another graph, or was removed");
+  expect_gone(
+      "", WHERE("if kept then return kept[1] end kept = m.x.inputs return true"),
+      "a.lua:4: fuse 'r': this inputs is gone: it is of another graph, or was removed; at Exp 'Exp_0'");
+  expect_gone(
+      "", WHERE("if kept then return #kept == 1 end kept = m.x.outputs return true"),
+      "a.lua:4: fuse 'r': this outputs is gone: it is of another graph, or was removed; at Exp 'Exp_0'");
 }
 
 UNIT_TEST(a_graph_that_is_gone_is_refused) {
@@ -98,7 +101,7 @@ UNIT_TEST(nodes_of_a_list_of_a_graph_that_is_gone_are_refused) {
 
 UNIT_TEST(a_method_of_a_node_that_is_gone_is_refused) {
   expect_gone("", WHERE("if kept then return kept[1](kept[2], 'x') end kept = { m.x.attr, m.x } return true"),
-              "a.lua:4: fuse 'r': this node is gone: it is of another graph, or was removed");
+              "a.lua:4: fuse 'r': this node is gone: it is of another graph, or was removed; at Exp 'Exp_0'");
 }
 
 UNIT_TEST(a_coroutine_that_holds_a_handle_is_refused_too) {
@@ -107,7 +110,7 @@ UNIT_TEST(a_coroutine_that_holds_a_handle_is_refused_too) {
       "end end",
       WHERE("kept = kept or coroutine.wrap(read) local op = kept(m.x) if op ~= 'Exp' then error(op, 0) end "
             "return true"),
-      "a.lua:2: fuse 'r': this node is gone: it is of another graph, or was removed");
+      "a.lua:2: fuse 'r': this node is gone: it is of another graph, or was removed; at Exp 'Exp_0'");
 }
 
 UNIT_TEST(comparing_and_showing_what_is_gone_is_harmless) {
@@ -135,21 +138,23 @@ UNIT_TEST(handles_of_gone_graphs_stay_keys_of_tables) {
 
 UNIT_TEST(a_match_lives_for_one_call) {
   expect_gone("", WHERE("if kept then return kept.x end kept = m return true"),
-              "a.lua:4: fuse 'r': this match is gone: it lives as long as the call that it was made for");
+              "a.lua:4: fuse 'r': this match is gone: it lives as long as the call that it was made for; at "
+              "Exp 'Exp_0'");
 }
 
 UNIT_TEST(a_proposed_region_lives_for_one_call) {
-  expect_gone(
-      "",
-      "  region 'r' { ops = { 'Exp' }, review = function(sub) if kept then return kept.flops > 0 end "
-      "kept = sub return true end },",
-      "a.lua:4: region 'r': this subgraph is gone: it lives as long as the call that it was made for");
+  expect_gone("",
+              "  region 'r' { ops = { 'Exp' }, review = function(sub) if kept then return kept.flops > 0 end "
+              "kept = sub return true end },",
+              "a.lua:4: region 'r': this subgraph is gone: it lives as long as the call that it was made "
+              "for; at Exp 'Exp_0'");
 }
 
 UNIT_TEST(a_match_is_no_region_and_no_node) {
   fixture_t fixture = load("", WHERE("return m.x.attr(m, 'x')"));
   build(&fixture);
-  unit_fails(run(&fixture, e), CLEAVE_ERROR_RULE, "a.lua:4: fuse 'r': expected a node, found a match");
+  unit_fails(run(&fixture, e), CLEAVE_ERROR_RULE,
+             "a.lua:4: fuse 'r': expected a node, found a match; at Exp 'Exp_0'");
   close_fixture(&fixture);
 }
 
@@ -159,13 +164,15 @@ UNIT_TEST(handles_change_nothing) {
   static const struct {
     const char *body;
     const char *message;
-  } CASES[] = {{"m.x.op = 'Sin' return true", "a.lua:4: fuse 'r': a node cannot be changed"},
-               {"m.x.inputs[1] = nil return true", "a.lua:4: fuse 'r': a inputs cannot be changed"},
-               {"m.x.attrs.alpha = 2 return true", "a.lua:4: fuse 'r': a attributes cannot be changed"},
-               {"m.y = m.x return true", "a.lua:4: fuse 'r': a match cannot be changed"},
-               {"o.x = 1 return true", "a.lua:4: fuse 'r': options cannot be changed"},
-               {"setmetatable(m, {}) return true", NULL},
-               {"return getmetatable(m).__index(m.x, 'op') end, enabled = function() return true", NULL}};
+  } CASES[] = {
+      {"m.x.op = 'Sin' return true", "a.lua:4: fuse 'r': a node cannot be changed; at Exp 'Exp_0'"},
+      {"m.x.inputs[1] = nil return true", "a.lua:4: fuse 'r': a inputs cannot be changed; at Exp 'Exp_0'"},
+      {"m.x.attrs.alpha = 2 return true",
+       "a.lua:4: fuse 'r': a attributes cannot be changed; at Exp 'Exp_0'"},
+      {"m.y = m.x return true", "a.lua:4: fuse 'r': a match cannot be changed; at Exp 'Exp_0'"},
+      {"o.x = 1 return true", "a.lua:4: fuse 'r': options cannot be changed; at Exp 'Exp_0'"},
+      {"setmetatable(m, {}) return true", NULL},
+      {"return getmetatable(m).__index(m.x, 'op') end, enabled = function() return true", NULL}};
   for (size_t k = 0; k < sizeof CASES / sizeof CASES[0]; k++) {
     char rule[512];
     (void)snprintf(rule, sizeof rule, WHERE("%s"), CASES[k].body);

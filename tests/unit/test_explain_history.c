@@ -80,7 +80,7 @@ static scene_t *make_scene(void) {
   unit_ok(cleave_transform(scene.graph, &scene.ruleset, 1, NULL, &t, e));
   ck_assert_ptr_nonnull(t.graph);
   scene.plan = plan_case_run(t.graph, &scene.ruleset, 1, NULL);
-  cleave_transformation_move(&t, scene.graph, scene.plan);
+  unit_ok(cleave_transformation_move(&t, scene.graph, scene.plan, e));
   return &scene;
 }
 

@@ -176,7 +176,7 @@ UNIT_TEST(errors_of_a_callback_name_the_included_file) {
   unit_ok(cleave_graph_add_output(graph, "y", cleave_node_output(graph, node, 0), e));
   cleave_partition_options_t options = {0};
   unit_fails(cleave_partition(graph, &sets, 1, &options, &plan, e), CLEAVE_ERROR_RULE,
-             "test.lua:2: fuse 'f': the pattern has no label 'nope' (did you mean 'nodes'?)");
+             "test.lua:2: fuse 'f': the pattern has no label 'nope' (did you mean 'nodes'?); at Relu 'relu'");
   cleave_graph_destroy(graph);
   cleave_rules_destroy(rules);
   end();

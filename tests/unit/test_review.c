@@ -201,23 +201,24 @@ UNIT_TEST(a_review_that_never_has_enough_is_given_up) {
 }
 
 UNIT_TEST(wrong_results_of_review_are_errors) {
-  expect_failure(RULE("review = function() end"),
-                 "r.lua:1: region 'g': review returned nothing, expected true, false or nodes to keep");
+  expect_failure(
+      RULE("review = function() end"),
+      "r.lua:1: region 'g': review returned nothing, expected true, false or nodes to keep; at Relu 'a'");
   expect_failure(RULE("review = function(sub) return true, 5 end"),
                  "r.lua:1: region 'g': review returned a number, expected a text (the reason) or a table "
-                 "(attributes)");
+                 "(attributes); at Relu 'a'");
   expect_failure(
       RULE("review = function(sub) return { tile = 8 } end"),
       "r.lua:1: region 'g': review returned a table with a string where a node was expected (first "
-      "comes what to keep, then the attributes)");
+      "comes what to keep, then the attributes); at Relu 'a'");
   expect_failure(
       RULE("review = function(sub) return { 'a' } end"),
       "r.lua:1: region 'g': review returned a table with a string where a node was expected (first "
-      "comes what to keep, then the attributes)");
+      "comes what to keep, then the attributes); at Relu 'a'");
   expect_failure(RULE("ops = { 'Cos' }, review = function(sub) return { sub.inputs[1].producer } end"),
-                 "r.lua:1: region 'g': review returned a node that is not in the region");
+                 "r.lua:1: region 'g': review returned a node that is not in the region; at Cos 'c'");
   expect_failure(RULE("review = function(sub) return { sub.inputs[1] } end"),
-                 "r.lua:1: region 'g': expected a node, found a value");
+                 "r.lua:1: region 'g': expected a node, found a value; at Relu 'a'");
 }
 
 /* ---- attributes ---- */
@@ -246,11 +247,13 @@ UNIT_TEST(attributes_are_numbers_texts_booleans_and_lists_in_order_of_names) {
 }
 
 UNIT_TEST(other_attributes_are_errors) {
-  static const char *const CASES[9][2] = {
+  static const char *const CASES[11][2] = {
       {"{ k = ipairs }",
        "attribute 'k' is a function, expected a number, a text, a boolean or a list of them"},
       {"{ k = { 1, 'a' } }", "attribute 'k' is a list of numbers and texts, expected one of them"},
       {"{ k = { {} } }", "attribute 'k' has a table in its list, expected numbers or texts"},
+      {"{ k = { a = 1 } }", "attribute 'k' is a table with the key 'a', expected a list"},
+      {"{ k = { 1, [3] = 1 } }", "attribute 'k' is a table with the key 3, expected a list"},
       {"{ k = 1/0 }", "attribute 'k' is a number that is not finite"},
       {"{ k = { 1e300, 0.5 } }", "attribute 'k' is a number that is not finite in 32 bits"},
       {"{ 1 }", "attributes have names, found a number as a key"},
@@ -258,12 +261,12 @@ UNIT_TEST(other_attributes_are_errors) {
       {"{ k = { 'a\\0b' } }", "attribute 'k' has a text with a zero byte"},
       {"(function() local t = {} for k = 1, 65 do t['k' .. k] = k end return t end)()",
        "more than 64 attributes"}};
-  for (uint32_t k = 0; k < 9; k++) {
+  for (uint32_t k = 0; k < 11; k++) {
     char rules[512];
     char message[256];
     (void)snprintf(rules, sizeof rules, RULE("ops = { 'Exp' }, review = function() return true, %s end"),
                    CASES[k][0]);
-    (void)snprintf(message, sizeof message, "r.lua:1: region 'g': review: %s", CASES[k][1]);
+    (void)snprintf(message, sizeof message, "r.lua:1: region 'g': review: %s; at Exp 'e'", CASES[k][1]);
     expect_failure(rules, message);
   }
 }

@@ -163,7 +163,7 @@ UNIT_TEST(skips_what_has_no_backend_here_with_the_reason) {
 UNIT_TEST(a_file_that_does_not_load_is_an_error) {
   cleave_rule_source_t source = {.path = "r.lua", .text = "return 1", .length = 8};
   unit_fails_with(cleave_rule_check_run(&source, NULL, &check, e), CLEAVE_ERROR_RULE,
-                  "r.lua: expected the file to return ruleset");
+                  "r.lua:1: the file returns 1");
   ck_assert_ptr_null(check.rules);
   cleave_rule_check_deinit(&check);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rules written in Lua at work: where, supported, selectors and review over small graphs, and what the
  * handles that they get can and cannot do. */
+#include "base/text.h"
+#include "cleave/context.h"
 #include "partition/partition.h"
 #include "script/rules.h"
 #include "unit.h"
@@ -257,20 +259,23 @@ UNIT_TEST(reports_what_is_wrong_with_a_selector) {
       row(2), REGION("selector = function() return { selct = function() end } end"), CLEAVE_ERROR_RULE,
       "r.lua:1: region 'g': the selector has an unknown function 'selct' (did you mean 'select'?)");
   expect_failure(row(2), REGION("selector = function() return { select = function() end } end"),
-                 CLEAVE_ERROR_RULE, "r.lua:1: region 'g': select returned nothing, expected true or false");
+                 CLEAVE_ERROR_RULE,
+                 "r.lua:1: region 'g': select returned nothing, expected true or false; at Relu 'r1'");
   expect_failure(row(2),
                  REGION("selector = function() return { select = function() return true end,\n"
                         " filter = function() return 3 end } end"),
                  CLEAVE_ERROR_RULE,
-                 "r.lua:1: region 'g': filter returned a number, expected a list of nodes");
+                 "r.lua:1: region 'g': filter returned a number, expected a list of nodes; at Relu 'r1'");
   expect_failure(row(3),
                  REGION("selector = function(graph) return { select = function() return true end,\n"
                         " filter = function() return graph.nodes end } end"),
-                 CLEAVE_ERROR_RULE, "r.lua:1: region 'g': filter returned a node that is no candidate");
+                 CLEAVE_ERROR_RULE,
+                 "r.lua:1: region 'g': filter returned a node that is no candidate; at Relu 'r1'");
   expect_failure(row(3),
                  REGION("selector = function() return { select = function() return true end,\n"
                         " select_output = function(node)\n  return node.nme end } end"),
-                 CLEAVE_ERROR_RULE, "r.lua:4: region 'g': a node has no field 'nme' (did you mean 'name'?)");
+                 CLEAVE_ERROR_RULE,
+                 "r.lua:4: region 'g': a node has no field 'nme' (did you mean 'name'?); at Relu 'r2'");
 }
 
 UNIT_TEST(runs_the_state_machine_of_convolutions) {
@@ -306,32 +311,83 @@ UNIT_TEST(runs_the_state_machine_of_convolutions) {
 
 /* ---- errors and budgets ---- */
 
+UNIT_TEST(an_error_in_a_helper_tells_who_called_it_and_for_which_node) {
+  expect_failure(convolution(),
+                 "local function size(node)\n  return node.shape[9] > 2\nend\n"
+                 "local function fits(node)\n  local yes = size(node)\n  return yes\nend\n" FUSE(
+                     "pattern = op { 'Conv', as = 'c' }, where = function(m)\n"
+                     "  local yes = fits(m.c)\n  return yes\nend"),
+                 CLEAVE_ERROR_RULE,
+                 "r.lua:2: fuse 'x': attempt to compare number with nil; called at line 5, from line 10; at "
+                 "Conv 'conv'");
+}
+
+static void keep_lines(void *context, cleave_log_level_t level, const char *line) {
+  cleave_text_t *text = context;
+  ck_assert_int_eq(level, CLEAVE_LOG_INFORMATION);
+  cleave_text_format(text, "%s\n", line);
+}
+
+UNIT_TEST(print_goes_to_the_log_with_rule_and_node) {
+  cleave_text_t log = {0};
+  cleave_rules_t *rules = NULL;
+  cleave_plan_t *plan = NULL;
+  static const char TEXT[] = "print('loading', 1, nil)\n" FUSE(
+      "pattern = op { 'Conv', as = 'c' }, where = function(m)\n"
+      "  print(m.c, m.c.dtype, {})\n  print('two\\nlines\\27[0m')\n"
+      "  return true\nend");
+  cleave_context_set_log(NULL, keep_lines, &log);
+  cleave_graph_t *graph = convolution();
+  unit_ok(cleave_rules_load_text(NULL, "r.lua", TEXT, sizeof TEXT - 1, NULL, 0, NULL, &rules, e));
+  unit_ok(partition(graph, rules, &plan, e));
+  cleave_context_set_log(NULL, NULL, NULL);
+  ck_assert_str_eq(cleave_text_get(&log),
+                   "r.lua:1: loading 1 nil\n"
+                   "r.lua:4: fuse 'x', at Conv 'conv': Conv 'conv' float32 table\n"
+                   "r.lua:5: fuse 'x', at Conv 'conv': two\n"
+                   "r.lua:5: fuse 'x', at Conv 'conv': lines [0m\n");
+  cleave_text_deinit(&log);
+  cleave_plan_destroy(plan);
+  cleave_rules_destroy(rules);
+  cleave_graph_destroy(graph);
+}
+
 UNIT_TEST(ends_with_the_error_of_a_callback) {
   expect_failure(convolution(),
                  FUSE("pattern = op { 'Conv', as = 'c' },\nwhere = function(m)\nreturn m.d end"),
-                 CLEAVE_ERROR_RULE, "r.lua:4: fuse 'x': the pattern has no label 'd' (did you mean 'c'?)");
+                 CLEAVE_ERROR_RULE,
+                 "r.lua:4: fuse 'x': the pattern has no label 'd' (did you mean 'c'?); at Conv 'conv'");
   expect_failure(convolution(), FUSE("pattern = op 'Conv', where = function() end"), CLEAVE_ERROR_RULE,
-                 "r.lua:1: fuse 'x': where returned nothing, expected true or false");
+                 "r.lua:1: fuse 'x': where returned nothing, expected true or false; at Conv 'conv'");
+  expect_failure(
+      convolution(), FUSE("pattern = op 'Conv', where = function() return 'yes' end"), CLEAVE_ERROR_RULE,
+      "r.lua:1: fuse 'x': where returned a string, expected true or false (and why not); at Conv 'conv'");
+  expect_failure(row(2), REGION("review = function() return 5 end"), CLEAVE_ERROR_RULE,
+                 "r.lua:1: region 'g': review returned a number, expected true, false or nodes to keep; at "
+                 "Relu 'r1'");
+  expect_failure(row(2), REGION("selector = function() return { select = function() return 'yes' end } end"),
+                 CLEAVE_ERROR_RULE,
+                 "r.lua:1: region 'g': select returned a string, expected true or false; at Relu 'r1'");
   expect_failure(convolution(), FUSE("pattern = op 'Conv', where = function() return false, 3 end"),
                  CLEAVE_ERROR_RULE,
-                 "r.lua:1: fuse 'x': where returned a number as the reason, expected a text");
+                 "r.lua:1: fuse 'x': where returned a number as the reason, expected a text; at Conv 'conv'");
   expect_failure(row(2), REGION("supported = function() return 'yes' end"), CLEAVE_ERROR_RULE,
                  "r.lua:1: region 'g': supported returned a string, expected false, true, -1 (any group) or "
-                 "a group from 0");
-  expect_failure(
-      row(2), REGION("supported = function() return -3 end"), CLEAVE_ERROR_RULE,
-      "r.lua:1: region 'g': supported returned -3, expected false, true, -1 (any group) or a group from 0");
+                 "a group from 0; at Relu 'r1'");
+  expect_failure(row(2), REGION("supported = function() return -3 end"), CLEAVE_ERROR_RULE,
+                 "r.lua:1: region 'g': supported returned -3, expected false, true, -1 (any group) or a "
+                 "group from 0; at Relu 'r1'");
   expect_failure(row(2), REGION("review = function(sub)\n return sub.flop end"), CLEAVE_ERROR_RULE,
-                 "r.lua:3: region 'g': a subgraph has no field 'flop' (did you mean 'flops'?)");
+                 "r.lua:3: region 'g': a subgraph has no field 'flop' (did you mean 'flops'?); at Relu 'r1'");
   expect_failure(row(2), REGION("supported = function() error({}) end"), CLEAVE_ERROR_RULE,
-                 "r.lua:2: region 'g': raised a table value instead of a message");
+                 "r.lua:2: region 'g': raised a table value instead of a message; at Relu 'r1'");
 }
 
 UNIT_TEST(ends_runaway_callbacks) {
   expect_failure(row(2), REGION("supported = function()\n while true do pcall(error) end end"),
-                 CLEAVE_ERROR_LIMIT, "r.lua:3: region 'g': the time budget of 100 ms is spent");
+                 CLEAVE_ERROR_LIMIT, "r.lua:3: region 'g': the time budget of 100 ms is spent; at Relu 'r1'");
   expect_failure(convolution(), FUSE("pattern = op 'Conv', where = function() while true do end end"),
-                 CLEAVE_ERROR_LIMIT, "r.lua:2: fuse 'x': the time budget of 100 ms is spent");
+                 CLEAVE_ERROR_LIMIT, "r.lua:2: fuse 'x': the time budget of 100 ms is spent; at Conv 'conv'");
 }
 
 /* ---- reasons ---- */
@@ -378,7 +434,7 @@ UNIT_TEST(shows_nodes_values_and_attributes) {
            "  assert(c.inputs.X == x and c.inputs.w == w and c.inputs[2] == w and c.inputs[1] ~= w)\n"
            "  assert(c.outputs.y == c.outputs[1] and c.outputs[1].producer == c)\n"
            "  assert(table.concat(c.attrs.pads, ' ') == '1 1 1 1' and c.attrs.group == 1)\n"
-           "  assert(c:attr('auto_pad') == 'NOTSET' and c.attrs.strides == nil)\n"
+           "  assert(c:attr('auto_pad') == 'NOTSET' and c.attrs.strides[2] == 1)\n"
            "  assert(#c.users == 1 and c.users[1] == m.a and c.flops > 1000)\n"
            "  assert(x.is_input and not x.is_constant and x.producer == nil and x.uses_count == 2)\n"
            "  assert(x.name == 'x' and x.dtype == 'float32' and x.rank == 4 and #x.users == 2)\n"
@@ -421,15 +477,18 @@ UNIT_TEST(refuses_misused_handles) {
     const char *code;
     const char *message;
   } CASES[] = {
-      {"m.c.x = 1", "r.lua:2: fuse 'x': a node cannot be changed"},
-      {"local y = m.c.inputs.weight", "r.lua:2: fuse 'x': operator 'Conv' has no input 'weight'"},
+      {"m.c.x = 1", "r.lua:2: fuse 'x': a node cannot be changed; at Conv 'conv'"},
+      {"local y = m.c.inputs.weight",
+       "r.lua:2: fuse 'x': operator 'Conv' has no input 'weight'; at Conv 'conv'"},
       {"local y = m.c.attrs.stride",
-       "r.lua:2: fuse 'x': operator 'Conv' has no attribute 'stride' (did you mean 'strides'?)"},
-      {"local y = m.c[1]", "r.lua:2: fuse 'x': a node has named fields, found a number as the name"},
-      {"m.c.attr(m.x, 'pads')", "r.lua:2: fuse 'x': expected a node, found a value"},
-      {"m.x.value(3)", "r.lua:2: fuse 'x': expected a value, found a number"},
+       "r.lua:2: fuse 'x': operator 'Conv' has no attribute 'stride' (did you mean 'strides'?); at Conv "
+       "'conv'"},
+      {"local y = m.c[1]",
+       "r.lua:2: fuse 'x': a node has named fields, found a number as the name; at Conv 'conv'"},
+      {"m.c.attr(m.x, 'pads')", "r.lua:2: fuse 'x': expected a node, found a value; at Conv 'conv'"},
+      {"m.x.value(3)", "r.lua:2: fuse 'x': expected a value, found a number; at Conv 'conv'"},
       {"setmetatable(m.c, {})",
-       "r.lua:2: fuse 'x': bad argument #1 to 'setmetatable' (table expected, got node)"},
+       "r.lua:2: fuse 'x': bad argument #1 to 'setmetatable' (table expected, got node); at Conv 'conv'"},
       {"m.x.shape = {}", "r.lua:2: fuse 'x': a value cannot be changed"},
   };
   for (size_t k = 0; k < sizeof CASES / sizeof CASES[0]; k++) {
@@ -467,7 +526,7 @@ UNIT_TEST(refuses_handles_that_outlived_their_graph) {
                                     add_constant(second, "kernel", 4, KERNEL, 1)};
   finish(second, add_node(second, "Conv", "late", inputs, 2, 3));
   unit_fails(partition(second, rules, &plan, e), CLEAVE_ERROR_RULE,
-             "r.lua:6: fuse 'x': this node is gone: it is of another graph, or was removed");
+             "r.lua:6: fuse 'x': this node is gone: it is of another graph, or was removed; at Conv 'late'");
   cleave_rules_destroy(rules);
   cleave_graph_destroy(first);
   cleave_graph_destroy(second);
@@ -482,7 +541,8 @@ UNIT_TEST(refuses_matches_that_outlived_their_call) {
                  "local kept\nreturn ruleset { name = 'r', fuse 'x' { pattern = op { 'Relu', as = 'c' },\n"
                  "where = function(m)\n  if kept then return kept.c end\n  kept = m\n  return false\nend } }",
                  CLEAVE_ERROR_RULE,
-                 "r.lua:4: fuse 'x': this match is gone: it lives as long as the call that it was made for");
+                 "r.lua:4: fuse 'x': this match is gone: it lives as long as the call that it was made for; "
+                 "at Relu 'b'");
 }
 
 /* ---- memory ---- */

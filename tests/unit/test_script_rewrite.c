@@ -250,20 +250,21 @@ UNIT_TEST(replace_returns_values) {
   ck_assert_str_eq(
       failure(ONE_MODEL, ONE_RULE("return 'x'")),
       "r.lua:2: rewrite 'one': replace returned a string, expected a value, a table label = value, "
-      "or nil");
+      "or nil (and why) to leave the match; at Relu 'here'");
   ck_assert_str_eq(
       failure(ONE_MODEL, ONE_RULE("return {}")),
       "r.lua:2: rewrite 'one': replace returned an empty table, expected a value, or nil to leave "
-      "the match");
+      "the match; at Relu 'here'");
   ck_assert_str_eq(
       failure(ONE_MODEL, ONE_RULE("return { rr = m.r }")),
       "r.lua:2: rewrite 'one': replace returned a value for 'rr', which is no label of the pattern "
-      "(did you mean 'r'?)");
-  ck_assert_str_eq(failure(ONE_MODEL, ONE_RULE("return g.Reluu(m.r)")),
-                   "r.lua:2: rewrite 'one': operator 'Reluu' is unknown (did you mean 'Relu'?)");
+      "(did you mean 'r'?); at Relu 'here'");
   ck_assert_str_eq(
-      failure(ONE_MODEL, ONE_RULE("return g.MatMul(m.r, m.r)")),
-      "r.lua:2: rewrite 'one': node 'one/MatMul' (MatMul): input 'A': expected shape [8, 8], found [2, 8]");
+      failure(ONE_MODEL, ONE_RULE("return g.Reluu(m.r)")),
+      "r.lua:2: rewrite 'one': operator 'Reluu' is unknown (did you mean 'Relu'?); at Relu 'here'");
+  ck_assert_str_eq(failure(ONE_MODEL, ONE_RULE("return g.MatMul(m.r, m.r)")),
+                   "r.lua:2: rewrite 'one': node 'one/MatMul' (MatMul): input 'A': expected shape [8, 8], "
+                   "found [2, 8]; at Relu 'here'");
 }
 
 UNIT_TEST(a_mistake_at_one_match_is_a_refusal_on_record) {
@@ -326,18 +327,27 @@ UNIT_TEST(a_cycle_is_refused) {
                    "it");
 }
 
+UNIT_TEST(nothing_is_no_answer_of_replace) {
+  ck_assert_str_eq(failure("local x = g.input('x', 'float32', {2, 8})\n"
+                           "return g.Relu(x, { name = 'here' })",
+                           "return ruleset { name = 'r', rewrite 'one' { pattern = op 'Relu',\n"
+                           "replace = function(m, g) local y = g.Exp(m.nodes[1]) end } }"),
+                   "r.lua:1: rewrite 'one': replace returned nothing, expected a value, a table label = "
+                   "value, or nil (and why) to leave the match; at Relu 'here'");
+}
+
 UNIT_TEST(a_substitute_only_adds) {
   ck_assert_str_eq(
       failure(ONE_MODEL, ONE_RULE("g.remove(m.r)")),
       "r.lua:2: rewrite 'one': g.remove is for passes: a rewrite builds from new nodes, and returns "
-      "what takes the place of the match");
-  ck_assert_str_eq(
-      failure(ONE_MODEL, ONE_RULE("g.input('y', 'float32', {})")),
-      "r.lua:2: rewrite 'one': a substitute cannot have a new input of the graph: that is for a pass");
+      "what takes the place of the match; at Relu 'here'");
+  ck_assert_str_eq(failure(ONE_MODEL, ONE_RULE("g.input('y', 'float32', {})")),
+                   "r.lua:2: rewrite 'one': a substitute cannot have a new input of the graph: that is for a "
+                   "pass; at Relu 'here'");
   ck_assert_str_eq(
       failure(ONE_MODEL, ONE_RULE("g.output('y', m.r)")),
       "r.lua:2: rewrite 'one': g.output is for model scripts (g.set_output changes what an output "
-      "of the graph is)");
+      "of the graph is); at Relu 'here'");
 }
 
 UNIT_TEST(g_and_handles_do_not_outlive_their_call) {
@@ -345,13 +355,14 @@ UNIT_TEST(g_and_handles_do_not_outlive_their_call) {
                            "local kept\n" RULESET(
                                "rewrite 'keep' { pattern = op { 'Relu', as = 'r' }, replace = function(m, g) "
                                "if kept then return g.Abs(kept) end kept = m.r.inputs.X return nil end }")),
-                   "r.lua:2: rewrite 'keep': this value is gone: it is of another graph, or was removed");
+                   "r.lua:2: rewrite 'keep': this value is gone: it is of another graph, or was removed; at "
+                   "Relu 'Relu_1'");
   ck_assert_str_eq(
       failure(ONE_MODEL,
               "local kept\n" RULESET("rewrite 'keep' { pattern = op { 'Relu', as = 'r' }, "
                                      "where = function(m) if kept then kept.Abs(m.r) end return true end, "
                                      "replace = function(m, g) kept = g return g.Relu(m.r) end }")),
-      "r.lua:2: rewrite 'keep': no graph is being built here");
+      "r.lua:2: rewrite 'keep': no graph is being built here; at Relu 'keep/Relu'");
 }
 
 UNIT_TEST(a_runaway_replace_ends) {

@@ -81,7 +81,9 @@ UNIT_TEST(says_what_is_wrong_in_an_operator) {
       {"op { { 'Conv', 'Gemm' }, inputs = { B = any 'x' } }",
        "r.lua:3: fuse 'x': input 'B' is input 3 of 'Conv' but 2 of 'Gemm'", "x"},
       {"op { 'Conv', dtype = 'float33' }",
-       "r.lua:3: fuse 'x': op: dtype 'float33' is unknown (did you mean 'float32'?)", "x"},
+       "r.lua:3: fuse 'x': op: dtype 'float33' is unknown (did you mean 'float32'?); there are float32, "
+       "uint8, int8, uint16, int16, int32, int64, string, bool, float16, float64, uint32, uint64, bfloat16",
+       "x"},
       {"op { 'Conv', rank = 9 }", "r.lua:3: fuse 'x': op: rank is 9, expected 0 to 8", "x"},
       {"op { 'Conv', rank = 3, shape = { 'N', 'C' } }",
        "r.lua:3: fuse 'x': op: rank is 3, but shape has 2 dimensions", "x"},
@@ -127,7 +129,10 @@ UNIT_TEST(says_what_is_wrong_in_a_pattern) {
       {"op 'Conv' >> repeated(maybe(op 'Relu'))", "r.lua:2: fuse 'x': 'repeated' needs an operator in it",
        "x"},
       {"op 'Conv' >> oneof {}", "r.lua:2: oneof: expected at least one alternative", NULL},
-      {"op 'Conv' >> maybe {}", "r.lua:2: maybe: expected one pattern, found 0", NULL},
+      {"op 'Conv' >> maybe {}",
+       "r.lua:2: maybe: expected one pattern, found 0 (write maybe(a >> b) for one after the other, maybe(a "
+       "| b) for one of them)",
+       NULL},
       {"op 'Conv' >> maybe { op 'Relu', when = 1 }",
        "r.lua:2: fuse 'x': maybe: when: expected a boolean, found 1", "x"},
       {"range { min = 2, mux = 3 }", "r.lua:2: range has no key 'mux' (did you mean 'max'?)", NULL},
@@ -148,11 +153,34 @@ UNIT_TEST(says_what_is_wrong_in_a_pattern) {
 
 UNIT_TEST(says_what_is_wrong_in_a_ruleset) {
   static const mistake_t MISTAKES[] = {
-      {"return 5", "r.lua: expected the file to return ruleset { ... }, found 5", NULL},
-      {"", "r.lua: expected the file to return ruleset { ... }, found nothing", NULL},
-      {"return op 'Conv'", "r.lua: expected the file to return ruleset { ... }, found a pattern", NULL},
+      {"return 5", "r.lua:1: the file returns 5: end it with 'return ruleset { name = ..., ... }'", NULL},
+      {"", "r.lua:1: the file returns nothing: end it with 'return ruleset { name = ..., ... }'", NULL},
+      {"return op 'Conv'",
+       "r.lua:1: the file returns a pattern: end it with 'return ruleset { name = ..., ... }'", NULL},
       {"return fuse 'x' { pattern = op 'Conv' }",
-       "r.lua: expected the file to return ruleset { ... }, found a fuse", NULL},
+       "r.lua:1: the file returns a fuse: end it with 'return ruleset { name = ..., ... }'", NULL},
+      {"-- one\n\nlocal x = 2\n\n",
+       "r.lua:3: the file returns nothing: end it with 'return ruleset { name = ..., ... }'", NULL},
+      {"\nlocal r = ruleset { name = 'r' }\nlocal x = 1",
+       "r.lua:2: the ruleset is made, but not returned: write 'return ruleset { ... }'", NULL},
+      {"\nlocal p = 'Conv' >> 'Relu'",
+       "r.lua:2: 'Conv' >> 'Relu': neither side is a pattern (write op 'Conv' >> 'Relu')", NULL},
+      {"local p = 'Conv' | 'Gemm'",
+       "r.lua:1: 'Conv' | 'Gemm': neither side is a pattern (write op 'Conv' | 'Gemm')", NULL},
+      {"\n\nlocal p = maybe { 'Add', 'Relu' }",
+       "r.lua:3: maybe: expected one pattern, found 2 (write maybe(a >> b) for one after the other, "
+       "maybe(a | b) for one of them)",
+       NULL},
+      {"return ruleset { name = 'r',\n options = { m = option.enum('a', 'doc', { 'a', {} }) } }",
+       "r.lua:2: option.enum: choice 2 is a table, expected a text", NULL},
+      {"return ruleset { name = 'r',\n options = { m = option.enum('a', 'doc', {}) } }",
+       "r.lua:2: option.enum: expected a list of the choices as third argument", NULL},
+      {"\nlocal m = option.number(0/0, 'doc')",
+       "r.lua:2: option.number: default is not a number, expected a number", NULL},
+      {"\nlocal m = option.number(1, 'doc', { max = 0/0 })",
+       "r.lua:2: option.number: max is not a number, expected a number", NULL},
+      {"\nlocal m = option.integer(1, 'doc', { min = 2, max = 1 })",
+       "r.lua:2: option.integer: min is 2, more than max, which is 1", NULL},
       {"return ruleset {}", "r.lua:1: ruleset: name: expected a string, found nothing", NULL},
       {"return ruleset { name = 'r', bakend = 'cpu' }",
        "r.lua:1: ruleset has no key 'bakend' (did you mean 'backend'?)", NULL},
@@ -205,7 +233,7 @@ UNIT_TEST(says_what_is_wrong_in_a_ruleset) {
        "= p } }",
        "r.lua:1: fuse 'x': the pattern is nested more than 64 deep", "x"},
       {"local function f(x) return nil .. x end\nlocal p = op 'Relu' >> f",
-       "r.lua:1: attempt to concatenate a nil value", NULL},
+       "r.lua:1: attempt to concatenate a nil value; called at line 2", NULL},
   };
   check_mistakes(MISTAKES, sizeof MISTAKES / sizeof MISTAKES[0], "", "");
 }
@@ -432,11 +460,19 @@ UNIT_TEST(refuses_settings_that_do_not_fit) {
     cleave_rules_setting_t setting;
     const char *message;
   } CASES[] = {
-      {{"count", "ten"}, "r.lua:2: option 'count': set to 'ten', expected integer"},
-      {{"count", "2.5"}, "r.lua:2: option 'count': set to '2.5', expected integer"},
-      {{"count", "10"}, "r.lua:2: option 'count': set to '10', expected 1 to 9"},
-      {{"sum", "maybe"}, "r.lua:3: option 'sum': set to 'maybe', expected boolean"},
-      {{"mode", "slw"}, "r.lua:4: option 'mode': set to 'slw', expected one of fast, slow"},
+      {{"count", "ten"},
+       "r.lua:2: option 'count': set to 'ten', expected integer (--set r.count=VALUE is for this file "
+       "alone)"},
+      {{"count", "2.5"},
+       "r.lua:2: option 'count': set to '2.5', expected integer (--set r.count=VALUE is for this file "
+       "alone)"},
+      {{"count", "10"},
+       "r.lua:2: option 'count': set to '10', expected 1 to 9 (--set r.count=VALUE is for this file alone)"},
+      {{"sum", "maybe"},
+       "r.lua:3: option 'sum': set to 'maybe', expected boolean (--set r.sum=VALUE is for this file alone)"},
+      {{"mode", "slw"},
+       "r.lua:4: option 'mode': set to 'slw', expected one of fast, slow (--set r.mode=VALUE is for this "
+       "file alone)"},
       {{"ops", "Exp,Snh"}, "r.lua:7: region 'g': operator 'Snh' is unknown (did you mean 'Sinh'?)"},
   };
   for (size_t k = 0; k < sizeof CASES / sizeof CASES[0]; k++) {

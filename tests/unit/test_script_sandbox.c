@@ -43,9 +43,8 @@ static cleave_status_t run_short(const char *text, cleave_error_t *error) {
 /* ---- what is not there ---- */
 
 UNIT_TEST(has_no_way_out) {
-  static const char *const NAMES[] = {"io",         "os",       "package", "debug",          "load",
-                                      "loadstring", "loadfile", "dofile",  "collectgarbage", "warn",
-                                      "print",      "rawset",   "utf8"};
+  static const char *const NAMES[] = {"io",       "os",     "package",        "debug", "load",   "loadstring",
+                                      "loadfile", "dofile", "collectgarbage", "warn",  "rawset", "utf8"};
   for (size_t k = 0; k < sizeof NAMES / sizeof NAMES[0]; k++) {
     char text[64];
     char message[128];
@@ -53,6 +52,53 @@ UNIT_TEST(has_no_way_out) {
     (void)snprintf(message, sizeof message, "t.lua:2: '%s' is not available in a rule file", NAMES[k]);
     refused(text, message);
   }
+}
+
+UNIT_TEST(a_metatable_may_get_its_events_later) {
+  unit_ok(
+      run("local Rule = {}\n"
+          "function Rule:new(o) o = o or {} setmetatable(o, self) self.__index = self return o end\n"
+          "function Rule:name() return 'rule ' .. self.n end\n"
+          "local Fuse = Rule:new()\n"
+          "function Fuse:kind() return 'fuse' end\n"
+          "local f = Fuse:new { n = 1 }\n"
+          "assert(f:name() == 'rule 1' and f:kind() == 'fuse' and f.other == nil)\n"
+          "f.other = 3 assert(rawget(f, 'other') == 3 and getmetatable(f) == Fuse)",
+          e));
+  unit_ok(
+      run("local V = {}\n"
+          "local a, b = setmetatable({ 1 }, V), setmetatable({ 2 }, V)\n"
+          "assert(#a == 1 and a ~= b and tostring(a) == 'table')\n"
+          "function V.__add(x, y) return x[1] + (type(y) == 'table' and y[1] or y) end\n"
+          "function V.__eq() return true end\n"
+          "function V.__lt(x, y) return x[1] < y[1] end\n"
+          "function V.__len() return 7 end\n"
+          "function V.__call(self, ...) return ..., self end\n"
+          "function V.__concat(x, y) return 'joined' end\n"
+          "function V.__tostring() return 'V' end\n"
+          "function V.__newindex(t, k, v) rawget(V, 'seen')[k] = v end\n"
+          "V.seen = {}\n"
+          "V.__index = function(t, k) return k .. '!' end\n"
+          "assert(a + b == 3 and a + 4 == 5 and a == b and a < b and #a == 7 and a(5) == 5)\n"
+          "assert(a .. 'x' == 'joined' and 'x' .. a == 'joined' and tostring(a) == 'V')\n"
+          "a.k = 9 assert(rawget(a, 'k') == nil and V.seen.k == 9 and a.q == 'q!')",
+          e));
+  unit_ok(
+      run("local M = {}\n"
+          "local t = setmetatable({}, M)\n"
+          "M.__index = function(_, k) return coroutine.yield(k) end\n"
+          "local c = coroutine.wrap(function() return t.x end)\n"
+          "assert(c() == 'x' and c(8) == 8)",
+          e));
+  refused("local M = {} local t = setmetatable({}, M) M.__mode = 'k' M.__gc = error\nreturn t + 1",
+          "t.lua:2: attempt to perform arithmetic on a table value");
+  refused("local t = setmetatable({}, {})\nreturn t()", "t.lua:2: attempt to call a table value");
+  refused("local t = setmetatable({}, {})\nreturn t < t", "t.lua:2: attempt to compare a table value");
+  refused("local M = {} local t = setmetatable({}, M) M.__index = setmetatable({}, M)\nreturn t.x",
+          "t.lua: C stack overflow");
+  runs_out(
+      "local M = {} local t = setmetatable({}, M) M.__index = function() while true do end end "
+      "return t.x");
 }
 
 UNIT_TEST(names_the_nearest_word) {
