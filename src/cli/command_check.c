@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
+#include "cli/check_files.h"
 #include "cli/command.h"
 #include "cli/common.h"
 #include "cli/load.h"
@@ -30,6 +32,7 @@ typedef struct command {
   bool *setting_used;
   cleave_model_t **models;
   cleave_check_model_t *graphs;
+  cleave_check_files_t found; /* what the operands stand for */
   file_result_t *files;
   size_t file_count;
   /* totals */
@@ -72,13 +75,21 @@ static void show_progress(void *context, const char *test) {
   cleave_output_progress("%s: %s", file->path, test);
 }
 
-static void mark_settings(command_t *command, const cleave_rules_t *rules) {
+/* Is the setting that of the option, by its name or by FILE.NAME? */
+static bool is_setting_of(const char *setting, const char *path, const char *option) {
+  const char *file = cleave_path_name(path);
+  size_t length = strlen(file) - (cleave_path_has_extension(file, ".lua") ? 4 : 0);
+  return strcmp(setting, option) == 0 || (strncmp(setting, file, length) == 0 && setting[length] == '.' &&
+                                          strcmp(setting + length + 1, option) == 0);
+}
+
+static void mark_settings(command_t *command, const char *path, const cleave_rules_t *rules) {
   const cleave_declared_t *declared = cleave_rules_declared(rules);
   for (size_t s = 0; s < command->settings.count; s++) {
     for (uint32_t k = 0; k < declared->option_count; k++) {
       const char *name = declared->options[k].name;
-      command->setting_used[s] =
-          command->setting_used[s] || (name != NULL && strcmp(name, command->settings.items[s].name) == 0);
+      command->setting_used[s] = command->setting_used[s] ||
+                                 (name != NULL && is_setting_of(command->settings.items[s].name, path, name));
     }
   }
 }
@@ -107,7 +118,7 @@ static void check_file(command_t *command, file_result_t *file) {
     command->failed++;
   }
   if (file->check.rules != NULL) {
-    mark_settings(command, file->check.rules);
+    mark_settings(command, file->path, file->check.rules);
   }
   command->passed += file->check.passed;
   command->failed += file->check.failed;
@@ -293,9 +304,13 @@ static int print_json(const command_t *command) {
 
 // ---- the command ----
 
-static int work(command_t *command, const cleave_text_list_t *paths) {
+static int work(command_t *command, const cleave_text_list_t *operands) {
   cleave_error_t error = CLEAVE_ERROR_INIT;
-  command->files = cleave_allocate_zeroed(paths->count, sizeof *command->files);
+  if (cleave_check_files_list(operands, &command->found, &error) != CLEAVE_OK) {
+    return cleave_output_error(&error);
+  }
+  size_t count = command->found.paths.count;
+  command->files = cleave_allocate_zeroed(count, sizeof *command->files);
   if (command->files == NULL) {
     (void)cleave_error_out_of_memory(&error);
     return cleave_output_error(&error);
@@ -304,9 +319,9 @@ static int work(command_t *command, const cleave_text_list_t *paths) {
       load_models(command, &error) != CLEAVE_OK) {
     return cleave_output_error(&error);
   }
-  for (size_t k = 0; k < paths->count; k++) {
+  for (size_t k = 0; k < count; k++) {
     file_result_t *file = &command->files[command->file_count++];
-    file->path = paths->items[k];
+    file->path = command->found.paths.items[k];
     check_file(command, file);
   }
   cleave_output_progress_end();
@@ -333,6 +348,7 @@ static void deinit(command_t *command) {
     cleave_rule_check_deinit(&command->files[k].check);
   }
   cleave_free(command->files);
+  cleave_check_files_deinit(&command->found);
   for (size_t k = 0; command->models != NULL && k < command->model_paths.count; k++) {
     cleave_model_release(command->models[k]);
   }
@@ -360,18 +376,21 @@ static int run(int argc, char **argv) {
       {"verbose", 'v', CLEAVE_OPTION_FLAG, NULL, "show notes, too", &command.verbose},
       {"json", 0, CLEAVE_OPTION_FLAG, NULL, "print the results as JSON", &command.json},
   };
-  cleave_arguments_t arguments = {
-      .command = "check",
-      .operands = "FILE...",
-      .about =
-          "Runs the tests of rule files and looks for mistakes that are no errors: rules that never get a\n"
-          "match, options that nothing reads, functions that could be data. Exit status 1 where a test or\n"
-          "file fails. Tests whose backend is not in this program are skipped.",
-      .options = options,
-      .option_count = sizeof options / sizeof options[0],
-      .makes_sessions = true,
-      .least_operands = 1,
-      .most_operands = SIZE_MAX};
+  cleave_arguments_t arguments = {.command = "check",
+                                  .operands = "FILE|DIR...",
+                                  .about =
+                                      "Runs the tests of rule files, and of all rule files in a folder and "
+                                      "below, and looks for mistakes\n"
+                                      "that are no errors: rules that never get a match, options that "
+                                      "nothing reads, functions that could\n"
+                                      "be data. Exit status 1 where a test or file fails. Tests whose "
+                                      "backend is not in this program are\n"
+                                      "skipped.",
+                                  .options = options,
+                                  .option_count = sizeof options / sizeof options[0],
+                                  .makes_sessions = true,
+                                  .least_operands = 1,
+                                  .most_operands = SIZE_MAX};
   int status = CLEAVE_EXIT_OK;
   if (cleave_arguments_parse(&arguments, argc, argv, &status)) {
     status = work(&command, &arguments.found);

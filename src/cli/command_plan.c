@@ -10,7 +10,7 @@
 #include "partition/plan_read.h"
 #include "runtime/plan_load.h"
 
-enum { MOST_REFUSALS = 20 };
+enum { MOST_REFUSALS = 20, MOST_NOTES = 100 };
 
 static cleave_status_t load(const char *path, cleave_plan_document_t **out_document, cleave_error_t *error) {
   return cleave_plan_document_open(path, NULL, true, out_document, error);
@@ -124,6 +124,18 @@ static void show_refusals(const cleave_plan_document_t *document) {
   cleave_text_deinit(&text);
 }
 
+static void show_notes(const cleave_plan_document_t *document) {
+  for (uint32_t k = 0; k < document->note_count && k < MOST_NOTES; k++) {
+    const cleave_document_note_t *note = &document->notes[k];
+    const cleave_plan_rule_t *rule = &document->rules[note->rule];
+    (void)printf("  %s at %s '%s': %s, %s '%s'\n", cleave_plan_note_name(note->kind), note->node.op,
+                 note->node.name, note->reason, cleave_rule_kind_name(rule->kind), rule->name);
+  }
+  if (document->note_count > MOST_NOTES) {
+    (void)printf("  and %u more (--json has all)\n", (unsigned)document->note_count - MOST_NOTES);
+  }
+}
+
 static int show_json(const cleave_plan_document_t *document) {
   cleave_text_t text = {0};
   cleave_error_t error = CLEAVE_ERROR_INIT;
@@ -161,6 +173,7 @@ static int run_show(const char *path, bool json) {
     cleave_print("\n%u regions, %u nodes on cpu one by one, %u notes\n", (unsigned)document->region_count,
                  (unsigned)count_left(document), (unsigned)document->note_count);
     show_refusals(document);
+    show_notes(document);
   }
   cleave_plan_document_destroy(document);
   return result;

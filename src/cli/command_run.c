@@ -44,6 +44,7 @@ typedef struct run {
   bool verify;
   bool json;
   bool watch;
+  bool interrupted; /* while --watch waited for the first plan */
   bool rule_stats;
   const char *profile_path;
   checks_t data;      /* against --data */
@@ -335,7 +336,7 @@ static json_t *json_profile(const run_t *run) {
   return lines;
 }
 
-static int print_json(const run_t *run) {
+static json_t *result_json(const run_t *run) {
   const cleave_job_t *job = &run->job;
   cleave_session_memory_t memory = cleave_session_memory(job->session);
   json_t *json =
@@ -345,7 +346,7 @@ static int print_json(const run_t *run) {
                 quantile(run, 0.5), "min_ms", run->times.count == 0 ? 0.0 : run->times.items[0], "p90_ms",
                 quantile(run, 0.9), "peak_rss_mb", cleave_job_peak_rss());
   if (json == NULL) {
-    return cleave_output_json(NULL);
+    return NULL;
   }
   (void)json_object_set_new(json, "runs", json_integer((json_int_t)run->times.count));
   (void)json_object_set_new(
@@ -375,7 +376,18 @@ static int print_json(const run_t *run) {
   if (run->profile_path != NULL) {
     (void)json_object_set_new(json, "profile", json_profile(run));
   }
-  return cleave_output_json(json);
+  return json;
+}
+
+/* One object, or with --watch the first of many, one a line. */
+static int print_json(run_t *run) {
+  json_t *json = result_json(run);
+  if (!run->watch || json == NULL) {
+    return cleave_output_json(json);
+  }
+  (void)json_object_set_new(json, "event", json_string("result"));
+  cleave_run_watch_line(json);
+  return cleave_run_watch(&run->job, true);
 }
 
 /* ---- the command ---- */
@@ -405,11 +417,16 @@ static cleave_status_t work(run_t *run, cleave_error_t *error) {
   run->options.profile = run->profile_path != NULL;
   CLEAVE_TRY(cleave_job_load(&run->job, &run->options, error));
   CLEAVE_TRY(cleave_job_bind(&run->job, error));
-  CLEAVE_TRY(cleave_job_partition(&run->job, error));
   if (run->watch) {
     CLEAVE_TRY(cleave_program_cache_create(&run->job.programs, error));
+    CLEAVE_TRY(cleave_run_watch_prepare(&run->job, run->json, &run->interrupted, error));
+    if (run->interrupted) {
+      return CLEAVE_OK;
+    }
+  } else {
+    CLEAVE_TRY(cleave_job_partition(&run->job, error));
+    CLEAVE_TRY(cleave_job_compile(&run->job, error));
   }
-  CLEAVE_TRY(cleave_job_compile(&run->job, error));
   warn_of_options(run->job.session);
   CLEAVE_TRY(run_once(run, &run->first_ms, error));
   CLEAVE_TRY(check(run, error));
@@ -488,10 +505,11 @@ static int run_command(int argc, char **argv) {
       {"watch", 0, CLEAVE_OPTION_FLAG, NULL,
        "then wait for the rule files, and what they include, to be saved: each time load them again, print "
        "what "
-       "changed in the plan, how outputs differ and both times; Ctrl-C ends",
+       "changed in the plan, how outputs differ and both times; Ctrl-C ends. A file that is broken from the "
+       "start is waited for, too",
        &run.watch},
-      {"json", 0, CLEAVE_OPTION_FLAG, NULL, "print everything as JSON; with --watch one object a line",
-       &run.json},
+      {"json", 0, CLEAVE_OPTION_FLAG, NULL,
+       "print everything as JSON; with --watch one object a line, the first result among them", &run.json},
   };
   cleave_arguments_t arguments = {
       .command = "run",
@@ -519,8 +537,8 @@ static int run_command(int argc, char **argv) {
                                                 : "option '--watch' is for '--rules'");
     } else if (work(&run, &error) != CLEAVE_OK) {
       status = cleave_output_error(&error);
-    } else if (run.watch && run.json) {
-      status = cleave_run_watch(&run.job, true);
+    } else if (run.interrupted) {
+      status = CLEAVE_EXIT_OK;
     } else if (run.json) {
       status = print_json(&run);
     } else {

@@ -247,9 +247,15 @@ cleave_status_t cleave_job_partition(cleave_job_t *job, cleave_error_t *error) {
     return CLEAVE_OK;
   }
   CLEAVE_TRY(list_sources(options, &sources, error));
-  cleave_status_t status = cleave_graph_partition(cleave_model_graph(job->model), sources, count,
-                                                  job->settings.items, job->settings.count, job->script_used,
-                                                  options->backend, &job->plan, &job->rules_ms, error);
+  cleave_partition_request_t request = {.sources = sources,
+                                        .source_count = count,
+                                        .settings = job->settings.items,
+                                        .setting_count = job->settings.count,
+                                        .known = job->script_used,
+                                        .backend = options->backend,
+                                        .listener = job->listener};
+  cleave_status_t status =
+      cleave_graph_partition_by(cleave_model_graph(job->model), &request, &job->plan, &job->rules_ms, error);
   job->partition_ms = cleave_clock_ms(start, cleave_clock_now()) - job->rules_ms;
   cleave_free(sources);
   return status;

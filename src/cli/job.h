@@ -37,11 +37,12 @@ typedef struct cleave_job {
   cleave_plan_t *plan;
   cleave_program_cache_t *programs; /* of the session, where it is set before compiling */
   cleave_session_t *session;
-  double load_ms;      /* reading the model, inference and folding */
-  double bind_ms;      /* inference again with the inputs' sizes */
-  double rules_ms;     /* loading rule files */
-  double partition_ms; /* running the rules */
-  double compile_ms;   /* the session */
+  const cleave_rules_listener_t *listener; /* is told of the files that partitioning reads; NULL: nobody */
+  double load_ms;                          /* reading the model, inference and folding */
+  double bind_ms;                          /* inference again with the inputs' sizes */
+  double rules_ms;                         /* loading rule files */
+  double partition_ms;                     /* running the rules */
+  double compile_ms;                       /* the session */
 } cleave_job_t;
 
 /* Loads the model, settings for scripts included. */

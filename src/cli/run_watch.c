@@ -15,6 +15,9 @@
 #include "cli/common.h"
 #include "cli/output.h"
 #include "tools/watch.h"
+#include "tools/watch_files.h"
+
+enum { QUIET_MS = 20 }; /* until a burst of changes counts as over */
 
 static int interrupt_pipe[2] = {-1, -1};
 
@@ -28,6 +31,9 @@ static void interrupted(int number) {
 
 static cleave_status_t catch_interrupts(cleave_error_t *error) {
   struct sigaction action;
+  if (interrupt_pipe[0] >= 0) {
+    return CLEAVE_OK;
+  }
   memset(&action, 0, sizeof action);
   action.sa_handler = interrupted;
   (void)sigemptyset(&action.sa_mask);
@@ -102,13 +108,102 @@ static json_t *reload_json(const cleave_reload_t *reload) {
   return json;
 }
 
-/* One object on one line. */
-static void print_line(json_t *json) {
+void cleave_run_watch_line(json_t *json) {
   char *line = json == NULL ? NULL : json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(6));
   cleave_output_json_text(line == NULL ? "{\"event\":\"error\",\"error\":\"out of memory\"}" : line);
   cleave_print("\n");
   free(line);
   json_decref(json);
+}
+
+/* ---- before the first plan ---- */
+
+typedef struct listening {
+  cleave_watch_files_t *files;
+  cleave_error_t error;
+} listening_t;
+
+static void note_file(void *context, const char *path) {
+  listening_t *listening = context;
+  cleave_status_t status = cleave_watch_files_add(listening->files, path, &listening->error);
+  (void)status; /* in `error`, which is looked at where somebody can be told */
+}
+
+/* Files of another name than those that can be watched are no rule files to be mended. */
+static bool can_be_mended(const cleave_job_t *job, cleave_status_t status) {
+  bool all_there = status != CLEAVE_ERROR_OUT_OF_MEMORY;
+  for (size_t k = 0; k < job->options->rules.count; k++) {
+    all_there = all_there && access(job->options->rules.items[k], F_OK) == 0;
+  }
+  return all_there;
+}
+
+static cleave_status_t wait_for_save(cleave_watch_files_t *files, bool *out_interrupted,
+                                     cleave_error_t *error) {
+  struct pollfd waits[2] = {{.fd = cleave_watch_files_descriptor(files), .events = POLLIN},
+                            {.fd = interrupt_pipe[0], .events = POLLIN}};
+  for (const char *path = NULL; path == NULL;) {
+    uint64_t saved_ns = 0;
+    if (fflush(stdout) != 0) {
+      return cleave_error_set(error, CLEAVE_ERROR_IO, "the output could not be written");
+    }
+    if (poll(waits, 2, -1) < 0 && errno != EINTR) {
+      return cleave_error_set(error, CLEAVE_ERROR_IO, "waiting: %s", strerror(errno));
+    }
+    *out_interrupted = (waits[1].revents & POLLIN) != 0;
+    if (*out_interrupted) {
+      return CLEAVE_OK;
+    }
+    CLEAVE_TRY(cleave_watch_files_poll(files, &path, &saved_ns, error));
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t prepare_once(cleave_job_t *job, cleave_error_t *error) {
+  cleave_plan_destroy(job->plan);
+  job->plan = NULL;
+  CLEAVE_TRY(cleave_job_partition(job, error));
+  return cleave_job_compile(job, error);
+}
+
+static cleave_status_t prepare(cleave_job_t *job, bool json, const listening_t *listening,
+                               bool *out_interrupted, cleave_error_t *error) {
+  for (;;) {
+    cleave_error_t mistake = CLEAVE_ERROR_INIT;
+    cleave_status_t status = prepare_once(job, &mistake);
+    if (listening->error.status != CLEAVE_OK || (status != CLEAVE_OK && !can_be_mended(job, status))) {
+      *error = listening->error.status != CLEAVE_OK ? listening->error : mistake;
+      return error->status;
+    }
+    if (status == CLEAVE_OK) {
+      return CLEAVE_OK;
+    }
+    if (json) {
+      cleave_run_watch_line(json_pack("{s:s, s:s}", "event", "error", "error", mistake.message));
+    } else {
+      (void)printf("%serror%s: %s\n  waiting for a rule file to be saved; Ctrl-C ends\n",
+                   cleave_output_style(CLEAVE_STYLE_BAD), cleave_output_style(CLEAVE_STYLE_PLAIN),
+                   mistake.message);
+    }
+    CLEAVE_TRY(wait_for_save(listening->files, out_interrupted, error));
+    if (*out_interrupted) {
+      return CLEAVE_OK;
+    }
+  }
+}
+
+cleave_status_t cleave_run_watch_prepare(cleave_job_t *job, bool json, bool *out_interrupted,
+                                         cleave_error_t *error) {
+  listening_t listening = {.error = CLEAVE_ERROR_INIT};
+  cleave_rules_listener_t listener = {.note = note_file, .context = &listening};
+  *out_interrupted = false;
+  CLEAVE_TRY(catch_interrupts(error));
+  CLEAVE_TRY(cleave_watch_files_create(QUIET_MS, &listening.files, error));
+  job->listener = &listener;
+  cleave_status_t status = prepare(job, json, &listening, out_interrupted, error);
+  job->listener = NULL;
+  cleave_watch_files_destroy(listening.files);
+  return status;
 }
 
 /* ---- the loop ---- */
@@ -130,7 +225,7 @@ static cleave_status_t loop(cleave_rules_watch_t *watch, bool json, cleave_error
     cleave_common_start_script_time();
     CLEAVE_TRY(cleave_rules_watch_poll(watch, 0, &reload, error));
     if (reload != NULL && json) {
-      print_line(reload_json(reload));
+      cleave_run_watch_line(reload_json(reload));
     } else if (reload != NULL) {
       print_reload(reload);
     }
@@ -171,7 +266,7 @@ int cleave_run_watch(cleave_job_t *job, bool json) {
     cleave_session_destroy(job->session);
     job->session = NULL;
     if (json) {
-      print_line(json_pack("{s:s, s:s}", "event", "watching", "model", job->options->model));
+      cleave_run_watch_line(json_pack("{s:s, s:s}", "event", "watching", "model", job->options->model));
     } else {
       cleave_print("\nwatching %s%s; Ctrl-C ends\n", job->options->rules.items[0],
                    job->options->rules.count > 1 ? " and the others" : "");

@@ -69,6 +69,15 @@ check "a file that is not there" 1 '^cleave: nothing.onnx: ' "$program" run noth
 check "a file that is no model" 1 'not a model by its name' "$program" run rules.txt
 check "a wrong rule file" 1 "^cleave: bad.lua:3: .*'Convv' is unknown (did you mean 'Conv'?)" "$program" run tiny.lua --rules bad.lua
 check "an unknown backend" 1 "backend 'cpo' is unknown (did you mean 'cpu'?)" "$program" run tiny.lua --backend cpo
+printf 'return ruleset {\n  name = "r",\n  backend = "cpo", region "x" {} }\n' >cpo.lua
+check "an unknown backend of a file" 1 "^cleave: cpo.lua:1: ruleset 'r': backend 'cpo' is unknown (did you mean 'cpu'?); there are: cpu" "$program" run tiny.lua --rules cpo.lua
+printf 'return ruleset { name = "r", options = { bias = option.integer(1) }, region "x" {} }\n' >other.lua
+check "two files with one option" 1 "^cleave: other.lua:1: option 'bias': set to 'false', expected integer (--set other.bias=VALUE is for this file alone)" \
+  "$program" partition tiny.lua --rules rules.lua --rules other.lua --set bias=false
+check "an option of one file" 0 'product' "$program" partition tiny.lua --rules rules.lua --rules other.lua --set rules.bias=false
+check "both by their files" 0 'product' "$program" partition tiny.lua --rules rules.lua --rules other.lua --set bias=false --set other.bias=3
+check "a file that is not given" 1 "setting 'nobody.bias'" "$program" partition tiny.lua --rules rules.lua --set nobody.bias=false
+check "an option of the model script by its file" 0 'input 0 .*x .*float32\[2, 5\]' "$program" inspect tiny.lua --set tiny.size=5
 check "an unknown setting" 1 "setting 'sise'" "$program" run tiny.lua --set sise=5
 check "a setting that is none" 1 "expected name=value, found 'size'" "$program" run tiny.lua --set size
 check "an unknown input" 1 "the model has no input 'q'" "$program" run tiny.lua --shape q=1

@@ -98,6 +98,16 @@ check "has what rewrites left among the notes" 0 "^  left at 'MatMul_0': not thi
 check "reports what rewrites left" 0 "^matches that rewrites left as they are:" "$program" partition tiny.lua --rules left.lua --report
 check "saves a plan with rewrites" 0 written "$program" partition tiny.lua --rules left.lua -o left.json
 check "shows what rewrites left" 0 "^  left at 'MatMul_0': not this one, rewrite 'sigmoid' (left.lua:2)" "$program" plan show left.json
+cat >typed.lua <<'LUA'
+return ruleset {
+  name = "typed",
+  pass "half" { run = function(graph, options, g) g.set_output(1, g.Cast(graph.outputs[1], { to = "float16" })) end },
+  fuse "none" { pattern = op { "MatMul", as = "m" }, where = function(m) return false, "not today" end },
+}
+LUA
+check "saves a plan with notes" 0 written "$program" partition tiny.lua --rules typed.lua -o typed.json
+check "shows its notes" 0 "^  where at MatMul 'MatMul_0': not today, fuse 'none'" "$program" plan show typed.json
+check "shows an output of another type" 0 "^  output at Cast 'half/Cast': output '.*' is float16\\[.*\\] now, it was float32\\[.*\\], pass 'half'" "$program" plan show typed.json
 check "shows a plan as it is saved" 0 same sh -c "'$program' plan show a.json --json >again.json && cmp a.json again.json && echo same"
 check "finds nothing between a plan and itself" 0 'the plans are the same: 1 region, 1 fusion' "$program" plan diff a.json a.json
 check "saves another plan" 0 written "$program" partition tiny.lua --rules unfused.lua --set last=true -o b.json
@@ -149,7 +159,7 @@ await "takes up a file that was moved there" 'product     MatMul           0    
 await "measures both" 'median .* ms before, .* ms now'
 await "compares" 'outputs differ by at most 0 '
 echo 'return 5' >edited.lua
-await "says what is wrong" 'error: edited.lua: expected the file to return ruleset'
+await "says what is wrong" 'error: edited.lua:1: the file returns 5: end it with'
 await "keeps the plan" 'the plan before stays in use'
 rm edited.lua
 await "says that the file is gone" 'error: edited.lua: the file is gone'
@@ -160,13 +170,32 @@ if wait "$watcher"; then pass; else fail "an interrupted watch does not end well
 watcher=
 "$program" run tiny.lua --rules edited.lua --repeat 1 --watch --json >watched 2>&1 &
 watcher=$!
+await "has the first result in JSON" '^{"model":"tiny.lua",.*"event":"result"}$'
 await "watches in JSON" '^{"event":"watching","model":"tiny.lua"}$'
 cp unfused.lua new.lua && mv new.lua edited.lua
 await "reports in JSON" '^{"event":"reload","path":"edited.lua","ok":true,.*"changes":{"same":false'
 kill -TERM "$watcher"
 if wait "$watcher"; then pass; else fail "a terminated watch does not end well: $?"; fi
 watcher=
-[ "$(wc -l <watched)" -eq 2 ] && pass || fail "a report in JSON is more than a line"
+[ "$(wc -l <watched)" -eq 3 ] && pass || fail "a report in JSON is more than a line"
+echo 'return 5' >edited.lua
+"$program" run tiny.lua --rules edited.lua --repeat 1 --watch >watched 2>&1 &
+watcher=$!
+await "says what is wrong from the start" 'error: edited.lua:1: the file returns 5: end it with'
+await "waits for the file" 'waiting for a rule file to be saved; Ctrl-C ends'
+cat rules.lua >edited.lua
+await "runs once the file is good" 'watching edited.lua; Ctrl-C ends'
+await "reports as ever" '4 nodes: 1 fusions, 1 regions'
+kill -INT "$watcher"
+if wait "$watcher"; then pass; else fail "a watch that has waited does not end well: $?"; fi
+echo 'return 5' >edited.lua
+"$program" run tiny.lua --rules edited.lua --repeat 1 --watch --json >watched 2>&1 &
+watcher=$!
+await "waits in JSON" '^{"event":"error","error":"edited.lua:1: the file returns 5: end it with'
+kill -INT "$watcher"
+if wait "$watcher"; then pass; else fail "an interrupted wait does not end well: $?"; fi
+watcher=
+check "waits for no file that is not there" 1 'cleave: nowhere.lua: cannot open' "$program" run tiny.lua --rules nowhere.lua --watch
 check "watches rules only" 2 "option '--watch' is for '--rules'" "$program" run tiny.lua --watch
 
 # A real model where there is a backend for it: the same bytes again, the same numbers.

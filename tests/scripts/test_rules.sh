@@ -48,6 +48,17 @@ check "a good file passes" 0 '^2 passed, 0 failed$' "$program" check good.lua
 check "lists tests" 0 'good.lua:6  *joins a pair  *passed' "$program" check good.lua
 check "picks tests" 0 '^1 passed, 0 failed$' "$program" check good.lua --test pair
 check "a test that is not there" 1 "no test has 'pears' in its name" "$program" check good.lua --test pears
+mkdir -p folder/parts nothing
+cp good.lua folder/parts/
+cat >folder/net.lua <<'LUA'
+-- a model script, not a ruleset
+g.output("y", g.Relu(g.input("x", "float32", { 1 })))
+LUA
+check "a folder stands for its rule files" 0 '^2 passed, 0 failed$' "$program" check folder
+check "names what it checks in a folder" 0 '^ *folder/parts/good.lua:6  *joins a pair' "$program" check folder/
+cp wrong.lua folder/
+check "a folder with a failure fails" 1 '^3 passed, 1 failed' "$program" check folder
+check "a folder without rule files" 1 'nothing: no rule file in this folder' "$program" check nothing
 check "enough tests" 0 '^2 passed, 0 failed$' "$program" check good.lua --coverage
 check "a wrong expectation fails" 1 '^1 passed, 1 failed' "$program" check wrong.lua
 check "names file and line" 1 "^wrong.lua:6: test 'joins a pair' failed" "$program" check wrong.lua
