@@ -489,7 +489,7 @@ UNIT_TEST(refuses_misused_handles) {
       {"m.x.value(3)", "r.lua:2: fuse 'x': expected a value, found a number; at Conv 'conv'"},
       {"setmetatable(m.c, {})",
        "r.lua:2: fuse 'x': bad argument #1 to 'setmetatable' (table expected, got node); at Conv 'conv'"},
-      {"m.x.shape = {}", "r.lua:2: fuse 'x': a value cannot be changed"},
+      {"m.x.shape = {}", "r.lua:2: fuse 'x': a value cannot be changed; at Conv 'conv'"},
   };
   for (size_t k = 0; k < sizeof CASES / sizeof CASES[0]; k++) {
     char text[512];

@@ -251,7 +251,7 @@ UNIT_TEST(turns_every_error_into_one_line) {
   refused("error()", "t.lua:1: raised a nil value instead of a message");
   refused("error(setmetatable({}, { __tostring = function() error('again') end }))",
           "t.lua:1: raised a table value instead of a message");
-  refused("error('two\\nlines')", "t.lua:1: two lines");
+  refused("error('two\\nlines')", "t.lua:1: two\\nlines");
   refused("local x\nreturn x.y", "t.lua:2: attempt to index a nil value (local 'x')");
   refused("local x = (", "t.lua:1: unexpected symbol near <eof>");
   refused("table.concat({ {} })", "t.lua:1: invalid value (table) at index 1 in table for 'concat'");
