@@ -128,11 +128,11 @@ static void show_notes(const cleave_plan_document_t *document) {
   for (uint32_t k = 0; k < document->note_count && k < MOST_NOTES; k++) {
     const cleave_document_note_t *note = &document->notes[k];
     const cleave_plan_rule_t *rule = &document->rules[note->rule];
-    (void)printf("  %s at %s '%s': %s, %s '%s'\n", cleave_plan_note_name(note->kind), note->node.op,
+    cleave_print("  %s at %s '%s': %s, %s '%s'\n", cleave_plan_note_name(note->kind), note->node.op,
                  note->node.name, note->reason, cleave_rule_kind_name(rule->kind), rule->name);
   }
   if (document->note_count > MOST_NOTES) {
-    (void)printf("  and %u more (--json has all)\n", (unsigned)document->note_count - MOST_NOTES);
+    cleave_print("  and %u more (--json has all)\n", (unsigned)document->note_count - MOST_NOTES);
   }
 }
 
