@@ -181,9 +181,9 @@ static cleave_status_t prepare(cleave_job_t *job, bool json, const listening_t *
     if (json) {
       cleave_run_watch_line(json_pack("{s:s, s:s}", "event", "error", "error", mistake.message));
     } else {
-      cleave_print("%serror%s: %s\n  waiting for a rule file to be saved; Ctrl-C ends\n",
-                   cleave_output_style(CLEAVE_STYLE_BAD), cleave_output_style(CLEAVE_STYLE_PLAIN),
-                   mistake.message);
+      cleave_print(
+          CLEAVE_TRUSTED "error" CLEAVE_TRUSTED ": %s\n  waiting for a rule file to be saved; Ctrl-C ends\n",
+          cleave_output_style(CLEAVE_STYLE_BAD), cleave_output_style(CLEAVE_STYLE_PLAIN), mistake.message);
     }
     CLEAVE_TRY(wait_for_save(listening->files, out_interrupted, error));
     if (*out_interrupted) {
