@@ -179,7 +179,7 @@ return ruleset { name = "slow", backend = "cpu", fuse "slow" { pattern = op { "R
   return m.r.op == "Exp"
 end } }
 LUA
-spent='lua:.* the 20 ms that all calls of scripts may take together are spent$'
+spent='lua:.* the 20 ms that all calls of scripts may take together are spent'
 check "scripts have a total" 1 "$spent" "$program" partition many.lua --rules slow.lua --script-time 0.02
 check "it counts for why" 1 "$spent" \
   "$program" why many.lua --rules slow.lua --script-time 0.02
