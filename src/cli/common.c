@@ -17,6 +17,7 @@ enum { SESSION_OPTIONS = 3, MOST_SECONDS = 86400 };
 static cleave_text_list_t libraries;
 static cleave_text_list_t isolated;
 static bool falls_back;
+static bool is_lenient;
 static cleave_text_list_t settings;
 static cleave_text_list_t options;
 static const char *log_level;
@@ -44,6 +45,11 @@ static const cleave_option_t TABLE[] = {
      "from a library that crashed or did not answer; with --plan: regions whose backend is missing or "
      "refuses them run node by node on cpu",
      &falls_back},
+    {"lenient", 0, CLEAVE_OPTION_FLAG, NULL,
+     "read an ONNX file in spite of an operator set newer than all that is known (as the newest one that "
+     "is), "
+     "functions that do not import what they use, and outputs that are not of the shape it declares",
+     &is_lenient},
     {"configure", 0, CLEAVE_OPTION_LIST, "BACKEND.KEY=VALUE",
      "tell a backend something of its own, after loading and before anything else; may be given many times. "
      "'cleave backends BACKEND --ask KEY' asks",
@@ -255,6 +261,10 @@ bool cleave_common_fallback(void) {
   return falls_back;
 }
 
+bool cleave_common_lenient(void) {
+  return is_lenient;
+}
+
 bool cleave_common_isolates(void) {
   return isolated.count > 0;
 }
@@ -289,4 +299,5 @@ void cleave_common_free(void) {
   limit_mb = 0;
   script_seconds = 0.0;
   falls_back = false;
+  is_lenient = false;
 }

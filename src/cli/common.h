@@ -27,6 +27,9 @@ void cleave_common_free(void);
  * cleave_common_free. */
 cleave_session_options_t cleave_common_session(void);
 
+/* --lenient. */
+bool cleave_common_lenient(void);
+
 /* --fallback, and whether libraries are isolated. */
 bool cleave_common_fallback(void);
 bool cleave_common_isolates(void);

@@ -22,8 +22,8 @@ cleave_status_t cleave_job_load(cleave_job_t *job, const cleave_job_options_t *o
     return cleave_error_out_of_memory(error);
   }
   uint64_t start = cleave_clock_now();
-  CLEAVE_TRY(cleave_model_load_with(cleave_common_context(), options->model, job->settings.items,
-                                    job->settings.count, 0, job->script_used, &job->model, error));
+  CLEAVE_TRY(cleave_model_read(options->model, &job->settings, &options->files, options->data,
+                               job->script_used, &job->model, error));
   if (options->plan == NULL) { /* otherwise later: the plan is of the model as it is in its file */
     CLEAVE_TRY(cleave_constants_set(&options->constants, &job->model, error));
   }

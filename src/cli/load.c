@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "backend/view.h"
+#include "cli/common.h"
 #include "formats/onnx.h"
 #include "runtime/model.h"
 #include "tensor/npy.h"
@@ -47,6 +48,76 @@ void cleave_settings_deinit(cleave_settings_t *settings) {
   cleave_free(settings->names);
   cleave_free(settings->items);
   *settings = (cleave_settings_t){0};
+}
+
+/* ---- models ---- */
+
+static bool has_value_for(const cleave_text_list_t *files, const char *name) {
+  size_t length = strlen(name);
+  for (size_t k = 0; files != NULL && k < files->count; k++) {
+    if (strncmp(files->items[k], name, length) == 0 && files->items[k][length] == '=') {
+      return true;
+    }
+  }
+  return false;
+}
+
+/* Does the folder hold a tensor for every input of the file, those with a default among them? */
+static bool holds_all(const char *folder, const cleave_graph_t *graph) {
+  struct stat info;
+  char path[4096];
+  size_t count = graph->inputs.count + graph->default_input_count;
+  int length = folder == NULL ? -1 : snprintf(path, sizeof path, "%s/input_%zu.pb", folder, count - 1);
+  return length > 0 && (size_t)length < sizeof path && stat(path, &info) == 0;
+}
+
+/* Inputs with a default that are given all the same; their names are the graph's. */
+static cleave_status_t list_given(const cleave_graph_t *graph, const cleave_text_list_t *files,
+                                  const char *folder, const char ***out_names, size_t *out_count,
+                                  cleave_error_t *error) {
+  bool all = graph->default_input_count > 0 && holds_all(folder, graph);
+  *out_count = 0;
+  *out_names = cleave_allocate(graph->default_input_count, sizeof **out_names);
+  if (*out_names == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  for (size_t k = 0; k < graph->default_input_count; k++) {
+    const char *name = cleave_strings_text(&graph->strings, graph->default_inputs[k]);
+    if (all || has_value_for(files, name)) {
+      (*out_names)[(*out_count)++] = name;
+    }
+  }
+  return CLEAVE_OK;
+}
+
+cleave_status_t cleave_model_read(const char *path, const cleave_settings_t *settings,
+                                  const cleave_text_list_t *files, const char *folder, bool *used,
+                                  cleave_model_t **out_model, cleave_error_t *error) {
+  cleave_model_open_options_t options = {.size = sizeof options,
+                                         .settings = settings->items,
+                                         .setting_count = settings->count,
+                                         .lenient = cleave_common_lenient()};
+  cleave_model_t *model = NULL;
+  const char **names = NULL;
+  size_t count = 0;
+  *out_model = NULL;
+  CLEAVE_TRY(cleave_model_load_with(cleave_common_context(), path, &options, used, &model, error));
+  const cleave_graph_t *graph = cleave_model_graph(model);
+  cleave_status_t status = list_given(graph, files, folder, &names, &count, error);
+  if (status == CLEAVE_OK && graph->newer_version > 0) {
+    (void)fprintf(stderr, "cleave: warning: %s: opset %d is read as opset %d\n", path,
+                  (int)graph->newer_version, (int)graph->opset_version);
+  }
+  if (status == CLEAVE_OK && count > 0) {
+    options.open_inputs = names;
+    options.open_input_count = count;
+    status = cleave_model_load_with(cleave_common_context(), path, &options, used, out_model, error);
+  } else if (status == CLEAVE_OK) {
+    *out_model = cleave_model_retain(model);
+  }
+  cleave_free((void *)names);
+  cleave_model_release(model);
+  return status;
 }
 
 /* ---- files ---- */

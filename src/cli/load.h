@@ -18,6 +18,14 @@ CLEAVE_MUST_USE cleave_status_t cleave_settings_read(const cleave_text_list_t *l
                                                      cleave_settings_t *out_settings, cleave_error_t *error);
 void cleave_settings_deinit(cleave_settings_t *settings);
 
+/* A model, as commands open it: with the settings of its script (used[k] tells whether it has setting k), and
+ * as --lenient says. Inputs that have a default stay inputs where `files` (NAME=FILE) names them, or where
+ * `folder` holds input_N.pb for them, too. Both may be NULL. */
+CLEAVE_MUST_USE cleave_status_t cleave_model_read(const char *path, const cleave_settings_t *settings,
+                                                  const cleave_text_list_t *files, const char *folder,
+                                                  bool *used, cleave_model_t **out_model,
+                                                  cleave_error_t *error);
+
 /* Inputs of a model, by position. */
 typedef struct cleave_inputs {
   size_t count;

@@ -8,6 +8,18 @@
 
 #include "formats/group.h"
 
+/* All zero reads strictly. */
+typedef struct cleave_onnx_read_options {
+  /* Read what the file does not say rightly: operator sets newer than all that is known as the newest one
+   * that is, functions that import no operator set with those of the model, outputs without their declared
+   * shapes. */
+  bool lenient;
+  /* Inputs that have an initializer, which is their default, and that stay inputs all the same. A name that
+   * is none of the file's inputs is an error. */
+  const char *const *open_inputs;
+  size_t open_input_count;
+} cleave_onnx_read_options_t;
+
 /* Reads a model into a graph in canonical form: operators as in opset 22, Constant nodes are constants,
  * Identity and inference-time Dropout are gone, model-local functions are inlined. The caller destroys the
  * graph.
@@ -15,16 +27,18 @@
  * Weights are borrowed from the mapped file and not touched: opening costs time for nodes, not for bytes.
  * They may be unaligned. External data must lie in the model's folder. Types: those of graph inputs and
  * constants are set, dtypes of graph outputs, and what the file declares for outputs of operators that cleave
- * cannot infer; the rest is left to cleave_graph_infer, since declared shapes are often stale. Initializers
- * among the inputs (IR 3) are constants, not inputs. Sparse constants become dense ones that have their
- * sparse form beside (tensor/sparse.h). Operators that no table knows become custom ones (id
- * CLEAVE_OP_ID_CUSTOM); those of loaded libraries become what the library says (ops/custom.h).
+ * cannot infer; the rest is left to cleave_graph_infer. Shapes that the file declares for other outputs are
+ * in graph->declared, for when inference has its own (runtime/bind.h). Inputs with an initializer are
+ * constants, not inputs, but for those of `open_inputs`. `options` may be NULL. Sparse constants become dense
+ * ones that have their sparse form beside (tensor/sparse.h). Operators that no table knows become custom ones
+ * (id CLEAVE_OP_ID_CUSTOM); those of loaded libraries become what the library says (ops/custom.h).
  *
  * CLEAVE_ERROR_IO: cannot be read. CLEAVE_ERROR_FORMAT: malformed, values undefined or defined twice, cycles.
  * CLEAVE_ERROR_UNSUPPORTED: graph attributes (If, Loop, Scan), sequences, optionals, element types that
- * cleave lacks. CLEAVE_ERROR_LIMIT: nested or expanding beyond bounds. */
-CLEAVE_MUST_USE cleave_status_t cleave_onnx_read(const char *path, cleave_graph_t **out_graph,
-                                                 cleave_error_t *error);
+ * cleave lacks, operator sets newer than all that is known. CLEAVE_ERROR_LIMIT: nested or expanding beyond
+ * bounds. */
+CLEAVE_MUST_USE cleave_status_t cleave_onnx_read(const char *path, const cleave_onnx_read_options_t *options,
+                                                 cleave_graph_t **out_graph, cleave_error_t *error);
 
 /* The value of a model's metadata entry, borrowed from the bytes of the file; {NULL, 0} if there is none.
  * Nothing else of the model is looked at. CLEAVE_ERROR_FORMAT: no ONNX model. */
@@ -44,6 +58,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_onnx_find_metadata(const void *data, size
 /* The same for a model in memory, which may go after the call: weights are copied. External data is refused.
  * `name` stands for the file in errors. */
 CLEAVE_MUST_USE cleave_status_t cleave_onnx_read_memory(const void *data, size_t size, const char *name,
+                                                        const cleave_onnx_read_options_t *options,
                                                         cleave_graph_t **out_graph, cleave_error_t *error);
 
 /* ---- tensors: a file that holds one bare TensorProto ---- */

@@ -77,6 +77,15 @@ static cleave_status_t parse_body_field(cleave_onnx_model_t *model, cleave_onnx_
       cleave_onnx_node_t node;
       CLEAVE_TRY(cleave_protobuf_enter(reader, field, "NodeProto", &message, error));
       CLEAVE_TRY(cleave_onnx_node_parse(model, &body->names, &body->opsets, &message, &node, error));
+      if (node.version == 0) {
+        return cleave_error_set(
+            error, CLEAVE_ERROR_FORMAT,
+            "function '%s': node '%s': it imports no operator set of domain '%s' for "
+            "operator '%s'%s",
+            body->name, node.name, node.domain[0] == '\0' ? "ai.onnx" : node.domain, node.op_type,
+            cleave_onnx_opset_version(&model->opsets, node.domain) > 0 ? " (--lenient takes the model's)"
+                                                                       : "");
+      }
       CLEAVE_ARRAY_PUSH(&body->nodes, node, error);
       return CLEAVE_OK;
     }
@@ -104,7 +113,8 @@ static cleave_status_t parse_body(cleave_onnx_model_t *model, cleave_onnx_body_t
       CLEAVE_TRY(cleave_onnx_opset_parse(model, &reader, &field, &body->opsets, error));
     }
   }
-  for (size_t k = 0; k < model->opsets.count; k++) { /* what the function does not import itself */
+  /* Leniently, a function has what the model imports where it imports nothing itself. */
+  for (size_t k = 0; model->options->lenient && k < model->opsets.count; k++) {
     if (cleave_onnx_opset_version(&body->opsets, model->opsets.items[k].domain) == 0) {
       CLEAVE_ARRAY_PUSH(&body->opsets, model->opsets.items[k], error);
     }

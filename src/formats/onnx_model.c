@@ -9,6 +9,7 @@
 
 #include "formats/onnx.h"
 #include "formats/onnx_proto.h"
+#include "ops/ops.h"
 
 cleave_status_t cleave_onnx_intern(cleave_onnx_model_t *model, cleave_bytes_t text, const char **out_text,
                                    cleave_error_t *error) {
@@ -29,6 +30,25 @@ int32_t cleave_onnx_opset_version(const cleave_onnx_opsets_t *opsets, const char
     }
   }
   return 0;
+}
+
+/* What newer operator sets changed is not known, so their operators may mean something else. */
+static cleave_status_t check_newest(cleave_onnx_model_t *model, cleave_onnx_opset_t *opset,
+                                    cleave_error_t *error) {
+  int32_t newest = cleave_op_newest_version(opset->domain);
+  if (newest == 0 || opset->version <= newest) {
+    return CLEAVE_OK;
+  }
+  if (!model->options->lenient) {
+    return cleave_error_set(
+        error, CLEAVE_ERROR_UNSUPPORTED,
+        "opset %d of %s is newer than %d, the newest that is known (--lenient reads it as "
+        "that one)",
+        (int)opset->version, opset->domain[0] == '\0' ? "ai.onnx" : opset->domain, (int)newest);
+  }
+  model->newer_version = opset->domain[0] == '\0' ? opset->version : model->newer_version;
+  opset->version = newest;
+  return CLEAVE_OK;
 }
 
 cleave_status_t cleave_onnx_opset_parse(cleave_onnx_model_t *model, const cleave_protobuf_t *parent,
@@ -56,6 +76,7 @@ cleave_status_t cleave_onnx_opset_parse(cleave_onnx_model_t *model, const cleave
                             (long long)version);
   }
   cleave_onnx_opset_t opset = {canonical_domain(domain), (int32_t)version};
+  CLEAVE_TRY(check_newest(model, &opset, error));
   if (cleave_onnx_opset_version(opsets, opset.domain) == 0) {
     CLEAVE_ARRAY_PUSH(opsets, opset, error);
   }

@@ -7,6 +7,7 @@
 #ifndef CLEAVE_FORMATS_ONNX_MODEL_H
 #define CLEAVE_FORMATS_ONNX_MODEL_H
 
+#include "formats/onnx.h"
 #include "formats/onnx_tensor.h"
 #include "graph/graph.h"
 
@@ -78,7 +79,9 @@ typedef struct cleave_onnx_model {
   cleave_graph_t *graph; /* being made; owns all names */
   cleave_arena_t arena;
   cleave_onnx_source_t source;
+  const cleave_onnx_read_options_t *options;
   int32_t ir_version;
+  int32_t newer_version; /* of the default domain's operator set, where it was read as an older one */
   const char *graph_name;
   cleave_bytes_t order; /* of the nodes, in the file; NULL: none is given */
   cleave_onnx_opsets_t opsets;
@@ -91,7 +94,8 @@ typedef struct cleave_onnx_model {
   CLEAVE_ARRAY(cleave_tensor_t *) tensors; /* all that were parsed; released with the model */
 } cleave_onnx_model_t;
 
-/* Parses a ModelProto. `model` is zeroed but for `graph` and `source`. Deinit after failures too. */
+/* Parses a ModelProto. `model` is zeroed but for `graph`, `source` and `options`. Deinit after failures too.
+ */
 CLEAVE_MUST_USE cleave_status_t cleave_onnx_model_parse(cleave_onnx_model_t *model, const void *data,
                                                         size_t size, cleave_error_t *error);
 void cleave_onnx_model_deinit(cleave_onnx_model_t *model);
@@ -133,7 +137,8 @@ CLEAVE_MUST_USE cleave_status_t cleave_onnx_value_info_parse(cleave_onnx_model_t
                                                              cleave_onnx_value_info_t *out_info,
                                                              cleave_error_t *error);
 
-/* An OperatorSetIdProto, appended to `opsets`. */
+/* An OperatorSetIdProto, appended to `opsets`. A version newer than all that is known is refused, or taken
+ * for the newest that is known where the options are lenient. */
 CLEAVE_MUST_USE cleave_status_t cleave_onnx_opset_parse(cleave_onnx_model_t *model,
                                                         const cleave_protobuf_t *parent,
                                                         const cleave_protobuf_field_t *field,

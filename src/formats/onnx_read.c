@@ -78,6 +78,34 @@ static cleave_status_t check_info(const reader_t *reader, const char *what,
   return CLEAVE_OK;
 }
 
+/* Was it asked to stay an input, in spite of its initializer? */
+static bool is_opened(const reader_t *reader, cleave_string_t name) {
+  const cleave_onnx_read_options_t *options = reader->builder.model->options;
+  for (size_t k = 0; k < options->open_input_count; k++) {
+    if (strcmp(options->open_inputs[k], name_of(reader, name)) == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/* Only what the file lists as an input may be one. */
+static cleave_status_t check_opened(const reader_t *reader, cleave_error_t *error) {
+  const cleave_onnx_model_t *model = reader->builder.model;
+  for (size_t k = 0; k < model->options->open_input_count; k++) {
+    const char *name = model->options->open_inputs[k];
+    size_t found = 0;
+    while (found < model->inputs.count &&
+           strcmp(name_of(reader, model->inputs.items[found].name), name) != 0) {
+      found++;
+    }
+    if (found == model->inputs.count) {
+      return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "the file has no input '%s'", name);
+    }
+  }
+  return CLEAVE_OK;
+}
+
 static cleave_status_t add_constants(reader_t *reader, cleave_error_t *error) {
   const cleave_onnx_model_t *model = reader->builder.model;
   for (size_t k = 0; k < model->initializers.count; k++) {
@@ -85,6 +113,9 @@ static cleave_status_t add_constants(reader_t *reader, cleave_error_t *error) {
     cleave_value_t value;
     if (initializer->name.index == 0) {
       return cleave_error_set(error, CLEAVE_ERROR_FORMAT, "initializer %zu has no name", k);
+    }
+    if (is_opened(reader, initializer->name)) {
+      continue;
     }
     CLEAVE_TRY(cleave_graph_add_constant(reader->builder.graph, name_of(reader, initializer->name),
                                          initializer->tensor, &value, error));
@@ -96,6 +127,11 @@ static cleave_status_t add_constants(reader_t *reader, cleave_error_t *error) {
 static cleave_status_t add_inputs(reader_t *reader, cleave_error_t *error) {
   const cleave_onnx_model_t *model = reader->builder.model;
   cleave_graph_t *graph = reader->builder.graph;
+  graph->default_inputs =
+      cleave_arena_allocate(&graph->arena, model->initializers.count + 1, sizeof *graph->default_inputs);
+  if (graph->default_inputs == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
   for (size_t k = 0; k < model->inputs.count; k++) {
     const cleave_onnx_value_info_t *info = &model->inputs.items[k];
     cleave_value_t known = reader->builder.values[info->name.index];
@@ -104,7 +140,10 @@ static cleave_status_t add_inputs(reader_t *reader, cleave_error_t *error) {
       return cleave_error_set(error, CLEAVE_ERROR_FORMAT, "input %zu has no name", k);
     }
     if (cleave_value_exists(known) && cleave_value_is_constant(graph, known)) {
-      continue; /* an initializer that is listed among the inputs */
+      if (graph->default_input_count < model->initializers.count) { /* else one is listed twice */
+        graph->default_inputs[graph->default_input_count++] = info->name;
+      }
+      continue;
     }
     CLEAVE_TRY(check_info(reader, "input", info, error));
     CLEAVE_TRY(cleave_graph_add_input(graph, name_of(reader, info->name), CLEAVE_DTYPE_UNKNOWN, -1, NULL,
@@ -118,8 +157,8 @@ static cleave_status_t add_inputs(reader_t *reader, cleave_error_t *error) {
   return CLEAVE_OK;
 }
 
-/* Declared shapes of outputs are often stale (models whose batch size was edited): where the operator can
- * infer its outputs, only the dtype is taken. */
+/* What is declared for an output of an operator that cannot infer it is all that is known. Of others only the
+ * dtype is: their shapes are judged once inference has its own. */
 static cleave_status_t set_output_type(reader_t *reader, cleave_value_t value,
                                        const cleave_onnx_value_info_t *info, cleave_error_t *error) {
   cleave_graph_t *graph = reader->builder.graph;
@@ -129,9 +168,31 @@ static cleave_status_t set_output_type(reader_t *reader, cleave_value_t value,
   return cleave_graph_set_type(graph, value, (cleave_dtype_t)info->element_type, -1, NULL, error);
 }
 
+/* Keeps the declared shape of output `index`, its sizes alone. */
+static cleave_status_t keep_declared(reader_t *reader, size_t index, const cleave_onnx_value_info_t *info,
+                                     cleave_error_t *error) {
+  cleave_declared_shape_t *shape = &reader->builder.graph->declared[index];
+  shape->rank = info->rank;
+  shape->dims =
+      cleave_arena_allocate(&reader->builder.graph->arena, (size_t)info->rank + 1, sizeof *shape->dims);
+  if (shape->dims == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  for (int32_t d = 0; d < info->rank; d++) {
+    shape->dims[d] = info->dims[d].size >= 0 ? info->dims[d].size : CLEAVE_DIM_UNKNOWN;
+  }
+  return CLEAVE_OK;
+}
+
 static cleave_status_t add_outputs(reader_t *reader, cleave_error_t *error) {
   const cleave_onnx_model_t *model = reader->builder.model;
   cleave_graph_t *graph = reader->builder.graph;
+  if (!model->options->lenient) {
+    graph->declared = cleave_arena_allocate(&graph->arena, model->outputs.count + 1, sizeof *graph->declared);
+    if (graph->declared == NULL) {
+      return cleave_error_out_of_memory(error);
+    }
+  }
   for (size_t k = 0; k < model->outputs.count; k++) {
     const cleave_onnx_value_info_t *info = &model->outputs.items[k];
     cleave_value_t value = reader->builder.values[info->name.index];
@@ -143,6 +204,9 @@ static cleave_status_t add_outputs(reader_t *reader, cleave_error_t *error) {
     const cleave_value_record_t *record = cleave_graph_value(graph, value);
     if (!record->is_input && record->tensor == NULL && record->rank < 0) {
       CLEAVE_TRY(set_output_type(reader, value, info, error));
+    }
+    if (graph->declared != NULL) {
+      CLEAVE_TRY(keep_declared(reader, k, info, error));
     }
     CLEAVE_TRY(cleave_graph_add_output(graph, name_of(reader, info->name), value, error));
   }
@@ -399,6 +463,7 @@ static cleave_status_t build(reader_t *reader, cleave_error_t *error) {
   cleave_graph_t *graph = reader->builder.graph;
   const cleave_onnx_model_t *model = reader->builder.model;
   mark_used(reader);
+  CLEAVE_TRY(check_opened(reader, error));
   CLEAVE_TRY(add_constants(reader, error));
   CLEAVE_TRY(add_inputs(reader, error));
   CLEAVE_TRY(add_nodes(reader, error));
@@ -406,6 +471,7 @@ static cleave_status_t build(reader_t *reader, cleave_error_t *error) {
   int32_t version = cleave_onnx_opset_version(&model->opsets, "");
   graph->opset_version = version > 0 ? version : graph->opset_version;
   graph->ir_version = model->ir_version;
+  graph->newer_version = model->newer_version;
   return cleave_strings_add(&graph->strings, model->graph_name, strlen(model->graph_name), &graph->name,
                             error);
 }
@@ -443,8 +509,10 @@ cleanup:
 }
 
 static cleave_status_t read_bytes(cleave_file_t *file, const void *data, size_t size, const char *name,
-                                  cleave_graph_t **out_graph, cleave_error_t *error) {
-  cleave_onnx_model_t model = {.source = {.file = file}};
+                                  const cleave_onnx_read_options_t *options, cleave_graph_t **out_graph,
+                                  cleave_error_t *error) {
+  static const cleave_onnx_read_options_t strict;
+  cleave_onnx_model_t model = {.source = {.file = file}, .options = options != NULL ? options : &strict};
   cleave_error_t reason = CLEAVE_ERROR_INIT;
   *out_graph = NULL;
   CLEAVE_TRY(cleave_graph_create(&model.graph, error));
@@ -472,17 +540,19 @@ static cleave_status_t read_bytes(cleave_file_t *file, const void *data, size_t 
   return CLEAVE_OK;
 }
 
-cleave_status_t cleave_onnx_read(const char *path, cleave_graph_t **out_graph, cleave_error_t *error) {
+cleave_status_t cleave_onnx_read(const char *path, const cleave_onnx_read_options_t *options,
+                                 cleave_graph_t **out_graph, cleave_error_t *error) {
   cleave_file_t *file = NULL;
   *out_graph = NULL;
   CLEAVE_TRY(cleave_file_open(path, &file, error));
   cleave_status_t status =
-      read_bytes(file, cleave_file_data(file), cleave_file_size(file), path, out_graph, error);
+      read_bytes(file, cleave_file_data(file), cleave_file_size(file), path, options, out_graph, error);
   cleave_file_release(file);
   return status;
 }
 
 cleave_status_t cleave_onnx_read_memory(const void *data, size_t size, const char *name,
-                                        cleave_graph_t **out_graph, cleave_error_t *error) {
-  return read_bytes(NULL, data, size, name, out_graph, error);
+                                        const cleave_onnx_read_options_t *options, cleave_graph_t **out_graph,
+                                        cleave_error_t *error) {
+  return read_bytes(NULL, data, size, name, options, out_graph, error);
 }

@@ -86,6 +86,12 @@ typedef struct cleave_fold_budget {
   uint64_t work;        /* operations, and elements read and written */
 } cleave_fold_budget_t;
 
+/* The shape that a file declares for an output; dims that it leaves open are CLEAVE_DIM_UNKNOWN. */
+typedef struct cleave_declared_shape {
+  int32_t rank; /* -1: it declares none */
+  cleave_dim_t *dims;
+} cleave_declared_shape_t;
+
 struct cleave_graph {
   uint64_t identity;         /* no other graph of the process has it, or had it */
   cleave_context_t *context; /* borrowed: whose backends and libraries it means; NULL: the process's own */
@@ -100,11 +106,17 @@ struct cleave_graph {
   CLEAVE_ARRAY(cleave_string_t) output_names;   /* as outputs */
   CLEAVE_ARRAY(cleave_tensor_t *) tensors;      /* retained ones, attributes' included */
   CLEAVE_ARRAY(const cleave_op_t *) custom_ops; /* of nodes with CLEAVE_OP_ID_CUSTOM, each once */
+  /* What the file says beside the graph, in the arena. Copies have none of it. */
+  cleave_declared_shape_t *declared; /* by output; NULL: nothing, or it is of no interest */
+  cleave_string_t *default_inputs;   /* inputs that have an initializer and are constants here */
+  size_t default_input_count;
   size_t live_node_count;
   cleave_string_t name;
   cleave_string_t source; /* file it was read from */
   int32_t opset_version;  /* of the default domain in that file; 22 for graphs made here */
+  int32_t newer_version; /* what the file says, where it was read as the older opset_version; 0: it was not */
   int32_t ir_version;
+  bool is_sized; /* a copy in which open sizes of inputs got numbers: with others it would be another graph */
   /* Borrowed: where looks at the content of constants are noted, for who must know what a decision leans on.
    * NULL: nowhere, as in every graph that is shared. */
   cleave_graph_reads_t *reads;
@@ -264,7 +276,8 @@ static inline cleave_node_t cleave_value_producer(const cleave_graph_t *graph, c
 static inline bool cleave_value_is_constant(const cleave_graph_t *graph, cleave_value_t value) {
   return cleave_graph_value(graph, value)->tensor != NULL;
 }
-/* Somebody is going to act on the content of a constant. Does nothing where reads are not noted. */
+/* Somebody is going to act on the content of a constant, or on the sizes of any other value of a graph that
+ * is_sized. Does nothing where reads are not noted. */
 CLEAVE_MUST_USE static inline cleave_status_t cleave_graph_note_read(const cleave_graph_t *graph,
                                                                      cleave_value_t value,
                                                                      cleave_error_t *error) {

@@ -38,6 +38,18 @@ static void build_slots(void) {
   }
 }
 
+int32_t cleave_op_newest_version(const char *domain) {
+  const cleave_op_t *table = cleave_op_table();
+  int32_t newest = 0;
+  domain = normal_domain(domain);
+  for (uint16_t id = 0; id < CLEAVE_OP_COUNT; id++) {
+    if (table[id].since_version > newest && strcmp(table[id].domain, domain) == 0) {
+      newest = table[id].since_version;
+    }
+  }
+  return newest;
+}
+
 const cleave_op_t *cleave_op_find(const char *domain, const char *name) {
   if (name == NULL) {
     return NULL;

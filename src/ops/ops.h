@@ -23,6 +23,10 @@ const cleave_op_t *cleave_op_get(cleave_op_id_t id);
 /* " (did you mean 'Conv'?)" for an unknown operator name, or "". */
 const char *cleave_op_hint(const char *name, char *buffer, size_t size);
 
+/* The newest version of a domain's operator set that the table knows anything of; 0: nothing of the domain.
+ */
+int32_t cleave_op_newest_version(const char *domain);
+
 /* Index of an input port by its schema name, whatever the case; also for variadic ports ("inputs" -> the
  * first). CLEAVE_INDEX_NONE where there is none. The same for outputs. */
 uint32_t cleave_op_input_index(const cleave_op_t *op, const char *name);
@@ -54,7 +58,9 @@ const int64_t *cleave_op_ints(const cleave_graph_t *graph, cleave_node_t node, c
 CLEAVE_MUST_USE cleave_status_t cleave_op_check(const cleave_graph_t *graph, cleave_node_t node,
                                                 cleave_error_t *error);
 
-/* Floating-point operations of a node; 0 where its shapes are not all known. A multiply-add counts two. */
+/* Floating-point operations of a node; negative if a size that counts is not known. A multiply-add counts
+ * two.
+ */
 double cleave_op_flops(const cleave_graph_t *graph, cleave_node_t node);
 
 /* Bytes of a value; negative where its size is not known. */

@@ -27,6 +27,14 @@ CLEAVE_MUST_USE cleave_status_t cleave_graph_simplify(cleave_graph_t *graph, con
                                                       size_t keep_count, size_t *out_count,
                                                       cleave_error_t *error);
 
+/* Compares the shapes that the file declares for outputs (graph->declared) with those that were inferred:
+ * another rank or size is CLEAVE_ERROR_SHAPE, and what inference left unknown is set in the graph, and in
+ * `unfolded` (may be NULL), which has the same outputs. A size for what is symbolic is passed over: files
+ * whose inputs were opened later declare it often. *out_more: something was set, so inference may find more.
+ */
+CLEAVE_MUST_USE cleave_status_t cleave_graph_state_declared(cleave_graph_t *graph, cleave_graph_t *unfolded,
+                                                            bool *out_more, cleave_error_t *error);
+
 /* Is there a node that cleave_graph_simplify might compute? */
 bool cleave_graph_has_foldable(const cleave_graph_t *graph, const bool *keep_node, size_t keep_count);
 

@@ -4,6 +4,7 @@
 // that changed anything: other constants begin there.
 #include <string.h>
 
+#include "backend/context.h"
 #include "formats/onnx.h"
 #include "graph/clone.h"
 #include "runtime/bind.h"
@@ -43,6 +44,13 @@ cleave_status_t cleave_model_create_take(cleave_graph_t *graph, cleave_model_t *
   if (status == CLEAVE_OK) {
     status = cleave_graph_simplify(graph, NULL, 0, NULL, error);
   }
+  bool more = false;
+  if (status == CLEAVE_OK) {
+    status = cleave_graph_state_declared(graph, model->unfolded, &more, error);
+  }
+  if (status == CLEAVE_OK && more) {
+    status = cleave_graph_simplify(graph, NULL, 0, NULL, error);
+  }
   if (status != CLEAVE_OK) {
     cleave_model_release(model);
     return status;
@@ -72,15 +80,43 @@ static cleave_status_t create_from_region_take(cleave_context_t *context, cleave
   return CLEAVE_OK;
 }
 
+static cleave_onnx_read_options_t onnx_options(const cleave_model_open_options_t *options) {
+  return (cleave_onnx_read_options_t){.lenient = options->lenient,
+                                      .open_inputs = options->open_inputs,
+                                      .open_input_count = options->open_input_count};
+}
+
+/* A model from the graph of a file, which it takes over. */
+static cleave_status_t create_from_onnx_take(cleave_context_t *context, cleave_graph_t *graph,
+                                             cleave_model_t **out_model, cleave_error_t *error) {
+  graph->context = context;
+  if (graph->newer_version > 0) {
+    cleave_log(cleave_context_log(context), CLEAVE_LOG_WARNING, "%s: opset %d is read as opset %d",
+               cleave_strings_text(&graph->strings, graph->source), (int)graph->newer_version,
+               (int)graph->opset_version);
+  }
+  return cleave_model_create_take(graph, out_model, error);
+}
+
 static cleave_status_t load_file(cleave_context_t *context, const char *path,
-                                 const cleave_setting_t *settings, size_t setting_count, uint64_t seed,
-                                 bool *out_used, cleave_model_t **out_model, cleave_error_t *error) {
+                                 const cleave_model_open_options_t *options, bool *out_used,
+                                 cleave_model_t **out_model, cleave_error_t *error) {
+  const cleave_setting_t *settings = options->settings;
+  size_t setting_count = options->setting_count;
   cleave_graph_t *graph = NULL;
   if (cleave_path_has_extension(path, ".onnx")) {
-    CLEAVE_TRY(cleave_onnx_read(path, &graph, error));
-  } else if (cleave_path_has_extension(path, ".lua")) {
-    CLEAVE_TRY(
-        cleave_model_script_load(context, path, settings, setting_count, seed, out_used, &graph, error));
+    cleave_onnx_read_options_t read = onnx_options(options);
+    CLEAVE_TRY(cleave_onnx_read(path, &read, &graph, error));
+    return create_from_onnx_take(context, graph, out_model, error);
+  }
+  if (options->open_input_count > 0) {
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                            "%s: input '%.100s' has no initializer: only inputs of .onnx files have", path,
+                            options->open_inputs[0]);
+  }
+  if (cleave_path_has_extension(path, ".lua")) {
+    CLEAVE_TRY(cleave_model_script_load(context, path, settings, setting_count, options->seed, out_used,
+                                        &graph, error));
   } else if (cleave_path_has_extension(path, ".json")) {
     cleave_region_file_t *region = NULL;
     CLEAVE_TRY(cleave_region_json_open(path, &region, error));
@@ -95,39 +131,15 @@ static cleave_status_t load_file(cleave_context_t *context, const char *path,
 
 /* The context is there from the first operator that is looked up in it. */
 cleave_status_t cleave_model_load_with(cleave_context_t *context, const char *path,
-                                       const cleave_setting_t *settings, size_t setting_count, uint64_t seed,
-                                       bool *out_used, cleave_model_t **out_model, cleave_error_t *error) {
+                                       const cleave_model_open_options_t *options, bool *out_used,
+                                       cleave_model_t **out_model, cleave_error_t *error) {
   *out_model = NULL;
-  for (size_t k = 0; k < setting_count; k++) {
+  for (size_t k = 0; k < options->setting_count; k++) {
     out_used[k] = false;
   }
   context = cleave_context_retain(context);
-  cleave_status_t status =
-      load_file(context, path, settings, setting_count, seed, out_used, out_model, error);
+  cleave_status_t status = load_file(context, path, options, out_used, out_model, error);
   cleave_context_release(context);
-  return status;
-}
-
-cleave_status_t cleave_model_load(cleave_context_t *context, const char *path,
-                                  const cleave_setting_t *settings, size_t setting_count, uint64_t seed,
-                                  cleave_model_t **out_model, cleave_error_t *error) {
-  *out_model = NULL;
-  bool *used = cleave_allocate_zeroed(setting_count, sizeof *used);
-  if (used == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
-  cleave_status_t status =
-      cleave_model_load_with(context, path, settings, setting_count, seed, used, out_model, error);
-  for (size_t k = 0; k < setting_count && status == CLEAVE_OK; k++) {
-    if (!used[k]) {
-      status =
-          cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
-                           "%s: setting '%s': the model has no option of this name", path, settings[k].name);
-      cleave_model_release(*out_model);
-      *out_model = NULL;
-    }
-  }
-  cleave_free(used);
   return status;
 }
 
@@ -140,27 +152,76 @@ static bool looks_like_json(const char *data, size_t size) {
   return k < size && data[k] == '{';
 }
 
-static cleave_status_t load_bytes(cleave_context_t *context, const void *data, size_t size, const char *name,
-                                  cleave_model_t **out_model, cleave_error_t *error) {
+static cleave_status_t load_bytes(cleave_context_t *context, const char *name,
+                                  const cleave_model_open_options_t *options, cleave_model_t **out_model,
+                                  cleave_error_t *error) {
   cleave_graph_t *graph = NULL;
-  if (looks_like_json(data, size)) {
+  cleave_onnx_read_options_t read = onnx_options(options);
+  if (looks_like_json(options->data, options->data_size)) {
     cleave_region_file_t *region = NULL;
-    CLEAVE_TRY(cleave_region_json_read(name, data, size, NULL, &region, error));
+    CLEAVE_TRY(cleave_region_json_read(name, options->data, options->data_size, NULL, &region, error));
     return create_from_region_take(context, region, out_model, error);
   }
-  CLEAVE_TRY(cleave_onnx_read_memory(data, size, name, &graph, error));
-  graph->context = context;
-  return cleave_model_create_take(graph, out_model, error);
+  CLEAVE_TRY(cleave_onnx_read_memory(options->data, options->data_size, name, &read, &graph, error));
+  return create_from_onnx_take(context, graph, out_model, error);
+}
+
+static cleave_status_t load_memory(cleave_context_t *context, const char *name,
+                                   const cleave_model_open_options_t *options, cleave_model_t **out_model,
+                                   cleave_error_t *error) {
+  context = cleave_context_retain(context);
+  cleave_status_t status = load_bytes(context, name == NULL ? "model" : name, options, out_model, error);
+  cleave_context_release(context);
+  return status;
+}
+
+cleave_status_t cleave_model_load(cleave_context_t *context, const char *path,
+                                  const cleave_setting_t *settings, size_t setting_count, uint64_t seed,
+                                  cleave_model_t **out_model, cleave_error_t *error) {
+  cleave_model_open_options_t options = {
+      .size = sizeof options, .settings = settings, .setting_count = setting_count, .seed = seed};
+  return cleave_model_open(context, path, &options, out_model, error);
+}
+
+cleave_status_t cleave_model_open(cleave_context_t *context, const char *path,
+                                  const cleave_model_open_options_t *options, cleave_model_t **out_model,
+                                  cleave_error_t *error) {
+  static const cleave_model_open_options_t plain = {.size = sizeof plain};
+  options = options == NULL ? &plain : options;
+  *out_model = NULL;
+  if (options->size < sizeof *options) {
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                            "the options of cleave_model_open have %zu bytes, expected %zu", options->size,
+                            sizeof *options);
+  }
+  if (options->data != NULL) {
+    return load_memory(context, path, options, out_model, error);
+  }
+  bool *used = cleave_allocate_zeroed(options->setting_count, sizeof *used);
+  if (used == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  cleave_status_t status = cleave_model_load_with(context, path, options, used, out_model, error);
+  for (size_t k = 0; k < options->setting_count && status == CLEAVE_OK; k++) {
+    if (!used[k]) {
+      status = cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                                "%s: setting '%s': the model has no option of this name", path,
+                                options->settings[k].name);
+      cleave_model_release(*out_model);
+      *out_model = NULL;
+    }
+  }
+  cleave_free(used);
+  return status;
+}
 }
 
 cleave_status_t cleave_model_load_memory(cleave_context_t *context, const void *data, size_t size,
                                          const char *name, cleave_model_t **out_model,
                                          cleave_error_t *error) {
+  cleave_model_open_options_t options = {.size = sizeof options, .data = data, .data_size = size};
   *out_model = NULL;
-  context = cleave_context_retain(context);
-  cleave_status_t status = load_bytes(context, data, size, name == NULL ? "model" : name, out_model, error);
-  cleave_context_release(context);
-  return status;
+  return load_memory(context, name, &options, out_model, error);
 }
 
 cleave_model_t *cleave_model_retain(cleave_model_t *model) {

@@ -14,11 +14,12 @@ const cleave_graph_t *cleave_model_graph(const cleave_model_t *model);
 CLEAVE_MUST_USE cleave_status_t cleave_model_create_take(cleave_graph_t *graph, cleave_model_t **out_model,
                                                          cleave_error_t *error);
 
-/* cleave_model_load that accepts settings which the model script does not know: out_used[k] tells. */
+/* cleave_model_open of a file that accepts settings which the model script does not know: out_used[k] tells.
+ */
 CLEAVE_MUST_USE cleave_status_t cleave_model_load_with(cleave_context_t *context, const char *path,
-                                                       const cleave_setting_t *settings, size_t setting_count,
-                                                       uint64_t seed, bool *out_used,
-                                                       cleave_model_t **out_model, cleave_error_t *error);
+                                                       const cleave_model_open_options_t *options,
+                                                       bool *out_used, cleave_model_t **out_model,
+                                                       cleave_error_t *error);
 
 /* cleave_model_partition for a graph, which must outlive the plan. Settings marked in `known` (may be NULL)
  * have served elsewhere, so that no rule file needs to declare them. With `sources`, `backend` (if not NULL)

@@ -165,7 +165,7 @@ int main(int argc, char **argv) {
     }
     cleave_error_t error = CLEAVE_ERROR_INIT;
     cleave_graph_t *graph = NULL;
-    check(cleave_onnx_read(argv[a], &graph, &error), &error);
+    check(cleave_onnx_read(argv[a], NULL, &graph, &error), &error);
     check(cleave_graph_infer(graph, NULL, NULL, &error), &error);
     measure(argv[a], graph, with_rules);
     models++;

@@ -88,7 +88,7 @@ static bool try_bytes(const void *data, size_t size) {
   if (size > 0) {
     memcpy(copy, data, size);
   }
-  cleave_status_t status = cleave_onnx_read_memory(copy, size, "fuzz", &graph, &error);
+  cleave_status_t status = cleave_onnx_read_memory(copy, size, "fuzz", NULL, &graph, &error);
   free(copy);
   if (status != CLEAVE_OK) {
     ck_assert_ptr_null(graph);
@@ -257,6 +257,7 @@ UNIT_TEST(calls_that_nest_deeper_than_the_limit) {
     size_t mark = cleave_protobuf_begin(&b.model, ONNX_MODEL_FUNCTIONS);
     cleave_protobuf_put_text(&b.model, ONNX_FUNCTION_NAME, name);
     cleave_protobuf_put_text(&b.model, ONNX_FUNCTION_DOMAIN, "local");
+    onnx_function_import(&b, "local", 1);
     onnx_put_node(&b.model, ONNX_FUNCTION_NODE, callee, "local", "", "");
     cleave_protobuf_end(&b.model, mark);
   }
@@ -293,7 +294,7 @@ UNIT_TEST(reading_survives_every_failed_allocation) {
       cleave_error_t error = CLEAVE_ERROR_INIT;
       (void)cleave_memory_fail_after(allocation);
       cleave_status_t status = cleave_onnx_read_memory(cleave_file_data(files[k]), cleave_file_size(files[k]),
-                                                       "fuzz", &graph, &error);
+                                                       "fuzz", NULL, &graph, &error);
       (void)cleave_memory_fail_after(-1);
       failed = status == CLEAVE_ERROR_OUT_OF_MEMORY;
       if (status != CLEAVE_OK) {

@@ -181,6 +181,13 @@ void onnx_float_list(onnx_builder_t *builder, const char *name, const float *val
   cleave_protobuf_end(&builder->graph, mark);
 }
 
+void onnx_function_import(onnx_builder_t *builder, const char *domain, int64_t version) {
+  size_t mark = cleave_protobuf_begin(&builder->model, ONNX_FUNCTION_OPSET_IMPORT);
+  cleave_protobuf_put_text(&builder->model, ONNX_OPSET_DOMAIN, domain);
+  cleave_protobuf_put_int(&builder->model, ONNX_OPSET_VERSION, version);
+  cleave_protobuf_end(&builder->model, mark);
+}
+
 cleave_text_t onnx_finish(onnx_builder_t *builder) {
   cleave_protobuf_put_bytes(&builder->model, ONNX_MODEL_GRAPH, builder->graph.data, builder->graph.length);
   cleave_text_deinit(&builder->graph);
@@ -190,7 +197,7 @@ cleave_text_t onnx_finish(onnx_builder_t *builder) {
 
 cleave_status_t onnx_read(onnx_builder_t *builder, cleave_graph_t **out_graph, cleave_error_t *error) {
   cleave_text_t bytes = onnx_finish(builder);
-  cleave_status_t status = cleave_onnx_read_memory(bytes.data, bytes.length, "model", out_graph, error);
+  cleave_status_t status = cleave_onnx_read_memory(bytes.data, bytes.length, "model", NULL, out_graph, error);
   cleave_text_deinit(&bytes);
   return status;
 }

@@ -45,6 +45,9 @@ void onnx_end_node(onnx_builder_t *builder);
 /* A node without attributes. */
 void onnx_simple(onnx_builder_t *builder, const char *op_type, const char *inputs, const char *outputs);
 
+/* An operator set that the function which is being written imports. */
+void onnx_function_import(onnx_builder_t *builder, const char *domain, int64_t version);
+
 /* A NodeProto in `field` of any message, without attributes. */
 void onnx_put_node(cleave_text_t *out, uint32_t field, const char *op_type, const char *domain,
                    const char *inputs, const char *outputs);

@@ -524,7 +524,7 @@ UNIT_TEST(model_files_keep_library_operators_and_their_version) {
       "}))");
   unit_ok(cleave_onnx_write(path, cleave_model_graph(model), NULL, e));
   cleave_model_release(model);
-  unit_ok(cleave_onnx_read(path, &graph, e));
+  unit_ok(cleave_onnx_read(path, NULL, &graph, e));
   cleave_node_t node = cleave_value_producer(graph, cleave_graph_output(graph, 0));
   ck_assert_ptr_eq(cleave_node_op(graph, node), cleave_op_find("my.test", "Op"));
   ck_assert_int_eq(cleave_op_int(graph, node, "a", 0), 3);
@@ -539,7 +539,7 @@ UNIT_TEST(model_files_keep_library_operators_and_their_version) {
   cleave_custom_ops_remove(&owner);
   definition.version = 5;
   unit_ok(add(&definition, e));
-  unit_fails_with(cleave_onnx_read(path, &graph, e), CLEAVE_ERROR_UNSUPPORTED,
+  unit_fails_with(cleave_onnx_read(path, NULL, &graph, e), CLEAVE_ERROR_UNSUPPORTED,
                   "operator 'my.test.Op' of version 4 of 'my.test': library 'test' has version 5");
   ck_assert_int_eq(remove(path), 0);
 }
@@ -594,7 +594,7 @@ UNIT_TEST(operators_that_nobody_knows_keep_the_version_that_was_imported) {
   cleave_graph_destroy(graph);
   cleave_custom_operator_t definition = make_operator("X", "Y", "");
   unit_ok(add(&definition, e));
-  unit_fails_with(cleave_onnx_read(path, &graph, e), CLEAVE_ERROR_UNSUPPORTED,
+  unit_fails_with(cleave_onnx_read(path, NULL, &graph, e), CLEAVE_ERROR_UNSUPPORTED,
                   "operator 'my.test.Op' of version 3 of 'my.test': library 'test' has version 1");
   ck_assert_int_eq(remove(path), 0);
 }

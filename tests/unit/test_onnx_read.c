@@ -217,9 +217,9 @@ UNIT_TEST(newer_operator_sets_are_read_where_they_say_the_same) {
 UNIT_TEST(refuses_what_is_no_model) {
   onnx_builder_t b;
   cleave_graph_t *graph = NULL;
-  unit_fails(cleave_onnx_read_memory(NULL, 0, "empty", &graph, e), CLEAVE_ERROR_FORMAT,
+  unit_fails(cleave_onnx_read_memory(NULL, 0, "empty", NULL, &graph, e), CLEAVE_ERROR_FORMAT,
              "empty: not an ONNX model: it has no graph");
-  unit_fails_with(cleave_onnx_read_memory("hello, world", 12, "text", &graph, e), CLEAVE_ERROR_FORMAT,
+  unit_fails_with(cleave_onnx_read_memory("hello, world", 12, "text", NULL, &graph, e), CLEAVE_ERROR_FORMAT,
                   "text: protobuf: ModelProto is malformed");
   onnx_begin(&b, 2, 1);
   onnx_refused(&b, CLEAVE_ERROR_UNSUPPORTED, "model: IR version 2 is not supported, expected 3 or later");
@@ -228,7 +228,7 @@ UNIT_TEST(refuses_what_is_no_model) {
   onnx_simple(&b, "Relu", "x", "y");
   onnx_refused(&b, CLEAVE_ERROR_FORMAT,
                "model: node '': the model imports no operator set for operator 'Relu'");
-  unit_fails_with(cleave_onnx_read("/nonexistent/model.onnx", &graph, e), CLEAVE_ERROR_IO,
+  unit_fails_with(cleave_onnx_read("/nonexistent/model.onnx", NULL, &graph, e), CLEAVE_ERROR_IO,
                   "/nonexistent/model.onnx: cannot open");
 }
 
@@ -268,12 +268,21 @@ UNIT_TEST(refuses_types_other_than_tensors) {
 
 /* ---- model-local functions ---- */
 
-static size_t begin_function(onnx_builder_t *b, const char *name, const char *input, const char *output) {
+/* Without imports. */
+static size_t begin_bare_function(onnx_builder_t *b, const char *name, const char *input,
+                                  const char *output) {
   size_t mark = cleave_protobuf_begin(&b->model, ONNX_MODEL_FUNCTIONS);
   cleave_protobuf_put_text(&b->model, ONNX_FUNCTION_NAME, name);
   cleave_protobuf_put_text(&b->model, ONNX_FUNCTION_DOMAIN, "local");
   cleave_protobuf_put_text(&b->model, ONNX_FUNCTION_INPUT, input);
   cleave_protobuf_put_text(&b->model, ONNX_FUNCTION_OUTPUT, output);
+  return mark;
+}
+
+static size_t begin_function(onnx_builder_t *b, const char *name, const char *input, const char *output) {
+  size_t mark = begin_bare_function(b, name, input, output);
+  onnx_function_import(b, "", 17);
+  onnx_function_import(b, "local", 1);
   return mark;
 }
 
@@ -307,6 +316,52 @@ UNIT_TEST(functions_are_inlined_with_fresh_names) {
               "%b = Neg(%four/twice.1/b) : unknown[...]\n"
               "%y = Relu(%b) : float32[...]\n"
               "output \"y\" = %y\n");
+}
+
+static onnx_builder_t model_of_function(const char *op_type, const char *domain, const char *import) {
+  onnx_builder_t b;
+  onnx_begin(&b, 8, 17);
+  onnx_opset(&b, "local", 1);
+  size_t mark = begin_bare_function(&b, "f", "a", "b");
+  if (import != NULL) {
+    onnx_function_import(&b, import, 1);
+  }
+  onnx_put_node(&b.model, ONNX_FUNCTION_NODE, op_type, domain, "a", "b");
+  cleave_protobuf_end(&b.model, mark);
+  onnx_input(&b, "x", CLEAVE_DTYPE_F32, "2");
+  call(&b, "f", "x", "y");
+  onnx_output(&b, "y", CLEAVE_DTYPE_F32, "2");
+  return b;
+}
+
+UNIT_TEST(refuses_functions_that_do_not_import_what_they_use) {
+  onnx_builder_t b = model_of_function("Neg", "", NULL);
+  onnx_refused(
+      &b, CLEAVE_ERROR_FORMAT,
+      "model: function 'f': node '': it imports no operator set of domain 'ai.onnx' for operator 'Neg' "
+      "(--lenient takes the model's)");
+  b = model_of_function("Neg", "", "local");
+  onnx_refused(
+      &b, CLEAVE_ERROR_FORMAT,
+      "model: function 'f': node '': it imports no operator set of domain 'ai.onnx' for operator 'Neg' "
+      "(--lenient takes the model's)");
+  b = model_of_function("Frob", "elsewhere", "local");
+  onnx_refused(&b, CLEAVE_ERROR_FORMAT,
+               "model: function 'f': node '': it imports no operator set of domain 'elsewhere' for operator "
+               "'Frob'");
+}
+
+UNIT_TEST(functions_without_imports_have_those_of_the_model_leniently) {
+  onnx_builder_t b = model_of_function("Neg", "", NULL);
+  cleave_onnx_read_options_t options = {.lenient = true};
+  cleave_graph_t *graph = NULL;
+  cleave_text_t bytes = onnx_finish(&b);
+  unit_ok(cleave_onnx_read_memory(bytes.data, bytes.length, "model", &options, &graph, e));
+  cleave_text_deinit(&bytes);
+  onnx_expect_graph(graph,
+                    "input %x : float32[2]\n"
+                    "%y = Neg(%x) : float32[...]\n"
+                    "output \"y\" = %y\n");
 }
 
 UNIT_TEST(functions_take_attributes_of_the_call) {

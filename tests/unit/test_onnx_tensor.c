@@ -132,7 +132,7 @@ UNIT_TEST(weights_are_borrowed_from_the_file) {
   onnx_ints(&b, "w", "2 2", numbers, 4);
   onnx_output(&b, "w", CLEAVE_DTYPE_I64, "2 2");
   write_model(&b, path);
-  unit_ok(cleave_onnx_read(path, &graph, e));
+  unit_ok(cleave_onnx_read(path, NULL, &graph, e));
   const cleave_tensor_t *w = constant_named(graph, "w");
   ck_assert(!w->owns_data);
   ck_assert_ptr_nonnull(w->file);
@@ -165,7 +165,7 @@ UNIT_TEST(a_model_of_a_gigabyte_opens_in_milliseconds) {
   unit_ok(cleave_file_write(path, model.data, model.length, e));
   ck_assert_int_eq(truncate(path, (off_t)(model.length + size)), 0);
   uint64_t start = cleave_clock_now();
-  unit_ok(cleave_onnx_read(path, &read, e));
+  unit_ok(cleave_onnx_read(path, NULL, &read, e));
   double elapsed = cleave_clock_ms(start, cleave_clock_now());
   ck_assert_msg(elapsed < 20.0, "%.1f ms", elapsed);
   ck_assert_uint_eq(constant_named(read, "w")->bytes, size);
@@ -214,12 +214,12 @@ UNIT_TEST(reads_external_data) {
   unit_ok(cleave_file_write(path_in(folder, "w.bin"), numbers, sizeof numbers, e));
   (void)snprintf(path, sizeof path, "%s/m.onnx", folder);
   write_external_model(path, "w.bin", "8", "8");
-  unit_ok(cleave_onnx_read(path, &graph, e));
+  unit_ok(cleave_onnx_read(path, NULL, &graph, e));
   ck_assert_int_eq(cleave_tensor_get_int(constant_named(graph, "w"), 0), 3);
   ck_assert_int_eq(cleave_tensor_get_int(constant_named(graph, "w"), 1), 4);
   cleave_graph_destroy(graph);
   write_external_model(path, "./w.bin", NULL, NULL);
-  unit_ok(cleave_onnx_read(path, &graph, e));
+  unit_ok(cleave_onnx_read(path, NULL, &graph, e));
   ck_assert_int_eq(cleave_tensor_get_int(constant_named(graph, "w"), 1), 2);
   cleave_graph_destroy(graph);
   (void)unlink(path);
@@ -241,17 +241,17 @@ UNIT_TEST(external_data_stays_in_the_folder_of_the_model) {
   (void)snprintf(link, sizeof link, "%s/link.bin", inner);
   ck_assert_int_eq(symlink("../secret.bin", link), 0);
   write_external_model(path, "../secret.bin", NULL, NULL);
-  unit_fails_with(cleave_onnx_read(path, &graph, e), CLEAVE_ERROR_FORMAT,
+  unit_fails_with(cleave_onnx_read(path, NULL, &graph, e), CLEAVE_ERROR_FORMAT,
                   "location '../secret.bin' is not below the model's folder");
   write_external_model(path, "a/../../secret.bin", NULL, NULL);
-  unit_fails_with(cleave_onnx_read(path, &graph, e), CLEAVE_ERROR_FORMAT, "is not below");
+  unit_fails_with(cleave_onnx_read(path, NULL, &graph, e), CLEAVE_ERROR_FORMAT, "is not below");
   write_external_model(path, path_in(folder, "secret.bin"), NULL, NULL);
-  unit_fails_with(cleave_onnx_read(path, &graph, e), CLEAVE_ERROR_FORMAT, "is not below");
+  unit_fails_with(cleave_onnx_read(path, NULL, &graph, e), CLEAVE_ERROR_FORMAT, "is not below");
   write_external_model(path, "link.bin", NULL, NULL);
-  unit_fails_with(cleave_onnx_read(path, &graph, e), CLEAVE_ERROR_FORMAT,
+  unit_fails_with(cleave_onnx_read(path, NULL, &graph, e), CLEAVE_ERROR_FORMAT,
                   "'link.bin' leads out of the model's folder");
   write_external_model(path, "missing.bin", NULL, NULL);
-  unit_fails_with(cleave_onnx_read(path, &graph, e), CLEAVE_ERROR_IO, "cannot open 'missing.bin'");
+  unit_fails_with(cleave_onnx_read(path, NULL, &graph, e), CLEAVE_ERROR_IO, "cannot open 'missing.bin'");
   (void)unlink(link);
   (void)unlink(path);
   (void)rmdir(inner);
@@ -266,14 +266,14 @@ UNIT_TEST(external_data_must_be_as_long_as_the_shape) {
   unit_ok(cleave_file_write(path_in(folder, "w.bin"), "123456789012", 12, e));
   (void)snprintf(path, sizeof path, "%s/m.onnx", folder);
   write_external_model(path, "w.bin", "8", NULL);
-  unit_fails_with(cleave_onnx_read(path, &graph, e), CLEAVE_ERROR_FORMAT,
+  unit_fails_with(cleave_onnx_read(path, NULL, &graph, e), CLEAVE_ERROR_FORMAT,
                   "'w.bin' has 12 bytes, expected 8 at offset 8");
   write_external_model(path, "w.bin", "18446744073709551615", NULL);
-  unit_fails_with(cleave_onnx_read(path, &graph, e), CLEAVE_ERROR_FORMAT, "'w.bin' has 12 bytes");
+  unit_fails_with(cleave_onnx_read(path, NULL, &graph, e), CLEAVE_ERROR_FORMAT, "'w.bin' has 12 bytes");
   write_external_model(path, "w.bin", "-1", NULL);
-  unit_fails_with(cleave_onnx_read(path, &graph, e), CLEAVE_ERROR_FORMAT, "offset is '-1'");
+  unit_fails_with(cleave_onnx_read(path, NULL, &graph, e), CLEAVE_ERROR_FORMAT, "offset is '-1'");
   write_external_model(path, "w.bin", NULL, "4");
-  unit_fails_with(cleave_onnx_read(path, &graph, e), CLEAVE_ERROR_FORMAT,
+  unit_fails_with(cleave_onnx_read(path, NULL, &graph, e), CLEAVE_ERROR_FORMAT,
                   "the shape asks for 8 bytes, the length is 4");
   (void)unlink(path);
   (void)unlink(path_in(folder, "w.bin"));

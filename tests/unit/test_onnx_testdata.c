@@ -37,7 +37,7 @@ static void expect_round_trip(const char *path, cleave_graph_t *graph) {
     cleave_text_t bytes = {0};
     cleave_graph_t *back = NULL;
     unit_ok(cleave_onnx_write_text(graph, &options, &bytes, e));
-    unit_ok(cleave_onnx_read_memory(bytes.data, bytes.length, path, &back, e));
+    unit_ok(cleave_onnx_read_memory(bytes.data, bytes.length, path, NULL, &back, e));
     ck_assert_msg(inferred_hash(back) == expected, "%s differs after writing in opset %d", path,
                   (int)opsets[k]);
     cleave_text_deinit(&bytes);
@@ -55,7 +55,7 @@ static void check_model(const char *path, counts_t *counts) {
   cleave_graph_t *graph = NULL;
   cleave_error_t error = CLEAVE_ERROR_INIT;
   counts->models++;
-  cleave_status_t status = cleave_onnx_read(path, &graph, &error);
+  cleave_status_t status = cleave_onnx_read(path, NULL, &graph, &error);
   if (status != CLEAVE_OK) {
     expect_reason(status, &error);
     counts->refused++;

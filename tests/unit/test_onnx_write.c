@@ -76,7 +76,7 @@ static cleave_graph_t *round_trip(const cleave_graph_t *graph, const cleave_onnx
   cleave_text_t bytes = {0};
   cleave_graph_t *back = NULL;
   unit_ok(cleave_onnx_write_text(graph, options, &bytes, e));
-  unit_ok(cleave_onnx_read_memory(bytes.data, bytes.length, "model", &back, e));
+  unit_ok(cleave_onnx_read_memory(bytes.data, bytes.length, "model", NULL, &back, e));
   cleave_text_deinit(&bytes);
   return back;
 }
@@ -418,7 +418,7 @@ UNIT_TEST(large_weights_go_to_a_file_beside_the_model) {
   unit_ok(cleave_onnx_write(path, graph, &options, e));
   ck_assert_int_eq(stat(data, &info), 0);
   ck_assert_int_eq(info.st_size, 4032 + 4000);
-  unit_ok(cleave_onnx_read(path, &back, e));
+  unit_ok(cleave_onnx_read(path, NULL, &back, e));
   const cleave_tensor_t *b = cleave_graph_value(back, cleave_node_input(back, (cleave_node_t){2}, 1))->tensor;
   const cleave_tensor_t *original =
       cleave_graph_value(graph, cleave_node_input(graph, (cleave_node_t){2}, 1))->tensor;

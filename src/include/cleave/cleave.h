@@ -45,6 +45,33 @@ CLEAVE_MUST_USE cleave_status_t cleave_model_load(cleave_context_t *context, con
 CLEAVE_MUST_USE cleave_status_t cleave_model_load_memory(cleave_context_t *context, const void *data,
                                                          size_t size, const char *name,
                                                          cleave_model_t **out_model, cleave_error_t *error);
+/* How a model is opened. All zero but `size`: as cleave_model_load does. */
+typedef struct cleave_model_open_options {
+  size_t size; /* sizeof(cleave_model_open_options_t) */
+  const cleave_setting_t *settings;
+  size_t setting_count;
+  uint64_t seed;
+  /* An ONNX file whose operator set is newer than all that is known is refused, and so are functions that use
+   * an operator set which they do not import, and outputs whose declared shape is not the inferred one.
+   * Leniently, they are read as the newest operator set known (with a warning in the log), with what the
+   * model imports, and with the inferred shape. */
+  bool lenient;
+  /* An input of an ONNX file that has an initializer as well is a constant, which is its default value; so
+   * models that list all weights among their inputs (IR 3) fold and run like others. Inputs that are named
+   * here are inputs, which every run gives; a name that is no input of the file is an error. To replace a
+   * default for good, and keep what depends on it folded, see cleave_model_set_constants. */
+  const char *const *open_inputs;
+  size_t open_input_count;
+  /* The content of the file (.onnx or .json), in the place of reading `path`, which is then a name for
+   * errors, or NULL. It is copied as far as it is needed. */
+  const void *data;
+  size_t data_size;
+} cleave_model_open_options_t;
+
+/* cleave_model_load and cleave_model_load_memory, with options (may be NULL). */
+CLEAVE_MUST_USE cleave_status_t cleave_model_open(cleave_context_t *context, const char *path,
+                                                  const cleave_model_open_options_t *options,
+                                                  cleave_model_t **out_model, cleave_error_t *error);
 cleave_model_t *cleave_model_retain(cleave_model_t *model);
 void cleave_model_release(cleave_model_t *model);
 
