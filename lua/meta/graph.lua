@@ -23,7 +23,7 @@
 ---@field attrs table<string, any> # attributes; those that are not written have their defaults
 ---@field attr fun(self: cleave.node, name: string): any # an attribute by name
 ---@field users cleave.node[] # that read an output, each once
----@field flops number # to compute; 0 where sizes are not known
+---@field flops? number # to compute; nil: a size is not known
 ---@field index integer # number in the graph
 ---@field domain string # of the operator; "" is ONNX's own
 
@@ -67,11 +67,11 @@
 ---@field nodes cleave.node[] # in topological order
 ---@field inputs cleave.value[] # that it reads at run time
 ---@field outputs cleave.value[] # that others read
----@field flops number # to compute; 0 where sizes are not known
+---@field flops? number # to compute; nil: a size is not known
 ---@field node_count integer # how many nodes it has
 ---@field fusion_count integer # how many fusions it has
----@field bytes_in number # that come in; 0 where sizes are not known
----@field bytes_out number # that go out
----@field bytes_saved number # written and read again without the region
+---@field bytes_in? number # that come in; nil: a size is not known
+---@field bytes_out? number # that go out; nil as well
+---@field bytes_saved? number # written and read again without the region; nil as well
 ---@field rule string # the rule that proposes it
 ---@field backend string # that would run it

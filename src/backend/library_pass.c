@@ -60,13 +60,16 @@ static void drop_view(editing_t *editing) {
   editing->has_view = false;
 }
 
-/* The library sees all constants, and may act on any of them. */
+/* The library sees all constants and sizes, and may act on any of them; sizes all come from the inputs. */
 static cleave_status_t note_constants(editing_t *editing, cleave_error_t *error) {
   const cleave_graph_t *graph = editing->editor->graph;
   for (uint32_t k = 0; !editing->notes_constants && k < cleave_graph_value_bound(graph); k++) {
     if (!graph->values.items[k].is_removed && cleave_value_is_constant(graph, value_of_number(k))) {
       CLEAVE_TRY(cleave_graph_note_read(graph, value_of_number(k), error));
     }
+  }
+  for (size_t k = 0; !editing->notes_constants && graph->is_sized && k < graph->inputs.count; k++) {
+    CLEAVE_TRY(cleave_graph_note_read(graph, graph->inputs.items[k], error));
   }
   editing->notes_constants = true;
   return CLEAVE_OK;

@@ -328,7 +328,8 @@ static cleave_status_t build(building_t *building, cleave_view_t *out_view, clea
     return cleave_error_out_of_memory(error);
   }
   for (uint32_t k = 0; k < request->node_count; k++) {
-    flops[k] = cleave_op_flops(building->graph, request->nodes[k]);
+    double known = cleave_op_flops(building->graph, request->nodes[k]);
+    flops[k] = known > 0.0 ? known : 0.0;
   }
   region->flops = flops;
   region->value_count = building->value_count;

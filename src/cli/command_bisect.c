@@ -6,6 +6,7 @@
 #include "cli/common.h"
 #include "cli/job.h"
 #include "cli/output.h"
+#include "cli/report.h"
 #include "runtime/model.h"
 #include "tools/bisect.h"
 
@@ -98,6 +99,7 @@ static int print_text(const bisect_t *bisect) {
   const cleave_bisect_report_t *report = &bisect->report;
   bool is_speed = bisect->metric == CLEAVE_BISECT_MS;
   uint32_t count = (uint32_t)report->culprits.count;
+  cleave_report_sizes(&bisect->job.inputs.sizes);
   if (count == 0) {
     if (is_speed) {
       cleave_print("no application of a rule makes the model slower: %.2f ms with all %u, %u tests\n",
@@ -143,6 +145,7 @@ static int print_json(const bisect_t *bisect) {
                            (int)report->application_count, "value_all", report->value_all, "value_found",
                            report->value_found, "value_others", report->value_others, "tests",
                            (int)report->tests, "complete", report->is_complete, "culprits", culprits);
+  (void)json_object_set_new(json, "sizes", cleave_sizes_json(&bisect->job.inputs.sizes));
   int status = cleave_output_json(json);
   return status == CLEAVE_EXIT_OK && report->culprits.count > 0 ? CLEAVE_EXIT_FAILURE : status;
 }
@@ -168,8 +171,7 @@ static int run(int argc, char **argv) {
       {"tests", 0, CLEAVE_OPTION_INT, "N", "tests to make at most (default: 2000)", &bisect.most_tests},
       {"input", 0, CLEAVE_OPTION_LIST, "NAME=FILE", "input from a .npy or .pb file", &job->files},
       {"data", 0, CLEAVE_OPTION_TEXT, "DIR", "inputs from a folder of an ONNX test: input_N.pb", &job->data},
-      {"shape", 0, CLEAVE_OPTION_LIST, "NAME=SIZES",
-       "shape of an input whose sizes the model leaves open, like x=1x3x224x224", &job->shapes},
+      {"shape", 0, CLEAVE_OPTION_LIST, "NAME=SIZES", CLEAVE_SHAPE_HELP, &job->shapes},
       {"seed", 0, CLEAVE_OPTION_INT, "N", "seed of inputs that are drawn (default: 0)", &job->seed},
       {"threads", 0, CLEAVE_OPTION_INT, "N", "threads (default: all processors)", &job->threads},
       {"json", 0, CLEAVE_OPTION_FLAG, NULL, "print the results as JSON", &bisect.json},

@@ -10,6 +10,7 @@
 #include "cli/common.h"
 #include "cli/load.h"
 #include "cli/output.h"
+#include "cli/report.h"
 #include "runtime/model.h"
 #include "tools/rule_check.h"
 
@@ -22,6 +23,7 @@ typedef struct file_result {
 typedef struct command {
   cleave_text_list_t model_paths;
   cleave_text_list_t set;
+  cleave_text_list_t shapes;
   const char *test;
   int64_t threads;
   bool strict;
@@ -30,7 +32,9 @@ typedef struct command {
   bool json;
   cleave_settings_t settings;
   bool *setting_used;
+  bool *shape_used;
   cleave_model_t **models;
+  cleave_sizes_t *sizes; /* by model */
   cleave_check_model_t *graphs;
   cleave_check_files_t found; /* what the operands stand for */
   file_result_t *files;
@@ -45,6 +49,33 @@ typedef struct command {
 
 // ---- checking ----
 
+/* Gives a model the sizes that it leaves open, as every command does. */
+static cleave_status_t bind_model(command_t *command, size_t index, cleave_error_t *error) {
+  cleave_model_t *bound = NULL;
+  cleave_sizes_t *sizes = &command->sizes[index];
+  cleave_size_request_t request = {
+      .shapes = &command->shapes, .may_be_added = true, .used = command->shape_used};
+  CLEAVE_TRY(cleave_sizes_find(cleave_model_graph(command->models[index]), &request, sizes, error));
+  if (sizes->closes) {
+    CLEAVE_TRY(
+        cleave_model_bind_partly(command->models[index], sizes->pointers, sizes->input_count, &bound, error));
+    cleave_model_release(command->models[index]);
+    command->models[index] = bound;
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t check_shapes(const command_t *command, cleave_error_t *error) {
+  for (size_t k = 0; k < command->shapes.count; k++) {
+    if (!command->shape_used[k]) {
+      return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                              "--shape: no model given has an input or an open size of the name in '%s'",
+                              command->shapes.items[k]);
+    }
+  }
+  return CLEAVE_OK;
+}
+
 static cleave_status_t load_models(command_t *command, cleave_error_t *error) {
   size_t count = command->model_paths.count;
   command->models = cleave_allocate_zeroed(count, sizeof(cleave_model_t *));
@@ -52,7 +83,10 @@ static cleave_status_t load_models(command_t *command, cleave_error_t *error) {
   command->setting_used = cleave_allocate_zeroed(command->settings.count, sizeof(bool));
   bool *used = cleave_allocate_zeroed(command->settings.count, sizeof *used);
   cleave_status_t status = CLEAVE_OK;
-  if (command->models == NULL || command->graphs == NULL || command->setting_used == NULL || used == NULL) {
+  command->sizes = cleave_allocate_zeroed(count, sizeof *command->sizes);
+  command->shape_used = cleave_allocate_zeroed(command->shapes.count, sizeof *command->shape_used);
+  if (command->models == NULL || command->graphs == NULL || command->sizes == NULL ||
+      command->shape_used == NULL || command->setting_used == NULL || used == NULL) {
     CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(error));
   }
   for (size_t k = 0; k < count; k++) {
@@ -60,11 +94,13 @@ static cleave_status_t load_models(command_t *command, cleave_error_t *error) {
     cleave_output_progress("reading %s", path);
     CLEAVE_TRY_CLEANUP(
         cleave_model_read(path, &command->settings, NULL, NULL, used, &command->models[k], error));
+    CLEAVE_TRY_CLEANUP(bind_model(command, k, error));
     command->graphs[k] = (cleave_check_model_t){path, cleave_model_graph(command->models[k])};
     for (size_t s = 0; s < command->settings.count; s++) {
       command->setting_used[s] = command->setting_used[s] || used[s];
     }
   }
+  CLEAVE_TRY_CLEANUP(check_shapes(command, error));
 cleanup:
   cleave_free(used);
   return status;
@@ -229,7 +265,17 @@ static void print_lints(const command_t *command, const file_result_t *file) {
   }
 }
 
+static void print_sizes(const command_t *command) {
+  for (size_t k = 0; k < command->model_paths.count; k++) {
+    if (command->sizes[k].items.count > 0) {
+      cleave_print("%s\n", command->model_paths.items[k]);
+      cleave_report_sizes(&command->sizes[k]);
+    }
+  }
+}
+
 static void print_text(const command_t *command) {
+  print_sizes(command);
   print_tests(command);
   for (size_t f = 0; f < command->file_count; f++) {
     print_failures(&command->files[f]);
@@ -296,10 +342,15 @@ static int print_json(const command_t *command) {
         entry, "error", file->error.status == CLEAVE_OK ? json_null() : json_string(file->error.message));
     (void)json_array_append_new(files, entry);
   }
-  return cleave_output_json(json_pack("{s:o, s:I, s:I, s:I, s:I}", "files", files, "passed",
-                                      (json_int_t)command->passed, "failed", (json_int_t)command->failed,
-                                      "skipped", (json_int_t)command->skipped, "warnings",
-                                      (json_int_t)command->warnings));
+  json_t *models = json_array();
+  for (size_t k = 0; k < command->model_paths.count; k++) {
+    (void)json_array_append_new(models, json_pack("{s:s, s:o}", "model", command->model_paths.items[k],
+                                                  "sizes", cleave_sizes_json(&command->sizes[k])));
+  }
+  return cleave_output_json(json_pack("{s:o, s:o, s:I, s:I, s:I, s:I}", "files", files, "models", models,
+                                      "passed", (json_int_t)command->passed, "failed",
+                                      (json_int_t)command->failed, "skipped", (json_int_t)command->skipped,
+                                      "warnings", (json_int_t)command->warnings));
 }
 
 // ---- the command ----
@@ -352,6 +403,11 @@ static void deinit(command_t *command) {
   for (size_t k = 0; command->models != NULL && k < command->model_paths.count; k++) {
     cleave_model_release(command->models[k]);
   }
+  for (size_t k = 0; command->sizes != NULL && k < command->model_paths.count; k++) {
+    cleave_sizes_deinit(&command->sizes[k]);
+  }
+  cleave_free(command->sizes);
+  cleave_free(command->shape_used);
   cleave_free((void *)command->models);
   cleave_free(command->graphs);
   cleave_free(command->setting_used);
@@ -367,6 +423,7 @@ static int run(int argc, char **argv) {
        &command.model_paths},
       {"set", 0, CLEAVE_OPTION_LIST, "NAME=VALUE",
        "option of the rule files or model scripts; what a test sets itself stays", &command.set},
+      {"shape", 0, CLEAVE_OPTION_LIST, "NAME=SIZES", CLEAVE_SHAPE_HELP, &command.shapes},
       {"test", 0, CLEAVE_OPTION_TEXT, "TEXT", "only tests with this text in their name", &command.test},
       {"coverage", 0, CLEAVE_OPTION_FLAG, NULL,
        "fail where a rule has less than two tests, or none of what it must leave alone", &command.coverage},

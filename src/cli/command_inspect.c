@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "cli/job.h"
 #include "cli/output.h"
+#include "cli/report.h"
 #include "graph/order.h"
 #include "graph/print.h"
 #include "ops/custom.h"
@@ -78,8 +79,8 @@ static cleave_status_t count_operator(inspection_t *inspection, cleave_node_t no
     CLEAVE_ARRAY_PUSH(&inspection->operators, fresh, error);
   }
   inspection->operators.items[at].count++;
-  inspection->operators.items[at].flops += flops;
-  inspection->flops += flops;
+  inspection->operators.items[at].flops += flops > 0.0 ? flops : 0.0;
+  inspection->flops += flops > 0.0 ? flops : 0.0;
   return CLEAVE_OK;
 }
 
@@ -257,7 +258,8 @@ static void print_nodes(const inspection_t *inspection) {
   }
 }
 
-static void print_report(const inspection_t *inspection, const char *path, bool with_nodes) {
+static void print_report(const inspection_t *inspection, const cleave_sizes_t *sizes, const char *path,
+                         bool with_nodes) {
   char text[4][32];
   const cleave_graph_t *graph = inspection->graph;
   const char *at_least = is_partly_symbolic(inspection) ? "at least " : "";
@@ -271,10 +273,10 @@ static void print_report(const inspection_t *inspection, const char *path, bool 
                cleave_output_count((double)inspection->weight_count, text[1], sizeof text[1]), at_least,
                cleave_output_bytes((double)inspection->activation_bytes, text[2], sizeof text[2]), at_least,
                cleave_output_count(inspection->flops, text[3], sizeof text[3]));
-  cleave_print(CLEAVE_TRUSTED "\n",
-               is_partly_symbolic(inspection)
-                   ? "sizes are left open: --shape NAME=SIZES completes memory and FLOPs\n"
-                   : "");
+  cleave_report_sizes(sizes);
+  cleave_print(CLEAVE_TRUSTED "\n", is_partly_symbolic(inspection)
+                                        ? "sizes are not known: memory and FLOPs are not complete\n"
+                                        : "");
   print_ports(inspection);
   cleave_print("\n");
   print_operators(inspection);
@@ -304,7 +306,8 @@ static json_t *json_port(const cleave_graph_t *graph, cleave_value_t value, cons
                    "shape", dims);
 }
 
-static int print_json(const inspection_t *inspection, const char *path, bool with_nodes) {
+static int print_json(const inspection_t *inspection, const cleave_sizes_t *sizes, const char *path,
+                      bool with_nodes) {
   const cleave_graph_t *graph = inspection->graph;
   json_t *inputs = json_array();
   json_t *outputs = json_array();
@@ -336,6 +339,9 @@ static int print_json(const inspection_t *inspection, const char *path, bool wit
       (json_int_t)inspection->weight_bytes, "weights", (json_int_t)inspection->weight_count,
       "activation_bytes", (json_int_t)inspection->activation_bytes, "flops", inspection->flops, "inputs",
       inputs, "outputs", outputs, "operators", operators, "unknown", unknown);
+  if (json != NULL) {
+    (void)json_object_set_new(json, "sizes", cleave_sizes_json(sizes));
+  }
   if (json != NULL && with_nodes) {
     json_t *nodes = json_array();
     for (size_t k = 0; k < graph->live_node_count; k++) {
@@ -365,8 +371,7 @@ static int run(int argc, char **argv) {
   bool json = false;
   const cleave_option_t options[] = {
       {"nodes", 0, CLEAVE_OPTION_FLAG, NULL, "list every node with its attributes and types", &with_nodes},
-      {"shape", 0, CLEAVE_OPTION_LIST, "NAME=SIZES",
-       "shape of an input whose sizes the model leaves open, like x=1x3x224x224", &job_options.shapes},
+      {"shape", 0, CLEAVE_OPTION_LIST, "NAME=SIZES", CLEAVE_SHAPE_HELP, &job_options.shapes},
       {"set", 0, CLEAVE_OPTION_LIST, "NAME=VALUE", "option of the model script", &job_options.settings},
       {"json", 0, CLEAVE_OPTION_FLAG, NULL, "print everything as JSON", &json},
   };
@@ -391,9 +396,9 @@ static int run(int argc, char **argv) {
     if (work(&job, &job_options, &inspection, &error) != CLEAVE_OK) {
       status = cleave_output_error(&error);
     } else if (json) {
-      status = print_json(&inspection, job_options.model, with_nodes);
+      status = print_json(&inspection, &job.inputs.sizes, job_options.model, with_nodes);
     } else {
-      print_report(&inspection, job_options.model, with_nodes);
+      print_report(&inspection, &job.inputs.sizes, job_options.model, with_nodes);
     }
   }
   inspection_deinit(&inspection);

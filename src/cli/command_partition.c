@@ -9,12 +9,14 @@
 #include "cli/report.h"
 #include "cli/report_border.h"
 
-static int print_plan(const cleave_plan_t *plan) {
+static int print_plan(const cleave_job_t *job) {
+  const cleave_plan_t *plan = job->plan;
   char *text = NULL;
   cleave_error_t error = CLEAVE_ERROR_INIT;
   if (cleave_plan_format(plan, CLEAVE_PLAN_TEXT, &text, &error) != CLEAVE_OK) {
     return cleave_output_error(&error);
   }
+  cleave_report_sizes(&job->inputs.sizes);
   cleave_print(CLEAVE_TRUSTED, text);
   cleave_text_free(text);
   return CLEAVE_EXIT_OK;
@@ -99,6 +101,7 @@ static int print_json(const cleave_job_t *job, const char *output, const extras_
     (void)json_object_set_new(json, "regions_folder", json_string(extras->regions));
   }
   if (json != NULL) {
+    (void)json_object_set_new(json, "sizes", cleave_sizes_json(&job->inputs.sizes));
     cleave_report_plan_json(job->plan, json);
   }
   if (json != NULL && extras->rule_stats) {
@@ -143,8 +146,7 @@ static int run(int argc, char **argv) {
        "opset of an .onnx file, 13 to 24; operators that it lacks become functions of those that it has "
        "(default: the model's)",
        &opset},
-      {"shape", 0, CLEAVE_OPTION_LIST, "NAME=SIZES",
-       "shape of an input whose sizes the model leaves open, like x=1x3x224x224", &job_options.shapes},
+      {"shape", 0, CLEAVE_OPTION_LIST, "NAME=SIZES", CLEAVE_SHAPE_HELP, &job_options.shapes},
       {"report", 0, CLEAVE_OPTION_FLAG, NULL,
        "say why each region ends where it ends, how many bytes cross, and which operator, were it supported, "
        "would join the most regions; and what rewrites left as it is",
@@ -184,8 +186,9 @@ static int run(int argc, char **argv) {
     } else if (json) {
       status = print_json(&job, output, &extras);
     } else if (output == NULL && extras.regions == NULL && !extras.report && !extras.rule_stats) {
-      status = print_plan(job.plan);
+      status = print_plan(&job);
     } else {
+      cleave_report_sizes(&job.inputs.sizes);
       cleave_report_plan(job.plan);
       print_extras(&job, &extras);
       if (output != NULL) {

@@ -10,6 +10,7 @@
 #include "cli/job.h"
 #include "cli/output.h"
 #include "cli/repl_input.h"
+#include "cli/report.h"
 #include "runtime/model.h"
 #include "tools/why.h"
 
@@ -173,6 +174,7 @@ static cleave_status_t work(cleave_job_t *job, const cleave_job_options_t *optio
   CLEAVE_TRY(cleave_repl_create(cleave_model_graph(job->model), &services, &repl, error));
   prompt.repl = repl;
   cleave_repl_input_begin(repl);
+  cleave_report_sizes(&job->inputs.sizes);
   if (cleave_repl_input_is_terminal()) {
     cleave_print("%s, %zu nodes in g; help() says more, Ctrl-D ends\n", options->model,
                  cleave_model_graph(job->model)->live_node_count);
@@ -190,8 +192,7 @@ static int run(int argc, char **argv) {
        &job_options.rules},
       {"set", 0, CLEAVE_OPTION_LIST, "NAME=VALUE", "option of a rule file or model script",
        &job_options.settings},
-      {"shape", 0, CLEAVE_OPTION_LIST, "NAME=SIZES",
-       "shape of an input whose sizes the model leaves open, like x=1x3x224x224", &job_options.shapes},
+      {"shape", 0, CLEAVE_OPTION_LIST, "NAME=SIZES", CLEAVE_SHAPE_HELP, &job_options.shapes},
   };
   cleave_arguments_t arguments = {
       .command = "repl",

@@ -260,8 +260,12 @@ static void print_report(const run_t *run) {
   cleave_session_memory_t memory = cleave_session_memory(job->session);
   cleave_print(CLEAVE_TRUSTED "%s" CLEAVE_TRUSTED "\n", cleave_output_style(CLEAVE_STYLE_BOLD),
                run->options.model, cleave_output_style(CLEAVE_STYLE_PLAIN));
+  cleave_report_sizes(&job->inputs.sizes);
   print_drawn(&job->inputs);
-  print_drawn(&job->plan_inputs);
+  if (job->plan_inputs.count > job->inputs.count) { /* rules added some */
+    cleave_report_sizes(&job->plan_inputs.sizes);
+    print_drawn(&job->plan_inputs);
+  }
   cleave_print("\n");
   cleave_report_plan(job->plan);
   if (run->rule_stats) {
@@ -355,6 +359,7 @@ static json_t *result_json(const run_t *run) {
   (void)json_object_set_new(json, "programs",
                             json_pack("{s:i, s:i}", "count", (int)cleave_session_program_count(job->session),
                                       "loaded", (int)cleave_session_loaded_count(job->session)));
+  (void)json_object_set_new(json, "sizes", cleave_sizes_json(&job->inputs.sizes));
   cleave_report_plan_json(job->plan, json);
   (void)json_object_set_new(json, "check", json_checks(&run->data));
   (void)json_object_set_new(json, "verify", json_checks(&run->reference));
@@ -484,10 +489,7 @@ static int run_command(int argc, char **argv) {
        "expected| <= A * max(1, largest |expected| of the output) + R * |expected|",
        &run.tolerance.atol},
       {"seed", 0, CLEAVE_OPTION_INT, "S", "seed of drawn inputs (default: 0)", &run.options.seed},
-      {"shape", 0, CLEAVE_OPTION_LIST, "NAME=SIZES",
-       "shape of an input that is drawn, like x=1x3x224x224; sizes that the model leaves open are 1 "
-       "otherwise",
-       &run.options.shapes},
+      {"shape", 0, CLEAVE_OPTION_LIST, "NAME=SIZES", CLEAVE_SHAPE_HELP, &run.options.shapes},
       {"threads", 0, CLEAVE_OPTION_INT, "N", "threads to use (default: 0, one per usable processor)",
        &run.options.threads},
       {"warmup", 0, CLEAVE_OPTION_INT, "N", "runs after the first that are not measured (default: 1)",

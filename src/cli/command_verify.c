@@ -11,6 +11,7 @@
 #include "cli/common.h"
 #include "cli/job.h"
 #include "cli/output.h"
+#include "cli/report.h"
 #include "formats/onnx.h"
 #include "runtime/model.h"
 #include "tensor/npy.h"
@@ -271,6 +272,7 @@ static void print_dropped(const verify_t *verify) {
 static int print_text(const verify_t *verify) {
   const cleave_verify_report_t *report = &verify->report;
   uint32_t skipped = 0;
+  cleave_report_sizes(&verify->job.inputs.sizes);
   print_items(verify);
   cleave_print("\n");
   print_reasons(verify);
@@ -308,6 +310,7 @@ static int print_json(const verify_t *verify) {
   json_t *json = json_pack("{s:s, s:i, s:o, s:O, s:O}", "model", verify->options.model, "mismatches",
                            (int)verify->report.mismatches, "items", items, "quarantined", verify->dropped,
                            "saved", verify->saved);
+  (void)json_object_set_new(json, "sizes", cleave_sizes_json(&verify->job.inputs.sizes));
   int status = cleave_output_json(json);
   return status == CLEAVE_EXIT_OK && verify->report.mismatches > 0 ? CLEAVE_EXIT_FAILURE : status;
 }
@@ -338,8 +341,7 @@ static int run(int argc, char **argv) {
        "tolerance as a share of an output's largest value (default: by dtype, float32 1e-4)", &verify.atol},
       {"input", 0, CLEAVE_OPTION_LIST, "NAME=FILE", "input from a .npy or .pb file", &job->files},
       {"data", 0, CLEAVE_OPTION_TEXT, "DIR", "inputs from a folder of an ONNX test: input_N.pb", &job->data},
-      {"shape", 0, CLEAVE_OPTION_LIST, "NAME=SIZES",
-       "shape of an input whose sizes the model leaves open, like x=1x3x224x224", &job->shapes},
+      {"shape", 0, CLEAVE_OPTION_LIST, "NAME=SIZES", CLEAVE_SHAPE_HELP, &job->shapes},
       {"seed", 0, CLEAVE_OPTION_INT, "N", "seed of all that is drawn (default: 0)", &job->seed},
       {"threads", 0, CLEAVE_OPTION_INT, "N", "threads (default: all processors)", &job->threads},
       {"json", 0, CLEAVE_OPTION_FLAG, NULL, "print the results as JSON", &verify.json},

@@ -3,6 +3,7 @@
 #include "cli/command.h"
 #include "cli/job.h"
 #include "cli/output.h"
+#include "cli/report.h"
 #include "tools/why.h"
 
 typedef struct ask {
@@ -12,12 +13,18 @@ typedef struct ask {
   bool json;
 } ask_t;
 
-static cleave_status_t print(const cleave_why_t *why, bool json, cleave_error_t *error) {
+static cleave_status_t print(const cleave_why_t *why, const cleave_sizes_t *sizes, bool json,
+                             cleave_error_t *error) {
   cleave_text_t text = {0};
   cleave_status_t status =
       json ? cleave_why_print_json(why, &text, error) : cleave_why_print_text(why, &text, error);
-  if (status == CLEAVE_OK) {
-    cleave_output_printed(&text, json);
+  if (status == CLEAVE_OK && json) {
+    json_t *object = json_loads(cleave_text_get(&text), 0, NULL);
+    (void)json_object_set_new(object, "sizes", cleave_sizes_json(sizes));
+    (void)cleave_output_json(object);
+  } else if (status == CLEAVE_OK) {
+    cleave_report_sizes(sizes);
+    cleave_output_printed(&text, false);
   }
   cleave_text_deinit(&text);
   return status;
@@ -39,7 +46,7 @@ static cleave_status_t work(cleave_job_t *job, const cleave_job_options_t *optio
   CLEAVE_TRY_CLEANUP(cleave_job_load_rules(job, &list, error));
   CLEAVE_TRY_CLEANUP(cleave_rule_list_why(&list, job->plan, &question, &why, error));
   why->limit_option = "--limit";
-  CLEAVE_TRY_CLEANUP(print(why, ask->json, error));
+  CLEAVE_TRY_CLEANUP(print(why, &job->inputs.sizes, ask->json, error));
 cleanup:
   cleave_why_destroy(why);
   cleave_rule_list_deinit(&list);
@@ -62,8 +69,7 @@ static int run(int argc, char **argv) {
       {"limit", 0, CLEAVE_OPTION_INT, "N", "nodes of an operator, kinds of near misses (default: 10)",
        &ask.limit},
       {"set", 0, CLEAVE_OPTION_LIST, "NAME=VALUE", "option of a rule file", &job_options.settings},
-      {"shape", 0, CLEAVE_OPTION_LIST, "NAME=SIZES",
-       "shape of an input whose sizes the model leaves open, like x=1x3x224x224", &job_options.shapes},
+      {"shape", 0, CLEAVE_OPTION_LIST, "NAME=SIZES", CLEAVE_SHAPE_HELP, &job_options.shapes},
       {"json", 0, CLEAVE_OPTION_FLAG, NULL, "print everything as JSON", &ask.json},
   };
   cleave_arguments_t arguments = {

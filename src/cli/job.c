@@ -66,89 +66,13 @@ static cleave_status_t read_plan(cleave_job_t *job, cleave_error_t *error) {
                                          cleave_model_graph(job->model), !is_own, &job->document, error);
 }
 
-/* "x=1x3x224x224" from input x of type "float32[1, 3, 224, 224]"; NULL where a size is open, or without
- * memory (then the size stays open too). */
-static char *shape_request(const cleave_document_input_t *input) {
-  cleave_text_t text = {0};
-  const char *sizes = strchr(input->type, '[');
-  cleave_text_format(&text, "%s=", input->name);
-  for (const char *c = sizes == NULL ? "?" : sizes + 1; *c != ']' && *c != '\0'; c++) {
-    if (*c == ',') {
-      cleave_text_add(&text, "x");
-    } else if (*c >= '0' && *c <= '9') {
-      cleave_text_append(&text, c, 1);
-    } else if (*c != ' ') {
-      cleave_text_deinit(&text);
-      return NULL;
-    }
-  }
-  if (text.failed || text.data[text.length - 1] == '=') {
-    cleave_text_deinit(&text);
-    return NULL;
-  }
-  return text.data;
-}
-
-static bool is_given(const cleave_text_list_t *list, const char *name) {
-  size_t length = strlen(name);
-  for (size_t k = 0; k < list->count; k++) {
-    if (strncmp(list->items[k], name, length) == 0 && list->items[k][length] == '=') {
-      return true;
-    }
-  }
-  return false;
-}
-
-static bool is_open(const cleave_model_t *model, const char *name) {
-  cleave_port_t port;
-  uint32_t index = cleave_model_find_input(model, name);
-  if (index == CLEAVE_INDEX_NONE || cleave_model_input(model, index, &port, NULL) != CLEAVE_OK) {
-    return false;
-  }
-  bool open = port.tensor.rank < 0;
-  for (int32_t d = 0; d < port.tensor.rank; d++) {
-    open = open || port.tensor.dims[d] < 0;
-  }
-  return open;
-}
-
-/* --shape as given, and for inputs that nothing else sizes, what the plan was made for. */
-static cleave_status_t list_shapes(cleave_job_t *job, cleave_error_t *error) {
-  const cleave_job_options_t *options = job->options;
-  size_t most = options->shapes.count + job->document->graph_input_count;
-  job->plan_shapes.items = cleave_allocate_zeroed(most, sizeof *job->plan_shapes.items);
-  if (job->plan_shapes.items == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
-  for (size_t k = 0; k < options->shapes.count; k++) {
-    job->plan_shapes.items[job->plan_shapes.count++] = options->shapes.items[k];
-  }
-  for (uint32_t k = 0; k < job->document->graph_input_count && options->data == NULL; k++) {
-    const cleave_document_input_t *input = &job->document->graph_inputs[k];
-    if (!is_given(&options->shapes, input->name) && !is_given(&options->files, input->name) &&
-        is_open(job->model, input->name)) {
-      char *request = shape_request(input);
-      if (request != NULL) {
-        job->plan_shapes.items[job->plan_shapes.count++] = request;
-      }
-    }
-  }
-  return CLEAVE_OK;
-}
-
-static void free_shapes(cleave_job_t *job) {
-  for (size_t k = job->options == NULL ? 0 : job->options->shapes.count; k < job->plan_shapes.count; k++) {
-    cleave_free((void *)(uintptr_t)job->plan_shapes.items[k]);
-  }
-  cleave_free((void *)job->plan_shapes.items);
-}
-
 /* ---- stages ---- */
 
 /* Rules, and saved plans, may add inputs: whoever uses the request then looks at all of its names. */
 static cleave_input_request_t request_of(const cleave_job_t *job) {
   return (cleave_input_request_t){.files = &job->options->files,
-                                  .shapes = job->document != NULL ? &job->plan_shapes : &job->options->shapes,
+                                  .shapes = &job->options->shapes,
+                                  .document = job->document,
                                   .folder = job->options->data,
                                   .seed = (uint64_t)job->options->seed,
                                   .may_be_added = job->options->rules.count > 0 || job->document != NULL};
@@ -158,7 +82,6 @@ cleave_status_t cleave_job_bind(cleave_job_t *job, cleave_error_t *error) {
   bool is_bound = false; /* by the session alone: the plan is about the model as it was loaded */
   CLEAVE_TRY(read_plan(job, error));
   if (job->document != NULL) {
-    CLEAVE_TRY(list_shapes(job, error));
     is_bound = cleave_plan_document_match(job->document, cleave_model_graph(job->model), NULL) == CLEAVE_OK;
   }
   cleave_input_request_t request = request_of(job);
@@ -167,13 +90,25 @@ cleave_status_t cleave_job_bind(cleave_job_t *job, cleave_error_t *error) {
 }
 
 cleave_status_t cleave_job_bind_shapes(cleave_job_t *job, cleave_error_t *error) {
+  cleave_model_t *bound = NULL;
+  cleave_size_request_t request = {.shapes = &job->options->shapes,
+                                   .may_be_added = job->options->rules.count > 0};
   CLEAVE_TRY(read_plan(job, error));
-  if (job->options->shapes.count == 0) {
+  request.document = job->document;
+  CLEAVE_TRY(cleave_sizes_find(cleave_model_graph(job->model), &request, &job->inputs.sizes, error));
+  const cleave_sizes_t *sizes = &job->inputs.sizes;
+  bool is_about_open =
+      job->document != NULL &&
+      cleave_plan_document_match(job->document, cleave_model_graph(job->model), NULL) == CLEAVE_OK;
+  if (!sizes->closes || is_about_open) {
     return CLEAVE_OK;
   }
-  CLEAVE_TRY(cleave_inputs_describe(job->model, &job->options->shapes, job->options->rules.count > 0,
-                                    &job->inputs, error));
-  return bind(job, error);
+  uint64_t start = cleave_clock_now();
+  CLEAVE_TRY(cleave_model_bind_partly(job->model, sizes->pointers, sizes->input_count, &bound, error));
+  job->bind_ms = cleave_clock_ms(start, cleave_clock_now());
+  cleave_model_release(job->model);
+  job->model = bound;
+  return CLEAVE_OK;
 }
 
 /* The rule files as sources; the caller frees them. */
@@ -199,6 +134,15 @@ cleave_status_t cleave_job_load_rules(const cleave_job_t *job, cleave_rule_list_
   return status;
 }
 
+/* Names of --shape that the model does not have must be those of inputs that rules added. */
+static cleave_status_t check_shapes(const cleave_job_t *job, cleave_error_t *error) {
+  cleave_sizes_t sizes = {0};
+  cleave_size_request_t request = {.shapes = &job->options->shapes, .known = &job->inputs.sizes};
+  cleave_status_t status = cleave_sizes_find(job->plan->graph, &request, &sizes, error);
+  cleave_sizes_deinit(&sizes);
+  return status;
+}
+
 /* The model and its plan with the constants that are given. */
 static cleave_status_t change_constants(cleave_job_t *job, cleave_error_t *error) {
   cleave_model_t *model = cleave_model_retain(job->model);
@@ -220,8 +164,7 @@ static cleave_status_t change_constants(cleave_job_t *job, cleave_error_t *error
 
 static cleave_status_t take_up_plan(cleave_job_t *job, cleave_error_t *error) {
   uint64_t start = cleave_clock_now();
-  CLEAVE_TRY(cleave_plan_load_document(job->document, cleave_model_graph(job->model), job->options->fallback,
-                                       &job->plan, error));
+  CLEAVE_TRY(cleave_plan_load_for(job->document, job->model, job->options->fallback, &job->plan, error));
   if (job->options->constants.count > 0) {
     CLEAVE_TRY(change_constants(job, error));
   }
@@ -258,7 +201,7 @@ cleave_status_t cleave_job_partition(cleave_job_t *job, cleave_error_t *error) {
       cleave_graph_partition_by(cleave_model_graph(job->model), &request, &job->plan, &job->rules_ms, error);
   job->partition_ms = cleave_clock_ms(start, cleave_clock_now()) - job->rules_ms;
   cleave_free(sources);
-  return status;
+  return status == CLEAVE_OK ? check_shapes(job, error) : status;
 }
 
 cleave_status_t cleave_job_compile(cleave_job_t *job, cleave_error_t *error) {
@@ -290,7 +233,6 @@ void cleave_job_deinit(cleave_job_t *job) {
   cleave_program_cache_release(job->programs);
   cleave_plan_destroy(job->plan);
   cleave_plan_document_destroy(job->document);
-  free_shapes(job);
   cleave_inputs_deinit(&job->inputs);
   cleave_inputs_deinit(&job->plan_inputs);
   cleave_model_release(job->model);

@@ -33,7 +33,6 @@ typedef struct cleave_job {
   cleave_inputs_t inputs;           /* of the model */
   cleave_inputs_t plan_inputs;      /* of the session: those, and what rules added; made before compiling */
   cleave_plan_document_t *document; /* of options->plan, until it has become `plan` */
-  cleave_text_list_t plan_shapes;   /* --shape, and after it what the saved plan was bound to */
   cleave_plan_t *plan;
   cleave_program_cache_t *programs; /* of the session, where it is set before compiling */
   cleave_session_t *session;
@@ -54,7 +53,8 @@ CLEAVE_MUST_USE cleave_status_t cleave_job_check_settings(const cleave_job_t *jo
  * first: inputs that are open and not given have the sizes that it was made for, and a plan of the model
  * without sizes leaves the model so. */
 CLEAVE_MUST_USE cleave_status_t cleave_job_bind(cleave_job_t *job, cleave_error_t *error);
-/* Gives the model the sizes of --shape, where there are any; no inputs are loaded. */
+/* Gives the model the sizes that it leaves open (cli/sizes.h), but for those that --shape leaves open, too;
+ * no inputs are loaded. */
 CLEAVE_MUST_USE cleave_status_t cleave_job_bind_shapes(cleave_job_t *job, cleave_error_t *error);
 /* Loads the rule files, for commands that run them more than once. The list must be deinitialised also when
  * this fails. */

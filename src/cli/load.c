@@ -2,7 +2,6 @@
 // Reading inputs. Every input ends up with a tensor, or there is an error that names it.
 #include "cli/load.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 
 #include "backend/view.h"
 #include "cli/common.h"
+#include "cli/output.h"
 #include "formats/onnx.h"
 #include "runtime/model.h"
 #include "tensor/npy.h"
@@ -105,8 +105,8 @@ cleave_status_t cleave_model_read(const char *path, const cleave_settings_t *set
   const cleave_graph_t *graph = cleave_model_graph(model);
   cleave_status_t status = list_given(graph, files, folder, &names, &count, error);
   if (status == CLEAVE_OK && graph->newer_version > 0) {
-    (void)fprintf(stderr, "cleave: warning: %s: opset %d is read as opset %d\n", path,
-                  (int)graph->newer_version, (int)graph->opset_version);
+    cleave_print_error("cleave: warning: %s: opset %d is read as opset %d\n", path, (int)graph->newer_version,
+                       (int)graph->opset_version);
   }
   if (status == CLEAVE_OK && count > 0) {
     options.open_inputs = names;
@@ -158,13 +158,8 @@ static const char *input_name(const cleave_graph_t *graph, size_t index) {
   return cleave_value_name(graph, graph->inputs.items[index]);
 }
 
-/* Type of an input, with open sizes as the graph's codes. */
-static cleave_tensor_view_t input_type(const cleave_graph_t *graph, size_t index) {
-  const cleave_value_record_t *record = cleave_graph_value(graph, graph->inputs.items[index]);
-  return (cleave_tensor_view_t){.size = sizeof(cleave_tensor_view_t),
-                                .dtype = (cleave_dtype_t)record->dtype,
-                                .rank = record->rank,
-                                .dims = record->dims};
+static cleave_dtype_t input_dtype(const cleave_graph_t *graph, size_t index) {
+  return (cleave_dtype_t)cleave_graph_value(graph, graph->inputs.items[index])->dtype;
 }
 
 static uint32_t input_by_name(const cleave_graph_t *graph, const char *name) {
@@ -213,27 +208,6 @@ static cleave_status_t find_input(const cleave_graph_t *graph, const char *optio
   return status;
 }
 
-/* "1x3x224x224"; "" or "scalar" is rank 0. */
-static cleave_status_t read_shape(const char *text, int32_t *out_rank, int64_t *dims, cleave_error_t *error) {
-  *out_rank = 0;
-  const char *at = text;
-  bool is_valid = true;
-  while (is_valid && *at != '\0' && strcmp(text, "scalar") != 0) {
-    char *end = NULL;
-    errno = 0;
-    long long size = strtoll(at, &end, 10);
-    is_valid = errno == 0 && end != at && size >= 0 && *out_rank < CLEAVE_MAX_RANK &&
-               (*end == '\0' || ((*end == 'x' || *end == ',') && end[1] != '\0'));
-    if (is_valid) {
-      dims[(*out_rank)++] = size;
-      at = *end == '\0' ? end : end + 1;
-    }
-  }
-  return is_valid ? CLEAVE_OK
-                  : cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
-                                     "--shape: expected sizes like 1x3x224x224, found '%s'", text);
-}
-
 /* ---- inputs ---- */
 
 static cleave_status_t start_inputs(size_t count, cleave_inputs_t *inputs, cleave_error_t *error) {
@@ -241,8 +215,7 @@ static cleave_status_t start_inputs(size_t count, cleave_inputs_t *inputs, cleav
   inputs->tensors = cleave_allocate_zeroed(count, sizeof *inputs->tensors);
   inputs->views = cleave_allocate_zeroed(count, sizeof *inputs->views);
   inputs->pointers = cleave_allocate_zeroed(count, sizeof *inputs->pointers);
-  inputs->dims = cleave_allocate_zeroed(count, sizeof *inputs->dims);
-  if (inputs->tensors == NULL || inputs->views == NULL || inputs->pointers == NULL || inputs->dims == NULL) {
+  if (inputs->tensors == NULL || inputs->views == NULL || inputs->pointers == NULL) {
     return cleave_error_out_of_memory(error);
   }
   inputs->count = count;
@@ -255,119 +228,40 @@ void cleave_inputs_deinit(cleave_inputs_t *inputs) {
   }
   cleave_free(inputs->tensors);
   cleave_free(inputs->views);
-  cleave_free(inputs->dims);
   cleave_free((void *)inputs->pointers);
+  cleave_sizes_deinit(&inputs->sizes);
   cleave_text_deinit(&inputs->drawn);
   *inputs = (cleave_inputs_t){0};
 }
 
-/* Dtype and shape of input `index` for lack of a file: what --shape says, else what the model says. The dims
- * go into `dims`. */
-static cleave_status_t find_type(const cleave_graph_t *graph, const cleave_text_list_t *shapes,
-                                 bool may_be_added, uint32_t index, int64_t *dims,
-                                 cleave_tensor_view_t *out_type, bool *out_given, cleave_error_t *error) {
-  *out_type = input_type(graph, index);
-  *out_given = false;
-  for (int32_t d = 0; d < out_type->rank; d++) {
-    dims[d] = out_type->dims[d];
-  }
-  for (size_t k = 0; k < shapes->count; k++) {
-    uint32_t named = 0;
-    const char *value = NULL;
-    CLEAVE_TRY(find_input(graph, "--shape", shapes->items[k], may_be_added, &named, &value, error));
-    if (named == index) {
-      CLEAVE_TRY(read_shape(value, &out_type->rank, dims, error));
-      *out_given = true;
-    }
-  }
-  if (out_type->dtype == CLEAVE_DTYPE_UNKNOWN) {
-    out_type->dtype = CLEAVE_DTYPE_F32;
-  }
-  out_type->dims = dims;
-  return CLEAVE_OK;
-}
-
-/* The size that an input which is there already gives to an open dimension, or -1. */
-static int64_t size_elsewhere(const cleave_graph_t *graph, const cleave_inputs_t *inputs, cleave_dim_t dim) {
-  for (uint32_t k = 0; cleave_dim_is_symbolic(dim) && k < inputs->count; k++) {
-    if (inputs->tensors[k] == NULL) {
-      continue;
-    }
-    cleave_tensor_view_t type = input_type(graph, k);
-    for (int32_t d = 0; d < type.rank && d < inputs->tensors[k]->rank; d++) {
-      if (type.dims[d] == dim) {
-        return inputs->tensors[k]->dims[d];
-      }
-    }
-  }
-  return -1;
-}
-
-/* Sizes that nothing tells are 1, and said to be. */
-static cleave_status_t close_sizes(const cleave_graph_t *graph, cleave_inputs_t *inputs, uint32_t index,
-                                   const cleave_tensor_view_t *type, int64_t *dims, cleave_error_t *error) {
+static cleave_status_t draw(const cleave_graph_t *graph, uint64_t seed, uint32_t index,
+                            cleave_inputs_t *inputs, cleave_error_t *error) {
+  const cleave_tensor_view_t *type = &inputs->sizes.types[index];
   const char *name = input_name(graph, index);
   if (type->rank < 0) {
     return cleave_error_set(error, CLEAVE_ERROR_SHAPE,
                             "input '%s' has an unknown shape: give it with --shape %s=...", name, name);
   }
-  for (int32_t d = 0; d < type->rank; d++) {
-    if (cleave_dim_is_known(dims[d])) {
-      continue;
-    }
-    int64_t size = size_elsewhere(graph, inputs, dims[d]);
-    if (size < 0) {
-      cleave_text_show(&inputs->drawn, "%s: dimension %d (", name, (int)d);
-      cleave_dim_print(graph->dims, dims[d], &inputs->drawn);
-      cleave_text_show(&inputs->drawn, ") is open, taken as 1 (--shape %s=... sets it)\n", name);
-      size = 1;
-    }
-    dims[d] = size;
-  }
-  return CLEAVE_OK;
-}
-
-static cleave_status_t draw(const cleave_graph_t *graph, const cleave_input_request_t *request,
-                            uint32_t index, cleave_inputs_t *inputs, cleave_error_t *error) {
-  int64_t dims[CLEAVE_MAX_RANK] = {0};
-  cleave_tensor_view_t type;
-  bool is_given = false;
-  const char *name = input_name(graph, index);
-  CLEAVE_TRY(find_type(graph, request->shapes, request->may_be_added, index, dims, &type, &is_given, error));
-  CLEAVE_TRY(close_sizes(graph, inputs, index, &type, dims, error));
-  if (type.dtype == CLEAVE_DTYPE_STRING) {
+  if (type->dtype == CLEAVE_DTYPE_STRING) {
     return cleave_error_set(error, CLEAVE_ERROR_UNSUPPORTED,
                             "input '%s' is of strings: give it with --input or --data", name);
   }
-  CLEAVE_TRY(cleave_tensor_create(type.dtype, type.rank, type.dims, &inputs->tensors[index], error));
-  uint64_t seed = request->seed + index;
-  if (cleave_dtype_is_float(type.dtype)) {
-    cleave_tensor_fill_normal(inputs->tensors[index], seed, 0.0, 1.0);
+  for (int32_t d = 0; d < type->rank; d++) {
+    if (type->dims[d] < 0) {
+      return cleave_error_set(error, CLEAVE_ERROR_SHAPE,
+                              "input '%s': dimension %d is left open: a run needs its size", name, (int)d);
+    }
+  }
+  CLEAVE_TRY(cleave_tensor_create(type->dtype, type->rank, type->dims, &inputs->tensors[index], error));
+  if (cleave_dtype_is_float(type->dtype)) {
+    cleave_tensor_fill_normal(inputs->tensors[index], seed + index, 0.0, 1.0);
     cleave_text_show(&inputs->drawn, "%s: drawn from seed %" PRIu64 ", normal, mean 0, deviation 1\n", name,
-                     seed);
+                     seed + index);
   } else {
     /* Valid for token ids, segment ids and masks alike. */
-    cleave_tensor_fill_uniform(inputs->tensors[index], seed, 0.0, 2.0);
-    cleave_text_show(&inputs->drawn, "%s: drawn from seed %" PRIu64 ", %s, 0 or 1\n", name, seed,
-                     cleave_dtype_name(type.dtype));
-  }
-  return CLEAVE_OK;
-}
-
-/* Draws the inputs that are not there: first those whose sizes are all known, since they may tell the
- * others'. */
-static cleave_status_t draw_missing(const cleave_graph_t *graph, const cleave_input_request_t *request,
-                                    cleave_inputs_t *inputs, cleave_error_t *error) {
-  for (int pass = 0; pass < 2; pass++) {
-    for (uint32_t k = 0; k < inputs->count; k++) {
-      int64_t dims[CLEAVE_MAX_RANK];
-      cleave_tensor_view_t type;
-      bool is_given = false;
-      CLEAVE_TRY(find_type(graph, request->shapes, request->may_be_added, k, dims, &type, &is_given, error));
-      if (inputs->tensors[k] == NULL && (pass == 1 || cleave_view_element_count(&type) >= 0)) {
-        CLEAVE_TRY(draw(graph, request, k, inputs, error));
-      }
-    }
+    cleave_tensor_fill_uniform(inputs->tensors[index], seed + index, 0.0, 2.0);
+    cleave_text_show(&inputs->drawn, "%s: drawn from seed %" PRIu64 ", %s, 0 or 1\n", name, seed + index,
+                     cleave_dtype_name(type->dtype));
   }
   return CLEAVE_OK;
 }
@@ -396,12 +290,25 @@ static cleave_status_t read_files(const cleave_graph_t *graph, const cleave_inpu
   return CLEAVE_OK;
 }
 
+static cleave_status_t find_sizes(const cleave_graph_t *graph, const cleave_input_request_t *request,
+                                  cleave_inputs_t *inputs, cleave_error_t *error) {
+  cleave_size_request_t sizes = {.shapes = request->shapes,
+                                 .tensors = inputs->tensors,
+                                 .document = request->document,
+                                 .may_be_added = request->may_be_added,
+                                 .known = request->known};
+  return cleave_sizes_find(graph, &sizes, &inputs->sizes, error);
+}
+
 /* Draws what is missing, and makes the views. */
 static cleave_status_t finish_inputs(const cleave_graph_t *graph, const cleave_input_request_t *request,
                                      cleave_inputs_t *inputs, cleave_error_t *error) {
-  CLEAVE_TRY(draw_missing(graph, request, inputs, error));
+  CLEAVE_TRY(find_sizes(graph, request, inputs, error));
   for (uint32_t k = 0; k < inputs->count; k++) {
-    read_as(inputs->tensors[k], input_type(graph, k).dtype);
+    if (inputs->tensors[k] == NULL) {
+      CLEAVE_TRY(draw(graph, request->seed, k, inputs, error));
+    }
+    read_as(inputs->tensors[k], input_dtype(graph, k));
     inputs->views[k] = cleave_tensor_view(inputs->tensors[k]);
     inputs->pointers[k] = &inputs->views[k];
   }
@@ -426,24 +333,12 @@ cleave_status_t cleave_inputs_load_added(const cleave_plan_t *plan, const cleave
                                          cleave_error_t *error) {
   cleave_input_request_t all = *request;
   all.may_be_added = false;
+  all.document = NULL;
+  all.known = &inputs->sizes;
   CLEAVE_TRY(start_inputs(plan->graph->inputs.count, out_inputs, error));
   for (size_t k = 0; k < inputs->count && k < out_inputs->count; k++) {
     out_inputs->tensors[k] = cleave_tensor_retain(inputs->tensors[k]);
   }
   CLEAVE_TRY(read_files(plan->graph, &all, out_inputs, error));
   return finish_inputs(plan->graph, &all, out_inputs, error);
-}
-
-cleave_status_t cleave_inputs_describe(const cleave_model_t *model, const cleave_text_list_t *shapes,
-                                       bool may_be_added, cleave_inputs_t *out_inputs,
-                                       cleave_error_t *error) {
-  const cleave_graph_t *graph = cleave_model_graph(model);
-  CLEAVE_TRY(start_inputs(graph->inputs.count, out_inputs, error));
-  for (uint32_t k = 0; k < out_inputs->count; k++) {
-    bool is_given = false;
-    CLEAVE_TRY(find_type(graph, shapes, may_be_added, k, out_inputs->dims[k], &out_inputs->views[k],
-                         &is_given, error));
-    out_inputs->pointers[k] = is_given ? &out_inputs->views[k] : NULL;
-  }
-  return CLEAVE_OK;
 }

@@ -3,7 +3,7 @@
 #ifndef CLEAVE_CLI_LOAD_H
 #define CLEAVE_CLI_LOAD_H
 
-#include "cli/arguments.h"
+#include "cli/sizes.h"
 #include "partition/plan.h"
 #include "tensor/tensor.h"
 
@@ -32,21 +32,23 @@ typedef struct cleave_inputs {
   cleave_tensor_t **tensors;
   cleave_tensor_view_t *views;           /* of the tensors */
   const cleave_tensor_view_t **pointers; /* to the views */
-  int64_t (*dims)[CLEAVE_MAX_RANK];      /* of views without a tensor */
-  cleave_text_t drawn; /* which were drawn, and how: "x: drawn from seed 0, normal", and sizes taken as 1, one
-                          a line; "" where all were given */
+  cleave_sizes_t sizes;                  /* that the model leaves open */
+  cleave_text_t drawn; /* which were drawn, and how: "x: drawn from seed 0, normal", one a line; "" where all
+                          were given */
 } cleave_inputs_t;
 
 typedef struct cleave_input_request {
-  const cleave_text_list_t *files;  /* NAME=FILE (.npy or .pb) */
-  const cleave_text_list_t *shapes; /* NAME=1x3x224x224 */
-  const char *folder;               /* input_N.pb, by position; or NULL */
+  const cleave_text_list_t *files;        /* NAME=FILE (.npy or .pb) */
+  const cleave_text_list_t *shapes;       /* NAME=1x3x224x224, or N=1 */
+  const cleave_plan_document_t *document; /* saved plan: its sizes before 1; or NULL */
+  const cleave_sizes_t *known;            /* names of sizes that were found before; or NULL */
+  const char *folder;                     /* input_N.pb, by position; or NULL */
   uint64_t seed;
   bool may_be_added; /* names that the model does not have may be inputs that rules add: not looked at yet */
 } cleave_input_request_t;
 
 /* Inputs for a model: from files, from the folder, or drawn from the seed with the shapes that are known or
- * given. A dimension that nothing tells, nor another input of the same symbol, is 1, and `drawn` says so. */
+ * given; sizes that nothing tells are what cli/sizes.h says. */
 CLEAVE_MUST_USE cleave_status_t cleave_inputs_load(const cleave_model_t *model,
                                                    const cleave_input_request_t *request,
                                                    cleave_inputs_t *out_inputs, cleave_error_t *error);
@@ -58,12 +60,6 @@ CLEAVE_MUST_USE cleave_status_t cleave_inputs_load_added(const cleave_plan_t *pl
                                                          const cleave_input_request_t *request,
                                                          const cleave_inputs_t *inputs,
                                                          cleave_inputs_t *out_inputs, cleave_error_t *error);
-
-/* Only dtypes and shapes, no data: for commands that do not run. An input whose shape is not given has a
- * NULL pointer. */
-CLEAVE_MUST_USE cleave_status_t cleave_inputs_describe(const cleave_model_t *model,
-                                                       const cleave_text_list_t *shapes, bool may_be_added,
-                                                       cleave_inputs_t *out_inputs, cleave_error_t *error);
 
 /* output_N.pb of the folder; as many as there are outputs. The caller releases each. */
 CLEAVE_MUST_USE cleave_status_t cleave_outputs_load(const char *folder, cleave_tensor_t **outputs,

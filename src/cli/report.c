@@ -118,6 +118,15 @@ static void print_rules(const cleave_plan_t *plan) {
   cleave_table_deinit(&table);
 }
 
+void cleave_report_sizes(const cleave_sizes_t *sizes) {
+  cleave_text_t text = {0};
+  cleave_sizes_print(sizes, &text);
+  if (text.length > 0) {
+    cleave_print("  sizes: %s\n", cleave_text_get(&text));
+  }
+  cleave_text_deinit(&text);
+}
+
 void cleave_report_plan(const cleave_plan_t *plan) {
   left_t left = {0};
   count_left(plan, &left);

@@ -5,11 +5,15 @@
 
 #include <jansson.h>
 
+#include "cli/sizes.h"
 #include "partition/plan.h"
 
 /* Table of rules, line of counts, nodes outside of regions by operator with the first reasons. `graph` is
  * the plan's. */
 void cleave_report_plan(const cleave_plan_t *plan);
+
+/* "  sizes: N = 1 taken; ...", a line; nothing if the model leaves none open. */
+void cleave_report_sizes(const cleave_sizes_t *sizes);
 
 /* Matches that rewrites left as they are, by reason; nothing where there are none. */
 void cleave_report_refusals(const cleave_plan_t *plan);

@@ -72,14 +72,14 @@ static cleave_status_t copy_values(const cleave_graph_t *graph, cleave_graph_t *
   return CLEAVE_OK;
 }
 
-static void bind_symbols(const cleave_graph_t *graph, const int64_t *sizes, size_t size_count,
+static void bind_symbols(const cleave_graph_t *graph, const int64_t *sizes, size_t size_count, bool keep,
                          cleave_graph_t *copy) {
   for (size_t k = 0; k < copy->values.count; k++) {
     cleave_value_record_t *record = &copy->values.items[k];
     for (int32_t d = 0; record->dims != NULL && d < record->rank; d++) {
       if (cleave_dim_is_symbolic(record->dims[d])) {
         cleave_dim_t size = cleave_dim_evaluate(graph->dims, record->dims[d], sizes, size_count);
-        record->dims[d] = cleave_dim_is_known(size) ? size : CLEAVE_DIM_UNKNOWN;
+        record->dims[d] = cleave_dim_is_known(size) ? size : keep ? record->dims[d] : CLEAVE_DIM_UNKNOWN;
       }
     }
   }
@@ -102,6 +102,7 @@ static cleave_status_t copy_all(const cleave_graph_t *graph, cleave_graph_t *cop
   copy->opset_version = graph->opset_version;
   copy->ir_version = graph->ir_version;
   copy->fold_budget = graph->fold_budget;
+  copy->is_sized = graph->is_sized;
   return CLEAVE_OK;
 }
 
@@ -115,7 +116,7 @@ cleave_status_t cleave_graph_clone(const cleave_graph_t *graph, const int64_t *s
     cleave_graph_destroy(copy);
     return status;
   }
-  bind_symbols(graph, sizes, size_count, copy);
+  bind_symbols(graph, sizes, size_count, false, copy);
   *out_graph = copy;
   return CLEAVE_OK;
 }
@@ -140,5 +141,13 @@ cleave_status_t cleave_graph_copy(const cleave_graph_t *graph, cleave_graph_t **
     return status;
   }
   *out_graph = copy;
+  return CLEAVE_OK;
+}
+
+cleave_status_t cleave_graph_clone_partly(const cleave_graph_t *graph, const int64_t *sizes,
+                                          size_t size_count, cleave_graph_t **out_graph,
+                                          cleave_error_t *error) {
+  CLEAVE_TRY(cleave_graph_copy(graph, out_graph, error));
+  bind_symbols(graph, sizes, size_count, true, *out_graph);
   return CLEAVE_OK;
 }

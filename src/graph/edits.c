@@ -301,6 +301,7 @@ const char *cleave_edit_kind_name(cleave_edit_kind_t kind) {
     case CLEAVE_EDIT_NAME_NODE: return "name_node";
     case CLEAVE_EDIT_NAME_VALUE: return "name_value";
     case CLEAVE_EDIT_READ_CONSTANT: return "read_constant";
+    case CLEAVE_EDIT_READ_SIZES: return "read_sizes";
     case CLEAVE_EDIT_FOLD: return "fold";
   }
   return "unknown";

@@ -24,7 +24,9 @@ typedef enum cleave_edit_kind {
   CLEAVE_EDIT_NAME_NODE,     /* `node` is called `name` */
   CLEAVE_EDIT_NAME_VALUE,    /* `value` is called `name` */
   CLEAVE_EDIT_READ_CONSTANT, /* changes nothing: the rule acted on the content of constant `value` */
-  CLEAVE_EDIT_FOLD           /* types are inferred anew, what is constant is computed, what is dead goes */
+  CLEAVE_EDIT_READ_SIZES, /* changes nothing: the rule acted on the sizes of `value`, in a graph that is_sized
+                           */
+  CLEAVE_EDIT_FOLD        /* types are inferred anew, what is constant is computed, what is dead goes */
 } cleave_edit_kind_t;
 
 enum { CLEAVE_EDIT_KIND_COUNT = CLEAVE_EDIT_FOLD + 1 };

@@ -109,3 +109,25 @@ cleave_status_t cleave_graph_print(const cleave_graph_t *graph, cleave_text_t *t
   cleave_free(order);
   return status;
 }
+
+void cleave_value_describe_open(const cleave_graph_t *graph, cleave_value_t value, cleave_text_t *text) {
+  const cleave_value_record_t *record = cleave_graph_value(graph, value);
+  int32_t open = record->rank;
+  for (int32_t d = record->rank - 1; d >= 0; d--) { /* the first, but a name before what has none */
+    bool is_better = open == record->rank || cleave_dim_is_symbolic(record->dims[d]) ||
+                     !cleave_dim_is_symbolic(record->dims[open]);
+    open = !cleave_dim_is_known(record->dims[d]) && is_better ? d : open;
+  }
+  const char *name = cleave_value_name(graph, value);
+  if (record->rank < 0 || open == record->rank) {
+    cleave_text_format(text, "the %s of '%.100s' is not known", record->rank < 0 ? "rank" : "dtype", name);
+  } else if (cleave_dim_is_symbolic(record->dims[open])) {
+    cleave_text_t dim = {0};
+    cleave_dim_print(graph->dims, record->dims[open], &dim);
+    cleave_text_format(text, "size %s of '%.100s' is open (--shape %s=SIZE gives it)", cleave_text_get(&dim),
+                       name, cleave_text_get(&dim));
+    cleave_text_deinit(&dim);
+  } else {
+    cleave_text_format(text, "dimension %d of '%.100s' is open", (int)open, name);
+  }
+}

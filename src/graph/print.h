@@ -14,4 +14,8 @@ void cleave_value_print(const cleave_graph_t *graph, cleave_value_t value, cleav
 /* "float32[1, 3, N, 224]". */
 void cleave_value_type_print(const cleave_graph_t *graph, cleave_value_t value, cleave_text_t *text);
 
+/* Why the size of a value is not known, and what gives it: "size N of 'x' is open (--shape N=SIZE gives it)".
+ */
+void cleave_value_describe_open(const cleave_graph_t *graph, cleave_value_t value, cleave_text_t *text);
+
 #endif /* CLEAVE_GRAPH_PRINT_H */

@@ -82,27 +82,27 @@ static bool same_node(const cleave_graph_t *graph, const cleave_graph_t *other, 
   return same;
 }
 
-static bool same_tensor_type(const cleave_tensor_t *a, const cleave_tensor_t *b) {
+static bool same_tensor_type(const cleave_tensor_t *a, const cleave_tensor_t *b, bool any_sizes) {
   return (a == NULL) == (b == NULL) &&
          (a == NULL || (a->dtype == b->dtype && a->rank == b->rank &&
-                        same_bytes(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims)));
+                        (any_sizes || same_bytes(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims))));
 }
 
-static bool same_type(const cleave_value_record_t *a, const cleave_value_record_t *b) {
+static bool same_type(const cleave_value_record_t *a, const cleave_value_record_t *b, bool any_sizes) {
   return a->dtype == b->dtype && a->rank == b->rank &&
-         (a->rank <= 0 || same_bytes(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims)) &&
-         same_tensor_type(a->tensor, b->tensor);
+         (any_sizes || a->rank <= 0 || same_bytes(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims)) &&
+         same_tensor_type(a->tensor, b->tensor, any_sizes);
 }
 
 static bool same_value(const cleave_graph_t *graph, const cleave_graph_t *other, cleave_value_t value,
-                       cleave_text_t *text) {
+                       bool any_sizes, cleave_text_t *text) {
   const cleave_value_record_t *a = cleave_graph_value(graph, value);
   const cleave_value_record_t *b = cleave_graph_value(other, value);
   if (a->is_removed && b->is_removed) {
     return true;
   }
   bool same = a->is_removed == b->is_removed && a->producer == b->producer && a->is_input == b->is_input;
-  if (!same || !same_type(a, b)) {
+  if (!same || !same_type(a, b, any_sizes)) {
     cleave_text_format(text, "value '%.100s' %s", cleave_value_name(graph, value),
                        same ? "has another type" : "is made in another way");
     return false;
@@ -124,8 +124,8 @@ static bool same_ports(const cleave_graph_t *graph, const cleave_graph_t *other,
   return same;
 }
 
-bool cleave_graph_has_structure_of(const cleave_graph_t *graph, const cleave_graph_t *other,
-                                   cleave_text_t *text) {
+static bool compare(const cleave_graph_t *graph, const cleave_graph_t *other, bool any_sizes,
+                    cleave_text_t *text) {
   cleave_text_t unwanted = {0};
   text = text != NULL ? text : &unwanted;
   uint32_t nodes = cleave_graph_node_bound(graph);
@@ -137,7 +137,7 @@ bool cleave_graph_has_structure_of(const cleave_graph_t *graph, const cleave_gra
     same = same_node(graph, other, (cleave_node_t){k}, text);
   }
   for (uint32_t k = 0; same && k < values && k < other_values; k++) {
-    same = same_value(graph, other, (cleave_value_t){k}, text);
+    same = same_value(graph, other, (cleave_value_t){k}, any_sizes, text);
   }
   if (same && (nodes != other_nodes || values != other_values)) {
     cleave_text_format(text, "it has %u nodes and values, expected %u", (unsigned)(nodes + values),
@@ -147,6 +147,16 @@ bool cleave_graph_has_structure_of(const cleave_graph_t *graph, const cleave_gra
   same = same && same_ports(graph, other, text);
   cleave_text_deinit(&unwanted);
   return same;
+}
+
+bool cleave_graph_has_structure_of(const cleave_graph_t *graph, const cleave_graph_t *other,
+                                   cleave_text_t *text) {
+  return compare(graph, other, false, text);
+}
+
+bool cleave_graph_is_version_of(const cleave_graph_t *graph, const cleave_graph_t *other,
+                                cleave_text_t *text) {
+  return compare(graph, other, graph->is_sized && other->is_sized, text);
 }
 
 cleave_status_t cleave_graph_share_constants(cleave_graph_t *graph, const cleave_graph_t *other,

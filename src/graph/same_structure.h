@@ -13,6 +13,10 @@
 bool cleave_graph_has_structure_of(const cleave_graph_t *graph, const cleave_graph_t *other,
                                    cleave_text_t *text);
 
+/* The same, but where sizes of both were bound (is_sized) they may be others. */
+bool cleave_graph_is_version_of(const cleave_graph_t *graph, const cleave_graph_t *other,
+                                cleave_text_t *text);
+
 /* Gives every constant of `graph` whose content is the same in `other`, by id, the tensor of `other`: so that
  * versions say what changed. Then lets go of the tensors that no constant or attribute has any more. */
 CLEAVE_MUST_USE cleave_status_t cleave_graph_share_constants(cleave_graph_t *graph,

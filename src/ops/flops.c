@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Floating-point operations of one node, from the types that inference left in the graph. Counts are for
-// people and for rules that weigh regions: a multiply-add is two, a transcendental function one. Unknown
-// sizes make the count 0.
+// people and for rules that weigh regions: a multiply-add is two, a transcendental function one. An unknown
+// size is not a number in here, and so is what depends on it.
 
 #include <math.h>
 
@@ -9,7 +9,8 @@
 
 double cleave_op_flops(const cleave_graph_t *graph, cleave_node_t node) {
   const cleave_op_t *op = cleave_node_op(graph, node);
-  return op->flops != NULL ? op->flops(graph, node.index) : 0.0;
+  double flops = op->flops != NULL ? op->flops(graph, node.index) : 0.0;
+  return isnan(flops) ? -1.0 : flops;
 }
 
 double cleave_value_bytes(const cleave_graph_t *graph, cleave_value_t value) {
@@ -32,19 +33,26 @@ static const cleave_value_record_t *output_of(const cleave_graph_t *graph, uint3
   return record_of(graph, cleave_node_output(graph, (cleave_node_t){node}, index));
 }
 
-/* Size of an axis (negative: from the end), 0 where it is not known. */
+/* Size of an axis (negative: from the end); 0 for inputs that are left out, and for axes that are not there.
+ */
 static double size_of(const cleave_value_record_t *record, int32_t axis) {
   if (record == NULL || record->rank < 0) {
-    return 0.0;
+    return record == NULL ? 0.0 : NAN;
   }
   axis += axis < 0 ? record->rank : 0;
-  return axis >= 0 && axis < record->rank && record->dims[axis] > 0 ? (double)record->dims[axis] : 0.0;
+  if (axis < 0 || axis >= record->rank) {
+    return 0.0;
+  }
+  return cleave_dim_is_known(record->dims[axis]) ? (double)record->dims[axis] : NAN;
 }
 
-/* Number of elements, from axis `first` on; 0 where it is not known. */
+/* Number of elements, from axis `first` on; 0 for inputs that are left out. */
 static double count_of(const cleave_value_record_t *record, int32_t first) {
-  double count = record != NULL && record->rank >= 0 ? 1.0 : 0.0;
-  for (int32_t d = first; record != NULL && d < record->rank; d++) {
+  if (record == NULL || record->rank < 0) {
+    return record == NULL ? 0.0 : NAN;
+  }
+  double count = 1.0;
+  for (int32_t d = first; d < record->rank; d++) {
     count *= size_of(record, d);
   }
   return count;
@@ -121,11 +129,11 @@ double cleave_flops_einsum(const cleave_graph_t *graph, uint32_t node) {
       *letter = size > *letter ? size : *letter;
       covered *= size;
     }
-    double rest = covered > 0.0 ? count_of(operand, 0) / covered : 0.0;
-    wild = rest > wild ? rest : wild;
-    if (count_of(operand, 0) <= 0.0) {
-      return 0.0;
+    double elements = count_of(operand, 0);
+    if (isnan(elements) || elements <= 0.0) {
+      return elements;
     }
+    wild = elements / covered > wild ? elements / covered : wild;
   }
   for (uint32_t k = 0; k < CLEAVE_EINSUM_LETTERS; k++) {
     product *= sizes[k] > 0.0 ? sizes[k] : 1.0;
@@ -180,5 +188,5 @@ double cleave_flops_recurrent(const cleave_graph_t *graph, uint32_t node) {
 /* 5 n log2 n, as fast transforms are counted. */
 double cleave_flops_dft(const cleave_graph_t *graph, uint32_t node) {
   double count = count_of(output_of(graph, node, 0), 0);
-  return count > 0.0 ? 2.5 * count * log2(count + 1.0) : 0.0;
+  return 2.5 * count * log2(count + 1.0);
 }

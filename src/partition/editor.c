@@ -299,9 +299,10 @@ cleave_status_t cleave_editor_log_reads(cleave_editor_t *editor, cleave_error_t 
   for (size_t k = 0; k < reads->count; k++) {
     cleave_value_t value = {reads->items[k]};
     bool is_new = k == 0 || reads->items[k - 1] != reads->items[k];
-    if (editor->log != NULL && is_new && value.index < editor->graph->values.count &&
-        cleave_value_is_constant(editor->graph, value)) {
-      cleave_edit_t edit = {.kind = CLEAVE_EDIT_READ_CONSTANT,
+    bool is_there = editor->log != NULL && is_new && value.index < editor->graph->values.count;
+    bool is_constant = is_there && cleave_value_is_constant(editor->graph, value);
+    if (is_constant || (is_there && editor->graph->is_sized)) {
+      cleave_edit_t edit = {.kind = is_constant ? CLEAVE_EDIT_READ_CONSTANT : CLEAVE_EDIT_READ_SIZES,
                             .node = CLEAVE_NODE_NONE,
                             .value = value,
                             .other = CLEAVE_VALUE_NONE,

@@ -52,6 +52,9 @@ static cleave_status_t perform(cleave_editor_t *editor, const cleave_edit_t *edi
                      cleave_value_is_constant(editor->graph, edit->value)
                  ? CLEAVE_OK
                  : fail(edit, "there is no such constant", error);
+    case CLEAVE_EDIT_READ_SIZES:
+      return edit->value.index < editor->graph->values.count ? CLEAVE_OK
+                                                             : fail(edit, "there is no such value", error);
     case CLEAVE_EDIT_FOLD: return cleave_editor_fold(editor, error);
   }
   return fail(edit, "no such change", error);

@@ -110,6 +110,7 @@ static json_t *step_json(const cleave_edit_t *edit) {
       cleave_json_set(&json, "name", cleave_json_text(edit->name));
       break;
     case CLEAVE_EDIT_READ_CONSTANT:
+    case CLEAVE_EDIT_READ_SIZES:
       cleave_json_set(&json, "value", cleave_json_number(edit->value.index));
       break;
     case CLEAVE_EDIT_FOLD: break;

@@ -207,6 +207,7 @@ static cleave_status_t read_members(log_reader_t *reader, const json_t *json, cl
       CLEAVE_TRY(cleave_reader_get_text(base, json, "name", NULL, &edit->name));
       return cleave_reader_get_number(base, json, "value", MOST_ID, &edit->value.index);
     case CLEAVE_EDIT_READ_CONSTANT:
+    case CLEAVE_EDIT_READ_SIZES:
       return cleave_reader_get_number(base, json, "value", MOST_ID, &edit->value.index);
     case CLEAVE_EDIT_FOLD: return CLEAVE_OK;
   }

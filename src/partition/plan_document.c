@@ -3,6 +3,8 @@
 
 #include "partition/plan_document.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "graph/order.h"
@@ -144,6 +146,22 @@ cleave_status_t cleave_document_inputs(const cleave_graph_t *graph, cleave_arena
   cleave_text_deinit(&text);
   *out_inputs = inputs;
   return status;
+}
+
+bool cleave_document_input_shape(const cleave_document_input_t *input, int32_t *out_rank, int64_t *out_dims) {
+  const char *at = strchr(input->type, '[');
+  *out_rank = 0;
+  for (at = at == NULL ? "" : at + 1; *at != ']'; at += strspn(at, ", ")) {
+    char *end = NULL;
+    errno = 0;
+    long long size = strtoll(at, &end, 10);
+    if (end == at || errno != 0 || size < 0 || *out_rank == CLEAVE_MAX_RANK || (*end != ',' && *end != ']')) {
+      return false;
+    }
+    out_dims[(*out_rank)++] = size;
+    at = end;
+  }
+  return true;
 }
 
 static cleave_status_t fill(maker_t *maker, cleave_error_t *error) {

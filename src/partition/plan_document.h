@@ -102,6 +102,10 @@ CLEAVE_MUST_USE cleave_status_t cleave_document_inputs(const cleave_graph_t *gra
                                                        cleave_document_input_t **out_inputs,
                                                        cleave_error_t *error);
 
+/* The shape that such a type tells; false where a size or the rank is open. `out_dims` has room for
+ * CLEAVE_MAX_RANK. */
+bool cleave_document_input_shape(const cleave_document_input_t *input, int32_t *out_rank, int64_t *out_dims);
+
 /* plan_json.c: the document as JSON. Format "cleave-plan", version 1. */
 CLEAVE_MUST_USE cleave_status_t cleave_plan_document_print(const cleave_plan_document_t *document,
                                                            cleave_text_t *text, cleave_error_t *error);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "graph/print.h"
 #include "partition/state.h"
 
 static bool is_inside(const cleave_partitioner_t *partitioner, cleave_node_t node, uint32_t region) {
@@ -14,9 +15,9 @@ static bool is_inside(const cleave_partitioner_t *partitioner, cleave_node_t nod
          partitioner->region_of[partitioner->contraction->positions[node.index]] == region;
 }
 
-static double known_bytes(const cleave_graph_t *graph, cleave_value_t value) {
-  double bytes = cleave_value_bytes(graph, value);
-  return bytes > 0.0 ? bytes : 0.0;
+/* A sum in which something unknown (negative) makes all of it unknown. */
+static void add(double *sum, double part) {
+  *sum = *sum < 0.0 || part < 0.0 ? -1.0 : *sum + part;
 }
 
 /* Bytes of the outputs of a node that are read, and only inside. */
@@ -30,7 +31,9 @@ static double inner_bytes(const cleave_partitioner_t *partitioner, cleave_node_t
     while (cleave_use_exists(use) && is_inside(partitioner, cleave_use_node(graph, use), region)) {
       use = cleave_use_next(graph, use);
     }
-    bytes += is_read && !cleave_use_exists(use) ? known_bytes(graph, value) : 0.0;
+    if (is_read && !cleave_use_exists(use)) {
+      add(&bytes, cleave_value_bytes(graph, value));
+    }
   }
   return bytes;
 }
@@ -52,16 +55,16 @@ static cleave_status_t measure(cleave_partitioner_t *partitioner, const cleave_r
                                   .rule = rule->name,
                                   .backend = partitioner->ruleset->backend};
   for (uint32_t k = 0; k < proposal->input_count; k++) {
-    proposal->bytes_in += known_bytes(graph, proposal->inputs[k]);
+    add(&proposal->bytes_in, cleave_value_bytes(graph, proposal->inputs[k]));
   }
   for (uint32_t k = 0; k < proposal->output_count; k++) {
-    proposal->bytes_out += known_bytes(graph, proposal->outputs[k]);
+    add(&proposal->bytes_out, cleave_value_bytes(graph, proposal->outputs[k]));
   }
   for (uint32_t k = 0; k < count; k++) {
     uint32_t fusion = partitioner->fusion_of[positions[k]];
     nodes[k] = partitioner->contraction->nodes[positions[k]];
-    proposal->flops += cleave_op_flops(graph, nodes[k]);
-    proposal->bytes_saved += inner_bytes(partitioner, nodes[k], region);
+    add(&proposal->flops, cleave_op_flops(graph, nodes[k]));
+    add(&proposal->bytes_saved, inner_bytes(partitioner, nodes[k], region));
     if (fusion != CLEAVE_INDEX_NONE &&
         partitioner->fusion_nodes.items[partitioner->fusions.items[fusion].first] == positions[k]) {
       proposal->fusion_count++;
@@ -144,10 +147,47 @@ static cleave_status_t refuse(cleave_review_t *review, const char *what, double 
   return CLEAVE_OK;
 }
 
+/* The first value of a set that has an open size; NONE: there is none. */
+static cleave_value_t find_open(const cleave_proposal_t *proposal) {
+  const cleave_graph_t *graph = proposal->graph;
+  for (uint32_t k = 0; k < proposal->node_count; k++) {
+    uint32_t inputs = cleave_node_input_count(graph, proposal->nodes[k]);
+    for (uint32_t p = 0; p < inputs + cleave_node_output_count(graph, proposal->nodes[k]); p++) {
+      cleave_value_t value = p < inputs ? cleave_node_input(graph, proposal->nodes[k], p)
+                                        : cleave_node_output(graph, proposal->nodes[k], p - inputs);
+      if (cleave_value_exists(value) && cleave_value_bytes(graph, value) < 0.0) {
+        return value;
+      }
+    }
+  }
+  return CLEAVE_VALUE_NONE;
+}
+
+/* What cannot be compared is refused, and the reason names the size. */
+static cleave_status_t refuse_unknown(cleave_review_t *review, const cleave_proposal_t *proposal,
+                                      const char *what, const char *name, double wanted) {
+  cleave_text_t open = {0};
+  cleave_value_t value = find_open(proposal);
+  if (cleave_value_exists(value)) {
+    cleave_value_describe_open(proposal->graph, value, &open);
+  }
+  review->accept = false;
+  (void)snprintf(review->reason.text, sizeof review->reason.text, "%s are not known, %s: %s is %.6g", what,
+                 open.length > 0 ? cleave_text_get(&open) : "an operator does not tell them", name, wanted);
+  cleave_text_deinit(&open);
+  return CLEAVE_OK;
+}
+
 static cleave_status_t check_thresholds(cleave_partitioner_t *partitioner, const cleave_rule_t *rule,
                                         uint32_t rule_index, const cleave_proposal_t *proposal,
                                         const uint32_t *positions, cleave_review_t *review,
                                         cleave_error_t *error) {
+  if (rule->min_flops > 0.0 && proposal->flops < 0.0) {
+    return refuse_unknown(review, proposal, "FLOPs", "min_flops", rule->min_flops);
+  }
+  if (rule->min_bytes_saved > 0.0 && proposal->bytes_saved < 0.0) {
+    return refuse_unknown(review, proposal, "bytes saved", "min_bytes_saved", rule->min_bytes_saved);
+  }
   if (rule->min_flops > 0.0 && !(proposal->flops >= rule->min_flops)) {
     return refuse(review, "too little to do, FLOPs are", proposal->flops, "min_flops", rule->min_flops);
   }

@@ -134,6 +134,31 @@ static cleave_status_t find_outputs(cleave_rewriter_t *rewriter, cleave_error_t 
   return CLEAVE_OK;
 }
 
+static bool reads_sizes(const cleave_pattern_t *pattern) {
+  bool reads = pattern->where != NULL;
+  for (uint32_t p = 0; !reads && p < pattern->node_count; p++) {
+    reads = pattern->nodes[p].type.dims != NULL || pattern->nodes[p].where != NULL;
+  }
+  return reads;
+}
+
+/* Sizes that the pattern may have asked for: those of all that the match holds. */
+static cleave_status_t note_sizes(const cleave_rewriter_t *rewriter, const cleave_match_t *match,
+                                  cleave_error_t *error) {
+  const cleave_graph_t *graph = rewriter->editor->graph;
+  for (uint32_t k = 0; graph->is_sized && reads_sizes(match->pattern) && k < match->node_count; k++) {
+    uint32_t inputs = cleave_node_input_count(graph, match->nodes[k]);
+    for (uint32_t p = 0; p < inputs + cleave_node_output_count(graph, match->nodes[k]); p++) {
+      cleave_value_t value = p < inputs ? cleave_node_input(graph, match->nodes[k], p)
+                                        : cleave_node_output(graph, match->nodes[k], p - inputs);
+      if (cleave_value_exists(value) && !cleave_value_is_constant(graph, value)) {
+        CLEAVE_TRY(cleave_graph_note_read(graph, value, error));
+      }
+    }
+  }
+  return CLEAVE_OK;
+}
+
 /* Constants that the match takes in and that a part of the pattern may have asked for their content: whatever
  * meets such a demand. */
 static cleave_status_t note_reads(const cleave_rewriter_t *rewriter, const cleave_match_t *match,
@@ -409,6 +434,7 @@ static cleave_status_t apply(cleave_rewriter_t *rewriter, cleave_graph_turn_t *t
     return fail(rewriter, turn, &mark, status, &cause, error);
   }
   CLEAVE_TRY(note_reads(rewriter, match, error));
+  CLEAVE_TRY(note_sizes(rewriter, match, error));
   CLEAVE_TRY(cleave_editor_log_reads(editor, error));
   CLEAVE_TRY(remove_replaced(rewriter, error));
   CLEAVE_TRY(inherit_names(editor, substitute, error));

@@ -83,7 +83,7 @@ typedef struct cleave_proposal {
   uint32_t output_count;
   const char *rule;
   const char *backend;
-  /* Sums over what is known before the run; what is not counts 0. */
+  /* Sums; negative if a size that counts is not known. */
   double flops;
   double bytes_in;    /* of the inputs */
   double bytes_out;   /* of the outputs */

@@ -4,13 +4,14 @@
 #include "partition/transform_rebase.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "graph/clone.h"
 #include "graph/same_structure.h"
 #include "graph/structural_hash.h"
 #include "graph/verify.h"
 
-/* A constant on which an application of a rule leaned. */
+/* A constant, or sizes of another value, on which an application of a rule leaned. */
 typedef struct lean {
   uint32_t value;
   uint32_t group;
@@ -66,6 +67,7 @@ static cleave_status_t watch(rebasing_t *r, const cleave_edit_t *edit, cleave_er
     case CLEAVE_EDIT_NAME_NODE:
     case CLEAVE_EDIT_NAME_VALUE:
     case CLEAVE_EDIT_READ_CONSTANT:
+    case CLEAVE_EDIT_READ_SIZES:
     case CLEAVE_EDIT_FOLD: break;
   }
   return CLEAVE_OK;
@@ -95,7 +97,7 @@ static cleave_status_t lean_on_reads(rebasing_t *r, uint32_t index, cleave_error
   const cleave_edit_group_t *group = &r->edits->groups.items[index];
   for (uint32_t k = 0; k < group->edit_count; k++) {
     const cleave_edit_t *edit = &r->edits->items.items[group->first_edit + k];
-    if (edit->kind == CLEAVE_EDIT_READ_CONSTANT) {
+    if (edit->kind == CLEAVE_EDIT_READ_CONSTANT || edit->kind == CLEAVE_EDIT_READ_SIZES) {
       lean_t lean = {.value = edit->value.index, .group = index};
       CLEAVE_ARRAY_PUSH(&r->leans, lean, error);
     }
@@ -139,20 +141,36 @@ static cleave_status_t replay(rebasing_t *r, cleave_error_t *error) {
   return cleave_editor_settle(&r->editor, error);
 }
 
+static bool same_sizes(const cleave_value_record_t *a, const cleave_value_record_t *b) {
+  return a->rank == b->rank &&
+         (a->rank <= 0 || memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0);
+}
+
+static cleave_status_t fail_lean(const rebasing_t *r, const lean_t *lean, const char *what,
+                                 cleave_error_t *error) {
+  const cleave_graph_t *graph = r->editor.graph;
+  const cleave_edit_group_t *group = &r->edits->groups.items[lean->group];
+  const cleave_edit_rule_t *rule = &r->edits->rules.items[group->rule];
+  return cleave_error_set(error, CLEAVE_ERROR_UNSUPPORTED,
+                          "%s '%.100s' has changed, and %s '%.80s'%s%.100s%s relied on what it was: run the "
+                          "rules over the new model",
+                          what, cleave_value_name(graph, (cleave_value_t){lean->value}), rule->kind,
+                          rule->name, group->place[0] == '\0' ? "" : " at '", group->place,
+                          group->place[0] == '\0' ? "" : "'");
+}
+
 /* Both graphs have each other's tensors wherever content is the same. */
 static cleave_status_t check_leans(const rebasing_t *r, const cleave_graph_t *old, cleave_error_t *error) {
   const cleave_graph_t *graph = r->editor.graph;
   for (size_t k = 0; k < r->leans.count; k++) {
-    cleave_value_t value = {r->leans.items[k].value};
-    const cleave_edit_group_t *group = &r->edits->groups.items[r->leans.items[k].group];
-    if (cleave_graph_value(graph, value)->tensor != cleave_graph_value(old, value)->tensor) {
-      const cleave_edit_rule_t *rule = &r->edits->rules.items[group->rule];
-      return cleave_error_set(
-          error, CLEAVE_ERROR_UNSUPPORTED,
-          "constant '%.100s' has changed, and %s '%.80s'%s%.100s%s relied on what it was: run "
-          "the rules over the new model",
-          cleave_value_name(graph, value), rule->kind, rule->name, group->place[0] == '\0' ? "" : " at '",
-          group->place, group->place[0] == '\0' ? "" : "'");
+    const lean_t *lean = &r->leans.items[k];
+    const cleave_value_record_t *now = cleave_graph_value(graph, (cleave_value_t){lean->value});
+    const cleave_value_record_t *then = cleave_graph_value(old, (cleave_value_t){lean->value});
+    if (now->tensor != then->tensor) {
+      return fail_lean(r, lean, "constant", error);
+    }
+    if (!same_sizes(now, then)) {
+      return fail_lean(r, lean, "the size of", error);
     }
   }
   return CLEAVE_OK;
@@ -162,7 +180,7 @@ static cleave_status_t check_leans(const rebasing_t *r, const cleave_graph_t *ol
 static cleave_status_t fail(cleave_error_t *error, const char *what) {
   return cleave_error_set(
       error, CLEAVE_ERROR_UNSUPPORTED,
-      "with these constants the rewrites come out in another way (%.400s): run the rules over "
+      "with these constants or sizes the rewrites come out in another way (%.400s): run the rules over "
       "the new model",
       what);
 }
@@ -170,7 +188,7 @@ static cleave_status_t fail(cleave_error_t *error, const char *what) {
 static cleave_status_t check_result(rebasing_t *r, const cleave_graph_t *old, cleave_error_t *error) {
   cleave_text_t text = {0};
   cleave_status_t status = cleave_graph_verify(r->editor.graph, error);
-  if (status == CLEAVE_OK && !cleave_graph_has_structure_of(r->editor.graph, old, &text)) {
+  if (status == CLEAVE_OK && !cleave_graph_is_version_of(r->editor.graph, old, &text)) {
     status = fail(error, cleave_text_get(&text));
   }
   cleave_text_deinit(&text);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The changes of graph rules done again on another version of the graph: one of the same structure, with
- * other constants. Where cleave_transform_replay asks for the very graph, small constants included, this asks
- * for the structure alone, before and after, and for something more: that no change leaned on what a constant
- * was which is another one now.
+ * other constants, or of the same model bound to other sizes. Where cleave_transform_replay asks for the very
+ * graph, small constants included, this asks for the structure alone, before and after, and for something
+ * more: that no change leaned on what a constant or a size was which is another one now.
  */
 #ifndef CLEAVE_PARTITION_TRANSFORM_REBASE_H
 #define CLEAVE_PARTITION_TRANSFORM_REBASE_H
@@ -11,11 +11,12 @@
 #include "partition/transform.h"
 
 /* A change leans on a constant where its rule looked at the content (the log says so), and where it took away
- * a use of the constant and what it made does not read it.
+ * a use of the constant and what it made does not read it; on a size where its rule looked at it.
  *
- * `plan` has changes (plan->edits). `graph` has the structure of plan->source. The result has the structure
- * of plan->graph, and its tensor wherever a constant is the same; *out_edits is the log of the result.
- * CLEAVE_ERROR_UNSUPPORTED names the constant, the rule and the place, or what comes out in another way. */
+ * `plan` has changes (plan->edits). `graph` is a version of plan->source (graph/same_structure.h). The result
+ * is a version of plan->graph, and its tensor wherever a constant is the same; *out_edits is the log of the
+ * result. CLEAVE_ERROR_UNSUPPORTED names the constant, the rule and the place, or what comes out in another
+ * way. */
 CLEAVE_MUST_USE cleave_status_t cleave_transform_rebase(const cleave_plan_t *plan,
                                                         const cleave_graph_t *graph,
                                                         const cleave_transform_options_t *options,

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "graph/clone.h"
+#include "ops/infer.h"
 
 /* "input 'x'", for messages. */
 static const char *input_label(const cleave_graph_t *graph, size_t index, char *buffer, size_t size) {
@@ -42,7 +43,7 @@ static cleave_status_t check_complete(const cleave_graph_t *graph, size_t index,
 
 /* Does the given type agree with what the graph knows? */
 static cleave_status_t check_given(const cleave_graph_t *graph, size_t index,
-                                   const cleave_tensor_view_t *given, cleave_error_t *error) {
+                                   const cleave_tensor_view_t *given, bool partly, cleave_error_t *error) {
   char label[160];
   const cleave_value_record_t *record = cleave_graph_value(graph, graph->inputs.items[index]);
   (void)input_label(graph, index, label, sizeof label);
@@ -60,6 +61,9 @@ static cleave_status_t check_given(const cleave_graph_t *graph, size_t index,
                             (int)record->rank, (int)given->rank);
   }
   for (int32_t d = 0; d < given->rank; d++) {
+    if (given->dims[d] < 0 && partly) {
+      continue;
+    }
     if (given->dims[d] < 0) {
       return cleave_error_set(error, CLEAVE_ERROR_SHAPE, "%s: the size of dimension %d is negative", label,
                               (int)d);
@@ -100,7 +104,7 @@ static cleave_status_t bind_symbols(const cleave_graph_t *graph, size_t index,
   size_t symbol_count = cleave_dims_symbol_count(graph->dims);
   const cleave_value_record_t *record = cleave_graph_value(graph, graph->inputs.items[index]);
   for (int32_t d = 0; d < record->rank; d++) {
-    if (!cleave_dim_is_symbolic(record->dims[d])) {
+    if (!cleave_dim_is_symbolic(record->dims[d]) || given->dims[d] < 0) {
       continue;
     }
     size_t symbol = find_symbol(graph, record->dims[d], text);
@@ -119,14 +123,48 @@ static cleave_status_t bind_symbols(const cleave_graph_t *graph, size_t index,
   return CLEAVE_OK;
 }
 
+/* What is given, where it is more than the graph says. */
 static cleave_status_t set_input_types(cleave_graph_t *graph, const cleave_tensor_view_t *const *inputs,
                                        cleave_error_t *error) {
-  for (size_t k = 0; k < graph->inputs.count; k++) {
-    if (inputs != NULL && inputs[k] != NULL) {
-      CLEAVE_TRY(cleave_graph_set_type(graph, graph->inputs.items[k], inputs[k]->dtype, inputs[k]->rank,
-                                       inputs[k]->dims, error));
+  for (size_t k = 0; inputs != NULL && k < graph->inputs.count; k++) {
+    const cleave_value_record_t *record = cleave_graph_value(graph, graph->inputs.items[k]);
+    cleave_dim_t dims[CLEAVE_MAX_RANK];
+    if (inputs[k] == NULL) {
+      continue;
     }
-    CLEAVE_TRY(check_complete(graph, k, error));
+    for (int32_t d = 0; d < inputs[k]->rank; d++) {
+      cleave_dim_t own = record->rank == inputs[k]->rank ? record->dims[d] : CLEAVE_DIM_UNKNOWN;
+      dims[d] = inputs[k]->dims[d] < 0 ? own : inputs[k]->dims[d];
+    }
+    CLEAVE_TRY(
+        cleave_graph_set_type(graph, graph->inputs.items[k], inputs[k]->dtype, inputs[k]->rank, dims, error));
+  }
+  return CLEAVE_OK;
+}
+
+static bool has_open_input(const cleave_graph_t *graph) {
+  for (size_t k = 0; k < graph->inputs.count; k++) {
+    if (!is_complete(cleave_graph_value(graph, graph->inputs.items[k]))) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/* Inputs that nobody gives get what the others tell of them; one that stays open is an error, which names the
+ * size as the model (`origin`) does. */
+static cleave_status_t complete_inputs(cleave_graph_t *graph, const cleave_graph_t *origin,
+                                       cleave_error_t *error) {
+  if (!has_open_input(graph)) {
+    return CLEAVE_OK;
+  }
+  cleave_infer_options_t options = {.assume_equal = true};
+  CLEAVE_TRY(cleave_graph_infer(graph, &options, NULL, error));
+  for (size_t k = 0; k < graph->inputs.count; k++) {
+    if (!is_complete(cleave_graph_value(graph, graph->inputs.items[k]))) {
+      CLEAVE_TRY(check_complete(origin, k, error));
+      CLEAVE_TRY(check_complete(graph, k, error));
+    }
   }
   return CLEAVE_OK;
 }
@@ -142,19 +180,17 @@ static bool is_static(const cleave_graph_t *graph) {
   return true;
 }
 
-cleave_status_t cleave_graph_bind(const cleave_graph_t *graph, const cleave_tensor_view_t *const *inputs,
-                                  size_t input_count, const bool *keep_node, cleave_graph_t **out_graph,
-                                  cleave_error_t *error) {
+static cleave_status_t bind(const cleave_graph_t *graph, const cleave_tensor_view_t *const *inputs,
+                            size_t input_count, bool partly, const bool *keep_node,
+                            cleave_graph_t **out_graph, cleave_error_t *error) {
   *out_graph = NULL;
   if (inputs != NULL && input_count != graph->inputs.count) {
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "%zu inputs are given, the model has %zu",
                             input_count, graph->inputs.count);
   }
-  for (size_t k = 0; k < graph->inputs.count; k++) {
-    if (inputs != NULL && inputs[k] != NULL) {
-      CLEAVE_TRY(check_given(graph, k, inputs[k], error));
-    } else {
-      CLEAVE_TRY(check_complete(graph, k, error));
+  for (size_t k = 0; inputs != NULL && k < graph->inputs.count; k++) {
+    if (inputs[k] != NULL) {
+      CLEAVE_TRY(check_given(graph, k, inputs[k], partly, error));
     }
   }
   uint32_t node_bound = cleave_graph_node_bound(graph);
@@ -177,8 +213,13 @@ cleave_status_t cleave_graph_bind(const cleave_graph_t *graph, const cleave_tens
       CLEAVE_TRY_CLEANUP(bind_symbols(graph, k, inputs[k], sizes, &text, error));
     }
   }
-  CLEAVE_TRY_CLEANUP(cleave_graph_clone(graph, sizes, symbol_count, &bound, error));
+  CLEAVE_TRY_CLEANUP(
+      (partly ? cleave_graph_clone_partly : cleave_graph_clone)(graph, sizes, symbol_count, &bound, error));
+  bound->is_sized = bound->is_sized || has_open_input(graph);
   CLEAVE_TRY_CLEANUP(set_input_types(bound, inputs, error));
+  if (!partly) {
+    CLEAVE_TRY_CLEANUP(complete_inputs(bound, graph, error));
+  }
   CLEAVE_TRY_CLEANUP(cleave_graph_simplify(bound, keep_node, node_bound, NULL, error));
   *out_graph = bound;
   bound = NULL;
@@ -187,4 +228,16 @@ cleanup:
   cleave_free(sizes);
   cleave_graph_destroy(bound);
   return status;
+}
+
+cleave_status_t cleave_graph_bind(const cleave_graph_t *graph, const cleave_tensor_view_t *const *inputs,
+                                  size_t input_count, const bool *keep_node, cleave_graph_t **out_graph,
+                                  cleave_error_t *error) {
+  return bind(graph, inputs, input_count, false, keep_node, out_graph, error);
+}
+
+cleave_status_t cleave_graph_bind_partly(const cleave_graph_t *graph,
+                                         const cleave_tensor_view_t *const *inputs, size_t input_count,
+                                         cleave_graph_t **out_graph, cleave_error_t *error) {
+  return bind(graph, inputs, input_count, true, NULL, out_graph, error);
 }

@@ -9,14 +9,21 @@
 #include "graph/graph.h"
 
 /* `inputs[k]` tells dtype, rank and dims for graph input k (data is not looked at); NULL, or `inputs` NULL:
- * what the graph says, which must then be complete. CLEAVE_ERROR_SHAPE names the input and dimension that is
- * missing or contradicts. `keep_node`, by node index, may be NULL: nodes that stay even where all their
- * inputs are constant. *out_graph is NULL where the graph is bound as it is; otherwise a copy with the same
- * ids, which the original must outlive. Thread-safe. */
+ * what the graph says, which must be complete then, or become so by what the others say: by a symbol that
+ * they share, or as an operand that is taken to have the shape of the others. CLEAVE_ERROR_SHAPE names the
+ * input and dimension that is missing or contradicts. `keep_node`, by node index, may be NULL: nodes that
+ * stay even where all their inputs are constant. *out_graph is NULL where the graph is bound as it is;
+ * otherwise a copy with the same ids, which the original must outlive. Thread-safe. */
 CLEAVE_MUST_USE cleave_status_t cleave_graph_bind(const cleave_graph_t *graph,
                                                   const cleave_tensor_view_t *const *inputs,
                                                   size_t input_count, const bool *keep_node,
                                                   cleave_graph_t **out_graph, cleave_error_t *error);
+
+/* The same for planning: dims that are negative stay open, and so does what nothing tells. */
+CLEAVE_MUST_USE cleave_status_t cleave_graph_bind_partly(const cleave_graph_t *graph,
+                                                         const cleave_tensor_view_t *const *inputs,
+                                                         size_t input_count, cleave_graph_t **out_graph,
+                                                         cleave_error_t *error);
 
 /* Removes nodes that no output needs (unless `keep_node` is given), infers, folds integer chains, and
  * computes nodes whose inputs are all constant on the `cpu` backend: a few rounds, until nothing more comes

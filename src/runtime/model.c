@@ -214,7 +214,6 @@ cleave_status_t cleave_model_open(cleave_context_t *context, const char *path,
   cleave_free(used);
   return status;
 }
-}
 
 cleave_status_t cleave_model_load_memory(cleave_context_t *context, const void *data, size_t size,
                                          const char *name, cleave_model_t **out_model,
@@ -270,11 +269,10 @@ static cleave_status_t keep_inputs(cleave_model_t *model, const cleave_tensor_vi
   return is_complete ? CLEAVE_OK : cleave_error_out_of_memory(error);
 }
 
-cleave_status_t cleave_model_bind(cleave_model_t *model, const cleave_tensor_view_t *const *inputs,
-                                  size_t input_count, cleave_model_t **out_model, cleave_error_t *error) {
-  *out_model = NULL;
-  cleave_graph_t *graph = NULL;
-  CLEAVE_TRY(cleave_graph_bind(model->graph, inputs, input_count, NULL, &graph, error));
+/* The model of a bound graph, which it takes over; NULL: there was nothing to bind. */
+static cleave_status_t wrap_bound_take(cleave_model_t *model, cleave_graph_t *graph,
+                                       const cleave_tensor_view_t *const *inputs, size_t input_count,
+                                       cleave_model_t **out_model, cleave_error_t *error) {
   if (graph == NULL) {
     *out_model = cleave_model_retain(model);
     return CLEAVE_OK;
@@ -289,6 +287,23 @@ cleave_status_t cleave_model_bind(cleave_model_t *model, const cleave_tensor_vie
   }
   *out_model = bound;
   return CLEAVE_OK;
+}
+
+cleave_status_t cleave_model_bind(cleave_model_t *model, const cleave_tensor_view_t *const *inputs,
+                                  size_t input_count, cleave_model_t **out_model, cleave_error_t *error) {
+  cleave_graph_t *graph = NULL;
+  *out_model = NULL;
+  CLEAVE_TRY(cleave_graph_bind(model->graph, inputs, input_count, NULL, &graph, error));
+  return wrap_bound_take(model, graph, inputs, input_count, out_model, error);
+}
+
+cleave_status_t cleave_model_bind_partly(cleave_model_t *model, const cleave_tensor_view_t *const *inputs,
+                                         size_t input_count, cleave_model_t **out_model,
+                                         cleave_error_t *error) {
+  cleave_graph_t *graph = NULL;
+  *out_model = NULL;
+  CLEAVE_TRY(cleave_graph_bind_partly(model->graph, inputs, input_count, &graph, error));
+  return wrap_bound_take(model, graph, inputs, input_count, out_model, error);
 }
 
 const cleave_graph_t *cleave_model_graph(const cleave_model_t *model) {

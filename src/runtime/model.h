@@ -21,6 +21,12 @@ CLEAVE_MUST_USE cleave_status_t cleave_model_load_with(cleave_context_t *context
                                                        bool *out_used, cleave_model_t **out_model,
                                                        cleave_error_t *error);
 
+/* cleave_model_bind where negative dims stay open, and so does what nothing tells: for rules to look at. */
+CLEAVE_MUST_USE cleave_status_t cleave_model_bind_partly(cleave_model_t *model,
+                                                         const cleave_tensor_view_t *const *inputs,
+                                                         size_t input_count, cleave_model_t **out_model,
+                                                         cleave_error_t *error);
+
 /* cleave_model_partition for a graph, which must outlive the plan. Settings marked in `known` (may be NULL)
  * have served elsewhere, so that no rule file needs to declare them. With `sources`, `backend` (if not NULL)
  * takes the place of the backend that the rule files name. *out_script_ms (may be NULL): milliseconds spent

@@ -12,7 +12,7 @@
 #include "formats/onnx.h"
 #include "graph/structural_hash.h"
 #include "partition/plan_read.h"
-#include "runtime/model.h"
+#include "runtime/model_internal.h"
 #include "runtime/rule_list.h"
 
 enum { REASON_BYTES = 640 };
@@ -132,55 +132,160 @@ static cleave_status_t rewrite(const cleave_plan_document_t *document, const cle
                           document->place, cause.message);
 }
 
-cleave_status_t cleave_plan_load_document(cleave_plan_document_t *document, const cleave_graph_t *graph,
-                                          bool fallback, cleave_plan_t **out_plan, cleave_error_t *error) {
+/* The plan of a document for a graph; no backend is asked. */
+static cleave_status_t make_plan(cleave_plan_document_t *document, const cleave_graph_t *graph,
+                                 cleave_plan_t **out_plan, cleave_error_t *error) {
   cleave_graph_t *rewritten = NULL;
+  *out_plan = NULL;
+  CLEAVE_TRY(rewrite(document, graph, &rewritten, error));
+  cleave_status_t status =
+      cleave_plan_rebuild(document, rewritten != NULL ? rewritten : graph, out_plan, error);
+  if (status != CLEAVE_OK) {
+    cleave_graph_destroy(rewritten);
+    return status;
+  }
+  (*out_plan)->source = graph;
+  (*out_plan)->rewritten = rewritten;
+  (*out_plan)->edits = document->edits;
+  document->edits = NULL;
+  return CLEAVE_OK;
+}
+
+/* Takes the regions with a reason apart: the plan is replaced by one without them. */
+static cleave_status_t dissolve(cleave_plan_t **plan, const char *place, const char *const *reasons,
+                                cleave_error_t *error) {
   cleave_plan_document_t *again = NULL;
+  cleave_plan_t *whole = *plan;
+  cleave_plan_t *rest = NULL;
+  cleave_status_t status = CLEAVE_OK;
+  CLEAVE_TRY_CLEANUP(cleave_plan_document_create(whole, &again, error));
+  again->place = place;
+  CLEAVE_TRY_CLEANUP(cleave_plan_document_dissolve(again, reasons, error));
+  CLEAVE_TRY_CLEANUP(cleave_plan_rebuild(again, whole->graph, &rest, error));
+  // The texts of the new plan are the old one's: it lives on in the memory of the new one.
+  cleave_arena_join(&rest->arena, &whole->arena);
+  rest->source = whole->source;
+  rest->rewritten = whole->rewritten;
+  rest->edits = whole->edits;
+  whole->rewritten = NULL;
+  whole->edits = NULL;
+  *plan = rest;
+  rest = whole;
+cleanup:
+  cleave_plan_document_destroy(again);
+  cleave_plan_destroy(rest);
+  return status;
+}
+
+/* Shows the plan to its backends; it is destroyed where they refuse it. */
+static cleave_status_t settle_take(cleave_plan_t *plan, const char *place, bool fallback,
+                                   cleave_plan_t **out_plan, cleave_error_t *error) {
   cleave_arena_t arena = {0};
-  cleave_plan_t *plan = NULL;
   const char **reasons = NULL;
   bool any = false;
-  char place[256];
-  *out_plan = NULL;
-  (void)snprintf(place, sizeof place, "%s", document->place);
-  cleave_status_t status = rewrite(document, graph, &rewritten, error);
-  const cleave_graph_t *subject = rewritten != NULL ? rewritten : graph;
-  if (status == CLEAVE_OK) {
-    status = cleave_plan_rebuild(document, subject, &plan, error);
-  }
-  if (status == CLEAVE_OK) {
-    status = check_regions(plan, place, fallback, &arena, &reasons, &any, error);
-  }
+  cleave_status_t status = check_regions(plan, place, fallback, &arena, &reasons, &any, error);
   if (status == CLEAVE_OK && any) {
-    cleave_plan_t *whole = plan;
-    plan = NULL;
-    status = cleave_plan_document_create(whole, &again, error);
-    if (status == CLEAVE_OK) {
-      again->place = place;
-      status = cleave_plan_document_dissolve(again, reasons, error);
-    }
-    if (status == CLEAVE_OK) {
-      status = cleave_plan_rebuild(again, subject, &plan, error);
-    }
-    if (status == CLEAVE_OK) {
-      // The texts of the new plan are the old one's: it lives on in the memory of the new one.
-      cleave_arena_join(&plan->arena, &whole->arena);
-    }
-    cleave_plan_document_destroy(again);
-    cleave_plan_destroy(whole);
+    status = dissolve(&plan, place, reasons, error);
   }
   cleave_arena_deinit(&arena);
   if (status != CLEAVE_OK) {
     cleave_plan_destroy(plan);
-    cleave_graph_destroy(rewritten);
     return status;
   }
-  plan->source = graph;
-  plan->rewritten = rewritten;
-  plan->edits = document->edits;
-  document->edits = NULL;
   *out_plan = plan;
   return CLEAVE_OK;
+}
+
+cleave_status_t cleave_plan_load_document(cleave_plan_document_t *document, const cleave_graph_t *graph,
+                                          bool fallback, cleave_plan_t **out_plan, cleave_error_t *error) {
+  cleave_plan_t *plan = NULL;
+  char place[256];
+  *out_plan = NULL;
+  (void)snprintf(place, sizeof place, "%s", document->place);
+  CLEAVE_TRY(make_plan(document, graph, &plan, error));
+  return settle_take(plan, place, fallback, out_plan, error);
+}
+
+// ---- other sizes ----
+
+/* The types that the document has for the inputs of a model; false where it leaves sizes open, or speaks of
+ * other inputs. */
+static bool read_types(const cleave_plan_document_t *document, const cleave_graph_t *graph,
+                       cleave_tensor_view_t *types, const cleave_tensor_view_t **pointers,
+                       int64_t (*dims)[CLEAVE_MAX_RANK]) {
+  bool complete = document->graph_input_count >= graph->inputs.count;
+  for (size_t k = 0; complete && k < graph->inputs.count; k++) {
+    const cleave_value_record_t *record = cleave_graph_value(graph, graph->inputs.items[k]);
+    types[k] = (cleave_tensor_view_t){
+        .size = sizeof types[k], .dtype = (cleave_dtype_t)record->dtype, .dims = dims[k]};
+    pointers[k] = &types[k];
+    complete =
+        strcmp(document->graph_inputs[k].name, cleave_value_name(graph, graph->inputs.items[k])) == 0 &&
+        cleave_document_input_shape(&document->graph_inputs[k], &types[k].rank, dims[k]);
+  }
+  return complete;
+}
+
+static bool has_shapes(const cleave_graph_t *graph, const cleave_tensor_view_t *types) {
+  bool same = true;
+  for (size_t k = 0; same && k < graph->inputs.count; k++) {
+    const cleave_value_record_t *record = cleave_graph_value(graph, graph->inputs.items[k]);
+    same = record->rank == types[k].rank &&
+           (record->rank <= 0 ||
+            memcmp(record->dims, types[k].dims, (size_t)record->rank * sizeof *record->dims) == 0);
+  }
+  return same;
+}
+
+/* The model of the document's sizes; NULL in *out_model where it is this one, or none can be made: then the
+ * document fits this model, or the reason why not is the same. */
+static cleave_status_t bind_as(const cleave_plan_document_t *document, cleave_model_t *model,
+                               cleave_model_t **out_model, cleave_error_t *error) {
+  const cleave_graph_t *graph = cleave_model_graph(model);
+  size_t count = graph->inputs.count;
+  cleave_error_t ignored = CLEAVE_ERROR_INIT;
+  cleave_status_t status = CLEAVE_OK;
+  *out_model = NULL;
+  cleave_tensor_view_t *types = cleave_allocate(count, sizeof *types);
+  const cleave_tensor_view_t **pointers = cleave_allocate(count, sizeof *pointers);
+  int64_t(*dims)[CLEAVE_MAX_RANK] = cleave_allocate(count, sizeof *dims);
+  if (types == NULL || pointers == NULL || dims == NULL) {
+    status = cleave_error_out_of_memory(error);
+  } else if (graph->is_sized && model->origin != NULL && read_types(document, graph, types, pointers, dims) &&
+             !has_shapes(graph, types) &&
+             cleave_model_bind(model->origin, pointers, count, out_model, &ignored) ==
+                 CLEAVE_ERROR_OUT_OF_MEMORY) {
+    status = cleave_error_out_of_memory(error);
+  }
+  cleave_free(types);
+  cleave_free((void *)pointers);
+  cleave_free(dims);
+  return status;
+}
+
+cleave_status_t cleave_plan_load_for(cleave_plan_document_t *document, cleave_model_t *model, bool fallback,
+                                     cleave_plan_t **out_plan, cleave_error_t *error) {
+  cleave_model_t *other = NULL;
+  cleave_plan_t *there = NULL;
+  cleave_plan_t *here = NULL;
+  char place[256];
+  *out_plan = NULL;
+  (void)snprintf(place, sizeof place, "%s", document->place);
+  CLEAVE_TRY(bind_as(document, model, &other, error));
+  if (other == NULL) {
+    return cleave_plan_load_document(document, cleave_model_graph(model), fallback, out_plan, error);
+  }
+  cleave_error_t cause = CLEAVE_ERROR_INIT;
+  cleave_status_t status = make_plan(document, cleave_model_graph(other), &there, error);
+  if (status == CLEAVE_OK && cleave_plan_take_over(there, model, &here, &cause) != CLEAVE_OK) {
+    status = cleave_error_set(
+        error, cause.status,
+        "%s: the plan was made for other sizes (one made with --shape NAME=? is for all): %s", place,
+        cause.message);
+  }
+  cleave_plan_destroy(there);
+  cleave_model_release(other);
+  return status == CLEAVE_OK ? settle_take(here, place, fallback, out_plan, error) : status;
 }
 
 static cleave_status_t load_text(cleave_model_t *model, const char *name, const char *text, size_t length,
@@ -189,8 +294,8 @@ static cleave_status_t load_text(cleave_model_t *model, const char *name, const 
   cleave_plan_document_t *document = NULL;
   *out_plan = NULL;
   CLEAVE_TRY(cleave_plan_document_read(name, text, length, &document, error));
-  cleave_status_t status = cleave_plan_load_document(document, cleave_model_graph(model),
-                                                     options != NULL && options->fallback, out_plan, error);
+  cleave_status_t status =
+      cleave_plan_load_for(document, model, options != NULL && options->fallback, out_plan, error);
   cleave_plan_document_destroy(document);
   return status;
 }
@@ -234,8 +339,8 @@ cleave_status_t cleave_plan_load(cleave_model_t *model, const char *path,
   cleave_plan_document_t *document = NULL;
   *out_plan = NULL;
   CLEAVE_TRY(cleave_plan_document_open(path, cleave_model_graph(model), true, &document, error));
-  cleave_status_t status = cleave_plan_load_document(document, cleave_model_graph(model),
-                                                     options != NULL && options->fallback, out_plan, error);
+  cleave_status_t status =
+      cleave_plan_load_for(document, model, options != NULL && options->fallback, out_plan, error);
   cleave_plan_document_destroy(document);
   return status;
 }

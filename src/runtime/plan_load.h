@@ -3,6 +3,7 @@
 #ifndef CLEAVE_RUNTIME_PLAN_LOAD_H
 #define CLEAVE_RUNTIME_PLAN_LOAD_H
 
+#include "cleave/cleave.h"
 #include "partition/plan_document.h"
 
 /* The document in a file: a plan as JSON, or the one that an exported ONNX model brings. `graph` (may be
@@ -19,6 +20,16 @@ CLEAVE_MUST_USE cleave_status_t cleave_plan_document_open(const char *path, cons
 CLEAVE_MUST_USE cleave_status_t cleave_plan_load_document(cleave_plan_document_t *document,
                                                           const cleave_graph_t *graph, bool fallback,
                                                           cleave_plan_t **out_plan, cleave_error_t *error);
+
+/* The same for a model. If the document is about the model bound to other sizes than this one is, it is
+ * loaded for those and taken over to this model's (as cleave_plan_rebase does). */
+CLEAVE_MUST_USE cleave_status_t cleave_plan_load_for(cleave_plan_document_t *document, cleave_model_t *model,
+                                                     bool fallback, cleave_plan_t **out_plan,
+                                                     cleave_error_t *error);
+
+/* cleave_plan_rebase without asking the backends. */
+CLEAVE_MUST_USE cleave_status_t cleave_plan_take_over(const cleave_plan_t *plan, cleave_model_t *model,
+                                                      cleave_plan_t **out_plan, cleave_error_t *error);
 
 /* Shows every fusion and node of every region to its backend. CLEAVE_ERROR_UNSUPPORTED: the first refusal, or
  * a backend that is missing, after `place`. */

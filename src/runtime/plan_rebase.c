@@ -16,7 +16,7 @@ static cleave_status_t check_model(const cleave_plan_t *plan, const cleave_graph
                                    cleave_error_t *error) {
   cleave_text_t text = {0};
   cleave_status_t status = CLEAVE_OK;
-  if (!cleave_graph_has_structure_of(graph, plan->source, &text)) {
+  if (!cleave_graph_is_version_of(graph, plan->source, &text)) {
     status = cleave_error_set(error, CLEAVE_ERROR_MISMATCH, "the plan is of another model: %.600s",
                               cleave_text_get(&text));
   }
@@ -24,8 +24,8 @@ static cleave_status_t check_model(const cleave_plan_t *plan, const cleave_graph
   return status;
 }
 
-cleave_status_t cleave_plan_rebase(const cleave_plan_t *plan, cleave_model_t *model, cleave_plan_t **out_plan,
-                                   cleave_error_t *error) {
+cleave_status_t cleave_plan_take_over(const cleave_plan_t *plan, cleave_model_t *model,
+                                      cleave_plan_t **out_plan, cleave_error_t *error) {
   const cleave_graph_t *graph = cleave_model_graph(model);
   cleave_graph_t *rewritten = NULL;
   cleave_edits_t *edits = NULL;
@@ -40,7 +40,6 @@ cleave_status_t cleave_plan_rebase(const cleave_plan_t *plan, cleave_model_t *mo
     CLEAVE_TRY_CLEANUP(cleave_edits_copy(plan->edits, &edits, error));
   }
   CLEAVE_TRY_CLEANUP(cleave_plan_copy(plan, graph, rewritten != NULL ? rewritten : graph, &copy, error));
-  CLEAVE_TRY_CLEANUP(cleave_plan_ask_backends(copy, "these constants", error));
   if (edits != NULL && rewritten == NULL) {
     edits->source_hash = copy->graph_hash;
     edits->result_hash = copy->graph_hash;
@@ -56,4 +55,20 @@ cleanup:
   cleave_graph_destroy(rewritten);
   cleave_edits_destroy(edits);
   return status;
+}
+
+cleave_status_t cleave_plan_rebase(const cleave_plan_t *plan, cleave_model_t *model, cleave_plan_t **out_plan,
+                                   cleave_error_t *error) {
+  cleave_plan_t *copy = NULL;
+  *out_plan = NULL;
+  CLEAVE_TRY(cleave_plan_take_over(plan, model, &copy, error));
+  bool resized = cleave_model_graph(model)->is_sized;
+  cleave_status_t status =
+      cleave_plan_ask_backends(copy, resized ? "these constants and sizes" : "these constants", error);
+  if (status != CLEAVE_OK) {
+    cleave_plan_destroy(copy);
+    return status;
+  }
+  *out_plan = copy;
+  return CLEAVE_OK;
 }

@@ -190,24 +190,37 @@ static void push_proposal_outputs(lua_State *state, const cleave_handle_t *handl
   cleave_handle_push_values(state, proposal_of(state)->outputs, proposal_of(state)->output_count);
 }
 
+/* A sum over the proposal, or nil if a size is not known. */
+static void push_amount(lua_State *state, const char *what, double amount) {
+  const cleave_proposal_t *proposal = proposal_of(state);
+  const cleave_graph_t *graph = proposal->graph;
+  for (uint32_t k = proposal->node_count; k > 0 && amount < 0.0; k--) { /* the first one counts */
+    cleave_handle_note_sizes(state, cleave_node_output(graph, proposal->nodes[k - 1], 0), what);
+  }
+  for (uint32_t k = proposal->input_count; k > 0 && amount < 0.0; k--) {
+    cleave_handle_note_sizes(state, proposal->inputs[k - 1], what);
+  }
+  cleave_handle_push_amount(state, amount);
+}
+
 static void push_proposal_flops(lua_State *state, const cleave_handle_t *handle) {
   (void)handle;
-  lua_pushnumber(state, proposal_of(state)->flops);
+  push_amount(state, "flops", proposal_of(state)->flops);
 }
 
 static void push_proposal_bytes_in(lua_State *state, const cleave_handle_t *handle) {
   (void)handle;
-  lua_pushnumber(state, proposal_of(state)->bytes_in);
+  push_amount(state, "bytes_in", proposal_of(state)->bytes_in);
 }
 
 static void push_proposal_bytes_out(lua_State *state, const cleave_handle_t *handle) {
   (void)handle;
-  lua_pushnumber(state, proposal_of(state)->bytes_out);
+  push_amount(state, "bytes_out", proposal_of(state)->bytes_out);
 }
 
 static void push_proposal_bytes_saved(lua_State *state, const cleave_handle_t *handle) {
   (void)handle;
-  lua_pushnumber(state, proposal_of(state)->bytes_saved);
+  push_amount(state, "bytes_saved", proposal_of(state)->bytes_saved);
 }
 
 static void push_proposal_rule(lua_State *state, const cleave_handle_t *handle) {
@@ -234,12 +247,13 @@ const cleave_handle_field_t cleave_proposal_handle_fields[] = {
     {"nodes", push_proposal_nodes, "cleave.node[]", "in topological order"},
     {"inputs", push_proposal_inputs, "cleave.value[]", "that it reads at run time"},
     {"outputs", push_proposal_outputs, "cleave.value[]", "that others read"},
-    {"flops", push_proposal_flops, "number", "to compute; 0 where sizes are not known"},
+    {"flops", push_proposal_flops, "number?", "to compute; nil: a size is not known"},
     {"node_count", push_proposal_node_count, "integer", "how many nodes it has"},
     {"fusion_count", push_proposal_fusion_count, "integer", "how many fusions it has"},
-    {"bytes_in", push_proposal_bytes_in, "number", "that come in; 0 where sizes are not known"},
-    {"bytes_out", push_proposal_bytes_out, "number", "that go out"},
-    {"bytes_saved", push_proposal_bytes_saved, "number", "written and read again without the region"},
+    {"bytes_in", push_proposal_bytes_in, "number?", "that come in; nil: a size is not known"},
+    {"bytes_out", push_proposal_bytes_out, "number?", "that go out; nil as well"},
+    {"bytes_saved", push_proposal_bytes_saved, "number?",
+     "written and read again without the region; nil as well"},
     {"rule", push_proposal_rule, "string", "the rule that proposes it"},
     {"backend", push_proposal_backend, "string", "that would run it"},
     {NULL, NULL, NULL, NULL}};

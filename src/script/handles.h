@@ -94,6 +94,14 @@ int cleave_graph_handle_index(lua_State *state);
 int cleave_match_handle_index(lua_State *state);
 int cleave_proposal_handle_index(lua_State *state);
 
+/* A number; nil if it is negative: not known. */
+void cleave_handle_push_amount(lua_State *state, double amount);
+
+/* A script acts on the sizes of a value. Where the graph notes that, it is noted; and where one is open,
+ * messages of this call can say which (`what`: the field that is nil then; NULL: it is the shape). Raises
+ * without memory. */
+void cleave_handle_note_sizes(lua_State *state, cleave_value_t value, const char *what);
+
 /* Shape as a list: sizes, names of symbolic dimensions, "?" for unknown ones; nil where the rank is unknown.
  */
 void cleave_handle_push_shape(lua_State *state, const cleave_graph_t *graph, cleave_value_t value);

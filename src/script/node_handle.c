@@ -14,6 +14,14 @@ static cleave_node_t node_of(const cleave_handle_t *handle) {
   return (cleave_node_t){handle->index};
 }
 
+void cleave_handle_push_amount(lua_State *state, double amount) {
+  if (amount >= 0.0) {
+    lua_pushnumber(state, amount);
+  } else {
+    lua_pushnil(state);
+  }
+}
+
 static void push_op(lua_State *state, const cleave_handle_t *handle) {
   lua_pushstring(state, cleave_node_op(graph_of(state), node_of(handle))->name);
 }
@@ -53,7 +61,15 @@ static void push_rank(lua_State *state, const cleave_handle_t *handle) {
 }
 
 static void push_flops(lua_State *state, const cleave_handle_t *handle) {
-  lua_pushnumber(state, cleave_op_flops(graph_of(state), node_of(handle)));
+  const cleave_graph_t *graph = graph_of(state);
+  uint32_t inputs = cleave_node_input_count(graph, node_of(handle));
+  for (uint32_t k = inputs + cleave_node_output_count(graph, node_of(handle)); k > 0; k--) {
+    cleave_handle_note_sizes(state,
+                             k > inputs ? cleave_node_output(graph, node_of(handle), k - 1 - inputs)
+                                        : cleave_node_input(graph, node_of(handle), k - 1),
+                             "flops");
+  }
+  cleave_handle_push_amount(state, cleave_op_flops(graph, node_of(handle)));
 }
 
 static void push_attributes(lua_State *state, const cleave_handle_t *handle) {
@@ -139,7 +155,7 @@ const cleave_handle_field_t cleave_node_handle_fields[] = {
      "attributes; those that are not written have their defaults"},
     {"attr", push_attr, "fun(self: cleave.node, name: string): any", "an attribute by name"},
     {"users", push_users, "cleave.node[]", "that read an output, each once"},
-    {"flops", push_flops, "number", "to compute; 0 where sizes are not known"},
+    {"flops", push_flops, "number?", "to compute; nil: a size is not known"},
     {"index", push_index, "integer", "number in the graph"},
     {"domain", push_domain, "string", "of the operator; \"\" is ONNX's own"},
     {NULL, NULL, NULL, NULL}};

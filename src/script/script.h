@@ -101,6 +101,8 @@ typedef struct cleave_script {
   bool error_is_placed;                      /* error_place is of an inner error that is on its way */
   struct cleave_include *include;            /* while the script may include files (include.h) */
 
+  char open[256]; /* the open size that this call looked at last, for messages; "": none */
+
   cleave_status_t raised; /* status of the C error that is on its way; CLEAVE_OK: none */
   cleave_error_t checked; /* an error with its place already, on its way */
   /* Rule at work, for messages; kind NULL: none. Borrowed, or in rule_text. */

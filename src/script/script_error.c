@@ -127,6 +127,7 @@ void cleave_script_errors_begin(cleave_script_t *script) {
   script->error_is_placed = false;
   script->raised = CLEAVE_OK;
   script->checked.status = CLEAVE_OK;
+  script->open[0] = '\0';
 }
 
 int cleave_script_note_place(lua_State *state) {
@@ -234,6 +235,22 @@ static cleave_status_t convert_end(cleave_script_t *script, cleave_error_t *erro
   return set_error(script, CLEAVE_ERROR_LIMIT, script->end_place, text, error);
 }
 
+/* Is it what Lua says of a calculation with nil, or with the name of a size? */
+static bool is_about_open(const char *message) {
+  static const char *const PARTS[] = {"a nil value",       "nil with",        "with nil",
+                                      "a 'string' with",   "with a 'string'", "string with number",
+                                      "number with string"};
+  if (strstr(message, "attempt to ") == NULL) {
+    return false;
+  }
+  for (size_t k = 0; k < sizeof PARTS / sizeof PARTS[0]; k++) {
+    if (strstr(message, PARTS[k]) != NULL) {
+      return true;
+    }
+  }
+  return false;
+}
+
 cleave_status_t cleave_script_convert_error(cleave_script_t *script, int code, cleave_error_t *error) {
   char text[256];
   int place = 0;
@@ -263,6 +280,11 @@ cleave_status_t cleave_script_convert_error(cleave_script_t *script, int code, c
   if (skip_module(raised) != raised) {
     message = skip_module(raised);
     place = script->error_place;
+  }
+  if (script->open[0] != '\0' && is_about_open(message)) {
+    char hinted[sizeof error->message];
+    (void)snprintf(hinted, sizeof hinted, "%.400s; %s", message, script->open);
+    return set_error(script, status, place, hinted, error);
   }
   return set_error(script, status, place, message, error);
 }

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fields of a value, and how shapes, attributes and small constants become Lua values. */
+#include <stdio.h>
 #include <string.h>
 
+#include "graph/print.h"
+#include "ops/ops.h"
 #include "script/handles.h"
 
 enum { LARGEST_READABLE = 4096 };
@@ -14,7 +17,29 @@ static cleave_value_t value_of(const cleave_handle_t *handle) {
   return (cleave_value_t){handle->index};
 }
 
+void cleave_handle_note_sizes(lua_State *state, cleave_value_t value, const char *what) {
+  cleave_script_t *script = cleave_script_of(state);
+  const cleave_graph_t *graph = script->graph;
+  cleave_error_t error = CLEAVE_ERROR_INIT;
+  if (!cleave_value_exists(value) || cleave_value_is_constant(graph, value)) {
+    return;
+  }
+  if (graph->is_sized && cleave_graph_note_read(graph, value, &error) != CLEAVE_OK) {
+    cleave_script_raise_error(state, &error);
+  }
+  if (cleave_value_bytes(graph, value) >= 0.0) {
+    return;
+  }
+  cleave_text_t text = {0};
+  cleave_value_describe_open(graph, value, &text);
+  (void)snprintf(script->open, sizeof script->open, "%s%s%.160s%s", what == NULL ? "" : what,
+                 what == NULL ? "" : " is nil: ", cleave_text_get(&text),
+                 what == NULL ? "; type(size) == 'number' tests for it" : "");
+  cleave_text_deinit(&text);
+}
+
 void cleave_handle_push_shape(lua_State *state, const cleave_graph_t *graph, cleave_value_t value) {
+  cleave_handle_note_sizes(state, value, NULL);
   if (!cleave_value_exists(value) || cleave_graph_value(graph, value)->rank < 0) {
     lua_pushnil(state);
     return;

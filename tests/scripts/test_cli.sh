@@ -80,7 +80,7 @@ check "a file that is not given" 1 "setting 'nobody.bias'" "$program" partition 
 check "an option of the model script by its file" 0 'input 0 .*x .*float32\[2, 5\]' "$program" inspect tiny.lua --set tiny.size=5
 check "an unknown setting" 1 "setting 'sise'" "$program" run tiny.lua --set sise=5
 check "a setting that is none" 1 "expected name=value, found 'size'" "$program" run tiny.lua --set size
-check "an unknown input" 1 "the model has no input 'q'" "$program" run tiny.lua --shape q=1
+check "an unknown input" 1 "the model has no input or open size 'q'" "$program" run tiny.lua --shape q=1
 check "a wrong shape" 1 "expected sizes like" "$program" run tiny.lua --shape x=1xx
 check "a shape that does not fit" 1 "input 'x' (number 0): dimension 0 is 3, expected 2" "$program" run tiny.lua --shape x=3x4
 check "an input file that is not there" 1 'nothing.npy' "$program" run tiny.lua --input x=nothing.npy
@@ -93,8 +93,8 @@ cat >open.lua <<'LUA'
 local x = g.input("x", "float32", { "N", "T" })
 g.output("y", g.Add(x, g.input("z", "float32", { "N", "T" })))
 LUA
-check "takes open sizes as 1" 0 'input x: dimension 1 (T) is open, taken as 1 (--shape x=... sets it)' "$program" run open.lua --repeat 1
-check "takes open sizes from another input" 0 'input x: drawn from seed 0, normal, mean 0, deviation 1' "$program" run open.lua --shape z=3x5 --repeat 1
+check "takes open sizes as 1" 0 'sizes: N = 1, T = 1 taken; --shape N=SIZE sets it, N=? leaves it open' "$program" run open.lua --repeat 1
+check "takes open sizes from another input" 0 'sizes: N = 3, T = 5 given$' "$program" run open.lua --shape z=3x5 --repeat 1
 check "runs rules" 0 'product .*fuse on cpu .*rules.lua:4 .* 1 ' "$program" run tiny.lua --rules rules.lua --repeat 1
 check "says what is left" 0 'left on cpu: 1 Softmax' "$program" run tiny.lua --rules rules.lua --repeat 1
 check "verifies" 0 'all outputs match against the unpartitioned graph' "$program" run tiny.lua --rules rules.lua --verify --repeat 1

@@ -78,12 +78,43 @@ check "explains the option" 1 "set-constant: expected NAME=FILE, found 'row.npy'
 check "names a file that is not there" 1 'none.npy' "$program" run tiny.lua --set-constant w=none.npy
 
 # A model with an open size: plans for the open model, and for one size of it.
-check "saves the plan of an open model" 0 written "$program" partition tiny.lua --set open=1 --rules rules.lua -o open.json
+check "saves the plan of an open model" 0 written "$program" partition tiny.lua --set open=1 --shape 'N=?' --rules rules.lua -o open.json
+also "leaves open what it is asked to" 'sizes: N = ? left open'
 check "replays it for any size" 0 'then median' "$program" run tiny.lua --set open=1 --plan open.json --shape x=7x4 --repeat 1
 check "saves the plan of one size" 0 written "$program" partition tiny.lua --set open=1 --shape x=3x4 --rules rules.lua -o three.json
 check "replays it for that size without being told" 0 'then median' "$program" run tiny.lua --set open=1 --plan three.json --repeat 1
-check "refuses another size" 1 "input 'x' is float32\[5, 4\], the plan was made for float32\[3, 4\]" \
-  "$program" run tiny.lua --set open=1 --plan three.json --shape x=5x4
+also "says whose size it is" 'sizes: N = 3 by the plan$'
+check "replays it for another size" 0 'all outputs match' "$program" run tiny.lua --set open=1 --plan three.json --shape N=5 --verify --repeat 1
+also "with its regions" '1 fusions, 1 regions, 1 nodes on cpu one by one'
+check "saves the plan of what is taken" 0 'sizes: N = 1 taken' "$program" partition tiny.lua --set open=1 --rules rules.lua -o one.json
+check "replays that for another size" 0 '1 fusions, 1 regions' "$program" run tiny.lua --set open=1 --plan one.json --shape x=7x4 --repeat 1
+check "refuses another size where the model has one" 1 "input 'x' is float32\[2, 4\], the plan was made for float32\[3, 4\]" \
+  "$program" run tiny.lua --plan three.json
+
+# Rewrites go along with other sizes, unless they looked at them.
+cat >sized.lua <<'LUA'
+return ruleset { name = "sized", backend = "cpu",
+  rewrite "half" { pattern = op { "Relu", as = "r", inputs = { any "x" } },
+    replace = function(m, g)
+      if options.looks then return g.Mul(m.x, 1 / m.x.shape[1]) end
+      return g.Mul(m.x, 0.5)
+    end },
+}
+LUA
+sed 's/options.looks/true/' sized.lua >looks.lua
+sed 's/options.looks/false/' sized.lua >blind.lua
+sed 's/any "x" }/any { as = "x", shape = { 1, "C" } } }/; s/options.looks/false/' sized.lua >shaped.lua
+for rules in looks blind shaped; do
+  check "saves rewrites: $rules" 0 written "$program" partition tiny.lua --set open=1 --rules $rules.lua -o $rules.json
+done
+check "rewrites that do not look at sizes are done again" 0 'then median' \
+  "$program" run tiny.lua --set open=1 --plan blind.json --shape N=4 --repeat 1
+for rules in looks shaped; do
+  check "rewrites that look at sizes are for these sizes: $rules" 1 \
+    "$rules.json: the plan was made for other sizes (one made with --shape NAME=? is for all): the size of '.*' has changed, and rewrite 'half' at 'Relu_0' relied on what it was" \
+    "$program" run tiny.lua --set open=1 --plan $rules.json --shape N=4 --repeat 1
+  check "and for no others: $rules" 0 'then median' "$program" run tiny.lua --set open=1 --plan $rules.json --repeat 1
+done
 
 # Differences.
 check "shows a plan" 0 'island_0  cpu          3        1' "$program" plan show a.json

@@ -98,6 +98,11 @@ static void change_everything(cleave_editor_t *editor) {
   size_t before = editor->log->items.count;
   unit_ok(cleave_editor_log_reads(editor, e));
   ck_assert_uint_eq(editor->log->items.count, before + 1);
+  graph->is_sized = true; /* then sizes that were looked at are a step */
+  unit_ok(cleave_graph_note_read(graph, graph->inputs.items[0], e));
+  unit_ok(cleave_editor_log_reads(editor, e));
+  ck_assert_uint_eq(editor->log->items.count, before + 2);
+  graph->is_sized = false;
   unit_ok(cleave_editor_fold(editor, e));
 }
 

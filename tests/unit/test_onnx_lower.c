@@ -160,7 +160,7 @@ static void check_case(const lower_case_t *c, int32_t opset, const session_case_
   cleave_text_t bytes = {0};
   cleave_graph_t *back = NULL;
   unit_ok(cleave_onnx_write_text(expected->graph, &options, &bytes, e));
-  unit_ok(cleave_onnx_read_memory(bytes.data, bytes.length, "model", &back, e));
+  unit_ok(cleave_onnx_read_memory(bytes.data, bytes.length, "model", NULL, &back, e));
   unit_ok(cleave_graph_infer(back, &infer, NULL, e));
   ck_assert_msg(hash_of(back) == hash_of(expected->graph), "%s in opset %d comes back another", c->text,
                 (int)opset);
@@ -169,7 +169,7 @@ static void check_case(const lower_case_t *c, int32_t opset, const session_case_
   size_t hidden = hide_operators(&bytes);
   ck_assert_msg((hidden > 0) == (opset < c->since), "%s in opset %d: %zu functions", c->text, (int)opset,
                 hidden);
-  unit_ok(cleave_onnx_read_memory(bytes.data, bytes.length, "model", &back, e));
+  unit_ok(cleave_onnx_read_memory(bytes.data, bytes.length, "model", NULL, &back, e));
   unit_ok(cleave_graph_infer(back, &infer, NULL, e));
   session_case_t found = run_take(back);
   bool is_half = strstr(c->text, "to = 10") != NULL || strstr(c->text, "to = 16") != NULL;
@@ -208,7 +208,7 @@ UNIT_TEST(attributes_that_came_later_go_if_they_say_what_is_the_case_anyway) {
   cleave_text_t bytes = {0};
   cleave_graph_t *back = NULL;
   unit_ok(cleave_onnx_write_text(graph, &options, &bytes, e));
-  unit_ok(cleave_onnx_read_memory(bytes.data, bytes.length, "model", &back, e));
+  unit_ok(cleave_onnx_read_memory(bytes.data, bytes.length, "model", NULL, &back, e));
   ck_assert_uint_eq(hide_operators(&bytes), 0);
   ck_assert_uint_eq(back->live_node_count, 2);
   ck_assert_uint_eq(cleave_graph_node(back, (cleave_node_t){0})->attribute_count, 1);

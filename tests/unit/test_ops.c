@@ -187,7 +187,11 @@ UNIT_TEST(counts_a_multiply_add_as_two) {
   ck_assert_double_eq(flops("Relu", "f32[3,5]", ""), 15.0);
   ck_assert_double_eq(flops("ReduceSum", "f32[3,5]", ""), 15.0);
   ck_assert_double_eq(flops("Reshape", "f32[3,5] i64(15)", ""), 0.0);
-  ck_assert_double_eq(flops("Relu", "f32[N,5]", ""), 0.0);
+  ck_assert_double_eq(flops("Relu", "f32[N,5]", ""), -1.0);
+  ck_assert_double_eq(flops("MatMul", "f32[N,5] f32[5,3]", ""), -1.0);
+  ck_assert_double_eq(flops("Einsum", "f32[N,3,4] f32[N,4,5]", "equation=bij,bjk->bik"), -1.0);
+  ck_assert_double_eq(flops("Reshape", "f32[N,5] i64(15)", ""), 0.0);
+  ck_assert_double_eq(flops("Relu", "f32[0,5]", ""), 0.0);
 }
 
 UNIT_TEST(says_what_dimensions_mean_where_the_operator_does) {

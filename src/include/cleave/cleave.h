@@ -95,8 +95,8 @@ uint32_t cleave_model_find_input(const cleave_model_t *model, const char *name);
 uint32_t cleave_model_find_output(const cleave_model_t *model, const char *name);
 
 /* The model with sizes for the dimensions of its inputs that were left open: `inputs[k]` has dtype, rank and
- * dims of input k (no data needed), or is NULL where the model says everything. Rules then see sizes instead
- * of symbols, and what depends on sizes alone is computed once. The result shares the weights. */
+ * dims of input k (no data needed), or is NULL where the model or the others say everything. Rules then see
+ * sizes, not symbols, and what depends on sizes alone is computed once. The result shares the weights. */
 CLEAVE_MUST_USE cleave_status_t cleave_model_bind(cleave_model_t *model,
                                                   const cleave_tensor_view_t *const *inputs,
                                                   size_t input_count, cleave_model_t **out_model,
@@ -202,12 +202,12 @@ typedef struct cleave_plan_load_options {
                     with a note that says why; otherwise it is an error */
 } cleave_plan_load_options_t;
 
-/* A plan that was saved as .json, for this model: no rule file is read and no Lua runs. The file may come
- * from anywhere. CLEAVE_ERROR_FORMAT: it is no plan, with the line or the member that is wrong.
- * CLEAVE_ERROR_MISMATCH: it is a plan of another model, or for other sizes of the inputs, with the first
- * thing that differs ("node 17 is Conv 'x', the plan has Relu 'y'"). CLEAVE_ERROR_UNSUPPORTED: a backend is
- * missing or refuses a region, which is named. The result saves to the same bytes. `options` may be NULL.
- * `path` may also be an .onnx file that cleave_plan_save wrote, and the model that was loaded from it. */
+/* A plan that was saved as .json, for this model: no rule file is read and no Lua runs. One that was made for
+ * other sizes than a bound model has is taken over as by cleave_plan_rebase. CLEAVE_ERROR_FORMAT: it is no
+ * plan. CLEAVE_ERROR_MISMATCH: it is of another model ("node 17 is Conv 'x', the plan has Relu 'y'"), or for
+ * sizes that this one cannot have. CLEAVE_ERROR_UNSUPPORTED: a backend is missing, or refuses a region. With
+ * the same sizes the result saves to the same bytes. `options` may be NULL. `path` may
+ * also be an .onnx file that cleave_plan_save wrote, and the model that was loaded from it. */
 CLEAVE_MUST_USE cleave_status_t cleave_plan_load(cleave_model_t *model, const char *path,
                                                  const cleave_plan_load_options_t *options,
                                                  cleave_plan_t **out_plan, cleave_error_t *error);
@@ -252,13 +252,13 @@ CLEAVE_MUST_USE cleave_status_t cleave_model_plan_region(cleave_model_t *model, 
                                                          const cleave_plan_load_options_t *options,
                                                          cleave_plan_t **out_plan, cleave_error_t *error);
 
-/* The same decisions for another version of the model (cleave_model_set_constants, or the same network loaded
- * from elsewhere): the same regions and fusions on the same nodes, no rule runs. What rewrites and passes did
- * is done again, so that what they folded follows the new constants. CLEAVE_ERROR_MISMATCH: the model is not
- * the same node by node, with the first thing that differs. CLEAVE_ERROR_UNSUPPORTED: a rewrite or pass made
- * use of what a constant was that is another one now (0.5 in a spelled-out Gelu), or a backend refuses a
- * region with these constants: run the rules over the new model. Attributes that rules gave to fusions and
- * regions stay what they were. The result refers to `model`, and not to `plan`. */
+/* The same decisions for another version of the model (cleave_model_set_constants, the same network loaded
+ * from elsewhere, or, if the plan is of a bound model, bound to other sizes): the same regions and fusions on
+ * the same nodes, no rule runs. What rewrites and passes did is done again, so that what they folded follows.
+ * CLEAVE_ERROR_MISMATCH: the model is not the same node by node, with the first thing that differs.
+ * CLEAVE_ERROR_UNSUPPORTED: a rewrite or pass made use of a constant (0.5 in a spelled-out Gelu) or a size
+ * that is another one now, or a backend refuses a region: run the rules over the new model. Attributes that
+ * rules gave to fusions and regions stay. The result refers to `model`, and not to `plan`. */
 CLEAVE_MUST_USE cleave_status_t cleave_plan_rebase(const cleave_plan_t *plan, cleave_model_t *model,
                                                    cleave_plan_t **out_plan, cleave_error_t *error);
 
