@@ -275,11 +275,13 @@ size_t onednn_store_spare(onednn_store_t *store) {
 
 // ---- slabs ----
 
-// Takes the spare memory where most of what is expected has room; what is not taken of it comes back.
-static bool take_spare(onednn_slab_t *slab, size_t bytes) {
+// Takes the spare memory if most of what is expected has room in it, and the first constant has for sure; what
+// is not taken of it comes back.
+static bool take_spare(onednn_slab_t *slab, size_t bytes, size_t first) {
   onednn_store_t *store = slab->store;
   (void)pthread_mutex_lock(&store->lock);
-  bool fits = store->spare.base != NULL && store->spare.bytes >= bytes / 2;
+  bool fits = store->spare.base != NULL && store->spare.bytes >= bytes / 2 &&
+              store->spare.bytes >= onednn_round_up(first);
   if (fits) {
     slab->pages = store->spare;
     slab->is_ready = true;
@@ -294,14 +296,14 @@ static bool map_memory(onednn_slab_t *slab, size_t expected) {
   return onednn_pages_map(wanted, expected >= least_large, &slab->pages);
 }
 
-onednn_slab_t *onednn_slab_create(onednn_store_t *store, size_t bytes) {
+onednn_slab_t *onednn_slab_create(onednn_store_t *store, size_t bytes, size_t first) {
   onednn_slab_t *slab = bytes > SIZE_MAX / 4 ? NULL : calloc(1, sizeof(*slab));
   if (slab == NULL) {
     return NULL;
   }
   slab->store = store;
   slab->references = 1;
-  if (!take_spare(slab, bytes) && !map_memory(slab, bytes)) {
+  if (!take_spare(slab, bytes, first) && !map_memory(slab, bytes)) {
     free(slab);
     return NULL;
   }

@@ -19,7 +19,7 @@ void *onednn_plan_take(onednn_plan_t *plan, size_t bytes, onednn_slab_t **out_sl
       onednn_slab_trim(plan->own);
     }
     size_t expected = plan->constant_bytes > bytes ? plan->constant_bytes : bytes;
-    plan->own = onednn_slab_create(plan->store, expected);
+    plan->own = onednn_slab_create(plan->store, expected, bytes);
     if (plan->own == NULL || onednn_plan_adopt(plan, plan->own) != CLEAVE_OK) {
       plan->own = NULL;
       return NULL;

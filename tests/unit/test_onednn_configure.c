@@ -6,8 +6,10 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* A product with 8 MiB of weights, which another scale of them makes a different one. */
-#define PRODUCT(constant) "x [4,1024] = input\nw [1024,2048] = " constant "\ny [4,2048] = MatMul(x, w)\n"
+/* A convolution whose weights, which are packed on every processor, take 4 KiB for each of its channels.
+ * Another scale of them makes them different ones. */
+#define CONV(channels, constant) \
+  "x [1,1024,4,4] = input\nw [" channels ",1024,1,1] = " constant "\ny [1," channels ",4,4] = Conv(x, w)\n"
 
 typedef struct compiled {
   fusion_region_t *region;
@@ -55,17 +57,34 @@ static size_t wait_for_spare(const op_backend_t *onednn) {
 
 UNIT_TEST(keeps_memory_ready_where_programs_are_to_be_compiled_again) {
   op_backend_t onednn = onednn_create();
-  compiled_t first = compile(&onednn, PRODUCT("random"));
+  compiled_t first = compile(&onednn, CONV("2048", "random"));
   ck_assert_uint_eq(tell(&onednn, NULL), 0);
   ck_assert_uint_eq(tell(&onednn, "1"), 0);
   size_t ready = wait_for_spare(&onednn);
   ck_assert_uint_ge(ready, (size_t)8 << 20);
   ck_assert_uint_le(ready, (size_t)16 << 20);
-  compiled_t second = compile(&onednn, PRODUCT("positive"));
+  compiled_t second = compile(&onednn, CONV("2048", "positive"));
   ck_assert_uint_le(tell(&onednn, NULL), ready - ((size_t)8 << 20));
   forget(&onednn, &first);
   forget(&onednn, &second);
   ck_assert_uint_eq(tell(&onednn, NULL), 0);
+  op_backend_destroy(&onednn);
+}
+
+/* Leaving out one fusion after the other compiles programs whose few new weights are of any size: memory that
+ * a small one left behind must not be taken for a weight that is larger. */
+UNIT_TEST(a_weight_that_is_larger_than_the_memory_left_behind_gets_its_own) {
+  op_backend_t onednn = onednn_create();
+  compiled_t lives = compile(&onednn, CONV("2048", "random"));
+  compiled_t small = compile(&onednn, CONV("1536", "random"));
+  forget(&onednn, &small);
+  size_t left = tell(&onednn, NULL);
+  ck_assert_uint_ge(left, (size_t)6 << 20);
+  ck_assert_uint_lt(left, (size_t)10 << 20);
+  compiled_t large = compile(&onednn, CONV("2560", "random"));
+  ck_assert_uint_eq(tell(&onednn, NULL), left);
+  forget(&onednn, &large);
+  forget(&onednn, &lives);
   op_backend_destroy(&onednn);
 }
 
@@ -78,7 +97,7 @@ UNIT_TEST(makes_nothing_ready_where_nothing_lives) {
 
 UNIT_TEST(gives_up_clearing_when_it_is_no_longer_wanted) {
   op_backend_t onednn = onednn_create();
-  compiled_t program = compile(&onednn, PRODUCT("random"));
+  compiled_t program = compile(&onednn, CONV("2048", "random"));
   for (int k = 0; k < 100; k++) {
     (void)tell(&onednn, "1");
     (void)tell(&onednn, "0");
