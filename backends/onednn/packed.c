@@ -275,8 +275,8 @@ size_t onednn_store_spare(onednn_store_t *store) {
 
 // ---- slabs ----
 
-// Takes the spare memory if most of what is expected has room in it, and the first constant has for sure; what
-// is not taken of it comes back.
+// Takes the spare memory if most of what is expected has room in it, and the first constant has for sure;
+// what is not taken of it comes back.
 static bool take_spare(onednn_slab_t *slab, size_t bytes, size_t first) {
   onednn_store_t *store = slab->store;
   (void)pthread_mutex_lock(&store->lock);

@@ -41,8 +41,8 @@ size_t onednn_store_spare(onednn_store_t *store);
 typedef struct onednn_slab onednn_slab_t;
 
 /* Room for about `bytes`, which are expected, with any content, and for sure for `first` bytes (at most
- * `bytes`) that are taken at once; NULL without memory. What is not taken costs only address space. The caller
- * has the only reference. */
+ * `bytes`) that are taken at once; NULL without memory. What is not taken costs only address space. The
+ * caller has the only reference. */
 onednn_slab_t *onednn_slab_create(onednn_store_t *store, size_t bytes, size_t first);
 void onednn_slab_release(onednn_slab_t *slab);
 

@@ -146,6 +146,11 @@ static int print_json(const bisect_t *bisect) {
                            report->value_found, "value_others", report->value_others, "tests",
                            (int)report->tests, "complete", report->is_complete, "culprits", culprits);
   (void)json_object_set_new(json, "sizes", cleave_sizes_json(&bisect->job.inputs.sizes));
+  if (json != NULL && bisect->metric == CLEAVE_BISECT_MS && report->culprits.count > 0) {
+    (void)json_object_set_new(json, "change", json_real(report->change));
+    (void)json_object_set_new(json, "change_low", json_real(report->change_low));
+    (void)json_object_set_new(json, "change_high", json_real(report->change_high));
+  }
   int status = cleave_output_json(json);
   return status == CLEAVE_EXIT_OK && report->culprits.count > 0 ? CLEAVE_EXIT_FAILURE : status;
 }

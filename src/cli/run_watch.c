@@ -46,6 +46,30 @@ static cleave_status_t catch_interrupts(cleave_error_t *error) {
 
 /* ---- reports ---- */
 
+/* A percentage only if it is one: the plans differ, and chance alone would hardly make it. */
+static void print_times(const cleave_reload_t *reload) {
+  const char *bold = cleave_output_style(CLEAVE_STYLE_BOLD);
+  const char *plain = cleave_output_style(CLEAVE_STYLE_PLAIN);
+  const char *runs = reload->runs == 1 ? "run" : "runs";
+  if (reload->runs == 0) {
+    return;
+  }
+  if (reload->same) {
+    cleave_print("  plan unchanged: median " CLEAVE_TRUSTED "%.2f ms" CLEAVE_TRUSTED " (%u %s)\n", bold,
+                 reload->after_ms, plain, (unsigned)reload->runs, runs);
+    return;
+  }
+  cleave_print("  median %.2f ms before, " CLEAVE_TRUSTED "%.2f ms" CLEAVE_TRUSTED " now (",
+               reload->before_ms, bold, reload->after_ms, plain);
+  if (reload->has_change && (reload->change_low > 0.0 || reload->change_high < 0.0)) {
+    cleave_print("%+.1f %%, 95 %% interval %+.1f to %+.1f; ", 100.0 * reload->change,
+                 100.0 * reload->change_low, 100.0 * reload->change_high);
+  } else if (reload->has_change) {
+    cleave_print("no difference to be seen; ");
+  }
+  cleave_print("%u %s each)\n", (unsigned)reload->runs, runs);
+}
+
 static void print_reload(const cleave_reload_t *reload) {
   const char *plain = cleave_output_style(CLEAVE_STYLE_PLAIN);
   if (reload->status != CLEAVE_OK) {
@@ -64,13 +88,7 @@ static void print_reload(const cleave_reload_t *reload) {
                  reload->largest_difference, reload->largest_output, reload->relative_difference);
   }
   cleave_print("\n");
-  if (reload->runs > 0) {
-    double change = reload->before_ms > 0.0 ? (reload->after_ms / reload->before_ms - 1.0) * 100.0 : 0.0;
-    cleave_print("  median %.2f ms before, " CLEAVE_TRUSTED "%.2f ms" CLEAVE_TRUSTED
-                 " now (%+.1f %%, %u run%s each)\n",
-                 reload->before_ms, cleave_output_style(CLEAVE_STYLE_BOLD), reload->after_ms, plain, change,
-                 (unsigned)reload->runs, reload->runs == 1 ? "" : "s");
-  }
+  print_times(reload);
   cleave_print("  rule files %.1f ms, partition %.1f ms, compile %.1f ms; %.0f ms after saving\n",
                reload->rules_ms, reload->partition_ms, reload->compile_ms, reload->total_ms);
 }
@@ -93,6 +111,9 @@ static json_t *reload_json(const cleave_reload_t *reload) {
   (void)json_object_set_new(json, "same", json_boolean(reload->same));
   (void)json_object_set_new(json, "before_ms", number_or_null(reload->before_ms, reload->runs > 0));
   (void)json_object_set_new(json, "after_ms", number_or_null(reload->after_ms, reload->runs > 0));
+  (void)json_object_set_new(json, "change", number_or_null(reload->change, reload->has_change));
+  (void)json_object_set_new(json, "change_low", number_or_null(reload->change_low, reload->has_change));
+  (void)json_object_set_new(json, "change_high", number_or_null(reload->change_high, reload->has_change));
   (void)json_object_set_new(json, "runs", json_integer((json_int_t)reload->runs));
   (void)json_object_set_new(json, "largest_difference",
                             number_or_null(reload->largest_difference, reload->compared));
@@ -208,22 +229,54 @@ cleave_status_t cleave_run_watch_prepare(cleave_job_t *job, bool json, bool *out
 
 /* ---- the loop ---- */
 
+/* Pairs of runs that a change of speed is told from when a reload had no time for more. */
+enum { ENOUGH_PAIRS = 15 };
+
+/* While nothing else is to do: pairs are added one by one, so that the next save does not wait. */
+static cleave_status_t measure_on(cleave_rules_watch_t *watch, bool json, bool *is_open,
+                                  cleave_error_t *error) {
+  const cleave_reload_t *reload = NULL;
+  CLEAVE_TRY(cleave_rules_watch_measure(watch, 1, &reload, error));
+  *is_open = reload->runs < ENOUGH_PAIRS;
+  if (*is_open) {
+    return CLEAVE_OK;
+  }
+  if (json) {
+    cleave_run_watch_line(json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:i}", "event", "timing", "before_ms",
+                                    reload->before_ms, "after_ms", reload->after_ms, "change", reload->change,
+                                    "change_low", reload->change_low, "change_high", reload->change_high,
+                                    "runs", (int)reload->runs));
+  } else {
+    print_times(reload);
+  }
+  return CLEAVE_OK;
+}
+
 static cleave_status_t loop(cleave_rules_watch_t *watch, bool json, cleave_error_t *error) {
   struct pollfd waits[2] = {{.fd = cleave_rules_watch_descriptor(watch), .events = POLLIN},
                             {.fd = interrupt_pipe[0], .events = POLLIN}};
+  bool is_open = false; /* how the last plan compares in speed */
   for (;;) {
     const cleave_reload_t *reload = NULL;
     if (fflush(stdout) != 0) {
       return cleave_error_set(error, CLEAVE_ERROR_IO, "the output could not be written");
     }
-    if (poll(waits, 2, -1) < 0 && errno != EINTR) {
+    int ready = poll(waits, 2, is_open ? 0 : -1);
+    if (ready < 0 && errno != EINTR) {
       return cleave_error_set(error, CLEAVE_ERROR_IO, "waiting: %s", strerror(errno));
     }
     if ((waits[1].revents & POLLIN) != 0) {
       return CLEAVE_OK;
     }
+    if (ready == 0) {
+      CLEAVE_TRY(measure_on(watch, json, &is_open, error));
+      continue;
+    }
     cleave_common_start_script_time();
     CLEAVE_TRY(cleave_rules_watch_poll(watch, 0, &reload, error));
+    if (reload != NULL) {
+      is_open = reload->status == CLEAVE_OK && reload->runs > 0 && !reload->same && !reload->has_change;
+    }
     if (reload != NULL && json) {
       cleave_run_watch_line(reload_json(reload));
     } else if (reload != NULL) {

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "runtime/session.h"
+#include "tools/paired.h"
 #include "tools/verify.h"
 
 enum { DEFAULT_TESTS = 2000, LEAST_PAIRS = 7, MOST_PAIRS = 25, PAIRS_MS = 400 };
@@ -336,66 +337,37 @@ cleanup:
 
 /* ---- speed: leaving out ---- */
 
-static int compare_doubles(const void *a, const void *b) {
-  double x = *(const double *)a;
-  double y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
-static double median(double *times, uint32_t count) {
-  qsort(times, count, sizeof *times, compare_doubles);
-  return count % 2 == 1 ? times[count / 2] : 0.5 * (times[count / 2 - 1] + times[count / 2]);
-}
-
-static cleave_status_t run_timed(cleave_session_t *session, double *out_ms, cleave_error_t *error) {
-  uint64_t start = cleave_clock_now();
-  CLEAVE_TRY(cleave_session_run(session, error));
-  *out_ms = cleave_clock_ms(start, cleave_clock_now());
-  return CLEAVE_OK;
-}
-
-/* Median latencies of two sessions that run in turns, so that what else the machine does hits both. */
-static cleave_status_t measure_pair(cleave_session_t *first, cleave_session_t *second, double out_ms[2],
-                                    cleave_error_t *error) {
-  double times[2][MOST_PAIRS];
-  uint32_t count = 0;
-  double unused = 0.0;
-  CLEAVE_TRY(run_timed(first, &unused, error));
-  CLEAVE_TRY(run_timed(second, &unused, error));
-  uint64_t start = cleave_clock_now();
-  while (count < MOST_PAIRS &&
-         (count < LEAST_PAIRS || cleave_clock_ms(start, cleave_clock_now()) < PAIRS_MS)) {
-    CLEAVE_TRY(run_timed(first, &times[0][count], error));
-    CLEAVE_TRY(run_timed(second, &times[1][count], error));
-    count++;
-  }
-  out_ms[0] = median(times[0], count);
-  out_ms[1] = median(times[1], count);
-  return CLEAVE_OK;
-}
-
-/* Milliseconds of all applications, and of what is allowed now. */
+/* Measures all applications against what is allowed now: pairs at least LEAST_PAIRS, and more while there is
+ * time. */
 static cleave_status_t test_speed(bisection_t *bisection, cleave_session_t *all, uint32_t suspects,
-                                  double out_ms[2], cleave_error_t *error) {
+                                  cleave_paired_summary_t *out_summary, cleave_error_t *error) {
   trial_t trial;
-  cleave_status_t status = begin_trial(bisection, suspects, &trial, error);
-  if (status == CLEAVE_OK) {
-    status = measure_pair(all, trial.session, out_ms, error);
+  cleave_paired_t paired = {.count = 0};
+  cleave_status_t status = CLEAVE_OK;
+  CLEAVE_TRY_CLEANUP(begin_trial(bisection, suspects, &trial, error));
+  CLEAVE_TRY_CLEANUP(cleave_session_run(all, error));
+  CLEAVE_TRY_CLEANUP(cleave_session_run(trial.session, error));
+  uint64_t start = cleave_clock_now();
+  while (paired.count < MOST_PAIRS &&
+         (paired.count < LEAST_PAIRS || cleave_clock_ms(start, cleave_clock_now()) < PAIRS_MS)) {
+    CLEAVE_TRY_CLEANUP(cleave_paired_run(&paired, all, trial.session, error));
   }
+  cleave_paired_summarise(&paired, out_summary);
+cleanup:
   end_trial(&trial);
   return status;
 }
 
-static bool is_faster(const bisection_t *bisection, const double ms[2]) {
+static bool is_faster(const bisection_t *bisection, const cleave_paired_summary_t *summary) {
   double gain = bisection->options->threshold < 0.0 ? DEFAULT_GAIN : bisection->options->threshold;
-  return ms[1] * (1.0 + gain) < ms[0];
+  return summary->change < 1.0 / (1.0 + gain) - 1.0 && summary->high < 0.0;
 }
 
-/* One application at a time; a gain counts where a second measurement sees it too. */
+/* One application at a time; a gain counts if a second measurement sees it too. */
 static cleave_status_t search_one_by_one(bisection_t *bisection, cleave_session_t *all,
                                          cleave_error_t *error) {
   for (uint32_t a = 0; a < bisection->count; a++) {
-    double ms[2];
+    cleave_paired_summary_t summary;
     bool faster = true;
     if (!has_tests_left(bisection)) {
       bisection->report->is_complete = false;
@@ -404,12 +376,54 @@ static cleave_status_t search_one_by_one(bisection_t *bisection, cleave_session_
     for (int k = 0; k < 2 && faster; k++) {
       allow_all(bisection, true);
       bisection->allowed[a] = false;
-      CLEAVE_TRY(test_speed(bisection, all, bisection->count - a, ms, error));
-      faster = is_faster(bisection, ms);
+      CLEAVE_TRY(test_speed(bisection, all, bisection->count - a, &summary, error));
+      faster = is_faster(bisection, &summary);
     }
     if (faster) {
-      CLEAVE_TRY(add_culprit(bisection, a, ms[1], ms[0], error));
+      CLEAVE_TRY(add_culprit(bisection, a, summary.second_ms, summary.first_ms, error));
     }
+  }
+  return CLEAVE_OK;
+}
+
+/* Takes the culprit out that gains least alone. */
+static void drop_weakest(cleave_bisect_report_t *report) {
+  size_t weakest = 0;
+  for (size_t k = 1; k < report->culprits.count; k++) {
+    const cleave_bisect_culprit_t *culprit = &report->culprits.items[k];
+    const cleave_bisect_culprit_t *least = &report->culprits.items[weakest];
+    weakest = culprit->value * least->reference > least->value * culprit->reference ? k : weakest;
+  }
+  report->culprits.count--;
+  memmove(&report->culprits.items[weakest], &report->culprits.items[weakest + 1],
+          (report->culprits.count - weakest) * sizeof *report->culprits.items);
+}
+
+/* What is gained alone need not be gained together, and the best of many measurements is lucky: all culprits
+ * are left out at once and measured afresh, until the gain holds twice. */
+static cleave_status_t confirm(bisection_t *bisection, cleave_session_t *all, cleave_error_t *error) {
+  cleave_bisect_report_t *report = bisection->report;
+  report->candidate_count = (uint32_t)report->culprits.count;
+  while (report->culprits.count > 0) {
+    cleave_paired_summary_t summary;
+    bool holds = true;
+    for (int k = 0; k < 2 && holds; k++) {
+      allow_all(bisection, true);
+      for (size_t c = 0; c < report->culprits.count; c++) {
+        bisection->allowed[report->culprits.items[c].application] = false;
+      }
+      CLEAVE_TRY(test_speed(bisection, all, (uint32_t)report->culprits.count, &summary, error));
+      holds = is_faster(bisection, &summary);
+    }
+    if (holds) {
+      report->value_others = summary.first_ms;
+      report->value_found = summary.second_ms;
+      report->change = summary.change;
+      report->change_low = summary.low;
+      report->change_high = summary.high;
+      return CLEAVE_OK;
+    }
+    drop_weakest(report);
   }
   return CLEAVE_OK;
 }
@@ -417,24 +431,16 @@ static cleave_status_t search_one_by_one(bisection_t *bisection, cleave_session_
 static cleave_status_t search_speed(bisection_t *bisection, cleave_error_t *error) {
   cleave_bisect_report_t *report = bisection->report;
   trial_t all;
-  double ms[2] = {0.0, 0.0};
+  cleave_paired_summary_t summary;
   cleave_status_t status = CLEAVE_OK;
   allow_all(bisection, true);
   CLEAVE_TRY_CLEANUP(begin_trial(bisection, bisection->count, &all, error));
-  CLEAVE_TRY_CLEANUP(measure_pair(all.session, all.session, ms, error));
-  report->value_all = ms[0];
-  CLEAVE_TRY_CLEANUP(search_one_by_one(bisection, all.session, error));
+  CLEAVE_TRY_CLEANUP(test_speed(bisection, all.session, bisection->count, &summary, error));
+  report->value_all = summary.first_ms;
   report->value_found = report->value_all;
   report->value_others = report->value_all;
-  if (report->culprits.count > 0) {
-    allow_all(bisection, true);
-    for (size_t k = 0; k < report->culprits.count; k++) {
-      bisection->allowed[report->culprits.items[k].application] = false;
-    }
-    CLEAVE_TRY_CLEANUP(test_speed(bisection, all.session, (uint32_t)report->culprits.count, ms, error));
-    report->value_others = ms[0];
-    report->value_found = ms[1];
-  }
+  CLEAVE_TRY_CLEANUP(search_one_by_one(bisection, all.session, error));
+  CLEAVE_TRY_CLEANUP(confirm(bisection, all.session, error));
 cleanup:
   end_trial(&all);
   return status;

@@ -3,7 +3,7 @@
  * Which applications of rules are to blame? An application is one fusion or region that a rule made, or all
  * that a rewrite or pass did. The rules run again and again over the model with some applications left out,
  * and the sessions are compared: for accuracy by delta debugging (Zeller and Hildebrandt, 2002), for speed by
- * leaving out one after the other.
+ * leaving out one after the other; what is found so is left out together and measured again before it counts.
  */
 #ifndef CLEAVE_TOOLS_BISECT_H
 #define CLEAVE_TOOLS_BISECT_H
@@ -55,6 +55,12 @@ typedef struct cleave_bisect_report {
   double value_found; /* MAX_ABS: with the culprits alone; MS: without all of them */
   double
       value_others; /* MAX_ABS: with all but the culprits; MS: with all, measured in turns with value_found */
+  /* MS, with culprits: how much faster all is without them (negative), and its interval; see tools/paired.h
+   */
+  double change;
+  double change_low;
+  double change_high;
+  uint32_t candidate_count; /* MS: applications that gain alone; those that are no culprits did not hold */
   uint32_t tests;
   bool is_complete; /* false: ended by most_tests, the set may not be the smallest */
   CLEAVE_ARRAY(cleave_bisect_culprit_t) culprits; /* none: nothing is broken */

@@ -36,6 +36,7 @@ struct cleave_rules_watch {
   cleave_error_t watch_error; /* of the listener, which cannot fail */
   version_t current;
   version_t previous;
+  cleave_paired_t paired; /* times of `previous` and `current` */
   /* the last report */
   cleave_reload_t reload;
   cleave_error_t failure;
@@ -224,13 +225,15 @@ static cleave_status_t take_up(cleave_rules_watch_t *watch, version_t *next, uin
   cleave_watch_measure_t measure = {.before = watch->current.session,
                                     .after = next->session,
                                     .graph = next->plan->graph,
-                                    .deadline_ns = saved_ns + (uint64_t)watch->measure_ms * 1000000};
+                                    .deadline_ns = saved_ns + (uint64_t)watch->measure_ms * 1000000,
+                                    .paired = &watch->paired};
   return cleave_watch_measure(&measure, reload, error);
 }
 
 static void take_over(cleave_rules_watch_t *watch, const char *path, uint64_t saved_ns) {
   version_t next = {0};
   cleave_reload_t reload = {.size = sizeof reload, .path = path, .largest_output = "", .message = ""};
+  watch->paired.count = 0;
   watch->changes.length = 0;
   watch->changes_json.length = 0;
   cleave_error_clear(&watch->failure);
@@ -367,4 +370,21 @@ cleave_status_t cleave_rules_watch_poll(cleave_rules_watch_t *watch, int32_t tim
       return CLEAVE_OK; /* a signal: the caller may want to know */
     }
   }
+}
+
+cleave_status_t cleave_rules_watch_measure(cleave_rules_watch_t *watch, uint32_t pairs,
+                                           const cleave_reload_t **out_reload, cleave_error_t *error) {
+  *out_reload = NULL;
+  if (watch->reload.runs == 0 || watch->reload.status != CLEAVE_OK) {
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                            "there is no reload whose plans have been measured");
+  }
+  for (uint32_t k = 0; k < pairs; k++) {
+    CLEAVE_TRY(cleave_paired_run(&watch->paired, watch->previous.session, watch->current.session, error));
+  }
+  if (watch->paired.count > 0) {
+    cleave_watch_note_times(&watch->paired, &watch->reload);
+  }
+  *out_reload = &watch->reload;
+  return CLEAVE_OK;
 }

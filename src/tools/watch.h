@@ -4,6 +4,7 @@
 #define CLEAVE_TOOLS_WATCH_H
 
 #include "runtime/session.h"
+#include "tools/paired.h"
 
 /* cleave_rules_watch_create where some settings have served elsewhere (`known`, as for
  * cleave_graph_partition; may be NULL). */
@@ -20,10 +21,14 @@ typedef struct cleave_watch_measure {
   cleave_session_t *after;
   const cleave_graph_t *graph; /* whose outputs have names */
   uint64_t deadline_ns;        /* until which they run by turns, at least once each */
+  cleave_paired_t *paired;     /* the times of warm runs: more can be added later */
 } cleave_watch_measure_t;
 
 /* Fills in what a reload says about outputs and times. CLEAVE_OK also where outputs differ. */
 CLEAVE_MUST_USE cleave_status_t cleave_watch_measure(const cleave_watch_measure_t *measure,
                                                      cleave_reload_t *reload, cleave_error_t *error);
+
+/* What a reload says about times. A plan that decides as before has no change. */
+void cleave_watch_note_times(const cleave_paired_t *paired, cleave_reload_t *reload);
 
 #endif /* CLEAVE_TOOLS_WATCH_H */

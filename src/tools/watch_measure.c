@@ -1,29 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two sessions side by side: they run by turns, so that whatever else the machine does falls on both alike,
-// and their outputs are compared. Which of them goes first changes from turn to turn.
+// Two sessions side by side: they run by turns, equally warm, and their outputs are compared.
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "tensor/tensor.h"
 #include "tools/watch.h"
-
-enum { MOST_RUNS = 200 };
-
-static int compare_times(const void *a, const void *b) {
-  double left = *(const double *)a;
-  double right = *(const double *)b;
-  return (left > right) - (left < right);
-}
-
-static double median(double *times, uint32_t count) {
-  if (count == 0) {
-    return 0.0;
-  }
-  qsort(times, count, sizeof *times, compare_times);
-  return count % 2 == 1 ? times[count / 2] : (times[count / 2 - 1] + times[count / 2]) / 2.0;
-}
 
 /* A tensor over the memory of a view, for comparing. */
 static cleave_status_t borrow(const cleave_tensor_view_t *view, cleave_tensor_t **out_tensor,
@@ -79,48 +60,51 @@ static cleave_status_t compare_output(const cleave_watch_measure_t *measure, uin
   return CLEAVE_OK;
 }
 
-static cleave_status_t timed_run(cleave_session_t *session, double *out_ms, cleave_error_t *error) {
+/* Both run once before the first pair, so that both are equally warm. If there is no time for it, the memory
+ * of the session after is touched at least, and the first pair stands in for it: *out_warm is false. */
+static cleave_status_t warm_up(const cleave_watch_measure_t *measure, bool *out_warm, cleave_error_t *error) {
   uint64_t start = cleave_clock_now();
-  CLEAVE_TRY(cleave_session_run(session, error));
-  *out_ms = cleave_clock_ms(start, cleave_clock_now());
-  return CLEAVE_OK;
+  CLEAVE_TRY(cleave_session_run(measure->before, error));
+  uint64_t now = cleave_clock_now();
+  *out_warm = now + 3 * (now - start) <= measure->deadline_ns;
+  if (!*out_warm) {
+    cleave_session_touch(measure->after);
+    return CLEAVE_OK;
+  }
+  return cleave_session_run(measure->after, error);
 }
 
-/* The first pair. A first run of the session after pays for memory that is new and is not measured, unless
- * there is no time left for it: then the memory is touched before. */
-static cleave_status_t first_pair(const cleave_watch_measure_t *measure, double *before, double *after,
-                                  cleave_error_t *error) {
-  CLEAVE_TRY(timed_run(measure->before, before, error));
-  if ((double)cleave_clock_now() + 2.0 * *before * 1e6 > (double)measure->deadline_ns) {
-    cleave_session_touch(measure->after);
-  } else {
-    CLEAVE_TRY(timed_run(measure->after, after, error));
-  }
-  return timed_run(measure->after, after, error);
+void cleave_watch_note_times(const cleave_paired_t *paired, cleave_reload_t *reload) {
+  cleave_paired_summary_t summary;
+  cleave_paired_summarise(paired, &summary);
+  reload->runs = paired->count;
+  reload->before_ms = summary.first_ms;
+  reload->after_ms = summary.second_ms;
+  bool has_change = summary.has_interval && !reload->same;
+  reload->has_change = has_change;
+  reload->change = has_change ? summary.change : 0.0;
+  reload->change_low = has_change ? summary.low : 0.0;
+  reload->change_high = has_change ? summary.high : 0.0;
 }
 
 cleave_status_t cleave_watch_measure(const cleave_watch_measure_t *measure, cleave_reload_t *reload,
                                      cleave_error_t *error) {
-  double before[MOST_RUNS];
-  double after[MOST_RUNS];
-  uint32_t count = 1;
-  CLEAVE_TRY(first_pair(measure, &before[0], &after[0], error));
-  while (count < MOST_RUNS && (double)cleave_clock_now() + (before[count - 1] + after[count - 1]) * 1e6 <
-                                  (double)measure->deadline_ns) {
-    bool turn = count % 2 == 0;
-    CLEAVE_TRY(
-        timed_run(turn ? measure->before : measure->after, turn ? &before[count] : &after[count], error));
-    CLEAVE_TRY(
-        timed_run(turn ? measure->after : measure->before, turn ? &after[count] : &before[count], error));
-    count++;
-  }
+  cleave_paired_t *paired = measure->paired;
+  bool is_warm = false;
+  paired->count = 0;
+  CLEAVE_TRY(warm_up(measure, &is_warm, error));
+  uint64_t start = cleave_clock_now();
+  uint64_t now = start;
+  do {
+    CLEAVE_TRY(cleave_paired_run(paired, measure->before, measure->after, error));
+    now = cleave_clock_now();
+  } while (paired->count < CLEAVE_PAIRED_MOST && now + (now - start) / paired->count < measure->deadline_ns);
   reload->largest_output = "";
   for (uint32_t k = 0; k < (uint32_t)measure->graph->outputs.count; k++) {
     CLEAVE_TRY(compare_output(measure, k, reload, error));
   }
   reload->compared = true;
-  reload->runs = count;
-  reload->before_ms = median(before, count);
-  reload->after_ms = median(after, count);
+  cleave_watch_note_times(paired, reload);
+  paired->count = is_warm ? paired->count : 0;
   return CLEAVE_OK;
 }

@@ -189,6 +189,8 @@ cp unfused.lua new.lua && mv new.lua edited.lua
 await "takes up a file that was moved there" 'product     MatMul           0      1'
 await "measures both" 'median .* ms before, .* ms now'
 await "compares" 'outputs differ by at most 0 '
+cat unfused.lua >edited.lua
+await "gives no percentage for a plan that is the same" '^  plan unchanged: median [0-9.]* ms ([0-9]* runs*)$'
 echo 'return 5' >edited.lua
 await "says what is wrong" 'error: edited.lua:1: the file returns 5: end it with'
 await "keeps the plan" 'the plan before stays in use'

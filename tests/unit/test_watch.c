@@ -296,6 +296,7 @@ UNIT_TEST(a_saved_rule_file_makes_a_new_plan_and_compares) {
   ck_assert_double_gt(reload->after_ms, 0.0);
   ck_assert_uint_eq(reload->programs_compiled, 1);
   ck_assert_double_ge(reload->total_ms, 20.0);
+  ck_assert(reload->has_change == (reload->runs >= 6));
   ck_assert_ptr_nonnull(
       strstr(reload->changes, "  f     fuse on cpu            1      -               0      0\n"));
   ck_assert_ptr_nonnull(strstr(reload->changes_json, "\"same\":false"));
@@ -314,6 +315,29 @@ UNIT_TEST(saving_the_same_again_compiles_nothing) {
   ck_assert_uint_eq(reload->programs_compiled, 0);
   ck_assert_uint_eq(reload->programs_reused, 1);
   ck_assert_str_eq(reload->changes, "the plans are the same: 1 region, 1 fusion\n");
+  ck_assert_uint_ge(reload->runs, 1);
+  unit_ok(cleave_rules_watch_measure(c.watch, 10, &reload, e));
+  ck_assert_uint_ge(reload->runs, 10);
+  ck_assert(!reload->has_change); /* whatever the times are */
+  ck_assert_double_eq(reload->change, 0.0);
+  end_case(&c);
+}
+
+UNIT_TEST(more_pairs_than_a_reload_has_time_for_tell_the_change) {
+  watch_case_t c = watch_rules(HEAD FUSE ISLAND "}", 1);
+  const cleave_reload_t *reload = NULL;
+  unit_fails_with(cleave_rules_watch_measure(c.watch, 1, &reload, e), CLEAVE_ERROR_INVALID_ARGUMENT,
+                  "there is no reload whose plans have been measured");
+  replace_file("r.lua", HEAD SMALL "}");
+  reload = next_reload(&c);
+  ck_assert_uint_eq(reload->runs, 1);
+  ck_assert(!reload->has_change);
+  unit_ok(cleave_rules_watch_measure(c.watch, 12, &reload, e));
+  ck_assert_uint_ge(reload->runs, 12);
+  ck_assert(reload->has_change);
+  ck_assert_double_le(reload->change_low, reload->change);
+  ck_assert_double_le(reload->change, reload->change_high);
+  ck_assert_double_gt(reload->change, -1.0);
   end_case(&c);
 }
 

@@ -428,6 +428,13 @@ typedef struct cleave_reload {
   double partition_ms; /* running the rules */
   double compile_ms;
   double total_ms; /* from saving to this report */
+  /* How much slower the new plan is: the median over the pairs of runs of now / before - 1, with an interval
+   * that has it with at least 95 % confidence. Only where there are pairs enough (6), and the plans differ.
+   */
+  bool has_change;
+  double change;
+  double change_low;
+  double change_high;
 } cleave_reload_t;
 
 /* Loads, partitions and compiles once; what is wrong with the rules now is an error. Sources are files: paths
@@ -451,6 +458,13 @@ int cleave_rules_watch_descriptor(const cleave_rules_watch_t *watch);
 CLEAVE_MUST_USE cleave_status_t cleave_rules_watch_poll(cleave_rules_watch_t *watch, int32_t timeout_ms,
                                                         const cleave_reload_t **out_reload,
                                                         cleave_error_t *error);
+
+/* Runs the plan before and the one in use by turns `pairs` times more, and says in the last reload what all
+ * runs together say about times: a reload does not wait until there are enough. *out_reload is the last one.
+ * CLEAVE_ERROR_INVALID_ARGUMENT: it failed, or was not measured. */
+CLEAVE_MUST_USE cleave_status_t cleave_rules_watch_measure(cleave_rules_watch_t *watch, uint32_t pairs,
+                                                           const cleave_reload_t **out_reload,
+                                                           cleave_error_t *error);
 
 /* The plan and session in use. They change only in a poll that reports CLEAVE_OK, and stay valid, for whoever
  * still runs the session before on another thread (then with measure_ms negative), until the next such poll.
