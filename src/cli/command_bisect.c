@@ -167,7 +167,8 @@ static int run(int argc, char **argv) {
        "max_abs)",
        &metric},
       {"threshold", 0, CLEAVE_OPTION_NUMBER, "X",
-       "max_abs: the difference that counts as broken (default: by dtype and size of the values); ms: the "
+       "max_abs: the difference that counts as broken (default: above what rounding does to these values); "
+       "ms: the "
        "share "
        "by which leaving an application out must make the model faster (default: 0.05)",
        &bisect.threshold},

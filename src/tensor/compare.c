@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Comparison of tensors, element by element, in double precision; integers exactly. */
+#include "tensor/compare.h"
+
 #include <math.h>
 #include <string.h>
-
-#include "tensor/tensor.h"
 
 static bool same_type(const cleave_tensor_t *a, const cleave_tensor_t *b) {
   return a->dtype == b->dtype && a->rank == b->rank &&
@@ -52,8 +52,9 @@ static void note(cleave_difference_t *out, int64_t index, double actual, double 
   }
 }
 
-void cleave_tensor_compare(const cleave_tensor_t *actual, const cleave_tensor_t *expected, double rtol,
-                           double atol, cleave_difference_t *out_difference) {
+void cleave_tensor_compare_by(const cleave_tensor_t *actual, const cleave_tensor_t *expected,
+                              cleave_tolerance_of_t tolerance_of, const void *context,
+                              cleave_difference_t *out_difference) {
   *out_difference = (cleave_difference_t){.first = -1, .same_type = same_type(actual, expected)};
   if (!out_difference->same_type) {
     return;
@@ -72,7 +73,23 @@ void cleave_tensor_compare(const cleave_tensor_t *actual, const cleave_tensor_t 
     bool exactly_equal =
         !is_wide || memcmp((const char *)actual->data + 8 * k, (const char *)expected->data + 8 * k, 8) == 0;
     bool outside =
-        isinf(difference) || difference > atol + rtol * fabs(b) || (difference == 0.0 && !exactly_equal);
+        isinf(difference) || difference > tolerance_of(context, b) || (difference == 0.0 && !exactly_equal);
     note(out_difference, k, a, b, difference, outside);
   }
+}
+
+typedef struct relative {
+  double rtol;
+  double atol;
+} relative_t;
+
+static double relative_of(const void *context, double expected) {
+  const relative_t *relative = context;
+  return relative->atol + relative->rtol * fabs(expected);
+}
+
+void cleave_tensor_compare(const cleave_tensor_t *actual, const cleave_tensor_t *expected, double rtol,
+                           double atol, cleave_difference_t *out_difference) {
+  relative_t relative = {rtol, atol};
+  cleave_tensor_compare_by(actual, expected, relative_of, &relative, out_difference);
 }

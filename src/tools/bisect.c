@@ -14,7 +14,7 @@
 #include "base/hash.h"
 #include "runtime/session.h"
 #include "tools/paired.h"
-#include "tools/verify.h"
+#include "tools/rounding.h"
 
 enum { DEFAULT_TESTS = 2000, LEAST_PAIRS = 7, MOST_PAIRS = 25, PAIRS_MS = 400 };
 #define DEFAULT_GAIN 0.05
@@ -37,6 +37,7 @@ typedef struct bisection {
   const cleave_tensor_view_t **pointers;
   cleave_tensor_t **expected; /* outputs on cpu */
   uint32_t output_count;
+  cleave_rounding_t rounding; /* of the model on cpu */
 } bisection_t;
 
 /* ---- applications ---- */
@@ -199,7 +200,7 @@ static cleave_status_t begin_trial(bisection_t *bisection, uint32_t suspects, tr
 }
 
 /* Largest difference of the outputs; infinite where types differ. *out_broken by the threshold. */
-static cleave_status_t difference_of(const bisection_t *bisection, const cleave_session_t *session,
+static cleave_status_t difference_of(bisection_t *bisection, const cleave_session_t *session,
                                      double *out_value, bool *out_broken, cleave_error_t *error) {
   double threshold = bisection->options->threshold;
   *out_value = 0.0;
@@ -207,12 +208,12 @@ static cleave_status_t difference_of(const bisection_t *bisection, const cleave_
   for (uint32_t k = 0; k < bisection->output_count; k++) {
     cleave_tensor_view_t view;
     cleave_check_result_t result;
-    cleave_check_tolerance_t tolerance = cleave_verify_tolerance(bisection->expected[k]->dtype);
-    if (threshold >= 0.0) {
-      tolerance = (cleave_check_tolerance_t){.atol = threshold};
-    }
+    cleave_check_tolerance_t tolerance = {.atol = threshold};
     CLEAVE_TRY(cleave_session_output(session, k, &view, error));
-    CLEAVE_TRY(cleave_check_tensor(&view, bisection->expected[k], &tolerance, &result, error));
+    CLEAVE_TRY(
+        threshold >= 0.0
+            ? cleave_check_tensor(&view, bisection->expected[k], &tolerance, &result, error)
+            : cleave_rounding_check(&bisection->rounding, k, &view, bisection->expected[k], &result, error));
     double value = result.difference.same_type ? result.difference.max_absolute : INFINITY;
     *out_value = value > *out_value ? value : *out_value;
     *out_broken = *out_broken || !result.matches;
@@ -468,6 +469,12 @@ static cleave_status_t prepare(bisection_t *bisection, cleave_error_t *error) {
   if (options->metric == CLEAVE_BISECT_MS) {
     return CLEAVE_OK;
   }
+  bisection->rounding = (cleave_rounding_t){.graph = bisection->graph,
+                                            .inputs = options->inputs,
+                                            .input_count = options->input_count,
+                                            .values = bisection->expected,
+                                            .value_count = bisection->output_count,
+                                            .threads = options->threads};
   return cleave_check_reference(bisection->graph, options->inputs, options->input_count, options->threads,
                                 bisection->expected, bisection->output_count, error);
 }
@@ -485,6 +492,7 @@ cleave_status_t cleave_rules_bisect(cleave_rule_list_t *list, const cleave_graph
   }
   list->allow = NULL;
   list->allow_context = NULL;
+  cleave_rounding_deinit(&bisection.rounding);
   for (uint32_t k = 0; bisection.expected != NULL && k < bisection.output_count; k++) {
     cleave_tensor_release(bisection.expected[k]);
   }

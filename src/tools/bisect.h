@@ -19,8 +19,8 @@ typedef enum cleave_bisect_metric {
 
 typedef struct cleave_bisect_options {
   cleave_bisect_metric_t metric;
-  /* MAX_ABS: differences above this are broken; negative: by dtype, as cleave_verify_tolerance. MS: leaving
-   * an application out must make the model faster by this share; negative: 0.05. */
+  /* MAX_ABS: differences above this are broken; negative: above what rounding does (tools/rounding.h). MS:
+   * leaving an application out must make the model faster by this share; negative: 0.05. */
   double threshold;
   cleave_tensor_t *const *inputs; /* of the model, one per input */
   size_t input_count;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "backend/view.h"
+#include "tensor/compare.h"
 
 static cleave_tensor_t borrow(const cleave_tensor_view_t *view) {
   int64_t count = cleave_view_element_count(view);
@@ -30,6 +31,36 @@ static double largest(const cleave_tensor_t *tensor) {
     most = isfinite(size) && size > most ? size : most;
   }
   return most;
+}
+
+enum { FIRST_EXPONENT = -149 };
+
+uint32_t cleave_check_size(double value) {
+  int exponent = FIRST_EXPONENT;
+  if (value != 0.0) {
+    (void)frexp(value, &exponent);
+  }
+  int size = exponent - FIRST_EXPONENT;
+  size = size < 0 ? 0 : size;
+  return (uint32_t)(size < CLEAVE_CHECK_SIZES ? size : CLEAVE_CHECK_SIZES - 1);
+}
+
+double cleave_check_size_bound(uint32_t size) {
+  return ldexp(1.0, (int)size + FIRST_EXPONENT);
+}
+
+typedef struct allowance {
+  const cleave_check_tolerance_t *tolerance;
+  double scale;
+} allowance_t;
+
+static double allowed(const void *context, double expected) {
+  const allowance_t *allowance = context;
+  const cleave_check_tolerance_t *tolerance = allowance->tolerance;
+  double by_size = tolerance->by_size == NULL || !isfinite(expected)
+                       ? 0.0
+                       : tolerance->by_size[cleave_check_size(expected)];
+  return tolerance->atol * allowance->scale + tolerance->rtol * fabs(expected) + by_size;
 }
 
 /* The reference as it is meant: 16-bit words that stand for bfloat16. */
@@ -55,8 +86,8 @@ cleave_status_t cleave_check_tensor(const cleave_tensor_view_t *actual, const cl
     double most = largest(&reference);
     scale = most > 1.0 ? most : 1.0;
   }
-  cleave_tensor_compare(&found, &reference, tolerance->rtol, tolerance->atol * scale,
-                        &out_result->difference);
+  allowance_t allowance = {tolerance, scale};
+  cleave_tensor_compare_by(&found, &reference, allowed, &allowance, &out_result->difference);
   const cleave_difference_t *difference = &out_result->difference;
   out_result->matches = difference->same_type && difference->mismatches == 0;
   out_result->relative =

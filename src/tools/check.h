@@ -5,11 +5,20 @@
 
 #include "runtime/session.h"
 
-/* How far a float may be off: |actual - expected| <= atol * scale + rtol * |expected|. */
+enum { CLEAVE_CHECK_SIZES = 280 };
+
+/* The binary exponent of |value| as an index below CLEAVE_CHECK_SIZES; 0 for 0 and what is smaller than any
+ * float32, the last for what is larger. */
+uint32_t cleave_check_size(double value);
+/* A power of two above the values of this size. */
+double cleave_check_size_bound(uint32_t size);
+
+/* How far a float may be off: |actual - expected| <= atol * scale + rtol * |expected| + by_size. */
 typedef struct cleave_check_tolerance {
   double rtol;
   double atol;
-  bool scaled; /* scale is the largest |expected| of the output, at least 1; otherwise 1 */
+  bool scaled;           /* scale is the largest |expected| of the output, at least 1; otherwise 1 */
+  const double *by_size; /* CLEAVE_CHECK_SIZES tolerances, by cleave_check_size(expected); NULL: 0 */
 } cleave_check_tolerance_t;
 
 typedef struct cleave_check_result {

@@ -42,12 +42,17 @@ cleave_check_tolerance_t cleave_verify_tolerance(cleave_dtype_t dtype) {
   }
 }
 
-cleave_check_tolerance_t cleave_verify_tolerance_of(const cleave_verify_options_t *options,
-                                                    cleave_dtype_t dtype) {
-  cleave_check_tolerance_t tolerance = cleave_verify_tolerance(dtype);
+cleave_status_t cleave_verify_compare(const cleave_verify_options_t *options, cleave_rounding_t *rounding,
+                                      size_t index, const cleave_tensor_view_t *actual,
+                                      const cleave_tensor_t *expected, cleave_check_result_t *out_result,
+                                      cleave_error_t *error) {
+  if (options->rtol < 0.0 && options->atol < 0.0) {
+    return cleave_rounding_check(rounding, index, actual, expected, out_result, error);
+  }
+  cleave_check_tolerance_t tolerance = cleave_verify_tolerance(expected->dtype);
   tolerance.rtol = options->rtol < 0.0 ? tolerance.rtol : options->rtol;
   tolerance.atol = options->atol < 0.0 ? tolerance.atol : options->atol;
-  return tolerance;
+  return cleave_check_tensor(actual, expected, &tolerance, out_result, error);
 }
 
 /* ---- items ---- */
@@ -226,20 +231,20 @@ static void fail_item(cleave_verify_item_t *item, cleave_verify_verdict_t verdic
 }
 
 static cleave_status_t compare(const verifier_t *verifier, const item_set_t *set,
-                               cleave_tensor_t *const *actual, cleave_tensor_t *const *expected,
-                               uint32_t round, cleave_verify_item_t *item, cleave_error_t *error) {
+                               cleave_tensor_t *const *actual, cleave_rounding_t *rounding, uint32_t round,
+                               cleave_verify_item_t *item, cleave_error_t *error) {
   for (uint32_t k = 0; k < set->view.region.output_count; k++) {
-    cleave_check_tolerance_t tolerance = cleave_verify_tolerance_of(verifier->options, expected[k]->dtype);
+    const cleave_tensor_t *expected = rounding->values[k];
     cleave_tensor_view_t view = cleave_tensor_view(actual[k]);
     cleave_check_result_t result;
-    CLEAVE_TRY(cleave_check_tensor(&view, expected[k], &tolerance, &result, error));
+    CLEAVE_TRY(cleave_verify_compare(verifier->options, rounding, k, &view, expected, &result, error));
     const cleave_difference_t *difference = &result.difference;
     item->max_absolute =
         difference->max_absolute > item->max_absolute ? difference->max_absolute : item->max_absolute;
     item->relative = result.relative > item->relative ? result.relative : item->relative;
     if (!result.matches && item->verdict == CLEAVE_VERIFY_MATCH) {
       const char *name = set->view.region.values[set->view.region.outputs[k]].name;
-      cleave_check_explain(name, &view, expected[k], &result, &item->reason);
+      cleave_check_explain(name, &view, expected, &result, &item->reason);
       fail_item(item, CLEAVE_VERIFY_MISMATCH, round);
     }
   }
@@ -288,6 +293,7 @@ static cleave_status_t run_round(verifier_t *verifier, const item_set_t *set, co
   }
   cleave_tensor_t **actual = tensors + region->input_count;
   cleave_tensor_t **expected = actual + region->output_count;
+  cleave_rounding_t rounding = {.tolerances = NULL};
   for (uint32_t k = 0; k < region->input_count; k++) {
     cleave_value_t value = set->view.values[region->inputs[k]];
     cleave_tensor_t *own = verifier->taps[verifier->tap_of[value.index]];
@@ -302,7 +308,13 @@ static cleave_status_t run_round(verifier_t *verifier, const item_set_t *set, co
   if (item->verdict == CLEAVE_VERIFY_MATCH) {
     CLEAVE_TRY_CLEANUP(cleave_check_reference(alone, tensors, region->input_count, verifier->options->threads,
                                               expected, region->output_count, error));
-    CLEAVE_TRY_CLEANUP(compare(verifier, set, actual, expected, round, item, error));
+    rounding = (cleave_rounding_t){.graph = alone,
+                                   .inputs = tensors,
+                                   .input_count = region->input_count,
+                                   .values = expected,
+                                   .value_count = region->output_count,
+                                   .threads = verifier->options->threads};
+    CLEAVE_TRY_CLEANUP(compare(verifier, set, actual, &rounding, round, item, error));
   }
   if (item->verdict != CLEAVE_VERIFY_MATCH) {
     item->inputs = cleave_allocate_zeroed(region->input_count, sizeof *item->inputs);
@@ -315,6 +327,7 @@ static cleave_status_t run_round(verifier_t *verifier, const item_set_t *set, co
     }
   }
 cleanup:
+  cleave_rounding_deinit(&rounding);
   for (size_t k = 0; k < most; k++) {
     cleave_tensor_release(tensors[k]);
   }

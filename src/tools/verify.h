@@ -9,7 +9,7 @@
 #define CLEAVE_TOOLS_VERIFY_H
 
 #include "partition/plan.h"
-#include "tools/check.h"
+#include "tools/rounding.h"
 
 typedef enum cleave_verdict {
   CLEAVE_VERIFY_MATCH,
@@ -49,8 +49,8 @@ typedef struct cleave_verify_options {
   int32_t threads;
   const cleave_session_options_t *session; /* backend options and blobs are taken from it; NULL: none */
   bool each;                               /* every fusion and region, not only one of each structure */
-  double rtol;                             /* negative: by dtype (cleave_verify_tolerance) */
-  double atol;
+  double rtol;                             /* both negative: what rounding does (tools/rounding.h) */
+  double atol;                             /* one negative: by dtype (cleave_verify_tolerance) */
   /* Called before each item, for progress; may be NULL. */
   void (*progress)(void *context, uint32_t done, uint32_t total);
   void *context;
@@ -65,9 +65,13 @@ typedef struct cleave_verify_report {
  * 1e-2, bfloat16 4e-2; all others exact. */
 cleave_check_tolerance_t cleave_verify_tolerance(cleave_dtype_t dtype);
 
-/* The same where the options do not say otherwise. */
-cleave_check_tolerance_t cleave_verify_tolerance_of(const cleave_verify_options_t *options,
-                                                    cleave_dtype_t dtype);
+/* Compares with the tolerance that the options ask for, or what `rounding` finds out about output `index`. */
+CLEAVE_MUST_USE cleave_status_t cleave_verify_compare(const cleave_verify_options_t *options,
+                                                      cleave_rounding_t *rounding, size_t index,
+                                                      const cleave_tensor_view_t *actual,
+                                                      const cleave_tensor_t *expected,
+                                                      cleave_check_result_t *out_result,
+                                                      cleave_error_t *error);
 
 /* Checks a plan whose graph has concrete input shapes. A difference is no error: see the report, which must
  * be deinitialised also when this fails. */

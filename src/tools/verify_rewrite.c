@@ -86,35 +86,72 @@ static cleave_status_t list_pairs(rewrites_t *rewrites, cleave_error_t *error) {
 
 /* ---- running ---- */
 
-/* The values of the pairs, one tensor each, in their order. */
-static cleave_status_t run_tapped(const rewrites_t *rewrites, bool source, cleave_tensor_t **tensors,
-                                  cleave_error_t *error) {
-  const cleave_graph_t *graph = source ? rewrites->plan->source : rewrites->plan->graph;
-  size_t outputs = graph->outputs.count;
+/* A graph that has run on `cpu`, with the values of the pairs as its last outputs. */
+typedef struct tapped {
+  cleave_graph_t *graph;
+  cleave_tensor_t **inputs; /* borrowed tensors */
+  size_t input_count;
+  cleave_tensor_t **results;
+  size_t result_count;
+} tapped_t;
+
+static void deinit_tapped(tapped_t *tapped) {
+  for (size_t k = 0; tapped->results != NULL && k < tapped->result_count; k++) {
+    cleave_tensor_release(tapped->results[k]);
+  }
+  cleave_free(tapped->results);
+  cleave_free(tapped->inputs);
+  cleave_graph_destroy(tapped->graph);
+}
+
+/* What reads a value that a rule made reads the source's value from now on, so that a rewrite is not blamed
+ * for those before it. */
+static cleave_status_t read_source(const rewrites_t *rewrites, tapped_t *tapped, const pair_t *pair,
+                                   cleave_tensor_t *source, cleave_error_t *error) {
+  const cleave_value_record_t *record = cleave_graph_value(tapped->graph, pair->result);
+  cleave_dim_t dims[CLEAVE_MAX_RANK];
+  cleave_value_t input = CLEAVE_VALUE_NONE;
+  if (pair->result.index < rewrites->plan->edits->source_values || record->use_count == 0 ||
+      record->dtype != (uint8_t)source->dtype) {
+    return CLEAVE_OK;
+  }
+  for (int32_t d = 0; d < source->rank; d++) {
+    dims[d] = source->dims[d];
+  }
+  CLEAVE_TRY(
+      cleave_graph_add_input(tapped->graph, "source", source->dtype, source->rank, dims, &input, error));
+  cleave_graph_replace_uses(tapped->graph, pair->result, input);
+  tapped->inputs[tapped->input_count++] = source;
+  return CLEAVE_OK;
+}
+
+/* Runs the source (`sources` NULL), or what the rules made of it, where every rewrite reads the source's
+ * values: `sources` has one tensor per pair. */
+static cleave_status_t run_tapped(const rewrites_t *rewrites, cleave_tensor_t *const *sources,
+                                  tapped_t *tapped, cleave_error_t *error) {
+  const cleave_verify_options_t *options = rewrites->options;
+  const cleave_graph_t *graph = sources == NULL ? rewrites->plan->source : rewrites->plan->graph;
   size_t count = rewrites->pairs.count;
-  cleave_graph_t *copy = NULL;
-  cleave_status_t status = CLEAVE_OK;
-  cleave_tensor_t **results = cleave_allocate_zeroed(outputs + count, sizeof *results);
-  if (results == NULL) {
+  tapped->result_count = graph->outputs.count + count;
+  tapped->results = cleave_allocate_zeroed(tapped->result_count, sizeof *tapped->results);
+  tapped->inputs = cleave_allocate(options->input_count + count, sizeof *tapped->inputs);
+  if (tapped->results == NULL || tapped->inputs == NULL) {
     return cleave_error_out_of_memory(error);
   }
-  CLEAVE_TRY_CLEANUP(cleave_graph_copy(graph, &copy, error));
+  for (size_t k = 0; k < options->input_count; k++) {
+    tapped->inputs[tapped->input_count++] = options->inputs[k];
+  }
+  CLEAVE_TRY(cleave_graph_copy(graph, &tapped->graph, error));
+  for (size_t k = 0; sources != NULL && k < count; k++) {
+    CLEAVE_TRY(read_source(rewrites, tapped, &rewrites->pairs.items[k], sources[k], error));
+  }
   for (size_t k = 0; k < count; k++) {
     const pair_t *pair = &rewrites->pairs.items[k];
-    CLEAVE_TRY_CLEANUP(cleave_graph_add_output(copy, "tap", source ? pair->source : pair->result, error));
+    CLEAVE_TRY(
+        cleave_graph_add_output(tapped->graph, "tap", sources == NULL ? pair->source : pair->result, error));
   }
-  CLEAVE_TRY_CLEANUP(cleave_check_reference(copy, rewrites->options->inputs, rewrites->options->input_count,
-                                            rewrites->options->threads, results, outputs + count, error));
-  for (size_t k = 0; k < count; k++) {
-    tensors[k] = cleave_tensor_retain(results[outputs + k]);
-  }
-cleanup:
-  for (size_t k = 0; k < outputs + count; k++) {
-    cleave_tensor_release(results[k]);
-  }
-  cleave_free(results);
-  cleave_graph_destroy(copy);
-  return status;
+  return cleave_check_reference(tapped->graph, tapped->inputs, tapped->input_count, options->threads,
+                                tapped->results, tapped->result_count, error);
 }
 
 /* ---- comparing ---- */
@@ -135,15 +172,15 @@ static cleave_status_t item_of(cleave_verify_report_t *report, uint32_t rule, cl
   return CLEAVE_OK;
 }
 
+/* `index`: of its value among those of `rounding`. */
 static cleave_status_t compare_pair(const rewrites_t *rewrites, const pair_t *pair,
-                                    const cleave_tensor_t *expected, const cleave_tensor_t *actual,
-                                    cleave_verify_report_t *report, cleave_error_t *error) {
+                                    const cleave_tensor_t *expected, cleave_rounding_t *rounding,
+                                    size_t index, cleave_verify_report_t *report, cleave_error_t *error) {
   cleave_verify_item_t *item = NULL;
   CLEAVE_TRY(item_of(report, pair->rule, &item, error));
-  cleave_check_tolerance_t tolerance = cleave_verify_tolerance_of(rewrites->options, expected->dtype);
-  cleave_tensor_view_t view = cleave_tensor_view(actual);
+  cleave_tensor_view_t view = cleave_tensor_view(rounding->values[index]);
   cleave_check_result_t result;
-  CLEAVE_TRY(cleave_check_tensor(&view, expected, &tolerance, &result, error));
+  CLEAVE_TRY(cleave_verify_compare(rewrites->options, rounding, index, &view, expected, &result, error));
   item->count++;
   if (item->index == CLEAVE_INDEX_NONE || result.difference.max_absolute > item->max_absolute) {
     item->index = pair->source.index;
@@ -181,21 +218,25 @@ static cleave_status_t compare_all(const rewrites_t *rewrites, cleave_verify_rep
     return skip_all(rewrites, report, error);
   }
   cleave_status_t status = CLEAVE_OK;
-  cleave_tensor_t **tensors = cleave_allocate_zeroed(2 * count, sizeof *tensors);
-  if (tensors == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
-  CLEAVE_TRY_CLEANUP(run_tapped(rewrites, true, tensors, error));
-  CLEAVE_TRY_CLEANUP(run_tapped(rewrites, false, tensors + count, error));
+  tapped_t source = {.graph = NULL};
+  tapped_t result = {.graph = NULL};
+  cleave_rounding_t rounding = {.threads = rewrites->options->threads};
+  CLEAVE_TRY_CLEANUP(run_tapped(rewrites, NULL, &source, error));
+  cleave_tensor_t *const *expected = source.results + source.result_count - count;
+  CLEAVE_TRY_CLEANUP(run_tapped(rewrites, expected, &result, error));
+  rounding.graph = result.graph;
+  rounding.inputs = result.inputs;
+  rounding.input_count = result.input_count;
+  rounding.values = result.results;
+  rounding.value_count = result.result_count;
   for (size_t k = 0; k < count; k++) {
-    CLEAVE_TRY_CLEANUP(
-        compare_pair(rewrites, &rewrites->pairs.items[k], tensors[k], tensors[count + k], report, error));
+    CLEAVE_TRY_CLEANUP(compare_pair(rewrites, &rewrites->pairs.items[k], expected[k], &rounding,
+                                    result.result_count - count + k, report, error));
   }
 cleanup:
-  for (size_t k = 0; k < 2 * count; k++) {
-    cleave_tensor_release(tensors[k]);
-  }
-  cleave_free(tensors);
+  cleave_rounding_deinit(&rounding);
+  deinit_tapped(&result);
+  deinit_tapped(&source);
   return status;
 }
 

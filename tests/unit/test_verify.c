@@ -20,8 +20,16 @@ static const char RULES[] =
     "  rewrite 'wrong' { pattern = op { 'Sin', as = 's', inputs = { any 'x' } },\n"
     "    replace = function(m, g) return g.Abs(m.x) end } }\n";
 
+/* A rewrite that is off by 0.1 %, and one behind it that is right. */
+static const char CLOSE_RULES[] =
+    "return ruleset { name = 'r',\n"
+    "  rewrite 'close' { pattern = op { 'Exp', as = 'e', inputs = { any 'x' } },\n"
+    "    replace = function(m, g) return g.Mul(1.001, g.Pow(2.718281828459045, m.x)) end },\n"
+    "  rewrite 'behind' { pattern = op { 'Abs', as = 'a', inputs = { any 'x' } },\n"
+    "    replace = function(m, g) return g.Sqrt(g.Mul(m.x, m.x)) end } }\n";
+
 /* x -> Exp -> Sin -> Abs. */
-static session_case_t make_case(cleave_rule_list_t *list) {
+static session_case_t make_case_of(cleave_rule_list_t *list, const char *rules) {
   static const int64_t DIMS[1] = {4};
   session_case_t c = session_case_create();
   cleave_value_t none = CLEAVE_VALUE_NONE;
@@ -31,9 +39,13 @@ static session_case_t make_case(cleave_rule_list_t *list) {
   session_case_output(&c, session_case_node(&c, "Abs", "abs", x, none, none));
   session_case_infer(&c);
   session_case_feed(&c, 1, DIMS, DATA);
-  cleave_rule_source_t source = {.path = "r.lua", .text = RULES, .length = sizeof RULES - 1};
+  cleave_rule_source_t source = {.path = "r.lua", .text = rules, .length = strlen(rules)};
   unit_ok(cleave_rule_list_load(list, NULL, &source, 1, NULL, 0, NULL, NULL, e));
   return c;
+}
+
+static session_case_t make_case(cleave_rule_list_t *list) {
+  return make_case_of(list, RULES);
 }
 
 static const cleave_verify_item_t *item_of(const cleave_plan_t *plan, const cleave_verify_report_t *report,
@@ -65,6 +77,47 @@ UNIT_TEST(a_rewrite_that_changes_values_is_named) {
   ck_assert_double_eq_tol(wrong->max_absolute, fabs(exp(2.0) - sin(exp(2.0))), 1e-4);
   ck_assert_ptr_nonnull(strstr(cleave_text_get(&wrong->reason), "output 'sin': "));
   cleave_verify_report_deinit(&report);
+  cleave_rule_list_deinit(&list);
+  session_case_deinit(&c);
+}
+
+/* 0.1 % is a thousand times what rounding does. What is behind reads other values than in the source, and is
+ * not blamed for it. Tolerances that are asked for are in force. */
+UNIT_TEST(a_rewrite_that_is_off_by_a_thousandth_is_named_alone) {
+  cleave_rule_list_t list;
+  session_case_t c = make_case_of(&list, CLOSE_RULES);
+  unit_ok(cleave_rule_list_partition(&list, c.graph, &c.plan, e));
+  cleave_verify_options_t options = {
+      .inputs = c.inputs, .input_count = c.input_count, .threads = 1, .rtol = -1.0, .atol = -1.0};
+  cleave_verify_report_t report;
+  unit_ok(cleave_plan_verify(c.plan, &options, &report, e));
+  ck_assert_uint_eq(report.mismatches, 1);
+  const cleave_verify_item_t *close = item_of(c.plan, &report, "close");
+  const cleave_verify_item_t *behind = item_of(c.plan, &report, "behind");
+  ck_assert(close != NULL && behind != NULL);
+  ck_assert_int_eq((int)close->verdict, (int)CLEAVE_VERIFY_MISMATCH);
+  ck_assert_double_eq_tol(close->relative, 1e-3, 1e-5);
+  ck_assert_int_eq((int)behind->verdict, (int)CLEAVE_VERIFY_MATCH);
+  ck_assert_double_lt(behind->relative, 1e-6);
+  cleave_verify_report_deinit(&report);
+  options.rtol = 2e-3;
+  unit_ok(cleave_plan_verify(c.plan, &options, &report, e));
+  ck_assert_uint_eq(report.mismatches, 0);
+  cleave_verify_report_deinit(&report);
+  cleave_rule_list_deinit(&list);
+  session_case_deinit(&c);
+}
+
+UNIT_TEST(bisection_sees_a_thousandth) {
+  cleave_rule_list_t list;
+  session_case_t c = make_case_of(&list, CLOSE_RULES);
+  cleave_bisect_options_t options = {
+      .threshold = -1.0, .inputs = c.inputs, .input_count = c.input_count, .threads = 1};
+  cleave_bisect_report_t report;
+  unit_ok(cleave_rules_bisect(&list, c.graph, &options, &report, e));
+  ck_assert_uint_eq(report.culprits.count, 1);
+  ck_assert_str_eq(report.plan->rules[report.culprits.items[0].rule].name, "close");
+  cleave_bisect_report_deinit(&report);
   cleave_rule_list_deinit(&list);
   session_case_deinit(&c);
 }

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The comparison of tensors with a tolerance of any form. */
+#ifndef CLEAVE_TENSOR_COMPARE_H
+#define CLEAVE_TENSOR_COMPARE_H
+
+#include "tensor/tensor.h"
+
+/* How far a number may be off that is expected to be `expected`. */
+typedef double (*cleave_tolerance_of_t)(const void *context, double expected);
+
+/* As cleave_tensor_compare (tensor/tensor.h), which has the tolerance atol + rtol * |expected|. */
+void cleave_tensor_compare_by(const cleave_tensor_t *actual, const cleave_tensor_t *expected,
+                              cleave_tolerance_of_t tolerance_of, const void *context,
+                              cleave_difference_t *out_difference);
+
+#endif /* CLEAVE_TENSOR_COMPARE_H */
