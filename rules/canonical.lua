@@ -6,6 +6,7 @@
 
 local PARTS = {
   "canonical/views.lua", -- first: what only moves data hides patterns
+  "canonical/einsum.lua", -- products that attention may be made of
   "canonical/linear.lua",
   "canonical/activations.lua",
   "canonical/normalization.lua",

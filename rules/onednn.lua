@@ -167,6 +167,9 @@ local function normalized(g, x, axis)
   return centred / g.Sqrt(variance + 1e-5)
 end
 
+-- oneDNN has products of matrices and sums, but no Einsum.
+local einsum = include "canonical/einsum.lua"
+
 local regions = option.boolean(true, "put all that the backend supports into regions")
 local strict = option.boolean(true,
   "regions compute special values (NaN, infinities) as the operators define them")
@@ -176,7 +179,9 @@ return ruleset {
   name = "onednn",
   doc = "Everything that oneDNN fuses and runs.",
   backend = "onednn",
-  options = { regions = regions, chains = chains, strict = strict },
+  options = {
+    regions = regions, chains = chains, strict = strict, einsum = einsum.options.einsum,
+  },
 
   fuse "layer_norm" {
     doc = "Layer normalization out of means, squares and a root.",
@@ -388,4 +393,6 @@ return ruleset {
     expect_not = { "everything" },
     refused = { everything = "moves data" },
   },
+
+  table.unpack(einsum),
 }
