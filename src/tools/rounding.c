@@ -125,13 +125,15 @@ static void note_changes(const cleave_tensor_t *changed, const cleave_tensor_t *
   }
 }
 
-/* Of values that lie within one addition of this size, the largest: an upper bound, as a power of two. */
+/* The largest of the values that lie within one addition of this size, as a power of two above it. A few
+ * values that are small by chance, zeros among them, are what is left of larger ones. */
 static double largest_near(const sizes_t *sizes, uint32_t size, int digits) {
-  uint32_t top = size + (uint32_t)digits;
-  while (size < CLEAVE_CHECK_SIZES && sizes->count[size] == 0) {
-    size++; /* 0 is as exact as the smallest values */
-    top++;
+  uint32_t usual = size > 0 ? size : 1;
+  int64_t count = sizes->count[usual];
+  while (usual < CLEAVE_CHECK_SIZES - 1 && count < ENOUGH) {
+    count += sizes->count[++usual];
   }
+  uint32_t top = usual + (uint32_t)digits;
   top = top < CLEAVE_CHECK_SIZES ? top : CLEAVE_CHECK_SIZES - 1;
   while (top > 0 && sizes->count[top] == 0) {
     top--;
