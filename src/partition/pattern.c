@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "partition/pattern_labels.h"
 #include "partition/pattern_path.h"
 
 enum { MOST_DEPTH = 64, MOST_NODES = 65536, MOST_LABELS = 1024, MOST_SYMBOLS = 1024, MOST_MEMBERS = 64 };
@@ -220,6 +221,21 @@ static cleave_status_t check_labels(checker_t *checker) {
   return CLEAVE_OK;
 }
 
+static cleave_status_t check_clashes(const checker_t *checker) {
+  uint32_t first = CLEAVE_INDEX_NONE;
+  uint32_t second = CLEAVE_INDEX_NONE;
+  CLEAVE_TRY(cleave_pattern_find_clash(checker->pattern, &first, &second, checker->error));
+  if (first == CLEAVE_INDEX_NONE) {
+    return CLEAVE_OK;
+  }
+  const cleave_pattern_node_t *part = &checker->pattern->nodes[second];
+  return cleave_error_set_at(
+      checker->error, CLEAVE_ERROR_RULE, file_of(checker, part), part->line,
+      "%s: label '%s' stands on two parts that cannot be the same (the other one is in "
+      "line %d): give one of them another label",
+      checker->subject, part->label, (int)checker->pattern->nodes[first].line);
+}
+
 // ---- sizes ----
 
 typedef struct symbols {
@@ -337,6 +353,7 @@ cleave_status_t cleave_pattern_check_of(const cleave_pattern_t *pattern, const c
   }
   cleave_free(checker.marks);
   CLEAVE_TRY(status);
+  CLEAVE_TRY(check_clashes(&checker));
   CLEAVE_TRY(check_sizes(&checker));
   return check_groups(&checker);
 }

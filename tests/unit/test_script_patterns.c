@@ -88,6 +88,35 @@ UNIT_TEST(mistakes_name_the_kind_of_rule) {
       "r.lua:1: rewrite 'w': pattern must begin with an operator, to be found by");
 }
 
+UNIT_TEST(one_label_on_parts_that_cannot_be_one_is_a_mistake) {
+  static const char *const CLASHES[] = {
+      "pattern = op { 'Conv', as = 'a' } >> op { 'Relu', as = 'a' }",
+      "pattern = op { 'Conv', as = 'a' } >> 'Relu' >> op { 'Conv', as = 'a' }",
+      "pattern = op { 'Conv', as = 'a', inputs = { w = constant 'a' } }",
+      "pattern = op { 'Add', inputs = { op { 'Exp', as = 'a' }, op { 'Sin', as = 'a' } } }",
+      "pattern = op { 'Add', as = 'a', inputs = { oneof { op 'Exp', op { 'Add', as = 'a' } } } }",
+      "pattern = group { op { 'Exp', as = 'a', inputs = { any 'z' } }, op { 'Sin', as = 'a', inputs = { any "
+      "'z' } } }"};
+  static const char *const FINE[] = {
+      "pattern = op { 'Conv', as = 'a' } >> op 'Sigmoid' >> op { 'Mul', inputs = { any 'a' } }",
+      "pattern = op 'Conv' >> oneof { op { 'Relu', as = 'a' }, op { 'Clip', as = 'a' } }",
+      "pattern = op { 'Add', inputs = { op { 'Exp', as = 'a' }, op { 'Sin', inputs = { op { 'Exp', as = 'a' "
+      "} "
+      "} } } }",
+      "pattern = group { op { 'Exp', inputs = { any 'z' } }, op { 'Sin', inputs = { any 'z' } } }",
+      "pattern = op { 'Add', inputs = { any 'a' } } >> op { 'Mul', inputs = { any 'a' } }"};
+  for (size_t k = 0; k < sizeof CLASHES / sizeof CLASHES[0]; k++) {
+    const char *message = fuse_case_mistake("", CLASHES[k]);
+    ck_assert_msg(strstr(message, "label 'a' stands on two parts that cannot be the same") != NULL, "%s: %s",
+                  CLASHES[k], message);
+  }
+  for (size_t k = 0; k < sizeof FINE / sizeof FINE[0]; k++) {
+    // It loads: nothing in the model matches.
+    ck_assert_str_eq(fuse_case_fusions("g.output('y', g.Tanh(g.input('x', 'float32', { 4 })))", "", FINE[k]),
+                     "");
+  }
+}
+
 // ---- outputs ----
 
 #define SPLIT                                                                     \
