@@ -46,6 +46,9 @@ typedef struct cleave_rule_reach {
   bool ran_on_models;
   uint64_t matches;       /* in all graphs */
   uint64_t model_matches; /* in the models */
+  uint64_t model_hits;    /* in the models: what its pattern matched, before anybody refused or took it */
+  uint64_t model_refused; /* in the models: what was refused */
+  const char *refusal;    /* the first of these: by whom, where and why; NULL: none is known */
 } cleave_rule_reach_t;
 
 typedef struct cleave_check_model {
@@ -122,6 +125,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_rule_check_build(cleave_rule_list_t *list
 bool cleave_rule_check_can_run(const cleave_rule_list_t *list, cleave_error_t *reason);
 
 /* Appends to the counts of a check what a plan says. */
-void cleave_rule_check_count(cleave_rule_check_t *check, const cleave_plan_t *plan, bool is_model);
+CLEAVE_MUST_USE cleave_status_t cleave_rule_check_count(cleave_rule_check_t *check, const cleave_plan_t *plan,
+                                                        bool is_model, cleave_error_t *error);
 
 #endif /* CLEAVE_TOOLS_RULE_CHECK_H */

@@ -144,11 +144,36 @@ static bool is_said(const cleave_rule_check_t *check, const cleave_declared_rule
   return false;
 }
 
+/* A rule that did nothing in the models: what it matched was refused, or lost, or there was nothing. */
+static cleave_status_t warn_of_models(const reach_search_t *search, const cleave_rule_reach_t *reach,
+                                      cleave_error_t *error) {
+  const cleave_declared_rule_t *rule = reach->rule;
+  cleave_arena_t *arena = &search->check->arena;
+  size_t count = search->options->model_count;
+  const char *models = count == 1 ? "model" : "models";
+  const char *code = "never-matches";
+  const char *message = NULL;
+  if (reach->model_refused > 0) {
+    code = "always-refused";
+    message = cleave_arena_format(arena, "%s '%s' matches in the %zu %s given, but all of it was refused%s%s",
+                                  rule->kind, rule->name, count, models, reach->refusal == NULL ? "" : ": ",
+                                  reach->refusal == NULL ? "" : reach->refusal);
+  } else if (reach->model_hits > 0) {
+    code = "always-lost";
+    message = cleave_arena_format(
+        arena, "%s '%s' matches in the %zu %s given, but other rules take all of its nodes", rule->kind,
+        rule->name, count, models);
+  } else {
+    message = cleave_arena_format(arena, "%s '%s' matches nowhere in the %zu %s given", rule->kind,
+                                  rule->name, count, models);
+  }
+  return add(search->check, CLEAVE_LINT_WARNING, rule->file, rule->line, code, message, error);
+}
+
 static cleave_status_t judge(const reach_search_t *search, const cleave_rule_reach_t *reach,
                              cleave_error_t *error) {
   cleave_rule_check_t *check = search->check;
   const cleave_declared_rule_t *rule = reach->rule;
-  size_t model_count = search->options->model_count;
   alone_t alone = {0};
   if (reach->matches == 0) {
     CLEAVE_TRY(search_alone(search, rule->name, &alone, error));
@@ -164,13 +189,7 @@ static cleave_status_t judge(const reach_search_t *search, const cleave_rule_rea
                             alone.node, alone.graph),
         error);
   }
-  if (reach->ran_on_models && reach->model_matches == 0) {
-    return add(check, CLEAVE_LINT_WARNING, rule->file, rule->line, "never-matches",
-               cleave_arena_format(&check->arena, "%s '%s' matches nowhere in the %zu %s given", rule->kind,
-                                   rule->name, model_count, model_count == 1 ? "model" : "models"),
-               error);
-  }
-  return CLEAVE_OK;
+  return reach->ran_on_models && reach->model_matches == 0 ? warn_of_models(search, reach, error) : CLEAVE_OK;
 }
 
 /* What fails on a model is said with the model's name; the rule and line are in the message. */
@@ -179,9 +198,9 @@ static cleave_status_t count_model(const reach_search_t *search, const cleave_ru
   cleave_plan_t *plan = NULL;
   cleave_error_t failure = CLEAVE_ERROR_INIT;
   if (cleave_rule_list_partition(list, model->graph, &plan, &failure) == CLEAVE_OK) {
-    cleave_rule_check_count(search->check, plan, true);
+    cleave_status_t status = cleave_rule_check_count(search->check, plan, true, error);
     cleave_plan_destroy(plan);
-    return CLEAVE_OK;
+    return status;
   }
   if (failure.status == CLEAVE_ERROR_OUT_OF_MEMORY) {
     return cleave_error_out_of_memory(error);

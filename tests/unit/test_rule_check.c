@@ -272,6 +272,59 @@ UNIT_TEST(warns_of_a_rule_that_matches_in_no_model) {
   cleave_graph_destroy(graph);
 }
 
+/* exp >> sin over one dimension. */
+static cleave_graph_t *make_pair(void) {
+  const cleave_dim_t dims[1] = {4};
+  cleave_graph_t *graph = NULL;
+  cleave_value_t value = CLEAVE_VALUE_NONE;
+  unit_ok(cleave_graph_create(&graph, e));
+  unit_ok(cleave_graph_add_input(graph, "x", CLEAVE_DTYPE_F32, 1, dims, &value, e));
+  for (uint32_t k = 0; k < 2; k++) {
+    cleave_node_t node = CLEAVE_NODE_NONE;
+    unit_ok(cleave_graph_add_node(graph, cleave_op_find("", k == 0 ? "Exp" : "Sin"), k == 0 ? "exp" : "sin",
+                                  &value, 1, 1, &node, e));
+    value = cleave_node_output(graph, node, 0);
+    unit_ok(cleave_graph_set_type(graph, value, CLEAVE_DTYPE_F32, 1, dims, e));
+  }
+  unit_ok(cleave_graph_add_output(graph, "y", value, e));
+  return graph;
+}
+
+UNIT_TEST(a_rule_whose_matches_were_all_refused_did_match) {
+  cleave_graph_t *graph = make_pair();
+  cleave_check_model_t model = {"m.onnx", graph};
+  cleave_rule_check_options_t options = {.models = &model, .model_count = 1, .threads = 1};
+  ck_assert_int_eq((int)run_with(PAIR ", expect = { pair = 1 }", &options)->verdict, (int)CLEAVE_TEST_PASSED);
+  ck_assert_ptr_null(find_lint("never-matches"));
+  const cleave_lint_t *lint = find_lint("always-refused");
+  ck_assert_ptr_nonnull(lint);
+  ck_assert_str_eq(lint->message,
+                   "fuse 'pair' matches in the 1 model given, but all of it was refused: by where at 'exp': "
+                   "only matrices");
+  cleave_rule_check_deinit(&check);
+  cleave_graph_destroy(graph);
+}
+
+UNIT_TEST(a_rule_whose_nodes_others_take_did_match) {
+  static const char TEXT[] =
+      "return ruleset { name = 'r', backend = 'cpu',\n"
+      "  fuse 'one' { pattern = op 'Exp' >> op 'Sin' },\n"
+      "  fuse 'two' { pattern = op 'Sin' >> maybe 'Cos' },\n"
+      "  test 'it' { graph = function(g, x) return g.Sin(x) end, expect = { two = 1 } } }";
+  cleave_graph_t *graph = make_pair();
+  cleave_check_model_t model = {"m.onnx", graph};
+  cleave_rule_source_t source = {.path = "r.lua", .text = TEXT, .length = sizeof TEXT - 1};
+  cleave_rule_check_options_t options = {.models = &model, .model_count = 1, .threads = 1};
+  unit_ok(cleave_rule_check_run(&source, &options, &check, e));
+  ck_assert_ptr_null(find_lint("never-matches"));
+  const cleave_lint_t *lint = find_lint("always-lost");
+  ck_assert_ptr_nonnull(lint);
+  ck_assert_str_eq(lint->message,
+                   "fuse 'two' matches in the 1 model given, but other rules take all of its nodes");
+  cleave_rule_check_deinit(&check);
+  cleave_graph_destroy(graph);
+}
+
 UNIT_TEST(a_rule_that_fails_on_a_model_is_named) {
   static const char TEXT[] =
       "return ruleset { name = 'r', backend = 'cpu',\n"
