@@ -66,8 +66,8 @@ static int run(int argc, char **argv) {
        &ask.nodes},
       {"rule", 0, CLEAVE_OPTION_LIST, "NAME",
        "only this rule; without --node: its matches and near misses over the whole model", &ask.rules},
-      {"limit", 0, CLEAVE_OPTION_INT, "N", "nodes of an operator, kinds of near misses (default: 10)",
-       &ask.limit},
+      {"limit", 0, CLEAVE_OPTION_INT, "N",
+       "nodes of an operator; of a rule kinds of near misses, refusals and losses (default: 10)", &ask.limit},
       {"set", 0, CLEAVE_OPTION_LIST, "NAME=VALUE", "option of a rule file", &job_options.settings},
       {"shape", 0, CLEAVE_OPTION_LIST, "NAME=SIZES", CLEAVE_SHAPE_HELP, &job_options.shapes},
       {"json", 0, CLEAVE_OPTION_FLAG, NULL, "print everything as JSON", &ask.json},
@@ -78,8 +78,8 @@ static int run(int argc, char **argv) {
       .about =
           "Says why: for a node, what each rule did with it, and the first thing that keeps a pattern from\n"
           "matching there; for a rule, where it matched and where it nearly did, with the smallest edit of\n"
-          "the rule that would let it match (tried before it is printed). Without either: the best near\n"
-          "misses of all rules.",
+          "the rule that would let it match (tried before it is printed, also against the rule's where and\n"
+          "backend). Without either: the best near misses of all rules.",
       .options = options,
       .option_count = sizeof options / sizeof options[0],
       .least_operands = 1,

@@ -10,6 +10,9 @@
 #define STEPS_PER_ANCHOR ((size_t)200000)
 #define STEPS_PER_RULE ((size_t)40000000)
 #define STEPS_PER_NODE ((size_t)1000)
+/* Inputs of matches that the judge is shown. */
+#define INPUTS_PER_RULE ((size_t)1000000)
+#define INPUTS_PER_NODE ((size_t)64)
 #define LEAST_STEPS ((size_t)10000) /* that are worth another search */
 
 // ---- life ----
@@ -36,6 +39,11 @@ cleave_status_t cleave_explainer_create(const cleave_graph_t *graph, cleave_expl
 
 void cleave_explainer_set_history(cleave_explainer_t *x, const struct cleave_history *history) {
   x->history = history;
+}
+
+void cleave_explainer_set_judge(cleave_explainer_t *x, cleave_explain_judge_t judge, void *context) {
+  x->judge = judge;
+  x->judge_context = context;
 }
 
 void cleave_explainer_destroy(cleave_explainer_t *x) {
@@ -110,6 +118,7 @@ static cleave_status_t find_anchors(cleave_explainer_t *x, cleave_error_t *error
 cleave_status_t cleave_explainer_set_pattern(cleave_explainer_t *x, const cleave_pattern_t *pattern,
                                              cleave_error_t *error) {
   x->steps_left = STEPS_PER_RULE + STEPS_PER_NODE * x->contraction->node_count;
+  x->inputs_left = INPUTS_PER_RULE + INPUTS_PER_NODE * x->contraction->node_count;
   x->is_exhausted = false;
   CLEAVE_TRY(cleave_explainer_take_apart(x, pattern, error));
   return find_anchors(x, error);

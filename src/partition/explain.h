@@ -12,12 +12,12 @@
 #define CLEAVE_PARTITION_EXPLAIN_H
 
 #include "base/arena.h"
-#include "partition/pattern.h"
+#include "partition/ruleset.h"
 
 /* One thing that a pattern asks for and does not get. Texts are for people, one line each. */
 typedef struct cleave_miss {
   const char *kind;    /* for programs: "operator", "missing", "extra", "attribute", "dtype", "rank", "shape",
-                          "constant", "value", "same", "shared", "count", "condition" */
+                          "constant", "value", "same", "shared", "count", "edge", "condition" */
   uint32_t part;       /* of the pattern, by index; NONE: the pattern as a whole */
   int32_t line;        /* of the rule file, */
   const char *file;    /* or of one that it includes; NULL: the rule's own */
@@ -43,7 +43,10 @@ typedef struct cleave_finding {
   uint32_t node_count;
   const cleave_miss_t *misses; /* in the order of the pattern; all together keep it from matching */
   uint32_t miss_count;
-  bool is_fixed; /* with the edits of all misses together the pattern matches here: this was tried */
+  bool is_fixed;       /* with the edits of all misses together the pattern matches here: this was tried */
+  const char *refuser; /* who refuses that match: "cycle", "where", "backend"; "limit": nobody could be asked
+                          any more; NULL: nobody */
+  const char *refusal; /* why, one line; or NULL */
 } cleave_finding_t;
 
 typedef struct cleave_explainer cleave_explainer_t;
@@ -56,6 +59,14 @@ CLEAVE_MUST_USE cleave_status_t cleave_explainer_create(const cleave_graph_t *gr
 void cleave_explainer_destroy(cleave_explainer_t *explainer);
 /* Texts say of nodes that rules made which rule it was (explain_history.h). Borrowed; NULL: they do not. */
 void cleave_explainer_set_history(cleave_explainer_t *explainer, const struct cleave_history *history);
+
+/* Asked about matches of edited patterns: sets *out_refuser to a literal text like "backend", and the reason,
+ * or leaves both. An error ends the answer, so what a rule's functions do wrong is a refusal. */
+typedef cleave_status_t (*cleave_explain_judge_t)(void *context, const cleave_graph_t *graph,
+                                                  const cleave_match_t *match, const char **out_refuser,
+                                                  cleave_reason_t *reason, cleave_error_t *error);
+/* NULL: nobody is asked. */
+void cleave_explainer_set_judge(cleave_explainer_t *explainer, cleave_explain_judge_t judge, void *context);
 
 /* The pattern (checked, borrowed) that the next calls are about; gives the rule its budget of steps. */
 CLEAVE_MUST_USE cleave_status_t cleave_explainer_set_pattern(cleave_explainer_t *explainer,

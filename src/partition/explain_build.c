@@ -14,7 +14,8 @@ enum { STEPS_PER_PROBE = 20000, STEPS_PER_PART = 4 };
 cleave_status_t cleave_explainer_copy_parts(cleave_explainer_t *x, cleave_error_t *error) {
   size_t n = x->pattern->node_count;
   cleave_arena_reset(&x->build_arena);
-  x->built = cleave_arena_allocate(&x->build_arena, n + 2 * (size_t)x->demand_count + 2, sizeof *x->built);
+  x->built = cleave_arena_allocate(
+      &x->build_arena, n + 2 * (size_t)x->demand_count + CLEAVE_MATCH_MOST_UNNAMED, sizeof *x->built);
   if (x->built == NULL) {
     return cleave_error_out_of_memory(error);
   }
@@ -22,6 +23,7 @@ cleave_status_t cleave_explainer_copy_parts(cleave_explainer_t *x, cleave_error_
   x->built_count = (uint32_t)n;
   x->trial_pattern = *x->pattern;
   x->trial_pattern.nodes = x->built;
+  x->passes_unnamed = false;
   return CLEAVE_OK;
 }
 
@@ -40,9 +42,10 @@ uint32_t *cleave_explainer_own_children(cleave_explainer_t *x, uint32_t part, ui
   return own;
 }
 
-cleave_pattern_input_t *cleave_explainer_own_inputs(cleave_explainer_t *x, uint32_t part) {
+cleave_pattern_input_t *cleave_explainer_own_inputs(cleave_explainer_t *x, uint32_t part, uint32_t extra) {
   cleave_pattern_node_t *node = &x->built[part];
-  cleave_pattern_input_t *own = cleave_arena_allocate(&x->build_arena, node->input_count, sizeof *own);
+  cleave_pattern_input_t *own =
+      cleave_arena_allocate(&x->build_arena, (size_t)node->input_count + extra, sizeof *own);
   if (own != NULL && node->input_count > 0) {
     memcpy(own, node->inputs, node->input_count * sizeof *own);
   }
@@ -131,7 +134,7 @@ static bool drop_edge(cleave_explainer_t *x, const trial_t *trial, uint32_t dema
     children[d->index] = passed ? add_passed(x, children[d->index], before) : CLEAVE_INDEX_NONE;
     return !passed || children[d->index] != CLEAVE_INDEX_NONE;
   }
-  cleave_pattern_input_t *inputs = cleave_explainer_own_inputs(x, d->part);
+  cleave_pattern_input_t *inputs = cleave_explainer_own_inputs(x, d->part, 0);
   if (inputs == NULL) {
     return false;
   }
@@ -151,6 +154,10 @@ static bool drop(cleave_explainer_t *x, const trial_t *trial, uint32_t demand) {
   const demand_t *d = &x->demands[demand];
   if (d->kind == DEMAND_WHERE_ALL) {
     x->trial_pattern.where = NULL;
+    return true;
+  }
+  if (d->kind == DEMAND_EDGES) {
+    x->passes_unnamed = true;
     return true;
   }
   cleave_pattern_node_t *node = &x->built[d->part];
@@ -178,6 +185,7 @@ static bool drop(cleave_explainer_t *x, const trial_t *trial, uint32_t demand) {
     case DEMAND_LEAST: node->min = node->kind == CLEAVE_PATTERN_EVERY ? 0 : 1; break;
     case DEMAND_MOST: node->max = UINT32_MAX; break;
     case DEMAND_WHERE: node->where = NULL; break;
+    case DEMAND_EDGES:
     case DEMAND_WHERE_ALL: break;
   }
   return true;
@@ -211,7 +219,7 @@ static bool sweep(cleave_explainer_t *x, const trial_t *trial, uint32_t part) {
   if (node->input_count == 0) {
     return true;
   }
-  cleave_pattern_input_t *inputs = cleave_explainer_own_inputs(x, part);
+  cleave_pattern_input_t *inputs = cleave_explainer_own_inputs(x, part, 0);
   uint32_t kept = 0;
   for (uint32_t k = 0; inputs != NULL && k < node->input_count; k++) {
     if (inputs[k].pattern != CLEAVE_INDEX_NONE) {
@@ -309,30 +317,27 @@ cleave_status_t cleave_explainer_build(cleave_explainer_t *x, const trial_t *tri
   return cleave_explainer_finish_parts(x, names_all, error);
 }
 
-cleave_status_t cleave_explainer_probe(cleave_explainer_t *x, uint32_t anchor, bool *out_fits,
-                                       const cleave_match_t **out_match, cleave_error_t *error) {
-  cleave_match_answer_t answer;
+cleave_status_t cleave_explainer_probe(cleave_explainer_t *x, uint32_t anchor, cleave_match_answer_t *answer,
+                                       cleave_error_t *error) {
   size_t left = x->steps_left < x->anchor_steps_left ? x->steps_left : x->anchor_steps_left;
   size_t cost = (size_t)x->built_count * STEPS_PER_PART;
-  *out_fits = false;
-  if (out_match != NULL) {
-    *out_match = NULL;
-  }
+  *answer = (cleave_match_answer_t){0};
   if (left <= cost) {
     x->is_exhausted = true;
     return CLEAVE_OK;
   }
   cleave_match_request_t request = {.anchor = anchor,
-                                    .step_limit = left < STEPS_PER_PROBE ? left : STEPS_PER_PROBE};
-  CLEAVE_TRY(cleave_matcher_set_pattern(x->matcher, &x->trial_pattern, error));
-  CLEAVE_TRY(cleave_matcher_match(x->matcher, &request, &answer, error));
-  cost += answer.steps;
+                                    .step_limit = left < STEPS_PER_PROBE ? left : STEPS_PER_PROBE,
+                                    .passes_unnamed = x->passes_unnamed};
+  cleave_status_t status = cleave_matcher_set_pattern(x->matcher, &x->trial_pattern, NULL);
+  if (status == CLEAVE_OK) {
+    CLEAVE_TRY(cleave_matcher_match(x->matcher, &request, answer, error));
+  } else if (status != CLEAVE_ERROR_RULE) {
+    return cleave_error_out_of_memory(error);
+  }
+  cost += answer->steps;
   x->steps_left -= cost < x->steps_left ? cost : x->steps_left;
   x->anchor_steps_left -= cost < x->anchor_steps_left ? cost : x->anchor_steps_left;
-  x->is_exhausted = x->is_exhausted || answer.limit;
-  *out_fits = answer.match != NULL;
-  if (out_match != NULL) {
-    *out_match = answer.match;
-  }
+  x->is_exhausted = x->is_exhausted || answer->limit;
   return CLEAVE_OK;
 }

@@ -122,7 +122,7 @@ cleave_status_t cleave_explainer_take_apart(cleave_explainer_t *x, const cleave_
                                             cleave_error_t *error) {
   cleave_arena_t *arena = &x->pattern_arena;
   size_t n = pattern->node_count;
-  size_t most = 1;
+  size_t most = 2;
   cleave_arena_reset(arena);
   for (size_t k = 0; k < n; k++) {
     most += count_demands(&pattern->nodes[k]);
@@ -153,6 +153,7 @@ cleave_status_t cleave_explainer_take_apart(cleave_explainer_t *x, const cleave_
     }
   }
   x->demand_starts[n] = x->demand_count;
+  add(x, DEMAND_EDGES, CLEAVE_INDEX_NONE, 0);
   if (pattern->where != NULL) {
     add(x, DEMAND_WHERE_ALL, CLEAVE_INDEX_NONE, 0);
   }
@@ -214,7 +215,8 @@ static void visit(const walk_t *walk, uint32_t part, bool forwards);
  * parts are still left out, what bounds the search. */
 static void open_demand(const cleave_explainer_t *x, trial_t *trial, uint32_t demand) {
   demand_kind_t kind = (demand_kind_t)x->demands[demand].kind;
-  bool from_start = kind == DEMAND_OPS || kind == DEMAND_MOST || (kind == DEMAND_UNSHARED && x->is_tree);
+  bool from_start = kind == DEMAND_OPS || kind == DEMAND_MOST || kind == DEMAND_EDGES ||
+                    (kind == DEMAND_UNSHARED && x->is_tree);
   if (trial->states[demand] == DEMAND_STRICT) {
     trial->states[demand] = from_start ? DEMAND_KEPT : DEMAND_OPEN;
   }
@@ -311,6 +313,7 @@ void cleave_explainer_walk(cleave_explainer_t *x, trial_t *trial) {
       }
     }
   }
+  open_demand(x, trial, cleave_explainer_edges_demand(x));
   if (x->pattern->where != NULL) {
     x->details[x->detail_count++] = x->demand_count - 1;
     open_demand(x, trial, x->demand_count - 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The smallest edit of a rule for each fault: applied to a copy of the pattern as it is written, all faults
-// of a finding together, and put to the matcher. Only what then matches is told.
+// The smallest edit of a rule for each fault, applied to a copy of the pattern as it is written; and how it
+// reads in Lua. Whether it helps is tried in explain_try.c.
 
 #include <math.h>
 #include <stdio.h>
@@ -169,7 +169,7 @@ static bool edit_attribute(const finder_t *finder, const fault_t *fault, cleave_
 }
 
 /* Tests that were taken away are gone from now on. */
-static void sweep_attributes(cleave_explainer_t *x) {
+void cleave_explain_edit_end(cleave_explainer_t *x) {
   for (uint32_t p = 0; p < x->pattern->node_count; p++) {
     cleave_pattern_node_t *node = &x->built[p];
     uint32_t kept = 0;
@@ -381,16 +381,19 @@ static bool edit_edge(const finder_t *finder, const fault_t *fault, cleave_text_
     }
     return children != NULL;
   }
-  cleave_pattern_input_t *inputs = cleave_explainer_own_inputs(x, d->part);
+  cleave_pattern_input_t *inputs = cleave_explainer_own_inputs(x, d->part, 0);
   if (inputs != NULL) {
     inputs[d->index].pattern = changed;
   }
   return inputs != NULL;
 }
 
-static bool edit_one(const finder_t *finder, const fault_t *fault, cleave_text_t *text) {
+bool cleave_explain_edit_one(const finder_t *finder, const fault_t *fault, cleave_text_t *text) {
   cleave_explainer_t *x = finder->x;
   const demand_t *d = &x->demands[fault->demand];
+  if (fault->input != CLEAVE_INDEX_NONE) {
+    return cleave_explain_edit_unnamed(finder, fault, text);
+  }
   if (d->kind == DEMAND_WHERE_ALL) {
     x->trial_pattern.where = NULL;
     cleave_text_format(text, "-- without the condition \"%s\"", x->pattern->where->text);
@@ -435,73 +438,8 @@ static bool edit_one(const finder_t *finder, const fault_t *fault, cleave_text_t
       cleave_text_format(text, "-- without where = \"%s\"", node->where->text);
       node->where = NULL;
       return true;
+    case DEMAND_EDGES:
     case DEMAND_WHERE_ALL: break;
   }
   return false;
-}
-
-// ---- trying them ----
-
-/* All nodes at fault that the edits let in must be in the match. */
-typedef struct wanted {
-  const cleave_node_t *nodes;
-  uint32_t count;
-} wanted_t;
-
-static bool has_all(void *context, const cleave_match_t *match, uint64_t hash) {
-  const wanted_t *wanted = context;
-  for (uint32_t k = 0; k < wanted->count; k++) {
-    cleave_node_t node = wanted->nodes[k];
-    if (!cleave_explainer_has_node(&node, match, hash)) {
-      return false;
-    }
-  }
-  return true;
-}
-
-cleave_status_t cleave_explain_edit(const finder_t *finder, uint32_t anchor, const fault_t *faults,
-                                    cleave_finding_t *finding, cleave_miss_t *misses, cleave_error_t *error) {
-  cleave_explainer_t *x = finder->x;
-  cleave_text_t text = {0};
-  bool possible = true;
-  CLEAVE_TRY(cleave_explainer_copy_parts(x, error));
-  cleave_node_t *nodes =
-      cleave_arena_allocate(&x->trial_arena, (size_t)finding->miss_count + 1, sizeof *nodes);
-  if (nodes == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
-  wanted_t wanted = {nodes, 0};
-  cleave_status_t status = CLEAVE_OK;
-  for (uint32_t k = 0; k < finding->miss_count && possible; k++) {
-    text.length = 0;
-    cleave_text_add(&text, "");
-    possible = edit_one(finder, &faults[k], &text);
-    CLEAVE_TRY_CLEANUP(cleave_text_check(&text, error));
-    misses[k].edit = cleave_arena_copy_text(finder->arena, cleave_text_get(&text), text.length);
-    if (misses[k].edit == NULL) {
-      CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(error));
-    }
-    if (cleave_finder_has(finder, faults[k].node)) {
-      nodes[wanted.count++] = faults[k].node;
-    }
-  }
-  if (possible) {
-    cleave_match_answer_t answer;
-    cleave_match_request_t request = {
-        .anchor = anchor, .step_limit = 100000, .accept = has_all, .context = &wanted};
-    sweep_attributes(x);
-    CLEAVE_TRY_CLEANUP(cleave_explainer_finish_parts(x, false, error));
-    if (cleave_pattern_check(&x->trial_pattern, "", "", NULL) == CLEAVE_OK) {
-      CLEAVE_TRY_CLEANUP(cleave_matcher_set_pattern(x->matcher, &x->trial_pattern, error));
-      CLEAVE_TRY_CLEANUP(cleave_matcher_match(x->matcher, &request, &answer, error));
-      x->steps_left -= answer.steps < x->steps_left ? answer.steps : x->steps_left;
-      finding->is_fixed = answer.match != NULL;
-    }
-  }
-  for (uint32_t k = 0; k < finding->miss_count && !finding->is_fixed; k++) {
-    misses[k].edit = NULL;
-  }
-cleanup:
-  cleave_text_deinit(&text);
-  return status;
 }

@@ -30,6 +30,17 @@ bool cleave_finder_has(const finder_t *finder, cleave_node_t node) {
   return false;
 }
 
+uint32_t cleave_finder_part(const finder_t *finder, cleave_node_t node) {
+  const cleave_explainer_t *x = finder->x;
+  for (uint32_t p = 0; cleave_node_exists(node) && p < x->pattern->node_count; p++) {
+    if (x->pattern->nodes[p].kind == CLEAVE_PATTERN_OP && finder->bindings[p].count == 1 &&
+        finder->bindings[p].node.index == node.index) {
+      return p;
+    }
+  }
+  return CLEAVE_INDEX_NONE;
+}
+
 cleave_use_t cleave_finder_outside_use(const finder_t *finder, cleave_value_t value) {
   const cleave_graph_t *graph = finder->x->graph;
   cleave_use_t use = cleave_value_first_use(graph, value);
@@ -258,8 +269,8 @@ static void find_passed(const finder_t *finder, uint32_t demand, fault_t *fault)
 static fault_t find_fault(const finder_t *finder, uint32_t demand) {
   const cleave_explainer_t *x = finder->x;
   const demand_t *d = &x->demands[demand];
-  fault_t fault = {demand, CLEAVE_NODE_NONE, CLEAVE_VALUE_NONE};
-  if (d->kind == DEMAND_WHERE_ALL) {
+  fault_t fault = {demand, CLEAVE_NODE_NONE, CLEAVE_VALUE_NONE, CLEAVE_INDEX_NONE};
+  if (d->part == CLEAVE_INDEX_NONE) {
     return fault;
   }
   if (finder->trial->states[demand] == DEMAND_PASSED) {
@@ -297,6 +308,31 @@ static bool is_said_by_scalar(const finder_t *finder, uint32_t demand) {
   return scalar != CLEAVE_INDEX_NONE && is_fault(finder, scalar);
 }
 
+/* An input pattern that found nothing, at an input that another part of the match makes, by an operator that
+ * the input pattern takes: the pattern has two parts for one node. That edge is then said. */
+static void take_unnamed(finder_t *finder, fault_t *fault) {
+  const cleave_explainer_t *x = finder->x;
+  const demand_t *d = &x->demands[fault->demand];
+  if (d->kind != DEMAND_INPUT || finder->trial->states[fault->demand] != DEMAND_DROPPED) {
+    return;
+  }
+  uint32_t target =
+      cleave_explainer_resolve(x, finder->trial, x->pattern->nodes[d->part].inputs[d->index].pattern);
+  for (uint32_t k = 0; k < finder->unnamed_count; k++) {
+    const cleave_match_edge_t edge = finder->unnamed[k];
+    cleave_value_t value = cleave_node_input(x->graph, edge.node, edge.index);
+    cleave_node_t maker = cleave_value_producer(x->graph, value);
+    if (edge.node.index == finder->bindings[d->part].node.index &&
+        x->pattern->nodes[target].kind == CLEAVE_PATTERN_OP &&
+        cleave_pattern_test_op(&x->pattern->nodes[target], x->graph, maker) &&
+        cleave_finder_part(finder, maker) != CLEAVE_INDEX_NONE) {
+      *fault = (fault_t){fault->demand, edge.node, value, edge.index};
+      finder->unnamed[k] = finder->unnamed[--finder->unnamed_count];
+      return;
+    }
+  }
+}
+
 /* Demands at fault, in the order in which the pattern is met: its anchor, then edge by edge, then details. */
 static uint32_t list_faults(finder_t *finder, fault_t *faults) {
   cleave_explainer_t *x = finder->x;
@@ -310,13 +346,19 @@ static uint32_t list_faults(finder_t *finder, fault_t *faults) {
   }
   for (uint32_t k = 0; k < x->skeleton_count; k++) {
     if (is_fault(finder, x->skeleton[k])) {
-      faults[count++] = find_fault(finder, x->skeleton[k]);
+      faults[count] = find_fault(finder, x->skeleton[k]);
+      take_unnamed(finder, &faults[count++]);
     }
   }
   for (uint32_t k = 0; k < x->detail_count; k++) {
     if (is_fault(finder, x->details[k]) && !is_said_by_scalar(finder, x->details[k])) {
       faults[count++] = find_fault(finder, x->details[k]);
     }
+  }
+  for (uint32_t k = 0; k < finder->unnamed_count; k++) {
+    const cleave_match_edge_t *edge = &finder->unnamed[k];
+    faults[count++] = (fault_t){cleave_explainer_edges_demand(x), edge->node,
+                                cleave_node_input(x->graph, edge->node, edge->index), edge->index};
   }
   return count;
 }
@@ -325,20 +367,22 @@ cleave_status_t cleave_explainer_find(cleave_explainer_t *x, trial_t *trial, uin
                                       cleave_arena_t *arena, cleave_finding_t *finding,
                                       cleave_error_t *error) {
   finder_t finder = {.x = x, .trial = trial, .arena = arena};
-  const cleave_match_t *match = NULL;
-  bool fits = false;
+  cleave_match_answer_t answer;
   cleave_explainer_walk(x, trial);
   CLEAVE_TRY(cleave_explainer_build(x, trial, true, error));
   x->anchor_steps_left = x->steps_left;  // one more probe, of a pattern that matched before
-  CLEAVE_TRY(cleave_explainer_probe(x, anchor, &fits, &match, error));
-  if (!fits) {
+  CLEAVE_TRY(cleave_explainer_probe(x, anchor, &answer, error));
+  if (answer.match == NULL) {
     finding->is_complete = false;
     return CLEAVE_OK;
   }
-  CLEAVE_TRY(bind(&finder, match, error));
+  CLEAVE_TRY(bind(&finder, answer.match, error));
+  finder.unnamed_count = answer.unnamed_count;
+  memcpy(finder.unnamed, answer.unnamed, answer.unnamed_count * sizeof *answer.unnamed);
   finding->nodes = finder.nodes;
   finding->node_count = finder.node_count;
-  fault_t *faults = cleave_arena_allocate(&x->trial_arena, (size_t)x->demand_count + 1, sizeof *faults);
+  fault_t *faults = cleave_arena_allocate(
+      &x->trial_arena, (size_t)x->demand_count + CLEAVE_MATCH_MOST_UNNAMED, sizeof *faults);
   if (faults == NULL) {
     return cleave_error_out_of_memory(error);
   }

@@ -20,6 +20,8 @@ typedef struct finder {
   const binding_t *bindings;  /* per part */
   const cleave_node_t *nodes; /* of the match; in `arena` */
   uint32_t node_count;
+  cleave_match_edge_t unnamed[CLEAVE_MATCH_MOST_UNNAMED]; /* edges of the match that the pattern lacks */
+  uint32_t unnamed_count;
 } finder_t;
 
 /* What is at fault in one demand. */
@@ -27,6 +29,7 @@ typedef struct fault {
   uint32_t demand;
   cleave_node_t node;
   cleave_value_t value;
+  uint32_t input; /* of `node`, where an edge is at fault that the pattern does not name */
 } fault_t;
 
 /* Fills in nodes and misses of a finding from a trial that matches. */
@@ -39,6 +42,8 @@ bool cleave_explainer_has_node(void *context, const cleave_match_t *match, uint6
 
 /* Is a node part of the match? */
 bool cleave_finder_has(const finder_t *finder, cleave_node_t node);
+/* The operator of the pattern that stands for this node alone, or NONE. */
+uint32_t cleave_finder_part(const finder_t *finder, cleave_node_t node);
 /* Size of a symbol in the match, by the dimensions that are as demanded; UNKNOWN where none tells. */
 cleave_dim_t cleave_finder_symbol(const finder_t *finder, const char *symbol);
 /* First use of a value outside of the match; NONE where there is none. */
@@ -54,6 +59,8 @@ void cleave_explain_path(const cleave_explainer_t *explainer, const trial_t *tri
 /* Operators with words between them, and before the last. */
 void cleave_explain_ops(const cleave_pattern_node_t *part, const char *between, const char *last,
                         cleave_text_t *text);
+/* Schema name of an input, its number where inputs are not told apart by name. */
+void cleave_explain_input(const cleave_op_t *op, uint32_t index, cleave_text_t *text);
 /* Schema name or number of the input that an input pattern means. */
 void cleave_explain_port(const cleave_pattern_node_t *part, uint32_t index, cleave_text_t *text);
 /* "Relu|Clip", "constant w", "any x": what a part is. */
@@ -78,8 +85,21 @@ CLEAVE_MUST_USE cleave_status_t cleave_explain_words(const finder_t *finder, con
 
 /* ---- explain_edit.c ---- */
 
+/* Edits the copy of the pattern in finder->x for one fault, and appends how that reads. False: there is no
+ * such edit. */
+bool cleave_explain_edit_one(const finder_t *finder, const fault_t *fault, cleave_text_t *text);
+/* After the last edit. */
+void cleave_explain_edit_end(cleave_explainer_t *explainer);
+
+/* ---- explain_edit_edge.c ---- */
+
+/* The same for a fault with an `input`. */
+bool cleave_explain_edit_unnamed(const finder_t *finder, const fault_t *fault, cleave_text_t *text);
+
+/* ---- explain_try.c ---- */
+
 /* The smallest edit for every fault, all of them tried together: their texts, where the pattern then matches
- * with the nodes at fault. */
+ * with the nodes at fault, and who refuses that match. */
 CLEAVE_MUST_USE cleave_status_t cleave_explain_edit(const finder_t *finder, uint32_t anchor,
                                                     const fault_t *faults, cleave_finding_t *finding,
                                                     cleave_miss_t *misses, cleave_error_t *error);

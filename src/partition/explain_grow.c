@@ -11,8 +11,11 @@ enum { MOST_OPENINGS = 24, MOST_ROOTS = 64 };
 
 static cleave_status_t probe(cleave_explainer_t *x, trial_t *trial, uint32_t anchor, bool *out_fits,
                              cleave_error_t *error) {
+  cleave_match_answer_t answer;
   CLEAVE_TRY(cleave_explainer_build(x, trial, false, error));
-  return cleave_explainer_probe(x, anchor, out_fits, NULL, error);
+  CLEAVE_TRY(cleave_explainer_probe(x, anchor, &answer, error));
+  *out_fits = answer.match != NULL;
+  return CLEAVE_OK;
 }
 
 /* The part that takes the anchor, under the choices of a trial; a ONEOF where the choice is still to be made.
@@ -67,6 +70,7 @@ static uint32_t entry_part(const cleave_explainer_t *x, const trial_t *trial, ui
 static tally_t tally(cleave_explainer_t *x, trial_t *trial) {
   tally_t result = {0};
   cleave_explainer_walk(x, trial);
+  result.misses = trial->states[cleave_explainer_edges_demand(x)] == DEMAND_DROPPED;
   for (uint32_t p = 0; p < x->pattern->node_count; p++) {
     bool counts = x->seen[p] != 0 && x->pattern->nodes[p].kind == CLEAVE_PATTERN_OP;
     bool fits = true;
@@ -181,7 +185,7 @@ typedef struct way {
   uint32_t dropped; /* another demand, or NONE */
 } way_t;
 
-enum { MOST_WAYS = 5 };
+enum { MOST_WAYS = 6 };
 
 /* The part that makes the value of an edge, as far as it is one operator. */
 static uint32_t producing_part(const cleave_explainer_t *x, const trial_t *trial, uint32_t demand,
@@ -201,12 +205,16 @@ static uint32_t producing_part(const cleave_explainer_t *x, const trial_t *trial
   return x->pattern->nodes[part].kind == CLEAVE_PATTERN_OP ? part : CLEAVE_INDEX_NONE;
 }
 
-static void add_way(const cleave_explainer_t *x, const trial_t *trial, uint32_t part, demand_kind_t kind,
-                    way_t *ways, uint32_t *count) {
-  uint32_t demand = part == CLEAVE_INDEX_NONE ? part : cleave_explainer_demand(x, part, kind, 0);
+static void add_way_without(const trial_t *trial, uint32_t demand, way_t *ways, uint32_t *count) {
   if (demand != CLEAVE_INDEX_NONE && trial->states[demand] == DEMAND_KEPT) {
     ways[(*count)++] = (way_t){DEMAND_KEPT, demand};
   }
+}
+
+static void add_way(const cleave_explainer_t *x, const trial_t *trial, uint32_t part, demand_kind_t kind,
+                    way_t *ways, uint32_t *count) {
+  uint32_t demand = part == CLEAVE_INDEX_NONE ? part : cleave_explainer_demand(x, part, kind, 0);
+  add_way_without(trial, demand, ways, count);
 }
 
 /* Ways in which an edge that does not fit may be explained, those of the pattern's own operators first:
@@ -220,6 +228,7 @@ static uint32_t list_ways(const cleave_explainer_t *x, const trial_t *trial, uin
     uint32_t before = cleave_explainer_resolve(x, trial, x->pattern->nodes[d->part].children[d->index - 1]);
     add_way(x, trial, before, DEMAND_MOST, ways, &count);
   }
+  add_way_without(trial, cleave_explainer_edges_demand(x), ways, &count);
   *out_own = count;
   add_way(x, trial, entry, DEMAND_OPS, ways, &count);
   if (entry != CLEAVE_INDEX_NONE) {
@@ -249,8 +258,9 @@ static cleave_status_t find_whole_way(growth_t *growth, trial_t *trial, uint32_t
   return CLEAVE_OK;
 }
 
-/* An edge that does not fit: its value is used elsewhere, too, another operator is there, one node more in
- * between, or nothing at all, whichever lets the rest of the pattern match, or most of it. */
+/* An edge that does not fit: its value is used elsewhere, too, or by a node of the match of which the pattern
+ * does not say so; another operator is there, one node more in between, or nothing at all, whichever lets the
+ * rest of the pattern match, or most of it. */
 static cleave_status_t settle_edge(growth_t *growth, trial_t *trial, uint32_t demand, bool may_look_ahead,
                                    cleave_error_t *error) {
   cleave_explainer_t *x = growth->x;

@@ -110,6 +110,10 @@ static void add_finding(const cleave_why_t *why, json_t *json, const cleave_grap
     }
     set(json, "misses", list, failed);
     set(json, "edits_verified", json_boolean(finding->is_fixed), failed);
+    if (finding->refuser != NULL) {
+      set(json, "edits_refused_by", text_json(finding->refuser), failed);
+      set(json, "edits_refused_reason", text_json(finding->refusal), failed);
+    }
   }
 }
 
@@ -169,10 +173,33 @@ static json_t *why_node_json(const cleave_why_t *why, const cleave_why_node_t *n
   return json;
 }
 
+static json_t *refusals_json(const cleave_why_t *why, const cleave_why_refusal_t *refusals, uint32_t count,
+                             bool *failed) {
+  json_t *list = json_array();
+  for (uint32_t k = 0; k < count; k++) {
+    const cleave_why_refusal_t *refusal = &refusals[k];
+    json_t *item = json_object();
+    if (refusal->winner != CLEAVE_INDEX_NONE) {
+      set(item, "winner", rule_json(why->plan, refusal->winner, failed), failed);
+    } else {
+      set(item, "cause", text_json(refusal->cause), failed);
+      set(item, "reason", text_json(refusal->reason), failed);
+    }
+    set(item, "structure", text_json(refusal->structure), failed);
+    set(item, "count", number_json(refusal->count), failed);
+    if (cleave_node_exists(refusal->first)) {
+      set(item, "first", node_json(why, refusal->graph, refusal->first, failed), failed);
+    } else if (refusal->place != NULL) {
+      set(item, "place", text_json(refusal->place), failed);
+    }
+    append(list, item, failed);
+  }
+  return list;
+}
+
 static json_t *why_rule_json(const cleave_why_t *why, const cleave_why_rule_t *rule, bool *failed) {
   const cleave_plan_rule_t *entry = &why->plan->rules[rule->rule];
   json_t *json = rule_json(why->plan, rule->rule, failed);
-  json_t *refusals = json_array();
   json_t *misses = json_array();
   set(json, "anchors", number_json(rule->anchor_count), failed);
   set(json, "matches", number_json(rule->match_count), failed);
@@ -182,19 +209,6 @@ static json_t *why_rule_json(const cleave_why_t *why, const cleave_why_rule_t *r
   set(json, "before_rewriting", number_json(rule->before_count), failed);
   set(json, "far", number_json(rule->far_count), failed);
   set(json, "given_up", number_json(rule->limit_count), failed);
-  for (uint32_t k = 0; k < rule->refusal_count; k++) {
-    const cleave_why_refusal_t *refusal = &rule->refusals[k];
-    json_t *item = json_object();
-    set(item, "cause", text_json(refusal->cause), failed);
-    set(item, "reason", text_json(refusal->reason), failed);
-    set(item, "count", number_json(refusal->count), failed);
-    if (cleave_node_exists(refusal->first)) {
-      set(item, "first", node_json(why, why->plan->graph, refusal->first, failed), failed);
-    } else if (refusal->place != NULL) {
-      set(item, "place", text_json(refusal->place), failed);
-    }
-    append(refusals, item, failed);
-  }
   for (uint32_t k = 0; k < rule->miss_count; k++) {
     json_t *item = json_object();
     set(item, "count", number_json(rule->misses[k].count), failed);
@@ -204,7 +218,8 @@ static json_t *why_rule_json(const cleave_why_t *why, const cleave_why_rule_t *r
     add_finding(why, item, rule->misses[k].graph, &rule->misses[k].finding, failed);
     append(misses, item, failed);
   }
-  set(json, "refusals", refusals, failed);
+  set(json, "refusals", refusals_json(why, rule->refusals, rule->refusal_count, failed), failed);
+  set(json, "losses", refusals_json(why, rule->losses, rule->loss_count, failed), failed);
   set(json, "near_misses", misses, failed);
   return json;
 }

@@ -222,7 +222,7 @@ static cleave_status_t judge_pattern(case_t *c, cleave_verdict_t *verdict, cleav
   const uint32_t *anchors = NULL;
   uint32_t anchor_count = 0;
   cleave_finding_t found;
-  CLEAVE_TRY(cleave_explainer_set_pattern(c->explainer, c->source->pattern, error));
+  CLEAVE_TRY(cleave_why_set_rule(c->builder, c->rule, c->explainer, error));
   CLEAVE_TRY(cleave_explainer_anchors(c->explainer, &anchors, &anchor_count, error));
   look_around(c);
   for (uint32_t k = 0; k < c->around_count; k++) {

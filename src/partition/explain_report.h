@@ -12,6 +12,7 @@
 #include "partition/border_log.h"
 #include "partition/explain.h"
 #include "partition/explain_history.h"
+#include "partition/partition.h"
 #include "partition/plan.h"
 #include "partition/ruleset.h"
 
@@ -26,9 +27,14 @@ typedef struct cleave_why_request {
   uint32_t rule_count;
   bool numbers_of_source;      /* "#12" is a node of plan->source: where it was taken, its namesake in
                                   plan->graph, if there is one */
-  uint32_t limit;              /* nodes of one "op:", near misses of a rule; 0: 10 */
+  uint32_t limit;              /* nodes of one "op:"; of a rule near misses, refusals, losses; 0: 10 */
   cleave_fold_function_t fold; /* that graph rules ran with: what they saw is made again */
   void *fold_context;
+  /* As in cleave_partition_options_t: asked about what an edited rule would fuse. NULL: nobody is asked. */
+  cleave_status_t (*supports)(void *context, const char *backend, const cleave_graph_t *graph,
+                              const cleave_fusion_set_t *set, bool *out_yes, cleave_reason_t *reason,
+                              cleave_error_t *error);
+  void *supports_context;
   const atomic_bool *is_interrupted; /* where it is set, from any thread or signal handler, the answer ends
                                         with CLEAVE_ERROR_LIMIT; NULL: nothing ends it */
 } cleave_why_request_t;
@@ -70,13 +76,16 @@ typedef struct cleave_why_node {
   uint32_t verdict_count;
 } cleave_why_node_t;
 
-/* Refusals of one rule for one reason. */
+/* Matches of one structure that one rule did not keep for one reason: refused, or lost to one other rule. */
 typedef struct cleave_why_refusal {
-  const char *cause; /* as cleave_plan_note_name; "" for rules that change the model */
-  const char *reason;
+  const char *cause;     /* as cleave_plan_note_name; "" for rules that change the model, and for losses */
+  const char *reason;    /* of the first; names in quotes make no difference. "" for losses */
+  uint32_t winner;       /* of losses: in plan->rules; or NONE */
+  const char *structure; /* operators of the match, "Conv, Relu"; "" where that is not known */
   uint32_t count;
-  cleave_node_t first; /* in plan->graph; NONE: see place */
-  const char *place;   /* of rules that change the model: the first node, as it was called; or NULL */
+  const cleave_graph_t *graph; /* of `first` */
+  cleave_node_t first;         /* NONE: see place */
+  const char *place;           /* of rules that change the model: the first node, as it was called; or NULL */
 } cleave_why_refusal_t;
 
 /* Places that miss the same. */
@@ -102,9 +111,11 @@ typedef struct cleave_why_rule {
   uint32_t far_count;    /* places with less than half of the pattern */
   uint32_t limit_count;  /* places where a search was given up */
   uint32_t refusal_count;
-  const cleave_why_refusal_t *refusals; /* most frequent first */
-  uint32_t miss_count;                  /* groups; at most `limit` of them are in `misses` */
-  const cleave_near_miss_t *misses;     /* most matched first */
+  const cleave_why_refusal_t *refusals; /* all groups, most frequent first */
+  uint32_t loss_count;
+  const cleave_why_refusal_t *losses; /* likewise */
+  uint32_t miss_count;                /* groups; at most `limit` of them are in `misses` */
+  const cleave_near_miss_t *misses;   /* most matched first */
 } cleave_why_rule_t;
 
 typedef struct cleave_why {
@@ -140,7 +151,24 @@ typedef struct cleave_why_builder {
   cleave_arena_t *arena;
   const cleave_rule_t *const *rules; /* per rule of the plan; NULL: not known */
   cleave_history_t *history;
+  uint32_t asked_rule; /* that the judge is about */
 } cleave_why_builder_t;
+
+/* explain_try_rule.c: gives an explainer a rule's pattern, and `where` and the backend as the judge of edits.
+ */
+CLEAVE_MUST_USE cleave_status_t cleave_why_set_rule(cleave_why_builder_t *builder, uint32_t rule,
+                                                    cleave_explainer_t *explainer, cleave_error_t *error);
+/* explain_groups.c */
+typedef CLEAVE_ARRAY(cleave_why_refusal_t) cleave_why_refusals_t;
+/* Adds one match that was not kept to its group. */
+CLEAVE_MUST_USE cleave_status_t cleave_why_group(cleave_why_refusals_t *groups,
+                                                 const cleave_why_refusal_t *refusal, cleave_error_t *error);
+/* Most frequent first, copied into the arena. */
+CLEAVE_MUST_USE cleave_status_t cleave_why_end_groups(cleave_why_refusals_t *groups, cleave_arena_t *arena,
+                                                      const cleave_why_refusal_t **out_items,
+                                                      uint32_t *out_count, cleave_error_t *error);
+/* Do two texts say the same, whatever is in quotes? */
+bool cleave_why_same_words(const char *a, const char *b);
 
 /* To be called now and then: CLEAVE_ERROR_LIMIT where the answer is not wanted any more. */
 CLEAVE_MUST_USE cleave_status_t cleave_why_go_on(const cleave_why_builder_t *builder, cleave_error_t *error);

@@ -13,7 +13,8 @@ enum {
   MOST_OPTIONAL_SEARCHES = 20000,
   MOST_STRANGERS = 20000, /* nodes of other operators that are tried as anchors */
   MOST_GROUPS = 256,
-  MOST_MISSES = 3 /* of one place that is still near */
+  MOST_MISSES = 3, /* of one place that is still near */
+  MOST_NAMED = 8   /* operators of a match */
 };
 
 typedef struct survey {
@@ -25,7 +26,8 @@ typedef struct survey {
   cleave_arena_t scratch; /* of one finding */
   CLEAVE_ARRAY(cleave_near_miss_t) groups;
   CLEAVE_ARRAY(const char *) keys; /* per group */
-  CLEAVE_ARRAY(cleave_why_refusal_t) refusals;
+  cleave_why_refusals_t refusals;
+  cleave_why_refusals_t losses;
   cleave_why_rule_t *report;
 } survey_t;
 
@@ -63,6 +65,17 @@ static int compare_misses(const void *a, const void *b) {
   return cleave_near_miss_compare(a, b);
 }
 
+/* A reason without the names in it. */
+static void write_words(const char *reason, cleave_text_t *text) {
+  bool quoted = false;
+  for (const char *at = reason; *at != '\0'; at++) {
+    quoted = *at == '\'' ? !quoted : quoted;
+    if (!quoted) {
+      cleave_text_format(text, "%c", *at);
+    }
+  }
+}
+
 /* What makes two findings the same: everything but the names of the graph. */
 static void write_key(const cleave_near_miss_t *miss, cleave_text_t *text) {
   const cleave_finding_t *finding = &miss->finding;
@@ -72,6 +85,10 @@ static void write_key(const cleave_near_miss_t *miss, cleave_text_t *text) {
     const cleave_miss_t *fault = &finding->misses[k];
     cleave_text_format(text, "\n%s\t%s\t%s\t%s\t%s", fault->path, fault->subject, fault->expected,
                        fault->found, fault->edit == NULL ? "" : fault->edit);
+  }
+  if (finding->refuser != NULL) {
+    cleave_text_format(text, "\n%s\t", finding->refuser);
+    write_words(finding->refusal, text);
   }
 }
 
@@ -83,6 +100,10 @@ static cleave_status_t keep_finding(cleave_arena_t *arena, const cleave_finding_
   to->nodes = cleave_arena_copy(arena, from->nodes, from->node_count * sizeof *to->nodes);
   to->misses = misses;
   bool kept = misses != NULL && to->nodes != NULL;
+  if (kept && from->refusal != NULL) {
+    to->refusal = cleave_arena_copy_text(arena, from->refusal, strlen(from->refusal));
+    kept = to->refusal != NULL;
+  }
   for (uint32_t k = 0; kept && k < from->miss_count; k++) {
     const char **texts[] = {&misses[k].path,  &misses[k].subject, &misses[k].expected,
                             &misses[k].found, &misses[k].detail,  &misses[k].edit};
@@ -238,36 +259,58 @@ static cleave_status_t explain_strangers(survey_t *survey, const uint32_t *ancho
 
 // ---- matches ----
 
-static cleave_status_t add_refusal(survey_t *survey, const cleave_why_refusal_t *refusal,
-                                   cleave_error_t *error) {
-  size_t known = 0;
-  while (known < survey->refusals.count &&
-         (strcmp(survey->refusals.items[known].cause, refusal->cause) != 0 ||
-          strcmp(survey->refusals.items[known].reason, refusal->reason) != 0)) {
-    known++;
+/* Operators of a match, in topological order. */
+static cleave_status_t write_structure(const survey_t *survey, const cleave_finding_t *match,
+                                       const char **out_text, cleave_error_t *error) {
+  cleave_text_t text = {0};
+  for (uint32_t k = 0; k < match->node_count && k < MOST_NAMED; k++) {
+    cleave_text_format(&text, "%s%s", k == 0 ? "" : ", ",
+                       cleave_node_op(survey->state->graph, match->nodes[k])->name);
   }
-  if (known < survey->refusals.count) {
-    survey->refusals.items[known].count++;
-  } else if (known < MOST_GROUPS) {
-    CLEAVE_ARRAY_PUSH(&survey->refusals, *refusal, error);
+  if (match->node_count > MOST_NAMED) {
+    cleave_text_format(&text, " and %u more", (unsigned)(match->node_count - MOST_NAMED));
+  }
+  cleave_text_add(&text, "");
+  *out_text = text.failed
+                  ? NULL
+                  : cleave_arena_copy_text(survey->builder->arena, cleave_text_get(&text), text.length);
+  cleave_text_deinit(&text);
+  return *out_text == NULL ? cleave_error_out_of_memory(error) : CLEAVE_OK;
+}
+
+/* What a fuse rule was refused is in the plan's notes, by the first node of the match. */
+static cleave_status_t group_notes(survey_t *survey, cleave_error_t *error) {
+  const cleave_plan_t *plan = survey->builder->request->plan;
+  for (uint32_t k = 0; k < plan->note_count; k++) {
+    const cleave_plan_note_t *note = &plan->notes[k];
+    if (note->rule != survey->rule || note->kind == CLEAVE_PLAN_NOTE_TAKEN) {
+      continue;
+    }
+    cleave_why_refusal_t refusal = {.cause = cleave_plan_note_name(note->kind),
+                                    .reason = note->reason,
+                                    .winner = CLEAVE_INDEX_NONE,
+                                    .structure = "",
+                                    .count = 1,
+                                    .graph = plan->graph,
+                                    .first = note->node};
+    if (survey->state != NULL && survey->state->graph == plan->graph) {
+      cleave_finding_t match;
+      cleave_explainer_t *explainer = survey->state->explainer;
+      cleave_arena_reset(&survey->scratch);
+      CLEAVE_TRY(cleave_why_go_on(survey->builder, error));
+      CLEAVE_TRY(cleave_explainer_match(explainer, cleave_explainer_position(explainer, note->node),
+                                        CLEAVE_NODE_NONE, &survey->scratch, &match, error));
+      CLEAVE_TRY(match.matches ? write_structure(survey, &match, &refusal.structure, error) : CLEAVE_OK);
+    }
+    CLEAVE_TRY(cleave_why_group(&survey->refusals, &refusal, error));
   }
   return CLEAVE_OK;
 }
 
 /* Those of rules that change the graph are in the log of that. */
-static cleave_status_t count_refusals(survey_t *survey, cleave_error_t *error) {
+static cleave_status_t group_log(survey_t *survey, cleave_error_t *error) {
   const cleave_plan_t *plan = survey->builder->request->plan;
   const cleave_edits_t *edits = plan->edits;
-  for (uint32_t k = 0; k < plan->note_count; k++) {
-    const cleave_plan_note_t *note = &plan->notes[k];
-    if (note->rule == survey->rule && note->kind != CLEAVE_PLAN_NOTE_TAKEN) {
-      const cleave_why_refusal_t refusal = {.cause = cleave_plan_note_name(note->kind),
-                                            .reason = note->reason,
-                                            .count = 1,
-                                            .first = note->node};
-      CLEAVE_TRY(add_refusal(survey, &refusal, error));
-    }
-  }
   if (edits == NULL) {
     return CLEAVE_OK;
   }
@@ -279,52 +322,71 @@ static cleave_status_t count_refusals(survey_t *survey, cleave_error_t *error) {
     if (edits->rules.items[groups[k].rule].number == survey->rule) {
       const cleave_why_refusal_t refusal = {.cause = "",
                                             .reason = groups[k].reason,
+                                            .winner = CLEAVE_INDEX_NONE,
+                                            .structure = "",
                                             .count = groups[k].count,
+                                            .graph = plan->graph,
                                             .first = CLEAVE_NODE_NONE,
                                             .place = groups[k].place};
-      CLEAVE_ARRAY_PUSH(&survey->refusals, refusal, error);
+      CLEAVE_TRY(cleave_why_group(&survey->refusals, &refusal, error));
     }
   }
   return CLEAVE_OK;
 }
 
-/* Did other rules take a node of the match into their fusions? */
-static bool was_fused(const survey_t *survey, const cleave_finding_t *match) {
+/* A match whose nodes another rule took. */
+static cleave_status_t add_loss(survey_t *survey, const cleave_finding_t *match, uint32_t winner,
+                                cleave_error_t *error) {
+  cleave_why_refusal_t loss = {.cause = "",
+                               .reason = "",
+                               .winner = winner,
+                               .count = 1,
+                               .graph = survey->state->graph,
+                               .first = match->anchor};
+  survey->report->lost_count++;
+  CLEAVE_TRY(write_structure(survey, match, &loss.structure, error));
+  return cleave_why_group(&survey->losses, &loss, error);
+}
+
+/* The other rule that has a node of the match in its fusion, or NONE. */
+static uint32_t find_winner(const survey_t *survey, const cleave_finding_t *match) {
   const cleave_plan_t *plan = survey->builder->request->plan;
   for (uint32_t k = 0; k < match->node_count && survey->state->graph == plan->graph; k++) {
     uint32_t fusion = plan->node_fusion[match->nodes[k].index];
     if (fusion != CLEAVE_INDEX_NONE && plan->fusions[fusion].rule != survey->rule) {
-      return true;
+      return plan->fusions[fusion].rule;
     }
   }
-  return false;
+  return CLEAVE_INDEX_NONE;
 }
 
 /* Counts a match: where the rule looked in the end, it is there still, and what the rule took is not. In the
  * model as the rule found it, those count that lost a node to another rule, and to this rule none. */
-static void count_match(survey_t *survey, const cleave_finding_t *match) {
+static cleave_status_t count_match(survey_t *survey, const cleave_finding_t *match, cleave_error_t *error) {
   cleave_why_rule_t *report = survey->report;
   const cleave_history_t *history = survey->builder->history;
   bool changes = cleave_rule_kind_changes_graph(survey->builder->request->plan->rules[survey->rule].kind);
+  uint32_t winner = CLEAVE_INDEX_NONE;
   if (!survey->is_past) {
     report->match_count++;
-    report->lost_count += !changes && was_fused(survey, match);
-    return;
+    winner = changes ? CLEAVE_INDEX_NONE : find_winner(survey, match);
+    return winner == CLEAVE_INDEX_NONE ? CLEAVE_OK : add_loss(survey, match, winner, error);
   }
-  bool lost = false;
   for (uint32_t k = 0; k < match->node_count; k++) {
-    if (cleave_history_taker(history, match->nodes[k]) == survey->rule) {
-      return;
+    uint32_t taker = cleave_history_taker(history, match->nodes[k]);
+    if (taker == survey->rule) {
+      return CLEAVE_OK;
     }
-    lost = lost || was_rewritten(survey, match->nodes[k]);
+    winner = winner == CLEAVE_INDEX_NONE ? taker : winner;
   }
-  if (lost && !changes) {
-    report->before_count++;
-  } else if (lost) {
-    report->match_count++;
-    report->lost_count += cleave_history_refusal(history, survey->rule, survey->state->graph, match->nodes,
-                                                 match->node_count) == NULL;
+  report->before_count += winner != CLEAVE_INDEX_NONE && !changes;
+  report->match_count += winner != CLEAVE_INDEX_NONE && changes;
+  if (winner != CLEAVE_INDEX_NONE && changes &&
+      cleave_history_refusal(history, survey->rule, survey->state->graph, match->nodes, match->node_count) ==
+          NULL) {
+    return add_loss(survey, match, winner, error);
   }
+  return CLEAVE_OK;
 }
 
 /* Matches first: what they have is no miss. */
@@ -339,7 +401,7 @@ static cleave_status_t survey_matches(survey_t *survey, const uint32_t *anchors,
     survey->report->limit_count += !match.is_complete && !survey->is_past;
     is_match[k] = match.matches;
     if (match.matches) {
-      count_match(survey, &match);
+      CLEAVE_TRY(count_match(survey, &match, error));
     }
     for (uint32_t n = 0; match.matches && n < match.node_count; n++) {
       survey->covered[match.nodes[n].index] = 1;
@@ -394,21 +456,11 @@ static cleave_status_t survey_state(survey_t *survey, size_t step, bool is_past,
   if (survey->covered == NULL) {
     return cleave_error_out_of_memory(error);
   }
-  CLEAVE_TRY(cleave_explainer_set_pattern(survey->state->explainer,
-                                          survey->builder->rules[survey->rule]->pattern, error));
+  CLEAVE_TRY(cleave_why_set_rule(survey->builder, survey->rule, survey->state->explainer, error));
   return survey_anchors(survey, error);
 }
 
 // ---- the report ----
-
-static int compare_refusals(const void *a, const void *b) {
-  const cleave_why_refusal_t *x = a;
-  const cleave_why_refusal_t *y = b;
-  if (x->count != y->count) {
-    return x->count > y->count ? -1 : 1;
-  }
-  return (x->first.index > y->first.index) - (x->first.index < y->first.index);
-}
 
 cleave_status_t cleave_why_report_rule(cleave_why_builder_t *builder, uint32_t rule,
                                        cleave_why_rule_t *out_report, cleave_error_t *error) {
@@ -416,7 +468,6 @@ cleave_status_t cleave_why_report_rule(cleave_why_builder_t *builder, uint32_t r
   const cleave_rule_t *source = builder->rules[rule];
   survey_t survey = {.builder = builder, .rule = rule, .report = out_report};
   *out_report = (cleave_why_rule_t){.rule = rule, .graph = builder->request->plan->graph};
-  CLEAVE_TRY_CLEANUP(count_refusals(&survey, error));
   if (source != NULL && source->pattern != NULL) {
     const cleave_plan_rule_t *entry = &builder->request->plan->rules[rule];
     size_t begin = cleave_history_begin(builder->history, rule);
@@ -424,23 +475,25 @@ cleave_status_t cleave_why_report_rule(cleave_why_builder_t *builder, uint32_t r
     CLEAVE_TRY_CLEANUP(survey_state(&survey, end, false, error));
     out_report->graph = survey.state->graph;
     out_report->match_count += cleave_rule_kind_changes_graph(entry->kind) ? entry->matches : 0;
+    CLEAVE_TRY_CLEANUP(group_notes(&survey, error));
     if (begin != end) {
       CLEAVE_TRY_CLEANUP(survey_state(&survey, begin, true, error));
     }
+  } else {
+    CLEAVE_TRY_CLEANUP(group_notes(&survey, error));
   }
+  CLEAVE_TRY_CLEANUP(group_log(&survey, error));
   if (survey.groups.count > 1) {
     qsort(survey.groups.items, survey.groups.count, sizeof *survey.groups.items, compare_misses);
   }
-  if (survey.refusals.count > 1) {
-    qsort(survey.refusals.items, survey.refusals.count, sizeof *survey.refusals.items, compare_refusals);
-  }
+  CLEAVE_TRY_CLEANUP(cleave_why_end_groups(&survey.refusals, builder->arena, &out_report->refusals,
+                                           &out_report->refusal_count, error));
+  CLEAVE_TRY_CLEANUP(cleave_why_end_groups(&survey.losses, builder->arena, &out_report->losses,
+                                           &out_report->loss_count, error));
   out_report->miss_count = (uint32_t)survey.groups.count;
-  out_report->refusal_count = (uint32_t)survey.refusals.count;
   out_report->misses = cleave_arena_copy(builder->arena, survey.groups.items,
                                          survey.groups.count * sizeof *survey.groups.items);
-  out_report->refusals = cleave_arena_copy(builder->arena, survey.refusals.items,
-                                           survey.refusals.count * sizeof *survey.refusals.items);
-  if (out_report->misses == NULL || out_report->refusals == NULL) {
+  if (out_report->misses == NULL) {
     status = cleave_error_out_of_memory(error);
   }
 cleanup:
@@ -449,5 +502,6 @@ cleanup:
   cleave_array_free(&survey.groups);
   cleave_array_free(&survey.keys);
   cleave_array_free(&survey.refusals);
+  cleave_array_free(&survey.losses);
   return status;
 }

@@ -88,6 +88,16 @@ static void say_edge(const finder_t *finder, const fault_t *fault, words_t *word
     cleave_explain_port(owner, d->index, &words->subject);
     cleave_text_add(&words->subject, " of ");
     cleave_explain_part(x, d->part, &words->subject);
+    if (fault->input != CLEAVE_INDEX_NONE) {
+      words->kind = "same";
+      cleave_text_add(&words->expected, "another ");
+      expect_target(x, finder->trial, target, &words->expected);
+      cleave_text_add(&words->found, "the one that ");
+      cleave_explain_part(x, cleave_finder_part(finder, cleave_value_producer(x->graph, fault->value)),
+                          &words->found);
+      cleave_text_add(&words->found, " stands for");
+      return;
+    }
     if (same) {
       cleave_text_add(&words->expected, "the same as ");
       cleave_explain_part(x, cleave_explainer_resolve(x, finder->trial, target), &words->expected);
@@ -302,6 +312,19 @@ static void say_shared(const finder_t *finder, const fault_t *fault, words_t *wo
   }
 }
 
+/* An edge inside that the pattern does not have. */
+static void say_unnamed(const finder_t *finder, const fault_t *fault, words_t *words) {
+  const cleave_explainer_t *x = finder->x;
+  const cleave_op_t *op = cleave_node_op(x->graph, fault->node);
+  words->kind = "edge";
+  cleave_text_add(&words->subject, "input ");
+  cleave_explain_input(op, fault->input, &words->subject);
+  cleave_text_format(&words->subject, " of %s", op->name);
+  cleave_explain_origin(x->graph, fault->value, &words->found);
+  cleave_text_add(&words->found, " of the same match");
+  cleave_text_add(&words->expected, "one that the pattern names");
+}
+
 static void say_count(const finder_t *finder, const fault_t *fault, words_t *words) {
   const demand_t *d = &finder->x->demands[fault->demand];
   const cleave_pattern_node_t *part = &finder->x->pattern->nodes[d->part];
@@ -344,6 +367,7 @@ static void say(const finder_t *finder, const fault_t *fault, words_t *words) {
     case DEMAND_UNSHARED: say_shared(finder, fault, words); break;
     case DEMAND_LEAST:
     case DEMAND_MOST: say_count(finder, fault, words); break;
+    case DEMAND_EDGES: say_unnamed(finder, fault, words); break;
     case DEMAND_WHERE:
     case DEMAND_WHERE_ALL: say_condition(finder, fault, words); break;
   }
@@ -353,9 +377,14 @@ static const char *keep(const finder_t *finder, const cleave_text_t *text) {
   return text->failed ? NULL : cleave_arena_copy_text(finder->arena, cleave_text_get(text), text->length);
 }
 
-/* The part that a fault is about: of an edge, the part that is not there. */
-static uint32_t subject_part(const finder_t *finder, const demand_t *d) {
+/* The part that a fault is about: of an edge, the part that is not there; NONE: the pattern as a whole. */
+static uint32_t subject_part(const finder_t *finder, const fault_t *fault) {
   const cleave_explainer_t *x = finder->x;
+  const demand_t *d = &x->demands[fault->demand];
+  if (d->kind == DEMAND_EDGES) {
+    uint32_t reader = cleave_finder_part(finder, fault->node);
+    return reader == CLEAVE_INDEX_NONE ? x->pattern->root : reader;
+  }
   if (d->kind != DEMAND_CHILD && d->kind != DEMAND_INPUT) {
     return d->part;
   }
@@ -367,10 +396,9 @@ static uint32_t subject_part(const finder_t *finder, const demand_t *d) {
 cleave_status_t cleave_explain_words(const finder_t *finder, const fault_t *fault, cleave_miss_t *miss,
                                      cleave_error_t *error) {
   const cleave_explainer_t *x = finder->x;
-  const demand_t *d = &x->demands[fault->demand];
   words_t words = {.kind = ""};
   cleave_text_t path = {0};
-  uint32_t part = d->kind == DEMAND_WHERE_ALL ? CLEAVE_INDEX_NONE : subject_part(finder, d);
+  uint32_t part = subject_part(finder, fault);
   say(finder, fault, &words);
   if (part != CLEAVE_INDEX_NONE) {
     cleave_explain_path(x, finder->trial, part, &path);

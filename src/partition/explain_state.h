@@ -31,6 +31,7 @@ typedef enum demand_kind {
   DEMAND_LEAST,    /* `min` of REPEATED and EVERY */
   DEMAND_MOST,     /* `max` */
   DEMAND_WHERE,    /* condition of the part */
+  DEMAND_EDGES,    /* of the pattern: no node of the match reads another one but as the pattern says */
   DEMAND_WHERE_ALL /* condition of the pattern */
 } demand_kind_t;
 
@@ -82,7 +83,7 @@ struct cleave_explainer {
   cleave_arena_t pattern_arena;
   demand_t *demands;
   uint32_t demand_count;
-  uint32_t *demand_starts; /* per part, and one more */
+  uint32_t *demand_starts; /* per part, and one more: there DEMAND_EDGES is, and WHERE_ALL behind it */
   uint32_t *parents;       /* per part: one that refers to it, or NONE */
   bool is_tree;            /* no operator is referred to twice */
 
@@ -98,6 +99,11 @@ struct cleave_explainer {
   cleave_pattern_node_t *built;
   uint32_t built_count;
   cleave_pattern_t trial_pattern;
+  bool passes_unnamed; /* the trial has no DEMAND_EDGES */
+
+  cleave_explain_judge_t judge;
+  void *judge_context;
+  size_t inputs_left; /* of matches that the judge may still be shown */
 
   CLEAVE_ARRAY(uint32_t) anchors; /* positions */
 };
@@ -115,6 +121,10 @@ uint32_t cleave_explainer_resolve(const cleave_explainer_t *explainer, const tri
 /* Lists the demands that matter under a trial's choices, and marks seen parts. What is behind a dropped edge
  * is left out. Demands that were STRICT are OPEN now. */
 void cleave_explainer_walk(cleave_explainer_t *explainer, trial_t *trial);
+
+static inline uint32_t cleave_explainer_edges_demand(const cleave_explainer_t *explainer) {
+  return explainer->demand_starts[explainer->pattern->node_count];
+}
 
 /* The demand of a kind and index, or NONE. */
 uint32_t cleave_explainer_demand(const cleave_explainer_t *explainer, uint32_t part, demand_kind_t kind,
@@ -140,7 +150,8 @@ CLEAVE_MUST_USE cleave_status_t cleave_explainer_build(cleave_explainer_t *expla
 /* Changes of explainer->built, for the builder and for edits. Where there is no memory, NONE or NULL. */
 uint32_t cleave_explainer_add_part(cleave_explainer_t *explainer, cleave_pattern_node_t part);
 uint32_t *cleave_explainer_own_children(cleave_explainer_t *explainer, uint32_t part, uint32_t extra);
-cleave_pattern_input_t *cleave_explainer_own_inputs(cleave_explainer_t *explainer, uint32_t part);
+cleave_pattern_input_t *cleave_explainer_own_inputs(cleave_explainer_t *explainer, uint32_t part,
+                                                    uint32_t extra);
 /* `part`, or any value. */
 uint32_t cleave_explainer_add_choice(cleave_explainer_t *explainer, uint32_t part);
 /* `a` and `b` as children of a new part. */
@@ -154,10 +165,10 @@ CLEAVE_MUST_USE cleave_status_t cleave_explainer_copy_parts(cleave_explainer_t *
 CLEAVE_MUST_USE cleave_status_t cleave_explainer_finish_parts(cleave_explainer_t *explainer, bool names_all,
                                                               cleave_error_t *error);
 
-/* Does the pattern in explainer->trial_pattern match at a position? *out_match may be NULL. */
+/* Does the pattern in explainer->trial_pattern match at a position? A trial that no pattern can be, like a
+ * group whose members have lost what they share, does not. No match in the answer: it does not. */
 CLEAVE_MUST_USE cleave_status_t cleave_explainer_probe(cleave_explainer_t *explainer, uint32_t anchor,
-                                                       bool *out_fits, const cleave_match_t **out_match,
-                                                       cleave_error_t *error);
+                                                       cleave_match_answer_t *answer, cleave_error_t *error);
 
 /* ---- explain_grow.c ---- */
 

@@ -7,7 +7,7 @@
 #include "partition/explain_find.h"
 #include "partition/explain_report.h"
 
-enum { MOST_NAMED = 6, MOST_LISTED = 10 };
+enum { MOST_NAMED = 6 };
 
 typedef struct printer {
   const cleave_why_t *why;
@@ -73,8 +73,13 @@ static void print_misses(const printer_t *printer, const cleave_graph_t *graph, 
     cleave_text_show(text, "%s  %s:%d%s%s\n", indent, miss->file != NULL ? miss->file : file, (int)miss->line,
                      miss->path[0] == '\0' ? "" : ": ", miss->path);
     if (miss->edit != NULL && miss->edit[0] != '\0') {
-      cleave_text_show(text, "%s  try: %s\n", indent, miss->edit);
+      cleave_text_show(text, "%s  %s: %s\n", indent, finding->refuser == NULL ? "try" : "matches with",
+                       miss->edit);
     }
+  }
+  if (finding->refuser != NULL) {
+    cleave_text_show(text, "%sbut that match would be refused by %s: %s\n", indent, finding->refuser,
+                     finding->refusal);
   }
 }
 
@@ -277,26 +282,47 @@ static void end_left_out(const printer_t *printer) {
   cleave_text_format(printer->text, option != NULL ? " (%s)\n" : "\n", option);
 }
 
+/* Matches that the rule did not keep, a line for those alike. */
+static void print_refusals(const printer_t *printer, const cleave_why_refusal_t *refusals, uint32_t count,
+                           const char *what) {
+  cleave_text_t *text = printer->text;
+  uint32_t shown = count < printer->why->limit ? count : printer->why->limit;
+  for (uint32_t k = 0; k < shown; k++) {
+    const cleave_why_refusal_t *refusal = &refusals[k];
+    if (refusal->winner != CLEAVE_INDEX_NONE) {
+      cleave_text_add(text, "  lost to ");
+      print_rule_name(printer, refusal->winner);
+    } else {
+      cleave_text_show(text, refusal->cause[0] == '\0' ? "  left" : "  refused by %s", refusal->cause);
+    }
+    if (refusal->count > 1) {
+      cleave_text_show(text, " x %u", (unsigned)refusal->count);
+    }
+    if (cleave_node_exists(refusal->first)) {
+      cleave_text_add(text, refusal->count > 1 ? ", first at " : " at ");
+      print_node(printer, refusal->graph, refusal->first);
+    } else if (refusal->place != NULL && refusal->place[0] != '\0') {
+      cleave_text_show(text, "%s'%s'", refusal->count > 1 ? ", first at " : " at ", refusal->place);
+    }
+    if (refusal->structure[0] != '\0') {
+      cleave_text_show(text, " (%s)", refusal->structure);
+    }
+    cleave_text_show(text, refusal->reason[0] == '\0' ? "\n" : ": %s\n", refusal->reason);
+  }
+  if (shown < count) {
+    cleave_text_show(text, "  and %u more kinds of %s", (unsigned)(count - shown), what);
+    end_left_out(printer);
+  }
+}
+
 static void print_rule(const printer_t *printer, const cleave_why_rule_t *rule) {
   cleave_text_t *text = printer->text;
   print_rule_name(printer, rule->rule);
   cleave_text_add(text, ": ");
   print_counts(printer, rule);
   cleave_text_add(text, "\n");
-  for (uint32_t k = 0; k < rule->refusal_count && k < MOST_LISTED; k++) {
-    const cleave_why_refusal_t *refusal = &rule->refusals[k];
-    cleave_text_show(text, refusal->cause[0] == '\0' ? "  left" : "  refused by %s", refusal->cause);
-    if (refusal->count > 1) {
-      cleave_text_show(text, " x %u", (unsigned)refusal->count);
-    }
-    if (cleave_node_exists(refusal->first)) {
-      cleave_text_add(text, refusal->count > 1 ? ", first at " : " at ");
-      print_node(printer, printer->why->plan->graph, refusal->first);
-    } else if (refusal->place != NULL && refusal->place[0] != '\0') {
-      cleave_text_show(text, "%s'%s'", refusal->count > 1 ? ", first at " : " at ", refusal->place);
-    }
-    cleave_text_show(text, ": %s\n", refusal->reason);
-  }
+  print_refusals(printer, rule->refusals, rule->refusal_count, "refusals");
+  print_refusals(printer, rule->losses, rule->loss_count, "losses");
   uint32_t shown = rule->miss_count < printer->why->limit ? rule->miss_count : printer->why->limit;
   cleave_text_add(text, shown > 0 ? "  near misses:\n" : "");
   for (uint32_t k = 0; k < shown; k++) {
@@ -321,6 +347,24 @@ static int compare_ranked(const void *a, const void *b) {
   const ranked_t *y = b;
   int order = cleave_near_miss_compare(x->miss, y->miss);
   return order != 0 ? order : (x->order > y->order) - (x->order < y->order);
+}
+
+/* Places that have less than half of a pattern are not listed, but not denied either. */
+static void print_summary_title(const printer_t *printer, uint32_t count) {
+  const cleave_why_t *why = printer->why;
+  uint64_t far = 0;
+  for (uint32_t k = 0; k < why->rule_count; k++) {
+    far += why->rules[k].far_count;
+  }
+  if (count > 0) {
+    cleave_text_add(printer->text, "near misses:\n");
+  } else if (far > 0) {
+    cleave_text_format(printer->text,
+                       "no near misses; %llu place%s less than half of a pattern (ask about a node there)\n",
+                       (unsigned long long)far, far == 1 ? " has" : "s have");
+  } else {
+    cleave_text_add(printer->text, "no near misses\n");
+  }
 }
 
 static cleave_status_t print_summary(const printer_t *printer, cleave_error_t *error) {
@@ -363,7 +407,7 @@ static cleave_status_t print_summary(const printer_t *printer, cleave_error_t *e
   if (count > 1) {
     qsort(ranked, count, sizeof *ranked, compare_ranked);
   }
-  cleave_text_add(text, count > 0 ? "near misses:\n" : "no near misses\n");
+  print_summary_title(printer, count);
   for (uint32_t k = 0; k < count && k < why->limit; k++) {
     cleave_text_add(text, "  ");
     print_rule_name(printer, ranked[k].rule->rule);

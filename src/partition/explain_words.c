@@ -120,14 +120,22 @@ static bool find_chain(const cleave_explainer_t *x, const trial_t *trial, uint32
   return false;
 }
 
+void cleave_explain_input(const cleave_op_t *op, uint32_t index, cleave_text_t *text) {
+  if ((op->flags & CLEAVE_OP_COMMUTATIVE) == 0 && index < op->input_count) {
+    cleave_text_add(text, op->inputs[index].name);
+  } else {
+    cleave_text_format(text, "%u", (unsigned)index + 1);
+  }
+}
+
 void cleave_explain_port(const cleave_pattern_node_t *part, uint32_t index, cleave_text_t *text) {
   uint32_t port = part->inputs[index].port;
   if (port == CLEAVE_PATTERN_PORT_REST) {
     cleave_text_add(text, "rest");
   } else if (port == CLEAVE_PATTERN_PORT_ANY) {
     cleave_text_format(text, "%u", (unsigned)index + 1);
-  } else if (part->op_count > 0 && port < part->ops[0]->input_count) {
-    cleave_text_add(text, part->ops[0]->inputs[port].name);
+  } else if (part->op_count > 0) {
+    cleave_explain_input(part->ops[0], port, text);
   } else {
     cleave_text_format(text, "%u", (unsigned)port + 1);
   }

@@ -159,6 +159,8 @@ static cleave_status_t finish(cleave_matcher_t *m, const cleave_match_request_t 
   CLEAVE_TRY(cleave_matcher_describe(m, &answer->hash, error));
   if (request->accept == NULL || request->accept(request->context, &m->match, answer->hash)) {
     answer->match = &m->match;
+    answer->unnamed = m->unnamed;
+    answer->unnamed_count = m->unnamed_count;
   }
   return CLEAVE_OK;
 }
@@ -231,9 +233,10 @@ cleave_status_t cleave_matcher_match(cleave_matcher_t *matcher, const cleave_mat
   cleave_key_set_clear(&matcher->failures);
   matcher->filter_work = 0;
   matcher->filter_limit = request->step_limit;
-  if (matcher->is_changing) {
+  if (matcher->is_changing || matcher->passes_unnamed != request->passes_unnamed) {
     matcher->generation++;
   }
+  matcher->passes_unnamed = request->passes_unnamed;
   matcher->flow = (flow_t){CLEAVE_VALUE_NONE, CLEAVE_INDEX_NONE, CLEAVE_INDEX_NONE};
   cleave_status_t status = search(matcher, request, answer, error);
   cleave_matcher_undo(matcher, 0);

@@ -48,12 +48,23 @@ typedef struct cleave_match_request {
   /* Called with every complete match and its hash; false: look for the next one. May be NULL. */
   bool (*accept)(void *context, const cleave_match_t *match, uint64_t hash);
   void *context;
+  bool passes_unnamed; /* a match may have edges that the pattern does not name, for those who ask why */
 } cleave_match_request_t;
 
+enum { CLEAVE_MATCH_MOST_UNNAMED = 8 }; /* a match with more is none */
+
+/* Input `index` of a matched node that another matched node makes, of which the pattern does not speak. */
+typedef struct cleave_match_edge {
+  cleave_node_t node;
+  uint32_t index;
+} cleave_match_edge_t;
+
 typedef struct cleave_match_answer {
-  const cleave_match_t *match; /* NULL: none; borrowed until the next call */
-  uint64_t hash;               /* of nodes and labels' values */
-  bool limit;                  /* ended by the step limit */
+  const cleave_match_t *match;        /* NULL: none; borrowed until the next call */
+  const cleave_match_edge_t *unnamed; /* of the match, where the request lets them pass; borrowed likewise */
+  uint32_t unnamed_count;
+  uint64_t hash; /* of nodes and labels' values */
+  bool limit;    /* ended by the step limit */
   size_t steps;
 } cleave_match_answer_t;
 

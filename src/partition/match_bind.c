@@ -248,6 +248,6 @@ cleave_status_t cleave_matcher_take_value(cleave_matcher_t *m, uint32_t pattern,
 
 /* Where one reader is all that the pattern allows, an output that is not shared has one use. */
 bool cleave_matcher_has_other_uses(const cleave_matcher_t *m, uint32_t pattern, cleave_value_t value) {
-  return m->is_single[pattern] && !m->pattern->nodes[pattern].shared &&
+  return m->is_single[pattern] && !m->passes_unnamed && !m->pattern->nodes[pattern].shared &&
          cleave_graph_value(m->graph, value)->use_count != 1;
 }

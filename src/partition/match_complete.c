@@ -90,14 +90,25 @@ static bool inputs_are_covered(const cleave_matcher_t *m, const taken_t *taken) 
   return true;
 }
 
-/* Inputs of a node of the match that are made inside, one by one. */
-static bool inputs_are_named(const cleave_matcher_t *m, const taken_t *taken) {
+/* Is the edge one that the pattern names, or may it pass without that? */
+static bool edge_is_named(cleave_matcher_t *m, cleave_node_t user, uint32_t index) {
+  if (is_internal(m, cleave_matcher_find_link(m, m->contraction->positions[user.index], index))) {
+    return true;
+  }
+  if (!m->passes_unnamed || m->unnamed_count == CLEAVE_MATCH_MOST_UNNAMED) {
+    return false;
+  }
+  m->unnamed[m->unnamed_count++] = (cleave_match_edge_t){user, index};
+  return true;
+}
+
+/* Inputs of a node of the match that are made inside and have very many readers, one by one. */
+static bool inputs_are_named(cleave_matcher_t *m, const taken_t *taken) {
   cleave_node_t node = m->contraction->nodes[taken->node];
   for (uint32_t k = 0; k < cleave_node_input_count(m->graph, node); k++) {
     cleave_value_t value = cleave_node_input(m->graph, node, k);
-    cleave_node_t producer =
-        cleave_value_exists(value) ? cleave_value_producer(m->graph, value) : CLEAVE_NODE_NONE;
-    if (is_matched(m, producer) && !is_internal(m, cleave_matcher_find_link(m, taken->node, k))) {
+    if (cleave_value_exists(value) && cleave_graph_value(m->graph, value)->use_count > MANY_USES &&
+        is_matched(m, cleave_value_producer(m->graph, value)) && !edge_is_named(m, node, k)) {
       return false;
     }
   }
@@ -106,7 +117,7 @@ static bool inputs_are_named(const cleave_matcher_t *m, const taken_t *taken) {
 
 /* Is every edge inside one that the pattern names? Looks from what makes values, which may be one of
  * thousands of inputs; if a value has very many readers, from what reads. */
-static bool edges_are_named(const cleave_matcher_t *m) {
+static bool edges_are_named(cleave_matcher_t *m) {
   bool looks_from_readers = false;
   for (size_t k = 0; k < m->taken.count; k++) {
     cleave_node_t node = m->contraction->nodes[m->taken.items[k].node];
@@ -119,9 +130,7 @@ static bool edges_are_named(const cleave_matcher_t *m) {
       for (cleave_use_t use = cleave_value_first_use(m->graph, value); cleave_use_exists(use);
            use = cleave_use_next(m->graph, use)) {
         cleave_node_t user = cleave_use_node(m->graph, use);
-        if (is_matched(m, user) &&
-            !is_internal(m, cleave_matcher_find_link(m, m->contraction->positions[user.index],
-                                                     cleave_use_input_index(m->graph, use)))) {
+        if (is_matched(m, user) && !edge_is_named(m, user, cleave_use_input_index(m->graph, use))) {
           return false;
         }
       }
@@ -135,7 +144,8 @@ static bool edges_are_named(const cleave_matcher_t *m) {
   return true;
 }
 
-bool cleave_matcher_is_closed(const cleave_matcher_t *m) {
+bool cleave_matcher_is_closed(cleave_matcher_t *m) {
+  m->unnamed_count = 0;
   for (size_t k = 0; k < m->taken.count; k++) {
     if (!output_is_closed(m, &m->taken.items[k]) || !inputs_are_covered(m, &m->taken.items[k])) {
       return false;

@@ -202,9 +202,12 @@ struct cleave_matcher {
   CLEAVE_ARRAY(cleave_value_t) exits;
   bool remembers; /* goals that fail; they are signed then */
   CLEAVE_ARRAY(frame_t) frames;
-  size_t depending;                  /* that many frames from the first depend on something */
-  cleave_key_set_t failures;         /* goals that fail whatever was bound before */
-  CLEAVE_ARRAY(uint32_t) sorted;     /* in `taken`, topological */
+  size_t depending;              /* that many frames from the first depend on something */
+  cleave_key_set_t failures;     /* goals that fail whatever was bound before */
+  CLEAVE_ARRAY(uint32_t) sorted; /* in `taken`, topological */
+  bool passes_unnamed;           /* of the request */
+  cleave_match_edge_t unnamed[CLEAVE_MATCH_MOST_UNNAMED];
+  uint32_t unnamed_count;
   CLEAVE_ARRAY(cleave_node_t) nodes; /* of the match */
   CLEAVE_ARRAY(const char *) names;  /* labels of the match's nodes */
   cleave_match_t match;
@@ -351,7 +354,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_matcher_sizes_hold(cleave_matcher_t *matc
 /* ---- match_complete.c ---- */
 
 /* Is nothing of the match used outside but what may be, and are all edges inside those of the pattern? */
-bool cleave_matcher_is_closed(const cleave_matcher_t *matcher);
+bool cleave_matcher_is_closed(cleave_matcher_t *matcher);
 
 /* Fills matcher->match. */
 CLEAVE_MUST_USE cleave_status_t cleave_matcher_describe(cleave_matcher_t *matcher, uint64_t *out_hash,

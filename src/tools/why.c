@@ -9,22 +9,20 @@
 
 /* Where regions stopped: the rules over the graph of the plan, with a log. */
 static cleave_status_t make_log(const cleave_rule_list_t *list, const cleave_graph_t *graph,
-                                cleave_border_log_t **out_log, cleave_error_t *error) {
-  cleave_supports_t supports;
+                                cleave_supports_t *supports, cleave_border_log_t **out_log,
+                                cleave_error_t *error) {
   cleave_plan_t *plan = NULL;
   CLEAVE_TRY(cleave_border_log_create(graph, out_log, error));
-  cleave_supports_init(&supports, graph);
   cleave_partition_options_t options = {.supports = cleave_supports_ask,
-                                        .supports_context = &supports,
+                                        .supports_context = supports,
                                         .cost = cleave_supports_cost,
-                                        .cost_context = &supports,
+                                        .cost_context = supports,
                                         .review = cleave_supports_review,
-                                        .review_context = &supports,
+                                        .review_context = supports,
                                         .allow = list->allow,
                                         .allow_context = list->allow_context,
                                         .log = *out_log};
   cleave_status_t status = cleave_partition(graph, list->pointers, list->count, &options, &plan, error);
-  cleave_supports_deinit(&supports);
   cleave_plan_destroy(plan);
   if (status != CLEAVE_OK) {
     cleave_border_log_destroy(*out_log);
@@ -42,9 +40,12 @@ cleave_status_t cleave_rule_list_why(const cleave_rule_list_t *list, const cleav
                                      const cleave_why_question_t *question, cleave_why_t **out_why,
                                      cleave_error_t *error) {
   cleave_border_log_t *log = NULL;
+  cleave_supports_t supports;
+  cleave_status_t status = CLEAVE_OK;
   *out_why = NULL;
+  cleave_supports_init(&supports, plan->graph);
   if (question->node_count > 0) {
-    CLEAVE_TRY(make_log(list, plan->graph, &log, error));
+    CLEAVE_TRY_CLEANUP(make_log(list, plan->graph, &supports, &log, error));
   }
   cleave_why_request_t request = {.plan = plan,
                                   .log = log,
@@ -57,8 +58,12 @@ cleave_status_t cleave_rule_list_why(const cleave_rule_list_t *list, const cleav
                                   .numbers_of_source = question->numbers_of_source,
                                   .limit = question->limit,
                                   .fold = fold,
+                                  .supports = cleave_supports_ask,
+                                  .supports_context = &supports,
                                   .is_interrupted = question->is_interrupted};
-  cleave_status_t status = cleave_why_create(&request, out_why, error);
+  status = cleave_why_create(&request, out_why, error);
+cleanup:
+  cleave_supports_deinit(&supports);
   cleave_border_log_destroy(log);
   return status;
 }

@@ -94,7 +94,9 @@ check "a fused node" 0 "fused, Conv 'a.conv', Relu 'a.act', MaxPool 'a.pool'" "$
 check "lost to another rule" 0 "matches, but lost to fuse 'trio'" "$program" why net.lua --rules rules.lua --node a.act --rule pair
 check "nodes of an operator" 0 "and 3 more nodes" "$program" why net.lua --rules rules.lua --node op:Conv --limit 1
 check "the whole model" 0 "^12 nodes: 3 in 1 fusions" "$program" why net.lua --rules rules.lua
-check "refusals of a rule" 0 "refused by where x 2, first at Relu 'b.act': never today" "$program" why net.lua --rules rules.lua --rule pair
+check "refusals of a rule" 0 "refused by where x 2, first at Relu 'b.act' (Relu, MaxPool): never today" "$program" why net.lua --rules rules.lua --rule pair
+check "losses of a rule" 0 "lost to fuse 'trio' (rules.lua:3) at Relu 'a.act' (Relu, MaxPool)" "$program" why net.lua --rules rules.lua --rule pair
+check "an edit that would be refused" 0 "but that match would be refused by where: never today" "$program" why net.lua --rules rules.lua --rule pair
 check "json" 0 '"edits_verified": true' "$program" why net.lua --rules rules.lua --json
 check "an unknown rule" 1 "no rule is called 'tri' (did you mean 'trio'?)" "$program" why net.lua --rules rules.lua --rule tri
 check "an unknown node" 1 "the model has no node 'b.actt' (did you mean 'b.act'?)" "$program" why net.lua --rules rules.lua --node b.actt
@@ -183,5 +185,60 @@ TEXT
 expect "a node that a rewrite took" 0 wanted "$program" why steps.lua --rules steps_rules.lua --node one --rule products
 check "a node by its number before" 0 "Mul 'two', number 1, .* before the model was rewritten" "$program" why steps.lua --rules steps_rules.lua --node '#1'
 check "json of rewrites" 0 '"made_by": "products"' "$program" why steps.lua --rules steps_rules.lua --node two --json
+
+# Diamonds: the edit that is told is made, and the rule matches. A chain of the same label, two parts for one
+# node, and a group whose members have a value in common.
+cat >diamond.lua <<'LUA'
+local x = g.input("x", "float32", { 1, 8, 16, 16 })
+local w = g.weight { 8, 8, 3, 3, name = "w" }
+local c = g.Conv(x, w, { pads = { 1, 1, 1, 1 }, name = "conv" })
+g.output("y", g.Mul(c, g.Sigmoid(c, { name = "sigmoid" }), { name = "mul" }))
+LUA
+cat >chain.lua <<'LUA'
+return ruleset { name = "d", backend = "cpu", fuse "silu" { pattern = op "Conv" >> op "Sigmoid" >> op "Mul" } }
+LUA
+cat >wanted <<'TEXT'
+3 nodes: 0 in 0 fusions, 0 in 0 regions, 3 on cpu one by one
+  fuse 'silu' (chain.lua:1): 0 fused out of 0 matches, 1 near miss
+near misses:
+  fuse 'silu' (chain.lua:1)
+    3 of 3 nodes at Mul 'mul'
+      input 1 of Mul is Conv of the same match, wanted one that the pattern names
+        chain.lua:1: Sigmoid >> Mul
+        try: op { "Conv", as = "conv" } and op { "Mul", inputs = { any "conv" } }
+TEXT
+expect "a diamond" 0 wanted "$program" why diamond.lua --rules chain.lua
+sed -e 's/op "Conv"/op { "Conv", as = "conv" }/' -e 's/op "Mul"/op { "Mul", inputs = { any "conv" } }/' chain.lua >edited.lua
+check "the edit of a diamond" 0 "1 fused out of 1 match" "$program" why diamond.lua --rules edited.lua --rule silu
+sed -e 's/op "Sigmoid" >> //' chain.lua >short.lua
+check "an edit that would close a cycle" 0 "refused by cycle: would close a cycle through 'sigmoid'" "$program" why diamond.lua --rules short.lua --rule silu
+cat >group.lua <<'LUA'
+return ruleset { name = "d", backend = "cpu",
+  fuse "pair" { pattern = group { op { "Conv", inputs = { any "z" } }, op { "Relu", inputs = { any "z" } } } } }
+LUA
+check "a group of values with one label" 0 "1 of 2 nodes at" "$program" why diamond.lua --rules group.lua --rule pair
+
+# A label on two parts that cannot be one never matches: that is said when the file is loaded.
+sed -e 's/op "Conv"/op { "Conv", as = "it" }/' -e 's/op "Mul"/op { "Mul", as = "it" }/' chain.lua >labels.lua
+check "one label on two operators" 1 "labels.lua:1: .*label 'it' stands on two parts that cannot be the same" "$program" why diamond.lua --rules labels.lua
+
+# Refusals and losses are groups by reason and structure; the limit is for those, too.
+cat >many.lua <<'LUA'
+local x = g.input("x", "float32", { 2, 8 })
+for k = 1, 4 do
+  g.output("y" .. k, g.Exp(g.Relu(x, { name = "r" .. k }), { name = "e" .. k }))
+  g.output("z" .. k, g.Sin(g.Relu(x, { name = "q" .. k }), { name = "s" .. k }))
+end
+LUA
+cat >many_rules.lua <<'LUA'
+return ruleset { name = "many", backend = "cpu",
+  fuse "pair" { pattern = op "Relu" >> op { { "Exp", "Sin" } }, where = function(m) return false, "not '" .. m.nodes[1].name .. "'" end } }
+LUA
+cat >wanted <<'TEXT'
+fuse 'pair' (many_rules.lua:2): 0 fused out of 8 matches, 8 refused
+  refused by where x 4, first at Relu 'r1' (Relu, Exp): not 'r1'
+  and 1 more kinds of refusals (--limit)
+TEXT
+expect "refusals of one structure are one line" 0 wanted "$program" why many.lua --rules many_rules.lua --rule pair --limit 1
 
 finish

@@ -243,6 +243,93 @@ UNIT_TEST(commutative_inputs_are_tried_in_both_orders) {
              "op { { \"Sigmoid\", \"Tanh\" }, as = \"sigmoid\" }");
 }
 
+UNIT_TEST(an_edge_that_the_pattern_lacks_is_named) {
+  static const char DIAMOND[] = "c = Conv(x, $w); s = Sigmoid(c); m = Mul(c, s); -> m";
+  expect_why(DIAMOND, SEQUENCE(op("Conv", "conv"), op("Sigmoid", "s"), op("Mul", "mul")), "c",
+             "3/3\ns >> mul: input 1 of Mul is Conv of the same match, wanted one that the pattern names => "
+             "op { \"Mul\", inputs = { any \"conv\" } }");
+  expect_why(
+      DIAMOND, SEQUENCE(op("Conv", NULL), op("Sigmoid", NULL), op("Mul", NULL)), "c",
+      "3/3\nSigmoid >> Mul: input 1 of Mul is Conv of the same match, wanted one that the pattern names "
+      "=> op { \"Conv\", as = \"conv_2\" } and op { \"Mul\", inputs = { any \"conv_2\" } }");
+  // The label "conv" is the other pattern's, which is in the same list. The inputs of MatMul have names; what
+  // stands before it takes the other one.
+  expect_why(
+      "c = Conv(x, $w); s = Sigmoid(c); m = MatMul(s, c); -> m",
+      SEQUENCE(op("Conv", "conv"), op("Sigmoid", "s"), op("MatMul", "mul")), "c",
+      "3/3\ns >> mul: input B of MatMul is Conv of the same match, wanted one that the pattern names => "
+      "op { \"MatMul\", inputs = { B = any \"conv\" } }");
+  // What is used elsewhere, too, is a second fault.
+  expect_why("c = Conv(x, $w); s = Sigmoid(c); m = Mul(c, s); e = Exp(c); -> m, e",
+             SEQUENCE(op("Conv", "conv"), op("Sigmoid", "s"), op("Mul", "mul")), "c",
+             "2/3\nconv: what conv makes is read outside of the match, wanted read inside only by Exp 'e' => "
+             "shared = true\ns >> mul: input 1 of Mul is Conv of the same match, wanted one that the pattern "
+             "names => op { \"Mul\", inputs = { any \"conv\" } }");
+}
+
+UNIT_TEST(two_parts_for_one_node_are_told) {
+  uint32_t sigmoid = input(op("Sigmoid", "s"), 0, op("Conv", NULL));
+  uint32_t mul = input(input(op("Mul", "mul"), ANY, op("Conv", "c")), ANY, sigmoid);
+  expect_why("c = Conv(x, $w); s = Sigmoid(c); m = Mul(c, s); -> m", mul, "m",
+             "3/4\nmul.inputs[1] > c: input 1 of mul is the one that Conv stands for, wanted another Conv => "
+             "op { \"Conv\", as = \"conv\" } and op { \"Mul\", inputs = { ..., any \"conv\" } }");
+}
+
+UNIT_TEST(a_trial_that_no_pattern_can_be_is_passed_over) {
+  uint32_t conv = input(op("Conv", "conv"), 0, value("z"));
+  uint32_t relu = input(op("Relu", "relu"), 0, value("z"));
+  uint32_t both = group(CLEAVE_PATTERN_GROUP, 2, (uint32_t[]){conv, relu});
+  expect_why("c = Conv(x, $w); s = Sigmoid(y); -> c, s", both, "c",
+             "1/2\nrelu: what stands beside conv is nothing: it is an output of the model, wanted Relu => -");
+}
+
+/* Refuses a match of more than two nodes. */
+static cleave_status_t judge_by_size(void *context, const cleave_graph_t *graph, const cleave_match_t *match,
+                                     const char **out_refuser, cleave_reason_t *reason,
+                                     cleave_error_t *error) {
+  (void)context;
+  (void)graph;
+  (void)error;
+  if (match->node_count > 2) {
+    *out_refuser = "backend";
+    (void)snprintf(reason->text, sizeof reason->text, "%u nodes are too many", (unsigned)match->node_count);
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_finding_t judge_at(const cleave_graph_t *graph, uint32_t root, const char *anchor) {
+  cleave_pattern_t pattern = pattern_of(root);
+  cleave_explainer_t *explainer = NULL;
+  cleave_finding_t finding;
+  unit_ok(cleave_explainer_create(graph, &explainer, e));
+  cleave_explainer_set_judge(explainer, judge_by_size, NULL);
+  unit_ok(cleave_explainer_set_pattern(explainer, &pattern, e));
+  unit_ok(cleave_explainer_explain(explainer,
+                                   cleave_explainer_position(explainer, plan_case_node(graph, anchor)),
+                                   CLEAVE_INDEX_NONE, CLEAVE_EXPLAIN_ALL, &arena, &finding, e));
+  cleave_explainer_destroy(explainer);
+  return finding;
+}
+
+UNIT_TEST(edits_are_put_to_who_has_a_say) {
+  cleave_graph_t *graph = plan_case_graph("c = Conv(x, $w); r = Gelu(c); p = MaxPool(r); -> p");
+  uint32_t sequence = SEQUENCE(op("Conv", "conv"), op("Relu", "act"), op("MaxPool", "pool"));
+  cleave_finding_t finding = judge_at(graph, sequence, "c");
+  ck_assert(finding.is_fixed);
+  ck_assert_str_eq(finding.refuser, "backend");
+  ck_assert_str_eq(finding.refusal, "3 nodes are too many");
+  finding = judge_at(graph, SEQUENCE(op("Conv", "conv"), op("Relu", "act")), "c");
+  ck_assert(finding.is_fixed);
+  ck_assert_ptr_null(finding.refuser);
+  // Conv and Mul without the Sigmoid between them would close a cycle.
+  graph = plan_case_graph("c = Conv(x, $w); s = Sigmoid(c); m = Mul(c, s); -> m");
+  finding = judge_at(graph, SEQUENCE(op("Conv", "conv"), op("Mul", "mul")), "c");
+  ck_assert(finding.is_fixed);
+  ck_assert_str_eq(finding.refuser, "cycle");
+  ck_assert_str_eq(finding.refusal, "would close a cycle through 's'");
+  cleave_arena_deinit(&arena);
+}
+
 UNIT_TEST(long_patterns_and_dense_graphs_end_within_the_budget) {
   char text[16384] = "a0 = Add(x, y);";
   size_t length = strlen(text);
