@@ -140,10 +140,12 @@ cleave_status_t cleave_explainer_take_apart(cleave_explainer_t *x, const cleave_
     return cleave_error_out_of_memory(error);
   }
   x->is_tree = true;
+  x->has_group = false;
   memset(x->parents, 0xff, n * sizeof *x->parents);
   for (uint32_t p = 0; p < n; p++) {
     const cleave_pattern_node_t *node = &pattern->nodes[p];
     x->demand_starts[p] = x->demand_count;
+    x->has_group = x->has_group || node->kind == CLEAVE_PATTERN_GROUP;
     add_demands(x, p);
     for (uint32_t k = 0; k < node->input_count; k++) {
       refer(x, p, node->inputs[k].pattern);
@@ -216,7 +218,7 @@ static void visit(const walk_t *walk, uint32_t part, bool forwards);
 static void open_demand(const cleave_explainer_t *x, trial_t *trial, uint32_t demand) {
   demand_kind_t kind = (demand_kind_t)x->demands[demand].kind;
   bool from_start = kind == DEMAND_OPS || kind == DEMAND_MOST || kind == DEMAND_EDGES ||
-                    (kind == DEMAND_UNSHARED && x->is_tree);
+                    (kind == DEMAND_LABEL && x->has_group) || (kind == DEMAND_UNSHARED && x->is_tree);
   if (trial->states[demand] == DEMAND_STRICT) {
     trial->states[demand] = from_start ? DEMAND_KEPT : DEMAND_OPEN;
   }

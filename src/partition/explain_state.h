@@ -86,6 +86,7 @@ struct cleave_explainer {
   uint32_t *demand_starts; /* per part, and one more: there DEMAND_EDGES is, and WHERE_ALL behind it */
   uint32_t *parents;       /* per part: one that refers to it, or NONE */
   bool is_tree;            /* no operator is referred to twice */
+  bool has_group;          /* its members may be found by what has one label */
 
   /* the walk over a trial */
   uint8_t *seen;      /* per part */

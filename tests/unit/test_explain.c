@@ -281,6 +281,10 @@ UNIT_TEST(a_trial_that_no_pattern_can_be_is_passed_over) {
   uint32_t both = group(CLEAVE_PATTERN_GROUP, 2, (uint32_t[]){conv, relu});
   expect_why("c = Conv(x, $w); s = Sigmoid(y); -> c, s", both, "c",
              "1/2\nrelu: what stands beside conv is nothing: it is an output of the model, wanted Relu => -");
+  expect_why("c = Conv(x, $w); r = Relu(x); -> c, r", both, "c", "2/2");
+  test_attribute(conv, "group", 1);
+  expect_why("c = Conv{group=4}(x, $w); r = Relu(x); -> c, r", both, "c",
+             "1/2\nconv: attribute group is 4, wanted 1 => attrs = { group = one_of { 1, 4 } }");
 }
 
 /* Refuses a match of more than two nodes. */
