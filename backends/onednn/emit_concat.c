@@ -34,7 +34,7 @@ static cleave_status_t align_inputs(onednn_plan_t *plan, const cleave_node_view_
   onednn_layout_t model;
   memset(&model, 0, sizeof(model));
   for (uint32_t k = 0; k < concat->count; k++) {
-    size_t bytes = dnnl_memory_desc_get_size(&concat->tensors[k].layout);
+    size_t bytes = onednn_md_bytes(&concat->tensors[k].layout);
     if (bytes > most) {
       most = bytes;
       model = concat->tensors[k].layout;
@@ -65,8 +65,8 @@ static dnnl_status_t describe_concat(const onednn_plan_t *plan, const concat_t *
   }
   status = dnnl_primitive_attr_set_scratchpad_mode(attributes, dnnl_scratchpad_mode_user);
   if (status == dnnl_success) {
-    status = dnnl_concat_primitive_desc_create(out, result, (int)concat->count, concat->axis, concat->layouts,
-                                               attributes, plan->engine);
+    const onednn_maker_t maker = {.engine = plan->engine, .attributes = attributes, .out = out};
+    status = onednn_make_concat(&maker, result, (int)concat->count, concat->axis, concat->layouts);
   }
   (void)dnnl_primitive_attr_destroy(attributes);
   return status;
@@ -126,8 +126,10 @@ cleave_status_t onednn_emit_concat(onednn_plan_t *plan, const onednn_kernel_t *k
   onednn_layout_t any = onednn_layout_any(&shape);
   ONEDNN_TRY(onednn_check(describe_concat(plan, &concat, &any, &description), "concat", plan->message));
   onednn_tensor_t result;
-  onednn_layout_t chosen = *dnnl_primitive_desc_query_md(description, dnnl_query_dst_md, 0);
-  cleave_status_t status = onednn_plan_make(plan, kernel->output, &chosen, &result);
+  onednn_layout_t chosen;
+  cleave_status_t status = onednn_query_layout(description, dnnl_query_dst_md, &chosen)
+                               ? onednn_plan_make(plan, kernel->output, &chosen, &result)
+                               : onednn_check(dnnl_runtime_error, "a concat's layout", plan->message);
   if (status != CLEAVE_OK) {
     (void)dnnl_primitive_desc_destroy(description);
     return status;

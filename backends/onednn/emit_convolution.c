@@ -26,30 +26,30 @@ static dnnl_status_t describe(void *opaque, dnnl_engine_t engine, const_dnnl_pri
   const onednn_window_t *window = &context->window;
   const onednn_layout_t *bias = context->has_bias ? &context->bias : NULL;
   dnnl_alg_kind_t algorithm = context->winograd ? dnnl_convolution_winograd : dnnl_convolution_direct;
-  dnnl_convolution_desc_t description;
-  dnnl_status_t status = dnnl_success;
-  if (context->transposed) {
-    status = dnnl_dilated_deconvolution_forward_desc_init(
-        &description, dnnl_forward_inference, dnnl_deconvolution_direct, &context->source, &context->weights,
-        bias, result, window->strides, window->dilations, window->pad_begin, window->pad_end);
-  } else {
-    status = dnnl_dilated_convolution_forward_desc_init(
-        &description, dnnl_forward_inference, algorithm, &context->source, &context->weights, bias, result,
-        window->strides, window->dilations, window->pad_begin, window->pad_end);
-  }
-  return status == dnnl_success ? dnnl_primitive_desc_create(out, &description, attributes, engine, NULL)
-                                : status;
+  const onednn_operands_t operands = {
+      .source = &context->source, .weights = &context->weights, .bias = bias, .result = result};
+  const onednn_geometry_t geometry = {.strides = window->strides,
+                                      .dilations = window->dilations,
+                                      .pad_begin = window->pad_begin,
+                                      .pad_end = window->pad_end};
+  const onednn_maker_t maker = {.engine = engine, .attributes = attributes, .out = out};
+  return context->transposed ? onednn_make_deconvolution(&maker, &operands, &geometry)
+                             : onednn_make_convolution(&maker, algorithm, &operands, &geometry);
 }
 
 static cleave_status_t arguments(onednn_plan_t *plan, void *opaque, const_dnnl_primitive_desc_t description,
                                  onednn_argument_t *out, uint32_t *count) {
   convolution_context_t *context = opaque;
-  const onednn_layout_t *source = dnnl_primitive_desc_query_md(description, dnnl_query_src_md, 0);
-  const onednn_layout_t *weights = dnnl_primitive_desc_query_md(description, dnnl_query_weights_md, 0);
+  onednn_layout_t source;
+  onednn_layout_t weights;
+  if (!onednn_query_layout(description, dnnl_query_src_md, &source) ||
+      !onednn_query_layout(description, dnnl_query_weights_md, &weights)) {
+    return onednn_check(dnnl_runtime_error, "a convolution's layouts", plan->message);
+  }
   out[0].name = DNNL_ARG_SRC;
   out[1].name = DNNL_ARG_WEIGHTS;
-  ONEDNN_TRY(onednn_plan_convert(plan, &context->source_tensor, source, &out[0].tensor));
-  ONEDNN_TRY(onednn_plan_convert(plan, &context->weights_tensor, weights, &out[1].tensor));
+  ONEDNN_TRY(onednn_plan_convert(plan, &context->source_tensor, &source, &out[0].tensor));
+  ONEDNN_TRY(onednn_plan_convert(plan, &context->weights_tensor, &weights, &out[1].tensor));
   *count = 2;
   if (context->has_bias) {
     out[(*count)++] = (onednn_argument_t){.name = DNNL_ARG_BIAS, .tensor = context->bias_tensor};

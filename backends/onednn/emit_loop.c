@@ -40,7 +40,7 @@ static cleave_status_t emit_eltwise(onednn_plan_t *plan, const onednn_tensor_t *
                         .rank = 1,
                         .dims = {onednn_shape_count(&shape)}};
   onednn_tensor_t x = *source;
-  if (dnnl_memory_desc_get_size(&x.layout) != (size_t)loop.dims[0] * sizeof(float)) {
+  if (onednn_md_bytes(&x.layout) != (size_t)loop.dims[0] * sizeof(float)) {
     ONEDNN_TRY(onednn_plan_plain(plan, source, &x));
   }
   ONEDNN_TRY(onednn_plan_make(plan, value, &x.layout, out));
@@ -154,9 +154,20 @@ cleave_status_t onednn_emit_max_pool_loop(onednn_plan_t *plan, const onednn_kern
   return finish(plan, kernel, &result);
 }
 
+cleave_status_t onednn_emit_copy_loop(onednn_plan_t *plan, const onednn_tensor_t *from,
+                                      const onednn_tensor_t *to) {
+  onednn_shape_t shape = onednn_layout_shape(&from->layout);
+  onednn_loop_t loop = {.run = onednn_loop_copy, .rank = shape.rank};
+  set_dims(loop.dims, &shape);
+  for (int32_t d = 0; d < shape.rank; d++) {
+    loop.strides[0][d] = from->layout.format_desc.blocking.strides[d];
+  }
+  return add(plan, &loop, (const onednn_tensor_t *[]){from, to}, 2, CLEAVE_INDEX_NONE, "copy loop");
+}
+
 cleave_status_t onednn_emit_watch(onednn_plan_t *plan, const onednn_tensor_t *result, uint32_t node) {
   onednn_loop_t loop = {.run = onednn_loop_watch,
                         .rank = 1,
-                        .dims = {(int64_t)(dnnl_memory_desc_get_size(&result->layout) / sizeof(float))}};
+                        .dims = {(int64_t)(onednn_md_bytes(&result->layout) / sizeof(float))}};
   return add(plan, &loop, (const onednn_tensor_t *[]){result}, 1, node, "maxpool watch");
 }

@@ -58,13 +58,10 @@ static dnnl_status_t describe_layer(void *opaque, dnnl_engine_t engine,
                                     const_dnnl_primitive_attr_t attributes, const onednn_layout_t *result,
                                     dnnl_primitive_desc_t *out) {
   const norm_context_t *context = opaque;
-  dnnl_layer_normalization_desc_t description;
   unsigned flags = (context->has_scale ? (unsigned)dnnl_use_scale : 0U) |
                    (context->has_shift ? (unsigned)dnnl_use_shift : 0U);
-  dnnl_status_t status = dnnl_layer_normalization_forward_desc_init(&description, dnnl_forward_inference,
-                                                                    result, NULL, context->epsilon, flags);
-  return status == dnnl_success ? dnnl_primitive_desc_create(out, &description, attributes, engine, NULL)
-                                : status;
+  const onednn_maker_t maker = {.engine = engine, .attributes = attributes, .out = out};
+  return onednn_make_layer_normalization(&maker, result, context->epsilon, flags);
 }
 
 static cleave_status_t fetch_vector(onednn_plan_t *plan, uint32_t value, int64_t count, onednn_tensor_t *out,
@@ -110,11 +107,8 @@ static dnnl_status_t describe_softmax(void *opaque, dnnl_engine_t engine,
                                       const_dnnl_primitive_attr_t attributes, const onednn_layout_t *result,
                                       dnnl_primitive_desc_t *out) {
   const norm_context_t *context = opaque;
-  dnnl_softmax_v2_desc_t description;
-  dnnl_status_t status = dnnl_softmax_v2_forward_desc_init(&description, dnnl_forward_inference,
-                                                           context->algorithm, result, result, context->axis);
-  return status == dnnl_success ? dnnl_primitive_desc_create(out, &description, attributes, engine, NULL)
-                                : status;
+  const onednn_maker_t maker = {.engine = engine, .attributes = attributes, .out = out};
+  return onednn_make_softmax(&maker, context->algorithm, result, context->axis);
 }
 
 cleave_status_t onednn_emit_softmax(onednn_plan_t *plan, const onednn_kernel_t *kernel) {
@@ -150,14 +144,11 @@ cleave_status_t onednn_emit_softmax(onednn_plan_t *plan, const onednn_kernel_t *
 static dnnl_status_t describe_lrn(void *opaque, dnnl_engine_t engine, const_dnnl_primitive_attr_t attributes,
                                   const onednn_layout_t *result, dnnl_primitive_desc_t *out) {
   const norm_context_t *context = opaque;
-  dnnl_lrn_desc_t description;
-  dnnl_status_t status = dnnl_lrn_forward_desc_init(
-      &description, dnnl_forward_inference, dnnl_lrn_across_channels, result,
-      cleave_view_int(context->node, "size", 1), (float)cleave_view_float(context->node, "alpha", 1e-4),
-      (float)cleave_view_float(context->node, "beta", 0.75),
-      (float)cleave_view_float(context->node, "bias", 1));
-  return status == dnnl_success ? dnnl_primitive_desc_create(out, &description, attributes, engine, NULL)
-                                : status;
+  const onednn_maker_t maker = {.engine = engine, .attributes = attributes, .out = out};
+  return onednn_make_lrn(&maker, result, cleave_view_int(context->node, "size", 1),
+                         (float)cleave_view_float(context->node, "alpha", 1e-4),
+                         (float)cleave_view_float(context->node, "beta", 0.75),
+                         (float)cleave_view_float(context->node, "bias", 1));
 }
 
 cleave_status_t onednn_emit_lrn(onednn_plan_t *plan, const onednn_kernel_t *kernel) {

@@ -101,12 +101,9 @@ static dnnl_status_t describe_eltwise(void *opaque, dnnl_engine_t engine,
                                       const_dnnl_primitive_attr_t attributes, const onednn_layout_t *result,
                                       dnnl_primitive_desc_t *out) {
   const eltwise_context_t *context = opaque;
-  dnnl_eltwise_desc_t description;
-  dnnl_status_t status =
-      dnnl_eltwise_forward_desc_init(&description, dnnl_forward_inference, context->post->algorithm, result,
-                                     context->post->alpha, context->post->beta);
-  return status == dnnl_success ? dnnl_primitive_desc_create(out, &description, attributes, engine, NULL)
-                                : status;
+  const onednn_maker_t maker = {.engine = engine, .attributes = attributes, .out = out};
+  return onednn_make_eltwise(&maker, context->post->algorithm, result, context->post->alpha,
+                             context->post->beta);
 }
 
 static cleave_status_t eltwise_arguments(onednn_plan_t *plan, void *opaque,
@@ -177,11 +174,9 @@ static dnnl_status_t describe_binary(void *opaque, dnnl_engine_t engine,
                                      const_dnnl_primitive_attr_t attributes, const onednn_layout_t *result,
                                      dnnl_primitive_desc_t *out) {
   const binary_context_t *context = opaque;
-  dnnl_binary_desc_t description;
-  dnnl_status_t status = dnnl_binary_desc_init(&description, context->algorithm, &context->left.layout,
-                                               &context->right.layout, result);
-  return status == dnnl_success ? dnnl_primitive_desc_create(out, &description, attributes, engine, NULL)
-                                : status;
+  const onednn_maker_t maker = {.engine = engine, .attributes = attributes, .out = out};
+  return onednn_make_binary(&maker, context->algorithm, &context->left.layout, &context->right.layout,
+                            result);
 }
 
 static cleave_status_t binary_arguments(onednn_plan_t *plan, void *opaque,
@@ -380,13 +375,10 @@ static dnnl_status_t describe_normalize(void *opaque, dnnl_engine_t engine,
                                         const_dnnl_primitive_attr_t attributes, const onednn_layout_t *result,
                                         dnnl_primitive_desc_t *out) {
   const normalize_context_t *context = opaque;
-  dnnl_batch_normalization_desc_t description;
   unsigned flags = dnnl_use_global_stats | dnnl_use_scale | dnnl_use_shift;
-  dnnl_status_t status = dnnl_batch_normalization_forward_desc_init(
-      &description, dnnl_forward_inference, result, context->epsilon,
-      context->relu ? flags | dnnl_fuse_norm_relu : flags);
-  return status == dnnl_success ? dnnl_primitive_desc_create(out, &description, attributes, engine, NULL)
-                                : status;
+  const onednn_maker_t maker = {.engine = engine, .attributes = attributes, .out = out};
+  return onednn_make_batch_normalization(&maker, result, context->epsilon,
+                                         context->relu ? flags | dnnl_fuse_norm_relu : flags);
 }
 
 static cleave_status_t normalize_arguments(onednn_plan_t *plan, void *opaque,

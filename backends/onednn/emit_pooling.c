@@ -17,21 +17,13 @@ static dnnl_status_t describe(void *opaque, dnnl_engine_t engine, const_dnnl_pri
                               const onednn_layout_t *result, dnnl_primitive_desc_t *out) {
   const pooling_context_t *context = opaque;
   const onednn_window_t *window = &context->window;
-  dnnl_status_t status = dnnl_success;
-  if (window->dilated) {
-    dnnl_pooling_v2_desc_t description;
-    status = dnnl_pooling_v2_forward_desc_init(
-        &description, dnnl_forward_inference, context->algorithm, &context->source.layout, result,
-        window->strides, window->kernel, window->dilations, window->pad_begin, window->pad_end);
-    return status == dnnl_success ? dnnl_primitive_desc_create(out, &description, attributes, engine, NULL)
-                                  : status;
-  }
-  dnnl_pooling_desc_t description;
-  status = dnnl_pooling_forward_desc_init(&description, dnnl_forward_inference, context->algorithm,
-                                          &context->source.layout, result, window->strides, window->kernel,
-                                          window->pad_begin, window->pad_end);
-  return status == dnnl_success ? dnnl_primitive_desc_create(out, &description, attributes, engine, NULL)
-                                : status;
+  const onednn_geometry_t geometry = {.kernel = window->kernel,
+                                      .strides = window->strides,
+                                      .dilations = window->dilations,
+                                      .pad_begin = window->pad_begin,
+                                      .pad_end = window->pad_end};
+  const onednn_maker_t maker = {.engine = engine, .attributes = attributes, .out = out};
+  return onednn_make_pooling(&maker, context->algorithm, &context->source.layout, result, &geometry);
 }
 
 static cleave_status_t arguments(onednn_plan_t *plan, void *opaque, const_dnnl_primitive_desc_t description,

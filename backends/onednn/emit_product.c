@@ -20,20 +20,24 @@ typedef struct product_context {
 static dnnl_status_t describe(void *opaque, dnnl_engine_t engine, const_dnnl_primitive_attr_t attributes,
                               const onednn_layout_t *result, dnnl_primitive_desc_t *out) {
   const product_context_t *context = opaque;
-  dnnl_matmul_desc_t description;
-  dnnl_status_t status = dnnl_matmul_desc_init(&description, &context->source, &context->weights,
-                                               context->has_bias ? &context->bias : NULL, result);
-  return status == dnnl_success ? dnnl_primitive_desc_create(out, &description, attributes, engine, NULL)
-                                : status;
+  const onednn_operands_t operands = {.source = &context->source,
+                                      .weights = &context->weights,
+                                      .bias = context->has_bias ? &context->bias : NULL,
+                                      .result = result};
+  const onednn_maker_t maker = {.engine = engine, .attributes = attributes, .out = out};
+  return onednn_make_matmul(&maker, &operands);
 }
 
 static cleave_status_t arguments(onednn_plan_t *plan, void *opaque, const_dnnl_primitive_desc_t description,
                                  onednn_argument_t *out, uint32_t *count) {
   product_context_t *context = opaque;
-  const onednn_layout_t *weights = dnnl_primitive_desc_query_md(description, dnnl_query_weights_md, 0);
+  onednn_layout_t weights;
+  if (!onednn_query_layout(description, dnnl_query_weights_md, &weights)) {
+    return onednn_check(dnnl_runtime_error, "a product's layouts", plan->message);
+  }
   out[0] = (onednn_argument_t){.name = DNNL_ARG_SRC, .tensor = context->source_tensor};
   out[1].name = DNNL_ARG_WEIGHTS;
-  ONEDNN_TRY(onednn_plan_convert(plan, &context->weights_tensor, weights, &out[1].tensor));
+  ONEDNN_TRY(onednn_plan_convert(plan, &context->weights_tensor, &weights, &out[1].tensor));
   *count = 2;
   if (context->has_bias) {
     out[(*count)++] = (onednn_argument_t){.name = DNNL_ARG_BIAS, .tensor = context->bias_tensor};

@@ -27,11 +27,8 @@ static dnnl_status_t describe_reduction(void *opaque, dnnl_engine_t engine,
                                         const_dnnl_primitive_attr_t attributes, const onednn_layout_t *result,
                                         dnnl_primitive_desc_t *out) {
   const map_context_t *context = opaque;
-  dnnl_reduction_desc_t description;
-  dnnl_status_t status = dnnl_reduction_desc_init(&description, context->algorithm, &context->source.layout,
-                                                  result, context->power, 0.0F);
-  return status == dnnl_success ? dnnl_primitive_desc_create(out, &description, attributes, engine, NULL)
-                                : status;
+  const onednn_maker_t maker = {.engine = engine, .attributes = attributes, .out = out};
+  return onednn_make_reduction(&maker, context->algorithm, &context->source.layout, result, context->power);
 }
 
 static const struct {
@@ -123,11 +120,8 @@ static dnnl_status_t describe_resampling(void *opaque, dnnl_engine_t engine,
                                          const_dnnl_primitive_attr_t attributes,
                                          const onednn_layout_t *result, dnnl_primitive_desc_t *out) {
   const map_context_t *context = opaque;
-  dnnl_resampling_desc_t description;
-  dnnl_status_t status = dnnl_resampling_forward_desc_init(
-      &description, dnnl_forward_inference, context->algorithm, NULL, &context->source.layout, result);
-  return status == dnnl_success ? dnnl_primitive_desc_create(out, &description, attributes, engine, NULL)
-                                : status;
+  const onednn_maker_t maker = {.engine = engine, .attributes = attributes, .out = out};
+  return onednn_make_resampling(&maker, context->algorithm, &context->source.layout, result);
 }
 
 cleave_status_t onednn_emit_resampling(onednn_plan_t *plan, const onednn_kernel_t *kernel) {
@@ -158,23 +152,24 @@ static dnnl_status_t describe_prelu(void *opaque, dnnl_engine_t engine,
                                     const_dnnl_primitive_attr_t attributes, const onednn_layout_t *result,
                                     dnnl_primitive_desc_t *out) {
   const map_context_t *context = opaque;
-  dnnl_prelu_desc_t description;
   onednn_shape_t shape = onednn_layout_shape(&context->weights.layout);
   onednn_layout_t any = onednn_layout_any(&shape);
-  dnnl_status_t status = dnnl_prelu_forward_desc_init(&description, dnnl_forward_inference, result, &any);
-  return status == dnnl_success ? dnnl_primitive_desc_create(out, &description, attributes, engine, NULL)
-                                : status;
+  const onednn_maker_t maker = {.engine = engine, .attributes = attributes, .out = out};
+  return onednn_make_prelu(&maker, result, &any);
 }
 
 static cleave_status_t prelu_arguments(onednn_plan_t *plan, void *opaque,
                                        const_dnnl_primitive_desc_t description, onednn_argument_t *out,
                                        uint32_t *count) {
   const map_context_t *context = opaque;
-  const onednn_layout_t *weights = dnnl_primitive_desc_query_md(description, dnnl_query_weights_md, 0);
+  onednn_layout_t weights;
+  if (!onednn_query_layout(description, dnnl_query_weights_md, &weights)) {
+    return onednn_check(dnnl_runtime_error, "the layout of a slope", plan->message);
+  }
   out[0] = (onednn_argument_t){.name = DNNL_ARG_SRC, .tensor = context->source};
   out[1].name = DNNL_ARG_WEIGHTS;
   *count = 2;
-  return onednn_plan_convert(plan, &context->weights, weights, &out[1].tensor);
+  return onednn_plan_convert(plan, &context->weights, &weights, &out[1].tensor);
 }
 
 cleave_status_t onednn_emit_prelu(onednn_plan_t *plan, const onednn_kernel_t *kernel) {

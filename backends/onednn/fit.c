@@ -163,7 +163,7 @@ static bool add_operand(const onednn_request_t *request, candidate_t *candidate,
   }
   operand->full = onednn_shape_equal(&operand->shape, &request->kernel_shape);
   if (operand->position >= ONEDNN_MAX_POSTS || !operand_layout(request, result, operand) ||
-      dnnl_post_ops_append_binary(ops, algorithm, &operand->layout) != dnnl_success) {
+      onednn_append_binary(ops, algorithm, &operand->layout) != dnnl_success) {
     return false;
   }
   candidate->operand_count++;
@@ -188,12 +188,12 @@ static bool append_posts(onednn_plan_t *plan, const onednn_request_t *request, u
   for (uint32_t k = 0; k < count; k++) {
     const onednn_post_t *post = &request->posts[k];
     if (k == 0 && candidate->sum) {
-      if (dnnl_post_ops_append_sum(ops, 1.0F) != dnnl_success) {
+      if (onednn_append_sum(ops) != dnnl_success) {
         return false;
       }
     } else if (post->kind == ONEDNN_POST_ELTWISE) {
       if (dnnl_post_ops_len(ops) >= ONEDNN_MAX_POSTS || repeats(request->posts, k) ||
-          dnnl_post_ops_append_eltwise(ops, 1.0F, post->algorithm, post->alpha, post->beta) != dnnl_success) {
+          onednn_append_eltwise(ops, post->algorithm, post->alpha, post->beta) != dnnl_success) {
         return false;
       }
     } else if (post->kind == ONEDNN_POST_BINARY) {
@@ -233,8 +233,7 @@ static bool describe(onednn_plan_t *plan, const onednn_request_t *request, uint3
     discard(candidate);
     return false;
   }
-  candidate->result = *dnnl_primitive_desc_query_md(candidate->description, dnnl_query_dst_md, 0);
-  return true;
+  return onednn_query_layout(candidate->description, dnnl_query_dst_md, &candidate->result);
 }
 
 static bool is_named(const_dnnl_primitive_desc_t description, const char *part) {

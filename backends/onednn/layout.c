@@ -37,7 +37,7 @@ onednn_layout_t onednn_layout_strided(const onednn_shape_t *shape, const int64_t
   for (int32_t d = 0; d < shape->rank; d++) {
     steps[d] = strides[d];
   }
-  if (dnnl_memory_desc_init_by_strides(&layout, rank, dims, dnnl_f32, steps) != dnnl_success) {
+  if (onednn_md_strided(&layout, rank, dims, steps) != dnnl_success) {
     return invalid();
   }
   return layout;
@@ -76,7 +76,7 @@ onednn_layout_t onednn_layout_any(const onednn_shape_t *shape) {
   onednn_layout_t layout = invalid();
   dnnl_dims_t dims;
   int rank = fill_dims(shape, dims);
-  if (dnnl_memory_desc_init_by_tag(&layout, rank, dims, dnnl_f32, dnnl_format_tag_any) != dnnl_success) {
+  if (onednn_md_tagged(&layout, rank, dims, dnnl_format_tag_any) != dnnl_success) {
     return invalid();
   }
   return layout;
@@ -87,8 +87,7 @@ onednn_layout_t onednn_layout_blocked(const onednn_shape_t *shape) {
   onednn_layout_t layout = invalid();
   dnnl_dims_t dims;
   int rank = fill_dims(shape, dims);
-  if (rank < 3 || rank > 5 ||
-      dnnl_memory_desc_init_by_tag(&layout, rank, dims, dnnl_f32, tags[rank - 3]) != dnnl_success) {
+  if (rank < 3 || rank > 5 || onednn_md_tagged(&layout, rank, dims, tags[rank - 3]) != dnnl_success) {
     return invalid();
   }
   return layout;
@@ -104,7 +103,7 @@ onednn_shape_t onednn_layout_shape(const onednn_layout_t *layout) {
 
 // Loops of dimension `d`, innermost first; returns their number.
 static int loops_of(const onednn_layout_t *layout, int d, loop_t *loops) {
-  const dnnl_blocking_desc_t *blocking = &layout->format_desc.blocking;
+  const onednn_blocking_t *blocking = &layout->format_desc.blocking;
   int64_t inner = 1;
   int64_t blocked = 1;
   int count = 0;
@@ -141,12 +140,11 @@ static bool is_padded(const onednn_layout_t *layout) {
 }
 
 bool onednn_layout_equal(const onednn_layout_t *a, const onednn_layout_t *b) {
-  if (dnnl_memory_desc_equal(a, b) != 0) {
+  if (onednn_md_equal(a, b)) {
     return true;
   }
   if (a->format_kind != dnnl_blocked || b->format_kind != dnnl_blocked || a->ndims != b->ndims ||
-      a->data_type != b->data_type || a->offset0 != b->offset0 || is_padded(a) || is_padded(b) ||
-      a->extra.flags != 0 || b->extra.flags != 0) {
+      is_padded(a) || is_padded(b) || onednn_layout_has_extra(a) || onednn_layout_has_extra(b)) {
     return false;
   }
   for (int d = 0; d < a->ndims; d++) {
@@ -178,8 +176,8 @@ bool onednn_layout_is_strided(const onednn_layout_t *layout) {
 
 bool onednn_layout_is_dense(const onednn_layout_t *layout) {
   onednn_shape_t shape = onednn_layout_shape(layout);
-  return layout->format_kind == dnnl_blocked && !is_padded(layout) && layout->extra.flags == 0 &&
-         dnnl_memory_desc_get_size(layout) == (size_t)onednn_shape_count(&shape) * sizeof(float);
+  return layout->format_kind == dnnl_blocked && !is_padded(layout) && !onednn_layout_has_extra(layout) &&
+         onednn_md_bytes(layout) == (size_t)onednn_shape_count(&shape) * sizeof(float);
 }
 
 bool onednn_layout_reshape(const onednn_layout_t *layout, const onednn_shape_t *shape, onednn_layout_t *out) {
@@ -190,7 +188,7 @@ bool onednn_layout_reshape(const onednn_layout_t *layout, const onednn_shape_t *
     return true;
   }
   return layout->format_kind == dnnl_blocked && !is_padded(layout) &&
-         dnnl_memory_desc_reshape(out, layout, rank, dims) == dnnl_success;
+         onednn_md_reshaped(out, layout, rank, dims) == dnnl_success;
 }
 
 bool onednn_layout_transpose(const onednn_layout_t *layout, const int32_t *permutation,
@@ -199,13 +197,12 @@ bool onednn_layout_transpose(const onednn_layout_t *layout, const int32_t *permu
   for (int d = 0; d < layout->ndims; d++) {
     positions[permutation[d]] = d;
   }
-  return layout->format_kind == dnnl_blocked &&
-         dnnl_memory_desc_permute_axes(out, layout, positions) == dnnl_success;
+  return layout->format_kind == dnnl_blocked && onednn_md_permuted(out, layout, positions) == dnnl_success;
 }
 
 // Does a dimension end inside a block? Then its last block has elements of whatever lies next to it.
 static bool cuts_block(const onednn_layout_t *layout) {
-  const dnnl_blocking_desc_t *blocking = &layout->format_desc.blocking;
+  const onednn_blocking_t *blocking = &layout->format_desc.blocking;
   dnnl_dims_t blocks;
   for (int d = 0; d < DNNL_MAX_NDIMS; d++) {
     blocks[d] = 1;
@@ -259,12 +256,12 @@ bool onednn_layout_slice(const onednn_layout_t *layout, const int64_t *starts, c
   if (steps_over) {
     return step_slice(layout, starts, steps, shape, out, offset_bytes);
   }
-  if (dnnl_memory_desc_init_submemory(out, layout, dims, offsets) != dnnl_success || is_padded(out) ||
+  dnnl_dim_t offset = 0;
+  if (onednn_md_part(out, layout, dims, offsets, &offset) != dnnl_success || is_padded(out) ||
       cuts_block(out)) {
     return false;
   }
-  *offset_bytes = (size_t)out->offset0 * sizeof(float);
-  out->offset0 = 0;
+  *offset_bytes = (size_t)offset * sizeof(float);
   return true;
 }
 
@@ -291,9 +288,9 @@ bool onednn_layout_like(const onednn_layout_t *layout, const onednn_shape_t *sha
   }
   for (size_t k = 0; k < sizeof(tags) / sizeof(tags[0]); k++) {
     onednn_layout_t same;
-    if (dnnl_memory_desc_init_by_tag(&same, layout->ndims, layout->dims, dnnl_f32, tags[k]) == dnnl_success &&
-        dnnl_memory_desc_equal(&same, layout) != 0) {
-      return dnnl_memory_desc_init_by_tag(out, rank, dims, dnnl_f32, tags[k]) == dnnl_success;
+    if (onednn_md_tagged(&same, layout->ndims, layout->dims, tags[k]) == dnnl_success &&
+        onednn_md_equal(&same, layout)) {
+      return onednn_md_tagged(out, rank, dims, tags[k]) == dnnl_success;
     }
   }
   return false;
@@ -309,7 +306,7 @@ onednn_shape_t onednn_shape_pad(const onednn_shape_t *from, int32_t rank) {
 }
 
 void onednn_layout_text(const onednn_layout_t *layout, char *text, size_t size) {
-  const dnnl_blocking_desc_t *blocking = &layout->format_desc.blocking;
+  const onednn_blocking_t *blocking = &layout->format_desc.blocking;
   size_t used = 0;
   int order[DNNL_MAX_NDIMS];
   text[0] = '\0';

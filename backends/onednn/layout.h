@@ -10,8 +10,6 @@
 
 #include "values.h"
 
-typedef dnnl_memory_desc_t onednn_layout_t;
-
 /* Row-major. */
 onednn_layout_t onednn_layout_plain(const onednn_shape_t *shape);
 

@@ -41,6 +41,9 @@ struct onednn_loop {
  */
 bool onednn_loop_eltwise(const onednn_loop_t *loop, const onednn_crew_t *crew, float *const *data);
 
+/* data: source, result, both of shape `dims` with `strides[0]`. */
+bool onednn_loop_copy(const onednn_loop_t *loop, const onednn_crew_t *crew, float *const *data);
+
 /* data: left, right, result of shape `dims`. Maximum or minimum. */
 bool onednn_loop_binary(const onednn_loop_t *loop, const onednn_crew_t *crew, float *const *data);
 

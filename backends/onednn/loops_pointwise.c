@@ -140,6 +140,35 @@ bool onednn_loop_eltwise(const onednn_loop_t *loop, const onednn_crew_t *crew, f
   return true;
 }
 
+// Rows [begin, end): all dimensions but the last one.
+static void copy_range(void *opaque, int64_t begin, int64_t end) {
+  const eltwise_body_t *body = opaque;
+  const onednn_loop_t *loop = body->loop;
+  int32_t last = loop->rank - 1;
+  int64_t step = loop->strides[0][last];
+  for (int64_t row = begin; row < end; row++) {
+    int64_t rest = row;
+    int64_t at = 0;
+    for (int32_t d = last; d-- > 0;) {
+      at += rest % loop->dims[d] * loop->strides[0][d];
+      rest /= loop->dims[d];
+    }
+    for (int64_t k = 0; k < loop->dims[last]; k++) {
+      body->data[1][at + k * step] = body->data[0][at + k * step];
+    }
+  }
+}
+
+bool onednn_loop_copy(const onednn_loop_t *loop, const onednn_crew_t *crew, float *const *data) {
+  eltwise_body_t body = {.loop = loop, .data = data};
+  int64_t rows = 1;
+  for (int32_t d = 0; d + 1 < loop->rank; d++) {
+    rows *= loop->dims[d];
+  }
+  crew->host->parallel_for(crew->threads, rows, GRAIN / loop->dims[loop->rank - 1] + 1, copy_range, &body);
+  return true;
+}
+
 static float extreme(bool maximum, float a, float b) {
   if (isnan(a) || isnan(b)) {
     return NAN;

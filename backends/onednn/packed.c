@@ -94,44 +94,16 @@ onednn_content_t onednn_content_mix(const onednn_content_t *content, const void 
   return out;
 }
 
+static void mix_piece(void *context, const void *data, size_t bytes) {
+  onednn_content_t *content = context;
+  *content = onednn_content_mix(content, data, bytes);
+}
+
 onednn_content_t onednn_content_layout(const onednn_content_t *content, const onednn_layout_t *layout) {
   onednn_content_t out = *content;
-  if (!onednn_content_known(content)) {
-    return out;
-  }
-  add_word(&out, (uint64_t)(uint32_t)layout->ndims << 32 | (uint32_t)layout->format_kind);
-  add_word(&out, (uint64_t)(uint32_t)layout->data_type);
-  add_word(&out, (uint64_t)layout->offset0);
-  for (int d = 0; d < layout->ndims; d++) {
-    add_word(&out, (uint64_t)layout->dims[d]);
-    add_word(&out, (uint64_t)layout->padded_dims[d]);
-    add_word(&out, (uint64_t)layout->padded_offsets[d]);
-  }
-  add_word(&out, layout->extra.flags);
-  if (layout->format_kind == dnnl_blocked) {
-    const dnnl_blocking_desc_t *blocking = &layout->format_desc.blocking;
-    for (int d = 0; d < layout->ndims; d++) {
-      add_word(&out, (uint64_t)blocking->strides[d]);
-    }
-    for (int k = 0; k < blocking->inner_nblks; k++) {
-      add_word(&out, (uint64_t)blocking->inner_blks[k]);
-      add_word(&out, (uint64_t)blocking->inner_idxs[k]);
-    }
-    return out;
-  }
-  if (layout->format_kind != dnnl_format_kind_wino || layout->extra.flags != 0) {
+  if (onednn_content_known(content) && !onednn_layout_pieces(layout, mix_piece, &out)) {
     return (onednn_content_t){{0, 0}};
   }
-  const dnnl_wino_desc_t *wino = &layout->format_desc.wino_desc;
-  const int fields[] = {wino->wino_format, wino->r,        wino->alpha,     wino->ic,       wino->oc,
-                        wino->ic_block,    wino->oc_block, wino->ic2_block, wino->oc2_block};
-  uint32_t scale = 0;
-  memcpy(&scale, &wino->adj_scale, sizeof(scale));
-  for (size_t k = 0; k < sizeof(fields) / sizeof(fields[0]); k++) {
-    add_word(&out, (uint64_t)(uint32_t)fields[k]);
-  }
-  add_word(&out, scale);
-  add_word(&out, wino->size);
   return out;
 }
 

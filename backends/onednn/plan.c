@@ -135,7 +135,7 @@ void onednn_plan_deinit(onednn_plan_t *plan) {
 
 static cleave_status_t add_constant(onednn_plan_t *plan, const onednn_layout_t *layout, onednn_tensor_t *out,
                                     float **data) {
-  size_t bytes = dnnl_memory_desc_get_size(layout);
+  size_t bytes = onednn_md_bytes(layout);
   onednn_slab_t *slab = NULL;
   void *block = onednn_plan_take(plan, bytes, &slab);
   if (block == NULL) {
@@ -153,7 +153,7 @@ static cleave_status_t add_constant(onednn_plan_t *plan, const onednn_layout_t *
 cleave_status_t onednn_plan_constant(onednn_plan_t *plan, const onednn_layout_t *layout, onednn_tensor_t *out,
                                      float **data) {
   ONEDNN_TRY(add_constant(plan, layout, out, data));
-  memset(*data, 0, dnnl_memory_desc_get_size(layout));
+  memset(*data, 0, onednn_md_bytes(layout));
   return CLEAVE_OK;
 }
 
@@ -162,7 +162,7 @@ cleave_status_t onednn_plan_lazy(onednn_plan_t *plan, const onednn_layout_t *lay
                                  onednn_tensor_t *out) {
   out->layout = *layout;
   out->offset = 0;
-  ONEDNN_TRY(add_buffer(plan, ONEDNN_CONSTANT, 0, dnnl_memory_desc_get_size(layout), &out->buffer));
+  ONEDNN_TRY(add_buffer(plan, ONEDNN_CONSTANT, 0, onednn_md_bytes(layout), &out->buffer));
   plan->buffers[out->buffer].content = *content;
   plan->buffers[out->buffer].fill = fill;
   plan->buffers[out->buffer].fill_context = context;
@@ -209,7 +209,7 @@ static cleave_status_t load_constant(onednn_plan_t *plan, uint32_t value, onednn
   }
   out->layout = layout;
   out->offset = 0;
-  ONEDNN_TRY(add_buffer(plan, ONEDNN_CONSTANT, 0, dnnl_memory_desc_get_size(&layout), &out->buffer));
+  ONEDNN_TRY(add_buffer(plan, ONEDNN_CONSTANT, 0, onednn_md_bytes(&layout), &out->buffer));
   // oneDNN takes one kind of pointer for reading and writing; no step writes to a constant.
   plan->buffers[out->buffer].data = (void *)(uintptr_t)view->tensor.data;
   plan->buffers[out->buffer].content = content;
@@ -244,7 +244,8 @@ static cleave_status_t reorder_description(onednn_plan_t *plan, const onednn_lay
   ONEDNN_TRY(onednn_check(dnnl_primitive_attr_create(&attributes), "reorder", plan->message));
   dnnl_status_t status = dnnl_primitive_attr_set_scratchpad_mode(attributes, dnnl_scratchpad_mode_user);
   if (status == dnnl_success) {
-    status = dnnl_reorder_primitive_desc_create(out, from, plan->engine, to, plan->engine, attributes);
+    const onednn_maker_t maker = {.engine = plan->engine, .attributes = attributes, .out = out};
+    status = onednn_make_reorder(&maker, from, to);
   }
   (void)dnnl_primitive_attr_destroy(attributes);
   return onednn_check(status, "reorder", plan->message);
@@ -257,13 +258,13 @@ static cleave_status_t reorder_now(onednn_plan_t *plan, const onednn_tensor_t *f
   dnnl_primitive_t primitive = NULL;
   dnnl_memory_t memories[2] = {NULL, NULL};
   const onednn_tensor_t *tensors[2] = {from, to};
-  dnnl_status_t status = dnnl_reorder_primitive_desc_create(&description, &from->layout, plan->engine,
-                                                            &to->layout, plan->engine, NULL);
+  const onednn_maker_t maker = {.engine = plan->engine, .out = &description};
+  dnnl_status_t status = onednn_make_reorder(&maker, &from->layout, &to->layout);
   if (status == dnnl_success) {
     status = dnnl_primitive_create(&primitive, description);
   }
   for (int k = 0; k < 2 && status == dnnl_success; k++) {
-    status = dnnl_memory_create(&memories[k], &tensors[k]->layout, plan->engine, data[k]);
+    status = onednn_memory_create(&memories[k], &tensors[k]->layout, plan->engine, data[k]);
   }
   if (status == dnnl_success) {
     dnnl_exec_arg_t arguments[2] = {{DNNL_ARG_FROM, memories[0]}, {DNNL_ARG_TO, memories[1]}};
@@ -300,6 +301,9 @@ static cleave_status_t pack_now(onednn_plan_t *plan, const onednn_tensor_t *from
 
 cleave_status_t onednn_plan_copy(onednn_plan_t *plan, const onednn_tensor_t *from,
                                  const onednn_tensor_t *to) {
+  if (onednn_layout_equal(&from->layout, &to->layout) && !onednn_copies_well(&from->layout)) {
+    return onednn_emit_copy_loop(plan, from, to);
+  }
   dnnl_primitive_desc_t description = NULL;
   onednn_argument_t arguments[2] = {{DNNL_ARG_FROM, *from}, {DNNL_ARG_TO, *to}};
   ONEDNN_TRY(reorder_description(plan, &from->layout, &to->layout, &description));
@@ -321,7 +325,7 @@ static cleave_status_t pack(onednn_plan_t *plan, const onednn_tensor_t *from, on
   }
   ONEDNN_TRY(onednn_plan_adopt(plan, slab));
   to->offset = 0;
-  ONEDNN_TRY(add_buffer(plan, ONEDNN_CONSTANT, 0, dnnl_memory_desc_get_size(&to->layout), &to->buffer));
+  ONEDNN_TRY(add_buffer(plan, ONEDNN_CONSTANT, 0, onednn_md_bytes(&to->layout), &to->buffer));
   plan->buffers[to->buffer].data = data;
   plan->buffers[to->buffer].slab = slab;
   plan->buffers[to->buffer].content = content;
@@ -354,7 +358,7 @@ cleave_status_t onednn_plan_convert(onednn_plan_t *plan, const onednn_tensor_t *
     ONEDNN_TRY(pack(plan, tensor, &variant->to));
   } else {
     uint32_t live_until = plan->buffers[tensor->buffer].live_until;
-    ONEDNN_TRY(add_buffer(plan, ONEDNN_WORKSPACE, 0, dnnl_memory_desc_get_size(layout), &variant->to.buffer));
+    ONEDNN_TRY(add_buffer(plan, ONEDNN_WORKSPACE, 0, onednn_md_bytes(layout), &variant->to.buffer));
     plan->buffers[variant->to.buffer].live_until = live_until;
     ONEDNN_TRY(onednn_plan_copy(plan, tensor, &variant->to));
   }
@@ -423,7 +427,7 @@ cleave_status_t onednn_plan_make(onednn_plan_t *plan, uint32_t value, const oned
   }
   out->layout = *layout;
   out->offset = 0;
-  return add_buffer(plan, place, index, dnnl_memory_desc_get_size(layout), &out->buffer);
+  return add_buffer(plan, place, index, onednn_md_bytes(layout), &out->buffer);
 }
 
 bool onednn_plan_is_free(const onednn_plan_t *plan, const onednn_tensor_t *tensor) {
@@ -467,12 +471,12 @@ static char *make_label(const onednn_plan_t *plan, const_dnnl_primitive_desc_t d
   const char *implementation = "";
   char layout[64] = "";
   char text[192];
-  const onednn_layout_t *result = dnnl_primitive_desc_query_md(description, dnnl_query_dst_md, 0);
+  onednn_layout_t result;
   if (dnnl_primitive_desc_query(description, dnnl_query_impl_info_str, 0, &implementation) != dnnl_success) {
     implementation = "";
   }
-  if (result != NULL) {
-    onednn_layout_text(result, layout, sizeof(layout));
+  if (onednn_query_layout(description, dnnl_query_dst_md, &result)) {
+    onednn_layout_text(&result, layout, sizeof(layout));
   }
   (void)snprintf(text, sizeof(text), "%s %s %s", what, layout, implementation);
   return onednn_arena_text(plan->arena, text);
@@ -487,7 +491,7 @@ static void touch(onednn_plan_t *plan, uint32_t buffer, uint32_t step) {
 // Appends the step with its arguments, scratch memory behind them if it needs any.
 static cleave_status_t append_step(onednn_plan_t *plan, const onednn_step_t *step,
                                    const onednn_argument_t *arguments, const onednn_layout_t *scratch) {
-  size_t scratch_bytes = scratch != NULL ? dnnl_memory_desc_get_size(scratch) : 0;
+  size_t scratch_bytes = scratch != NULL ? onednn_md_bytes(scratch) : 0;
   void *items = plan->steps;
   bool fits = grow(&items, &plan->step_capacity, plan->step_count, sizeof(onednn_step_t));
   uint32_t count = step->argument_count;
@@ -518,12 +522,13 @@ static cleave_status_t append_step(onednn_plan_t *plan, const onednn_step_t *ste
 cleave_status_t onednn_plan_step(onednn_plan_t *plan, dnnl_primitive_desc_t description,
                                  const onednn_argument_t *arguments, uint32_t count, uint32_t node,
                                  const char *what) {
-  const onednn_layout_t *scratch = dnnl_primitive_desc_query_md(description, dnnl_query_scratchpad_md, 0);
+  onednn_layout_t scratch;
+  bool needs_scratch = onednn_query_layout(description, dnnl_query_scratchpad_md, &scratch);
   onednn_step_t step = {.node = node, .argument_count = count, .label = make_label(plan, description, what)};
   cleave_status_t status =
       onednn_check(dnnl_primitive_create(&step.primitive, description), what, plan->message);
   if (status == CLEAVE_OK) {
-    status = append_step(plan, &step, arguments, scratch);
+    status = append_step(plan, &step, arguments, needs_scratch ? &scratch : NULL);
     if (status != CLEAVE_OK) {
       (void)dnnl_primitive_destroy(step.primitive);
     }

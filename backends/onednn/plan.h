@@ -171,6 +171,10 @@ CLEAVE_MUST_USE cleave_status_t onednn_plan_make(onednn_plan_t *plan, uint32_t v
 CLEAVE_MUST_USE cleave_status_t onednn_plan_copy(onednn_plan_t *plan, const onednn_tensor_t *from,
                                                  const onednn_tensor_t *to);
 
+/* emit_loop.c: the same by a loop of our own, between tensors of one strided layout. */
+CLEAVE_MUST_USE cleave_status_t onednn_emit_copy_loop(onednn_plan_t *plan, const onednn_tensor_t *from,
+                                                      const onednn_tensor_t *to);
+
 /* The layout the readers of `value` would like: plain, or the order they want. */
 onednn_layout_t onednn_plan_wanted(const onednn_plan_t *plan, uint32_t value);
 

@@ -17,7 +17,8 @@ typedef struct program_memory {
   dnnl_memory_t memory;
   uint32_t group; /* CLEAVE_INDEX_NONE: constant */
   size_t offset;
-  uint32_t buffer; /* while compiling: to find it again */
+  uint32_t buffer; /* while compiling, as what follows: to find it again */
+  const onednn_layout_t *layout;
   size_t tensor_offset;
 } program_memory_t;
 
@@ -130,11 +131,8 @@ static cleave_status_t find_memory(onednn_program_t *program, const onednn_plan_
                                    const onednn_tensor_t *tensor, uint32_t *heads, uint32_t *chain,
                                    dnnl_memory_t *out) {
   for (uint32_t k = heads[tensor->buffer]; k != 0; k = chain[k - 1]) {
-    const onednn_layout_t *layout = NULL;
     program_memory_t *known = &program->memories[k - 1];
-    if (known->tensor_offset == tensor->offset &&
-        dnnl_memory_get_memory_desc(known->memory, &layout) == dnnl_success &&
-        dnnl_memory_desc_equal(layout, &tensor->layout) != 0) {
+    if (known->tensor_offset == tensor->offset && onednn_md_equal(known->layout, &tensor->layout)) {
       *out = known->memory;
       return CLEAVE_OK;
     }
@@ -143,11 +141,12 @@ static cleave_status_t find_memory(onednn_program_t *program, const onednn_plan_
   program_memory_t *memory = &program->memories[program->memory_count];
   bool constant = buffer->place == ONEDNN_CONSTANT;
   void *data = constant ? (void *)((char *)buffer->data + tensor->offset) : DNNL_MEMORY_NONE;
-  ONEDNN_TRY(onednn_check(dnnl_memory_create(&memory->memory, &tensor->layout, plan->engine, data),
+  ONEDNN_TRY(onednn_check(onednn_memory_create(&memory->memory, &tensor->layout, plan->engine, data),
                           "a memory object", plan->message));
   memory->group = group_of(program, buffer);
   memory->offset = buffer->offset + tensor->offset;
   memory->buffer = tensor->buffer;
+  memory->layout = &tensor->layout;
   memory->tensor_offset = tensor->offset;
   chain[program->memory_count] = heads[tensor->buffer];
   heads[tensor->buffer] = ++program->memory_count;

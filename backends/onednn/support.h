@@ -6,8 +6,8 @@
 #ifndef ONEDNN_SUPPORT_H
 #define ONEDNN_SUPPORT_H
 
-#include <oneapi/dnnl/dnnl.h>
 #include "cleave/backend.h"
+#include "library.h"
 
 #if defined(__GNUC__)
 #define ONEDNN_PRINTF(text, first) __attribute__((format(printf, text, first)))

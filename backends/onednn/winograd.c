@@ -23,11 +23,11 @@ static const float large_transform[LARGE][WINDOW] = {
     {(float)AT_0, 0.0F, 0.0F}, ROW(AT_P, P), ROW(AT_P, -P), ROW(AT_Q, Q), ROW(AT_Q, -Q), {0.0F, 0.0F, 1.0F}};
 
 bool onednn_winograd_packs(const onednn_layout_t *plain, const onednn_layout_t *packed) {
-  if (packed->format_kind != dnnl_format_kind_wino || packed->extra.flags != 0 || plain->ndims != 4 ||
-      !onednn_layout_is_plain(plain) || plain->dims[2] != WINDOW || plain->dims[3] != WINDOW) {
+  const onednn_wino_t *wino = onednn_layout_wino(packed);
+  if (wino == NULL || plain->ndims != 4 || !onednn_layout_is_plain(plain) || plain->dims[2] != WINDOW ||
+      plain->dims[3] != WINDOW) {
     return false;
   }
-  const dnnl_wino_desc_t *wino = &packed->format_desc.wino_desc;
   if (wino->r != WINDOW || wino->oc != plain->dims[0] || wino->ic != plain->dims[1] ||
       wino->oc_block != BLOCK || wino->ic_block != BLOCK || wino->oc % BLOCK != 0 || wino->ic % BLOCK != 0 ||
       wino->oc2_block < 1 || wino->oc / BLOCK % wino->oc2_block != 0 || wino->ic2_block < 1 ||
@@ -48,7 +48,7 @@ typedef struct place {
   int64_t line;   // from one input channel to the next; 16 output channels lie side by side
 } place_t;
 
-static place_t place_of(const dnnl_wino_desc_t *wino, int64_t output, int64_t input) {
+static place_t place_of(const onednn_wino_t *wino, int64_t output, int64_t input) {
   int64_t inputs = wino->ic / BLOCK;
   int64_t beside = wino->oc2_block;
   int64_t deep = wino->ic2_block;
@@ -104,14 +104,14 @@ static inline void pack_block(int tile, const float transform[][WINDOW], const f
 }
 
 typedef struct packing {
-  const dnnl_wino_desc_t *wino;
+  const onednn_wino_t *wino;
   const float *weights;
   float *out;
 } packing_t;
 
 static void pack_blocks(void *context, int64_t begin, int64_t end) {
   const packing_t *packing = context;
-  const dnnl_wino_desc_t *wino = packing->wino;
+  const onednn_wino_t *wino = packing->wino;
   int64_t inputs = wino->ic / BLOCK;
   int64_t stride = (int64_t)wino->ic * AREA;
   for (int64_t block = begin; block < end; block++) {
@@ -129,7 +129,7 @@ static void pack_blocks(void *context, int64_t begin, int64_t end) {
 
 void onednn_winograd_pack(const cleave_host_t *host, int32_t threads, const onednn_layout_t *packed,
                           const float *weights, float *out) {
-  packing_t packing = {.wino = &packed->format_desc.wino_desc, .weights = weights, .out = out};
+  packing_t packing = {.wino = onednn_layout_wino(packed), .weights = weights, .out = out};
   int64_t blocks = (int64_t)packing.wino->oc / BLOCK * (packing.wino->ic / BLOCK);
   host->parallel_for(threads, blocks, 16, pack_blocks, &packing);
 }

@@ -6,6 +6,12 @@
 #ifdef CLEAVE_TEST_ONEDNN
 #include "winograd.h"
 
+#if DNNL_VERSION_MAJOR >= 3
+UNIT_TEST(is_skipped_since_onednn_3_does_not_show_these_layouts) {
+  printf("skipped: oneDNN 3 does not show layouts of Winograd's algorithm\n");
+}
+#else
+
 #define dnnl_ok(call) ck_assert_int_eq((call), dnnl_success)
 
 typedef struct shape_case {
@@ -178,6 +184,7 @@ UNIT_TEST(leaves_to_onednn_what_it_does_not_know) {
     ck_assert_msg(!onednn_winograd_packs(&plain, &packed), "case %d", k);
   }
 }
+#endif
 #endif
 
 UNIT_MAIN("onednn_winograd")
