@@ -63,8 +63,10 @@ UNIT_TEST(writes_the_inputs_of_a_concat_to_their_places) {
   onednn_case(DENSE_BLOCKS, 1e-4);
   read_labels(DENSE_BLOCKS, labels, sizeof(labels));
   // The last one reads the same value twice: one part is copied.
-  ck_assert_msg(occurrences(labels, "concat") == 0, "%s", labels);
-  ck_assert_msg(occurrences(labels, "reorder") <= 3, "%s", labels);
+  if (__builtin_cpu_supports("avx512f")) { /* the convolutions of AVX2 write dense results only */
+    ck_assert_msg(occurrences(labels, "concat") == 0, "%s", labels);
+    ck_assert_msg(occurrences(labels, "reorder") <= 3, "%s", labels);
+  }
 }
 
 UNIT_TEST(uses_winograd_for_windows_of_three_by_three) {
@@ -76,7 +78,7 @@ UNIT_TEST(uses_winograd_for_windows_of_three_by_three) {
       "z [2,64,20,18] = Relu(s)\n}";
   onednn_case(text, 1e-4);
   read_labels(text, labels, sizeof(labels));
-  ck_assert_msg(occurrences(labels, "wino") == 1, "%s", labels);
+  ck_assert_msg(occurrences(labels, "wino") == (__builtin_cpu_supports("avx512f") ? 1 : 0), "%s", labels);
   read_labels(
       "x [2,32,20,18] = input\nw [64,32,3,3] = random\n"
       "y [2,64,9,8] = Conv(x, w) kernel_shape=[3,3] strides=[2,2]",
