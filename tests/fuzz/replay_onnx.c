@@ -75,7 +75,12 @@ static void use_graph(cleave_graph_t *graph) {
   if (status != CLEAVE_OK) {
     check_message(status, &error);
   }
-  unit_ok(cleave_onnx_write_text(graph, NULL, &text, e));
+  cleave_error_clear(
+      &error); /* what is wrong about types may be seen only when an older operator stands for it */
+  status = cleave_onnx_write_text(graph, NULL, &text, &error);
+  if (status != CLEAVE_OK) {
+    check_message(status, &error);
+  }
   cleave_text_deinit(&text);
 }
 

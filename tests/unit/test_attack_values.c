@@ -20,7 +20,7 @@ UNIT_TEST(errors_of_every_kind_are_one_line) {
        "error(setmetatable({}, { __tostring = function() while true do end end }))", FAILS,
        "raised a table value instead of a message"},
       {"number", "error(17)", FAILS, "raised a number value"},
-      {"lines", "error 'one\\ntwo\\r\\nthree'", FAILS, "one two"},
+      {"lines", "error 'one\\ntwo\\r\\nthree'", FAILS, "one\\ntwo"},
       {"long", "error(('x'):rep(1000000))", FAILS, "xxxxxxxx"},
       {"bytes", "error '\\0\\1\\255'", FAILS, ""},
       {"a place that is not", "error('a.lua:99999999999999999999: x', 0)", FAILS, "x"},

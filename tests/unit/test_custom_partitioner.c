@@ -153,8 +153,10 @@ UNIT_TEST(rule_files_use_partitioners_with_typed_options_and_thresholds) {
       "  region 'mine' { partitioner = 'exps', min_nodes = 2 } }";
   ck_assert_str_eq(regions(RULES, NULL, NULL), "{e1 e2} {e3 e4}");
   ck_assert_str_eq(regions(RULES, "all=yes", "groups=two"), "{e1 e2} {l e3 e4}");
-  ck_assert_str_eq(regions(RULES, "all=maybe", NULL),
-                   "r.lua:2: option 'all': set to 'maybe', expected one of yes, no");
+  ck_assert_str_eq(
+      regions(RULES, "all=maybe", NULL),
+      "r.lua:2: option 'all': set to 'maybe', expected one of yes, no (--set r.all=VALUE is for this "
+      "file alone)");
   ck_assert_str_eq(regions("return ruleset { name = 'r', region 'm' { partitioner = 'expz' } }", NULL, NULL),
                    "r.lua:1: region 'm': no loaded library has a partitioner 'expz' (did you mean 'exps'?)");
   ck_assert_str_eq(

@@ -199,6 +199,7 @@ static void put_operator(cleave_wire_out_t *out, const char *name) {
   cleave_wire_put_text(out, "my.domain");
   cleave_wire_put_text(out, name);
   cleave_wire_put_u32(out, 1);
+  cleave_wire_put_u32(out, 2);
   cleave_wire_put_text(out, "A B");
   cleave_wire_put_text(out, "C");
   cleave_wire_put_text(out, NULL);
@@ -231,6 +232,8 @@ static cleave_wire_out_t write_table(uint32_t told_passes) {
   put_counts(&out, 5000, told_passes);
   put_counts(&out, 1, 1);
   cleave_wire_put_text(&out, "file.lua");
+  put_counts(&out, 1, 1);
+  cleave_wire_put_text(&out, "speed");
   return out;
 }
 
@@ -256,6 +259,9 @@ UNIT_TEST(a_table_has_what_the_library_said) {
   ck_assert(found->partitioners[0]->supported != NULL && found->partitioners[0]->select == NULL);
   ck_assert(found->pass_count == 5000 && found->passes == NULL);
   ck_assert_str_eq(found->rule_files[0], "file.lua");
+  ck_assert_int_eq(found->operators[0]->last_version, 2);
+  ck_assert_uint_eq(isolate->table.option_key_count, 1);
+  ck_assert_str_eq(isolate->table.option_keys[0], "speed");
   cleave_arena_deinit(&isolate->arena);
   cleave_wire_deinit(&out);
   out = write_table(2); /* a list that is shorter than it says */

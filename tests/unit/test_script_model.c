@@ -328,7 +328,9 @@ UNIT_TEST(says_what_is_wrong_with_values) {
         ": expected outputs (g.output(name, value), or return values), found none");
   fails("return 5", CLEAVE_ERROR_FORMAT, ": expected the script to return values, found 5");
   fails("g.input('x', 'float33', { 1 })", CLEAVE_ERROR_FORMAT,
-        ":1: dtype 'float33' is unknown (did you mean 'float32'?)");
+        ":1: dtype 'float33' is unknown (did you mean 'float32'?); there are float32, uint8, int8, uint16, "
+        "int16, "
+        "int32, int64, string, bool, float16, float64, uint32, uint64, bfloat16");
   fails("g.input('x', 'float32', { 1, {} })", CLEAVE_ERROR_FORMAT,
         ":1: dimension 2 of a shape: expected a size or a name, found a table");
   fails("g.input('x', 'float32')", CLEAVE_ERROR_FORMAT,
