@@ -131,9 +131,6 @@ cleave_status_t onednn_emit_resampling(onednn_plan_t *plan, const onednn_kernel_
   map_context_t context = {.algorithm = linear ? dnnl_resampling_linear : dnnl_resampling_nearest};
   ONEDNN_TRY(onednn_resize_check(plan->region, node, plan->message));
   ONEDNN_TRY(onednn_emit_dense(plan, kernel->source, &context.source));
-  // oneDNN 3.7 takes images of one pixel, whose layouts are all alike, for another layout than its own
-  // choice.
-  bool is_plain = onednn_layout_is_plain(&context.source.layout);
   onednn_request_t request = {.what = "resampling",
                               .node = kernel->node,
                               .describe = describe_resampling,
@@ -143,7 +140,7 @@ cleave_status_t onednn_emit_resampling(onednn_plan_t *plan, const onednn_kernel_
                               .post_count = kernel->post_count,
                               .shape = shape,
                               .kernel_shape = shape,
-                              .result = is_plain ? onednn_layout_plain(&shape) : onednn_layout_any(&shape),
+                              .result = onednn_layout_any(&shape),
                               .value = kernel->output,
                               .match_blocks = true};
   onednn_fitted_t fitted;
