@@ -4,7 +4,8 @@
  * fills these in from Lua; tests and C users may fill them in by hand.
  *
  * Callbacks get the graph as it was when partitioning began, and never change it. A callback that fails ends
- * the partitioning with its error: file, line, rule.
+ * the partitioning with its error: file, line, rule. Those of rewrites are the exception: what fails at one
+ * match is a refusal on record (partition/transform.h).
  */
 #ifndef CLEAVE_PARTITION_RULESET_H
 #define CLEAVE_PARTITION_RULESET_H
