@@ -45,6 +45,11 @@ static cleave_status_t ask(cleave_supports_t *supports, const cleave_view_reques
                            cleave_reason_t *reason, cleave_error_t *error) {
   cleave_view_t view;
   CLEAVE_TRY(cleave_view_build(&supports->builder, request, &supports->arena, &view, error));
+  if (view.region.output_count == 0) { /* dead nodes that were kept: backends say what is missing, not why */
+    *out_yes = false;
+    (void)snprintf(reason->text, sizeof reason->text, "nothing reads what it makes");
+    return CLEAVE_OK;
+  }
   cleave_message_t message = {.text = ""};
   const cleave_backend_handle_t *handle = supports->handle;
   cleave_status_t status = handle->backend->supports(handle->state, &view.region, &message);

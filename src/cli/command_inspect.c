@@ -26,6 +26,9 @@ typedef struct operator_count {
 typedef struct inspection {
   const cleave_graph_t *graph;
   cleave_node_t *order;
+  bool *needed;                             /* by node: an output needs it */
+  size_t dead_count;                        /* nodes of `order` that are not */
+  size_t removed_count;                     /* dead nodes of the file that went */
   CLEAVE_ARRAY(operator_count_t) operators; /* most frequent first */
   double flops;
   size_t file_bytes;
@@ -125,11 +128,15 @@ static cleave_status_t inspect(inspection_t *inspection, const cleave_job_t *job
   inspection->graph = graph;
   inspection->file_bytes = stat(job->options->model, &status) == 0 ? (size_t)status.st_size : 0;
   inspection->order = cleave_allocate(graph->live_node_count, sizeof *inspection->order);
-  if (inspection->order == NULL) {
+  inspection->needed = cleave_allocate(cleave_graph_node_bound(graph), sizeof *inspection->needed);
+  inspection->removed_count = cleave_model_dead_count(job->model);
+  if (inspection->order == NULL || inspection->needed == NULL) {
     return cleave_error_out_of_memory(error);
   }
   CLEAVE_TRY(cleave_graph_topological_order(graph, inspection->order, NULL, error));
+  CLEAVE_TRY(cleave_graph_find_needed(graph, inspection->needed, error));
   for (size_t k = 0; k < graph->live_node_count; k++) {
+    inspection->dead_count += inspection->needed[inspection->order[k].index] ? 0 : 1;
     CLEAVE_TRY(count_operator(inspection, inspection->order[k], error));
   }
   if (inspection->operators.count > 1) {
@@ -154,6 +161,7 @@ static cleave_status_t inspect(inspection_t *inspection, const cleave_job_t *job
 
 static void inspection_deinit(inspection_t *inspection) {
   cleave_free(inspection->order);
+  cleave_free(inspection->needed);
   cleave_array_free(&inspection->operators);
   cleave_array_free(&inspection->unknown);
 }
@@ -248,9 +256,13 @@ static void print_unknown(const inspection_t *inspection) {
   }
 }
 
-static void print_nodes(const inspection_t *inspection) {
-  cleave_print("\nnodes\n");
+/* All nodes, or those that no output needs. */
+static void print_nodes(const inspection_t *inspection, bool dead_only) {
+  cleave_print(CLEAVE_TRUSTED, dead_only ? "\nno output needs\n" : "\nnodes\n");
   for (size_t k = 0; k < inspection->graph->live_node_count; k++) {
+    if (dead_only && inspection->needed[inspection->order[k].index]) {
+      continue;
+    }
     cleave_text_t text = {0};
     cleave_node_print(inspection->graph, inspection->order[k], &text);
     cleave_print("  %s\n", cleave_text_get(&text));
@@ -265,9 +277,16 @@ static void print_report(const inspection_t *inspection, const cleave_sizes_t *s
   const char *at_least = is_partly_symbolic(inspection) ? "at least " : "";
   cleave_print(CLEAVE_TRUSTED "%s" CLEAVE_TRUSTED "\n", cleave_output_style(CLEAVE_STYLE_BOLD), path,
                cleave_output_style(CLEAVE_STYLE_PLAIN));
-  cleave_print("file %s, opset %d, IR version %d, %zu nodes after folding\n",
+  cleave_print("file %s, opset %d, IR version %d, %zu nodes after folding",
                cleave_output_bytes((double)inspection->file_bytes, text[0], sizeof text[0]),
                (int)graph->opset_version, (int)graph->ir_version, graph->live_node_count);
+  if (inspection->removed_count > 0) {
+    cleave_print(", %zu removed that no output needs (--keep-dead shows)", inspection->removed_count);
+  }
+  if (inspection->dead_count > 0) {
+    cleave_print(", %zu of them needed by no output", inspection->dead_count);
+  }
+  cleave_print("\n");
   cleave_print("weights %s (%s values), activations %s%s at once, %s%s FLOPs\n",
                cleave_output_bytes((double)inspection->weight_bytes, text[0], sizeof text[0]),
                cleave_output_count((double)inspection->weight_count, text[1], sizeof text[1]), at_least,
@@ -282,8 +301,11 @@ static void print_report(const inspection_t *inspection, const cleave_sizes_t *s
   print_operators(inspection);
   print_libraries(inspection);
   print_unknown(inspection);
+  if (inspection->dead_count > 0) {
+    print_nodes(inspection, true);
+  }
   if (with_nodes) {
-    print_nodes(inspection);
+    print_nodes(inspection, false);
   }
 }
 
@@ -304,6 +326,20 @@ static json_t *json_port(const cleave_graph_t *graph, cleave_value_t value, cons
   }
   return json_pack("{s:s, s:s, s:o}", "name", name, "dtype", cleave_dtype_name((cleave_dtype_t)record->dtype),
                    "shape", dims);
+}
+
+/* As print_nodes. */
+static json_t *json_nodes(const inspection_t *inspection, bool dead_only) {
+  json_t *nodes = json_array();
+  for (size_t k = 0; k < inspection->graph->live_node_count; k++) {
+    if (!dead_only || !inspection->needed[inspection->order[k].index]) {
+      cleave_text_t text = {0};
+      cleave_node_print(inspection->graph, inspection->order[k], &text);
+      (void)json_array_append_new(nodes, json_string(cleave_text_get(&text)));
+      cleave_text_deinit(&text);
+    }
+  }
+  return nodes;
 }
 
 static int print_json(const inspection_t *inspection, const cleave_sizes_t *sizes, const char *path,
@@ -341,16 +377,11 @@ static int print_json(const inspection_t *inspection, const cleave_sizes_t *size
       inputs, "outputs", outputs, "operators", operators, "unknown", unknown);
   if (json != NULL) {
     (void)json_object_set_new(json, "sizes", cleave_sizes_json(sizes));
+    (void)json_object_set_new(json, "dead_removed", json_integer((json_int_t)inspection->removed_count));
+    (void)json_object_set_new(json, "dead_list", json_nodes(inspection, true));
   }
   if (json != NULL && with_nodes) {
-    json_t *nodes = json_array();
-    for (size_t k = 0; k < graph->live_node_count; k++) {
-      cleave_text_t text = {0};
-      cleave_node_print(graph, inspection->order[k], &text);
-      (void)json_array_append_new(nodes, json_string(cleave_text_get(&text)));
-      cleave_text_deinit(&text);
-    }
-    (void)json_object_set_new(json, "node_list", nodes);
+    (void)json_object_set_new(json, "node_list", json_nodes(inspection, false));
   }
   return cleave_output_json(json);
 }

@@ -18,6 +18,7 @@ static cleave_text_list_t libraries;
 static cleave_text_list_t isolated;
 static bool falls_back;
 static bool is_lenient;
+static bool keeps_dead;
 static cleave_text_list_t settings;
 static cleave_text_list_t options;
 static const char *log_level;
@@ -50,6 +51,9 @@ static const cleave_option_t TABLE[] = {
      "is), "
      "functions that do not import what they use, and outputs that are not of the shape it declares",
      &is_lenient},
+    {"keep-dead", 0, CLEAVE_OPTION_FLAG, NULL,
+     "nodes that no output of the model needs stay, to be looked at; otherwise they go before anything else",
+     &keeps_dead},
     {"configure", 0, CLEAVE_OPTION_LIST, "BACKEND.KEY=VALUE",
      "tell a backend something of its own, after loading and before anything else; may be given many times. "
      "'cleave backends BACKEND --ask KEY' asks",
@@ -265,6 +269,10 @@ bool cleave_common_lenient(void) {
   return is_lenient;
 }
 
+bool cleave_common_keep_dead(void) {
+  return keeps_dead;
+}
+
 bool cleave_common_isolates(void) {
   return isolated.count > 0;
 }
@@ -300,4 +308,5 @@ void cleave_common_free(void) {
   script_seconds = 0.0;
   falls_back = false;
   is_lenient = false;
+  keeps_dead = false;
 }

@@ -27,8 +27,9 @@ void cleave_common_free(void);
  * cleave_common_free. */
 cleave_session_options_t cleave_common_session(void);
 
-/* --lenient. */
+/* --lenient and --keep-dead, for whoever opens a model. */
 bool cleave_common_lenient(void);
+bool cleave_common_keep_dead(void);
 
 /* --fallback, and whether libraries are isolated. */
 bool cleave_common_fallback(void);

@@ -96,7 +96,8 @@ cleave_status_t cleave_model_read(const char *path, const cleave_settings_t *set
   cleave_model_open_options_t options = {.size = sizeof options,
                                          .settings = settings->items,
                                          .setting_count = settings->count,
-                                         .lenient = cleave_common_lenient()};
+                                         .lenient = cleave_common_lenient(),
+                                         .keep_dead = cleave_common_keep_dead()};
   cleave_model_t *model = NULL;
   const char **names = NULL;
   size_t count = 0;

@@ -126,13 +126,51 @@ void cleave_graph_remove_node(cleave_graph_t *graph, cleave_node_t node) {
   graph->live_node_count--;
 }
 
-static bool is_used(const cleave_graph_t *graph, const cleave_node_record_t *record) {
+static bool is_read(const cleave_graph_t *graph, const cleave_node_record_t *record) {
   for (uint32_t k = 0; k < record->output_count; k++) {
     if (graph->values.items[record->first_output + k].use_count > 0) {
       return true;
     }
   }
   return false;
+}
+
+static bool is_used(const cleave_graph_t *graph, const cleave_node_record_t *record) {
+  return record->is_kept || is_read(graph, record);
+}
+
+void cleave_graph_keep_dead(cleave_graph_t *graph) {
+  for (uint32_t k = 0; k < graph->nodes.count; k++) {
+    cleave_node_record_t *record = &graph->nodes.items[k];
+    record->is_kept = record->op != NULL && !is_read(graph, record);
+  }
+}
+
+cleave_status_t cleave_graph_find_needed(const cleave_graph_t *graph, bool *needed, cleave_error_t *error) {
+  CLEAVE_ARRAY(cleave_value_t) queue = {0};
+  cleave_status_t status = CLEAVE_OK;
+  memset(needed, 0, graph->nodes.count * sizeof *needed);
+  for (size_t k = 0; k < graph->outputs.count; k++) {
+    CLEAVE_TRY_CLEANUP(cleave_array_reserve(&queue, 1, error));
+    cleave_array_push_reserved(&queue, cleave_graph_output(graph, k));
+  }
+  while (queue.count > 0) {
+    cleave_node_t node = cleave_value_producer(graph, queue.items[--queue.count]);
+    if (!cleave_node_exists(node) || needed[node.index]) {
+      continue;
+    }
+    needed[node.index] = true;
+    CLEAVE_TRY_CLEANUP(cleave_array_reserve(&queue, cleave_node_input_count(graph, node), error));
+    for (uint32_t k = 0; k < cleave_node_input_count(graph, node); k++) {
+      cleave_value_t input = cleave_node_input(graph, node, k);
+      if (cleave_value_exists(input)) {
+        cleave_array_push_reserved(&queue, input);
+      }
+    }
+  }
+cleanup:
+  cleave_array_free(&queue);
+  return status;
 }
 
 cleave_status_t cleave_graph_remove_dead(cleave_graph_t *graph, size_t *out_removed, cleave_error_t *error) {

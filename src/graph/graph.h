@@ -48,7 +48,7 @@ typedef struct cleave_node_record {
   uint16_t input_count;
   uint16_t output_count;
   uint16_t attribute_count;
-  uint16_t reserved;
+  bool is_kept; /* it stays although nothing reads it: cleave_graph_keep_dead */
   int32_t line; /* of the script that made it; 0 */
 } cleave_node_record_t;
 
@@ -196,7 +196,14 @@ void cleave_graph_remove_constant(cleave_graph_t *graph, cleave_value_t value);
 CLEAVE_MUST_USE cleave_status_t cleave_graph_release_unused(cleave_graph_t *graph, cleave_error_t *error);
 /* Removes a node whose outputs have no uses. A programming error otherwise. */
 void cleave_graph_remove_node(cleave_graph_t *graph, cleave_node_t node);
-/* Removes nodes that no output needs; returns how many. Keeps graph inputs. */
+/* Marks the nodes that outputs need: needed[k] for node k, up to cleave_graph_node_bound. */
+CLEAVE_MUST_USE cleave_status_t cleave_graph_find_needed(const cleave_graph_t *graph, bool *needed,
+                                                         cleave_error_t *error);
+/* Nodes that nothing reads stay from now on, and with them what they read; in copies of the graph, too.
+ * Folding leaves them alone. */
+void cleave_graph_keep_dead(cleave_graph_t *graph);
+/* Removes nodes that neither an output nor a node that is kept needs; returns how many. Keeps graph inputs.
+ */
 CLEAVE_MUST_USE cleave_status_t cleave_graph_remove_dead(cleave_graph_t *graph, size_t *out_removed,
                                                          cleave_error_t *error);
 

@@ -51,8 +51,8 @@ static bool work_is_unknown(const cleave_op_t *op) {
 static bool is_foldable(const cleave_graph_t *graph, cleave_node_t node, const bool *keep_node,
                         size_t keep_count) {
   const cleave_node_record_t *record = cleave_graph_node(graph, node);
-  if (record->op == NULL || !cleave_op_has_schema(record->op) || work_is_unknown(record->op) ||
-      (record->op->flags & (CLEAVE_OP_RANDOM | CLEAVE_OP_STATEFUL)) != 0 ||
+  if (record->op == NULL || record->is_kept || !cleave_op_has_schema(record->op) ||
+      work_is_unknown(record->op) || (record->op->flags & (CLEAVE_OP_RANDOM | CLEAVE_OP_STATEFUL)) != 0 ||
       record->output_count > CLEAVE_MAX_RANK ||
       (keep_node != NULL && node.index < keep_count && keep_node[node.index])) {
     return false;

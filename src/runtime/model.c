@@ -38,9 +38,12 @@ cleave_status_t cleave_model_create_take(cleave_graph_t *graph, cleave_model_t *
   cleave_model_t *model = NULL;
   *out_model = NULL;
   CLEAVE_TRY(cleave_model_wrap_take(graph->context, graph, &model, error));
+  cleave_status_t status = cleave_graph_remove_dead(graph, &model->dead_count, error);
   uint32_t values = cleave_graph_value_bound(graph);
   size_t nodes = graph->live_node_count;
-  cleave_status_t status = cleave_graph_copy(graph, &model->unfolded, error);
+  if (status == CLEAVE_OK) {
+    status = cleave_graph_copy(graph, &model->unfolded, error);
+  }
   if (status == CLEAVE_OK) {
     status = cleave_graph_simplify(graph, NULL, 0, NULL, error);
   }
@@ -63,14 +66,26 @@ cleave_status_t cleave_model_create_take(cleave_graph_t *graph, cleave_model_t *
   return CLEAVE_OK;
 }
 
+/* A model as the options ask for it. */
+static cleave_status_t create_by_take(cleave_context_t *context, const cleave_model_open_options_t *options,
+                                      cleave_graph_t *graph, cleave_model_t **out_model,
+                                      cleave_error_t *error) {
+  graph->context = context;
+  if (options->keep_dead) {
+    cleave_graph_keep_dead(graph);
+  }
+  return cleave_model_create_take(graph, out_model, error);
+}
+
 /* The region is the model's from now on, also where this fails. */
-static cleave_status_t create_from_region_take(cleave_context_t *context, cleave_region_file_t *region,
-                                               cleave_model_t **out_model, cleave_error_t *error) {
+static cleave_status_t create_from_region_take(cleave_context_t *context,
+                                               const cleave_model_open_options_t *options,
+                                               cleave_region_file_t *region, cleave_model_t **out_model,
+                                               cleave_error_t *error) {
   cleave_graph_t *graph = NULL;
   cleave_status_t status = cleave_region_file_graph(region, &graph, error);
   if (status == CLEAVE_OK) {
-    graph->context = context;
-    status = cleave_model_create_take(graph, out_model, error);
+    status = create_by_take(context, options, graph, out_model, error);
   }
   if (status != CLEAVE_OK) {
     cleave_region_file_destroy(region);
@@ -87,15 +102,16 @@ static cleave_onnx_read_options_t onnx_options(const cleave_model_open_options_t
 }
 
 /* A model from the graph of a file, which it takes over. */
-static cleave_status_t create_from_onnx_take(cleave_context_t *context, cleave_graph_t *graph,
-                                             cleave_model_t **out_model, cleave_error_t *error) {
-  graph->context = context;
+static cleave_status_t create_from_onnx_take(cleave_context_t *context,
+                                             const cleave_model_open_options_t *options,
+                                             cleave_graph_t *graph, cleave_model_t **out_model,
+                                             cleave_error_t *error) {
   if (graph->newer_version > 0) {
     cleave_log(cleave_context_log(context), CLEAVE_LOG_WARNING, "%s: opset %d is read as opset %d",
                cleave_strings_text(&graph->strings, graph->source), (int)graph->newer_version,
                (int)graph->opset_version);
   }
-  return cleave_model_create_take(graph, out_model, error);
+  return create_by_take(context, options, graph, out_model, error);
 }
 
 static cleave_status_t load_file(cleave_context_t *context, const char *path,
@@ -107,7 +123,7 @@ static cleave_status_t load_file(cleave_context_t *context, const char *path,
   if (cleave_path_has_extension(path, ".onnx")) {
     cleave_onnx_read_options_t read = onnx_options(options);
     CLEAVE_TRY(cleave_onnx_read(path, &read, &graph, error));
-    return create_from_onnx_take(context, graph, out_model, error);
+    return create_from_onnx_take(context, options, graph, out_model, error);
   }
   if (options->open_input_count > 0) {
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
@@ -120,13 +136,12 @@ static cleave_status_t load_file(cleave_context_t *context, const char *path,
   } else if (cleave_path_has_extension(path, ".json")) {
     cleave_region_file_t *region = NULL;
     CLEAVE_TRY(cleave_region_json_open(path, &region, error));
-    return create_from_region_take(context, region, out_model, error);
+    return create_from_region_take(context, options, region, out_model, error);
   } else {
     return cleave_error_set(error, CLEAVE_ERROR_UNSUPPORTED,
                             "%s: not a model by its name: expected .onnx, .lua, or .json (a region)", path);
   }
-  graph->context = context;
-  return cleave_model_create_take(graph, out_model, error);
+  return create_by_take(context, options, graph, out_model, error);
 }
 
 /* The context is there from the first operator that is looked up in it. */
@@ -160,10 +175,10 @@ static cleave_status_t load_bytes(cleave_context_t *context, const char *name,
   if (looks_like_json(options->data, options->data_size)) {
     cleave_region_file_t *region = NULL;
     CLEAVE_TRY(cleave_region_json_read(name, options->data, options->data_size, NULL, &region, error));
-    return create_from_region_take(context, region, out_model, error);
+    return create_from_region_take(context, options, region, out_model, error);
   }
   CLEAVE_TRY(cleave_onnx_read_memory(options->data, options->data_size, name, &read, &graph, error));
-  return create_from_onnx_take(context, graph, out_model, error);
+  return create_from_onnx_take(context, options, graph, out_model, error);
 }
 
 static cleave_status_t load_memory(cleave_context_t *context, const char *name,
@@ -280,6 +295,7 @@ static cleave_status_t wrap_bound_take(cleave_model_t *model, cleave_graph_t *gr
   cleave_model_t *bound = NULL;
   CLEAVE_TRY(cleave_model_wrap_take(graph->context, graph, &bound, error));
   bound->origin = cleave_model_retain(model);
+  bound->dead_count = model->dead_count;
   cleave_status_t status = keep_inputs(bound, inputs, input_count, error);
   if (status != CLEAVE_OK) {
     cleave_model_release(bound);
@@ -308,6 +324,10 @@ cleave_status_t cleave_model_bind_partly(cleave_model_t *model, const cleave_ten
 
 const cleave_graph_t *cleave_model_graph(const cleave_model_t *model) {
   return model->graph;
+}
+
+size_t cleave_model_dead_count(const cleave_model_t *model) {
+  return model->dead_count;
 }
 
 /* ---- inputs and outputs ---- */

@@ -9,8 +9,11 @@
 /* The graph of a model; it lives as long as the model and does not change. */
 const cleave_graph_t *cleave_model_graph(const cleave_model_t *model);
 
-/* A model from a graph, which it takes over, also when it fails; it retains the graph's context. Types are
- * inferred and what is constant is folded, as for models from files. */
+/* How many nodes of the file went before anything else, since no output needs them. */
+size_t cleave_model_dead_count(const cleave_model_t *model);
+
+/* A model from a graph, which it takes over, also when it fails; it retains the graph's context. What
+ * is dead goes, types are inferred and what is constant is folded, as for models from files. */
 CLEAVE_MUST_USE cleave_status_t cleave_model_create_take(cleave_graph_t *graph, cleave_model_t **out_model,
                                                          cleave_error_t *error);
 

@@ -276,6 +276,7 @@ static cleave_status_t make_model(cleave_model_t *old, const replacement_t *item
   if (old->origin == NULL) {
     CLEAVE_TRY(cleave_model_wrap_take(old->context, NULL, &model, error));
     model->texts = cleave_model_retain(old->texts != NULL ? old->texts : old);
+    model->dead_count = old->dead_count;
     status = fill_model(old, items, count, model, error);
   } else {
     cleave_model_t *origin = NULL;

@@ -16,6 +16,7 @@ struct cleave_model {
   /* The graph before anything was folded: what constants are set in. NULL: `graph` is it. Of a bound model:
    * the origin's. */
   cleave_graph_t *unfolded;
+  size_t dead_count;      /* cleave_model_dead_count */
   cleave_model_t *texts;  /* retained: whose graph has the texts and lists that the graphs share; NULL: own */
   cleave_model_t *origin; /* retained: a bound model's graph is a copy of its graph; NULL: not bound */
   cleave_region_file_t *region; /* that the model was made of; NULL: none, or look at the origin's */

@@ -2,6 +2,7 @@
 // What ONNX files say about their inputs and outputs: declared shapes, defaults of inputs, operator sets.
 #include "cleave/cleave.h"
 #include "onnx_builder.h"
+#include "runtime/model.h"
 #include "runtime/session.h"
 #include "unit.h"
 
@@ -220,6 +221,27 @@ UNIT_TEST(only_inputs_of_the_file_can_be_opened) {
   unit_fails(
       open_with(&b, (cleave_model_open_options_t){.open_inputs = names, .open_input_count = 1}, &model, e),
       CLEAVE_ERROR_INVALID_ARGUMENT, "m: the file has no input 'twice'");
+}
+
+/* ---- dead nodes ---- */
+
+UNIT_TEST(nodes_that_no_output_needs_go_unless_they_are_kept) {
+  for (int keep = 0; keep < 2; keep++) {
+    onnx_builder_t b = relu("2 3", "2 3");
+    onnx_simple(&b, "Exp", "y", "half");
+    onnx_simple(&b, "Tanh", "half", "dead");
+    cleave_model_t *model = opened(&b, (cleave_model_open_options_t){.keep_dead = keep == 1});
+    ck_assert_uint_eq(cleave_model_graph(model)->live_node_count, keep == 1 ? 3 : 1);
+    ck_assert_uint_eq(cleave_model_dead_count(model), keep == 1 ? 0 : 2);
+    cleave_model_t *bound = NULL;
+    unit_ok(cleave_model_bind(model, NULL, 0, &bound, e));
+    ck_assert_uint_eq(cleave_model_dead_count(bound), keep == 1 ? 0 : 2);
+    cleave_session_t *session = NULL;
+    unit_ok(cleave_session_create(bound, NULL, NULL, 0, NULL, &session, e));
+    cleave_session_destroy(session);
+    cleave_model_release(bound);
+    cleave_model_release(model);
+  }
 }
 
 UNIT_MAIN("declared")

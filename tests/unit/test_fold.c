@@ -47,6 +47,16 @@ UNIT_TEST(a_node_that_is_to_stay_stays) {
   cleave_graph_destroy(graph);
 }
 
+UNIT_TEST(a_dead_node_that_is_kept_is_not_computed) {
+  cleave_graph_t *graph = plan_case_graph("a = Exp($w); b = Neg(a); c = Exp(x); -> c");
+  cleave_node_t dead = plan_case_node(graph, "b");
+  cleave_graph_keep_dead(graph);
+  ck_assert_uint_eq(simplify(graph, NULL), 1);
+  ck_assert(cleave_node_is_live(graph, dead));
+  ck_assert_uint_eq(graph->live_node_count, 2);
+  cleave_graph_destroy(graph);
+}
+
 UNIT_TEST(outputs_whose_shape_depends_on_constant_data_are_known_after) {
   session_case_t c = session_case_create();
   cleave_value_t x = session_case_input(&c, "x", CLEAVE_DTYPE_I64, 2, (const int64_t[]){1, 2});

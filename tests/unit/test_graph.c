@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Building, editing, ordering, hashing and printing graphs; a graph of a million nodes. */
+#include "graph/clone.h"
 #include "graph/graph.h"
 
 #include <sys/resource.h>
@@ -90,6 +91,30 @@ UNIT_TEST(replacing_uses_keeps_their_order_and_dead_nodes_go) {
   cleave_graph_set_input(graph, cleave_value_producer(graph, c), 1, CLEAVE_VALUE_NONE);
   ck_assert(!cleave_value_exists(cleave_node_input(graph, cleave_value_producer(graph, c), 1)));
   unit_ok(cleave_graph_verify(graph, e));
+  cleave_graph_destroy(graph);
+}
+
+UNIT_TEST(nodes_that_nothing_reads_can_be_kept) {
+  cleave_graph_t *graph = new_graph();
+  cleave_value_t x = input(graph, "x");
+  cleave_value_t a = unary(graph, "a", x);
+  cleave_value_t dead = unary(graph, "dead", unary(graph, "half dead", a));
+  output(graph, "y", unary(graph, "b", a));
+  bool needed[4];
+  unit_ok(cleave_graph_find_needed(graph, needed, e));
+  ck_assert(needed[0] && !needed[1] && !needed[2] && needed[3]);
+  cleave_graph_keep_dead(graph);
+  cleave_graph_t *copy = NULL;
+  unit_ok(cleave_graph_copy(graph, &copy, e));
+  cleave_value_t later = unary(copy, "later", a);
+  size_t removed = 0;
+  unit_ok(cleave_graph_remove_dead(copy, &removed, e));
+  ck_assert_uint_eq(removed, 1);
+  ck_assert_uint_eq(copy->live_node_count, 4);
+  ck_assert(cleave_node_is_live(copy, cleave_value_producer(copy, dead)));
+  ck_assert(!cleave_node_exists(cleave_value_producer(copy, later)));
+  unit_ok(cleave_graph_verify(copy, e));
+  cleave_graph_destroy(copy);
   cleave_graph_destroy(graph);
 }
 

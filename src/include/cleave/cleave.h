@@ -66,6 +66,9 @@ typedef struct cleave_model_open_options {
    * errors, or NULL. It is copied as far as it is needed. */
   const void *data;
   size_t data_size;
+  /* Nodes that no output needs stay in the graph, to be looked at; otherwise they go before anything else.
+   * They run with the others, and rules see them. */
+  bool keep_dead;
 } cleave_model_open_options_t;
 
 /* cleave_model_load and cleave_model_load_memory, with options (may be NULL). */
