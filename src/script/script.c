@@ -11,6 +11,7 @@
 
 #include "script/embedded.h"
 #include "script/host.h"
+#include "script/module_code.h"
 #include "script/script_error.h"
 #include "script/script_limits.h"
 
@@ -86,9 +87,7 @@ void cleave_script_import(lua_State *state, const char *name) {
       return;
     }
     const char *chunk = lua_pushfstring(state, "@%s", path);
-    if (luaL_loadbufferx(state, file->text, file->length, chunk, "t") != LUA_OK) {
-      lua_error(state);
-    }
+    cleave_module_code_push(state, file, chunk);
     cleave_script_push_host(state);
     lua_pushcfunction(state, import_from_lua);
     lua_call(state, 2, 1);
