@@ -1,17 +1,11 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Broken ONNX models: every file of corpus/onnx cut at every byte, with flipped bits, with bytes changed,
- * inserted and removed, and with pieces of other files in the middle; and models that nest. Each is read from
- * memory; the outcome must be a graph that verifies, prints and can be written, or one line that says what is
- * wrong. The generator is seeded, so that a failure comes again; the time is bounded.
- */
+// SPDX-License-Identifier: Apache-2.0
+// Broken ONNX models (kind_onnx.c): every file of corpus/onnx cut at every byte and with flipped bits; models
+// changed at random; and models that nest.
 #include <dirent.h>
 
 #include "base/clock.h"
-#include "graph/print.h"
-#include "graph/verify.h"
+#include "fuzz.h"
 #include "onnx_builder.h"
-#include "ops/infer.h"
 #include "unit.h"
 
 enum { MOST_FILES = 64, ROUNDS = 4000 };
@@ -48,61 +42,9 @@ static void close_corpus(void) {
   }
 }
 
-static uint64_t random_state = 1;
-
-static uint64_t random_below(uint64_t bound) {
-  random_state ^= random_state << 13;
-  random_state ^= random_state >> 7;
-  random_state ^= random_state << 17;
-  return random_state % bound;
-}
-
-static void check_message(cleave_status_t status, const cleave_error_t *error) {
-  ck_assert_int_ne((int)status, CLEAVE_ERROR_INTERNAL);
-  ck_assert_int_eq((int)error->status, (int)status);
-  ck_assert_msg(error->message[0] != '\0', "status %d without a message", (int)status);
-  ck_assert_msg(strchr(error->message, '\n') == NULL, "more than a line: %s", error->message);
-}
-
-static void use_graph(cleave_graph_t *graph) {
-  cleave_text_t text = {0};
-  cleave_infer_options_t options = {0};
-  unit_ok(cleave_graph_verify(graph, e));
-  unit_ok(cleave_graph_print(graph, &text, e));
-  text.length = 0;
-  cleave_error_t error = CLEAVE_ERROR_INIT;
-  cleave_status_t status = cleave_graph_infer(graph, &options, NULL, &error);
-  if (status != CLEAVE_OK) {
-    check_message(status, &error);
-  }
-  cleave_error_clear(
-      &error); /* what is wrong about types may be seen only when an older operator stands for it */
-  status = cleave_onnx_write_text(graph, NULL, &text, &error);
-  if (status != CLEAVE_OK) {
-    check_message(status, &error);
-  }
-  cleave_text_deinit(&text);
-}
-
-/* Returns whether the bytes were a model. The copy ends where the bytes end, for the sanitizers to see. */
+/* Returns whether the bytes were a model. */
 static bool try_bytes(const void *data, size_t size) {
-  cleave_graph_t *graph = NULL;
-  cleave_error_t error = CLEAVE_ERROR_INIT;
-  unsigned char *copy = malloc(size > 0 ? size : 1);
-  ck_assert_ptr_nonnull(copy);
-  if (size > 0) {
-    memcpy(copy, data, size);
-  }
-  cleave_status_t status = cleave_onnx_read_memory(copy, size, "fuzz", NULL, &graph, &error);
-  free(copy);
-  if (status != CLEAVE_OK) {
-    ck_assert_ptr_null(graph);
-    check_message(status, &error);
-    return false;
-  }
-  use_graph(graph);
-  cleave_graph_destroy(graph);
-  return true;
+  return fuzz_onnx.run(data, size) != FUZZ_REFUSED;
 }
 
 UNIT_TEST(the_corpus_itself_is_read_or_refused_in_one_line) {
@@ -152,54 +94,12 @@ UNIT_TEST(models_with_one_flipped_bit) {
   close_corpus();
 }
 
-/* One change of the bytes; returns the new size. */
-static size_t change(unsigned char *bytes, size_t size, size_t room) {
-  size_t at = (size_t)random_below(size);
-  const cleave_file_t *other = files[random_below(file_count)];
-  size_t length = (size_t)random_below(24) + 1;
-  switch (random_below(6)) {
-    case 0: bytes[at] = (unsigned char)random_below(256); return size;
-    case 1: bytes[at] = 0xff; return size;
-    case 2: bytes[at] = (unsigned char)(bytes[at] + 1); return size;
-    case 3: /* remove */
-      length = length < size - at ? length : size - at;
-      memmove(bytes + at, bytes + at + length, size - at - length);
-      return size - length;
-    case 4: /* insert noise */
-      length = size + length <= room ? length : 0;
-      memmove(bytes + at + length, bytes + at, size - at);
-      for (size_t k = 0; k < length; k++) {
-        bytes[at + k] = (unsigned char)random_below(256);
-      }
-      return size + length;
-    default: { /* a piece of another file over this one */
-      size_t from = (size_t)random_below(cleave_file_size(other));
-      size_t left = cleave_file_size(other) - from;
-      length = length < left ? length : left;
-      length = length < size - at ? length : size - at;
-      memcpy(bytes + at, cleave_file_data(other) + from, length);
-      return size;
-    }
-  }
-}
-
 UNIT_TEST(models_changed_at_random) {
-  uint64_t start = cleave_clock_now();
-  unsigned char buffer[16384];
-  size_t done = 0;
-  open_corpus();
-  random_state = 20240229;
-  for (; done < ROUNDS && cleave_clock_ms(start, cleave_clock_now()) < budget_ms; done++) {
-    const cleave_file_t *file = files[random_below(file_count)];
-    size_t size = cleave_file_size(file);
-    memcpy(buffer, cleave_file_data(file), size);
-    for (uint64_t changes = random_below(6) + 1; changes > 0 && size > 0; changes--) {
-      size = change(buffer, size, sizeof buffer);
-    }
-    (void)try_bytes(buffer, size);
-  }
-  ck_assert_uint_gt(done, 100);
-  close_corpus();
+  size_t counts[FUZZ_OUTCOMES];
+  size_t rounds = fuzz_replay(&fuzz_onnx, ROUNDS, budget_ms, 6, counts);
+  ck_assert_uint_gt(rounds, 100);
+  ck_assert_uint_gt(counts[FUZZ_USED], 10);
+  ck_assert_uint_gt(counts[FUZZ_REFUSED], 10);
 }
 
 /* Wraps the bytes into a BYTES field `depth` times, inside out: the lengths are known from within. */
@@ -302,9 +202,7 @@ UNIT_TEST(reading_survives_every_failed_allocation) {
                                                        "fuzz", NULL, &graph, &error);
       (void)cleave_memory_fail_after(-1);
       failed = status == CLEAVE_ERROR_OUT_OF_MEMORY;
-      if (status != CLEAVE_OK) {
-        check_message(status, &error);
-      }
+      fuzz_check(status, &error, ~FUZZ_STATUS(INTERNAL));
       cleave_graph_destroy(graph);
     }
     ck_assert(!failed);

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What may happen to a JSON file between two programs, and what somebody may do to it.
+// What may happen to a file or a message between two programs, and what somebody may do to it.
 #include "damage_case.h"
 
-#include <stdint.h>
 #include <string.h>
 
 static uint64_t random_state = 88172645463325252U;
+
+void damage_seed(uint64_t seed) {
+  random_state = (seed + 1) * 0x9e3779b97f4a7c15U | 1;
+}
 
 size_t damage_random(size_t bound) {
   random_state ^= random_state << 13;
@@ -84,5 +87,30 @@ size_t damage_json(char *text, size_t length, size_t room) {
     case 2: return insert_word(text, length, room, damage_random(length + 1), 0);
     case 3: return repeat_line(text, length, room);
     default: return change_value(text, length, room);
+  }
+}
+
+static size_t insert_noise(char *data, size_t size, size_t room) {
+  size_t at = damage_random(size);
+  size_t count = 1 + damage_random(24);
+  if (size + count > room) {
+    return size;
+  }
+  memmove(data + at + count, data + at, size - at);
+  for (size_t k = 0; k < count; k++) {
+    data[at + k] = (char)damage_random(256);
+  }
+  return size + count;
+}
+
+size_t damage_bytes(char *data, size_t size, size_t room) {
+  static const unsigned char EXTREMES[] = {0, 1, 2, 0x7f, 0x80, 0xff};
+  size_t at = damage_random(size);
+  switch (damage_random(6)) {
+    case 0: data[at] = (char)EXTREMES[damage_random(sizeof EXTREMES)]; return size;
+    case 1: data[at] = (char)(data[at] + 1); return size;
+    case 2: return remove_part(data, size);
+    case 3: return insert_noise(data, size, room);
+    default: return change_byte(data, size);
   }
 }

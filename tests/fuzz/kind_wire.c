@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Messages between processes: regions, and what a pass says to the editor. What reads as a region is a view
+// that can be written again, and comes back the same.
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/edit_wire.h"
+#include "backend/region_json.h"
+#include "backend/region_wire.h"
+#include "damage_case.h"
+#include "fuzz.h"
+
+static void put_edits(const cleave_region_view_t *region, cleave_wire_out_t *out) {
+  const cleave_node_view_t *node = &region->nodes[damage_random(region->node_count)];
+  cleave_edit_put_text(out, node->op);
+  cleave_edit_put_attributes(out, node->attributes, node->attribute_count);
+  for (uint32_t k = 0; k < 2; k++) {
+    const cleave_value_view_t *value = &region->values[damage_random(region->value_count)];
+    cleave_edit_put_tensor(out, &value->tensor, k == 0);
+    cleave_edit_put_indices(out, k == 0 ? node->inputs : NULL, node->input_count);
+  }
+}
+
+static void draw(cleave_text_t *out) {
+  fuzz_text_t file = fuzz_draw_corpus("regions");
+  cleave_region_file_t *region = NULL;
+  cleave_wire_out_t message = {0};
+  fuzz_ok(cleave_region_json_read("r.json", file.data, file.size, NULL, &region, e));
+  if (damage_random(3) == 0) {
+    put_edits(cleave_region_file_view(region), &message);
+  } else {
+    fuzz_ok(cleave_region_write(cleave_region_file_view(region), NULL, NULL, &message, e));
+  }
+  cleave_text_append(out, (const char *)message.data, message.length);
+  cleave_wire_deinit(&message);
+  cleave_region_file_destroy(region);
+}
+
+static size_t damage(char *data, size_t size, size_t room) {
+  return damage_bytes(data, size, room);
+}
+
+/* Everything that is read as an edit is looked at as an editor does, which refuses what is too long. */
+static bool read_edits(const void *data, size_t size) {
+  cleave_arena_t arena = {0};
+  cleave_wire_in_t in = cleave_wire_read(data, size);
+  uint64_t sum = 0;
+  uint32_t count = 0;
+  const char *op = cleave_wire_text(&in);
+  sum += op == NULL ? 0 : strlen(op);
+  const cleave_attribute_view_t *attributes = cleave_edit_attributes(&in, &arena, &count);
+  for (uint32_t k = 0; attributes != NULL && count <= CLEAVE_EDIT_LIST_LIMIT && k < count; k++) {
+    sum += attributes[k].name == NULL ? 0 : strlen(attributes[k].name);
+  }
+  for (int k = 0; k < 2; k++) {
+    const cleave_tensor_view_t *tensor = cleave_edit_tensor(&in, &arena);
+    for (int32_t d = 0;
+         tensor != NULL && tensor->dims != NULL && tensor->rank <= CLEAVE_MAX_RANK && d < tensor->rank; d++) {
+      sum += (uint64_t)tensor->dims[d];
+    }
+    const uint32_t *indices = cleave_edit_indices(&in, &count);
+    for (uint32_t i = 0; indices != NULL && count <= CLEAVE_EDIT_LIST_LIMIT && i < count; i++) {
+      sum += indices[i];
+    }
+  }
+  static volatile uint64_t seen;
+  seen = sum;
+  (void)seen;
+  cleave_arena_deinit(&arena);
+  return cleave_wire_is_done(&in);
+}
+
+/* Written, read and written again: texts that are not there become empty the first time. */
+static void write_again(const cleave_region_view_t *region) {
+  cleave_arena_t arena = {0};
+  cleave_wire_out_t first = {0};
+  cleave_wire_out_t second = {0};
+  cleave_text_t text = {0};
+  cleave_region_view_t again;
+  fuzz_ok(cleave_region_write(region, NULL, NULL, &first, e));
+  cleave_wire_in_t in = cleave_wire_read(first.data, first.length);
+  fuzz_ok(cleave_region_read(&in, &arena, NULL, NULL, &again, e));
+  fuzz_expect(cleave_wire_is_done(&in), "%zu bytes", first.length);
+  fuzz_ok(cleave_region_write(&again, NULL, NULL, &second, e));
+  fuzz_expect(first.length == second.length && memcmp(first.data, second.data, first.length) == 0,
+              "%zu bytes, then %zu", first.length, second.length);
+  cleave_error_t error = CLEAVE_ERROR_INIT;
+  fuzz_check(cleave_region_json_print(region, NULL, &text, &error), &error,
+             FUZZ_STATUS(UNSUPPORTED) | FUZZ_STATUS(FORMAT) | FUZZ_STATUS(LIMIT));
+  cleave_text_deinit(&text);
+  cleave_wire_deinit(&first);
+  cleave_wire_deinit(&second);
+  cleave_arena_deinit(&arena);
+}
+
+static fuzz_outcome_t run(const void *data, size_t size) {
+  cleave_arena_t arena = {0};
+  cleave_region_view_t region;
+  cleave_error_t error = CLEAVE_ERROR_INIT;
+  void *copy = fuzz_copy(data, size);
+  cleave_wire_in_t in = cleave_wire_read(copy, size);
+  cleave_status_t status = cleave_region_read(&in, &arena, NULL, NULL, &region, &error);
+  fuzz_check(status, &error, FUZZ_STATUS(FORMAT));
+  fuzz_expect(arena.total <= 65536 + 64 * size, "%zu bytes of memory for %zu", arena.total, size);
+  fuzz_outcome_t outcome = FUZZ_REFUSED;
+  if (status == CLEAVE_OK) {
+    write_again(&region);
+    outcome = FUZZ_USED;
+  }
+  outcome = read_edits(copy, size) && outcome == FUZZ_REFUSED ? FUZZ_READ : outcome;
+  cleave_arena_deinit(&arena);
+  free(copy);
+  return outcome;
+}
+
+const fuzz_kind_t fuzz_wire = {draw, damage, run};
