@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// cleave verify: every distinct fusion and region against cpu. What fails is written down as a model of its
-// own with its inputs, so that it can be run again; with --quarantine its rule is left out, and the rest is
-// checked again.
+// cleave verify: every distinct fusion, region and rewrite against cpu. What fails is written down as a model
+// of its own with its inputs, so that it can be run again; with --quarantine its rule is left out, and the
+// rest is checked again.
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,7 +14,6 @@
 #include "cli/report.h"
 #include "formats/onnx.h"
 #include "runtime/model.h"
-#include "tensor/npy.h"
 #include "tools/verify.h"
 
 enum { MOST_QUARANTINED = 256 };
@@ -100,38 +99,72 @@ static cleave_status_t save_region(const verify_t *verify, const cleave_verify_i
   return status;
 }
 
-/* SAVE/<rule>_<number>/region.onnx, region.json, input_0.npy, ... */
-static cleave_status_t save_item(verify_t *verify, const cleave_verify_item_t *item, uint32_t number,
-                                 cleave_error_t *error) {
+enum { LONGEST_NAME = 32 };
+
+typedef struct folder {
   char path[1024];
-  const char *rule = verify->job.plan->rules[item->rule].name;
+  size_t length;
+} folder_t;
+
+/* The path of a file in it, until the next one is asked for. */
+static const char *file_in(folder_t *folder, const char *name) {
+  (void)snprintf(folder->path + folder->length, LONGEST_NAME, "/%s", name);
+  return folder->path;
+}
+
+/* Makes SAVE/<rule>_<number>. */
+static cleave_status_t open_folder(verify_t *verify, const char *rule, uint32_t number, folder_t *folder,
+                                   cleave_error_t *error) {
   CLEAVE_TRY(make_folder(verify->save, error));
-  int length = snprintf(path, sizeof path - 32, "%s/%s_%u", verify->save, rule, (unsigned)number);
-  if (length < 0 || (size_t)length >= sizeof path - 32) {
+  size_t room = sizeof folder->path - LONGEST_NAME;
+  int length = snprintf(folder->path, room, "%s/%s_%u", verify->save, rule, (unsigned)number);
+  if (length < 0 || (size_t)length >= room) {
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "--save: the path is too long");
   }
-  CLEAVE_TRY(make_folder(path, error));
-  (void)json_array_append_new(verify->saved, json_string(path));
-  for (uint32_t k = 0; k < item->input_count; k++) {
-    (void)snprintf(path + length, 32, "/input_%u.npy", (unsigned)k);
-    CLEAVE_TRY(cleave_npy_write(path, item->inputs[k], error));
-  }
-  if (item->graph != NULL) {
-    (void)snprintf(path + length, 32, "/region.onnx");
-    CLEAVE_TRY(cleave_onnx_write(path, item->graph, NULL, error));
-  }
-  if (item->kind == CLEAVE_VERIFY_REGION) {
-    (void)snprintf(path + length, 32, "/region.json");
-    CLEAVE_TRY(save_region(verify, item, path, error));
+  folder->length = (size_t)length;
+  (void)json_array_append_new(verify->saved, json_string(folder->path));
+  return make_folder(folder->path, error);
+}
+
+static cleave_status_t save_tensors(folder_t *folder, const char *kind, cleave_tensor_t *const *tensors,
+                                    uint32_t count, cleave_error_t *error) {
+  char name[LONGEST_NAME - 1];
+  for (uint32_t k = 0; k < count; k++) {
+    (void)snprintf(name, sizeof name, "%s_%u.pb", kind, (unsigned)k);
+    CLEAVE_TRY(cleave_tensor_pb_write(file_in(folder, name), tensors[k], NULL, error));
   }
   return CLEAVE_OK;
+}
+
+/* For --data: region.onnx and region.json, or before.onnx and after.onnx of a rewrite; input_0.pb, ..., and
+ * what cpu makes of them, output_0.pb, ... */
+static cleave_status_t save_item(verify_t *verify, const cleave_verify_item_t *item, uint32_t number,
+                                 cleave_error_t *error) {
+  folder_t folder;
+  bool is_rewrite = item->kind == CLEAVE_VERIFY_REWRITE;
+  CLEAVE_TRY(open_folder(verify, verify->job.plan->rules[item->rule].name, number, &folder, error));
+  CLEAVE_TRY(save_tensors(&folder, "input", item->inputs, item->input_count, error));
+  CLEAVE_TRY(save_tensors(&folder, "output", item->outputs, item->output_count, error));
+  if (item->graph != NULL) {
+    const char *name = is_rewrite ? "before.onnx" : "region.onnx";
+    CLEAVE_TRY(cleave_onnx_write(file_in(&folder, name), item->graph, NULL, error));
+  }
+  if (item->after != NULL) {
+    CLEAVE_TRY(cleave_onnx_write(file_in(&folder, "after.onnx"), item->after, NULL, error));
+  }
+  return item->kind == CLEAVE_VERIFY_REGION
+             ? save_region(verify, item, file_in(&folder, "region.json"), error)
+             : CLEAVE_OK;
+}
+
+static bool is_failure(const cleave_verify_item_t *item) {
+  return item->verdict == CLEAVE_VERIFY_MISMATCH || item->verdict == CLEAVE_VERIFY_FAILED;
 }
 
 static cleave_status_t save_failures(verify_t *verify, cleave_error_t *error) {
   for (size_t k = 0; k < verify->report.items.count; k++) {
     const cleave_verify_item_t *item = &verify->report.items.items[k];
-    bool failed = item->verdict == CLEAVE_VERIFY_MISMATCH || item->verdict == CLEAVE_VERIFY_FAILED;
-    if (failed && item->kind != CLEAVE_VERIFY_REWRITE) {  // there is nothing to run: the rule says it all
+    if (is_failure(item)) {
       CLEAVE_TRY(save_item(verify, item, (uint32_t)json_array_size(verify->saved), error));
     }
   }
@@ -139,10 +172,6 @@ static cleave_status_t save_failures(verify_t *verify, cleave_error_t *error) {
 }
 
 /* ---- quarantine ---- */
-
-static bool is_failure(const cleave_verify_item_t *item) {
-  return item->verdict == CLEAVE_VERIFY_MISMATCH || item->verdict == CLEAVE_VERIFY_FAILED;
-}
 
 static void drop_rule(verify_t *verify, const cleave_verify_item_t *item, const cleave_plan_rule_t *rule) {
   uint32_t n = verify->dropped_count++;
@@ -332,7 +361,9 @@ static int run(int argc, char **argv) {
       {"quarantine", 0, CLEAVE_OPTION_FLAG, NULL,
        "leave rules that fail out, and check what the others make of the model", &verify.quarantine},
       {"save", 0, CLEAVE_OPTION_TEXT, "DIR",
-       "folder for what fails: region.onnx, region.json and input_N.npy, a folder each (default: "
+       "folder for what fails, a folder each: region.onnx and region.json, or before.onnx and after.onnx of "
+       "a "
+       "rewrite, with input_N.pb and what cpu makes of them, output_N.pb, for 'cleave run --data' (default: "
        "cleave-verify)",
        &verify.save},
       {"rtol", 0, CLEAVE_OPTION_NUMBER, "X",

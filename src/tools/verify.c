@@ -318,12 +318,17 @@ static cleave_status_t run_round(verifier_t *verifier, const item_set_t *set, co
   }
   if (item->verdict != CLEAVE_VERIFY_MATCH) {
     item->inputs = cleave_allocate_zeroed(region->input_count, sizeof *item->inputs);
-    if (item->inputs == NULL) {
+    item->outputs = cleave_allocate_zeroed(region->output_count, sizeof *item->outputs);
+    if (item->inputs == NULL || item->outputs == NULL) {
       CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(error));
     }
     item->input_count = region->input_count;
     for (uint32_t k = 0; k < region->input_count; k++) {
       item->inputs[k] = cleave_tensor_retain(tensors[k]);
+    }
+    item->output_count = item->verdict == CLEAVE_VERIFY_MISMATCH ? region->output_count : 0;
+    for (uint32_t k = 0; k < item->output_count; k++) {
+      item->outputs[k] = cleave_tensor_retain(expected[k]);
     }
   }
 cleanup:
@@ -430,8 +435,13 @@ void cleave_verify_report_deinit(cleave_verify_report_t *report) {
     for (uint32_t i = 0; i < item->input_count; i++) {
       cleave_tensor_release(item->inputs[i]);
     }
+    for (uint32_t i = 0; i < item->output_count; i++) {
+      cleave_tensor_release(item->outputs[i]);
+    }
     cleave_free(item->inputs);
+    cleave_free(item->outputs);
     cleave_graph_destroy(item->graph);
+    cleave_graph_destroy(item->after);
     cleave_text_deinit(&item->reason);
   }
   cleave_array_free(&report->items);

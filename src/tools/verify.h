@@ -28,17 +28,22 @@ typedef enum cleave_verify_kind {
 typedef struct cleave_verify_item {
   cleave_verify_kind_t kind;
   uint32_t index; /* in plan->fusions or plan->regions; the first of those that are the same; of a REWRITE:
-                     the value of plan->source that differs most, or CLEAVE_INDEX_NONE */
+                     the first value of plan->source that does not match, otherwise the one that differs most,
+                     or CLEAVE_INDEX_NONE */
   uint32_t count; /* how many of the plan have this structure; of a REWRITE: values compared */
   uint32_t rule;  /* in plan->rules */
   cleave_verify_verdict_t verdict;
-  double max_absolute;      /* largest difference over all rounds and outputs */
-  double relative;          /* the same over the largest expected value */
-  cleave_text_t reason;     /* one line; empty for a match */
-  uint32_t round;           /* of the first mismatch: 0 the model's own values, from 1 random ones */
-  uint32_t input_count;     /* 0 unless it does not match */
-  cleave_tensor_t **inputs; /* of that round, in the order of the region's inputs */
-  cleave_graph_t *graph;    /* the nodes as a graph of their own, for a file; NULL unless it does not match */
+  double max_absolute;  /* largest difference over all rounds and outputs */
+  double relative;      /* the same over the largest expected value */
+  cleave_text_t reason; /* one line; empty for a match */
+  uint32_t round;       /* of the first mismatch: 0 the model's own values, from 1 random ones */
+  /* To see it again. All 0 or NULL unless it does not match. */
+  cleave_graph_t *graph; /* the nodes as a graph of their own; of a REWRITE: what it took, as it was */
+  cleave_graph_t *after; /* REWRITE: what took its place, with the same inputs */
+  uint32_t input_count;
+  cleave_tensor_t **inputs;  /* of that round, in the order of the graph's inputs */
+  uint32_t output_count;     /* 0 where the backend FAILED */
+  cleave_tensor_t **outputs; /* what the nodes make of them on `cpu` */
 } cleave_verify_item_t;
 
 typedef struct cleave_verify_options {

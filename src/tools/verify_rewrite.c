@@ -7,17 +7,12 @@
 
 #include "backend/view.h"
 #include "graph/clone.h"
-
-typedef struct pair {
-  cleave_value_t source; /* of plan->source */
-  cleave_value_t result; /* of plan->graph */
-  uint32_t rule;         /* in plan->rules */
-} pair_t;
+#include "tools/rewrite_parts.h"
 
 typedef struct rewrites {
   const cleave_plan_t *plan;
   const cleave_verify_options_t *options;
-  CLEAVE_ARRAY(pair_t) pairs;
+  CLEAVE_ARRAY(cleave_value_pair_t) pairs;
   CLEAVE_ARRAY(cleave_value_t) origins; /* by value that rules made: the source's value that it stands for */
 } rewrites_t;
 
@@ -69,13 +64,13 @@ static cleave_status_t list_pairs(rewrites_t *rewrites, cleave_error_t *error) {
       if (edit->value.index >= edits->source_values) {
         CLEAVE_TRY(note_origin(rewrites, edit->value, origin, error));
       }
-      pair_t pair = {origin, edit->value, edits->rules.items[group->rule].number};
+      cleave_value_pair_t pair = {origin, edit->value, edits->rules.items[group->rule].number};
       CLEAVE_ARRAY_PUSH(&rewrites->pairs, pair, error);
     }
   }
   size_t kept = 0;
   for (size_t k = 0; k < rewrites->pairs.count; k++) {
-    pair_t pair = rewrites->pairs.items[k];
+    cleave_value_pair_t pair = rewrites->pairs.items[k];
     if (is_live(plan->graph, pair.result) && is_live(plan->source, pair.source)) {
       rewrites->pairs.items[kept++] = pair;
     }
@@ -106,8 +101,9 @@ static void deinit_tapped(tapped_t *tapped) {
 
 /* What reads a value that a rule made reads the source's value from now on, so that a rewrite is not blamed
  * for those before it. */
-static cleave_status_t read_source(const rewrites_t *rewrites, tapped_t *tapped, const pair_t *pair,
-                                   cleave_tensor_t *source, cleave_error_t *error) {
+static cleave_status_t read_source(const rewrites_t *rewrites, tapped_t *tapped,
+                                   const cleave_value_pair_t *pair, cleave_tensor_t *source,
+                                   cleave_error_t *error) {
   const cleave_value_record_t *record = cleave_graph_value(tapped->graph, pair->result);
   cleave_dim_t dims[CLEAVE_MAX_RANK];
   cleave_value_t input = CLEAVE_VALUE_NONE;
@@ -146,7 +142,7 @@ static cleave_status_t run_tapped(const rewrites_t *rewrites, cleave_tensor_t *c
     CLEAVE_TRY(read_source(rewrites, tapped, &rewrites->pairs.items[k], sources[k], error));
   }
   for (size_t k = 0; k < count; k++) {
-    const pair_t *pair = &rewrites->pairs.items[k];
+    const cleave_value_pair_t *pair = &rewrites->pairs.items[k];
     CLEAVE_TRY(
         cleave_graph_add_output(tapped->graph, "tap", sources == NULL ? pair->source : pair->result, error));
   }
@@ -172,8 +168,61 @@ static cleave_status_t item_of(cleave_verify_report_t *report, uint32_t rule, cl
   return CLEAVE_OK;
 }
 
+/* Values of the source, `tapped` and the pair's, from one run. */
+static cleave_status_t keep_values(const rewrites_t *rewrites, const cleave_rewrite_parts_t *parts,
+                                   cleave_value_t output, cleave_verify_item_t *item, cleave_error_t *error) {
+  const cleave_verify_options_t *options = rewrites->options;
+  size_t count = parts->inputs.count;
+  cleave_status_t status = CLEAVE_OK;
+  tapped_t tapped = {.graph = NULL};
+  CLEAVE_TRY_CLEANUP(cleave_graph_copy(rewrites->plan->source, &tapped.graph, error));
+  size_t first = tapped.graph->outputs.count;
+  for (size_t k = 0; k < count; k++) {
+    CLEAVE_TRY_CLEANUP(cleave_graph_add_output(tapped.graph, "tap", parts->inputs.items[k], error));
+  }
+  CLEAVE_TRY_CLEANUP(cleave_graph_add_output(tapped.graph, "tap", output, error));
+  tapped.result_count = first + count + 1;
+  tapped.results = cleave_allocate_zeroed(tapped.result_count, sizeof *tapped.results);
+  item->inputs = cleave_allocate_zeroed(count, sizeof *item->inputs);
+  item->outputs = cleave_allocate_zeroed(1, sizeof *item->outputs);
+  if (tapped.results == NULL || item->inputs == NULL || item->outputs == NULL) {
+    CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(error));
+  }
+  CLEAVE_TRY_CLEANUP(cleave_check_reference(tapped.graph, options->inputs, options->input_count,
+                                            options->threads, tapped.results, tapped.result_count, error));
+  item->input_count = (uint32_t)count;
+  item->output_count = 1;
+  for (size_t k = 0; k < count; k++) {
+    item->inputs[k] = cleave_tensor_retain(tapped.results[first + k]);
+  }
+  item->outputs[0] = cleave_tensor_retain(tapped.results[first + count]);
+cleanup:
+  deinit_tapped(&tapped);
+  return status;
+}
+
+/* What it takes to see the mismatch again. */
+static cleave_status_t keep_failure(const rewrites_t *rewrites, const cleave_value_pair_t *pair,
+                                    cleave_verify_item_t *item, cleave_error_t *error) {
+  cleave_rewrite_parts_t parts;
+  cleave_status_t status =
+      cleave_rewrite_parts_find(rewrites->plan, rewrites->pairs.items, rewrites->pairs.count,
+                                (size_t)(pair - rewrites->pairs.items), &parts, error);
+  if (status == CLEAVE_OK) {
+    status = keep_values(rewrites, &parts, pair->source, item, error);
+  }
+  if (status == CLEAVE_OK) {
+    item->graph = parts.before;
+    item->after = parts.after;
+    parts.before = NULL;
+    parts.after = NULL;
+  }
+  cleave_rewrite_parts_deinit(&parts);
+  return status;
+}
+
 /* `index`: of its value among those of `rounding`. */
-static cleave_status_t compare_pair(const rewrites_t *rewrites, const pair_t *pair,
+static cleave_status_t compare_pair(const rewrites_t *rewrites, const cleave_value_pair_t *pair,
                                     const cleave_tensor_t *expected, cleave_rounding_t *rounding,
                                     size_t index, cleave_verify_report_t *report, cleave_error_t *error) {
   cleave_verify_item_t *item = NULL;
@@ -182,10 +231,11 @@ static cleave_status_t compare_pair(const rewrites_t *rewrites, const pair_t *pa
   cleave_check_result_t result;
   CLEAVE_TRY(cleave_verify_compare(rewrites->options, rounding, index, &view, expected, &result, error));
   item->count++;
-  if (item->index == CLEAVE_INDEX_NONE || result.difference.max_absolute > item->max_absolute) {
+  bool is_largest = item->index == CLEAVE_INDEX_NONE || result.difference.max_absolute > item->max_absolute;
+  if (is_largest && item->verdict == CLEAVE_VERIFY_MATCH) {
     item->index = pair->source.index;
-    item->max_absolute = result.difference.max_absolute;
   }
+  item->max_absolute = is_largest ? result.difference.max_absolute : item->max_absolute;
   item->relative = result.relative > item->relative ? result.relative : item->relative;
   if (!result.matches && item->verdict == CLEAVE_VERIFY_MATCH) {
     cleave_check_explain(cleave_value_name(rewrites->plan->source, pair->source), &view, expected, &result,
@@ -193,6 +243,7 @@ static cleave_status_t compare_pair(const rewrites_t *rewrites, const pair_t *pa
     item->verdict = CLEAVE_VERIFY_MISMATCH;
     item->index = pair->source.index;
     report->mismatches++;
+    CLEAVE_TRY(keep_failure(rewrites, pair, item, error));
   }
   return CLEAVE_OK;
 }

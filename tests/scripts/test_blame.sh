@@ -18,6 +18,14 @@ for name in wrong good fails; do
 return ruleset { name = "r", backend = "$name", region "relus" { ops = { "Relu" } } }
 LUA
 done
+cat >off.lua <<'LUA'
+return ruleset { name = "r", backend = "cpu",
+  rewrite "off" {
+    pattern = op { "Sigmoid", as = "s", inputs = { any "x" } },
+    replace = function(m, g) return g.HardSigmoid(m.x) end,
+  },
+}
+LUA
 
 wrong="--load $libraries/libwrong.so --rules wrong.lua"
 good="--load $libraries/libgood.so --rules good.lua"
@@ -29,8 +37,12 @@ fails="--load $libraries/libfails.so --rules fails.lua"
   check "wrong values are named" 1 "wrong.lua:1: region 'relus' at 'first', the model's values: output" \
     "$program" verify net.lua $wrong --save kept
   check "the library's words" 1 'fails: the device is too hot' "$program" verify net.lua $fails
-  check "what failed runs again" 0 'all outputs match' \
-    "$program" run kept/relus_0/region.onnx --input x=kept/relus_0/input_0.npy --verify
+  check "what failed runs again" 0 'all outputs match against kept/relus_0' \
+    "$program" run kept/relus_0/region.onnx --data kept/relus_0
+  check "a failing rewrite is kept" 1 'saved: taken/off_0$' "$program" verify net.lua --rules off.lua --save taken
+  check "what it took runs again" 0 'all outputs match against taken/off_0' "$program" run taken/off_0/before.onnx --data taken/off_0
+  check "what took its place does not match" 1 'differ against taken/off_0' "$program" run taken/off_0/after.onnx --data taken/off_0
+  check "nothing more than that" 0 ' 1 nodes after folding' "$program" inspect taken/off_0/after.onnx
   check "quarantine" 0 "quarantined: wrong.lua:1: 'relus'" "$program" verify net.lua $wrong --quarantine
   check "verify as JSON" 1 '"verdict": "DIFFERS"' "$program" verify net.lua $wrong --json
   check "verify needs rules" 2 'expected --rules FILE' "$program" verify net.lua

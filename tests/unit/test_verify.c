@@ -3,6 +3,7 @@
 // test_library.c.
 #include <math.h>
 
+#include "graph/verify.h"
 #include "session_case.h"
 #include "tools/bisect.h"
 #include "tools/verify.h"
@@ -107,6 +108,75 @@ UNIT_TEST(a_rewrite_that_is_off_by_a_thousandth_is_named_alone) {
   cleave_rule_list_deinit(&list);
   session_case_deinit(&c);
 }
+
+/* ---- what is kept of a rewrite ---- */
+
+/* A rewrite that is off by 0.1 %, and a pass behind it that scales a value by 1 %, and keeps what makes it.
+ */
+static const char WRAP_RULES[] =
+    "return ruleset { name = 'r',\n"
+    "  rewrite 'close' { pattern = op { 'Exp', as = 'e', inputs = { any 'x' } },\n"
+    "    replace = function(m, g) return g.Mul(1.001, g.Pow(2.718281828459045, m.x)) end },\n"
+    "  pass 'wrap' { run = function(graph, options, g)\n"
+    "    for node in graph:topological() do\n"
+    "      if node.op == 'Sin' then g.replace(node.outputs[1], g.Mul(node.outputs[1], 1.01)) end\n"
+    "    end end } }\n";
+
+/* The output of a part on the inputs that were kept. */
+static cleave_tensor_t *run_part(const cleave_graph_t *graph, const cleave_verify_item_t *item) {
+  cleave_tensor_t *output = NULL;
+  ck_assert_uint_eq(graph->inputs.count, item->input_count);
+  unit_ok(cleave_graph_verify(graph, e));
+  unit_ok(cleave_check_reference(graph, item->inputs, item->input_count, 1, &output, 1, e));
+  return output;
+}
+
+/* Both parts run on the one input that was kept: what was there gives what was kept, exactly, and what took
+ * its place `factor` times that. */
+static void check_parts(const cleave_verify_item_t *item, size_t before, size_t after, double factor) {
+  ck_assert_int_eq((int)item->verdict, (int)CLEAVE_VERIFY_MISMATCH);
+  ck_assert_uint_eq(item->input_count, 1);
+  ck_assert_uint_eq(item->output_count, 1);
+  ck_assert_uint_eq(item->graph->live_node_count, before);
+  ck_assert_uint_eq(item->after->live_node_count, after);
+  cleave_tensor_t *old = run_part(item->graph, item);
+  cleave_tensor_t *new = run_part(item->after, item);
+  for (int64_t k = 0; k < 4; k++) {
+    double value = cleave_tensor_get_float(item->outputs[0], k);
+    ck_assert_double_eq(cleave_tensor_get_float(old, k), value);
+    ck_assert_double_eq_tol(cleave_tensor_get_float(new, k) / value, factor, 1e-5);
+  }
+  cleave_tensor_release(old);
+  cleave_tensor_release(new);
+}
+
+UNIT_TEST(what_a_failing_rewrite_took_and_made_is_kept) {
+  cleave_rule_list_t list;
+  session_case_t c = make_case_of(&list, WRAP_RULES);
+  unit_ok(cleave_rule_list_partition(&list, c.graph, &c.plan, e));
+  cleave_verify_options_t options = {
+      .inputs = c.inputs, .input_count = c.input_count, .threads = 1, .rtol = -1.0, .atol = -1.0};
+  cleave_verify_report_t report;
+  unit_ok(cleave_plan_verify(c.plan, &options, &report, e));
+  ck_assert_uint_eq(report.mismatches, 2);
+  check_parts(item_of(c.plan, &report, "close"), 1, 2, 1.001);
+  /* The values of 'close' are where this one begins, with what they were in the source. */
+  const cleave_verify_item_t *wrap = item_of(c.plan, &report, "wrap");
+  check_parts(wrap, 1, 2, 1.01);
+  ck_assert_double_eq_tol(cleave_tensor_get_float(wrap->inputs[0], 2), exp(2.0), 1e-5);
+  cleave_verify_report_deinit(&report);
+  options.rtol = 0.1;
+  unit_ok(cleave_plan_verify(c.plan, &options, &report, e));
+  ck_assert_uint_eq(report.mismatches, 0);
+  for (size_t k = 0; k < report.items.count; k++) {
+    ck_assert(report.items.items[k].graph == NULL && report.items.items[k].after == NULL);
+  }
+  cleave_verify_report_deinit(&report);
+  cleave_rule_list_deinit(&list);
+  session_case_deinit(&c);
+}
+
+/* ---- bisection ---- */
 
 UNIT_TEST(bisection_sees_a_thousandth) {
   cleave_rule_list_t list;
