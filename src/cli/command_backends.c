@@ -3,11 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "backend/registry.h"
-#include "cli/arguments.h"
-#include "cli/command.h"
-#include "cli/common.h"
-#include "cli/output.h"
+#include "backend/registry/registry.h"
+#include "cli/common/arguments.h"
+#include "cli/common/command.h"
+#include "cli/common/common.h"
+#include "cli/common/output.h"
 
 enum { MOST_DEVICES = 64 };
 

@@ -2,13 +2,13 @@
 // cleave bisect: the smallest set of rule applications that makes a model wrong, or slow.
 #include <string.h>
 
-#include "cli/command.h"
-#include "cli/common.h"
-#include "cli/job.h"
-#include "cli/output.h"
-#include "cli/report.h"
-#include "runtime/model.h"
-#include "tools/bisect.h"
+#include "cli/common/command.h"
+#include "cli/common/common.h"
+#include "cli/common/job.h"
+#include "cli/common/output.h"
+#include "cli/report/report.h"
+#include "runtime/model/model.h"
+#include "tools/verify/bisect.h"
 
 typedef struct bisect {
   cleave_job_options_t options;

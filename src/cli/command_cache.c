@@ -4,13 +4,13 @@
 #include <string.h>
 #include <time.h>
 
-#include "backend/blob_key.h"
-#include "backend/blob_store.h"
-#include "backend/context.h"
-#include "cli/arguments.h"
-#include "cli/command.h"
-#include "cli/common.h"
-#include "cli/output.h"
+#include "backend/program/blob_key.h"
+#include "backend/program/blob_store.h"
+#include "backend/registry/context.h"
+#include "cli/common/arguments.h"
+#include "cli/common/command.h"
+#include "cli/common/common.h"
+#include "cli/common/output.h"
 
 /* The texts of a file's key that people want to see; "" where they are not known. */
 typedef struct shown {

@@ -4,15 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
-#include "cli/check_files.h"
-#include "cli/command.h"
-#include "cli/common.h"
-#include "cli/load.h"
-#include "cli/output.h"
-#include "cli/report.h"
-#include "runtime/model.h"
-#include "tools/rule_check.h"
+#include "cli/common/check_files.h"
+#include "cli/common/command.h"
+#include "cli/common/common.h"
+#include "cli/common/load.h"
+#include "cli/common/output.h"
+#include "cli/report/report.h"
+#include "runtime/model/model.h"
+#include "system/file.h"
+#include "tools/rule_tests/rule_check.h"
 
 typedef struct file_result {
   const char *path;

@@ -13,11 +13,11 @@
 #include <unistd.h>
 
 #include "base/array.h"
-#include "base/clock.h"
-#include "cli/command.h"
-#include "cli/job.h"
-#include "cli/output.h"
-#include "tools/check.h"
+#include "cli/common/command.h"
+#include "cli/common/job.h"
+#include "cli/common/output.h"
+#include "system/clock.h"
+#include "tools/verify/check.h"
 
 enum { MOST_DEPTH = 16 };
 

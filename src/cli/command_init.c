@@ -5,12 +5,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/file.h"
-#include "cli/arguments.h"
-#include "cli/command.h"
-#include "cli/common.h"
-#include "cli/output.h"
+#include "cli/common/arguments.h"
+#include "cli/common/command.h"
+#include "cli/common/common.h"
+#include "cli/common/output.h"
 #include "script/meta.h"
+#include "system/file.h"
 
 /* %s: the backend. */
 static const char FIRST_RULE[] =

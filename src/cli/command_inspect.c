@@ -4,14 +4,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "cli/command.h"
-#include "cli/job.h"
-#include "cli/output.h"
-#include "cli/report.h"
+#include "cli/common/command.h"
+#include "cli/common/job.h"
+#include "cli/common/output.h"
+#include "cli/report/report.h"
 #include "graph/order.h"
 #include "graph/print.h"
 #include "ops/custom.h"
-#include "runtime/model.h"
+#include "runtime/model/model.h"
 
 enum { MOST_UNKNOWN = 10 };
 

@@ -2,12 +2,12 @@
 // cleave partition: runs rules over a model and writes the plan; nothing is compiled or run.
 #include <string.h>
 
-#include "base/file.h"
-#include "cli/command.h"
-#include "cli/job.h"
-#include "cli/output.h"
-#include "cli/report.h"
-#include "cli/report_border.h"
+#include "cli/common/command.h"
+#include "cli/common/job.h"
+#include "cli/common/output.h"
+#include "cli/report/report.h"
+#include "cli/report/report_border.h"
+#include "system/file.h"
 
 static int print_plan(const cleave_job_t *job) {
   const cleave_plan_t *plan = job->plan;

@@ -3,12 +3,12 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "cli/arguments.h"
-#include "cli/command.h"
-#include "cli/output.h"
-#include "partition/plan_diff.h"
-#include "partition/plan_read.h"
-#include "runtime/plan_load.h"
+#include "cli/common/arguments.h"
+#include "cli/common/command.h"
+#include "cli/common/output.h"
+#include "partition/plan/plan_read.h"
+#include "partition/plan_diff/plan_diff.h"
+#include "runtime/model/plan_load.h"
 
 enum { MOST_REFUSALS = 20, MOST_NOTES = 100 };
 

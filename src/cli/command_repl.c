@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // cleave repl: the sandbox of rule files at a prompt, with a model's graph. Rules run when they are first
 // asked for.
-#include "cli/command.h"
+#include "cli/common/command.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/common.h"
-#include "cli/job.h"
-#include "cli/output.h"
-#include "cli/repl_input.h"
-#include "cli/report.h"
-#include "runtime/model.h"
-#include "tools/why.h"
+#include "cli/common/common.h"
+#include "cli/common/job.h"
+#include "cli/common/output.h"
+#include "cli/common/repl_input.h"
+#include "cli/report/report.h"
+#include "runtime/model/model.h"
+#include "tools/rule_tests/why.h"
 
 // ---- what the prompt asks for ----
 

@@ -2,12 +2,12 @@
 // cleave rules: what rule files declare: rules, options with type, default and range, tests.
 #include <string.h>
 
-#include "cli/command.h"
-#include "cli/common.h"
-#include "cli/load.h"
-#include "cli/output.h"
-#include "runtime/rule_list.h"
-#include "script/declared.h"
+#include "cli/common/command.h"
+#include "cli/common/common.h"
+#include "cli/common/load.h"
+#include "cli/common/output.h"
+#include "runtime/model/rule_list.h"
+#include "script/rules/declared.h"
 
 static void add_heading(cleave_table_t *table, const char *const *names) {
   for (size_t k = 0; k < table->columns; k++) {

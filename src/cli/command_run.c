@@ -5,18 +5,18 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "base/clock.h"
-#include "base/threads.h"
-#include "cli/command.h"
-#include "cli/common.h"
-#include "cli/job.h"
-#include "cli/output.h"
-#include "cli/report.h"
-#include "cli/report_devices.h"
-#include "cli/run_watch.h"
-#include "runtime/model.h"
-#include "runtime/profile.h"
-#include "tools/check.h"
+#include "cli/common/command.h"
+#include "cli/common/common.h"
+#include "cli/common/job.h"
+#include "cli/common/output.h"
+#include "cli/report/report.h"
+#include "cli/report/report_devices.h"
+#include "cli/report/run_watch.h"
+#include "runtime/model/model.h"
+#include "runtime/session/profile.h"
+#include "system/clock.h"
+#include "system/threads.h"
+#include "tools/verify/check.h"
 
 /* Without --repeat: at least LEAST_RUNS, then as many as fit into BUDGET_MS, at most MOST_RUNS. */
 enum { LEAST_RUNS = 3, MOST_RUNS = 50, BUDGET_MS = 1000, PROFILE_LINES = 20 };

@@ -6,15 +6,15 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "backend/region_json.h"
-#include "cli/command.h"
-#include "cli/common.h"
-#include "cli/job.h"
-#include "cli/output.h"
-#include "cli/report.h"
-#include "formats/onnx.h"
-#include "runtime/model.h"
-#include "tools/verify.h"
+#include "backend/region/region_json.h"
+#include "cli/common/command.h"
+#include "cli/common/common.h"
+#include "cli/common/job.h"
+#include "cli/common/output.h"
+#include "cli/report/report.h"
+#include "formats/onnx/onnx.h"
+#include "runtime/model/model.h"
+#include "tools/verify/verify.h"
 
 enum { MOST_QUARANTINED = 256 };
 

@@ -2,11 +2,11 @@
 // cleave version: what this program is made of.
 #include <stdio.h>
 
-#include "backend/registry.h"
-#include "cli/arguments.h"
-#include "cli/command.h"
-#include "cli/common.h"
-#include "cli/output.h"
+#include "backend/registry/registry.h"
+#include "cli/common/arguments.h"
+#include "cli/common/command.h"
+#include "cli/common/common.h"
+#include "cli/common/output.h"
 
 static int run(int argc, char **argv) {
   int status = CLEAVE_EXIT_OK;

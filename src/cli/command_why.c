@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // cleave why: what rules did with a node, and what they nearly matched.
-#include "cli/command.h"
-#include "cli/job.h"
-#include "cli/output.h"
-#include "cli/report.h"
-#include "tools/why.h"
+#include "cli/common/command.h"
+#include "cli/common/job.h"
+#include "cli/common/output.h"
+#include "cli/report/report.h"
+#include "tools/rule_tests/why.h"
 
 typedef struct ask {
   cleave_text_list_t nodes;

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/command.h"
-#include "cli/output.h"
+#include "cli/common/command.h"
+#include "cli/common/output.h"
 
 #define CLEAVE_COMMAND(name) extern const cleave_command_t cleave_command_##name;
 #include "commands.inc"

@@ -4,7 +4,7 @@
  * handed out in order and never again, so the same steps on the same graph name the same nodes and values:
  * the log replays without the rules, and tells afterwards what each of them took and made.
  *
- * The log only records; who performs a step and checks it is partition/editor.h.
+ * The log only records; who performs a step and checks it is partition/rewrite/editor.h.
  */
 #ifndef CLEAVE_GRAPH_EDITS_H
 #define CLEAVE_GRAPH_EDITS_H

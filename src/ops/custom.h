@@ -2,10 +2,10 @@
 /*
  * Operators that loaded libraries bring: entries like those of the table, found by cleave_op_find under
  * domain and name, with a schema parsed from the library's texts. An entry lives until the last context ends
- * (backend/context.c), since graphs point to it; when its library goes it stays without a definition, and the
- * same library loaded again takes it over. Names are the process's, definitions are a context's (cleave.h):
- * the same library may be loaded in several, and an operator is known to all of them, but computed only where
- * its library is.
+ * (backend/registry/context.c), since graphs point to it; when its library goes it stays without a
+ * definition, and the same library loaded again takes it over. Names are the process's, definitions are a
+ * context's (cleave.h): the same library may be loaded in several, and an operator is known to all of them,
+ * but computed only where its library is.
  *
  * Entries may be found and read on any thread. Adding and removing are the registry's, under its lock.
  */

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Writes OUT: every file of FILES as a C array of its bytes (text, neither stripped nor compiled), with the
-# path below ROOT as its name. Read through src/script/embedded.h.
-set(text "/* Generated: embedded Lua text. */\n#include \"script/embedded.h\"\n")
+# path below ROOT as its name. Read through src/script/state/embedded.h.
+set(text "/* Generated: embedded Lua text. */\n#include \"script/state/embedded.h\"\n")
 set(table "")
 set(index 0)
 foreach(file IN LISTS FILES)

@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "ops/ops.h"
-#include "script/builder.h"
-#include "script/handles.h"
-#include "script/host.h"
-#include "script/table_reader.h"
+#include "script/builder/builder.h"
+#include "script/handles/handles.h"
+#include "script/sandbox/host.h"
+#include "script/state/table_reader.h"
 
 static void set_text(lua_State *state, const char *key, const char *text) {
   lua_pushstring(state, text);

@@ -5,10 +5,10 @@
 
 #include <string.h>
 
-#include "base/file.h"
-#include "script/builder.h"
-#include "script/handles.h"
-#include "script/host.h"
+#include "script/builder/builder.h"
+#include "script/handles/handles.h"
+#include "script/sandbox/host.h"
+#include "system/file.h"
 
 enum { DEFAULT_SEED = 1 };
 

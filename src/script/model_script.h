@@ -4,7 +4,7 @@
 #define CLEAVE_SCRIPT_MODEL_SCRIPT_H
 
 #include "graph/graph.h"
-#include "script/rules.h"
+#include "script/rules/rules.h"
 
 /* Runs the script and returns the graph it built, of `context`, with types inferred. Weights are drawn from
  * `seed` (0: the script's own default). Settings become the script's `options`. A setting that the script

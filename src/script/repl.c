@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "graph/print.h"
-#include "partition/match.h"
-#include "script/handles.h"
-#include "script/table_reader.h"
+#include "partition/match/match.h"
+#include "script/handles/handles.h"
+#include "script/state/table_reader.h"
+#include "system/clock.h"
 
 enum {
   MOST_OUTPUT = 1 << 20, /* bytes that one chunk may print */

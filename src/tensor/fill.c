@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "base/hash.h"
-#include "base/threads.h"
+#include "system/threads.h"
 #include "tensor/tensor.h"
 
 typedef struct fill {

@@ -7,7 +7,7 @@
 #ifndef CLEAVE_TENSOR_TENSOR_H
 #define CLEAVE_TENSOR_TENSOR_H
 
-#include "base/file.h"
+#include "system/file.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory on the library's device: a program that runs there has buffers of its own, to and from which the
 // shared ones are copied around every run.
-#include "backend/region_wire.h"
+#include "backend/region/region_wire.h"
 #include "worker/worker.h"
 
 const cleave_backend_devices_t *worker_device_functions(const worker_t *worker, uint32_t device) {

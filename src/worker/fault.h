@@ -3,7 +3,7 @@
 #ifndef CLEAVE_WORKER_FAULT_H
 #define CLEAVE_WORKER_FAULT_H
 
-#include "backend/worker_protocol.h"
+#include "backend/process/worker_protocol.h"
 
 /* A range of memory that faults are looked up in. */
 typedef struct worker_range {

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "backend/region_json.h"
-#include "base/threads.h"
+#include "backend/region/region_json.h"
+#include "system/threads.h"
 #include "worker/worker.h"
 
 enum { MOST_ANSWERS = 4096 };

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "backend/edit_wire.h"
+#include "backend/region/edit_wire.h"
 #include "worker/worker.h"
 
 /* What the library has as `graph`. It stays after the pass, so that whoever kept it hears no. */

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "backend/region_wire.h"
+#include "backend/region/region_wire.h"
 #include "worker/worker.h"
 
 enum { MOST_PORTS = 1 << 17 };

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "backend/region_wire.h"
+#include "backend/region/region_wire.h"
 #include "worker/worker.h"
 
 /* What `resize_output` gets as its session. */

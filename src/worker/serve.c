@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "backend/region_wire.h"
+#include "backend/region/region_wire.h"
 #include "worker/worker.h"
 
 typedef cleave_status_t (*handler_t)(worker_t *worker, cleave_wire_in_t *in, cleave_message_t *message);
@@ -17,7 +17,7 @@ static const handler_t HANDLERS[CLEAVE_FRAME_COUNT] = {
 #define CLEAVE_REQUEST(kind, function, limit, words) [CLEAVE_FRAME_##kind] = function,
 #define CLEAVE_NOTICE(kind, function) [CLEAVE_FRAME_##kind] = function,
 #define CLEAVE_CALLBACK(kind)
-#include "backend/worker_messages.inc"
+#include "backend/process/worker_messages.inc"
 };
 
 static worker_t *served; /* for the log; there is one in a process */

@@ -5,8 +5,8 @@
 
 #include <pthread.h>
 
-#include "backend/library.h"
-#include "backend/worker_protocol.h"
+#include "backend/library/library.h"
+#include "backend/process/worker_protocol.h"
 #include "base/arena.h"
 #include "worker/memory.h"
 
@@ -125,7 +125,7 @@ unsigned char *worker_take_request(worker_t *worker);
 #define CLEAVE_NOTICE(kind, function) \
   cleave_status_t function(worker_t *worker, cleave_wire_in_t *in, cleave_message_t *message);
 #define CLEAVE_CALLBACK(kind)
-#include "backend/worker_messages.inc"
+#include "backend/process/worker_messages.inc"
 
 /* ---- programs ---- */
 

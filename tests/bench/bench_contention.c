@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
-#include "base/clock.h"
-#include "base/contention.h"
-#include "base/threads.h"
 #include "cleave/cleave.h"
+#include "system/clock.h"
+#include "system/contention.h"
+#include "system/threads.h"
 
 enum { MOST_RUNS = 100000, MOST_INPUTS = 16 };
 

@@ -15,9 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/registry.h"
-#include "base/clock.h"
+#include "backend/registry/registry.h"
 #include "cleave/cleave.h"
+#include "system/clock.h"
 #include "view_builder.h"
 
 enum { CALLS = 2000, CALL_ROUNDS = 301, SESSIONS = 7, MOST_ROUNDS = 1001, MOST_INPUTS = 8 };

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
-#include "base/clock.h"
-#include "partition/partition.h"
+#include "partition/grow/partition.h"
+#include "system/clock.h"
 
 static uint64_t random_state = 1;
 

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "formats/onnx.h"
+#include "formats/onnx/onnx.h"
 #include "ops/infer.h"
-#include "partition/partition.h"
-#include "script/rules.h"
+#include "partition/grow/partition.h"
+#include "script/rules/rules.h"
+#include "system/clock.h"
 
 enum { RUNS = 7 };
 

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "partition/partition.h"
-#include "script/rules.h"
+#include "partition/grow/partition.h"
+#include "script/rules/rules.h"
+#include "system/clock.h"
 
 enum { WIDTH = 1000 };
 

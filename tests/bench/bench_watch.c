@@ -12,10 +12,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/file.h"
 #include "base/text.h"
 #include "cleave/cleave.h"
+#include "system/clock.h"
+#include "system/file.h"
 
 enum { MOST_TIMES = 1000, MOST_INPUTS = 16 };
 

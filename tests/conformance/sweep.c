@@ -15,9 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/registry.h"
-#include "base/clock.h"
+#include "backend/registry/registry.h"
 #include "sweep_case.h"
+#include "system/clock.h"
 
 void sweep_add_reason(sweep_t *sweep, const char *backend, const char *text) {
   char line[256];

@@ -10,8 +10,8 @@
 #ifndef CLEAVE_TESTS_SWEEP_H
 #define CLEAVE_TESTS_SWEEP_H
 
-#include "partition/partition.h"
-#include "script/rules.h"
+#include "partition/grow/partition.h"
+#include "script/rules/rules.h"
 #include "sweep_graph.h"
 
 typedef struct sweep sweep_t;

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "backend/registry.h"
-#include "backend/view.h"
-#include "tools/check.h"
+#include "backend/region/view.h"
+#include "backend/registry/registry.h"
+#include "tools/verify/check.h"
 
 enum { MOST_OUTPUTS = 64, ROUNDS = 2 };
 

@@ -9,12 +9,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/file.h"
 #include "damage_case.h"
 #include "ops/ops.h"
-#include "runtime/model.h"
+#include "runtime/model/model.h"
 #include "script/model_script.h"
+#include "system/clock.h"
+#include "system/file.h"
 
 enum { MOST_FILES = 64, MOST_INPUTS = 16, MOST_INPUT = 4096, MOST_ELEMENTS = 1 << 15, MOST_FLOPS = 1000000 };
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "damage_case.h"
-#include "formats/onnx.h"
+#include "formats/onnx/onnx.h"
 #include "fuzz.h"
 #include "graph/print.h"
 #include "graph/verify.h"

@@ -7,10 +7,10 @@
 
 #include "damage_case.h"
 #include "fuzz.h"
-#include "partition/plan_diff.h"
-#include "partition/plan_read.h"
-#include "runtime/model.h"
-#include "runtime/plan_load.h"
+#include "partition/plan/plan_read.h"
+#include "partition/plan_diff/plan_diff.h"
+#include "runtime/model/model.h"
+#include "runtime/model/plan_load.h"
 
 static const unsigned STATUSES = FUZZ_STATUS(FORMAT) | FUZZ_STATUS(MISMATCH) | FUZZ_STATUS(LIMIT) |
                                  FUZZ_STATUS(UNSUPPORTED) | FUZZ_STATUS(SHAPE);

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/region_json.h"
+#include "backend/region/region_json.h"
 #include "damage_case.h"
 #include "fuzz.h"
-#include "runtime/model.h"
+#include "runtime/model/model.h"
 
 static const unsigned STATUSES = FUZZ_STATUS(FORMAT) | FUZZ_STATUS(LIMIT) | FUZZ_STATUS(SHAPE) |
                                  FUZZ_STATUS(UNSUPPORTED) | FUZZ_STATUS(MISMATCH) |

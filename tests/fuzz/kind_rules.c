@@ -8,10 +8,10 @@
 
 #include "damage_case.h"
 #include "fuzz.h"
-#include "partition/partition.h"
-#include "runtime/model.h"
-#include "script/declared.h"
-#include "script/embedded.h"
+#include "partition/grow/partition.h"
+#include "runtime/model/model.h"
+#include "script/rules/declared.h"
+#include "script/state/embedded.h"
 
 enum { MOST_MS = 100, MOST_TESTS = 4, MOST_FILES = 16 };
 static const unsigned STATUSES = FUZZ_STATUS(RULE) | FUZZ_STATUS(LIMIT) | FUZZ_STATUS(FORMAT) |

@@ -3,7 +3,7 @@
 #include "damage_case.h"
 #include "fuzz.h"
 #include "graph/verify.h"
-#include "runtime/model.h"
+#include "runtime/model/model.h"
 
 enum { MOST_MS = 100 };
 static const unsigned STATUSES = FUZZ_STATUS(RULE) | FUZZ_STATUS(LIMIT) | FUZZ_STATUS(FORMAT) |

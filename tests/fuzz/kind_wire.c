@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/edit_wire.h"
-#include "backend/region_json.h"
-#include "backend/region_wire.h"
+#include "backend/region/edit_wire.h"
+#include "backend/region/region_json.h"
+#include "backend/region/region_wire.h"
 #include "damage_case.h"
 #include "fuzz.h"
 

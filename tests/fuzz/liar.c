@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "backend/worker_protocol.h"
+#include "backend/process/worker_protocol.h"
 
 static uint32_t state;
 static uint32_t honest;

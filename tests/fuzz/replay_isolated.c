@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Libraries in processes of their own whose answers are changed on the way, by fuzz/liar.c: whatever comes,
 // it is an error or a result, in bounded time, and no process or descriptor is left.
-#include "base/clock.h"
 #include "isolate_case.h"
 #include "library_case.h"
-#include "partition/plan.h"
+#include "partition/plan/plan.h"
+#include "system/clock.h"
 #include "unit.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

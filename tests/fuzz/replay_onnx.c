@@ -3,9 +3,9 @@
 // changed at random; and models that nest.
 #include <dirent.h>
 
-#include "base/clock.h"
 #include "fuzz.h"
 #include "onnx_builder.h"
+#include "system/clock.h"
 #include "unit.h"
 
 enum { MOST_FILES = 64, ROUNDS = 4000 };

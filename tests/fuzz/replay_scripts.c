@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Broken and senseless scripts: rule files (kind_rules.c) and model scripts (kind_scripts.c).
 #include "fuzz.h"
-#include "script/embedded.h"
+#include "script/state/embedded.h"
 #include "unit.h"
 
 enum { ROUNDS = 3000 };

@@ -30,8 +30,8 @@ if command -v luacheck >/dev/null; then
   luacheck -q rules lua examples tests/lua tests/golden >/dev/null 2>&1 ||
     { luacheck --no-color rules lua examples tests/lua tests/golden | tail -n 30; complain "luacheck: see above"; }
 fi
-# What the program prints goes through cli/output.c, which escapes texts of files.
-if grep -nE '(^|[^a-z_])(v?f?printf|fputs|puts|putchar|fwrite)\(' src/cli/*.c | grep -v '^src/cli/output.c'; then
+# What the program prints goes through cli/common/output.c, which escapes texts of files.
+if grep -nE '(^|[^a-z_])(v?f?printf|fputs|puts|putchar|fwrite)\(' src/cli/*.c | grep -v '^src/cli/common/output.c'; then
   complain "src/cli: prints without cleave_print: see above"
 fi
 for language in c c++; do

@@ -2,10 +2,10 @@
 /* Attacks, their places, and what must come out. */
 #include "attack_case.h"
 
-#include "base/clock.h"
 #include "graph/verify.h"
-#include "runtime/rule_list.h"
-#include "script/declared.h"
+#include "runtime/model/rule_list.h"
+#include "script/rules/declared.h"
+#include "system/clock.h"
 
 /* ---- places where code runs ---- */
 

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <unistd.h>
 
-#include "backend/registry.h"
+#include "backend/registry/registry.h"
 #include "unit.h"
 
 const float blob_case_x[BLOB_CASE_COUNT] = {-1.0f, 2.0f, -3.0f, 4.0f, 0.0f, 0.5f};

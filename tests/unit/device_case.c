@@ -2,7 +2,7 @@
 // Models over the device library. Tests only: any failure fails the test.
 #include "device_case.h"
 
-#include "backend/registry.h"
+#include "backend/registry/registry.h"
 #include "base/text.h"
 #include "plan_case.h"
 #include "unit.h"

@@ -8,7 +8,7 @@
 #define CLEAVE_TESTS_DEVICE_CASE_H
 
 #include "rule_case.h"
-#include "runtime/session.h"
+#include "runtime/session/session.h"
 
 enum { DEVICE_CASE_SIZE = 8 };
 

@@ -5,12 +5,12 @@
 #include <jansson.h>
 
 #include "base/text.h"
+#include "graph/compare/structural_hash.h"
 #include "graph/order.h"
-#include "graph/structural_hash.h"
 #include "graph/verify.h"
-#include "partition/edits_json.h"
+#include "partition/plan/edits_json.h"
 #include "plan_case.h"
-#include "runtime/rule_list.h"
+#include "runtime/model/rule_list.h"
 #include "unit.h"
 
 const char *edits_case_ops(const cleave_graph_t *graph) {

@@ -5,11 +5,11 @@
 
 #include <unistd.h>
 
-#include "base/file.h"
-#include "partition/partition.h"
+#include "partition/grow/partition.h"
 #include "plan_case.h"
 #include "script/model_script.h"
-#include "script/rules.h"
+#include "script/rules/rules.h"
+#include "system/file.h"
 #include "unit.h"
 
 cleave_graph_t *fuse_case_graph(const char *model) {

@@ -3,7 +3,7 @@
 #ifndef CLEAVE_TESTS_FUSE_CASE_H
 #define CLEAVE_TESTS_FUSE_CASE_H
 
-#include "partition/plan.h"
+#include "partition/plan/plan.h"
 
 /* The graph that a model script of this text builds. Kept until the test process ends. */
 cleave_graph_t *fuse_case_graph(const char *model);

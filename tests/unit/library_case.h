@@ -6,7 +6,7 @@
 #ifndef CLEAVE_TESTS_LIBRARY_CASE_H
 #define CLEAVE_TESTS_LIBRARY_CASE_H
 
-#include "backend/extensions.h"
+#include "backend/registry/extensions.h"
 #include "cleave/cleave.h"
 
 /* Takes up extensions; `out_extensions` is for cleave_extensions_remove. */

@@ -6,7 +6,7 @@
 #ifndef CLEAVE_TESTS_MIRROR_CASE_H
 #define CLEAVE_TESTS_MIRROR_CASE_H
 
-#include "backend/registry.h"
+#include "backend/registry/registry.h"
 #include "view_builder.h"
 
 #define MIRROR_LIBRARY CLEAVE_BINARY_DIR "/accelerators/libmirror.so"

@@ -6,8 +6,8 @@
 #ifndef CLEAVE_TESTS_ONNX_BUILDER_H
 #define CLEAVE_TESTS_ONNX_BUILDER_H
 
-#include "formats/onnx.h"
-#include "formats/onnx_proto.h"
+#include "formats/onnx/onnx.h"
+#include "formats/onnx/onnx_proto.h"
 #include "formats/protobuf.h"
 
 typedef struct onnx_builder {

@@ -6,7 +6,7 @@
 #ifndef CLEAVE_TESTS_PATTERN_CASE_H
 #define CLEAVE_TESTS_PATTERN_CASE_H
 
-#include "partition/pattern.h"
+#include "partition/pattern/pattern.h"
 
 enum { PATTERN_CASE_MOST_PARTS = 64, PATTERN_CASE_MOST_CHILDREN = 8 };
 

@@ -10,7 +10,7 @@
 #ifndef CLEAVE_TESTS_PLAN_CASE_H
 #define CLEAVE_TESTS_PLAN_CASE_H
 
-#include "partition/partition.h"
+#include "partition/grow/partition.h"
 
 /* Everything that these functions return stays until the test process ends; nobody frees it. So does this. */
 void *plan_case_keep(void *memory);

@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "partition/partition.h"
+#include "partition/grow/partition.h"
 #include "plan_case.h"
-#include "runtime/model.h"
+#include "runtime/model/model.h"
 #include "unit.h"
 
 enum { MOST_PORTS = 16 };

@@ -7,7 +7,7 @@
 #define CLEAVE_TESTS_RULE_CASE_H
 
 #include "cleave/cleave.h"
-#include "partition/plan.h"
+#include "partition/plan/plan.h"
 
 enum { RULE_CASE_RULES = 4, RULE_CASE_SETTINGS = 4 };
 

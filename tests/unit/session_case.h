@@ -6,8 +6,8 @@
 #ifndef CLEAVE_TESTS_SESSION_CASE_H
 #define CLEAVE_TESTS_SESSION_CASE_H
 
-#include "partition/partition.h"
-#include "runtime/session.h"
+#include "partition/grow/partition.h"
+#include "runtime/session/session.h"
 
 enum { SESSION_CASE_INPUTS = 8 };
 

@@ -3,8 +3,8 @@
  * Handles that a rule keeps: of a graph that is gone, of a call that is over, of a node that was removed.
  * Each use is an error with file and line, or gives what it always gave.
  */
-#include "runtime/rule_list.h"
-#include "script/declared.h"
+#include "runtime/model/rule_list.h"
+#include "script/rules/declared.h"
 #include "unit.h"
 
 /* Rules, and the graph of their one test. */

@@ -3,10 +3,10 @@
  * Attacks by the text of a rule file: on the parser, which runs no hook, and on what Lua can count to; and by
  * graphs that tests build, whose memory is not the interpreter's.
  */
-#include "base/clock.h"
 #include "base/text.h"
-#include "script/declared.h"
-#include "script/script.h"
+#include "script/rules/declared.h"
+#include "script/state/script.h"
+#include "system/clock.h"
 #include "unit.h"
 
 #define END "\nreturn ruleset { name = 'r', fuse 'f' { pattern = 'Conv' } }\n"

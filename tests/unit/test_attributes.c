@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attributes of regions and fusions at run time: a library sees what rules attach, and programs with
 // different attributes are not shared; costs of a library that tells them.
-#include "backend/registry.h"
+#include "backend/registry/registry.h"
 #include "rule_case.h"
-#include "runtime/session.h"
+#include "runtime/session/session.h"
 #include "unit.h"
 
 #define LIBRARY CLEAVE_BINARY_DIR "/tests/accelerators/libattributes.so"

@@ -9,15 +9,15 @@
 #include <unistd.h>
 
 #include "base/array.h"
-#include "base/file.h"
 #include "base/hash.h"
 #include "base/heap.h"
 #include "base/key_set.h"
-#include "base/processors.h"
 #include "base/show.h"
 #include "base/strings.h"
 #include "base/text.h"
-#include "base/threads.h"
+#include "system/file.h"
+#include "system/processors.h"
+#include "system/threads.h"
 #include "unit.h"
 
 UNIT_TEST(keeps_the_first_error_and_puts_the_place_in_front) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Base64: the examples of RFC 4648, all bytes there and back, and texts that are none.
-#include "base/base64.h"
+#include "json/base64.h"
 #include "unit.h"
 
 static void check(const char *bytes, const char *text) {

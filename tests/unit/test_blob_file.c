@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What becomes of files that are not what they should be, and of saving that fails.
-#include "backend/blob_store.h"
-#include "backend/context.h"
+#include "backend/program/blob_store.h"
+#include "backend/registry/context.h"
 
 #include <limits.h>
 #include <sys/resource.h>
@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "blob_case.h"
-#include "runtime/session.h"
+#include "runtime/session/session.h"
 #include "unit.h"
 
 /* ---- broken files ---- */

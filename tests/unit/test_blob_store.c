@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compiled regions in a folder: when they are found again, limits, and several at once.
-#include "backend/blob_store.h"
+#include "backend/program/blob_store.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -11,12 +11,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "backend/blob_key.h"
-#include "backend/context.h"
-#include "backend/registry.h"
+#include "backend/program/blob_key.h"
+#include "backend/registry/context.h"
+#include "backend/registry/registry.h"
 #include "base/memory.h"
 #include "blob_case.h"
-#include "runtime/session.h"
+#include "runtime/session/session.h"
 #include "unit.h"
 
 /* ---- found again ---- */

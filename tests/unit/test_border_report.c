@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Why regions end where they end: the reason behind every edge, for every way that growth can stop; and what
 // one more operator would change, with numbers.
-#include "partition/border_report.h"
+#include "partition/report/border_report.h"
 #include "plan_case.h"
 #include "unit.h"
 

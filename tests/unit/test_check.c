@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Comparing outputs: tolerances, their scale, and what is said about the first difference.
-#include "backend/view.h"
+#include "backend/region/view.h"
 #include "plan_case.h"
-#include "runtime/profile.h"
+#include "runtime/session/profile.h"
 #include "session_case.h"
-#include "tools/check.h"
+#include "tools/verify/check.h"
 #include "unit.h"
 
 static cleave_tensor_t *floats(const int64_t *dims, int32_t rank, const float *data) {

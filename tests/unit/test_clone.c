@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies of graphs: the same ids, symbols turned into sizes, nothing shared that a change would show in.
 #include "graph/clone.h"
+#include "graph/compare/structural_hash.h"
 #include "graph/print.h"
-#include "graph/structural_hash.h"
 #include "graph/verify.h"
 #include "plan_case.h"
 #include "session_case.h"

@@ -3,9 +3,9 @@
 // tests/accelerators/blobs.c, which answers what it was given.
 #include <pthread.h>
 
-#include "backend/backend_options.h"
-#include "backend/registry.h"
-#include "runtime/session.h"
+#include "backend/program/backend_options.h"
+#include "backend/registry/registry.h"
+#include "runtime/session/session.h"
 #include "session_case.h"
 #include "unit.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a library says that its regions cost, borders included, decides by the rule's min_gain; each border is
 // paid once. With tests/accelerators/costs.c: 20 us, and 1 ns for 8 bytes over the border.
-#include "backend/registry.h"
+#include "backend/registry/registry.h"
 #include "rule_case.h"
 #include "unit.h"
 

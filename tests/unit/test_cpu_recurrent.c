@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/threads.h"
 #include "recurrent.h"
+#include "system/threads.h"
 #include "unit.h"
 
 enum { MOST_STEPS = 5, MOST_BATCH = 14, MOST_INPUT = 9, MOST_HIDDEN = 37, CASES = 400 };

@@ -5,15 +5,15 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "formats/onnx.h"
+#include "formats/onnx/onnx.h"
 #include "graph/clone.h"
 #include "library_case.h"
 #include "onnx_builder.h"
 #include "ops/custom.h"
 #include "ops/infer.h"
-#include "partition/plan.h"
-#include "runtime/model.h"
-#include "runtime/session.h"
+#include "partition/plan/plan.h"
+#include "runtime/model/model.h"
+#include "runtime/session/session.h"
 #include "unit.h"
 
 #define GEMMS CLEAVE_BINARY_DIR "/accelerators/libgemms.so"

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Partitioners of libraries: groups and selectors, reviews that refuse, drop and attach, options, use from
 // rule files and by name; and what is wrong with them, each thing once.
-#include "backend/library_rules.h"
+#include "backend/registry/library_rules.h"
 #include "base/memory.h"
 #include "library_case.h"
-#include "partition/named_rules.h"
-#include "partition/plan.h"
+#include "partition/pattern/named_rules.h"
+#include "partition/plan/plan.h"
 #include "plan_case.h"
 #include "unit.h"
 

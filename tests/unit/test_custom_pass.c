@@ -2,7 +2,7 @@
 // Passes of libraries: every word of the editor, what it refuses, and plans that replay without the library.
 #include "base/memory.h"
 #include "library_case.h"
-#include "partition/plan.h"
+#include "partition/plan/plan.h"
 #include "unit.h"
 
 #define MODEL                                       \

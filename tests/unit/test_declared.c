@@ -2,8 +2,8 @@
 // What ONNX files say about their inputs and outputs: declared shapes, defaults of inputs, operator sets.
 #include "cleave/cleave.h"
 #include "onnx_builder.h"
-#include "runtime/model.h"
-#include "runtime/session.h"
+#include "runtime/model/model.h"
+#include "runtime/session/session.h"
 #include "unit.h"
 
 static cleave_status_t open_with(onnx_builder_t *b, cleave_model_open_options_t options,

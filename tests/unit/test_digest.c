@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Digests of content.
-#include "base/digest.h"
+#include "system/digest.h"
 #include "unit.h"
 
 enum { BYTES = 400 };

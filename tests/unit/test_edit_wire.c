@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the process of an isolated library says of itself and to the editor, as messages: what is read is what
 // was written, wrong as it may be, and nothing else can be read from other bytes.
-#include "backend/edit_wire.h"
+#include "backend/region/edit_wire.h"
 
-#include "backend/isolate_internal.h"
-#include "backend/region_wire.h"
+#include "backend/isolate/isolate_internal.h"
+#include "backend/region/region_wire.h"
 #include "unit.h"
 
 static uint32_t draw(uint32_t *state) {

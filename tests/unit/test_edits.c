@@ -7,9 +7,9 @@
 
 #include "edits_case.h"
 #include "graph/clone.h"
-#include "graph/structural_hash.h"
-#include "partition/edits_json.h"
-#include "partition/transform.h"
+#include "graph/compare/structural_hash.h"
+#include "partition/plan/edits_json.h"
+#include "partition/rewrite/transform.h"
 #include "plan_case.h"
 #include "unit.h"
 

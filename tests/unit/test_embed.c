@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The embedding API, as a program of its own would use it: cleave/cleave.h alone, but for making the model
 // file and for making allocations fail.
-#include "formats/onnx.h"
+#include "formats/onnx/onnx.h"
 #include "session_case.h"
 #include "unit.h"
 

@@ -3,7 +3,7 @@
 // memory.
 #include <stdatomic.h>
 
-#include "formats/onnx.h"
+#include "formats/onnx/onnx.h"
 #include "session_case.h"
 #include "unit.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Why a pattern does not match: each kind of demand, the numbers of what matched, the words and the edits.
 
-#include "partition/explain.h"
+#include "partition/explain/explain.h"
 
 #include "base/memory.h"
 #include "pattern_case.h"

@@ -2,8 +2,8 @@
 // Answers about rules that change the model: each is asked about the graph that it saw in the end, nodes that
 // rules made say who made them, and what others took is no near miss of the rest.
 #include "base/memory.h"
-#include "partition/explain_report.h"
-#include "partition/transform.h"
+#include "partition/report/explain_report.h"
+#include "partition/rewrite/transform.h"
 #include "pattern_case.h"
 #include "plan_case.h"
 #include "unit.h"

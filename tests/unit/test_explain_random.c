@@ -3,8 +3,8 @@
 // matcher matches, what it names as the only cause is one (without that demand the pattern matches), and an
 // edit that it shows has matched.
 
-#include "partition/explain.h"
-#include "partition/match.h"
+#include "partition/explain/explain.h"
+#include "partition/match/match.h"
 #include "plan_case.h"
 #include "unit.h"
 

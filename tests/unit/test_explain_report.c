@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Answers about nodes and rules of a plan: fates, groups of near misses, names; and the embedding API.
 
-#include "partition/explain_report.h"
+#include "partition/report/explain_report.h"
 
 #include "base/memory.h"
 #include "pattern_case.h"

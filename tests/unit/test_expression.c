@@ -2,7 +2,7 @@
 // Arithmetic over sizes: priorities, exact and floor division, symbolic and unknown sizes, three truth
 // values, and the places of mistakes.
 
-#include "partition/expression.h"
+#include "partition/pattern/expression.h"
 
 #include <stdint.h>
 

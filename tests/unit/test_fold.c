@@ -2,7 +2,7 @@
 // Constant folding by running: what is computed, what stays, and where the limits are.
 #include "graph/clone.h"
 #include "plan_case.h"
-#include "runtime/bind.h"
+#include "runtime/model/bind.h"
 #include "session_case.h"
 #include "unit.h"
 

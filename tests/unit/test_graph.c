@@ -6,9 +6,9 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "graph/compare/structural_hash.h"
 #include "graph/order.h"
 #include "graph/print.h"
-#include "graph/structural_hash.h"
 #include "graph/verify.h"
 #include "unit.h"
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files that rule files include: what they give, where they may lie, and what messages say about them. */
-#include "script/include.h"
+#include "script/sandbox/include.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "graph/graph.h"
-#include "partition/partition.h"
-#include "script/embedded.h"
-#include "script/rules.h"
+#include "partition/grow/partition.h"
+#include "script/rules/rules.h"
+#include "script/state/embedded.h"
+#include "system/file.h"
 #include "unit.h"
 
 /* Each test runs in a folder of its own; what it makes there is listed here, and removed in reverse order. */

@@ -2,9 +2,9 @@
 // The fixed point over graphs: facts that travel backwards, assumptions, symbolic shape arithmetic, folding,
 // what stays unknown, and that neither order nor size of a graph matters.
 
-#include "base/clock.h"
 #include "graph/verify.h"
 #include "infer_case.h"
+#include "system/clock.h"
 #include "unit.h"
 
 static cleave_value_t add(cleave_graph_t *graph, const char *op, const cleave_value_t *inputs, size_t count) {

@@ -8,11 +8,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "backend/registry.h"
-#include "backend/view.h"
-#include "base/clock.h"
+#include "backend/region/view.h"
+#include "backend/registry/registry.h"
 #include "isolate_case.h"
 #include "session_case.h"
+#include "system/clock.h"
 #include "unit.h"
 
 #define HOSTILE(name) ISOLATE_HOSTILE(name)

@@ -5,12 +5,12 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "backend/library.h"
-#include "backend/registry.h"
+#include "backend/library/library.h"
+#include "backend/registry/registry.h"
 #include "base/memory.h"
 #include "isolate_case.h"
 #include "library_case.h"
-#include "partition/plan.h"
+#include "partition/plan/plan.h"
 #include "unit.h"
 
 #define PROGRAMS ISOLATE_HOSTILE("bad_programs")

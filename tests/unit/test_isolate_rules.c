@@ -5,8 +5,8 @@
 #include "base/memory.h"
 #include "isolate_case.h"
 #include "library_case.h"
-#include "partition/plan.h"
-#include "runtime/model.h"
+#include "partition/plan/plan.h"
+#include "runtime/model/model.h"
 #include "unit.h"
 
 #define LIBRARY ISOLATE_HOSTILE("bad_rules")

@@ -5,11 +5,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "backend/library.h"
-#include "backend/registry.h"
+#include "backend/library/library.h"
+#include "backend/registry/registry.h"
 #include "session_case.h"
-#include "tools/bisect.h"
-#include "tools/verify.h"
+#include "tools/verify/bisect.h"
+#include "tools/verify/verify.h"
 #include "unit.h"
 
 #define FOLDER CLEAVE_BINARY_DIR "/tests/accelerators"

@@ -2,7 +2,7 @@
 // The matcher: forwards, backwards, alternatives, labels, attributes, types, constants, and what blocks a
 // match. And the check of patterns.
 
-#include "partition/match.h"
+#include "partition/match/match.h"
 
 #include "pattern_case.h"
 #include "plan_case.h"

@@ -4,7 +4,7 @@
 // sequences that inputs end in, and operators that name all of their inputs. Every anchor must have a match
 // for both or for none, and a match that is found must be one of all.
 
-#include "partition/match.h"
+#include "partition/match/match.h"
 #include "plan_case.h"
 #include "unit.h"
 

@@ -6,8 +6,8 @@
  */
 #include "script/meta.h"
 
-#include "base/file.h"
 #include "base/text.h"
+#include "system/file.h"
 #include "unit.h"
 
 typedef struct generated {

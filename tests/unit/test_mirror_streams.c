@@ -2,8 +2,8 @@
 // The mirror library: streams, events, single operators and blobs.
 #include <pthread.h>
 
-#include "base/clock.h"
 #include "mirror_case.h"
+#include "system/clock.h"
 #include "unit.h"
 
 static const float X[4] = {-3.0f, -1.0f, 0.5f, 2.0f};

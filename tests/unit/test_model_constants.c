@@ -4,8 +4,8 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include "runtime/model.h"
-#include "runtime/session.h"
+#include "runtime/model/model.h"
+#include "runtime/session/session.h"
 #include "unit.h"
 
 #define RULES CLEAVE_SOURCE_DIR "/rules/"

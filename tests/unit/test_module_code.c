@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The built-in modules are compiled once per process, whoever needs them first, and are the same afterwards.
-#include "script/module_code.h"
+#include "script/state/module_code.h"
 
 #include <pthread.h>
 
-#include "script/rules.h"
+#include "script/rules/rules.h"
 #include "unit.h"
 
 static const char TEXT[] = "return ruleset { name = 'r', fuse 'x' { pattern = op 'Conv' >> op 'Relu' } }";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One region, compiled and run once: on the host, and on a device whose memory nobody else may touch.
-#include "backend/once.h"
+#include "backend/program/once.h"
 
 #include "session_case.h"
 #include "unit.h"

@@ -6,12 +6,12 @@
 #include <math.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "formats/onnx.h"
-#include "graph/structural_hash.h"
+#include "formats/onnx/onnx.h"
+#include "graph/compare/structural_hash.h"
 #include "ops/infer.h"
 #include "script/model_script.h"
 #include "session_case.h"
+#include "system/file.h"
 #include "unit.h"
 
 /* A model script over x: float32[2, 6, 4, 4], s: float32[2, 4, 6] and axes: int64[1], all three or the first

@@ -3,8 +3,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "onnx_builder.h"
+#include "system/clock.h"
 #include "unit.h"
 
 /* A folder of its own for a test that needs files. */

@@ -6,8 +6,8 @@
 #include <dirent.h>
 #include <sys/stat.h>
 
-#include "formats/onnx.h"
-#include "graph/structural_hash.h"
+#include "formats/onnx/onnx.h"
+#include "graph/compare/structural_hash.h"
 #include "graph/verify.h"
 #include "ops/infer.h"
 #include "unit.h"

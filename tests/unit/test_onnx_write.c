@@ -4,8 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "graph/compare/structural_hash.h"
 #include "graph/print.h"
-#include "graph/structural_hash.h"
 #include "onnx_builder.h"
 #include "ops/infer.h"
 #include "unit.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the times of two sessions that ran by turns say: a change is told with an interval, from pairs.
-#include "tools/paired.h"
+#include "tools/verify/paired.h"
 
 #include <math.h>
 

@@ -3,7 +3,7 @@
 // contracted (by reachability over all pairs, which shares nothing with the partitioner), regions are
 // disjoint and connected, fusions are closed, and the same input gives the same bytes.
 
-#include "partition/border_report.h"
+#include "partition/report/border_report.h"
 #include "plan_case.h"
 #include "unit.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans as text and JSON, byte for byte; and the check of plans, which must find every kind of damage.
 
-#include "partition/plan.h"
+#include "partition/plan/plan.h"
 
 #include <jansson.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Differences of plans: what moved, what became of regions, rules, settings; plans of different graphs.
 
-#include "partition/plan_diff.h"
+#include "partition/plan_diff/plan_diff.h"
 
 #include <jansson.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Saved plans through the embedding API: replayed runs give the same numbers, and what is refused says why.
 
-#include "runtime/model.h"
+#include "runtime/model/model.h"
 #include "session_case.h"
 #include "unit.h"
 

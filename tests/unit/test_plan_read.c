@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans from JSON: round trips to the same bytes, every kind of damage with its message, other models.
 
-#include "partition/plan_read.h"
+#include "partition/plan/plan_read.h"
 
 #include <math.h>
 

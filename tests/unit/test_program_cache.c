@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs shared between sessions: which are, how long they live, and that threads may run them at once.
 
-#include "backend/program_cache.h"
+#include "backend/program/program_cache.h"
 
 #include <pthread.h>
 
-#include "runtime/session.h"
+#include "runtime/session/session.h"
 #include "session_case.h"
 #include "unit.h"
 

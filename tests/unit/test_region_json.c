@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Regions as JSON: every member there and back, bit by bit; every kind of damage with its message; what text
 // cannot do to the reader however it is broken.
-#include "backend/region_json.h"
+#include "backend/region/region_json.h"
 
 #include <math.h>
 
-#include "backend/registry.h"
-#include "backend/view.h"
+#include "backend/region/view.h"
+#include "backend/registry/registry.h"
 #include "plan_case.h"
 #include "unit.h"
 #include "view_builder.h"

@@ -3,10 +3,10 @@
 // from it.
 #include <unistd.h>
 
-#include "backend/region_json.h"
+#include "backend/region/region_json.h"
 #include "rule_case.h"
-#include "runtime/model.h"
-#include "runtime/session.h"
+#include "runtime/model/model.h"
+#include "runtime/session/session.h"
 #include "unit.h"
 
 static const char MODEL[] =

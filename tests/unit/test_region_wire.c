@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Region views as messages: what is read is what was written, and nothing that is read can be anything else
 // than a view, whatever bytes it came from.
-#include "backend/region_wire.h"
+#include "backend/region/region_wire.h"
 
 #include "unit.h"
 #include "view_builder.h"

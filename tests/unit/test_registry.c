@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Backends by name, and what a backend struct must be like.
-#include "backend/registry.h"
+#include "backend/registry/registry.h"
 #include "unit.h"
 
 UNIT_TEST(finds_cpu_and_starts_it_once) {

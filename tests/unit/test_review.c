@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What happens to a grown set before it is a region: thresholds, review that refuses, trims and attaches, and
 // the attributes on their way into the plan.
-#include "partition/partition.h"
+#include "partition/grow/partition.h"
 #include "rule_case.h"
 #include "unit.h"
 

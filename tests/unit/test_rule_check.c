@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Running the tests of rule files: what passes, what must fail and what is said then, what is skipped; values
  * against cpu; lints that look at graphs. */
-#include "tools/rule_check.h"
+#include "tools/rule_tests/rule_check.h"
 #include "unit.h"
 
 #define RULES                                                                      \

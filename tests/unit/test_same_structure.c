@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Graphs that are the same but for the content of constants, what tells others apart, and constants shared.
-#include "graph/same_structure.h"
+#include "graph/compare/same_structure.h"
 
 #include "graph/clone.h"
 #include "plan_case.h"

@@ -5,9 +5,9 @@
 #include <sys/time.h>
 #include <time.h>
 
-#include "base/clock.h"
-#include "script/rules.h"
-#include "script/script.h"
+#include "script/rules/rules.h"
+#include "script/state/script.h"
+#include "system/clock.h"
 #include "unit.h"
 
 static volatile sig_atomic_t sleep_ms;

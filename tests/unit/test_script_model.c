@@ -3,11 +3,11 @@
 #include <math.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "graph/print.h"
 #include "graph/verify.h"
 #include "ops/ops.h"
 #include "script/model_script.h"
+#include "system/file.h"
 #include "unit.h"
 
 /* Runs the text as the file "m_<process>.lua" of the build folder. */

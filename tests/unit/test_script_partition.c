@@ -3,8 +3,8 @@
  * handles that they get can and cannot do. */
 #include "base/text.h"
 #include "cleave/context.h"
-#include "partition/partition.h"
-#include "script/rules.h"
+#include "partition/grow/partition.h"
+#include "script/rules/rules.h"
 #include "unit.h"
 
 /* ---- graphs ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The closed environment: what a script cannot reach, and that every script ends. */
-#include "base/clock.h"
-#include "script/script.h"
+#include "script/state/script.h"
+#include "system/clock.h"
 #include "unit.h"
 
 typedef struct text_run {

@@ -4,9 +4,9 @@
 #include <math.h>
 #include <pthread.h>
 
-#include "base/clock.h"
 #include "plan_case.h"
 #include "session_case.h"
+#include "system/clock.h"
 #include "unit.h"
 
 #define NONE CLEAVE_VALUE_NONE

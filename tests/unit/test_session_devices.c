@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sessions on devices with memory of their own: what is copied and when, where values lie, several devices,
 // shapes known late, memory that is given back, and libraries that do something wrong.
-#include "backend/registry.h"
+#include "backend/registry/registry.h"
 #include "device_case.h"
 #include "unit.h"
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random graphs under random rules, partitioned and run, against the same graph with every node on its own:
 // on cpu the numbers are the same to the bit, on oneDNN within its rounding.
-#include "backend/registry.h"
-#include "backend/view.h"
+#include "backend/region/view.h"
+#include "backend/registry/registry.h"
 #include "ops/infer.h"
 #include "plan_case.h"
-#include "tools/check.h"
+#include "tools/verify/check.h"
 #include "unit.h"
 
 enum { MOST_NODES = 40, GRAPHS = 400, ROWS = 3 };

@@ -2,7 +2,7 @@
 // Sparse constants: their two forms, ONNX's coordinates, what does not fit, and a library that reads them.
 #include "tensor/sparse.h"
 
-#include "backend/registry.h"
+#include "backend/registry/registry.h"
 #include "graph/order.h"
 #include "onnx_builder.h"
 #include "session_case.h"

@@ -2,9 +2,9 @@
 // Graph rules written in C: their order, what is looked at again, the editor's refusals, failing allocations.
 #include "base/memory.h"
 #include "edits_case.h"
-#include "graph/structural_hash.h"
+#include "graph/compare/structural_hash.h"
 #include "graph/verify.h"
-#include "partition/transform.h"
+#include "partition/rewrite/transform.h"
 #include "pattern_case.h"
 #include "plan_case.h"
 #include "unit.h"

@@ -5,8 +5,8 @@
 
 #include "graph/verify.h"
 #include "session_case.h"
-#include "tools/bisect.h"
-#include "tools/verify.h"
+#include "tools/verify/bisect.h"
+#include "tools/verify/verify.h"
 #include "unit.h"
 
 static const float DATA[4] = {-1.0f, 0.5f, 2.0f, 0.25f};

@@ -7,12 +7,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/file.h"
-#include "runtime/model.h"
-#include "runtime/session.h"
+#include "runtime/model/model.h"
+#include "runtime/session/session.h"
 #include "session_case.h"
-#include "tools/watch_files.h"
+#include "system/clock.h"
+#include "system/file.h"
+#include "tools/watch/watch_files.h"
 #include "unit.h"
 
 enum { LONG_MS = 8000, SILENCE_MS = 400 };

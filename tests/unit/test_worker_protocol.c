@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Frames between cleave and a worker, from a side that sends what it likes; and the places of shared buffers.
-#include "backend/worker_protocol.h"
+#include "backend/process/worker_protocol.h"
 
 #include <fcntl.h>
 #include <sys/socket.h>

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of isolated libraries share: a library, what it adds, and calls to its worker. */
+#ifndef CLEAVE_BACKEND_ISOLATE_ISOLATE_INTERNAL_H
+#define CLEAVE_BACKEND_ISOLATE_ISOLATE_INTERNAL_H
+
+#include "backend/isolate/isolate.h"
+#include "backend/process/worker_process.h"
+#include "base/arena.h"
+#include "ops/custom.h"
+
+typedef struct cleave_isolate_device {
+  char name[64];
+  uint64_t memory_bytes;
+} cleave_isolate_device_t;
+
+/* Definitions that the library has there: the functions are of this process and find their way by `isolate`
+ * and `number`. */
+typedef struct cleave_isolated_operator {
+  cleave_custom_remote_t remote; /* first: a pointer to the definition is one to all */
+  cleave_isolate_t *isolate;
+  uint32_t number;
+  char name[96]; /* "my.company.Gemm" */
+} cleave_isolated_operator_t;
+
+typedef struct cleave_isolated_partitioner {
+  cleave_custom_partitioner_t definition;
+  cleave_isolate_t *isolate;
+  uint32_t number;
+} cleave_isolated_partitioner_t;
+
+typedef struct cleave_isolated_pass {
+  cleave_custom_pass_t definition;
+  cleave_isolate_t *isolate;
+  uint32_t number;
+} cleave_isolated_pass_t;
+
+struct cleave_isolate {
+  char name[64];
+  char *path; /* for messages */
+  char *absolute;
+  cleave_log_t *log;
+  cleave_isolation_options_t options; /* without zeros */
+  pthread_mutex_t lock;               /* around `worker`, and the answers of `configure` */
+  cleave_worker_t *worker;            /* never NULL once opened */
+  bool is_initialised;
+  cleave_backend_t table;
+  cleave_backend_extensions_t extensions;
+  uint64_t told;                                        /* hash of all that it said of itself */
+  cleave_digest_t digest;                               /* of its code */
+  cleave_isolate_device_t devices[CLEAVE_MOST_DEVICES]; /* as they were when it started */
+  uint32_t device_count;
+  cleave_arena_t arena;   /* of the table */
+  cleave_arena_t answers; /* of `configure` */
+  atomic_uint last_id;    /* of programs, turns and selectors */
+};
+
+/* The worker now; the caller releases it. */
+cleave_worker_t *cleave_isolate_worker(cleave_isolate_t *isolate);
+
+/* A call with its limit and its words. `about`: what has a name; NULL: nothing. */
+cleave_worker_call_t cleave_isolate_call(const cleave_isolate_t *isolate, uint32_t kind, const char *about);
+
+/* A number that no other program, turn or selector of the library has. */
+uint32_t cleave_isolate_next_id(cleave_isolate_t *isolate);
+
+/* Appends the region to the request. A failure is in `message`. */
+CLEAVE_MUST_USE cleave_status_t cleave_isolate_put_region(cleave_worker_t *worker,
+                                                          const cleave_region_view_t *region,
+                                                          cleave_message_t *message);
+/* Begins a call whose request begins with these numbers; constants that nobody uses may go. On failure
+ * nothing is to be ended. */
+CLEAVE_MUST_USE cleave_status_t cleave_isolate_begin(cleave_worker_t *worker, const uint32_t *numbers,
+                                                     uint32_t count, cleave_message_t *message);
+/* A whole call: these numbers, and a region where it is not NULL. Between success and cleave_worker_end the
+ * reply may be read; after a failure nothing is to be ended. */
+CLEAVE_MUST_USE cleave_status_t cleave_isolate_ask(cleave_worker_t *worker, const cleave_worker_call_t *call,
+                                                   const uint32_t *numbers, uint32_t count,
+                                                   const cleave_region_view_t *region,
+                                                   cleave_wire_in_t *out_reply, cleave_message_t *message);
+/* After reading a reply: loses the process where it could not be read. */
+CLEAVE_MUST_USE cleave_status_t cleave_isolate_check_reply(cleave_worker_t *worker,
+                                                           const cleave_worker_call_t *call,
+                                                           const cleave_wire_in_t *reply,
+                                                           cleave_message_t *message);
+
+/* ---- the table ---- */
+
+/* Reads the reply to OPEN. CLEAVE_ERROR_FORMAT where it cannot be read. */
+CLEAVE_MUST_USE cleave_status_t cleave_isolate_read_table(cleave_isolate_t *isolate, cleave_wire_in_t *reply);
+/* Of all that a reply to OPEN says. */
+uint64_t cleave_isolate_hash_table(const cleave_wire_in_t *reply);
+/* Reads what the reply to INITIALISE says of devices. */
+void cleave_isolate_read_devices(cleave_isolate_t *isolate, cleave_wire_in_t *reply);
+
+extern const cleave_backend_devices_t cleave_isolate_devices;
+extern const cleave_backend_imperative_t cleave_isolate_imperative;
+extern const cleave_backend_blobs_t cleave_isolate_blobs;
+
+cleave_status_t cleave_isolate_supports(void *state, const cleave_region_view_t *region,
+                                        cleave_message_t *reason);
+cleave_status_t cleave_isolate_cost(void *state, const cleave_region_view_t *region, double *out_nanoseconds,
+                                    cleave_message_t *message);
+cleave_status_t cleave_isolate_review(void *state, const cleave_region_view_t *region, bool *keep,
+                                      cleave_message_t *message);
+cleave_status_t cleave_isolate_configure(void *state, const cleave_key_value_t *settings,
+                                         uint32_t setting_count, const cleave_key_value_t **out_answers,
+                                         uint32_t *out_answer_count, cleave_message_t *message);
+cleave_status_t cleave_isolate_compile(void *state, const cleave_region_view_t *region,
+                                       const cleave_compile_options_t *options, void **out_program,
+                                       cleave_message_t *message);
+void cleave_isolate_unload(void *program);
+const cleave_program_info_t *cleave_isolate_info(const void *program);
+cleave_status_t cleave_isolate_run(void *program, const cleave_run_args_t *args, cleave_message_t *message);
+uint32_t cleave_isolate_profile(const void *program, const cleave_step_time_t **out_steps);
+
+/* Functions of definitions: which of them there are is told by CLEAVE_..._HAS_... */
+void cleave_isolate_fill_operator(cleave_isolated_operator_t *op, uint32_t has);
+void cleave_isolate_fill_partitioner(cleave_isolated_partitioner_t *partitioner, uint32_t has);
+void cleave_isolate_fill_pass(cleave_isolated_pass_t *pass, uint32_t has);
+
+#endif /* CLEAVE_BACKEND_ISOLATE_ISOLATE_INTERNAL_H */

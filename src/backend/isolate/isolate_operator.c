@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators that an isolated library brings. Types that the process infers are handed on as they are, for
+// whoever asked checks them like those of a library in this process; kernels are programs.
+#include <stdio.h>
+#include <string.h>
+
+#include "backend/isolate/isolate_extensions.h"
+#include "backend/isolate/isolate_program.h"
+
+/* ---- inference ---- */
+
+static void read_types(cleave_wire_in_t *reply, uint32_t count, cleave_tensor_view_t *outputs,
+                       int64_t (*dims)[CLEAVE_MAX_RANK]) {
+  for (uint32_t k = 0; k < count && !reply->failed; k++) {
+    outputs[k].dtype = (cleave_dtype_t)(int32_t)cleave_wire_u32(reply);
+    outputs[k].rank = (int32_t)cleave_wire_u32(reply);
+    const int64_t *sizes = cleave_wire_take(reply, CLEAVE_MAX_RANK, sizeof *sizes, sizeof *sizes);
+    if (sizes != NULL) {
+      memcpy(dims[k], sizes, sizeof dims[k]);
+    }
+  }
+}
+
+static cleave_status_t infer(const cleave_custom_operator_t *definition, const cleave_region_view_t *node,
+                             cleave_tensor_view_t *outputs, int64_t (*dims)[CLEAVE_MAX_RANK],
+                             cleave_message_t *message) {
+  const cleave_isolated_operator_t *op = (const void *)definition;
+  cleave_worker_t *worker = cleave_isolate_worker(op->isolate);
+  cleave_worker_call_t call = cleave_isolate_call(op->isolate, CLEAVE_FRAME_INFER, op->name);
+  cleave_wire_in_t reply;
+  cleave_status_t status = cleave_isolate_ask(worker, &call, &op->number, 1, node, &reply, message);
+  if (status == CLEAVE_OK) {
+    read_types(&reply, node->output_count, outputs, dims);
+    status = cleave_isolate_check_reply(worker, &call, &reply, message);
+    cleave_worker_end(worker);
+  }
+  cleave_worker_release(worker);
+  return status;
+}
+
+/* ---- kernels ---- */
+
+cleave_status_t cleave_isolate_create_kernel(const cleave_custom_operator_t *definition,
+                                             const cleave_region_view_t *node,
+                                             const cleave_compile_options_t *options, void **out_executor,
+                                             cleave_message_t *message) {
+  const cleave_isolated_operator_t *op = (const void *)definition;
+  return cleave_isolate_make(op->isolate, CLEAVE_WAY_KERNEL, op->number, op->name, node, options,
+                             out_executor, message);
+}
+
+/* Is not called. */
+static cleave_status_t create_nothing(const cleave_region_view_t *node,
+                                      const cleave_compile_options_t *options, void **out_executor,
+                                      cleave_message_t *message) {
+  (void)node;
+  (void)options;
+  *out_executor = NULL;
+  (void)snprintf(message->text, sizeof message->text, "an isolated library is asked otherwise");
+  return CLEAVE_ERROR_INTERNAL;
+}
+
+void cleave_isolate_fill_operator(cleave_isolated_operator_t *op, uint32_t has) {
+  cleave_custom_operator_t *own = &op->remote.definition;
+  op->remote.infer = infer;
+  own->infer = has & CLEAVE_OPERATOR_HAS_INFER ? cleave_custom_op_infer_remote : NULL;
+  own->create = has & CLEAVE_OPERATOR_HAS_CREATE ? create_nothing : NULL;
+  own->destroy = has & CLEAVE_OPERATOR_HAS_DESTROY ? cleave_isolate_unload : NULL;
+  own->execute = has & CLEAVE_OPERATOR_HAS_EXECUTE ? cleave_isolate_run : NULL;
+}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// A pass of an isolated library at work. What it asks of the editor comes as callbacks, which this process's
+// own editor answers: every step is checked like that of a pass in this process. The library sees copies.
+#include <stdio.h>
+
+#include "backend/isolate/isolate_extensions.h"
+#include "backend/isolate/isolate_internal.h"
+#include "backend/region/edit_wire.h"
+#include "backend/region/region_wire.h"
+
+enum { MOST_OUTPUTS = 65535 };
+
+typedef struct passing {
+  cleave_worker_t *worker;
+  const cleave_graph_editor_t *editor;
+  cleave_arena_t arena; /* of the step at hand */
+  uint32_t *constants;  /* ids that the view keeps */
+  uint32_t constant_count;
+} passing_t;
+
+/* ---- the view ---- */
+
+/* The library may look at a view until it has the next one. */
+static cleave_status_t keep_constants(passing_t *passing) {
+  uint32_t *before = passing->constants;
+  uint32_t count = passing->constant_count;
+  passing->constants = NULL;
+  passing->constant_count = 0;
+  cleave_status_t status =
+      cleave_worker_constants_keep(passing->worker, &passing->constants, &passing->constant_count);
+  cleave_worker_constants_release(passing->worker, before, count);
+  cleave_free(before);
+  return status;
+}
+
+static cleave_status_t put_view(passing_t *passing, cleave_wire_out_t *out, cleave_message_t *message) {
+  const cleave_graph_editor_t *editor = passing->editor;
+  cleave_error_t error = CLEAVE_ERROR_INIT;
+  const cleave_region_view_t *view = editor->view(editor->graph);
+  if (view == NULL) {
+    return CLEAVE_ERROR_INVALID_ARGUMENT;
+  }
+  cleave_wire_put_u32(out, view->value_count);
+  cleave_wire_put_u32(out, view->node_count);
+  for (uint32_t k = 0; k < view->value_count; k++) {
+    cleave_wire_put_u32(out, editor->value_of(editor->graph, k));
+  }
+  for (uint32_t k = 0; k < view->node_count; k++) {
+    cleave_wire_put_u32(out, editor->node_of(editor->graph, k));
+  }
+  cleave_worker_constants_begin(passing->worker);
+  cleave_status_t status =
+      cleave_region_write(view, cleave_worker_constants_share, passing->worker, out, &error);
+  if (status != CLEAVE_OK) {
+    (void)snprintf(message->text, sizeof message->text, "%.255s", error.message);
+    return status;
+  }
+  return keep_constants(passing);
+}
+
+/* ---- steps ---- */
+
+static cleave_status_t fail_reading(cleave_wire_in_t *in) {
+  in->failed = true;
+  return CLEAVE_ERROR_FORMAT;
+}
+
+static cleave_status_t add_value(passing_t *passing, bool is_input, cleave_wire_in_t *in,
+                                 cleave_wire_out_t *out, cleave_message_t *message) {
+  const cleave_graph_editor_t *editor = passing->editor;
+  const char *name = cleave_wire_text(in);
+  const cleave_tensor_view_t *tensor = cleave_edit_tensor(in, &passing->arena);
+  uint32_t value = CLEAVE_INDEX_NONE;
+  if (!cleave_wire_is_done(in)) {
+    return fail_reading(in);
+  }
+  CLEAVE_TRY(is_input ? editor->add_input(editor->graph, name, tensor, &value, message)
+                      : editor->add_constant(editor->graph, name, tensor, &value, message));
+  cleave_wire_put_u32(out, value);
+  return CLEAVE_OK;
+}
+
+static cleave_status_t add_node(passing_t *passing, cleave_wire_in_t *in, cleave_wire_out_t *out,
+                                cleave_message_t *message) {
+  const cleave_graph_editor_t *editor = passing->editor;
+  uint32_t input_count = 0;
+  uint32_t attribute_count = 0;
+  const char *domain = cleave_wire_text(in);
+  const char *op = cleave_wire_text(in);
+  const char *name = cleave_wire_text(in);
+  const uint32_t *inputs = cleave_edit_indices(in, &input_count);
+  const cleave_attribute_view_t *attributes = cleave_edit_attributes(in, &passing->arena, &attribute_count);
+  uint32_t output_count = cleave_wire_u32(in);
+  if (!cleave_wire_is_done(in)) {
+    return fail_reading(in);
+  }
+  uint32_t room = output_count > MOST_OUTPUTS ? 0 : output_count; /* the editor refuses more */
+  uint32_t *values = cleave_arena_allocate(&passing->arena, room, sizeof *values);
+  if (values == NULL) {
+    return CLEAVE_ERROR_OUT_OF_MEMORY;
+  }
+  CLEAVE_TRY(editor->add_node(editor->graph, domain, op, name, inputs, input_count, attributes,
+                              attribute_count, output_count, values, message));
+  cleave_wire_put(out, values, room * sizeof *values, sizeof *values);
+  return CLEAVE_OK;
+}
+
+static cleave_status_t set_attribute(passing_t *passing, cleave_wire_in_t *in, cleave_message_t *message) {
+  const cleave_graph_editor_t *editor = passing->editor;
+  uint32_t node = cleave_wire_u32(in);
+  const cleave_attribute_view_t *attribute = cleave_edit_attribute(in, &passing->arena);
+  return cleave_wire_is_done(in) ? editor->set_attribute(editor->graph, node, attribute, message)
+                                 : fail_reading(in);
+}
+
+static cleave_status_t set_input(const cleave_graph_editor_t *editor, cleave_wire_in_t *in,
+                                 cleave_message_t *message) {
+  uint32_t node = cleave_wire_u32(in);
+  uint32_t port = cleave_wire_u32(in);
+  uint32_t value = cleave_wire_u32(in);
+  return cleave_wire_is_done(in) ? editor->set_input(editor->graph, node, port, value, message)
+                                 : fail_reading(in);
+}
+
+static cleave_status_t replace_uses(const cleave_graph_editor_t *editor, cleave_wire_in_t *in,
+                                    cleave_message_t *message) {
+  uint32_t from = cleave_wire_u32(in);
+  uint32_t to = cleave_wire_u32(in);
+  return cleave_wire_is_done(in) ? editor->replace_uses(editor->graph, from, to, message) : fail_reading(in);
+}
+
+static cleave_status_t remove_node(const cleave_graph_editor_t *editor, cleave_wire_in_t *in,
+                                   cleave_message_t *message) {
+  uint32_t node = cleave_wire_u32(in);
+  return cleave_wire_is_done(in) ? editor->remove_node(editor->graph, node, message) : fail_reading(in);
+}
+
+static cleave_status_t answer(void *context, uint32_t kind, cleave_wire_in_t *in, cleave_wire_out_t *out,
+                              int *out_fd, cleave_message_t *message) {
+  passing_t *passing = context;
+  (void)out_fd;
+  cleave_arena_reset(&passing->arena);
+  switch (kind) {
+    case CLEAVE_FRAME_VIEW: return put_view(passing, out, message);
+    case CLEAVE_FRAME_ADD_INPUT: return add_value(passing, true, in, out, message);
+    case CLEAVE_FRAME_ADD_CONSTANT: return add_value(passing, false, in, out, message);
+    case CLEAVE_FRAME_ADD_NODE: return add_node(passing, in, out, message);
+    case CLEAVE_FRAME_SET_ATTRIBUTE: return set_attribute(passing, in, message);
+    case CLEAVE_FRAME_SET_INPUT: return set_input(passing->editor, in, message);
+    case CLEAVE_FRAME_REPLACE_USES: return replace_uses(passing->editor, in, message);
+    case CLEAVE_FRAME_REMOVE_NODE: return remove_node(passing->editor, in, message);
+    default: return fail_reading(in);
+  }
+}
+
+/* ---- the pass ---- */
+
+static cleave_status_t run(passing_t *passing, const cleave_isolated_pass_t *pass,
+                           const cleave_key_value_t *options, uint32_t option_count,
+                           cleave_message_t *message) {
+  cleave_worker_t *worker = passing->worker;
+  cleave_worker_call_t call = cleave_isolate_call(pass->isolate, CLEAVE_FRAME_PASS, pass->definition.name);
+  cleave_wire_in_t reply;
+  call.answer = answer;
+  call.context = passing;
+  call.most_bytes = CLEAVE_EDIT_LIMIT;
+  CLEAVE_TRY(cleave_isolate_begin(worker, &pass->number, 1, message));
+  cleave_wire_put_pairs(&worker->request, options, option_count);
+  cleave_status_t status = cleave_worker_ask(worker, &call, &reply, message);
+  cleave_worker_constants_release(worker, passing->constants, passing->constant_count);
+  cleave_worker_end(worker);
+  return status;
+}
+
+cleave_status_t cleave_isolate_pass(const cleave_custom_pass_t *pass, const cleave_graph_editor_t *editor,
+                                    const cleave_key_value_t *options, uint32_t option_count,
+                                    cleave_message_t *message) {
+  const cleave_isolated_pass_t *own = (const void *)pass;
+  passing_t passing = {.worker = cleave_isolate_worker(own->isolate), .editor = editor};
+  cleave_status_t status = run(&passing, own, options, option_count, message);
+  cleave_worker_release(passing.worker);
+  cleave_arena_deinit(&passing.arena);
+  cleave_free(passing.constants);
+  return status;
+}
+
+static cleave_status_t run_nothing(const cleave_graph_editor_t *editor, const cleave_key_value_t *options,
+                                   uint32_t option_count, cleave_message_t *message) {
+  (void)editor;
+  (void)options;
+  (void)option_count;
+  (void)snprintf(message->text, sizeof message->text, "an isolated library is asked otherwise");
+  return CLEAVE_ERROR_INTERNAL;
+}
+
+void cleave_isolate_fill_pass(cleave_isolated_pass_t *pass, uint32_t has) {
+  pass->definition.run = has & CLEAVE_PASS_HAS_RUN ? run_nothing : NULL;
+}

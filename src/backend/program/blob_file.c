@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files are read whole, not mapped: another process may cut a file while it is in use here. Sizes are checked
+// against the file before anything is allocated or followed.
+#include "backend/program/blob_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "system/clock.h"
+
+enum { FORMAT_VERSION = 1, BYTE_ORDER_MARK = 0x01020304, ALIGNMENT = 64, MOST_KEY = 1 << 20 };
+
+static const char MAGIC[8] = {'C', 'L', 'V', 'B', 'L', 'O', 'B', '\n'};
+
+typedef struct header {
+  char magic[8];
+  uint32_t version;
+  uint32_t byte_order;
+  uint64_t key_length;
+  uint64_t content_length;
+  cleave_digest_t digest;
+} header_t;
+
+enum { HEADER_BYTES = 48, HEADER_DIGESTED = 32 };
+_Static_assert(sizeof(header_t) == HEADER_BYTES, "the header has no gaps");
+
+static uint64_t content_start(uint64_t key_length) {
+  return (HEADER_BYTES + key_length + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+static cleave_digest_t digest_file(const header_t *header, const char *key, cleave_digest_t content) {
+  cleave_digest_state_t state;
+  cleave_digest_start(&state);
+  cleave_digest_add(&state, header, HEADER_DIGESTED);
+  cleave_digest_add(&state, key, (size_t)header->key_length);
+  cleave_digest_add(&state, &content, sizeof content);
+  return cleave_digest_end(&state);
+}
+
+/* ---- reading ---- */
+
+static cleave_status_t fail(cleave_error_t *error, const char *reason) {
+  return cleave_error_set(error, CLEAVE_ERROR_FORMAT, "%s", reason);
+}
+
+/* Opens it if it is a file of ours: of this user (or root), and that nobody else can write. */
+static cleave_status_t open_own(const char *path, int *out_descriptor, uint64_t *out_size, bool *out_exists,
+                                cleave_error_t *error) {
+  struct stat info;
+  int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+  *out_exists = descriptor >= 0 || errno != ENOENT;
+  if (!*out_exists) {
+    return CLEAVE_ERROR_IO;
+  }
+  const char *reason = NULL;
+  if (descriptor < 0 || fstat(descriptor, &info) != 0) {
+    reason = strerror(errno);
+  } else if (!S_ISREG(info.st_mode)) {
+    reason = "not a regular file";
+  } else if (info.st_uid != geteuid() && info.st_uid != 0) {
+    reason = "it belongs to another user";
+  } else if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    reason = "other users may write to it";
+  } else {
+    *out_descriptor = descriptor;
+    *out_size = (uint64_t)info.st_size;
+    return CLEAVE_OK;
+  }
+  if (descriptor >= 0) {
+    (void)close(descriptor);
+  }
+  return cleave_error_set(error, CLEAVE_ERROR_IO, "%s", reason);
+}
+
+static cleave_status_t read_all(int descriptor, void *memory, size_t size, cleave_error_t *error) {
+  for (size_t done = 0; done < size;) {
+    ssize_t count = read(descriptor, (char *)memory + done, size - done);
+    if (count < 0 && errno == EINTR) {
+      continue;
+    }
+    if (count <= 0) {
+      return cleave_error_set(error, CLEAVE_ERROR_IO, "%s", count == 0 ? "it is cut" : strerror(errno));
+    }
+    done += (size_t)count;
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t check_header(const header_t *header, uint64_t size, cleave_error_t *error) {
+  if (memcmp(header->magic, MAGIC, sizeof MAGIC) != 0) {
+    return fail(error, "it is no compiled region");
+  }
+  if (header->byte_order != BYTE_ORDER_MARK) {
+    return fail(error, "it is of a machine with another byte order");
+  }
+  if (header->version != FORMAT_VERSION) {
+    return cleave_error_set(error, CLEAVE_ERROR_FORMAT, "format version %u, expected %u",
+                            (unsigned)header->version, (unsigned)FORMAT_VERSION);
+  }
+  if (header->key_length > MOST_KEY || content_start(header->key_length) > size ||
+      header->content_length != size - content_start(header->key_length)) {
+    return cleave_error_set(error, CLEAVE_ERROR_FORMAT, "%" PRIu64 " bytes, which is not what it says it has",
+                            size);
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t check_content(const char *file, uint64_t size, const char *key,
+                                     cleave_error_t *error) {
+  header_t header;
+  if (size < HEADER_BYTES) {
+    return fail(error, "it is cut");
+  }
+  memcpy(&header, file, sizeof header);
+  CLEAVE_TRY(check_header(&header, size, error));
+  const char *found = file + HEADER_BYTES;
+  uint64_t start = content_start(header.key_length);
+  cleave_digest_t content = cleave_digest_bytes(file + start, (size_t)header.content_length);
+  bool is_whole = cleave_digest_equal(digest_file(&header, found, content), header.digest);
+  for (uint64_t k = HEADER_BYTES + header.key_length; k < start; k++) {
+    is_whole = is_whole && file[k] == 0;
+  }
+  if (!is_whole) {
+    return fail(error, "its content is not what was written");
+  }
+  if (header.key_length != strlen(key) || memcmp(found, key, (size_t)header.key_length) != 0) {
+    return fail(error, "it is another region");
+  }
+  return CLEAVE_OK;
+}
+
+cleave_status_t cleave_blob_read(const char *path, const char *key, uint64_t limit, cleave_blob_t *out_blob,
+                                 bool *out_exists, cleave_error_t *error) {
+  int descriptor = -1;
+  uint64_t size = 0;
+  char *memory = NULL;
+  cleave_status_t status = CLEAVE_OK;
+  *out_blob = (cleave_blob_t){0};
+  CLEAVE_TRY(open_own(path, &descriptor, &size, out_exists, error));
+  if (size > limit || size > SIZE_MAX / 2) {
+    CLEAVE_TRY_CLEANUP(cleave_error_set(error, CLEAVE_ERROR_LIMIT,
+                                        "%" PRIu64 " bytes, expected at most %" PRIu64, size, limit));
+  }
+  memory = cleave_allocate_aligned((size_t)size + 1);
+  if (memory == NULL) {
+    CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(error));
+  }
+  CLEAVE_TRY_CLEANUP(read_all(descriptor, memory, (size_t)size, error));
+  CLEAVE_TRY_CLEANUP(check_content(memory, size, key, error));
+  uint64_t start = content_start(strlen(key));
+  *out_blob = (cleave_blob_t){.data = memory + start, .bytes = (size_t)(size - start), .memory = memory};
+  memory = NULL;
+  (void)futimens(descriptor, NULL); /* it was used now */
+cleanup:
+  cleave_free(memory);
+  (void)close(descriptor);
+  return status;
+}
+
+void cleave_blob_deinit(cleave_blob_t *blob) {
+  cleave_free(blob->memory);
+  *blob = (cleave_blob_t){0};
+}
+
+cleave_status_t cleave_blob_read_key(const char *path, char **out_key, cleave_error_t *error) {
+  int descriptor = -1;
+  uint64_t size = 0;
+  bool exists = false;
+  char *key = NULL;
+  header_t header;
+  cleave_status_t status = CLEAVE_OK;
+  *out_key = NULL;
+  CLEAVE_TRY(open_own(path, &descriptor, &size, &exists, error));
+  CLEAVE_TRY_CLEANUP(read_all(descriptor, &header, sizeof header, error));
+  CLEAVE_TRY_CLEANUP(check_header(&header, size, error));
+  key = cleave_allocate_zeroed((size_t)header.key_length + 1, 1);
+  if (key == NULL) {
+    CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(error));
+  }
+  CLEAVE_TRY_CLEANUP(read_all(descriptor, key, (size_t)header.key_length, error));
+  *out_key = key;
+  key = NULL;
+cleanup:
+  cleave_free(key);
+  (void)close(descriptor);
+  return status;
+}
+
+/* ---- writing ---- */
+
+/* Past the process's limit a write would end the process with a signal. */
+static bool fits_process(uint64_t bytes) {
+  struct rlimit process;
+  return getrlimit(RLIMIT_FSIZE, &process) != 0 || process.rlim_cur == RLIM_INFINITY ||
+         bytes <= process.rlim_cur;
+}
+
+static cleave_status_t write_piece(cleave_blob_writer_t *writer, const void *data, size_t bytes,
+                                   uint64_t end) {
+  if (end > writer->limit) {
+    return cleave_error_set(&writer->error, CLEAVE_ERROR_LIMIT, "it is larger than %" PRIu64 " bytes",
+                            writer->limit);
+  }
+  if (!fits_process(end)) {
+    return cleave_error_set(&writer->error, CLEAVE_ERROR_IO, "the process may not write so large a file");
+  }
+  if (bytes > 0 && fwrite(data, 1, bytes, writer->file) != bytes) {
+    return cleave_error_set(&writer->error, CLEAVE_ERROR_IO, "%s", strerror(errno));
+  }
+  return CLEAVE_OK;
+}
+
+/* A name that no other writer has, in this process or another one. */
+static char *make_name(const char *folder) {
+  static atomic_uint number;
+  cleave_text_t text = {0};
+  cleave_text_format(&text, "%s/" CLEAVE_BLOB_TEMPORARY "%ld-%u-%" PRIx64, folder, (long)getpid(),
+                     atomic_fetch_add(&number, 1), cleave_clock_now());
+  return text.failed ? NULL : text.data;
+}
+
+void cleave_blob_writer_start(cleave_blob_writer_t *writer, const char *folder, const char *key,
+                              uint64_t limit) {
+  static const char ZEROS[HEADER_BYTES + ALIGNMENT] = {0};
+  size_t length = strlen(key);
+  *writer = (cleave_blob_writer_t){.temporary = make_name(folder),
+                                   .key = key,
+                                   .limit = limit,
+                                   .start = content_start(length),
+                                   .error = CLEAVE_ERROR_INIT};
+  cleave_digest_start(&writer->digest);
+  cleave_status_t status = CLEAVE_OK;
+  if (writer->temporary == NULL) {
+    CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(&writer->error));
+  }
+  int descriptor = open(writer->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  writer->file = descriptor < 0 ? NULL : fdopen(descriptor, "w+");
+  if (writer->file == NULL) {
+    int reason = errno;
+    if (descriptor >= 0) {
+      (void)close(descriptor);
+    }
+    CLEAVE_TRY_CLEANUP(cleave_error_set(&writer->error, CLEAVE_ERROR_IO, "%s", strerror(reason)));
+  }
+  CLEAVE_TRY_CLEANUP(write_piece(writer, ZEROS, HEADER_BYTES, writer->start));
+  CLEAVE_TRY_CLEANUP(write_piece(writer, key, length, writer->start));
+  CLEAVE_TRY_CLEANUP(
+      write_piece(writer, ZEROS, (size_t)writer->start - HEADER_BYTES - length, writer->start));
+cleanup:
+  (void)status; /* in writer->error */
+}
+
+cleave_status_t cleave_blob_writer_write(void *context, const void *data, size_t bytes) {
+  cleave_blob_writer_t *writer = context;
+  uint64_t end = 0;
+  if (writer->error.status != CLEAVE_OK || bytes == 0) {
+    return writer->error.status;
+  }
+  if (data == NULL || __builtin_add_overflow(writer->start + writer->content, bytes, &end)) {
+    return cleave_error_set(&writer->error, CLEAVE_ERROR_INVALID_ARGUMENT, "%zu bytes from nowhere", bytes);
+  }
+  CLEAVE_TRY(write_piece(writer, data, bytes, end));
+  cleave_digest_add(&writer->digest, data, bytes);
+  writer->content += bytes;
+  return CLEAVE_OK;
+}
+
+static cleave_status_t write_header(cleave_blob_writer_t *writer) {
+  header_t header = {.version = FORMAT_VERSION,
+                     .byte_order = BYTE_ORDER_MARK,
+                     .key_length = strlen(writer->key),
+                     .content_length = writer->content};
+  memcpy(header.magic, MAGIC, sizeof MAGIC);
+  header.digest = digest_file(&header, writer->key, cleave_digest_end(&writer->digest));
+  if (fseek(writer->file, 0, SEEK_SET) != 0) {
+    return cleave_error_set(&writer->error, CLEAVE_ERROR_IO, "%s", strerror(errno));
+  }
+  return write_piece(writer, &header, sizeof header, writer->start);
+}
+
+cleave_status_t cleave_blob_writer_end(cleave_blob_writer_t *writer, const char *path, uint64_t *out_bytes,
+                                       cleave_error_t *error) {
+  bool is_kept = path != NULL && writer->error.status == CLEAVE_OK && write_header(writer) == CLEAVE_OK;
+  if (writer->file != NULL && fclose(writer->file) != 0) {
+    (void)cleave_error_set(&writer->error, CLEAVE_ERROR_IO, "%s", strerror(errno));
+  }
+  if (is_kept && writer->error.status == CLEAVE_OK && rename(writer->temporary, path) != 0) {
+    (void)cleave_error_set(&writer->error, CLEAVE_ERROR_IO, "%s", strerror(errno));
+  }
+  if ((!is_kept || writer->error.status != CLEAVE_OK) && writer->temporary != NULL) {
+    (void)unlink(writer->temporary);
+  }
+  *out_bytes = writer->start + writer->content;
+  cleave_free(writer->temporary);
+  writer->temporary = NULL;
+  return writer->error.status == CLEAVE_OK
+             ? CLEAVE_OK
+             : cleave_error_set(error, writer->error.status, "%s", writer->error.message);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a compiled region is known by across processes: everything that it depends on, as lines of text. Two
+ * requests with the same text get the same program.
+ *
+ *   cleave 0.1.0, interface 1.1, x86_64       the program that asks, and the machine's architecture
+ *   backend mirror
+ *   interface 1.1                             that the backend was made for
+ *   version 1.0                               of the backend
+ *   code 8f...                                digest of its library as it is loaded
+ *   settings 0                                hash of what `configure` told it
+ *   device Mirror 0                           name of the device; "host" without devices
+ *   threads 4, profile 0
+ *   option level=3                            one line each, by key
+ *   region 1a..., 12 nodes                    hash of the region (cleave_region_view_t)
+ *   types 77...                               digest of values, nodes and how they hang together
+ *   constants 03...                           digest of the content of all constants
+ *   name                                      of a node on its own, which is part of its program
+ */
+#ifndef CLEAVE_BACKEND_PROGRAM_BLOB_KEY_H
+#define CLEAVE_BACKEND_PROGRAM_BLOB_KEY_H
+
+#include "backend/program/program_cache.h"
+#include "base/text.h"
+
+/* Appends the key of a request. False where the request has none (sparse constants), or without memory.
+ * Thread-safe; constants are read once per version. */
+bool cleave_blob_key_build(const cleave_program_request_t *request, cleave_text_t *key);
+
+/* What follows `label` and a space in the line that begins with it: "mirror" for "version"; "" where there is
+ * no such line. Length through *out_length. */
+const char *cleave_blob_key_find(const char *key, const char *label, size_t *out_length);
+
+#endif /* CLEAVE_BACKEND_PROGRAM_BLOB_KEY_H */

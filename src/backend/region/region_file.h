@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside a region that was read, for region_read.c, region_check.c and region_graph.c. */
+#ifndef CLEAVE_BACKEND_REGION_REGION_FILE_H
+#define CLEAVE_BACKEND_REGION_REGION_FILE_H
+
+#include "backend/region/region_json.h"
+#include "base/strings.h"
+
+/* The tensor of an attribute: views of attributes point to the first member. */
+typedef struct cleave_region_tensor {
+  cleave_tensor_view_t view;
+  cleave_tensor_t *tensor; /* one of `others` */
+} cleave_region_tensor_t;
+
+struct cleave_region_file {
+  cleave_region_view_t view; /* first: libraries hold a region by its view */
+  cleave_arena_t arena;      /* what the view points to, but for tensors */
+  const char *place;
+  const char *backend; /* NULL: not said */
+  cleave_value_view_t *values;
+  cleave_node_view_t *nodes;
+  cleave_fusion_view_t *fusions;
+  cleave_attribute_list_t *lists; /* of the fusions */
+  double *flops;
+  bool *is_constant;         /* per value: with data, or left out */
+  cleave_tensor_t **tensors; /* per value: dense data, retained; NULL: none */
+  size_t tensor_count;
+  CLEAVE_ARRAY(cleave_tensor_t *) others; /* retained: of attributes and sparse constants */
+  cleave_strings_t symbols;               /* open dimension -1 - k is called text number k */
+};
+
+/* What a reader of members takes for granted and nobody has checked yet: that values are made once and before
+ * they are read, fusions disjoint, inputs and outputs what they are called; and that the
+ * hash is the one of the text. Completes the values by their producers. */
+CLEAVE_MUST_USE cleave_status_t cleave_region_file_check(cleave_region_file_t *region, uint64_t hash,
+                                                         cleave_error_t *error);
+
+#endif /* CLEAVE_BACKEND_REGION_REGION_FILE_H */

@@ -1,0 +1,458 @@
+// SPDX-License-Identifier: Apache-2.0
+// A region out of JSON. The text is hostile: jansson bounds the depth, every member is asked for by name and
+// type, unknown ones are refused, indices are checked against the list they point into, and no tensor is made
+// before its data is known to be as long as its shape says.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/region/region_reader.h"
+#include "backend/region/view.h"
+
+enum { MOST_BYTES = 1 << 30, VERSION = 1, MOST_NAME = 1 << 16 };
+
+static cleave_region_reader_t *self_of(cleave_plan_reader_t *reader) {
+  return (cleave_region_reader_t *)(void *)reader;
+}
+
+/* ---- members ---- */
+
+cleave_status_t cleave_region_reader_get_name(cleave_plan_reader_t *reader, const json_t *object,
+                                              const char *key, bool is_needed, const char **out_name) {
+  const json_t *json = json_object_get(object, key);
+  size_t length = 0;
+  *out_name = "";
+  if (json == NULL) {
+    return is_needed ? cleave_reader_fail(reader, "member '%s' is missing", key) : CLEAVE_OK;
+  }
+  size_t before = cleave_reader_enter(reader, key, CLEAVE_INDEX_NONE);
+  CLEAVE_TRY(cleave_reader_read_bytes(reader, json, out_name, &length));
+  if (length > MOST_NAME || memchr(*out_name, '\0', length) != NULL) {
+    return cleave_reader_fail(reader, "expected a name of at most %d bytes, none of them zero", MOST_NAME);
+  }
+  cleave_reader_leave(reader, before);
+  return CLEAVE_OK;
+}
+
+static cleave_status_t get_hash(cleave_plan_reader_t *reader, const json_t *object, const char *key,
+                                uint64_t *out_hash) {
+  const char *text = NULL;
+  CLEAVE_TRY(cleave_reader_get_text(reader, object, key, NULL, &text));
+  *out_hash = 0;
+  bool is_hash = strlen(text) == 16;
+  for (size_t k = 0; is_hash && k < 16; k++) {
+    is_hash = cleave_reader_hex_digit(text[k]) >= 0;
+    *out_hash = *out_hash << 4 | (uint64_t)(is_hash ? cleave_reader_hex_digit(text[k]) : 0);
+  }
+  return is_hash ? CLEAVE_OK
+                 : cleave_reader_fail(reader, "%s: expected 16 digits 0 to 9 and a to f, found '%.40s'", key,
+                                      text);
+}
+
+static cleave_status_t get_boolean(cleave_plan_reader_t *reader, const json_t *object, const char *key,
+                                   bool otherwise, bool *out_yes) {
+  const json_t *json = json_object_get(object, key);
+  *out_yes = json == NULL ? otherwise : json_is_true(json);
+  return json == NULL || json_is_boolean(json)
+             ? CLEAVE_OK
+             : cleave_reader_fail(reader, "member '%s': expected a boolean, found %s", key,
+                                  cleave_reader_type(json));
+}
+
+/* Indices below `count`, or null where `or_none`. */
+static cleave_status_t get_indices(cleave_plan_reader_t *reader, const json_t *object, const char *key,
+                                   uint32_t count, bool or_none, const uint32_t **out_indices,
+                                   uint32_t *out_count) {
+  json_t *list = NULL;
+  CLEAVE_TRY(cleave_reader_get(reader, object, key, JSON_ARRAY, "a list", &list));
+  size_t length = json_array_size(list);
+  uint32_t *indices =
+      length < UINT32_MAX ? cleave_region_reader_allocate(reader, length, sizeof *indices) : NULL;
+  if (indices == NULL) {
+    return cleave_error_out_of_memory(reader->error);
+  }
+  size_t before = cleave_reader_enter(reader, key, CLEAVE_INDEX_NONE);
+  for (uint32_t k = 0; k < (uint32_t)length; k++) {
+    const json_t *item = json_array_get(list, k);
+    size_t inside = cleave_reader_enter(reader, "", k);
+    if (!json_is_integer(item) && !(or_none && json_is_null(item))) {
+      return cleave_reader_fail(reader, "expected a whole number%s, found %s", or_none ? " or null" : "",
+                                cleave_reader_type(item));
+    }
+    json_int_t number = json_integer_value(item);
+    if (json_is_integer(item) && (number < 0 || number >= (json_int_t)count)) {
+      return cleave_reader_fail(reader, "there is no %" JSON_INTEGER_FORMAT ": the list has %u", number,
+                                (unsigned)count);
+    }
+    indices[k] = json_is_null(item) ? CLEAVE_INDEX_NONE : (uint32_t)number;
+    cleave_reader_leave(reader, inside);
+  }
+  cleave_reader_leave(reader, before);
+  *out_indices = indices;
+  *out_count = (uint32_t)length;
+  return CLEAVE_OK;
+}
+
+/* ---- values ---- */
+
+static cleave_status_t read_size(cleave_region_reader_t *self, const json_t *item, int64_t *out_size) {
+  *out_size = CLEAVE_DIM_UNKNOWN;
+  if (json_is_string(item) && json_string_length(item) > 0) {
+    cleave_string_t symbol;
+    CLEAVE_TRY(cleave_strings_add(&self->region->symbols, json_string_value(item), json_string_length(item),
+                                  &symbol, self->base.error));
+    *out_size = -1 - (int64_t)symbol.index;
+  } else if (json_is_integer(item) && json_integer_value(item) >= 0) {
+    *out_size = json_integer_value(item);
+  } else if (!json_is_null(item)) {
+    return cleave_reader_fail(&self->base, "shape: expected sizes, names, and null for what is not known");
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t read_shape(cleave_region_reader_t *self, const json_t *object,
+                                  cleave_tensor_view_t *tensor) {
+  cleave_plan_reader_t *reader = &self->base;
+  const json_t *shape = json_object_get(object, "shape");
+  if (shape != NULL && json_is_null(shape)) {
+    tensor->rank = -1;
+    return CLEAVE_OK;
+  }
+  json_t *list = NULL;
+  CLEAVE_TRY(cleave_reader_get(reader, object, "shape", JSON_ARRAY, "a list or null", &list));
+  size_t rank = json_array_size(list);
+  if (rank > CLEAVE_MAX_RANK) {
+    return cleave_reader_fail(reader, "shape: expected at most %d dimensions, found %zu", CLEAVE_MAX_RANK,
+                              rank);
+  }
+  int64_t *dims = cleave_region_reader_allocate(reader, rank, sizeof *dims);
+  if (dims == NULL) {
+    return cleave_error_out_of_memory(reader->error);
+  }
+  for (size_t d = 0; d < rank; d++) {
+    CLEAVE_TRY(read_size(self, json_array_get(list, d), &dims[d]));
+  }
+  tensor->rank = (int32_t)rank;
+  tensor->dims = dims;
+  return CLEAVE_OK;
+}
+
+static cleave_status_t read_storage(cleave_plan_reader_t *reader, const json_t *json,
+                                    cleave_tensor_view_t *tensor) {
+  const char *name = NULL;
+  CLEAVE_TRY(cleave_reader_get_text(reader, json, "storage", "dense", &name));
+  tensor->storage = strcmp(name, "csr") == 0          ? CLEAVE_STORAGE_CSR
+                    : strcmp(name, "row_sparse") == 0 ? CLEAVE_STORAGE_ROW_SPARSE
+                                                      : CLEAVE_STORAGE_DENSE;
+  return tensor->storage != CLEAVE_STORAGE_DENSE || strcmp(name, "dense") == 0
+             ? CLEAVE_OK
+             : cleave_reader_fail(reader, "storage '%.40s' is none of dense, csr, row_sparse", name);
+}
+
+static cleave_status_t read_value(cleave_plan_reader_t *reader, json_t *json, void *item) {
+  static const char *const keys[] = {"name",    "dtype", "shape", "layout", "storage", "weight",
+                                     "version", "data",  "file",  "sparse", NULL};
+  cleave_region_reader_t *self = self_of(reader);
+  cleave_value_view_t *value = item;
+  cleave_tensor_view_t *tensor = &value->tensor;
+  *value = (cleave_value_view_t){.size = sizeof *value, .producer = CLEAVE_INDEX_NONE};
+  tensor->size = sizeof *tensor;
+  CLEAVE_TRY(cleave_reader_check_keys(reader, json, keys));
+  CLEAVE_TRY(cleave_region_reader_get_name(reader, json, "name", false, &value->name));
+  CLEAVE_TRY(cleave_reader_get_dtype(reader, json, &tensor->dtype));
+  CLEAVE_TRY(read_shape(self, json, tensor));
+  CLEAVE_TRY(cleave_region_reader_get_name(reader, json, "layout", false, &tensor->layout));
+  tensor->layout = tensor->layout[0] == '\0' ? NULL : tensor->layout;
+  CLEAVE_TRY(read_storage(reader, json, tensor));
+  if (json_object_get(json, "version") != NULL) {
+    CLEAVE_TRY(get_hash(reader, json, "version", &tensor->version));
+  }
+  CLEAVE_TRY(cleave_region_reader_get_constant(self, json, value));
+  CLEAVE_TRY(get_boolean(reader, json, "weight", self->region->is_constant[self->index], &tensor->is_weight));
+  self->index++;
+  return CLEAVE_OK;
+}
+
+/* ---- attributes ---- */
+
+static cleave_status_t read_tensor_attribute(cleave_region_reader_t *self, json_t *json,
+                                             cleave_attribute_view_t *view) {
+  static const char *const keys[] = {"name", "kind", "dtype", "shape", "data", NULL};
+  cleave_plan_reader_t *reader = &self->base;
+  cleave_tensor_t *tensor = NULL;
+  CLEAVE_TRY(cleave_reader_check_keys(reader, json, keys));
+  CLEAVE_TRY(cleave_region_reader_get_name(reader, json, "name", true, &view->name));
+  CLEAVE_TRY(cleave_reader_read_tensor(reader, json, &self->left, &tensor));
+  CLEAVE_TRY(cleave_region_reader_keep_take(self, tensor));
+  cleave_region_tensor_t *copy = cleave_region_reader_allocate(reader, 1, sizeof *copy);
+  if (copy == NULL) {
+    return cleave_error_out_of_memory(reader->error);
+  }
+  *copy = (cleave_region_tensor_t){.view = cleave_tensor_view(tensor), .tensor = tensor};
+  view->kind = CLEAVE_ATTRIBUTE_TENSOR;
+  view->tensor = &copy->view;
+  return CLEAVE_OK;
+}
+
+static cleave_status_t read_attribute(cleave_plan_reader_t *reader, json_t *json, void *item) {
+  cleave_attribute_view_t *view = item;
+  cleave_attribute_t attribute = {.name = NULL, .kind = CLEAVE_ATTRIBUTE_INT};
+  const json_t *kind = json_object_get(json, "kind");
+  *view = (cleave_attribute_view_t){.size = sizeof *view};
+  if (json_is_string(kind) && strcmp(json_string_value(kind), "tensor") == 0) {
+    return read_tensor_attribute(self_of(reader), json, view);
+  }
+  CLEAVE_TRY(cleave_reader_read_attribute(reader, json, &attribute));
+  view->name = attribute.name;
+  view->kind = attribute.kind;
+  view->count = attribute.count;
+  switch (attribute.kind) {
+    case CLEAVE_ATTRIBUTE_INT: view->i = attribute.i; break;
+    case CLEAVE_ATTRIBUTE_FLOAT: view->f = attribute.f; break;
+    case CLEAVE_ATTRIBUTE_STRING: view->s = attribute.s; break;
+    case CLEAVE_ATTRIBUTE_INTS: view->ints = attribute.ints; break;
+    case CLEAVE_ATTRIBUTE_FLOATS: view->floats = attribute.floats; break;
+    case CLEAVE_ATTRIBUTE_STRINGS: view->strings = attribute.strings; break;
+    case CLEAVE_ATTRIBUTE_TENSOR: break;
+  }
+  return CLEAVE_OK;
+}
+
+static int compare_names(const void *a, const void *b) {
+  const char *const *left = a;
+  const char *const *right = b;
+  return strcmp(*left, *right);
+}
+
+/* The member "attributes", none where it is missing; each name once. Sorted by name, unless it is a node's.
+ */
+static cleave_status_t get_attributes(cleave_plan_reader_t *reader, const json_t *object, bool is_sorted,
+                                      const cleave_attribute_view_t **out_attributes, uint32_t *out_count) {
+  cleave_attribute_view_t *attributes = NULL;
+  *out_count = 0;
+  if (json_object_get(object, "attributes") != NULL) {
+    CLEAVE_TRY(cleave_reader_get_list(reader, object, "attributes", sizeof *attributes, read_attribute,
+                                      &attributes, out_count));
+  }
+  const char **names = cleave_allocate((size_t)*out_count + 1, sizeof *names);
+  if (names == NULL) {
+    return cleave_error_out_of_memory(reader->error);
+  }
+  for (uint32_t k = 0; k < *out_count; k++) {
+    names[k] = attributes[k].name;
+  }
+  if (!is_sorted) {
+    qsort(names, *out_count, sizeof *names, compare_names);
+  }
+  bool in_order = true;
+  for (uint32_t k = 1; k < *out_count; k++) {
+    in_order = in_order && strcmp(names[k - 1], names[k]) < 0;
+  }
+  cleave_free(names);
+  *out_attributes = attributes;
+  return in_order ? CLEAVE_OK
+                  : cleave_reader_fail(reader, is_sorted
+                                                   ? "attributes: expected in order of their names, each once"
+                                                   : "attributes: one is there twice");
+}
+
+/* ---- nodes and fusions ---- */
+
+static cleave_status_t read_node(cleave_plan_reader_t *reader, json_t *json, void *item) {
+  static const char *const keys[] = {"op",      "domain",     "name",   "opset", "inputs",
+                                     "outputs", "attributes", "fusion", "flops", NULL};
+  cleave_region_reader_t *self = self_of(reader);
+  cleave_node_view_t *node = item;
+  uint32_t values = self->region->view.value_count;
+  uint32_t version = 0;
+  *node = (cleave_node_view_t){.size = sizeof *node, .fusion = CLEAVE_INDEX_NONE};
+  CLEAVE_TRY(cleave_reader_check_keys(reader, json, keys));
+  CLEAVE_TRY(cleave_region_reader_get_name(reader, json, "op", true, &node->op));
+  CLEAVE_TRY(cleave_region_reader_get_name(reader, json, "domain", false, &node->domain));
+  CLEAVE_TRY(cleave_region_reader_get_name(reader, json, "name", false, &node->name));
+  CLEAVE_TRY(cleave_reader_get_number(reader, json, "opset", INT32_MAX, &version));
+  node->opset_version = (int32_t)version;
+  CLEAVE_TRY(get_indices(reader, json, "inputs", values, true, &node->inputs, &node->input_count));
+  CLEAVE_TRY(get_indices(reader, json, "outputs", values, true, &node->outputs, &node->output_count));
+  CLEAVE_TRY(get_attributes(reader, json, false, &node->attributes, &node->attribute_count));
+  if (json_object_get(json, "fusion") != NULL) {
+    CLEAVE_TRY(cleave_reader_get_number(reader, json, "fusion", UINT32_MAX - 1, &node->fusion));
+  }
+  double *flops = &self->region->flops[self->index++];
+  const json_t *number = json_object_get(json, "flops");
+  return number == NULL ? CLEAVE_OK : cleave_reader_read_real(reader, number, flops);
+}
+
+static cleave_status_t read_label(cleave_plan_reader_t *reader, json_t *json, void *item) {
+  size_t length = 0;
+  CLEAVE_TRY(cleave_reader_read_bytes(reader, json, item, &length));
+  return length == strlen(*(const char **)item) ? CLEAVE_OK : cleave_reader_fail(reader, "a zero byte");
+}
+
+static cleave_status_t read_fusion(cleave_plan_reader_t *reader, json_t *json, void *item) {
+  static const char *const keys[] = {"rule", "nodes", "labels", "attributes", NULL};
+  cleave_region_reader_t *self = self_of(reader);
+  cleave_fusion_view_t *fusion = item;
+  cleave_attribute_list_t *list = &self->region->lists[self->index++];
+  const char **labels = NULL;
+  uint32_t count = 0;
+  *fusion = (cleave_fusion_view_t){.size = sizeof *fusion};
+  CLEAVE_TRY(cleave_reader_check_keys(reader, json, keys));
+  CLEAVE_TRY(cleave_region_reader_get_name(reader, json, "rule", true, &fusion->rule));
+  CLEAVE_TRY(get_indices(reader, json, "nodes", self->region->view.node_count, false, &fusion->nodes,
+                         &fusion->node_count));
+  CLEAVE_TRY(cleave_reader_get_list(reader, json, "labels", sizeof *labels, read_label, &labels, &count));
+  CLEAVE_TRY(get_attributes(reader, json, true, &list->items, &list->count));
+  fusion->labels = labels;
+  if (fusion->rule[0] == '\0') {
+    return cleave_reader_fail(reader, "rule: expected a name");
+  }
+  return count == fusion->node_count && count > 0
+             ? CLEAVE_OK
+             : cleave_reader_fail(reader, "expected nodes, and a label for each: found %u and %u",
+                                  (unsigned)fusion->node_count, (unsigned)count);
+}
+
+/* ---- the whole ---- */
+
+static cleave_status_t read_header(cleave_plan_reader_t *reader, json_t *root) {
+  static const char *const keys[] = {"format", "version", "name",  "rule",    "backend",    "hash", "values",
+                                     "inputs", "outputs", "nodes", "fusions", "attributes", NULL};
+  const char *format = NULL;
+  uint32_t version = 0;
+  if (!json_is_object(root)) {
+    return cleave_reader_fail(reader, "expected an object, found %s", cleave_reader_type(root));
+  }
+  CLEAVE_TRY(cleave_reader_get_text(reader, root, "format", NULL, &format));
+  if (strcmp(format, "cleave-region") != 0) {
+    bool is_plan = strcmp(format, "cleave-plan") == 0;
+    cleave_status_t status = cleave_reader_fail(reader, "format: expected 'cleave-region', found '%.40s'%s",
+                                                format, is_plan ? " (a plan goes with its model)" : "");
+    cleave_error_hint(reader->error, is_plan ? CLEAVE_HINT_PLAN : CLEAVE_HINT_NONE);
+    return status;
+  }
+  CLEAVE_TRY(cleave_reader_get_number(reader, root, "version", UINT32_MAX, &version));
+  if (version != VERSION) {
+    return cleave_reader_fail(reader, "version: this program reads regions of version %d, found %u", VERSION,
+                              (unsigned)version);
+  }
+  return cleave_reader_check_keys(reader, root, keys);
+}
+
+static size_t count_of(const json_t *root, const char *key) {
+  return json_array_size(json_object_get(root, key));
+}
+
+static cleave_status_t read_all(cleave_region_reader_t *self, json_t *root) {
+  cleave_plan_reader_t *reader = &self->base;
+  cleave_region_file_t *region = self->region;
+  cleave_region_view_t *view = &region->view;
+  uint64_t hash = 0;
+  CLEAVE_TRY(read_header(reader, root));
+  *view = (cleave_region_view_t){.size = sizeof *view};
+  CLEAVE_TRY(cleave_region_reader_get_name(reader, root, "name", true, &view->name));
+  CLEAVE_TRY(cleave_region_reader_get_name(reader, root, "rule", true, &view->rule));
+  CLEAVE_TRY(get_hash(reader, root, "hash", &hash));
+  if (json_object_get(root, "backend") != NULL) {
+    CLEAVE_TRY(cleave_reader_get_text(reader, root, "backend", NULL, &region->backend));
+  }
+  CLEAVE_TRY(get_attributes(reader, root, true, &view->attributes, &view->attribute_count));
+  size_t values = count_of(root, "values") + 1;
+  region->is_constant = cleave_region_reader_allocate(reader, values, sizeof *region->is_constant);
+  region->flops = cleave_region_reader_allocate(reader, count_of(root, "nodes"), sizeof *region->flops);
+  region->lists = cleave_region_reader_allocate(reader, count_of(root, "fusions"), sizeof *region->lists);
+  cleave_tensor_t **tensors = cleave_region_reader_allocate(reader, values, sizeof *tensors);
+  if (region->is_constant == NULL || region->flops == NULL || region->lists == NULL || tensors == NULL) {
+    return cleave_error_out_of_memory(reader->error);
+  }
+  region->tensors = tensors;
+  region->tensor_count = values;
+  CLEAVE_TRY(cleave_reader_get_list(reader, root, "values", sizeof *region->values, read_value,
+                                    &region->values, &view->value_count));
+  CLEAVE_TRY(
+      get_indices(reader, root, "inputs", view->value_count, false, &view->inputs, &view->input_count));
+  CLEAVE_TRY(
+      get_indices(reader, root, "outputs", view->value_count, false, &view->outputs, &view->output_count));
+  self->index = 0;
+  CLEAVE_TRY(cleave_reader_get_list(reader, root, "nodes", sizeof *region->nodes, read_node, &region->nodes,
+                                    &view->node_count));
+  self->index = 0;
+  CLEAVE_TRY(cleave_reader_get_list(reader, root, "fusions", sizeof *region->fusions, read_fusion,
+                                    &region->fusions, &view->fusion_count));
+  view->values = region->values;
+  view->nodes = region->nodes;
+  view->fusions = region->fusions;
+  view->fusion_attributes = region->lists;
+  view->flops = region->flops;
+  return cleave_region_file_check(region, hash, reader->error);
+}
+
+static cleave_status_t parse(cleave_region_reader_t *self, const char *text, size_t length,
+                             json_t **out_root) {
+  json_error_t broken;
+  const char *place = self->region->place;
+  if (length > MOST_BYTES) {
+    return cleave_error_set(self->base.error, CLEAVE_ERROR_LIMIT, "%s: a region of %zu bytes is too large",
+                            place, length);
+  }
+  *out_root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &broken);
+  if (*out_root != NULL) {
+    return CLEAVE_OK;
+  }
+  for (char *c = broken.text; *c != '\0'; c++) {
+    *c = (unsigned char)*c < 0x20 || (unsigned char)*c >= 0x7f ? '?' : *c;
+  }
+  return cleave_error_set_at(self->base.error, CLEAVE_ERROR_FORMAT, place, broken.line, "not JSON: %s",
+                             broken.text);
+}
+
+cleave_status_t cleave_region_json_read(const char *place, const char *text, size_t length,
+                                        const char *folder, cleave_region_file_t **out_region,
+                                        cleave_error_t *error) {
+  *out_region = NULL;
+  cleave_region_file_t *region = cleave_allocate_zeroed(1, sizeof *region);
+  if (region == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  json_t *root = NULL;
+  cleave_error_t own = CLEAVE_ERROR_INIT; /* members say what is wrong in it: it cannot be missing */
+  cleave_plan_document_t document = {.place = place};
+  cleave_region_reader_t self = {.base = {.document = &document, .error = error != NULL ? error : &own},
+                                 .region = region,
+                                 .folder = folder,
+                                 .left = MOST_BYTES};
+  region->place = cleave_arena_copy_text(&document.arena, place, strlen(place));
+  cleave_status_t status =
+      region->place == NULL ? cleave_error_out_of_memory(error) : parse(&self, text, length, &root);
+  if (status == CLEAVE_OK) {
+    status = read_all(&self, root);
+  }
+  json_decref(root);
+  region->arena = document.arena;
+  if (status != CLEAVE_OK) {
+    cleave_region_file_destroy(region);
+    return status;
+  }
+  *out_region = region;
+  return CLEAVE_OK;
+}
+
+cleave_status_t cleave_region_json_open(const char *path, cleave_region_file_t **out_region,
+                                        cleave_error_t *error) {
+  *out_region = NULL;
+  cleave_file_t *file = NULL;
+  size_t length = 0;
+  const char *start = cleave_path_folder(path, &length);
+  char *folder = cleave_copy_text(start, length);
+  if (folder == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  cleave_status_t status = cleave_file_open(path, &file, error);
+  if (status == CLEAVE_OK) {
+    status = cleave_region_json_read(path, (const char *)cleave_file_data(file), cleave_file_size(file),
+                                     folder, out_region, error);
+  }
+  cleave_file_release(file);
+  cleave_free(folder);
+  return status;
+}

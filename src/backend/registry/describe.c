@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Backends of a context by name, and what they say about themselves: this part of the embedding API.
+#include <stdio.h>
+
+#include "backend/registry/registry.h"
+
+uint32_t cleave_backend_count(cleave_context_t *context) {
+  return cleave_registry_count(context);
+}
+
+const char *cleave_backend_name(cleave_context_t *context, uint32_t index) {
+  return cleave_registry_name(context, index);
+}
+
+cleave_status_t cleave_backend_load(cleave_context_t *context, const char *path, const char *name,
+                                    cleave_error_t *error) {
+  return cleave_registry_load(context, path, name, error);
+}
+
+cleave_status_t cleave_backend_unload(cleave_context_t *context, const char *name, cleave_error_t *error) {
+  return cleave_registry_unload(context, name, error);
+}
+
+static const char *text_or_nothing(const char *text) {
+  return text == NULL ? "" : text;
+}
+
+cleave_status_t cleave_backend_describe(cleave_context_t *context, uint32_t index,
+                                        cleave_backend_info_t *out_info, cleave_error_t *error) {
+  uint32_t count = cleave_registry_count(context);
+  *out_info = (cleave_backend_info_t){.size = sizeof *out_info, .version = "", .description = ""};
+  out_info->name = cleave_registry_name(context, index);
+  out_info->path = cleave_registry_path(context, index);
+  if (index >= count) {
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "backend %u: there are %u", (unsigned)index,
+                            (unsigned)count);
+  }
+  cleave_error_t refusal = CLEAVE_ERROR_INIT;
+  const cleave_backend_handle_t *handle = NULL;
+  if (cleave_registry_find(context, out_info->name, &handle, &refusal) != CLEAVE_OK) {
+    (void)snprintf(out_info->reason, sizeof out_info->reason, "%.255s", refusal.message);
+    return CLEAVE_OK;
+  }
+  const cleave_backend_t *backend = handle->backend;
+  out_info->is_ready = true;
+  out_info->version = text_or_nothing(backend->version);
+  out_info->description = text_or_nothing(backend->description);
+  if (backend->devices != NULL && backend->devices->count != NULL) {
+    out_info->device_count = backend->devices->count(handle->state);
+  }
+  return CLEAVE_OK;
+}

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parsing by table. Every mistake is one line that names the option, what was expected and what was found.
+#include "cli/common/arguments.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/common/command.h"
+#include "cli/common/common.h"
+#include "cli/common/output.h"
+
+int cleave_arguments_fail(const char *command, const char *format, ...) {
+  char text[1024];
+  va_list arguments;
+  va_start(arguments, format);
+  (void)cleave_show_list(text, sizeof text, format, arguments);
+  va_end(arguments);
+  cleave_print_error("cleave %s: %s; see 'cleave %s --help'\n", command, text, command);
+  return CLEAVE_EXIT_USAGE;
+}
+
+/* ---- help ---- */
+
+enum { HELP_INDENT = 24, HELP_WIDTH = 100 };
+
+/* `text` in lines, the first of which starts at column `column`. */
+static void print_wrapped(const char *text, int column) {
+  int at = column;
+  while (*text != '\0') {
+    size_t word = strcspn(text, " \n");
+    if (at > HELP_INDENT && at + 1 + (int)word > HELP_WIDTH) {
+      cleave_print("\n%*s", HELP_INDENT, "");
+      at = HELP_INDENT;
+    }
+    if (at > HELP_INDENT) {
+      cleave_print(" ");
+      at++;
+    }
+    cleave_print("%.*s", (int)word, text);
+    at += (int)word;
+    text += word;
+    text += strspn(text, " \n");
+  }
+  cleave_print("\n");
+}
+
+static void print_option(const cleave_option_t *option) {
+  char left[64];
+  char letter[8] = "    ";
+  if (option->letter != 0) {
+    (void)snprintf(letter, sizeof letter, "-%c, ", option->letter);
+  }
+  (void)snprintf(left, sizeof left, "  %s--%s%s%s", letter, option->name, option->value == NULL ? "" : " ",
+                 option->value == NULL ? "" : option->value);
+  if (strlen(left) + 2 > HELP_INDENT) {
+    cleave_print("%s\n%*s", left, HELP_INDENT, "");
+  } else {
+    cleave_print("%-*s", HELP_INDENT, left);
+  }
+  print_wrapped(option->help, HELP_INDENT);
+}
+
+static void print_help(const cleave_arguments_t *arguments) {
+  cleave_print("usage: cleave %s%s%s%s\n\n" CLEAVE_TRUSTED "\n\noptions:\n", arguments->command,
+               arguments->operands[0] == '\0' ? "" : " ", arguments->operands, " [options]",
+               arguments->about);
+  for (size_t k = 0; k < arguments->option_count; k++) {
+    print_option(&arguments->options[k]);
+  }
+  size_t common_count = 0;
+  const cleave_option_t *common = cleave_common_options(arguments->makes_sessions, &common_count);
+  for (size_t k = 0; k < common_count; k++) {
+    print_option(&common[k]);
+  }
+  cleave_option_t help = {.name = "help", .letter = 'h', .help = "print this text"};
+  print_option(&help);
+}
+
+/* ---- parsing ---- */
+
+static bool append(cleave_text_list_t *list, const char *item) {
+  const char **grown = cleave_reallocate((void *)list->items, list->count + 1, sizeof *grown);
+  if (grown == NULL) {
+    return false;
+  }
+  list->items = grown;
+  list->items[list->count++] = item;
+  return true;
+}
+
+static bool read_int(const char *text, int64_t *out_value) {
+  char *end = NULL;
+  errno = 0;
+  long long value = strtoll(text, &end, 10);
+  *out_value = value;
+  return errno == 0 && end != text && *end == '\0' && value >= 0;
+}
+
+static bool read_number(const char *text, double *out_value) {
+  char *end = NULL;
+  *out_value = strtod(text, &end);
+  return end != text && *end == '\0' && isfinite(*out_value) && *out_value >= 0.0;
+}
+
+static int set_option(const cleave_arguments_t *arguments, const cleave_option_t *option, const char *value) {
+  switch (option->kind) {
+    case CLEAVE_OPTION_FLAG: *(bool *)option->target = true; return CLEAVE_EXIT_OK;
+    case CLEAVE_OPTION_TEXT: *(const char **)option->target = value; return CLEAVE_EXIT_OK;
+    case CLEAVE_OPTION_LIST:
+      return append(option->target, value) ? CLEAVE_EXIT_OK
+                                           : cleave_arguments_fail(arguments->command, "out of memory");
+    case CLEAVE_OPTION_INT:
+      if (!read_int(value, option->target)) {
+        return cleave_arguments_fail(arguments->command, "option '--%s': expected a whole number, found '%s'",
+                                     option->name, value);
+      }
+      return CLEAVE_EXIT_OK;
+    case CLEAVE_OPTION_NUMBER:
+      if (!read_number(value, option->target)) {
+        return cleave_arguments_fail(arguments->command,
+                                     "option '--%s': expected a number that is not negative, found '%s'",
+                                     option->name, value);
+      }
+      return CLEAVE_EXIT_OK;
+  }
+  return CLEAVE_EXIT_OK;
+}
+
+/* The long option of this name in a table, or NULL. */
+static const cleave_option_t *find_long(const cleave_option_t *options, size_t count, const char *name,
+                                        size_t length) {
+  for (size_t k = 0; k < count; k++) {
+    if (strlen(options[k].name) == length && strncmp(options[k].name, name, length) == 0) {
+      return &options[k];
+    }
+  }
+  return NULL;
+}
+
+/* The option that `argument` names; *out_value is what follows '=' or a letter, or NULL. */
+static const cleave_option_t *find_option(const cleave_arguments_t *arguments, const char *argument,
+                                          const char **out_value) {
+  *out_value = NULL;
+  if (argument[1] != '-') {
+    for (size_t k = 0; k < arguments->option_count; k++) {
+      if (arguments->options[k].letter == argument[1]) {
+        *out_value = argument[2] == '\0' ? NULL : &argument[2];
+        return &arguments->options[k];
+      }
+    }
+    return NULL;
+  }
+  size_t length = strcspn(argument + 2, "=");
+  const cleave_option_t *option =
+      find_long(arguments->options, arguments->option_count, argument + 2, length);
+  if (option == NULL) {
+    size_t count = 0;
+    const cleave_option_t *common = cleave_common_options(arguments->makes_sessions, &count);
+    option = find_long(common, count, argument + 2, length);
+  }
+  if (option != NULL && argument[2 + length] == '=') {
+    *out_value = &argument[3 + length];
+  }
+  return option;
+}
+
+static int fail_unknown(const cleave_arguments_t *arguments, const char *argument) {
+  char wanted[64];
+  char hint[96] = "";
+  cleave_nearest_t nearest = {0};
+  size_t length = strcspn(argument, "=");
+  (void)snprintf(wanted, sizeof wanted, "%.*s", (int)(length < 60 ? length : 60), argument);
+  for (size_t k = 0; argument[1] == '-' && k < arguments->option_count; k++) {
+    cleave_nearest_offer(&nearest, wanted + 2, arguments->options[k].name);
+  }
+  size_t common_count = 0;
+  const cleave_option_t *common = cleave_common_options(arguments->makes_sessions, &common_count);
+  for (size_t k = 0; argument[1] == '-' && k < common_count; k++) {
+    cleave_nearest_offer(&nearest, wanted + 2, common[k].name);
+  }
+  if (nearest.name != NULL) {
+    (void)snprintf(hint, sizeof hint, " (did you mean '--%s'?)", nearest.name);
+  }
+  return cleave_arguments_fail(arguments->command, "option '%s' is unknown%s", wanted, hint);
+}
+
+static int parse_option(cleave_arguments_t *arguments, int argc, char **argv, int *at) {
+  const char *value = NULL;
+  const cleave_option_t *option = find_option(arguments, argv[*at], &value);
+  if (option == NULL) {
+    return fail_unknown(arguments, argv[*at]);
+  }
+  if (option->kind == CLEAVE_OPTION_FLAG) {
+    if (value != NULL) {
+      return cleave_arguments_fail(arguments->command, "option '--%s' takes no value", option->name);
+    }
+  } else if (value == NULL) {
+    if (*at + 1 >= argc) {
+      return cleave_arguments_fail(arguments->command, "option '--%s' needs a value: %s", option->name,
+                                   option->value);
+    }
+    value = argv[++*at];
+  }
+  return set_option(arguments, option, value);
+}
+
+bool cleave_arguments_parse(cleave_arguments_t *arguments, int argc, char **argv, int *out_exit) {
+  *out_exit = CLEAVE_EXIT_OK;
+  bool only_operands = false;
+  for (int at = 0; at < argc && *out_exit == CLEAVE_EXIT_OK; at++) {
+    const char *argument = argv[at];
+    if (only_operands || argument[0] != '-' || argument[1] == '\0') {
+      if (arguments->found.count == arguments->most_operands) {
+        *out_exit = cleave_arguments_fail(arguments->command, "unexpected argument '%s'", argument);
+      } else if (!append(&arguments->found, argument)) {
+        *out_exit = cleave_arguments_fail(arguments->command, "out of memory");
+      }
+    } else if (strcmp(argument, "--") == 0) {
+      only_operands = true;
+    } else if (strcmp(argument, "--help") == 0 || strcmp(argument, "-h") == 0) {
+      print_help(arguments);
+      return false;
+    } else {
+      *out_exit = parse_option(arguments, argc, argv, &at);
+    }
+  }
+  if (*out_exit == CLEAVE_EXIT_OK && arguments->found.count < arguments->least_operands) {
+    *out_exit = cleave_arguments_fail(arguments->command, "expected %s", arguments->operands);
+  }
+  if (*out_exit == CLEAVE_EXIT_OK) {
+    *out_exit = cleave_common_apply();
+  }
+  return *out_exit == CLEAVE_EXIT_OK;
+}
+
+void cleave_arguments_free(cleave_arguments_t *arguments) {
+  cleave_common_free();
+  cleave_free((void *)arguments->found.items);
+  for (size_t k = 0; k < arguments->option_count; k++) {
+    if (arguments->options[k].kind == CLEAVE_OPTION_LIST) {
+      cleave_free((void *)((cleave_text_list_t *)arguments->options[k].target)->items);
+    }
+  }
+}

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+// Libraries are loaded in the order in which they are given, then told what --configure says, then options of
+// sessions are taken apart: so that names of backends mean what is there by then. The log comes first.
+#include "cli/common/common.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/registry/registry.h"
+#include "base/memory.h"
+#include "cli/common/command.h"
+#include "cli/common/output.h"
+
+enum { SESSION_OPTIONS = 3, MOST_SECONDS = 86400 };
+
+static cleave_text_list_t libraries;
+static cleave_text_list_t isolated;
+static bool falls_back;
+static bool is_lenient;
+static bool keeps_dead;
+static cleave_text_list_t settings;
+static cleave_text_list_t options;
+static const char *log_level;
+static const char *folder;
+static int64_t limit_mb;
+static double script_seconds;
+
+static cleave_context_t *context;                /* that all models of the command are of */
+static cleave_backend_option_t *backend_options; /* of `options` */
+static char **texts;                             /* that they point into */
+
+static const cleave_option_t TABLE[] = {
+    {"load", 0, CLEAVE_OPTION_LIST, "[NAME=]LIBRARY",
+     "load an accelerator library; rule files name it as their backend, by its own name or by NAME; may be "
+     "given many times. Libraries in the folders of CLEAVE_BACKEND_PATH are found by name",
+     &libraries},
+    {"isolate", 0, CLEAVE_OPTION_LIST, "NAME[=SECONDS]",
+     "run the library of this name in a process of its own: when it crashes, writes beyond its buffers, or "
+     "does not answer within SECONDS (default: 10 for questions, 120 to compile, 30 to run), the command "
+     "ends "
+     "with an error, and nothing else is harmed; may be given many times",
+     &isolated},
+    {"fallback", 0, CLEAVE_OPTION_FLAG, NULL,
+     "cpu takes over from a backend that fails in a run or whose device has no memory, and with --isolate "
+     "from a library that crashed or did not answer; with --plan: regions whose backend is missing or "
+     "refuses them run node by node on cpu",
+     &falls_back},
+    {"lenient", 0, CLEAVE_OPTION_FLAG, NULL,
+     "read an ONNX file in spite of an operator set newer than all that is known (as the newest one that "
+     "is), "
+     "functions that do not import what they use, and outputs that are not of the shape it declares",
+     &is_lenient},
+    {"keep-dead", 0, CLEAVE_OPTION_FLAG, NULL,
+     "nodes that no output of the model needs stay, to be looked at; otherwise they go before anything else",
+     &keeps_dead},
+    {"configure", 0, CLEAVE_OPTION_LIST, "BACKEND.KEY=VALUE",
+     "tell a backend something of its own, after loading and before anything else; may be given many times. "
+     "'cleave backends BACKEND --ask KEY' asks",
+     &settings},
+    {"log", 0, CLEAVE_OPTION_TEXT, "LEVEL",
+     "print on standard error what cleave and libraries have to say: error, warning, information or detail "
+     "(default: nothing)",
+     &log_level},
+    {"script-time", 0, CLEAVE_OPTION_NUMBER, "SECONDS",
+     "most that rule files and model scripts may take, all their calls together; beyond, the command fails. "
+     "repl and --watch count anew for each chunk and each reload (default: no limit but that of each call)",
+     &script_seconds},
+    {"option", 0, CLEAVE_OPTION_LIST, "BACKEND.KEY=VALUE",
+     "option that a backend compiles its regions with; 'device' is the number of its device. May be given "
+     "many times; the last one of a key counts",
+     &options},
+    {"cache", 0, CLEAVE_OPTION_TEXT, "DIR",
+     "folder in which compiled regions are kept for the next time, for backends that can (default: the "
+     "environment's CLEAVE_CACHE, or none); see 'cleave cache'",
+     &folder},
+    {"cache-limit", 0, CLEAVE_OPTION_INT, "MIB",
+     "most that the folder may hold; what was not used for the longest time goes (default: 2048)", &limit_mb},
+};
+
+const cleave_option_t *cleave_common_options(bool makes_sessions, size_t *out_count) {
+  *out_count = sizeof TABLE / sizeof TABLE[0] - (makes_sessions ? 0 : SESSION_OPTIONS);
+  return TABLE;
+}
+
+/* ---- BACKEND.KEY=VALUE ---- */
+
+/* Length of the backend's name: up to a point, behind which the key begins; 0: there is none. */
+static size_t find_backend(char *text, size_t end) {
+  size_t first = strcspn(text, ".");
+  if (first == 0 || first + 1 >= end) {
+    return 0;
+  }
+  for (size_t k = end - 2; k > first; k--) {
+    const cleave_backend_handle_t *handle = NULL;
+    if (text[k] == '.') {
+      text[k] = '\0';
+      bool is_there = cleave_registry_find(context, text, &handle, NULL) == CLEAVE_OK;
+      text[k] = '.';
+      if (is_there) {
+        return k;
+      }
+    }
+  }
+  return first;
+}
+
+cleave_status_t cleave_common_split(const char *option, const char *text, bool needs_value,
+                                    cleave_backend_option_t *out_parts, char **out_memory,
+                                    cleave_error_t *error) {
+  size_t end = strcspn(text, "=");
+  char *copy = cleave_copy_text(text, strlen(text));
+  *out_memory = copy;
+  if (copy == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  size_t point = find_backend(copy, end);
+  if (point == 0 || (needs_value && text[end] == '\0')) {
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                            "option '--%s': expected BACKEND.KEY=VALUE, found '%s'", option, text);
+  }
+  copy[point] = '\0';
+  *out_parts = (cleave_backend_option_t){.backend = copy, .key = copy + point + 1};
+  if (copy[end] == '=') {
+    copy[end] = '\0';
+    out_parts->value = copy + end + 1;
+  }
+  return CLEAVE_OK;
+}
+
+/* ---- applying ---- */
+
+static const char *const LEVELS[] = {"error", "warning", "information", "detail"};
+
+static void print_line(void *log_context, cleave_log_level_t level, const char *line) {
+  const cleave_log_level_t *most = log_context;
+  if (level <= *most) {
+    cleave_print_error("cleave: %s: %s\n", LEVELS[level], line);
+  }
+}
+
+static cleave_status_t set_log(cleave_error_t *error) {
+  static cleave_log_level_t most;
+  for (size_t k = 0; k < sizeof LEVELS / sizeof LEVELS[0]; k++) {
+    if (strcmp(log_level, LEVELS[k]) == 0) {
+      most = (cleave_log_level_t)k;
+      cleave_context_set_log(context, print_line, &most);
+      return CLEAVE_OK;
+    }
+  }
+  return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                          "option '--log': expected error, warning, information or detail, found '%s'",
+                          log_level);
+}
+
+static cleave_status_t load(const char *text, cleave_error_t *error) {
+  size_t length = strcspn(text, "=/");
+  if (text[length] != '=') {
+    return cleave_registry_load(context, text, NULL, error);
+  }
+  char *name = cleave_copy_text(text, length);
+  if (name == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  cleave_status_t status = cleave_registry_load(context, text + length + 1, name, error);
+  cleave_free(name);
+  return status;
+}
+
+/* "NAME" or "NAME=SECONDS". */
+static cleave_status_t isolate(const char *text, cleave_error_t *error) {
+  cleave_isolation_options_t limits = {.size = sizeof limits, .fallback = falls_back};
+  size_t length = strcspn(text, "=");
+  if (text[length] == '=') {
+    char *end = NULL;
+    double seconds = strtod(text + length + 1, &end);
+    if (end == text + length + 1 || *end != '\0' || !(seconds >= 0.001 && seconds <= MOST_SECONDS)) {
+      return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                              "option '--isolate': expected NAME or NAME=SECONDS, found '%s'", text);
+    }
+    limits.ask_ms = limits.compile_ms = limits.run_ms = (uint32_t)(seconds * 1000.0);
+  }
+  char *name = cleave_copy_text(text, length);
+  if (name == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  cleave_status_t status = cleave_backend_isolate(context, name, &limits, error);
+  cleave_free(name);
+  return status;
+}
+
+/* A name that is no library's would isolate nothing. */
+static cleave_status_t check_isolated(const char *text, cleave_error_t *error) {
+  const cleave_backend_handle_t *handle = NULL;
+  char *name = cleave_copy_text(text, strcspn(text, "="));
+  if (name == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  cleave_status_t status = cleave_registry_find(context, name, &handle, error);
+  cleave_free(name);
+  return status;
+}
+
+static cleave_status_t configure(const char *text, cleave_error_t *error) {
+  char *memory = NULL;
+  cleave_backend_option_t parts;
+  cleave_status_t status = cleave_common_split("configure", text, true, &parts, &memory, error);
+  if (status == CLEAVE_OK) {
+    cleave_key_value_t setting = {.key = parts.key, .value = parts.value};
+    status = cleave_backend_configure(context, parts.backend, &setting, 1, NULL, NULL, error);
+  }
+  cleave_free(memory);
+  return status;
+}
+
+static cleave_status_t split_options(cleave_error_t *error) {
+  backend_options = cleave_allocate_zeroed(options.count, sizeof *backend_options);
+  texts = cleave_allocate_zeroed(options.count, sizeof *texts);
+  if (backend_options == NULL || texts == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  for (size_t k = 0; k < options.count; k++) {
+    CLEAVE_TRY(cleave_common_split("option", options.items[k], true, &backend_options[k], &texts[k], error));
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t apply(cleave_error_t *error) {
+  CLEAVE_TRY(cleave_context_create(NULL, &context, error));
+  cleave_common_start_script_time();
+  if (log_level != NULL) {
+    CLEAVE_TRY(set_log(error));
+  }
+  for (size_t k = 0; k < isolated.count; k++) {
+    CLEAVE_TRY(isolate(isolated.items[k], error));
+  }
+  for (size_t k = 0; k < libraries.count; k++) {
+    CLEAVE_TRY(load(libraries.items[k], error));
+  }
+  for (size_t k = 0; k < isolated.count; k++) {
+    CLEAVE_TRY(check_isolated(isolated.items[k], error));
+  }
+  for (size_t k = 0; k < settings.count; k++) {
+    CLEAVE_TRY(configure(settings.items[k], error));
+  }
+  return options.count > 0 ? split_options(error) : CLEAVE_OK;
+}
+
+int cleave_common_apply(void) {
+  cleave_error_t error = CLEAVE_ERROR_INIT;
+  return apply(&error) == CLEAVE_OK ? CLEAVE_EXIT_OK : cleave_output_error(&error);
+}
+
+void cleave_common_start_script_time(void) {
+  double ms = script_seconds * 1000.0;
+  uint64_t limit = ms < 1e15 ? (uint64_t)ms : 0;
+  cleave_context_set_script_time(context, script_seconds > 0.0 && limit == 0 ? 1 : limit);
+}
+
+cleave_context_t *cleave_common_context(void) {
+  return context;
+}
+
+bool cleave_common_fallback(void) {
+  return falls_back;
+}
+
+bool cleave_common_lenient(void) {
+  return is_lenient;
+}
+
+bool cleave_common_keep_dead(void) {
+  return keeps_dead;
+}
+
+bool cleave_common_isolates(void) {
+  return isolated.count > 0;
+}
+
+cleave_session_options_t cleave_common_session(void) {
+  const char *given = folder != NULL ? folder : getenv("CLEAVE_CACHE");
+  return (cleave_session_options_t){.size = sizeof(cleave_session_options_t),
+                                    .backend_options = backend_options,
+                                    .backend_option_count = (uint32_t)options.count,
+                                    .blob_folder = given != NULL && given[0] != '\0' ? given : NULL,
+                                    .blob_limit = (uint64_t)limit_mb << 20,
+                                    .fallback = falls_back};
+}
+
+void cleave_common_free(void) {
+  cleave_context_release(context);
+  context = NULL;
+  for (size_t k = 0; texts != NULL && k < options.count; k++) {
+    cleave_free(texts[k]);
+  }
+  cleave_free(texts);
+  cleave_free(backend_options);
+  cleave_free((void *)libraries.items);
+  cleave_free((void *)isolated.items);
+  cleave_free((void *)settings.items);
+  cleave_free((void *)options.items);
+  libraries = isolated = settings = options = (cleave_text_list_t){0};
+  texts = NULL;
+  backend_options = NULL;
+  folder = NULL;
+  log_level = NULL;
+  limit_mb = 0;
+  script_seconds = 0.0;
+  falls_back = false;
+  is_lenient = false;
+  keeps_dead = false;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Options that commands share: libraries and what they are told, which every command has; and for commands
+ * that make sessions, options of backends and the folder of compiled regions.
+ */
+#ifndef CLEAVE_CLI_COMMON_COMMON_H
+#define CLEAVE_CLI_COMMON_COMMON_H
+
+#include "cleave/cleave.h"
+#include "cli/common/arguments.h"
+
+/* The table; those of sessions are at its end. */
+const cleave_option_t *cleave_common_options(bool makes_sessions, size_t *out_count);
+
+/* What models, rule files and backends of the command are of, once cleave_common_apply was called; NULL
+ * before. */
+cleave_context_t *cleave_common_context(void);
+
+/* Does what the common options say, once a command line is parsed: loads, then configures. The exit status;
+ * an error is printed. */
+int cleave_common_apply(void);
+/* From here on --script-time counts, as it did from cleave_common_apply. */
+void cleave_common_start_script_time(void);
+void cleave_common_free(void);
+
+/* Session options as the command line has them; whoever makes a session fills in the rest. Valid until
+ * cleave_common_free. */
+cleave_session_options_t cleave_common_session(void);
+
+/* --lenient and --keep-dead, for whoever opens a model. */
+bool cleave_common_lenient(void);
+bool cleave_common_keep_dead(void);
+
+/* --fallback, and whether libraries are isolated. */
+bool cleave_common_fallback(void);
+bool cleave_common_isolates(void);
+
+/* "mirror.level=3" in parts: the backend is the longest name of one that the text begins with, or what is
+ * before the first point. All are copied into one text, which `out_memory` owns. *out_value is NULL where
+ * there is no '=' and `needs_value` is false. */
+CLEAVE_MUST_USE cleave_status_t cleave_common_split(const char *option, const char *text, bool needs_value,
+                                                    cleave_backend_option_t *out_parts, char **out_memory,
+                                                    cleave_error_t *error);
+
+#endif /* CLEAVE_CLI_COMMON_COMMON_H */

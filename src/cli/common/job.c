@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stage by stage, each timed. A failed stage leaves what is there for cleave_job_deinit.
+#include "cli/common/job.h"
+
+#include <string.h>
+#include <sys/resource.h>
+
+#include "cli/common/common.h"
+#include "cli/common/constants.h"
+#include "partition/plan/plan_read.h"
+#include "runtime/model/model.h"
+#include "runtime/model/plan_load.h"
+#include "system/clock.h"
+#include "system/file.h"
+
+cleave_status_t cleave_job_load(cleave_job_t *job, const cleave_job_options_t *options,
+                                cleave_error_t *error) {
+  *job = (cleave_job_t){.options = options};
+  CLEAVE_TRY(cleave_settings_read(&options->settings, &job->settings, error));
+  job->script_used = cleave_allocate_zeroed(job->settings.count, sizeof *job->script_used);
+  if (job->script_used == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  uint64_t start = cleave_clock_now();
+  CLEAVE_TRY(cleave_model_read(options->model, &job->settings, &options->files, options->data,
+                               job->script_used, &job->model, error));
+  if (options->plan == NULL) { /* otherwise later: the plan is of the model as it is in its file */
+    CLEAVE_TRY(cleave_constants_set(&options->constants, &job->model, error));
+  }
+  job->load_ms = cleave_clock_ms(start, cleave_clock_now());
+  return CLEAVE_OK;
+}
+
+cleave_status_t cleave_job_check_settings(const cleave_job_t *job, cleave_error_t *error) {
+  for (size_t k = 0; k < job->settings.count; k++) {
+    if (!job->script_used[k]) {
+      return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                              "setting '%s': the model has no option of this name",
+                              job->settings.items[k].name);
+    }
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t bind(cleave_job_t *job, cleave_error_t *error) {
+  cleave_model_t *bound = NULL;
+  uint64_t start = cleave_clock_now();
+  CLEAVE_TRY(cleave_model_bind(job->model, job->inputs.pointers, job->inputs.count, &bound, error));
+  job->bind_ms = cleave_clock_ms(start, cleave_clock_now());
+  cleave_model_release(job->model);
+  job->model = bound;
+  return CLEAVE_OK;
+}
+
+/* ---- saved plans ---- */
+
+/* The saved plan that was asked for; without rules and backend, the one that an exported model brings. */
+static cleave_status_t read_plan(cleave_job_t *job, cleave_error_t *error) {
+  const cleave_job_options_t *options = job->options;
+  bool is_own = options->plan == NULL && options->rules.count == 0 && options->backend == NULL &&
+                options->shapes.count == 0 && options->constants.count == 0 &&
+                cleave_path_has_extension(options->model, ".onnx");
+  return options->plan == NULL && !is_own
+             ? CLEAVE_OK
+             : cleave_plan_document_open(is_own ? options->model : options->plan,
+                                         cleave_model_graph(job->model), !is_own, &job->document, error);
+}
+
+/* ---- stages ---- */
+
+/* Rules, and saved plans, may add inputs: whoever uses the request then looks at all of its names. */
+static cleave_input_request_t request_of(const cleave_job_t *job) {
+  return (cleave_input_request_t){.files = &job->options->files,
+                                  .shapes = &job->options->shapes,
+                                  .document = job->document,
+                                  .folder = job->options->data,
+                                  .seed = (uint64_t)job->options->seed,
+                                  .may_be_added = job->options->rules.count > 0 || job->document != NULL};
+}
+
+cleave_status_t cleave_job_bind(cleave_job_t *job, cleave_error_t *error) {
+  bool is_bound = false; /* by the session alone: the plan is about the model as it was loaded */
+  CLEAVE_TRY(read_plan(job, error));
+  if (job->document != NULL) {
+    is_bound = cleave_plan_document_match(job->document, cleave_model_graph(job->model), NULL) == CLEAVE_OK;
+  }
+  cleave_input_request_t request = request_of(job);
+  CLEAVE_TRY(cleave_inputs_load(job->model, &request, &job->inputs, error));
+  return is_bound ? CLEAVE_OK : bind(job, error);
+}
+
+cleave_status_t cleave_job_bind_shapes(cleave_job_t *job, cleave_error_t *error) {
+  cleave_model_t *bound = NULL;
+  cleave_size_request_t request = {.shapes = &job->options->shapes,
+                                   .may_be_added = job->options->rules.count > 0};
+  CLEAVE_TRY(read_plan(job, error));
+  request.document = job->document;
+  CLEAVE_TRY(cleave_sizes_find(cleave_model_graph(job->model), &request, &job->inputs.sizes, error));
+  const cleave_sizes_t *sizes = &job->inputs.sizes;
+  bool is_about_open =
+      job->document != NULL &&
+      cleave_plan_document_match(job->document, cleave_model_graph(job->model), NULL) == CLEAVE_OK;
+  if (!sizes->closes || is_about_open) {
+    return CLEAVE_OK;
+  }
+  uint64_t start = cleave_clock_now();
+  CLEAVE_TRY(cleave_model_bind_partly(job->model, sizes->pointers, sizes->input_count, &bound, error));
+  job->bind_ms = cleave_clock_ms(start, cleave_clock_now());
+  cleave_model_release(job->model);
+  job->model = bound;
+  return CLEAVE_OK;
+}
+
+/* The rule files as sources; the caller frees them. */
+static cleave_status_t list_sources(const cleave_job_options_t *options, cleave_rule_source_t **out_sources,
+                                    cleave_error_t *error) {
+  *out_sources = cleave_allocate_zeroed(options->rules.count, sizeof **out_sources);
+  for (size_t k = 0; *out_sources != NULL && k < options->rules.count; k++) {
+    (*out_sources)[k].path = options->rules.items[k];
+  }
+  return *out_sources == NULL ? cleave_error_out_of_memory(error) : CLEAVE_OK;
+}
+
+cleave_status_t cleave_job_load_rules(const cleave_job_t *job, cleave_rule_list_t *out_list,
+                                      cleave_error_t *error) {
+  const cleave_job_options_t *options = job->options;
+  cleave_rule_source_t *sources = NULL;
+  *out_list = (cleave_rule_list_t){0};
+  CLEAVE_TRY(list_sources(options, &sources, error));
+  cleave_status_t status = cleave_rule_list_load(
+      out_list, cleave_common_context(), sources, options->rules.count, job->settings.items,
+      job->settings.count, job->script_used, options->backend, error);
+  cleave_free(sources);
+  return status;
+}
+
+/* Names of --shape that the model does not have must be those of inputs that rules added. */
+static cleave_status_t check_shapes(const cleave_job_t *job, cleave_error_t *error) {
+  cleave_sizes_t sizes = {0};
+  cleave_size_request_t request = {.shapes = &job->options->shapes, .known = &job->inputs.sizes};
+  cleave_status_t status = cleave_sizes_find(job->plan->graph, &request, &sizes, error);
+  cleave_sizes_deinit(&sizes);
+  return status;
+}
+
+/* The model and its plan with the constants that are given. */
+static cleave_status_t change_constants(cleave_job_t *job, cleave_error_t *error) {
+  cleave_model_t *model = cleave_model_retain(job->model);
+  cleave_plan_t *plan = NULL;
+  cleave_status_t status = cleave_constants_set(&job->options->constants, &model, error);
+  if (status == CLEAVE_OK) {
+    status = cleave_plan_rebase(job->plan, model, &plan, error);
+  }
+  if (status != CLEAVE_OK) {
+    cleave_model_release(model);
+    return status;
+  }
+  cleave_plan_destroy(job->plan);
+  job->plan = plan;
+  cleave_model_release(job->model);
+  job->model = model;
+  return CLEAVE_OK;
+}
+
+static cleave_status_t take_up_plan(cleave_job_t *job, cleave_error_t *error) {
+  uint64_t start = cleave_clock_now();
+  CLEAVE_TRY(cleave_plan_load_for(job->document, job->model, job->options->fallback, &job->plan, error));
+  if (job->options->constants.count > 0) {
+    CLEAVE_TRY(change_constants(job, error));
+  }
+  job->partition_ms = cleave_clock_ms(start, cleave_clock_now());
+  return CLEAVE_OK;
+}
+
+bool cleave_job_has_rules(const cleave_job_options_t *options) {
+  return options->rules.count > 0 || cleave_path_has_extension(options->model, ".json");
+}
+
+cleave_status_t cleave_job_partition(cleave_job_t *job, cleave_error_t *error) {
+  const cleave_job_options_t *options = job->options;
+  if (job->document != NULL) {
+    return take_up_plan(job, error);
+  }
+  size_t count = options->rules.count;
+  cleave_rule_source_t *sources = NULL;
+  uint64_t start = cleave_clock_now();
+  if (count == 0 && cleave_model_is_region(job->model)) {
+    CLEAVE_TRY(cleave_model_plan_region(job->model, options->backend, NULL, &job->plan, error));
+    job->partition_ms = cleave_clock_ms(start, cleave_clock_now());
+    return CLEAVE_OK;
+  }
+  CLEAVE_TRY(list_sources(options, &sources, error));
+  cleave_partition_request_t request = {.sources = sources,
+                                        .source_count = count,
+                                        .settings = job->settings.items,
+                                        .setting_count = job->settings.count,
+                                        .known = job->script_used,
+                                        .backend = options->backend,
+                                        .listener = job->listener};
+  cleave_status_t status =
+      cleave_graph_partition_by(cleave_model_graph(job->model), &request, &job->plan, &job->rules_ms, error);
+  job->partition_ms = cleave_clock_ms(start, cleave_clock_now()) - job->rules_ms;
+  cleave_free(sources);
+  return status == CLEAVE_OK ? check_shapes(job, error) : status;
+}
+
+cleave_status_t cleave_job_compile(cleave_job_t *job, cleave_error_t *error) {
+  cleave_session_options_t options = cleave_common_session();
+  options.threads = (int32_t)(job->options->threads > INT32_MAX ? INT32_MAX : job->options->threads);
+  options.profile = job->options->profile;
+  options.programs = job->programs;
+  options.imperative = job->options->imperative;
+  options.strict = job->options->plan != NULL && !job->options->fallback;
+  const cleave_inputs_t *inputs = &job->inputs;
+  if (job->plan != NULL) {
+    cleave_input_request_t request = request_of(job);
+    cleave_inputs_deinit(&job->plan_inputs);
+    CLEAVE_TRY(cleave_inputs_load_added(job->plan, &request, &job->inputs, &job->plan_inputs, error));
+    inputs = &job->plan_inputs;
+  }
+  uint64_t start = cleave_clock_now();
+  CLEAVE_TRY(cleave_session_create(job->model, job->plan, inputs->pointers, inputs->count, &options,
+                                   &job->session, error));
+  job->compile_ms = cleave_clock_ms(start, cleave_clock_now());
+  for (uint32_t k = 0; k < inputs->count; k++) {
+    CLEAVE_TRY(cleave_session_set_input(job->session, k, &inputs->views[k], error));
+  }
+  return CLEAVE_OK;
+}
+
+void cleave_job_deinit(cleave_job_t *job) {
+  cleave_session_destroy(job->session);
+  cleave_program_cache_release(job->programs);
+  cleave_plan_destroy(job->plan);
+  cleave_plan_document_destroy(job->document);
+  cleave_inputs_deinit(&job->inputs);
+  cleave_inputs_deinit(&job->plan_inputs);
+  cleave_model_release(job->model);
+  cleave_free(job->script_used);
+  cleave_settings_deinit(&job->settings);
+}
+
+double cleave_job_peak_rss(void) {
+  struct rusage usage;
+  return getrusage(RUSAGE_SELF, &usage) == 0 ? (double)usage.ru_maxrss / 1024.0 : 0.0;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The way from a command line to a session, as commands share it: model, inputs, plan, session, times. */
+#ifndef CLEAVE_CLI_COMMON_JOB_H
+#define CLEAVE_CLI_COMMON_JOB_H
+
+#include "cli/common/load.h"
+#include "partition/plan/plan_document.h"
+#include "runtime/model/rule_list.h"
+#include "runtime/session/session.h"
+
+typedef struct cleave_job_options {
+  const char *model;
+  cleave_text_list_t rules;
+  cleave_text_list_t settings;
+  cleave_text_list_t shapes;
+  cleave_text_list_t files;
+  cleave_text_list_t constants; /* NAME=FILE: in the place of the model's */
+  const char *backend;
+  const char *data; /* folder with input_N.pb, or NULL */
+  const char *plan; /* saved plan in place of rule files, or NULL */
+  bool fallback;    /* regions of that plan that cannot be run as one run node by node */
+  int64_t threads;
+  int64_t seed;
+  bool profile;
+  bool imperative; /* nodes of regions one by one on their backends */
+} cleave_job_options_t;
+
+typedef struct cleave_job {
+  const cleave_job_options_t *options;
+  cleave_settings_t settings;
+  bool *script_used;                /* per setting: an option of the model script */
+  cleave_model_t *model;            /* with the sizes of the inputs */
+  cleave_inputs_t inputs;           /* of the model */
+  cleave_inputs_t plan_inputs;      /* of the session: those, and what rules added; made before compiling */
+  cleave_plan_document_t *document; /* of options->plan, until it has become `plan` */
+  cleave_plan_t *plan;
+  cleave_program_cache_t *programs; /* of the session, where it is set before compiling */
+  cleave_session_t *session;
+  const cleave_rules_listener_t *listener; /* is told of the files that partitioning reads; NULL: nobody */
+  double load_ms;                          /* reading the model, inference and folding */
+  double bind_ms;                          /* inference again with the inputs' sizes */
+  double rules_ms;                         /* loading rule files */
+  double partition_ms;                     /* running the rules */
+  double compile_ms;                       /* the session */
+} cleave_job_t;
+
+/* Loads the model, settings for scripts included. */
+CLEAVE_MUST_USE cleave_status_t cleave_job_load(cleave_job_t *job, const cleave_job_options_t *options,
+                                                cleave_error_t *error);
+/* An error where a setting is none of the model script's: for commands without rule files. */
+CLEAVE_MUST_USE cleave_status_t cleave_job_check_settings(const cleave_job_t *job, cleave_error_t *error);
+/* Loads or draws the inputs, and gives the model their sizes. Where a saved plan is to be run, it is read
+ * first: inputs that are open and not given have the sizes that it was made for, and a plan of the model
+ * without sizes leaves the model so. */
+CLEAVE_MUST_USE cleave_status_t cleave_job_bind(cleave_job_t *job, cleave_error_t *error);
+/* Gives the model the sizes that it leaves open (cli/common/sizes.h), but for those that --shape leaves open,
+ * too; no inputs are loaded. */
+CLEAVE_MUST_USE cleave_status_t cleave_job_bind_shapes(cleave_job_t *job, cleave_error_t *error);
+/* Loads the rule files, for commands that run them more than once. The list must be deinitialised also when
+ * this fails. */
+CLEAVE_MUST_USE cleave_status_t cleave_job_load_rules(const cleave_job_t *job, cleave_rule_list_t *out_list,
+                                                      cleave_error_t *error);
+/* Are there rule files, or is the model a region, which has a plan of its own? */
+bool cleave_job_has_rules(const cleave_job_options_t *options);
+/* Runs the rule files, or takes up the saved plan, or the one of a region. */
+CLEAVE_MUST_USE cleave_status_t cleave_job_partition(cleave_job_t *job, cleave_error_t *error);
+CLEAVE_MUST_USE cleave_status_t cleave_job_compile(cleave_job_t *job, cleave_error_t *error);
+void cleave_job_deinit(cleave_job_t *job);
+
+/* Peak resident memory of the process in MiB. */
+double cleave_job_peak_rss(void);
+
+#endif /* CLEAVE_CLI_COMMON_JOB_H */

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading inputs. Every input ends up with a tensor, or there is an error that names it.
+#include "cli/common/load.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "backend/region/view.h"
+#include "cli/common/common.h"
+#include "cli/common/output.h"
+#include "formats/onnx/onnx.h"
+#include "runtime/model/model.h"
+#include "tensor/npy.h"
+
+/* ---- settings ---- */
+
+cleave_status_t cleave_settings_read(const cleave_text_list_t *list, cleave_settings_t *out_settings,
+                                     cleave_error_t *error) {
+  *out_settings = (cleave_settings_t){0};
+  out_settings->items = cleave_allocate_zeroed(list->count, sizeof *out_settings->items);
+  out_settings->names = cleave_allocate_zeroed(list->count, sizeof *out_settings->names);
+  if (out_settings->items == NULL || out_settings->names == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  for (size_t k = 0; k < list->count; k++) {
+    const char *equals = strchr(list->items[k], '=');
+    if (equals == NULL || equals == list->items[k]) {
+      return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "--set: expected name=value, found '%s'",
+                              list->items[k]);
+    }
+    out_settings->names[k] = cleave_copy_text(list->items[k], (size_t)(equals - list->items[k]));
+    if (out_settings->names[k] == NULL) {
+      return cleave_error_out_of_memory(error);
+    }
+    out_settings->items[k] = (cleave_setting_t){.name = out_settings->names[k], .value = equals + 1};
+    out_settings->count = k + 1;
+  }
+  return CLEAVE_OK;
+}
+
+void cleave_settings_deinit(cleave_settings_t *settings) {
+  for (size_t k = 0; k < settings->count; k++) {
+    cleave_free(settings->names[k]);
+  }
+  cleave_free(settings->names);
+  cleave_free(settings->items);
+  *settings = (cleave_settings_t){0};
+}
+
+/* ---- models ---- */
+
+static bool has_value_for(const cleave_text_list_t *files, const char *name) {
+  size_t length = strlen(name);
+  for (size_t k = 0; files != NULL && k < files->count; k++) {
+    if (strncmp(files->items[k], name, length) == 0 && files->items[k][length] == '=') {
+      return true;
+    }
+  }
+  return false;
+}
+
+/* Does the folder hold a tensor for every input of the file, those with a default among them? */
+static bool holds_all(const char *folder, const cleave_graph_t *graph) {
+  struct stat info;
+  char path[4096];
+  size_t count = graph->inputs.count + graph->default_input_count;
+  int length = folder == NULL ? -1 : snprintf(path, sizeof path, "%s/input_%zu.pb", folder, count - 1);
+  return length > 0 && (size_t)length < sizeof path && stat(path, &info) == 0;
+}
+
+/* Inputs with a default that are given all the same; their names are the graph's. */
+static cleave_status_t list_given(const cleave_graph_t *graph, const cleave_text_list_t *files,
+                                  const char *folder, const char ***out_names, size_t *out_count,
+                                  cleave_error_t *error) {
+  bool all = graph->default_input_count > 0 && holds_all(folder, graph);
+  *out_count = 0;
+  *out_names = cleave_allocate(graph->default_input_count, sizeof **out_names);
+  if (*out_names == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  for (size_t k = 0; k < graph->default_input_count; k++) {
+    const char *name = cleave_strings_text(&graph->strings, graph->default_inputs[k]);
+    if (all || has_value_for(files, name)) {
+      (*out_names)[(*out_count)++] = name;
+    }
+  }
+  return CLEAVE_OK;
+}
+
+cleave_status_t cleave_model_read(const char *path, const cleave_settings_t *settings,
+                                  const cleave_text_list_t *files, const char *folder, bool *used,
+                                  cleave_model_t **out_model, cleave_error_t *error) {
+  cleave_model_open_options_t options = {.size = sizeof options,
+                                         .settings = settings->items,
+                                         .setting_count = settings->count,
+                                         .lenient = cleave_common_lenient(),
+                                         .keep_dead = cleave_common_keep_dead()};
+  cleave_model_t *model = NULL;
+  const char **names = NULL;
+  size_t count = 0;
+  *out_model = NULL;
+  CLEAVE_TRY(cleave_model_load_with(cleave_common_context(), path, &options, used, &model, error));
+  const cleave_graph_t *graph = cleave_model_graph(model);
+  cleave_status_t status = list_given(graph, files, folder, &names, &count, error);
+  if (status == CLEAVE_OK && graph->newer_version > 0) {
+    cleave_print_error("cleave: warning: %s: opset %d is read as opset %d\n", path, (int)graph->newer_version,
+                       (int)graph->opset_version);
+  }
+  if (status == CLEAVE_OK && count > 0) {
+    options.open_inputs = names;
+    options.open_input_count = count;
+    status = cleave_model_load_with(cleave_common_context(), path, &options, used, out_model, error);
+  } else if (status == CLEAVE_OK) {
+    *out_model = cleave_model_retain(model);
+  }
+  cleave_free((void *)names);
+  cleave_model_release(model);
+  return status;
+}
+
+/* ---- files ---- */
+
+cleave_status_t cleave_tensor_load(const char *path, cleave_tensor_t **out_tensor, cleave_error_t *error) {
+  *out_tensor = NULL;
+  if (cleave_path_has_extension(path, ".npy")) {
+    return cleave_npy_read(path, out_tensor, error);
+  }
+  if (cleave_path_has_extension(path, ".pb")) {
+    return cleave_tensor_pb_read(path, out_tensor, error);
+  }
+  return cleave_error_set(error, CLEAVE_ERROR_UNSUPPORTED,
+                          "%s: not a tensor by its name: expected .npy or .pb", path);
+}
+
+static cleave_status_t load_numbered(const char *folder, const char *kind, size_t index,
+                                     cleave_tensor_t **out_tensor, cleave_error_t *error) {
+  char path[4096];
+  int length = snprintf(path, sizeof path, "%s/%s_%zu.pb", folder, kind, index);
+  if (length < 0 || (size_t)length >= sizeof path) {
+    return cleave_error_set(error, CLEAVE_ERROR_LIMIT, "%s: the path is too long", folder);
+  }
+  return cleave_tensor_pb_read(path, out_tensor, error);
+}
+
+cleave_status_t cleave_outputs_load(const char *folder, cleave_tensor_t **outputs, size_t count,
+                                    cleave_error_t *error) {
+  for (size_t k = 0; k < count; k++) {
+    CLEAVE_TRY(load_numbered(folder, "output", k, &outputs[k], error));
+  }
+  return CLEAVE_OK;
+}
+
+/* ---- NAME=... ---- */
+
+static const char *input_name(const cleave_graph_t *graph, size_t index) {
+  return cleave_value_name(graph, graph->inputs.items[index]);
+}
+
+static cleave_dtype_t input_dtype(const cleave_graph_t *graph, size_t index) {
+  return (cleave_dtype_t)cleave_graph_value(graph, graph->inputs.items[index])->dtype;
+}
+
+static uint32_t input_by_name(const cleave_graph_t *graph, const char *name) {
+  for (uint32_t k = 0; k < graph->inputs.count; k++) {
+    if (strcmp(input_name(graph, k), name) == 0) {
+      return k;
+    }
+  }
+  return CLEAVE_INDEX_NONE;
+}
+
+/* Splits "NAME=VALUE" at the first '=' whose left side is an input; positions come back by name. A name that
+ * no input has is an error, or CLEAVE_INDEX_NONE where rules may still add it. */
+static cleave_status_t find_input(const cleave_graph_t *graph, const char *option, const char *text,
+                                  bool may_be_added, uint32_t *out_index, const char **out_value,
+                                  cleave_error_t *error) {
+  char name[512];
+  for (const char *equals = strchr(text, '='); equals != NULL; equals = strchr(equals + 1, '=')) {
+    (void)snprintf(name, sizeof name, "%.*s", (int)(equals - text < 500 ? equals - text : 500), text);
+    *out_index = input_by_name(graph, name);
+    *out_value = equals + 1;
+    if (*out_index != CLEAVE_INDEX_NONE) {
+      return CLEAVE_OK;
+    }
+  }
+  const char *equals = strchr(text, '=');
+  if (equals == NULL || equals == text) {
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "%s: expected NAME=VALUE, found '%s'",
+                            option, text);
+  }
+  if (may_be_added) {
+    return CLEAVE_OK;
+  }
+  (void)snprintf(name, sizeof name, "%.*s", (int)(equals - text < 500 ? equals - text : 500), text);
+  cleave_nearest_t nearest = {0};
+  cleave_text_t names = {0};
+  char hint[160];
+  for (size_t k = 0; k < graph->inputs.count; k++) {
+    cleave_nearest_offer(&nearest, name, input_name(graph, k));
+    cleave_text_show(&names, "%s%s", k == 0 ? "" : ", ", input_name(graph, k));
+  }
+  cleave_status_t status = cleave_error_set(
+      error, CLEAVE_ERROR_INVALID_ARGUMENT, "%s: the model has no input '%s'%s; its inputs are: %s", option,
+      name, cleave_nearest_hint(&nearest, hint, sizeof hint), cleave_text_get(&names));
+  cleave_text_deinit(&names);
+  return status;
+}
+
+/* ---- inputs ---- */
+
+static cleave_status_t start_inputs(size_t count, cleave_inputs_t *inputs, cleave_error_t *error) {
+  *inputs = (cleave_inputs_t){0};
+  inputs->tensors = cleave_allocate_zeroed(count, sizeof *inputs->tensors);
+  inputs->views = cleave_allocate_zeroed(count, sizeof *inputs->views);
+  inputs->pointers = cleave_allocate_zeroed(count, sizeof *inputs->pointers);
+  if (inputs->tensors == NULL || inputs->views == NULL || inputs->pointers == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  inputs->count = count;
+  return CLEAVE_OK;
+}
+
+void cleave_inputs_deinit(cleave_inputs_t *inputs) {
+  for (size_t k = 0; k < inputs->count; k++) {
+    cleave_tensor_release(inputs->tensors[k]);
+  }
+  cleave_free(inputs->tensors);
+  cleave_free(inputs->views);
+  cleave_free((void *)inputs->pointers);
+  cleave_sizes_deinit(&inputs->sizes);
+  cleave_text_deinit(&inputs->drawn);
+  *inputs = (cleave_inputs_t){0};
+}
+
+static cleave_status_t draw(const cleave_graph_t *graph, uint64_t seed, uint32_t index,
+                            cleave_inputs_t *inputs, cleave_error_t *error) {
+  const cleave_tensor_view_t *type = &inputs->sizes.types[index];
+  const char *name = input_name(graph, index);
+  if (type->rank < 0) {
+    return cleave_error_set(error, CLEAVE_ERROR_SHAPE,
+                            "input '%s' has an unknown shape: give it with --shape %s=...", name, name);
+  }
+  if (type->dtype == CLEAVE_DTYPE_STRING) {
+    return cleave_error_set(error, CLEAVE_ERROR_UNSUPPORTED,
+                            "input '%s' is of strings: give it with --input or --data", name);
+  }
+  for (int32_t d = 0; d < type->rank; d++) {
+    if (type->dims[d] < 0) {
+      return cleave_error_set(error, CLEAVE_ERROR_SHAPE,
+                              "input '%s': dimension %d is left open: a run needs its size", name, (int)d);
+    }
+  }
+  CLEAVE_TRY(cleave_tensor_create(type->dtype, type->rank, type->dims, &inputs->tensors[index], error));
+  if (cleave_dtype_is_float(type->dtype)) {
+    cleave_tensor_fill_normal(inputs->tensors[index], seed + index, 0.0, 1.0);
+    cleave_text_show(&inputs->drawn, "%s: drawn from seed %" PRIu64 ", normal, mean 0, deviation 1\n", name,
+                     seed + index);
+  } else {
+    /* Valid for token ids, segment ids and masks alike. */
+    cleave_tensor_fill_uniform(inputs->tensors[index], seed + index, 0.0, 2.0);
+    cleave_text_show(&inputs->drawn, "%s: drawn from seed %" PRIu64 ", %s, 0 or 1\n", name, seed + index,
+                     cleave_dtype_name(type->dtype));
+  }
+  return CLEAVE_OK;
+}
+
+/* ONNX's test data stores bfloat16 as uint16. */
+static void read_as(cleave_tensor_t *tensor, cleave_dtype_t wanted) {
+  if (wanted == CLEAVE_DTYPE_BF16 && tensor->dtype == CLEAVE_DTYPE_U16) {
+    tensor->dtype = CLEAVE_DTYPE_BF16;
+  }
+}
+
+/* Reads what files give. */
+static cleave_status_t read_files(const cleave_graph_t *graph, const cleave_input_request_t *request,
+                                  cleave_inputs_t *inputs, cleave_error_t *error) {
+  for (size_t k = 0; k < request->files->count; k++) {
+    uint32_t index = 0;
+    const char *path = NULL;
+    CLEAVE_TRY(
+        find_input(graph, "--input", request->files->items[k], request->may_be_added, &index, &path, error));
+    if (index != CLEAVE_INDEX_NONE) {
+      cleave_tensor_release(inputs->tensors[index]);
+      inputs->tensors[index] = NULL;
+      CLEAVE_TRY(cleave_tensor_load(path, &inputs->tensors[index], error));
+    }
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t find_sizes(const cleave_graph_t *graph, const cleave_input_request_t *request,
+                                  cleave_inputs_t *inputs, cleave_error_t *error) {
+  cleave_size_request_t sizes = {.shapes = request->shapes,
+                                 .tensors = inputs->tensors,
+                                 .document = request->document,
+                                 .may_be_added = request->may_be_added,
+                                 .known = request->known};
+  return cleave_sizes_find(graph, &sizes, &inputs->sizes, error);
+}
+
+/* Draws what is missing, and makes the views. */
+static cleave_status_t finish_inputs(const cleave_graph_t *graph, const cleave_input_request_t *request,
+                                     cleave_inputs_t *inputs, cleave_error_t *error) {
+  CLEAVE_TRY(find_sizes(graph, request, inputs, error));
+  for (uint32_t k = 0; k < inputs->count; k++) {
+    if (inputs->tensors[k] == NULL) {
+      CLEAVE_TRY(draw(graph, request->seed, k, inputs, error));
+    }
+    read_as(inputs->tensors[k], input_dtype(graph, k));
+    inputs->views[k] = cleave_tensor_view(inputs->tensors[k]);
+    inputs->pointers[k] = &inputs->views[k];
+  }
+  return cleave_text_check(&inputs->drawn, error);
+}
+
+cleave_status_t cleave_inputs_load(const cleave_model_t *model, const cleave_input_request_t *request,
+                                   cleave_inputs_t *out_inputs, cleave_error_t *error) {
+  const cleave_graph_t *graph = cleave_model_graph(model);
+  CLEAVE_TRY(start_inputs(graph->inputs.count, out_inputs, error));
+  CLEAVE_TRY(read_files(graph, request, out_inputs, error));
+  for (uint32_t k = 0; k < out_inputs->count; k++) {
+    if (out_inputs->tensors[k] == NULL && request->folder != NULL) {
+      CLEAVE_TRY(load_numbered(request->folder, "input", k, &out_inputs->tensors[k], error));
+    }
+  }
+  return finish_inputs(graph, request, out_inputs, error);
+}
+
+cleave_status_t cleave_inputs_load_added(const cleave_plan_t *plan, const cleave_input_request_t *request,
+                                         const cleave_inputs_t *inputs, cleave_inputs_t *out_inputs,
+                                         cleave_error_t *error) {
+  cleave_input_request_t all = *request;
+  all.may_be_added = false;
+  all.document = NULL;
+  all.known = &inputs->sizes;
+  CLEAVE_TRY(start_inputs(plan->graph->inputs.count, out_inputs, error));
+  for (size_t k = 0; k < inputs->count && k < out_inputs->count; k++) {
+    out_inputs->tensors[k] = cleave_tensor_retain(inputs->tensors[k]);
+  }
+  CLEAVE_TRY(read_files(plan->graph, &all, out_inputs, error));
+  return finish_inputs(plan->graph, &all, out_inputs, error);
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What commands read: settings, shapes, input and reference tensors. */
+#ifndef CLEAVE_CLI_COMMON_LOAD_H
+#define CLEAVE_CLI_COMMON_LOAD_H
+
+#include "cli/common/sizes.h"
+#include "partition/plan/plan.h"
+#include "tensor/tensor.h"
+
+/* name=value texts. The settings point into `list`'s texts, which are copied. */
+typedef struct cleave_settings {
+  cleave_setting_t *items;
+  size_t count;
+  char **names;
+} cleave_settings_t;
+
+CLEAVE_MUST_USE cleave_status_t cleave_settings_read(const cleave_text_list_t *list,
+                                                     cleave_settings_t *out_settings, cleave_error_t *error);
+void cleave_settings_deinit(cleave_settings_t *settings);
+
+/* A model, as commands open it: with the settings of its script (used[k] tells whether it has setting k), and
+ * as --lenient and --keep-dead say. Inputs that have a default stay inputs where `files` (NAME=FILE) names
+ * them, or where `folder` holds input_N.pb for them, too. Both may be NULL. */
+CLEAVE_MUST_USE cleave_status_t cleave_model_read(const char *path, const cleave_settings_t *settings,
+                                                  const cleave_text_list_t *files, const char *folder,
+                                                  bool *used, cleave_model_t **out_model,
+                                                  cleave_error_t *error);
+
+/* Inputs of a model, by position. */
+typedef struct cleave_inputs {
+  size_t count;
+  cleave_tensor_t **tensors;
+  cleave_tensor_view_t *views;           /* of the tensors */
+  const cleave_tensor_view_t **pointers; /* to the views */
+  cleave_sizes_t sizes;                  /* that the model leaves open */
+  cleave_text_t drawn; /* which were drawn, and how: "x: drawn from seed 0, normal", one a line; "" where all
+                          were given */
+} cleave_inputs_t;
+
+typedef struct cleave_input_request {
+  const cleave_text_list_t *files;        /* NAME=FILE (.npy or .pb) */
+  const cleave_text_list_t *shapes;       /* NAME=1x3x224x224, or N=1 */
+  const cleave_plan_document_t *document; /* saved plan: its sizes before 1; or NULL */
+  const cleave_sizes_t *known;            /* names of sizes that were found before; or NULL */
+  const char *folder;                     /* input_N.pb, by position; or NULL */
+  uint64_t seed;
+  bool may_be_added; /* names that the model does not have may be inputs that rules add: not looked at yet */
+} cleave_input_request_t;
+
+/* Inputs for a model: from files, from the folder, or drawn from the seed with the shapes that are known or
+ * given; sizes that nothing tells are what cli/common/sizes.h says. */
+CLEAVE_MUST_USE cleave_status_t cleave_inputs_load(const cleave_model_t *model,
+                                                   const cleave_input_request_t *request,
+                                                   cleave_inputs_t *out_inputs, cleave_error_t *error);
+void cleave_inputs_deinit(cleave_inputs_t *inputs);
+
+/* The inputs of a plan: the model's (`inputs`, shared), and those that rules added, from files or drawn.
+ * Every name of the request has to be one of them. */
+CLEAVE_MUST_USE cleave_status_t cleave_inputs_load_added(const cleave_plan_t *plan,
+                                                         const cleave_input_request_t *request,
+                                                         const cleave_inputs_t *inputs,
+                                                         cleave_inputs_t *out_inputs, cleave_error_t *error);
+
+/* output_N.pb of the folder; as many as there are outputs. The caller releases each. */
+CLEAVE_MUST_USE cleave_status_t cleave_outputs_load(const char *folder, cleave_tensor_t **outputs,
+                                                    size_t count, cleave_error_t *error);
+
+/* A tensor file by its extension: .npy or .pb. */
+CLEAVE_MUST_USE cleave_status_t cleave_tensor_load(const char *path, cleave_tensor_t **out_tensor,
+                                                   cleave_error_t *error);
+
+#endif /* CLEAVE_CLI_COMMON_LOAD_H */

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What commands print: aligned tables, colours and progress where there is a terminal, errors, JSON. All that
+ * goes to standard output or standard error goes through here: arguments that are texts are escaped, but for
+ * those that the format says CLEAVE_TRUSTED of (base/show.h): styles, and texts that are printed already. */
+#ifndef CLEAVE_CLI_COMMON_OUTPUT_H
+#define CLEAVE_CLI_COMMON_OUTPUT_H
+
+#include <jansson.h>
+#include <stdio.h>
+
+#include "base/show.h"
+#include "base/text.h"
+
+typedef enum cleave_style {
+  CLEAVE_STYLE_PLAIN,
+  CLEAVE_STYLE_BOLD,
+  CLEAVE_STYLE_DIM,
+  CLEAVE_STYLE_GOOD,
+  CLEAVE_STYLE_BAD
+} cleave_style_t;
+
+/* On standard output, and on standard error. */
+void cleave_print(const char *format, ...) CLEAVE_PRINTF(1, 2);
+void cleave_print_error(const char *format, ...) CLEAVE_PRINTF(1, 2);
+
+/* Escape sequence of a style for standard output, "" where it is no terminal or NO_COLOR is set.
+ * CLEAVE_STYLE_PLAIN ends any style. */
+const char *cleave_output_style(cleave_style_t style);
+
+/* "cleave: <message>" on standard error; returns the exit status for failures. */
+int cleave_output_error(const cleave_error_t *error);
+
+/* A line on standard error that the next one replaces; nothing where that is no terminal. NULL ends it. */
+void cleave_output_progress(const char *format, ...) CLEAVE_PRINTF(1, 2);
+void cleave_output_progress_end(void);
+
+/* A table: cells are added row by row. All zero, but for `columns`, is an empty one. */
+typedef struct cleave_table {
+  size_t columns;
+  const char *alignment; /* per column: 'l' or 'r' */
+  char **cells;
+  size_t count;
+  size_t capacity;
+  bool failed;
+} cleave_table_t;
+
+void cleave_table_cell(cleave_table_t *table, const char *format, ...) CLEAVE_PRINTF(2, 3);
+/* Prints with columns two spaces apart, indented by two; the first row is the heading. */
+void cleave_table_print(const cleave_table_t *table);
+void cleave_table_deinit(cleave_table_t *table);
+
+/* Prints what a printer of libcleave made: text, which is escaped already, or JSON. */
+void cleave_output_printed(const cleave_text_t *text, bool is_json);
+/* Prints JSON: what a terminal would obey in its texts as \uXXXX, so that they stay what they are. */
+void cleave_output_json_text(const char *json);
+/* Prints and releases; numbers with six digits. Returns the exit status. */
+int cleave_output_json(json_t *json);
+
+/* "12.3 MiB" */
+const char *cleave_output_bytes(double bytes, char *buffer, size_t size);
+/* "4.1 G" */
+const char *cleave_output_count(double count, char *buffer, size_t size);
+
+#endif /* CLEAVE_CLI_COMMON_OUTPUT_H */

@@ -1,0 +1,545 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inputs tell sizes in an order of trust: names that --shape sets, then shapes that it gives, then tensors,
+// then the saved plan. A size that one of them told stays; what contradicts it is found when the model is
+// bound.
+#include "cli/common/sizes.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph/clone.h"
+#include "ops/infer.h"
+#include "partition/plan/plan_read.h"
+
+typedef struct finder {
+  const cleave_graph_t *model;
+  const cleave_graph_t *graph; /* the model, with what inference makes of inputs of unknown shape */
+  const cleave_size_request_t *request;
+  cleave_sizes_t *sizes;
+  size_t symbol_count;
+  int64_t *symbols;              /* by number; -1: not known */
+  cleave_size_source_t *sources; /* by symbol */
+  uint32_t *shape_of;            /* by input: the --shape that gives it, or NONE */
+} finder_t;
+
+static const char *input_name(const finder_t *finder, size_t index) {
+  return cleave_value_name(finder->graph, finder->graph->inputs.items[index]);
+}
+
+static const cleave_value_record_t *input_record(const finder_t *finder, size_t index) {
+  return cleave_graph_value(finder->graph, finder->graph->inputs.items[index]);
+}
+
+/* As the model has it. */
+static const cleave_value_record_t *origin_record(const finder_t *finder, size_t index) {
+  return cleave_graph_value(finder->model, finder->model->inputs.items[index]);
+}
+
+/* ---- what --shape says ---- */
+
+/* A size, or `?`; the end of it in *out_end. */
+static bool read_size(const char *text, int64_t *out_size, const char **out_end) {
+  char *end = NULL;
+  if (text[0] == '?') {
+    *out_size = CLEAVE_DIM_UNKNOWN;
+    *out_end = text + 1;
+    return true;
+  }
+  errno = 0;
+  long long size = strtoll(text, &end, 10);
+  *out_size = size;
+  *out_end = end;
+  return errno == 0 && end != text && size >= 0;
+}
+
+/* "1x3x224x?"; "" or "scalar" is rank 0. */
+static cleave_status_t read_shape(const char *text, int32_t *out_rank, int64_t *dims, cleave_error_t *error) {
+  const char *at = strcmp(text, "scalar") == 0 ? "" : text;
+  bool is_valid = true;
+  *out_rank = 0;
+  while (is_valid && *at != '\0') {
+    const char *end = at;
+    is_valid = *out_rank < CLEAVE_MAX_RANK && read_size(at, &dims[*out_rank], &end) &&
+               (*end == '\0' || ((*end == 'x' || *end == ',') && end[1] != '\0'));
+    ++*out_rank;
+    at = *end == '\0' ? end : end + 1;
+  }
+  return is_valid ? CLEAVE_OK
+                  : cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                                     "--shape: expected sizes like 1x3x224x224, found '%s'", text);
+}
+
+/* Number of the input called by the first `length` characters; the count of inputs: none. */
+static size_t find_input(const finder_t *finder, const char *text, size_t length) {
+  size_t index = 0;
+  while (index < finder->graph->inputs.count && (strncmp(input_name(finder, index), text, length) != 0 ||
+                                                 input_name(finder, index)[length] != '\0')) {
+    index++;
+  }
+  return index;
+}
+
+static size_t find_symbol(const finder_t *finder, const char *text, size_t length) {
+  size_t symbol = 0;
+  while (symbol < finder->symbol_count) {
+    const char *name = cleave_dims_symbol_name(finder->graph->dims, symbol);
+    if (strncmp(name, text, length) == 0 && name[length] == '\0') {
+      break;
+    }
+    symbol++;
+  }
+  return symbol;
+}
+
+static bool is_known_elsewhere(const finder_t *finder, const char *text, size_t length) {
+  const cleave_sizes_t *known = finder->request->known;
+  for (size_t k = 0; known != NULL && k < known->items.count; k++) {
+    if (strncmp(known->items.items[k].name, text, length) == 0 &&
+        known->items.items[k].name[length] == '\0') {
+      return true;
+    }
+  }
+  return false;
+}
+
+static cleave_status_t fail_unknown(const finder_t *finder, const char *text, cleave_error_t *error) {
+  cleave_nearest_t nearest = {0};
+  cleave_text_t names = {0};
+  char name[256];
+  char hint[160];
+  (void)snprintf(name, sizeof name, "%.*s", (int)(strcspn(text, "=") < 250 ? strcspn(text, "=") : 250), text);
+  for (size_t k = 0; k < finder->graph->inputs.count; k++) {
+    cleave_nearest_offer(&nearest, name, input_name(finder, k));
+    cleave_text_format(&names, "%s%s", k == 0 ? "" : ", ", input_name(finder, k));
+  }
+  for (size_t k = 0; k < finder->symbol_count; k++) {
+    cleave_nearest_offer(&nearest, name, cleave_dims_symbol_name(finder->graph->dims, k));
+    cleave_text_format(&names, "%s%s", k == 0 ? "; its open sizes: " : ", ",
+                       cleave_dims_symbol_name(finder->graph->dims, k));
+  }
+  cleave_status_t status =
+      cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                       "--shape: the model has no input or open size '%s'%s; its inputs are: %s", name,
+                       cleave_nearest_hint(&nearest, hint, sizeof hint), cleave_text_get(&names));
+  cleave_text_deinit(&names);
+  return status;
+}
+
+static cleave_status_t set_symbol(finder_t *finder, size_t symbol, const char *text, const char *value,
+                                  cleave_error_t *error) {
+  const char *end = value;
+  int64_t size = 0;
+  if (!read_size(value, &size, &end) || *end != '\0') {
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                            "--shape: expected a size, or ? to leave it open, found '%s'", text);
+  }
+  finder->symbols[symbol] = size;
+  finder->sources[symbol] = size < 0 ? CLEAVE_SIZE_OPEN : CLEAVE_SIZE_GIVEN;
+  return CLEAVE_OK;
+}
+
+/* One --shape: of an input before that of a size with the same name. Names may have '=' in them. */
+static cleave_status_t take_shape(finder_t *finder, size_t index, cleave_error_t *error) {
+  const char *text = finder->request->shapes->items[index];
+  bool found = false;
+  for (const char *equals = strchr(text, '='); equals != NULL && !found; equals = strchr(equals + 1, '=')) {
+    size_t length = (size_t)(equals - text);
+    size_t input = find_input(finder, text, length);
+    size_t symbol = find_symbol(finder, text, length);
+    found = true;
+    if (input < finder->graph->inputs.count) {
+      finder->shape_of[input] = (uint32_t)index;
+    } else if (symbol < finder->symbol_count) {
+      CLEAVE_TRY(set_symbol(finder, symbol, text, equals + 1, error));
+    } else {
+      found = is_known_elsewhere(finder, text, length);
+    }
+  }
+  if (strchr(text, '=') == NULL || text[0] == '=') {
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "--shape: expected NAME=VALUE, found '%s'",
+                            text);
+  }
+  if (finder->request->used != NULL) {
+    finder->request->used[index] = finder->request->used[index] || found;
+  }
+  return found || finder->request->may_be_added ? CLEAVE_OK : fail_unknown(finder, text, error);
+}
+
+/* What --shape says of an input; `?` alone leaves open all that the model does. */
+static cleave_status_t given_shape(const finder_t *finder, size_t input, int32_t *out_rank, int64_t *dims,
+                                   cleave_error_t *error) {
+  const char *text =
+      finder->request->shapes->items[finder->shape_of[input]] + strlen(input_name(finder, input)) + 1;
+  const cleave_value_record_t *origin = origin_record(finder, input);
+  if (strcmp(text, "?") != 0) {
+    return read_shape(text, out_rank, dims, error);
+  }
+  *out_rank = origin->rank;
+  for (int32_t d = 0; d < origin->rank; d++) {
+    dims[d] = cleave_dim_is_known(origin->dims[d]) ? origin->dims[d] : CLEAVE_DIM_UNKNOWN;
+  }
+  return CLEAVE_OK;
+}
+
+/* ---- symbols ---- */
+
+/* The symbol that a dimension is; the count of symbols where it is none. */
+static size_t symbol_of(const finder_t *finder, cleave_dim_t dim) {
+  cleave_text_t text = {0};
+  if (!cleave_dim_is_symbolic(dim)) {
+    return finder->symbol_count;
+  }
+  cleave_dim_print(finder->graph->dims, dim, &text);
+  size_t symbol = find_symbol(finder, cleave_text_get(&text), text.length);
+  cleave_text_deinit(&text);
+  return symbol;
+}
+
+/* Dimension d of an input is `size`, by `source`. */
+static void tell(finder_t *finder, size_t input, int32_t d, int64_t size, cleave_size_source_t source) {
+  const cleave_value_record_t *origin = origin_record(finder, input);
+  size_t symbol = d < origin->rank ? symbol_of(finder, origin->dims[d]) : finder->symbol_count;
+  if (symbol < finder->symbol_count && finder->sources[symbol] == CLEAVE_SIZE_NONE) {
+    finder->symbols[symbol] = size;
+    finder->sources[symbol] = size < 0 ? CLEAVE_SIZE_OPEN : source;
+  }
+}
+
+static void tell_all(finder_t *finder, size_t input, int32_t rank, const int64_t *dims,
+                     cleave_size_source_t source) {
+  const cleave_value_record_t *origin = origin_record(finder, input);
+  for (int32_t d = 0; rank == origin->rank && d < rank; d++) {
+    tell(finder, input, d, dims[d], source);
+  }
+}
+
+/* What the saved plan was made for, in input `index`; false: it says no sizes. */
+static bool plan_shape(const finder_t *finder, size_t index, int32_t *out_rank, int64_t *dims) {
+  const cleave_plan_document_t *document = finder->request->document;
+  for (uint32_t k = 0; document != NULL && k < document->graph_input_count; k++) {
+    if (strcmp(document->graph_inputs[k].name, input_name(finder, index)) == 0) {
+      return cleave_document_input_shape(&document->graph_inputs[k], out_rank, dims);
+    }
+  }
+  return false;
+}
+
+static cleave_status_t tell_symbols(finder_t *finder, cleave_error_t *error) {
+  const cleave_size_request_t *request = finder->request;
+  int64_t dims[CLEAVE_MAX_RANK];
+  int32_t rank = 0;
+  for (size_t k = 0; k < finder->graph->inputs.count; k++) {
+    if (finder->shape_of[k] != CLEAVE_INDEX_NONE) {
+      CLEAVE_TRY(given_shape(finder, k, &rank, dims, error));
+      tell_all(finder, k, rank, dims, CLEAVE_SIZE_GIVEN);
+    }
+  }
+  for (size_t k = 0; request->tensors != NULL && k < finder->graph->inputs.count; k++) {
+    if (request->tensors[k] != NULL) {
+      tell_all(finder, k, request->tensors[k]->rank, request->tensors[k]->dims, CLEAVE_SIZE_TENSOR);
+    }
+  }
+  for (size_t k = 0; k < finder->graph->inputs.count; k++) {
+    if (plan_shape(finder, k, &rank, dims)) {
+      tell_all(finder, k, rank, dims, CLEAVE_SIZE_PLAN);
+    }
+  }
+  return CLEAVE_OK;
+}
+
+/* Symbols of inputs that nothing tells are 1. */
+static void take_symbols(finder_t *finder) {
+  cleave_text_t text = {0};
+  for (size_t k = 0; k < finder->graph->inputs.count; k++) {
+    const cleave_value_record_t *record = input_record(finder, k);
+    for (int32_t d = 0; d < record->rank; d++) {
+      tell(finder, k, d, 1, CLEAVE_SIZE_TAKEN);
+    }
+  }
+  for (size_t k = 0; k < finder->graph->inputs.count; k++) { /* those that stand in expressions alone */
+    const cleave_value_record_t *record = input_record(finder, k);
+    for (int32_t d = 0; d < record->rank; d++) {
+      text.length = 0;
+      cleave_dim_print(finder->graph->dims, record->dims[d], &text);
+      for (size_t s = 0; cleave_dim_is_symbolic(record->dims[d]) && s < finder->symbol_count; s++) {
+        if (finder->sources[s] == CLEAVE_SIZE_NONE &&
+            strstr(cleave_text_get(&text), cleave_dims_symbol_name(finder->graph->dims, s)) != NULL) {
+          finder->symbols[s] = 1;
+          finder->sources[s] = CLEAVE_SIZE_TAKEN;
+        }
+      }
+    }
+  }
+  cleave_text_deinit(&text);
+}
+
+/* ---- types ---- */
+
+static cleave_status_t add_item(finder_t *finder, const char *name, const char *value,
+                                cleave_size_source_t source, cleave_error_t *error) {
+  for (size_t k = 0; k < finder->sizes->items.count; k++) {
+    if (strcmp(finder->sizes->items.items[k].name, name) == 0) {
+      return CLEAVE_OK;
+    }
+  }
+  CLEAVE_TRY(cleave_array_reserve(&finder->sizes->items, 1, error));
+  cleave_size_t item = {.name = cleave_copy_text(name, strlen(name)),
+                        .value = cleave_copy_text(value, strlen(value)),
+                        .source = source};
+  cleave_array_push_reserved(&finder->sizes->items, item);
+  return item.name == NULL || item.value == NULL ? cleave_error_out_of_memory(error) : CLEAVE_OK;
+}
+
+static cleave_status_t add_dim(finder_t *finder, size_t input, int32_t d, cleave_dim_t open, int64_t size,
+                               cleave_size_source_t source, cleave_error_t *error) {
+  cleave_text_t name = {0};
+  char value[32] = "?";
+  if (cleave_dim_is_symbolic(open)) {
+    cleave_dim_print(finder->graph->dims, open, &name);
+  } else {
+    cleave_text_format(&name, "%s[%d]", input_name(finder, input), (int)d);
+  }
+  if (size >= 0) {
+    (void)snprintf(value, sizeof value, "%" PRId64, size);
+  }
+  cleave_status_t status = cleave_text_check(&name, error);
+  if (status == CLEAVE_OK) {
+    status = add_item(finder, cleave_text_get(&name), value, source, error);
+  }
+  cleave_text_deinit(&name);
+  return status;
+}
+
+/* A dimension that the model leaves open, and that neither --shape nor a tensor gives for this input. */
+static int64_t close_dim(const finder_t *finder, size_t input, int32_t d, cleave_size_source_t *out_source) {
+  const cleave_value_record_t *record = input_record(finder, input);
+  int64_t dims[CLEAVE_MAX_RANK];
+  int32_t rank = 0;
+  size_t symbol = symbol_of(finder, record->dims[d]);
+  if (cleave_dim_is_symbolic(record->dims[d])) {
+    int64_t size =
+        cleave_dim_evaluate(finder->graph->dims, record->dims[d], finder->symbols, finder->symbol_count);
+    *out_source = symbol < finder->symbol_count ? finder->sources[symbol] : CLEAVE_SIZE_TAKEN;
+    *out_source = size < 0 ? CLEAVE_SIZE_OPEN : *out_source;
+    return size < 0 ? record->dims[d] : size;
+  }
+  bool is_planned = plan_shape(finder, input, &rank, dims) && rank == record->rank && dims[d] >= 0;
+  *out_source = is_planned ? CLEAVE_SIZE_PLAN : CLEAVE_SIZE_TAKEN;
+  return is_planned ? dims[d] : 1;
+}
+
+/* The type of an input, and the sizes of it that the model, as it is in its file, leaves open. */
+static cleave_status_t make_type(finder_t *finder, size_t index, cleave_error_t *error) {
+  const cleave_value_record_t *record = input_record(finder, index);
+  const cleave_value_record_t *origin = origin_record(finder, index);
+  cleave_tensor_view_t *type = &finder->sizes->types[index];
+  int64_t *dims = finder->sizes->dims[index];
+  const cleave_tensor_t *tensor = finder->request->tensors == NULL ? NULL : finder->request->tensors[index];
+  cleave_size_source_t source = CLEAVE_SIZE_NONE;
+  *type = (cleave_tensor_view_t){
+      .size = sizeof *type, .dtype = (cleave_dtype_t)record->dtype, .rank = record->rank, .dims = dims};
+  if (tensor != NULL) {
+    type->dtype = tensor->dtype;
+    type->rank = tensor->rank;
+    memcpy(dims, tensor->dims, (size_t)tensor->rank * sizeof *dims);
+    source = CLEAVE_SIZE_TENSOR;
+  } else if (finder->shape_of[index] != CLEAVE_INDEX_NONE) {
+    CLEAVE_TRY(given_shape(finder, index, &type->rank, dims, error));
+    source = CLEAVE_SIZE_GIVEN;
+  }
+  if (type->dtype == CLEAVE_DTYPE_UNKNOWN) {
+    type->dtype = CLEAVE_DTYPE_F32;
+  }
+  bool says_more = source != CLEAVE_SIZE_NONE || type->dtype != (cleave_dtype_t)origin->dtype ||
+                   type->rank != origin->rank;
+  for (int32_t d = 0; d < type->rank; d++) {
+    cleave_size_source_t own = source;
+    bool was_open = origin->rank == type->rank && !cleave_dim_is_known(origin->dims[d]);
+    if (source == CLEAVE_SIZE_NONE) {
+      dims[d] = record->dims[d];
+      own = CLEAVE_SIZE_INFERENCE;
+      if (!cleave_dim_is_known(dims[d])) {
+        dims[d] = close_dim(finder, index, d, &own);
+      }
+    } else if (dims[d] < 0) {
+      own = CLEAVE_SIZE_OPEN;
+    }
+    if (was_open) {
+      says_more = says_more || dims[d] >= 0;
+      CLEAVE_TRY(add_dim(finder, index, d, origin->dims[d], dims[d], own, error));
+    }
+  }
+  finder->sizes->pointers[index] = says_more ? type : NULL;
+  finder->sizes->closes = finder->sizes->closes || says_more;
+  if (origin->rank >= 0) {
+    return CLEAVE_OK;
+  }
+  cleave_text_t shape = {0};
+  cleave_shape_print(finder->graph->dims, type->rank, dims, &shape);
+  cleave_size_source_t whole = source != CLEAVE_SIZE_NONE ? source
+                               : type->rank < 0           ? CLEAVE_SIZE_OPEN
+                                                          : CLEAVE_SIZE_INFERENCE;
+  cleave_status_t status = add_item(finder, input_name(finder, index),
+                                    type->rank < 0 ? "?" : cleave_text_get(&shape), whole, error);
+  cleave_text_deinit(&shape);
+  return status;
+}
+
+/* ---- inputs that the model says too little of ---- */
+
+static bool is_vague(const cleave_value_record_t *record) {
+  bool vague = record->rank < 0 || record->dtype == CLEAVE_DTYPE_UNKNOWN;
+  for (int32_t d = 0; d < record->rank; d++) {
+    vague = vague || record->dims[d] == CLEAVE_DIM_UNKNOWN;
+  }
+  return vague;
+}
+
+/* The model with what is given, where inference may take operands for equal; NULL in *out_graph where there
+ * is nothing to find, or where what is given contradicts, which binding the model says better. */
+static cleave_status_t infer_vague(finder_t *finder, cleave_graph_t **out_graph, cleave_error_t *error) {
+  const cleave_graph_t *model = finder->graph;
+  cleave_graph_t *graph = NULL;
+  cleave_error_t ignored = CLEAVE_ERROR_INIT;
+  bool any = false;
+  *out_graph = NULL;
+  for (size_t k = 0; k < model->inputs.count; k++) {
+    const cleave_tensor_t *tensor = finder->request->tensors == NULL ? NULL : finder->request->tensors[k];
+    any = any ||
+          (tensor == NULL && finder->shape_of[k] == CLEAVE_INDEX_NONE && is_vague(input_record(finder, k)));
+  }
+  if (!any) {
+    return CLEAVE_OK;
+  }
+  CLEAVE_TRY(cleave_graph_copy(model, &graph, error));
+  cleave_status_t status = CLEAVE_OK;
+  for (size_t k = 0; status == CLEAVE_OK && k < model->inputs.count; k++) {
+    const cleave_tensor_t *tensor = finder->request->tensors == NULL ? NULL : finder->request->tensors[k];
+    int64_t dims[CLEAVE_MAX_RANK];
+    int32_t rank = 0;
+    cleave_dtype_t dtype = (cleave_dtype_t)input_record(finder, k)->dtype;
+    if (tensor != NULL) {
+      status = cleave_graph_set_type(graph, graph->inputs.items[k], tensor->dtype, tensor->rank, tensor->dims,
+                                     error);
+    } else if (finder->shape_of[k] != CLEAVE_INDEX_NONE) {
+      status = given_shape(finder, k, &rank, dims, error);
+      if (status == CLEAVE_OK) {
+        status = cleave_graph_set_type(graph, graph->inputs.items[k], dtype, rank, dims, error);
+      }
+    }
+  }
+  cleave_infer_options_t options = {.assume_equal = true};
+  if (status == CLEAVE_OK && cleave_graph_infer(graph, &options, NULL, &ignored) == CLEAVE_OK) {
+    *out_graph = graph;
+    return CLEAVE_OK;
+  }
+  cleave_graph_destroy(graph);
+  return ignored.status == CLEAVE_ERROR_OUT_OF_MEMORY ? cleave_error_out_of_memory(error) : status;
+}
+
+/* ---- all ---- */
+
+static cleave_status_t start(finder_t *finder, cleave_error_t *error) {
+  cleave_sizes_t *sizes = finder->sizes;
+  size_t count = finder->graph->inputs.count;
+  *sizes = (cleave_sizes_t){.input_count = count};
+  sizes->types = cleave_allocate_zeroed(count, sizeof *sizes->types);
+  sizes->pointers = cleave_allocate_zeroed(count, sizeof *sizes->pointers);
+  sizes->dims = cleave_allocate_zeroed(count, sizeof *sizes->dims);
+  finder->symbols = cleave_allocate(finder->symbol_count, sizeof *finder->symbols);
+  finder->sources = cleave_allocate_zeroed(finder->symbol_count, sizeof *finder->sources);
+  finder->shape_of = cleave_allocate(count, sizeof *finder->shape_of);
+  if (sizes->types == NULL || sizes->pointers == NULL || sizes->dims == NULL || finder->symbols == NULL ||
+      finder->sources == NULL || finder->shape_of == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  memset(finder->symbols, 0xff, finder->symbol_count * sizeof *finder->symbols);
+  memset(finder->shape_of, 0xff, count * sizeof *finder->shape_of);
+  return CLEAVE_OK;
+}
+
+cleave_status_t cleave_sizes_find(const cleave_graph_t *graph, const cleave_size_request_t *request,
+                                  cleave_sizes_t *out_sizes, cleave_error_t *error) {
+  finder_t finder = {.model = graph,
+                     .graph = graph,
+                     .request = request,
+                     .sizes = out_sizes,
+                     .symbol_count = cleave_dims_symbol_count(graph->dims)};
+  cleave_graph_t *inferred = NULL;
+  cleave_status_t status = CLEAVE_OK;
+  CLEAVE_TRY_CLEANUP(start(&finder, error));
+  for (size_t k = 0; k < request->shapes->count; k++) {
+    CLEAVE_TRY_CLEANUP(take_shape(&finder, k, error));
+  }
+  CLEAVE_TRY_CLEANUP(infer_vague(&finder, &inferred, error));
+  finder.graph = inferred != NULL ? inferred : graph;
+  CLEAVE_TRY_CLEANUP(tell_symbols(&finder, error));
+  take_symbols(&finder);
+  for (size_t k = 0; k < graph->inputs.count; k++) {
+    CLEAVE_TRY_CLEANUP(make_type(&finder, k, error));
+  }
+cleanup:
+  cleave_graph_destroy(inferred);
+  cleave_free(finder.symbols);
+  cleave_free(finder.sources);
+  cleave_free(finder.shape_of);
+  return status;
+}
+
+void cleave_sizes_deinit(cleave_sizes_t *sizes) {
+  for (size_t k = 0; k < sizes->items.count; k++) {
+    cleave_free(sizes->items.items[k].name);
+    cleave_free(sizes->items.items[k].value);
+  }
+  cleave_array_free(&sizes->items);
+  cleave_free(sizes->types);
+  cleave_free((void *)sizes->pointers);
+  cleave_free(sizes->dims);
+  *sizes = (cleave_sizes_t){0};
+}
+
+/* ---- reports ---- */
+
+static const char *const SOURCES[] = {
+    [CLEAVE_SIZE_NONE] = "",         [CLEAVE_SIZE_GIVEN] = "given",         [CLEAVE_SIZE_TENSOR] = "input",
+    [CLEAVE_SIZE_PLAN] = "plan",     [CLEAVE_SIZE_INFERENCE] = "inference", [CLEAVE_SIZE_TAKEN] = "default",
+    [CLEAVE_SIZE_OPEN] = "left open"};
+
+void cleave_sizes_print(const cleave_sizes_t *sizes, cleave_text_t *text) {
+  static const char *const WORDS[] = {[CLEAVE_SIZE_NONE] = "",
+                                      [CLEAVE_SIZE_GIVEN] = " given",
+                                      [CLEAVE_SIZE_TENSOR] = " by an input",
+                                      [CLEAVE_SIZE_PLAN] = " by the plan",
+                                      [CLEAVE_SIZE_INFERENCE] = " by what it is combined with",
+                                      [CLEAVE_SIZE_TAKEN] = " taken",
+                                      [CLEAVE_SIZE_OPEN] = " left open"};
+  const cleave_size_t *taken = NULL;
+  for (size_t k = 0; k < sizes->items.count; k++) {
+    const cleave_size_t *item = &sizes->items.items[k];
+    bool same = k + 1 < sizes->items.count && item[1].source == item->source;
+    cleave_text_format(text, "%s%s = %s%s", k == 0 ? "" : ", ", item->name, item->value,
+                       same ? "" : WORDS[item->source]);
+    taken = taken == NULL && item->source == CLEAVE_SIZE_TAKEN ? item : taken;
+  }
+  if (taken != NULL) {
+    size_t length = strcspn(taken->name, "[");
+    bool has_name = taken->name[length] == '\0';
+    cleave_text_format(text,
+                       has_name ? "; --shape %.*s=SIZE sets it, %.*s=? leaves it open"
+                                : "; --shape %.*s=SIZES sets it, ? in the place of a size leaves it open",
+                       (int)length, taken->name, (int)length, taken->name);
+  }
+}
+
+json_t *cleave_sizes_json(const cleave_sizes_t *sizes) {
+  json_t *list = json_array();
+  for (size_t k = 0; k < sizes->items.count; k++) {
+    const cleave_size_t *item = &sizes->items.items[k];
+    (void)json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "name", item->name, "value", item->value,
+                                                "from", SOURCES[item->source]));
+  }
+  return list;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sizes that a model leaves open, and what every command takes them for: what --shape says, else what a given
+ * tensor has, else what a saved plan was made for, else 1. An input of unknown shape has the shape of what it
+ * is combined with, if that is known. Only what the user asks for with `?` stays open.
+ */
+#ifndef CLEAVE_CLI_COMMON_SIZES_H
+#define CLEAVE_CLI_COMMON_SIZES_H
+
+#include <jansson.h>
+
+#include "base/array.h"
+#include "cli/common/arguments.h"
+#include "partition/plan/plan_document.h"
+#include "tensor/tensor.h"
+
+/* What --help says of --shape. */
+#define CLEAVE_SHAPE_HELP                                                                                    \
+  "size that the model leaves open, by its name, like N=1, or by its input, like x=1x3x224x224; may be "     \
+  "given "                                                                                                   \
+  "many times. ? in the place of a size leaves it open, where nothing runs. What nothing tells is taken as " \
+  "1"
+
+typedef enum cleave_size_source {
+  CLEAVE_SIZE_NONE,      /* nothing tells it yet */
+  CLEAVE_SIZE_GIVEN,     /* by --shape */
+  CLEAVE_SIZE_TENSOR,    /* by a tensor for an input */
+  CLEAVE_SIZE_PLAN,      /* by the saved plan */
+  CLEAVE_SIZE_INFERENCE, /* by what the input is combined with */
+  CLEAVE_SIZE_TAKEN,     /* by nothing: taken as 1 */
+  CLEAVE_SIZE_OPEN,      /* left open, as --shape NAME=? asks */
+} cleave_size_source_t;
+
+/* A size that the model leaves open: a name ("N"), or a dimension without one ("x[0]"); or an input whose
+ * whole shape is open ("x"). */
+typedef struct cleave_size {
+  char *name;
+  char *value; /* "4", "[2, 3]", "?" */
+  cleave_size_source_t source;
+} cleave_size_t;
+
+typedef struct cleave_sizes {
+  size_t input_count;
+  cleave_tensor_view_t *types; /* by input, without data; dims < 0 and rank < 0: left open */
+  const cleave_tensor_view_t *
+      *pointers;                     /* to the types that say more than the model; NULL: the model says it */
+  int64_t (*dims)[CLEAVE_MAX_RANK];  /* of the types */
+  bool closes;                       /* there is a pointer */
+  CLEAVE_ARRAY(cleave_size_t) items; /* in the order of the inputs */
+} cleave_sizes_t;
+
+typedef struct cleave_size_request {
+  const cleave_text_list_t *shapes;       /* NAME=1x3x224x224, of an input, or N=1; `?` leaves a size open */
+  cleave_tensor_t *const *tensors;        /* by input, NULL where there is none; or NULL */
+  const cleave_plan_document_t *document; /* the saved plan; or NULL */
+  bool may_be_added;                      /* names that are not found may be those of inputs that rules add */
+  const cleave_sizes_t *known;            /* names that were found elsewhere; or NULL */
+  bool *used;                             /* by shape: its name was found; or NULL */
+} cleave_size_request_t;
+
+CLEAVE_MUST_USE cleave_status_t cleave_sizes_find(const cleave_graph_t *graph,
+                                                  const cleave_size_request_t *request,
+                                                  cleave_sizes_t *out_sizes, cleave_error_t *error);
+void cleave_sizes_deinit(cleave_sizes_t *sizes);
+
+/* "N = 4 given, T = 1 taken; --shape T=SIZE sets it, T=? leaves it open", without an end of line; "" if the
+ * model leaves nothing open. */
+void cleave_sizes_print(const cleave_sizes_t *sizes, cleave_text_t *text);
+/* [{"name": "N", "value": "4", "from": "given"}]. */
+json_t *cleave_sizes_json(const cleave_sizes_t *sizes);
+
+#endif /* CLEAVE_CLI_COMMON_SIZES_H */

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans in a few lines. Reasons are told once each, with the first node they hit.
+#include "cli/report/report.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "cli/common/output.h"
+
+enum { MOST_REASONS = 5, MOST_REFUSALS = 20, MOST_OPERATORS = 8 };
+
+/* Nodes outside of regions, by operator. */
+typedef struct left_count {
+  const char *op;
+  uint32_t count;
+} left_count_t;
+
+typedef struct left {
+  CLEAVE_ARRAY(left_count_t) operators; /* most frequent first */
+  uint32_t node_count;
+} left_t;
+
+static int compare_counts(const void *a, const void *b) {
+  const left_count_t *left = a;
+  const left_count_t *right = b;
+  if (left->count != right->count) {
+    return left->count > right->count ? -1 : 1;
+  }
+  return strcmp(left->op, right->op);
+}
+
+static void count_left(const cleave_plan_t *plan, left_t *left) {
+  const cleave_graph_t *graph = plan->graph;
+  for (uint32_t k = 0; k < cleave_graph_node_bound(graph); k++) {
+    cleave_node_t node = {k};
+    if (!cleave_node_is_live(graph, node) || plan->node_region[k] != CLEAVE_INDEX_NONE) {
+      continue;
+    }
+    left->node_count++;
+    const char *op = cleave_node_op(graph, node)->name;
+    size_t at = 0;
+    while (at < left->operators.count && strcmp(left->operators.items[at].op, op) != 0) {
+      at++;
+    }
+    if (at == left->operators.count) {
+      if (cleave_array_reserve(&left->operators, 1, NULL) != CLEAVE_OK) {
+        continue;
+      }
+      cleave_array_push_reserved(&left->operators, ((left_count_t){.op = op}));
+    }
+    left->operators.items[at].count++;
+  }
+  if (left->operators.count > 1) {
+    qsort(left->operators.items, left->operators.count, sizeof *left->operators.items, compare_counts);
+  }
+}
+
+/* Is this note the first one with its reason about a node that is outside of regions? */
+static bool is_first_reason(const cleave_plan_t *plan, uint32_t index) {
+  const cleave_plan_note_t *note = &plan->notes[index];
+  if (!cleave_node_exists(note->node) || plan->node_region[note->node.index] != CLEAVE_INDEX_NONE ||
+      note->reason == NULL || note->reason[0] == '\0') {
+    return false;
+  }
+  for (uint32_t k = 0; k < index; k++) {
+    const cleave_plan_note_t *other = &plan->notes[k];
+    if (cleave_node_exists(other->node) && other->reason != NULL &&
+        plan->node_region[other->node.index] == CLEAVE_INDEX_NONE &&
+        strcmp(other->reason, note->reason) == 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
+static uint32_t count_nodes(const cleave_plan_t *plan, uint32_t rule) {
+  uint32_t count = 0;
+  if (cleave_rule_kind_changes_graph(plan->rules[rule].kind)) {
+    return plan->edits == NULL ? 0 : cleave_edits_nodes_taken(plan->edits, rule);
+  }
+  if (plan->rules[rule].kind == CLEAVE_RULE_FUSE) {
+    for (uint32_t k = 0; k < plan->fusion_count; k++) {
+      count += plan->fusions[k].rule == rule ? plan->fusions[k].node_count : 0;
+    }
+    return count;
+  }
+  for (uint32_t k = 0; k < plan->region_count; k++) {
+    count += plan->regions[k].rule == rule ? plan->regions[k].node_count : 0;
+  }
+  return count;
+}
+
+static void print_rules(const cleave_plan_t *plan) {
+  cleave_table_t table = {.columns = 6, .alignment = "lllrrr"};
+  const char *const heading[] = {"rule", "kind", "where", "made", "nodes", "refused"};
+  for (size_t k = 0; k < 6; k++) {
+    cleave_table_cell(&table, "%s", heading[k]);
+  }
+  for (uint32_t k = 0; k < plan->rule_count; k++) {
+    const cleave_plan_rule_t *rule = &plan->rules[k];
+    cleave_table_cell(&table, "%s", rule->name);
+    if (cleave_rule_kind_changes_graph(rule->kind)) {
+      cleave_table_cell(&table, "%s", cleave_rule_kind_name(rule->kind));
+    } else {
+      cleave_table_cell(&table, "%s on %s", cleave_rule_kind_name(rule->kind), rule->backend);
+    }
+    if (rule->file == NULL || rule->file[0] == '\0') {
+      cleave_table_cell(&table, "(built in)");
+    } else {
+      cleave_table_cell(&table, "%s:%d", rule->file, (int)rule->line);
+    }
+    cleave_table_cell(&table, "%u", (unsigned)rule->matches);
+    cleave_table_cell(&table, "%u", (unsigned)count_nodes(plan, k));
+    cleave_table_cell(&table, "%u", (unsigned)rule->refused);
+  }
+  cleave_table_print(&table);
+  cleave_table_deinit(&table);
+}
+
+void cleave_report_sizes(const cleave_sizes_t *sizes) {
+  cleave_text_t text = {0};
+  cleave_sizes_print(sizes, &text);
+  if (text.length > 0) {
+    cleave_print("  sizes: %s\n", cleave_text_get(&text));
+  }
+  cleave_text_deinit(&text);
+}
+
+void cleave_report_plan(const cleave_plan_t *plan) {
+  left_t left = {0};
+  count_left(plan, &left);
+  if (plan->rule_count > 0) {
+    print_rules(plan);
+    cleave_print("\n");
+  }
+  cleave_print("%zu nodes: %u fusions, %u regions, %u nodes on cpu one by one\n",
+               plan->graph->live_node_count, (unsigned)plan->fusion_count, (unsigned)plan->region_count,
+               (unsigned)left.node_count);
+  if (plan->rule_count > 0 && left.node_count > 0) {
+    cleave_print("  left on cpu:");
+    for (size_t k = 0; k < left.operators.count && k < MOST_OPERATORS; k++) {
+      cleave_print("%s %u %s", k == 0 ? "" : ",", (unsigned)left.operators.items[k].count,
+                   left.operators.items[k].op);
+    }
+    cleave_print("%s\n", left.operators.count > MOST_OPERATORS ? ", ..." : "");
+    uint32_t told = 0;
+    for (uint32_t k = 0; k < plan->note_count && told < MOST_REASONS; k++) {
+      if (is_first_reason(plan, k)) {
+        char label[128];
+        cleave_print("  %s: %s\n", cleave_node_label(plan->graph, plan->notes[k].node, label, sizeof label),
+                     plan->notes[k].reason);
+        told++;
+      }
+    }
+  }
+  cleave_array_free(&left.operators);
+}
+
+void cleave_report_refusals(const cleave_plan_t *plan) {
+  cleave_text_t text = {0};
+  if (plan->edits != NULL && plan->edits->refusals.count > 0) {
+    cleave_plan_print_refusals(plan->edits, MOST_REFUSALS, &text);
+    cleave_print("\nmatches that rewrites left as they are:\n" CLEAVE_TRUSTED, cleave_text_get(&text));
+  }
+  cleave_text_deinit(&text);
+}
+
+void cleave_report_plan_json(const cleave_plan_t *plan, json_t *object) {
+  left_t left = {0};
+  json_t *rules = json_array();
+  json_t *operators = json_object();
+  json_t *reasons = json_array();
+  count_left(plan, &left);
+  for (uint32_t k = 0; k < plan->rule_count; k++) {
+    const cleave_plan_rule_t *rule = &plan->rules[k];
+    (void)json_array_append_new(
+        rules, json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:i}", "name", rule->name, "kind",
+                         cleave_rule_kind_name(rule->kind), "ruleset", rule->ruleset, "backend",
+                         rule->backend, "file", rule->file == NULL ? "" : rule->file, "line", (int)rule->line,
+                         "made", (int)rule->matches, "nodes", (int)count_nodes(plan, k), "refused",
+                         (int)rule->refused, "tries", (int)rule->tries));
+  }
+  for (size_t k = 0; k < left.operators.count; k++) {
+    (void)json_object_set_new(operators, left.operators.items[k].op,
+                              json_integer(left.operators.items[k].count));
+  }
+  for (uint32_t k = 0; k < plan->note_count && json_array_size(reasons) < MOST_REASONS; k++) {
+    if (is_first_reason(plan, k)) {
+      char label[128];
+      (void)json_array_append_new(
+          reasons, json_pack("{s:s, s:s}", "node",
+                             cleave_node_label(plan->graph, plan->notes[k].node, label, sizeof label),
+                             "reason", plan->notes[k].reason));
+    }
+  }
+  (void)json_object_set_new(object, "fusions", json_integer(plan->fusion_count));
+  (void)json_object_set_new(object, "regions", json_integer(plan->region_count));
+  (void)json_object_set_new(object, "nodes", json_integer((json_int_t)plan->graph->live_node_count));
+  (void)json_object_set_new(object, "nodes_on_cpu", json_integer(left.node_count));
+  (void)json_object_set_new(object, "rules", rules);
+  (void)json_object_set_new(object, "left_on_cpu",
+                            json_pack("{s:o, s:o}", "operators", operators, "reasons", reasons));
+  cleave_array_free(&left.operators);
+}
+
+void cleave_report_rule_stats(const cleave_plan_t *plan) {
+  cleave_table_t table = {.columns = 9, .alignment = "lllrrrrrr"};
+  const char *const heading[] = {"rule",      "kind",    "where",   "tries", "hits",
+                                 "Lua calls", "matches", "refused", "ms"};
+  for (size_t k = 0; k < table.columns; k++) {
+    cleave_table_cell(&table, "%s", heading[k]);
+  }
+  for (uint32_t k = 0; k < plan->rule_count; k++) {
+    const cleave_plan_rule_t *rule = &plan->rules[k];
+    cleave_table_cell(&table, "%s", rule->name);
+    cleave_table_cell(&table, "%s", cleave_rule_kind_name(rule->kind));
+    if (rule->file[0] == '\0') {
+      cleave_table_cell(&table, "(built in)");
+    } else {
+      cleave_table_cell(&table, "%s:%d", rule->file, (int)rule->line);
+    }
+    cleave_table_cell(&table, "%u", (unsigned)rule->tries);
+    if (rule->kind == CLEAVE_RULE_REGION) {
+      cleave_table_cell(&table, "-");
+    } else {
+      cleave_table_cell(&table, "%llu", (unsigned long long)rule->structural_hits);
+    }
+    cleave_table_cell(&table, "%llu", (unsigned long long)rule->lua_calls);
+    cleave_table_cell(&table, "%u", (unsigned)rule->matches);
+    cleave_table_cell(&table, "%u", (unsigned)rule->refused);
+    cleave_table_cell(&table, "%.3f", (double)rule->nanoseconds * 1e-6);
+  }
+  cleave_print("\n");
+  cleave_table_print(&table);
+  cleave_table_deinit(&table);
+}
+
+void cleave_report_rule_stats_json(const cleave_plan_t *plan, json_t *object) {
+  json_t *rules = json_array();
+  for (uint32_t k = 0; k < plan->rule_count; k++) {
+    const cleave_plan_rule_t *rule = &plan->rules[k];
+    (void)json_array_append_new(
+        rules, json_pack("{s:s, s:s, s:s, s:i, s:i, s:I, s:I, s:i, s:i, s:f}", "name", rule->name, "kind",
+                         cleave_rule_kind_name(rule->kind), "file", rule->file, "line", (int)rule->line,
+                         "tries", (int)rule->tries, "hits", (json_int_t)rule->structural_hits, "lua_calls",
+                         (json_int_t)rule->lua_calls, "matches", (int)rule->matches, "refused",
+                         (int)rule->refused, "ms", (double)rule->nanoseconds * 1e-6));
+  }
+  (void)json_object_set_new(object, "rule_stats", rules);
+}

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+// The border report for people and for programs. Edges with the same reason are told once, with their number,
+// the bytes that cross, and the first of them.
+#include "cli/report/report_border.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "cli/common/output.h"
+
+enum { MOST_TOTALS = 24 };
+
+/* Groups of all regions that have the same reason and operator. */
+typedef struct total {
+  const cleave_border_group_t *first;
+  uint32_t region_count;
+  uint32_t last_region;
+  uint32_t edge_count;
+  uint32_t unknown_count;
+  double bytes;
+} total_t;
+
+typedef CLEAVE_ARRAY(total_t) totals_t;
+
+static const char *op_name(const cleave_op_t *op) {
+  return op == NULL ? "-" : op->name;
+}
+
+static const char *show_bytes(double bytes, uint32_t value_count, uint32_t unknown_count, char *buffer,
+                              size_t size) {
+  char known[32];
+  if (unknown_count == 0) {
+    return cleave_output_bytes(bytes, buffer, size);
+  }
+  if (unknown_count == value_count) {
+    (void)snprintf(buffer, size, "unknown");
+  } else {
+    (void)snprintf(buffer, size, "%s + %u unknown", cleave_output_bytes(bytes, known, sizeof known),
+                   (unsigned)unknown_count);
+  }
+  return buffer;
+}
+
+/* ---- all regions together ---- */
+
+static int compare_totals(const void *a, const void *b) {
+  const total_t *x = a;
+  const total_t *y = b;
+  if (x->edge_count != y->edge_count) {
+    return x->edge_count > y->edge_count ? -1 : 1;
+  }
+  return (x->first->example > y->first->example) - (x->first->example < y->first->example);
+}
+
+static bool same_total(const cleave_border_group_t *a, const cleave_border_group_t *b) {
+  return a->is_input == b->is_input && a->cause == b->cause && a->op == b->op &&
+         strcmp(a->reason, b->reason) == 0;
+}
+
+static void add_totals(const cleave_border_report_t *report, totals_t *totals) {
+  for (size_t g = 0; g < report->groups.count; g++) {
+    const cleave_border_group_t *group = &report->groups.items[g];
+    size_t k = 0;
+    if (group->cause == CLEAVE_STOP_MODEL) {
+      continue;
+    }
+    while (k < totals->count && !same_total(totals->items[k].first, group)) {
+      k++;
+    }
+    if (k == totals->count) {
+      if (cleave_array_reserve(totals, 1, NULL) != CLEAVE_OK) {
+        return;
+      }
+      cleave_array_push_reserved(totals, ((total_t){.first = group, .last_region = CLEAVE_INDEX_NONE}));
+    }
+    total_t *total = &totals->items[k];
+    total->region_count += total->last_region != group->region;
+    total->last_region = group->region;
+    total->edge_count += group->edge_count;
+    total->unknown_count += group->unknown_count;
+    total->bytes += group->bytes;
+  }
+  if (totals->count > 1) {
+    qsort(totals->items, totals->count, sizeof *totals->items, compare_totals);
+  }
+}
+
+static void print_totals(const cleave_border_report_t *report) {
+  totals_t totals = {0};
+  add_totals(report, &totals);
+  if (totals.count == 0) {
+    cleave_print("  nothing stopped growth but the ends of the model\n");
+    return;
+  }
+  cleave_table_t table = {.columns = 7, .alignment = "lllrrrl"};
+  const char *const heading[] = {"side", "stopped by", "operator", "edges", "regions", "bytes", "reason"};
+  for (size_t k = 0; k < table.columns; k++) {
+    cleave_table_cell(&table, "%s", heading[k]);
+  }
+  for (size_t k = 0; k < totals.count && k < MOST_TOTALS; k++) {
+    const total_t *total = &totals.items[k];
+    char bytes[64];
+    cleave_table_cell(&table, "%s", total->first->is_input ? "in" : "out");
+    cleave_table_cell(&table, "%s", cleave_stop_cause_name(total->first->cause));
+    cleave_table_cell(&table, "%s", op_name(total->first->op));
+    cleave_table_cell(&table, "%u", (unsigned)total->edge_count);
+    cleave_table_cell(&table, "%u", (unsigned)total->region_count);
+    cleave_table_cell(&table, "%s",
+                      show_bytes(total->bytes, total->bytes > 0.0 ? UINT32_MAX : total->unknown_count,
+                                 total->unknown_count, bytes, sizeof bytes));
+    cleave_table_cell(&table, "%s", total->first->reason);
+  }
+  cleave_table_print(&table);
+  cleave_table_deinit(&table);
+  if (totals.count > MOST_TOTALS) {
+    cleave_print("  and %zu more\n", totals.count - MOST_TOTALS);
+  }
+  cleave_array_free(&totals);
+}
+
+/* ---- region by region ---- */
+
+static void print_region(const cleave_border_report_t *report, uint32_t index, size_t first, size_t end) {
+  const cleave_plan_t *plan = report->plan;
+  const cleave_plan_region_t *region = &plan->regions[index];
+  const cleave_plan_rule_t *rule = &plan->rules[region->rule];
+  cleave_print("\n%s on %s: %u node%s, by %s '%s'", region->name, region->backend,
+               (unsigned)region->node_count, region->node_count == 1 ? "" : "s",
+               cleave_rule_kind_name(rule->kind), rule->name);
+  if (rule->file[0] != '\0') {
+    cleave_print(" (%s:%d)", rule->file, (int)rule->line);
+  }
+  cleave_print("\n");
+  cleave_table_t table = {.columns = 7, .alignment = "lllrrll"};
+  const char *const heading[] = {"side", "stopped by", "operator", "edges", "bytes", "first at", "reason"};
+  for (size_t k = 0; k < table.columns; k++) {
+    cleave_table_cell(&table, "%s", heading[k]);
+  }
+  for (size_t g = first; g < end; g++) {
+    const cleave_border_group_t *group = &report->groups.items[g];
+    const cleave_border_edge_t *edge = &report->edges.items[group->example];
+    cleave_node_t shown = cleave_node_exists(edge->outside) ? edge->outside : edge->inside;
+    char bytes[64];
+    char label[96] = "-";
+    if (cleave_node_exists(shown)) {
+      (void)cleave_node_label(plan->graph, shown, label, sizeof label);
+    }
+    cleave_table_cell(&table, "%s", group->is_input ? "in" : "out");
+    cleave_table_cell(&table, "%s", cleave_stop_cause_name(group->cause));
+    cleave_table_cell(&table, "%s", op_name(group->op));
+    cleave_table_cell(&table, "%u", (unsigned)group->edge_count);
+    cleave_table_cell(
+        &table, "%s",
+        show_bytes(group->bytes, group->value_count, group->unknown_count, bytes, sizeof bytes));
+    cleave_table_cell(&table, "%s", label);
+    cleave_table_cell(&table, "%s", group->reason);
+  }
+  cleave_table_print(&table);
+  cleave_table_deinit(&table);
+}
+
+static void print_what_ifs(const cleave_border_report_t *report) {
+  if (report->what_ifs.count == 0) {
+    return;
+  }
+  cleave_print("\nwhat if the rules and the backend took one operator more?\n");
+  cleave_table_t table = {.columns = 5, .alignment = "lrrrr"};
+  const char *const heading[] = {"operator", "nodes outside", "regions merged", "regions then", "bytes less"};
+  for (size_t k = 0; k < table.columns; k++) {
+    cleave_table_cell(&table, "%s", heading[k]);
+  }
+  for (size_t k = 0; k < report->what_ifs.count; k++) {
+    const cleave_what_if_t *what_if = &report->what_ifs.items[k];
+    char bytes[32];
+    double less = what_if->bytes_less;
+    cleave_table_cell(&table, "%s", what_if->op->name);
+    cleave_table_cell(&table, "%u", (unsigned)what_if->node_count);
+    cleave_table_cell(&table, "%u", (unsigned)what_if->merged_count);
+    cleave_table_cell(&table, "%u", (unsigned)what_if->region_count);
+    cleave_table_cell(&table, "%s%s", less < 0.0 ? "-" : "",
+                      cleave_output_bytes(less < 0.0 ? -less : less, bytes, sizeof bytes));
+  }
+  cleave_table_print(&table);
+  cleave_table_deinit(&table);
+}
+
+void cleave_report_borders(const cleave_border_report_t *report) {
+  char bytes[64];
+  cleave_print("\nborders: %u regions, %s cross between parts of the plan",
+               (unsigned)report->plan->region_count, cleave_output_bytes(report->bytes, bytes, sizeof bytes));
+  if (report->unknown_count > 0) {
+    cleave_print(", and %u values of unknown size", (unsigned)report->unknown_count);
+  }
+  cleave_print("\n");
+  if (report->groups.count > 0) {
+    print_totals(report);
+  }
+  for (size_t g = 0; g < report->groups.count;) {
+    size_t end = g;
+    while (end < report->groups.count && report->groups.items[end].region == report->groups.items[g].region) {
+      end++;
+    }
+    print_region(report, report->groups.items[g].region, g, end);
+    g = end;
+  }
+  print_what_ifs(report);
+}
+
+/* ---- JSON ---- */
+
+static json_t *text_json(const char *text) {
+  json_t *json = json_string(text);
+  return json != NULL ? json : json_string("(not UTF-8)");
+}
+
+static json_t *group_json(const cleave_border_report_t *report, const cleave_border_group_t *group) {
+  const cleave_graph_t *graph = report->plan->graph;
+  const cleave_border_edge_t *edge = &report->edges.items[group->example];
+  char label[128];
+  json_t *json = json_pack("{s:s, s:s, s:o, s:i, s:i, s:f, s:i}", "side", group->is_input ? "in" : "out",
+                           "cause", cleave_stop_cause_name(group->cause), "reason", text_json(group->reason),
+                           "edges", (int)group->edge_count, "values", (int)group->value_count, "bytes",
+                           group->bytes, "unknown", (int)group->unknown_count);
+  (void)json_object_set_new(json, "value", text_json(cleave_value_name(graph, edge->value)));
+  if (cleave_node_exists(edge->inside)) {
+    (void)json_object_set_new(json, "inside",
+                              text_json(cleave_node_label(graph, edge->inside, label, sizeof label)));
+  }
+  if (group->op != NULL) {
+    (void)json_object_set_new(json, "operator", text_json(group->op->name));
+    (void)json_object_set_new(json, "outside",
+                              text_json(cleave_node_label(graph, edge->outside, label, sizeof label)));
+  }
+  if (edge->other != CLEAVE_INDEX_NONE) {
+    (void)json_object_set_new(json, "other_region", text_json(report->plan->regions[edge->other].name));
+  }
+  return json;
+}
+
+void cleave_report_borders_json(const cleave_border_report_t *report, json_t *object) {
+  const cleave_plan_t *plan = report->plan;
+  json_t *regions = json_array();
+  json_t *what_ifs = json_array();
+  size_t g = 0;
+  for (uint32_t r = 0; r < plan->region_count; r++) {
+    const cleave_plan_region_t *region = &plan->regions[r];
+    const cleave_plan_rule_t *rule = &plan->rules[region->rule];
+    json_t *groups = json_array();
+    for (; g < report->groups.count && report->groups.items[g].region == r; g++) {
+      (void)json_array_append_new(groups, group_json(report, &report->groups.items[g]));
+    }
+    (void)json_array_append_new(
+        regions, json_pack("{s:o, s:s, s:s, s:s, s:i, s:i, s:o}", "name", text_json(region->name), "backend",
+                           region->backend, "rule", rule->name, "file", rule->file, "line", (int)rule->line,
+                           "nodes", (int)region->node_count, "edges", groups));
+  }
+  for (size_t k = 0; k < report->what_ifs.count; k++) {
+    const cleave_what_if_t *what_if = &report->what_ifs.items[k];
+    (void)json_array_append_new(
+        what_ifs, json_pack("{s:o, s:s, s:i, s:i, s:i, s:f}", "operator", text_json(what_if->op->name),
+                            "domain", what_if->op->domain, "nodes_outside", (int)what_if->node_count,
+                            "regions_merged", (int)what_if->merged_count, "regions",
+                            (int)what_if->region_count, "bytes_less", what_if->bytes_less));
+  }
+  (void)json_object_set_new(object, "borders",
+                            json_pack("{s:f, s:i, s:o}", "bytes", report->bytes, "unknown",
+                                      (int)report->unknown_count, "regions", regions));
+  (void)json_object_set_new(object, "what_if", what_ifs);
+}

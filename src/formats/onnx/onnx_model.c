@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ModelProto, GraphProto and NodeProto. The model is walked twice: opset imports and functions come after the
+ * graph in the file, but the nodes need them.
+ */
+#include "formats/onnx/onnx_model.h"
+
+#include <string.h>
+
+#include "formats/onnx/onnx.h"
+#include "formats/onnx/onnx_proto.h"
+#include "ops/ops.h"
+
+cleave_status_t cleave_onnx_intern(cleave_onnx_model_t *model, cleave_bytes_t text, const char **out_text,
+                                   cleave_error_t *error) {
+  cleave_string_t string;
+  CLEAVE_TRY(cleave_strings_add(&model->graph->strings, (const char *)text.data, text.size, &string, error));
+  *out_text = cleave_strings_text(&model->graph->strings, string);
+  return CLEAVE_OK;
+}
+
+static const char *canonical_domain(const char *domain) {
+  return strcmp(domain, "ai.onnx") == 0 ? "" : domain;
+}
+
+int32_t cleave_onnx_opset_version(const cleave_onnx_opsets_t *opsets, const char *domain) {
+  for (size_t k = 0; k < opsets->count; k++) {
+    if (strcmp(opsets->items[k].domain, domain) == 0) {
+      return opsets->items[k].version;
+    }
+  }
+  return 0;
+}
+
+/* What newer operator sets changed is not known, so their operators may mean something else. */
+static cleave_status_t check_newest(cleave_onnx_model_t *model, cleave_onnx_opset_t *opset,
+                                    cleave_error_t *error) {
+  int32_t newest = cleave_op_newest_version(opset->domain);
+  if (newest == 0 || opset->version <= newest) {
+    return CLEAVE_OK;
+  }
+  if (!model->options->lenient) {
+    return cleave_error_set(
+        error, CLEAVE_ERROR_UNSUPPORTED,
+        "opset %d of %s is newer than %d, the newest that is known (--lenient reads it as "
+        "that one)",
+        (int)opset->version, opset->domain[0] == '\0' ? "ai.onnx" : opset->domain, (int)newest);
+  }
+  model->newer_version = opset->domain[0] == '\0' ? opset->version : model->newer_version;
+  opset->version = newest;
+  return CLEAVE_OK;
+}
+
+cleave_status_t cleave_onnx_opset_parse(cleave_onnx_model_t *model, const cleave_protobuf_t *parent,
+                                        const cleave_protobuf_field_t *field, cleave_onnx_opsets_t *opsets,
+                                        cleave_error_t *error) {
+  cleave_protobuf_t reader;
+  cleave_protobuf_field_t part;
+  const char *domain = "";
+  int64_t version = 0;
+  CLEAVE_TRY(cleave_protobuf_enter(parent, field, "OperatorSetIdProto", &reader, error));
+  for (;;) {
+    CLEAVE_TRY(cleave_protobuf_next(&reader, &part, error));
+    if (part.number == 0) {
+      break;
+    }
+    if (part.number == ONNX_OPSET_DOMAIN) {
+      CLEAVE_TRY(cleave_protobuf_expect(&reader, &part, CLEAVE_WIRE_BYTES, error));
+      CLEAVE_TRY(cleave_onnx_intern(model, part.bytes, &domain, error));
+    } else if (part.number == ONNX_OPSET_VERSION) {
+      CLEAVE_TRY(cleave_protobuf_int(&reader, &part, &version, error));
+    }
+  }
+  if (version < 1 || version > INT32_MAX) {
+    return cleave_error_set(error, CLEAVE_ERROR_FORMAT, "opset of domain '%s' has version %lld", domain,
+                            (long long)version);
+  }
+  cleave_onnx_opset_t opset = {canonical_domain(domain), (int32_t)version};
+  CLEAVE_TRY(check_newest(model, &opset, error));
+  if (cleave_onnx_opset_version(opsets, opset.domain) == 0) {
+    CLEAVE_ARRAY_PUSH(opsets, opset, error);
+  }
+  return CLEAVE_OK;
+}
+
+/* Attributes are searched one after the other; no operator has more than a dozen. */
+enum { MAX_ATTRIBUTES = 512 };
+
+typedef struct node_counts {
+  size_t inputs;
+  size_t outputs;
+  size_t attributes;
+} node_counts_t;
+
+static cleave_status_t count_node(cleave_onnx_model_t *model, const cleave_protobuf_t *message,
+                                  cleave_onnx_node_t *node, node_counts_t *counts, cleave_error_t *error) {
+  cleave_protobuf_t reader = *message;
+  cleave_protobuf_field_t field;
+  for (;;) {
+    CLEAVE_TRY(cleave_protobuf_next(&reader, &field, error));
+    const char **text = NULL;
+    switch (field.number) {
+      case 0: return CLEAVE_OK;
+      case ONNX_NODE_INPUT: counts->inputs++; break;
+      case ONNX_NODE_OUTPUT: counts->outputs++; break;
+      case ONNX_NODE_ATTRIBUTE: counts->attributes++; break;
+      case ONNX_NODE_NAME: text = &node->name; break;
+      case ONNX_NODE_OP_TYPE: text = &node->op_type; break;
+      case ONNX_NODE_DOMAIN: text = &node->domain; break;
+      case ONNX_NODE_OVERLOAD: text = &node->overload; break;
+      default: continue;
+    }
+    CLEAVE_TRY(cleave_protobuf_expect(&reader, &field, CLEAVE_WIRE_BYTES, error));
+    if (text != NULL) {
+      CLEAVE_TRY(cleave_onnx_intern(model, field.bytes, text, error));
+    }
+  }
+}
+
+static cleave_status_t fill_node(cleave_onnx_model_t *model, cleave_strings_t *names,
+                                 const cleave_protobuf_t *message, cleave_onnx_node_t *node,
+                                 cleave_error_t *error) {
+  cleave_protobuf_t reader = *message;
+  cleave_protobuf_field_t field;
+  for (;;) {
+    CLEAVE_TRY(cleave_protobuf_next(&reader, &field, error));
+    cleave_string_t *name = NULL;
+    switch (field.number) {
+      case 0: return CLEAVE_OK;
+      case ONNX_NODE_INPUT: name = &node->inputs[node->input_count++]; break;
+      case ONNX_NODE_OUTPUT: name = &node->outputs[node->output_count++]; break;
+      case ONNX_NODE_ATTRIBUTE: {
+        cleave_protobuf_t attribute;
+        CLEAVE_TRY(cleave_protobuf_enter(&reader, &field, "AttributeProto", &attribute, error));
+        CLEAVE_TRY(
+            cleave_onnx_attribute_parse(model, &attribute, &node->attributes[node->attribute_count], error));
+        node->attribute_count++;
+        break;
+      }
+      default: break;
+    }
+    if (name != NULL) {
+      CLEAVE_TRY(cleave_strings_add(names, (const char *)field.bytes.data, field.bytes.size, name, error));
+    }
+  }
+}
+
+cleave_status_t cleave_onnx_node_parse(cleave_onnx_model_t *model, cleave_strings_t *names,
+                                       const cleave_onnx_opsets_t *opsets, const cleave_protobuf_t *message,
+                                       cleave_onnx_node_t *out_node, cleave_error_t *error) {
+  cleave_onnx_node_t node = {.op_type = "", .domain = "", .overload = "", .name = ""};
+  node_counts_t counts = {0};
+  CLEAVE_TRY(count_node(model, message, &node, &counts, error));
+  if (node.op_type[0] == '\0') {
+    return cleave_error_set(error, CLEAVE_ERROR_FORMAT, "node '%s' has no operator", node.name);
+  }
+  if (counts.inputs > UINT16_MAX || counts.outputs > UINT16_MAX || counts.attributes > MAX_ATTRIBUTES) {
+    return cleave_error_set(error, CLEAVE_ERROR_LIMIT,
+                            "node '%s': operator '%s' has too many inputs, outputs or attributes", node.name,
+                            node.op_type);
+  }
+  node.inputs = cleave_arena_allocate(&model->arena, counts.inputs, sizeof *node.inputs);
+  node.outputs = cleave_arena_allocate(&model->arena, counts.outputs, sizeof *node.outputs);
+  node.attributes = cleave_arena_allocate(&model->arena, counts.attributes, sizeof *node.attributes);
+  if (node.inputs == NULL || node.outputs == NULL || node.attributes == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  cleave_error_t reason = CLEAVE_ERROR_INIT;
+  cleave_status_t status = fill_node(model, names, message, &node, &reason);
+  if (status != CLEAVE_OK) {
+    return cleave_error_set(error, status, "node '%s': operator '%s': %s", node.name, node.op_type,
+                            reason.message);
+  }
+  node.domain = canonical_domain(node.domain);
+  node.version = cleave_onnx_opset_version(opsets, node.domain);
+  *out_node = node;
+  return CLEAVE_OK;
+}
+
+static cleave_status_t parse_initializer(cleave_onnx_model_t *model, const cleave_protobuf_t *parent,
+                                         const cleave_protobuf_field_t *field, cleave_error_t *error) {
+  cleave_protobuf_t message;
+  cleave_bytes_t name;
+  cleave_onnx_initializer_t initializer;
+  CLEAVE_TRY(cleave_array_reserve(&model->initializers, 1, error));
+  CLEAVE_TRY(cleave_array_reserve(&model->tensors, 1, error));
+  bool is_sparse = field->number == ONNX_GRAPH_SPARSE_INITIALIZER;
+  CLEAVE_TRY(
+      cleave_protobuf_enter(parent, field, is_sparse ? "SparseTensorProto" : "TensorProto", &message, error));
+  CLEAVE_TRY((is_sparse ? cleave_onnx_sparse_parse : cleave_onnx_tensor_parse)(
+      &model->source, &message, &name, &initializer.tensor, error));
+  cleave_array_push_reserved(&model->tensors, initializer.tensor);
+  CLEAVE_TRY(cleave_strings_add(&model->graph->strings, (const char *)name.data, name.size, &initializer.name,
+                                error));
+  cleave_array_push_reserved(&model->initializers, initializer);
+  return CLEAVE_OK;
+}
+
+static cleave_status_t parse_value_info(cleave_onnx_model_t *model, const cleave_protobuf_t *parent,
+                                        const cleave_protobuf_field_t *field,
+                                        cleave_onnx_value_info_t *out_info, cleave_error_t *error) {
+  cleave_protobuf_t message;
+  CLEAVE_TRY(cleave_protobuf_enter(parent, field, "ValueInfoProto", &message, error));
+  return cleave_onnx_value_info_parse(model, &message, out_info, error);
+}
+
+static cleave_status_t parse_graph_field(cleave_onnx_model_t *model, const cleave_protobuf_t *reader,
+                                         const cleave_protobuf_field_t *field, cleave_error_t *error) {
+  cleave_onnx_value_info_t info;
+  switch (field->number) {
+    case ONNX_GRAPH_NODE: {
+      cleave_protobuf_t message;
+      cleave_onnx_node_t node;
+      CLEAVE_TRY(cleave_protobuf_enter(reader, field, "NodeProto", &message, error));
+      CLEAVE_TRY(
+          cleave_onnx_node_parse(model, &model->graph->strings, &model->opsets, &message, &node, error));
+      CLEAVE_ARRAY_PUSH(&model->nodes, node, error);
+      return CLEAVE_OK;
+    }
+    case ONNX_GRAPH_NAME:
+      CLEAVE_TRY(cleave_protobuf_expect(reader, field, CLEAVE_WIRE_BYTES, error));
+      return cleave_onnx_intern(model, field->bytes, &model->graph_name, error);
+    case ONNX_GRAPH_INITIALIZER:
+    case ONNX_GRAPH_SPARSE_INITIALIZER: return parse_initializer(model, reader, field, error);
+    case ONNX_GRAPH_INPUT:
+      CLEAVE_TRY(parse_value_info(model, reader, field, &info, error));
+      CLEAVE_ARRAY_PUSH(&model->inputs, info, error);
+      return CLEAVE_OK;
+    case ONNX_GRAPH_OUTPUT:
+      CLEAVE_TRY(parse_value_info(model, reader, field, &info, error));
+      CLEAVE_ARRAY_PUSH(&model->outputs, info, error);
+      return CLEAVE_OK;
+    case ONNX_GRAPH_VALUE_INFO:
+      CLEAVE_TRY(parse_value_info(model, reader, field, &info, error));
+      CLEAVE_ARRAY_PUSH(&model->value_infos, info, error);
+      return CLEAVE_OK;
+    default: return CLEAVE_OK;
+  }
+}
+
+static cleave_status_t parse_graph(cleave_onnx_model_t *model, cleave_protobuf_t *graph,
+                                   cleave_error_t *error) {
+  cleave_protobuf_field_t field;
+  for (;;) {
+    CLEAVE_TRY(cleave_protobuf_next(graph, &field, error));
+    if (field.number == 0) {
+      return CLEAVE_OK;
+    }
+    CLEAVE_TRY(parse_graph_field(model, graph, &field, error));
+  }
+}
+
+/* Name and domain of a function; the rest is parsed when it is called. */
+static cleave_status_t parse_function(cleave_onnx_model_t *model, const cleave_protobuf_t *parent,
+                                      const cleave_protobuf_field_t *field, cleave_error_t *error) {
+  cleave_onnx_body_t body = {.name = "", .domain = "", .overload = ""};
+  CLEAVE_TRY(cleave_protobuf_enter(parent, field, "FunctionProto", &body.message, error));
+  cleave_protobuf_t reader = body.message;
+  cleave_protobuf_field_t part;
+  for (;;) {
+    CLEAVE_TRY(cleave_protobuf_next(&reader, &part, error));
+    const char **text = NULL;
+    switch (part.number) {
+      case ONNX_FUNCTION_NAME: text = &body.name; break;
+      case ONNX_FUNCTION_DOMAIN: text = &body.domain; break;
+      case ONNX_FUNCTION_OVERLOAD: text = &body.overload; break;
+      default: break;
+    }
+    if (part.number == 0) {
+      break;
+    }
+    if (text != NULL) {
+      CLEAVE_TRY(cleave_protobuf_expect(&reader, &part, CLEAVE_WIRE_BYTES, error));
+      CLEAVE_TRY(cleave_onnx_intern(model, part.bytes, text, error));
+    }
+  }
+  body.domain = canonical_domain(body.domain);
+  CLEAVE_ARRAY_PUSH(&model->bodies, body, error);
+  return CLEAVE_OK;
+}
+
+cleave_status_t cleave_onnx_model_parse(cleave_onnx_model_t *model, const void *data, size_t size,
+                                        cleave_error_t *error) {
+  cleave_protobuf_t reader;
+  cleave_protobuf_field_t field;
+  cleave_protobuf_t graph;
+  bool has_graph = false;
+  int64_t ir_version = 0;
+  model->graph_name = "";
+  cleave_protobuf_init(&reader, data, size, "ModelProto");
+  for (;;) {
+    CLEAVE_TRY(cleave_protobuf_next(&reader, &field, error));
+    if (field.number == 0) {
+      break;
+    }
+    if (field.number == ONNX_MODEL_IR_VERSION) {
+      CLEAVE_TRY(cleave_protobuf_int(&reader, &field, &ir_version, error));
+    } else if (field.number == ONNX_MODEL_OPSET_IMPORT) {
+      CLEAVE_TRY(cleave_onnx_opset_parse(model, &reader, &field, &model->opsets, error));
+    } else if (field.number == ONNX_MODEL_METADATA_PROPS) {
+      cleave_bytes_t key;
+      cleave_bytes_t value;
+      CLEAVE_TRY(cleave_onnx_entry_parse(&reader, &field, &key, &value, error));
+      model->order = cleave_onnx_bytes_are(key, CLEAVE_ONNX_ORDER_KEY) ? value : model->order;
+    } else if (field.number == ONNX_MODEL_FUNCTIONS) {
+      CLEAVE_TRY(parse_function(model, &reader, &field, error));
+    } else if (field.number == ONNX_MODEL_GRAPH) {
+      CLEAVE_TRY(cleave_protobuf_enter(&reader, &field, "GraphProto", &graph, error));
+      has_graph = true;
+    }
+  }
+  if (ir_version < 1 || ir_version > INT32_MAX || !has_graph) {
+    return cleave_error_set(error, CLEAVE_ERROR_FORMAT, "not an ONNX model: it has no %s",
+                            has_graph ? "IR version" : "graph");
+  }
+  if (ir_version < 3) {
+    return cleave_error_set(error, CLEAVE_ERROR_UNSUPPORTED,
+                            "IR version %lld is not supported, expected 3 or later", (long long)ir_version);
+  }
+  model->ir_version = (int32_t)ir_version;
+  return parse_graph(model, &graph, error);
+}
+
+void cleave_onnx_model_deinit(cleave_onnx_model_t *model) {
+  for (size_t k = 0; k < model->bodies.count; k++) {
+    cleave_onnx_body_t *body = &model->bodies.items[k];
+    cleave_strings_deinit(&body->names);
+    cleave_array_free(&body->opsets);
+    cleave_array_free(&body->nodes);
+    cleave_array_free(&body->inputs);
+    cleave_array_free(&body->outputs);
+    cleave_array_free(&body->defaults);
+  }
+  for (size_t k = 0; k < model->tensors.count; k++) {
+    cleave_tensor_release(model->tensors.items[k]);
+  }
+  cleave_array_free(&model->opsets);
+  cleave_array_free(&model->nodes);
+  cleave_array_free(&model->bodies);
+  cleave_array_free(&model->initializers);
+  cleave_array_free(&model->inputs);
+  cleave_array_free(&model->outputs);
+  cleave_array_free(&model->value_infos);
+  cleave_array_free(&model->tensors);
+  cleave_onnx_source_deinit(&model->source);
+  cleave_arena_deinit(&model->arena);
+}

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The table of bodies, and what they are made of. Any operator that lacks only an element type is computed in
+ * a wider one in which it gives the same: float32 for shorter floats, int32 or int64 for shorter integers.
+ */
+#include "formats/onnx/write/onnx_lower.h"
+
+#include <string.h>
+
+#include "ops/infer.h"
+#include "tensor/dtype.h"
+
+static const struct {
+  cleave_op_id_t op;
+  cleave_lower_t lower;
+} bodies[] = {
+    {CLEAVE_OP_Attention, cleave_lower_attention},
+    {CLEAVE_OP_BatchNormalization, cleave_lower_batch_normalization},
+    {CLEAVE_OP_CastLike, cleave_lower_cast_like},
+    {CLEAVE_OP_GRU, cleave_lower_recurrent},
+    {CLEAVE_OP_Gelu, cleave_lower_gelu},
+    {CLEAVE_OP_GroupNormalization, cleave_lower_group_normalization},
+    {CLEAVE_OP_HardSwish, cleave_lower_hard_swish},
+    {CLEAVE_OP_LSTM, cleave_lower_recurrent},
+    {CLEAVE_OP_LayerNormalization, cleave_lower_layer_normalization},
+    {CLEAVE_OP_Mish, cleave_lower_mish},
+    {CLEAVE_OP_Pad, cleave_lower_pad},
+    {CLEAVE_OP_RMSNormalization, cleave_lower_rms_normalization},
+    {CLEAVE_OP_RNN, cleave_lower_recurrent},
+    {CLEAVE_OP_ReduceL1, cleave_lower_reduce},
+    {CLEAVE_OP_ReduceL2, cleave_lower_reduce},
+    {CLEAVE_OP_ReduceLogSum, cleave_lower_reduce},
+    {CLEAVE_OP_ReduceLogSumExp, cleave_lower_reduce},
+    {CLEAVE_OP_ReduceMean, cleave_lower_reduce},
+    {CLEAVE_OP_ReduceSumSquare, cleave_lower_reduce},
+    {CLEAVE_OP_Relu, cleave_lower_relu},
+    {CLEAVE_OP_Shape, cleave_lower_shape},
+    {CLEAVE_OP_Split, cleave_lower_split},
+    {CLEAVE_OP_Swish, cleave_lower_swish},
+    {CLEAVE_OP_Trilu, cleave_lower_trilu},
+};
+
+static const cleave_value_record_t *source_input(const cleave_lowering_t *l, uint32_t index) {
+  cleave_value_t value = cleave_node_input(l->source, l->node, index);
+  return cleave_value_exists(value) ? cleave_graph_value(l->source, value) : NULL;
+}
+
+cleave_value_t cleave_lowering_input(const cleave_lowering_t *l, uint32_t index) {
+  return index < l->input_count ? l->inputs[index] : CLEAVE_VALUE_NONE;
+}
+
+int32_t cleave_lowering_rank(const cleave_lowering_t *l, uint32_t index) {
+  const cleave_value_record_t *record = source_input(l, index);
+  return record != NULL ? record->rank : -1;
+}
+
+cleave_dtype_t cleave_lowering_dtype(const cleave_lowering_t *l, uint32_t index) {
+  const cleave_value_record_t *record = source_input(l, index);
+  return record != NULL ? (cleave_dtype_t)record->dtype : CLEAVE_DTYPE_UNKNOWN;
+}
+
+int64_t cleave_lowering_dim(const cleave_lowering_t *l, uint32_t index, int32_t d) {
+  const cleave_value_record_t *record = source_input(l, index);
+  return record != NULL && d < record->rank && record->dims[d] >= 0 ? record->dims[d] : -1;
+}
+
+const cleave_tensor_t *cleave_lowering_constant(const cleave_lowering_t *l, uint32_t index) {
+  const cleave_value_record_t *record = source_input(l, index);
+  return record != NULL ? record->tensor : NULL;
+}
+
+static bool goes_on(const cleave_lowering_t *l) {
+  return l->status == CLEAVE_OK && l->reason == NULL;
+}
+
+void cleave_lowering_refuse(cleave_lowering_t *l, const char *reason) {
+  l->reason = l->reason == NULL ? reason : l->reason;
+}
+
+static void add_node(cleave_lowering_t *l, const cleave_op_t *op, const cleave_value_t *inputs,
+                     uint32_t input_count, uint32_t output_count) {
+  if (goes_on(l)) {
+    l->status =
+        cleave_graph_add_node(l->graph, op, NULL, inputs, input_count, output_count, &l->last, l->error);
+  }
+}
+
+cleave_value_t cleave_lowering_emit(cleave_lowering_t *l, const char *op, cleave_value_t a, cleave_value_t b,
+                                    cleave_value_t c) {
+  cleave_value_t inputs[3] = {a, b, c};
+  uint32_t count = 3;
+  while (count > 0 && !cleave_value_exists(inputs[count - 1])) {
+    count--;
+  }
+  add_node(l, cleave_op_find("", op), inputs, count, 1);
+  return goes_on(l) ? cleave_node_output(l->graph, l->last, 0) : CLEAVE_VALUE_NONE;
+}
+
+void cleave_lowering_set_int(cleave_lowering_t *l, const char *name, int64_t value) {
+  if (goes_on(l)) {
+    l->status = cleave_graph_set_int(l->graph, l->last, name, value, l->error);
+  }
+}
+
+void cleave_lowering_set_float(cleave_lowering_t *l, const char *name, double value) {
+  if (goes_on(l)) {
+    l->status = cleave_graph_set_float(l->graph, l->last, name, value, l->error);
+  }
+}
+
+void cleave_lowering_set_ints(cleave_lowering_t *l, const char *name, const int64_t *values, size_t count) {
+  if (goes_on(l)) {
+    l->status = cleave_graph_set_ints(l->graph, l->last, name, values, count, l->error);
+  }
+}
+
+static cleave_value_t add_constant_take(cleave_lowering_t *l, cleave_tensor_t *tensor) {
+  cleave_value_t value = CLEAVE_VALUE_NONE;
+  if (goes_on(l)) {
+    l->status = cleave_graph_add_constant(l->graph, NULL, tensor, &value, l->error);
+  }
+  cleave_tensor_release(tensor);
+  return value;
+}
+
+cleave_value_t cleave_lowering_number(cleave_lowering_t *l, cleave_dtype_t dtype, double number) {
+  cleave_tensor_t *tensor = NULL;
+  if (goes_on(l)) {
+    l->status = cleave_tensor_create(dtype, 0, NULL, &tensor, l->error);
+  }
+  if (tensor != NULL) {
+    cleave_tensor_set_float(tensor, 0, number);
+  }
+  return add_constant_take(l, tensor);
+}
+
+cleave_value_t cleave_lowering_ints(cleave_lowering_t *l, const int64_t *values, size_t count) {
+  cleave_tensor_t *tensor = NULL;
+  if (goes_on(l)) {
+    l->status = cleave_tensor_create_ints(1, values, (int64_t)count, &tensor, l->error);
+  }
+  return add_constant_take(l, tensor);
+}
+
+cleave_value_t cleave_lowering_cast(cleave_lowering_t *l, cleave_value_t value, cleave_dtype_t from,
+                                    cleave_dtype_t dtype) {
+  if (from == dtype) {
+    return value;
+  }
+  cleave_value_t cast = cleave_lowering_emit(l, "Cast", value, CLEAVE_VALUE_NONE, CLEAVE_VALUE_NONE);
+  cleave_lowering_set_int(l, "to", (int64_t)dtype);
+  return cast;
+}
+
+cleave_value_t cleave_lowering_transpose(cleave_lowering_t *l, cleave_value_t value, const int64_t *perm,
+                                         size_t rank) {
+  cleave_value_t y = cleave_lowering_emit(l, "Transpose", value, CLEAVE_VALUE_NONE, CLEAVE_VALUE_NONE);
+  cleave_lowering_set_ints(l, "perm", perm, rank);
+  return y;
+}
+
+cleave_value_t cleave_lowering_reshape(cleave_lowering_t *l, cleave_value_t value, const int64_t *dims,
+                                       size_t rank) {
+  return cleave_lowering_emit(l, "Reshape", value, cleave_lowering_ints(l, dims, rank), CLEAVE_VALUE_NONE);
+}
+
+void cleave_lowering_output(cleave_lowering_t *l, cleave_value_t value) {
+  if (goes_on(l)) {
+    l->status = cleave_graph_add_output(l->graph, NULL, value, l->error);
+  }
+}
+
+/* ---- a wider element type ---- */
+
+static cleave_dtype_t wider(cleave_dtype_t dtype) {
+  switch (dtype) {
+    case CLEAVE_DTYPE_F16:
+    case CLEAVE_DTYPE_BF16: return CLEAVE_DTYPE_F32;
+    case CLEAVE_DTYPE_BOOL:
+    case CLEAVE_DTYPE_I8:
+    case CLEAVE_DTYPE_U8:
+    case CLEAVE_DTYPE_I16:
+    case CLEAVE_DTYPE_U16: return CLEAVE_DTYPE_I32;
+    case CLEAVE_DTYPE_U32: return CLEAVE_DTYPE_I64;
+    default: return CLEAVE_DTYPE_UNKNOWN;
+  }
+}
+
+/* The same operator between casts of all that has the element type. */
+static void lower_type(cleave_lowering_t *l, cleave_dtype_t narrow, cleave_dtype_t wide) {
+  const cleave_node_record_t *record = cleave_graph_node(l->source, l->node);
+  cleave_value_t *inputs = cleave_arena_copy(&l->graph->arena, l->inputs, l->input_count * sizeof *inputs);
+  if (inputs == NULL) {
+    l->status = cleave_error_out_of_memory(l->error);
+    return;
+  }
+  for (uint32_t k = 0; k < l->input_count; k++) {
+    if (cleave_lowering_dtype(l, k) == narrow) {
+      inputs[k] = cleave_lowering_cast(l, inputs[k], narrow, wide);
+    }
+  }
+  add_node(l, record->op, inputs, l->input_count, record->output_count);
+  for (uint32_t k = 0; k < record->attribute_count && goes_on(l); k++) {
+    l->status = cleave_graph_set_attribute(l->graph, l->last, &record->attributes[k], l->error);
+  }
+  cleave_node_t node = l->last;
+  for (uint32_t k = 0; k < record->output_count && goes_on(l); k++) {
+    cleave_value_t y = cleave_node_output(l->graph, node, k);
+    bool is_narrow =
+        cleave_graph_value(l->source, cleave_node_output(l->source, l->node, k))->dtype == (uint8_t)narrow;
+    cleave_lowering_output(l, is_narrow ? cleave_lowering_cast(l, y, wide, narrow) : y);
+  }
+}
+
+/* ---- the whole ---- */
+
+/* Axes, sizes and the like: bodies have them as constants, too, since older forms may want them as
+ * attributes. */
+static bool is_operand(const cleave_tensor_t *tensor) {
+  return tensor != NULL && tensor->dtype == CLEAVE_DTYPE_I64 && tensor->count <= 2 * CLEAVE_MAX_RANK;
+}
+
+/* Named dimensions belong to another graph: only sizes are taken over. */
+static void add_inputs(cleave_lowering_t *l) {
+  const cleave_op_t *op = cleave_node_op(l->source, l->node);
+  for (uint32_t k = 0; k < l->input_count && goes_on(l); k++) {
+    cleave_dim_t dims[CLEAVE_MAX_RANK];
+    int32_t rank = cleave_lowering_rank(l, k);
+    for (int32_t d = 0; d < rank; d++) {
+      dims[d] = cleave_lowering_dim(l, k, d) >= 0 ? cleave_lowering_dim(l, k, d) : CLEAVE_DIM_UNKNOWN;
+    }
+    cleave_value_t value;
+    l->status =
+        cleave_graph_add_input(l->graph, op->inputs[k < op->input_count ? k : op->input_count - 1].name,
+                               cleave_lowering_dtype(l, k), rank, dims, &value, l->error);
+    cleave_value_t given = cleave_node_input(l->source, l->node, k);
+    l->inputs[k] = cleave_value_exists(given) ? value : CLEAVE_VALUE_NONE;
+    if (goes_on(l) && cleave_value_exists(given) &&
+        is_operand(cleave_graph_value(l->source, given)->tensor)) {
+      l->status = cleave_graph_add_constant(l->graph, NULL, cleave_graph_value(l->source, given)->tensor,
+                                            &l->inputs[k], l->error);
+    }
+  }
+}
+
+static void make_body(cleave_lowering_t *l, cleave_dtype_t refused) {
+  const cleave_op_t *op = cleave_node_op(l->source, l->node);
+  cleave_lower_t lower = NULL;
+  for (size_t k = 0; k < sizeof bodies / sizeof *bodies; k++) {
+    lower = bodies[k].op == op->id ? bodies[k].lower : lower;
+  }
+  cleave_dtype_t wide = wider(refused);
+  add_inputs(l);
+  if (wide != CLEAVE_DTYPE_UNKNOWN) {
+    lower_type(l, refused, wide);
+  } else if (lower != NULL) {
+    lower(l);
+  } else {
+    cleave_lowering_refuse(l, "");
+  }
+}
+
+cleave_status_t cleave_onnx_lower(const cleave_graph_t *graph, cleave_node_t node, cleave_dtype_t refused,
+                                  cleave_graph_t **out_body, const char **out_reason, cleave_error_t *error) {
+  cleave_lowering_t l = {.source = graph, .node = node, .last = CLEAVE_NODE_NONE, .error = error};
+  cleave_infer_options_t options = {0};
+  *out_body = NULL;
+  *out_reason = NULL;
+  l.status = cleave_graph_create(&l.graph, error);
+  l.input_count = cleave_node_input_count(graph, node);
+  if (l.status == CLEAVE_OK) {
+    l.inputs = cleave_arena_allocate(&l.graph->arena, l.input_count, sizeof *l.inputs);
+    l.status = l.inputs == NULL ? cleave_error_out_of_memory(error) : CLEAVE_OK;
+  }
+  if (l.status == CLEAVE_OK) {
+    make_body(&l, refused);
+  }
+  if (goes_on(&l)) {
+    l.status = cleave_graph_infer(l.graph, &options, NULL, error);
+  }
+  if (goes_on(&l)) {
+    *out_body = l.graph;
+    return CLEAVE_OK;
+  }
+  cleave_graph_destroy(l.graph);
+  *out_reason = l.reason != NULL && l.reason[0] != '\0' ? l.reason : NULL;
+  return l.status;
+}

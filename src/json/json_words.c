@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values of JSON that plans and logs of changes are written with.
+#include "json/json_words.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+/* Text from outside may not be UTF-8: bytes that are not become '?'. */
+json_t *cleave_json_text(const char *text) {
+  json_t *json = json_string(text);
+  if (json != NULL) {
+    return json;
+  }
+  size_t length = strlen(text);
+  char *copy = cleave_copy_text(text, length);
+  if (copy == NULL) {
+    return NULL;
+  }
+  for (size_t k = 0; k < length; k++) {
+    copy[k] = (unsigned char)copy[k] < 0x80 ? copy[k] : '?';
+  }
+  json = json_string(copy);
+  cleave_free(copy);
+  return json;
+}
+
+/* Sets a member; a failure makes the object unusable, which writing it finds. */
+void cleave_json_set(json_t **object, const char *key, json_t *value) {
+  if (*object == NULL || value == NULL || json_object_set(*object, key, value) != 0) {
+    json_decref(*object);
+    *object = NULL;
+  }
+  json_decref(value);
+}
+
+json_t *cleave_json_number(uint64_t number) {
+  return json_integer((json_int_t)number);
+}
+
+static json_t *not_finite(double number, uint64_t bits, uint64_t usual, int digits) {
+  char text[32];
+  if (!isnan(number)) {
+    return json_string(number > 0 ? "inf" : "-inf");
+  }
+  (void)snprintf(text, sizeof text, "nan:%0*" PRIx64, digits, bits);
+  return json_string(bits == usual ? "nan" : text);
+}
+
+json_t *cleave_json_real(double number) {
+  uint64_t bits = 0;
+  memcpy(&bits, &number, sizeof bits);
+  return isfinite(number) ? json_real(number) : not_finite(number, bits, UINT64_C(0x7ff8000000000000), 16);
+}
+
+json_t *cleave_json_float(float number) {
+  uint32_t bits = 0;
+  memcpy(&bits, &number, sizeof bits);
+  return isfinite(number) ? json_real((double)number) : not_finite((double)number, bits, 0x7fc00000, 8);
+}
+
+/* Bytes as they are; those that are no UTF-8 text as {"hex": "..."}. */
+json_t *cleave_json_bytes(const char *bytes, size_t length) {
+  static const char digits[] = "0123456789abcdef";
+  json_t *json = memchr(bytes, '\0', length) == NULL ? json_stringn(bytes, length) : NULL;
+  if (json != NULL) {
+    return json;
+  }
+  char *hex = cleave_allocate(length + 1, 2);
+  for (size_t k = 0; hex != NULL && k < length; k++) {
+    hex[2 * k] = digits[(unsigned char)bytes[k] >> 4];
+    hex[2 * k + 1] = digits[(unsigned char)bytes[k] & 15];
+  }
+  json = json_object();
+  cleave_json_set(&json, "hex", hex == NULL ? NULL : json_stringn(hex, 2 * length));
+  cleave_free(hex);
+  return json;
+}
+
+json_t *cleave_json_attribute(const cleave_attribute_t *attribute) {
+  static const char *const kinds[] = {
+      [CLEAVE_ATTRIBUTE_INT] = "int",       [CLEAVE_ATTRIBUTE_FLOAT] = "float",
+      [CLEAVE_ATTRIBUTE_STRING] = "string", [CLEAVE_ATTRIBUTE_INTS] = "ints",
+      [CLEAVE_ATTRIBUTE_FLOATS] = "floats", [CLEAVE_ATTRIBUTE_STRINGS] = "strings",
+  };
+  if (attribute->kind < CLEAVE_ATTRIBUTE_INT || attribute->kind > CLEAVE_ATTRIBUTE_STRINGS) {
+    return NULL;
+  }
+  json_t *list = json_array();
+  json_t *value = NULL;
+  for (uint32_t k = 0; k < attribute->count; k++) {
+    json_t *item = attribute->kind == CLEAVE_ATTRIBUTE_INTS     ? json_integer(attribute->ints[k])
+                   : attribute->kind == CLEAVE_ATTRIBUTE_FLOATS ? cleave_json_float(attribute->floats[k])
+                   : attribute->kind == CLEAVE_ATTRIBUTE_STRINGS
+                       ? cleave_json_bytes(attribute->strings[k], strlen(attribute->strings[k]))
+                       : NULL;
+    if (item != NULL) {
+      (void)json_array_append_new(list, item);
+    }
+  }
+  switch (attribute->kind) {
+    case CLEAVE_ATTRIBUTE_INT: value = json_integer(attribute->i); break;
+    case CLEAVE_ATTRIBUTE_FLOAT: value = cleave_json_real(attribute->f); break;
+    case CLEAVE_ATTRIBUTE_STRING: value = cleave_json_bytes(attribute->s, attribute->count); break;
+    default: value = json_array_size(list) == attribute->count ? json_incref(list) : NULL; break;
+  }
+  json_decref(list);
+  json_t *json = json_object();
+  cleave_json_set(&json, "name", cleave_json_text(attribute->name));
+  cleave_json_set(&json, "kind", json_string(kinds[attribute->kind]));
+  cleave_json_set(&json, "value", value);
+  return json;
+}
+
+void cleave_json_append(json_t **list, json_t *item) {
+  if (*list == NULL || item == NULL || json_array_append(*list, item) != 0) {
+    json_decref(*list);
+    *list = NULL;
+  }
+  json_decref(item);
+}
+
+json_t *cleave_json_hash(uint64_t hash) {
+  char text[17];
+  (void)snprintf(text, sizeof text, "%016" PRIx64, hash);
+  return json_string(text);
+}
+
+/* ---- an item a line ---- */
+
+void cleave_json_write(cleave_text_t *text, json_t *json) {
+  char *line = json == NULL ? NULL : json_dumps(json, JSON_COMPACT | JSON_ENCODE_ANY);
+  if (line == NULL) {
+    text->failed = true;
+  } else {
+    cleave_text_add(text, line);
+  }
+  free(line);
+  json_decref(json);
+}
+
+void cleave_json_write_member(cleave_text_t *text, const char *indent, const char *key, json_t *value,
+                              bool more) {
+  cleave_text_format(text, "%s\"%s\": ", indent, key);
+  cleave_json_write(text, value);
+  cleave_text_add(text, more ? ",\n" : "\n");
+}
+
+void cleave_json_open_list(cleave_text_t *text, const char *indent, const char *key) {
+  cleave_text_format(text, "%s\"%s\": [", indent, key);
+}
+
+void cleave_json_write_item(cleave_text_t *text, const char *indent, bool first, json_t *item) {
+  cleave_text_add(text, first ? "\n" : ",\n");
+  cleave_text_add(text, indent);
+  cleave_json_write(text, item);
+}
+
+void cleave_json_close_list(cleave_text_t *text, const char *indent, bool empty, bool more) {
+  if (!empty) {
+    cleave_text_format(text, "\n%s", indent);
+  }
+  cleave_text_add(text, more ? "],\n" : "]\n");
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Values of JSON from texts, numbers and attributes: what plans, regions and logs of changes are written
+ * with. NULL is a failure, and cleave_json_set carries it on, so that it is enough to look at the whole. */
+#ifndef CLEAVE_JSON_JSON_WORDS_H
+#define CLEAVE_JSON_JSON_WORDS_H
+
+#include <jansson.h>
+
+#include "graph/op.h"
+
+/* Text from outside may not be UTF-8: bytes that are not become '?'. */
+json_t *cleave_json_text(const char *text);
+json_t *cleave_json_number(uint64_t number);
+/* JSON has no words for what is not finite: "nan", "inf", "-inf"; a NaN other than the usual one has its bits
+ * behind it, "nan:7ff8000000000001", 8 digits of a float. All others come back bit by bit from the number. */
+json_t *cleave_json_real(double number);
+json_t *cleave_json_float(float number);
+/* Bytes as they are; those that are no UTF-8 text, or have a NUL, as {"hex": "..."}. */
+json_t *cleave_json_bytes(const char *bytes, size_t length);
+/* {"name", "kind", "value"}. NULL for tensors. */
+json_t *cleave_json_attribute(const cleave_attribute_t *attribute);
+
+/* Appends, and takes `item` over; a failure makes *list NULL. */
+void cleave_json_append(json_t **list, json_t *item);
+/* "0123456789abcdef". */
+json_t *cleave_json_hash(uint64_t hash);
+
+/* Sets a member, and takes `value` over; a failure makes *object NULL. */
+void cleave_json_set(json_t **object, const char *key, json_t *value);
+
+/* ---- files with an item a line, of which no tree is built ---- */
+
+/* Writes compactly, and frees `json`; NULL makes the text fail. */
+void cleave_json_write(cleave_text_t *text, json_t *json);
+/* `<indent>"key": value`; `more`: a comma follows. */
+void cleave_json_write_member(cleave_text_t *text, const char *indent, const char *key, json_t *value,
+                              bool more);
+void cleave_json_open_list(cleave_text_t *text, const char *indent, const char *key);
+void cleave_json_write_item(cleave_text_t *text, const char *indent, bool first, json_t *item);
+void cleave_json_close_list(cleave_text_t *text, const char *indent, bool empty, bool more);
+
+#endif /* CLEAVE_JSON_JSON_WORDS_H */

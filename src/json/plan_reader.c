@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: Apache-2.0
+// Members of a plan file, by name and type, and the one line that says what is wrong with one.
+
+#include "json/plan_reader.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- places and messages ---- */
+
+size_t cleave_reader_enter(cleave_plan_reader_t *reader, const char *key, uint32_t index) {
+  size_t before = reader->path_length;
+  size_t left = sizeof reader->path - before;
+  int length = index != CLEAVE_INDEX_NONE
+                   ? snprintf(reader->path + before, left, "[%u]", (unsigned)index)
+                   : snprintf(reader->path + before, left, "%s%s", before == 0 ? "" : ".", key);
+  reader->path_length += length < 0 ? 0 : (size_t)length < left ? (size_t)length : left - 1;
+  return before;
+}
+
+void cleave_reader_leave(cleave_plan_reader_t *reader, size_t before) {
+  reader->path_length = before;
+  reader->path[before] = '\0';
+}
+
+cleave_status_t cleave_reader_fail(cleave_plan_reader_t *reader, const char *format, ...) {
+  char what[384];
+  va_list arguments;
+  va_start(arguments, format);
+  (void)vsnprintf(what, sizeof what, format, arguments);
+  va_end(arguments);
+  for (char *c = what; *c != '\0'; c++) {
+    *c = (unsigned char)*c < 0x20 || *c == 0x7f ? '?' : *c;
+  }
+  return cleave_error_set(reader->error, CLEAVE_ERROR_FORMAT, "%s: %s%s%s", reader->document->place,
+                          reader->path, reader->path_length == 0 ? "" : ": ", what);
+}
+
+const char *cleave_reader_type(const json_t *json) {
+  switch (json_typeof(json)) {
+    case JSON_OBJECT: return "an object";
+    case JSON_ARRAY: return "a list";
+    case JSON_STRING: return "a text";
+    case JSON_INTEGER: return "a whole number";
+    case JSON_REAL: return "a number";
+    case JSON_TRUE:
+    case JSON_FALSE: return "a boolean";
+    case JSON_NULL: return "null";
+  }
+  return "something else";
+}
+
+/* ---- members ---- */
+
+/* All keys of an object are among `keys`, which ends in NULL. */
+cleave_status_t cleave_reader_check_keys(cleave_plan_reader_t *reader, json_t *object,
+                                         const char *const *keys) {
+  if (!json_is_object(object)) {
+    return cleave_reader_fail(reader, "expected an object, found %s", cleave_reader_type(object));
+  }
+  const char *key = NULL;
+  json_t *value = NULL;
+  json_object_foreach(object, key, value) {
+    bool is_known = false;
+    for (const char *const *known = keys; *known != NULL && !is_known; known++) {
+      is_known = strcmp(*known, key) == 0;
+    }
+    if (!is_known) {
+      char hint[96];
+      cleave_nearest_t nearest = {0};
+      for (const char *const *known = keys; *known != NULL; known++) {
+        cleave_nearest_offer(&nearest, key, *known);
+      }
+      return cleave_reader_fail(reader, "member '%.80s' is unknown%s", key,
+                                cleave_nearest_hint(&nearest, hint, sizeof hint));
+    }
+  }
+  return CLEAVE_OK;
+}
+
+cleave_status_t cleave_reader_get(cleave_plan_reader_t *reader, const json_t *object, const char *key,
+                                  json_type type, const char *expected, json_t **out_json) {
+  json_t *json = json_object_get(object, key);
+  if (json == NULL) {
+    return cleave_reader_fail(reader, "member '%s' is missing", key);
+  }
+  if (json_typeof(json) != type) {
+    size_t before = cleave_reader_enter(reader, key, CLEAVE_INDEX_NONE);
+    cleave_status_t status =
+        cleave_reader_fail(reader, "expected %s, found %s", expected, cleave_reader_type(json));
+    cleave_reader_leave(reader, before);
+    return status;
+  }
+  *out_json = json;
+  return CLEAVE_OK;
+}
+
+/* A copy of a text member; `otherwise` where it is missing (NULL: then that is an error). */
+cleave_status_t cleave_reader_get_text(cleave_plan_reader_t *reader, const json_t *object, const char *key,
+                                       const char *otherwise, const char **out_text) {
+  json_t *json = NULL;
+  if (otherwise != NULL && json_object_get(object, key) == NULL) {
+    *out_text = otherwise;
+    return CLEAVE_OK;
+  }
+  CLEAVE_TRY(cleave_reader_get(reader, object, key, JSON_STRING, "a text", &json));
+  *out_text =
+      cleave_arena_copy_text(&reader->document->arena, json_string_value(json), json_string_length(json));
+  return *out_text == NULL ? cleave_error_out_of_memory(reader->error) : CLEAVE_OK;
+}
+
+/* A whole number from 0 to `most`. */
+cleave_status_t cleave_reader_get_number(cleave_plan_reader_t *reader, const json_t *object, const char *key,
+                                         uint32_t most, uint32_t *out_number) {
+  json_t *json = NULL;
+  CLEAVE_TRY(cleave_reader_get(reader, object, key, JSON_INTEGER, "a whole number", &json));
+  json_int_t number = json_integer_value(json);
+  if (number < 0 || number > (json_int_t)most) {
+    size_t before = cleave_reader_enter(reader, key, CLEAVE_INDEX_NONE);
+    cleave_status_t status =
+        cleave_reader_fail(reader, "expected 0 to %u, found %" JSON_INTEGER_FORMAT, (unsigned)most, number);
+    cleave_reader_leave(reader, before);
+    return status;
+  }
+  *out_number = (uint32_t)number;
+  return CLEAVE_OK;
+}
+
+/* An index into a list of `count`. */
+cleave_status_t cleave_reader_get_index(cleave_plan_reader_t *reader, const json_t *object, const char *key,
+                                        uint32_t count, const char *what, uint32_t *out_index) {
+  CLEAVE_TRY(cleave_reader_get_number(reader, object, key, UINT32_MAX - 1, out_index));
+  if (*out_index >= count) {
+    size_t before = cleave_reader_enter(reader, key, CLEAVE_INDEX_NONE);
+    cleave_status_t status = cleave_reader_fail(reader, "there is no %s %u: the plan has %u", what,
+                                                (unsigned)*out_index, (unsigned)count);
+    cleave_reader_leave(reader, before);
+    return status;
+  }
+  return CLEAVE_OK;
+}
+
+/* A list member: room for its items, and each read into it. */
+cleave_status_t cleave_reader_get_list(cleave_plan_reader_t *reader, const json_t *object, const char *key,
+                                       size_t item_size, cleave_reader_item_t read_item, void *out_items,
+                                       uint32_t *out_count) {
+  json_t *json = NULL;
+  CLEAVE_TRY(cleave_reader_get(reader, object, key, JSON_ARRAY, "a list", &json));
+  size_t count = json_array_size(json);
+  if (count >= UINT32_MAX) {
+    return cleave_reader_fail(reader, "member '%s' has too many items", key);
+  }
+  char *items = cleave_arena_allocate(&reader->document->arena, count, item_size);
+  if (items == NULL) {
+    return cleave_error_out_of_memory(reader->error);
+  }
+  memcpy(out_items, &items, sizeof items);
+  *out_count = (uint32_t)count;
+  size_t before = cleave_reader_enter(reader, key, CLEAVE_INDEX_NONE);
+  for (uint32_t k = 0; k < (uint32_t)count; k++) {
+    size_t inside = cleave_reader_enter(reader, "", k);
+    CLEAVE_TRY(read_item(reader, json_array_get(json, k), items + k * item_size));
+    cleave_reader_leave(reader, inside);
+  }
+  cleave_reader_leave(reader, before);
+  return CLEAVE_OK;
+}
+
+/* ---- attributes ---- */
+
+int cleave_reader_hex_digit(char c) {
+  return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* "nan:" and `digits` hexadecimal digits. */
+static bool read_nan(const char *text, int digits, uint64_t *out_bits) {
+  *out_bits = 0;
+  if (strncmp(text, "nan:", 4) != 0 || strlen(text) != (size_t)digits + 4) {
+    return false;
+  }
+  for (text += 4; *text != '\0'; text++) {
+    if (cleave_reader_hex_digit(*text) < 0) {
+      return false;
+    }
+    *out_bits = *out_bits << 4 | (uint64_t)cleave_reader_hex_digit(*text);
+  }
+  return true;
+}
+
+cleave_status_t cleave_reader_read_real(cleave_plan_reader_t *reader, const json_t *json,
+                                        double *out_number) {
+  const char *text = json_string_value(json);
+  uint64_t bits = UINT64_C(0x7ff8000000000000);
+  if (json_is_number(json)) {
+    *out_number = json_number_value(json);
+  } else if (text != NULL && (strcmp(text, "inf") == 0 || strcmp(text, "-inf") == 0)) {
+    *out_number = text[0] == '-' ? -(double)INFINITY : (double)INFINITY;
+  } else if (text != NULL && (strcmp(text, "nan") == 0 || read_nan(text, 16, &bits))) {
+    memcpy(out_number, &bits, sizeof bits);
+    return isnan(*out_number) ? CLEAVE_OK : cleave_reader_fail(reader, "'%s' is no NaN", text);
+  } else {
+    return cleave_reader_fail(reader, "expected a number, found %s", cleave_reader_type(json));
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t read_float(cleave_plan_reader_t *reader, const json_t *json, float *out_number) {
+  const char *text = json_string_value(json);
+  double number = 0.0;
+  uint64_t bits = 0x7fc00000;
+  if (text != NULL && (strcmp(text, "nan") == 0 || read_nan(text, 8, &bits))) {
+    uint32_t half = (uint32_t)bits;
+    memcpy(out_number, &half, sizeof half);
+    return isnan(*out_number) ? CLEAVE_OK : cleave_reader_fail(reader, "'%s' is no NaN", text);
+  }
+  CLEAVE_TRY(cleave_reader_read_real(reader, json, &number));
+  *out_number = (float)number;
+  return !isfinite(number) || isfinite(*out_number)
+             ? CLEAVE_OK
+             : cleave_reader_fail(reader, "a float32 cannot hold %g", number);
+}
+
+/* Text, or {"hex": "..."}; ends in NUL. */
+cleave_status_t cleave_reader_read_bytes(cleave_plan_reader_t *reader, const json_t *json,
+                                         const char **out_bytes, size_t *out_length) {
+  cleave_arena_t *arena = &reader->document->arena;
+  if (json_is_string(json)) {
+    *out_length = json_string_length(json);
+    *out_bytes = cleave_arena_copy_text(arena, json_string_value(json), *out_length);
+    return *out_bytes == NULL ? cleave_error_out_of_memory(reader->error) : CLEAVE_OK;
+  }
+  const json_t *hex = json_object_get(json, "hex");
+  if (!json_is_string(hex) || json_object_size(json) != 1 || json_string_length(hex) % 2 != 0) {
+    return cleave_reader_fail(reader, "expected a text, or {\"hex\": \"...\"}");
+  }
+  const char *digits = json_string_value(hex);
+  *out_length = json_string_length(hex) / 2;
+  char *bytes = cleave_arena_allocate(arena, *out_length + 1, 1);
+  if (bytes == NULL) {
+    return cleave_error_out_of_memory(reader->error);
+  }
+  for (size_t k = 0; k < *out_length; k++) {
+    int high = cleave_reader_hex_digit(digits[2 * k]);
+    int low = cleave_reader_hex_digit(digits[2 * k + 1]);
+    if (high < 0 || low < 0) {
+      return cleave_reader_fail(reader, "expected digits 0 to 9 and a to f");
+    }
+    bytes[k] = (char)(unsigned char)(high * 16 + low);
+  }
+  *out_bytes = bytes;
+  return CLEAVE_OK;
+}
+
+static cleave_status_t read_element(cleave_plan_reader_t *reader, const json_t *json,
+                                    cleave_attribute_kind_t kind, void *list, uint32_t k) {
+  size_t length = 0;
+  if (kind == CLEAVE_ATTRIBUTE_INTS) {
+    if (!json_is_integer(json)) {
+      return cleave_reader_fail(reader, "expected a whole number, found %s", cleave_reader_type(json));
+    }
+    ((int64_t *)list)[k] = json_integer_value(json);
+    return CLEAVE_OK;
+  }
+  if (kind == CLEAVE_ATTRIBUTE_STRINGS) {
+    CLEAVE_TRY(cleave_reader_read_bytes(reader, json, &((const char **)list)[k], &length));
+    return strlen(((const char **)list)[k]) == length ? CLEAVE_OK
+                                                      : cleave_reader_fail(reader, "a text with a zero byte");
+  }
+  return read_float(reader, json, &((float *)list)[k]);
+}
+
+static cleave_status_t read_elements(cleave_plan_reader_t *reader, const json_t *json,
+                                     cleave_attribute_t *attribute) {
+  static const size_t sizes[] = {[CLEAVE_ATTRIBUTE_INTS] = sizeof(int64_t),
+                                 [CLEAVE_ATTRIBUTE_FLOATS] = sizeof(float),
+                                 [CLEAVE_ATTRIBUTE_STRINGS] = sizeof(char *)};
+  size_t count = json_array_size(json);
+  if (!json_is_array(json) || count >= UINT32_MAX) {
+    return cleave_reader_fail(reader, "expected a list, found %s", cleave_reader_type(json));
+  }
+  void *list = cleave_arena_allocate(&reader->document->arena, count, sizes[attribute->kind]);
+  if (list == NULL) {
+    return cleave_error_out_of_memory(reader->error);
+  }
+  for (uint32_t k = 0; k < (uint32_t)count; k++) {
+    size_t before = cleave_reader_enter(reader, "", k);
+    CLEAVE_TRY(read_element(reader, json_array_get(json, k), attribute->kind, list, k));
+    cleave_reader_leave(reader, before);
+  }
+  attribute->count = (uint32_t)count;
+  if (attribute->kind == CLEAVE_ATTRIBUTE_INTS) {
+    attribute->ints = list;
+  } else if (attribute->kind == CLEAVE_ATTRIBUTE_FLOATS) {
+    attribute->floats = list;
+  } else {
+    attribute->strings = list;
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t read_attribute_value(cleave_plan_reader_t *reader, const json_t *value,
+                                            const char *kind, cleave_attribute_t *attribute) {
+  size_t length = 0;
+  if (strcmp(kind, "int") == 0) {
+    attribute->kind = CLEAVE_ATTRIBUTE_INT;
+    attribute->i = json_integer_value(value);
+    return json_is_integer(value)
+               ? CLEAVE_OK
+               : cleave_reader_fail(reader, "expected a whole number, found %s", cleave_reader_type(value));
+  }
+  if (strcmp(kind, "float") == 0) {
+    attribute->kind = CLEAVE_ATTRIBUTE_FLOAT;
+    return cleave_reader_read_real(reader, value, &attribute->f);
+  }
+  if (strcmp(kind, "string") == 0) {
+    attribute->kind = CLEAVE_ATTRIBUTE_STRING;
+    CLEAVE_TRY(cleave_reader_read_bytes(reader, value, &attribute->s, &length));
+    attribute->count = (uint32_t)length;
+    return CLEAVE_OK;
+  }
+  attribute->kind = strcmp(kind, "ints") == 0      ? CLEAVE_ATTRIBUTE_INTS
+                    : strcmp(kind, "floats") == 0  ? CLEAVE_ATTRIBUTE_FLOATS
+                    : strcmp(kind, "strings") == 0 ? CLEAVE_ATTRIBUTE_STRINGS
+                                                   : CLEAVE_ATTRIBUTE_TENSOR;
+  if (attribute->kind == CLEAVE_ATTRIBUTE_TENSOR) {
+    return cleave_reader_fail(reader, "kind '%.40s' is none of int, float, string, ints, floats, strings",
+                              kind);
+  }
+  return read_elements(reader, value, attribute);
+}
+
+cleave_status_t cleave_reader_read_attribute(cleave_plan_reader_t *reader, json_t *json, void *item) {
+  static const char *const keys[] = {"name", "kind", "value", NULL};
+  cleave_attribute_t *attribute = item;
+  const char *kind = NULL;
+  CLEAVE_TRY(cleave_reader_check_keys(reader, json, keys));
+  CLEAVE_TRY(cleave_reader_get_text(reader, json, "name", NULL, &attribute->name));
+  CLEAVE_TRY(cleave_reader_get_text(reader, json, "kind", NULL, &kind));
+  const json_t *value = json_object_get(json, "value");
+  if (value == NULL) {
+    return cleave_reader_fail(reader, "member 'value' is missing");
+  }
+  return read_attribute_value(reader, value, kind, attribute);
+}
+
+cleave_status_t cleave_reader_get_attributes(cleave_plan_reader_t *reader, const json_t *object,
+                                             const cleave_attribute_t **out_attributes, uint32_t *out_count) {
+  cleave_attribute_t *attributes = NULL;
+  *out_count = 0;
+  if (json_object_get(object, "attributes") != NULL) {
+    CLEAVE_TRY(cleave_reader_get_list(reader, object, "attributes", sizeof *attributes,
+                                      cleave_reader_read_attribute, &attributes, out_count));
+  }
+  for (uint32_t k = 1; k < *out_count; k++) {
+    if (strcmp(attributes[k - 1].name, attributes[k].name) >= 0) {
+      return cleave_reader_fail(reader, "attributes: expected in order of their names, each once");
+    }
+  }
+  *out_attributes = attributes;
+  return CLEAVE_OK;
+}

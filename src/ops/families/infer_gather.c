@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gather and Scatter in all their forms, Transpose and other operators that move elements about.
+
+#include <string.h>
+
+#include "ops/context/infer_context.h"
+
+/* Indices may be int32 or int64, nothing else. */
+static cleave_status_t check_index_dtype(const cleave_infer_t *infer, const cleave_fact_t *indices,
+                                         cleave_error_t *error) {
+  cleave_dtype_t dtype = cleave_fact_dtype(indices);
+  if (dtype != CLEAVE_DTYPE_UNKNOWN && dtype != CLEAVE_DTYPE_I64 && dtype != CLEAVE_DTYPE_I32) {
+    return cleave_infer_fail(infer, error, "indices are %s, expected int32 or int64",
+                             cleave_dtype_name(dtype));
+  }
+  return CLEAVE_OK;
+}
+
+/* ---- Gather ---- */
+
+static cleave_status_t fold_gather(cleave_infer_t *infer, int32_t axis, cleave_error_t *error) {
+  cleave_fact_t *data = cleave_infer_input(infer, 0);
+  cleave_fact_t *output = cleave_infer_output(infer, 0);
+  int64_t indices[CLEAVE_ELEMENT_LIMIT];
+  uint32_t index_count = 0;
+  if (!cleave_infer_can_fold(infer, data, output) ||
+      !cleave_infer_ints(infer, cleave_infer_input(infer, 1), indices, &index_count)) {
+    return CLEAVE_OK;
+  }
+  int64_t size = data->dims[axis];
+  int64_t inner = 1;
+  for (int32_t d = axis + 1; d < data->rank; d++) {
+    inner *= data->dims[d];
+  }
+  int64_t places[CLEAVE_ELEMENT_LIMIT];
+  int64_t count = cleave_fact_count(output);
+  for (int64_t k = 0; k < count; k++) {
+    int64_t column = k % inner;
+    int64_t row = k / inner / index_count;
+    int64_t index = indices[k / inner % index_count];
+    index += index < 0 ? size : 0;
+    if (index < 0 || index >= size) {
+      return cleave_infer_fail(infer, error, "index %lld is outside of an axis of size %lld",
+                               (long long)indices[k / inner % index_count], (long long)size);
+    }
+    places[k] = (row * size + index) * inner + column;
+  }
+  return cleave_infer_fold_places(infer, data, output, places, count, error);
+}
+
+cleave_status_t cleave_infer_gather(cleave_infer_t *infer, cleave_error_t *error) {
+  cleave_fact_t *data = cleave_infer_input(infer, 0);
+  cleave_fact_t *indices = cleave_infer_input(infer, 1);
+  cleave_fact_t *output = cleave_infer_output(infer, 0);
+  CLEAVE_TRY(cleave_infer_same_dtype(infer, data, output, error));
+  CLEAVE_TRY(check_index_dtype(infer, indices, error));
+  int32_t rank = cleave_fact_rank(data);
+  int32_t index_rank = cleave_fact_rank(indices);
+  int32_t axis = 0;
+  if (rank >= 0) {
+    CLEAVE_TRY(cleave_infer_axis(infer, cleave_infer_int(infer, "axis", 0), rank, &axis, error));
+  }
+  if (rank < 0 || index_rank < 0) {
+    return CLEAVE_OK;
+  }
+  CLEAVE_TRY(cleave_infer_rank_in_range(infer, (int64_t)rank - 1 + index_rank, error));
+  CLEAVE_TRY(cleave_infer_set_rank(infer, output, rank - 1 + index_rank, error));
+  for (int32_t d = 0; d < axis; d++) {
+    CLEAVE_TRY(cleave_infer_same_dim(infer, data, d, output, d, error));
+  }
+  for (int32_t d = 0; d < index_rank; d++) {
+    CLEAVE_TRY(cleave_infer_same_dim(infer, indices, d, output, axis + d, error));
+  }
+  for (int32_t d = axis + 1; d < rank; d++) {
+    CLEAVE_TRY(cleave_infer_same_dim(infer, data, d, output, d - 1 + index_rank, error));
+  }
+  return fold_gather(infer, axis, error);
+}
+
+cleave_status_t cleave_infer_gather_elements(cleave_infer_t *infer, cleave_error_t *error) {
+  cleave_fact_t *data = cleave_infer_input(infer, 0);
+  cleave_fact_t *indices = cleave_infer_input(infer, 1);
+  cleave_fact_t *output = cleave_infer_output(infer, 0);
+  int32_t axis = 0;
+  CLEAVE_TRY(cleave_infer_same_dtype(infer, data, output, error));
+  CLEAVE_TRY(check_index_dtype(infer, indices, error));
+  CLEAVE_TRY(cleave_infer_same_shape(infer, indices, output, error));
+  CLEAVE_TRY(cleave_infer_set_rank(infer, data, cleave_fact_rank(indices), error));
+  CLEAVE_TRY(cleave_infer_set_rank(infer, output, cleave_fact_rank(data), error));
+  CLEAVE_TRY(cleave_infer_same_shape(infer, indices, output, error));
+  if (cleave_fact_rank(data) >= 0) {
+    CLEAVE_TRY(cleave_infer_axis(infer, cleave_infer_int(infer, "axis", 0), data->rank, &axis, error));
+  }
+  return CLEAVE_OK;
+}
+
+cleave_status_t cleave_infer_gather_nd(cleave_infer_t *infer, cleave_error_t *error) {
+  cleave_fact_t *data = cleave_infer_input(infer, 0);
+  cleave_fact_t *indices = cleave_infer_input(infer, 1);
+  cleave_fact_t *output = cleave_infer_output(infer, 0);
+  CLEAVE_TRY(cleave_infer_same_dtype(infer, data, output, error));
+  CLEAVE_TRY(cleave_infer_set_dtype(infer, indices, CLEAVE_DTYPE_I64, error));
+  CLEAVE_TRY(cleave_infer_check_rank(infer, data, 1, CLEAVE_MAX_RANK, error));
+  CLEAVE_TRY(cleave_infer_check_rank(infer, indices, 1, CLEAVE_MAX_RANK, error));
+  int32_t rank = cleave_fact_rank(data);
+  int32_t index_rank = cleave_fact_rank(indices);
+  int64_t batch = cleave_infer_int(infer, "batch_dims", 0);
+  if (rank < 0 || index_rank < 0) {
+    return CLEAVE_OK;
+  }
+  if (batch < 0 || batch >= rank || batch >= index_rank) {
+    return cleave_infer_fail(infer, error, "batch_dims %lld does not fit ranks %d and %d", (long long)batch,
+                             rank, index_rank);
+  }
+  for (int32_t d = 0; d < batch; d++) {
+    CLEAVE_TRY(cleave_infer_same_dim(infer, data, d, indices, d, error));
+  }
+  cleave_dim_t depth = cleave_fact_dim(indices, index_rank - 1);
+  if (!cleave_dim_is_known(depth)) {
+    return CLEAVE_OK;
+  }
+  if (depth < 1 || depth > rank - batch) {
+    return cleave_infer_fail(infer, error, "index tuples of %lld do not fit data of rank %d",
+                             (long long)depth, rank);
+  }
+  int32_t first = (int32_t)(batch + depth);
+  CLEAVE_TRY(cleave_infer_rank_in_range(infer, (int64_t)index_rank - 1 + rank - first, error));
+  CLEAVE_TRY(cleave_infer_set_rank(infer, output, index_rank - 1 + rank - first, error));
+  for (int32_t d = 0; d < index_rank - 1; d++) {
+    CLEAVE_TRY(cleave_infer_same_dim(infer, indices, d, output, d, error));
+  }
+  for (int32_t d = first; d < rank; d++) {
+    CLEAVE_TRY(cleave_infer_same_dim(infer, data, d, output, index_rank - 1 + d - first, error));
+  }
+  return CLEAVE_OK;
+}
+
+/* ---- Scatter ---- */
+
+cleave_status_t cleave_infer_scatter_elements(cleave_infer_t *infer, cleave_error_t *error) {
+  cleave_fact_t *data = cleave_infer_input(infer, 0);
+  cleave_fact_t *indices = cleave_infer_input(infer, 1);
+  cleave_fact_t *updates = cleave_infer_input(infer, 2);
+  int32_t axis = 0;
+  CLEAVE_TRY(cleave_infer_same_type(infer, data, cleave_infer_output(infer, 0), error));
+  CLEAVE_TRY(cleave_infer_same_dtype(infer, data, updates, error));
+  CLEAVE_TRY(check_index_dtype(infer, indices, error));
+  CLEAVE_TRY(cleave_infer_same_shape(infer, indices, updates, error));
+  CLEAVE_TRY(cleave_infer_set_rank(infer, indices, cleave_fact_rank(data), error));
+  if (cleave_fact_rank(data) >= 0) {
+    CLEAVE_TRY(cleave_infer_axis(infer, cleave_infer_int(infer, "axis", 0), data->rank, &axis, error));
+  }
+  return CLEAVE_OK;
+}
+
+cleave_status_t cleave_infer_scatter_nd(cleave_infer_t *infer, cleave_error_t *error) {
+  cleave_fact_t *data = cleave_infer_input(infer, 0);
+  cleave_fact_t *indices = cleave_infer_input(infer, 1);
+  cleave_fact_t *updates = cleave_infer_input(infer, 2);
+  CLEAVE_TRY(cleave_infer_same_type(infer, data, cleave_infer_output(infer, 0), error));
+  CLEAVE_TRY(cleave_infer_same_dtype(infer, data, updates, error));
+  CLEAVE_TRY(cleave_infer_set_dtype(infer, indices, CLEAVE_DTYPE_I64, error));
+  CLEAVE_TRY(cleave_infer_check_rank(infer, indices, 1, CLEAVE_MAX_RANK, error));
+  int32_t rank = cleave_fact_rank(data);
+  int32_t index_rank = cleave_fact_rank(indices);
+  cleave_dim_t depth = cleave_fact_dim(indices, index_rank - 1);
+  if (rank < 0 || index_rank < 0 || !cleave_dim_is_known(depth)) {
+    return CLEAVE_OK;
+  }
+  if (depth < 1 || depth > rank) {
+    return cleave_infer_fail(infer, error, "index tuples of %lld do not fit data of rank %d",
+                             (long long)depth, rank);
+  }
+  int32_t update_rank = index_rank - 1 + rank - (int32_t)depth;
+  CLEAVE_TRY(cleave_infer_set_rank(infer, updates, update_rank, error));
+  for (int32_t d = 0; d < index_rank - 1; d++) {
+    CLEAVE_TRY(cleave_infer_same_dim(infer, indices, d, updates, d, error));
+  }
+  for (int32_t d = (int32_t)depth; d < rank; d++) {
+    CLEAVE_TRY(cleave_infer_same_dim(infer, data, d, updates, index_rank - 1 + d - (int32_t)depth, error));
+  }
+  return CLEAVE_OK;
+}
+
+/* ---- Transpose ---- */
+
+static cleave_status_t fold_transpose(cleave_infer_t *infer, const int32_t *axes, cleave_error_t *error) {
+  cleave_fact_t *input = cleave_infer_input(infer, 0);
+  cleave_fact_t *output = cleave_infer_output(infer, 0);
+  if (!cleave_infer_can_fold(infer, input, output)) {
+    return CLEAVE_OK;
+  }
+  int64_t places[CLEAVE_ELEMENT_LIMIT];
+  int64_t count = cleave_fact_count(output);
+  for (int64_t k = 0; k < count; k++) {
+    int64_t at[CLEAVE_MAX_RANK];
+    int64_t from[CLEAVE_MAX_RANK];
+    cleave_infer_unravel(k, output->rank, output->dims, at);
+    for (int32_t d = 0; d < output->rank; d++) {
+      from[axes[d]] = at[d];
+    }
+    places[k] = cleave_infer_ravel(input->rank, input->dims, from);
+  }
+  return cleave_infer_fold_places(infer, input, output, places, count, error);
+}
+
+cleave_status_t cleave_infer_transpose(cleave_infer_t *infer, cleave_error_t *error) {
+  cleave_fact_t *input = cleave_infer_input(infer, 0);
+  cleave_fact_t *output = cleave_infer_output(infer, 0);
+  uint32_t count = 0;
+  const int64_t *permutation = cleave_infer_int_list(infer, "perm", &count);
+  CLEAVE_TRY(cleave_infer_same_dtype(infer, input, output, error));
+  if (permutation != NULL && count > 0) {
+    CLEAVE_TRY(cleave_infer_rank_in_range(infer, count, error));
+    CLEAVE_TRY(cleave_infer_set_rank(infer, input, (int32_t)count, error));
+  }
+  CLEAVE_TRY(cleave_infer_set_rank(infer, output, cleave_fact_rank(input), error));
+  CLEAVE_TRY(cleave_infer_set_rank(infer, input, cleave_fact_rank(output), error));
+  int32_t rank = cleave_fact_rank(input);
+  int32_t axes[CLEAVE_MAX_RANK];
+  bool is_taken[CLEAVE_MAX_RANK] = {false};
+  for (int32_t d = 0; d < rank; d++) {
+    axes[d] = rank - 1 - d;
+    if (permutation != NULL && count > 0) {
+      CLEAVE_TRY(cleave_infer_axis(infer, permutation[d], rank, &axes[d], error));
+    }
+    if (is_taken[axes[d]]) {
+      return cleave_infer_fail(infer, error, "perm names axis %d twice", axes[d]);
+    }
+    is_taken[axes[d]] = true;
+    CLEAVE_TRY(cleave_infer_same_dim(infer, input, axes[d], output, d, error));
+  }
+  return rank >= 0 ? fold_transpose(infer, axes, error) : CLEAVE_OK;
+}
+
+/* ---- others ---- */
+
+static cleave_status_t block_size(const cleave_infer_t *infer, int64_t *out_size, cleave_error_t *error) {
+  *out_size = cleave_infer_int(infer, "blocksize", 0);
+  if (*out_size < 1 || *out_size > INT32_MAX) {
+    return cleave_infer_fail(infer, error, "blocksize is %lld", (long long)*out_size);
+  }
+  return CLEAVE_OK;
+}
+
+/* `dense` [N, C b^2, H, W] and `wide` [N, C, H b, W b]. */
+static cleave_status_t relate_blocks(cleave_infer_t *infer, cleave_fact_t *dense, cleave_fact_t *wide,
+                                     cleave_error_t *error) {
+  int64_t block = 0;
+  CLEAVE_TRY(block_size(infer, &block, error));
+  CLEAVE_TRY(cleave_infer_same_dtype(infer, dense, wide, error));
+  CLEAVE_TRY(cleave_infer_set_rank(infer, dense, 4, error));
+  CLEAVE_TRY(cleave_infer_set_rank(infer, wide, 4, error));
+  CLEAVE_TRY(cleave_infer_same_dim(infer, dense, 0, wide, 0, error));
+  for (int32_t axis = 1; axis < 4; axis++) {
+    int64_t factor = axis == 1 ? block * block : block;
+    cleave_fact_t *large = axis == 1 ? dense : wide;
+    cleave_fact_t *small = axis == 1 ? wide : dense;
+    cleave_dim_t size = cleave_fact_dim(large, axis);
+    if (cleave_dim_is_known(size) && size % factor != 0) {
+      return cleave_infer_fail(infer, error, "axis %d of size %lld is no multiple of %lld", axis,
+                               (long long)size, (long long)factor);
+    }
+    CLEAVE_TRY(cleave_infer_set_dim(infer, small, axis, cleave_infer_divide(infer, size, factor), error));
+    CLEAVE_TRY(cleave_infer_set_dim(
+        infer, large, axis, cleave_infer_multiply(infer, cleave_fact_dim(small, axis), factor), error));
+  }
+  return CLEAVE_OK;
+}
+
+cleave_status_t cleave_infer_depth_to_space(cleave_infer_t *infer, cleave_error_t *error) {
+  return relate_blocks(infer, cleave_infer_input(infer, 0), cleave_infer_output(infer, 0), error);
+}
+
+cleave_status_t cleave_infer_space_to_depth(cleave_infer_t *infer, cleave_error_t *error) {
+  return relate_blocks(infer, cleave_infer_output(infer, 0), cleave_infer_input(infer, 0), error);
+}
+
+cleave_status_t cleave_infer_trilu(cleave_infer_t *infer, cleave_error_t *error) {
+  cleave_fact_t *input = cleave_infer_input(infer, 0);
+  CLEAVE_TRY(cleave_infer_check_rank(infer, input, 2, CLEAVE_MAX_RANK, error));
+  CLEAVE_TRY(cleave_infer_set_dtype(infer, cleave_infer_input(infer, 1), CLEAVE_DTYPE_I64, error));
+  return cleave_infer_same_type(infer, input, cleave_infer_output(infer, 0), error);
+}
+
+cleave_status_t cleave_infer_reverse_sequence(cleave_infer_t *infer, cleave_error_t *error) {
+  cleave_fact_t *input = cleave_infer_input(infer, 0);
+  cleave_fact_t *lengths = cleave_infer_input(infer, 1);
+  int64_t batch_axis = cleave_infer_int(infer, "batch_axis", 1);
+  int64_t time_axis = cleave_infer_int(infer, "time_axis", 0);
+  CLEAVE_TRY(cleave_infer_check_rank(infer, input, 2, CLEAVE_MAX_RANK, error));
+  CLEAVE_TRY(cleave_infer_set_dtype(infer, lengths, CLEAVE_DTYPE_I64, error));
+  CLEAVE_TRY(cleave_infer_set_rank(infer, lengths, 1, error));
+  if (batch_axis < 0 || batch_axis > 1 || time_axis < 0 || time_axis > 1 || batch_axis == time_axis) {
+    return cleave_infer_fail(infer, error, "batch_axis %lld and time_axis %lld: expected 0 and 1",
+                             (long long)batch_axis, (long long)time_axis);
+  }
+  CLEAVE_TRY(cleave_infer_same_dim(infer, input, (int32_t)batch_axis, lengths, 0, error));
+  return cleave_infer_same_type(infer, input, cleave_infer_output(infer, 0), error);
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Poolings over windows, over whole images and over regions of interest.
+
+#include <math.h>
+
+#include "ops/context/window.h"
+
+/* X [N, C, D...] -> Y [N, C, D'...]; and *out_output_rank spatial axes. */
+static cleave_status_t pool_shapes(cleave_infer_t *infer, cleave_fact_t *output, cleave_error_t *error) {
+  cleave_fact_t *input = cleave_infer_input(infer, 0);
+  uint32_t kernel_rank = 0;
+  if (cleave_infer_int_list(infer, "kernel_shape", &kernel_rank) == NULL || kernel_rank == 0 ||
+      kernel_rank > CLEAVE_MAX_RANK - 2) {
+    return cleave_infer_fail(infer, error, "kernel_shape has %u numbers", kernel_rank);
+  }
+  int32_t spatial_rank = (int32_t)kernel_rank;
+  CLEAVE_TRY(cleave_infer_set_rank(infer, input, spatial_rank + 2, error));
+  CLEAVE_TRY(cleave_infer_set_rank(infer, output, spatial_rank + 2, error));
+  CLEAVE_TRY(cleave_infer_same_dim(infer, input, 0, output, 0, error));
+  CLEAVE_TRY(cleave_infer_same_dim(infer, input, 1, output, 1, error));
+  cleave_window_t window;
+  CLEAVE_TRY(cleave_window_read(infer, spatial_rank, &window, error));
+  for (int32_t axis = 0; axis < spatial_rank; axis++) {
+    cleave_dim_t size = CLEAVE_DIM_UNKNOWN;
+    CLEAVE_TRY(cleave_window_size(infer, &window, axis, cleave_fact_dim(input, 2 + axis), &size, error));
+    CLEAVE_TRY(cleave_infer_set_dim(infer, output, 2 + axis, size, error));
+  }
+  return CLEAVE_OK;
+}
+
+cleave_status_t cleave_infer_pool(cleave_infer_t *infer, cleave_error_t *error) {
+  cleave_fact_t *output = cleave_infer_output(infer, 0);
+  CLEAVE_TRY(cleave_infer_same_dtype(infer, cleave_infer_input(infer, 0), output, error));
+  return pool_shapes(infer, output, error);
+}
+
+cleave_status_t cleave_infer_max_pool(cleave_infer_t *infer, cleave_error_t *error) {
+  cleave_fact_t *indices = cleave_infer_output(infer, 1);
+  CLEAVE_TRY(cleave_infer_pool(infer, error));
+  CLEAVE_TRY(cleave_infer_set_dtype(infer, indices, CLEAVE_DTYPE_I64, error));
+  return cleave_infer_same_shape(infer, cleave_infer_output(infer, 0), indices, error);
+}
+
+cleave_status_t cleave_infer_global_pool(cleave_infer_t *infer, cleave_error_t *error) {
+  cleave_fact_t *input = cleave_infer_input(infer, 0);
+  cleave_fact_t *output = cleave_infer_output(infer, 0);
+  CLEAVE_TRY(cleave_infer_same_dtype(infer, input, output, error));
+  CLEAVE_TRY(cleave_infer_check_rank(infer, input, 2, CLEAVE_MAX_RANK, error));
+  CLEAVE_TRY(cleave_infer_set_rank(infer, output, cleave_fact_rank(input), error));
+  CLEAVE_TRY(cleave_infer_set_rank(infer, input, cleave_fact_rank(output), error));
+  CLEAVE_TRY(cleave_infer_same_dim(infer, input, 0, output, 0, error));
+  CLEAVE_TRY(cleave_infer_same_dim(infer, input, 1, output, 1, error));
+  for (int32_t d = 2; d < cleave_fact_rank(output); d++) {
+    CLEAVE_TRY(cleave_infer_set_dim(infer, output, d, 1, error));
+  }
+  return CLEAVE_OK;
+}
+
+/* Y = stride (X - 1) + kernel - pads, unless output_shape says all. */
+cleave_status_t cleave_infer_max_unpool(cleave_infer_t *infer, cleave_error_t *error) {
+  cleave_fact_t *input = cleave_infer_input(infer, 0);
+  cleave_fact_t *shape = cleave_infer_input(infer, 2);
+  cleave_fact_t *output = cleave_infer_output(infer, 0);
+  CLEAVE_TRY(cleave_infer_same_dtype(infer, input, output, error));
+  CLEAVE_TRY(cleave_infer_set_dtype(infer, cleave_infer_input(infer, 1), CLEAVE_DTYPE_I64, error));
+  CLEAVE_TRY(cleave_infer_same_shape(infer, input, cleave_infer_input(infer, 1), error));
+  CLEAVE_TRY(cleave_infer_check_rank(infer, input, 3, CLEAVE_MAX_RANK, error));
+  int32_t rank = cleave_fact_rank(input);
+  CLEAVE_TRY(cleave_infer_set_rank(infer, output, rank, error));
+  if (rank < 0) {
+    return CLEAVE_OK;
+  }
+  if (shape != NULL) {
+    cleave_dim_t dims[CLEAVE_MAX_RANK];
+    int32_t given = -1;
+    CLEAVE_TRY(cleave_infer_shape_operand(infer, shape, 0, &given, dims, error));
+    return cleave_infer_set_shape(infer, output, given, dims, error);
+  }
+  CLEAVE_TRY(cleave_infer_same_dim(infer, input, 0, output, 0, error));
+  CLEAVE_TRY(cleave_infer_same_dim(infer, input, 1, output, 1, error));
+  cleave_window_t window;
+  CLEAVE_TRY(cleave_window_read(infer, rank - 2, &window, error));
+  for (int32_t axis = 0; axis < rank - 2; axis++) {
+    cleave_dim_t size = cleave_fact_dim(input, 2 + axis);
+    cleave_dim_t kernel = window.kernel[axis];
+    if (size == CLEAVE_DIM_UNKNOWN || kernel == CLEAVE_DIM_UNKNOWN) {
+      continue;
+    }
+    int64_t rest = kernel - window.strides[axis] - window.pads_begin[axis] - window.pads_end[axis];
+    cleave_dim_t full = cleave_infer_multiply(infer, size, window.strides[axis]);
+    CLEAVE_TRY(cleave_infer_set_dim(infer, output, 2 + axis, cleave_infer_offset(infer, full, rest), error));
+  }
+  return CLEAVE_OK;
+}
+
+/* X [N, C, H, W], rois [R, columns] -> Y [R, C, height, width]. */
+static cleave_status_t roi_shapes(cleave_infer_t *infer, int64_t columns, int64_t height, int64_t width,
+                                  cleave_error_t *error) {
+  cleave_fact_t *input = cleave_infer_input(infer, 0);
+  cleave_fact_t *rois = cleave_infer_input(infer, 1);
+  cleave_fact_t *output = cleave_infer_output(infer, 0);
+  if (height < 1 || width < 1) {
+    return cleave_infer_fail(infer, error, "the output would be %lld by %lld", (long long)height,
+                             (long long)width);
+  }
+  CLEAVE_TRY(cleave_infer_same_dtype(infer, input, output, error));
+  CLEAVE_TRY(cleave_infer_same_dtype(infer, input, rois, error));
+  CLEAVE_TRY(cleave_infer_set_rank(infer, input, 4, error));
+  CLEAVE_TRY(cleave_infer_set_rank(infer, rois, 2, error));
+  CLEAVE_TRY(cleave_infer_set_dim(infer, rois, 1, columns, error));
+  CLEAVE_TRY(cleave_infer_set_rank(infer, output, 4, error));
+  CLEAVE_TRY(cleave_infer_same_dim(infer, rois, 0, output, 0, error));
+  CLEAVE_TRY(cleave_infer_same_dim(infer, input, 1, output, 1, error));
+  CLEAVE_TRY(cleave_infer_set_dim(infer, output, 2, height, error));
+  return cleave_infer_set_dim(infer, output, 3, width, error);
+}
+
+cleave_status_t cleave_infer_roi_align(cleave_infer_t *infer, cleave_error_t *error) {
+  cleave_fact_t *batch = cleave_infer_input(infer, 2);
+  CLEAVE_TRY(cleave_infer_set_dtype(infer, batch, CLEAVE_DTYPE_I64, error));
+  CLEAVE_TRY(cleave_infer_set_rank(infer, batch, 1, error));
+  CLEAVE_TRY(roi_shapes(infer, 4, cleave_infer_int(infer, "output_height", 1),
+                        cleave_infer_int(infer, "output_width", 1), error));
+  return cleave_infer_same_dim(infer, cleave_infer_input(infer, 1), 0, batch, 0, error);
+}
+
+cleave_status_t cleave_infer_max_roi_pool(cleave_infer_t *infer, cleave_error_t *error) {
+  uint32_t count = 0;
+  const int64_t *shape = cleave_infer_int_list(infer, "pooled_shape", &count);
+  if (shape == NULL || count != 2) {
+    return cleave_infer_fail(infer, error, "pooled_shape has %u sizes, expected 2", count);
+  }
+  return roi_shapes(infer, 5, shape[0], shape[1], error);
+}

@@ -1,0 +1,445 @@
+// SPDX-License-Identifier: Apache-2.0
+// The smallest edit of a rule for each fault, applied to a copy of the pattern as it is written; and how it
+// reads in Lua. Whether it helps is tried in explain_try.c.
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "partition/explain/explain_find.h"
+
+enum { MOST_OPS = 4 }; /* of a list that is written out */
+
+// ---- what to write ----
+
+static void write_ops(const cleave_pattern_node_t *part, const char *more, cleave_text_t *text) {
+  cleave_text_add(text, "{ ");
+  for (uint32_t k = 0; k < part->op_count; k++) {
+    if (k == MOST_OPS && part->op_count > MOST_OPS + 1) {
+      cleave_text_add(text, "..., ");
+      break;
+    }
+    cleave_text_format(text, "\"%s\", ", part->ops[k]->name);
+  }
+  cleave_text_format(text, "\"%s\" }", more);
+}
+
+/* A part in Lua: its label, which most often is its variable, or its operators. */
+static void write_part(const finder_t *finder, uint32_t part, cleave_text_t *text) {
+  const cleave_explainer_t *x = finder->x;
+  part = cleave_explainer_resolve(x, finder->trial, part);
+  const cleave_pattern_node_t *node = &x->pattern->nodes[part];
+  if (node->label != NULL && node->kind == CLEAVE_PATTERN_OP) {
+    cleave_text_add(text, node->label);
+  } else if (node->kind == CLEAVE_PATTERN_OP && node->op_count == 1) {
+    cleave_text_format(text, "op \"%s\"", node->ops[0]->name);
+  } else if (node->kind == CLEAVE_PATTERN_OP && node->op_count > 1) {
+    cleave_text_format(text, "op { { \"%s\", ... } }", node->ops[0]->name);
+  } else if (node->kind == CLEAVE_PATTERN_VALUE || node->kind == CLEAVE_PATTERN_CONSTANT) {
+    const char *word = node->kind == CLEAVE_PATTERN_VALUE ? "any" : "constant";
+    if (node->label != NULL) {
+      cleave_text_format(text, "%s \"%s\"", word, node->label);
+    } else if (node->constant.has_value) {
+      cleave_text_format(text, "%s(%.9g)", word, node->constant.value);
+    } else {
+      cleave_text_format(text, "%s()", word);
+    }
+  } else if (cleave_pattern_has_children(node)) {
+    uint32_t child =
+        node->kind == CLEAVE_PATTERN_SEQUENCE ? node->children[node->child_count - 1] : node->children[0];
+    write_part(finder, child, text);
+  } else {
+    cleave_text_add(text, "absent");
+  }
+}
+
+static void write_dims(const cleave_type_test_t *type, uint32_t index, cleave_text_t *text) {
+  cleave_text_add(text, "shape = { ");
+  for (int32_t k = 0; k < type->rank; k++) {
+    const cleave_dim_test_t *dim = &type->dims[k];
+    cleave_text_add(text, k == 0 ? "" : ", ");
+    if ((uint32_t)k == index || (dim->size < 0 && dim->symbol == NULL && dim->expression == NULL)) {
+      cleave_text_add(text, "\"?\"");
+    } else if (dim->size >= 0) {
+      cleave_text_format(text, "%lld", (long long)dim->size);
+    } else {
+      cleave_text_format(text, "\"%s\"", dim->expression != NULL ? dim->expression->text : dim->symbol);
+    }
+  }
+  cleave_text_add(text, " }");
+}
+
+// ---- attributes ----
+
+/* The attribute as a literal of the rule language; false where it has none. */
+static bool make_literal(cleave_explainer_t *x, const cleave_attribute_t *attribute,
+                         cleave_pattern_literal_t *literal) {
+  bool is_list = attribute->kind == CLEAVE_ATTRIBUTE_INTS || attribute->kind == CLEAVE_ATTRIBUTE_FLOATS;
+  uint32_t count = is_list ? attribute->count : 1;
+  *literal = (cleave_pattern_literal_t){.count = count, .is_list = is_list};
+  if (attribute->kind == CLEAVE_ATTRIBUTE_STRING) {
+    literal->text = cleave_arena_copy_text(&x->build_arena, attribute->s, attribute->count);
+    return literal->text != NULL && strlen(literal->text) == attribute->count;
+  }
+  double *numbers = cleave_arena_allocate(&x->build_arena, (size_t)count + 1, sizeof *numbers);
+  literal->numbers = numbers;
+  for (uint32_t k = 0; numbers != NULL && k < count; k++) {
+    switch (attribute->kind) {
+      case CLEAVE_ATTRIBUTE_INT: numbers[k] = (double)attribute->i; break;
+      case CLEAVE_ATTRIBUTE_FLOAT: numbers[k] = attribute->f; break;
+      case CLEAVE_ATTRIBUTE_INTS: numbers[k] = (double)attribute->ints[k]; break;
+      case CLEAVE_ATTRIBUTE_FLOATS: numbers[k] = (double)attribute->floats[k]; break;
+      default: return false;
+    }
+  }
+  return numbers != NULL;
+}
+
+/* Takes the test of that name away, or puts `test` in its place. */
+static bool replace_attribute(cleave_explainer_t *x, uint32_t part, uint32_t index,
+                              const cleave_attribute_test_t *test) {
+  cleave_pattern_node_t *node = &x->built[part];
+  cleave_attribute_test_t *own = cleave_arena_allocate(&x->build_arena, node->attribute_count, sizeof *own);
+  if (own == NULL) {
+    return false;
+  }
+  memcpy(own, node->attributes, node->attribute_count * sizeof *own);
+  if (test != NULL) {
+    own[index] = *test;
+  } else {
+    // Anything passes; the place stays, for the edits that come after.
+    own[index].kind = CLEAVE_ATTRIBUTE_TEST_RANGE;
+    own[index].name = NULL;
+  }
+  node->attributes = own;
+  return true;
+}
+
+static bool edit_attribute(const finder_t *finder, const fault_t *fault, cleave_text_t *text) {
+  cleave_explainer_t *x = finder->x;
+  const demand_t *d = &x->demands[fault->demand];
+  const cleave_attribute_test_t *test = &x->pattern->nodes[d->part].attributes[d->index];
+  cleave_attribute_t found;
+  const cleave_attribute_t *attribute = NULL;
+  if (cleave_node_exists(fault->node) &&
+      cleave_op_effective_attribute(x->graph, fault->node, test->name, &found)) {
+    attribute = &found;
+  }
+  cleave_attribute_test_t wider = *test;
+  cleave_pattern_literal_t literal;
+  bool is_number = attribute != NULL &&
+                   (attribute->kind == CLEAVE_ATTRIBUTE_INT || attribute->kind == CLEAVE_ATTRIBUTE_FLOAT);
+  if (test->kind == CLEAVE_ATTRIBUTE_TEST_RANGE && is_number) {
+    double number = attribute->kind == CLEAVE_ATTRIBUTE_INT ? (double)attribute->i : attribute->f;
+    wider.low = number < test->low ? number : test->low;
+    wider.high = number > test->high ? number : test->high;
+    cleave_text_format(text, "attrs = { %s = range { ", test->name);
+    if (isfinite(wider.low)) {
+      cleave_text_format(text, "min = %.9g%s", wider.low, isfinite(wider.high) ? ", " : " ");
+    }
+    if (isfinite(wider.high)) {
+      cleave_text_format(text, "max = %.9g ", wider.high);
+    }
+    cleave_text_add(text, "} }");
+    return replace_attribute(x, d->part, d->index, &wider);
+  }
+  if (test->kind == CLEAVE_ATTRIBUTE_TEST_EQUAL && attribute != NULL &&
+      make_literal(x, attribute, &literal)) {
+    cleave_pattern_literal_t *values =
+        cleave_arena_allocate(&x->build_arena, (size_t)test->value_count + 1, sizeof *values);
+    if (values == NULL) {
+      return false;
+    }
+    memcpy(values, test->values, test->value_count * sizeof *values);
+    values[test->value_count] = literal;
+    wider.values = values;
+    wider.value_count++;
+    cleave_text_format(text, "attrs = { %s = one_of { ", test->name);
+    cleave_text_add(text, test->or_absent ? "absent, " : "");
+    for (uint32_t k = 0; k < wider.value_count; k++) {
+      cleave_text_add(text, k == 0 ? "" : ", ");
+      cleave_explain_literal(&values[k], text);
+    }
+    cleave_text_add(text, " } }");
+    return replace_attribute(x, d->part, d->index, &wider);
+  }
+  cleave_text_format(text, "-- without the test of attrs.%s", test->name);
+  return replace_attribute(x, d->part, d->index, NULL);
+}
+
+/* Tests that were taken away are gone from now on. */
+void cleave_explain_edit_end(cleave_explainer_t *x) {
+  for (uint32_t p = 0; p < x->pattern->node_count; p++) {
+    cleave_pattern_node_t *node = &x->built[p];
+    uint32_t kept = 0;
+    // Only lists that edit_attribute made its own have entries without a name.
+    for (uint32_t k = 0; k < node->attribute_count; k++) {
+      kept += node->attributes[k].name != NULL;
+    }
+    if (kept == node->attribute_count) {
+      continue;
+    }
+    cleave_attribute_test_t *own = (cleave_attribute_test_t *)(uintptr_t)node->attributes;
+    uint32_t count = 0;
+    for (uint32_t k = 0; k < node->attribute_count; k++) {
+      if (own[k].name != NULL) {
+        own[count++] = own[k];
+      }
+    }
+    node->attribute_count = count;
+  }
+}
+
+// ---- the other demands ----
+
+static bool edit_ops(const finder_t *finder, const fault_t *fault, cleave_text_t *text) {
+  cleave_explainer_t *x = finder->x;
+  cleave_pattern_node_t *node = &x->built[x->demands[fault->demand].part];
+  const cleave_op_t **ops = cleave_arena_allocate(&x->build_arena, (size_t)node->op_count + 1, sizeof *ops);
+  if (ops == NULL || !cleave_node_exists(fault->node)) {
+    return false;
+  }
+  memcpy(ops, node->ops, node->op_count * sizeof *ops);
+  ops[node->op_count] = cleave_node_op(x->graph, fault->node);
+  cleave_text_add(text, "op { ");
+  write_ops(node, ops[node->op_count]->name, text);
+  if (node->label != NULL) {
+    cleave_text_format(text, ", as = \"%s\"", node->label);
+  }
+  cleave_text_add(text, node->input_count + node->attribute_count > 0 ? ", ... }" : " }");
+  node->ops = ops;
+  node->op_count++;
+  return true;
+}
+
+static bool edit_dtype(const finder_t *finder, const fault_t *fault, cleave_text_t *text) {
+  cleave_explainer_t *x = finder->x;
+  cleave_type_test_t *type = &x->built[x->demands[fault->demand].part].type;
+  uint32_t dtype = cleave_value_exists(fault->value) ? cleave_graph_value(x->graph, fault->value)->dtype : 0;
+  if (dtype == CLEAVE_DTYPE_UNKNOWN || dtype >= 32) {
+    type->dtypes = 0;
+    cleave_text_add(text, "-- without dtype");
+    return true;
+  }
+  type->dtypes |= UINT32_C(1) << dtype;
+  cleave_text_add(text, "dtype = { ");
+  for (uint32_t bit = 0, count = 0; bit < 32; bit++) {
+    if ((type->dtypes >> bit & 1u) != 0) {
+      cleave_text_format(text, "%s\"%s\"", count++ == 0 ? "" : ", ", cleave_dtype_name((cleave_dtype_t)bit));
+    }
+  }
+  cleave_text_add(text, " }");
+  return true;
+}
+
+static bool edit_dim(const finder_t *finder, const fault_t *fault, cleave_text_t *text) {
+  cleave_explainer_t *x = finder->x;
+  const demand_t *d = &x->demands[fault->demand];
+  cleave_type_test_t *type = &x->built[d->part].type;
+  if (type->dims == NULL) {
+    return true;
+  }
+  cleave_dim_test_t *own = cleave_arena_allocate(&x->build_arena, (size_t)type->rank, sizeof *own);
+  if (own == NULL) {
+    return false;
+  }
+  memcpy(own, type->dims, (size_t)type->rank * sizeof *own);
+  own[d->index] = (cleave_dim_test_t){.size = -1};
+  type->dims = own;
+  write_dims(type, d->index, text);
+  return true;
+}
+
+static bool edit_content(const finder_t *finder, const fault_t *fault, cleave_text_t *text) {
+  cleave_explainer_t *x = finder->x;
+  cleave_constant_test_t *test = &x->built[x->demands[fault->demand].part].constant;
+  const cleave_tensor_t *tensor =
+      cleave_value_exists(fault->value) ? cleave_graph_value(x->graph, fault->value)->tensor : NULL;
+  bool has_number = tensor != NULL && tensor->count > 0 && tensor->dtype != CLEAVE_DTYPE_STRING;
+  if (test->has_value && has_number && test->values == NULL && !test->has_range) {
+    double element = cleave_tensor_get_float(tensor, cleave_finder_wrong_element(test, tensor));
+    double distance = fabs(element - test->value);
+    if (distance <= 0.01 * fabs(test->value)) {
+      char number[32];
+      (void)snprintf(number, sizeof number, "%.2g", distance * 1.1);
+      test->tolerance = strtod(number, NULL);
+      cleave_text_format(text, "value = %.9g, tolerance = %s", test->value, number);
+      return true;
+    }
+  }
+  test->has_value = test->has_range = test->is_list = false;
+  test->values = NULL;
+  test->value_count = 0;
+  cleave_text_add(text, "constant()");
+  return true;
+}
+
+/* One number where there are many: with what else it should be. */
+static bool edit_scalar(const finder_t *finder, const fault_t *fault, cleave_text_t *text) {
+  cleave_explainer_t *x = finder->x;
+  uint32_t part = x->demands[fault->demand].part;
+  cleave_constant_test_t *test = &x->built[part].constant;
+  static const demand_kind_t KINDS[] = {DEMAND_CONTENT, DEMAND_ALL_EQUAL};
+  bool with_content = false;
+  test->scalar = false;
+  for (uint32_t k = 0; k < 2; k++) {
+    uint32_t demand = cleave_explainer_demand(x, part, KINDS[k], 0);
+    with_content =
+        with_content || (demand != CLEAVE_INDEX_NONE && finder->trial->states[demand] == DEMAND_DROPPED);
+  }
+  if (with_content) {
+    *test = (cleave_constant_test_t){.scalar = false};
+  }
+  cleave_text_add(text, with_content ? "constant()" : "-- without scalar = true");
+  return true;
+}
+
+static bool edit_count(const finder_t *finder, const fault_t *fault, cleave_text_t *text) {
+  cleave_explainer_t *x = finder->x;
+  const demand_t *d = &x->demands[fault->demand];
+  cleave_pattern_node_t *node = &x->built[d->part];
+  uint32_t child = node->children[0];
+  uint32_t count = finder->bindings[child].count;
+  if (d->kind == DEMAND_LEAST) {
+    node->min = count > 0 && count < node->min ? count : node->kind == CLEAVE_PATTERN_EVERY ? 0 : 1;
+    cleave_text_format(text, "min = %u", (unsigned)node->min);
+  } else {
+    node->max = count > node->max ? count : UINT32_MAX;
+    cleave_text_format(text, count > 0 ? "max = %u" : "-- without max", (unsigned)node->max);
+  }
+  return true;
+}
+
+/* An edge: what is missing becomes optional, what stands in between is let pass. */
+static bool edit_edge(const finder_t *finder, const fault_t *fault, cleave_text_t *text) {
+  cleave_explainer_t *x = finder->x;
+  const demand_t *d = &x->demands[fault->demand];
+  bool is_child = d->kind == DEMAND_CHILD;
+  const cleave_pattern_node_t *owner = &x->pattern->nodes[d->part];
+  uint32_t target = is_child ? owner->children[d->index] : owner->inputs[d->index].pattern;
+  uint8_t edges = finder->trial->edges[fault->demand];
+  uint32_t changed = CLEAVE_INDEX_NONE;
+  if (finder->trial->states[fault->demand] == DEMAND_PASSED) {
+    if (!cleave_node_exists(fault->node)) {
+      return false;
+    }
+    const cleave_op_t *op = cleave_node_op(x->graph, fault->node);
+    const cleave_op_t **ops = cleave_arena_allocate(&x->build_arena, 1, sizeof *ops);
+    uint32_t *children = cleave_arena_allocate(&x->build_arena, 1, sizeof *children);
+    if (ops == NULL || children == NULL) {
+      return false;
+    }
+    ops[0] = op;
+    children[0] = cleave_explainer_add_part(
+        x, (cleave_pattern_node_t){.kind = CLEAVE_PATTERN_OP, .type.rank = -1, .ops = ops, .op_count = 1});
+    uint32_t maybe = cleave_explainer_add_part(
+        x, (cleave_pattern_node_t){
+               .kind = CLEAVE_PATTERN_MAYBE, .type.rank = -1, .children = children, .child_count = 1});
+    bool before = is_child && (edges & EDGE_BACKWARDS) == 0;
+    if (before) {
+      cleave_text_format(text, ">> maybe(op \"%s\") >> ", op->name);
+      write_part(finder, target, text);
+      changed = cleave_explainer_add_group(x, CLEAVE_PATTERN_SEQUENCE, maybe, target);
+    } else {
+      write_part(finder, target, text);
+      cleave_text_format(text, " >> maybe(op \"%s\")", op->name);
+      changed = cleave_explainer_add_group(x, CLEAVE_PATTERN_SEQUENCE, target, maybe);
+    }
+  } else if (is_child) {
+    uint32_t *children = cleave_arena_allocate(&x->build_arena, 1, sizeof *children);
+    if (children == NULL || owner->kind == CLEAVE_PATTERN_GROUP) {
+      return false;
+    }
+    children[0] = target;
+    changed = cleave_explainer_add_part(
+        x, (cleave_pattern_node_t){
+               .kind = CLEAVE_PATTERN_MAYBE, .type.rank = -1, .children = children, .child_count = 1});
+    cleave_text_add(text, "maybe(");
+    write_part(finder, target, text);
+    cleave_text_add(text, ")");
+  } else if (!cleave_value_exists(fault->value)) {
+    uint32_t absent =
+        cleave_explainer_add_part(x, (cleave_pattern_node_t){.kind = CLEAVE_PATTERN_ABSENT, .type.rank = -1});
+    changed = cleave_explainer_add_group(x, CLEAVE_PATTERN_ONEOF, target, absent);
+    cleave_text_add(text, "oneof { ");
+    write_part(finder, target, text);
+    cleave_text_add(text, ", absent }");
+  } else {
+    changed = cleave_explainer_add_choice(x, target);
+    cleave_text_add(text, "oneof { ");
+    write_part(finder, target, text);
+    cleave_text_add(text, ", any() }");
+  }
+  if (changed == CLEAVE_INDEX_NONE) {
+    return false;
+  }
+  if (is_child) {
+    uint32_t *children = cleave_explainer_own_children(x, d->part, 0);
+    if (children != NULL) {
+      children[d->index] = changed;
+    }
+    return children != NULL;
+  }
+  cleave_pattern_input_t *inputs = cleave_explainer_own_inputs(x, d->part, 0);
+  if (inputs != NULL) {
+    inputs[d->index].pattern = changed;
+  }
+  return inputs != NULL;
+}
+
+bool cleave_explain_edit_one(const finder_t *finder, const fault_t *fault, cleave_text_t *text) {
+  cleave_explainer_t *x = finder->x;
+  const demand_t *d = &x->demands[fault->demand];
+  if (fault->input != CLEAVE_INDEX_NONE) {
+    return cleave_explain_edit_unnamed(finder, fault, text);
+  }
+  if (d->kind == DEMAND_WHERE_ALL) {
+    x->trial_pattern.where = NULL;
+    cleave_text_format(text, "-- without the condition \"%s\"", x->pattern->where->text);
+    return true;
+  }
+  cleave_pattern_node_t *node = &x->built[d->part];
+  switch ((demand_kind_t)d->kind) {
+    case DEMAND_CHILD:
+    case DEMAND_INPUT: return edit_edge(finder, fault, text);
+    case DEMAND_OPS: return edit_ops(finder, fault, text);
+    case DEMAND_ATTRIBUTE: return edit_attribute(finder, fault, text);
+    case DEMAND_DTYPE: return edit_dtype(finder, fault, text);
+    case DEMAND_RANK:
+      cleave_text_add(text, node->type.dims == NULL ? "-- without rank" : "-- without shape");
+      node->type.rank = -1;
+      node->type.dims = NULL;
+      return true;
+    case DEMAND_DIM: return edit_dim(finder, fault, text);
+    case DEMAND_CONSTANT:
+      node->kind = CLEAVE_PATTERN_VALUE;
+      cleave_text_add(text, node->label == NULL ? "any()" : "any \"");
+      cleave_text_add(text, node->label == NULL ? "" : node->label);
+      cleave_text_add(text, node->label == NULL ? "" : "\"");
+      return true;
+    case DEMAND_SCALAR: return edit_scalar(finder, fault, text);
+    case DEMAND_ALL_EQUAL:
+      node->constant.all_equal = false;
+      cleave_text_add(text, "-- without all_equal = true");
+      return true;
+    case DEMAND_CONTENT: return edit_content(finder, fault, text);
+    case DEMAND_LABEL:
+      cleave_text_format(text, "as = \"%s_2\"", node->label);
+      node->label = NULL;
+      return true;
+    case DEMAND_UNSHARED:
+      node->shared = true;
+      cleave_text_add(text, "shared = true");
+      return true;
+    case DEMAND_LEAST:
+    case DEMAND_MOST: return edit_count(finder, fault, text);
+    case DEMAND_WHERE:
+      cleave_text_format(text, "-- without where = \"%s\"", node->where->text);
+      node->where = NULL;
+      return true;
+    case DEMAND_EDGES:
+    case DEMAND_WHERE_ALL: break;
+  }
+  return false;
+}

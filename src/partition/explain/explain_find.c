@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is at fault: the trial is matched once more with a name for every part, so that each demand that was
+// dropped can be held against the node or value that its part stands for.
+
+#include "partition/explain/explain_find.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "partition/pattern/pattern_test.h"
+
+bool cleave_explainer_has_node(void *context, const cleave_match_t *match, uint64_t hash) {
+  const cleave_node_t *wanted = context;
+  (void)hash;
+  for (uint32_t k = 0; k < match->node_count && cleave_node_exists(*wanted); k++) {
+    if (match->nodes[k].index == wanted->index) {
+      return true;
+    }
+  }
+  return !cleave_node_exists(*wanted);
+}
+
+bool cleave_finder_has(const finder_t *finder, cleave_node_t node) {
+  for (uint32_t k = 0; cleave_node_exists(node) && k < finder->node_count; k++) {
+    if (finder->nodes[k].index == node.index) {
+      return true;
+    }
+  }
+  return false;
+}
+
+uint32_t cleave_finder_part(const finder_t *finder, cleave_node_t node) {
+  const cleave_explainer_t *x = finder->x;
+  for (uint32_t p = 0; cleave_node_exists(node) && p < x->pattern->node_count; p++) {
+    if (x->pattern->nodes[p].kind == CLEAVE_PATTERN_OP && finder->bindings[p].count == 1 &&
+        finder->bindings[p].node.index == node.index) {
+      return p;
+    }
+  }
+  return CLEAVE_INDEX_NONE;
+}
+
+cleave_use_t cleave_finder_outside_use(const finder_t *finder, cleave_value_t value) {
+  const cleave_graph_t *graph = finder->x->graph;
+  cleave_use_t use = cleave_value_first_use(graph, value);
+  while (cleave_use_exists(use) && cleave_finder_has(finder, cleave_use_node(graph, use))) {
+    use = cleave_use_next(graph, use);
+  }
+  return use;
+}
+
+cleave_dim_t cleave_finder_symbol(const finder_t *finder, const char *symbol) {
+  const cleave_explainer_t *x = finder->x;
+  for (uint32_t d = 0; d < x->demand_count; d++) {
+    const demand_t *demand = &x->demands[d];
+    bool asked = finder->trial->states[d] == DEMAND_KEPT || finder->trial->states[d] == DEMAND_STRICT;
+    if (demand->kind != DEMAND_DIM || !asked) {
+      continue;
+    }
+    const char *name = x->pattern->nodes[demand->part].type.dims[demand->index].symbol;
+    cleave_value_t value = finder->bindings[demand->part].value;
+    if (name != NULL && strcmp(name, symbol) == 0 && cleave_value_exists(value) &&
+        cleave_graph_value(x->graph, value)->rank > (int32_t)demand->index) {
+      return cleave_graph_value(x->graph, value)->dims[demand->index];
+    }
+  }
+  return CLEAVE_DIM_UNKNOWN;
+}
+
+int64_t cleave_finder_wrong_element(const cleave_constant_test_t *test, const cleave_tensor_t *tensor) {
+  double first = tensor->count > 0 ? cleave_tensor_get_float(tensor, 0) : 0.0;
+  for (int64_t k = 0; k < tensor->count; k++) {
+    double element = cleave_tensor_get_float(tensor, k);
+    bool wrong = test->all_equal && !(element == first);
+    if (test->has_value) {
+      wrong = wrong || !(element == test->value || fabs(element - test->value) <= test->tolerance);
+    }
+    if (test->has_range) {
+      wrong = wrong || !(element >= test->low && element <= test->high);
+    }
+    if (test->values != NULL) {
+      bool near_one = false;
+      uint32_t from = test->is_list ? (uint32_t)(k < test->value_count ? k : 0) : 0;
+      uint32_t to = test->is_list ? from + 1 : test->value_count;
+      for (uint32_t v = from; v < to && v < test->value_count; v++) {
+        near_one =
+            near_one || element == test->values[v] || fabs(element - test->values[v]) <= test->tolerance;
+      }
+      wrong = wrong || !near_one || (test->is_list && k >= test->value_count);
+    }
+    if (wrong) {
+      return k;
+    }
+  }
+  return 0;
+}
+
+// ---- bindings ----
+
+/* Does a node pass the demand? For parts that stand for many nodes: which one does not. */
+static bool passes(const cleave_explainer_t *x, const demand_t *demand, cleave_node_t node) {
+  const cleave_pattern_node_t *part = &x->pattern->nodes[demand->part];
+  cleave_value_t output = cleave_node_output(x->graph, node, part->output);
+  cleave_pattern_node_t alone = *part;
+  cleave_type_test_t type = {.rank = -1};
+  switch ((demand_kind_t)demand->kind) {
+    case DEMAND_OPS: alone.attribute_count = 0; return cleave_pattern_test_node(&alone, x->graph, node);
+    case DEMAND_ATTRIBUTE:
+      return cleave_pattern_test_attribute(&part->attributes[demand->index], x->graph, node);
+    case DEMAND_DTYPE: type.dtypes = part->type.dtypes; break;
+    case DEMAND_RANK: type.rank = part->type.rank; break;
+    default: return true;
+  }
+  return cleave_value_exists(output) && cleave_pattern_test_type(&type, x->graph, output);
+}
+
+static bool is_label_of(const finder_t *finder, uint32_t part, const char *label) {
+  const char *own = finder->x->built[part].label;
+  return own != NULL && strcmp(own, label) == 0;
+}
+
+/* Binds the parts of the pattern, and, from node_count on, those that the builder added. */
+static cleave_status_t bind(finder_t *finder, const cleave_match_t *match, cleave_error_t *error) {
+  cleave_explainer_t *x = finder->x;
+  binding_t *bindings = cleave_arena_allocate(&x->trial_arena, x->built_count, sizeof *bindings);
+  cleave_node_t *nodes = cleave_arena_copy(finder->arena, match->nodes, match->node_count * sizeof *nodes);
+  if (bindings == NULL || nodes == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  for (uint32_t p = 0; p < x->built_count; p++) {
+    bindings[p] = (binding_t){CLEAVE_NODE_NONE, CLEAVE_VALUE_NONE, 0};
+    for (uint32_t k = 0; k < match->pattern->label_count; k++) {
+      if (is_label_of(finder, p, match->pattern->labels[k])) {
+        bindings[p].value = match->label_values[k];
+        bindings[p].node = x->built[p].kind == CLEAVE_PATTERN_OP ? match->label_nodes[k] : CLEAVE_NODE_NONE;
+      }
+    }
+    for (uint32_t k = 0; x->built[p].kind == CLEAVE_PATTERN_OP && k < match->node_count; k++) {
+      bindings[p].count += is_label_of(finder, p, match->node_labels[k]);
+    }
+    // Of the repetitions, the first at fault.
+    for (uint32_t d = p < x->pattern->node_count ? x->demand_starts[p] : 0;
+         bindings[p].count > 1 && p < x->pattern->node_count && d < x->demand_starts[p + 1]; d++) {
+      for (uint32_t k = 0; finder->trial->states[d] == DEMAND_DROPPED && k < match->node_count; k++) {
+        if (is_label_of(finder, p, match->node_labels[k]) && !passes(x, &x->demands[d], match->nodes[k])) {
+          bindings[p].node = match->nodes[k];
+          bindings[p].value = cleave_node_output(x->graph, match->nodes[k], x->built[p].output);
+          break;
+        }
+      }
+    }
+  }
+  finder->bindings = bindings;
+  finder->nodes = nodes;
+  finder->node_count = match->node_count;
+  return CLEAVE_OK;
+}
+
+// ---- where a demand fails ----
+
+/* Is a value what another input pattern of the operator stands for? */
+static bool is_spoken_for(const finder_t *finder, const demand_t *demand, cleave_value_t value) {
+  const cleave_explainer_t *x = finder->x;
+  const cleave_pattern_node_t *part = &x->pattern->nodes[demand->part];
+  for (uint32_t k = 0; k < part->input_count; k++) {
+    uint32_t target = cleave_explainer_resolve(x, finder->trial, part->inputs[k].pattern);
+    if (k != demand->index && finder->bindings[target].value.index == value.index) {
+      return true;
+    }
+  }
+  return cleave_finder_has(finder, cleave_value_producer(x->graph, value));
+}
+
+/* The value at an input pattern that found nothing. */
+static void find_input(const finder_t *finder, const demand_t *demand, fault_t *fault) {
+  const cleave_explainer_t *x = finder->x;
+  const cleave_pattern_node_t *part = &x->pattern->nodes[demand->part];
+  cleave_node_t user = finder->bindings[demand->part].node;
+  uint32_t port = part->inputs[demand->index].port;
+  bool named = port != CLEAVE_PATTERN_PORT_ANY && port != CLEAVE_PATTERN_PORT_REST;
+  if (!cleave_node_exists(user)) {
+    return;
+  }
+  bool swaps = (cleave_node_op(x->graph, user)->flags & CLEAVE_OP_COMMUTATIVE) != 0;
+  if (named && !(swaps && port < 2)) {
+    fault->value = cleave_node_input(x->graph, user, port);
+  } else {
+    for (uint32_t k = 0; k < cleave_node_input_count(x->graph, user); k++) {
+      cleave_value_t value = cleave_node_input(x->graph, user, k);
+      if (cleave_value_exists(value) && !is_spoken_for(finder, demand, value)) {
+        fault->value = value;
+        break;
+      }
+    }
+  }
+  if (cleave_value_exists(fault->value)) {
+    fault->node = cleave_value_producer(x->graph, fault->value);
+  }
+}
+
+/* The operator by which a part is bound: its own node, or that of the part it begins or ends with. */
+static uint32_t bound_part(const finder_t *finder, uint32_t part, bool last) {
+  const cleave_explainer_t *x = finder->x;
+  for (;;) {
+    part = cleave_explainer_resolve(x, finder->trial, part);
+    const cleave_pattern_node_t *node = &x->pattern->nodes[part];
+    if (!cleave_pattern_has_children(node) || node->kind == CLEAVE_PATTERN_MAYBE ||
+        node->kind == CLEAVE_PATTERN_ONEOF) {
+      return part;
+    }
+    part = node->children[last ? node->child_count - 1 : 0];
+  }
+}
+
+/* What stands where a child of a sequence should be. */
+static void find_child(const finder_t *finder, const demand_t *demand, bool backwards, fault_t *fault) {
+  const cleave_explainer_t *x = finder->x;
+  const cleave_pattern_node_t *owner = &x->pattern->nodes[demand->part];
+  uint32_t k = demand->index;
+  for (;;) {
+    bool at_end = backwards ? k + 1 >= owner->child_count : k == 0;
+    if (at_end) {
+      return;
+    }
+    k = backwards ? k + 1 : k - 1;
+    const binding_t *bound = &finder->bindings[bound_part(finder, owner->children[k], !backwards)];
+    if (backwards && cleave_node_exists(bound->node)) {
+      for (uint32_t i = 0; i < cleave_node_input_count(x->graph, bound->node); i++) {
+        cleave_value_t value = cleave_node_input(x->graph, bound->node, i);
+        bool free_value =
+            cleave_value_exists(value) && !cleave_finder_has(finder, cleave_value_producer(x->graph, value));
+        if (free_value && !(cleave_value_exists(fault->value) && cleave_value_is_constant(x->graph, value))) {
+          fault->value = value;
+          fault->node = cleave_value_producer(x->graph, value);
+          if (cleave_node_exists(fault->node)) {
+            return;
+          }
+        }
+      }
+      return;
+    }
+    if (!backwards && cleave_value_exists(bound->value)) {
+      cleave_use_t use = cleave_finder_outside_use(finder, bound->value);
+      use = cleave_use_exists(use) ? use : cleave_value_first_use(x->graph, bound->value);
+      fault->value = bound->value;
+      fault->node = cleave_use_exists(use) ? cleave_use_node(x->graph, use) : CLEAVE_NODE_NONE;
+      return;
+    }
+  }
+}
+
+/* The node that stands in between: the builder's parts were added in the order of the demands. */
+static void find_passed(const finder_t *finder, uint32_t demand, fault_t *fault) {
+  const cleave_explainer_t *x = finder->x;
+  uint32_t number = 0;
+  for (uint32_t d = 0; d < demand; d++) {
+    number += finder->trial->states[d] == DEMAND_PASSED;
+  }
+  for (uint32_t p = x->pattern->node_count; p < x->built_count; p++) {
+    if (x->built[p].kind == CLEAVE_PATTERN_OP && number-- == 0) {
+      fault->node = finder->bindings[p].node;
+      fault->value = finder->bindings[p].value;
+      return;
+    }
+  }
+}
+
+static fault_t find_fault(const finder_t *finder, uint32_t demand) {
+  const cleave_explainer_t *x = finder->x;
+  const demand_t *d = &x->demands[demand];
+  fault_t fault = {demand, CLEAVE_NODE_NONE, CLEAVE_VALUE_NONE, CLEAVE_INDEX_NONE};
+  if (d->part == CLEAVE_INDEX_NONE) {
+    return fault;
+  }
+  if (finder->trial->states[demand] == DEMAND_PASSED) {
+    find_passed(finder, demand, &fault);
+  } else if (d->kind == DEMAND_CHILD) {
+    find_child(finder, d, (finder->trial->edges[demand] & EDGE_BACKWARDS) != 0, &fault);
+  } else if (d->kind == DEMAND_INPUT) {
+    find_input(finder, d, &fault);
+  } else {
+    uint32_t part =
+        d->kind == DEMAND_LEAST || d->kind == DEMAND_MOST ? bound_part(finder, d->part, true) : d->part;
+    fault.node = finder->bindings[part].node;
+    fault.value = finder->bindings[part].value;
+    if (!cleave_node_exists(fault.node) && cleave_value_exists(fault.value)) {
+      fault.node = cleave_value_producer(x->graph, fault.value);
+    }
+  }
+  return fault;
+}
+
+// ---- in order ----
+
+static bool is_fault(const finder_t *finder, uint32_t demand) {
+  uint8_t state = finder->trial->states[demand];
+  return state == DEMAND_DROPPED || state == DEMAND_PASSED;
+}
+
+/* A constant of many elements that should be one number has one fault, not two. */
+static bool is_said_by_scalar(const finder_t *finder, uint32_t demand) {
+  const demand_t *d = &finder->x->demands[demand];
+  if (d->kind != DEMAND_CONTENT && d->kind != DEMAND_ALL_EQUAL) {
+    return false;
+  }
+  uint32_t scalar = cleave_explainer_demand(finder->x, d->part, DEMAND_SCALAR, 0);
+  return scalar != CLEAVE_INDEX_NONE && is_fault(finder, scalar);
+}
+
+/* An input pattern that found nothing, at an input that another part of the match makes, by an operator that
+ * the input pattern takes: the pattern has two parts for one node. That edge is then said. */
+static void take_unnamed(finder_t *finder, fault_t *fault) {
+  const cleave_explainer_t *x = finder->x;
+  const demand_t *d = &x->demands[fault->demand];
+  if (d->kind != DEMAND_INPUT || finder->trial->states[fault->demand] != DEMAND_DROPPED) {
+    return;
+  }
+  uint32_t target =
+      cleave_explainer_resolve(x, finder->trial, x->pattern->nodes[d->part].inputs[d->index].pattern);
+  for (uint32_t k = 0; k < finder->unnamed_count; k++) {
+    const cleave_match_edge_t edge = finder->unnamed[k];
+    cleave_value_t value = cleave_node_input(x->graph, edge.node, edge.index);
+    cleave_node_t maker = cleave_value_producer(x->graph, value);
+    if (edge.node.index == finder->bindings[d->part].node.index &&
+        x->pattern->nodes[target].kind == CLEAVE_PATTERN_OP &&
+        cleave_pattern_test_op(&x->pattern->nodes[target], x->graph, maker) &&
+        cleave_finder_part(finder, maker) != CLEAVE_INDEX_NONE) {
+      *fault = (fault_t){fault->demand, edge.node, value, edge.index};
+      finder->unnamed[k] = finder->unnamed[--finder->unnamed_count];
+      return;
+    }
+  }
+}
+
+/* Demands at fault, in the order in which the pattern is met: its anchor, then edge by edge, then details. */
+static uint32_t list_faults(finder_t *finder, fault_t *faults) {
+  cleave_explainer_t *x = finder->x;
+  uint32_t count = 0;
+  cleave_explainer_walk(x, finder->trial);
+  for (uint32_t p = 0; p < x->pattern->node_count; p++) {
+    uint32_t ops = x->seen[p] != 0 ? cleave_explainer_demand(x, p, DEMAND_OPS, 0) : CLEAVE_INDEX_NONE;
+    if (ops != CLEAVE_INDEX_NONE && is_fault(finder, ops)) {
+      faults[count++] = find_fault(finder, ops);
+    }
+  }
+  for (uint32_t k = 0; k < x->skeleton_count; k++) {
+    if (is_fault(finder, x->skeleton[k])) {
+      faults[count] = find_fault(finder, x->skeleton[k]);
+      take_unnamed(finder, &faults[count++]);
+    }
+  }
+  for (uint32_t k = 0; k < x->detail_count; k++) {
+    if (is_fault(finder, x->details[k]) && !is_said_by_scalar(finder, x->details[k])) {
+      faults[count++] = find_fault(finder, x->details[k]);
+    }
+  }
+  for (uint32_t k = 0; k < finder->unnamed_count; k++) {
+    const cleave_match_edge_t *edge = &finder->unnamed[k];
+    faults[count++] = (fault_t){cleave_explainer_edges_demand(x), edge->node,
+                                cleave_node_input(x->graph, edge->node, edge->index), edge->index};
+  }
+  return count;
+}
+
+cleave_status_t cleave_explainer_find(cleave_explainer_t *x, trial_t *trial, uint32_t anchor,
+                                      cleave_arena_t *arena, cleave_finding_t *finding,
+                                      cleave_error_t *error) {
+  finder_t finder = {.x = x, .trial = trial, .arena = arena};
+  cleave_match_answer_t answer;
+  cleave_explainer_walk(x, trial);
+  CLEAVE_TRY(cleave_explainer_build(x, trial, true, error));
+  x->anchor_steps_left = x->steps_left;  // one more probe, of a pattern that matched before
+  CLEAVE_TRY(cleave_explainer_probe(x, anchor, &answer, error));
+  if (answer.match == NULL) {
+    finding->is_complete = false;
+    return CLEAVE_OK;
+  }
+  CLEAVE_TRY(bind(&finder, answer.match, error));
+  finder.unnamed_count = answer.unnamed_count;
+  memcpy(finder.unnamed, answer.unnamed, answer.unnamed_count * sizeof *answer.unnamed);
+  finding->nodes = finder.nodes;
+  finding->node_count = finder.node_count;
+  fault_t *faults = cleave_arena_allocate(
+      &x->trial_arena, (size_t)x->demand_count + CLEAVE_MATCH_MOST_UNNAMED, sizeof *faults);
+  if (faults == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  uint32_t count = list_faults(&finder, faults);
+  cleave_miss_t *misses = cleave_arena_allocate(arena, (size_t)count + 1, sizeof *misses);
+  if (misses == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  for (uint32_t k = 0; k < count; k++) {
+    CLEAVE_TRY(cleave_explain_words(&finder, &faults[k], &misses[k], error));
+  }
+  finding->misses = misses;
+  finding->miss_count = count;
+  finding->matches = count == 0;
+  return count == 0 ? CLEAVE_OK : cleave_explain_edit(&finder, anchor, faults, finding, misses, error);
+}

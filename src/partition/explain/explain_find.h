@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a trial that matches to what is at fault: bindings of parts, misses, their words and edits. Private to
+ * explain*.c. */
+#ifndef CLEAVE_PARTITION_EXPLAIN_EXPLAIN_FIND_H
+#define CLEAVE_PARTITION_EXPLAIN_EXPLAIN_FIND_H
+
+#include "partition/explain/explain_state.h"
+
+/* What a part of the pattern is bound to in the match of a trial. */
+typedef struct binding {
+  cleave_node_t node;   /* of an OP: the one at fault, where a part stands for many; or NONE */
+  cleave_value_t value; /* main output of an OP, or the value; or NONE */
+  uint32_t count;       /* nodes that an OP stands for */
+} binding_t;
+
+typedef struct finder {
+  cleave_explainer_t *x;
+  trial_t *trial;
+  cleave_arena_t *arena;      /* of the caller */
+  const binding_t *bindings;  /* per part */
+  const cleave_node_t *nodes; /* of the match; in `arena` */
+  uint32_t node_count;
+  cleave_match_edge_t unnamed[CLEAVE_MATCH_MOST_UNNAMED]; /* edges of the match that the pattern lacks */
+  uint32_t unnamed_count;
+} finder_t;
+
+/* What is at fault in one demand. */
+typedef struct fault {
+  uint32_t demand;
+  cleave_node_t node;
+  cleave_value_t value;
+  uint32_t input; /* of `node`, where an edge is at fault that the pattern does not name */
+} fault_t;
+
+/* Fills in nodes and misses of a finding from a trial that matches. */
+CLEAVE_MUST_USE cleave_status_t cleave_explainer_find(cleave_explainer_t *explainer, trial_t *trial,
+                                                      uint32_t anchor, cleave_arena_t *arena,
+                                                      cleave_finding_t *finding, cleave_error_t *error);
+
+/* For cleave_match_request_t.accept: `context` is a cleave_node_t that the match must have, or NONE. */
+bool cleave_explainer_has_node(void *context, const cleave_match_t *match, uint64_t hash);
+
+/* Is a node part of the match? */
+bool cleave_finder_has(const finder_t *finder, cleave_node_t node);
+/* The operator of the pattern that stands for this node alone, or NONE. */
+uint32_t cleave_finder_part(const finder_t *finder, cleave_node_t node);
+/* Size of a symbol in the match, by the dimensions that are as demanded; UNKNOWN where none tells. */
+cleave_dim_t cleave_finder_symbol(const finder_t *finder, const char *symbol);
+/* First use of a value outside of the match; NONE where there is none. */
+cleave_use_t cleave_finder_outside_use(const finder_t *finder, cleave_value_t value);
+/* First element of a constant that is not as a CONSTANT wants it. */
+int64_t cleave_finder_wrong_element(const cleave_constant_test_t *test, const cleave_tensor_t *tensor);
+
+/* ---- explain_words.c ---- */
+
+/* Path of a part from the root of the pattern, through what has a name. */
+void cleave_explain_path(const cleave_explainer_t *explainer, const trial_t *trial, uint32_t part,
+                         cleave_text_t *text);
+/* Operators with words between them, and before the last. */
+void cleave_explain_ops(const cleave_pattern_node_t *part, const char *between, const char *last,
+                        cleave_text_t *text);
+/* Schema name of an input, its number where inputs are not told apart by name. */
+void cleave_explain_input(const cleave_op_t *op, uint32_t index, cleave_text_t *text);
+/* Schema name or number of the input that an input pattern means. */
+void cleave_explain_port(const cleave_pattern_node_t *part, uint32_t index, cleave_text_t *text);
+/* "Relu|Clip", "constant w", "any x": what a part is. */
+void cleave_explain_part(const cleave_explainer_t *explainer, uint32_t part, cleave_text_t *text);
+/* "Relu '/act'"; "input 'x'", "constant 'w'" for values without a producer. */
+void cleave_explain_node(const cleave_graph_t *graph, cleave_node_t node, cleave_text_t *text);
+void cleave_explain_value(const cleave_graph_t *graph, cleave_value_t value, cleave_text_t *text);
+/* What makes a value, without names: "a constant", "Relu". */
+void cleave_explain_origin(const cleave_graph_t *graph, cleave_value_t value, cleave_text_t *text);
+/* A number as Lua, math.huge and nan among them. */
+void cleave_explain_number(double number, cleave_text_t *text);
+/* A literal as Lua: 1, "SAME", { 0, 2, 1 }. */
+void cleave_explain_literal(const cleave_pattern_literal_t *literal, cleave_text_t *text);
+/* An attribute as Lua; false where Lua rules have no word for it. */
+bool cleave_explain_attribute(const cleave_attribute_t *attribute, cleave_text_t *text);
+
+/* ---- explain_say.c ---- */
+
+/* kind, part, line, path, subject, expected and found of a miss, in the finder's arena. */
+CLEAVE_MUST_USE cleave_status_t cleave_explain_words(const finder_t *finder, const fault_t *fault,
+                                                     cleave_miss_t *miss, cleave_error_t *error);
+
+/* ---- explain_edit.c ---- */
+
+/* Edits the copy of the pattern in finder->x for one fault, and appends how that reads. False: there is no
+ * such edit. */
+bool cleave_explain_edit_one(const finder_t *finder, const fault_t *fault, cleave_text_t *text);
+/* After the last edit. */
+void cleave_explain_edit_end(cleave_explainer_t *explainer);
+
+/* ---- explain_edit_edge.c ---- */
+
+/* The same for a fault with an `input`. */
+bool cleave_explain_edit_unnamed(const finder_t *finder, const fault_t *fault, cleave_text_t *text);
+
+/* ---- explain_try.c ---- */
+
+/* The smallest edit for every fault, all of them tried together: their texts, where the pattern then matches
+ * with the nodes at fault, and who refuses that match. */
+CLEAVE_MUST_USE cleave_status_t cleave_explain_edit(const finder_t *finder, uint32_t anchor,
+                                                    const fault_t *faults, cleave_finding_t *finding,
+                                                    cleave_miss_t *misses, cleave_error_t *error);
+
+#endif /* CLEAVE_PARTITION_EXPLAIN_EXPLAIN_FIND_H */

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the explainer keeps: private to explain*.c.
+ *
+ * A pattern is taken apart into demands: single things that it asks of the graph. A trial is a pattern with
+ * some demands dropped and some choices made; it is built as a pattern of its own and put to the matcher, so
+ * that the matcher alone decides what matches. A demand is at fault where the pattern does not match with it
+ * and matches without it.
+ */
+#ifndef CLEAVE_PARTITION_EXPLAIN_EXPLAIN_STATE_H
+#define CLEAVE_PARTITION_EXPLAIN_EXPLAIN_STATE_H
+
+#include "graph/contraction.h"
+#include "partition/explain/explain.h"
+#include "partition/match/match.h"
+
+typedef enum demand_kind {
+  DEMAND_CHILD,     /* child `index` of a SEQUENCE or GROUP is there */
+  DEMAND_INPUT,     /* input pattern `index` of an OP is there; of a part met before: it is the same one */
+  DEMAND_OPS,       /* the operator is one of those */
+  DEMAND_ATTRIBUTE, /* test `index` */
+  DEMAND_DTYPE,
+  DEMAND_RANK,
+  DEMAND_DIM, /* dimension `index` of the shape */
+  DEMAND_CONSTANT,
+  DEMAND_SCALAR,
+  DEMAND_ALL_EQUAL,
+  DEMAND_CONTENT,  /* value, values or range of a constant */
+  DEMAND_LABEL,    /* a value with this label is the same as the others */
+  DEMAND_UNSHARED, /* nobody else reads what the OP makes */
+  DEMAND_LEAST,    /* `min` of REPEATED and EVERY */
+  DEMAND_MOST,     /* `max` */
+  DEMAND_WHERE,    /* condition of the part */
+  DEMAND_EDGES,    /* of the pattern: no node of the match reads another one but as the pattern says */
+  DEMAND_WHERE_ALL /* condition of the pattern */
+} demand_kind_t;
+
+typedef struct demand {
+  uint8_t kind; /* demand_kind_t */
+  uint32_t part;
+  uint32_t index;
+} demand_t;
+
+typedef enum demand_state {
+  DEMAND_STRICT,  /* asked for, and not looked into: inside of a unit */
+  DEMAND_OPEN,    /* not asked for yet */
+  DEMAND_KEPT,    /* asked for */
+  DEMAND_DROPPED, /* at fault */
+  DEMAND_PASSED   /* CHILD and INPUT: asked for behind one more node, which is at fault */
+} demand_state_t;
+
+#define CHOICE_NONE UINT16_MAX /* ONEOF: all alternatives as they are; MAYBE: as it is */
+
+enum {
+  EDGE_SAME = 1,     /* an INPUT whose part was met before */
+  EDGE_BACKWARDS = 2 /* a CHILD that comes before the one it was met from */
+};
+
+typedef struct trial {
+  uint8_t *states;   /* per demand */
+  uint8_t *edges;    /* per demand CHILD and INPUT: how the walk came along, as EDGE_ bits */
+  uint16_t *choices; /* per part: the alternative of a ONEOF, 0 for a MAYBE that must be there */
+} trial_t;
+
+/* How good a trial is. */
+typedef struct tally {
+  uint32_t matched; /* operators of the pattern that are as demanded */
+  uint32_t total;
+  uint32_t misses;
+} tally_t;
+
+struct cleave_explainer {
+  const cleave_graph_t *graph;
+  const struct cleave_history *history; /* may be NULL */
+  cleave_contraction_t *contraction;
+  cleave_matcher_t *matcher;
+  size_t steps_left;        /* of the rule */
+  size_t anchor_steps_left; /* of the anchor */
+  bool is_exhausted;        /* a search was given up */
+
+  /* the pattern */
+  const cleave_pattern_t *pattern;
+  cleave_arena_t pattern_arena;
+  demand_t *demands;
+  uint32_t demand_count;
+  uint32_t *demand_starts; /* per part, and one more: there DEMAND_EDGES is, and WHERE_ALL behind it */
+  uint32_t *parents;       /* per part: one that refers to it, or NONE */
+  bool is_tree;            /* no operator is referred to twice */
+  bool has_group;          /* its members may be found by what has one label */
+
+  /* the walk over a trial */
+  uint8_t *seen;      /* per part */
+  uint32_t *skeleton; /* demands CHILD and INPUT, in the order in which they are decided */
+  uint32_t skeleton_count;
+  uint32_t *details; /* the others, of what the skeleton has */
+  uint32_t detail_count;
+
+  cleave_arena_t trial_arena; /* trials of one anchor */
+  cleave_arena_t build_arena; /* the pattern built last */
+  cleave_pattern_node_t *built;
+  uint32_t built_count;
+  cleave_pattern_t trial_pattern;
+  bool passes_unnamed; /* the trial has no DEMAND_EDGES */
+
+  cleave_explain_judge_t judge;
+  void *judge_context;
+  size_t inputs_left; /* of matches that the judge may still be shown */
+
+  CLEAVE_ARRAY(uint32_t) anchors; /* positions */
+};
+
+/* ---- explain_demand.c ---- */
+
+/* Takes a checked pattern apart. */
+CLEAVE_MUST_USE cleave_status_t cleave_explainer_take_apart(cleave_explainer_t *explainer,
+                                                            const cleave_pattern_t *pattern,
+                                                            cleave_error_t *error);
+
+/* The part that stands for `part`: choices followed. */
+uint32_t cleave_explainer_resolve(const cleave_explainer_t *explainer, const trial_t *trial, uint32_t part);
+
+/* Lists the demands that matter under a trial's choices, and marks seen parts. What is behind a dropped edge
+ * is left out. Demands that were STRICT are OPEN now. */
+void cleave_explainer_walk(cleave_explainer_t *explainer, trial_t *trial);
+
+static inline uint32_t cleave_explainer_edges_demand(const cleave_explainer_t *explainer) {
+  return explainer->demand_starts[explainer->pattern->node_count];
+}
+
+/* The demand of a kind and index, or NONE. */
+uint32_t cleave_explainer_demand(const cleave_explainer_t *explainer, uint32_t part, demand_kind_t kind,
+                                 uint32_t index);
+
+/* All STRICT, no choices. ONEOF and MAYBE parts are units until they are chosen. */
+CLEAVE_MUST_USE cleave_status_t cleave_explainer_trial_create(cleave_explainer_t *explainer,
+                                                              trial_t *out_trial, cleave_error_t *error);
+CLEAVE_MUST_USE cleave_status_t cleave_explainer_trial_copy(cleave_explainer_t *explainer,
+                                                            const trial_t *trial, trial_t *out_trial,
+                                                            cleave_error_t *error);
+
+/* Fewest operators that a part stands for, what was seen before not counted twice. */
+uint32_t cleave_explainer_least_ops(cleave_explainer_t *explainer, const trial_t *trial, uint32_t part);
+
+/* ---- explain_build.c ---- */
+
+/* The trial as a pattern, in explainer->trial_pattern. `names_all`: every part has a label of its own,
+ * "#12", unless operators share one. */
+CLEAVE_MUST_USE cleave_status_t cleave_explainer_build(cleave_explainer_t *explainer, const trial_t *trial,
+                                                       bool names_all, cleave_error_t *error);
+
+/* Changes of explainer->built, for the builder and for edits. Where there is no memory, NONE or NULL. */
+uint32_t cleave_explainer_add_part(cleave_explainer_t *explainer, cleave_pattern_node_t part);
+uint32_t *cleave_explainer_own_children(cleave_explainer_t *explainer, uint32_t part, uint32_t extra);
+cleave_pattern_input_t *cleave_explainer_own_inputs(cleave_explainer_t *explainer, uint32_t part,
+                                                    uint32_t extra);
+/* `part`, or any value. */
+uint32_t cleave_explainer_add_choice(cleave_explainer_t *explainer, uint32_t part);
+/* `a` and `b` as children of a new part. */
+uint32_t cleave_explainer_add_group(cleave_explainer_t *explainer, cleave_pattern_kind_t kind, uint32_t a,
+                                    uint32_t b);
+/* Copies the pattern into explainer->built, with room for more parts. */
+CLEAVE_MUST_USE cleave_status_t cleave_explainer_copy_parts(cleave_explainer_t *explainer,
+                                                            cleave_error_t *error);
+
+/* Makes explainer->trial_pattern of explainer->built; parts that nothing refers to become harmless. */
+CLEAVE_MUST_USE cleave_status_t cleave_explainer_finish_parts(cleave_explainer_t *explainer, bool names_all,
+                                                              cleave_error_t *error);
+
+/* Does the pattern in explainer->trial_pattern match at a position? A trial that no pattern can be, like a
+ * group whose members have lost what they share, does not. No match in the answer: it does not. */
+CLEAVE_MUST_USE cleave_status_t cleave_explainer_probe(cleave_explainer_t *explainer, uint32_t anchor,
+                                                       cleave_match_answer_t *answer, cleave_error_t *error);
+
+/* ---- explain_grow.c ---- */
+
+/* The trial at an anchor that has most of the pattern, and matches. In the trial arena. */
+CLEAVE_MUST_USE cleave_status_t cleave_explainer_grow(cleave_explainer_t *explainer, uint32_t anchor,
+                                                      uint32_t focus, cleave_explain_depth_t depth,
+                                                      trial_t *out_trial, tally_t *out_tally, bool *out_found,
+                                                      cleave_error_t *error);
+
+#endif /* CLEAVE_PARTITION_EXPLAIN_EXPLAIN_STATE_H */

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Arithmetic over the sizes that a pattern names: "2*C" as a dimension of a shape, "C % 16 == 0 and H >= W"
+ * as a condition. A text is compiled once, into a short program for a stack of bounded depth, and evaluated
+ * whenever the symbols have sizes; nothing here allocates then.
+ *
+ *   or  and  not  == != ~= < <= > >=  + -  * / // %  -x  (...)  whole numbers  symbols
+ *
+ * Both `/` and `//` divide downwards, but `/` must leave no rest: "H/2" of 7 is no size, and fails. A size is
+ * a number, or symbolic ("N", "2 * T"): what is certain of symbolic sizes counts (N == N, 2*N % 2 == 0), the
+ * rest is unknown. A condition that is not certain does not hold.
+ */
+#ifndef CLEAVE_PARTITION_PATTERN_EXPRESSION_H
+#define CLEAVE_PARTITION_PATTERN_EXPRESSION_H
+
+#include "base/arena.h"
+#include "tensor/shape.h"
+
+enum { CLEAVE_EXPRESSION_MOST_SYMBOLS = 16 }; /* of one expression */
+
+typedef enum cleave_expression_kind {
+  CLEAVE_EXPRESSION_SIZE,     /* "2*C" */
+  CLEAVE_EXPRESSION_CONDITION /* "C % 16 == 0" */
+} cleave_expression_kind_t;
+
+typedef struct cleave_expression_step {
+  uint8_t code;
+  uint32_t symbol; /* in `symbols` */
+  int64_t number;
+} cleave_expression_step_t;
+
+/* All memory belongs to the arena of whoever made it. */
+typedef struct cleave_expression {
+  const char *text; /* as written */
+  int32_t line;     /* of the rule file */
+  cleave_expression_kind_t kind;
+  uint32_t symbol_count;
+  const char *const *symbols; /* distinct, in order of appearance */
+  uint32_t step_count;
+  const cleave_expression_step_t *steps; /* private to expression.c */
+} cleave_expression_t;
+
+typedef enum cleave_truth { CLEAVE_FALSE, CLEAVE_TRUE, CLEAVE_UNKNOWN } cleave_truth_t;
+
+/* Compiles `text`. CLEAVE_ERROR_RULE with "'C %': column 4: expected a size, found the end". */
+CLEAVE_MUST_USE cleave_status_t cleave_expression_compile(cleave_arena_t *arena, const char *text,
+                                                          int32_t line, cleave_expression_kind_t kind,
+                                                          const cleave_expression_t **out_expression,
+                                                          cleave_error_t *error);
+
+/* Value of a SIZE when symbol k has size `sizes[k]` (CLEAVE_DIM_UNKNOWN: none): a number >= 0, a symbolic
+ * size of `dims`, or CLEAVE_DIM_UNKNOWN. `dims` is the table of the symbolic sizes, and may get new ones;
+ * NULL: what is symbolic is unknown. */
+cleave_dim_t cleave_expression_size(const cleave_expression_t *expression, cleave_dims_t *dims,
+                                    const cleave_dim_t *sizes);
+
+/* Does a CONDITION hold? */
+cleave_truth_t cleave_expression_test(const cleave_expression_t *expression, cleave_dims_t *dims,
+                                      const cleave_dim_t *sizes);
+
+/* The expression and what its symbols were: "C % 16 == 0 (C = 24)", for reasons. */
+void cleave_expression_print(const cleave_expression_t *expression, const cleave_dims_t *dims,
+                             const cleave_dim_t *sizes, cleave_text_t *text);
+
+#endif /* CLEAVE_PARTITION_PATTERN_EXPRESSION_H */

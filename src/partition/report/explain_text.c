@@ -1,0 +1,443 @@
+// SPDX-License-Identifier: Apache-2.0
+// Answers to "why" as text: the most important line first, lines short.
+
+#include <stdlib.h>
+
+#include "graph/print.h"
+#include "partition/explain/explain_find.h"
+#include "partition/report/explain_report.h"
+
+enum { MOST_NAMED = 6 };
+
+typedef struct printer {
+  const cleave_why_t *why;
+  cleave_text_t *text;
+} printer_t;
+
+static void print_node(const printer_t *printer, const cleave_graph_t *graph, cleave_node_t node) {
+  size_t start = printer->text->length;
+  cleave_explain_node(graph, node, printer->text);
+  cleave_history_print_maker(printer->why->history, node, printer->text);
+  cleave_text_show_from(printer->text, start);
+}
+
+static void print_nodes(const printer_t *printer, const cleave_graph_t *graph, const cleave_node_t *nodes,
+                        uint32_t count) {
+  for (uint32_t k = 0; k < count; k++) {
+    if (k == MOST_NAMED && count > MOST_NAMED + 1) {
+      cleave_text_show(printer->text, " and %u more", (unsigned)(count - k));
+      return;
+    }
+    cleave_text_add(printer->text, k == 0 ? "" : ", ");
+    print_node(printer, graph, nodes[k]);
+  }
+}
+
+/* A line, where there are any. */
+static void print_list(const printer_t *printer, const char *title, const cleave_graph_t *graph,
+                       const cleave_node_t *nodes, uint32_t count) {
+  if (count > 0) {
+    cleave_text_add(printer->text, title);
+    print_nodes(printer, graph, nodes, count);
+    cleave_text_add(printer->text, "\n");
+  }
+}
+
+/* "fuse 'x' (rules/a.lua:12)" */
+static void print_rule_name(const printer_t *printer, uint32_t rule) {
+  const cleave_plan_rule_t *entry = &printer->why->plan->rules[rule];
+  cleave_text_show(printer->text, "%s '%s' (%s:%d)", cleave_rule_kind_name(entry->kind), entry->name,
+                   entry->file, (int)entry->line);
+}
+
+/* What is missing, one block for each, and the edits. `named` was named before. */
+static void print_misses(const printer_t *printer, const cleave_graph_t *graph, uint32_t rule,
+                         const cleave_finding_t *finding, cleave_node_t named, const char *indent) {
+  cleave_text_t *text = printer->text;
+  const char *file = printer->why->plan->rules[rule].file;
+  for (uint32_t k = 0; k < finding->miss_count; k++) {
+    const cleave_miss_t *miss = &finding->misses[k];
+    cleave_text_show(text, "%s%s is %s, wanted %s", indent, miss->subject, miss->found, miss->expected);
+    cleave_text_show(text, "%s%s\n", miss->detail[0] == '\0' ? "" : ": ", miss->detail);
+    if (cleave_node_exists(miss->node) && miss->node.index != named.index) {
+      cleave_text_show(text, "%s  at ", indent);
+      print_node(printer, graph, miss->node);
+      cleave_text_add(text, "\n");
+    } else if (!cleave_node_exists(miss->node) && cleave_value_exists(miss->value)) {
+      cleave_text_show(text, "%s  at ", indent);
+      size_t start = text->length;
+      cleave_explain_value(graph, miss->value, text);
+      cleave_text_show_from(text, start);
+      cleave_text_add(text, "\n");
+    }
+    cleave_text_show(text, "%s  %s:%d%s%s\n", indent, miss->file != NULL ? miss->file : file, (int)miss->line,
+                     miss->path[0] == '\0' ? "" : ": ", miss->path);
+    if (miss->edit != NULL && miss->edit[0] != '\0') {
+      cleave_text_show(text, "%s  %s: %s\n", indent, finding->refuser == NULL ? "try" : "matches with",
+                       miss->edit);
+    }
+  }
+  if (finding->refuser != NULL) {
+    cleave_text_show(text, "%sbut that match would be refused by %s: %s\n", indent, finding->refuser,
+                     finding->refusal);
+  }
+}
+
+// ---- nodes ----
+
+static void print_region(const printer_t *printer, uint32_t region) {
+  const cleave_plan_region_t *entry = &printer->why->plan->regions[region];
+  cleave_text_show(printer->text, "region '%s' of %u node%s on %s", entry->name, (unsigned)entry->node_count,
+                   entry->node_count == 1 ? "" : "s", entry->backend);
+}
+
+/* What the rule put in the place of what it took, as far as it is there still. */
+static void print_made(const printer_t *printer, const cleave_verdict_t *verdict) {
+  for (uint32_t k = 0; k < verdict->made_count; k++) {
+    cleave_text_add(printer->text, k == 0 ? "    made " : ", ");
+    size_t start = printer->text->length;
+    cleave_explain_node(printer->why->plan->graph, verdict->made[k], printer->text);
+    cleave_text_show_from(printer->text, start);
+  }
+  cleave_text_add(printer->text, verdict->made_count > 0 ? "\n" : "");
+}
+
+static void print_verdict(const printer_t *printer, const cleave_why_node_t *node,
+                          const cleave_verdict_t *verdict) {
+  cleave_text_t *text = printer->text;
+  const cleave_plan_t *plan = printer->why->plan;
+  const cleave_finding_t *finding = &verdict->finding;
+  cleave_text_add(text, "  ");
+  print_rule_name(printer, verdict->rule);
+  cleave_text_add(text, ": ");
+  switch (verdict->fate) {
+    case CLEAVE_FATE_FUSED:
+      cleave_text_add(text, "fused, ");
+      print_nodes(printer, node->graph, plan->fusions[verdict->fusion].nodes,
+                  plan->fusions[verdict->fusion].node_count);
+      cleave_text_add(text, "\n    in ");
+      print_region(printer, verdict->region);
+      cleave_text_add(text, "\n");
+      break;
+    case CLEAVE_FATE_REGION:
+      cleave_text_add(text, "in ");
+      print_region(printer, verdict->region);
+      cleave_text_add(text, "\n");
+      break;
+    case CLEAVE_FATE_MADE:
+      cleave_text_add(text, "made it\n");
+      print_list(printer, "    in place of ", verdict->graph, finding->nodes, finding->node_count);
+      break;
+    case CLEAVE_FATE_REWRITTEN:
+      cleave_text_add(text, "took it\n");
+      print_list(printer, "    out of ", verdict->graph, finding->nodes, finding->node_count);
+      print_made(printer, verdict);
+      break;
+    case CLEAVE_FATE_REFUSED:
+      cleave_text_show(text, "%s%s%s%s\n", finding->node_count > 0 ? "matches, but refused" : "not taken",
+                       verdict->cause[0] == '\0' ? "" : " by ", verdict->cause, "");
+      if (verdict->reason[0] != '\0') {
+        cleave_text_show(text, "    %s\n", verdict->reason);
+      }
+      if (finding->node_count > 0) {
+        print_list(printer, "    the match: ", verdict->graph, finding->nodes, finding->node_count);
+      }
+      break;
+    case CLEAVE_FATE_LOST:
+      cleave_text_show(text, "%s", finding->node_count > 0 ? "matches, but lost to " : "taken before by ");
+      print_rule_name(printer, verdict->winner);
+      cleave_text_add(text, "\n");
+      if (verdict->fusion != CLEAVE_INDEX_NONE) {
+        cleave_text_add(text, "    which took ");
+        print_nodes(printer, node->graph, plan->fusions[verdict->fusion].nodes,
+                    plan->fusions[verdict->fusion].node_count);
+        cleave_text_add(text, "\n");
+      }
+      print_list(printer, "    the match: ", verdict->graph, finding->nodes, finding->node_count);
+      break;
+    case CLEAVE_FATE_MISSED:
+      cleave_text_show(text, "no match; %u of %u nodes from ", (unsigned)finding->matched,
+                       (unsigned)finding->total);
+      print_node(printer, verdict->graph, finding->anchor);
+      if (verdict->winner != CLEAVE_INDEX_NONE) {
+        cleave_text_add(text, ", before it was taken by ");
+        print_rule_name(printer, verdict->winner);
+      }
+      cleave_text_add(text, "\n");
+      print_misses(printer, verdict->graph, verdict->rule, finding, node->node, "    ");
+      break;
+    case CLEAVE_FATE_OUTSIDE:
+      cleave_text_show(text, "nothing of it is about this node%s%s",
+                       verdict->reason[0] == '\0' ? "" : ": it ", verdict->reason);
+      cleave_text_add(text, "\n");
+      break;
+  }
+}
+
+static int compare_verdicts(const void *a, const void *b) {
+  const cleave_verdict_t *const *x = a;
+  const cleave_verdict_t *const *y = b;
+  if ((*x)->fate != (*y)->fate) {
+    return (*x)->fate < (*y)->fate ? -1 : 1;
+  }
+  return ((*x)->rule > (*y)->rule) - ((*x)->rule < (*y)->rule);
+}
+
+static cleave_status_t print_why_node(const printer_t *printer, const cleave_why_node_t *node,
+                                      cleave_error_t *error) {
+  cleave_text_t *text = printer->text;
+  const cleave_verdict_t **order = cleave_allocate((size_t)node->verdict_count + 1, sizeof *order);
+  if (order == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  print_node(printer, node->graph, node->node);
+  cleave_text_show(text, ", number %u", (unsigned)node->node.index);
+  if (cleave_node_output_count(node->graph, node->node) > 0) {
+    cleave_text_add(text, ", ");
+    size_t start = text->length;
+    cleave_value_type_print(node->graph, cleave_node_output(node->graph, node->node, 0), text);
+    cleave_text_show_from(text, start);
+  }
+  if (node->graph != printer->why->plan->graph) {
+    cleave_text_add(text, ", before the model was rewritten");
+    uint32_t taker = cleave_history_taker(printer->why->history, node->node);
+    if (taker != CLEAVE_INDEX_NONE) {
+      cleave_text_add(text, " by ");
+      print_rule_name(printer, taker);
+    }
+  } else if (printer->why->plan->node_region[node->node.index] == CLEAVE_INDEX_NONE) {
+    cleave_text_add(text, ", on cpu by itself");
+  }
+  cleave_text_add(text, "\n");
+  for (uint32_t k = 0; k < node->verdict_count; k++) {
+    order[k] = &node->verdicts[k];
+  }
+  if (node->verdict_count > 1) {
+    qsort(order, node->verdict_count, sizeof *order, compare_verdicts);
+  }
+  for (uint32_t k = 0; k < node->verdict_count; k++) {
+    print_verdict(printer, node, order[k]);
+  }
+  cleave_free(order);
+  return CLEAVE_OK;
+}
+
+// ---- rules ----
+
+static void print_near_miss(const printer_t *printer, const cleave_why_rule_t *rule,
+                            const cleave_near_miss_t *miss) {
+  cleave_text_t *text = printer->text;
+  const cleave_finding_t *finding = &miss->finding;
+  cleave_node_t place = finding->misses[0].node;
+  cleave_text_show(text, "    %u of %u nodes", (unsigned)finding->matched, (unsigned)finding->total);
+  if (miss->count > 1) {
+    cleave_text_show(text, " x %u, first at ", (unsigned)miss->count);
+  } else {
+    cleave_text_add(text, " at ");
+  }
+  print_node(printer, miss->graph, cleave_node_exists(place) ? place : finding->anchor);
+  cleave_text_add(text, miss->is_optional ? " (matches without it)" : "");
+  bool is_past = miss->graph != rule->graph;
+  cleave_text_add(text, miss->is_taken && is_past ? ", before other rules took it" : "");
+  cleave_text_add(text, miss->is_taken && !is_past ? " (fused by other rules)\n" : "\n");
+  print_misses(printer, miss->graph, rule->rule, finding, place, "      ");
+}
+
+static void print_counts(const printer_t *printer, const cleave_why_rule_t *rule) {
+  cleave_text_t *text = printer->text;
+  const cleave_plan_rule_t *entry = &printer->why->plan->rules[rule->rule];
+  if (entry->kind == CLEAVE_RULE_REGION) {
+    cleave_text_show(text, "%u region%s", (unsigned)entry->matches, entry->matches == 1 ? "" : "s");
+  } else if (entry->kind == CLEAVE_RULE_PASS) {
+    cleave_text_add(text, "a function over the whole model");
+  } else {
+    cleave_text_show(text, "%u %s out of %u match%s", (unsigned)entry->matches,
+                     entry->kind == CLEAVE_RULE_FUSE ? "fused" : "rewritten", (unsigned)rule->match_count,
+                     rule->match_count == 1 ? "" : "es");
+  }
+  if (entry->refused > 0) {
+    cleave_text_show(text, ", %u refused", (unsigned)entry->refused);
+  }
+  if (rule->lost_count > 0) {
+    cleave_text_show(text, ", %u lost to other rules", (unsigned)rule->lost_count);
+  }
+  if (rule->before_count > 0) {
+    cleave_text_show(text, ", %u more before the model was rewritten", (unsigned)rule->before_count);
+  }
+  uint32_t near = 0;
+  for (uint32_t k = 0; k < rule->miss_count; k++) {
+    near += rule->misses[k].is_taken ? 0 : rule->misses[k].count;
+  }
+  if (near > 0) {
+    cleave_text_show(text, ", %u near miss%s", (unsigned)near, near == 1 ? "" : "es");
+  }
+  if (rule->limit_count > 0) {
+    cleave_text_show(text, ", search given up at %u place%s", (unsigned)rule->limit_count,
+                     rule->limit_count == 1 ? "" : "s");
+  }
+}
+
+static void end_left_out(const printer_t *printer) {
+  const char *option = printer->why->limit_option;
+  cleave_text_format(printer->text, option != NULL ? " (%s)\n" : "\n", option);
+}
+
+/* Matches that the rule did not keep, a line for those alike. */
+static void print_refusals(const printer_t *printer, const cleave_why_refusal_t *refusals, uint32_t count,
+                           const char *what) {
+  cleave_text_t *text = printer->text;
+  uint32_t shown = count < printer->why->limit ? count : printer->why->limit;
+  for (uint32_t k = 0; k < shown; k++) {
+    const cleave_why_refusal_t *refusal = &refusals[k];
+    if (refusal->winner != CLEAVE_INDEX_NONE) {
+      cleave_text_add(text, "  lost to ");
+      print_rule_name(printer, refusal->winner);
+    } else {
+      cleave_text_show(text, refusal->cause[0] == '\0' ? "  left" : "  refused by %s", refusal->cause);
+    }
+    if (refusal->count > 1) {
+      cleave_text_show(text, " x %u", (unsigned)refusal->count);
+    }
+    if (cleave_node_exists(refusal->first)) {
+      cleave_text_add(text, refusal->count > 1 ? ", first at " : " at ");
+      print_node(printer, refusal->graph, refusal->first);
+    } else if (refusal->place != NULL && refusal->place[0] != '\0') {
+      cleave_text_show(text, "%s'%s'", refusal->count > 1 ? ", first at " : " at ", refusal->place);
+    }
+    if (refusal->structure[0] != '\0') {
+      cleave_text_show(text, " (%s)", refusal->structure);
+    }
+    cleave_text_show(text, refusal->reason[0] == '\0' ? "\n" : ": %s\n", refusal->reason);
+  }
+  if (shown < count) {
+    cleave_text_show(text, "  and %u more kinds of %s", (unsigned)(count - shown), what);
+    end_left_out(printer);
+  }
+}
+
+static void print_rule(const printer_t *printer, const cleave_why_rule_t *rule) {
+  cleave_text_t *text = printer->text;
+  print_rule_name(printer, rule->rule);
+  cleave_text_add(text, ": ");
+  print_counts(printer, rule);
+  cleave_text_add(text, "\n");
+  print_refusals(printer, rule->refusals, rule->refusal_count, "refusals");
+  print_refusals(printer, rule->losses, rule->loss_count, "losses");
+  uint32_t shown = rule->miss_count < printer->why->limit ? rule->miss_count : printer->why->limit;
+  cleave_text_add(text, shown > 0 ? "  near misses:\n" : "");
+  for (uint32_t k = 0; k < shown; k++) {
+    print_near_miss(printer, rule, &rule->misses[k]);
+  }
+  if (shown < rule->miss_count) {
+    cleave_text_show(text, "    and %u more kinds", (unsigned)(rule->miss_count - shown));
+    end_left_out(printer);
+  }
+}
+
+// ---- the whole model ----
+
+typedef struct ranked {
+  const cleave_why_rule_t *rule;
+  const cleave_near_miss_t *miss;
+  uint32_t order;
+} ranked_t;
+
+static int compare_ranked(const void *a, const void *b) {
+  const ranked_t *x = a;
+  const ranked_t *y = b;
+  int order = cleave_near_miss_compare(x->miss, y->miss);
+  return order != 0 ? order : (x->order > y->order) - (x->order < y->order);
+}
+
+/* Places that have less than half of a pattern are not listed, but not denied either. */
+static void print_summary_title(const printer_t *printer, uint32_t count) {
+  const cleave_why_t *why = printer->why;
+  uint64_t far = 0;
+  for (uint32_t k = 0; k < why->rule_count; k++) {
+    far += why->rules[k].far_count;
+  }
+  if (count > 0) {
+    cleave_text_add(printer->text, "near misses:\n");
+  } else if (far > 0) {
+    cleave_text_format(printer->text,
+                       "no near misses; %llu place%s less than half of a pattern (ask about a node there)\n",
+                       (unsigned long long)far, far == 1 ? " has" : "s have");
+  } else {
+    cleave_text_add(printer->text, "no near misses\n");
+  }
+}
+
+static cleave_status_t print_summary(const printer_t *printer, cleave_error_t *error) {
+  const cleave_why_t *why = printer->why;
+  const cleave_plan_t *plan = why->plan;
+  cleave_text_t *text = printer->text;
+  uint32_t count = 0;
+  uint32_t fused = 0;
+  uint32_t in_region = 0;
+  for (uint32_t k = 0; k < plan->region_count; k++) {
+    in_region += plan->regions[k].node_count;
+  }
+  for (uint32_t k = 0; k < plan->fusion_count; k++) {
+    fused += plan->fusions[k].node_count;
+  }
+  for (uint32_t k = 0; k < why->rule_count; k++) {
+    count += why->rules[k].miss_count;
+  }
+  cleave_text_show(text, "%u nodes: %u in %u fusions, %u in %u regions, %u on cpu one by one\n",
+                   (unsigned)plan->graph->live_node_count, (unsigned)fused, (unsigned)plan->fusion_count,
+                   (unsigned)in_region, (unsigned)plan->region_count,
+                   (unsigned)(plan->graph->live_node_count - in_region));
+  for (uint32_t k = 0; k < why->rule_count; k++) {
+    cleave_text_add(text, "  ");
+    print_rule_name(printer, why->rules[k].rule);
+    cleave_text_add(text, ": ");
+    print_counts(printer, &why->rules[k]);
+    cleave_text_add(text, "\n");
+  }
+  ranked_t *ranked = cleave_allocate((size_t)count + 1, sizeof *ranked);
+  if (ranked == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  uint32_t next = 0;
+  for (uint32_t k = 0; k < why->rule_count; k++) {
+    for (uint32_t m = 0; m < why->rules[k].miss_count; m++, next++) {
+      ranked[next] = (ranked_t){&why->rules[k], &why->rules[k].misses[m], next};
+    }
+  }
+  if (count > 1) {
+    qsort(ranked, count, sizeof *ranked, compare_ranked);
+  }
+  print_summary_title(printer, count);
+  for (uint32_t k = 0; k < count && k < why->limit; k++) {
+    cleave_text_add(text, "  ");
+    print_rule_name(printer, ranked[k].rule->rule);
+    cleave_text_add(text, "\n");
+    print_near_miss(printer, ranked[k].rule, ranked[k].miss);
+  }
+  if (count > why->limit) {
+    cleave_text_show(text, "  and %u more kinds", (unsigned)(count - why->limit));
+    end_left_out(printer);
+  }
+  cleave_free(ranked);
+  return CLEAVE_OK;
+}
+
+cleave_status_t cleave_why_print_text(const cleave_why_t *why, cleave_text_t *text, cleave_error_t *error) {
+  printer_t printer = {why, text};
+  if (why->is_summary) {
+    CLEAVE_TRY(print_summary(&printer, error));
+  }
+  for (uint32_t k = 0; k < why->node_count; k++) {
+    cleave_text_add(text, k > 0 ? "\n" : "");
+    CLEAVE_TRY(print_why_node(&printer, &why->nodes[k], error));
+  }
+  if (why->nodes_left_out > 0) {
+    cleave_text_show(text, "\nand %u more nodes", (unsigned)why->nodes_left_out);
+    end_left_out(&printer);
+  }
+  for (uint32_t k = 0; k < why->rule_count && !why->is_summary; k++) {
+    cleave_text_add(text, k > 0 ? "\n" : "");
+    print_rule(&printer, &why->rules[k]);
+  }
+  return cleave_text_check(text, error);
+}

@@ -1,0 +1,474 @@
+// SPDX-License-Identifier: Apache-2.0
+// One application of a rewrite: the match in topological order, what of it is read outside, `where`, the
+// substitute, and its place in the graph. What the rule leaves as it is leaves no trace but its reason.
+#include <stdio.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "graph/compare/structural_hash.h"
+#include "partition/pattern/pattern_test.h"
+#include "partition/rewrite/rewrite_state.h"
+
+enum { READABLE_CONSTANT = 256 };
+
+// ---- the match in hand ----
+
+static bool is_inside(const cleave_rewriter_t *rewriter, cleave_node_t node) {
+  return cleave_node_exists(node) && rewriter->local.items[node.index] != CLEAVE_INDEX_NONE;
+}
+
+/* Are all producers inside of the match among the first `count` nodes in hand? */
+static bool is_ready(const cleave_rewriter_t *rewriter, cleave_node_t node, uint32_t count) {
+  const cleave_graph_t *graph = rewriter->editor->graph;
+  for (uint32_t k = 0; k < cleave_node_input_count(graph, node); k++) {
+    cleave_value_t input = cleave_node_input(graph, node, k);
+    cleave_node_t producer =
+        cleave_value_exists(input) ? cleave_value_producer(graph, input) : CLEAVE_NODE_NONE;
+    if (is_inside(rewriter, producer) && rewriter->local.items[producer.index] >= count) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/* Orders the nodes; they usually are in order already. */
+static cleave_status_t order_nodes(cleave_rewriter_t *rewriter, const cleave_match_t *match,
+                                   cleave_error_t *error) {
+  uint32_t count = match->node_count;
+  size_t bound = cleave_graph_node_bound(rewriter->editor->graph);
+  while (rewriter->local.count < bound) {
+    CLEAVE_ARRAY_PUSH(&rewriter->local, CLEAVE_INDEX_NONE, error);
+  }
+  rewriter->nodes.count = 0;
+  rewriter->labels.count = 0;
+  rewriter->hashes.count = 0;
+  CLEAVE_TRY(cleave_array_reserve(&rewriter->nodes, count, error));
+  CLEAVE_TRY(cleave_array_reserve(&rewriter->labels, count, error));
+  CLEAVE_TRY(cleave_array_reserve(&rewriter->hashes, count, error));
+  for (uint32_t k = 0; k < count; k++) {
+    rewriter->local.items[match->nodes[k].index] = count;  // inside, not placed yet
+  }
+  uint32_t done = 0;
+  for (bool moved = true; moved && done < count;) {
+    moved = false;
+    for (uint32_t k = 0; k < count; k++) {
+      cleave_node_t node = match->nodes[k];
+      if (rewriter->local.items[node.index] == count && is_ready(rewriter, node, count)) {
+        rewriter->local.items[node.index] = done++;
+        cleave_array_push_reserved(&rewriter->nodes, node);
+        cleave_array_push_reserved(&rewriter->labels, match->node_labels[k]);
+        moved = true;
+      }
+    }
+  }
+  for (uint32_t k = 0; k < count && done < count; k++) {  // only where a rule closed a cycle
+    cleave_node_t node = match->nodes[k];
+    if (rewriter->local.items[node.index] == count) {
+      rewriter->local.items[node.index] = done++;
+      cleave_array_push_reserved(&rewriter->nodes, node);
+      cleave_array_push_reserved(&rewriter->labels, match->node_labels[k]);
+    }
+  }
+  return CLEAVE_OK;
+}
+
+static void release_nodes(cleave_rewriter_t *rewriter, const cleave_match_t *match) {
+  for (uint32_t k = 0; k < match->node_count; k++) {
+    if (match->nodes[k].index < rewriter->local.count) {  // not where room was missing
+      rewriter->local.items[match->nodes[k].index] = CLEAVE_INDEX_NONE;
+    }
+  }
+}
+
+static uint64_t hash_leaf(const cleave_rewriter_t *rewriter, cleave_value_t value) {
+  const cleave_tensor_t *tensor = cleave_graph_value(rewriter->editor->graph, value)->tensor;
+  if (tensor == NULL) {
+    return cleave_hash_combine(CLEAVE_HASH_SEED, cleave_rewrite_place(rewriter->loops, value.index));
+  }
+  uint64_t hash = cleave_hash_combine(CLEAVE_HASH_SEED + 1, (uint64_t)tensor->dtype);
+  if (tensor->bytes > READABLE_CONSTANT || tensor->dtype == CLEAVE_DTYPE_STRING) {
+    return cleave_hash_combine(hash, tensor->version);
+  }
+  hash = cleave_hash_bytes(hash, tensor->dims, (size_t)tensor->rank * sizeof *tensor->dims);
+  return tensor->bytes == 0 ? hash : cleave_hash_bytes(hash, tensor->data, tensor->bytes);
+}
+
+/* A hash of each node with all that it is made of inside the match. */
+static void hash_nodes(cleave_rewriter_t *rewriter) {
+  const cleave_graph_t *graph = rewriter->editor->graph;
+  for (uint32_t k = 0; k < rewriter->nodes.count; k++) {
+    cleave_node_t node = rewriter->nodes.items[k];
+    uint64_t hash = cleave_node_hash(graph, node, CLEAVE_HASH_SEED);
+    for (uint32_t i = 0; i < cleave_node_input_count(graph, node); i++) {
+      cleave_value_t input = cleave_node_input(graph, node, i);
+      uint64_t part = 0;
+      if (cleave_value_exists(input)) {
+        cleave_node_t producer = cleave_value_producer(graph, input);
+        bool inside = is_inside(rewriter, producer) && rewriter->local.items[producer.index] < k;
+        part = inside ? cleave_hash_combine(rewriter->hashes.items[rewriter->local.items[producer.index]],
+                                            cleave_graph_value(graph, input)->output_index)
+                      : hash_leaf(rewriter, input);
+      }
+      hash = cleave_hash_combine(hash, part);
+    }
+    cleave_array_push_reserved(&rewriter->hashes, hash);
+  }
+}
+
+/* Values of the match that somebody else reads, or that are graph outputs. */
+static cleave_status_t find_outputs(cleave_rewriter_t *rewriter, cleave_error_t *error) {
+  const cleave_graph_t *graph = rewriter->editor->graph;
+  rewriter->outputs.count = 0;
+  for (uint32_t k = 0; k < rewriter->nodes.count; k++) {
+    for (uint32_t o = 0; o < cleave_node_output_count(graph, rewriter->nodes.items[k]); o++) {
+      cleave_value_t value = cleave_node_output(graph, rewriter->nodes.items[k], o);
+      cleave_use_t use = cleave_value_first_use(graph, value);
+      while (cleave_use_exists(use) && is_inside(rewriter, cleave_use_node(graph, use))) {
+        use = cleave_use_next(graph, use);
+      }
+      if (cleave_use_exists(use)) {
+        CLEAVE_ARRAY_PUSH(&rewriter->outputs, value, error);
+      }
+    }
+  }
+  return CLEAVE_OK;
+}
+
+static bool reads_sizes(const cleave_pattern_t *pattern) {
+  bool reads = pattern->where != NULL;
+  for (uint32_t p = 0; !reads && p < pattern->node_count; p++) {
+    reads = pattern->nodes[p].type.dims != NULL || pattern->nodes[p].where != NULL;
+  }
+  return reads;
+}
+
+/* Sizes that the pattern may have asked for: those of all that the match holds. */
+static cleave_status_t note_sizes(const cleave_rewriter_t *rewriter, const cleave_match_t *match,
+                                  cleave_error_t *error) {
+  const cleave_graph_t *graph = rewriter->editor->graph;
+  for (uint32_t k = 0; graph->is_sized && reads_sizes(match->pattern) && k < match->node_count; k++) {
+    uint32_t inputs = cleave_node_input_count(graph, match->nodes[k]);
+    for (uint32_t p = 0; p < inputs + cleave_node_output_count(graph, match->nodes[k]); p++) {
+      cleave_value_t value = p < inputs ? cleave_node_input(graph, match->nodes[k], p)
+                                        : cleave_node_output(graph, match->nodes[k], p - inputs);
+      if (cleave_value_exists(value) && !cleave_value_is_constant(graph, value)) {
+        CLEAVE_TRY(cleave_graph_note_read(graph, value, error));
+      }
+    }
+  }
+  return CLEAVE_OK;
+}
+
+/* Constants that the match takes in and that a part of the pattern may have asked for their content: whatever
+ * meets such a demand. */
+static cleave_status_t note_reads(const cleave_rewriter_t *rewriter, const cleave_match_t *match,
+                                  cleave_error_t *error) {
+  const cleave_graph_t *graph = rewriter->editor->graph;
+  for (uint32_t p = 0; p < match->pattern->node_count; p++) {
+    const cleave_pattern_node_t *part = &match->pattern->nodes[p];
+    if (part->kind != CLEAVE_PATTERN_CONSTANT || !cleave_pattern_reads_constant(&part->constant)) {
+      continue;
+    }
+    for (uint32_t k = 0; k < match->node_count; k++) {
+      for (uint32_t i = 0; i < cleave_node_input_count(graph, match->nodes[k]); i++) {
+        cleave_value_t input = cleave_node_input(graph, match->nodes[k], i);
+        if (cleave_value_exists(input) && cleave_pattern_test_constant(&part->constant, graph, input)) {
+          CLEAVE_TRY(cleave_graph_note_read(graph, input, error));
+        }
+      }
+    }
+  }
+  return CLEAVE_OK;
+}
+
+// ---- the substitute ----
+
+static const char *label_of(const cleave_rewriter_t *rewriter, char *buffer, size_t size) {
+  cleave_node_t last = rewriter->nodes.items[rewriter->nodes.count - 1];
+  return cleave_node_label(rewriter->editor->graph, last, buffer, size);
+}
+
+static cleave_status_t refuse(cleave_rewriter_t *rewriter, const cleave_graph_turn_t *turn,
+                              const char *reason, const char *otherwise, cleave_error_t *error) {
+  char label[128];
+  cleave_edits_t *log = rewriter->editor->log;
+  if (log == NULL) {
+    return CLEAVE_OK;
+  }
+  log->rules.items[turn->log_rule].refused++;
+  return cleave_edits_refuse(log, turn->log_rule, label_of(rewriter, label, sizeof label),
+                             reason[0] == '\0' ? otherwise : reason, error);
+}
+
+/* The main output is what stands for a value that names none. */
+static cleave_status_t resolve(cleave_rewriter_t *rewriter, cleave_substitute_t *substitute,
+                               cleave_error_t *error) {
+  const cleave_graph_t *graph = rewriter->editor->graph;
+  size_t count = substitute->to.count;
+  if (substitute->from.count != count) {
+    return cleave_error_set(error, CLEAVE_ERROR_INTERNAL, "a substitute of %zu values for %zu", count,
+                            substitute->from.count);
+  }
+  for (size_t k = 0; k < count; k++) {
+    cleave_value_t *from = &substitute->from.items[k];
+    cleave_value_t to = substitute->to.items[k];
+    if (!cleave_value_exists(*from)) {
+      if (rewriter->outputs.count != 1) {
+        return cleave_error_set(error, CLEAVE_ERROR_RULE,
+                                "the match has %zu values that are read outside: replace has to return a "
+                                "table, label = value",
+                                rewriter->outputs.count);
+      }
+      *from = rewriter->outputs.items[0];
+    }
+    if (from->index >= graph->values.count || to.index >= graph->values.count ||
+        graph->values.items[to.index].is_removed ||
+        !is_inside(rewriter, cleave_value_producer(graph, *from))) {
+      return cleave_error_set(error, CLEAVE_ERROR_RULE,
+                              "replace returned a value for '%.100s', which no node of the match makes",
+                              from->index < graph->values.count ? cleave_value_name(graph, *from) : "?");
+    }
+  }
+  return CLEAVE_OK;
+}
+
+static bool changes_nothing(const cleave_substitute_t *substitute) {
+  for (size_t k = 0; k < substitute->to.count; k++) {
+    if (substitute->to.items[k].index != substitute->from.items[k].index) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/* A new value, and the node that makes it, get the names of what they stand for, where that is gone. */
+static cleave_status_t inherit_names(cleave_editor_t *editor, const cleave_substitute_t *substitute,
+                                     cleave_error_t *error) {
+  cleave_graph_t *graph = editor->graph;
+  for (size_t k = 0; k < substitute->to.count; k++) {
+    cleave_value_t from = substitute->from.items[k];
+    cleave_value_t to = substitute->to.items[k];
+    cleave_node_t node = cleave_value_producer(graph, to);
+    if (!cleave_node_exists(node) || node.index < editor->first_node ||
+        !graph->values.items[from.index].is_removed) {
+      continue;
+    }
+    uint32_t old = substitute->producers.items[k].index;
+    char name[128];
+    (void)snprintf(name, sizeof name, "%s", cleave_value_name(graph, from));
+    if (name[0] != '\0') {
+      CLEAVE_TRY(cleave_editor_name_value(editor, to, name, error));
+    }
+    (void)snprintf(name, sizeof name, "%s", cleave_node_name(graph, (cleave_node_t){old}));
+    if (name[0] != '\0') {
+      CLEAVE_TRY(cleave_editor_name_node(editor, node, name, error));
+    }
+  }
+  return CLEAVE_OK;
+}
+
+/* Takes back the first `count` replacements, the latest first: what they moved stands behind what read the
+ * substitute before. */
+static void move_back(cleave_editor_t *editor, const cleave_substitute_t *substitute, size_t count) {
+  cleave_graph_t *graph = editor->graph;
+  for (size_t k = count; k > 0; k--) {
+    cleave_use_t use = cleave_value_first_use(graph, substitute->to.items[k - 1]);
+    for (uint32_t before = substitute->uses_before.items[k - 1]; before > 0; before--) {
+      use = cleave_use_next(graph, use);
+    }
+    while (cleave_use_exists(use)) {
+      cleave_use_t next = cleave_use_next(graph, use);
+      cleave_graph_set_use(graph, use, substitute->from.items[k - 1]);
+      use = next;
+    }
+  }
+}
+
+/* All readers read the substitute, or, if this fails, none does. */
+static cleave_status_t move_readers(cleave_rewriter_t *rewriter, cleave_substitute_t *substitute,
+                                    cleave_error_t *error) {
+  cleave_editor_t *editor = rewriter->editor;
+  size_t count = substitute->to.count;
+  CLEAVE_TRY(cleave_array_reserve(&substitute->uses_before, count, error));
+  for (size_t k = 0; k < count; k++) {
+    cleave_value_t from = substitute->from.items[k];
+    cleave_value_t to = substitute->to.items[k];
+    cleave_array_push_reserved(&substitute->uses_before, cleave_graph_value(editor->graph, to)->use_count);
+    cleave_status_t status = cleave_editor_replace_uses(editor, from, to, error);
+    if (status != CLEAVE_OK) {
+      move_back(editor, substitute, k);
+      return status;
+    }
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t remove_replaced(cleave_rewriter_t *rewriter, cleave_error_t *error) {
+  cleave_editor_t *editor = rewriter->editor;
+  for (size_t k = rewriter->nodes.count; k > 0; k--) {
+    CLEAVE_TRY(cleave_editor_remove_unused(editor, rewriter->nodes.items[k - 1], error));
+  }
+  for (uint32_t node = cleave_graph_node_bound(editor->graph); node > editor->first_node; node--) {
+    CLEAVE_TRY(cleave_editor_remove_unused(editor, (cleave_node_t){node - 1}, error));
+  }
+  return CLEAVE_OK;
+}
+
+// ---- mistakes ----
+
+/* Is it the rule's mistake at this match? Other failures concern everything: memory, time. */
+static bool is_mistake(cleave_status_t status) {
+  return status == CLEAVE_ERROR_RULE || status == CLEAVE_ERROR_SHAPE ||
+         status == CLEAVE_ERROR_INVALID_ARGUMENT || status == CLEAVE_ERROR_UNSUPPORTED;
+}
+
+/* What follows "file:12: rewrite 'x': " in a message that says so already, with "line 12: " in its place. */
+static void shorten(const cleave_graph_turn_t *turn, const cleave_error_t *cause, cleave_reason_t *reason) {
+  char rule[128];
+  (void)snprintf(rule, sizeof rule, "%s '%s': ", cleave_rule_kind_name(turn->rule->kind), turn->rule->name);
+  const char *rest = strstr(cause->message, rule);
+  const char *text = rest != NULL ? rest + strlen(rule) : cause->message;
+  if (cause->line > 0) {
+    (void)snprintf(reason->text, sizeof reason->text, "line %d: %.230s", cause->line, text);
+  } else {
+    (void)snprintf(reason->text, sizeof reason->text, "%.255s", text);
+  }
+}
+
+/* A mistake is a refusal on record and leaves the graph as it was, unless whoever runs the rules wants to
+ * stop at the first one. */
+static cleave_status_t fail(cleave_rewriter_t *rewriter, const cleave_graph_turn_t *turn,
+                            const cleave_editor_mark_t *mark, cleave_status_t status,
+                            const cleave_error_t *cause, cleave_error_t *error) {
+  const cleave_transform_options_t *options = rewriter->options;
+  if (!is_mistake(status) || (options != NULL && options->stops_at_mistakes)) {
+    if (cause->file[0] == '\0') {
+      return cleave_rewrite_fail(turn, status, cause, error);
+    }
+    if (error != NULL && error->status == CLEAVE_OK) {
+      *error = *cause;
+    }
+    return status;
+  }
+  cleave_reason_t reason;
+  shorten(turn, cause, &reason);
+  cleave_editor_roll_back(rewriter->editor, *mark);
+  return refuse(rewriter, turn, reason.text, "it failed", error);
+}
+
+// ---- one application ----
+
+/* `where`, and whether somebody leaves this application out. A reason for no is written down. */
+static cleave_status_t is_wanted(cleave_rewriter_t *rewriter, cleave_graph_turn_t *turn,
+                                 const cleave_match_t *match, cleave_substitute_t *substitute, bool *out_yes,
+                                 cleave_error_t *error) {
+  cleave_editor_t *editor = rewriter->editor;
+  const cleave_transform_options_t *options = rewriter->options;
+  const cleave_rule_t *rule = turn->rule;
+  *out_yes = false;
+  if (rewriter->outputs.count == 0) {
+    return refuse(rewriter, turn, "nothing reads what the match makes", "", error);
+  }
+  bool yes = true;
+  if (rule->where != NULL) {
+    cleave_error_t cause = CLEAVE_ERROR_INIT;
+    cleave_editor_mark_t mark = cleave_editor_mark(editor);
+    cleave_status_t status =
+        rule->where(rule->context, editor->graph, match, &yes, &substitute->reason, &cause);
+    if (status != CLEAVE_OK) {
+      return fail(rewriter, turn, &mark, status, &cause, error);
+    }
+  }
+  if (!yes) {
+    return refuse(rewriter, turn, substitute->reason.text, "where said no", error);
+  }
+  if (options != NULL && options->allow != NULL &&
+      !options->allow(options->allow_context, editor->graph, &turn->description, match->nodes,
+                      match->node_count)) {
+    return refuse(rewriter, turn, "left out", "left out", error);
+  }
+  *out_yes = true;
+  return CLEAVE_OK;
+}
+
+static cleave_status_t build(cleave_rewriter_t *rewriter, const cleave_rule_t *rule,
+                             const cleave_match_t *match, cleave_substitute_t *substitute,
+                             cleave_error_t *error) {
+  cleave_editor_t *editor = rewriter->editor;
+  editor->first_node = cleave_graph_node_bound(editor->graph);
+  editor->only_adds = true;
+  cleave_status_t status = rule->replace(rule->context, editor, match, substitute, error);
+  editor->only_adds = false;
+  return status == CLEAVE_OK ? resolve(rewriter, substitute, error) : status;
+}
+
+static cleave_status_t apply(cleave_rewriter_t *rewriter, cleave_graph_turn_t *turn,
+                             const cleave_match_t *match, cleave_substitute_t *substitute, bool *out_applied,
+                             cleave_error_t *error) {
+  cleave_editor_t *editor = rewriter->editor;
+  bool is_to_be = false;
+  cleave_error_t cause = CLEAVE_ERROR_INIT;
+  editor->reads.count = 0;
+  CLEAVE_TRY(is_wanted(rewriter, turn, match, substitute, &is_to_be, error));
+  if (!is_to_be) {
+    return CLEAVE_OK;
+  }
+  cleave_editor_mark_t mark = cleave_editor_mark(editor);
+  cleave_status_t status = build(rewriter, turn->rule, match, substitute, &cause);
+  if (status != CLEAVE_OK) {
+    return fail(rewriter, turn, &mark, status, &cause, error);
+  }
+  if (changes_nothing(substitute)) {
+    cleave_editor_roll_back(editor, mark);
+    return refuse(rewriter, turn, substitute->reason.text,
+                  substitute->to.count == 0 ? "replace left it as it is" : "replace returned what is there",
+                  error);
+  }
+  CLEAVE_TRY(cleave_rewrite_check_return(rewriter, turn, error));
+  for (size_t k = 0; k < substitute->from.count; k++) {
+    cleave_node_t producer = cleave_value_producer(editor->graph, substitute->from.items[k]);
+    CLEAVE_ARRAY_PUSH(&substitute->producers, producer, error);
+  }
+  status = move_readers(rewriter, substitute, &cause);
+  if (status != CLEAVE_OK) {
+    return fail(rewriter, turn, &mark, status, &cause, error);
+  }
+  CLEAVE_TRY(note_reads(rewriter, match, error));
+  CLEAVE_TRY(note_sizes(rewriter, match, error));
+  CLEAVE_TRY(cleave_editor_log_reads(editor, error));
+  CLEAVE_TRY(remove_replaced(rewriter, error));
+  CLEAVE_TRY(inherit_names(editor, substitute, error));
+  *out_applied = true;
+  return cleave_rewrite_check_growth(rewriter, turn, substitute, error);
+}
+
+cleave_status_t cleave_rewrite_apply(cleave_rewriter_t *rewriter, cleave_graph_turn_t *turn,
+                                     const cleave_match_t *match, bool *out_applied, cleave_error_t *error) {
+  cleave_editor_t *editor = rewriter->editor;
+  cleave_substitute_t substitute = {.reason = {""}};
+  char label[128];
+  *out_applied = false;
+  cleave_status_t status = order_nodes(rewriter, match, error);
+  if (status == CLEAVE_OK) {
+    hash_nodes(rewriter);
+    status = find_outputs(rewriter, error);
+  }
+  if (status == CLEAVE_OK && editor->log != NULL) {
+    status = cleave_edits_begin(editor->log, turn->log_rule, label_of(rewriter, label, sizeof label), error);
+  }
+  if (status == CLEAVE_OK) {
+    cleave_match_t ordered = *match;
+    ordered.nodes = rewriter->nodes.items;
+    ordered.node_labels = rewriter->labels.items;
+    status = apply(rewriter, turn, &ordered, &substitute, out_applied, error);
+    if (editor->log != NULL) {
+      cleave_edits_end(editor->log);
+    }
+  }
+  release_nodes(rewriter, match);
+  cleave_array_free(&substitute.from);
+  cleave_array_free(&substitute.to);
+  cleave_array_free(&substitute.producers);
+  cleave_array_free(&substitute.uses_before);
+  return status;
+}

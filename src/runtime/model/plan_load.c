@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans from files for models of the embedding API, without Lua: read, compared with the model, checked, and
+// every fusion and node of every region shown to its backend, as when the rules ran.
+#include "runtime/model/plan_load.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "backend/region/view.h"
+#include "backend/registry/registry.h"
+#include "formats/onnx/onnx.h"
+#include "graph/compare/structural_hash.h"
+#include "partition/plan/plan_read.h"
+#include "runtime/model/model_internal.h"
+#include "runtime/model/rule_list.h"
+#include "system/file.h"
+
+enum { REASON_BYTES = 640 };
+
+/* One question to the backend; *out_refusal gets the reason where it says no. */
+static cleave_status_t ask(cleave_supports_t *supports, const cleave_plan_t *plan,
+                           const cleave_plan_region_t *region, const cleave_plan_fusion_t *fusion,
+                           cleave_node_t node, char *refusal, cleave_error_t *error) {
+  bool yes = false;
+  char label[128];
+  cleave_reason_t reason;
+  const cleave_plan_rule_t *rule = &plan->rules[fusion != NULL ? fusion->rule : region->rule];
+  cleave_fusion_set_t set = {.rule = rule->name, .nodes = &node, .node_count = 1};
+  if (fusion != NULL) {
+    set = (cleave_fusion_set_t){.rule = rule->name,
+                                .nodes = fusion->nodes,
+                                .labels = fusion->labels,
+                                .node_count = fusion->node_count,
+                                .attributes = fusion->attributes,
+                                .attribute_count = fusion->attribute_count};
+  }
+  CLEAVE_TRY(cleave_supports_ask(supports, region->backend, plan->graph, &set, &yes, &reason, error));
+  if (!yes) {
+    (void)cleave_node_label(plan->graph, fusion != NULL ? fusion->nodes[0] : node, label, sizeof label);
+    (void)snprintf(refusal, REASON_BYTES, "backend '%.60s' refuses %s%.60s at '%s': %s", region->backend,
+                   fusion != NULL ? "fusion " : "node ",
+                   fusion != NULL ? rule->name : cleave_node_op(plan->graph, node)->name, label,
+                   reason.text[0] == '\0' ? "no reason given" : reason.text);
+  }
+  return CLEAVE_OK;
+}
+
+/* Does the backend of a region still run it? `refusal` stays "" then. */
+static cleave_status_t check_region(cleave_supports_t *supports, const cleave_plan_t *plan, uint32_t index,
+                                    char *refusal, cleave_error_t *error) {
+  const cleave_plan_region_t *region = &plan->regions[index];
+  const cleave_backend_handle_t *handle = NULL;
+  cleave_error_t missing = CLEAVE_ERROR_INIT;
+  cleave_status_t status = cleave_registry_find(plan->graph->context, region->backend, &handle, &missing);
+  if (status == CLEAVE_ERROR_OUT_OF_MEMORY) {
+    return cleave_error_out_of_memory(error);
+  }
+  if (status != CLEAVE_OK) {
+    (void)snprintf(refusal, REASON_BYTES, "%.*s", REASON_BYTES - 1, missing.message);
+    return CLEAVE_OK;
+  }
+  for (uint32_t k = 0; k < region->fusion_count && refusal[0] == '\0'; k++) {
+    CLEAVE_TRY(
+        ask(supports, plan, region, &plan->fusions[region->fusions[k]], CLEAVE_NODE_NONE, refusal, error));
+  }
+  for (uint32_t k = 0; k < region->node_count && refusal[0] == '\0'; k++) {
+    if (plan->node_fusion[region->nodes[k].index] == CLEAVE_INDEX_NONE) {
+      CLEAVE_TRY(ask(supports, plan, region, NULL, region->nodes[k], refusal, error));
+    }
+  }
+  return CLEAVE_OK;
+}
+
+/* Reasons by region, NULL where the backend takes it, in `arena`. Without `fallback` the first is an error.
+ */
+static cleave_status_t check_regions(const cleave_plan_t *plan, const char *place, bool fallback,
+                                     cleave_arena_t *arena, const char ***out_reasons, bool *out_any,
+                                     cleave_error_t *error) {
+  cleave_supports_t supports;
+  cleave_status_t status = CLEAVE_OK;
+  const char **reasons = cleave_arena_allocate(arena, plan->region_count, sizeof *reasons);
+  *out_reasons = reasons;
+  *out_any = false;
+  cleave_supports_init(&supports, plan->graph);
+  if (reasons == NULL) {
+    CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(error));
+  }
+  for (uint32_t r = 0; r < plan->region_count; r++) {
+    char refusal[REASON_BYTES] = "";
+    CLEAVE_TRY_CLEANUP(check_region(&supports, plan, r, refusal, error));
+    if (refusal[0] == '\0') {
+      continue;
+    }
+    if (!fallback) {
+      CLEAVE_TRY_CLEANUP(cleave_error_set(error, CLEAVE_ERROR_UNSUPPORTED, "%s: region '%.80s': %s", place,
+                                          plan->regions[r].name, refusal));
+    }
+    reasons[r] = cleave_arena_copy_text(arena, refusal, strlen(refusal));
+    *out_any = true;
+    if (reasons[r] == NULL) {
+      CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(error));
+    }
+  }
+cleanup:
+  cleave_supports_deinit(&supports);
+  return status;
+}
+
+cleave_status_t cleave_plan_ask_backends(const cleave_plan_t *plan, const char *place,
+                                         cleave_error_t *error) {
+  cleave_arena_t arena = {0};
+  const char **reasons = NULL;
+  bool any = false;
+  cleave_status_t status = check_regions(plan, place, false, &arena, &reasons, &any, error);
+  cleave_arena_deinit(&arena);
+  return status;
+}
+
+/* The graph that the document is about: what its rewrites make of the model's, or that itself. */
+static cleave_status_t rewrite(const cleave_plan_document_t *document, const cleave_graph_t *graph,
+                               cleave_graph_t **out_rewritten, cleave_error_t *error) {
+  cleave_error_t cause = CLEAVE_ERROR_INIT;
+  *out_rewritten = NULL;
+  if (document->edits == NULL) {
+    return CLEAVE_OK;
+  }
+  cleave_status_t status = cleave_graph_replay(graph, document->edits, out_rewritten, &cause);
+  if (status == CLEAVE_OK || status == CLEAVE_ERROR_OUT_OF_MEMORY) {
+    return status == CLEAVE_OK ? status : cleave_error_out_of_memory(error);
+  }
+  return cleave_error_set(error, CLEAVE_ERROR_MISMATCH, "%s: the plan is of another model: %s",
+                          document->place, cause.message);
+}
+
+/* The plan of a document for a graph; no backend is asked. */
+static cleave_status_t make_plan(cleave_plan_document_t *document, const cleave_graph_t *graph,
+                                 cleave_plan_t **out_plan, cleave_error_t *error) {
+  cleave_graph_t *rewritten = NULL;
+  *out_plan = NULL;
+  CLEAVE_TRY(rewrite(document, graph, &rewritten, error));
+  cleave_status_t status =
+      cleave_plan_rebuild(document, rewritten != NULL ? rewritten : graph, out_plan, error);
+  if (status != CLEAVE_OK) {
+    cleave_graph_destroy(rewritten);
+    return status;
+  }
+  (*out_plan)->source = graph;
+  (*out_plan)->rewritten = rewritten;
+  (*out_plan)->edits = document->edits;
+  document->edits = NULL;
+  return CLEAVE_OK;
+}
+
+/* Takes the regions with a reason apart: the plan is replaced by one without them. */
+static cleave_status_t dissolve(cleave_plan_t **plan, const char *place, const char *const *reasons,
+                                cleave_error_t *error) {
+  cleave_plan_document_t *again = NULL;
+  cleave_plan_t *whole = *plan;
+  cleave_plan_t *rest = NULL;
+  cleave_status_t status = CLEAVE_OK;
+  CLEAVE_TRY_CLEANUP(cleave_plan_document_create(whole, &again, error));
+  again->place = place;
+  CLEAVE_TRY_CLEANUP(cleave_plan_document_dissolve(again, reasons, error));
+  CLEAVE_TRY_CLEANUP(cleave_plan_rebuild(again, whole->graph, &rest, error));
+  // The texts of the new plan are the old one's: it lives on in the memory of the new one.
+  cleave_arena_join(&rest->arena, &whole->arena);
+  rest->source = whole->source;
+  rest->rewritten = whole->rewritten;
+  rest->edits = whole->edits;
+  whole->rewritten = NULL;
+  whole->edits = NULL;
+  *plan = rest;
+  rest = whole;
+cleanup:
+  cleave_plan_document_destroy(again);
+  cleave_plan_destroy(rest);
+  return status;
+}
+
+/* Shows the plan to its backends; it is destroyed where they refuse it. */
+static cleave_status_t settle_take(cleave_plan_t *plan, const char *place, bool fallback,
+                                   cleave_plan_t **out_plan, cleave_error_t *error) {
+  cleave_arena_t arena = {0};
+  const char **reasons = NULL;
+  bool any = false;
+  cleave_status_t status = check_regions(plan, place, fallback, &arena, &reasons, &any, error);
+  if (status == CLEAVE_OK && any) {
+    status = dissolve(&plan, place, reasons, error);
+  }
+  cleave_arena_deinit(&arena);
+  if (status != CLEAVE_OK) {
+    cleave_plan_destroy(plan);
+    return status;
+  }
+  *out_plan = plan;
+  return CLEAVE_OK;
+}
+
+cleave_status_t cleave_plan_load_document(cleave_plan_document_t *document, const cleave_graph_t *graph,
+                                          bool fallback, cleave_plan_t **out_plan, cleave_error_t *error) {
+  cleave_plan_t *plan = NULL;
+  char place[256];
+  *out_plan = NULL;
+  (void)snprintf(place, sizeof place, "%s", document->place);
+  CLEAVE_TRY(make_plan(document, graph, &plan, error));
+  return settle_take(plan, place, fallback, out_plan, error);
+}
+
+// ---- other sizes ----
+
+/* The types that the document has for the inputs of a model; false where it leaves sizes open, or speaks of
+ * other inputs. */
+static bool read_types(const cleave_plan_document_t *document, const cleave_graph_t *graph,
+                       cleave_tensor_view_t *types, const cleave_tensor_view_t **pointers,
+                       int64_t (*dims)[CLEAVE_MAX_RANK]) {
+  bool complete = document->graph_input_count >= graph->inputs.count;
+  for (size_t k = 0; complete && k < graph->inputs.count; k++) {
+    const cleave_value_record_t *record = cleave_graph_value(graph, graph->inputs.items[k]);
+    types[k] = (cleave_tensor_view_t){
+        .size = sizeof types[k], .dtype = (cleave_dtype_t)record->dtype, .dims = dims[k]};
+    pointers[k] = &types[k];
+    complete =
+        strcmp(document->graph_inputs[k].name, cleave_value_name(graph, graph->inputs.items[k])) == 0 &&
+        cleave_document_input_shape(&document->graph_inputs[k], &types[k].rank, dims[k]);
+  }
+  return complete;
+}
+
+static bool has_shapes(const cleave_graph_t *graph, const cleave_tensor_view_t *types) {
+  bool same = true;
+  for (size_t k = 0; same && k < graph->inputs.count; k++) {
+    const cleave_value_record_t *record = cleave_graph_value(graph, graph->inputs.items[k]);
+    same = record->rank == types[k].rank &&
+           (record->rank <= 0 ||
+            memcmp(record->dims, types[k].dims, (size_t)record->rank * sizeof *record->dims) == 0);
+  }
+  return same;
+}
+
+/* The model of the document's sizes; NULL in *out_model where it is this one, or none can be made: then the
+ * document fits this model, or the reason why not is the same. */
+static cleave_status_t bind_as(const cleave_plan_document_t *document, cleave_model_t *model,
+                               cleave_model_t **out_model, cleave_error_t *error) {
+  const cleave_graph_t *graph = cleave_model_graph(model);
+  size_t count = graph->inputs.count;
+  cleave_error_t ignored = CLEAVE_ERROR_INIT;
+  cleave_status_t status = CLEAVE_OK;
+  *out_model = NULL;
+  cleave_tensor_view_t *types = cleave_allocate(count, sizeof *types);
+  const cleave_tensor_view_t **pointers = cleave_allocate(count, sizeof *pointers);
+  int64_t(*dims)[CLEAVE_MAX_RANK] = cleave_allocate(count, sizeof *dims);
+  if (types == NULL || pointers == NULL || dims == NULL) {
+    status = cleave_error_out_of_memory(error);
+  } else if (graph->is_sized && model->origin != NULL && read_types(document, graph, types, pointers, dims) &&
+             !has_shapes(graph, types) &&
+             cleave_model_bind(model->origin, pointers, count, out_model, &ignored) ==
+                 CLEAVE_ERROR_OUT_OF_MEMORY) {
+    status = cleave_error_out_of_memory(error);
+  }
+  cleave_free(types);
+  cleave_free((void *)pointers);
+  cleave_free(dims);
+  return status;
+}
+
+cleave_status_t cleave_plan_load_for(cleave_plan_document_t *document, cleave_model_t *model, bool fallback,
+                                     cleave_plan_t **out_plan, cleave_error_t *error) {
+  cleave_model_t *other = NULL;
+  cleave_plan_t *there = NULL;
+  cleave_plan_t *here = NULL;
+  char place[256];
+  *out_plan = NULL;
+  (void)snprintf(place, sizeof place, "%s", document->place);
+  CLEAVE_TRY(bind_as(document, model, &other, error));
+  if (other == NULL) {
+    return cleave_plan_load_document(document, cleave_model_graph(model), fallback, out_plan, error);
+  }
+  cleave_error_t cause = CLEAVE_ERROR_INIT;
+  cleave_status_t status = make_plan(document, cleave_model_graph(other), &there, error);
+  if (status == CLEAVE_OK && cleave_plan_take_over(there, model, &here, &cause) != CLEAVE_OK) {
+    status = cleave_error_set(
+        error, cause.status,
+        "%s: the plan was made for other sizes (one made with --shape NAME=? is for all): %s", place,
+        cause.message);
+  }
+  cleave_plan_destroy(there);
+  cleave_model_release(other);
+  return status == CLEAVE_OK ? settle_take(here, place, fallback, out_plan, error) : status;
+}
+
+static cleave_status_t load_text(cleave_model_t *model, const char *name, const char *text, size_t length,
+                                 const cleave_plan_load_options_t *options, cleave_plan_t **out_plan,
+                                 cleave_error_t *error) {
+  cleave_plan_document_t *document = NULL;
+  *out_plan = NULL;
+  CLEAVE_TRY(cleave_plan_document_read(name, text, length, &document, error));
+  cleave_status_t status =
+      cleave_plan_load_for(document, model, options != NULL && options->fallback, out_plan, error);
+  cleave_plan_document_destroy(document);
+  return status;
+}
+
+cleave_status_t cleave_plan_load_text(cleave_model_t *model, const char *name, const char *text,
+                                      size_t length, const cleave_plan_load_options_t *options,
+                                      cleave_plan_t **out_plan, cleave_error_t *error) {
+  return load_text(model, name == NULL ? "plan" : name, text, length, options, out_plan, error);
+}
+
+cleave_status_t cleave_plan_document_open(const char *path, const cleave_graph_t *graph, bool must,
+                                          cleave_plan_document_t **out_document, cleave_error_t *error) {
+  cleave_file_t *file = NULL;
+  *out_document = NULL;
+  CLEAVE_TRY(cleave_file_open(path, &file, error));
+  const char *text = (const char *)cleave_file_data(file);
+  size_t length = cleave_file_size(file);
+  cleave_status_t status = CLEAVE_OK;
+  if (cleave_path_has_extension(path, ".onnx")) {
+    status = cleave_onnx_find_metadata(text, length, path, CLEAVE_ONNX_PLAN_KEY, &text, &length, error);
+    if (status == CLEAVE_OK && text == NULL && must) {
+      status = cleave_error_set(error, CLEAVE_ERROR_FORMAT,
+                                "%s: the model brings no plan: expected one that 'cleave partition -o' wrote",
+                                path);
+    }
+  }
+  if (status == CLEAVE_OK && text != NULL) {
+    status = cleave_plan_document_read(path, text, length, out_document, error);
+  }
+  if (status == CLEAVE_OK && *out_document != NULL && graph != NULL &&
+      cleave_path_has_extension(path, ".onnx")) {
+    status = cleave_graph_hash(graph, &(*out_document)->graph_hash, error);
+  }
+  cleave_file_release(file);
+  return status;
+}
+
+cleave_status_t cleave_plan_load(cleave_model_t *model, const char *path,
+                                 const cleave_plan_load_options_t *options, cleave_plan_t **out_plan,
+                                 cleave_error_t *error) {
+  cleave_plan_document_t *document = NULL;
+  *out_plan = NULL;
+  CLEAVE_TRY(cleave_plan_document_open(path, cleave_model_graph(model), true, &document, error));
+  cleave_status_t status =
+      cleave_plan_load_for(document, model, options != NULL && options->fallback, out_plan, error);
+  cleave_plan_document_destroy(document);
+  return status;
+}

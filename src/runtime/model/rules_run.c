@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// A graph partitioned by rule files, or, without any, by what one backend supports.
+#include <string.h>
+
+#include "backend/registry/registry.h"
+#include "runtime/model/model.h"
+#include "runtime/model/rule_list.h"
+#include "system/clock.h"
+
+static cleave_status_t copy_settings(cleave_arena_t *arena, const cleave_setting_t *settings, size_t count,
+                                     cleave_setting_t **out_copies, cleave_error_t *error) {
+  cleave_setting_t *copies = cleave_arena_allocate(arena, count, sizeof *copies);
+  bool is_complete = copies != NULL;
+  for (size_t k = 0; is_complete && k < count; k++) {
+    copies[k].name = cleave_arena_copy_text(arena, settings[k].name, strlen(settings[k].name));
+    copies[k].value = cleave_arena_copy_text(arena, settings[k].value, strlen(settings[k].value));
+    is_complete = copies[k].name != NULL && copies[k].value != NULL;
+  }
+  *out_copies = copies;
+  return is_complete ? CLEAVE_OK : cleave_error_out_of_memory(error);
+}
+
+/* What was set is part of the plan: it explains why two plans differ. */
+static cleave_status_t keep_settings(cleave_plan_t *plan, const cleave_setting_t *settings, size_t count,
+                                     cleave_error_t *error) {
+  cleave_setting_t *copies = NULL;
+  CLEAVE_TRY(copy_settings(&plan->arena, settings, count, &copies, error));
+  plan->settings = copies;
+  plan->setting_count = (uint32_t)count;
+  return CLEAVE_OK;
+}
+
+static cleave_status_t load(cleave_rule_list_t *list, cleave_context_t *context,
+                            const cleave_partition_request_t *request, cleave_error_t *error) {
+  if (request->backend != NULL) {
+    const cleave_backend_handle_t *handle = NULL;
+    CLEAVE_TRY(cleave_registry_find(context, request->backend, &handle, error));
+  }
+  return cleave_rule_list_load_watched(list, context, request->sources, request->source_count,
+                                       request->settings, request->setting_count, request->known,
+                                       request->backend, request->listener, error);
+}
+
+static cleave_status_t run(const cleave_rule_list_t *list, const cleave_graph_t *graph,
+                           const cleave_setting_t *settings, size_t setting_count, cleave_plan_t **out_plan,
+                           cleave_error_t *error) {
+  CLEAVE_TRY(cleave_rule_list_partition(list, graph, out_plan, error));
+  cleave_status_t status = keep_settings(*out_plan, settings, setting_count, error);
+  if (status != CLEAVE_OK) {
+    cleave_plan_destroy(*out_plan);
+    *out_plan = NULL;
+  }
+  return status;
+}
+
+cleave_status_t cleave_graph_partition_by(const cleave_graph_t *graph,
+                                          const cleave_partition_request_t *request, cleave_plan_t **out_plan,
+                                          double *out_script_ms, cleave_error_t *error) {
+  *out_plan = NULL;
+  uint64_t start = cleave_clock_now();
+  cleave_rule_list_t list = {0};
+  cleave_status_t status = load(&list, graph->context, request, error);
+  list.stops_at_mistakes = request->stops_at_mistakes;
+  if (out_script_ms != NULL) {
+    *out_script_ms = cleave_clock_ms(start, cleave_clock_now());
+  }
+  if (status == CLEAVE_OK) {
+    status = run(&list, graph, request->settings, request->setting_count, out_plan, error);
+  }
+  cleave_rule_list_deinit(&list);
+  return status;
+}
+
+cleave_status_t cleave_graph_partition(const cleave_graph_t *graph, const cleave_rule_source_t *sources,
+                                       size_t source_count, const cleave_setting_t *settings,
+                                       size_t setting_count, const bool *known, const char *backend,
+                                       cleave_plan_t **out_plan, double *out_script_ms,
+                                       cleave_error_t *error) {
+  cleave_partition_request_t request = {.sources = sources,
+                                        .source_count = source_count,
+                                        .settings = settings,
+                                        .setting_count = setting_count,
+                                        .known = known,
+                                        .backend = backend};
+  return cleave_graph_partition_by(graph, &request, out_plan, out_script_ms, error);
+}
+
+/* ---- rule files that are loaded once ---- */
+
+struct cleave_rule_files {
+  cleave_context_t *context; /* retained; NULL: the process's own */
+  cleave_arena_t arena;      /* of the copies */
+  cleave_rule_list_t list;
+  cleave_setting_t *settings;
+  size_t setting_count;
+  const char *backend; /* or NULL */
+};
+
+static cleave_status_t copy_arguments(cleave_rule_files_t *files, const cleave_setting_t *settings,
+                                      size_t setting_count, const char *backend, cleave_error_t *error) {
+  files->setting_count = setting_count;
+  files->backend = backend == NULL ? NULL : cleave_arena_copy_text(&files->arena, backend, strlen(backend));
+  if (backend != NULL && files->backend == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  return copy_settings(&files->arena, settings, setting_count, &files->settings, error);
+}
+
+cleave_status_t cleave_rule_files_load(cleave_context_t *context, const cleave_rule_source_t *sources,
+                                       size_t source_count, const cleave_setting_t *settings,
+                                       size_t setting_count, const char *backend,
+                                       cleave_rule_files_t **out_files, cleave_error_t *error) {
+  *out_files = NULL;
+  cleave_rule_files_t *files = cleave_allocate_zeroed(1, sizeof *files);
+  if (files == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  files->context = cleave_context_retain(context);
+  cleave_status_t status = copy_arguments(files, settings, setting_count, backend, error);
+  if (status == CLEAVE_OK) {
+    cleave_partition_request_t request = {.sources = sources,
+                                          .source_count = source_count,
+                                          .settings = files->settings,
+                                          .setting_count = setting_count,
+                                          .backend = files->backend};
+    status = load(&files->list, context, &request, error);
+  }
+  if (status != CLEAVE_OK) {
+    cleave_rule_files_destroy(files);
+    return status;
+  }
+  *out_files = files;
+  return CLEAVE_OK;
+}
+
+cleave_status_t cleave_rule_files_partition(cleave_rule_files_t *files, cleave_model_t *model,
+                                            cleave_plan_t **out_plan, cleave_error_t *error) {
+  *out_plan = NULL;
+  if (cleave_model_graph(model)->context != files->context) {
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                            "the rule files were loaded in another context than the model");
+  }
+  return run(&files->list, cleave_model_graph(model), files->settings, files->setting_count, out_plan, error);
+}
+
+void cleave_rule_files_destroy(cleave_rule_files_t *files) {
+  if (files != NULL) {
+    cleave_rule_list_deinit(&files->list);
+    cleave_arena_deinit(&files->arena);
+    cleave_context_release(files->context);
+    cleave_free(files);
+  }
+}

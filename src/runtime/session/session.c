@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+// Creating and reading sessions.
+#include "runtime/session/session.h"
+
+#include "backend/program/blob_store.h"
+#include "backend/registry/context.h"
+#include "runtime/model/bind.h"
+#include "runtime/session/session_internal.h"
+#include "system/contention.h"
+#include "system/threads.h"
+
+enum { MOST_THREADS = 1024 };
+
+void cleave_session_enter(const cleave_session_t *session) {
+  if (session->compile_options.threads > 1) {
+    cleave_contention_enter(session->compile_options.threads);
+  }
+}
+
+void cleave_session_leave(const cleave_session_t *session) {
+  if (session->compile_options.threads > 1) {
+    cleave_contention_leave();
+  }
+}
+
+/* ---- creation ---- */
+
+/* Nodes of fusions stay, so that fusions stay whole. NULL where there are none. */
+static cleave_status_t find_fused_nodes(const cleave_graph_t *graph, const cleave_plan_t *plan,
+                                        bool **out_keep, cleave_error_t *error) {
+  *out_keep = NULL;
+  if (plan == NULL || plan->fusion_count == 0) {
+    return CLEAVE_OK;
+  }
+  bool *keep = cleave_allocate_zeroed(cleave_graph_node_bound(graph), sizeof *keep);
+  if (keep == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  for (uint32_t k = 0; k < plan->fusion_count; k++) {
+    for (uint32_t n = 0; n < plan->fusions[k].node_count; n++) {
+      keep[plan->fusions[k].nodes[n].index] = true;
+    }
+  }
+  *out_keep = keep;
+  return CLEAVE_OK;
+}
+
+static cleave_status_t set_options(cleave_session_t *session, cleave_context_t *context,
+                                   const cleave_session_options_t *options, cleave_error_t *error) {
+  int32_t threads = options == NULL ? 0 : options->threads;
+  if (threads < 0 || threads > MOST_THREADS) {
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                            "%d threads, expected 1 to %d, or 0 for all", (int)threads, MOST_THREADS);
+  }
+  /* Callers may know an older and shorter struct. */
+  size_t known = options == NULL ? 0 : options->size;
+  session->profile = options != NULL && options->profile;
+  if (known >= offsetof(cleave_session_options_t, programs) + sizeof options->programs &&
+      options->programs != NULL) {
+    session->cache = cleave_program_cache_retain(options->programs);
+  }
+  if (known >= offsetof(cleave_session_options_t, blob_limit) + sizeof options->blob_limit &&
+      options->blob_folder != NULL) {
+    CLEAVE_TRY(cleave_blob_store_open(options->blob_folder, options->blob_limit, cleave_context_log(context),
+                                      &session->blobs, error));
+  }
+  session->strict =
+      known >= offsetof(cleave_session_options_t, strict) + sizeof options->strict && options->strict;
+  session->imperative =
+      known >= offsetof(cleave_session_options_t, imperative) + sizeof options->imperative &&
+      options->imperative;
+  session->fallback =
+      known >= offsetof(cleave_session_options_t, fallback) + sizeof options->fallback && options->fallback;
+  session->is_careful = session->profile;
+  session->compile_options =
+      (cleave_compile_options_t){.size = sizeof session->compile_options,
+                                 .threads = threads == 0 ? cleave_threads_available() : threads,
+                                 .profile = session->profile};
+  if (session->compile_options.threads > 1) {
+    cleave_contention_retain();
+  }
+  if (known >=
+      offsetof(cleave_session_options_t, backend_option_count) + sizeof options->backend_option_count) {
+    return cleave_backend_option_table_build(context, options->backend_options, options->backend_option_count,
+                                             &session->arena, &session->options, error);
+  }
+  return CLEAVE_OK;
+}
+
+/* Binds the graph of the plan. Inputs that rules added to the model's may be left out where they are fixed.
+ */
+static cleave_status_t bind_graph(cleave_session_t *session, const cleave_graph_t *graph,
+                                  const cleave_plan_t *plan, const cleave_tensor_view_t *const *inputs,
+                                  size_t input_count, cleave_error_t *error) {
+  bool *keep = NULL;
+  const cleave_tensor_view_t **padded = NULL;
+  cleave_status_t status = CLEAVE_OK;
+  CLEAVE_TRY_CLEANUP(find_fused_nodes(graph, plan, &keep, error));
+  if (plan != NULL && inputs != NULL && input_count == plan->source->inputs.count &&
+      input_count < graph->inputs.count) {
+    padded = cleave_allocate_zeroed(graph->inputs.count, sizeof *padded);
+    if (padded == NULL) {
+      CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(error));
+    }
+    for (size_t k = 0; k < input_count; k++) {
+      padded[k] = inputs[k];
+    }
+    inputs = padded;
+    input_count = graph->inputs.count;
+  }
+  status = cleave_graph_bind(graph, inputs, input_count, keep, &session->bound, error);
+cleanup:
+  cleave_free((void *)padded);
+  cleave_free(keep);
+  return status;
+}
+
+static cleave_status_t create(cleave_session_t *session, const cleave_graph_t *graph,
+                              const cleave_plan_t *plan, const cleave_tensor_view_t *const *inputs,
+                              size_t input_count, const cleave_session_options_t *options,
+                              cleave_error_t *error) {
+  if (plan != NULL && plan->source != graph) {
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "the plan is of another model");
+  }
+  graph = plan != NULL ? plan->graph : graph;
+  CLEAVE_TRY(set_options(session, graph->context, options, error));
+  CLEAVE_TRY(cleave_registry_find(graph->context, "cpu", &session->cpu, error));
+  CLEAVE_TRY(bind_graph(session, graph, plan, inputs, input_count, error));
+  session->graph = session->bound != NULL ? session->bound : graph;
+  session->plan = plan;
+  cleave_session_enter(session);
+  cleave_status_t status = cleave_session_build(session, error);
+  cleave_session_leave(session);
+  CLEAVE_TRY(status);
+  return cleave_session_plan_memory(session, error);
+}
+
+/* Without the backends of `without`, whose devices have failed. Where another one's does, and `cpu` may take
+ * its regions, it comes to them: *out_again. */
+static cleave_status_t try_create(const cleave_graph_t *graph, const cleave_plan_t *plan,
+                                  const cleave_tensor_view_t *const *inputs, size_t input_count,
+                                  const cleave_session_options_t *options, cleave_without_t *without,
+                                  bool *out_again, cleave_session_t **out_session, cleave_error_t *error) {
+  cleave_error_t reason = CLEAVE_ERROR_INIT;
+  cleave_session_t *session = cleave_allocate_zeroed(1, sizeof *session);
+  if (session == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  session->without = without;
+  cleave_status_t status = create(session, graph, plan, inputs, input_count, options, &reason);
+  session->without = NULL;
+  if (status == CLEAVE_OK) {
+    *out_session = session;
+    return CLEAVE_OK;
+  }
+  *out_again = session->fallback && session->failed != NULL && without->count < CLEAVE_MOST_WITHOUT;
+  if (*out_again) {
+    without->handles[without->count] = session->failed;
+    without->reasons[without->count++] = reason;
+    cleave_log(cleave_context_log(graph->context), CLEAVE_LOG_WARNING, "regions of %s run on cpu: %s",
+               session->failed->backend->name, reason.message);
+  }
+  cleave_session_destroy(session);
+  return *out_again ? CLEAVE_OK : cleave_error_take(error, &reason);
+}
+
+cleave_status_t cleave_session_create_planned(const cleave_graph_t *graph, const cleave_plan_t *plan,
+                                              const cleave_tensor_view_t *const *inputs, size_t input_count,
+                                              const cleave_session_options_t *options,
+                                              cleave_session_t **out_session, cleave_error_t *error) {
+  cleave_without_t without = {.count = 0};
+  *out_session = NULL;
+  for (bool again = true; again;) {
+    again = false;
+    CLEAVE_TRY(try_create(graph, plan, inputs, input_count, options, &without, &again, out_session, error));
+  }
+  return CLEAVE_OK;
+}
+
+void cleave_session_destroy(cleave_session_t *session) {
+  if (session == NULL) {
+    return;
+  }
+  if (session->compile_options.threads > 1) {
+    cleave_contention_release();
+  }
+  cleave_session_destroy_targets(session);
+  for (size_t s = 0; s < session->steps.count; s++) {
+    cleave_step_t *step = &session->steps.items[s];
+    for (uint32_t k = 0; step->programs != NULL && k < CLEAVE_DYNAMIC_PROGRAMS; k++) {
+      cleave_program_release(step->programs[k].program);
+    }
+    cleave_free(step->parts);
+    cleave_session_destroy_fallback(step);
+  }
+  for (size_t k = 0; k < session->programs.count; k++) {
+    cleave_program_release(session->programs.items[k]);
+  }
+  for (size_t k = 0; k < session->slots.count; k++) {
+    if (session->slots.items[k].kind == CLEAVE_SLOT_OWNED) {
+      cleave_free((void *)(uintptr_t)session->slots.items[k].view.data);
+    }
+  }
+  cleave_array_free(&session->slots);
+  cleave_array_free(&session->steps);
+  cleave_array_free(&session->blocks);
+  cleave_array_free(&session->programs);
+  cleave_array_free(&session->patches);
+  cleave_array_free(&session->notes);
+  cleave_free(session->memory);
+  cleave_free(session->output_memory);
+  cleave_free(session->dynamic_workspace);
+  cleave_arena_deinit(&session->dynamic_arena);
+  cleave_arena_deinit(&session->arena);
+  cleave_graph_destroy(session->bound);
+  cleave_program_cache_release(session->cache);
+  cleave_blob_store_release(session->blobs);
+  cleave_model_release(session->model);
+  cleave_free(session);
+}
+
+/* ---- reading ---- */
+
+const cleave_graph_t *cleave_session_graph(const cleave_session_t *session) {
+  return session->graph;
+}
+
+cleave_session_memory_t cleave_session_memory(const cleave_session_t *session) {
+  return session->statistics;
+}
+
+/* The target of device `index`, or as many as there are. */
+static size_t find_device(const cleave_session_t *session, uint32_t index) {
+  size_t k = 1;
+  for (uint32_t found = 0; k < session->targets.count; k++) {
+    if (session->targets.items[k].place != CLEAVE_PLACE_HOST && found++ == index) {
+      return k;
+    }
+  }
+  return session->targets.count;
+}
+
+uint32_t cleave_session_device_count(const cleave_session_t *session) {
+  uint32_t count = 0;
+  while (find_device(session, count) < session->targets.count) {
+    count++;
+  }
+  return count;
+}
+
+cleave_session_device_t cleave_session_device(const cleave_session_t *session, uint32_t index) {
+  return session->targets.items[find_device(session, index)].statistics;
+}
+
+uint32_t cleave_session_step_count(const cleave_session_t *session) {
+  return (uint32_t)session->steps.count;
+}
+
+cleave_session_step_t cleave_session_step(const cleave_session_t *session, uint32_t index) {
+  const cleave_step_t *step = &session->steps.items[index];
+  return (cleave_session_step_t){.name = step->name,
+                                 .op = step->op,
+                                 .target = session->targets.items[step->target].label,
+                                 .backend = step->backend,
+                                 .region = step->region,
+                                 .node = step->node,
+                                 .is_dynamic = step->kind == CLEAVE_STEP_DYNAMIC,
+                                 .is_copy = step->kind == CLEAVE_STEP_COPY,
+                                 .copied_bytes = step->copied_bytes,
+                                 .start_ns = step->start_ns,
+                                 .end_ns = step->end_ns,
+                                 .part_count = step->part_count,
+                                 .parts = step->parts,
+                                 .nodes = step->nodes,
+                                 .node_count = step->node_count};
+}
+
+uint32_t cleave_session_note_count(const cleave_session_t *session) {
+  return (uint32_t)session->notes.count;
+}
+
+const char *cleave_session_note(const cleave_session_t *session, uint32_t index) {
+  return index < session->notes.count ? session->notes.items[index] : "";
+}
+
+uint32_t cleave_session_reused_count(const cleave_session_t *session) {
+  return session->reused_count;
+}
+
+uint32_t cleave_session_loaded_count(const cleave_session_t *session) {
+  return session->loaded_count;
+}
+
+uint32_t cleave_session_program_count(const cleave_session_t *session) {
+  return (uint32_t)session->programs.count + session->dynamic_program_count;
+}

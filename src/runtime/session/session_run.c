@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+// Running a session: walks the steps and passes each the arguments that were made when the session was, with
+// no allocation and no lookup. Steps of a device with a stream are put on it; the host waits where it reads
+// what they wrote, and at the end. What fails on a stream comes out late and without a name: then the run is
+// done once more, waiting for every step, to find the region that it was.
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/session/session_internal.h"
+#include "system/clock.h"
+
+/* ---- inputs ---- */
+
+static bool same_shape(const cleave_tensor_view_t *a, const cleave_tensor_view_t *b) {
+  return a->rank == b->rank &&
+         (a->rank <= 0 || memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0);
+}
+
+static cleave_status_t fail_input_type(const cleave_session_t *session, uint32_t index,
+                                       const cleave_tensor_view_t *expected,
+                                       const cleave_tensor_view_t *found, cleave_error_t *error) {
+  cleave_text_t text = {0};
+  cleave_text_add(&text, cleave_dtype_name(expected->dtype));
+  cleave_shape_print(NULL, expected->rank, expected->dims, &text);
+  cleave_text_format(&text, ", found %s", cleave_dtype_name(found->dtype));
+  if (found->rank >= 0 && found->rank <= CLEAVE_MAX_RANK) {
+    cleave_shape_print(NULL, found->rank, found->dims, &text);
+  }
+  cleave_status_t status =
+      cleave_error_set(error, CLEAVE_ERROR_SHAPE, "input '%s' (number %u): expected %s",
+                       cleave_value_name(session->graph, session->graph->inputs.items[index]),
+                       (unsigned)index, cleave_text_get(&text));
+  cleave_text_deinit(&text);
+  return status;
+}
+
+cleave_status_t cleave_session_set_input(cleave_session_t *session, uint32_t index,
+                                         const cleave_tensor_view_t *tensor, cleave_error_t *error) {
+  if (index >= session->input_count) {
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "input %u: the model has %u inputs",
+                            (unsigned)index, (unsigned)session->input_count);
+  }
+  uint32_t slot_index = session->input_slots[index];
+  cleave_slot_t *slot = &session->slots.items[slot_index];
+  if (tensor->dtype != slot->view.dtype || !same_shape(tensor, &slot->view)) {
+    return fail_input_type(session, index, &slot->view, tensor, error);
+  }
+  if (tensor->storage != CLEAVE_STORAGE_DENSE || tensor->memory != CLEAVE_MEMORY_HOST) {
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                            "input %u: expected a dense tensor in host memory", (unsigned)index);
+  }
+  if (tensor->data == NULL && slot->bytes > 0) {
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "input %u has no data", (unsigned)index);
+  }
+  slot->view.data = tensor->data != NULL ? tensor->data : (const void *)session->memory;
+  slot->is_set = true;
+  cleave_session_patch(session, slot_index);
+  return CLEAVE_OK;
+}
+
+static cleave_status_t check_inputs(const cleave_session_t *session, cleave_error_t *error) {
+  for (uint32_t k = 0; k < session->input_count; k++) {
+    if (!session->slots.items[session->input_slots[k]].is_set) {
+      return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "input '%s' (number %u) is not set",
+                              cleave_value_name(session->graph, session->graph->inputs.items[k]),
+                              (unsigned)k);
+    }
+  }
+  return CLEAVE_OK;
+}
+
+/* ---- steps ---- */
+
+/* What a stream said when the host waited for it. */
+typedef struct late {
+  bool is_late;
+  cleave_status_t status;
+  const char *label; /* of its target */
+  cleave_message_t message;
+} late_t;
+
+static cleave_status_t fail_step(const cleave_session_t *session, const cleave_step_t *step,
+                                 cleave_status_t status, cleave_message_t *message, cleave_error_t *error) {
+  const cleave_target_t *target = &session->targets.items[step->target];
+  char place[288];
+  message->text[sizeof message->text - 1] = '\0';
+  if (cleave_node_exists(step->node)) {
+    return cleave_session_fail_node(session->graph, step->node, target->label, status, message, error);
+  }
+  if (step->kind == CLEAVE_STEP_COPY) {
+    (void)snprintf(place, sizeof place, "value '%.128s': %.128s", step->name, step->op);
+  } else {
+    (void)snprintf(place, sizeof place, "region '%.128s' on %.80s", step->name, target->label);
+  }
+  return cleave_registry_fail(error, status, place, message);
+}
+
+/* Copies what the backend says about its steps: the same program may run again for another step. */
+static cleave_status_t keep_parts(cleave_step_t *step, const cleave_program_t *program,
+                                  cleave_error_t *error) {
+  const cleave_backend_t *backend = program->handle->backend;
+  const cleave_step_time_t *parts = NULL;
+  bool has_parts = backend->profile != NULL && !program->is_executor;
+  uint32_t count = has_parts ? backend->profile(program->program, &parts) : 0;
+  step->part_count = 0;
+  if (count > step->part_capacity) {
+    cleave_step_time_t *grown = cleave_reallocate(step->parts, count, sizeof *grown);
+    if (grown == NULL) {
+      return cleave_error_out_of_memory(error);
+    }
+    step->parts = grown;
+    step->part_capacity = count;
+  }
+  if (count > 0) {
+    memcpy(step->parts, parts, count * sizeof *parts);
+  }
+  step->part_count = count;
+  return CLEAVE_OK;
+}
+
+/* The host waits for a whole stream. */
+static cleave_status_t wait_stream(cleave_target_t *target, late_t *late) {
+  late->message.text[0] = '\0';
+  cleave_status_t status = cleave_device_stream_wait(target->device, target->stream, &late->message);
+  target->is_busy = false;
+  if (status != CLEAVE_OK) {
+    late->is_late = true;
+    late->status = status;
+    late->label = target->label;
+  }
+  return status;
+}
+
+static cleave_status_t run_waits(cleave_session_t *session, const cleave_step_t *step, late_t *late) {
+  for (uint32_t k = 0; k < step->wait_count; k++) {
+    const cleave_wait_t *wait = &step->waits[k];
+    cleave_target_t *source = &session->targets.items[wait->source];
+    if (wait->event == NULL) {
+      CLEAVE_TRY(wait_stream(source, late));
+      continue;
+    }
+    cleave_target_t *waiter =
+        wait->waiter == CLEAVE_INDEX_NONE ? NULL : &session->targets.items[wait->waiter];
+    late->message.text[0] = '\0';
+    cleave_status_t status =
+        cleave_device_event_wait(waiter == NULL ? source->device : waiter->device, wait->event,
+                                 waiter == NULL ? NULL : waiter->stream, &late->message);
+    if (status != CLEAVE_OK) {
+      late->is_late = true;
+      late->status = status;
+      late->label = source->label;
+      return status;
+    }
+  }
+  return CLEAVE_OK;
+}
+
+/* Behind a step that was put on a stream. A program that other sessions may run is waited for here. */
+static cleave_status_t finish_put(cleave_session_t *session, cleave_step_t *step, cleave_message_t *message) {
+  cleave_target_t *target = &session->targets.items[step->target];
+  bool is_shared = step->program != NULL && step->program->cache != NULL;
+  cleave_status_t status = CLEAVE_OK;
+  target->is_busy = true;
+  message->text[0] = '\0';
+  if (step->event != NULL) {
+    status = cleave_device_event_record(target->device, step->event, target->stream, message);
+  }
+  if (status == CLEAVE_OK && (session->is_careful || is_shared)) {
+    status = cleave_device_stream_wait(target->device, target->stream, message);
+    target->is_busy = false;
+  }
+  return status;
+}
+
+/* `cpu` runs the step, now and from now on. What is on streams comes first: where a step may have failed on
+ * one unseen, the run is done once more, waiting for every step. */
+static cleave_status_t fall_back(cleave_session_t *session, cleave_step_t *step, cleave_status_t reason,
+                                 const cleave_message_t *message, late_t *late, cleave_error_t *error) {
+  cleave_target_t *target = &session->targets.items[step->target];
+  if (step->fallback == NULL && target->stream != NULL && !session->is_careful) {
+    late->is_late = true;
+    late->status = reason;
+    late->label = target->label;
+    (void)snprintf(late->message.text, sizeof late->message.text, "%s", message->text);
+    return reason;
+  }
+  if (step->fallback != NULL && target->stream != NULL) {
+    CLEAVE_TRY(wait_stream(target, late));
+  }
+  CLEAVE_TRY(cleave_session_run_fallback(session, step, message, error));
+  if (step->event == NULL) {
+    return CLEAVE_OK;
+  }
+  cleave_message_t why = {.text = ""};
+  cleave_status_t status = cleave_device_event_record(target->device, step->event, target->stream, &why);
+  return status == CLEAVE_OK ? CLEAVE_OK : fail_step(session, step, status, &why, error);
+}
+
+static cleave_status_t run_program(cleave_session_t *session, cleave_step_t *step, late_t *late,
+                                   cleave_error_t *error) {
+  cleave_program_t *program = step->program;
+  cleave_message_t message;
+  message.text[0] = '\0';
+  if (step->fallback != NULL) {
+    return fall_back(session, step, CLEAVE_OK, &message, late, error);
+  }
+  cleave_program_lock(program);
+  cleave_status_t status = cleave_program_run(program, &step->args, &message);
+  if (status == CLEAVE_OK && step->args.stream != NULL) {
+    status = finish_put(session, step, &message);
+  }
+  if (status == CLEAVE_OK && session->profile) {
+    status = keep_parts(step, program, error);
+    cleave_program_unlock(program);
+    return status;
+  }
+  cleave_program_unlock(program);
+  if (status == CLEAVE_OK) {
+    return CLEAVE_OK;
+  }
+  message.text[sizeof message.text - 1] = '\0';
+  return cleave_session_falls_back(session, step->target)
+             ? fall_back(session, step, status, &message, late, error)
+             : fail_step(session, step, status, &message, error);
+}
+
+static cleave_status_t run_copy(cleave_session_t *session, cleave_step_t *step, late_t *late,
+                                cleave_error_t *error) {
+  cleave_error_t reason;
+  cleave_error_clear(&reason);
+  cleave_status_t status =
+      cleave_device_copy(session->targets.items[step->target].device, step->to_device, &step->outputs[0],
+                         &step->inputs[0], step->copied_bytes, step->args.stream, &reason);
+  if (status != CLEAVE_OK) {
+    return cleave_error_set(error, status, "value '%s': %s", step->name, reason.message);
+  }
+  if (step->args.stream == NULL) {
+    return CLEAVE_OK;
+  }
+  status = finish_put(session, step, &late->message);
+  return status == CLEAVE_OK ? CLEAVE_OK : fail_step(session, step, status, &late->message, error);
+}
+
+static cleave_status_t run_step(cleave_session_t *session, cleave_step_t *step, late_t *late,
+                                cleave_error_t *error) {
+  if (step->wait_count > 0) {
+    CLEAVE_TRY(run_waits(session, step, late));
+  }
+  switch (step->kind) {
+    case CLEAVE_STEP_PROGRAM: return run_program(session, step, late, error);
+    case CLEAVE_STEP_COPY: return run_copy(session, step, late, error);
+    case CLEAVE_STEP_DYNAMIC: break;
+  }
+  return cleave_session_run_dynamic(session, step, error);
+}
+
+static cleave_status_t run_steps(cleave_session_t *session, late_t *late, cleave_error_t *error) {
+  for (size_t s = 0; s < session->steps.count; s++) {
+    cleave_step_t *step = &session->steps.items[s];
+    if (step->is_left_out) {
+      continue;
+    }
+    if (!session->profile) {
+      CLEAVE_TRY(run_step(session, step, late, error));
+      continue;
+    }
+    step->start_ns = cleave_clock_now();
+    CLEAVE_TRY(run_step(session, step, late, error));
+    step->end_ns = cleave_clock_now();
+  }
+  for (size_t k = 0; session->has_streams && k < session->targets.count; k++) {
+    if (session->targets.items[k].is_busy) {
+      CLEAVE_TRY(wait_stream(&session->targets.items[k], late));
+    }
+  }
+  return CLEAVE_OK;
+}
+
+/* A stream failed: which step was it? */
+static cleave_status_t run_carefully(cleave_session_t *session, const late_t *found, cleave_error_t *error) {
+  late_t late = {0};
+  CLEAVE_TRY(cleave_session_renew_streams(session, error));
+  session->is_careful = true;
+  uint32_t before = session->fallback_count;
+  cleave_status_t status = run_steps(session, &late, error);
+  session->is_careful = session->profile;
+  if (status == CLEAVE_OK && session->fallback_count > before) {
+    return CLEAVE_OK;
+  }
+  if (status == CLEAVE_OK || late.is_late) {
+    char place[192];
+    (void)snprintf(place, sizeof place, "%.80s: a step failed on its stream, but not when it was repeated",
+                   found->label);
+    return cleave_registry_fail(error, found->status, place, &found->message);
+  }
+  return status;
+}
+
+cleave_status_t cleave_session_run(cleave_session_t *session, cleave_error_t *error) {
+  late_t late;
+  late.is_late = false;
+  if (session->run_number == 0) {
+    CLEAVE_TRY(check_inputs(session, error));
+  }
+  if (session->has_failed_streams) {
+    CLEAVE_TRY(cleave_session_renew_streams(session, error));
+  }
+  session->has_run = false;
+  session->run_number++;
+  cleave_session_enter(session);
+  cleave_status_t status = run_steps(session, &late, error);
+  cleave_session_leave(session);
+  if (status != CLEAVE_OK && session->has_streams) {
+    cleave_session_drain(session);
+    if (late.is_late) {
+      late.message.text[sizeof late.message.text - 1] = '\0';
+      status = run_carefully(session, &late, error);
+      cleave_session_drain(session);
+    }
+    session->has_failed_streams = true;
+  }
+  CLEAVE_TRY(status);
+  if (session->has_output_work) {
+    CLEAVE_TRY(cleave_session_finish_outputs(session, error));
+  }
+  session->has_run = true;
+  return CLEAVE_OK;
+}

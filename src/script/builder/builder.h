@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The graph that a script builds: nodes with types inferred as they are added, so that what does not fit is
+ * an error at the line that said it; constants drawn from a seed. A model script builds from nothing,
+ * rewrites and passes add to a graph through its editor. `script->owner` is the builder.
+ */
+#ifndef CLEAVE_SCRIPT_BUILDER_BUILDER_H
+#define CLEAVE_SCRIPT_BUILDER_BUILDER_H
+
+#include "base/arena.h"
+#include "base/array.h"
+#include "ops/context/infer_context.h"
+#include "partition/rewrite/editor.h"
+#include "script/state/script.h"
+
+/* Bytes of all constants of a model script. */
+#define CLEAVE_BUILDER_DATA_LIMIT ((size_t)16 << 30)
+/* Of the graph of a rule file's test. */
+#define CLEAVE_BUILDER_TEST_DATA_LIMIT ((size_t)256 << 20)
+/* Of one constant in a rewrite or pass: drawing it is a step that nothing interrupts. */
+#define CLEAVE_BUILDER_RULE_DATA_LIMIT ((size_t)64 << 20)
+
+#define CLEAVE_BUILDER_VALUE_LIMIT 8000000
+
+typedef struct cleave_builder {
+  cleave_graph_t *graph;
+  cleave_editor_t *editor; /* that changes `graph`, for rewrites and passes; NULL: a model from nothing */
+  cleave_arena_t arena;    /* facts */
+  CLEAVE_ARRAY(cleave_fact_t *) facts; /* by value */
+  uint32_t counters[CLEAVE_OP_COUNT];  /* for names: "Conv_3" */
+  uint32_t constant_count;
+  size_t data_bytes;
+  size_t data_limit; /* 0: CLEAVE_BUILDER_DATA_LIMIT, or the editor's */
+  uint64_t seed;
+  bool seed_is_given; /* by the caller: the script's own does not count */
+} cleave_builder_t;
+
+/* The graph under construction; raises where none is: a script may keep `g` for later. */
+static inline cleave_builder_t *cleave_builder_of(lua_State *state) {
+  cleave_builder_t *builder = cleave_script_of(state)->owner;
+  if (builder == NULL) {
+    cleave_script_raise(state, "no graph is being built here");
+  }
+  return builder;
+}
+
+/* Adds the host functions that lua/cleave/builder.lua wraps to the table on top of the stack. */
+void cleave_builder_register(lua_State *state);
+void cleave_builder_register_values(lua_State *state);
+void cleave_builder_register_edits(lua_State *state);
+
+/* Pushes `g`, for a function that gets it as an argument. */
+void cleave_builder_push(lua_State *state);
+
+/* Counts bytes that the script puts into the graph; raises where they are too many. */
+void cleave_builder_charge(lua_State *state, size_t bytes);
+/* A name at an index of the stack, of bounded length. */
+const char *cleave_builder_name(lua_State *state, int index);
+
+/* Raises that the model has too many values. */
+void cleave_builder_raise_full(lua_State *state);
+
+/* Fact of a value, made from its type on first use; NULL for NONE. Raises when memory is short. */
+cleave_fact_t *cleave_builder_fact(lua_State *state, cleave_value_t value);
+/* Infers one node, and writes what came out into the graph. */
+cleave_status_t cleave_builder_infer(lua_State *state, cleave_node_t node, cleave_error_t *error);
+
+/* The value at a stack index as the input of an operator: a value, or a number or (nested) table that becomes
+ * a constant; NONE for nil. Raises "<what>: expected a value". */
+cleave_value_t cleave_builder_read_value(lua_State *state, int index, cleave_dtype_t number_dtype,
+                                         const char *what);
+
+/* The value on top of the stack as an attribute of an operator. What it points to is pushed, too. */
+void cleave_builder_read_attribute(lua_State *state, const cleave_op_t *op,
+                                   const cleave_op_attribute_t *schema, cleave_attribute_t *attribute);
+
+/* A constant out of a number, boolean or (nested) table at `index`. dtype UNKNOWN: int64 where all numbers
+ * are integers, else float32. `name` may be NULL. */
+cleave_value_t cleave_builder_constant(lua_State *state, int index, cleave_dtype_t dtype, const char *name);
+
+#endif /* CLEAVE_SCRIPT_BUILDER_BUILDER_H */

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fields of a value, and how shapes, attributes and small constants become Lua values. */
+#include <stdio.h>
+#include <string.h>
+
+#include "graph/print.h"
+#include "ops/ops.h"
+#include "script/handles/handles.h"
+
+enum { LARGEST_READABLE = 4096 };
+
+static const cleave_graph_t *graph_of(lua_State *state) {
+  return cleave_script_of(state)->graph;
+}
+
+static cleave_value_t value_of(const cleave_handle_t *handle) {
+  return (cleave_value_t){handle->index};
+}
+
+void cleave_handle_note_sizes(lua_State *state, cleave_value_t value, const char *what) {
+  cleave_script_t *script = cleave_script_of(state);
+  const cleave_graph_t *graph = script->graph;
+  cleave_error_t error = CLEAVE_ERROR_INIT;
+  if (!cleave_value_exists(value) || cleave_value_is_constant(graph, value)) {
+    return;
+  }
+  if (graph->is_sized && cleave_graph_note_read(graph, value, &error) != CLEAVE_OK) {
+    cleave_script_raise_error(state, &error);
+  }
+  if (cleave_value_bytes(graph, value) >= 0.0) {
+    return;
+  }
+  cleave_text_t text = {0};
+  cleave_value_describe_open(graph, value, &text);
+  (void)snprintf(script->open, sizeof script->open, "%s%s%.160s%s", what == NULL ? "" : what,
+                 what == NULL ? "" : " is nil: ", cleave_text_get(&text),
+                 what == NULL ? "; type(size) == 'number' tests for it" : "");
+  cleave_text_deinit(&text);
+}
+
+void cleave_handle_push_shape(lua_State *state, const cleave_graph_t *graph, cleave_value_t value) {
+  cleave_handle_note_sizes(state, value, NULL);
+  if (!cleave_value_exists(value) || cleave_graph_value(graph, value)->rank < 0) {
+    lua_pushnil(state);
+    return;
+  }
+  const cleave_value_record_t *record = cleave_graph_value(graph, value);
+  lua_createtable(state, record->rank, 0);
+  for (int k = 0; k < record->rank; k++) {
+    cleave_dim_t dim = record->dims[k];
+    if (cleave_dim_is_known(dim)) {
+      lua_pushinteger(state, dim);
+    } else {
+      char place[128];
+      cleave_text_t text = {0};
+      cleave_dim_print(graph->dims, dim, &text);
+      size_t length = text.length < sizeof place - 1 ? text.length : sizeof place - 1;
+      memcpy(place, cleave_text_get(&text), length);
+      cleave_text_deinit(&text); /* before anything can raise */
+      lua_pushlstring(state, place, length);
+    }
+    lua_rawseti(state, -2, k + 1);
+  }
+}
+
+static void push_element(lua_State *state, const cleave_tensor_t *tensor, int64_t index) {
+  if (tensor->dtype == CLEAVE_DTYPE_STRING) {
+    lua_pushstring(state, ((const char *const *)tensor->data)[index]);
+  } else if (tensor->dtype == CLEAVE_DTYPE_BOOL) {
+    lua_pushboolean(state, cleave_tensor_get_int(tensor, index) != 0);
+  } else if (cleave_dtype_is_integer(tensor->dtype)) {
+    lua_pushinteger(state, cleave_tensor_get_int(tensor, index));
+  } else {
+    lua_pushnumber(state, cleave_tensor_get_float(tensor, index));
+  }
+}
+
+void cleave_handle_push_tensor(lua_State *state, const cleave_tensor_t *tensor) {
+  if (tensor->count > LARGEST_READABLE) {
+    cleave_script_raise(state, "a constant of %lld elements, expected at most %d to read",
+                        (long long)tensor->count, (int)LARGEST_READABLE);
+    return;
+  }
+  if (tensor->rank == 0) {
+    push_element(state, tensor, 0);
+    return;
+  }
+  lua_createtable(state, (int)tensor->count, 0);
+  for (int64_t k = 0; k < tensor->count; k++) {
+    push_element(state, tensor, k);
+    lua_rawseti(state, -2, k + 1);
+  }
+}
+
+void cleave_handle_push_attribute(lua_State *state, const cleave_attribute_t *attribute) {
+  if (attribute == NULL) {
+    lua_pushnil(state);
+    return;
+  }
+  switch (attribute->kind) {
+    case CLEAVE_ATTRIBUTE_INT: lua_pushinteger(state, attribute->i); return;
+    case CLEAVE_ATTRIBUTE_FLOAT: lua_pushnumber(state, attribute->f); return;
+    case CLEAVE_ATTRIBUTE_STRING: lua_pushlstring(state, attribute->s, attribute->count); return;
+    case CLEAVE_ATTRIBUTE_TENSOR: cleave_handle_push_tensor(state, attribute->tensor); return;
+    case CLEAVE_ATTRIBUTE_INTS:
+    case CLEAVE_ATTRIBUTE_FLOATS:
+    case CLEAVE_ATTRIBUTE_STRINGS: break;
+  }
+  lua_newtable(state);
+  for (uint32_t k = 0; k < attribute->count; k++) {
+    if (attribute->kind == CLEAVE_ATTRIBUTE_INTS) {
+      lua_pushinteger(state, attribute->ints[k]);
+    } else if (attribute->kind == CLEAVE_ATTRIBUTE_FLOATS) {
+      lua_pushnumber(state, (lua_Number)attribute->floats[k]);
+    } else {
+      lua_pushstring(state, attribute->strings[k]);
+    }
+    lua_rawseti(state, -2, (lua_Integer)k + 1);
+    cleave_script_step(state, 1);
+  }
+}
+
+static void push_dtype(lua_State *state, const cleave_handle_t *handle) {
+  uint8_t dtype = cleave_graph_value(graph_of(state), value_of(handle))->dtype;
+  lua_pushstring(state, cleave_dtype_name((cleave_dtype_t)dtype));
+}
+
+static void push_shape(lua_State *state, const cleave_handle_t *handle) {
+  cleave_handle_push_shape(state, graph_of(state), value_of(handle));
+}
+
+static void push_rank(lua_State *state, const cleave_handle_t *handle) {
+  int rank = cleave_graph_value(graph_of(state), value_of(handle))->rank;
+  if (rank >= 0) {
+    lua_pushinteger(state, rank);
+  } else {
+    lua_pushnil(state);
+  }
+}
+
+static void push_name(lua_State *state, const cleave_handle_t *handle) {
+  lua_pushstring(state, cleave_value_name(graph_of(state), value_of(handle)));
+}
+
+static void push_index(lua_State *state, const cleave_handle_t *handle) {
+  lua_pushinteger(state, handle->index);
+}
+
+static void push_is_constant(lua_State *state, const cleave_handle_t *handle) {
+  lua_pushboolean(state, cleave_value_is_constant(graph_of(state), value_of(handle)));
+}
+
+static void push_is_input(lua_State *state, const cleave_handle_t *handle) {
+  lua_pushboolean(state, cleave_graph_value(graph_of(state), value_of(handle))->is_input);
+}
+
+static void push_is_output(lua_State *state, const cleave_handle_t *handle) {
+  lua_pushboolean(state, cleave_value_is_output(graph_of(state), value_of(handle)));
+}
+
+static void push_producer(lua_State *state, const cleave_handle_t *handle) {
+  cleave_handle_push_node(state, cleave_value_producer(graph_of(state), value_of(handle)));
+}
+
+static void push_uses_count(lua_State *state, const cleave_handle_t *handle) {
+  lua_pushinteger(state, cleave_graph_value(graph_of(state), value_of(handle))->use_count);
+}
+
+/* Readers in the order of uses; one that reads twice is there twice. Graph outputs are no nodes. */
+static void push_users(lua_State *state, const cleave_handle_t *handle) {
+  const cleave_graph_t *graph = graph_of(state);
+  lua_Integer count = 0;
+  lua_newtable(state);
+  cleave_use_t use = cleave_value_first_use(graph, value_of(handle));
+  for (; cleave_use_exists(use); use = cleave_use_next(graph, use)) {
+    if (cleave_node_exists(cleave_use_node(graph, use))) {
+      cleave_handle_push_node(state, cleave_use_node(graph, use));
+      lua_rawseti(state, -2, ++count);
+    }
+    cleave_script_step(state, 4);
+  }
+}
+
+static int call_value(lua_State *state) {
+  const cleave_handle_t *handle = cleave_handle_check(state, 1, CLEAVE_HANDLE_VALUE);
+  const cleave_tensor_t *tensor = cleave_graph_value(graph_of(state), value_of(handle))->tensor;
+  cleave_error_t error = CLEAVE_ERROR_INIT;
+  if (tensor == NULL) {
+    lua_pushnil(state);
+    return 1;
+  }
+  if (cleave_graph_note_read(graph_of(state), value_of(handle), &error) != CLEAVE_OK) {
+    cleave_script_raise_error(state, &error);
+  }
+  cleave_handle_push_tensor(state, tensor);
+  return 1;
+}
+
+static void push_value(lua_State *state, const cleave_handle_t *handle) {
+  (void)handle;
+  lua_pushcfunction(state, call_value);
+}
+
+const cleave_handle_field_t cleave_value_handle_fields[] = {
+    {"dtype", push_dtype, "cleave.dtype|\"unknown\"", "of its elements"},
+    {"shape", push_shape, "(integer|string)[]?", "sizes, names of open ones, \"?\"; nil: rank not known"},
+    {"rank", push_rank, "integer?", "number of dimensions; nil: not known"},
+    {"name", push_name, "string", "for people"},
+    {"is_constant", push_is_constant, "boolean", "a weight or number of the model"},
+    {"is_input", push_is_input, "boolean", "of the model"},
+    {"is_output", push_is_output, "boolean", "of the model"},
+    {"producer", push_producer, "cleave.node?", "the node that makes it"},
+    {"uses_count", push_uses_count, "integer", "inputs of nodes and outputs of the model that read it"},
+    {"users", push_users, "cleave.node[]", "in order; one that reads twice is there twice"},
+    {"value", push_value, "fun(self: cleave.value): number|boolean|string|table|nil",
+     "content of a constant of at most 4096 elements"},
+    {"index", push_index, "integer", "number in the graph"},
+    {NULL, NULL, NULL, NULL}};
+
+int cleave_value_handle_index(lua_State *state) {
+  return cleave_handle_index(state, CLEAVE_HANDLE_VALUE, cleave_value_handle_fields);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calling a rule's Lua function: budget, handles, results. */
+#include "script/rules/callback.h"
+
+#include <stdio.h>
+
+cleave_status_t cleave_callback_call_within(const cleave_script_rule_t *rule, const cleave_graph_t *graph,
+                                            const void *subject, cleave_node_t node,
+                                            cleave_script_body_t body, void *context, uint32_t budget,
+                                            cleave_error_t *error) {
+  *rule->calls += 1;
+  cleave_script_set_rule(rule->script, rule->kind, rule->name, rule->place);
+  cleave_handles_enter(rule->script, graph, subject);
+  rule->script->node = node;
+  cleave_status_t status = cleave_script_call(rule->script, body, context, budget, error);
+  rule->script->node = CLEAVE_NODE_NONE;
+  cleave_handles_leave(rule->script);
+  cleave_script_set_rule(rule->script, NULL, NULL, 0);
+  return status;
+}
+
+cleave_status_t cleave_callback_call(const cleave_script_rule_t *rule, const cleave_graph_t *graph,
+                                     const void *subject, cleave_node_t node, cleave_script_body_t body,
+                                     void *context, cleave_error_t *error) {
+  return cleave_callback_call_within(rule, graph, subject, node, body, context, CLEAVE_SCRIPT_CALLBACK_BUDGET,
+                                     error);
+}
+
+void cleave_callback_push(lua_State *state, int reference) {
+  lua_rawgeti(state, LUA_REGISTRYINDEX, reference);
+}
+
+/* Results from index 1 on: a verdict, and perhaps a reason. Nil is a no: what `and` makes of what is missing.
+ */
+void cleave_callback_verdict(lua_State *state, const char *function, bool *out_accept,
+                             cleave_reason_t *reason) {
+  if (lua_gettop(state) == 0) {
+    cleave_script_raise(state, "%s returned nothing, expected true or false", function);
+  }
+  if (!lua_isboolean(state, 1) && !lua_isnil(state, 1)) {
+    cleave_script_raise(state, "%s returned a %s, expected true or false%s", function,
+                        luaL_typename(state, 1), reason == NULL ? "" : " (and why not)");
+  }
+  *out_accept = lua_toboolean(state, 1) != 0;
+  if (reason != NULL && lua_gettop(state) >= 2 && !lua_isnil(state, 2)) {
+    if (lua_type(state, 2) != LUA_TSTRING) {
+      cleave_script_raise(state, "%s returned a %s as the reason, expected a text", function,
+                          luaL_typename(state, 2));
+    }
+    (void)snprintf(reason->text, sizeof reason->text, "%s", lua_tostring(state, 2));
+  }
+}

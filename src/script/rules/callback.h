@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A rule's Lua functions as callbacks of the partitioner: what all of them share. Each call has its own time
+ * budget, and sees handles of one graph. The callbacks of a kind of rule are in callbacks_<kind>.c.
+ */
+#ifndef CLEAVE_SCRIPT_RULES_CALLBACK_H
+#define CLEAVE_SCRIPT_RULES_CALLBACK_H
+
+#include "script/handles/handles.h"
+#include "script/rules/compile.h"
+
+/* Runs `body` for a rule, with handles of `graph`; `subject` is the match or proposal of the call, or NULL.
+ * `node` is what the call is about, for messages; NONE where that is the whole graph. */
+CLEAVE_MUST_USE cleave_status_t cleave_callback_call(const cleave_script_rule_t *rule,
+                                                     const cleave_graph_t *graph, const void *subject,
+                                                     cleave_node_t node, cleave_script_body_t body,
+                                                     void *context, cleave_error_t *error);
+
+/* The same with another budget, in milliseconds. */
+CLEAVE_MUST_USE cleave_status_t cleave_callback_call_within(const cleave_script_rule_t *rule,
+                                                            const cleave_graph_t *graph, const void *subject,
+                                                            cleave_node_t node, cleave_script_body_t body,
+                                                            void *context, uint32_t budget,
+                                                            cleave_error_t *error);
+
+/* Pushes the function that a reference of cleave_script_rule_t stands for. */
+void cleave_callback_push(lua_State *state, int reference);
+
+/* The results of a function, from index 1 on: a verdict, and perhaps a reason (`reason` may be NULL). */
+void cleave_callback_verdict(lua_State *state, const char *function, bool *out_accept,
+                             cleave_reason_t *reason);
+
+/* A rule's callbacks, by kind. */
+void cleave_callbacks_bind_fuse(cleave_rule_t *rule, const cleave_script_rule_t *functions);
+void cleave_callbacks_bind_region(cleave_rule_t *rule, const cleave_script_rule_t *functions);
+
+void cleave_callbacks_bind_rewrite(cleave_rule_t *rule, const cleave_script_rule_t *functions);
+void cleave_callbacks_bind_pass(cleave_rule_t *rule, const cleave_script_rule_t *functions);
+
+/* MXNet's selector protocol over a Lua function (callbacks_selector.c). */
+extern const cleave_selector_functions_t cleave_callbacks_selector;
+
+#endif /* CLEAVE_SCRIPT_RULES_CALLBACK_H */

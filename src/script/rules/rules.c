@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Loading a rule file: text -> chunk in a closed environment -> ruleset -> compiled rules. */
+#include "script/rules/rules.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "script/rules/compile.h"
+#include "script/rules/rules_internal.h"
+#include "script/sandbox/include.h"
+#include "script/state/embedded.h"
+#include "system/file.h"
+
+struct cleave_rules {
+  cleave_script_t *script;
+  cleave_arena_t arena;
+  const cleave_ruleset_t *rulesets;
+  uint32_t ruleset_count;
+  cleave_declared_t declared;
+  const char *text; /* of the file, in the arena */
+  size_t length;
+  const char **files; /* in the arena */
+  uint32_t file_count;
+};
+
+typedef struct load {
+  cleave_context_t *context;
+  cleave_rules_t *rules;
+  const char *text;
+  size_t length;
+  const cleave_rules_setting_t *settings;
+  size_t setting_count;
+  bool *used;
+  cleave_include_source_t source;
+  const cleave_rules_listener_t *listener; /* may be NULL */
+} load_t;
+
+/* Pushes the settings as a list of { name =, value = }. */
+static void push_settings(lua_State *state, const load_t *load) {
+  lua_newtable(state);
+  for (size_t k = 0; k < load->setting_count; k++) {
+    lua_newtable(state);
+    lua_pushstring(state, load->settings[k].name);
+    lua_setfield(state, -2, "name");
+    lua_pushstring(state, load->settings[k].value);
+    lua_setfield(state, -2, "value");
+    lua_rawseti(state, -2, (lua_Integer)k + 1);
+  }
+}
+
+static void read_used(lua_State *state, int settings, const load_t *load) {
+  for (size_t k = 0; load->used != NULL && k < load->setting_count; k++) {
+    lua_rawgeti(state, settings, (lua_Integer)k + 1);
+    lua_getfield(state, -1, "used");
+    load->used[k] = lua_toboolean(state, -1) != 0;
+    lua_pop(state, 2);
+  }
+}
+
+/* Runs the text at the top of the call, with the globals at index 4: replaces them by what it returns. */
+static void run_text(lua_State *state, const load_t *load) {
+  cleave_script_t *script = cleave_script_of(state);
+  cleave_include_t include = {.source = load->source};
+  lua_pushvalue(state, 4);
+  include.environment = luaL_ref(state, LUA_REGISTRYINDEX);
+  if (load->listener != NULL) {
+    include.note = load->listener->note;
+    include.note_context = load->listener->context;
+  }
+  cleave_script_load_text(state, load->text, load->length, 4);
+  script->include = &include;
+  lua_call(state, 0, 1);
+  script->include = NULL;
+  luaL_unref(state, LUA_REGISTRYINDEX, include.environment);
+  lua_replace(state, 4);
+}
+
+/* The last line of the text with anything on it; 1 for none. */
+static int last_line(const char *text, size_t length) {
+  int line = 1;
+  int last = 1;
+  for (size_t k = 0; k < length; k++) {
+    bool is_blank = text[k] == ' ' || text[k] == '\t' || text[k] == '\r' || text[k] == '\n';
+    last = is_blank ? last : line;
+    line += text[k] == '\n';
+  }
+  return last;
+}
+
+/* The name of a rule file without its folder and extension, as `--set FILE.NAME=VALUE` has it. */
+static void push_file_name(lua_State *state, const char *path) {
+  const char *name = cleave_path_name(path);
+  size_t length = strlen(name);
+  lua_pushlstring(state, name, cleave_path_has_extension(name, ".lua") ? length - 4 : length);
+}
+
+static void run_load(lua_State *state, void *context) {
+  const load_t *load = context;
+  push_settings(state, load);         /* 1 */
+  cleave_script_import(state, "dsl"); /* 2 */
+  lua_getfield(state, 2, "compile");  /* 3 */
+  lua_getfield(state, 2, "environment");
+  lua_call(state, 0, 1); /* 4 */
+  run_text(state, load);
+  lua_pushvalue(state, 3);
+  lua_pushvalue(state, 4);
+  lua_pushinteger(state, last_line(load->text, load->length));
+  push_file_name(state, load->rules->script->path);
+  lua_pushvalue(state, 1);
+  lua_call(state, 4, 1);
+  cleave_rules_t *rules = load->rules;
+  rules->rulesets = cleave_script_compile(state, &rules->arena, rules->script->path, &rules->ruleset_count);
+  cleave_declared_read(state, &rules->arena, rules->script->path, &rules->declared);
+  read_used(state, 1, load);
+}
+
+/* Lints look at the text again. */
+static cleave_status_t keep_text(cleave_rules_t *rules, const load_t *load, cleave_error_t *error) {
+  const cleave_script_t *script = rules->script;
+  rules->text = cleave_arena_copy_text(&rules->arena, load->text, load->length);
+  rules->length = load->length;
+  rules->files = cleave_arena_allocate(&rules->arena, CLEAVE_SCRIPT_FILE_LIMIT, sizeof *rules->files);
+  if (rules->text == NULL || rules->files == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  rules->file_count = load->source == CLEAVE_INCLUDE_FILES ? script->file_count : 0;
+  for (uint32_t k = 0; k < rules->file_count; k++) {
+    rules->files[k] = script->files[k].path;
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t load_rules(const char *name, load_t *load, cleave_rules_t **out_rules,
+                                  cleave_error_t *error) {
+  *out_rules = NULL;
+  for (size_t k = 0; load->used != NULL && k < load->setting_count; k++) {
+    load->used[k] = false;
+  }
+  cleave_rules_t *rules = cleave_allocate_zeroed(1, sizeof *rules);
+  if (rules == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  load->rules = rules;
+  cleave_status_t status = cleave_script_create(name, CLEAVE_ERROR_RULE, &rules->script, error);
+  if (status == CLEAVE_OK) {
+    rules->script->context = load->context;
+    status = cleave_script_call(rules->script, run_load, load, CLEAVE_SCRIPT_LOAD_BUDGET, error);
+    rules->script->include = NULL; /* an error left run_text */
+    cleave_script_set_rule(rules->script, NULL, NULL, 0);
+  }
+  if (status == CLEAVE_OK) {
+    status = keep_text(rules, load, error);
+  }
+  if (status != CLEAVE_OK) {
+    cleave_rules_destroy(rules);
+    return status;
+  }
+  *out_rules = rules;
+  return CLEAVE_OK;
+}
+
+cleave_status_t cleave_rules_load_text(cleave_context_t *context, const char *name, const char *text,
+                                       size_t length, const cleave_rules_setting_t *settings,
+                                       size_t setting_count, bool *out_used, cleave_rules_t **out_rules,
+                                       cleave_error_t *error) {
+  load_t load = {.context = context,
+                 .text = text,
+                 .length = length,
+                 .settings = settings,
+                 .setting_count = setting_count,
+                 .used = out_used,
+                 .source = CLEAVE_INCLUDE_NOTHING};
+  return load_rules(name, &load, out_rules, error);
+}
+
+/* The shipped rule file of that name ("onednn", "rules/onednn.lua"), or NULL. */
+static const cleave_embedded_file_t *find_shipped(const char *path) {
+  char name[160];
+  const cleave_embedded_file_t *file = cleave_embedded_find(path);
+  if (file != NULL || strchr(path, '/') != NULL || strlen(path) > 100) {
+    return file != NULL && strncmp(file->name, "rules/", 6) == 0 ? file : NULL;
+  }
+  const char *extension = cleave_path_has_extension(path, ".lua") ? "" : ".lua";
+  (void)snprintf(name, sizeof name, "rules/%s%s", path, extension);
+  return cleave_embedded_find(name);
+}
+
+cleave_status_t cleave_rules_load_watched(cleave_context_t *context, const char *path,
+                                          const cleave_rules_setting_t *settings, size_t setting_count,
+                                          bool *out_used, const cleave_rules_listener_t *listener,
+                                          cleave_rules_t **out_rules, cleave_error_t *error) {
+  *out_rules = NULL;
+  cleave_file_t *file = NULL;
+  cleave_error_t reading = CLEAVE_ERROR_INIT;
+  load_t load = {.context = context,
+                 .settings = settings,
+                 .setting_count = setting_count,
+                 .used = out_used,
+                 .source = CLEAVE_INCLUDE_FILES,
+                 .listener = listener};
+  if (listener != NULL) {
+    listener->note(listener->context, path);
+  }
+  cleave_status_t status = cleave_file_read(path, CLEAVE_SCRIPT_TEXT_LIMIT, &file, &reading);
+  const cleave_embedded_file_t *shipped = status == CLEAVE_ERROR_IO ? find_shipped(path) : NULL;
+  if (shipped != NULL) {
+    load.source = CLEAVE_INCLUDE_EMBEDDED;
+    load.text = shipped->text;
+    load.length = shipped->length;
+    return load_rules(shipped->name, &load, out_rules, error);
+  }
+  if (status != CLEAVE_OK) {
+    return cleave_error_set(error, status, "%s", reading.message);
+  }
+  load.text = cleave_file_size(file) > 0 ? (const char *)cleave_file_data(file) : "";
+  load.length = cleave_file_size(file);
+  status = load_rules(path, &load, out_rules, error);
+  cleave_file_release(file);
+  return status;
+}
+
+cleave_status_t cleave_rules_load(cleave_context_t *context, const char *path,
+                                  const cleave_rules_setting_t *settings, size_t setting_count,
+                                  bool *out_used, cleave_rules_t **out_rules, cleave_error_t *error) {
+  return cleave_rules_load_watched(context, path, settings, setting_count, out_used, NULL, out_rules, error);
+}
+
+const char *const *cleave_rules_files(const cleave_rules_t *rules, uint32_t *out_count) {
+  *out_count = rules->file_count;
+  return rules->files;
+}
+
+const cleave_ruleset_t *cleave_rules_rulesets(const cleave_rules_t *rules, uint32_t *out_count) {
+  *out_count = rules->ruleset_count;
+  return rules->rulesets;
+}
+
+const cleave_declared_t *cleave_rules_declared(const cleave_rules_t *rules) {
+  return &rules->declared;
+}
+
+cleave_script_t *cleave_rules_script(const cleave_rules_t *rules) {
+  return rules->script;
+}
+
+const char *cleave_rules_text(const cleave_rules_t *rules, size_t *out_length) {
+  *out_length = rules->length;
+  return rules->text;
+}
+
+void cleave_rules_destroy(cleave_rules_t *rules) {
+  if (rules == NULL) {
+    return;
+  }
+  cleave_script_destroy(rules->script);
+  cleave_arena_deinit(&rules->arena);
+  cleave_free(rules);
+}

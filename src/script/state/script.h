@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The Lua host: one interpreter with a memory cap and a time budget, and the one place where C calls Lua.
+ *
+ * Whatever a script does, a call ends. A hook that runs every few hundred instructions raises an error once
+ * the budget is spent, and from then on at every instruction; the allocator refuses memory beyond the cap,
+ * and what is refused counts as the end as well. pcall, xpcall and coroutines pass these two errors on
+ * (sandbox.c). C functions that loop on a script's behalf count steps (cleave_script_step); no single
+ * operation of the interpreter is slow, because texts and tables are bounded. C functions that can raise own
+ * neither memory nor locks.
+ */
+#ifndef CLEAVE_SCRIPT_STATE_SCRIPT_H
+#define CLEAVE_SCRIPT_STATE_SCRIPT_H
+
+#include <lauxlib.h>
+#include <lua.h>
+#include <stdatomic.h>
+
+#include "base/memory.h"
+#include "graph/graph.h"
+#include "system/file.h"
+
+/* ---- limits of one interpreter ---- */
+
+#define CLEAVE_SCRIPT_MEMORY_LIMIT ((size_t)256 << 20)      /* all of its memory */
+#define CLEAVE_SCRIPT_BLOCK_LIMIT ((size_t)32 << 20)        /* one table */
+#define CLEAVE_SCRIPT_STRING_LIMIT ((size_t)1 << 20)        /* one text that the script makes */
+#define CLEAVE_SCRIPT_TEXT_LIMIT CLEAVE_SCRIPT_STRING_LIMIT /* one file */
+#define CLEAVE_SCRIPT_FILE_LIMIT 64                         /* files: the script and what it includes */
+#define CLEAVE_SCRIPT_INCLUDE_DEPTH 16                      /* files that include each other in a row */
+#define CLEAVE_SCRIPT_RESULT_LIMIT 8192                     /* results of table.unpack and string.byte */
+
+/* Milliseconds that a call may take by the wall clock, whatever the processor did meanwhile. A callback's are
+ * of the thread's processor time: so few that a busy machine, which lets a thread wait that long, would make
+ * a good rule fail. By the wall clock it has what a load has, so that nothing in a rule file takes longer
+ * than loading it may; a thread that gets less than a twentieth of a core fails. */
+#define CLEAVE_SCRIPT_LOAD_BUDGET 2000u /* a rule file with all that it includes; the graph of a test */
+#define CLEAVE_SCRIPT_CALLBACK_BUDGET 100u
+#define CLEAVE_SCRIPT_PASS_BUDGET 2000u /* a pass over a whole graph */
+#define CLEAVE_SCRIPT_MODEL_BUDGET 60000u
+#define CLEAVE_SCRIPT_WALL_LIMIT(budget) \
+  ((budget) > CLEAVE_SCRIPT_LOAD_BUDGET ? (budget) : CLEAVE_SCRIPT_LOAD_BUDGET)
+
+/* A line of one of the script's files, as one number: the file's index and the line; 0 is nowhere. In the
+ * first file, the script itself, a place is the line. */
+enum { CLEAVE_PLACE_LINE_BITS = 24 };
+static inline int cleave_place_line(int place) {
+  return place & ((1 << CLEAVE_PLACE_LINE_BITS) - 1);
+}
+static inline int cleave_place_file(int place) {
+  return place >> CLEAVE_PLACE_LINE_BITS;
+}
+
+/* A file of the script's text. The first is the script itself. */
+typedef struct cleave_script_file {
+  char *path;                    /* as errors show it, and as it can be opened; a copy */
+  char short_source[LUA_IDSIZE]; /* as Lua shows it in messages */
+  cleave_file_t *content;        /* of an included file; NULL for others */
+} cleave_script_file_t;
+
+/* Calls that an error tells of. */
+enum { CLEAVE_SCRIPT_MOST_CALLS = 4 };
+
+/* Which limit ended the call. */
+typedef enum cleave_script_end {
+  CLEAVE_SCRIPT_RUNS,
+  CLEAVE_SCRIPT_OUT_OF_TIME,
+  CLEAVE_SCRIPT_OUT_OF_TOTAL, /* what all calls of the context may take together */
+  CLEAVE_SCRIPT_OUT_OF_CLOCK, /* the wall clock's limit, with less than the budget of processor time */
+  CLEAVE_SCRIPT_OUT_OF_MEMORY
+} cleave_script_end_t;
+
+typedef struct cleave_script {
+  lua_State *state;
+  lua_State *running;        /* `state`, or the coroutine at work */
+  const char *path;          /* of files[0] */
+  cleave_context_t *context; /* borrowed: whose libraries are named; NULL: the process's own */
+  cleave_status_t failure;   /* status of a plain script error: RULE, or FORMAT for models */
+  cleave_script_file_t files[CLEAVE_SCRIPT_FILE_LIMIT];
+  uint32_t file_count;
+
+  size_t memory_used;
+  size_t memory_since_check; /* grown since the clock was last read */
+  bool memory_refused;       /* once; refused again after the collection that follows, it is the end */
+
+  uint32_t budget;      /* milliseconds of this call */
+  atomic_bool is_ended; /* from outside, signal handlers among it: the budget of this call counts as spent */
+  uint64_t wall_start;  /* cleave_clock_now at the start of this call */
+  uint64_t total_left;  /* nanoseconds of the context's total at the start; UINT64_MAX: it has none */
+  uint64_t work_start;  /* processor time of the thread when the clock was first read in this call; where
+                           the budget is less than the limit by the wall clock */
+  uint64_t last_check;  /* cleave_clock_now when the hook last ran */
+  int hook_interval;    /* instructions until it runs next */
+  bool work_is_counted; /* work_start is set */
+  uint32_t steps;       /* of C loops, since the clock was last read */
+  uint32_t close_depth; /* coroutines that are being closed by one another */
+  cleave_script_end_t end;
+  int end_place;
+  int error_place;                           /* where the script was when the error was raised */
+  int error_calls[CLEAVE_SCRIPT_MOST_CALLS]; /* places on the stack then, the innermost first; 0: no more */
+  bool error_is_placed;                      /* error_place is of an inner error that is on its way */
+  struct cleave_include *include;            /* while the script may include files (include.h) */
+
+  char open[256]; /* the open size that this call looked at last, for messages; "": none */
+
+  cleave_status_t raised; /* status of the C error that is on its way; CLEAVE_OK: none */
+  cleave_error_t checked; /* an error with its place already, on its way */
+  /* Rule at work, for messages; kind NULL: none. Borrowed, or in rule_text. */
+  const char *rule_kind;
+  const char *rule_name;
+  int rule_place;
+  char rule_text[2][64];
+
+  /* What handles refer to (handles.h): set while a callback runs. */
+  const cleave_graph_t *graph;
+  uint64_t serial; /* of the graph; handles of another serial are stale */
+  struct {
+    uint64_t graph; /* its identity */
+    const void *nodes, *uses;
+    size_t node_count, value_count, use_count, live_node_count;
+  } seen;               /* graph of `serial` */
+  uint64_t call_serial; /* counts calls; matches and proposals live for one */
+  const void *subject;  /* match or proposal of this call */
+  cleave_node_t node;   /* that this call is about, for messages; NONE where there is no graph */
+
+  void *owner; /* of whoever made the script: the model under construction */
+} cleave_script_t;
+
+/* Makes an interpreter with the host's own modules and no script in it. `path` is for messages. */
+CLEAVE_MUST_USE cleave_status_t cleave_script_create(const char *path, cleave_status_t failure,
+                                                     cleave_script_t **out_script, cleave_error_t *error);
+void cleave_script_destroy(cleave_script_t *script);
+
+/* Runs `body(state, context)` protected, with a budget in milliseconds. Everything that touches Lua runs in
+ * such a body. An error becomes file:line, rule and message in `error`. Not reentrant. */
+typedef void (*cleave_script_body_t)(lua_State *state, void *context);
+CLEAVE_MUST_USE cleave_status_t cleave_script_call(cleave_script_t *script, cleave_script_body_t body,
+                                                   void *context, uint32_t budget, cleave_error_t *error);
+
+/* Names the rule at work for messages; kind NULL: none. The texts must live until the next call. */
+void cleave_script_set_rule(cleave_script_t *script, const char *kind, const char *name, int place);
+
+/* Path of the file that a place is in. */
+const char *cleave_script_path_at(const cleave_script_t *script, int place);
+
+/* ---- for C functions that Lua calls ---- */
+
+static inline cleave_script_t *cleave_script_of(lua_State *state) {
+  return *(cleave_script_t **)lua_getextraspace(state);
+}
+
+/* Place that is running: of the innermost function that the script's own text defines; 0 where there is none.
+ * The second gives its line only. */
+int cleave_script_place(lua_State *state);
+int cleave_script_line(lua_State *state);
+/* Place of a line of the chunk that Lua calls `source`; 0 where that is none of the script's files. */
+int cleave_script_place_of(const cleave_script_t *script, const char *source, int line);
+
+/* Raises "file:line: message"; the second takes a place. Do not return. */
+int cleave_script_raise(lua_State *state, const char *format, ...) CLEAVE_PRINTF(2, 3);
+int cleave_script_raise_at(lua_State *state, int place, const char *format, ...) CLEAVE_PRINTF(3, 4);
+/* Raises what `error` holds, its status too. */
+int cleave_script_raise_error(lua_State *state, const cleave_error_t *error);
+/* The same for an error that has its place and rule already: it ends up as it is. */
+int cleave_script_raise_checked(lua_State *state, const cleave_error_t *error);
+
+/* Message handler that only notes the place, for an error that has none in its message, and the calls that
+ * led there. */
+int cleave_script_note_place(lua_State *state);
+
+/* Counts work done in C, a step for about ten nanoseconds; raises once the budget is spent. */
+void cleave_script_step(lua_State *state, uint32_t steps);
+/* Raises again where the call is at its end: for whatever catches errors. */
+void cleave_script_pass_end_on(lua_State *state);
+/* Begins to count for a thread of the interpreter: the coroutine that is resumed. */
+void cleave_script_watch(lua_State *state);
+
+/* Pushes the module lua/cleave/<name>.lua, run once per interpreter with (host, import). */
+void cleave_script_import(lua_State *state, const char *name);
+/* Pushes the table of C functions that the modules get as `host`. */
+void cleave_script_push_host(lua_State *state);
+
+/* Compiles and pushes the script's text as a function whose globals are the table at `environment`. */
+void cleave_script_load_text(lua_State *state, const char *text, size_t length, int environment);
+/* The same for the text of another file of the script. */
+void cleave_script_load_file(lua_State *state, uint32_t file, const char *text, size_t length,
+                             int environment);
+
+/* Adds a file of that path; raises where there are too many. Its index. */
+uint32_t cleave_script_add_file(lua_State *state, const char *path);
+
+#endif /* CLEAVE_SCRIPT_STATE_SCRIPT_H */

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reads the plain tables that the DSL's modules make, field by field, and copies texts and lists into an
+ * arena. All functions work on the table on top of the stack, and raise when memory is short.
+ */
+#ifndef CLEAVE_SCRIPT_STATE_TABLE_READER_H
+#define CLEAVE_SCRIPT_STATE_TABLE_READER_H
+
+#include "base/arena.h"
+#include "partition/pattern/pattern.h"
+#include "script/state/script.h"
+
+typedef struct cleave_table_reader {
+  lua_State *state;
+  cleave_arena_t *arena;
+  const char *file; /* for messages */
+} cleave_table_reader_t;
+
+/* Zeroed memory of the arena. */
+void *cleave_table_take(cleave_table_reader_t *reader, size_t count, size_t size);
+
+/* Pushes a field; its Lua type. */
+int cleave_table_push_field(cleave_table_reader_t *reader, const char *name);
+/* Pushes the list of that name, or an empty one; returns its length. */
+uint32_t cleave_table_push_list(cleave_table_reader_t *reader, const char *name);
+/* Pushes element `index`, from 0, of the list on top. */
+void cleave_table_push_item(cleave_table_reader_t *reader, uint32_t index);
+
+/* A copy of the text on top of the stack. */
+const char *cleave_table_copy_text_at_top(cleave_table_reader_t *reader);
+/* A copy of the field, or NULL where it is no text. */
+const char *cleave_table_text(cleave_table_reader_t *reader, const char *name);
+int32_t cleave_table_int(cleave_table_reader_t *reader, const char *name, int32_t otherwise);
+/* A place as host.line gave it: the line, 0 where there is none, and (unless `out_file` is NULL) the path of
+ * the file that it is in, which lives as long as the interpreter. */
+int32_t cleave_table_line(cleave_table_reader_t *reader, const char *name, const char **out_file);
+/* `out_found` may be NULL. */
+double cleave_table_number(cleave_table_reader_t *reader, const char *name, double otherwise,
+                           bool *out_found);
+bool cleave_table_flag(cleave_table_reader_t *reader, const char *name);
+/* The field as a reference into the registry, or LUA_NOREF where it is no function. */
+int cleave_table_function(cleave_table_reader_t *reader, const char *name);
+/* Operators: a list of the operator table's entries. */
+const cleave_op_t *const *cleave_table_ops(cleave_table_reader_t *reader, const char *name,
+                                           uint32_t *out_count);
+
+/* The pattern under `name`, checked; raises with its line (compile_pattern.c). */
+const cleave_pattern_t *cleave_table_pattern(cleave_table_reader_t *reader, const char *name,
+                                             const char *rule);
+
+/* host.expression of the DSL's modules: (text, is_condition) -> what is wrong with it, or nil. */
+int cleave_pattern_host_expression(lua_State *state);
+
+#endif /* CLEAVE_SCRIPT_STATE_TABLE_READER_H */

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files with a reference count, mapped so that weights can point into them, or read; atomic writes. */
+#define _GNU_SOURCE /* O_TMPFILE */
+#include "system/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct cleave_file {
+  atomic_int references;
+  unsigned char *data;
+  size_t size;
+  char *path;
+  bool is_copy; /* `data` was read, not mapped */
+};
+
+static cleave_status_t map_content(int descriptor, cleave_file_t *file, cleave_error_t *error) {
+  void *data = mmap(NULL, file->size, PROT_READ, MAP_PRIVATE, descriptor, 0);
+  if (data == MAP_FAILED) {
+    return cleave_error_set_at(error, CLEAVE_ERROR_IO, file->path, 0, "cannot map: %s", strerror(errno));
+  }
+  file->data = data;
+  return CLEAVE_OK;
+}
+
+/* What is there when it is read: less than `size` where the file has become shorter. */
+static cleave_status_t read_content(int descriptor, cleave_file_t *file, cleave_error_t *error) {
+  file->is_copy = true;
+  file->data = cleave_allocate(file->size, 1);
+  if (file->data == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  size_t length = 0;
+  while (length < file->size) {
+    ssize_t count = read(descriptor, file->data + length, file->size - length);
+    if (count < 0 && errno == EINTR) {
+      continue;
+    }
+    if (count < 0) {
+      return cleave_error_set_at(error, CLEAVE_ERROR_IO, file->path, 0, "cannot read: %s", strerror(errno));
+    }
+    if (count == 0) {
+      break;
+    }
+    length += (size_t)count;
+  }
+  file->size = length;
+  return CLEAVE_OK;
+}
+
+/* `limit` 0: map it, whatever its size. */
+static cleave_status_t open_content(int descriptor, size_t limit, cleave_file_t *file,
+                                    cleave_error_t *error) {
+  struct stat info;
+  if (fstat(descriptor, &info) != 0) {
+    return cleave_error_set_at(error, CLEAVE_ERROR_IO, file->path, 0, "cannot read: %s", strerror(errno));
+  }
+  if (!S_ISREG(info.st_mode)) {
+    return cleave_error_set_at(error, CLEAVE_ERROR_IO, file->path, 0, "cannot read: not a regular file");
+  }
+  file->size = (size_t)info.st_size;
+  if (limit > 0 && file->size > limit) {
+    return cleave_error_set_at(error, CLEAVE_ERROR_LIMIT, file->path, 0,
+                               "a file of %zu KiB, expected at most %zu KiB", file->size >> 10, limit >> 10);
+  }
+  if (file->size == 0) {
+    return CLEAVE_OK;
+  }
+  return limit > 0 ? read_content(descriptor, file, error) : map_content(descriptor, file, error);
+}
+
+/* Takes the descriptor over; `path` is for messages. */
+static cleave_status_t open_take(int descriptor, const char *path, size_t limit, cleave_file_t **out_file,
+                                 cleave_error_t *error) {
+  if (descriptor < 0) {
+    return cleave_error_set_at(error, CLEAVE_ERROR_IO, path, 0, "cannot open: %s", strerror(errno));
+  }
+  cleave_file_t *file = cleave_allocate_zeroed(1, sizeof *file);
+  char *copy = cleave_copy_text(path, strlen(path));
+  if (file == NULL || copy == NULL) {
+    cleave_free(file);
+    cleave_free(copy);
+    (void)close(descriptor);
+    return cleave_error_out_of_memory(error);
+  }
+  atomic_init(&file->references, 1);
+  file->path = copy;
+  cleave_status_t status = open_content(descriptor, limit, file, error);
+  (void)close(descriptor);
+  if (status != CLEAVE_OK) {
+    cleave_file_release(file);
+    return status;
+  }
+  *out_file = file;
+  return CLEAVE_OK;
+}
+
+/* Neither pipes nor terminals can make the caller wait. */
+enum { OPEN_FLAGS = O_RDONLY | O_CLOEXEC | O_NONBLOCK };
+
+cleave_status_t cleave_file_open(const char *path, cleave_file_t **out_file, cleave_error_t *error) {
+  *out_file = NULL;
+  return open_take(open(path, OPEN_FLAGS), path, 0, out_file, error);
+}
+
+cleave_status_t cleave_file_read(const char *path, size_t limit, cleave_file_t **out_file,
+                                 cleave_error_t *error) {
+  *out_file = NULL;
+  return open_take(open(path, OPEN_FLAGS), path, limit, out_file, error);
+}
+
+/* Relative, and without a part "..". */
+static bool stays_below(const char *name) {
+  if (name[0] == '\0' || name[0] == '/') {
+    return false;
+  }
+  for (const char *part = name; part != NULL;) {
+    const char *slash = strchr(part, '/');
+    size_t length = slash != NULL ? (size_t)(slash - part) : strlen(part);
+    if (length == 2 && part[0] == '.' && part[1] == '.') {
+      return false;
+    }
+    part = slash != NULL ? slash + 1 : NULL;
+  }
+  return true;
+}
+
+static bool is_inside(const char *resolved, const char *folder) {
+  size_t length = strlen(folder);
+  return strncmp(resolved, folder, length) == 0 && (length == 1 || resolved[length] == '/');
+}
+
+cleave_status_t cleave_file_read_below(const char *folder, const char *name, size_t limit,
+                                       cleave_file_t **out_file, cleave_error_t *error) {
+  *out_file = NULL;
+  const char *start = folder[0] == '\0' ? "." : folder;
+  size_t size = strlen(start) + strlen(name) + 2;
+  char *path = cleave_allocate(size, 1);
+  if (path == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  (void)snprintf(path, size, "%s/%s", start, name);
+  char *root = realpath(start, NULL);
+  char *resolved = realpath(path, NULL);
+  cleave_status_t status = CLEAVE_OK;
+  if (!stays_below(name) || (root != NULL && resolved != NULL && !is_inside(resolved, root))) {
+    status = cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "'%s' leads out of the folder '%s'", name,
+                              start);
+  } else if (root == NULL || resolved == NULL) {
+    status = cleave_error_set(error, CLEAVE_ERROR_IO, "'%s' cannot be opened: %s", name, strerror(errno));
+  } else {
+    status = open_take(open(resolved, OPEN_FLAGS | O_NOFOLLOW), path, limit, out_file, error);
+  }
+  free(root);
+  free(resolved);
+  cleave_free(path);
+  return status;
+}
+
+cleave_file_t *cleave_file_retain(cleave_file_t *file) {
+  atomic_fetch_add_explicit(&file->references, 1, memory_order_relaxed);
+  return file;
+}
+
+void cleave_file_release(cleave_file_t *file) {
+  if (file == NULL || atomic_fetch_sub_explicit(&file->references, 1, memory_order_acq_rel) != 1) {
+    return;
+  }
+  if (file->is_copy) {
+    cleave_free(file->data);
+  } else if (file->data != NULL) {
+    (void)munmap(file->data, file->size);
+  }
+  cleave_free(file->path);
+  cleave_free(file);
+}
+
+const unsigned char *cleave_file_data(const cleave_file_t *file) {
+  return file->data;
+}
+
+size_t cleave_file_size(const cleave_file_t *file) {
+  return file->size;
+}
+
+const char *cleave_file_path(const cleave_file_t *file) {
+  return file->path;
+}
+
+static bool write_all(int descriptor, const char *data, size_t length) {
+  while (length > 0) {
+    ssize_t written = write(descriptor, data, length);
+    if (written < 0 && errno == EINTR) {
+      continue;
+    }
+    if (written <= 0) {
+      return false;
+    }
+    data += written;
+    length -= (size_t)written;
+  }
+  return true;
+}
+
+/* Devices and pipes (/dev/stdout) cannot be replaced by renaming: they are written in place. */
+static bool is_special(const char *path) {
+  struct stat info;
+  return stat(path, &info) == 0 && !S_ISREG(info.st_mode);
+}
+
+static bool write_parts(int descriptor, const cleave_file_part_t *parts, size_t count) {
+  bool good = true;
+  for (size_t k = 0; k < count && good; k++) {
+    good = write_all(descriptor, parts[k].data, parts[k].size);
+  }
+  return good;
+}
+
+cleave_status_t cleave_file_write(const char *path, const void *data, size_t length, cleave_error_t *error) {
+  cleave_file_part_t part = {.data = data, .size = length};
+  return cleave_file_write_parts(path, &part, 1, error);
+}
+
+/* ---- the file that takes the place of another ---- */
+
+/* A file without a name, in the folder of `path`: nothing is left of it if the process is ended while it
+ * writes. -1 if the system has no such files. */
+static int open_unnamed(const char *path) {
+#ifdef O_TMPFILE
+  size_t length = 0;
+  (void)cleave_path_folder(path, &length);
+  char *folder = cleave_copy_text(length > 0 ? path : ".", length > 0 ? length : 1);
+  bool can_be_named = folder != NULL && access("/proc/self/fd", X_OK) == 0;
+  int descriptor = can_be_named ? open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600) : -1;
+  cleave_free(folder);
+  return descriptor;
+#else
+  (void)path;
+  return -1;
+#endif
+}
+
+/* Names it, for the moment until it is renamed. `temporary` ends in XXXXXX, as for mkstemp, and gets the
+ * name.
+ */
+static bool give_name(int descriptor, char *temporary) {
+  static atomic_uint counter;
+  enum { DIGITS = 6, TRIES = 1000 };
+  char unnamed[64];
+  (void)snprintf(unnamed, sizeof unnamed, "/proc/self/fd/%d", descriptor);
+  char *digits = temporary + strlen(temporary) - DIGITS;
+  for (int k = 0; k < TRIES; k++) {
+    unsigned number = ((unsigned)getpid() * 7919u + atomic_fetch_add(&counter, 1u)) % 1000000u;
+    (void)snprintf(digits, DIGITS + 1, "%06u", number);
+    if (linkat(AT_FDCWD, unnamed, AT_FDCWD, temporary, AT_SYMLINK_FOLLOW) == 0) {
+      return true;
+    }
+    if (errno != EEXIST) {
+      return false;
+    }
+  }
+  return false;
+}
+
+cleave_status_t cleave_file_write_parts(const char *path, const cleave_file_part_t *parts, size_t count,
+                                        cleave_error_t *error) {
+  bool in_place = is_special(path);
+  size_t path_length = strlen(path);
+  char *temporary = cleave_allocate(path_length + 16, 1);
+  if (temporary == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  (void)snprintf(temporary, path_length + 16, in_place ? "%s" : "%s.XXXXXX", path);
+  int descriptor = in_place ? open(path, O_WRONLY | O_CLOEXEC) : open_unnamed(path);
+  bool is_unnamed = !in_place && descriptor >= 0;
+  if (!in_place && descriptor < 0) {
+    descriptor = mkstemp(temporary);
+  }
+  bool good =
+      descriptor >= 0 && (in_place || fchmod(descriptor, 0644) == 0) && write_parts(descriptor, parts, count);
+  bool is_named = descriptor >= 0 && !in_place && !is_unnamed;
+  if (good && is_unnamed) {
+    is_named = good = give_name(descriptor, temporary);
+  }
+  int reason = errno;
+  if (descriptor >= 0 && close(descriptor) != 0 && good) {
+    good = false;
+    reason = errno;
+  }
+  if (good && !in_place && rename(temporary, path) != 0) {
+    good = false;
+    reason = errno;
+  }
+  if (!good && is_named) {
+    (void)unlink(temporary);
+  }
+  cleave_free(temporary);
+  return good ? CLEAVE_OK
+              : cleave_error_set_at(error, CLEAVE_ERROR_IO, path, 0, "cannot write: %s", strerror(reason));
+}
+
+const char *cleave_path_folder(const char *path, size_t *out_length) {
+  const char *slash = strrchr(path, '/');
+  *out_length = slash != NULL ? (size_t)(slash - path) + 1 : 0;
+  return path;
+}
+
+const char *cleave_path_name(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash != NULL ? slash + 1 : path;
+}
+
+bool cleave_path_has_extension(const char *path, const char *extension) {
+  size_t path_length = strlen(path);
+  size_t length = strlen(extension);
+  return path_length > length && strcasecmp(path + path_length - length, extension) == 0;
+}

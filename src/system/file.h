@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files: mapped read-only and shared by whatever points into them; written whole or not at all. */
+#ifndef CLEAVE_SYSTEM_FILE_H
+#define CLEAVE_SYSTEM_FILE_H
+
+#include "base/memory.h"
+
+/* A regular file in memory. `data` lives until the last release. A file that is truncated by somebody else
+ * while it is mapped is outside of what can be defended: replace model files by renaming. */
+typedef struct cleave_file cleave_file_t;
+
+CLEAVE_MUST_USE cleave_status_t cleave_file_open(const char *path, cleave_file_t **out_file,
+                                                 cleave_error_t *error);
+/* The same with the content read into memory: for small files that people edit while they are in use. At most
+ * `limit` bytes; CLEAVE_ERROR_LIMIT beyond. */
+CLEAVE_MUST_USE cleave_status_t cleave_file_read(const char *path, size_t limit, cleave_file_t **out_file,
+                                                 cleave_error_t *error);
+/* The same for the file `name` below `folder` ("" is the current one). CLEAVE_ERROR_INVALID_ARGUMENT where
+ * the name is absolute, has a part "..", or leads out of the folder through a symbolic link. */
+CLEAVE_MUST_USE cleave_status_t cleave_file_read_below(const char *folder, const char *name, size_t limit,
+                                                       cleave_file_t **out_file, cleave_error_t *error);
+cleave_file_t *cleave_file_retain(cleave_file_t *file);
+void cleave_file_release(cleave_file_t *file);
+const unsigned char *cleave_file_data(const cleave_file_t *file);
+size_t cleave_file_size(const cleave_file_t *file);
+const char *cleave_file_path(const cleave_file_t *file);
+
+/* Writes beside the path and renames, so that readers see the old content or the new. */
+CLEAVE_MUST_USE cleave_status_t cleave_file_write(const char *path, const void *data, size_t length,
+                                                  cleave_error_t *error);
+
+/* The same for content in parts, written one after the other. */
+typedef struct cleave_file_part {
+  const void *data;
+  size_t size;
+} cleave_file_part_t;
+CLEAVE_MUST_USE cleave_status_t cleave_file_write_parts(const char *path, const cleave_file_part_t *parts,
+                                                        size_t count, cleave_error_t *error);
+
+/* Folder part of a path with its slash, or "" ; length through *out_length. Points into `path`. */
+const char *cleave_path_folder(const char *path, size_t *out_length);
+/* Last part of a path. Points into `path`. */
+const char *cleave_path_name(const char *path);
+/* Does the path end in `extension` (".onnx"), whatever the case? */
+bool cleave_path_has_extension(const char *path, const char *extension);
+
+#endif /* CLEAVE_SYSTEM_FILE_H */

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// `equal` of a rule test: the plan runs on its backends, the graph of the test on `cpu`, on the same inputs.
+// A region that its backend did not compile runs node by node on `cpu`, where it would be equal to itself: it
+// counts as a failure.
+#include "backend/region/view.h"
+#include "tools/rule_tests/rule_check.h"
+#include "tools/verify/check.h"
+#include "tools/verify/verify.h"
+
+enum { OPEN_SIZE = 2, SEED = 1 };
+#define DATA_LIMIT ((size_t)1 << 30) /* bytes of all values of the graph */
+
+typedef struct equality {
+  const cleave_rule_test_t *test;
+  const cleave_plan_t *plan;
+  int32_t threads;
+  const cleave_session_options_t *session_options; /* or NULL */
+  size_t input_count;
+  size_t output_count;
+  cleave_tensor_t **inputs;
+  cleave_tensor_t **expected;
+  cleave_tensor_view_t *views;
+  const cleave_tensor_view_t **pointers;
+  cleave_session_t *session;
+} equality_t;
+
+/* Floats are normal, integers 0 or 1 (valid as ids, masks and indices), unless the test says otherwise. */
+static cleave_status_t draw_input(const equality_t *equality, size_t index, cleave_tensor_t **out_tensor,
+                                  cleave_error_t *error) {
+  const cleave_graph_t *graph = equality->plan->source;
+  const cleave_value_record_t *value = cleave_graph_value(graph, graph->inputs.items[index]);
+  int64_t dims[CLEAVE_MAX_RANK] = {0};
+  for (int32_t d = 0; d < value->rank; d++) {
+    dims[d] = cleave_dim_is_known(value->dims[d]) ? value->dims[d] : OPEN_SIZE;
+  }
+  cleave_dtype_t dtype = (cleave_dtype_t)value->dtype;
+  CLEAVE_TRY(cleave_tensor_create(dtype, value->rank < 0 ? 0 : value->rank, dims, out_tensor, error));
+  const cleave_test_input_t *input =
+      index < equality->test->input_count ? &equality->test->inputs[index] : NULL;
+  if (input != NULL && input->has_range) {
+    cleave_tensor_fill_uniform(*out_tensor, SEED + index, input->low, input->high);
+  } else if (cleave_dtype_is_float(dtype)) {
+    cleave_tensor_fill_normal(*out_tensor, SEED + index, 0.0, 1.0);
+  } else if (dtype != CLEAVE_DTYPE_STRING) {
+    cleave_tensor_fill_uniform(*out_tensor, SEED + index, 0.0, 2.0);
+  }
+  return CLEAVE_OK;
+}
+
+/* Bytes of all values that run, as far as their sizes are known. */
+static bool is_small(const cleave_graph_t *graph) {
+  size_t total = 0;
+  for (size_t k = 0; k < graph->values.count; k++) {
+    const cleave_value_record_t *value = &graph->values.items[k];
+    size_t bytes = cleave_dtype_size((cleave_dtype_t)value->dtype);
+    for (int32_t d = 0; d < value->rank && !value->is_removed; d++) {
+      size_t size = cleave_dim_is_known(value->dims[d]) ? (size_t)value->dims[d] : OPEN_SIZE;
+      if (!cleave_size_multiply(bytes, size, &bytes)) {
+        return false;
+      }
+    }
+    if (!value->is_removed && (!cleave_size_add(total, bytes, &total) || total > DATA_LIMIT)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+static cleave_status_t prepare(equality_t *equality, cleave_error_t *error) {
+  equality->input_count = equality->plan->source->inputs.count;
+  equality->output_count = equality->plan->source->outputs.count;
+  size_t inputs = equality->input_count;
+  equality->inputs = cleave_allocate_zeroed(inputs, sizeof *equality->inputs);
+  equality->views = cleave_allocate_zeroed(inputs, sizeof *equality->views);
+  equality->pointers = cleave_allocate_zeroed(inputs, sizeof *equality->pointers);
+  equality->expected = cleave_allocate_zeroed(equality->output_count, sizeof *equality->expected);
+  if (equality->inputs == NULL || equality->views == NULL || equality->pointers == NULL ||
+      equality->expected == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  for (size_t k = 0; k < inputs; k++) {
+    CLEAVE_TRY(draw_input(equality, k, &equality->inputs[k], error));
+    equality->views[k] = cleave_tensor_view(equality->inputs[k]);
+    equality->pointers[k] = &equality->views[k];
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t run(equality_t *equality, cleave_error_t *error) {
+  const cleave_plan_t *plan = equality->plan;
+  cleave_session_options_t options = {.size = sizeof options};
+  if (equality->session_options != NULL) {
+    options = *equality->session_options;
+  }
+  options.threads = equality->threads;
+  CLEAVE_TRY(cleave_check_reference(plan->source, equality->inputs, equality->input_count, equality->threads,
+                                    equality->expected, equality->output_count, error));
+  CLEAVE_TRY(cleave_session_create_planned(plan->source, plan, equality->pointers, equality->input_count,
+                                           &options, &equality->session, error));
+  for (size_t k = 0; k < equality->input_count; k++) {
+    CLEAVE_TRY(cleave_session_set_input(equality->session, (uint32_t)k, &equality->views[k], error));
+  }
+  return cleave_session_run(equality->session, error);
+}
+
+static cleave_status_t compare(const equality_t *equality, cleave_text_t *report, cleave_error_t *error) {
+  const cleave_graph_t *graph = equality->plan->source;
+  for (uint32_t k = 0; k < cleave_session_note_count(equality->session); k++) {
+    cleave_text_show(report, "equal: %s\n", cleave_session_note(equality->session, k));
+  }
+  for (size_t k = 0; k < equality->output_count; k++) {
+    cleave_tensor_view_t found;
+    cleave_check_result_t result;
+    CLEAVE_TRY(cleave_session_output(equality->session, (uint32_t)k, &found, error));
+    cleave_check_tolerance_t tolerance = cleave_verify_tolerance(equality->expected[k]->dtype);
+    tolerance.rtol = equality->test->rtol >= 0.0 ? equality->test->rtol : tolerance.rtol;
+    tolerance.atol = equality->test->atol >= 0.0 ? equality->test->atol : tolerance.atol;
+    CLEAVE_TRY(cleave_check_tensor(&found, equality->expected[k], &tolerance, &result, error));
+    if (!result.matches) {
+      const char *name = cleave_strings_text(&graph->strings, graph->output_names.items[k]);
+      cleave_text_add(report, "equal: ");
+      cleave_check_explain(name, &found, equality->expected[k], &result, report);
+      cleave_text_add(report, "\n");
+    }
+  }
+  return CLEAVE_OK;
+}
+
+static void deinit(equality_t *equality) {
+  cleave_session_destroy(equality->session);
+  for (size_t k = 0; equality->inputs != NULL && k < equality->input_count; k++) {
+    cleave_tensor_release(equality->inputs[k]);
+  }
+  for (size_t k = 0; equality->expected != NULL && k < equality->output_count; k++) {
+    cleave_tensor_release(equality->expected[k]);
+  }
+  cleave_free(equality->inputs);
+  cleave_free(equality->expected);
+  cleave_free(equality->views);
+  cleave_free((void *)equality->pointers);
+}
+
+cleave_status_t cleave_rule_equal(const cleave_rule_test_t *test, const cleave_plan_t *plan,
+                                  const cleave_rule_check_options_t *options, cleave_text_t *report,
+                                  cleave_error_t *error) {
+  equality_t equality = {.test = test,
+                         .plan = plan,
+                         .threads = options == NULL ? 0 : options->threads,
+                         .session_options = options == NULL ? NULL : options->session};
+  cleave_error_t failure = CLEAVE_ERROR_INIT;
+  cleave_status_t status = CLEAVE_OK;
+  if (plan->graph->inputs.count != plan->source->inputs.count) {
+    cleave_text_show(report, "equal: the rules changed the number of inputs from %zu to %zu\n",
+                     plan->source->inputs.count, plan->graph->inputs.count);
+    return CLEAVE_OK;
+  }
+  if (!is_small(plan->source) || !is_small(plan->graph)) {
+    cleave_text_show(report, "equal: the graph has values of more than %zu MiB, too many to compare\n",
+                     DATA_LIMIT >> 20);
+    return CLEAVE_OK;
+  }
+  CLEAVE_TRY_CLEANUP(prepare(&equality, error));
+  if (run(&equality, &failure) == CLEAVE_OK) {
+    CLEAVE_TRY_CLEANUP(compare(&equality, report, error));
+  } else if (failure.status == CLEAVE_ERROR_OUT_OF_MEMORY) {
+    status = cleave_error_out_of_memory(error);
+  } else {
+    cleave_text_show(report, "equal: %s\n", failure.message);
+  }
+cleanup:
+  deinit(&equality);
+  return status;
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Asks the rules once more, with a log, and the explainer for the rest. Only the node-by-node reasons of
+// region rules need the second run.
+#include "tools/rule_tests/why.h"
+
+#include "backend/region/view.h"
+#include "runtime/model/bind.h"
+#include "runtime/model/model.h"
+
+/* Where regions stopped: the rules over the graph of the plan, with a log. */
+static cleave_status_t make_log(const cleave_rule_list_t *list, const cleave_graph_t *graph,
+                                cleave_supports_t *supports, cleave_border_log_t **out_log,
+                                cleave_error_t *error) {
+  cleave_plan_t *plan = NULL;
+  CLEAVE_TRY(cleave_border_log_create(graph, out_log, error));
+  cleave_partition_options_t options = {.supports = cleave_supports_ask,
+                                        .supports_context = supports,
+                                        .cost = cleave_supports_cost,
+                                        .cost_context = supports,
+                                        .review = cleave_supports_review,
+                                        .review_context = supports,
+                                        .allow = list->allow,
+                                        .allow_context = list->allow_context,
+                                        .log = *out_log};
+  cleave_status_t status = cleave_partition(graph, list->pointers, list->count, &options, &plan, error);
+  cleave_plan_destroy(plan);
+  if (status != CLEAVE_OK) {
+    cleave_border_log_destroy(*out_log);
+    *out_log = NULL;
+  }
+  return status;
+}
+
+static cleave_status_t fold(void *context, cleave_graph_t *graph, cleave_error_t *error) {
+  (void)context;
+  return cleave_graph_simplify(graph, NULL, 0, NULL, error);
+}
+
+cleave_status_t cleave_rule_list_why(const cleave_rule_list_t *list, const cleave_plan_t *plan,
+                                     const cleave_why_question_t *question, cleave_why_t **out_why,
+                                     cleave_error_t *error) {
+  cleave_border_log_t *log = NULL;
+  cleave_supports_t supports;
+  cleave_status_t status = CLEAVE_OK;
+  *out_why = NULL;
+  cleave_supports_init(&supports, plan->graph);
+  if (question->node_count > 0) {
+    CLEAVE_TRY_CLEANUP(make_log(list, plan->graph, &supports, &log, error));
+  }
+  cleave_why_request_t request = {.plan = plan,
+                                  .log = log,
+                                  .rulesets = list->pointers,
+                                  .ruleset_count = list->count,
+                                  .nodes = question->nodes,
+                                  .node_count = (uint32_t)question->node_count,
+                                  .rules = question->rules,
+                                  .rule_count = (uint32_t)question->rule_count,
+                                  .numbers_of_source = question->numbers_of_source,
+                                  .limit = question->limit,
+                                  .fold = fold,
+                                  .supports = cleave_supports_ask,
+                                  .supports_context = &supports,
+                                  .is_interrupted = question->is_interrupted};
+  status = cleave_why_create(&request, out_why, error);
+cleanup:
+  cleave_supports_deinit(&supports);
+  cleave_border_log_destroy(log);
+  return status;
+}
+
+/* ---- the embedding API ---- */
+
+static cleave_status_t answer(const cleave_rule_source_t *sources, size_t source_count,
+                              const cleave_setting_t *settings, size_t setting_count,
+                              const cleave_plan_t *plan, const cleave_why_question_t *question,
+                              cleave_plan_format_t format, cleave_text_t *text, cleave_error_t *error) {
+  cleave_rule_list_t list = {0};
+  cleave_why_t *why = NULL;
+  cleave_status_t status = CLEAVE_OK;
+  CLEAVE_TRY_CLEANUP(cleave_rule_list_load(&list, plan->graph->context, sources, source_count, settings,
+                                           setting_count, NULL, NULL, error));
+  CLEAVE_TRY_CLEANUP(cleave_rule_list_why(&list, plan, question, &why, error));
+  CLEAVE_TRY_CLEANUP(format == CLEAVE_PLAN_JSON ? cleave_why_print_json(why, text, error)
+                                                : cleave_why_print_text(why, text, error));
+cleanup:
+  cleave_why_destroy(why);
+  cleave_rule_list_deinit(&list);
+  return status;
+}
+
+cleave_status_t cleave_model_why(cleave_model_t *model, const cleave_rule_source_t *sources,
+                                 size_t source_count, const cleave_setting_t *settings, size_t setting_count,
+                                 const char *node, const char *rule, cleave_plan_format_t format,
+                                 char **out_text, cleave_error_t *error) {
+  cleave_plan_t *plan = NULL;
+  cleave_text_t text = {0};
+  cleave_why_question_t question = {
+      .nodes = &node, .node_count = node != NULL, .rules = &rule, .rule_count = rule != NULL};
+  cleave_status_t status = CLEAVE_OK;
+  *out_text = NULL;
+  CLEAVE_TRY_CLEANUP(
+      cleave_model_partition(model, sources, source_count, settings, setting_count, NULL, &plan, error));
+  CLEAVE_TRY_CLEANUP(
+      answer(sources, source_count, settings, setting_count, plan, &question, format, &text, error));
+  *out_text = cleave_copy_text(cleave_text_get(&text), text.length);
+  status = *out_text == NULL ? cleave_error_out_of_memory(error) : CLEAVE_OK;
+cleanup:
+  cleave_text_deinit(&text);
+  cleave_plan_destroy(plan);
+  return status;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Watching rule files behind the embedding API (cleave_rules_watch_* in cleave/cleave.h). */
+#ifndef CLEAVE_TOOLS_WATCH_WATCH_H
+#define CLEAVE_TOOLS_WATCH_WATCH_H
+
+#include "runtime/session/session.h"
+#include "tools/verify/paired.h"
+
+/* cleave_rules_watch_create where some settings have served elsewhere (`known`, as for
+ * cleave_graph_partition; may be NULL). */
+CLEAVE_MUST_USE cleave_status_t cleave_rules_watch_create_known(
+    cleave_model_t *model, const cleave_rule_source_t *sources, size_t source_count,
+    const cleave_setting_t *settings, size_t setting_count, const bool *known, const char *backend,
+    const cleave_tensor_view_t *const *inputs, size_t input_count,
+    const cleave_rules_watch_options_t *options, cleave_rules_watch_t **out_watch, cleave_error_t *error);
+
+/* watch_measure.c: runs two sessions on the inputs that they are set to, and says how their outputs differ
+ * and how long they take. */
+typedef struct cleave_watch_measure {
+  cleave_session_t *before;
+  cleave_session_t *after;
+  const cleave_graph_t *graph; /* whose outputs have names */
+  uint64_t deadline_ns;        /* until which they run by turns, at least once each */
+  cleave_paired_t *paired;     /* the times of warm runs: more can be added later */
+} cleave_watch_measure_t;
+
+/* Fills in what a reload says about outputs and times. CLEAVE_OK also where outputs differ. */
+CLEAVE_MUST_USE cleave_status_t cleave_watch_measure(const cleave_watch_measure_t *measure,
+                                                     cleave_reload_t *reload, cleave_error_t *error);
+
+/* What a reload says about times. A plan that decides as before has no change. */
+void cleave_watch_note_times(const cleave_paired_t *paired, cleave_reload_t *reload);
+
+#endif /* CLEAVE_TOOLS_WATCH_WATCH_H */
