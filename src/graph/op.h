@@ -11,7 +11,6 @@
 #include "tensor/tensor.h"
 
 typedef struct cleave_graph cleave_graph_t;
-typedef struct cleave_infer cleave_infer_t; /* src/ops/infer.h */
 
 /* An attribute of a node, or a default of a schema. Lists and texts live in the graph's arena, or are static.
  */
@@ -86,10 +85,6 @@ typedef struct cleave_op {
   const cleave_op_port_t *inputs;
   const cleave_op_port_t *outputs;
   const cleave_op_attribute_t *attributes;
-  /* Shapes and dtypes of outputs from inputs, and back (see src/ops/infer.h). NULL for custom ones. */
-  cleave_status_t (*infer)(cleave_infer_t *infer, cleave_error_t *error);
-  /* Floating-point operations with all shapes known; NULL: one per output element. */
-  double (*flops)(const cleave_graph_t *graph, uint32_t node);
 } cleave_op_t;
 
 /* Are ports and attributes known? Not those of operators that nobody brought. */

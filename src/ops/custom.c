@@ -230,7 +230,6 @@ static cleave_status_t fill(entry_t *entry, const cleave_custom_operator_t *defi
   entry->op.last_version = definition->last_version == 0 ? definition->version : definition->last_version;
   entry->op.flags = CLEAVE_OP_FROM_LIBRARY | (definition->is_commutative ? CLEAVE_OP_COMMUTATIVE : 0u) |
                     (definition->is_stateful ? CLEAVE_OP_STATEFUL : 0u);
-  entry->op.infer = cleave_infer_custom;
   entry->full_name = cleave_arena_format(arena, "%s.%s", definition->domain, definition->name);
   entry->library = copy(arena, library);
   entry->inputs = copy(arena, definition->inputs);

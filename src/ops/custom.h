@@ -71,7 +71,4 @@ CLEAVE_MUST_USE cleave_status_t cleave_custom_op_parse(const cleave_custom_opera
                                                        const char *place, cleave_arena_t *arena,
                                                        cleave_op_t *out_op, cleave_error_t *error);
 
-/* As the functions of op_list.inc: asks the library, forwards only (infer_custom.c). */
-CLEAVE_MUST_USE cleave_status_t cleave_infer_custom(cleave_infer_t *infer, cleave_error_t *error);
-
 #endif /* CLEAVE_OPS_CUSTOM_H */

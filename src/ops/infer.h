@@ -9,6 +9,8 @@
 
 #include "ops/ops.h"
 
+typedef struct cleave_infer cleave_infer_t; /* one node in inference (ops/context/infer_context.h) */
+
 typedef struct cleave_infer_options {
   /* Fold: values whose content came out as known integers become constants, nodes that nothing needs then go.
    */

@@ -17,6 +17,34 @@ enum {
   INT_LIMIT = 16      /* elements of list defaults */
 };
 
+/* Flags as the list writes them. */
+enum {
+  NONE = 0,
+  COMMUTATIVE = CLEAVE_OP_COMMUTATIVE,
+  POINTWISE = CLEAVE_OP_POINTWISE,
+  VIEW = CLEAVE_OP_VIEW,
+  RANDOM = CLEAVE_OP_RANDOM,
+  DATA_SHAPE = CLEAVE_OP_DATA_SHAPE,
+  SPATIAL = CLEAVE_OP_SPATIAL
+};
+
+typedef struct line {
+  const char *name;
+  const char *domain;
+  int32_t since_version;
+  const char *inputs;
+  const char *outputs;
+  const char *attributes;
+  uint32_t flags;
+} line_t;
+
+static const line_t LINES[CLEAVE_OP_COUNT] = {
+#define CLEAVE_OP(name, domain, since, inputs, outputs, attributes, infer, flops, flags) \
+  {#name, domain, since, inputs, outputs, attributes, flags},
+#include "ops/op_list.inc"
+#undef CLEAVE_OP
+};
+
 static cleave_op_t table[CLEAVE_OP_COUNT];
 static pthread_once_t table_once = PTHREAD_ONCE_INIT;
 
@@ -159,7 +187,7 @@ static const cleave_op_attribute_t *parse_attributes(const char *text, uint32_t 
 
 static void build_table(void) {
   for (uint16_t id = 0; id < CLEAVE_OP_COUNT; id++) {
-    const cleave_op_line_t *line = &cleave_op_lines[id];
+    const line_t *line = &LINES[id];
     cleave_op_t *op = &table[id];
     op->name = line->name;
     op->domain = line->domain;
@@ -169,8 +197,6 @@ static void build_table(void) {
     op->inputs = parse_ports(line->inputs, &op->input_count);
     op->outputs = parse_ports(line->outputs, &op->output_count);
     op->attributes = parse_attributes(line->attributes, &op->attribute_count);
-    op->infer = line->infer;
-    op->flops = line->flops;
   }
 }
 

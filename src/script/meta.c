@@ -182,7 +182,7 @@ cleave_status_t cleave_meta_generate(cleave_arena_t *arena, const cleave_meta_te
   generation_t generation = {.arena = arena};
   *out_texts = NULL;
   *out_count = 0;
-  CLEAVE_TRY(cleave_script_create("meta", CLEAVE_ERROR_RULE, &script, error));
+  CLEAVE_TRY(cleave_script_create("meta", CLEAVE_ERROR_RULE, cleave_host_register, &script, error));
   cleave_status_t status =
       cleave_script_call(script, run_generate, &generation, CLEAVE_SCRIPT_MODEL_BUDGET, error);
   cleave_script_destroy(script);

@@ -79,7 +79,7 @@ cleave_status_t cleave_model_script_load(cleave_context_t *context, const char *
   cleave_status_t status = CLEAVE_OK;
   CLEAVE_TRY_CLEANUP(cleave_file_open(path, &file, error));
   load.file = file;
-  CLEAVE_TRY_CLEANUP(cleave_script_create(path, CLEAVE_ERROR_FORMAT, &script, error));
+  CLEAVE_TRY_CLEANUP(cleave_script_create(path, CLEAVE_ERROR_FORMAT, cleave_host_register, &script, error));
   CLEAVE_TRY_CLEANUP(prepare_graph(&load, path, error));
   load.builder.graph->context = context;
   script->context = context;

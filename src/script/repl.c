@@ -12,6 +12,7 @@
 #include "graph/print.h"
 #include "partition/match/match.h"
 #include "script/handles/handles.h"
+#include "script/sandbox/host.h"
 #include "script/state/table_reader.h"
 #include "system/clock.h"
 
@@ -382,7 +383,8 @@ cleave_status_t cleave_repl_create(const cleave_graph_t *graph, const cleave_rep
   }
   repl->graph = graph;
   repl->services = *services;
-  cleave_status_t status = cleave_script_create("prompt", CLEAVE_ERROR_RULE, &repl->script, error);
+  cleave_status_t status =
+      cleave_script_create("prompt", CLEAVE_ERROR_RULE, cleave_host_register, &repl->script, error);
   if (status == CLEAVE_OK) {
     repl->script->owner = repl;
     repl->script->context = graph->context;

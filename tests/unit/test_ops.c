@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "graph/print.h"
 #include "infer_case.h"
+#include "ops/infer/op_functions.h"
 #include "ops/layout.h"
 #include "unit.h"
 
@@ -12,7 +13,8 @@ UNIT_TEST(finds_every_operator_under_its_name) {
     const cleave_op_t *op = cleave_op_get((cleave_op_id_t)id);
     ck_assert_ptr_eq(cleave_op_find(op->domain, op->name), op);
     ck_assert_uint_eq(op->id, id);
-    ck_assert(op->infer != NULL && op->flops != NULL && op->output_count > 0);
+    ck_assert(cleave_op_functions(op)->infer != NULL && cleave_op_functions(op)->flops != NULL &&
+              op->output_count > 0);
     ck_assert(op->since_version >= 1 && op->since_version <= 24);
   }
   ck_assert_uint_ge(CLEAVE_OP_COUNT, 170);

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "script/rules/rules.h"
+#include "script/sandbox/host.h"
 #include "script/state/script.h"
 #include "system/clock.h"
 #include "unit.h"
@@ -53,7 +54,7 @@ static void run_loop(lua_State *state, void *context) {
 static course_t loop(uint32_t budget, int asleep_ms) {
   course_t course = {.error = CLEAVE_ERROR_INIT};
   cleave_script_t *script = NULL;
-  unit_ok(cleave_script_create("t.lua", CLEAVE_ERROR_RULE, &script, e));
+  unit_ok(cleave_script_create("t.lua", CLEAVE_ERROR_RULE, cleave_host_register, &script, e));
   uint64_t start = cleave_clock_now();
   double work = work_ms();
   sleep_later(20, asleep_ms);
@@ -123,8 +124,8 @@ UNIT_TEST(all_calls_of_a_context_share_a_total) {
   cleave_script_t *other = NULL;
   static const char SPENT[] = "the 40 ms that all calls of scripts may take together are spent";
   unit_ok(cleave_context_create(NULL, &context, e));
-  unit_ok(cleave_script_create("t.lua", CLEAVE_ERROR_RULE, &script, e));
-  unit_ok(cleave_script_create("other.lua", CLEAVE_ERROR_RULE, &other, e));
+  unit_ok(cleave_script_create("t.lua", CLEAVE_ERROR_RULE, cleave_host_register, &script, e));
+  unit_ok(cleave_script_create("other.lua", CLEAVE_ERROR_RULE, cleave_host_register, &other, e));
   script->context = other->context = context;
   for (int k = 0; k < 1000; k++) { /* no total at first */
     unit_ok(cleave_script_call(script, count, NULL, CLEAVE_SCRIPT_CALLBACK_BUDGET, e));

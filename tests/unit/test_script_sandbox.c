@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The closed environment: what a script cannot reach, and that every script ends. */
+#include "script/sandbox/host.h"
 #include "script/state/script.h"
 #include "system/clock.h"
 #include "unit.h"
@@ -21,7 +22,7 @@ static void run_body(lua_State *state, void *context) {
 static cleave_status_t run_bytes(const char *text, size_t length, uint32_t budget, cleave_error_t *error) {
   cleave_script_t *script = NULL;
   text_run_t run = {.text = text, .length = length};
-  CLEAVE_TRY(cleave_script_create("t.lua", CLEAVE_ERROR_RULE, &script, error));
+  CLEAVE_TRY(cleave_script_create("t.lua", CLEAVE_ERROR_RULE, cleave_host_register, &script, error));
   cleave_status_t status = cleave_script_call(script, run_body, &run, budget, error);
   cleave_script_destroy(script);
   return status;
@@ -234,7 +235,7 @@ UNIT_TEST(works_again_after_a_limit) {
   static const char GOOD[] = "assert(1 + 1 == 2)";
   text_run_t loop = {LOOP, sizeof LOOP - 1};
   text_run_t good = {GOOD, sizeof GOOD - 1};
-  unit_ok(cleave_script_create("t.lua", CLEAVE_ERROR_RULE, &script, e));
+  unit_ok(cleave_script_create("t.lua", CLEAVE_ERROR_RULE, cleave_host_register, &script, e));
   for (int k = 0; k < 3; k++) {
     unit_fails_with(cleave_script_call(script, run_body, &loop, 10, e), CLEAVE_ERROR_LIMIT, "time budget");
     unit_ok(cleave_script_call(script, run_body, &good, 1000, e));
@@ -355,7 +356,7 @@ UNIT_TEST(matches_texts_as_lua_does) {
       "assert(compared == 32000)\n";
   cleave_script_t *script = NULL;
   text_run_t text = {COMPARE, sizeof COMPARE - 1};
-  unit_ok(cleave_script_create("t.lua", CLEAVE_ERROR_RULE, &script, e));
+  unit_ok(cleave_script_create("t.lua", CLEAVE_ERROR_RULE, cleave_host_register, &script, e));
   unit_ok(cleave_script_call(script, compare_body, &text, 60000, e));
   cleave_script_destroy(script);
 }

@@ -56,7 +56,7 @@ static bool are_places(const cleave_tensor_view_t *tensor, const cleave_sparse_v
 static cleave_status_t read_sparse(cleave_region_reader_t *self, const json_t *object,
                                    cleave_tensor_view_t *tensor) {
   static const char *const keys[] = {"elements", "indices", "offsets", NULL};
-  cleave_plan_reader_t *reader = &self->base;
+  cleave_json_reader_t *reader = &self->base;
   bool is_csr = tensor->storage == CLEAVE_STORAGE_CSR;
   cleave_tensor_t *elements = NULL;
   cleave_tensor_t *indices = NULL;
@@ -104,7 +104,7 @@ static cleave_status_t read_sparse(cleave_region_reader_t *self, const json_t *o
 /* A constant in a file beside the text, which is of the type that the text says. */
 static cleave_status_t read_file(cleave_region_reader_t *self, const char *name,
                                  const cleave_tensor_view_t *type, cleave_tensor_t **out_tensor) {
-  cleave_plan_reader_t *reader = &self->base;
+  cleave_json_reader_t *reader = &self->base;
   cleave_file_t *file = NULL;
   if (self->folder == NULL || strchr(name, '/') != NULL) {
     return cleave_reader_fail(reader,
@@ -126,7 +126,7 @@ static cleave_status_t read_file(cleave_region_reader_t *self, const char *name,
 
 cleave_status_t cleave_region_reader_get_constant(cleave_region_reader_t *self, const json_t *json,
                                                   cleave_value_view_t *value) {
-  cleave_plan_reader_t *reader = &self->base;
+  cleave_json_reader_t *reader = &self->base;
   cleave_tensor_view_t *tensor = &value->tensor;
   cleave_tensor_t **dense = &self->region->tensors[self->index];
   const json_t *data = json_object_get(json, "data");

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "backend/region/view.h"
-#include "json/tensor_json.h"
+#include "json/json_tensor.h"
 #include "tensor/npy.h"
 
 typedef struct writer {

@@ -11,13 +11,13 @@
 
 enum { MOST_BYTES = 1 << 30, VERSION = 1, MOST_NAME = 1 << 16 };
 
-static cleave_region_reader_t *self_of(cleave_plan_reader_t *reader) {
+static cleave_region_reader_t *self_of(cleave_json_reader_t *reader) {
   return (cleave_region_reader_t *)(void *)reader;
 }
 
 /* ---- members ---- */
 
-cleave_status_t cleave_region_reader_get_name(cleave_plan_reader_t *reader, const json_t *object,
+cleave_status_t cleave_region_reader_get_name(cleave_json_reader_t *reader, const json_t *object,
                                               const char *key, bool is_needed, const char **out_name) {
   const json_t *json = json_object_get(object, key);
   size_t length = 0;
@@ -34,7 +34,7 @@ cleave_status_t cleave_region_reader_get_name(cleave_plan_reader_t *reader, cons
   return CLEAVE_OK;
 }
 
-static cleave_status_t get_hash(cleave_plan_reader_t *reader, const json_t *object, const char *key,
+static cleave_status_t get_hash(cleave_json_reader_t *reader, const json_t *object, const char *key,
                                 uint64_t *out_hash) {
   const char *text = NULL;
   CLEAVE_TRY(cleave_reader_get_text(reader, object, key, NULL, &text));
@@ -49,7 +49,7 @@ static cleave_status_t get_hash(cleave_plan_reader_t *reader, const json_t *obje
                                       text);
 }
 
-static cleave_status_t get_boolean(cleave_plan_reader_t *reader, const json_t *object, const char *key,
+static cleave_status_t get_boolean(cleave_json_reader_t *reader, const json_t *object, const char *key,
                                    bool otherwise, bool *out_yes) {
   const json_t *json = json_object_get(object, key);
   *out_yes = json == NULL ? otherwise : json_is_true(json);
@@ -60,7 +60,7 @@ static cleave_status_t get_boolean(cleave_plan_reader_t *reader, const json_t *o
 }
 
 /* Indices below `count`, or null where `or_none`. */
-static cleave_status_t get_indices(cleave_plan_reader_t *reader, const json_t *object, const char *key,
+static cleave_status_t get_indices(cleave_json_reader_t *reader, const json_t *object, const char *key,
                                    uint32_t count, bool or_none, const uint32_t **out_indices,
                                    uint32_t *out_count) {
   json_t *list = NULL;
@@ -112,7 +112,7 @@ static cleave_status_t read_size(cleave_region_reader_t *self, const json_t *ite
 
 static cleave_status_t read_shape(cleave_region_reader_t *self, const json_t *object,
                                   cleave_tensor_view_t *tensor) {
-  cleave_plan_reader_t *reader = &self->base;
+  cleave_json_reader_t *reader = &self->base;
   const json_t *shape = json_object_get(object, "shape");
   if (shape != NULL && json_is_null(shape)) {
     tensor->rank = -1;
@@ -137,7 +137,7 @@ static cleave_status_t read_shape(cleave_region_reader_t *self, const json_t *ob
   return CLEAVE_OK;
 }
 
-static cleave_status_t read_storage(cleave_plan_reader_t *reader, const json_t *json,
+static cleave_status_t read_storage(cleave_json_reader_t *reader, const json_t *json,
                                     cleave_tensor_view_t *tensor) {
   const char *name = NULL;
   CLEAVE_TRY(cleave_reader_get_text(reader, json, "storage", "dense", &name));
@@ -149,7 +149,7 @@ static cleave_status_t read_storage(cleave_plan_reader_t *reader, const json_t *
              : cleave_reader_fail(reader, "storage '%.40s' is none of dense, csr, row_sparse", name);
 }
 
-static cleave_status_t read_value(cleave_plan_reader_t *reader, json_t *json, void *item) {
+static cleave_status_t read_value(cleave_json_reader_t *reader, json_t *json, void *item) {
   static const char *const keys[] = {"name",    "dtype", "shape", "layout", "storage", "weight",
                                      "version", "data",  "file",  "sparse", NULL};
   cleave_region_reader_t *self = self_of(reader);
@@ -178,7 +178,7 @@ static cleave_status_t read_value(cleave_plan_reader_t *reader, json_t *json, vo
 static cleave_status_t read_tensor_attribute(cleave_region_reader_t *self, json_t *json,
                                              cleave_attribute_view_t *view) {
   static const char *const keys[] = {"name", "kind", "dtype", "shape", "data", NULL};
-  cleave_plan_reader_t *reader = &self->base;
+  cleave_json_reader_t *reader = &self->base;
   cleave_tensor_t *tensor = NULL;
   CLEAVE_TRY(cleave_reader_check_keys(reader, json, keys));
   CLEAVE_TRY(cleave_region_reader_get_name(reader, json, "name", true, &view->name));
@@ -194,7 +194,7 @@ static cleave_status_t read_tensor_attribute(cleave_region_reader_t *self, json_
   return CLEAVE_OK;
 }
 
-static cleave_status_t read_attribute(cleave_plan_reader_t *reader, json_t *json, void *item) {
+static cleave_status_t read_attribute(cleave_json_reader_t *reader, json_t *json, void *item) {
   cleave_attribute_view_t *view = item;
   cleave_attribute_t attribute = {.name = NULL, .kind = CLEAVE_ATTRIBUTE_INT};
   const json_t *kind = json_object_get(json, "kind");
@@ -226,7 +226,7 @@ static int compare_names(const void *a, const void *b) {
 
 /* The member "attributes", none where it is missing; each name once. Sorted by name, unless it is a node's.
  */
-static cleave_status_t get_attributes(cleave_plan_reader_t *reader, const json_t *object, bool is_sorted,
+static cleave_status_t get_attributes(cleave_json_reader_t *reader, const json_t *object, bool is_sorted,
                                       const cleave_attribute_view_t **out_attributes, uint32_t *out_count) {
   cleave_attribute_view_t *attributes = NULL;
   *out_count = 0;
@@ -258,7 +258,7 @@ static cleave_status_t get_attributes(cleave_plan_reader_t *reader, const json_t
 
 /* ---- nodes and fusions ---- */
 
-static cleave_status_t read_node(cleave_plan_reader_t *reader, json_t *json, void *item) {
+static cleave_status_t read_node(cleave_json_reader_t *reader, json_t *json, void *item) {
   static const char *const keys[] = {"op",      "domain",     "name",   "opset", "inputs",
                                      "outputs", "attributes", "fusion", "flops", NULL};
   cleave_region_reader_t *self = self_of(reader);
@@ -283,13 +283,13 @@ static cleave_status_t read_node(cleave_plan_reader_t *reader, json_t *json, voi
   return number == NULL ? CLEAVE_OK : cleave_reader_read_real(reader, number, flops);
 }
 
-static cleave_status_t read_label(cleave_plan_reader_t *reader, json_t *json, void *item) {
+static cleave_status_t read_label(cleave_json_reader_t *reader, json_t *json, void *item) {
   size_t length = 0;
   CLEAVE_TRY(cleave_reader_read_bytes(reader, json, item, &length));
   return length == strlen(*(const char **)item) ? CLEAVE_OK : cleave_reader_fail(reader, "a zero byte");
 }
 
-static cleave_status_t read_fusion(cleave_plan_reader_t *reader, json_t *json, void *item) {
+static cleave_status_t read_fusion(cleave_json_reader_t *reader, json_t *json, void *item) {
   static const char *const keys[] = {"rule", "nodes", "labels", "attributes", NULL};
   cleave_region_reader_t *self = self_of(reader);
   cleave_fusion_view_t *fusion = item;
@@ -315,7 +315,7 @@ static cleave_status_t read_fusion(cleave_plan_reader_t *reader, json_t *json, v
 
 /* ---- the whole ---- */
 
-static cleave_status_t read_header(cleave_plan_reader_t *reader, json_t *root) {
+static cleave_status_t read_header(cleave_json_reader_t *reader, json_t *root) {
   static const char *const keys[] = {"format", "version", "name",  "rule",    "backend",    "hash", "values",
                                      "inputs", "outputs", "nodes", "fusions", "attributes", NULL};
   const char *format = NULL;
@@ -344,7 +344,7 @@ static size_t count_of(const json_t *root, const char *key) {
 }
 
 static cleave_status_t read_all(cleave_region_reader_t *self, json_t *root) {
-  cleave_plan_reader_t *reader = &self->base;
+  cleave_json_reader_t *reader = &self->base;
   cleave_region_file_t *region = self->region;
   cleave_region_view_t *view = &region->view;
   uint64_t hash = 0;
@@ -416,19 +416,18 @@ cleave_status_t cleave_region_json_read(const char *place, const char *text, siz
   }
   json_t *root = NULL;
   cleave_error_t own = CLEAVE_ERROR_INIT; /* members say what is wrong in it: it cannot be missing */
-  cleave_plan_document_t document = {.place = place};
-  cleave_region_reader_t self = {.base = {.document = &document, .error = error != NULL ? error : &own},
-                                 .region = region,
-                                 .folder = folder,
-                                 .left = MOST_BYTES};
-  region->place = cleave_arena_copy_text(&document.arena, place, strlen(place));
+  cleave_region_reader_t self = {
+      .base = {.place = place, .arena = &region->arena, .error = error != NULL ? error : &own},
+      .region = region,
+      .folder = folder,
+      .left = MOST_BYTES};
+  region->place = cleave_arena_copy_text(&region->arena, place, strlen(place));
   cleave_status_t status =
       region->place == NULL ? cleave_error_out_of_memory(error) : parse(&self, text, length, &root);
   if (status == CLEAVE_OK) {
     status = read_all(&self, root);
   }
   json_decref(root);
-  region->arena = document.arena;
   if (status != CLEAVE_OK) {
     cleave_region_file_destroy(region);
     return status;

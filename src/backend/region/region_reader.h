@@ -4,10 +4,10 @@
 #define CLEAVE_BACKEND_REGION_REGION_READER_H
 
 #include "backend/region/region_file.h"
-#include "json/tensor_json.h"
+#include "json/json_tensor.h"
 
 typedef struct cleave_region_reader {
-  cleave_plan_reader_t base; /* first: items of lists are read through it */
+  cleave_json_reader_t base; /* first: items of lists are read through it */
   cleave_region_file_t *region;
   const char *folder; /* of constants in files; NULL: there may be none */
   size_t left;        /* bytes that constants may still take */
@@ -15,12 +15,12 @@ typedef struct cleave_region_reader {
 } cleave_region_reader_t;
 
 /* Zeroed, in the region's arena; one more than `count`, so that it is not NULL for none. */
-static inline void *cleave_region_reader_allocate(cleave_plan_reader_t *reader, size_t count, size_t size) {
-  return cleave_arena_allocate(&reader->document->arena, count + 1, size);
+static inline void *cleave_region_reader_allocate(cleave_json_reader_t *reader, size_t count, size_t size) {
+  return cleave_arena_allocate(reader->arena, count + 1, size);
 }
 
 /* A name of whatever bytes, "" where it is missing and need not be there. */
-CLEAVE_MUST_USE cleave_status_t cleave_region_reader_get_name(cleave_plan_reader_t *reader,
+CLEAVE_MUST_USE cleave_status_t cleave_region_reader_get_name(cleave_json_reader_t *reader,
                                                               const json_t *object, const char *key,
                                                               bool is_needed, const char **out_name);
 

@@ -222,7 +222,12 @@ bool cleave_infer_can_fold(cleave_infer_t *infer, cleave_fact_t *input, const cl
 void cleave_infer_unravel(int64_t place, int32_t rank, const cleave_dim_t *dims, int64_t *coordinates);
 int64_t cleave_infer_ravel(int32_t rank, const cleave_dim_t *dims, const int64_t *coordinates);
 
-/* ---- the functions of op_list.inc ---- */
+/* ---- the functions of operators ---- */
+
+/* Operators of libraries: asks the library, forwards only. */
+CLEAVE_MUST_USE cleave_status_t cleave_infer_custom(cleave_infer_t *infer, cleave_error_t *error);
+
+/* Those of op_list.inc. */
 
 #define CLEAVE_OP(name, domain, since, inputs, outputs, attributes, infer, flops, flags) \
   cleave_status_t cleave_infer_##infer(cleave_infer_t *, cleave_error_t *);              \

@@ -7,12 +7,6 @@
 
 #include "ops/context/einsum.h"
 
-double cleave_op_flops(const cleave_graph_t *graph, cleave_node_t node) {
-  const cleave_op_t *op = cleave_node_op(graph, node);
-  double flops = op->flops != NULL ? op->flops(graph, node.index) : 0.0;
-  return isnan(flops) ? -1.0 : flops;
-}
-
 double cleave_value_bytes(const cleave_graph_t *graph, cleave_value_t value) {
   const cleave_value_record_t *record = cleave_graph_value(graph, value);
   size_t element = cleave_dtype_size((cleave_dtype_t)record->dtype);

@@ -10,6 +10,7 @@
 #include "graph/order.h"
 #include "ops/context/infer_context.h"
 #include "ops/infer/fold.h"
+#include "ops/infer/op_functions.h"
 
 typedef struct queue {
   uint32_t *items; /* ring of `capacity` node indices */
@@ -171,7 +172,8 @@ static cleave_status_t visit(driver_t *driver, cleave_node_t node, bool assume, 
   const cleave_op_t *op = cleave_node_op(graph, node);
   uint32_t input_count = cleave_node_input_count(graph, node);
   uint32_t output_count = cleave_node_output_count(graph, node);
-  if (op->infer == NULL) {
+  cleave_status_t (*infer_op)(cleave_infer_t *, cleave_error_t *) = cleave_op_functions(op)->infer;
+  if (infer_op == NULL) {
     return CLEAVE_OK;
   }
   CLEAVE_TRY(reserve_ports(driver, (size_t)input_count + output_count + 1, error));
@@ -192,7 +194,7 @@ static cleave_status_t visit(driver_t *driver, cleave_node_t node, bool assume, 
                           .dims = graph->dims,
                           .arena = &driver->arena,
                           .assume_equal = assume};
-  CLEAVE_TRY(op->infer(&infer, error));
+  CLEAVE_TRY(infer_op(&infer, error));
   if (driver->assumes && infer.wants_assumption && !assume) {
     push(&driver->assumable, node.index);
   }

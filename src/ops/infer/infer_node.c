@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ops/context/infer_context.h"
+#include "ops/infer/op_functions.h"
 
 enum { PORTS_ON_STACK = 16 };
 
@@ -60,9 +61,10 @@ static cleave_status_t infer_ports(const cleave_graph_t *graph, cleave_node_t no
                           .input_count = input_count,
                           .output_count = output_count,
                           .arena = &arena};
-  cleave_status_t status = op->infer(&infer, error);
+  cleave_status_t (*infer_op)(cleave_infer_t *, cleave_error_t *) = cleave_op_functions(op)->infer;
+  cleave_status_t status = infer_op(&infer, error);
   if (status == CLEAVE_OK && has_open_output(&infer)) { /* what was stated last may bring more */
-    status = op->infer(&infer, error);
+    status = infer_op(&infer, error);
   }
   for (uint32_t k = 0; k < output_count; k++) {
     outputs[k].dtype = (cleave_dtype_t)ports->facts[input_count + k].dtype;
@@ -79,7 +81,7 @@ cleave_status_t cleave_node_infer(const cleave_graph_t *graph, cleave_node_t nod
   cleave_fact_t facts[PORTS_ON_STACK];
   cleave_fact_t *pointers[PORTS_ON_STACK];
   cleave_dim_t dims[PORTS_ON_STACK][CLEAVE_MAX_RANK];
-  if (cleave_node_op(graph, node)->infer == NULL) {
+  if (cleave_op_functions(cleave_node_op(graph, node))->infer == NULL) {
     for (uint32_t k = 0; k < output_count; k++) {
       outputs[k] = (cleave_node_type_t){.rank = -1};
     }

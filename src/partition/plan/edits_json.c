@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "json/tensor_json.h"
+#include "json/json_tensor.h"
 
 static json_t *value_json(cleave_value_t value) {
   return cleave_value_exists(value) ? cleave_json_number(value.index) : json_null();

@@ -4,11 +4,11 @@
 #include <math.h>
 #include <string.h>
 
-#include "json/tensor_json.h"
+#include "json/json_tensor.h"
 #include "partition/plan/edits_json.h"
 
 typedef struct log_reader {
-  cleave_plan_reader_t base;
+  cleave_json_reader_t base;
   cleave_edits_t *edits;
   size_t data_left; /* of CLEAVE_EDITS_JSON_DATA_LIMIT */
 } log_reader_t;
@@ -96,7 +96,7 @@ static cleave_status_t get_attributes(log_reader_t *reader, const json_t *object
   if (count > UINT16_MAX) {
     return cleave_reader_fail(&reader->base, "attributes: expected at most %d", UINT16_MAX);
   }
-  list->items = cleave_arena_allocate(&reader->base.document->arena, count + 1, sizeof *list->items);
+  list->items = cleave_arena_allocate(reader->base.arena, count + 1, sizeof *list->items);
   if (list->items == NULL) {
     return cleave_error_out_of_memory(reader->base.error);
   }
@@ -115,7 +115,7 @@ static cleave_status_t read_node_inputs(log_reader_t *reader, const json_t *obje
   json_t *list = NULL;
   CLEAVE_TRY(cleave_reader_get(&reader->base, object, "inputs", JSON_ARRAY, "a list", &list));
   size_t count = json_array_size(list);
-  cleave_value_t *inputs = cleave_arena_allocate(&reader->base.document->arena, count + 1, sizeof *inputs);
+  cleave_value_t *inputs = cleave_arena_allocate(reader->base.arena, count + 1, sizeof *inputs);
   if (inputs == NULL) {
     return cleave_error_out_of_memory(reader->base.error);
   }
@@ -143,7 +143,7 @@ static cleave_status_t read_shape(log_reader_t *reader, const json_t *object, cl
   }
   CLEAVE_TRY(cleave_reader_get(&reader->base, object, "shape", JSON_ARRAY, "a list", &list));
   size_t rank = json_array_size(list);
-  cleave_edit_dim_t *dims = cleave_arena_allocate(&reader->base.document->arena, rank + 1, sizeof *dims);
+  cleave_edit_dim_t *dims = cleave_arena_allocate(reader->base.arena, rank + 1, sizeof *dims);
   if (dims == NULL) {
     return cleave_error_out_of_memory(reader->base.error);
   }
@@ -165,7 +165,7 @@ static cleave_status_t read_shape(log_reader_t *reader, const json_t *object, cl
 /* The members that a kind speaks of. */
 static cleave_status_t read_members(log_reader_t *reader, const json_t *json, cleave_edit_t *edit,
                                     attribute_list_t *attributes) {
-  cleave_plan_reader_t *base = &reader->base;
+  cleave_json_reader_t *base = &reader->base;
   switch (edit->kind) {
     case CLEAVE_EDIT_ADD_NODE:
       CLEAVE_TRY(cleave_reader_get_text(base, json, "op", NULL, &edit->op));
@@ -256,7 +256,7 @@ static cleave_status_t read_step(log_reader_t *reader, json_t *json, void *conte
 static cleave_status_t read_rule(log_reader_t *reader, json_t *json, void *context) {
   static const char *const keys[] = {"kind",  "name",    "file",    "line", "number",
                                      "tries", "matches", "refused", NULL};
-  cleave_plan_reader_t *base = &reader->base;
+  cleave_json_reader_t *base = &reader->base;
   cleave_edit_rule_t rule = {.line = 0};
   uint32_t number = 0;
   (void)context;
@@ -311,7 +311,7 @@ static cleave_status_t read_log(log_reader_t *reader, json_t *json) {
   static const char *const keys[] = {"source", "result", "rules", "groups", "refusals", NULL};
   static const char *const source_keys[] = {"hash", "nodes", "values", NULL};
   static const char *const result_keys[] = {"hash", NULL};
-  cleave_plan_reader_t *base = &reader->base;
+  cleave_json_reader_t *base = &reader->base;
   cleave_edits_t *edits = reader->edits;
   json_t *part = NULL;
   CLEAVE_TRY(cleave_reader_check_keys(base, json, keys));
@@ -330,9 +330,9 @@ static cleave_status_t read_log(log_reader_t *reader, json_t *json) {
 
 cleave_status_t cleave_edits_from_json(const char *place, const json_t *json, cleave_edits_t **out_edits,
                                        cleave_error_t *error) {
-  cleave_plan_document_t document = {.place = place};
+  cleave_arena_t arena = {0};
   cleave_error_t own = CLEAVE_ERROR_INIT; /* the reader says what is wrong in it: it cannot be missing */
-  log_reader_t reader = {.base = {.document = &document, .error = error != NULL ? error : &own},
+  log_reader_t reader = {.base = {.place = place, .arena = &arena, .error = error != NULL ? error : &own},
                          .data_left = CLEAVE_EDITS_JSON_DATA_LIMIT};
   *out_edits = NULL;
   cleave_status_t status = cleave_edits_create(&reader.edits, error);
@@ -346,6 +346,6 @@ cleave_status_t cleave_edits_from_json(const char *place, const json_t *json, cl
   } else {
     cleave_edits_destroy(reader.edits);
   }
-  cleave_arena_deinit(&document.arena);
+  cleave_arena_deinit(&arena);
   return status;
 }

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "json/json_words.h"
+#include "json/json_write.h"
 #include "partition/plan/edits_json.h"
 #include "partition/plan/plan_document.h"
 

@@ -8,25 +8,34 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "json/plan_reader.h"
+#include "json/json_read.h"
 #include "partition/plan/edits_json.h"
 
 enum { MOST_BYTES = 1 << 30, VERSION = 1 };
 
+typedef struct plan_reader {
+  cleave_json_reader_t base;
+  cleave_plan_document_t *document; /* being filled; its arena takes all copies */
+} plan_reader_t;
+
+static cleave_plan_document_t *document_of(cleave_json_reader_t *reader) {
+  return ((plan_reader_t *)(void *)reader)->document;
+}
+
 /* ---- nodes and values ---- */
 
-static cleave_status_t read_node(cleave_plan_reader_t *reader, json_t *json, void *item) {
+static cleave_status_t read_node(cleave_json_reader_t *reader, json_t *json, void *item) {
   static const char *const keys[] = {"position", "op", "name", "label", NULL};
   cleave_document_node_t *node = item;
   CLEAVE_TRY(cleave_reader_check_keys(reader, json, keys));
-  CLEAVE_TRY(cleave_reader_get_index(reader, json, "position", reader->document->node_count, "node",
+  CLEAVE_TRY(cleave_reader_get_index(reader, json, "position", document_of(reader)->node_count, "node",
                                      &node->position));
   CLEAVE_TRY(cleave_reader_get_text(reader, json, "op", NULL, &node->op));
   CLEAVE_TRY(cleave_reader_get_text(reader, json, "name", "", &node->name));
   return cleave_reader_get_text(reader, json, "label", "", &node->label);
 }
 
-static cleave_status_t read_value(cleave_plan_reader_t *reader, json_t *json, void *item) {
+static cleave_status_t read_value(cleave_json_reader_t *reader, json_t *json, void *item) {
   static const char *const keys[] = {"position", "output", "input", "name", NULL};
   cleave_document_value_t *value = item;
   CLEAVE_TRY(cleave_reader_check_keys(reader, json, keys));
@@ -36,17 +45,17 @@ static cleave_status_t read_value(cleave_plan_reader_t *reader, json_t *json, vo
       return cleave_reader_fail(reader, "a value is an input or the output of a node, not both");
     }
     value->position = CLEAVE_INDEX_NONE;
-    return cleave_reader_get_index(reader, json, "input", reader->document->graph_input_count, "input",
+    return cleave_reader_get_index(reader, json, "input", document_of(reader)->graph_input_count, "input",
                                    &value->index);
   }
-  CLEAVE_TRY(cleave_reader_get_index(reader, json, "position", reader->document->node_count, "node",
+  CLEAVE_TRY(cleave_reader_get_index(reader, json, "position", document_of(reader)->node_count, "node",
                                      &value->position));
   return cleave_reader_get_number(reader, json, "output", UINT16_MAX, &value->index);
 }
 
 /* ---- rules, regions, steps, notes ---- */
 
-static cleave_status_t read_rule(cleave_plan_reader_t *reader, json_t *json, void *item) {
+static cleave_status_t read_rule(cleave_json_reader_t *reader, json_t *json, void *item) {
   static const char *const keys[] = {"kind", "name",  "ruleset", "backend", "file",
                                      "line", "tries", "matches", "refused", NULL};
   static const cleave_rule_kind_t kinds[] = {CLEAVE_RULE_FUSE, CLEAVE_RULE_REGION, CLEAVE_RULE_REWRITE,
@@ -77,11 +86,11 @@ static cleave_status_t read_rule(cleave_plan_reader_t *reader, json_t *json, voi
   return cleave_reader_get_number(reader, json, "refused", UINT32_MAX, &rule->refused);
 }
 
-static cleave_status_t get_rule(cleave_plan_reader_t *reader, const json_t *object, uint32_t *out_rule) {
-  return cleave_reader_get_index(reader, object, "rule", reader->document->rule_count, "rule", out_rule);
+static cleave_status_t get_rule(cleave_json_reader_t *reader, const json_t *object, uint32_t *out_rule) {
+  return cleave_reader_get_index(reader, object, "rule", document_of(reader)->rule_count, "rule", out_rule);
 }
 
-static cleave_status_t read_fusion(cleave_plan_reader_t *reader, json_t *json, void *item) {
+static cleave_status_t read_fusion(cleave_json_reader_t *reader, json_t *json, void *item) {
   static const char *const keys[] = {"rule", "attributes", "nodes", NULL};
   cleave_document_fusion_t *fusion = item;
   CLEAVE_TRY(cleave_reader_check_keys(reader, json, keys));
@@ -89,13 +98,13 @@ static cleave_status_t read_fusion(cleave_plan_reader_t *reader, json_t *json, v
   CLEAVE_TRY(cleave_reader_get_attributes(reader, json, &fusion->attributes, &fusion->attribute_count));
   CLEAVE_TRY(cleave_reader_get_list(reader, json, "nodes", sizeof *fusion->nodes, read_node, &fusion->nodes,
                                     &fusion->node_count));
-  if (reader->document->rules[fusion->rule].kind != CLEAVE_RULE_FUSE) {
+  if (document_of(reader)->rules[fusion->rule].kind != CLEAVE_RULE_FUSE) {
     return cleave_reader_fail(reader, "rule %u makes no fusions", (unsigned)fusion->rule);
   }
   return fusion->node_count > 0 ? CLEAVE_OK : cleave_reader_fail(reader, "a fusion has no nodes");
 }
 
-static cleave_status_t read_region(cleave_plan_reader_t *reader, json_t *json, void *item) {
+static cleave_status_t read_region(cleave_json_reader_t *reader, json_t *json, void *item) {
   static const char *const keys[] = {"name",    "backend", "rule",  "attributes", "inputs",
                                      "outputs", "fusions", "nodes", NULL};
   cleave_document_region_t *region = item;
@@ -116,9 +125,9 @@ static cleave_status_t read_region(cleave_plan_reader_t *reader, json_t *json, v
 }
 
 /* Regions run in the order of their list, so that the next one is the only one a step can name. */
-static cleave_status_t read_step(cleave_plan_reader_t *reader, json_t *json, void *item) {
+static cleave_status_t read_step(cleave_json_reader_t *reader, json_t *json, void *item) {
   static const char *const keys[] = {"region", NULL};
-  cleave_plan_document_t *document = reader->document;
+  cleave_plan_document_t *document = document_of(reader);
   cleave_document_step_t *step = item;
   uint32_t *next = &document->step_count; /* regions so far, while the list is being read */
   step->region = CLEAVE_INDEX_NONE;
@@ -143,7 +152,7 @@ static const cleave_plan_note_kind_t note_kinds[] = {
     CLEAVE_PLAN_NOTE_LIMIT, CLEAVE_PLAN_NOTE_LEFT_OUT, CLEAVE_PLAN_NOTE_OUTPUT};
 enum { NOTE_KINDS = sizeof note_kinds / sizeof note_kinds[0] };
 
-static cleave_status_t read_note(cleave_plan_reader_t *reader, json_t *json, void *item) {
+static cleave_status_t read_note(cleave_json_reader_t *reader, json_t *json, void *item) {
   static const char *const keys[] = {"kind", "rule", "node", "reason", NULL};
   cleave_document_note_t *note = item;
   const char *kind = NULL;
@@ -169,9 +178,9 @@ static cleave_status_t read_note(cleave_plan_reader_t *reader, json_t *json, voi
 
 /* ---- the whole ---- */
 
-static cleave_status_t read_graph(cleave_plan_reader_t *reader, json_t *root) {
+static cleave_status_t read_graph(cleave_json_reader_t *reader, json_t *root) {
   static const char *const keys[] = {"name", "hash", "nodes", NULL};
-  cleave_plan_document_t *document = reader->document;
+  cleave_plan_document_t *document = document_of(reader);
   json_t *json = NULL;
   const char *hash = NULL;
   CLEAVE_TRY(cleave_reader_get(reader, root, "graph", JSON_OBJECT, "an object", &json));
@@ -191,7 +200,7 @@ static cleave_status_t read_graph(cleave_plan_reader_t *reader, json_t *root) {
   return CLEAVE_OK;
 }
 
-static cleave_status_t read_input(cleave_plan_reader_t *reader, json_t *json, void *item) {
+static cleave_status_t read_input(cleave_json_reader_t *reader, json_t *json, void *item) {
   static const char *const keys[] = {"name", "type", NULL};
   cleave_document_input_t *input = item;
   CLEAVE_TRY(cleave_reader_check_keys(reader, json, keys));
@@ -199,7 +208,7 @@ static cleave_status_t read_input(cleave_plan_reader_t *reader, json_t *json, vo
   return cleave_reader_get_text(reader, json, "type", NULL, &input->type);
 }
 
-static cleave_status_t read_setting(cleave_plan_reader_t *reader, json_t *json, void *item) {
+static cleave_status_t read_setting(cleave_json_reader_t *reader, json_t *json, void *item) {
   static const char *const keys[] = {"name", "value", NULL};
   cleave_setting_t *setting = item;
   CLEAVE_TRY(cleave_reader_check_keys(reader, json, keys));
@@ -207,17 +216,18 @@ static cleave_status_t read_setting(cleave_plan_reader_t *reader, json_t *json, 
   return cleave_reader_get_text(reader, json, "value", NULL, &setting->value);
 }
 
-static cleave_status_t see(cleave_plan_reader_t *reader, const cleave_document_node_t *node) {
-  if (reader->seen[node->position] != 0) {
+/* `seen`: per position, whether it stands in a step before. */
+static cleave_status_t see(cleave_json_reader_t *reader, uint8_t *seen, const cleave_document_node_t *node) {
+  if (seen[node->position] != 0) {
     return cleave_reader_fail(reader, "node %u stands in two steps", (unsigned)node->position);
   }
-  reader->seen[node->position] = 1;
+  seen[node->position] = 1;
   return CLEAVE_OK;
 }
 
 /* Every position of the graph is in one step, and every region too. */
-static cleave_status_t check_steps(cleave_plan_reader_t *reader, uint32_t region_count) {
-  const cleave_plan_document_t *document = reader->document;
+static cleave_status_t check_steps(cleave_json_reader_t *reader, uint32_t region_count) {
+  const cleave_plan_document_t *document = document_of(reader);
   if (region_count != document->region_count) {
     return cleave_reader_fail(reader, "region '%.80s' is in no step", document->regions[region_count].name);
   }
@@ -230,25 +240,27 @@ static cleave_status_t check_steps(cleave_plan_reader_t *reader, uint32_t region
     return cleave_reader_fail(reader, "the steps have %" PRIu64 " nodes, the graph %u", total,
                               (unsigned)document->node_count);
   }
-  reader->seen = cleave_allocate_zeroed((size_t)document->node_count + 1, 1);
-  if (reader->seen == NULL) {
+  uint8_t *seen = cleave_allocate_zeroed((size_t)document->node_count + 1, 1);
+  if (seen == NULL) {
     return cleave_error_out_of_memory(reader->error);
   }
-  for (uint32_t s = 0; s < document->step_count; s++) {
+  cleave_status_t status = CLEAVE_OK;
+  for (uint32_t s = 0; s < document->step_count && status == CLEAVE_OK; s++) {
     const cleave_document_step_t *step = &document->steps[s];
     if (step->region == CLEAVE_INDEX_NONE) {
-      CLEAVE_TRY(see(reader, &step->node));
+      status = see(reader, seen, &step->node);
       continue;
     }
     const cleave_document_region_t *region = &document->regions[step->region];
-    for (uint32_t k = 0; k < region->node_count; k++) {
-      CLEAVE_TRY(see(reader, &region->nodes[k]));
+    for (uint32_t k = 0; k < region->node_count && status == CLEAVE_OK; k++) {
+      status = see(reader, seen, &region->nodes[k]);
     }
   }
-  return CLEAVE_OK;
+  cleave_free(seen);
+  return status;
 }
 
-static cleave_status_t read_header(cleave_plan_reader_t *reader, json_t *root) {
+static cleave_status_t read_header(cleave_json_reader_t *reader, json_t *root) {
   static const char *const keys[] = {"format", "version", "cleave",  "graph", "inputs", "settings",
                                      "rules",  "edits",   "regions", "steps", "notes",  NULL};
   const char *format = NULL;
@@ -269,8 +281,8 @@ static cleave_status_t read_header(cleave_plan_reader_t *reader, json_t *root) {
 }
 
 /* The member "edits"; none where it is missing. */
-static cleave_status_t read_edits(cleave_plan_reader_t *reader, json_t *root) {
-  cleave_plan_document_t *document = reader->document;
+static cleave_status_t read_edits(cleave_json_reader_t *reader, json_t *root) {
+  cleave_plan_document_t *document = document_of(reader);
   const json_t *json = json_object_get(root, "edits");
   if (json == NULL) {
     return CLEAVE_OK;
@@ -288,8 +300,8 @@ static cleave_status_t read_edits(cleave_plan_reader_t *reader, json_t *root) {
   return CLEAVE_OK;
 }
 
-static cleave_status_t read_all(cleave_plan_reader_t *reader, json_t *root) {
-  cleave_plan_document_t *document = reader->document;
+static cleave_status_t read_all(cleave_json_reader_t *reader, json_t *root) {
+  cleave_plan_document_t *document = document_of(reader);
   cleave_setting_t *settings = NULL;
   uint32_t step_count = 0;
   CLEAVE_TRY(read_header(reader, root));
@@ -314,12 +326,12 @@ static cleave_status_t read_all(cleave_plan_reader_t *reader, json_t *root) {
                                 &document->note_count);
 }
 
-static cleave_status_t parse(cleave_plan_reader_t *reader, const char *text, size_t length,
+static cleave_status_t parse(cleave_json_reader_t *reader, const char *text, size_t length,
                              json_t **out_root) {
   json_error_t broken;
   if (length > MOST_BYTES) {
     return cleave_error_set(reader->error, CLEAVE_ERROR_LIMIT, "%s: a plan of %zu bytes is too large",
-                            reader->document->place, length);
+                            reader->place, length);
   }
   *out_root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &broken);
   if (*out_root != NULL) {
@@ -328,8 +340,8 @@ static cleave_status_t parse(cleave_plan_reader_t *reader, const char *text, siz
   for (char *c = broken.text; *c != '\0'; c++) {
     *c = (unsigned char)*c < 0x20 || (unsigned char)*c >= 0x7f ? '?' : *c;
   }
-  return cleave_error_set_at(reader->error, CLEAVE_ERROR_FORMAT, reader->document->place, broken.line,
-                             "not JSON: %s", broken.text);
+  return cleave_error_set_at(reader->error, CLEAVE_ERROR_FORMAT, reader->place, broken.line, "not JSON: %s",
+                             broken.text);
 }
 
 cleave_status_t cleave_plan_document_read(const char *place, const char *text, size_t length,
@@ -340,15 +352,15 @@ cleave_status_t cleave_plan_document_read(const char *place, const char *text, s
   if (document == NULL) {
     return cleave_error_out_of_memory(error);
   }
-  cleave_plan_reader_t reader = {.document = document, .error = error};
+  plan_reader_t reader = {.base = {.place = place, .arena = &document->arena, .error = error},
+                          .document = document};
   document->place = cleave_arena_copy_text(&document->arena, place, strlen(place));
   cleave_status_t status =
-      document->place == NULL ? cleave_error_out_of_memory(error) : parse(&reader, text, length, &root);
+      document->place == NULL ? cleave_error_out_of_memory(error) : parse(&reader.base, text, length, &root);
   if (status == CLEAVE_OK) {
-    status = read_all(&reader, root);
+    status = read_all(&reader.base, root);
   }
   json_decref(root);
-  cleave_free(reader.seen);
   if (status != CLEAVE_OK) {
     cleave_plan_document_destroy(document);
     return status;

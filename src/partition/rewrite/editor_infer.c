@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "graph/order.h"
+#include "ops/infer/op_functions.h"
 #include "partition/rewrite/editor.h"
 
 static cleave_status_t make_fact(cleave_editor_t *editor, cleave_value_t value, bool with_type,
@@ -90,12 +91,12 @@ static cleave_status_t run(cleave_editor_t *editor, cleave_node_t node, bool afr
                           .output_count = output_count,
                           .dims = graph->dims,
                           .arena = &editor->arena};
-  return op->infer(&infer, error);
+  return cleave_op_functions(op)->infer(&infer, error);
 }
 
 cleave_status_t cleave_editor_infer(cleave_editor_t *editor, cleave_node_t node, cleave_error_t *error) {
   cleave_graph_t *graph = editor->graph;
-  if (cleave_node_op(graph, node)->infer == NULL) {
+  if (cleave_op_functions(cleave_node_op(graph, node))->infer == NULL) {
     return CLEAVE_OK;
   }
   CLEAVE_TRY(run(editor, node, false, error));
@@ -129,7 +130,7 @@ static cleave_status_t retype_node(cleave_editor_t *editor, cleave_node_t node, 
                                    cleave_error_t *error) {
   cleave_graph_t *graph = editor->graph;
   CLEAVE_TRY(cleave_op_check(graph, node, error));
-  if (cleave_node_op(graph, node)->infer == NULL) {
+  if (cleave_op_functions(cleave_node_op(graph, node))->infer == NULL) {
     return CLEAVE_OK;
   }
   CLEAVE_TRY(run(editor, node, true, error));

@@ -9,7 +9,6 @@
 #include "graph/clone.h"
 #include "runtime/model/bind.h"
 #include "runtime/model/model_internal.h"
-#include "runtime/session/session_internal.h"
 #include "script/model_script.h"
 
 void cleave_text_free(char *text) {
@@ -442,14 +441,4 @@ cleave_status_t cleave_plan_format(const cleave_plan_t *plan, cleave_plan_format
   }
   cleave_text_deinit(&text);
   return status;
-}
-
-cleave_status_t cleave_session_create(cleave_model_t *model, const cleave_plan_t *plan,
-                                      const cleave_tensor_view_t *const *inputs, size_t input_count,
-                                      const cleave_session_options_t *options, cleave_session_t **out_session,
-                                      cleave_error_t *error) {
-  CLEAVE_TRY(
-      cleave_session_create_planned(model->graph, plan, inputs, input_count, options, out_session, error));
-  (*out_session)->model = cleave_model_retain(model);
-  return CLEAVE_OK;
 }

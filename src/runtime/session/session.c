@@ -5,6 +5,7 @@
 #include "backend/program/blob_store.h"
 #include "backend/registry/context.h"
 #include "runtime/model/bind.h"
+#include "runtime/model/model_internal.h"
 #include "runtime/session/session_internal.h"
 #include "system/contention.h"
 #include "system/threads.h"
@@ -293,4 +294,14 @@ uint32_t cleave_session_loaded_count(const cleave_session_t *session) {
 
 uint32_t cleave_session_program_count(const cleave_session_t *session) {
   return (uint32_t)session->programs.count + session->dynamic_program_count;
+}
+
+cleave_status_t cleave_session_create(cleave_model_t *model, const cleave_plan_t *plan,
+                                      const cleave_tensor_view_t *const *inputs, size_t input_count,
+                                      const cleave_session_options_t *options, cleave_session_t **out_session,
+                                      cleave_error_t *error) {
+  CLEAVE_TRY(
+      cleave_session_create_planned(model->graph, plan, inputs, input_count, options, out_session, error));
+  (*out_session)->model = cleave_model_retain(model);
+  return CLEAVE_OK;
 }

@@ -126,9 +126,6 @@ static cleave_status_t infer_outputs(cleave_session_t *session, const cleave_ste
     outputs[k].rank = -1;
   }
   *out_outputs = outputs;
-  if (cleave_node_op(session->graph, step->node)->infer == NULL) {
-    return CLEAVE_OK;
-  }
   return cleave_node_infer(session->graph, step->node, inputs, input_count, outputs, output_count, error);
 }
 

@@ -2,6 +2,7 @@
 /* Types of one node at a time, while a script builds: what cleave_graph_infer does for whole graphs. */
 #include <string.h>
 
+#include "ops/infer/op_functions.h"
 #include "script/builder/builder.h"
 
 cleave_fact_t *cleave_builder_fact(lua_State *state, cleave_value_t value) {
@@ -53,7 +54,7 @@ static cleave_status_t write_types(cleave_builder_t *builder, cleave_node_t node
 cleave_status_t cleave_builder_infer(lua_State *state, cleave_node_t node, cleave_error_t *error) {
   cleave_builder_t *builder = cleave_builder_of(state);
   const cleave_op_t *op = cleave_node_op(builder->graph, node);
-  if (op->infer == NULL) {
+  if (cleave_op_functions(op)->infer == NULL) {
     return CLEAVE_OK;
   }
   uint32_t input_count = cleave_node_input_count(builder->graph, node);
@@ -75,7 +76,7 @@ cleave_status_t cleave_builder_infer(lua_State *state, cleave_node_t node, cleav
                           .output_count = output_count,
                           .dims = builder->graph->dims,
                           .arena = &builder->arena};
-  cleave_status_t status = op->infer(&infer, error);
+  cleave_status_t status = cleave_op_functions(op)->infer(&infer, error);
   lua_pop(state, 1);
   if (status == CLEAVE_OK) {
     status = write_types(builder, node, error);

@@ -233,20 +233,3 @@ const cleave_pattern_t *cleave_table_pattern(cleave_table_reader_t *reader, cons
   }
   return pattern;
 }
-
-/* (text, is_condition) -> what is wrong with an expression, or nil. */
-int cleave_pattern_host_expression(lua_State *state) {
-  const char *text = luaL_checkstring(state, 1);
-  cleave_expression_kind_t kind =
-      lua_toboolean(state, 2) ? CLEAVE_EXPRESSION_CONDITION : CLEAVE_EXPRESSION_SIZE;
-  const cleave_expression_t *expression = NULL;
-  cleave_arena_t arena = {0};
-  cleave_error_t error = CLEAVE_ERROR_INIT;
-  cleave_status_t status = cleave_expression_compile(&arena, text, 0, kind, &expression, &error);
-  cleave_arena_deinit(&arena);
-  if (status == CLEAVE_ERROR_RULE) {
-    lua_pushstring(state, error.message);
-    return 1;
-  }
-  return status == CLEAVE_OK ? 0 : cleave_script_raise_error(state, &error);
-}

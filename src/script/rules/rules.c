@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "script/rules/compile.h"
 #include "script/rules/rules_internal.h"
+#include "script/sandbox/host.h"
 #include "script/sandbox/include.h"
 #include "script/state/embedded.h"
 #include "system/file.h"
@@ -142,7 +143,8 @@ static cleave_status_t load_rules(const char *name, load_t *load, cleave_rules_t
     return cleave_error_out_of_memory(error);
   }
   load->rules = rules;
-  cleave_status_t status = cleave_script_create(name, CLEAVE_ERROR_RULE, &rules->script, error);
+  cleave_status_t status =
+      cleave_script_create(name, CLEAVE_ERROR_RULE, cleave_host_register, &rules->script, error);
   if (status == CLEAVE_OK) {
     rules->script->context = load->context;
     status = cleave_script_call(rules->script, run_load, load, CLEAVE_SCRIPT_LOAD_BUDGET, error);

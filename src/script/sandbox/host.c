@@ -7,8 +7,8 @@
 
 #include "base/text.h"
 #include "ops/ops.h"
+#include "partition/pattern/expression.h"
 #include "script/state/embedded.h"
-#include "script/state/table_reader.h"
 
 /* (name) -> operator, or nil and a hint. */
 static int host_op(lua_State *state) {
@@ -256,6 +256,23 @@ static int host_extend_texts(lua_State *state) {
   return 0;
 }
 
+/* (text, is_condition) -> what is wrong with an expression, or nil. */
+static int host_expression(lua_State *state) {
+  const char *text = luaL_checkstring(state, 1);
+  cleave_expression_kind_t kind =
+      lua_toboolean(state, 2) ? CLEAVE_EXPRESSION_CONDITION : CLEAVE_EXPRESSION_SIZE;
+  const cleave_expression_t *expression = NULL;
+  cleave_arena_t arena = {0};
+  cleave_error_t error = CLEAVE_ERROR_INIT;
+  cleave_status_t status = cleave_expression_compile(&arena, text, 0, kind, &expression, &error);
+  cleave_arena_deinit(&arena);
+  if (status == CLEAVE_ERROR_RULE) {
+    lua_pushstring(state, error.message);
+    return 1;
+  }
+  return status == CLEAVE_OK ? 0 : cleave_script_raise_error(state, &error);
+}
+
 void cleave_host_register(lua_State *state) {
   static const luaL_Reg FUNCTIONS[] = {{"op", host_op},
                                        {"input", host_input},
@@ -265,7 +282,7 @@ void cleave_host_register(lua_State *state) {
                                        {"is_commutative", host_is_commutative},
                                        {"attribute", host_attribute},
                                        {"dtype", host_dtype},
-                                       {"expression", cleave_pattern_host_expression},
+                                       {"expression", host_expression},
                                        {"hint", host_hint},
                                        {"line", host_line},
                                        {"place_text", host_place_text},

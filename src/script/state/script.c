@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "script/sandbox/host.h"
 #include "script/state/embedded.h"
 #include "script/state/module_code.h"
 #include "script/state/script_error.h"
@@ -229,8 +228,12 @@ uint32_t cleave_script_add_file(lua_State *state, const char *path) {
 
 /* ---- life ---- */
 
+typedef struct opening {
+  void (*register_host)(lua_State *state);
+} opening_t;
+
 static void open_state(lua_State *state, void *context) {
-  (void)context;
+  const opening_t *opening = context;
   static const luaL_Reg LIBRARIES[] = {{LUA_GNAME, luaopen_base},
                                        {LUA_STRLIBNAME, luaopen_string},
                                        {LUA_TABLIBNAME, luaopen_table},
@@ -244,11 +247,12 @@ static void open_state(lua_State *state, void *context) {
   lua_newtable(state);
   lua_rawsetp(state, LUA_REGISTRYINDEX, &MODULES_KEY);
   lua_newtable(state);
-  cleave_host_register(state);
+  opening->register_host(state);
   lua_rawsetp(state, LUA_REGISTRYINDEX, &HOST_KEY);
 }
 
-cleave_status_t cleave_script_create(const char *path, cleave_status_t failure, cleave_script_t **out_script,
+cleave_status_t cleave_script_create(const char *path, cleave_status_t failure,
+                                     void (*register_host)(lua_State *state), cleave_script_t **out_script,
                                      cleave_error_t *error) {
   *out_script = NULL;
   cleave_script_t *script = cleave_allocate_zeroed(1, sizeof *script);
@@ -266,7 +270,8 @@ cleave_status_t cleave_script_create(const char *path, cleave_status_t failure, 
     return cleave_error_out_of_memory(error);
   }
   *(cleave_script_t **)lua_getextraspace(script->state) = script;
-  cleave_status_t status = cleave_script_call(script, open_state, NULL, CLEAVE_SCRIPT_LOAD_BUDGET, error);
+  opening_t opening = {.register_host = register_host};
+  cleave_status_t status = cleave_script_call(script, open_state, &opening, CLEAVE_SCRIPT_LOAD_BUDGET, error);
   if (status != CLEAVE_OK) {
     cleave_script_destroy(script);
     return status;

@@ -126,8 +126,10 @@ typedef struct cleave_script {
   void *owner; /* of whoever made the script: the model under construction */
 } cleave_script_t;
 
-/* Makes an interpreter with the host's own modules and no script in it. `path` is for messages. */
+/* Makes an interpreter with no script in it. `path` is for messages; `register_host` fills the table on top
+ * of the stack with the C functions that the host's own modules get (script/sandbox/host.h). */
 CLEAVE_MUST_USE cleave_status_t cleave_script_create(const char *path, cleave_status_t failure,
+                                                     void (*register_host)(lua_State *state),
                                                      cleave_script_t **out_script, cleave_error_t *error);
 void cleave_script_destroy(cleave_script_t *script);
 

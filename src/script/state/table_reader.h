@@ -48,7 +48,4 @@ const cleave_op_t *const *cleave_table_ops(cleave_table_reader_t *reader, const 
 const cleave_pattern_t *cleave_table_pattern(cleave_table_reader_t *reader, const char *name,
                                              const char *rule);
 
-/* host.expression of the DSL's modules: (text, is_condition) -> what is wrong with it, or nil. */
-int cleave_pattern_host_expression(lua_State *state);
-
 #endif /* CLEAVE_SCRIPT_STATE_TABLE_READER_H */

@@ -4,6 +4,7 @@
 
 #include "formats/onnx/read/onnx_canonical.h"
 #include "ops/infer.h"
+#include "ops/infer/op_functions.h"
 
 cleave_value_t cleave_onnx_call_input(const cleave_onnx_call_t *call, uint32_t index) {
   return index < call->inputs.count ? call->inputs.items[index] : CLEAVE_VALUE_NONE;
@@ -167,7 +168,7 @@ static void type_of(const cleave_graph_t *graph, cleave_value_t value, cleave_no
 cleave_status_t cleave_onnx_builder_infer(cleave_onnx_builder_t *builder, cleave_node_t node,
                                           cleave_error_t *error) {
   cleave_graph_t *graph = builder->graph;
-  if (!builder->wants_types || cleave_node_op(graph, node)->infer == NULL) {
+  if (!builder->wants_types || cleave_op_functions(cleave_node_op(graph, node))->infer == NULL) {
     return CLEAVE_OK;
   }
   uint32_t input_count = cleave_node_input_count(graph, node);

@@ -8,6 +8,7 @@
 #include "formats/onnx/onnx.h"
 #include "formats/onnx/read/onnx_canonical.h"
 #include "ops/custom.h"
+#include "ops/infer/op_functions.h"
 #include "ops/ops.h"
 
 /* A node that waits for a value; a list per name. */
@@ -162,7 +163,7 @@ static cleave_status_t add_inputs(reader_t *reader, cleave_error_t *error) {
 static cleave_status_t set_output_type(reader_t *reader, cleave_value_t value,
                                        const cleave_onnx_value_info_t *info, cleave_error_t *error) {
   cleave_graph_t *graph = reader->builder.graph;
-  if (cleave_node_op(graph, cleave_value_producer(graph, value))->infer == NULL) {
+  if (cleave_op_functions(cleave_node_op(graph, cleave_value_producer(graph, value)))->infer == NULL) {
     return set_declared_type(reader, value, info, false, error);
   }
   return cleave_graph_set_type(graph, value, (cleave_dtype_t)info->element_type, -1, NULL, error);
@@ -261,7 +262,7 @@ static cleave_status_t check_newer(const cleave_onnx_call_t *call, const cleave_
 static cleave_status_t name_outputs(reader_t *reader, cleave_node_t node, cleave_error_t *error) {
   cleave_graph_t *graph = reader->builder.graph;
   const cleave_onnx_node_t *source = reader->call.node;
-  bool is_opaque = cleave_node_op(graph, node)->infer == NULL;
+  bool is_opaque = cleave_op_functions(cleave_node_op(graph, node))->infer == NULL;
   uint32_t count = cleave_node_output_count(graph, node);
   for (uint32_t k = 0; k < count && k < source->output_count; k++) {
     cleave_string_t name = source->outputs[k];

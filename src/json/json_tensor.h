@@ -4,11 +4,11 @@
  * elements is a list of numbers, where these say all; more of it is base64 of the bytes (little endian).
  * Texts are a list always.
  */
-#ifndef CLEAVE_JSON_TENSOR_JSON_H
-#define CLEAVE_JSON_TENSOR_JSON_H
+#ifndef CLEAVE_JSON_JSON_TENSOR_H
+#define CLEAVE_JSON_JSON_TENSOR_H
 
-#include "json/json_words.h"
-#include "json/plan_reader.h"
+#include "json/json_read.h"
+#include "json/json_write.h"
 
 /* What goes under "data"; NULL without memory. */
 json_t *cleave_json_tensor_data(const cleave_tensor_t *tensor);
@@ -16,11 +16,11 @@ json_t *cleave_json_tensor_data(const cleave_tensor_t *tensor);
 void cleave_json_set_tensor(json_t **object, const cleave_tensor_t *tensor);
 
 /* The member "dtype": "unknown", or one that cleave knows. */
-CLEAVE_MUST_USE cleave_status_t cleave_reader_get_dtype(cleave_plan_reader_t *reader, const json_t *object,
+CLEAVE_MUST_USE cleave_status_t cleave_reader_get_dtype(cleave_json_reader_t *reader, const json_t *object,
                                                         cleave_dtype_t *out_dtype);
 /* A new tensor out of the three members. Its bytes are taken from *left, which bounds all tensors of a file:
  * CLEAVE_ERROR_FORMAT where they are more. */
-CLEAVE_MUST_USE cleave_status_t cleave_reader_read_tensor(cleave_plan_reader_t *reader, const json_t *object,
+CLEAVE_MUST_USE cleave_status_t cleave_reader_read_tensor(cleave_json_reader_t *reader, const json_t *object,
                                                           size_t *left, cleave_tensor_t **out_tensor);
 
-#endif /* CLEAVE_JSON_TENSOR_JSON_H */
+#endif /* CLEAVE_JSON_JSON_TENSOR_H */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tensors to JSON and back, bit by bit. What is read is hostile: nothing is made before the shape is known to
 // fit, and numbers that the dtype cannot hold are refused.
-#include "json/tensor_json.h"
+#include "json/json_tensor.h"
 
 #include <math.h>
 #include <string.h>
@@ -62,7 +62,7 @@ void cleave_json_set_tensor(json_t **object, const cleave_tensor_t *tensor) {
 
 /* ---- reading ---- */
 
-cleave_status_t cleave_reader_get_dtype(cleave_plan_reader_t *reader, const json_t *object,
+cleave_status_t cleave_reader_get_dtype(cleave_json_reader_t *reader, const json_t *object,
                                         cleave_dtype_t *out_dtype) {
   const char *name = NULL;
   CLEAVE_TRY(cleave_reader_get_text(reader, object, "dtype", NULL, &name));
@@ -87,7 +87,7 @@ static bool holds(cleave_dtype_t dtype, json_int_t number) {
   }
 }
 
-static cleave_status_t read_element(cleave_plan_reader_t *reader, const json_t *json, cleave_tensor_t *tensor,
+static cleave_status_t read_element(cleave_json_reader_t *reader, const json_t *json, cleave_tensor_t *tensor,
                                     int64_t index) {
   if (tensor->dtype == CLEAVE_DTYPE_STRING) {
     const char *text = NULL;
@@ -123,7 +123,7 @@ static cleave_status_t read_element(cleave_plan_reader_t *reader, const json_t *
 }
 
 /* As much of it as the tensor is to have; asked before there is one. */
-static cleave_status_t check_data(cleave_plan_reader_t *reader, const json_t *data, cleave_dtype_t dtype,
+static cleave_status_t check_data(cleave_json_reader_t *reader, const json_t *data, cleave_dtype_t dtype,
                                   int64_t count, size_t bytes) {
   if (json_is_string(data) && dtype != CLEAVE_DTYPE_STRING) {
     return json_string_length(data) == cleave_base64_length(bytes)
@@ -136,7 +136,7 @@ static cleave_status_t check_data(cleave_plan_reader_t *reader, const json_t *da
                                   dtype == CLEAVE_DTYPE_STRING ? "" : ", or base64");
 }
 
-static cleave_status_t read_data(cleave_plan_reader_t *reader, const json_t *data, cleave_tensor_t *tensor) {
+static cleave_status_t read_data(cleave_json_reader_t *reader, const json_t *data, cleave_tensor_t *tensor) {
   if (json_is_string(data)) {
     return cleave_base64_decode(json_string_value(data), json_string_length(data), tensor->data,
                                 tensor->bytes)
@@ -149,7 +149,7 @@ static cleave_status_t read_data(cleave_plan_reader_t *reader, const json_t *dat
   return CLEAVE_OK;
 }
 
-cleave_status_t cleave_reader_read_tensor(cleave_plan_reader_t *reader, const json_t *object, size_t *left,
+cleave_status_t cleave_reader_read_tensor(cleave_json_reader_t *reader, const json_t *object, size_t *left,
                                           cleave_tensor_t **out_tensor) {
   int64_t dims[CLEAVE_MAX_RANK];
   json_t *shape = NULL;

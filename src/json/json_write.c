@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Values of JSON that plans and logs of changes are written with.
-#include "json/json_words.h"
+#include "json/json_write.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,26 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside the reader of plan files: members of JSON objects by name and type. Failures name the file, the path
- * of the member, what was expected and what was found. */
-#ifndef CLEAVE_JSON_PLAN_READER_H
-#define CLEAVE_JSON_PLAN_READER_H
+/*
+ * Reads members of JSON objects by name and type, for plans, regions and logs of changes. Failures name the
+ * file, the path of the member, what was expected and what was found.
+ */
+#ifndef CLEAVE_JSON_JSON_READ_H
+#define CLEAVE_JSON_JSON_READ_H
 
 #include <jansson.h>
 
-#include "partition/plan/plan_document.h"
+#include "base/arena.h"
+#include "graph/op.h"
 
-typedef struct cleave_plan_reader {
-  cleave_plan_document_t *document; /* being filled; its arena takes all copies */
+typedef struct cleave_json_reader {
+  const char *place;     /* the name of the file, for messages */
+  cleave_arena_t *arena; /* takes all copies */
   cleave_error_t *error;
   char path[256]; /* of the member at work: "regions[3].fusions[0].rule" */
   size_t path_length;
-  uint8_t *seen; /* per position: stands in a step */
-} cleave_plan_reader_t;
+} cleave_json_reader_t;
 
 /* Appends ".key", or "[index]" where that is not CLEAVE_INDEX_NONE, to the path; returns what `leave` takes
  * to go back. */
-size_t cleave_reader_enter(cleave_plan_reader_t *reader, const char *key, uint32_t index);
-void cleave_reader_leave(cleave_plan_reader_t *reader, size_t before);
-cleave_status_t cleave_reader_fail(cleave_plan_reader_t *reader, const char *format, ...) CLEAVE_PRINTF(2, 3);
+size_t cleave_reader_enter(cleave_json_reader_t *reader, const char *key, uint32_t index);
+void cleave_reader_leave(cleave_json_reader_t *reader, size_t before);
+cleave_status_t cleave_reader_fail(cleave_json_reader_t *reader, const char *format, ...) CLEAVE_PRINTF(2, 3);
 
 /* "a list": what a JSON value is. */
 const char *cleave_reader_type(const json_t *json);
@@ -28,46 +31,46 @@ const char *cleave_reader_type(const json_t *json);
 int cleave_reader_hex_digit(char c);
 
 /* `object` is an object, and all its keys are among `keys`, which ends in NULL. */
-CLEAVE_MUST_USE cleave_status_t cleave_reader_check_keys(cleave_plan_reader_t *reader, json_t *object,
+CLEAVE_MUST_USE cleave_status_t cleave_reader_check_keys(cleave_json_reader_t *reader, json_t *object,
                                                          const char *const *keys);
-CLEAVE_MUST_USE cleave_status_t cleave_reader_get(cleave_plan_reader_t *reader, const json_t *object,
+CLEAVE_MUST_USE cleave_status_t cleave_reader_get(cleave_json_reader_t *reader, const json_t *object,
                                                   const char *key, json_type type, const char *expected,
                                                   json_t **out_json);
 /* A copy of a text member; `otherwise` where it is missing (NULL: then that is an error). */
-CLEAVE_MUST_USE cleave_status_t cleave_reader_get_text(cleave_plan_reader_t *reader, const json_t *object,
+CLEAVE_MUST_USE cleave_status_t cleave_reader_get_text(cleave_json_reader_t *reader, const json_t *object,
                                                        const char *key, const char *otherwise,
                                                        const char **out_text);
 /* A whole number from 0 to `most`. */
-CLEAVE_MUST_USE cleave_status_t cleave_reader_get_number(cleave_plan_reader_t *reader, const json_t *object,
+CLEAVE_MUST_USE cleave_status_t cleave_reader_get_number(cleave_json_reader_t *reader, const json_t *object,
                                                          const char *key, uint32_t most,
                                                          uint32_t *out_number);
 /* An index into a list of `count` things called `what`. */
-CLEAVE_MUST_USE cleave_status_t cleave_reader_get_index(cleave_plan_reader_t *reader, const json_t *object,
+CLEAVE_MUST_USE cleave_status_t cleave_reader_get_index(cleave_json_reader_t *reader, const json_t *object,
                                                         const char *key, uint32_t count, const char *what,
                                                         uint32_t *out_index);
 
 /* Reads one item of a list into the place that was made for it, which is zeroed. */
-typedef cleave_status_t (*cleave_reader_item_t)(cleave_plan_reader_t *reader, json_t *json, void *item);
+typedef cleave_status_t (*cleave_reader_item_t)(cleave_json_reader_t *reader, json_t *json, void *item);
 
 /* A list member: *out_items (a pointer to items of `item_size`) gets room in the arena, and each is read. */
-CLEAVE_MUST_USE cleave_status_t cleave_reader_get_list(cleave_plan_reader_t *reader, const json_t *object,
+CLEAVE_MUST_USE cleave_status_t cleave_reader_get_list(cleave_json_reader_t *reader, const json_t *object,
                                                        const char *key, size_t item_size,
                                                        cleave_reader_item_t read_item, void *out_items,
                                                        uint32_t *out_count);
 
 /* Values as cleave_json_real, cleave_json_bytes (ends in NUL) and cleave_json_attribute write them; the last
  * is an item for a list. */
-CLEAVE_MUST_USE cleave_status_t cleave_reader_read_real(cleave_plan_reader_t *reader, const json_t *json,
+CLEAVE_MUST_USE cleave_status_t cleave_reader_read_real(cleave_json_reader_t *reader, const json_t *json,
                                                         double *out_number);
-CLEAVE_MUST_USE cleave_status_t cleave_reader_read_bytes(cleave_plan_reader_t *reader, const json_t *json,
+CLEAVE_MUST_USE cleave_status_t cleave_reader_read_bytes(cleave_json_reader_t *reader, const json_t *json,
                                                          const char **out_bytes, size_t *out_length);
-CLEAVE_MUST_USE cleave_status_t cleave_reader_read_attribute(cleave_plan_reader_t *reader, json_t *json,
+CLEAVE_MUST_USE cleave_status_t cleave_reader_read_attribute(cleave_json_reader_t *reader, json_t *json,
                                                              void *attribute);
 
 /* The member "attributes"; none where it is missing. */
-CLEAVE_MUST_USE cleave_status_t cleave_reader_get_attributes(cleave_plan_reader_t *reader,
+CLEAVE_MUST_USE cleave_status_t cleave_reader_get_attributes(cleave_json_reader_t *reader,
                                                              const json_t *object,
                                                              const cleave_attribute_t **out_attributes,
                                                              uint32_t *out_count);
 
-#endif /* CLEAVE_JSON_PLAN_READER_H */
+#endif /* CLEAVE_JSON_JSON_READ_H */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Values of JSON from texts, numbers and attributes: what plans, regions and logs of changes are written
  * with. NULL is a failure, and cleave_json_set carries it on, so that it is enough to look at the whole. */
-#ifndef CLEAVE_JSON_JSON_WORDS_H
-#define CLEAVE_JSON_JSON_WORDS_H
+#ifndef CLEAVE_JSON_JSON_WRITE_H
+#define CLEAVE_JSON_JSON_WRITE_H
 
 #include <jansson.h>
 
@@ -39,4 +39,4 @@ void cleave_json_open_list(cleave_text_t *text, const char *indent, const char *
 void cleave_json_write_item(cleave_text_t *text, const char *indent, bool first, json_t *item);
 void cleave_json_close_list(cleave_text_t *text, const char *indent, bool empty, bool more);
 
-#endif /* CLEAVE_JSON_JSON_WORDS_H */
+#endif /* CLEAVE_JSON_JSON_WRITE_H */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Members of a plan file, by name and type, and the one line that says what is wrong with one.
+// Members of JSON objects by name and type, and the one line that says what is wrong with one.
 
-#include "json/plan_reader.h"
+#include "json/json_read.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 
 /* ---- places and messages ---- */
 
-size_t cleave_reader_enter(cleave_plan_reader_t *reader, const char *key, uint32_t index) {
+size_t cleave_reader_enter(cleave_json_reader_t *reader, const char *key, uint32_t index) {
   size_t before = reader->path_length;
   size_t left = sizeof reader->path - before;
   int length = index != CLEAVE_INDEX_NONE
@@ -20,12 +20,12 @@ size_t cleave_reader_enter(cleave_plan_reader_t *reader, const char *key, uint32
   return before;
 }
 
-void cleave_reader_leave(cleave_plan_reader_t *reader, size_t before) {
+void cleave_reader_leave(cleave_json_reader_t *reader, size_t before) {
   reader->path_length = before;
   reader->path[before] = '\0';
 }
 
-cleave_status_t cleave_reader_fail(cleave_plan_reader_t *reader, const char *format, ...) {
+cleave_status_t cleave_reader_fail(cleave_json_reader_t *reader, const char *format, ...) {
   char what[384];
   va_list arguments;
   va_start(arguments, format);
@@ -34,8 +34,8 @@ cleave_status_t cleave_reader_fail(cleave_plan_reader_t *reader, const char *for
   for (char *c = what; *c != '\0'; c++) {
     *c = (unsigned char)*c < 0x20 || *c == 0x7f ? '?' : *c;
   }
-  return cleave_error_set(reader->error, CLEAVE_ERROR_FORMAT, "%s: %s%s%s", reader->document->place,
-                          reader->path, reader->path_length == 0 ? "" : ": ", what);
+  return cleave_error_set(reader->error, CLEAVE_ERROR_FORMAT, "%s: %s%s%s", reader->place, reader->path,
+                          reader->path_length == 0 ? "" : ": ", what);
 }
 
 const char *cleave_reader_type(const json_t *json) {
@@ -55,7 +55,7 @@ const char *cleave_reader_type(const json_t *json) {
 /* ---- members ---- */
 
 /* All keys of an object are among `keys`, which ends in NULL. */
-cleave_status_t cleave_reader_check_keys(cleave_plan_reader_t *reader, json_t *object,
+cleave_status_t cleave_reader_check_keys(cleave_json_reader_t *reader, json_t *object,
                                          const char *const *keys) {
   if (!json_is_object(object)) {
     return cleave_reader_fail(reader, "expected an object, found %s", cleave_reader_type(object));
@@ -80,7 +80,7 @@ cleave_status_t cleave_reader_check_keys(cleave_plan_reader_t *reader, json_t *o
   return CLEAVE_OK;
 }
 
-cleave_status_t cleave_reader_get(cleave_plan_reader_t *reader, const json_t *object, const char *key,
+cleave_status_t cleave_reader_get(cleave_json_reader_t *reader, const json_t *object, const char *key,
                                   json_type type, const char *expected, json_t **out_json) {
   json_t *json = json_object_get(object, key);
   if (json == NULL) {
@@ -98,7 +98,7 @@ cleave_status_t cleave_reader_get(cleave_plan_reader_t *reader, const json_t *ob
 }
 
 /* A copy of a text member; `otherwise` where it is missing (NULL: then that is an error). */
-cleave_status_t cleave_reader_get_text(cleave_plan_reader_t *reader, const json_t *object, const char *key,
+cleave_status_t cleave_reader_get_text(cleave_json_reader_t *reader, const json_t *object, const char *key,
                                        const char *otherwise, const char **out_text) {
   json_t *json = NULL;
   if (otherwise != NULL && json_object_get(object, key) == NULL) {
@@ -106,13 +106,12 @@ cleave_status_t cleave_reader_get_text(cleave_plan_reader_t *reader, const json_
     return CLEAVE_OK;
   }
   CLEAVE_TRY(cleave_reader_get(reader, object, key, JSON_STRING, "a text", &json));
-  *out_text =
-      cleave_arena_copy_text(&reader->document->arena, json_string_value(json), json_string_length(json));
+  *out_text = cleave_arena_copy_text(reader->arena, json_string_value(json), json_string_length(json));
   return *out_text == NULL ? cleave_error_out_of_memory(reader->error) : CLEAVE_OK;
 }
 
 /* A whole number from 0 to `most`. */
-cleave_status_t cleave_reader_get_number(cleave_plan_reader_t *reader, const json_t *object, const char *key,
+cleave_status_t cleave_reader_get_number(cleave_json_reader_t *reader, const json_t *object, const char *key,
                                          uint32_t most, uint32_t *out_number) {
   json_t *json = NULL;
   CLEAVE_TRY(cleave_reader_get(reader, object, key, JSON_INTEGER, "a whole number", &json));
@@ -129,7 +128,7 @@ cleave_status_t cleave_reader_get_number(cleave_plan_reader_t *reader, const jso
 }
 
 /* An index into a list of `count`. */
-cleave_status_t cleave_reader_get_index(cleave_plan_reader_t *reader, const json_t *object, const char *key,
+cleave_status_t cleave_reader_get_index(cleave_json_reader_t *reader, const json_t *object, const char *key,
                                         uint32_t count, const char *what, uint32_t *out_index) {
   CLEAVE_TRY(cleave_reader_get_number(reader, object, key, UINT32_MAX - 1, out_index));
   if (*out_index >= count) {
@@ -143,7 +142,7 @@ cleave_status_t cleave_reader_get_index(cleave_plan_reader_t *reader, const json
 }
 
 /* A list member: room for its items, and each read into it. */
-cleave_status_t cleave_reader_get_list(cleave_plan_reader_t *reader, const json_t *object, const char *key,
+cleave_status_t cleave_reader_get_list(cleave_json_reader_t *reader, const json_t *object, const char *key,
                                        size_t item_size, cleave_reader_item_t read_item, void *out_items,
                                        uint32_t *out_count) {
   json_t *json = NULL;
@@ -152,7 +151,7 @@ cleave_status_t cleave_reader_get_list(cleave_plan_reader_t *reader, const json_
   if (count >= UINT32_MAX) {
     return cleave_reader_fail(reader, "member '%s' has too many items", key);
   }
-  char *items = cleave_arena_allocate(&reader->document->arena, count, item_size);
+  char *items = cleave_arena_allocate(reader->arena, count, item_size);
   if (items == NULL) {
     return cleave_error_out_of_memory(reader->error);
   }
@@ -189,7 +188,7 @@ static bool read_nan(const char *text, int digits, uint64_t *out_bits) {
   return true;
 }
 
-cleave_status_t cleave_reader_read_real(cleave_plan_reader_t *reader, const json_t *json,
+cleave_status_t cleave_reader_read_real(cleave_json_reader_t *reader, const json_t *json,
                                         double *out_number) {
   const char *text = json_string_value(json);
   uint64_t bits = UINT64_C(0x7ff8000000000000);
@@ -206,7 +205,7 @@ cleave_status_t cleave_reader_read_real(cleave_plan_reader_t *reader, const json
   return CLEAVE_OK;
 }
 
-static cleave_status_t read_float(cleave_plan_reader_t *reader, const json_t *json, float *out_number) {
+static cleave_status_t read_float(cleave_json_reader_t *reader, const json_t *json, float *out_number) {
   const char *text = json_string_value(json);
   double number = 0.0;
   uint64_t bits = 0x7fc00000;
@@ -223,9 +222,9 @@ static cleave_status_t read_float(cleave_plan_reader_t *reader, const json_t *js
 }
 
 /* Text, or {"hex": "..."}; ends in NUL. */
-cleave_status_t cleave_reader_read_bytes(cleave_plan_reader_t *reader, const json_t *json,
+cleave_status_t cleave_reader_read_bytes(cleave_json_reader_t *reader, const json_t *json,
                                          const char **out_bytes, size_t *out_length) {
-  cleave_arena_t *arena = &reader->document->arena;
+  cleave_arena_t *arena = reader->arena;
   if (json_is_string(json)) {
     *out_length = json_string_length(json);
     *out_bytes = cleave_arena_copy_text(arena, json_string_value(json), *out_length);
@@ -253,7 +252,7 @@ cleave_status_t cleave_reader_read_bytes(cleave_plan_reader_t *reader, const jso
   return CLEAVE_OK;
 }
 
-static cleave_status_t read_element(cleave_plan_reader_t *reader, const json_t *json,
+static cleave_status_t read_element(cleave_json_reader_t *reader, const json_t *json,
                                     cleave_attribute_kind_t kind, void *list, uint32_t k) {
   size_t length = 0;
   if (kind == CLEAVE_ATTRIBUTE_INTS) {
@@ -271,7 +270,7 @@ static cleave_status_t read_element(cleave_plan_reader_t *reader, const json_t *
   return read_float(reader, json, &((float *)list)[k]);
 }
 
-static cleave_status_t read_elements(cleave_plan_reader_t *reader, const json_t *json,
+static cleave_status_t read_elements(cleave_json_reader_t *reader, const json_t *json,
                                      cleave_attribute_t *attribute) {
   static const size_t sizes[] = {[CLEAVE_ATTRIBUTE_INTS] = sizeof(int64_t),
                                  [CLEAVE_ATTRIBUTE_FLOATS] = sizeof(float),
@@ -280,7 +279,7 @@ static cleave_status_t read_elements(cleave_plan_reader_t *reader, const json_t 
   if (!json_is_array(json) || count >= UINT32_MAX) {
     return cleave_reader_fail(reader, "expected a list, found %s", cleave_reader_type(json));
   }
-  void *list = cleave_arena_allocate(&reader->document->arena, count, sizes[attribute->kind]);
+  void *list = cleave_arena_allocate(reader->arena, count, sizes[attribute->kind]);
   if (list == NULL) {
     return cleave_error_out_of_memory(reader->error);
   }
@@ -300,7 +299,7 @@ static cleave_status_t read_elements(cleave_plan_reader_t *reader, const json_t 
   return CLEAVE_OK;
 }
 
-static cleave_status_t read_attribute_value(cleave_plan_reader_t *reader, const json_t *value,
+static cleave_status_t read_attribute_value(cleave_json_reader_t *reader, const json_t *value,
                                             const char *kind, cleave_attribute_t *attribute) {
   size_t length = 0;
   if (strcmp(kind, "int") == 0) {
@@ -331,7 +330,7 @@ static cleave_status_t read_attribute_value(cleave_plan_reader_t *reader, const 
   return read_elements(reader, value, attribute);
 }
 
-cleave_status_t cleave_reader_read_attribute(cleave_plan_reader_t *reader, json_t *json, void *item) {
+cleave_status_t cleave_reader_read_attribute(cleave_json_reader_t *reader, json_t *json, void *item) {
   static const char *const keys[] = {"name", "kind", "value", NULL};
   cleave_attribute_t *attribute = item;
   const char *kind = NULL;
@@ -345,7 +344,7 @@ cleave_status_t cleave_reader_read_attribute(cleave_plan_reader_t *reader, json_
   return read_attribute_value(reader, value, kind, attribute);
 }
 
-cleave_status_t cleave_reader_get_attributes(cleave_plan_reader_t *reader, const json_t *object,
+cleave_status_t cleave_reader_get_attributes(cleave_json_reader_t *reader, const json_t *object,
                                              const cleave_attribute_t **out_attributes, uint32_t *out_count) {
   cleave_attribute_t *attributes = NULL;
   *out_count = 0;
