@@ -5,7 +5,8 @@
 -- rules and tests.
 
 local PARTS = {
-  "canonical/views.lua", -- first: what only moves data hides patterns
+  "canonical/recurrent.lua", -- knows steps by the transpositions that the next part may merge
+  "canonical/views.lua", -- before others: what only moves data hides patterns
   "canonical/einsum.lua", -- products that attention may be made of
   "canonical/linear.lua",
   "canonical/activations.lua",

@@ -167,8 +167,13 @@ local function normalized(g, x, axis)
   return centred / g.Sqrt(variance + 1e-5)
 end
 
--- oneDNN has products of matrices and sums, but no Einsum.
+-- oneDNN has products of matrices and sums, but no Einsum; its recurrent layers compute every step.
 local einsum = include "canonical/einsum.lua"
+local recurrent = include "canonical/recurrent.lua"
+local rewrites = {}
+for _, part in ipairs { einsum, recurrent } do
+  table.move(part, 1, #part, #rewrites + 1, rewrites)
+end
 
 local regions = option.boolean(true, "put all that the backend supports into regions")
 local strict = option.boolean(true,
@@ -181,6 +186,7 @@ return ruleset {
   backend = "onednn",
   options = {
     regions = regions, chains = chains, strict = strict, einsum = einsum.options.einsum,
+    last_step = recurrent.options.last_step,
   },
 
   fuse "layer_norm" {
@@ -376,6 +382,27 @@ return ruleset {
     expect = { everything = 1, left = 0 },
     equal = true,
   },
+  test "a layer of which only the final states are read is in the region, too" {
+    graph = function(g, x)
+      local w, r = g.normal { 1, 64, 8, std = 0.3 }, g.normal { 1, 64, 16, std = 0.3 }
+      local _, y_h, y_c = g.LSTM { X = x, W = w, R = r, hidden_size = 16, outputs = 3 }
+      return g.Relu(y_h + y_c)
+    end,
+    inputs = { x = { 3, 2, 8 } },
+    expect = { everything = 1, left = 0 },
+    equal = true,
+  },
+  test "of two directions, one step of which is read, one computes one step" {
+    graph = function(g, x)
+      local y = g.LSTM(x, g.normal { 2, 64, 8, std = 0.3 }, g.normal { 2, 64, 16, std = 0.3 },
+        { hidden_size = 16, direction = "bidirectional" })
+      local z = g.Reshape(g.Transpose(y, { perm = { 0, 2, 1, 3 } }), g.constant { 0, 0, -1 })
+      return g.Gather(z, g.constant(-1))
+    end,
+    inputs = { x = { 3, 2, 8 } },
+    expect = { last_step = 1, LSTM = 2, everything = 1, left = 0 },
+    equal = true,
+  },
   test "a layer that is told the lengths of its sequences runs on cpu" {
     graph = function(g, x, lengths)
       return g.RNN(x, g.normal { 1, 16, 8 }, g.normal { 1, 16, 16, std = 0.2 }, nil, lengths)
@@ -394,5 +421,5 @@ return ruleset {
     refused = { everything = "moves data" },
   },
 
-  table.unpack(einsum),
+  table.unpack(rewrites),
 }

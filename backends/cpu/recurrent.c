@@ -15,6 +15,8 @@
     !defined(__clang__) && defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) &&   \
     !defined(__SANITIZE_THREAD__)
 #define RECURRENT_VECTOR __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+// For the loops that only processors with AVX-512 run.
+#define RECURRENT_WIDE __attribute__((target("arch=x86-64-v4,prefer-vector-width=512")))
 #else
 #define RECURRENT_VECTOR
 #endif
@@ -30,7 +32,9 @@
 #endif
 
 enum {
-  TILE_ROWS = 6,            // rows of a product that are in registers at the same time
+  MOST_GATES = 4,
+  NARROW_ROWS = 6,          // rows of a product that are in registers of 32 bytes at the same time
+  WIDE_ROWS = 8,            // the same, in registers of 64 bytes
   CHUNK_ROWS = 96,          // rows of X that one item of work multiplies
   LEAST_PRODUCTS = 1 << 15  // multiply-adds that are worth a thread
 };

@@ -57,6 +57,12 @@ static cleave_status_t out_of_memory(cleave_message_t *message) {
 }
 
 // Ids in a view come from cleave, but a wrong one must not read past the end of an array.
+/* Recurrent layers whose final state is read may leave out Y, their first output. */
+static bool may_lack_output(const cleave_node_view_t *node) {
+  const onednn_operator_t *operator_entry = onednn_operator_find(node->op);
+  return operator_entry != NULL && operator_entry->kind == ONEDNN_RECURRENT;
+}
+
 static cleave_status_t check_ids(const cleave_region_view_t *region, cleave_message_t *message) {
   for (uint32_t n = 0; n < region->node_count; n++) {
     const cleave_node_view_t *node = &region->nodes[n];
@@ -67,8 +73,8 @@ static cleave_status_t check_ids(const cleave_region_view_t *region, cleave_mess
                            onednn_node_name(node), (unsigned)id, (unsigned)region->value_count);
       }
     }
-    if (node->output_count == 0 || node->outputs[0] == CLEAVE_INDEX_NONE || node->input_count == 0 ||
-        node->inputs[0] == CLEAVE_INDEX_NONE) {
+    if (node->output_count == 0 || (node->outputs[0] == CLEAVE_INDEX_NONE && !may_lack_output(node)) ||
+        node->input_count == 0 || node->inputs[0] == CLEAVE_INDEX_NONE) {
       return onednn_fail(message, CLEAVE_ERROR_UNSUPPORTED, "%s '%s': its first input or output is left out",
                          node->op, onednn_node_name(node));
     }

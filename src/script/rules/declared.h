@@ -40,7 +40,7 @@ typedef enum cleave_expectation_kind {
   CLEAVE_EXPECT_REGIONS, /* regions in all */
   CLEAVE_EXPECT_FUSIONS,
   CLEAVE_EXPECT_LEFT,   /* nodes in no region */
-  CLEAVE_EXPECT_REFUSED /* notes of `rule` with `text` in their reason */
+  CLEAVE_EXPECT_REFUSED /* refusals of `rule` with `text` in their reason */
 } cleave_expectation_kind_t;
 
 typedef struct cleave_expectation {

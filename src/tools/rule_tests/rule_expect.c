@@ -59,6 +59,10 @@ static int64_t count_reasons(const cleave_plan_t *plan, uint32_t rule, const cha
     const cleave_plan_note_t *note = &plan->notes[k];
     count += note->rule == rule && note->reason != NULL && strstr(note->reason, part) != NULL;
   }
+  for (size_t k = 0; plan->edits != NULL && k < plan->edits->refusals.count; k++) {
+    const cleave_edit_refusal_t *refusal = &plan->edits->refusals.items[k];
+    count += plan->edits->rules.items[refusal->rule].number == rule && strstr(refusal->reason, part) != NULL;
+  }
   return count;
 }
 
