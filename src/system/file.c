@@ -184,7 +184,8 @@ void cleave_file_release(cleave_file_t *file) {
 }
 
 const unsigned char *cleave_file_data(const cleave_file_t *file) {
-  return file->data;
+  static const unsigned char nothing[1];
+  return file->data != NULL ? file->data : nothing;
 }
 
 size_t cleave_file_size(const cleave_file_t *file) {

@@ -21,6 +21,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_file_read_below(const char *folder, const
                                                        cleave_file_t **out_file, cleave_error_t *error);
 cleave_file_t *cleave_file_retain(cleave_file_t *file);
 void cleave_file_release(cleave_file_t *file);
+/* Never NULL, also for an empty file. */
 const unsigned char *cleave_file_data(const cleave_file_t *file);
 size_t cleave_file_size(const cleave_file_t *file);
 const char *cleave_file_path(const cleave_file_t *file);

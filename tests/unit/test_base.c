@@ -260,6 +260,21 @@ UNIT_TEST(writes_files_whole_and_maps_them) {
 }
 
 /* The signal comes in the middle of the content: a file may not grow beyond what is allowed here. */
+UNIT_TEST(an_empty_file_has_data_to_point_into) {
+  char path[64];
+  cleave_file_t *file = NULL;
+  (void)snprintf(path, sizeof path, "empty_%ld", (long)getpid());
+  unit_ok(cleave_file_write(path, "", 0, e));
+  unit_ok(cleave_file_open(path, &file, e));
+  ck_assert_uint_eq(cleave_file_size(file), 0);
+  ck_assert_ptr_nonnull(cleave_file_data(file));
+  cleave_file_release(file);
+  unit_ok(cleave_file_read(path, 100, &file, e));
+  ck_assert_ptr_nonnull(cleave_file_data(file));
+  cleave_file_release(file);
+  (void)unlink(path);
+}
+
 UNIT_TEST(a_process_that_is_ended_while_it_writes_leaves_nothing) {
   static const char FOLDER[] = "half_written";
   enum { ALLOWED = 64 << 10, SIZE = 1 << 20 };

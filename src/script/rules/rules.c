@@ -215,7 +215,7 @@ cleave_status_t cleave_rules_load_watched(cleave_context_t *context, const char 
   if (status != CLEAVE_OK) {
     return cleave_error_set(error, status, "%s", reading.message);
   }
-  load.text = cleave_file_size(file) > 0 ? (const char *)cleave_file_data(file) : "";
+  load.text = (const char *)cleave_file_data(file);
   load.length = cleave_file_size(file);
   status = load_rules(path, &load, out_rules, error);
   cleave_file_release(file);
