@@ -145,8 +145,8 @@ M.tables = {
     } },
   { name = "test_equal", doc = "tolerance of a comparison",
     keys = {
-      { "rtol", "number?", "relative; by dtype where it is not given" },
-      { "atol", "number?", "absolute; by dtype where it is not given" },
+      { "rtol", "number?", "relative; without both: what rounding does to the values" },
+      { "atol", "number?", "as a share of an output's largest value" },
     } },
   { name = "drawn", doc = "a constant of this shape, drawn from the seed and its name",
     list = "integer",

@@ -167,8 +167,8 @@
 
 ---tolerance of a comparison
 ---@class cleave.test_equal
----@field rtol? number # relative; by dtype where it is not given
----@field atol? number # absolute; by dtype where it is not given
+---@field rtol? number # relative; without both: what rounding does to the values
+---@field atol? number # as a share of an output's largest value
 
 ---a constant of this shape, drawn from the seed and its name
 ---@class cleave.drawn

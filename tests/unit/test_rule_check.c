@@ -123,6 +123,31 @@ UNIT_TEST(compares_what_rewrites_made_with_the_graph_as_it_was) {
   cleave_rule_check_deinit(&check);
 }
 
+/* A rewrite that is off by 0.05 %, which is a thousand times what rounding does here. */
+static cleave_test_verdict_t compare_close(const char *equal) {
+  char text[1024];
+  (void)snprintf(text, sizeof text,
+                 "return ruleset { name = 'r', backend = 'cpu',\n"
+                 "  rewrite 'close' { pattern = op { 'Exp', as = 'e', inputs = { any 'x' } },\n"
+                 "    replace = function(m, g) return g.Mul(1.0005, g.Pow(2.718281828459045, m.x)) end },\n"
+                 "  test 'it' { graph = function(g, x) return g.Exp(x) end, inputs = { x = { 4, 8 } },\n"
+                 "    expect = { close = 1 }, equal = %s } }",
+                 equal);
+  cleave_rule_source_t source = {.path = "r.lua", .text = text, .length = strlen(text)};
+  unit_ok(cleave_rule_check_run(&source, NULL, &check, e));
+  ck_assert_uint_eq(check.tests.count, 1);
+  cleave_test_verdict_t verdict = check.tests.items[0].verdict;
+  cleave_rule_check_deinit(&check);
+  return verdict;
+}
+
+UNIT_TEST(equal_is_what_rounding_leaves_unless_the_test_says_otherwise) {
+  ck_assert_int_eq((int)compare_close("true"), (int)CLEAVE_TEST_FAILED);
+  ck_assert_int_eq((int)compare_close("{}"), (int)CLEAVE_TEST_FAILED);
+  ck_assert_int_eq((int)compare_close("{ rtol = 1e-3 }"), (int)CLEAVE_TEST_PASSED);
+  ck_assert_int_eq((int)compare_close("{ rtol = 1e-5, atol = 1e-5 }"), (int)CLEAVE_TEST_FAILED);
+}
+
 UNIT_TEST(fails_graphs_that_do_not_build) {
   fails("graph = function(g, x) return g.Sofmax(x) end, equal = true",
         "r.lua:7: test 'it': operator 'Sofmax' is unknown (did you mean 'Softmax'?)\n");

@@ -103,27 +103,41 @@ static cleave_status_t run(equality_t *equality, cleave_error_t *error) {
   return cleave_session_run(equality->session, error);
 }
 
-static cleave_status_t compare(const equality_t *equality, cleave_text_t *report, cleave_error_t *error) {
+static cleave_status_t compare_output(const equality_t *equality, const cleave_verify_options_t *options,
+                                      cleave_rounding_t *rounding, uint32_t index, cleave_text_t *report,
+                                      cleave_error_t *error) {
   const cleave_graph_t *graph = equality->plan->source;
+  const cleave_tensor_t *expected = equality->expected[index];
+  cleave_tensor_view_t found;
+  cleave_check_result_t result;
+  CLEAVE_TRY(cleave_session_output(equality->session, index, &found, error));
+  CLEAVE_TRY(cleave_verify_compare(options, rounding, index, &found, expected, &result, error));
+  if (!result.matches) {
+    cleave_text_add(report, "equal: ");
+    cleave_check_explain(cleave_strings_text(&graph->strings, graph->output_names.items[index]), &found,
+                         expected, &result, report);
+    cleave_text_add(report, "\n");
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t compare(const equality_t *equality, cleave_text_t *report, cleave_error_t *error) {
   for (uint32_t k = 0; k < cleave_session_note_count(equality->session); k++) {
     cleave_text_show(report, "equal: %s\n", cleave_session_note(equality->session, k));
   }
-  for (size_t k = 0; k < equality->output_count; k++) {
-    cleave_tensor_view_t found;
-    cleave_check_result_t result;
-    CLEAVE_TRY(cleave_session_output(equality->session, (uint32_t)k, &found, error));
-    cleave_check_tolerance_t tolerance = cleave_verify_tolerance(equality->expected[k]->dtype);
-    tolerance.rtol = equality->test->rtol >= 0.0 ? equality->test->rtol : tolerance.rtol;
-    tolerance.atol = equality->test->atol >= 0.0 ? equality->test->atol : tolerance.atol;
-    CLEAVE_TRY(cleave_check_tensor(&found, equality->expected[k], &tolerance, &result, error));
-    if (!result.matches) {
-      const char *name = cleave_strings_text(&graph->strings, graph->output_names.items[k]);
-      cleave_text_add(report, "equal: ");
-      cleave_check_explain(name, &found, equality->expected[k], &result, report);
-      cleave_text_add(report, "\n");
-    }
+  cleave_verify_options_t options = {.rtol = equality->test->rtol, .atol = equality->test->atol};
+  cleave_rounding_t rounding = {.graph = equality->plan->source,
+                                .inputs = equality->inputs,
+                                .input_count = equality->input_count,
+                                .values = equality->expected,
+                                .value_count = equality->output_count,
+                                .threads = equality->threads};
+  cleave_status_t status = CLEAVE_OK;
+  for (uint32_t k = 0; k < equality->output_count && status == CLEAVE_OK; k++) {
+    status = compare_output(equality, &options, &rounding, k, report, error);
   }
-  return CLEAVE_OK;
+  cleave_rounding_deinit(&rounding);
+  return status;
 }
 
 static void deinit(equality_t *equality) {
