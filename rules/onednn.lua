@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- All that oneDNN computes in one kernel: a convolution, matrix product, pooling or reduction with
--- what follows it pointwise; activations and layer normalization as exporters spell them; chains of
--- pointwise operators. A region holds whatever the backend supports, so that layouts are oneDNN's
--- choice throughout.
+-- what follows it pointwise; activations and layer normalization as exporters spell them; channel
+-- shuffles; chains of pointwise operators. A region holds whatever the backend supports, so that
+-- layouts are oneDNN's choice throughout.
 --
 -- Rules only propose: the backend looks at each fusion and refuses, with a reason, what it cannot
 -- express; then the next shorter match is tried.
@@ -120,6 +120,14 @@ local function base()
   return product >> maybe(norm()) >> maybe(op "Add")
 end
 
+-- Channels of groups dealt out one by one, as ShuffleNet does between its units, and the result cut
+-- in two.
+local shuffled = maybe "Concat" >> op "Reshape"
+  >> op { "Transpose", attrs = { perm = { 0, 2, 1, 3, 4 } } } >> op "Reshape"
+local function half()
+  return op { "Slice", inputs = { data = shuffled } }
+end
+
 -- What only moves data is not worth a region of its own.
 local MOVES = {}
 for _, name in ipairs {
@@ -165,6 +173,17 @@ local function normalized(g, x, axis)
   local centred = x - g.ReduceMean(x, { axis })
   local variance = g.ReduceMean(centred ^ 2, { axis })
   return centred / g.Sqrt(variance + 1e-5)
+end
+
+-- Channels of `groups` groups dealt out one by one.
+local function shuffle(g, x, shape, groups)
+  local n, c, h, w = table.unpack(shape)
+  local grouped = g.Reshape(x, g.constant { n, groups, c // groups, h, w })
+  return g.Reshape(g.Transpose(grouped, { perm = { 0, 2, 1, 3, 4 } }), g.constant(shape))
+end
+
+local function channels(g, x, from, to)
+  return g.Slice(x, g.constant { from }, g.constant { to }, g.constant { 1 })
 end
 
 -- oneDNN has products of matrices and sums, but no Einsum; its recurrent layers compute every step.
@@ -215,6 +234,11 @@ return ruleset {
   fuse "primitive" {
     doc = "A pooling or reduction with what follows it pointwise.",
     pattern = primitive >> repeated { step(), max = 12 },
+  },
+
+  fuse "channel_shuffle" {
+    doc = "Concat, channel shuffle and what cuts the result, as one copy.",
+    pattern = oneof { group { half(), half() }, shuffled >> op "Split", shuffled },
   },
 
   fuse "activation" {
@@ -341,6 +365,44 @@ return ruleset {
     end,
     expect = { everything = 1 },
     expect_not = { "primitive", "chain" },
+    equal = true,
+  },
+  test "joined channels, shuffled and cut in two, are one kernel" {
+    graph = function(g, x)
+      local y = shuffle(g, g.Concat(g.Conv(x), g.Conv(x), { axis = 1 }), { 1, 32, 8, 8 }, 2)
+      return g.Conv(channels(g, y, 0, 16)), g.Conv(channels(g, y, 16, 32))
+    end,
+    inputs = { x = { 1, 16, 8, 8 } },
+    expect = { channel_shuffle = 1, fusions = 1, left = 0 },
+    equal = true,
+  },
+  test "shuffled channels are one kernel, with a Split or without" {
+    graph = function(g, x)
+      local low, high = g.Split(shuffle(g, g.Conv(x), { 2, 24, 8, 8 }, 3),
+        g.constant { 8, 16 }, { axis = 1, outputs = 2 })
+      return g.Relu(low), g.Relu(high), shuffle(g, x, { 2, 24, 8, 8 }, 4)
+    end,
+    inputs = { x = { 2, 24, 8, 8 } },
+    expect = { channel_shuffle = 2, fusions = 2, left = 0 },
+    equal = true,
+  },
+  test "groups that are not of channels are no channel shuffle" {
+    graph = function(g, x)
+      local grouped = g.Reshape(x, g.constant { 2, 2, 12, 8, 4 })
+      local turned = g.Transpose(grouped, { perm = { 0, 2, 1, 3, 4 } })
+      return g.Reshape(turned, g.constant { 1, 24, 8, 8 })
+    end,
+    inputs = { x = { 1, 24, 8, 8 } },
+    expect_not = { "channel_shuffle" },
+    refused = { channel_shuffle = "no shuffle of the channels" },
+  },
+  test "channels that are needed before they are shuffled keep their Concat" {
+    graph = function(g, x)
+      local joined = g.Concat(g.Conv(x), g.Conv(x), { axis = 1 })
+      return g.Relu(joined), g.Relu(shuffle(g, joined, { 1, 32, 8, 8 }, 2))
+    end,
+    inputs = { x = { 1, 16, 8, 8 } },
+    expect = { channel_shuffle = 1, left = 0 },
     equal = true,
   },
   test "pointwise operators in a row are one kernel" {

@@ -32,6 +32,7 @@ typedef enum onednn_kind {
   ONEDNN_SLICE,
   ONEDNN_GATHER, /* one constant index */
   ONEDNN_SPLIT,
+  ONEDNN_SHUFFLE,  /* channels of groups dealt out one by one: `shuffle` */
   ONEDNN_RECURRENT /* RNN, GRU, LSTM: a function of this backend */
 } onednn_kind_t;
 
@@ -50,19 +51,35 @@ typedef struct onednn_post {
   uint32_t node;    /* where it came from */
 } onednn_post_t;
 
+/* Most groups of a channel shuffle, and most values that it reads and makes together. */
+enum { ONEDNN_SHUFFLE_GROUPS = 16, ONEDNN_SHUFFLE_VALUES = 8 };
+
+/* Images [N, C, H, W]. The channels of all sources, one after the other, are groups of the same size; channel
+ * i of group k becomes channel i groups + k of the result, of which each part takes those from its start on.
+ */
+typedef struct onednn_shuffle {
+  int64_t groups;
+  uint32_t source_count;
+  uint32_t part_count;
+  uint32_t sources[ONEDNN_SHUFFLE_VALUES];
+  uint32_t parts[ONEDNN_SHUFFLE_VALUES];
+  int64_t starts[ONEDNN_SHUFFLE_VALUES];
+} onednn_shuffle_t;
+
 typedef struct onednn_kernel {
   onednn_kind_t kind;
   uint32_t node;     /* the node that gives attributes and further inputs */
   uint32_t fusion;   /* or CLEAVE_INDEX_NONE */
   uint32_t source;   /* first input, after what was folded into it */
   uint32_t weights;  /* PRODUCT: second input, after what was folded into it */
-  uint32_t output;   /* result after all posts; SPLIT: see the node */
+  uint32_t output;   /* result after all posts, or the first one; SPLIT: see the node */
   uint32_t pad_node; /* a Pad folded into a convolution or pooling, or CLEAVE_INDEX_NONE */
   float input_scale; /* PRODUCT: the product of scalar factors of the inputs */
   uint32_t scale;    /* LAYER_NORMALIZATION: values, or CLEAVE_INDEX_NONE */
   uint32_t shift;
   float epsilon;
-  int32_t axis; /* LAYER_NORMALIZATION: first normalised axis, may be negative */
+  int32_t axis;                    /* LAYER_NORMALIZATION: first normalised axis, may be negative */
+  const onednn_shuffle_t *shuffle; /* SHUFFLE */
   uint32_t post_count;
   onednn_post_t posts[ONEDNN_MAX_POSTS];
 } onednn_kernel_t;
@@ -101,6 +118,11 @@ CLEAVE_MUST_USE cleave_status_t onednn_recognise(onednn_unit_t *unit, onednn_ker
  * taken, where it is not. */
 CLEAVE_MUST_USE cleave_status_t onednn_recognise_normalization(onednn_unit_t *unit, onednn_kernel_t *kernel,
                                                                bool *found);
+
+/* recognise_shuffle.c: a unit that is a channel shuffle. `*found` is false where it has no Transpose between
+ * views. */
+CLEAVE_MUST_USE cleave_status_t onednn_recognise_shuffle(onednn_unit_t *unit, onednn_kernel_t *kernel,
+                                                         bool *found);
 
 /* ---- small questions ------------------------------------------------------------------------------ */
 

@@ -102,3 +102,12 @@ bool onednn_blocks_pay(const onednn_plan_t *plan) {
   }
   return gaining > 0.15 * whole.needed || (!transposed && whole.blocked < 1.05 * whole.needed);
 }
+
+bool onednn_shuffles(const onednn_plan_t *plan) {
+  for (uint32_t k = 0; k < plan->analysis->kernel_count; k++) {
+    if (plan->analysis->kernels[k].kind == ONEDNN_SHUFFLE) {
+      return true;
+    }
+  }
+  return false;
+}

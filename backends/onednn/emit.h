@@ -26,6 +26,7 @@ CLEAVE_MUST_USE cleave_status_t onednn_emit_slice(onednn_plan_t *plan, const one
 CLEAVE_MUST_USE cleave_status_t onednn_emit_gather(onednn_plan_t *plan, const onednn_kernel_t *kernel);
 CLEAVE_MUST_USE cleave_status_t onednn_emit_split(onednn_plan_t *plan, const onednn_kernel_t *kernel);
 CLEAVE_MUST_USE cleave_status_t onednn_emit_recurrent(onednn_plan_t *plan, const onednn_kernel_t *kernel);
+CLEAVE_MUST_USE cleave_status_t onednn_emit_shuffle(onednn_plan_t *plan, const onednn_kernel_t *kernel);
 
 /* Applies the posts to `start` with primitives of their own and binds the result to `value`. */
 CLEAVE_MUST_USE cleave_status_t onednn_emit_chain(onednn_plan_t *plan, const onednn_tensor_t *start,
@@ -63,6 +64,9 @@ CLEAVE_MUST_USE cleave_status_t onednn_emit_dense(onednn_plan_t *plan, uint32_t 
  * blocks of 16 channels? All shapes are known. */
 bool onednn_winograd_suits(const onednn_plan_t *plan, const onednn_kernel_t *kernel);
 bool onednn_blocks_pay(const onednn_plan_t *plan);
+
+/* Does the region shuffle channels, which is cheapest with channels last? */
+bool onednn_shuffles(const onednn_plan_t *plan);
 
 /* Leading posts that are a scale and shift per channel, gathered: x -> scale[c] x + shift[c]. `axis` is the
  * channel dimension of `shape`. Both vectors have shape->dims[axis] entries, set by the caller to the

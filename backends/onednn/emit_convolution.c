@@ -254,7 +254,7 @@ static cleave_status_t make_window(onednn_plan_t *plan, const onednn_kernel_t *k
                     : onednn_window_forward(node, weights.dims + 2, extra, x, y, window, plan->message);
 }
 
-// Blocks of 16 channels where the region is for them, else what oneDNN chooses.
+// Blocks of 16 channels if the region is for them, or channels last, else what oneDNN chooses.
 static cleave_status_t fit(onednn_plan_t *plan, const onednn_kernel_t *kernel, onednn_request_t *request,
                            convolution_context_t *context, onednn_fitted_t *fitted) {
   onednn_shape_t x = onednn_layout_shape(&context->source_tensor.layout);
@@ -271,6 +271,14 @@ static cleave_status_t fit(onednn_plan_t *plan, const onednn_kernel_t *kernel, o
       }
       context->winograd = false;
     }
+    ONEDNN_TRY(onednn_fit(plan, request, ONEDNN_FIT_FAST, fitted));
+    if (!fitted->declined) {
+      return CLEAVE_OK;
+    }
+  }
+  if (plan->channels_last) {
+    context->source = onednn_layout_channels_last(&x);
+    request->result = onednn_layout_channels_last(&request->shape);
     ONEDNN_TRY(onednn_fit(plan, request, ONEDNN_FIT_FAST, fitted));
     if (!fitted->declined) {
       return CLEAVE_OK;

@@ -50,56 +50,13 @@ static cleave_status_t bind_slice(onednn_plan_t *plan, const onednn_tensor_t *so
   return onednn_plan_bind(plan, value, &view);
 }
 
-static int64_t clamp(int64_t x, int64_t low, int64_t high) {
-  return x < low ? low : (x > high ? high : x);
-}
-
-// Constant lists of a Slice, axis by axis.
-typedef struct slice {
-  int64_t starts[CLEAVE_MAX_RANK];
-  int64_t steps[CLEAVE_MAX_RANK];
-} slice_t;
-
-static bool read_slice(const onednn_plan_t *plan, const cleave_node_view_t *node, const onednn_shape_t *x,
-                       slice_t *slice) {
-  const cleave_value_view_t *from = cleave_view_input(plan->region, node, 1);
-  const cleave_value_view_t *axes_value = cleave_view_input(plan->region, node, 3);
-  const cleave_value_view_t *steps_value = cleave_view_input(plan->region, node, 4);
-  int64_t starts[CLEAVE_MAX_RANK];
-  int64_t axes[CLEAVE_MAX_RANK];
-  int64_t steps[CLEAVE_MAX_RANK];
-  uint32_t count = 0;
-  uint32_t axis_count = 0;
-  uint32_t step_count = 0;
-  if (from == NULL || !onednn_integers(from, starts, &count) ||
-      (axes_value != NULL && (!onednn_integers(axes_value, axes, &axis_count) || axis_count != count)) ||
-      (steps_value != NULL && (!onednn_integers(steps_value, steps, &step_count) || step_count != count))) {
-    return false;
-  }
-  for (int32_t d = 0; d < x->rank; d++) {
-    slice->starts[d] = 0;
-    slice->steps[d] = 1;
-  }
-  for (uint32_t k = 0; k < count; k++) {
-    int32_t axis = onednn_axis(axes_value != NULL ? axes[k] : (int64_t)k, x->rank);
-    int64_t step = steps_value != NULL ? steps[k] : 1;
-    if (axis < 0 || step < 1) {
-      return false;
-    }
-    int64_t size = x->dims[axis];
-    slice->starts[axis] = clamp(starts[k] < 0 ? clamp(starts[k], -size, 0) + size : starts[k], 0, size);
-    slice->steps[axis] = step;
-  }
-  return true;
-}
-
 cleave_status_t onednn_emit_slice(onednn_plan_t *plan, const onednn_kernel_t *kernel) {
   const cleave_node_view_t *node = &plan->region->nodes[kernel->node];
   onednn_shape_t x = onednn_plan_shape(plan, kernel->source);
   onednn_shape_t y = onednn_plan_shape(plan, kernel->output);
-  slice_t slice;
+  onednn_slice_t slice;
   onednn_tensor_t source;
-  if (y.rank != x.rank || !read_slice(plan, node, &x, &slice)) {
+  if (y.rank != x.rank || !onednn_slice_of(plan->region, node, &x, &slice)) {
     return onednn_fail(plan->message, CLEAVE_ERROR_UNSUPPORTED,
                        "Slice '%s': its starts, axes or steps are not constant, or out of range",
                        onednn_node_name(node));

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Loops of our own, for what oneDNN computes wrongly: steps of a program like its primitives. Special values
- * are those of the ONNX operators: a NaN stays one, the maximum of minus infinities is minus infinity. All
- * tensors are float32, row-major without gaps, unless said otherwise.
+ * Loops of our own, for what oneDNN computes wrongly or has no primitive for: steps of a program like its
+ * primitives. Special values are those of the ONNX operators: a NaN stays one, the maximum of minus
+ * infinities is minus infinity. All tensors are float32, row-major without gaps, unless said otherwise.
  */
 #ifndef ONEDNN_LOOPS_H
 #define ONEDNN_LOOPS_H
 
+#include "analysis.h"
 #include "windows.h"
 
 typedef struct onednn_loop onednn_loop_t;
@@ -61,6 +62,23 @@ bool onednn_loop_max_pool(const onednn_loop_t *loop, const onednn_crew_t *crew, 
 /* data: the result of a max pooling of oneDNN, in any layout; dims[0]: how many elements. False where one is
  * the lowest finite number, which oneDNN also gives for minus infinity. */
 bool onednn_loop_watch(const onednn_loop_t *loop, const onednn_crew_t *crew, float *const *data);
+
+/* What onednn_loop_shuffle computes: of each pixel, channel i of group k is channel i groups + k, and result
+ * `result[j]` has `count[j]` channels from `start[j]` on. Pixels of group k begin `apart[k]` elements from
+ * each other in `data[argument[k]]`, `offset[k]` elements from its start; those of results without gaps. */
+typedef struct onednn_shuffle_loop {
+  int64_t groups;
+  uint32_t argument[ONEDNN_SHUFFLE_GROUPS];
+  int64_t offset[ONEDNN_SHUFFLE_GROUPS];
+  int64_t apart[ONEDNN_SHUFFLE_GROUPS];
+  uint32_t part_count;
+  uint32_t result[ONEDNN_LOOP_ARGUMENTS];
+  int64_t start[ONEDNN_LOOP_ARGUMENTS];
+  int64_t count[ONEDNN_LOOP_ARGUMENTS];
+} onednn_shuffle_loop_t;
+
+/* data: sources, results; dims[0]: pixels; context: onednn_shuffle_loop_t. */
+bool onednn_loop_shuffle(const onednn_loop_t *loop, const onednn_crew_t *crew, float *const *data);
 
 /* Loops carry this mark to be compiled for several instruction sets; one is picked when the program starts.
  */

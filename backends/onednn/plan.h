@@ -110,6 +110,7 @@ typedef struct onednn_plan {
   onednn_care_t care;
   bool raises;                /* some step may raise the flag */
   bool blocked;               /* images are in blocks of 16 channels */
+  bool channels_last;         /* convolutions are asked for channels last first */
   uint32_t kernel;            /* the one being emitted */
   onednn_binding_t *bindings; /* per value */
   onednn_buffer_t *buffers;

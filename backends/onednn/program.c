@@ -89,6 +89,7 @@ static cleave_status_t emit_kernel(onednn_plan_t *plan, const onednn_kernel_t *k
     case ONEDNN_SLICE: return onednn_emit_slice(plan, kernel);
     case ONEDNN_GATHER: return onednn_emit_gather(plan, kernel);
     case ONEDNN_SPLIT: return onednn_emit_split(plan, kernel);
+    case ONEDNN_SHUFFLE: return onednn_emit_shuffle(plan, kernel);
     case ONEDNN_RECURRENT: return onednn_emit_recurrent(plan, kernel);
   }
   return onednn_fail(plan->message, CLEAVE_ERROR_INTERNAL, "a kernel of no kind");
@@ -109,6 +110,7 @@ static cleave_status_t copy_through(onednn_plan_t *plan) {
 
 static cleave_status_t emit_all(onednn_plan_t *plan, const onednn_analysis_t *analysis) {
   plan->blocked = onednn_blocks_pay(plan);
+  plan->channels_last = !plan->blocked && onednn_shuffles(plan);
   for (uint32_t k = 0; k < analysis->kernel_count; k++) {
     plan->kernel = k;
     ONEDNN_TRY(emit_kernel(plan, &analysis->kernels[k]));

@@ -412,6 +412,7 @@ cleave_status_t onednn_recognise(onednn_unit_t *unit, onednn_kernel_t *kernel) {
   uint32_t main = CLEAVE_INDEX_NONE;
   const onednn_operator_t *found = NULL;
   bool normalized = false;
+  bool shuffled = false;
   reset(unit, kernel);
   if (unit->count == 0) {
     return onednn_fail(unit->analysis->message, CLEAVE_ERROR_INVALID_ARGUMENT, "a fusion without nodes");
@@ -419,6 +420,10 @@ cleave_status_t onednn_recognise(onednn_unit_t *unit, onednn_kernel_t *kernel) {
   ONEDNN_TRY(check_values(unit));
   ONEDNN_TRY(onednn_recognise_normalization(unit, kernel, &normalized));
   if (normalized) {
+    return CLEAVE_OK;
+  }
+  ONEDNN_TRY(onednn_recognise_shuffle(unit, kernel, &shuffled));
+  if (shuffled) {
     return CLEAVE_OK;
   }
   for (uint32_t k = 0; k < unit->count; k++) {

@@ -209,6 +209,43 @@ bool onednn_transpose_order(const cleave_node_view_t *node, int32_t rank, int32_
   return count == 0 || count == (uint32_t)rank;
 }
 
+static int64_t clamp(int64_t x, int64_t low, int64_t high) {
+  return x < low ? low : (x > high ? high : x);
+}
+
+bool onednn_slice_of(const cleave_region_view_t *region, const cleave_node_view_t *node,
+                     const onednn_shape_t *x, onednn_slice_t *slice) {
+  const cleave_value_view_t *from = cleave_view_input(region, node, 1);
+  const cleave_value_view_t *axes_value = cleave_view_input(region, node, 3);
+  const cleave_value_view_t *steps_value = cleave_view_input(region, node, 4);
+  int64_t starts[CLEAVE_MAX_RANK];
+  int64_t axes[CLEAVE_MAX_RANK];
+  int64_t steps[CLEAVE_MAX_RANK];
+  uint32_t count = 0;
+  uint32_t axis_count = 0;
+  uint32_t step_count = 0;
+  if (from == NULL || !onednn_integers(from, starts, &count) ||
+      (axes_value != NULL && (!onednn_integers(axes_value, axes, &axis_count) || axis_count != count)) ||
+      (steps_value != NULL && (!onednn_integers(steps_value, steps, &step_count) || step_count != count))) {
+    return false;
+  }
+  for (int32_t d = 0; d < x->rank; d++) {
+    slice->starts[d] = 0;
+    slice->steps[d] = 1;
+  }
+  for (uint32_t k = 0; k < count; k++) {
+    int32_t axis = onednn_axis(axes_value != NULL ? axes[k] : (int64_t)k, x->rank);
+    int64_t step = steps_value != NULL ? steps[k] : 1;
+    if (axis < 0 || step < 1) {
+      return false;
+    }
+    int64_t size = x->dims[axis];
+    slice->starts[axis] = clamp(starts[k] < 0 ? clamp(starts[k], -size, 0) + size : starts[k], 0, size);
+    slice->steps[axis] = step;
+  }
+  return true;
+}
+
 bool onednn_reduced_axes(const cleave_region_view_t *region, const cleave_node_view_t *node, int32_t rank,
                          bool axes[CLEAVE_MAX_RANK]) {
   const cleave_value_view_t *input = cleave_view_input(region, node, 1);

@@ -48,6 +48,15 @@ bool onednn_pads_of(const cleave_region_view_t *region, const cleave_node_view_t
 /* The permutation of a Transpose: its attribute, or the dims in reverse. False where it is none. */
 bool onednn_transpose_order(const cleave_node_view_t *node, int32_t rank, int32_t order[CLEAVE_MAX_RANK]);
 
+/* Where a Slice begins in each dimension of `x`, and its steps. False where its lists are not constant, an
+ * axis is out of range, or a step goes back. */
+typedef struct onednn_slice {
+  int64_t starts[CLEAVE_MAX_RANK];
+  int64_t steps[CLEAVE_MAX_RANK];
+} onednn_slice_t;
+bool onednn_slice_of(const cleave_region_view_t *region, const cleave_node_view_t *node,
+                     const onednn_shape_t *x, onednn_slice_t *slice);
+
 /* Axes of a Reduce* node as flags. False where they are not constant or out of range. */
 bool onednn_reduced_axes(const cleave_region_view_t *region, const cleave_node_view_t *node, int32_t rank,
                          bool axes[CLEAVE_MAX_RANK]);
