@@ -3,6 +3,7 @@
  * any allocation fail. */
 #include "base/memory.h"
 
+#include <assert.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -132,4 +133,29 @@ char *cleave_copy_text(const char *text, size_t length) {
     copy[length] = '\0';
   }
   return copy;
+}
+
+enum { MAX_ENDS = 8 };
+
+typedef void (*end_function_t)(void);
+
+static _Atomic(end_function_t) ends[MAX_ENDS];
+
+void cleave_memory_at_end(void (*end)(void)) {
+  for (size_t k = 0; k < MAX_ENDS; k++) {
+    end_function_t there = NULL;
+    if (atomic_compare_exchange_strong(&ends[k], &there, end) || there == end) {
+      return;
+    }
+  }
+  assert(false); /* MAX_ENDS is too small */
+}
+
+void cleave_memory_end(void) {
+  for (size_t k = 0; k < MAX_ENDS; k++) {
+    end_function_t function = atomic_load(&ends[k]);
+    if (function != NULL) {
+      function();
+    }
+  }
 }

@@ -27,6 +27,12 @@ static inline bool cleave_size_add(size_t a, size_t b, size_t *out) {
   return !__builtin_add_overflow(a, b, out);
 }
 
+/* Memory that is kept from one use to the next for the whole process: `end` frees it when nobody in the
+ * process uses cleave any more. Registering a function again changes nothing. Any thread. */
+void cleave_memory_at_end(void (*end)(void));
+/* Calls these functions. No other thread uses what they free. */
+void cleave_memory_end(void);
+
 /* For tests: allocation number `countdown` from now fails, and all after it (0: the next one); a negative
  * number lets all pass. Per thread. Returns how many allocations passed since the last call. */
 int64_t cleave_memory_fail_after(int64_t countdown);

@@ -3,7 +3,7 @@
 // an entry counts is told by its definitions, one for each context that has the library, which come and go
 // with it. An entry is used again by a definition that says the same; the list is as long as there are
 // different ones, and that of an entry's definitions as there were contexts at a time. Entries are freed only
-// where nobody can hold or look for one (cleave_custom_ops_end).
+// where nobody can hold or look for one (cleave_memory_end).
 #include "ops/custom.h"
 
 #include <pthread.h>
@@ -273,6 +273,26 @@ static cleave_status_t take_place(entry_t *entry, place_t **out_place, cleave_er
   return CLEAVE_OK;
 }
 
+/* Frees the entries of operators that are defined in no context. Nothing points to them any more, and nobody
+ * looks one up meanwhile. */
+static void end(void) {
+  (void)pthread_mutex_lock(&adding);
+  entry_t *kept = NULL;
+  for (entry_t *entry = atomic_load(&entries); entry != NULL;) {
+    entry_t *next = entry->next;
+    cleave_arena_t arena = entry->arena;
+    if (is_defined(entry)) {
+      entry->next = kept;
+      kept = entry;
+    } else {
+      cleave_arena_deinit(&arena);
+    }
+    entry = next;
+  }
+  atomic_store(&entries, kept);
+  (void)pthread_mutex_unlock(&adding);
+}
+
 /* Its entry, new or used again, with the definition in place. */
 static cleave_status_t add(const cleave_custom_operator_t *definition, const char *library,
                            cleave_context_t *context, void *owner, cleave_error_t *error) {
@@ -292,6 +312,7 @@ static cleave_status_t add(const cleave_custom_operator_t *definition, const cha
     arena = made->arena;
     cleave_arena_deinit(&arena);
   } else {
+    cleave_memory_at_end(end);
     made->next = atomic_load(&entries);
     entry = made;
     atomic_store(&entries, made);
@@ -337,23 +358,5 @@ void cleave_custom_ops_remove(const void *owner) {
       }
     }
   }
-  (void)pthread_mutex_unlock(&adding);
-}
-
-void cleave_custom_ops_end(void) {
-  (void)pthread_mutex_lock(&adding);
-  entry_t *kept = NULL;
-  for (entry_t *entry = atomic_load(&entries); entry != NULL;) {
-    entry_t *next = entry->next;
-    cleave_arena_t arena = entry->arena;
-    if (is_defined(entry)) {
-      entry->next = kept;
-      kept = entry;
-    } else {
-      cleave_arena_deinit(&arena);
-    }
-    entry = next;
-  }
-  atomic_store(&entries, kept);
   (void)pthread_mutex_unlock(&adding);
 }

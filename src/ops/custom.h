@@ -27,10 +27,6 @@ CLEAVE_MUST_USE cleave_status_t cleave_custom_ops_add(cleave_context_t *context,
 /* The definitions of an owner are gone. */
 void cleave_custom_ops_remove(const void *owner);
 
-/* Frees the entries of operators that are defined in no context. Nothing points to them any more, and nobody
- * looks one up meanwhile. */
-void cleave_custom_ops_end(void);
-
 /* What the library says of an operator, and its owner (`out_owner` may be NULL). NULL where the operator is
  * no library's, or where its library is not loaded in this context. */
 const cleave_custom_operator_t *cleave_custom_op_definition(const cleave_op_t *op, cleave_context_t *context,

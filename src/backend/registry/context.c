@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Making, sharing and ending contexts. The process's own is there without being made, and never ends.
-// Whatever points to operators of libraries is of a context: with the last one that was made, the table of
-// them goes, unless something is, or ever was, of the process's own.
+// Whatever points to operators of libraries, and every script, is of a context: with the last one that was
+// made, the memory that is kept for the process goes, unless something is, or ever was, of the process's own.
 #include "backend/registry/context.h"
 
 #include <string.h>
 
 #include "base/memory.h"
-#include "ops/custom.h"
 
 static cleave_context_t own = {
     .log = CLEAVE_LOG_INIT, .isolation = CLEAVE_ISOLATION_WISHES_INIT, .lock = PTHREAD_MUTEX_INITIALIZER};
@@ -20,7 +19,7 @@ static void count_made(bool is_new) {
   (void)pthread_mutex_lock(&lives);
   made += is_new ? 1 : (size_t)-1;
   if (made == 0 && !atomic_load(&own_is_used)) {
-    cleave_custom_ops_end();
+    cleave_memory_end();
   }
   (void)pthread_mutex_unlock(&lives);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Code that was compiled is kept, with its lines, in a list that only grows at its head and stays until the
-// process ends. Two threads that compile a module at once may both add it: either entry serves.
+// Code that was compiled is kept, with its lines, in a list that only grows at its head, until nobody in the
+// process uses cleave any more. Two threads that compile a module at once may both add it: either entry
+// serves.
 #include "script/state/module_code.h"
 
 #include <lauxlib.h>
@@ -31,6 +32,16 @@ static int append(lua_State *state, const void *data, size_t size, void *context
   return 0;
 }
 
+static void end(void) {
+  const code_t *code = atomic_exchange(&codes, NULL);
+  while (code != NULL) {
+    code_t *ended = (code_t *)(uintptr_t)code;
+    code = code->next;
+    cleave_text_deinit(&ended->bytes);
+    cleave_free(ended);
+  }
+}
+
 /* Keeps the function on top of the stack. Without memory it is compiled again the next time. */
 static void keep(lua_State *state, const cleave_embedded_file_t *file) {
   code_t *code = cleave_allocate_zeroed(1, sizeof *code);
@@ -43,6 +54,7 @@ static void keep(lua_State *state, const cleave_embedded_file_t *file) {
     cleave_free(code);
     return;
   }
+  cleave_memory_at_end(end);
   code->next = atomic_load_explicit(&codes, memory_order_relaxed);
   while (!atomic_compare_exchange_weak_explicit(&codes, &code->next, code, memory_order_release,
                                                 memory_order_relaxed)) {
