@@ -21,7 +21,7 @@ static bool is_all(const cleave_node_view_t *node, const char *name, int64_t val
 
 bool onednn_winograd_suits(const onednn_plan_t *plan, const onednn_kernel_t *kernel) {
   // It adds and subtracts neighbours: minus infinity would spread as NaN.
-  if (kernel->kind != ONEDNN_CONVOLUTION || plan->care == ONEDNN_CARE_EXACT) {
+  if (!ONEDNN_LIBRARY_WINOGRAD || kernel->kind != ONEDNN_CONVOLUTION || plan->care == ONEDNN_CARE_EXACT) {
     return false;
   }
   const cleave_node_view_t *node = &plan->region->nodes[kernel->node];

@@ -259,14 +259,73 @@ dnnl_status_t onednn_make_deconvolution(const onednn_maker_t *m, const onednn_op
        o->source, o->weights, o->bias, o->result);
 }
 
-dnnl_status_t onednn_make_matmul(const onednn_maker_t *m, const onednn_operands_t *o) {
-  MAKE(dnnl_matmul_primitive_desc_create(m->out, m->engine, d[0], d[1], d[2], d[3], m->attributes), o->source,
-       o->weights, o->bias, o->result);
+// Version 3.7 finds matrices of a batch by the strides of dimensions of size 1, too, and takes those for the
+// outermost. So they become that.
+static const onednn_layout_t *ones_outermost(const onednn_layout_t *layout, onednn_layout_t *out) {
+  const onednn_blocking_t *blocking = &layout->format_desc.blocking;
+  dnnl_dims_t strides = {0};
+  dnnl_dim_t extent = 1;
+  if (layout->format_kind != dnnl_blocked || blocking->inner_nblks != 0) {
+    return layout;
+  }
+  for (int d = 0; d < layout->ndims; d++) {
+    dnnl_dim_t reach = layout->dims[d] * blocking->strides[d];
+    strides[d] = blocking->strides[d];
+    extent = layout->dims[d] > 1 && reach > extent ? reach : extent;
+  }
+  for (int d = 0; d + 2 < layout->ndims; d++) {
+    strides[d] = layout->dims[d] == 1 ? extent : strides[d];
+  }
+  return onednn_md_strided(out, layout->ndims, layout->dims, strides) == dnnl_success ? out : layout;
 }
 
+dnnl_status_t onednn_make_matmul(const onednn_maker_t *m, const onednn_operands_t *o) {
+  onednn_layout_t made[3];
+  MAKE(dnnl_matmul_primitive_desc_create(m->out, m->engine, d[0], d[1], d[2], d[3], m->attributes),
+       ones_outermost(o->source, &made[0]), ones_outermost(o->weights, &made[1]), o->bias,
+       ones_outermost(o->result, &made[2]));
+}
+
+// Does a binary post-op read more than one number for each channel?
+static bool reads_images(const_dnnl_primitive_attr_t attributes) {
+  const_dnnl_post_ops_t ops = NULL;
+  if (dnnl_primitive_attr_get_post_ops(attributes, &ops) != dnnl_success) {
+    return false;
+  }
+  for (int k = 0; k < dnnl_post_ops_len(ops); k++) {
+    const_dnnl_memory_desc_t operand = NULL;
+    dnnl_dims_t dims = {0};
+    int rank = 0;
+    if (dnnl_post_ops_get_kind(ops, k) != dnnl_binary ||
+        dnnl_post_ops_get_params_binary(ops, k, NULL, &operand) != dnnl_success ||
+        dnnl_memory_desc_query(operand, dnnl_query_ndims_s32, &rank) != dnnl_success) {
+      continue;
+    }
+    read_dims(operand, dnnl_query_dims, rank, dims);
+    for (int d = 0; d < rank; d++) {
+      if (d != 1 && dims[d] > 1) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+// Are pixels neighbours, rather than channels?
+static bool is_row_major(const onednn_layout_t *layout) {
+  const onednn_blocking_t *blocking = &layout->format_desc.blocking;
+  return layout->format_kind == dnnl_blocked && layout->ndims > 2 && blocking->inner_nblks == 0 &&
+         blocking->strides[1] > blocking->strides[layout->ndims - 1];
+}
+
+// With AVX-512, version 3.7 copies row-major images into blocks and reads the operands of post-ops as if they
+// were in blocks, too: those that are images are refused.
 dnnl_status_t onednn_make_pooling(const onednn_maker_t *m, dnnl_alg_kind_t algorithm,
                                   const onednn_layout_t *source, const onednn_layout_t *result,
                                   const onednn_geometry_t *g) {
+  if (is_row_major(source) && reads_images(m->attributes)) {
+    return dnnl_unimplemented;
+  }
   MAKE(dnnl_pooling_forward_primitive_desc_create(m->out, m->engine, dnnl_forward_inference, algorithm, d[0],
                                                   d[1], g->strides, g->kernel, g->dilations, g->pad_begin,
                                                   g->pad_end, m->attributes),
@@ -325,11 +384,34 @@ dnnl_status_t onednn_make_reduction(const onednn_maker_t *m, dnnl_alg_kind_t alg
        source, result);
 }
 
+// Version 3 takes the first of these layouts that fits its source, whatever the strides of dimensions of size
+// 1 are, and then reads the stride of the last dimension, which for images of one column may be another one.
+// So the source gets the strides of the layout that will be taken.
+static void settle_strides(const onednn_layout_t *source, onednn_layout_t *out) {
+  static const dnnl_format_tag_t tags[][4] = {{dnnl_nCw16c, dnnl_nCw8c, dnnl_nwc, dnnl_ncw},
+                                              {dnnl_nChw16c, dnnl_nChw8c, dnnl_nhwc, dnnl_nchw},
+                                              {dnnl_nCdhw16c, dnnl_nCdhw8c, dnnl_ndhwc, dnnl_ncdhw}};
+  *out = *source;
+  if (source->ndims < 3 || source->ndims > 5 || source->dims[source->ndims - 1] != 1) {
+    return;
+  }
+  for (int k = 0; k < 4; k++) {
+    onednn_layout_t named;
+    if (onednn_md_tagged(&named, source->ndims, source->dims, tags[source->ndims - 3][k]) == dnnl_success &&
+        onednn_md_equal(&named, source)) {
+      *out = named;
+      return;
+    }
+  }
+}
+
 dnnl_status_t onednn_make_resampling(const onednn_maker_t *m, dnnl_alg_kind_t algorithm,
                                      const onednn_layout_t *source, const onednn_layout_t *result) {
+  onednn_layout_t settled;
+  settle_strides(source, &settled);
   MAKE(dnnl_resampling_forward_primitive_desc_create(m->out, m->engine, dnnl_forward_inference, algorithm,
                                                      NULL, d[0], d[1], m->attributes),
-       source, result);
+       &settled, result);
 }
 
 dnnl_status_t onednn_make_prelu(const onednn_maker_t *m, const onednn_layout_t *data,

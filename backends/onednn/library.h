@@ -13,9 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Is a Resize left to oneDNN? Version 3.7 gives wrong numbers for some small images in graphs drawn at
- * random; which ones is not known. */
-#define ONEDNN_LIBRARY_RESIZES (DNNL_VERSION_MAJOR < 3)
+/* Are there convolutions by Winograd's algorithm? Version 3 has none on x86. */
+#define ONEDNN_LIBRARY_WINOGRAD (DNNL_VERSION_MAJOR < 3)
 
 #if DNNL_VERSION_MAJOR < 3
 
@@ -47,7 +46,7 @@ typedef struct onednn_layout {
   uint8_t blob[ONEDNN_BLOB_BYTES]; /* the descriptor itself, as oneDNN writes it */
 } onednn_layout_t;
 
-/* Version 3 does not show these layouts. */
+/* Version 3 has no such layouts on x86, and shows none. */
 enum { dnnl_wino_wei_aaOio, dnnl_wino_wei_aaOBiOo, dnnl_wino_wei_OBaaIBOIio };
 typedef struct onednn_wino {
   int wino_format;

@@ -352,9 +352,6 @@ cleave_status_t onednn_resize_check(const cleave_region_view_t *region, const cl
   const char *mode = cleave_view_string(node, "mode", "nearest");
   const char *transform = cleave_view_string(node, "coordinate_transformation_mode", "half_pixel");
   uint32_t axes = 0;
-  if (!ONEDNN_LIBRARY_RESIZES) {
-    return refuse(node, "version 3 of oneDNN is not trusted with it", message);
-  }
   (void)cleave_view_ints(node, "axes", &axes);
   if (data == NULL || result == NULL || data->tensor.rank < 3 || data->tensor.rank > 5 ||
       result->tensor.rank != data->tensor.rank) {

@@ -58,6 +58,11 @@ static void matmuls(sweep_t *sweep) {
   sweep_nodes(sweep, "MatMul(Transpose{perm=[1,0]}(a[4,3]), b[4,5])");
   sweep_nodes(sweep, "MatMul(a[4,3], Transpose{perm=[1,0]}($b[5,3]))");
   sweep_nodes(sweep, "MatMul(Transpose{perm=[0,2,1,3]}(a[2,5,3,4]), Transpose{perm=[0,2,3,1]}(b[2,6,3,4]))");
+  sweep_nodes(sweep, "MatMul(a[4,6,5], Transpose{perm=[1,2,0]}(b[7,4,5]))");
+  sweep_nodes(sweep, "MatMul(a[4,1,16], Transpose{perm=[1,0,2]}(b[16,4,32]))");
+  sweep_nodes(sweep, "MatMul(Transpose{perm=[1,0,2]}(a[6,4,5]), Transpose{perm=[1,2,0]}(b[7,4,5]))");
+  sweep_nodes(sweep, "MatMul(a[2,4,6,5], Transpose{perm=[1,0,2]}(b[5,4,7]))");
+  sweep_nodes(sweep, "Transpose{perm=[1,0,2]}(MatMul(a[4,6,5], b[4,5,7]))");
   sweep_nodes(sweep, "MatMul(MatMul(a[3,4], $b[4,5]), c[5,2])");
   sweep_nodes(sweep, "MatMul(a:f64[3,4], b:f64[4,5])");
   sweep_nodes(sweep, "MatMul(a:i32[3,4], b:i32[4,5])");

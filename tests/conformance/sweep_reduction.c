@@ -141,7 +141,6 @@ static void layer_norms(sweep_t *sweep) {
       "LayerNormalization(Add(x[2,3,17], MatMul(x, $w[17,17])), $s[17], $b[17])",
       "Relu(LayerNormalization(x[2,3,17], $s[17], $b[17]))",
       "LayerNormalization(Mul(x[2,3,17], #1000), $s[17], $b[17])",
-      "LayerNormalization(Add(x[2,3,17], #100), $s[17], $b[17])",
       "RMSNormalization(x[2,3,17], $s[17])",
       "RMSNormalization{axis=1, epsilon=0.01}(x[2,3,17], $s[3,17])",
       "RMSNormalization{axis=0}(x[2,3,17], s[17])",
@@ -154,6 +153,12 @@ static void layer_norms(sweep_t *sweep) {
     sweep_nodes(sweep, "%s", others[k]);
     sweep_rules(sweep, "%s", others[k]);
   }
+  /* A mean that is rounded to float32 is off by half an ulp of the input, which the deviation of 1 does not
+   * make smaller. */
+  sweep_set_slack(sweep, 4.0);
+  sweep_nodes(sweep, "LayerNormalization(Add(x[2,3,17], #100), $s[17], $b[17])");
+  sweep_rules(sweep, "LayerNormalization(Add(x[2,3,17], #100), $s[17], $b[17])");
+  sweep_set_slack(sweep, 1.0);
 }
 
 static void batch_norms(sweep_t *sweep) {

@@ -201,6 +201,10 @@ static void other_poolings(sweep_t *sweep) {
       "Relu(AveragePool{kernel_shape=[2,2]}(Conv(x[1,17,7,7], $w[16,17,2,2])))",
       "MaxPool{kernel_shape=[2,2], strides=[2,2]}(Conv{pads=[1,1,1,1]}(x[2,3,8,8], $w[17,3,3,3]))",
       "Mul(GlobalAveragePool(x[2,17,5,5]), s[2,17,1,1])",
+      "Add(AveragePool{kernel_shape=[2,2]}(x[2,17,5,5]), s[2,17,4,4])",
+      "Max(AveragePool{kernel_shape=[2,2]}(x[1,16,5,5]), s[1,16,4,4])",
+      "Mul(AveragePool{kernel_shape=[2,2]}(x[2,17,5,5]), s[1,1,4,4])",
+      "Mul(AveragePool{kernel_shape=[2,2]}(Conv(x[2,3,5,5], $w^[16,3,1,1])), s[2,16,4,4])",
       "Add(MaxPool{kernel_shape=[3,3], pads=[1,1,1,1]}(x[1,17,5,5]), x)",
   };
   for (size_t k = 0; k < COUNT(cases); k++) {
@@ -233,6 +237,18 @@ static void resizes(sweep_t *sweep) {
   sweep_nodes(sweep, "Resize{mode=linear}(x[2,4,4,5], _, _, #[2,8,8,10])");
   sweep_nodes(sweep, "Resize{mode=linear}(x[4,5], _, _, #[8,10])");
   sweep_nodes(sweep, "Resize{mode=linear, axes=[2,3]}(x[1,3,4,5], _, _, #[8,10])");
+  static const char *const narrow[][2] = {{"[2,5,1]", "[2,5,2]"},       {"[1,5,1,1]", "[1,5,2,2]"},
+                                          {"[2,16,1,1]", "[2,16,3,2]"}, {"[2,17,3,1]", "[2,17,6,2]"},
+                                          {"[2,5,1,3]", "[2,5,2,6]"},   {"[1,5,1,1,1]", "[1,5,2,2,2]"}};
+  for (size_t k = 0; k < COUNT(narrow); k++) {
+    for (size_t m = 0; m < 2; m++) {
+      sweep_nodes(sweep, "Resize{%s}(x%s, _, _, #%s)", modes[m], narrow[k][0], narrow[k][1]);
+      sweep_nodes(sweep, "Resize{%s}(Relu(Add(x%s, y%s)), _, _, #%s)", modes[m], narrow[k][0], narrow[k][0],
+                  narrow[k][1]);
+    }
+  }
+  sweep_nodes(sweep, "Resize{mode=linear}(Conv(x[1,3,2,2], $w[5,3,2,2]), _, _, #[1,5,2,2])");
+  sweep_nodes(sweep, "Resize{mode=linear}(Transpose{perm=[0,3,1,2]}(x[2,1,1,5]), _, _, #[2,5,2,2])");
   sweep_rules(sweep, "Add(Resize(x[1,17,4,5], _, _, #[1,17,8,10]), y[1,17,8,10])");
   sweep_rules(sweep, "Relu(Resize{mode=linear}(Conv(x[1,3,6,6], $w[16,3,3,3]), _, _, #[1,16,8,8]))");
 }

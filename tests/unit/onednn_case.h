@@ -21,6 +21,12 @@ __attribute__((unused)) static op_backend_t onednn_create(void) {
   return backend;
 }
 
+/* The version of oneDNN, its first number. */
+__attribute__((unused)) static int onednn_major(void) {
+  cleave_message_t message = {.text = ""};
+  return atoi(cleave_backend_onednn(CLEAVE_BACKEND_ABI_MAJOR, CLEAVE_BACKEND_ABI_MINOR, &message)->version);
+}
+
 /* A fusion computes what its nodes compute one by one on the reference backend. */
 __attribute__((unused)) static void onednn_case(const char *text, double tolerance) {
   op_backend_t onednn = onednn_create();

@@ -78,7 +78,8 @@ UNIT_TEST(uses_winograd_for_windows_of_three_by_three) {
       "z [2,64,20,18] = Relu(s)\n}";
   onednn_case(text, 1e-4);
   read_labels(text, labels, sizeof(labels));
-  ck_assert_msg(occurrences(labels, "wino") == (__builtin_cpu_supports("avx512f") ? 1 : 0), "%s", labels);
+  bool has_it = onednn_major() < 3 && __builtin_cpu_supports("avx512f");
+  ck_assert_msg(occurrences(labels, "wino") == (has_it ? 1 : 0), "%s", labels);
   read_labels(
       "x [2,32,20,18] = input\nw [64,32,3,3] = random\n"
       "y [2,64,9,8] = Conv(x, w) kernel_shape=[3,3] strides=[2,2]",
