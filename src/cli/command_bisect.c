@@ -95,6 +95,23 @@ static void print_culprits(const bisect_t *bisect) {
   cleave_table_deinit(&table);
 }
 
+/* "mine.lua:3 fuse 'block', mine.lua:9 region 'island'", each rule once. */
+static void name_rules(const cleave_bisect_report_t *report, cleave_text_t *text) {
+  uint32_t named = 0;
+  for (size_t k = 0; k < report->culprits.count; k++) {
+    uint32_t number = report->culprits.items[k].rule;
+    const cleave_plan_rule_t *rule = &report->plan->rules[number];
+    bool is_named = false;
+    for (size_t before = 0; before < k && !is_named; before++) {
+      is_named = report->culprits.items[before].rule == number;
+    }
+    if (!is_named) {
+      cleave_text_format(text, "%s%s:%d %s '%s'", named++ == 0 ? "" : ", ", rule->file, (int)rule->line,
+                         cleave_rule_kind_name(rule->kind), rule->name);
+    }
+  }
+}
+
 static int print_text(const bisect_t *bisect) {
   const cleave_bisect_report_t *report = &bisect->report;
   bool is_speed = bisect->metric == CLEAVE_BISECT_MS;
@@ -110,15 +127,19 @@ static int print_text(const bisect_t *bisect) {
     }
     return CLEAVE_EXIT_OK;
   }
+  cleave_text_t rules = {0};
   print_culprits(bisect);
+  name_rules(report, &rules);
+  cleave_print("\n%u of %u applications %s, by %s: ", (unsigned)count, (unsigned)report->application_count,
+               is_speed ? "make the model slower" : "break the values", cleave_text_get(&rules));
+  cleave_text_deinit(&rules);
   if (is_speed) {
-    cleave_print("\n%u of %u applications make the model slower: %.2f ms with all, %.2f without %s\n",
-                 (unsigned)count, (unsigned)report->application_count, report->value_others,
-                 report->value_found, count == 1 ? "it" : "these");
+    cleave_print("%.2f ms with all, %.2f without %s\n", report->value_others, report->value_found,
+                 count == 1 ? "it" : "these");
   } else {
-    cleave_print("\n%u of %u applications break the values: %s makes a difference of %.3g, all others %.3g\n",
-                 (unsigned)count, (unsigned)report->application_count,
-                 count == 1 ? "alone it" : "together it", report->value_found, report->value_others);
+    cleave_print("%s a difference of %.3g, all others %.3g\n",
+                 count == 1 ? "alone it makes" : "together they make", report->value_found,
+                 report->value_others);
   }
   cleave_print("%u tests%s\n", (unsigned)report->tests,
                report->is_complete ? "" : "; ended by --tests: the set may not be the smallest");
@@ -179,7 +200,7 @@ static int run(int argc, char **argv) {
       {"data", 0, CLEAVE_OPTION_TEXT, "DIR", "inputs from a folder of an ONNX test: input_N.pb", &job->data},
       {"shape", 0, CLEAVE_OPTION_LIST, "NAME=SIZES", CLEAVE_SHAPE_HELP, &job->shapes},
       {"seed", 0, CLEAVE_OPTION_INT, "N", "seed of inputs that are drawn (default: 0)", &job->seed},
-      {"threads", 0, CLEAVE_OPTION_INT, "N", "threads (default: all processors)", &job->threads},
+      {"threads", 0, CLEAVE_OPTION_INT, "N", "threads (default: one per usable processor)", &job->threads},
       {"json", 0, CLEAVE_OPTION_FLAG, NULL, "print the results as JSON", &bisect.json},
   };
   cleave_arguments_t arguments = {.command = "bisect",

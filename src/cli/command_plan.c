@@ -170,8 +170,11 @@ static int run_show(const char *path, bool json) {
     }
     show_rules(document);
     show_regions(document);
-    cleave_print("\n%u regions, %u nodes on cpu one by one, %u notes\n", (unsigned)document->region_count,
-                 (unsigned)count_left(document), (unsigned)document->note_count);
+    uint32_t left = count_left(document);
+    cleave_print("\n%u %s, %u %s on cpu one by one, %u %s\n", (unsigned)document->region_count,
+                 document->region_count == 1 ? "region" : "regions", (unsigned)left,
+                 left == 1 ? "node" : "nodes", (unsigned)document->note_count,
+                 document->note_count == 1 ? "note" : "notes");
     show_refusals(document);
     show_notes(document);
   }

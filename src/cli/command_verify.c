@@ -375,7 +375,7 @@ static int run(int argc, char **argv) {
       {"data", 0, CLEAVE_OPTION_TEXT, "DIR", "inputs from a folder of an ONNX test: input_N.pb", &job->data},
       {"shape", 0, CLEAVE_OPTION_LIST, "NAME=SIZES", CLEAVE_SHAPE_HELP, &job->shapes},
       {"seed", 0, CLEAVE_OPTION_INT, "N", "seed of all that is drawn (default: 0)", &job->seed},
-      {"threads", 0, CLEAVE_OPTION_INT, "N", "threads (default: all processors)", &job->threads},
+      {"threads", 0, CLEAVE_OPTION_INT, "N", "threads (default: one per usable processor)", &job->threads},
       {"json", 0, CLEAVE_OPTION_FLAG, NULL, "print the results as JSON", &verify.json},
   };
   cleave_arguments_t arguments = {

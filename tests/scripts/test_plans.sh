@@ -138,6 +138,14 @@ return ruleset {
 LUA
 check "saves a plan with notes" 0 written "$program" partition tiny.lua --rules typed.lua -o typed.json
 check "shows its notes" 0 "^  where at MatMul 'MatMul_0': not today, fuse 'none'" "$program" plan show typed.json
+cat >one.lua <<'LUA'
+return ruleset { name = "one", backend = "cpu",
+  fuse "none" { pattern = op { "MatMul", as = "m" }, where = function(m) return false, "not today" end },
+  region "relu" { ops = { "Relu" } },
+}
+LUA
+check "saves a plan with one note" 0 written "$program" partition tiny.lua --rules one.lua -o one.json
+check "one region is no regions" 0 '^1 region, 3 nodes on cpu one by one, 1 note$' "$program" plan show one.json
 check "shows an output of another type" 0 "^  output at Cast 'half/Cast': output '.*' is float16\\[.*\\] now, it was float32\\[.*\\], pass 'half'" "$program" plan show typed.json
 check "shows a plan as it is saved" 0 same sh -c "'$program' plan show a.json --json >again.json && cmp a.json again.json && echo same"
 check "finds nothing between a plan and itself" 0 'the plans are the same: 1 region, 1 fusion' "$program" plan diff a.json a.json

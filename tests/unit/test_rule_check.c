@@ -123,6 +123,38 @@ UNIT_TEST(compares_what_rewrites_made_with_the_graph_as_it_was) {
   cleave_rule_check_deinit(&check);
 }
 
+/* ---- refusals of rewrites ---- */
+
+static const cleave_test_result_t *check_refusal(const char *expectations) {
+  static char text[1024];
+  (void)snprintf(text, sizeof text,
+                 "return ruleset { name = 'r', backend = 'cpu',\n"
+                 "  rewrite 'never' { pattern = op { 'Exp', as = 'e' },\n"
+                 "    replace = function(m, g) return nil, 'not on a Monday' end },\n"
+                 "  rewrite 'picky' { pattern = op { 'Exp', as = 'e' },\n"
+                 "    where = function(m) return m.e.rank == 3, 'rank is ' .. m.e.rank end,\n"
+                 "    replace = function(m, g) return g.Neg(m.e) end },\n"
+                 "  test 'it' { graph = function(g, x) return g.Exp(x) end, inputs = { x = { 4, 8 } },\n"
+                 "    %s } }",
+                 expectations);
+  cleave_rule_source_t source = {.path = "r.lua", .text = text, .length = strlen(text)};
+  unit_ok(cleave_rule_check_run(&source, NULL, &check, e));
+  ck_assert_uint_eq(check.tests.count, 1);
+  return &check.tests.items[0];
+}
+
+UNIT_TEST(sees_what_a_rewrite_refuses) {
+  ck_assert_str_eq(check_refusal("refused = { never = 'Monday', picky = 'rank is 2' }")->report, "");
+  ck_assert_uint_eq(check.passed, 1);
+  cleave_rule_check_deinit(&check);
+  ck_assert_str_eq(check_refusal("refused = { never = 'Tuesday' }, expect = { picky = 1 }")->report,
+                   "rewrite 'picky', matches: expected 1, found 0\n"
+                   "  Exp_0: left: rank is 2\n"
+                   "rewrite 'never', refusals with 'Tuesday': expected at least 1, found 0\n"
+                   "  Exp_0: left: not on a Monday\n");
+  cleave_rule_check_deinit(&check);
+}
+
 /* A rewrite that is off by 0.05 %, which is a thousand times what rounding does here. */
 static cleave_test_verdict_t compare_close(const char *equal) {
   char text[1024];

@@ -11,7 +11,7 @@ typedef struct cleave_once {
   const cleave_backend_handle_t *handle;
   const cleave_view_t *view;
   const cleave_tensor_view_t *inputs;      /* as view->region.inputs, all shapes known */
-  int32_t threads;                         /* 0: all processors */
+  int32_t threads;                         /* 0: one per usable processor */
   const cleave_session_options_t *session; /* backend options and blobs are taken from it; NULL: none */
   size_t most_bytes;                       /* of an output whose shape only the run tells; 0: no limit */
 } cleave_once_t;

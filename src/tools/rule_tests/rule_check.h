@@ -64,7 +64,7 @@ typedef struct cleave_rule_check_options {
   const char *only; /* tests whose name contains this text; NULL: all */
   const cleave_check_model_t *models;
   size_t model_count;
-  int32_t threads;                         /* 0: all processors */
+  int32_t threads;                         /* 0: one per usable processor */
   const cleave_session_options_t *session; /* backend options and blobs are taken from it; NULL: none */
   /* Called before each test, for progress; may be NULL. */
   void (*progress)(void *context, const char *test);

@@ -66,6 +66,20 @@ static int64_t count_reasons(const cleave_plan_t *plan, uint32_t rule, const cha
   return count;
 }
 
+/* What rewrites and passes refused is in the log of changes. */
+static bool is_refusal_of(const cleave_plan_t *plan, uint32_t rule, const cleave_edit_refusal_t *refusal) {
+  return plan->edits->rules.items[refusal->rule].number == rule;
+}
+
+static int64_t count_refusals(const cleave_plan_t *plan, uint32_t rule, const char *part) {
+  int64_t count = 0;
+  for (size_t k = 0; plan->edits != NULL && k < plan->edits->refusals.count; k++) {
+    const cleave_edit_refusal_t *refusal = &plan->edits->refusals.items[k];
+    count += is_refusal_of(plan, rule, refusal) && strstr(refusal->reason, part) != NULL;
+  }
+  return count;
+}
+
 static int64_t count(const cleave_expectation_t *expectation, const cleave_plan_t *plan) {
   uint32_t index = CLEAVE_INDEX_NONE;
   const cleave_plan_rule_t *rule =
@@ -77,7 +91,10 @@ static int64_t count(const cleave_expectation_t *expectation, const cleave_plan_
     case CLEAVE_EXPECT_REGIONS: return plan->region_count;
     case CLEAVE_EXPECT_FUSIONS: return plan->fusion_count;
     case CLEAVE_EXPECT_LEFT: return count_left(plan);
-    case CLEAVE_EXPECT_REFUSED: return rule == NULL ? 0 : count_reasons(plan, index, expectation->text);
+    case CLEAVE_EXPECT_REFUSED:
+      return rule == NULL ? 0
+                          : count_reasons(plan, index, expectation->text) +
+                                count_refusals(plan, index, expectation->text);
   }
   return 0;
 }
@@ -193,6 +210,28 @@ static uint32_t print_reasons(const cleave_plan_t *plan, uint32_t rule, cleave_t
   return told;
 }
 
+static bool is_refusal_told(const cleave_plan_t *plan, size_t index) {
+  const cleave_edit_refusal_t *refusals = plan->edits->refusals.items;
+  for (size_t k = 0; k < index; k++) {
+    if (refusals[k].rule == refusals[index].rule && strcmp(refusals[k].reason, refusals[index].reason) == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+static uint32_t print_refusals(const cleave_plan_t *plan, uint32_t rule, uint32_t told,
+                               cleave_text_t *report) {
+  for (size_t k = 0; plan->edits != NULL && k < plan->edits->refusals.count && told < MOST_LINES; k++) {
+    const cleave_edit_refusal_t *refusal = &plan->edits->refusals.items[k];
+    if (is_refusal_of(plan, rule, refusal) && !is_refusal_told(plan, k)) {
+      cleave_text_show(report, "  %s: left: %s\n", refusal->place, refusal->reason);
+      told++;
+    }
+  }
+  return told;
+}
+
 static void print_graph(const cleave_graph_t *graph, cleave_text_t *report) {
   uint32_t told = 0;
   for (uint32_t k = 0; k < cleave_graph_node_bound(graph); k++) {
@@ -248,7 +287,7 @@ static cleave_status_t explain_rule(const cleave_rule_list_t *list, const cleave
     return CLEAVE_OK;
   }
   print_made(plan, index, report);
-  uint32_t told = print_reasons(plan, index, report);
+  uint32_t told = print_refusals(plan, index, print_reasons(plan, index, report), report);
   bool has_pattern = rule->kind == CLEAVE_RULE_FUSE || rule->kind == CLEAVE_RULE_REWRITE;
   bool is_said = rule->matches > 0 || told > 0;
   if (!is_said && has_pattern) {
