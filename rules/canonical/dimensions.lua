@@ -45,14 +45,33 @@ end
 
 -- ---- what is emitted ----
 
--- A builder of nodes, or a trial of what they would cost: elements that are moved, with views as
--- next to nothing. `why`: why it cannot be built.
-local function maker(g)
-  return { g = g, cost = 0 }
+-- A list of nodes to be built, or without one a trial of what they would cost: elements that are
+-- moved, with views as next to nothing. `why`: why it cannot be built. Values are references: of
+-- the operands first, then of the steps.
+local function maker(steps, operand_count)
+  return { steps = steps, operand_count = operand_count, cost = 0 }
 end
 
 local function emit(to, operator, ...)
-  return to.g and to.g[operator](...) or nil
+  if not to.steps then
+    return nil
+  end
+  to.steps[#to.steps + 1] = { operator = operator, ... }
+  return { reference = to.operand_count + #to.steps }
+end
+
+-- Builds the nodes of all steps; the value of the last reference.
+local function build(steps, operands, last, g)
+  local values = join(operands)
+  for _, step in ipairs(steps) do
+    local arguments = {}
+    for k, argument in ipairs(step) do
+      local reference = type(argument) == "table" and argument.reference
+      arguments[k] = reference and values[reference] or argument
+    end
+    values[#values + 1] = g[step.operator](table.unpack(arguments))
+  end
+  return values[last.reference]
 end
 
 -- A tensor is { value, labels, sizes, constant }: the labels of its dimensions, and their sizes.
@@ -221,6 +240,7 @@ end
 return {
   ONE = ONE, MAX_RANK = MAX_RANK,
   is_number = is_number, filter = filter, join = join, set_of = set_of,
-  maker = maker, emit = emit, like = like, elements = elements, letters_of = letters_of,
+  maker = maker, emit = emit, build = build,
+  like = like, elements = elements, letters_of = letters_of,
   arrange = arrange, separate = separate, sum = sum,
 }

@@ -93,8 +93,10 @@ end
 
 -- The operand, with the label of a repeated letter marked (i, i', i''), and a dimension of 1 that
 -- stretches to the size of its letter as ONE.
-local function operand(value, labels, common)
-  local tensor = { value = value, labels = {}, sizes = {}, constant = value.is_constant }
+local function operand(value, place, labels, common)
+  local tensor = {
+    value = { reference = place }, labels = {}, sizes = {}, constant = value.is_constant,
+  }
   for d, letter in ipairs(labels) do
     local size, label = value.shape[d], letter
     while tensor.sizes[label] do
@@ -385,8 +387,8 @@ local function multiply_all(to, tensors, output)
   return tensors[1]
 end
 
--- The value that takes the place of the node; nil and why it stays.
-local function lower(node, g)
+-- How the value of the node is made: steps, and the reference of the last; nil and why it stays.
+local function plan(node)
   local terms, output, malformed = parse(node)
   if not terms then
     return nil, malformed
@@ -402,9 +404,9 @@ local function lower(node, g)
   if NARROW[node.dtype] and any_of(join(table.unpack(terms)), is_summed) then
     return nil, "no operator sums " .. node.dtype
   end
-  local to, tensors = dimensions.maker(g), {}
+  local to, tensors = dimensions.maker({}, #terms), {}
   for k, labels in ipairs(terms) do
-    tensors[k] = diagonals(to, operand(node.inputs[k], labels, common))
+    tensors[k] = diagonals(to, operand(node.inputs[k], k, labels, common))
     if to.why then
       return nil, to.why
     end
@@ -416,7 +418,42 @@ local function lower(node, g)
   if to.why then
     return nil, to.why
   end
-  return arrange(to, product, output).value
+  local last = arrange(to, product, output).value
+  return { steps = to.steps, last = last }, to.why
+end
+
+-- All of a node that decides how it is made, as a text.
+local function key_of(node)
+  local parts = { node.attrs.equation, tostring(node.dtype) }
+  for _, value in ipairs(node.inputs) do
+    parts[#parts + 1] = value.is_constant and "constant" or "computed"
+    for d = 1, value.rank or 0 do
+      parts[#parts + 1] = tostring(value.shape[d])
+    end
+    parts[#parts + 1] = value.rank and "" or "of any rank"
+  end
+  return table.concat(parts, "\n")
+end
+
+-- Models repeat their equations: the plan of one is that of all like it. At most KEPT are kept.
+local KEPT <const> = 256
+local plans, plan_count = {}, 0
+
+-- The value that takes the place of the node; nil and why it stays.
+local function lower(node, g)
+  local key = key_of(node)
+  if not plans[key] then
+    if plan_count == KEPT then
+      plans, plan_count = {}, 0
+    end
+    local made, why = plan(node)
+    plans[key], plan_count = made or { why = why }, plan_count + 1
+  end
+  local known = plans[key]
+  if known.why then
+    return nil, known.why
+  end
+  return dimensions.build(known.steps, node.inputs, known.last, g)
 end
 
 -- ---- tests ----
