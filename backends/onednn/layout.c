@@ -82,8 +82,8 @@ onednn_layout_t onednn_layout_any(const onednn_shape_t *shape) {
   return layout;
 }
 
-onednn_layout_t onednn_layout_blocked(const onednn_shape_t *shape) {
-  static const dnnl_format_tag_t tags[] = {dnnl_aBc16b, dnnl_aBcd16b, dnnl_aBcde16b};
+// `tags`: for rank 3, 4 and 5.
+static onednn_layout_t in_blocks(const onednn_shape_t *shape, const dnnl_format_tag_t tags[3]) {
   onednn_layout_t layout = invalid();
   dnnl_dims_t dims;
   int rank = fill_dims(shape, dims);
@@ -91,6 +91,16 @@ onednn_layout_t onednn_layout_blocked(const onednn_shape_t *shape) {
     return invalid();
   }
   return layout;
+}
+
+onednn_layout_t onednn_layout_blocked(const onednn_shape_t *shape) {
+  static const dnnl_format_tag_t tags[] = {dnnl_aBc16b, dnnl_aBcd16b, dnnl_aBcde16b};
+  return in_blocks(shape, tags);
+}
+
+onednn_layout_t onednn_layout_blocked_by_8(const onednn_shape_t *shape) {
+  static const dnnl_format_tag_t tags[] = {dnnl_aBc8b, dnnl_aBcd8b, dnnl_aBcde8b};
+  return in_blocks(shape, tags);
 }
 
 onednn_shape_t onednn_layout_shape(const onednn_layout_t *layout) {

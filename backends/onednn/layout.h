@@ -25,6 +25,9 @@ onednn_layout_t onednn_layout_channels_last(const onednn_shape_t *shape);
 /* Channels in blocks of 16, as oneDNN's direct and Winograd convolutions like them; rank 3 to 5. */
 onednn_layout_t onednn_layout_blocked(const onednn_shape_t *shape);
 
+/* The same with channels in blocks of 8, as oneDNN's convolutions for AVX2 like them. */
+onednn_layout_t onednn_layout_blocked_by_8(const onednn_shape_t *shape);
+
 onednn_layout_t onednn_layout_strided(const onednn_shape_t *shape, const int64_t *strides);
 
 /* The shape that a descriptor describes. */

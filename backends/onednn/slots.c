@@ -55,14 +55,35 @@ void onednn_slots_assign(onednn_plan_t *plan) {
   }
 }
 
+// How many channels a block of the layout has: 1 in row-major order, 0 in layouts that are neither.
+static int64_t block_of(const onednn_layout_t *layout) {
+  onednn_shape_t shape = onednn_layout_shape(layout);
+  if (onednn_layout_is_plain(layout)) {
+    return 1;
+  }
+  if (shape.rank < 3) {
+    return 0;
+  }
+  onednn_layout_t blocked = onednn_layout_blocked(&shape);
+  if (onednn_layout_equal(layout, &blocked)) {
+    return 16;
+  }
+  // Eight channels that come last are the same, but what is beside them in the region is not.
+  blocked = onednn_layout_blocked_by_8(&shape);
+  return !onednn_layout_is_strided(layout) && onednn_layout_equal(layout, &blocked) ? 8 : 0;
+}
+
+static onednn_layout_t in_blocks_of(int64_t block, const onednn_shape_t *shape) {
+  return block == 1    ? onednn_layout_plain(shape)
+         : block == 16 ? onednn_layout_blocked(shape)
+                       : onednn_layout_blocked_by_8(shape);
+}
+
 // A layout whose parts along `axis` are contiguous, and the bytes of one step along the axis.
 static bool divides(const onednn_layout_t *layout, int32_t axis, int64_t start, size_t *bytes) {
   onednn_shape_t shape = onednn_layout_shape(layout);
-  onednn_layout_t blocked = onednn_layout_blocked(&shape);
-  bool fits = onednn_layout_is_plain(layout);
-  if (!fits && axis == 1 && shape.rank >= 3 && onednn_layout_equal(layout, &blocked)) {
-    fits = shape.dims[1] % 16 == 0 && start % 16 == 0;
-  }
+  int64_t block = block_of(layout);
+  bool fits = block == 1 || (block > 1 && axis == 1 && shape.dims[1] % block == 0 && start % block == 0);
   *bytes = sizeof(float);
   for (int32_t d = axis + 1; d < shape.rank; d++) {
     *bytes *= (size_t)shape.dims[d];
@@ -85,11 +106,11 @@ cleave_status_t onednn_slots_make(onednn_plan_t *plan, uint32_t value, const one
   }
   onednn_binding_t *whole = &plan->bindings[binding->slot_of];
   onednn_shape_t all = onednn_plan_shape(plan, binding->slot_of);
-  bool plain = onednn_layout_is_plain(&viewed);
-  onednn_layout_t wanted = plain ? onednn_layout_plain(&all) : onednn_layout_blocked(&all);
+  int64_t block = block_of(&viewed);
+  onednn_layout_t wanted = in_blocks_of(block, &all);
   if (whole->slot_buffer == CLEAVE_INDEX_NONE) {
     onednn_tensor_t target;
-    if (!plain && all.dims[1] % 16 != 0) {
+    if (block > 1 && all.dims[1] % block != 0) {
       return CLEAVE_OK;
     }
     ONEDNN_TRY(onednn_plan_make(plan, binding->slot_of, &wanted, &target));
@@ -120,19 +141,19 @@ static bool in_place(const onednn_tensor_t *tensor, uint32_t buffer, size_t offs
 static bool side_by_side(const onednn_plan_t *plan, const onednn_tensor_t *tensors, uint32_t count,
                          const onednn_shape_t *shape, int32_t axis, onednn_tensor_t *out) {
   int64_t start = 0;
-  bool plain = onednn_layout_is_plain(&tensors[0].layout);
+  int64_t block = block_of(&tensors[0].layout);
   if (plan->buffers[tensors[0].buffer].place == ONEDNN_CONSTANT) {
     return false;
   }
   for (uint32_t k = 0; k < count; k++) {
     if (!in_place(&tensors[k], tensors[0].buffer, tensors[0].offset, axis, start) ||
-        onednn_layout_is_plain(&tensors[k].layout) != plain) {
+        block_of(&tensors[k].layout) != block) {
       return false;
     }
     start += tensors[k].layout.dims[axis];
   }
   *out = tensors[0];
-  out->layout = plain ? onednn_layout_plain(shape) : onednn_layout_blocked(shape);
+  out->layout = in_blocks_of(block, shape);
   return true;
 }
 
@@ -158,12 +179,12 @@ cleave_status_t onednn_slots_concat(onednn_plan_t *plan, const onednn_kernel_t *
   result.layout = binding->slot_layout;
   result.buffer = binding->slot_buffer;
   result.offset = binding->slot_offset;
-  bool plain = onednn_layout_is_plain(&result.layout);
+  int64_t block = block_of(&result.layout);
   for (uint32_t k = 0; k < count; k++) {
     onednn_shape_t part = onednn_layout_shape(&tensors[k].layout);
     onednn_tensor_t slot = result;
     size_t step = 0;
-    slot.layout = plain ? onednn_layout_plain(&part) : onednn_layout_blocked(&part);
+    slot.layout = in_blocks_of(block, &part);
     if (!divides(&slot.layout, axis, start, &step)) {
       return CLEAVE_OK;
     }
