@@ -10,11 +10,9 @@ files["rules/"] = {
     "range", "absent", "present",
   },
 }
--- Definitions for editors: generated.
-files["lua/meta/"] = { allow_defined_top = true, max_line_length = false, ignore = { "131" } }
 files["tests/**/rules*.lua"] = files["rules/"]
 files["tests/lua/*.lua"] = files["rules/"]
-files["tests/golden/*.lua"] = files["rules/"]
+files["tests/golden/**/*.lua"] = files["rules/"]
 files["examples/accelerators/"] = files["rules/"]
 -- A model script sees the graph `g` that it builds, and the size of it in `options`.
 files["examples/models/"] = { read_globals = { "g", "options" } }

@@ -449,10 +449,10 @@ end
 function M.generate()
   check_complete()
   return {
-    ["lua/meta/words.lua"] = words_file(),
-    ["lua/meta/graph.lua"] = graph_file(),
-    ["lua/meta/operators.lua"] = operators_file(),
-    ["rules/OPERATORS.md"] = operators_table(),
+    ["meta/words.lua"] = words_file(),
+    ["meta/graph.lua"] = graph_file(),
+    ["meta/operators.lua"] = operators_file(),
+    ["OPERATORS.md"] = operators_table(),
     ["table: words"] = functions_table(),
     ["table: keys"] = words_table(),
     ["table: fields"] = fields_table(),

@@ -112,15 +112,14 @@ static const char *preferred_backend(void) {
 
 static cleave_status_t plan_files(plan_t *plan, const cleave_meta_text_t *texts, uint32_t count,
                                   cleave_error_t *error) {
-  static const char DEFINITIONS[] = "lua/meta/";
   (void)snprintf(plan->first_rule, sizeof plan->first_rule, FIRST_RULE, preferred_backend());
   CLEAVE_TRY(add_file(plan, "first.lua", plan->first_rule, false, error));
   for (uint32_t k = 0; k < count; k++) {
-    if (texts[k].name[0] == '.') {
+    if (texts[k].name[0] == '.') { /* settings of tools, which people may have changed */
       CLEAVE_TRY(add_file(plan, texts[k].name, texts[k].text, false, error));
-    } else if (strncmp(texts[k].name, DEFINITIONS, sizeof DEFINITIONS - 1) == 0) {
+    } else if (strchr(texts[k].name, ':') == NULL) { /* a file, and no table of rules/README.md */
       char name[64];
-      (void)snprintf(name, sizeof name, ".cleave/meta/%s", texts[k].name + sizeof DEFINITIONS - 1);
+      (void)snprintf(name, sizeof name, ".cleave/%s", texts[k].name);
       CLEAVE_TRY(add_file(plan, name, texts[k].text, true, error));
     }
   }
@@ -185,7 +184,8 @@ static int run(int argc, char **argv) {
       .about =
           "Makes a folder to write rules in: a first rule with its tests (first.lua), settings of editors\n"
           "with a Lua language server (.luarc.json) and of luacheck (.luacheckrc), and definitions of every\n"
-          "word, field and operator for completion (.cleave/meta; written anew each time).",
+          "word, field and operator for completion (.cleave/meta), and a table of all operators\n"
+          "(.cleave/OPERATORS.md); what is in .cleave is written anew each time.",
       .options = options,
       .option_count = sizeof options / sizeof options[0],
       .least_operands = 1,

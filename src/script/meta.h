@@ -9,7 +9,7 @@
 #include "base/arena.h"
 
 typedef struct cleave_meta_text {
-  const char *name; /* "lua/meta/words.lua", "rules/OPERATORS.md", "table: fields", ".luacheckrc" */
+  const char *name; /* "meta/words.lua", "OPERATORS.md", "table: fields", ".luacheckrc" */
   const char *text; /* ends in a line break */
   size_t length;
 } cleave_meta_text_t;

@@ -157,7 +157,7 @@ int main(int argc, char **argv) {
   cleave_rules_watch_t *watch = NULL;
   cleave_tensor_view_t views[MOST_INPUTS];
   const cleave_tensor_view_t *pointers[MOST_INPUTS];
-  (void)snprintf(path, sizeof path, "bench_watch_%ld.lua", (long)getpid());
+  (void)snprintf(path, sizeof path, "/tmp/cleave_bench_watch_%ld.lua", (long)getpid());
   if (cleave_model_load(NULL, model_path, NULL, 0, 0, &model, &error) != CLEAVE_OK ||
       cleave_file_open(rules_path, &rules, &error) != CLEAVE_OK) {
     fail(&error);

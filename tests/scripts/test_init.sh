@@ -46,7 +46,7 @@ for file in first.lua .luarc.json .luacheckrc .cleave/meta/words.lua .cleave/met
 done
 check "the first rule passes its tests, each kind of them" "$program" check --coverage mine/first.lua
 check "the first rule passes in its own folder" sh -c "cd mine && '$program' check first.lua"
-check "the definitions are those of the project" diff -r mine/.cleave/meta "$source/lua/meta"
+check "the definitions are those of the project" diff -r mine/.cleave/meta "$3/reference/.cleave/meta"
 check "the settings are JSON" python3 -c 'import json; json.load(open("mine/.luarc.json"))'
 if command -v luacheck >/dev/null 2>&1; then
   check "luacheck knows the words" sh -c 'cd mine && luacheck -q .'

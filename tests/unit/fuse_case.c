@@ -15,7 +15,7 @@
 cleave_graph_t *fuse_case_graph(const char *model) {
   char path[64];
   cleave_graph_t *graph = NULL;
-  (void)snprintf(path, sizeof path, "fuse_case_%ld.lua", (long)getpid());
+  (void)snprintf(path, sizeof path, "/tmp/cleave_fuse_case_%ld.lua", (long)getpid());
   unit_ok(cleave_file_write(path, model, strlen(model), e));
   unit_ok(cleave_model_script_load(NULL, path, NULL, 0, 0, NULL, &graph, e));
   (void)unlink(path);

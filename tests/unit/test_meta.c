@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Definitions and tables that are checked in are what the code generates: lua/meta, rules/OPERATORS.md, the
- * tables of rules/README.md between their markers. With CLEAVE_UPDATE=1 in the environment they are written
- * anew.
+ * Definitions and tables are what the code generates: those that the build made, and the tables of
+ * rules/README.md between their markers, which CLEAVE_UPDATE=1 in the environment writes anew.
  */
 #include "script/meta.h"
 
 #include "base/text.h"
+#include "ops/ops.h"
 #include "system/file.h"
 #include "unit.h"
 
@@ -37,16 +37,20 @@ static bool is_update(void) {
   return update != NULL && strcmp(update, "1") == 0;
 }
 
-static char *read_source(const char *name) {
-  char path[512];
+static char *read_file(const char *path) {
   cleave_file_t *file = NULL;
-  (void)snprintf(path, sizeof path, "%s/%s", CLEAVE_SOURCE_DIR, name);
   if (cleave_file_read(path, 1 << 22, &file, NULL) != CLEAVE_OK) {
     return NULL;
   }
   char *text = cleave_copy_text((const char *)cleave_file_data(file), cleave_file_size(file));
   cleave_file_release(file);
   return text;
+}
+
+static char *read_source(const char *name) {
+  char path[512];
+  (void)snprintf(path, sizeof path, "%s/%s", CLEAVE_SOURCE_DIR, name);
+  return read_file(path);
 }
 
 static void write_source(const char *name, const char *text, size_t length) {
@@ -74,19 +78,30 @@ static void expect_same(const char *name, const char *found, const char *expecte
       line_of(found, k));
 }
 
-UNIT_TEST(definitions_and_the_list_of_operators_are_up_to_date) {
-  static const char *const FILES[] = {"lua/meta/graph.lua", "lua/meta/operators.lua", "lua/meta/words.lua",
-                                      "rules/OPERATORS.md"};
+UNIT_TEST(the_build_has_the_definitions_and_the_table_of_operators) {
+  static const char *const FILES[] = {"meta/graph.lua", "meta/operators.lua", "meta/words.lua",
+                                      "OPERATORS.md"};
   generated_t generated = generate();
   for (size_t k = 0; k < sizeof FILES / sizeof FILES[0]; k++) {
-    const cleave_meta_text_t *text = find(&generated, FILES[k]);
-    if (is_update()) {
-      write_source(FILES[k], text->text, text->length);
-    }
-    char *found = read_source(FILES[k]);
-    ck_assert_msg(found != NULL, "%s is not there", FILES[k]);
-    expect_same(FILES[k], found, text->text);
+    char path[512];
+    (void)snprintf(path, sizeof path, "%s/reference/.cleave/%s", CLEAVE_BINARY_DIR, FILES[k]);
+    char *found = read_file(path);
+    ck_assert_msg(found != NULL, "%s is not there", path);
+    expect_same(path, found, find(&generated, FILES[k])->text);
     cleave_free(found);
+  }
+  cleave_arena_deinit(&generated.arena);
+}
+
+/* Every operator of the list has its wrapper and its row. */
+UNIT_TEST(all_operators_are_in_the_definitions_and_in_the_table) {
+  generated_t generated = generate();
+  const char *definitions = find(&generated, "meta/operators.lua")->text;
+  const char *table = find(&generated, "OPERATORS.md")->text;
+  for (uint32_t k = 0; k < CLEAVE_OP_COUNT; k++) {
+    const char *name = cleave_op_get((cleave_op_id_t)k)->name;
+    ck_assert_msg(strstr(definitions, name) != NULL, "no definition of %s", name);
+    ck_assert_msg(strstr(table, name) != NULL, "no row of %s", name);
   }
   cleave_arena_deinit(&generated.arena);
 }
@@ -153,7 +168,8 @@ UNIT_TEST(the_words_are_known_to_luacheck_and_to_editors) {
     open = strchr(close + 1, '"');
   }
   ck_assert_int_gt(count, 20);
-  ck_assert_msg(strstr(luarc, "lua/meta") != NULL, ".luarc.json does not name lua/meta");
+  ck_assert_msg(strstr(luarc, "reference/.cleave/meta") != NULL,
+                ".luarc.json does not name the definitions of the build");
   cleave_free(luacheckrc);
   cleave_free(luarc);
   cleave_arena_deinit(&generated.arena);

@@ -77,7 +77,7 @@ static const lower_case_t cases[] = {
 static cleave_graph_t *load(const char *text) {
   cleave_graph_t *graph = NULL;
   char path[64];
-  (void)snprintf(path, sizeof path, "lower_%ld.lua", (long)getpid());
+  (void)snprintf(path, sizeof path, "/tmp/cleave_lower_%ld.lua", (long)getpid());
   unit_ok(cleave_file_write(path, text, strlen(text), e));
   unit_ok(cleave_model_script_load(NULL, path, NULL, 0, 0, NULL, &graph, e));
   (void)unlink(path);

@@ -14,7 +14,7 @@
 static cleave_status_t load_with(const char *text, const cleave_rules_setting_t *settings, size_t count,
                                  uint64_t seed, cleave_graph_t **graph, cleave_error_t *error) {
   char path[64];
-  (void)snprintf(path, sizeof path, "m_%ld.lua", (long)getpid());
+  (void)snprintf(path, sizeof path, "/tmp/cleave_m_%ld.lua", (long)getpid());
   CLEAVE_TRY(cleave_file_write(path, text, strlen(text), error));
   cleave_status_t status = cleave_model_script_load(NULL, path, settings, count, seed, NULL, graph, error);
   (void)unlink(path);
@@ -365,7 +365,7 @@ UNIT_TEST(survives_every_failing_allocation) {
       "local y = g.batch_norm(g.Conv(x, g.weight { 4, 3, 3, 3 }, { pads = { 1, 1, 1, 1 } }))\n"
       "return g.Relu(y) + 1";
   char path[64];
-  (void)snprintf(path, sizeof path, "f_%ld.lua", (long)getpid());
+  (void)snprintf(path, sizeof path, "/tmp/cleave_f_%ld.lua", (long)getpid());
   unit_ok(cleave_file_write(path, TEXT, sizeof TEXT - 1, e));
   int64_t k = 0;
   cleave_status_t status = CLEAVE_ERROR_OUT_OF_MEMORY;
