@@ -32,6 +32,18 @@ packages="$build_packages $test_packages"
 [ "$install" = no ] || install_packages $packages
 [ "$install" = no ] || install_packages $optional_packages || echo "without $optional_packages"
 
+# What runs exported models in ONNX Runtime (tests/models/check_ort.sh), into build/; without npm or the network these
+# checks are skipped.
+install_onnxruntime() {
+  [ ! -d "${ORT_DIR:-build}/node_modules/onnxruntime-node" ] || return 0
+  command -v npm >/dev/null || { echo "without npm's onnxruntime-node: npm is not installed"; return 0; }
+  mkdir -p build
+  npm install --ignore-scripts --no-save --no-audit --no-fund --prefix build onnxruntime-node >build/npm.log 2>&1 ||
+    { echo "without npm's onnxruntime-node: $(tail -n 1 build/npm.log)"; rm -rf build/node_modules; }
+}
+
+[ "$install" = no ] || [ "$models" = none ] || install_onnxruntime
+
 passed=0
 failed=0
 export CTEST_OUTPUT_ON_FAILURE=1 OMP_WAIT_POLICY=passive

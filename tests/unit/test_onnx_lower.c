@@ -69,6 +69,15 @@ static const lower_case_t cases[] = {
     {23, ATTENTION
      "return g.Attention(q, k, v, nil, g.normal { 2, 2, 7, 8 }, g.normal { 2, 2, 7, 6 }, { is_causal = 1 })"},
     {23, FLAT "return g.Attention(q, k, v, { q_num_heads = 4, kv_num_heads = 2, is_causal = 1 })"},
+    {17, AXES "local n = g.Squeeze(g.Add(axes, 5), { 0 })\n"
+              "return g.HannWindow(n), g.HammingWindow(n, { periodic = 0 }), g.BlackmanWindow(n)"},
+    {17, AXES "return g.HannWindow(g.Squeeze(axes, { 0 }), { periodic = 0, output_datatype = 7 })"},
+    {20, X "return g.AffineGrid(g.normal { 2, 2, 3 }, { 2, 3, 4, 5 })"},
+    {20, X "local theta = g.Slice(g.Squeeze(g.Slice(x, { 0 }, { 1 }, { 2 }), { 2 }), { 0 }, { 2 }, { 1 })\n"
+           "return g.AffineGrid(g.Slice(theta, { 0 }, { 3 }, { 2 }), { 2, 1, 1, 5 })"},
+    {20, X "return g.AffineGrid(g.normal { 2, 3, 4 }, { 2, 3, 4, 1, 5 }, { align_corners = 1 })"},
+    {18, X "return g.CenterCropPad(x, { 3, 5, 7, 3 }), g.CenterCropPad(x, { 9, 1 }, { axes = { -1, 1 } })"},
+    {15, X "return g.Bernoulli(g.Sigmoid(x), { seed = 3.0 })"},
     /* forms that older nodes have */
     {13, X "return g.ReduceMax(x, { 1, -1 }), g.Split(x, { axis = 1, num_outputs = 3 })"},
     {13, X "return g.Softmax(g.Clip(x, nil, 6.0), { axis = 1 }), g.Resize(x, nil, { 1.0, 1.0, 2.0, 2.0 })"},

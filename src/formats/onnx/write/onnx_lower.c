@@ -14,12 +14,18 @@ static const struct {
   cleave_op_id_t op;
   cleave_lower_t lower;
 } bodies[] = {
+    {CLEAVE_OP_AffineGrid, cleave_lower_affine_grid},
     {CLEAVE_OP_Attention, cleave_lower_attention},
     {CLEAVE_OP_BatchNormalization, cleave_lower_batch_normalization},
+    {CLEAVE_OP_Bernoulli, cleave_lower_bernoulli},
+    {CLEAVE_OP_BlackmanWindow, cleave_lower_window},
     {CLEAVE_OP_CastLike, cleave_lower_cast_like},
+    {CLEAVE_OP_CenterCropPad, cleave_lower_center_crop_pad},
     {CLEAVE_OP_GRU, cleave_lower_recurrent},
     {CLEAVE_OP_Gelu, cleave_lower_gelu},
     {CLEAVE_OP_GroupNormalization, cleave_lower_group_normalization},
+    {CLEAVE_OP_HammingWindow, cleave_lower_window},
+    {CLEAVE_OP_HannWindow, cleave_lower_window},
     {CLEAVE_OP_HardSwish, cleave_lower_hard_swish},
     {CLEAVE_OP_LSTM, cleave_lower_recurrent},
     {CLEAVE_OP_LayerNormalization, cleave_lower_layer_normalization},
