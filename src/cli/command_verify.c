@@ -6,7 +6,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "backend/region/region_json.h"
 #include "cli/common/command.h"
 #include "cli/common/common.h"
 #include "cli/common/job.h"
@@ -14,6 +13,7 @@
 #include "cli/report/report.h"
 #include "formats/onnx/onnx.h"
 #include "runtime/model/model.h"
+#include "runtime/model/region_graph.h"
 #include "tools/verify/verify.h"
 
 enum { MOST_QUARANTINED = 256 };

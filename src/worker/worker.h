@@ -63,9 +63,11 @@ typedef struct worker_turn {
   CLEAVE_ARRAY(worker_selector_t) selectors;
 } worker_turn_t;
 
-typedef struct worker {
+typedef struct worker worker_t;
+struct worker {
   cleave_channel_t channel;
-  pthread_mutex_t sending; /* lines for the log come from any thread */
+  void (*serve)(worker_t *worker); /* answers the request at hand (serve.c) */
+  pthread_mutex_t sending;         /* lines for the log come from any thread */
   cleave_library_t library;
   cleave_backend_t table; /* what the library knows of it; others NULL */
   void *state;
@@ -79,18 +81,21 @@ typedef struct worker {
   cleave_arena_t arena;
   cleave_wire_out_t reply; /* what follows status and message */
   cleave_wire_out_t frame; /* both */
-} worker_t;
+};
 
-/* ---- talking (serve.c) ---- */
+/* Answers one request (serve.c). Returns false when the worker is to end. */
+bool worker_serve(worker_t *worker);
 
-/* There is nobody to talk to: ends this process and what the library started. Where the library closed the
+/* ---- messages (messages.c) ---- */
+
+/* There is nobody to talk to: ends this process and what the library started. If the library closed the
  * socket, the parent does that. */
 _Noreturn void worker_end(void);
-/* Answers one request. Returns false when the worker is to end. */
-bool worker_serve(worker_t *worker);
-/* Sends a frame; whoever cannot ends. */
+/* Sends a frame; ends the process if that fails. */
 void worker_send(worker_t *worker, uint32_t kind, const cleave_wire_out_t *frame);
-/* A line for the log of whoever embeds cleave; from any thread. `host` may be NULL. */
+/* The worker that worker_log sends through. */
+void worker_log_through(worker_t *worker);
+/* A line for the log of the program that embeds cleave; from any thread. `host` may be NULL. */
 void worker_log(const cleave_host_t *host, int32_t level, const char *line);
 
 /* An answer to a callback. */
@@ -116,6 +121,8 @@ cleave_status_t worker_fail(const cleave_error_t *error, cleave_message_t *messa
 cleave_status_t worker_fail_request(cleave_message_t *message);
 /* The memory of the request belongs to the caller from now on. */
 unsigned char *worker_take_request(worker_t *worker);
+/* Frees the memory of the request at hand and of its reply. */
+void worker_request_free(worker_t *worker);
 
 /* ---- requests and notices: they read the rest of `in`, and append to worker->reply ---- */
 

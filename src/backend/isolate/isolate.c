@@ -1,38 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// An isolated library: opening it, starting it, and starting it again. Its table is read once; a process that
-// takes the place of a lost one has to say the same.
+// An isolated library: opened, described, ended. Its table is read once, when it is opened.
 #include "backend/isolate/isolate.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "backend/isolate/isolate_internal.h"
 #include "backend/library/library.h"
 
 enum { ASK_MS = 10 * 1000, COMPILE_MS = 120 * 1000, RUN_MS = 30 * 1000, MOST_MS = 24 * 3600 * 1000 };
-
-static cleave_worker_t *get_worker(cleave_isolate_t *isolate) {
-  (void)pthread_mutex_lock(&isolate->lock);
-  cleave_worker_t *worker = cleave_worker_retain(isolate->worker);
-  (void)pthread_mutex_unlock(&isolate->lock);
-  return worker;
-}
-
-/* A copy of this process made by fork gets a worker of its own when it first wants one; where it gets none,
- * the calls fail and say so. */
-cleave_worker_t *cleave_isolate_worker(cleave_isolate_t *isolate) {
-  cleave_worker_t *worker = get_worker(isolate);
-  if (worker->owner == getpid()) {
-    return worker;
-  }
-  cleave_error_t error = CLEAVE_ERROR_INIT;
-  cleave_worker_release(worker);
-  if (cleave_isolate_restart(isolate, &error) != CLEAVE_OK) {
-    cleave_log(isolate->log, CLEAVE_LOG_WARNING, "%s", error.message);
-  }
-  return get_worker(isolate);
-}
 
 const cleave_backend_t *cleave_isolate_table(const cleave_isolate_t *isolate) {
   return &isolate->table;
@@ -53,60 +29,6 @@ static void set_options(cleave_isolate_t *isolate, const cleave_isolation_option
   options.compile_ms = limit_or(options.compile_ms, COMPILE_MS);
   options.run_ms = limit_or(options.run_ms, RUN_MS);
   isolate->options = options;
-}
-
-/* A message of a worker as an error about the file, which it may name already. */
-static cleave_status_t fail_open(const cleave_isolate_t *isolate, cleave_status_t status,
-                                 const cleave_message_t *message, cleave_error_t *error) {
-  if (status == CLEAVE_ERROR_OUT_OF_MEMORY && message->text[0] == '\0') {
-    return cleave_error_out_of_memory(error);
-  }
-  const char *text = message->text[0] == '\0' ? "no reason given" : message->text;
-  size_t length = strlen(isolate->absolute);
-  if (strncmp(text, isolate->absolute, length) == 0 && strncmp(text + length, ": ", 2) == 0) {
-    text += length + 2;
-  }
-  return cleave_error_set(error, status, "%s: %s", isolate->path, text);
-}
-
-/* Starts a worker and opens the library in it. Its table is taken over the first time; later it has to be
- * the same. */
-static cleave_status_t open_worker(cleave_isolate_t *isolate, bool is_first, cleave_worker_t **out_worker,
-                                   cleave_error_t *error) {
-  cleave_worker_t *worker = NULL;
-  cleave_message_t message = {.text = ""};
-  cleave_wire_in_t reply = {0};
-  cleave_worker_call_t call = cleave_isolate_call(isolate, CLEAVE_FRAME_OPEN, NULL);
-  bool is_other = false;
-  *out_worker = NULL;
-  CLEAVE_TRY(cleave_worker_start(isolate->name, isolate->log, &worker, error));
-  cleave_status_t status = cleave_worker_begin(worker, &message);
-  if (status == CLEAVE_OK) {
-    cleave_wire_put_text(&worker->request, isolate->absolute);
-    status = cleave_worker_ask(worker, &call, &reply, &message);
-    if (status == CLEAVE_OK && is_first) {
-      status = cleave_isolate_read_table(isolate, &reply);
-    } else if (status == CLEAVE_OK) {
-      is_other = cleave_isolate_hash_table(&reply) != isolate->told;
-    }
-    if (status == CLEAVE_ERROR_FORMAT && reply.failed) {
-      status = cleave_worker_answered_nonsense(worker, &call, &message);
-    }
-    cleave_worker_end(worker);
-  }
-  if (status != CLEAVE_OK) {
-    status = fail_open(isolate, status, &message, error);
-  } else if (is_other) {
-    status =
-        cleave_error_set(error, CLEAVE_ERROR_BACKEND, "%s: is another library than before: unload '%s' first",
-                         isolate->path, isolate->name);
-  }
-  if (status != CLEAVE_OK) {
-    cleave_worker_release(worker);
-    return status;
-  }
-  *out_worker = worker;
-  return CLEAVE_OK;
 }
 
 static void free_isolate(cleave_isolate_t *isolate) {
@@ -135,7 +57,7 @@ cleave_status_t cleave_isolate_open(const char *path, const char *absolute, cons
   bool is_complete = isolate->path != NULL && isolate->absolute != NULL;
   cleave_status_t status = is_complete ? CLEAVE_OK : cleave_error_out_of_memory(error);
   if (status == CLEAVE_OK) {
-    status = open_worker(isolate, true, &isolate->worker, error);
+    status = cleave_isolate_open_worker(isolate, cleave_isolate_read_table, &isolate->worker, error);
   }
   if (status == CLEAVE_OK && isolate->table.blobs != NULL) {
     isolate->digest = cleave_library_digest_file(absolute);
@@ -163,49 +85,6 @@ void cleave_isolate_rename(cleave_isolate_t *isolate, const char *name) {
   }
 }
 
-/* ---- starting, and starting again ---- */
-
-static cleave_status_t initialise(cleave_isolate_t *isolate, cleave_worker_t *worker,
-                                  cleave_message_t *message) {
-  cleave_worker_call_t call = cleave_isolate_call(isolate, CLEAVE_FRAME_INITIALISE, NULL);
-  cleave_wire_in_t reply;
-  CLEAVE_TRY(cleave_worker_begin(worker, message));
-  cleave_status_t status = cleave_worker_ask(worker, &call, &reply, message);
-  if (status == CLEAVE_OK && !isolate->is_initialised) {
-    cleave_isolate_read_devices(isolate, &reply);
-    isolate->is_initialised = !reply.failed;
-    status = reply.failed ? cleave_worker_answered_nonsense(worker, &call, message) : CLEAVE_OK;
-  }
-  cleave_worker_end(worker);
-  return status;
-}
-
-cleave_status_t cleave_isolate_initialise(cleave_isolate_t *isolate, cleave_message_t *message) {
-  return initialise(isolate, isolate->worker, message);
-}
-
-cleave_status_t cleave_isolate_restart(cleave_isolate_t *isolate, cleave_error_t *error) {
-  cleave_worker_t *worker = get_worker(isolate);
-  bool is_usable = worker->owner == getpid() && !atomic_load(&worker->is_lost);
-  cleave_worker_release(worker);
-  if (is_usable) {
-    return CLEAVE_OK;
-  }
-  cleave_message_t message = {.text = ""};
-  CLEAVE_TRY(open_worker(isolate, false, &worker, error));
-  cleave_status_t status = initialise(isolate, worker, &message);
-  if (status != CLEAVE_OK) {
-    cleave_worker_release(worker);
-    return fail_open(isolate, status, &message, error);
-  }
-  (void)pthread_mutex_lock(&isolate->lock);
-  cleave_worker_t *before = isolate->worker;
-  isolate->worker = worker;
-  (void)pthread_mutex_unlock(&isolate->lock);
-  cleave_worker_release(before);
-  return CLEAVE_OK;
-}
-
 /* ---- what it is ---- */
 
 void cleave_isolate_describe(cleave_isolate_t *isolate, cleave_isolation_t *out_description) {
@@ -219,13 +98,6 @@ void cleave_isolate_describe(cleave_isolate_t *isolate, cleave_isolation_t *out_
   }
   *out_description = description;
   cleave_worker_release(worker);
-}
-
-bool cleave_isolate_is_lost(cleave_isolate_t *isolate) {
-  cleave_worker_t *worker = get_worker(isolate);
-  bool is_lost = atomic_load(&worker->is_lost);
-  cleave_worker_release(worker);
-  return is_lost;
 }
 
 bool cleave_isolate_falls_back(const cleave_isolate_t *isolate) {

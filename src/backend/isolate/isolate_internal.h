@@ -45,7 +45,7 @@ struct cleave_isolate {
   bool is_initialised;
   cleave_backend_t table;
   cleave_backend_extensions_t extensions;
-  uint64_t told;                                        /* hash of all that it said of itself */
+  uint64_t table_hash;                                  /* of the reply to OPEN */
   cleave_digest_t digest;                               /* of its code */
   cleave_isolate_device_t devices[CLEAVE_MOST_DEVICES]; /* as they were when it started */
   uint32_t device_count;
@@ -54,8 +54,19 @@ struct cleave_isolate {
   atomic_uint last_id;    /* of programs, turns and selectors */
 };
 
-/* The worker now; the caller releases it. */
+/* The worker now; the caller releases it. A copy of this process made by fork gets a worker of its own when
+ * it first needs one; if it gets none, the calls fail and say so. */
 cleave_worker_t *cleave_isolate_worker(cleave_isolate_t *isolate);
+
+/* Reads the reply to OPEN. CLEAVE_ERROR_FORMAT if it cannot be read. */
+typedef cleave_status_t (*cleave_isolate_table_reader_t)(cleave_isolate_t *isolate, cleave_wire_in_t *reply);
+
+/* Starts a worker and opens the library in it. `read_table` is for the first time; NULL: the library has to
+ * say the same as then. */
+CLEAVE_MUST_USE cleave_status_t cleave_isolate_open_worker(cleave_isolate_t *isolate,
+                                                           cleave_isolate_table_reader_t read_table,
+                                                           cleave_worker_t **out_worker,
+                                                           cleave_error_t *error);
 
 /* A call with its limit and its words. `about`: what has a name; NULL: nothing. */
 cleave_worker_call_t cleave_isolate_call(const cleave_isolate_t *isolate, uint32_t kind, const char *about);
@@ -85,10 +96,8 @@ CLEAVE_MUST_USE cleave_status_t cleave_isolate_check_reply(cleave_worker_t *work
 
 /* ---- the table ---- */
 
-/* Reads the reply to OPEN. CLEAVE_ERROR_FORMAT where it cannot be read. */
+/* A cleave_isolate_table_reader_t. */
 CLEAVE_MUST_USE cleave_status_t cleave_isolate_read_table(cleave_isolate_t *isolate, cleave_wire_in_t *reply);
-/* Of all that a reply to OPEN says. */
-uint64_t cleave_isolate_hash_table(const cleave_wire_in_t *reply);
 /* Reads what the reply to INITIALISE says of devices. */
 void cleave_isolate_read_devices(cleave_isolate_t *isolate, cleave_wire_in_t *reply);
 

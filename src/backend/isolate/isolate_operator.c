@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that an isolated library brings. Types that the process infers are handed on as they are, for
-// whoever asked checks them like those of a library in this process; kernels are programs.
+// Single operators: executors of an isolated library, and operators that it adds. Both run as programs. Types
+// that the process infers are handed on as they are: the caller checks them like those of a library in this
+// process.
 #include <stdio.h>
 #include <string.h>
 
@@ -68,3 +69,17 @@ void cleave_isolate_fill_operator(cleave_isolated_operator_t *op, uint32_t has) 
   own->destroy = has & CLEAVE_OPERATOR_HAS_DESTROY ? cleave_isolate_unload : NULL;
   own->execute = has & CLEAVE_OPERATOR_HAS_EXECUTE ? cleave_isolate_run : NULL;
 }
+
+/* ---- executors ---- */
+
+static cleave_status_t get_executor(void *state, const cleave_region_view_t *node,
+                                    const cleave_compile_options_t *options, void **out_executor,
+                                    cleave_message_t *message) {
+  const char *op = node->node_count > 0 ? node->nodes[0].op : "";
+  return cleave_isolate_make(state, CLEAVE_WAY_EXECUTOR, 0, op, node, options, out_executor, message);
+}
+
+const cleave_backend_imperative_t cleave_isolate_imperative = {.size = sizeof cleave_isolate_imperative,
+                                                               .get_executor = get_executor,
+                                                               .release_executor = cleave_isolate_unload,
+                                                               .execute = cleave_isolate_run};

@@ -327,17 +327,3 @@ void cleave_isolate_unload(void *memory) {
 const cleave_program_info_t *cleave_isolate_info(const void *program) {
   return &((const cleave_isolated_program_t *)program)->info;
 }
-
-/* ---- single operators ---- */
-
-static cleave_status_t get_executor(void *state, const cleave_region_view_t *node,
-                                    const cleave_compile_options_t *options, void **out_executor,
-                                    cleave_message_t *message) {
-  const char *op = node->node_count > 0 ? node->nodes[0].op : "";
-  return cleave_isolate_make(state, CLEAVE_WAY_EXECUTOR, 0, op, node, options, out_executor, message);
-}
-
-const cleave_backend_imperative_t cleave_isolate_imperative = {.size = sizeof cleave_isolate_imperative,
-                                                               .get_executor = get_executor,
-                                                               .release_executor = cleave_isolate_unload,
-                                                               .execute = cleave_isolate_run};

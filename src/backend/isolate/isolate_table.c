@@ -6,9 +6,8 @@
 #include <string.h>
 
 #include "backend/isolate/isolate_internal.h"
-#include "base/hash.h"
 
-enum { MOST_NAME = 256, MOST_TEXT = 1 << 16, LEAST_ENTRY = 4 };
+enum { MAX_NAME = 256, MAX_TEXT = 1 << 16, MIN_ENTRY = 4 };
 
 typedef struct reader {
   cleave_isolate_t *isolate;
@@ -43,12 +42,12 @@ static size_t read_size(reader_t *reader, size_t known) {
  * there is no list. */
 static uint32_t read_counts(reader_t *reader, uint32_t most, uint32_t *out_count) {
   *out_count = cleave_wire_u32(reader->in);
-  uint32_t told = cleave_wire_count(reader->in, LEAST_ENTRY);
-  if (told != 0 && told != (*out_count < most ? *out_count : most)) {
+  uint32_t sent = cleave_wire_count(reader->in, MIN_ENTRY);
+  if (sent != 0 && sent != (*out_count < most ? *out_count : most)) {
     reader->in->failed = true;
-    told = 0;
+    sent = 0;
   }
-  return told;
+  return sent;
 }
 
 /* ---- what it adds to cleave ---- */
@@ -65,13 +64,13 @@ static const cleave_custom_operator_t *read_operator(reader_t *reader, uint32_t 
   if (definition->size < sizeof *definition) {
     return definition;
   }
-  definition->domain = read_text(reader, MOST_NAME);
-  definition->name = read_text(reader, MOST_NAME);
+  definition->domain = read_text(reader, MAX_NAME);
+  definition->name = read_text(reader, MAX_NAME);
   definition->version = (int32_t)cleave_wire_u32(reader->in);
   definition->last_version = (int32_t)cleave_wire_u32(reader->in);
-  definition->inputs = read_text(reader, MOST_TEXT);
-  definition->outputs = read_text(reader, MOST_TEXT);
-  definition->attributes = read_text(reader, MOST_TEXT);
+  definition->inputs = read_text(reader, MAX_TEXT);
+  definition->outputs = read_text(reader, MAX_TEXT);
+  definition->attributes = read_text(reader, MAX_TEXT);
   uint32_t has = cleave_wire_u32(reader->in);
   definition->is_commutative = (has & CLEAVE_OPERATOR_IS_COMMUTATIVE) != 0;
   definition->is_stateful = (has & CLEAVE_OPERATOR_IS_STATEFUL) != 0;
@@ -92,8 +91,8 @@ static const cleave_custom_partitioner_t *read_partitioner(reader_t *reader, uin
   cleave_custom_partitioner_t *definition = &partitioner->definition;
   definition->size = read_size(reader, sizeof *definition);
   if (definition->size >= sizeof *definition) {
-    definition->name = read_text(reader, MOST_NAME);
-    definition->backend = read_text(reader, MOST_NAME);
+    definition->name = read_text(reader, MAX_NAME);
+    definition->backend = read_text(reader, MAX_NAME);
     cleave_isolate_fill_partitioner(partitioner, cleave_wire_u32(reader->in));
   }
   return definition;
@@ -109,7 +108,7 @@ static const cleave_custom_pass_t *read_pass(reader_t *reader, uint32_t number) 
   cleave_custom_pass_t *definition = &pass->definition;
   definition->size = read_size(reader, sizeof *definition);
   if (definition->size >= sizeof *definition) {
-    definition->name = read_text(reader, MOST_NAME);
+    definition->name = read_text(reader, MAX_NAME);
     cleave_isolate_fill_pass(pass, cleave_wire_u32(reader->in));
   }
   return definition;
@@ -120,47 +119,47 @@ static bool is_there(reader_t *reader) {
 }
 
 static void read_operators(reader_t *reader, cleave_backend_extensions_t *extensions) {
-  uint32_t told = read_counts(reader, CLEAVE_MOST_EXTENSIONS, &extensions->operator_count);
-  const cleave_custom_operator_t **list = told == 0 ? NULL : make(reader, told, sizeof *list);
-  for (uint32_t k = 0; list != NULL && k < told && !reader->in->failed; k++) {
+  uint32_t sent = read_counts(reader, CLEAVE_MOST_EXTENSIONS, &extensions->operator_count);
+  const cleave_custom_operator_t **list = sent == 0 ? NULL : make(reader, sent, sizeof *list);
+  for (uint32_t k = 0; list != NULL && k < sent && !reader->in->failed; k++) {
     list[k] = is_there(reader) ? read_operator(reader, k) : NULL;
   }
   extensions->operators = list;
 }
 
 static void read_partitioners(reader_t *reader, cleave_backend_extensions_t *extensions) {
-  uint32_t told = read_counts(reader, CLEAVE_MOST_EXTENSIONS, &extensions->partitioner_count);
-  const cleave_custom_partitioner_t **list = told == 0 ? NULL : make(reader, told, sizeof *list);
-  for (uint32_t k = 0; list != NULL && k < told && !reader->in->failed; k++) {
+  uint32_t sent = read_counts(reader, CLEAVE_MOST_EXTENSIONS, &extensions->partitioner_count);
+  const cleave_custom_partitioner_t **list = sent == 0 ? NULL : make(reader, sent, sizeof *list);
+  for (uint32_t k = 0; list != NULL && k < sent && !reader->in->failed; k++) {
     list[k] = is_there(reader) ? read_partitioner(reader, k) : NULL;
   }
   extensions->partitioners = list;
 }
 
 static void read_passes(reader_t *reader, cleave_backend_extensions_t *extensions) {
-  uint32_t told = read_counts(reader, CLEAVE_MOST_EXTENSIONS, &extensions->pass_count);
-  const cleave_custom_pass_t **list = told == 0 ? NULL : make(reader, told, sizeof *list);
-  for (uint32_t k = 0; list != NULL && k < told && !reader->in->failed; k++) {
+  uint32_t sent = read_counts(reader, CLEAVE_MOST_EXTENSIONS, &extensions->pass_count);
+  const cleave_custom_pass_t **list = sent == 0 ? NULL : make(reader, sent, sizeof *list);
+  for (uint32_t k = 0; list != NULL && k < sent && !reader->in->failed; k++) {
     list[k] = is_there(reader) ? read_pass(reader, k) : NULL;
   }
   extensions->passes = list;
 }
 
 static const char *const *read_texts(reader_t *reader, uint32_t most, uint32_t *out_count,
-                                     uint32_t *out_told) {
-  *out_told = read_counts(reader, most, out_count);
-  const char **list = *out_told == 0 ? NULL : make(reader, *out_told, sizeof *list);
-  for (uint32_t k = 0; list != NULL && k < *out_told && !reader->in->failed; k++) {
-    list[k] = read_text(reader, MOST_NAME);
+                                     uint32_t *out_sent) {
+  *out_sent = read_counts(reader, most, out_count);
+  const char **list = *out_sent == 0 ? NULL : make(reader, *out_sent, sizeof *list);
+  for (uint32_t k = 0; list != NULL && k < *out_sent && !reader->in->failed; k++) {
+    list[k] = read_text(reader, MAX_NAME);
   }
   return list;
 }
 
-/* Nobody looks for more of them than follow. */
+/* No more entries are read than were sent. */
 static void read_rule_files(reader_t *reader, cleave_backend_extensions_t *extensions) {
-  uint32_t told = 0;
-  extensions->rule_files = read_texts(reader, CLEAVE_MOST_RULE_FILES, &extensions->rule_file_count, &told);
-  extensions->rule_file_count = extensions->rule_files == NULL ? extensions->rule_file_count : told;
+  uint32_t sent = 0;
+  extensions->rule_files = read_texts(reader, CLEAVE_MOST_RULE_FILES, &extensions->rule_file_count, &sent);
+  extensions->rule_file_count = extensions->rule_files == NULL ? extensions->rule_file_count : sent;
 }
 
 static void read_extensions(reader_t *reader) {
@@ -212,24 +211,19 @@ static void fill_functions(cleave_backend_t *table, uint32_t has) {
   table->takes_sparse = (has & CLEAVE_HAS_SPARSE) != 0;
 }
 
-uint64_t cleave_isolate_hash_table(const cleave_wire_in_t *reply) {
-  return cleave_hash_bytes(CLEAVE_HASH_SEED, reply->data + reply->at, reply->length - reply->at);
-}
-
 cleave_status_t cleave_isolate_read_table(cleave_isolate_t *isolate, cleave_wire_in_t *reply) {
   reader_t reader = {.isolate = isolate, .in = reply};
   cleave_backend_t *table = &isolate->table;
-  isolate->told = cleave_isolate_hash_table(reply);
   *table = (cleave_backend_t){.size = read_size(&reader, sizeof *table)};
   table->abi_major = cleave_wire_u32(reply);
   table->abi_minor = cleave_wire_u32(reply);
   uint32_t has = cleave_wire_u32(reply);
-  table->name = read_text(&reader, MOST_NAME);
-  table->version = read_text(&reader, MOST_NAME);
-  table->description = read_text(&reader, MOST_NAME);
+  table->name = read_text(&reader, MAX_NAME);
+  table->version = read_text(&reader, MAX_NAME);
+  table->description = read_text(&reader, MAX_NAME);
   fill_functions(table, has);
   read_extensions(&reader);
-  uint32_t told = 0;
-  table->option_keys = read_texts(&reader, CLEAVE_MOST_OPTION_KEYS, &table->option_key_count, &told);
+  uint32_t sent = 0;
+  table->option_keys = read_texts(&reader, CLEAVE_MOST_OPTION_KEYS, &table->option_key_count, &sent);
   return reader.lacks_memory ? CLEAVE_ERROR_OUT_OF_MEMORY : reply->failed ? CLEAVE_ERROR_FORMAT : CLEAVE_OK;
 }

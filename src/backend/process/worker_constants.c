@@ -8,12 +8,7 @@
 
 #include "backend/process/worker_process.h"
 
-enum { LEAST_SHARED = 32 << 10, MOST_IDLE = 1 << 30 };
-
-void cleave_worker_constants_deinit(cleave_worker_constants_t *constants) {
-  cleave_array_free(&constants->items);
-  cleave_array_free(&constants->used);
-}
+enum { MIN_SHARED = 32 << 10, MAX_IDLE = 1 << 30 };
 
 static uint32_t *bucket_of(cleave_worker_constants_t *constants, uint64_t version) {
   return &constants->buckets[version % CLEAVE_CONSTANT_BUCKETS];
@@ -62,14 +57,14 @@ static void tell_dropped(cleave_worker_t *worker, uint32_t id) {
   cleave_wire_reset(&worker->request);
   cleave_wire_put_u32(&worker->request, id);
   if (cleave_worker_tell(worker, &call, &message) != CLEAVE_OK) {
-    return; /* lost: whoever asks next is told so */
+    return; /* the process is lost: the next call fails and says so */
   }
 }
 
 void cleave_worker_constants_begin(cleave_worker_t *worker) {
   cleave_worker_constants_t *constants = &worker->constants;
   constants->used.count = 0;
-  if (constants->idle_bytes <= MOST_IDLE) {
+  if (constants->idle_bytes <= MAX_IDLE) {
     return;
   }
   size_t kept = 0;
@@ -135,7 +130,7 @@ cleave_status_t cleave_worker_constants_share(void *context, const cleave_tensor
   cleave_worker_t *worker = context;
   cleave_worker_constants_t *constants = &worker->constants;
   *out_id = CLEAVE_INDEX_NONE;
-  if (bytes < LEAST_SHARED || tensor->storage != CLEAVE_STORAGE_DENSE) {
+  if (bytes < MIN_SHARED || tensor->storage != CLEAVE_STORAGE_DENSE) {
     return CLEAVE_OK;
   }
   cleave_worker_constant_t *found = find(constants, tensor->version, bytes);

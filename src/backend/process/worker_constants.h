@@ -31,7 +31,10 @@ typedef struct cleave_worker_constants {
   size_t idle_bytes; /* of those without users */
 } cleave_worker_constants_t;
 
-void cleave_worker_constants_deinit(cleave_worker_constants_t *constants);
+static inline void cleave_worker_constants_deinit(cleave_worker_constants_t *constants) {
+  cleave_array_free(&constants->items);
+  cleave_array_free(&constants->used);
+}
 
 /* Before a region is written: lets go of constants that nobody uses, where they are many. */
 void cleave_worker_constants_begin(struct cleave_worker *worker);

@@ -7,16 +7,6 @@
 #include "backend/region/view.h"
 #include "tensor/npy.h"
 
-cleave_status_t cleave_region_reader_keep_take(cleave_region_reader_t *self, cleave_tensor_t *tensor) {
-  cleave_status_t status = cleave_array_reserve(&self->region->others, 1, self->base.error);
-  if (status != CLEAVE_OK) {
-    cleave_tensor_release(tensor);
-    return status;
-  }
-  cleave_array_push_reserved(&self->region->others, tensor);
-  return CLEAVE_OK;
-}
-
 static cleave_status_t get_part(cleave_region_reader_t *self, const json_t *object, const char *key,
                                 cleave_tensor_t **out_tensor) {
   static const char *const keys[] = {"dtype", "shape", "data", NULL};

@@ -9,30 +9,13 @@
 #include "backend/region/region_reader.h"
 #include "backend/region/view.h"
 
-enum { MOST_BYTES = 1 << 30, VERSION = 1, MOST_NAME = 1 << 16 };
+enum { MAX_BYTES = 1 << 30, VERSION = 1 };
 
 static cleave_region_reader_t *self_of(cleave_json_reader_t *reader) {
   return (cleave_region_reader_t *)(void *)reader;
 }
 
 /* ---- members ---- */
-
-cleave_status_t cleave_region_reader_get_name(cleave_json_reader_t *reader, const json_t *object,
-                                              const char *key, bool is_needed, const char **out_name) {
-  const json_t *json = json_object_get(object, key);
-  size_t length = 0;
-  *out_name = "";
-  if (json == NULL) {
-    return is_needed ? cleave_reader_fail(reader, "member '%s' is missing", key) : CLEAVE_OK;
-  }
-  size_t before = cleave_reader_enter(reader, key, CLEAVE_INDEX_NONE);
-  CLEAVE_TRY(cleave_reader_read_bytes(reader, json, out_name, &length));
-  if (length > MOST_NAME || memchr(*out_name, '\0', length) != NULL) {
-    return cleave_reader_fail(reader, "expected a name of at most %d bytes, none of them zero", MOST_NAME);
-  }
-  cleave_reader_leave(reader, before);
-  return CLEAVE_OK;
-}
 
 static cleave_status_t get_hash(cleave_json_reader_t *reader, const json_t *object, const char *key,
                                 uint64_t *out_hash) {
@@ -391,7 +374,7 @@ static cleave_status_t parse(cleave_region_reader_t *self, const char *text, siz
                              json_t **out_root) {
   json_error_t broken;
   const char *place = self->region->place;
-  if (length > MOST_BYTES) {
+  if (length > MAX_BYTES) {
     return cleave_error_set(self->base.error, CLEAVE_ERROR_LIMIT, "%s: a region of %zu bytes is too large",
                             place, length);
   }
@@ -420,7 +403,7 @@ cleave_status_t cleave_region_json_read(const char *place, const char *text, siz
       .base = {.place = place, .arena = &region->arena, .error = error != NULL ? error : &own},
       .region = region,
       .folder = folder,
-      .left = MOST_BYTES};
+      .left = MAX_BYTES};
   region->place = cleave_arena_copy_text(&region->arena, place, strlen(place));
   cleave_status_t status =
       region->place == NULL ? cleave_error_out_of_memory(error) : parse(&self, text, length, &root);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside the reader of regions: region_read.c, and region_constants.c for the data of values. */
+/*
+ * Inside the reader of regions: region_read.c, and region_constants.c for the data of values; region_reader.c
+ * has what they share.
+ */
 #ifndef CLEAVE_BACKEND_REGION_REGION_READER_H
 #define CLEAVE_BACKEND_REGION_REGION_READER_H
 

@@ -9,6 +9,7 @@
 #include "graph/clone.h"
 #include "runtime/model/bind.h"
 #include "runtime/model/model_internal.h"
+#include "runtime/model/region_graph.h"
 #include "script/model_script.h"
 
 void cleave_text_free(char *text) {
@@ -397,15 +398,7 @@ uint32_t cleave_model_find_output(const cleave_model_t *model, const char *name)
   return CLEAVE_INDEX_NONE;
 }
 
-/* ---- plans and sessions ---- */
-
-cleave_status_t cleave_model_partition(cleave_model_t *model, const cleave_rule_source_t *sources,
-                                       size_t source_count, const cleave_setting_t *settings,
-                                       size_t setting_count, const char *backend, cleave_plan_t **out_plan,
-                                       cleave_error_t *error) {
-  return cleave_graph_partition(model->graph, sources, source_count, settings, setting_count, NULL, backend,
-                                out_plan, NULL, error);
-}
+/* ---- plans ---- */
 
 uint32_t cleave_plan_input_count(const cleave_plan_t *plan) {
   return (uint32_t)plan->graph->inputs.count;

@@ -31,7 +31,15 @@ CLEAVE_MUST_USE cleave_status_t cleave_plan_load_for(cleave_plan_document_t *doc
 CLEAVE_MUST_USE cleave_status_t cleave_plan_take_over(const cleave_plan_t *plan, cleave_model_t *model,
                                                       cleave_plan_t **out_plan, cleave_error_t *error);
 
-/* Shows every fusion and node of every region to its backend. CLEAVE_ERROR_UNSUPPORTED: the first refusal, or
+/* Shows every fusion and node of every region to its backend. *out_reasons, in `arena`: by region, why its
+ * backend refuses it, or NULL. Without `fallback` the first refusal is an error (CLEAVE_ERROR_UNSUPPORTED),
+ * after `place`. */
+CLEAVE_MUST_USE cleave_status_t cleave_plan_check_regions(const cleave_plan_t *plan, const char *place,
+                                                          bool fallback, cleave_arena_t *arena,
+                                                          const char ***out_reasons, bool *out_any,
+                                                          cleave_error_t *error);
+
+/* The same without fallback. CLEAVE_ERROR_UNSUPPORTED: the first refusal, or
  * a backend that is missing, after `place`. */
 CLEAVE_MUST_USE cleave_status_t cleave_plan_ask_backends(const cleave_plan_t *plan, const char *place,
                                                          cleave_error_t *error);

@@ -7,6 +7,7 @@
 #include "backend/region/region_json.h"
 #include "backend/region/view.h"
 #include "runtime/model/model_internal.h"
+#include "runtime/model/region_graph.h"
 
 enum { MOST_FILE_NAME = 160 };
 

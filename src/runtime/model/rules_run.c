@@ -85,6 +85,14 @@ cleave_status_t cleave_graph_partition(const cleave_graph_t *graph, const cleave
   return cleave_graph_partition_by(graph, &request, out_plan, out_script_ms, error);
 }
 
+cleave_status_t cleave_model_partition(cleave_model_t *model, const cleave_rule_source_t *sources,
+                                       size_t source_count, const cleave_setting_t *settings,
+                                       size_t setting_count, const char *backend, cleave_plan_t **out_plan,
+                                       cleave_error_t *error) {
+  return cleave_graph_partition(cleave_model_graph(model), sources, source_count, settings, setting_count,
+                                NULL, backend, out_plan, NULL, error);
+}
+
 /* ---- rule files that are loaded once ---- */
 
 struct cleave_rule_files {

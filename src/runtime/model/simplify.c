@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Constant folding by running: a node whose inputs are all constant runs once, alone, on the `cpu` backend,
-// and its outputs become constants. What a session would compute in every run is computed here, as long as
-// the model's budget of bytes and work lasts: a few bytes of model can ask for any amount of both.
+// Simplifies graphs: what nobody reads goes, and constants are folded by running them. A node whose inputs
+// are all constant runs once, alone, on the `cpu` backend, and its outputs become constants. What a session
+// would compute in every run is computed here, as long as the model's budget of bytes and work lasts: a few
+// bytes of model can ask for any amount of both.
 #include <math.h>
 
 #include "backend/program/once.h"
@@ -11,7 +12,7 @@
 #include "ops/infer.h"
 #include "runtime/model/bind.h"
 
-enum { MOST_ROUNDS = 4, LARGE_RESULT = 16 << 20, MUCH_GARBAGE = 64 << 20 };
+enum { MAX_ROUNDS = 4, LARGE_RESULT = 16 << 20, MUCH_GARBAGE = 64 << 20 };
 
 /* What a model may make of itself at most: so many bytes and so much work, and more by what it brings. */
 enum { FREE_BYTES = 256 << 20, BYTES_PER_BYTE = 8, WORK_PER_BYTE = 16 };
@@ -226,7 +227,7 @@ cleave_status_t cleave_graph_simplify(cleave_graph_t *graph, const bool *keep_no
   if (status == CLEAVE_OK && keep_node == NULL) {
     status = cleave_graph_remove_dead(graph, NULL, error);
   }
-  for (int round = 0; round < MOST_ROUNDS && status == CLEAVE_OK; round++) {
+  for (int round = 0; round < MAX_ROUNDS && status == CLEAVE_OK; round++) {
     status = cleave_graph_infer(graph, &options, NULL, error);
     if (status != CLEAVE_OK || !cleave_graph_has_foldable(graph, keep_node, keep_count)) {
       break;
