@@ -78,7 +78,7 @@ echo 'return ruleset { name = "r", backend = "wrong", region "r" { doc = "d", op
 if [ -f "$wrong" ]; then
   check "verify keeps a region" 1 "saved: kept/r_0" "$program" verify relu.lua --load "$wrong" --rules wrong.lua --save kept
   check "it fails again" 1 "mismatch\|do not match\|differ" \
-    "$program" run kept/r_0/region.json --load "$wrong" --input x=kept/r_0/input_0.npy --verify
+    "$program" run kept/r_0/region.json --load "$wrong" --input x=kept/r_0/input_0.pb --verify
   check "but not on cpu" 0 "all outputs match" "$program" run kept/r_0/region.json --backend cpu --verify
 fi
 

@@ -6,10 +6,11 @@
 
 #include <string.h>
 
+#include "backend/registry/registry_entry.h"
 #include "base/memory.h"
 
 static cleave_context_t own = {
-    .log = CLEAVE_LOG_INIT, .isolation = CLEAVE_ISOLATION_WISHES_INIT, .lock = PTHREAD_MUTEX_INITIALIZER};
+    .log = CLEAVE_LOG_INIT, .isolation = CLEAVE_ISOLATION_POLICIES_INIT, .lock = PTHREAD_MUTEX_INITIALIZER};
 
 static pthread_mutex_t lives = PTHREAD_MUTEX_INITIALIZER; /* of `made` and `own_is_used` */
 static size_t made;
@@ -52,7 +53,7 @@ cleave_status_t cleave_context_create(const cleave_context_options_t *options, c
     return cleave_error_out_of_memory(error);
   }
   *context = (cleave_context_t){
-      .log = CLEAVE_LOG_INIT, .isolation = CLEAVE_ISOLATION_WISHES_INIT, .lock = PTHREAD_MUTEX_INITIALIZER};
+      .log = CLEAVE_LOG_INIT, .isolation = CLEAVE_ISOLATION_POLICIES_INIT, .lock = PTHREAD_MUTEX_INITIALIZER};
   count_made(true);
   atomic_init(&context->references, 1);
   context->self = context;
@@ -68,6 +69,15 @@ cleave_status_t cleave_context_create(const cleave_context_options_t *options, c
   return CLEAVE_OK;
 }
 
+/* In the reverse order in which they came; nothing of them is in use. */
+static void end_backends(cleave_context_t *context) {
+  while (context->entries.count > 0) {
+    cleave_registry_entry_t *entry = context->entries.items[--context->entries.count];
+    entry->functions->end(entry);
+  }
+  cleave_array_free(&context->entries);
+}
+
 cleave_context_t *cleave_context_retain(cleave_context_t *context) {
   if (context != NULL) {
     (void)atomic_fetch_add_explicit(&context->references, 1, memory_order_relaxed);
@@ -81,8 +91,9 @@ void cleave_context_release(cleave_context_t *context) {
   if (context == NULL || atomic_fetch_sub_explicit(&context->references, 1, memory_order_acq_rel) != 1) {
     return;
   }
-  cleave_registry_end(context);
-  cleave_isolation_end(context);
+  end_backends(context);
+  cleave_array_free(&context->isolation.list);
+  (void)pthread_mutex_destroy(&context->isolation.lock);
   (void)pthread_mutex_destroy(&context->lock);
   (void)pthread_mutex_destroy(&context->log.lock);
   cleave_free(context->folders);

@@ -9,7 +9,7 @@
 
 #include <stdatomic.h>
 
-#include "backend/registry/isolation.h"
+#include "backend/registry/isolation_policy.h"
 #include "backend/registry/registry.h"
 #include "base/array.h"
 #include "system/log.h"
@@ -24,7 +24,7 @@ struct cleave_context {
   atomic_int references;
   struct cleave_context *self; /* what others point to: NULL for the process's own */
   cleave_log_t log;
-  cleave_isolation_wishes_t isolation;
+  cleave_isolation_policies_t isolation;
   atomic_ullong script_limit; /* nanoseconds of cleave_context_set_script_time; 0: none */
   atomic_ullong script_used;
   /* The registry's, under its lock. */

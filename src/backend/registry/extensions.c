@@ -12,6 +12,7 @@
 #include "ops/custom.h"
 
 struct cleave_extensions {
+  const cleave_backend_handle_t *library;
   cleave_backend_t table; /* what runs its operators */
   cleave_backend_handle_t handle;
 };
@@ -165,6 +166,7 @@ cleave_status_t cleave_extensions_add(const cleave_backend_handle_t *library,
   if (extensions == NULL) {
     return cleave_error_out_of_memory(error);
   }
+  extensions->library = library;
   extensions->table = (cleave_backend_t){.size = sizeof extensions->table,
                                          .abi_major = CLEAVE_BACKEND_ABI_MAJOR,
                                          .abi_minor = CLEAVE_BACKEND_ABI_MINOR,
@@ -184,7 +186,7 @@ cleave_status_t cleave_extensions_add(const cleave_backend_handle_t *library,
   cleave_status_t status = CLEAVE_OK;
   CLEAVE_TRY_CLEANUP(cleave_custom_ops_add(library->context, brought->operators, brought->operator_count,
                                            library->backend->name, extensions, error));
-  CLEAVE_TRY_CLEANUP(cleave_library_rules_take(library, extensions, error));
+  CLEAVE_TRY_CLEANUP(cleave_library_rules_take(library, error));
 cleanup:
   if (status != CLEAVE_OK) {
     cleave_extensions_remove(extensions);
@@ -197,7 +199,7 @@ cleanup:
 void cleave_extensions_remove(cleave_extensions_t *extensions) {
   if (extensions != NULL) {
     cleave_custom_ops_remove(extensions);
-    cleave_library_rules_leave(extensions);
+    cleave_library_rules_leave(extensions->library);
     cleave_free(extensions);
   }
 }

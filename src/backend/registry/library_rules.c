@@ -34,27 +34,27 @@ static const char *wrong_with_partitioner(const cleave_custom_partitioner_t *p) 
                                                   : NULL;
 }
 
-static cleave_status_t check_name(const cleave_backend_handle_t *library, const void *owner, const char *what,
-                                  const char *name, cleave_error_t *error) {
+static cleave_status_t check_name(const cleave_backend_handle_t *library, const char *what, const char *name,
+                                  cleave_error_t *error) {
   cleave_named_rule_t other;
   if (!is_name(name)) {
     return fail(library->backend->name, what, name, "is no name (letters, digits, '_', '-' and '.')", error);
   }
   for (uint32_t k = 0; cleave_named_rule_at(k, &other); k++) {
-    if (other.owner == owner && strcmp(other.name, name) == 0) {
+    if (other.owner == library && strcmp(other.name, name) == 0) {
       return fail(library->backend->name, what, name, "the library has a rule of this name already", error);
     }
   }
   return CLEAVE_OK;
 }
 
-static cleave_status_t take_pass(const cleave_backend_handle_t *library, const void *owner,
-                                 const cleave_custom_pass_t *pass, cleave_error_t *error) {
+static cleave_status_t take_pass(const cleave_backend_handle_t *library, const cleave_custom_pass_t *pass,
+                                 cleave_error_t *error) {
   const char *name = library->backend->name;
   if (pass == NULL || pass->size < sizeof *pass) {
     return fail(name, "pass", "", "the struct is too small for version 1.1", error);
   }
-  CLEAVE_TRY(check_name(library, owner, "pass", pass->name, error));
+  CLEAVE_TRY(check_name(library, "pass", pass->name, error));
   if (pass->run == NULL) {
     return fail(name, "pass", pass->name, "function 'run' is missing", error);
   }
@@ -63,20 +63,20 @@ static cleave_status_t take_pass(const cleave_backend_handle_t *library, const v
                                .name = pass->name,
                                .library = name,
                                .backend = name,
-                               .owner = owner,
+                               .owner = library,
                                .definition = pass,
                                .bind = cleave_library_pass_bind};
   return cleave_named_rules_add(&named, error);
 }
 
-static cleave_status_t take_partitioner(const cleave_backend_handle_t *library, const void *owner,
+static cleave_status_t take_partitioner(const cleave_backend_handle_t *library,
                                         const cleave_custom_partitioner_t *partitioner,
                                         cleave_error_t *error) {
   const char *name = library->backend->name;
   if (partitioner == NULL || partitioner->size < sizeof *partitioner) {
     return fail(name, "partitioner", "", "the struct is too small for version 1.1", error);
   }
-  CLEAVE_TRY(check_name(library, owner, "partitioner", partitioner->name, error));
+  CLEAVE_TRY(check_name(library, "partitioner", partitioner->name, error));
   const char *wrong = wrong_with_partitioner(partitioner);
   if (wrong == NULL && partitioner->backend != NULL && !is_name(partitioner->backend)) {
     wrong = "its backend has no possible name";
@@ -89,14 +89,13 @@ static cleave_status_t take_partitioner(const cleave_backend_handle_t *library, 
                                .name = partitioner->name,
                                .library = name,
                                .backend = partitioner->backend != NULL ? partitioner->backend : name,
-                               .owner = owner,
+                               .owner = library,
                                .definition = partitioner,
                                .bind = cleave_library_partitioner_bind};
   return cleave_named_rules_add(&named, error);
 }
 
-static cleave_status_t take(const cleave_backend_handle_t *library, const void *owner,
-                            cleave_error_t *error) {
+static cleave_status_t take(const cleave_backend_handle_t *library, cleave_error_t *error) {
   const cleave_backend_extensions_t *brought = library->backend->extensions;
   bool has_lists = (brought->pass_count == 0 || brought->passes != NULL) &&
                    (brought->partitioner_count == 0 || brought->partitioners != NULL);
@@ -107,65 +106,24 @@ static cleave_status_t take(const cleave_backend_handle_t *library, const void *
                             (unsigned)brought->partitioner_count, RULE_LIMIT);
   }
   for (uint32_t k = 0; k < brought->pass_count; k++) {
-    CLEAVE_TRY(take_pass(library, owner, brought->passes[k], error));
+    CLEAVE_TRY(take_pass(library, brought->passes[k], error));
   }
   for (uint32_t k = 0; k < brought->partitioner_count; k++) {
-    CLEAVE_TRY(take_partitioner(library, owner, brought->partitioners[k], error));
+    CLEAVE_TRY(take_partitioner(library, brought->partitioners[k], error));
   }
   return CLEAVE_OK;
 }
 
-cleave_status_t cleave_library_rules_take(const cleave_backend_handle_t *library, const void *owner,
-                                          cleave_error_t *error) {
-  cleave_status_t status = take(library, owner, error);
+cleave_status_t cleave_library_rules_take(const cleave_backend_handle_t *library, cleave_error_t *error) {
+  cleave_status_t status = take(library, error);
   if (status != CLEAVE_OK) {
-    cleave_named_rules_remove(owner);
+    cleave_named_rules_remove(library);
   }
   return status;
 }
 
-void cleave_library_rules_leave(const void *owner) {
-  cleave_named_rules_remove(owner);
-}
-
-/* ---- at work ---- */
-
-cleave_status_t cleave_library_rule_enter(cleave_rule_kind_t kind, const cleave_named_rule_use_t *use,
-                                          cleave_library_rule_t *out_rule, cleave_error_t *error) {
-  cleave_named_rule_t named;
-  *out_rule = (cleave_library_rule_t){0};
-  CLEAVE_TRY(cleave_named_rule_find(use->context, kind, use->name, &named, error));
-  CLEAVE_TRY(cleave_registry_find(use->context, named.library, &out_rule->library, error));
-  cleave_registry_retain(out_rule->library);
-  if (kind == CLEAVE_RULE_PASS) {
-    out_rule->pass = named.definition;
-  } else {
-    out_rule->partitioner = named.definition;
-  }
-  return CLEAVE_OK;
-}
-
-void cleave_library_rule_leave(const cleave_library_rule_t *rule) {
-  if (rule->library != NULL) {
-    cleave_registry_release(rule->library);
-  }
-}
-
-cleave_status_t cleave_library_rule_fail(const cleave_library_rule_t *rule,
-                                         const cleave_named_rule_use_t *use, const char *function,
-                                         cleave_status_t status, cleave_message_t *message,
-                                         cleave_error_t *error) {
-  char place[256];
-  cleave_error_t failure = CLEAVE_ERROR_INIT;
-  message->text[sizeof message->text - 1] = '\0';
-  (void)snprintf(place, sizeof place, "%s '%s' of library '%s': %s",
-                 rule->pass != NULL ? "pass" : "partitioner",
-                 rule->pass != NULL ? rule->pass->name : rule->partitioner->name,
-                 rule->library->backend->name, function);
-  status = cleave_registry_fail(&failure, status, place, message);
-  return use->file == NULL || use->file[0] == '\0'
-             ? cleave_error_set(error, status, "%s", failure.message)
-             : cleave_error_set_at(error, status, use->file, use->line, "%s", failure.message);
+void cleave_library_rules_leave(const cleave_backend_handle_t *library) {
+  cleave_named_rules_remove(library);
 }
 
 /* ---- without a rule file ---- */

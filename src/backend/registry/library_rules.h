@@ -7,10 +7,10 @@
 #include "base/text.h"
 #include "partition/pattern/named_rules.h"
 
-/* Checks what a library brings and adds it under `owner`, all or nothing. */
+/* Checks what a library brings and adds it, all or nothing. */
 CLEAVE_MUST_USE cleave_status_t cleave_library_rules_take(const cleave_backend_handle_t *library,
-                                                          const void *owner, cleave_error_t *error);
-void cleave_library_rules_leave(const void *owner);
+                                                          cleave_error_t *error);
+void cleave_library_rules_leave(const cleave_backend_handle_t *library);
 
 /* The text of a rule file that uses all passes and partitioners of the library `name` of a context, in order,
  * each partitioner as a strategy on the backend that it asks for; or the one that "name/part" means. Settings

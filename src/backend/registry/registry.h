@@ -79,9 +79,6 @@ const char *cleave_registry_path(cleave_context_t *context, uint32_t index);
  * the folders: its path, beside the library. False where none does, or where the path is too long. */
 bool cleave_registry_find_rules(cleave_context_t *context, const char *name, char *path, size_t size);
 
-/* Ends all backends of a context, in the reverse order in which they came; nothing of them is in use. */
-void cleave_registry_end(cleave_context_t *context);
-
 /* A backend struct fits this program: version, size, and the functions that every backend has. */
 CLEAVE_MUST_USE cleave_status_t cleave_registry_check(const cleave_backend_t *backend, const char *name,
                                                       cleave_error_t *error);

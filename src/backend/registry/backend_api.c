@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Backends of a context by name, and what they say about themselves: this part of the embedding API.
+// Backends of a context in the embedding API: listed, loaded, isolated, described.
 #include <stdio.h>
 
+#include "backend/isolate/isolate.h"
+#include "backend/registry/isolation_policy.h"
 #include "backend/registry/registry.h"
 
 uint32_t cleave_backend_count(cleave_context_t *context) {
@@ -47,6 +49,36 @@ cleave_status_t cleave_backend_describe(cleave_context_t *context, uint32_t inde
   out_info->description = text_or_nothing(backend->description);
   if (backend->devices != NULL && backend->devices->count != NULL) {
     out_info->device_count = backend->devices->count(handle->state);
+  }
+  return CLEAVE_OK;
+}
+
+cleave_status_t cleave_backend_isolate(cleave_context_t *context, const char *name,
+                                       const cleave_isolation_options_t *options, cleave_error_t *error) {
+  bool is_library = false;
+  if (cleave_registry_holds(context, name, &is_library)) {
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                            is_library ? "backend '%s' is loaded already: isolate it before"
+                                       : "backend '%s' is linked in: it cannot be isolated",
+                            name);
+  }
+  return cleave_isolation_policy_set(context, name, options, error);
+}
+
+cleave_status_t cleave_backend_load_isolated(cleave_context_t *context, const char *path, const char *name,
+                                             const cleave_isolation_options_t *options,
+                                             cleave_error_t *error) {
+  cleave_isolation_options_t copy = cleave_isolation_options_copy(options);
+  return cleave_registry_load_isolated(context, path, name, &copy, error);
+}
+
+cleave_status_t cleave_backend_isolation(cleave_context_t *context, const char *name,
+                                         cleave_isolation_t *out_isolation, cleave_error_t *error) {
+  const cleave_backend_handle_t *handle = NULL;
+  *out_isolation = (cleave_isolation_t){.size = sizeof *out_isolation, .process = -1};
+  CLEAVE_TRY(cleave_registry_find(context, name, &handle, error));
+  if (handle->isolate != NULL) {
+    cleave_isolate_describe(handle->isolate, out_isolation);
   }
   return CLEAVE_OK;
 }
