@@ -4,203 +4,37 @@
 // bound.
 #include "cli/common/sizes.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "cli/common/size_finder.h"
 #include "graph/clone.h"
 #include "ops/infer.h"
 #include "partition/plan/plan_read.h"
 
-typedef struct finder {
-  const cleave_graph_t *model;
-  const cleave_graph_t *graph; /* the model, with what inference makes of inputs of unknown shape */
-  const cleave_size_request_t *request;
-  cleave_sizes_t *sizes;
-  size_t symbol_count;
-  int64_t *symbols;              /* by number; -1: not known */
-  cleave_size_source_t *sources; /* by symbol */
-  uint32_t *shape_of;            /* by input: the --shape that gives it, or NONE */
-} finder_t;
-
-static const char *input_name(const finder_t *finder, size_t index) {
-  return cleave_value_name(finder->graph, finder->graph->inputs.items[index]);
-}
-
-static const cleave_value_record_t *input_record(const finder_t *finder, size_t index) {
+static const cleave_value_record_t *input_record(const cleave_size_finder_t *finder, size_t index) {
   return cleave_graph_value(finder->graph, finder->graph->inputs.items[index]);
-}
-
-/* As the model has it. */
-static const cleave_value_record_t *origin_record(const finder_t *finder, size_t index) {
-  return cleave_graph_value(finder->model, finder->model->inputs.items[index]);
-}
-
-/* ---- what --shape says ---- */
-
-/* A size, or `?`; the end of it in *out_end. */
-static bool read_size(const char *text, int64_t *out_size, const char **out_end) {
-  char *end = NULL;
-  if (text[0] == '?') {
-    *out_size = CLEAVE_DIM_UNKNOWN;
-    *out_end = text + 1;
-    return true;
-  }
-  errno = 0;
-  long long size = strtoll(text, &end, 10);
-  *out_size = size;
-  *out_end = end;
-  return errno == 0 && end != text && size >= 0;
-}
-
-/* "1x3x224x?"; "" or "scalar" is rank 0. */
-static cleave_status_t read_shape(const char *text, int32_t *out_rank, int64_t *dims, cleave_error_t *error) {
-  const char *at = strcmp(text, "scalar") == 0 ? "" : text;
-  bool is_valid = true;
-  *out_rank = 0;
-  while (is_valid && *at != '\0') {
-    const char *end = at;
-    is_valid = *out_rank < CLEAVE_MAX_RANK && read_size(at, &dims[*out_rank], &end) &&
-               (*end == '\0' || ((*end == 'x' || *end == ',') && end[1] != '\0'));
-    ++*out_rank;
-    at = *end == '\0' ? end : end + 1;
-  }
-  return is_valid ? CLEAVE_OK
-                  : cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
-                                     "--shape: expected sizes like 1x3x224x224, found '%s'", text);
-}
-
-/* Number of the input called by the first `length` characters; the count of inputs: none. */
-static size_t find_input(const finder_t *finder, const char *text, size_t length) {
-  size_t index = 0;
-  while (index < finder->graph->inputs.count && (strncmp(input_name(finder, index), text, length) != 0 ||
-                                                 input_name(finder, index)[length] != '\0')) {
-    index++;
-  }
-  return index;
-}
-
-static size_t find_symbol(const finder_t *finder, const char *text, size_t length) {
-  size_t symbol = 0;
-  while (symbol < finder->symbol_count) {
-    const char *name = cleave_dims_symbol_name(finder->graph->dims, symbol);
-    if (strncmp(name, text, length) == 0 && name[length] == '\0') {
-      break;
-    }
-    symbol++;
-  }
-  return symbol;
-}
-
-static bool is_known_elsewhere(const finder_t *finder, const char *text, size_t length) {
-  const cleave_sizes_t *known = finder->request->known;
-  for (size_t k = 0; known != NULL && k < known->items.count; k++) {
-    if (strncmp(known->items.items[k].name, text, length) == 0 &&
-        known->items.items[k].name[length] == '\0') {
-      return true;
-    }
-  }
-  return false;
-}
-
-static cleave_status_t fail_unknown(const finder_t *finder, const char *text, cleave_error_t *error) {
-  cleave_nearest_t nearest = {0};
-  cleave_text_t names = {0};
-  char name[256];
-  char hint[160];
-  (void)snprintf(name, sizeof name, "%.*s", (int)(strcspn(text, "=") < 250 ? strcspn(text, "=") : 250), text);
-  for (size_t k = 0; k < finder->graph->inputs.count; k++) {
-    cleave_nearest_offer(&nearest, name, input_name(finder, k));
-    cleave_text_format(&names, "%s%s", k == 0 ? "" : ", ", input_name(finder, k));
-  }
-  for (size_t k = 0; k < finder->symbol_count; k++) {
-    cleave_nearest_offer(&nearest, name, cleave_dims_symbol_name(finder->graph->dims, k));
-    cleave_text_format(&names, "%s%s", k == 0 ? "; its open sizes: " : ", ",
-                       cleave_dims_symbol_name(finder->graph->dims, k));
-  }
-  cleave_status_t status =
-      cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
-                       "--shape: the model has no input or open size '%s'%s; its inputs are: %s", name,
-                       cleave_nearest_hint(&nearest, hint, sizeof hint), cleave_text_get(&names));
-  cleave_text_deinit(&names);
-  return status;
-}
-
-static cleave_status_t set_symbol(finder_t *finder, size_t symbol, const char *text, const char *value,
-                                  cleave_error_t *error) {
-  const char *end = value;
-  int64_t size = 0;
-  if (!read_size(value, &size, &end) || *end != '\0') {
-    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
-                            "--shape: expected a size, or ? to leave it open, found '%s'", text);
-  }
-  finder->symbols[symbol] = size;
-  finder->sources[symbol] = size < 0 ? CLEAVE_SIZE_OPEN : CLEAVE_SIZE_GIVEN;
-  return CLEAVE_OK;
-}
-
-/* One --shape: of an input before that of a size with the same name. Names may have '=' in them. */
-static cleave_status_t take_shape(finder_t *finder, size_t index, cleave_error_t *error) {
-  const char *text = finder->request->shapes->items[index];
-  bool found = false;
-  for (const char *equals = strchr(text, '='); equals != NULL && !found; equals = strchr(equals + 1, '=')) {
-    size_t length = (size_t)(equals - text);
-    size_t input = find_input(finder, text, length);
-    size_t symbol = find_symbol(finder, text, length);
-    found = true;
-    if (input < finder->graph->inputs.count) {
-      finder->shape_of[input] = (uint32_t)index;
-    } else if (symbol < finder->symbol_count) {
-      CLEAVE_TRY(set_symbol(finder, symbol, text, equals + 1, error));
-    } else {
-      found = is_known_elsewhere(finder, text, length);
-    }
-  }
-  if (strchr(text, '=') == NULL || text[0] == '=') {
-    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "--shape: expected NAME=VALUE, found '%s'",
-                            text);
-  }
-  if (finder->request->used != NULL) {
-    finder->request->used[index] = finder->request->used[index] || found;
-  }
-  return found || finder->request->may_be_added ? CLEAVE_OK : fail_unknown(finder, text, error);
-}
-
-/* What --shape says of an input; `?` alone leaves open all that the model does. */
-static cleave_status_t given_shape(const finder_t *finder, size_t input, int32_t *out_rank, int64_t *dims,
-                                   cleave_error_t *error) {
-  const char *text =
-      finder->request->shapes->items[finder->shape_of[input]] + strlen(input_name(finder, input)) + 1;
-  const cleave_value_record_t *origin = origin_record(finder, input);
-  if (strcmp(text, "?") != 0) {
-    return read_shape(text, out_rank, dims, error);
-  }
-  *out_rank = origin->rank;
-  for (int32_t d = 0; d < origin->rank; d++) {
-    dims[d] = cleave_dim_is_known(origin->dims[d]) ? origin->dims[d] : CLEAVE_DIM_UNKNOWN;
-  }
-  return CLEAVE_OK;
 }
 
 /* ---- symbols ---- */
 
 /* The symbol that a dimension is; the count of symbols where it is none. */
-static size_t symbol_of(const finder_t *finder, cleave_dim_t dim) {
+static size_t symbol_of(const cleave_size_finder_t *finder, cleave_dim_t dim) {
   cleave_text_t text = {0};
   if (!cleave_dim_is_symbolic(dim)) {
     return finder->symbol_count;
   }
   cleave_dim_print(finder->graph->dims, dim, &text);
-  size_t symbol = find_symbol(finder, cleave_text_get(&text), text.length);
+  size_t symbol = cleave_size_find_symbol(finder, cleave_text_get(&text), text.length);
   cleave_text_deinit(&text);
   return symbol;
 }
 
 /* Dimension d of an input is `size`, by `source`. */
-static void tell(finder_t *finder, size_t input, int32_t d, int64_t size, cleave_size_source_t source) {
-  const cleave_value_record_t *origin = origin_record(finder, input);
+static void tell(cleave_size_finder_t *finder, size_t input, int32_t d, int64_t size,
+                 cleave_size_source_t source) {
+  const cleave_value_record_t *origin = cleave_size_origin(finder, input);
   size_t symbol = d < origin->rank ? symbol_of(finder, origin->dims[d]) : finder->symbol_count;
   if (symbol < finder->symbol_count && finder->sources[symbol] == CLEAVE_SIZE_NONE) {
     finder->symbols[symbol] = size;
@@ -208,32 +42,32 @@ static void tell(finder_t *finder, size_t input, int32_t d, int64_t size, cleave
   }
 }
 
-static void tell_all(finder_t *finder, size_t input, int32_t rank, const int64_t *dims,
+static void tell_all(cleave_size_finder_t *finder, size_t input, int32_t rank, const int64_t *dims,
                      cleave_size_source_t source) {
-  const cleave_value_record_t *origin = origin_record(finder, input);
+  const cleave_value_record_t *origin = cleave_size_origin(finder, input);
   for (int32_t d = 0; rank == origin->rank && d < rank; d++) {
     tell(finder, input, d, dims[d], source);
   }
 }
 
 /* What the saved plan was made for, in input `index`; false: it says no sizes. */
-static bool plan_shape(const finder_t *finder, size_t index, int32_t *out_rank, int64_t *dims) {
+static bool plan_shape(const cleave_size_finder_t *finder, size_t index, int32_t *out_rank, int64_t *dims) {
   const cleave_plan_document_t *document = finder->request->document;
   for (uint32_t k = 0; document != NULL && k < document->graph_input_count; k++) {
-    if (strcmp(document->graph_inputs[k].name, input_name(finder, index)) == 0) {
+    if (strcmp(document->graph_inputs[k].name, cleave_size_input_name(finder, index)) == 0) {
       return cleave_document_input_shape(&document->graph_inputs[k], out_rank, dims);
     }
   }
   return false;
 }
 
-static cleave_status_t tell_symbols(finder_t *finder, cleave_error_t *error) {
+static cleave_status_t tell_symbols(cleave_size_finder_t *finder, cleave_error_t *error) {
   const cleave_size_request_t *request = finder->request;
   int64_t dims[CLEAVE_MAX_RANK];
   int32_t rank = 0;
   for (size_t k = 0; k < finder->graph->inputs.count; k++) {
     if (finder->shape_of[k] != CLEAVE_INDEX_NONE) {
-      CLEAVE_TRY(given_shape(finder, k, &rank, dims, error));
+      CLEAVE_TRY(cleave_size_given_shape(finder, k, &rank, dims, error));
       tell_all(finder, k, rank, dims, CLEAVE_SIZE_GIVEN);
     }
   }
@@ -251,7 +85,7 @@ static cleave_status_t tell_symbols(finder_t *finder, cleave_error_t *error) {
 }
 
 /* Symbols of inputs that nothing tells are 1. */
-static void take_symbols(finder_t *finder) {
+static void take_symbols(cleave_size_finder_t *finder) {
   cleave_text_t text = {0};
   for (size_t k = 0; k < finder->graph->inputs.count; k++) {
     const cleave_value_record_t *record = input_record(finder, k);
@@ -278,7 +112,7 @@ static void take_symbols(finder_t *finder) {
 
 /* ---- types ---- */
 
-static cleave_status_t add_item(finder_t *finder, const char *name, const char *value,
+static cleave_status_t add_item(cleave_size_finder_t *finder, const char *name, const char *value,
                                 cleave_size_source_t source, cleave_error_t *error) {
   for (size_t k = 0; k < finder->sizes->items.count; k++) {
     if (strcmp(finder->sizes->items.items[k].name, name) == 0) {
@@ -293,14 +127,14 @@ static cleave_status_t add_item(finder_t *finder, const char *name, const char *
   return item.name == NULL || item.value == NULL ? cleave_error_out_of_memory(error) : CLEAVE_OK;
 }
 
-static cleave_status_t add_dim(finder_t *finder, size_t input, int32_t d, cleave_dim_t open, int64_t size,
-                               cleave_size_source_t source, cleave_error_t *error) {
+static cleave_status_t add_dim(cleave_size_finder_t *finder, size_t input, int32_t d, cleave_dim_t open,
+                               int64_t size, cleave_size_source_t source, cleave_error_t *error) {
   cleave_text_t name = {0};
   char value[32] = "?";
   if (cleave_dim_is_symbolic(open)) {
     cleave_dim_print(finder->graph->dims, open, &name);
   } else {
-    cleave_text_format(&name, "%s[%d]", input_name(finder, input), (int)d);
+    cleave_text_format(&name, "%s[%d]", cleave_size_input_name(finder, input), (int)d);
   }
   if (size >= 0) {
     (void)snprintf(value, sizeof value, "%" PRId64, size);
@@ -314,7 +148,8 @@ static cleave_status_t add_dim(finder_t *finder, size_t input, int32_t d, cleave
 }
 
 /* A dimension that the model leaves open, and that neither --shape nor a tensor gives for this input. */
-static int64_t close_dim(const finder_t *finder, size_t input, int32_t d, cleave_size_source_t *out_source) {
+static int64_t close_dim(const cleave_size_finder_t *finder, size_t input, int32_t d,
+                         cleave_size_source_t *out_source) {
   const cleave_value_record_t *record = input_record(finder, input);
   int64_t dims[CLEAVE_MAX_RANK];
   int32_t rank = 0;
@@ -332,9 +167,9 @@ static int64_t close_dim(const finder_t *finder, size_t input, int32_t d, cleave
 }
 
 /* The type of an input, and the sizes of it that the model, as it is in its file, leaves open. */
-static cleave_status_t make_type(finder_t *finder, size_t index, cleave_error_t *error) {
+static cleave_status_t make_type(cleave_size_finder_t *finder, size_t index, cleave_error_t *error) {
   const cleave_value_record_t *record = input_record(finder, index);
-  const cleave_value_record_t *origin = origin_record(finder, index);
+  const cleave_value_record_t *origin = cleave_size_origin(finder, index);
   cleave_tensor_view_t *type = &finder->sizes->types[index];
   int64_t *dims = finder->sizes->dims[index];
   const cleave_tensor_t *tensor = finder->request->tensors == NULL ? NULL : finder->request->tensors[index];
@@ -347,7 +182,7 @@ static cleave_status_t make_type(finder_t *finder, size_t index, cleave_error_t 
     memcpy(dims, tensor->dims, (size_t)tensor->rank * sizeof *dims);
     source = CLEAVE_SIZE_TENSOR;
   } else if (finder->shape_of[index] != CLEAVE_INDEX_NONE) {
-    CLEAVE_TRY(given_shape(finder, index, &type->rank, dims, error));
+    CLEAVE_TRY(cleave_size_given_shape(finder, index, &type->rank, dims, error));
     source = CLEAVE_SIZE_GIVEN;
   }
   if (type->dtype == CLEAVE_DTYPE_UNKNOWN) {
@@ -382,7 +217,7 @@ static cleave_status_t make_type(finder_t *finder, size_t index, cleave_error_t 
   cleave_size_source_t whole = source != CLEAVE_SIZE_NONE ? source
                                : type->rank < 0           ? CLEAVE_SIZE_OPEN
                                                           : CLEAVE_SIZE_INFERENCE;
-  cleave_status_t status = add_item(finder, input_name(finder, index),
+  cleave_status_t status = add_item(finder, cleave_size_input_name(finder, index),
                                     type->rank < 0 ? "?" : cleave_text_get(&shape), whole, error);
   cleave_text_deinit(&shape);
   return status;
@@ -400,7 +235,8 @@ static bool is_vague(const cleave_value_record_t *record) {
 
 /* The model with what is given, where inference may take operands for equal; NULL in *out_graph where there
  * is nothing to find, or where what is given contradicts, which binding the model says better. */
-static cleave_status_t infer_vague(finder_t *finder, cleave_graph_t **out_graph, cleave_error_t *error) {
+static cleave_status_t infer_vague(cleave_size_finder_t *finder, cleave_graph_t **out_graph,
+                                   cleave_error_t *error) {
   const cleave_graph_t *model = finder->graph;
   cleave_graph_t *graph = NULL;
   cleave_error_t ignored = CLEAVE_ERROR_INIT;
@@ -425,7 +261,7 @@ static cleave_status_t infer_vague(finder_t *finder, cleave_graph_t **out_graph,
       status = cleave_graph_set_type(graph, graph->inputs.items[k], tensor->dtype, tensor->rank, tensor->dims,
                                      error);
     } else if (finder->shape_of[k] != CLEAVE_INDEX_NONE) {
-      status = given_shape(finder, k, &rank, dims, error);
+      status = cleave_size_given_shape(finder, k, &rank, dims, error);
       if (status == CLEAVE_OK) {
         status = cleave_graph_set_type(graph, graph->inputs.items[k], dtype, rank, dims, error);
       }
@@ -442,7 +278,7 @@ static cleave_status_t infer_vague(finder_t *finder, cleave_graph_t **out_graph,
 
 /* ---- all ---- */
 
-static cleave_status_t start(finder_t *finder, cleave_error_t *error) {
+static cleave_status_t start(cleave_size_finder_t *finder, cleave_error_t *error) {
   cleave_sizes_t *sizes = finder->sizes;
   size_t count = finder->graph->inputs.count;
   *sizes = (cleave_sizes_t){.input_count = count};
@@ -463,16 +299,16 @@ static cleave_status_t start(finder_t *finder, cleave_error_t *error) {
 
 cleave_status_t cleave_sizes_find(const cleave_graph_t *graph, const cleave_size_request_t *request,
                                   cleave_sizes_t *out_sizes, cleave_error_t *error) {
-  finder_t finder = {.model = graph,
-                     .graph = graph,
-                     .request = request,
-                     .sizes = out_sizes,
-                     .symbol_count = cleave_dims_symbol_count(graph->dims)};
+  cleave_size_finder_t finder = {.model = graph,
+                                 .graph = graph,
+                                 .request = request,
+                                 .sizes = out_sizes,
+                                 .symbol_count = cleave_dims_symbol_count(graph->dims)};
   cleave_graph_t *inferred = NULL;
   cleave_status_t status = CLEAVE_OK;
   CLEAVE_TRY_CLEANUP(start(&finder, error));
   for (size_t k = 0; k < request->shapes->count; k++) {
-    CLEAVE_TRY_CLEANUP(take_shape(&finder, k, error));
+    CLEAVE_TRY_CLEANUP(cleave_size_take_option(&finder, k, error));
   }
   CLEAVE_TRY_CLEANUP(infer_vague(&finder, &inferred, error));
   finder.graph = inferred != NULL ? inferred : graph;

@@ -1,167 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-// Applications are known by their rule and the names of their nodes, since every test runs the rules anew.
-// With an application allowed, what a rule makes of a part of its nodes is allowed too: a region falls into
-// pieces when fusions inside of it are left out. Rewrites and passes are one application a rule: with some of
-// them left out, others would meet another graph.
+// Every test runs the rules anew with some of their applications left out, and makes a session of what comes
+// out.
 #include "tools/verify/bisect.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "backend/region/view.h"
-#include "base/hash.h"
 #include "runtime/session/session.h"
 #include "system/clock.h"
+#include "tools/verify/applications.h"
 #include "tools/verify/paired.h"
 #include "tools/verify/rounding.h"
 
 enum { DEFAULT_TESTS = 2000, LEAST_PAIRS = 7, MOST_PAIRS = 25, PAIRS_MS = 400 };
 #define DEFAULT_GAIN 0.05
 
-typedef struct node_key {
-  uint64_t key; /* rule and node */
-  uint32_t application;
-} node_key_t;
-
 typedef struct bisection {
   cleave_rule_list_t *list;
   const cleave_graph_t *graph;
   const cleave_bisect_options_t *options;
   cleave_bisect_report_t *report;
-  node_key_t *keys; /* sorted */
-  size_t key_count;
-  uint32_t count; /* applications: fusions, then regions, then graph rules */
-  bool *allowed;
+  cleave_applications_t applications;
   cleave_tensor_view_t *views; /* of the inputs */
   const cleave_tensor_view_t **pointers;
   cleave_tensor_t **expected; /* outputs on cpu */
   uint32_t output_count;
   cleave_rounding_t rounding; /* of the model on cpu */
 } bisection_t;
-
-/* ---- applications ---- */
-
-static uint64_t rule_hash(const cleave_plan_rule_t *rule) {
-  uint64_t hash = cleave_hash_bytes(CLEAVE_HASH_SEED, rule->file, strlen(rule->file));
-  hash = cleave_hash_bytes(hash, rule->name, strlen(rule->name));
-  return cleave_hash_combine(hash, (uint64_t)rule->line);
-}
-
-static uint64_t node_hash(uint64_t rule, const cleave_graph_t *graph, cleave_node_t node) {
-  char buffer[128];
-  const char *label = cleave_node_label(graph, node, buffer, sizeof buffer);
-  return cleave_hash_bytes(rule, label, strlen(label));
-}
-
-static int compare_keys(const void *a, const void *b) {
-  uint64_t x = ((const node_key_t *)a)->key;
-  uint64_t y = ((const node_key_t *)b)->key;
-  return (x > y) - (x < y);
-}
-
-static bool is_graph_rule(const cleave_plan_rule_t *rule) {
-  return rule->kind == CLEAVE_RULE_REWRITE || rule->kind == CLEAVE_RULE_PASS;
-}
-
-/* The application-th graph rule that changed something; NONE beyond the last. */
-static uint32_t find_graph_rule(const cleave_plan_t *plan, uint32_t application) {
-  for (uint32_t k = 0; k < plan->rule_count; k++) {
-    if (is_graph_rule(&plan->rules[k]) && plan->rules[k].matches > 0 && application-- == 0) {
-      return k;
-    }
-  }
-  return CLEAVE_INDEX_NONE;
-}
-
-/* What an application is, and its nodes (of a graph rule: none). */
-static cleave_bisect_culprit_t describe(const cleave_plan_t *plan, uint32_t application,
-                                        const cleave_node_t **out_nodes, uint32_t *out_count) {
-  *out_nodes = NULL;
-  *out_count = 0;
-  if (application < plan->fusion_count) {
-    const cleave_plan_fusion_t *fusion = &plan->fusions[application];
-    *out_nodes = fusion->nodes;
-    *out_count = fusion->node_count;
-    return (cleave_bisect_culprit_t){
-        .kind = CLEAVE_BISECT_FUSION, .index = application, .rule = fusion->rule};
-  }
-  application -= plan->fusion_count;
-  if (application < plan->region_count) {
-    const cleave_plan_region_t *region = &plan->regions[application];
-    *out_nodes = region->nodes;
-    *out_count = region->node_count;
-    return (cleave_bisect_culprit_t){
-        .kind = CLEAVE_BISECT_REGION, .index = application, .rule = region->rule};
-  }
-  uint32_t rule = find_graph_rule(plan, application - plan->region_count);
-  return (cleave_bisect_culprit_t){.kind = CLEAVE_BISECT_GRAPH_RULE, .index = rule, .rule = rule};
-}
-
-static cleave_status_t list_applications(bisection_t *bisection, cleave_error_t *error) {
-  const cleave_plan_t *plan = bisection->report->plan;
-  const cleave_node_t *nodes = NULL;
-  uint32_t count = 0;
-  bisection->count = plan->fusion_count + plan->region_count;
-  for (uint32_t k = 0; k < plan->rule_count; k++) {
-    bisection->count += is_graph_rule(&plan->rules[k]) && plan->rules[k].matches > 0 ? 1 : 0;
-  }
-  bisection->report->application_count = bisection->count;
-  for (uint32_t a = 0; a < bisection->count; a++) {
-    (void)describe(plan, a, &nodes, &count);
-    bisection->key_count += count == 0 ? 1 : count;
-  }
-  bisection->keys = cleave_allocate(bisection->key_count + 1, sizeof *bisection->keys);
-  bisection->allowed = cleave_allocate_zeroed((size_t)bisection->count + 1, sizeof *bisection->allowed);
-  if (bisection->keys == NULL || bisection->allowed == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
-  size_t next = 0;
-  for (uint32_t a = 0; a < bisection->count; a++) {
-    cleave_bisect_culprit_t application = describe(plan, a, &nodes, &count);
-    uint64_t hash = rule_hash(&plan->rules[application.rule]);
-    if (application.kind == CLEAVE_BISECT_GRAPH_RULE) {
-      bisection->keys[next++] = (node_key_t){hash, a};
-    }
-    for (uint32_t k = 0; k < count; k++) {
-      bisection->keys[next++] = (node_key_t){node_hash(hash, plan->graph, nodes[k]), a};
-    }
-  }
-  qsort(bisection->keys, bisection->key_count, sizeof *bisection->keys, compare_keys);
-  return CLEAVE_OK;
-}
-
-static uint32_t find_application(const bisection_t *bisection, uint64_t key) {
-  node_key_t wanted = {key, 0};
-  const node_key_t *found =
-      bsearch(&wanted, bisection->keys, bisection->key_count, sizeof *bisection->keys, compare_keys);
-  return found == NULL ? CLEAVE_INDEX_NONE : found->application;
-}
-
-/* For cleave_rule_list_t.allow. */
-static bool is_allowed(void *context, const cleave_graph_t *graph, const cleave_plan_rule_t *rule,
-                       const cleave_node_t *nodes, uint32_t node_count) {
-  const bisection_t *bisection = context;
-  uint64_t hash = rule_hash(rule);
-  uint32_t application = CLEAVE_INDEX_NONE;
-  if (is_graph_rule(rule)) {
-    application = find_application(bisection, hash);
-  }
-  for (uint32_t k = 0; !is_graph_rule(rule) && k < node_count; k++) {
-    uint32_t found = find_application(bisection, node_hash(hash, graph, nodes[k]));
-    if (found == CLEAVE_INDEX_NONE || (k > 0 && found != application)) {
-      return false;
-    }
-    application = found;
-  }
-  return application != CLEAVE_INDEX_NONE && bisection->allowed[application];
-}
-
-static void allow_all(bisection_t *bisection, bool yes) {
-  for (uint32_t a = 0; a < bisection->count; a++) {
-    bisection->allowed[a] = yes;
-  }
-}
 
 /* ---- tests ---- */
 
@@ -245,9 +111,9 @@ static bool has_tests_left(const bisection_t *bisection) {
 /* Allows `set` without its part [from, to) (`inside` false), or that part only. */
 static void allow_part(bisection_t *bisection, const uint32_t *set, uint32_t count, uint32_t from,
                        uint32_t to, bool inside) {
-  allow_all(bisection, false);
+  cleave_applications_allow_all(&bisection->applications, false);
   for (uint32_t k = 0; k < count; k++) {
-    bisection->allowed[set[k]] = (k >= from && k < to) == inside;
+    bisection->applications.allowed[set[k]] = (k >= from && k < to) == inside;
   }
 }
 
@@ -287,9 +153,7 @@ static cleave_status_t minimise(bisection_t *bisection, uint32_t *set, uint32_t 
 
 static cleave_status_t add_culprit(bisection_t *bisection, uint32_t application, double value,
                                    double reference, cleave_error_t *error) {
-  const cleave_node_t *nodes = NULL;
-  uint32_t count = 0;
-  cleave_bisect_culprit_t culprit = describe(bisection->report->plan, application, &nodes, &count);
+  cleave_bisect_culprit_t culprit = cleave_applications_describe(&bisection->applications, application);
   culprit.application = application;
   culprit.value = value;
   culprit.reference = reference;
@@ -300,14 +164,14 @@ static cleave_status_t add_culprit(bisection_t *bisection, uint32_t application,
 static cleave_status_t search_accuracy(bisection_t *bisection, cleave_error_t *error) {
   cleave_bisect_report_t *report = bisection->report;
   bool broken = false;
-  allow_all(bisection, true);
-  CLEAVE_TRY(test_accuracy(bisection, bisection->count, &report->value_all, &broken, error));
+  cleave_applications_allow_all(&bisection->applications, true);
+  CLEAVE_TRY(test_accuracy(bisection, bisection->applications.count, &report->value_all, &broken, error));
   report->value_found = report->value_all;
   if (!broken) {
     return CLEAVE_OK;
   }
   cleave_status_t status = CLEAVE_OK;
-  uint32_t count = bisection->count;
+  uint32_t count = bisection->applications.count;
   uint32_t *set = cleave_allocate((size_t)count + 1, sizeof *set);
   if (set == NULL) {
     return cleave_error_out_of_memory(error);
@@ -318,9 +182,9 @@ static cleave_status_t search_accuracy(bisection_t *bisection, cleave_error_t *e
   CLEAVE_TRY_CLEANUP(minimise(bisection, set, &count, error));
   allow_part(bisection, set, count, 0, count, true);
   CLEAVE_TRY_CLEANUP(test_accuracy(bisection, count, &report->value_found, &broken, error));
-  allow_all(bisection, true);
+  cleave_applications_allow_all(&bisection->applications, true);
   for (uint32_t k = 0; k < count; k++) {
-    bisection->allowed[set[k]] = false;
+    bisection->applications.allowed[set[k]] = false;
   }
   CLEAVE_TRY_CLEANUP(test_accuracy(bisection, count, &report->value_others, &broken, error));
   for (uint32_t k = 0; k < count; k++) {
@@ -367,7 +231,7 @@ static bool is_faster(const bisection_t *bisection, const cleave_paired_summary_
 /* One application at a time; a gain counts if a second measurement sees it too. */
 static cleave_status_t search_one_by_one(bisection_t *bisection, cleave_session_t *all,
                                          cleave_error_t *error) {
-  for (uint32_t a = 0; a < bisection->count; a++) {
+  for (uint32_t a = 0; a < bisection->applications.count; a++) {
     cleave_paired_summary_t summary;
     bool faster = true;
     if (!has_tests_left(bisection)) {
@@ -375,9 +239,9 @@ static cleave_status_t search_one_by_one(bisection_t *bisection, cleave_session_
       return CLEAVE_OK;
     }
     for (int k = 0; k < 2 && faster; k++) {
-      allow_all(bisection, true);
-      bisection->allowed[a] = false;
-      CLEAVE_TRY(test_speed(bisection, all, bisection->count - a, &summary, error));
+      cleave_applications_allow_all(&bisection->applications, true);
+      bisection->applications.allowed[a] = false;
+      CLEAVE_TRY(test_speed(bisection, all, bisection->applications.count - a, &summary, error));
       faster = is_faster(bisection, &summary);
     }
     if (faster) {
@@ -409,9 +273,9 @@ static cleave_status_t confirm(bisection_t *bisection, cleave_session_t *all, cl
     cleave_paired_summary_t summary;
     bool holds = true;
     for (int k = 0; k < 2 && holds; k++) {
-      allow_all(bisection, true);
+      cleave_applications_allow_all(&bisection->applications, true);
       for (size_t c = 0; c < report->culprits.count; c++) {
-        bisection->allowed[report->culprits.items[c].application] = false;
+        bisection->applications.allowed[report->culprits.items[c].application] = false;
       }
       CLEAVE_TRY(test_speed(bisection, all, (uint32_t)report->culprits.count, &summary, error));
       holds = is_faster(bisection, &summary);
@@ -434,9 +298,9 @@ static cleave_status_t search_speed(bisection_t *bisection, cleave_error_t *erro
   trial_t all;
   cleave_paired_summary_t summary;
   cleave_status_t status = CLEAVE_OK;
-  allow_all(bisection, true);
-  CLEAVE_TRY_CLEANUP(begin_trial(bisection, bisection->count, &all, error));
-  CLEAVE_TRY_CLEANUP(test_speed(bisection, all.session, bisection->count, &summary, error));
+  cleave_applications_allow_all(&bisection->applications, true);
+  CLEAVE_TRY_CLEANUP(begin_trial(bisection, bisection->applications.count, &all, error));
+  CLEAVE_TRY_CLEANUP(test_speed(bisection, all.session, bisection->applications.count, &summary, error));
   report->value_all = summary.first_ms;
   report->value_found = report->value_all;
   report->value_others = report->value_all;
@@ -463,9 +327,10 @@ static cleave_status_t prepare(bisection_t *bisection, cleave_error_t *error) {
     bisection->pointers[k] = &bisection->views[k];
   }
   CLEAVE_TRY(cleave_rule_list_partition(bisection->list, bisection->graph, &bisection->report->plan, error));
-  CLEAVE_TRY(list_applications(bisection, error));
-  bisection->list->allow = is_allowed;
-  bisection->list->allow_context = bisection;
+  CLEAVE_TRY(cleave_applications_list(bisection->report->plan, &bisection->applications, error));
+  bisection->report->application_count = bisection->applications.count;
+  bisection->list->allow = cleave_applications_is_allowed;
+  bisection->list->allow_context = &bisection->applications;
   if (options->metric == CLEAVE_BISECT_MS) {
     return CLEAVE_OK;
   }
@@ -499,8 +364,7 @@ cleave_status_t cleave_rules_bisect(cleave_rule_list_t *list, const cleave_graph
   cleave_free(bisection.expected);
   cleave_free((void *)bisection.pointers);
   cleave_free(bisection.views);
-  cleave_free(bisection.keys);
-  cleave_free(bisection.allowed);
+  cleave_applications_deinit(&bisection.applications);
   return status;
 }
 
