@@ -98,32 +98,32 @@ local function input_pattern(line, key, item)
   return pattern.pattern_of(line, item, "op: input " .. check.show(key))
 end
 
-local function is_every(item)
+local function is_variadic(item)
   local description = pattern.describe(item)
-  return description ~= nil and description.kind == "every"
+  return description ~= nil and description.kind == "variadic"
 end
 
--- All inputs that are not given: { port = -2, pattern }, the last of the list.
-local function add_every(line, result, item, add)
-  if #result > 0 and result[#result].port == -2 then
-    check.fail(line, "op: two inputs stand for all the others")
+-- All inputs that are not given: { variadic = true, pattern }, the last of the list.
+local function add_variadic(line, result, item, add)
+  if #result > 0 and result[#result].variadic then
+    check.fail(line, "op: two inputs are variadic, expected one")
   end
-  result[#result + 1] = { port = -2, pattern = add(item) }
+  result[#result + 1] = { variadic = true, pattern = add(item) }
 end
 
 local function inputs(line, spec, ops, add)
   if spec == nil then
     return {}
-  elseif is_every(spec) then
+  elseif is_variadic(spec) then
     spec = { spec }
   end
   check.type(line, "op: inputs", spec, "table")
   local commutative = all_commutative(ops)
-  local result, taken, every = {}, {}, {}
+  local result, taken, variadic = {}, {}, {}
   for key, item in host.pairs(spec) do
     local port
-    if is_every(item) then
-      every[#every + 1] = item
+    if is_variadic(item) then
+      variadic[#variadic + 1] = item
       if type(key) == "string" then
         port_index(line, ops, key)
       end
@@ -146,8 +146,8 @@ local function inputs(line, spec, ops, add)
       result[#result + 1] = { port = port, pattern = add(item) }
     end
   end
-  for _, item in ipairs(every) do
-    add_every(line, result, item, add)
+  for _, item in ipairs(variadic) do
+    add_variadic(line, result, item, add)
   end
   return result
 end
@@ -298,7 +298,7 @@ function compile_into(description, add)
     return { kind = kind, line = description.line }
   elseif kind == "sequence" or kind == "maybe" or kind == "oneof" or kind == "group" then
     return { kind = kind, line = description.line, children = compile_children(description, add) }
-  elseif kind == "repeated" or kind == "every" then
+  elseif kind == "repeated" or kind == "variadic" then
     local low, high = bounds(description)
     return { kind = kind, line = description.line, children = compile_children(description, add),
       min = low, max = high }

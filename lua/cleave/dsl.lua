@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The words of a rule file that name rules: ruleset, strategy, and one word for every kind of
--- rule (the modules kind_<word>.lua). A rule file returns a ruleset; when it has run, `compile`
+-- The words of a rule file that name rules: ruleset, and one word for every kind of rule (the
+-- modules kind_<word>.lua). A rule file returns a ruleset; when it has run, `compile`
 -- turns the ruleset into plain tables for C.
 local host, import = ...
 local check = import "check"
@@ -13,7 +13,7 @@ local schema = import "schema"
 local M = {}
 
 local RULESET_KEYS = schema.keys "ruleset"
-local STRATEGY_KEYS = schema.keys "strategy"
+local NAMED_RULESET_KEYS = schema.keys "named_ruleset"
 
 local kinds, kind_names = {}, {} -- word -> module; words in order
 for _, name in ipairs(host.modules "kind_") do
@@ -58,9 +58,14 @@ local function named(kind)
 end
 
 local last_ruleset -- line of the last one
+local named_ruleset = named "ruleset"
 
+-- ruleset { ... } is what the file returns; ruleset "name" { ... } is an entry of it.
 local function ruleset(spec)
   local line = host.line()
+  if type(spec) == "string" then
+    return named_ruleset(spec)
+  end
   last_ruleset = line
   check.type(line, "ruleset", spec, "table")
   return make { kind = "ruleset", line = line, spec = check.copy(line, spec) }
@@ -71,7 +76,7 @@ function M.words()
   local words = pattern.words()
   words.option = options.words()
   words.ruleset = ruleset
-  words.strategy = named "strategy"
+  words.strategy = named_ruleset -- another word for it
   words.include, words.require = host.include, host.require
   for _, kind in ipairs(kind_names) do
     words[kind] = named(kind)
@@ -102,10 +107,10 @@ local function compile_rule(rule, values)
   return result, enabled
 end
 
-local function describe(owner, line, k, word)
+-- The description of an entry of a ruleset. A named ruleset has no rulesets in it.
+local function describe(owner, line, k, word, is_named)
   local found = type(word) == "table" and descriptions[word] or nil
-  local nested = owner == "strategy" and found and found.kind == "strategy"
-  if not found or found.kind == "ruleset" or nested then
+  if not found or found.kind == "ruleset" and (is_named or not found.name) then
     check.fail(line, "%s: entry %d is %s, expected %s or %s%s", owner, k,
       found and "a " .. found.kind or check.show(word),
       table.concat(kind_names, ", ", 1, #kind_names - 1), kind_names[#kind_names],
@@ -114,9 +119,9 @@ local function describe(owner, line, k, word)
   return found
 end
 
--- A name for each rule, in all strategies; for each test; and for each strategy.
+-- Names of rules are unique over all rulesets of the file; so are those of tests and of rulesets.
 local function check_unique(seen, rule)
-  local own = rule.kind == "test" or rule.kind == "strategy"
+  local own = rule.kind == "test" or rule.kind == "ruleset"
   local key = (own and rule.kind or "rule") .. " " .. rule.name
   if seen[key] then
     check.fail(rule.line, "%s '%s' is there twice, first in %s", rule.kind, rule.name,
@@ -125,14 +130,14 @@ local function check_unique(seen, rule)
   seen[key] = rule.line
 end
 
--- Strategies run one after the other, each over what the ones before left. Rules that stand in the
--- ruleset itself are strategies of the ruleset's own backend, one for each run of them.
-local function compile_strategies(set, result)
+-- Rulesets run one after the other, each over what the ones before left. Consecutive rules that
+-- are in no named ruleset form a ruleset of the file's own backend.
+local function compile_rulesets(set, result)
   local line, spec = set.line, set.spec
   local seen, current = {}, nil
   local function begin(name, backend, at)
     current = { name = name, backend = backend, line = at, rules = {} }
-    result.strategies[#result.strategies + 1] = current
+    result.rulesets[#result.rulesets + 1] = current
   end
   local function add(rule)
     check_unique(seen, rule)
@@ -150,13 +155,14 @@ local function compile_strategies(set, result)
   end
   for k, word in ipairs(spec) do
     local rule = describe("ruleset", line, k, word)
-    if rule.kind == "strategy" then
-      check.keys(rule.line, "strategy", rule.spec, STRATEGY_KEYS, true)
+    if rule.kind == "ruleset" then
+      local what = "ruleset '" .. rule.name .. "'"
+      check.keys(rule.line, what, rule.spec, NAMED_RULESET_KEYS, true)
       check_unique(seen, rule)
       begin(result.name .. "/" .. rule.name,
-        check.name(rule.line, "strategy: backend", rule.spec.backend or result.backend), rule.line)
+        check.name(rule.line, what .. ": backend", rule.spec.backend or result.backend), rule.line)
       for n, inner in ipairs(rule.spec) do
-        add(describe("strategy", rule.line, n, inner))
+        add(describe(what, rule.line, n, inner, true))
       end
       current = nil
     else
@@ -166,7 +172,7 @@ local function compile_strategies(set, result)
       add(rule)
     end
   end
-  if #result.strategies == 0 then
+  if #result.rulesets == 0 then
     begin(result.name, result.backend, line)
   end
 end
@@ -181,7 +187,7 @@ local function fail_returned(returned, last)
     check.show(returned))
 end
 
----Turns what the rule file returned into plain tables: { name, backend, line, options, strategies }
+---Turns what the rule file returned into plain tables: { name, backend, line, options, rulesets }
 ---and what the file says about itself: declared (all rules, also those switched off), option_list,
 ---tests.
 ---@param returned any
@@ -190,7 +196,7 @@ end
 ---@param settings { name: string, value: string, used: boolean }[]
 function M.compile(returned, last, file, settings)
   local set = type(returned) == "table" and descriptions[returned] or nil
-  if not set or set.kind ~= "ruleset" then
+  if not set or set.kind ~= "ruleset" or set.name then
     fail_returned(returned, last)
   end
   local line, spec = set.line, set.spec
@@ -199,7 +205,7 @@ function M.compile(returned, last, file, settings)
     name = check.name(line, "ruleset: name", spec.name),
     backend = check.name(line, "ruleset: backend", spec.backend or "cpu"),
     line = line,
-    strategies = {},
+    rulesets = {},
     declared = {},
     tests = {},
   }
@@ -210,7 +216,7 @@ function M.compile(returned, last, file, settings)
     check.type(line, "ruleset: options", spec.options, "table")
   end
   result.options = options.apply(line, spec.options or {}, file, settings)
-  compile_strategies(set, result)
+  compile_rulesets(set, result)
   compile.unused()
   result.option_list = options.list()
   for _, test in ipairs(result.tests) do

@@ -17,7 +17,7 @@ local EQUAL_KEYS = schema.keys "test_equal"
 local TOTALS = { "regions", "fusions", "left" } -- counts of the whole plan
 local DEFAULT_INPUT = { 1, 3, 8, 8 }
 local MOST = 0x7fffffff
-local MOST_INPUTS = 64
+local MAX_INPUTS = 64
 
 -- ---- inputs ----
 
@@ -59,7 +59,7 @@ local function read_inputs(line, graph, spec)
         check.fail(line, "inputs: graph has no parameter '%s'%s", key, host.hint(key, parameters))
       end
     end
-    local most = info.vararg and MOST_INPUTS or #inputs
+    local most = info.vararg and MAX_INPUTS or #inputs
     if math.type(place) ~= "integer" or place < 1 or place > most then
       check.fail(line, "inputs: entry %s, but graph takes %d after g", check.show(key), #inputs)
     end

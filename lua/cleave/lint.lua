@@ -215,7 +215,7 @@ local function goes_before(a, b)
   return a.priority > b.priority or (a.priority == b.priority and a.place < b.place)
 end
 
-local function lint_twins(file, add)
+local function lint_unreachable(file, add)
   local seen = {}
   for place, rule in ipairs(file.declared) do
     if rule.kind == "fuse" and rule.enabled then
@@ -288,7 +288,7 @@ function M.run(file, texts)
       lint_where(rule, source, add)
     end
   end
-  lint_twins(file, add)
+  lint_unreachable(file, add)
   lint_tests(file, add)
   table.sort(lints, function(a, b)
     return a.line < b.line or (a.line == b.line and a.place < b.place)

@@ -106,18 +106,19 @@ local OPAQUE = {
     "shr(cleave.pattern|string|fun(x: cleave.pattern): cleave.pattern): cleave.pattern",
     "bor(cleave.pattern|string): cleave.pattern",
   } },
-  { "every", "all inputs that are not given", {} },
+  { "variadic_word", "all inputs that are not given", {} },
   { "test", "what an attribute or constant may be", {} },
   { "option", "stands for its value wherever a rule expects plain data", {} },
   { "rule", "a rule or test of a ruleset", {} },
-  { "strategy_word", "a strategy of a ruleset", {} },
+  { "named_ruleset_word", "a ruleset inside of another one", {} },
   { "ruleset_word", "what a rule file returns", {} },
 }
 
 local function words_file()
   local out = writer()
   add_head(out, "The words of rule files.")
-  out.add("---@alias cleave.input cleave.pattern|cleave.test|cleave.every|number|cleave.option")
+  out.add("---@alias cleave.input cleave.pattern|cleave.test|cleave.variadic_word|number"
+    .. "|cleave.option")
   out.add("---@alias cleave.attribute_test cleave.test|cleave.option|number|boolean|string|any[]")
   out.add("")
   for _, opaque in ipairs(OPAQUE) do

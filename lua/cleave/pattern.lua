@@ -230,7 +230,7 @@ local function range(spec)
 end
 
 -- repeated(p, 1, 4), repeated { p, min = 1, max = 4 }
-local function repeating(word, kind)
+local function repeating(word)
   return function(arg, min, max)
     local line = host.line()
     local spec = { min = min, max = max }
@@ -240,8 +240,8 @@ local function repeating(word, kind)
       spec = arg
       arg = arg[1]
     end
-    return make { kind = kind, word = kind == "every" and "variadic" or nil, line = line,
-      min = spec.min, max = spec.max, children = { pattern_of(line, arg, word) } }
+    return make { kind = word, line = line, min = spec.min, max = spec.max,
+      children = { pattern_of(line, arg, word) } }
   end
 end
 
@@ -309,8 +309,8 @@ function M.words()
     oneof = oneof,
     one_of = one_of,
     range = range,
-    repeated = repeating("repeated", "repeated"),
-    variadic = repeating("variadic", "every"),
+    repeated = repeating "repeated",
+    variadic = repeating "variadic",
     output = output,
     group = group,
     absent = M.absent,

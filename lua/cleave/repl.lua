@@ -9,7 +9,7 @@ local sandbox = import "sandbox"
 
 local M = {}
 
-local MOST_ITEMS, MOST_TEXT, MOST_DEPTH, MOST_ROWS = 20, 400, 3, 40
+local MAX_ITEMS, MAX_TEXT, MAX_DEPTH, MAX_ROWS = 20, 400, 3, 40
 
 local texts = setmetatable({}, { __mode = "k" }) -- answers in words, shown as they are
 local matches = setmetatable({}, { __mode = "k" }) -- lists of matches -> names of labels
@@ -42,8 +42,8 @@ end
 local show
 
 local function show_text(text)
-  if #text > MOST_TEXT then
-    text = text:sub(1, MOST_TEXT) .. "..."
+  if #text > MAX_TEXT then
+    text = text:sub(1, MAX_TEXT) .. "..."
   end
   return (string.format("%q", text):gsub("\\\n", "\\n"))
 end
@@ -52,7 +52,7 @@ local function show_key(key)
   if type(key) == "string" and key:match "^[%a_][%w_]*$" then
     return key
   end
-  return "[" .. show(key, MOST_DEPTH) .. "]"
+  return "[" .. show(key, MAX_DEPTH) .. "]"
 end
 
 -- A list of matches as a table: a row each, a column for every label; without labels, where it
@@ -64,7 +64,7 @@ local function show_matches(list)
   rows[1][2] = labels[1] or "begins at"
   rows[1][last] = "nodes"
   for k, match in ipairs(list) do
-    if k > MOST_ROWS then
+    if k > MAX_ROWS then
       break
     end
     local row = { host.tostring(k) }
@@ -88,7 +88,7 @@ local function show_matches(list)
     end
     lines[#lines + 1] = (table.concat(cells, "  "):gsub(" +$", ""))
   end
-  if #list > MOST_ROWS then
+  if #list > MAX_ROWS then
     lines[#lines + 1] = string.format("... %d in all", #list)
   end
   return #list == 0 and "no match" or table.concat(lines, "\n")
@@ -98,18 +98,18 @@ local function show_table(value, depth)
   if next(value) == nil then
     return "{}"
   end
-  if depth >= MOST_DEPTH then
+  if depth >= MAX_DEPTH then
     return "{ ... }"
   end
   local items, count, listed = {}, 0, #value
   local indent = string.rep("  ", depth + 1)
-  for k = 1, math.min(listed, MOST_ITEMS) do
+  for k = 1, math.min(listed, MAX_ITEMS) do
     items[#items + 1] = show(value[k], depth + 1)
   end
   for key, item in host.pairs(value) do
     local in_list = math.type(key) == "integer" and key >= 1 and key <= listed
     count = count + 1
-    if not in_list and #items < MOST_ITEMS then
+    if not in_list and #items < MAX_ITEMS then
       items[#items + 1] = show_key(key) .. " = " .. show(item, depth + 1)
     end
   end

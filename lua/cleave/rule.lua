@@ -19,8 +19,8 @@ function M.optional(rule, key, wanted)
 end
 
 ---An integer field between bounds.
-function M.integer(rule, key, otherwise, low, high)
-  local value = M.optional(rule, key, "integer") or otherwise
+function M.integer(rule, key, fallback, low, high)
+  local value = M.optional(rule, key, "integer") or fallback
   if value < low or value > high then
     check.fail(rule.line, "%s is %d, expected %d to %d", key, value, low, high)
   end

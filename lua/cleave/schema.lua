@@ -49,7 +49,7 @@ end
 M.tables = {
   { name = "op", doc = "a node: one of these operators", list = "cleave.operator|cleave.operator[]",
     keys = join(LABEL, {
-      { "inputs", "table<string|integer, cleave.input>|cleave.every?",
+      { "inputs", "table<string|integer, cleave.input>|cleave.variadic_word?",
         "by schema name in any case of letters, or by place; commutative ones in either order" },
       { "attrs", "table<string, cleave.attribute_test>?",
         "by name: a value, one_of, range, absent; what is not written has its default" },
@@ -79,15 +79,16 @@ M.tables = {
       { "min", "number|cleave.option?", "no bound where it is not given" },
       { "max", "number|cleave.option?", "no bound where it is not given" },
     } },
-  { name = "ruleset", doc = "what a rule file returns: rules, tests and strategies in order",
-    list = "cleave.rule|cleave.strategy_word",
+  { name = "ruleset", doc = "what a rule file returns: rules, tests and named rulesets in order",
+    list = "cleave.rule|cleave.named_ruleset_word",
     keys = {
       { "name", "string", "for messages and plans" },
       { "backend", "string?", BACKEND .. "; cpu where it is not given" },
       DOC,
       { "options", "table<string, cleave.option>?", "what --set may change" },
     } },
-  { name = "strategy", doc = "rules that run after those before them, on a backend of their own",
+  { name = "named_ruleset",
+    doc = "inside a ruleset: rules that run after those before them, on a backend of their own",
     list = "cleave.rule",
     keys = { { "backend", "string?", BACKEND .. "; the ruleset's where it is not given" }, DOC } },
   { name = "fuse", doc = "each match becomes one kernel, if the backend agrees",
@@ -184,7 +185,7 @@ M.words = {
   { "repeated", "fun(spec: cleave.pattern|cleave.operator|cleave.repeated, min: integer?, "
     .. "max: integer?): cleave.pattern", "p >> p >> ..." },
   { "variadic", "fun(spec: cleave.pattern|cleave.operator|cleave.variadic, min: integer?, "
-    .. "max: integer?): cleave.every", "in `inputs`: all that are not given" },
+    .. "max: integer?): cleave.variadic_word", "in `inputs`: all that are not given" },
   { "output", "fun(spec: cleave.pattern|cleave.operator|cleave.output, which: string|integer|nil)"
     .. ": cleave.pattern", "a certain output of an operator, from 1 or by name" },
   { "group", "fun(...: cleave.pattern|cleave.pattern[]): cleave.pattern",
@@ -195,9 +196,11 @@ M.words = {
     "an attribute: not written, whatever its default; an input: left out" },
   { "present", "cleave.test", "as an input: given" },
   { "option", "cleave.option_words", "declares what --set may change" },
-  { "ruleset", "fun(spec: cleave.ruleset): cleave.ruleset_word", "what the file returns" },
-  { "strategy", "fun(name: string): fun(spec: cleave.strategy): cleave.strategy_word",
-    "rules of one backend, after those before" },
+  { "ruleset", "(fun(spec: cleave.ruleset): cleave.ruleset_word)"
+    .. "|(fun(name: string): fun(spec: cleave.named_ruleset): cleave.named_ruleset_word)",
+    "what the file returns; inside of it, with a name: rules of one backend, after those before" },
+  { "strategy", "fun(name: string): fun(spec: cleave.named_ruleset): cleave.named_ruleset_word",
+    "another word for a ruleset with a name" },
   { "fuse", "fun(name: string): fun(spec: cleave.fuse): cleave.rule", "matches become kernels" },
   { "region", "fun(name: string): fun(spec: cleave.region): cleave.rule",
     "what a backend runs in one piece" },

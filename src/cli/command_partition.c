@@ -6,7 +6,7 @@
 #include "cli/common/job.h"
 #include "cli/common/output.h"
 #include "cli/report/report.h"
-#include "cli/report/report_border.h"
+#include "cli/report/report_boundary.h"
 #include "system/file.h"
 
 static int print_plan(const cleave_job_t *job) {
@@ -28,18 +28,18 @@ typedef struct extras {
   const char *constants; /* where theirs go */
   bool report;
   bool rule_stats;
-  cleave_border_report_t *borders;
+  cleave_boundary_report_t *boundaries;
 } extras_t;
 
 /* The rules run once more over the graph of the plan: a file keeps no state between its loads. */
-static cleave_status_t report_borders(cleave_job_t *job, extras_t *extras, cleave_error_t *error) {
+static cleave_status_t report_boundaries(cleave_job_t *job, extras_t *extras, cleave_error_t *error) {
   if (!extras->report) {
     return CLEAVE_OK;
   }
   cleave_rule_list_t list;
   cleave_status_t status = cleave_job_load_rules(job, &list, error);
   if (status == CLEAVE_OK) {
-    status = cleave_rule_list_report(&list, job->plan->graph, &extras->borders, error);
+    status = cleave_rule_list_report(&list, job->plan->graph, &extras->boundaries, error);
   }
   cleave_rule_list_deinit(&list);
   return status;
@@ -75,7 +75,7 @@ static cleave_status_t work(cleave_job_t *job, const cleave_job_options_t *optio
                             options->model);
   }
   CLEAVE_TRY(cleave_job_partition(job, error));
-  CLEAVE_TRY(report_borders(job, extras, error));
+  CLEAVE_TRY(report_boundaries(job, extras, error));
   CLEAVE_TRY(save_regions(job, extras, error));
   return output == NULL ? CLEAVE_OK : cleave_plan_save(job->plan, output, (int32_t)opset, error);
 }
@@ -84,9 +84,9 @@ static void print_extras(const cleave_job_t *job, const extras_t *extras) {
   if (extras->rule_stats) {
     cleave_report_rule_stats(job->plan);
   }
-  if (extras->borders != NULL) {
+  if (extras->boundaries != NULL) {
     cleave_report_refusals(job->plan);
-    cleave_report_borders(extras->borders);
+    cleave_report_boundaries(extras->boundaries);
   }
 }
 
@@ -107,8 +107,8 @@ static int print_json(const cleave_job_t *job, const char *output, const extras_
   if (json != NULL && extras->rule_stats) {
     cleave_report_rule_stats_json(job->plan, json);
   }
-  if (json != NULL && extras->borders != NULL) {
-    cleave_report_borders_json(extras->borders, json);
+  if (json != NULL && extras->boundaries != NULL) {
+    cleave_report_boundaries_json(extras->boundaries, json);
   }
   return cleave_output_json(json);
 }
@@ -200,7 +200,7 @@ static int run(int argc, char **argv) {
       }
     }
   }
-  cleave_border_report_destroy(extras.borders);
+  cleave_boundary_report_destroy(extras.boundaries);
   cleave_job_deinit(&job);
   cleave_arguments_free(&arguments);
   return status;

@@ -17,8 +17,8 @@
 #include "system/clock.h"
 
 enum {
-  MOST_OUTPUT = 1 << 20, /* bytes that one chunk may print */
-  MOST_MATCHES = 100000,
+  MAX_OUTPUT = 1 << 20, /* bytes that one chunk may print */
+  MAX_MATCHES = 100000,
   STEPS_PER_ANCHOR = 100000,
 };
 
@@ -60,8 +60,8 @@ static int api_print(lua_State *state) {
   cleave_repl_t *repl = repl_of(state);
   size_t length = 0;
   const char *text = luaL_checklstring(state, 1, &length);
-  if (repl->output->length + length + 1 > MOST_OUTPUT) {
-    return cleave_script_raise(state, "more than %d bytes are printed", (int)MOST_OUTPUT);
+  if (repl->output->length + length + 1 > MAX_OUTPUT) {
+    return cleave_script_raise(state, "more than %d bytes are printed", (int)MAX_OUTPUT);
   }
   for (const char *line = text; line != NULL;) {
     const char *end = memchr(line, '\n', length - (size_t)(line - text));
@@ -335,7 +335,7 @@ static int api_find(lua_State *state) {
     return cleave_script_raise_error(state, &error);
   }
   lua_newtable(state);
-  for (uint32_t k = 0; k < count && found < MOST_MATCHES; k++) {
+  for (uint32_t k = 0; k < count && found < MAX_MATCHES; k++) {
     cleave_match_answer_t answer;
     cleave_match_request_t request = {.anchor = anchors[k], .step_limit = STEPS_PER_ANCHOR};
     if (cleave_matcher_match(repl->matcher, &request, &answer, &error) != CLEAVE_OK) {

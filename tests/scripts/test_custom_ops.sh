@@ -31,7 +31,7 @@ also "one rule of it" "my_key = 'mine'"
 check "a selector" 0 "my_select_0" "$program" partition "$model" $with/my_select
 check "a selector with less room" 0 " 3 regions" "$program" run "$model" $with/my_select --set most_nodes=1 --repeat 1 --threads 1
 check "groups apart" 0 "my_part  *region on exp_log .* 3 *3 " "$program" run "$model" $with --set groups=apart --repeat 1
-check "a second strategy takes what is left" 0 "my_select  *region on cpu .* 1 *1 " "$program" run "$model" $with \
+check "a second ruleset takes what is left" 0 "my_select  *region on cpu .* 1 *1 " "$program" run "$model" $with \
   --set least_nodes=2 --repeat 1 --verify
 check "rejects" 0 "rejected: the user asked for it" "$program" partition "$model" $with/my_part --set reject=true
 check "an option that the library refuses" 1 \

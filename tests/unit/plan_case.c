@@ -290,7 +290,7 @@ const char *plan_case_regions(const cleave_plan_t *plan) {
   return finish(&text);
 }
 
-const char *plan_case_borders(const cleave_plan_t *plan, uint32_t index) {
+const char *plan_case_boundary(const cleave_plan_t *plan, uint32_t index) {
   cleave_text_t text = {0};
   const cleave_plan_region_t *region = &plan->regions[index];
   for (uint32_t k = 0; k < region->input_count; k++) {

@@ -36,7 +36,7 @@ cleave_plan_t *plan_case_run(const cleave_graph_t *graph, const cleave_ruleset_t
  * "{[conv relu] pool}". */
 const char *plan_case_regions(const cleave_plan_t *plan);
 /* Borders of a region: "x, w -> y". */
-const char *plan_case_borders(const cleave_plan_t *plan, uint32_t region);
+const char *plan_case_boundary(const cleave_plan_t *plan, uint32_t region);
 /* Notes of a kind as "node: reason" lines. */
 const char *plan_case_notes(const cleave_plan_t *plan, cleave_plan_note_kind_t kind);
 

@@ -119,7 +119,7 @@ const char *rule_case_fusions(const rule_case_t *c) {
   return keep_text(&text);
 }
 
-const char *rule_case_borders(const rule_case_t *c, uint32_t region) {
+const char *rule_case_boundary(const rule_case_t *c, uint32_t region) {
   cleave_text_t text = {0};
   const cleave_plan_region_t *r = &c->plan->regions[region];
   for (uint32_t k = 0; k < r->input_count; k++) {

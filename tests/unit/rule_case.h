@@ -39,7 +39,7 @@ const char *rule_case_regions(const rule_case_t *c);
  */
 const char *rule_case_fusions(const rule_case_t *c);
 /* Inputs and outputs of a region, by name: "x, w -> y". */
-const char *rule_case_borders(const rule_case_t *c, uint32_t region);
+const char *rule_case_boundary(const rule_case_t *c, uint32_t region);
 /* Attributes of a region: "tile=8 mode='fast'". */
 const char *rule_case_attributes(const rule_case_t *c, uint32_t region);
 /* Notes of a kind: "node: reason" lines. */

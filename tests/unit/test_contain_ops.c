@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What MXNet's own tests ask of its default partitioner (test_subgraph_op.py, test_subgraph.py,
 // test_extensions.py), through rules in Lua: 17 pairs of a graph and a set of operators, three ways to say
-// the set, values and the order of inputs and outputs unchanged; strategies, selectors, review, chaining.
+// the set, values and the order of inputs and outputs unchanged; named rulesets, selectors, review, chaining.
 #include "rule_case.h"
 #include "unit.h"
 
@@ -63,7 +63,7 @@ static void check_pair(const pair_t *pair, const char *rules, const char *by) {
   rule_case_t c = rule_case_create(&request);
   ck_assert_str_eq(rule_case_regions(&c), pair->regions);
   for (uint32_t k = 0; k < c.plan->region_count; k++) {
-    ck_assert_str_eq(rule_case_borders(&c, k), pair->borders[k]);
+    ck_assert_str_eq(rule_case_boundary(&c, k), pair->borders[k]);
   }
   rule_case_check_values(&c, 0.0);
   rule_case_deinit(&c);
@@ -99,7 +99,7 @@ UNIT_TEST(an_output_of_the_model_keeps_its_place_whatever_it_is_made_of) {
                                  .settings = {"ops=Exp,Sin"}};
   rule_case_t c = rule_case_create(&request);
   ck_assert_str_eq(rule_case_regions(&c), "cpu{a b}");
-  ck_assert_str_eq(rule_case_borders(&c, 0), "x -> a, b");
+  ck_assert_str_eq(rule_case_boundary(&c, 0), "x -> a, b");
   rule_case_check_values(&c, 0.0);
   rule_case_deinit(&c);
 }
@@ -187,7 +187,7 @@ UNIT_TEST(whole_networks_and_single_nodes_as_regions) {
   "local reject = option.boolean(false, 'review refuses')\n"                               \
   "local my_opt = option.string('', 'goes to the backend')\n"                              \
   "return ruleset { name = 'myProp', options = { reject = reject, myOpt = my_opt },\n"     \
-  "  strategy 'strategy1' { region 'strategy1' {\n"                                        \
+  "  ruleset 'strategy1' { region 'strategy1' {\n"                                         \
   "    supported = function(node) return node.op == 'Exp' or node.op == 'Log' end,\n"      \
   "    review = function(sub, options)\n"                                                  \
   "      if options.reject then return false, 'rejected on request' end\n"                 \
@@ -199,7 +199,7 @@ UNIT_TEST(a_partitioner_with_options_makes_its_region) {
   rule_case_request_t request = {.model = GRAPH_P, .rules = {MY_PROP}, .settings = {"myOpt=yello"}};
   rule_case_t c = rule_case_create(&request);
   ck_assert_str_eq(rule_case_regions(&c), "cpu{d y}");
-  ck_assert_str_eq(rule_case_borders(&c, 0), "c -> y");
+  ck_assert_str_eq(rule_case_boundary(&c, 0), "c -> y");
   ck_assert_str_eq(rule_case_attributes(&c, 0),
                    "accurate=1 myKey='myVal' myOpt='yello' names=['a','b'] nodes=2 ratio=0.5 sizes=[1,2]");
   rule_case_check_values(&c, 0.0);
@@ -222,7 +222,7 @@ UNIT_TEST(a_region_may_eat_an_input_of_the_model_directly) {
                                  .rules = {MY_PROP}};
   rule_case_t c = rule_case_create(&request);
   ck_assert_str_eq(rule_case_regions(&c), "cpu{d y}");
-  ck_assert_str_eq(rule_case_borders(&c, 0), "a -> y");
+  ck_assert_str_eq(rule_case_boundary(&c, 0), "a -> y");
   rule_case_check_values(&c, 0.0);
   rule_case_deinit(&c);
 }
@@ -249,12 +249,12 @@ UNIT_TEST(a_selector_class_with_state_grows_both_ways) {
   rule_case_deinit(&c);
 }
 
-UNIT_TEST(strategies_run_one_after_the_other_over_what_is_left) {
+UNIT_TEST(named_rulesets_run_one_after_the_other_over_what_is_left) {
   rule_case_request_t request = {
       .model = GRAPH_P,
       .rules = {"return ruleset { name = 's', backend = 'cpu',\n"
-                "  strategy 'sums' { region 'sums' { ops = { 'Add', 'Exp' } } },\n"
-                "  strategy 'logs' { region 'logs' { ops = { 'Exp', 'Log' } } } }"}};
+                "  ruleset 'sums' { region 'sums' { ops = { 'Add', 'Exp' } } },\n"
+                "  ruleset 'logs' { region 'logs' { ops = { 'Exp', 'Log' } } } }"}};
   rule_case_t c = rule_case_create(&request);
   ck_assert_str_eq(rule_case_regions(&c), "cpu{c d} cpu{y}");
   ck_assert_str_eq(c.plan->rules[0].ruleset, "s/sums");
@@ -290,10 +290,10 @@ UNIT_TEST(one_model_runs_on_two_backends) {
           "g.output('y', g.Relu(g.Conv(x, g.weight { 4, 4, 3, 3 }, { name = 'conv2' }), "
           "{ name = 'relu2' }))",
       .rules = {"return ruleset { name = 'two',\n"
-                "  strategy 'products' { backend = 'onednn',\n"
+                "  ruleset 'products' { backend = 'onednn',\n"
                 "    fuse 'conv_relu' { pattern = op { 'Conv', as = 'conv' } >> op 'Relu' },\n"
                 "    region 'products' { ops = { 'Conv', 'Relu' } } },\n"
-                "  strategy 'rest' { backend = 'cpu', region 'rest' {} } }"}};
+                "  ruleset 'rest' { backend = 'cpu', region 'rest' {} } }"}};
   rule_case_t c = rule_case_create(&request);
   ck_assert_str_eq(rule_case_regions(&c), "onednn{conv1 relu1} cpu{cos sin} onednn{conv2 relu2}");
   ck_assert_str_eq(rule_case_fusions(&c), "conv_relu(conv=Conv Relu) conv_relu(conv=Conv Relu)");
@@ -331,8 +331,9 @@ UNIT_TEST(a_hundred_partitions_of_one_graph_are_the_same_bytes) {
   }
 }
 
-/* The first strategy takes what reads the inputs of the model the other way round. */
-UNIT_TEST(a_first_strategy_that_turns_inputs_around_does_not_confuse_the_second) {
+/* The first ruleset takes what reads the inputs of the model in reverse order. `strategy` is another word
+ * for a ruleset with a name. */
+UNIT_TEST(a_first_ruleset_that_reorders_inputs_does_not_confuse_the_second) {
   rule_case_request_t request = {
       .model =
           "local a, b = g.input('a', 'float32', { 2, 3 }), g.input('b', 'float32', { 2, 4 })\n"
@@ -344,7 +345,7 @@ UNIT_TEST(a_first_strategy_that_turns_inputs_around_does_not_confuse_the_second)
                 "  strategy 'one' { region 'one' { ops = { 'Concat', 'Neg', 'Exp' } } },\n"
                 "  strategy 'two' { region 'two' { ops = { 'Sub', 'Sin' } } } }"}};
   rule_case_t c = rule_case_create(&request);
-  ck_assert_str_eq(rule_case_borders(&c, 0), "b, a -> cat");
+  ck_assert_str_eq(rule_case_boundary(&c, 0), "b, a -> cat");
   ck_assert_uint_eq(c.plan->region_count, 2);
   rule_case_check_values(&c, 0.0);
   rule_case_deinit(&c);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why a pattern does not match: each kind of demand, the numbers of what matched, the words and the edits.
+// Why a pattern does not match: each kind of constraint, the numbers of what matched, the words and the
+// edits.
 
 #include "partition/explain/explain.h"
 
@@ -24,13 +25,13 @@ static const char *explain_at(const cleave_graph_t *graph, uint32_t root, const 
   unit_ok(cleave_explainer_explain(explainer, position, focus, CLEAVE_EXPLAIN_ALL, &arena, &finding, e));
   ck_assert(finding.is_complete);
   size_t length = (size_t)snprintf(text, sizeof text, "%u/%u", finding.matched, finding.total);
-  ck_assert_int_eq(finding.matches, finding.miss_count == 0 && finding.total > 0);
-  for (uint32_t k = 0; k < finding.miss_count; k++) {
-    const cleave_miss_t *miss = &finding.misses[k];
+  ck_assert_int_eq(finding.matches, finding.mismatch_count == 0 && finding.total > 0);
+  for (uint32_t k = 0; k < finding.mismatch_count; k++) {
+    const cleave_mismatch_t *mismatch = &finding.mismatches[k];
     length += (size_t)snprintf(text + length, sizeof text - length, "\n%s: %s is %s, wanted %s%s%s => %s",
-                               miss->path, miss->subject, miss->found, miss->expected,
-                               miss->detail[0] == '\0' ? "" : " ", miss->detail,
-                               miss->edit == NULL ? "-" : miss->edit);
+                               mismatch->path, mismatch->subject, mismatch->found, mismatch->expected,
+                               mismatch->detail[0] == '\0' ? "" : " ", mismatch->detail,
+                               mismatch->fix == NULL ? "-" : mismatch->fix);
   }
   cleave_explainer_destroy(explainer);
   cleave_arena_deinit(&arena);

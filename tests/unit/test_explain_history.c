@@ -112,14 +112,14 @@ UNIT_TEST(a_near_miss_on_what_another_rewrite_made_is_found) {
   const cleave_why_rule_t *rule = &why->rules[0];
   ck_assert_uint_eq(rule->match_count, 0);
   ck_assert_uint_eq(rule->lost_count, 0);
-  ck_assert_uint_eq(rule->miss_count, 1);
-  const cleave_near_miss_t *miss = &rule->misses[0];
-  ck_assert(!miss->is_taken);
-  ck_assert_ptr_eq(miss->graph, rule->graph);
+  ck_assert_uint_eq(rule->near_miss_count, 1);
+  const cleave_near_miss_t *near_miss = &rule->near_misses[0];
+  ck_assert(!near_miss->is_taken);
+  ck_assert_ptr_eq(near_miss->graph, rule->graph);
   ck_assert_ptr_ne(rule->graph, scene->plan->graph); /* the pass came later */
   ck_assert_ptr_ne(rule->graph, scene->graph);
-  ck_assert_str_eq(cleave_node_op(miss->graph, miss->finding.anchor)->name, "Relu");
-  ck_assert_uint_eq(cleave_history_maker(why->history, miss->finding.anchor), FIRST);
+  ck_assert_str_eq(cleave_node_op(near_miss->graph, near_miss->finding.anchor)->name, "Relu");
+  ck_assert_uint_eq(cleave_history_maker(why->history, near_miss->finding.anchor), FIRST);
   cleave_why_destroy(why);
   ck_assert_str_eq(say(scene, NULL, "second"),
                    "rewrite 'second' (test.lua:2): 0 rewritten out of 0 matches, 1 near miss\n"

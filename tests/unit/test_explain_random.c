@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The explainer against the matcher, over random graphs and patterns: it says "matches" exactly where the
-// matcher matches, what it names as the only cause is one (without that demand the pattern matches), and an
-// edit that it shows has matched.
+// matcher matches, what it names as the only cause is one (without that constraint the pattern matches), and
+// an edit that it shows has matched.
 
 #include "partition/explain/explain.h"
 #include "partition/match/match.h"
@@ -172,25 +172,25 @@ static bool matches(const cleave_graph_t *graph, const cleave_pattern_t *pattern
   return found;
 }
 
-/* The pattern without the one demand that is at fault; false where this test has no way to say it. */
-static bool without(const cleave_pattern_t *pattern, const cleave_miss_t *miss, cleave_pattern_t *out,
+/* The pattern without the one constraint that is at fault; false where this test has no way to say it. */
+static bool without(const cleave_pattern_t *pattern, const cleave_mismatch_t *mismatch, cleave_pattern_t *out,
                     cleave_pattern_node_t *parts) {
   memcpy(parts, pattern->nodes, pattern->node_count * sizeof *parts);
   *out = *pattern;
   out->nodes = parts;
-  if (miss->part == CLEAVE_INDEX_NONE) {
+  if (mismatch->part == CLEAVE_INDEX_NONE) {
     return false;
   }
-  cleave_pattern_node_t *part = &parts[miss->part];
-  if (strcmp(miss->kind, "operator") == 0) {
+  cleave_pattern_node_t *part = &parts[mismatch->part];
+  if (strcmp(mismatch->kind, "operator") == 0) {
     part->op_count = 0;
-  } else if (strcmp(miss->kind, "attribute") == 0) {
+  } else if (strcmp(mismatch->kind, "attribute") == 0) {
     part->attribute_count = 0;
-  } else if (strcmp(miss->kind, "dtype") == 0) {
+  } else if (strcmp(mismatch->kind, "dtype") == 0) {
     part->type.dtypes = 0;
-  } else if (strcmp(miss->kind, "shared") == 0) {
+  } else if (strcmp(mismatch->kind, "shared") == 0) {
     part->shared = true;
-  } else if (strcmp(miss->kind, "constant") == 0) {
+  } else if (strcmp(mismatch->kind, "constant") == 0) {
     part->kind = CLEAVE_PATTERN_VALUE;
   } else {
     return false;
@@ -229,16 +229,16 @@ UNIT_TEST(agrees_with_the_matcher_and_names_true_causes) {
                       n, (int)expected);
         agreed[expected]++;
         ck_assert_uint_le(finding.matched, finding.total);
-        if (finding.miss_count != 1) {
+        if (finding.mismatch_count != 1) {
           continue;
         }
         single++;
         fixed += finding.is_fixed;
-        ck_assert(finding.is_fixed == (finding.misses[0].edit != NULL));
-        if (without(&pattern, &finding.misses[0], &other, parts)) {
+        ck_assert(finding.is_fixed == (finding.mismatches[0].fix != NULL));
+        if (without(&pattern, &finding.mismatches[0], &other, parts)) {
           flipped++;
           ck_assert_msg(matches(graph, &other, node), "graph %u, pattern %u, node %u: %s at %s is no cause",
-                        g, p, n, finding.misses[0].kind, finding.misses[0].path);
+                        g, p, n, finding.mismatches[0].kind, finding.mismatches[0].path);
         }
       }
     }

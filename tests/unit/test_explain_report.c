@@ -106,9 +106,9 @@ UNIT_TEST(places_with_the_same_lack_are_one_kind) {
   unit_ok(cleave_why_create(&request, &why, e));
   ck_assert_uint_eq(why->rule_count, 1);
   ck_assert_uint_eq(why->rules[0].match_count, 1);
-  ck_assert_uint_eq(why->rules[0].miss_count, 1);
-  ck_assert_uint_eq(why->rules[0].misses[0].count, 2);
-  ck_assert(why->rules[0].misses[0].finding.is_fixed);
+  ck_assert_uint_eq(why->rules[0].near_miss_count, 1);
+  ck_assert_uint_eq(why->rules[0].near_misses[0].count, 2);
+  ck_assert(why->rules[0].near_misses[0].finding.is_fixed);
   cleave_why_destroy(why);
 }
 

@@ -97,7 +97,7 @@ static uint32_t random_chain(uint32_t depth);
 /* All inputs that are not given are values, or constants. */
 static void add_rest(uint32_t index) {
   uint32_t value = add_part(below(4) == 0 ? CLEAVE_PATTERN_CONSTANT : CLEAVE_PATTERN_VALUE);
-  uint32_t every = add_part(CLEAVE_PATTERN_EVERY);
+  uint32_t every = add_part(CLEAVE_PATTERN_VARIADIC);
   parts[value].label = NULL;
   parts[value].line = 2;
   parts[every].child_count = 1;
@@ -105,7 +105,8 @@ static void add_rest(uint32_t index) {
   parts[every].max = parts[every].min + below(3);
   children_of[every][0] = value;
   rest_of[index] = every;
-  inputs_of[index][parts[index].input_count++] = (cleave_pattern_input_t){CLEAVE_PATTERN_PORT_REST, every};
+  inputs_of[index][parts[index].input_count++] =
+      (cleave_pattern_input_t){CLEAVE_PATTERN_PORT_VARIADIC, every};
 }
 
 /* An operator or one of two, whatever it reads. */

@@ -31,43 +31,43 @@ static cleave_plan_t *expect_ops(const char *graph_text, const char *ops, const 
 
 UNIT_TEST(pair_1_two_convolutions_that_share_a_graph_input_are_two_regions) {
   cleave_plan_t *plan = expect_ops(G1, "Conv", "{c1} {c2}");
-  ck_assert_str_eq(plan_case_borders(plan, 0), "data1, data2 -> c1");
-  ck_assert_str_eq(plan_case_borders(plan, 1), "data2, weight -> c2");
+  ck_assert_str_eq(plan_case_boundary(plan, 0), "data1, data2 -> c1");
+  ck_assert_str_eq(plan_case_boundary(plan, 1), "data2, weight -> c2");
 }
 
 UNIT_TEST(pair_2_the_sum_stays_out_because_of_the_cosine) {
   cleave_plan_t *plan = expect_ops(G2 "-> a", "Exp,Sin,Add", "{e s} {a}");
-  ck_assert_str_eq(plan_case_borders(plan, 0), "data -> e, s");
-  ck_assert_str_eq(plan_case_borders(plan, 1), "c, s -> a");
+  ck_assert_str_eq(plan_case_boundary(plan, 0), "data -> e, s");
+  ck_assert_str_eq(plan_case_boundary(plan, 1), "c, s -> a");
   ck_assert_str_eq(plan_case_notes(plan, CLEAVE_PLAN_NOTE_CYCLE),
                    "c: 's' and 'a' stay apart: a path through 'c' would close a cycle\n");
 }
 
 UNIT_TEST(pair_3_the_sum_stays_out_because_of_the_sine) {
   cleave_plan_t *plan = expect_ops(G2 "-> a", "Exp,Cos,Add", "{e c} {a}");
-  ck_assert_str_eq(plan_case_borders(plan, 0), "data -> e, c");
+  ck_assert_str_eq(plan_case_boundary(plan, 0), "data -> e, c");
 }
 
 UNIT_TEST(pairs_4_to_7_batch_norms_go_with_the_sum) {
   expect_ops(G3 "-> b2", "Exp,Sin,Add", "{e s} {a}");
   expect_ops(G3 "-> b2", "Exp,Cos,Add", "{e c} {a}");
   cleave_plan_t *plan = expect_ops(G3 "-> b2", "Exp,Sin,Add,BatchNormalization", "{e s} {a b1 b2}");
-  ck_assert_str_eq(plan_case_borders(plan, 1),
+  ck_assert_str_eq(plan_case_boundary(plan, 1),
                    "c, s, gamma1, beta1, mean1, var1, gamma2, beta2, mean2, var2 -> b2");
   expect_ops(G3 "-> b2", "Exp,Cos,Add,BatchNormalization", "{e c} {a b1 b2}");
 }
 
 UNIT_TEST(pairs_8_and_9_a_value_that_is_used_twice_is_one_output) {
   cleave_plan_t *plan = expect_ops(G3 "-> b2", "Exp,BatchNormalization", "{e} {b1 b2}");
-  ck_assert_str_eq(plan_case_borders(plan, 0), "data -> e");
+  ck_assert_str_eq(plan_case_boundary(plan, 0), "data -> e");
   expect_ops(G3 "-> b2", "BatchNormalization", "{b1 b2}");
 }
 
 UNIT_TEST(pairs_10_and_11_values_cross_a_border_once) {
   cleave_plan_t *plan = expect_ops(G4, "Exp", "{e}");
-  ck_assert_str_eq(plan_case_borders(plan, 0), "data -> e");
+  ck_assert_str_eq(plan_case_boundary(plan, 0), "data -> e");
   plan = expect_ops(G5, "Add", "{a}");
-  ck_assert_str_eq(plan_case_borders(plan, 0), "data -> a");
+  ck_assert_str_eq(plan_case_boundary(plan, 0), "data -> a");
 }
 
 UNIT_TEST(pairs_12_to_15_sine_and_convolution) {
@@ -76,9 +76,9 @@ UNIT_TEST(pairs_12_to_15_sine_and_convolution) {
   ck_assert_uint_eq(plan->region_count, 0);
   expect_ops(G6, "Sin", "{s}");
   plan = expect_ops(G6, "Conv", "{c}");
-  ck_assert_str_eq(plan_case_borders(plan, 0), "data1, s, bias -> c");
+  ck_assert_str_eq(plan_case_boundary(plan, 0), "data1, s, bias -> c");
   plan = expect_ops(G6, "Sin,Conv", "{s c}");
-  ck_assert_str_eq(plan_case_borders(plan, 0), "data2, data1, bias -> c");
+  ck_assert_str_eq(plan_case_boundary(plan, 0), "data2, data1, bias -> c");
 }
 
 UNIT_TEST(pair_16_a_long_way_round_is_a_cycle_too) {
@@ -87,7 +87,7 @@ UNIT_TEST(pair_16_a_long_way_round_is_a_cycle_too) {
 
 UNIT_TEST(pair_17_two_sines_and_their_sum) {
   cleave_plan_t *plan = expect_ops(G8, "Sin,Add", "{s1 s2 p}");
-  ck_assert_str_eq(plan_case_borders(plan, 0), "data -> p");
+  ck_assert_str_eq(plan_case_boundary(plan, 0), "data -> p");
 }
 
 // ---- graphs that break a naive partitioner ----
@@ -162,7 +162,7 @@ UNIT_TEST(t3_a_path_around_a_ladder_is_found_whatever_the_order_of_edges) {
 UNIT_TEST(t4_every_output_of_a_region_keeps_its_own_value) {
   cleave_plan_t *plan =
       expect_ops("a = Relu(x); b = Relu(a); u = Cos(a); v = Cos(a); w = Cos(b); -> u, v, w", "Relu", "{a b}");
-  ck_assert_str_eq(plan_case_borders(plan, 0), "x -> a, b");
+  ck_assert_str_eq(plan_case_boundary(plan, 0), "x -> a, b");
 }
 
 UNIT_TEST(t5_values_of_one_name_are_two_inputs) {
@@ -173,7 +173,7 @@ UNIT_TEST(t5_values_of_one_name_are_two_inputs) {
   }
   const cleave_ruleset_t *ruleset = plan_case_ops("Add");
   cleave_plan_t *plan = plan_case_run(graph, &ruleset, 1, NULL);
-  ck_assert_str_eq(plan_case_borders(plan, 0), "dup, dup -> s");
+  ck_assert_str_eq(plan_case_boundary(plan, 0), "dup, dup -> s");
   ck_assert_uint_ne(plan->regions[0].inputs[0].index, plan->regions[0].inputs[1].index);
 }
 
@@ -220,7 +220,7 @@ UNIT_TEST(a_residual_chain_is_one_region_a_block_and_linear) {
 UNIT_TEST(outputs_are_in_order_of_their_producers_however_they_are_used) {
   cleave_plan_t *plan = expect_ops(
       "a = Relu(x); b = Relu(a); u = Cos(b); v = Sin(a); w = Cos(b); -> b, a, b, u, v, w", "Relu", "{a b}");
-  ck_assert_str_eq(plan_case_borders(plan, 0), "x -> a, b");
+  ck_assert_str_eq(plan_case_boundary(plan, 0), "x -> a, b");
 }
 
 UNIT_TEST(neighbouring_regions_share_inputs_without_mixing_them_up) {
@@ -229,9 +229,9 @@ UNIT_TEST(neighbouring_regions_share_inputs_without_mixing_them_up) {
   const cleave_ruleset_t *rulesets[2] = {plan_case_ops("Relu,Add"), plan_case_ops("Exp,Mul")};
   cleave_plan_t *plan = plan_case_run(graph, rulesets, 2, NULL);
   ck_assert_str_eq(plan_case_regions(plan), "{a b} {c d} {f g}");
-  ck_assert_str_eq(plan_case_borders(plan, 0), "x, y -> b");
-  ck_assert_str_eq(plan_case_borders(plan, 1), "b, y -> d");
-  ck_assert_str_eq(plan_case_borders(plan, 2), "d, x, y -> g");
+  ck_assert_str_eq(plan_case_boundary(plan, 0), "x, y -> b");
+  ck_assert_str_eq(plan_case_boundary(plan, 1), "b, y -> d");
+  ck_assert_str_eq(plan_case_boundary(plan, 2), "d, x, y -> g");
 }
 
 // ---- supports, review, min_nodes ----

@@ -3,7 +3,7 @@
 // contracted (by reachability over all pairs, which shares nothing with the partitioner), regions are
 // disjoint and connected, fusions are closed, and the same input gives the same bytes.
 
-#include "partition/report/border_report.h"
+#include "partition/report/boundary_report.h"
 #include "plan_case.h"
 #include "unit.h"
 
@@ -472,7 +472,7 @@ UNIT_TEST(random_graphs_under_random_rules_give_plans_that_hold) {
 }
 
 /* Every value of every border is in the report, with a neighbour outside and a reason. */
-static void check_report(const cleave_border_report_t *report) {
+static void check_report(const cleave_boundary_report_t *report) {
   const cleave_plan_t *plan = report->plan;
   size_t edge = 0;
   size_t grouped = 0;
@@ -483,7 +483,7 @@ static void check_report(const cleave_border_report_t *report) {
       cleave_value_t value = is_input ? region->inputs[k] : region->outputs[k - region->input_count];
       bool found = false;
       for (; edge < report->edges.count; edge++) {
-        const cleave_border_edge_t *e = &report->edges.items[edge];
+        const cleave_boundary_edge_t *e = &report->edges.items[edge];
         if (e->region != r || e->is_input != is_input || e->value.index != value.index) {
           break;
         }
@@ -514,10 +514,10 @@ UNIT_TEST(reports_tell_every_border_of_the_same_plan) {
     cleave_graph_t *graph = random_graph();
     random_rules(&rules);
     cleave_plan_t *plan = NULL;
-    cleave_border_report_t *report = NULL;
+    cleave_boundary_report_t *report = NULL;
     cleave_text_t texts[2] = {{0}, {0}};
     unit_ok(cleave_partition(graph, rules.list, rules.count, &rules.options, &plan, e));
-    unit_ok(cleave_border_report_create(graph, rules.list, rules.count, &rules.options, &report, e));
+    unit_ok(cleave_boundary_report_create(graph, rules.list, rules.count, &rules.options, &report, e));
     unit_ok(cleave_plan_print_json(plan, &texts[0], e));
     unit_ok(cleave_plan_print_json(report->plan, &texts[1], e));
     ck_assert_str_eq(cleave_text_get(&texts[0]), cleave_text_get(&texts[1]));
@@ -530,7 +530,7 @@ UNIT_TEST(reports_tell_every_border_of_the_same_plan) {
     }
     cleave_text_deinit(&texts[0]);
     cleave_text_deinit(&texts[1]);
-    cleave_border_report_destroy(report);
+    cleave_boundary_report_destroy(report);
     cleave_plan_destroy(plan);
     cleave_graph_destroy(graph);
   }
@@ -552,14 +552,14 @@ UNIT_TEST(reports_survive_running_out_of_memory) {
     random_rules(&rules);
     for (uint32_t turn = 0; turn < 8; turn++) {
       cleave_error_t error = CLEAVE_ERROR_INIT;
-      cleave_border_report_t *report = NULL;
+      cleave_boundary_report_t *report = NULL;
       (void)cleave_memory_fail_after((int64_t)random_below(turn < 4 ? 60 : 1000));
       cleave_status_t status =
-          cleave_border_report_create(graph, rules.list, rules.count, &rules.options, &report, &error);
+          cleave_boundary_report_create(graph, rules.list, rules.count, &rules.options, &report, &error);
       (void)cleave_memory_fail_after(-1);
       ck_assert(status == CLEAVE_OK || (status == CLEAVE_ERROR_OUT_OF_MEMORY && report == NULL));
       failures += status != CLEAVE_OK;
-      cleave_border_report_destroy(report);
+      cleave_boundary_report_destroy(report);
     }
     cleave_graph_destroy(graph);
   }

@@ -4,7 +4,7 @@
 
 #include "unit.h"
 
-/* The one ruleset of a file without strategies. */
+/* The one ruleset of a file without named rulesets. */
 static const cleave_ruleset_t *ruleset_of(const cleave_rules_t *rules) {
   uint32_t count = 0;
   const cleave_ruleset_t *rulesets = cleave_rules_rulesets(rules, &count);
@@ -163,6 +163,12 @@ UNIT_TEST(says_what_is_wrong_in_a_ruleset) {
        "r.lua:3: the file returns nothing: end it with 'return ruleset { name = ..., ... }'", NULL},
       {"\nlocal r = ruleset { name = 'r' }\nlocal x = 1",
        "r.lua:2: the ruleset is made, but not returned: write 'return ruleset { ... }'", NULL},
+      {"return ruleset { name = 'r',\n ruleset 'a' { ruleset 'b' {} } }",
+       "r.lua:2: ruleset 'a': entry 1 is a ruleset, expected fuse, pass, region, rewrite or test", NULL},
+      {"return ruleset { name = 'r',\n ruleset 'a' {}, strategy 'a' {} }",
+       "r.lua:2: ruleset 'a' is there twice, first in line 2", NULL},
+      {"return ruleset 'a' {}",
+       "r.lua:1: the file returns a ruleset: end it with 'return ruleset { name = ..., ... }'", NULL},
       {"\nlocal p = 'Conv' >> 'Relu'",
        "r.lua:2: 'Conv' >> 'Relu': neither side is a pattern (write op 'Conv' >> 'Relu')", NULL},
       {"local p = 'Conv' | 'Gemm'",

@@ -112,7 +112,7 @@ static bool select_output(void *selector, uint32_t node, uint32_t output) {
   return take(selector, output);
 }
 
-/* The second strategy: what my_part left, in regions of cleave's own cpu. */
+/* The second ruleset: what my_part left, in regions of cleave's own cpu. */
 static const cleave_custom_partitioner_t my_select = {.size = sizeof(cleave_custom_partitioner_t),
                                                       .name = "my_select",
                                                       .backend = "cpu",

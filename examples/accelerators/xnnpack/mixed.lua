@@ -24,7 +24,7 @@ return ruleset {
   name = "mixed",
   options = { one_pixel = one_pixel },
 
-  strategy "xnnpack" {
+  ruleset "xnnpack" {
     backend = "xnnpack",
     fuse "its_act" {
       doc = "A convolution for XNNPACK, batch norm and bounds.",
@@ -38,7 +38,7 @@ return ruleset {
       supported = is_wanted,
     },
   },
-  strategy "onednn" {
+  ruleset "onednn" {
     backend = "onednn",
     fuse "conv_act" {
       doc = "Other convolutions, batch norm and bounds.",

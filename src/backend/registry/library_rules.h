@@ -13,7 +13,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_library_rules_take(const cleave_backend_h
 void cleave_library_rules_leave(const cleave_backend_handle_t *library);
 
 /* The text of a rule file that uses all passes and partitioners of the library `name` of a context, in order,
- * each partitioner as a strategy on the backend that it asks for; or the one that "name/part" means. Settings
+ * each partitioner as a ruleset on the backend that it asks for; or the one that "name/part" means. Settings
  * become options of it. *out_found: false, and no text, where no library of that name brings
  * rules; CLEAVE_ERROR_RULE where it has no such part. */
 CLEAVE_MUST_USE cleave_status_t cleave_library_rules_text(cleave_context_t *context, const char *name,

@@ -13,7 +13,7 @@
 /* Inputs of matches that the judge is shown. */
 #define INPUTS_PER_RULE ((size_t)1000000)
 #define INPUTS_PER_NODE ((size_t)64)
-#define LEAST_STEPS ((size_t)10000) /* that are worth another search */
+#define MIN_STEPS ((size_t)10000) /* that are worth another search */
 
 // ---- life ----
 
@@ -82,7 +82,7 @@ static void mark_anchors(const cleave_explainer_t *x, uint32_t part, uint8_t *ma
     case CLEAVE_PATTERN_CONSTANT:
     case CLEAVE_PATTERN_ABSENT:
     case CLEAVE_PATTERN_MAYBE:
-    case CLEAVE_PATTERN_EVERY: break;
+    case CLEAVE_PATTERN_VARIADIC: break;
   }
 }
 
@@ -133,7 +133,7 @@ cleave_status_t cleave_explainer_anchors(cleave_explainer_t *x, const uint32_t *
 }
 
 bool cleave_explainer_is_spent(const cleave_explainer_t *x) {
-  return x->steps_left < LEAST_STEPS;
+  return x->steps_left < MIN_STEPS;
 }
 
 cleave_node_t cleave_explainer_node(const cleave_explainer_t *x, uint32_t position) {

@@ -3,9 +3,9 @@
  * Why a pattern does not match: what it lacks at a node, what was expected and found there, and the smallest
  * edit of the rule with which it would match.
  *
- * Nothing here is part of partitioning. The explainer asks the matcher about patterns with single demands
- * taken out, so that its answers are the matcher's: a pattern matches where the matcher says so, a demand is
- * named as the cause only where the match succeeds without it, and an edit is shown only after the edited
+ * Nothing here is part of partitioning. The explainer asks the matcher about patterns with single constraints
+ * taken out, so that its answers are the matcher's: a pattern matches where the matcher says so, a constraint
+ * is named as the cause only where the match succeeds without it, and an edit is shown only after the edited
  * pattern has matched. Budgets of steps bound every anchor and every rule; the work is linear in the graph.
  */
 #ifndef CLEAVE_PARTITION_EXPLAIN_EXPLAIN_H
@@ -15,7 +15,7 @@
 #include "partition/pattern/ruleset.h"
 
 /* One thing that a pattern asks for and does not get. Texts are for people, one line each. */
-typedef struct cleave_miss {
+typedef struct cleave_mismatch {
   const char *kind;    /* for programs: "operator", "missing", "extra", "attribute", "dtype", "rank", "shape",
                           "constant", "value", "same", "shared", "count", "edge", "condition" */
   uint32_t part;       /* of the pattern, by index; NONE: the pattern as a whole */
@@ -28,22 +28,22 @@ typedef struct cleave_miss {
   const char *detail;   /* names: "by Add '/add'"; or "" */
   cleave_node_t node;   /* in the graph, at fault; NONE: see value */
   cleave_value_t value; /* likewise; NONE: nothing is there */
-  const char *edit;     /* of the rule, as Lua; NULL: there is none */
-} cleave_miss_t;
+  const char *fix;      /* the edit of the rule that mends it, as Lua; NULL: there is none */
+} cleave_mismatch_t;
 
 /* What the explainer found out about one anchor. In the arena of the caller. */
 typedef struct cleave_finding {
   cleave_node_t anchor;
   bool matches;     /* the pattern as it is; `nodes` are the match */
   bool is_complete; /* false: a budget was spent before all was tried */
-  uint32_t matched; /* operators of the pattern that are there as demanded, */
+  uint32_t matched; /* operators of the pattern that are there as required, */
   uint32_t total;   /* of so many */
   const cleave_node_t
       *nodes; /* what stands for operators of the pattern, at fault or not; in topological order */
   uint32_t node_count;
-  const cleave_miss_t *misses; /* in the order of the pattern; all together keep it from matching */
-  uint32_t miss_count;
-  bool is_fixed;       /* with the edits of all misses together the pattern matches here: this was tried */
+  const cleave_mismatch_t *mismatches; /* in the order of the pattern; all together keep it from matching */
+  uint32_t mismatch_count;
+  bool is_fixed; /* with the edits of all mismatches together the pattern matches here: this was tried */
   const char *refuser; /* who refuses that match: "cycle", "where", "backend"; "limit": nobody could be asked
                           any more; NULL: nobody */
   const char *refusal; /* why, one line; or NULL */
@@ -92,12 +92,12 @@ CLEAVE_MUST_USE cleave_status_t cleave_explainer_match(cleave_explainer_t *expla
 typedef enum cleave_explain_depth {
   CLEAVE_EXPLAIN_ALL,
   CLEAVE_EXPLAIN_DETAILS, /* nothing is found where an operator of the pattern is not there */
-  CLEAVE_EXPLAIN_ANCHOR   /* nothing is found where more than the anchor's operator is not as demanded */
+  CLEAVE_EXPLAIN_ANCHOR   /* nothing is found where more than the anchor's operator is not as required */
 } cleave_explain_depth_t;
 
 /* What keeps the pattern from matching at an anchor (position). `focus`: a part that is optional in the
- * pattern and must be there, or NONE. The anchor may be any node: one of another operator is a miss like any
- * other. Nothing found: no nodes. */
+ * pattern and must be there, or NONE. The anchor may be any node: one of another operator is a mismatch like
+ * any other. Nothing found: no nodes. */
 CLEAVE_MUST_USE cleave_status_t cleave_explainer_explain(cleave_explainer_t *explainer, uint32_t anchor,
                                                          uint32_t focus, cleave_explain_depth_t depth,
                                                          cleave_arena_t *arena, cleave_finding_t *out_finding,

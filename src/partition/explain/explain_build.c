@@ -15,7 +15,7 @@ cleave_status_t cleave_explainer_copy_parts(cleave_explainer_t *x, cleave_error_
   size_t n = x->pattern->node_count;
   cleave_arena_reset(&x->build_arena);
   x->built = cleave_arena_allocate(
-      &x->build_arena, n + 2 * (size_t)x->demand_count + CLEAVE_MATCH_MOST_UNNAMED, sizeof *x->built);
+      &x->build_arena, n + 2 * (size_t)x->constraint_count + CLEAVE_MATCH_MAX_UNNAMED, sizeof *x->built);
   if (x->built == NULL) {
     return cleave_error_out_of_memory(error);
   }
@@ -84,7 +84,7 @@ static uint32_t add_passed(cleave_explainer_t *x, uint32_t part, bool before) {
                 : cleave_explainer_add_group(x, CLEAVE_PATTERN_SEQUENCE, part, any);
 }
 
-// ---- dropping demands ----
+// ---- dropping constraints ----
 
 static bool drop_dim(cleave_explainer_t *x, uint32_t part, uint32_t index) {
   cleave_type_test_t *type = &x->built[part].type;
@@ -122,15 +122,15 @@ static bool drop_attribute(cleave_explainer_t *x, uint32_t part, uint32_t index)
 }
 
 /* The parts of a sequence or of inputs that are gone are NONE until they are swept together. */
-static bool drop_edge(cleave_explainer_t *x, const trial_t *trial, uint32_t demand) {
-  const demand_t *d = &x->demands[demand];
-  bool passed = trial->states[demand] == DEMAND_PASSED;
-  if (d->kind == DEMAND_CHILD) {
+static bool drop_edge(cleave_explainer_t *x, const trial_t *trial, uint32_t constraint) {
+  const constraint_t *d = &x->constraints[constraint];
+  bool passed = trial->states[constraint] == CONSTRAINT_PASSED;
+  if (d->kind == CONSTRAINT_CHILD) {
     uint32_t *children = cleave_explainer_own_children(x, d->part, 0);
     if (children == NULL) {
       return false;
     }
-    bool before = (trial->edges[demand] & EDGE_BACKWARDS) == 0;
+    bool before = (trial->edges[constraint] & EDGE_BACKWARDS) == 0;
     children[d->index] = passed ? add_passed(x, children[d->index], before) : CLEAVE_INDEX_NONE;
     return !passed || children[d->index] != CLEAVE_INDEX_NONE;
   }
@@ -141,7 +141,7 @@ static bool drop_edge(cleave_explainer_t *x, const trial_t *trial, uint32_t dema
   uint32_t target = inputs[d->index].pattern;
   if (passed) {
     inputs[d->index].pattern = add_passed(x, target, false);
-  } else if ((trial->edges[demand] & EDGE_SAME) != 0) {
+  } else if ((trial->edges[constraint] & EDGE_SAME) != 0) {
     inputs[d->index].pattern = cleave_explainer_add_choice(x, target);
   } else {
     inputs[d->index].pattern = CLEAVE_INDEX_NONE;
@@ -150,43 +150,43 @@ static bool drop_edge(cleave_explainer_t *x, const trial_t *trial, uint32_t dema
   return inputs[d->index].pattern != CLEAVE_INDEX_NONE;
 }
 
-static bool drop(cleave_explainer_t *x, const trial_t *trial, uint32_t demand) {
-  const demand_t *d = &x->demands[demand];
-  if (d->kind == DEMAND_WHERE_ALL) {
+static bool drop(cleave_explainer_t *x, const trial_t *trial, uint32_t constraint) {
+  const constraint_t *d = &x->constraints[constraint];
+  if (d->kind == CONSTRAINT_WHERE_ALL) {
     x->trial_pattern.where = NULL;
     return true;
   }
-  if (d->kind == DEMAND_EDGES) {
+  if (d->kind == CONSTRAINT_EDGES) {
     x->passes_unnamed = true;
     return true;
   }
   cleave_pattern_node_t *node = &x->built[d->part];
-  switch ((demand_kind_t)d->kind) {
-    case DEMAND_CHILD:
-    case DEMAND_INPUT: return drop_edge(x, trial, demand);
-    case DEMAND_OPS: node->op_count = 0; break;
-    case DEMAND_ATTRIBUTE: return drop_attribute(x, d->part, d->index);
-    case DEMAND_DTYPE: node->type.dtypes = 0; break;
-    case DEMAND_RANK:
+  switch ((constraint_kind_t)d->kind) {
+    case CONSTRAINT_CHILD:
+    case CONSTRAINT_INPUT: return drop_edge(x, trial, constraint);
+    case CONSTRAINT_OPS: node->op_count = 0; break;
+    case CONSTRAINT_ATTRIBUTE: return drop_attribute(x, d->part, d->index);
+    case CONSTRAINT_DTYPE: node->type.dtypes = 0; break;
+    case CONSTRAINT_RANK:
       node->type.rank = -1;
       node->type.dims = NULL;
       break;
-    case DEMAND_DIM: return drop_dim(x, d->part, d->index);
-    case DEMAND_CONSTANT: node->kind = CLEAVE_PATTERN_VALUE; break;
-    case DEMAND_SCALAR: node->constant.scalar = false; break;
-    case DEMAND_ALL_EQUAL: node->constant.all_equal = false; break;
-    case DEMAND_CONTENT:
+    case CONSTRAINT_DIM: return drop_dim(x, d->part, d->index);
+    case CONSTRAINT_CONSTANT: node->kind = CLEAVE_PATTERN_VALUE; break;
+    case CONSTRAINT_SCALAR: node->constant.scalar = false; break;
+    case CONSTRAINT_ALL_EQUAL: node->constant.all_equal = false; break;
+    case CONSTRAINT_CONTENT:
       node->constant.has_value = node->constant.has_range = node->constant.is_list = false;
       node->constant.values = NULL;
       node->constant.value_count = 0;
       break;
-    case DEMAND_LABEL: node->label = NULL; break;
-    case DEMAND_UNSHARED: node->shared = true; break;
-    case DEMAND_LEAST: node->min = node->kind == CLEAVE_PATTERN_EVERY ? 0 : 1; break;
-    case DEMAND_MOST: node->max = UINT32_MAX; break;
-    case DEMAND_WHERE: node->where = NULL; break;
-    case DEMAND_EDGES:
-    case DEMAND_WHERE_ALL: break;
+    case CONSTRAINT_LABEL: node->label = NULL; break;
+    case CONSTRAINT_UNSHARED: node->shared = true; break;
+    case CONSTRAINT_MIN_COUNT: node->min = node->kind == CLEAVE_PATTERN_VARIADIC ? 0 : 1; break;
+    case CONSTRAINT_MAX_COUNT: node->max = UINT32_MAX; break;
+    case CONSTRAINT_WHERE: node->where = NULL; break;
+    case CONSTRAINT_EDGES:
+    case CONSTRAINT_WHERE_ALL: break;
   }
   return true;
 }
@@ -295,9 +295,9 @@ cleave_status_t cleave_explainer_finish_parts(cleave_explainer_t *x, bool names_
 cleave_status_t cleave_explainer_build(cleave_explainer_t *x, const trial_t *trial, bool names_all,
                                        cleave_error_t *error) {
   CLEAVE_TRY(cleave_explainer_copy_parts(x, error));
-  for (uint32_t d = 0; d < x->demand_count; d++) {
+  for (uint32_t d = 0; d < x->constraint_count; d++) {
     uint8_t state = trial->states[d];
-    bool asked = state == DEMAND_KEPT || state == DEMAND_STRICT;
+    bool asked = state == CONSTRAINT_KEPT || state == CONSTRAINT_STRICT;
     if (!asked && !drop(x, trial, d)) {
       return cleave_error_out_of_memory(error);
     }

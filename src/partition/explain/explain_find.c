@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is at fault: the trial is matched once more with a name for every part, so that each demand that was
-// dropped can be held against the node or value that its part stands for.
+// What is at fault: the trial is matched once more with a name for every part, so that each constraint that
+// was dropped can be held against the node or value that its part stands for.
 
 #include "partition/explain/explain_find.h"
 
@@ -52,17 +52,17 @@ cleave_use_t cleave_finder_outside_use(const finder_t *finder, cleave_value_t va
 
 cleave_dim_t cleave_finder_symbol(const finder_t *finder, const char *symbol) {
   const cleave_explainer_t *x = finder->x;
-  for (uint32_t d = 0; d < x->demand_count; d++) {
-    const demand_t *demand = &x->demands[d];
-    bool asked = finder->trial->states[d] == DEMAND_KEPT || finder->trial->states[d] == DEMAND_STRICT;
-    if (demand->kind != DEMAND_DIM || !asked) {
+  for (uint32_t d = 0; d < x->constraint_count; d++) {
+    const constraint_t *constraint = &x->constraints[d];
+    bool asked = finder->trial->states[d] == CONSTRAINT_KEPT || finder->trial->states[d] == CONSTRAINT_STRICT;
+    if (constraint->kind != CONSTRAINT_DIM || !asked) {
       continue;
     }
-    const char *name = x->pattern->nodes[demand->part].type.dims[demand->index].symbol;
-    cleave_value_t value = finder->bindings[demand->part].value;
+    const char *name = x->pattern->nodes[constraint->part].type.dims[constraint->index].symbol;
+    cleave_value_t value = finder->bindings[constraint->part].value;
     if (name != NULL && strcmp(name, symbol) == 0 && cleave_value_exists(value) &&
-        cleave_graph_value(x->graph, value)->rank > (int32_t)demand->index) {
-      return cleave_graph_value(x->graph, value)->dims[demand->index];
+        cleave_graph_value(x->graph, value)->rank > (int32_t)constraint->index) {
+      return cleave_graph_value(x->graph, value)->dims[constraint->index];
     }
   }
   return CLEAVE_DIM_UNKNOWN;
@@ -98,18 +98,18 @@ int64_t cleave_finder_wrong_element(const cleave_constant_test_t *test, const cl
 
 // ---- bindings ----
 
-/* Does a node pass the demand? For parts that stand for many nodes: which one does not. */
-static bool passes(const cleave_explainer_t *x, const demand_t *demand, cleave_node_t node) {
-  const cleave_pattern_node_t *part = &x->pattern->nodes[demand->part];
+/* Does a node pass the constraint? For parts that stand for many nodes: which one does not. */
+static bool passes(const cleave_explainer_t *x, const constraint_t *constraint, cleave_node_t node) {
+  const cleave_pattern_node_t *part = &x->pattern->nodes[constraint->part];
   cleave_value_t output = cleave_node_output(x->graph, node, part->output);
   cleave_pattern_node_t alone = *part;
   cleave_type_test_t type = {.rank = -1};
-  switch ((demand_kind_t)demand->kind) {
-    case DEMAND_OPS: alone.attribute_count = 0; return cleave_pattern_test_node(&alone, x->graph, node);
-    case DEMAND_ATTRIBUTE:
-      return cleave_pattern_test_attribute(&part->attributes[demand->index], x->graph, node);
-    case DEMAND_DTYPE: type.dtypes = part->type.dtypes; break;
-    case DEMAND_RANK: type.rank = part->type.rank; break;
+  switch ((constraint_kind_t)constraint->kind) {
+    case CONSTRAINT_OPS: alone.attribute_count = 0; return cleave_pattern_test_node(&alone, x->graph, node);
+    case CONSTRAINT_ATTRIBUTE:
+      return cleave_pattern_test_attribute(&part->attributes[constraint->index], x->graph, node);
+    case CONSTRAINT_DTYPE: type.dtypes = part->type.dtypes; break;
+    case CONSTRAINT_RANK: type.rank = part->type.rank; break;
     default: return true;
   }
   return cleave_value_exists(output) && cleave_pattern_test_type(&type, x->graph, output);
@@ -140,10 +140,11 @@ static cleave_status_t bind(finder_t *finder, const cleave_match_t *match, cleav
       bindings[p].count += is_label_of(finder, p, match->node_labels[k]);
     }
     // Of the repetitions, the first at fault.
-    for (uint32_t d = p < x->pattern->node_count ? x->demand_starts[p] : 0;
-         bindings[p].count > 1 && p < x->pattern->node_count && d < x->demand_starts[p + 1]; d++) {
-      for (uint32_t k = 0; finder->trial->states[d] == DEMAND_DROPPED && k < match->node_count; k++) {
-        if (is_label_of(finder, p, match->node_labels[k]) && !passes(x, &x->demands[d], match->nodes[k])) {
+    for (uint32_t d = p < x->pattern->node_count ? x->constraint_starts[p] : 0;
+         bindings[p].count > 1 && p < x->pattern->node_count && d < x->constraint_starts[p + 1]; d++) {
+      for (uint32_t k = 0; finder->trial->states[d] == CONSTRAINT_DROPPED && k < match->node_count; k++) {
+        if (is_label_of(finder, p, match->node_labels[k]) &&
+            !passes(x, &x->constraints[d], match->nodes[k])) {
           bindings[p].node = match->nodes[k];
           bindings[p].value = cleave_node_output(x->graph, match->nodes[k], x->built[p].output);
           break;
@@ -157,15 +158,15 @@ static cleave_status_t bind(finder_t *finder, const cleave_match_t *match, cleav
   return CLEAVE_OK;
 }
 
-// ---- where a demand fails ----
+// ---- where a constraint fails ----
 
 /* Is a value what another input pattern of the operator stands for? */
-static bool is_spoken_for(const finder_t *finder, const demand_t *demand, cleave_value_t value) {
+static bool is_spoken_for(const finder_t *finder, const constraint_t *constraint, cleave_value_t value) {
   const cleave_explainer_t *x = finder->x;
-  const cleave_pattern_node_t *part = &x->pattern->nodes[demand->part];
+  const cleave_pattern_node_t *part = &x->pattern->nodes[constraint->part];
   for (uint32_t k = 0; k < part->input_count; k++) {
     uint32_t target = cleave_explainer_resolve(x, finder->trial, part->inputs[k].pattern);
-    if (k != demand->index && finder->bindings[target].value.index == value.index) {
+    if (k != constraint->index && finder->bindings[target].value.index == value.index) {
       return true;
     }
   }
@@ -173,12 +174,12 @@ static bool is_spoken_for(const finder_t *finder, const demand_t *demand, cleave
 }
 
 /* The value at an input pattern that found nothing. */
-static void find_input(const finder_t *finder, const demand_t *demand, fault_t *fault) {
+static void find_input(const finder_t *finder, const constraint_t *constraint, fault_t *fault) {
   const cleave_explainer_t *x = finder->x;
-  const cleave_pattern_node_t *part = &x->pattern->nodes[demand->part];
-  cleave_node_t user = finder->bindings[demand->part].node;
-  uint32_t port = part->inputs[demand->index].port;
-  bool named = port != CLEAVE_PATTERN_PORT_ANY && port != CLEAVE_PATTERN_PORT_REST;
+  const cleave_pattern_node_t *part = &x->pattern->nodes[constraint->part];
+  cleave_node_t user = finder->bindings[constraint->part].node;
+  uint32_t port = part->inputs[constraint->index].port;
+  bool named = port != CLEAVE_PATTERN_PORT_ANY && port != CLEAVE_PATTERN_PORT_VARIADIC;
   if (!cleave_node_exists(user)) {
     return;
   }
@@ -188,7 +189,7 @@ static void find_input(const finder_t *finder, const demand_t *demand, fault_t *
   } else {
     for (uint32_t k = 0; k < cleave_node_input_count(x->graph, user); k++) {
       cleave_value_t value = cleave_node_input(x->graph, user, k);
-      if (cleave_value_exists(value) && !is_spoken_for(finder, demand, value)) {
+      if (cleave_value_exists(value) && !is_spoken_for(finder, constraint, value)) {
         fault->value = value;
         break;
       }
@@ -214,10 +215,11 @@ static uint32_t bound_part(const finder_t *finder, uint32_t part, bool last) {
 }
 
 /* What stands where a child of a sequence should be. */
-static void find_child(const finder_t *finder, const demand_t *demand, bool backwards, fault_t *fault) {
+static void find_child(const finder_t *finder, const constraint_t *constraint, bool backwards,
+                       fault_t *fault) {
   const cleave_explainer_t *x = finder->x;
-  const cleave_pattern_node_t *owner = &x->pattern->nodes[demand->part];
-  uint32_t k = demand->index;
+  const cleave_pattern_node_t *owner = &x->pattern->nodes[constraint->part];
+  uint32_t k = constraint->index;
   for (;;) {
     bool at_end = backwards ? k + 1 >= owner->child_count : k == 0;
     if (at_end) {
@@ -250,12 +252,12 @@ static void find_child(const finder_t *finder, const demand_t *demand, bool back
   }
 }
 
-/* The node that stands in between: the builder's parts were added in the order of the demands. */
-static void find_passed(const finder_t *finder, uint32_t demand, fault_t *fault) {
+/* The node that stands in between: the builder's parts were added in the order of the constraints. */
+static void find_passed(const finder_t *finder, uint32_t constraint, fault_t *fault) {
   const cleave_explainer_t *x = finder->x;
   uint32_t number = 0;
-  for (uint32_t d = 0; d < demand; d++) {
-    number += finder->trial->states[d] == DEMAND_PASSED;
+  for (uint32_t d = 0; d < constraint; d++) {
+    number += finder->trial->states[d] == CONSTRAINT_PASSED;
   }
   for (uint32_t p = x->pattern->node_count; p < x->built_count; p++) {
     if (x->built[p].kind == CLEAVE_PATTERN_OP && number-- == 0) {
@@ -266,22 +268,23 @@ static void find_passed(const finder_t *finder, uint32_t demand, fault_t *fault)
   }
 }
 
-static fault_t find_fault(const finder_t *finder, uint32_t demand) {
+static fault_t find_fault(const finder_t *finder, uint32_t constraint) {
   const cleave_explainer_t *x = finder->x;
-  const demand_t *d = &x->demands[demand];
-  fault_t fault = {demand, CLEAVE_NODE_NONE, CLEAVE_VALUE_NONE, CLEAVE_INDEX_NONE};
+  const constraint_t *d = &x->constraints[constraint];
+  fault_t fault = {constraint, CLEAVE_NODE_NONE, CLEAVE_VALUE_NONE, CLEAVE_INDEX_NONE};
   if (d->part == CLEAVE_INDEX_NONE) {
     return fault;
   }
-  if (finder->trial->states[demand] == DEMAND_PASSED) {
-    find_passed(finder, demand, &fault);
-  } else if (d->kind == DEMAND_CHILD) {
-    find_child(finder, d, (finder->trial->edges[demand] & EDGE_BACKWARDS) != 0, &fault);
-  } else if (d->kind == DEMAND_INPUT) {
+  if (finder->trial->states[constraint] == CONSTRAINT_PASSED) {
+    find_passed(finder, constraint, &fault);
+  } else if (d->kind == CONSTRAINT_CHILD) {
+    find_child(finder, d, (finder->trial->edges[constraint] & EDGE_BACKWARDS) != 0, &fault);
+  } else if (d->kind == CONSTRAINT_INPUT) {
     find_input(finder, d, &fault);
   } else {
-    uint32_t part =
-        d->kind == DEMAND_LEAST || d->kind == DEMAND_MOST ? bound_part(finder, d->part, true) : d->part;
+    uint32_t part = d->kind == CONSTRAINT_MIN_COUNT || d->kind == CONSTRAINT_MAX_COUNT
+                        ? bound_part(finder, d->part, true)
+                        : d->part;
     fault.node = finder->bindings[part].node;
     fault.value = finder->bindings[part].value;
     if (!cleave_node_exists(fault.node) && cleave_value_exists(fault.value)) {
@@ -293,18 +296,18 @@ static fault_t find_fault(const finder_t *finder, uint32_t demand) {
 
 // ---- in order ----
 
-static bool is_fault(const finder_t *finder, uint32_t demand) {
-  uint8_t state = finder->trial->states[demand];
-  return state == DEMAND_DROPPED || state == DEMAND_PASSED;
+static bool is_fault(const finder_t *finder, uint32_t constraint) {
+  uint8_t state = finder->trial->states[constraint];
+  return state == CONSTRAINT_DROPPED || state == CONSTRAINT_PASSED;
 }
 
 /* A constant of many elements that should be one number has one fault, not two. */
-static bool is_said_by_scalar(const finder_t *finder, uint32_t demand) {
-  const demand_t *d = &finder->x->demands[demand];
-  if (d->kind != DEMAND_CONTENT && d->kind != DEMAND_ALL_EQUAL) {
+static bool is_said_by_scalar(const finder_t *finder, uint32_t constraint) {
+  const constraint_t *d = &finder->x->constraints[constraint];
+  if (d->kind != CONSTRAINT_CONTENT && d->kind != CONSTRAINT_ALL_EQUAL) {
     return false;
   }
-  uint32_t scalar = cleave_explainer_demand(finder->x, d->part, DEMAND_SCALAR, 0);
+  uint32_t scalar = cleave_explainer_constraint(finder->x, d->part, CONSTRAINT_SCALAR, 0);
   return scalar != CLEAVE_INDEX_NONE && is_fault(finder, scalar);
 }
 
@@ -312,8 +315,8 @@ static bool is_said_by_scalar(const finder_t *finder, uint32_t demand) {
  * the input pattern takes: the pattern has two parts for one node. That edge is then said. */
 static void take_unnamed(finder_t *finder, fault_t *fault) {
   const cleave_explainer_t *x = finder->x;
-  const demand_t *d = &x->demands[fault->demand];
-  if (d->kind != DEMAND_INPUT || finder->trial->states[fault->demand] != DEMAND_DROPPED) {
+  const constraint_t *d = &x->constraints[fault->constraint];
+  if (d->kind != CONSTRAINT_INPUT || finder->trial->states[fault->constraint] != CONSTRAINT_DROPPED) {
     return;
   }
   uint32_t target =
@@ -326,20 +329,21 @@ static void take_unnamed(finder_t *finder, fault_t *fault) {
         x->pattern->nodes[target].kind == CLEAVE_PATTERN_OP &&
         cleave_pattern_test_op(&x->pattern->nodes[target], x->graph, maker) &&
         cleave_finder_part(finder, maker) != CLEAVE_INDEX_NONE) {
-      *fault = (fault_t){fault->demand, edge.node, value, edge.index};
+      *fault = (fault_t){fault->constraint, edge.node, value, edge.index};
       finder->unnamed[k] = finder->unnamed[--finder->unnamed_count];
       return;
     }
   }
 }
 
-/* Demands at fault, in the order in which the pattern is met: its anchor, then edge by edge, then details. */
+/* Constraints at fault, in the order in which the pattern is met: its anchor, then edge by edge, then
+ * details. */
 static uint32_t list_faults(finder_t *finder, fault_t *faults) {
   cleave_explainer_t *x = finder->x;
   uint32_t count = 0;
   cleave_explainer_walk(x, finder->trial);
   for (uint32_t p = 0; p < x->pattern->node_count; p++) {
-    uint32_t ops = x->seen[p] != 0 ? cleave_explainer_demand(x, p, DEMAND_OPS, 0) : CLEAVE_INDEX_NONE;
+    uint32_t ops = x->seen[p] != 0 ? cleave_explainer_constraint(x, p, CONSTRAINT_OPS, 0) : CLEAVE_INDEX_NONE;
     if (ops != CLEAVE_INDEX_NONE && is_fault(finder, ops)) {
       faults[count++] = find_fault(finder, ops);
     }
@@ -357,7 +361,7 @@ static uint32_t list_faults(finder_t *finder, fault_t *faults) {
   }
   for (uint32_t k = 0; k < finder->unnamed_count; k++) {
     const cleave_match_edge_t *edge = &finder->unnamed[k];
-    faults[count++] = (fault_t){cleave_explainer_edges_demand(x), edge->node,
+    faults[count++] = (fault_t){cleave_explainer_edges_constraint(x), edge->node,
                                 cleave_node_input(x->graph, edge->node, edge->index), edge->index};
   }
   return count;
@@ -382,20 +386,20 @@ cleave_status_t cleave_explainer_find(cleave_explainer_t *x, trial_t *trial, uin
   finding->nodes = finder.nodes;
   finding->node_count = finder.node_count;
   fault_t *faults = cleave_arena_allocate(
-      &x->trial_arena, (size_t)x->demand_count + CLEAVE_MATCH_MOST_UNNAMED, sizeof *faults);
+      &x->trial_arena, (size_t)x->constraint_count + CLEAVE_MATCH_MAX_UNNAMED, sizeof *faults);
   if (faults == NULL) {
     return cleave_error_out_of_memory(error);
   }
   uint32_t count = list_faults(&finder, faults);
-  cleave_miss_t *misses = cleave_arena_allocate(arena, (size_t)count + 1, sizeof *misses);
-  if (misses == NULL) {
+  cleave_mismatch_t *mismatches = cleave_arena_allocate(arena, (size_t)count + 1, sizeof *mismatches);
+  if (mismatches == NULL) {
     return cleave_error_out_of_memory(error);
   }
   for (uint32_t k = 0; k < count; k++) {
-    CLEAVE_TRY(cleave_explain_words(&finder, &faults[k], &misses[k], error));
+    CLEAVE_TRY(cleave_explain_words(&finder, &faults[k], &mismatches[k], error));
   }
-  finding->misses = misses;
-  finding->miss_count = count;
+  finding->mismatches = mismatches;
+  finding->mismatch_count = count;
   finding->matches = count == 0;
-  return count == 0 ? CLEAVE_OK : cleave_explain_edit(&finder, anchor, faults, finding, misses, error);
+  return count == 0 ? CLEAVE_OK : cleave_explain_fix(&finder, anchor, faults, finding, mismatches, error);
 }

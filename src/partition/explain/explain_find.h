@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a trial that matches to what is at fault: bindings of parts, misses, their words and edits. Private to
- * explain*.c. */
+/* From a trial that matches to what is at fault: bindings of parts, mismatches, their words and edits.
+ * Private to explain*.c. */
 #ifndef CLEAVE_PARTITION_EXPLAIN_EXPLAIN_FIND_H
 #define CLEAVE_PARTITION_EXPLAIN_EXPLAIN_FIND_H
 
@@ -20,19 +20,19 @@ typedef struct finder {
   const binding_t *bindings;  /* per part */
   const cleave_node_t *nodes; /* of the match; in `arena` */
   uint32_t node_count;
-  cleave_match_edge_t unnamed[CLEAVE_MATCH_MOST_UNNAMED]; /* edges of the match that the pattern lacks */
+  cleave_match_edge_t unnamed[CLEAVE_MATCH_MAX_UNNAMED]; /* edges of the match that the pattern lacks */
   uint32_t unnamed_count;
 } finder_t;
 
-/* What is at fault in one demand. */
+/* What is at fault in one constraint. */
 typedef struct fault {
-  uint32_t demand;
+  uint32_t constraint;
   cleave_node_t node;
   cleave_value_t value;
   uint32_t input; /* of `node`, where an edge is at fault that the pattern does not name */
 } fault_t;
 
-/* Fills in nodes and misses of a finding from a trial that matches. */
+/* Fills in nodes and mismatches of a finding from a trial that matches. */
 CLEAVE_MUST_USE cleave_status_t cleave_explainer_find(cleave_explainer_t *explainer, trial_t *trial,
                                                       uint32_t anchor, cleave_arena_t *arena,
                                                       cleave_finding_t *finding, cleave_error_t *error);
@@ -44,7 +44,7 @@ bool cleave_explainer_has_node(void *context, const cleave_match_t *match, uint6
 bool cleave_finder_has(const finder_t *finder, cleave_node_t node);
 /* The operator of the pattern that stands for this node alone, or NONE. */
 uint32_t cleave_finder_part(const finder_t *finder, cleave_node_t node);
-/* Size of a symbol in the match, by the dimensions that are as demanded; UNKNOWN where none tells. */
+/* Size of a symbol in the match, by the dimensions that are as required; UNKNOWN where none tells. */
 cleave_dim_t cleave_finder_symbol(const finder_t *finder, const char *symbol);
 /* First use of a value outside of the match; NONE where there is none. */
 cleave_use_t cleave_finder_outside_use(const finder_t *finder, cleave_value_t value);
@@ -79,29 +79,29 @@ bool cleave_explain_attribute(const cleave_attribute_t *attribute, cleave_text_t
 
 /* ---- explain_say.c ---- */
 
-/* kind, part, line, path, subject, expected and found of a miss, in the finder's arena. */
+/* kind, part, line, path, subject, expected and found of a mismatch, in the finder's arena. */
 CLEAVE_MUST_USE cleave_status_t cleave_explain_words(const finder_t *finder, const fault_t *fault,
-                                                     cleave_miss_t *miss, cleave_error_t *error);
+                                                     cleave_mismatch_t *mismatch, cleave_error_t *error);
 
-/* ---- explain_edit.c ---- */
+/* ---- explain_fix.c ---- */
 
 /* Edits the copy of the pattern in finder->x for one fault, and appends how that reads. False: there is no
  * such edit. */
-bool cleave_explain_edit_one(const finder_t *finder, const fault_t *fault, cleave_text_t *text);
+bool cleave_explain_fix_one(const finder_t *finder, const fault_t *fault, cleave_text_t *text);
 /* After the last edit. */
-void cleave_explain_edit_end(cleave_explainer_t *explainer);
+void cleave_explain_fix_end(cleave_explainer_t *explainer);
 
-/* ---- explain_edit_edge.c ---- */
+/* ---- explain_fix_edge.c ---- */
 
 /* The same for a fault with an `input`. */
-bool cleave_explain_edit_unnamed(const finder_t *finder, const fault_t *fault, cleave_text_t *text);
+bool cleave_explain_fix_unnamed(const finder_t *finder, const fault_t *fault, cleave_text_t *text);
 
 /* ---- explain_try.c ---- */
 
 /* The smallest edit for every fault, all of them tried together: their texts, where the pattern then matches
  * with the nodes at fault, and who refuses that match. */
-CLEAVE_MUST_USE cleave_status_t cleave_explain_edit(const finder_t *finder, uint32_t anchor,
-                                                    const fault_t *faults, cleave_finding_t *finding,
-                                                    cleave_miss_t *misses, cleave_error_t *error);
+CLEAVE_MUST_USE cleave_status_t cleave_explain_fix(const finder_t *finder, uint32_t anchor,
+                                                   const fault_t *faults, cleave_finding_t *finding,
+                                                   cleave_mismatch_t *mismatches, cleave_error_t *error);
 
 #endif /* CLEAVE_PARTITION_EXPLAIN_EXPLAIN_FIND_H */

@@ -5,7 +5,7 @@
 
 #include "partition/explain/explain_state.h"
 
-enum { MOST_OPENINGS = 24, MOST_ROOTS = 64 };
+enum { MAX_OPENINGS = 24, MAX_ROOTS = 64 };
 
 // ---- trials ----
 
@@ -41,12 +41,12 @@ static uint32_t anchor_part(const cleave_explainer_t *x, const trial_t *trial) {
 
 /* The operator by which an edge enters its part, or NONE; the ONEOF that is still to be chosen in *out_unit.
  */
-static uint32_t entry_part(const cleave_explainer_t *x, const trial_t *trial, uint32_t demand,
+static uint32_t entry_part(const cleave_explainer_t *x, const trial_t *trial, uint32_t constraint,
                            uint32_t *out_unit) {
-  const demand_t *d = &x->demands[demand];
+  const constraint_t *d = &x->constraints[constraint];
   const cleave_pattern_node_t *owner = &x->pattern->nodes[d->part];
-  uint32_t part = d->kind == DEMAND_CHILD ? owner->children[d->index] : owner->inputs[d->index].pattern;
-  bool backwards = d->kind == DEMAND_INPUT || (trial->edges[demand] & EDGE_BACKWARDS) != 0;
+  uint32_t part = d->kind == CONSTRAINT_CHILD ? owner->children[d->index] : owner->inputs[d->index].pattern;
+  bool backwards = d->kind == CONSTRAINT_INPUT || (trial->edges[constraint] & EDGE_BACKWARDS) != 0;
   *out_unit = CLEAVE_INDEX_NONE;
   for (;;) {
     part = cleave_explainer_resolve(x, trial, part);
@@ -56,7 +56,7 @@ static uint32_t entry_part(const cleave_explainer_t *x, const trial_t *trial, ui
       case CLEAVE_PATTERN_SEQUENCE: part = node->children[backwards ? node->child_count - 1 : 0]; break;
       case CLEAVE_PATTERN_GROUP:
       case CLEAVE_PATTERN_REPEATED:
-      case CLEAVE_PATTERN_EVERY:
+      case CLEAVE_PATTERN_VARIADIC:
       case CLEAVE_PATTERN_OUTPUT: part = node->children[0]; break;
       case CLEAVE_PATTERN_ONEOF: *out_unit = part; return CLEAVE_INDEX_NONE;
       case CLEAVE_PATTERN_VALUE:
@@ -70,32 +70,33 @@ static uint32_t entry_part(const cleave_explainer_t *x, const trial_t *trial, ui
 static tally_t tally(cleave_explainer_t *x, trial_t *trial) {
   tally_t result = {0};
   cleave_explainer_walk(x, trial);
-  result.misses = trial->states[cleave_explainer_edges_demand(x)] == DEMAND_DROPPED;
+  result.mismatches = trial->states[cleave_explainer_edges_constraint(x)] == CONSTRAINT_DROPPED;
   for (uint32_t p = 0; p < x->pattern->node_count; p++) {
     bool counts = x->seen[p] != 0 && x->pattern->nodes[p].kind == CLEAVE_PATTERN_OP;
     bool fits = true;
-    for (uint32_t d = x->demand_starts[p]; x->seen[p] != 0 && d < x->demand_starts[p + 1]; d++) {
+    for (uint32_t d = x->constraint_starts[p]; x->seen[p] != 0 && d < x->constraint_starts[p + 1]; d++) {
       uint8_t state = trial->states[d];
-      bool missed = state == DEMAND_DROPPED || state == DEMAND_PASSED;
-      bool is_edge = x->demands[d].kind == DEMAND_CHILD || x->demands[d].kind == DEMAND_INPUT;
-      result.misses += missed;
+      bool missed = state == CONSTRAINT_DROPPED || state == CONSTRAINT_PASSED;
+      bool is_edge = x->constraints[d].kind == CONSTRAINT_CHILD || x->constraints[d].kind == CONSTRAINT_INPUT;
+      result.mismatches += missed;
       fits = fits && (is_edge || !missed);
     }
     result.total += counts;
     result.matched += counts && fits;
   }
-  // Operators behind what is missing, and those inside of units, which are as demanded.
+  // Operators behind what is missing, and those inside of units, which are as required.
   uint32_t before = 0;
   for (uint32_t p = 0; p < x->pattern->node_count; p++) {
     before += x->seen[p] != 0 && x->pattern->nodes[p].kind == CLEAVE_PATTERN_OP;
   }
   uint8_t *seen = x->seen;
   for (uint32_t k = 0; k < x->skeleton_count; k++) {
-    const demand_t *d = &x->demands[x->skeleton[k]];
+    const constraint_t *d = &x->constraints[x->skeleton[k]];
     const cleave_pattern_node_t *owner = &x->pattern->nodes[d->part];
-    uint32_t target = d->kind == DEMAND_CHILD ? owner->children[d->index] : owner->inputs[d->index].pattern;
+    uint32_t target =
+        d->kind == CONSTRAINT_CHILD ? owner->children[d->index] : owner->inputs[d->index].pattern;
     target = cleave_explainer_resolve(x, trial, target);
-    bool is_missing = trial->states[x->skeleton[k]] == DEMAND_DROPPED;
+    bool is_missing = trial->states[x->skeleton[k]] == CONSTRAINT_DROPPED;
     if (is_missing || x->pattern->nodes[target].kind == CLEAVE_PATTERN_ONEOF) {
       seen[target] = 0;
       uint32_t count = cleave_explainer_least_ops(x, trial, target);
@@ -113,7 +114,7 @@ static bool is_better(const tally_t *a, const tally_t *b) {
   if (left != right) {
     return left > right;
   }
-  return a->misses < b->misses;
+  return a->mismatches < b->mismatches;
 }
 
 static void keep_better(cleave_explainer_t *x, trial_t *trial, trial_t *best, tally_t *best_tally,
@@ -138,21 +139,21 @@ typedef struct growth {
 static cleave_status_t grow(growth_t *growth, trial_t *trial, bool may_look_ahead, cleave_error_t *error);
 
 /* The trial with one edge in a state and all others asked for: does it match? */
-static cleave_status_t fits_with_rest(growth_t *growth, const trial_t *trial, uint32_t demand,
-                                      demand_state_t state, uint32_t dropped, trial_t *out_trial,
+static cleave_status_t fits_with_rest(growth_t *growth, const trial_t *trial, uint32_t constraint,
+                                      constraint_state_t state, uint32_t dropped, trial_t *out_trial,
                                       bool *out_fits, cleave_error_t *error) {
   cleave_explainer_t *x = growth->x;
   CLEAVE_TRY(cleave_explainer_trial_copy(x, trial, out_trial, error));
-  if (demand != CLEAVE_INDEX_NONE) {
-    out_trial->states[demand] = (uint8_t)state;
+  if (constraint != CLEAVE_INDEX_NONE) {
+    out_trial->states[constraint] = (uint8_t)state;
   }
   if (dropped != CLEAVE_INDEX_NONE) {
-    out_trial->states[dropped] = DEMAND_DROPPED;
+    out_trial->states[dropped] = CONSTRAINT_DROPPED;
   }
   cleave_explainer_walk(x, out_trial);
   for (uint32_t k = 0; k < x->skeleton_count; k++) {
     uint8_t *open = &out_trial->states[x->skeleton[k]];
-    *open = *open == DEMAND_OPEN ? DEMAND_KEPT : *open;
+    *open = *open == CONSTRAINT_OPEN ? CONSTRAINT_KEPT : *open;
   }
   return probe(x, out_trial, growth->anchor, out_fits, error);
 }
@@ -181,17 +182,17 @@ static cleave_status_t open_unit(growth_t *growth, trial_t *trial, uint32_t unit
 
 /* A way to have an edge, or to do without it. */
 typedef struct way {
-  demand_state_t state;
-  uint32_t dropped; /* another demand, or NONE */
+  constraint_state_t state;
+  uint32_t dropped; /* another constraint, or NONE */
 } way_t;
 
-enum { MOST_WAYS = 6 };
+enum { MAX_WAYS = 6 };
 
 /* The part that makes the value of an edge, as far as it is one operator. */
-static uint32_t producing_part(const cleave_explainer_t *x, const trial_t *trial, uint32_t demand,
+static uint32_t producing_part(const cleave_explainer_t *x, const trial_t *trial, uint32_t constraint,
                                uint32_t entry) {
-  const demand_t *d = &x->demands[demand];
-  bool forwards = d->kind == DEMAND_CHILD && (trial->edges[demand] & EDGE_BACKWARDS) == 0;
+  const constraint_t *d = &x->constraints[constraint];
+  bool forwards = d->kind == CONSTRAINT_CHILD && (trial->edges[constraint] & EDGE_BACKWARDS) == 0;
   if (!forwards) {
     return entry;
   }
@@ -205,49 +206,51 @@ static uint32_t producing_part(const cleave_explainer_t *x, const trial_t *trial
   return x->pattern->nodes[part].kind == CLEAVE_PATTERN_OP ? part : CLEAVE_INDEX_NONE;
 }
 
-static void add_way_without(const trial_t *trial, uint32_t demand, way_t *ways, uint32_t *count) {
-  if (demand != CLEAVE_INDEX_NONE && trial->states[demand] == DEMAND_KEPT) {
-    ways[(*count)++] = (way_t){DEMAND_KEPT, demand};
+static void add_way_without(const trial_t *trial, uint32_t constraint, way_t *ways, uint32_t *count) {
+  if (constraint != CLEAVE_INDEX_NONE && trial->states[constraint] == CONSTRAINT_KEPT) {
+    ways[(*count)++] = (way_t){CONSTRAINT_KEPT, constraint};
   }
 }
 
-static void add_way(const cleave_explainer_t *x, const trial_t *trial, uint32_t part, demand_kind_t kind,
+static void add_way(const cleave_explainer_t *x, const trial_t *trial, uint32_t part, constraint_kind_t kind,
                     way_t *ways, uint32_t *count) {
-  uint32_t demand = part == CLEAVE_INDEX_NONE ? part : cleave_explainer_demand(x, part, kind, 0);
-  add_way_without(trial, demand, ways, count);
+  uint32_t constraint = part == CLEAVE_INDEX_NONE ? part : cleave_explainer_constraint(x, part, kind, 0);
+  add_way_without(trial, constraint, ways, count);
 }
 
 /* Ways in which an edge that does not fit may be explained, those of the pattern's own operators first:
  * *out_own of them. */
-static uint32_t list_ways(const cleave_explainer_t *x, const trial_t *trial, uint32_t demand, uint32_t entry,
-                          way_t *ways, uint32_t *out_own) {
-  const demand_t *d = &x->demands[demand];
+static uint32_t list_ways(const cleave_explainer_t *x, const trial_t *trial, uint32_t constraint,
+                          uint32_t entry, way_t *ways, uint32_t *out_own) {
+  const constraint_t *d = &x->constraints[constraint];
   uint32_t count = 0;
-  add_way(x, trial, producing_part(x, trial, demand, entry), DEMAND_UNSHARED, ways, &count);
-  if (d->kind == DEMAND_CHILD && d->index > 0) {
+  add_way(x, trial, producing_part(x, trial, constraint, entry), CONSTRAINT_UNSHARED, ways, &count);
+  if (d->kind == CONSTRAINT_CHILD && d->index > 0) {
     uint32_t before = cleave_explainer_resolve(x, trial, x->pattern->nodes[d->part].children[d->index - 1]);
-    add_way(x, trial, before, DEMAND_MOST, ways, &count);
+    add_way(x, trial, before, CONSTRAINT_MAX_COUNT, ways, &count);
   }
-  add_way_without(trial, cleave_explainer_edges_demand(x), ways, &count);
+  add_way_without(trial, cleave_explainer_edges_constraint(x), ways, &count);
   *out_own = count;
-  add_way(x, trial, entry, DEMAND_OPS, ways, &count);
+  add_way(x, trial, entry, CONSTRAINT_OPS, ways, &count);
   if (entry != CLEAVE_INDEX_NONE) {
-    ways[count++] = (way_t){DEMAND_PASSED, CLEAVE_INDEX_NONE};
+    ways[count++] = (way_t){CONSTRAINT_PASSED, CLEAVE_INDEX_NONE};
   }
-  ways[count++] = (way_t){DEMAND_DROPPED, CLEAVE_INDEX_NONE};
+  ways[count++] = (way_t){CONSTRAINT_DROPPED, CLEAVE_INDEX_NONE};
   return count;
 }
 
 /* A way that lets the rest of the pattern match whole, if there is one. */
-static cleave_status_t find_whole_way(growth_t *growth, trial_t *trial, uint32_t demand, const way_t *ways,
-                                      uint32_t count, uint32_t own, bool *out_found, cleave_error_t *error) {
+static cleave_status_t find_whole_way(growth_t *growth, trial_t *trial, uint32_t constraint,
+                                      const way_t *ways, uint32_t count, uint32_t own, bool *out_found,
+                                      cleave_error_t *error) {
   tally_t best_tally = {0};
   trial_t best = {0};
   *out_found = false;
   for (uint32_t k = 0; k < count && (k != own || !*out_found); k++) {
     trial_t whole;
     bool fits = false;
-    CLEAVE_TRY(fits_with_rest(growth, trial, demand, ways[k].state, ways[k].dropped, &whole, &fits, error));
+    CLEAVE_TRY(
+        fits_with_rest(growth, trial, constraint, ways[k].state, ways[k].dropped, &whole, &fits, error));
     if (fits) {
       keep_better(growth->x, &whole, &best, &best_tally, out_found);
     }
@@ -261,26 +264,26 @@ static cleave_status_t find_whole_way(growth_t *growth, trial_t *trial, uint32_t
 /* An edge that does not fit: its value is used elsewhere, too, or by a node of the match of which the pattern
  * does not say so; another operator is there, one node more in between, or nothing at all, whichever lets the
  * rest of the pattern match, or most of it. */
-static cleave_status_t settle_edge(growth_t *growth, trial_t *trial, uint32_t demand, bool may_look_ahead,
+static cleave_status_t settle_edge(growth_t *growth, trial_t *trial, uint32_t constraint, bool may_look_ahead,
                                    cleave_error_t *error) {
   cleave_explainer_t *x = growth->x;
   bool found = false;
   uint32_t unit = CLEAVE_INDEX_NONE;
-  uint32_t entry = entry_part(x, trial, demand, &unit);
-  way_t ways[MOST_WAYS];
+  uint32_t entry = entry_part(x, trial, constraint, &unit);
+  way_t ways[MAX_WAYS];
   uint32_t own = 0;
   if (unit != CLEAVE_INDEX_NONE && growth->openings > 0) {
     trial_t opened = *trial;
-    trial->states[demand] = DEMAND_OPEN;
+    trial->states[constraint] = CONSTRAINT_OPEN;
     CLEAVE_TRY(open_unit(growth, &opened, unit, &found, error));
     if (found) {
       *trial = opened;
       return CLEAVE_OK;
     }
   }
-  uint32_t count = list_ways(x, trial, demand, entry, ways, &own);
+  uint32_t count = list_ways(x, trial, constraint, entry, ways, &own);
   if (may_look_ahead) {
-    CLEAVE_TRY(find_whole_way(growth, trial, demand, ways, count, own, &found, error));
+    CLEAVE_TRY(find_whole_way(growth, trial, constraint, ways, count, own, &found, error));
     if (found) {
       return CLEAVE_OK;
     }
@@ -289,11 +292,11 @@ static cleave_status_t settle_edge(growth_t *growth, trial_t *trial, uint32_t de
   trial_t best = {0};
   for (uint32_t k = 0; k < count && (may_look_ahead || !found); k++) {
     trial_t partial;
-    bool fits = ways[k].state == DEMAND_DROPPED;
+    bool fits = ways[k].state == CONSTRAINT_DROPPED;
     CLEAVE_TRY(cleave_explainer_trial_copy(x, trial, &partial, error));
-    partial.states[demand] = (uint8_t)ways[k].state;
+    partial.states[constraint] = (uint8_t)ways[k].state;
     if (ways[k].dropped != CLEAVE_INDEX_NONE) {
-      partial.states[ways[k].dropped] = DEMAND_DROPPED;
+      partial.states[ways[k].dropped] = CONSTRAINT_DROPPED;
     }
     if (!fits) {
       CLEAVE_TRY(probe(x, &partial, growth->anchor, &fits, error));
@@ -316,25 +319,25 @@ static cleave_status_t grow(growth_t *growth, trial_t *trial, bool may_look_ahea
   cleave_explainer_t *x = growth->x;
   trial_t whole;
   bool fits = false;
-  CLEAVE_TRY(
-      fits_with_rest(growth, trial, CLEAVE_INDEX_NONE, DEMAND_KEPT, CLEAVE_INDEX_NONE, &whole, &fits, error));
+  CLEAVE_TRY(fits_with_rest(growth, trial, CLEAVE_INDEX_NONE, CONSTRAINT_KEPT, CLEAVE_INDEX_NONE, &whole,
+                            &fits, error));
   if (fits) {
     *trial = whole;
     return CLEAVE_OK;
   }
   for (;;) {
-    uint32_t demand = CLEAVE_INDEX_NONE;
+    uint32_t constraint = CLEAVE_INDEX_NONE;
     cleave_explainer_walk(x, trial);
-    for (uint32_t k = 0; k < x->skeleton_count && demand == CLEAVE_INDEX_NONE; k++) {
-      demand = trial->states[x->skeleton[k]] == DEMAND_OPEN ? x->skeleton[k] : demand;
+    for (uint32_t k = 0; k < x->skeleton_count && constraint == CLEAVE_INDEX_NONE; k++) {
+      constraint = trial->states[x->skeleton[k]] == CONSTRAINT_OPEN ? x->skeleton[k] : constraint;
     }
-    if (demand == CLEAVE_INDEX_NONE) {
+    if (constraint == CLEAVE_INDEX_NONE) {
       return CLEAVE_OK;
     }
-    trial->states[demand] = DEMAND_KEPT;
+    trial->states[constraint] = CONSTRAINT_KEPT;
     CLEAVE_TRY(probe(x, trial, growth->anchor, &fits, error));
     if (!fits) {
-      CLEAVE_TRY(settle_edge(growth, trial, demand, may_look_ahead, error));
+      CLEAVE_TRY(settle_edge(growth, trial, constraint, may_look_ahead, error));
     }
   }
 }
@@ -348,7 +351,7 @@ static cleave_status_t refine(growth_t *growth, trial_t *trial, cleave_error_t *
   CLEAVE_TRY(cleave_explainer_trial_copy(x, trial, &whole, error));
   for (uint32_t k = 0; k < x->detail_count; k++) {
     uint8_t *open = &whole.states[x->details[k]];
-    *open = *open == DEMAND_OPEN ? DEMAND_KEPT : *open;
+    *open = *open == CONSTRAINT_OPEN ? CONSTRAINT_KEPT : *open;
   }
   CLEAVE_TRY(probe(x, &whole, growth->anchor, &fits, error));
   if (fits) {
@@ -357,10 +360,10 @@ static cleave_status_t refine(growth_t *growth, trial_t *trial, cleave_error_t *
   }
   for (uint32_t k = 0; k < x->detail_count; k++) {
     uint8_t *state = &trial->states[x->details[k]];
-    if (*state == DEMAND_OPEN) {
-      *state = DEMAND_KEPT;
+    if (*state == CONSTRAINT_OPEN) {
+      *state = CONSTRAINT_KEPT;
       CLEAVE_TRY(probe(x, trial, growth->anchor, &fits, error));
-      *state = fits ? DEMAND_KEPT : DEMAND_DROPPED;
+      *state = fits ? CONSTRAINT_KEPT : CONSTRAINT_DROPPED;
     }
   }
   return CLEAVE_OK;
@@ -387,19 +390,19 @@ static cleave_status_t explain_root(growth_t *growth, trial_t *trial, bool *out_
   uint32_t part = anchor_part(x, trial);
   cleave_explainer_walk(x, trial);
   CLEAVE_TRY(probe(x, trial, growth->anchor, out_fits, error));
-  uint32_t shared = cleave_explainer_demand(x, part, DEMAND_UNSHARED, 0);
-  if (!*out_fits && shared != CLEAVE_INDEX_NONE && trial->states[shared] == DEMAND_KEPT) {
+  uint32_t shared = cleave_explainer_constraint(x, part, CONSTRAINT_UNSHARED, 0);
+  if (!*out_fits && shared != CLEAVE_INDEX_NONE && trial->states[shared] == CONSTRAINT_KEPT) {
     // With the operator alone, only an output that the pattern does not mean can be in the way.
-    trial->states[shared] = DEMAND_DROPPED;
+    trial->states[shared] = CONSTRAINT_DROPPED;
     CLEAVE_TRY(probe(x, trial, growth->anchor, out_fits, error));
-    trial->states[shared] = *out_fits ? DEMAND_DROPPED : DEMAND_KEPT;
+    trial->states[shared] = *out_fits ? CONSTRAINT_DROPPED : CONSTRAINT_KEPT;
   }
   if (!*out_fits) {
-    uint32_t ops = cleave_explainer_demand(x, part, DEMAND_OPS, 0);
+    uint32_t ops = cleave_explainer_constraint(x, part, CONSTRAINT_OPS, 0);
     if (ops == CLEAVE_INDEX_NONE) {
       return CLEAVE_OK;
     }
-    trial->states[ops] = DEMAND_DROPPED;
+    trial->states[ops] = CONSTRAINT_DROPPED;
     if (growth->depth != CLEAVE_EXPLAIN_DETAILS) {
       CLEAVE_TRY(probe(x, trial, growth->anchor, out_fits, error));
     }
@@ -409,11 +412,11 @@ static cleave_status_t explain_root(growth_t *growth, trial_t *trial, bool *out_
   }
   if (growth->depth != CLEAVE_EXPLAIN_ALL) {
     trial_t whole;
-    CLEAVE_TRY(fits_with_rest(growth, trial, CLEAVE_INDEX_NONE, DEMAND_KEPT, CLEAVE_INDEX_NONE, &whole,
+    CLEAVE_TRY(fits_with_rest(growth, trial, CLEAVE_INDEX_NONE, CONSTRAINT_KEPT, CLEAVE_INDEX_NONE, &whole,
                               out_fits, error));
     *trial = whole;
     for (uint32_t k = 0; growth->depth == CLEAVE_EXPLAIN_ANCHOR && *out_fits && k < x->detail_count; k++) {
-      trial->states[x->details[k]] = DEMAND_KEPT;
+      trial->states[x->details[k]] = CONSTRAINT_KEPT;
     }
     if (growth->depth == CLEAVE_EXPLAIN_ANCHOR && *out_fits) {
       return probe(x, trial, growth->anchor, out_fits, error);
@@ -445,7 +448,7 @@ static cleave_status_t explain_roots(growth_t *growth, const trial_t *trial, uin
   --*roots;
   bool fits = false;
   trial_t grown;
-  growth->openings = MOST_OPENINGS;
+  growth->openings = MAX_OPENINGS;
   CLEAVE_TRY(cleave_explainer_trial_copy(x, trial, &grown, error));
   CLEAVE_TRY(explain_root(growth, &grown, &fits, error));
   if (fits) {
@@ -459,7 +462,7 @@ cleave_status_t cleave_explainer_grow(cleave_explainer_t *x, uint32_t anchor, ui
                                       bool *out_found, cleave_error_t *error) {
   growth_t growth = {.x = x, .anchor = anchor, .depth = depth};
   trial_t start;
-  uint32_t roots = MOST_ROOTS;
+  uint32_t roots = MAX_ROOTS;
   *out_trial = (trial_t){0};
   *out_tally = (tally_t){0};
   *out_found = false;

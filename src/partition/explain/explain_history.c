@@ -6,7 +6,7 @@
 
 #include "graph/clone.h"
 
-enum { MOST_STATES = 48 };
+enum { MAX_STATES = 48 };
 
 // ---- who did what ----
 
@@ -127,8 +127,8 @@ static cleave_status_t add_state(cleave_history_t *history, size_t step, cleave_
                                  cleave_error_t *error) {
   const cleave_plan_t *plan = history->plan;
   bool is_last = history->edits == NULL || step >= history->edits->items.count;
-  if (history->states.count == MOST_STATES) {
-    return cleave_error_set(error, CLEAVE_ERROR_LIMIT, "more than %d states of the model", MOST_STATES);
+  if (history->states.count == MAX_STATES) {
+    return cleave_error_set(error, CLEAVE_ERROR_LIMIT, "more than %d states of the model", MAX_STATES);
   }
   CLEAVE_TRY(cleave_array_reserve(&history->states, 1, error));
   cleave_history_state_t *state = cleave_allocate_zeroed(1, sizeof *state);

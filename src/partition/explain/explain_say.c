@@ -5,7 +5,7 @@
 #include "partition/explain/explain_find.h"
 #include "partition/explain/explain_history.h"
 
-enum { MOST_ALTERNATIVES = 4, MOST_USERS = 3 };
+enum { MAX_ALTERNATIVES = 4, MAX_USERS = 3 };
 
 typedef struct words {
   const char *kind;
@@ -27,7 +27,7 @@ static void expect_target(const cleave_explainer_t *x, const trial_t *trial, uin
     case CLEAVE_PATTERN_ABSENT: cleave_text_add(text, "nothing"); break;
     case CLEAVE_PATTERN_SEQUENCE: expect_target(x, trial, node->children[node->child_count - 1], text); break;
     case CLEAVE_PATTERN_ONEOF:
-      for (uint32_t k = 0; k < node->child_count && k < MOST_ALTERNATIVES; k++) {
+      for (uint32_t k = 0; k < node->child_count && k < MAX_ALTERNATIVES; k++) {
         cleave_text_add(text, k == 0 ? "" : " | ");
         expect_target(x, trial, node->children[k], text);
       }
@@ -35,7 +35,7 @@ static void expect_target(const cleave_explainer_t *x, const trial_t *trial, uin
     case CLEAVE_PATTERN_MAYBE:
     case CLEAVE_PATTERN_REPEATED:
     case CLEAVE_PATTERN_OUTPUT:
-    case CLEAVE_PATTERN_EVERY:
+    case CLEAVE_PATTERN_VARIADIC:
     case CLEAVE_PATTERN_GROUP: expect_target(x, trial, node->children[0], text); break;
   }
 }
@@ -49,7 +49,7 @@ static void add_users(const finder_t *finder, cleave_value_t value, cleave_text_
     if (cleave_finder_has(finder, user)) {
       continue;
     }
-    if (named++ == MOST_USERS) {
+    if (named++ == MAX_USERS) {
       cleave_text_add(text, ", ...");
       return;
     }
@@ -65,13 +65,13 @@ static void add_users(const finder_t *finder, cleave_value_t value, cleave_text_
 
 static void say_edge(const finder_t *finder, const fault_t *fault, words_t *words) {
   const cleave_explainer_t *x = finder->x;
-  const demand_t *d = &x->demands[fault->demand];
+  const constraint_t *d = &x->constraints[fault->constraint];
   const cleave_pattern_node_t *owner = &x->pattern->nodes[d->part];
-  uint8_t edges = finder->trial->edges[fault->demand];
-  uint32_t target = d->kind == DEMAND_CHILD ? owner->children[d->index] : owner->inputs[d->index].pattern;
-  if (finder->trial->states[fault->demand] == DEMAND_PASSED) {
+  uint8_t edges = finder->trial->edges[fault->constraint];
+  uint32_t target = d->kind == CONSTRAINT_CHILD ? owner->children[d->index] : owner->inputs[d->index].pattern;
+  if (finder->trial->states[fault->constraint] == CONSTRAINT_PASSED) {
     words->kind = "extra";
-    cleave_text_add(&words->subject, (edges & EDGE_BACKWARDS) != 0 || d->kind == DEMAND_INPUT
+    cleave_text_add(&words->subject, (edges & EDGE_BACKWARDS) != 0 || d->kind == CONSTRAINT_INPUT
                                          ? "what stands behind "
                                          : "what stands before ");
     cleave_explain_part(x, cleave_explainer_resolve(x, finder->trial, target), &words->subject);
@@ -83,7 +83,7 @@ static void say_edge(const finder_t *finder, const fault_t *fault, words_t *word
   }
   bool same = (edges & EDGE_SAME) != 0;
   words->kind = same ? "same" : "missing";
-  if (d->kind == DEMAND_INPUT) {
+  if (d->kind == CONSTRAINT_INPUT) {
     cleave_text_add(&words->subject, "input ");
     cleave_explain_port(owner, d->index, &words->subject);
     cleave_text_add(&words->subject, " of ");
@@ -128,7 +128,7 @@ static void say_edge(const finder_t *finder, const fault_t *fault, words_t *word
 
 static void say_attribute(const finder_t *finder, const fault_t *fault, words_t *words) {
   const cleave_explainer_t *x = finder->x;
-  const demand_t *d = &x->demands[fault->demand];
+  const constraint_t *d = &x->constraints[fault->constraint];
   const cleave_attribute_test_t *test = &x->pattern->nodes[d->part].attributes[d->index];
   cleave_attribute_t attribute;
   words->kind = "attribute";
@@ -167,7 +167,7 @@ static void add_dim(const finder_t *finder, cleave_dim_t dim, cleave_text_t *tex
 
 static void say_dim(const finder_t *finder, const fault_t *fault, words_t *words) {
   const cleave_explainer_t *x = finder->x;
-  const demand_t *d = &x->demands[fault->demand];
+  const constraint_t *d = &x->constraints[fault->constraint];
   const cleave_dim_test_t *test = &x->pattern->nodes[d->part].type.dims[d->index];
   cleave_text_format(&words->subject, "dimension %u", (unsigned)d->index + 1);
   if (test->size >= 0) {
@@ -189,11 +189,11 @@ static void say_dim(const finder_t *finder, const fault_t *fault, words_t *words
 
 static void say_type(const finder_t *finder, const fault_t *fault, words_t *words) {
   const cleave_explainer_t *x = finder->x;
-  const demand_t *d = &x->demands[fault->demand];
+  const constraint_t *d = &x->constraints[fault->constraint];
   const cleave_type_test_t *type = &x->pattern->nodes[d->part].type;
   const cleave_value_record_t *record =
       cleave_value_exists(fault->value) ? cleave_graph_value(x->graph, fault->value) : NULL;
-  if (d->kind == DEMAND_DTYPE) {
+  if (d->kind == CONSTRAINT_DTYPE) {
     words->kind = "dtype";
     cleave_text_add(&words->subject, "dtype");
     bool first = true;
@@ -206,7 +206,7 @@ static void say_type(const finder_t *finder, const fault_t *fault, words_t *word
     }
     cleave_text_add(&words->found,
                     record == NULL ? "not known" : cleave_dtype_name((cleave_dtype_t)record->dtype));
-  } else if (d->kind == DEMAND_RANK) {
+  } else if (d->kind == CONSTRAINT_RANK) {
     words->kind = "rank";
     cleave_text_add(&words->subject, "rank");
     cleave_text_format(&words->expected, "%d", (int)type->rank);
@@ -242,20 +242,20 @@ static void expect_content(const cleave_constant_test_t *test, cleave_text_t *te
 
 static void say_constant(const finder_t *finder, const fault_t *fault, words_t *words) {
   const cleave_explainer_t *x = finder->x;
-  const demand_t *d = &x->demands[fault->demand];
+  const constraint_t *d = &x->constraints[fault->constraint];
   const cleave_constant_test_t *test = &x->pattern->nodes[d->part].constant;
   const cleave_tensor_t *tensor =
       cleave_value_exists(fault->value) ? cleave_graph_value(x->graph, fault->value)->tensor : NULL;
-  words->kind = d->kind == DEMAND_CONSTANT ? "constant" : "value";
+  words->kind = d->kind == CONSTRAINT_CONSTANT ? "constant" : "value";
   cleave_explain_part(x, d->part, &words->subject);
-  if (d->kind == DEMAND_CONSTANT) {
+  if (d->kind == CONSTRAINT_CONSTANT) {
     cleave_text_add(&words->expected, "a constant");
     cleave_explain_origin(x->graph, fault->value, &words->found);
     return;
   }
   if (tensor == NULL) {
     cleave_text_add(&words->found, "no constant");
-  } else if (d->kind == DEMAND_SCALAR) {
+  } else if (d->kind == CONSTRAINT_SCALAR) {
     cleave_text_format(&words->found, "%lld elements", (long long)tensor->count);
   } else if (tensor->count == 0 || tensor->dtype == CLEAVE_DTYPE_STRING) {
     cleave_text_add(&words->found, tensor->count == 0 ? "empty" : "a text");
@@ -267,13 +267,13 @@ static void say_constant(const finder_t *finder, const fault_t *fault, words_t *
                          (long long)tensor->count);
     }
   }
-  if (d->kind == DEMAND_SCALAR) {
+  if (d->kind == CONSTRAINT_SCALAR) {
     cleave_text_add(&words->expected, "1 element");
     if (test->has_value) {
       cleave_text_add(&words->expected, ", ");
       cleave_explain_number(test->value, &words->expected);
     }
-  } else if (d->kind == DEMAND_ALL_EQUAL) {
+  } else if (d->kind == CONSTRAINT_ALL_EQUAL) {
     cleave_text_add(&words->expected, "all elements equal");
   } else {
     expect_content(test, &words->expected);
@@ -282,9 +282,9 @@ static void say_constant(const finder_t *finder, const fault_t *fault, words_t *
 
 static void say_condition(const finder_t *finder, const fault_t *fault, words_t *words) {
   const cleave_explainer_t *x = finder->x;
-  const demand_t *d = &x->demands[fault->demand];
+  const constraint_t *d = &x->constraints[fault->constraint];
   const cleave_expression_t *where =
-      d->kind == DEMAND_WHERE_ALL ? x->pattern->where : x->pattern->nodes[d->part].where;
+      d->kind == CONSTRAINT_WHERE_ALL ? x->pattern->where : x->pattern->nodes[d->part].where;
   words->kind = "condition";
   cleave_text_add(&words->subject, "condition");
   cleave_text_add(&words->expected, where->text);
@@ -298,7 +298,7 @@ static void say_shared(const finder_t *finder, const fault_t *fault, words_t *wo
   const cleave_explainer_t *x = finder->x;
   words->kind = "shared";
   cleave_text_add(&words->subject, "what ");
-  cleave_explain_part(x, x->demands[fault->demand].part, &words->subject);
+  cleave_explain_part(x, x->constraints[fault->constraint].part, &words->subject);
   cleave_text_add(&words->subject, " makes");
   cleave_text_add(&words->found, "read outside of the match");
   cleave_text_add(&words->expected, "read inside only");
@@ -326,11 +326,12 @@ static void say_unnamed(const finder_t *finder, const fault_t *fault, words_t *w
 }
 
 static void say_count(const finder_t *finder, const fault_t *fault, words_t *words) {
-  const demand_t *d = &finder->x->demands[fault->demand];
+  const constraint_t *d = &finder->x->constraints[fault->constraint];
   const cleave_pattern_node_t *part = &finder->x->pattern->nodes[d->part];
-  bool least = d->kind == DEMAND_LEAST;
+  bool least = d->kind == CONSTRAINT_MIN_COUNT;
   words->kind = "count";
-  cleave_text_add(&words->subject, part->kind == CLEAVE_PATTERN_EVERY ? "number of inputs" : "repetitions");
+  cleave_text_add(&words->subject,
+                  part->kind == CLEAVE_PATTERN_VARIADIC ? "number of inputs" : "repetitions");
   cleave_text_format(&words->expected, "%s %u", least ? "at least" : "at most",
                      (unsigned)(least ? part->min : part->max));
   cleave_text_add(&words->found, least ? "fewer" : "more");
@@ -338,11 +339,11 @@ static void say_count(const finder_t *finder, const fault_t *fault, words_t *wor
 
 static void say(const finder_t *finder, const fault_t *fault, words_t *words) {
   const cleave_explainer_t *x = finder->x;
-  const demand_t *d = &x->demands[fault->demand];
-  switch ((demand_kind_t)d->kind) {
-    case DEMAND_CHILD:
-    case DEMAND_INPUT: say_edge(finder, fault, words); break;
-    case DEMAND_OPS:
+  const constraint_t *d = &x->constraints[fault->constraint];
+  switch ((constraint_kind_t)d->kind) {
+    case CONSTRAINT_CHILD:
+    case CONSTRAINT_INPUT: say_edge(finder, fault, words); break;
+    case CONSTRAINT_OPS:
       words->kind = "operator";
       cleave_text_add(&words->subject, "operator");
       cleave_explain_ops(&x->pattern->nodes[d->part], ", ", " or ", &words->expected);
@@ -350,26 +351,26 @@ static void say(const finder_t *finder, const fault_t *fault, words_t *words) {
         cleave_text_add(&words->found, cleave_node_op(x->graph, fault->node)->name);
       }
       break;
-    case DEMAND_ATTRIBUTE: say_attribute(finder, fault, words); break;
-    case DEMAND_DTYPE:
-    case DEMAND_RANK:
-    case DEMAND_DIM: say_type(finder, fault, words); break;
-    case DEMAND_CONSTANT:
-    case DEMAND_SCALAR:
-    case DEMAND_ALL_EQUAL:
-    case DEMAND_CONTENT: say_constant(finder, fault, words); break;
-    case DEMAND_LABEL:
+    case CONSTRAINT_ATTRIBUTE: say_attribute(finder, fault, words); break;
+    case CONSTRAINT_DTYPE:
+    case CONSTRAINT_RANK:
+    case CONSTRAINT_DIM: say_type(finder, fault, words); break;
+    case CONSTRAINT_CONSTANT:
+    case CONSTRAINT_SCALAR:
+    case CONSTRAINT_ALL_EQUAL:
+    case CONSTRAINT_CONTENT: say_constant(finder, fault, words); break;
+    case CONSTRAINT_LABEL:
       words->kind = "same";
       cleave_text_add(&words->subject, "value");
       cleave_text_format(&words->expected, "the same '%s' everywhere", x->pattern->nodes[d->part].label);
       cleave_text_add(&words->found, "another one");
       break;
-    case DEMAND_UNSHARED: say_shared(finder, fault, words); break;
-    case DEMAND_LEAST:
-    case DEMAND_MOST: say_count(finder, fault, words); break;
-    case DEMAND_EDGES: say_unnamed(finder, fault, words); break;
-    case DEMAND_WHERE:
-    case DEMAND_WHERE_ALL: say_condition(finder, fault, words); break;
+    case CONSTRAINT_UNSHARED: say_shared(finder, fault, words); break;
+    case CONSTRAINT_MIN_COUNT:
+    case CONSTRAINT_MAX_COUNT: say_count(finder, fault, words); break;
+    case CONSTRAINT_EDGES: say_unnamed(finder, fault, words); break;
+    case CONSTRAINT_WHERE:
+    case CONSTRAINT_WHERE_ALL: say_condition(finder, fault, words); break;
   }
 }
 
@@ -380,21 +381,21 @@ static const char *keep(const finder_t *finder, const cleave_text_t *text) {
 /* The part that a fault is about: of an edge, the part that is not there; NONE: the pattern as a whole. */
 static uint32_t subject_part(const finder_t *finder, const fault_t *fault) {
   const cleave_explainer_t *x = finder->x;
-  const demand_t *d = &x->demands[fault->demand];
-  if (d->kind == DEMAND_EDGES) {
+  const constraint_t *d = &x->constraints[fault->constraint];
+  if (d->kind == CONSTRAINT_EDGES) {
     uint32_t reader = cleave_finder_part(finder, fault->node);
     return reader == CLEAVE_INDEX_NONE ? x->pattern->root : reader;
   }
-  if (d->kind != DEMAND_CHILD && d->kind != DEMAND_INPUT) {
+  if (d->kind != CONSTRAINT_CHILD && d->kind != CONSTRAINT_INPUT) {
     return d->part;
   }
   const cleave_pattern_node_t *owner = &x->pattern->nodes[d->part];
-  uint32_t target = d->kind == DEMAND_CHILD ? owner->children[d->index] : owner->inputs[d->index].pattern;
+  uint32_t target = d->kind == CONSTRAINT_CHILD ? owner->children[d->index] : owner->inputs[d->index].pattern;
   return cleave_explainer_resolve(x, finder->trial, target);
 }
 
-cleave_status_t cleave_explain_words(const finder_t *finder, const fault_t *fault, cleave_miss_t *miss,
-                                     cleave_error_t *error) {
+cleave_status_t cleave_explain_words(const finder_t *finder, const fault_t *fault,
+                                     cleave_mismatch_t *mismatch, cleave_error_t *error) {
   const cleave_explainer_t *x = finder->x;
   words_t words = {.kind = ""};
   cleave_text_t path = {0};
@@ -403,7 +404,7 @@ cleave_status_t cleave_explain_words(const finder_t *finder, const fault_t *faul
   if (part != CLEAVE_INDEX_NONE) {
     cleave_explain_path(x, finder->trial, part, &path);
   }
-  *miss = (cleave_miss_t){
+  *mismatch = (cleave_mismatch_t){
       .kind = words.kind,
       .part = part,
       .line = part == CLEAVE_INDEX_NONE ? x->pattern->where->line : x->pattern->nodes[part].line,
@@ -420,7 +421,7 @@ cleave_status_t cleave_explain_words(const finder_t *finder, const fault_t *faul
   cleave_text_deinit(&words.expected);
   cleave_text_deinit(&words.found);
   cleave_text_deinit(&words.detail);
-  bool kept = miss->path != NULL && miss->subject != NULL && miss->expected != NULL && miss->found != NULL &&
-              miss->detail != NULL;
+  bool kept = mismatch->path != NULL && mismatch->subject != NULL && mismatch->expected != NULL &&
+              mismatch->found != NULL && mismatch->detail != NULL;
   return kept ? CLEAVE_OK : cleave_error_out_of_memory(error);
 }

@@ -2,10 +2,10 @@
 /*
  * What the explainer keeps: private to explain*.c.
  *
- * A pattern is taken apart into demands: single things that it asks of the graph. A trial is a pattern with
- * some demands dropped and some choices made; it is built as a pattern of its own and put to the matcher, so
- * that the matcher alone decides what matches. A demand is at fault where the pattern does not match with it
- * and matches without it.
+ * A pattern is taken apart into constraints: single things that it asks of the graph. A trial is a pattern
+ * with some constraints dropped and some choices made; it is built as a pattern of its own and put to the
+ * matcher, so that the matcher alone decides what matches. A constraint is at fault where the pattern does
+ * not match with it and matches without it.
  */
 #ifndef CLEAVE_PARTITION_EXPLAIN_EXPLAIN_STATE_H
 #define CLEAVE_PARTITION_EXPLAIN_EXPLAIN_STATE_H
@@ -14,40 +14,40 @@
 #include "partition/explain/explain.h"
 #include "partition/match/match.h"
 
-typedef enum demand_kind {
-  DEMAND_CHILD,     /* child `index` of a SEQUENCE or GROUP is there */
-  DEMAND_INPUT,     /* input pattern `index` of an OP is there; of a part met before: it is the same one */
-  DEMAND_OPS,       /* the operator is one of those */
-  DEMAND_ATTRIBUTE, /* test `index` */
-  DEMAND_DTYPE,
-  DEMAND_RANK,
-  DEMAND_DIM, /* dimension `index` of the shape */
-  DEMAND_CONSTANT,
-  DEMAND_SCALAR,
-  DEMAND_ALL_EQUAL,
-  DEMAND_CONTENT,  /* value, values or range of a constant */
-  DEMAND_LABEL,    /* a value with this label is the same as the others */
-  DEMAND_UNSHARED, /* nobody else reads what the OP makes */
-  DEMAND_LEAST,    /* `min` of REPEATED and EVERY */
-  DEMAND_MOST,     /* `max` */
-  DEMAND_WHERE,    /* condition of the part */
-  DEMAND_EDGES,    /* of the pattern: no node of the match reads another one but as the pattern says */
-  DEMAND_WHERE_ALL /* condition of the pattern */
-} demand_kind_t;
+typedef enum constraint_kind {
+  CONSTRAINT_CHILD, /* child `index` of a SEQUENCE or GROUP is there */
+  CONSTRAINT_INPUT, /* input pattern `index` of an OP is there; of a part met before: it is the same one */
+  CONSTRAINT_OPS,   /* the operator is one of those */
+  CONSTRAINT_ATTRIBUTE, /* test `index` */
+  CONSTRAINT_DTYPE,
+  CONSTRAINT_RANK,
+  CONSTRAINT_DIM, /* dimension `index` of the shape */
+  CONSTRAINT_CONSTANT,
+  CONSTRAINT_SCALAR,
+  CONSTRAINT_ALL_EQUAL,
+  CONSTRAINT_CONTENT,   /* value, values or range of a constant */
+  CONSTRAINT_LABEL,     /* a value with this label is the same as the others */
+  CONSTRAINT_UNSHARED,  /* nobody else reads what the OP makes */
+  CONSTRAINT_MIN_COUNT, /* `min` of REPEATED and VARIADIC */
+  CONSTRAINT_MAX_COUNT, /* `max` */
+  CONSTRAINT_WHERE,     /* condition of the part */
+  CONSTRAINT_EDGES,     /* of the pattern: no node of the match reads another one but as the pattern says */
+  CONSTRAINT_WHERE_ALL  /* condition of the pattern */
+} constraint_kind_t;
 
-typedef struct demand {
-  uint8_t kind; /* demand_kind_t */
+typedef struct constraint {
+  uint8_t kind; /* constraint_kind_t */
   uint32_t part;
   uint32_t index;
-} demand_t;
+} constraint_t;
 
-typedef enum demand_state {
-  DEMAND_STRICT,  /* asked for, and not looked into: inside of a unit */
-  DEMAND_OPEN,    /* not asked for yet */
-  DEMAND_KEPT,    /* asked for */
-  DEMAND_DROPPED, /* at fault */
-  DEMAND_PASSED   /* CHILD and INPUT: asked for behind one more node, which is at fault */
-} demand_state_t;
+typedef enum constraint_state {
+  CONSTRAINT_STRICT,  /* asked for, and not looked into: inside of a unit */
+  CONSTRAINT_OPEN,    /* not asked for yet */
+  CONSTRAINT_KEPT,    /* asked for */
+  CONSTRAINT_DROPPED, /* at fault */
+  CONSTRAINT_PASSED   /* CHILD and INPUT: asked for behind one more node, which is at fault */
+} constraint_state_t;
 
 #define CHOICE_NONE UINT16_MAX /* ONEOF: all alternatives as they are; MAYBE: as it is */
 
@@ -57,16 +57,16 @@ enum {
 };
 
 typedef struct trial {
-  uint8_t *states;   /* per demand */
-  uint8_t *edges;    /* per demand CHILD and INPUT: how the walk came along, as EDGE_ bits */
+  uint8_t *states;   /* per constraint */
+  uint8_t *edges;    /* per constraint CHILD and INPUT: how the walk came along, as EDGE_ bits */
   uint16_t *choices; /* per part: the alternative of a ONEOF, 0 for a MAYBE that must be there */
 } trial_t;
 
 /* How good a trial is. */
 typedef struct tally {
-  uint32_t matched; /* operators of the pattern that are as demanded */
+  uint32_t matched; /* operators of the pattern that are as required */
   uint32_t total;
-  uint32_t misses;
+  uint32_t mismatches;
 } tally_t;
 
 struct cleave_explainer {
@@ -81,16 +81,17 @@ struct cleave_explainer {
   /* the pattern */
   const cleave_pattern_t *pattern;
   cleave_arena_t pattern_arena;
-  demand_t *demands;
-  uint32_t demand_count;
-  uint32_t *demand_starts; /* per part, and one more: there DEMAND_EDGES is, and WHERE_ALL behind it */
-  uint32_t *parents;       /* per part: one that refers to it, or NONE */
-  bool is_tree;            /* no operator is referred to twice */
-  bool has_group;          /* its members may be found by what has one label */
+  constraint_t *constraints;
+  uint32_t constraint_count;
+  uint32_t
+      *constraint_starts; /* per part, and one more: there CONSTRAINT_EDGES is, and WHERE_ALL behind it */
+  uint32_t *parents;      /* per part: one that refers to it, or NONE */
+  bool is_tree;           /* no operator is referred to twice */
+  bool has_group;         /* its members may be found by what has one label */
 
   /* the walk over a trial */
   uint8_t *seen;      /* per part */
-  uint32_t *skeleton; /* demands CHILD and INPUT, in the order in which they are decided */
+  uint32_t *skeleton; /* constraints CHILD and INPUT, in the order in which they are decided */
   uint32_t skeleton_count;
   uint32_t *details; /* the others, of what the skeleton has */
   uint32_t detail_count;
@@ -100,7 +101,7 @@ struct cleave_explainer {
   cleave_pattern_node_t *built;
   uint32_t built_count;
   cleave_pattern_t trial_pattern;
-  bool passes_unnamed; /* the trial has no DEMAND_EDGES */
+  bool passes_unnamed; /* the trial has no CONSTRAINT_EDGES */
 
   cleave_explain_judge_t judge;
   void *judge_context;
@@ -109,7 +110,7 @@ struct cleave_explainer {
   CLEAVE_ARRAY(uint32_t) anchors; /* positions */
 };
 
-/* ---- explain_demand.c ---- */
+/* ---- explain_constraint.c ---- */
 
 /* Takes a checked pattern apart. */
 CLEAVE_MUST_USE cleave_status_t cleave_explainer_take_apart(cleave_explainer_t *explainer,
@@ -119,17 +120,17 @@ CLEAVE_MUST_USE cleave_status_t cleave_explainer_take_apart(cleave_explainer_t *
 /* The part that stands for `part`: choices followed. */
 uint32_t cleave_explainer_resolve(const cleave_explainer_t *explainer, const trial_t *trial, uint32_t part);
 
-/* Lists the demands that matter under a trial's choices, and marks seen parts. What is behind a dropped edge
- * is left out. Demands that were STRICT are OPEN now. */
+/* Lists the constraints that matter under a trial's choices, and marks seen parts. What is behind a dropped
+ * edge is left out. Constraints that were STRICT are OPEN now. */
 void cleave_explainer_walk(cleave_explainer_t *explainer, trial_t *trial);
 
-static inline uint32_t cleave_explainer_edges_demand(const cleave_explainer_t *explainer) {
-  return explainer->demand_starts[explainer->pattern->node_count];
+static inline uint32_t cleave_explainer_edges_constraint(const cleave_explainer_t *explainer) {
+  return explainer->constraint_starts[explainer->pattern->node_count];
 }
 
-/* The demand of a kind and index, or NONE. */
-uint32_t cleave_explainer_demand(const cleave_explainer_t *explainer, uint32_t part, demand_kind_t kind,
-                                 uint32_t index);
+/* The constraint of a kind and index, or NONE. */
+uint32_t cleave_explainer_constraint(const cleave_explainer_t *explainer, uint32_t part,
+                                     constraint_kind_t kind, uint32_t index);
 
 /* All STRICT, no choices. ONEOF and MAYBE parts are units until they are chosen. */
 CLEAVE_MUST_USE cleave_status_t cleave_explainer_trial_create(cleave_explainer_t *explainer,

@@ -8,7 +8,7 @@
 
 #include "partition/explain/explain_find.h"
 
-enum { STEPS_PER_EDIT = 100000, MOST_REFUSALS = 8 };
+enum { STEPS_PER_FIX = 100000, MAX_REFUSALS = 8 };
 
 /* What an edited pattern has to match, and what became of that. */
 typedef struct attempt {
@@ -36,7 +36,7 @@ static cleave_status_t check_cycle(attempt_t *attempt, const cleave_match_t *mat
     positions[k] = contraction->positions[match->nodes[k].index];
   }
   CLEAVE_TRY(
-      cleave_contraction_check(contraction, positions, match->node_count, STEPS_PER_EDIT, &result, error));
+      cleave_contraction_check(contraction, positions, match->node_count, STEPS_PER_FIX, &result, error));
   if (result.outcome == CLEAVE_CONTRACTION_CYCLE) {
     char label[128];
     *out_refuser = "cycle";
@@ -96,7 +96,7 @@ static bool accept(void *context, const cleave_match_t *match, uint64_t hash) {
     attempt->refuser = refuser;
     attempt->reason = reason;
   }
-  return attempt->status != CLEAVE_OK || attempt->refusals == MOST_REFUSALS;
+  return attempt->status != CLEAVE_OK || attempt->refusals == MAX_REFUSALS;
 }
 
 static cleave_status_t try_edited(const finder_t *finder, uint32_t anchor, attempt_t *attempt,
@@ -104,7 +104,7 @@ static cleave_status_t try_edited(const finder_t *finder, uint32_t anchor, attem
   cleave_explainer_t *x = finder->x;
   cleave_match_answer_t answer;
   cleave_match_request_t request = {
-      .anchor = anchor, .step_limit = STEPS_PER_EDIT, .accept = accept, .context = attempt};
+      .anchor = anchor, .step_limit = STEPS_PER_FIX, .accept = accept, .context = attempt};
   CLEAVE_TRY(cleave_explainer_finish_parts(x, false, error));
   if (cleave_pattern_check(&x->trial_pattern, "", "", NULL) != CLEAVE_OK) {
     return CLEAVE_OK;
@@ -123,26 +123,27 @@ static cleave_status_t try_edited(const finder_t *finder, uint32_t anchor, attem
   return CLEAVE_OK;
 }
 
-cleave_status_t cleave_explain_edit(const finder_t *finder, uint32_t anchor, const fault_t *faults,
-                                    cleave_finding_t *finding, cleave_miss_t *misses, cleave_error_t *error) {
+cleave_status_t cleave_explain_fix(const finder_t *finder, uint32_t anchor, const fault_t *faults,
+                                   cleave_finding_t *finding, cleave_mismatch_t *mismatches,
+                                   cleave_error_t *error) {
   cleave_explainer_t *x = finder->x;
   cleave_text_t text = {0};
   bool possible = true;
   cleave_status_t status = CLEAVE_OK;
   CLEAVE_TRY(cleave_explainer_copy_parts(x, error));
   cleave_node_t *nodes =
-      cleave_arena_allocate(&x->trial_arena, (size_t)finding->miss_count + 1, sizeof *nodes);
+      cleave_arena_allocate(&x->trial_arena, (size_t)finding->mismatch_count + 1, sizeof *nodes);
   if (nodes == NULL) {
     return cleave_error_out_of_memory(error);
   }
   attempt_t attempt = {.x = x, .nodes = nodes, .error = error};
-  for (uint32_t k = 0; k < finding->miss_count && possible; k++) {
+  for (uint32_t k = 0; k < finding->mismatch_count && possible; k++) {
     text.length = 0;
     cleave_text_add(&text, "");
-    possible = cleave_explain_edit_one(finder, &faults[k], &text);
+    possible = cleave_explain_fix_one(finder, &faults[k], &text);
     CLEAVE_TRY_CLEANUP(cleave_text_check(&text, error));
-    misses[k].edit = cleave_arena_copy_text(finder->arena, cleave_text_get(&text), text.length);
-    if (misses[k].edit == NULL) {
+    mismatches[k].fix = cleave_arena_copy_text(finder->arena, cleave_text_get(&text), text.length);
+    if (mismatches[k].fix == NULL) {
       CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(error));
     }
     if (cleave_finder_has(finder, faults[k].node)) {
@@ -150,11 +151,11 @@ cleave_status_t cleave_explain_edit(const finder_t *finder, uint32_t anchor, con
     }
   }
   if (possible) {
-    cleave_explain_edit_end(x);
+    cleave_explain_fix_end(x);
     CLEAVE_TRY_CLEANUP(try_edited(finder, anchor, &attempt, finding, error));
   }
-  for (uint32_t k = 0; k < finding->miss_count && !finding->is_fixed; k++) {
-    misses[k].edit = NULL;
+  for (uint32_t k = 0; k < finding->mismatch_count && !finding->is_fixed; k++) {
+    mismatches[k].fix = NULL;
   }
 cleanup:
   cleave_text_deinit(&text);

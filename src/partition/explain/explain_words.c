@@ -7,7 +7,7 @@
 #include "graph/print.h"
 #include "partition/explain/explain_find.h"
 
-enum { MOST_NAMES = 4, MOST_DEPTH = 80 };
+enum { MAX_NAMES = 4, MAX_DEPTH = 80 };
 
 // ---- parts ----
 
@@ -17,7 +17,7 @@ void cleave_explain_ops(const cleave_pattern_node_t *part, const char *between, 
     cleave_text_add(text, "any operator");
   }
   for (uint32_t k = 0; k < part->op_count; k++) {
-    if (k == MOST_NAMES && part->op_count > MOST_NAMES + 1) {
+    if (k == MAX_NAMES && part->op_count > MAX_NAMES + 1) {
       cleave_text_format(text, "%s%u more", last, (unsigned)(part->op_count - k));
       return;
     }
@@ -75,14 +75,14 @@ void cleave_explain_part(const cleave_explainer_t *x, uint32_t part, cleave_text
       cleave_text_add(text, ")");
       break;
     case CLEAVE_PATTERN_ONEOF:
-      for (uint32_t k = 0; k < node->child_count && k < MOST_NAMES; k++) {
+      for (uint32_t k = 0; k < node->child_count && k < MAX_NAMES; k++) {
         cleave_text_add(text, k == 0 ? "" : " | ");
         cleave_explain_part(x, node->children[k], text);
       }
       break;
     case CLEAVE_PATTERN_REPEATED:
     case CLEAVE_PATTERN_OUTPUT:
-    case CLEAVE_PATTERN_EVERY:
+    case CLEAVE_PATTERN_VARIADIC:
     case CLEAVE_PATTERN_GROUP: cleave_explain_part(x, node->children[0], text); break;
   }
 }
@@ -90,8 +90,8 @@ void cleave_explain_part(const cleave_explainer_t *x, uint32_t part, cleave_text
 // ---- paths ----
 
 typedef struct chain {
-  uint32_t parts[MOST_DEPTH];
-  uint32_t edges[MOST_DEPTH]; /* from part k to part k + 1: input or child */
+  uint32_t parts[MAX_DEPTH];
+  uint32_t edges[MAX_DEPTH]; /* from part k to part k + 1: input or child */
   uint32_t length;
 } chain_t;
 
@@ -99,7 +99,7 @@ static bool find_chain(const cleave_explainer_t *x, const trial_t *trial, uint32
                        uint8_t *visited, chain_t *chain) {
   part = cleave_explainer_resolve(x, trial, part);
   const cleave_pattern_node_t *node = &x->pattern->nodes[part];
-  if (visited[part] != 0 || chain->length + 1 >= MOST_DEPTH) {
+  if (visited[part] != 0 || chain->length + 1 >= MAX_DEPTH) {
     return false;
   }
   visited[part] = 1;
@@ -130,7 +130,7 @@ void cleave_explain_input(const cleave_op_t *op, uint32_t index, cleave_text_t *
 
 void cleave_explain_port(const cleave_pattern_node_t *part, uint32_t index, cleave_text_t *text) {
   uint32_t port = part->inputs[index].port;
-  if (port == CLEAVE_PATTERN_PORT_REST) {
+  if (port == CLEAVE_PATTERN_PORT_VARIADIC) {
     cleave_text_add(text, "rest");
   } else if (port == CLEAVE_PATTERN_PORT_ANY) {
     cleave_text_format(text, "%u", (unsigned)index + 1);

@@ -9,7 +9,7 @@
 
 #include "base/heap.h"
 #include "base/key_set.h"
-#include "partition/grow/state.h"
+#include "partition/grow/partitioner.h"
 #include "system/clock.h"
 
 #define STEPS_PER_ANCHOR 100000

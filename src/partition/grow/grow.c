@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "partition/grow/state.h"
+#include "partition/grow/partitioner.h"
 #include "partition/pattern/pattern_test.h"
 
 typedef struct grower {

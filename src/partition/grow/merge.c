@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#include "partition/grow/state.h"
+#include "partition/grow/partitioner.h"
 
 /* Steps per try, and per edge of the graph over all tries. */
 #define STEPS_PER_TRY 20000
@@ -29,7 +29,7 @@ static cleave_status_t note_cut(merger_t *merger, uint32_t group, uint32_t other
     cleave_cut_t cut = {.nodes = {nodes[other], nodes[group]},
                         .outside = is_limit ? CLEAVE_NODE_NONE : nodes[result->outside],
                         .rule = merger->rule_index};
-    CLEAVE_TRY(cleave_border_log_cut(partitioner->options->log, &cut, error));
+    CLEAVE_TRY(cleave_boundary_log_cut(partitioner->options->log, &cut, error));
   }
   if (partitioner->notes.count >= partitioner->max_notes || (is_limit && merger->limit_noted)) {
     return CLEAVE_OK;

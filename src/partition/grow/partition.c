@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "partition/grow/state.h"
+#include "partition/grow/partitioner.h"
 
 static cleave_status_t copy_text(cleave_plan_t *plan, const char *text, const char **out_copy,
                                  cleave_error_t *error) {
@@ -46,14 +46,14 @@ static cleave_status_t list_rules(cleave_plan_t *plan, const cleave_ruleset_t *c
   return CLEAVE_OK;
 }
 
-typedef struct turn {
+typedef struct scheduled_rule {
   const cleave_rule_t *rule;
   uint32_t index; /* in the ruleset */
-} turn_t;
+} scheduled_rule_t;
 
-static int compare_turns(const void *a, const void *b) {
-  const turn_t *x = a;
-  const turn_t *y = b;
+static int compare_scheduled(const void *a, const void *b) {
+  const scheduled_rule_t *x = a;
+  const scheduled_rule_t *y = b;
   if (x->rule->kind != y->rule->kind) {
     return x->rule->kind == CLEAVE_RULE_FUSE ? -1 : 1;
   }
@@ -84,33 +84,33 @@ static cleave_status_t check_rule(const cleave_rule_t *rule, cleave_error_t *err
 static cleave_status_t run_ruleset(cleave_partitioner_t *partitioner, cleave_error_t *error) {
   const cleave_ruleset_t *ruleset = partitioner->ruleset;
   cleave_status_t status = CLEAVE_OK;
-  turn_t *turns = cleave_allocate((size_t)ruleset->rule_count + 1, sizeof *turns);
-  if (turns == NULL) {
+  scheduled_rule_t *schedule = cleave_allocate((size_t)ruleset->rule_count + 1, sizeof *schedule);
+  if (schedule == NULL) {
     return cleave_error_out_of_memory(error);
   }
   for (uint32_t k = 0; k < ruleset->rule_count; k++) {
-    turns[k] = (turn_t){&ruleset->rules[k], k};
+    schedule[k] = (scheduled_rule_t){&ruleset->rules[k], k};
   }
-  qsort(turns, ruleset->rule_count, sizeof *turns, compare_turns);
+  qsort(schedule, ruleset->rule_count, sizeof *schedule, compare_scheduled);
   for (uint32_t k = 0; k < ruleset->rule_count; k++) {
-    uint32_t index = partitioner->first_rule + turns[k].index;
-    if (cleave_rule_kind_changes_graph(turns[k].rule->kind)) {
+    uint32_t index = partitioner->first_rule + schedule[k].index;
+    if (cleave_rule_kind_changes_graph(schedule[k].rule->kind)) {
       continue;  // they had their turn before: transform.c
     }
-    CLEAVE_TRY_CLEANUP(check_rule(turns[k].rule, error));
-    CLEAVE_TRY_CLEANUP(turns[k].rule->kind == CLEAVE_RULE_FUSE
-                           ? cleave_partitioner_fuse(partitioner, turns[k].rule, index, error)
-                           : cleave_partitioner_region(partitioner, turns[k].rule, index, error));
+    CLEAVE_TRY_CLEANUP(check_rule(schedule[k].rule, error));
+    CLEAVE_TRY_CLEANUP(schedule[k].rule->kind == CLEAVE_RULE_FUSE
+                           ? cleave_partitioner_fuse(partitioner, schedule[k].rule, index, error)
+                           : cleave_partitioner_region(partitioner, schedule[k].rule, index, error));
   }
   CLEAVE_TRY_CLEANUP(cleave_partitioner_own_regions(partitioner, error));
 cleanup:
-  cleave_free(turns);
+  cleave_free(schedule);
   return status;
 }
 
 /* A backend that cannot be had is a mistake of the file that names it. */
-static cleave_status_t blame_file(const cleave_ruleset_t *ruleset, cleave_status_t status,
-                                  cleave_error_t *error) {
+static cleave_status_t name_file(const cleave_ruleset_t *ruleset, cleave_status_t status,
+                                 cleave_error_t *error) {
   if (status == CLEAVE_ERROR_UNSUPPORTED && ruleset->line > 0 && error != NULL && error->file[0] == '\0') {
     cleave_error_t cause = *error;
     cleave_error_clear(error);
@@ -130,7 +130,7 @@ cleave_status_t cleave_partition(const cleave_graph_t *graph, const cleave_rules
   for (uint32_t s = 0; s < ruleset_count; s++) {
     partitioner->ruleset = rulesets[s];
     partitioner->ruleset_number = s;
-    CLEAVE_TRY_CLEANUP(blame_file(rulesets[s], run_ruleset(partitioner, error), error));
+    CLEAVE_TRY_CLEANUP(name_file(rulesets[s], run_ruleset(partitioner, error), error));
     partitioner->first_rule += rulesets[s]->rule_count;
   }
   CLEAVE_TRY_CLEANUP(cleave_partitioner_finish(partitioner, error));

@@ -16,7 +16,7 @@ typedef struct cleave_fusion_set {
   uint32_t attribute_count;
 } cleave_fusion_set_t;
 
-typedef struct cleave_border_log cleave_border_log_t; /* border_log.h */
+typedef struct cleave_boundary_log cleave_boundary_log_t; /* boundary_log.h */
 
 typedef struct cleave_partition_options {
   /* Asks a backend whether it runs these nodes: one node, where there are no labels, or a fusion with its
@@ -52,7 +52,7 @@ typedef struct cleave_partition_options {
    * that a selector's search takes when it meets it, and that every backend runs. NULL: nothing. The plan is
    * to be looked at, not to be run. */
   const cleave_op_t *assume;
-  cleave_border_log_t *log; /* of the same graph: learns where growth stopped, and why; NULL: nobody asks */
+  cleave_boundary_log_t *log; /* of the same graph: learns where growth stopped, and why; NULL: nobody asks */
 } cleave_partition_options_t;
 
 /* Runs the rulesets in order, in each the fuse rules before the region rules, by priority, then file order.

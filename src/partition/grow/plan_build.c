@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "graph/compare/structural_hash.h"
-#include "partition/grow/state.h"
+#include "partition/grow/partitioner.h"
 
 typedef struct frame {
   uint32_t unit;   /* region, or node_count-based position: see unit_of */
@@ -182,8 +182,8 @@ static cleave_status_t fill_region(builder_t *builder, const cleave_found_region
       fusions[region->fusion_count++] = plan->fusion_count++;
     }
   }
-  CLEAVE_TRY(cleave_partitioner_borders(partitioner, positions, found->count, partitioner->region_of,
-                                        found_index, error));
+  CLEAVE_TRY(cleave_partitioner_find_boundary(partitioner, positions, found->count, partitioner->region_of,
+                                              found_index, error));
   region->input_count = (uint32_t)partitioner->inputs.count;
   region->output_count = (uint32_t)partitioner->outputs.count;
   region->inputs = cleave_arena_copy(&plan->arena, partitioner->inputs.items,

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "partition/grow/state.h"
+#include "partition/grow/partitioner.h"
 #include "system/clock.h"
 
-enum { MOST_TRIMS = 64 };              /* of one grown set by `review` */
+enum { MAX_TRIMS = 64 };               /* of one grown set by `review` */
 #define SPLIT_STEPS ((size_t)20000000) /* of a rule, and 64 for each edge of the graph */
 
 static int compare_positions(const void *a, const void *b) {
@@ -220,7 +220,7 @@ static cleave_status_t settle_one(settler_t *settler, waiting_t waiting, cleave_
     cause = CLEAVE_STOP_CALLER;
     reason = "left out on request";
     kept = 0;
-  } else if (kept > 0 && waiting.round >= MOST_TRIMS) {
+  } else if (kept > 0 && waiting.round >= MAX_TRIMS) {
     kind = CLEAVE_PLAN_NOTE_LIMIT;
     cause = CLEAVE_STOP_LIMIT;
     reason = "review has trimmed it too many times";

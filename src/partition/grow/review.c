@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "graph/print.h"
-#include "partition/grow/state.h"
+#include "partition/grow/partitioner.h"
 
 static bool is_inside(const cleave_partitioner_t *partitioner, cleave_node_t node, uint32_t region) {
   return cleave_node_exists(node) &&
@@ -44,7 +44,7 @@ static cleave_status_t measure(cleave_partitioner_t *partitioner, const cleave_r
                                cleave_node_t *nodes, cleave_proposal_t *proposal, cleave_error_t *error) {
   const cleave_graph_t *graph = partitioner->graph;
   CLEAVE_TRY(
-      cleave_partitioner_borders(partitioner, positions, count, partitioner->region_of, region, error));
+      cleave_partitioner_find_boundary(partitioner, positions, count, partitioner->region_of, region, error));
   *proposal = (cleave_proposal_t){.graph = graph,
                                   .nodes = nodes,
                                   .node_count = count,

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "partition/grow/state.h"
+#include "partition/grow/partitioner.h"
 
 typedef struct search {
   cleave_partitioner_t *partitioner;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "partition/grow/state.h"
+#include "partition/grow/partitioner.h"
 
 typedef struct placed {
   uint64_t label; /* in the contraction's order */

@@ -85,7 +85,7 @@ static cleave_status_t run_goal(cleave_matcher_t *m, step_t *step, cleave_error_
     case GOAL_BACKWARD_REPEAT: return cleave_matcher_run_backward_next(m, step, error);
     case GOAL_SWAP:
     case GOAL_INPUT: return cleave_matcher_run_input(m, step, error);
-    case GOAL_EVERY: return cleave_matcher_run_every(m, step, error);
+    case GOAL_VARIADIC: return cleave_matcher_run_variadic(m, step, error);
     case GOAL_ENTRY: return cleave_matcher_run_entry(m, step, error);
     case GOAL_FLOW: m->flow = (flow_t){goal->value, goal->link, goal->node}; return CLEAVE_OK;
     case GOAL_OUTPUT:

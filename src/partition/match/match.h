@@ -51,7 +51,7 @@ typedef struct cleave_match_request {
   bool passes_unnamed; /* a match may have edges that the pattern does not name, for those who ask why */
 } cleave_match_request_t;
 
-enum { CLEAVE_MATCH_MOST_UNNAMED = 8 }; /* a match with more is none */
+enum { CLEAVE_MATCH_MAX_UNNAMED = 8 }; /* a match with more is none */
 
 /* Input `index` of a matched node that another matched node makes, of which the pattern does not speak. */
 typedef struct cleave_match_edge {

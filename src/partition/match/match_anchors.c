@@ -54,7 +54,7 @@ static bool can_occur(const cleave_matcher_t *m, uint32_t index, uint8_t *marks)
     case CLEAVE_PATTERN_GROUP: can = children_can_occur(m, node, true, marks); break;
     case CLEAVE_PATTERN_ONEOF: can = children_can_occur(m, node, false, marks); break;
     case CLEAVE_PATTERN_REPEATED:
-    case CLEAVE_PATTERN_EVERY: can = node->min == 0 || children_can_occur(m, node, true, marks); break;
+    case CLEAVE_PATTERN_VARIADIC: can = node->min == 0 || children_can_occur(m, node, true, marks); break;
     case CLEAVE_PATTERN_VALUE:
     case CLEAVE_PATTERN_CONSTANT:
     case CLEAVE_PATTERN_ABSENT:
@@ -119,7 +119,7 @@ static cleave_status_t add_anchors(cleave_matcher_t *m, uint32_t index, uint8_t 
     case CLEAVE_PATTERN_VALUE:
     case CLEAVE_PATTERN_CONSTANT:
     case CLEAVE_PATTERN_ABSENT:
-    case CLEAVE_PATTERN_EVERY: break;
+    case CLEAVE_PATTERN_VARIADIC: break;
   }
   return CLEAVE_OK;
 }

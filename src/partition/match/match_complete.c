@@ -51,7 +51,7 @@ static bool is_internal(const cleave_matcher_t *m, uint32_t link) {
 }
 
 static bool takes_all_inputs(const cleave_pattern_node_t *part) {
-  return part->input_count > 0 && part->inputs[part->input_count - 1].port == CLEAVE_PATTERN_PORT_REST;
+  return part->input_count > 0 && part->inputs[part->input_count - 1].port == CLEAVE_PATTERN_PORT_VARIADIC;
 }
 
 /* Does nothing leave the node but what may? */
@@ -95,7 +95,7 @@ static bool edge_is_named(cleave_matcher_t *m, cleave_node_t user, uint32_t inde
   if (is_internal(m, cleave_matcher_find_link(m, m->contraction->positions[user.index], index))) {
     return true;
   }
-  if (!m->passes_unnamed || m->unnamed_count == CLEAVE_MATCH_MOST_UNNAMED) {
+  if (!m->passes_unnamed || m->unnamed_count == CLEAVE_MATCH_MAX_UNNAMED) {
     return false;
   }
   m->unnamed[m->unnamed_count++] = (cleave_match_edge_t){user, index};

@@ -9,7 +9,7 @@
 #include "partition/match/match_state.h"
 #include "partition/pattern/pattern_test.h"
 
-enum { MOST_PORTS = 16 }; /* where inputs are assigned exactly */
+enum { MAX_PORTS = 16 }; /* where inputs are assigned exactly */
 
 // ---- answers that are known ----
 
@@ -58,9 +58,9 @@ static bool is_exhausted(cleave_matcher_t *m) {
 
 typedef struct assignment {
   uint32_t port_count;
-  uint32_t owners[MOST_PORTS];       /* per port: input pattern, or NONE */
-  bool fits[MOST_PORTS][MOST_PORTS]; /* per input pattern, per port */
-  bool seen[MOST_PORTS];
+  uint32_t owners[MAX_PORTS];      /* per port: input pattern, or NONE */
+  bool fits[MAX_PORTS][MAX_PORTS]; /* per input pattern, per port */
+  bool seen[MAX_PORTS];
 } assignment_t;
 
 /* A port for an input pattern, others moving to other ports (an augmenting path; at most 16 deep). */
@@ -83,7 +83,7 @@ static bool any_inputs_fit(cleave_matcher_t *m, const cleave_pattern_node_t *par
   assignment_t assignment;
   uint32_t count = cleave_node_input_count(m->graph, node);
   assignment.port_count = count;
-  if (count > MOST_PORTS || part->input_count > MOST_PORTS) {
+  if (count > MAX_PORTS || part->input_count > MAX_PORTS) {
     return true;
   }
   memset(assignment.owners, 0xff, sizeof assignment.owners);
@@ -108,7 +108,7 @@ static bool named_inputs_fit(cleave_matcher_t *m, const cleave_pattern_node_t *p
                              bool swapped) {
   for (uint32_t k = 0; k < part->input_count; k++) {
     uint32_t port = part->inputs[k].port;
-    if (port >= CLEAVE_PATTERN_PORT_REST) {
+    if (port >= CLEAVE_PATTERN_PORT_VARIADIC) {
       continue;
     }
     port = swapped && port < 2 ? port ^ 1 : port;
@@ -215,7 +215,7 @@ bool cleave_matcher_may_match(cleave_matcher_t *m, uint32_t pattern, cleave_valu
       return cleave_node_exists(producer) &&
              cleave_graph_value(m->graph, value)->output_index == part->output &&
              cleave_matcher_node_may_match(m, part->children[0], producer);
-    case CLEAVE_PATTERN_EVERY:
+    case CLEAVE_PATTERN_VARIADIC:
     case CLEAVE_PATTERN_GROUP: return false;
   }
   return false;

@@ -47,8 +47,8 @@ static bool order_fits(cleave_matcher_t *m, const cleave_pattern_node_t *part, c
 static bool is_symmetric(const cleave_matcher_t *m, uint32_t pattern) {
   const cleave_pattern_node_t *part = &m->pattern->nodes[pattern];
   for (uint32_t k = 0; k < part->input_count; k++) {
-    uint32_t twin = m->twins[m->input_starts[pattern] + k].before;
-    if (part->inputs[k].port < 2 && twin != CLEAVE_INDEX_NONE && part->inputs[twin].port < 2) {
+    uint32_t previous = m->interchangeable[m->input_starts[pattern] + k].before;
+    if (part->inputs[k].port < 2 && previous != CLEAVE_INDEX_NONE && part->inputs[previous].port < 2) {
       return true;
     }
   }
@@ -88,12 +88,13 @@ static uint32_t port_of_input(const cleave_matcher_t *m, uint32_t node, uint32_t
   return link == CLEAVE_INDEX_NONE ? CLEAVE_INDEX_NONE : m->links.items[link].port;
 }
 
-/* The next port for an input pattern that leaves one behind it for each twin that comes after. */
+/* The next port for an input pattern that leaves one behind it for each interchangeable one that comes after.
+ */
 static uint32_t next_port_of(cleave_matcher_t *m, const goal_t *goal, uint32_t from) {
   uint32_t pattern = m->pattern->nodes[goal->pattern].inputs[goal->k].pattern;
   uint32_t port = next_free_port(m, goal->node, pattern, from);
   uint32_t last = port;
-  for (uint32_t k = 0; k < m->twins[m->input_starts[goal->pattern] + goal->k].after; k++) {
+  for (uint32_t k = 0; k < m->interchangeable[m->input_starts[goal->pattern] + goal->k].after; k++) {
     last = last == CLEAVE_INDEX_NONE ? last : next_free_port(m, goal->node, pattern, last + 1);
   }
   return last == CLEAVE_INDEX_NONE ? CLEAVE_INDEX_NONE : port;
@@ -104,9 +105,9 @@ static uint32_t next_port_of(cleave_matcher_t *m, const goal_t *goal, uint32_t f
 static cleave_status_t choose_port(cleave_matcher_t *m, step_t *step, const goal_t *goal, uint32_t *out_port,
                                    cleave_error_t *error) {
   uint32_t from = step->alternative;
-  uint32_t twin = m->twins[m->input_starts[goal->pattern] + goal->k].before;
-  if (from == 0 && twin != CLEAVE_INDEX_NONE) {
-    uint32_t before = port_of_input(m, goal->node, twin);
+  uint32_t previous = m->interchangeable[m->input_starts[goal->pattern] + goal->k].before;
+  if (from == 0 && previous != CLEAVE_INDEX_NONE) {
+    uint32_t before = port_of_input(m, goal->node, previous);
     from = before == CLEAVE_INDEX_NONE ? 0 : before + 1;
   }
   *out_port = next_port_of(m, goal, from);
@@ -130,11 +131,11 @@ cleave_status_t cleave_matcher_run_input(cleave_matcher_t *m, step_t *step, clea
     return CLEAVE_OK;
   }
   uint32_t port = part->inputs[goal.k].port;
-  if (port == CLEAVE_PATTERN_PORT_REST) {
-    goal_t every = cleave_matcher_goal(GOAL_EVERY, part->inputs[goal.k].pattern, goal.next);
-    every.node = goal.node;
-    every.swapped = goal.output != CLEAVE_INDEX_NONE;
-    return cleave_matcher_push_goal(m, every, &step->next, error);
+  if (port == CLEAVE_PATTERN_PORT_VARIADIC) {
+    goal_t variadic = cleave_matcher_goal(GOAL_VARIADIC, part->inputs[goal.k].pattern, goal.next);
+    variadic.node = goal.node;
+    variadic.swapped = goal.output != CLEAVE_INDEX_NONE;
+    return cleave_matcher_push_goal(m, variadic, &step->next, error);
   }
   if (port == CLEAVE_PATTERN_PORT_ANY) {
     CLEAVE_TRY(choose_port(m, step, &goal, &port, error));
@@ -169,11 +170,11 @@ cleave_status_t cleave_matcher_run_input(cleave_matcher_t *m, step_t *step, clea
   return cleave_matcher_push_goal(m, inner, &step->next, error);
 }
 
-/* ---- EVERY ---- */
+/* ---- VARIADIC ---- */
 
 /* The next of all inputs that are left; each is matched on its own. Where the operator was reached from
  * behind, one may be left for what stands before it: a complete match has none that is still free. */
-cleave_status_t cleave_matcher_run_every(cleave_matcher_t *m, step_t *step, cleave_error_t *error) {
+cleave_status_t cleave_matcher_run_variadic(cleave_matcher_t *m, step_t *step, cleave_error_t *error) {
   goal_t goal = m->goals.items[step->index];
   const cleave_pattern_node_t *part = &m->pattern->nodes[goal.pattern];
   cleave_node_t node = m->contraction->nodes[goal.node];

@@ -243,7 +243,7 @@ cleave_status_t cleave_matcher_run_forward(cleave_matcher_t *m, step_t *step, cl
     case CLEAVE_PATTERN_VALUE:
     case CLEAVE_PATTERN_CONSTANT:
     case CLEAVE_PATTERN_ABSENT:
-    case CLEAVE_PATTERN_EVERY: step->fits = false; return CLEAVE_OK;
+    case CLEAVE_PATTERN_VARIADIC: step->fits = false; return CLEAVE_OK;
   }
   return cleave_matcher_push_goal(m, first, &step->next, error);
 }
@@ -379,7 +379,7 @@ cleave_status_t cleave_matcher_run_backward(cleave_matcher_t *m, step_t *step, c
     case CLEAVE_PATTERN_MAYBE:
     case CLEAVE_PATTERN_ONEOF:
     case CLEAVE_PATTERN_REPEATED: return backward_children(m, step, &goal, error);
-    case CLEAVE_PATTERN_EVERY:
+    case CLEAVE_PATTERN_VARIADIC:
     case CLEAVE_PATTERN_GROUP: step->fits = false; return CLEAVE_OK;
   }
   return CLEAVE_OK;

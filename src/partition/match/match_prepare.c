@@ -136,7 +136,7 @@ static void reach(const cleave_pattern_t *pattern, uint32_t start, uint32_t avoi
 }
 
 static bool is_repeating(const cleave_pattern_node_t *node) {
-  return node->kind == CLEAVE_PATTERN_REPEATED || node->kind == CLEAVE_PATTERN_EVERY;
+  return node->kind == CLEAVE_PATTERN_REPEATED || node->kind == CLEAVE_PATTERN_VARIADIC;
 }
 
 static cleave_status_t prepare_repeats(cleave_matcher_t *matcher, cleave_error_t *error) {
@@ -332,5 +332,5 @@ cleave_status_t cleave_matcher_set_pattern(cleave_matcher_t *matcher, const clea
   CLEAVE_TRY(prepare_uses(matcher, error));
   CLEAVE_TRY(prepare_entries(matcher, error));
   CLEAVE_TRY(prepare_paths(matcher, error));
-  return cleave_matcher_prepare_twins(matcher, error);
+  return cleave_matcher_prepare_interchangeable(matcher, error);
 }

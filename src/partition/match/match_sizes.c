@@ -104,7 +104,7 @@ static cleave_status_t prepare_dims(cleave_matcher_t *m, cleave_error_t *error) 
 static cleave_status_t holds(cleave_matcher_t *m, const pending_t *pending, bool *out_holds,
                              cleave_error_t *error) {
   const cleave_expression_t *expression = pending->expression;
-  cleave_dim_t sizes[CLEAVE_EXPRESSION_MOST_SYMBOLS];
+  cleave_dim_t sizes[CLEAVE_EXPRESSION_MAX_SYMBOLS];
   CLEAVE_TRY(prepare_dims(m, error));
   for (uint32_t k = 0; k < expression->symbol_count; k++) {
     const symbol_t *symbol = &m->symbols[pending->symbols[k]];

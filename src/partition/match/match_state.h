@@ -17,7 +17,7 @@ typedef enum goal_kind {
   GOAL_BACKWARD_REPEAT, /* `k` repetitions are done */
   GOAL_SWAP,            /* choose the order of a commutative operator's inputs */
   GOAL_INPUT,           /* input pattern `k` of `pattern` at `node`, and those after it */
-  GOAL_EVERY,           /* the EVERY `pattern` on the free inputs of `node`, of which `k` are done */
+  GOAL_VARIADIC,        /* the VARIADIC `pattern` on the free inputs of `node`, of which `k` are done */
   GOAL_ENTRY,           /* choose a free input of `node` that `pattern` matches backwards */
   GOAL_FLOW,            /* the flow is `value`, or a free input of `node` */
   GOAL_OUTPUT,          /* the flow is what the OUTPUT `pattern` means */
@@ -30,11 +30,11 @@ typedef enum goal_kind {
 
 typedef struct goal {
   uint8_t kind;
-  bool swapped; /* inputs 0 and 1; EVERY: one input may be left for what stands before the operator */
+  bool swapped; /* inputs 0 and 1; VARIADIC: one input may be left for what stands before the operator */
   uint32_t pattern;
   uint32_t entry_pattern; /* VALUE or CONSTANT that the entry must match, or NONE */
   uint32_t output;        /* OP: which output the flow is, or NONE: its main output; SWAP and INPUT: not NONE
-                             where an input is wanted for what stands before; EVERY: the port left, or NONE */
+                             where an input is wanted for what stands before; VARIADIC: the port left, or NONE */
   uint32_t node;          /* position */
   uint32_t k;
   uint32_t link; /* that leads to `value`, or NONE */
@@ -129,10 +129,10 @@ typedef struct verdict {
 } verdict_t;
 
 /* Inputs of one operator that ask for the same, and for nothing else. */
-typedef struct twins {
+typedef struct interchangeable {
   uint32_t before; /* the last one before, or NONE */
   uint32_t after;  /* how many come after */
-} twins_t;
+} interchangeable_t;
 
 struct cleave_matcher {
   const cleave_contraction_t *contraction;
@@ -152,17 +152,18 @@ struct cleave_matcher {
   uint32_t *symbols_of;     /* symbol of a dim, or NONE */
   uint32_t **dim_symbols;   /* as symbols_of: symbols of the dim's expression, or NULL */
   uint32_t **where_symbols; /* per pattern node, and the pattern last: symbols of its condition, or NULL */
-  uint32_t *repeat_starts;  /* per pattern node: in `exclusive`, the parts of this REPEATED or EVERY alone */
+  uint32_t
+      *repeat_starts; /* per pattern node: in `exclusive`, the parts of this REPEATED or VARIADIC alone */
   uint32_t *exclusive;
-  bool *is_reused;               /* per pattern node: named in several places */
-  bool *is_entered;              /* per pattern node: something may stand before it in a sequence */
-  bool *is_single;               /* per OP: its main output has one reader in the pattern at most */
-  uint32_t *input_starts;        /* per pattern node: first of its inputs in `twins` */
-  twins_t *twins;                /* per input */
-  uint32_t *classes;             /* per pattern node: the first one that is the same to the filter */
-  cleave_pattern_paths_t *paths; /* per pattern node: of a GROUP, per member */
-  bool is_tree;                  /* every part is named once, and every label */
-  bool has_exits;                /* what the root ends in may be used outside, whoever reads it inside */
+  bool *is_reused;                    /* per pattern node: named in several places */
+  bool *is_entered;                   /* per pattern node: something may stand before it in a sequence */
+  bool *is_single;                    /* per OP: its main output has one reader in the pattern at most */
+  uint32_t *input_starts;             /* per pattern node: first of its inputs in `interchangeable` */
+  interchangeable_t *interchangeable; /* per input */
+  uint32_t *classes;                  /* per pattern node: the first one that is the same to the filter */
+  cleave_pattern_paths_t *paths;      /* per pattern node: of a GROUP, per member */
+  bool is_tree;                       /* every part is named once, and every label */
+  bool has_exits;                     /* what the root ends in may be used outside, whoever reads it inside */
   uint32_t symbol_count;
   symbol_t *symbols;
   uint32_t *bound_nodes;        /* per pattern node: position */
@@ -206,7 +207,7 @@ struct cleave_matcher {
   cleave_key_set_t failures;     /* goals that fail whatever was bound before */
   CLEAVE_ARRAY(uint32_t) sorted; /* in `taken`, topological */
   bool passes_unnamed;           /* of the request */
-  cleave_match_edge_t unnamed[CLEAVE_MATCH_MOST_UNNAMED];
+  cleave_match_edge_t unnamed[CLEAVE_MATCH_MAX_UNNAMED];
   uint32_t unnamed_count;
   CLEAVE_ARRAY(cleave_node_t) nodes; /* of the match */
   CLEAVE_ARRAY(const char *) names;  /* labels of the match's nodes */
@@ -253,12 +254,12 @@ CLEAVE_MUST_USE cleave_status_t cleave_matcher_run_backward_next(cleave_matcher_
 CLEAVE_MUST_USE cleave_status_t cleave_matcher_run_end(cleave_matcher_t *matcher, step_t *step,
                                                        cleave_error_t *error);
 
-/* ---- match_inputs.c: SWAP, INPUT, EVERY and ENTRY ---- */
+/* ---- match_inputs.c: SWAP, INPUT, VARIADIC and ENTRY ---- */
 
 CLEAVE_MUST_USE cleave_status_t cleave_matcher_run_input(cleave_matcher_t *matcher, step_t *step,
                                                          cleave_error_t *error);
-CLEAVE_MUST_USE cleave_status_t cleave_matcher_run_every(cleave_matcher_t *matcher, step_t *step,
-                                                         cleave_error_t *error);
+CLEAVE_MUST_USE cleave_status_t cleave_matcher_run_variadic(cleave_matcher_t *matcher, step_t *step,
+                                                            cleave_error_t *error);
 CLEAVE_MUST_USE cleave_status_t cleave_matcher_run_entry(cleave_matcher_t *matcher, step_t *step,
                                                          cleave_error_t *error);
 
@@ -270,13 +271,13 @@ CLEAVE_MUST_USE cleave_status_t cleave_matcher_run_climb(cleave_matcher_t *match
                                                          cleave_error_t *error);
 CLEAVE_MUST_USE cleave_status_t cleave_matcher_run_exit(cleave_matcher_t *matcher, cleave_error_t *error);
 
-/* ---- match_prepare.c, match_twins.c ---- */
+/* ---- match_prepare.c, match_interchangeable.c ---- */
 
 /* Where the nodes of an operator are in op_starts, or NONE. */
 uint32_t cleave_matcher_op_key(const cleave_graph_t *graph, const cleave_op_t *op);
 /* Finds inputs of one operator that ask for the same, when a pattern is set. */
-CLEAVE_MUST_USE cleave_status_t cleave_matcher_prepare_twins(cleave_matcher_t *matcher,
-                                                             cleave_error_t *error);
+CLEAVE_MUST_USE cleave_status_t cleave_matcher_prepare_interchangeable(cleave_matcher_t *matcher,
+                                                                       cleave_error_t *error);
 
 /* ---- match_filter.c ---- */
 

@@ -16,7 +16,7 @@
 #include "base/arena.h"
 #include "tensor/shape.h"
 
-enum { CLEAVE_EXPRESSION_MOST_SYMBOLS = 16 }; /* of one expression */
+enum { CLEAVE_EXPRESSION_MAX_SYMBOLS = 16 }; /* of one expression */
 
 typedef enum cleave_expression_kind {
   CLEAVE_EXPRESSION_SIZE,     /* "2*C" */

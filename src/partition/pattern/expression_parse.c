@@ -7,7 +7,7 @@
 #include "partition/pattern/expression.h"
 #include "partition/pattern/expression_steps.h"
 
-enum { MOST_NESTING = 32, MOST_SYMBOLS = CLEAVE_EXPRESSION_MOST_SYMBOLS, LONGEST_SYMBOL = 63 };
+enum { MAX_NESTING = 32, MAX_SYMBOLS = CLEAVE_EXPRESSION_MAX_SYMBOLS, LONGEST_SYMBOL = 63 };
 
 typedef enum token {
   TOKEN_END,
@@ -34,7 +34,7 @@ typedef struct parser {
   uint32_t step_count;
   uint32_t symbol_count;
   cleave_expression_step_t steps[CLEAVE_EXPRESSION_STEPS];
-  const char *symbols[MOST_SYMBOLS];
+  const char *symbols[MAX_SYMBOLS];
 } parser_t;
 
 static cleave_status_t fail(parser_t *parser, const char *start, const char *what) {
@@ -162,7 +162,7 @@ static cleave_status_t emit_symbol(parser_t *parser) {
     symbol++;
   }
   if (symbol == parser->symbol_count) {
-    if (symbol == MOST_SYMBOLS || length > LONGEST_SYMBOL) {
+    if (symbol == MAX_SYMBOLS || length > LONGEST_SYMBOL) {
       return fail(parser, parser->start, "too many symbols, or too long a name");
     }
     parser->symbols[symbol] = cleave_arena_copy_text(parser->arena, parser->start, length);
@@ -203,7 +203,7 @@ static cleave_status_t parse_primary(parser_t *parser, cleave_expression_kind_t 
   } else if (parser->token == TOKEN_SYMBOL) {
     CLEAVE_TRY(emit_symbol(parser));
   } else if (parser->token == TOKEN_OPEN) {
-    if (++parser->nesting > MOST_NESTING) {
+    if (++parser->nesting > MAX_NESTING) {
       return fail(parser, parser->start, "the expression is too deep");
     }
     CLEAVE_TRY(next(parser));

@@ -11,7 +11,7 @@
 #include "partition/pattern/pattern_labels.h"
 #include "partition/pattern/pattern_path.h"
 
-enum { MOST_DEPTH = 64, MOST_NODES = 65536, MOST_LABELS = 1024, MOST_SYMBOLS = 1024, MOST_MEMBERS = 64 };
+enum { MAX_DEPTH = 64, MAX_NODES = 65536, MAX_LABELS = 1024, MAX_SYMBOLS = 1024, MAX_MEMBERS = 64 };
 
 /* What is known of a part. */
 enum { IS_ON_PATH = 1, IS_DONE = 2, MAY_BE_EMPTY = 4, HAS_ANCHOR = 8 };
@@ -82,7 +82,7 @@ static uint8_t marks_of(const checker_t *checker, const cleave_pattern_node_t *n
     case CLEAVE_PATTERN_VALUE:
     case CLEAVE_PATTERN_CONSTANT:
     case CLEAVE_PATTERN_ABSENT:
-    case CLEAVE_PATTERN_EVERY: may_be_empty = true; break;
+    case CLEAVE_PATTERN_VARIADIC: may_be_empty = true; break;
     case CLEAVE_PATTERN_MAYBE:
       may_be_empty = true;
       has_anchor = has_mark(checker, node->children[0], HAS_ANCHOR);
@@ -121,9 +121,9 @@ static cleave_status_t check_op(checker_t *checker, uint32_t index, uint32_t dep
     if (checker->pattern->nodes[node->inputs[k].pattern].kind == CLEAVE_PATTERN_GROUP) {
       return refuse(checker, index, "an input cannot be a group");
     }
-    bool is_rest = node->inputs[k].port == CLEAVE_PATTERN_PORT_REST;
-    if (is_rest != (checker->pattern->nodes[node->inputs[k].pattern].kind == CLEAVE_PATTERN_EVERY) ||
-        (is_rest && k + 1 < node->input_count)) {
+    bool is_variadic = node->inputs[k].port == CLEAVE_PATTERN_PORT_VARIADIC;
+    if (is_variadic != (checker->pattern->nodes[node->inputs[k].pattern].kind == CLEAVE_PATTERN_VARIADIC) ||
+        (is_variadic && k + 1 < node->input_count)) {
       return refuse(checker, index, "only the last input of an operator can stand for all the others");
     }
     for (uint32_t m = 0; m < k; m++) {
@@ -145,7 +145,7 @@ static cleave_status_t check_children(checker_t *checker, uint32_t index, uint32
   const cleave_pattern_t *pattern = checker->pattern;
   const cleave_pattern_node_t *node = &pattern->nodes[index];
   bool is_single = node->kind == CLEAVE_PATTERN_MAYBE || node->kind == CLEAVE_PATTERN_REPEATED ||
-                   node->kind == CLEAVE_PATTERN_OUTPUT || node->kind == CLEAVE_PATTERN_EVERY;
+                   node->kind == CLEAVE_PATTERN_OUTPUT || node->kind == CLEAVE_PATTERN_VARIADIC;
   if (node->child_count == 0 || (is_single && node->child_count != 1)) {
     return refuse(checker, index, "pattern has an empty 'maybe', 'oneof', 'repeated' or sequence");
   }
@@ -158,7 +158,7 @@ static cleave_status_t check_children(checker_t *checker, uint32_t index, uint32
     if (node->kind == CLEAVE_PATTERN_OUTPUT && child->kind != CLEAVE_PATTERN_OP) {
       return refuse(checker, index, "'output' needs an operator");
     }
-    if (child->kind == CLEAVE_PATTERN_EVERY ||
+    if (child->kind == CLEAVE_PATTERN_VARIADIC ||
         (child->kind == CLEAVE_PATTERN_GROUP && node->kind != CLEAVE_PATTERN_ONEOF)) {
       return refuse(checker, index, "pattern has a part where none of its kind can be");
     }
@@ -166,7 +166,7 @@ static cleave_status_t check_children(checker_t *checker, uint32_t index, uint32
       return refuse(checker, index, "only an input can be absent");
     }
   }
-  if (node->kind == CLEAVE_PATTERN_REPEATED || node->kind == CLEAVE_PATTERN_EVERY) {
+  if (node->kind == CLEAVE_PATTERN_REPEATED || node->kind == CLEAVE_PATTERN_VARIADIC) {
     if (node->max == 0 || node->min > node->max) {
       return refuse(checker, index, "'repeated' needs 1 <= max and min <= max");
     }
@@ -187,7 +187,7 @@ static cleave_status_t check_node(checker_t *checker, uint32_t index, uint32_t d
   if (has_mark(checker, index, IS_ON_PATH)) {
     return refuse(checker, index, "pattern contains itself");
   }
-  if (depth > MOST_DEPTH) {
+  if (depth > MAX_DEPTH) {
     return refuse(checker, index, "pattern is nested too deeply (more than 64 parts)");
   }
   checker->marks[index] = IS_ON_PATH;
@@ -205,7 +205,7 @@ static cleave_status_t check_node(checker_t *checker, uint32_t index, uint32_t d
 
 static cleave_status_t check_labels(checker_t *checker) {
   const cleave_pattern_t *pattern = checker->pattern;
-  if (pattern->label_count > MOST_LABELS) {
+  if (pattern->label_count > MAX_LABELS) {
     return refuse(checker, pattern->root, "pattern has too many labels (more than 1024)");
   }
   for (uint32_t k = 0; k < pattern->node_count; k++) {
@@ -240,7 +240,7 @@ static cleave_status_t check_clashes(const checker_t *checker) {
 
 typedef struct symbols {
   uint32_t count;
-  const char *names[MOST_SYMBOLS];
+  const char *names[MAX_SYMBOLS];
 } symbols_t;
 
 static bool add_symbol(symbols_t *symbols, const char *name) {
@@ -249,7 +249,7 @@ static bool add_symbol(symbols_t *symbols, const char *name) {
       return true;
     }
   }
-  if (symbols->count == MOST_SYMBOLS) {
+  if (symbols->count == MAX_SYMBOLS) {
     return false;
   }
   symbols->names[symbols->count++] = name;
@@ -316,7 +316,7 @@ static cleave_status_t check_groups(const checker_t *checker) {
     if (pattern->nodes[p].kind != CLEAVE_PATTERN_GROUP) {
       continue;
     }
-    if (pattern->nodes[p].child_count > MOST_MEMBERS) {
+    if (pattern->nodes[p].child_count > MAX_MEMBERS) {
       return refuse(checker, p, "a group has too many parts (more than 64)");
     }
     cleave_arena_t arena = {0};
@@ -338,7 +338,7 @@ cleave_status_t cleave_pattern_check_of(const cleave_pattern_t *pattern, const c
   if (pattern->node_count == 0 || pattern->root >= pattern->node_count) {
     return refuse(&checker, pattern->root, "pattern is empty");
   }
-  if (pattern->node_count > MOST_NODES) {
+  if (pattern->node_count > MAX_NODES) {
     return refuse(&checker, pattern->root, "pattern has too many parts (more than 65536)");
   }
   CLEAVE_TRY(check_labels(&checker));

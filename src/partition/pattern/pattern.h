@@ -16,11 +16,11 @@
  *  ONEOF     the first child that lets the whole pattern match
  *  REPEATED  child 0 in sequence with itself, `min` to `max` times, longest first
  *  OUTPUT    output `output` of the node that child 0, an OP, matches
- *  EVERY     only as an input with port REST: `min` to `max` inputs, all that no other input pattern speaks
- * of, nor what stands before the OP in a sequence, match child 0, each on its own (what child 0 binds for one
- * is free again for the next)
- *  GROUP     the root, or an alternative of it: all children, side by side. Each but the first has a value or
- * node in common with one before it, by which it is found. What a child ends in may be used outside
+ *  VARIADIC     only as an input with port VARIADIC: `min` to `max` inputs, all that no other input pattern
+ * speaks of, nor what stands before the OP in a sequence, match child 0, each on its own (what child 0 binds
+ * for one is free again for the next) GROUP     the root, or an alternative of it: all children, side by
+ * side. Each but the first has a value or node in common with one before it, by which it is found. What a
+ * child ends in may be used outside
  *
  * The main output of a pattern is output `output` of its last OP.
  *
@@ -44,15 +44,15 @@ typedef enum cleave_pattern_kind {
   CLEAVE_PATTERN_ONEOF,
   CLEAVE_PATTERN_REPEATED,
   CLEAVE_PATTERN_OUTPUT,
-  CLEAVE_PATTERN_EVERY,
+  CLEAVE_PATTERN_VARIADIC,
   CLEAVE_PATTERN_GROUP
 } cleave_pattern_kind_t;
 
-#define CLEAVE_PATTERN_PORT_ANY UINT32_MAX         /* any input that is still free */
-#define CLEAVE_PATTERN_PORT_REST (UINT32_MAX - 1u) /* all that are still free; the last of `inputs` */
+#define CLEAVE_PATTERN_PORT_ANY UINT32_MAX             /* any input that is still free */
+#define CLEAVE_PATTERN_PORT_VARIADIC (UINT32_MAX - 1u) /* all that are still free; the last of `inputs` */
 
 typedef struct cleave_pattern_input {
-  uint32_t port; /* input index of the operator's schema, or PORT_ANY, or PORT_REST with an EVERY */
+  uint32_t port; /* input index of the operator's schema, or PORT_ANY, or PORT_VARIADIC with an VARIADIC */
   uint32_t pattern;
 } cleave_pattern_input_t;
 
@@ -127,7 +127,7 @@ typedef struct cleave_pattern_node {
   cleave_constant_test_t constant;
   uint32_t child_count;
   const uint32_t *children; /* from SEQUENCE on */
-  uint32_t min;             /* REPEATED and EVERY */
+  uint32_t min;             /* REPEATED and VARIADIC */
   uint32_t max;
 } cleave_pattern_node_t;
 

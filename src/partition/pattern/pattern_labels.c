@@ -10,11 +10,11 @@
 #include "base/memory.h"
 #include "partition/pattern/pattern_test.h"
 
-enum { MOST_PARTS = 64 }; /* of one label that are looked at: bits of a set */
+enum { MAX_PARTS = 64 }; /* of one label that are looked at: bits of a set */
 
 typedef struct walk {
   const cleave_pattern_t *pattern;
-  uint32_t parts[MOST_PARTS]; /* of the label */
+  uint32_t parts[MAX_PARTS]; /* of the label */
   uint32_t count;
   uint8_t *done;
   uint64_t *all;   /* per part: those in it and in what it reads */
@@ -111,7 +111,7 @@ static void visit(walk_t *walk, uint32_t part) {
 static void find_parts(walk_t *walk, const char *label) {
   const cleave_pattern_node_t *nodes = walk->pattern->nodes;
   walk->count = 0;
-  for (uint32_t k = 0; k < walk->pattern->node_count && walk->count < MOST_PARTS; k++) {
+  for (uint32_t k = 0; k < walk->pattern->node_count && walk->count < MAX_PARTS; k++) {
     if (nodes[k].label != NULL && strcmp(nodes[k].label, label) == 0) {
       walk->parts[walk->count++] = k;
     }

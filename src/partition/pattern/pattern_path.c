@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { DEEPEST = 128, MOST_WORK = 100000 };
+enum { MAX_DEPTH = 128, MAX_WORK = 100000 };
 
 typedef struct finder {
   const cleave_pattern_t *pattern;
@@ -30,7 +30,7 @@ typedef struct before {
 } before_t;
 
 static void emit(finder_t *finder, uint32_t start, uint32_t output) {
-  if (finder->path_count == CLEAVE_PATTERN_MOST_PATHS) {
+  if (finder->path_count == CLEAVE_PATTERN_MAX_PATHS) {
     return;
   }
   cleave_pattern_path_t *path = &finder->paths[finder->path_count++];
@@ -72,8 +72,8 @@ static void descend_op(finder_t *finder, uint32_t index, uint32_t output, const 
 
 static void descend(finder_t *finder, uint32_t index, uint32_t output, const before_t *before) {
   const cleave_pattern_node_t *node = &finder->pattern->nodes[index];
-  if (++finder->depth > DEEPEST || ++finder->work > MOST_WORK ||
-      finder->path_count == CLEAVE_PATTERN_MOST_PATHS) {
+  if (++finder->depth > MAX_DEPTH || ++finder->work > MAX_WORK ||
+      finder->path_count == CLEAVE_PATTERN_MAX_PATHS) {
     finder->depth--;
     return;
   }
@@ -97,7 +97,7 @@ static void descend(finder_t *finder, uint32_t index, uint32_t output, const bef
     }
     case CLEAVE_PATTERN_MAYBE:
     case CLEAVE_PATTERN_REPEATED:
-    case CLEAVE_PATTERN_EVERY:
+    case CLEAVE_PATTERN_VARIADIC:
       descend(finder, node->children[0], CLEAVE_INDEX_NONE, before);
       descend_before(finder, before);
       break;
@@ -148,7 +148,7 @@ static void descend_first(finder_t *finder, uint32_t index) {
     case CLEAVE_PATTERN_VALUE:
     case CLEAVE_PATTERN_CONSTANT:
     case CLEAVE_PATTERN_ABSENT:
-    case CLEAVE_PATTERN_EVERY:
+    case CLEAVE_PATTERN_VARIADIC:
     case CLEAVE_PATTERN_GROUP: break;
   }
 }
@@ -236,7 +236,7 @@ cleave_status_t cleave_pattern_find_paths(const cleave_pattern_t *pattern, uint3
   uint8_t *seen = cleave_allocate_zeroed(1, (size_t)2 * pattern->node_count + pattern->label_count);
   uint32_t *labels = cleave_allocate(pattern->node_count, sizeof *labels);
   cleave_pattern_path_t *all =
-      cleave_arena_allocate(arena, (size_t)node->child_count * CLEAVE_PATTERN_MOST_PATHS, sizeof *all);
+      cleave_arena_allocate(arena, (size_t)node->child_count * CLEAVE_PATTERN_MAX_PATHS, sizeof *all);
   uint32_t *starts = cleave_arena_allocate(arena, (size_t)node->child_count + 1, sizeof *starts);
   if (seen == NULL || labels == NULL || all == NULL || starts == NULL) {
     status = cleave_error_out_of_memory(error);

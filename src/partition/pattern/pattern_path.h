@@ -9,7 +9,7 @@
 
 #include "partition/pattern/pattern.h"
 
-enum { CLEAVE_PATTERN_MOST_PATHS = 32, CLEAVE_PATTERN_LONGEST_PATH = 16 };
+enum { CLEAVE_PATTERN_MAX_PATHS = 32, CLEAVE_PATTERN_LONGEST_PATH = 16 };
 
 typedef struct cleave_pattern_hop {
   uint32_t pattern; /* OP that reads the value so far */

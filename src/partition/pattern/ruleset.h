@@ -88,7 +88,7 @@ typedef struct cleave_proposal {
   double flops;
   double bytes_in;    /* of the inputs */
   double bytes_out;   /* of the outputs */
-  double bytes_saved; /* of values that are made and read inside only: no border sees them any more */
+  double bytes_saved; /* of values that are made and read inside only: no boundary sees them any more */
 } cleave_proposal_t;
 
 /* What `review` says of a proposal. It starts as "take it whole". */

@@ -13,7 +13,7 @@ typedef struct log_reader {
   size_t data_left; /* of CLEAVE_EDITS_JSON_DATA_LIMIT */
 } log_reader_t;
 
-#define MOST_ID (CLEAVE_INDEX_NONE - 1)
+#define MAX_ID (CLEAVE_INDEX_NONE - 1)
 
 // ---- members ----
 
@@ -54,7 +54,7 @@ static cleave_status_t get_value(log_reader_t *reader, const json_t *object, con
   out_value->index = CLEAVE_INDEX_NONE;
   return json_is_null(json_object_get(object, key))
              ? CLEAVE_OK
-             : cleave_reader_get_number(&reader->base, object, key, MOST_ID, &out_value->index);
+             : cleave_reader_get_number(&reader->base, object, key, MAX_ID, &out_value->index);
 }
 
 // ---- steps ----
@@ -122,7 +122,7 @@ static cleave_status_t read_node_inputs(log_reader_t *reader, const json_t *obje
   for (size_t k = 0; k < count; k++) {
     const json_t *item = json_array_get(list, k);
     json_int_t index = json_is_integer(item) ? json_integer_value(item) : -1;
-    if (!json_is_null(item) && (index < 0 || index > (json_int_t)MOST_ID)) {
+    if (!json_is_null(item) && (index < 0 || index > (json_int_t)MAX_ID)) {
       return cleave_reader_fail(&reader->base, "inputs[%zu]: expected a value's number, or null", k);
     }
     inputs[k].index = json_is_null(item) ? CLEAVE_INDEX_NONE : (uint32_t)index;
@@ -174,41 +174,41 @@ static cleave_status_t read_members(log_reader_t *reader, const json_t *json, cl
       CLEAVE_TRY(read_node_inputs(reader, json, edit));
       CLEAVE_TRY(cleave_reader_get_number(base, json, "outputs", UINT16_MAX, &edit->output_count));
       CLEAVE_TRY(get_attributes(reader, json, attributes));
-      return cleave_reader_get_number(base, json, "node", MOST_ID, &edit->node.index);
+      return cleave_reader_get_number(base, json, "node", MAX_ID, &edit->node.index);
     case CLEAVE_EDIT_ADD_CONSTANT:
       CLEAVE_TRY(cleave_reader_get_text(base, json, "name", NULL, &edit->name));
-      CLEAVE_TRY(cleave_reader_get_number(base, json, "value", MOST_ID, &edit->value.index));
+      CLEAVE_TRY(cleave_reader_get_number(base, json, "value", MAX_ID, &edit->value.index));
       return cleave_reader_read_tensor(&reader->base, json, &reader->data_left, &edit->tensor);
     case CLEAVE_EDIT_ADD_INPUT:
       CLEAVE_TRY(cleave_reader_get_text(base, json, "name", NULL, &edit->name));
       CLEAVE_TRY(cleave_reader_get_dtype(&reader->base, json, &edit->dtype));
       CLEAVE_TRY(read_shape(reader, json, edit));
-      return cleave_reader_get_number(base, json, "value", MOST_ID, &edit->value.index);
+      return cleave_reader_get_number(base, json, "value", MAX_ID, &edit->value.index);
     case CLEAVE_EDIT_REPLACE_USES:
-      CLEAVE_TRY(cleave_reader_get_number(base, json, "from", MOST_ID, &edit->other.index));
-      CLEAVE_TRY(cleave_reader_get_number(base, json, "value", MOST_ID, &edit->value.index));
-      return cleave_reader_get_number(base, json, "since", MOST_ID, &edit->index);
+      CLEAVE_TRY(cleave_reader_get_number(base, json, "from", MAX_ID, &edit->other.index));
+      CLEAVE_TRY(cleave_reader_get_number(base, json, "value", MAX_ID, &edit->value.index));
+      return cleave_reader_get_number(base, json, "since", MAX_ID, &edit->index);
     case CLEAVE_EDIT_SET_INPUT:
-      CLEAVE_TRY(cleave_reader_get_number(base, json, "node", MOST_ID, &edit->node.index));
+      CLEAVE_TRY(cleave_reader_get_number(base, json, "node", MAX_ID, &edit->node.index));
       CLEAVE_TRY(cleave_reader_get_number(base, json, "input", UINT16_MAX, &edit->index));
       return get_value(reader, json, "value", &edit->value);
     case CLEAVE_EDIT_SET_ATTRIBUTE:
-      CLEAVE_TRY(cleave_reader_get_number(base, json, "node", MOST_ID, &edit->node.index));
+      CLEAVE_TRY(cleave_reader_get_number(base, json, "node", MAX_ID, &edit->node.index));
       return get_attributes(reader, json, attributes);
     case CLEAVE_EDIT_SET_OUTPUT:
-      CLEAVE_TRY(cleave_reader_get_number(base, json, "output", MOST_ID, &edit->index));
-      return cleave_reader_get_number(base, json, "value", MOST_ID, &edit->value.index);
+      CLEAVE_TRY(cleave_reader_get_number(base, json, "output", MAX_ID, &edit->index));
+      return cleave_reader_get_number(base, json, "value", MAX_ID, &edit->value.index);
     case CLEAVE_EDIT_REMOVE_NODE:
-      return cleave_reader_get_number(base, json, "node", MOST_ID, &edit->node.index);
+      return cleave_reader_get_number(base, json, "node", MAX_ID, &edit->node.index);
     case CLEAVE_EDIT_NAME_NODE:
       CLEAVE_TRY(cleave_reader_get_text(base, json, "name", NULL, &edit->name));
-      return cleave_reader_get_number(base, json, "node", MOST_ID, &edit->node.index);
+      return cleave_reader_get_number(base, json, "node", MAX_ID, &edit->node.index);
     case CLEAVE_EDIT_NAME_VALUE:
       CLEAVE_TRY(cleave_reader_get_text(base, json, "name", NULL, &edit->name));
-      return cleave_reader_get_number(base, json, "value", MOST_ID, &edit->value.index);
+      return cleave_reader_get_number(base, json, "value", MAX_ID, &edit->value.index);
     case CLEAVE_EDIT_READ_CONSTANT:
     case CLEAVE_EDIT_READ_SIZES:
-      return cleave_reader_get_number(base, json, "value", MOST_ID, &edit->value.index);
+      return cleave_reader_get_number(base, json, "value", MAX_ID, &edit->value.index);
     case CLEAVE_EDIT_FOLD: return CLEAVE_OK;
   }
   return CLEAVE_OK;
@@ -266,7 +266,7 @@ static cleave_status_t read_rule(log_reader_t *reader, json_t *json, void *conte
   CLEAVE_TRY(cleave_reader_get_text(base, json, "file", NULL, &rule.file));
   CLEAVE_TRY(cleave_reader_get_number(base, json, "line", INT32_MAX, &number));
   rule.line = (int32_t)number;
-  CLEAVE_TRY(cleave_reader_get_number(base, json, "number", MOST_ID, &rule.number));
+  CLEAVE_TRY(cleave_reader_get_number(base, json, "number", MAX_ID, &rule.number));
   CLEAVE_TRY(cleave_reader_get_number(base, json, "tries", UINT32_MAX, &rule.tries));
   CLEAVE_TRY(cleave_reader_get_number(base, json, "matches", UINT32_MAX, &rule.matches));
   CLEAVE_TRY(cleave_reader_get_number(base, json, "refused", UINT32_MAX, &rule.refused));
@@ -318,8 +318,8 @@ static cleave_status_t read_log(log_reader_t *reader, json_t *json) {
   CLEAVE_TRY(cleave_reader_get(base, json, "source", JSON_OBJECT, "an object", &part));
   CLEAVE_TRY(cleave_reader_check_keys(base, part, source_keys));
   CLEAVE_TRY(get_hash(reader, part, &edits->source_hash));
-  CLEAVE_TRY(cleave_reader_get_number(base, part, "nodes", MOST_ID, &edits->source_nodes));
-  CLEAVE_TRY(cleave_reader_get_number(base, part, "values", MOST_ID, &edits->source_values));
+  CLEAVE_TRY(cleave_reader_get_number(base, part, "nodes", MAX_ID, &edits->source_nodes));
+  CLEAVE_TRY(cleave_reader_get_number(base, part, "values", MAX_ID, &edits->source_values));
   CLEAVE_TRY(cleave_reader_get(base, json, "result", JSON_OBJECT, "an object", &part));
   CLEAVE_TRY(cleave_reader_check_keys(base, part, result_keys));
   CLEAVE_TRY(get_hash(reader, part, &edits->result_hash));

@@ -5,7 +5,7 @@
 
 #include "partition/plan/plan.h"
 
-enum { MOST_REFUSALS = 256 }; /* reasons of rewrites that are told */
+enum { MAX_REFUSALS = 256 }; /* reasons of rewrites that are told */
 
 static void add_name(cleave_text_t *text, const char *name) {
   cleave_text_show(text, "%s", name);
@@ -129,10 +129,10 @@ static void add_region(const cleave_plan_t *plan, const cleave_plan_region_t *re
 }
 
 void cleave_plan_print_refusals(const cleave_edits_t *edits, uint32_t most, cleave_text_t *text) {
-  cleave_edit_refusals_t groups[MOST_REFUSALS];
+  cleave_edit_refusals_t groups[MAX_REFUSALS];
   uint32_t more = 0;
   uint32_t count = 0;
-  if (cleave_edits_group_refusals(edits, groups, MOST_REFUSALS, &count, &more, NULL) != CLEAVE_OK) {
+  if (cleave_edits_group_refusals(edits, groups, MAX_REFUSALS, &count, &more, NULL) != CLEAVE_OK) {
     text->failed = true;
   }
   for (uint32_t k = 0; k < count; k++) {
@@ -214,7 +214,7 @@ cleave_status_t cleave_plan_print_text(const cleave_plan_t *plan, cleave_text_t 
     cleave_text_add(text, "notes:\n");
   }
   if (has_refusals) {
-    cleave_plan_print_refusals(plan->edits, MOST_REFUSALS, text);
+    cleave_plan_print_refusals(plan->edits, MAX_REFUSALS, text);
   }
   for (uint32_t k = 0; k < plan->note_count; k++) {
     const cleave_plan_note_t *note = &plan->notes[k];

@@ -11,7 +11,7 @@
 #include "json/json_read.h"
 #include "partition/plan/edits_json.h"
 
-enum { MOST_BYTES = 1 << 30, VERSION = 1 };
+enum { MAX_BYTES = 1 << 30, VERSION = 1 };
 
 typedef struct plan_reader {
   cleave_json_reader_t base;
@@ -329,7 +329,7 @@ static cleave_status_t read_all(cleave_json_reader_t *reader, json_t *root) {
 static cleave_status_t parse(cleave_json_reader_t *reader, const char *text, size_t length,
                              json_t **out_root) {
   json_error_t broken;
-  if (length > MOST_BYTES) {
+  if (length > MAX_BYTES) {
     return cleave_error_set(reader->error, CLEAVE_ERROR_LIMIT, "%s: a plan of %zu bytes is too large",
                             reader->place, length);
   }

@@ -9,7 +9,7 @@
 #include "base/show.h"
 #include "partition/plan_diff/plan_diff.h"
 
-enum { COLUMNS = 6, MOST_ROWS = 40 };
+enum { COLUMNS = 6, MAX_ROWS = 40 };
 
 /* Rows of cells; the first is the heading. Cells are texts in an arena. */
 typedef struct table {
@@ -159,15 +159,15 @@ static void print_shapes(const cleave_plan_diff_t *diff, cleave_text_t *text) {
   static const char *const heading[] = {"fusions of", "operators", "before", "after"};
   table_t table = {.columns = 4, .alignment = "llrr"};
   add_heading(&table, heading);
-  for (uint32_t k = 0; k < diff->shape_count && k < MOST_ROWS; k++) {
+  for (uint32_t k = 0; k < diff->shape_count && k < MAX_ROWS; k++) {
     add_cell(&table, diff->shapes[k].rule);
     add_cell(&table, diff->shapes[k].shape);
     add_number(&table, diff->shapes[k].before);
     add_number(&table, diff->shapes[k].after);
   }
   print_table(&table, text);
-  if (diff->shape_count > MOST_ROWS) {
-    cleave_text_show(text, "  and %u more\n", (unsigned)(diff->shape_count - MOST_ROWS));
+  if (diff->shape_count > MAX_ROWS) {
+    cleave_text_show(text, "  and %u more\n", (unsigned)(diff->shape_count - MAX_ROWS));
   }
 }
 
@@ -191,7 +191,7 @@ static void print_regions(const cleave_plan_diff_t *diff, cleave_text_t *text) {
   static const char *const heading[] = {"region", "before", "after"};
   table_t table = {.columns = 3, .alignment = "lll"};
   add_heading(&table, heading);
-  for (uint32_t k = 0; k < diff->region_count && k < MOST_ROWS; k++) {
+  for (uint32_t k = 0; k < diff->region_count && k < MAX_ROWS; k++) {
     const cleave_diff_region_t *region = &diff->regions[k];
     char what[64];
     (void)snprintf(what, sizeof what, "%s%s%s", region->why[0] == '\0' ? "" : region->why,
@@ -201,8 +201,8 @@ static void print_regions(const cleave_plan_diff_t *diff, cleave_text_t *text) {
     add_regions(&table, region->after, region->after_count);
   }
   print_table(&table, text);
-  if (diff->region_count > MOST_ROWS) {
-    cleave_text_show(text, "  and %u more\n", (unsigned)(diff->region_count - MOST_ROWS));
+  if (diff->region_count > MAX_ROWS) {
+    cleave_text_show(text, "  and %u more\n", (unsigned)(diff->region_count - MAX_ROWS));
   }
 }
 
@@ -241,10 +241,10 @@ typedef struct group {
   uint32_t count;
 } group_t;
 
-/* Groups in the order of their first nodes. What comes after MOST_ROWS groups is counted together. */
+/* Groups in the order of their first nodes. What comes after MAX_ROWS groups is counted together. */
 static void print_nodes(const cleave_plan_diff_t *diff, cleave_text_t *text) {
   static const char *const heading[] = {"nodes", "operator", "before", "after", "first"};
-  group_t groups[MOST_ROWS];
+  group_t groups[MAX_ROWS];
   uint32_t group_count = 0;
   uint32_t rest = 0;
   for (uint32_t k = 0; k < diff->node_count; k++) {
@@ -252,7 +252,7 @@ static void print_nodes(const cleave_plan_diff_t *diff, cleave_text_t *text) {
     while (at < group_count && !same_move(groups[at].first, &diff->nodes[k])) {
       at++;
     }
-    if (at == group_count && group_count < MOST_ROWS) {
+    if (at == group_count && group_count < MAX_ROWS) {
       groups[group_count++] = (group_t){&diff->nodes[k], 1};
     } else if (at < group_count) {
       groups[at].count++;

@@ -7,7 +7,7 @@
 
 #include "partition/report/explain_report.h"
 
-enum { MOST_GROUPS = 256 };
+enum { MAX_GROUPS = 256 };
 
 bool cleave_why_same_words(const char *a, const char *b) {
   bool quoted = false;
@@ -36,7 +36,7 @@ cleave_status_t cleave_why_group(cleave_why_refusals_t *groups, const cleave_why
       return CLEAVE_OK;
     }
   }
-  if (groups->count < MOST_GROUPS) {
+  if (groups->count < MAX_GROUPS) {
     CLEAVE_ARRAY_PUSH(groups, *refusal, error);
   }
   return CLEAVE_OK;

@@ -70,29 +70,29 @@ static json_t *nodes_json(const cleave_why_t *why, const cleave_graph_t *graph, 
   return list;
 }
 
-static json_t *miss_json(const cleave_why_t *why, const cleave_graph_t *graph, const cleave_miss_t *miss,
-                         bool *failed) {
+static json_t *mismatch_json(const cleave_why_t *why, const cleave_graph_t *graph,
+                             const cleave_mismatch_t *mismatch, bool *failed) {
   json_t *json = json_object();
-  set(json, "kind", text_json(miss->kind), failed);
-  if (miss->file != NULL) {
-    set(json, "file", text_json(miss->file), failed);
+  set(json, "kind", text_json(mismatch->kind), failed);
+  if (mismatch->file != NULL) {
+    set(json, "file", text_json(mismatch->file), failed);
   }
-  set(json, "line", json_integer(miss->line), failed);
-  set(json, "path", text_json(miss->path), failed);
-  set(json, "subject", text_json(miss->subject), failed);
-  set(json, "expected", text_json(miss->expected), failed);
-  set(json, "found", text_json(miss->found), failed);
-  if (miss->detail[0] != '\0') {
-    set(json, "detail", text_json(miss->detail), failed);
+  set(json, "line", json_integer(mismatch->line), failed);
+  set(json, "path", text_json(mismatch->path), failed);
+  set(json, "subject", text_json(mismatch->subject), failed);
+  set(json, "expected", text_json(mismatch->expected), failed);
+  set(json, "found", text_json(mismatch->found), failed);
+  if (mismatch->detail[0] != '\0') {
+    set(json, "detail", text_json(mismatch->detail), failed);
   }
-  if (cleave_node_exists(miss->node)) {
-    set(json, "at", node_json(why, graph, miss->node, failed), failed);
+  if (cleave_node_exists(mismatch->node)) {
+    set(json, "at", node_json(why, graph, mismatch->node, failed), failed);
   }
-  if (cleave_value_exists(miss->value)) {
-    set(json, "value", text_json(cleave_value_name(graph, miss->value)), failed);
+  if (cleave_value_exists(mismatch->value)) {
+    set(json, "value", text_json(cleave_value_name(graph, mismatch->value)), failed);
   }
-  if (miss->edit != NULL && miss->edit[0] != '\0') {
-    set(json, "edit", text_json(miss->edit), failed);
+  if (mismatch->fix != NULL && mismatch->fix[0] != '\0') {
+    set(json, "edit", text_json(mismatch->fix), failed);
   }
   return json;
 }
@@ -103,10 +103,10 @@ static void add_finding(const cleave_why_t *why, json_t *json, const cleave_grap
   set(json, "matched", number_json(finding->matched), failed);
   set(json, "total", number_json(finding->total), failed);
   set(json, "nodes", nodes_json(why, graph, finding->nodes, finding->node_count, failed), failed);
-  if (finding->miss_count > 0) {
+  if (finding->mismatch_count > 0) {
     json_t *list = json_array();
-    for (uint32_t k = 0; k < finding->miss_count; k++) {
-      append(list, miss_json(why, graph, &finding->misses[k], failed), failed);
+    for (uint32_t k = 0; k < finding->mismatch_count; k++) {
+      append(list, mismatch_json(why, graph, &finding->mismatches[k], failed), failed);
     }
     set(json, "misses", list, failed);
     set(json, "edits_verified", json_boolean(finding->is_fixed), failed);
@@ -200,7 +200,7 @@ static json_t *refusals_json(const cleave_why_t *why, const cleave_why_refusal_t
 static json_t *why_rule_json(const cleave_why_t *why, const cleave_why_rule_t *rule, bool *failed) {
   const cleave_plan_rule_t *entry = &why->plan->rules[rule->rule];
   json_t *json = rule_json(why->plan, rule->rule, failed);
-  json_t *misses = json_array();
+  json_t *mismatches = json_array();
   set(json, "anchors", number_json(rule->anchor_count), failed);
   set(json, "matches", number_json(rule->match_count), failed);
   set(json, "made", number_json(entry->matches), failed);
@@ -209,18 +209,18 @@ static json_t *why_rule_json(const cleave_why_t *why, const cleave_why_rule_t *r
   set(json, "before_rewriting", number_json(rule->before_count), failed);
   set(json, "far", number_json(rule->far_count), failed);
   set(json, "given_up", number_json(rule->limit_count), failed);
-  for (uint32_t k = 0; k < rule->miss_count; k++) {
+  for (uint32_t k = 0; k < rule->near_miss_count; k++) {
     json_t *item = json_object();
-    set(item, "count", number_json(rule->misses[k].count), failed);
-    set(item, "optional", json_boolean(rule->misses[k].is_optional), failed);
-    set(item, "taken", json_boolean(rule->misses[k].is_taken), failed);
-    set(item, "rewritten", json_boolean(rule->misses[k].graph != rule->graph), failed);
-    add_finding(why, item, rule->misses[k].graph, &rule->misses[k].finding, failed);
-    append(misses, item, failed);
+    set(item, "count", number_json(rule->near_misses[k].count), failed);
+    set(item, "optional", json_boolean(rule->near_misses[k].is_optional), failed);
+    set(item, "taken", json_boolean(rule->near_misses[k].is_taken), failed);
+    set(item, "rewritten", json_boolean(rule->near_misses[k].graph != rule->graph), failed);
+    add_finding(why, item, rule->near_misses[k].graph, &rule->near_misses[k].finding, failed);
+    append(mismatches, item, failed);
   }
   set(json, "refusals", refusals_json(why, rule->refusals, rule->refusal_count, failed), failed);
   set(json, "losses", refusals_json(why, rule->losses, rule->loss_count, failed), failed);
-  set(json, "near_misses", misses, failed);
+  set(json, "near_misses", mismatches, failed);
   return json;
 }
 

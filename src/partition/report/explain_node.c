@@ -6,7 +6,7 @@
 
 #include "partition/report/explain_report.h"
 
-enum { MOST_AROUND = 512, MOST_SEARCHES = 96, MOST_STRANGERS = 24, MOST_OPTIONAL_PARTS = 16, MOST_USES = 32 };
+enum { MAX_AROUND = 512, MAX_SEARCHES = 96, MAX_STRANGERS = 24, MAX_OPTIONAL_PARTS = 16, MAX_USES = 32 };
 
 typedef struct case_t {
   cleave_why_builder_t *builder;
@@ -16,14 +16,14 @@ typedef struct case_t {
   cleave_node_t node;
   uint32_t rule;
   cleave_arena_t scratch;
-  uint32_t around[MOST_AROUND]; /* positions, the node itself first, then by distance */
+  uint32_t around[MAX_AROUND]; /* positions, the node itself first, then by distance */
   uint32_t around_count;
 } case_t;
 
 // ---- the neighbourhood ----
 
 static void add_around(case_t *c, cleave_node_t node) {
-  if (!cleave_node_exists(node) || c->around_count == MOST_AROUND) {
+  if (!cleave_node_exists(node) || c->around_count == MAX_AROUND) {
     return;
   }
   uint32_t position = cleave_explainer_position(c->explainer, node);
@@ -52,7 +52,7 @@ static void look_around(case_t *c) {
       for (uint32_t o = 0; o < cleave_node_output_count(c->graph, node); o++) {
         uint32_t uses = 0;
         for (cleave_use_t use = cleave_value_first_use(c->graph, cleave_node_output(c->graph, node, o));
-             cleave_use_exists(use) && uses < MOST_USES; use = cleave_use_next(c->graph, use), uses++) {
+             cleave_use_exists(use) && uses < MAX_USES; use = cleave_use_next(c->graph, use), uses++) {
           add_around(c, cleave_use_node(c->graph, use));
         }
       }
@@ -85,8 +85,8 @@ static bool is_about(const cleave_finding_t *finding, cleave_node_t node) {
       return true;
     }
   }
-  for (uint32_t k = 0; k < finding->miss_count; k++) {
-    if (finding->misses[k].node.index == node.index) {
+  for (uint32_t k = 0; k < finding->mismatch_count; k++) {
+    if (finding->mismatches[k].node.index == node.index) {
       return true;
     }
   }
@@ -99,13 +99,14 @@ static bool is_better(const cleave_finding_t *a, const cleave_finding_t *b) {
   if (left != right) {
     return left > right;
   }
-  return a->miss_count != b->miss_count ? a->miss_count < b->miss_count : a->matched > b->matched;
+  return a->mismatch_count != b->mismatch_count ? a->mismatch_count < b->mismatch_count
+                                                : a->matched > b->matched;
 }
 
 /* Keeps a finding that is about the node, if it says more than the one before. */
 static void offer(const case_t *c, const cleave_finding_t *finding, cleave_finding_t *best) {
-  if (finding->miss_count > 0 && finding->matched > 0 && is_about(finding, c->node) &&
-      (best->miss_count == 0 || is_better(finding, best))) {
+  if (finding->mismatch_count > 0 && finding->matched > 0 && is_about(finding, c->node) &&
+      (best->mismatch_count == 0 || is_better(finding, best))) {
     *best = *finding;
   }
 }
@@ -114,12 +115,12 @@ static void offer(const case_t *c, const cleave_finding_t *finding, cleave_findi
 static cleave_status_t find_partial(case_t *c, const uint32_t *anchors, uint32_t anchor_count,
                                     cleave_finding_t *best, cleave_error_t *error) {
   cleave_arena_t *arena = c->builder->arena;
-  uint32_t parts[MOST_OPTIONAL_PARTS];
-  uint32_t part_count = cleave_explainer_optional_parts(c->explainer, parts, MOST_OPTIONAL_PARTS);
+  uint32_t parts[MAX_OPTIONAL_PARTS];
+  uint32_t part_count = cleave_explainer_optional_parts(c->explainer, parts, MAX_OPTIONAL_PARTS);
   uint32_t searches = 0;
   uint32_t strangers = 0;
   *best = (cleave_finding_t){0};
-  for (uint32_t k = 0; k < c->around_count && searches < MOST_SEARCHES; k++) {
+  for (uint32_t k = 0; k < c->around_count && searches < MAX_SEARCHES; k++) {
     cleave_finding_t finding;
     uint32_t position = c->around[k];
     if (!is_anchor(anchors, anchor_count, position)) {
@@ -130,14 +131,14 @@ static cleave_status_t find_partial(case_t *c, const uint32_t *anchors, uint32_t
     CLEAVE_TRY(cleave_explainer_explain(c->explainer, position, CLEAVE_INDEX_NONE, CLEAVE_EXPLAIN_ALL, arena,
                                         &finding, error));
     offer(c, &finding, best);
-    for (uint32_t p = 0; finding.matches && p < part_count && searches < MOST_SEARCHES; p++, searches++) {
+    for (uint32_t p = 0; finding.matches && p < part_count && searches < MAX_SEARCHES; p++, searches++) {
       CLEAVE_TRY(cleave_explainer_explain(c->explainer, position, parts[p], CLEAVE_EXPLAIN_ALL, arena,
                                           &finding, error));
       offer(c, &finding, best);
       finding.matches = true;
     }
   }
-  for (uint32_t k = 0; k < c->around_count && strangers < MOST_STRANGERS; k++) {
+  for (uint32_t k = 0; k < c->around_count && strangers < MAX_STRANGERS; k++) {
     cleave_finding_t finding;
     if (is_anchor(anchors, anchor_count, c->around[k])) {
       continue;
@@ -237,7 +238,7 @@ static cleave_status_t judge_pattern(case_t *c, cleave_verdict_t *verdict, cleav
     }
   }
   CLEAVE_TRY(find_partial(c, anchors, anchor_count, &found, error));
-  if (found.miss_count > 0) {
+  if (found.mismatch_count > 0) {
     verdict->fate = CLEAVE_FATE_MISSED;
     verdict->finding = found;
   }
@@ -250,7 +251,7 @@ static cleave_status_t judge_region(const case_t *c, cleave_verdict_t *verdict, 
   const cleave_plan_t *plan = c->builder->request->plan;
   const cleave_stop_t *stop = c->builder->request->log == NULL
                                   ? NULL
-                                  : cleave_border_log_find(c->builder->request->log, c->node, c->rule);
+                                  : cleave_boundary_log_find(c->builder->request->log, c->node, c->rule);
   uint32_t region = plan->node_region[c->node.index];
   if (stop != NULL) {
     verdict->fate = CLEAVE_FATE_REFUSED;

@@ -11,14 +11,14 @@
 
 #include "partition/explain/explain.h"
 #include "partition/explain/explain_history.h"
-#include "partition/grow/border_log.h"
+#include "partition/grow/boundary_log.h"
 #include "partition/grow/partition.h"
 #include "partition/pattern/ruleset.h"
 #include "partition/plan/plan.h"
 
 typedef struct cleave_why_request {
   const cleave_plan_t *plan;
-  const cleave_border_log_t *log; /* of plan->graph; NULL: reasons of regions come from the plan's notes */
+  const cleave_boundary_log_t *log; /* of plan->graph; NULL: reasons of regions come from the plan's notes */
   const cleave_ruleset_t *const *rulesets; /* that made the plan */
   uint32_t ruleset_count;
   const char *const *nodes; /* names, "#12" (the number in "Conv#12"), "op:Conv" for all of an operator */
@@ -88,7 +88,7 @@ typedef struct cleave_why_refusal {
   const char *place;           /* of rules that change the model: the first node, as it was called; or NULL */
 } cleave_why_refusal_t;
 
-/* Places that miss the same. */
+/* Places that mismatch the same. */
 typedef struct cleave_near_miss {
   const cleave_graph_t *graph; /* of the finding */
   cleave_finding_t finding;    /* of the first place */
@@ -97,7 +97,7 @@ typedef struct cleave_near_miss {
   bool is_taken; /* all its nodes are in fusions of other rules, or a rule that changes the model took it */
 } cleave_near_miss_t;
 
-/* The order of near misses: smaller first. How much matched counts, against one node for every miss. */
+/* The order of near misses: smaller first. How much matched counts, against one node for every mismatch. */
 int cleave_near_miss_compare(const cleave_near_miss_t *a, const cleave_near_miss_t *b);
 
 typedef struct cleave_why_rule {
@@ -113,9 +113,9 @@ typedef struct cleave_why_rule {
   uint32_t refusal_count;
   const cleave_why_refusal_t *refusals; /* all groups, most frequent first */
   uint32_t loss_count;
-  const cleave_why_refusal_t *losses; /* likewise */
-  uint32_t miss_count;                /* groups; at most `limit` of them are in `misses` */
-  const cleave_near_miss_t *misses;   /* most matched first */
+  const cleave_why_refusal_t *losses;    /* likewise */
+  uint32_t near_miss_count;              /* groups; at most `limit` of them are in `near_misses` */
+  const cleave_near_miss_t *near_misses; /* most matched first */
 } cleave_why_rule_t;
 
 typedef struct cleave_why {

@@ -9,12 +9,12 @@
 #include "partition/report/explain_report.h"
 
 enum {
-  MOST_OPTIONAL_PARTS = 8,
-  MOST_OPTIONAL_SEARCHES = 20000,
-  MOST_STRANGERS = 20000, /* nodes of other operators that are tried as anchors */
-  MOST_GROUPS = 256,
-  MOST_MISSES = 3, /* of one place that is still near */
-  MOST_NAMED = 8   /* operators of a match */
+  MAX_OPTIONAL_PARTS = 8,
+  MAX_OPTIONAL_SEARCHES = 20000,
+  MAX_STRANGERS = 20000, /* nodes of other operators that are tried as anchors */
+  MAX_GROUPS = 256,
+  MAX_MISMATCHES = 3, /* of one place that is still near */
+  MAX_NAMED = 8       /* operators of a match */
 };
 
 typedef struct survey {
@@ -33,10 +33,10 @@ typedef struct survey {
 
 // ---- near misses ----
 
-/* Each miss costs a node at least: 23 of 24 is 23 / 24, 2 of 2 with one node in between is 2 / 3. */
+/* Each mismatch costs a node at least: 23 of 24 is 23 / 24, 2 of 2 with one node in between is 2 / 3. */
 static uint32_t cost_of(const cleave_finding_t *finding) {
   uint32_t lost = finding->total - finding->matched;
-  return finding->total + (finding->miss_count > lost ? finding->miss_count - lost : 0);
+  return finding->total + (finding->mismatch_count > lost ? finding->mismatch_count - lost : 0);
 }
 
 int cleave_near_miss_compare(const cleave_near_miss_t *a, const cleave_near_miss_t *b) {
@@ -61,7 +61,7 @@ int cleave_near_miss_compare(const cleave_near_miss_t *a, const cleave_near_miss
          (a->finding.anchor.index < b->finding.anchor.index);
 }
 
-static int compare_misses(const void *a, const void *b) {
+static int compare_near_misses(const void *a, const void *b) {
   return cleave_near_miss_compare(a, b);
 }
 
@@ -77,14 +77,14 @@ static void write_words(const char *reason, cleave_text_t *text) {
 }
 
 /* What makes two findings the same: everything but the names of the graph. */
-static void write_key(const cleave_near_miss_t *miss, cleave_text_t *text) {
-  const cleave_finding_t *finding = &miss->finding;
-  cleave_text_format(text, "%d%d %u/%u", (int)miss->is_optional, (int)miss->is_taken,
+static void write_key(const cleave_near_miss_t *near_miss, cleave_text_t *text) {
+  const cleave_finding_t *finding = &near_miss->finding;
+  cleave_text_format(text, "%d%d %u/%u", (int)near_miss->is_optional, (int)near_miss->is_taken,
                      (unsigned)finding->matched, (unsigned)finding->total);
-  for (uint32_t k = 0; k < finding->miss_count; k++) {
-    const cleave_miss_t *fault = &finding->misses[k];
+  for (uint32_t k = 0; k < finding->mismatch_count; k++) {
+    const cleave_mismatch_t *fault = &finding->mismatches[k];
     cleave_text_format(text, "\n%s\t%s\t%s\t%s\t%s", fault->path, fault->subject, fault->expected,
-                       fault->found, fault->edit == NULL ? "" : fault->edit);
+                       fault->found, fault->fix == NULL ? "" : fault->fix);
   }
   if (finding->refuser != NULL) {
     cleave_text_format(text, "\n%s\t", finding->refuser);
@@ -96,17 +96,18 @@ static void write_key(const cleave_near_miss_t *miss, cleave_text_t *text) {
 static cleave_status_t keep_finding(cleave_arena_t *arena, const cleave_finding_t *from, cleave_finding_t *to,
                                     cleave_error_t *error) {
   *to = *from;
-  cleave_miss_t *misses = cleave_arena_copy(arena, from->misses, from->miss_count * sizeof *misses);
+  cleave_mismatch_t *mismatches =
+      cleave_arena_copy(arena, from->mismatches, from->mismatch_count * sizeof *mismatches);
   to->nodes = cleave_arena_copy(arena, from->nodes, from->node_count * sizeof *to->nodes);
-  to->misses = misses;
-  bool kept = misses != NULL && to->nodes != NULL;
+  to->mismatches = mismatches;
+  bool kept = mismatches != NULL && to->nodes != NULL;
   if (kept && from->refusal != NULL) {
     to->refusal = cleave_arena_copy_text(arena, from->refusal, strlen(from->refusal));
     kept = to->refusal != NULL;
   }
-  for (uint32_t k = 0; kept && k < from->miss_count; k++) {
-    const char **texts[] = {&misses[k].path,  &misses[k].subject, &misses[k].expected,
-                            &misses[k].found, &misses[k].detail,  &misses[k].edit};
+  for (uint32_t k = 0; kept && k < from->mismatch_count; k++) {
+    const char **texts[] = {&mismatches[k].path,  &mismatches[k].subject, &mismatches[k].expected,
+                            &mismatches[k].found, &mismatches[k].detail,  &mismatches[k].fix};
     for (size_t t = 0; t < sizeof texts / sizeof texts[0]; t++) {
       if (*texts[t] != NULL) {
         *texts[t] = cleave_arena_copy_text(arena, *texts[t], strlen(*texts[t]));
@@ -137,16 +138,16 @@ static bool is_taken(const survey_t *survey, const cleave_finding_t *finding) {
   return taken;
 }
 
-static cleave_status_t add_miss(survey_t *survey, const cleave_finding_t *finding, bool is_optional,
-                                cleave_error_t *error) {
+static cleave_status_t add_near_miss(survey_t *survey, const cleave_finding_t *finding, bool is_optional,
+                                     cleave_error_t *error) {
   cleave_text_t key = {0};
   cleave_status_t status = CLEAVE_OK;
-  cleave_near_miss_t miss = {.graph = survey->state->graph,
-                             .finding = *finding,
-                             .count = 1,
-                             .is_optional = is_optional,
-                             .is_taken = is_taken(survey, finding)};
-  write_key(&miss, &key);
+  cleave_near_miss_t near_miss = {.graph = survey->state->graph,
+                                  .finding = *finding,
+                                  .count = 1,
+                                  .is_optional = is_optional,
+                                  .is_taken = is_taken(survey, finding)};
+  write_key(&near_miss, &key);
   CLEAVE_TRY_CLEANUP(cleave_text_check(&key, error));
   for (size_t k = 0; k < survey->groups.count; k++) {
     if (strcmp(survey->keys.items[k], cleave_text_get(&key)) == 0) {
@@ -154,13 +155,13 @@ static cleave_status_t add_miss(survey_t *survey, const cleave_finding_t *findin
       goto cleanup;
     }
   }
-  if (survey->groups.count < MOST_GROUPS) {
+  if (survey->groups.count < MAX_GROUPS) {
     char *text = cleave_arena_copy_text(survey->builder->arena, cleave_text_get(&key), key.length);
     CLEAVE_TRY_CLEANUP(text == NULL ? cleave_error_out_of_memory(error) : CLEAVE_OK);
-    CLEAVE_TRY_CLEANUP(keep_finding(survey->builder->arena, finding, &miss.finding, error));
+    CLEAVE_TRY_CLEANUP(keep_finding(survey->builder->arena, finding, &near_miss.finding, error));
     CLEAVE_TRY_CLEANUP(cleave_array_reserve(&survey->groups, 1, error));
     CLEAVE_TRY_CLEANUP(cleave_array_reserve(&survey->keys, 1, error));
-    cleave_array_push_reserved(&survey->groups, miss);
+    cleave_array_push_reserved(&survey->groups, near_miss);
     cleave_array_push_reserved(&survey->keys, text);
   } else {
     survey->report->far_count++;
@@ -175,15 +176,16 @@ cleanup:
 static bool is_near(const survey_t *survey, const cleave_finding_t *finding) {
   bool structural = false;
   uint32_t covered = 0;
-  for (uint32_t k = 0; k < finding->miss_count; k++) {
-    const char *kind = finding->misses[k].kind;
+  for (uint32_t k = 0; k < finding->mismatch_count; k++) {
+    const char *kind = finding->mismatches[k].kind;
     structural = structural || strcmp(kind, "operator") == 0 || strcmp(kind, "missing") == 0 ||
                  strcmp(kind, "extra") == 0;
   }
   for (uint32_t k = 0; k < finding->node_count; k++) {
     covered += survey->covered[finding->nodes[k].index];
   }
-  if (finding->miss_count == 0 || finding->miss_count > MOST_MISSES || 2 * covered >= finding->node_count) {
+  if (finding->mismatch_count == 0 || finding->mismatch_count > MAX_MISMATCHES ||
+      2 * covered >= finding->node_count) {
     return false;
   }
   return !structural || (finding->matched > 0 && 2 * finding->matched >= cost_of(finding));
@@ -196,7 +198,7 @@ static cleave_status_t explain_anchor(survey_t *survey, uint32_t anchor, cleave_
                                       &survey->scratch, &finding, error));
   survey->report->limit_count += !finding.is_complete && !survey->is_past;
   if (is_near(survey, &finding)) {
-    return add_miss(survey, &finding, false, error);
+    return add_near_miss(survey, &finding, false, error);
   }
   survey->report->far_count += !survey->is_past;
   return CLEAVE_OK;
@@ -205,8 +207,8 @@ static cleave_status_t explain_anchor(survey_t *survey, uint32_t anchor, cleave_
 /* Where the pattern matches: are optional parts there, too, but for an attribute or the like? */
 static cleave_status_t explain_optional(survey_t *survey, uint32_t anchor, uint32_t *searches_left,
                                         cleave_error_t *error) {
-  uint32_t parts[MOST_OPTIONAL_PARTS];
-  uint32_t count = cleave_explainer_optional_parts(survey->state->explainer, parts, MOST_OPTIONAL_PARTS);
+  uint32_t parts[MAX_OPTIONAL_PARTS];
+  uint32_t count = cleave_explainer_optional_parts(survey->state->explainer, parts, MAX_OPTIONAL_PARTS);
   for (uint32_t k = 0; k<count && * searches_left> 0; k++) {
     cleave_finding_t finding;
     --*searches_left;
@@ -217,8 +219,9 @@ static cleave_status_t explain_optional(survey_t *survey, uint32_t anchor, uint3
     for (uint32_t n = 0; n < finding.node_count && !outside; n++) {
       outside = survey->covered[finding.nodes[n].index] == 0;
     }
-    if (outside && finding.is_complete && finding.miss_count > 0 && finding.miss_count <= MOST_MISSES) {
-      CLEAVE_TRY(add_miss(survey, &finding, true, error));
+    if (outside && finding.is_complete && finding.mismatch_count > 0 &&
+        finding.mismatch_count <= MAX_MISMATCHES) {
+      CLEAVE_TRY(add_near_miss(survey, &finding, true, error));
     }
   }
   return CLEAVE_OK;
@@ -234,7 +237,7 @@ static cleave_status_t explain_strangers(survey_t *survey, const uint32_t *ancho
       pattern->nodes[pattern->root].kind == CLEAVE_PATTERN_GROUP;  // any member could be the first
   uint32_t total = is_group ? 0 : (uint32_t)survey->state->graph->live_node_count;
   for (uint32_t position = 0;
-       position < total && tried < MOST_STRANGERS && !cleave_explainer_is_spent(survey->state->explainer);
+       position < total && tried < MAX_STRANGERS && !cleave_explainer_is_spent(survey->state->explainer);
        position++) {
     if (next < anchor_count && anchors[next] == position) {
       next++;
@@ -250,8 +253,8 @@ static cleave_status_t explain_strangers(survey_t *survey, const uint32_t *ancho
     cleave_arena_reset(&survey->scratch);
     CLEAVE_TRY(cleave_explainer_explain(survey->state->explainer, position, CLEAVE_INDEX_NONE,
                                         CLEAVE_EXPLAIN_ANCHOR, &survey->scratch, &finding, error));
-    if (finding.is_complete && finding.miss_count > 0 && finding.total > 1 && is_near(survey, &finding)) {
-      CLEAVE_TRY(add_miss(survey, &finding, false, error));
+    if (finding.is_complete && finding.mismatch_count > 0 && finding.total > 1 && is_near(survey, &finding)) {
+      CLEAVE_TRY(add_near_miss(survey, &finding, false, error));
     }
   }
   return CLEAVE_OK;
@@ -263,12 +266,12 @@ static cleave_status_t explain_strangers(survey_t *survey, const uint32_t *ancho
 static cleave_status_t write_structure(const survey_t *survey, const cleave_finding_t *match,
                                        const char **out_text, cleave_error_t *error) {
   cleave_text_t text = {0};
-  for (uint32_t k = 0; k < match->node_count && k < MOST_NAMED; k++) {
+  for (uint32_t k = 0; k < match->node_count && k < MAX_NAMED; k++) {
     cleave_text_format(&text, "%s%s", k == 0 ? "" : ", ",
                        cleave_node_op(survey->state->graph, match->nodes[k])->name);
   }
-  if (match->node_count > MOST_NAMED) {
-    cleave_text_format(&text, " and %u more", (unsigned)(match->node_count - MOST_NAMED));
+  if (match->node_count > MAX_NAMED) {
+    cleave_text_format(&text, " and %u more", (unsigned)(match->node_count - MAX_NAMED));
   }
   cleave_text_add(&text, "");
   *out_text = text.failed
@@ -314,10 +317,10 @@ static cleave_status_t group_log(survey_t *survey, cleave_error_t *error) {
   if (edits == NULL) {
     return CLEAVE_OK;
   }
-  cleave_edit_refusals_t groups[MOST_GROUPS];
+  cleave_edit_refusals_t groups[MAX_GROUPS];
   uint32_t count = 0;
   uint32_t more = 0;
-  CLEAVE_TRY(cleave_edits_group_refusals(edits, groups, MOST_GROUPS, &count, &more, error));
+  CLEAVE_TRY(cleave_edits_group_refusals(edits, groups, MAX_GROUPS, &count, &more, error));
   for (uint32_t k = 0; k < count; k++) {
     if (edits->rules.items[groups[k].rule].number == survey->rule) {
       const cleave_why_refusal_t refusal = {.cause = "",
@@ -389,7 +392,7 @@ static cleave_status_t count_match(survey_t *survey, const cleave_finding_t *mat
   return CLEAVE_OK;
 }
 
-/* Matches first: what they have is no miss. */
+/* Matches first: what they have is no mismatch. */
 static cleave_status_t survey_matches(survey_t *survey, const uint32_t *anchors, uint32_t count,
                                       uint8_t *is_match, cleave_error_t *error) {
   for (uint32_t k = 0; k < count; k++) {
@@ -413,7 +416,7 @@ static cleave_status_t survey_matches(survey_t *survey, const uint32_t *anchors,
 static cleave_status_t survey_anchors(survey_t *survey, cleave_error_t *error) {
   const uint32_t *anchors = NULL;
   uint32_t count = 0;
-  uint32_t searches_left = MOST_OPTIONAL_SEARCHES;
+  uint32_t searches_left = MAX_OPTIONAL_SEARCHES;
   cleave_status_t status = CLEAVE_OK;
   cleave_explainer_t *explainer = survey->state->explainer;
   bool changes = cleave_rule_kind_changes_graph(survey->builder->request->plan->rules[survey->rule].kind);
@@ -484,16 +487,16 @@ cleave_status_t cleave_why_report_rule(cleave_why_builder_t *builder, uint32_t r
   }
   CLEAVE_TRY_CLEANUP(group_log(&survey, error));
   if (survey.groups.count > 1) {
-    qsort(survey.groups.items, survey.groups.count, sizeof *survey.groups.items, compare_misses);
+    qsort(survey.groups.items, survey.groups.count, sizeof *survey.groups.items, compare_near_misses);
   }
   CLEAVE_TRY_CLEANUP(cleave_why_end_groups(&survey.refusals, builder->arena, &out_report->refusals,
                                            &out_report->refusal_count, error));
   CLEAVE_TRY_CLEANUP(cleave_why_end_groups(&survey.losses, builder->arena, &out_report->losses,
                                            &out_report->loss_count, error));
-  out_report->miss_count = (uint32_t)survey.groups.count;
-  out_report->misses = cleave_arena_copy(builder->arena, survey.groups.items,
-                                         survey.groups.count * sizeof *survey.groups.items);
-  if (out_report->misses == NULL) {
+  out_report->near_miss_count = (uint32_t)survey.groups.count;
+  out_report->near_misses = cleave_arena_copy(builder->arena, survey.groups.items,
+                                              survey.groups.count * sizeof *survey.groups.items);
+  if (out_report->near_misses == NULL) {
     status = cleave_error_out_of_memory(error);
   }
 cleanup:

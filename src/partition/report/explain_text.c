@@ -7,7 +7,7 @@
 #include "partition/explain/explain_find.h"
 #include "partition/report/explain_report.h"
 
-enum { MOST_NAMED = 6 };
+enum { MAX_NAMED = 6 };
 
 typedef struct printer {
   const cleave_why_t *why;
@@ -24,7 +24,7 @@ static void print_node(const printer_t *printer, const cleave_graph_t *graph, cl
 static void print_nodes(const printer_t *printer, const cleave_graph_t *graph, const cleave_node_t *nodes,
                         uint32_t count) {
   for (uint32_t k = 0; k < count; k++) {
-    if (k == MOST_NAMED && count > MOST_NAMED + 1) {
+    if (k == MAX_NAMED && count > MAX_NAMED + 1) {
       cleave_text_show(printer->text, " and %u more", (unsigned)(count - k));
       return;
     }
@@ -51,30 +51,31 @@ static void print_rule_name(const printer_t *printer, uint32_t rule) {
 }
 
 /* What is missing, one block for each, and the edits. `named` was named before. */
-static void print_misses(const printer_t *printer, const cleave_graph_t *graph, uint32_t rule,
-                         const cleave_finding_t *finding, cleave_node_t named, const char *indent) {
+static void print_mismatches(const printer_t *printer, const cleave_graph_t *graph, uint32_t rule,
+                             const cleave_finding_t *finding, cleave_node_t named, const char *indent) {
   cleave_text_t *text = printer->text;
   const char *file = printer->why->plan->rules[rule].file;
-  for (uint32_t k = 0; k < finding->miss_count; k++) {
-    const cleave_miss_t *miss = &finding->misses[k];
-    cleave_text_show(text, "%s%s is %s, wanted %s", indent, miss->subject, miss->found, miss->expected);
-    cleave_text_show(text, "%s%s\n", miss->detail[0] == '\0' ? "" : ": ", miss->detail);
-    if (cleave_node_exists(miss->node) && miss->node.index != named.index) {
+  for (uint32_t k = 0; k < finding->mismatch_count; k++) {
+    const cleave_mismatch_t *mismatch = &finding->mismatches[k];
+    cleave_text_show(text, "%s%s is %s, wanted %s", indent, mismatch->subject, mismatch->found,
+                     mismatch->expected);
+    cleave_text_show(text, "%s%s\n", mismatch->detail[0] == '\0' ? "" : ": ", mismatch->detail);
+    if (cleave_node_exists(mismatch->node) && mismatch->node.index != named.index) {
       cleave_text_show(text, "%s  at ", indent);
-      print_node(printer, graph, miss->node);
+      print_node(printer, graph, mismatch->node);
       cleave_text_add(text, "\n");
-    } else if (!cleave_node_exists(miss->node) && cleave_value_exists(miss->value)) {
+    } else if (!cleave_node_exists(mismatch->node) && cleave_value_exists(mismatch->value)) {
       cleave_text_show(text, "%s  at ", indent);
       size_t start = text->length;
-      cleave_explain_value(graph, miss->value, text);
+      cleave_explain_value(graph, mismatch->value, text);
       cleave_text_show_from(text, start);
       cleave_text_add(text, "\n");
     }
-    cleave_text_show(text, "%s  %s:%d%s%s\n", indent, miss->file != NULL ? miss->file : file, (int)miss->line,
-                     miss->path[0] == '\0' ? "" : ": ", miss->path);
-    if (miss->edit != NULL && miss->edit[0] != '\0') {
+    cleave_text_show(text, "%s  %s:%d%s%s\n", indent, mismatch->file != NULL ? mismatch->file : file,
+                     (int)mismatch->line, mismatch->path[0] == '\0' ? "" : ": ", mismatch->path);
+    if (mismatch->fix != NULL && mismatch->fix[0] != '\0') {
       cleave_text_show(text, "%s  %s: %s\n", indent, finding->refuser == NULL ? "try" : "matches with",
-                       miss->edit);
+                       mismatch->fix);
     }
   }
   if (finding->refuser != NULL) {
@@ -164,7 +165,7 @@ static void print_verdict(const printer_t *printer, const cleave_why_node_t *nod
         print_rule_name(printer, verdict->winner);
       }
       cleave_text_add(text, "\n");
-      print_misses(printer, verdict->graph, verdict->rule, finding, node->node, "    ");
+      print_mismatches(printer, verdict->graph, verdict->rule, finding, node->node, "    ");
       break;
     case CLEAVE_FATE_OUTSIDE:
       cleave_text_show(text, "nothing of it is about this node%s%s",
@@ -225,22 +226,22 @@ static cleave_status_t print_why_node(const printer_t *printer, const cleave_why
 // ---- rules ----
 
 static void print_near_miss(const printer_t *printer, const cleave_why_rule_t *rule,
-                            const cleave_near_miss_t *miss) {
+                            const cleave_near_miss_t *near_miss) {
   cleave_text_t *text = printer->text;
-  const cleave_finding_t *finding = &miss->finding;
-  cleave_node_t place = finding->misses[0].node;
+  const cleave_finding_t *finding = &near_miss->finding;
+  cleave_node_t place = finding->mismatches[0].node;
   cleave_text_show(text, "    %u of %u nodes", (unsigned)finding->matched, (unsigned)finding->total);
-  if (miss->count > 1) {
-    cleave_text_show(text, " x %u, first at ", (unsigned)miss->count);
+  if (near_miss->count > 1) {
+    cleave_text_show(text, " x %u, first at ", (unsigned)near_miss->count);
   } else {
     cleave_text_add(text, " at ");
   }
-  print_node(printer, miss->graph, cleave_node_exists(place) ? place : finding->anchor);
-  cleave_text_add(text, miss->is_optional ? " (matches without it)" : "");
-  bool is_past = miss->graph != rule->graph;
-  cleave_text_add(text, miss->is_taken && is_past ? ", before other rules took it" : "");
-  cleave_text_add(text, miss->is_taken && !is_past ? " (fused by other rules)\n" : "\n");
-  print_misses(printer, miss->graph, rule->rule, finding, place, "      ");
+  print_node(printer, near_miss->graph, cleave_node_exists(place) ? place : finding->anchor);
+  cleave_text_add(text, near_miss->is_optional ? " (matches without it)" : "");
+  bool is_past = near_miss->graph != rule->graph;
+  cleave_text_add(text, near_miss->is_taken && is_past ? ", before other rules took it" : "");
+  cleave_text_add(text, near_miss->is_taken && !is_past ? " (fused by other rules)\n" : "\n");
+  print_mismatches(printer, near_miss->graph, rule->rule, finding, place, "      ");
 }
 
 static void print_counts(const printer_t *printer, const cleave_why_rule_t *rule) {
@@ -265,8 +266,8 @@ static void print_counts(const printer_t *printer, const cleave_why_rule_t *rule
     cleave_text_show(text, ", %u more before the model was rewritten", (unsigned)rule->before_count);
   }
   uint32_t near = 0;
-  for (uint32_t k = 0; k < rule->miss_count; k++) {
-    near += rule->misses[k].is_taken ? 0 : rule->misses[k].count;
+  for (uint32_t k = 0; k < rule->near_miss_count; k++) {
+    near += rule->near_misses[k].is_taken ? 0 : rule->near_misses[k].count;
   }
   if (near > 0) {
     cleave_text_show(text, ", %u near miss%s", (unsigned)near, near == 1 ? "" : "es");
@@ -323,13 +324,13 @@ static void print_rule(const printer_t *printer, const cleave_why_rule_t *rule) 
   cleave_text_add(text, "\n");
   print_refusals(printer, rule->refusals, rule->refusal_count, "refusals");
   print_refusals(printer, rule->losses, rule->loss_count, "losses");
-  uint32_t shown = rule->miss_count < printer->why->limit ? rule->miss_count : printer->why->limit;
+  uint32_t shown = rule->near_miss_count < printer->why->limit ? rule->near_miss_count : printer->why->limit;
   cleave_text_add(text, shown > 0 ? "  near misses:\n" : "");
   for (uint32_t k = 0; k < shown; k++) {
-    print_near_miss(printer, rule, &rule->misses[k]);
+    print_near_miss(printer, rule, &rule->near_misses[k]);
   }
-  if (shown < rule->miss_count) {
-    cleave_text_show(text, "    and %u more kinds", (unsigned)(rule->miss_count - shown));
+  if (shown < rule->near_miss_count) {
+    cleave_text_show(text, "    and %u more kinds", (unsigned)(rule->near_miss_count - shown));
     end_left_out(printer);
   }
 }
@@ -338,14 +339,14 @@ static void print_rule(const printer_t *printer, const cleave_why_rule_t *rule) 
 
 typedef struct ranked {
   const cleave_why_rule_t *rule;
-  const cleave_near_miss_t *miss;
+  const cleave_near_miss_t *near_miss;
   uint32_t order;
 } ranked_t;
 
 static int compare_ranked(const void *a, const void *b) {
   const ranked_t *x = a;
   const ranked_t *y = b;
-  int order = cleave_near_miss_compare(x->miss, y->miss);
+  int order = cleave_near_miss_compare(x->near_miss, y->near_miss);
   return order != 0 ? order : (x->order > y->order) - (x->order < y->order);
 }
 
@@ -381,7 +382,7 @@ static cleave_status_t print_summary(const printer_t *printer, cleave_error_t *e
     fused += plan->fusions[k].node_count;
   }
   for (uint32_t k = 0; k < why->rule_count; k++) {
-    count += why->rules[k].miss_count;
+    count += why->rules[k].near_miss_count;
   }
   cleave_text_show(text, "%u nodes: %u in %u fusions, %u in %u regions, %u on cpu one by one\n",
                    (unsigned)plan->graph->live_node_count, (unsigned)fused, (unsigned)plan->fusion_count,
@@ -400,8 +401,8 @@ static cleave_status_t print_summary(const printer_t *printer, cleave_error_t *e
   }
   uint32_t next = 0;
   for (uint32_t k = 0; k < why->rule_count; k++) {
-    for (uint32_t m = 0; m < why->rules[k].miss_count; m++, next++) {
-      ranked[next] = (ranked_t){&why->rules[k], &why->rules[k].misses[m], next};
+    for (uint32_t m = 0; m < why->rules[k].near_miss_count; m++, next++) {
+      ranked[next] = (ranked_t){&why->rules[k], &why->rules[k].near_misses[m], next};
     }
   }
   if (count > 1) {
@@ -412,7 +413,7 @@ static cleave_status_t print_summary(const printer_t *printer, cleave_error_t *e
     cleave_text_add(text, "  ");
     print_rule_name(printer, ranked[k].rule->rule);
     cleave_text_add(text, "\n");
-    print_near_miss(printer, ranked[k].rule, ranked[k].miss);
+    print_near_miss(printer, ranked[k].rule, ranked[k].near_miss);
   }
   if (count > why->limit) {
     cleave_text_show(text, "  and %u more kinds", (unsigned)(count - why->limit));

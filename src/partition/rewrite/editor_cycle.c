@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Searches in a graph that changes: is a value made of what some nodes make? Two searches go in turns,
+// Searches in a graph that changes: is a value made of what some nodes make? Two searches go in runs,
 // backwards from the value and forwards from the nodes; there is no path where either of them comes to an
 // end. What lies shortly before the place of the change cannot lie behind it, and is not gone through.
 #include <string.h>
 
 #include "partition/rewrite/editor.h"
 
-enum { EDGES_PER_SEARCH = 512, SAFE_NODES = 64, MOST_SOURCES = 1024 };
+enum { EDGES_PER_SEARCH = 512, SAFE_NODES = 64, MAX_SOURCES = 1024 };
 
 /* Stamps of one search. */
 enum { BEHIND = 0, AHEAD = 1, SAFE = 2, STAMPS = 3 };
@@ -150,7 +150,7 @@ cleave_status_t cleave_editor_mark_new_sources(cleave_editor_t *editor, cleave_v
     editor->stamps.items[node.index] = editor->stamp + BEHIND;
     CLEAVE_ARRAY_PUSH(&editor->back, node.index, error);
   }
-  for (uint32_t count = 0; editor->back.count > 0 && count < MOST_SOURCES; count++) {
+  for (uint32_t count = 0; editor->back.count > 0 && count < MAX_SOURCES; count++) {
     node.index = editor->back.items[--editor->back.count];
     editor->work += cleave_node_input_count(graph, node);
     for (uint32_t k = 0; k < cleave_node_input_count(graph, node); k++) {

@@ -3,7 +3,7 @@
 // that makes something must make what the log says.
 #include "partition/rewrite/editor.h"
 
-#define MOST_WORK ((size_t)500000000)
+#define MAX_WORK ((size_t)500000000)
 
 static cleave_status_t fail(const cleave_edit_t *edit, const char *what, cleave_error_t *error) {
   return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "%s: %s", cleave_edit_kind_name(edit->kind),
@@ -67,8 +67,8 @@ cleave_status_t cleave_editor_replay_step(cleave_editor_t *editor, const cleave_
   editor->line = edit->line;
   cleave_status_t status = edit->kind == CLEAVE_EDIT_REPLACE_USES && edit->index < edits->source_nodes
                                ? fail(edit, "nodes of the graph itself are not new", &cause)
-                           : editor->work > MOST_WORK ? fail(edit, "there is too much to do", &cause)
-                                                      : perform(editor, edit, &cause);
+                           : editor->work > MAX_WORK ? fail(edit, "there is too much to do", &cause)
+                                                     : perform(editor, edit, &cause);
   editor->changed.count = 0;
   editor->removed.count = 0;
   if (status == CLEAVE_ERROR_OUT_OF_MEMORY) {

@@ -188,16 +188,16 @@ static const char *label_of(const cleave_rewriter_t *rewriter, char *buffer, siz
   return cleave_node_label(rewriter->editor->graph, last, buffer, size);
 }
 
-static cleave_status_t refuse(cleave_rewriter_t *rewriter, const cleave_graph_turn_t *turn,
-                              const char *reason, const char *otherwise, cleave_error_t *error) {
+static cleave_status_t refuse(cleave_rewriter_t *rewriter, const cleave_rule_run_t *run, const char *reason,
+                              const char *fallback, cleave_error_t *error) {
   char label[128];
   cleave_edits_t *log = rewriter->editor->log;
   if (log == NULL) {
     return CLEAVE_OK;
   }
-  log->rules.items[turn->log_rule].refused++;
-  return cleave_edits_refuse(log, turn->log_rule, label_of(rewriter, label, sizeof label),
-                             reason[0] == '\0' ? otherwise : reason, error);
+  log->rules.items[run->log_rule].refused++;
+  return cleave_edits_refuse(log, run->log_rule, label_of(rewriter, label, sizeof label),
+                             reason[0] == '\0' ? fallback : reason, error);
 }
 
 /* The main output is what stands for a value that names none. */
@@ -323,9 +323,9 @@ static bool is_mistake(cleave_status_t status) {
 }
 
 /* What follows "file:12: rewrite 'x': " in a message that says so already, with "line 12: " in its place. */
-static void shorten(const cleave_graph_turn_t *turn, const cleave_error_t *cause, cleave_reason_t *reason) {
+static void shorten(const cleave_rule_run_t *run, const cleave_error_t *cause, cleave_reason_t *reason) {
   char rule[128];
-  (void)snprintf(rule, sizeof rule, "%s '%s': ", cleave_rule_kind_name(turn->rule->kind), turn->rule->name);
+  (void)snprintf(rule, sizeof rule, "%s '%s': ", cleave_rule_kind_name(run->rule->kind), run->rule->name);
   const char *rest = strstr(cause->message, rule);
   const char *text = rest != NULL ? rest + strlen(rule) : cause->message;
   if (cause->line > 0) {
@@ -337,13 +337,13 @@ static void shorten(const cleave_graph_turn_t *turn, const cleave_error_t *cause
 
 /* A mistake is a refusal on record and leaves the graph as it was, unless whoever runs the rules wants to
  * stop at the first one. */
-static cleave_status_t fail(cleave_rewriter_t *rewriter, const cleave_graph_turn_t *turn,
+static cleave_status_t fail(cleave_rewriter_t *rewriter, const cleave_rule_run_t *run,
                             const cleave_editor_mark_t *mark, cleave_status_t status,
                             const cleave_error_t *cause, cleave_error_t *error) {
   const cleave_transform_options_t *options = rewriter->options;
   if (!is_mistake(status) || (options != NULL && options->stops_at_mistakes)) {
     if (cause->file[0] == '\0') {
-      return cleave_rewrite_fail(turn, status, cause, error);
+      return cleave_rewrite_fail(run, status, cause, error);
     }
     if (error != NULL && error->status == CLEAVE_OK) {
       *error = *cause;
@@ -351,23 +351,23 @@ static cleave_status_t fail(cleave_rewriter_t *rewriter, const cleave_graph_turn
     return status;
   }
   cleave_reason_t reason;
-  shorten(turn, cause, &reason);
+  shorten(run, cause, &reason);
   cleave_editor_roll_back(rewriter->editor, *mark);
-  return refuse(rewriter, turn, reason.text, "it failed", error);
+  return refuse(rewriter, run, reason.text, "it failed", error);
 }
 
 // ---- one application ----
 
 /* `where`, and whether somebody leaves this application out. A reason for no is written down. */
-static cleave_status_t is_wanted(cleave_rewriter_t *rewriter, cleave_graph_turn_t *turn,
+static cleave_status_t is_wanted(cleave_rewriter_t *rewriter, cleave_rule_run_t *run,
                                  const cleave_match_t *match, cleave_substitute_t *substitute, bool *out_yes,
                                  cleave_error_t *error) {
   cleave_editor_t *editor = rewriter->editor;
   const cleave_transform_options_t *options = rewriter->options;
-  const cleave_rule_t *rule = turn->rule;
+  const cleave_rule_t *rule = run->rule;
   *out_yes = false;
   if (rewriter->outputs.count == 0) {
-    return refuse(rewriter, turn, "nothing reads what the match makes", "", error);
+    return refuse(rewriter, run, "nothing reads what the match makes", "", error);
   }
   bool yes = true;
   if (rule->where != NULL) {
@@ -376,16 +376,16 @@ static cleave_status_t is_wanted(cleave_rewriter_t *rewriter, cleave_graph_turn_
     cleave_status_t status =
         rule->where(rule->context, editor->graph, match, &yes, &substitute->reason, &cause);
     if (status != CLEAVE_OK) {
-      return fail(rewriter, turn, &mark, status, &cause, error);
+      return fail(rewriter, run, &mark, status, &cause, error);
     }
   }
   if (!yes) {
-    return refuse(rewriter, turn, substitute->reason.text, "where said no", error);
+    return refuse(rewriter, run, substitute->reason.text, "where said no", error);
   }
   if (options != NULL && options->allow != NULL &&
-      !options->allow(options->allow_context, editor->graph, &turn->description, match->nodes,
+      !options->allow(options->allow_context, editor->graph, &run->description, match->nodes,
                       match->node_count)) {
-    return refuse(rewriter, turn, "left out", "left out", error);
+    return refuse(rewriter, run, "left out", "left out", error);
   }
   *out_yes = true;
   return CLEAVE_OK;
@@ -402,36 +402,35 @@ static cleave_status_t build(cleave_rewriter_t *rewriter, const cleave_rule_t *r
   return status == CLEAVE_OK ? resolve(rewriter, substitute, error) : status;
 }
 
-static cleave_status_t apply(cleave_rewriter_t *rewriter, cleave_graph_turn_t *turn,
-                             const cleave_match_t *match, cleave_substitute_t *substitute, bool *out_applied,
-                             cleave_error_t *error) {
+static cleave_status_t apply(cleave_rewriter_t *rewriter, cleave_rule_run_t *run, const cleave_match_t *match,
+                             cleave_substitute_t *substitute, bool *out_applied, cleave_error_t *error) {
   cleave_editor_t *editor = rewriter->editor;
   bool is_to_be = false;
   cleave_error_t cause = CLEAVE_ERROR_INIT;
   editor->reads.count = 0;
-  CLEAVE_TRY(is_wanted(rewriter, turn, match, substitute, &is_to_be, error));
+  CLEAVE_TRY(is_wanted(rewriter, run, match, substitute, &is_to_be, error));
   if (!is_to_be) {
     return CLEAVE_OK;
   }
   cleave_editor_mark_t mark = cleave_editor_mark(editor);
-  cleave_status_t status = build(rewriter, turn->rule, match, substitute, &cause);
+  cleave_status_t status = build(rewriter, run->rule, match, substitute, &cause);
   if (status != CLEAVE_OK) {
-    return fail(rewriter, turn, &mark, status, &cause, error);
+    return fail(rewriter, run, &mark, status, &cause, error);
   }
   if (changes_nothing(substitute)) {
     cleave_editor_roll_back(editor, mark);
-    return refuse(rewriter, turn, substitute->reason.text,
+    return refuse(rewriter, run, substitute->reason.text,
                   substitute->to.count == 0 ? "replace left it as it is" : "replace returned what is there",
                   error);
   }
-  CLEAVE_TRY(cleave_rewrite_check_return(rewriter, turn, error));
+  CLEAVE_TRY(cleave_rewrite_check_return(rewriter, run, error));
   for (size_t k = 0; k < substitute->from.count; k++) {
     cleave_node_t producer = cleave_value_producer(editor->graph, substitute->from.items[k]);
     CLEAVE_ARRAY_PUSH(&substitute->producers, producer, error);
   }
   status = move_readers(rewriter, substitute, &cause);
   if (status != CLEAVE_OK) {
-    return fail(rewriter, turn, &mark, status, &cause, error);
+    return fail(rewriter, run, &mark, status, &cause, error);
   }
   CLEAVE_TRY(note_reads(rewriter, match, error));
   CLEAVE_TRY(note_sizes(rewriter, match, error));
@@ -439,10 +438,10 @@ static cleave_status_t apply(cleave_rewriter_t *rewriter, cleave_graph_turn_t *t
   CLEAVE_TRY(remove_replaced(rewriter, error));
   CLEAVE_TRY(inherit_names(editor, substitute, error));
   *out_applied = true;
-  return cleave_rewrite_check_growth(rewriter, turn, substitute, error);
+  return cleave_rewrite_check_growth(rewriter, run, substitute, error);
 }
 
-cleave_status_t cleave_rewrite_apply(cleave_rewriter_t *rewriter, cleave_graph_turn_t *turn,
+cleave_status_t cleave_rewrite_apply(cleave_rewriter_t *rewriter, cleave_rule_run_t *run,
                                      const cleave_match_t *match, bool *out_applied, cleave_error_t *error) {
   cleave_editor_t *editor = rewriter->editor;
   cleave_substitute_t substitute = {.reason = {""}};
@@ -454,13 +453,13 @@ cleave_status_t cleave_rewrite_apply(cleave_rewriter_t *rewriter, cleave_graph_t
     status = find_outputs(rewriter, error);
   }
   if (status == CLEAVE_OK && editor->log != NULL) {
-    status = cleave_edits_begin(editor->log, turn->log_rule, label_of(rewriter, label, sizeof label), error);
+    status = cleave_edits_begin(editor->log, run->log_rule, label_of(rewriter, label, sizeof label), error);
   }
   if (status == CLEAVE_OK) {
     cleave_match_t ordered = *match;
     ordered.nodes = rewriter->nodes.items;
     ordered.node_labels = rewriter->labels.items;
-    status = apply(rewriter, turn, &ordered, &substitute, out_applied, error);
+    status = apply(rewriter, run, &ordered, &substitute, out_applied, error);
     if (editor->log != NULL) {
       cleave_edits_end(editor->log);
     }

@@ -11,8 +11,8 @@
 #include "base/hash.h"
 #include "partition/rewrite/rewrite_state.h"
 
-enum { MOST_GROWTH = 1000000000 };
-enum { MOST_RETURNS = 2, MOST_GENERATIONS = 64, MOST_AT_ONE_PLACE = 10000 };
+enum { MAX_GROWTH = 1000000000 };
+enum { MAX_RETURNS = 2, MAX_GENERATIONS = 64, MAX_CHANGES_AT_ONE_PLACE = 10000 };
 enum { CHANGES_FREE = 10000, CHANGES_PER_NODE = 64, NODES_FREE = 100000, NODES_PER_NODE = 10 };
 
 /* How a node came about. */
@@ -25,7 +25,7 @@ typedef struct origin {
 typedef struct seen {
   uint64_t key; /* 0: free */
   uint32_t times;
-  uint32_t turn; /* number of the rule that changed it then */
+  uint32_t run; /* number of the rule that changed it then */
 } seen_t;
 
 struct cleave_rewrite_loops {
@@ -62,24 +62,24 @@ void cleave_rewrite_loops_destroy(cleave_rewrite_loops_t *loops) {
   cleave_free(loops);
 }
 
-cleave_status_t cleave_rewrite_fail(const cleave_graph_turn_t *turn, cleave_status_t status,
+cleave_status_t cleave_rewrite_fail(const cleave_rule_run_t *run, cleave_status_t status,
                                     const cleave_error_t *cause, cleave_error_t *error) {
   if (status == CLEAVE_ERROR_OUT_OF_MEMORY) {
     return cleave_error_out_of_memory(error);
   }
   bool is_first = error != NULL && error->status == CLEAVE_OK;
-  (void)cleave_error_set_at(error, CLEAVE_ERROR_RULE, turn->file, turn->rule->line, "%s '%s': %s",
-                            cleave_rule_kind_name(turn->rule->kind), turn->rule->name, cause->message);
+  (void)cleave_error_set_at(error, CLEAVE_ERROR_RULE, run->file, run->rule->line, "%s '%s': %s",
+                            cleave_rule_kind_name(run->rule->kind), run->rule->name, cause->message);
   if (is_first) {
-    (void)snprintf(error->rule, sizeof error->rule, "%s", turn->rule->name);
+    (void)snprintf(error->rule, sizeof error->rule, "%s", run->rule->name);
   }
   return CLEAVE_ERROR_RULE;
 }
 
-static cleave_status_t fail(const cleave_graph_turn_t *turn, const char *message, cleave_error_t *error) {
+static cleave_status_t fail(const cleave_rule_run_t *run, const char *message, cleave_error_t *error) {
   cleave_error_t cause = CLEAVE_ERROR_INIT;
   (void)cleave_error_set(&cause, CLEAVE_ERROR_RULE, "%s", message);
-  return cleave_rewrite_fail(turn, CLEAVE_ERROR_RULE, &cause, error);
+  return cleave_rewrite_fail(run, CLEAVE_ERROR_RULE, &cause, error);
 }
 
 uint32_t cleave_rewrite_place(const cleave_rewrite_loops_t *loops, uint32_t value) {
@@ -123,36 +123,35 @@ static cleave_status_t remember(cleave_rewrite_loops_t *loops, uint64_t key, see
   return CLEAVE_OK;
 }
 
-static const cleave_graph_turn_t *find_turn(const cleave_rewriter_t *rewriter, uint32_t number) {
-  for (uint32_t k = 0; k < rewriter->turn_count; k++) {
-    if (rewriter->turns[k].number == number) {
-      return &rewriter->turns[k];
+static const cleave_rule_run_t *find_turn(const cleave_rewriter_t *rewriter, uint32_t number) {
+  for (uint32_t k = 0; k < rewriter->run_count; k++) {
+    if (rewriter->runs[k].number == number) {
+      return &rewriter->runs[k];
     }
   }
   return NULL;
 }
 
 /* The rule that made a node of the match, or the one in hand. */
-static const cleave_graph_turn_t *find_maker(const cleave_rewriter_t *rewriter,
-                                             const cleave_graph_turn_t *turn) {
+static const cleave_rule_run_t *find_maker(const cleave_rewriter_t *rewriter, const cleave_rule_run_t *run) {
   const cleave_rewrite_loops_t *loops = rewriter->loops;
   for (size_t k = rewriter->nodes.count; k > 0; k--) {
     uint32_t node = rewriter->nodes.items[k - 1].index;
     if (node < loops->origins.count && loops->origins.items[node].maker != 0) {
-      const cleave_graph_turn_t *maker = find_turn(rewriter, loops->origins.items[node].maker - 1);
-      if (maker != NULL && maker != turn) {
+      const cleave_rule_run_t *maker = find_turn(rewriter, loops->origins.items[node].maker - 1);
+      if (maker != NULL && maker != run) {
         return maker;
       }
     }
   }
-  return turn;
+  return run;
 }
 
-cleave_status_t cleave_rewrite_check_return(cleave_rewriter_t *rewriter, const cleave_graph_turn_t *turn,
+cleave_status_t cleave_rewrite_check_return(cleave_rewriter_t *rewriter, const cleave_rule_run_t *run,
                                             cleave_error_t *error) {
   const cleave_graph_t *graph = rewriter->editor->graph;
   cleave_rewrite_loops_t *loops = rewriter->loops;
-  uint64_t key = cleave_hash_combine(CLEAVE_HASH_SEED, turn->number);
+  uint64_t key = cleave_hash_combine(CLEAVE_HASH_SEED, run->number);
   for (size_t k = 0; k < rewriter->outputs.count; k++) {
     cleave_value_t value = rewriter->outputs.items[k];
     uint32_t local = rewriter->local.items[cleave_value_producer(graph, value).index];
@@ -162,15 +161,15 @@ cleave_status_t cleave_rewrite_check_return(cleave_rewriter_t *rewriter, const c
   }
   seen_t *seen = NULL;
   CLEAVE_TRY(remember(loops, key == 0 ? 1 : key, &seen, error));
-  seen->turn = turn->number;
-  if (seen->times++ < MOST_RETURNS) {
+  seen->run = run->number;
+  if (seen->times++ < MAX_RETURNS) {
     return CLEAVE_OK;
   }
   char label[128];
   char message[640];
-  const cleave_graph_turn_t *maker = find_maker(rewriter, turn);
+  const cleave_rule_run_t *maker = find_maker(rewriter, run);
   (void)cleave_node_label(graph, rewriter->nodes.items[rewriter->nodes.count - 1], label, sizeof label);
-  if (maker == turn) {
+  if (maker == run) {
     (void)snprintf(message, sizeof message,
                    "goes round in circles at '%s': what it makes comes back to what it was", label);
   } else {
@@ -179,7 +178,7 @@ cleave_status_t cleave_rewrite_check_return(cleave_rewriter_t *rewriter, const c
                    label, cleave_rule_kind_name(maker->rule->kind), maker->rule->name, maker->file,
                    (int)maker->rule->line);
   }
-  return fail(turn, message, error);
+  return fail(run, message, error);
 }
 
 // ---- growth ----
@@ -199,10 +198,10 @@ static cleave_status_t make_room(const cleave_graph_t *graph, cleave_rewrite_loo
 }
 
 /* What the new nodes are descended from: what of this rule's own making was taken, if nothing else was. */
-static origin_t descend(const cleave_rewriter_t *rewriter, const cleave_graph_turn_t *turn,
+static origin_t descend(const cleave_rewriter_t *rewriter, const cleave_rule_run_t *run,
                         uint32_t made_count) {
   const cleave_editor_t *editor = rewriter->editor;
-  origin_t result = {turn->number + 1, 0, 0};
+  origin_t result = {run->number + 1, 0, 0};
   uint32_t taken = 0;
   bool own = true;
   for (size_t k = 0; k < editor->removed.count; k++) {
@@ -212,7 +211,7 @@ static origin_t descend(const cleave_rewriter_t *rewriter, const cleave_graph_tu
     }
     origin_t origin = rewriter->loops->origins.items[node];
     taken++;
-    own = own && origin.maker == turn->number + 1;
+    own = own && origin.maker == run->number + 1;
     result.generation = origin.generation > result.generation ? origin.generation : result.generation;
     result.growth = origin.growth > result.growth ? origin.growth : result.growth;
   }
@@ -222,7 +221,7 @@ static origin_t descend(const cleave_rewriter_t *rewriter, const cleave_graph_tu
   }
   result.generation++;
   int64_t growth = (int64_t)result.growth + made_count - taken;
-  growth = growth > MOST_GROWTH ? MOST_GROWTH : growth < -MOST_GROWTH ? -MOST_GROWTH : growth;
+  growth = growth > MAX_GROWTH ? MAX_GROWTH : growth < -MAX_GROWTH ? -MAX_GROWTH : growth;
   result.growth = (int32_t)growth;
   return result;
 }
@@ -239,7 +238,7 @@ static void set_places(cleave_rewriter_t *rewriter, const cleave_substitute_t *s
   }
 }
 
-cleave_status_t cleave_rewrite_check_growth(cleave_rewriter_t *rewriter, const cleave_graph_turn_t *turn,
+cleave_status_t cleave_rewrite_check_growth(cleave_rewriter_t *rewriter, const cleave_rule_run_t *run,
                                             const cleave_substitute_t *substitute, cleave_error_t *error) {
   const cleave_editor_t *editor = rewriter->editor;
   const cleave_graph_t *graph = editor->graph;
@@ -249,18 +248,18 @@ cleave_status_t cleave_rewrite_check_growth(cleave_rewriter_t *rewriter, const c
   for (uint32_t node = editor->first_node; node < cleave_graph_node_bound(graph); node++) {
     made += cleave_node_is_live(graph, (cleave_node_t){node});
   }
-  origin_t origin = descend(rewriter, turn, made);
+  origin_t origin = descend(rewriter, run, made);
   for (uint32_t node = editor->first_node; node < cleave_graph_node_bound(graph); node++) {
     loops->origins.items[node] = origin;
   }
   set_places(rewriter, substitute);
-  if (origin.generation > MOST_GENERATIONS && origin.growth > MOST_GENERATIONS) {
-    return fail(turn, "matches its own substitute, and makes more of it each time", error);
+  if (origin.generation > MAX_GENERATIONS && origin.growth > MAX_GENERATIONS) {
+    return fail(run, "matches its own substitute, and makes more of it each time", error);
   }
   if (made >= editor->removed.count) {
     uint32_t place = cleave_rewrite_place(loops, substitute->from.items[0].index);
-    if (++loops->times.items[place] > MOST_AT_ONE_PLACE) {
-      return fail(turn, "does not come to an end: it has changed one place more than 10000 times", error);
+    if (++loops->times.items[place] > MAX_CHANGES_AT_ONE_PLACE) {
+      return fail(run, "does not come to an end: it has changed one place more than 10000 times", error);
     }
   }
   char message[160];
@@ -268,12 +267,12 @@ cleave_status_t cleave_rewrite_check_growth(cleave_rewriter_t *rewriter, const c
     (void)snprintf(message, sizeof message,
                    "does not come to an end: %zu changes by rewrites in a graph that had %zu nodes",
                    loops->changes, (loops->most_changes - CHANGES_FREE) / CHANGES_PER_NODE);
-    return fail(turn, message, error);
+    return fail(run, message, error);
   }
   if (graph->live_node_count > loops->most_nodes) {
     (void)snprintf(message, sizeof message, "does not come to an end: the graph has grown to %zu nodes",
                    graph->live_node_count);
-    return fail(turn, message, error);
+    return fail(run, message, error);
   }
   return CLEAVE_OK;
 }

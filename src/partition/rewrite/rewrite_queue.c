@@ -133,7 +133,7 @@ void cleave_rewrite_queue_applied(cleave_rewriter_t *rewriter) {
   }
 }
 
-cleave_status_t cleave_rewrite_queue_note_loss(cleave_rewriter_t *rewriter, const cleave_graph_turn_t *turn,
+cleave_status_t cleave_rewrite_queue_note_loss(cleave_rewriter_t *rewriter, const cleave_rule_run_t *run,
                                                const cleave_rewrite_candidate_t *candidate,
                                                cleave_error_t *error) {
   const cleave_graph_t *graph = rewriter->editor->graph;
@@ -160,6 +160,6 @@ cleave_status_t cleave_rewrite_queue_note_loss(cleave_rewriter_t *rewriter, cons
     return CLEAVE_OK;
   }
   (void)snprintf(reason, sizeof reason, "taken by %s '%.80s' at '%.100s'",
-                 cleave_rule_kind_name(turn->rule->kind), turn->rule->name, log->groups.items[taker].place);
-  return cleave_edits_refuse(log, turn->log_rule, place, reason, error);
+                 cleave_rule_kind_name(run->rule->kind), run->rule->name, log->groups.items[taker].place);
+  return cleave_edits_refuse(log, run->log_rule, place, reason, error);
 }

@@ -8,8 +8,8 @@
 #include "partition/match/match.h"
 #include "partition/rewrite/transform.h"
 
-/* A graph rule in its turn. */
-typedef struct cleave_graph_turn {
+/* One rule that changes graphs, and what it has still to look at. */
+typedef struct cleave_rule_run {
   const cleave_rule_t *rule;
   const char *file;
   cleave_plan_rule_t description; /* for `allow` */
@@ -22,9 +22,9 @@ typedef struct cleave_graph_turn {
   bool has_siblings;                      /* nodes of a match may be tied by a value that they read, only */
   bool looks_at_all;                      /* every node has to be looked at (again) */
   size_t changes_seen;                    /* of rewriter->changes */
-} cleave_graph_turn_t;
+} cleave_rule_run_t;
 
-/* A match that waits for its turn: what has the newest nodes first, then the larger, then the one that begins
+/* A match in the queue: what has the newest nodes first, then the larger, then the one that begins
  * first. */
 typedef struct cleave_rewrite_candidate {
   uint32_t round;  /* the latest application that made a node of it; 0: the rule found them all */
@@ -55,17 +55,17 @@ typedef struct cleave_rewrite_loops cleave_rewrite_loops_t;
 typedef struct cleave_rewriter {
   cleave_editor_t *editor;
   const cleave_transform_options_t *options;
-  cleave_graph_turn_t *turns; /* of the group */
-  uint32_t turn_count;
+  cleave_rule_run_t *runs; /* of the group */
+  uint32_t run_count;
   cleave_contraction_t order;       /* positions: topological for nodes of the beginning, new ones behind */
   uint32_t known_nodes;             /* node indices below this have positions */
   size_t node_capacity;             /* of order.nodes */
   size_t position_capacity;         /* of order.positions */
   cleave_matcher_t *matcher;        /* over `order`; NULL: to be made anew */
-  CLEAVE_ARRAY(uint32_t) changes;   /* nodes, for turns to come */
-  CLEAVE_ARRAY(uint32_t) stack;     /* nodes to look at */
-  CLEAVE_ARRAY(uint8_t) is_waiting; /* per node index: in the stack */
-  CLEAVE_ARRAY(uint32_t) near;      /* of a walk over neighbours, nearest first */
+  CLEAVE_ARRAY(uint32_t) changes;   /* nodes, that the other rules have still to look at */
+  CLEAVE_ARRAY(uint32_t) worklist;  /* nodes to look at */
+  CLEAVE_ARRAY(uint8_t) is_waiting; /* per node index: in the worklist */
+  CLEAVE_ARRAY(uint32_t) reached;   /* of a walk over neighbours, nearest first */
   CLEAVE_ARRAY(uint32_t) walks;     /* per node index: the walk that saw it last */
   uint32_t walk;
   cleave_rewrite_queue_t queue;
@@ -80,16 +80,16 @@ typedef struct cleave_rewriter {
 
 /* ---- rewrite.c ---- */
 
-/* Runs the turns (rewrites all) together to their end. */
+/* Runs rewrites together until none of them matches anywhere. */
 CLEAVE_MUST_USE cleave_status_t cleave_rewrite_group(cleave_editor_t *editor,
                                                      const cleave_transform_options_t *options,
-                                                     cleave_graph_turn_t *turns, uint32_t turn_count,
+                                                     cleave_rule_run_t *runs, uint32_t run_count,
                                                      cleave_error_t *error);
 
-/* ---- rewrite_near.c ---- */
+/* ---- rewrite_worklist.c ---- */
 
-/* What a match of the turn's pattern reaches. */
-CLEAVE_MUST_USE cleave_status_t cleave_rewrite_measure(cleave_graph_turn_t *turn, cleave_error_t *error);
+/* What a match of the rule's pattern reaches. */
+CLEAVE_MUST_USE cleave_status_t cleave_rewrite_measure(cleave_rule_run_t *run, cleave_error_t *error);
 
 /* A matcher and positions for the graph as it is. */
 CLEAVE_MUST_USE cleave_status_t cleave_rewrite_begin_order(cleave_rewriter_t *rewriter,
@@ -98,15 +98,17 @@ void cleave_rewrite_drop_order(cleave_rewriter_t *rewriter);
 /* Positions for nodes that were added since. */
 CLEAVE_MUST_USE cleave_status_t cleave_rewrite_grow_order(cleave_rewriter_t *rewriter, cleave_error_t *error);
 
-/* Puts nodes on the stack that may be anchors of new matches, now that `count` nodes changed; nearest last.
+/* Puts nodes on the worklist that may be anchors of new matches, now that `count` nodes changed; nearest
+ * last.
  */
-CLEAVE_MUST_USE cleave_status_t cleave_rewrite_push_near(cleave_rewriter_t *rewriter,
-                                                         cleave_graph_turn_t *turn, const uint32_t *changed,
-                                                         size_t count, cleave_error_t *error);
+CLEAVE_MUST_USE cleave_status_t cleave_rewrite_extend_worklist(cleave_rewriter_t *rewriter,
+                                                               cleave_rule_run_t *run,
+                                                               const uint32_t *changed, size_t count,
+                                                               cleave_error_t *error);
 
 /* ---- rewrite_queue.c ---- */
 
-/* Empties the queue, for a rule whose turn begins. */
+/* Empties the queue, before a rule runs. */
 void cleave_rewrite_queue_clear(cleave_rewrite_queue_t *queue);
 void cleave_rewrite_queue_deinit(cleave_rewrite_queue_t *queue);
 /* Room for nodes below `bound`; what is new was made by the last application. */
@@ -136,7 +138,7 @@ void cleave_rewrite_queue_applied(cleave_rewriter_t *rewriter);
 /* Puts on record that a candidate lost a node, if it did: to a match of the same rule, which is none but
  * itself. */
 CLEAVE_MUST_USE cleave_status_t cleave_rewrite_queue_note_loss(cleave_rewriter_t *rewriter,
-                                                               const cleave_graph_turn_t *turn,
+                                                               const cleave_rule_run_t *run,
                                                                const cleave_rewrite_candidate_t *candidate,
                                                                cleave_error_t *error);
 
@@ -144,7 +146,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_rewrite_queue_note_loss(cleave_rewriter_t
 
 /* Puts the substitute in the place of a match. *out_applied is false where `where` or `replace` leave it, for
  * a reason that is on record. */
-CLEAVE_MUST_USE cleave_status_t cleave_rewrite_apply(cleave_rewriter_t *rewriter, cleave_graph_turn_t *turn,
+CLEAVE_MUST_USE cleave_status_t cleave_rewrite_apply(cleave_rewriter_t *rewriter, cleave_rule_run_t *run,
                                                      const cleave_match_t *match, bool *out_applied,
                                                      cleave_error_t *error);
 
@@ -158,18 +160,18 @@ void cleave_rewrite_loops_destroy(cleave_rewrite_loops_t *loops);
 /* Before a change: is the place of the match in hand (rewriter->nodes, hashes, outputs) one that has been so
  * before? CLEAVE_ERROR_RULE names the rules. */
 CLEAVE_MUST_USE cleave_status_t cleave_rewrite_check_return(cleave_rewriter_t *rewriter,
-                                                            const cleave_graph_turn_t *turn,
+                                                            const cleave_rule_run_t *run,
                                                             cleave_error_t *error);
 /* After it: editor->removed are gone, nodes from first_node on are new; `to` stands for `from` now. */
 CLEAVE_MUST_USE cleave_status_t cleave_rewrite_check_growth(cleave_rewriter_t *rewriter,
-                                                            const cleave_graph_turn_t *turn,
+                                                            const cleave_rule_run_t *run,
                                                             const cleave_substitute_t *substitute,
                                                             cleave_error_t *error);
 /* The value of the graph as it was given in whose place this one stands. */
 uint32_t cleave_rewrite_place(const cleave_rewrite_loops_t *loops, uint32_t value);
 
 /* "rules/a.lua:12: rewrite 'x': message". */
-CLEAVE_MUST_USE cleave_status_t cleave_rewrite_fail(const cleave_graph_turn_t *turn, cleave_status_t status,
+CLEAVE_MUST_USE cleave_status_t cleave_rewrite_fail(const cleave_rule_run_t *run, cleave_status_t status,
                                                     const cleave_error_t *cause, cleave_error_t *error);
 
 #endif /* CLEAVE_PARTITION_REWRITE_REWRITE_STATE_H */

@@ -110,24 +110,24 @@ cleave_status_t cleave_transformation_move(cleave_transformation_t *transformati
   return CLEAVE_OK;
 }
 
-// ---- the turns ----
+// ---- running the rules ----
 
 typedef struct listing {
-  cleave_graph_turn_t *turns;
+  cleave_rule_run_t *runs;
   uint32_t count;
 } listing_t;
 
 static int compare_turns(const void *a, const void *b) {
-  const cleave_graph_turn_t *x = a;
-  const cleave_graph_turn_t *y = b;
+  const cleave_rule_run_t *x = a;
+  const cleave_rule_run_t *y = b;
   if (x->rule->priority != y->rule->priority) {
     return x->rule->priority > y->rule->priority ? -1 : 1;
   }
   return (x->number > y->number) - (x->number < y->number);
 }
 
-static cleave_status_t check_rule(const cleave_graph_turn_t *turn, cleave_error_t *error) {
-  const cleave_rule_t *rule = turn->rule;
+static cleave_status_t check_rule(const cleave_rule_run_t *run, cleave_error_t *error) {
+  const cleave_rule_t *rule = run->rule;
   const char *missing = NULL;
   if (rule->kind == CLEAVE_RULE_REWRITE) {
     missing = rule->pattern == NULL ? "a pattern" : rule->replace == NULL ? "a function 'replace'" : NULL;
@@ -136,7 +136,7 @@ static cleave_status_t check_rule(const cleave_graph_turn_t *turn, cleave_error_
   }
   return missing == NULL
              ? CLEAVE_OK
-             : cleave_error_set_at(error, CLEAVE_ERROR_RULE, turn->file, rule->line, "%s '%s': needs %s",
+             : cleave_error_set_at(error, CLEAVE_ERROR_RULE, run->file, rule->line, "%s '%s': needs %s",
                                    cleave_rule_kind_name(rule->kind), rule->name, missing);
 }
 
@@ -147,8 +147,8 @@ static cleave_status_t list_turns(const cleave_ruleset_t *const *rulesets, uint3
   for (uint32_t s = 0; s < ruleset_count; s++) {
     most += rulesets[s]->rule_count;
   }
-  listing->turns = cleave_allocate_zeroed(most + 1, sizeof *listing->turns);
-  if (listing->turns == NULL) {
+  listing->runs = cleave_allocate_zeroed(most + 1, sizeof *listing->runs);
+  if (listing->runs == NULL) {
     return cleave_error_out_of_memory(error);
   }
   for (uint32_t s = 0; s < ruleset_count; s++) {
@@ -158,35 +158,34 @@ static cleave_status_t list_turns(const cleave_ruleset_t *const *rulesets, uint3
       if (cleave_rule_kind_changes_graph(rule->kind)) {
         const char *file = rule->file != NULL ? rule->file : rulesets[s]->file;
         file = file == NULL ? "" : file;
-        listing->turns[listing->count++] =
-            (cleave_graph_turn_t){.rule = rule,
-                                  .file = file,
-                                  .number = number,
-                                  .description = {.ruleset = rulesets[s]->name,
-                                                  .backend = rulesets[s]->backend,
-                                                  .name = rule->name,
-                                                  .file = file,
-                                                  .line = rule->line,
-                                                  .kind = rule->kind}};
+        listing->runs[listing->count++] = (cleave_rule_run_t){.rule = rule,
+                                                              .file = file,
+                                                              .number = number,
+                                                              .description = {.ruleset = rulesets[s]->name,
+                                                                              .backend = rulesets[s]->backend,
+                                                                              .name = rule->name,
+                                                                              .file = file,
+                                                                              .line = rule->line,
+                                                                              .kind = rule->kind}};
       }
     }
-    qsort(listing->turns + first, listing->count - first, sizeof *listing->turns, compare_turns);
+    qsort(listing->runs + first, listing->count - first, sizeof *listing->runs, compare_turns);
   }
   for (uint32_t k = 0; k < listing->count; k++) {
-    CLEAVE_TRY(check_rule(&listing->turns[k], error));
+    CLEAVE_TRY(check_rule(&listing->runs[k], error));
   }
   return CLEAVE_OK;
 }
 
 static cleave_status_t list_rules(const listing_t *listing, cleave_edits_t *edits, cleave_error_t *error) {
   for (uint32_t k = 0; k < listing->count; k++) {
-    const cleave_graph_turn_t *turn = &listing->turns[k];
-    cleave_edit_rule_t rule = {.kind = cleave_rule_kind_name(turn->rule->kind),
-                               .name = turn->rule->name,
-                               .file = turn->file,
-                               .line = turn->rule->line,
-                               .number = turn->number};
-    CLEAVE_TRY(cleave_edits_add_rule(edits, &rule, &listing->turns[k].log_rule, error));
+    const cleave_rule_run_t *run = &listing->runs[k];
+    cleave_edit_rule_t rule = {.kind = cleave_rule_kind_name(run->rule->kind),
+                               .name = run->rule->name,
+                               .file = run->file,
+                               .line = run->rule->line,
+                               .number = run->number};
+    CLEAVE_TRY(cleave_edits_add_rule(edits, &rule, &listing->runs[k].log_rule, error));
   }
   return CLEAVE_OK;
 }
@@ -194,25 +193,25 @@ static cleave_status_t list_rules(const listing_t *listing, cleave_edits_t *edit
 // ---- passes ----
 
 static cleave_status_t run_pass(cleave_editor_t *editor, const cleave_transform_options_t *options,
-                                cleave_graph_turn_t *turn, cleave_error_t *error) {
-  cleave_edit_rule_t *entry = &editor->log->rules.items[turn->log_rule];
+                                cleave_rule_run_t *run, cleave_error_t *error) {
+  cleave_edit_rule_t *entry = &editor->log->rules.items[run->log_rule];
   cleave_error_t cause = CLEAVE_ERROR_INIT;
   uint64_t start = cleave_clock_now();
-  uint64_t calls = turn->rule->calls != NULL ? *turn->rule->calls : 0;
+  uint64_t calls = run->rule->calls != NULL ? *run->rule->calls : 0;
   entry->tries++;
   if (options != NULL && options->allow != NULL &&
-      !options->allow(options->allow_context, editor->graph, &turn->description, NULL, 0)) {
+      !options->allow(options->allow_context, editor->graph, &run->description, NULL, 0)) {
     entry->refused++;
-    return cleave_edits_refuse(editor->log, turn->log_rule, "", "left out", error);
+    return cleave_edits_refuse(editor->log, run->log_rule, "", "left out", error);
   }
-  CLEAVE_TRY(cleave_edits_begin(editor->log, turn->log_rule, "", error));
+  CLEAVE_TRY(cleave_edits_begin(editor->log, run->log_rule, "", error));
   size_t before = editor->log->items.count;
   editor->reads.count = 0;
-  editor->rule = turn->rule->name;
+  editor->rule = run->rule->name;
   editor->first_node = cleave_graph_node_bound(editor->graph);
   editor->changed.count = 0;
   editor->removed.count = 0;
-  CLEAVE_TRY(turn->rule->run(turn->rule->context, editor, error));
+  CLEAVE_TRY(run->rule->run(run->rule->context, editor, error));
   entry->matches += editor->log->items.count > before;
   if (editor->log->items.count > before) {
     CLEAVE_TRY(cleave_editor_log_reads(editor, error));
@@ -221,10 +220,10 @@ static cleave_status_t run_pass(cleave_editor_t *editor, const cleave_transform_
   CLEAVE_TRY(cleave_edits_begin(editor->log, CLEAVE_INDEX_NONE, "", error));
   cleave_status_t status = cleave_editor_fold(editor, &cause);
   if (status != CLEAVE_OK) {
-    return cleave_rewrite_fail(turn, status, &cause, error);
+    return cleave_rewrite_fail(run, status, &cause, error);
   }
   cleave_edits_end(editor->log);
-  entry->lua_calls += turn->rule->calls != NULL ? *turn->rule->calls - calls : 0;
+  entry->lua_calls += run->rule->calls != NULL ? *run->rule->calls - calls : 0;
   entry->nanoseconds += cleave_clock_now() - start;
   return CLEAVE_OK;
 }
@@ -233,14 +232,14 @@ static cleave_status_t run_turns(cleave_editor_t *editor, const cleave_transform
                                  const listing_t *listing, cleave_error_t *error) {
   for (uint32_t k = 0; k < listing->count;) {
     uint32_t end = k;
-    while (end < listing->count && listing->turns[end].rule->kind == CLEAVE_RULE_REWRITE) {
+    while (end < listing->count && listing->runs[end].rule->kind == CLEAVE_RULE_REWRITE) {
       end++;
     }
     if (end > k) {
-      CLEAVE_TRY(cleave_rewrite_group(editor, options, &listing->turns[k], end - k, error));
+      CLEAVE_TRY(cleave_rewrite_group(editor, options, &listing->runs[k], end - k, error));
       k = end;
     } else {
-      CLEAVE_TRY(run_pass(editor, options, &listing->turns[k++], error));
+      CLEAVE_TRY(run_pass(editor, options, &listing->runs[k++], error));
     }
   }
   return CLEAVE_OK;
@@ -287,7 +286,7 @@ cleave_status_t cleave_transform(const cleave_graph_t *graph, const cleave_rules
   result = (cleave_transformation_t){NULL, NULL};
 cleanup:
   cleave_editor_deinit(&editor);
-  cleave_free(listing.turns);
+  cleave_free(listing.runs);
   cleave_transformation_deinit(&result);
   return status;
 }

@@ -242,12 +242,12 @@ cleave_status_t cleave_rule_list_partition(const cleave_rule_list_t *list, const
 }
 
 cleave_status_t cleave_rule_list_report(const cleave_rule_list_t *list, const cleave_graph_t *graph,
-                                        cleave_border_report_t **out_report, cleave_error_t *error) {
+                                        cleave_boundary_report_t **out_report, cleave_error_t *error) {
   cleave_supports_t supports;
   cleave_supports_init(&supports, graph);
   cleave_partition_options_t options = list_options(list, &supports);
   cleave_status_t status =
-      cleave_border_report_create(graph, list->pointers, list->count, &options, out_report, error);
+      cleave_boundary_report_create(graph, list->pointers, list->count, &options, out_report, error);
   cleave_supports_deinit(&supports);
   return status;
 }

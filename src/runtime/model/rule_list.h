@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rule files that run together: `--rules a.lua --rules b.lua`, with their strategies in order. */
+/* Rule files that run together: `--rules a.lua --rules b.lua`, with their rulesets in order. */
 #ifndef CLEAVE_RUNTIME_MODEL_RULE_LIST_H
 #define CLEAVE_RUNTIME_MODEL_RULE_LIST_H
 
 #include "partition/pattern/ruleset.h"
 #include "partition/plan/plan.h"
-#include "partition/report/border_report.h"
+#include "partition/report/boundary_report.h"
 #include "partition/rewrite/transform.h"
 #include "script/rules/rules.h"
 
@@ -13,7 +13,7 @@ typedef struct cleave_rule_list {
   cleave_context_t *context; /* of the models that they are for; borrowed */
   cleave_rules_t **files;    /* one per source */
   size_t file_count;
-  cleave_ruleset_t *rulesets; /* all strategies of all files, with the backend that is to be used */
+  cleave_ruleset_t *rulesets; /* those of all files, with the backend that is to be used */
   const cleave_ruleset_t **pointers;
   uint32_t count;            /* of rulesets */
   cleave_rule_t *everything; /* without files: the one rule there is */
@@ -62,7 +62,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_rule_list_partition(const cleave_rule_lis
  * graphs do not run. */
 CLEAVE_MUST_USE cleave_status_t cleave_rule_list_report(const cleave_rule_list_t *list,
                                                         const cleave_graph_t *graph,
-                                                        cleave_border_report_t **out_report,
+                                                        cleave_boundary_report_t **out_report,
                                                         cleave_error_t *error);
 
 #endif /* CLEAVE_RUNTIME_MODEL_RULE_LIST_H */

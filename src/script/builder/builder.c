@@ -481,5 +481,5 @@ void cleave_builder_register(lua_State *state) {
   lua_pushcfunction(state, host_add_node);
   lua_setfield(state, -2, "add_node");
   cleave_builder_register_values(state);
-  cleave_builder_register_edits(state);
+  cleave_builder_register_pass_words(state);
 }

@@ -47,7 +47,7 @@ static inline cleave_builder_t *cleave_builder_of(lua_State *state) {
 /* Adds the host functions that lua/cleave/builder.lua wraps to the table on top of the stack. */
 void cleave_builder_register(lua_State *state);
 void cleave_builder_register_values(lua_State *state);
-void cleave_builder_register_edits(lua_State *state);
+void cleave_builder_register_pass_words(lua_State *state);
 
 /* Pushes `g`, for a function that gets it as an argument. */
 void cleave_builder_push(lua_State *state);

@@ -22,9 +22,9 @@ static void raise_if_failed(lua_State *state, cleave_status_t status, const clea
 
 /* ---- shapes and dtypes ---- */
 
-static cleave_dtype_t check_dtype(lua_State *state, int index, cleave_dtype_t otherwise) {
+static cleave_dtype_t check_dtype(lua_State *state, int index, cleave_dtype_t fallback) {
   if (lua_isnoneornil(state, index)) {
-    return otherwise;
+    return fallback;
   }
   const char *name = luaL_checkstring(state, index);
   cleave_dtype_t dtype = cleave_dtype_find(name);

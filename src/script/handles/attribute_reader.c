@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST_ATTRIBUTES = 64, LONGEST_NAME = 63, LONGEST_LIST = 65536 };
+enum { MAX_ATTRIBUTES = 64, LONGEST_NAME = 63, LONGEST_LIST = 65536 };
 
 static void *take(lua_State *state, cleave_arena_t *arena, size_t count, size_t size) {
   void *memory = cleave_arena_allocate(arena, count + 1, size);
@@ -162,7 +162,7 @@ const cleave_attribute_t *cleave_script_read_attributes(lua_State *state, int in
   uint32_t count = 0;
   index = lua_absindex(state, index);
   luaL_checkstack(state, 8, NULL);
-  cleave_attribute_t *attributes = take(state, arena, MOST_ATTRIBUTES, sizeof *attributes);
+  cleave_attribute_t *attributes = take(state, arena, MAX_ATTRIBUTES, sizeof *attributes);
   lua_pushnil(state);
   while (lua_next(state, index) != 0) {
     if (lua_type(state, -2) != LUA_TSTRING) {
@@ -175,8 +175,8 @@ const cleave_attribute_t *cleave_script_read_attributes(lua_State *state, int in
       cleave_script_raise(state, "%s: a name of an attribute has %d bytes, expected 1 to %d and no zero",
                           what, (int)length, LONGEST_NAME);
     }
-    if (count == MOST_ATTRIBUTES) {
-      cleave_script_raise(state, "%s: more than %d attributes", what, MOST_ATTRIBUTES);
+    if (count == MAX_ATTRIBUTES) {
+      cleave_script_raise(state, "%s: more than %d attributes", what, MAX_ATTRIBUTES);
     }
     attributes[count] = (cleave_attribute_t){.name = name};
     read_value(state, arena, what, &attributes[count]);

@@ -190,7 +190,7 @@ const cleave_ruleset_t *cleave_script_compile(lua_State *state, cleave_arena_t *
   cleave_table_reader_t reader = {.state = state, .arena = arena, .file = file};
   luaL_checktype(state, -1, LUA_TTABLE);
   option_values_t options = read_options(&reader);
-  *out_count = cleave_table_push_list(&reader, "strategies");
+  *out_count = cleave_table_push_list(&reader, "rulesets");
   cleave_ruleset_t *rulesets = cleave_table_take(&reader, *out_count, sizeof *rulesets);
   for (uint32_t k = 0; k < *out_count; k++) {
     cleave_table_push_item(&reader, k);

@@ -25,7 +25,7 @@ typedef struct cleave_script_rule {
   uint64_t *calls; /* of these functions, so far */
 } cleave_script_rule_t;
 
-/* Reads the table on top of the stack: one ruleset for each strategy of the file, in order; raises on
+/* Reads the table on top of the stack: the rulesets of the file, in order; raises on
  * failure. All memory comes from `arena`; the functions stay referenced as long as the interpreter lives. */
 const cleave_ruleset_t *cleave_script_compile(lua_State *state, cleave_arena_t *arena, const char *file,
                                               uint32_t *out_count);

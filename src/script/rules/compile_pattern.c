@@ -10,7 +10,7 @@
 
 #include "script/state/table_reader.h"
 
-enum { MOST_LABELS = 1024 };
+enum { MAX_LABELS = 1024 };
 
 static void read_literal(cleave_table_reader_t *reader, cleave_pattern_literal_t *literal) {
   lua_State *state = reader->state;
@@ -122,9 +122,9 @@ static void read_inputs(cleave_table_reader_t *reader, cleave_pattern_node_t *no
   for (uint32_t k = 0; k < node->input_count; k++) {
     cleave_table_push_item(reader, k);
     int32_t port = cleave_table_int(reader, "port", -1);
-    inputs[k].port = port == -2 ? CLEAVE_PATTERN_PORT_REST
-                     : port < 0 ? CLEAVE_PATTERN_PORT_ANY
-                                : (uint32_t)port;
+    inputs[k].port = cleave_table_flag(reader, "variadic") ? CLEAVE_PATTERN_PORT_VARIADIC
+                     : port < 0                            ? CLEAVE_PATTERN_PORT_ANY
+                                                           : (uint32_t)port;
     inputs[k].pattern = (uint32_t)cleave_table_int(reader, "pattern", -1);
     lua_pop(reader->state, 1);
   }
@@ -152,7 +152,7 @@ static cleave_pattern_kind_t kind_of(const char *name) {
                {"sequence", CLEAVE_PATTERN_SEQUENCE}, {"maybe", CLEAVE_PATTERN_MAYBE},
                {"oneof", CLEAVE_PATTERN_ONEOF},       {"repeated", CLEAVE_PATTERN_REPEATED},
                {"absent", CLEAVE_PATTERN_ABSENT},     {"output", CLEAVE_PATTERN_OUTPUT},
-               {"every", CLEAVE_PATTERN_EVERY},       {"group", CLEAVE_PATTERN_GROUP}};
+               {"variadic", CLEAVE_PATTERN_VARIADIC}, {"group", CLEAVE_PATTERN_GROUP}};
   for (size_t k = 0; k < sizeof KINDS / sizeof KINDS[0]; k++) {
     if (strcmp(name, KINDS[k].name) == 0) {
       return KINDS[k].kind;
@@ -197,8 +197,8 @@ static void collect_labels(cleave_table_reader_t *reader, cleave_pattern_t *patt
     }
     if (label != NULL && known == pattern->label_count) {
       labels[pattern->label_count++] = label;
-      if (known > MOST_LABELS) {
-        cleave_script_raise(reader->state, "a pattern has more than %d labels", MOST_LABELS);
+      if (known > MAX_LABELS) {
+        cleave_script_raise(reader->state, "a pattern has more than %d labels", MAX_LABELS);
       }
     }
   }

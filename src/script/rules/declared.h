@@ -19,7 +19,7 @@ typedef struct cleave_declared_rule {
   int32_t line;
   int32_t priority;
   bool enabled;
-  const char *ruleset; /* of the strategy that it stands in */
+  const char *ruleset; /* that it belongs to */
   const char *backend;
 } cleave_declared_rule_t;
 

@@ -42,7 +42,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_rules_load_watched(cleave_context_t *cont
 /* The files that were read, as paths that can be opened: the rule file, then what it included. None for a
  * shipped rule file and for text. */
 const char *const *cleave_rules_files(const cleave_rules_t *rules, uint32_t *out_count);
-/* The file's rulesets, one for each strategy, in the order in which they run: at least one. */
+/* The file's rulesets in the order in which they run: at least one. */
 const cleave_ruleset_t *cleave_rules_rulesets(const cleave_rules_t *rules, uint32_t *out_count);
 void cleave_rules_destroy(cleave_rules_t *rules);
 

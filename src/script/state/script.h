@@ -59,7 +59,7 @@ typedef struct cleave_script_file {
 } cleave_script_file_t;
 
 /* Calls that an error tells of. */
-enum { CLEAVE_SCRIPT_MOST_CALLS = 4 };
+enum { CLEAVE_SCRIPT_MAX_CALLS = 4 };
 
 /* Which limit ended the call. */
 typedef enum cleave_script_end {
@@ -96,10 +96,10 @@ typedef struct cleave_script {
   uint32_t close_depth; /* coroutines that are being closed by one another */
   cleave_script_end_t end;
   int end_place;
-  int error_place;                           /* where the script was when the error was raised */
-  int error_calls[CLEAVE_SCRIPT_MOST_CALLS]; /* places on the stack then, the innermost first; 0: no more */
-  bool error_is_placed;                      /* error_place is of an inner error that is on its way */
-  struct cleave_include *include;            /* while the script may include files (include.h) */
+  int error_place;                          /* where the script was when the error was raised */
+  int error_calls[CLEAVE_SCRIPT_MAX_CALLS]; /* places on the stack then, the innermost first; 0: no more */
+  bool error_is_placed;                     /* error_place is of an inner error that is on its way */
+  struct cleave_include *include;           /* while the script may include files (include.h) */
 
   char open[256]; /* the open size that this call looked at last, for messages; "": none */
 

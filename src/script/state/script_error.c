@@ -134,7 +134,7 @@ int cleave_script_note_place(lua_State *state) {
   cleave_script_t *script = cleave_script_of(state);
   if (!script->error_is_placed) {
     script->error_place = cleave_script_place(state);
-    places_on_stack(state, CLEAVE_SCRIPT_MOST_CALLS, script->error_calls);
+    places_on_stack(state, CLEAVE_SCRIPT_MAX_CALLS, script->error_calls);
   }
   return 1;
 }
@@ -143,11 +143,11 @@ int cleave_script_note_place(lua_State *state) {
 static void add_origin(const cleave_script_t *script, int place, cleave_text_t *text) {
   const int *calls = script->error_calls;
   int k = 0;
-  while (k < CLEAVE_SCRIPT_MOST_CALLS && calls[k] != place) {
+  while (k < CLEAVE_SCRIPT_MAX_CALLS && calls[k] != place) {
     k++;
   }
   const char *before = "; called at ";
-  for (k++; k < CLEAVE_SCRIPT_MOST_CALLS && calls[k] != 0; k++) {
+  for (k++; k < CLEAVE_SCRIPT_MAX_CALLS && calls[k] != 0; k++) {
     bool same_file = cleave_place_file(calls[k]) == cleave_place_file(place);
     const char *path = same_file ? "line " : file_of(script, calls[k])->path;
     cleave_text_format(text, "%s%s%s%d", before, path, same_file ? "" : ":", cleave_place_line(calls[k]));

@@ -38,11 +38,11 @@ const char *cleave_table_text(cleave_table_reader_t *reader, const char *name) {
   return text;
 }
 
-int32_t cleave_table_int(cleave_table_reader_t *reader, const char *name, int32_t otherwise) {
+int32_t cleave_table_int(cleave_table_reader_t *reader, const char *name, int32_t fallback) {
   lua_Integer value =
-      cleave_table_push_field(reader, name) == LUA_TNUMBER ? lua_tointeger(reader->state, -1) : otherwise;
+      cleave_table_push_field(reader, name) == LUA_TNUMBER ? lua_tointeger(reader->state, -1) : fallback;
   lua_pop(reader->state, 1);
-  return value < INT32_MIN || value > INT32_MAX ? otherwise : (int32_t)value;
+  return value < INT32_MIN || value > INT32_MAX ? fallback : (int32_t)value;
 }
 
 int32_t cleave_table_line(cleave_table_reader_t *reader, const char *name, const char **out_file) {
@@ -53,10 +53,10 @@ int32_t cleave_table_line(cleave_table_reader_t *reader, const char *name, const
   return cleave_place_line(place);
 }
 
-double cleave_table_number(cleave_table_reader_t *reader, const char *name, double otherwise,
+double cleave_table_number(cleave_table_reader_t *reader, const char *name, double fallback,
                            bool *out_found) {
   bool found = cleave_table_push_field(reader, name) == LUA_TNUMBER;
-  double value = found ? lua_tonumber(reader->state, -1) : otherwise;
+  double value = found ? lua_tonumber(reader->state, -1) : fallback;
   lua_pop(reader->state, 1);
   if (out_found != NULL) {
     *out_found = found;

@@ -30,13 +30,12 @@ void cleave_table_push_item(cleave_table_reader_t *reader, uint32_t index);
 const char *cleave_table_copy_text_at_top(cleave_table_reader_t *reader);
 /* A copy of the field, or NULL where it is no text. */
 const char *cleave_table_text(cleave_table_reader_t *reader, const char *name);
-int32_t cleave_table_int(cleave_table_reader_t *reader, const char *name, int32_t otherwise);
+int32_t cleave_table_int(cleave_table_reader_t *reader, const char *name, int32_t fallback);
 /* A place as host.line gave it: the line, 0 where there is none, and (unless `out_file` is NULL) the path of
  * the file that it is in, which lives as long as the interpreter. */
 int32_t cleave_table_line(cleave_table_reader_t *reader, const char *name, const char **out_file);
 /* `out_found` may be NULL. */
-double cleave_table_number(cleave_table_reader_t *reader, const char *name, double otherwise,
-                           bool *out_found);
+double cleave_table_number(cleave_table_reader_t *reader, const char *name, double fallback, bool *out_found);
 bool cleave_table_flag(cleave_table_reader_t *reader, const char *name);
 /* The field as a reference into the registry, or LUA_NOREF where it is no function. */
 int cleave_table_function(cleave_table_reader_t *reader, const char *name);

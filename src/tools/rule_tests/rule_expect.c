@@ -260,17 +260,18 @@ static cleave_status_t print_nearest(const cleave_rule_list_t *list, const cleav
   if (cleave_rule_list_why(list, plan, &question, &why, &failure) != CLEAVE_OK) {
     return failure.status == CLEAVE_ERROR_OUT_OF_MEMORY ? cleave_error_out_of_memory(error) : CLEAVE_OK;
   }
-  if (why->rule_count == 1 && why->rules[0].miss_count > 0) {
-    const cleave_finding_t *finding = &why->rules[0].misses[0].finding;
+  if (why->rule_count == 1 && why->rules[0].near_miss_count > 0) {
+    const cleave_finding_t *finding = &why->rules[0].near_misses[0].finding;
     char label[128];
-    cleave_text_show(report, "  nearest: %u of %u nodes at %s\n", (unsigned)finding->matched,
-                     (unsigned)finding->total,
-                     cleave_node_label(why->rules[0].misses[0].graph, finding->anchor, label, sizeof label));
-    for (uint32_t k = 0; k < finding->miss_count && k < MOST_LINES; k++) {
-      const cleave_miss_t *miss = &finding->misses[k];
-      cleave_text_show(report, "    %s is %s, wanted %s", miss->subject, miss->found, miss->expected);
-      bool has_edit = miss->edit != NULL && miss->edit[0] != '\0';
-      cleave_text_show(report, "%s%s\n", has_edit ? "; try: " : "", has_edit ? miss->edit : "");
+    cleave_text_show(
+        report, "  nearest: %u of %u nodes at %s\n", (unsigned)finding->matched, (unsigned)finding->total,
+        cleave_node_label(why->rules[0].near_misses[0].graph, finding->anchor, label, sizeof label));
+    for (uint32_t k = 0; k < finding->mismatch_count && k < MOST_LINES; k++) {
+      const cleave_mismatch_t *mismatch = &finding->mismatches[k];
+      cleave_text_show(report, "    %s is %s, wanted %s", mismatch->subject, mismatch->found,
+                       mismatch->expected);
+      bool has_fix = mismatch->fix != NULL && mismatch->fix[0] != '\0';
+      cleave_text_show(report, "%s%s\n", has_fix ? "; try: " : "", has_fix ? mismatch->fix : "");
     }
     *out_said = true;
   }

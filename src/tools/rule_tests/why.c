@@ -9,10 +9,10 @@
 
 /* Where regions stopped: the rules over the graph of the plan, with a log. */
 static cleave_status_t make_log(const cleave_rule_list_t *list, const cleave_graph_t *graph,
-                                cleave_supports_t *supports, cleave_border_log_t **out_log,
+                                cleave_supports_t *supports, cleave_boundary_log_t **out_log,
                                 cleave_error_t *error) {
   cleave_plan_t *plan = NULL;
-  CLEAVE_TRY(cleave_border_log_create(graph, out_log, error));
+  CLEAVE_TRY(cleave_boundary_log_create(graph, out_log, error));
   cleave_partition_options_t options = {.supports = cleave_supports_ask,
                                         .supports_context = supports,
                                         .cost = cleave_supports_cost,
@@ -25,7 +25,7 @@ static cleave_status_t make_log(const cleave_rule_list_t *list, const cleave_gra
   cleave_status_t status = cleave_partition(graph, list->pointers, list->count, &options, &plan, error);
   cleave_plan_destroy(plan);
   if (status != CLEAVE_OK) {
-    cleave_border_log_destroy(*out_log);
+    cleave_boundary_log_destroy(*out_log);
     *out_log = NULL;
   }
   return status;
@@ -39,7 +39,7 @@ static cleave_status_t fold(void *context, cleave_graph_t *graph, cleave_error_t
 cleave_status_t cleave_rule_list_why(const cleave_rule_list_t *list, const cleave_plan_t *plan,
                                      const cleave_why_question_t *question, cleave_why_t **out_why,
                                      cleave_error_t *error) {
-  cleave_border_log_t *log = NULL;
+  cleave_boundary_log_t *log = NULL;
   cleave_supports_t supports;
   cleave_status_t status = CLEAVE_OK;
   *out_why = NULL;
@@ -64,7 +64,7 @@ cleave_status_t cleave_rule_list_why(const cleave_rule_list_t *list, const cleav
   status = cleave_why_create(&request, out_why, error);
 cleanup:
   cleave_supports_deinit(&supports);
-  cleave_border_log_destroy(log);
+  cleave_boundary_log_destroy(log);
   return status;
 }
 

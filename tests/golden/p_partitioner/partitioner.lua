@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- supportedOps with options, reviewSubgraph that rejects, trims or attaches, and two strategies.
+-- supportedOps with options, reviewSubgraph that rejects, trims or attaches; named rulesets.
 local verdict = option.enum("accept", "what review does", { "accept", "reject", "trim" })
 local least = option.number(0, "FLOPs of a region")
 
@@ -11,7 +11,7 @@ return ruleset {
   name = "partitioner",
   options = { verdict = verdict, least = least },
 
-  strategy "first" {
+  ruleset "first" {
     fuse "root" {
       pattern = op "Abs" >> op "Sqrt",
       attributes = { digits = 12, scales = { 0.5, 2 } },
@@ -31,7 +31,7 @@ return ruleset {
       end,
     },
   },
-  strategy "second" {
+  ruleset "second" {
     region "second" { ops = { "Add", "Exp", "Log" } },
   },
 }

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The borders of a plan's regions with the reason behind every edge: the last word of the region's own rule
-// about the neighbour, as the log has it; two sets of one rule are apart because of a cut, or their groups.
+// The boundaries of a plan's regions with the reason behind every edge: the last word of the region's own
+// rule about the neighbour, as the log has it; two sets of one rule are apart because of a cut, or their
+// groups.
 
-#include "partition/report/border_report.h"
+#include "partition/report/boundary_report.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct reporter {
-  cleave_border_report_t *report;
+  cleave_boundary_report_t *report;
   const cleave_plan_t *plan;
   const cleave_graph_t *graph;
 } reporter_t;
@@ -18,7 +19,7 @@ static uint32_t region_of(const reporter_t *reporter, cleave_node_t node) {
   return cleave_node_exists(node) ? reporter->plan->node_region[node.index] : CLEAVE_INDEX_NONE;
 }
 
-static cleave_status_t set_reason(const reporter_t *reporter, cleave_border_edge_t *edge,
+static cleave_status_t set_reason(const reporter_t *reporter, cleave_boundary_edge_t *edge,
                                   cleave_stop_cause_t cause, const char *text, cleave_error_t *error) {
   edge->cause = cause;
   edge->reason = cleave_arena_copy_text(&reporter->report->arena, text, strlen(text));
@@ -28,7 +29,7 @@ static cleave_status_t set_reason(const reporter_t *reporter, cleave_border_edge
 /* ---- reasons ---- */
 
 static const cleave_cut_t *find_cut(const reporter_t *reporter, uint32_t region, uint32_t other) {
-  const cleave_border_log_t *log = reporter->report->log;
+  const cleave_boundary_log_t *log = reporter->report->log;
   for (size_t k = 0; k < log->cuts.count; k++) {
     const cleave_cut_t *cut = &log->cuts.items[k];
     uint32_t a = region_of(reporter, cut->nodes[0]);
@@ -41,13 +42,13 @@ static const cleave_cut_t *find_cut(const reporter_t *reporter, uint32_t region,
 }
 
 /* The neighbour is in another region that the same rule made. */
-static cleave_status_t explain_sibling(const reporter_t *reporter, cleave_border_edge_t *edge,
+static cleave_status_t explain_sibling(const reporter_t *reporter, cleave_boundary_edge_t *edge,
                                        cleave_error_t *error) {
   const cleave_plan_t *plan = reporter->plan;
   uint32_t rule = plan->regions[edge->region].rule;
   const cleave_cut_t *cut = find_cut(reporter, edge->region, edge->other);
-  const cleave_stop_t *outside = cleave_border_log_find(reporter->report->log, edge->outside, rule);
-  const cleave_stop_t *inside = cleave_border_log_find(reporter->report->log, edge->inside, rule);
+  const cleave_stop_t *outside = cleave_boundary_log_find(reporter->report->log, edge->outside, rule);
+  const cleave_stop_t *inside = cleave_boundary_log_find(reporter->report->log, edge->inside, rule);
   const char *name = plan->regions[edge->other].name;
   char label[128];
   char text[512];
@@ -75,9 +76,10 @@ static cleave_status_t explain_sibling(const reporter_t *reporter, cleave_border
 }
 
 /* The region is a fusion that no region rule took: nothing grew here at all. */
-static cleave_status_t explain_fusion(const reporter_t *reporter, cleave_border_edge_t *edge,
+static cleave_status_t explain_fusion(const reporter_t *reporter, cleave_boundary_edge_t *edge,
                                       cleave_error_t *error) {
-  const cleave_stop_t *stop = cleave_border_log_find(reporter->report->log, edge->inside, CLEAVE_INDEX_NONE);
+  const cleave_stop_t *stop =
+      cleave_boundary_log_find(reporter->report->log, edge->inside, CLEAVE_INDEX_NONE);
   if (stop != NULL && stop->cause != CLEAVE_STOP_REGION && stop->cause != CLEAVE_STOP_GROUP) {
     return set_reason(reporter, edge, stop->cause, stop->text, error);
   }
@@ -85,9 +87,9 @@ static cleave_status_t explain_fusion(const reporter_t *reporter, cleave_border_
 }
 
 /* A selector is asked about a node from both sides: its answer from the side of the edge counts. */
-static const cleave_stop_t *answer_of_side(const reporter_t *reporter, const cleave_border_edge_t *edge,
+static const cleave_stop_t *answer_of_side(const reporter_t *reporter, const cleave_boundary_edge_t *edge,
                                            const cleave_stop_t *stop) {
-  const cleave_border_log_t *log = reporter->report->log;
+  const cleave_boundary_log_t *log = reporter->report->log;
   const char *asked = edge->is_input ? "'select_input'" : "'select_output'";
   for (const cleave_stop_t *other = stop; other->cause == CLEAVE_STOP_SELECTOR;
        other = &log->stops.items[other->next]) {
@@ -101,7 +103,7 @@ static const cleave_stop_t *answer_of_side(const reporter_t *reporter, const cle
   return stop;
 }
 
-static cleave_status_t explain(const reporter_t *reporter, cleave_border_edge_t *edge,
+static cleave_status_t explain(const reporter_t *reporter, cleave_boundary_edge_t *edge,
                                cleave_error_t *error) {
   const cleave_plan_t *plan = reporter->plan;
   uint32_t rule = plan->regions[edge->region].rule;
@@ -115,7 +117,7 @@ static cleave_status_t explain(const reporter_t *reporter, cleave_border_edge_t 
   if (edge->other != CLEAVE_INDEX_NONE && plan->regions[edge->other].rule == rule) {
     return explain_sibling(reporter, edge, error);
   }
-  const cleave_stop_t *stop = cleave_border_log_find(reporter->report->log, edge->outside, rule);
+  const cleave_stop_t *stop = cleave_boundary_log_find(reporter->report->log, edge->outside, rule);
   if (stop == NULL || stop->cause == CLEAVE_STOP_GROUP) {
     return set_reason(reporter, edge, CLEAVE_STOP_LIMIT, "left apart when its set was split", error);
   }
@@ -137,13 +139,13 @@ static cleave_status_t explain(const reporter_t *reporter, cleave_border_edge_t 
 static cleave_status_t add_edge(const reporter_t *reporter, uint32_t region, bool is_input,
                                 cleave_value_t value, cleave_node_t inside, cleave_node_t outside,
                                 cleave_error_t *error) {
-  cleave_border_edge_t edge = {.region = region,
-                               .is_input = is_input,
-                               .value = value,
-                               .inside = inside,
-                               .outside = outside,
-                               .other = region_of(reporter, outside),
-                               .bytes = cleave_value_bytes(reporter->graph, value)};
+  cleave_boundary_edge_t edge = {.region = region,
+                                 .is_input = is_input,
+                                 .value = value,
+                                 .inside = inside,
+                                 .outside = outside,
+                                 .other = region_of(reporter, outside),
+                                 .bytes = cleave_value_bytes(reporter->graph, value)};
   CLEAVE_TRY(explain(reporter, &edge, error));
   CLEAVE_ARRAY_PUSH(&reporter->report->edges, edge, error);
   return CLEAVE_OK;
@@ -183,18 +185,18 @@ static cleave_status_t list_edges(const reporter_t *reporter, uint32_t index, cl
 
 /* ---- groups ---- */
 
-static const cleave_op_t *op_of(const reporter_t *reporter, const cleave_border_edge_t *edge) {
+static const cleave_op_t *op_of(const reporter_t *reporter, const cleave_boundary_edge_t *edge) {
   return cleave_node_exists(edge->outside) ? cleave_node_op(reporter->graph, edge->outside) : NULL;
 }
 
 static cleave_status_t group_edge(const reporter_t *reporter, uint32_t index, size_t first_group,
                                   cleave_error_t *error) {
-  cleave_border_report_t *report = reporter->report;
-  const cleave_border_edge_t *edge = &report->edges.items[index];
+  cleave_boundary_report_t *report = reporter->report;
+  const cleave_boundary_edge_t *edge = &report->edges.items[index];
   const cleave_op_t *op = op_of(reporter, edge);
   size_t k = first_group;
   while (k < report->groups.count) {
-    const cleave_border_group_t *group = &report->groups.items[k];
+    const cleave_boundary_group_t *group = &report->groups.items[k];
     if (group->is_input == edge->is_input && group->op == op && group->cause == edge->cause &&
         strcmp(group->reason, edge->reason) == 0) {
       break;
@@ -202,12 +204,12 @@ static cleave_status_t group_edge(const reporter_t *reporter, uint32_t index, si
     k++;
   }
   if (k == report->groups.count) {
-    cleave_border_group_t group = {.region = edge->region,
-                                   .is_input = edge->is_input,
-                                   .cause = edge->cause,
-                                   .reason = edge->reason,
-                                   .op = op,
-                                   .example = index};
+    cleave_boundary_group_t group = {.region = edge->region,
+                                     .is_input = edge->is_input,
+                                     .cause = edge->cause,
+                                     .reason = edge->reason,
+                                     .op = op,
+                                     .example = index};
     CLEAVE_ARRAY_PUSH(&report->groups, group, error);
   }
   report->groups.items[k].edge_count++;
@@ -217,12 +219,12 @@ static cleave_status_t group_edge(const reporter_t *reporter, uint32_t index, si
 /* Values of the groups of one region: an edge brings a new one where no edge before it in its group has it.
  */
 static void count_values(const reporter_t *reporter, uint32_t first_edge, size_t first_group) {
-  cleave_border_report_t *report = reporter->report;
+  cleave_boundary_report_t *report = reporter->report;
   for (size_t g = first_group; g < report->groups.count; g++) {
-    cleave_border_group_t *group = &report->groups.items[g];
+    cleave_boundary_group_t *group = &report->groups.items[g];
     uint32_t last = CLEAVE_INDEX_NONE; /* edges of one value stand together */
     for (size_t k = first_edge; k < report->edges.count; k++) {
-      const cleave_border_edge_t *edge = &report->edges.items[k];
+      const cleave_boundary_edge_t *edge = &report->edges.items[k];
       if (edge->is_input != group->is_input || edge->cause != group->cause || edge->value.index == last ||
           op_of(reporter, edge) != group->op || strcmp(edge->reason, group->reason) != 0) {
         continue;
@@ -236,8 +238,8 @@ static void count_values(const reporter_t *reporter, uint32_t first_edge, size_t
 }
 
 static int compare_groups(const void *a, const void *b) {
-  const cleave_border_group_t *x = a;
-  const cleave_border_group_t *y = b;
+  const cleave_boundary_group_t *x = a;
+  const cleave_boundary_group_t *y = b;
   if (x->is_input != y->is_input) {
     return x->is_input ? -1 : 1;
   }
@@ -248,7 +250,7 @@ static int compare_groups(const void *a, const void *b) {
 }
 
 static cleave_status_t report_region(const reporter_t *reporter, uint32_t region, cleave_error_t *error) {
-  cleave_border_report_t *report = reporter->report;
+  cleave_boundary_report_t *report = reporter->report;
   size_t first_edge = report->edges.count;
   size_t first_group = report->groups.count;
   CLEAVE_TRY(list_edges(reporter, region, error));
@@ -265,17 +267,17 @@ static cleave_status_t report_region(const reporter_t *reporter, uint32_t region
 
 /* ---- the whole ---- */
 
-cleave_status_t cleave_border_report_create(const cleave_graph_t *graph,
-                                            const cleave_ruleset_t *const *rulesets, uint32_t ruleset_count,
-                                            const cleave_partition_options_t *options,
-                                            cleave_border_report_t **out_report, cleave_error_t *error) {
+cleave_status_t cleave_boundary_report_create(const cleave_graph_t *graph,
+                                              const cleave_ruleset_t *const *rulesets, uint32_t ruleset_count,
+                                              const cleave_partition_options_t *options,
+                                              cleave_boundary_report_t **out_report, cleave_error_t *error) {
   cleave_status_t status = CLEAVE_OK;
   cleave_partition_options_t own = options == NULL ? (cleave_partition_options_t){0} : *options;
-  cleave_border_report_t *report = cleave_allocate_zeroed(1, sizeof *report);
+  cleave_boundary_report_t *report = cleave_allocate_zeroed(1, sizeof *report);
   if (report == NULL) {
     return cleave_error_out_of_memory(error);
   }
-  CLEAVE_TRY_CLEANUP(cleave_border_log_create(graph, &report->log, error));
+  CLEAVE_TRY_CLEANUP(cleave_boundary_log_create(graph, &report->log, error));
   own.log = report->log;
   own.assume = NULL;
   CLEAVE_TRY_CLEANUP(cleave_partition(graph, rulesets, ruleset_count, &own, &report->plan, error));
@@ -284,20 +286,20 @@ cleave_status_t cleave_border_report_create(const cleave_graph_t *graph,
     CLEAVE_TRY_CLEANUP(report_region(&reporter, k, error));
   }
   own.log = NULL;
-  CLEAVE_TRY_CLEANUP(cleave_border_report_assume(report, rulesets, ruleset_count, &own, error));
+  CLEAVE_TRY_CLEANUP(cleave_boundary_report_assume(report, rulesets, ruleset_count, &own, error));
   *out_report = report;
   report = NULL;
 cleanup:
-  cleave_border_report_destroy(report);
+  cleave_boundary_report_destroy(report);
   return status;
 }
 
-void cleave_border_report_destroy(cleave_border_report_t *report) {
+void cleave_boundary_report_destroy(cleave_boundary_report_t *report) {
   if (report == NULL) {
     return;
   }
   cleave_plan_destroy(report->plan);
-  cleave_border_log_destroy(report->log);
+  cleave_boundary_log_destroy(report->log);
   cleave_array_free(&report->edges);
   cleave_array_free(&report->groups);
   cleave_array_free(&report->what_ifs);

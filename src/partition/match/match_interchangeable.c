@@ -128,7 +128,8 @@ static void choose_classes(cleave_matcher_t *m, const uint64_t *hashes, uint32_t
   }
 }
 
-static bool are_twins(const cleave_pattern_node_t *node, uint32_t a, uint32_t b, const uint64_t *hashes) {
+static bool are_interchangeable(const cleave_pattern_node_t *node, uint32_t a, uint32_t b,
+                                const uint64_t *hashes) {
   uint64_t hash = hashes[node->inputs[a].pattern];
   return hash != 0 && hash == hashes[node->inputs[b].pattern] &&
          node->inputs[a].pattern != node->inputs[b].pattern &&
@@ -136,19 +137,20 @@ static bool are_twins(const cleave_pattern_node_t *node, uint32_t a, uint32_t b,
              (node->inputs[b].port == CLEAVE_PATTERN_PORT_ANY);
 }
 
-/* The last twin before an input, and how many come after it. */
-static twins_t find_twins(const cleave_pattern_node_t *node, uint32_t input, const uint64_t *hashes) {
-  twins_t twins = {CLEAVE_INDEX_NONE, 0};
+/* The last input before this one that is interchangeable with it, and how many come after it. */
+static interchangeable_t find_interchangeable(const cleave_pattern_node_t *node, uint32_t input,
+                                              const uint64_t *hashes) {
+  interchangeable_t interchangeable = {CLEAVE_INDEX_NONE, 0};
   for (uint32_t n = 0; n < node->input_count; n++) {
-    if (n != input && are_twins(node, n, input, hashes)) {
-      twins.before = n < input ? n : twins.before;
-      twins.after += n > input;
+    if (n != input && are_interchangeable(node, n, input, hashes)) {
+      interchangeable.before = n < input ? n : interchangeable.before;
+      interchangeable.after += n > input;
     }
   }
-  return twins;
+  return interchangeable;
 }
 
-cleave_status_t cleave_matcher_prepare_twins(cleave_matcher_t *m, cleave_error_t *error) {
+cleave_status_t cleave_matcher_prepare_interchangeable(cleave_matcher_t *m, cleave_error_t *error) {
   const cleave_pattern_t *pattern = m->pattern;
   size_t n = pattern->node_count;
   cleave_status_t status = CLEAVE_OK;
@@ -164,8 +166,9 @@ cleave_status_t cleave_matcher_prepare_twins(cleave_matcher_t *m, cleave_error_t
   for (uint32_t p = 0; p < n; p++) {
     input_count += pattern->nodes[p].kind == CLEAVE_PATTERN_OP ? pattern->nodes[p].input_count : 0;
   }
-  m->twins = cleave_arena_allocate(&m->arena, input_count + 1, sizeof *m->twins);
-  if (hashes == NULL || slots == NULL || m->input_starts == NULL || m->classes == NULL || m->twins == NULL) {
+  m->interchangeable = cleave_arena_allocate(&m->arena, input_count + 1, sizeof *m->interchangeable);
+  if (hashes == NULL || slots == NULL || m->input_starts == NULL || m->classes == NULL ||
+      m->interchangeable == NULL) {
     status = cleave_error_out_of_memory(error);
     goto cleanup;
   }
@@ -177,7 +180,7 @@ cleave_status_t cleave_matcher_prepare_twins(cleave_matcher_t *m, cleave_error_t
     const cleave_pattern_node_t *node = &pattern->nodes[p];
     m->input_starts[p] = at;
     for (uint32_t k = 0; node->kind == CLEAVE_PATTERN_OP && k < node->input_count; k++) {
-      m->twins[at++] = find_twins(node, k, hashes);
+      m->interchangeable[at++] = find_interchangeable(node, k, hashes);
     }
   }
 cleanup:

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the driver keeps while it makes a plan: private to src/partition. */
-#ifndef CLEAVE_PARTITION_GROW_STATE_H
-#define CLEAVE_PARTITION_GROW_STATE_H
+#ifndef CLEAVE_PARTITION_GROW_PARTITIONER_H
+#define CLEAVE_PARTITION_GROW_PARTITIONER_H
 
 #include "graph/contraction.h"
-#include "partition/grow/border_log.h"
+#include "partition/grow/boundary_log.h"
 #include "partition/grow/partition.h"
 #include "partition/match/match.h"
 
@@ -64,9 +64,9 @@ typedef struct cleave_partitioner {
   CLEAVE_ARRAY(cleave_plan_note_t) notes;
   cleave_support_cache_t *support;
 
-  /* borders of sets (border.c) */
+  /* boundaries of sets (boundary.c) */
   uint32_t *value_marks; /* per value: the set that saw it last */
-  uint32_t border_count;
+  uint32_t boundary_count;
   CLEAVE_ARRAY(cleave_value_t) inputs;
   CLEAVE_ARRAY(cleave_value_t) outputs;
 
@@ -81,7 +81,7 @@ typedef struct cleave_partitioner {
   size_t split_steps_left; /* of the rule at work */
 } cleave_partitioner_t;
 
-/* ---- state.c ---- */
+/* ---- partitioner.c ---- */
 
 CLEAVE_MUST_USE cleave_status_t cleave_partitioner_create(const cleave_graph_t *graph,
                                                           const cleave_partition_options_t *options,
@@ -186,20 +186,20 @@ CLEAVE_MUST_USE cleave_status_t cleave_partitioner_merge(cleave_partitioner_t *p
                                                          uint32_t count, const int64_t *numbers,
                                                          size_t edge_count, cleave_error_t *error);
 
-/* ---- border.c ---- */
+/* ---- boundary.c ---- */
 
 /* Inputs and outputs of a set of nodes (positions, ascending) into partitioner->inputs and outputs: run-time
  * values from outside in order of first use; values used outside in order of producer. `member_of` per
  * position tells who is inside: those with `member`. */
-CLEAVE_MUST_USE cleave_status_t cleave_partitioner_borders(cleave_partitioner_t *partitioner,
-                                                           const uint32_t *positions, uint32_t count,
-                                                           const uint32_t *member_of, uint32_t member,
-                                                           cleave_error_t *error);
+CLEAVE_MUST_USE cleave_status_t cleave_partitioner_find_boundary(cleave_partitioner_t *partitioner,
+                                                                 const uint32_t *positions, uint32_t count,
+                                                                 const uint32_t *member_of, uint32_t member,
+                                                                 cleave_error_t *error);
 
 /* ---- plan_build.c ---- */
 
-/* Turns what was found into the plan: execution order, names, borders. */
+/* Turns what was found into the plan: execution order, names, boundaries. */
 CLEAVE_MUST_USE cleave_status_t cleave_partitioner_finish(cleave_partitioner_t *partitioner,
                                                           cleave_error_t *error);
 
-#endif /* CLEAVE_PARTITION_GROW_STATE_H */
+#endif /* CLEAVE_PARTITION_GROW_PARTITIONER_H */

@@ -44,8 +44,8 @@ static const char *label_part(cleave_explainer_t *x, uint32_t part, const cleave
 }
 
 /* An edge that the pattern lacks: the reader names, by a label, what the other part makes, in a new input or
- * in that of the demand. */
-bool cleave_explain_edit_unnamed(const finder_t *finder, const fault_t *fault, cleave_text_t *text) {
+ * in that of the constraint. */
+bool cleave_explain_fix_unnamed(const finder_t *finder, const fault_t *fault, cleave_text_t *text) {
   cleave_explainer_t *x = finder->x;
   cleave_node_t maker = cleave_value_producer(x->graph, fault->value);
   uint32_t reader_part = cleave_finder_part(finder, fault->node);
@@ -63,12 +63,12 @@ bool cleave_explain_edit_unnamed(const finder_t *finder, const fault_t *fault, c
     return false;
   }
   bool swaps = (op->flags & CLEAVE_OP_COMMUTATIVE) != 0;
-  const demand_t *d = &x->demands[fault->demand];
-  uint32_t others = reader->input_count - (d->kind == DEMAND_INPUT);
+  const constraint_t *d = &x->constraints[fault->constraint];
+  uint32_t others = reader->input_count - (d->kind == CONSTRAINT_INPUT);
   uint32_t at = d->index;
-  if (d->kind == DEMAND_EDGES) {
-    bool has_rest = others > 0 && inputs[others - 1].port == CLEAVE_PATTERN_PORT_REST;
-    at = others - has_rest;
+  if (d->kind == CONSTRAINT_EDGES) {
+    bool has_variadic = others > 0 && inputs[others - 1].port == CLEAVE_PATTERN_PORT_VARIADIC;
+    at = others - has_variadic;
     inputs[others] = inputs[at];
     reader->input_count++;
   }

@@ -157,7 +157,7 @@ static int host_set_output(lua_State *state) {
   return 0;
 }
 
-void cleave_builder_register_edits(lua_State *state) {
+void cleave_builder_register_pass_words(lua_State *state) {
   static const luaL_Reg FUNCTIONS[] = {
       {"replace_uses", host_replace_uses},   {"remove_node", host_remove_node}, {"set_input", host_set_input},
       {"set_attribute", host_set_attribute}, {"set_output", host_set_output},   {NULL, NULL}};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The driver's state: made and freed, notes, and what backends answered about single nodes.
 
-#include "partition/grow/state.h"
+#include "partition/grow/partitioner.h"
 #include "partition/pattern/pattern_test.h"
 
 #include <stdarg.h>
@@ -136,8 +136,8 @@ cleave_status_t cleave_partitioner_stop(cleave_partitioner_t *partitioner, uint3
   if (partitioner->options == NULL || partitioner->options->log == NULL) {
     return CLEAVE_OK;
   }
-  return cleave_border_log_stop(partitioner->options->log, partitioner->contraction->nodes[position], rule,
-                                cause, text, error);
+  return cleave_boundary_log_stop(partitioner->options->log, partitioner->contraction->nodes[position], rule,
+                                  cause, text, error);
 }
 
 bool cleave_partitioner_assumes(const cleave_partitioner_t *partitioner, uint32_t position) {
@@ -150,7 +150,7 @@ bool cleave_partitioner_assumes(const cleave_partitioner_t *partitioner, uint32_
 /* A refusal that was heard before, or is heard now with `text`: the log keeps it for every rule. */
 static cleave_status_t log_refusal(cleave_partitioner_t *partitioner, uint32_t position, uint32_t rule,
                                    const char *text, cleave_error_t *error) {
-  const cleave_border_log_t *log = partitioner->options->log;
+  const cleave_boundary_log_t *log = partitioner->options->log;
   const char *backend = partitioner->ruleset->backend;
   if (log == NULL) {
     return CLEAVE_OK;

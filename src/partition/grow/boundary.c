@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inputs and outputs of a set of nodes, each value once: the one place that decides what crosses a border.
+// Inputs and outputs of a set of nodes, each value once: the one place that decides what crosses a boundary.
 
 #include <string.h>
 
-#include "partition/grow/state.h"
+#include "partition/grow/partitioner.h"
 
 static bool is_inside(const cleave_partitioner_t *partitioner, cleave_node_t node, const uint32_t *member_of,
                       uint32_t member) {
   return cleave_node_exists(node) && member_of[partitioner->contraction->positions[node.index]] == member;
 }
 
-cleave_status_t cleave_partitioner_borders(cleave_partitioner_t *partitioner, const uint32_t *positions,
-                                           uint32_t count, const uint32_t *member_of, uint32_t member,
-                                           cleave_error_t *error) {
+cleave_status_t cleave_partitioner_find_boundary(cleave_partitioner_t *partitioner, const uint32_t *positions,
+                                                 uint32_t count, const uint32_t *member_of, uint32_t member,
+                                                 cleave_error_t *error) {
   const cleave_graph_t *graph = partitioner->graph;
   partitioner->inputs.count = 0;
   partitioner->outputs.count = 0;
-  if (partitioner->border_count == UINT32_MAX) {
+  if (partitioner->boundary_count == UINT32_MAX) {
     memset(partitioner->value_marks, 0,
            (size_t)cleave_graph_value_bound(graph) * sizeof *partitioner->value_marks);
-    partitioner->border_count = 0;
+    partitioner->boundary_count = 0;
   }
-  uint32_t seen = ++partitioner->border_count;
+  uint32_t seen = ++partitioner->boundary_count;
   for (uint32_t k = 0; k < count; k++) {
     cleave_node_t node = partitioner->contraction->nodes[positions[k]];
     for (uint32_t i = 0; i < cleave_node_input_count(graph, node); i++) {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Why regions end where they end: the reason behind every edge, for every way that growth can stop; and what
 // one more operator would change, with numbers.
-#include "partition/report/border_report.h"
+#include "partition/report/boundary_report.h"
 #include "plan_case.h"
 #include "unit.h"
 
 /* Edges as "region in|out value: cause reason" lines, the model's own ends left out. */
-static const char *describe(const cleave_border_report_t *report) {
+static const char *describe(const cleave_boundary_report_t *report) {
   cleave_text_t text = {0};
   for (size_t k = 0; k < report->edges.count; k++) {
-    const cleave_border_edge_t *edge = &report->edges.items[k];
+    const cleave_boundary_edge_t *edge = &report->edges.items[k];
     if (edge->cause == CLEAVE_STOP_MODEL) {
       ck_assert(!cleave_node_exists(edge->outside));
       continue;
@@ -24,7 +24,7 @@ static const char *describe(const cleave_border_report_t *report) {
 }
 
 /* "Cos: 1 outside, 2 merged, 1 regions, 24 bytes" lines. */
-static const char *describe_what_ifs(const cleave_border_report_t *report) {
+static const char *describe_what_ifs(const cleave_boundary_report_t *report) {
   cleave_text_t text = {0};
   for (size_t k = 0; k < report->what_ifs.count; k++) {
     const cleave_what_if_t *w = &report->what_ifs.items[k];
@@ -49,11 +49,11 @@ static cleave_graph_t *sized(const char *text) {
   return graph;
 }
 
-static cleave_border_report_t *report_on(const cleave_graph_t *graph, const cleave_rule_t *rules,
-                                         uint32_t count, const cleave_partition_options_t *options) {
-  cleave_border_report_t *report = NULL;
+static cleave_boundary_report_t *report_on(const cleave_graph_t *graph, const cleave_rule_t *rules,
+                                           uint32_t count, const cleave_partition_options_t *options) {
+  cleave_boundary_report_t *report = NULL;
   const cleave_ruleset_t *ruleset = plan_case_ruleset("test", rules, count);
-  unit_ok(cleave_border_report_create(graph, &ruleset, 1, options, &report, e));
+  unit_ok(cleave_boundary_report_create(graph, &ruleset, 1, options, &report, e));
   unit_ok(cleave_plan_check(report->plan, e));
   return report;
 }
@@ -69,7 +69,7 @@ static cleave_rule_t by_ops(const char *name, const char *ops) {
 
 UNIT_TEST(an_operator_that_is_not_named_and_a_cycle_stop_growth) {
   cleave_rule_t rule = by_ops("g", "Exp,Sin,Add");
-  cleave_border_report_t *report = report_on(sized(DIAMOND), &rule, 1, NULL);
+  cleave_boundary_report_t *report = report_on(sized(DIAMOND), &rule, 1, NULL);
   ck_assert_str_eq(describe(report),
                    "g_0 out e: ops: not in 'ops'\n"
                    "g_0 out s: cycle: in 'g_1': together they would close a cycle through 'c'\n"
@@ -78,7 +78,7 @@ UNIT_TEST(an_operator_that_is_not_named_and_a_cycle_stop_growth) {
   ck_assert_double_eq(report->bytes, 48.0);
   ck_assert_uint_eq(report->unknown_count, 0);
   ck_assert_str_eq(describe_what_ifs(report), "Cos: 1 outside, 2 merged, 1 regions, 48 bytes\n");
-  cleave_border_report_destroy(report);
+  cleave_boundary_report_destroy(report);
 }
 
 UNIT_TEST(the_report_is_about_the_plan_that_partitioning_makes) {
@@ -86,10 +86,10 @@ UNIT_TEST(the_report_is_about_the_plan_that_partitioning_makes) {
   cleave_rule_t rule = by_ops("g", "Exp,Sin,Add");
   const cleave_ruleset_t *ruleset = plan_case_ruleset("test", &rule, 1);
   cleave_plan_t *plan = plan_case_run(graph, &ruleset, 1, NULL);
-  cleave_border_report_t *report = report_on(graph, &rule, 1, NULL);
+  cleave_boundary_report_t *report = report_on(graph, &rule, 1, NULL);
   ck_assert_str_eq(plan_case_regions(report->plan), plan_case_regions(plan));
   ck_assert_uint_eq(report->plan->note_count, plan->note_count);
-  cleave_border_report_destroy(report);
+  cleave_boundary_report_destroy(report);
 }
 
 UNIT_TEST(values_of_unknown_size_are_counted_apart) {
@@ -101,27 +101,27 @@ UNIT_TEST(values_of_unknown_size_are_counted_apart) {
       unit_ok(cleave_graph_set_type(graph, (cleave_value_t){k}, CLEAVE_DTYPE_F32, 2, dims, e));
     }
   }
-  cleave_border_report_t *report = report_on(graph, &rule, 1, NULL);
+  cleave_boundary_report_t *report = report_on(graph, &rule, 1, NULL);
   ck_assert_double_eq(report->bytes, 0.0);
   ck_assert_uint_eq(report->unknown_count, 3);
   ck_assert_uint_eq(report->groups.items[0].unknown_count, 0); /* x has a size */
   ck_assert_uint_eq(report->groups.items[1].unknown_count, 1);
-  cleave_border_report_destroy(report);
+  cleave_boundary_report_destroy(report);
 }
 
 UNIT_TEST(edges_of_one_reason_and_operator_are_one_group_and_count_a_value_once) {
   cleave_rule_t rule = by_ops("g", "Exp");
-  cleave_border_report_t *report =
+  cleave_boundary_report_t *report =
       report_on(sized("e = Exp(x); a = Cos(e); b = Cos(e); c = Sin(e) -> a, b, c"), &rule, 1, NULL);
   ck_assert_uint_eq(report->edges.count, 4);
   ck_assert_uint_eq(report->groups.count, 3);
-  const cleave_border_group_t *cosines = &report->groups.items[1];
+  const cleave_boundary_group_t *cosines = &report->groups.items[1];
   ck_assert_str_eq(cosines->op->name, "Cos");
   ck_assert_uint_eq(cosines->edge_count, 2);
   ck_assert_uint_eq(cosines->value_count, 1);
   ck_assert_double_eq(cosines->bytes, 16.0);
   ck_assert_str_eq(report->groups.items[2].op->name, "Sin");
-  cleave_border_report_destroy(report);
+  cleave_boundary_report_destroy(report);
 }
 
 static cleave_status_t no_cosine(void *context, const char *backend, const cleave_graph_t *graph,
@@ -138,13 +138,13 @@ static cleave_status_t no_cosine(void *context, const char *backend, const cleav
 UNIT_TEST(a_backend_stops_growth_in_its_own_words_for_every_rule) {
   cleave_partition_options_t options = {.supports = no_cosine};
   cleave_rule_t rules[2] = {by_ops("first", "Exp,Cos"), by_ops("second", "Cos,Sin")};
-  cleave_border_report_t *report =
+  cleave_boundary_report_t *report =
       report_on(sized("e = Exp(x); c = Cos(e); s = Sin(c) -> s"), rules, 2, &options);
   ck_assert_str_eq(describe(report),
                    "first_0 out e: backend: test: shapes are not known\n"
                    "second_0 in c: backend: test: shapes are not known\n");
   ck_assert_str_eq(describe_what_ifs(report), "Cos: 1 outside, 0 merged, 2 regions, 16 bytes\n");
-  cleave_border_report_destroy(report);
+  cleave_boundary_report_destroy(report);
 }
 
 static cleave_status_t by_name(void *context, const cleave_graph_t *graph, cleave_node_t node,
@@ -160,7 +160,7 @@ UNIT_TEST(groups_and_refusals_of_supported_stop_growth) {
   cleave_rule_t rule = plan_case_rule(CLEAVE_RULE_REGION, "g");
   rule.mode = CLEAVE_REGION_SUPPORTED;
   rule.supported = by_name;
-  cleave_border_report_t *report =
+  cleave_boundary_report_t *report =
       report_on(sized("a1 = Relu(x); b2 = Relu(a1); u = Relu(b2); c2 = Relu(u) -> c2"), &rule, 1, NULL);
   ck_assert_str_eq(describe(report),
                    "g_0 out a1: group: in group 2 ('g_1'), this region is in group 1\n"
@@ -168,12 +168,12 @@ UNIT_TEST(groups_and_refusals_of_supported_stop_growth) {
                    "g_1 out b2: supported: 'supported' said no\n"
                    "g_2 in u: supported: 'supported' said no\n");
   ck_assert_str_eq(describe_what_ifs(report), "Relu: 1 outside, 3 merged, 1 regions, 48 bytes\n");
-  cleave_border_report_destroy(report);
+  cleave_boundary_report_destroy(report);
 }
 
 UNIT_TEST(a_region_that_was_there_before_stops_growth) {
   cleave_rule_t rules[2] = {by_ops("first", "Cos"), by_ops("second", "Exp,Cos,Sin")};
-  cleave_border_report_t *report =
+  cleave_boundary_report_t *report =
       report_on(sized("e = Exp(x); c = Cos(e); s = Sin(c) -> s"), rules, 2, NULL);
   ck_assert_str_eq(describe(report),
                    "second_0 out e: region: in 'first_0' on test already\n"
@@ -181,20 +181,20 @@ UNIT_TEST(a_region_that_was_there_before_stops_growth) {
                    "first_0 out c: ops: not in 'ops'\n"
                    "second_1 in c: region: in 'first_0' on test already\n");
   ck_assert_uint_eq(report->what_ifs.count, 0);
-  cleave_border_report_destroy(report);
+  cleave_boundary_report_destroy(report);
 }
 
 UNIT_TEST(thresholds_that_refuse_a_neighbour_are_its_reason) {
   cleave_rule_t rule = by_ops("g", "Exp,Sin,Add");
   rule.min_nodes = 2;
-  cleave_border_report_t *report = report_on(sized(DIAMOND), &rule, 1, NULL);
+  cleave_boundary_report_t *report = report_on(sized(DIAMOND), &rule, 1, NULL);
   ck_assert_str_eq(describe(report),
                    "g_0 out e: ops: not in 'ops'\n"
                    "g_0 out s: threshold: a region of 1 nodes is too small: min_nodes is 2\n");
   ck_assert_str_eq(describe_what_ifs(report),
                    "Cos: 1 outside, 0 merged, 1 regions, 32 bytes\n"
                    "Add: 1 outside, 0 merged, 1 regions, 0 bytes\n");
-  cleave_border_report_destroy(report);
+  cleave_boundary_report_destroy(report);
 }
 
 /* ---- selectors ---- */
@@ -240,7 +240,7 @@ UNIT_TEST(a_selector_and_its_filter_stop_growth) {
   cleave_rule_t rule = plan_case_rule(CLEAVE_RULE_REGION, "g");
   rule.mode = CLEAVE_REGION_SELECTOR;
   rule.selector = &SELECTOR;
-  cleave_border_report_t *report =
+  cleave_boundary_report_t *report =
       report_on(sized("n = Neg(x); e = Exp(n); c = Cos(e); s = Sin(e); a = Add(c, s) -> a"), &rule, 1, NULL);
   ck_assert_str_eq(plan_case_regions(report->plan), "{e c}");
   ck_assert_str_eq(describe(report),
@@ -251,17 +251,17 @@ UNIT_TEST(a_selector_and_its_filter_stop_growth) {
                    "Neg: 1 outside, 0 merged, 1 regions, 16 bytes\n"
                    "Add: 1 outside, 0 merged, 1 regions, 0 bytes\n"
                    "Sin: 1 outside, 0 merged, 1 regions, 0 bytes\n");
-  cleave_border_report_destroy(report);
+  cleave_boundary_report_destroy(report);
 }
 
 UNIT_TEST(nothing_to_report_about_a_plan_without_regions) {
   cleave_rule_t rule = by_ops("g", "MatMul");
-  cleave_border_report_t *report = report_on(sized(DIAMOND), &rule, 1, NULL);
+  cleave_boundary_report_t *report = report_on(sized(DIAMOND), &rule, 1, NULL);
   ck_assert_uint_eq(report->edges.count, 0);
   ck_assert_uint_eq(report->groups.count, 0);
   ck_assert_uint_eq(report->what_ifs.count, 0);
   ck_assert_double_eq(report->bytes, 0.0);
-  cleave_border_report_destroy(report);
+  cleave_boundary_report_destroy(report);
 }
 
 UNIT_TEST(an_assumed_operator_joins_in_a_selectors_search_but_starts_none) {
@@ -276,4 +276,4 @@ UNIT_TEST(an_assumed_operator_joins_in_a_selectors_search_but_starts_none) {
   ck_assert_str_eq(plan_case_regions(plan), "{e d}");
 }
 
-UNIT_MAIN("border report")
+UNIT_MAIN("boundary report")

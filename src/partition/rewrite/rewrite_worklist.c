@@ -7,7 +7,7 @@
 #include "graph/order.h"
 #include "partition/rewrite/rewrite_state.h"
 
-enum { MOST_RADIUS = 32, MOST_READERS = 64, MOST_NEAR = 1024 };
+enum { MAX_RADIUS = 32, MAX_READERS = 64, MAX_REACHED = 1024 };
 
 // ---- what a pattern reaches ----
 
@@ -28,43 +28,43 @@ static bool reads_twice(const cleave_pattern_t *pattern, const uint32_t *referen
   return twice;
 }
 
-static void list_ops(cleave_graph_turn_t *turn) {
-  const cleave_pattern_t *pattern = turn->rule->pattern;
+static void list_ops(cleave_rule_run_t *run) {
+  const cleave_pattern_t *pattern = run->rule->pattern;
   for (uint32_t k = 0; k < pattern->node_count; k++) {
     const cleave_pattern_node_t *node = &pattern->nodes[k];
-    turn->any_op = turn->any_op || (node->kind == CLEAVE_PATTERN_OP && node->op_count == 0);
+    run->any_op = run->any_op || (node->kind == CLEAVE_PATTERN_OP && node->op_count == 0);
     for (uint32_t i = 0; node->kind == CLEAVE_PATTERN_OP && i < node->op_count; i++) {
       uint16_t id = node->ops[i]->id;
       if (id < CLEAVE_OP_COUNT) {
-        turn->ops[id / 64] |= UINT64_C(1) << id % 64;
+        run->ops[id / 64] |= UINT64_C(1) << id % 64;
       } else {
-        turn->any_op = true;
+        run->any_op = true;
       }
     }
   }
 }
 
-static bool may_match(const cleave_graph_turn_t *turn, const cleave_op_t *op) {
-  return turn->any_op || (op->id < CLEAVE_OP_COUNT && (turn->ops[op->id / 64] >> op->id % 64 & 1) != 0);
+static bool may_match(const cleave_rule_run_t *run, const cleave_op_t *op) {
+  return run->any_op || (op->id < CLEAVE_OP_COUNT && (run->ops[op->id / 64] >> op->id % 64 & 1) != 0);
 }
 
-cleave_status_t cleave_rewrite_measure(cleave_graph_turn_t *turn, cleave_error_t *error) {
-  const cleave_pattern_t *pattern = turn->rule->pattern;
+cleave_status_t cleave_rewrite_measure(cleave_rule_run_t *run, cleave_error_t *error) {
+  const cleave_pattern_t *pattern = run->rule->pattern;
   uint32_t *references = cleave_allocate_zeroed((size_t)pattern->node_count + 1, sizeof *references);
   if (references == NULL) {
     return cleave_error_out_of_memory(error);
   }
   uint64_t radius = 0;
-  list_ops(turn);
+  list_ops(run);
   uint64_t times = 1;
-  turn->has_siblings = false;
+  run->has_siblings = false;
   for (uint32_t k = 0; k < pattern->node_count; k++) {
     const cleave_pattern_node_t *node = &pattern->nodes[k];
     radius += node->kind == CLEAVE_PATTERN_OP;
-    if (node->kind == CLEAVE_PATTERN_REPEATED || node->kind == CLEAVE_PATTERN_EVERY) {
+    if (node->kind == CLEAVE_PATTERN_REPEATED || node->kind == CLEAVE_PATTERN_VARIADIC) {
       times = node->max > times ? node->max : times;
     }
-    turn->has_siblings = turn->has_siblings || node->kind == CLEAVE_PATTERN_GROUP;
+    run->has_siblings = run->has_siblings || node->kind == CLEAVE_PATTERN_GROUP;
     for (uint32_t i = 0; node->kind == CLEAVE_PATTERN_OP && i < node->input_count; i++) {
       references[node->inputs[i].pattern]++;
     }
@@ -73,10 +73,10 @@ cleave_status_t cleave_rewrite_measure(cleave_graph_turn_t *turn, cleave_error_t
     }
   }
   for (uint32_t k = 0; k < pattern->node_count; k++) {
-    turn->has_siblings = turn->has_siblings || reads_twice(pattern, references, k);
+    run->has_siblings = run->has_siblings || reads_twice(pattern, references, k);
   }
   radius *= times;
-  turn->radius = radius > MOST_RADIUS ? MOST_RADIUS : (uint32_t)radius;
+  run->radius = radius > MAX_RADIUS ? MAX_RADIUS : (uint32_t)radius;
   cleave_free(references);
   return CLEAVE_OK;
 }
@@ -132,7 +132,7 @@ cleave_status_t cleave_rewrite_grow_order(cleave_rewriter_t *rewriter, cleave_er
 
 typedef struct walk {
   cleave_rewriter_t *rewriter;
-  cleave_graph_turn_t *turn;
+  cleave_rule_run_t *run;
   const cleave_graph_t *graph;
 } walk_t;
 
@@ -142,13 +142,13 @@ static cleave_status_t reach(walk_t *walk, cleave_node_t node, cleave_error_t *e
     return CLEAVE_OK;
   }
   rewriter->walks.items[node.index] = rewriter->walk;
-  CLEAVE_ARRAY_PUSH(&rewriter->near, node.index, error);
+  CLEAVE_ARRAY_PUSH(&rewriter->reached, node.index, error);
   return CLEAVE_OK;
 }
 
 static cleave_status_t reach_readers(walk_t *walk, cleave_value_t value, cleave_error_t *error) {
-  if (cleave_graph_value(walk->graph, value)->use_count > MOST_READERS) {
-    walk->turn->looks_at_all = true;
+  if (cleave_graph_value(walk->graph, value)->use_count > MAX_READERS) {
+    walk->run->looks_at_all = true;
     return CLEAVE_OK;
   }
   for (cleave_use_t use = cleave_value_first_use(walk->graph, value); cleave_use_exists(use);
@@ -168,7 +168,7 @@ static cleave_status_t reach_neighbours(walk_t *walk, cleave_node_t node, cleave
       continue;
     }
     CLEAVE_TRY(reach(walk, cleave_value_producer(walk->graph, input), error));
-    if (walk->turn->has_siblings) {
+    if (walk->run->has_siblings) {
       CLEAVE_TRY(reach_readers(walk, input, error));
     }
   }
@@ -182,7 +182,7 @@ static cleave_status_t begin_walk(cleave_rewriter_t *rewriter, cleave_error_t *e
     rewriter->walk = 0;
   }
   rewriter->walk++;
-  rewriter->near.count = 0;
+  rewriter->reached.count = 0;
   while (rewriter->walks.count < bound) {
     CLEAVE_ARRAY_PUSH(&rewriter->walks, 0, error);
   }
@@ -192,9 +192,9 @@ static cleave_status_t begin_walk(cleave_rewriter_t *rewriter, cleave_error_t *e
   return CLEAVE_OK;
 }
 
-cleave_status_t cleave_rewrite_push_near(cleave_rewriter_t *rewriter, cleave_graph_turn_t *turn,
-                                         const uint32_t *changed, size_t count, cleave_error_t *error) {
-  walk_t walk = {rewriter, turn, rewriter->editor->graph};
+cleave_status_t cleave_rewrite_extend_worklist(cleave_rewriter_t *rewriter, cleave_rule_run_t *run,
+                                               const uint32_t *changed, size_t count, cleave_error_t *error) {
+  walk_t walk = {rewriter, run, rewriter->editor->graph};
   CLEAVE_TRY(begin_walk(rewriter, error));
   for (size_t k = 0; k < count; k++) {
     cleave_node_t node = {changed[k]};
@@ -203,23 +203,23 @@ cleave_status_t cleave_rewrite_push_near(cleave_rewriter_t *rewriter, cleave_gra
     }
   }
   size_t first = 0;
-  size_t budget = rewriter->near.count + MOST_NEAR;
-  for (uint32_t distance = 0; distance < turn->radius && first < rewriter->near.count; distance++) {
-    size_t end = rewriter->near.count;
+  size_t budget = rewriter->reached.count + MAX_REACHED;
+  for (uint32_t distance = 0; distance < run->radius && first < rewriter->reached.count; distance++) {
+    size_t end = rewriter->reached.count;
     for (; first < end; first++) {
-      if (rewriter->near.count > budget) {
-        turn->looks_at_all = true;
-        distance = turn->radius;
+      if (rewriter->reached.count > budget) {
+        run->looks_at_all = true;
+        distance = run->radius;
         break;
       }
-      CLEAVE_TRY(reach_neighbours(&walk, (cleave_node_t){rewriter->near.items[first]}, error));
+      CLEAVE_TRY(reach_neighbours(&walk, (cleave_node_t){rewriter->reached.items[first]}, error));
     }
   }
-  for (size_t k = rewriter->near.count; k > 0; k--) {
-    uint32_t node = rewriter->near.items[k - 1];
-    if (rewriter->is_waiting.items[node] == 0 && may_match(turn, walk.graph->nodes.items[node].op)) {
+  for (size_t k = rewriter->reached.count; k > 0; k--) {
+    uint32_t node = rewriter->reached.items[k - 1];
+    if (rewriter->is_waiting.items[node] == 0 && may_match(run, walk.graph->nodes.items[node].op)) {
       rewriter->is_waiting.items[node] = 1;
-      CLEAVE_ARRAY_PUSH(&rewriter->stack, node, error);
+      CLEAVE_ARRAY_PUSH(&rewriter->worklist, node, error);
     }
   }
   return CLEAVE_OK;

@@ -9,14 +9,14 @@
 
 #include "partition/explain/explain_find.h"
 
-enum { MOST_OPS = 4 }; /* of a list that is written out */
+enum { MAX_OPS = 4 }; /* of a list that is written out */
 
 // ---- what to write ----
 
 static void write_ops(const cleave_pattern_node_t *part, const char *more, cleave_text_t *text) {
   cleave_text_add(text, "{ ");
   for (uint32_t k = 0; k < part->op_count; k++) {
-    if (k == MOST_OPS && part->op_count > MOST_OPS + 1) {
+    if (k == MAX_OPS && part->op_count > MAX_OPS + 1) {
       cleave_text_add(text, "..., ");
       break;
     }
@@ -116,9 +116,9 @@ static bool replace_attribute(cleave_explainer_t *x, uint32_t part, uint32_t ind
   return true;
 }
 
-static bool edit_attribute(const finder_t *finder, const fault_t *fault, cleave_text_t *text) {
+static bool fix_attribute(const finder_t *finder, const fault_t *fault, cleave_text_t *text) {
   cleave_explainer_t *x = finder->x;
-  const demand_t *d = &x->demands[fault->demand];
+  const constraint_t *d = &x->constraints[fault->constraint];
   const cleave_attribute_test_t *test = &x->pattern->nodes[d->part].attributes[d->index];
   cleave_attribute_t found;
   const cleave_attribute_t *attribute = NULL;
@@ -169,11 +169,11 @@ static bool edit_attribute(const finder_t *finder, const fault_t *fault, cleave_
 }
 
 /* Tests that were taken away are gone from now on. */
-void cleave_explain_edit_end(cleave_explainer_t *x) {
+void cleave_explain_fix_end(cleave_explainer_t *x) {
   for (uint32_t p = 0; p < x->pattern->node_count; p++) {
     cleave_pattern_node_t *node = &x->built[p];
     uint32_t kept = 0;
-    // Only lists that edit_attribute made its own have entries without a name.
+    // Only lists that fix_attribute made its own have entries without a name.
     for (uint32_t k = 0; k < node->attribute_count; k++) {
       kept += node->attributes[k].name != NULL;
     }
@@ -191,11 +191,11 @@ void cleave_explain_edit_end(cleave_explainer_t *x) {
   }
 }
 
-// ---- the other demands ----
+// ---- the other constraints ----
 
-static bool edit_ops(const finder_t *finder, const fault_t *fault, cleave_text_t *text) {
+static bool fix_ops(const finder_t *finder, const fault_t *fault, cleave_text_t *text) {
   cleave_explainer_t *x = finder->x;
-  cleave_pattern_node_t *node = &x->built[x->demands[fault->demand].part];
+  cleave_pattern_node_t *node = &x->built[x->constraints[fault->constraint].part];
   const cleave_op_t **ops = cleave_arena_allocate(&x->build_arena, (size_t)node->op_count + 1, sizeof *ops);
   if (ops == NULL || !cleave_node_exists(fault->node)) {
     return false;
@@ -213,9 +213,9 @@ static bool edit_ops(const finder_t *finder, const fault_t *fault, cleave_text_t
   return true;
 }
 
-static bool edit_dtype(const finder_t *finder, const fault_t *fault, cleave_text_t *text) {
+static bool fix_dtype(const finder_t *finder, const fault_t *fault, cleave_text_t *text) {
   cleave_explainer_t *x = finder->x;
-  cleave_type_test_t *type = &x->built[x->demands[fault->demand].part].type;
+  cleave_type_test_t *type = &x->built[x->constraints[fault->constraint].part].type;
   uint32_t dtype = cleave_value_exists(fault->value) ? cleave_graph_value(x->graph, fault->value)->dtype : 0;
   if (dtype == CLEAVE_DTYPE_UNKNOWN || dtype >= 32) {
     type->dtypes = 0;
@@ -233,9 +233,9 @@ static bool edit_dtype(const finder_t *finder, const fault_t *fault, cleave_text
   return true;
 }
 
-static bool edit_dim(const finder_t *finder, const fault_t *fault, cleave_text_t *text) {
+static bool fix_dim(const finder_t *finder, const fault_t *fault, cleave_text_t *text) {
   cleave_explainer_t *x = finder->x;
-  const demand_t *d = &x->demands[fault->demand];
+  const constraint_t *d = &x->constraints[fault->constraint];
   cleave_type_test_t *type = &x->built[d->part].type;
   if (type->dims == NULL) {
     return true;
@@ -251,9 +251,9 @@ static bool edit_dim(const finder_t *finder, const fault_t *fault, cleave_text_t
   return true;
 }
 
-static bool edit_content(const finder_t *finder, const fault_t *fault, cleave_text_t *text) {
+static bool fix_content(const finder_t *finder, const fault_t *fault, cleave_text_t *text) {
   cleave_explainer_t *x = finder->x;
-  cleave_constant_test_t *test = &x->built[x->demands[fault->demand].part].constant;
+  cleave_constant_test_t *test = &x->built[x->constraints[fault->constraint].part].constant;
   const cleave_tensor_t *tensor =
       cleave_value_exists(fault->value) ? cleave_graph_value(x->graph, fault->value)->tensor : NULL;
   bool has_number = tensor != NULL && tensor->count > 0 && tensor->dtype != CLEAVE_DTYPE_STRING;
@@ -276,17 +276,17 @@ static bool edit_content(const finder_t *finder, const fault_t *fault, cleave_te
 }
 
 /* One number where there are many: with what else it should be. */
-static bool edit_scalar(const finder_t *finder, const fault_t *fault, cleave_text_t *text) {
+static bool fix_scalar(const finder_t *finder, const fault_t *fault, cleave_text_t *text) {
   cleave_explainer_t *x = finder->x;
-  uint32_t part = x->demands[fault->demand].part;
+  uint32_t part = x->constraints[fault->constraint].part;
   cleave_constant_test_t *test = &x->built[part].constant;
-  static const demand_kind_t KINDS[] = {DEMAND_CONTENT, DEMAND_ALL_EQUAL};
+  static const constraint_kind_t KINDS[] = {CONSTRAINT_CONTENT, CONSTRAINT_ALL_EQUAL};
   bool with_content = false;
   test->scalar = false;
   for (uint32_t k = 0; k < 2; k++) {
-    uint32_t demand = cleave_explainer_demand(x, part, KINDS[k], 0);
-    with_content =
-        with_content || (demand != CLEAVE_INDEX_NONE && finder->trial->states[demand] == DEMAND_DROPPED);
+    uint32_t constraint = cleave_explainer_constraint(x, part, KINDS[k], 0);
+    with_content = with_content || (constraint != CLEAVE_INDEX_NONE &&
+                                    finder->trial->states[constraint] == CONSTRAINT_DROPPED);
   }
   if (with_content) {
     *test = (cleave_constant_test_t){.scalar = false};
@@ -295,14 +295,14 @@ static bool edit_scalar(const finder_t *finder, const fault_t *fault, cleave_tex
   return true;
 }
 
-static bool edit_count(const finder_t *finder, const fault_t *fault, cleave_text_t *text) {
+static bool fix_count(const finder_t *finder, const fault_t *fault, cleave_text_t *text) {
   cleave_explainer_t *x = finder->x;
-  const demand_t *d = &x->demands[fault->demand];
+  const constraint_t *d = &x->constraints[fault->constraint];
   cleave_pattern_node_t *node = &x->built[d->part];
   uint32_t child = node->children[0];
   uint32_t count = finder->bindings[child].count;
-  if (d->kind == DEMAND_LEAST) {
-    node->min = count > 0 && count < node->min ? count : node->kind == CLEAVE_PATTERN_EVERY ? 0 : 1;
+  if (d->kind == CONSTRAINT_MIN_COUNT) {
+    node->min = count > 0 && count < node->min ? count : node->kind == CLEAVE_PATTERN_VARIADIC ? 0 : 1;
     cleave_text_format(text, "min = %u", (unsigned)node->min);
   } else {
     node->max = count > node->max ? count : UINT32_MAX;
@@ -312,15 +312,15 @@ static bool edit_count(const finder_t *finder, const fault_t *fault, cleave_text
 }
 
 /* An edge: what is missing becomes optional, what stands in between is let pass. */
-static bool edit_edge(const finder_t *finder, const fault_t *fault, cleave_text_t *text) {
+static bool fix_edge(const finder_t *finder, const fault_t *fault, cleave_text_t *text) {
   cleave_explainer_t *x = finder->x;
-  const demand_t *d = &x->demands[fault->demand];
-  bool is_child = d->kind == DEMAND_CHILD;
+  const constraint_t *d = &x->constraints[fault->constraint];
+  bool is_child = d->kind == CONSTRAINT_CHILD;
   const cleave_pattern_node_t *owner = &x->pattern->nodes[d->part];
   uint32_t target = is_child ? owner->children[d->index] : owner->inputs[d->index].pattern;
-  uint8_t edges = finder->trial->edges[fault->demand];
+  uint8_t edges = finder->trial->edges[fault->constraint];
   uint32_t changed = CLEAVE_INDEX_NONE;
-  if (finder->trial->states[fault->demand] == DEMAND_PASSED) {
+  if (finder->trial->states[fault->constraint] == CONSTRAINT_PASSED) {
     if (!cleave_node_exists(fault->node)) {
       return false;
     }
@@ -388,58 +388,58 @@ static bool edit_edge(const finder_t *finder, const fault_t *fault, cleave_text_
   return inputs != NULL;
 }
 
-bool cleave_explain_edit_one(const finder_t *finder, const fault_t *fault, cleave_text_t *text) {
+bool cleave_explain_fix_one(const finder_t *finder, const fault_t *fault, cleave_text_t *text) {
   cleave_explainer_t *x = finder->x;
-  const demand_t *d = &x->demands[fault->demand];
+  const constraint_t *d = &x->constraints[fault->constraint];
   if (fault->input != CLEAVE_INDEX_NONE) {
-    return cleave_explain_edit_unnamed(finder, fault, text);
+    return cleave_explain_fix_unnamed(finder, fault, text);
   }
-  if (d->kind == DEMAND_WHERE_ALL) {
+  if (d->kind == CONSTRAINT_WHERE_ALL) {
     x->trial_pattern.where = NULL;
     cleave_text_format(text, "-- without the condition \"%s\"", x->pattern->where->text);
     return true;
   }
   cleave_pattern_node_t *node = &x->built[d->part];
-  switch ((demand_kind_t)d->kind) {
-    case DEMAND_CHILD:
-    case DEMAND_INPUT: return edit_edge(finder, fault, text);
-    case DEMAND_OPS: return edit_ops(finder, fault, text);
-    case DEMAND_ATTRIBUTE: return edit_attribute(finder, fault, text);
-    case DEMAND_DTYPE: return edit_dtype(finder, fault, text);
-    case DEMAND_RANK:
+  switch ((constraint_kind_t)d->kind) {
+    case CONSTRAINT_CHILD:
+    case CONSTRAINT_INPUT: return fix_edge(finder, fault, text);
+    case CONSTRAINT_OPS: return fix_ops(finder, fault, text);
+    case CONSTRAINT_ATTRIBUTE: return fix_attribute(finder, fault, text);
+    case CONSTRAINT_DTYPE: return fix_dtype(finder, fault, text);
+    case CONSTRAINT_RANK:
       cleave_text_add(text, node->type.dims == NULL ? "-- without rank" : "-- without shape");
       node->type.rank = -1;
       node->type.dims = NULL;
       return true;
-    case DEMAND_DIM: return edit_dim(finder, fault, text);
-    case DEMAND_CONSTANT:
+    case CONSTRAINT_DIM: return fix_dim(finder, fault, text);
+    case CONSTRAINT_CONSTANT:
       node->kind = CLEAVE_PATTERN_VALUE;
       cleave_text_add(text, node->label == NULL ? "any()" : "any \"");
       cleave_text_add(text, node->label == NULL ? "" : node->label);
       cleave_text_add(text, node->label == NULL ? "" : "\"");
       return true;
-    case DEMAND_SCALAR: return edit_scalar(finder, fault, text);
-    case DEMAND_ALL_EQUAL:
+    case CONSTRAINT_SCALAR: return fix_scalar(finder, fault, text);
+    case CONSTRAINT_ALL_EQUAL:
       node->constant.all_equal = false;
       cleave_text_add(text, "-- without all_equal = true");
       return true;
-    case DEMAND_CONTENT: return edit_content(finder, fault, text);
-    case DEMAND_LABEL:
+    case CONSTRAINT_CONTENT: return fix_content(finder, fault, text);
+    case CONSTRAINT_LABEL:
       cleave_text_format(text, "as = \"%s_2\"", node->label);
       node->label = NULL;
       return true;
-    case DEMAND_UNSHARED:
+    case CONSTRAINT_UNSHARED:
       node->shared = true;
       cleave_text_add(text, "shared = true");
       return true;
-    case DEMAND_LEAST:
-    case DEMAND_MOST: return edit_count(finder, fault, text);
-    case DEMAND_WHERE:
+    case CONSTRAINT_MIN_COUNT:
+    case CONSTRAINT_MAX_COUNT: return fix_count(finder, fault, text);
+    case CONSTRAINT_WHERE:
       cleave_text_format(text, "-- without where = \"%s\"", node->where->text);
       node->where = NULL;
       return true;
-    case DEMAND_EDGES:
-    case DEMAND_WHERE_ALL: break;
+    case CONSTRAINT_EDGES:
+    case CONSTRAINT_WHERE_ALL: break;
   }
   return false;
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What if one more operator were supported? For every operator that stands outside of regions at a border,
+// What if one more operator were supported? For every operator that stands outside of regions at a boundary,
 // the rules run again with it assumed, and the two plans are compared node by node.
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "partition/report/border_report.h"
+#include "partition/report/boundary_report.h"
 
-enum { MOST_CANDIDATES = 64 };
+enum { MAX_CANDIDATES = 64 };
 
 typedef struct candidate {
   const cleave_op_t *op;
@@ -114,7 +114,7 @@ static uint32_t count_outside(const cleave_plan_t *plan, const cleave_op_t *op) 
   return count;
 }
 
-static cleave_status_t try_operator(cleave_border_report_t *report, const cleave_op_t *op,
+static cleave_status_t try_operator(cleave_boundary_report_t *report, const cleave_op_t *op,
                                     const cleave_ruleset_t *const *rulesets, uint32_t ruleset_count,
                                     const cleave_partition_options_t *options, cleave_error_t *error) {
   cleave_partition_options_t own = *options;
@@ -134,15 +134,15 @@ static cleave_status_t try_operator(cleave_border_report_t *report, const cleave
   return status;
 }
 
-cleave_status_t cleave_border_report_assume(cleave_border_report_t *report,
-                                            const cleave_ruleset_t *const *rulesets, uint32_t ruleset_count,
-                                            const cleave_partition_options_t *options,
-                                            cleave_error_t *error) {
+cleave_status_t cleave_boundary_report_assume(cleave_boundary_report_t *report,
+                                              const cleave_ruleset_t *const *rulesets, uint32_t ruleset_count,
+                                              const cleave_partition_options_t *options,
+                                              cleave_error_t *error) {
   CLEAVE_ARRAY(candidate_t) candidates = {0};
   cleave_status_t status = CLEAVE_OK;
   report->bytes = crossing_bytes(report->plan, &report->unknown_count);
   for (size_t e = 0; e < report->edges.count; e++) {
-    const cleave_border_edge_t *edge = &report->edges.items[e];
+    const cleave_boundary_edge_t *edge = &report->edges.items[e];
     if (!cleave_node_exists(edge->outside) || edge->other != CLEAVE_INDEX_NONE) {
       continue;
     }
@@ -160,7 +160,7 @@ cleave_status_t cleave_border_report_assume(cleave_border_report_t *report,
   if (candidates.count > 1) {
     qsort(candidates.items, candidates.count, sizeof *candidates.items, compare_candidates);
   }
-  for (size_t k = 0; k < candidates.count && k < MOST_CANDIDATES; k++) {
+  for (size_t k = 0; k < candidates.count && k < MAX_CANDIDATES; k++) {
     CLEAVE_TRY_CLEANUP(try_operator(report, candidates.items[k].op, rulesets, ruleset_count, options, error));
   }
   if (report->what_ifs.count > 1) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The log of stops: per node a list of entries, newest first, so that the last word of a rule is found first.
 
-#include "partition/grow/border_log.h"
+#include "partition/grow/boundary_log.h"
 
 #include <string.h>
 
@@ -25,10 +25,10 @@ const char *cleave_stop_cause_name(cleave_stop_cause_t cause) {
   return "unknown";
 }
 
-cleave_status_t cleave_border_log_create(const cleave_graph_t *graph, cleave_border_log_t **out_log,
-                                         cleave_error_t *error) {
+cleave_status_t cleave_boundary_log_create(const cleave_graph_t *graph, cleave_boundary_log_t **out_log,
+                                           cleave_error_t *error) {
   size_t bound = (size_t)cleave_graph_node_bound(graph) + 1;
-  cleave_border_log_t *log = cleave_allocate_zeroed(1, sizeof *log);
+  cleave_boundary_log_t *log = cleave_allocate_zeroed(1, sizeof *log);
   if (log == NULL) {
     return cleave_error_out_of_memory(error);
   }
@@ -42,7 +42,7 @@ cleave_status_t cleave_border_log_create(const cleave_graph_t *graph, cleave_bor
   return CLEAVE_OK;
 }
 
-void cleave_border_log_destroy(cleave_border_log_t *log) {
+void cleave_boundary_log_destroy(cleave_boundary_log_t *log) {
   if (log == NULL) {
     return;
   }
@@ -53,8 +53,8 @@ void cleave_border_log_destroy(cleave_border_log_t *log) {
   cleave_free(log);
 }
 
-cleave_status_t cleave_border_log_stop(cleave_border_log_t *log, cleave_node_t node, uint32_t rule,
-                                       cleave_stop_cause_t cause, const char *text, cleave_error_t *error) {
+cleave_status_t cleave_boundary_log_stop(cleave_boundary_log_t *log, cleave_node_t node, uint32_t rule,
+                                         cleave_stop_cause_t cause, const char *text, cleave_error_t *error) {
   if (log == NULL) {
     return CLEAVE_OK;
   }
@@ -69,16 +69,16 @@ cleave_status_t cleave_border_log_stop(cleave_border_log_t *log, cleave_node_t n
   return CLEAVE_OK;
 }
 
-cleave_status_t cleave_border_log_cut(cleave_border_log_t *log, const cleave_cut_t *cut,
-                                      cleave_error_t *error) {
+cleave_status_t cleave_boundary_log_cut(cleave_boundary_log_t *log, const cleave_cut_t *cut,
+                                        cleave_error_t *error) {
   if (log != NULL) {
     CLEAVE_ARRAY_PUSH(&log->cuts, *cut, error);
   }
   return CLEAVE_OK;
 }
 
-const cleave_stop_t *cleave_border_log_find(const cleave_border_log_t *log, cleave_node_t node,
-                                            uint32_t rule) {
+const cleave_stop_t *cleave_boundary_log_find(const cleave_boundary_log_t *log, cleave_node_t node,
+                                              uint32_t rule) {
   for (uint32_t k = log->first[node.index]; k != CLEAVE_INDEX_NONE; k = log->stops.items[k].next) {
     const cleave_stop_t *stop = &log->stops.items[k];
     if (rule == CLEAVE_INDEX_NONE || stop->rule == rule) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The border report for people and for programs. Edges with the same reason are told once, with their number,
-// the bytes that cross, and the first of them.
-#include "cli/report/report_border.h"
+// The boundary report for people and for programs. Edges with the same reason are told once, with their
+// number, the bytes that cross, and the first of them.
+#include "cli/report/report_boundary.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@ enum { MOST_TOTALS = 24 };
 
 /* Groups of all regions that have the same reason and operator. */
 typedef struct total {
-  const cleave_border_group_t *first;
+  const cleave_boundary_group_t *first;
   uint32_t region_count;
   uint32_t last_region;
   uint32_t edge_count;
@@ -53,14 +53,14 @@ static int compare_totals(const void *a, const void *b) {
   return (x->first->example > y->first->example) - (x->first->example < y->first->example);
 }
 
-static bool same_total(const cleave_border_group_t *a, const cleave_border_group_t *b) {
+static bool same_total(const cleave_boundary_group_t *a, const cleave_boundary_group_t *b) {
   return a->is_input == b->is_input && a->cause == b->cause && a->op == b->op &&
          strcmp(a->reason, b->reason) == 0;
 }
 
-static void add_totals(const cleave_border_report_t *report, totals_t *totals) {
+static void add_totals(const cleave_boundary_report_t *report, totals_t *totals) {
   for (size_t g = 0; g < report->groups.count; g++) {
-    const cleave_border_group_t *group = &report->groups.items[g];
+    const cleave_boundary_group_t *group = &report->groups.items[g];
     size_t k = 0;
     if (group->cause == CLEAVE_STOP_MODEL) {
       continue;
@@ -86,7 +86,7 @@ static void add_totals(const cleave_border_report_t *report, totals_t *totals) {
   }
 }
 
-static void print_totals(const cleave_border_report_t *report) {
+static void print_totals(const cleave_boundary_report_t *report) {
   totals_t totals = {0};
   add_totals(report, &totals);
   if (totals.count == 0) {
@@ -121,7 +121,7 @@ static void print_totals(const cleave_border_report_t *report) {
 
 /* ---- region by region ---- */
 
-static void print_region(const cleave_border_report_t *report, uint32_t index, size_t first, size_t end) {
+static void print_region(const cleave_boundary_report_t *report, uint32_t index, size_t first, size_t end) {
   const cleave_plan_t *plan = report->plan;
   const cleave_plan_region_t *region = &plan->regions[index];
   const cleave_plan_rule_t *rule = &plan->rules[region->rule];
@@ -138,8 +138,8 @@ static void print_region(const cleave_border_report_t *report, uint32_t index, s
     cleave_table_cell(&table, "%s", heading[k]);
   }
   for (size_t g = first; g < end; g++) {
-    const cleave_border_group_t *group = &report->groups.items[g];
-    const cleave_border_edge_t *edge = &report->edges.items[group->example];
+    const cleave_boundary_group_t *group = &report->groups.items[g];
+    const cleave_boundary_edge_t *edge = &report->edges.items[group->example];
     cleave_node_t shown = cleave_node_exists(edge->outside) ? edge->outside : edge->inside;
     char bytes[64];
     char label[96] = "-";
@@ -160,7 +160,7 @@ static void print_region(const cleave_border_report_t *report, uint32_t index, s
   cleave_table_deinit(&table);
 }
 
-static void print_what_ifs(const cleave_border_report_t *report) {
+static void print_what_ifs(const cleave_boundary_report_t *report) {
   if (report->what_ifs.count == 0) {
     return;
   }
@@ -185,9 +185,9 @@ static void print_what_ifs(const cleave_border_report_t *report) {
   cleave_table_deinit(&table);
 }
 
-void cleave_report_borders(const cleave_border_report_t *report) {
+void cleave_report_boundaries(const cleave_boundary_report_t *report) {
   char bytes[64];
-  cleave_print("\nborders: %u regions, %s cross between parts of the plan",
+  cleave_print("\nboundaries: %u regions, %s cross between parts of the plan",
                (unsigned)report->plan->region_count, cleave_output_bytes(report->bytes, bytes, sizeof bytes));
   if (report->unknown_count > 0) {
     cleave_print(", and %u values of unknown size", (unsigned)report->unknown_count);
@@ -214,9 +214,9 @@ static json_t *text_json(const char *text) {
   return json != NULL ? json : json_string("(not UTF-8)");
 }
 
-static json_t *group_json(const cleave_border_report_t *report, const cleave_border_group_t *group) {
+static json_t *group_json(const cleave_boundary_report_t *report, const cleave_boundary_group_t *group) {
   const cleave_graph_t *graph = report->plan->graph;
-  const cleave_border_edge_t *edge = &report->edges.items[group->example];
+  const cleave_boundary_edge_t *edge = &report->edges.items[group->example];
   char label[128];
   json_t *json = json_pack("{s:s, s:s, s:o, s:i, s:i, s:f, s:i}", "side", group->is_input ? "in" : "out",
                            "cause", cleave_stop_cause_name(group->cause), "reason", text_json(group->reason),
@@ -238,7 +238,7 @@ static json_t *group_json(const cleave_border_report_t *report, const cleave_bor
   return json;
 }
 
-void cleave_report_borders_json(const cleave_border_report_t *report, json_t *object) {
+void cleave_report_boundaries_json(const cleave_boundary_report_t *report, json_t *object) {
   const cleave_plan_t *plan = report->plan;
   json_t *regions = json_array();
   json_t *what_ifs = json_array();

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where growth stopped, as it happened: filled in by the partitioner when a caller asks for it
- * (cleave_partition_options_t.log), read by border_report.c. A rule that did not take a node leaves one entry
- * about it; a cut between two sets of one rule leaves one entry about the pair.
+ * (cleave_partition_options_t.log), read by boundary_report.c. A rule that did not take a node leaves one
+ * entry about it; a cut between two sets of one rule leaves one entry about the pair.
  */
-#ifndef CLEAVE_PARTITION_GROW_BORDER_LOG_H
-#define CLEAVE_PARTITION_GROW_BORDER_LOG_H
+#ifndef CLEAVE_PARTITION_GROW_BOUNDARY_LOG_H
+#define CLEAVE_PARTITION_GROW_BOUNDARY_LOG_H
 
 #include "graph/graph.h"
 #include "partition/grow/partition.h"
@@ -45,27 +45,27 @@ typedef struct cleave_cut {
   uint32_t rule;
 } cleave_cut_t;
 
-struct cleave_border_log {
+struct cleave_boundary_log {
   cleave_arena_t arena;
   uint32_t *first; /* per node index: the newest entry in stops, or CLEAVE_INDEX_NONE */
   CLEAVE_ARRAY(cleave_stop_t) stops;
   CLEAVE_ARRAY(cleave_cut_t) cuts;
 };
 
-CLEAVE_MUST_USE cleave_status_t cleave_border_log_create(const cleave_graph_t *graph,
-                                                         cleave_border_log_t **out_log,
-                                                         cleave_error_t *error);
-void cleave_border_log_destroy(cleave_border_log_t *log);
+CLEAVE_MUST_USE cleave_status_t cleave_boundary_log_create(const cleave_graph_t *graph,
+                                                           cleave_boundary_log_t **out_log,
+                                                           cleave_error_t *error);
+void cleave_boundary_log_destroy(cleave_boundary_log_t *log);
 
 /* A NULL log takes nothing. `text` is copied. */
-CLEAVE_MUST_USE cleave_status_t cleave_border_log_stop(cleave_border_log_t *log, cleave_node_t node,
-                                                       uint32_t rule, cleave_stop_cause_t cause,
-                                                       const char *text, cleave_error_t *error);
-CLEAVE_MUST_USE cleave_status_t cleave_border_log_cut(cleave_border_log_t *log, const cleave_cut_t *cut,
-                                                      cleave_error_t *error);
+CLEAVE_MUST_USE cleave_status_t cleave_boundary_log_stop(cleave_boundary_log_t *log, cleave_node_t node,
+                                                         uint32_t rule, cleave_stop_cause_t cause,
+                                                         const char *text, cleave_error_t *error);
+CLEAVE_MUST_USE cleave_status_t cleave_boundary_log_cut(cleave_boundary_log_t *log, const cleave_cut_t *cut,
+                                                        cleave_error_t *error);
 
 /* The newest entry about a node of this rule (CLEAVE_INDEX_NONE: of any rule), or NULL. */
-const cleave_stop_t *cleave_border_log_find(const cleave_border_log_t *log, cleave_node_t node,
-                                            uint32_t rule);
+const cleave_stop_t *cleave_boundary_log_find(const cleave_boundary_log_t *log, cleave_node_t node,
+                                              uint32_t rule);
 
-#endif /* CLEAVE_PARTITION_GROW_BORDER_LOG_H */
+#endif /* CLEAVE_PARTITION_GROW_BOUNDARY_LOG_H */

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pattern taken apart: the single demands of every part, and the order in which the parts of a trial are
-// met from its anchor.
+// A pattern taken apart: the single constraints of every part, and the order in which the parts of a trial
+// are met from its anchor.
 
 #include <string.h>
 
 #include "partition/explain/explain_state.h"
 
-// ---- demands ----
+// ---- constraints ----
 
-static uint32_t count_demands(const cleave_pattern_node_t *node) {
+static uint32_t count_constraints(const cleave_pattern_node_t *node) {
   uint32_t dims = node->type.dims != NULL && node->type.rank > 0 ? (uint32_t)node->type.rank : 0;
   return node->child_count + node->input_count + node->attribute_count + dims + 12;
 }
 
-static void add(cleave_explainer_t *x, demand_kind_t kind, uint32_t part, uint32_t index) {
-  x->demands[x->demand_count++] = (demand_t){(uint8_t)kind, part, index};
+static void add(cleave_explainer_t *x, constraint_kind_t kind, uint32_t part, uint32_t index) {
+  x->constraints[x->constraint_count++] = (constraint_t){(uint8_t)kind, part, index};
 }
 
 /* Is there another part of this label before, or an operator of it anywhere? */
@@ -30,79 +30,79 @@ static bool label_is_known(const cleave_pattern_t *pattern, uint32_t part) {
   return false;
 }
 
-static void add_type_demands(cleave_explainer_t *x, uint32_t part) {
+static void add_type_constraints(cleave_explainer_t *x, uint32_t part) {
   const cleave_pattern_node_t *node = &x->pattern->nodes[part];
   const cleave_type_test_t *type = &node->type;
   if (type->dtypes != 0) {
-    add(x, DEMAND_DTYPE, part, 0);
+    add(x, CONSTRAINT_DTYPE, part, 0);
   }
   if (type->rank >= 0) {
-    add(x, DEMAND_RANK, part, 0);
+    add(x, CONSTRAINT_RANK, part, 0);
   }
   for (int32_t d = 0; type->dims != NULL && d < type->rank; d++) {
     if (type->dims[d].size >= 0 || type->dims[d].symbol != NULL || type->dims[d].expression != NULL) {
-      add(x, DEMAND_DIM, part, (uint32_t)d);
+      add(x, CONSTRAINT_DIM, part, (uint32_t)d);
     }
   }
   if (node->where != NULL) {
-    add(x, DEMAND_WHERE, part, 0);
+    add(x, CONSTRAINT_WHERE, part, 0);
   }
 }
 
-static void add_value_demands(cleave_explainer_t *x, uint32_t part) {
+static void add_value_constraints(cleave_explainer_t *x, uint32_t part) {
   const cleave_pattern_node_t *node = &x->pattern->nodes[part];
   const cleave_constant_test_t *test = &node->constant;
   if (node->kind == CLEAVE_PATTERN_CONSTANT) {
-    add(x, DEMAND_CONSTANT, part, 0);
+    add(x, CONSTRAINT_CONSTANT, part, 0);
     if (test->scalar) {
-      add(x, DEMAND_SCALAR, part, 0);
+      add(x, CONSTRAINT_SCALAR, part, 0);
     }
     if (test->all_equal) {
-      add(x, DEMAND_ALL_EQUAL, part, 0);
+      add(x, CONSTRAINT_ALL_EQUAL, part, 0);
     }
     if (test->has_value || test->values != NULL || test->has_range) {
-      add(x, DEMAND_CONTENT, part, 0);
+      add(x, CONSTRAINT_CONTENT, part, 0);
     }
   }
-  add_type_demands(x, part);
+  add_type_constraints(x, part);
   if (label_is_known(x->pattern, part)) {
-    add(x, DEMAND_LABEL, part, 0);
+    add(x, CONSTRAINT_LABEL, part, 0);
   }
 }
 
-static void add_demands(cleave_explainer_t *x, uint32_t part) {
+static void add_constraints(cleave_explainer_t *x, uint32_t part) {
   const cleave_pattern_node_t *node = &x->pattern->nodes[part];
   switch (node->kind) {
     case CLEAVE_PATTERN_OP:
       for (uint32_t k = 0; k < node->input_count; k++) {
-        add(x, DEMAND_INPUT, part, k);
+        add(x, CONSTRAINT_INPUT, part, k);
       }
       if (node->op_count > 0) {
-        add(x, DEMAND_OPS, part, 0);
+        add(x, CONSTRAINT_OPS, part, 0);
       }
       for (uint32_t k = 0; k < node->attribute_count; k++) {
-        add(x, DEMAND_ATTRIBUTE, part, k);
+        add(x, CONSTRAINT_ATTRIBUTE, part, k);
       }
-      add_type_demands(x, part);
+      add_type_constraints(x, part);
       if (!node->shared) {
-        add(x, DEMAND_UNSHARED, part, 0);
+        add(x, CONSTRAINT_UNSHARED, part, 0);
       }
       break;
     case CLEAVE_PATTERN_VALUE:
-    case CLEAVE_PATTERN_CONSTANT: add_value_demands(x, part); break;
+    case CLEAVE_PATTERN_CONSTANT: add_value_constraints(x, part); break;
     case CLEAVE_PATTERN_SEQUENCE:
     case CLEAVE_PATTERN_GROUP:
       for (uint32_t k = 0; k < node->child_count; k++) {
-        add(x, DEMAND_CHILD, part, k);
+        add(x, CONSTRAINT_CHILD, part, k);
       }
       break;
     case CLEAVE_PATTERN_REPEATED:
-    case CLEAVE_PATTERN_EVERY:
+    case CLEAVE_PATTERN_VARIADIC:
       if (node->min > 1) {
-        add(x, DEMAND_LEAST, part, 0);
+        add(x, CONSTRAINT_MIN_COUNT, part, 0);
       }
       if (node->max != UINT32_MAX) {
-        add(x, DEMAND_MOST, part, 0);
+        add(x, CONSTRAINT_MAX_COUNT, part, 0);
       }
       break;
     case CLEAVE_PATTERN_ABSENT:
@@ -125,17 +125,17 @@ cleave_status_t cleave_explainer_take_apart(cleave_explainer_t *x, const cleave_
   size_t most = 2;
   cleave_arena_reset(arena);
   for (size_t k = 0; k < n; k++) {
-    most += count_demands(&pattern->nodes[k]);
+    most += count_constraints(&pattern->nodes[k]);
   }
   x->pattern = pattern;
-  x->demand_count = 0;
-  x->demands = cleave_arena_allocate(arena, most, sizeof *x->demands);
-  x->demand_starts = cleave_arena_allocate(arena, n + 1, sizeof *x->demand_starts);
+  x->constraint_count = 0;
+  x->constraints = cleave_arena_allocate(arena, most, sizeof *x->constraints);
+  x->constraint_starts = cleave_arena_allocate(arena, n + 1, sizeof *x->constraint_starts);
   x->parents = cleave_arena_allocate(arena, n, sizeof *x->parents);
   x->seen = cleave_arena_allocate(arena, n, sizeof *x->seen);
   x->skeleton = cleave_arena_allocate(arena, most, sizeof *x->skeleton);
   x->details = cleave_arena_allocate(arena, most, sizeof *x->details);
-  if (x->demands == NULL || x->demand_starts == NULL || x->parents == NULL || x->seen == NULL ||
+  if (x->constraints == NULL || x->constraint_starts == NULL || x->parents == NULL || x->seen == NULL ||
       x->skeleton == NULL || x->details == NULL) {
     return cleave_error_out_of_memory(error);
   }
@@ -144,9 +144,9 @@ cleave_status_t cleave_explainer_take_apart(cleave_explainer_t *x, const cleave_
   memset(x->parents, 0xff, n * sizeof *x->parents);
   for (uint32_t p = 0; p < n; p++) {
     const cleave_pattern_node_t *node = &pattern->nodes[p];
-    x->demand_starts[p] = x->demand_count;
+    x->constraint_starts[p] = x->constraint_count;
     x->has_group = x->has_group || node->kind == CLEAVE_PATTERN_GROUP;
-    add_demands(x, p);
+    add_constraints(x, p);
     for (uint32_t k = 0; k < node->input_count; k++) {
       refer(x, p, node->inputs[k].pattern);
     }
@@ -154,18 +154,18 @@ cleave_status_t cleave_explainer_take_apart(cleave_explainer_t *x, const cleave_
       refer(x, p, node->children[k]);
     }
   }
-  x->demand_starts[n] = x->demand_count;
-  add(x, DEMAND_EDGES, CLEAVE_INDEX_NONE, 0);
+  x->constraint_starts[n] = x->constraint_count;
+  add(x, CONSTRAINT_EDGES, CLEAVE_INDEX_NONE, 0);
   if (pattern->where != NULL) {
-    add(x, DEMAND_WHERE_ALL, CLEAVE_INDEX_NONE, 0);
+    add(x, CONSTRAINT_WHERE_ALL, CLEAVE_INDEX_NONE, 0);
   }
   return CLEAVE_OK;
 }
 
-uint32_t cleave_explainer_demand(const cleave_explainer_t *x, uint32_t part, demand_kind_t kind,
-                                 uint32_t index) {
-  for (uint32_t d = x->demand_starts[part]; d < x->demand_starts[part + 1]; d++) {
-    if (x->demands[d].kind == kind && x->demands[d].index == index) {
+uint32_t cleave_explainer_constraint(const cleave_explainer_t *x, uint32_t part, constraint_kind_t kind,
+                                     uint32_t index) {
+  for (uint32_t d = x->constraint_starts[part]; d < x->constraint_starts[part + 1]; d++) {
+    if (x->constraints[d].kind == kind && x->constraints[d].index == index) {
       return d;
     }
   }
@@ -178,8 +178,8 @@ cleave_status_t cleave_explainer_trial_create(cleave_explainer_t *x, trial_t *ou
                                               cleave_error_t *error) {
   cleave_arena_t *arena = &x->trial_arena;
   size_t n = x->pattern->node_count;
-  out_trial->states = cleave_arena_allocate(arena, (size_t)x->demand_count + 1, 1);
-  out_trial->edges = cleave_arena_allocate(arena, (size_t)x->demand_count + 1, 1);
+  out_trial->states = cleave_arena_allocate(arena, (size_t)x->constraint_count + 1, 1);
+  out_trial->edges = cleave_arena_allocate(arena, (size_t)x->constraint_count + 1, 1);
   out_trial->choices = cleave_arena_allocate(arena, n, sizeof *out_trial->choices);
   if (out_trial->states == NULL || out_trial->edges == NULL || out_trial->choices == NULL) {
     return cleave_error_out_of_memory(error);
@@ -191,8 +191,8 @@ cleave_status_t cleave_explainer_trial_create(cleave_explainer_t *x, trial_t *ou
 cleave_status_t cleave_explainer_trial_copy(cleave_explainer_t *x, const trial_t *trial, trial_t *out_trial,
                                             cleave_error_t *error) {
   CLEAVE_TRY(cleave_explainer_trial_create(x, out_trial, error));
-  memcpy(out_trial->states, trial->states, x->demand_count);
-  memcpy(out_trial->edges, trial->edges, x->demand_count);
+  memcpy(out_trial->states, trial->states, x->constraint_count);
+  memcpy(out_trial->edges, trial->edges, x->constraint_count);
   memcpy(out_trial->choices, trial->choices, x->pattern->node_count * sizeof *trial->choices);
   return CLEAVE_OK;
 }
@@ -215,31 +215,31 @@ static void visit(const walk_t *walk, uint32_t part, bool forwards);
 
 /* Operators belong to the structure, and are asked for from the start; so is, where it cannot mislead while
  * parts are still left out, what bounds the search. */
-static void open_demand(const cleave_explainer_t *x, trial_t *trial, uint32_t demand) {
-  demand_kind_t kind = (demand_kind_t)x->demands[demand].kind;
-  bool from_start = kind == DEMAND_OPS || kind == DEMAND_MOST || kind == DEMAND_EDGES ||
-                    (kind == DEMAND_LABEL && x->has_group) || (kind == DEMAND_UNSHARED && x->is_tree);
-  if (trial->states[demand] == DEMAND_STRICT) {
-    trial->states[demand] = from_start ? DEMAND_KEPT : DEMAND_OPEN;
+static void open_constraint(const cleave_explainer_t *x, trial_t *trial, uint32_t constraint) {
+  constraint_kind_t kind = (constraint_kind_t)x->constraints[constraint].kind;
+  bool from_start = kind == CONSTRAINT_OPS || kind == CONSTRAINT_MAX_COUNT || kind == CONSTRAINT_EDGES ||
+                    (kind == CONSTRAINT_LABEL && x->has_group) || (kind == CONSTRAINT_UNSHARED && x->is_tree);
+  if (trial->states[constraint] == CONSTRAINT_STRICT) {
+    trial->states[constraint] = from_start ? CONSTRAINT_KEPT : CONSTRAINT_OPEN;
   }
 }
 
 /* An edge to a part; what is behind it follows, unless it was dropped. */
-static void visit_edge(const walk_t *walk, uint32_t owner, demand_kind_t kind, uint32_t index,
+static void visit_edge(const walk_t *walk, uint32_t owner, constraint_kind_t kind, uint32_t index,
                        uint32_t target, bool forwards) {
   cleave_explainer_t *x = walk->x;
-  uint32_t demand = cleave_explainer_demand(x, owner, kind, index);
+  uint32_t constraint = cleave_explainer_constraint(x, owner, kind, index);
   target = cleave_explainer_resolve(x, walk->trial, target);
-  bool same = kind == DEMAND_INPUT && x->seen[target] != 0;
-  bool backwards = kind == DEMAND_CHILD && !forwards;
-  walk->trial->edges[demand] = (uint8_t)((same ? EDGE_SAME : 0) | (backwards ? EDGE_BACKWARDS : 0));
-  open_demand(x, walk->trial, demand);
+  bool same = kind == CONSTRAINT_INPUT && x->seen[target] != 0;
+  bool backwards = kind == CONSTRAINT_CHILD && !forwards;
+  walk->trial->edges[constraint] = (uint8_t)((same ? EDGE_SAME : 0) | (backwards ? EDGE_BACKWARDS : 0));
+  open_constraint(x, walk->trial, constraint);
   if (same) {
-    x->details[x->detail_count++] = demand;
+    x->details[x->detail_count++] = constraint;
     return;
   }
-  x->skeleton[x->skeleton_count++] = demand;
-  if (walk->trial->states[demand] != DEMAND_DROPPED) {
+  x->skeleton[x->skeleton_count++] = constraint;
+  if (walk->trial->states[constraint] != CONSTRAINT_DROPPED) {
     visit(walk, target, forwards);
   }
 }
@@ -250,7 +250,7 @@ static void visit_sequence(const walk_t *walk, uint32_t part, bool forwards) {
     uint32_t last = node->child_count - 1;
     visit(walk, node->children[last], false);
     for (uint32_t k = last; k-- > 0;) {
-      visit_edge(walk, part, DEMAND_CHILD, k, node->children[k], false);
+      visit_edge(walk, part, CONSTRAINT_CHILD, k, node->children[k], false);
     }
     return;
   }
@@ -258,10 +258,10 @@ static void visit_sequence(const walk_t *walk, uint32_t part, bool forwards) {
       cleave_pattern_is_value(&walk->x->pattern->nodes[node->children[0]]) && node->child_count > 1 ? 1 : 0;
   visit(walk, node->children[first], true);
   if (first == 1) {
-    visit_edge(walk, part, DEMAND_CHILD, 0, node->children[0], false);
+    visit_edge(walk, part, CONSTRAINT_CHILD, 0, node->children[0], false);
   }
   for (uint32_t k = first + 1; k < node->child_count; k++) {
-    visit_edge(walk, part, DEMAND_CHILD, k, node->children[k], true);
+    visit_edge(walk, part, CONSTRAINT_CHILD, k, node->children[k], true);
   }
 }
 
@@ -276,19 +276,19 @@ static void visit(const walk_t *walk, uint32_t part, bool forwards) {
   switch (node->kind) {
     case CLEAVE_PATTERN_OP:
       for (uint32_t k = 0; k < node->input_count; k++) {
-        visit_edge(walk, part, DEMAND_INPUT, k, node->inputs[k].pattern, false);
+        visit_edge(walk, part, CONSTRAINT_INPUT, k, node->inputs[k].pattern, false);
       }
       break;
     case CLEAVE_PATTERN_SEQUENCE: visit_sequence(walk, part, forwards); break;
     case CLEAVE_PATTERN_GROUP:
       visit(walk, node->children[0], true);
       for (uint32_t k = 1; k < node->child_count; k++) {
-        visit_edge(walk, part, DEMAND_CHILD, k, node->children[k], true);
+        visit_edge(walk, part, CONSTRAINT_CHILD, k, node->children[k], true);
       }
       break;
     case CLEAVE_PATTERN_REPEATED:
     case CLEAVE_PATTERN_OUTPUT:
-    case CLEAVE_PATTERN_EVERY: visit(walk, node->children[0], forwards); break;
+    case CLEAVE_PATTERN_VARIADIC: visit(walk, node->children[0], forwards); break;
     case CLEAVE_PATTERN_VALUE:
     case CLEAVE_PATTERN_CONSTANT:
     case CLEAVE_PATTERN_ABSENT:
@@ -305,20 +305,20 @@ void cleave_explainer_walk(cleave_explainer_t *x, trial_t *trial) {
   visit(&walk, x->pattern->root, true);
   // What was seen twice comes first: it is still structure.
   for (uint32_t p = 0; p < x->pattern->node_count; p++) {
-    for (uint32_t d = x->demand_starts[p]; x->seen[p] != 0 && d < x->demand_starts[p + 1]; d++) {
-      demand_kind_t kind = (demand_kind_t)x->demands[d].kind;
-      if (kind != DEMAND_CHILD && kind != DEMAND_INPUT) {
-        open_demand(x, trial, d);
-        if (kind != DEMAND_OPS) {
+    for (uint32_t d = x->constraint_starts[p]; x->seen[p] != 0 && d < x->constraint_starts[p + 1]; d++) {
+      constraint_kind_t kind = (constraint_kind_t)x->constraints[d].kind;
+      if (kind != CONSTRAINT_CHILD && kind != CONSTRAINT_INPUT) {
+        open_constraint(x, trial, d);
+        if (kind != CONSTRAINT_OPS) {
           x->details[x->detail_count++] = d;
         }
       }
     }
   }
-  open_demand(x, trial, cleave_explainer_edges_demand(x));
+  open_constraint(x, trial, cleave_explainer_edges_constraint(x));
   if (x->pattern->where != NULL) {
-    x->details[x->detail_count++] = x->demand_count - 1;
-    open_demand(x, trial, x->demand_count - 1);
+    x->details[x->detail_count++] = x->constraint_count - 1;
+    open_constraint(x, trial, x->constraint_count - 1);
   }
 }
 
