@@ -32,10 +32,14 @@ typedef struct fault {
   uint32_t input; /* of `node`, where an edge is at fault that the pattern does not name */
 } fault_t;
 
+/* ---- explain_find.c ---- */
+
 /* Fills in nodes and mismatches of a finding from a trial that matches. */
 CLEAVE_MUST_USE cleave_status_t cleave_explainer_find(cleave_explainer_t *explainer, trial_t *trial,
                                                       uint32_t anchor, cleave_arena_t *arena,
                                                       cleave_finding_t *finding, cleave_error_t *error);
+
+/* ---- explain_binding.c ---- */
 
 /* For cleave_match_request_t.accept: `context` is a cleave_node_t that the match must have, or NONE. */
 bool cleave_explainer_has_node(void *context, const cleave_match_t *match, uint64_t hash);

@@ -131,6 +131,8 @@ CLEAVE_MUST_USE cleave_status_t cleave_partitioner_region(cleave_partitioner_t *
                                                           const cleave_rule_t *rule, uint32_t rule_index,
                                                           cleave_error_t *error);
 
+/* ---- settle.c ---- */
+
 /* A contracted group, named by one of its positions, becomes a region if it reaches the rule's thresholds and
  * `review` wants it; otherwise its units are apart again, as before. Where `review` keeps a part, the same is
  * done for the connected parts of that. */

@@ -7,12 +7,6 @@
 
 // ---- bindings ----
 
-cleave_status_t cleave_matcher_push_trail(cleave_matcher_t *m, trail_kind_t kind, uint32_t index,
-                                          uint32_t old, cleave_error_t *error) {
-  CLEAVE_ARRAY_PUSH(&m->trail, ((trail_t){(uint32_t)kind, index, old}), error);
-  return CLEAVE_OK;
-}
-
 void cleave_matcher_undo(cleave_matcher_t *m, size_t count) {
   while (m->trail.count > count) {
     trail_t entry = m->trail.items[--m->trail.count];

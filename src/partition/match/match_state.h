@@ -224,8 +224,9 @@ typedef struct step {
   size_t work; /* beyond one step */
 } step_t;
 
-/* ---- match.c ---- */
+/* ---- match_goals.c ---- */
 
+/* A goal with nothing but these. */
 goal_t cleave_matcher_goal(goal_kind_t kind, uint32_t pattern, uint32_t next);
 /* Adds a goal in front of goal.next; its index in *out. */
 CLEAVE_MUST_USE cleave_status_t cleave_matcher_push_goal(cleave_matcher_t *matcher, goal_t goal,
@@ -233,6 +234,13 @@ CLEAVE_MUST_USE cleave_status_t cleave_matcher_push_goal(cleave_matcher_t *match
 /* Leaves a choice point: goal `index` again with `alternative`, from the state as it is now. */
 CLEAVE_MUST_USE cleave_status_t cleave_matcher_leave_choice(cleave_matcher_t *matcher, uint32_t index,
                                                             uint32_t alternative, cleave_error_t *error);
+/* Hash of a goal and of those after it. Links are left out: they name edges, which only a complete match is
+ * asked about. */
+uint64_t cleave_matcher_sign_goal(const cleave_matcher_t *matcher, const goal_t *goal);
+/* Notes what a binding replaced: undoing puts `old` back. */
+CLEAVE_MUST_USE cleave_status_t cleave_matcher_push_trail(cleave_matcher_t *matcher, trail_kind_t kind,
+                                                          uint32_t index, uint32_t old,
+                                                          cleave_error_t *error);
 /* What follows depends on what was bound when the trail had `trail` entries. 0: on everything. */
 void cleave_matcher_depend(cleave_matcher_t *matcher, uint32_t trail);
 
@@ -291,9 +299,6 @@ bool cleave_matcher_node_may_match(cleave_matcher_t *matcher, uint32_t pattern, 
 
 /* Undoes all that was bound since the trail had `count` entries. */
 void cleave_matcher_undo(cleave_matcher_t *matcher, size_t count);
-CLEAVE_MUST_USE cleave_status_t cleave_matcher_push_trail(cleave_matcher_t *matcher, trail_kind_t kind,
-                                                          uint32_t index, uint32_t old,
-                                                          cleave_error_t *error);
 
 /* Binds an OP to a node (position) after all tests that need no other node. *out_is_new: it was not bound to
  * that node before. */

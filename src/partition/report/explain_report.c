@@ -22,12 +22,6 @@ const char *cleave_fate_name(cleave_fate_t fate) {
   return "";
 }
 
-cleave_status_t cleave_why_go_on(const cleave_why_builder_t *builder, cleave_error_t *error) {
-  const atomic_bool *flag = builder->request->is_interrupted;
-  return flag != NULL && atomic_load(flag) ? cleave_error_set(error, CLEAVE_ERROR_LIMIT, "why: interrupted")
-                                           : CLEAVE_OK;
-}
-
 // ---- rules ----
 
 /* The rules of the plan, which lists them ruleset by ruleset. */

@@ -170,8 +170,13 @@ CLEAVE_MUST_USE cleave_status_t cleave_why_end_groups(cleave_why_refusals_t *gro
 /* Do two texts say the same, whatever is in quotes? */
 bool cleave_why_same_words(const char *a, const char *b);
 
-/* To be called now and then: CLEAVE_ERROR_LIMIT where the answer is not wanted any more. */
-CLEAVE_MUST_USE cleave_status_t cleave_why_go_on(const cleave_why_builder_t *builder, cleave_error_t *error);
+/* To be called in long loops: CLEAVE_ERROR_LIMIT if the request was interrupted. */
+CLEAVE_MUST_USE static inline cleave_status_t cleave_why_go_on(const cleave_why_builder_t *builder,
+                                                               cleave_error_t *error) {
+  const atomic_bool *flag = builder->request->is_interrupted;
+  return flag != NULL && atomic_load(flag) ? cleave_error_set(error, CLEAVE_ERROR_LIMIT, "why: interrupted")
+                                           : CLEAVE_OK;
+}
 
 /* explain_rule.c */
 CLEAVE_MUST_USE cleave_status_t cleave_why_report_rule(cleave_why_builder_t *builder, uint32_t rule,

@@ -461,25 +461,9 @@ static int host_extend_values(lua_State *state) {
   return 0;
 }
 
-void cleave_builder_push(lua_State *state) {
-  cleave_script_push_host(state);
-  if (lua_getfield(state, -1, "add_node") == LUA_TNIL) {
-    lua_pop(state, 1);
-    cleave_builder_register(state);
-  } else {
-    lua_pop(state, 1);
-  }
-  lua_pop(state, 1);
-  cleave_script_import(state, "builder");
-  lua_getfield(state, -1, "g");
-  lua_remove(state, -2);
-}
-
-void cleave_builder_register(lua_State *state) {
+void cleave_builder_register_operators(lua_State *state) {
   lua_pushcfunction(state, host_extend_values);
   lua_setfield(state, -2, "extend_values");
   lua_pushcfunction(state, host_add_node);
   lua_setfield(state, -2, "add_node");
-  cleave_builder_register_values(state);
-  cleave_builder_register_pass_words(state);
 }

@@ -44,8 +44,10 @@ static inline cleave_builder_t *cleave_builder_of(lua_State *state) {
   return builder;
 }
 
-/* Adds the host functions that lua/cleave/builder.lua wraps to the table on top of the stack. */
+/* builder_words.c: adds the host functions that lua/cleave/builder.lua wraps to the table on top of the
+ * stack: those of the three files below. */
 void cleave_builder_register(lua_State *state);
+void cleave_builder_register_operators(lua_State *state);
 void cleave_builder_register_values(lua_State *state);
 void cleave_builder_register_pass_words(lua_State *state);
 

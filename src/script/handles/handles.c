@@ -78,40 +78,38 @@ static int handle_to_text(lua_State *state) {
   return 1;
 }
 
-void cleave_handle_push_metatable(lua_State *state, cleave_handle_kind_t kind) {
-  static const lua_CFunction INDEX[CLEAVE_HANDLE_KIND_COUNT] = {
-      cleave_node_handle_index,   cleave_value_handle_index,    cleave_graph_handle_index,
-      cleave_match_handle_index,  cleave_proposal_handle_index, cleave_attributes_handle_index,
-      cleave_inputs_handle_index, cleave_outputs_handle_index};
+void cleave_handle_define(lua_State *state, cleave_handle_kind_t kind, lua_CFunction index,
+                          lua_CFunction length) {
   if (lua_rawgetp(state, LUA_REGISTRYINDEX, &METATABLES_KEY) == LUA_TNIL) {
     lua_pop(state, 1);
     lua_newtable(state);
     lua_pushvalue(state, -1);
     lua_rawsetp(state, LUA_REGISTRYINDEX, &METATABLES_KEY);
   }
-  if (lua_rawgeti(state, -1, (lua_Integer)kind) == LUA_TNIL) {
-    lua_pop(state, 1);
-    lua_newtable(state);
-    lua_pushcfunction(state, INDEX[kind]);
-    lua_setfield(state, -2, "__index");
-    lua_pushcfunction(state, refuse_change);
-    lua_setfield(state, -2, "__newindex");
-    lua_pushcfunction(state, handles_are_equal);
-    lua_setfield(state, -2, "__eq");
-    lua_pushcfunction(state, handle_to_text);
-    lua_setfield(state, -2, "__tostring");
-    if (kind == CLEAVE_HANDLE_INPUTS || kind == CLEAVE_HANDLE_OUTPUTS) {
-      lua_pushcfunction(
-          state, kind == CLEAVE_HANDLE_INPUTS ? cleave_inputs_handle_length : cleave_outputs_handle_length);
-      lua_setfield(state, -2, "__len");
-    }
-    lua_pushstring(state, KIND_NAMES[kind]);
-    lua_setfield(state, -2, "__name");
-    lua_pushboolean(state, false);
-    lua_setfield(state, -2, "__metatable");
-    lua_pushvalue(state, -1);
-    lua_rawseti(state, -3, (lua_Integer)kind);
+  lua_newtable(state);
+  lua_pushcfunction(state, index);
+  lua_setfield(state, -2, "__index");
+  lua_pushcfunction(state, refuse_change);
+  lua_setfield(state, -2, "__newindex");
+  lua_pushcfunction(state, handles_are_equal);
+  lua_setfield(state, -2, "__eq");
+  lua_pushcfunction(state, handle_to_text);
+  lua_setfield(state, -2, "__tostring");
+  if (length != NULL) {
+    lua_pushcfunction(state, length);
+    lua_setfield(state, -2, "__len");
   }
+  lua_pushstring(state, KIND_NAMES[kind]);
+  lua_setfield(state, -2, "__name");
+  lua_pushboolean(state, false);
+  lua_setfield(state, -2, "__metatable");
+  lua_rawseti(state, -2, (lua_Integer)kind);
+  lua_pop(state, 1);
+}
+
+void cleave_handle_push_metatable(lua_State *state, cleave_handle_kind_t kind) {
+  (void)lua_rawgetp(state, LUA_REGISTRYINDEX, &METATABLES_KEY);
+  (void)lua_rawgeti(state, -1, (lua_Integer)kind);
   lua_remove(state, -2);
 }
 

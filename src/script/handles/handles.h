@@ -38,6 +38,11 @@ void cleave_handles_forget(cleave_script_t *script);
 /* The graph at work changed: its nodes in order are found anew when they are asked for (graph_handle.c). */
 void cleave_handle_forget_order(lua_State *state);
 
+/* handle_kinds.c: prepares an interpreter for handles of all kinds; once, before any is made. */
+void cleave_handles_register(lua_State *state);
+/* Makes the metatable of one kind. `length` may be NULL. */
+void cleave_handle_define(lua_State *state, cleave_handle_kind_t kind, lua_CFunction index,
+                          lua_CFunction length);
 /* The metatable of a kind, the same for all handles of an interpreter. */
 void cleave_handle_push_metatable(lua_State *state, cleave_handle_kind_t kind);
 

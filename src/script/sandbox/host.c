@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "ops/ops.h"
 #include "partition/pattern/expression.h"
+#include "script/handles/handles.h"
 #include "script/state/embedded.h"
 
 /* (name) -> operator, or nil and a hint. */
@@ -294,6 +295,7 @@ void cleave_host_register(lua_State *state) {
                                        {NULL, NULL}};
   luaL_setfuncs(state, FUNCTIONS, 0);
   cleave_sandbox_register(state);
+  cleave_handles_register(state);
   cleave_function_info_register(state);
   cleave_text_match_register(state);
   cleave_include_register(state);

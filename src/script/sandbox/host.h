@@ -12,10 +12,12 @@
 void cleave_host_register(lua_State *state);
 /* sandbox.c: what replaces base functions that could escape the limits, with those of the two below. */
 void cleave_sandbox_register(lua_State *state);
-/* The script's own metatable, for the copy on top of the stack; nil for a metatable of the host's. Its type.
- */
+/* sandbox_late.c: keeps the script's own metatable, on top of the stack, in its copy below it; pops it. */
+void cleave_sandbox_set_original(lua_State *state);
+/* Pushes the script's own metatable of the copy on top of the stack, nil for a metatable of the host's.
+ * Returns its type. */
 int cleave_sandbox_push_original(lua_State *state);
-/* sandbox_late.c: pushes what stands for an event that is not in a metatable when it is set, or nil. */
+/* Pushes what stands for an event that is not in a metatable when it is set, or nil. */
 void cleave_sandbox_push_late(lua_State *state, const char *name);
 /* sandbox_coroutine.c: pcall, xpcall and coroutines. */
 void cleave_sandbox_register_coroutines(lua_State *state);

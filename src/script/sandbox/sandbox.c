@@ -13,7 +13,6 @@
  * hangs on the table that it was made
  * of, under a key that scripts can neither name nor come across. */
 static const char COPY_KEY = 'p';
-static const char ORIGINAL_KEY = 'o';
 
 static void push_copy(lua_State *state, int original) {
   static const char *const EVENTS[] = {
@@ -24,7 +23,7 @@ static void push_copy(lua_State *state, int original) {
     lua_pop(state, 1);
     lua_newtable(state);
     lua_pushvalue(state, original);
-    lua_rawsetp(state, -2, &ORIGINAL_KEY);
+    cleave_sandbox_set_original(state);
     lua_pushvalue(state, -1);
     lua_rawsetp(state, original, &COPY_KEY);
   }
@@ -37,10 +36,6 @@ static void push_copy(lua_State *state, int original) {
     }
     lua_rawset(state, -3);
   }
-}
-
-int cleave_sandbox_push_original(lua_State *state) {
-  return lua_rawgetp(state, -1, &ORIGINAL_KEY);
 }
 
 static int host_setmetatable(lua_State *state) {
@@ -80,7 +75,8 @@ static int host_getmetatable(lua_State *state) {
   }
   lua_pushliteral(state, "__metatable");
   if (lua_rawget(state, -2) == LUA_TNIL) {
-    (void)lua_rawgetp(state, -2, &ORIGINAL_KEY); /* nil for a metatable of the host's */
+    lua_pop(state, 1);
+    (void)cleave_sandbox_push_original(state); /* nil for a metatable of the host's */
   }
   return 1;
 }

@@ -9,6 +9,17 @@
 
 #include "script/sandbox/host.h"
 
+/* Under which a copy holds the script's own metatable. Scripts can neither name it nor come across it. */
+static const char ORIGINAL_KEY = 'o';
+
+void cleave_sandbox_set_original(lua_State *state) {
+  lua_rawsetp(state, -2, &ORIGINAL_KEY);
+}
+
+int cleave_sandbox_push_original(lua_State *state) {
+  return lua_rawgetp(state, -1, &ORIGINAL_KEY);
+}
+
 /* The events that may come later. Those with an error: what Lua says where there is none. */
 static const struct {
   const char *name;
