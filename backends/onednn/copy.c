@@ -70,8 +70,8 @@ const cleave_region_view_t *onednn_copy_region(const cleave_region_view_t *regio
   if (copy == NULL) {
     return NULL;
   }
-  memcpy(copy, region, CLEAVE_REGION_VIEW_SIZE_1_0);
-  copy->size = CLEAVE_REGION_VIEW_SIZE_1_0;
+  memcpy(copy, region, CLEAVE_REGION_VIEW_SIZE_REQUIRED);
+  copy->size = CLEAVE_REGION_VIEW_SIZE_REQUIRED;
   copy->name = copy_text(&copier, region->name);
   copy->rule = copy_text(&copier, region->rule);
   copy->inputs = copy_array(&copier, region->inputs, region->input_count, sizeof(*region->inputs));

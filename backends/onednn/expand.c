@@ -504,8 +504,8 @@ cleave_status_t onednn_expand(const cleave_region_view_t *region, onednn_arena_t
   }
   // A host of an older version gives less; what is not copied is zero, and of no use here.
   memcpy(copy, region,
-         region->size < CLEAVE_REGION_VIEW_SIZE_1_0 ? region->size : CLEAVE_REGION_VIEW_SIZE_1_0);
-  copy->size = CLEAVE_REGION_VIEW_SIZE_1_0;
+         region->size < CLEAVE_REGION_VIEW_SIZE_REQUIRED ? region->size : CLEAVE_REGION_VIEW_SIZE_REQUIRED);
+  copy->size = CLEAVE_REGION_VIEW_SIZE_REQUIRED;
   copy->values = builder.values;
   copy->value_count = builder.value_count;
   copy->nodes = builder.nodes;

@@ -141,11 +141,12 @@ static cleave_status_t run(void *memory, const cleave_run_args_t *args, cleave_m
   return CLEAVE_OK;
 }
 
-/* ---- an operator that ONNX does not have: "template.ops.Twice", y = 2 x; leave all of it out if there is
- * none ---- */
+/* ---- an operator that ONNX does not have, y = 2 x; leave this out if there is none ---- */
 
-static cleave_status_t infer_twice(const cleave_region_view_t *node, cleave_tensor_view_t *outputs,
-                                   int64_t (*dims)[CLEAVE_MAX_RANK], cleave_message_t *message) {
+static cleave_status_t infer_twice(void *self, const cleave_region_view_t *node,
+                                   cleave_tensor_view_t *outputs, int64_t (*dims)[CLEAVE_MAX_RANK],
+                                   cleave_message_t *message) {
+  (void)self;
   const cleave_tensor_view_t *x = &cleave_view_input(node, &node->nodes[0], 0)->tensor;
   if (x->dtype != CLEAVE_DTYPE_F32 && x->dtype != CLEAVE_DTYPE_UNKNOWN) {
     (void)snprintf(message->text, sizeof message->text, "expected float32");
@@ -160,10 +161,11 @@ static cleave_status_t infer_twice(const cleave_region_view_t *node, cleave_tens
 }
 
 /* Its kernel, used where no backend takes the node. */
-static cleave_status_t create_twice(const cleave_region_view_t *node, const cleave_compile_options_t *options,
-                                    void **out_executor, cleave_message_t *message) {
+static cleave_status_t create_twice(void *self, const cleave_region_view_t *node,
+                                    const cleave_compile_options_t *options, void **out_executor,
+                                    cleave_message_t *message) {
   static int nothing; /* what a kernel keeps between runs */
-  (void)node, (void)options, (void)message;
+  (void)self, (void)node, (void)options, (void)message;
   *out_executor = &nothing;
   return CLEAVE_OK;
 }
@@ -198,9 +200,8 @@ const cleave_backend_t *cleave_backend_entry(uint32_t abi_major, uint32_t abi_mi
   twice.size = sizeof twice;
   twice.domain = "template.ops";
   twice.name = "Twice";
-  twice.version = 1; /* the versions of "template.ops" that mean this: models that import another one are */
-  twice.last_version =
-      2; /* refused. Raise the last one with the operator set, as long as the meaning stays. */
+  twice.version = 1; /* versions 1 to 2 of "template.ops" mean this; models of others are refused */
+  twice.last_version = 2;
   twice.inputs = "X";
   twice.outputs = "Y";
   twice.infer = infer_twice;

@@ -152,7 +152,7 @@ static cleave_status_t check(const cleave_custom_operator_t *definition, uint32_
                              cleave_context_t *context, cleave_error_t *error) {
   if (definition == NULL || definition->size < sizeof *definition) {
     return cleave_error_set(error, CLEAVE_ERROR_BACKEND,
-                            "library '%s': operator %u: struct of %zu bytes, version 1.1 has %zu", library,
+                            "library '%s': operator %u: struct of %zu bytes, version 2.0 has %zu", library,
                             (unsigned)index, definition == NULL ? 0 : definition->size, sizeof *definition);
   }
   if (!is_domain(definition->domain) || is_onnx(definition->domain)) {

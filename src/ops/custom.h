@@ -47,19 +47,6 @@ CLEAVE_MUST_USE cleave_status_t cleave_custom_op_check_version(const cleave_op_t
  * library was unloaded, or came after the model, or is another context's, or nobody brought one. */
 cleave_status_t cleave_custom_op_fail(const cleave_op_t *op, cleave_error_t *error);
 
-/* A definition whose library is in another process: the function that it has for `infer` is
- * cleave_custom_op_infer_remote, in whose place `infer` here is called, with the definition. */
-typedef struct cleave_custom_remote {
-  cleave_custom_operator_t definition; /* first: a pointer to it is one to all */
-  cleave_status_t (*infer)(const cleave_custom_operator_t *definition, const cleave_region_view_t *node,
-                           cleave_tensor_view_t *outputs, int64_t (*dims)[CLEAVE_MAX_RANK],
-                           cleave_message_t *message);
-} cleave_custom_remote_t;
-
-/* Is not called: CLEAVE_ERROR_INTERNAL. */
-cleave_status_t cleave_custom_op_infer_remote(const cleave_region_view_t *node, cleave_tensor_view_t *outputs,
-                                              int64_t (*dims)[CLEAVE_MAX_RANK], cleave_message_t *message);
-
 /* ---- private to src/ops ---- */
 
 /* The ports and attributes of a definition, checked, in memory of `arena` (custom_schema.c). */

@@ -52,7 +52,9 @@ static void put_partitioner(cleave_wire_out_t *reply, const cleave_custom_partit
   }
   cleave_wire_put_text(reply, own->name);
   cleave_wire_put_text(reply, own->backend);
-  cleave_wire_put_u32(reply, bit(own->supported != NULL, CLEAVE_PARTITIONER_HAS_SUPPORTED) |
+  cleave_wire_put_u32(reply, bit(own->begin != NULL, CLEAVE_PARTITIONER_HAS_BEGIN) |
+                                 bit(own->end != NULL, CLEAVE_PARTITIONER_HAS_END) |
+                                 bit(own->supported != NULL, CLEAVE_PARTITIONER_HAS_SUPPORTED) |
                                  bit(own->create_selector != NULL, CLEAVE_PARTITIONER_HAS_CREATE) |
                                  bit(own->destroy_selector != NULL, CLEAVE_PARTITIONER_HAS_DESTROY) |
                                  bit(own->select != NULL, CLEAVE_PARTITIONER_HAS_SELECT) |
@@ -151,7 +153,7 @@ cleave_status_t worker_infer(worker_t *worker, cleave_wire_in_t *in, cleave_mess
       dims[k][d] = -1;
     }
   }
-  CLEAVE_TRY(op->infer(&region, outputs, dims, message));
+  CLEAVE_TRY(op->infer(op->self, &region, outputs, dims, message));
   for (uint32_t k = 0; k < count; k++) {
     cleave_wire_put_u32(&worker->reply, (uint32_t)outputs[k].dtype);
     cleave_wire_put_u32(&worker->reply, (uint32_t)outputs[k].rank);

@@ -68,7 +68,7 @@ static void put_table(worker_t *worker, const cleave_backend_t *backend) {
   cleave_wire_out_t *reply = &worker->reply;
   cleave_backend_t *table = &worker->table;
   bool has_head = backend->size >= offsetof(cleave_backend_t, name);
-  bool has_names = backend->size >= CLEAVE_BACKEND_SIZE_1_0;
+  bool has_names = backend->size >= CLEAVE_BACKEND_SIZE_REQUIRED;
   if (has_names && backend->abi_major == CLEAVE_BACKEND_ABI_MAJOR) {
     memcpy(table, backend, backend->size < sizeof *table ? backend->size : sizeof *table);
   }
@@ -134,7 +134,7 @@ cleave_status_t worker_initialise(worker_t *worker, cleave_wire_in_t *in, cleave
 cleave_status_t worker_close(worker_t *worker, cleave_wire_in_t *in, cleave_message_t *message) {
   (void)in;
   (void)message;
-  worker_turn_end_all(worker);
+  worker_partitioner_end_all(worker);
   worker_program_unload_all(worker);
   if (worker->is_initialised && worker->table.destroy != NULL) {
     worker->table.destroy(worker->state);
@@ -143,7 +143,7 @@ cleave_status_t worker_close(worker_t *worker, cleave_wire_in_t *in, cleave_mess
   worker_constants_deinit(&worker->constants);
   worker_scratch_free(&worker->scratch);
   cleave_array_free(&worker->programs);
-  cleave_array_free(&worker->turns);
+  cleave_array_free(&worker->partitionings);
   return CLEAVE_OK;
 }
 

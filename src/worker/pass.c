@@ -206,7 +206,7 @@ cleave_status_t worker_pass(worker_t *worker, cleave_wire_in_t *in, cleave_messa
     return worker_fail_request(message);
   }
   editing = (editing_t){.worker = worker, .is_open = true, .answer = {.frame = {.fd = -1}}};
-  cleave_status_t status = pass->run(&words, options, option_count, message);
+  cleave_status_t status = pass->run(pass->self, &words, options, option_count, message);
   drop_view();
   cleave_arena_deinit(&editing.arena);
   editing = (editing_t){.answer = {.frame = {.fd = -1}}};

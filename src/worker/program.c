@@ -148,7 +148,8 @@ static cleave_status_t make(worker_t *worker, worker_program_t *program, uint32_
       program->definition = worker_operator(worker, number);
       return program->definition == NULL || program->definition->create == NULL
                  ? worker_fail_request(message)
-                 : program->definition->create(&program->region, options, &program->program, message);
+                 : program->definition->create(program->definition->self, &program->region, options,
+                                               &program->program, message);
     default: return worker_fail_request(message);
   }
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the worker share: the library, its programs and turns, and how requests are answered. */
+/* What the files of the worker share: the library, its programs and partitioners at work, and how requests
+ * are answered. */
 #ifndef CLEAVE_WORKER_WORKER_H
 #define CLEAVE_WORKER_WORKER_H
 
@@ -52,16 +53,18 @@ typedef struct worker_selector {
   void *own; /* the library's */
 } worker_selector_t;
 
-typedef struct worker_turn {
+typedef struct worker_partitioning {
   uint32_t id;
   const cleave_custom_partitioner_t *partitioner;
+  void *state;    /* of the library */
+  bool has_begun; /* and has to end */
   cleave_region_view_t graph;
   unsigned char *message; /* owned; the graph and the options point into it */
   cleave_arena_t arena;
   const cleave_key_value_t *options;
   uint32_t option_count;
   CLEAVE_ARRAY(worker_selector_t) selectors;
-} worker_turn_t;
+} worker_partitioning_t;
 
 typedef struct worker worker_t;
 struct worker {
@@ -75,7 +78,7 @@ struct worker {
   worker_constants_t constants;
   worker_scratch_t scratch;
   CLEAVE_ARRAY(worker_program_t *) programs; /* by id, rising */
-  CLEAVE_ARRAY(worker_turn_t *) turns;
+  CLEAVE_ARRAY(worker_partitioning_t *) partitionings;
   /* Of the request at hand; others while one is answered that came in the middle of it. */
   cleave_frame_t request;
   cleave_arena_t arena;
@@ -157,6 +160,6 @@ void worker_put_option_keys(worker_t *worker);
 const cleave_custom_operator_t *worker_operator(const worker_t *worker, uint32_t number);
 const cleave_custom_partitioner_t *worker_partitioner(const worker_t *worker, uint32_t number);
 const cleave_custom_pass_t *worker_custom_pass(const worker_t *worker, uint32_t number);
-void worker_turn_end_all(worker_t *worker);
+void worker_partitioner_end_all(worker_t *worker);
 
 #endif /* CLEAVE_WORKER_WORKER_H */

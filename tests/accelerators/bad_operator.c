@@ -2,8 +2,9 @@
 /* Brings two operators; the schema of the second is wrong, so that the library is refused with both. */
 #include "relu.h"
 
-static cleave_status_t infer(const cleave_region_view_t *node, cleave_tensor_view_t *outputs,
+static cleave_status_t infer(void *self, const cleave_region_view_t *node, cleave_tensor_view_t *outputs,
                              int64_t (*dims)[CLEAVE_MAX_RANK], cleave_message_t *message) {
+  (void)self;
   (void)node;
   (void)outputs;
   (void)dims;

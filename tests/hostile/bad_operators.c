@@ -12,8 +12,9 @@ static const char *does(const cleave_region_view_t *view) {
 
 /* ---- inference ---- */
 
-static cleave_status_t infer(const cleave_region_view_t *view, cleave_tensor_view_t *outputs,
+static cleave_status_t infer(void *self, const cleave_region_view_t *view, cleave_tensor_view_t *outputs,
                              int64_t (*dims)[CLEAVE_MAX_RANK], cleave_message_t *message) {
+  (void)self;
   const cleave_tensor_view_t *x = &cleave_view_input(view, &view->nodes[0], 0)->tensor;
   const char *what = does(view);
   (void)message;
@@ -26,8 +27,10 @@ static cleave_status_t infer(const cleave_region_view_t *view, cleave_tensor_vie
   return CLEAVE_OK;
 }
 
-static cleave_status_t infer_places(const cleave_region_view_t *view, cleave_tensor_view_t *outputs,
-                                    int64_t (*dims)[CLEAVE_MAX_RANK], cleave_message_t *message) {
+static cleave_status_t infer_places(void *self, const cleave_region_view_t *view,
+                                    cleave_tensor_view_t *outputs, int64_t (*dims)[CLEAVE_MAX_RANK],
+                                    cleave_message_t *message) {
+  (void)self;
   (void)view;
   (void)message;
   outputs[0].dtype = CLEAVE_DTYPE_F32;
@@ -42,8 +45,10 @@ typedef struct executor {
   char does[32];
 } executor_t;
 
-static cleave_status_t create(const cleave_region_view_t *view, const cleave_compile_options_t *options,
-                              void **out_executor, cleave_message_t *message) {
+static cleave_status_t create(void *self, const cleave_region_view_t *view,
+                              const cleave_compile_options_t *options, void **out_executor,
+                              cleave_message_t *message) {
+  (void)self;
   (void)options;
   (void)message;
   executor_t *executor = calloc(1, sizeof *executor);

@@ -29,10 +29,35 @@ static bool is_mine(const cleave_region_view_t *graph, uint32_t node) {
 
 /* ---- partitioners ---- */
 
-static cleave_status_t supported(const cleave_region_view_t *graph, const cleave_key_value_t *options,
-                                 uint32_t option_count, int64_t *groups, cleave_message_t *message) {
+static int groups_self;
+static const cleave_region_view_t *groups_graph; /* between begin and end */
+
+static cleave_status_t begin_groups(void *self, const cleave_region_view_t *graph,
+                                    const cleave_key_value_t *options, uint32_t option_count,
+                                    void **out_state, cleave_message_t *message) {
+  (void)misdeed_is(option(options, option_count, "part"), "begin");
+  if (self != &groups_self || groups_graph != NULL) {
+    (void)snprintf(message->text, sizeof message->text, "it is not itself, or begins before it ended");
+    return CLEAVE_ERROR_INTERNAL;
+  }
+  groups_graph = graph;
+  *out_state = &groups_graph;
+  return CLEAVE_OK;
+}
+
+static void end_groups(void *state) {
+  *(const cleave_region_view_t **)state = NULL;
+}
+
+static cleave_status_t supported(void *state, const cleave_region_view_t *graph,
+                                 const cleave_key_value_t *options, uint32_t option_count, int64_t *groups,
+                                 cleave_message_t *message) {
   const char *what = option(options, option_count, "part");
   (void)misdeed_is(what, "supported");
+  if (state != &groups_graph || groups_graph != graph) {
+    (void)snprintf(message->text, sizeof message->text, "it gets another state than that of its graph");
+    return CLEAVE_ERROR_INTERNAL;
+  }
   (void)snprintf(message->text, sizeof message->text, "as asked for");
   for (uint32_t k = 0; k < graph->node_count; k++) {
     groups[k] = is_mine(graph, k) ? -1 : -2;
@@ -43,10 +68,11 @@ static cleave_status_t supported(const cleave_region_view_t *graph, const cleave
   return misdeed_is(what, "status") ? (cleave_status_t)-7 : CLEAVE_OK;
 }
 
-static cleave_status_t review(const cleave_region_view_t *region, const cleave_key_value_t *options,
-                              uint32_t option_count, bool *keep,
+static cleave_status_t review(void *state, const cleave_region_view_t *region,
+                              const cleave_key_value_t *options, uint32_t option_count, bool *keep,
                               void (*attach)(void *context, const char *key, const char *value),
                               void *context, cleave_message_t *message) {
+  (void)state;
   const char *what = option(options, option_count, "part");
   (void)misdeed_is(what, "review");
   for (int k = 0; misdeed_is(what, "many") && k < 5000; k++) {
@@ -79,9 +105,10 @@ typedef struct picker {
   int room;
 } picker_t;
 
-static cleave_status_t create_selector(const cleave_region_view_t *graph, const cleave_key_value_t *options,
-                                       uint32_t option_count, void **out_selector,
-                                       cleave_message_t *message) {
+static cleave_status_t create_selector(void *state, const cleave_region_view_t *graph,
+                                       const cleave_key_value_t *options, uint32_t option_count,
+                                       void **out_selector, cleave_message_t *message) {
+  (void)state;
   picker_t *picker = calloc(1, sizeof *picker);
   (void)message;
   picker->graph = graph;
@@ -334,8 +361,9 @@ static void add_large(const cleave_graph_editor_t *g) {
   free(data);
 }
 
-static cleave_status_t run(const cleave_graph_editor_t *g, const cleave_key_value_t *options,
+static cleave_status_t run(void *self, const cleave_graph_editor_t *g, const cleave_key_value_t *options,
                            uint32_t option_count, cleave_message_t *message) {
+  (void)self;
   const char *what = option(options, option_count, "pass");
   uint32_t out = 0;
   if (misdeed_is(what, "late") && kept != NULL) {
@@ -378,8 +406,9 @@ static cleave_status_t run(const cleave_graph_editor_t *g, const cleave_key_valu
 
 /* ---- an operator ---- */
 
-static cleave_status_t infer(const cleave_region_view_t *view, cleave_tensor_view_t *outputs,
+static cleave_status_t infer(void *self, const cleave_region_view_t *view, cleave_tensor_view_t *outputs,
                              int64_t (*dims)[CLEAVE_MAX_RANK], cleave_message_t *message) {
+  (void)self;
   const cleave_tensor_view_t *x = &cleave_view_input(view, &view->nodes[0], 0)->tensor;
   (void)message;
   if (cleave_view_int(&view->nodes[0], "crashes", 0) != 0) {
@@ -393,8 +422,10 @@ static cleave_status_t infer(const cleave_region_view_t *view, cleave_tensor_vie
   return CLEAVE_OK;
 }
 
-static cleave_status_t create(const cleave_region_view_t *view, const cleave_compile_options_t *options,
-                              void **out_executor, cleave_message_t *message) {
+static cleave_status_t create(void *self, const cleave_region_view_t *view,
+                              const cleave_compile_options_t *options, void **out_executor,
+                              cleave_message_t *message) {
+  (void)self;
   relu_program_t *program = calloc(1, sizeof *program);
   (void)options;
   (void)message;
@@ -430,8 +461,14 @@ static const cleave_custom_operator_t same = {.size = sizeof same,
                                               .create = create,
                                               .destroy = relu_unload,
                                               .execute = execute};
-static const cleave_custom_partitioner_t by_groups = {
-    .size = sizeof by_groups, .name = "groups", .backend = "cpu", .supported = supported, .review = review};
+static const cleave_custom_partitioner_t by_groups = {.size = sizeof by_groups,
+                                                      .name = "groups",
+                                                      .backend = "cpu",
+                                                      .self = &groups_self,
+                                                      .begin = begin_groups,
+                                                      .end = end_groups,
+                                                      .supported = supported,
+                                                      .review = review};
 static const cleave_custom_partitioner_t by_picker = {.size = sizeof by_picker,
                                                       .name = "picker",
                                                       .backend = "cpu",

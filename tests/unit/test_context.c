@@ -314,8 +314,10 @@ UNIT_TEST(operators_are_computed_where_their_library_is_loaded) {
   ck_assert(!is_open(SHIPPED("gemms")));
 }
 
-static cleave_status_t infer_nothing(const cleave_region_view_t *node, cleave_tensor_view_t *outputs,
-                                     int64_t (*dims)[CLEAVE_MAX_RANK], cleave_message_t *message) {
+static cleave_status_t infer_nothing(void *self, const cleave_region_view_t *node,
+                                     cleave_tensor_view_t *outputs, int64_t (*dims)[CLEAVE_MAX_RANK],
+                                     cleave_message_t *message) {
+  (void)self;
   (void)node, (void)outputs, (void)dims, (void)message;
   return CLEAVE_OK;
 }

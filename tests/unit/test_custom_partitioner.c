@@ -35,8 +35,10 @@ static bool is_op(const cleave_region_view_t *graph, uint32_t node, const char *
 static int supported_calls;
 
 /* Exp is supported; with groups=two, nodes up to l are group 0, the others group 1; `wrong` makes it so. */
-static cleave_status_t supported(const cleave_region_view_t *graph, const cleave_key_value_t *options,
-                                 uint32_t option_count, int64_t *groups, cleave_message_t *message) {
+static cleave_status_t supported(void *state, const cleave_region_view_t *graph,
+                                 const cleave_key_value_t *options, uint32_t option_count, int64_t *groups,
+                                 cleave_message_t *message) {
+  (void)state;
   const char *wrong = option(options, option_count, "wrong");
   bool two = strcmp(option(options, option_count, "groups"), "two") == 0;
   supported_calls++;
@@ -58,10 +60,11 @@ static cleave_status_t supported(const cleave_region_view_t *graph, const cleave
                                         : CLEAVE_OK;
 }
 
-static cleave_status_t review(const cleave_region_view_t *region, const cleave_key_value_t *options,
-                              uint32_t option_count, bool *keep,
+static cleave_status_t review(void *state, const cleave_region_view_t *region,
+                              const cleave_key_value_t *options, uint32_t option_count, bool *keep,
                               void (*attach)(void *context, const char *key, const char *value),
                               void *context, cleave_message_t *message) {
+  (void)state;
   const char *what = option(options, option_count, "review");
   bool drops = strcmp(what, "drop") == 0 || strcmp(what, "none") == 0;
   for (uint32_t k = 0; k < region->node_count; k++) {
@@ -212,8 +215,10 @@ typedef struct picker {
 
 static int pickers_alive;
 
-static cleave_status_t create_picker(const cleave_region_view_t *graph, const cleave_key_value_t *options,
-                                     uint32_t option_count, void **out_selector, cleave_message_t *message) {
+static cleave_status_t create_picker(void *state, const cleave_region_view_t *graph,
+                                     const cleave_key_value_t *options, uint32_t option_count,
+                                     void **out_selector, cleave_message_t *message) {
+  (void)state;
   if (strcmp(option(options, option_count, "wrong"), "create") == 0) {
     (void)snprintf(message->text, sizeof message->text, "no pickers today");
     return CLEAVE_ERROR_BACKEND;
@@ -278,6 +283,60 @@ UNIT_TEST(a_selector_walks_the_graph_fresh_for_every_seed) {
   ck_assert_int_eq(pickers_alive, 0);
 }
 
+/* ---- beginning and ending ---- */
+
+typedef struct counts {
+  int begun;
+  int ended;
+  int asked;
+  bool refuses;
+} counts_t;
+
+static cleave_status_t begin_counting(void *self, const cleave_region_view_t *graph,
+                                      const cleave_key_value_t *options, uint32_t option_count,
+                                      void **out_state, cleave_message_t *message) {
+  counts_t *counts = self;
+  ck_assert_uint_gt(graph->node_count, 0);
+  ck_assert_str_eq(option(options, option_count, "groups"), "two");
+  counts->begun++;
+  *out_state = &counts->asked;
+  (void)snprintf(message->text, sizeof message->text, "no graphs today");
+  return counts->refuses ? CLEAVE_ERROR_BACKEND : CLEAVE_OK;
+}
+
+static void end_counting(void *state) {
+  counts_t *counts = (counts_t *)(void *)((char *)state - offsetof(counts_t, asked));
+  counts->ended++;
+}
+
+static cleave_status_t count_supported(void *state, const cleave_region_view_t *graph,
+                                       const cleave_key_value_t *options, uint32_t option_count,
+                                       int64_t *groups, cleave_message_t *message) {
+  ++*(int *)state;
+  return supported(NULL, graph, options, option_count, groups, message);
+}
+
+UNIT_TEST(what_begins_on_a_graph_ends_and_its_state_goes_to_what_is_between) {
+  counts_t counts = {0};
+  cleave_custom_partitioner_t counting = {.size = sizeof counting,
+                                          .name = "counting",
+                                          .self = &counts,
+                                          .begin = begin_counting,
+                                          .end = end_counting,
+                                          .supported = count_supported};
+  library_case_partitioner(&counting);
+  ck_assert_str_eq(regions("cpu", "groups=two", NULL), "{e1 e2} {e3 e4} {e5}");
+  ck_assert_int_eq(counts.begun, 1);
+  ck_assert_int_eq(counts.asked, 1);
+  ck_assert_int_eq(counts.ended, 1);
+  counts.refuses = true;
+  ck_assert_str_eq(regions("cpu", "groups=two", NULL),
+                   "cpu:9: partitioner 'counting' of library 'cpu': begin: no graphs today");
+  ck_assert_int_eq(counts.begun, 2);
+  ck_assert_int_eq(counts.asked, 1);
+  ck_assert_int_eq(counts.ended, 1);
+}
+
 /* ---- names ---- */
 
 UNIT_TEST(partitioners_that_cannot_work_refuse_the_library) {
@@ -288,6 +347,8 @@ UNIT_TEST(partitioners_that_cannot_work_refuse_the_library) {
       .size = sizeof HALF, .name = "p", .create_selector = create_picker, .destroy_selector = destroy_picker};
   static const cleave_custom_partitioner_t LEAKING = {
       .size = sizeof LEAKING, .name = "p", .create_selector = create_picker, .select = pick};
+  static const cleave_custom_partitioner_t ENDLESS = {
+      .size = sizeof ENDLESS, .name = "p", .begin = begin_counting, .supported = supported};
   static const cleave_custom_partitioner_t NAMELESS = {
       .size = sizeof NAMELESS, .name = "a b", .supported = supported};
   static const cleave_custom_partitioner_t SMALL = {.size = 16, .name = "p", .supported = supported};
@@ -298,8 +359,9 @@ UNIT_TEST(partitioners_that_cannot_work_refuse_the_library) {
                {&BOTH, "partitioner 'p': has both 'supported' and 'create_selector', expected one of them"},
                {&HALF, "partitioner 'p': function 'select' is missing"},
                {&LEAKING, "partitioner 'p': function 'destroy_selector' is missing"},
+               {&ENDLESS, "partitioner 'p': function 'end' is missing"},
                {&NAMELESS, "partitioner 'a b': is no name (letters, digits, '_', '-' and '.')"},
-               {&SMALL, "partitioner '': the struct is too small for version 1.1"}};
+               {&SMALL, "partitioner '': the struct is too small for version 2.0"}};
   cleave_extensions_t *extensions = NULL;
   cleave_named_rule_t rule;
   for (size_t k = 0; k < sizeof CASES / sizeof CASES[0]; k++) {
@@ -318,7 +380,7 @@ UNIT_TEST(partitioners_that_cannot_work_refuse_the_library) {
              "library 'cpu': partitioner 'exps': the library has a rule of this name already");
   brought.size = 8;
   unit_fails_with(library_case_add(&brought, &extensions, e), CLEAVE_ERROR_BACKEND,
-                  "library 'cpu': extensions: struct of 8 bytes, version 1.1 has");
+                  "library 'cpu': extensions: struct of 8 bytes, version 2.0 has");
   brought = (cleave_backend_extensions_t){.size = sizeof brought, .pass_count = 3};
   unit_fails_with(library_case_add(&brought, &extensions, e), CLEAVE_ERROR_BACKEND,
                   "3 passes and 0 partitioners");

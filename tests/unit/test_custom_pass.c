@@ -13,13 +13,14 @@
 static cleave_status_t (*body)(const cleave_graph_editor_t *g, cleave_message_t *m); /* of the pass */
 static char seen_option[32]; /* "" where there is none */
 
-static cleave_status_t run(const cleave_graph_editor_t *editor, const cleave_key_value_t *options,
+static cleave_status_t run(void *self, const cleave_graph_editor_t *editor, const cleave_key_value_t *options,
                            uint32_t option_count, cleave_message_t *message) {
+  ck_assert_ptr_eq(self, &body);
   (void)snprintf(seen_option, sizeof seen_option, "%s", option_count > 0 ? options[0].value : "");
   return body(editor, message);
 }
 
-static const cleave_custom_pass_t pass = {.size = sizeof pass, .name = "change", .run = run};
+static const cleave_custom_pass_t pass = {.size = sizeof pass, .name = "change", .self = &body, .run = run};
 
 /* Node of the graph by name. */
 static uint32_t node(const cleave_graph_editor_t *g, const char *name) {

@@ -44,7 +44,7 @@ UNIT_TEST(a_backend_struct_that_does_not_fit_is_refused) {
   unit_ok(cleave_registry_check(&backend, "cpu", e));
   backend.abi_major = CLEAVE_BACKEND_ABI_MAJOR + 1;
   unit_fails(cleave_registry_check(&backend, "cpu", e), CLEAVE_ERROR_BACKEND,
-             "backend 'cpu': made for interface version 2, this is version 1");
+             "backend 'cpu': made for interface version 3, this is version 2");
   backend = *cpu->backend;
   backend.size = 4;
   unit_fails(cleave_registry_check(&backend, "cpu", e), CLEAVE_ERROR_BACKEND,

@@ -187,8 +187,8 @@ const cleave_backend_t *cleave_backend_entry(uint32_t abi_major, uint32_t abi_mi
 /* MXNet's `initialize`: a library may look at the version and refuse. */
 const cleave_backend_t *cleave_backend_entry(uint32_t abi_major, uint32_t abi_minor,
                                              cleave_message_t *message) {
-  if (abi_major != CLEAVE_BACKEND_ABI_MAJOR || abi_minor < 1) {
-    (void)snprintf(message->text, sizeof message->text, "exp_log needs interface 1.1, this cleave has %u.%u",
+  if (abi_major != CLEAVE_BACKEND_ABI_MAJOR) {
+    (void)snprintf(message->text, sizeof message->text, "exp_log needs interface 2, this cleave has %u.%u",
                    (unsigned)abi_major, (unsigned)abi_minor);
     return NULL;
   }

@@ -22,8 +22,10 @@ static const char *option(const cleave_key_value_t *options, uint32_t count, con
 
 /* Nodes of Exp and Log may be in any group; with groups=apart, Exp nodes are group 0 and Log nodes group 1,
  * so that no region has both. */
-static cleave_status_t supported(const cleave_region_view_t *graph, const cleave_key_value_t *options,
-                                 uint32_t option_count, int64_t *groups, cleave_message_t *message) {
+static cleave_status_t supported(void *state, const cleave_region_view_t *graph,
+                                 const cleave_key_value_t *options, uint32_t option_count, int64_t *groups,
+                                 cleave_message_t *message) {
+  (void)state;
   const char *mode = option(options, option_count, "groups", "any");
   if (strcmp(mode, "any") != 0 && strcmp(mode, "apart") != 0) {
     (void)snprintf(message->text, sizeof message->text, "option groups: expected any or apart, found '%.64s'",
@@ -41,10 +43,11 @@ static cleave_status_t supported(const cleave_region_view_t *graph, const cleave
 
 /* Refuses everything where the user says so, and what is smaller than least_nodes; attaches an attribute that
  * the backend sees when it compiles the region. */
-static cleave_status_t review(const cleave_region_view_t *region, const cleave_key_value_t *options,
-                              uint32_t option_count, bool *keep,
+static cleave_status_t review(void *state, const cleave_region_view_t *region,
+                              const cleave_key_value_t *options, uint32_t option_count, bool *keep,
                               void (*attach)(void *context, const char *key, const char *value),
                               void *context, cleave_message_t *message) {
+  (void)state;
   unsigned long least = strtoul(option(options, option_count, "least_nodes", "1"), NULL, 10);
   (void)keep; /* keep[k] = false would leave out node k */
   if (strcmp(option(options, option_count, "reject", "false"), "true") == 0) {
@@ -71,9 +74,10 @@ typedef struct selector {
 } selector_t;
 
 /* A fresh one per seed, so that state lives in it. */
-static cleave_status_t create_selector(const cleave_region_view_t *graph, const cleave_key_value_t *options,
-                                       uint32_t option_count, void **out_selector,
-                                       cleave_message_t *message) {
+static cleave_status_t create_selector(void *state, const cleave_region_view_t *graph,
+                                       const cleave_key_value_t *options, uint32_t option_count,
+                                       void **out_selector, cleave_message_t *message) {
+  (void)state;
   selector_t *selector = calloc(1, sizeof *selector);
   (void)message;
   if (selector == NULL) {
@@ -125,8 +129,10 @@ static const cleave_custom_partitioner_t my_select = {.size = sizeof(cleave_cust
 /* ---- add_input: a pass ---- */
 
 /* Exp(x) becomes Exp(x + <name>_input): one more input of the graph, a number, for each Exp. */
-static cleave_status_t add_input(const cleave_graph_editor_t *editor, const cleave_key_value_t *options,
-                                 uint32_t option_count, cleave_message_t *message) {
+static cleave_status_t add_input(void *self, const cleave_graph_editor_t *editor,
+                                 const cleave_key_value_t *options, uint32_t option_count,
+                                 cleave_message_t *message) {
+  (void)self;
   static const int64_t DIMS[] = {1};
   if (strcmp(option(options, option_count, "add_input", "false"), "true") != 0) {
     return CLEAVE_OK;

@@ -42,8 +42,9 @@ static bool read_sizes(const cleave_region_view_t *view, sizes_t *sizes, cleave_
   return true;
 }
 
-static cleave_status_t infer_gemm(const cleave_region_view_t *view, cleave_tensor_view_t *outputs,
+static cleave_status_t infer_gemm(void *self, const cleave_region_view_t *view, cleave_tensor_view_t *outputs,
                                   int64_t (*dims)[CLEAVE_MAX_RANK], cleave_message_t *message) {
+  (void)self;
   sizes_t sizes;
   cleave_status_t status = CLEAVE_OK;
   outputs[0].dtype = cleave_view_input(view, &view->nodes[0], 0)->tensor.dtype;
@@ -55,13 +56,14 @@ static cleave_status_t infer_gemm(const cleave_region_view_t *view, cleave_tenso
   return status;
 }
 
-static cleave_status_t infer_stateful(const cleave_region_view_t *view, cleave_tensor_view_t *outputs,
-                                      int64_t (*dims)[CLEAVE_MAX_RANK], cleave_message_t *message) {
+static cleave_status_t infer_stateful(void *self, const cleave_region_view_t *view,
+                                      cleave_tensor_view_t *outputs, int64_t (*dims)[CLEAVE_MAX_RANK],
+                                      cleave_message_t *message) {
   if (view->nodes[0].output_count > 1) {
     outputs[1].dtype = CLEAVE_DTYPE_I64;
     outputs[1].rank = 0;
   }
-  return infer_gemm(view, outputs, dims, message);
+  return infer_gemm(self, view, outputs, dims, message);
 }
 
 /* ---- kernels ---- */
@@ -87,8 +89,10 @@ static uint32_t find(const uint32_t *values, uint32_t count, uint32_t value) {
   return CLEAVE_INDEX_NONE;
 }
 
-static cleave_status_t create(const cleave_region_view_t *view, const cleave_compile_options_t *options,
-                              void **out_executor, cleave_message_t *message) {
+static cleave_status_t create(void *self, const cleave_region_view_t *view,
+                              const cleave_compile_options_t *options, void **out_executor,
+                              cleave_message_t *message) {
+  (void)self;
   const cleave_node_view_t *node = &view->nodes[0];
   (void)options;
   if (cleave_view_input(view, node, 0)->tensor.dtype != CLEAVE_DTYPE_F32 ||

@@ -48,7 +48,7 @@ static cleave_status_t compile(mirror_program_t *program, mirror_adder_t *adder,
                              .inputs = OPERANDS,
                              .outputs = RESULT,
                              .fusion = CLEAVE_INDEX_NONE};
-  cleave_region_view_t region = {.size = CLEAVE_REGION_VIEW_SIZE_1_0,
+  cleave_region_view_t region = {.size = CLEAVE_REGION_VIEW_SIZE_REQUIRED,
                                  .name = "add",
                                  .rule = "",
                                  .value_count = 3,

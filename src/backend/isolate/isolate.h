@@ -43,4 +43,8 @@ void cleave_isolate_describe(cleave_isolate_t *isolate, cleave_isolation_t *out_
 bool cleave_isolate_is_lost(cleave_isolate_t *isolate);
 bool cleave_isolate_falls_back(const cleave_isolate_t *isolate);
 
+/* The process of a partitioner at work is lost, and so its selectors answer "no": the reason, in `message`.
+ * `state` is from `begin` of the definition. */
+bool cleave_isolate_partitioner_is_lost(const void *state, cleave_message_t *message);
+
 #endif /* CLEAVE_BACKEND_ISOLATE_ISOLATE_H */

@@ -13,10 +13,9 @@ typedef struct cleave_isolate_device {
   uint64_t memory_bytes;
 } cleave_isolate_device_t;
 
-/* Definitions that the library has there: the functions are of this process and find their way by `isolate`
- * and `number`. */
+/* Definitions that the library has there: the functions are of this process, and `self` is all of this. */
 typedef struct cleave_isolated_operator {
-  cleave_custom_remote_t remote; /* first: a pointer to the definition is one to all */
+  cleave_custom_operator_t definition;
   cleave_isolate_t *isolate;
   uint32_t number;
   char name[96]; /* "my.company.Gemm" */
@@ -51,7 +50,7 @@ struct cleave_isolate {
   uint32_t device_count;
   cleave_arena_t arena;   /* of the table */
   cleave_arena_t answers; /* of `configure` */
-  atomic_uint last_id;    /* of programs, turns and selectors */
+  atomic_uint last_id;    /* of programs, partitioners at work and selectors */
 };
 
 /* The worker now; the caller releases it. A copy of this process made by fork gets a worker of its own when
@@ -71,7 +70,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_isolate_open_worker(cleave_isolate_t *iso
 /* A call with its limit and its words. `about`: what has a name; NULL: nothing. */
 cleave_worker_call_t cleave_isolate_call(const cleave_isolate_t *isolate, uint32_t kind, const char *about);
 
-/* A number that no other program, turn or selector of the library has. */
+/* A number that no other program, partitioner at work or selector of the library has. */
 uint32_t cleave_isolate_next_id(cleave_isolate_t *isolate);
 
 /* Appends the region to the request. A failure is in `message`. */
@@ -122,7 +121,7 @@ const cleave_program_info_t *cleave_isolate_info(const void *program);
 cleave_status_t cleave_isolate_run(void *program, const cleave_run_args_t *args, cleave_message_t *message);
 uint32_t cleave_isolate_profile(const void *program, const cleave_step_time_t **out_steps);
 
-/* Functions of definitions: which of them there are is told by CLEAVE_..._HAS_... */
+/* Functions of definitions: `has` says which of them the library has (CLEAVE_..._HAS_...) */
 void cleave_isolate_fill_operator(cleave_isolated_operator_t *op, uint32_t has);
 void cleave_isolate_fill_partitioner(cleave_isolated_partitioner_t *partitioner, uint32_t has);
 void cleave_isolate_fill_pass(cleave_isolated_pass_t *pass, uint32_t has);

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "backend/isolate/isolate_extensions.h"
 #include "backend/isolate/isolate_program.h"
 
 /* ---- inference ---- */
@@ -22,10 +21,9 @@ static void read_types(cleave_wire_in_t *reply, uint32_t count, cleave_tensor_vi
   }
 }
 
-static cleave_status_t infer(const cleave_custom_operator_t *definition, const cleave_region_view_t *node,
-                             cleave_tensor_view_t *outputs, int64_t (*dims)[CLEAVE_MAX_RANK],
-                             cleave_message_t *message) {
-  const cleave_isolated_operator_t *op = (const void *)definition;
+static cleave_status_t infer(void *self, const cleave_region_view_t *node, cleave_tensor_view_t *outputs,
+                             int64_t (*dims)[CLEAVE_MAX_RANK], cleave_message_t *message) {
+  const cleave_isolated_operator_t *op = self;
   cleave_worker_t *worker = cleave_isolate_worker(op->isolate);
   cleave_worker_call_t call = cleave_isolate_call(op->isolate, CLEAVE_FRAME_INFER, op->name);
   cleave_wire_in_t reply;
@@ -41,31 +39,19 @@ static cleave_status_t infer(const cleave_custom_operator_t *definition, const c
 
 /* ---- kernels ---- */
 
-cleave_status_t cleave_isolate_create_kernel(const cleave_custom_operator_t *definition,
-                                             const cleave_region_view_t *node,
-                                             const cleave_compile_options_t *options, void **out_executor,
-                                             cleave_message_t *message) {
-  const cleave_isolated_operator_t *op = (const void *)definition;
+static cleave_status_t create(void *self, const cleave_region_view_t *node,
+                              const cleave_compile_options_t *options, void **out_executor,
+                              cleave_message_t *message) {
+  const cleave_isolated_operator_t *op = self;
   return cleave_isolate_make(op->isolate, CLEAVE_WAY_KERNEL, op->number, op->name, node, options,
                              out_executor, message);
 }
 
-/* Is not called. */
-static cleave_status_t create_nothing(const cleave_region_view_t *node,
-                                      const cleave_compile_options_t *options, void **out_executor,
-                                      cleave_message_t *message) {
-  (void)node;
-  (void)options;
-  *out_executor = NULL;
-  (void)snprintf(message->text, sizeof message->text, "an isolated library is asked otherwise");
-  return CLEAVE_ERROR_INTERNAL;
-}
-
 void cleave_isolate_fill_operator(cleave_isolated_operator_t *op, uint32_t has) {
-  cleave_custom_operator_t *own = &op->remote.definition;
-  op->remote.infer = infer;
-  own->infer = has & CLEAVE_OPERATOR_HAS_INFER ? cleave_custom_op_infer_remote : NULL;
-  own->create = has & CLEAVE_OPERATOR_HAS_CREATE ? create_nothing : NULL;
+  cleave_custom_operator_t *own = &op->definition;
+  own->self = op;
+  own->infer = has & CLEAVE_OPERATOR_HAS_INFER ? infer : NULL;
+  own->create = has & CLEAVE_OPERATOR_HAS_CREATE ? create : NULL;
   own->destroy = has & CLEAVE_OPERATOR_HAS_DESTROY ? cleave_isolate_unload : NULL;
   own->execute = has & CLEAVE_OPERATOR_HAS_EXECUTE ? cleave_isolate_run : NULL;
 }

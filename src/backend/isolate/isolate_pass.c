@@ -3,7 +3,6 @@
 // own editor answers: every step is checked like that of a pass in this process. The library sees copies.
 #include <stdio.h>
 
-#include "backend/isolate/isolate_extensions.h"
 #include "backend/isolate/isolate_internal.h"
 #include "backend/region/edit_wire.h"
 #include "backend/region/region_wire.h"
@@ -155,7 +154,7 @@ static cleave_status_t answer(void *context, uint32_t kind, cleave_wire_in_t *in
 
 /* ---- the pass ---- */
 
-static cleave_status_t run(passing_t *passing, const cleave_isolated_pass_t *pass,
+static cleave_status_t ask(passing_t *passing, const cleave_isolated_pass_t *pass,
                            const cleave_key_value_t *options, uint32_t option_count,
                            cleave_message_t *message) {
   cleave_worker_t *worker = passing->worker;
@@ -172,27 +171,18 @@ static cleave_status_t run(passing_t *passing, const cleave_isolated_pass_t *pas
   return status;
 }
 
-cleave_status_t cleave_isolate_pass(const cleave_custom_pass_t *pass, const cleave_graph_editor_t *editor,
-                                    const cleave_key_value_t *options, uint32_t option_count,
-                                    cleave_message_t *message) {
-  const cleave_isolated_pass_t *own = (const void *)pass;
+static cleave_status_t run(void *self, const cleave_graph_editor_t *editor, const cleave_key_value_t *options,
+                           uint32_t option_count, cleave_message_t *message) {
+  const cleave_isolated_pass_t *own = self;
   passing_t passing = {.worker = cleave_isolate_worker(own->isolate), .editor = editor};
-  cleave_status_t status = run(&passing, own, options, option_count, message);
+  cleave_status_t status = ask(&passing, own, options, option_count, message);
   cleave_worker_release(passing.worker);
   cleave_arena_deinit(&passing.arena);
   cleave_free(passing.constants);
   return status;
 }
 
-static cleave_status_t run_nothing(const cleave_graph_editor_t *editor, const cleave_key_value_t *options,
-                                   uint32_t option_count, cleave_message_t *message) {
-  (void)editor;
-  (void)options;
-  (void)option_count;
-  (void)snprintf(message->text, sizeof message->text, "an isolated library is asked otherwise");
-  return CLEAVE_ERROR_INTERNAL;
-}
-
 void cleave_isolate_fill_pass(cleave_isolated_pass_t *pass, uint32_t has) {
-  pass->definition.run = has & CLEAVE_PASS_HAS_RUN ? run_nothing : NULL;
+  pass->definition.self = pass;
+  pass->definition.run = has & CLEAVE_PASS_HAS_RUN ? run : NULL;
 }

@@ -59,7 +59,7 @@ static const cleave_custom_operator_t *read_operator(reader_t *reader, uint32_t 
   }
   op->isolate = reader->isolate;
   op->number = number;
-  cleave_custom_operator_t *definition = &op->remote.definition;
+  cleave_custom_operator_t *definition = &op->definition;
   definition->size = read_size(reader, sizeof *definition);
   if (definition->size < sizeof *definition) {
     return definition;

@@ -3,9 +3,9 @@
  * What a compiled region is known by across processes: everything that it depends on, as lines of text. Two
  * requests with the same text get the same program.
  *
- *   cleave 0.1.0, interface 1.1, x86_64       the program that asks, and the machine's architecture
+ *   cleave 0.1.0, interface 2.0, x86_64       the program that asks, and the machine's architecture
  *   backend mirror
- *   interface 1.1                             that the backend was made for
+ *   interface 2.0                             that the backend was made for
  *   version 1.0                               of the backend
  *   code 8f...                                digest of its library as it is loaded
  *   settings 0                                hash of what `configure` told it

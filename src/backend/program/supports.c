@@ -90,7 +90,7 @@ static cleave_status_t ask_cost(cleave_supports_t *supports, const cleave_view_r
   cleave_view_t view;
   const cleave_backend_handle_t *handle = supports->handle;
   const cleave_backend_t *backend = handle->backend;
-  if (backend->size <= CLEAVE_BACKEND_SIZE_1_0 || backend->cost == NULL) {
+  if (backend->size <= CLEAVE_BACKEND_SIZE_REQUIRED || backend->cost == NULL) {
     (void)snprintf(reason->text, sizeof reason->text, "backend '%.100s' tells no costs", backend->name);
     return CLEAVE_OK;
   }

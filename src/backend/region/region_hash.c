@@ -96,7 +96,7 @@ static uint64_t hash_fusion(const cleave_region_view_t *region, uint32_t index, 
 }
 
 uint64_t cleave_region_hash(const cleave_region_view_t *region) {
-  bool has_lists = region->size > CLEAVE_REGION_VIEW_SIZE_1_0 && region->fusion_attributes != NULL;
+  bool has_lists = region->size > CLEAVE_REGION_VIEW_SIZE_REQUIRED && region->fusion_attributes != NULL;
   uint64_t hash = CLEAVE_HASH_SEED;
   for (uint32_t k = 0; k < region->value_count; k++) {
     const cleave_value_view_t *value = &region->values[k];
@@ -115,7 +115,7 @@ uint64_t cleave_region_hash(const cleave_region_view_t *region) {
   for (uint32_t k = 0; k < region->output_count; k++) {
     hash = cleave_hash_combine(hash, region->outputs[k]);
   }
-  return region->size > CLEAVE_REGION_VIEW_SIZE_1_0
+  return region->size > CLEAVE_REGION_VIEW_SIZE_REQUIRED
              ? hash_attributes(region->attributes, region->attribute_count, hash)
              : hash;
 }

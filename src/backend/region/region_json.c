@@ -282,7 +282,7 @@ static void add_node(writer_t *writer, uint32_t index) {
   if (node->fusion != CLEAVE_INDEX_NONE) {
     cleave_json_set(&json, "fusion", cleave_json_number(node->fusion));
   }
-  bool has_flops = writer->region->size > CLEAVE_REGION_VIEW_SIZE_1_0 && writer->region->flops != NULL;
+  bool has_flops = writer->region->size > CLEAVE_REGION_VIEW_SIZE_REQUIRED && writer->region->flops != NULL;
   if (has_flops && writer->region->flops[index] != 0.0) {
     cleave_json_set(&json, "flops", cleave_json_real(writer->region->flops[index]));
   }
@@ -300,7 +300,7 @@ static void add_fusion(writer_t *writer, uint32_t index) {
   cleave_json_set(&json, "rule", name_json(fusion->rule));
   cleave_json_set(&json, "nodes", indices_json(fusion->nodes, fusion->node_count));
   cleave_json_set(&json, "labels", labels);
-  if (region->size > CLEAVE_REGION_VIEW_SIZE_1_0 && region->fusion_attributes != NULL &&
+  if (region->size > CLEAVE_REGION_VIEW_SIZE_REQUIRED && region->fusion_attributes != NULL &&
       region->fusion_attributes[index].count > 0) {
     const cleave_attribute_list_t *list = &region->fusion_attributes[index];
     cleave_json_set(&json, "attributes", attributes_json(list->items, list->count));
@@ -311,7 +311,7 @@ static void add_fusion(writer_t *writer, uint32_t index) {
 static cleave_status_t print(writer_t *writer) {
   const cleave_region_view_t *region = writer->region;
   cleave_text_t *text = writer->text;
-  uint32_t attributes = region->size > CLEAVE_REGION_VIEW_SIZE_1_0 ? region->attribute_count : 0;
+  uint32_t attributes = region->size > CLEAVE_REGION_VIEW_SIZE_REQUIRED ? region->attribute_count : 0;
   cleave_text_add(text, "{\n");
   cleave_json_write_member(text, "  ", "format", json_string("cleave-region"), true);
   cleave_json_write_member(text, "  ", "version", json_integer(1), true);

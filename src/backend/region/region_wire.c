@@ -430,7 +430,7 @@ static void read_fusions(reader_t *reader, cleave_region_view_t *region) {
 }
 
 static cleave_status_t write_additions(writer_t *writer, const cleave_region_view_t *region) {
-  bool has_additions = region->size > CLEAVE_REGION_VIEW_SIZE_1_0;
+  bool has_additions = region->size > CLEAVE_REGION_VIEW_SIZE_REQUIRED;
   CLEAVE_TRY(write_attributes(writer, region->attributes, has_additions ? region->attribute_count : 0));
   bool has_lists = has_additions && region->fusion_attributes != NULL;
   cleave_wire_put_u32(writer->out, has_lists ? region->fusion_count : 0);

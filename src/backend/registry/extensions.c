@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "backend/isolate/isolate_extensions.h"
 #include "backend/registry/library_rules.h"
 #include "ops/custom.h"
 
@@ -106,9 +105,7 @@ static cleave_status_t compile(void *state, const cleave_region_view_t *view,
   cleave_region_view_t node = *view;
   node.inputs = inputs;
   node.input_count = executor->input_count;
-  bool is_isolated = ((const cleave_extensions_t *)state)->handle.isolate != NULL;
-  status = is_isolated ? cleave_isolate_create_kernel(definition, &node, options, &executor->own, message)
-                       : definition->create(&node, options, &executor->own, message);
+  status = definition->create(definition->self, &node, options, &executor->own, message);
   if (status != CLEAVE_OK) {
     executor->own = NULL;
   }
@@ -144,7 +141,7 @@ static cleave_status_t check(const cleave_backend_handle_t *library, cleave_erro
   const cleave_backend_extensions_t *brought = library->backend->extensions;
   if (brought->size < sizeof *brought) {
     return cleave_error_set(error, CLEAVE_ERROR_BACKEND,
-                            "library '%s': extensions: struct of %zu bytes, version 1.1 has %zu",
+                            "library '%s': extensions: struct of %zu bytes, version 2.0 has %zu",
                             library->backend->name, brought->size, sizeof *brought);
   }
   if (brought->rule_file_count > 0 && brought->rule_files == NULL) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Region rules of libraries. For the time of the rule's turn there is one view of the whole graph, with node
+// Region rules of libraries. While the rule works there is one view of the whole graph, with node
 // numbers in topological order, and what `supported` said of all nodes at once. Nothing that a library
 // answers is taken as it is: groups, verdicts and names of attributes are checked.
 #include <stdio.h>
 #include <string.h>
 
-#include "backend/isolate/isolate_extensions.h"
+#include "backend/isolate/isolate.h"
 #include "backend/region/view.h"
 #include "backend/registry/library_rules.h"
 #include "graph/order.h"
@@ -25,15 +25,17 @@ typedef struct work {
   uint32_t *numbers; /* by node: its number in the view */
   cleave_view_t view;
   int64_t *groups; /* by number; NULL with a selector */
-  /* Of a library in a process of its own; NULL: it is in this one, or `cpu` takes over from it. */
-  cleave_isolate_turn_t *turn;
+  void *state;     /* of the library */
+  bool has_begun;
   bool is_over; /* the process is lost, and `cpu` takes over: nothing more is found */
 } work_t;
 
-/* ---- the turn of the rule ---- */
+/* ---- the rule at work ---- */
 
 static void destroy(work_t *work) {
-  cleave_isolate_turn_end(work->turn);
+  if (work->has_begun && work->rule.partitioner->begin != NULL) {
+    work->rule.partitioner->end(work->state);
+  }
   cleave_library_rule_leave(&work->rule);
   cleave_view_builder_deinit(&work->builder);
   cleave_arena_deinit(&work->arena);
@@ -75,30 +77,28 @@ static cleave_status_t fail(work_t *work, const char *function, cleave_status_t 
 /* After a function that cannot fail, and says no where it does. */
 static cleave_status_t check_lost(work_t *work, const char *function, cleave_error_t *error) {
   cleave_message_t message = {.text = ""};
-  return work->turn == NULL || work->is_over || !cleave_isolate_turn_is_lost(work->turn, &message)
+  return work->rule.library->isolate == NULL || work->is_over ||
+                 !cleave_isolate_partitioner_is_lost(work->state, &message)
              ? CLEAVE_OK
              : fail(work, function, CLEAVE_ERROR_BACKEND, &message, error);
 }
 
-static cleave_status_t begin_turn(work_t *work, cleave_error_t *error) {
+static cleave_status_t call_begin(work_t *work, cleave_error_t *error) {
+  const cleave_custom_partitioner_t *partitioner = work->rule.partitioner;
   cleave_message_t message = {.text = ""};
-  if (work->rule.library->isolate == NULL) {
-    return CLEAVE_OK;
+  work->state = partitioner->self;
+  if (partitioner->begin != NULL) {
+    cleave_status_t status = partitioner->begin(partitioner->self, &work->view.region, work->use->options,
+                                                work->use->option_count, &work->state, &message);
+    if (status != CLEAVE_OK) {
+      return fail(work, "begin", status, &message, error);
+    }
   }
-  cleave_status_t status =
-      cleave_isolate_turn_begin(work->rule.partitioner, &work->view.region, work->use->options,
-                                work->use->option_count, &work->turn, &message);
-  return status == CLEAVE_OK ? CLEAVE_OK : fail(work, "begin", status, &message, error);
+  work->has_begun = true;
+  return CLEAVE_OK;
 }
 
 /* ---- what it says before ---- */
-
-static cleave_status_t call_supported(work_t *work, cleave_message_t *message) {
-  return work->turn != NULL
-             ? cleave_isolate_turn_supported(work->turn, work->groups, message)
-             : work->rule.partitioner->supported(&work->view.region, work->use->options,
-                                                 work->use->option_count, work->groups, message);
-}
 
 static cleave_status_t ask_supported(work_t *work, cleave_error_t *error) {
   const cleave_custom_partitioner_t *partitioner = work->rule.partitioner;
@@ -114,7 +114,10 @@ static cleave_status_t ask_supported(work_t *work, cleave_error_t *error) {
   for (uint32_t k = 0; k < count; k++) {
     work->groups[k] = NOT_SUPPORTED;
   }
-  cleave_status_t status = work->is_over ? CLEAVE_OK : call_supported(work, &message);
+  cleave_status_t status = work->is_over
+                               ? CLEAVE_OK
+                               : partitioner->supported(work->state, &work->view.region, work->use->options,
+                                                        work->use->option_count, work->groups, &message);
   if (status != CLEAVE_OK) {
     return fail(work, "supported", status, &message, error);
   }
@@ -144,7 +147,7 @@ static cleave_status_t begin(void *context, const cleave_graph_t *graph, cleave_
   cleave_status_t status = CLEAVE_OK;
   CLEAVE_TRY_CLEANUP(cleave_library_rule_enter(CLEAVE_RULE_REGION, use, &work->rule, error));
   CLEAVE_TRY_CLEANUP(view_graph(work, error));
-  CLEAVE_TRY_CLEANUP(begin_turn(work, error));
+  CLEAVE_TRY_CLEANUP(call_begin(work, error));
   CLEAVE_TRY_CLEANUP(ask_supported(work, error));
   use->work = work;
 cleanup:
@@ -179,13 +182,6 @@ typedef struct selector {
   void *own; /* the library's */
 } selector_t;
 
-static cleave_status_t call_create(work_t *work, void **out_selector, cleave_message_t *message) {
-  return work->turn != NULL
-             ? cleave_isolate_turn_select(work->turn, out_selector, message)
-             : work->rule.partitioner->create_selector(&work->view.region, work->use->options,
-                                                       work->use->option_count, out_selector, message);
-}
-
 static cleave_status_t selector_create(void *context, const cleave_graph_t *graph, void **out_selector,
                                        cleave_error_t *error) {
   work_t *work = ((const cleave_named_rule_use_t *)context)->work;
@@ -196,7 +192,10 @@ static cleave_status_t selector_create(void *context, const cleave_graph_t *grap
     return cleave_error_out_of_memory(error);
   }
   selector->work = work;
-  cleave_status_t status = work->is_over ? CLEAVE_OK : call_create(work, &selector->own, &message);
+  cleave_status_t status = work->is_over ? CLEAVE_OK
+                                         : work->rule.partitioner->create_selector(
+                                               work->state, &work->view.region, work->use->options,
+                                               work->use->option_count, &selector->own, &message);
   if (status != CLEAVE_OK) {
     selector->own = NULL;
     status = fail(work, "create_selector", status, &message, error);
@@ -318,14 +317,6 @@ static void attach(void *context, const char *key, const char *value) {
   attaching->review->attribute_count += at == attaching->review->attribute_count ? 1 : 0;
 }
 
-static cleave_status_t call_review(work_t *work, const cleave_region_view_t *region, bool *keep,
-                                   attaching_t *attaching, cleave_message_t *message) {
-  return work->turn != NULL
-             ? cleave_isolate_turn_review(work->turn, region, keep, attach, attaching, message)
-             : work->rule.partitioner->review(region, work->use->options, work->use->option_count, keep,
-                                              attach, attaching, message);
-}
-
 static cleave_status_t ask_review(work_t *work, const cleave_proposal_t *proposal, attaching_t *attaching,
                                   cleave_error_t *error) {
   cleave_review_t *review = attaching->review;
@@ -343,8 +334,10 @@ static cleave_status_t ask_review(work_t *work, const cleave_proposal_t *proposa
   for (uint32_t k = 0; k < proposal->node_count; k++) {
     keep[k] = true;
   }
-  cleave_status_t status =
-      work->is_over ? CLEAVE_OK : call_review(work, &view.region, keep, attaching, &message);
+  cleave_status_t status = work->is_over ? CLEAVE_OK
+                                         : work->rule.partitioner->review(
+                                               work->state, &view.region, work->use->options,
+                                               work->use->option_count, keep, attach, attaching, &message);
   message.text[sizeof message.text - 1] = '\0';
   if (status != CLEAVE_OK && status != CLEAVE_ERROR_UNSUPPORTED) {
     CLEAVE_TRY(fail(work, "review", status, &message, error));

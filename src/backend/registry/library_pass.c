@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "backend/isolate/isolate_extensions.h"
 #include "backend/region/tensor_copy.h"
 #include "backend/region/view.h"
 #include "backend/registry/library_rules.h"
@@ -425,10 +424,7 @@ static cleave_status_t run(void *context, cleave_editor_t *editor, cleave_error_
                                  .remove_node = remove_node};
   cleave_message_t message = {.text = ""};
   editor->line = use->line;
-  cleave_status_t status =
-      rule.library->isolate != NULL
-          ? cleave_isolate_pass(rule.pass, &words, use->options, use->option_count, &message)
-          : rule.pass->run(&words, use->options, use->option_count, &message);
+  cleave_status_t status = rule.pass->run(rule.pass->self, &words, use->options, use->option_count, &message);
   if (editing.failure.status != CLEAVE_OK) {
     status = editing.failure.status;
     (void)snprintf(message.text, sizeof message.text, "%.255s", editing.failure.message);

@@ -29,6 +29,7 @@ static const char *wrong_with_partitioner(const cleave_custom_partitioner_t *p) 
   return p->supported == NULL && !selects ? "function 'supported' or 'create_selector' is missing"
          : p->supported != NULL && selects
              ? "has both 'supported' and 'create_selector', expected one of them"
+         : p->begin != NULL && p->end == NULL     ? "function 'end' is missing"
          : selects && p->select == NULL           ? "function 'select' is missing"
          : selects && p->destroy_selector == NULL ? "function 'destroy_selector' is missing"
                                                   : NULL;
@@ -52,7 +53,7 @@ static cleave_status_t take_pass(const cleave_backend_handle_t *library, const c
                                  cleave_error_t *error) {
   const char *name = library->backend->name;
   if (pass == NULL || pass->size < sizeof *pass) {
-    return fail(name, "pass", "", "the struct is too small for version 1.1", error);
+    return fail(name, "pass", "", "the struct is too small for version 2.0", error);
   }
   CLEAVE_TRY(check_name(library, "pass", pass->name, error));
   if (pass->run == NULL) {
@@ -74,7 +75,7 @@ static cleave_status_t take_partitioner(const cleave_backend_handle_t *library,
                                         cleave_error_t *error) {
   const char *name = library->backend->name;
   if (partitioner == NULL || partitioner->size < sizeof *partitioner) {
-    return fail(name, "partitioner", "", "the struct is too small for version 1.1", error);
+    return fail(name, "partitioner", "", "the struct is too small for version 2.0", error);
   }
   CLEAVE_TRY(check_name(library, "partitioner", partitioner->name, error));
   const char *wrong = wrong_with_partitioner(partitioner);

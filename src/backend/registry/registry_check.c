@@ -47,10 +47,10 @@ cleave_status_t cleave_registry_check(const cleave_backend_t *backend, const cha
                             "backend '%s': made for interface version %u, this is version %u", name,
                             (unsigned)backend->abi_major, CLEAVE_BACKEND_ABI_MAJOR);
   }
-  if (backend->size < CLEAVE_BACKEND_SIZE_1_0) {
+  if (backend->size < CLEAVE_BACKEND_SIZE_REQUIRED) {
     return cleave_error_set(error, CLEAVE_ERROR_BACKEND,
                             "backend '%s': struct of %zu bytes, version %u.0 has %zu", name, backend->size,
-                            CLEAVE_BACKEND_ABI_MAJOR, (size_t)CLEAVE_BACKEND_SIZE_1_0);
+                            CLEAVE_BACKEND_ABI_MAJOR, (size_t)CLEAVE_BACKEND_SIZE_REQUIRED);
   }
   if (backend->name == NULL || strcmp(backend->name, name) != 0) {
     return cleave_error_set(error, CLEAVE_ERROR_BACKEND, "backend '%s': calls itself '%s'", name,

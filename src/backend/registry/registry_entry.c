@@ -43,7 +43,7 @@ cleave_status_t cleave_registry_enter(cleave_registry_entry_t *entry, const char
     return cleave_registry_fail(error, CLEAVE_ERROR_BACKEND, place, &message);
   }
   const char *own = entry->name;
-  if (is_library && backend->size >= CLEAVE_BACKEND_SIZE_1_0 && backend->name != NULL) {
+  if (is_library && backend->size >= CLEAVE_BACKEND_SIZE_REQUIRED && backend->name != NULL) {
     own = backend->name;
   }
   CLEAVE_TRY(cleave_registry_check(backend, own, error));

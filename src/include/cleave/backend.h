@@ -9,7 +9,7 @@
  *
  * Conventions that hold everywhere:
  *  - Every struct starts with `size`, the bytes the side that filled it knew about. Fields are only ever
- *    added at the end. A reader checks `size` before it reads a field younger than ABI version 1.0: these
+ *    added at the end. A reader checks `size` before it reads a field younger than ABI version 2.0: these
  *    are marked with their version. Structs that views hold in arrays (values, nodes, fusions, attributes)
  *    never grow; what is new about them comes as an array beside them.
  *  - Pointers in views are borrowed: they live as long as the call, unless a field says otherwise.
@@ -30,8 +30,8 @@ extern "C" {
 #endif
 
 /* A backend of another major version is refused; of an older or newer minor version, accepted. */
-#define CLEAVE_BACKEND_ABI_MAJOR 1
-#define CLEAVE_BACKEND_ABI_MINOR 1
+#define CLEAVE_BACKEND_ABI_MAJOR 2
+#define CLEAVE_BACKEND_ABI_MINOR 0
 
 /* Tensors have at most this many dimensions; models with more are refused when they are read. */
 #define CLEAVE_MAX_RANK 8
@@ -221,14 +221,15 @@ typedef struct cleave_region_view {
   const uint32_t *inputs;  /* values that come from outside at run time, each once */
   const uint32_t *outputs; /* values used outside, each once */
 
-  /* 1.1: what the rule's `review` attached to the region, in order of names; part of `hash`. */
+  /* What the rule's `review` attached to the region, in order of names; part of `hash`. */
   uint32_t attribute_count;
   const cleave_attribute_view_t *attributes;
   const cleave_attribute_list_t *fusion_attributes; /* per fusion: what its rule says */
   const double *flops; /* per node: floating-point operations, a multiply-add is two; 0: not known */
 } cleave_region_view_t;
 
-#define CLEAVE_REGION_VIEW_SIZE_1_0 offsetof(cleave_region_view_t, attribute_count)
+/* A view may end here, or behind any later field: what is missing is empty. */
+#define CLEAVE_REGION_VIEW_SIZE_REQUIRED offsetof(cleave_region_view_t, attribute_count)
 
 /* ---- what cleave offers a backend ----------------------------------------------------------------- */
 
@@ -245,11 +246,11 @@ typedef struct cleave_host {
   void (*parallel_for)(int32_t threads, int64_t count, int64_t grain, cleave_parallel_fn_t body,
                        void *context);
 
-  /* 1.1. A line for the log of whoever embeds cleave; `host` is this struct; level 0 error, 1 warning,
+  /* A line for the log of whoever embeds cleave; `host` is this struct; level 0 error, 1 warning,
    * 2 information, 3 detail. */
   void (*log)(const struct cleave_host *host, int32_t level, const char *line);
 
-  /* 1.1. Regions as JSON, for compilers that take text, for files, for logs: every member of the view, as
+  /* Regions as JSON, for compilers that take text, for files, for logs: every member of the view, as
    * described in backends/README.md of cleave. The text ends in NUL, *out_length does not count it, and is
    * freed with `free_json`. Without `with_constants`, constants of more than 1024 bytes leave their types.
    * The way back reads text from anywhere: CLEAVE_ERROR_FORMAT and the member that is wrong. Such a view
@@ -276,7 +277,7 @@ typedef struct cleave_compile_options {
   int32_t threads; /* that compiling and `run` may use; at least 1 */
   bool profile;    /* keep per-step times for `profile` */
 
-  /* 1.1. */
+  /* */
   uint32_t device;       /* of the backend's devices, where the program will run */
   uint32_t option_count; /* from the command line or the session, for this backend */
   const cleave_key_value_t *options;
@@ -316,7 +317,7 @@ typedef struct cleave_run_args {
   cleave_status_t (*resize_output)(void *session, uint32_t output, int32_t rank, const int64_t *dims);
   void *session; /* for resize_output */
 
-  /* 1.1. */
+  /* */
   const cleave_request_t *requests; /* per output; NULL: WRITE all. Others only where `adds` says so */
   void *stream;                     /* of `devices->stream_create`, to run on; NULL: done on return */
   uint32_t option_count;            /* of this run */
@@ -335,7 +336,7 @@ typedef struct cleave_step_time {
 
 /* The groups of functions below are what a library may have beyond regions. */
 
-/* ---- devices with memory of their own (1.1) --------------------------------------------------------- */
+/* ---- devices with memory of their own --------------------------------------------------------------- */
 
 typedef struct cleave_device_properties {
   size_t size;
@@ -383,7 +384,7 @@ typedef struct cleave_backend_devices {
   cleave_status_t (*event_wait)(void *state, void *event, void *stream, cleave_message_t *message);
 } cleave_backend_devices_t;
 
-/* ---- single operators (1.1) -------------------------------------------------------------------------- */
+/* ---- single operators -------------------------------------------------------------------------------- */
 
 /* Imperative execution: an executor per operator and types, without compiling. A backend without this group
  * runs single operators as regions of one node. */
@@ -402,7 +403,7 @@ typedef struct cleave_backend_imperative {
   cleave_status_t (*execute)(void *executor, const cleave_run_args_t *args, cleave_message_t *message);
 } cleave_backend_imperative_t;
 
-/* ---- compiled regions as bytes (1.1) ----------------------------------------------------------------- */
+/* ---- compiled regions as bytes ----------------------------------------------------------------------- */
 
 /* What a program was compiled to, kept across processes. cleave stores a blob under all that a program
  * depends on: the region, the content of its constants, backend, version and code of the library, what
@@ -427,7 +428,7 @@ typedef struct cleave_backend_blobs {
                           void **out_program, cleave_message_t *message);
 } cleave_backend_blobs_t;
 
-/* ---- what a library adds to cleave (1.1) -------------------------------------------------------------- */
+/* ---- what a library adds to cleave -------------------------------------------------------------------- */
 
 /* An operator that no table knows. Nodes of it come from models (the domain and name there; a model that was
  * read before the library was loaded does not know it) and from scripts, as "my.company.Gemm". A library
@@ -450,17 +451,19 @@ typedef struct cleave_custom_operator {
   /* An executor keeps something between runs: never folded, and a program that has it is never shared. Where
    * shapes are known only at run time, there is one executor all the same, created with sizes open. */
   bool is_stateful;
+  void *self; /* what `infer` and `create` get first */
   /* Types of the outputs, as far as they are known: fills in dtype and rank of `outputs`, and `dims` (room
    * for CLEAVE_MAX_RANK each); sizes that are not known are negative, and one that is copied from an input
    * stays the same size. `node` is a region of one node, its inputs as for executors; constants have their
    * data. May be asked again when more is known of the inputs, and asked at run time. Must be there. */
-  cleave_status_t (*infer)(const cleave_region_view_t *node, cleave_tensor_view_t *outputs,
+  cleave_status_t (*infer)(void *self, const cleave_region_view_t *node, cleave_tensor_view_t *outputs,
                            int64_t (*dims)[CLEAVE_MAX_RANK], cleave_message_t *message);
   /* Kernels in host memory, used where no backend takes the node; all three, or NULL. As in
    * cleave_backend_imperative_t, one executor per node of a session: every value that the node reads is an
    * input once, constants among them, and outputs are those that somebody uses. */
-  cleave_status_t (*create)(const cleave_region_view_t *node, const cleave_compile_options_t *options,
-                            void **out_executor, cleave_message_t *message);
+  cleave_status_t (*create)(void *self, const cleave_region_view_t *node,
+                            const cleave_compile_options_t *options, void **out_executor,
+                            cleave_message_t *message);
   void (*destroy)(void *executor);
   cleave_status_t (*execute)(void *executor, const cleave_run_args_t *args, cleave_message_t *message);
 } cleave_custom_operator_t;
@@ -468,19 +471,27 @@ typedef struct cleave_custom_operator {
 /* A region rule in C. A rule file uses it as region "x" { partitioner = "my_part" }; without one, `--rules
  * LIBRARY` runs all passes and partitioners of a library, and `--rules LIBRARY/my_part` one. Options are
  * those that the rule file declares, or, without one, all that were set. `graph` is the whole graph as a
- * region, and lives as long as the rule's turn; node numbers are those of graph->nodes, in topological order.
- * Either `supported` or the selector. The backend's `supports` has the last word on every node. */
+ * region, and lives as long as the rule works on it; node numbers are those of graph->nodes, in topological
+ * order. Either `supported` or the selector. The backend's `supports` has the last word on every node. */
 typedef struct cleave_custom_partitioner {
   size_t size;
   const char *name;
   const char *backend; /* that runs the regions, where no rule file says it; NULL: the library's own */
+  void *self;
+  /* Before and after the rule works on a graph, for what is computed once for it: the functions below get
+   * *out_state first. Both, or NULL: then they get `self`. */
+  cleave_status_t (*begin)(void *self, const cleave_region_view_t *graph, const cleave_key_value_t *options,
+                           uint32_t option_count, void **out_state, cleave_message_t *message);
+  void (*end)(void *state);
   /* Group per node, -2 at first: -1 any group, from 0 the same group, -2 not supported. */
-  cleave_status_t (*supported)(const cleave_region_view_t *graph, const cleave_key_value_t *options,
-                               uint32_t option_count, int64_t *groups, cleave_message_t *message);
+  cleave_status_t (*supported)(void *state, const cleave_region_view_t *graph,
+                               const cleave_key_value_t *options, uint32_t option_count, int64_t *groups,
+                               cleave_message_t *message);
   /* MXNet's SubgraphSelector, a fresh one per seed. select_input asks about the producer of an input of a
    * node that is in, select_output about a reader of an output; NULL: no. */
-  cleave_status_t (*create_selector)(const cleave_region_view_t *graph, const cleave_key_value_t *options,
-                                     uint32_t option_count, void **out_selector, cleave_message_t *message);
+  cleave_status_t (*create_selector)(void *state, const cleave_region_view_t *graph,
+                                     const cleave_key_value_t *options, uint32_t option_count,
+                                     void **out_selector, cleave_message_t *message);
   void (*destroy_selector)(void *selector);
   bool (*select)(void *selector, uint32_t node);
   bool (*select_input)(void *selector, uint32_t node, uint32_t input);
@@ -488,8 +499,8 @@ typedef struct cleave_custom_partitioner {
   void (*filter)(void *selector, const uint32_t *candidates, uint32_t count, bool *keep); /* may be NULL */
   /* May refuse a region (CLEAVE_ERROR_UNSUPPORTED and why), drop nodes (keep[k] = false), and attach pairs
    * that the backend sees as attributes of the region: `attach` copies them. May be NULL. */
-  cleave_status_t (*review)(const cleave_region_view_t *region, const cleave_key_value_t *options,
-                            uint32_t option_count, bool *keep,
+  cleave_status_t (*review)(void *state, const cleave_region_view_t *region,
+                            const cleave_key_value_t *options, uint32_t option_count, bool *keep,
                             void (*attach)(void *context, const char *key, const char *value), void *context,
                             cleave_message_t *message);
 } cleave_custom_partitioner_t;
@@ -528,7 +539,8 @@ typedef struct cleave_graph_editor {
 typedef struct cleave_custom_pass {
   size_t size;
   const char *name;
-  cleave_status_t (*run)(const cleave_graph_editor_t *editor, const cleave_key_value_t *options,
+  void *self; /* what `run` gets first */
+  cleave_status_t (*run)(void *self, const cleave_graph_editor_t *editor, const cleave_key_value_t *options,
                          uint32_t option_count, cleave_message_t *message);
 } cleave_custom_pass_t;
 
@@ -580,18 +592,18 @@ typedef struct cleave_backend {
   /* Times of the last run, where compiled with `profile`; may be NULL. Owned by the program. */
   uint32_t (*profile)(const void *program, const cleave_step_time_t **out_steps);
 
-  /* 1.1. Nanoseconds that one run of the region takes, with everything that its borders cost (conversions,
+  /* Nanoseconds that one run of the region takes, with everything that its borders cost (conversions,
    * copies), estimated without compiling; may be NULL. The same view always gets the same answer, on every
    * machine and whatever else it is doing: plans depend on it. CLEAVE_ERROR_UNSUPPORTED: it cannot tell (a
    * shape is not known, an operator is not), and `message` says why. Thread-safe. */
   cleave_status_t (*cost)(void *state, const cleave_region_view_t *view, double *out_nanoseconds,
                           cleave_message_t *message);
 
-  /* 1.1. A second look at a whole region before it is accepted: clears keep[k] of nodes to leave out, or
+  /* A second look at a whole region before it is accepted: clears keep[k] of nodes to leave out, or
    * refuses all of it (CLEAVE_ERROR_UNSUPPORTED, and why). May be NULL. Thread-safe. */
   cleave_status_t (*review)(void *state, const cleave_region_view_t *region, bool *keep,
                             cleave_message_t *message);
-  /* 1.1. Whatever a library wants to be told or asked, for which there is no function here. A setting whose
+  /* Whatever a library wants to be told or asked, for which there is no function here. A setting whose
    * value is NULL only asks; without settings, all is asked that there is. CLEAVE_ERROR_UNSUPPORTED: a key is
    * not known, and `message` says which. The answers live until the next call; one call at a time. May be
    * NULL. Keys that begin with "hint." change nothing about programs. cleave itself sets hint.recompiles to
@@ -600,24 +612,25 @@ typedef struct cleave_backend {
   cleave_status_t (*configure)(void *state, const cleave_key_value_t *settings, uint32_t setting_count,
                                const cleave_key_value_t **out_answers, uint32_t *out_answer_count,
                                cleave_message_t *message);
-  bool adds; /* 1.1. `run` and `execute` know CLEAVE_REQUEST_ADD */
-  /* 1.1. Constants that are sparse in the model come in their sparse form in all views; otherwise they come
+  bool adds; /* `run` and `execute` know CLEAVE_REQUEST_ADD */
+  /* Constants that are sparse in the model come in their sparse form in all views; otherwise they come
    * dense. What a run is given is dense. */
   bool takes_sparse;
 
-  /* 1.1. Groups of functions, each NULL where the library has none of it. */
+  /* Groups of functions, each NULL where the library has none of it. */
   const cleave_backend_devices_t *devices;
   const cleave_backend_imperative_t *imperative;
   const cleave_backend_blobs_t *blobs;
   const cleave_backend_extensions_t *extensions;
 
-  /* 1.1. Keys of the options that `compile` and the runs of programs know; `device` is not among them, cleave
+  /* Keys of the options that `compile` and the runs of programs know; `device` is not among them, cleave
    * reads it itself. Users who give another key are refused, with these. */
   const char *const *option_keys;
   uint32_t option_key_count;
 } cleave_backend_t;
 
-#define CLEAVE_BACKEND_SIZE_1_0 offsetof(cleave_backend_t, cost)
+/* A struct may end here, or behind any later field: what is missing is NULL, 0 or false. */
+#define CLEAVE_BACKEND_SIZE_REQUIRED offsetof(cleave_backend_t, cost)
 
 /* A loadable library exports this symbol: returns its backend, or NULL with a message if it cannot serve
  * this host. The struct lives as long as the library. */
@@ -694,7 +707,7 @@ static inline const cleave_value_view_t *cleave_view_output(const cleave_region_
 /* Attribute of the region, or of one of its fusions, or NULL. */
 static inline const cleave_attribute_view_t *cleave_view_region_attribute(const cleave_region_view_t *region,
                                                                           const char *name) {
-  uint32_t count = region->size > CLEAVE_REGION_VIEW_SIZE_1_0 ? region->attribute_count : 0;
+  uint32_t count = region->size > CLEAVE_REGION_VIEW_SIZE_REQUIRED ? region->attribute_count : 0;
   for (uint32_t k = 0; k < count; k++) {
     if (cleave_view_text_equal(region->attributes[k].name, name)) {
       return &region->attributes[k];
@@ -705,7 +718,7 @@ static inline const cleave_attribute_view_t *cleave_view_region_attribute(const 
 
 static inline const cleave_attribute_view_t *cleave_view_fusion_attribute(const cleave_region_view_t *region,
                                                                           uint32_t fusion, const char *name) {
-  if (region->size <= CLEAVE_REGION_VIEW_SIZE_1_0 || region->fusion_attributes == NULL) {
+  if (region->size <= CLEAVE_REGION_VIEW_SIZE_REQUIRED || region->fusion_attributes == NULL) {
     return NULL;
   }
   const cleave_attribute_list_t *list = &region->fusion_attributes[fusion];

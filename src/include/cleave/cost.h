@@ -178,7 +178,7 @@ static inline double cleave_cost_moved(const cleave_region_view_t *region, uint3
 static inline cleave_status_t cleave_cost_estimate(const cleave_cost_rates_t *rates,
                                                    const cleave_region_view_t *region,
                                                    double *out_nanoseconds, cleave_message_t *message) {
-  if (region->size <= CLEAVE_REGION_VIEW_SIZE_1_0 || region->flops == NULL) {
+  if (region->size <= CLEAVE_REGION_VIEW_SIZE_REQUIRED || region->flops == NULL) {
     (void)snprintf(message->text, sizeof message->text, "the view has no FLOPs");
     return CLEAVE_ERROR_UNSUPPORTED;
   }

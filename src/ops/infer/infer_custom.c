@@ -149,30 +149,13 @@ static cleave_status_t state_output(const asking_t *asking, uint32_t index, clea
   return cleave_infer_set_shape(infer, infer->outputs[index], answer->rank, dims, error);
 }
 
-cleave_status_t cleave_custom_op_infer_remote(const cleave_region_view_t *node, cleave_tensor_view_t *outputs,
-                                              int64_t (*dims)[CLEAVE_MAX_RANK], cleave_message_t *message) {
-  (void)node;
-  (void)outputs;
-  (void)dims;
-  (void)snprintf(message->text, sizeof message->text, "its library is asked otherwise");
-  return CLEAVE_ERROR_INTERNAL;
-}
-
-static cleave_status_t call(asking_t *asking, const cleave_custom_operator_t *definition,
-                            cleave_message_t *message) {
-  if (definition->infer != cleave_custom_op_infer_remote) {
-    return definition->infer(&asking->region, asking->answers, asking->dims, message);
-  }
-  const cleave_custom_remote_t *remote = (const void *)definition;
-  return remote->infer(definition, &asking->region, asking->answers, asking->dims, message);
-}
-
 static cleave_status_t ask(asking_t *asking, const cleave_custom_operator_t *definition,
                            cleave_error_t *error) {
   cleave_infer_t *infer = asking->infer;
   cleave_message_t message = {.text = ""};
   CLEAVE_TRY(make_view(asking, error));
-  cleave_status_t status = call(asking, definition, &message);
+  cleave_status_t status =
+      definition->infer(definition->self, &asking->region, asking->answers, asking->dims, &message);
   message.text[sizeof message.text - 1] = '\0';
   if (status == CLEAVE_ERROR_OUT_OF_MEMORY) {
     return cleave_error_out_of_memory(error);
