@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An explainer's life: its pattern and anchors, budgets, and the way from a question to a finding.
+// The explainer: creation and destruction, its pattern and anchors, its budgets, and the steps from a
+// question to a finding.
 
 #include "partition/explain/explain.h"
 
@@ -10,10 +11,10 @@
 #define STEPS_PER_ANCHOR ((size_t)200000)
 #define STEPS_PER_RULE ((size_t)40000000)
 #define STEPS_PER_NODE ((size_t)1000)
-/* Inputs of matches that the judge is shown. */
+/* Limit on the inputs of all matches that the judge is asked about. */
 #define INPUTS_PER_RULE ((size_t)1000000)
 #define INPUTS_PER_NODE ((size_t)64)
-#define MIN_STEPS ((size_t)10000) /* that are worth another search */
+#define MIN_STEPS ((size_t)10000) /* with fewer steps left, no search is begun */
 
 // ---- life ----
 
@@ -59,8 +60,9 @@ void cleave_explainer_destroy(cleave_explainer_t *x) {
   cleave_free(x);
 }
 
-/* Marks the operators that may take the anchor of a part. The matcher's own list leaves out what cannot match
- * because of another operator: here that is what is asked about. */
+/* Marks the operators that may take the anchor of a part. The matcher's own list of anchors leaves out those
+ * that cannot match because an operator is missing elsewhere, which is exactly what an explanation is about.
+ */
 static void mark_anchors(const cleave_explainer_t *x, uint32_t part, uint8_t *marks) {
   const cleave_pattern_node_t *node = &x->pattern->nodes[part];
   switch (node->kind) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trials as patterns: a copy of the parts, changed as the trial says, that the matcher takes as any other.
-// What a trial drops only ever lets more match.
+// Builds a pattern from a trial: a copy of the parts without the constraints that the trial drops. Dropping a
+// constraint never excludes a match.
 
 #include <stdio.h>
 #include <string.h>
@@ -121,7 +121,7 @@ static bool drop_attribute(cleave_explainer_t *x, uint32_t part, uint32_t index)
   return true;
 }
 
-/* The parts of a sequence or of inputs that are gone are NONE until they are swept together. */
+/* Dropped children and inputs become NONE; `sweep` removes them. */
 static bool drop_edge(cleave_explainer_t *x, const trial_t *trial, uint32_t constraint) {
   const constraint_t *d = &x->constraints[constraint];
   bool passed = trial->states[constraint] == CONSTRAINT_PASSED;
@@ -247,7 +247,7 @@ static void reach(const cleave_explainer_t *x, uint32_t part, uint8_t *reached) 
   }
 }
 
-/* A label for every part that is reached: its own where operators share one, "#12" otherwise. */
+/* Gives a label to every part that is reached: "#12", unless it has one. */
 static cleave_status_t name_all(cleave_explainer_t *x, cleave_error_t *error) {
   const char **labels = cleave_arena_allocate(&x->build_arena, (size_t)x->built_count + 1, sizeof *labels);
   uint32_t count = 0;

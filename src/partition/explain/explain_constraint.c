@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pattern taken apart: the single constraints of every part, and the order in which the parts of a trial
-// are met from its anchor.
+// Takes a pattern apart into the constraints of each part, and lists the parts of a trial in the order in
+// which they are reached from its anchor.
 
 #include <string.h>
 
@@ -17,7 +17,7 @@ static void add(cleave_explainer_t *x, constraint_kind_t kind, uint32_t part, ui
   x->constraints[x->constraint_count++] = (constraint_t){(uint8_t)kind, part, index};
 }
 
-/* Is there another part of this label before, or an operator of it anywhere? */
+/* Has an earlier part, or any operator, the same label? */
 static bool label_is_known(const cleave_pattern_t *pattern, uint32_t part) {
   const char *label = pattern->nodes[part].label;
   for (uint32_t k = 0; label != NULL && k < pattern->node_count; k++) {
@@ -213,8 +213,8 @@ typedef struct walk {
 
 static void visit(const walk_t *walk, uint32_t part, bool forwards);
 
-/* Operators belong to the structure, and are asked for from the start; so is, where it cannot mislead while
- * parts are still left out, what bounds the search. */
+/* Operators belong to the structure and are required from the start. So are constraints that bound the
+ * search, if they cannot mislead while parts are still left out. */
 static void open_constraint(const cleave_explainer_t *x, trial_t *trial, uint32_t constraint) {
   constraint_kind_t kind = (constraint_kind_t)x->constraints[constraint].kind;
   bool from_start = kind == CONSTRAINT_OPS || kind == CONSTRAINT_MAX_COUNT || kind == CONSTRAINT_EDGES ||
@@ -224,7 +224,7 @@ static void open_constraint(const cleave_explainer_t *x, trial_t *trial, uint32_
   }
 }
 
-/* An edge to a part; what is behind it follows, unless it was dropped. */
+/* Visits an edge to a part and, unless the edge was dropped, what is behind it. */
 static void visit_edge(const walk_t *walk, uint32_t owner, constraint_kind_t kind, uint32_t index,
                        uint32_t target, bool forwards) {
   cleave_explainer_t *x = walk->x;
@@ -303,7 +303,7 @@ void cleave_explainer_walk(cleave_explainer_t *x, trial_t *trial) {
   x->skeleton_count = 0;
   x->detail_count = 0;
   visit(&walk, x->pattern->root, true);
-  // What was seen twice comes first: it is still structure.
+  // Edges to parts that were seen before come first: they still belong to the structure.
   for (uint32_t p = 0; p < x->pattern->node_count; p++) {
     for (uint32_t d = x->constraint_starts[p]; x->seen[p] != 0 && d < x->constraint_starts[p + 1]; d++) {
       constraint_kind_t kind = (constraint_kind_t)x->constraints[d].kind;
@@ -331,7 +331,7 @@ uint32_t cleave_explainer_least_ops(cleave_explainer_t *x, const trial_t *trial,
   }
   x->seen[part] = 1;
   if (node->kind == CLEAVE_PATTERN_ONEOF) {
-    // The alternatives are other ways to say it: the first stands for all.
+    // The alternatives are equivalent spellings: the first one stands for all.
     return cleave_explainer_least_ops(x, trial, node->children[0]);
   }
   for (uint32_t k = 0; k < node->input_count; k++) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is at fault: the trial is matched once more with a name for every part, so that each constraint that
-// was dropped can be held against the node or value that its part stands for.
+// Finds what is at fault: the trial is matched once more with a name for every part, so that each dropped
+// constraint can be compared with the node or value of its part.
 
 #include "partition/explain/explain_find.h"
 
@@ -10,7 +10,7 @@
 
 // ---- bindings ----
 
-/* Does a node pass the constraint? For parts that stand for many nodes: which one does not. */
+/* Does a node meet the constraint? Finds the node at fault of parts that stand for many nodes. */
 static bool passes(const cleave_explainer_t *x, const constraint_t *constraint, cleave_node_t node) {
   const cleave_pattern_node_t *part = &x->pattern->nodes[constraint->part];
   cleave_value_t output = cleave_node_output(x->graph, node, part->output);
@@ -51,7 +51,7 @@ static cleave_status_t bind(finder_t *finder, const cleave_match_t *match, cleav
     for (uint32_t k = 0; x->built[p].kind == CLEAVE_PATTERN_OP && k < match->node_count; k++) {
       bindings[p].count += is_label_of(finder, p, match->node_labels[k]);
     }
-    // Of the repetitions, the first at fault.
+    // Of several repetitions, the first one at fault is bound.
     for (uint32_t d = p < x->pattern->node_count ? x->constraint_starts[p] : 0;
          bindings[p].count > 1 && p < x->pattern->node_count && d < x->constraint_starts[p + 1]; d++) {
       for (uint32_t k = 0; finder->trial->states[d] == CONSTRAINT_DROPPED && k < match->node_count; k++) {
@@ -72,7 +72,7 @@ static cleave_status_t bind(finder_t *finder, const cleave_match_t *match, cleav
 
 // ---- where a constraint fails ----
 
-/* Is a value what another input pattern of the operator stands for? */
+/* Does another input pattern of the operator stand for the value? */
 static bool is_spoken_for(const finder_t *finder, const constraint_t *constraint, cleave_value_t value) {
   const cleave_explainer_t *x = finder->x;
   const cleave_pattern_node_t *part = &x->pattern->nodes[constraint->part];
@@ -85,7 +85,7 @@ static bool is_spoken_for(const finder_t *finder, const constraint_t *constraint
   return cleave_finder_has(finder, cleave_value_producer(x->graph, value));
 }
 
-/* The value at an input pattern that found nothing. */
+/* The value that an unmatched input pattern should have matched. */
 static void find_input(const finder_t *finder, const constraint_t *constraint, fault_t *fault) {
   const cleave_explainer_t *x = finder->x;
   const cleave_pattern_node_t *part = &x->pattern->nodes[constraint->part];
@@ -126,7 +126,7 @@ static uint32_t bound_part(const finder_t *finder, uint32_t part, bool last) {
   }
 }
 
-/* What stands where a child of a sequence should be. */
+/* The node or value in the place of a missing child of a sequence. */
 static void find_child(const finder_t *finder, const constraint_t *constraint, bool backwards,
                        fault_t *fault) {
   const cleave_explainer_t *x = finder->x;
@@ -164,7 +164,7 @@ static void find_child(const finder_t *finder, const constraint_t *constraint, b
   }
 }
 
-/* The node that stands in between: the builder's parts were added in the order of the constraints. */
+/* The node in between: the builder added its parts in the order of the constraints. */
 static void find_passed(const finder_t *finder, uint32_t constraint, fault_t *fault) {
   const cleave_explainer_t *x = finder->x;
   uint32_t number = 0;
@@ -213,7 +213,7 @@ static bool is_fault(const finder_t *finder, uint32_t constraint) {
   return state == CONSTRAINT_DROPPED || state == CONSTRAINT_PASSED;
 }
 
-/* A constant of many elements that should be one number has one fault, not two. */
+/* A constant of many elements that should be a scalar is one fault, not two. */
 static bool is_said_by_scalar(const finder_t *finder, uint32_t constraint) {
   const constraint_t *d = &finder->x->constraints[constraint];
   if (d->kind != CONSTRAINT_CONTENT && d->kind != CONSTRAINT_ALL_EQUAL) {
@@ -223,8 +223,8 @@ static bool is_said_by_scalar(const finder_t *finder, uint32_t constraint) {
   return scalar != CLEAVE_INDEX_NONE && is_fault(finder, scalar);
 }
 
-/* An input pattern that found nothing, at an input that another part of the match makes, by an operator that
- * the input pattern takes: the pattern has two parts for one node. That edge is then said. */
+/* If an unmatched input pattern accepts a node of the match that feeds this input, the pattern has two parts
+ * for one node: the fault becomes that edge. */
 static void take_unnamed(finder_t *finder, fault_t *fault) {
   const cleave_explainer_t *x = finder->x;
   const constraint_t *d = &x->constraints[fault->constraint];
@@ -248,8 +248,8 @@ static void take_unnamed(finder_t *finder, fault_t *fault) {
   }
 }
 
-/* Constraints at fault, in the order in which the pattern is met: its anchor, then edge by edge, then
- * details. */
+/* Lists the constraints at fault: operators first, then edge by edge from the anchor, then the other
+ * constraints. */
 static uint32_t list_faults(finder_t *finder, fault_t *faults) {
   cleave_explainer_t *x = finder->x;
   uint32_t count = 0;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a trial that matches to what is at fault: bindings of parts, mismatches, their words and edits.
- * Private to explain*.c. */
+/* From a matching trial to its mismatches: bindings of parts, messages and fixes. Private to explain*.c. */
 #ifndef CLEAVE_PARTITION_EXPLAIN_EXPLAIN_FIND_H
 #define CLEAVE_PARTITION_EXPLAIN_EXPLAIN_FIND_H
 
@@ -8,7 +7,7 @@
 
 /* What a part of the pattern is bound to in the match of a trial. */
 typedef struct binding {
-  cleave_node_t node;   /* of an OP: the one at fault, where a part stands for many; or NONE */
+  cleave_node_t node;   /* of an OP: the node, or the one at fault if the part stands for many; or NONE */
   cleave_value_t value; /* main output of an OP, or the value; or NONE */
   uint32_t count;       /* nodes that an OP stands for */
 } binding_t;
@@ -29,7 +28,7 @@ typedef struct fault {
   uint32_t constraint;
   cleave_node_t node;
   cleave_value_t value;
-  uint32_t input; /* of `node`, where an edge is at fault that the pattern does not name */
+  uint32_t input; /* of `node`, if the fault is an edge that the pattern does not name; or NONE */
 } fault_t;
 
 /* ---- explain_find.c ---- */
@@ -48,51 +47,51 @@ bool cleave_explainer_has_node(void *context, const cleave_match_t *match, uint6
 bool cleave_finder_has(const finder_t *finder, cleave_node_t node);
 /* The operator of the pattern that stands for this node alone, or NONE. */
 uint32_t cleave_finder_part(const finder_t *finder, cleave_node_t node);
-/* Size of a symbol in the match, by the dimensions that are as required; UNKNOWN where none tells. */
+/* Size of a symbol in the match, from dimensions that are as required; UNKNOWN if there are none. */
 cleave_dim_t cleave_finder_symbol(const finder_t *finder, const char *symbol);
-/* First use of a value outside of the match; NONE where there is none. */
+/* First use of a value outside of the match, or NONE. */
 cleave_use_t cleave_finder_outside_use(const finder_t *finder, cleave_value_t value);
-/* First element of a constant that is not as a CONSTANT wants it. */
+/* Index of the first element of a constant that fails the test. */
 int64_t cleave_finder_wrong_element(const cleave_constant_test_t *test, const cleave_tensor_t *tensor);
 
 /* ---- explain_words.c ---- */
 
-/* Path of a part from the root of the pattern, through what has a name. */
+/* Writes the path of a part from the root of the pattern, through parts with names. */
 void cleave_explain_path(const cleave_explainer_t *explainer, const trial_t *trial, uint32_t part,
                          cleave_text_t *text);
-/* Operators with words between them, and before the last. */
+/* Writes a list of operators, with `between` between them and `last` before the last. */
 void cleave_explain_ops(const cleave_pattern_node_t *part, const char *between, const char *last,
                         cleave_text_t *text);
-/* Schema name of an input, its number where inputs are not told apart by name. */
+/* Schema name of an input, or its number if the name is not unique. */
 void cleave_explain_input(const cleave_op_t *op, uint32_t index, cleave_text_t *text);
 /* Schema name or number of the input that an input pattern means. */
 void cleave_explain_port(const cleave_pattern_node_t *part, uint32_t index, cleave_text_t *text);
-/* "Relu|Clip", "constant w", "any x": what a part is. */
+/* Describes a part: "Relu|Clip", "constant w", "any x". */
 void cleave_explain_part(const cleave_explainer_t *explainer, uint32_t part, cleave_text_t *text);
 /* "Relu '/act'"; "input 'x'", "constant 'w'" for values without a producer. */
 void cleave_explain_node(const cleave_graph_t *graph, cleave_node_t node, cleave_text_t *text);
 void cleave_explain_value(const cleave_graph_t *graph, cleave_value_t value, cleave_text_t *text);
-/* What makes a value, without names: "a constant", "Relu". */
+/* Describes the origin of a value without names: "a constant", "Relu". */
 void cleave_explain_origin(const cleave_graph_t *graph, cleave_value_t value, cleave_text_t *text);
-/* A number as Lua, math.huge and nan among them. */
+/* A number as Lua, including math.huge and nan. */
 void cleave_explain_number(double number, cleave_text_t *text);
 /* A literal as Lua: 1, "SAME", { 0, 2, 1 }. */
 void cleave_explain_literal(const cleave_pattern_literal_t *literal, cleave_text_t *text);
-/* An attribute as Lua; false where Lua rules have no word for it. */
+/* An attribute as Lua; false if Lua rules cannot express it. */
 bool cleave_explain_attribute(const cleave_attribute_t *attribute, cleave_text_t *text);
 
 /* ---- explain_say.c ---- */
 
-/* kind, part, line, path, subject, expected and found of a mismatch, in the finder's arena. */
+/* Fills in kind, part, line, path, subject, expected and found of a mismatch, in the finder's arena. */
 CLEAVE_MUST_USE cleave_status_t cleave_explain_words(const finder_t *finder, const fault_t *fault,
                                                      cleave_mismatch_t *mismatch, cleave_error_t *error);
 
 /* ---- explain_fix.c ---- */
 
-/* Edits the copy of the pattern in finder->x for one fault, and appends how that reads. False: there is no
+/* Edits the copy of the pattern in finder->x for one fault, and appends the edit as Lua. False if there is no
  * such edit. */
 bool cleave_explain_fix_one(const finder_t *finder, const fault_t *fault, cleave_text_t *text);
-/* After the last edit. */
+/* To be called after the last edit. */
 void cleave_explain_fix_end(cleave_explainer_t *explainer);
 
 /* ---- explain_fix_edge.c ---- */
@@ -102,8 +101,8 @@ bool cleave_explain_fix_unnamed(const finder_t *finder, const fault_t *fault, cl
 
 /* ---- explain_try.c ---- */
 
-/* The smallest edit for every fault, all of them tried together: their texts, where the pattern then matches
- * with the nodes at fault, and who refuses that match. */
+/* Tries the smallest edits for all faults together. If the pattern then matches with the nodes at fault,
+ * fills in the fixes, and who refuses that match. */
 CLEAVE_MUST_USE cleave_status_t cleave_explain_fix(const finder_t *finder, uint32_t anchor,
                                                    const fault_t *faults, cleave_finding_t *finding,
                                                    cleave_mismatch_t *mismatches, cleave_error_t *error);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The smallest edit of a rule for each fault, applied to a copy of the pattern as it is written; and how it
-// reads in Lua. Whether it helps is tried in explain_try.c.
+// The smallest edit of a rule for each fault, applied to a copy of the pattern and written as Lua.
+// explain_try.c tries if it helps.
 
 #include <math.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 #include "partition/explain/explain_find.h"
 
-enum { MAX_OPS = 4 }; /* of a list that is written out */
+enum { MAX_OPS = 4 }; /* if a list has more, it is abbreviated */
 
 // ---- what to write ----
 
@@ -25,7 +25,7 @@ static void write_ops(const cleave_pattern_node_t *part, const char *more, cleav
   cleave_text_format(text, "\"%s\" }", more);
 }
 
-/* A part in Lua: its label, which most often is its variable, or its operators. */
+/* Writes a part as Lua: its label, which usually is its variable, or its operators. */
 static void write_part(const finder_t *finder, uint32_t part, cleave_text_t *text) {
   const cleave_explainer_t *x = finder->x;
   part = cleave_explainer_resolve(x, finder->trial, part);
@@ -72,7 +72,7 @@ static void write_dims(const cleave_type_test_t *type, uint32_t index, cleave_te
 
 // ---- attributes ----
 
-/* The attribute as a literal of the rule language; false where it has none. */
+/* The attribute as a literal of the rule language; false if it has none. */
 static bool make_literal(cleave_explainer_t *x, const cleave_attribute_t *attribute,
                          cleave_pattern_literal_t *literal) {
   bool is_list = attribute->kind == CLEAVE_ATTRIBUTE_INTS || attribute->kind == CLEAVE_ATTRIBUTE_FLOATS;
@@ -96,7 +96,7 @@ static bool make_literal(cleave_explainer_t *x, const cleave_attribute_t *attrib
   return numbers != NULL;
 }
 
-/* Takes the test of that name away, or puts `test` in its place. */
+/* Removes the test of that name, or replaces it by `test`. */
 static bool replace_attribute(cleave_explainer_t *x, uint32_t part, uint32_t index,
                               const cleave_attribute_test_t *test) {
   cleave_pattern_node_t *node = &x->built[part];
@@ -108,7 +108,7 @@ static bool replace_attribute(cleave_explainer_t *x, uint32_t part, uint32_t ind
   if (test != NULL) {
     own[index] = *test;
   } else {
-    // Anything passes; the place stays, for the edits that come after.
+    // A test without a name accepts anything; its place stays until all edits are made.
     own[index].kind = CLEAVE_ATTRIBUTE_TEST_RANGE;
     own[index].name = NULL;
   }
@@ -168,7 +168,7 @@ static bool fix_attribute(const finder_t *finder, const fault_t *fault, cleave_t
   return replace_attribute(x, d->part, d->index, NULL);
 }
 
-/* Tests that were taken away are gone from now on. */
+/* Removes the tests without a name. */
 void cleave_explain_fix_end(cleave_explainer_t *x) {
   for (uint32_t p = 0; p < x->pattern->node_count; p++) {
     cleave_pattern_node_t *node = &x->built[p];
@@ -275,7 +275,7 @@ static bool fix_content(const finder_t *finder, const fault_t *fault, cleave_tex
   return true;
 }
 
-/* One number where there are many: with what else it should be. */
+/* The constant should be a scalar and has many elements; other tests of its content are dropped as well. */
 static bool fix_scalar(const finder_t *finder, const fault_t *fault, cleave_text_t *text) {
   cleave_explainer_t *x = finder->x;
   uint32_t part = x->constraints[fault->constraint].part;
@@ -311,7 +311,7 @@ static bool fix_count(const finder_t *finder, const fault_t *fault, cleave_text_
   return true;
 }
 
-/* An edge: what is missing becomes optional, what stands in between is let pass. */
+/* An edge: a missing part becomes optional, or a node in between is allowed. */
 static bool fix_edge(const finder_t *finder, const fault_t *fault, cleave_text_t *text) {
   cleave_explainer_t *x = finder->x;
   const constraint_t *d = &x->constraints[fault->constraint];

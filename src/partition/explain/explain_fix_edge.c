@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The edit for an edge inside of a match that the pattern does not name: the part that makes the value gets a
-// label, and the part that reads it an input of that label.
+// The edit for an edge inside a match that the pattern does not name: the part that makes the value gets a
+// label, and the part that reads it gets an input with that label.
 
 #include <string.h>
 
@@ -15,7 +15,7 @@ static bool has_label(const cleave_pattern_t *pattern, const char *label) {
   return false;
 }
 
-/* The label of an operator, as far as it has one; otherwise a new one, of its operator's name. */
+/* The label of an operator, or a new one from the operator's name. */
 static const char *label_part(cleave_explainer_t *x, uint32_t part, const cleave_op_t *op) {
   cleave_pattern_t *pattern = &x->trial_pattern;
   if (x->built[part].label != NULL) {
@@ -43,7 +43,7 @@ static const char *label_part(cleave_explainer_t *x, uint32_t part, const cleave
   return own;
 }
 
-/* An edge that the pattern lacks: the reader names, by a label, what the other part makes, in a new input or
+/* An edge that the pattern lacks: the reader names the value of the other part by a label, in a new input or
  * in that of the constraint. */
 bool cleave_explain_fix_unnamed(const finder_t *finder, const fault_t *fault, cleave_text_t *text) {
   cleave_explainer_t *x = finder->x;

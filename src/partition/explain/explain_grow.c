@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a pattern lacks at an anchor. A trial starts with the anchor's operator alone and asks for one more
-// part after the other, then for everything else that the pattern says of them; what cannot be had stays
-// out, and is at fault. Invariant: the trial matches after every step.
+// Finds the constraints that are not met at an anchor. A trial starts with the anchor's operator alone, adds
+// one part after the other, and then all other constraints on these parts; a constraint with which it no
+// longer matches is dropped, and is at fault. Invariant: the trial matches after every step.
 
 #include "partition/explain/explain_state.h"
 
@@ -18,8 +18,7 @@ static cleave_status_t probe(cleave_explainer_t *x, trial_t *trial, uint32_t anc
   return CLEAVE_OK;
 }
 
-/* The part that takes the anchor, under the choices of a trial; a ONEOF where the choice is still to be made.
- */
+/* The part that takes the anchor, under the choices of a trial; a ONEOF if the choice is still open. */
 static uint32_t anchor_part(const cleave_explainer_t *x, const trial_t *trial) {
   uint32_t part = x->pattern->root;
   for (;;) {
@@ -39,8 +38,8 @@ static uint32_t anchor_part(const cleave_explainer_t *x, const trial_t *trial) {
   }
 }
 
-/* The operator by which an edge enters its part, or NONE; the ONEOF that is still to be chosen in *out_unit.
- */
+/* The operator by which an edge enters its part, or NONE. *out_unit: a ONEOF on the way whose choice is still
+ * open. */
 static uint32_t entry_part(const cleave_explainer_t *x, const trial_t *trial, uint32_t constraint,
                            uint32_t *out_unit) {
   const constraint_t *d = &x->constraints[constraint];
@@ -84,7 +83,7 @@ static tally_t tally(cleave_explainer_t *x, trial_t *trial) {
     result.total += counts;
     result.matched += counts && fits;
   }
-  // Operators behind what is missing, and those inside of units, which are as required.
+  // Counts operators behind missing parts, and those inside of units, which are as required.
   uint32_t before = 0;
   for (uint32_t p = 0; p < x->pattern->node_count; p++) {
     before += x->seen[p] != 0 && x->pattern->nodes[p].kind == CLEAVE_PATTERN_OP;
@@ -107,7 +106,7 @@ static tally_t tally(cleave_explainer_t *x, trial_t *trial) {
   return result;
 }
 
-/* Is trial `a` a better account than `b`? */
+/* Is trial `a` a better explanation than `b`? */
 static bool is_better(const tally_t *a, const tally_t *b) {
   uint64_t left = (uint64_t)a->matched * (b->total == 0 ? 1 : b->total);
   uint64_t right = (uint64_t)b->matched * (a->total == 0 ? 1 : a->total);
@@ -138,7 +137,7 @@ typedef struct growth {
 
 static cleave_status_t grow(growth_t *growth, trial_t *trial, bool may_look_ahead, cleave_error_t *error);
 
-/* The trial with one edge in a state and all others asked for: does it match? */
+/* Does the trial match with one edge in this state and all others required? */
 static cleave_status_t fits_with_rest(growth_t *growth, const trial_t *trial, uint32_t constraint,
                                       constraint_state_t state, uint32_t dropped, trial_t *out_trial,
                                       bool *out_fits, cleave_error_t *error) {
@@ -180,7 +179,7 @@ static cleave_status_t open_unit(growth_t *growth, trial_t *trial, uint32_t unit
   return CLEAVE_OK;
 }
 
-/* A way to have an edge, or to do without it. */
+/* A way to satisfy an edge, or to drop it. */
 typedef struct way {
   constraint_state_t state;
   uint32_t dropped; /* another constraint, or NONE */
@@ -188,7 +187,7 @@ typedef struct way {
 
 enum { MAX_WAYS = 6 };
 
-/* The part that makes the value of an edge, as far as it is one operator. */
+/* The part that makes the value of an edge, if it is one operator; or NONE. */
 static uint32_t producing_part(const cleave_explainer_t *x, const trial_t *trial, uint32_t constraint,
                                uint32_t entry) {
   const constraint_t *d = &x->constraints[constraint];
@@ -218,8 +217,8 @@ static void add_way(const cleave_explainer_t *x, const trial_t *trial, uint32_t 
   add_way_without(trial, constraint, ways, count);
 }
 
-/* Ways in which an edge that does not fit may be explained, those of the pattern's own operators first:
- * *out_own of them. */
+/* Lists possible explanations of an edge that does not match, *out_own of them with the pattern's own
+ * operators, which come first. */
 static uint32_t list_ways(const cleave_explainer_t *x, const trial_t *trial, uint32_t constraint,
                           uint32_t entry, way_t *ways, uint32_t *out_own) {
   const constraint_t *d = &x->constraints[constraint];
@@ -239,7 +238,7 @@ static uint32_t list_ways(const cleave_explainer_t *x, const trial_t *trial, uin
   return count;
 }
 
-/* A way that lets the rest of the pattern match whole, if there is one. */
+/* Finds a way with which the whole rest of the pattern matches, if there is one. */
 static cleave_status_t find_whole_way(growth_t *growth, trial_t *trial, uint32_t constraint,
                                       const way_t *ways, uint32_t count, uint32_t own, bool *out_found,
                                       cleave_error_t *error) {
@@ -261,9 +260,9 @@ static cleave_status_t find_whole_way(growth_t *growth, trial_t *trial, uint32_t
   return CLEAVE_OK;
 }
 
-/* An edge that does not fit: its value is used elsewhere, too, or by a node of the match of which the pattern
- * does not say so; another operator is there, one node more in between, or nothing at all, whichever lets the
- * rest of the pattern match, or most of it. */
+/* Explains an edge that does not match: its value has other users, or a user inside the match that the
+ * pattern does not name; another operator is present, one more node is in between, or nothing. The
+ * explanation with which most of the rest of the pattern matches wins. */
 static cleave_status_t settle_edge(growth_t *growth, trial_t *trial, uint32_t constraint, bool may_look_ahead,
                                    cleave_error_t *error) {
   cleave_explainer_t *x = growth->x;
@@ -314,7 +313,7 @@ static cleave_status_t settle_edge(growth_t *growth, trial_t *trial, uint32_t co
   return CLEAVE_OK;
 }
 
-/* Asks for the parts of the skeleton that are still open, one after the other. */
+/* Adds the open parts of the skeleton, one after the other. */
 static cleave_status_t grow(growth_t *growth, trial_t *trial, bool may_look_ahead, cleave_error_t *error) {
   cleave_explainer_t *x = growth->x;
   trial_t whole;
@@ -342,7 +341,7 @@ static cleave_status_t grow(growth_t *growth, trial_t *trial, bool may_look_ahea
   }
 }
 
-/* Asks for all that the pattern says of the parts that are there. */
+/* Adds the other constraints on the parts that are present. */
 static cleave_status_t refine(growth_t *growth, trial_t *trial, cleave_error_t *error) {
   cleave_explainer_t *x = growth->x;
   bool fits = false;
@@ -369,7 +368,7 @@ static cleave_status_t refine(growth_t *growth, trial_t *trial, cleave_error_t *
   return CLEAVE_OK;
 }
 
-/* Choices that make a part one that must be there. */
+/* Makes the choices with which a part is required. */
 static void focus_on(const cleave_explainer_t *x, trial_t *trial, uint32_t focus) {
   for (uint32_t part = focus; part != CLEAVE_INDEX_NONE && x->parents[part] != CLEAVE_INDEX_NONE;) {
     uint32_t parent = x->parents[part];
@@ -384,7 +383,7 @@ static void focus_on(const cleave_explainer_t *x, trial_t *trial, uint32_t focus
   }
 }
 
-/* One way to begin: the choices on the way to the anchor are made. */
+/* One way to begin: a set of choices on the way to the anchor. */
 static cleave_status_t explain_root(growth_t *growth, trial_t *trial, bool *out_fits, cleave_error_t *error) {
   cleave_explainer_t *x = growth->x;
   uint32_t part = anchor_part(x, trial);
@@ -392,7 +391,7 @@ static cleave_status_t explain_root(growth_t *growth, trial_t *trial, bool *out_
   CLEAVE_TRY(probe(x, trial, growth->anchor, out_fits, error));
   uint32_t shared = cleave_explainer_constraint(x, part, CONSTRAINT_UNSHARED, 0);
   if (!*out_fits && shared != CLEAVE_INDEX_NONE && trial->states[shared] == CONSTRAINT_KEPT) {
-    // With the operator alone, only an output that the pattern does not mean can be in the way.
+    // With the operator alone, only an output that the pattern does not name can prevent a match.
     trial->states[shared] = CONSTRAINT_DROPPED;
     CLEAVE_TRY(probe(x, trial, growth->anchor, out_fits, error));
     trial->states[shared] = *out_fits ? CONSTRAINT_DROPPED : CONSTRAINT_KEPT;
@@ -427,7 +426,7 @@ static cleave_status_t explain_root(growth_t *growth, trial_t *trial, bool *out_
   return refine(growth, trial, error);
 }
 
-/* All ways to begin, by the alternatives on the way to the anchor; the best one wins. */
+/* Tries all alternatives on the way to the anchor; the best trial wins. */
 static cleave_status_t explain_roots(growth_t *growth, const trial_t *trial, uint32_t *roots, trial_t *best,
                                      tally_t *best_tally, bool *found, cleave_error_t *error) {
   cleave_explainer_t *x = growth->x;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The log of what graph rules did, read backwards: who made and took a node, and graphs that were.
+// Queries on the log of graph rules: which rule made or took a node, and the steps between which a rule ran.
 #include "partition/explain/explain_history.h"
 
 #include <string.h>
@@ -72,7 +72,7 @@ size_t cleave_history_end(const cleave_history_t *history, uint32_t rule) {
   return first_step(history, next);
 }
 
-/* The step before the applications of one rule in a row that end in a group; not before `floor`. */
+/* The step before the consecutive applications of one rule that end with a group; not before `floor`. */
 static size_t before_run(const cleave_history_t *history, uint32_t group, uint32_t floor) {
   const cleave_edit_group_t *groups = history->edits->groups.items;
   uint32_t first = group;

@@ -2,11 +2,11 @@
 /*
  * What graph rules did to a model, for explanations: which application made or took a node, and the graph as
  * it was at a point of the log. Ids are never handed out twice, so a node is the same in every state that has
- * it. States are made when they are asked for, by performing the log up to there again.
+ * it. States are made on demand, by replaying the log up to that point.
  *
- * Rewrites that follow each other run together to their common end. What a rewrite had to decide about in the
- * end, and left, is in the graph at the end of its group; what others took from it is in the one at the
- * beginning. Rules that change nothing look at the graph of the plan.
+ * Consecutive rewrites run together until none matches anywhere. Matches that a rewrite left are in the graph
+ * at the end of its group; those that other rules took from it are in the graph at the beginning. Rules that
+ * do not change the graph see the graph of the plan.
  */
 #ifndef CLEAVE_PARTITION_EXPLAIN_EXPLAIN_HISTORY_H
 #define CLEAVE_PARTITION_EXPLAIN_EXPLAIN_HISTORY_H
@@ -20,7 +20,7 @@ typedef struct cleave_history_state {
   size_t step;
   const cleave_graph_t *graph;
   cleave_graph_t *owned;         /* NULL: it is the plan's */
-  cleave_explainer_t *explainer; /* NULL: nobody asked */
+  cleave_explainer_t *explainer; /* NULL: none has been made */
 } cleave_history_state_t;
 
 typedef struct cleave_history {
@@ -30,7 +30,7 @@ typedef struct cleave_history {
   void *fold_context;
   uint32_t node_bound; /* of all states */
   uint32_t *made;      /* per node: group of edits that made it, or NONE */
-  uint32_t *taken;     /* per node: group of edits that removed it, or NONE: also where folding did */
+  uint32_t *taken;     /* per node: group of edits that removed it; NONE if none did, or if folding did */
   CLEAVE_ARRAY(cleave_history_state_t *) states;
 } cleave_history_t;
 
@@ -39,27 +39,27 @@ CLEAVE_MUST_USE cleave_status_t cleave_history_create(const cleave_plan_t *plan,
                                                       void *fold_context, cleave_history_t **out_history,
                                                       cleave_error_t *error);
 void cleave_history_destroy(cleave_history_t *history);
-/* Explainers are of no use any more; graphs stay. */
+/* Destroys the explainers; the graphs stay. */
 void cleave_history_release_explainers(cleave_history_t *history);
 
-/* The state at a step, which has an explainer. CLEAVE_ERROR_LIMIT where there would be too many. Borrowed. */
+/* The state at a step, with an explainer. CLEAVE_ERROR_LIMIT if there would be too many states. Borrowed. */
 CLEAVE_MUST_USE cleave_status_t cleave_history_state(cleave_history_t *history, size_t step,
                                                      const cleave_history_state_t **out_state,
                                                      cleave_error_t *error);
 
-/* Steps at which a rule of the plan began to look, and after which it did not look any more. */
+/* The step at which a rule of the plan began to run, and the step at which it ended. */
 size_t cleave_history_begin(const cleave_history_t *history, uint32_t rule);
 size_t cleave_history_end(const cleave_history_t *history, uint32_t rule);
 
-/* The rule (in plan->rules) that made a node, or removed it; NONE: it is the model's own; it is still there,
- * or became a constant. */
+/* The rule (in plan->rules) that made a node, or NONE for nodes of the model; the rule that removed it, or
+ * NONE for nodes that are live or were folded. */
 uint32_t cleave_history_maker(const cleave_history_t *history, cleave_node_t node);
 uint32_t cleave_history_taker(const cleave_history_t *history, cleave_node_t node);
 
-/* The step before the rule that took a node began to apply, or, where it made the node itself, before it took
- * it. For nodes that have a taker. */
+/* The step before the first application of the rule that took a node; if the rule made the node itself, the
+ * step before it took the node. For nodes that have a taker. */
 size_t cleave_history_before_taken(const cleave_history_t *history, cleave_node_t node);
-/* The same for the application that made a node: what it took was there. */
+/* The step before the application that made a node, at which the nodes that it took were live. */
 size_t cleave_history_before_made(const cleave_history_t *history, cleave_node_t node);
 
 /* Nodes that one application took (those that `graph` has), or made (likewise), in order of their numbers. */
@@ -72,7 +72,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_history_made_by(const cleave_history_t *h
                                                        const cleave_node_t **out_nodes, uint32_t *out_count,
                                                        cleave_error_t *error);
 
-/* Why a rule left what has these nodes, as the log says; NULL: it does not. */
+/* The reason in the log why a rule left the match with these nodes, or NULL. */
 const char *cleave_history_refusal(const cleave_history_t *history, uint32_t rule,
                                    const cleave_graph_t *graph, const cleave_node_t *nodes, uint32_t count);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Words for what is at fault: "operator is Gelu, wanted Relu or Clip". Names of nodes and values stay out of
-// them, but for `detail`, so that the same fault in many places reads the same.
+// Writes messages about faults: "operator is Gelu, wanted Relu or Clip". Only `detail` has names of nodes and
+// values, so that equal faults in many places read the same.
 
 #include "partition/explain/explain_find.h"
 #include "partition/explain/explain_history.h"
@@ -15,7 +15,7 @@ typedef struct words {
   cleave_text_t detail; /* with names */
 } words_t;
 
-/* What an edge leads to, as an expectation. */
+/* Writes what is expected at the end of an edge. */
 static void expect_target(const cleave_explainer_t *x, const trial_t *trial, uint32_t target,
                           cleave_text_t *text) {
   target = cleave_explainer_resolve(x, trial, target);
@@ -312,7 +312,7 @@ static void say_shared(const finder_t *finder, const fault_t *fault, words_t *wo
   }
 }
 
-/* An edge inside that the pattern does not have. */
+/* An edge inside the match that the pattern does not name. */
 static void say_unnamed(const finder_t *finder, const fault_t *fault, words_t *words) {
   const cleave_explainer_t *x = finder->x;
   const cleave_op_t *op = cleave_node_op(x->graph, fault->node);
@@ -378,7 +378,7 @@ static const char *keep(const finder_t *finder, const cleave_text_t *text) {
   return text->failed ? NULL : cleave_arena_copy_text(finder->arena, cleave_text_get(text), text->length);
 }
 
-/* The part that a fault is about: of an edge, the part that is not there; NONE: the pattern as a whole. */
+/* The part that a fault is about: for an edge, the missing part; NONE for the pattern as a whole. */
 static uint32_t subject_part(const finder_t *finder, const fault_t *fault) {
   const cleave_explainer_t *x = finder->x;
   const constraint_t *d = &x->constraints[fault->constraint];

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the explainer keeps: private to explain*.c.
+ * The state of the explainer: private to explain*.c.
  *
- * A pattern is taken apart into constraints: single things that it asks of the graph. A trial is a pattern
- * with some constraints dropped and some choices made; it is built as a pattern of its own and put to the
- * matcher, so that the matcher alone decides what matches. A constraint is at fault where the pattern does
- * not match with it and matches without it.
+ * A pattern is taken apart into constraints, each a single requirement on the graph. A trial is the pattern
+ * with some constraints dropped and some choices made. It is built as a pattern of its own and given to the
+ * matcher, so that the matcher alone decides what matches. A constraint is at fault if the pattern matches
+ * without it and does not match with it.
  */
 #ifndef CLEAVE_PARTITION_EXPLAIN_EXPLAIN_STATE_H
 #define CLEAVE_PARTITION_EXPLAIN_EXPLAIN_STATE_H
@@ -27,7 +27,7 @@ typedef enum constraint_kind {
   CONSTRAINT_ALL_EQUAL,
   CONSTRAINT_CONTENT,   /* value, values or range of a constant */
   CONSTRAINT_LABEL,     /* a value with this label is the same as the others */
-  CONSTRAINT_UNSHARED,  /* nobody else reads what the OP makes */
+  CONSTRAINT_UNSHARED,  /* the OP's outputs have no other readers */
   CONSTRAINT_MIN_COUNT, /* `min` of REPEATED and VARIADIC */
   CONSTRAINT_MAX_COUNT, /* `max` */
   CONSTRAINT_WHERE,     /* condition of the part */
@@ -62,7 +62,7 @@ typedef struct trial {
   uint16_t *choices; /* per part: the alternative of a ONEOF, 0 for a MAYBE that must be there */
 } trial_t;
 
-/* How good a trial is. */
+/* The quality of a trial. */
 typedef struct tally {
   uint32_t matched; /* operators of the pattern that are as required */
   uint32_t total;
@@ -87,7 +87,7 @@ struct cleave_explainer {
       *constraint_starts; /* per part, and one more: there CONSTRAINT_EDGES is, and WHERE_ALL behind it */
   uint32_t *parents;      /* per part: one that refers to it, or NONE */
   bool is_tree;           /* no operator is referred to twice */
-  bool has_group;         /* its members may be found by what has one label */
+  bool has_group;         /* its members may be found through parts with one label */
 
   /* the walk over a trial */
   uint8_t *seen;      /* per part */
@@ -105,7 +105,7 @@ struct cleave_explainer {
 
   cleave_explain_judge_t judge;
   void *judge_context;
-  size_t inputs_left; /* of matches that the judge may still be shown */
+  size_t inputs_left; /* of matches that the judge may still be asked about */
 
   CLEAVE_ARRAY(uint32_t) anchors; /* positions */
 };
@@ -117,11 +117,11 @@ CLEAVE_MUST_USE cleave_status_t cleave_explainer_take_apart(cleave_explainer_t *
                                                             const cleave_pattern_t *pattern,
                                                             cleave_error_t *error);
 
-/* The part that stands for `part`: choices followed. */
+/* The part that `part` stands for under the choices of the trial. */
 uint32_t cleave_explainer_resolve(const cleave_explainer_t *explainer, const trial_t *trial, uint32_t part);
 
-/* Lists the constraints that matter under a trial's choices, and marks seen parts. What is behind a dropped
- * edge is left out. Constraints that were STRICT are OPEN now. */
+/* Lists the constraints that apply under a trial's choices, and marks the parts that are reached. Parts
+ * behind a dropped edge are left out. STRICT constraints become OPEN. */
 void cleave_explainer_walk(cleave_explainer_t *explainer, trial_t *trial);
 
 static inline uint32_t cleave_explainer_edges_constraint(const cleave_explainer_t *explainer) {
@@ -132,14 +132,15 @@ static inline uint32_t cleave_explainer_edges_constraint(const cleave_explainer_
 uint32_t cleave_explainer_constraint(const cleave_explainer_t *explainer, uint32_t part,
                                      constraint_kind_t kind, uint32_t index);
 
-/* All STRICT, no choices. ONEOF and MAYBE parts are units until they are chosen. */
+/* A trial with all constraints STRICT and no choices. ONEOF and MAYBE parts are units until a choice is made.
+ */
 CLEAVE_MUST_USE cleave_status_t cleave_explainer_trial_create(cleave_explainer_t *explainer,
                                                               trial_t *out_trial, cleave_error_t *error);
 CLEAVE_MUST_USE cleave_status_t cleave_explainer_trial_copy(cleave_explainer_t *explainer,
                                                             const trial_t *trial, trial_t *out_trial,
                                                             cleave_error_t *error);
 
-/* Fewest operators that a part stands for, what was seen before not counted twice. */
+/* The smallest number of operators that a part stands for, without those that were counted before. */
 uint32_t cleave_explainer_least_ops(cleave_explainer_t *explainer, const trial_t *trial, uint32_t part);
 
 /* ---- explain_build.c ---- */
@@ -149,7 +150,7 @@ uint32_t cleave_explainer_least_ops(cleave_explainer_t *explainer, const trial_t
 CLEAVE_MUST_USE cleave_status_t cleave_explainer_build(cleave_explainer_t *explainer, const trial_t *trial,
                                                        bool names_all, cleave_error_t *error);
 
-/* Changes of explainer->built, for the builder and for edits. Where there is no memory, NONE or NULL. */
+/* Change explainer->built, for trials and for edits. NONE or NULL if memory is short. */
 uint32_t cleave_explainer_add_part(cleave_explainer_t *explainer, cleave_pattern_node_t part);
 uint32_t *cleave_explainer_own_children(cleave_explainer_t *explainer, uint32_t part, uint32_t extra);
 cleave_pattern_input_t *cleave_explainer_own_inputs(cleave_explainer_t *explainer, uint32_t part,
@@ -163,18 +164,19 @@ uint32_t cleave_explainer_add_group(cleave_explainer_t *explainer, cleave_patter
 CLEAVE_MUST_USE cleave_status_t cleave_explainer_copy_parts(cleave_explainer_t *explainer,
                                                             cleave_error_t *error);
 
-/* Makes explainer->trial_pattern of explainer->built; parts that nothing refers to become harmless. */
+/* Makes explainer->trial_pattern from explainer->built; parts without references become values that accept
+ * anything. */
 CLEAVE_MUST_USE cleave_status_t cleave_explainer_finish_parts(cleave_explainer_t *explainer, bool names_all,
                                                               cleave_error_t *error);
 
-/* Does the pattern in explainer->trial_pattern match at a position? A trial that no pattern can be, like a
- * group whose members have lost what they share, does not. No match in the answer: it does not. */
+/* Matches explainer->trial_pattern at a position. The answer has no match if it does not match, or if the
+ * trial is not a valid pattern (a group whose members no longer share anything). */
 CLEAVE_MUST_USE cleave_status_t cleave_explainer_probe(cleave_explainer_t *explainer, uint32_t anchor,
                                                        cleave_match_answer_t *answer, cleave_error_t *error);
 
 /* ---- explain_grow.c ---- */
 
-/* The trial at an anchor that has most of the pattern, and matches. In the trial arena. */
+/* Finds the matching trial at an anchor that has most of the pattern. In the trial arena. */
 CLEAVE_MUST_USE cleave_status_t cleave_explainer_grow(cleave_explainer_t *explainer, uint32_t anchor,
                                                       uint32_t focus, cleave_explain_depth_t depth,
                                                       trial_t *out_trial, tally_t *out_tally, bool *out_found,

@@ -7,7 +7,7 @@
 
 enum { MAX_STATES = 48 };
 
-/* Of the nodes that an application made and removed again there is no trace. */
+/* Nodes that an application made and removed again leave no trace. */
 static void read_log(cleave_history_t *history) {
   const cleave_edits_t *edits = history->edits;
   for (uint32_t g = 0; g < edits->groups.count; g++) {
@@ -80,7 +80,7 @@ void cleave_history_destroy(cleave_history_t *history) {
 
 // ---- states ----
 
-/* Performs the first steps of the log on a copy of the model. */
+/* Replays the first steps of the log on a copy of the model. */
 static cleave_status_t perform(const cleave_history_t *history, size_t step, cleave_graph_t **out_graph,
                                cleave_error_t *error) {
   cleave_graph_t *graph = NULL;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Edits tried: all edits of a finding are made on one copy of the pattern, which is put to the matcher; what
-// it matches is put to whoever has a say in the rule's own matches. Only what then matches is told, together
-// with who would refuse it.
+// Tries edits: all edits of a finding are made on one copy of the pattern, which is matched; then the judges
+// of the rule's own matches (`where`, the backend) are asked about the match. Edits are shown only if the
+// edited pattern matches, together with who would refuse the match.
 
 #include <stdio.h>
 #include <string.h>
@@ -10,10 +10,10 @@
 
 enum { STEPS_PER_FIX = 100000, MAX_REFUSALS = 8 };
 
-/* What an edited pattern has to match, and what became of that. */
+/* The nodes that an edited pattern has to match, and the result. */
 typedef struct attempt {
   cleave_explainer_t *x;
-  const cleave_node_t *nodes; /* at fault, that the edits let in: all must be in the match */
+  const cleave_node_t *nodes; /* at fault, which the edits allow: all must be in the match */
   uint32_t node_count;
   bool matches;
   uint32_t refusals;
@@ -74,8 +74,8 @@ static cleave_status_t judge(attempt_t *attempt, const cleave_match_t *match, co
   return x->judge(x->judge_context, x->graph, match, out_refuser, reason, error);
 }
 
-/* For cleave_match_request_t.accept: a match that is refused gives way to the next one, as it does when the
- * rule itself runs. */
+/* For cleave_match_request_t.accept: after a refused match the next one is tried, as when the rule itself
+ * runs. */
 static bool accept(void *context, const cleave_match_t *match, uint64_t hash) {
   attempt_t *attempt = context;
   const char *refuser = NULL;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Words for the parts of patterns, the ways to them, and for what graphs have.
+// Writes the parts of patterns, the paths to them, and the nodes and values of graphs.
 
 #include <math.h>
 #include <string.h>
@@ -38,7 +38,7 @@ static void write_names(const cleave_pattern_node_t *node, cleave_text_t *text) 
   }
 }
 
-/* The number that a constant must be; false where it is asked for more, or less. */
+/* The number that a constant must equal; false if its test is anything but one number. */
 static bool add_number(const cleave_pattern_node_t *part, cleave_text_t *text) {
   bool is_number = part->kind == CLEAVE_PATTERN_CONSTANT && part->label == NULL && part->constant.has_value;
   if (is_number) {
@@ -146,7 +146,7 @@ void cleave_explain_path(const cleave_explainer_t *x, const trial_t *trial, uint
   chain_t chain = {.length = 0};
   uint8_t *visited = cleave_allocate_zeroed(x->pattern->node_count, 1);
   bool found = visited != NULL && find_chain(x, trial, x->pattern->root, part, visited, &chain);
-  bool backwards = false;  // as soon as the way goes through an input
+  bool backwards = false;  // set once the path goes through an input
   for (uint32_t k = 0; found && k + 1 < chain.length; k++) {
     const cleave_pattern_node_t *node = &x->pattern->nodes[chain.parts[k]];
     uint32_t edge = chain.edges[k];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where growth stopped, as it happened: filled in by the partitioner when a caller asks for it
- * (cleave_partition_options_t.log), read by boundary_report.c. A rule that did not take a node leaves one
- * entry about it; a cut between two sets of one rule leaves one entry about the pair.
+ * A log of where growth stopped. The partitioner fills it in if the caller asks for it
+ * (cleave_partition_options_t.log); boundary_report.c reads it. A rule that did not take a node leaves one
+ * entry about the node; a cut between two sets of one rule leaves one entry about the pair.
  */
 #ifndef CLEAVE_PARTITION_GROW_BOUNDARY_LOG_H
 #define CLEAVE_PARTITION_GROW_BOUNDARY_LOG_H
@@ -57,7 +57,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_boundary_log_create(const cleave_graph_t 
                                                            cleave_error_t *error);
 void cleave_boundary_log_destroy(cleave_boundary_log_t *log);
 
-/* A NULL log takes nothing. `text` is copied. */
+/* If the log is NULL, nothing is recorded. `text` is copied. */
 CLEAVE_MUST_USE cleave_status_t cleave_boundary_log_stop(cleave_boundary_log_t *log, cleave_node_t node,
                                                          uint32_t rule, cleave_stop_cause_t cause,
                                                          const char *text, cleave_error_t *error);

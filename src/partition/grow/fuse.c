@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A fuse rule: every anchor's first match waits in a heap, the largest first, then by position. A match that
-// is popped is matched again among the nodes that are still free: the same one is put to `where`, the
-// backend and the contraction; another one goes back into the heap. What was refused once is remembered by
-// its hash, so that nothing is asked twice and every anchor comes to an end.
+// A fuse rule: every anchor's first match waits in a heap, the largest first, then by position. A popped
+// match is matched again among the nodes that are still free. If the match is the same, `where`, the backend
+// and the contraction decide about it; if it is another one, it goes back into the heap. Refused matches are
+// remembered by their hash, so that no match is asked about twice and every anchor terminates.
 
 #include <stdio.h>
 #include <string.h>
@@ -15,8 +15,9 @@
 #define STEPS_PER_ANCHOR 100000
 #define STEPS_PER_RULE 20000000
 #define REFUSALS_PER_ANCHOR 64
-/* Inputs of matches that a backend is shown, per rule; a match with no more than MANY_INPUTS it is shown in
- * any case. Thousands of matches may share one node with thousands of inputs. */
+/* Limit on the inputs of all matches that a backend is asked about, per rule. A match with at most
+ * MANY_INPUTS inputs is always shown. Without a limit, thousands of matches that share one node with
+ * thousands of inputs would take quadratic time. */
 #define SHOWN_PER_RULE 4000000
 #define SHOWN_PER_NODE 64
 #define MANY_INPUTS 256
@@ -119,7 +120,7 @@ static cleave_status_t push_match(fuser_t *fuser, uint32_t anchor, uint32_t refu
   return heap_push(fuser, candidate, error);
 }
 
-/* Notes who has the first taken node of the match that a candidate stood for. */
+/* Notes which match has the first taken node of the match that a candidate stood for. */
 static cleave_status_t note_taken(fuser_t *fuser, const candidate_t *candidate, cleave_error_t *error) {
   cleave_partitioner_t *partitioner = fuser->partitioner;
   cleave_match_answer_t answer;
@@ -311,7 +312,7 @@ static cleave_status_t run_rule(fuser_t *fuser, cleave_error_t *error) {
     CLEAVE_TRY(match_at(fuser, anchor, CLEAVE_NODE_TAKEN, &answer, error));
     CLEAVE_TRY(push_match(fuser, anchor, 0, &answer, error));
   }
-  // What was found is settled, even if the search for more was given up.
+  // The matches that were found are decided, even if the search for more was given up.
   fuser->steps_left = steps;
   fuser->is_exhausted = false;
   return settle_candidates(fuser, error);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Growth by group numbers. Units (free nodes, and the ruleset's own fusions as a whole) get a number; every
-// unit gets a level, the most changes of number on any path to it; units of one number and level that are
-// tied by edges become one group. An edge between two such groups always leads to a higher level, so the
-// result is acyclic without a search. Then neighbouring groups are joined where that closes no cycle.
+// Growth by group numbers. Units (free nodes, and the ruleset's own fusions as a whole) get a number. Every
+// unit gets a level: the largest number of changes of number on any path to it. Units of equal number and
+// level that edges connect become one group. An edge between two such groups always leads to a higher level,
+// so the result is acyclic without a search. Then neighbouring groups are joined if that closes no cycle.
 
 #include <stdio.h>
 #include <string.h>
@@ -19,11 +19,11 @@ typedef struct grower {
   bool *joins;
   uint32_t *groups; /* representatives, in order */
   uint32_t group_count;
-  cleave_stop_cause_t why; /* what a node without a number fell to */
+  cleave_stop_cause_t why; /* why a node has no number */
   bool ops_by_id[CLEAVE_OP_COUNT];
 } grower_t;
 
-/* May the rule have this node? The backend is asked only where the rule says yes. */
+/* May the rule take this node? The backend is asked only if the rule says yes. */
 static cleave_status_t number_node(grower_t *grower, uint32_t position, int64_t *out_number,
                                    cleave_error_t *error) {
   cleave_partitioner_t *partitioner = grower->partitioner;
@@ -52,7 +52,7 @@ static cleave_status_t number_node(grower_t *grower, uint32_t position, int64_t 
   return CLEAVE_OK;
 }
 
-/* A fusion comes along whole: the first number among its nodes counts, any if there is none. */
+/* A fusion is taken whole: the first number among its nodes counts; if there is none, any group. */
 static cleave_status_t number_fusion(grower_t *grower, uint32_t fusion, cleave_error_t *error) {
   cleave_partitioner_t *partitioner = grower->partitioner;
   const cleave_found_fusion_t *found = &partitioner->fusions.items[fusion];
@@ -167,8 +167,8 @@ static cleave_status_t decide_any(grower_t *grower, cleave_error_t *error) {
   return CLEAVE_OK;
 }
 
-/* Levels of all groups. Joining ones start at 1, so that what others feed them from the start costs no
- * change. */
+/* Computes the levels of all groups. Groups that may join start at level 1, so that inputs from other nodes
+ * cost them no change. */
 static void set_levels(grower_t *grower) {
   const cleave_contraction_t *c = grower->partitioner->contraction;
   const int64_t *numbers = grower->numbers;
@@ -190,7 +190,7 @@ static void set_levels(grower_t *grower) {
   }
 }
 
-/* For the log: the group of every node that has one, where there are many. */
+/* For the log: the group of every node that has one, if there are several groups. */
 static cleave_status_t log_groups(const grower_t *grower, cleave_error_t *error) {
   cleave_partitioner_t *partitioner = grower->partitioner;
   if (grower->rule->mode != CLEAVE_REGION_SUPPORTED || partitioner->options == NULL ||

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joining neighbouring groups: for each group in order, its producers' groups, the nearest first. A pair is
-// tried once. The search behind each try is bounded, and so is the sum of all: what is not known to be
-// acyclic when the budget is gone stays apart.
+// Joins neighbouring groups: for each group in order, the groups of its producers, the nearest first. Each
+// pair is tried once. The search for a cycle is bounded per try and in total; groups that are not known to be
+// acyclic together when the budget is spent stay apart.
 
 #include <stdlib.h>
 

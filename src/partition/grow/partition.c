@@ -95,7 +95,7 @@ static cleave_status_t run_ruleset(cleave_partitioner_t *partitioner, cleave_err
   for (uint32_t k = 0; k < ruleset->rule_count; k++) {
     uint32_t index = partitioner->first_rule + schedule[k].index;
     if (cleave_rule_kind_changes_graph(schedule[k].rule->kind)) {
-      continue;  // they had their turn before: transform.c
+      continue;  // transform.c has run them before
     }
     CLEAVE_TRY_CLEANUP(check_rule(schedule[k].rule, error));
     CLEAVE_TRY_CLEANUP(schedule[k].rule->kind == CLEAVE_RULE_FUSE
@@ -108,7 +108,7 @@ cleanup:
   return status;
 }
 
-/* A backend that cannot be had is a mistake of the file that names it. */
+/* If a backend cannot be used, the error names the file that asks for it. */
 static cleave_status_t name_file(const cleave_ruleset_t *ruleset, cleave_status_t status,
                                  cleave_error_t *error) {
   if (status == CLEAVE_ERROR_UNSUPPORTED && ruleset->line > 0 && error != NULL && error->file[0] == '\0') {

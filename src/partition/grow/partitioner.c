@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The driver's state: made and freed, notes, and what backends answered about single nodes.
+// The driver's state: creation and destruction, notes, and a cache of what backends answered about single
+// nodes.
 
 #include "partition/grow/partitioner.h"
 #include "partition/pattern/pattern_test.h"
@@ -147,7 +148,7 @@ bool cleave_partitioner_assumes(const cleave_partitioner_t *partitioner, uint32_
              assumed, cleave_node_op(partitioner->graph, partitioner->contraction->nodes[position]));
 }
 
-/* A refusal that was heard before, or is heard now with `text`: the log keeps it for every rule. */
+/* Logs a refusal by the backend, new (with `text`) or known: each rule that asks gets an entry. */
 static cleave_status_t log_refusal(cleave_partitioner_t *partitioner, uint32_t position, uint32_t rule,
                                    const char *text, cleave_error_t *error) {
   const cleave_boundary_log_t *log = partitioner->options->log;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the driver keeps while it makes a plan: private to src/partition. */
+/* The state of the driver while it makes a plan: private to src/partition/grow. */
 #ifndef CLEAVE_PARTITION_GROW_PARTITIONER_H
 #define CLEAVE_PARTITION_GROW_PARTITIONER_H
 
@@ -95,7 +95,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_partitioner_note(cleave_partitioner_t *pa
                                                         uint32_t rule, cleave_error_t *error,
                                                         const char *format, ...) CLEAVE_PRINTF(6, 7);
 
-/* Tells the log, where there is one, that a rule did not take a node. */
+/* Records in the log, if there is one, that a rule did not take a node. */
 CLEAVE_MUST_USE cleave_status_t cleave_partitioner_stop(cleave_partitioner_t *partitioner, uint32_t position,
                                                         uint32_t rule, cleave_stop_cause_t cause,
                                                         const char *text, cleave_error_t *error);
@@ -107,8 +107,8 @@ bool cleave_partitioner_assumes(const cleave_partitioner_t *partitioner, uint32_
 bool cleave_partitioner_allows(const cleave_partitioner_t *partitioner, uint32_t rule,
                                const cleave_node_t *nodes, uint32_t count);
 
-/* Does the ruleset's backend run this one node? Asked once per node and backend. A refusal is noted the
- * first time it is heard. */
+/* Does the ruleset's backend run this one node? Asked once per node and backend. The first refusal of a node
+ * is noted. */
 CLEAVE_MUST_USE cleave_status_t cleave_partitioner_supports_node(cleave_partitioner_t *partitioner,
                                                                  uint32_t position, uint32_t rule,
                                                                  bool *out_yes, cleave_error_t *error);
@@ -134,8 +134,8 @@ CLEAVE_MUST_USE cleave_status_t cleave_partitioner_region(cleave_partitioner_t *
 /* ---- settle.c ---- */
 
 /* A contracted group, named by one of its positions, becomes a region if it reaches the rule's thresholds and
- * `review` wants it; otherwise its units are apart again, as before. Where `review` keeps a part, the same is
- * done for the connected parts of that. */
+ * `review` accepts it; otherwise it is dissolved into its units. If `review` keeps only a part, the connected
+ * parts of it are decided in the same way. */
 CLEAVE_MUST_USE cleave_status_t cleave_partitioner_settle(cleave_partitioner_t *partitioner,
                                                           const cleave_rule_t *rule, uint32_t rule_index,
                                                           uint32_t position, cleave_error_t *error);
@@ -146,8 +146,9 @@ CLEAVE_MUST_USE cleave_status_t cleave_partitioner_own_regions(cleave_partitione
 
 /* ---- review.c ---- */
 
-/* What the rule says of a set: thresholds, then `review`, which may drop nodes. `review` comes in as "take it
- * whole"; its `keep` is per position. *out_by_threshold: it was no function that refused. */
+/* Applies the rule's thresholds to a set, then its `review`, which may drop nodes. The caller initialises
+ * `review` to accept the whole set; its `keep` is per position. *out_by_threshold is set if a threshold
+ * refused. */
 CLEAVE_MUST_USE cleave_status_t cleave_partitioner_review(cleave_partitioner_t *partitioner,
                                                           const cleave_rule_t *rule, uint32_t rule_index,
                                                           const uint32_t *positions, uint32_t count,
@@ -171,8 +172,9 @@ CLEAVE_MUST_USE cleave_status_t cleave_partitioner_select(cleave_partitioner_t *
 /* ---- split.c ---- */
 
 /* Contracts a set of units (positions, ascending) into connected groups that close no cycle: first its
- * connected parts; a part that would close a cycle is cut into levels, as in grow.c, whose groups are joined
- * again where they may be. When the rule's budget of steps is gone, units stay single, and a note says so. */
+ * connected parts. A part that would close a cycle is cut into levels, as in grow.c, whose groups are joined
+ * again if that closes no cycle. When the rule's budget of steps is spent, units stay single, and a note says
+ * so. */
 CLEAVE_MUST_USE cleave_status_t cleave_partitioner_split(cleave_partitioner_t *partitioner,
                                                          uint32_t rule_index, const uint32_t *positions,
                                                          uint32_t count, cleave_error_t *error);
@@ -191,8 +193,8 @@ CLEAVE_MUST_USE cleave_status_t cleave_partitioner_merge(cleave_partitioner_t *p
 /* ---- boundary.c ---- */
 
 /* Inputs and outputs of a set of nodes (positions, ascending) into partitioner->inputs and outputs: run-time
- * values from outside in order of first use; values used outside in order of producer. `member_of` per
- * position tells who is inside: those with `member`. */
+ * values from outside in order of first use; values used outside in order of producer. A position is inside
+ * if its entry in `member_of` is `member`. */
 CLEAVE_MUST_USE cleave_status_t cleave_partitioner_find_boundary(cleave_partitioner_t *partitioner,
                                                                  const uint32_t *positions, uint32_t count,
                                                                  const uint32_t *member_of, uint32_t member,

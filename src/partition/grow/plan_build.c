@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// From what was found to the plan. The order of execution is found anew, depth first from the nodes in
-// topological order, without the contraction's: a second witness that the result is acyclic.
+// Builds the plan from the fusions and regions that were found. The order of execution is computed by a
+// depth-first search over the nodes, independently of the contraction's order: a second check that the result
+// is acyclic.
 
 #include <stdlib.h>
 #include <string.h>
@@ -117,7 +118,7 @@ static cleave_status_t order_units(builder_t *builder, cleave_error_t *error) {
   return CLEAVE_OK;
 }
 
-/* "<rule>_<k>"; rules of one name count on. */
+/* "<rule>_<k>"; rules of the same name share the numbering. */
 static cleave_status_t name_regions(builder_t *builder, cleave_plan_region_t *regions,
                                     cleave_error_t *error) {
   cleave_plan_t *plan = builder->plan;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rule says of a grown set before it becomes a region: first its thresholds, which are data, then its
-// `review`; at last the backend may look at the whole. Everything is measured on the set as it stands, never
-// on what it was grown from.
+// Decides whether a grown set becomes a region: first by the rule's thresholds, which are data, then by its
+// `review`, and at last by the backend's review. All measures are of the set as it stands, not of what it was
+// grown from.
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ static bool is_inside(const cleave_partitioner_t *partitioner, cleave_node_t nod
          partitioner->region_of[partitioner->contraction->positions[node.index]] == region;
 }
 
-/* A sum in which something unknown (negative) makes all of it unknown. */
+/* Adds to a sum; an unknown (negative) summand makes the sum unknown. */
 static void add(double *sum, double part) {
   *sum = *sum < 0.0 || part < 0.0 ? -1.0 : *sum + part;
 }
@@ -106,7 +106,7 @@ typedef struct costs {
   double own;
   double cpu;
   bool known;
-  cleave_reason_t reason; /* where not known */
+  cleave_reason_t reason; /* if it is not known */
 } costs_t;
 
 static cleave_status_t ask_costs(const cleave_partitioner_t *partitioner, const cleave_proposal_t *proposal,
@@ -163,7 +163,7 @@ static cleave_value_t find_open(const cleave_proposal_t *proposal) {
   return CLEAVE_VALUE_NONE;
 }
 
-/* What cannot be compared is refused, and the reason names the size. */
+/* If a measure is unknown, the set is refused, and the reason names the open size. */
 static cleave_status_t refuse_unknown(cleave_review_t *review, const cleave_proposal_t *proposal,
                                       const char *what, const char *name, double wanted) {
   cleave_text_t open = {0};

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// MXNet's selector protocol. Seeds are the free nodes in topological order, each once; a fresh selector per
-// seed. From a queue: the inputs of a node by input position, then its users by output and use; a neighbour
-// is asked until it is accepted. A neighbour that is in a region, or that the backend cannot run, is never
-// asked. A fusion of the ruleset is asked as the node that was met, and comes along whole.
+// MXNet's selector protocol. Seeds are the free nodes in topological order, each once, with a new selector
+// per seed. The search takes nodes from a queue and asks about their inputs by position, then about their
+// users by output and use; a neighbour is asked again until it is accepted. A neighbour that is in a region,
+// or that the backend cannot run, is never asked. For a fusion of the ruleset, the node that was met is asked
+// about, and the fusion is taken whole.
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +23,7 @@ typedef struct search {
   CLEAVE_ARRAY(uint32_t) parts;
 } search_t;
 
-/* Can the backend run the node? Members of fusions were asked as such. */
+/* Can the backend run the node? Fusions were accepted as a whole before. */
 static cleave_status_t can_run(search_t *search, uint32_t position, bool *out_yes, cleave_error_t *error) {
   *out_yes = true;
   if (search->partitioner->states[position] == CLEAVE_NODE_FUSED) {
@@ -94,8 +95,8 @@ static int compare_positions(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Puts the candidates to `filter`; what stays is left in the queue, ascending. A fusion goes when one of its
- * nodes goes. */
+/* Asks `filter` about the candidates; those that stay are left in the queue, ascending. A fusion is dropped
+ * if one of its nodes is. */
 static cleave_status_t filter_candidates(search_t *search, cleave_error_t *error) {
   cleave_partitioner_t *partitioner = search->partitioner;
   uint32_t *positions = search->queue.items;
@@ -161,7 +162,7 @@ static cleave_status_t search_from(search_t *search, uint32_t seed, cleave_error
     return CLEAVE_OK;
   }
   CLEAVE_TRY(cleave_partitioner_split(search->partitioner, search->rule_index, positions, count, error));
-  // One position of every part first: parts that are refused come apart again.
+  // One position of each part is collected first, because refused parts are dissolved.
   search->parts.count = 0;
   for (uint32_t k = 0; k < count; k++) {
     uint32_t group = cleave_contraction_group(search->partitioner->contraction, positions[k]);

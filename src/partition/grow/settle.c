@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happens to a grown set: it becomes a region, its units are free again, or it is trimmed and what is
-// left is judged anew. And the regions of fusions that no region rule took.
+// Decides about grown sets: a set becomes a region, is dissolved into its units, or is trimmed and decided
+// about again. Fusions that no region rule took become regions of their own.
 
 #include <stdlib.h>
 #include <string.h>
@@ -56,7 +56,7 @@ static cleave_status_t keep_region(cleave_partitioner_t *partitioner, uint32_t r
   return CLEAVE_OK;
 }
 
-/* The units of a group apart again: nodes single, fusions one group each. */
+/* Dissolves a group into its units: single nodes, and one group per fusion. */
 static cleave_status_t release_group(cleave_partitioner_t *partitioner, const uint32_t *positions,
                                      uint32_t count, cleave_error_t *error) {
   CLEAVE_TRY(cleave_contraction_dissolve(partitioner->contraction, positions[0], error));
@@ -99,7 +99,7 @@ static cleave_status_t ask_caller(cleave_partitioner_t *partitioner, uint32_t ru
   return CLEAVE_OK;
 }
 
-/* A set that waits for its verdict. */
+/* A set that has not been decided about yet. */
 typedef struct waiting {
   uint32_t position; /* one of it */
   uint32_t round;    /* times that `review` has trimmed what it was part of */
@@ -110,10 +110,10 @@ typedef struct settler {
   const cleave_rule_t *rule;
   uint32_t rule_index;
   CLEAVE_ARRAY(waiting_t) waiting;
-  cleave_arena_t arena; /* of one verdict */
+  cleave_arena_t arena; /* of one decision */
 } settler_t;
 
-/* Nobody takes these nodes, for a reason. */
+/* Notes and logs why these nodes are not taken. */
 static cleave_status_t note_refused(const settler_t *settler, cleave_plan_note_kind_t kind,
                                     cleave_stop_cause_t cause, const uint32_t *positions, uint32_t count,
                                     const char *reason, cleave_error_t *error) {
@@ -126,7 +126,8 @@ static cleave_status_t note_refused(const settler_t *settler, cleave_plan_note_k
   return CLEAVE_OK;
 }
 
-/* Clears `keep` of whole fusions where `review` dropped a part; the number of nodes that stay. */
+/* Clears `keep` of whole fusions if `review` dropped a part of them. Returns the number of nodes that stay.
+ */
 static uint32_t keep_whole_fusions(const cleave_partitioner_t *partitioner, const uint32_t *positions,
                                    uint32_t count, bool *keep) {
   uint32_t kept = 0;
@@ -150,7 +151,8 @@ static uint32_t keep_whole_fusions(const cleave_partitioner_t *partitioner, cons
   return kept;
 }
 
-/* The kept ones of a set that came apart: connected parts that close no cycle, to be judged again. */
+/* Splits the kept nodes of a trimmed set into connected parts that close no cycle, to be decided about again.
+ */
 static cleave_status_t split_kept(settler_t *settler, const uint32_t *kept, uint32_t count, uint32_t round,
                                   cleave_error_t *error) {
   cleave_partitioner_t *partitioner = settler->partitioner;
@@ -164,7 +166,7 @@ static cleave_status_t split_kept(settler_t *settler, const uint32_t *kept, uint
   return CLEAVE_OK;
 }
 
-/* What `review` drops is free again. `positions` is a copy, in the order of the graph. */
+/* Frees what `review` dropped. `positions` is a copy, in the order of the graph. */
 static cleave_status_t trim(settler_t *settler, uint32_t *positions, uint32_t count, const bool *keep,
                             uint32_t round, const char *reason, cleave_error_t *error) {
   cleave_partitioner_t *partitioner = settler->partitioner;

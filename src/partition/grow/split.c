@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A set of units that someone chose becomes connected groups that close no cycle. Only what lies between the
-// first and the last unit of the set is looked at.
+// Splits a chosen set of units into connected groups that close no cycle. Only nodes between the first and
+// the last unit of the set are visited.
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,10 +16,12 @@ typedef struct splitter {
   cleave_partitioner_t *partitioner;
   uint32_t rule_index;
   CLEAVE_ARRAY(uint32_t) groups;
-  CLEAVE_ARRAY(placed_t) window; /* groups of the part first, then those on ways from it and back */
-  size_t part_count;             /* of the window's */
-  uint64_t middle;               /* a label: the last of the lower half */
-  CLEAVE_ARRAY(uint32_t) ends;   /* of edges over the middle, two by two */
+  CLEAVE_ARRAY(placed_t)
+  window;                      /* groups of the part first, then those on paths that leave it and come
+                                  back */
+  size_t part_count;           /* of the window's */
+  uint64_t middle;             /* a label: the last of the lower half */
+  CLEAVE_ARRAY(uint32_t) ends; /* of edges over the middle, two by two */
 } splitter_t;
 
 static cleave_status_t prepare(cleave_partitioner_t *partitioner, cleave_error_t *error) {
@@ -54,7 +56,7 @@ static uint32_t find_root(uint32_t *parents, uint32_t position) {
   return position;
 }
 
-/* The smaller root stays, so that a part is named by its first position. */
+/* The smaller root stays the root, so that a part is named by its first position. */
 static void unite(uint32_t *parents, uint32_t a, uint32_t b) {
   a = find_root(parents, a);
   b = find_root(parents, b);
@@ -65,7 +67,7 @@ static void unite(uint32_t *parents, uint32_t a, uint32_t b) {
   }
 }
 
-/* Ties positions of the set that are neighbours: all of them, or those of equal level only. */
+/* Unites positions of the set that are neighbours: all of them, or those of equal level only. */
 static void tie_parts(cleave_partitioner_t *partitioner, const uint32_t *positions, uint32_t count,
                       bool by_level) {
   const cleave_contraction_t *c = partitioner->contraction;
@@ -129,10 +131,10 @@ static void use_steps(cleave_partitioner_t *partitioner, size_t steps) {
       steps < partitioner->split_steps_left ? steps : partitioner->split_steps_left;
 }
 
-/* What a part's split knows of a group: nothing, or, this many above split_count: */
+/* What the split of a part knows about a group: nothing, or a mark this much above split_count: */
 enum {
   REACHED = 1 /* from the part or towards it, in one half of its span */,
-  BETWEEN = 2 /* on a way back */
+  BETWEEN = 2 /* on a path back */
 };
 
 static cleave_status_t mark(splitter_t *splitter, uint32_t group, uint32_t what, cleave_error_t *error) {
@@ -195,8 +197,8 @@ static cleave_status_t reach_backwards(splitter_t *splitter, uint32_t group, cle
   return CLEAVE_OK;
 }
 
-/* Marks what the group leads to within the lower half. Edges to what the upper half has marked are ways back:
- * their ends go to splitter->ends. */
+/* Marks what the group leads to within the lower half. Edges to groups that the upper half has marked are
+ * paths back: their ends go to splitter->ends. */
 static cleave_status_t reach_forwards(splitter_t *splitter, uint32_t group, cleave_error_t *error) {
   cleave_partitioner_t *partitioner = splitter->partitioner;
   const cleave_contraction_t *c = partitioner->contraction;
@@ -218,8 +220,9 @@ static cleave_status_t reach_forwards(splitter_t *splitter, uint32_t group, clea
   return CLEAVE_OK;
 }
 
-/* Marks what the part reaches in the lower half of its span, and what reaches it in the upper half. A way
- * from the part to the part lies in them: cones of half the height are far smaller than one of the whole. */
+/* Marks what the part reaches in the lower half of its span, and what reaches it in the upper half. Every
+ * path from the part back to it lies in these two sets, which are much smaller than what the part reaches
+ * over the whole span. */
 static cleave_status_t reach(splitter_t *splitter, cleave_error_t *error) {
   splitter->ends.count = 0;
   for (size_t k = 0; k < splitter->window.count; k++) {
@@ -242,13 +245,13 @@ static cleave_status_t mark_between(splitter_t *splitter, uint32_t group, cleave
              : CLEAVE_OK;
 }
 
-/* Leaves in the window what lies on ways from the part to the part, in order: from the part and from the ways
- * over the middle, against the edges in the lower half and along them in the upper half. */
+/* Leaves in the window what lies on paths from the part back to it, in order: found from the part and from
+ * the edges over the middle, against the edges in the lower half and along them in the upper half. */
 static cleave_status_t narrow(splitter_t *splitter, cleave_error_t *error) {
   cleave_partitioner_t *partitioner = splitter->partitioner;
   const cleave_contraction_t *c = partitioner->contraction;
   splitter->window.count = 0;
-  for (size_t k = 0; k < splitter->part_count; k++) {  // these stay where they are
+  for (size_t k = 0; k < splitter->part_count; k++) {  // these keep their places
     CLEAVE_TRY(mark_between(splitter, splitter->window.items[k].group, error));
   }
   for (size_t k = 0; k < splitter->ends.count; k++) {
@@ -314,7 +317,7 @@ static cleave_status_t contract_level(splitter_t *splitter, const uint32_t *posi
   return CLEAVE_OK;
 }
 
-/* One connected part: as a whole, or level by level. */
+/* Contracts one connected part as a whole or, if that closes a cycle, level by level. */
 static cleave_status_t contract_part(splitter_t *splitter, const uint32_t *positions, uint32_t count,
                                      cleave_error_t *error) {
   cleave_partitioner_t *partitioner = splitter->partitioner;

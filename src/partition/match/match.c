@@ -3,9 +3,8 @@
 // alternatives left leaves a choice point before it runs; a failure goes back to the last of them. Invariant:
 // whatever a goal binds is on the trail, and a finished search undoes all.
 //
-// A search that takes long remembers goals that failed: the same goal with the same work after it fails
-// again, unless the failure had to do with what was bound before it began. So alternatives that come to the
-// same thing are not tried in all combinations.
+// A long search remembers failed goals: the same goal, followed by the same goals, fails again, unless the
+// failure depended on earlier bindings. So equivalent alternatives are not tried in all combinations.
 
 #include "partition/match/match.h"
 
@@ -49,7 +48,7 @@ static cleave_status_t run_goal(cleave_matcher_t *m, step_t *step, cleave_error_
 
 // ---- failures ----
 
-/* From now on failures are remembered. A goal comes after those that follow it. */
+/* Starts to remember failures. On the stack, a goal lies above those that follow it. */
 static void start_remembering(cleave_matcher_t *m) {
   for (size_t k = 0; k < m->goals.count; k++) {
     m->goals.items[k].signature = cleave_matcher_sign_goal(m, &m->goals.items[k]);
@@ -57,7 +56,7 @@ static void start_remembering(cleave_matcher_t *m) {
   m->remembers = true;
 }
 
-/* Begins a goal: *out_fails where it is known to fail. */
+/* Begins a goal. Sets *out_fails if the goal is known to fail. */
 static cleave_status_t begin(cleave_matcher_t *m, uint32_t index, bool *out_fails, cleave_error_t *error) {
   uint64_t key = cleave_hash_combine(m->goals.items[index].signature,
                                      (uint64_t)m->flow.value.index << 32 | m->flow.node);
@@ -69,7 +68,7 @@ static cleave_status_t begin(cleave_matcher_t *m, uint32_t index, bool *out_fail
   return CLEAVE_OK;
 }
 
-/* Everything has been tried in the frames that have no choice left. */
+/* Ends the frames that have no choice left: all their alternatives failed. */
 static cleave_status_t end_frames(cleave_matcher_t *m, cleave_error_t *error) {
   while (m->frames.count > 0 && m->frames.items[m->frames.count - 1].choice_count >= m->choices.count) {
     frame_t frame = m->frames.items[--m->frames.count];
@@ -83,7 +82,7 @@ static cleave_status_t end_frames(cleave_matcher_t *m, cleave_error_t *error) {
 
 // ---- the search ----
 
-/* All goals are done: is it a match, and wanted? */
+/* All goals are done: tests the complete match and asks the request's `accept`. */
 static cleave_status_t finish(cleave_matcher_t *m, const cleave_match_request_t *request,
                               cleave_match_answer_t *answer, cleave_error_t *error) {
   bool fits = false;

@@ -11,7 +11,8 @@ enum { NOT_SEEN = 0, CAN_OCCUR = 1, CANNOT_OCCUR = 2, IS_ADDED = 4 };
 
 static uint32_t count_nodes(const cleave_matcher_t *m, const cleave_op_t *op, uint32_t *out_first) {
   uint32_t key = cleave_matcher_op_key(m->graph, op);
-  bool was_there = key < m->op_key_count; /* custom operators may have come since, and NONE is no key */
+  bool was_there = key < m->op_key_count; /* custom operators may have been added since, and NONE is not a
+                                             key */
   *out_first = was_there ? m->op_starts[key] : 0;
   return was_there ? m->op_starts[key + 1] - *out_first : 0;
 }
@@ -40,7 +41,7 @@ static bool children_can_occur(const cleave_matcher_t *m, const cleave_pattern_n
   return all;
 }
 
-/* Does the graph have nodes for all operators that the part cannot do without? */
+/* Does the graph have nodes for all operators that the part needs? */
 static bool can_occur(const cleave_matcher_t *m, uint32_t index, uint8_t *marks) {
   const cleave_pattern_node_t *node = &m->pattern->nodes[index];
   if (marks[index] != NOT_SEEN) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a search binds, and how it is undone: nodes and values of the pattern, labels, taken nodes and the
-// inputs that the pattern speaks of. Every change goes on the trail.
+// Binds and unbinds nodes and values of the pattern, labels, taken nodes and the inputs that the pattern
+// names. Every change is recorded on the trail.
 
 #include "partition/match/match_state.h"
 #include "partition/pattern/pattern_test.h"
@@ -89,7 +89,7 @@ cleave_value_t cleave_matcher_known_value(const cleave_matcher_t *m, uint32_t pa
   return m->label_values[label];
 }
 
-/* What a repetition bound is free again for the next one. */
+/* Unbinds the parts of a repetition before the next one. */
 cleave_status_t cleave_matcher_forget(cleave_matcher_t *m, uint32_t repeated, cleave_error_t *error) {
   for (uint32_t k = m->repeat_starts[repeated]; k < m->repeat_starts[repeated + 1]; k++) {
     uint32_t pattern = m->exclusive[k];
@@ -240,7 +240,7 @@ cleave_status_t cleave_matcher_take_value(cleave_matcher_t *m, uint32_t pattern,
   return labelled ? CLEAVE_OK : set_label(m, label, CLEAVE_INDEX_NONE, value, error);
 }
 
-/* Where one reader is all that the pattern allows, an output that is not shared has one use. */
+/* If the pattern allows one reader only, an output that is not shared must have one use. */
 bool cleave_matcher_has_other_uses(const cleave_matcher_t *m, uint32_t pattern, cleave_value_t value) {
   return m->is_single[pattern] && !m->passes_unnamed && !m->pattern->nodes[pattern].shared &&
          cleave_graph_value(m->graph, value)->use_count != 1;

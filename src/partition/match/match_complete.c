@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The test of a complete match: nothing leaves it but what may, and no edge inside is unnamed. And what is
-// handed out of it.
+// Tests a complete match (only allowed outputs are used outside, and the pattern names every edge inside) and
+// fills in what callers see of it.
 
 #include <stdlib.h>
 
@@ -13,7 +13,8 @@ static bool is_matched(const cleave_matcher_t *m, cleave_node_t node) {
 
 enum { MANY_USES = 64 };
 
-/* Uses of a value by nodes of the match: from its uses, or where those are many from the match's inputs. */
+/* Counts the uses of a value by nodes of the match: from the value's uses, or, if these are many, from the
+ * match's inputs. */
 static uint32_t count_uses_inside(const cleave_matcher_t *m, cleave_value_t value) {
   uint32_t count = 0;
   if (cleave_graph_value(m->graph, value)->use_count <= MANY_USES) {
@@ -41,7 +42,7 @@ static bool is_exit(const cleave_matcher_t *m, cleave_value_t value) {
   return false;
 }
 
-/* Does the pattern say that a matched node feeds the input? By name only where the name is a node's. */
+/* Does the pattern say that a matched node makes the input? A label counts only if it is on a node. */
 static bool is_internal(const cleave_matcher_t *m, uint32_t link) {
   if (link == CLEAVE_INDEX_NONE || !m->links.items[link].internal) {
     return false;
@@ -54,7 +55,7 @@ static bool takes_all_inputs(const cleave_pattern_node_t *part) {
   return part->input_count > 0 && part->inputs[part->input_count - 1].port == CLEAVE_PATTERN_PORT_VARIADIC;
 }
 
-/* Does nothing leave the node but what may? */
+/* Are only those outputs of the node used outside that may be? */
 static bool output_is_closed(const cleave_matcher_t *m, const taken_t *taken) {
   const cleave_graph_t *graph = m->graph;
   cleave_node_t node = m->contraction->nodes[taken->node];
@@ -75,7 +76,7 @@ static bool output_is_closed(const cleave_matcher_t *m, const taken_t *taken) {
   return !leaves || is_sink;
 }
 
-/* Does the pattern speak of all inputs of a node of which it says that it does? */
+/* If a pattern node has a variadic input: does the pattern name all inputs of the node? */
 static bool inputs_are_covered(const cleave_matcher_t *m, const taken_t *taken) {
   cleave_node_t node = m->contraction->nodes[taken->node];
   if (!takes_all_inputs(&m->pattern->nodes[taken->pattern])) {
@@ -90,7 +91,7 @@ static bool inputs_are_covered(const cleave_matcher_t *m, const taken_t *taken) 
   return true;
 }
 
-/* Is the edge one that the pattern names, or may it pass without that? */
+/* Does the pattern name the edge, or does the request allow unnamed ones? */
 static bool edge_is_named(cleave_matcher_t *m, cleave_node_t user, uint32_t index) {
   if (is_internal(m, cleave_matcher_find_link(m, m->contraction->positions[user.index], index))) {
     return true;

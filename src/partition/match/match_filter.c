@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The filter: what a part may match if nothing but the part itself is asked. It binds nothing, so its answers
-// hold for every anchor and every way of matching; operators with inputs are answered once per node. What it
-// rules out need not be tried, which keeps trees of commutative operators from being tried in all orders.
+// The filter: whether a part could match somewhere if nothing were bound. Its answers hold for every anchor
+// and every way of matching, and are computed once per node for operators with inputs. The search skips what
+// the filter excludes; so trees of commutative operators are not tried in all orders.
 
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "partition/match/match_state.h"
 #include "partition/pattern/pattern_test.h"
 
-enum { MAX_PORTS = 16 }; /* where inputs are assigned exactly */
+enum { MAX_PORTS = 16 }; /* up to which inputs are assigned exactly */
 
 // ---- answers that are known ----
 
@@ -22,7 +22,7 @@ static size_t slot_of(const cleave_matcher_t *m, const verdict_t *slots, size_t 
   return k;
 }
 
-/* Without memory the answer is worked out again the next time. */
+/* If memory is short, the answer is computed again the next time. */
 static void remember(cleave_matcher_t *m, uint32_t pattern, uint32_t node, bool fits) {
   if (m->verdict_generation != m->generation) {
     m->verdict_generation = m->generation;
@@ -49,7 +49,7 @@ static void remember(cleave_matcher_t *m, uint32_t pattern, uint32_t node, bool 
   m->verdicts[slot] = (verdict_t){m->generation, pattern, node, fits};
 }
 
-/* Work is counted for the search that asks. Past its limit everything may match. */
+/* Work counts against the search that asks. Once its limit is exceeded, the answer is always yes. */
 static bool is_exhausted(cleave_matcher_t *m) {
   return ++m->filter_work > m->filter_limit;
 }
@@ -63,7 +63,7 @@ typedef struct assignment {
   bool seen[MAX_PORTS];
 } assignment_t;
 
-/* A port for an input pattern, others moving to other ports (an augmenting path; at most 16 deep). */
+/* Finds a port for an input pattern, moving others to other ports (an augmenting path, at most 16 deep). */
 static bool assign(assignment_t *assignment, uint32_t input) {
   for (uint32_t port = 0; port < assignment->port_count; port++) {
     if (!assignment->fits[input][port] || assignment->seen[port]) {
@@ -78,7 +78,7 @@ static bool assign(assignment_t *assignment, uint32_t input) {
   return false;
 }
 
-/* Is there a port of its own for every input pattern that may be on any? */
+/* Is there a separate port for each input pattern that accepts any port? */
 static bool any_inputs_fit(cleave_matcher_t *m, const cleave_pattern_node_t *part, cleave_node_t node) {
   assignment_t assignment;
   uint32_t count = cleave_node_input_count(m->graph, node);
@@ -174,7 +174,7 @@ static bool any_child_may_match(cleave_matcher_t *m, const cleave_pattern_node_t
   return false;
 }
 
-/* The answer of a choice or sequence, once for every value. */
+/* The answer for a choice or sequence, computed once per value. */
 static bool children_may_match(cleave_matcher_t *m, uint32_t pattern, cleave_value_t value) {
   const cleave_pattern_node_t *part = &m->pattern->nodes[pattern];
   pattern = m->classes[pattern];

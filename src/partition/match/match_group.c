@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goals of a group: each member after the first is found by climbing from what it shares with the members
-// before it to one of its operators (pattern_path.h); from there on it is matched like any pattern.
+// Goals of a group. Each member after the first is found by climbing from what it shares with the members
+// before it to one of its operators (pattern_path.h); from there it is matched like any pattern.
 
 #include "partition/match/match_state.h"
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goals over the inputs of one node: which input an input pattern stands for, in what order, and which are
-// left for what comes before in a sequence. Inputs that the filter rules out are never tried.
+// Goals over the inputs of one node: which input each input pattern takes, in which order, and which inputs
+// are left for the part that precedes the node in a sequence. Inputs that the filter excludes are never
+// tried.
 
 #include "partition/match/match_state.h"
 
-/* Inputs of a node that a pattern may take: those from `port` on that are there, not spoken of yet, and not
- * ruled out. */
+/* The next input from `port` on that a pattern may take: present, not named by another one, and not excluded
+ * by the filter. */
 static uint32_t next_free_port(cleave_matcher_t *m, uint32_t position, uint32_t pattern, uint32_t port) {
   cleave_node_t node = m->contraction->nodes[position];
   uint32_t count = cleave_node_input_count(m->graph, node);
@@ -100,8 +101,8 @@ static uint32_t next_port_of(cleave_matcher_t *m, const goal_t *goal, uint32_t f
   return last == CLEAVE_INDEX_NONE ? CLEAVE_INDEX_NONE : port;
 }
 
-/* Any input that is free; alternatives are ports. Of inputs that ask for the same, the ports ascend: other
- * orders would come to the same. */
+/* Any free input; alternatives are ports. Interchangeable input patterns take ascending ports, because other
+ * orders are equivalent. */
 static cleave_status_t choose_port(cleave_matcher_t *m, step_t *step, const goal_t *goal, uint32_t *out_port,
                                    cleave_error_t *error) {
   uint32_t from = step->alternative;
@@ -172,8 +173,8 @@ cleave_status_t cleave_matcher_run_input(cleave_matcher_t *m, step_t *step, clea
 
 /* ---- VARIADIC ---- */
 
-/* The next of all inputs that are left; each is matched on its own. Where the operator was reached from
- * behind, one may be left for what stands before it: a complete match has none that is still free. */
+/* The next of the remaining inputs; each is matched on its own. If the operator was reached backwards, one
+ * may be left for the part that precedes it: a complete match has no free input left. */
 cleave_status_t cleave_matcher_run_variadic(cleave_matcher_t *m, step_t *step, cleave_error_t *error) {
   goal_t goal = m->goals.items[step->index];
   const cleave_pattern_node_t *part = &m->pattern->nodes[goal.pattern];
@@ -217,8 +218,8 @@ cleave_status_t cleave_matcher_run_variadic(cleave_matcher_t *m, step_t *step, c
 
 /* ---- ENTRY ---- */
 
-/* A free input of a node as the value that a part matches backwards; alternatives are ports. Where the value
- * is known, it is the input that reads it, even if the pattern named that edge before. */
+/* A free input of a node, as the value that a part matches backwards; alternatives are ports. If the value is
+ * known, it is the input that reads it, even if the pattern named that edge before. */
 cleave_status_t cleave_matcher_run_entry(cleave_matcher_t *m, step_t *step, cleave_error_t *error) {
   goal_t goal = m->goals.items[step->index];
   cleave_value_t known = cleave_matcher_known_value(m, goal.pattern);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts that say the same, by a hash of all that they say. Inputs of one operator that ask for the same need
-// one order only; there, a part with a label, a symbol, a condition or a second place in the pattern asks for
-// something that no other does. To the filter, which binds nothing, it does not.
+// Finds interchangeable inputs: input patterns of one operator that require the same, by a hash of their
+// content. They need to be tried in one order only. A part with a label, a symbol, a condition or a second
+// place in the pattern is not interchangeable with another one; for the filter, which binds nothing, it may
+// be.
 
 #include <string.h>
 
@@ -48,7 +49,7 @@ static uint64_t hash_constant(uint64_t hash, const cleave_constant_test_t *test)
   return hash;
 }
 
-/* Does the part ask for something of its own? */
+/* Does the part require something that no other part can? */
 static bool is_unique(const cleave_matcher_t *m, uint32_t index) {
   const cleave_pattern_node_t *node = &m->pattern->nodes[index];
   bool has_symbol = node->where != NULL;
@@ -60,7 +61,7 @@ static bool is_unique(const cleave_matcher_t *m, uint32_t index) {
 
 typedef struct hasher {
   const cleave_matcher_t *matcher;
-  bool with_bindings; /* what a part binds makes it another */
+  bool with_bindings; /* a part that binds something differs from all others */
   uint64_t *hashes;   /* per part; 0: not worked out */
 } hasher_t;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goals that follow the flow: forwards from what a part produced to who reads it, backwards from a value to
-// what produced it. A part that is used in several places is matched once; where it is met again, it ends in
-// the same value, and begins where it began.
+// Goals that follow the data flow: forwards from the value that a part made to its readers, backwards from a
+// value to its producer. A part that is used in several places is matched once; when it is met again, it must
+// begin and end as before.
 
 #include "partition/match/match_state.h"
 
@@ -11,8 +11,8 @@ static flow_t flow_at(cleave_value_t value) {
   return (flow_t){value, CLEAVE_INDEX_NONE, CLEAVE_INDEX_NONE};
 }
 
-/* Names the edge into an input of a taken node. The same edge may be named twice where the node was taken
- * before. */
+/* Names the edge into an input of a taken node. If the node was taken before, the same edge may be named
+ * twice. */
 static cleave_status_t enter(cleave_matcher_t *m, uint32_t node, uint32_t port, bool was_taken,
                              bool *out_fits, cleave_error_t *error) {
   uint32_t link = cleave_matcher_find_link(m, node, port);
@@ -24,7 +24,8 @@ static cleave_status_t enter(cleave_matcher_t *m, uint32_t node, uint32_t port, 
   return CLEAVE_OK;
 }
 
-/* Goals for an OP at a node: the inputs that it names, then what the neighbours in a sequence need. */
+/* Adds the goals for an OP at a node: the inputs that it names, then those of its neighbours in a sequence.
+ */
 static cleave_status_t match_op(cleave_matcher_t *m, step_t *step, const goal_t *goal, uint32_t node,
                                 uint32_t entry_port, cleave_error_t *error) {
   const cleave_pattern_node_t *part = &m->pattern->nodes[goal->pattern];
@@ -115,7 +116,7 @@ static cleave_status_t rejoin_forward(cleave_matcher_t *m, step_t *step, const g
   if (goal->kind == GOAL_ANCHOR || cleave_value_exists(start.value)) {
     step->fits = goal->kind == GOAL_ANCHOR || start.value.index == m->flow.value.index;
   } else {
-    // It was matched backwards: some input of its first node is still open.
+    // The part was matched backwards: some input of its first node is still free.
     uint32_t port = start.node == CLEAVE_INDEX_NONE || !cleave_value_exists(m->flow.value)
                         ? CLEAVE_INDEX_NONE
                         : cleave_matcher_port_of(m, start.node, m->flow.value);
@@ -305,7 +306,7 @@ static cleave_status_t backward_output(cleave_matcher_t *m, step_t *step, goal_t
   return backward_op(m, step, goal, part->output, error);
 }
 
-/* What has children, from the value that it ends in, or from a free input of a node. */
+/* A part with children, from the value that it ends in, or from a free input of a node. */
 static cleave_status_t backward_children(cleave_matcher_t *m, step_t *step, const goal_t *goal,
                                          cleave_error_t *error) {
   const cleave_pattern_node_t *part = &m->pattern->nodes[goal->pattern];
@@ -351,7 +352,7 @@ cleave_status_t cleave_matcher_run_backward(cleave_matcher_t *m, step_t *step, c
     return cleave_matcher_push_goal(m, goal, &step->next, error);
   }
   if (exists && has_children && part->kind != CLEAVE_PATTERN_OUTPUT && step->alternative == 0) {
-    // Reached twice, a part of several operators ends in one value both times, too.
+    // A part of several operators that is reached twice must end in the same value both times.
     bool was_bound = cleave_value_exists(m->bound_values[goal.pattern]);
     CLEAVE_TRY(cleave_matcher_bind_value(m, goal.pattern, goal.value, &step->fits, error));
     if (was_bound || !step->fits) {

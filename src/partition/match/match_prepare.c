@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a matcher works out once per graph (nodes by operator) and once per pattern (labels, symbols, what a
-// repetition must forget), so that a search only follows indices.
+// What a matcher computes once per graph (nodes by operator) and once per pattern (labels, symbols, what each
+// repetition unbinds), so that a search only follows indices.
 
 #include <stdlib.h>
 #include <string.h>
@@ -193,8 +193,8 @@ static void count_references(const cleave_matcher_t *matcher, uint32_t *referenc
   }
 }
 
-/* A part whose value may have several readers in the pattern: it is named in several places, it shares its
- * label, or what it is in ends in it and has several. */
+/* Marks parts whose value may have several readers in the pattern: a part that is named in several places,
+ * that shares its label, or that ends a part with several readers. */
 static void mark_not_single(cleave_matcher_t *matcher, uint32_t part) {
   if (!matcher->is_single[part]) {
     return;
@@ -206,7 +206,7 @@ static void mark_not_single(cleave_matcher_t *matcher, uint32_t part) {
   }
 }
 
-/* A part that something may stand before, and what it may begin with. */
+/* Marks a part that may have a predecessor in a sequence, and the parts that it may begin with. */
 static void mark_entered(cleave_matcher_t *matcher, uint32_t part) {
   const cleave_pattern_node_t *node = &matcher->pattern->nodes[part];
   if (matcher->is_entered[part]) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes of a match: symbols of shapes are bound at first sight and agree from then on; expressions and
-// conditions are tested as soon as their symbols are bound. What waits for a symbol is pending, and tested
-// when the match is complete: a symbol that is unbound then is unknown.
+// Sizes of a match. The first dimension that a symbol stands for binds it; all others must agree. Expressions
+// and conditions are tested as soon as their symbols are bound. Those that wait for a symbol are pending
+// until the match is complete; a symbol that is still unbound then is unknown.
 
 #include <string.h>
 
@@ -20,7 +20,7 @@ static uint32_t symbol_of(cleave_matcher_t *m, const char *name) {
   return k;
 }
 
-/* Numbers of an expression's symbols, or NULL where there is no expression. */
+/* Numbers of an expression's symbols, or NULL if there is no expression. */
 static cleave_status_t number_symbols(cleave_matcher_t *m, const cleave_expression_t *expression,
                                       uint32_t **out_symbols, cleave_error_t *error) {
   *out_symbols = NULL;
@@ -90,7 +90,7 @@ static bool symbols_are_bound(const cleave_matcher_t *m, const cleave_expression
   return true;
 }
 
-/* The table for arithmetic over symbolic sizes: a copy, for the graph stays as it is. */
+/* The table for arithmetic over symbolic sizes: a copy, because matching does not change the graph. */
 static cleave_status_t prepare_dims(cleave_matcher_t *m, cleave_error_t *error) {
   if (m->dims == NULL || m->dims_are_old) {
     cleave_dims_destroy(m->dims);

@@ -33,8 +33,9 @@ typedef struct goal {
   bool swapped; /* inputs 0 and 1; VARIADIC: one input may be left for what stands before the operator */
   uint32_t pattern;
   uint32_t entry_pattern; /* VALUE or CONSTANT that the entry must match, or NONE */
-  uint32_t output;        /* OP: which output the flow is, or NONE: its main output; SWAP and INPUT: not NONE
-                             where an input is wanted for what stands before; VARIADIC: the port left, or NONE */
+  uint32_t output;        /* OP: which output the flow is, or NONE: its main output; SWAP and INPUT: not
+                             NONE if an input must be left for a predecessor; VARIADIC: the port left, or
+                             NONE */
   uint32_t node;          /* position */
   uint32_t k;
   uint32_t link; /* that leads to `value`, or NONE */
@@ -43,9 +44,9 @@ typedef struct goal {
   uint64_t signature; /* of the goal and all after it */
 } goal_t;
 
-/* What stands between two parts: what the part before produced (forwards), or what the part after reads
- * (backwards): a value, with the link that leads to it or NONE; or, where the value is NONE, some free input
- * of `node`. */
+/* The connection between two parts: what the part before made (forwards), or what the part after reads
+ * (backwards). A value, with the link that leads to it or NONE; if the value is NONE, some free input of
+ * `node`. */
 typedef struct flow {
   cleave_value_t value;
   uint32_t link;
@@ -84,11 +85,11 @@ typedef struct trail {
 typedef struct taken {
   uint32_t node;    /* position */
   uint32_t pattern; /* OP */
-  uint32_t links;   /* last of its inputs that are spoken for, or NONE */
+  uint32_t links;   /* last of its inputs that the pattern names, or NONE */
   uint32_t trail;   /* when it was taken: entries of the trail before */
 } taken_t;
 
-/* An input of a matched node that the pattern speaks of. */
+/* An input of a matched node that the pattern names. */
 typedef struct link {
   uint32_t taken;
   uint32_t port;
@@ -128,7 +129,7 @@ typedef struct verdict {
   bool fits;
 } verdict_t;
 
-/* Inputs of one operator that ask for the same, and for nothing else. */
+/* The inputs of an operator that are interchangeable with one of them. */
 typedef struct interchangeable {
   uint32_t before; /* the last one before, or NONE */
   uint32_t after;  /* how many come after */
@@ -141,7 +142,7 @@ struct cleave_matcher {
   uint32_t *op_starts;
   uint32_t *op_positions;
   uint32_t op_key_count; /* operators in op_starts */
-  bool is_changing;      /* the graph is not what it was when the matcher was made */
+  bool is_changing;      /* the graph has changed since the matcher was made */
 
   /* of the pattern */
   const cleave_pattern_t *pattern;
@@ -175,11 +176,11 @@ struct cleave_matcher {
   cleave_value_t *out_label_values;
   CLEAVE_ARRAY(uint32_t) anchors;
 
-  /* sizes: arithmetic must not add to the graph's own table */
+  /* symbolic sizes: arithmetic must not add to the graph's own table */
   cleave_dims_t *dims; /* a copy; made when an expression first needs it */
   bool dims_are_old;
 
-  /* the filter: what no way of binding can match; for one pattern */
+  /* the filter's answers for the pattern */
   verdict_t *verdicts; /* open addressing */
   size_t verdict_slots;
   size_t verdict_count;
@@ -214,7 +215,7 @@ struct cleave_matcher {
   cleave_match_t match;
 };
 
-/* One goal at work: what it got, and what it answers. */
+/* The goal that runs: its input and its answer. */
 typedef struct step {
   const cleave_match_request_t *request;
   uint32_t index; /* of the goal */
@@ -231,7 +232,7 @@ goal_t cleave_matcher_goal(goal_kind_t kind, uint32_t pattern, uint32_t next);
 /* Adds a goal in front of goal.next; its index in *out. */
 CLEAVE_MUST_USE cleave_status_t cleave_matcher_push_goal(cleave_matcher_t *matcher, goal_t goal,
                                                          uint32_t *out, cleave_error_t *error);
-/* Leaves a choice point: goal `index` again with `alternative`, from the state as it is now. */
+/* Leaves a choice point: on failure, goal `index` runs again with `alternative`, from the present state. */
 CLEAVE_MUST_USE cleave_status_t cleave_matcher_leave_choice(cleave_matcher_t *matcher, uint32_t index,
                                                             uint32_t alternative, cleave_error_t *error);
 /* Hash of a goal and of those after it. Links are left out: they name edges, which only a complete match is
@@ -241,7 +242,8 @@ uint64_t cleave_matcher_sign_goal(const cleave_matcher_t *matcher, const goal_t 
 CLEAVE_MUST_USE cleave_status_t cleave_matcher_push_trail(cleave_matcher_t *matcher, trail_kind_t kind,
                                                           uint32_t index, uint32_t old,
                                                           cleave_error_t *error);
-/* What follows depends on what was bound when the trail had `trail` entries. 0: on everything. */
+/* Records that failures from here on depend on what was bound when the trail had `trail` entries. 0: on
+ * everything. */
 void cleave_matcher_depend(cleave_matcher_t *matcher, uint32_t trail);
 
 /* The first use from `use` on by a node whose operator an OP has; counts the uses that it passes. */
@@ -281,16 +283,16 @@ CLEAVE_MUST_USE cleave_status_t cleave_matcher_run_exit(cleave_matcher_t *matche
 
 /* ---- match_prepare.c, match_interchangeable.c ---- */
 
-/* Where the nodes of an operator are in op_starts, or NONE. */
+/* Index of an operator's nodes in op_starts, or NONE. */
 uint32_t cleave_matcher_op_key(const cleave_graph_t *graph, const cleave_op_t *op);
-/* Finds inputs of one operator that ask for the same, when a pattern is set. */
+/* Finds interchangeable inputs, when a pattern is set. */
 CLEAVE_MUST_USE cleave_status_t cleave_matcher_prepare_interchangeable(cleave_matcher_t *matcher,
                                                                        cleave_error_t *error);
 
 /* ---- match_filter.c ---- */
 
-/* False where no binding whatever lets `pattern` end in `value`: then nothing needs to be tried. `value`
- * NONE: an input that is left out. */
+/* False if no binding lets `pattern` end in `value`, so that it need not be tried. `value` NONE: an input
+ * that is left out. */
 bool cleave_matcher_may_match(cleave_matcher_t *matcher, uint32_t pattern, cleave_value_t value);
 /* The same of an OP and a node. */
 bool cleave_matcher_node_may_match(cleave_matcher_t *matcher, uint32_t pattern, cleave_node_t node);
@@ -315,21 +317,21 @@ CLEAVE_MUST_USE cleave_status_t cleave_matcher_take_value(cleave_matcher_t *matc
 /* The value that a part is known to end in, or NONE. */
 cleave_value_t cleave_matcher_known_value(const cleave_matcher_t *matcher, uint32_t pattern);
 
-/* Binds a part to the value that it ends in, or tells whether it is bound to that one. */
+/* Binds a part to the value that it ends in, or tests that it is bound to that value. */
 CLEAVE_MUST_USE cleave_status_t cleave_matcher_bind_value(cleave_matcher_t *matcher, uint32_t pattern,
                                                           cleave_value_t value, bool *out_fits,
                                                           cleave_error_t *error);
-/* Where a part that is reused begins. */
+/* Binds where a part that is reused begins. */
 CLEAVE_MUST_USE cleave_status_t cleave_matcher_bind_start(cleave_matcher_t *matcher, uint32_t pattern,
                                                           flow_t start, cleave_error_t *error);
 
-/* What the parts of a repetition are bound to is free again for the next one. */
+/* Unbinds the parts of a repetition, for the next one. */
 CLEAVE_MUST_USE cleave_status_t cleave_matcher_forget(cleave_matcher_t *matcher, uint32_t repeated,
                                                       cleave_error_t *error);
 
-/* The link of an input of a taken node that the pattern speaks of, or NONE. */
+/* The link of an input of a taken node that the pattern names, or NONE. */
 uint32_t cleave_matcher_find_link(const cleave_matcher_t *matcher, uint32_t node, uint32_t port);
-/* The same as a test; and the search depends on it where it is not free. */
+/* Tests that there is no such link; if there is one, the failure depends on it. */
 bool cleave_matcher_port_is_free(cleave_matcher_t *matcher, uint32_t node, uint32_t port);
 CLEAVE_MUST_USE cleave_status_t cleave_matcher_add_link(cleave_matcher_t *matcher, uint32_t node,
                                                         uint32_t port, uint32_t input, bool internal,
@@ -340,7 +342,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_matcher_mark_internal(cleave_matcher_t *m
  * then the same edge is named twice. NONE where there is none. */
 uint32_t cleave_matcher_port_of(cleave_matcher_t *matcher, uint32_t node, cleave_value_t value);
 
-/* True where the uses of a main output alone tell that no match can have it inside. */
+/* True if the uses of a main output alone exclude that a match has it inside. */
 bool cleave_matcher_has_other_uses(const cleave_matcher_t *matcher, uint32_t pattern, cleave_value_t value);
 
 /* ---- match_sizes.c ---- */
@@ -359,7 +361,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_matcher_sizes_hold(cleave_matcher_t *matc
 
 /* ---- match_complete.c ---- */
 
-/* Is nothing of the match used outside but what may be, and are all edges inside those of the pattern? */
+/* Are only allowed outputs of the match used outside, and does the pattern name all edges inside? */
 bool cleave_matcher_is_closed(cleave_matcher_t *matcher);
 
 /* Fills matcher->match. */

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs compiled expressions: three kinds of values on a small stack (numbers, symbolic sizes, and what is not
-// known), truth values of three kinds. The parser (expression_parse.c) has made sure that types fit and that
-// the stack is deep enough.
+// Runs compiled expressions on a small stack. A value is a number, a symbolic size or unknown; a condition is
+// true, false or unknown. The parser (expression_parse.c) has checked the types and the depth of the stack.
 
 #include "partition/pattern/expression.h"
 
@@ -24,7 +23,7 @@ static slot_t slot_of_dim(cleave_dim_t dim) {
   return (slot_t){cleave_dim_is_known(dim) ? STATE_NUMBER : STATE_SYMBOLIC, dim};
 }
 
-/* A size as shape.h has it; what is no size there, like a negative number, is UNKNOWN. */
+/* The value as a size of shape.h; a value that is not a size, like a negative number, becomes UNKNOWN. */
 static cleave_dim_t dim_of_slot(slot_t slot) {
   bool is_size = slot.state == STATE_SYMBOLIC || (slot.state == STATE_NUMBER && slot.number >= 0);
   return is_size ? slot.number : CLEAVE_DIM_UNKNOWN;
@@ -120,7 +119,7 @@ static slot_t compare_slots(uint8_t code, cleave_dims_t *dims, slot_t a, slot_t 
   return (slot_t){STATE_NUMBER, holds};
 }
 
-/* The other operand decides where one is unknown, if it can. */
+/* If one operand is unknown, the other one may still decide the result. */
 static slot_t join(bool is_and, slot_t a, slot_t b) {
   bool deciding = !is_and;
   if ((a.state == STATE_NUMBER && (a.number != 0) == deciding) ||

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Arithmetic over the sizes that a pattern names: "2*C" as a dimension of a shape, "C % 16 == 0 and H >= W"
- * as a condition. A text is compiled once, into a short program for a stack of bounded depth, and evaluated
- * whenever the symbols have sizes; nothing here allocates then.
+ * as a condition. An expression is compiled once, into a short program for a stack of bounded depth. It is
+ * evaluated whenever its symbols have sizes, without allocating.
  *
  *   or  and  not  == != ~= < <= > >=  + -  * / // %  -x  (...)  whole numbers  symbols
  *
- * Both `/` and `//` divide downwards, but `/` must leave no rest: "H/2" of 7 is no size, and fails. A size is
- * a number, or symbolic ("N", "2 * T"): what is certain of symbolic sizes counts (N == N, 2*N % 2 == 0), the
- * rest is unknown. A condition that is not certain does not hold.
+ * Both `/` and `//` round down, but `/` must leave no remainder: "H/2" for H = 7 is not a size, so the test
+ * fails. A size is a number, or symbolic ("N", "2 * T"). Facts that follow for symbolic sizes are used (N ==
+ * N, 2*N % 2 == 0); everything else is unknown. A condition that is unknown does not hold.
  */
 #ifndef CLEAVE_PARTITION_PATTERN_EXPRESSION_H
 #define CLEAVE_PARTITION_PATTERN_EXPRESSION_H
@@ -29,7 +29,7 @@ typedef struct cleave_expression_step {
   int64_t number;
 } cleave_expression_step_t;
 
-/* All memory belongs to the arena of whoever made it. */
+/* All memory belongs to the caller's arena. */
 typedef struct cleave_expression {
   const char *text; /* as written */
   int32_t line;     /* of the rule file */
@@ -49,8 +49,8 @@ CLEAVE_MUST_USE cleave_status_t cleave_expression_compile(cleave_arena_t *arena,
                                                           cleave_error_t *error);
 
 /* Value of a SIZE when symbol k has size `sizes[k]` (CLEAVE_DIM_UNKNOWN: none): a number >= 0, a symbolic
- * size of `dims`, or CLEAVE_DIM_UNKNOWN. `dims` is the table of the symbolic sizes, and may get new ones;
- * NULL: what is symbolic is unknown. */
+ * size of `dims`, or CLEAVE_DIM_UNKNOWN. `dims` is the table of symbolic sizes, to which the function may
+ * add; if it is NULL, symbolic sizes are unknown. */
 cleave_dim_t cleave_expression_size(const cleave_expression_t *expression, cleave_dims_t *dims,
                                     const cleave_dim_t *sizes);
 
@@ -58,7 +58,7 @@ cleave_dim_t cleave_expression_size(const cleave_expression_t *expression, cleav
 cleave_truth_t cleave_expression_test(const cleave_expression_t *expression, cleave_dims_t *dims,
                                       const cleave_dim_t *sizes);
 
-/* The expression and what its symbols were: "C % 16 == 0 (C = 24)", for reasons. */
+/* Writes the expression and the values of its symbols, for messages: "C % 16 == 0 (C = 24)". */
 void cleave_expression_print(const cleave_expression_t *expression, const cleave_dims_t *dims,
                              const cleave_dim_t *sizes, cleave_text_t *text);
 

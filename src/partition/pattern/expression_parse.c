@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts to expressions: recursive descent, one level per priority of operators. Depth, length and number of
-// symbols are bounded; sizes and conditions are told apart here, so that the interpreter need not.
+// Parses expressions by recursive descent, with one level per operator priority. Depth, length and number of
+// symbols are bounded. The parser separates sizes from conditions, so that the interpreter does not check
+// types.
 
 #include <string.h>
 
@@ -188,7 +189,7 @@ static cleave_status_t expect_kind(parser_t *parser, const char *start, cleave_e
 
 static cleave_status_t parse_any(parser_t *parser, cleave_expression_kind_t *out_kind);
 
-/* A number, a symbol, or what stands in parentheses; with signs before it. */
+/* A number, a symbol or an expression in parentheses, with any number of signs before it. */
 static cleave_status_t parse_primary(parser_t *parser, cleave_expression_kind_t *out_kind) {
   uint32_t signs = 0;
   const char *start = parser->start;
@@ -226,7 +227,7 @@ static cleave_status_t parse_primary(parser_t *parser, cleave_expression_kind_t 
 
 static cleave_status_t parse_level(parser_t *parser, uint32_t level, cleave_expression_kind_t *out_kind);
 
-/* What stands between the operators of a level; before conditions, any number of `not`. */
+/* An operand of the operators of a level; conditions may have any number of `not` before them. */
 static cleave_status_t parse_operand(parser_t *parser, uint32_t level, cleave_expression_kind_t *out_kind) {
   const char *start = parser->start;
   uint32_t negations = 0;
@@ -244,7 +245,8 @@ static cleave_status_t parse_operand(parser_t *parser, uint32_t level, cleave_ex
   return CLEAVE_OK;
 }
 
-/* Operators of one level, from the left: level 0 products, 1 sums, 2 one comparison, 3 and, 4 or. */
+/* Parses the operators of one level from left to right. Level 0: products, 1: sums, 2: one comparison, 3:
+ * and, 4: or. */
 static cleave_status_t parse_level(parser_t *parser, uint32_t level, cleave_expression_kind_t *out_kind) {
   static const uint8_t LOW[] = {CLEAVE_STEP_MULTIPLY, CLEAVE_STEP_ADD, CLEAVE_STEP_EQUAL, CLEAVE_STEP_AND,
                                 CLEAVE_STEP_OR};

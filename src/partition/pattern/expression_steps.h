@@ -19,7 +19,7 @@ enum {
   CLEAVE_STEP_ADD,
   CLEAVE_STEP_SUBTRACT,
   CLEAVE_STEP_MULTIPLY,
-  CLEAVE_STEP_DIVIDE, /* leaves no rest, or is unknown */
+  CLEAVE_STEP_DIVIDE, /* unknown if there is a remainder */
   CLEAVE_STEP_FLOOR,
   CLEAVE_STEP_REST,
   CLEAVE_STEP_EQUAL, /* this and those after it compare */

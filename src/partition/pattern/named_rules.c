@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules of libraries in a list under a lock; what is found is a copy.
+// The rules of libraries, in a list under a lock; a search returns a copy.
 #include "partition/pattern/named_rules.h"
 
 #include <pthread.h>

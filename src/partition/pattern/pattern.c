@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Structural check of compiled patterns: after it, the matcher needs no test of its own for indices, depth
-// or loops.
+// The structural check of compiled patterns. A checked pattern has valid indices, bounded depth and no
+// cycles, so the matcher does not test for them.
 
 #include "partition/pattern/pattern.h"
 
@@ -13,7 +13,7 @@
 
 enum { MAX_DEPTH = 64, MAX_NODES = 65536, MAX_LABELS = 1024, MAX_SYMBOLS = 1024, MAX_MEMBERS = 64 };
 
-/* What is known of a part. */
+/* What the check has found out about a part. */
 enum { IS_ON_PATH = 1, IS_DONE = 2, MAY_BE_EMPTY = 4, HAS_ANCHOR = 8 };
 
 typedef struct checker {
@@ -73,7 +73,7 @@ static bool sequence_has_anchor(const checker_t *checker, const cleave_pattern_n
          !has_mark(checker, node->children[k], MAY_BE_EMPTY);
 }
 
-/* Marks of a part whose children have theirs. */
+/* Computes the marks of a part from those of its children. */
 static uint8_t marks_of(const checker_t *checker, const cleave_pattern_node_t *node) {
   bool may_be_empty = false; /* can it match without any node? */
   bool has_anchor = false;   /* does every way through it that has nodes begin with an operator? */
@@ -308,7 +308,7 @@ static cleave_status_t check_sizes(const checker_t *checker) {
 
 // ---- groups ----
 
-/* Is every member found by what it shares? */
+/* Can every member of a group be found through what it shares with those before it? */
 static cleave_status_t check_groups(const checker_t *checker) {
   const cleave_pattern_t *pattern = checker->pattern;
   cleave_status_t status = CLEAVE_OK;

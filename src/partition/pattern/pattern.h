@@ -52,20 +52,21 @@ typedef enum cleave_pattern_kind {
 #define CLEAVE_PATTERN_PORT_VARIADIC (UINT32_MAX - 1u) /* all that are still free; the last of `inputs` */
 
 typedef struct cleave_pattern_input {
-  uint32_t port; /* input index of the operator's schema, or PORT_ANY, or PORT_VARIADIC with an VARIADIC */
+  uint32_t port; /* input index of the operator's schema, or PORT_ANY, or PORT_VARIADIC with a VARIADIC */
   uint32_t pattern;
 } cleave_pattern_input_t;
 
 typedef enum cleave_attribute_test_kind {
-  CLEAVE_ATTRIBUTE_TEST_EQUAL, /* one of `values` (numbers, lists or texts); defaults count */
-  CLEAVE_ATTRIBUTE_TEST_RANGE, /* low <= value <= high, for numbers; defaults count */
+  CLEAVE_ATTRIBUTE_TEST_EQUAL, /* equal to one of `values` (numbers, lists or strings); a default value
+                                  counts */
+  CLEAVE_ATTRIBUTE_TEST_RANGE, /* low <= value <= high, for numbers; a default value counts */
   CLEAVE_ATTRIBUTE_TEST_ABSENT /* the node does not carry it, whatever its default */
 } cleave_attribute_test_kind_t;
 
-/* A number, a text, or a list of numbers, compared with an attribute of any kind. */
+/* A number, a string or a list of numbers, compared with an attribute of any kind. */
 typedef struct cleave_pattern_literal {
-  const char *text;      /* not NULL: a text */
-  const double *numbers; /* otherwise: `count` numbers; is_list tells [2] from 2 */
+  const char *text;      /* not NULL: a string */
+  const double *numbers; /* if `text` is NULL: `count` numbers; is_list distinguishes [2] from 2 */
   uint32_t count;
   bool is_list;
 } cleave_pattern_literal_t;
@@ -75,7 +76,7 @@ typedef struct cleave_attribute_test {
   cleave_attribute_test_kind_t kind;
   const cleave_pattern_literal_t *values;
   uint32_t value_count;
-  bool or_absent; /* EQUAL: passes also where the node does not carry it */
+  bool or_absent; /* EQUAL: passes also if the node does not carry it */
   double low;
   double high;
 } cleave_attribute_test_t;
@@ -83,7 +84,8 @@ typedef struct cleave_attribute_test {
 /* One dimension of a shape test. */
 typedef struct cleave_dim_test {
   int64_t size;                          /* >= 0: this size; -1: see symbol */
-  const char *symbol;                    /* bound at first sight, must agree later; NULL: see expression */
+  const char *symbol;                    /* bound by the first dimension that it stands for, equal in all
+                                            others; NULL: see expression */
   const cleave_expression_t *expression; /* a SIZE of bound symbols; NULL: anything */
 } cleave_dim_test_t;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Labels that stand twice. For each of them one walk over the pattern, with the parts of that label as bits:
-// a set is what a part has in or before it, another one what its own operators are that lead to what it
-// makes. Wherever two sets come together in one match, parts that cannot be the same are a clash.
+// Labels that occur twice. For each such label, one walk over the pattern computes two sets per part, with
+// the parts of that label as bits: the labelled parts in it or before it, and those on the way to its own
+// output. Where two sets meet in one match, two parts that cannot be the same node or value are a clash.
 
 #include "partition/pattern/pattern_labels.h"
 
@@ -33,7 +33,7 @@ static bool have_common_op(const cleave_pattern_node_t *a, const cleave_pattern_
   return common;
 }
 
-/* Can two parts be the same node or value, as far as they tell themselves? */
+/* Can two parts be the same node or value, judged by these two parts alone? */
 static bool may_be_one(const cleave_pattern_node_t *a, const cleave_pattern_node_t *b) {
   if (a->kind == CLEAVE_PATTERN_OP && b->kind == CLEAVE_PATTERN_OP) {
     return have_common_op(a, b);
@@ -42,7 +42,7 @@ static bool may_be_one(const cleave_pattern_node_t *a, const cleave_pattern_node
   return !has_op || (a->kind != CLEAVE_PATTERN_CONSTANT && b->kind != CLEAVE_PATTERN_CONSTANT);
 }
 
-/* Two sets in one match; `reads`: what is in `b` reads what is in `a`. */
+/* Combines two sets that occur in one match; `reads`: the parts in `b` read those in `a`. */
 static void meet(walk_t *walk, uint64_t a, uint64_t b, bool reads) {
   for (uint32_t k = 0; k < walk->count && walk->first == CLEAVE_INDEX_NONE; k++) {
     for (uint32_t m = 0; m < walk->count && (a >> k & 1u) != 0; m++) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Labels on parts that cannot be one: patterns with such never match, as one label is one node or value. */
+/* Finds labels on parts that cannot be the same node or value. A pattern with such a label never matches,
+ * because a label stands for one node or value. */
 #ifndef CLEAVE_PARTITION_PATTERN_PATTERN_LABELS_H
 #define CLEAVE_PARTITION_PATTERN_PATTERN_LABELS_H
 

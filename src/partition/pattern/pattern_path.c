@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Searches the parts of a group's member downwards, from its first operator (or its last, for members that
-// begin with something else) to what earlier members have, too. Alternatives make several ways; what is
-// repeated counts once, or not at all.
+// Searches the parts of a member of a group upstream, from its first operator (or its last, if the member
+// begins with a value) to a part that an earlier member has too. Alternatives give several paths; a repeated
+// part counts once or not at all.
 
 #include "partition/pattern/pattern_path.h"
 
@@ -43,7 +43,7 @@ static void emit(finder_t *finder, uint32_t start, uint32_t output) {
 
 static void descend(finder_t *finder, uint32_t index, uint32_t output, const before_t *before);
 
-/* What comes before in the sequences that the part is in. */
+/* Follows the parts that precede this one in its sequences. */
 static void descend_before(finder_t *finder, const before_t *before) {
   if (before == NULL) {
     return;
@@ -80,7 +80,7 @@ static void descend(finder_t *finder, uint32_t index, uint32_t output, const bef
   bool is_end =
       node->kind == CLEAVE_PATTERN_OP || node->kind == CLEAVE_PATTERN_OUTPUT || cleave_pattern_is_value(node);
   if (is_end && finder->is_shared[index] && (finder->hop_count > 0 || node->kind == CLEAVE_PATTERN_OP)) {
-    // Without hops, the operator itself is the one to begin with.
+    // A path without hops begins at the operator itself.
     if (finder->hop_count > 0 || !finder->is_backward) {
       emit(finder, index, output);
     }

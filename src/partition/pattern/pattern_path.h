@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a member of a GROUP is found: ways from a value or node that it shares with a member before it, up
- * through the readers of that value, to an operator of the member from which all of it can be matched. Worked
- * out from the pattern alone.
+ * How a member of a GROUP is found: paths from a value or node that it shares with a member before it,
+ * through the readers of that value, to an operator of the member from which the whole member can be matched.
+ * The paths are computed from the pattern alone.
  */
 #ifndef CLEAVE_PARTITION_PATTERN_PATTERN_PATH_H
 #define CLEAVE_PARTITION_PATTERN_PATTERN_PATH_H
@@ -31,8 +31,8 @@ typedef struct cleave_pattern_paths {
   uint32_t *starts;                   /* per member, and one more; NULL: no group */
 } cleave_pattern_paths_t;
 
-/* Paths of all members of a GROUP (checked but for this) but the first. CLEAVE_ERROR_RULE with the number of
- * a member that shares nothing with those before it. */
+/* Finds the paths of all members of a GROUP except the first; the pattern has passed all other checks.
+ * CLEAVE_ERROR_RULE, with the number of the member, if a member shares nothing with those before it. */
 CLEAVE_MUST_USE cleave_status_t cleave_pattern_find_paths(const cleave_pattern_t *pattern, uint32_t group,
                                                           cleave_arena_t *arena,
                                                           cleave_pattern_paths_t *out_paths,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attribute, type and content tests of patterns. An unknown dtype, rank or size passes only where nothing is
-// asked of it.
+// Attribute, type and content tests of patterns. An unknown dtype, rank or size passes only if the pattern
+// does not restrict it.
 
 #include "partition/pattern/pattern_test.h"
 
@@ -125,7 +125,7 @@ static bool is_near(double element, double value, double tolerance) {
   return element == value || fabs(element - value) <= tolerance;
 }
 
-/* Is element k what `values` say? */
+/* Does element k equal what `values` asks for? */
 static bool is_one_of(const cleave_constant_test_t *test, double element, int64_t k) {
   if (test->is_list) {
     return is_near(element, test->values[k], test->tolerance);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of one graph node or value against what a pattern says of it, apart from wiring. */
+/* Tests of one graph node or value against a pattern node. Edges are the matcher's concern. */
 #ifndef CLEAVE_PARTITION_PATTERN_PATTERN_TEST_H
 #define CLEAVE_PARTITION_PATTERN_PATTERN_TEST_H
 
 #include "partition/pattern/pattern.h"
 
-/* Does an operator stand for the other? Custom operators by domain and name. */
+/* Are two operators the same? Custom operators are compared by domain and name. */
 bool cleave_pattern_same_op(const cleave_op_t *a, const cleave_op_t *b);
 
 /* The operator of an OP. */
@@ -27,7 +27,7 @@ bool cleave_pattern_test_type(const cleave_type_test_t *test, const cleave_graph
 /* Does the test look at elements, rather than at their number alone? */
 bool cleave_pattern_reads_constant(const cleave_constant_test_t *test);
 
-/* Content of a constant; false where the value is none. */
+/* Tests the content of a constant; false if the value is not constant. */
 bool cleave_pattern_test_constant(const cleave_constant_test_t *test, const cleave_graph_t *graph,
                                   cleave_value_t value);
 

@@ -3,9 +3,9 @@
  * Rules as the partitioner sees them: compiled patterns, and callbacks for what is code. The script layer
  * fills these in from Lua; tests and C users may fill them in by hand.
  *
- * Callbacks get the graph as it was when partitioning began, and never change it. A callback that fails ends
- * the partitioning with its error: file, line, rule. Those of rewrites are the exception: what fails at one
- * match is a refusal on record (partition/rewrite/transform.h).
+ * Callbacks get the graph as it was when partitioning began, and never change it. If a callback fails,
+ * partitioning ends with its error: file, line, rule. Callbacks of rewrites are the exception: a failure at
+ * one match is recorded as a refusal (partition/rewrite/transform.h).
  */
 #ifndef CLEAVE_PARTITION_PATTERN_RULESET_H
 #define CLEAVE_PARTITION_PATTERN_RULESET_H
@@ -13,7 +13,7 @@
 #include "partition/pattern/pattern.h"
 #include "partition/pattern/rule_kind.h"
 
-/* Why something was refused: one line, "" where no reason was given. */
+/* Why something was refused: one line, "" if no reason was given. */
 typedef struct cleave_reason {
   char text[256];
 } cleave_reason_t;
@@ -22,20 +22,21 @@ typedef struct cleave_reason {
 typedef struct cleave_match {
   const cleave_pattern_t *pattern;
   const cleave_node_t
-      *label_nodes; /* per label: node, or NONE where the label is a value or did not take part */
+      *label_nodes; /* per label: node; NONE if the label is on a value or its part did not match */
   const cleave_value_t *label_values; /* per label: value (of an OP: its main output), or NONE */
   const cleave_node_t *nodes;         /* in topological order */
   const char *const *node_labels;     /* per node: its label, or "" */
   uint32_t node_count;
 } cleave_match_t;
 
-/* Changes a graph, by words that keep a log of what they do (partition/rewrite/editor.h). */
+/* Changes a graph and logs each change (partition/rewrite/editor.h). */
 typedef struct cleave_editor cleave_editor_t;
 
-/* What a rewrite puts in the place of a match. It starts empty: leave the match as it is, for `reason`. */
+/* What a rewrite puts in the place of a match. If it stays empty, the match is left as it is, for `reason`.
+ */
 typedef struct cleave_substitute {
   CLEAVE_ARRAY(cleave_value_t) from; /* outputs of nodes of the match; NONE: the one that is read outside */
-  CLEAVE_ARRAY(cleave_value_t) to;   /* as `from`: what their readers read instead */
+  CLEAVE_ARRAY(cleave_value_t) to;   /* as `from`: the values that replace them */
   cleave_reason_t reason;
   /* private: */
   CLEAVE_ARRAY(cleave_node_t) producers;
@@ -53,8 +54,8 @@ typedef enum cleave_region_mode {
 #define CLEAVE_GROUP_NONE INT64_MIN /* not supported */
 #define CLEAVE_GROUP_ANY ((int64_t)-1)
 
-/* MXNet's SubgraphSelector. `create` makes a fresh one per seed, so that state lives in it. NULL functions:
- * select_input and select_output answer no, filter keeps all. */
+/* MXNet's SubgraphSelector. `create` makes a new one per seed, which may hold state. If select_input or
+ * select_output is NULL, the answer is no; if filter is NULL, all nodes are kept. */
 typedef struct cleave_selector_functions {
   cleave_status_t (*create)(void *context, const cleave_graph_t *graph, void **out_selector,
                             cleave_error_t *error);
@@ -65,7 +66,7 @@ typedef struct cleave_selector_functions {
                                   cleave_error_t *error);
   cleave_status_t (*select_output)(void *selector, cleave_node_t node, cleave_node_t output, bool *out_yes,
                                    cleave_error_t *error);
-  /* Called when a search ends and the same selector starts over on another seed; may be NULL. */
+  /* Called when a search ends and the same selector begins another one; may be NULL. */
   cleave_status_t (*reset)(void *selector, cleave_error_t *error);
   /* Clears `keep[k]` of candidates to drop; candidates in topological order. */
   cleave_status_t (*filter)(void *selector, const cleave_node_t *candidates, uint32_t count, bool *keep,
@@ -84,20 +85,20 @@ typedef struct cleave_proposal {
   uint32_t output_count;
   const char *rule;
   const char *backend;
-  /* Sums; negative if a size that counts is not known. */
+  /* Sums; negative if a size that they need is not known. */
   double flops;
   double bytes_in;    /* of the inputs */
   double bytes_out;   /* of the outputs */
-  double bytes_saved; /* of values that are made and read inside only: no boundary sees them any more */
+  double bytes_saved; /* of values that are made and read inside only, which no longer cross a boundary */
 } cleave_proposal_t;
 
-/* What `review` says of a proposal. It starts as "take it whole". */
+/* The answer of `review` about a proposal. Initially it accepts the whole proposal. */
 typedef struct cleave_review {
   bool accept;            /* false: refused, for `reason` */
   cleave_reason_t reason; /* also why nodes are dropped */
-  bool *keep; /* per node of the proposal; what is cleared is dropped. The rest comes back for review
-                 in connected parts, until one is taken whole. */
-  cleave_arena_t *arena;                /* for the attributes */
+  bool *keep;            /* per node of the proposal; cleared nodes are dropped. The rest is reviewed again in
+                            connected parts, until one is taken whole. */
+  cleave_arena_t *arena; /* for the attributes */
   const cleave_attribute_t *attributes; /* for the region, of any kind but TENSOR; copied, and put in order */
   uint32_t attribute_count;
 } cleave_review_t;
@@ -105,12 +106,12 @@ typedef struct cleave_review {
 typedef struct cleave_rule {
   cleave_rule_kind_t kind;
   const char *name;
-  const char *doc;  /* "" where none */
+  const char *doc;  /* "" if there is none */
   const char *file; /* for messages */
   int32_t line;
   int32_t priority;      /* larger first; equal: in the order of the file */
   void *context;         /* handed to the callbacks */
-  const uint64_t *calls; /* counts calls of its functions, for statistics; NULL: nobody counts */
+  const uint64_t *calls; /* counts calls of its functions, for statistics; may be NULL */
 
   /* FUSE */
   const cleave_pattern_t *pattern;
@@ -121,7 +122,8 @@ typedef struct cleave_rule {
   uint32_t attribute_count;
 
   /* REGION */
-  /* Around the rule's turn: both, or neither. Where `begin` fails, `end` is not called. */
+  /* Called before and after the rule runs: both are set, or neither. If `begin` fails, `end` is not called.
+   */
   cleave_status_t (*begin)(void *context, const cleave_graph_t *graph, cleave_error_t *error);
   void (*end)(void *context);
   cleave_region_mode_t mode;
@@ -138,8 +140,8 @@ typedef struct cleave_rule {
   double min_bytes_saved;
   double min_gain; /* cost of the nodes on cpu over the cost of the region on its backend */
 
-  /* REWRITE: `pattern`, `where`, and what builds the substitute in the editor's graph, which still has the
-   * match; it may only add to that graph. */
+  /* REWRITE: `pattern`, `where`, and the function that builds the substitute in the editor's graph. The match
+   * is still in that graph; the function may only add to it. */
   cleave_status_t (*replace)(void *context, cleave_editor_t *editor, const cleave_match_t *match,
                              cleave_substitute_t *substitute, cleave_error_t *error);
 
@@ -151,7 +153,7 @@ typedef struct cleave_ruleset {
   const char *name;
   const char *backend; /* that runs its regions: "cpu", "onednn", ... */
   const char *file;
-  int32_t line;               /* in `file`, that names the backend; 0 where the caller gave it */
+  int32_t line;               /* line of `file` that names the backend; 0 if the caller chose it */
   const cleave_rule_t *rules; /* in the order of the file */
   uint32_t rule_count;
 } cleave_ruleset_t;

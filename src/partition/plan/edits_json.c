@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writing the log as JSON. A step has only the members that its kind speaks of.
+// Writes the log as JSON. A step has only the members of its kind.
 #include "partition/plan/edits_json.h"
 
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading the log from JSON. Nothing is believed: every member has its type and range, constants are as large
-// as their shape says, and all of them together are bounded.
+// Reads the log from JSON. Nothing is trusted: the type and range of every member and the size of every
+// constant are checked, and the total size of constants is bounded.
 #include <math.h>
 #include <string.h>
 
@@ -162,7 +162,7 @@ static cleave_status_t read_shape(log_reader_t *reader, const json_t *object, cl
   return CLEAVE_OK;
 }
 
-/* The members that a kind speaks of. */
+/* The members of a kind. */
 static cleave_status_t read_members(log_reader_t *reader, const json_t *json, cleave_edit_t *edit,
                                     attribute_list_t *attributes) {
   cleave_json_reader_t *base = &reader->base;
@@ -331,7 +331,7 @@ static cleave_status_t read_log(log_reader_t *reader, json_t *json) {
 cleave_status_t cleave_edits_from_json(const char *place, const json_t *json, cleave_edits_t **out_edits,
                                        cleave_error_t *error) {
   cleave_arena_t arena = {0};
-  cleave_error_t own = CLEAVE_ERROR_INIT; /* the reader says what is wrong in it: it cannot be missing */
+  cleave_error_t own = CLEAVE_ERROR_INIT; /* the reader reports its errors; the member is required */
   log_reader_t reader = {.base = {.place = place, .arena = &arena, .error = error != NULL ? error : &own},
                          .data_left = CLEAVE_EDITS_JSON_DATA_LIMIT};
   *out_edits = NULL;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plan's end, and an independent check of everything it promises.
+// Destroys plans, and names the kinds of their notes.
 
 #include "partition/plan/plan.h"
 
@@ -11,7 +11,7 @@ void cleave_plan_destroy(cleave_plan_t *plan) {
   }
   cleave_graph_destroy(plan->rewritten);
   cleave_edits_destroy(plan->edits);
-  // The arena lies in the plan itself, which is not part of it.
+  // The arena is a member of the plan, which is not allocated from it.
   cleave_arena_deinit(&plan->arena);
   cleave_free(plan);
 }

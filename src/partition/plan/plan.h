@@ -21,7 +21,7 @@ typedef struct cleave_plan_rule {
   uint32_t tries;   /* anchors looked at (fuse), seeds (region) */
   uint32_t matches; /* fusions or regions that are in the plan */
   uint32_t refused; /* by where, backend, review or for acyclicity */
-  /* statistics of one run, for people: no part of what the plan says, nor of its bytes */
+  /* statistics of one run, for people: not part of the plan's decisions or of its file */
   uint64_t structural_hits; /* complete matches of the pattern, before `where` and the backend were asked */
   uint64_t lua_calls;       /* calls of the rule's functions */
   uint64_t nanoseconds;     /* wall clock spent in the rule, its functions included */
@@ -111,9 +111,9 @@ CLEAVE_MUST_USE cleave_status_t cleave_plan_copy_attributes(cleave_arena_t *aren
 
 void cleave_plan_destroy(cleave_plan_t *plan);
 
-/* The same decisions for a graph with the ids of plan->graph, and the same structure
- * (graph/compare/same_structure.h), which must outlive the result, as must `source`. What rewrote it is the
- * caller's to add. Nothing of `plan` is shared; the result has been checked. */
+/* Copies the decisions of a plan for a graph with the ids and the structure of plan->graph
+ * (graph/compare/same_structure.h). That graph and `source` must outlive the result. The caller adds the log
+ * of rewrites. Nothing of `plan` is shared; the result has been checked. */
 CLEAVE_MUST_USE cleave_status_t cleave_plan_copy(const cleave_plan_t *plan, const cleave_graph_t *source,
                                                  const cleave_graph_t *graph, cleave_plan_t **out_plan,
                                                  cleave_error_t *error);
@@ -126,7 +126,7 @@ const char *cleave_plan_note_name(cleave_plan_note_kind_t kind);
  * CLEAVE_ERROR_INTERNAL with the first thing that is wrong. */
 CLEAVE_MUST_USE cleave_status_t cleave_plan_check(const cleave_plan_t *plan, cleave_error_t *error);
 
-/* What rules that change the graph left as it is: a line for every reason of a rule, `most` lines at most. */
+/* Prints what graph rules left as it is: one line per rule and reason, at most `most` lines. */
 void cleave_plan_print_refusals(const cleave_edits_t *edits, uint32_t most, cleave_text_t *text);
 
 /* The plan as JSON (format "cleave-plan", version 1) or as text for people. The same plan gives the same

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The check of a plan: from the graph and the plan alone, by brute force, sharing nothing with the code that
-// makes plans.
+// Checks a plan against its graph alone, by brute force, without any code that makes plans.
 
 #include <string.h>
 
@@ -81,7 +80,7 @@ static cleave_status_t check_steps(checker_t *checker) {
   return CLEAVE_OK;
 }
 
-/* Kahn's algorithm over the steps, and: does the given order run? */
+/* Kahn's algorithm over the steps; also checks that the given order is topological. */
 static cleave_status_t check_order(checker_t *checker) {
   const cleave_plan_t *plan = checker->plan;
   const cleave_graph_t *graph = checker->graph;
@@ -139,7 +138,7 @@ static cleave_status_t check_order(checker_t *checker) {
 
 // ---- one region ----
 
-/* A fusion ties its nodes together, also those of a group without edges between them: each to the first. */
+/* A fusion connects its nodes, even those of a group without edges between them: each to the first. */
 static void reach_fusion(checker_t *checker, cleave_node_t node) {
   uint32_t index = checker->plan->node_fusion[node.index];
   if (index >= checker->plan->fusion_count) {
@@ -155,8 +154,8 @@ static void reach_fusion(checker_t *checker, cleave_node_t node) {
   }
 }
 
-/* Members in a topological order, tied by edges and fusions inside the region. `marks`: 0 outside or not
- * placed, 1 placed, 2 reached. */
+/* Checks that members are in a topological order and connected by edges and fusions inside the region.
+ * `marks`: 0 outside or not placed, 1 placed, 2 reached. */
 static cleave_status_t check_connected(checker_t *checker, uint32_t index) {
   const cleave_graph_t *graph = checker->graph;
   const cleave_plan_region_t *region = &checker->plan->regions[index];
@@ -293,8 +292,8 @@ static uint32_t unit_of(const checker_t *checker, uint32_t node) {
   return fusion != CLEAVE_INDEX_NONE ? fusion : checker->plan->fusion_count + node;
 }
 
-/* Calls for each edge between units of region `index`: counts it (`frees` false), or takes it away again and
- * queues the unit that then waits for nothing. */
+/* For each edge between units of region `index`: counts it (`frees` false), or removes it and queues the unit
+ * if it has no other edge left. */
 static void walk_users(checker_t *checker, uint32_t index, cleave_node_t node, bool frees) {
   const cleave_graph_t *graph = checker->graph;
   for (uint32_t o = 0; o < cleave_node_output_count(graph, node); o++) {
@@ -315,7 +314,7 @@ static void walk_users(checker_t *checker, uint32_t index, cleave_node_t node, b
   }
 }
 
-/* With its fusions contracted, a region still has an order in which it can run. */
+/* Checks that a region is still acyclic with its fusions contracted. */
 static cleave_status_t check_units(checker_t *checker, uint32_t index) {
   const cleave_plan_t *plan = checker->plan;
   const cleave_plan_region_t *region = &plan->regions[index];

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plan's decisions for another graph with the same ids: a deep copy, so that neither plan needs the other.
+// Copies a plan's decisions for another graph with the same ids: a deep copy, so that the plans are
+// independent.
 #include <string.h>
 
 #include "graph/compare/structural_hash.h"
 #include "partition/plan/plan.h"
 
-/* Copying into the arena of the new plan; after a failure all that follows gives NULL. */
+/* Copies into the arena of the new plan. After a failure all further copies are NULL. */
 typedef struct copying {
   cleave_arena_t *arena;
   bool failed;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Regions that cannot be run as one, taken apart: the nodes of each come one by one where it stood. They were
-// in an order that runs, and so is what results.
+// Dissolves regions that their backend refuses: the nodes of each become steps of their own in its place. The
+// nodes of a region are in topological order, so the resulting order is topological too.
 
 #include <string.h>
 
@@ -51,7 +51,7 @@ cleave_status_t cleave_plan_document_dissolve(cleave_plan_document_t *document, 
       steps[step_count++] = step;
       continue;
     }
-    // Regions are in the order of their steps: the list closes up behind this one.
+    // Regions are in the order of their steps: later ones move up in the list.
     cleave_document_region_t region = document->regions[step.region];
     if (reasons[step.region] == NULL) {
       document->regions[region_count] = region;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a plan to its document. Lists are new, texts and attributes are the plan's and the graph's own.
+// Makes the document of a plan. Lists are new; strings and attributes belong to the plan and the graph.
 
 #include "partition/plan/plan_document.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a plan file says, without the graph it is about: nodes are positions in topological order with
- * operator and name, values a producer's position and output. Plans are written from documents, read into
- * them, rebuilt from them for a model, and compared as documents, so that two files can be compared with no
- * model at hand. A document read from outside is well-formed: indices into its own lists are in range, kinds
- * are known, every position stands in exactly one step. Whether it fits a graph is found out by
- * cleave_plan_rebuild.
+ * The content of a plan file, independent of a graph: a node is a position in topological order with operator
+ * and name, a value is the position of its producer and an output. Plans are written from documents, read
+ * into them, rebuilt from them for a model, and compared as documents, so that two files can be compared with
+ * no model at hand. A document read from outside is well-formed: indices into its own lists are in range,
+ * kinds are known, every position stands in exactly one step. cleave_plan_rebuild finds out if it fits a
+ * graph.
  */
 #ifndef CLEAVE_PARTITION_PLAN_PLAN_DOCUMENT_H
 #define CLEAVE_PARTITION_PLAN_PLAN_DOCUMENT_H
@@ -15,7 +15,7 @@
 typedef struct cleave_document_node {
   uint32_t position; /* in the topological order of the graph */
   const char *op;
-  const char *name;  /* "" where it has none */
+  const char *name;  /* "" if it has none */
   const char *label; /* in a fusion: the pattern's name for it, or "" */
 } cleave_document_node_t;
 
@@ -92,7 +92,7 @@ typedef struct cleave_plan_document {
 
 void cleave_plan_document_destroy(cleave_plan_document_t *document);
 
-/* The document of a plan. Texts and attributes are borrowed: the plan and its graph must outlive it. */
+/* The document of a plan. Strings and attributes are borrowed: the plan and its graph must outlive it. */
 CLEAVE_MUST_USE cleave_status_t cleave_plan_document_create(const cleave_plan_t *plan,
                                                             cleave_plan_document_t **out_document,
                                                             cleave_error_t *error);
@@ -102,16 +102,15 @@ CLEAVE_MUST_USE cleave_status_t cleave_document_inputs(const cleave_graph_t *gra
                                                        cleave_document_input_t **out_inputs,
                                                        cleave_error_t *error);
 
-/* The shape that such a type tells; false where a size or the rank is open. `out_dims` has room for
- * CLEAVE_MAX_RANK. */
+/* The shape in such a type; false if a size or the rank is open. `out_dims` has room for CLEAVE_MAX_RANK. */
 bool cleave_document_input_shape(const cleave_document_input_t *input, int32_t *out_rank, int64_t *out_dims);
 
 /* plan_json.c: the document as JSON. Format "cleave-plan", version 1. */
 CLEAVE_MUST_USE cleave_status_t cleave_plan_document_print(const cleave_plan_document_t *document,
                                                            cleave_text_t *text, cleave_error_t *error);
 
-/* Takes regions away, those with a reason (per region; NULL: it stays): their nodes are steps of their own,
- * in their places, and a note of kind `backend` at the first node of each says why. */
+/* Dissolves the regions that have a reason (`reasons` is per region; NULL: it stays): their nodes become
+ * steps of their own in its place, and a note of kind `backend` at the first node of each says why. */
 CLEAVE_MUST_USE cleave_status_t cleave_plan_document_dissolve(cleave_plan_document_t *document,
                                                               const char *const *reasons,
                                                               cleave_error_t *error);

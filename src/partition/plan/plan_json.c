@@ -46,7 +46,7 @@ static json_t *value_json(const cleave_document_value_t *value) {
   return json;
 }
 
-/* Nothing where there are none, so that plans without attributes look as they always did. */
+/* Writes nothing if there are none. */
 static void add_attributes(writer_t *writer, const char *indent, const cleave_attribute_t *attributes,
                            uint32_t count) {
   if (count == 0) {
@@ -195,7 +195,7 @@ static void add_edit_list(writer_t *writer, json_t *edits, const char *key, bool
   cleave_json_close_list(writer->text, "    ", json_array_size(list) == 0, more);
 }
 
-/* What rewrites and passes did: an application a line. Nothing where they did nothing. */
+/* Writes what rewrites and passes did, one application per line; nothing if they did nothing. */
 static cleave_status_t add_edits(writer_t *writer, cleave_error_t *error) {
   json_t *edits = NULL;
   if (writer->document->edits == NULL) {

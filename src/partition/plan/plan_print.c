@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plan as text for people: what the rules did, what each region holds, what is left over and why.
+// Prints a plan for people: what the rules did, what each region contains, which nodes are in no region and
+// why.
 
 #include <inttypes.h>
 
 #include "partition/plan/plan.h"
 
-enum { MAX_REFUSALS = 256 }; /* reasons of rewrites that are told */
+enum { MAX_REFUSALS = 256 }; /* reasons of rewrites that are printed */
 
 static void add_name(cleave_text_t *text, const char *name) {
   cleave_text_show(text, "%s", name);

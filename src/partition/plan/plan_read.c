@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plan file into its document. The text is hostile: jansson bounds the depth, every member is asked for by
-// name and type, unknown ones are refused, and whatever is an index is checked against the list it points
-// into.
+// Reads a plan file into its document. The file is not trusted: jansson bounds the depth, every member is
+// read by name and type, unknown ones are refused, and every index is checked against its list.
 
 #include "partition/plan/plan_read.h"
 
@@ -15,7 +14,7 @@ enum { MAX_BYTES = 1 << 30, VERSION = 1 };
 
 typedef struct plan_reader {
   cleave_json_reader_t base;
-  cleave_plan_document_t *document; /* being filled; its arena takes all copies */
+  cleave_plan_document_t *document; /* being filled in; its arena owns all copies */
 } plan_reader_t;
 
 static cleave_plan_document_t *document_of(cleave_json_reader_t *reader) {

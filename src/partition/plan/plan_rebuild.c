@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A document becomes a plan of a graph, or the first thing in which the graph is another one. What the
-// document says about the graph is not believed: cleave_plan_check judges the result, and here is checked
-// only what that takes for granted.
+// Makes a plan of a graph from a document, or reports the first difference between that graph and the
+// document's. Statements of the document about the graph are not trusted: cleave_plan_check checks the
+// result, and this file checks only what that assumes.
 
 #include "partition/plan/plan_read.h"
 
@@ -18,7 +18,7 @@ typedef struct rebuilding {
   cleave_error_t *error;
   cleave_plan_t *plan;
   cleave_node_t *order; /* by position */
-  uint32_t *fusion_of;  /* per node, a fusion whose nodes so far came in an order that runs */
+  uint32_t *fusion_of;  /* per node: a fusion whose nodes so far are in topological order */
 } rebuilding_t;
 
 static cleave_status_t mismatch(const cleave_plan_document_t *document, cleave_error_t *error,
@@ -54,7 +54,7 @@ static const cleave_document_node_t **list_nodes(const cleave_plan_document_t *d
   return nodes;
 }
 
-/* The first position at which operators differ; with `by_name`, or names. */
+/* The first position at which operators (or, with `by_name`, names) differ. */
 static uint32_t find_difference(const cleave_document_node_t *const *nodes, uint32_t count,
                                 const cleave_graph_t *graph, const cleave_node_t *order, bool by_name) {
   for (uint32_t k = 0; k < count; k++) {
@@ -96,7 +96,7 @@ cleanup:
   return status;
 }
 
-/* Says into `text` what differs; nothing where node for node and input for input are the same. */
+/* Appends to `text` what differs; nothing if all nodes and inputs are the same. */
 static cleave_status_t explain(const cleave_plan_document_t *document, const cleave_graph_t *graph,
                                const cleave_node_t *order, bool hashes_agree, cleave_text_t *text,
                                cleave_error_t *error) {
@@ -208,7 +208,7 @@ static cleave_status_t make_values(rebuilding_t *r, const cleave_document_region
   return CLEAVE_OK;
 }
 
-/* Nodes of a fusion are in an order in which they can run. */
+/* Checks that the nodes of a fusion are in topological order. */
 static cleave_status_t make_fusion(rebuilding_t *r, const cleave_document_region_t *region, uint32_t index,
                                    const cleave_document_fusion_t *from, cleave_plan_fusion_t *to) {
   cleave_node_t *nodes = allocate(r, from->node_count, sizeof *nodes);
@@ -336,7 +336,7 @@ static cleave_status_t make_lists(rebuilding_t *r) {
   return CLEAVE_OK;
 }
 
-/* Names are what saved models call regions by. */
+/* Names must be unique, because saved models refer to regions by name. */
 static cleave_status_t check_names(const rebuilding_t *r) {
   cleave_strings_t names = {0};
   cleave_status_t status = CLEAVE_OK;

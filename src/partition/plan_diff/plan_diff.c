@@ -47,15 +47,17 @@ static cleave_status_t find_places(cleave_arena_t *arena, const cleave_plan_docu
 }
 
 static bool has_moved(const places_t *before, uint32_t from, const places_t *after, uint32_t to,
-                      const uint32_t *heirs) {
+                      const uint32_t *successors) {
   uint32_t region = before->regions[from];
-  uint32_t heir = region == CLEAVE_INDEX_NONE ? CLEAVE_INDEX_NONE : heirs[region];
-  return heir != after->regions[to] || strcmp(before->items[from].backend, after->items[to].backend) != 0 ||
+  uint32_t successor = region == CLEAVE_INDEX_NONE ? CLEAVE_INDEX_NONE : successors[region];
+  return successor != after->regions[to] ||
+         strcmp(before->items[from].backend, after->items[to].backend) != 0 ||
          strcmp(before->items[from].fusion, after->items[to].fusion) != 0;
 }
 
 static cleave_status_t find_moves(cleave_plan_diff_t *diff, const uint32_t *after_of,
-                                  const uint32_t *before_of, const uint32_t *heirs, cleave_error_t *error) {
+                                  const uint32_t *before_of, const uint32_t *successors,
+                                  cleave_error_t *error) {
   places_t before = {0};
   places_t after = {0};
   size_t most = (size_t)diff->before->node_count + diff->after->node_count;
@@ -67,7 +69,7 @@ static cleave_status_t find_moves(cleave_plan_diff_t *diff, const uint32_t *afte
   }
   for (uint32_t k = 0; k < diff->before->node_count; k++) {
     uint32_t to = after_of[k];
-    if (to != CLEAVE_INDEX_NONE && has_moved(&before, k, &after, to, heirs)) {
+    if (to != CLEAVE_INDEX_NONE && has_moved(&before, k, &after, to, successors)) {
       diff->nodes[diff->node_count++] = (cleave_diff_node_t){
           k, to, after.nodes[to]->op, after.nodes[to]->name, before.items[k], after.items[to]};
     }
@@ -102,7 +104,7 @@ static bool same_rule(const cleave_plan_rule_t *a, const cleave_plan_rule_t *b) 
   return a->kind == b->kind && strcmp(a->name, b->name) == 0 && strcmp(a->ruleset, b->ruleset) == 0;
 }
 
-/* The first rule of the other plan that is this one and not taken, or NONE. Plans have few rules. */
+/* The first rule of the other plan that is the same and not paired yet, or NONE. Plans have few rules. */
 static uint32_t find_rule(const cleave_plan_document_t *document, const cleave_plan_rule_t *wanted,
                           const bool *taken) {
   for (uint32_t k = 0; k < document->rule_count; k++) {
@@ -210,7 +212,7 @@ cleanup:
 
 /* ---- settings ---- */
 
-/* The last one of a name counts. */
+/* If a name occurs several times, the last entry counts. */
 static const char *find_setting(const cleave_plan_document_t *document, const char *name) {
   const char *value = NULL;
   for (uint32_t k = 0; k < document->setting_count; k++) {
@@ -251,10 +253,10 @@ static cleave_status_t find_settings(cleave_plan_diff_t *diff, cleave_error_t *e
 static cleave_status_t fill(cleave_plan_diff_t *diff, cleave_error_t *error) {
   uint32_t *after_of = NULL;
   uint32_t *before_of = NULL;
-  uint32_t *heirs = NULL;
+  uint32_t *successors = NULL;
   CLEAVE_TRY(cleave_plan_diff_match(diff, &after_of, &before_of, error));
-  CLEAVE_TRY(cleave_plan_diff_regions(diff, after_of, &heirs, error));
-  CLEAVE_TRY(find_moves(diff, after_of, before_of, heirs, error));
+  CLEAVE_TRY(cleave_plan_diff_regions(diff, after_of, &successors, error));
+  CLEAVE_TRY(find_moves(diff, after_of, before_of, successors, error));
   CLEAVE_TRY(find_rules(diff, error));
   CLEAVE_TRY(find_shapes(diff, error));
   CLEAVE_TRY(find_settings(diff, error));

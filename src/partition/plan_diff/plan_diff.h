@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What differs between two plans: nodes that moved to another place, rules that gained or lost matches,
- * fusions of other shapes, regions that were split, merged or changed, settings. The plans need not be of one
- * graph: nodes are matched by position where the graphs are the same, otherwise by operator and name, and
- * what has no unique name by operator and order.
+ * fusions of other shapes, regions that were split, merged or changed, settings. The plans may be of
+ * different graphs: nodes are matched by position if the graphs are the same, otherwise by operator and name;
+ * nodes without a unique name are matched by operator and order.
  *
- * Where a node is: its backend, its region, the rule of its fusion. The region after that shares most nodes
- * with a region before is its heir; a node in the heir of its region has not moved.
+ * The place of a node is its backend, its region and the rule of its fusion. The new region that shares most
+ * nodes with an old one is its successor; a node in the successor of its region has not moved.
  */
 #ifndef CLEAVE_PARTITION_PLAN_DIFF_PLAN_DIFF_H
 #define CLEAVE_PARTITION_PLAN_DIFF_PLAN_DIFF_H
@@ -69,7 +69,7 @@ typedef struct cleave_plan_diff {
   cleave_arena_t arena;
   const cleave_plan_document_t *before;
   const cleave_plan_document_t *after;
-  bool same; /* all decisions are: nothing is listed below, but for rules whose counters agree */
+  bool same; /* all decisions are the same: the lists below are empty, except for rules with equal counters */
   bool same_graph;
   uint32_t matched_count; /* nodes that are in both graphs */
   uint32_t by_name_count; /* of these, by operator and name */
@@ -78,7 +78,7 @@ typedef struct cleave_plan_diff {
   cleave_diff_node_t *nodes;
   uint32_t rule_count; /* all rules, in the order of the plan after; gone ones last */
   cleave_diff_rule_t *rules;
-  uint32_t shape_count; /* of which there are more or fewer */
+  uint32_t shape_count; /* whose numbers differ */
   cleave_diff_shape_t *shapes;
   uint32_t region_count; /* those that differ */
   cleave_diff_region_t *regions;
@@ -92,19 +92,20 @@ CLEAVE_MUST_USE cleave_status_t cleave_plan_diff_create(const cleave_plan_docume
                                                         cleave_plan_diff_t **out_diff, cleave_error_t *error);
 void cleave_plan_diff_destroy(cleave_plan_diff_t *diff);
 
-/* plan_diff_nodes.c: the position after of every position before, or NONE; and back. Arrays in the arena. */
+/* plan_diff_nodes.c: the new position of every old position, or NONE, and the reverse. Arrays in the arena.
+ */
 CLEAVE_MUST_USE cleave_status_t cleave_plan_diff_match(cleave_plan_diff_t *diff, uint32_t **out_after_of,
                                                        uint32_t **out_before_of, cleave_error_t *error);
 
-/* plan_diff_regions.c: fills `regions`, and the heir of every region before (NONE where it has none). */
+/* plan_diff_regions.c: fills in `regions`, and the successor of every old region (NONE if it has none). */
 CLEAVE_MUST_USE cleave_status_t cleave_plan_diff_regions(cleave_plan_diff_t *diff, const uint32_t *after_of,
                                                          uint32_t **out_heirs, cleave_error_t *error);
 
-/* Lines for people with aligned columns; "the plans are the same" where they are. The same difference gives
- * the same bytes. */
+/* Prints lines for people with aligned columns; "the plans are the same" if they are. The same difference
+ * gives the same bytes. */
 CLEAVE_MUST_USE cleave_status_t cleave_plan_diff_print_text(const cleave_plan_diff_t *diff,
                                                             cleave_text_t *text, cleave_error_t *error);
-/* One JSON object on one line, without a line's end. */
+/* One JSON object on one line, without a newline. */
 CLEAVE_MUST_USE cleave_status_t cleave_plan_diff_print_json(const cleave_plan_diff_t *diff,
                                                             cleave_text_t *text, cleave_error_t *error);
 

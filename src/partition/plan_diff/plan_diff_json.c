@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Differences for programs: one JSON object, every node that moved by itself.
+// Differences for programs: one JSON object with an entry for each node that moved.
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 #include "partition/plan_diff/plan_diff.h"
 
-/* Text from outside may not be UTF-8: then it is told without what is not ASCII. */
+/* Strings from outside may not be UTF-8; then bytes that are not ASCII are left out. */
 static json_t *text_json(const char *text) {
   json_t *json = json_string(text);
   char *copy = json == NULL ? cleave_copy_text(text, strlen(text)) : NULL;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which node of one graph is which of the other. In equal graphs positions say it. Otherwise a name that one
-// node of its operator has in each graph does; the nodes between go by operator, in order, a short way ahead
-// of the node before.
+// Finds which node of one graph is which of the other. In equal graphs, positions correspond. Otherwise nodes
+// correspond by operator and name, if the name is unique in both graphs; the nodes between them correspond by
+// operator and order, within a short distance of the node before.
 
 #include <string.h>
 
@@ -112,7 +112,7 @@ static void match_rest(matching_t *m) {
   }
 }
 
-/* Nodes that one graph only has are listed behind those that moved, which the caller counts first. */
+/* Nodes of one graph only are listed after those that moved, which the caller counts first. */
 cleave_status_t cleave_plan_diff_match(cleave_plan_diff_t *diff, uint32_t **out_after_of,
                                        uint32_t **out_before_of, cleave_error_t *error) {
   matching_t m = {.diff = diff};

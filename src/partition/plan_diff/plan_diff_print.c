@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Differences for people: nothing about what stayed, nodes that made the same move in one line, columns
-// aligned.
+// Differences for people: only what changed, one line for nodes with the same move, aligned columns.
 
 #include <stdio.h>
 #include <string.h>
@@ -60,7 +59,7 @@ static size_t width_of(const char *text) {
   return width;
 }
 
-/* A blank line before, if there is something before. Empty but for the heading: nothing at all. */
+/* Prints a table, after a blank line if something precedes it; nothing if the table has only a heading. */
 static void print_table(table_t *table, cleave_text_t *text) {
   size_t widths[COLUMNS] = {0};
   size_t rows = table->columns == 0 ? 0 : table->cells.count / table->columns;
@@ -119,7 +118,7 @@ static void print_settings(const cleave_plan_diff_t *diff, cleave_text_t *text) 
   print_table(&table, text);
 }
 
-/* "16", or "-" where the rule is not there. */
+/* "16", or "-" if the plan lacks the rule. */
 static void add_made(table_t *table, const cleave_plan_rule_t *rule) {
   if (rule == NULL) {
     add_cell(table, "-");
@@ -241,7 +240,7 @@ typedef struct group {
   uint32_t count;
 } group_t;
 
-/* Groups in the order of their first nodes. What comes after MAX_ROWS groups is counted together. */
+/* Groups are in the order of their first nodes. Those after MAX_ROWS groups are only counted. */
 static void print_nodes(const cleave_plan_diff_t *diff, cleave_text_t *text) {
   static const char *const heading[] = {"nodes", "operator", "before", "after", "first"};
   group_t groups[MAX_ROWS];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What became of regions. Regions before and after that share a node are tied; each set of tied regions tells
-// its story by how many of either side are in it.
+// What became of regions. Old and new regions that share a node are connected; the number of old and new ones
+// in each connected set says if they were changed, split, merged or regrouped.
 
 #include <stdlib.h>
 #include <string.h>
@@ -130,8 +130,8 @@ static bool same_attributes(const cleave_attribute_t *a, uint32_t a_count, const
   return same;
 }
 
-/* Attributes of fusions are compared where there are as many on both sides; other differences show as nodes.
- */
+/* Attributes of fusions are compared if both sides have equally many fusions; other differences show as
+ * nodes. */
 static bool same_fusion_attributes(const cleave_document_region_t *a, const cleave_document_region_t *b) {
   bool same = true;
   for (uint32_t k = 0; k < a->fusion_count && a->fusion_count == b->fusion_count && same; k++) {
@@ -237,18 +237,18 @@ cleave_status_t cleave_plan_diff_regions(cleave_plan_diff_t *diff, const uint32_
   tying_t t = {.diff = diff, .after_of = after_of};
   CLEAVE_TRY(tie_regions(&t, error));
   uint32_t count = diff->before->region_count;
-  uint32_t *heirs = cleave_arena_allocate(&diff->arena, count, sizeof *heirs);
+  uint32_t *successors = cleave_arena_allocate(&diff->arena, count, sizeof *successors);
   uint32_t *most = cleave_arena_allocate(&diff->arena, count, sizeof *most);
-  if (heirs == NULL || most == NULL) {
+  if (successors == NULL || most == NULL) {
     return cleave_error_out_of_memory(error);
   }
-  memset(heirs, 0xff, count * sizeof *heirs);
+  memset(successors, 0xff, count * sizeof *successors);
   for (uint32_t k = 0; k < t.tie_count; k++) {
     if (t.ties[k].count > most[t.ties[k].before]) {
       most[t.ties[k].before] = t.ties[k].count;
-      heirs[t.ties[k].before] = t.ties[k].after;
+      successors[t.ties[k].before] = t.ties[k].after;
     }
   }
-  *out_heirs = heirs;
+  *out_heirs = successors;
   return collect(&t, error);
 }

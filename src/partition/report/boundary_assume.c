@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What if one more operator were supported? For every operator that stands outside of regions at a boundary,
-// the rules run again with it assumed, and the two plans are compared node by node.
+// What if one more operator were supported? For every operator outside of regions at a boundary, the rules
+// run again as if it were supported, and the two plans are compared node by node.
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@ enum { MAX_CANDIDATES = 64 };
 typedef struct candidate {
   const cleave_op_t *op;
   uint32_t edge_count;
-  uint32_t first; /* edge that brought it */
+  uint32_t first; /* edge at which it was found */
 } candidate_t;
 
 static int compare_candidates(const void *a, const void *b) {
@@ -40,7 +40,7 @@ static int compare_what_ifs(const void *a, const void *b) {
   return order != 0 ? order : strcmp(x->op->domain, y->op->domain);
 }
 
-/* Does the value go from one part of the plan to another, one of them a region? */
+/* Does the value cross between two parts of the plan, one of them a region? */
 static bool crosses(const cleave_plan_t *plan, cleave_value_t value) {
   const cleave_graph_t *graph = plan->graph;
   cleave_node_t maker = cleave_value_producer(graph, value);
@@ -72,7 +72,7 @@ static double crossing_bytes(const cleave_plan_t *plan, uint32_t *out_unknown) {
   return total;
 }
 
-/* Regions of `base` that have a node in a region of `plan` where another of them has one too. */
+/* Counts the regions of `base` that share a region of `plan` with another region of `base`. */
 static cleave_status_t count_merged(const cleave_plan_t *base, const cleave_plan_t *plan, uint32_t *out_count,
                                     cleave_error_t *error) {
   enum { NOBODY = 0, MANY = 1, FIRST = 2 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The boundaries of a plan's regions with the reason behind every edge: the last word of the region's own
-// rule about the neighbour, as the log has it; two sets of one rule are apart because of a cut, or their
+// The boundaries of a plan's regions with the reason for every edge: the last entry of the region's own rule
+// about the neighbour in the log. Two sets of one rule are separate because of a cut or because of their
 // groups.
 
 #include "partition/report/boundary_report.h"
@@ -75,7 +75,7 @@ static cleave_status_t explain_sibling(const reporter_t *reporter, cleave_bounda
   return set_reason(reporter, edge, CLEAVE_STOP_CYCLE, text, error);
 }
 
-/* The region is a fusion that no region rule took: nothing grew here at all. */
+/* The region is a fusion that no region rule took: no growth took place. */
 static cleave_status_t explain_fusion(const reporter_t *reporter, cleave_boundary_edge_t *edge,
                                       cleave_error_t *error) {
   const cleave_stop_t *stop =
@@ -86,7 +86,7 @@ static cleave_status_t explain_fusion(const reporter_t *reporter, cleave_boundar
   return set_reason(reporter, edge, CLEAVE_STOP_NO_RULE, "no region rule took this fusion", error);
 }
 
-/* A selector is asked about a node from both sides: its answer from the side of the edge counts. */
+/* A selector is asked about a node from both sides: the answer from the side of the edge counts. */
 static const cleave_stop_t *answer_of_side(const reporter_t *reporter, const cleave_boundary_edge_t *edge,
                                            const cleave_stop_t *stop) {
   const cleave_boundary_log_t *log = reporter->report->log;
@@ -170,7 +170,7 @@ static cleave_status_t list_edges(const reporter_t *reporter, uint32_t index, cl
   for (uint32_t k = 0; k < region->output_count; k++) {
     cleave_value_t value = region->outputs[k];
     cleave_node_t maker = cleave_value_producer(graph, value);
-    cleave_node_t last = {CLEAVE_INDEX_NONE - 1}; /* uses of one reader stand together, mostly */
+    cleave_node_t last = {CLEAVE_INDEX_NONE - 1}; /* uses of one reader usually are adjacent */
     cleave_use_t use = cleave_value_first_use(graph, value);
     for (; cleave_use_exists(use); use = cleave_use_next(graph, use)) {
       cleave_node_t reader = cleave_use_node(graph, use);
@@ -216,13 +216,13 @@ static cleave_status_t group_edge(const reporter_t *reporter, uint32_t index, si
   return CLEAVE_OK;
 }
 
-/* Values of the groups of one region: an edge brings a new one where no edge before it in its group has it.
- */
+/* Counts the values of the groups of one region: an edge adds its value if no earlier edge of its group has
+ * it. */
 static void count_values(const reporter_t *reporter, uint32_t first_edge, size_t first_group) {
   cleave_boundary_report_t *report = reporter->report;
   for (size_t g = first_group; g < report->groups.count; g++) {
     cleave_boundary_group_t *group = &report->groups.items[g];
-    uint32_t last = CLEAVE_INDEX_NONE; /* edges of one value stand together */
+    uint32_t last = CLEAVE_INDEX_NONE; /* edges of one value are adjacent */
     for (size_t k = first_edge; k < report->edges.count; k++) {
       const cleave_boundary_edge_t *edge = &report->edges.items[k];
       if (edge->is_input != group->is_input || edge->cause != group->cause || edge->value.index == last ||

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Why regions end where they end: for every edge across the boundary of a region, what kept the neighbour
- * out; and what the plan would be if one more operator were supported. Made by partitioning again with a log,
- * and once more for every operator in question: nothing is recorded while nobody asks.
+ * out; and how the plan would change if one more operator were supported. The report is made by partitioning
+ * again with a log, and once more for every operator in question; without a request nothing is recorded.
  */
 #ifndef CLEAVE_PARTITION_REPORT_BOUNDARY_REPORT_H
 #define CLEAVE_PARTITION_REPORT_BOUNDARY_REPORT_H
@@ -12,7 +12,7 @@
 /* A value that crosses the boundary of a region, and one neighbour. */
 typedef struct cleave_boundary_edge {
   uint32_t region; /* in plan->regions */
-  bool is_input;   /* the neighbour makes the value; otherwise it reads it */
+  bool is_input;   /* true: the neighbour makes the value; false: it reads it */
   cleave_value_t value;
   cleave_node_t inside;  /* the first node of the region that reads it, or the one that makes it */
   cleave_node_t outside; /* the neighbour; NONE: the model's own input or output */

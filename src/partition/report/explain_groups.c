@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matches that a rule did not keep, those alike together: for the same reason, or lost to the same rule, and
-// of the same operators. Reasons that differ in names of the graph alone are the same.
+// Groups the matches that a rule did not keep: those with the same operators and the same reason, or lost to
+// the same rule. Reasons that differ only in names of the graph are the same.
 
 #include <stdlib.h>
 #include <string.h>

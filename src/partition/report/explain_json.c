@@ -24,7 +24,7 @@ static json_t *text_json(const char *text) {
   return json;
 }
 
-/* Sets a member, which is the object's from now on; a failure shows in `failed`. */
+/* Sets a member, and gives it to the object; sets `failed` on failure. */
 static void set(json_t *object, const char *key, json_t *value, bool *failed) {
   if (*failed || object == NULL || value == NULL) {
     json_decref(value);

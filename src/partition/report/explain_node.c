@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rule did with one node. A plan tells what was made; for the rest the pattern is tried at the anchors
-// around the node, the nearest first.
+// What a rule did with one node. If the plan does not say it, the pattern is tried at the anchors around the
+// node, the nearest first.
 
 #include <string.h>
 
@@ -35,7 +35,7 @@ static void add_around(case_t *c, cleave_node_t node) {
   c->around[c->around_count++] = position;
 }
 
-/* Nodes within reach of the pattern: as many steps away as it has parts. */
+/* Collects the nodes within reach of the pattern: as many edges away as it has parts. */
 static void look_around(case_t *c) {
   uint32_t depth = c->source->pattern->node_count < 24 ? c->source->pattern->node_count : 24;
   uint32_t from = 0;
@@ -103,7 +103,7 @@ static bool is_better(const cleave_finding_t *a, const cleave_finding_t *b) {
                                                 : a->matched > b->matched;
 }
 
-/* Keeps a finding that is about the node, if it says more than the one before. */
+/* Keeps a finding that is about the node, if it is better than the one before. */
 static void offer(const case_t *c, const cleave_finding_t *finding, cleave_finding_t *best) {
   if (finding->mismatch_count > 0 && finding->matched > 0 && is_about(finding, c->node) &&
       (best->mismatch_count == 0 || is_better(finding, best))) {
@@ -163,7 +163,7 @@ static const cleave_plan_note_t *find_note(const case_t *c, cleave_node_t anchor
   return NULL;
 }
 
-/* A rule that changes the graph left the match: for a reason that is on record, or it lost a node before. */
+/* A graph rule left the match: for a recorded reason, or because it had lost a node before. */
 static void judge_left(const case_t *c, const cleave_finding_t *match, cleave_verdict_t *verdict) {
   const cleave_history_t *history = c->builder->history;
   const char *reason = cleave_history_refusal(history, c->rule, c->graph, match->nodes, match->node_count);
@@ -180,7 +180,7 @@ static void judge_left(const case_t *c, const cleave_finding_t *match, cleave_ve
   }
 }
 
-/* A structural match that did not become a fusion: refused, or taken by another. */
+/* A structural match that did not become a fusion: it was refused, or another rule took its nodes. */
 static void judge_match(const case_t *c, const cleave_finding_t *match, cleave_verdict_t *verdict) {
   const cleave_plan_t *plan = c->builder->request->plan;
   const cleave_plan_note_t *note = find_note(c, match->anchor);
@@ -256,7 +256,7 @@ static cleave_status_t judge_region(const case_t *c, cleave_verdict_t *verdict, 
   if (stop != NULL) {
     verdict->fate = CLEAVE_FATE_REFUSED;
     verdict->cause = cleave_stop_cause_name(stop->cause);
-    // The log goes before the answer does.
+    // The log may be destroyed before the answer, so the text is copied.
     verdict->reason = cleave_arena_copy_text(c->builder->arena, stop->text, strlen(stop->text));
     if (verdict->reason == NULL) {
       return cleave_error_out_of_memory(error);
@@ -277,7 +277,7 @@ static cleave_status_t judge_region(const case_t *c, cleave_verdict_t *verdict, 
 
 // ---- rules that change the graph ----
 
-/* What the application in which the rule made or took the node has taken, and what it made. */
+/* Fills in the nodes that were taken and made by the application in which the rule made or took the node. */
 static cleave_status_t tell_application(const case_t *c, uint32_t group, size_t before,
                                         cleave_verdict_t *verdict, cleave_error_t *error) {
   cleave_history_t *history = c->builder->history;
@@ -291,7 +291,7 @@ static cleave_status_t tell_application(const case_t *c, uint32_t group, size_t 
                                 &verdict->made_count, error);
 }
 
-/* Is the node the rule's own work? */
+/* Did the rule make or take the node? */
 static cleave_status_t judge_work(const case_t *c, cleave_verdict_t *verdict, cleave_error_t *error) {
   const cleave_history_t *history = c->builder->history;
   if (cleave_history_taker(history, c->node) == c->rule) {
@@ -307,9 +307,9 @@ static cleave_status_t judge_work(const case_t *c, cleave_verdict_t *verdict, cl
   return CLEAVE_OK;
 }
 
-/* The graph in which the rule is asked about the node: as the rule left it; where the node is not in that any
- * more, as it was before another rule took the node. *out_taker: that rule, or NONE. No graph: the rule never
- * saw the node. */
+/* The graph in which the rule is asked about the node: as the rule left it or, if the node is not in that
+ * graph, as it was before another rule (*out_taker, or NONE) took the node. No graph: the rule never saw the
+ * node. */
 static cleave_status_t choose_state(case_t *c, uint32_t *out_taker, cleave_verdict_t *verdict,
                                     cleave_error_t *error) {
   cleave_history_t *history = c->builder->history;
@@ -338,7 +338,8 @@ static cleave_status_t choose_state(case_t *c, uint32_t *out_taker, cleave_verdi
   return CLEAVE_OK;
 }
 
-/* Rules with patterns. One that changes nothing never saw what was taken before: it has lost at most. */
+/* Rules with patterns. A rule that does not change the graph never saw nodes that were taken before it ran.
+ */
 static cleave_status_t judge_by_pattern(case_t *c, cleave_verdict_t *verdict, cleave_error_t *error) {
   uint32_t taker = CLEAVE_INDEX_NONE;
   CLEAVE_TRY(choose_state(c, &taker, verdict, error));

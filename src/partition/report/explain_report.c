@@ -99,7 +99,7 @@ static bool has_operator(const cleave_graph_t *graph, const char *name) {
   return false;
 }
 
-/* By operator: as many as the limit allows. */
+/* Nodes of an operator, up to the limit. */
 static cleave_status_t add_by_operator(node_list_t *list, const cleave_graph_t *graph, const char *name,
                                        uint32_t limit, cleave_error_t *error) {
   cleave_nearest_t nearest = {0};
@@ -125,7 +125,7 @@ static cleave_status_t add_by_operator(node_list_t *list, const cleave_graph_t *
                                 name, cleave_nearest_hint(&nearest, hint, sizeof hint));
 }
 
-/* By name, by "Conv#12", or by the name of an output. NONE where nothing has it. */
+/* Finds a node by name, by "Conv#12", or by the name of an output; or NONE. */
 static cleave_node_t find_by_name(const cleave_graph_t *graph, const char *name, cleave_nearest_t *nearest) {
   cleave_node_t by_output = CLEAVE_NODE_NONE;
   char label[256];

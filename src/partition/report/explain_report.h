@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Answers to "why": what every rule did with a node, and what a rule matched and nearly matched. Made from a
- * plan that is there already, the log of where regions stopped, and the explainer; text for people, JSON for
- * programs.
+ * Answers to "why": what every rule did with a node, and what a rule matched and nearly matched. Made from an
+ * existing plan, the log of where regions stopped, and the explainer; text for people, JSON for programs.
  */
 #ifndef CLEAVE_PARTITION_REPORT_EXPLAIN_REPORT_H
 #define CLEAVE_PARTITION_REPORT_EXPLAIN_REPORT_H
@@ -28,9 +27,10 @@ typedef struct cleave_why_request {
   bool numbers_of_source;      /* "#12" is a node of plan->source: where it was taken, its namesake in
                                   plan->graph, if there is one */
   uint32_t limit;              /* nodes of one "op:"; of a rule near misses, refusals, losses; 0: 10 */
-  cleave_fold_function_t fold; /* that graph rules ran with: what they saw is made again */
+  cleave_fold_function_t fold; /* that graph rules ran with: their graphs are made again with it */
   void *fold_context;
-  /* As in cleave_partition_options_t: asked about what an edited rule would fuse. NULL: nobody is asked. */
+  /* As in cleave_partition_options_t: asked about what an edited rule would fuse. NULL: no match is refused.
+   */
   cleave_status_t (*supports)(void *context, const char *backend, const cleave_graph_t *graph,
                               const cleave_fusion_set_t *set, bool *out_yes, cleave_reason_t *reason,
                               cleave_error_t *error);
@@ -58,7 +58,7 @@ typedef struct cleave_verdict {
   uint32_t rule; /* in plan->rules */
   cleave_fate_t fate;
   const char *cause;  /* REFUSED: "where", "backend", ...; LOST: kind of the winner; or "" */
-  const char *reason; /* one line; "" where there is none */
+  const char *reason; /* one line; "" if there is none */
   uint32_t winner;    /* LOST: in plan->rules; MISSED, OUTSIDE: the rule that took the node; or NONE */
   uint32_t fusion;    /* FUSED: in plan->fusions; LOST: that of the winner; or NONE */
   uint32_t region;    /* in plan->regions, or NONE */
@@ -81,14 +81,14 @@ typedef struct cleave_why_refusal {
   const char *cause;     /* as cleave_plan_note_name; "" for rules that change the model, and for losses */
   const char *reason;    /* of the first; names in quotes make no difference. "" for losses */
   uint32_t winner;       /* of losses: in plan->rules; or NONE */
-  const char *structure; /* operators of the match, "Conv, Relu"; "" where that is not known */
+  const char *structure; /* operators of the match, "Conv, Relu"; "" if they are not known */
   uint32_t count;
   const cleave_graph_t *graph; /* of `first` */
   cleave_node_t first;         /* NONE: see place */
   const char *place;           /* of rules that change the model: the first node, as it was called; or NULL */
 } cleave_why_refusal_t;
 
-/* Places that mismatch the same. */
+/* Places with the same mismatches. */
 typedef struct cleave_near_miss {
   const cleave_graph_t *graph; /* of the finding */
   cleave_finding_t finding;    /* of the first place */
@@ -97,7 +97,8 @@ typedef struct cleave_near_miss {
   bool is_taken; /* all its nodes are in fusions of other rules, or a rule that changes the model took it */
 } cleave_near_miss_t;
 
-/* The order of near misses: smaller first. How much matched counts, against one node for every mismatch. */
+/* The order of near misses, as for qsort: by the share of the pattern that matched, where each mismatch
+ * counts as one node. */
 int cleave_near_miss_compare(const cleave_near_miss_t *a, const cleave_near_miss_t *b);
 
 typedef struct cleave_why_rule {
@@ -105,7 +106,7 @@ typedef struct cleave_why_rule {
   const cleave_graph_t *graph; /* that the rule looked at in the end */
   uint32_t anchor_count;
   uint32_t match_count;  /* places where the pattern matches */
-  uint32_t lost_count;   /* of them, those whose nodes others took */
+  uint32_t lost_count;   /* of them, those whose nodes other rules took */
   uint32_t before_count; /* beside them: where the rule, which changes nothing, would have matched the model
                             as it was before it was rewritten */
   uint32_t far_count;    /* places with less than half of the pattern */
@@ -123,7 +124,7 @@ typedef struct cleave_why {
   const cleave_plan_t *plan;
   cleave_history_t *history; /* owned: graphs of the answers are its states */
   uint32_t limit;
-  const char *limit_option; /* how the reader raises it, said where something is left out; NULL: not said */
+  const char *limit_option; /* how the user can raise it, printed if something is left out; may be NULL */
   bool is_summary;          /* neither nodes nor rules were asked for */
   uint32_t node_count;
   const cleave_why_node_t *nodes;
@@ -163,11 +164,11 @@ typedef CLEAVE_ARRAY(cleave_why_refusal_t) cleave_why_refusals_t;
 /* Adds one match that was not kept to its group. */
 CLEAVE_MUST_USE cleave_status_t cleave_why_group(cleave_why_refusals_t *groups,
                                                  const cleave_why_refusal_t *refusal, cleave_error_t *error);
-/* Most frequent first, copied into the arena. */
+/* Sorts the groups, most frequent first, and copies them into the arena. */
 CLEAVE_MUST_USE cleave_status_t cleave_why_end_groups(cleave_why_refusals_t *groups, cleave_arena_t *arena,
                                                       const cleave_why_refusal_t **out_items,
                                                       uint32_t *out_count, cleave_error_t *error);
-/* Do two texts say the same, whatever is in quotes? */
+/* Are two texts equal except for what is in quotes? */
 bool cleave_why_same_words(const char *a, const char *b);
 
 /* To be called in long loops: CLEAVE_ERROR_LIMIT if the request was interrupted. */

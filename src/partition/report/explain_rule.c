@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rule over the whole graph: where its pattern matches and what became of that, and where it nearly
-// matches, places with the same lack together. Linear in the graph: a bounded search for every anchor. Rules
-// that change the graph may have taken what was there when the rule began to look: that is gone through, too.
+// A rule over the whole graph: where its pattern matches and what became of these matches, and where it
+// nearly matches, grouped by mismatches. Linear in the graph: one bounded search per anchor. Other graph
+// rules may have taken nodes that were present when the rule began to run; the graph at that point is
+// searched, too.
 
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,8 @@ enum {
 typedef struct survey {
   cleave_why_builder_t *builder;
   const cleave_history_state_t *state; /* that is looked at */
-  bool is_past;                        /* the model as the rule found it, for what others took since */
+  bool is_past;                        /* the graph as the rule found it, to see what other rules took
+                                          since */
   uint32_t rule;
   uint8_t *covered;       /* per node index: in a match of this rule */
   cleave_arena_t scratch; /* of one finding */
@@ -65,7 +67,7 @@ static int compare_near_misses(const void *a, const void *b) {
   return cleave_near_miss_compare(a, b);
 }
 
-/* A reason without the names in it. */
+/* Writes a reason without the names in it. */
 static void write_words(const char *reason, cleave_text_t *text) {
   bool quoted = false;
   for (const char *at = reason; *at != '\0'; at++) {
@@ -171,8 +173,8 @@ cleanup:
   return status;
 }
 
-/* Is a finding worth telling: more than half of the pattern, or all of its operators, and not a part of what
- * the rule matches anyway? */
+/* Is a finding worth reporting: more than half of the pattern, or all of its operators, and not mostly nodes
+ * that the rule matches anyway? */
 static bool is_near(const survey_t *survey, const cleave_finding_t *finding) {
   bool structural = false;
   uint32_t covered = 0;
@@ -204,7 +206,7 @@ static cleave_status_t explain_anchor(survey_t *survey, uint32_t anchor, cleave_
   return CLEAVE_OK;
 }
 
-/* Where the pattern matches: are optional parts there, too, but for an attribute or the like? */
+/* For a match: are optional parts present that fail only by an attribute or the like? */
 static cleave_status_t explain_optional(survey_t *survey, uint32_t anchor, uint32_t *searches_left,
                                         cleave_error_t *error) {
   uint32_t parts[MAX_OPTIONAL_PARTS];
@@ -227,7 +229,7 @@ static cleave_status_t explain_optional(survey_t *survey, uint32_t anchor, uint3
   return CLEAVE_OK;
 }
 
-/* Nodes that are no anchors only because of their operator. */
+/* Tries nodes that are not anchors only because of their operator. */
 static cleave_status_t explain_strangers(survey_t *survey, const uint32_t *anchors, uint32_t anchor_count,
                                          cleave_error_t *error) {
   uint32_t next = 0;
@@ -281,7 +283,7 @@ static cleave_status_t write_structure(const survey_t *survey, const cleave_find
   return *out_text == NULL ? cleave_error_out_of_memory(error) : CLEAVE_OK;
 }
 
-/* What a fuse rule was refused is in the plan's notes, by the first node of the match. */
+/* Refusals of fuse rules are in the plan's notes, by the first node of the match. */
 static cleave_status_t group_notes(survey_t *survey, cleave_error_t *error) {
   const cleave_plan_t *plan = survey->builder->request->plan;
   for (uint32_t k = 0; k < plan->note_count; k++) {
@@ -310,7 +312,7 @@ static cleave_status_t group_notes(survey_t *survey, cleave_error_t *error) {
   return CLEAVE_OK;
 }
 
-/* Those of rules that change the graph are in the log of that. */
+/* Those of graph rules are in the log of changes. */
 static cleave_status_t group_log(survey_t *survey, cleave_error_t *error) {
   const cleave_plan_t *plan = survey->builder->request->plan;
   const cleave_edits_t *edits = plan->edits;
@@ -363,8 +365,8 @@ static uint32_t find_winner(const survey_t *survey, const cleave_finding_t *matc
   return CLEAVE_INDEX_NONE;
 }
 
-/* Counts a match: where the rule looked in the end, it is there still, and what the rule took is not. In the
- * model as the rule found it, those count that lost a node to another rule, and to this rule none. */
+/* Counts a match. In the graph at the end of the rule, all remaining matches count. In the graph as the rule
+ * found it, those count that lost a node to another rule, and none to this rule. */
 static cleave_status_t count_match(survey_t *survey, const cleave_finding_t *match, cleave_error_t *error) {
   cleave_why_rule_t *report = survey->report;
   const cleave_history_t *history = survey->builder->history;
@@ -392,7 +394,7 @@ static cleave_status_t count_match(survey_t *survey, const cleave_finding_t *mat
   return CLEAVE_OK;
 }
 
-/* Matches first: what they have is no mismatch. */
+/* Matches come first, because nodes of a match are not near misses. */
 static cleave_status_t survey_matches(survey_t *survey, const uint32_t *anchors, uint32_t count,
                                       uint8_t *is_match, cleave_error_t *error) {
   for (uint32_t k = 0; k < count; k++) {
@@ -450,7 +452,7 @@ cleanup:
   return status;
 }
 
-/* Goes through the graph after a step of the log. */
+/* Surveys the graph after a step of the log. */
 static cleave_status_t survey_state(survey_t *survey, size_t step, bool is_past, cleave_error_t *error) {
   survey->is_past = is_past;
   CLEAVE_TRY(cleave_history_state(survey->builder->history, step, &survey->state, error));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers to "why" as text: the most important line first, lines short.
+// Answers to "why" as text: short lines, the most important one first.
 
 #include <stdlib.h>
 
@@ -33,7 +33,7 @@ static void print_nodes(const printer_t *printer, const cleave_graph_t *graph, c
   }
 }
 
-/* A line, where there are any. */
+/* Prints a line, if there are any. */
 static void print_list(const printer_t *printer, const char *title, const cleave_graph_t *graph,
                        const cleave_node_t *nodes, uint32_t count) {
   if (count > 0) {
@@ -50,7 +50,7 @@ static void print_rule_name(const printer_t *printer, uint32_t rule) {
                    entry->file, (int)entry->line);
 }
 
-/* What is missing, one block for each, and the edits. `named` was named before. */
+/* Prints the mismatches, one block for each, with their fixes. `named` is a node that was named before. */
 static void print_mismatches(const printer_t *printer, const cleave_graph_t *graph, uint32_t rule,
                              const cleave_finding_t *finding, cleave_node_t named, const char *indent) {
   cleave_text_t *text = printer->text;
@@ -92,7 +92,7 @@ static void print_region(const printer_t *printer, uint32_t region) {
                    entry->node_count == 1 ? "" : "s", entry->backend);
 }
 
-/* What the rule put in the place of what it took, as far as it is there still. */
+/* The live nodes with which the rule replaced what it took. */
 static void print_made(const printer_t *printer, const cleave_verdict_t *verdict) {
   for (uint32_t k = 0; k < verdict->made_count; k++) {
     cleave_text_add(printer->text, k == 0 ? "    made " : ", ");
@@ -283,7 +283,7 @@ static void end_left_out(const printer_t *printer) {
   cleave_text_format(printer->text, option != NULL ? " (%s)\n" : "\n", option);
 }
 
-/* Matches that the rule did not keep, a line for those alike. */
+/* Matches that the rule did not keep, one line per group. */
 static void print_refusals(const printer_t *printer, const cleave_why_refusal_t *refusals, uint32_t count,
                            const char *what) {
   cleave_text_t *text = printer->text;
@@ -350,7 +350,7 @@ static int compare_ranked(const void *a, const void *b) {
   return order != 0 ? order : (x->order > y->order) - (x->order < y->order);
 }
 
-/* Places that have less than half of a pattern are not listed, but not denied either. */
+/* Places with less than half of a pattern are not listed, only counted. */
 static void print_summary_title(const printer_t *printer, uint32_t count) {
   const cleave_why_t *why = printer->why;
   uint64_t far = 0;

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who else has a say in the matches of a rule: its `where`, and for fuse rules the backend. Both are asked
-// about what an edited pattern matches as they are asked when the rule runs.
+// The judges of a rule's matches: its `where` and, for fuse rules, the backend. They are asked about matches
+// of an edited pattern as when the rule runs.
 
 #include <stdio.h>
 
 #include "partition/report/explain_report.h"
 
-/* What a function of the rule does wrong with a match that it was not written for is no error of the answer.
- */
+/* If `where` fails for a match that it was not written for, this is a refusal, not an error of the answer. */
 static cleave_status_t ask_where(const cleave_rule_t *rule, const cleave_graph_t *graph,
                                  const cleave_match_t *match, bool *out_yes, cleave_reason_t *reason,
                                  cleave_error_t *error) {

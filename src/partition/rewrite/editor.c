@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adding to a graph, names, and series of steps. Invariant: a step that fails leaves graph and log as they
-// were; the log has exactly the steps that were performed.
+// Adds to a graph, finds unused names, and groups steps into series. Invariant: a step that fails leaves
+// graph and log unchanged; the log has exactly the steps that were performed.
 #include "partition/rewrite/editor.h"
 
 #include <stdio.h>
@@ -225,7 +225,7 @@ cleave_editor_mark_t cleave_editor_mark(const cleave_editor_t *editor) {
 }
 
 void cleave_editor_roll_back(cleave_editor_t *editor, cleave_editor_mark_t mark) {
-  // A fact of a value that is gone must not be taken for one of the value that gets its id next.
+  // The next value may get the id of a removed one and must not inherit its facts.
   for (size_t k = mark.graph.value_count; k < editor->facts.count; k++) {
     editor->facts.items[k] = NULL;
   }

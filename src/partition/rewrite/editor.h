@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The words with which rules change a graph. Each step is checked (live ids, schema, types that fit, no
- * cycle), performed, and written to the log; a step that fails changes nothing. The types of new nodes are
- * inferred at once. Steps read from outside are replayed through the same functions, so a hostile log can
- * do nothing that a rule could not.
+ * The functions with which rules change a graph. Each step is checked (live ids, schema, types that fit, no
+ * cycle), performed and written to the log; a step that fails changes nothing. The types of new nodes are
+ * inferred at once. Steps read from outside are replayed through the same functions, so a hostile log can do
+ * nothing that a rule could not.
  *
- * The graph is the editor's caller's, and of the caller's making (cleave_graph_copy): the editor never
- * touches the graph that it was copied from.
+ * The caller owns the graph and makes it (cleave_graph_copy); the editor never changes the graph that it was
+ * copied from.
  */
 #ifndef CLEAVE_PARTITION_REWRITE_EDITOR_H
 #define CLEAVE_PARTITION_REWRITE_EDITOR_H
@@ -24,19 +24,21 @@ typedef cleave_status_t (*cleave_fold_function_t)(void *context, cleave_graph_t 
 
 struct cleave_editor {
   cleave_graph_t *graph;
-  cleave_edits_t *log;         /* NULL: none is kept */
-  cleave_fold_function_t fold; /* NULL: types are inferred and integer chains folded, nothing is computed */
+  cleave_edits_t *log;         /* NULL: no log is kept */
+  cleave_fold_function_t fold; /* NULL: types are inferred and integer chains folded, but no constants are
+                                  computed */
   void *fold_context;
   const char *rule; /* for generated names: the rule at work */
   int32_t line;     /* of the script, for the log and the nodes made */
-  bool only_adds;   /* nothing but new nodes and constants: while a substitute is built */
+  bool only_adds;   /* only new nodes and constants are allowed: while a substitute is built */
   /* Nodes from here on were made by the application at work: what a new value is made of. */
   uint32_t first_node;
-  /* Since the caller last emptied them: nodes that are new, or whose neighbours changed; nodes removed. */
+  /* Nodes that are new or whose neighbours changed, and removed nodes, since the caller last emptied these
+   * lists. */
   CLEAVE_ARRAY(uint32_t) changed;
   CLEAVE_ARRAY(uint32_t) removed;
   cleave_graph_reads_t reads; /* constants that the application at work looked at */
-  bool notes_reads;           /* the graph shows `reads`, and must be there when the editor goes */
+  bool notes_reads;           /* the graph refers to `reads` and must outlive the editor */
 
   /* private */
   cleave_arena_t arena; /* facts */
@@ -48,23 +50,24 @@ struct cleave_editor {
   CLEAVE_ARRAY(uint32_t) front; /* searches: nodes to go on from */
   CLEAVE_ARRAY(uint32_t) back;
   CLEAVE_ARRAY(cleave_node_t) readers;
-  CLEAVE_ARRAY(uint32_t) retyped; /* nodes whose outputs may have other types now */
+  CLEAVE_ARRAY(uint32_t) retyped; /* nodes whose outputs may have changed their types */
   uint32_t name_counter;
   size_t data_bytes;
-  size_t work;      /* uses looked at and nodes folded so far: for a bound on replaying */
-  bool is_unproved; /* a search for a cycle was given up: cleave_editor_settle looks again */
+  size_t work;      /* uses visited and nodes folded so far, to bound the work of a replay */
+  bool is_unproved; /* a search for a cycle was given up: cleave_editor_settle searches again */
   bool has_changed; /* since the last folding */
 };
 
 void cleave_editor_init(cleave_editor_t *editor, cleave_graph_t *graph, cleave_edits_t *log);
 void cleave_editor_deinit(cleave_editor_t *editor);
 
-/* A name that nothing in the graph has had so far: `base`, or `base`_<k>. Written into `buffer`. */
+/* A name that the graph has not used so far: `base`, or `base`_<k>. Written into `buffer`. */
 const char *cleave_editor_unique_name(cleave_editor_t *editor, const char *base, char *buffer, size_t size);
 
 /* ---- adding ---- */
 
-/* A node with its attributes; its outputs are called `name`, `name`:1, ... NULL or "": no names. */
+/* Adds a node with its attributes; its outputs are called `name`, `name`:1, ... If `name` is NULL or "", they
+ * have no names. */
 CLEAVE_MUST_USE cleave_status_t cleave_editor_add_node(cleave_editor_t *editor, const cleave_op_t *op,
                                                        const char *name, const cleave_value_t *inputs,
                                                        size_t input_count, size_t output_count,
@@ -74,7 +77,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_editor_add_node(cleave_editor_t *editor, 
 CLEAVE_MUST_USE cleave_status_t cleave_editor_add_constant(cleave_editor_t *editor, const char *name,
                                                            cleave_tensor_t *tensor, cleave_value_t *out_value,
                                                            cleave_error_t *error);
-/* At the end of the graph's inputs. The name must be a new one. rank -1: unknown. */
+/* Adds an input after the existing ones. The name must be new. rank -1: unknown. */
 CLEAVE_MUST_USE cleave_status_t cleave_editor_add_input(cleave_editor_t *editor, const char *name,
                                                         cleave_dtype_t dtype, int32_t rank,
                                                         const cleave_edit_dim_t *dims,
@@ -82,12 +85,12 @@ CLEAVE_MUST_USE cleave_status_t cleave_editor_add_input(cleave_editor_t *editor,
 
 /* ---- changing ---- */
 
-/* CLEAVE_ERROR_SHAPE where `to` cannot stand for `from`: dtype, rank and sizes, as far as both are known. */
+/* CLEAVE_ERROR_SHAPE if `to` cannot replace `from`: dtype, rank and sizes must agree if both are known. */
 CLEAVE_MUST_USE cleave_status_t cleave_editor_check_fit(const cleave_editor_t *editor, cleave_value_t from,
                                                         cleave_value_t to, cleave_error_t *error);
 
-/* Readers of `from`, graph outputs among them, read `to`. Those that `to` was made of since first_node keep
- * reading `from`: a value can be wrapped. */
+/* All readers of `from`, including graph outputs, read `to` instead. New nodes (since first_node) that `to`
+ * is computed from keep reading `from`, so that a value can be wrapped. */
 CLEAVE_MUST_USE cleave_status_t cleave_editor_replace_uses(cleave_editor_t *editor, cleave_value_t from,
                                                            cleave_value_t to, cleave_error_t *error);
 /* NONE leaves an optional input out. */
@@ -112,15 +115,14 @@ CLEAVE_MUST_USE cleave_status_t cleave_editor_name_value(cleave_editor_t *editor
 
 /* ---- reading ---- */
 
-/* From now on graph->reads is editor->reads, until cleave_editor_deinit: the graph must outlive the editor.
- */
+/* Sets graph->reads to editor->reads until cleave_editor_deinit: the graph must outlive the editor. */
 void cleave_editor_note_reads(cleave_editor_t *editor);
-/* Writes what was looked at to the log, each constant that is still there once, and forgets it. */
+/* Logs the constants that were read, each live one once, and forgets them. */
 CLEAVE_MUST_USE cleave_status_t cleave_editor_log_reads(cleave_editor_t *editor, cleave_error_t *error);
 
 /* ---- a series of steps ---- */
 
-/* What was added since the mark is gone, from the graph and from the log. */
+/* Removes what was added since the mark from the graph and from the log. */
 typedef struct cleave_editor_mark {
   cleave_graph_mark_t graph;
   size_t edit_count;
@@ -130,17 +132,18 @@ typedef struct cleave_editor_mark {
 cleave_editor_mark_t cleave_editor_mark(const cleave_editor_t *editor);
 void cleave_editor_roll_back(cleave_editor_t *editor, cleave_editor_mark_t mark);
 
-/* What inference found out about the content of values is forgotten: types may have changed. */
+/* Forgets what inference found out about the content of values, because types may have changed. */
 void cleave_editor_forget_facts(cleave_editor_t *editor);
 
-/* Ends a series of changes: types follow changed inputs and attributes, and there is no cycle. */
+/* Ends a series of changes: infers the types that depend on changed inputs and attributes, and checks that
+ * there is no cycle. */
 CLEAVE_MUST_USE cleave_status_t cleave_editor_settle(cleave_editor_t *editor, cleave_error_t *error);
 
-/* Settles, folds, and says so in the log, if anything changed since the last time. */
+/* Settles and folds, and logs it, if anything changed since the last time. */
 CLEAVE_MUST_USE cleave_status_t cleave_editor_fold(cleave_editor_t *editor, cleave_error_t *error);
 
-/* Performs the steps of a log, all of them or (with an error that names the step) some: the graph is then of
- * no use. CLEAVE_ERROR_INVALID_ARGUMENT where a step is not possible. */
+/* Performs the steps of a log. CLEAVE_ERROR_INVALID_ARGUMENT, naming the step, if a step is not possible; the
+ * graph must then be discarded. */
 CLEAVE_MUST_USE cleave_status_t cleave_editor_replay(cleave_editor_t *editor, const cleave_edits_t *edits,
                                                      cleave_error_t *error);
 /* One step of the log; the steps are to be performed in order, and cleave_editor_settle ends them. */
@@ -158,13 +161,13 @@ CLEAVE_MUST_USE cleave_status_t cleave_editor_retype(cleave_editor_t *editor, cl
 
 /* ---- editor_cycle.c ---- */
 
-/* Would it close a cycle if the nodes read `value`? `after`: a node that nothing they make goes into, or
- * NONE. Looks at a bounded number of edges; is_unproved is set where that was not enough. */
+/* Would it close a cycle if the nodes read `value`? `after`: a node that depends on none of them, or NONE.
+ * Visits a bounded number of edges; sets is_unproved if that was not enough. */
 CLEAVE_MUST_USE cleave_status_t cleave_editor_closes_cycle(cleave_editor_t *editor, cleave_value_t value,
                                                            const cleave_node_t *nodes, size_t node_count,
                                                            cleave_node_t after, bool *out_closes,
                                                            cleave_error_t *error);
-/* Marks, with a new stamp, the nodes since first_node that `value` is made of; for
+/* Marks, with a new stamp, the nodes since first_node that `value` is computed from; for
  * cleave_editor_is_marked. */
 CLEAVE_MUST_USE cleave_status_t cleave_editor_mark_new_sources(cleave_editor_t *editor, cleave_value_t value,
                                                                cleave_error_t *error);

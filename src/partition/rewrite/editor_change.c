@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changing what is there: who reads what, attributes, outputs, removal. All checks come before the first
-// change. Types that must fit are those of values that take the place of others; what follows from a changed
-// input or attribute is inferred when the series of changes ends.
+// Changes existing nodes: inputs, attributes, outputs, removal. All checks come before the first change. The
+// type of a value that replaces another one must fit; types that depend on a changed input or attribute are
+// inferred when the series of changes ends.
 #include <string.h>
 
 #include "partition/rewrite/editor.h"
@@ -138,7 +138,7 @@ cleave_status_t cleave_editor_replace_uses(cleave_editor_t *editor, cleave_value
   return CLEAVE_OK;
 }
 
-/* Would the operator's schema miss the input? */
+/* Does the operator's schema require the input? */
 static bool is_required(const cleave_op_t *op, uint32_t index) {
   return cleave_op_has_schema(op) &&
          (index >= op->input_count || op->inputs[index].kind != CLEAVE_OP_INPUT_OPTIONAL);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Searches in a graph that changes: is a value made of what some nodes make? Two searches go in runs,
-// backwards from the value and forwards from the nodes; there is no path where either of them comes to an
-// end. What lies shortly before the place of the change cannot lie behind it, and is not gone through.
+// Searches in a changing graph whether a value depends on some nodes. Two searches alternate, backwards from
+// the value and forwards from the nodes; if either of them is exhausted, there is no path. Nodes shortly
+// before the change cannot come after it, and are not visited.
 #include <string.h>
 
 #include "partition/rewrite/editor.h"
@@ -40,7 +40,7 @@ static cleave_node_t input_producer(const cleave_graph_t *graph, cleave_node_t n
   return cleave_value_exists(input) ? cleave_value_producer(graph, input) : CLEAVE_NODE_NONE;
 }
 
-/* Stamps a few of the nodes that `node` is made of, nearest first. */
+/* Stamps a few of the nodes that `node` depends on, nearest first. */
 static cleave_status_t stamp_safe(cleave_editor_t *editor, cleave_node_t node, cleave_error_t *error) {
   const cleave_graph_t *graph = editor->graph;
   editor->back.count = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Types while a graph changes: of one new node at a time, and of what follows a changed input or attribute.
-// Facts about the content of small integer tensors are kept until types may change, so that shape arithmetic
-// in a substitute is followed like in a model.
+// Infers types while a graph changes: of one new node at a time, and of nodes that depend on a changed input
+// or attribute. Facts about the content of small integer tensors are kept until types may change, so that
+// shape arithmetic in a substitute is inferred as in a model.
 #include <string.h>
 
 #include "graph/order.h"
@@ -31,7 +31,7 @@ static cleave_status_t make_fact(cleave_editor_t *editor, cleave_value_t value, 
   return CLEAVE_OK;
 }
 
-/* What is known of a value, made from its type at the first question. */
+/* The facts known of a value, made from its type when they are first needed. */
 static cleave_status_t fact_of(cleave_editor_t *editor, cleave_value_t value, cleave_fact_t **out_fact,
                                cleave_error_t *error) {
   *out_fact = NULL;
@@ -59,7 +59,7 @@ void cleave_editor_forget_facts(cleave_editor_t *editor) {
   cleave_arena_reset(&editor->arena);
 }
 
-/* Runs the operator's inference; facts of the outputs start from nothing where `afresh`. */
+/* Runs the operator's inference. If `afresh` is set, known facts of the outputs are dropped before. */
 static cleave_status_t run(cleave_editor_t *editor, cleave_node_t node, bool afresh, cleave_error_t *error) {
   cleave_graph_t *graph = editor->graph;
   const cleave_op_t *op = cleave_node_op(graph, node);
@@ -111,7 +111,7 @@ cleave_status_t cleave_editor_infer(cleave_editor_t *editor, cleave_node_t node,
 
 // ---- types that follow ----
 
-/* Does the type that the graph has for a value contradict what came out now? */
+/* Does the type that the graph has for a value contradict the inferred one? */
 static bool differs(const cleave_value_record_t *record, const cleave_fact_t *fact) {
   if (fact->dtype != CLEAVE_DTYPE_UNKNOWN && fact->dtype != record->dtype) {
     return true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A log performed again. Nothing in it is trusted: every step goes through the editor's checks, and a step
-// that makes something must make what the log says.
+// Replays a log. Nothing in it is trusted: every step goes through the editor's checks, and the node or value
+// that it makes must have the id that the log says.
 #include "partition/rewrite/editor.h"
 
 #define MAX_WORK ((size_t)500000000)

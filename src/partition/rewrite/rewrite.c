@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rewrites to their common end. A worklist of nodes to look at: at first all anchors, after a change what
-// lies near it. What matches there waits in a queue: what a substitute set off first, then the largest, then
-// by position (rewrite_queue.c).
+// Runs rewrites until none of them matches anywhere. The worklist holds the nodes to try as anchors: at first
+// all of them, after a change those near it. Matches wait in a queue (rewrite_queue.c): those with nodes of
+// the newest substitutes first, then the larger, then by position.
 #include "partition/rewrite/rewrite_state.h"
 #include "system/clock.h"
 
@@ -72,7 +72,7 @@ static cleave_status_t match_at(cleave_rewriter_t *rewriter, const cleave_rule_r
   return CLEAVE_OK;
 }
 
-/* Puts what matches at an anchor into the queue, after so many matches that were refused there. */
+/* Puts the match at an anchor into the queue; `refusals` matches were refused there before. */
 static cleave_status_t find(cleave_rewriter_t *rewriter, const cleave_rule_run_t *run, cleave_node_t node,
                             uint32_t refusals, cleave_error_t *error) {
   cleave_match_answer_t answer;
@@ -81,7 +81,7 @@ static cleave_status_t find(cleave_rewriter_t *rewriter, const cleave_rule_run_t
                               : cleave_rewrite_queue_push(rewriter, node, refusals, &answer, error);
 }
 
-/* Applies a candidate, if it matches still; what matches in its place waits for its own run. */
+/* Applies a candidate if it still matches. Another match at its anchor goes into the queue. */
 static cleave_status_t try_candidate(cleave_rewriter_t *rewriter, cleave_rule_run_t *run,
                                      const cleave_rewrite_candidate_t *candidate, bool *out_applied,
                                      cleave_error_t *error) {
@@ -136,7 +136,7 @@ static cleave_status_t fill_worklist(cleave_rewriter_t *rewriter, cleave_rule_ru
   return CLEAVE_OK;
 }
 
-/* Looks at all anchors that wait for it. */
+/* Tries all anchors of the worklist. */
 static cleave_status_t process_worklist(cleave_rewriter_t *rewriter, const cleave_rule_run_t *run,
                                         uint32_t *tries, cleave_error_t *error) {
   while (rewriter->worklist.count > 0) {
@@ -151,7 +151,7 @@ static cleave_status_t process_worklist(cleave_rewriter_t *rewriter, const cleav
   return CLEAVE_OK;
 }
 
-/* Applies the rule until nothing of it matches. */
+/* Applies the rule until it matches nowhere. */
 static cleave_status_t apply_rule(cleave_rewriter_t *rewriter, cleave_rule_run_t *run, uint32_t *out_applied,
                                   cleave_error_t *error) {
   cleave_editor_t *editor = rewriter->editor;
@@ -210,7 +210,7 @@ static cleave_status_t fold(cleave_rewriter_t *rewriter, cleave_rule_run_t *run,
   return CLEAVE_OK;
 }
 
-/* One look at a run, with its statistics. */
+/* Runs one rule until it matches nowhere, folds constants, and counts what it did. */
 static cleave_status_t run_rule(cleave_rewriter_t *rewriter, cleave_rule_run_t *run, cleave_error_t *error) {
   cleave_edits_t *log = rewriter->editor->log;
   uint32_t applied = 0;

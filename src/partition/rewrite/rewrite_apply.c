@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One application of a rewrite: the match in topological order, what of it is read outside, `where`, the
-// substitute, and its place in the graph. What the rule leaves as it is leaves no trace but its reason.
+// One application of a rewrite: puts the match in topological order, finds the values that are read outside,
+// asks `where`, builds the substitute and puts it into the graph. A match that the rule leaves as it is
+// leaves no trace but the reason.
 #include <stdio.h>
 #include <string.h>
 
@@ -61,7 +62,7 @@ static cleave_status_t order_nodes(cleave_rewriter_t *rewriter, const cleave_mat
       }
     }
   }
-  for (uint32_t k = 0; k < count && done < count; k++) {  // only where a rule closed a cycle
+  for (uint32_t k = 0; k < count && done < count; k++) {  // only if a rule closed a cycle
     cleave_node_t node = match->nodes[k];
     if (rewriter->local.items[node.index] == count) {
       rewriter->local.items[node.index] = done++;
@@ -74,7 +75,7 @@ static cleave_status_t order_nodes(cleave_rewriter_t *rewriter, const cleave_mat
 
 static void release_nodes(cleave_rewriter_t *rewriter, const cleave_match_t *match) {
   for (uint32_t k = 0; k < match->node_count; k++) {
-    if (match->nodes[k].index < rewriter->local.count) {  // not where room was missing
+    if (match->nodes[k].index < rewriter->local.count) {  // missing if memory was short
       rewriter->local.items[match->nodes[k].index] = CLEAVE_INDEX_NONE;
     }
   }
@@ -93,7 +94,7 @@ static uint64_t hash_leaf(const cleave_rewriter_t *rewriter, cleave_value_t valu
   return tensor->bytes == 0 ? hash : cleave_hash_bytes(hash, tensor->data, tensor->bytes);
 }
 
-/* A hash of each node with all that it is made of inside the match. */
+/* Hashes each node together with all nodes of the match that it depends on. */
 static void hash_nodes(cleave_rewriter_t *rewriter) {
   const cleave_graph_t *graph = rewriter->editor->graph;
   for (uint32_t k = 0; k < rewriter->nodes.count; k++) {
@@ -142,7 +143,7 @@ static bool reads_sizes(const cleave_pattern_t *pattern) {
   return reads;
 }
 
-/* Sizes that the pattern may have asked for: those of all that the match holds. */
+/* Logs that sizes were read: those of all values of the match, which the pattern may have tested. */
 static cleave_status_t note_sizes(const cleave_rewriter_t *rewriter, const cleave_match_t *match,
                                   cleave_error_t *error) {
   const cleave_graph_t *graph = rewriter->editor->graph;
@@ -159,8 +160,7 @@ static cleave_status_t note_sizes(const cleave_rewriter_t *rewriter, const cleav
   return CLEAVE_OK;
 }
 
-/* Constants that the match takes in and that a part of the pattern may have asked for their content: whatever
- * meets such a demand. */
+/* Logs that constants were read: those of the match that meet a content test of the pattern. */
 static cleave_status_t note_reads(const cleave_rewriter_t *rewriter, const cleave_match_t *match,
                                   cleave_error_t *error) {
   const cleave_graph_t *graph = rewriter->editor->graph;
@@ -200,7 +200,7 @@ static cleave_status_t refuse(cleave_rewriter_t *rewriter, const cleave_rule_run
                              reason[0] == '\0' ? fallback : reason, error);
 }
 
-/* The main output is what stands for a value that names none. */
+/* If a replacement names no value of the match, it replaces the main output. */
 static cleave_status_t resolve(cleave_rewriter_t *rewriter, cleave_substitute_t *substitute,
                                cleave_error_t *error) {
   const cleave_graph_t *graph = rewriter->editor->graph;
@@ -241,7 +241,8 @@ static bool changes_nothing(const cleave_substitute_t *substitute) {
   return true;
 }
 
-/* A new value, and the node that makes it, get the names of what they stand for, where that is gone. */
+/* A new value and its producer get the names of the value and node that they replace, if those are removed.
+ */
 static cleave_status_t inherit_names(cleave_editor_t *editor, const cleave_substitute_t *substitute,
                                      cleave_error_t *error) {
   cleave_graph_t *graph = editor->graph;
@@ -267,8 +268,8 @@ static cleave_status_t inherit_names(cleave_editor_t *editor, const cleave_subst
   return CLEAVE_OK;
 }
 
-/* Takes back the first `count` replacements, the latest first: what they moved stands behind what read the
- * substitute before. */
+/* Undoes the first `count` replacements, the latest first. The readers that they moved are the last in the
+ * lists of uses. */
 static void move_back(cleave_editor_t *editor, const cleave_substitute_t *substitute, size_t count) {
   cleave_graph_t *graph = editor->graph;
   for (size_t k = count; k > 0; k--) {
@@ -284,7 +285,7 @@ static void move_back(cleave_editor_t *editor, const cleave_substitute_t *substi
   }
 }
 
-/* All readers read the substitute, or, if this fails, none does. */
+/* Lets all readers read the substitute; if this fails, none of them does. */
 static cleave_status_t move_readers(cleave_rewriter_t *rewriter, cleave_substitute_t *substitute,
                                     cleave_error_t *error) {
   cleave_editor_t *editor = rewriter->editor;
@@ -316,13 +317,13 @@ static cleave_status_t remove_replaced(cleave_rewriter_t *rewriter, cleave_error
 
 // ---- mistakes ----
 
-/* Is it the rule's mistake at this match? Other failures concern everything: memory, time. */
+/* Is the failure a mistake of the rule at this match? Other failures (memory, time) end everything. */
 static bool is_mistake(cleave_status_t status) {
   return status == CLEAVE_ERROR_RULE || status == CLEAVE_ERROR_SHAPE ||
          status == CLEAVE_ERROR_INVALID_ARGUMENT || status == CLEAVE_ERROR_UNSUPPORTED;
 }
 
-/* What follows "file:12: rewrite 'x': " in a message that says so already, with "line 12: " in its place. */
+/* Shortens a message that begins with "file:12: rewrite 'x': " to begin with "line 12: ". */
 static void shorten(const cleave_rule_run_t *run, const cleave_error_t *cause, cleave_reason_t *reason) {
   char rule[128];
   (void)snprintf(rule, sizeof rule, "%s '%s': ", cleave_rule_kind_name(run->rule->kind), run->rule->name);
@@ -335,8 +336,8 @@ static void shorten(const cleave_rule_run_t *run, const cleave_error_t *cause, c
   }
 }
 
-/* A mistake is a refusal on record and leaves the graph as it was, unless whoever runs the rules wants to
- * stop at the first one. */
+/* A mistake is recorded as a refusal and leaves the graph unchanged, unless the caller wants to stop at the
+ * first one. */
 static cleave_status_t fail(cleave_rewriter_t *rewriter, const cleave_rule_run_t *run,
                             const cleave_editor_mark_t *mark, cleave_status_t status,
                             const cleave_error_t *cause, cleave_error_t *error) {
@@ -358,7 +359,7 @@ static cleave_status_t fail(cleave_rewriter_t *rewriter, const cleave_rule_run_t
 
 // ---- one application ----
 
-/* `where`, and whether somebody leaves this application out. A reason for no is written down. */
+/* Asks `where`, and whether the caller leaves this application out. The reason for a refusal is recorded. */
 static cleave_status_t is_wanted(cleave_rewriter_t *rewriter, cleave_rule_run_t *run,
                                  const cleave_match_t *match, cleave_substitute_t *substitute, bool *out_yes,
                                  cleave_error_t *error) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules that would go on for ever. Three watches, each by what it alone can see:
+// Detects rules that would never terminate, in three ways:
 //   a place (a value of the graph as it was given, or what took its place) that is about to be changed and
 //   looks exactly as it did before, three times over: the rules undo each other;
 //   a rule whose matches consist of what it made itself, more of it each time: it matches its substitute;
@@ -15,11 +15,11 @@ enum { MAX_GROWTH = 1000000000 };
 enum { MAX_RETURNS = 2, MAX_GENERATIONS = 64, MAX_CHANGES_AT_ONE_PLACE = 10000 };
 enum { CHANGES_FREE = 10000, CHANGES_PER_NODE = 64, NODES_FREE = 100000, NODES_PER_NODE = 10 };
 
-/* How a node came about. */
+/* How a node was made. */
 typedef struct origin {
   uint32_t maker;      /* number of the rule + 1; 0: it was there */
-  uint32_t generation; /* applications in a row that took only what this rule had made */
-  int32_t growth;      /* nodes that those added, in sum */
+  uint32_t generation; /* consecutive applications that took only nodes which this rule had made */
+  int32_t growth;      /* nodes that those added, in total */
 } origin_t;
 
 typedef struct seen {
@@ -197,7 +197,7 @@ static cleave_status_t make_room(const cleave_graph_t *graph, cleave_rewrite_loo
   return CLEAVE_OK;
 }
 
-/* What the new nodes are descended from: what of this rule's own making was taken, if nothing else was. */
+/* The origin of the new nodes: that of the nodes taken, if this rule made all of them. */
 static origin_t descend(const cleave_rewriter_t *rewriter, const cleave_rule_run_t *run,
                         uint32_t made_count) {
   const cleave_editor_t *editor = rewriter->editor;

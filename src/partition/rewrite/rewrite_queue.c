@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matches of one rewrite that overlap: all that were found wait in a heap, the largest first, then by
-// position; but what an application set off comes before the rest, round by round, so that a rule that feeds
-// on its own work shows it at once. A candidate is only a promise: whoever takes it out matches again. What
-// was refused at an anchor is remembered until somebody looks at the anchor again because something near it
-// has changed.
+// Overlapping matches of one rewrite. All matches found wait in a heap, the largest first, then by position;
+// but matches with nodes of newer applications come before the rest, so that a rule that matches its own
+// substitutes is detected early. A candidate is matched again when it is popped. Matches that were refused at
+// an anchor are remembered until the anchor is tried again because a node near it has changed.
 #include <stdio.h>
 #include <string.h>
 
@@ -146,7 +145,7 @@ cleave_status_t cleave_rewrite_queue_note_loss(cleave_rewriter_t *rewriter, cons
     taker = taker == CLEAVE_INDEX_NONE ? group : taker;
     taken += group != CLEAVE_INDEX_NONE && group == taker;
   }
-  // The same nodes found from another anchor are no loser.
+  // The same nodes found from another anchor did not lose.
   if (taker == CLEAVE_INDEX_NONE ||
       (taken == candidate->size && taken == log->groups.items[taker].nodes_taken)) {
     return CLEAVE_OK;
@@ -155,7 +154,7 @@ cleave_status_t cleave_rewrite_queue_note_loss(cleave_rewriter_t *rewriter, cons
   char reason[256];
   const char *place =
       cleave_node_label(graph, (cleave_node_t){nodes[candidate->size - 1]}, label, sizeof label);
-  // Nor are more or fewer nodes at the same place, as they were before.
+  // Neither did a match with more or fewer nodes at the same place.
   if (strcmp(place, log->groups.items[taker].place) == 0) {
     return CLEAVE_OK;
   }

@@ -18,18 +18,20 @@ typedef struct cleave_rule_run {
   /* rewrites: what a match reaches, and what was looked at */
   uint32_t radius;                        /* edges between the nodes of a match, at most */
   uint64_t ops[CLEAVE_OP_COUNT / 64 + 1]; /* that the pattern names, as bits */
-  bool any_op;                            /* it names none somewhere, or one that is in no table */
-  bool has_siblings;                      /* nodes of a match may be tied by a value that they read, only */
-  bool looks_at_all;                      /* every node has to be looked at (again) */
+  bool any_op;                            /* some part of it accepts any operator, or a custom one */
+  bool has_siblings;                      /* nodes of a match may be connected only by a value that they
+                                             both read */
+  bool looks_at_all;                      /* every node has to be tried as an anchor (again) */
   size_t changes_seen;                    /* of rewriter->changes */
 } cleave_rule_run_t;
 
-/* A match in the queue: what has the newest nodes first, then the larger, then the one that begins
- * first. */
+/* A match in the queue. Order: the newest nodes first, then the larger match, then the one that begins first.
+ */
 typedef struct cleave_rewrite_candidate {
-  uint32_t round;  /* the latest application that made a node of it; 0: the rule found them all */
+  uint32_t round;  /* the latest application that made a node of it; 0: all nodes existed before the rule
+                      ran */
   uint32_t anchor; /* node */
-  uint32_t look;   /* number of the look at the anchor that found it: a later one finds anew */
+  uint32_t look;   /* number of the try at the anchor that found it; a later try makes it obsolete */
   uint32_t size;
   uint32_t first;    /* position of its first node */
   uint32_t position; /* of the anchor */
@@ -38,7 +40,7 @@ typedef struct cleave_rewrite_candidate {
   uint64_t hash;
 } cleave_rewrite_candidate_t;
 
-/* Matches of the rule at work that were found and not yet applied, and who lost to whom. */
+/* Matches of the rule at work that were found and not yet applied, and which match took each node. */
 typedef struct cleave_rewrite_queue {
   CLEAVE_ARRAY(cleave_rewrite_candidate_t) heap;
   CLEAVE_ARRAY(uint32_t) nodes;  /* of the candidates */
@@ -49,7 +51,7 @@ typedef struct cleave_rewrite_queue {
   cleave_key_set_t refused;      /* matches */
 } cleave_rewrite_queue_t;
 
-/* How nodes came about; what a place was. */
+/* How nodes were made, and hashes of the states that places have had. */
 typedef struct cleave_rewrite_loops cleave_rewrite_loops_t;
 
 typedef struct cleave_rewriter {
@@ -57,12 +59,13 @@ typedef struct cleave_rewriter {
   const cleave_transform_options_t *options;
   cleave_rule_run_t *runs; /* of the group */
   uint32_t run_count;
-  cleave_contraction_t order;       /* positions: topological for nodes of the beginning, new ones behind */
+  cleave_contraction_t order;       /* positions: topological for the nodes at the beginning, new ones
+                                       after them */
   uint32_t known_nodes;             /* node indices below this have positions */
   size_t node_capacity;             /* of order.nodes */
   size_t position_capacity;         /* of order.positions */
-  cleave_matcher_t *matcher;        /* over `order`; NULL: to be made anew */
-  CLEAVE_ARRAY(uint32_t) changes;   /* nodes, that the other rules have still to look at */
+  cleave_matcher_t *matcher;        /* over `order`; NULL: to be made again */
+  CLEAVE_ARRAY(uint32_t) changes;   /* changed nodes that the other rules have still to look at */
   CLEAVE_ARRAY(uint32_t) worklist;  /* nodes to look at */
   CLEAVE_ARRAY(uint8_t) is_waiting; /* per node index: in the worklist */
   CLEAVE_ARRAY(uint32_t) reached;   /* of a walk over neighbours, nearest first */
@@ -88,10 +91,10 @@ CLEAVE_MUST_USE cleave_status_t cleave_rewrite_group(cleave_editor_t *editor,
 
 /* ---- rewrite_worklist.c ---- */
 
-/* What a match of the rule's pattern reaches. */
+/* Computes how far a match of the rule's pattern reaches. */
 CLEAVE_MUST_USE cleave_status_t cleave_rewrite_measure(cleave_rule_run_t *run, cleave_error_t *error);
 
-/* A matcher and positions for the graph as it is. */
+/* Makes a matcher and positions for the present graph. */
 CLEAVE_MUST_USE cleave_status_t cleave_rewrite_begin_order(cleave_rewriter_t *rewriter,
                                                            cleave_error_t *error);
 void cleave_rewrite_drop_order(cleave_rewriter_t *rewriter);
@@ -111,32 +114,31 @@ CLEAVE_MUST_USE cleave_status_t cleave_rewrite_extend_worklist(cleave_rewriter_t
 /* Empties the queue, before a rule runs. */
 void cleave_rewrite_queue_clear(cleave_rewrite_queue_t *queue);
 void cleave_rewrite_queue_deinit(cleave_rewrite_queue_t *queue);
-/* Room for nodes below `bound`; what is new was made by the last application. */
+/* Makes room for nodes below `bound`; new ones were made by the last application. */
 CLEAVE_MUST_USE cleave_status_t cleave_rewrite_queue_grow(cleave_rewrite_queue_t *queue, uint32_t bound,
                                                           cleave_error_t *error);
-/* A look at an anchor: candidates and refusals of earlier ones do not count any more. */
+/* Begins a try at an anchor: candidates and refusals of earlier tries are obsolete. */
 void cleave_rewrite_queue_look(cleave_rewrite_queue_t *queue, cleave_node_t anchor);
 
-/* A match at an anchor, after so many refused ones. */
+/* Adds a match at an anchor, where `refusals` others were refused before. */
 CLEAVE_MUST_USE cleave_status_t cleave_rewrite_queue_push(cleave_rewriter_t *rewriter, cleave_node_t anchor,
                                                           uint32_t refusals,
                                                           const cleave_match_answer_t *answer,
                                                           cleave_error_t *error);
-/* The one that goes first; *out_is_current: nobody has looked at its anchor since. False: none is left. */
+/* Pops the first candidate. *out_is_current: its anchor has not been tried since. False if none is left. */
 bool cleave_rewrite_queue_pop(cleave_rewrite_queue_t *queue, cleave_rewrite_candidate_t *out_candidate,
                               bool *out_is_current);
 
-/* Was this match at the anchor refused since the last look? */
+/* Was this match at the anchor refused since the last try? */
 bool cleave_rewrite_queue_is_refused(const cleave_rewrite_queue_t *queue, cleave_node_t anchor,
                                      uint64_t hash);
 CLEAVE_MUST_USE cleave_status_t cleave_rewrite_queue_refuse(cleave_rewrite_queue_t *queue,
                                                             cleave_node_t anchor, uint64_t hash,
                                                             cleave_error_t *error);
 
-/* An application has taken editor->removed; what is new from here on is its own. */
+/* Records an application: it took editor->removed, and nodes that are new from here on are its own. */
 void cleave_rewrite_queue_applied(cleave_rewriter_t *rewriter);
-/* Puts on record that a candidate lost a node, if it did: to a match of the same rule, which is none but
- * itself. */
+/* Records that a candidate lost a node to another match of the same rule, if it did. */
 CLEAVE_MUST_USE cleave_status_t cleave_rewrite_queue_note_loss(cleave_rewriter_t *rewriter,
                                                                const cleave_rule_run_t *run,
                                                                const cleave_rewrite_candidate_t *candidate,
@@ -144,8 +146,8 @@ CLEAVE_MUST_USE cleave_status_t cleave_rewrite_queue_note_loss(cleave_rewriter_t
 
 /* ---- rewrite_apply.c ---- */
 
-/* Puts the substitute in the place of a match. *out_applied is false where `where` or `replace` leave it, for
- * a reason that is on record. */
+/* Replaces a match by its substitute. *out_applied is false if `where` or `replace` leave it as it is; the
+ * reason is recorded. */
 CLEAVE_MUST_USE cleave_status_t cleave_rewrite_apply(cleave_rewriter_t *rewriter, cleave_rule_run_t *run,
                                                      const cleave_match_t *match, bool *out_applied,
                                                      cleave_error_t *error);
@@ -157,17 +159,17 @@ CLEAVE_MUST_USE cleave_status_t cleave_rewrite_loops_create(const cleave_graph_t
                                                             cleave_error_t *error);
 void cleave_rewrite_loops_destroy(cleave_rewrite_loops_t *loops);
 
-/* Before a change: is the place of the match in hand (rewriter->nodes, hashes, outputs) one that has been so
+/* Before a change: has the place of the match in hand (rewriter->nodes, hashes, outputs) been in this state
  * before? CLEAVE_ERROR_RULE names the rules. */
 CLEAVE_MUST_USE cleave_status_t cleave_rewrite_check_return(cleave_rewriter_t *rewriter,
                                                             const cleave_rule_run_t *run,
                                                             cleave_error_t *error);
-/* After it: editor->removed are gone, nodes from first_node on are new; `to` stands for `from` now. */
+/* After it: editor->removed are gone, nodes from first_node on are new, and `to` replaces `from`. */
 CLEAVE_MUST_USE cleave_status_t cleave_rewrite_check_growth(cleave_rewriter_t *rewriter,
                                                             const cleave_rule_run_t *run,
                                                             const cleave_substitute_t *substitute,
                                                             cleave_error_t *error);
-/* The value of the graph as it was given in whose place this one stands. */
+/* The value of the original graph that this one replaces. */
 uint32_t cleave_rewrite_place(const cleave_rewrite_loops_t *loops, uint32_t value);
 
 /* "rules/a.lua:12: rewrite 'x': message". */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What has to be looked at again after a change: a new match has a changed node in it, so its anchor is no
-// farther from one than the pattern reaches. Values with very many readers are not gone through; the rule
-// then looks at the whole graph once more when nothing else is left.
+// Finds the anchors to try again after a change. A new match contains a changed node, so its anchor is within
+// the pattern's reach of one. Readers of values with very many readers are not visited; the rule then tries
+// the whole graph once more when the worklist is empty.
 #include <string.h>
 
 #include "graph/order.h"

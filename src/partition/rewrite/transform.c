@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graph rules in their order, on a copy of the graph. Neighbouring rewrites are a group; a pass stands alone.
+// Runs the graph rules in order, on a copy of the graph. Consecutive rewrites are a group; a pass is alone.
 #include "partition/rewrite/transform.h"
 
 #include <stdlib.h>
@@ -18,7 +18,7 @@ void cleave_transformation_deinit(cleave_transformation_t *transformation) {
   *transformation = (cleave_transformation_t){NULL, NULL};
 }
 
-/* The rule that set an output of the graph last; NONE: nobody did. */
+/* The rule that set an output of the graph last, or NONE. */
 static uint32_t rule_of_output(const cleave_edits_t *edits, uint32_t output) {
   uint32_t rule = CLEAVE_INDEX_NONE;
   for (size_t g = 0; g < edits->groups.count; g++) {
@@ -33,7 +33,8 @@ static uint32_t rule_of_output(const cleave_edits_t *edits, uint32_t output) {
   return rule;
 }
 
-/* Callers read outputs by the types of the model: if a rule sets one of another type, the plan says so. */
+/* Callers expect the types of the model's outputs: if a rule sets an output of another type, the plan notes
+ * it. */
 static cleave_status_t note_outputs(const cleave_edits_t *edits, const cleave_graph_t *source,
                                     cleave_plan_t *plan, cleave_error_t *error) {
   const cleave_graph_t *graph = plan->graph;

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Graph rules: what runs before any fuse or region rule. All rewrites and passes of all rulesets work on one
+ * Graph rules, which run before any fuse or region rule. All rewrites and passes of all rulesets work on one
  * copy of the graph: rulesets in order, in each by priority, then in the order of the file.
  *
- * Rewrites that follow each other run together until none of them matches anywhere: each until nothing of it
- * matches, then, where later ones changed something, again. Only what lies near a change is looked at again.
- * After each rule that changed something, types are inferred and what is constant is computed. A pass runs
- * once.
+ * Consecutive rewrites run together until none of them matches anywhere: each until it matches nowhere, then
+ * again if later ones changed something. Only nodes near a change are tried again. After each rule that
+ * changed something, types are inferred and constants are folded. A pass runs once.
  *
- * Rules that would go on for ever are errors with the names of the rules: a place that comes back to what it
- * was, a substitute that its own rule matches and makes larger each time, more changes than any graph of that
- * size needs. After any error the graph that was given is as it was, and there is no result. A rewrite that
- * fails at one match leaves that match as it is, with the reason on record.
+ * Rules that would never terminate are errors that name the rules: a place that returns to a former state, a
+ * substitute that its own rule matches again and again, more changes than any graph of that size needs. After
+ * an error the given graph is unchanged, and there is no result. A rewrite that fails at one match leaves
+ * that match as it is, and the reason is recorded.
  */
 #ifndef CLEAVE_PARTITION_REWRITE_TRANSFORM_H
 #define CLEAVE_PARTITION_REWRITE_TRANSFORM_H
@@ -22,13 +21,14 @@
 typedef struct cleave_transform_options {
   cleave_fold_function_t fold; /* as in the editor */
   void *fold_context;
-  /* May this rule take these nodes, of the graph as it is by then? Passes are asked with no nodes. NULL: yes.
-   */
+  /* May this rule take these nodes of the present graph? For passes there are no nodes. If it is NULL, the
+   * answer is yes. */
   bool (*allow)(void *context, const cleave_graph_t *graph, const cleave_plan_rule_t *rule,
                 const cleave_node_t *nodes, uint32_t node_count);
   void *allow_context;
-  /* A rewrite's mistake at one match (an error in `where` or `replace`, a substitute that does not fit) ends
-   * everything with that error; otherwise the match stays as it is and the mistake is a refusal on record. */
+  /* If set, a rewrite's mistake at one match (an error in `where` or `replace`, a substitute that does not
+   * fit) ends everything with that error; if not, the match stays as it is, and the mistake is recorded as a
+   * refusal. */
   bool stops_at_mistakes;
 } cleave_transform_options_t;
 
@@ -46,14 +46,14 @@ CLEAVE_MUST_USE cleave_status_t cleave_transform(const cleave_graph_t *graph,
                                                  cleave_error_t *error);
 void cleave_transformation_deinit(cleave_transformation_t *transformation);
 
-/* A plan for what came out of `source` takes the graph and the log over, and the counts of the rules. A
- * note says which outputs have another type than in `source`. Where this fails, nothing has moved. */
+/* Moves the graph, the log and the counts of the rules into a plan for the transformed `source`. A note says
+ * which outputs have another type than in `source`. If it fails, nothing has moved. */
 CLEAVE_MUST_USE cleave_status_t cleave_transformation_move(cleave_transformation_t *transformation,
                                                            const cleave_graph_t *source, cleave_plan_t *plan,
                                                            cleave_error_t *error);
 
-/* Performs the steps of a log on a copy of a graph. CLEAVE_ERROR_INVALID_ARGUMENT where the graph is not the
- * one that the log is about, where a step is not possible, or where something else comes out. */
+/* Performs the steps of a log on a copy of a graph. CLEAVE_ERROR_INVALID_ARGUMENT if the log is about another
+ * graph, if a step is not possible, or if the result differs. */
 CLEAVE_MUST_USE cleave_status_t cleave_transform_replay(const cleave_graph_t *graph,
                                                         const cleave_edits_t *edits,
                                                         const cleave_transform_options_t *options,

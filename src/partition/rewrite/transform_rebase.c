@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The log step by step on a copy of the new graph. Before each step it is noted which constants lose a use;
-// at the end of an application of a rule, those that nothing of what it made reads are the ones it leaned on.
+// Replays the log step by step on a copy of the new graph. Before each step the constants that lose a use are
+// noted. At the end of an application of a rule, it depends on those of them that no node which it made
+// reads.
 #include "partition/rewrite/transform_rebase.h"
 
 #include <stdlib.h>
@@ -11,7 +12,7 @@
 #include "graph/compare/structural_hash.h"
 #include "graph/verify.h"
 
-/* A constant, or sizes of another value, on which an application of a rule leaned. */
+/* A constant, or sizes of another value, on which an application of a rule depends. */
 typedef struct lean {
   uint32_t value;
   uint32_t group;
@@ -21,7 +22,7 @@ typedef struct rebasing {
   const cleave_edits_t *edits;
   cleave_editor_t editor;
   CLEAVE_ARRAY(uint32_t) lost;  /* constants that lost a use in the group at work */
-  CLEAVE_ARRAY(uint32_t) taken; /* values that something made in this group reads */
+  CLEAVE_ARRAY(uint32_t) taken; /* values that a node made in this group reads */
   CLEAVE_ARRAY(lean_t) leans;
 } rebasing_t;
 
@@ -40,7 +41,7 @@ static cleave_status_t take(rebasing_t *r, cleave_value_t value, cleave_error_t 
   return CLEAVE_OK;
 }
 
-/* What the step is about to do. It may not be possible, and then ends everything anyway. */
+/* Notes what the step will do. If the step is not possible, everything ends anyway. */
 static cleave_status_t watch(rebasing_t *r, const cleave_edit_t *edit, cleave_error_t *error) {
   const cleave_graph_t *graph = r->editor.graph;
   bool is_node = cleave_node_is_live(graph, edit->node);
@@ -73,7 +74,7 @@ static cleave_status_t watch(rebasing_t *r, const cleave_edit_t *edit, cleave_er
   return CLEAVE_OK;
 }
 
-/* Inputs of the nodes that the group made and that are still there. */
+/* Inputs of the live nodes that the group made. */
 static cleave_status_t take_inputs(rebasing_t *r, const cleave_edit_group_t *group, cleave_error_t *error) {
   for (uint32_t k = 0; k < group->edit_count; k++) {
     const cleave_edit_t *edit = &r->edits->items.items[group->first_edit + k];
@@ -159,7 +160,7 @@ static cleave_status_t fail_lean(const rebasing_t *r, const lean_t *lean, const 
                           group->place[0] == '\0' ? "" : "'");
 }
 
-/* Both graphs have each other's tensors wherever content is the same. */
+/* Equal constants of both graphs share their tensors. */
 static cleave_status_t check_leans(const rebasing_t *r, const cleave_graph_t *old, cleave_error_t *error) {
   const cleave_graph_t *graph = r->editor.graph;
   for (size_t k = 0; k < r->leans.count; k++) {
@@ -176,7 +177,7 @@ static cleave_status_t check_leans(const rebasing_t *r, const cleave_graph_t *ol
   return CLEAVE_OK;
 }
 
-/* The replay says what is wrong with a log; here it is the constants. */
+/* The replay reports what is wrong with a log; here the constants are the cause. */
 static cleave_status_t fail(cleave_error_t *error, const char *what) {
   return cleave_error_set(
       error, CLEAVE_ERROR_UNSUPPORTED,
