@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The builder `g`: every operator as a function (g.Conv, g.Relu ...), inputs and outputs, constants
--- drawn from a seed, helpers for what every network has, and the words of passes. Model scripts
--- build a graph from nothing; rewrites and passes get `g` for the graph that they change.
+-- drawn from a seed, helpers for common layers, and the words of passes. Model scripts build a new
+-- graph; rewrites and passes get `g` for the graph that they change.
 local host, import = ...
 local check = import "check"
 local sandbox = import "sandbox"
@@ -183,7 +183,7 @@ end
 ---`g` itself, for functions that get it as an argument.
 M.g = builder
 
--- Settings are texts; what reads as a number or a boolean is one.
+-- Settings are strings; those that look like a number or a boolean are converted.
 local function read_setting(text)
   if text == "true" or text == "false" then
     return text == "true"
@@ -191,7 +191,7 @@ local function read_setting(text)
   return tonumber(text) or text
 end
 
--- Options that the script looked at.
+-- Options that the script has read.
 local read = {}
 
 local option_prefix = "" -- "FILE." of --set FILE.NAME=VALUE, for this script alone

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Messages about what a script says: every error names the line of the word that it is about, and
--- offers the nearest name that would have been right.
+-- Checks with messages: every error names the line of the word that it is about, and suggests the
+-- nearest valid name.
 local host = ...
 
 local M = {}
@@ -76,7 +76,7 @@ end
 function M.name(line, what, value)
   M.type(line, what, value, "string")
   if #value > 63 or not host.match(value, "^[%w_][%w_.%-]*$") then
-    M.fail(line, "%s: '%s' is no name (letters, digits, '_', '-' and '.', at most 63)", what, value)
+    M.fail(line, "%s: '%s' is not a name (letters, digits, '_', '-' and '.', at most 63)", what, value)
   end
   return value
 end

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Patterns as written -> the flat list that C turns into a compiled pattern. All checks against the
+-- Compiles patterns into the flat list that C turns into a compiled pattern. All checks against the
 -- operator list happen here. Indices are those of C: from 0.
 local host, import = ...
 local attributes = import "compile_attributes"
@@ -88,7 +88,7 @@ local function input_pattern(line, key, item)
   if type(item) == "number" then
     return { constant = item, line = line }
   elseif type(item) == "string" then
-    check.fail(line, "op: input %s is the text '%s' (write any '%s', constant '%s' or op '%s')",
+    check.fail(line, "op: input %s is the string '%s' (write any '%s', constant '%s' or op '%s')",
       check.show(key), item, item, item, item)
   end
   local description = pattern.describe(item)
@@ -244,7 +244,7 @@ end
 
 local compile_into
 
--- A child that is a word by itself, or an operator's name, as something to add.
+-- A child that is a word without arguments or an operator's name, as a pattern to add.
 local function child_of(description, child)
   local inner = pattern.describe(child)
   if inner and (inner.kind == "absent" or inner.kind == "present") then
@@ -260,7 +260,7 @@ local function compile_children(description, add)
     local child = child_of(description, description.children[k])
     local inner = pattern.describe(child)
     local is_off = inner and inner.kind == "maybe" and is_switched_off(inner)
-    -- The same alternative once more says nothing new.
+    -- A repeated alternative is left out.
     local is_known = description.kind == "oneof" and seen[child]
     seen[child] = true
     if not is_off and not is_known then
@@ -306,7 +306,7 @@ function compile_into(description, add)
   return check.fail(description.line, "expected a pattern")
 end
 
--- What is no word of its own in the file: numbers and tests as inputs.
+-- Inputs that are not patterns in the file: numbers and tests.
 local function describe_item(item)
   if item.constant then
     return { kind = "constant", line = item.line, spec = { value = item.constant, scalar = true } }
@@ -355,7 +355,7 @@ function M.rule_pattern(rule, result)
     result.pattern.where = values.expression(line, "where", where, true)
     result.pattern.line = line
   elseif where ~= nil and type(where) ~= "function" then
-    check.fail(line, "where: expected a function or a condition as text, found %s",
+    check.fail(line, "where: expected a function or a condition as a string, found %s",
       check.show(where))
   else
     result.where = where

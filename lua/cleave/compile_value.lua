@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What patterns say of values: dtype, rank, shape with names and arithmetic, conditions over sizes,
--- and the content of constants. Texts of arithmetic are checked here and compiled in C.
+-- Tests of values: dtype, rank, shape with names and arithmetic, conditions over sizes, and the
+-- content of constants. Arithmetic is checked here and compiled in C.
 local host, import = ...
 local check = import "check"
 local options = import "options"
@@ -91,7 +91,7 @@ local function shape(line, what, spec)
   return dims
 end
 
----What any node or value can be asked.
+---Tests that any node or value can have.
 function M.add_type(line, what, spec, node)
   node.dtypes = dtypes(line, what, spec.dtype)
   node.rank = rank(line, what, spec.rank)
@@ -128,7 +128,7 @@ local function flag(line, what, value)
   return value
 end
 
--- Numbers of a list, and how far a constant may be from them: relative to the largest.
+-- Numbers of a list, and the tolerance for a constant, relative to the largest of them.
 local function numbers(line, list, node)
   check.type(line, "constant: value", list, "table")
   if not check.list_length(list) or #list == 0 then

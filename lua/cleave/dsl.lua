@@ -22,8 +22,8 @@ for _, name in ipairs(host.modules "kind_") do
   kind_names[#kind_names + 1] = kind.word
 end
 
--- Not weak: words refer to words, and collecting long chains of them would take for ever.
-local descriptions = {} -- word -> what it says
+-- Not weak: words refer to words, and collecting long chains of them would take too long.
+local descriptions = {} -- word -> its kind, name, line and content
 
 local WORD = {
   __newindex = function()
@@ -98,7 +98,7 @@ local function is_enabled(rule, values)
   return check.type(rule.line, "enabled", options.resolve(enabled), "boolean")
 end
 
--- What is switched off is compiled too, so that a mistake in it is found.
+-- Disabled rules are compiled too, so that mistakes in them are found.
 local function compile_rule(rule, values)
   host.rule(rule.kind, rule.name, rule.line)
   local enabled = kinds[rule.kind].is_test or is_enabled(rule, values)
@@ -124,7 +124,7 @@ local function check_unique(seen, rule)
   local own = rule.kind == "test" or rule.kind == "ruleset"
   local key = (own and rule.kind or "rule") .. " " .. rule.name
   if seen[key] then
-    check.fail(rule.line, "%s '%s' is there twice, first in %s", rule.kind, rule.name,
+    check.fail(rule.line, "%s '%s' is defined twice, first in %s", rule.kind, rule.name,
       host.place_text(seen[key]))
   end
   seen[key] = rule.line

@@ -68,7 +68,7 @@ local function read_inputs(line, graph, spec)
     inputs[place] = input
   end
   if not check.list_length(inputs) then
-    check.fail(line, "inputs: numbers leave one out")
+    check.fail(line, "inputs: the numbers are not consecutive")
   end
   return inputs
 end
@@ -151,8 +151,8 @@ local function contains(list, wanted)
   return false
 end
 
--- Is there a node of that label anywhere in the file? A part that an option switches off is not in
--- the compiled pattern.
+-- Does any pattern of the file have a node with that label? A part that an option disables is not
+-- in the compiled pattern.
 local function is_label(name)
   for _, item in ipairs(pattern.all()) do
     local spec = pattern.describe(item).spec

@@ -1,14 +1,14 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What an author would like to know about a rule file that is no error: found from the compiled
--- rules and the text alone, and only where it is certain enough. Levels: "error" (would fail when
--- it runs), "warning" (does nothing, or could be simpler), "note".
+-- Likely mistakes in a rule file, found in the compiled rules and the source alone. Only findings
+-- that are almost certain are reported. Levels: "error" (would fail when it runs), "warning" (does
+-- nothing, or could be simpler), "note".
 local host = ...
 
 local M = {}
 
 -- ---- the text ----
 
--- Lines without comments; a line with a quote before "--" keeps what stands there.
+-- Lines without comments; a line with a quote before "--" is kept whole.
 local function code_lines(text)
   local lines, in_comment = {}, nil
   for line in host.gmatch(text .. "\n", "([^\n]*)\n") do
@@ -84,8 +84,8 @@ local function captures_of(pattern)
   return captures
 end
 
--- What names a value only once, and nothing reads: the label says something to people alone. Labels
--- of nodes are shown in plans, and go to the backend.
+-- A label that is on one value only and is not read serves as documentation. Labels of nodes are
+-- shown in plans, and passed to the backend.
 local function lint_captures(rule, source, add)
   for label, capture in host.pairs(captures_of(rule.compiled.pattern)) do
     local is_name = rule.kind == "fuse" and not capture.is_value
@@ -137,7 +137,7 @@ end
 
 local DATA_FIELDS = { dtype = true, rank = true }
 
--- "conv", "dtype = 'float32'" for "m.conv.dtype == 'float32'"; nil for what data cannot say.
+-- "conv", "dtype = 'float32'" for "m.conv.dtype == 'float32'"; nil if a pattern cannot express it.
 local function as_data(match, term)
   local label, field, operator, value =
     host.match(term, "^" .. match .. "%.([%w_]+)%.([%w_.]+)%s*([=<>]=)%s*(.-)$")
@@ -191,7 +191,7 @@ end
 
 local numbers, number_count = {}, 0 -- operator -> number
 
--- A text that two patterns share if and only if they say the same.
+-- A string that is equal for two patterns if and only if they are equivalent.
 local function show_tree(value, depth)
   if type(value) == "userdata" then
     if not numbers[value] then
@@ -266,7 +266,7 @@ local function lint_tests(file, add)
   end
 end
 
----All that there is to say: { level, line, code, message }, in the order of lines.
+---All lints: { level, line, code, message }, in the order of lines.
 ---@param file table what dsl.compile returned
 ---@param texts table<integer, string|false> of the file, 0, and of what it includes
 function M.run(file, texts)

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Editor definitions (LuaCATS), configuration of editors and luacheck, and the reference tables of
--- rules/, all made of the schema of the words, the fields of handles and the list of operators.
--- Nothing is described here that is described there.
+-- rules/, all generated from the schema of the words, the fields of handles and the list of
+-- operators, which have all descriptions.
 local host, import = ...
 local builder = import "builder"
 local dsl = import "dsl"
@@ -35,7 +35,7 @@ local function class_of(entry)
   return "cleave." .. (entry.class or entry.name)
 end
 
--- Lua has words that are no names of fields.
+-- Lua's keywords cannot be names of fields.
 local RESERVED = { ["and"] = true, ["end"] = true, ["function"] = true, ["in"] = true,
   ["not"] = true, ["or"] = true, ["repeat"] = true, ["if"] = true }
 
@@ -93,7 +93,7 @@ local function add_table(out, entry)
     if kind:sub(-1) == "?" then
       kind = kind:sub(1, -2)
     end
-    -- Functions that need not be given have a result that says so, not a type.
+    -- Of an optional function, the result is optional, not the type.
     local required = name == "graph" or name == "run" or name == "replace"
     optional = optional or kind:find("^fun") and not required
     out.add("---@field %s%s %s # %s", name, optional and "?" or "", kind, doc)
@@ -204,9 +204,9 @@ end
 -- ---- operators ----
 
 local KIND_TYPES = {
-  integer = "integer|boolean", number = "number", text = "string",
+  integer = "integer|boolean", number = "number", string = "string",
   ["list of integers"] = "integer[]", ["list of numbers"] = "number[]",
-  ["list of texts"] = "string[]", tensor = "number|table",
+  ["list of strings"] = "string[]", tensor = "number|table",
 }
 
 local function show_value(value)
@@ -216,7 +216,7 @@ local function show_value(value)
   return type(value) == "string" and '"' .. value .. '"' or string.format("%.9g", value)
 end
 
--- "" where the attribute has no default; `mark` goes in front.
+-- "" if the attribute has no default; `mark` goes in front.
 local function show_default(attribute, mark)
   local value = attribute.default
   if attribute.shaped then
@@ -410,7 +410,7 @@ local function add_names(out, indent, names)
   out.add(line)
 end
 
--- What a rule file cannot reach is no name.
+-- Only names that a rule file can use are listed.
 local function luacheckrc()
   local out = writer()
   local contents = sandbox.contents()
@@ -446,7 +446,7 @@ local function luarc()
 ]]
 end
 
----All texts by the name of their file or table.
+---All generated files by the name of their file or table.
 function M.generate()
   check_complete()
   return {

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Options of a rule file: declared with a default, a line for people and a range, set from outside
+-- Options of a rule file: declared with a default, a description and a range, and set from outside
 -- by name. An option may stand for its value wherever a rule expects plain data; callbacks get all
 -- values as a table.
 local host, import = ...
@@ -50,18 +50,18 @@ local function complaint(option, value)
       return string.format("expected %s to %s", range.min or "-infinity", range.max or "infinity")
     end
   elseif kind == "string" then
-    return type(value) ~= "string" and "expected a text"
+    return type(value) ~= "string" and "expected a string"
   elseif kind == "enum" then
     if not in_list(value, range) then
       return "expected one of " .. table.concat(range, ", ")
     end
   elseif kind == "list" then
     if type(value) ~= "table" or not check.list_length(value) then
-      return "expected a list of texts"
+      return "expected a list of strings"
     end
     for _, item in ipairs(value) do
       if type(item) ~= "string" then
-        return "expected a list of texts"
+        return "expected a list of strings"
       end
     end
   end
@@ -75,7 +75,7 @@ local function read_choices(line, choices)
   end
   for k, choice in ipairs(choices) do
     if type(choice) ~= "string" then
-      check.fail(line, "option.enum: choice %d is %s, expected a text", k, check.show(choice))
+      check.fail(line, "option.enum: choice %d is %s, expected a string", k, check.show(choice))
     end
   end
   return check.copy(line, choices)
@@ -194,7 +194,7 @@ local function show(value)
   return host.tostring(value)
 end
 
----The text for --set that stands for a value of the option named `name`; fails at `line` where it
+---The string for --set that stands for a value of the option named `name`; fails at `line` if it
 ---does not fit.
 function M.setting(line, name, value, list)
   local names, option = {}, nil
@@ -203,7 +203,7 @@ function M.setting(line, name, value, list)
     option = entry.name and entry.name == name and entry.option or option
   end
   if not option then
-    check.fail(line, "options: '%s' is no option of this file%s", host.tostring(name),
+    check.fail(line, "options: '%s' is not an option of this file%s", host.tostring(name),
       #names == 0 and " (it has none)" or type(name) == "string" and host.hint(name, names) or "")
   end
   local wrong = complaint(option, value)
@@ -241,8 +241,8 @@ function M.list()
   return list
 end
 
--- The setting that counts for an option, the last one of FILE.NAME or else of NAME; nil: none.
--- All of both names are used: somebody else may need what this file does not.
+-- The setting for an option: the last one of FILE.NAME or else of NAME; nil if there is none. All
+-- settings with either name count as used.
 local function setting_of(name, file, settings)
   local general, own
   for _, setting in ipairs(settings) do
@@ -257,7 +257,7 @@ end
 
 ---Gives the options of a ruleset their values from settings; marks the settings used. Returns the
 ---table that callbacks get.
----Where several files have an option of that name, FILE.NAME sets it in this one alone.
+---If several files have an option of that name, FILE.NAME sets it in this one alone.
 ---@param line integer
 ---@param options table<string, table>
 ---@param file string name of the rule file without its extension

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The words that make patterns. A pattern is an empty, frozen table; what it says is kept here, out
--- of reach, and is checked when a rule uses it, so that messages name the rule.
+-- The words that make patterns. A pattern is an empty, frozen table; its content is kept here, out
+-- of reach of scripts, and is checked when a rule uses it, so that messages name the rule.
 local host, import = ...
 local check = import "check"
 local schema = import "schema"
@@ -29,7 +29,7 @@ local function make(description)
   return word
 end
 
----Description of a pattern, or nil where the value is none.
+---Description of a pattern, or nil if the value is not a pattern.
 function M.describe(value)
   return type(value) == "table" and descriptions[value] or nil
 end
@@ -48,7 +48,7 @@ local function op(arg)
   return make { kind = "op", line = line, spec = check.copy(line, arg) }
 end
 
--- Texts stand for operators of that name.
+-- Strings stand for operators of that name.
 local function pattern_of(line, value, what)
   if type(value) == "string" then
     return make { kind = "op", line = line, spec = { value } }
@@ -98,8 +98,8 @@ local function reading(previous, item)
   return check.fail(description.line, "'>>' with a function: cannot read a %s more than once", kind)
 end
 
--- A sequence as a tree of inputs, where it can be one: the operator at its end is then one that
--- the function may read at any of its outputs. What is repeated stays a sequence.
+-- A sequence as a tree of inputs, if possible: then the function may read the operator at its end
+-- at any output. Repeated parts stay a sequence.
 local function as_inputs(item)
   local description = M.describe(item)
   if description.kind ~= "sequence" then
@@ -158,7 +158,7 @@ end
 PATTERN.__shr = sequence
 PATTERN.__bor = either
 
--- "Conv" >> op "Relu" is a pattern; with a text on both sides there is nothing to make one of.
+-- "Conv" >> op "Relu" is a pattern; two strings are not.
 local function with_text(sign, combine)
   return function(a, b)
     if M.describe(a) or M.describe(b) or sign == ">>" and type(b) == "function" then
@@ -288,7 +288,7 @@ local function group(...)
   return make { kind = "group", line = line, children = children }
 end
 
--- A word that says all by itself.
+-- A word without arguments.
 local function single(kind, word)
   local result = setmetatable({}, PATTERN)
   descriptions[result] = { kind = kind, word = word, line = 0 }
@@ -318,7 +318,7 @@ function M.words()
   }
 end
 
----Makes the pattern of an operator's name; used where rules take either.
+---Makes a pattern from an operator's name; for places where rules take either.
 M.pattern_of = pattern_of
 
 return M

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The prompt's side of a session: its words, how values are shown, what completes a line. `api` are
--- the functions that src/script/repl.c gives.
+-- The Lua side of the prompt: its words, how values are shown, completions. `api` are the functions
+-- that src/script/repl.c gives.
 local host, import = ...
 local compile = import "compile"
 local dsl = import "dsl"
@@ -224,7 +224,7 @@ local KEYWORDS = { "and", "break", "do", "else", "elseif", "end", "false", "for"
   "goto", "if", "in", "local", "nil", "not", "or", "repeat", "return", "then", "true", "until",
   "while" }
 
--- What a.b.c stands for, as far as it can be said without running anything.
+-- The value of a.b.c, if it can be found without running code.
 local function value_of(path)
   local value
   for name in path:gmatch "[%w_]+" do

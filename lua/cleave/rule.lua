@@ -9,7 +9,7 @@ local options = import "options"
 
 local M = {}
 
----A field of a rule, options resolved; nil where it is not given.
+---A field of a rule, options resolved; nil if it is not given.
 function M.optional(rule, key, wanted)
   local value = options.resolve(rule.spec[key])
   if value ~= nil then
@@ -27,7 +27,7 @@ function M.integer(rule, key, fallback, low, high)
   return value
 end
 
----A number field from 0 on; 0 where it is not given.
+---A number field, not negative; 0 if it is not given.
 function M.amount(rule, key)
   local value = M.optional(rule, key, "number") or 0
   if not (value >= 0 and value < math.huge) then
@@ -46,7 +46,7 @@ function M.attributes(rule)
   return result
 end
 
----The name of a library's rule, or nil where the field is not given.
+---The name of a library's rule, or nil if the field is not given.
 function M.of_library(rule, key)
   local name = M.optional(rule, key, "string")
   if name then
@@ -55,7 +55,7 @@ function M.of_library(rule, key)
   return name
 end
 
----What every rule has.
+---Compiles the fields that every rule has.
 function M.head(rule)
   return {
     kind = rule.kind,

@@ -47,8 +47,7 @@ function M.list(content)
   })
 end
 
--- Lists that C walks through on its own: no metamethods, no more entries than it handles in no
--- time.
+-- Lists that C walks through without counting steps: no metamethods, and few enough entries.
 local function plain_list(list, what)
   if type(list) ~= "table" or getmetatable(list) ~= nil then
     host.fail(0, what .. ": expected a plain list")
@@ -58,8 +57,8 @@ local function plain_list(list, what)
   end
 end
 
--- Lua's own insert, remove and move loop in C for as long as a length or an argument says; these
--- loop in Lua, where the budget counts.
+-- Lua's own insert, remove and move loop in C, unbounded; these loop in Lua, where the budget
+-- counts.
 local function insert(list, ...)
   local size = host.list_size(list)
   local count = select("#", ...)
@@ -109,7 +108,7 @@ local function move(from, first, last, target, to)
   return to
 end
 
--- Methods of texts (("x"):rep(9)) go to the interpreter's table of string functions.
+-- Methods of strings (("x"):rep(9)) are looked up in the interpreter's table of string functions.
 local native_rep = string.rep
 string.find, string.match, string.gmatch, string.gsub =
   host.find, host.match, host.gmatch, host.gsub
@@ -117,10 +116,10 @@ string.rep = function(text, count, separator)
   text, count, separator = host.tostring(text), math.tointeger(count) or 0, separator or ""
   local piece = #text + #separator
   if piece == 0 then
-    return "" -- Lua would still count to `count`
+    return "" -- Lua's own function would loop `count` times
   end
   if count > 0 and piece * (count + 0.0) > LONGEST_TEXT then
-    host.fail(0, string.format("string.rep: a text of more than %d bytes", LONGEST_TEXT))
+    host.fail(0, string.format("string.rep: a string of more than %d bytes", LONGEST_TEXT))
   end
   return native_rep(text, count, separator)
 end
@@ -173,7 +172,7 @@ local LISTS = {
   concat = function(list, separator, first, last)
     plain_list(list, "table.concat")
     first, last = first or 1, last or host.list_size(list)
-    -- Entries may lie beyond the list's own end.
+    -- Entries may be after the list's own end.
     host.step((math.tointeger(last) or 0) - (math.tointeger(first) or 0) + 1)
     return table.concat(list, separator, first, last)
   end,
@@ -240,7 +239,7 @@ function M.contents()
     libraries = { coroutine = coroutines, math = NUMBERS, string = TEXT, table = lists } }
 end
 
--- Names that people will try, and what to say then.
+-- Names that users may try, and the hints for them.
 local REFUSED = { "io", "os", "package", "debug", "load", "loadstring", "loadfile", "dofile",
   "require", "collectgarbage", "rawset", "utf8", "warn" }
 

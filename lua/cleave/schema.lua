@@ -6,7 +6,7 @@ local M = {}
 
 ---@class schema_table
 ---@field name string the word, or what the table is an argument of
----@field class string? of the definitions; the name where it is not given
+---@field class string? of the definitions; the name if it is not given
 ---@field doc string
 ---@field list string? type of its list entries; nil: it has none
 ---@field keys { [1]: string, [2]: string, [3]: string }[] name, type, doc
@@ -27,7 +27,7 @@ local PRIORITY = { "priority", "integer|cleave.option?",
 local PATTERN = { "pattern", "cleave.pattern|cleave.operator", "what to match" }
 local BACKEND = "who runs it: cpu, onednn, or a library of --load"
 local BOUNDS = {
-  { "min", "integer|cleave.option?", "at least so often; 1 where it is not given" },
+  { "min", "integer|cleave.option?", "at least that many times; 1 if it is not given" },
   { "max", "integer|cleave.option?", "at most so often" },
 }
 local WHERE = { "where",
@@ -76,21 +76,21 @@ M.tables = {
     list = "cleave.pattern|cleave.operator|string|integer", keys = join(LABEL, TYPE) },
   { name = "range", doc = "numbers from min to max, both included",
     keys = {
-      { "min", "number|cleave.option?", "no bound where it is not given" },
-      { "max", "number|cleave.option?", "no bound where it is not given" },
+      { "min", "number|cleave.option?", "no bound if it is not given" },
+      { "max", "number|cleave.option?", "no bound if it is not given" },
     } },
   { name = "ruleset", doc = "what a rule file returns: rules, tests and named rulesets in order",
     list = "cleave.rule|cleave.named_ruleset_word",
     keys = {
       { "name", "string", "for messages and plans" },
-      { "backend", "string?", BACKEND .. "; cpu where it is not given" },
+      { "backend", "string?", BACKEND .. "; cpu if it is not given" },
       DOC,
       { "options", "table<string, cleave.option>?", "what --set may change" },
     } },
   { name = "named_ruleset",
     doc = "inside a ruleset: rules that run after those before them, on a backend of their own",
     list = "cleave.rule",
-    keys = { { "backend", "string?", BACKEND .. "; the ruleset's where it is not given" }, DOC } },
+    keys = { { "backend", "string?", BACKEND .. "; the ruleset's if it is not given" }, DOC } },
   { name = "fuse", doc = "each match becomes one kernel, if the backend agrees",
     keys = join(DOC, PATTERN, WHERE, {
       { "attributes", "table<string, any>?", "what the backend sees of the fusion" },
@@ -103,7 +103,7 @@ M.tables = {
       { "selector", "fun(graph: cleave.graph, options: table): cleave.selector",
         "MXNet's protocol; called for every seed, so that state is a local variable" },
       { "partitioner", "string|cleave.option",
-        'one of a loaded library, "PART" or "LIBRARY/PART"; it gets the options as texts' },
+        'one of a loaded library, "PART" or "LIBRARY/PART"; it gets the options as strings' },
       { "review", "fun(sub: cleave.sub, options: table): boolean|cleave.node[], string|table|nil",
         "true, false and why not, or the nodes to keep; a table: attributes for the backend" },
       { "min_nodes", "integer|cleave.option?", "smaller ones are refused" },
@@ -140,7 +140,7 @@ M.tables = {
   { name = "test_input", doc = "an input of a test: its sizes, or names of open ones",
     list = "integer|string",
     keys = {
-      { "dtype", "cleave.dtype?", "float32 where it is not given" },
+      { "dtype", "cleave.dtype?", "float32 if it is not given" },
       { "low", "number?", "drawn from here" },
       { "high", "number?", "to here; otherwise normal, integers 0 or 1" },
     } },
@@ -153,7 +153,7 @@ M.tables = {
     list = "integer",
     keys = {
       { "name", "string?", "of the value" },
-      { "dtype", "cleave.dtype?", "float32 where it is not given" },
+      { "dtype", "cleave.dtype?", "float32 if it is not given" },
       { "mean", "number?", "of normal and weight; 0" },
       { "std", "number?", "deviation of normal and weight; 1, or by gain and fan_in" },
       { "low", "number?", "of uniform; 0" },
@@ -175,9 +175,9 @@ M.tables = {
 M.words = {
   { "op", "fun(spec: cleave.operator|cleave.op): cleave.pattern", "a node" },
   { "any", "fun(spec: string|cleave.any|nil): cleave.pattern",
-    "any value; a text is its label" },
+    "any value; a string is its label" },
   { "constant", "fun(spec: string|number|cleave.constant|nil): cleave.pattern",
-    "a weight or number; a text is its label, a number its value" },
+    "a weight or number; a string is its label, a number its value" },
   { "maybe", "fun(spec: cleave.pattern|cleave.operator|cleave.maybe): cleave.pattern",
     "it, or nothing; the longest match first" },
   { "oneof", "fun(...: cleave.pattern|cleave.operator|cleave.pattern[]): cleave.pattern",

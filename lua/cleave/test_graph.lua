@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The graph of a rule test: built by its function with the words of model scripts. Weights that an
--- operator needs and the test does not give are drawn, of the shape that fits the first input, so
--- that g.Relu(g.Conv(x)) is a whole graph.
+-- operator needs and the test does not give are drawn with the shape that fits the first input, so
+-- that g.Relu(g.Conv(x)) is a complete graph.
 local host, import = ...
 local builder = import "builder"
 local check = import "check"
@@ -81,7 +81,7 @@ local function scale_of_last(name, x)
   return vector(x, last_size(name, x), 0.8, 1.2)
 end
 
--- Operator -> its inputs from the second on: how each is drawn.
+-- Operator -> how each of its inputs from the second on is drawn.
 local DRAWN = {
   Conv = { kernel },
   ConvTranspose = { kernel },
@@ -97,7 +97,7 @@ local DRAWN = {
   PRelu = { scale_of_last },
 }
 
--- Inputs given by name count as given.
+-- Inputs that are given by name are not drawn.
 local function is_named(op, attributes, place)
   for key in host.pairs(attributes) do
     if type(key) == "string" and host.input(op, key) == place - 1 then

@@ -42,7 +42,7 @@ const char *cleave_reader_type(const json_t *json) {
   switch (json_typeof(json)) {
     case JSON_OBJECT: return "an object";
     case JSON_ARRAY: return "a list";
-    case JSON_STRING: return "a text";
+    case JSON_STRING: return "a string";
     case JSON_INTEGER: return "a whole number";
     case JSON_REAL: return "a number";
     case JSON_TRUE:
@@ -97,15 +97,15 @@ cleave_status_t cleave_reader_get(cleave_json_reader_t *reader, const json_t *ob
   return CLEAVE_OK;
 }
 
-/* A copy of a text member; `otherwise` where it is missing (NULL: then that is an error). */
+/* A copy of a string member; `fallback` if it is missing (NULL: that is an error). */
 cleave_status_t cleave_reader_get_text(cleave_json_reader_t *reader, const json_t *object, const char *key,
-                                       const char *otherwise, const char **out_text) {
+                                       const char *fallback, const char **out_text) {
   json_t *json = NULL;
-  if (otherwise != NULL && json_object_get(object, key) == NULL) {
-    *out_text = otherwise;
+  if (fallback != NULL && json_object_get(object, key) == NULL) {
+    *out_text = fallback;
     return CLEAVE_OK;
   }
-  CLEAVE_TRY(cleave_reader_get(reader, object, key, JSON_STRING, "a text", &json));
+  CLEAVE_TRY(cleave_reader_get(reader, object, key, JSON_STRING, "a string", &json));
   *out_text = cleave_arena_copy_text(reader->arena, json_string_value(json), json_string_length(json));
   return *out_text == NULL ? cleave_error_out_of_memory(reader->error) : CLEAVE_OK;
 }
@@ -232,7 +232,7 @@ cleave_status_t cleave_reader_read_bytes(cleave_json_reader_t *reader, const jso
   }
   const json_t *hex = json_object_get(json, "hex");
   if (!json_is_string(hex) || json_object_size(json) != 1 || json_string_length(hex) % 2 != 0) {
-    return cleave_reader_fail(reader, "expected a text, or {\"hex\": \"...\"}");
+    return cleave_reader_fail(reader, "expected a string, or {\"hex\": \"...\"}");
   }
   const char *digits = json_string_value(hex);
   *out_length = json_string_length(hex) / 2;
@@ -264,8 +264,9 @@ static cleave_status_t read_element(cleave_json_reader_t *reader, const json_t *
   }
   if (kind == CLEAVE_ATTRIBUTE_STRINGS) {
     CLEAVE_TRY(cleave_reader_read_bytes(reader, json, &((const char **)list)[k], &length));
-    return strlen(((const char **)list)[k]) == length ? CLEAVE_OK
-                                                      : cleave_reader_fail(reader, "a text with a zero byte");
+    return strlen(((const char **)list)[k]) == length
+               ? CLEAVE_OK
+               : cleave_reader_fail(reader, "a string with a zero byte");
   }
   return read_float(reader, json, &((float *)list)[k]);
 }

@@ -36,9 +36,9 @@ CLEAVE_MUST_USE cleave_status_t cleave_reader_check_keys(cleave_json_reader_t *r
 CLEAVE_MUST_USE cleave_status_t cleave_reader_get(cleave_json_reader_t *reader, const json_t *object,
                                                   const char *key, json_type type, const char *expected,
                                                   json_t **out_json);
-/* A copy of a text member; `otherwise` where it is missing (NULL: then that is an error). */
+/* A copy of a string member; `fallback` if it is missing (NULL: that is an error). */
 CLEAVE_MUST_USE cleave_status_t cleave_reader_get_text(cleave_json_reader_t *reader, const json_t *object,
-                                                       const char *key, const char *otherwise,
+                                                       const char *key, const char *fallback,
                                                        const char **out_text);
 /* A whole number from 0 to `most`. */
 CLEAVE_MUST_USE cleave_status_t cleave_reader_get_number(cleave_json_reader_t *reader, const json_t *object,

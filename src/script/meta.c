@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gives lua/cleave/meta.lua the tables of C as Lua tables, and copies the texts that it makes. */
+/* Gives lua/cleave/meta.lua the tables of C as Lua tables, and copies the files that it makes. */
 #include "script/meta.h"
 
 #include <stdlib.h>

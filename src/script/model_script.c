@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loading a model script: run it with the builder `g` and the settings as `options`, infer the whole graph.
- */
+/* Loads a model script: runs it with the builder `g` and the settings as `options`, and infers the whole
+ * graph. */
 #include "script/model_script.h"
 
 #include <string.h>

@@ -8,7 +8,8 @@
 
 /* Runs the script and returns the graph it built, of `context`, with types inferred. Weights are drawn from
  * `seed` (0: the script's own default). Settings become the script's `options`. A setting that the script
- * never looks at is no error here: `out_used[k]` (may be NULL) tells. Errors carry the script's file:line. */
+ * never reads is not an error here: `out_used[k]` (may be NULL) is set if it was read. Errors carry the
+ * script's file:line. */
 CLEAVE_MUST_USE cleave_status_t cleave_model_script_load(cleave_context_t *context, const char *path,
                                                          const cleave_rules_setting_t *settings,
                                                          size_t setting_count, uint64_t seed, bool *out_used,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The prompt: chunks in one environment, and the functions that lua/cleave/repl.lua builds its words from.
- * What C owns while Lua runs (a matcher, a text of a service) hangs on the session, and goes with the next
- * use, so that an error can leave it there.
+ * Memory of C that is in use while Lua runs (a matcher, a string from a service) belongs to the session and
+ * is freed at the next use, so that an error does not leak it.
  */
 #include "script/repl.h"
 
@@ -136,7 +136,7 @@ static void describe(cleave_repl_t *repl, const cleave_handle_t *handle, cleave_
   }
 }
 
-/* Pushes a text and frees it; the text is the session's while Lua may raise. */
+/* Pushes a string and frees it; the session owns it while Lua may raise. */
 static int push_answer(lua_State *state, cleave_repl_t *repl) {
   lua_pushstring(state, repl->answer == NULL ? "" : repl->answer);
   cleave_free(repl->answer);
@@ -216,7 +216,7 @@ static int api_operators(lua_State *state) {
 
 /* ---- services ---- */
 
-/* A service works for the chunk, but not on its time. */
+/* The time of a service does not count for the chunk. */
 static int finish_service(lua_State *state, uint64_t start, cleave_status_t status,
                           const cleave_error_t *error) {
   cleave_script_t *script = cleave_script_of(state);
@@ -441,7 +441,8 @@ static void run_chunk(lua_State *state, void *context) {
   if (memchr(repl->text, 0, repl->length) != NULL) {
     cleave_script_raise(state, "a zero byte in the text");
   }
-  // An expression first; "return" stands on its own line number, so that lines are the chunk's.
+  // Tries the chunk as an expression first; "return" is on the first line, so that line numbers stay the
+  // same.
   const char *expression = lua_pushfstring(state, "return %s", repl->text);
   if (!load_chunk(state, repl, expression, repl->length + 7)) {
     lua_pop(state, 1);
@@ -468,7 +469,7 @@ static void run_chunk(lua_State *state, void *context) {
   lua_call(state, 1, 0);
 }
 
-/* "prompt:2: text" -> "line 2: text", or the text alone where there is one line only. */
+/* "prompt:2: text" -> "line 2: text", or the text alone if the chunk has one line. */
 static cleave_status_t set_message(const cleave_repl_t *repl, cleave_status_t status, const char *message,
                                    cleave_error_t *error) {
   size_t name = strlen(repl->script->path);

@@ -116,10 +116,10 @@ raised a table value instead of a message
 a pattern (op)
 the time budget of 2000 ms is spent
 the time budget of 2000 ms is spent
-string.rep: a text of more than 1048576 bytes
+string.rep: a string of more than 1048576 bytes
 g:find: expected a pattern or the name of an operator, found 1
 why: expected a node or a name, found a number
-more than 256 MiB of memory, or more than 32 MiB in one piece (1 MiB in one text)
+more than 256 MiB of memory, or more than 32 MiB in one piece (1 MiB in one string)
 \"still here\""
 session "rules" 'why "pair"
 why(g.nodes[2])

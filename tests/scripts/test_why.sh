@@ -220,7 +220,7 @@ check "a group of values with one label" 0 "1 of 2 nodes at" "$program" why diam
 
 # A label on two parts that cannot be one never matches: that is said when the file is loaded.
 sed -e 's/op "Conv"/op { "Conv", as = "it" }/' -e 's/op "Mul"/op { "Mul", as = "it" }/' chain.lua >labels.lua
-check "one label on two operators" 1 "labels.lua:1: .*label 'it' stands on two parts that cannot be the same" "$program" why diamond.lua --rules labels.lua
+check "one label on two operators" 1 "labels.lua:1: .*label 'it' is on two parts that cannot be the same" "$program" why diamond.lua --rules labels.lua
 
 # Refusals and losses are groups by reason and structure; the limit is for those, too.
 cat >many.lua <<'LUA'

@@ -208,13 +208,13 @@ UNIT_TEST(huge_ranges_end) {
 
 UNIT_TEST(huge_texts_are_refused) {
   static const attack_t ATTACKS[] = {
-      {"rep", "return ('x'):rep(1e10)", FAILS, "string.rep: a text of more than 1048576 bytes"},
+      {"rep", "return ('x'):rep(1e10)", FAILS, "string.rep: a string of more than 1048576 bytes"},
       {"rep of nothing", "assert((''):rep(math.maxinteger) == '' and (''):rep(1e18, '') == '')", PASSES,
        NULL},
       {"rep of an integer that wraps", "return ('xx'):rep(math.maxinteger)", FAILS,
-       "string.rep: a text of more than"},
+       "string.rep: a string of more than"},
       {"rep with a separator", "return (''):rep(1e9, ('x'):rep(1000))", FAILS,
-       "string.rep: a text of more than"},
+       "string.rep: a string of more than"},
       {"width", "return ('%99999999d'):format(1)", FAILS, "invalid conversion"},
       {"many of them", "return ('%s'):rep(100000):format(('x'):rep(1000))", FAILS, "bad argument"},
       {"formatted", "return ('%s%s'):format(('x'):rep(1000000), ('x'):rep(1000000))", OUT_OF_MEMORY, NULL},

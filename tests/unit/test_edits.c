@@ -220,13 +220,13 @@ UNIT_TEST(members_have_their_types_and_ranges) {
 #define AT "log: edits.groups[0].steps[0]: "
   ck_assert_str_eq(perform("{}"), AT "member 'do' is missing");
   ck_assert_str_eq(perform("7"), AT "expected an object, found a whole number");
-  ck_assert_str_eq(perform(STEP("explode", "\"node\":1")), AT "do: 'explode' is no kind of change");
+  ck_assert_str_eq(perform(STEP("explode", "\"node\":1")), AT "do: 'explode' is not a kind of change");
   ck_assert_str_eq(perform(STEP("remove_node", "\"nod\":1")),
                    AT "member 'nod' is unknown (did you mean 'node'?)");
   ck_assert_str_eq(perform(STEP("remove_node", "\"node\":-1")),
                    "log: edits.groups[0].steps[0].node: expected 0 to 4294967294, found -1");
   ck_assert_str_eq(perform(STEP("remove_node", "\"node\":\"1\"")),
-                   "log: edits.groups[0].steps[0].node: expected a whole number, found a text");
+                   "log: edits.groups[0].steps[0].node: expected a whole number, found a string");
   ck_assert_str_eq(
       perform(STEP("add_node", "\"op\":\"Relu\",\"name\":\"n\",\"inputs\":[1.5],\"outputs\":1,\"node\":2")),
       AT "inputs[0]: expected a value's number, or null");

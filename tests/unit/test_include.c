@@ -151,7 +151,7 @@ UNIT_TEST(rules_know_the_file_that_they_stand_in) {
   write_file("twice.lua",
              "return ruleset { name = 'r',\n  require 'parts',\n  fuse 'inner' { pattern = op 'Add' } }\n");
   unit_fails(load("twice.lua", e), CLEAVE_ERROR_RULE,
-             "twice.lua:3: fuse 'inner' is there twice, first in parts.lua:3");
+             "twice.lua:3: fuse 'inner' is defined twice, first in parts.lua:3");
   end();
 }
 

@@ -120,7 +120,7 @@ UNIT_TEST(every_line_of_damage_has_place_expected_and_found) {
   refused("cleave-plan", "leave-plan", "p.json: format: expected 'cleave-plan', found 'leave-plan'");
   refused("\"version\": 1", "\"version\": 2",
           "p.json: version: this program reads plans of version 1, found 2");
-  refused("\"version\": 1", "\"version\": \"1\"", "p.json: version: expected a whole number, found a text");
+  refused("\"version\": 1", "\"version\": \"1\"", "p.json: version: expected a whole number, found a string");
   refused("\"rules\": [", "\"rulez\": [], \"rules\": [",
           "p.json: member 'rulez' is unknown (did you mean 'rules'?)");
   refused("\"hash\":\"", "\"hash\":\"x", "p.json: graph: hash: expected 16 digits");
@@ -140,9 +140,9 @@ UNIT_TEST(every_line_of_damage_has_place_expected_and_found) {
           "p.json: regions[0].attributes[3]: kind 'intz' is none of");
   refused("[-1,0,", "[-1,0.5,",
           "p.json: regions[0].attributes[3][1]: expected a whole number, found a number");
-  refused("{\"hex\":\"", "{\"hex\":\"0", "expected a text, or {\"hex\": \"...\"}");
+  refused("{\"hex\":\"", "{\"hex\":\"0", "expected a string, or {\"hex\": \"...\"}");
   refused("\"a_int\"", "\"z_int\"", "attributes: expected in order of their names, each once");
-  refused("\"-inf\"", "\"inff\"", "expected a number, found a text");
+  refused("\"-inf\"", "\"inff\"", "expected a number, found a string");
   refused("{\n", "[1]{\n", "p.json:1: not JSON: ");
   refused("\"notes\": [", "\"notes\": [[[[", "p.json:");
 }

@@ -310,7 +310,7 @@ UNIT_TEST(every_kind_of_damage_is_refused_with_its_place) {
   refused("\"op\":\"Add\"", "\"op\":{\"hex\":\"00\"}",
           "nodes[0].op: expected a name of at most 65536 bytes, none of them zero");
   refused("\"op\":\"Add\"", "\"op\":{\"hex\":\"0g\"}", "expected digits 0 to 9 and a to f");
-  refused("\"op\":\"Add\"", "\"op\":1", "expected a text, or {\"hex\": \"...\"}");
+  refused("\"op\":\"Add\"", "\"op\":1", "expected a string, or {\"hex\": \"...\"}");
   refused("\"fusion\":0", "\"fusion\":1", "nodes[0].fusion: the fusions say otherwise");
   refused("\"fusion\":0", "\"fusion\":0,\"fusion\":0", "duplicate object key");
   refused("\"nodes\":[0,1],\"labels\"", "\"nodes\":[1,0],\"labels\"",
@@ -322,7 +322,7 @@ UNIT_TEST(every_kind_of_damage_is_refused_with_its_place) {
   refused("{\"name\":\"a\",", "{\"name\":\"z\",",
           "r.json: attributes: expected in order of their names, each once");
   refused("\"nan\"", "\"nan:0000000000000000\"", "is no NaN");
-  refused("\"nan\"", "\"nan:7ff800000000000\"", "expected a number, found a text");
+  refused("\"nan\"", "\"nan:7ff800000000000\"", "expected a number, found a string");
   refused("\"kind\":\"ints\"", "\"kind\":\"int64s\"", "kind 'int64s' is none of");
   refused("\"data\":[1.0", "\"file\":\"w.npy\",\"data\":[1.0",
           "a value has 'data', 'file' or 'sparse', one of them");

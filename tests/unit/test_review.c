@@ -37,14 +37,14 @@ UNIT_TEST(thresholds_refuse_with_numbers) {
          "a: a region of 2 nodes is too small: min_nodes is 3\n");
   expect(RULE("ops = { 'Relu', 'Sin' }, min_nodes = 2"), "cpu{a b}", "");
   expect(RULE("ops = { 'Relu', 'Sin' }, min_flops = 2049"), "",
-         "a: too little to do, FLOPs are 2048: min_flops is 2049\n");
+         "a: too few FLOPs: 2048, min_flops is 2049\n");
   expect(RULE("ops = { 'Relu', 'Sin' }, min_flops = 2048"), "cpu{a b}", "");
   expect(RULE("ops = { 'Relu', 'Sin' }, min_bytes_saved = 4097"), "",
-         "a: too little stays inside, bytes saved are 4096: min_bytes_saved is 4097\n");
+         "a: too few bytes saved: 4096, min_bytes_saved is 4097\n");
   expect(RULE("ops = { 'Relu', 'Sin' }, min_bytes_saved = 4096"), "cpu{a b}", "");
   /* b is read by d too, which is outside: it still crosses. */
   expect(RULE("ops = { 'Sin', 'Cos' }, min_bytes_saved = 1"), "",
-         "b: too little stays inside, bytes saved are 0: min_bytes_saved is 1\n");
+         "b: too few bytes saved: 0, min_bytes_saved is 1\n");
 }
 
 UNIT_TEST(thresholds_are_options_where_the_rule_says_so) {
@@ -205,7 +205,7 @@ UNIT_TEST(wrong_results_of_review_are_errors) {
       RULE("review = function() end"),
       "r.lua:1: region 'g': review returned nothing, expected true, false or nodes to keep; at Relu 'a'");
   expect_failure(RULE("review = function(sub) return true, 5 end"),
-                 "r.lua:1: region 'g': review returned a number, expected a text (the reason) or a table "
+                 "r.lua:1: region 'g': review returned a number, expected a string (the reason) or a table "
                  "(attributes); at Relu 'a'");
   expect_failure(
       RULE("review = function(sub) return { tile = 8 } end"),
@@ -249,16 +249,16 @@ UNIT_TEST(attributes_are_numbers_texts_booleans_and_lists_in_order_of_names) {
 UNIT_TEST(other_attributes_are_errors) {
   static const char *const CASES[11][2] = {
       {"{ k = ipairs }",
-       "attribute 'k' is a function, expected a number, a text, a boolean or a list of them"},
-      {"{ k = { 1, 'a' } }", "attribute 'k' is a list of numbers and texts, expected one of them"},
-      {"{ k = { {} } }", "attribute 'k' has a table in its list, expected numbers or texts"},
+       "attribute 'k' is a function, expected a number, a string, a boolean or a list of them"},
+      {"{ k = { 1, 'a' } }", "attribute 'k' is a list of numbers and strings, expected one of them"},
+      {"{ k = { {} } }", "attribute 'k' has a table in its list, expected numbers or strings"},
       {"{ k = { a = 1 } }", "attribute 'k' is a table with the key 'a', expected a list"},
       {"{ k = { 1, [3] = 1 } }", "attribute 'k' is a table with the key 3, expected a list"},
       {"{ k = 1/0 }", "attribute 'k' is a number that is not finite"},
       {"{ k = { 1e300, 0.5 } }", "attribute 'k' is a number that is not finite in 32 bits"},
       {"{ 1 }", "attributes have names, found a number as a key"},
       {"{ [''] = 1 }", "a name of an attribute has 0 bytes, expected 1 to 63 and no zero"},
-      {"{ k = { 'a\\0b' } }", "attribute 'k' has a text with a zero byte"},
+      {"{ k = { 'a\\0b' } }", "attribute 'k' has a string with a zero byte"},
       {"(function() local t = {} for k = 1, 65 do t['k' .. k] = k end return t end)()",
        "more than 64 attributes"}};
   for (uint32_t k = 0; k < 11; k++) {
@@ -302,7 +302,7 @@ UNIT_TEST(tensors_and_equal_names_are_no_attributes) {
   cleave_attribute_t two[2] = {{.name = "k", .kind = CLEAVE_ATTRIBUTE_INT, .i = 1},
                                {.name = "k", .kind = CLEAVE_ATTRIBUTE_INT, .i = 2}};
   unit_fails(cleave_plan_copy_attributes(&arena, two, 2, &copy, e), CLEAVE_ERROR_INVALID_ARGUMENT,
-             "attribute 'k' is there twice");
+             "attribute 'k' is given twice");
   two[0].kind = CLEAVE_ATTRIBUTE_TENSOR;
   unit_fails(cleave_plan_copy_attributes(&arena, two, 1, &copy, e), CLEAVE_ERROR_INVALID_ARGUMENT,
              "attribute 'k': a region carries no tensors");

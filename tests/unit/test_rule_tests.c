@@ -126,7 +126,7 @@ UNIT_TEST(refuses_tests_that_do_not_make_sense) {
   refuses("graph = function() end, refused = { conv_act = 3 }",
           "r.lua:7: test 'it works': refused: 'conv_act': expected a string, found 3");
   refuses("graph = function() end, expect_not = { 'rest' }, options = { lest = 1 }",
-          "r.lua:7: test 'it works': options: 'lest' is no option of this file (did you mean 'least'?)");
+          "r.lua:7: test 'it works': options: 'lest' is not an option of this file (did you mean 'least'?)");
   refuses("graph = function() end, expect_not = { 'rest' }, options = { least = 0 }",
           "r.lua:7: test 'it works': options: 'least' is 0, expected 1 to infinity");
   refuses("graph = function(g, x) end, expect_not = { 'rest' }, inputs = { y = { 1 } }",

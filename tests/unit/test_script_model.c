@@ -340,7 +340,7 @@ UNIT_TEST(says_what_is_wrong_with_values) {
   fails("g.weight { 3, nam = 'x' }", CLEAVE_ERROR_FORMAT,
         ":1: g.weight has no key 'nam' (did you mean 'name'?)");
   fails("g.constant({ { 1, 2 }, { 3 } })", CLEAVE_ERROR_FORMAT,
-        ":1: a table that is no array: lists of one level differ in length");
+        ":1: a table that is not an array: lists of one level differ in length");
   fails("g.constant({ 1, 'x' })", CLEAVE_ERROR_FORMAT,
         ":1: an element of a constant: expected a number, found a string");
   fails("g.constant(1.5, 'int64')", CLEAVE_ERROR_FORMAT, ":1: a constant of dtype int64 with a fraction");

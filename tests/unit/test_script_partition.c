@@ -368,9 +368,9 @@ UNIT_TEST(ends_with_the_error_of_a_callback) {
   expect_failure(row(2), REGION("selector = function() return { select = function() return 'yes' end } end"),
                  CLEAVE_ERROR_RULE,
                  "r.lua:1: region 'g': select returned a string, expected true or false; at Relu 'r1'");
-  expect_failure(convolution(), FUSE("pattern = op 'Conv', where = function() return false, 3 end"),
-                 CLEAVE_ERROR_RULE,
-                 "r.lua:1: fuse 'x': where returned a number as the reason, expected a text; at Conv 'conv'");
+  expect_failure(
+      convolution(), FUSE("pattern = op 'Conv', where = function() return false, 3 end"), CLEAVE_ERROR_RULE,
+      "r.lua:1: fuse 'x': where returned a number as the reason, expected a string; at Conv 'conv'");
   expect_failure(row(2), REGION("supported = function() return 'yes' end"), CLEAVE_ERROR_RULE,
                  "r.lua:1: region 'g': supported returned a string, expected false, true, -1 (any group) or "
                  "a group from 0; at Relu 'r1'");

@@ -155,7 +155,7 @@ UNIT_TEST(what_a_rule_leaves_is_on_record_and_leaves_no_trace) {
   ck_assert_uint_eq(edits->refusals.count, 2);
   ck_assert_str_eq(edits->refusals.items[0].place, "here");
   ck_assert_str_eq(edits->refusals.items[0].reason, "not today");
-  ck_assert_str_eq(edits->refusals.items[1].reason, "replace returned what is there");
+  ck_assert_str_eq(edits->refusals.items[1].reason, "replace returned the matched values");
   check_rule(&c, 0, 0, 1);
   check_rule(&c, 1, 0, 1);
   rule_case_deinit(&c);
@@ -231,7 +231,7 @@ UNIT_TEST(replace_returns_values) {
       "the match; at Relu 'here'");
   ck_assert_str_eq(
       failure(ONE_MODEL, ONE_RULE("return { rr = m.r }")),
-      "r.lua:2: rewrite 'one': replace returned a value for 'rr', which is no label of the pattern "
+      "r.lua:2: rewrite 'one': replace returned a value for 'rr', which is not a label of the pattern "
       "(did you mean 'r'?); at Relu 'here'");
   ck_assert_str_eq(
       failure(ONE_MODEL, ONE_RULE("return g.Reluu(m.r)")),
@@ -448,7 +448,7 @@ UNIT_TEST(a_rule_that_matches_its_substitute_is_named) {
           INPUT "return g.Clip(x, -1.0, 1.0)",
           RULESET("rewrite 'more' { pattern = op { 'Clip', as = 'c', inputs = { max = constant 'm' } }, "
                   "replace = function(m, g) return g.Clip(m.c.inputs.input, -1.0, m.m:value() + 1.0) end }")),
-      "r.lua:1: rewrite 'more': does not come to an end: it has changed one place more than 10000 times");
+      "r.lua:1: rewrite 'more': does not terminate: it has changed one place more than 10000 times");
 }
 
 UNIT_TEST(work_that_moves_along_is_no_loop) {

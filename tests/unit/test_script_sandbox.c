@@ -213,11 +213,11 @@ UNIT_TEST(bounds_memory) {
   unit_fails_with(run_bytes(TABLES, sizeof TABLES - 1, 20000, e), CLEAVE_ERROR_LIMIT,
                   "more than 256 MiB of memory");
   unit_fails_with(run("local s = 'x' while true do s = s .. s end", e), CLEAVE_ERROR_LIMIT,
-                  "1 MiB in one text");
+                  "1 MiB in one string");
   static const char CALLS[] = "local function f() return 1 + f() end f()";
   unit_fails_with(run_bytes(CALLS, sizeof CALLS - 1, 20000, e), CLEAVE_ERROR_RULE, "stack overflow");
-  refused("return string.rep('x', 1e10)", "t.lua:1: string.rep: a text of more than 1048576 bytes");
-  refused("return ('x'):rep(1 << 62)", "t.lua:1: string.rep: a text of more than 1048576 bytes");
+  refused("return string.rep('x', 1e10)", "t.lua:1: string.rep: a string of more than 1048576 bytes");
+  refused("return ('x'):rep(1 << 62)", "t.lua:1: string.rep: a string of more than 1048576 bytes");
   refused("return table.unpack({}, 1, 1e7)", "t.lua:1: too many results to unpack");
 }
 

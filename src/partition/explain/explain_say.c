@@ -258,7 +258,7 @@ static void say_constant(const finder_t *finder, const fault_t *fault, words_t *
   } else if (d->kind == CONSTRAINT_SCALAR) {
     cleave_text_format(&words->found, "%lld elements", (long long)tensor->count);
   } else if (tensor->count == 0 || tensor->dtype == CLEAVE_DTYPE_STRING) {
-    cleave_text_add(&words->found, tensor->count == 0 ? "empty" : "a text");
+    cleave_text_add(&words->found, tensor->count == 0 ? "empty" : "a string");
   } else {
     int64_t element = cleave_finder_wrong_element(test, tensor);
     cleave_explain_number(cleave_tensor_get_float(tensor, element), &words->found);

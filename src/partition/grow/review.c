@@ -142,7 +142,7 @@ cleanup:
 static cleave_status_t refuse(cleave_review_t *review, const char *what, double found, const char *name,
                               double wanted) {
   review->accept = false;
-  (void)snprintf(review->reason.text, sizeof review->reason.text, "%s %.6g: %s is %.6g", what, found, name,
+  (void)snprintf(review->reason.text, sizeof review->reason.text, "%s: %.6g, %s is %.6g", what, found, name,
                  wanted);
   return CLEAVE_OK;
 }
@@ -173,7 +173,7 @@ static cleave_status_t refuse_unknown(cleave_review_t *review, const cleave_prop
   }
   review->accept = false;
   (void)snprintf(review->reason.text, sizeof review->reason.text, "%s are not known, %s: %s is %.6g", what,
-                 open.length > 0 ? cleave_text_get(&open) : "an operator does not tell them", name, wanted);
+                 open.length > 0 ? cleave_text_get(&open) : "an operator has no estimate", name, wanted);
   cleave_text_deinit(&open);
   return CLEAVE_OK;
 }
@@ -189,11 +189,11 @@ static cleave_status_t check_thresholds(cleave_partitioner_t *partitioner, const
     return refuse_unknown(review, proposal, "bytes saved", "min_bytes_saved", rule->min_bytes_saved);
   }
   if (rule->min_flops > 0.0 && !(proposal->flops >= rule->min_flops)) {
-    return refuse(review, "too little to do, FLOPs are", proposal->flops, "min_flops", rule->min_flops);
+    return refuse(review, "too few FLOPs", proposal->flops, "min_flops", rule->min_flops);
   }
   if (rule->min_bytes_saved > 0.0 && !(proposal->bytes_saved >= rule->min_bytes_saved)) {
-    return refuse(review, "too little stays inside, bytes saved are", proposal->bytes_saved,
-                  "min_bytes_saved", rule->min_bytes_saved);
+    return refuse(review, "too few bytes saved", proposal->bytes_saved, "min_bytes_saved",
+                  rule->min_bytes_saved);
   }
   if (rule->min_gain <= 0.0) {
     return CLEAVE_OK;

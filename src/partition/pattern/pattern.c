@@ -124,7 +124,7 @@ static cleave_status_t check_op(checker_t *checker, uint32_t index, uint32_t dep
     bool is_variadic = node->inputs[k].port == CLEAVE_PATTERN_PORT_VARIADIC;
     if (is_variadic != (checker->pattern->nodes[node->inputs[k].pattern].kind == CLEAVE_PATTERN_VARIADIC) ||
         (is_variadic && k + 1 < node->input_count)) {
-      return refuse(checker, index, "only the last input of an operator can stand for all the others");
+      return refuse(checker, index, "only the last input of an operator can be variadic");
     }
     for (uint32_t m = 0; m < k; m++) {
       if (node->inputs[k].port != CLEAVE_PATTERN_PORT_ANY && node->inputs[k].port == node->inputs[m].port) {
@@ -229,11 +229,10 @@ static cleave_status_t check_clashes(const checker_t *checker) {
     return CLEAVE_OK;
   }
   const cleave_pattern_node_t *part = &checker->pattern->nodes[second];
-  return cleave_error_set_at(
-      checker->error, CLEAVE_ERROR_RULE, file_of(checker, part), part->line,
-      "%s: label '%s' stands on two parts that cannot be the same (the other one is in "
-      "line %d): give one of them another label",
-      checker->subject, part->label, (int)checker->pattern->nodes[first].line);
+  return cleave_error_set_at(checker->error, CLEAVE_ERROR_RULE, file_of(checker, part), part->line,
+                             "%s: label '%s' is on two parts that cannot be the same (the other one is in "
+                             "line %d): give one of them another label",
+                             checker->subject, part->label, (int)checker->pattern->nodes[first].line);
 }
 
 // ---- sizes ----
@@ -349,7 +348,7 @@ cleave_status_t cleave_pattern_check_of(const cleave_pattern_t *pattern, const c
   cleave_status_t status = check_node(&checker, pattern->root, 0);
   if (status == CLEAVE_OK &&
       (!has_mark(&checker, pattern->root, HAS_ANCHOR) || has_mark(&checker, pattern->root, MAY_BE_EMPTY))) {
-    status = refuse(&checker, pattern->root, "pattern must begin with an operator, to be found by");
+    status = refuse(&checker, pattern->root, "pattern must begin with an operator");
   }
   cleave_free(checker.marks);
   CLEAVE_TRY(status);

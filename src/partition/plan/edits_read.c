@@ -223,7 +223,7 @@ static cleave_status_t read_kind(log_reader_t *reader, const json_t *json, cleav
       return CLEAVE_OK;
     }
   }
-  return cleave_reader_fail(&reader->base, "do: '%.40s' is no kind of change", name);
+  return cleave_reader_fail(&reader->base, "do: '%.40s' is not a kind of change", name);
 }
 
 static cleave_status_t read_step(log_reader_t *reader, json_t *json, void *context) {

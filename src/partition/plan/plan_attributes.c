@@ -65,7 +65,7 @@ cleave_status_t cleave_plan_copy_attributes(cleave_arena_t *arena, const cleave_
   qsort(copies, count, sizeof *copies, compare_names);
   for (uint32_t k = 1; k < count; k++) {
     if (strcmp(copies[k - 1].name, copies[k].name) == 0) {
-      return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "attribute '%s' is there twice",
+      return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "attribute '%s' is given twice",
                               copies[k].name);
     }
   }

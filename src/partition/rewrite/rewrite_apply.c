@@ -420,9 +420,10 @@ static cleave_status_t apply(cleave_rewriter_t *rewriter, cleave_rule_run_t *run
   }
   if (changes_nothing(substitute)) {
     cleave_editor_roll_back(editor, mark);
-    return refuse(rewriter, run, substitute->reason.text,
-                  substitute->to.count == 0 ? "replace left it as it is" : "replace returned what is there",
-                  error);
+    return refuse(
+        rewriter, run, substitute->reason.text,
+        substitute->to.count == 0 ? "replace left it as it is" : "replace returned the matched values",
+        error);
   }
   CLEAVE_TRY(cleave_rewrite_check_return(rewriter, run, error));
   for (size_t k = 0; k < substitute->from.count; k++) {

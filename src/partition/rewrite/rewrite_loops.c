@@ -259,18 +259,18 @@ cleave_status_t cleave_rewrite_check_growth(cleave_rewriter_t *rewriter, const c
   if (made >= editor->removed.count) {
     uint32_t place = cleave_rewrite_place(loops, substitute->from.items[0].index);
     if (++loops->times.items[place] > MAX_CHANGES_AT_ONE_PLACE) {
-      return fail(run, "does not come to an end: it has changed one place more than 10000 times", error);
+      return fail(run, "does not terminate: it has changed one place more than 10000 times", error);
     }
   }
   char message[160];
   if (++loops->changes > loops->most_changes) {
     (void)snprintf(message, sizeof message,
-                   "does not come to an end: %zu changes by rewrites in a graph that had %zu nodes",
+                   "does not terminate: %zu changes by rewrites in a graph that had %zu nodes",
                    loops->changes, (loops->most_changes - CHANGES_FREE) / CHANGES_PER_NODE);
     return fail(run, message, error);
   }
   if (graph->live_node_count > loops->most_nodes) {
-    (void)snprintf(message, sizeof message, "does not come to an end: the graph has grown to %zu nodes",
+    (void)snprintf(message, sizeof message, "does not terminate: the graph has grown to %zu nodes",
                    graph->live_node_count);
     return fail(run, message, error);
   }

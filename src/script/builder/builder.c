@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Operators as functions: positional inputs, then a table of attributes and inputs by name. One function
- * serves all operators; what it needs to know is in their schemas.
+ * serves all operators, by their schemas.
  */
 #include "script/builder/builder.h"
 
@@ -50,7 +50,7 @@ static cleave_value_t read_handle(lua_State *state, int index) {
   return (cleave_value_t){cleave_handle_check(state, index, CLEAVE_HANDLE_VALUE)->index};
 }
 
-/* dtype of a number among the inputs: that of the values that it meets, where the operator is pointwise. */
+/* dtype of a number among the inputs: for pointwise operators, that of the other inputs. */
 static cleave_dtype_t number_dtype(const invocation_t *call) {
   if ((call->op->flags & CLEAVE_OP_POINTWISE) == 0) {
     return CLEAVE_DTYPE_UNKNOWN;
@@ -271,7 +271,7 @@ void cleave_builder_read_attribute(lua_State *state, const cleave_op_t *op,
   read_attribute(&call, schema, attribute);
 }
 
-/* All attributes that the table gives, before there is a node: what raises leaves none behind. */
+/* Reads all attributes of the table before the node is made, so that an error leaves no node behind. */
 static void read_attributes(invocation_t *call) {
   lua_State *state = call->state;
   uint32_t most = call->table != 0 ? call->op->attribute_count : 0;
@@ -303,7 +303,7 @@ static int named_output_count(const invocation_t *call) {
   return count;
 }
 
-/* What Split's attribute or second input says. */
+/* The number of outputs from Split's attribute or second input. */
 static int split_output_count(const invocation_t *call) {
   int count = 0;
   if (call->table != 0 && lua_getfield(call->state, call->table, "num_outputs") != LUA_TNIL) {
@@ -340,7 +340,7 @@ static void read_name(invocation_t *call) {
   lua_State *state = call->state;
   if (call->table != 0 && lua_getfield(state, call->table, "name") != LUA_TNIL) {
     if (lua_type(state, -1) != LUA_TSTRING) {
-      cleave_script_raise(state, "%s: name: expected a text, found a %s", call->op->name,
+      cleave_script_raise(state, "%s: name: expected a string, found a %s", call->op->name,
                           luaL_typename(state, -1));
     }
     (void)snprintf(call->name, sizeof call->name, "%s", lua_tostring(state, -1));
@@ -400,7 +400,7 @@ static cleave_status_t add_node(const invocation_t *call, cleave_node_t *out_nod
   return status;
 }
 
-/* A trailing table is of attributes, unless it is a list of numbers: then it is a constant. */
+/* A trailing table contains attributes, unless it is a list of numbers, which is a constant. */
 static bool is_attribute_table(lua_State *state, int index) {
   return lua_istable(state, index) && lua_rawlen(state, index) == 0;
 }
@@ -448,7 +448,7 @@ static int host_add_node(lua_State *state) {
   return call.output_count;
 }
 
-/* (table of metamethods): what values do beyond having fields: x + y. */
+/* (table of metamethods): operators of values: x + y. */
 static int host_extend_values(lua_State *state) {
   luaL_checktype(state, 1, LUA_TTABLE);
   cleave_handle_push_metatable(state, CLEAVE_HANDLE_VALUE);

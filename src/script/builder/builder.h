@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The graph that a script builds: nodes with types inferred as they are added, so that what does not fit is
- * an error at the line that said it; constants drawn from a seed. A model script builds from nothing,
- * rewrites and passes add to a graph through its editor. `script->owner` is the builder.
+ * The graph that a script builds. Types are inferred as nodes are added, so that a mistake is reported at its
+ * line; constants are drawn from a seed. A model script builds a new graph, rewrites and passes add to an
+ * existing one through its editor. `script->owner` is the builder.
  */
 #ifndef CLEAVE_SCRIPT_BUILDER_BUILDER_H
 #define CLEAVE_SCRIPT_BUILDER_BUILDER_H
@@ -24,8 +24,8 @@
 
 typedef struct cleave_builder {
   cleave_graph_t *graph;
-  cleave_editor_t *editor; /* that changes `graph`, for rewrites and passes; NULL: a model from nothing */
-  cleave_arena_t arena;    /* facts */
+  cleave_editor_t *editor;             /* that changes `graph`, for rewrites and passes; NULL: a new model */
+  cleave_arena_t arena;                /* facts */
   CLEAVE_ARRAY(cleave_fact_t *) facts; /* by value */
   uint32_t counters[CLEAVE_OP_COUNT];  /* for names: "Conv_3" */
   uint32_t constant_count;
@@ -35,7 +35,8 @@ typedef struct cleave_builder {
   bool seed_is_given; /* by the caller: the script's own does not count */
 } cleave_builder_t;
 
-/* The graph under construction; raises where none is: a script may keep `g` for later. */
+/* The builder of the graph under construction; raises if there is none, because a script may keep `g` for
+ * later. */
 static inline cleave_builder_t *cleave_builder_of(lua_State *state) {
   cleave_builder_t *builder = cleave_script_of(state)->owner;
   if (builder == NULL) {
@@ -54,7 +55,7 @@ void cleave_builder_register_pass_words(lua_State *state);
 /* Pushes `g`, for a function that gets it as an argument. */
 void cleave_builder_push(lua_State *state);
 
-/* Counts bytes that the script puts into the graph; raises where they are too many. */
+/* Counts bytes that the script puts into the graph; raises if they are too many. */
 void cleave_builder_charge(lua_State *state, size_t bytes);
 /* A name at an index of the stack, of bounded length. */
 const char *cleave_builder_name(lua_State *state, int index);

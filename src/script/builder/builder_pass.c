@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The words of passes that change what is there: replace, remove, set_input, set_attribute, set_output. All
+ * The words of passes that change existing nodes: replace, remove, set_input, set_attribute, set_output. All
  * go through the editor, which checks and logs them.
  */
 #include <string.h>
@@ -10,11 +10,11 @@
 #include "script/handles/handles.h"
 #include "script/sandbox/host.h"
 
-/* The editor at work; raises where the graph cannot be changed. */
+/* The builder's editor; raises if the graph cannot be changed. */
 static cleave_editor_t *editor_of(lua_State *state, const char *word) {
   cleave_editor_t *editor = cleave_builder_of(state)->editor;
   if (editor == NULL) {
-    cleave_script_raise(state, "%s changes a graph that is there: it is for passes", word);
+    cleave_script_raise(state, "%s changes an existing graph: it is for passes", word);
     return NULL;
   }
   if (editor->only_adds) {

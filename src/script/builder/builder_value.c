@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inputs, outputs and constants of a model under construction. Random numbers depend on the model's seed and
- * on the constant's name, or its place among the unnamed ones; never on what was drawn before.
+ * Inputs, outputs and constants of a model under construction. Random numbers depend only on the model's seed
+ * and on the constant's name, or its number among the unnamed ones.
  */
 #include <math.h>
 #include <stdio.h>
@@ -68,7 +68,7 @@ static int32_t check_shape(lua_State *state, int index, bool symbols, cleave_dim
 
 /* ---- inputs and outputs ---- */
 
-/* A new input of a graph that is there. */
+/* Adds an input to an existing graph. */
 static int add_input(lua_State *state, cleave_editor_t *editor, const char *name, cleave_dtype_t dtype,
                      int32_t rank) {
   cleave_edit_dim_t dims[CLEAVE_MAX_RANK];
@@ -79,7 +79,7 @@ static int add_input(lua_State *state, cleave_editor_t *editor, const char *name
                                "a substitute cannot have a new input of the graph: that is for a pass");
   }
   for (int32_t d = 0; d < rank; d++) {
-    lua_rawgeti(state, 3, d + 1); /* stays on the stack: symbols are its texts */
+    lua_rawgeti(state, 3, d + 1); /* stays on the stack: symbols are its strings */
     bool is_size = lua_isinteger(state, -1);
     bool is_open = !is_size && strcmp(lua_tostring(state, -1), "?") == 0;
     dims[d].size = is_size ? lua_tointeger(state, -1) : -1;
@@ -91,7 +91,7 @@ static int add_input(lua_State *state, cleave_editor_t *editor, const char *name
   return 1;
 }
 
-/* Refuses what only a model from nothing has. */
+/* Raises if the graph is not a new model. */
 static void check_is_model(lua_State *state, const char *what, const char *instead) {
   if (cleave_builder_of(state)->editor != NULL) {
     cleave_script_raise(state, "%s is for model scripts%s", what, instead);
@@ -196,7 +196,7 @@ void cleave_builder_raise_full(lua_State *state) {
   cleave_script_raise(state, "a model of more than %d values", CLEAVE_BUILDER_VALUE_LIMIT);
 }
 
-/* Takes the tensor over. Nothing raises between its creation and here. */
+/* Takes the tensor over. No function between its creation and this one raises. */
 static cleave_value_t add_constant_take(lua_State *state, cleave_tensor_t *tensor, const char *name) {
   cleave_builder_t *builder = cleave_builder_of(state);
   cleave_error_t error = CLEAVE_ERROR_INIT;
@@ -246,13 +246,13 @@ typedef struct walk {
   bool all_integers;
 } walk_t;
 
-/* Looks at, or copies, the element or list on top of the stack. Raises only while looking. */
+/* Checks or copies the element or list on top of the stack. Raises only while checking. */
 static void walk_table(walk_t *walk, int32_t level) {
   lua_State *state = walk->state;
   if (level < walk->rank) {
     if (walk->tensor == NULL &&
         (!lua_istable(state, -1) || (int64_t)lua_rawlen(state, -1) != walk->dims[level])) {
-      cleave_script_raise(state, "a table that is no array: lists of one level differ in length");
+      cleave_script_raise(state, "a table that is not an array: lists of one level differ in length");
     }
     for (int64_t k = 0; k < walk->dims[level]; k++) {
       if (walk->tensor == NULL) {
@@ -351,7 +351,7 @@ static int host_draw(lua_State *state) {
   return 1;
 }
 
-/* (seed): the script's own, where the caller gave none. */
+/* (seed): sets the script's own seed, which is used if the caller gave none. */
 static int host_seed(lua_State *state) {
   cleave_builder_t *builder = cleave_builder_of(state);
   lua_Integer seed = luaL_checkinteger(state, 1);

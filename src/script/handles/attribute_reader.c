@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables of attributes, checked and copied: all memory is the arena's, so that an error leaves nothing. */
+/* Checks and copies tables of attributes. All memory is from the arena, so that an error leaks nothing. */
 #include "script/handles/attribute_reader.h"
 
 #include <float.h>
@@ -43,7 +43,7 @@ static cleave_attribute_kind_t list_kind(lua_State *state, const char *what, con
   for (lua_Integer k = 1; k <= count; k++) {
     int type = lua_geti(state, -1, k);
     if (type != LUA_TNUMBER && type != LUA_TBOOLEAN && type != LUA_TSTRING) {
-      cleave_script_raise(state, "%s: attribute '%s' has a %s in its list, expected numbers or texts", what,
+      cleave_script_raise(state, "%s: attribute '%s' has a %s in its list, expected numbers or strings", what,
                           name, luaL_typename(state, -1));
     }
     has_text = has_text || type == LUA_TSTRING;
@@ -53,7 +53,7 @@ static cleave_attribute_kind_t list_kind(lua_State *state, const char *what, con
     cleave_script_step(state, 2);
   }
   if (has_text && has_number) {
-    cleave_script_raise(state, "%s: attribute '%s' is a list of numbers and texts, expected one of them",
+    cleave_script_raise(state, "%s: attribute '%s' is a list of numbers and strings, expected one of them",
                         what, name);
   }
   return has_text ? CLEAVE_ATTRIBUTE_STRINGS : kind;
@@ -63,7 +63,7 @@ static int64_t integer_at(lua_State *state, int index) {
   return lua_isboolean(state, index) ? lua_toboolean(state, index) : lua_tointeger(state, index);
 }
 
-/* A plain table on top of the stack has no other keys than 1 to `count`. */
+/* Raises if the plain table on top of the stack has other keys than 1 to `count`. */
 static void check_is_list(lua_State *state, const char *what, const char *name, lua_Integer count) {
   if (lua_getmetatable(state, -1) != 0) {
     lua_pop(state, 1); /* a list of the host's, with its length */
@@ -118,7 +118,7 @@ static void read_list(lua_State *state, cleave_arena_t *arena, const char *what,
       size_t length = 0;
       texts[k] = copy_text(state, arena, -1, &length);
       if (strlen(texts[k]) != length) {
-        cleave_script_raise(state, "%s: attribute '%s' has a text with a zero byte", what, attribute->name);
+        cleave_script_raise(state, "%s: attribute '%s' has a string with a zero byte", what, attribute->name);
       }
     }
     lua_pop(state, 1);
@@ -152,7 +152,7 @@ static void read_value(lua_State *state, cleave_arena_t *arena, const char *what
     case LUA_TTABLE: read_list(state, arena, what, attribute); break;
     default:
       cleave_script_raise(
-          state, "%s: attribute '%s' is a %s, expected a number, a text, a boolean or a list of them", what,
+          state, "%s: attribute '%s' is a %s, expected a number, a string, a boolean or a list of them", what,
           attribute->name, luaL_typename(state, -1));
   }
 }

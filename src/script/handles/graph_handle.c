@@ -64,7 +64,7 @@ static void push_graph_nodes(lua_State *state, const cleave_handle_t *handle) {
   lua_remove(state, -2);
 }
 
-/* Upvalues: list, position. What was removed since the list was made (by a pass) is left out. */
+/* Upvalues: list, position. Nodes that a pass removed since the list was made are skipped. */
 static int next_node(lua_State *state) {
   lua_Integer position = lua_tointeger(state, lua_upvalueindex(2));
   const cleave_handle_t *handle = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Making and checking handles. A table with weak values gives the same node the same userdata while anything
- * holds it; it is emptied when another graph comes. */
+/* Makes and checks handles. A table with weak values keeps one userdata per node as long as it is referenced;
+ * the table is emptied when another graph is used. */
 #include "script/handles/handles.h"
 
 #include <string.h>

@@ -33,9 +33,9 @@ typedef struct cleave_handle {
  * this call, or NULL. Ends with cleave_handles_leave. */
 void cleave_handles_enter(cleave_script_t *script, const cleave_graph_t *graph, const void *subject);
 void cleave_handles_leave(cleave_script_t *script);
-/* All handles are stale from now on: the graph changed. */
+/* Makes all handles stale, because the graph changed. */
 void cleave_handles_forget(cleave_script_t *script);
-/* The graph at work changed: its nodes in order are found anew when they are asked for (graph_handle.c). */
+/* The graph changed: the list of its nodes in order is made again when it is needed next (graph_handle.c). */
 void cleave_handle_forget_order(lua_State *state);
 
 /* handle_kinds.c: prepares an interpreter for handles of all kinds; once, before any is made. */
@@ -58,10 +58,10 @@ void cleave_handle_push_view(lua_State *state, cleave_handle_kind_t kind, const 
 void cleave_handle_push_nodes(lua_State *state, const cleave_node_t *nodes, uint32_t count);
 void cleave_handle_push_values(lua_State *state, const cleave_value_t *values, uint32_t count);
 
-/* The live handle at an index of the stack; raises where it is none of that kind, or stale. */
+/* The live handle at an index of the stack; raises if it is not of that kind, or stale. */
 cleave_handle_t *cleave_handle_check(lua_State *state, int index, cleave_handle_kind_t kind);
 cleave_node_t cleave_handle_check_node(lua_State *state, int index);
-/* Is it of the graph at work, but no longer there? */
+/* Does it refer to a removed node or value of the present graph? */
 bool cleave_handle_is_removed(lua_State *state, const cleave_handle_t *handle);
 /* For sorting keys of tables. */
 bool cleave_handle_less(lua_State *state, int a, int b);
@@ -82,7 +82,7 @@ extern const cleave_handle_field_t cleave_graph_handle_fields[];
 extern const cleave_handle_field_t cleave_match_handle_fields[]; /* besides the labels */
 extern const cleave_handle_field_t cleave_proposal_handle_fields[];
 
-/* __index over a table of fields; raises with a hint where there is none. */
+/* __index over a table of fields; raises with a hint if there is no such field. */
 int cleave_handle_index(lua_State *state, cleave_handle_kind_t kind, const cleave_handle_field_t *fields);
 /* Its address, as a light userdata, is the key under which a handle gives a list of its fields' names: for
  * completion. Scripts cannot make one. */
@@ -102,15 +102,14 @@ int cleave_proposal_handle_index(lua_State *state);
 /* A number; nil if it is negative: not known. */
 void cleave_handle_push_amount(lua_State *state, double amount);
 
-/* A script acts on the sizes of a value. Where the graph notes that, it is noted; and where one is open,
- * messages of this call can say which (`what`: the field that is nil then; NULL: it is the shape). Raises
- * without memory. */
+/* Records that a script reads the sizes of a value, if the graph records that. If a size is open, messages of
+ * this call can name it (`what`: the field that is nil because of it; NULL: the shape). Raises if memory is
+ * short. */
 void cleave_handle_note_sizes(lua_State *state, cleave_value_t value, const char *what);
 
-/* Shape as a list: sizes, names of symbolic dimensions, "?" for unknown ones; nil where the rank is unknown.
- */
+/* Shape as a list: sizes, names of symbolic dimensions, "?" for unknown ones; nil if the rank is unknown. */
 void cleave_handle_push_shape(lua_State *state, const cleave_graph_t *graph, cleave_value_t value);
-/* A tensor's elements as nested lists is more than rules need: a flat list, or a number for a scalar. */
+/* Pushes a tensor's elements as a flat list, or as a number for a scalar. */
 void cleave_handle_push_tensor(lua_State *state, const cleave_tensor_t *tensor);
 /* An attribute's value; nil for NULL. */
 void cleave_handle_push_attribute(lua_State *state, const cleave_attribute_t *attribute);

@@ -113,8 +113,8 @@ static void push_users(lua_State *state, const cleave_handle_t *handle) {
   lua_pop(state, 1);
 }
 
-/* Value of an attribute by name: the node's own, else its default, else nil. Names that the
- * schema does not have are errors, but for custom operators. */
+/* Value of an attribute by name: the node's own, else its default, else nil. A name that the schema does not
+ * have is an error, except for custom operators. */
 static int push_attribute_named(lua_State *state, const cleave_handle_t *handle, const char *name) {
   const cleave_graph_t *graph = graph_of(state);
   const cleave_op_t *op = cleave_node_op(graph, node_of(handle));

@@ -166,7 +166,8 @@ static void push_uses_count(lua_State *state, const cleave_handle_t *handle) {
   lua_pushinteger(state, cleave_graph_value(graph_of(state), value_of(handle))->use_count);
 }
 
-/* Readers in the order of uses; one that reads twice is there twice. Graph outputs are no nodes. */
+/* Readers in the order of uses; a node that reads the value twice is listed twice. Graph outputs are left
+ * out. */
 static void push_users(lua_State *state, const cleave_handle_t *handle) {
   const cleave_graph_t *graph = graph_of(state);
   lua_Integer count = 0;
@@ -211,7 +212,7 @@ const cleave_handle_field_t cleave_value_handle_fields[] = {
     {"is_output", push_is_output, "boolean", "of the model"},
     {"producer", push_producer, "cleave.node?", "the node that makes it"},
     {"uses_count", push_uses_count, "integer", "inputs of nodes and outputs of the model that read it"},
-    {"users", push_users, "cleave.node[]", "in order; one that reads twice is there twice"},
+    {"users", push_users, "cleave.node[]", "in order; a node that reads it twice is listed twice"},
     {"value", push_value, "fun(self: cleave.value): number|boolean|string|table|nil",
      "content of a constant of at most 4096 elements"},
     {"index", push_index, "integer", "number in the graph"},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calling a rule's Lua function: budget, handles, results. */
+/* Calls a rule's Lua function with a budget and handles, and reads its results. */
 #include "script/rules/callback.h"
 
 #include <stdio.h>
@@ -30,8 +30,8 @@ void cleave_callback_push(lua_State *state, int reference) {
   lua_rawgeti(state, LUA_REGISTRYINDEX, reference);
 }
 
-/* Results from index 1 on: a verdict, and perhaps a reason. Nil is a no: what `and` makes of what is missing.
- */
+/* Reads the results from index 1 on: a verdict, and perhaps a reason. Nil counts as false, because `and`
+ * yields it for missing fields. */
 void cleave_callback_verdict(lua_State *state, const char *function, bool *out_accept,
                              cleave_reason_t *reason) {
   if (lua_gettop(state) == 0) {
@@ -44,7 +44,7 @@ void cleave_callback_verdict(lua_State *state, const char *function, bool *out_a
   *out_accept = lua_toboolean(state, 1) != 0;
   if (reason != NULL && lua_gettop(state) >= 2 && !lua_isnil(state, 2)) {
     if (lua_type(state, 2) != LUA_TSTRING) {
-      cleave_script_raise(state, "%s returned a %s as the reason, expected a text", function,
+      cleave_script_raise(state, "%s returned a %s as the reason, expected a string", function,
                           luaL_typename(state, 2));
     }
     (void)snprintf(reason->text, sizeof reason->text, "%s", lua_tostring(state, 2));

@@ -10,7 +10,7 @@
 #include "script/rules/compile.h"
 
 /* Runs `body` for a rule, with handles of `graph`; `subject` is the match or proposal of the call, or NULL.
- * `node` is what the call is about, for messages; NONE where that is the whole graph. */
+ * `node` is what the call is about, for messages; NONE if that is the whole graph. */
 CLEAVE_MUST_USE cleave_status_t cleave_callback_call(const cleave_script_rule_t *rule,
                                                      const cleave_graph_t *graph, const void *subject,
                                                      cleave_node_t node, cleave_script_body_t body,

@@ -50,7 +50,7 @@ static void read_kept(lua_State *state, const review_call_t *call) {
   call->review->accept = any;
 }
 
-/* A verdict (true, false, or the nodes to keep), and behind it a reason (a text) or attributes (a table). */
+/* A verdict (true, false, or the nodes to keep), then a reason (a string) or attributes (a table). */
 static void run_review(lua_State *state, void *context) {
   review_call_t *call = context;
   cleave_review_t *review = call->review;
@@ -77,7 +77,8 @@ static void run_review(lua_State *state, void *context) {
       review->attributes =
           cleave_script_read_attributes(state, k, review->arena, "review", &review->attribute_count);
     } else if (!lua_isnil(state, k)) {
-      cleave_script_raise(state, "review returned a %s, expected a text (the reason) or a table (attributes)",
+      cleave_script_raise(state,
+                          "review returned a %s, expected a string (the reason) or a table (attributes)",
                           luaL_typename(state, k));
     }
   }

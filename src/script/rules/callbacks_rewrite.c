@@ -35,7 +35,7 @@ static cleave_status_t call_editing(edit_call_t *call, cleave_editor_t *editor, 
 
 /* ---- replace ---- */
 
-/* Nothing here is owned by anyone but the substitute, so that raising is safe. */
+/* All memory belongs to the substitute, so that raising is safe. */
 static void add_pair(lua_State *state, cleave_substitute_t *substitute, cleave_value_t from,
                      cleave_value_t to) {
   cleave_error_t error = CLEAVE_ERROR_INIT;
@@ -61,7 +61,7 @@ static cleave_value_t find_label(lua_State *state, const cleave_match_t *match, 
     cleave_nearest_offer(&nearest, name, match->pattern->labels[k]);
   }
   char hint[128];
-  cleave_script_raise(state, "replace returned a value for '%s', which is no label of the pattern%s", name,
+  cleave_script_raise(state, "replace returned a value for '%s', which is not a label of the pattern%s", name,
                       cleave_nearest_hint(&nearest, hint, sizeof hint));
   return CLEAVE_VALUE_NONE;
 }

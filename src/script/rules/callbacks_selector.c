@@ -41,7 +41,7 @@ static void check_methods(lua_State *state) {
   lua_pushnil(state);
   while (lua_next(state, 1) != 0) {
     if (lua_type(state, -2) != LUA_TSTRING || !lua_isfunction(state, -1)) {
-      cleave_script_raise(state, "selector returned an entry that is no named function");
+      cleave_script_raise(state, "selector returned an entry that is not a named function");
     }
     check_method_name(state, lua_tostring(state, -2));
     lua_pop(state, 1);

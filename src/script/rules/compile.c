@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Walks the tables of the DSL and copies what they say into an arena. The DSL has checked the content; what
- * is read here still cannot break anything: numbers are bounded, and patterns are checked as a whole.
+ * Walks the tables of the DSL and copies their content into an arena. The DSL has checked the content. This
+ * code is safe without that: numbers are bounded, and patterns are checked as a whole.
  */
 #include "script/rules/compile.h"
 
@@ -19,7 +19,7 @@ static cleave_region_mode_t mode_of(const char *name) {
   if (strcmp(name, "ops") == 0) {
     return CLEAVE_REGION_OPS;
   }
-  bool selects = strcmp(name, "selector") == 0; /* a partitioner says itself what it is when it is bound */
+  bool selects = strcmp(name, "selector") == 0; /* binding a partitioner sets its mode */
   return selects ? CLEAVE_REGION_SELECTOR : CLEAVE_REGION_SUPPORTED;
 }
 
@@ -34,7 +34,8 @@ static const cleave_attribute_t *read_attributes(cleave_table_reader_t *reader, 
   return attributes;
 }
 
-/* The rule is a library's that the field `name` names: its callbacks, and what they get of this file. */
+/* Binds the library's rule that the field `name` names: its callbacks, and the options that they get from
+ * this file. */
 static bool read_named(cleave_table_reader_t *reader, const char *name, cleave_rule_t *rule,
                        const cleave_script_rule_t *functions) {
   cleave_error_t error = CLEAVE_ERROR_INIT;
@@ -106,7 +107,7 @@ static const struct {
              {"rewrite", CLEAVE_RULE_REWRITE, read_rewrite},
              {"pass", CLEAVE_RULE_PASS, read_pass}};
 
-/* The options of the file: their values for functions, and as texts. */
+/* The options of the file: their values for functions, and as strings. */
 typedef struct option_values {
   int values; /* reference */
   cleave_key_value_t *texts;

@@ -20,7 +20,7 @@ typedef struct cleave_script_rule {
   int replace;
   int run;
   int options;                     /* the values of the ruleset's options */
-  const cleave_key_value_t *texts; /* the same as texts, for rules of libraries */
+  const cleave_key_value_t *texts; /* the same as strings, for rules of libraries */
   uint32_t text_count;
   uint64_t *calls; /* of these functions, so far */
 } cleave_script_rule_t;

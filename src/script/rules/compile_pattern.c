@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Patterns: the flat lists of lua/cleave/compile.lua -> cleave_pattern_t. The Lua side has checked the
- * content; what is read here still cannot break anything: numbers are bounded, and the pattern is checked as
- * a whole.
+ * content. This code is safe without that: numbers are bounded, and the pattern is checked as a whole.
  */
 #include <math.h>
 #include <stdio.h>
@@ -57,7 +56,7 @@ static void read_attribute_test(cleave_table_reader_t *reader, cleave_attribute_
   }
 }
 
-/* The text of the field as an expression, or NULL where there is none. */
+/* The field as an expression, or NULL if there is none. */
 static const cleave_expression_t *read_expression(cleave_table_reader_t *reader, const char *name,
                                                   cleave_expression_kind_t kind, int32_t line) {
   const cleave_expression_t *expression = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading what lua/cleave/dsl.lua found out about a file: rules, options, tests. */
+/* Reads what lua/cleave/dsl.lua found out about a file: rules, options, tests. */
 #include "script/rules/declared.h"
 
 #include <string.h>

@@ -14,8 +14,8 @@
 typedef struct cleave_declared_rule {
   const char *kind; /* word of the DSL: "fuse" */
   const char *name;
-  const char *doc;  /* "" where none */
-  const char *file; /* that it stands in: the rule file, or one that it includes */
+  const char *doc;  /* "" if there is none */
+  const char *file; /* that contains it: the rule file, or one that it includes */
   int32_t line;
   int32_t priority;
   bool enabled;
@@ -28,7 +28,7 @@ typedef struct cleave_declared_option {
   const char *type; /* "boolean", "integer", "number", "string", "enum", "list" */
   const char *value;
   const char *fallback; /* the default */
-  const char *range;    /* for people; "" where any value will do */
+  const char *range;    /* for people; "" if any value is allowed */
   const char *doc;
   int32_t line;
 } cleave_declared_option_t;
@@ -47,7 +47,7 @@ typedef struct cleave_expectation {
   cleave_expectation_kind_t kind;
   const char *rule; /* or NULL */
   const char *text; /* or NULL */
-  int32_t low;      /* counts that are welcome */
+  int32_t low;      /* allowed counts */
   int32_t high;     /* INT32_MAX: no bound */
 } cleave_expectation_t;
 
@@ -65,13 +65,13 @@ typedef struct cleave_rule_test {
   const char *file;
   int32_t line;
   uint32_t setting_count;
-  const cleave_setting_t *settings; /* `options` of the test, as texts */
+  const cleave_setting_t *settings; /* `options` of the test, as strings */
   uint32_t expectation_count;
   const cleave_expectation_t *expectations;
   uint32_t input_count;
   const cleave_test_input_t *inputs; /* the first inputs of the graph, in order */
   bool equal;                        /* run it, and compare with `cpu` */
-  double rtol; /* both negative: what rounding does to the values (tools/rounding.h); one: by dtype */
+  double rtol; /* both negative: bounds of the rounding errors (tools/rounding.h); one: by dtype */
   double atol;
   int entry; /* reference of its table in the registry */
 } cleave_rule_test_t;
@@ -109,7 +109,8 @@ typedef struct cleave_lint {
   const char *message; /* one line, with the rule's name */
 } cleave_lint_t;
 
-/* What the text of the file and its rules tell by themselves (lua/cleave/lint.lua): into `arena`. */
+/* Finds likely mistakes in the source of the file and its rules (lua/cleave/lint.lua). The lints are in
+ * `arena`. */
 CLEAVE_MUST_USE cleave_status_t cleave_rules_lint(cleave_rules_t *rules, cleave_arena_t *arena,
                                                   const cleave_lint_t **out_lints, uint32_t *out_count,
                                                   cleave_error_t *error);

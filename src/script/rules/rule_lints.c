@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lints of a rule file: lua/cleave/lint.lua looks at the compiled file, C copies what it says. */
+/* Lints of a rule file: lua/cleave/lint.lua examines the compiled file, C copies its lints. */
 #include <string.h>
 
 #include "script/rules/rules_internal.h"
@@ -20,8 +20,8 @@ static cleave_lint_level_t level_of(const char *name) {
   return name != NULL && strcmp(name, "warning") == 0 ? CLEAVE_LINT_WARNING : CLEAVE_LINT_NOTE;
 }
 
-/* Pushes the texts of the rule file and of what it includes, by index from 0; one that is not there any more
- * is false. */
+/* Pushes the sources of the rule file and of the files that it includes, by index from 0; false for a file
+ * that no longer exists. */
 static void push_texts(lua_State *state, const cleave_rules_t *rules) {
   const cleave_script_t *script = cleave_rules_script(rules);
   lua_newtable(state);

@@ -77,7 +77,7 @@ static void run_text(lua_State *state, const load_t *load) {
   lua_replace(state, 4);
 }
 
-/* The last line of the text with anything on it; 1 for none. */
+/* The last line of the source that is not empty; 1 if there is none. */
 static int last_line(const char *text, size_t length) {
   int line = 1;
   int last = 1;
@@ -116,7 +116,7 @@ static void run_load(lua_State *state, void *context) {
   read_used(state, 1, load);
 }
 
-/* Lints look at the text again. */
+/* Lints read the source again. */
 static cleave_status_t keep_text(cleave_rules_t *rules, const load_t *load, cleave_error_t *error) {
   const cleave_script_t *script = rules->script;
   rules->text = cleave_arena_copy_text(&rules->arena, load->text, load->length);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rule files: Lua 5.4 text in a closed environment -> compiled rulesets. */
+/* Rule files: Lua 5.4 source, run in a closed environment -> compiled rulesets. */
 #ifndef CLEAVE_SCRIPT_RULES_RULES_H
 #define CLEAVE_SCRIPT_RULES_RULES_H
 
@@ -12,10 +12,10 @@ typedef struct cleave_rules cleave_rules_t;
 typedef cleave_setting_t cleave_rules_setting_t;
 
 /* Loads and compiles, with what libraries of `context` bring (NULL: the process's own); `path` is a file, or
- * the name of a shipped one ("onednn"). A file may include others of its folder (include.h); text may not.
- * CLEAVE_ERROR_RULE with file:line for everything that is wrong in it. A setting that no option of the file
- * declares is no error here: `out_used[k]` (may be NULL) tells whether the file has an option of that name.
- */
+ * the name of a shipped one ("onednn"). A file may include others of its folder (include.h); a source from
+ * memory may not. CLEAVE_ERROR_RULE with file:line for everything that is wrong in it. A setting that no
+ * option of the file declares is not an error here: `out_used[k]` (may be NULL) is set if the file has an
+ * option of that name. */
 CLEAVE_MUST_USE cleave_status_t cleave_rules_load(cleave_context_t *context, const char *path,
                                                   const cleave_rules_setting_t *settings,
                                                   size_t setting_count, bool *out_used,
@@ -25,14 +25,14 @@ CLEAVE_MUST_USE cleave_status_t cleave_rules_load_text(cleave_context_t *context
                                                        const cleave_rules_setting_t *settings,
                                                        size_t setting_count, bool *out_used,
                                                        cleave_rules_t **out_rules, cleave_error_t *error);
-/* Told of each file that a load opens, before it is opened and whether or not it is there: the rule file,
- * then what it includes. `path` can be opened, and lives during the call. */
+/* Called for each file that a load opens, before it is opened, even if it does not exist: the rule file, then
+ * the files that it includes. `path` can be opened, and is valid during the call. */
 typedef struct cleave_rules_listener {
   void (*note)(void *context, const char *path);
   void *context;
 } cleave_rules_listener_t;
 
-/* cleave_rules_load for somebody who watches the files, also those of a load that fails. */
+/* cleave_rules_load for callers that watch the files, including those of a load that fails. */
 CLEAVE_MUST_USE cleave_status_t cleave_rules_load_watched(cleave_context_t *context, const char *path,
                                                           const cleave_rules_setting_t *settings,
                                                           size_t setting_count, bool *out_used,
@@ -40,7 +40,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_rules_load_watched(cleave_context_t *cont
                                                           cleave_rules_t **out_rules, cleave_error_t *error);
 
 /* The files that were read, as paths that can be opened: the rule file, then what it included. None for a
- * shipped rule file and for text. */
+ * shipped rule file or a source from memory. */
 const char *const *cleave_rules_files(const cleave_rules_t *rules, uint32_t *out_count);
 /* The file's rulesets in the order in which they run: at least one. */
 const cleave_ruleset_t *cleave_rules_rulesets(const cleave_rules_t *rules, uint32_t *out_count);

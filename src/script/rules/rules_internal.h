@@ -8,7 +8,7 @@
 
 /* The interpreter that the file was loaded in. */
 cleave_script_t *cleave_rules_script(const cleave_rules_t *rules);
-/* The text of the file. */
+/* The source of the file. */
 const char *cleave_rules_text(const cleave_rules_t *rules, size_t *out_length);
 
 /* Reads the table on top of the stack, which lua/cleave/dsl.lua made; raises on failure. */

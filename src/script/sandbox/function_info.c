@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a script's function looks like from outside: its parameters, and the lines that it stands on. */
+/* Information about a script's function: its parameters and lines. */
 #include "script/sandbox/host.h"
 
 /* (function) -> { parameters = names, vararg =, first =, last = (lines), place = of the first, file = index
- * of the script's file, or nil where it is none of the script's }. */
+ * of the script's file, or nil if it is not defined in the script }. */
 static int host_function_info(lua_State *state) {
   luaL_checktype(state, 1, LUA_TFUNCTION);
   lua_Debug record;

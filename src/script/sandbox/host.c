@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the DSL's modules ask of C: operators and their ports and attributes, with hints for unknown names. */
+/* Functions of C for the DSL's modules: operators and their ports and attributes, with hints for unknown
+ * names. */
 #include "script/sandbox/host.h"
 
 #include <stdio.h>
@@ -93,16 +94,16 @@ const char *cleave_host_kind_name(cleave_attribute_kind_t kind) {
   switch (kind) {
     case CLEAVE_ATTRIBUTE_INT: return "integer";
     case CLEAVE_ATTRIBUTE_FLOAT: return "number";
-    case CLEAVE_ATTRIBUTE_STRING: return "text";
+    case CLEAVE_ATTRIBUTE_STRING: return "string";
     case CLEAVE_ATTRIBUTE_INTS: return "list of integers";
     case CLEAVE_ATTRIBUTE_FLOATS: return "list of numbers";
-    case CLEAVE_ATTRIBUTE_STRINGS: return "list of texts";
+    case CLEAVE_ATTRIBUTE_STRINGS: return "list of strings";
     case CLEAVE_ATTRIBUTE_TENSOR: return "tensor";
   }
   return "attribute";
 }
 
-/* (operator) -> number of inputs or outputs in its schema, and whether the last stands for many. */
+/* (operator) -> number of inputs or outputs in its schema; is the last one variadic? */
 static int host_input_count(lua_State *state) {
   const cleave_op_t *op = check_op(state, 1);
   lua_pushinteger(state, op->input_count);
@@ -170,13 +171,13 @@ static int host_hint(lua_State *state) {
     if (lua_rawgeti(state, 2, k) == LUA_TSTRING) {
       cleave_nearest_offer(&nearest, wanted, lua_tostring(state, -1));
     }
-    lua_pop(state, 1); /* the text stays alive in the list */
+    lua_pop(state, 1); /* the list keeps the string alive */
   }
   lua_pushstring(state, cleave_nearest_hint(&nearest, hint, sizeof hint));
   return 1;
 }
 
-/* The place that is running: a line of the script, or of a file that it includes. */
+/* The running place: a line of the script, or of a file that it includes. */
 static int host_line(lua_State *state) {
   lua_pushinteger(state, cleave_script_place(state));
   return 1;
@@ -241,7 +242,7 @@ static int host_modules(lua_State *state) {
   return 1;
 }
 
-/* (table of metamethods): operators of texts. */
+/* (table of metamethods): operators of strings. */
 static int host_extend_texts(lua_State *state) {
   luaL_checktype(state, 1, LUA_TTABLE);
   lua_pushliteral(state, "");

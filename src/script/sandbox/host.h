@@ -10,18 +10,18 @@
 
 /* host.c: lookups in the operator table, lines, hints. */
 void cleave_host_register(lua_State *state);
-/* sandbox.c: what replaces base functions that could escape the limits, with those of the two below. */
+/* sandbox.c: replacements for base functions that could escape the limits; includes coroutines and lists. */
 void cleave_sandbox_register(lua_State *state);
 /* sandbox_late.c: keeps the script's own metatable, on top of the stack, in its copy below it; pops it. */
 void cleave_sandbox_set_original(lua_State *state);
 /* Pushes the script's own metatable of the copy on top of the stack, nil for a metatable of the host's.
  * Returns its type. */
 int cleave_sandbox_push_original(lua_State *state);
-/* Pushes what stands for an event that is not in a metatable when it is set, or nil. */
+/* Pushes the function for an event that is not in a metatable when the metatable is set, or nil. */
 void cleave_sandbox_push_late(lua_State *state, const char *name);
 /* sandbox_coroutine.c: pcall, xpcall and coroutines. */
 void cleave_sandbox_register_coroutines(lua_State *state);
-/* sandbox_list.c: pairs, next, sort and what has many results. */
+/* sandbox_list.c: pairs, next, sort and functions with many results. */
 void cleave_sandbox_register_lists(lua_State *state);
 /* function_info.c: parameters and lines of a function. */
 void cleave_function_info_register(lua_State *state);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files that rule files include. Names are relative to the folder of the rule file that is loaded, whichever
- * file includes; what they lead to lies below it also after symbolic links are resolved (base/file). The
- * content belongs to the script, so that nothing is lost when an error is raised.
+ * Files that rule files include. Names are relative to the folder of the loaded rule file, whichever file
+ * includes them; their target must be below that folder after symbolic links are resolved (system/file). The
+ * content belongs to the script, so that nothing leaks if an error is raised.
  */
 #include "script/sandbox/include.h"
 
@@ -17,7 +17,8 @@ enum { LONGEST_NAME = 200 };
 
 static const char RESULTS_KEY = 'i'; /* of the registry: index of the file -> what it returned */
 
-/* Parts of letters, digits and the like, "/" in between, ".lua" at the end; no part begins with a dot. */
+/* Is it a valid name: parts of letters, digits and the like with "/" in between and ".lua" at the end, none
+ * of which begins with a dot? */
 static bool is_good_name(const char *name, size_t length) {
   if (length > LONGEST_NAME || strlen(name) != length || !cleave_path_has_extension(name, ".lua")) {
     return false;
@@ -41,7 +42,7 @@ static const char *check_name(lua_State *state, const char *word, const char *na
   return name;
 }
 
-/* "a.lua -> b.lua -> a.lua", from where the file is at work already. */
+/* "a.lua -> b.lua -> a.lua", from the file that is being included already. */
 static void raise_cycle(lua_State *state, const cleave_include_t *include, uint32_t file) {
   const cleave_script_t *script = cleave_script_of(state);
   char text[512] = "";
@@ -102,7 +103,7 @@ static uint32_t push_chunk(lua_State *state, const char *word, const char *name,
   return file;
 }
 
-/* Index of the file, or NONE where it was not included before. */
+/* Index of the file, or NONE if it was not included before. */
 static uint32_t find_file(const cleave_script_t *script, const char *path) {
   for (uint32_t k = 0; k < script->file_count; k++) {
     if (strcmp(script->files[k].path, path) == 0) {
@@ -112,7 +113,7 @@ static uint32_t find_file(const cleave_script_t *script, const char *path) {
   return CLEAVE_INDEX_NONE;
 }
 
-/* Runs a chunk; the chain is as before also when it fails. Leaves the result on the stack. */
+/* Runs a chunk and leaves the result on the stack. The chain of files is restored even if it fails. */
 static void run_chunk(lua_State *state, uint32_t file) {
   cleave_script_t *script = cleave_script_of(state);
   cleave_include_t *include = script->include;

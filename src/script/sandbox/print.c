@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `print` of scripts: to the log of the context, each line with the place that prints, the rule at work and
- * the node that it is about. Nothing reaches standard output from here.
+ * `print` of scripts: to the log of the context, each line with the place of the call, the rule at work and
+ * the node that it is about. Nothing is written to standard output.
  */
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "script/sandbox/host.h"
 
-/* One line, in front of it where it comes from. Control characters could make a line look like another. */
+/* Logs one line with its origin. Control characters are replaced, because they could disguise the line. */
 static void log_line(const cleave_script_t *script, const char *origin, const char *line, size_t length) {
   char shown[768];
   size_t count = length < sizeof shown - 1 ? length : sizeof shown - 1;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Replacements for base functions that could leave the sandbox or its limits: metatables carry neither
- * finalisers nor weak references (collections of many weak tables take quadratic time), and no text shows an
- * address.
+ * Replacements for base functions that could leave the sandbox or its limits: metatables have neither
+ * finalisers nor weak references (collections of many weak tables take quadratic time), and no string shows
+ * an address.
  */
 #include "script/sandbox/host.h"
 
@@ -54,7 +54,8 @@ static int host_setmetatable(lua_State *state) {
       }
       lua_pop(state, 1);
     }
-    /* Lua finds the function of a chain of callable tables within one instruction, in quadratic time. */
+    /* A chain of callable tables is refused, because Lua follows it within one instruction, in quadratic
+     * time. */
     lua_pushliteral(state, "__call");
     if (lua_rawget(state, 2) != LUA_TNIL && !lua_isfunction(state, -1)) {
       return luaL_error(state, "'__call' is a %s, expected a function", luaL_typename(state, -1));
@@ -114,7 +115,7 @@ static int host_is_handle(lua_State *state) {
   return 1;
 }
 
-/* (count): that many steps of a loop in C. */
+/* (count): counts that many steps of a loop in C. */
 static int host_step(lua_State *state) {
   lua_Integer count = luaL_checkinteger(state, 1);
   cleave_script_step(state, count < 0 ? 0 : count > UINT32_MAX ? UINT32_MAX : (uint32_t)count);
@@ -132,7 +133,7 @@ void cleave_sandbox_register(lua_State *state) {
   luaL_setfuncs(state, FUNCTIONS, 0);
   cleave_sandbox_register_coroutines(state);
   cleave_sandbox_register_lists(state);
-  /* "".x goes to the string functions, but nobody gets at their table. */
+  /* "".x finds the string functions, but scripts cannot get their table. */
   lua_pushliteral(state, "");
   if (lua_getmetatable(state, -1) != 0) {
     lua_pushboolean(state, false);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pcall, xpcall, and coroutines: everything that catches errors. What is at the end of its budget is not
- * caught: the error goes on to whoever called. Error handlers run after the stack has unwound (a handler that
- * runs inside of the hook could not be stopped), and coroutines that close each other do so to a bounded
- * depth.
+ * pcall, xpcall and coroutines: everything that catches errors. An error at the end of the budget is not
+ * caught, but passed on to the caller. Error handlers run after the stack has unwound (a handler inside of
+ * the hook could not be stopped), and the depth of coroutines that close each other is bounded.
  */
 #include "script/sandbox/host.h"
 
@@ -89,7 +88,8 @@ static coroutine_state_t state_of(lua_State *state, lua_State *coroutine) {
   return lua_gettop(coroutine) == 0 ? ENDED : SUSPENDED;
 }
 
-/* Moves the arguments on top over, runs the coroutine, and moves the results back. The number of results, or
+/* Moves the arguments on top to the coroutine, runs it, and moves the results back. Returns the number of
+ * results, or
  * -1 with the error on top. */
 static int resume(lua_State *state, lua_State *coroutine, int arguments) {
   coroutine_state_t found = state_of(state, coroutine);
@@ -121,8 +121,8 @@ static int resume(lua_State *state, lua_State *coroutine, int arguments) {
   return results;
 }
 
-/* Closes what a coroutine has open. LUA_OK, or a status with the error on top of `state`. Lua does not count
- * how deep coroutines that close each other are on the C stack. */
+/* Closes the variables of a coroutine. Returns LUA_OK, or a status with the error on top of `state`. Lua does
+ * not bound the depth of coroutines that close each other on the C stack. */
 static int close_coroutine(lua_State *state, lua_State *coroutine) {
   cleave_script_t *script = cleave_script_of(state);
   if (script->close_depth == CLOSE_DEPTH) {

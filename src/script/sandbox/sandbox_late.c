@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Events that a script adds to a metatable after it was set: `setmetatable(o, self); self.__index = self`.
- * The interpreter sees a copy of the metatable (sandbox.c); for every event that was not there yet the copy
- * has a function that looks it up in the script's own table, and does what Lua does where it is still not
- * there.
+ * The interpreter sees a copy of the metatable (sandbox.c); for every event that was missing then, the copy
+ * has a function that looks it up in the script's own table, and behaves like Lua if it is still missing.
  */
 #include <string.h>
 
@@ -20,7 +19,7 @@ int cleave_sandbox_push_original(lua_State *state) {
   return lua_rawgetp(state, -1, &ORIGINAL_KEY);
 }
 
-/* The events that may come later. Those with an error: what Lua says where there is none. */
+/* The events that may be added later, with Lua's error message for a missing event, if it is an error. */
 static const struct {
   const char *name;
   const char *error;
@@ -51,7 +50,7 @@ enum { EVENT_COUNT = sizeof EVENTS / sizeof EVENTS[0], INDEX = 0, NEWINDEX, EQUA
 
 static int call_event(lua_State *state);
 
-/* Pushes what the operand's metatable has for the event by now; false, and nothing, where it has none. */
+/* Pushes the operand's present handler for the event; false, and nothing is pushed, if there is none. */
 static bool push_handler(lua_State *state, int operand, const char *event) {
   if (lua_getmetatable(state, operand) == 0) {
     return false;
@@ -102,7 +101,7 @@ static int call_event(lua_State *state) {
     return do_without(state, event);
   }
   if (event <= NEWINDEX && !lua_isfunction(state, -1)) {
-    lua_replace(state, 1); /* the key, and a value, are behind it */
+    lua_replace(state, 1); /* followed by the key and perhaps a value */
     if (event == INDEX) {
       lua_settop(state, 2);
       lua_gettable(state, 1);

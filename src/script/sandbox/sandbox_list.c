@@ -12,7 +12,7 @@
 
 enum { OBJECT = 4, LONGEST_SORTED = 1000000 };
 
-/* Numbers, then texts, booleans, handles by index; a single table or function may be the last. */
+/* Order: numbers, strings, booleans, handles by index; a single table or function may be the last. */
 static int key_class(lua_State *state, int index) {
   switch (lua_type(state, index)) {
     case LUA_TNUMBER: return 0;
@@ -62,7 +62,7 @@ static void list_swap(lua_State *state, int list, lua_Integer a, lua_Integer b) 
   lua_rawseti(state, list, b);
 }
 
-/* Heap sort: no recursion, and n log n whatever the input. */
+/* Heap sort: no recursion, and n log n steps for any input. */
 static void sort_keys(lua_State *state, int list, lua_Integer count) {
   lua_Integer start = count / 2;
   lua_Integer end = count;
@@ -88,7 +88,8 @@ static void sort_keys(lua_State *state, int list, lua_Integer count) {
   }
 }
 
-/* Is the key on top one that scripts see? Tables and functions have an order among other keys only. */
+/* Is the key on top visible to scripts? Tables and functions are ordered only relative to other kinds of
+ * keys. */
 static bool is_visible(lua_State *state, lua_Integer *objects) {
   if (lua_type(state, -1) == LUA_TLIGHTUSERDATA) {
     return false;
@@ -99,7 +100,7 @@ static bool is_visible(lua_State *state, lua_Integer *objects) {
   return true;
 }
 
-/* Upvalues: table, sorted keys, position. Keys that are gone by now are left out. */
+/* Upvalues: table, sorted keys, position. Keys that have been removed since are skipped. */
 static int next_pair(lua_State *state) {
   for (;;) {
     lua_Integer position = lua_tointeger(state, lua_upvalueindex(3)) + 1;
@@ -174,8 +175,8 @@ static int host_next(lua_State *state) {
 
 /* ---- sort ---- */
 
-/* Is the value at `a` less than the one at `b`? `less` at index 2, or nil: texts by their bytes, the rest as
- * Lua does. */
+/* Is the value at `a` less than the one at `b`? By `less` at index 2 or, if it is nil, by Lua's order with
+ * strings by their bytes. */
 static bool sorts_before(lua_State *state, int a, int b) {
   cleave_script_step(state, 8);
   if (!lua_isnil(state, 2)) {
@@ -212,8 +213,7 @@ static void merge(lua_State *state, int from, int to, lua_Integer start, lua_Int
   }
 }
 
-/* (list, less?): sorts a plain list. Works on copies: what `less` does to the list meanwhile does not matter.
- */
+/* (list, less?): sorts a plain list. Sorts copies, so that `less` may change the list meanwhile. */
 static int host_sort(lua_State *state) {
   luaL_checktype(state, 1, LUA_TTABLE);
   if (!lua_isnoneornil(state, 2)) {

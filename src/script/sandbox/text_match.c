@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * string.find, match, gmatch and gsub with Lua's patterns (reference manual 6.4.1), where every step counts
- * against the time budget: patterns that backtrack for ever end with it. Matches Lua's own functions in all
- * else, but for positions captured in texts beyond 2 GiB, which the memory cap rules out.
+ * against the time budget, so that endless backtracking ends. Otherwise the same as Lua's own functions,
+ * except for positions captured in strings beyond 2 GiB, which the memory cap excludes.
  */
 #include <ctype.h>
 #include <string.h>
@@ -226,7 +226,8 @@ static bool at_frontier(matcher_t *m, const char *s, const char *p, const char *
   return !in_set(before, p, end - 1) && in_set(here, p, end - 1);
 }
 
-/* One class with its suffix; sets *next where the caller goes on in a loop, and otherwise returns the end. */
+/* Matches one class with its suffix; sets *next if the caller continues in its loop, and returns the end
+ * otherwise. */
 static const char *match_class(matcher_t *m, const char **s, const char **p, bool *go_on) {
   const char *end = class_end(m, *p);
   char suffix = end < m->pattern_end ? *end : '\0';

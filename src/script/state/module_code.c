@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Code that was compiled is kept, with its lines, in a list that only grows at its head, until nobody in the
-// process uses cleave any more. Two threads that compile a module at once may both add it: either entry
-// serves.
+// Compiled code is kept, with its line numbers, in a list that only grows at its head, until nobody in the
+// process uses cleave any more. Two threads that compile a module at the same time may both add it: the
+// entries are equivalent.
 #include "script/state/module_code.h"
 
 #include <lauxlib.h>
@@ -42,7 +42,7 @@ static void end(void) {
   }
 }
 
-/* Keeps the function on top of the stack. Without memory it is compiled again the next time. */
+/* Keeps the function on top of the stack. If memory is short, it is compiled again the next time. */
 static void keep(lua_State *state, const cleave_embedded_file_t *file) {
   code_t *code = cleave_allocate_zeroed(1, sizeof *code);
   if (code == NULL) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Life of an interpreter, calls into it, its modules and its text. Nothing here touches Lua outside of a
- * protected call, but for pushing a C function and a pointer, which cannot fail.
+ * Creation and destruction of an interpreter, calls into it, its modules and its source. Nothing here touches
+ * Lua outside of a protected call except for pushing a C function and a pointer, which cannot fail.
  */
 #include "script/state/script.h"
 
@@ -14,7 +14,7 @@
 #include "script/state/script_error.h"
 #include "script/state/script_limits.h"
 
-/* Bytes of text that the parser gets at once: it looks at the clock in between. */
+/* Bytes of source that the parser gets at once; the clock is read in between. */
 enum { TEXT_PIECE = 512 };
 
 const cleave_embedded_file_t *cleave_embedded_find(const char *name) {
@@ -100,8 +100,8 @@ void cleave_script_import(lua_State *state, const char *name) {
 
 /* ---- text ---- */
 
-/* A script's `return ruleset { ... }` would be a tail call, and the line that it stands on be lost to
- * messages; a variable to be closed, on the same first line, makes it an ordinary call. */
+/* A script's `return ruleset { ... }` would be a tail call, whose line is unknown to messages. A to-be-closed
+ * variable, on the same first line, makes it an ordinary call. */
 static const char HEAD[] = "local _ <close> = nil ";
 
 typedef struct source {
@@ -130,8 +130,8 @@ static bool is_word_character(char c) {
   return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* The name of the environment is not for scripts: it could be declared anew, in ways that some releases of
- * Lua compile wrongly. Texts and comments may not have it either. */
+/* Scripts must not use the name of the environment: they could declare it again, which some releases of Lua
+ * compile wrongly. Strings and comments may not contain it either. */
 static void refuse_environment(lua_State *state, uint32_t file, const char *text, size_t length) {
   static const char NAME[] = "_ENV";
   size_t size = sizeof NAME - 1;
@@ -146,7 +146,8 @@ static void refuse_environment(lua_State *state, uint32_t file, const char *text
   }
 }
 
-/* An error of the parser is on top. Where it says no line (too deep), it is that of the text read so far. */
+/* An error of the parser is on top. If it has no line (too deep), the line of the source read so far is used.
+ */
 static void raise_syntax(lua_State *state, int code, uint32_t file, const char *text, const char *end) {
   const char *source = cleave_script_of(state)->files[file].short_source;
   cleave_script_pass_end_on(state);

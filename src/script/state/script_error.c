@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Places in a script's files, and errors: raised with a place, and turned into file:line, rule and message. A
- * script may consist of several files, so a place is a number that says which file and which line (script.h).
+ * Places in a script's files, and errors, which are raised with a place and reported with file:line, rule and
+ * message. A script may consist of several files, so a place is a number that encodes file and line
+ * (script.h).
  */
 #include "script/state/script_error.h"
 
@@ -29,7 +30,7 @@ int cleave_script_place_of(const cleave_script_t *script, const char *source, in
   return 0;
 }
 
-/* The places on the stack, the innermost first, up to that in the text of a file; 0 behind the last. */
+/* The places on the stack, the innermost first, up to the main chunk of a file; 0 after the last. */
 static void places_on_stack(lua_State *state, int most, int *places) {
   const cleave_script_t *script = cleave_script_of(state);
   lua_Debug record;
@@ -53,7 +54,7 @@ static int place_on_stack(lua_State *state) {
   return place;
 }
 
-/* In a coroutine that has no function of the script yet: where the script resumed it. */
+/* If a coroutine has no function of the script yet: the place where the script resumed it. */
 int cleave_script_place(lua_State *state) {
   int place = place_on_stack(state);
   lua_State *main = cleave_script_of(state)->state;
@@ -139,7 +140,7 @@ int cleave_script_note_place(lua_State *state) {
   return 1;
 }
 
-/* Who called the function that failed at `place`, and the node that the call was about. */
+/* Adds the callers of the function that failed at `place`, and the node that the call was about. */
 static void add_origin(const cleave_script_t *script, int place, cleave_text_t *text) {
   const int *calls = script->error_calls;
   int k = 0;
@@ -180,7 +181,7 @@ static cleave_status_t set_error(cleave_script_t *script, cleave_status_t status
   return status;
 }
 
-/* Splits "source:12: text" into place and text, where the source is a file of the script. */
+/* Splits "source:12: text" into place and text, if the source is a file of the script. */
 static const char *split_place(const cleave_script_t *script, const char *message, int *out_place) {
   *out_place = 0;
   for (uint32_t k = 0; k < script->file_count; k++) {
@@ -228,14 +229,14 @@ static cleave_status_t convert_end(cleave_script_t *script, cleave_error_t *erro
                    (unsigned)CLEAVE_SCRIPT_WALL_LIMIT(script->budget), (unsigned)script->budget);
   } else {
     (void)snprintf(text, sizeof text,
-                   "more than %d MiB of memory, or more than %d MiB in one piece (%d MiB in one text)",
+                   "more than %d MiB of memory, or more than %d MiB in one piece (%d MiB in one string)",
                    (int)(CLEAVE_SCRIPT_MEMORY_LIMIT >> 20), (int)(CLEAVE_SCRIPT_BLOCK_LIMIT >> 20),
                    (int)(CLEAVE_SCRIPT_STRING_LIMIT >> 20));
   }
   return set_error(script, CLEAVE_ERROR_LIMIT, script->end_place, text, error);
 }
 
-/* Is it what Lua says of a calculation with nil, or with the name of a size? */
+/* Is it Lua's message about arithmetic on nil, or on the name of a size? */
 static bool is_about_open(const char *message) {
   static const char *const PARTS[] = {"a nil value",       "nil with",        "with nil",
                                       "a 'string' with",   "with a 'string'", "string with number",

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The clock and the memory cap. Once a limit is reached the call is at its end: the hook of the running
+ * The clock and the memory cap. Once a limit is reached, the call is at its end: the hook of the running
  * thread is set to every instruction, and raises until the script has unwound. The clock is read by the hook,
- * by loops in C after some steps, and by the allocator after some growth or when it refuses: full
- * collections, which follow a refusal, are the slowest thing that an interpreter does in one piece.
+ * by loops in C after some steps, and by the allocator after some growth or when it refuses, because full
+ * collections, which follow a refusal, are the slowest uninterrupted operation of an interpreter.
  */
 #include "script/state/script_limits.h"
 
@@ -13,11 +13,11 @@
 #include "system/clock.h"
 
 enum {
-  LONGEST_INTERVAL = 400, /* instructions between two looks at the clock */
+  LONGEST_INTERVAL = 400, /* instructions between two readings of the clock */
   SHORTEST_INTERVAL = 10,
   STEPS_PER_CHECK = 20000,
 };
-#define SLOW_INTERVAL UINT64_C(1000000) /* nanoseconds: the next one is shorter */
+#define SLOW_INTERVAL UINT64_C(1000000) /* nanoseconds: after a longer interval the next one is shorter */
 #define GROWTH_PER_CHECK ((size_t)8 << 20)
 #define UNWINDING_MEMORY ((size_t)4 << 20) /* beyond the cap, for error messages */
 
@@ -39,8 +39,8 @@ static void end_call(cleave_script_t *script, cleave_script_end_t end) {
 
 #define NANOSECONDS(milliseconds) ((milliseconds)*UINT64_C(1000000))
 
-/* Processor time is asked for when there is a reason: most calls end before the clock is read once, and those
- * with much time have it by the wall clock. */
+/* Processor time is read only if needed: most calls end before the clock is read once, and long budgets are
+ * by the wall clock. */
 static void check_time(cleave_script_t *script, uint64_t now) {
   uint64_t elapsed = now - script->wall_start;
   uint64_t budget = NANOSECONDS(script->budget);
@@ -61,7 +61,7 @@ static void check_time(cleave_script_t *script, uint64_t now) {
 
 /* ---- memory ---- */
 
-/* Does the block fit? What is refused for lack of room is asked for again after a full collection. */
+/* Does the block fit? After a refusal Lua makes a full collection and asks again. */
 static bool may_grow(cleave_script_t *script, size_t size, size_t growth, bool is_text) {
   if (size > CLEAVE_SCRIPT_BLOCK_LIMIT || (is_text && size > CLEAVE_SCRIPT_STRING_LIMIT + 64)) {
     end_call(script, CLEAVE_SCRIPT_OUT_OF_MEMORY);
@@ -88,7 +88,7 @@ static bool may_grow(cleave_script_t *script, size_t size, size_t growth, bool i
 
 void *cleave_script_allocate(void *context, void *memory, size_t old_size, size_t size) {
   cleave_script_t *script = context;
-  /* For a new object Lua gives its type in place of the old size. */
+  /* For a new object Lua passes its type instead of the old size. */
   size_t old = memory == NULL ? 0 : old_size;
   bool is_text = memory == NULL && old_size == LUA_TSTRING;
   if (size == 0) {
@@ -124,7 +124,7 @@ static void watch(lua_State *state, int interval) {
   }
 }
 
-/* Where some operations of the script are slow, the clock is read more often. */
+/* If some operations of the script are slow, the clock is read more often. */
 static void on_count(lua_State *state, lua_Debug *record) {
   (void)record;
   cleave_script_t *script = cleave_script_of(state);

@@ -10,7 +10,7 @@ void *cleave_script_allocate(void *context, void *memory, size_t old_size, size_
 
 /* Begins a call with all of its budget, in milliseconds. */
 void cleave_script_begin(cleave_script_t *script, uint32_t budget);
-/* Ends it: what it took counts for the context's total. */
+/* Ends a call: its time counts against the context's total. */
 void cleave_script_finish(cleave_script_t *script);
 
 #endif /* CLEAVE_SCRIPT_STATE_SCRIPT_LIMITS_H */

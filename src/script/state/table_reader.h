@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads the plain tables that the DSL's modules make, field by field, and copies texts and lists into an
+ * Reads the plain tables that the DSL's modules make, field by field, and copies strings and lists into an
  * arena. All functions work on the table on top of the stack, and raise when memory is short.
  */
 #ifndef CLEAVE_SCRIPT_STATE_TABLE_READER_H
@@ -26,18 +26,18 @@ uint32_t cleave_table_push_list(cleave_table_reader_t *reader, const char *name)
 /* Pushes element `index`, from 0, of the list on top. */
 void cleave_table_push_item(cleave_table_reader_t *reader, uint32_t index);
 
-/* A copy of the text on top of the stack. */
+/* A copy of the string on top of the stack. */
 const char *cleave_table_copy_text_at_top(cleave_table_reader_t *reader);
-/* A copy of the field, or NULL where it is no text. */
+/* A copy of the field, or NULL if it is not a string. */
 const char *cleave_table_text(cleave_table_reader_t *reader, const char *name);
 int32_t cleave_table_int(cleave_table_reader_t *reader, const char *name, int32_t fallback);
-/* A place as host.line gave it: the line, 0 where there is none, and (unless `out_file` is NULL) the path of
- * the file that it is in, which lives as long as the interpreter. */
+/* Reads a place as returned by host.line: the line, 0 if there is none, and (unless `out_file` is NULL) the
+ * path of its file, which is valid as long as the interpreter. */
 int32_t cleave_table_line(cleave_table_reader_t *reader, const char *name, const char **out_file);
 /* `out_found` may be NULL. */
 double cleave_table_number(cleave_table_reader_t *reader, const char *name, double fallback, bool *out_found);
 bool cleave_table_flag(cleave_table_reader_t *reader, const char *name);
-/* The field as a reference into the registry, or LUA_NOREF where it is no function. */
+/* The field as a reference into the registry, or LUA_NOREF if it is not a function. */
 int cleave_table_function(cleave_table_reader_t *reader, const char *name);
 /* Operators: a list of the operator table's entries. */
 const cleave_op_t *const *cleave_table_ops(cleave_table_reader_t *reader, const char *name,
