@@ -76,7 +76,8 @@ end
 function M.name(line, what, value)
   M.type(line, what, value, "string")
   if #value > 63 or not host.match(value, "^[%w_][%w_.%-]*$") then
-    M.fail(line, "%s: '%s' is not a name (letters, digits, '_', '-' and '.', at most 63)", what, value)
+    M.fail(line, "%s: '%s' is not a name "
+      .. "(letters, digits, '_', '-' and '.', at most 63)", what, value)
   end
   return value
 end
