@@ -29,6 +29,12 @@ for folder in $(cd "$root/src" && find . -name '*.[ch]' ! -path './include/*' | 
   [ "$lines" -le 4400 ] || complain "src/$folder: $lines lines; expected at most 4400"
 done
 
+for folder in "$root"/tests/unit/*/; do
+  files=$(find "$folder" -maxdepth 1 -name '*.[ch]' | wc -l)
+  [ "$files" -le 22 ] || complain "$folder: $files files; expected at most 22"
+done
+if ls "$root"/tests/unit/*.[ch] >/dev/null 2>&1; then complain "tests/unit: expected folders, found files"; fi
+
 # Includes of all rooms in one pass: "room file included-folder".
 allowed=$(mktemp)
 trap 'rm -f "$allowed"' EXIT
