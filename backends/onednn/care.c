@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which posts keep special values, as tests/unit/onednn/test_onednn_values.c finds them; and the flag "invalid" of
-// OpenMP's threads, which live as long as sections of the same size follow each other.
+// Which posts keep special values, as tests/unit/onednn/test_onednn_values.c finds them; and the flag
+// "invalid" of OpenMP's threads, which live as long as sections of the same size follow each other.
 #include "care.h"
 
 #include <fenv.h>
