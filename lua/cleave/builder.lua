@@ -83,7 +83,7 @@ g.ones = constant_word("fill", "g.ones", { "value", 1 }, { "value", 1 })
 
 -- ---- words of passes ----
 
----Readers of the value `from` read `to` from now on, but for those that `to` was made of.
+---All readers of the value `from` read `to` instead, except for those that `to` is computed from.
 function g.replace(from, to)
   host.replace_uses(from, to)
 end

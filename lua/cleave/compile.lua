@@ -341,7 +341,7 @@ function M.pattern(root)
   return { root = add(root), nodes = nodes }
 end
 
----The fields `pattern` and `where` of a rule. A text as `where` is a condition over the sizes of
+---The fields `pattern` and `where` of a rule. A string as `where` is a condition over the sizes of
 ---the pattern, which C tests; a function is left to be called.
 ---@param rule table the rule as written
 ---@param result table where both go

@@ -165,7 +165,7 @@ function M.is_option(value)
   return declared[value] ~= nil
 end
 
----The value that an option has now, or the value itself where it is plain.
+---The present value of an option, or the value itself if it is plain.
 function M.resolve(value)
   local option = type(value) == "table" and declared[value]
   if option then

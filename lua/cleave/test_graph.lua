@@ -135,7 +135,7 @@ end
 
 local functions = {}
 
--- The g of tests: that of model scripts, but for operators whose weights are drawn.
+-- The g of tests: that of model scripts, except for operators whose weights are drawn.
 local g = setmetatable({}, {
   __index = function(_, name)
     if functions[name] == nil and DRAWN[name] and host.op(name) then

@@ -181,7 +181,7 @@ void cleave_edits_truncate(cleave_edits_t *edits, size_t count) {
 
 cleave_status_t cleave_edits_refuse(cleave_edits_t *edits, uint32_t rule, const char *place,
                                     const char *reason, cleave_error_t *error) {
-  if (edits->refusals.count >= CLEAVE_EDITS_MOST_REFUSALS) {
+  if (edits->refusals.count >= CLEAVE_EDITS_MAX_REFUSALS) {
     return CLEAVE_OK;
   }
   cleave_edit_refusal_t refusal = {.rule = rule};

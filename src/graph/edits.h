@@ -101,11 +101,11 @@ typedef struct cleave_edits {
   CLEAVE_ARRAY(cleave_edit_rule_t) rules;
   CLEAVE_ARRAY(cleave_edit_t) items;
   CLEAVE_ARRAY(cleave_edit_group_t) groups;
-  CLEAVE_ARRAY(cleave_edit_refusal_t) refusals; /* the first CLEAVE_EDITS_MOST_REFUSALS */
+  CLEAVE_ARRAY(cleave_edit_refusal_t) refusals; /* the first CLEAVE_EDITS_MAX_REFUSALS */
   CLEAVE_ARRAY(cleave_tensor_t *) tensors;      /* retained */
 } cleave_edits_t;
 
-#define CLEAVE_EDITS_MOST_REFUSALS 10000
+#define CLEAVE_EDITS_MAX_REFUSALS 10000
 
 CLEAVE_MUST_USE cleave_status_t cleave_edits_create(cleave_edits_t **out_edits, cleave_error_t *error);
 void cleave_edits_destroy(cleave_edits_t *edits);

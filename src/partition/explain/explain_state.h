@@ -15,8 +15,9 @@
 #include "partition/match/match.h"
 
 typedef enum constraint_kind {
-  CONSTRAINT_CHILD, /* child `index` of a SEQUENCE or GROUP is there */
-  CONSTRAINT_INPUT, /* input pattern `index` of an OP is there; of a part met before: it is the same one */
+  CONSTRAINT_CHILD, /* child `index` of a SEQUENCE or GROUP is present */
+  CONSTRAINT_INPUT, /* input pattern `index` of an OP is present; for a part that was met before: it is the
+                       same one */
   CONSTRAINT_OPS,   /* the operator is one of those */
   CONSTRAINT_ATTRIBUTE, /* test `index` */
   CONSTRAINT_DTYPE,

@@ -119,7 +119,7 @@ static cleave_status_t holds(cleave_matcher_t *m, const pending_t *pending, bool
   return CLEAVE_OK;
 }
 
-/* Tests what has its symbols; the rest waits. */
+/* Tests the expressions whose symbols are bound; the others stay pending. */
 static cleave_status_t ask(cleave_matcher_t *m, const pending_t *pending, bool *out_fits,
                            cleave_error_t *error) {
   if (symbols_are_bound(m, pending->expression, pending->symbols)) {

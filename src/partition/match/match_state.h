@@ -30,7 +30,7 @@ typedef enum goal_kind {
 
 typedef struct goal {
   uint8_t kind;
-  bool swapped; /* inputs 0 and 1; VARIADIC: one input may be left for what stands before the operator */
+  bool swapped; /* inputs 0 and 1; VARIADIC: one input may be left for the operator's predecessor */
   uint32_t pattern;
   uint32_t entry_pattern; /* VALUE or CONSTANT that the entry must match, or NONE */
   uint32_t output;        /* OP: which output the flow is, or NONE: its main output; SWAP and INPUT: not
@@ -164,7 +164,8 @@ struct cleave_matcher {
   uint32_t *classes;                  /* per pattern node: the first one that is the same to the filter */
   cleave_pattern_paths_t *paths;      /* per pattern node: of a GROUP, per member */
   bool is_tree;                       /* every part is named once, and every label */
-  bool has_exits;                     /* what the root ends in may be used outside, whoever reads it inside */
+  bool has_exits;                     /* the root's values may be used outside, even if they are read
+                                         inside */
   uint32_t symbol_count;
   symbol_t *symbols;
   uint32_t *bound_nodes;        /* per pattern node: position */
@@ -339,7 +340,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_matcher_add_link(cleave_matcher_t *matche
 CLEAVE_MUST_USE cleave_status_t cleave_matcher_mark_internal(cleave_matcher_t *matcher, uint32_t link,
                                                              uint32_t label, cleave_error_t *error);
 /* An input of a taken node that reads `value` and is free, or that the pattern says a matched node produces:
- * then the same edge is named twice. NONE where there is none. */
+ * then the same edge is named twice. NONE if there is none. */
 uint32_t cleave_matcher_port_of(cleave_matcher_t *matcher, uint32_t node, cleave_value_t value);
 
 /* True if the uses of a main output alone exclude that a match has it inside. */

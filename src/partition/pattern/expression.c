@@ -82,7 +82,7 @@ static slot_t compute(uint8_t code, cleave_dims_t *dims, slot_t a, slot_t b) {
 
 // ---- truth ----
 
-/* Sign of a - b, where it is certain. */
+/* The sign of a - b, if it is certain. */
 static bool compare(cleave_dims_t *dims, slot_t a, slot_t b, int *out_sign) {
   *out_sign = 0;
   if (a.state == STATE_NUMBER && b.state == STATE_NUMBER) {

@@ -133,7 +133,7 @@ typedef struct cleave_pattern_node {
   uint32_t max;
 } cleave_pattern_node_t;
 
-/* All memory belongs to the arena of whoever built it. */
+/* All memory belongs to the builder's arena. */
 typedef struct cleave_pattern {
   const cleave_pattern_node_t *nodes;
   uint32_t node_count;

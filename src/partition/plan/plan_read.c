@@ -215,7 +215,7 @@ static cleave_status_t read_setting(cleave_json_reader_t *reader, json_t *json, 
   return cleave_reader_get_text(reader, json, "value", NULL, &setting->value);
 }
 
-/* `seen`: per position, whether it stands in a step before. */
+/* `seen`: per position: is it in an earlier step? */
 static cleave_status_t see(cleave_json_reader_t *reader, uint8_t *seen, const cleave_document_node_t *node) {
   if (seen[node->position] != 0) {
     return cleave_reader_fail(reader, "node %u stands in two steps", (unsigned)node->position);
@@ -279,7 +279,7 @@ static cleave_status_t read_header(cleave_json_reader_t *reader, json_t *root) {
   return cleave_reader_check_keys(reader, root, keys);
 }
 
-/* The member "edits"; none where it is missing. */
+/* Reads the member "edits", which may be missing. */
 static cleave_status_t read_edits(cleave_json_reader_t *reader, json_t *root) {
   cleave_plan_document_t *document = document_of(reader);
   const json_t *json = json_object_get(root, "edits");

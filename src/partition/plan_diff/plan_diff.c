@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The difference of two plans: where every node is before and after, then rules, shapes of fusions, settings.
+// The difference of two plans: the places of all nodes before and after, then rules, shapes of fusions,
+// settings.
 
 #include "partition/plan_diff/plan_diff.h"
 

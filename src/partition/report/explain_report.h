@@ -24,8 +24,8 @@ typedef struct cleave_why_request {
   uint32_t node_count;
   const char *const *rules; /* names; none: all */
   uint32_t rule_count;
-  bool numbers_of_source;      /* "#12" is a node of plan->source: where it was taken, its namesake in
-                                  plan->graph, if there is one */
+  bool numbers_of_source;      /* "#12" is a node of plan->source: if it was taken, the node of that name
+                                  in plan->graph, if there is one */
   uint32_t limit;              /* nodes of one "op:"; of a rule near misses, refusals, losses; 0: 10 */
   cleave_fold_function_t fold; /* that graph rules ran with: their graphs are made again with it */
   void *fold_context;
@@ -35,8 +35,8 @@ typedef struct cleave_why_request {
                               const cleave_fusion_set_t *set, bool *out_yes, cleave_reason_t *reason,
                               cleave_error_t *error);
   void *supports_context;
-  const atomic_bool *is_interrupted; /* where it is set, from any thread or signal handler, the answer ends
-                                        with CLEAVE_ERROR_LIMIT; NULL: nothing ends it */
+  const atomic_bool *is_interrupted; /* if it is set, by any thread or signal handler, the answer ends with
+                                        CLEAVE_ERROR_LIMIT; NULL: nothing ends it */
 } cleave_why_request_t;
 
 typedef enum cleave_fate {
@@ -44,10 +44,10 @@ typedef enum cleave_fate {
   CLEAVE_FATE_REGION,    /* in a region of the rule */
   CLEAVE_FATE_MADE,      /* the rule, which changes the model, made it */
   CLEAVE_FATE_REWRITTEN, /* the rule, which changes the model, took it */
-  CLEAVE_FATE_REFUSED,   /* matched; where, the backend, review, a threshold, a cycle said no */
+  CLEAVE_FATE_REFUSED,   /* matched; refused by where, the backend, review, a threshold or a cycle */
   CLEAVE_FATE_LOST,      /* matched; nodes were taken by others */
-  CLEAVE_FATE_MISSED,    /* a part of the pattern is there */
-  CLEAVE_FATE_OUTSIDE    /* nothing of the rule is about this node */
+  CLEAVE_FATE_MISSED,    /* a part of the pattern matched */
+  CLEAVE_FATE_OUTSIDE    /* the rule has nothing to do with this node */
 } cleave_fate_t;
 
 /* "fused", "region", "made", "rewritten", "refused", "lost", "missed", "outside". */
@@ -107,8 +107,8 @@ typedef struct cleave_why_rule {
   uint32_t anchor_count;
   uint32_t match_count;  /* places where the pattern matches */
   uint32_t lost_count;   /* of them, those whose nodes other rules took */
-  uint32_t before_count; /* beside them: where the rule, which changes nothing, would have matched the model
-                            as it was before it was rewritten */
+  uint32_t before_count; /* in addition: places where the rule (not a graph rule) would have matched the
+                            model as it was before it was rewritten */
   uint32_t far_count;    /* places with less than half of the pattern */
   uint32_t limit_count;  /* places where a search was given up */
   uint32_t refusal_count;

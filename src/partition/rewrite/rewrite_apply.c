@@ -116,7 +116,7 @@ static void hash_nodes(cleave_rewriter_t *rewriter) {
   }
 }
 
-/* Values of the match that somebody else reads, or that are graph outputs. */
+/* Lists the values of the match that other nodes read, or that are graph outputs. */
 static cleave_status_t find_outputs(cleave_rewriter_t *rewriter, cleave_error_t *error) {
   const cleave_graph_t *graph = rewriter->editor->graph;
   rewriter->outputs.count = 0;

@@ -30,7 +30,7 @@ typedef struct seen {
 
 struct cleave_rewrite_loops {
   CLEAVE_ARRAY(origin_t) origins; /* per node index */
-  CLEAVE_ARRAY(uint32_t) places;  /* per value index: the value in whose place it stands */
+  CLEAVE_ARRAY(uint32_t) places;  /* per value index: the original value that it replaces */
   CLEAVE_ARRAY(uint32_t) times;   /* per value index: changes at this place that did not make it smaller */
   seen_t *seen;                   /* open addressing */
   size_t seen_count;

@@ -8,7 +8,7 @@
 
 #include "unit.h"
 
-enum { MOST_VALUES = 128, MOST_NODES = 96, MOST_BLOCKS = 1024, MOST_LINE = 512 };
+enum { MAX_VALUES = 128, MAX_NODES = 96, MAX_BLOCKS = 1024, MAX_LINE = 512 };
 
 typedef struct named_value {
   char name[32];
@@ -21,13 +21,13 @@ typedef struct named_value {
 struct fusion_region {
   view_builder_t *builder;
   bool fused;
-  named_value_t values[MOST_VALUES];
+  named_value_t values[MAX_VALUES];
   uint32_t value_count;
-  void *memory[MOST_BLOCKS]; /* of constants and inputs, and names that the view borrows */
+  void *memory[MAX_BLOCKS]; /* of constants and inputs, and names that the view borrows */
   uint32_t memory_count;
   float *inputs[16];
   uint32_t input_count;
-  uint32_t open[MOST_NODES]; /* nodes since the last { */
+  uint32_t open[MAX_NODES]; /* nodes since the last { */
   uint32_t open_count;
   bool in_fusion;
   uint32_t last[8];
@@ -104,7 +104,7 @@ static size_t count_of(const named_value_t *value) {
 static void *keep(fusion_region_t *region, size_t bytes) {
   void *memory = malloc(bytes > 0 ? bytes : 1);
   ck_assert_ptr_nonnull(memory);
-  ck_assert_uint_lt(region->memory_count, MOST_BLOCKS);
+  ck_assert_uint_lt(region->memory_count, MAX_BLOCKS);
   region->memory[region->memory_count++] = memory;
   return memory;
 }
@@ -126,7 +126,7 @@ static named_value_t *find(fusion_region_t *region, const char *name) {
 }
 
 static named_value_t *read_declaration(fusion_region_t *region, const char **at) {
-  ck_assert_uint_lt(region->value_count, MOST_VALUES);
+  ck_assert_uint_lt(region->value_count, MAX_VALUES);
   named_value_t *value = &region->values[region->value_count++];
   read_word(at, value->name, sizeof(value->name));
   skip_spaces(at);
@@ -296,7 +296,7 @@ fusion_region_t *fusion_region_create(const char *text, bool fused) {
   region->fused = fused;
   region->seed = 12345;
   while (*text != '\0') {
-    char line[MOST_LINE];
+    char line[MAX_LINE];
     size_t length = strcspn(text, "\n");
     ck_assert_uint_lt(length, sizeof(line));
     memcpy(line, text, length);

@@ -6,17 +6,17 @@
 #include "plan_case.h"
 #include "unit.h"
 
-cleave_pattern_node_t parts[PATTERN_CASE_MOST_PARTS];
+cleave_pattern_node_t parts[PATTERN_CASE_MAX_PARTS];
 
-static cleave_pattern_input_t part_inputs[PATTERN_CASE_MOST_PARTS][PATTERN_CASE_MOST_CHILDREN];
-static uint32_t part_children[PATTERN_CASE_MOST_PARTS][PATTERN_CASE_MOST_CHILDREN];
+static cleave_pattern_input_t part_inputs[PATTERN_CASE_MAX_PARTS][PATTERN_CASE_MAX_CHILDREN];
+static uint32_t part_children[PATTERN_CASE_MAX_PARTS][PATTERN_CASE_MAX_CHILDREN];
 static uint32_t part_count;
-static const char *labels[PATTERN_CASE_MOST_PARTS];
+static const char *labels[PATTERN_CASE_MAX_PARTS];
 static uint32_t label_count;
 
 static uint32_t add_part(cleave_pattern_kind_t kind, const char *label) {
   uint32_t index = part_count++;
-  ck_assert_uint_lt(index, PATTERN_CASE_MOST_PARTS);
+  ck_assert_uint_lt(index, PATTERN_CASE_MAX_PARTS);
   parts[index] = (cleave_pattern_node_t){.kind = kind,
                                          .label = label,
                                          .line = (int32_t)index + 1,

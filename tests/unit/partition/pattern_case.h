@@ -8,10 +8,10 @@
 
 #include "partition/pattern/pattern.h"
 
-enum { PATTERN_CASE_MOST_PARTS = 64, PATTERN_CASE_MOST_CHILDREN = 8 };
+enum { PATTERN_CASE_MAX_PARTS = 64, PATTERN_CASE_MAX_CHILDREN = 8 };
 
 /* The parts, to be changed where the functions below do not say enough. */
-extern cleave_pattern_node_t parts[PATTERN_CASE_MOST_PARTS];
+extern cleave_pattern_node_t parts[PATTERN_CASE_MAX_PARTS];
 
 #define ANY CLEAVE_PATTERN_PORT_ANY
 

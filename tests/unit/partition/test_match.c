@@ -387,7 +387,7 @@ UNIT_TEST(broken_patterns_are_refused_with_their_line) {
   ck_assert_str_eq(check_message(SEQUENCE(op("Relu", NULL), value(NULL))),
                    "test.lua:11: fuse 'f': only the first part of a sequence can be a value");
   uint32_t deep = op("Relu", NULL);
-  for (uint32_t k = 0; k < PATTERN_CASE_MOST_PARTS / 2; k++) {
+  for (uint32_t k = 0; k < PATTERN_CASE_MAX_PARTS / 2; k++) {
     deep = group(CLEAVE_PATTERN_SEQUENCE, 1, &deep);
   }
   cleave_pattern_t pattern = pattern_of(deep);

@@ -8,7 +8,7 @@
 #include "plan_case.h"
 #include "unit.h"
 
-enum { NODES = 14, MOST_PARTS = 96, LARGE = 48, MOST_STEPS = 4, MOST_INPUTS = 3, ROUNDS = 8000 };
+enum { NODES = 14, MAX_PARTS = 96, LARGE = 48, MAX_STEPS = 4, MAX_INPUTS = 3, ROUNDS = 8000 };
 
 static uint64_t random_state = 88172645463325252u;
 
@@ -40,7 +40,7 @@ static cleave_graph_t *random_graph(void) {
   for (uint32_t k = 0; k < NODES; k++) {
     cleave_op_id_t id = OPS[below(OP_KINDS)];
     uint32_t inputs = id == CLEAVE_OP_Relu ? 1 : id == CLEAVE_OP_Sum ? 1 + below(3) : 2;
-    cleave_value_t chosen[MOST_INPUTS];
+    cleave_value_t chosen[MAX_INPUTS];
     cleave_node_t node;
     for (uint32_t i = 0; i < inputs; i++) {
       uint32_t recent = count > 4 && below(100) < 70 ? count - 4 + below(4) : below(count);
@@ -58,13 +58,13 @@ static cleave_graph_t *random_graph(void) {
 
 // ---- patterns ----
 
-static cleave_pattern_node_t parts[MOST_PARTS];
-static cleave_pattern_input_t inputs_of[MOST_PARTS][MOST_INPUTS];
-static const cleave_op_t *ops_of[MOST_PARTS][2];
-static uint32_t children_of[MOST_PARTS][MOST_STEPS];
+static cleave_pattern_node_t parts[MAX_PARTS];
+static cleave_pattern_input_t inputs_of[MAX_PARTS][MAX_INPUTS];
+static const cleave_op_t *ops_of[MAX_PARTS][2];
+static uint32_t children_of[MAX_PARTS][MAX_STEPS];
 static uint32_t
-    before_of[MOST_PARTS]; /* per part: the operator before it in a sequence below an input, or NONE */
-static uint32_t rest_of[MOST_PARTS]; /* per part: what all inputs match that are not given, or NONE */
+    before_of[MAX_PARTS]; /* per part: the operator before it in a sequence below an input, or NONE */
+static uint32_t rest_of[MAX_PARTS]; /* per part: what all inputs match that are not given, or NONE */
 static uint32_t part_count;
 static const char *const LABELS[] = {"p", "q"};
 
@@ -80,7 +80,7 @@ static const char *random_label(cleave_pattern_kind_t kind) {
 
 static uint32_t add_part(cleave_pattern_kind_t kind) {
   uint32_t index = part_count++;
-  ck_assert_uint_lt(index, MOST_PARTS);
+  ck_assert_uint_lt(index, MAX_PARTS);
   before_of[index] = rest_of[index] = CLEAVE_INDEX_NONE;
   parts[index] = (cleave_pattern_node_t){.kind = kind,
                                          .type.rank = -1,
@@ -175,7 +175,7 @@ static uint32_t random_op(uint32_t depth) {
     inputs_of[index][part->input_count++] =
         (cleave_pattern_input_t){is_any ? CLEAVE_PATTERN_PORT_ANY : k, pattern};
   }
-  if (part->input_count < MOST_INPUTS && below(3) == 0 && part_count + 6 < LARGE) {
+  if (part->input_count < MAX_INPUTS && below(3) == 0 && part_count + 6 < LARGE) {
     add_rest(index);
   }
   part->line = 1;
@@ -185,7 +185,7 @@ static uint32_t random_op(uint32_t depth) {
 /* A sequence of operators, some of which may be missing, or are one of two. */
 static uint32_t random_pattern(void) {
   part_count = 0;
-  uint32_t steps[MOST_STEPS];
+  uint32_t steps[MAX_STEPS];
   uint32_t count = 1 + below(4);
   for (uint32_t k = 0; k < count; k++) {
     steps[k] = random_op(k == 0 ? 0 : 1);
@@ -214,12 +214,12 @@ static uint32_t random_pattern(void) {
 
 typedef struct trial {
   const cleave_graph_t *graph;
-  uint32_t chain[MOST_STEPS]; /* operators of one variant, in order */
+  uint32_t chain[MAX_STEPS]; /* operators of one variant, in order */
   uint32_t chain_count;
-  uint32_t values[MOST_PARTS];        /* per part: value, or NONE */
-  uint32_t named[NODES][MOST_INPUTS]; /* per node and input: part that names it, or NONE */
-  uint32_t owners[NODES];             /* per node: part, or NONE */
-  uint32_t queue[MOST_PARTS];         /* operators that have a node, in order */
+  uint32_t values[MAX_PARTS];        /* per part: value, or NONE */
+  uint32_t named[NODES][MAX_INPUTS]; /* per node and input: part that names it, or NONE */
+  uint32_t owners[NODES];            /* per node: part, or NONE */
+  uint32_t queue[MAX_PARTS];         /* operators that have a node, in order */
   uint32_t queue_count;
   uint64_t found[512]; /* sets of nodes */
   uint32_t found_count;
@@ -344,7 +344,7 @@ static void try_rest(trial_t *t, uint32_t at) {
   }
   uint32_t child = children_of[every][0];
   cleave_node_t node = cleave_value_producer(t->graph, (cleave_value_t){t->values[part]});
-  uint32_t mine[MOST_INPUTS] = {0};
+  uint32_t mine[MAX_INPUTS] = {0};
   uint32_t count = 0;
   bool fits = true;
   for (uint32_t port = 0; port < cleave_node_input_count(t->graph, node); port++) {
@@ -358,11 +358,11 @@ static void try_rest(trial_t *t, uint32_t at) {
   if (!fits || count < parts[every].min || count > parts[every].max) {
     return;
   }
-  for (uint32_t port = 0; port < MOST_INPUTS; port++) {
+  for (uint32_t port = 0; port < MAX_INPUTS; port++) {
     t->named[node.index][port] = mine[port] ? child : t->named[node.index][port];
   }
   try_op(t, at + 1);
-  for (uint32_t port = 0; port < MOST_INPUTS; port++) {
+  for (uint32_t port = 0; port < MAX_INPUTS; port++) {
     t->named[node.index][port] = mine[port] ? CLEAVE_INDEX_NONE : t->named[node.index][port];
   }
 }

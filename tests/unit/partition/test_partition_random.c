@@ -7,7 +7,7 @@
 #include "plan_case.h"
 #include "unit.h"
 
-enum { MOST_NODES = 48, MOST_PARTS = 256 };
+enum { MAX_NODES = 48, MAX_PARTS = 256 };
 
 static uint64_t random_state;
 
@@ -41,10 +41,10 @@ static const cleave_op_t *random_op(void) {
 
 static cleave_graph_t *random_graph(void) {
   cleave_graph_t *graph = NULL;
-  cleave_value_t values[2 * MOST_NODES + 2];
+  cleave_value_t values[2 * MAX_NODES + 2];
   uint32_t count = 2;
-  uint32_t nodes = 1 + random_below(MOST_NODES);
-  uint32_t reach = chance(50) ? 4 : 2 * MOST_NODES; /* how far back inputs are taken from */
+  uint32_t nodes = 1 + random_below(MAX_NODES);
+  uint32_t reach = chance(50) ? 4 : 2 * MAX_NODES; /* how far back inputs are taken from */
   cleave_dim_t dims[2] = {2, 2};
   unit_ok(cleave_graph_create(&graph, e));
   unit_ok(cleave_graph_add_input(graph, "x", CLEAVE_DTYPE_F32, 2, dims, &values[0], e));
@@ -182,18 +182,18 @@ static cleave_status_t supports(void *context, const char *backend, const cleave
 
 typedef struct pattern_builder {
   cleave_pattern_t pattern;
-  cleave_pattern_node_t nodes[MOST_PARTS];
-  const cleave_op_t *ops[MOST_PARTS][2];
-  cleave_pattern_input_t inputs[MOST_PARTS][2];
-  uint32_t children[MOST_PARTS][4];
-  uint32_t finished[MOST_PARTS]; /* operators and values that may be used again: no part contains itself */
+  cleave_pattern_node_t nodes[MAX_PARTS];
+  const cleave_op_t *ops[MAX_PARTS][2];
+  cleave_pattern_input_t inputs[MAX_PARTS][2];
+  uint32_t children[MAX_PARTS][4];
+  uint32_t finished[MAX_PARTS]; /* operators and values that may be used again: no part contains itself */
   uint32_t finished_count;
   bool shared; /* some operator is */
 } pattern_builder_t;
 
 static uint32_t add_part(pattern_builder_t *builder, cleave_pattern_kind_t kind) {
   uint32_t index = builder->pattern.node_count++;
-  ck_assert_uint_lt(index, MOST_PARTS);
+  ck_assert_uint_lt(index, MAX_PARTS);
   cleave_pattern_node_t *node = &builder->nodes[index];
   node->kind = kind;
   node->type.rank = -1;
@@ -345,7 +345,7 @@ static void random_rules(random_rules_t *all) {
 
 /* Contracts regions and asks for every pair of different groups whether each reaches the other. */
 static void check_acyclic(const cleave_plan_t *plan) {
-  enum { MOST = MOST_NODES };
+  enum { MOST = MAX_NODES };
   static bool reaches[MOST][MOST];
   const cleave_graph_t *graph = plan->graph;
   uint32_t n = cleave_graph_node_bound(graph);

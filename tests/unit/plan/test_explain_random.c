@@ -8,7 +8,7 @@
 #include "plan_case.h"
 #include "unit.h"
 
-enum { MOST_NODES = 24, MOST_PARTS = 24, GRAPHS = 400, PATTERNS = 6 };
+enum { MAX_NODES = 24, MAX_PARTS = 24, GRAPHS = 400, PATTERNS = 6 };
 
 static uint64_t random_state;
 
@@ -31,7 +31,7 @@ enum { OP_COUNT = sizeof op_ids / sizeof op_ids[0] };
 
 static cleave_graph_t *random_graph(void) {
   cleave_graph_t *graph = NULL;
-  cleave_value_t values[MOST_NODES + 3];
+  cleave_value_t values[MAX_NODES + 3];
   cleave_tensor_t *tensor = NULL;
   cleave_dim_t dims[2] = {2, 2};
   uint32_t count = 3;
@@ -41,7 +41,7 @@ static cleave_graph_t *random_graph(void) {
   unit_ok(cleave_tensor_create_float(0.5F, &tensor, e));
   unit_ok(cleave_graph_add_constant(graph, "half", tensor, &values[2], e));
   cleave_tensor_release(tensor);
-  uint32_t nodes = 2 + random_below(MOST_NODES - 1);
+  uint32_t nodes = 2 + random_below(MAX_NODES - 1);
   for (uint32_t n = 0; n < nodes; n++) {
     const cleave_op_t *op = cleave_op_get(op_ids[random_below(OP_COUNT)]);
     cleave_value_t inputs[2];
@@ -69,19 +69,19 @@ static cleave_graph_t *random_graph(void) {
 // ---- patterns ----
 
 static struct {
-  cleave_pattern_node_t parts[MOST_PARTS];
-  cleave_pattern_input_t inputs[MOST_PARTS][2];
-  uint32_t children[MOST_PARTS][4];
-  const cleave_op_t *ops[MOST_PARTS][2];
-  cleave_attribute_test_t tests[MOST_PARTS];
-  cleave_pattern_literal_t literals[MOST_PARTS];
-  double numbers[MOST_PARTS];
+  cleave_pattern_node_t parts[MAX_PARTS];
+  cleave_pattern_input_t inputs[MAX_PARTS][2];
+  uint32_t children[MAX_PARTS][4];
+  const cleave_op_t *ops[MAX_PARTS][2];
+  cleave_attribute_test_t tests[MAX_PARTS];
+  cleave_pattern_literal_t literals[MAX_PARTS];
+  double numbers[MAX_PARTS];
   uint32_t count;
 } made;
 
 static uint32_t add_part(cleave_pattern_kind_t kind) {
   uint32_t part = made.count++;
-  ck_assert_uint_lt(part, MOST_PARTS);
+  ck_assert_uint_lt(part, MAX_PARTS);
   made.parts[part] = (cleave_pattern_node_t){.kind = kind,
                                              .line = (int32_t)part + 1,
                                              .type.rank = -1,
@@ -119,7 +119,7 @@ static uint32_t random_op(uint32_t depth) {
   if (chance(15)) {
     node->type.dtypes = UINT32_C(1) << CLEAVE_DTYPE_F32;
   }
-  if (depth > 0 && made.count + 4 < MOST_PARTS) {
+  if (depth > 0 && made.count + 4 < MAX_PARTS) {
     if (chance(25)) {
       add_input(part, add_part(chance(50) ? CLEAVE_PATTERN_CONSTANT : CLEAVE_PATTERN_VALUE));
     } else if (chance(25)) {
@@ -135,7 +135,7 @@ static uint32_t random_pattern(void) {
   uint32_t length = 1 + random_below(4);
   for (uint32_t k = 0; k < length; k++) {
     uint32_t child = random_op(1);
-    if (k > 0 && chance(25) && made.count + 6 < MOST_PARTS) {
+    if (k > 0 && chance(25) && made.count + 6 < MAX_PARTS) {
       uint32_t group = add_part(chance(50) ? CLEAVE_PATTERN_MAYBE : CLEAVE_PATTERN_ONEOF);
       made.children[group][0] = child;
       made.parts[group].child_count = 1;
@@ -147,7 +147,7 @@ static uint32_t random_pattern(void) {
     }
     made.children[sequence][k] = child;
     made.parts[sequence].child_count = k + 1;
-    if (made.count + 8 >= MOST_PARTS) {
+    if (made.count + 8 >= MAX_PARTS) {
       break;
     }
   }
@@ -217,7 +217,7 @@ UNIT_TEST(agrees_with_the_matcher_and_names_true_causes) {
       for (uint32_t n = 0; n < cleave_graph_node_bound(graph); n++) {
         cleave_node_t node = {n};
         cleave_finding_t finding;
-        cleave_pattern_node_t parts[MOST_PARTS];
+        cleave_pattern_node_t parts[MAX_PARTS];
         cleave_pattern_t other;
         uint32_t position = cleave_explainer_position(explainer, node);
         cleave_arena_reset(&arena);

@@ -13,13 +13,13 @@
 #include "unit.h"
 
 /* Each test runs in a folder of its own; what it makes there is listed here, and removed in reverse order. */
-enum { MOST_PATHS = 96 };
+enum { MAX_PATHS = 96 };
 static char folder[64];
-static char made[MOST_PATHS][96];
+static char made[MAX_PATHS][96];
 static int made_count;
 
 static void note_made(const char *path) {
-  ck_assert_int_lt(made_count, MOST_PATHS);
+  ck_assert_int_lt(made_count, MAX_PATHS);
   (void)snprintf(made[made_count++], sizeof made[0], "%s", path);
 }
 

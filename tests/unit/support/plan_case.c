@@ -7,14 +7,14 @@
 
 #include "unit.h"
 
-enum { MOST_NAMES = 4096, MOST_ITEMS = 64, LONGEST_NAME = 64, MOST_KEPT = 65536 };
+enum { MAX_NAMES = 4096, MAX_ITEMS = 64, LONGEST_NAME = 64, MAX_KEPT = 65536 };
 
 /* What stays until the test process ends, so that it is no leak. */
-static void *kept[MOST_KEPT];
+static void *kept[MAX_KEPT];
 static uint32_t kept_count;
 
 void *plan_case_keep(void *memory) {
-  ck_assert_uint_lt(kept_count, MOST_KEPT);
+  ck_assert_uint_lt(kept_count, MAX_KEPT);
   kept[kept_count++] = memory;
   return memory;
 }
@@ -22,8 +22,8 @@ void *plan_case_keep(void *memory) {
 typedef struct reader {
   const char *next;
   cleave_graph_t *graph;
-  char names[MOST_NAMES][LONGEST_NAME];
-  cleave_value_t values[MOST_NAMES];
+  char names[MAX_NAMES][LONGEST_NAME];
+  cleave_value_t values[MAX_NAMES];
   uint32_t count;
 } reader_t;
 
@@ -60,7 +60,7 @@ static void read_word(reader_t *reader, char *word) {
 }
 
 static void define(reader_t *reader, const char *name, cleave_value_t value) {
-  ck_assert_uint_lt(reader->count, MOST_NAMES);
+  ck_assert_uint_lt(reader->count, MAX_NAMES);
   strcpy(reader->names[reader->count], name);
   reader->values[reader->count++] = value;
 }
@@ -108,7 +108,7 @@ static void read_attributes(reader_t *reader, cleave_node_t node) {
     read_word(reader, name);
     expect(reader, "=");
     if (take(reader, "[")) {
-      int64_t list[MOST_ITEMS];
+      int64_t list[MAX_ITEMS];
       size_t count = 0;
       do {
         read_word(reader, value);
@@ -131,9 +131,9 @@ static void read_attributes(reader_t *reader, cleave_node_t node) {
 }
 
 static void read_statement(reader_t *reader) {
-  char outputs[MOST_ITEMS][LONGEST_NAME];
+  char outputs[MAX_ITEMS][LONGEST_NAME];
   char op_name[LONGEST_NAME];
-  cleave_value_t inputs[MOST_ITEMS];
+  cleave_value_t inputs[MAX_ITEMS];
   size_t output_count = 0;
   size_t input_count = 0;
   do {

@@ -11,7 +11,7 @@
 #include "runtime/model/model.h"
 #include "unit.h"
 
-enum { MOST_PORTS = 16 };
+enum { MAX_PORTS = 16 };
 
 static const char *keep_text(cleave_text_t *text) {
   const char *kept = plan_case_keep(cleave_copy_text(cleave_text_get(text), strlen(cleave_text_get(text))));
@@ -175,15 +175,15 @@ const char *rule_case_notes(const rule_case_t *c, cleave_plan_note_kind_t kind) 
 /* ---- values ---- */
 
 typedef struct feed {
-  cleave_tensor_t *tensors[MOST_PORTS];
-  cleave_tensor_view_t views[MOST_PORTS];
-  const cleave_tensor_view_t *pointers[MOST_PORTS];
+  cleave_tensor_t *tensors[MAX_PORTS];
+  cleave_tensor_view_t views[MAX_PORTS];
+  const cleave_tensor_view_t *pointers[MAX_PORTS];
   uint32_t count;
 } feed_t;
 
 static void make_feed(const cleave_model_t *model, feed_t *feed) {
   feed->count = cleave_model_input_count(model);
-  ck_assert_uint_le(feed->count, MOST_PORTS);
+  ck_assert_uint_le(feed->count, MAX_PORTS);
   for (uint32_t k = 0; k < feed->count; k++) {
     cleave_port_t port;
     unit_ok(cleave_model_input(model, k, &port, e));
