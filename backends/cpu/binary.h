@@ -7,8 +7,8 @@
 #ifndef CLEAVE_CPU_BINARY_H
 #define CLEAVE_CPU_BINARY_H
 
+#include "kernels/vector_math.h"
 #include "loop.h"
-#include "vector_math.h"
 
 enum { CPU_DTYPE_COUNT = CLEAVE_DTYPE_BF16 + 1 };
 

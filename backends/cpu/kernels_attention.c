@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "gemm.h"
+#include "kernels/vector_math.h"
 #include "nn.h"
-#include "vector_math.h"
 
 enum { Q, K, V, MASK, PAST_KEY, PAST_VALUE, INPUT_COUNT };
 enum { Y, PRESENT_KEY, PRESENT_VALUE, SCORES };

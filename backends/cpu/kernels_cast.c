@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "kernels/vector_math.h"
 #include "loop.h"
-#include "vector_math.h"
 
 static cleave_status_t prepare_cast(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
   (void)state;

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "gemm.h"
+#include "kernels/vector_math.h"
 #include "nn.h"
-#include "vector_math.h"
 #include "window.h"
 
 // One tile of columns; small enough to stay in the cache between building and multiplying it.

@@ -3,8 +3,8 @@
 // run on several threads without a way to fail.
 #include <string.h>
 
-#include "convert.h"
 #include "index.h"
+#include "kernels/convert.h"
 #include "loop.h"
 
 typedef struct gather_state {

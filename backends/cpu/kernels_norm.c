@@ -4,8 +4,8 @@
 // what a row is, and in whether scale and bias go by element or by channel. Numeric code is in norm.inc.
 #include <math.h>
 
+#include "kernels/vector_math.h"
 #include "nn.h"
-#include "vector_math.h"
 
 typedef enum norm_kind { NORM_LAYER, NORM_RMS, NORM_INSTANCE, NORM_GROUP } norm_kind_t;
 

@@ -3,8 +3,8 @@
 // Scale, bias, mean and variance may be of other float types than the input: they are read one by one.
 #include <math.h>
 
+#include "kernels/vector_math.h"
 #include "nn.h"
-#include "vector_math.h"
 
 typedef struct batch_state {
   bool training;

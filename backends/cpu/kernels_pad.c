@@ -4,7 +4,7 @@
 // Negative pads crop.
 #include <string.h>
 
-#include "convert.h"
+#include "kernels/convert.h"
 #include "loop.h"
 
 typedef enum pad_mode { PAD_CONSTANT, PAD_EDGE, PAD_REFLECT, PAD_WRAP } pad_mode_t;

@@ -3,8 +3,8 @@
 // is in bounds whatever size the output has (ceil_mode). The numeric code is in pool.inc.
 #include <math.h>
 
+#include "kernels/vector_math.h"
 #include "nn.h"
-#include "vector_math.h"
 #include "window.h"
 
 // kernel_shape is not backed by a tensor: without a limit a short file could ask for endless work.

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "convert.h"
+#include "kernels/convert.h"
 #include "loop.h"
 
 typedef enum distribution { UNIFORM, NORMAL, BERNOULLI } distribution_t;

@@ -4,8 +4,8 @@
 // neighbouring outputs where the last group is kept, parts of one output where it is reduced.
 #include <string.h>
 
+#include "kernels/vector_math.h"
 #include "loop.h"
-#include "vector_math.h"
 
 typedef enum reduction {
   REDUCE_SUM,

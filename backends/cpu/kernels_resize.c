@@ -5,9 +5,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/vector_math.h"
 #include "nn.h"
 #include "resize.h"
-#include "vector_math.h"
 
 typedef enum resize_policy { RESIZE_STRETCH, RESIZE_NOT_LARGER, RESIZE_NOT_SMALLER } resize_policy_t;
 

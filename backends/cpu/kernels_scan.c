@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators that walk along one axis: ArgMax, ArgMin and CumSum. A tensor is seen as [outer, length, inner].
+#include "kernels/vector_math.h"
 #include "loop.h"
-#include "vector_math.h"
 
 typedef union lane {
   double f;

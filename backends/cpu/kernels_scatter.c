@@ -3,8 +3,8 @@
 // is there or combining with it. One thread: equal indices must meet in order.
 #include <string.h>
 
-#include "convert.h"
 #include "index.h"
+#include "kernels/convert.h"
 #include "loop.h"
 
 /* Combines `count` elements of `from` into `to`. */

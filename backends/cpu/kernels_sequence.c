@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "convert.h"
 #include "index.h"
+#include "kernels/convert.h"
 #include "loop.h"
 
 typedef struct reverse_state {

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/vector_math.h"
 #include "nn.h"
-#include "vector_math.h"
 
 #define SOFTMAX_COLUMNS 64
 

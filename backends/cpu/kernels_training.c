@@ -4,7 +4,7 @@
 // the new values and states in the same groups. Computed in double, element by element.
 #include <math.h>
 
-#include "convert.h"
+#include "kernels/convert.h"
 #include "loop.h"
 
 typedef enum optimiser { ADAGRAD, ADAM, MOMENTUM } optimiser_t;

@@ -3,8 +3,8 @@
 // output, then write.
 #include <string.h>
 
-#include "convert.h"
 #include "index.h"
+#include "kernels/convert.h"
 #include "loop.h"
 
 /* ---- NonZero */

@@ -8,8 +8,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/vector_math.h"
 #include "nn.h"
-#include "vector_math.h"
 
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && __GNUC__ >= 12 && \
     !defined(__clang__) && defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) &&   \

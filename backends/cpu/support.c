@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "convert.h"
 #include "kernel.h"
+#include "kernels/convert.h"
 
 cleave_status_t cpu_fail(cleave_message_t *message, cleave_status_t status, const char *format, ...) {
   if (message != NULL) {

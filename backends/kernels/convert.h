@@ -4,12 +4,12 @@
  * anything but zero is true. Where Cast leaves the result open (float out of range, NaN), it saturates, and
  * NaN becomes 0. Float16 and bfloat16 round to nearest even.
  */
-#ifndef CLEAVE_CPU_CONVERT_H
-#define CLEAVE_CPU_CONVERT_H
+#ifndef CLEAVE_KERNELS_CONVERT_H
+#define CLEAVE_KERNELS_CONVERT_H
 
 #include <string.h>
 
-#include "kernel.h"
+#include "cleave/backend.h"
 
 /* Elements converted at a time where a loop goes through a buffer on the stack. */
 enum { CPU_BLOCK = 256 };
@@ -89,4 +89,4 @@ static inline bool cpu_dtype_is_short_float(cleave_dtype_t dtype) {
   return dtype == CLEAVE_DTYPE_F16 || dtype == CLEAVE_DTYPE_BF16;
 }
 
-#endif /* CLEAVE_CPU_CONVERT_H */
+#endif /* CLEAVE_KERNELS_CONVERT_H */

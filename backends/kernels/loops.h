@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One loop per operator and dtype over a tile, for one instruction set. The tables come from operators.inc
+ * through loops.inc, which is compiled for plain C, AVX2 and AVX-512; all of them give the same bits.
+ */
+#ifndef CLEAVE_KERNELS_LOOPS_H
+#define CLEAVE_KERNELS_LOOPS_H
+
+#include "program.h"
+
+enum {
+  KERNEL_LANES = 16, /* partial results of a reduction */
+  KERNEL_LANES_BYTES = KERNEL_LANES * 8,
+};
+
+/* Outputs may lie over operands whose elements have the same size. */
+typedef void (*kernel_unary_t)(void *out, const void *x, int64_t count, double alpha, double beta);
+typedef void (*kernel_binary_t)(void *out, const void *x, const void *y, int64_t count);
+typedef void (*kernel_where_t)(void *out, const void *condition, const void *x, const void *y, int64_t count);
+typedef void (*kernel_fill_t)(void *out, const void *element, int64_t count);
+
+/* A reduction: `begin` sets the lanes, `step` takes elements up, `finish` makes one element of `total` that
+ * came. */
+typedef struct kernel_reduce {
+  void (*begin)(void *lanes);
+  void (*step)(void *lanes, const void *x, int64_t count);
+  void (*finish)(const void *lanes, void *out, int64_t total);
+} kernel_reduce_t;
+
+typedef struct kernel_loops {
+  const char *name;
+  kernel_unary_t unary[KERNEL_OP_COUNT][KERNEL_DTYPE_COUNT];
+  /* By which operand is a single element: neither, x, y. */
+  kernel_binary_t binary[KERNEL_OP_COUNT][KERNEL_DTYPE_COUNT][3];
+  kernel_reduce_t reduce[KERNEL_OP_COUNT][KERNEL_DTYPE_COUNT];
+  kernel_where_t where[9][4]; /* by element size, and whether x (1) and y (2) are single elements */
+  kernel_fill_t fill[9];      /* by element size */
+} kernel_loops_t;
+
+/* The best for this processor; `limit` 0 allows plain C alone, 1 AVX2 as well, 2 everything. */
+const kernel_loops_t *kernel_loops_choose(int limit);
+
+#endif /* CLEAVE_KERNELS_LOOPS_H */

@@ -1,0 +1,463 @@
+// SPDX-License-Identifier: Apache-2.0
+// Running a plan. A share of the tiles, or of the rows, goes to each thread with scratch memory of its own. A
+// value of a tile is a pointer: into a slot, right into an input or output, or to a single element that
+// counts for all.
+#include <string.h>
+
+#include "convert.h"
+#include "space.h"
+
+enum { ALIGNMENT = 64, WORK_GRAIN = 131072 };
+
+typedef struct cell {
+  unsigned char *data;
+  bool is_single;
+} cell_t;
+
+typedef struct run {
+  const kernel_plan_t *plan;
+  const kernel_call_t *call;
+  const kernel_space_t *space;
+  int64_t shares;
+  size_t share_bytes;
+} run_t;
+
+/* One share at work. */
+typedef struct worker {
+  const kernel_plan_t *plan;
+  const kernel_call_t *call;
+  const kernel_space_t *space;
+  cell_t *cells;    /* per value */
+  cell_t *expanded; /* per value that is one per row: as seen by elements */
+  unsigned char *lanes;
+  unsigned char *rows;
+  unsigned char *slots;
+  unsigned char *spare; /* a slot for elements on their way */
+  unsigned char *kept;
+  size_t kept_bytes; /* of each kept value */
+  int64_t row;       /* first row of the group */
+  int64_t row_count;
+  int64_t begin;  /* of the tile, in the space */
+  int64_t count;  /* of the tile */
+  int64_t inside; /* of the tile, in the group of rows */
+  int64_t coordinates[CLEAVE_MAX_RANK];
+} worker_t;
+
+static size_t round_up(size_t bytes) {
+  return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+static size_t kept_bytes(const kernel_plan_t *plan, const kernel_space_t *space) {
+  int64_t most = space->group == 1 ? space->row_length : plan->tile;
+  return round_up((size_t)(most > plan->tile ? most : plan->tile) * 8);
+}
+
+static size_t share_bytes(const kernel_plan_t *plan, const kernel_space_t *space) {
+  size_t cells = round_up((size_t)plan->program.value_count * 2 * sizeof(cell_t));
+  return cells + (size_t)plan->lanes_count * KERNEL_LANES_BYTES +
+         ((size_t)plan->row_count + plan->slot_count) * KERNEL_SLOT_BYTES +
+         plan->kept_count * kept_bytes(plan, space);
+}
+
+/* How many threads are worth it. */
+static int64_t count_shares(const kernel_plan_t *plan, const kernel_space_t *space, int32_t threads) {
+  int64_t cost = plan->cost > 0 ? plan->cost : 1;
+  int64_t worth = space->total / WORK_GRAIN * cost + space->total % WORK_GRAIN * cost / WORK_GRAIN;
+  int64_t shares = threads < space->items ? threads : space->items;
+  shares = shares > worth ? worth : shares;
+  return shares < 1 ? 1 : shares;
+}
+
+size_t kernel_scratch_bytes(const kernel_plan_t *plan, const int64_t *dims, int32_t threads) {
+  int64_t length = 1;
+  for (int32_t d = plan->program.rank - plan->program.reduced; d < plan->program.rank; d++) {
+    length *= dims[d];
+  }
+  const kernel_space_t space = {.row_length = length, .group = 1};
+  return share_bytes(plan, &space) * (size_t)(threads < 1 ? 1 : threads);
+}
+
+/* Copies `count` elements that are `stride` apart. */
+static void gather(void *out, const unsigned char *from, int64_t stride, int64_t count, size_t size) {
+#define GATHER(T)                                    \
+  {                                                  \
+    T *to = out;                                     \
+    const T *source = (const T *)(const void *)from; \
+    for (int64_t k = 0; k < count; k++) {            \
+      to[k] = source[k * stride];                    \
+    }                                                \
+    break;                                           \
+  }
+  switch (size) {
+    case 1: GATHER(uint8_t)
+    case 2: GATHER(uint16_t)
+    case 4: GATHER(uint32_t)
+    default: GATHER(uint64_t)
+  }
+#undef GATHER
+}
+
+static void fill(const worker_t *worker, void *out, const void *element, int64_t count, size_t size) {
+  worker->plan->loops->fill[size](out, element, count);
+}
+
+/* A part of one run of an input, in the dtype of the input. */
+static void load_run(const worker_t *worker, unsigned char *out, const unsigned char *from, int64_t stride,
+                     int64_t count, size_t size) {
+  if (stride == 1) {
+    memcpy(out, from, (size_t)count * size);
+  } else if (stride == 0) {
+    fill(worker, out, from, count, size);
+  } else {
+    gather(out, from, stride, count, size);
+  }
+}
+
+/* The tile of an input, run by run. */
+static void load_runs(const worker_t *worker, uint32_t input, unsigned char *out, size_t size) {
+  const kernel_space_t *space = worker->space;
+  const unsigned char *data = worker->call->inputs[input].data;
+  const int64_t *strides = space->strides[input];
+  int64_t at[CLEAVE_MAX_RANK];
+  int64_t offset = 0;
+  int32_t last = space->rank - 1;
+  for (int32_t d = 0; d < space->rank; d++) {
+    at[d] = worker->coordinates[d];
+    offset += at[d] * strides[d];
+  }
+  for (int64_t done = 0; done < worker->count;) {
+    int64_t left = space->dims[last] - at[last];
+    int64_t count = worker->count - done < left ? worker->count - done : left;
+    load_run(worker, out + (size_t)done * size, data + offset * (int64_t)size, strides[last], count, size);
+    done += count;
+    at[last] += count;
+    offset += count * strides[last];
+    for (int32_t d = last; d > 0 && at[d] == space->dims[d]; d--) {
+      offset += strides[d - 1] - at[d] * strides[d];
+      at[d] = 0;
+      at[d - 1]++;
+    }
+  }
+}
+
+/* Leaves the tile where it lies if it can: dense, or one element. */
+static void load(worker_t *worker, const kernel_step_t *step) {
+  const kernel_space_t *space = worker->space;
+  const kernel_value_t *value = &worker->plan->program.values[step->value];
+  cleave_dtype_t dtype = worker->plan->program.inputs[value->input].dtype;
+  size_t size = cleave_dtype_size(dtype);
+  unsigned char *slot = worker->slots + (size_t)step->slot * KERNEL_SLOT_BYTES;
+  unsigned char *data = (unsigned char *)(uintptr_t)worker->call->inputs[value->input].data;
+  const int64_t *strides = space->strides[value->input];
+  int64_t offset = worker->begin;
+  bool is_run = space->flat[value->input];
+  int64_t stride = 1;
+  if (!is_run) {
+    offset = 0;
+    for (int32_t d = 0; d < space->rank; d++) {
+      offset += worker->coordinates[d] * strides[d];
+    }
+    stride = space->rank > 0 ? strides[space->rank - 1] : 0;
+    is_run = space->rank == 0 ||
+             worker->coordinates[space->rank - 1] + worker->count <= space->dims[space->rank - 1];
+  }
+  cell_t cell = {.data = data + offset * (int64_t)size, .is_single = is_run && stride == 0};
+  if (!is_run || stride > 1 || stride < 0) {
+    unsigned char *to = dtype == value->dtype ? slot : worker->spare;
+    if (is_run) {
+      gather(to, cell.data, stride, worker->count, size);
+    } else {
+      load_runs(worker, value->input, to, size);
+    }
+    cell.data = to;
+  }
+  if (dtype != value->dtype) {
+    cpu_convert(dtype, cell.data, value->dtype, slot, cell.is_single ? 1 : worker->count);
+    cell.data = slot;
+  }
+  worker->cells[step->value] = cell;
+}
+
+/* The value as a step per row, or per tile, sees it. */
+static cell_t read_value(const worker_t *worker, uint32_t index, bool is_row_step) {
+  const kernel_plan_t *plan = worker->plan;
+  if (plan->kept[index] != KERNEL_NO_SLOT) {
+    size_t offset = (size_t)worker->inside * cleave_dtype_size(plan->program.values[index].dtype);
+    return (cell_t){.data = worker->kept + plan->kept[index] * worker->kept_bytes + offset};
+  }
+  return plan->rows[index] != KERNEL_NO_SLOT && !is_row_step ? worker->expanded[index] : worker->cells[index];
+}
+
+/* A single element becomes a tile, in the spare slot. */
+static unsigned char *spread(const worker_t *worker, cell_t cell, int64_t count, size_t size) {
+  if (!cell.is_single) {
+    return cell.data;
+  }
+  fill(worker, worker->spare, cell.data, count, size);
+  return worker->spare;
+}
+
+static void cast(const worker_t *worker, const kernel_value_t *value, cleave_dtype_t from,
+                 const cell_t *operand, unsigned char *out, int64_t count) {
+  if (value->rounds == CLEAVE_DTYPE_UNKNOWN) {
+    cpu_convert(from, operand->data, value->dtype, out, count);
+    return;
+  }
+  cpu_convert(from, operand->data, value->rounds, worker->spare, count);
+  cpu_convert(value->rounds, worker->spare, value->dtype, out, count);
+}
+
+static void compute(const worker_t *worker, uint32_t index, const cell_t *operands, unsigned char *out,
+                    int64_t count) {
+  const kernel_value_t *value = &worker->plan->program.values[index];
+  const kernel_loops_t *loops = worker->plan->loops;
+  const kernel_op_info_t *info = kernel_op_info(value->op);
+  cleave_dtype_t dtype = worker->plan->program.values[value->operands[0]].dtype;
+  bool is_single = count == 1;
+  if (value->op == KERNEL_CAST) {
+    cast(worker, value, dtype, &operands[0], out, count);
+  } else if (value->op == KERNEL_WHERE) {
+    size_t size = cleave_dtype_size(value->dtype);
+    const unsigned char *condition = is_single ? operands[0].data : spread(worker, operands[0], count, 1);
+    int which = (operands[1].is_single ? 1 : 0) + (operands[2].is_single ? 2 : 0);
+    loops->where[size][which](out, condition, operands[1].data, operands[2].data, count);
+  } else if (info->operand_count == 1) {
+    loops->unary[value->op][dtype](out, operands[0].data, count, value->alpha, value->beta);
+  } else {
+    int which = is_single ? 0 : operands[0].is_single ? 1 : operands[1].is_single ? 2 : 0;
+    loops->binary[value->op][dtype][which](out, operands[0].data, operands[1].data, count);
+  }
+}
+
+/* An operator on a tile, or on the rows of the group. What comes from single elements alone is one. */
+static void apply(worker_t *worker, const kernel_step_t *step, bool is_row_step) {
+  const kernel_plan_t *plan = worker->plan;
+  const kernel_value_t *value = &plan->program.values[step->value];
+  size_t size = cleave_dtype_size(value->dtype);
+  cell_t operands[3];
+  bool is_single = true;
+  for (uint32_t k = 0; k < kernel_op_info(value->op)->operand_count; k++) {
+    operands[k] = read_value(worker, value->operands[k], is_row_step);
+    is_single = is_single && operands[k].is_single;
+  }
+  int64_t count = is_row_step ? worker->row_count : worker->count;
+  unsigned char *out = NULL;
+  bool is_whole = false; /* the result has to be a tile */
+  if (is_row_step) {
+    out = worker->rows + (size_t)plan->rows[step->value] * KERNEL_SLOT_BYTES;
+  } else if (plan->kept[step->value] != KERNEL_NO_SLOT) {
+    out = read_value(worker, step->value, false).data;
+    is_whole = true;
+  } else if (step->output != CLEAVE_INDEX_NONE && worker->call->outputs[step->output] != NULL) {
+    out = (unsigned char *)worker->call->outputs[step->output] + (size_t)worker->begin * size;
+    is_whole = true;
+  } else {
+    out = worker->slots + (size_t)step->slot * KERNEL_SLOT_BYTES;
+  }
+  compute(worker, step->value, operands, out, is_single ? 1 : count);
+  if (is_single && is_whole && count > 1) {
+    uint64_t element = 0;
+    memcpy(&element, out, size);
+    fill(worker, out, &element, count, size);
+    is_single = false;
+  }
+  worker->cells[step->value] = (cell_t){.data = out, .is_single = is_single};
+}
+
+static void expand(worker_t *worker, const kernel_step_t *step) {
+  size_t size = cleave_dtype_size(worker->plan->program.values[step->value].dtype);
+  const cell_t rows = worker->cells[step->value];
+  if (worker->space->group == 1) {
+    worker->expanded[step->value] = (cell_t){.data = rows.data, .is_single = true};
+    return;
+  }
+  unsigned char *slot = worker->slots + (size_t)step->slot * KERNEL_SLOT_BYTES;
+  size_t length = (size_t)worker->space->row_length;
+  for (int64_t k = 0; k < worker->row_count; k++) {
+    fill(worker, slot + (size_t)k * length * size, rows.data + (size_t)(rows.is_single ? 0 : k) * size,
+         (int64_t)length, size);
+  }
+  worker->expanded[step->value] = (cell_t){.data = slot};
+}
+
+static const kernel_reduce_t *reduction(const worker_t *worker, uint32_t value) {
+  const kernel_value_t *self = &worker->plan->program.values[value];
+  return &worker->plan->loops->reduce[self->op][self->dtype];
+}
+
+static void reduce(worker_t *worker, const kernel_step_t *step) {
+  const kernel_value_t *value = &worker->plan->program.values[step->value];
+  const kernel_reduce_t *self = reduction(worker, step->value);
+  size_t size = cleave_dtype_size(value->dtype);
+  unsigned char *lanes = worker->lanes + (size_t)worker->plan->lanes[step->value] * KERNEL_LANES_BYTES;
+  const unsigned char *data =
+      spread(worker, read_value(worker, value->operands[0], false), worker->count, size);
+  if (worker->space->group == 1) {
+    self->step(lanes, data, worker->count);
+    return;
+  }
+  unsigned char *out = worker->rows + (size_t)worker->plan->rows[step->value] * KERNEL_SLOT_BYTES;
+  int64_t length = worker->space->row_length;
+  for (int64_t k = 0; k < worker->row_count; k++) {
+    self->begin(lanes);
+    self->step(lanes, data + (size_t)(k * length) * size, length);
+    self->finish(lanes, out + (size_t)k * size, length);
+  }
+}
+
+static void store_added(const worker_t *worker, const kernel_output_t *output, unsigned char *to, cell_t cell,
+                        int64_t count) {
+  cleave_dtype_t dtype = worker->plan->program.values[output->value].dtype;
+  kernel_binary_t add = worker->plan->loops->binary[KERNEL_Add][dtype][cell.is_single && count > 1 ? 2 : 0];
+  if (output->dtype == dtype) {
+    add(to, to, cell.data, count);
+    return;
+  }
+  cpu_convert(output->dtype, to, dtype, worker->spare, count);
+  add(worker->spare, worker->spare, cell.data, count);
+  cpu_convert(dtype, worker->spare, output->dtype, to, count);
+}
+
+static void store(const worker_t *worker, const kernel_step_t *step, bool is_row_step) {
+  const kernel_output_t *output = &worker->plan->program.outputs[step->output];
+  cleave_dtype_t dtype = worker->plan->program.values[output->value].dtype;
+  size_t size = cleave_dtype_size(output->dtype);
+  if (worker->call->outputs[step->output] == NULL) {
+    return;
+  }
+  int64_t first = is_row_step ? worker->row : worker->begin;
+  int64_t count = is_row_step ? worker->row_count : worker->count;
+  unsigned char *to = (unsigned char *)worker->call->outputs[step->output] + (size_t)first * size;
+  cell_t cell = read_value(worker, step->value, is_row_step);
+  if (output->adds) {
+    store_added(worker, output, to, cell, count);
+  } else if (cell.is_single && count > 1) {
+    uint64_t element = 0;
+    cpu_convert(dtype, cell.data, output->dtype, &element, 1);
+    fill(worker, to, &element, count, size);
+  } else {
+    cpu_convert(dtype, cell.data, output->dtype, to, count);
+  }
+}
+
+static void run_step(worker_t *worker, const kernel_step_t *step, bool is_row_step) {
+  switch (step->kind) {
+    case KERNEL_STEP_LOAD: load(worker, step); break;
+    case KERNEL_STEP_EXPAND: expand(worker, step); break;
+    case KERNEL_STEP_APPLY: apply(worker, step, is_row_step); break;
+    case KERNEL_STEP_REDUCE: reduce(worker, step); break;
+    case KERNEL_STEP_STORE: store(worker, step, is_row_step); break;
+  }
+}
+
+static void run_tile(worker_t *worker, const kernel_phase_t *phase) {
+  int64_t rest = worker->begin;
+  for (int32_t d = worker->space->rank - 1; d >= 0; d--) {
+    worker->coordinates[d] = d == 0 ? rest : rest % worker->space->dims[d];
+    rest /= worker->space->dims[d];
+  }
+  for (uint32_t s = phase->tile_begin; s < phase->end; s++) {
+    run_step(worker, &worker->plan->steps[s], false);
+  }
+}
+
+/* Reductions begin before the tiles of one row, and end behind them. */
+static void bound_reductions(worker_t *worker, const kernel_phase_t *phase, bool is_end) {
+  for (uint32_t s = phase->tile_begin; s < phase->end; s++) {
+    const kernel_step_t *step = &worker->plan->steps[s];
+    if (step->kind != KERNEL_STEP_REDUCE) {
+      continue;
+    }
+    unsigned char *lanes = worker->lanes + (size_t)worker->plan->lanes[step->value] * KERNEL_LANES_BYTES;
+    unsigned char *out = worker->rows + (size_t)worker->plan->rows[step->value] * KERNEL_SLOT_BYTES;
+    if (is_end) {
+      reduction(worker, step->value)->finish(lanes, out, worker->space->row_length);
+    } else {
+      reduction(worker, step->value)->begin(lanes);
+    }
+  }
+}
+
+static void run_rows(worker_t *worker, int64_t item) {
+  const kernel_space_t *space = worker->space;
+  worker->row = item * space->group;
+  worker->row_count = space->rows - worker->row < space->group ? space->rows - worker->row : space->group;
+  for (uint32_t p = 0; p < worker->plan->phase_count; p++) {
+    const kernel_phase_t *phase = &worker->plan->phases[p];
+    for (uint32_t s = phase->row_begin; s < phase->tile_begin; s++) {
+      run_step(worker, &worker->plan->steps[s], true);
+    }
+    if (space->group == 1) {
+      bound_reductions(worker, phase, false);
+    }
+    for (int64_t t = 0; t < space->grid.count && phase->tile_begin < phase->end; t++) {
+      worker->inside = 0;
+      worker->count = worker->row_count * space->row_length;
+      if (space->group == 1) {
+        kernel_grid_tile(&space->grid, t, &worker->inside, &worker->count);
+      }
+      worker->begin = worker->row * space->row_length + worker->inside;
+      run_tile(worker, phase);
+    }
+    if (space->group == 1) {
+      bound_reductions(worker, phase, true);
+    }
+  }
+}
+
+static void run_share(const run_t *run, int64_t share) {
+  const kernel_plan_t *plan = run->plan;
+  const kernel_space_t *space = run->space;
+  unsigned char *memory = (unsigned char *)run->call->scratch + (size_t)share * run->share_bytes;
+  worker_t worker = {.plan = plan, .call = run->call, .space = space};
+  worker.cells = (cell_t *)(void *)memory;
+  worker.expanded = worker.cells + plan->program.value_count;
+  memory += round_up((size_t)plan->program.value_count * 2 * sizeof(cell_t));
+  worker.lanes = memory;
+  worker.rows = worker.lanes + (size_t)plan->lanes_count * KERNEL_LANES_BYTES;
+  worker.slots = worker.rows + (size_t)plan->row_count * KERNEL_SLOT_BYTES;
+  worker.spare = worker.slots + (size_t)(plan->slot_count - 1) * KERNEL_SLOT_BYTES;
+  worker.kept = worker.slots + (size_t)plan->slot_count * KERNEL_SLOT_BYTES;
+  worker.kept_bytes = kept_bytes(plan, space);
+  for (uint32_t v = 0; v < plan->program.value_count; v++) {
+    const kernel_value_t *value = &plan->program.values[v];
+    if (value->op == KERNEL_CONSTANT) {
+      worker.cells[v] = (cell_t){.data = (unsigned char *)(uintptr_t)&value->bits, .is_single = true};
+    } else if (plan->rows[v] != KERNEL_NO_SLOT) {
+      worker.cells[v] = (cell_t){.data = worker.rows + (size_t)plan->rows[v] * KERNEL_SLOT_BYTES};
+    }
+  }
+  int64_t begin = space->items / run->shares * share + space->items % run->shares * share / run->shares;
+  int64_t end =
+      space->items / run->shares * (share + 1) + space->items % run->shares * (share + 1) / run->shares;
+  for (int64_t item = begin; item < end; item++) {
+    if (space->group > 0) {
+      run_rows(&worker, item);
+    } else {
+      kernel_grid_tile(&space->grid, item, &worker.begin, &worker.count);
+      run_tile(&worker, &plan->phases[0]);
+    }
+  }
+}
+
+static void run_shares(void *context, int64_t begin, int64_t end) {
+  for (int64_t share = begin; share < end; share++) {
+    run_share(context, share);
+  }
+}
+
+void kernel_run(const kernel_plan_t *plan, const kernel_call_t *call) {
+  kernel_space_t space;
+  kernel_space_make(plan, call->dims, call->inputs, &space);
+  run_t run = {.plan = plan,
+               .call = call,
+               .space = &space,
+               .shares = count_shares(plan, &space, call->threads),
+               .share_bytes = share_bytes(plan, &space)};
+  if (run.shares == 1 || call->host == NULL || call->host->parallel_for == NULL) {
+    run.shares = 1;
+    run_share(&run, 0);
+    return;
+  }
+  call->host->parallel_for(call->threads, run.shares, 1, run_shares, &run);
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the shapes of a call to merged axes, strides and tiles. Nothing here depends on the number of threads.
+#include "space.h"
+
+#include <inttypes.h>
+
+cleave_status_t kernel_space(const kernel_plan_t *plan, const kernel_tensor_t *inputs, int64_t *out_dims,
+                             cleave_message_t *message) {
+  const kernel_program_t *program = &plan->program;
+  for (int32_t d = 0; d < program->rank; d++) {
+    out_dims[d] = 1;
+  }
+  for (uint32_t k = 0; k < program->input_count; k++) {
+    const kernel_input_t *input = &program->inputs[k];
+    if (inputs[k].rank != input->rank) {
+      return kernel_fail(message, CLEAVE_ERROR_SHAPE, "input %u has rank %d, expected %d", (unsigned)k,
+                         (int)inputs[k].rank, (int)input->rank);
+    }
+    for (int32_t d = 0; d < program->rank; d++) {
+      int64_t size = input->axes[d] < 0 ? 1 : inputs[k].dims[input->axes[d]];
+      if (size != 1 && out_dims[d] != 1 && size != out_dims[d]) {
+        return kernel_fail(message, CLEAVE_ERROR_SHAPE,
+                           "input %u has size %" PRId64 " along axis %d, expected %" PRId64 " or 1",
+                           (unsigned)k, size, (int)d, out_dims[d]);
+      }
+      out_dims[d] = size != 1 ? size : out_dims[d];
+    }
+  }
+  return CLEAVE_OK;
+}
+
+/* The stride of an input along an axis of the space. */
+static int64_t axis_stride(const kernel_input_t *input, const kernel_tensor_t *tensor, int32_t axis) {
+  int32_t own = input->axes[axis];
+  if (own < 0 || tensor->dims[own] == 1) {
+    return 0;
+  }
+  if (tensor->strides != NULL) {
+    return tensor->strides[own];
+  }
+  int64_t stride = 1;
+  for (int32_t d = own + 1; d < tensor->rank; d++) {
+    stride *= tensor->dims[d];
+  }
+  return stride;
+}
+
+static bool can_merge(const kernel_space_t *space, uint32_t input_count, const int64_t *strides,
+                      int64_t size) {
+  for (uint32_t k = 0; k < input_count; k++) {
+    if (space->strides[k][space->rank - 1] != strides[k] * size) {
+      return false;
+    }
+  }
+  return true;
+}
+
+static void merge_axes(const kernel_plan_t *plan, const int64_t *dims, const kernel_tensor_t *inputs,
+                       kernel_space_t *space) {
+  const kernel_program_t *program = &plan->program;
+  int32_t first_of_row = program->rank - program->reduced;
+  int32_t barrier = 0; /* merged axes before it are not of the row */
+  for (int32_t d = 0; d < program->rank; d++) {
+    int64_t strides[KERNEL_MOST_TENSORS];
+    barrier = d == first_of_row ? space->rank : barrier;
+    if (dims[d] == 1) {
+      continue;
+    }
+    for (uint32_t k = 0; k < program->input_count; k++) {
+      strides[k] = axis_stride(&program->inputs[k], &inputs[k], d);
+    }
+    if (space->rank > barrier && can_merge(space, program->input_count, strides, dims[d])) {
+      space->dims[space->rank - 1] *= dims[d];
+    } else {
+      space->dims[space->rank++] = dims[d];
+    }
+    for (uint32_t k = 0; k < program->input_count; k++) {
+      space->strides[k][space->rank - 1] = strides[k];
+    }
+  }
+}
+
+static kernel_grid_t make_grid(int64_t elements, int64_t run, int64_t tile) {
+  kernel_grid_t grid = {.run = run, .elements = elements};
+  if (elements == 0) {
+    return grid;
+  }
+  if (run >= tile / 4) {
+    int64_t pieces = (run - 1) / tile + 1;
+    grid.chunk = ((run - 1) / pieces + KERNEL_LANES) / KERNEL_LANES * KERNEL_LANES;
+    grid.per_run = (run - 1) / grid.chunk + 1;
+    grid.count = elements / run * grid.per_run;
+  } else {
+    grid.chunk = tile / run * run;
+    grid.count = (elements - 1) / grid.chunk + 1;
+  }
+  return grid;
+}
+
+void kernel_space_make(const kernel_plan_t *plan, const int64_t *dims, const kernel_tensor_t *inputs,
+                       kernel_space_t *out_space) {
+  const kernel_program_t *program = &plan->program;
+  kernel_space_t *space = out_space;
+  space->rank = 0;
+  merge_axes(plan, dims, inputs, space);
+  int64_t expected = 1;
+  space->rows = 1;
+  space->row_length = 1;
+  for (int32_t d = 0; d < program->rank; d++) {
+    int64_t *part = d < program->rank - program->reduced ? &space->rows : &space->row_length;
+    *part *= dims[d];
+  }
+  space->total = space->rows * space->row_length;
+  for (uint32_t k = 0; k < program->input_count; k++) {
+    space->flat[k] = true;
+    expected = 1;
+    for (int32_t d = space->rank - 1; d >= 0; d--) {
+      space->flat[k] = space->flat[k] && space->strides[k][d] == expected;
+      expected *= space->dims[d];
+    }
+  }
+  int64_t run = space->rank > 0 ? space->dims[space->rank - 1] : 1;
+  run = program->reduced > 0 && run > space->row_length ? space->row_length : run;
+  space->group = 0;
+  if (program->reduced == 0) {
+    space->grid = make_grid(space->total, run, plan->tile);
+    space->items = space->grid.count;
+    return;
+  }
+  int64_t length = space->row_length;
+  space->group = length > 0 && length <= plan->tile / 2 ? plan->tile / length : 1;
+  if (space->group > 1) {
+    space->grid = (kernel_grid_t){.run = run, .chunk = space->group * length, .count = 1};
+  } else {
+    space->grid = make_grid(length, length > 0 ? run : 1, plan->tile);
+  }
+  space->items = space->rows == 0 ? 0 : (space->rows - 1) / space->group + 1;
+}

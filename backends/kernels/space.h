@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The space of one call: its axes merged where every input runs through them in one go, and how it is cut
+ * into tiles.
+ */
+#ifndef CLEAVE_KERNELS_SPACE_H
+#define CLEAVE_KERNELS_SPACE_H
+
+#include "plan.h"
+
+/* How a span of elements is cut. A tile is some whole runs along the last axis, or a part of one. */
+typedef struct kernel_grid {
+  int64_t run;      /* elements along the last axis */
+  int64_t chunk;    /* elements of a tile; fewer at an end */
+  int64_t per_run;  /* tiles per run; 0: a tile has several runs */
+  int64_t count;    /* tiles */
+  int64_t elements; /* of the span */
+} kernel_grid_t;
+
+typedef struct kernel_space {
+  int32_t rank;
+  int64_t dims[CLEAVE_MAX_RANK];
+  int64_t strides[KERNEL_MOST_TENSORS]
+                 [CLEAVE_MAX_RANK]; /* of each input, in elements; 0 where it is repeated */
+  bool flat[KERNEL_MOST_TENSORS];   /* the input is dense in the order of the space */
+  int64_t total;
+  int64_t row_length;
+  int64_t rows;
+  int64_t group;      /* rows that are done together; 0: there are no reductions */
+  int64_t items;      /* groups, or tiles where there are no reductions */
+  kernel_grid_t grid; /* of everything, of a group of rows, or of one row */
+} kernel_space_t;
+
+void kernel_space_make(const kernel_plan_t *plan, const int64_t *dims, const kernel_tensor_t *inputs,
+                       kernel_space_t *out_space);
+
+static inline void kernel_grid_tile(const kernel_grid_t *grid, int64_t index, int64_t *out_begin,
+                                    int64_t *out_count) {
+  if (grid->per_run == 0) {
+    *out_begin = index * grid->chunk;
+    int64_t left = grid->elements - *out_begin;
+    *out_count = left < grid->chunk ? left : grid->chunk;
+    return;
+  }
+  int64_t inside = index % grid->per_run * grid->chunk;
+  int64_t left = grid->run - inside;
+  *out_begin = index / grid->per_run * grid->run + inside;
+  *out_count = left < grid->chunk ? left : grid->chunk;
+}
+
+#endif /* CLEAVE_KERNELS_SPACE_H */

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Functions of one float without branches or calls, so that loops over them are vectorised. Each is within a
+ * few units in the last place of the exact result, and treats NaN, infinities and overflow as libm does. Also
+ * the marks that loops carry: CPU_VECTOR compiles a function for several instruction sets and picks one when
+ * the library is loaded; CPU_INDEPENDENT says that iterations do not depend on each other (output over input
+ * is fine).
+ */
+#ifndef CLEAVE_KERNELS_VECTOR_MATH_H
+#define CLEAVE_KERNELS_VECTOR_MATH_H
+
+#include <math.h>
+
+#include "convert.h"
+
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && \
+    defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define CPU_VECTOR __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define CPU_VECTOR
+#endif
+
+#if defined(__GNUC__) && !defined(__clang__)
+#define CPU_INDEPENDENT _Pragma("GCC ivdep")
+#else
+#define CPU_INDEPENDENT
+#endif
+
+/* (exp(r) - 1 - r) / r^2 for |r| <= ln(2) / 2. */
+static inline float cpu_exp_tail(float r) {
+  float p = 1.9875691500e-4f;
+  p = p * r + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  return p * r + 5.0000001201e-1f;
+}
+
+static inline float cpu_expf(float x) {
+  const float shift = 12582912.0f; /* 1.5 * 2^23: adding it rounds to an integer in the low bits */
+  float clamped = x > 90.0f ? 90.0f : x;
+  clamped = clamped < -105.0f ? -105.0f : clamped;
+  float shifted = clamped * 1.44269504088896341f + shift;
+  float n = shifted - shift;
+  float r = (clamped - n * 0.693359375f) - n * -2.12194440e-4f;
+  float y = cpu_exp_tail(r) * (r * r) + r + 1.0f;
+  /* 2^n in two factors, so that overflow and denormals come out right. */
+  int32_t exponent = (int32_t)(cpu_float_bits(shifted) - cpu_float_bits(shift));
+  int32_t half = exponent >> 1;
+  float first = cpu_bits_float(((uint32_t)half + 127u) << 23);
+  float second = cpu_bits_float(((uint32_t)exponent - (uint32_t)half + 127u) << 23);
+  return y * first * second;
+}
+
+static inline float cpu_expm1f(float x) {
+  float small = cpu_exp_tail(x) * (x * x) + x;
+  float large = cpu_expf(x) - 1.0f;
+  return fabsf(x) < 0.34f ? small : large;
+}
+
+/* From exp(-|x|), which keeps the digits of small results. */
+static inline float cpu_sigmoidf(float x) {
+  float e = cpu_expf(-fabsf(x));
+  float r = 1.0f / (1.0f + e);
+  return x < 0.0f ? e * r : r;
+}
+
+static inline float cpu_tanhf(float x) {
+  float z = x * x;
+  float p = -5.70498872745e-3f;
+  p = p * z + 2.06390887954e-2f;
+  p = p * z - 5.37397155531e-2f;
+  p = p * z + 1.33314422036e-1f;
+  p = p * z - 3.33332819422e-1f;
+  float small = p * z * x + x;
+  float magnitude = fabsf(x);
+  float large = copysignf(1.0f - 2.0f / (cpu_expf(2.0f * magnitude) + 1.0f), x);
+  return magnitude < 0.625f ? small : magnitude >= 0.625f ? large : x;
+}
+
+/* erf(x) for |x| < 0.9277 */
+static inline float cpu_erf_small(float x) {
+  float s = x * x;
+  float q = -5.96761703e-4f;
+  q = q * s + 4.99119423e-3f;
+  q = q * s - 2.67681349e-2f;
+  q = q * s + 1.12819925e-1f;
+  q = q * s - 3.76125336e-1f;
+  q = q * s + 1.28379166e-1f;
+  return q * x + x;
+}
+
+static inline float cpu_erff(float x) {
+  float magnitude = fabsf(x);
+  float t = magnitude > 4.0f ? 4.0f : magnitude;
+  float s = t * t;
+  float r = -1.72853470e-5f * t + 3.83197126e-4f;
+  float u = -3.88396438e-3f * t + 2.42546219e-2f;
+  r = r * s + u;
+  r = r * t - 1.06777877e-1f;
+  r = r * t - 6.34846687e-1f;
+  r = r * t - 1.28717512e-1f;
+  r = r * t - t;
+  float large = copysignf(1.0f - cpu_expf(r), x);
+  return magnitude > 0.927734375f ? large : cpu_erf_small(x);
+}
+
+static inline float cpu_logf(float x) {
+  const float root_half = 0.70710678118654752f;
+  bool is_tiny = x < 0x1p-126f;
+  float scaled = is_tiny ? x * 0x1p23f : x;
+  /* scaled = m * 2^e with m from sqrt(1/2) to sqrt(2). */
+  uint32_t bits = cpu_float_bits(scaled) - cpu_float_bits(root_half);
+  float e = (float)((int32_t)bits >> 23) - (is_tiny ? 23.0f : 0.0f);
+  float m = cpu_bits_float((bits & 0x007fffffu) + cpu_float_bits(root_half)) - 1.0f;
+  float p = 7.0376836292e-2f;
+  p = p * m - 1.1514610310e-1f;
+  p = p * m + 1.1676998740e-1f;
+  p = p * m - 1.2420140846e-1f;
+  p = p * m + 1.4249322787e-1f;
+  p = p * m - 1.6668057665e-1f;
+  p = p * m + 2.0000714765e-1f;
+  p = p * m - 2.4999993993e-1f;
+  p = p * m + 3.3333331174e-1f;
+  float z = m * m;
+  float y = (p * m * z + e * -2.12194440e-4f - 0.5f * z) + m + e * 0.693359375f;
+  y = x > 0.0f ? y : x == 0.0f ? -INFINITY : NAN;
+  return x == INFINITY ? x : y;
+}
+
+/* log(1 + x) for x from 0 to 1: what rounding 1 + x loses is made up for. */
+static inline float cpu_log1pf_unit(float x) {
+  float u = 1.0f + x;
+  float y = cpu_logf(u) * (x / (u - 1.0f));
+  return u == 1.0f ? x : y;
+}
+
+/* log(1 + exp(x)) */
+static inline float cpu_softplusf(float x) {
+  return (x < 0.0f ? 0.0f : x) + cpu_log1pf_unit(cpu_expf(-fabsf(x)));
+}
+
+static inline double cpu_softplus(double x) {
+  return (x > 0 ? x : 0) + log1p(exp(-fabs(x)));
+}
+
+/* x * tanh(log(1 + e^x)), with e^x alone; beyond 20 the factor is 1. */
+static inline float cpu_mishf(float x) {
+  float e = cpu_expf(x > 20.0f ? 20.0f : x);
+  float n = e * (e + 2.0f);
+  return x > 20.0f ? x : x * (n / (n + 2.0f));
+}
+
+static inline float cpu_hard_sigmoidf(float x, float alpha, float beta) {
+  float y = alpha * x + beta;
+  y = y > 1.0f ? 1.0f : y;
+  return y < 0.0f ? 0.0f : y;
+}
+
+static inline double cpu_hard_sigmoid(double x, double alpha, double beta) {
+  double y = alpha * x + beta;
+  y = y > 1.0 ? 1.0 : y;
+  return y < 0.0 ? 0.0 : y;
+}
+
+static inline float cpu_shrinkf(float x, float limit, float bias) {
+  return x < -limit ? x + bias : x > limit ? x - bias : x == x ? 0.0f : x;
+}
+
+static inline double cpu_shrink(double x, double limit, double bias) {
+  return x < -limit ? x + bias : x > limit ? x - bias : x == x ? 0.0 : x;
+}
+
+/*
+ * x * Phi(x), Phi being the normal distribution. With c = erfc(|x| / sqrt(2)) it is x * c / 2 for negative x
+ * and x - x * c / 2 for others, so that no digits are lost. c is exp(-x^2 / 2) times a polynomial in s = 1 /
+ * (1 + 0.35 |x| / sqrt(2)), fitted for |x| <= 15 at Chebyshev nodes; x^2 comes in two parts, the first of
+ * them exact. Near zero, where 1 + erf loses nothing, it is that.
+ */
+static inline float cpu_gelu_erff(float x) {
+  float magnitude = fabsf(x);
+  magnitude = magnitude > 15.0f ? 15.0f : magnitude;
+  float high = cpu_bits_float(cpu_float_bits(magnitude) & 0xfffff000u);
+  float rest = (magnitude - high) * (magnitude + high) * -0.5f;
+  float e = cpu_expf(high * high * -0.5f) * (cpu_exp_tail(rest) * (rest * rest) + rest + 1.0f);
+  float s = 1.0f / (1.0f + 0.24748737342f * magnitude);
+  float t = (1.0f - 0.380903747f * magnitude) * s;
+  float p = 8.580278463e-06f;
+  p = p * t + 2.908728534e-05f;
+  p = p * t - 1.190462104e-04f;
+  p = p * t - 6.504101315e-04f;
+  p = p * t + 5.438303158e-04f;
+  p = p * t + 1.360917934e-02f;
+  p = p * t + 6.052290678e-02f;
+  p = p * t + 1.636682884e-01f;
+  p = p * t + 3.142483380e-01f;
+  p = p * t + 4.481392509e-01f;
+  float half = 0.5f * x * (p * s * e);
+  float small = 0.5f * x * (1.0f + cpu_erf_small(x * 0.70710678118654752f));
+  float large = x < 0.0f ? half : x > 15.0f ? x : x - half;
+  return magnitude < 0.5f ? small : large;
+}
+
+/* x * sigmoid(2 sqrt(2 / pi) (x + 0.044715 x^3)): the argument in two parts, since exp magnifies its error.
+ */
+static inline float cpu_gelu_tanhf(float x) {
+  double wide = (double)x;
+  double argument = -1.5957691216057308 * fabs(wide + 0.044715 * wide * wide * wide);
+  argument = argument < -110.0 ? -110.0 : argument;
+  float high = (float)argument;
+  float rest = (float)(argument - (double)high);
+  float e = cpu_expf(high);
+  e = e * rest + e;
+  float r = 1.0f / (1.0f + e);
+  return x < 0.0f ? x * (e * r) : x * r;
+}
+
+static inline double cpu_bits_double(uint64_t bits) {
+  double value;
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+static inline uint64_t cpu_double_bits(double value) {
+  uint64_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+
+/*
+ * x to the power of y as 2^(y log2(x)) in double: |x| = m * 2^e with m from sqrt(1/2) to sqrt(2), the
+ * logarithm of m by the series of atanh, and 2^f by that of exp for |f| <= 1/2.
+ */
+static inline float cpu_powf(float x, float y) {
+  const double shift = 6755399441055744.0; /* 1.5 * 2^52: adding it rounds to an integer in the low bits */
+  const uint64_t root_half = UINT64_C(0x3fe6a09e667f3bcd);
+  double base = fabs((double)x);
+  double exponent = (double)y;
+  uint64_t bits = cpu_double_bits(base) - root_half;
+  /* The exponent of m: an arithmetic shift by 52 of what lies around zero, brought to a float through its
+   * bits. */
+  double e = cpu_bits_double((bits >> 52) ^ UINT64_C(0x4330000000000800)) - 4503599627372544.0;
+  e = e >= 2048.0 ? e - 4096.0 : e;
+  double m = cpu_bits_double((bits & UINT64_C(0x000fffffffffffff)) + root_half);
+  double s = (m - 1.0) / (m + 1.0);
+  double z = s * s;
+  double p = 1.0 / 15.0;
+  p = p * z + 1.0 / 13.0;
+  p = p * z + 1.0 / 11.0;
+  p = p * z + 1.0 / 9.0;
+  p = p * z + 1.0 / 7.0;
+  p = p * z + 1.0 / 5.0;
+  p = p * z + 1.0 / 3.0;
+  p = p * z + 1.0;
+  double logarithm = e + 2.8853900817779268 * (s * p);
+  logarithm = base == 0.0 ? -(double)INFINITY : base < (double)INFINITY ? logarithm : base;
+  double power = exponent * logarithm;
+  double clamped = power > 200.0 ? 200.0 : power;
+  clamped = clamped < -200.0 ? -200.0 : clamped;
+  double shifted = clamped + shift;
+  double f = (clamped - (shifted - shift)) * 0.69314718055994531;
+  double q = 1.0 / 362880.0;
+  q = q * f + 1.0 / 40320.0;
+  q = q * f + 1.0 / 5040.0;
+  q = q * f + 1.0 / 720.0;
+  q = q * f + 1.0 / 120.0;
+  q = q * f + 1.0 / 24.0;
+  q = q * f + 1.0 / 6.0;
+  q = q * f + 0.5;
+  q = q * f + 1.0;
+  q = q * f + 1.0;
+  double scale = cpu_bits_double((cpu_double_bits(shifted) + 1023u) << 52);
+  float result = (float)(q * scale);
+  result = power != power ? NAN : result;
+  /* Even and odd integers; floats of 2^24 and more are even. */
+  float magnitude = fabsf(y);
+  bool is_integer = magnitude >= 8388608.0f || (magnitude + 8388608.0f) - 8388608.0f == magnitude;
+  float half = magnitude * 0.5f;
+  bool is_even = magnitude >= 16777216.0f || (half + 8388608.0f) - 8388608.0f == half;
+  bool is_negative = (cpu_float_bits(x) >> 31) != 0;
+  result = is_negative && is_integer && !is_even ? -result : result;
+  result = x < 0.0f && x > -INFINITY && !is_integer ? NAN : result;
+  result = x == -1.0f && magnitude == INFINITY ? 1.0f : result;
+  return x == 1.0f || y == 0.0f ? 1.0f : result;
+}
+
+#endif /* CLEAVE_KERNELS_VECTOR_MATH_H */

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+// A naive interpreter of programs: each value is computed for all elements before the next one, index by
+// index.
+#include "kernel_case.h"
+
+#include <math.h>
+
+#include "kernels/vector_math.h"
+#include "system/threads.h"
+#include "unit.h"
+
+kernel_program_t *kernel_case_read(const char *text) {
+  cleave_message_t message = {.text = ""};
+  kernel_program_t *program = NULL;
+  cleave_status_t status = kernel_program_read(text, strlen(text), &program, &message);
+  ck_assert_msg(status == CLEAVE_OK, "%s", message.text);
+  return program;
+}
+
+const cleave_host_t kernel_case_host = {.size = sizeof(cleave_host_t), .parallel_for = cleave_parallel_for};
+
+void kernel_case_run(const kernel_program_t *program, int limit, int32_t threads,
+                     const kernel_tensor_t *inputs, void *const *outputs) {
+  cleave_message_t message = {.text = ""};
+  kernel_plan_t *plan = NULL;
+  ck_assert_int_eq(kernel_plan_create(program, kernel_loops_choose(limit), &plan, &message), CLEAVE_OK);
+  kernel_call_t call = {.host = &kernel_case_host, .threads = threads, .inputs = inputs, .outputs = outputs};
+  cleave_status_t status = kernel_space(plan, inputs, call.dims, &message);
+  ck_assert_msg(status == CLEAVE_OK, "%s", message.text);
+  call.scratch = aligned_alloc(64, (kernel_scratch_bytes(plan, call.dims, threads) + 63) / 64 * 64);
+  kernel_run(plan, &call);
+  free(call.scratch);
+  kernel_plan_destroy(plan);
+}
+
+#define UNARY(T, U, EXPRESSION)          \
+  {                                      \
+    typedef U W;                         \
+    const T x = *(const T *)operands[0]; \
+    const T alpha = (T)alpha_;           \
+    const T beta = (T)beta_;             \
+    (void)sizeof(W);                     \
+    (void)alpha;                         \
+    (void)beta;                          \
+    *(T *)out = (T)(EXPRESSION);         \
+    return true;                         \
+  }
+#define BINARY(T, R, U, EXPRESSION)      \
+  {                                      \
+    typedef U W;                         \
+    const T x = *(const T *)operands[0]; \
+    const T y = *(const T *)operands[1]; \
+    (void)sizeof(W);                     \
+    *(R *)out = (R)(EXPRESSION);         \
+    return true;                         \
+  }
+
+bool kernel_case_apply(kernel_op_t op, cleave_dtype_t dtype, const void *const *operands, double alpha_,
+                       double beta_, void *out) {
+#define ON(name, D, STATEMENT)                          \
+  if (op == KERNEL_##name && dtype == CLEAVE_DTYPE_##D) \
+  STATEMENT
+#define UNARY_OF(D, T, U, name, E) ON(name, D, UNARY(T, U, E))
+#define BINARY_OF(D, T, U, name, E) ON(name, D, BINARY(T, T, U, E))
+#define COMPARE_OF(D, T, U, name, E) ON(name, D, BINARY(T, uint8_t, U, E))
+#define ALL_SIGNED(M, name, E)     \
+  M(I8, int8_t, uint32_t, name, E) \
+  M(I16, int16_t, uint32_t, name, E) M(I32, int32_t, uint32_t, name, E) M(I64, int64_t, uint64_t, name, E)
+#define ALL_UNSIGNED(M, name, E)    \
+  M(U8, uint8_t, uint32_t, name, E) \
+  M(U16, uint16_t, uint32_t, name, E) M(U32, uint32_t, uint32_t, name, E) M(U64, uint64_t, uint64_t, name, E)
+#define KERNEL_UNARY(name, f32, f64, ...) \
+  UNARY_OF(F32, float, float, name, f32) UNARY_OF(F64, double, double, name, f64)
+#define KERNEL_UNARY_INTEGER(name, on_signed, on_unsigned) \
+  ALL_SIGNED(UNARY_OF, name, on_signed) ALL_UNSIGNED(UNARY_OF, name, on_unsigned)
+#define KERNEL_BITWISE_UNARY(name, e) ALL_SIGNED(UNARY_OF, name, e) ALL_UNSIGNED(UNARY_OF, name, e)
+#define KERNEL_LOGIC_UNARY(name, e) UNARY_OF(BOOL, uint8_t, uint32_t, name, e)
+#define KERNEL_BINARY(name, f32, f64, ...) \
+  BINARY_OF(F32, float, float, name, f32) BINARY_OF(F64, double, double, name, f64)
+#define KERNEL_BINARY_INTEGER(name, e) ALL_SIGNED(BINARY_OF, name, e) ALL_UNSIGNED(BINARY_OF, name, e)
+#define KERNEL_BITWISE(name, e) ALL_SIGNED(BINARY_OF, name, e) ALL_UNSIGNED(BINARY_OF, name, e)
+#define KERNEL_LOGIC(name, e) BINARY_OF(BOOL, uint8_t, uint32_t, name, e)
+#define KERNEL_COMPARE(name, e)          \
+  COMPARE_OF(F32, float, float, name, e) \
+  COMPARE_OF(F64, double, double, name, e) ALL_SIGNED(COMPARE_OF, name, e) ALL_UNSIGNED(COMPARE_OF, name, e)
+#include "kernels/operators.inc"
+  return false;
+}
+
+typedef struct machine {
+  const kernel_program_t *program;
+  const kernel_tensor_t *inputs;
+  int64_t dims[CLEAVE_MAX_RANK];
+  int64_t count;
+  int64_t length;                            /* of a row */
+  unsigned char *values[KERNEL_MOST_VALUES]; /* 8 bytes for each element of the space, rows repeated */
+} machine_t;
+
+static const unsigned char *element_of(const machine_t *machine, uint32_t input, int64_t index, size_t size) {
+  const kernel_input_t *self = &machine->program->inputs[input];
+  const kernel_tensor_t *tensor = &machine->inputs[input];
+  int64_t offset = 0;
+  for (int32_t d = machine->program->rank - 1; d >= 0; d--) {
+    int64_t at = index % machine->dims[d];
+    index /= machine->dims[d];
+    int32_t axis = self->axes[d];
+    if (axis < 0 || tensor->dims[axis] == 1) {
+      continue;
+    }
+    int64_t stride = 1;
+    for (int32_t k = axis + 1; k < tensor->rank; k++) {
+      stride *= tensor->dims[k];
+    }
+    offset += at * (tensor->strides != NULL ? tensor->strides[axis] : stride);
+  }
+  return (const unsigned char *)tensor->data + offset * (int64_t)size;
+}
+
+/* In double, or in 64 bits; the element in place of `out` is 8 bytes wide. */
+static void reduce_row(kernel_op_t op, cleave_dtype_t dtype, const unsigned char *row, int64_t length,
+                       void *out) {
+  bool is_float = dtype == CLEAVE_DTYPE_F32 || dtype == CLEAVE_DTYPE_F64;
+  bool is_order = op == KERNEL_ReduceMax || op == KERNEL_ReduceMin;
+  double f = op == KERNEL_ReduceProd ? 1 : 0;
+  uint64_t i = op == KERNEL_ReduceProd ? 1 : 0;
+  int64_t best = 0;
+  for (int64_t k = 0; k < length; k++) {
+    double x = 0;
+    int64_t n = 0;
+    cpu_convert(dtype, row + 8 * k, CLEAVE_DTYPE_F64, &x, 1);
+    cpu_convert(dtype, row + 8 * k, CLEAVE_DTYPE_I64, &n, 1);
+    if (is_order) {
+      double y = 0;
+      cpu_convert(dtype, row + 8 * best, CLEAVE_DTYPE_F64, &y, 1);
+      bool is_better = op == KERNEL_ReduceMax ? x > y : x < y;
+      best = k == 0 || (is_better && y == y) || (x != x && y == y) ? k : best;
+    } else if (op == KERNEL_ReduceProd) {
+      f *= x;
+      i *= (uint64_t)n;
+    } else if (op == KERNEL_ReduceSum || op == KERNEL_ReduceMean) {
+      f += x;
+      i += (uint64_t)n;
+    } else {
+      f += x * x;
+      i += (uint64_t)n * (uint64_t)n;
+    }
+  }
+  f = op == KERNEL_ReduceMean || op == KERNEL_MeanSquare ? f / (double)length : f;
+  int64_t sum = (int64_t)i;
+  memset(out, 0, 8);
+  if (is_order) {
+    memcpy(out, row + 8 * best, 8);
+  } else if (is_float) {
+    cpu_convert(CLEAVE_DTYPE_F64, &f, dtype, out, 1);
+  } else {
+    cpu_convert(CLEAVE_DTYPE_I64, &sum, dtype, out, 1);
+  }
+}
+
+static void compute_element(const machine_t *machine, uint32_t index, int64_t k, unsigned char *out) {
+  const kernel_value_t *value = &machine->program->values[index];
+  const void *operands[3] = {NULL, NULL, NULL};
+  for (uint32_t o = 0; o < kernel_op_info(value->op)->operand_count; o++) {
+    operands[o] = machine->values[value->operands[o]] + 8 * k;
+  }
+  cleave_dtype_t from = machine->program->values[value->operands[0]].dtype;
+  uint64_t element = 0;
+  if (value->op == KERNEL_LOAD) {
+    cleave_dtype_t dtype = machine->program->inputs[value->input].dtype;
+    cpu_convert(dtype, element_of(machine, value->input, k, cleave_dtype_size(dtype)), value->dtype, out, 1);
+  } else if (value->op == KERNEL_CONSTANT) {
+    memcpy(out, &value->bits, 8);
+  } else if (value->op == KERNEL_WHERE) {
+    memcpy(out, operands[*(const uint8_t *)operands[0] != 0 ? 1 : 2], 8);
+  } else if (value->op == KERNEL_CAST) {
+    cleave_dtype_t to = value->rounds != CLEAVE_DTYPE_UNKNOWN ? value->rounds : value->dtype;
+    cpu_convert(from, operands[0], to, &element, 1);
+    cpu_convert(to, &element, value->dtype, out, 1);
+  } else {
+    ck_assert(kernel_case_apply(value->op, from, operands, value->alpha, value->beta, out));
+  }
+}
+
+static void compute_value(machine_t *machine, uint32_t index) {
+  const kernel_value_t *value = &machine->program->values[index];
+  unsigned char *out = calloc((size_t)machine->count + 1, 8);
+  machine->values[index] = out;
+  for (int64_t k = 0; k < machine->count; k++) {
+    if (kernel_op_info(value->op)->kind != KERNEL_KIND_REDUCTION) {
+      compute_element(machine, index, k, out + 8 * k);
+    } else if (k % machine->length == 0) {
+      const kernel_value_t *operand = &machine->program->values[value->operands[0]];
+      reduce_row(value->op, operand->dtype, machine->values[value->operands[0]] + 8 * k, machine->length,
+                 out + 8 * k);
+    } else {
+      memcpy(out + 8 * k, out + 8 * (k - k % machine->length), 8);
+    }
+  }
+}
+
+void kernel_case_interpret(const kernel_program_t *program, const kernel_tensor_t *inputs,
+                           void *const *outputs) {
+  machine_t *machine = calloc(1, sizeof *machine);
+  machine->program = program;
+  machine->inputs = inputs;
+  machine->count = 1;
+  machine->length = 1;
+  for (int32_t d = 0; d < program->rank; d++) {
+    machine->dims[d] = 1;
+    for (uint32_t k = 0; k < program->input_count; k++) {
+      int32_t axis = program->inputs[k].axes[d];
+      machine->dims[d] = axis >= 0 && inputs[k].dims[axis] != 1 ? inputs[k].dims[axis] : machine->dims[d];
+    }
+    machine->count *= machine->dims[d];
+    machine->length *= d >= program->rank - program->reduced ? machine->dims[d] : 1;
+  }
+  for (uint32_t v = 0; v < program->value_count; v++) {
+    compute_value(machine, v);
+  }
+  for (uint32_t o = 0; o < program->output_count; o++) {
+    const kernel_output_t *output = &program->outputs[o];
+    const kernel_value_t *value = &program->values[output->value];
+    size_t size = cleave_dtype_size(output->dtype);
+    int64_t step = value->per_row ? machine->length : 1;
+    for (int64_t k = 0; k < machine->count; k += step) {
+      unsigned char *to = (unsigned char *)outputs[o] + (size_t)(k / step) * size;
+      uint64_t result = 0;
+      memcpy(&result, machine->values[output->value] + 8 * k, 8);
+      if (output->adds) {
+        uint64_t before = 0;
+        cpu_convert(output->dtype, to, value->dtype, &before, 1);
+        const void *operands[2] = {&before, &result};
+        ck_assert(kernel_case_apply(KERNEL_Add, value->dtype, operands, 0, 0, &result));
+      }
+      cpu_convert(value->dtype, &result, output->dtype, to, 1);
+    }
+  }
+  for (uint32_t v = 0; v < program->value_count; v++) {
+    free(machine->values[v]);
+  }
+  free(machine);
+}

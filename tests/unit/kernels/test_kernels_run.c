@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs on the CPU against the naive interpreter: by hand, at random, over every shape that is special.
+#include <math.h>
+
+#include "kernel_case.h"
+#include "kernels/convert.h"
+#include "unit.h"
+
+enum { MOST_INPUTS = 5, MOST_OUTPUTS = 4 };
+
+typedef struct tensors {
+  kernel_tensor_t inputs[MOST_INPUTS];
+  int64_t dims[MOST_INPUTS][CLEAVE_MAX_RANK];
+  int64_t strides[MOST_INPUTS][CLEAVE_MAX_RANK];
+  size_t output_bytes;
+} tensors_t;
+
+/* Inputs for a program over a space of these sizes: numbers around zero; some axes are repeated by a size of
+ * 1, some tensors are views with gaps. */
+static void make_inputs(const kernel_program_t *program, const int64_t *dims, unsigned seed,
+                        tensors_t *tensors) {
+  int64_t count = 1;
+  srand(seed);
+  for (int32_t d = 0; d < program->rank; d++) {
+    count *= dims[d];
+  }
+  tensors->output_bytes = (size_t)count * 8 + 8;
+  for (uint32_t k = 0; k < program->input_count; k++) {
+    const kernel_input_t *input = &program->inputs[k];
+    kernel_tensor_t *tensor = &tensors->inputs[k];
+    for (int32_t d = 0; d < program->rank; d++) {
+      if (input->axes[d] >= 0) {
+        tensors->dims[k][input->axes[d]] = k > 0 && rand() % 6 == 0 ? 1 : dims[d];
+      }
+    }
+    int64_t gap = rand() % 3 == 0 ? 2 : 1;
+    int64_t elements = gap;
+    for (int32_t d = input->rank - 1; d >= 0; d--) {
+      tensors->strides[k][d] = elements;
+      elements *= tensors->dims[k][d];
+    }
+    size_t size = cleave_dtype_size(input->dtype);
+    unsigned char *data = calloc((size_t)elements + 1, size);
+    for (int64_t e = 0; e < elements; e++) {
+      double value = (rand() % 4001 - 2000) / 500.0;
+      if (input->dtype == CLEAVE_DTYPE_BOOL) {
+        data[e] = (unsigned char)(rand() % 2);
+      } else {
+        cpu_convert(CLEAVE_DTYPE_F64, &value, input->dtype, data + (size_t)e * size, 1);
+      }
+    }
+    *tensor = (kernel_tensor_t){.data = data,
+                                .rank = input->rank,
+                                .dims = tensors->dims[k],
+                                .strides = gap > 1 ? tensors->strides[k] : NULL};
+  }
+}
+
+static void free_inputs(const kernel_program_t *program, tensors_t *tensors) {
+  for (uint32_t k = 0; k < program->input_count; k++) {
+    free((void *)(uintptr_t)tensors->inputs[k].data);
+  }
+}
+
+static void fresh_outputs(const kernel_program_t *program, const tensors_t *tensors, void **outputs) {
+  for (uint32_t k = 0; k < program->output_count; k++) {
+    outputs[k] = calloc(1, tensors->output_bytes);
+    for (size_t e = 0; e * 8 < tensors->output_bytes && program->outputs[k].adds; e++) {
+      float half = 0.5f;
+      cpu_convert(CLEAVE_DTYPE_F32, &half, program->outputs[k].dtype,
+                  (unsigned char *)outputs[k] + e * cleave_dtype_size(program->outputs[k].dtype), 1);
+    }
+  }
+}
+
+static void check_close(const kernel_program_t *program, uint32_t output, const void *found,
+                        const void *expected, size_t bytes, double tolerance) {
+  cleave_dtype_t dtype = program->outputs[output].dtype;
+  size_t size = cleave_dtype_size(dtype);
+  for (size_t k = 0; k < bytes / 8; k++) {
+    double a = 0;
+    double b = 0;
+    cpu_convert(dtype, (const unsigned char *)found + k * size, CLEAVE_DTYPE_F64, &a, 1);
+    cpu_convert(dtype, (const unsigned char *)expected + k * size, CLEAVE_DTYPE_F64, &b, 1);
+    bool same = a == b || (a != a && b != b) || fabs(a - b) <= tolerance * (fabs(b) + 1);
+    if (!same) {
+      char text[4096];
+      kernel_program_print(program, text, sizeof text);
+      ck_abort_msg("output %u, element %zu: %.17g, expected %.17g\n%s", (unsigned)output, k, a, b, text);
+    }
+  }
+}
+
+/* Every instruction set, one thread and more, against the interpreter; all of them give the same bits. */
+static void check_program(const kernel_program_t *program, const int64_t *dims, unsigned seed,
+                          double tolerance) {
+  tensors_t tensors = {0};
+  void *expected[MOST_OUTPUTS];
+  void *first[MOST_OUTPUTS];
+  make_inputs(program, dims, seed, &tensors);
+  fresh_outputs(program, &tensors, expected);
+  kernel_case_interpret(program, tensors.inputs, expected);
+  for (int limit = 0; limit <= 2; limit++) {
+    for (int32_t threads = 1; threads <= 2; threads++) {
+      void *outputs[MOST_OUTPUTS];
+      fresh_outputs(program, &tensors, outputs);
+      kernel_case_run(program, limit, threads, tensors.inputs, outputs);
+      for (uint32_t k = 0; k < program->output_count; k++) {
+        if (limit == 0 && threads == 1) {
+          check_close(program, k, outputs[k], expected[k], tensors.output_bytes, tolerance);
+          first[k] = outputs[k];
+        } else {
+          ck_assert_mem_eq(outputs[k], first[k], tensors.output_bytes);
+          free(outputs[k]);
+        }
+      }
+    }
+  }
+  for (uint32_t k = 0; k < program->output_count; k++) {
+    free(expected[k]);
+    free(first[k]);
+  }
+  free_inputs(program, &tensors);
+}
+
+static void check_text(const char *text, const int64_t *dims, double tolerance) {
+  kernel_program_t *program = kernel_case_read(text);
+  check_program(program, dims, 1, tolerance);
+  kernel_program_destroy(program);
+}
+
+static const char *const SOFTMAX =
+    "kernel rank 2 reduced 1\nin0 f32 [0 1]\nin1 f32 [. 0]\n%0 = load in0\n%1 = load in1\n%2 = Add %0 %1\n"
+    "%3 = ReduceMax %2\n%4 = Sub %2 %3\n%5 = Exp %4\n%6 = ReduceSum %5\n%7 = Div %5 %6\nout0 f32 = %7\n"
+    "out1 f32 = %3\n";
+
+UNIT_TEST(softmax_of_short_and_long_rows) {
+  static const int64_t shapes[][2] = {{1, 1},    {3, 7},      {700, 5},   {5, 1023}, {3, 1024},
+                                      {4, 1025}, {2, 100003}, {129, 640}, {0, 4},    {1000, 49}};
+  for (size_t k = 0; k < sizeof shapes / sizeof shapes[0]; k++) {
+    check_text(SOFTMAX, shapes[k], 1e-6);
+  }
+}
+
+UNIT_TEST(a_row_without_elements_reduces_to_the_neutral_one) {
+  kernel_program_t *program = kernel_case_read(
+      "kernel rank 2 reduced 1\nin0 f32 [0 1]\n%0 = load in0\n%1 = ReduceSum %0\n%2 = ReduceMax %0\n%3 = "
+      "ReduceProd %0\n"
+      "out0 f32 = %1\nout1 f32 = %2\nout2 f32 = %3\n");
+  const int64_t dims[] = {3, 0};
+  float data[4] = {0};
+  float results[3][3] = {{7, 7, 7}, {7, 7, 7}, {7, 7, 7}};
+  const kernel_tensor_t input = {.data = data, .rank = 2, .dims = dims};
+  void *outputs[] = {results[0], results[1], results[2]};
+  kernel_case_run(program, 2, 1, &input, outputs);
+  for (int k = 0; k < 3; k++) {
+    ck_assert(results[0][k] == 0.0f && results[1][k] == -INFINITY && results[2][k] == 1.0f);
+  }
+  kernel_program_destroy(program);
+}
+
+UNIT_TEST(layer_normalization_in_float16) {
+  const char *text =
+      "kernel rank 2 reduced 1\nin0 f16 [0 1]\nin1 f16 [. 0]\nin2 f32 [. 0]\n%0 = load in0\n%1 = ReduceMean "
+      "%0\n"
+      "%2 = Sub %0 %1\n%3 = MeanSquare %2\n%4 = constant f32 1e-5\n%5 = Add %3 %4\n%6 = Sqrt %5\n%7 = Div %2 "
+      "%6\n"
+      "%8 = load in1\n%9 = Mul %7 %8\n%10 = load in2\n%11 = Add %9 %10\nout0 f16 = %11\nout1 f32 = %6\n";
+  check_text(text, (const int64_t[]){37, 768}, 1e-3);
+  check_text(text, (const int64_t[]){5, 3000}, 1e-3);
+  check_text(text, (const int64_t[]){100, 12}, 1e-3);
+}
+
+UNIT_TEST(a_row_of_several_axes_with_operands_along_some) {
+  const char *text =
+      "kernel rank 4 reduced 3\nin0 f32 [0 1 2 3]\nin1 f32 [. 0 . .]\n%0 = load in0\n%1 = load in1\n%2 = Mul "
+      "%0 %1\n"
+      "%3 = ReduceMean %2\n%4 = Sub %2 %3\n%5 = MeanSquare %4\n%6 = Exp %4\n%7 = Mul %6 %5\nout0 f32 = %7\n"
+      "out1 f32 = %5\n";
+  check_text(text, (const int64_t[]){2, 3, 5, 7}, 1e-6);
+  check_text(text, (const int64_t[]){2, 6, 40, 40}, 1e-6);
+  check_text(text, (const int64_t[]){1, 4, 1, 5000}, 1e-6);
+}
+
+UNIT_TEST(transposed_and_repeated_inputs) {
+  const char *text =
+      "kernel rank 3 reduced 0\nin0 f32 [0 1 2]\nin1 f32 [2 0 1]\nin2 i64 [. 0 .]\nin3 bool [. . .]\n%0 = "
+      "load in0\n"
+      "%1 = load in1\n%2 = load in2\n%3 = load in3\n%4 = cast f32 %2\n%5 = Add %0 %1\n%6 = Mul %5 %4\n"
+      "%7 = where %3 %6 %5\n%8 = Less %7 %0\nout0 f32 = %7\nout1 bool = %8\nout2 f32 += %6\n";
+  check_text(text, (const int64_t[]){5, 6, 7}, 0);
+  check_text(text, (const int64_t[]){2, 9, 2500}, 0);
+  check_text(text, (const int64_t[]){3, 700, 6}, 0);
+}
+
+UNIT_TEST(ranks_zero_and_eight) {
+  check_text(
+      "kernel rank 0 reduced 0\nin0 f64 []\n%0 = load in0\n%1 = Exp %0\nout0 f64 = %1\nout1 f64 += %0\n",
+      NULL, 0);
+  check_text(
+      "kernel rank 8 reduced 2\nin0 f32 [0 1 2 3 4 5 6 7]\nin1 f32 [. 0 . 1 . 2 . 3]\n%0 = load in0\n%1 = "
+      "load in1\n"
+      "%2 = Mul %0 %1\n%3 = ReduceMin %2\n%4 = Sub %2 %3\nout0 f32 = %4\nout1 f32 = %3\n",
+      (const int64_t[]){2, 3, 1, 2, 2, 3, 3, 5}, 1e-6);
+}
+
+UNIT_TEST(stores_of_inputs_constants_and_one_value_twice) {
+  check_text(
+      "kernel rank 2 reduced 0\nin0 f32 [. 0]\n%0 = load in0\n%1 = constant f32 1.5\n%2 = Mul %0 %0\nout0 "
+      "f32 = %0\n"
+      "out1 bf16 = %1\nout2 f32 = %2\nout3 f16 = %2\n",
+      (const int64_t[]){9, 600}, 0);
+}
+
+UNIT_TEST(outputs_that_nobody_wants_are_left_out) {
+  kernel_program_t *program = kernel_case_read(
+      "kernel rank 1 reduced 0\nin0 f32 [0]\n%0 = load in0\n%1 = Neg %0\n%2 = Abs %1\nout0 f32 = %1\nout1 "
+      "f32 = %2\n");
+  const int64_t dims[] = {3};
+  const float data[] = {1, -2, 3};
+  float result[3] = {0};
+  const kernel_tensor_t input = {.data = data, .rank = 1, .dims = dims};
+  void *outputs[] = {NULL, result};
+  kernel_case_run(program, 2, 1, &input, outputs);
+  ck_assert(result[0] == 1 && result[1] == 2 && result[2] == 3);
+  kernel_program_destroy(program);
+}
+
+/* More elements than 32 bits count, all of them one element in memory. */
+UNIT_TEST(rows_of_more_than_two_to_the_31_elements) {
+  kernel_program_t *program = kernel_case_read(
+      "kernel rank 3 reduced 2\nin0 u8 [0 1 2]\n%0 = load in0\n%1 = cast i64 %0\n%2 = ReduceSum %1\nout0 i64 "
+      "= %2\n");
+  const int64_t dims[] = {1, 65536, 32769};
+  const int64_t strides[] = {0, 0, 0};
+  const uint8_t three = 3;
+  int64_t sum = 0;
+  const kernel_tensor_t input = {.data = &three, .rank = 3, .dims = dims, .strides = strides};
+  void *outputs[] = {&sum};
+  kernel_case_run(program, 2, 2, &input, outputs);
+  ck_assert_int_eq(sum, INT64_C(3) * 65536 * 32769);
+  kernel_program_destroy(program);
+}
+
+UNIT_TEST(sizes_that_do_not_fit_are_refused) {
+  kernel_program_t *program = kernel_case_read(
+      "kernel rank 2 reduced 0\nin0 f32 [0 1]\nin1 f32 [. 0]\n%0 = load in0\n%1 = load in1\n%2 = Add %0 %1\n"
+      "out0 f32 = %2\n");
+  kernel_plan_t *plan = NULL;
+  cleave_message_t message = {.text = ""};
+  ck_assert_int_eq(kernel_plan_create(program, kernel_loops_choose(2), &plan, &message), CLEAVE_OK);
+  const int64_t wide[] = {2, 3};
+  const int64_t narrow[] = {4};
+  const kernel_tensor_t inputs[] = {{.rank = 2, .dims = wide}, {.rank = 1, .dims = narrow}};
+  const kernel_tensor_t ranks[] = {{.rank = 2, .dims = wide}, {.rank = 2, .dims = wide}};
+  int64_t dims[CLEAVE_MAX_RANK];
+  ck_assert_int_eq(kernel_space(plan, inputs, dims, &message), CLEAVE_ERROR_SHAPE);
+  ck_assert_str_eq(message.text, "input 1 has size 4 along axis 1, expected 3 or 1");
+  ck_assert_int_eq(kernel_space(plan, ranks, dims, &message), CLEAVE_ERROR_SHAPE);
+  ck_assert_str_eq(message.text, "input 1 has rank 2, expected 1");
+  kernel_plan_destroy(plan);
+  kernel_program_destroy(program);
+}
+
+/* ---- at random ---- */
+
+static const cleave_dtype_t random_dtypes[] = {
+    CLEAVE_DTYPE_F32,  CLEAVE_DTYPE_F32, CLEAVE_DTYPE_F32, CLEAVE_DTYPE_F16, CLEAVE_DTYPE_F64,
+    CLEAVE_DTYPE_BF16, CLEAVE_DTYPE_I32, CLEAVE_DTYPE_I64, CLEAVE_DTYPE_U8,  CLEAVE_DTYPE_BOOL};
+
+/* Operators whose results stay of a size and have no steep places. */
+static const kernel_op_t random_ops[] = {
+    KERNEL_Add,  KERNEL_Sub,        KERNEL_Max,       KERNEL_Min,       KERNEL_Tanh,      KERNEL_Sigmoid,
+    KERNEL_Abs,  KERNEL_Neg,        KERNEL_Relu,      KERNEL_Atan,      KERNEL_And,       KERNEL_Or,
+    KERNEL_Not,  KERNEL_Mul,        KERNEL_Erf,       KERNEL_WHERE,     KERNEL_Less,      KERNEL_Equal,
+    KERNEL_CAST, KERNEL_ReduceMean, KERNEL_ReduceMax, KERNEL_ReduceMin, KERNEL_BitwiseXor};
+
+static void random_axes(int32_t rank, int8_t *axes) {
+  int8_t next = 0;
+  for (int32_t d = 0; d < rank; d++) {
+    axes[d] = (int8_t)(rand() % 4 == 0 ? -1 : next++);
+  }
+  for (int32_t d = 0; d < rank && rand() % 3 == 0; d++) {
+    int32_t other = rand() % rank;
+    int8_t axis = axes[d];
+    axes[d] = axes[other];
+    axes[other] = axis;
+  }
+}
+
+static kernel_program_t *random_program(bool *out_has_reductions) {
+  kernel_program_t *program = NULL;
+  cleave_message_t message;
+  int32_t rank = 1 + rand() % 4;
+  ck_assert_int_eq(kernel_program_create(rank, rand() % 2 * (1 + rand() % rank), &program, &message),
+                   CLEAVE_OK);
+  uint32_t value = 0;
+  *out_has_reductions = false;
+  for (int k = 0; k < 1 + rand() % MOST_INPUTS; k++) {
+    int8_t axes[CLEAVE_MAX_RANK];
+    uint32_t input = 0;
+    random_axes(rank, axes);
+    for (int32_t d = 0; d < rank && k == 0; d++) {
+      axes[d] = (int8_t)d;
+    }
+    cleave_dtype_t dtype = random_dtypes[(size_t)rand() % (sizeof random_dtypes / sizeof random_dtypes[0])];
+    if (program->input_count < MOST_INPUTS) {
+      ck_assert_int_eq(kernel_program_input(program, dtype, axes, &input, &message), CLEAVE_OK);
+      ck_assert_int_eq(kernel_program_load(program, input, &value, &message), CLEAVE_OK);
+    }
+  }
+  float half = 0.5f;
+  ck_assert_int_eq(kernel_program_constant(program, CLEAVE_DTYPE_F32, &half, &value, &message), CLEAVE_OK);
+  for (int k = 0; k < 60; k++) {
+    kernel_op_t op = random_ops[(size_t)rand() % (sizeof random_ops / sizeof random_ops[0])];
+    uint32_t operands[3] = {(uint32_t)rand() % program->value_count, (uint32_t)rand() % program->value_count,
+                            (uint32_t)rand() % program->value_count};
+    cleave_status_t status =
+        op == KERNEL_CAST
+            ? kernel_program_cast(program, random_dtypes[(size_t)rand() % 10], operands[0], &value, &message)
+            : kernel_program_apply(program, op, operands, 0, 0, &value, &message);
+    bool is_reduction = kernel_op_info(op)->kind == KERNEL_KIND_REDUCTION;
+    *out_has_reductions = *out_has_reductions || (status == CLEAVE_OK && is_reduction);
+  }
+  for (uint32_t k = 0; k < MOST_OUTPUTS; k++) {
+    value =
+        program->value_count - 1 - (uint32_t)rand() % (program->value_count < 8 ? program->value_count : 8);
+    bool adds = rand() % 5 == 0 && program->values[value].dtype != CLEAVE_DTYPE_BOOL;
+    cleave_dtype_t dtype = program->values[value].dtype;
+    dtype = dtype == CLEAVE_DTYPE_F32 && rand() % 4 == 0 ? CLEAVE_DTYPE_F16 : dtype;
+    ck_assert_int_eq(kernel_program_output(program, dtype, value, adds, &message), CLEAVE_OK);
+  }
+  return program;
+}
+
+UNIT_TEST(random_programs_compute_what_the_interpreter_does) {
+  int reductions = 0;
+  for (unsigned seed = 0; seed < 300; seed++) {
+    bool has_reductions = false;
+    srand(seed);
+    kernel_program_t *program = random_program(&has_reductions);
+    int64_t dims[CLEAVE_MAX_RANK];
+    int64_t budget = seed % 10 == 0 ? 9000 : 900;
+    for (int32_t d = 0; d < program->rank; d++) {
+      dims[d] = rand() % 12 == 0 ? 1 : 1 + rand() % (budget > 1 ? budget : 1);
+      dims[d] = rand() % 60 == 0 && program->reduced == 0 ? 0 : dims[d]; /* rows without elements: above */
+      budget /= dims[d] > 0 ? dims[d] : 1;
+    }
+    check_program(program, dims, seed, has_reductions ? 2e-3 : 0);
+    reductions += has_reductions;
+    kernel_program_destroy(program);
+  }
+  ck_assert_int_gt(reductions, 50);
+}
+
+UNIT_MAIN("kernels_run")
