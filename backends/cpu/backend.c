@@ -57,7 +57,11 @@ static cleave_status_t initialise(const cleave_host_t *host, void **out_state, c
     }
   }
   qsort(kernels, count, sizeof *kernels, compare_kernels);
-  *backend = (cpu_backend_t){.host = host, .kernel_count = count, .kernels = kernels};
+  const char *pointwise = getenv("CLEAVE_POINTWISE");
+  *backend = (cpu_backend_t){.host = host,
+                             .kernel_count = count,
+                             .kernels = kernels,
+                             .fuses = pointwise == NULL || strcmp(pointwise, "0") != 0};
   *out_state = backend;
   return CLEAVE_OK;
 }

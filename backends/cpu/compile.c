@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a region to a program: kernels are looked up and prepared, constants aligned, tensors wired to steps,
 // memory planned. After this a run only fills in pointers.
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "fused.h"
+#include "kernels/execute.h"
 #include "program.h"
 
 static void *prepare_allocate(cpu_prepare_t *prepare, size_t bytes) {
@@ -230,6 +233,51 @@ static cleave_status_t pack_constants(cpu_program_t *program, cpu_step_t *step, 
   return status == CLEAVE_OK ? status : cpu_fail(message, status, "%s: %s", step->kernel->op, detail.text);
 }
 
+/* What every step of a program has. */
+static void finish_step(cpu_step_t *step, const cpu_backend_t *backend,
+                        const cleave_compile_options_t *options) {
+  step->call.host = backend->host;
+  step->call.threads = options->threads < 1 ? 1 : options->threads;
+  step->call.resize = resize;
+  step->call.owner = step;
+}
+
+static void plan_scratch(cpu_step_t *step) {
+  if (step->is_static && step->kernel->scratch != NULL) {
+    step->scratch_bytes = step->kernel->scratch(&step->call);
+  }
+}
+
+/* The whole region as one step; *out_done false: it has to run node by node, which the log gets the reason
+ * of. */
+static cleave_status_t make_fused_step(cpu_program_t *program, const cpu_backend_t *backend,
+                                       const cleave_region_view_t *region,
+                                       const cleave_compile_options_t *options, bool *out_done,
+                                       cleave_message_t *message) {
+  *out_done = false;
+  if (region->node_count < 2 || !backend->fuses || !cpu_fused_wanted(region)) {
+    return CLEAVE_OK;
+  }
+  cpu_step_t *step = &program->steps[0];
+  *step = (cpu_step_t){.program = program, .node = 0};
+  cleave_status_t status = cpu_fused_compile(program, region, step, message);
+  if (status == CLEAVE_ERROR_UNSUPPORTED) {
+    char line[sizeof message->text + 128];
+    snprintf(line, sizeof line, "cpu: region '%.64s' runs node by node: %s", region->name, message->text);
+    if (backend->host != NULL && backend->host->log != NULL) {
+      backend->host->log(backend->host, 2, line);
+    }
+    return CLEAVE_OK;
+  }
+  if (status == CLEAVE_OK) {
+    finish_step(step, backend, options);
+    plan_scratch(step);
+    program->step_count = 1;
+    *out_done = true;
+  }
+  return status;
+}
+
 static cleave_status_t make_steps(cpu_program_t *program, const cpu_backend_t *backend,
                                   const cleave_region_view_t *region, const cleave_compile_options_t *options,
                                   const bool *is_read, cleave_message_t *message) {
@@ -258,17 +306,12 @@ static cleave_status_t make_steps(cpu_program_t *program, const cpu_backend_t *b
       return cpu_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for the program");
     }
     step->call.state = state;
-    step->call.host = backend->host;
-    step->call.threads = options->threads < 1 ? 1 : options->threads;
-    step->call.resize = resize;
-    step->call.owner = step;
+    finish_step(step, backend, options);
     status = pack_constants(program, step, state, message);
     if (status != CLEAVE_OK) {
       return status;
     }
-    if (step->is_static && step->kernel->scratch != NULL) {
-      step->scratch_bytes = step->kernel->scratch(&step->call);
-    }
+    plan_scratch(step);
     program->step_count++;
   }
   return CLEAVE_OK;
@@ -349,7 +392,11 @@ cleave_status_t cpu_program_compile(const cpu_backend_t *backend, const cleave_r
   if (status == CLEAVE_OK && (is_read == NULL || program->steps == NULL)) {
     status = cpu_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for the program");
   }
+  bool is_fused = false;
   if (status == CLEAVE_OK) {
+    status = make_fused_step(program, backend, region, options, &is_fused, message);
+  }
+  if (status == CLEAVE_OK && !is_fused) {
     status = make_steps(program, backend, region, options, is_read, message);
   }
   if (status == CLEAVE_OK) {
@@ -378,6 +425,7 @@ void cpu_program_destroy(cpu_program_t *program) {
     free(program->input_copies[k]);
   }
   free(program->scratch);
+  kernel_plan_destroy(program->fused);
   cpu_arena_free(&program->arena);
   free(program);
 }

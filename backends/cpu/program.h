@@ -15,12 +15,14 @@ typedef struct cpu_backend {
   const cleave_host_t *host;
   uint32_t kernel_count;
   const cpu_kernel_t *const *kernels;
+  bool fuses; /* CLEAVE_POINTWISE=0 in the environment: every region runs node by node */
 } cpu_backend_t;
 
 /* The kernel of an operator, or NULL. */
 const cpu_kernel_t *cpu_backend_kernel(const cpu_backend_t *backend, const cleave_node_view_t *node);
 
 typedef struct cpu_program cpu_program_t;
+struct kernel_plan;
 
 typedef struct cpu_step {
   cpu_program_t *program;
@@ -62,7 +64,8 @@ struct cpu_program {
   /* Grow-only memory: scratch of steps without known shapes, and copies of unaligned inputs. */
   void *scratch;
   size_t scratch_size;
-  void **input_copies; /* per region input */
+  void **input_copies;       /* per region input */
+  struct kernel_plan *fused; /* of a region that is one kernel; otherwise NULL */
   size_t *input_copy_sizes;
 };
 

@@ -50,7 +50,7 @@ for room in $rooms; do echo "$room"; done >"$allowed"
       else if (rank[included] > rank[room]) { print "src/" file ": a file in " room " must not include \"" included "/...\""; bad = 1 } }
     END { exit bad }' || status=1
 
-for folder in "$root"/backends/*/; do
+for folder in "$root"/backends/*/ "$root"/backends/*/*/; do
   for file in "$folder"*.[ch] "$folder"*.inc; do
     [ -f "$file" ] || continue
     for include in $(sed -n 's/^#include "\(.*\)".*/\1/p' "$file"); do

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// The step that runs a program of kernels/. Shapes are known when it is made, so that its scratch memory is
+// planned with the workspace.
+#include "fused.h"
+
+#include "kernels/execute.h"
+#include "kernels/lower/lower.h"
+
+typedef struct fused_state {
+  const kernel_plan_t *plan;
+} fused_state_t;
+
+bool cpu_fused_wanted(const cleave_region_view_t *region) {
+  const cleave_attribute_view_t *wanted = cleave_view_region_attribute(region, "kernel");
+  return wanted != NULL && wanted->kind == CLEAVE_ATTRIBUTE_INT && wanted->i != 0;
+}
+
+static void view_inputs(const cpu_call_t *call, kernel_tensor_t *inputs) {
+  for (uint32_t k = 0; k < call->input_count; k++) {
+    const cpu_tensor_t *tensor = call->inputs[k];
+    inputs[k] = (kernel_tensor_t){.data = tensor->data, .rank = tensor->rank, .dims = tensor->dims};
+  }
+}
+
+static size_t fused_scratch(const cpu_call_t *call) {
+  const fused_state_t *state = call->state;
+  kernel_tensor_t inputs[KERNEL_MOST_TENSORS];
+  int64_t dims[CLEAVE_MAX_RANK];
+  cleave_message_t message;
+  view_inputs(call, inputs);
+  bool fits = kernel_space(state->plan, inputs, dims, &message) == CLEAVE_OK;
+  return fits ? kernel_scratch_bytes(state->plan, dims, call->threads) : 0;
+}
+
+static cleave_status_t fused_run(const cpu_call_t *call, cleave_message_t *message) {
+  const fused_state_t *state = call->state;
+  kernel_tensor_t inputs[KERNEL_MOST_TENSORS];
+  void *outputs[KERNEL_MOST_TENSORS];
+  kernel_call_t run = {.host = call->host,
+                       .threads = call->threads,
+                       .inputs = inputs,
+                       .outputs = outputs,
+                       .scratch = call->scratch};
+  view_inputs(call, inputs);
+  for (uint32_t k = 0; k < call->output_count; k++) {
+    outputs[k] = call->outputs[k]->data;
+  }
+  cleave_status_t status = kernel_space(state->plan, inputs, run.dims, message);
+  if (status == CLEAVE_OK) {
+    kernel_run(state->plan, &run);
+  }
+  return status;
+}
+
+static const cpu_kernel_t fused_kernel = {.op = "kernel", .scratch = fused_scratch, .run = fused_run};
+
+static cleave_status_t wire(cpu_program_t *program, const kernel_lowered_t *lowered, cpu_step_t *step,
+                            cleave_message_t *message) {
+  uint32_t input_count = lowered->program->input_count;
+  uint32_t output_count = lowered->program->output_count;
+  fused_state_t *state = cpu_arena_allocate(&program->arena, sizeof *state);
+  const cpu_tensor_t **inputs = cpu_arena_array(&program->arena, input_count, sizeof *inputs);
+  cpu_tensor_t **outputs = cpu_arena_array(&program->arena, output_count, sizeof *outputs);
+  uint32_t *output_values = cpu_arena_array(&program->arena, output_count, sizeof *output_values);
+  if (state == NULL || inputs == NULL || outputs == NULL || output_values == NULL) {
+    return cpu_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for the program");
+  }
+  for (uint32_t k = 0; k < input_count; k++) {
+    inputs[k] = &program->tensors[lowered->inputs[k]];
+  }
+  for (uint32_t k = 0; k < output_count; k++) {
+    outputs[k] = &program->tensors[lowered->outputs[k]];
+    output_values[k] = lowered->outputs[k];
+  }
+  state->plan = program->fused;
+  step->kernel = &fused_kernel;
+  step->is_static = true;
+  step->output_values = output_values;
+  step->name = "";
+  step->call.state = state;
+  step->call.inputs = inputs;
+  step->call.outputs = outputs;
+  step->call.input_count = input_count;
+  step->call.output_count = output_count;
+  return CLEAVE_OK;
+}
+
+cleave_status_t cpu_fused_compile(cpu_program_t *program, const cleave_region_view_t *region,
+                                  cpu_step_t *step, cleave_message_t *message) {
+  kernel_lowered_t lowered = {0};
+  uint32_t *nodes = cpu_arena_array(&program->arena, region->node_count, sizeof *nodes);
+  if (nodes == NULL) {
+    return cpu_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for the program");
+  }
+  for (uint32_t k = 0; k < region->node_count; k++) {
+    nodes[k] = k;
+  }
+  cleave_status_t status = kernel_lower(region, region->node_count, nodes, &lowered, message);
+  if (status == CLEAVE_OK) {
+    status = kernel_plan_create(lowered.program, kernel_loops_choose(2), &program->fused, message);
+  }
+  if (status == CLEAVE_OK) {
+    status = wire(program, &lowered, step, message);
+  }
+  kernel_program_destroy(lowered.program);
+  return status;
+}

@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0
+// Nodes become values of a program, one after the other. Intermediate values of float16 and bfloat16 keep the
+// digits of float32.
+#include "lower.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/convert.h"
+#include "lowering.h"
+
+cleave_status_t kernel_lower_unary(lowering_t *lowering, kernel_op_t op, uint32_t x, uint32_t *out_value) {
+  const kernel_op_info_t *info = kernel_op_info(op);
+  return kernel_program_apply(lowering->program, op, &x, info->alpha, info->beta, out_value,
+                              lowering->message);
+}
+
+cleave_status_t kernel_lower_binary(lowering_t *lowering, kernel_op_t op, uint32_t x, uint32_t y,
+                                    uint32_t *out_value) {
+  const uint32_t operands[] = {x, y};
+  return kernel_program_apply(lowering->program, op, operands, 0, 0, out_value, lowering->message);
+}
+
+cleave_status_t kernel_lower_number(lowering_t *lowering, cleave_dtype_t dtype, double number,
+                                    uint32_t *out_value) {
+  uint64_t element = 0;
+  cpu_convert(CLEAVE_DTYPE_F64, &number, dtype, &element, 1);
+  return kernel_program_constant(lowering->program, dtype, &element, out_value, lowering->message);
+}
+
+static cleave_status_t refuse_operand(lowering_t *lowering, const cleave_node_view_t *node,
+                                      const char *what) {
+  return kernel_fail(lowering->message, CLEAVE_ERROR_UNSUPPORTED, "%s '%.64s': %s", node->op,
+                     node->name == NULL ? "" : node->name, what);
+}
+
+/* Loads a value from outside: its axes are the last ones of the space, as ONNX broadcasts. */
+static cleave_status_t load_operand(lowering_t *lowering, const cleave_node_view_t *node, uint32_t value,
+                                    uint32_t *out_value) {
+  const cleave_tensor_view_t *tensor = &lowering->region->values[value].tensor;
+  if (tensor->rank > lowering->rank) {
+    return refuse_operand(lowering, node, "an operand has more dimensions than the result");
+  }
+  int8_t axes[CLEAVE_MAX_RANK] = {0};
+  int32_t skipped = lowering->rank - tensor->rank;
+  for (int32_t d = 0; d < lowering->rank; d++) {
+    axes[d] = (int8_t)(d < skipped ? -1 : d - skipped);
+    if (d >= skipped && tensor->dims[d - skipped] != 1 && tensor->dims[d - skipped] != lowering->dims[d]) {
+      return refuse_operand(lowering, node, "an operand does not broadcast to the result");
+    }
+  }
+  uint32_t input = 0;
+  KERNEL_TRY(kernel_program_input(lowering->program, tensor->dtype, axes, &input, lowering->message));
+  lowering->lowered->inputs[input] = value;
+  return kernel_program_load(lowering->program, input, out_value, lowering->message);
+}
+
+cleave_status_t kernel_lower_operand(lowering_t *lowering, const cleave_node_view_t *node, uint32_t index,
+                                     uint32_t *out_value) {
+  const cleave_value_view_t *view = cleave_view_input(lowering->region, node, index);
+  if (view == NULL) {
+    return refuse_operand(lowering, node, "an operand is missing");
+  }
+  uint32_t value = node->inputs[index];
+  if (lowering->values[value] == CLEAVE_INDEX_NONE) {
+    const cleave_tensor_view_t *tensor = &view->tensor;
+    bool is_number = tensor->data != NULL && tensor->storage == CLEAVE_STORAGE_DENSE &&
+                     cleave_view_element_count(tensor) == 1 && cpu_dtype_is_plain(tensor->dtype);
+    uint64_t element = 0;
+    if (is_number) {
+      memcpy(&element, tensor->data, cleave_dtype_size(tensor->dtype));
+      KERNEL_TRY(kernel_program_constant(lowering->program, tensor->dtype, &element, &lowering->values[value],
+                                         lowering->message));
+    } else {
+      KERNEL_TRY(load_operand(lowering, node, value, &lowering->values[value]));
+    }
+  }
+  *out_value = lowering->values[value];
+  return CLEAVE_OK;
+}
+
+/* Whether a tensor has the shape of the space, or of the rows. */
+static bool has_shape(const lowering_t *lowering, const cleave_tensor_view_t *tensor, bool of_rows) {
+  if (tensor->rank != lowering->rank) {
+    return false;
+  }
+  for (int32_t d = 0; d < lowering->rank; d++) {
+    bool is_reduced = of_rows && d >= lowering->rank - lowering->reduced;
+    if (tensor->dims[d] != (is_reduced ? 1 : lowering->dims[d])) {
+      return false;
+    }
+  }
+  return true;
+}
+
+cleave_status_t kernel_lower_result(lowering_t *lowering, const cleave_node_view_t *node, uint32_t index,
+                                    uint32_t value) {
+  const cleave_value_view_t *view = cleave_view_output(lowering->region, node, index);
+  if (view == NULL) {
+    return CLEAVE_OK;
+  }
+  const kernel_value_t *self = &lowering->program->values[value];
+  if (kernel_compute_dtype(view->tensor.dtype) != self->dtype) {
+    return refuse_operand(lowering, node, "the dtype of the result is another than that of the operands");
+  }
+  if (!has_shape(lowering, &view->tensor, self->per_row)) {
+    return refuse_operand(lowering, node, "the result has another shape than the rest");
+  }
+  lowering->values[node->outputs[index]] = value;
+  return CLEAVE_OK;
+}
+
+/* ---- pointwise operators ---- */
+
+static cleave_status_t lower_fold(lowering_t *lowering, const cleave_node_view_t *node, kernel_op_t op,
+                                  uint32_t *out_value) {
+  KERNEL_TRY(kernel_lower_operand(lowering, node, 0, out_value));
+  for (uint32_t k = 1; k < node->input_count; k++) {
+    uint32_t operand = 0;
+    KERNEL_TRY(kernel_lower_operand(lowering, node, k, &operand));
+    KERNEL_TRY(kernel_lower_binary(lowering, op, *out_value, operand, out_value));
+  }
+  return CLEAVE_OK;
+}
+
+/* Comparisons and a choice, so that NaN stays, a bound of NaN is none, and zeros keep their signs. */
+static cleave_status_t lower_clip(lowering_t *lowering, const cleave_node_view_t *node, uint32_t *out_value) {
+  KERNEL_TRY(kernel_lower_operand(lowering, node, 0, out_value));
+  for (uint32_t k = 1; k < 3; k++) {
+    const cleave_value_view_t *bound = cleave_view_input(lowering->region, node, k);
+    uint32_t operands[3] = {0, 0, *out_value};
+    if (bound == NULL) {
+      continue;
+    }
+    if (cleave_view_element_count(&bound->tensor) != 1) {
+      return refuse_operand(lowering, node, "a bound is no scalar");
+    }
+    KERNEL_TRY(kernel_lower_operand(lowering, node, k, &operands[1]));
+    KERNEL_TRY(kernel_lower_binary(lowering, k == 1 ? KERNEL_Less : KERNEL_Greater, *out_value, operands[1],
+                                   &operands[0]));
+    KERNEL_TRY(
+        kernel_program_apply(lowering->program, KERNEL_WHERE, operands, 0, 0, out_value, lowering->message));
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t lower_mean(lowering_t *lowering, const cleave_node_view_t *node, uint32_t *out_value) {
+  uint32_t count = 0;
+  KERNEL_TRY(lower_fold(lowering, node, KERNEL_Add, out_value));
+  cleave_dtype_t dtype = lowering->program->values[*out_value].dtype;
+  KERNEL_TRY(kernel_lower_number(lowering, dtype, (double)node->input_count, &count));
+  return node->input_count == 1 ? CLEAVE_OK
+                                : kernel_lower_binary(lowering, KERNEL_Div, *out_value, count, out_value);
+}
+
+/* The base decides the dtype. Squares and cubes are products. */
+static cleave_status_t lower_power(lowering_t *lowering, const cleave_node_view_t *node,
+                                   uint32_t *out_value) {
+  uint32_t base = 0;
+  uint32_t exponent = 0;
+  KERNEL_TRY(kernel_lower_operand(lowering, node, 0, &base));
+  KERNEL_TRY(kernel_lower_operand(lowering, node, 1, &exponent));
+  const kernel_value_t *number = &lowering->program->values[exponent];
+  cleave_dtype_t dtype = lowering->program->values[base].dtype;
+  double value = 0;
+  if (!cpu_dtype_is_float(dtype) || number->dtype == CLEAVE_DTYPE_BOOL) {
+    return refuse_operand(lowering, node, "powers of floats alone are supported");
+  }
+  if (number->op == KERNEL_CONSTANT) {
+    cpu_convert(number->dtype, &number->bits, CLEAVE_DTYPE_F64, &value, 1);
+  }
+  if (value == 2.0 || value == 3.0) {
+    KERNEL_TRY(kernel_lower_binary(lowering, KERNEL_Mul, base, base, out_value));
+    return value == 2.0 ? CLEAVE_OK : kernel_lower_binary(lowering, KERNEL_Mul, *out_value, base, out_value);
+  }
+  KERNEL_TRY(kernel_program_cast(lowering->program, dtype, exponent, &exponent, lowering->message));
+  return kernel_lower_binary(lowering, KERNEL_Pow, base, exponent, out_value);
+}
+
+static cleave_status_t lower_cast(lowering_t *lowering, const cleave_node_view_t *node, uint32_t *out_value) {
+  uint32_t operand = 0;
+  const cleave_value_view_t *output = cleave_view_output(lowering->region, node, 0);
+  KERNEL_TRY(kernel_lower_operand(lowering, node, 0, &operand));
+  return output == NULL ? refuse_operand(lowering, node, "nobody reads the result")
+                        : kernel_program_cast(lowering->program, output->tensor.dtype, operand, out_value,
+                                              lowering->message);
+}
+
+static cleave_status_t lower_where(lowering_t *lowering, const cleave_node_view_t *node,
+                                   uint32_t *out_value) {
+  uint32_t operands[3] = {0, 0, 0};
+  for (uint32_t k = 0; k < 3; k++) {
+    KERNEL_TRY(kernel_lower_operand(lowering, node, k, &operands[k]));
+  }
+  return kernel_program_apply(lowering->program, KERNEL_WHERE, operands, 0, 0, out_value, lowering->message);
+}
+
+/* An operator of the list, with its attributes. */
+static cleave_status_t lower_listed(lowering_t *lowering, const cleave_node_view_t *node, kernel_op_t op,
+                                    uint32_t *out_value) {
+  const kernel_op_info_t *info = kernel_op_info(op);
+  uint32_t operands[3] = {0, 0, 0};
+  for (uint32_t k = 0; k < info->operand_count; k++) {
+    KERNEL_TRY(kernel_lower_operand(lowering, node, k, &operands[k]));
+  }
+  double alpha = info->alpha_name == NULL ? 0 : cleave_view_float(node, info->alpha_name, info->alpha);
+  double beta = info->beta_name == NULL ? 0 : cleave_view_float(node, info->beta_name, info->beta);
+  return kernel_program_apply(lowering->program, op, operands, alpha, beta, out_value, lowering->message);
+}
+
+static cleave_status_t lower_pointwise(lowering_t *lowering, const cleave_node_view_t *node,
+                                       uint32_t *out_value) {
+  static const struct {
+    const char *op;
+    cleave_status_t (*lower)(lowering_t *lowering, const cleave_node_view_t *node, uint32_t *out_value);
+  } SPECIAL[] = {{"Clip", lower_clip}, {"Mean", lower_mean},     {"Pow", lower_power},
+                 {"Cast", lower_cast}, {"CastLike", lower_cast}, {"Where", lower_where}};
+  for (size_t k = 0; k < sizeof SPECIAL / sizeof SPECIAL[0]; k++) {
+    if (cleave_view_text_equal(SPECIAL[k].op, node->op)) {
+      return SPECIAL[k].lower(lowering, node, out_value);
+    }
+  }
+  if (cleave_view_text_equal(node->op, "Identity")) {
+    return kernel_lower_operand(lowering, node, 0, out_value);
+  }
+  bool is_sum = cleave_view_text_equal(node->op, "Sum");
+  if (is_sum || cleave_view_text_equal(node->op, "Max") || cleave_view_text_equal(node->op, "Min")) {
+    return lower_fold(lowering, node, is_sum ? KERNEL_Add : kernel_op_find(node->op), out_value);
+  }
+  const char *name = node->op;
+  if (cleave_view_text_equal(name, "Gelu")) {
+    const char *mode = cleave_view_string(node, "approximate", "none");
+    name = cleave_view_text_equal(mode, "tanh") ? "GeluTanh" : "GeluErf";
+  }
+  kernel_op_t op = kernel_op_find(name);
+  bool is_listed = op != KERNEL_OP_COUNT && kernel_op_info(op)->kind != KERNEL_KIND_SPECIAL &&
+                   kernel_op_info(op)->kind != KERNEL_KIND_REDUCTION;
+  return is_listed ? lower_listed(lowering, node, op, out_value)
+                   : refuse_operand(lowering, node, "the operator is not pointwise");
+}
+
+/* ---- the walk ---- */
+
+/* The space is what all results broadcast to; rows are the last axes that some node reduces. */
+static cleave_status_t find_space(lowering_t *lowering, uint32_t node_count, const uint32_t *nodes) {
+  for (int32_t d = 0; d < CLEAVE_MAX_RANK; d++) {
+    lowering->dims[d] = 1;
+  }
+  for (uint32_t k = 0; k < node_count; k++) {
+    const cleave_node_view_t *node = &lowering->region->nodes[nodes[k]];
+    if (node->domain != NULL && node->domain[0] != '\0' && !cleave_view_text_equal(node->domain, "ai.onnx")) {
+      return refuse_operand(lowering, node, "the operator is not one of ONNX");
+    }
+    int32_t reduced = 0;
+    KERNEL_TRY(kernel_lower_axes(lowering->region, node, &reduced, lowering->message));
+    if (reduced > 0 && lowering->reduced > 0 && reduced != lowering->reduced) {
+      return refuse_operand(lowering, node, "it reduces other axes than the nodes before");
+    }
+    lowering->reduced = reduced > 0 ? reduced : lowering->reduced;
+    for (uint32_t i = 0; i < node->input_count + node->output_count; i++) {
+      uint32_t index = i < node->input_count ? node->inputs[i] : node->outputs[i - node->input_count];
+      if (index == CLEAVE_INDEX_NONE) {
+        continue;
+      }
+      const cleave_tensor_view_t *tensor = &lowering->region->values[index].tensor;
+      if (cleave_view_element_count(tensor) < 0) {
+        return refuse_operand(lowering, node, "a shape is not known");
+      }
+      bool counts = i >= node->input_count || (i == 0 && reduced > 0);
+      for (int32_t d = 0; counts && d < tensor->rank; d++) {
+        /* Where ranks differ, some result does not have the shape of the space, and is refused for it. */
+        lowering->rank = tensor->rank > lowering->rank ? tensor->rank : lowering->rank;
+        lowering->dims[d] = tensor->dims[d] != 1 ? tensor->dims[d] : lowering->dims[d];
+      }
+    }
+  }
+  return lowering->reduced <= lowering->rank ? CLEAVE_OK
+                                             : kernel_fail(lowering->message, CLEAVE_ERROR_UNSUPPORTED,
+                                                           "rows have more axes than the results");
+}
+
+static cleave_status_t lower_nodes(lowering_t *lowering, uint32_t node_count, const uint32_t *nodes) {
+  KERNEL_TRY(find_space(lowering, node_count, nodes));
+  KERNEL_TRY(kernel_program_create(lowering->rank, lowering->reduced, &lowering->lowered->program,
+                                   lowering->message));
+  lowering->program = lowering->lowered->program;
+  for (uint32_t k = 0; k < node_count; k++) {
+    const cleave_node_view_t *node = &lowering->region->nodes[nodes[k]];
+    bool is_done = false;
+    uint32_t value = 0;
+    KERNEL_TRY(kernel_lower_rows(lowering, node, &is_done));
+    if (!is_done) {
+      KERNEL_TRY(lower_pointwise(lowering, node, &value));
+      KERNEL_TRY(kernel_lower_result(lowering, node, 0, value));
+    }
+  }
+  return CLEAVE_OK;
+}
+
+/* Who else reads a value: outputs of the region, and nodes that are not among those lowered. */
+static bool *find_outputs(const cleave_region_view_t *region, uint32_t node_count, const uint32_t *nodes) {
+  bool *wanted = calloc((size_t)region->value_count + 1, sizeof *wanted);
+  bool *inside = calloc((size_t)region->node_count + 1, sizeof *inside);
+  for (uint32_t k = 0; k < node_count && inside != NULL; k++) {
+    inside[nodes[k]] = true;
+  }
+  for (uint32_t n = 0; n < region->node_count && wanted != NULL && inside != NULL; n++) {
+    for (uint32_t i = 0; i < region->nodes[n].input_count && !inside[n]; i++) {
+      if (region->nodes[n].inputs[i] != CLEAVE_INDEX_NONE) {
+        wanted[region->nodes[n].inputs[i]] = true;
+      }
+    }
+  }
+  for (uint32_t k = 0; k < region->output_count && wanted != NULL; k++) {
+    wanted[region->outputs[k]] = true;
+  }
+  if (inside == NULL) {
+    free(wanted);
+    wanted = NULL;
+  }
+  free(inside);
+  return wanted;
+}
+
+static cleave_status_t lower_outputs(lowering_t *lowering, uint32_t node_count, const uint32_t *nodes,
+                                     const bool *wanted) {
+  for (uint32_t k = 0; k < node_count; k++) {
+    const cleave_node_view_t *node = &lowering->region->nodes[nodes[k]];
+    for (uint32_t o = 0; o < node->output_count; o++) {
+      uint32_t value = node->outputs[o];
+      if (value == CLEAVE_INDEX_NONE || !wanted[value]) {
+        continue;
+      }
+      const cleave_tensor_view_t *tensor = &lowering->region->values[value].tensor;
+      uint32_t output = lowering->program->output_count;
+      KERNEL_TRY(kernel_program_output(lowering->program, tensor->dtype, lowering->values[value], false,
+                                       lowering->message));
+      lowering->lowered->outputs[output] = value;
+    }
+  }
+  return CLEAVE_OK;
+}
+
+cleave_status_t kernel_lower(const cleave_region_view_t *region, uint32_t node_count, const uint32_t *nodes,
+                             kernel_lowered_t *out_lowered, cleave_message_t *message) {
+  out_lowered->program = NULL;
+  lowering_t lowering = {.region = region, .lowered = out_lowered, .message = message};
+  lowering.values = malloc(((size_t)region->value_count + 1) * sizeof *lowering.values);
+  bool *wanted = find_outputs(region, node_count, nodes);
+  cleave_status_t status = CLEAVE_OK;
+  if (lowering.values == NULL || wanted == NULL) {
+    status = kernel_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for a program");
+  }
+  for (uint32_t v = 0; v < region->value_count && status == CLEAVE_OK; v++) {
+    lowering.values[v] = CLEAVE_INDEX_NONE;
+  }
+  status = status == CLEAVE_OK ? lower_nodes(&lowering, node_count, nodes) : status;
+  status = status == CLEAVE_OK ? lower_outputs(&lowering, node_count, nodes, wanted) : status;
+  free(lowering.values);
+  free(wanted);
+  if (status != CLEAVE_OK) {
+    kernel_program_destroy(out_lowered->program);
+    out_lowered->program = NULL;
+  }
+  /* What a program cannot say is no fault of the nodes. */
+  return status == CLEAVE_OK || status == CLEAVE_ERROR_OUT_OF_MEMORY ? status : CLEAVE_ERROR_UNSUPPORTED;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From nodes of a region to one program. Shapes of all values have to be known. Every value that the nodes
+ * make has the shape of the index space, or, behind a reduction, that shape with reduced sizes of 1; a
+ * reduction is over the last axes, the same ones everywhere. Scalar constants become part of the program.
+ *
+ * What makes a program: pointwise operators of operators.inc, Identity, Cast, CastLike, Clip, Gelu, Max, Min,
+ * Sum, Mean, Where; Softmax, LogSoftmax, LayerNormalization, RMSNormalization and reductions that keep their
+ * dimensions.
+ */
+#ifndef CLEAVE_KERNELS_LOWER_H
+#define CLEAVE_KERNELS_LOWER_H
+
+#include "kernels/program.h"
+
+typedef struct kernel_lowered {
+  kernel_program_t *program;
+  uint32_t inputs[KERNEL_MOST_TENSORS];  /* per input of the program: value of the region */
+  uint32_t outputs[KERNEL_MOST_TENSORS]; /* per output: value that others read */
+} kernel_lowered_t;
+
+/* Makes one program of these nodes, which are in topological order. CLEAVE_ERROR_UNSUPPORTED: they are none,
+ * and the message says why. The program is the caller's. */
+CLEAVE_MUST_USE cleave_status_t kernel_lower(const cleave_region_view_t *region, uint32_t node_count,
+                                             const uint32_t *nodes, kernel_lowered_t *out_lowered,
+                                             cleave_message_t *message);
+
+#endif /* CLEAVE_KERNELS_LOWER_H */

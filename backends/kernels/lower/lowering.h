@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the files that turn nodes into programs share: lower.c the walk and pointwise operators, lower_rows.c
+ * operators that reduce rows.
+ */
+#ifndef CLEAVE_KERNELS_LOWERING_H
+#define CLEAVE_KERNELS_LOWERING_H
+
+#include "lower.h"
+
+#define KERNEL_TRY(call)            \
+  do {                              \
+    cleave_status_t status_ = call; \
+    if (status_ != CLEAVE_OK) {     \
+      return status_;               \
+    }                               \
+  } while (0)
+
+typedef struct lowering {
+  const cleave_region_view_t *region;
+  kernel_program_t *program;
+  kernel_lowered_t *lowered;
+  uint32_t *values; /* per value of the region: of the program, or CLEAVE_INDEX_NONE */
+  int32_t rank;
+  int32_t reduced;
+  int64_t dims[CLEAVE_MAX_RANK];
+  cleave_message_t *message;
+} lowering_t;
+
+/* The last axes that a node reduces: *out_reduced of them; 0 where it is pointwise. */
+CLEAVE_MUST_USE cleave_status_t kernel_lower_axes(const cleave_region_view_t *region,
+                                                  const cleave_node_view_t *node, int32_t *out_reduced,
+                                                  cleave_message_t *message);
+
+/* Adds what a reducing node computes; *out_done false: it is not one. */
+CLEAVE_MUST_USE cleave_status_t kernel_lower_rows(lowering_t *lowering, const cleave_node_view_t *node,
+                                                  bool *out_done);
+
+/* An operand of a node as a value of the program: computed before, a constant, or loaded. */
+CLEAVE_MUST_USE cleave_status_t kernel_lower_operand(lowering_t *lowering, const cleave_node_view_t *node,
+                                                     uint32_t index, uint32_t *out_value);
+
+/* Says which value of the program an output of the node is. */
+CLEAVE_MUST_USE cleave_status_t kernel_lower_result(lowering_t *lowering, const cleave_node_view_t *node,
+                                                    uint32_t index, uint32_t value);
+
+/* Shorthands of kernel_program_apply and kernel_program_constant. */
+CLEAVE_MUST_USE cleave_status_t kernel_lower_unary(lowering_t *lowering, kernel_op_t op, uint32_t x,
+                                                   uint32_t *out_value);
+CLEAVE_MUST_USE cleave_status_t kernel_lower_binary(lowering_t *lowering, kernel_op_t op, uint32_t x,
+                                                    uint32_t y, uint32_t *out_value);
+CLEAVE_MUST_USE cleave_status_t kernel_lower_number(lowering_t *lowering, cleave_dtype_t dtype, double number,
+                                                    uint32_t *out_value);
+
+#endif /* CLEAVE_KERNELS_LOWERING_H */

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// From nodes to programs: what a program says, what is refused and why.
+#include "kernel_case.h"
+#include "kernels/lower/lower.h"
+#include "unit.h"
+#include "view_builder.h"
+
+typedef struct nodes_case {
+  view_builder_t *builder;
+  int64_t dims[2];
+} nodes_case_t;
+
+static uint32_t value(nodes_case_t *c) {
+  return view_builder_value(c->builder, CLEAVE_DTYPE_F32, 2, c->dims);
+}
+
+static uint32_t node1(nodes_case_t *c, const char *op, uint32_t x, uint32_t y) {
+  return view_builder_node(c->builder, op, 1, &x, 1, &y);
+}
+
+static uint32_t node2(nodes_case_t *c, const char *op, uint32_t a, uint32_t b, uint32_t y) {
+  const uint32_t inputs[] = {a, b};
+  return view_builder_node(c->builder, op, 2, inputs, 1, &y);
+}
+
+static cleave_status_t lower(nodes_case_t *c, kernel_lowered_t *out_lowered, cleave_message_t *message) {
+  const cleave_region_view_t *region = view_builder_region(c->builder);
+  uint32_t nodes[16];
+  for (uint32_t k = 0; k < region->node_count; k++) {
+    nodes[k] = k;
+  }
+  return kernel_lower(region, region->node_count, nodes, out_lowered, message);
+}
+
+static void check_lowers(nodes_case_t *c, const char *expected) {
+  kernel_lowered_t lowered = {0};
+  cleave_message_t message = {.text = ""};
+  char text[4096];
+  cleave_status_t status = lower(c, &lowered, &message);
+  ck_assert_msg(status == CLEAVE_OK, "%s", message.text);
+  kernel_program_print(lowered.program, text, sizeof text);
+  ck_assert_str_eq(text, expected);
+  kernel_program_destroy(lowered.program);
+  view_builder_destroy(c->builder);
+}
+
+static void check_refused(nodes_case_t *c, const char *expected) {
+  kernel_lowered_t lowered = {0};
+  cleave_message_t message = {.text = ""};
+  ck_assert_int_eq(lower(c, &lowered, &message), CLEAVE_ERROR_UNSUPPORTED);
+  ck_assert_str_eq(message.text, expected);
+  ck_assert_ptr_null(lowered.program);
+  view_builder_destroy(c->builder);
+}
+
+UNIT_TEST(operands_broadcast_and_numbers_become_constants) {
+  nodes_case_t c = {.builder = view_builder_create(), .dims = {4, 6}};
+  static const float half = 0.5f;
+  uint32_t x = value(&c);
+  uint32_t bias = view_builder_value(c.builder, CLEAVE_DTYPE_F32, 1, &c.dims[1]);
+  uint32_t number = view_builder_constant(c.builder, CLEAVE_DTYPE_F32, 0, NULL, &half);
+  uint32_t sum = value(&c);
+  uint32_t scaled = value(&c);
+  uint32_t leaky = value(&c);
+  node2(&c, "Add", x, bias, sum);
+  node2(&c, "Mul", sum, number, scaled);
+  uint32_t node = node1(&c, "LeakyRelu", scaled, leaky);
+  view_builder_float(c.builder, node, "alpha", 0.25);
+  view_builder_output(c.builder, sum);
+  view_builder_output(c.builder, leaky);
+  check_lowers(
+      &c,
+      "kernel rank 2 reduced 0\nin0 f32 [0 1]\nin1 f32 [. 0]\n%0 = load in0\n%1 = load in1\n%2 = Add %0 %1\n"
+      "%3 = constant f32 0.5\n%4 = Mul %2 %3\n%5 = LeakyRelu %4 0.25\nout0 f32 = %2\nout1 f32 = %5\n");
+}
+
+UNIT_TEST(a_softmax_is_two_reductions) {
+  nodes_case_t c = {.builder = view_builder_create(), .dims = {4, 6}};
+  uint32_t x = value(&c);
+  uint32_t y = value(&c);
+  uint32_t node = node1(&c, "Softmax", x, y);
+  view_builder_int(c.builder, node, "axis", -1);
+  view_builder_output(c.builder, y);
+  check_lowers(&c,
+               "kernel rank 2 reduced 1\nin0 f32 [0 1]\n%0 = load in0\n%1 = ReduceMax %0\n%2 = Sub %0 %1\n%3 "
+               "= Exp %2\n"
+               "%4 = ReduceSum %3\n%5 = Reciprocal %4\n%6 = Mul %3 %5\nout0 f32 = %6\n");
+}
+
+UNIT_TEST(values_of_other_shapes_are_refused) {
+  nodes_case_t c = {.builder = view_builder_create(), .dims = {4, 6}};
+  uint32_t x = value(&c);
+  uint32_t bias = view_builder_value(c.builder, CLEAVE_DTYPE_F32, 1, &c.dims[1]);
+  uint32_t doubled = view_builder_value(c.builder, CLEAVE_DTYPE_F32, 1, &c.dims[1]);
+  uint32_t sum = value(&c);
+  node2(&c, "Add", bias, bias, doubled);
+  node2(&c, "Add", x, doubled, sum);
+  view_builder_output(c.builder, sum);
+  check_refused(&c, "Add 'node': the result has another shape than the rest");
+}
+
+UNIT_TEST(what_is_no_program_is_refused_with_its_reason) {
+  const int64_t unknown[] = {-1, 6};
+  nodes_case_t c = {.builder = view_builder_create(), .dims = {4, 6}};
+  uint32_t x = value(&c);
+  uint32_t y = value(&c);
+  node1(&c, "Foo", x, y);
+  view_builder_output(c.builder, y);
+  check_refused(&c, "Foo 'node': the operator is not pointwise");
+
+  c.builder = view_builder_create();
+  x = view_builder_value(c.builder, CLEAVE_DTYPE_F32, 2, unknown);
+  y = view_builder_value(c.builder, CLEAVE_DTYPE_F32, 2, unknown);
+  node1(&c, "Exp", x, y);
+  view_builder_output(c.builder, y);
+  check_refused(&c, "Exp 'node': a shape is not known");
+
+  c.builder = view_builder_create();
+  x = view_builder_value(c.builder, CLEAVE_DTYPE_I32, 2, c.dims);
+  y = view_builder_value(c.builder, CLEAVE_DTYPE_I32, 2, c.dims);
+  node2(&c, "Div", x, x, y);
+  view_builder_output(c.builder, y);
+  check_refused(&c, "Div: dtype i32 is not supported");
+
+  c.builder = view_builder_create();
+  x = value(&c);
+  y = value(&c);
+  view_builder_int(c.builder, node1(&c, "Softmax", x, y), "axis", 0);
+  view_builder_output(c.builder, y);
+  check_refused(&c, "Softmax 'node': it is not over the last axis");
+}
+
+UNIT_MAIN("kernels_lower")
