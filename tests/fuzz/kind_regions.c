@@ -13,9 +13,38 @@ static const unsigned STATUSES = FUZZ_STATUS(FORMAT) | FUZZ_STATUS(LIMIT) | FUZZ
                                  FUZZ_STATUS(UNSUPPORTED) | FUZZ_STATUS(MISMATCH) |
                                  FUZZ_STATUS(OUT_OF_MEMORY) | FUZZ_STATUS(INVALID_ARGUMENT);
 
+/* A region of a model that a script built; false if the script is none, or has none. */
+static bool draw_built(cleave_text_t *out) {
+  static const char RULES[] =
+      "return ruleset { name = 'r', backend = 'cpu', region 'all' { supported = function() return true end } "
+      "}";
+  const cleave_rule_source_t source = {.path = "r.lua", .text = RULES, .length = sizeof RULES - 1};
+  const cleave_region_json_options_t options = {.backend = "cpu",
+                                                .constants = CLEAVE_REGION_CONSTANTS_INLINE};
+  cleave_text_t script = {0};
+  cleave_graph_t *graph = NULL;
+  cleave_model_t *model = NULL;
+  cleave_plan_t *plan = NULL;
+  fuzz_draw_script(&script);
+  cleave_status_t status = fuzz_build(cleave_text_get(&script), script.length, &graph, NULL);
+  status = status == CLEAVE_OK ? cleave_model_create_take(graph, &model, NULL) : status;
+  status =
+      status == CLEAVE_OK ? cleave_model_partition(model, &source, 1, NULL, 0, NULL, &plan, NULL) : status;
+  uint32_t count = status == CLEAVE_OK ? cleave_plan_region_count(plan) : 0;
+  bool is_drawn = count > 0 && cleave_plan_print_region(plan, (uint32_t)damage_random(count), &options, out,
+                                                        NULL) == CLEAVE_OK;
+  cleave_plan_destroy(plan);
+  cleave_model_release(model);
+  cleave_text_deinit(&script);
+  return is_drawn;
+}
+
 static void draw(cleave_text_t *out) {
-  fuzz_text_t file = fuzz_draw_corpus("regions");
-  cleave_text_append(out, file.data, file.size);
+  if (damage_random(2) == 0 || !draw_built(out)) {
+    fuzz_text_t file = fuzz_draw_corpus("regions");
+    out->length = 0;
+    cleave_text_append(out, file.data, file.size);
+  }
 }
 
 static size_t damage(char *data, size_t size, size_t room) {
@@ -72,7 +101,7 @@ static fuzz_outcome_t run(const void *data, size_t size) {
   cleave_region_file_t *region = NULL;
   char *text = malloc(size + 1);
   fuzz_expect(text != NULL, "%zu bytes", size);
-  memcpy(text, data, size);
+  memcpy(text, size > 0 ? data : "", size);
   text[size] = '\0';
   cleave_status_t status = cleave_region_json_read("r.json", text, size, NULL, &region, &error);
   if (status != CLEAVE_OK && mend_hash(text, &error)) {

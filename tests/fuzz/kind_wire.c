@@ -22,10 +22,12 @@ static void put_edits(const cleave_region_view_t *region, cleave_wire_out_t *out
 }
 
 static void draw(cleave_text_t *out) {
-  fuzz_text_t file = fuzz_draw_corpus("regions");
+  cleave_text_t text = {0};
   cleave_region_file_t *region = NULL;
   cleave_wire_out_t message = {0};
-  fuzz_ok(cleave_region_json_read("r.json", file.data, file.size, NULL, &region, e));
+  fuzz_regions.draw(&text);
+  fuzz_ok(cleave_region_json_read("r.json", text.data, text.length, NULL, &region, e));
+  cleave_text_deinit(&text);
   if (damage_random(3) == 0) {
     put_edits(cleave_region_file_view(region), &message);
   } else {

@@ -213,7 +213,7 @@ cleave_status_t cleave_infer_flatten(cleave_infer_t *infer, cleave_error_t *erro
   }
   int32_t split = (int32_t)(axis < 0 ? axis + rank : axis);
   cleave_dim_t dims[2] = {cleave_infer_product(infer, input->dims, split),
-                          cleave_infer_product(infer, input->dims + split, rank - split)};
+                          cleave_infer_product(infer, rank > 0 ? input->dims + split : NULL, rank - split)};
   CLEAVE_TRY(cleave_infer_set_shape(infer, output, 2, dims, error));
   CLEAVE_TRY(check_counts(infer, input, output, error));
   return cleave_infer_fold_copy(infer, input, output, error);

@@ -25,6 +25,7 @@ UNIT_TEST(views_relate_element_counts) {
       {"Reshape", "f32[2] i64(1,1,1,1,1,1,1,1,2)", "", "!expected a rank from 0 to 8, found 9", NULL},
       {"Reshape", "f32[2] i32(2)", "", "!input 'shape': expected dtype int64, found int32", NULL},
       {"Flatten", "f32[N,8,7,7]", "", "f32[N,392]", NULL},
+      {"Flatten", "f32[]", "axis=0", "f32[1,1]", NULL},
       {"Flatten", "f32[2,3,4]", "axis=0", "f32[1,24]", NULL},
       {"Flatten", "f32[2,3,4]", "axis=-1", "f32[6,4]", NULL},
       {"Flatten", "f32[2,3,4]", "axis=4", "!expected an axis from -3 to 3, found 4", NULL},
