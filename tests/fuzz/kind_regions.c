@@ -8,6 +8,7 @@
 #include "damage_case.h"
 #include "fuzz.h"
 #include "runtime/model/model.h"
+#include "runtime/model/region_graph.h"
 
 static const unsigned STATUSES = FUZZ_STATUS(FORMAT) | FUZZ_STATUS(LIMIT) | FUZZ_STATUS(SHAPE) |
                                  FUZZ_STATUS(UNSUPPORTED) | FUZZ_STATUS(MISMATCH) |

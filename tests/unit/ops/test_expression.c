@@ -48,7 +48,8 @@ static const char *size(const char *text) {
 
 static cleave_truth_t test(const char *text) {
   const cleave_expression_t *expression = compile(text, CLEAVE_EXPRESSION_CONDITION);
-  return cleave_expression_test(expression, dims, sizes_of(expression));
+  const cleave_dim_t *sizes = sizes_of(expression);
+  return cleave_expression_test(expression, dims, sizes);
 }
 
 static const char *mistake(const char *text, cleave_expression_kind_t kind) {
@@ -137,7 +138,8 @@ UNIT_TEST(and_binds_more_than_or_and_not_more_than_both) {
 UNIT_TEST(the_sizes_of_a_condition_are_printed_with_it) {
   cleave_text_t text = {0};
   const cleave_expression_t *expression = compile("C % 16 == 0 and T > u", CLEAVE_EXPRESSION_CONDITION);
-  cleave_expression_print(expression, dims, sizes_of(expression), &text);
+  const cleave_dim_t *sizes = sizes_of(expression); /* it makes `dims` */
+  cleave_expression_print(expression, dims, sizes, &text);
   ck_assert_str_eq(cleave_text_get(&text), "C % 16 == 0 and T > u (C = 24, T = T, u = ?)");
   cleave_text_deinit(&text);
 }
