@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What goals do to the search: they add goals, leave choice points, note on the trail what they bind, and say
-// which earlier bindings a failure depends on.
+// What goals do to the search: they add goals, leave choice points, and record which earlier
+// bindings a failure depends on.
 
 #include "base/hash.h"
 #include "partition/match/match_state.h"
@@ -55,12 +55,6 @@ cleave_use_t cleave_matcher_next_use(const cleave_matcher_t *m, step_t *step, ui
     use = cleave_use_next(m->graph, use);
   }
   return use;
-}
-
-cleave_status_t cleave_matcher_push_trail(cleave_matcher_t *m, trail_kind_t kind, uint32_t index,
-                                          uint32_t old, cleave_error_t *error) {
-  CLEAVE_ARRAY_PUSH(&m->trail, ((trail_t){(uint32_t)kind, index, old}), error);
-  return CLEAVE_OK;
 }
 
 void cleave_matcher_depend(cleave_matcher_t *m, uint32_t trail) {

@@ -240,9 +240,12 @@ CLEAVE_MUST_USE cleave_status_t cleave_matcher_leave_choice(cleave_matcher_t *ma
  * asked about. */
 uint64_t cleave_matcher_sign_goal(const cleave_matcher_t *matcher, const goal_t *goal);
 /* Notes what a binding replaced: undoing puts `old` back. */
-CLEAVE_MUST_USE cleave_status_t cleave_matcher_push_trail(cleave_matcher_t *matcher, trail_kind_t kind,
-                                                          uint32_t index, uint32_t old,
-                                                          cleave_error_t *error);
+CLEAVE_MUST_USE static inline cleave_status_t cleave_matcher_push_trail(cleave_matcher_t *matcher,
+                                                                        trail_kind_t kind, uint32_t index,
+                                                                        uint32_t old, cleave_error_t *error) {
+  CLEAVE_ARRAY_PUSH(&matcher->trail, ((trail_t){(uint32_t)kind, index, old}), error);
+  return CLEAVE_OK;
+}
 /* Records that failures from here on depend on what was bound when the trail had `trail` entries. 0: on
  * everything. */
 void cleave_matcher_depend(cleave_matcher_t *matcher, uint32_t trail);
