@@ -1,8 +1,143 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* Attributes of nodes: everything they point to is copied into the graph's arena, tensors are retained. */
+// SPDX-License-Identifier: Apache-2.0
+// What attributes contain, and attributes of nodes: everything that these point to is copied into the graph's
+// arena, tensors are retained.
+
 #include <string.h>
 
+#include "base/hash.h"
 #include "graph/graph.h"
+
+/* ---- content ---- */
+
+const void *cleave_attribute_bytes(const cleave_attribute_t *attribute, size_t *out_bytes) {
+  switch (attribute->kind) {
+    case CLEAVE_ATTRIBUTE_INT: *out_bytes = sizeof attribute->i; return &attribute->i;
+    case CLEAVE_ATTRIBUTE_FLOAT: *out_bytes = sizeof attribute->f; return &attribute->f;
+    case CLEAVE_ATTRIBUTE_STRING: *out_bytes = attribute->count; return attribute->s;
+    case CLEAVE_ATTRIBUTE_INTS:
+      *out_bytes = attribute->count * sizeof *attribute->ints;
+      return attribute->ints;
+    case CLEAVE_ATTRIBUTE_FLOATS:
+      *out_bytes = attribute->count * sizeof *attribute->floats;
+      return attribute->floats;
+    case CLEAVE_ATTRIBUTE_STRINGS:
+    case CLEAVE_ATTRIBUTE_TENSOR: break;
+  }
+  *out_bytes = 0;
+  return NULL;
+}
+
+static bool same_texts(const cleave_attribute_t *a, const cleave_attribute_t *b) {
+  for (uint32_t k = 0; k < a->count; k++) {
+    if (strcmp(a->strings[k], b->strings[k]) != 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool cleave_attribute_is_equal(const cleave_attribute_t *a, const cleave_attribute_t *b) {
+  size_t a_bytes = 0;
+  size_t b_bytes = 0;
+  if (a->kind != b->kind || a->count != b->count || a->kind == CLEAVE_ATTRIBUTE_TENSOR) {
+    return false;
+  }
+  if (a->kind == CLEAVE_ATTRIBUTE_STRINGS) {
+    return same_texts(a, b);
+  }
+  const void *a_data = cleave_attribute_bytes(a, &a_bytes);
+  const void *b_data = cleave_attribute_bytes(b, &b_bytes);
+  return a_bytes == b_bytes && (a_bytes == 0 || memcmp(a_data, b_data, a_bytes) == 0);
+}
+
+uint64_t cleave_attribute_hash_content(const cleave_attribute_t *attribute, uint64_t hash) {
+  uint64_t bits = 0;
+  size_t bytes = 0;
+  hash = cleave_hash_bytes(hash, attribute->name, strlen(attribute->name));
+  hash = cleave_hash_combine(hash, (uint64_t)attribute->kind);
+  if (attribute->kind == CLEAVE_ATTRIBUTE_TENSOR) {
+    return hash;
+  }
+  if (attribute->kind == CLEAVE_ATTRIBUTE_STRINGS) {
+    for (uint32_t k = 0; k < attribute->count; k++) {
+      hash = cleave_hash_bytes(hash, attribute->strings[k], strlen(attribute->strings[k]));
+    }
+    return hash;
+  }
+  const void *data = cleave_attribute_bytes(attribute, &bytes);
+  if (attribute->kind == CLEAVE_ATTRIBUTE_INT || attribute->kind == CLEAVE_ATTRIBUTE_FLOAT) {
+    memcpy(&bits, data, sizeof bits);
+    return cleave_hash_combine(hash, bits);
+  }
+  return cleave_hash_bytes(hash, data, bytes);
+}
+
+static const char *const *copy_texts(const cleave_attribute_t *attribute, cleave_arena_t *arena) {
+  const char **copies = cleave_arena_allocate(arena, (size_t)attribute->count + 1, sizeof *copies);
+  for (uint32_t k = 0; copies != NULL && k < attribute->count; k++) {
+    copies[k] = cleave_arena_copy_text(arena, attribute->strings[k], strlen(attribute->strings[k]));
+    if (copies[k] == NULL) {
+      return NULL;
+    }
+  }
+  return copies;
+}
+
+bool cleave_attribute_copy_content(cleave_attribute_t *attribute, cleave_arena_t *arena) {
+  size_t bytes = 0;
+  const void *data = cleave_attribute_bytes(attribute, &bytes);
+  switch (attribute->kind) {
+    case CLEAVE_ATTRIBUTE_INT:
+    case CLEAVE_ATTRIBUTE_FLOAT:
+    case CLEAVE_ATTRIBUTE_TENSOR: return true;
+    case CLEAVE_ATTRIBUTE_STRINGS: return (attribute->strings = copy_texts(attribute, arena)) != NULL;
+    default: break; /* a text, or a list of numbers */
+  }
+  bool is_text = attribute->kind == CLEAVE_ATTRIBUTE_STRING;
+  const void *copy =
+      is_text ? cleave_arena_copy_text(arena, data, bytes) : cleave_arena_copy(arena, data, bytes);
+  if (is_text) {
+    attribute->s = copy;
+  } else if (attribute->kind == CLEAVE_ATTRIBUTE_INTS) {
+    attribute->ints = copy;
+  } else {
+    attribute->floats = copy;
+  }
+  return copy != NULL;
+}
+
+/* ---- views ---- */
+
+cleave_attribute_t cleave_attribute_of_view(const cleave_attribute_view_t *view) {
+  cleave_attribute_t attribute = {.name = view->name, .kind = view->kind, .count = view->count};
+  switch (view->kind) {
+    case CLEAVE_ATTRIBUTE_INT: attribute.i = view->i; break;
+    case CLEAVE_ATTRIBUTE_FLOAT: attribute.f = view->f; break;
+    case CLEAVE_ATTRIBUTE_STRING: attribute.s = view->s; break;
+    case CLEAVE_ATTRIBUTE_INTS: attribute.ints = view->ints; break;
+    case CLEAVE_ATTRIBUTE_FLOATS: attribute.floats = view->floats; break;
+    case CLEAVE_ATTRIBUTE_STRINGS: attribute.strings = view->strings; break;
+    case CLEAVE_ATTRIBUTE_TENSOR: break;
+  }
+  return attribute;
+}
+
+cleave_attribute_view_t cleave_attribute_to_view(const cleave_attribute_t *attribute) {
+  cleave_attribute_view_t view = {
+      .size = sizeof view, .name = attribute->name, .kind = attribute->kind, .count = attribute->count};
+  switch (attribute->kind) {
+    case CLEAVE_ATTRIBUTE_INT: view.i = attribute->i; break;
+    case CLEAVE_ATTRIBUTE_FLOAT: view.f = attribute->f; break;
+    case CLEAVE_ATTRIBUTE_STRING: view.s = attribute->s; break;
+    case CLEAVE_ATTRIBUTE_INTS: view.ints = attribute->ints; break;
+    case CLEAVE_ATTRIBUTE_FLOATS: view.floats = attribute->floats; break;
+    case CLEAVE_ATTRIBUTE_STRINGS: view.strings = attribute->strings; break;
+    case CLEAVE_ATTRIBUTE_TENSOR: break;
+  }
+  return view;
+}
+
+/* ---- of nodes ---- */
 
 const cleave_attribute_t *cleave_node_attribute(const cleave_graph_t *graph, cleave_node_t node,
                                                 const char *name) {
@@ -15,46 +150,17 @@ const cleave_attribute_t *cleave_node_attribute(const cleave_graph_t *graph, cle
   return NULL;
 }
 
-static cleave_status_t copy_strings(cleave_graph_t *graph, cleave_attribute_t *attribute,
-                                    cleave_error_t *error) {
-  const char **copies = cleave_arena_allocate(&graph->arena, attribute->count, sizeof *copies);
-  for (uint32_t k = 0; copies != NULL && k < attribute->count; k++) {
-    copies[k] = cleave_arena_copy_text(&graph->arena, attribute->strings[k], strlen(attribute->strings[k]));
-    if (copies[k] == NULL) {
-      copies = NULL;
-    }
-  }
-  attribute->strings = copies;
-  return copies != NULL ? CLEAVE_OK : cleave_error_out_of_memory(error);
-}
-
 /* Replaces what `attribute` points to by copies of the graph's own. */
 static cleave_status_t adopt(cleave_graph_t *graph, cleave_attribute_t *attribute, cleave_error_t *error) {
   cleave_string_t name;
-  const void *copy = attribute;
   CLEAVE_TRY(cleave_strings_add(&graph->strings, attribute->name, strlen(attribute->name), &name, error));
   attribute->name = cleave_strings_text(&graph->strings, name);
-  switch (attribute->kind) {
-    case CLEAVE_ATTRIBUTE_STRING:
-      copy = attribute->s = cleave_arena_copy_text(&graph->arena, attribute->s, attribute->count);
-      break;
-    case CLEAVE_ATTRIBUTE_INTS:
-      copy = attribute->ints =
-          cleave_arena_copy(&graph->arena, attribute->ints, attribute->count * sizeof *attribute->ints);
-      break;
-    case CLEAVE_ATTRIBUTE_FLOATS:
-      copy = attribute->floats =
-          cleave_arena_copy(&graph->arena, attribute->floats, attribute->count * sizeof *attribute->floats);
-      break;
-    case CLEAVE_ATTRIBUTE_STRINGS: return copy_strings(graph, attribute, error);
-    case CLEAVE_ATTRIBUTE_TENSOR:
-      CLEAVE_TRY(cleave_array_reserve(&graph->tensors, 1, error));
-      cleave_array_push_reserved(&graph->tensors, cleave_tensor_retain(attribute->tensor));
-      break;
-    case CLEAVE_ATTRIBUTE_INT:
-    case CLEAVE_ATTRIBUTE_FLOAT: break;
+  if (attribute->kind == CLEAVE_ATTRIBUTE_TENSOR) {
+    CLEAVE_TRY(cleave_array_reserve(&graph->tensors, 1, error));
+    cleave_array_push_reserved(&graph->tensors, cleave_tensor_retain(attribute->tensor));
   }
-  return copy != NULL ? CLEAVE_OK : cleave_error_out_of_memory(error);
+  return cleave_attribute_copy_content(attribute, &graph->arena) ? CLEAVE_OK
+                                                                 : cleave_error_out_of_memory(error);
 }
 
 cleave_status_t cleave_graph_set_attribute(cleave_graph_t *graph, cleave_node_t node,

@@ -61,38 +61,12 @@ static cleave_status_t copy_list(cleave_edits_t *edits, const void **list, size_
 
 static cleave_status_t copy_attribute(cleave_edits_t *edits, cleave_attribute_t *attribute,
                                       cleave_error_t *error) {
-  const void *list = NULL;
   CLEAVE_TRY(copy_text(edits, attribute->name, &attribute->name, error));
-  switch (attribute->kind) {
-    case CLEAVE_ATTRIBUTE_INT:
-    case CLEAVE_ATTRIBUTE_FLOAT: return CLEAVE_OK;
-    case CLEAVE_ATTRIBUTE_STRING:
-      attribute->s = cleave_arena_copy_text(&edits->arena, attribute->s, attribute->count);
-      return attribute->s != NULL ? CLEAVE_OK : cleave_error_out_of_memory(error);
-    case CLEAVE_ATTRIBUTE_INTS:
-      list = attribute->ints;
-      CLEAVE_TRY(copy_list(edits, &list, attribute->count * sizeof *attribute->ints, error));
-      attribute->ints = list;
-      return CLEAVE_OK;
-    case CLEAVE_ATTRIBUTE_FLOATS:
-      list = attribute->floats;
-      CLEAVE_TRY(copy_list(edits, &list, attribute->count * sizeof *attribute->floats, error));
-      attribute->floats = list;
-      return CLEAVE_OK;
-    case CLEAVE_ATTRIBUTE_STRINGS: {
-      const char **texts = cleave_arena_allocate(&edits->arena, (size_t)attribute->count + 1, sizeof *texts);
-      if (texts == NULL) {
-        return cleave_error_out_of_memory(error);
-      }
-      for (uint32_t k = 0; k < attribute->count; k++) {
-        CLEAVE_TRY(copy_text(edits, attribute->strings[k], &texts[k], error));
-      }
-      attribute->strings = texts;
-      return CLEAVE_OK;
-    }
-    case CLEAVE_ATTRIBUTE_TENSOR: return keep_tensor(edits, attribute->tensor, error);
+  if (attribute->kind == CLEAVE_ATTRIBUTE_TENSOR) {
+    return keep_tensor(edits, attribute->tensor, error);
   }
-  return CLEAVE_OK;
+  return cleave_attribute_copy_content(attribute, &edits->arena) ? CLEAVE_OK
+                                                                 : cleave_error_out_of_memory(error);
 }
 
 static cleave_status_t copy_lists(cleave_edits_t *edits, cleave_edit_t *edit, cleave_error_t *error) {

@@ -8,6 +8,7 @@
 #ifndef CLEAVE_GRAPH_OP_H
 #define CLEAVE_GRAPH_OP_H
 
+#include "base/arena.h"
 #include "tensor/tensor.h"
 
 typedef struct cleave_graph cleave_graph_t;
@@ -28,6 +29,28 @@ typedef struct cleave_attribute {
     cleave_tensor_t *tensor; /* retained by the graph */
   };
 } cleave_attribute_t;
+
+/* What an attribute contains, whoever has it, is compared, hashed and copied in one place (attribute.c).
+ * Tensors are left to the caller: a graph retains them, a view borrows them. */
+
+/* The content as bytes: a number, a text, or the elements of a list of numbers. NULL for texts in a list, and
+ * for a tensor; *out_bytes is 0 then. */
+const void *cleave_attribute_bytes(const cleave_attribute_t *attribute, size_t *out_bytes);
+
+/* The same kind and content, names aside. Floats are compared as bits. False for tensors. */
+bool cleave_attribute_is_equal(const cleave_attribute_t *a, const cleave_attribute_t *b);
+
+/* Hash of name, kind and content; of a tensor only name and kind. */
+uint64_t cleave_attribute_hash_content(const cleave_attribute_t *attribute, uint64_t hash);
+
+/* Replaces the text or list that the attribute points to by a copy in `arena`; false if memory is short. The
+ * name and a tensor stay as they are. */
+CLEAVE_MUST_USE bool cleave_attribute_copy_content(cleave_attribute_t *attribute, cleave_arena_t *arena);
+
+/* The attribute that a view shows, and the view of an attribute: both point to the same content. A tensor is
+ * NULL there. */
+cleave_attribute_t cleave_attribute_of_view(const cleave_attribute_view_t *view);
+cleave_attribute_view_t cleave_attribute_to_view(const cleave_attribute_t *attribute);
 
 typedef enum cleave_op_input_kind {
   CLEAVE_OP_INPUT_REQUIRED,

@@ -4,24 +4,14 @@
 
 cleave_status_t cleave_attribute_view(const cleave_attribute_t *attribute, cleave_arena_t *arena,
                                       cleave_attribute_view_t *out_view, cleave_error_t *error) {
-  *out_view = (cleave_attribute_view_t){
-      .size = sizeof *out_view, .name = attribute->name, .kind = attribute->kind, .count = attribute->count};
-  switch (attribute->kind) {
-    case CLEAVE_ATTRIBUTE_INT: out_view->i = attribute->i; break;
-    case CLEAVE_ATTRIBUTE_FLOAT: out_view->f = attribute->f; break;
-    case CLEAVE_ATTRIBUTE_STRING: out_view->s = attribute->s; break;
-    case CLEAVE_ATTRIBUTE_INTS: out_view->ints = attribute->ints; break;
-    case CLEAVE_ATTRIBUTE_FLOATS: out_view->floats = attribute->floats; break;
-    case CLEAVE_ATTRIBUTE_STRINGS: out_view->strings = attribute->strings; break;
-    case CLEAVE_ATTRIBUTE_TENSOR: {
-      cleave_tensor_view_t *tensor = cleave_arena_allocate(arena, 1, sizeof *tensor);
-      if (tensor == NULL) {
-        return cleave_error_out_of_memory(error);
-      }
-      *tensor = cleave_tensor_view(attribute->tensor);
-      out_view->tensor = tensor;
-      break;
+  *out_view = cleave_attribute_to_view(attribute);
+  if (attribute->kind == CLEAVE_ATTRIBUTE_TENSOR) {
+    cleave_tensor_view_t *tensor = cleave_arena_allocate(arena, 1, sizeof *tensor);
+    if (tensor == NULL) {
+      return cleave_error_out_of_memory(error);
     }
+    *tensor = cleave_tensor_view(attribute->tensor);
+    out_view->tensor = tensor;
   }
   return CLEAVE_OK;
 }

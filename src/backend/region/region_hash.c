@@ -33,28 +33,10 @@ static uint64_t hash_tensor(uint64_t hash, const cleave_tensor_view_t *tensor) {
   return hash;
 }
 
-static uint64_t hash_attribute(const cleave_attribute_view_t *attribute, uint64_t hash) {
-  uint64_t bits = 0;
-  hash = hash_text(hash, attribute->name);
-  hash = cleave_hash_combine(hash, (uint64_t)attribute->kind);
-  switch (attribute->kind) {
-    case CLEAVE_ATTRIBUTE_INT: return cleave_hash_combine(hash, (uint64_t)attribute->i);
-    case CLEAVE_ATTRIBUTE_FLOAT:
-      memcpy(&bits, &attribute->f, sizeof bits);
-      return cleave_hash_combine(hash, bits);
-    case CLEAVE_ATTRIBUTE_STRING: return cleave_hash_bytes(hash, attribute->s, attribute->count);
-    case CLEAVE_ATTRIBUTE_INTS:
-      return cleave_hash_bytes(hash, attribute->ints, attribute->count * sizeof *attribute->ints);
-    case CLEAVE_ATTRIBUTE_FLOATS:
-      return cleave_hash_bytes(hash, attribute->floats, attribute->count * sizeof *attribute->floats);
-    case CLEAVE_ATTRIBUTE_STRINGS:
-      for (uint32_t k = 0; k < attribute->count; k++) {
-        hash = hash_text(hash, attribute->strings[k]);
-      }
-      return hash;
-    case CLEAVE_ATTRIBUTE_TENSOR: return hash_tensor(hash, attribute->tensor);
-  }
-  return hash;
+static uint64_t hash_attribute(const cleave_attribute_view_t *view, uint64_t hash) {
+  cleave_attribute_t attribute = cleave_attribute_of_view(view);
+  hash = cleave_attribute_hash_content(&attribute, hash);
+  return view->kind == CLEAVE_ATTRIBUTE_TENSOR ? hash_tensor(hash, view->tensor) : hash;
 }
 
 static uint64_t hash_attributes(const cleave_attribute_view_t *attributes, uint32_t count, uint64_t hash) {

@@ -229,28 +229,21 @@ static cleave_status_t add_value(writer_t *writer, uint32_t index) {
 }
 
 static json_t *attribute_json(const cleave_attribute_view_t *view) {
-  cleave_attribute_t attribute = {.name = "", .kind = view->kind, .count = view->count};
   json_t *json = json_object();
-  switch (view->kind) {
-    case CLEAVE_ATTRIBUTE_INT: attribute.i = view->i; break;
-    case CLEAVE_ATTRIBUTE_FLOAT: attribute.f = view->f; break;
-    case CLEAVE_ATTRIBUTE_STRING: attribute.s = view->s; break;
-    case CLEAVE_ATTRIBUTE_INTS: attribute.ints = view->ints; break;
-    case CLEAVE_ATTRIBUTE_FLOATS: attribute.floats = view->floats; break;
-    case CLEAVE_ATTRIBUTE_STRINGS: attribute.strings = view->strings; break;
-    case CLEAVE_ATTRIBUTE_TENSOR: {
-      cleave_tensor_t tensor;
-      cleave_json_set(&json, "name", name_json(view->name));
-      cleave_json_set(&json, "kind", json_string("tensor"));
-      if (view->tensor->memory != CLEAVE_MEMORY_HOST || view->tensor->storage != CLEAVE_STORAGE_DENSE ||
-          !borrow(view->tensor, &tensor)) {
-        json_decref(json);
-        return NULL;
-      }
-      cleave_json_set_tensor(&json, &tensor);
-      return json;
+  if (view->kind == CLEAVE_ATTRIBUTE_TENSOR) {
+    cleave_tensor_t tensor;
+    cleave_json_set(&json, "name", name_json(view->name));
+    cleave_json_set(&json, "kind", json_string("tensor"));
+    if (view->tensor->memory != CLEAVE_MEMORY_HOST || view->tensor->storage != CLEAVE_STORAGE_DENSE ||
+        !borrow(view->tensor, &tensor)) {
+      json_decref(json);
+      return NULL;
     }
+    cleave_json_set_tensor(&json, &tensor);
+    return json;
   }
+  cleave_attribute_t attribute = cleave_attribute_of_view(view);
+  attribute.name = "";
   json_t *rest = cleave_json_attribute(&attribute);
   cleave_json_set(&json, "name", name_json(view->name));
   cleave_json_set(&json, "kind", json_incref(json_object_get(rest, "kind")));

@@ -186,18 +186,7 @@ static cleave_status_t read_attribute(cleave_json_reader_t *reader, json_t *json
     return read_tensor_attribute(self_of(reader), json, view);
   }
   CLEAVE_TRY(cleave_reader_read_attribute(reader, json, &attribute));
-  view->name = attribute.name;
-  view->kind = attribute.kind;
-  view->count = attribute.count;
-  switch (attribute.kind) {
-    case CLEAVE_ATTRIBUTE_INT: view->i = attribute.i; break;
-    case CLEAVE_ATTRIBUTE_FLOAT: view->f = attribute.f; break;
-    case CLEAVE_ATTRIBUTE_STRING: view->s = attribute.s; break;
-    case CLEAVE_ATTRIBUTE_INTS: view->ints = attribute.ints; break;
-    case CLEAVE_ATTRIBUTE_FLOATS: view->floats = attribute.floats; break;
-    case CLEAVE_ATTRIBUTE_STRINGS: view->strings = attribute.strings; break;
-    case CLEAVE_ATTRIBUTE_TENSOR: break;
-  }
+  *view = cleave_attribute_to_view(&attribute);
   return CLEAVE_OK;
 }
 

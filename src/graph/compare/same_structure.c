@@ -10,27 +10,11 @@ static bool same_bytes(const void *a, const void *b, size_t bytes) {
 }
 
 static bool same_attribute(const cleave_attribute_t *a, const cleave_attribute_t *b) {
-  if (a->kind != b->kind || strcmp(a->name, b->name) != 0) {
+  if (strcmp(a->name, b->name) != 0) {
     return false;
   }
-  switch (a->kind) {
-    case CLEAVE_ATTRIBUTE_INT: return a->i == b->i;
-    case CLEAVE_ATTRIBUTE_FLOAT: return memcmp(&a->f, &b->f, sizeof a->f) == 0;
-    case CLEAVE_ATTRIBUTE_STRING: return a->count == b->count && same_bytes(a->s, b->s, a->count);
-    case CLEAVE_ATTRIBUTE_INTS:
-      return a->count == b->count && same_bytes(a->ints, b->ints, a->count * sizeof *a->ints);
-    case CLEAVE_ATTRIBUTE_FLOATS:
-      return a->count == b->count && same_bytes(a->floats, b->floats, a->count * sizeof *a->floats);
-    case CLEAVE_ATTRIBUTE_STRINGS:
-      for (uint32_t k = 0; a->count == b->count && k < a->count; k++) {
-        if (strcmp(a->strings[k], b->strings[k]) != 0) {
-          return false;
-        }
-      }
-      return a->count == b->count;
-    case CLEAVE_ATTRIBUTE_TENSOR: return cleave_tensor_is_same(a->tensor, b->tensor);
-  }
-  return false;
+  bool are_tensors = a->kind == CLEAVE_ATTRIBUTE_TENSOR && b->kind == CLEAVE_ATTRIBUTE_TENSOR;
+  return are_tensors ? cleave_tensor_is_same(a->tensor, b->tensor) : cleave_attribute_is_equal(a, b);
 }
 
 /* The name of the first attribute of `a` that is another one in `b`; NULL: all are the same. */

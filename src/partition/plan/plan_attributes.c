@@ -13,34 +13,6 @@ static int compare_names(const void *a, const void *b) {
   return strcmp(x->name, y->name);
 }
 
-static bool copy_content(cleave_arena_t *arena, const cleave_attribute_t *from, cleave_attribute_t *to) {
-  switch (from->kind) {
-    case CLEAVE_ATTRIBUTE_INT:
-    case CLEAVE_ATTRIBUTE_FLOAT: return true;
-    case CLEAVE_ATTRIBUTE_STRING:
-      return (to->s = cleave_arena_copy_text(arena, from->s, from->count)) != NULL;
-    case CLEAVE_ATTRIBUTE_INTS:
-      to->ints = cleave_arena_copy(arena, from->ints, from->count * sizeof *from->ints);
-      return to->ints != NULL;
-    case CLEAVE_ATTRIBUTE_FLOATS:
-      to->floats = cleave_arena_copy(arena, from->floats, from->count * sizeof *from->floats);
-      return to->floats != NULL;
-    case CLEAVE_ATTRIBUTE_STRINGS: {
-      const char **texts = cleave_arena_allocate(arena, (size_t)from->count + 1, sizeof *texts);
-      for (uint32_t k = 0; texts != NULL && k < from->count; k++) {
-        texts[k] = cleave_arena_copy_text(arena, from->strings[k], strlen(from->strings[k]));
-        if (texts[k] == NULL) {
-          return false;
-        }
-      }
-      to->strings = texts;
-      return texts != NULL;
-    }
-    case CLEAVE_ATTRIBUTE_TENSOR: break;
-  }
-  return false;
-}
-
 cleave_status_t cleave_plan_copy_attributes(cleave_arena_t *arena, const cleave_attribute_t *attributes,
                                             uint32_t count, const cleave_attribute_t **out_attributes,
                                             cleave_error_t *error) {
@@ -58,7 +30,7 @@ cleave_status_t cleave_plan_copy_attributes(cleave_arena_t *arena, const cleave_
                               "attribute '%s': a region carries no tensors", attributes[k].name);
     }
     copies[k].name = cleave_arena_copy_text(arena, attributes[k].name, strlen(attributes[k].name));
-    if (copies[k].name == NULL || !copy_content(arena, &attributes[k], &copies[k])) {
+    if (copies[k].name == NULL || !cleave_attribute_copy_content(&copies[k], arena)) {
       return cleave_error_out_of_memory(error);
     }
   }

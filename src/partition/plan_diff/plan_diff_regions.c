@@ -99,33 +99,11 @@ static cleave_status_t tie_regions(tying_t *t, cleave_error_t *error) {
   return CLEAVE_OK;
 }
 
-static bool same_list(const cleave_attribute_t *a, const cleave_attribute_t *b) {
-  switch (a->kind) {
-    case CLEAVE_ATTRIBUTE_INT: return a->i == b->i;
-    case CLEAVE_ATTRIBUTE_FLOAT: return memcmp(&a->f, &b->f, sizeof a->f) == 0;
-    case CLEAVE_ATTRIBUTE_STRING: return a->count == 0 || memcmp(a->s, b->s, a->count) == 0;
-    case CLEAVE_ATTRIBUTE_INTS:
-      return a->count == 0 || memcmp(a->ints, b->ints, a->count * sizeof *a->ints) == 0;
-    case CLEAVE_ATTRIBUTE_FLOATS:
-      return a->count == 0 || memcmp(a->floats, b->floats, a->count * sizeof *a->floats) == 0;
-    case CLEAVE_ATTRIBUTE_STRINGS:
-      for (uint32_t k = 0; k < a->count; k++) {
-        if (strcmp(a->strings[k], b->strings[k]) != 0) {
-          return false;
-        }
-      }
-      return true;
-    case CLEAVE_ATTRIBUTE_TENSOR: break;
-  }
-  return false;
-}
-
 static bool same_attributes(const cleave_attribute_t *a, uint32_t a_count, const cleave_attribute_t *b,
                             uint32_t b_count) {
   bool same = a_count == b_count;
   for (uint32_t k = 0; k < a_count && same; k++) {
-    same = strcmp(a[k].name, b[k].name) == 0 && a[k].kind == b[k].kind && a[k].count == b[k].count &&
-           same_list(&a[k], &b[k]);
+    same = strcmp(a[k].name, b[k].name) == 0 && cleave_attribute_is_equal(&a[k], &b[k]);
   }
   return same;
 }

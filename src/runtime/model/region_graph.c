@@ -116,17 +116,9 @@ static cleave_status_t add_leaves(making_t *making) {
 
 static cleave_status_t set_attribute(making_t *making, cleave_node_t node,
                                      const cleave_attribute_view_t *view) {
-  cleave_attribute_t attribute = {.name = view->name, .kind = view->kind, .count = view->count};
-  switch (view->kind) {
-    case CLEAVE_ATTRIBUTE_INT: attribute.i = view->i; break;
-    case CLEAVE_ATTRIBUTE_FLOAT: attribute.f = view->f; break;
-    case CLEAVE_ATTRIBUTE_STRING: attribute.s = view->s; break;
-    case CLEAVE_ATTRIBUTE_INTS: attribute.ints = view->ints; break;
-    case CLEAVE_ATTRIBUTE_FLOATS: attribute.floats = view->floats; break;
-    case CLEAVE_ATTRIBUTE_STRINGS: attribute.strings = view->strings; break;
-    case CLEAVE_ATTRIBUTE_TENSOR:
-      attribute.tensor = ((const cleave_region_tensor_t *)(const void *)view->tensor)->tensor;
-      break;
+  cleave_attribute_t attribute = cleave_attribute_of_view(view);
+  if (view->kind == CLEAVE_ATTRIBUTE_TENSOR) {
+    attribute.tensor = ((const cleave_region_tensor_t *)(const void *)view->tensor)->tensor;
   }
   return cleave_graph_set_attribute(making->graph, node, &attribute, making->error);
 }

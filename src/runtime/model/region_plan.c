@@ -61,17 +61,7 @@ static bool copy_attributes(planning_t *planning, const cleave_attribute_view_t 
                             const cleave_attribute_t **out_attributes) {
   cleave_attribute_t *attributes = allocate(planning, count, sizeof *attributes);
   for (uint32_t k = 0; attributes != NULL && k < count; k++) {
-    const cleave_attribute_view_t *view = &views[k];
-    attributes[k] = (cleave_attribute_t){.name = view->name, .kind = view->kind, .count = view->count};
-    switch (view->kind) {
-      case CLEAVE_ATTRIBUTE_INT: attributes[k].i = view->i; break;
-      case CLEAVE_ATTRIBUTE_FLOAT: attributes[k].f = view->f; break;
-      case CLEAVE_ATTRIBUTE_STRING: attributes[k].s = view->s; break;
-      case CLEAVE_ATTRIBUTE_INTS: attributes[k].ints = view->ints; break;
-      case CLEAVE_ATTRIBUTE_FLOATS: attributes[k].floats = view->floats; break;
-      case CLEAVE_ATTRIBUTE_STRINGS: attributes[k].strings = view->strings; break;
-      case CLEAVE_ATTRIBUTE_TENSOR: attributes[k].tensor = NULL; break;
-    }
+    attributes[k] = cleave_attribute_of_view(&views[k]);
   }
   *out_attributes = attributes;
   return attributes != NULL;
