@@ -3,7 +3,7 @@
 #ifndef CLEAVE_FORMATS_DOT_H
 #define CLEAVE_FORMATS_DOT_H
 
-#include "formats/group.h"
+#include "formats/node_groups.h"
 
 /* All zero shows everything but constants that stand alone. */
 typedef struct cleave_dot_options {

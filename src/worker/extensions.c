@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the library adds to cleave: told as it filled it in, with the sizes of its structs, so that the parent
+// What the library adds to cleave: sent as it filled it in, with the sizes of its structs, so that the parent
 // finds the same things wrong that it would find in its own process. Definitions are numbers from then on.
 #include "worker/worker.h"
 
 /* ---- telling ---- */
 
-/* How many there are, and how many are told: where there are more, nobody takes them. */
+/* How many there are, and how many of them are sent: cleave takes no more. */
 static uint32_t put_counts(cleave_wire_out_t *reply, uint32_t count, const void *list, uint32_t most) {
-  uint32_t told = list == NULL ? 0 : count < most ? count : most;
+  uint32_t sent = list == NULL ? 0 : count < most ? count : most;
   cleave_wire_put_u32(reply, count);
-  cleave_wire_put_u32(reply, told);
-  return told;
+  cleave_wire_put_u32(reply, sent);
+  return sent;
 }
 
 static uint32_t bit(bool is_there, uint32_t value) {
@@ -77,8 +77,8 @@ static void put_pass(cleave_wire_out_t *reply, const cleave_custom_pass_t *pass)
 }
 
 static void put_texts(cleave_wire_out_t *reply, uint32_t count, const char *const *texts, uint32_t most) {
-  uint32_t told = put_counts(reply, count, texts, most);
-  for (uint32_t k = 0; k < told; k++) {
+  uint32_t sent = put_counts(reply, count, texts, most);
+  for (uint32_t k = 0; k < sent; k++) {
     cleave_wire_put_text(reply, texts[k]);
   }
 }
@@ -95,24 +95,24 @@ void worker_put_extensions(worker_t *worker) {
     worker->table.extensions = NULL;
     return;
   }
-  uint32_t told = put_counts(reply, own->operator_count, own->operators, CLEAVE_MOST_EXTENSIONS);
-  for (uint32_t k = 0; k < told; k++) {
+  uint32_t sent = put_counts(reply, own->operator_count, own->operators, CLEAVE_MAX_EXTENSIONS);
+  for (uint32_t k = 0; k < sent; k++) {
     put_operator(reply, own->operators[k]);
   }
-  told = put_counts(reply, own->partitioner_count, own->partitioners, CLEAVE_MOST_EXTENSIONS);
-  for (uint32_t k = 0; k < told; k++) {
+  sent = put_counts(reply, own->partitioner_count, own->partitioners, CLEAVE_MAX_EXTENSIONS);
+  for (uint32_t k = 0; k < sent; k++) {
     put_partitioner(reply, own->partitioners[k]);
   }
-  told = put_counts(reply, own->pass_count, own->passes, CLEAVE_MOST_EXTENSIONS);
-  for (uint32_t k = 0; k < told; k++) {
+  sent = put_counts(reply, own->pass_count, own->passes, CLEAVE_MAX_EXTENSIONS);
+  for (uint32_t k = 0; k < sent; k++) {
     put_pass(reply, own->passes[k]);
   }
-  put_texts(reply, own->rule_file_count, own->rule_files, CLEAVE_MOST_RULE_FILES);
+  put_texts(reply, own->rule_file_count, own->rule_files, CLEAVE_MAX_RULE_FILES);
 }
 
 void worker_put_option_keys(worker_t *worker) {
   put_texts(&worker->reply, worker->table.option_key_count, worker->table.option_keys,
-            CLEAVE_MOST_OPTION_KEYS);
+            CLEAVE_MAX_OPTION_KEYS);
 }
 
 /* ---- finding ---- */

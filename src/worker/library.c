@@ -8,7 +8,7 @@
 #include "system/threads.h"
 #include "worker/worker.h"
 
-enum { MOST_ANSWERS = 4096 };
+enum { MAX_ANSWERS = 4096 };
 
 static const cleave_host_t host = {.size = sizeof(cleave_host_t),
                                    .abi_major = CLEAVE_BACKEND_ABI_MAJOR,
@@ -105,7 +105,7 @@ cleave_status_t worker_open(worker_t *worker, cleave_wire_in_t *in, cleave_messa
 static void put_devices(worker_t *worker) {
   const cleave_backend_devices_t *devices = worker->table.devices;
   uint32_t count = devices == NULL || devices->count == NULL ? 0 : devices->count(worker->state);
-  count = count > CLEAVE_MOST_DEVICES ? CLEAVE_MOST_DEVICES : count;
+  count = count > CLEAVE_MAX_DEVICES ? CLEAVE_MAX_DEVICES : count;
   cleave_wire_put_u32(&worker->reply, count);
   for (uint32_t k = 0; k < count; k++) {
     cleave_device_properties_t properties = {.size = sizeof properties};
@@ -192,7 +192,7 @@ cleave_status_t worker_configure(worker_t *worker, cleave_wire_in_t *in, cleave_
     return worker_fail_request(message);
   }
   CLEAVE_TRY(worker->table.configure(worker->state, settings, count, &answers, &answer_count, message));
-  if (answer_count > MOST_ANSWERS || (answers == NULL && answer_count > 0)) {
+  if (answer_count > MAX_ANSWERS || (answers == NULL && answer_count > 0)) {
     (void)snprintf(message->text, sizeof message->text, "configure gave %u answers, which is not possible",
                    (unsigned)answer_count);
     return CLEAVE_ERROR_BACKEND;

@@ -5,7 +5,7 @@
 
 #include "worker/worker.h"
 
-enum { MOST_ATTACHED_BYTES = 32 << 20, MOST_ATTACHED_TEXT = 65537 };
+enum { MAX_ATTACHED_BYTES = 32 << 20, MAX_ATTACHED_TEXT = 65537 };
 
 /* ---- by id ---- */
 
@@ -121,13 +121,13 @@ static void put_limited(cleave_wire_out_t *out, const char *text) {
   if (text == NULL) {
     cleave_wire_put_text(out, NULL);
   } else {
-    cleave_wire_put_string(out, text, (uint32_t)strnlen(text, MOST_ATTACHED_TEXT));
+    cleave_wire_put_string(out, text, (uint32_t)strnlen(text, MAX_ATTACHED_TEXT));
   }
 }
 
 static void attach(void *context, const char *key, const char *value) {
   attaching_t *attaching = context;
-  if (attaching->pairs.length < MOST_ATTACHED_BYTES) {
+  if (attaching->pairs.length < MAX_ATTACHED_BYTES) {
     attaching->count++;
     put_limited(&attaching->pairs, key);
     put_limited(&attaching->pairs, value);

@@ -8,7 +8,7 @@
 #include "backend/region/region_wire.h"
 #include "worker/worker.h"
 
-enum { MOST_PORTS = 1 << 17 };
+enum { MAX_PORTS = 1 << 17 };
 
 /* ---- programs by id ---- */
 
@@ -314,7 +314,7 @@ static cleave_status_t bind(worker_t *worker, worker_program_t *program, cleave_
 cleave_status_t worker_program_bind(worker_t *worker, cleave_wire_in_t *in, cleave_message_t *message) {
   worker_program_t *program = worker_program_find(worker, cleave_wire_u32(in));
   uint32_t count = cleave_wire_u32(in);
-  if (program == NULL || count > MOST_PORTS ||
+  if (program == NULL || count > MAX_PORTS ||
       count != program->region.input_count + program->region.output_count) {
     return worker_fail_request(message);
   }

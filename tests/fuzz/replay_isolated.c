@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Libraries in processes of their own whose answers are changed on the way, by fuzz/liar.c: whatever comes,
-// it is an error or a result, in bounded time, and no process or descriptor is left.
+// Libraries in processes of their own whose answers are changed on the way, by fuzz/corrupting_worker.c:
+// whatever comes, it is an error or a result, in bounded time, and no process or descriptor is left.
 #include "isolate_case.h"
 #include "library_case.h"
 #include "partition/plan/plan.h"
@@ -62,7 +62,7 @@ UNIT_TEST(answers_that_were_changed_on_the_way_are_errors_or_results) {
   int loaded = 0;
   uint64_t start = cleave_clock_now();
   ck_assert_int_eq(setenv("CLEAVE_TEST_WORKER", CLEAVE_BINARY_DIR "/libexec/cleave/cleave_worker", 1), 0);
-  ck_assert_int_eq(setenv("CLEAVE_WORKER", CLEAVE_BINARY_DIR "/tests/liar", 1), 0);
+  ck_assert_int_eq(setenv("CLEAVE_WORKER", CLEAVE_BINARY_DIR "/tests/corrupting_worker", 1), 0);
   size_t descriptors = isolate_case_descriptors();
   for (int seed = 0; seed < SEEDS && cleave_clock_ms(start, cleave_clock_now()) < 60e3; seed++) {
     char text[32];

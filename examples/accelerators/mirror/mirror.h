@@ -15,7 +15,7 @@
 
 #define MIRROR_VERSION "1.0"
 
-enum { MIRROR_DEVICES = 2, MIRROR_MOST_ANSWERS = 24 };
+enum { MIRROR_DEVICES = 2, MIRROR_MAX_ANSWERS = 24 };
 
 /* What `configure` sets. Read while programs run, so each is atomic. */
 typedef struct mirror_settings {
@@ -50,8 +50,8 @@ typedef struct mirror {
   mirror_pool_t pools[MIRROR_DEVICES];
   mirror_settings_t settings;
   mirror_counters_t counters;
-  cleave_key_value_t answers[MIRROR_MOST_ANSWERS];
-  char answer_texts[MIRROR_MOST_ANSWERS][32];
+  cleave_key_value_t answers[MIRROR_MAX_ANSWERS];
+  char answer_texts[MIRROR_MAX_ANSWERS][32];
 } mirror_t;
 
 /* Writes the line of a refusal or failure, and returns `status`. */

@@ -7,7 +7,7 @@
 
 #include "mirror.h"
 
-enum { MOST_LATENCY_NS = 1000000000 };
+enum { MAX_LATENCY_NS = 1000000000 };
 
 typedef struct wanted {
   bool guards;
@@ -39,7 +39,7 @@ static cleave_status_t read_one(mirror_t *mirror, const char *key, const char *v
     wanted->stages = strcmp(value, "stage") == 0;
     expected = wanted->stages || strcmp(value, "refuse") == 0 ? NULL : "'stage' or 'refuse'";
   } else if (strcmp(key, "latency_ns") == 0) {
-    bool fits = mirror_parse_number(value, &wanted->latency_ns) && wanted->latency_ns <= MOST_LATENCY_NS;
+    bool fits = mirror_parse_number(value, &wanted->latency_ns) && wanted->latency_ns <= MAX_LATENCY_NS;
     expected = fits ? NULL : "nanoseconds, at most 1000000000";
   } else if (strcmp(key, "memory_bytes") == 0) {
     bool fits = mirror_parse_number(value, &wanted->memory_bytes) && wanted->memory_bytes >= 4096 &&
@@ -111,9 +111,9 @@ static uint32_t fill_answers(mirror_t *mirror) {
 /* Leaves the answers to the keys of the settings. */
 static cleave_status_t pick_answers(mirror_t *mirror, const cleave_key_value_t *settings, uint32_t count,
                                     uint32_t all, uint32_t *out_count, cleave_message_t *message) {
-  cleave_key_value_t picked[MIRROR_MOST_ANSWERS];
+  cleave_key_value_t picked[MIRROR_MAX_ANSWERS];
   *out_count = 0;
-  for (uint32_t k = 0; k < count && *out_count < MIRROR_MOST_ANSWERS; k++) {
+  for (uint32_t k = 0; k < count && *out_count < MIRROR_MAX_ANSWERS; k++) {
     uint32_t at = 0;
     while (at < all && strcmp(mirror->answers[at].key, settings[k].key) != 0) {
       at++;

@@ -8,7 +8,7 @@
 #include "backend/isolate/isolate_internal.h"
 #include "backend/library/library.h"
 
-enum { ASK_MS = 10 * 1000, COMPILE_MS = 120 * 1000, RUN_MS = 30 * 1000, MOST_MS = 24 * 3600 * 1000 };
+enum { ASK_MS = 10 * 1000, COMPILE_MS = 120 * 1000, RUN_MS = 30 * 1000, MAX_MS = 24 * 3600 * 1000 };
 
 const cleave_backend_t *cleave_isolate_table(const cleave_isolate_t *isolate) {
   return &isolate->table;
@@ -17,7 +17,7 @@ const cleave_backend_t *cleave_isolate_table(const cleave_isolate_t *isolate) {
 /* ---- opening ---- */
 
 static uint32_t limit_or(uint32_t given, uint32_t otherwise) {
-  return given == 0 ? otherwise : given > MOST_MS ? MOST_MS : given;
+  return given == 0 ? otherwise : given > MAX_MS ? MAX_MS : given;
 }
 
 static void set_options(cleave_isolate_t *isolate, const cleave_isolation_options_t *given) {

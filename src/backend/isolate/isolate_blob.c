@@ -5,7 +5,7 @@
 
 #include "backend/isolate/isolate_program.h"
 
-#define MOST_BYTES ((size_t)2 << 30)
+#define MAX_BYTES ((size_t)2 << 30)
 
 typedef struct saving {
   cleave_status_t (*write)(void *context, const void *data, size_t bytes);
@@ -25,9 +25,9 @@ static cleave_status_t answer(void *context, uint32_t kind, cleave_wire_in_t *in
     in->failed = true;
     return CLEAVE_ERROR_FORMAT;
   }
-  if (bytes > MOST_BYTES - saving->bytes) {
+  if (bytes > MAX_BYTES - saving->bytes) {
     (void)snprintf(message->text, sizeof message->text, "a compiled region of more than %zu bytes",
-                   MOST_BYTES);
+                   MAX_BYTES);
     return CLEAVE_ERROR_LIMIT;
   }
   saving->bytes += bytes;

@@ -8,7 +8,7 @@
 #include "backend/region/region_wire.h"
 
 void cleave_isolate_read_devices(cleave_isolate_t *isolate, cleave_wire_in_t *reply) {
-  isolate->device_count = cleave_wire_index(reply, CLEAVE_MOST_DEVICES + 1);
+  isolate->device_count = cleave_wire_index(reply, CLEAVE_MAX_DEVICES + 1);
   for (uint32_t k = 0; k < isolate->device_count && !reply->failed; k++) {
     cleave_isolate_device_t *device = &isolate->devices[k];
     (void)snprintf(device->name, sizeof device->name, "%s", cleave_wire_named(reply));

@@ -44,9 +44,9 @@ struct cleave_isolate {
   bool is_initialised;
   cleave_backend_t table;
   cleave_backend_extensions_t extensions;
-  uint64_t table_hash;                                  /* of the reply to OPEN */
-  cleave_digest_t digest;                               /* of its code */
-  cleave_isolate_device_t devices[CLEAVE_MOST_DEVICES]; /* as they were when it started */
+  uint64_t table_hash;                                 /* of the reply to OPEN */
+  cleave_digest_t digest;                              /* of its code */
+  cleave_isolate_device_t devices[CLEAVE_MAX_DEVICES]; /* as they were when it started */
   uint32_t device_count;
   cleave_arena_t arena;   /* of the table */
   cleave_arena_t answers; /* of `configure` */

@@ -7,7 +7,7 @@
 #include "backend/region/edit_wire.h"
 #include "backend/region/region_wire.h"
 
-enum { MOST_OUTPUTS = 65535 };
+enum { MAX_OUTPUTS = 65535 };
 
 typedef struct passing {
   cleave_worker_t *worker;
@@ -93,7 +93,7 @@ static cleave_status_t add_node(passing_t *passing, cleave_wire_in_t *in, cleave
   if (!cleave_wire_is_done(in)) {
     return fail_reading(in);
   }
-  uint32_t room = output_count > MOST_OUTPUTS ? 0 : output_count; /* the editor refuses more */
+  uint32_t room = output_count > MAX_OUTPUTS ? 0 : output_count; /* the editor refuses more */
   uint32_t *values = cleave_arena_allocate(&passing->arena, room, sizeof *values);
   if (values == NULL) {
     return CLEAVE_ERROR_OUT_OF_MEMORY;

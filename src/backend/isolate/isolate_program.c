@@ -11,9 +11,9 @@
 
 #include "backend/region/region_wire.h"
 
-enum { MOST_PORTS = 1 << 16 };
+enum { MAX_PORTS = 1 << 16 };
 
-#define MOST_PERSISTENT ((size_t)1 << 46)
+#define MAX_PERSISTENT ((size_t)1 << 46)
 
 static bool is_operator(const cleave_isolated_program_t *program) {
   return program->way == CLEAVE_WAY_EXECUTOR || program->way == CLEAVE_WAY_KERNEL;
@@ -246,8 +246,7 @@ static cleave_status_t ask(cleave_isolated_program_t *program, const cleave_regi
   /* Scratch memory is the worker's own, and what shares memory there need not here. */
   program->info = (cleave_program_info_t){
       .size = sizeof program->info,
-      .persistent_bytes =
-          (persistent > MOST_PERSISTENT ? MOST_PERSISTENT : persistent) + program->area_bytes};
+      .persistent_bytes = (persistent > MAX_PERSISTENT ? MAX_PERSISTENT : persistent) + program->area_bytes};
   return CLEAVE_OK;
 }
 
@@ -273,7 +272,7 @@ cleave_status_t cleave_isolate_make(cleave_isolate_t *isolate, cleave_program_wa
                                     const cleave_compile_options_t *options, void **out_program,
                                     cleave_message_t *message) {
   *out_program = NULL;
-  if (region->input_count > MOST_PORTS || region->output_count > MOST_PORTS) {
+  if (region->input_count > MAX_PORTS || region->output_count > MAX_PORTS) {
     (void)snprintf(message->text, sizeof message->text, "too many inputs or outputs");
     return CLEAVE_ERROR_LIMIT;
   }

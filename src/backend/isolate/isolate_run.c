@@ -8,7 +8,7 @@
 #include "backend/isolate/isolate_program.h"
 #include "backend/region/region_wire.h"
 
-enum { MOST_STEPS = 1 << 16 };
+enum { MAX_STEPS = 1 << 16 };
 
 typedef struct running {
   cleave_isolated_program_t *program;
@@ -228,7 +228,7 @@ static cleave_status_t take_steps(cleave_isolated_program_t *program, const clea
                                   cleave_wire_in_t *reply, cleave_message_t *message) {
   program->step_count = 0;
   uint32_t count = cleave_wire_count(reply, 3 * sizeof(uint32_t) + 2 * sizeof(uint64_t));
-  if (count > MOST_STEPS) {
+  if (count > MAX_STEPS) {
     reply->failed = true;
   }
   if (count == 0 && !reply->failed) {

@@ -119,7 +119,7 @@ static bool is_there(reader_t *reader) {
 }
 
 static void read_operators(reader_t *reader, cleave_backend_extensions_t *extensions) {
-  uint32_t sent = read_counts(reader, CLEAVE_MOST_EXTENSIONS, &extensions->operator_count);
+  uint32_t sent = read_counts(reader, CLEAVE_MAX_EXTENSIONS, &extensions->operator_count);
   const cleave_custom_operator_t **list = sent == 0 ? NULL : make(reader, sent, sizeof *list);
   for (uint32_t k = 0; list != NULL && k < sent && !reader->in->failed; k++) {
     list[k] = is_there(reader) ? read_operator(reader, k) : NULL;
@@ -128,7 +128,7 @@ static void read_operators(reader_t *reader, cleave_backend_extensions_t *extens
 }
 
 static void read_partitioners(reader_t *reader, cleave_backend_extensions_t *extensions) {
-  uint32_t sent = read_counts(reader, CLEAVE_MOST_EXTENSIONS, &extensions->partitioner_count);
+  uint32_t sent = read_counts(reader, CLEAVE_MAX_EXTENSIONS, &extensions->partitioner_count);
   const cleave_custom_partitioner_t **list = sent == 0 ? NULL : make(reader, sent, sizeof *list);
   for (uint32_t k = 0; list != NULL && k < sent && !reader->in->failed; k++) {
     list[k] = is_there(reader) ? read_partitioner(reader, k) : NULL;
@@ -137,7 +137,7 @@ static void read_partitioners(reader_t *reader, cleave_backend_extensions_t *ext
 }
 
 static void read_passes(reader_t *reader, cleave_backend_extensions_t *extensions) {
-  uint32_t sent = read_counts(reader, CLEAVE_MOST_EXTENSIONS, &extensions->pass_count);
+  uint32_t sent = read_counts(reader, CLEAVE_MAX_EXTENSIONS, &extensions->pass_count);
   const cleave_custom_pass_t **list = sent == 0 ? NULL : make(reader, sent, sizeof *list);
   for (uint32_t k = 0; list != NULL && k < sent && !reader->in->failed; k++) {
     list[k] = is_there(reader) ? read_pass(reader, k) : NULL;
@@ -158,7 +158,7 @@ static const char *const *read_texts(reader_t *reader, uint32_t most, uint32_t *
 /* No more entries are read than were sent. */
 static void read_rule_files(reader_t *reader, cleave_backend_extensions_t *extensions) {
   uint32_t sent = 0;
-  extensions->rule_files = read_texts(reader, CLEAVE_MOST_RULE_FILES, &extensions->rule_file_count, &sent);
+  extensions->rule_files = read_texts(reader, CLEAVE_MAX_RULE_FILES, &extensions->rule_file_count, &sent);
   extensions->rule_file_count = extensions->rule_files == NULL ? extensions->rule_file_count : sent;
 }
 
@@ -224,6 +224,6 @@ cleave_status_t cleave_isolate_read_table(cleave_isolate_t *isolate, cleave_wire
   fill_functions(table, has);
   read_extensions(&reader);
   uint32_t sent = 0;
-  table->option_keys = read_texts(&reader, CLEAVE_MOST_OPTION_KEYS, &table->option_key_count, &sent);
+  table->option_keys = read_texts(&reader, CLEAVE_MAX_OPTION_KEYS, &table->option_key_count, &sent);
   return reader.lacks_memory ? CLEAVE_ERROR_OUT_OF_MEMORY : reply->failed ? CLEAVE_ERROR_FORMAT : CLEAVE_OK;
 }

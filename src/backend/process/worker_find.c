@@ -12,13 +12,13 @@
 
 #define WORKER CLEAVE_LIBEXECDIR "/cleave/cleave_worker"
 
-enum { MOST_LEVELS = 4 }; /* folders up: lib/<machine>/libcleave.so, tests/<program> */
+enum { MAX_LEVELS = 4 }; /* folders up: lib/<machine>/libcleave.so, tests/<program> */
 
 /* Looks in the folder of `file` and in those above. */
 static bool find_above(const char *file, char *path, size_t size) {
   char *folder = realpath(file, NULL);
   bool found = false;
-  for (int level = 0; folder != NULL && level < MOST_LEVELS && !found; level++) {
+  for (int level = 0; folder != NULL && level < MAX_LEVELS && !found; level++) {
     char *slash = strrchr(folder, '/');
     if (slash == NULL) {
       break;

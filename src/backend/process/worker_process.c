@@ -22,8 +22,8 @@ enum {
   USUAL_REPLY = 8 << 10, /* bytes: there is always memory for it */
   USUAL_ANSWER = 1 << 10,
   LONGEST_REPLY = 64 << 20, /* bytes */
-  MOST_CALLBACKS = 1 << 20,
-  MOST_KEPT = 1 << 20, /* bytes */
+  MAX_CALLBACKS = 1 << 20,
+  MAX_KEPT = 1 << 20, /* bytes */
   STATUS_COUNT = CLEAVE_ERROR_INTERNAL + 1,
 };
 
@@ -437,13 +437,13 @@ static void put_outcome(cleave_wire_out_t *out, cleave_status_t status, const cl
 
 /* Large steps of a pass are not kept for the life of the process. */
 static void trim(cleave_worker_t *worker) {
-  if (worker->frame.capacity > MOST_KEPT) {
+  if (worker->frame.capacity > MAX_KEPT) {
     unsigned char *data = cleave_reallocate(worker->frame.data, USUAL_REPLY, 1);
     worker->frame.data = data != NULL ? data : worker->frame.data;
     worker->frame.capacity = data != NULL ? USUAL_REPLY : worker->frame.capacity;
     worker->frame.length = 0;
   }
-  if (worker->answer.capacity > MOST_KEPT || worker->outcome.capacity > MOST_KEPT) {
+  if (worker->answer.capacity > MAX_KEPT || worker->outcome.capacity > MAX_KEPT) {
     cleave_wire_deinit(&worker->answer);
     cleave_wire_deinit(&worker->outcome);
     (void)(cleave_wire_reserve(&worker->answer, USUAL_ANSWER) &&
@@ -517,8 +517,8 @@ static cleave_status_t receive(cleave_worker_t *worker, const cleave_worker_call
     }
     if (!is_callback) {
       log_frame(worker);
-    } else if (++answered > MOST_CALLBACKS) {
-      return cleave_worker_lose(worker, call, message, "asked more than %d times", MOST_CALLBACKS);
+    } else if (++answered > MAX_CALLBACKS) {
+      return cleave_worker_lose(worker, call, message, "asked more than %d times", MAX_CALLBACKS);
     } else {
       CLEAVE_TRY(answer(worker, call, message));
     }

@@ -71,8 +71,8 @@ enum {
   CLEAVE_PASS_HAS_RUN = 1 << 0
 };
 
-/* Of lists that a library brings, so many are told; how many there are, too. */
-enum { CLEAVE_MOST_EXTENSIONS = 1024, CLEAVE_MOST_RULE_FILES = 64, CLEAVE_MOST_OPTION_KEYS = 1024 };
+/* Of lists that a library brings, at most so many entries are sent, with the number of all. */
+enum { CLEAVE_MAX_EXTENSIONS = 1024, CLEAVE_MAX_RULE_FILES = 64, CLEAVE_MAX_OPTION_KEYS = 1024 };
 
 /* COMPILE: what makes the program, and what `number` is then. */
 typedef enum cleave_program_way {
@@ -100,7 +100,7 @@ typedef enum cleave_select_question {
 } cleave_select_question_t;
 
 /* What a request asked for begins at a multiple of this in the reply. */
-enum { CLEAVE_REPLY_ALIGNMENT = 16, CLEAVE_MOST_DEVICES = 64 };
+enum { CLEAVE_REPLY_ALIGNMENT = 16, CLEAVE_MAX_DEVICES = 64 };
 
 /* ---- the memory that the buffers of a program lie in ---- */
 

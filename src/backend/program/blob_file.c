@@ -15,7 +15,7 @@
 
 #include "system/clock.h"
 
-enum { FORMAT_VERSION = 1, BYTE_ORDER_MARK = 0x01020304, ALIGNMENT = 64, MOST_KEY = 1 << 20 };
+enum { FORMAT_VERSION = 1, BYTE_ORDER_MARK = 0x01020304, ALIGNMENT = 64, MAX_KEY = 1 << 20 };
 
 static const char MAGIC[8] = {'C', 'L', 'V', 'B', 'L', 'O', 'B', '\n'};
 
@@ -104,7 +104,7 @@ static cleave_status_t check_header(const header_t *header, uint64_t size, cleav
     return cleave_error_set(error, CLEAVE_ERROR_FORMAT, "format version %u, expected %u",
                             (unsigned)header->version, (unsigned)FORMAT_VERSION);
   }
-  if (header->key_length > MOST_KEY || content_start(header->key_length) > size ||
+  if (header->key_length > MAX_KEY || content_start(header->key_length) > size ||
       header->content_length != size - content_start(header->key_length)) {
     return cleave_error_set(error, CLEAVE_ERROR_FORMAT, "%" PRIu64 " bytes, which is not what it says it has",
                             size);

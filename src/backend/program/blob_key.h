@@ -8,7 +8,7 @@
  *   interface 2.0                             that the backend was made for
  *   version 1.0                               of the backend
  *   code 8f...                                digest of its library as it is loaded
- *   settings 0                                hash of what `configure` told it
+ *   settings 0                                hash of the settings that `configure` got
  *   device Mirror 0                           name of the device; "host" without devices
  *   threads 4, profile 0
  *   option level=3                            one line each, by key

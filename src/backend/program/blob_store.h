@@ -23,7 +23,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_blob_store_open(const char *folder, uint6
                                                        cleave_blob_store_t **out_store,
                                                        cleave_error_t *error);
 cleave_blob_store_t *cleave_blob_store_retain(cleave_blob_store_t *store);
-/* NULL is welcome. */
+/* NULL is a no-op. */
 void cleave_blob_store_release(cleave_blob_store_t *store);
 const char *cleave_blob_store_folder(const cleave_blob_store_t *store);
 

@@ -31,7 +31,7 @@ typedef struct cleave_device {
  * there are. Thread-safe. */
 CLEAVE_MUST_USE cleave_status_t cleave_device_acquire(const cleave_backend_handle_t *handle, uint32_t number,
                                                       cleave_device_t **out_device, cleave_error_t *error);
-/* NULL is welcome. When nobody uses the device any more, all memory of it that cleave still has is released.
+/* NULL is a no-op. When nobody uses the device any more, all memory of it that cleave still has is released.
  */
 void cleave_device_release(cleave_device_t *device);
 
@@ -43,7 +43,7 @@ static inline bool cleave_device_has_memory(const cleave_device_t *device) {
 /* Memory of the device, 64-byte aligned; `bytes` 0 gives memory too. */
 CLEAVE_MUST_USE cleave_status_t cleave_device_alloc(cleave_device_t *device, size_t bytes, void **out_memory,
                                                     cleave_error_t *error);
-/* NULL is welcome. */
+/* NULL is a no-op. */
 void cleave_device_free(cleave_device_t *device, void *memory);
 
 /* Copies `bytes`, which both views have, to the device or back; on the stream, or done on return. Without
@@ -56,7 +56,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_device_copy(cleave_device_t *device, bool
 /* *out_stream is NULL where the device has no streams. */
 CLEAVE_MUST_USE cleave_status_t cleave_device_stream_create(cleave_device_t *device, void **out_stream,
                                                             cleave_error_t *error);
-/* NULL is welcome. */
+/* NULL is a no-op. */
 void cleave_device_stream_destroy(cleave_device_t *device, void *stream);
 /* The host waits for all that was put on the stream. The message is the library's own. */
 CLEAVE_MUST_USE cleave_status_t cleave_device_stream_wait(cleave_device_t *device, void *stream,

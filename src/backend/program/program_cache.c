@@ -75,7 +75,7 @@ static uint64_t hash_name(const char *name) {
   return cleave_hash_bytes(CLEAVE_HASH_SEED, name, strlen(name));
 }
 
-/* Of all that a backend was told besides the view: options, and settings of configure. */
+/* Hash of what a program depends on besides the view: options, and settings of configure. */
 static uint64_t hash_options(const cleave_program_request_t *request) {
   return cleave_hash_combine(cleave_compile_options_hash(request->options),
                              atomic_load(request->handle->settings));

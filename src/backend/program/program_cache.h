@@ -77,7 +77,7 @@ CLEAVE_MUST_USE static inline cleave_status_t cleave_program_run(const cleave_pr
                               : backend->run(program->program, args, message);
 }
 
-/* Unloads it where nobody else uses it; NULL is welcome. */
+/* Unloads it where nobody else uses it; NULL is a no-op. */
 void cleave_program_release(cleave_program_t *program);
 
 /* Around running a program, and reading its profile: no other session runs it meanwhile. Does nothing where

@@ -9,7 +9,7 @@
 /* How a list or some data comes. */
 typedef enum part { PART_MISSING, PART_SENT, PART_TEXTS, PART_KEPT_BACK, PART_COUNT } part_t;
 
-enum { DATA_ALIGNMENT = 16, LEAST_TEXT = 4, LEAST_ATTRIBUTE = 12 };
+enum { DATA_ALIGNMENT = 16, MIN_TEXT = 4, MIN_ATTRIBUTE = 12 };
 
 /* Stands for what is there and was not sent: nobody looks at it. */
 static const int64_t kept_back[1];
@@ -71,7 +71,7 @@ static void put_texts(cleave_wire_out_t *out, const char *const *texts, size_t c
 }
 
 static const char *const *take_texts(cleave_wire_in_t *in, cleave_arena_t *arena, size_t count) {
-  if (count > (in->length - in->at) / LEAST_TEXT) {
+  if (count > (in->length - in->at) / MIN_TEXT) {
     in->failed = true;
     return NULL;
   }
@@ -246,7 +246,7 @@ const cleave_attribute_view_t *cleave_edit_attributes(cleave_wire_in_t *in, clea
         in->failed || part == PART_TEXTS || (part == PART_KEPT_BACK && *out_count <= CLEAVE_EDIT_LIST_LIMIT);
     return part == PART_KEPT_BACK && !in->failed ? (const void *)kept_back : NULL;
   }
-  if (*out_count > CLEAVE_EDIT_LIST_LIMIT || *out_count > (in->length - in->at) / LEAST_ATTRIBUTE) {
+  if (*out_count > CLEAVE_EDIT_LIST_LIMIT || *out_count > (in->length - in->at) / MIN_ATTRIBUTE) {
     in->failed = true;
     return NULL;
   }

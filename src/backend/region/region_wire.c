@@ -10,12 +10,12 @@ typedef enum data_kind { DATA_NONE, DATA_INLINE, DATA_SHARED, DATA_STRINGS } dat
 
 enum {
   DATA_ALIGNMENT = 16,
-  LEAST_VALUE = 32, /* bytes of messages that these take at least */
-  LEAST_NODE = 28,
-  LEAST_ATTRIBUTE = 12,
-  LEAST_FUSION = 8,
-  LEAST_LIST = 4,
-  LEAST_TEXT = 4
+  MIN_VALUE = 32, /* bytes of messages that these take at least */
+  MIN_NODE = 28,
+  MIN_ATTRIBUTE = 12,
+  MIN_FUSION = 8,
+  MIN_LIST = 4,
+  MIN_TEXT = 4
 };
 
 typedef struct writer {
@@ -166,7 +166,7 @@ static cleave_status_t write_data(writer_t *writer, const cleave_tensor_view_t *
 }
 
 static const void *read_strings(reader_t *reader, size_t bytes) {
-  uint32_t count = cleave_wire_count(reader->in, LEAST_TEXT);
+  uint32_t count = cleave_wire_count(reader->in, MIN_TEXT);
   if ((size_t)count * sizeof(char *) != bytes) {
     reader->in->failed = true;
   }
@@ -286,7 +286,7 @@ static void read_attribute(reader_t *reader, cleave_attribute_view_t *attribute)
       attribute->floats = cleave_wire_take(in, attribute->count, sizeof(float), sizeof(float));
       break;
     case CLEAVE_ATTRIBUTE_STRINGS: {
-      attribute->count = cleave_wire_count(in, LEAST_TEXT);
+      attribute->count = cleave_wire_count(in, MIN_TEXT);
       const char **strings = make(reader, attribute->count, sizeof *strings);
       for (uint32_t k = 0; strings != NULL && k < attribute->count; k++) {
         strings[k] = cleave_wire_named(in);
@@ -316,7 +316,7 @@ static cleave_status_t write_attributes(writer_t *writer, const cleave_attribute
 }
 
 static const cleave_attribute_view_t *read_attributes(reader_t *reader, uint32_t *out_count) {
-  *out_count = cleave_wire_count(reader->in, LEAST_ATTRIBUTE);
+  *out_count = cleave_wire_count(reader->in, MIN_ATTRIBUTE);
   cleave_attribute_view_t *items = make(reader, *out_count, sizeof *items);
   for (uint32_t k = 0; items != NULL && k < *out_count && !reader->in->failed; k++) {
     read_attribute(reader, &items[k]);
@@ -417,7 +417,7 @@ static void read_fusions(reader_t *reader, cleave_region_view_t *region) {
   cleave_fusion_view_t *fusions = make(reader, region->fusion_count, sizeof *fusions);
   for (uint32_t f = 0; fusions != NULL && f < region->fusion_count && !in->failed; f++) {
     fusions[f] = (cleave_fusion_view_t){.size = sizeof *fusions, .rule = cleave_wire_named(in)};
-    uint32_t count = cleave_wire_count(in, sizeof(uint32_t) + LEAST_TEXT);
+    uint32_t count = cleave_wire_count(in, sizeof(uint32_t) + MIN_TEXT);
     fusions[f].nodes = read_indices(reader, count, region->node_count, false);
     const char **labels = make(reader, count, sizeof *labels);
     for (uint32_t k = 0; labels != NULL && k < count; k++) {
@@ -449,7 +449,7 @@ static cleave_status_t write_additions(writer_t *writer, const cleave_region_vie
 static void read_additions(reader_t *reader, cleave_region_view_t *region) {
   cleave_wire_in_t *in = reader->in;
   region->attributes = read_attributes(reader, &region->attribute_count);
-  uint32_t count = cleave_wire_count(in, LEAST_LIST);
+  uint32_t count = cleave_wire_count(in, MIN_LIST);
   in->failed = in->failed || (count != 0 && count != region->fusion_count);
   cleave_attribute_list_t *lists = count == 0 ? NULL : make(reader, region->fusion_count, sizeof *lists);
   for (uint32_t f = 0; lists != NULL && f < count && !in->failed; f++) {
@@ -491,9 +491,9 @@ cleave_status_t cleave_region_read(cleave_wire_in_t *in, cleave_arena_t *arena, 
   region->name = cleave_wire_named(in);
   region->rule = cleave_wire_named(in);
   region->hash = cleave_wire_u64(in);
-  region->value_count = cleave_wire_count(in, LEAST_VALUE);
-  region->node_count = cleave_wire_count(in, LEAST_NODE);
-  region->fusion_count = cleave_wire_count(in, LEAST_FUSION);
+  region->value_count = cleave_wire_count(in, MIN_VALUE);
+  region->node_count = cleave_wire_count(in, MIN_NODE);
+  region->fusion_count = cleave_wire_count(in, MIN_FUSION);
   region->input_count = cleave_wire_u32(in);
   region->output_count = cleave_wire_u32(in);
   read_values(&reader, region);

@@ -9,7 +9,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 
-enum { MOST_ANSWERS = 4096, MOST_TEXT = 1 << 20 };
+enum { MAX_ANSWERS = 4096, MAX_TEXT = 1 << 20 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -42,7 +42,7 @@ static void note_settings(const cleave_backend_handle_t *handle, const cleave_ke
 static cleave_status_t measure(const char *name, const cleave_key_value_t *answers, uint32_t count,
                                size_t *out_bytes, cleave_error_t *error) {
   *out_bytes = 0;
-  if (count > MOST_ANSWERS || (count > 0 && answers == NULL)) {
+  if (count > MAX_ANSWERS || (count > 0 && answers == NULL)) {
     return cleave_error_set(error, CLEAVE_ERROR_BACKEND, "backend '%s': it says it has %u answers, %s", name,
                             (unsigned)count, answers == NULL ? "and gives none" : "expected at most 4096");
   }
@@ -53,8 +53,8 @@ static cleave_status_t measure(const char *name, const cleave_key_value_t *answe
         return cleave_error_set(error, CLEAVE_ERROR_BACKEND, "backend '%s': answer %u has no %s", name,
                                 (unsigned)k, t == 0 ? "key" : "value");
       }
-      size_t length = strnlen(texts[t], MOST_TEXT);
-      if (length == MOST_TEXT) {
+      size_t length = strnlen(texts[t], MAX_TEXT);
+      if (length == MAX_TEXT) {
         return cleave_error_set(error, CLEAVE_ERROR_BACKEND, "backend '%s': answer %u is longer than 1 MiB",
                                 name, (unsigned)k);
       }

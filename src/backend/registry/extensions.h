@@ -17,7 +17,7 @@ typedef struct cleave_extensions cleave_extensions_t;
 CLEAVE_MUST_USE cleave_status_t cleave_extensions_add(const cleave_backend_handle_t *library,
                                                       cleave_extensions_t **out_extensions,
                                                       cleave_error_t *error);
-/* Nothing of the library is found any more. NULL is welcome. */
+/* Nothing of the library is found any more. NULL is a no-op. */
 void cleave_extensions_remove(cleave_extensions_t *extensions);
 
 /* Who runs a single node where no other backend takes it: `cpu`, or, for operators of a library, its kernels.

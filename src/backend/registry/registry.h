@@ -20,7 +20,7 @@ typedef struct cleave_backend_handle {
   const cleave_backend_t *backend;
   void *state;
   atomic_uint *users;              /* see cleave_registry_retain */
-  atomic_uint_least64_t *settings; /* hash of what cleave_backend_configure told it; 0: nothing */
+  atomic_uint_least64_t *settings; /* hash of the settings of cleave_backend_configure; 0: none */
   struct cleave_isolate *isolate;  /* of a library in a process of its own, or NULL */
   cleave_context_t *context;       /* that it is of; NULL: the process's own */
 } cleave_backend_handle_t;

@@ -5,7 +5,7 @@
 
 #include "backend/registry/registry.h"
 
-enum { MOST_OPTION_KEYS = 1024 };
+enum { MAX_OPTION_KEYS = 1024 };
 
 cleave_status_t cleave_registry_fail(cleave_error_t *error, cleave_status_t status, const char *place,
                                      const cleave_message_t *message) {
@@ -22,10 +22,10 @@ static cleave_status_t check_option_keys(const cleave_backend_t *backend, cleave
     return CLEAVE_OK;
   }
   uint32_t count = backend->option_key_count;
-  if (count > MOST_OPTION_KEYS || (count > 0 && backend->option_keys == NULL)) {
+  if (count > MAX_OPTION_KEYS || (count > 0 && backend->option_keys == NULL)) {
     return cleave_error_set(error, CLEAVE_ERROR_BACKEND,
                             "backend '%s': %u keys of options: expected a list of at most %d", backend->name,
-                            (unsigned)count, MOST_OPTION_KEYS);
+                            (unsigned)count, MAX_OPTION_KEYS);
   }
   for (uint32_t k = 0; k < count; k++) {
     if (backend->option_keys[k] == NULL || backend->option_keys[k][0] == '\0') {

@@ -6,7 +6,7 @@
 #ifndef CLEAVE_FORMATS_ONNX_ONNX_H
 #define CLEAVE_FORMATS_ONNX_ONNX_H
 
-#include "formats/group.h"
+#include "formats/node_groups.h"
 
 /* All zero reads strictly. */
 typedef struct cleave_onnx_read_options {

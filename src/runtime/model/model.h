@@ -41,7 +41,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_graph_partition(const cleave_graph_t *gra
                                                        const char *backend, cleave_plan_t **out_plan,
                                                        double *out_script_ms, cleave_error_t *error);
 
-/* The arguments of cleave_graph_partition, and who is told of the files (or NULL). */
+/* The arguments of cleave_graph_partition, and a listener for the files (or NULL). */
 typedef struct cleave_partition_request {
   const cleave_rule_source_t *sources;
   size_t source_count;

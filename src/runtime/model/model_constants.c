@@ -11,7 +11,7 @@
 #include "runtime/model/model_internal.h"
 
 /* Constants are tried one by one, up to so many, to say which of them it was that does not fit. */
-enum { MOST_BLAMED = 64 };
+enum { MAX_BLAMED = 64 };
 
 /* A constant and what it shall be. */
 typedef struct replacement {
@@ -296,7 +296,7 @@ static cleave_status_t make_model(cleave_model_t *old, const replacement_t *item
 
 /* The constant that does not fit even alone, or the only one; NULL: it is several together. */
 static const char *find_culprit(cleave_model_t *model, const replacements_t *list) {
-  for (size_t k = 0; list->count > 1 && list->count <= MOST_BLAMED && k < list->count; k++) {
+  for (size_t k = 0; list->count > 1 && list->count <= MAX_BLAMED && k < list->count; k++) {
     cleave_model_t *alone = NULL;
     cleave_status_t status = make_model(model, &list->items[k], 1, &alone, NULL);
     cleave_model_release(alone);

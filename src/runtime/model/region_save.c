@@ -9,7 +9,7 @@
 #include "runtime/model/model_internal.h"
 #include "runtime/model/region_graph.h"
 
-enum { MOST_FILE_NAME = 160 };
+enum { MAX_FILE_NAME = 160 };
 
 uint32_t cleave_plan_region_count(const cleave_plan_t *plan) {
   return plan->region_count;
@@ -100,9 +100,9 @@ cleave_status_t cleave_plan_region_json(const cleave_plan_t *plan, uint32_t inde
 static void add_path(const char *folder, const char *name, uint32_t index, cleave_text_t *path) {
   static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
   size_t length = strlen(name);
-  bool is_plain = strspn(name, plain) == length && length <= MOST_FILE_NAME && length > 0 && name[0] != '.';
+  bool is_plain = strspn(name, plain) == length && length <= MAX_FILE_NAME && length > 0 && name[0] != '.';
   cleave_text_format(path, "%s/", folder);
-  for (size_t k = 0; k < length && k < MOST_FILE_NAME; k++) {
+  for (size_t k = 0; k < length && k < MAX_FILE_NAME; k++) {
     bool keeps = strchr(plain, name[k]) != NULL && (k > 0 || name[k] != '.');
     cleave_text_append(path, keeps ? &name[k] : "_", 1);
   }

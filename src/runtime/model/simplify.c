@@ -5,7 +5,7 @@
 // bytes of model can ask for any amount of both.
 #include <math.h>
 
-#include "backend/program/once.h"
+#include "backend/program/region_run.h"
 #include "backend/registry/context.h"
 #include "backend/registry/extensions.h"
 #include "graph/order.h"
@@ -172,10 +172,10 @@ static cleave_status_t fold_node(folding_t *folding, cleave_node_t node, cleave_
     goto cleanup;
   }
   // A node that nobody runs on its own stays as it is: that is no error.
-  cleave_once_t once = {.view = &view, .threads = 1, .most_bytes = LARGE_RESULT};
-  cleave_status_t outcome = cleave_extensions_host(folding->graph, node, folding->cpu, &once.handle, NULL);
+  cleave_region_run_t run = {.view = &view, .threads = 1, .most_bytes = LARGE_RESULT};
+  cleave_status_t outcome = cleave_extensions_host(folding->graph, node, folding->cpu, &run.handle, NULL);
   if (outcome == CLEAVE_OK) {
-    outcome = cleave_run_once(&once, results, &message);
+    outcome = cleave_region_run(&run, results, &message);
   }
   if (outcome == CLEAVE_ERROR_OUT_OF_MEMORY) {
     CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(error));

@@ -10,7 +10,7 @@
 #include "system/contention.h"
 #include "system/threads.h"
 
-enum { MOST_THREADS = 1024 };
+enum { MAX_THREADS = 1024 };
 
 void cleave_session_enter(const cleave_session_t *session) {
   if (session->compile_options.threads > 1) {
@@ -49,9 +49,9 @@ static cleave_status_t find_fused_nodes(const cleave_graph_t *graph, const cleav
 static cleave_status_t set_options(cleave_session_t *session, cleave_context_t *context,
                                    const cleave_session_options_t *options, cleave_error_t *error) {
   int32_t threads = options == NULL ? 0 : options->threads;
-  if (threads < 0 || threads > MOST_THREADS) {
+  if (threads < 0 || threads > MAX_THREADS) {
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
-                            "%d threads, expected 1 to %d, or 0 for all", (int)threads, MOST_THREADS);
+                            "%d threads, expected 1 to %d, or 0 for all", (int)threads, MAX_THREADS);
   }
   /* Callers may know an older and shorter struct. */
   size_t known = options == NULL ? 0 : options->size;
@@ -154,7 +154,7 @@ static cleave_status_t try_create(const cleave_graph_t *graph, const cleave_plan
     *out_session = session;
     return CLEAVE_OK;
   }
-  *out_again = session->fallback && session->failed != NULL && without->count < CLEAVE_MOST_WITHOUT;
+  *out_again = session->fallback && session->failed != NULL && without->count < CLEAVE_MAX_WITHOUT;
   if (*out_again) {
     without->handles[without->count] = session->failed;
     without->reasons[without->count++] = reason;

@@ -167,11 +167,11 @@ typedef struct cleave_output {
 } cleave_output_t;
 
 /* Backends whose devices failed when a session was to be made, and why: `cpu` gets their regions. */
-enum { CLEAVE_MOST_WITHOUT = 8 };
+enum { CLEAVE_MAX_WITHOUT = 8 };
 typedef struct cleave_without {
   uint32_t count;
-  const cleave_backend_handle_t *handles[CLEAVE_MOST_WITHOUT];
-  cleave_error_t reasons[CLEAVE_MOST_WITHOUT];
+  const cleave_backend_handle_t *handles[CLEAVE_MAX_WITHOUT];
+  cleave_error_t reasons[CLEAVE_MAX_WITHOUT];
 } cleave_without_t;
 
 struct cleave_session {

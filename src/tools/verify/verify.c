@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "backend/program/once.h"
+#include "backend/program/region_run.h"
 #include "base/hash.h"
 #include "graph/clone.h"
 #include "graph/extract.h"
@@ -256,9 +256,9 @@ static cleave_status_t run_on_backend(const verifier_t *verifier, const item_set
                                       cleave_tensor_t **outputs, cleave_verify_item_t *item,
                                       cleave_error_t *error) {
   const cleave_region_view_t *region = &set->view.region;
-  cleave_once_t once = {
+  cleave_region_run_t run = {
       .view = &set->view, .threads = verifier->options->threads, .session = verifier->options->session};
-  CLEAVE_TRY(cleave_registry_find(verifier->plan->graph->context, set->backend, &once.handle, error));
+  CLEAVE_TRY(cleave_registry_find(verifier->plan->graph->context, set->backend, &run.handle, error));
   cleave_tensor_view_t *views = cleave_allocate(region->input_count, sizeof *views);
   if (views == NULL) {
     return cleave_error_out_of_memory(error);
@@ -266,9 +266,9 @@ static cleave_status_t run_on_backend(const verifier_t *verifier, const item_set
   for (uint32_t k = 0; k < region->input_count; k++) {
     views[k] = cleave_tensor_view(inputs[k]);
   }
-  once.inputs = views;
+  run.inputs = views;
   cleave_message_t message;
-  cleave_status_t status = cleave_run_once(&once, outputs, &message);
+  cleave_status_t status = cleave_region_run(&run, outputs, &message);
   cleave_free(views);
   if (status == CLEAVE_ERROR_OUT_OF_MEMORY) {
     return cleave_error_out_of_memory(error);

@@ -273,13 +273,13 @@ UNIT_TEST(a_table_has_what_the_library_said) {
 
 static uint64_t walk_extensions(const cleave_backend_extensions_t *found) {
   uint64_t sum = 0;
-  for (uint32_t k = 0; found->operators != NULL && found->operator_count <= CLEAVE_MOST_EXTENSIONS &&
+  for (uint32_t k = 0; found->operators != NULL && found->operator_count <= CLEAVE_MAX_EXTENSIONS &&
                        k < found->operator_count;
        k++) {
     const cleave_custom_operator_t *op = found->operators[k];
     sum += op != NULL && op->size >= sizeof *op && op->name != NULL ? strlen(op->name) : 0;
   }
-  for (uint32_t k = 0; found->partitioners != NULL && found->partitioner_count <= CLEAVE_MOST_EXTENSIONS &&
+  for (uint32_t k = 0; found->partitioners != NULL && found->partitioner_count <= CLEAVE_MAX_EXTENSIONS &&
                        k < found->partitioner_count;
        k++) {
     const cleave_custom_partitioner_t *own = found->partitioners[k];

@@ -3,7 +3,7 @@
  * Levels of grouped nodes. At each level the items are sorted by Kahn's algorithm, the item with the earliest
  * node first, so that the order is the one of the graph wherever groups allow it.
  */
-#include "formats/group.h"
+#include "formats/node_groups.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,8 +4,8 @@
  * model-local function of each, the dot printer a cluster. Plain data, so that formats need to know nothing
  * of plans.
  */
-#ifndef CLEAVE_FORMATS_GROUP_H
-#define CLEAVE_FORMATS_GROUP_H
+#ifndef CLEAVE_FORMATS_NODE_GROUPS_H
+#define CLEAVE_FORMATS_NODE_GROUPS_H
 
 #include "graph/graph.h"
 
@@ -65,4 +65,4 @@ CLEAVE_MUST_USE cleave_status_t cleave_groups_ports(cleave_groups_t *groups, uin
                                                     cleave_group_values_t *out_outputs,
                                                     cleave_error_t *error);
 
-#endif /* CLEAVE_FORMATS_GROUP_H */
+#endif /* CLEAVE_FORMATS_NODE_GROUPS_H */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Outputs of known shape get their memory before the run, the others when the program asks for it. On a
 // device with memory of its own, tensors are copied there before the run and back after it.
-#include "backend/program/once.h"
+#include "backend/program/region_run.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "system/threads.h"
 
 typedef struct call {
-  const cleave_once_t *once;
+  const cleave_region_run_t *request;
   const cleave_region_view_t *region;
   cleave_arena_t arena; /* of the options */
   cleave_compile_options_t options;
@@ -26,24 +26,24 @@ typedef struct call {
 
 /* The device that the region, or the option of the command line or session, says. */
 static cleave_status_t choose(call_t *call, cleave_error_t *error) {
-  const cleave_once_t *once = call->once;
-  const cleave_session_options_t *session = once->session;
+  const cleave_region_run_t *request = call->request;
+  const cleave_session_options_t *session = request->session;
   cleave_backend_option_table_t table = {0};
   if (session != NULL) {
-    CLEAVE_TRY(cleave_backend_option_table_build(once->handle->context, session->backend_options,
+    CLEAVE_TRY(cleave_backend_option_table_build(request->handle->context, session->backend_options,
                                                  session->backend_option_count, &call->arena, &table, error));
   }
-  call->options =
-      (cleave_compile_options_t){.size = sizeof call->options,
-                                 .threads = once->threads > 0 ? once->threads : cleave_threads_available()};
-  cleave_backend_option_table_apply(&table, once->handle->backend->name, &call->options);
+  call->options = (cleave_compile_options_t){
+      .size = sizeof call->options,
+      .threads = request->threads > 0 ? request->threads : cleave_threads_available()};
+  cleave_backend_option_table_apply(&table, request->handle->backend->name, &call->options);
   const cleave_attribute_view_t *device = cleave_view_region_attribute(call->region, "device");
-  if (once->handle->backend->devices != NULL && device != NULL && device->kind == CLEAVE_ATTRIBUTE_INT) {
+  if (request->handle->backend->devices != NULL && device != NULL && device->kind == CLEAVE_ATTRIBUTE_INT) {
     call->options.device = device->i < 0 || device->i > UINT32_MAX ? CLEAVE_INDEX_NONE : (uint32_t)device->i;
   }
   CLEAVE_TRY(
-      cleave_registry_restart(once->handle, error)); /* this region may not be the one that it died of */
-  CLEAVE_TRY(cleave_device_acquire(once->handle, call->options.device, &call->device, error));
+      cleave_registry_restart(request->handle, error)); /* this region may not be the one that it died of */
+  CLEAVE_TRY(cleave_device_acquire(request->handle, call->options.device, &call->device, error));
   call->stage.device = cleave_device_has_memory(call->device) ? call->device : NULL;
   return CLEAVE_OK;
 }
@@ -64,10 +64,10 @@ static cleave_status_t check_texts(const call_t *call, cleave_error_t *error) {
 
 static cleave_status_t place_inputs(call_t *call, cleave_error_t *error) {
   for (uint32_t k = 0; k < call->region->input_count; k++) {
-    call->inputs[k] = call->once->inputs[k];
+    call->inputs[k] = call->request->inputs[k];
     if (call->stage.device != NULL) {
-      CLEAVE_TRY(cleave_stage_in(&call->stage, k, &call->once->inputs[k], bytes_of(&call->once->inputs[k]),
-                                 &call->inputs[k], error));
+      CLEAVE_TRY(cleave_stage_in(&call->stage, k, &call->request->inputs[k],
+                                 bytes_of(&call->request->inputs[k]), &call->inputs[k], error));
     }
   }
   return CLEAVE_OK;
@@ -104,7 +104,7 @@ static cleave_status_t place_outputs(call_t *call, cleave_error_t *error) {
 
 static cleave_status_t resize_output(void *context, uint32_t index, int32_t rank, const int64_t *dims) {
   call_t *call = context;
-  size_t most = call->once->most_bytes;
+  size_t most = call->request->most_bytes;
   if (index >= call->region->output_count || rank < 0 || rank > CLEAVE_MAX_RANK) {
     return CLEAVE_ERROR_INTERNAL;
   }
@@ -164,7 +164,7 @@ static cleave_status_t run(call_t *call, cleave_program_t *program, cleave_messa
 }
 
 static cleave_status_t compile_and_run(call_t *call, cleave_message_t *message, cleave_error_t *error) {
-  const cleave_once_t *once = call->once;
+  const cleave_region_run_t *request = call->request;
   cleave_program_t *program = NULL;
   cleave_blob_store_t *blobs = NULL;
   call->inputs = cleave_allocate_zeroed(call->region->input_count, sizeof *call->inputs);
@@ -174,13 +174,16 @@ static cleave_status_t compile_and_run(call_t *call, cleave_message_t *message, 
   }
   CLEAVE_TRY(choose(call, error));
   CLEAVE_TRY(check_texts(call, error));
-  if (once->session != NULL && once->session->blob_folder != NULL) {
-    CLEAVE_TRY(cleave_blob_store_open(once->session->blob_folder, once->session->blob_limit,
-                                      cleave_context_log(once->handle->context), &blobs, error));
+  if (request->session != NULL && request->session->blob_folder != NULL) {
+    CLEAVE_TRY(cleave_blob_store_open(request->session->blob_folder, request->session->blob_limit,
+                                      cleave_context_log(request->handle->context), &blobs, error));
   }
-  cleave_program_request_t request = {
-      .handle = once->handle, .view = once->view, .options = &call->options, .name = "", .blobs = blobs};
-  cleave_status_t status = cleave_program_compile(&request, &program, message);
+  cleave_program_request_t compile = {.handle = request->handle,
+                                      .view = request->view,
+                                      .options = &call->options,
+                                      .name = "",
+                                      .blobs = blobs};
+  cleave_status_t status = cleave_program_compile(&compile, &program, message);
   if (status == CLEAVE_OK) {
     status = run(call, program, message, error);
   }
@@ -189,10 +192,10 @@ static cleave_status_t compile_and_run(call_t *call, cleave_message_t *message, 
   return status;
 }
 
-cleave_status_t cleave_run_once(const cleave_once_t *once, cleave_tensor_t **outputs,
-                                cleave_message_t *message) {
+cleave_status_t cleave_region_run(const cleave_region_run_t *request, cleave_tensor_t **outputs,
+                                  cleave_message_t *message) {
   cleave_error_t error = CLEAVE_ERROR_INIT;
-  call_t call = {.once = once, .region = &once->view->region, .tensors = outputs};
+  call_t call = {.request = request, .region = &request->view->region, .tensors = outputs};
   message->text[0] = '\0';
   for (uint32_t k = 0; k < call.region->output_count; k++) {
     outputs[k] = NULL;

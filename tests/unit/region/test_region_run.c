@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One region, compiled and run once: on the host, and on a device whose memory nobody else may touch.
-#include "backend/program/once.h"
+#include "backend/program/region_run.h"
 
 #include "session_case.h"
 #include "unit.h"
@@ -28,10 +28,10 @@ static cleave_tensor_t *run(const char *backend, uint32_t device, const char *op
       .name = "r", .nodes = &node, .node_count = 1, .attributes = &attribute, .attribute_count = 1};
   cleave_view_builder_init(&builder, c.graph);
   unit_ok(cleave_view_build(&builder, &request, &arena, &view, e));
-  cleave_once_t once = {.view = &view, .inputs = c.views, .threads = 1};
-  unit_ok(cleave_registry_find(NULL, backend, &once.handle, e));
+  cleave_region_run_t run = {.view = &view, .inputs = c.views, .threads = 1};
+  unit_ok(cleave_registry_find(NULL, backend, &run.handle, e));
   cleave_tensor_t *output = NULL;
-  ck_assert_int_eq(cleave_run_once(&once, &output, message), expected);
+  ck_assert_int_eq(cleave_region_run(&run, &output, message), expected);
   cleave_view_builder_deinit(&builder);
   cleave_arena_deinit(&arena);
   session_case_deinit(&c);
@@ -71,4 +71,4 @@ UNIT_TEST(a_device_that_is_not_there_is_an_error) {
   ck_assert_ptr_nonnull(strstr(message.text, "mirror"));
 }
 
-UNIT_MAIN("once")
+UNIT_MAIN("region run")
