@@ -601,7 +601,7 @@ UNIT_TEST(a_worker_that_lies_is_not_believed) {
        "did not answer within 0.2 s while being loaded"},
       {"exec 3>&-", "closed its connection while being loaded"},
   };
-  char path[] = "/tmp/cleave_liar_XXXXXX";
+  char path[] = "/tmp/cleave_answers_XXXXXX";
   int made = mkstemp(path);
   ck_assert_int_ge(made, 0);
   (void)close(made);
