@@ -35,6 +35,10 @@ typedef struct kernel_loops {
   kernel_reduce_t reduce[KERNEL_OP_COUNT][KERNEL_DTYPE_COUNT];
   kernel_where_t where[9][4]; /* by element size, and whether x (1) and y (2) are single elements */
   kernel_fill_t fill[9];      /* by element size */
+  /* A copy that leaves the caches alone, for what is too large for them; `stream_end` makes such copies
+   * visible to other threads. */
+  void (*stream)(void *out, const void *from, size_t bytes);
+  void (*stream_end)(void);
 } kernel_loops_t;
 
 /* The best for this processor; `limit` 0 allows plain C alone, 1 AVX2 as well, 2 everything. */

@@ -7,7 +7,11 @@
 #include "convert.h"
 #include "space.h"
 
-enum { ALIGNMENT = 64, WORK_GRAIN = 131072 };
+enum {
+  ALIGNMENT = 64,
+  WORK_GRAIN = 131072,
+  STREAM_BYTES = 1 << 25, /* an output that is larger would push everything else out of the caches */
+};
 
 typedef struct cell {
   unsigned char *data;
@@ -41,6 +45,7 @@ typedef struct worker {
   int64_t count;  /* of the tile */
   int64_t inside; /* of the tile, in the group of rows */
   int64_t coordinates[CLEAVE_MAX_RANK];
+  bool has_streamed;
 } worker_t;
 
 static size_t round_up(size_t bytes) {
@@ -242,7 +247,8 @@ static void apply(worker_t *worker, const kernel_step_t *step, bool is_row_step)
   }
   int64_t count = is_row_step ? worker->row_count : worker->count;
   unsigned char *out = NULL;
-  bool is_whole = false; /* the result has to be a tile */
+  unsigned char *streamed = NULL; /* where the tile goes from its slot */
+  bool is_whole = false;          /* the result has to be a tile */
   if (is_row_step) {
     out = worker->rows + (size_t)plan->rows[step->value] * KERNEL_SLOT_BYTES;
   } else if (plan->kept[step->value] != KERNEL_NO_SLOT) {
@@ -251,6 +257,10 @@ static void apply(worker_t *worker, const kernel_step_t *step, bool is_row_step)
   } else if (step->output != CLEAVE_INDEX_NONE && worker->call->outputs[step->output] != NULL) {
     out = (unsigned char *)worker->call->outputs[step->output] + (size_t)worker->begin * size;
     is_whole = true;
+    if ((size_t)worker->space->total * size > STREAM_BYTES) {
+      streamed = out;
+      out = worker->slots + (size_t)step->slot * KERNEL_SLOT_BYTES;
+    }
   } else {
     out = worker->slots + (size_t)step->slot * KERNEL_SLOT_BYTES;
   }
@@ -260,6 +270,10 @@ static void apply(worker_t *worker, const kernel_step_t *step, bool is_row_step)
     memcpy(&element, out, size);
     fill(worker, out, &element, count, size);
     is_single = false;
+  }
+  if (streamed != NULL) {
+    plan->loops->stream(streamed, out, (size_t)count * size);
+    worker->has_streamed = true;
   }
   worker->cells[step->value] = (cell_t){.data = out, .is_single = is_single};
 }
@@ -437,6 +451,9 @@ static void run_share(const run_t *run, int64_t share) {
       kernel_grid_tile(&space->grid, item, &worker.begin, &worker.count);
       run_tile(&worker, &plan->phases[0]);
     }
+  }
+  if (worker.has_streamed) {
+    plan->loops->stream_end();
   }
 }
 

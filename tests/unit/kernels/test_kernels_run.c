@@ -226,6 +226,14 @@ UNIT_TEST(outputs_that_nobody_wants_are_left_out) {
   kernel_program_destroy(program);
 }
 
+/* Outputs beyond the size of caches go another way. */
+UNIT_TEST(outputs_of_many_megabytes) {
+  check_text(
+      "kernel rank 2 reduced 0\nin0 f32 [0 1]\n%0 = load in0\n%1 = Neg %0\n%2 = Abs %1\n%3 = constant f32 2\n"
+      "%4 = Neg %3\nout0 f32 = %1\nout1 f32 = %2\nout2 f32 = %4\n",
+      (const int64_t[]){3, 2800001}, 0);
+}
+
 /* More elements than 32 bits count, all of them one element in memory. */
 UNIT_TEST(rows_of_more_than_two_to_the_31_elements) {
   kernel_program_t *program = kernel_case_read(
