@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Memory that lives as long as a program of the reference backend: blocks in a list, given back together.
  */

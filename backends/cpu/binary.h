@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What operators of two broadcast inputs share. An operator has one row function per dtype, in an array
  * indexed by dtype; a row sees each input either dense or as one repeated element (stride 0). Where there is

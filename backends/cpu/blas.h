@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * OpenBLAS, loaded with the first matrix product. It maps some 300 MiB before its first function returns and
  * 128 MiB more for every product that runs at the same time, and tries for ever where it gets no memory: a

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The equation of Einsum (ONNX, opset 12) against the shapes of its operands: labels with extents, and the
  * strides of every operand along them. An ellipsis stands for labels of its own, one per axis it covers,

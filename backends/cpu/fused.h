@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A region as one kernel: all of its nodes are one program of kernels/, and so one step. That is asked for by
  * the attribute `kernel` of a region, which rules/pointwise.lua attaches.

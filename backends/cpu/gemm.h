@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Dense matrix products, row-major: C[m,n] = alpha * op(A)[m,k] * op(B)[k,n] + beta * C, where op transposes
  * or not, and `lda`, `ldb`, `ldc` are the elements from one stored row to the next. With beta 0, C is not

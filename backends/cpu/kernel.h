@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What a kernel of the reference backend is. Every file `kernels_<family>.c` defines one table
  * `cpu_kernels_<family>`, ended by an entry without op; the list of families is generated from the files.

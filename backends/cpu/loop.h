@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Loops over tensors by strides. A loop has dims and up to four operands, each a base pointer with a stride
  * in bytes per dim; operand 0 is what is written. Neighbouring dims are merged where every operand allows it,

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The shape side of MatMul (ONNX, numpy's matmul): one-dimensional inputs get a dimension of 1, leading
  * dimensions broadcast. Also of QLinearMatMul and MatMulInteger.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What the neural-network kernels (convolution, pooling, normalisation, recurrence, ...) share: checks of
  * dtypes and ranks, float16 and bfloat16 through float32 copies, and the layout of scratch memory.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A program of the reference backend: the nodes of a region in order, each with its kernel, prepared state
  * and tensors. Made once by compile.c, run many times by program.c. All memory comes from one arena, except

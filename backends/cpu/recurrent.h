@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * RNN, GRU and LSTM of ONNX (opset 14: `layout`), for float and double: all directions, activations, clips,
  * peepholes and sequence lengths. `cpu` runs them as kernels, and other backends inside their regions, so

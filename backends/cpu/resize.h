@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The arithmetic of Resize (ONNX, opset 19) along one axis: where an output element lies on the input, and
  * which input elements count how much. Separable: an N-d resize is one pass per axis.

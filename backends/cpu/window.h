@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Sliding windows of convolutions and pools over tensors [batch, channels, spatial...] with one to three
  * spatial axes: attributes kernel_shape, strides, dilations, pads and auto_pad of Conv, ConvTranspose,

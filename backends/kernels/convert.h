@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Conversions between element types, as ONNX Cast defines them: float to integer truncates, integers wrap,
  * anything but zero is true. Where Cast leaves the result open (float out of range, NaN), it saturates, and

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Programs on the CPU. The space is cut into tiles that stay in the first cache; each step of the program is
  * one loop over a tile. Where there are reductions, a thread has whole rows; what later steps of a row read

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * One loop per operator and dtype over a tile, for one instruction set. The tables come from operators.inc
  * through loops.inc, which is compiled for plain C, AVX2 and AVX-512; all of them give the same bits.

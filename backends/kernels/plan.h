@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What planning decides about a program: the steps of each phase, and where each value lies during a tile. A
  * phase ends where a reduction has seen all of its row; values per row come first in the next one.

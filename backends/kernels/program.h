@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The program of a fusion: values over an index space, each from the operators of operators.inc, and what is
  * stored. A program knows dtypes, ranks and what is repeated along which axis; sizes and strides come with

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The space of one call: its axes merged where every input runs through them in one go, and how it is cut
  * into tiles.

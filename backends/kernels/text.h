@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Programs as text, for people and tests: README.md has the grammar. Printing a program and reading it again
  * gives the same program; text from anywhere is read safely.

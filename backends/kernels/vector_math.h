@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Functions of one float without branches or calls, so that loops over them are vectorised. Each is within a
  * few units in the last place of the exact result, and treats NaN, infinities and overflow as libm does. Also

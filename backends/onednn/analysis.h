@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What a region means, before any layout is chosen: the list of kernels. A kernel is one oneDNN primitive
  * (or a view, which is none) with the chain of pointwise steps, its posts, that oneDNN applies to the

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Special values: NaN, infinities, and what rounds to them. oneDNN's code for max(x, 0), exponentials and
  * maxima turns NaN into a number. On x86 every such instruction raises the floating-point flag "invalid", and

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A copy of a region view that outlives the call it was given to. Constants keep pointing at the host's data,
  * which stays until the program is unloaded.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * One function per kind of kernel: fetches its operands, adds its steps, binds its result. All shapes are
  * known and positive here.

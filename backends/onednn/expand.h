@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Operators that are several primitives of oneDNN, Attention and RMSNormalization, spelled out before
  * analysis: the region with nodes, values and fusions in their place. So they get what the same model gets

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Fitting a chain of posts into one primitive. The emitter says how to make the primitive descriptor for
  * given attributes and result layout; onednn_fit finds the longest prefix of the posts for which oneDNN has

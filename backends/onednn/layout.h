@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Memory descriptors of oneDNN, all float32, with offset0 = 0: making, comparing and re-viewing them. A
  * descriptor maps logical indices to places; two descriptors that map every index to the same place are the

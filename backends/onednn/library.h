@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What differs between oneDNN 2 and oneDNN 3, behind one interface: the rest of the backend is written
  * against this header and what both have in common. Version 2 describes an operation, then asks for a

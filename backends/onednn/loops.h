@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Loops of our own, for what oneDNN computes wrongly or has no primitive for: steps of a program like its
  * primitives. Special values are those of the ONNX operators: a NaN stays one, the maximum of minus

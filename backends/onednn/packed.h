@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Packed weights that programs share. A slab is one stretch of memory in large pages that a program fills
  * while it compiles; what is in it is found again by its content: which constant (by version), scaled how, in

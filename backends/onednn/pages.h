@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Memory for packed weights, in large pages where the system has them. The system clears pages when they are
  * written first, which on virtual machines takes longer than packing: pages can be cleared ahead of time.

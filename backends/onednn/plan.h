@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A region on its way to a program: where every value lives and which primitives run, in order. Emitters
  * (emit_*.c) take kernels one after the other, fetch tensors, convert layouts where they must, add steps

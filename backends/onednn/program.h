@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A compiled region. Every memory object and argument list exists before the first run; a run points the
  * objects of an input, an output or the workspace at new memory where that has moved since the last run,

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The exact form of a program, for runs in which special values turned up. It is compiled when it is first
  * needed: in the steady state of finite values there is none.

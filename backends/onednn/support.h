@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What every file of the oneDNN backend stands on: one-line failures, oneDNN status codes turned into
  * them, checked sizes, and the arena that holds whatever lives as long as one analysis or one compile.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Readers of the values a region view shows: constants (whose data may be unaligned), shapes that may be
  * partly unknown, and how one shape broadcasts to another (numpy's rules, as ONNX uses them).

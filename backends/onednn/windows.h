@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The geometry that attributes describe: sliding windows of convolutions and poolings (kernel, strides,
  * dilations, pads, auto_pad, ceil_mode), pads of Pad, axes of reductions, coordinates of Resize.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Weights of Winograd convolutions. oneDNN's own reorder makes them number by number and writes all of them
  * twice, which was most of compiling ResNet-50. This one makes 16 channels at a time, in the same order of

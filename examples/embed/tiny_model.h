@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A model in memory, as it might come over a network: an ONNX file of 210 bytes with
  *

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Arena of growing blocks. What is handed out is zeroed and aligned to 16 bytes. */
 #include "base/arena.h"
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Arena: memory that is freed all at once. Pointers stay valid until then. */
 #ifndef CLEAVE_BASE_ARENA_H
 #define CLEAVE_BASE_ARENA_H

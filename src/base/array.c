@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Growth of arrays: capacity at least doubles, sizes are checked. */
 #include "base/array.h"
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Growing arrays. `CLEAVE_ARRAY(type)` is a struct type with items, count and capacity; all zero is an
  * empty array. Growth doubles, so that appending is linear over all.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Eight bytes at a time, little-endian by definition, so that saved hashes travel. */
 #include "base/hash.h"
 

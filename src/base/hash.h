@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* 64-bit hashes that are the same on every run and machine. Not for secrets. */
 #ifndef CLEAVE_BASE_HASH_H
 #define CLEAVE_BASE_HASH_H

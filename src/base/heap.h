@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Binary heaps in the items of an array: the first item goes before all others, by the order that is given.
  */
 #ifndef CLEAVE_BASE_HEAP_H

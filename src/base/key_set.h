@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Sets of 64-bit keys that are hashes already: open addressing in a table that is at most half full. All zero
  * is an empty set. Keys 0 and 1 are one and the same. */
 #ifndef CLEAVE_BASE_KEY_SET_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* The one gate to malloc, or to the allocator of whoever embeds cleave: sizes are checked, and tests can make
  * any allocation fail. */
 #include "base/memory.h"

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Memory: all of the library's allocations pass here, with sizes that cannot overflow. */
 #ifndef CLEAVE_BASE_MEMORY_H
 #define CLEAVE_BASE_MEMORY_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Text for people, with parts that come from files: names, values, reasons, messages of libraries. In such a
  * part a terminal would obey control characters, a newline would begin a line that looks like one of ours,

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* First error wins: a message that is there is never overwritten by what follows from it. */
 #include "base/status.h"
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Status and error: how a function says that it failed, and why. */
 #ifndef CLEAVE_BASE_STATUS_H
 #define CLEAVE_BASE_STATUS_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Open addressing with linear probing; the table is at most half full. */
 #include "base/strings.h"
 

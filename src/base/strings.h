@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Interned strings: equal texts have one 32-bit id, and a pointer that stays. Id 0 is "". */
 #ifndef CLEAVE_BASE_STRINGS_H
 #define CLEAVE_BASE_STRINGS_H

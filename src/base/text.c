@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Growing text and nearest names. A failed append makes the text fail as a whole, so printers need no checks.
  */
 #include "base/text.h"

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Text that grows, for printers; and the nearest name, for "did you mean". */
 #ifndef CLEAVE_BASE_TEXT_H
 #define CLEAVE_BASE_TEXT_H

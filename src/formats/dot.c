@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Nodes are written level by level, so that each stands in the cluster of its innermost group; edges follow
  * once all nodes are known. Texts from outside are escaped, and long ones cut.

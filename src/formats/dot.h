@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* A graph as Graphviz text (https://graphviz.org/doc/info/lang.html), groups as nested clusters. */
 #ifndef CLEAVE_FORMATS_DOT_H
 #define CLEAVE_FORMATS_DOT_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Levels of grouped nodes. At each level the items are sorted by Kahn's algorithm, the item with the earliest
  * node first, so that the order is the one of the graph wherever groups allow it.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Groups of nodes, as a partition makes them: regions, and fusions inside of regions. The ONNX writer makes a
  * model-local function of each, the dot printer a cluster. Plain data, so that formats need to know nothing

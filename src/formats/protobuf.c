@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* A reader never moves past `end`, and every range it hands out lies between `next` and `end`. */
 #include "formats/protobuf.h"
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Protocol buffers (https://protobuf.dev/programming-guides/encoding): a pull reader over bytes that stay
  * where they are, and a writer. The reader copies nothing and allocates nothing: a length-delimited field is

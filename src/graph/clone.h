@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* A copy of a graph to change freely: folding, binding of sizes, rewriting. Nodes, values and uses keep their
  * ids. */
 #ifndef CLEAVE_GRAPH_CLONE_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Node sets contracted to groups, with one incremental topological order over the groups. The graph with
  * every group contracted is acyclic at all times: a set that would close a cycle is not contracted, and

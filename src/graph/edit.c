@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Changing a graph. Ids of removed nodes and values are never used again; links stay consistent after each
  * call. */
 #include <string.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Changes of a graph as data: a log that says, step by step, what rules did to a copy of a graph. Ids are
  * handed out in order and never again, so the same steps on the same graph name the same nodes and values:

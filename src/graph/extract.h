@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* A set of nodes as a graph of its own: to run a region alone, to write it to a file. */
 #ifndef CLEAVE_GRAPH_EXTRACT_H
 #define CLEAVE_GRAPH_EXTRACT_H

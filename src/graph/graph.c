@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Building a graph. Records live in growing arrays and are named by index; a node's inputs are consecutive
  * uses, its outputs consecutive values. Lists of uses are linked through the use records, oldest first.

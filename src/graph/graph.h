@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The graph: nodes (operator, attributes, inputs) and values (dtype, shape, producer, uses, constant data).
  * Nodes and values are named by typed 32-bit ids that stay valid while the node lives. Removed ids are not

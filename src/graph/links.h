@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* The lists of uses: linking and unlinking. Private to this folder. */
 #ifndef CLEAVE_GRAPH_LINKS_H
 #define CLEAVE_GRAPH_LINKS_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What an operator is: its schema as data, and the functions that infer and fold. The table of operators is
  * in src/ops; a graph only points to entries. Operators of custom domains all have `id`

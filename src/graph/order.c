@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Kahn's algorithm with a binary heap of ready nodes, lowest index first. A graph whose indices are in order
  * already, the usual case, is seen in one pass and needs no heap.

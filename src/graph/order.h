@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Topological order of the live nodes. */
 #ifndef CLEAVE_GRAPH_ORDER_H
 #define CLEAVE_GRAPH_ORDER_H

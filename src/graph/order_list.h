@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A linked list of the numbers 0 .. count - 1 (or some of them) that can tell in constant time which of two
  * comes first: every element has a label, and labels increase along the list.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Text of a graph, in topological order. Long lists and tensors are shortened: this is for reading, not for
  * loading. */
 #include "graph/print.h"

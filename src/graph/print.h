@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* A graph as text, one node a line: `%y = Conv(%x, %w) {strides = [2, 2]} : float32[1, 64, 112, 112]`. */
 #ifndef CLEAVE_GRAPH_PRINT_H
 #define CLEAVE_GRAPH_PRINT_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Walks every record once, then asks for a topological order. */
 #include "graph/verify.h"
 

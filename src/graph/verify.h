@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Checks that a graph holds together: links both ways, schema counts, acyclic, types of constants. */
 #ifndef CLEAVE_GRAPH_VERIFY_H
 #define CLEAVE_GRAPH_VERIFY_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Bytes as text: base64 of RFC 4648, with padding and without line breaks. */
 #ifndef CLEAVE_JSON_BASE64_H
 #define CLEAVE_JSON_BASE64_H

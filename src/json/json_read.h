@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Reads members of JSON objects by name and type, for plans, regions and logs of changes. Failures name the
  * file, the path of the member, what was expected and what was found.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Tensors in JSON, for logs of changes and for regions: members "dtype", "shape" and "data". Data of a few
  * elements is a list of numbers, where these say all; more of it is base64 of the bytes (little endian).

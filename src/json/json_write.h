@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Values of JSON from texts, numbers and attributes: what plans, regions and logs of changes are written
  * with. NULL is a failure, and cleave_json_set carries it on, so that it is enough to look at the whole. */
 #ifndef CLEAVE_JSON_JSON_WRITE_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Tensors and attributes of a graph as libraries see them (cleave/backend.h). */
 #ifndef CLEAVE_OPS_ATTRIBUTE_VIEW_H
 #define CLEAVE_OPS_ATTRIBUTE_VIEW_H

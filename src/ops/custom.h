@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Operators that loaded libraries bring: entries like those of the table, found by cleave_op_find under
  * domain and name, with a schema parsed from the library's texts. An entry lives until the last context ends

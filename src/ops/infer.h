@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Inference of dtypes and shapes over a whole graph, forwards and backwards, to a fixed point; and with it
  * the values of integer shape arithmetic (Shape -> Gather -> Concat -> Reshape), symbolic dimensions

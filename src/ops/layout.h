@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* What the dimensions of operands mean, where the ONNX operator says so: "NCHW" for the data of a
  * convolution. */
 #ifndef CLEAVE_OPS_LAYOUT_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* The table of operators, made from op_list.inc: lookup by name, schema defaults, completeness checks. */
 #ifndef CLEAVE_OPS_OPS_H
 #define CLEAVE_OPS_OPS_H

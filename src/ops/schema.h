@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* The table of operators as it is built once from op_list.inc. Private to src/ops; all else uses ops.h. */
 #ifndef CLEAVE_OPS_SCHEMA_H
 #define CLEAVE_OPS_SCHEMA_H

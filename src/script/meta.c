@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Gives lua/cleave/meta.lua the tables of C as Lua tables, and copies the files that it makes. */
 #include "script/meta.h"
 

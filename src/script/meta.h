@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Editor definitions and reference tables, generated from what the words, handles and operators are made of:
  * the schema of the words (lua/cleave/schema.lua), the fields of handles (handles.h), the list of operators.

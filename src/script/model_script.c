@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Loads a model script: runs it with the builder `g` and the settings as `options`, and infers the whole
  * graph. */
 #include "script/model_script.h"

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Model scripts: Lua text that builds a graph with the operators by name. */
 #ifndef CLEAVE_SCRIPT_MODEL_SCRIPT_H
 #define CLEAVE_SCRIPT_MODEL_SCRIPT_H

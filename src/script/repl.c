@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The prompt: chunks in one environment, and the functions that lua/cleave/repl.lua builds its words from.
  * Memory of C that is in use while Lua runs (a matcher, a string from a service) belongs to the session and

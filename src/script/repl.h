@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The sandbox of rule files at a prompt, with a graph in hand: one interpreter that runs chunk after chunk.
  * Globals that a chunk assigns are kept for the next one. If a chunk fails, exceeds its budget or is

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* The monotonic clock, in nanoseconds. */
 #ifndef CLEAVE_SYSTEM_CLOCK_H
 #define CLEAVE_SYSTEM_CLOCK_H

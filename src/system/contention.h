@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Are processors taken by other processes? OpenMP's threads spin while they wait for each other. That is best
  * on an idle machine; if another process wants the same processor, they take the time that the late thread

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * 128-bit digests of content, at the speed of memory: for large weights and for files that may be broken.
  * They differ between machines of other byte order, and keep nobody out who wants the same digest.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Files with a reference count, mapped so that weights can point into them, or read; atomic writes. */
 #define _GNU_SOURCE /* O_TMPFILE */
 #include "system/file.h"

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Files: mapped read-only and shared by whatever points into them; written whole or not at all. */
 #ifndef CLEAVE_SYSTEM_FILE_H
 #define CLEAVE_SYSTEM_FILE_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Lines for whoever embeds cleave: the log of a context (cleave_context_set_log in cleave/cleave.h). Dropped
  * where nobody listens. */
 #ifndef CLEAVE_SYSTEM_LOG_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* How much processor time the control groups of this process allow (Linux; see cgroups(7), both versions).
  */
 #ifndef CLEAVE_SYSTEM_PROCESSORS_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Static chunks, so that who computes what does not depend on timing. */
 #include "system/threads.h"
 

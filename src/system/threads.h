@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* The one pool of worker threads: OpenMP's, which oneDNN and OpenBLAS use too, so that pools never compete.
  */
 #ifndef CLEAVE_SYSTEM_THREADS_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Comparison of tensors, element by element, in double precision; integers exactly. */
 #include "tensor/compare.h"
 

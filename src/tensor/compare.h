@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* The comparison of tensors with a tolerance of any form. */
 #ifndef CLEAVE_TENSOR_COMPARE_H
 #define CLEAVE_TENSOR_COMPARE_H

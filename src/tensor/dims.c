@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Symbolic dimensions: polynomials in a normal form, each stored once, so that equal ones have equal codes.
  * An atom is a symbol, or a floor division that leaves a rest. Everything is bounded: what gets too large is

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* One table of names; conversions of the 16-bit floats that are exact or round to nearest even. */
 #include "tensor/dtype.h"
 

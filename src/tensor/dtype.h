@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Names and kinds of element types; sizes are in cleave/backend.h. */
 #ifndef CLEAVE_TENSOR_DTYPE_H
 #define CLEAVE_TENSOR_DTYPE_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Seeded numbers: element k depends on the seed and k alone (a counter-based generator), so threads do not
  * matter. */
 #include <math.h>

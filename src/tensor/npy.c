@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * .npy files: magic, version, a Python dict as text, data. The dict is read by a small scanner that accepts
  * what NumPy writes, in any order of keys, and nothing else.

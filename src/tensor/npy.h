@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* NumPy's .npy files, format 1.0 to 3.0 (numpy.lib.format): little-endian, C order. */
 #ifndef CLEAVE_TENSOR_NPY_H
 #define CLEAVE_TENSOR_NPY_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Printing, counting and broadcasting of shapes; the arithmetic of dimensions is in dims.c. */
 #include "tensor/shape.h"
 

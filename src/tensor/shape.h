@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Shapes with symbolic dimensions. A dimension is one int64: >= 0 is its size; CLEAVE_DIM_UNKNOWN (-1) is
  * "some size, nothing known"; below that it names an expression in a `cleave_dims_t` table ("N", "T + 1",

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The sparse form of a tensor, beside its dense one: what pruned weights look like to a library that has
  * kernels for them. CSR for matrices, ROW_SPARSE for every other rank from 1 on (the storage types of MXNet's

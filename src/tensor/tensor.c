@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Tensors: creation with checked sizes, sharing, element access. Borrowed data is never written. */
 #include "tensor/tensor.h"
 

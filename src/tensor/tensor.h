@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Tensors: dense, row-major, without gaps; one that is sparse in its file has that form beside (sparse.h).
  * Shared by reference count; data may be borrowed from a mapped file, and then is read-only and unaligned.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* When the library crashes: where it was, written into memory that the parent reads. */
 #ifndef CLEAVE_WORKER_FAULT_H
 #define CLEAVE_WORKER_FAULT_H

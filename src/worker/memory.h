@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Memory that a library gets: buffers between pages that cannot be touched, and constants that cannot be
  * written. */
 #ifndef CLEAVE_WORKER_MEMORY_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* What the files of the worker share: the library, its programs and partitioners at work, and how requests
  * are answered. */
 #ifndef CLEAVE_WORKER_WORKER_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Nothing is wrong with this one either: a Relu that adds what rules attach, `offset` of the region and
  * `bias` of the fusion, refuses fusions whose rule says `forbidden`, and has a second look at regions. */
 #include "relu.h"

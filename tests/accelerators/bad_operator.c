@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Brings two operators; the schema of the second is wrong, so that the library is refused with both. */
 #include "relu.h"
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Programs as bytes. Runs one node: Relu, or Add of a constant, all float32. `configure` knows
  *   compiles, loads, saves   for asking: how often

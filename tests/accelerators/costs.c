@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A Relu on a device far away: 20 us to get there, and a nanosecond for every 8 bytes that cross the border;
  * computing costs nothing. Of tensors of 1 to 6 elements it says what nobody can: NaN, less than nothing,

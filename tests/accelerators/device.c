@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Two devices with guarded memory that compute float32 Relu, Neg, Add and Mul of equal shapes, and NonZero.
  * The environment variable CLEAVE_TEST_DEVICE says what it has when it is loaded: "streams", "events" (with

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Two devices of a test library: memory that nobody may touch outside of the library's calls, and streams, a
  * thread and a queue each. What is to go wrong is set by `configure` (device.c).

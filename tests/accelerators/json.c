@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Nothing is wrong with this one: its compiler takes text. A region becomes JSON, and what is read back from
  * that is compiled. */
 #include "relu.h"

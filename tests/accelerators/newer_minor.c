@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Built for a later minor version: the struct is longer than cleave knows. */
 #include "relu.h"
 

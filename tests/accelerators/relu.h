@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What the test libraries have in common: a backend that runs single float32 Relu nodes of known shape. Each
  * library takes RELU_BACKEND and makes one thing wrong.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* The struct ends with the required fields, and garbage follows. */
 #include "relu.h"
 

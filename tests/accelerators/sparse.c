@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Nothing is wrong with this one: float32 products of a matrix with a sparse constant one, of which it reads
  * what is stored only. */
 #include "relu.h"

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Computes, but wrongly: every value is 0.25 too large. */
 #include "relu.h"
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The conformance sweep: small graphs on every backend against the same graphs unpartitioned on `cpu`.
  *

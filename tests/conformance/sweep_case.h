@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * One case of the sweep at work: the state of the whole run, and what running a case adds to it. Used by
  * sweep.c, which reports, and sweep_case.c, which runs.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Graphs with shapes as short texts, so that a failing case can be read, and run again alone.
  *

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Makes the statements of a random graph, one operator over earlier values at a time. Numbers stay near one:
  * weights are scaled, products of two values squashed, quotients left out.

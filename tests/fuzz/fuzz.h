@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Kinds of input that come from outside: how an input of a kind comes about, how it is damaged, and what
  * cleave makes of it. Both the tests of replay_*.c, with a fixed seed, and the libFuzzer targets (target.c)

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Adds to its output where it is asked to, and crashes in the second run. */
 #include "hostile.h"
 

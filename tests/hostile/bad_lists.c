@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* A library whose lists of what it adds are wrong. CLEAVE_TEST_MISDEED says how. */
 #include "misdeed.h"
 

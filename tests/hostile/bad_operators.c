@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* The operator bad.op.Twice, and bad.op.Places, whose output tells its shape in a run: numbers of the
  * elements that are not zero. Attribute `does`: "crash PLACE" or "hang PLACE" with a place of infer, create,
  * execute, destroy; "dtype", "rank" and "dims" infer what cannot be; "behind" writes behind the output;

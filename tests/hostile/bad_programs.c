@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Relu as regions, executors and blobs. CLEAVE_TEST_MISDEED: "crash PLACE" or "hang PLACE" with a place of
  * save, check, load, get, execute, release; "behind" writes behind an output of an executor; "endless" saves
  * without end, "many" in many pieces; "nothing" loads no program; "callback" says something out of turn, in

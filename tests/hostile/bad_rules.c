@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Partitioners `groups` and `picker` over Exp and Log, and the pass `change`. Options say what they do:
  * `part` crash or hang in one of supported, create, select, input, output, filter, destroy, review, or
  * "group", "status", "attach", "nameless", "many", "refuse", "drop"; `pass` one of "all", "input", "wrong",

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Leaves processes behind that keep all descriptors. */
 #include "hostile.h"
 

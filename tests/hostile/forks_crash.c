@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Leaves a process behind that keeps all descriptors, and crashes. */
 #include "hostile.h"
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Libraries that misbehave in one place: each macro below makes the backend of relu.h, with a
  * function `misbehave` of the library called first in one of its functions. They are for processes of their

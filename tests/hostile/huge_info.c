@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Wants more workspace than there is, and lists pairs that are not there. */
 #include "hostile.h"
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Libraries with many ways to misbehave: which one it is, somebody says in an option, an attribute, or the
  * environment (CLEAVE_TEST_MISDEED).

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Prints what nobody asked for, on both streams. */
 #include "hostile.h"
 

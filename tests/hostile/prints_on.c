@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Leaves a process behind that prints without end, and crashes. */
 #include "hostile.h"
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Computes through its workspace, of which it uses more than it asked for. */
 #include "hostile.h"
 

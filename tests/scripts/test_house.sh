@@ -11,7 +11,7 @@ complain() {
 }
 sources=$(find src backends tests examples -name '*.[ch]' | sort)
 for file in $sources $(find src backends -name '*.inc') $(find rules lua examples tests -name '*.lua'); do
-  head -n 2 "$file" | grep -q 'SPDX-License-Identifier: Apache-2.0' || complain "$file: no SPDX line at the top"
+  head -n 2 "$file" | grep -q '^\(//\|--\) SPDX-License-Identifier: Apache-2.0$' || complain "$file: no SPDX line at the top"
 done
 for file in $(find src backends lua/cleave -name '*.[ch]' -o -name '*.lua' | sort); do
   [ "$file" = src/include/cleave/backend.h ] && continue # one file by design: all that a library includes

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * From nodes of a region to one program. Shapes of all values have to be known. Every value that the nodes
  * make has the shape of the index space, or, behind a reduction, that shape with reduced sizes of 1; a

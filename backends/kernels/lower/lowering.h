@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What the files that turn nodes into programs share: lower.c the walk and pointwise operators, lower_rows.c
  * operators that reduce rows.

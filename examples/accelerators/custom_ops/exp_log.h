@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* What the two files of the exp_log library share. */
 #ifndef EXP_LOG_H
 #define EXP_LOG_H

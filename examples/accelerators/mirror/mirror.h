@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The library's state, and what its files share. Everything hangs on `mirror_t`: nothing is static, so that
  * the library can be loaded under several names at once.

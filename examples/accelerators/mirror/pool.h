@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Memory of one device: a range of addresses of its own, divided into blocks that are free or used. All
  * functions are thread-safe.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A launchable: a region or a single operator, compiled by the cpu backend within this library, with its
  * weights in memory of the device. A run whose tensors all lie on the device and are written goes straight to

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Streams and events. A stream is a thread with a queue of fixed length; what is put on it happens in order
  * and later. The first failure stays with the stream: what follows is left out, until `wait` has told it.

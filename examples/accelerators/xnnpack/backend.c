@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * XNNPACK as an accelerator library of cleave: the functions of cleave/backend.h. float32 in host memory,
  * inference, shapes known when a region is compiled. A program is compiled once and runs on its own buffers.

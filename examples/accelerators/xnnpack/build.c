@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* From units to runtimes: a subgraph per stage, emitted unit by unit, and set up on the program's own buffers
  * once and for all. */
 #include <stdlib.h>

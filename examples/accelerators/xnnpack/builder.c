@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Values of XNNPACK's subgraphs: what a unit reads and writes, by value of the region and form. */
 #include "builder.h"
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Builds the XNNPACK subgraphs of a region. This XNNPACK cannot transpose, so a region is cut into stages:
  * within a stage every value has the form it is made in, and between two stages values change theirs. Mostly

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Conv and ConvTranspose over height and width. Weights are packed once: from ONNX's order to XNNPACK's, with
  * the factors per output channel that were folded in.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Operators that work element by element, in whatever form their operands are kept. */
 #include <math.h>
 

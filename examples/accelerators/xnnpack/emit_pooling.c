@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* MaxPool, AveragePool, GlobalAveragePool, and ReduceMean over an image. XNNPACK leaves padding out of both
  * maxima and averages; an average that counts its padding gets zeros around its input. */
 #include "operators.h"

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Gemm and MatMul with constant weights: XNNPACK's fully connected layer, weights as [outputs][inputs]. */
 #include "operators.h"
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Operators that care where their elements lie: padding, softmax, reshapes, depth to space. */
 #include "operators.h"
 

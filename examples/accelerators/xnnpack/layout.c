@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Transposes in tiles that stay in the first-level cache on both sides. */
 #include "layout.h"
 

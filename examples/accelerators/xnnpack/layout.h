@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Moving float32 elements between NCHW and NHWC, and packing weights. */
 #ifndef XNNPACK_LAYOUT_H
 #define XNNPACK_LAYOUT_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Every block has its size in front of it, in a head as large as the alignment. The counter of a thread hangs
  * on a pthread key, not on thread-local storage, which leak checkers lose sight of in libraries loaded at run
  * time. */

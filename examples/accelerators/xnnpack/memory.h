@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Memory of programs, XNNPACK's own among it: counted, so that `info` can tell how much there is. */
 #ifndef XNNPACK_MEMORY_H
 #define XNNPACK_MEMORY_H

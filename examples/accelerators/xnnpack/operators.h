@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What XNNPACK computes: a table of ONNX operators, each with a check, which knows what the library lacks,
  * and an emitter, which defines the nodes of XNNPACK's subgraph. An emitter is called with checked units

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* What a region is compiled to: XNNPACK runtimes in stages, own buffers between them, conversions of layout.
  */
 #ifndef XNNPACK_PROGRAM_H

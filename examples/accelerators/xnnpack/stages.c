@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Layout bookkeeping. Operators over height and width want channels last, and what is pointwise between them
  * follows. A value is made in one form; a unit that reads it in the other one goes to a later stage.

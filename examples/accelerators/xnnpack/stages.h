@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* In which form every value of a region is made, and where that makes it necessary to cut. */
 #ifndef XNNPACK_STAGES_H
 #define XNNPACK_STAGES_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Reads nodes and fusions as units: the types that XNNPACK takes, then the operator's own check. */
 #include "unit.h"
 

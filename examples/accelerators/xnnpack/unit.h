@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A unit is what one call of XNNPACK's subgraph interface (or a short chain of them) computes: a node alone,
  * or a fusion of a head with what is folded into it. Constant factors and terms per channel (batch norm among

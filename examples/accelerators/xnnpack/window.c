@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* The padding that counts is what makes the output as large as shape inference says: auto_pad and ceil_mode
  * end up as explicit padding here. */
 #include "window.h"

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Windows of convolutions and poolings over height and width, with all padding explicit. */
 #ifndef XNNPACK_WINDOW_H
 #define XNNPACK_WINDOW_H

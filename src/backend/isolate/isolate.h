@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A library that runs in a process of its own, as a backend of this one: its table has the functions that the
  * library has, each of which asks the process. What the library gets are copies: constants and inputs that it

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* What the files of isolated libraries share: a library, what it adds, and calls to its worker. */
 #ifndef CLEAVE_BACKEND_ISOLATE_ISOLATE_INTERNAL_H
 #define CLEAVE_BACKEND_ISOLATE_ISOLATE_INTERNAL_H

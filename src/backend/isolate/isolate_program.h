@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A program of an isolated library: a compiled region, an executor of a single operator, or a kernel of an
  * operator of the library. Its inputs and outputs lie in memory that the worker maps too, each with marks

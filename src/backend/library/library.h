@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Accelerator libraries as files: what is looked at before the code of a library runs, and opening it. */
 #ifndef CLEAVE_BACKEND_LIBRARY_LIBRARY_H
 #define CLEAVE_BACKEND_LIBRARY_LIBRARY_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Constants that a worker process has: each is handed over once, however often regions with it are shown,
  * and stays as long as a program reads it; some others are kept for the next question about them. All under

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Where the program of worker processes lies: CLEAVE_WORKER, or libexec/cleave/cleave_worker of the build or
  * the installation that this code is part of. */
 #ifndef CLEAVE_BACKEND_PROCESS_WORKER_FIND_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The process in which an isolated library runs: started, asked, and ended. One call at a time; whatever the
  * library does, a call comes back within its limit, and a process that did not answer as it should is ended,

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What cleave and the process that runs an isolated library say to each other (worker_messages.inc). cleave
  * asks, the worker answers each request with one reply; callbacks of the library, and lines for the log, come

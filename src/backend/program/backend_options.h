@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Options for backends, sorted by backend: what a session was given (cleave_session_options_t), as the
  * backends' `compile` wants it. Of the same key of a backend, the option that was given last counts.

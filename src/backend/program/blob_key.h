@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What a compiled region is known by across processes: everything that it depends on, as lines of text. Two
  * requests with the same text get the same program.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A folder of compiled regions, a file each (blob_file.h), named by the digest of its key (blob_key.h). Any
  * number of processes and threads may use it at once: files appear whole, by renaming, and whoever reads one

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Devices of backends (cleave_backend_devices_t): one object per device for the whole process, whose lock
  * keeps the promise of the header that a device is called from one thread at a time. What a library hands out

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Compiled programs, and a cache through which sessions share them: a session made while another one lives
  * gets the other's program for every region that is the same, down to the versions of its constants. A

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* A view compiled, run once, and gone: for constant folding and for checks of single regions. Tensors are in
  * host memory, wherever the backend works. */
 #ifndef CLEAVE_BACKEND_PROGRAM_REGION_RUN_H

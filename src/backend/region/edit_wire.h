@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What a pass says to the editor of a graph, as messages (backend/wire/wire.h): tensors and attributes that
  * may be wrong in any way that can be told. Whoever reads gets what a pass in this process would have given:

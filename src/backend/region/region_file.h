@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Inside a region that was read, for region_read.c, region_check.c and region_graph.c. */
 #ifndef CLEAVE_BACKEND_REGION_REGION_FILE_H
 #define CLEAVE_BACKEND_REGION_REGION_FILE_H

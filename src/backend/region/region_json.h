@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Regions as JSON, format "cleave-region" version 1 (described in backends/README.md): all that a backend
  * sees of a region, to look at, to send to whoever writes the backend, and to read back into the same view or

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Inside the reader of regions: region_read.c, and region_constants.c for the data of values; region_reader.c
  * has what they share.

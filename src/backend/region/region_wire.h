@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Region views as messages (backend/wire/wire.h), for backends in another process. What is read is a view in
  * the sense of cleave/backend.h whatever the bytes were: indices are in range, ranks, types and kinds are

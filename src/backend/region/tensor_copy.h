@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Tensors that libraries hand to cleave. */
 #ifndef CLEAVE_BACKEND_REGION_TENSOR_COPY_H
 #define CLEAVE_BACKEND_REGION_TENSOR_COPY_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Sets of nodes as backends see them: cleave_region_view_t with values, nodes in topological order, fusions,
  * attributes completed with schema defaults, and a hash. Used for `supports` and for `compile`.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Inside a context (cleave_context_create in cleave/cleave.h): the log, the backends, and which libraries are
  * to be isolated. Models, rule files and handles of backends point to the context that they are of; NULL is

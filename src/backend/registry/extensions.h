@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What a loaded library adds to cleave: its operators go into the table (ops/custom.h), its partitioners and
  * passes into the list of rules (partition/library_rules.h). Kernels of its operators look like one more

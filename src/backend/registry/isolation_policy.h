@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Which libraries are isolated when they are loaded, and how (cleave_backend_isolate). Thread-safe. */
 #ifndef CLEAVE_BACKEND_REGISTRY_ISOLATION_POLICY_H
 #define CLEAVE_BACKEND_REGISTRY_ISOLATION_POLICY_H

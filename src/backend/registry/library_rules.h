@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Partitioners and passes of loaded libraries as rules: of rule files, and by themselves. */
 #ifndef CLEAVE_BACKEND_REGISTRY_LIBRARY_RULES_H
 #define CLEAVE_BACKEND_REGISTRY_LIBRARY_RULES_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The backends of a context (NULL: the process's own). Linked-in ones come from the generated
  * linked_backends.inc; libraries are added by cleave_registry_load, and, when a name is not known otherwise

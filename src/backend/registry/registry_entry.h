@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Entries of the registry, and the table of functions by which each is entered, started and ended: one for
  * code in this process, linked in or loaded (registry_entry.c), one for isolated libraries (registry_load.c).

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Messages between two processes of one machine: numbers, texts and arrays, each at its own alignment, so
  * that a reader points into the message and copies nothing. Whoever reads trusts nothing: every take is

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Command lines: long options (`--opt value`, `--opt=value`), single letters for a few, positional arguments
  * in between, `--` before what would look like an option. The table of options is also what --help prints.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* The rule files that `cleave check` is about: files as they are given, and those in folders. */
 #ifndef CLEAVE_CLI_COMMON_CHECK_FILES_H
 #define CLEAVE_CLI_COMMON_CHECK_FILES_H

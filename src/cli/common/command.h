@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Commands of the program. A command is one file, command_<name>.c, that defines
  * `const cleave_command_t cleave_command_<name>`: the table is generated from the files.

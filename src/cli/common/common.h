@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Options that commands share: libraries and what they are told, which every command has; and for commands
  * that make sessions, options of backends and the folder of compiled regions.

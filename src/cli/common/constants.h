@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Constants of a model from files: --set-constant NAME=FILE. */
 #ifndef CLEAVE_CLI_COMMON_CONSTANTS_H
 #define CLEAVE_CLI_COMMON_CONSTANTS_H

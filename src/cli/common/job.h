@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* The way from a command line to a session, as commands share it: model, inputs, plan, session, times. */
 #ifndef CLEAVE_CLI_COMMON_JOB_H
 #define CLEAVE_CLI_COMMON_JOB_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* What commands read: settings, shapes, input and reference tensors. */
 #ifndef CLEAVE_CLI_COMMON_LOAD_H
 #define CLEAVE_CLI_COMMON_LOAD_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Inside the search for sizes: sizes.c, which finds them, and shape_option.c, which reads what --shape says.
  */
 #ifndef CLEAVE_CLI_COMMON_SIZE_FINDER_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Sizes that a model leaves open, and what every command takes them for: what --shape says, else what a given
  * tensor has, else what a saved plan was made for, else 1. An input of unknown shape has the shape of what it

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* What `run` and `partition` print about a plan: rules with their fusions and regions, nodes left on cpu. */
 #ifndef CLEAVE_CLI_REPORT_REPORT_H
 #define CLEAVE_CLI_REPORT_REPORT_H

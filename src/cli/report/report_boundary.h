@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* What `partition --report` prints: why regions end where they end, and what one more operator would change.
  */
 #ifndef CLEAVE_CLI_REPORT_REPORT_BOUNDARY_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* What `run` prints about devices with memory of their own: what lies there, and what a run copies. */
 #ifndef CLEAVE_CLI_REPORT_REPORT_DEVICES_H
 #define CLEAVE_CLI_REPORT_REPORT_DEVICES_H

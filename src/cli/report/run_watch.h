@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* `cleave run --watch`: after the first report, one for each time that a rule file is saved. */
 #ifndef CLEAVE_CLI_REPORT_RUN_WATCH_H
 #define CLEAVE_CLI_REPORT_RUN_WATCH_H

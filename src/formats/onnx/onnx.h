@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * ONNX models (https://onnx.ai, IR versions 3 to 10, operator sets 1 to 22 and what reads the same after) to
  * graphs in canonical form and back, and single tensors (.pb files of ONNX's test data).

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* AttributeProto: counts the parts first, so that lists are allocated once and never larger than the file. */
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * External data of tensors (ONNX "ExternalData"). What is opened always lies inside the folder of the model,
  * also after all symbolic links are resolved.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * ModelProto, GraphProto and NodeProto. The model is walked twice: opset imports and functions come after the
  * graph in the file, but the nodes need them.

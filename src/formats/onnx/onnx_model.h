@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * An ONNX model parsed into records: names interned in the graph that is being made, attributes decoded,
  * tensors borrowed. Nothing is checked yet beyond the form of the messages; onnx_read.c makes the graph.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What a model that a plan was written into says about itself. A file has the nodes of a region one after the
  * other; the graph of the plan had them elsewhere, and the plan speaks of their positions there.

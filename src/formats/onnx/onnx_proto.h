@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Field numbers of ONNX's messages (onnx/onnx.proto, up to IR version 10), and the values of its enums. */
 #ifndef CLEAVE_FORMATS_ONNX_ONNX_PROTO_H
 #define CLEAVE_FORMATS_ONNX_ONNX_PROTO_H

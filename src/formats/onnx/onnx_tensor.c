@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Reads a TensorProto in two passes: the first collects the shape and where data lies, the second converts
  * typed fields. Nothing is allocated before the data is known to be as long as the shape asks for.

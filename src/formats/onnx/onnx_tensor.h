@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* TensorProto -> cleave_tensor_t. Data that lies in a mapped file as it is needed is borrowed, not touched.
  */
 #ifndef CLEAVE_FORMATS_ONNX_ONNX_TENSOR_H

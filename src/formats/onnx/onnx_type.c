@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* ValueInfoProto and TypeProto. Types other than dense tensors are only told by name, never descended into.
  */
 #include "formats/onnx/onnx_model.h"

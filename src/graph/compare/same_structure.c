@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Comparison record by record. Graphs that were copied from one have the same ids in the same order for as
  * long as the same is done to both, so nothing has to be searched. */
 #include "graph/compare/same_structure.h"

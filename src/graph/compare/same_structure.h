@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Two graphs that came from one source by the same steps: are they the same but for the content of constants?
  */
 #ifndef CLEAVE_GRAPH_COMPARE_SAME_STRUCTURE_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The hash of a value is made of its producer's hash and output index, inputs by their place; the hash of a
  * graph of its outputs' in order, and of the sum over all nodes, so that nodes no output needs count too.

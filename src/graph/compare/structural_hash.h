@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Structural hash: operators, attributes, wiring, types; not names, ids or the content of large constants. */
 #ifndef CLEAVE_GRAPH_COMPARE_STRUCTURAL_HASH_H
 #define CLEAVE_GRAPH_COMPARE_STRUCTURAL_HASH_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The one header between cleave and whatever executes: the backends that ship with cleave (cpu, onednn)
  * and accelerator libraries loaded at run time see nothing else. Plain C, no other header of cleave.

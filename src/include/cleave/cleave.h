@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The embedding API of cleave: load a model, load rules, partition, compile a session, run it.
  *

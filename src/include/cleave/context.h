@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The surroundings of models: errors, the process's allocator, contexts and their backends. Include
  * cleave/cleave.h, which has the rest and says what holds for all functions.

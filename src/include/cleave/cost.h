@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * An estimate that a backend may build its `cost` on: what a kernel computes over how fast it computes, or
  * what it reads and writes over how fast it moves, whichever takes longer; and what starting it takes. The

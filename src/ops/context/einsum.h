@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Einsum equations, parsed. */
 #ifndef CLEAVE_OPS_CONTEXT_EINSUM_H
 #define CLEAVE_OPS_CONTEXT_EINSUM_H

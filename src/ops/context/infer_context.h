@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What an inference function sees of its node: facts about its inputs and outputs, and functions that add
  * to them. A fact only ever gets more precise (unknown -> symbolic -> a number); whoever states something

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Sliding windows of convolutions and poolings: attributes kernel_shape, strides, pads, dilations, auto_pad
  * and ceil_mode, checked and with their defaults, and the output size along an axis.

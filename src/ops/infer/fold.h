@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Turns facts whose content is known into constants. Private to src/ops. */
 #ifndef CLEAVE_OPS_INFER_FOLD_H
 #define CLEAVE_OPS_INFER_FOLD_H

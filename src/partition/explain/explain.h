@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Why a pattern does not match: what it lacks at a node, what was expected and found there, and the smallest
  * edit of the rule with which it would match.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* From a matching trial to its mismatches: bindings of parts, messages and fixes. Private to explain*.c. */
 #ifndef CLEAVE_PARTITION_EXPLAIN_EXPLAIN_FIND_H
 #define CLEAVE_PARTITION_EXPLAIN_EXPLAIN_FIND_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What graph rules did to a model, for explanations: which application made or took a node, and the graph as
  * it was at a point of the log. Ids are never handed out twice, so a node is the same in every state that has

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A log of where growth stopped. The partitioner fills it in if the caller asks for it
  * (cleave_partition_options_t.log); boundary_report.c reads it. A rule that did not take a node leaves one

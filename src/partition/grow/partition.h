@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* The driver: rulesets over a graph give a plan. */
 #ifndef CLEAVE_PARTITION_GROW_PARTITION_H
 #define CLEAVE_PARTITION_GROW_PARTITION_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* The state of the driver while it makes a plan: private to src/partition/grow. */
 #ifndef CLEAVE_PARTITION_GROW_PARTITIONER_H
 #define CLEAVE_PARTITION_GROW_PARTITIONER_H

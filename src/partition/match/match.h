@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The matcher: finds what a compiled pattern matches at an anchor, the graph node that takes the pattern's
  * first operator. Backtracking without recursion, with a budget of steps: neither the size of the graph nor a

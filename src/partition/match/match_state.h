@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* What the matcher keeps: private to match*.c. */
 #ifndef CLEAVE_PARTITION_MATCH_MATCH_STATE_H
 #define CLEAVE_PARTITION_MATCH_MATCH_STATE_H

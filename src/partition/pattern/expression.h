@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Arithmetic over the sizes that a pattern names: "2*C" as a dimension of a shape, "C % 16 == 0 and H >= W"
  * as a condition. An expression is compiled once, into a short program for a stack of bounded depth. It is

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Instructions of compiled expressions: private to expression.c and expression_parse.c. */
 #ifndef CLEAVE_PARTITION_PATTERN_EXPRESSION_STEPS_H
 #define CLEAVE_PARTITION_PATTERN_EXPRESSION_STEPS_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Rules whose code is in loaded libraries, by name, for use in rule files. A partitioner of a library is a
  * region rule, a pass is a pass. The registry of libraries adds and removes them, each for the context in

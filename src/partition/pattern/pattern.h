@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A compiled pattern: data that C matches without calling back. The script layer builds it once per rule
  * file.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Finds labels on parts that cannot be the same node or value. A pattern with such a label never matches,
  * because a label stands for one node or value. */
 #ifndef CLEAVE_PARTITION_PATTERN_PATTERN_LABELS_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * How a member of a GROUP is found: paths from a value or node that it shares with a member before it,
  * through the readers of that value, to an operator of the member from which the whole member can be matched.

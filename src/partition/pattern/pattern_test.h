@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Tests of one graph node or value against a pattern node. Edges are the matcher's concern. */
 #ifndef CLEAVE_PARTITION_PATTERN_PATTERN_TEST_H
 #define CLEAVE_PARTITION_PATTERN_PATTERN_TEST_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* The kinds of rules. Graph rules (rewrite, pass) change the graph before the others decide about it. */
 #ifndef CLEAVE_PARTITION_PATTERN_RULE_KIND_H
 #define CLEAVE_PARTITION_PATTERN_RULE_KIND_H

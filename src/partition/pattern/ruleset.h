@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Rules as the partitioner sees them: compiled patterns, and callbacks for what is code. The script layer
  * fills these in from Lua; tests and C users may fill them in by hand.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The log of changes as JSON, for plan files: what rewrites and passes did, so that it can be replayed
  * without them (cleave_transform_replay).

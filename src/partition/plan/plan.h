@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A plan: what the rules decided about one graph. Regions are disjoint sets of nodes that one backend runs;
  * fusions are disjoint sets that one kernel computes, each whole inside one region. With all regions

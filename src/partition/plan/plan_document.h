@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The content of a plan file, independent of a graph: a node is a position in topological order with operator
  * and name, a value is the position of its producer and an output. Plans are written from documents, read

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Plans from files: JSON from outside becomes a document, and a document a plan of a graph. */
 #ifndef CLEAVE_PARTITION_PLAN_PLAN_READ_H
 #define CLEAVE_PARTITION_PLAN_PLAN_READ_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What differs between two plans: nodes that moved to another place, rules that gained or lost matches,
  * fusions of other shapes, regions that were split, merged or changed, settings. The plans may be of

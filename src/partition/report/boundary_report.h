@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Why regions end where they end: for every edge across the boundary of a region, what kept the neighbour
  * out; and how the plan would change if one more operator were supported. The report is made by partitioning

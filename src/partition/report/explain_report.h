@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Answers to "why": what every rule did with a node, and what a rule matched and nearly matched. Made from an
  * existing plan, the log of where regions stopped, and the explainer; text for people, JSON for programs.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The functions with which rules change a graph. Each step is checked (live ids, schema, types that fit, no
  * cycle), performed and written to the log; a step that fails changes nothing. The types of new nodes are

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Rewrites that run together: private to transform.c and rewrite*.c. */
 #ifndef CLEAVE_PARTITION_REWRITE_REWRITE_STATE_H
 #define CLEAVE_PARTITION_REWRITE_REWRITE_STATE_H

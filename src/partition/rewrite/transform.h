@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Graph rules, which run before any fuse or region rule. All rewrites and passes of all rulesets work on one
  * copy of the graph: rulesets in order, in each by priority, then in the order of the file.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The changes of graph rules done again on another version of the graph: one of the same structure, with
  * other constants, or of the same model bound to other sizes. While cleave_transform_replay requires the same

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A graph with concrete input shapes: symbolic and unknown dimensions of inputs get their sizes, all other
  * types follow, integer shape chains and small constant computations become constants.

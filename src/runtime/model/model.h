@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Models behind the embedding API (cleave/cleave.h), and how rule files run over a graph. */
 #ifndef CLEAVE_RUNTIME_MODEL_MODEL_H
 #define CLEAVE_RUNTIME_MODEL_MODEL_H

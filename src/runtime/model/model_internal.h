@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Inside a model, for the files that make models: model.c, and model_constants.c, which makes those with
  * other constants. */
 #ifndef CLEAVE_RUNTIME_MODEL_MODEL_INTERNAL_H

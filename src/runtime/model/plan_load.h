@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Plans from files, for a graph: what cleave_plan_load does behind the embedding API. */
 #ifndef CLEAVE_RUNTIME_MODEL_PLAN_LOAD_H
 #define CLEAVE_RUNTIME_MODEL_PLAN_LOAD_H

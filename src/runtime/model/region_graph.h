@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Regions and models: a region from a file as a model with its plan, and regions of a plan as files. */
 #ifndef CLEAVE_RUNTIME_MODEL_REGION_GRAPH_H
 #define CLEAVE_RUNTIME_MODEL_REGION_GRAPH_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Rule files that run together: `--rules a.lua --rules b.lua`, with their rulesets in order. */
 #ifndef CLEAVE_RUNTIME_MODEL_RULE_LIST_H
 #define CLEAVE_RUNTIME_MODEL_RULE_LIST_H

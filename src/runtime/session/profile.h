@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Times of a profiling session: a Chrome trace (chrome://tracing, Perfetto), and sums per thing. */
 #ifndef CLEAVE_RUNTIME_SESSION_PROFILE_H
 #define CLEAVE_RUNTIME_SESSION_PROFILE_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A session: a plan compiled on its backends for concrete input shapes, with all memory planned, ready to
  * run many times. The public functions (inputs, run, outputs) are declared in cleave/cleave.h; this header

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Building a session, in files by subject: session_slots.c values, session_steps.c programs and steps,
  * session_nodes.c single nodes, session_build.c regions and the whole; session_copies.c then puts copies

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Inside a session, shared by the files that build it (session_build.h lists them), plan its memory
  * (session_memory.c), run it (session_run.c, session_dynamic.c, session_outputs.c) and read it (session.c).

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Operators as functions: positional inputs, then a table of attributes and inputs by name. One function
  * serves all operators, by their schemas.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The graph that a script builds. Types are inferred as nodes are added, so that a mistake is reported at its
  * line; constants are drawn from a seed. A model script builds a new graph, rewrites and passes add to an

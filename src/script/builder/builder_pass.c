@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The words of passes that change existing nodes: replace, remove, set_input, set_attribute, set_output. All
  * go through the editor, which checks and logs them.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Inputs, outputs and constants of a model under construction. Random numbers depend only on the model's seed
  * and on the constant's name, or its number among the unnamed ones.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* The builder as scripts get it: its host functions, and `g` of lua/cleave/builder.lua around them. */
 #include "script/builder/builder.h"
 

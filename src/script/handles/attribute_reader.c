@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Checks and copies tables of attributes. All memory is from the arena, so that an error leaks nothing. */
 #include "script/handles/attribute_reader.h"
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Attributes that a rule gives its fusions and regions: a Lua table of names with plain data. */
 #ifndef CLEAVE_SCRIPT_HANDLES_ATTRIBUTE_READER_H
 #define CLEAVE_SCRIPT_HANDLES_ATTRIBUTE_READER_H

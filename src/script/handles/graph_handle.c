@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Fields of the graph, of a match (`where`) and of a proposed region (`review`). */
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* The table of the kinds of handles: which function finds the fields of each. */
 #include "script/handles/handles.h"
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Makes and checks handles. A table with weak values keeps one userdata per node as long as it is referenced;
  * the table is emptied when another graph is used. */
 #include "script/handles/handles.h"

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What a rule's callbacks see of the graph: nodes, values, the graph, a match, a proposed region. A handle is
  * an index and a serial; each use checks that a callback is running on the graph that the serial stands for,

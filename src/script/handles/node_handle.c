@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Fields of a node: operator, types, attributes, inputs and outputs by schema name or position, users. */
 #include <string.h>
 

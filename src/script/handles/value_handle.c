@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Fields of a value, and how shapes, attributes and small constants become Lua values. */
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Calls a rule's Lua function with a budget and handles, and reads its results. */
 #include "script/rules/callback.h"
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A rule's Lua functions as callbacks of the partitioner: what all of them share. Each call has its own time
  * budget, and sees handles of one graph. The callbacks of a kind of rule are in callbacks_<kind>.c.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Callbacks of `fuse`: where(m, options). */
 #include "script/rules/callback.h"
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Callbacks of `region`: supported(node, options) and review(sub, options). */
 #include <stdio.h>
 

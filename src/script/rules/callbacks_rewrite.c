@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Callbacks of `rewrite`: replace(m, g, options), and of `pass`: run(graph, options, g). While they run, `g`
  * adds to the graph through its editor. Handles of a call are stale in the next one: the graph changes in

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Callbacks of `selector`: the table of functions that selector(graph, options) returns, one for each seed.
  */
 #include <string.h>

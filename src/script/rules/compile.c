@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Walks the tables of the DSL and copies their content into an arena. The DSL has checked the content. This
  * code is safe without that: numbers are bounded, and patterns are checked as a whole.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Compiled rules: the plain tables that lua/cleave/dsl.lua makes -> rulesets in an arena. */
 #ifndef CLEAVE_SCRIPT_RULES_COMPILE_H
 #define CLEAVE_SCRIPT_RULES_COMPILE_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Patterns: the flat lists of lua/cleave/compile.lua -> cleave_pattern_t. The Lua side has checked the
  * content. This code is safe without that: numbers are bounded, and the pattern is checked as a whole.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Reads what lua/cleave/dsl.lua found out about a file: rules, options, tests. */
 #include "script/rules/declared.h"
 

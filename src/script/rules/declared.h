@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What a rule file says about itself: its rules (also those that are switched off), its options, and its
  * tests. Everything is copied into the arena of the loaded file; a test's graph is built by its function when

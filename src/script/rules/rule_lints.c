@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Lints of a rule file: lua/cleave/lint.lua examines the compiled file, C copies its lints. */
 #include <string.h>
 

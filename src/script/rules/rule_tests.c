@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Building the graph of a rule test: the words of model scripts, in the interpreter of the rule file. */
 #include <stdio.h>
 #include <string.h>

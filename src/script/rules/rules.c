@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Loading a rule file: text -> chunk in a closed environment -> ruleset -> compiled rules. */
 #include "script/rules/rules.h"
 

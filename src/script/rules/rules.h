@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Rule files: Lua 5.4 source, run in a closed environment -> compiled rulesets. */
 #ifndef CLEAVE_SCRIPT_RULES_RULES_H
 #define CLEAVE_SCRIPT_RULES_RULES_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* What the script layer knows of a loaded rule file beyond rules.h. */
 #ifndef CLEAVE_SCRIPT_RULES_RULES_INTERNAL_H
 #define CLEAVE_SCRIPT_RULES_RULES_INTERNAL_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Information about a script's function: its parameters and lines. */
 #include "script/sandbox/host.h"
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Functions of C for the DSL's modules: operators and their ports and attributes, with hints for unknown
  * names. */
 #include "script/sandbox/host.h"

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The C functions that the modules in lua/cleave get as `host`. Scripts never see this table. Each function
  * fills the table on top of the stack; host.c calls the others.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Files that rule files include. Names are relative to the folder of the loaded rule file, whichever file
  * includes them; their target must be below that folder after symbolic links are resolved (system/file). The

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * `include "parts/conv.lua"` and `require "parts.conv"`: other files of a rule file, below its folder. A file
  * runs once per load, in the same closed environment; both words return what the file returned. A shipped

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * `print` of scripts: to the log of the context, each line with the place of the call, the rule at work and
  * the node that it is about. Nothing is written to standard output.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Replacements for base functions that could leave the sandbox or its limits: metatables have neither
  * finalisers nor weak references (collections of many weak tables take quadratic time), and no string shows

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * pcall, xpcall and coroutines: everything that catches errors. An error at the end of the budget is not
  * caught, but passed on to the caller. Error handlers run after the stack has unwound (a handler inside of

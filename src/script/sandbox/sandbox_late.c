@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Events that a script adds to a metatable after it was set: `setmetatable(o, self); self.__index = self`.
  * The interpreter sees a copy of the metatable (sandbox.c); for every event that was missing then, the copy

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Walking and sorting tables: in an order that depends neither on addresses nor on hash seeds, with every
  * step counted, and correct whatever a comparison function answers.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * string.find, match, gmatch and gsub with Lua's patterns (reference manual 6.4.1), where every step counts
  * against the time budget, so that endless backtracking ends. Otherwise the same as Lua's own functions,

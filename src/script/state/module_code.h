@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* The built-in modules, compiled once per process. Every load of a rule file makes an interpreter of its own,
  * and would otherwise spend most of its time on parsing them. */
 #ifndef CLEAVE_SCRIPT_STATE_MODULE_CODE_H

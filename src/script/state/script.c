@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Creation and destruction of an interpreter, calls into it, its modules and its source. Nothing here touches
  * Lua outside of a protected call except for pushing a C function and a pointer, which cannot fail.

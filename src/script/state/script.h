@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The Lua host: one interpreter with a memory cap and a time budget, and the one place where C calls Lua.
  *

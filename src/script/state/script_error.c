@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Places in a script's files, and errors, which are raised with a place and reported with file:line, rule and
  * message. A script may consist of several files, so a place is a number that encodes file and line

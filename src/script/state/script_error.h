@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* From Lua errors to C errors: what script.c needs of script_error.c. */
 #ifndef CLEAVE_SCRIPT_STATE_SCRIPT_ERROR_H
 #define CLEAVE_SCRIPT_STATE_SCRIPT_ERROR_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The clock and the memory cap. Once a limit is reached, the call is at its end: the hook of the running
  * thread is set to every instruction, and raises until the script has unwound. The clock is read by the hook,

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Time and memory of one interpreter: what script.c needs of script_limits.c. */
 #ifndef CLEAVE_SCRIPT_STATE_SCRIPT_LIMITS_H
 #define CLEAVE_SCRIPT_STATE_SCRIPT_LIMITS_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Fields of plain tables, copied into an arena. */
 #include "script/state/table_reader.h"
 

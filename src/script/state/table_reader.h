@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Reads the plain tables that the DSL's modules make, field by field, and copies strings and lists into an
  * arena. All functions work on the table on top of the stack, and raise when memory is short.

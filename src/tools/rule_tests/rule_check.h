@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Checks of a rule file: its own tests, and lints. Each test loads the file afresh with the test's options,
  * builds the test's graph in the file's interpreter, runs the rules, and compares what came out with what the

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Answers to "why" over a model and its rule files: the plan, and what the explainer says of it. */
 #ifndef CLEAVE_TOOLS_RULE_TESTS_WHY_H
 #define CLEAVE_TOOLS_RULE_TESTS_WHY_H

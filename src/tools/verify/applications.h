@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The applications of rules in a plan: fusions, then regions, then rewrites and passes that changed
  * something. Which of them a rule may make again can be said one by one.

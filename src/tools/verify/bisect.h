@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Which applications of rules are to blame? An application is one fusion or region that a rule made, or all
  * that a rewrite or pass did. The rules run again and again over the model with some applications left out,

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Checks of a session's outputs: against tensors, and against the graph run unpartitioned on `cpu`. */
 #ifndef CLEAVE_TOOLS_VERIFY_CHECK_H
 #define CLEAVE_TOOLS_VERIFY_CHECK_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Two sessions that run by turns, and what their times say: how much slower the second is, and how sure that
  * is. */
 #ifndef CLEAVE_TOOLS_VERIFY_PAIRED_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* What a rewrite took and what it put in its place, as two graphs that can run beside each other. */
 #ifndef CLEAVE_TOOLS_VERIFY_REWRITE_PARTS_H
 #define CLEAVE_TOOLS_VERIFY_REWRITE_PARTS_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * How far a float may be off because arithmetic rounds: measured on the graph and the values at hand. The
  * graph runs on `cpu` again with every value of every operator changed by about as much as rounding changes

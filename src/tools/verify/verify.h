@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What rules did, piece by piece, against `cpu`. Fusions and regions: each is compiled alone on its backend,
  * and compared with its nodes run one after the other on `cpu`, on the values that reach it in the model and

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* The part of cleave_plan_verify that is about rewrites and passes. */
 #ifndef CLEAVE_TOOLS_VERIFY_VERIFY_REWRITE_H
 #define CLEAVE_TOOLS_VERIFY_VERIFY_REWRITE_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Watching rule files behind the embedding API (cleave_rules_watch_* in cleave/cleave.h). */
 #ifndef CLEAVE_TOOLS_WATCH_WATCH_H
 #define CLEAVE_TOOLS_WATCH_WATCH_H

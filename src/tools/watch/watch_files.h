@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Files that people edit: tells when one of them has new content. Folders are watched, not files, so that
  * editors that write beside the file and rename are seen, and files that vanish and come back. What comes in

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Attacks on the sandbox, in the places where a rule file's code runs: while it loads, in each callback, in
  * the graph of a test. A rule's first call is the attack; it ends within its budget, with file and line, and

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Handles that a rule keeps: of a graph that is gone, of a call that is over, of a node that was removed.
  * Each use is an error with file and line, or gives what it always gave.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Attacks on time, memory and depth: whatever a rule does, it ends. */
 #include "attack_case.h"
 

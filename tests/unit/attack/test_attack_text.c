@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Attacks by the text of a rule file: on the parser, which runs no hook, and on what Lua can count to; and by
  * graphs that tests build, whose memory is not the interpreter's.

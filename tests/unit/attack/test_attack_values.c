@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Attacks with errors, shared values, numbers and keys: what a rule gets hold of does no harm. */
 #include "attack_case.h"
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Libraries here and in processes of their own: loading them either way, what they log, and that nothing of
  * their processes is left. Any failure fails the test.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Status, memory, arena, arrays, strings, text, hashes, files, threads. */
 #include <errno.h>
 #include <limits.h>

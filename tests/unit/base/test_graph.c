@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Building, editing, ordering, hashing and printing graphs; a graph of a million nodes. */
 #include "graph/clone.h"
 #include "graph/graph.h"

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Dtypes, symbolic dimensions, tensors, fills, comparison, npy files. */
 #include <math.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * One operator on one backend, with operands written as text. A list of tensors is separated by ';':
  *

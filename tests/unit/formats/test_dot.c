@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Graphviz text: exact bytes of a small graph, clusters, and names that try to break out of their quotes. */
 #include "formats/dot.h"
 

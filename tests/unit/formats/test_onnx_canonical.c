@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Old forms of operators: each test reads one in its old opset and compares with the canonical form. */
 #include "onnx_builder.h"
 #include "unit.h"

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Operators in operator sets that lack them: what is written reads back as the same graph, and the function
  * bodies, run as they stand, give what the operators give.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Reading models: names and order, weights, external data, functions, and what is refused with which words.
  */
 #include <sys/stat.h>

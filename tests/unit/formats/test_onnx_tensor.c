@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Weights: typed and raw data, data in other files, what does not fit; and files with one tensor. */
 #include <sys/stat.h>
 #include <unistd.h>

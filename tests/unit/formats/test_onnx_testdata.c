@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Every model and tensor of ONNX's backend test data (Debian: libonnx-testdata), where it is installed: read
  * or refused in one line, and what is read comes back the same after writing in both opsets.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Writing models: what is written reads back as the same graph, plain, with functions, in both opsets, with
  * external data; and what cannot be written says so. */
 #include <sys/stat.h>

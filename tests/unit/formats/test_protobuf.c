@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* The protobuf reader and writer: known bytes, and everything that hostile bytes may try. */
 #include "formats/protobuf.h"
 

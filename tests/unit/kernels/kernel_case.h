@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Programs of backends/kernels in tests: read from text, interpreted element by element, and run with chosen
  * loops.

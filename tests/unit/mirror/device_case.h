@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Sessions over tests/accelerators/device.c: models as Lua text with one float32 input 'x' of 8 elements,
  * nodes named by where they run: 'd0...' and 'd1...' on the library's devices, all others on cpu. Any failure

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The mirror library through its table, as the registry hands it out: what tests of its groups share. Calls
  * that must succeed fail the test with the library's message.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The oneDNN backend for tests. Where it is not linked in, a suite consists of one test that says so.
  */

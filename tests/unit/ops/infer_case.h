@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * One operator, its inputs and attributes, and the output types that inference must find, as text:
  *

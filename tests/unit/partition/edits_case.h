@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Checks of what rewrites and passes leave behind, for tests. Any failure fails the test. */
 #ifndef CLEAVE_TESTS_EDITS_CASE_H
 #define CLEAVE_TESTS_EDITS_CASE_H

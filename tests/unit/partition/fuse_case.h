@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Rules in Lua over graphs in Lua, as text, for tests: any failure fails the test. */
 #ifndef CLEAVE_TESTS_FUSE_CASE_H
 #define CLEAVE_TESTS_FUSE_CASE_H

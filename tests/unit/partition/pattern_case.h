@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Patterns by hand, for tests: one pattern at a time per test process, its parts in the order of the calls.
  * Line numbers of parts count from 1. Mind that C does not say which argument of a call comes first.

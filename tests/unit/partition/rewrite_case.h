@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Models that rewrites and passes change, in a line each, for their tests. Any failure fails the test. */
 #ifndef CLEAVE_TESTS_REWRITE_CASE_H
 #define CLEAVE_TESTS_REWRITE_CASE_H

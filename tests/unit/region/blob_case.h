@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Sessions over a folder of compiled regions, for tests: y = Sigmoid(x + w), the sum on the library
  * tests/accelerators/blobs.c, which counts what it does. A test is between blob_case_start and

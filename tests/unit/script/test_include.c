@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Files that rule files include: what they give, where they may lie, and what messages say about them. */
 #include "script/sandbox/include.h"
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Definitions and tables are what the code generates: those that the build made, and the tables of
  * rules/README.md between their markers, which CLEAVE_UPDATE=1 in the environment writes anew.

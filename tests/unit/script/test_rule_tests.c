@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Tests in rule files as they are declared: what is read from them, which mistakes are errors of loading, and
  * the graphs that their functions build, with weights that were left out. */
 #include "script/rules/declared.h"

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Model scripts: the graphs that they build, seeded weights, and errors at the script's line. */
 #include <math.h>
 #include <unistd.h>

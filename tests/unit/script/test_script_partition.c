@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Rules written in Lua at work: where, supported, selectors and review over small graphs, and what the
  * handles that they get can and cannot do. */
 #include "base/text.h"

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Rule files: what they compile to, and the exact message for everything that can be wrong in one. */
 #include "script/rules/rules.h"
 

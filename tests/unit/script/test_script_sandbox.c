@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* The closed environment: what a script cannot reach, and that every script ends. */
 #include "script/sandbox/host.h"
 #include "script/state/script.h"

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Texts that are broken on purpose, for tests and fuzzers. The generator is seeded, so that a failure
  * comes again. */
 #ifndef CLEAVE_TESTS_DAMAGE_CASE_H

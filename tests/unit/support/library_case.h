@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What libraries add to cleave, from definitions in the test itself: they are taken up as if the library
  * `cpu` had brought them. And models as Lua text that are partitioned and run. Any failure fails the test.

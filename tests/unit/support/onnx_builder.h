@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Small ONNX models in memory, byte by byte as other writers would make them, for tests of the reader. All
  * functions append; nothing is checked, so that broken models can be made, too.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Models and rules as Lua text, for tests of what rules do: the model is built, partitioned, and run both
  * ways. Any failure fails the test.

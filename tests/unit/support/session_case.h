@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Graphs by hand, and sessions over them, for tests: any failure fails the test. Everything that a case made
  * goes with session_case_deinit.

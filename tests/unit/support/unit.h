@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A thin layer over Check: tests register themselves, so that no test is forgotten in a list.
  *

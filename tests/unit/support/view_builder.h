@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Region views made by hand, and programs run over them, for tests of backends without the rest of cleave.
  *

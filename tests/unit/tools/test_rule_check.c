@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Running the tests of rule files: what passes, what must fail and what is said then, what is skipped; values
  * against cpu; lints that look at graphs. */
 #include "tools/rule_tests/rule_check.h"

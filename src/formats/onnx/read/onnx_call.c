@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* What the rewrites of onnx_canonical*.c are made of. Lists of a call are short: linear search. */
 #include <string.h>
 

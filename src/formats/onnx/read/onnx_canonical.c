@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The table of interface changes, and the operators that vanish: Constant, Identity, Dropout. Lines of one
  * operator apply from top to bottom, so that a line may count on those above it.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * From the operator set a model was written in to the canonical form (opset 22). A call is a node whose
  * inputs are values of the graph already; a table gives, per operator and range of versions, the function

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Canonical forms of pointwise operators: the broadcasting of opset 6 and before, Clip, Cast, PRelu. */
 #include <string.h>
 #include <strings.h>

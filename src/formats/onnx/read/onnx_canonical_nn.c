@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Canonical forms of normalisation, softmax, recurrent layers and resampling. */
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Canonical forms of operators that move data and reduce: mostly attributes that became inputs. */
 #include <string.h>
 

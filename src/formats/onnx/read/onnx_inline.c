@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Model-local functions: a call is replaced by the nodes of the body, or, if the function is one of those
  * that the writer writes for an operator, by that operator. Values of the body get fresh names

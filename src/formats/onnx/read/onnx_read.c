@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * From parsed records to a graph. A node is added once all its inputs are defined, in the order of the file
  * where that is topological; nodes that come too early wait at the first name they lack.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * From the canonical form to that of an older operator set: the changes of onnx_canonical.c, backwards. What
  * a node of the older set cannot say is refused, never approximated; onnx_lower.c may then say it with

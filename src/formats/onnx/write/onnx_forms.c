@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Does an operator set have an operator, in the form that a record has? Only the table (onnx_forms.inc) is
  * asked: no name of an operator stands here. */
 #include <stdio.h>

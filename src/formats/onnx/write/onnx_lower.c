@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The table of bodies, and what they are made of. Any operator that lacks only an element type is computed in
  * a wider one in which it gives the same: float32 for shorter floats, int32 or int64 for shorter integers.

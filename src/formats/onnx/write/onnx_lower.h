@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Operators that an operator set lacks, spelled with those that it has: a small graph per node, of canonical
  * operators, which the writer writes as a model-local function, and lowers in turn if that is needed.

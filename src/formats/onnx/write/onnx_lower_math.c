@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Bodies of activations, reductions, and operators about types and shapes. ONNX gives those of Gelu,
  * HardSwish, Mish, Swish and CastLike ("Operator Schemas", function bodies). */
 #include <math.h>

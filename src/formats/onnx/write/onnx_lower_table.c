@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Bodies of operators that make tables of numbers (windows, sampling grids, draws), and of CenterCropPad.
  * Tables are computed in float32, or float64 for that type. */
 #include <math.h>

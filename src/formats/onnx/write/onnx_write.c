@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Puts a model together. The graph is text with weights between: a list of cuts says after which byte of the
  * text which bytes of a tensor follow, so that weights are written from where they lie and never copied.

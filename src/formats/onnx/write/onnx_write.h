@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Parts of the ONNX writer: names, nodes, tensors, and the way back to older operator sets. */
 #ifndef CLEAVE_FORMATS_ONNX_WRITE_ONNX_WRITE_H
 #define CLEAVE_FORMATS_ONNX_WRITE_ONNX_WRITE_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Functions for operators that the operator set lacks. Equal bodies are one function; bodies may need bodies
  * of their own. A function is named after its operator, with a number from the second body on: operators have

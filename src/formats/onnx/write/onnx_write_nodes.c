@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* NodeProto and FunctionProto: the nodes of one level, calls of the groups in it, and their bodies. */
 #include <string.h>
 

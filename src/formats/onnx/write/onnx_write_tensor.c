@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* TensorProto as it is written: raw data, little-endian as in memory; strings one by one. */
 #include <string.h>
 

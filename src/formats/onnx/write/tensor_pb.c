@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Files that hold one TensorProto. Nothing in them says that they do: other messages are told by fields. */
 #include <string.h>
 
