@@ -1,8 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- All that oneDNN computes in one kernel: a convolution, matrix product, pooling or reduction with
--- what follows it pointwise; activations and layer normalization as exporters spell them; channel
--- shuffles; chains of pointwise operators. A region holds whatever the backend supports, so that
--- layouts are oneDNN's choice throughout.
+-- what follows it pointwise; channel shuffles; chains of pointwise operators. Rewrites of the
+-- folder canonical/ run first: activations and normalizations that exporters spell out are
+-- operators by then. A region holds whatever the backend supports, so that layouts are oneDNN's
+-- choice throughout.
 --
 -- Rules only propose: the backend looks at each fusion and refuses, with a reason, what it cannot
 -- express; then the next shorter match is tried.
@@ -31,93 +32,15 @@ local padded = op { "Pad", as = "pad" } >> op { { "Conv", "AveragePool" }, as = 
 local scaled = scale() >> op { { "MatMul", "Gemm" }, as = "product" }
 local scaled_twice = op { "MatMul", as = "product", inputs = { A = scale(), B = scale() } }
 
-local function norm()
-  return op { "BatchNormalization", attrs = { training_mode = 0 } }
-end
-
 -- One operator that becomes a post-op of the kernel before it. Operands from elsewhere are read by
 -- the kernel too (binary post-ops).
 local POINTWISE = {
   "Abs", "Add", "BatchNormalization", "Celu", "Clip", "Div", "Elu", "Exp", "Gelu", "HardSigmoid",
   "HardSwish", "LeakyRelu", "Max", "Min", "Mish", "Mul", "Neg", "Pow", "Reciprocal", "Relu",
-  "Round", "Selu", "Sigmoid", "Softplus", "Sqrt", "Sub", "Sum", "Tanh",
+  "Round", "Selu", "Sigmoid", "Softplus", "Sqrt", "Sub", "Sum", "Swish", "Tanh",
 }
 local function step()
   return op { POINTWISE }
-end
-
--- ---- activations as exporters spell them: functions of a pattern, which they read twice ----
-
--- x * sigmoid(x)
-local function silu(x)
-  return op { "Mul", as = "act", inputs = { x, op { "Sigmoid", inputs = { x } } } }
-end
-
--- x * relu6(x + 3) / 6, or x * hardsigmoid(x)
-local function hard_swish(x)
-  local ramp = op { "Clip", inputs = { input = op { "Add", inputs = { x, 3 } }, min = 0, max = 6 } }
-  return oneof {
-    op { "Mul", as = "act", inputs = { x, op { "HardSigmoid", inputs = { x } } } },
-    op { "Div", as = "act", inputs = { A = op { "Mul", inputs = { x, ramp } }, B = 6 } },
-    op { "Mul", as = "act", inputs = { x, op { "Div", inputs = { A = ramp, B = 6 } } } },
-  }
-end
-
--- Factors that make up 0.5 * x * t, in the orders that occur.
-local function half_times(x, t)
-  return oneof {
-    op { "Mul", as = "act", inputs = { op { "Mul", inputs = { x, t } }, 0.5 } },
-    op { "Mul", as = "act", inputs = { op { "Mul", inputs = { x, 0.5 } }, t } },
-    op { "Mul", as = "act", inputs = { x, op { "Mul", inputs = { t, 0.5 } } } },
-  }
-end
-
--- 0.5 * x * (1 + erf(x / sqrt(2)))
-local function gelu_erf(x)
-  local argument = oneof {
-    op { "Div", inputs = { A = x, B = constant { value = 1.41421356, tolerance = 1e-3 } } },
-    op { "Mul", inputs = { x, constant { value = 0.70710678, tolerance = 1e-3 } } },
-  }
-  return half_times(x, op { "Add", inputs = { op { "Erf", inputs = { argument } }, 1 } })
-end
-
--- 0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))
-local function gelu_tanh(x)
-  local cubic = constant { value = 0.044715, tolerance = 1e-5 }
-  local root = constant { value = 0.79788456, tolerance = 1e-4 }
-  local cube = oneof {
-    op { "Pow", inputs = { X = x, Y = 3 } },
-    op { "Mul", inputs = { op { "Mul", inputs = { x, x } }, x } },
-  }
-  local inner = op { "Add", inputs = { x, op { "Mul", inputs = { cube, cubic } } } }
-  local tanh = op { "Tanh", inputs = { op { "Mul", inputs = { inner, root } } } }
-  return half_times(x, op { "Add", inputs = { tanh, 1 } })
-end
-
--- (x - mean(x)) / sqrt(mean((x - mean(x))^2) + epsilon) * scale + shift, over the last dimension.
-local function layer_norm()
-  local x = any "x"
-  local centred = op { "Sub", as = "centred",
-    inputs = { A = x, B = op { "ReduceMean", inputs = { data = x } } } }
-  local square = oneof {
-    op { "Pow", inputs = { X = centred, Y = 2 } },
-    op { "Mul", inputs = { centred, centred } },
-  }
-  local variance = op { "ReduceMean", as = "variance", inputs = { data = square } }
-  local deviation = op { "Sqrt",
-    inputs = { op { "Add", inputs = { variance, constant { scalar = true } } } } }
-  local quotient = oneof {
-    op { "Div", inputs = { A = centred, B = deviation } },
-    op { "Mul", inputs = { centred, op { "Reciprocal", inputs = { deviation } } } },
-  }
-  return quotient
-    >> maybe(op { "Mul", as = "scale", inputs = { constant "gamma" } })
-    >> maybe(op { "Add", as = "shift", inputs = { constant "beta" } })
-end
-
--- What stands before an activation that reads its input more than once.
-local function base()
-  return product >> maybe(norm()) >> maybe(op "Add")
 end
 
 -- Channels of groups dealt out one by one, as ShuffleNet does between its units, and the result cut
@@ -159,7 +82,7 @@ local function reviewed(sub, options)
   }
 end
 
--- ---- activations for tests ----
+-- ---- spellings for tests ----
 
 local function erf_gelu(g, x, root)
   return 0.5 * x * (g.Erf(x / (root or 1.41421356)) + 1)
@@ -186,42 +109,27 @@ local function channels(g, x, from, to)
   return g.Slice(x, g.constant { from }, g.constant { to }, g.constant { 1 })
 end
 
--- oneDNN has products of matrices and sums, but no Einsum; its recurrent layers compute every step.
-local einsum = include "canonical/einsum.lua"
-local recurrent = include "canonical/recurrent.lua"
-local rewrites = {}
-for _, part in ipairs { einsum, recurrent } do
+-- oneDNN has one algorithm for an activation and one primitive for a normalization; it has products
+-- of matrices and sums, but no Einsum; its recurrent layers compute every step.
+local rewrites, options = {}, {}
+for _, name in ipairs { "activations", "normalization", "einsum", "recurrent" } do
+  local part = include("canonical/" .. name .. ".lua")
   table.move(part, 1, #part, #rewrites + 1, rewrites)
+  for key, declared in pairs(part.options) do
+    options[key] = declared
+  end
 end
 
-local regions = option.boolean(true, "put all that the backend supports into regions")
-local strict = option.boolean(true,
+options.regions = option.boolean(true, "put all that the backend supports into regions")
+options.strict = option.boolean(true,
   "regions compute special values (NaN, infinities) as the operators define them")
-local chains = option.boolean(true, "fuse chains of pointwise operators that follow no primitive")
+options.chains = option.boolean(true, "fuse chains of pointwise operators that follow no primitive")
 
 return ruleset {
   name = "onednn",
   doc = "Everything that oneDNN fuses and runs.",
   backend = "onednn",
-  options = {
-    regions = regions, chains = chains, strict = strict, einsum = einsum.options.einsum,
-    last_step = recurrent.options.last_step,
-  },
-
-  fuse "layer_norm" {
-    doc = "Layer normalization out of means, squares and a root.",
-    pattern = layer_norm(),
-  },
-
-  fuse "product_gelu" {
-    doc = "A product with gelu (by erf or tanh) spelled out, and what follows.",
-    pattern = oneof { base() >> gelu_erf, base() >> gelu_tanh } >> maybe(step()),
-  },
-
-  fuse "product_swish" {
-    doc = "A product with SiLU or hard-swish spelled out, and what follows.",
-    pattern = oneof { base() >> silu, base() >> hard_swish } >> maybe(step()),
-  },
+  options = options,
 
   fuse "product" {
     doc = "A convolution or product with batch norm, bias, sum, activations, binary post-ops.",
@@ -241,24 +149,16 @@ return ruleset {
     pattern = oneof { group { half(), half() }, shuffled >> op "Split", shuffled },
   },
 
-  fuse "activation" {
-    doc = "Gelu, SiLU or hard-swish alone, spelled out.",
-    pattern = oneof {
-      any "x" >> gelu_erf, any "x" >> gelu_tanh, any "x" >> silu, any "x" >> hard_swish,
-    },
-    priority = -1,
-  },
-
   fuse "chain" {
     doc = "Pointwise operators in a row.",
     pattern = step() >> repeated { step(), max = 12 },
-    enabled = chains,
-    priority = -2,
+    enabled = options.chains,
+    priority = -1,
   },
 
   region "everything" {
     doc = "All that the backend supports; fusions come along whole.",
-    enabled = regions,
+    enabled = options.regions,
     review = reviewed,
   },
 
@@ -270,7 +170,7 @@ return ruleset {
     end,
     inputs = { x = { 1, 16, 8, 8 } },
     expect = { product = 1, everything = 1, fusions = 1, left = 0 },
-    expect_not = { "chain", "primitive", "activation" },
+    expect_not = { "chain", "primitive" },
     equal = true,
   },
   test "padding and scales before a product become part of it" {
@@ -296,8 +196,7 @@ return ruleset {
       return erf_gelu(g, g.MatMul(x)), tanh_gelu(g, g.MatMul(x) + g.normal { 32 })
     end,
     inputs = { x = { 2, 8, 32 } },
-    expect = { product_gelu = 2, fusions = 2 },
-    expect_not = { "activation", "product" },
+    expect = { gelu = 1, gelu_tanh = 1, product = 2, fusions = 2, left = 0 },
     equal = true,
   },
   test "gelu with another root is no gelu" {
@@ -305,17 +204,16 @@ return ruleset {
       return erf_gelu(g, g.MatMul(x), 1.5), erf_gelu(g, x, 1.5)
     end,
     inputs = { x = { 2, 8, 32 } },
-    expect_not = { "product_gelu", "activation" },
+    expect_not = { "gelu" },
     equal = true,
   },
-  test "silu and hard-swish follow their product into the kernel" {
+  test "silu, mish and hard-swish follow their product into the kernel" {
     graph = function(g, x)
-      local y, z = g.Conv(x), g.Conv(x)
-      return y * g.Sigmoid(y), z * g.Clip(z + 3, 0, 6) / 6
+      local u, v, w = g.Conv(x), g.Conv(x), g.Conv(x)
+      return u * g.Sigmoid(u), v * g.Tanh(g.Softplus(v)), w * g.Clip(w + 3, 0, 6) / 6
     end,
     inputs = { x = { 1, 16, 8, 8 } },
-    expect = { product_swish = 2, ["product_swish.act"] = 2 },
-    expect_not = { "activation" },
+    expect = { silu = 1, mish = 1, hard_swish = 1, product = 3, left = 0 },
     equal = true,
   },
   test "a gate of something else is no silu" {
@@ -323,7 +221,7 @@ return ruleset {
       return g.Conv(x) * g.Sigmoid(g.Conv(x))
     end,
     inputs = { x = { 1, 16, 8, 8 } },
-    expect_not = { "product_swish", "activation" },
+    expect_not = { "silu" },
     equal = true,
   },
   test "activations alone are one kernel each" {
@@ -331,7 +229,7 @@ return ruleset {
       return erf_gelu(g, x), tanh_gelu(g, y), z * g.Sigmoid(z)
     end,
     inputs = { x = { 2, 64 }, y = { 2, 64 }, z = { 2, 64 } },
-    expect = { activation = 3, fusions = 3 },
+    expect = { Gelu = 2, Swish = 1, everything = true, left = 0 },
     equal = true,
   },
   test "layer normalization spelled out is one kernel" {
@@ -339,7 +237,7 @@ return ruleset {
       return normalized(g, x, -1) * g.uniform { 32, low = 0.5, high = 1.5 } + g.normal { 32 }
     end,
     inputs = { x = { 2, 8, 32 } },
-    expect = { layer_norm = 1, ["layer_norm.scale"] = 1, ["layer_norm.shift"] = 1, left = 0 },
+    expect = { layer_norm = 1, LayerNormalization = 1, everything = 1, left = 0 },
     equal = true,
   },
   test "a norm over another dimension is no layer normalization" {
@@ -348,6 +246,17 @@ return ruleset {
     end,
     inputs = { x = { 2, 8, 32 } },
     expect_not = { "layer_norm" },
+    equal = true,
+  },
+  test "spellings stay where they are switched off" {
+    graph = function(g, x)
+      local y = g.Conv(x)
+      return y * g.Sigmoid(y)
+    end,
+    inputs = { x = { 1, 16, 8, 8 } },
+    options = { silu = false },
+    expect = { left = 0 },
+    expect_not = { "silu", "product" },
     equal = true,
   },
   test "a pooling takes what follows it pointwise" {

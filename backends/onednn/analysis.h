@@ -114,11 +114,6 @@ CLEAVE_MUST_USE cleave_status_t onednn_analyse(const cleave_region_view_t *regio
 /* recognise.c: the kernel of a unit. */
 CLEAVE_MUST_USE cleave_status_t onednn_recognise(onednn_unit_t *unit, onednn_kernel_t *kernel);
 
-/* recognise_normalization.c: a unit that is layer normalization spelled out. `*found` is false, and nothing
- * taken, where it is not. */
-CLEAVE_MUST_USE cleave_status_t onednn_recognise_normalization(onednn_unit_t *unit, onednn_kernel_t *kernel,
-                                                               bool *found);
-
 /* recognise_shuffle.c: a unit that is a channel shuffle. `*found` is false where it has no Transpose between
  * views. */
 CLEAVE_MUST_USE cleave_status_t onednn_recognise_shuffle(onednn_unit_t *unit, onednn_kernel_t *kernel,
@@ -145,7 +140,7 @@ bool onednn_unit_leaks(const onednn_unit_t *unit, uint32_t value);
 /* Is the value made by a node of the unit? */
 bool onednn_unit_makes(const onednn_unit_t *unit, uint32_t value);
 
-/* ---- pointwise steps (pointwise.c, identify.c) ---------------------------------------------------- */
+/* ---- pointwise steps (pointwise.c) ---------------------------------------------------------------- */
 
 /* Appends; a linear step is merged with a linear one before it, and dropped when it changes nothing.
  * False when the list is full. */
@@ -159,19 +154,10 @@ bool onednn_pointwise_known(const cleave_node_view_t *node);
  * other operators that is the first input. */
 bool onednn_pointwise_arithmetic(const cleave_node_view_t *node);
 
-/* Appends what `node` does to the value `current`, which it reads in exactly one slot.
+/* Appends what `node` does to the value `current`, which it reads in one slot or in all of them.
  * CLEAVE_ERROR_UNSUPPORTED, with the reason, where no post-op does that. */
 CLEAVE_MUST_USE cleave_status_t onednn_pointwise_node(onednn_unit_t *unit, uint32_t node, uint32_t current,
                                                       onednn_kernel_t *kernel);
-
-/* Appends the steps for a group of nodes that together are a function of one number, `input` -> `output`:
- * gelu, swish and the like, in any spelling. The function is evaluated on sample points and compared with
- * those of oneDNN. False, and nothing appended, where none fits. `nodes` are in topological order. */
-bool onednn_pointwise_group(const onednn_analysis_t *analysis, const uint32_t *nodes, uint32_t count,
-                            uint32_t input, uint32_t output, onednn_kernel_t *kernel);
-
-/* Can the node be evaluated on numbers (by onednn_pointwise_group)? */
-bool onednn_pointwise_numeric(const cleave_node_view_t *node);
 
 /* ---- operators (operators.c) ---------------------------------------------------------------------- */
 

@@ -267,12 +267,35 @@ static bool append_tensor(const cleave_node_view_t *node, uint32_t operand, bool
   return onednn_post_append(kernel, post);
 }
 
+// A node that reads `current` in every one of its `count` slots.
+static cleave_status_t append_itself(onednn_unit_t *unit, uint32_t index, uint32_t count,
+                                     onednn_kernel_t *kernel) {
+  const cleave_node_view_t *node = &unit->analysis->region->nodes[index];
+  bool fits = true;
+  if (onednn_node_is(node, "Add") || onednn_node_is(node, "Sum")) {
+    fits = onednn_post_linear(kernel, count, 0, index);
+  } else if (onednn_node_is(node, "Mul") && count == 2) {
+    fits = append_eltwise(kernel, dnnl_eltwise_square, 0, 0, index);
+  } else if (!onednn_node_is(node, "Max") && !onednn_node_is(node, "Min")) {
+    return no_post_op(unit, kernel, node);
+  }
+  return fits ? CLEAVE_OK : list_full(unit, node);
+}
+
 // Add, Mul, Max and so on: every operand but `current`, in order.
 static cleave_status_t append_operands(onednn_unit_t *unit, uint32_t index, uint32_t current,
                                        onednn_kernel_t *kernel) {
   const cleave_region_view_t *region = unit->analysis->region;
   const cleave_node_view_t *node = &region->nodes[index];
   bool on_left = true;
+  uint32_t slots = 0;
+  for (uint32_t k = 0; k < node->input_count; k++) {
+    slots += node->inputs[k] == current ? 1 : 0;
+  }
+  if (slots > 1) {
+    return slots == node->input_count ? append_itself(unit, index, slots, kernel)
+                                      : no_post_op(unit, kernel, node);
+  }
   for (uint32_t k = 0; k < node->input_count; k++) {
     uint32_t operand = node->inputs[k];
     if (operand == current || operand == CLEAVE_INDEX_NONE) {

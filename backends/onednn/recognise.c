@@ -66,108 +66,21 @@ static cleave_status_t check_values(const onednn_unit_t *unit) {
   return CLEAVE_OK;
 }
 
-// Input slots of untaken nodes of the unit that read the value.
-static uint32_t pending_uses(const onednn_unit_t *unit, uint32_t value, uint32_t *last) {
-  uint32_t edges = 0;
+// Number of nodes of the unit, not taken yet, that read the value; `*last` is the last of them.
+static uint32_t pending_readers(const onednn_unit_t *unit, uint32_t value, uint32_t *last) {
+  uint32_t readers = 0;
   for (uint32_t k = 0; k < unit->count; k++) {
     const cleave_node_view_t *node = unit_node(unit, k);
+    bool reads = false;
     for (uint32_t s = 0; !unit->taken[k] && s < node->input_count; s++) {
-      if (node->inputs[s] == value) {
-        edges++;
-        *last = k;
-      }
+      reads = reads || node->inputs[s] == value;
+    }
+    if (reads) {
+      readers++;
+      *last = k;
     }
   }
-  return edges;
-}
-
-static bool is_member(const uint32_t *members, uint32_t count, uint32_t node) {
-  for (uint32_t k = 0; k < count; k++) {
-    if (members[k] == node) {
-      return true;
-    }
-  }
-  return false;
-}
-
-// Does the node compute numbers from `current` and members only?
-static bool joins(const onednn_unit_t *unit, const uint32_t *members, uint32_t count, uint32_t current,
-                  uint32_t index) {
-  const cleave_region_view_t *region = unit->analysis->region;
-  const cleave_node_view_t *node = &region->nodes[index];
-  bool depends = false;
-  if (!onednn_pointwise_numeric(node)) {
-    return false;
-  }
-  for (uint32_t s = 0; s < node->input_count; s++) {
-    uint32_t id = node->inputs[s];
-    double c = 0;
-    if (id == CLEAVE_INDEX_NONE) {
-      continue;
-    }
-    if (id == current || is_member(members, count, region->values[id].producer)) {
-      depends = true;
-    } else if (!onednn_scalar(&region->values[id], &c)) {
-      return false;
-    }
-  }
-  return depends;
-}
-
-// Is the last member's output the only thing anything outside the members needs?
-static bool closed(const onednn_unit_t *unit, const uint32_t *members, uint32_t count, uint32_t current) {
-  const onednn_analysis_t *analysis = unit->analysis;
-  for (uint32_t k = 0; k < unit->count; k++) {
-    const cleave_node_view_t *node = unit_node(unit, k);
-    if (unit->taken[k] || is_member(members, count, unit->nodes[k])) {
-      continue;
-    }
-    for (uint32_t s = 0; s < node->input_count; s++) {
-      if (node->inputs[s] == current) {
-        return false;
-      }
-    }
-  }
-  for (uint32_t m = 0; m + 1 < count; m++) {
-    uint32_t value = analysis->region->nodes[members[m]].outputs[0];
-    if (onednn_unit_leaks(unit, value)) {
-      return false;
-    }
-    for (uint32_t k = analysis->use_starts[value]; k < analysis->use_starts[value + 1]; k++) {
-      if (!is_member(members, count, analysis->uses[k])) {
-        return false;
-      }
-    }
-  }
-  return true;
-}
-
-// Takes the smallest group of nodes that is a known function of `current`. `*out` is its result.
-static cleave_status_t take_group(onednn_unit_t *unit, uint32_t current, onednn_kernel_t *kernel,
-                                  uint32_t *out) {
-  const cleave_region_view_t *region = unit->analysis->region;
-  uint32_t members[24];
-  uint32_t count = 0;
-  for (uint32_t k = 0; k < unit->count && count < 24; k++) {
-    if (unit->taken[k] || !joins(unit, members, count, current, unit->nodes[k])) {
-      continue;
-    }
-    members[count++] = unit->nodes[k];
-    *out = region->nodes[unit->nodes[k]].outputs[0];
-    if (closed(unit, members, count, current) &&
-        onednn_pointwise_group(unit->analysis, members, count, current, *out, kernel)) {
-      for (uint32_t m = 0; m < count; m++) {
-        unit->taken[onednn_unit_find(unit, members[m])] = true;
-      }
-      return CLEAVE_OK;
-    }
-  }
-  uint32_t last = 0;
-  (void)pending_uses(unit, current, &last);
-  const cleave_node_view_t *node = unit_node(unit, last);
-  return onednn_fail(unit->analysis->message, CLEAVE_ERROR_UNSUPPORTED,
-                     "no post-op of oneDNN computes what is made of '%s' at %s '%s'",
-                     region->values[current].name, node->op, onednn_node_name(node));
+  return readers;
 }
 
 static cleave_status_t check_interior(const onednn_unit_t *unit, uint32_t value) {
@@ -219,9 +132,9 @@ static cleave_status_t extend(onednn_unit_t *unit, onednn_kernel_t *kernel) {
   while (left > 0) {
     uint32_t current = kernel->output;
     uint32_t next = 0;
-    uint32_t edges = pending_uses(unit, current, &next);
+    uint32_t readers = pending_readers(unit, current, &next);
     uint32_t posts = kernel->post_count;
-    if (edges == 0) {
+    if (readers == 0) {
       uint32_t rest = 0;
       while (unit->taken[rest]) {
         rest++;
@@ -234,14 +147,17 @@ static cleave_status_t extend(onednn_unit_t *unit, onednn_kernel_t *kernel) {
     if (onednn_unit_makes(unit, current)) {
       ONEDNN_TRY(check_interior(unit, current));
     }
-    if (edges == 1) {
-      ONEDNN_TRY(onednn_pointwise_node(unit, unit->nodes[next], current, kernel));
-      ONEDNN_TRY(check_growth(unit, kernel, posts, current));
-      unit->taken[next] = true;
-      kernel->output = region->nodes[unit->nodes[next]].outputs[0];
-    } else {
-      ONEDNN_TRY(take_group(unit, current, kernel, &kernel->output));
+    if (readers > 1) {
+      const cleave_node_view_t *reader = unit_node(unit, next);
+      return onednn_fail(unit->analysis->message, CLEAVE_ERROR_UNSUPPORTED,
+                         "%s '%s' is the second node of the fusion that reads '%s', and a chain of post-ops "
+                         "reads it once; rules/canonical.lua finds activations that are spelled out",
+                         reader->op, onednn_node_name(reader), region->values[current].name);
     }
+    ONEDNN_TRY(onednn_pointwise_node(unit, unit->nodes[next], current, kernel));
+    ONEDNN_TRY(check_growth(unit, kernel, posts, current));
+    unit->taken[next] = true;
+    kernel->output = region->nodes[unit->nodes[next]].outputs[0];
     left = 0;
     for (uint32_t k = 0; k < unit->count; k++) {
       left += unit->taken[k] ? 0 : 1;
@@ -411,17 +327,12 @@ static cleave_status_t recognise_pointwise(onednn_unit_t *unit, onednn_kernel_t 
 cleave_status_t onednn_recognise(onednn_unit_t *unit, onednn_kernel_t *kernel) {
   uint32_t main = CLEAVE_INDEX_NONE;
   const onednn_operator_t *found = NULL;
-  bool normalized = false;
   bool shuffled = false;
   reset(unit, kernel);
   if (unit->count == 0) {
     return onednn_fail(unit->analysis->message, CLEAVE_ERROR_INVALID_ARGUMENT, "a fusion without nodes");
   }
   ONEDNN_TRY(check_values(unit));
-  ONEDNN_TRY(onednn_recognise_normalization(unit, kernel, &normalized));
-  if (normalized) {
-    return CLEAVE_OK;
-  }
   ONEDNN_TRY(onednn_recognise_shuffle(unit, kernel, &shuffled));
   if (shuffled) {
     return CLEAVE_OK;

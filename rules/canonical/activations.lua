@@ -1,9 +1,12 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Activations as exporters spell them, as the operators Gelu, HardSwish, HardSigmoid and Swish.
+-- Activations as exporters spell them, as the operators Gelu, HardSwish, HardSigmoid, LeakyRelu,
+-- Mish and Swish.
 -- Each spelling reads its input several times, so it is a function of the pattern for that input.
 
 local gelu = option.boolean(true, "find gelu, by erf and by tanh")
 local hard_swish = option.boolean(true, "find hard-swish and hard-sigmoid")
+local leaky_relu = option.boolean(true, "find max(x, a * x) as LeakyRelu")
+local mish = option.boolean(true, "find x * tanh(softplus(x)) as Mish")
 local silu = option.boolean(true, "find x * sigmoid(a * x) as Swish")
 
 -- A number as exporters write it, in float32 or rounded to a few digits.
@@ -92,15 +95,37 @@ local function find_hard_swish()
   }
 end
 
--- ---- silu ----
+-- ---- silu, mish and leaky relu ----
 
+-- x * sigmoid(x), x * sigmoid(slope * x), or x / (1 + exp(-x))
 local function find_silu()
   local x = any "x"
   local steeper = op { "Mul", inputs = { x, constant { as = "slope", scalar = true } } }
+  local exp = op { "Exp", inputs = { op { "Neg", inputs = { x } } } }
   return oneof {
     op { "Mul", inputs = { x, op { "Sigmoid", inputs = { steeper } } } },
     op { "Mul", inputs = { x, op { "Sigmoid", inputs = { x } } } },
+    op { "Div", inputs = { A = x, B = op { "Add", inputs = { exp, near(1) } } } },
   }
+end
+
+-- x * tanh(softplus(x))
+local function find_mish()
+  local x = any "x"
+  local softplus = op { "Softplus", inputs = { x } }
+  return op { "Mul", inputs = { x, op { "Tanh", inputs = { softplus } } } }
+end
+
+-- max(x, slope * x)
+local function find_leaky_relu()
+  local x = any "x"
+  local flat = op { "Mul", inputs = { x, constant { as = "slope", scalar = true } } }
+  return op { "Max", as = "max", inputs = { x, flat } }
+end
+
+local function slope_of(m)
+  local slope = m.slope and m.slope:value() or 1.0
+  return type(slope) == "table" and slope[1] or slope
 end
 
 -- ---- tests ----
@@ -122,7 +147,9 @@ local function build_tanh(g, value, c)
 end
 
 return {
-  options = { gelu = gelu, hard_swish = hard_swish, silu = silu },
+  options = {
+    gelu = gelu, hard_swish = hard_swish, leaky_relu = leaky_relu, mish = mish, silu = silu,
+  },
 
   rewrite "gelu" {
     doc = "0.5 x (1 + erf(x / sqrt(2))) is Gelu(x).",
@@ -161,12 +188,34 @@ return {
   },
 
   rewrite "silu" {
-    doc = "x sigmoid(a x) is Swish(x).",
+    doc = "x sigmoid(a x), or x / (1 + exp(-x)), is Swish(x).",
     enabled = silu,
     pattern = find_silu(),
     replace = function(m, g)
-      local slope = m.slope and m.slope:value() or 1.0
-      return g.Swish(m.x, { alpha = type(slope) == "table" and slope[1] or slope })
+      return g.Swish(m.x, { alpha = slope_of(m) })
+    end,
+  },
+
+  rewrite "mish" {
+    doc = "x tanh(softplus(x)) is Mish(x).",
+    enabled = mish,
+    pattern = find_mish(),
+    replace = function(m, g)
+      return g.Mish(m.x)
+    end,
+  },
+
+  rewrite "leaky_relu" {
+    doc = "max(x, a x) with a between 0 and 1 is LeakyRelu(x).",
+    enabled = leaky_relu,
+    pattern = find_leaky_relu(),
+    where = function(m)
+      local slope = slope_of(m)
+      return #m.max.inputs == 2 and slope > 0 and slope < 1,
+        "its slope is not between 0 and 1, or Max has another operand"
+    end,
+    replace = function(m, g)
+      return g.LeakyRelu(m.x, { alpha = slope_of(m) })
     end,
   },
 
@@ -271,18 +320,54 @@ return {
   test "silu is found, with a slope too" {
     inputs = { x = { 2, 5 } },
     graph = function(g, x)
-      return g.Sigmoid(x) * x, x * g.Sigmoid(x * 1.702)
+      return g.Sigmoid(x) * x, x * g.Sigmoid(x * 1.702), x / (g.Exp(-x) + 1.0)
     end,
-    expect = { silu = 2 },
+    expect = { silu = 3 },
     equal = true,
   },
 
   test "a gate of another value is no silu" {
     inputs = { x = { 2, 5 }, y = { 2, 5 } },
     graph = function(g, x, y)
-      return x * g.Sigmoid(y)
+      return x * g.Sigmoid(y), x / (g.Exp(-y) + 1.0), x / (g.Exp(-x) + 2.0)
     end,
     expect_not = { "silu" },
+    equal = true,
+  },
+
+  test "mish is found in both orders" {
+    inputs = { x = { 2, 5 } },
+    graph = function(g, x)
+      return x * g.Tanh(g.Softplus(x)), g.Tanh(g.Softplus(x)) * x
+    end,
+    expect = { mish = 2 },
+    equal = true,
+  },
+
+  test "a gate of another value is no mish" {
+    inputs = { x = { 2, 5 }, y = { 2, 5 } },
+    graph = function(g, x, y)
+      return x * g.Tanh(g.Softplus(y)), x * g.Tanh(g.Softplus(x * 2.0))
+    end,
+    expect_not = { "mish" },
+    equal = true,
+  },
+
+  test "leaky relu is found in both orders" {
+    inputs = { x = { 2, 5 } },
+    graph = function(g, x)
+      return g.Max(x, x * 0.1), g.Max(x * 0.3, x)
+    end,
+    expect = { leaky_relu = 2 },
+    equal = true,
+  },
+
+  test "a slope of 1 or above, or below 0, and a third operand are no leaky relu" {
+    inputs = { x = { 2, 5 } },
+    graph = function(g, x)
+      return g.Max(x, x * 2.0), g.Max(x, x * -0.1), g.Max(x, x * 0.1, 0.5)
+    end,
+    expect_not = { "leaky_relu" },
     equal = true,
   },
 

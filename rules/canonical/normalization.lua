@@ -244,6 +244,33 @@ return {
     equal = true,
   },
 
+  test "layer normalization is found in every spelling" {
+    inputs = { x = { 2, 3, 8 } },
+    graph = function(g, x)
+      local results = {}
+      local squares = {
+        function(e) return g.Pow(e, 2.0) end,
+        function(e) return e * e end,
+        function() return g.Pow(x - g.ReduceMean(x, { -1 }), 2.0) end,
+      }
+      local quotients = {
+        function(e, root) return e / root end,
+        function(e, root) return g.Reciprocal(root) * e end,
+        function(e, root) return e * (1.0 / root) end,
+      }
+      for _, squared in ipairs(squares) do
+        for _, quotient in ipairs(quotients) do
+          local e = x - g.ReduceMean(x, { -1 })
+          local y = quotient(e, g.Sqrt(g.ReduceMean(squared(e), { -1 }) + 1e-5))
+          results[#results + 1] = parameter(g, 8) + parameter(g, 8) * y
+        end
+      end
+      return table.unpack(results)
+    end,
+    expect = { layer_norm = 9 },
+    equal = true,
+  },
+
   test "layer normalization is found without scale and shift, over two dimensions" {
     inputs = { x = { 2, 3, 8 } },
     graph = function(g, x)

@@ -7,6 +7,7 @@
 
 #include "backend/region/view.h"
 #include "backend/registry/registry.h"
+#include "partition/rewrite/transform.h"
 #include "tools/verify/check.h"
 
 enum { MOST_OUTPUTS = 64, ROUNDS = 2 };
@@ -55,12 +56,25 @@ static cleave_status_t partition(sweep_t *sweep, const cleave_graph_t *graph, ui
   uint32_t ruleset_count = 0;
   const cleave_ruleset_t *ruleset =
       by_rules ? cleave_rules_rulesets(sweep->rules[backend], &ruleset_count) : &whole;
+  cleave_transform_options_t changes = {.stops_at_mistakes = true};
+  cleave_transformation_t transformation;
+  CLEAVE_TRY(cleave_transform(graph, &ruleset, 1, &changes, &transformation, error));
+  const cleave_graph_t *subject = transformation.graph != NULL ? transformation.graph : graph;
+  cleave_status_t status = CLEAVE_OK;
+  cleave_plan_t *plan = NULL;
   cleave_supports_t supports;
-  cleave_supports_init(&supports, graph);
+  cleave_supports_init(&supports, subject);
   cleave_partition_options_t options = {.supports = cleave_supports_ask, .supports_context = &supports};
-  cleave_status_t status = cleave_partition(graph, &ruleset, 1, &options, out_plan, error);
+  CLEAVE_TRY_CLEANUP(cleave_partition(subject, &ruleset, 1, &options, &plan, error));
+  CLEAVE_TRY_CLEANUP(cleave_transformation_move(&transformation, graph, plan, error));
+  CLEAVE_TRY_CLEANUP(cleave_plan_check(plan, error));
+  *out_plan = plan;
+  plan = NULL;
+cleanup:
+  cleave_plan_destroy(plan);
   cleave_supports_deinit(&supports);
-  return status == CLEAVE_OK ? cleave_plan_check(*out_plan, error) : status;
+  cleave_transformation_deinit(&transformation);
+  return status;
 }
 
 static void note_refusals(sweep_t *sweep, const cleave_plan_t *plan, uint32_t backend) {

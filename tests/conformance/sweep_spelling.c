@@ -22,41 +22,45 @@ static const struct {
     {"v = Gemm(x[3,8], $w[8,17], $b[17]);", 1},
 };
 
-static const struct {
-  const char *text; /* over v */
-  uint32_t nodes;
-} activations[] = {
+/* Over v; one operator once canonical/activations.lua has seen it. */
+static const char *const activations[] = {
     /* gelu by erf */
-    {"Mul(Mul(v, Add(Erf(Div(v, #1.4142135)), #1)), #0.5)", 5},
-    {"Mul(#0.5, Mul(Add(#1, Erf(Div(v, #1.4142135))), v))", 5},
-    {"Mul(Mul(v, #0.5), Add(Erf(Div(v, #1.4142135)), #1))", 5},
-    {"Mul(Add(Erf(Mul(v, #0.70710678)), #1), Mul(#0.5, v))", 5},
-    {"Mul(v, Mul(#0.5, Add(Erf(Mul(#0.70710678, v)), #1)))", 5},
-    {"Mul(Mul(Add(Erf(Div(v, #1.4142135)), #1), #0.5), v)", 5},
+    "Mul(Mul(v, Add(Erf(Div(v, #1.4142135)), #1)), #0.5)",
+    "Mul(#0.5, Mul(Add(#1, Erf(Div(v, #1.4142135))), v))",
+    "Mul(Mul(v, #0.5), Add(Erf(Div(v, #1.4142135)), #1))",
+    "Mul(Add(Erf(Mul(v, #0.70710678)), #1), Mul(#0.5, v))",
+    "Mul(v, Mul(#0.5, Add(Erf(Mul(#0.70710678, v)), #1)))",
+    "Mul(Mul(Add(Erf(Div(v, #1.4142135)), #1), #0.5), v)",
     /* gelu by tanh */
-    {"Mul(Mul(v, #0.5), Add(Tanh(Mul(Add(v, Mul(Pow(v, #3), #0.044715)), #0.79788456)), #1))", 8},
-    {"Mul(#0.5, Mul(v, Add(#1, Tanh(Mul(#0.79788456, Add(v, Mul(#0.044715, Pow(v, #3))))))))", 8},
-    {"Mul(v, Mul(Add(Tanh(Mul(Add(Mul(Mul(Mul(v, v), v), #0.044715), v), #0.79788456)), #1), #0.5))", 9},
+    "Mul(Mul(v, #0.5), Add(Tanh(Mul(Add(v, Mul(Pow(v, #3), #0.044715)), #0.79788456)), #1))",
+    "Mul(#0.5, Mul(v, Add(#1, Tanh(Mul(#0.79788456, Add(v, Mul(#0.044715, Pow(v, #3))))))))",
+    "Mul(v, Mul(Add(Tanh(Mul(Add(Mul(Mul(Mul(v, v), v), #0.044715), v), #0.79788456)), #1), #0.5))",
     /* SiLU */
-    {"Mul(v, Sigmoid(v))", 2},
-    {"Mul(Sigmoid(v), v)", 2},
+    "Mul(v, Sigmoid(v))",
+    "Mul(Sigmoid(v), v)",
+    "Mul(v, Sigmoid(Mul(v, #1.702)))",
+    "Div(v, Add(Exp(Neg(v)), #1))",
+    /* Mish */
+    "Mul(v, Tanh(Softplus(v)))",
+    /* LeakyRelu */
+    "Max(v, Mul(v, #0.1))",
     /* hard-swish */
-    {"Mul(v, HardSigmoid{alpha=0.16666667, beta=0.5}(v))", 2},
-    {"Div(Mul(v, Clip(Add(v, #3), #0, #6)), #6)", 4},
-    {"Mul(v, Div(Clip(Add(#3, v), #0, #6), #6))", 4},
-    {"Div(Mul(Clip(Add(v, #3), #0, #6), v), #6)", 4},
+    "Mul(v, HardSigmoid{alpha=0.16666667, beta=0.5}(v))",
+    "Div(Mul(v, Clip(Add(v, #3), #0, #6)), #6)",
+    "Mul(v, Div(Clip(Add(#3, v), #0, #6), #6))",
+    "Div(Mul(Clip(Add(v, #3), #0, #6), v), #6)",
 };
 
 static void spellings(sweep_t *sweep) {
   static const char *const afters[] = {"y", "Mul(y, #2)", "Relu(y)", "Add(y, r[1])"};
   for (size_t b = 0; b < COUNT(befores); b++) {
     for (size_t a = 0; a < COUNT(activations); a++) {
-      sweep_fused(sweep, befores[b].nodes + activations[a].nodes, "%s %s", befores[b].text,
-                  activations[a].text);
-      sweep_rules(sweep, "%s y = %s; %s", befores[b].text, activations[a].text,
+      uint32_t nodes = befores[b].nodes;
+      sweep_fused(sweep, nodes == 0 ? 0 : nodes + 1, "%s %s", befores[b].text, activations[a]);
+      sweep_rules(sweep, "%s y = %s; %s", befores[b].text, activations[a],
                   afters[1 + sweep_below(sweep, COUNT(afters) - 1)]);
       /* The value before is needed elsewhere, too. */
-      sweep_rules(sweep, "%s y = %s; Relu(y) -> v", befores[b].text, activations[a].text);
+      sweep_rules(sweep, "%s y = %s; Relu(y) -> v", befores[b].text, activations[a]);
     }
   }
 }
@@ -81,8 +85,8 @@ static void near_activations(sweep_t *sweep) {
       "Mul(v, Sigmoid(u[17]))",
       "Mul(v, Tanh(v))",
       "Add(v, Sigmoid(v))",
-      "Mul(v, Sigmoid(Mul(v, #1.702)))",
-      "Mul(v, Tanh(Softplus(v)))",
+      "Mul(v, Sigmoid(Mul(v, u[17])))",
+      "Mul(v, Tanh(Softplus(Neg(v))))",
       "Mul(v, HardSigmoid(v))",
       "Mul(v, HardSigmoid{alpha=0.16666667, beta=0.4}(v))",
       "Div(Mul(v, Clip(Add(v, #2), #0, #6)), #6)",
@@ -93,10 +97,10 @@ static void near_activations(sweep_t *sweep) {
       "Mul(v, Div(Clip(Sub(v, #3), #0, #6), #6))",
       "Mul(v, v)",
       "Mul(Mul(v, v), v)",
-      "Max(v, Mul(v, #0.1))",
       "Max(v, Mul(v, #2))",
+      "Max(v, Mul(v, #0.1), #0.5)",
       "Sub(v, Relu(v))",
-      "Div(v, Add(Exp(Neg(v)), #1))",
+      "Div(v, Add(Exp(Neg(v)), #2))",
       "Pow(v, #3)",
   };
   for (size_t b = 0; b < COUNT(befores); b++) {
@@ -154,26 +158,22 @@ static void shared_inside(sweep_t *sweep) {
 }
 
 static void normalizations(sweep_t *sweep) {
-  static const struct {
-    const char *text;
-    uint32_t nodes;
-  } whole[] = {
-      {"d = Sub(v, ReduceMean(v, #[-1])); Div(d, Sqrt(Add(ReduceMean(Pow(d, #2), #[-1]), #0.00001)))", 7},
-      {"d = Sub(v, ReduceMean(v, #[2])); Div(d, Sqrt(Add(#0.00001, ReduceMean(Mul(d, d), #[2]))))", 7},
-      {"d = Sub(v, ReduceMean(v, #[-1])); Add(Mul(Div(d, Sqrt(Add(ReduceMean(Pow(d, #2), #[-1]), #0.001))), "
-       "$g[17]), "
-       "$h[17])",
-       9},
-      {"d = Sub(v, ReduceMean(v, #[-1])); Add($h[17], Mul($g[17], Mul(Reciprocal(Sqrt(Add(ReduceMean(Pow(d, "
-       "#2), "
-       "#[-1]), #0.001))), d)))",
-       10},
+  /* One LayerNormalization each, so that nothing is left to fuse. */
+  static const char *const whole[] = {
+      "d = Sub(v, ReduceMean(v, #[-1])); Div(d, Sqrt(Add(ReduceMean(Pow(d, #2), #[-1]), #0.00001)))",
+      "d = Sub(v, ReduceMean(v, #[2])); Div(d, Sqrt(Add(#0.00001, ReduceMean(Mul(d, d), #[2]))))",
+      "d = Sub(v, ReduceMean(v, #[-1])); Add(Mul(Div(d, Sqrt(Add(ReduceMean(Pow(d, #2), #[-1]), #0.001))), "
+      "$g[17]), "
+      "$h[17])",
+      "d = Sub(v, ReduceMean(v, #[-1])); Add($h[17], Mul($g[17], Mul(Reciprocal(Sqrt(Add(ReduceMean(Pow(d, "
+      "#2), "
+      "#[-1]), #0.001))), d)))",
   };
   for (size_t k = 0; k < COUNT(whole); k++) {
-    sweep_fused(sweep, whole[k].nodes, "v = x[2,5,17]; %s", whole[k].text);
-    sweep_fused(sweep, whole[k].nodes, "v = Identity(Transpose{perm=[0,2,1]}(x[2,17,5])); %s", whole[k].text);
-    sweep_rules(sweep, "v = Add(x[2,5,17], MatMul(x, $w[17,17])); %s -> v", whole[k].text);
-    sweep_rules(sweep, "v = Mul(x[2,5,17], #30); y = Sigmoid(v); %s -> y", whole[k].text);
+    sweep_fused(sweep, 0, "v = x[2,5,17]; %s", whole[k]);
+    sweep_fused(sweep, 0, "v = Identity(Transpose{perm=[0,2,1]}(x[2,17,5])); %s", whole[k]);
+    sweep_rules(sweep, "v = Add(x[2,5,17], MatMul(x, $w[17,17])); %s -> v", whole[k]);
+    sweep_rules(sweep, "v = Mul(x[2,5,17], #30); y = Sigmoid(v); %s -> y", whole[k]);
   }
   static const char *const near[] = {
       "d = Sub(v, ReduceMean(v, #[-1])); Div(d, Sqrt(Add(ReduceMean(Pow(d, #3), #[-1]), #100)))",

@@ -373,8 +373,8 @@ UNIT_TEST(other_kernels_keep_them) {
       "x [2,20,5,5] = input\ns [20,1,1] = random\ny [2,20,5,5] = PRelu(x, s)\n",
       "x [2,20,5,5] = input\ns [20] = positive\nb [20] = random\nm [20] = random\nv [20] = positive\n{\n"
       "n [2,20,5,5] = BatchNormalization(x, s, b, m, v)\ny [2,20,5,5] = Relu(n)\n}\n",
-      "x [2,33] = input\n{\ns [2,33] = Sigmoid(x)\ny [2,33] = Mul(x, s)\n}\n",
-      "x [2,33] = input\n{\ns [2,33] = Softplus(x)\nt [2,33] = Tanh(s)\ny [2,33] = Mul(x, t)\n}\n",
+      "x [2,33] = input\ny [2,33] = Swish(x) alpha=1.5\n",
+      "x [2,33] = input\ny [2,33] = Mish(x)\n",
       "x [1,16,10,10] = input\nw [16,16,3,3] = random\n{\nc [1,16,8,8] = Conv(x, w)\n"
       "y [1,16,8,8] = Relu(c)\n}\n",
   };
