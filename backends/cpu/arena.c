@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Program memory: small pieces are cut from shared blocks, large ones get a block of their own. The first
 // block of the list is the one that small pieces are cut from.
-#include "arena.h"
+#include "cpu/arena.h"
 
 #include <stdint.h>
 #include <stdlib.h>

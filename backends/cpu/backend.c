@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "cleave/cost.h"
-#include "program.h"
+#include "cpu/program.h"
 
 #define CPU_KERNEL_FAMILY(name) extern const cpu_kernel_t cpu_kernels_##name[];
 #include "kernel_families.inc"

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fused.h"
+#include "cpu/fused.h"
+#include "cpu/program.h"
 #include "kernels/execute.h"
-#include "program.h"
 
 static void *prepare_allocate(cpu_prepare_t *prepare, size_t bytes) {
   return cpu_arena_allocate(prepare->owner, bytes);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The step that runs a program of kernels/. Shapes are known when it is made, so that its scratch memory is
 // planned with the workspace.
-#include "fused.h"
+#include "cpu/fused.h"
 
 #include "kernels/execute.h"
 #include "kernels/lower/lower.h"

@@ -6,7 +6,7 @@
 #ifndef CLEAVE_CPU_FUSED_H
 #define CLEAVE_CPU_FUSED_H
 
-#include "program.h"
+#include "cpu/program.h"
 
 /* Whether the region asks for it. */
 bool cpu_fused_wanted(const cleave_region_view_t *region);

@@ -2,7 +2,7 @@
 // Memory of a program of several nodes. Steps are walked in order; the blocks in use are kept sorted by
 // offset, and a new one goes into the first gap that holds it. A block is free again after the last step that
 // reads it.
-#include "program.h"
+#include "cpu/program.h"
 
 enum { ALIGNMENT = 64 };
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "program.h"
+#include "cpu/program.h"
 
 /* Where a tensor without elements points, so that NULL always means "not there yet". */
 static _Alignas(64) unsigned char nothing[64];

@@ -7,8 +7,8 @@
 #ifndef CLEAVE_CPU_PROGRAM_H
 #define CLEAVE_CPU_PROGRAM_H
 
-#include "arena.h"
-#include "kernel.h"
+#include "cpu/arena.h"
+#include "cpu/common/kernel.h"
 
 /* What `initialise` makes: the kernels sorted by operator. Immutable after that. */
 typedef struct cpu_backend {

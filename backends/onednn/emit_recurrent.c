@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// RNN, GRU and LSTM inside a region, by the code that cpu/recurrent.h shares: weights are packed when the
-// region is compiled, and programs share them. Operands and results are dense and row-major.
+// RNN, GRU and LSTM inside a region, by the code that cpu/recurrent/recurrent.h shares: weights are packed
+// when the region is compiled, and programs share them. Operands and results are dense and row-major.
 #include <string.h>
 
-#include "cpu/recurrent.h"
+#include "cpu/recurrent/recurrent.h"
 #include "emit.h"
 
 enum { X, W, R, B, LENGTHS, INITIAL_H, INITIAL_C, P };

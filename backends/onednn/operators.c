@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "analysis.h"
-#include "cpu/recurrent.h"
+#include "cpu/recurrent/recurrent.h"
 #include "windows.h"
 
 typedef const onednn_analysis_t analysis_t;

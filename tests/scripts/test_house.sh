@@ -18,8 +18,8 @@ for file in $(find src backends lua/cleave -name '*.[ch]' -o -name '*.lua' | sor
   lines=$(wc -l <"$file")
   [ "$lines" -le 600 ] || complain "$file: $lines lines; look for the second subject in it"
 done
-rooms=$(find src -name '*.c' | sed 's|/[^/]*$||' | sort -u)
-for folder in src $rooms backends backends/*/ rules examples examples/*/ lua tests; do
+rooms=$(find src backends -name '*.c' | sed 's|/[^/]*$||' | sort -u)
+for folder in src $rooms backends rules examples examples/*/ lua tests; do
   [ -f "${folder%/}/README.md" ] || complain "${folder%/}: no README.md"
 done
 if command -v clang-format >/dev/null; then

@@ -50,19 +50,32 @@ for room in $rooms; do echo "$room"; done >"$allowed"
       else if (rank[included] > rank[room]) { print "src/" file ": a file in " room " must not include \"" included "/...\""; bad = 1 } }
     END { exit bad }' || status=1
 
-for folder in "$root"/backends/*/ "$root"/backends/*/*/; do
-  for file in "$folder"*.[ch] "$folder"*.inc; do
-    [ -f "$file" ] || continue
-    for include in $(sed -n 's/^#include "\(.*\)".*/\1/p' "$file"); do
-      case "$include" in
-        cleave/backend.h | cleave/cost.h | kernel_families.inc) ;;
-        cpu/recurrent.h) ;; # what the reference backend shares with others
-        kernels/*.h | kernels/operators.inc) ;; # the library for backends
-        */*) complain "$file: a backend must not include \"$include\"" ;;
-        *) [ -f "$folder$include" ] || complain "$file: \"$include\" is not in its folder" ;;
-      esac
-    done
+# A backend sees its own folders, and what the library for backends and cpu share with others.
+for file in $(find "$root/backends" -name '*.[ch]' -o -name '*.inc'); do
+  backend=${file#"$root"/backends/}
+  backend=${backend%%/*}
+  for include in $(sed -n 's/^#include "\(.*\)".*/\1/p' "$file"); do
+    case "$include" in
+      cleave/backend.h | cleave/cost.h | kernel_families.inc) ;;
+      cpu/recurrent/recurrent.h | kernels/*.h | kernels/operators.inc) ;;
+      "$backend"/*) [ -f "$root/backends/$include" ] || complain "$file: \"$include\" is not there" ;;
+      */*) complain "$file: a backend must not include \"$include\"" ;;
+      *) [ -f "${file%/*}/$include" ] || complain "$file: \"$include\" is not in its folder" ;;
+    esac
   done
+  case "$file" in
+    "$root"/backends/cpu/*/*) ;;
+    *) continue ;;
+  esac
+  family=${file%/*}
+  family=${family##*/}
+  if sed -n 's|^#include "cpu/\([a-z]*\)/.*|\1|p' "$file" | grep -v "^common$" | grep -vx "$family"; then
+    complain "$file: kernels include their own folder and common/ only"
+  fi
+done
+for folder in "$root"/backends/cpu/ "$root"/backends/cpu/*/ "$root"/backends/kernels/; do
+  files=$(find "$folder" -maxdepth 1 \( -name '*.[ch]' -o -name '*.inc' \) | wc -l)
+  [ "$files" -le 22 ] || complain "$folder: $files files; expected at most 22"
 done
 for file in "$root"/src/include/cleave/*.h; do
   for include in $(sed -n 's/^#include "\(.*\)".*/\1/p' "$file"); do

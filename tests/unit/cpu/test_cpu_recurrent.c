@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "recurrent.h"
+#include "cpu/recurrent/recurrent.h"
 #include "system/threads.h"
 #include "unit.h"
 

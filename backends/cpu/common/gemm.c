@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Matrix products through OpenBLAS. Its sizes are 32-bit: larger ones take plain loops, never a wrong
+// product. A single row or column goes to gemv, which reads the matrix once instead of packing it. OpenBLAS
+// runs on one thread: the split over threads is ours. Where OpenBLAS cannot be loaded, all products take the
+// plain loops.
+#include "cpu/common/gemm.h"
+
+#include <limits.h>
+
+#include "cpu/common/blas.h"
+
+enum { GEMM_LEAST_PRODUCTS = 1 << 18, GEMM_LEAST_WIDTH = 16 };
+
+/* Rows or columns that are worth a thread of their own, each of `other` times `k` products. */
+static int64_t gemm_grain(int64_t other, int64_t k) {
+  int64_t grain =
+      other > 0 && k > 0 && other <= GEMM_LEAST_PRODUCTS / k ? GEMM_LEAST_PRODUCTS / (other * k) : 1;
+  return grain < GEMM_LEAST_WIDTH ? GEMM_LEAST_WIDTH : grain;
+}
+
+#define REAL float
+#define NAME(name) name##_f32
+#define BLAS_GEMM blas->sgemm
+#define BLAS_GEMV blas->sgemv
+#include "cpu/common/gemm.inc"
+#undef REAL
+#undef NAME
+#undef BLAS_GEMM
+#undef BLAS_GEMV
+
+#define REAL double
+#define NAME(name) name##_f64
+#define BLAS_GEMM blas->dgemm
+#define BLAS_GEMV blas->dgemv
+#include "cpu/common/gemm.inc"

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// ScatterElements and ScatterND: the data is copied, then updates go to their places in order, replacing what
+// is there or combining with it. One thread: equal indices must meet in order.
+#include <string.h>
+
+#include "cpu/common/index.h"
+#include "cpu/common/loop.h"
+#include "kernels/convert.h"
+
+/* Combines `count` elements of `from` into `to`. */
+typedef void (*combine_fn_t)(void *to, const void *from, int64_t count);
+
+#define COMBINE(name, T, EXPRESSION)                            \
+  static void name(void *to, const void *from, int64_t count) { \
+    T *out = to;                                                \
+    const T *in = from;                                         \
+    for (int64_t k = 0; k < count; k++) {                       \
+      T x = out[k];                                             \
+      T y = in[k];                                              \
+      out[k] = (T)(EXPRESSION);                                 \
+    }                                                           \
+  }
+
+#define COMBINE_INTEGER(t, T, W)     \
+  COMBINE(add_##t, T, (W)x + (W)y)   \
+  COMBINE(mul_##t, T, (W)x *(W)y)    \
+  COMBINE(max_##t, T, x > y ? x : y) \
+  COMBINE(min_##t, T, x < y ? x : y)
+
+#define COMBINE_FLOAT(t, T)                    \
+  COMBINE(add_##t, T, x + y)                   \
+  COMBINE(mul_##t, T, x *y)                    \
+  COMBINE(max_##t, T, x > y || x != x ? x : y) \
+  COMBINE(min_##t, T, x < y || x != x ? x : y)
+
+#define HALF_SUM(x, y) cpu_float_to_half(cpu_half_to_float(x) + cpu_half_to_float(y))
+#define HALF_PRODUCT(x, y) cpu_float_to_half(cpu_half_to_float(x) * cpu_half_to_float(y))
+#define BFLOAT_SUM(x, y) cpu_float_to_bfloat(cpu_bfloat_to_float(x) + cpu_bfloat_to_float(y))
+#define BFLOAT_PRODUCT(x, y) cpu_float_to_bfloat(cpu_bfloat_to_float(x) * cpu_bfloat_to_float(y))
+
+COMBINE_FLOAT(f32, float)
+COMBINE_FLOAT(f64, double)
+COMBINE_INTEGER(i8, int8_t, uint32_t)
+COMBINE_INTEGER(i16, int16_t, uint32_t)
+COMBINE_INTEGER(i32, int32_t, uint32_t)
+COMBINE_INTEGER(i64, int64_t, uint64_t)
+COMBINE_INTEGER(u8, uint8_t, uint32_t)
+COMBINE_INTEGER(u16, uint16_t, uint32_t)
+COMBINE_INTEGER(u32, uint32_t, uint32_t)
+COMBINE_INTEGER(u64, uint64_t, uint64_t)
+COMBINE(add_bool, uint8_t, (x | y) != 0)
+COMBINE(mul_bool, uint8_t, (x != 0) & (y != 0))
+COMBINE(max_bool, uint8_t, (x | y) != 0)
+COMBINE(min_bool, uint8_t, (x != 0) & (y != 0))
+COMBINE(add_f16, uint16_t, HALF_SUM(x, y))
+COMBINE(mul_f16, uint16_t, HALF_PRODUCT(x, y))
+COMBINE(max_f16, uint16_t, cpu_half_to_float(x) > cpu_half_to_float(y) ? x : y)
+COMBINE(min_f16, uint16_t, cpu_half_to_float(x) < cpu_half_to_float(y) ? x : y)
+COMBINE(add_bf16, uint16_t, BFLOAT_SUM(x, y))
+COMBINE(mul_bf16, uint16_t, BFLOAT_PRODUCT(x, y))
+COMBINE(max_bf16, uint16_t, cpu_bfloat_to_float(x) > cpu_bfloat_to_float(y) ? x : y)
+COMBINE(min_bf16, uint16_t, cpu_bfloat_to_float(x) < cpu_bfloat_to_float(y) ? x : y)
+
+#define COMBINE_ROW(dtype, t) [dtype] = {add_##t, mul_##t, max_##t, min_##t}
+
+static const combine_fn_t combiners[][4] = {
+    COMBINE_ROW(CLEAVE_DTYPE_F32, f32),   COMBINE_ROW(CLEAVE_DTYPE_U8, u8),
+    COMBINE_ROW(CLEAVE_DTYPE_I8, i8),     COMBINE_ROW(CLEAVE_DTYPE_U16, u16),
+    COMBINE_ROW(CLEAVE_DTYPE_I16, i16),   COMBINE_ROW(CLEAVE_DTYPE_I32, i32),
+    COMBINE_ROW(CLEAVE_DTYPE_I64, i64),   COMBINE_ROW(CLEAVE_DTYPE_BOOL, bool),
+    COMBINE_ROW(CLEAVE_DTYPE_F16, f16),   COMBINE_ROW(CLEAVE_DTYPE_F64, f64),
+    COMBINE_ROW(CLEAVE_DTYPE_U32, u32),   COMBINE_ROW(CLEAVE_DTYPE_U64, u64),
+    COMBINE_ROW(CLEAVE_DTYPE_BF16, bf16),
+};
+
+typedef struct scatter_state {
+  int64_t axis;
+  combine_fn_t combine; /* NULL: replace */
+} scatter_state_t;
+
+static cleave_status_t prepare_scatter(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
+  static const char *const names[] = {"add", "mul", "max", "min"};
+  scatter_state_t *self = state;
+  self->axis = cleave_view_int(prepare->node, "axis", 0);
+  cleave_dtype_t dtype = cpu_input_dtype(prepare, 0);
+  if (cpu_input_dtype(prepare, 2) != dtype || cpu_output_dtype(prepare, 0) != dtype ||
+      !cpu_dtype_is_integer(cpu_input_dtype(prepare, 1))) {
+    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "%s with updates of %s by %s is not supported",
+                    cpu_dtype_name(dtype), cpu_dtype_name(cpu_input_dtype(prepare, 2)),
+                    cpu_dtype_name(cpu_input_dtype(prepare, 1)));
+  }
+  const char *reduction = cleave_view_string(prepare->node, "reduction", "none");
+  if (strcmp(reduction, "none") == 0) {
+    return CLEAVE_OK;
+  }
+  for (size_t k = 0; k < sizeof names / sizeof names[0]; k++) {
+    if (strcmp(reduction, names[k]) == 0 && cpu_dtype_is_plain(dtype)) {
+      self->combine = combiners[dtype][k];
+    }
+  }
+  return self->combine != NULL
+             ? CLEAVE_OK
+             : cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "reduction '%s' of %s is not supported", reduction,
+                        cpu_dtype_name(dtype));
+}
+
+static void put(const scatter_state_t *state, void *to, const void *from, int64_t count, size_t size) {
+  if (state->combine != NULL) {
+    state->combine(to, from, count);
+  } else {
+    memcpy(to, from, (size_t)count * size);
+  }
+}
+
+static cleave_status_t run_scatter_elements(const cpu_call_t *call, cleave_message_t *message) {
+  const scatter_state_t *state = call->state;
+  const cpu_tensor_t *data = call->inputs[0];
+  const cpu_tensor_t *indices = call->inputs[1];
+  const cpu_tensor_t *updates = call->inputs[2];
+  int32_t axis = 0;
+  if (!cpu_axis(state->axis, data->rank, &axis) || indices->rank != data->rank ||
+      !cpu_same_shape(indices, updates)) {
+    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "axis %lld, indices and updates do not fit rank %d",
+                    (long long)state->axis, (int)data->rank);
+  }
+  for (int32_t d = 0; d < data->rank; d++) {
+    if (d != axis && indices->dims[d] > data->dims[d]) {
+      return cpu_fail(message, CLEAVE_ERROR_SHAPE, "indices have %lld at dim %d, at most %lld",
+                      (long long)indices->dims[d], (int)d, (long long)data->dims[d]);
+    }
+  }
+  cleave_status_t status = cpu_output_shape(call, 0, data->rank, data->dims, message);
+  if (status == CLEAVE_OK) {
+    status = cpu_check_indices(indices, data->dims[axis], message);
+  }
+  if (status != CLEAVE_OK) {
+    return status;
+  }
+  size_t size = cleave_dtype_size(data->dtype);
+  int64_t strides[CLEAVE_MAX_RANK] = {0};
+  int64_t index[CLEAVE_MAX_RANK] = {0};
+  cpu_copy(call, call->outputs[0]->data, data->data, data->count * (int64_t)size);
+  cpu_dense_strides(data->rank, data->dims, size, strides);
+  for (int64_t k = 0; k < indices->count; k++) {
+    int64_t offset = 0;
+    for (int32_t d = 0; d < data->rank; d++) {
+      int64_t place = d == axis ? cpu_wrap_index(cpu_read_index(indices, k), data->dims[d]) : index[d];
+      offset += place * strides[d];
+    }
+    put(state, (unsigned char *)call->outputs[0]->data + offset,
+        (const unsigned char *)updates->data + (size_t)k * size, 1, size);
+    cpu_next_index(indices->rank, indices->dims, index);
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t run_scatter_nd(const cpu_call_t *call, cleave_message_t *message) {
+  const scatter_state_t *state = call->state;
+  const cpu_tensor_t *data = call->inputs[0];
+  const cpu_tensor_t *indices = call->inputs[1];
+  const cpu_tensor_t *updates = call->inputs[2];
+  int64_t depth = indices->rank < 1 ? 0 : indices->dims[indices->rank - 1];
+  if (depth < 1 || depth > data->rank) {
+    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "tuples of %lld indices do not fit rank %d",
+                    (long long)depth, (int)data->rank);
+  }
+  int64_t tuples = indices->count / depth;
+  int64_t block = cpu_count(data->rank - (int32_t)depth, data->dims + depth);
+  if (updates->count != tuples * block) {
+    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "updates have %lld elements, expected %lld",
+                    (long long)updates->count, (long long)(tuples * block));
+  }
+  cleave_status_t status = cpu_output_shape(call, 0, data->rank, data->dims, message);
+  if (status == CLEAVE_OK) {
+    status = cpu_check_tuples(indices, depth, data->dims, message);
+  }
+  if (status != CLEAVE_OK || data->count == 0) {
+    return status;
+  }
+  size_t size = cleave_dtype_size(data->dtype);
+  int64_t strides[CLEAVE_MAX_RANK] = {0};
+  cpu_copy(call, call->outputs[0]->data, data->data, data->count * (int64_t)size);
+  cpu_dense_strides(data->rank, data->dims, size, strides);
+  for (int64_t k = 0; k < tuples; k++) {
+    int64_t offset = 0;
+    for (int64_t d = 0; d < depth; d++) {
+      offset += cpu_wrap_index(cpu_read_index(indices, k * depth + d), data->dims[d]) * strides[d];
+    }
+    put(state, (unsigned char *)call->outputs[0]->data + offset,
+        (const unsigned char *)updates->data + (size_t)(k * block) * size, block, size);
+  }
+  return CLEAVE_OK;
+}
+
+const cpu_kernel_t cpu_kernels_scatter[] = {
+    {.op = "ScatterElements",
+     .state_size = sizeof(scatter_state_t),
+     .prepare = prepare_scatter,
+     .run = run_scatter_elements,
+     .inplace = 1,
+     .required_inputs = 3},
+    {.op = "ScatterND",
+     .state_size = sizeof(scatter_state_t),
+     .prepare = prepare_scatter,
+     .run = run_scatter_nd,
+     .inplace = 1,
+     .required_inputs = 3},
+    {0},
+};

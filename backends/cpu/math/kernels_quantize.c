@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// QuantizeLinear, DequantizeLinear (opset 21: per tensor, per axis, per block; 8, 16 and 32-bit integers) and
+// DynamicQuantizeLinear. y = saturate(round_half_even(x / scale) + zero_point); x = (y - zero_point) * scale.
+#include <math.h>
+
+#include "cpu/common/nn.h"
+
+typedef struct quantize_state {
+  int64_t axis;
+  int64_t block;
+} quantize_state_t;
+
+// Where an element finds its scale: [outer, axis, inner] with scales [outer or 1, groups, inner or 1].
+typedef struct quantize_plan {
+  int64_t axis_length;
+  int64_t inner;
+  int64_t group;  // elements of the axis that share a scale
+  int64_t groups;
+  bool per_tensor;
+  bool blocked;  // scales differ along the other axes too
+} quantize_plan_t;
+
+typedef struct quantize {
+  const cpu_tensor_t *from;
+  const cpu_tensor_t *scale;
+  const cpu_tensor_t *zero_point;  // or NULL
+  cpu_tensor_t *to;
+  quantize_plan_t plan;
+} quantize_t;
+
+static int64_t scale_index(const quantize_plan_t *plan, int64_t element) {
+  if (plan->per_tensor) {
+    return 0;
+  }
+  int64_t group = element / plan->inner % plan->axis_length / plan->group;
+  if (!plan->blocked) {
+    return group;
+  }
+  int64_t outer = element / (plan->inner * plan->axis_length);
+  return (outer * plan->groups + group) * plan->inner + element % plan->inner;
+}
+
+static cleave_status_t quantize_plan(const cpu_call_t *call, quantize_plan_t *out_plan,
+                                     cleave_message_t *message) {
+  const quantize_state_t *state = call->state;
+  const cpu_tensor_t *x = call->inputs[0];
+  const cpu_tensor_t *scale = call->inputs[1];
+  const cpu_tensor_t *zero_point = cpu_input(call, 2);
+  quantize_plan_t plan = {.axis_length = 1, .inner = 1, .group = 1};
+  plan.per_tensor = state->block == 0 && scale->count == 1;
+  if (!plan.per_tensor) {
+    int32_t axis = 0;
+    CPU_TRY(cpu_nn_axis(state->axis, x->rank, &axis, message));
+    plan.axis_length = cpu_nn_max(x->dims[axis], 1);
+    plan.inner = cpu_nn_max(cpu_nn_span(x, axis + 1, x->rank), 1);
+    plan.blocked = state->block > 0;
+    plan.group = plan.blocked ? state->block : 1;
+    plan.groups = (plan.axis_length - 1) / plan.group + 1;
+    int64_t expected =
+        plan.blocked ? cpu_nn_multiply(x->count / plan.axis_length, plan.groups) : x->dims[axis];
+    CPU_TRY(cpu_nn_check_count("scale", scale, expected, message));
+  }
+  if (zero_point != NULL) {
+    CPU_TRY(cpu_nn_check_count("zero point", zero_point, scale->count, message));
+  }
+  *out_plan = plan;
+  return cpu_nn_check_same_dims(x, call->outputs[0], message);
+}
+
+static void integer_limits(cleave_dtype_t dtype, double *out_low, double *out_high) {
+  switch (dtype) {
+    case CLEAVE_DTYPE_U8: *out_low = 0, *out_high = UINT8_MAX; break;
+    case CLEAVE_DTYPE_I8: *out_low = INT8_MIN, *out_high = INT8_MAX; break;
+    case CLEAVE_DTYPE_U16: *out_low = 0, *out_high = UINT16_MAX; break;
+    case CLEAVE_DTYPE_I16: *out_low = INT16_MIN, *out_high = INT16_MAX; break;
+    default: *out_low = INT32_MIN, *out_high = INT32_MAX; break;
+  }
+}
+
+static void quantize_elements(void *context, int64_t begin, int64_t end) {
+  const quantize_t *c = context;
+  double low = 0;
+  double high = 0;
+  integer_limits(c->to->dtype, &low, &high);
+  for (int64_t k = begin; k < end; k++) {
+    int64_t at = scale_index(&c->plan, k);
+    double zero_point = c->zero_point != NULL ? (double)cpu_read_int(c->zero_point, at) : 0;
+    // The quotient is that of float32, so that ties fall as in other runtimes.
+    float quotient = (float)cpu_read_float(c->from, k) / (float)cpu_read_float(c->scale, at);
+    double value = nearbyint((double)quotient) + zero_point;
+    cpu_write_float(c->to, k, value >= low ? (value <= high ? value : high) : low);
+  }
+}
+
+static void dequantize_elements(void *context, int64_t begin, int64_t end) {
+  const quantize_t *c = context;
+  for (int64_t k = begin; k < end; k++) {
+    int64_t at = scale_index(&c->plan, k);
+    int64_t zero_point = c->zero_point != NULL ? cpu_read_int(c->zero_point, at) : 0;
+    double value = (double)(cpu_read_int(c->from, k) - zero_point) * cpu_read_float(c->scale, at);
+    cpu_write_float(c->to, k, value);
+  }
+}
+
+static cleave_status_t run_elements(const cpu_call_t *call, cleave_parallel_fn_t body,
+                                    cleave_message_t *message) {
+  CPU_TRY(cpu_output_shape(call, 0, call->inputs[0]->rank, call->inputs[0]->dims, message));
+  quantize_t context = {call->inputs[0], call->inputs[1], cpu_input(call, 2), call->outputs[0], {0}};
+  CPU_TRY(quantize_plan(call, &context.plan, message));
+  cpu_parallel(call, context.from->count, 4096, body, &context);
+  return CLEAVE_OK;
+}
+
+static cleave_status_t quantize_run(const cpu_call_t *call, cleave_message_t *message) {
+  return run_elements(call, quantize_elements, message);
+}
+
+static cleave_status_t dequantize_run(const cpu_call_t *call, cleave_message_t *message) {
+  return run_elements(call, dequantize_elements, message);
+}
+
+#define QUANTIZED \
+  (CPU_NN_BYTES | CPU_NN_ONE(CLEAVE_DTYPE_U16) | CPU_NN_ONE(CLEAVE_DTYPE_I16) | CPU_NN_ONE(CLEAVE_DTYPE_I32))
+
+static cleave_status_t prepare_layout(const cpu_prepare_t *prepare, quantize_state_t *state,
+                                      cleave_message_t *message) {
+  state->axis = cleave_view_int(prepare->node, "axis", 1);
+  state->block = cleave_view_int(prepare->node, "block_size", 0);
+  if (state->block < 0) {
+    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "block_size is %lld, expected 0 or more",
+                    (long long)state->block);
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t quantize_prepare(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
+  CPU_TRY(cpu_nn_require_dtype(prepare, 0, CPU_NN_FLOATS | CPU_NN_ONE(CLEAVE_DTYPE_I32), message));
+  CPU_TRY(cpu_nn_require_dtype(prepare, 1, CPU_NN_FLOATS | CPU_NN_ONE(CLEAVE_DTYPE_I32), message));
+  cleave_dtype_t dtype = cpu_output_dtype(prepare, 0);
+  if ((QUANTIZED >> (uint32_t)dtype & 1u) == 0 || dtype == CLEAVE_DTYPE_I32) {
+    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "output of dtype %s is not supported",
+                    cpu_dtype_name(dtype));
+  }
+  if (cpu_input_dtype(prepare, 2) != CLEAVE_DTYPE_UNKNOWN && cpu_input_dtype(prepare, 2) != dtype) {
+    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "zero point is %s, expected %s",
+                    cpu_dtype_name(cpu_input_dtype(prepare, 2)), cpu_dtype_name(dtype));
+  }
+  return prepare_layout(prepare, state, message);
+}
+
+static cleave_status_t dequantize_prepare(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
+  CPU_TRY(cpu_nn_require_dtype(prepare, 0, QUANTIZED, message));
+  CPU_TRY(cpu_nn_require_float(prepare, 1, message));
+  CPU_TRY(cpu_nn_require_same(prepare, 2, 2, message));
+  CPU_TRY(cpu_nn_require_output(prepare, 0, CPU_NN_FLOATS, message));
+  return prepare_layout(prepare, state, message);
+}
+
+// ---- DynamicQuantizeLinear ----------------------------------------------------------------------------
+
+static cleave_status_t dynamic_prepare(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
+  (void)state;
+  CPU_TRY(cpu_nn_require_output(prepare, 0, CPU_NN_ONE(CLEAVE_DTYPE_U8), message));
+  CPU_TRY(cpu_nn_require_output(prepare, 1, CPU_NN_ONE(CLEAVE_DTYPE_F32), message));
+  CPU_TRY(cpu_nn_require_output(prepare, 2, CPU_NN_ONE(CLEAVE_DTYPE_U8), message));
+  return cpu_nn_require_dtype(prepare, 0, CPU_NN_ONE(CLEAVE_DTYPE_F32), message);
+}
+
+static cleave_status_t dynamic_run(const cpu_call_t *call, cleave_message_t *message) {
+  const cpu_tensor_t *x = call->inputs[0];
+  cpu_tensor_t *y = cpu_output(call, 0);
+  cpu_tensor_t *scale_out = cpu_output(call, 1);
+  cpu_tensor_t *zero_out = cpu_output(call, 2);
+  CPU_TRY(cpu_nn_check_outputs(call, message));
+  const float *from = x->data;
+  float low = 0;
+  float high = 0;
+  for (int64_t k = 0; k < x->count; k++) {
+    low = from[k] < low ? from[k] : low;
+    high = from[k] > high ? from[k] : high;
+  }
+  float scale = (high - low) / 255;
+  // The range contains zero, so that the quotient is in [0, 255]; an empty range has no scale of its own.
+  float zero = scale > 0 ? nearbyintf(-low / scale) : 0;
+  uint8_t zero_point = (uint8_t)(zero >= 0 ? (zero <= UINT8_MAX ? zero : UINT8_MAX) : 0);
+  if (scale_out != NULL) {
+    CPU_TRY(cpu_nn_check_count("scale", scale_out, 1, message));
+    *(float *)scale_out->data = scale;
+  }
+  if (zero_out != NULL) {
+    CPU_TRY(cpu_nn_check_count("zero point", zero_out, 1, message));
+    *(uint8_t *)zero_out->data = zero_point;
+  }
+  if (y != NULL) {
+    CPU_TRY(cpu_nn_check_same_dims(x, y, message));
+    for (int64_t k = 0; k < x->count; k++) {
+      float value = (scale > 0 ? nearbyintf(from[k] / scale) : 0) + (float)zero_point;
+      ((uint8_t *)y->data)[k] = (uint8_t)(value >= 0 ? (value <= UINT8_MAX ? value : UINT8_MAX) : 0);
+    }
+  }
+  return CLEAVE_OK;
+}
+
+const cpu_kernel_t cpu_kernels_quantize[] = {
+    {.op = "QuantizeLinear",
+     .state_size = sizeof(quantize_state_t),
+     .prepare = quantize_prepare,
+     .run = quantize_run,
+     .required_inputs = 2},
+    {.op = "DequantizeLinear",
+     .state_size = sizeof(quantize_state_t),
+     .prepare = dequantize_prepare,
+     .run = dequantize_run,
+     .required_inputs = 2},
+    {.op = "DynamicQuantizeLinear", .prepare = dynamic_prepare, .run = dynamic_run, .required_inputs = 1},
+    {.op = NULL},
+};

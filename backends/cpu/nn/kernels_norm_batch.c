@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// BatchNormalization (opset 15): inference, and training_mode with the running statistics as outputs 1 and 2.
+// Scale, bias, mean and variance may be of other float types than the input: they are read one by one.
+#include <math.h>
+
+#include "cpu/common/nn.h"
+#include "kernels/vector_math.h"
+
+typedef struct batch_state {
+  bool training;
+  double epsilon;
+  double momentum;
+} batch_state_t;
+
+typedef struct batch_plan {
+  int64_t batch;
+  int64_t channels;
+  int64_t plane;  // elements of one channel of one image
+} batch_plan_t;
+
+static cleave_status_t batch_plan(const cpu_call_t *call, batch_plan_t *out_plan, cleave_message_t *message) {
+  static const char *const names[] = {"input", "scale", "bias", "mean", "variance"};
+  const cpu_tensor_t *x = call->inputs[0];
+  if (x->rank < 1) {
+    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "the input is a scalar");
+  }
+  batch_plan_t plan = {x->dims[0], x->rank > 1 ? x->dims[1] : 1, cpu_nn_span(x, 2, x->rank)};
+  for (uint32_t k = 1; k < 5; k++) {
+    CPU_TRY(cpu_nn_check_count(names[k], cpu_input(call, k), plan.channels, message));
+  }
+  for (uint32_t k = 1; k < 3; k++) {
+    if (cpu_output(call, k) != NULL) {
+      CPU_TRY(cpu_nn_check_count("running statistics", cpu_output(call, k), plan.channels, message));
+    }
+  }
+  *out_plan = plan;
+  cpu_tensor_t *y = cpu_output(call, 0);
+  return y == NULL ? CLEAVE_OK : cpu_nn_check_same_dims(x, y, message);
+}
+
+static void batch_write_running(const cpu_call_t *call, int64_t channel, double mean, double variance) {
+  if (cpu_output(call, 1) != NULL) {
+    cpu_write_float(cpu_output(call, 1), channel, mean);
+  }
+  if (cpu_output(call, 2) != NULL) {
+    cpu_write_float(cpu_output(call, 2), channel, variance);
+  }
+}
+
+#define REAL float
+#define NAME(name) CPU_CONCAT(name, f32)
+#include "cpu/nn/norm_batch.inc"
+#undef REAL
+#undef NAME
+#define REAL double
+#define NAME(name) CPU_CONCAT(name, f64)
+#include "cpu/nn/norm_batch.inc"
+#undef REAL
+#undef NAME
+
+static cleave_status_t batch_prepare(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
+  batch_state_t *batch = state;
+  for (uint32_t k = 0; k < 5; k++) {
+    CPU_TRY(cpu_nn_require_float(prepare, k, message));
+  }
+  CPU_TRY(cpu_nn_require_same_outputs(prepare, 0, message));
+  CPU_TRY(cpu_nn_require_output(prepare, 1, CPU_NN_FLOATS, message));
+  CPU_TRY(cpu_nn_require_output(prepare, 2, CPU_NN_FLOATS, message));
+  batch->training = cleave_view_int(prepare->node, "training_mode", 0) != 0;
+  batch->epsilon = cleave_view_float(prepare->node, "epsilon", 1e-5);
+  batch->momentum = cleave_view_float(prepare->node, "momentum", 0.9);
+  return CLEAVE_OK;
+}
+
+static size_t parameter_scratch(const cpu_call_t *call) {
+  batch_plan_t plan;
+  cpu_carver_t carver = {NULL, 0};
+  if (batch_plan(call, &plan, NULL) == CLEAVE_OK) {
+    (void)cpu_nn_carve(&carver, plan.channels, sizeof(double));
+    (void)cpu_nn_carve(&carver, plan.channels, sizeof(double));
+  }
+  return carver.used;
+}
+
+static size_t batch_scratch(const cpu_call_t *call) {
+  return cpu_nn_scratch_float(call, 0, parameter_scratch, parameter_scratch);
+}
+
+static cleave_status_t batch_run(const cpu_call_t *call, cleave_message_t *message) {
+  return cpu_nn_run_float(call, message, 0, batch_run_f32, batch_run_f64);
+}
+
+const cpu_kernel_t cpu_kernels_norm_batch[] = {
+    {.op = "BatchNormalization",
+     .state_size = sizeof(batch_state_t),
+     .prepare = batch_prepare,
+     .scratch = batch_scratch,
+     .run = batch_run,
+     .inplace = 1,
+     .required_inputs = 5},
+    {.op = NULL},
+};

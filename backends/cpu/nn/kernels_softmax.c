@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Softmax, LogSoftmax and Hardmax in their opset 13 meaning: along one axis. The largest element is taken
+// off first, so that no exponential overflows.
+#include <math.h>
+#include <string.h>
+
+#include "cpu/common/nn.h"
+#include "kernels/vector_math.h"
+
+#define SOFTMAX_COLUMNS 64
+
+typedef enum softmax_kind { SOFTMAX_PLAIN, SOFTMAX_LOG, SOFTMAX_HARD } softmax_kind_t;
+
+typedef struct softmax_state {
+  softmax_kind_t kind;
+  int64_t axis;
+} softmax_state_t;
+
+#define REAL float
+#define NAME(name) CPU_CONCAT(name, f32)
+#define EXP cpu_expf
+#define LOG logf
+#include "cpu/nn/softmax.inc"
+#undef REAL
+#undef NAME
+#undef EXP
+#undef LOG
+#define REAL double
+#define NAME(name) CPU_CONCAT(name, f64)
+#define EXP exp
+#define LOG log
+#include "cpu/nn/softmax.inc"
+#undef REAL
+#undef NAME
+#undef EXP
+#undef LOG
+
+static cleave_status_t prepare_kind(cpu_prepare_t *prepare, softmax_state_t *state, softmax_kind_t kind,
+                                    cleave_message_t *message) {
+  CPU_TRY(cpu_nn_require_float(prepare, 0, message));
+  CPU_TRY(cpu_nn_require_same_outputs(prepare, 0, message));
+  state->kind = kind;
+  state->axis = cleave_view_int(prepare->node, "axis", -1);
+  return CLEAVE_OK;
+}
+
+static cleave_status_t softmax_prepare(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
+  return prepare_kind(prepare, state, SOFTMAX_PLAIN, message);
+}
+
+static cleave_status_t log_prepare(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
+  return prepare_kind(prepare, state, SOFTMAX_LOG, message);
+}
+
+static cleave_status_t hard_prepare(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
+  return prepare_kind(prepare, state, SOFTMAX_HARD, message);
+}
+
+static size_t softmax_scratch(const cpu_call_t *call) {
+  return cpu_nn_scratch_float(call, 0, NULL, NULL);
+}
+
+static cleave_status_t softmax_run(const cpu_call_t *call, cleave_message_t *message) {
+  const cpu_tensor_t *x = call->inputs[0];
+  CPU_TRY(cpu_output_shape(call, 0, x->rank, x->dims, message));
+  return cpu_nn_run_float(call, message, 0, softmax_run_f32, softmax_run_f64);
+}
+
+const cpu_kernel_t cpu_kernels_softmax[] = {
+    {.op = "Softmax",
+     .state_size = sizeof(softmax_state_t),
+     .prepare = softmax_prepare,
+     .scratch = softmax_scratch,
+     .run = softmax_run,
+     .inplace = 1,
+     .required_inputs = 1},
+    {.op = "LogSoftmax",
+     .state_size = sizeof(softmax_state_t),
+     .prepare = log_prepare,
+     .scratch = softmax_scratch,
+     .run = softmax_run,
+     .inplace = 1,
+     .required_inputs = 1},
+    {.op = "Hardmax",
+     .state_size = sizeof(softmax_state_t),
+     .prepare = hard_prepare,
+     .scratch = softmax_scratch,
+     .run = softmax_run,
+     .inplace = 1,
+     .required_inputs = 1},
+    {.op = NULL},
+};

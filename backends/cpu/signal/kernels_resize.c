@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: Apache-2.0
+// Resize (opset 19) of tensors of any rank. Sizes follow from the shapes alone, so that scratch memory can be
+// planned; scales, sizes and the region of interest are read when running. Interpolation is one pass per axis
+// (resize.inc), in float32 or float64; nearest is one gather for elements of any type.
+#include <math.h>
+#include <string.h>
+
+#include "cpu/common/nn.h"
+#include "cpu/signal/resize.h"
+#include "kernels/vector_math.h"
+
+typedef enum resize_policy { RESIZE_STRETCH, RESIZE_NOT_LARGER, RESIZE_NOT_SMALLER } resize_policy_t;
+
+typedef struct resize_state {
+  cpu_resize_rule_t rule;
+  resize_policy_t policy;
+  double extrapolation;
+  uint32_t axis_count;  // 0: all
+  const int64_t *axes;
+} resize_state_t;
+
+typedef struct resize_plan {
+  int32_t rank;
+  int64_t count;  // elements of the output; 0: nothing to do
+  cpu_resize_axis_t axes[CLEAVE_MAX_RANK];
+  int64_t taps[CLEAVE_MAX_RANK];
+  bool skip[CLEAVE_MAX_RANK];  // nothing changes along this axis
+  int32_t passes;
+  int64_t buffer_count;  // elements of the largest tensor between two passes
+} resize_plan_t;
+
+typedef struct resize_memory {
+  int64_t *indices[CLEAVE_MAX_RANK];
+  double *weights[CLEAVE_MAX_RANK];
+  void *buffers[2];
+} resize_memory_t;
+
+// Scales are not known yet: taps are enough for the smallest scale that gives this output size.
+static cleave_status_t resize_plan(const cpu_call_t *call, resize_plan_t *out_plan,
+                                   cleave_message_t *message) {
+  const resize_state_t *state = call->state;
+  const cpu_tensor_t *x = call->inputs[0];
+  const cpu_tensor_t *y = call->outputs[0];
+  resize_plan_t plan = {.rank = x->rank, .count = y->count};
+  if (x->rank != y->rank || (x->count == 0 && y->count != 0)) {
+    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "output of rank %d does not fit input of rank %d", y->rank,
+                    x->rank);
+  }
+  for (int32_t d = 0; d < x->rank; d++) {
+    plan.axes[d] = (cpu_resize_axis_t){.in = x->dims[d], .out = y->dims[d], .scale = 1, .roi_end = 1};
+    double smallest = ((double)y->dims[d] - 0.5) / (double)cpu_nn_max(x->dims[d], 1);
+    plan.taps[d] = cpu_resize_taps(&state->rule, smallest);
+    bool crop = state->rule.coordinates == CPU_RESIZE_TF_CROP_AND_RESIZE;
+    plan.skip[d] = x->dims[d] == y->dims[d] && (!crop || x->dims[d] == 1);
+  }
+  int64_t size = 1;
+  for (int32_t d = 0; d < x->rank; d++) {
+    size *= x->dims[d];
+  }
+  for (int32_t d = x->rank - 1; d >= 0 && plan.count > 0; d--) {
+    size = size / x->dims[d] * y->dims[d];
+    plan.passes += plan.skip[d] ? 0 : 1;
+    plan.buffer_count = cpu_nn_max(plan.buffer_count, size);
+  }
+  *out_plan = plan;
+  return CLEAVE_OK;
+}
+
+static size_t resize_layout(const resize_plan_t *plan, size_t element, unsigned char *base,
+                            resize_memory_t *out_memory) {
+  cpu_carver_t carver = {base, 0};
+  for (int32_t d = 0; d < plan->rank; d++) {
+    int64_t entries = cpu_nn_multiply(plan->axes[d].out, plan->taps[d]);
+    out_memory->indices[d] = cpu_nn_carve(&carver, entries, sizeof(int64_t));
+    out_memory->weights[d] = cpu_nn_carve(&carver, entries, sizeof(double));
+  }
+  for (int k = 0; k < 2; k++) {
+    out_memory->buffers[k] = cpu_nn_carve(&carver, plan->passes > k + 1 ? plan->buffer_count : 0, element);
+  }
+  return carver.used;
+}
+
+// The place of axis `axis` in scales, sizes and roi, or -1 where the attribute axes leaves it out.
+static int32_t entry_of(const resize_state_t *state, int32_t rank, int32_t axis) {
+  if (state->axis_count == 0) {
+    return axis;
+  }
+  for (uint32_t k = 0; k < state->axis_count; k++) {
+    if (state->axes[k] == axis || state->axes[k] == axis - rank) {
+      return (int32_t)k;
+    }
+  }
+  return -1;
+}
+
+static cleave_status_t read_scales(const cpu_call_t *call, resize_plan_t *plan, cleave_message_t *message) {
+  const resize_state_t *state = call->state;
+  const cpu_tensor_t *roi = cpu_input(call, 1);
+  const cpu_tensor_t *scales = cpu_input(call, 2);
+  const cpu_tensor_t *sizes = cpu_input(call, 3);
+  int64_t entries = state->axis_count == 0 ? plan->rank : (int64_t)state->axis_count;
+  bool by_scales = scales != NULL && scales->count > 0;
+  bool by_sizes = !by_scales && sizes != NULL && sizes->count > 0;
+  bool crop = state->rule.coordinates == CPU_RESIZE_TF_CROP_AND_RESIZE;
+  if ((by_scales && scales->count != entries) || (by_sizes && sizes->count != entries) ||
+      (crop && (roi == NULL || roi->count != 2 * entries))) {
+    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "scales, sizes or roi do not have %lld entries",
+                    (long long)entries);
+  }
+  double common = state->policy == RESIZE_NOT_LARGER ? INFINITY : 0;
+  for (int32_t d = 0; d < plan->rank; d++) {
+    int32_t entry = entry_of(state, plan->rank, d);
+    cpu_resize_axis_t *axis = &plan->axes[d];
+    if (entry < 0) {
+      continue;
+    }
+    if (crop) {
+      axis->roi_start = cpu_read_float(roi, entry);
+      axis->roi_end = cpu_read_float(roi, entries + entry);
+    }
+    axis->scale = (double)axis->out / (double)axis->in;
+    if (by_scales) {
+      axis->scale = cpu_read_float(scales, entry);
+    } else if (by_sizes && state->policy != RESIZE_STRETCH) {
+      double scale = (double)cpu_read_int(sizes, entry) / (double)axis->in;
+      common = state->policy == RESIZE_NOT_LARGER ? fmin(common, scale) : fmax(common, scale);
+    }
+  }
+  for (int32_t d = 0; d < plan->rank; d++) {
+    if (by_sizes && state->policy != RESIZE_STRETCH && entry_of(state, plan->rank, d) >= 0) {
+      plan->axes[d].scale = common;
+    }
+    if (!(plan->axes[d].scale > 0) || isinf(plan->axes[d].scale)) {
+      return cpu_fail(message, CLEAVE_ERROR_SHAPE, "scale of axis %d is %g, expected a positive number", d,
+                      plan->axes[d].scale);
+    }
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t resize_tables(const cpu_call_t *call, resize_plan_t *plan, resize_memory_t *out_memory,
+                                     size_t element, cleave_message_t *message) {
+  const resize_state_t *state = call->state;
+  CPU_TRY(read_scales(call, plan, message));
+  (void)resize_layout(plan, element, call->scratch, out_memory);
+  for (int32_t d = 0; d < plan->rank; d++) {
+    int64_t taps = cpu_resize_taps(&state->rule, plan->axes[d].scale);
+    if (taps > plan->taps[d]) {
+      return cpu_fail(message, CLEAVE_ERROR_SHAPE, "scale %g of axis %d does not fit %lld of %lld elements",
+                      plan->axes[d].scale, d, (long long)plan->axes[d].out, (long long)plan->axes[d].in);
+    }
+    plan->taps[d] = taps;
+    cpu_resize_table(&state->rule, &plan->axes[d], taps, out_memory->indices[d], out_memory->weights[d]);
+  }
+  return CLEAVE_OK;
+}
+
+#define REAL float
+#define NAME(name) CPU_CONCAT(name, f32)
+#include "cpu/signal/resize.inc"
+#undef REAL
+#undef NAME
+#define REAL double
+#define NAME(name) CPU_CONCAT(name, f64)
+#include "cpu/signal/resize.inc"
+#undef REAL
+#undef NAME
+
+// ---- nearest ------------------------------------------------------------------------------------------
+
+typedef struct nearest {
+  const resize_plan_t *plan;
+  const resize_memory_t *memory;
+  const unsigned char *x;
+  unsigned char *y;
+  size_t element;
+  unsigned char outside[8];
+} nearest_t;
+
+// Items are lines: all axes but the last.
+static void nearest_lines(void *context, int64_t begin, int64_t end) {
+  const nearest_t *c = context;
+  int32_t last = c->plan->rank - 1;
+  int64_t out = c->plan->axes[last].out;
+  const int64_t *columns = c->memory->indices[last];
+  for (int64_t line = begin; line < end; line++) {
+    int64_t rest = line;
+    int64_t offset = 0;
+    int64_t step = c->plan->axes[last].in;
+    bool inside = true;
+    for (int32_t d = last - 1; d >= 0; d--) {
+      int64_t at = c->memory->indices[d][rest % c->plan->axes[d].out];
+      inside = inside && at >= 0;
+      offset += at * step;
+      step *= c->plan->axes[d].in;
+      rest /= c->plan->axes[d].out;
+    }
+    unsigned char *to = c->y + (size_t)(line * out) * c->element;
+    const unsigned char *from = inside ? c->x + (size_t)offset * c->element : NULL;
+    if (from != NULL && c->element == 4) {
+      for (int64_t o = 0; o < out; o++) {
+        memcpy(to + 4 * o, columns[o] < 0 ? c->outside : from + 4 * columns[o], 4);
+      }
+    } else {
+      for (int64_t o = 0; o < out; o++) {
+        bool there = from != NULL && columns[o] >= 0;
+        memcpy(to + (size_t)o * c->element, there ? from + (size_t)columns[o] * c->element : c->outside,
+               c->element);
+      }
+    }
+  }
+}
+
+static cleave_status_t nearest_run(const cpu_call_t *call, cleave_message_t *message) {
+  const resize_state_t *state = call->state;
+  const cpu_tensor_t *x = call->inputs[0];
+  cpu_tensor_t *y = call->outputs[0];
+  resize_plan_t plan;
+  resize_memory_t memory;
+  CPU_TRY(resize_plan(call, &plan, message));
+  nearest_t context = {.plan = &plan, .memory = &memory, .x = x->data, .y = y->data};
+  context.element = cleave_dtype_size(x->dtype);
+  if (plan.count == 0 || plan.rank == 0) {
+    if (plan.count > 0) {
+      memcpy(y->data, x->data, context.element);
+    }
+    return CLEAVE_OK;
+  }
+  plan.passes = 0;
+  CPU_TRY(resize_tables(call, &plan, &memory, 1, message));
+  cpu_tensor_t outside = {.dtype = x->dtype, .count = 1, .data = context.outside};
+  cpu_write_float(&outside, 0, state->extrapolation);
+  int64_t line = plan.axes[plan.rank - 1].out;
+  cpu_parallel(call, plan.count / line, cpu_nn_grain(line), nearest_lines, &context);
+  return CLEAVE_OK;
+}
+
+static size_t nearest_scratch(const cpu_call_t *call) {
+  resize_plan_t plan;
+  resize_memory_t memory;
+  if (resize_plan(call, &plan, NULL) != CLEAVE_OK || plan.count == 0) {
+    return 0;
+  }
+  plan.passes = 0;
+  return resize_layout(&plan, 1, NULL, &memory);
+}
+
+// ---- integers -----------------------------------------------------------------------------------------
+
+// Cuts towards zero, within what the type holds.
+static double limit_to(cleave_dtype_t dtype, double value) {
+  switch (dtype) {
+    case CLEAVE_DTYPE_U8: return trunc(fmin(fmax(value, 0), UINT8_MAX));
+    case CLEAVE_DTYPE_I8: return trunc(fmin(fmax(value, INT8_MIN), INT8_MAX));
+    case CLEAVE_DTYPE_U16: return trunc(fmin(fmax(value, 0), UINT16_MAX));
+    case CLEAVE_DTYPE_I16: return trunc(fmin(fmax(value, INT16_MIN), INT16_MAX));
+    case CLEAVE_DTYPE_U32: return trunc(fmin(fmax(value, 0), UINT32_MAX));
+    case CLEAVE_DTYPE_I32: return trunc(fmin(fmax(value, INT32_MIN), INT32_MAX));
+    case CLEAVE_DTYPE_U64: return trunc(fmax(value, 0));
+    default: return trunc(value);
+  }
+}
+
+// Interpolates a float64 copy.
+static cleave_status_t integer_run(const cpu_call_t *call, cleave_message_t *message) {
+  const cpu_tensor_t *x = call->inputs[0];
+  cpu_tensor_t *y = call->outputs[0];
+  resize_plan_t plan;
+  resize_memory_t memory;
+  CPU_TRY(resize_plan(call, &plan, message));
+  if (plan.count == 0) {
+    return CLEAVE_OK;
+  }
+  cpu_carver_t carver = {call->scratch, 0};
+  double *from = cpu_nn_carve(&carver, x->count, sizeof(double));
+  double *to = cpu_nn_carve(&carver, y->count, sizeof(double));
+  cpu_call_t inner = *call;
+  inner.scratch = (unsigned char *)call->scratch + carver.used;
+  CPU_TRY(resize_tables(&inner, &plan, &memory, sizeof(double), message));
+  for (int64_t k = 0; k < x->count; k++) {
+    from[k] = cpu_read_float(x, k);
+  }
+  interpolate_all_f64(&inner, &plan, &memory, from, to);
+  for (int64_t k = 0; k < y->count; k++) {
+    cpu_write_float(y, k, limit_to(y->dtype, to[k]));
+  }
+  return CLEAVE_OK;
+}
+
+static size_t integer_scratch(const cpu_call_t *call) {
+  cpu_carver_t carver = {NULL, 0};
+  (void)cpu_nn_carve(&carver, call->inputs[0]->count, sizeof(double));
+  (void)cpu_nn_carve(&carver, call->outputs[0]->count, sizeof(double));
+  size_t more = interpolate_scratch_f64(call);
+  return more > SIZE_MAX - carver.used ? SIZE_MAX : carver.used + more;
+}
+
+// ---- the operator -------------------------------------------------------------------------------------
+
+static cleave_status_t choose(const cpu_prepare_t *prepare, const char *name, const char *otherwise,
+                              const char *const *choices, int count, int *out_choice,
+                              cleave_message_t *message) {
+  const char *text = cleave_view_string(prepare->node, name, otherwise);
+  for (int k = 0; k < count; k++) {
+    if (strcmp(text, choices[k]) == 0) {
+      *out_choice = k;
+      return CLEAVE_OK;
+    }
+  }
+  return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "%s '%.32s' is unknown", name, text);
+}
+
+static cleave_status_t resize_prepare(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
+  static const char *const modes[] = {"nearest", "linear", "cubic"};
+  static const char *const coordinates[] = {
+      "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
+      "asymmetric", "tf_half_pixel_for_nn", "tf_crop_and_resize"};
+  static const char *const roundings[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"};
+  static const char *const policies[] = {"stretch", "not_larger", "not_smaller"};
+  resize_state_t *resize = state;
+  int mode = 0;
+  int coordinate = 0;
+  int rounding = 0;
+  int policy = 0;
+  CPU_TRY(choose(prepare, "mode", "nearest", modes, 3, &mode, message));
+  CPU_TRY(
+      choose(prepare, "coordinate_transformation_mode", "half_pixel", coordinates, 7, &coordinate, message));
+  CPU_TRY(choose(prepare, "nearest_mode", "round_prefer_floor", roundings, 4, &rounding, message));
+  CPU_TRY(choose(prepare, "keep_aspect_ratio_policy", "stretch", policies, 3, &policy, message));
+  resize->rule = (cpu_resize_rule_t){
+      .mode = (cpu_resize_mode_t)mode,
+      .coordinates = (cpu_resize_coordinates_t)coordinate,
+      .rounding = (cpu_resize_rounding_t)rounding,
+      .antialias = cleave_view_int(prepare->node, "antialias", 0) != 0,
+      .exclude_outside = cleave_view_int(prepare->node, "exclude_outside", 0) != 0,
+      .cubic_a = cleave_view_float(prepare->node, "cubic_coeff_a", -0.75),
+  };
+  resize->policy = (resize_policy_t)policy;
+  resize->extrapolation = cleave_view_float(prepare->node, "extrapolation_value", 0);
+  cleave_dtype_t dtype = cpu_input_dtype(prepare, 0);
+  if (dtype == CLEAVE_DTYPE_STRING || cleave_dtype_size(dtype) == 0) {
+    return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "input of dtype %s is not supported",
+                    cpu_dtype_name(dtype));
+  }
+  CPU_TRY(cpu_nn_require_same_outputs(prepare, 0, message));
+  if (cpu_input_dtype(prepare, 1) != CLEAVE_DTYPE_UNKNOWN) {
+    CPU_TRY(cpu_nn_require_float(prepare, 1, message));
+  }
+  return cpu_prepare_ints(prepare, "axes", &resize->axes, &resize->axis_count);
+}
+
+static size_t resize_scratch(const cpu_call_t *call) {
+  const resize_state_t *state = call->state;
+  if (state->rule.mode == CPU_RESIZE_NEAREST) {
+    return nearest_scratch(call);
+  }
+  if (!cpu_nn_is_float(call->inputs[0]->dtype)) {
+    return integer_scratch(call);
+  }
+  return cpu_nn_scratch_float(call, 0, interpolate_scratch_f32, interpolate_scratch_f64);
+}
+
+static cleave_status_t resize_run(const cpu_call_t *call, cleave_message_t *message) {
+  const resize_state_t *state = call->state;
+  CPU_TRY(cpu_nn_check_outputs(call, message));
+  if (state->rule.mode == CPU_RESIZE_NEAREST) {
+    return nearest_run(call, message);
+  }
+  if (!cpu_nn_is_float(call->inputs[0]->dtype)) {
+    return integer_run(call, message);
+  }
+  return cpu_nn_run_float(call, message, 0, interpolate_run_f32, interpolate_run_f64);
+}
+
+const cpu_kernel_t cpu_kernels_resize[] = {
+    {.op = "Resize",
+     .state_size = sizeof(resize_state_t),
+     .prepare = resize_prepare,
+     .scratch = resize_scratch,
+     .run = resize_run,
+     .required_inputs = 1},
+    {.op = NULL},
+};
