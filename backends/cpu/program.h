@@ -18,6 +18,8 @@ typedef struct cpu_backend {
   bool fuses; /* CLEAVE_POINTWISE=0 in the environment: every region runs node by node */
 } cpu_backend_t;
 
+/* All kernels, sorted by operator, in memory of malloc's; false without memory. */
+bool cpu_kernel_table_make(const cpu_kernel_t *const **out_kernels, uint32_t *out_count);
 /* The kernel of an operator, or NULL. */
 const cpu_kernel_t *cpu_backend_kernel(const cpu_backend_t *backend, const cleave_node_view_t *node);
 
