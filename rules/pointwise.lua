@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Connected pointwise operators, with at most one block of reductions over the last axes, as one
+-- Connected pointwise operators, with reductions that are all over the same last axes, as one
 -- kernel: each input is read once and each output written once. The kernel is a region of its own;
 -- the backend makes one program of it (backends/kernels), or runs it node by node and says why.
 --
@@ -171,7 +171,7 @@ local function grower(options)
   }
 end
 
--- One block of reductions: a second softmax or norm behind the first goes into the next kernel.
+-- A kernel has to keep enough bytes inside to be worth it.
 local function reviewed(sub, options)
   if sub.bytes_saved == nil or sub.bytes_saved < options.min_bytes then
     return false, "it would keep too little inside"

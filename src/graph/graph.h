@@ -139,7 +139,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_graph_add_constant(cleave_graph_t *graph,
                                                           cleave_error_t *error);
 
 /* A node with `output_count` new values of unknown type. Inputs may be CLEAVE_VALUE_NONE where left out.
- * `name` may be NULL or "". Does not check the schema: see src/ops/check.h. */
+ * `name` may be NULL or "". Does not check the schema: see cleave_op_check in src/ops/ops.h. */
 CLEAVE_MUST_USE cleave_status_t cleave_graph_add_node(cleave_graph_t *graph, const cleave_op_t *op,
                                                       const char *name, const cleave_value_t *inputs,
                                                       size_t input_count, size_t output_count,

@@ -18,6 +18,24 @@ for file in rules/*.lua; do
 done
 
 cd "$work" || exit 1
+# A kernel of rules/pointwise.lua is one step; its two switches leave the operators apart.
+cat >chain.lua <<'LUA'
+local x = g.input("x", "float32", { 64, 1024 })
+g.output("y", g.Tanh(g.Add(g.Relu(x), x)))
+LUA
+operators() {
+  "$program" run chain.lua --rules "$source/rules/pointwise.lua" --repeat 1 --profile trace.json |
+    awk '/^  fusion or operator/ { inside = 1; next } inside && /^  [A-Z]/ { count++ } END { print count + 0, "operators" }'
+}
+env_off() (
+  CLEAVE_POINTWISE=0
+  export CLEAVE_POINTWISE
+  operators
+)
+check "a pointwise kernel is one step" 0 '^1 operators$' operators
+check "CLEAVE_POINTWISE=0 runs it node by node" 0 '^3 operators$' env_off
+check "pointwise=false makes no kernel" 0 '0 regions, 0 fusions, 3 nodes on cpu' "$program" partition chain.lua \
+  --rules "$source/rules/pointwise.lua" --set pointwise=false
 cat >good.lua <<'LUA'
 return ruleset {
   name = "good", backend = "cpu",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * What a loaded library adds to cleave: its operators go into the table (ops/custom.h), its partitioners and
- * passes into the list of rules (partition/library_rules.h). Kernels of its operators look like one more
+ * passes into the list of rules (library_rules.h). Kernels of its operators look like one more
  * backend, on host memory, whose programs are single nodes: whoever compiles and runs views runs them, too.
  */
 #ifndef CLEAVE_BACKEND_REGISTRY_EXTENSIONS_H

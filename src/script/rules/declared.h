@@ -71,7 +71,7 @@ typedef struct cleave_rule_test {
   uint32_t input_count;
   const cleave_test_input_t *inputs; /* the first inputs of the graph, in order */
   bool equal;                        /* run it, and compare with `cpu` */
-  double rtol; /* both negative: bounds of the rounding errors (tools/rounding.h); one: by dtype */
+  double rtol; /* both negative: bounds of the rounding errors (tools/verify/rounding.h); one: by dtype */
   double atol;
   int entry; /* reference of its table in the registry */
 } cleave_rule_test_t;
