@@ -169,7 +169,7 @@ static void add_rule(cleave_text_t *text, const cleave_named_rule_t *rule) {
                        rule->name);
     return;
   }
-  cleave_text_format(text, "  strategy \"%s\" {\n    backend = \"%s\",\n", rule->name, rule->backend);
+  cleave_text_format(text, "  ruleset \"%s\" {\n    backend = \"%s\",\n", rule->name, rule->backend);
   cleave_text_format(text, "    region \"%s\" { partitioner = \"%s/%s\" },\n  },\n", rule->name,
                      rule->library, rule->name);
 }
