@@ -169,7 +169,9 @@ static cleave_status_t scale_weights(onednn_plan_t *plan, const onednn_kernel_t 
   onednn_layout_t layout = onednn_layout_strided(&view->shape, view->strides);
   onednn_content_t content = onednn_content_of(weights);
   content = onednn_content_mix(&content, scale, (size_t)view->outputs * sizeof(float));
-  return onednn_plan_lazy(plan, &layout, &content, fill_scaled, scaling, out);
+  ONEDNN_TRY(onednn_plan_lazy(plan, &layout, &content, fill_scaled, scaling, out));
+  plan->buffers[out->buffer].source = weights;
+  return CLEAVE_OK;
 }
 
 // The bias: the node's own, constant or not, and the shift that was folded.

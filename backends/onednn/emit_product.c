@@ -204,7 +204,9 @@ static cleave_status_t scale_weights(onednn_plan_t *plan, uint32_t value, bool t
   onednn_content_t content = onednn_content_of(weights);
   content = onednn_content_mix(&content, scale, (size_t)columns * sizeof(float));
   content = onednn_content_mix(&content, &transposed, sizeof(transposed));
-  return onednn_plan_lazy(plan, &layout, &content, fill_scaled, scaling, out);
+  ONEDNN_TRY(onednn_plan_lazy(plan, &layout, &content, fill_scaled, scaling, out));
+  plan->buffers[out->buffer].source = weights;
+  return CLEAVE_OK;
 }
 
 typedef struct folding {

@@ -205,13 +205,16 @@ static cleave_status_t load_constant(onednn_plan_t *plan, uint32_t value, onednn
   onednn_content_t content = onednn_content_of(view);
   bool passes = value >= plan->analysis->expansion.given_values;
   if (passes || (uintptr_t)view->tensor.data % sizeof(float) != 0) {
-    return onednn_plan_lazy(plan, &layout, &content, fill_floats, view, out);
+    ONEDNN_TRY(onednn_plan_lazy(plan, &layout, &content, fill_floats, view, out));
+    plan->buffers[out->buffer].source = passes ? NULL : view;
+    return CLEAVE_OK;
   }
   out->layout = layout;
   out->offset = 0;
   ONEDNN_TRY(add_buffer(plan, ONEDNN_CONSTANT, 0, onednn_md_bytes(&layout), &out->buffer));
   // oneDNN takes one kind of pointer for reading and writing; no step writes to a constant.
   plan->buffers[out->buffer].data = (void *)(uintptr_t)view->tensor.data;
+  plan->buffers[out->buffer].source = view;
   plan->buffers[out->buffer].content = content;
   return CLEAVE_OK;
 }
@@ -294,9 +297,11 @@ static cleave_status_t pack_now(onednn_plan_t *plan, const onednn_tensor_t *from
   void *const data[2] = {(char *)source + from->offset, plan->buffers[to->buffer].data};
   if (onednn_winograd_packs(&from->layout, &to->layout)) {
     onednn_winograd_pack(plan->host, plan->threads, &to->layout, data[0], data[1]);
-    return CLEAVE_OK;
+  } else {
+    ONEDNN_TRY(reorder_now(plan, from, data, to));
   }
-  return reorder_now(plan, from, data, to);
+  onednn_plan_leave_source(plan, from->buffer);
+  return CLEAVE_OK;
 }
 
 cleave_status_t onednn_plan_copy(onednn_plan_t *plan, const onednn_tensor_t *from,

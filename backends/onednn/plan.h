@@ -38,6 +38,7 @@ typedef struct onednn_buffer {
   onednn_slab_t *slab;      /* CONSTANT: that `data` lies in, or NULL */
   onednn_fill_fn_t fill;    /* CONSTANT: makes the content when it is first needed; or NULL */
   const void *fill_context;
+  const cleave_value_view_t *source; /* CONSTANT: of the model, that the content comes from; or NULL */
 } onednn_buffer_t;
 
 typedef struct onednn_tensor {
@@ -203,6 +204,10 @@ void *onednn_plan_take(onednn_plan_t *plan, size_t bytes, onednn_slab_t **out_sl
 
 /* Adds a slab to the plan's, which gets the caller's reference, also where it is there already. */
 CLEAVE_MUST_USE cleave_status_t onednn_plan_adopt(onednn_plan_t *plan, onednn_slab_t *slab);
+
+/* Tells cleave that the constant of the model behind the buffer has been packed
+ * (cleave_host_t.constant_packed). */
+void onednn_plan_leave_source(const onednn_plan_t *plan, uint32_t buffer);
 
 /* Makes the content of a constant that `fill` has yet to make; `keeps` false: in the scratch memory, until
  * the next one. */

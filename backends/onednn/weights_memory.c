@@ -44,6 +44,14 @@ static cleave_status_t reserve_scratch(onednn_plan_t *plan, size_t bytes) {
   return CLEAVE_OK;
 }
 
+void onednn_plan_leave_source(const onednn_plan_t *plan, uint32_t index) {
+  const cleave_value_view_t *source = plan->buffers[index].source;
+  if (source != NULL && plan->host->constant_packed != NULL) {
+    plan->host->constant_packed(source->tensor.data,
+                                (size_t)cleave_view_element_count(&source->tensor) * sizeof(float));
+  }
+}
+
 cleave_status_t onednn_plan_materialise(onednn_plan_t *plan, uint32_t index, bool keeps) {
   onednn_buffer_t *buffer = &plan->buffers[index];
   if (buffer->data != NULL || buffer->fill == NULL || (!keeps && plan->scratch_buffer == index)) {
@@ -53,6 +61,7 @@ cleave_status_t onednn_plan_materialise(onednn_plan_t *plan, uint32_t index, boo
     plan->scratch_buffer = CLEAVE_INDEX_NONE;
     ONEDNN_TRY(reserve_scratch(plan, buffer->bytes));
     buffer->fill(buffer->fill_context, plan->scratch);
+    onednn_plan_leave_source(plan, index);
     plan->scratch_buffer = index;
     return CLEAVE_OK;
   }
@@ -61,6 +70,7 @@ cleave_status_t onednn_plan_materialise(onednn_plan_t *plan, uint32_t index, boo
     return out_of_memory(plan);
   }
   buffer->fill(buffer->fill_context, buffer->data);
+  onednn_plan_leave_source(plan, index);
   return CLEAVE_OK;
 }
 

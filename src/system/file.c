@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,8 +20,30 @@ struct cleave_file {
   unsigned char *data;
   size_t size;
   char *path;
-  bool is_copy; /* `data` was read, not mapped */
+  bool is_copy;               /* `data` was read, not mapped */
+  struct cleave_file *mapped; /* the next one in the list of mapped files */
 };
+
+/* All mapped files, for cleave_file_drop_pages. */
+static pthread_mutex_t mapped_lock = PTHREAD_MUTEX_INITIALIZER;
+static cleave_file_t *mapped_files;
+
+static void list_mapped(cleave_file_t *file) {
+  (void)pthread_mutex_lock(&mapped_lock);
+  file->mapped = mapped_files;
+  mapped_files = file;
+  (void)pthread_mutex_unlock(&mapped_lock);
+}
+
+static void unlist_mapped(const cleave_file_t *file) {
+  (void)pthread_mutex_lock(&mapped_lock);
+  cleave_file_t **at = &mapped_files;
+  while (*at != file) {
+    at = &(*at)->mapped;
+  }
+  *at = file->mapped;
+  (void)pthread_mutex_unlock(&mapped_lock);
+}
 
 static cleave_status_t map_content(int descriptor, cleave_file_t *file, cleave_error_t *error) {
   void *data = mmap(NULL, file->size, PROT_READ, MAP_PRIVATE, descriptor, 0);
@@ -28,6 +51,7 @@ static cleave_status_t map_content(int descriptor, cleave_file_t *file, cleave_e
     return cleave_error_set_at(error, CLEAVE_ERROR_IO, file->path, 0, "cannot map: %s", strerror(errno));
   }
   file->data = data;
+  list_mapped(file);
   return CLEAVE_OK;
 }
 
@@ -177,6 +201,7 @@ void cleave_file_release(cleave_file_t *file) {
   if (file->is_copy) {
     cleave_free(file->data);
   } else if (file->data != NULL) {
+    unlist_mapped(file);
     (void)munmap(file->data, file->size);
   }
   cleave_free(file->path);
@@ -194,6 +219,25 @@ size_t cleave_file_size(const cleave_file_t *file) {
 
 const char *cleave_file_path(const cleave_file_t *file) {
   return file->path;
+}
+
+void cleave_file_drop_pages(const void *data, size_t bytes) {
+  uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+  uintptr_t begin = ((uintptr_t)data + page - 1) / page * page;
+  uintptr_t end = ((uintptr_t)data + bytes) / page * page;
+  if (end <= begin) {
+    return;
+  }
+  /* The lock keeps the file from being unmapped meanwhile. */
+  (void)pthread_mutex_lock(&mapped_lock);
+  for (const cleave_file_t *file = mapped_files; file != NULL; file = file->mapped) {
+    uintptr_t start = (uintptr_t)file->data;
+    if (begin >= start && end <= start + file->size) {
+      (void)madvise((void *)begin, end - begin, MADV_DONTNEED);
+      break;
+    }
+  }
+  (void)pthread_mutex_unlock(&mapped_lock);
 }
 
 static bool write_all(int descriptor, const char *data, size_t length) {

@@ -26,6 +26,10 @@ const unsigned char *cleave_file_data(const cleave_file_t *file);
 size_t cleave_file_size(const cleave_file_t *file);
 const char *cleave_file_path(const cleave_file_t *file);
 
+/* Lets go of the memory behind [data, data + bytes), as far as it is whole pages of one mapped file: it is
+ * read from the file again when somebody looks at it. Other memory is left alone. Thread-safe. */
+void cleave_file_drop_pages(const void *data, size_t bytes);
+
 /* Writes beside the path and renames, so that readers see the old content or the new. */
 CLEAVE_MUST_USE cleave_status_t cleave_file_write(const char *path, const void *data, size_t length,
                                                   cleave_error_t *error);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "backend/region/region_json.h"
+#include "system/file.h"
 #include "system/threads.h"
 #include "worker/worker.h"
 
@@ -19,7 +20,8 @@ static const cleave_host_t host = {.size = sizeof(cleave_host_t),
                                    .region_to_json = cleave_host_region_to_json,
                                    .free_json = cleave_host_free_json,
                                    .region_from_json = cleave_host_region_from_json,
-                                   .free_region = cleave_host_free_region};
+                                   .free_region = cleave_host_free_region,
+                                   .constant_packed = cleave_file_drop_pages};
 
 /* ---- opening ---- */
 

@@ -2,6 +2,7 @@
 // Backends that are linked in, and what cleave offers to all backends of a context.
 #include "backend/region/region_json.h"
 #include "backend/registry/registry_entry.h"
+#include "system/file.h"
 #include "system/threads.h"
 
 #define CLEAVE_LINKED_BACKEND(name)                                                     \
@@ -42,6 +43,7 @@ static const cleave_host_t HOST = {
     .free_json = cleave_host_free_json,
     .region_from_json = cleave_host_region_from_json,
     .free_region = cleave_host_free_region,
+    .constant_packed = cleave_file_drop_pages,
 };
 
 cleave_status_t cleave_registry_enter_linked(cleave_context_t *context, cleave_error_t *error) {

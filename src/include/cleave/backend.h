@@ -262,6 +262,11 @@ typedef struct cleave_host {
   cleave_status_t (*region_from_json)(const char *text, size_t length,
                                       const cleave_region_view_t **out_region, cleave_message_t *message);
   void (*free_region)(const cleave_region_view_t *region);
+
+  /* The library has a form of its own of these bytes of a constant, and does not expect to read them again
+   * soon: cleave may let go of the memory behind them, if it can have them back from the model's file. They
+   * stay valid and as they were. Any part of a constant's data; at any time, from any thread. */
+  void (*constant_packed)(const void *data, size_t bytes);
 } cleave_host_t;
 
 /* ---- compiling and running ------------------------------------------------------------------------ */

@@ -259,6 +259,48 @@ UNIT_TEST(writes_files_whole_and_maps_them) {
   ck_assert_int_eq(rmdir(folder), 0); /* no temporary file is left */
 }
 
+/* Memory of this process that is there, in bytes. */
+static long resident_bytes(void) {
+  long pages = 0;
+  FILE *file = fopen("/proc/self/statm", "r");
+  ck_assert_ptr_nonnull(file);
+  ck_assert_int_eq(fscanf(file, "%*d %ld", &pages), 1);
+  (void)fclose(file);
+  return pages * sysconf(_SC_PAGESIZE);
+}
+
+UNIT_TEST(pages_of_a_mapped_file_go_and_come_back) {
+  enum { SIZE = 32 << 20, STEP = 4099 };
+  char path[64];
+  (void)snprintf(path, sizeof path, "/tmp/cleave_pages_%ld", (long)getpid());
+  unsigned char *content = malloc(SIZE);
+  ck_assert_ptr_nonnull(content);
+  for (size_t k = 0; k < SIZE; k++) {
+    content[k] = (unsigned char)(k % 251);
+  }
+  unit_ok(cleave_file_write(path, content, SIZE, e));
+  cleave_file_t *file = NULL;
+  unit_ok(cleave_file_open(path, &file, e));
+  const unsigned char *data = cleave_file_data(file);
+  ck_assert_int_eq(memcmp(data, content, SIZE), 0);
+  long before = resident_bytes();
+  cleave_file_drop_pages(data + 1, SIZE - 2);
+  ck_assert_int_lt(resident_bytes(), before - SIZE / 2);
+  for (size_t k = 0; k < SIZE; k += STEP) {
+    ck_assert_uint_eq(data[k], k % 251);
+  }
+  /* Memory that is no file's, or leaves the file, stays. */
+  cleave_file_drop_pages(content, SIZE);
+  cleave_file_drop_pages(data, (size_t)SIZE + (1 << 20));
+  cleave_file_drop_pages(data, 0);
+  ck_assert_int_eq(memcmp(data, content, SIZE), 0);
+  cleave_file_release(file);
+  cleave_file_drop_pages(content, SIZE);
+  ck_assert_uint_eq(content[SIZE - 1], (SIZE - 1) % 251);
+  free(content);
+  (void)unlink(path);
+}
+
 /* The signal comes in the middle of the content: a file may not grow beyond what is allowed here. */
 UNIT_TEST(an_empty_file_has_data_to_point_into) {
   char path[64];

@@ -204,6 +204,7 @@ UNIT_TEST(what_is_younger_comes_behind_what_is_older) {
   ck_assert_uint_eq(CLEAVE_BACKEND_SIZE_REQUIRED, 104);
   ck_assert_uint_eq(CLEAVE_REGION_VIEW_SIZE_REQUIRED, 96);
   ck_assert_uint_eq(offsetof(cleave_host_t, log), 32);
+  ck_assert_uint_eq(offsetof(cleave_host_t, constant_packed), 72);
   ck_assert_uint_eq(offsetof(cleave_compile_options_t, device), 16);
   ck_assert_uint_eq(offsetof(cleave_run_args_t, requests), 48);
 }
