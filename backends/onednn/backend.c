@@ -5,10 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis.h"
-#include "care.h"
 #include "cleave/cost.h"
-#include "program.h"
+#include "onednn/analysis/analysis.h"
+#include "onednn/program/guarded.h"
 
 typedef struct state {
   onednn_base_t base;
@@ -63,27 +62,26 @@ static cleave_status_t compile(void *opaque, const cleave_region_view_t *region,
                                const cleave_compile_options_t *options, void **out_program,
                                cleave_message_t *message) {
   const state_t *state = opaque;
-  onednn_program_t *program = NULL;
-  cleave_status_t status =
-      onednn_program_create(&state->base, region, onednn_care_of(region), options, &program, message);
+  onednn_guarded_t *program = NULL;
+  cleave_status_t status = onednn_guarded_create(&state->base, region, options, &program, message);
   *out_program = program;
   return status;
 }
 
 static void unload(void *program) {
-  onednn_program_destroy(program);
+  onednn_guarded_destroy(program);
 }
 
 static const cleave_program_info_t *info(const void *program) {
-  return onednn_program_info(program);
+  return onednn_guarded_info(program);
 }
 
 static cleave_status_t run(void *program, const cleave_run_args_t *args, cleave_message_t *message) {
-  return onednn_program_run(program, args, message);
+  return onednn_guarded_run(program, args, message);
 }
 
 static uint32_t profile(const void *program, const cleave_step_time_t **out_steps) {
-  return onednn_program_profile(program, out_steps);
+  return onednn_guarded_profile(program, out_steps);
 }
 
 /* Measured once on one core of a server processor with AVX-512: products with their post-ops, depthwise

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Includes run one way: a room of src includes itself and the rooms before it in the list below. A room has at most
-# 22 files of C and 4,400 lines. A backend includes cleave/backend.h, cleave/cost.h, its own folder, and libraries.
+# Includes run one way: a room of src or of onednn includes itself and the rooms before it in the list. A room has at
+# most 22 files of C and 4,400 lines. A backend includes cleave/backend.h, cleave/cost.h, its own folder, and libraries.
 set -eu
 root=$2
 status=0
@@ -73,9 +73,28 @@ for file in $(find "$root/backends" -name '*.[ch]' -o -name '*.inc'); do
     complain "$file: kernels include their own folder and common/ only"
   fi
 done
-for folder in "$root"/backends/cpu/ "$root"/backends/cpu/*/ "$root"/backends/kernels/; do
+# Rooms of onednn: includes run one way, down this list.
+onednn_rooms="library weights analysis loops plan emit program"
+for folder in "$root"/backends/onednn/*/; do
+  case " $onednn_rooms " in
+    *" $(basename "$folder") "*) ;;
+    *) complain "$folder: this room is not in the list of $0" ;;
+  esac
+done
+later=" $onednn_rooms "
+for room in $onednn_rooms; do
+  later=${later#" $room"}
+  for included in $later; do
+    if grep -Hn "^#include \"onednn/$included/" "$root/backends/onednn/$room"/*.[ch]; then
+      complain "backends/onednn/$room: a file must not include \"onednn/$included/...\""
+    fi
+  done
+done
+for folder in $(find "$root/backends" -type d); do
   files=$(find "$folder" -maxdepth 1 \( -name '*.[ch]' -o -name '*.inc' \) | wc -l)
+  lines=$(find "$folder" -maxdepth 1 -name '*.[ch]' -exec cat {} + | wc -l)
   [ "$files" -le 22 ] || complain "$folder: $files files; expected at most 22"
+  [ "$lines" -le 4400 ] || complain "$folder: $lines lines; expected at most 4400"
 done
 for file in "$root"/src/include/cleave/*.h; do
   for include in $(sed -n 's/^#include "\(.*\)".*/\1/p' "$file"); do

@@ -168,22 +168,3 @@ void cpu_loop_run(const cpu_call_t *call, cpu_loop_t *loop, cpu_row_fn_t row, vo
   int64_t units = cpu_count(work.outer_rank, loop->dims) * work.pieces_per_row;
   cpu_parallel(call, units, grain / work.piece + 1, run_units, &work);
 }
-
-void cpu_copy(const cpu_call_t *call, void *destination, const void *source, int64_t bytes) {
-  if (bytes <= 0 || destination == source) {
-    return;
-  }
-  cpu_loop_t loop = {.rank = 1, .operand_count = 2, .dims = {bytes}, .strides = {{1}, {1}}};
-  loop.bases[0] = destination;
-  loop.bases[1] = (unsigned char *)(uintptr_t)source;
-  cpu_loop_copy(call, &loop, 1);
-}
-
-void cpu_fill(const cpu_call_t *call, void *destination, const void *value, size_t element_size,
-              int64_t count) {
-  cpu_loop_t loop = {
-      .rank = 1, .operand_count = 2, .dims = {count}, .strides = {{(int64_t)element_size}, {0}}};
-  loop.bases[0] = destination;
-  loop.bases[1] = (unsigned char *)(uintptr_t)value;
-  cpu_loop_copy(call, &loop, element_size);
-}

@@ -4,7 +4,7 @@
 #include "onednn_case.h"
 
 #ifdef CLEAVE_TEST_ONEDNN
-#include "winograd.h"
+#include "onednn/weights/winograd.h"
 
 #if !ONEDNN_LIBRARY_WINOGRAD
 UNIT_TEST(is_skipped_since_this_onednn_has_no_such_algorithm) {

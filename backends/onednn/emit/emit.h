@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * One function per kind of kernel: fetches its operands, adds its steps, binds its result. All shapes are
+ * known and positive here.
+ */
+#ifndef ONEDNN_EMIT_H
+#define ONEDNN_EMIT_H
+
+#include "onednn/plan/constants.h"
+#include "onednn/plan/fit.h"
+#include "onednn/plan/tensors.h"
+
+CLEAVE_MUST_USE cleave_status_t onednn_emit_convolution(onednn_plan_t *plan, const onednn_kernel_t *kernel);
+CLEAVE_MUST_USE cleave_status_t onednn_emit_product(onednn_plan_t *plan, const onednn_kernel_t *kernel);
+CLEAVE_MUST_USE cleave_status_t onednn_emit_pooling(onednn_plan_t *plan, const onednn_kernel_t *kernel);
+CLEAVE_MUST_USE cleave_status_t onednn_emit_pointwise(onednn_plan_t *plan, const onednn_kernel_t *kernel);
+CLEAVE_MUST_USE cleave_status_t onednn_emit_layer_normalization(onednn_plan_t *plan,
+                                                                const onednn_kernel_t *kernel);
+CLEAVE_MUST_USE cleave_status_t onednn_emit_softmax(onednn_plan_t *plan, const onednn_kernel_t *kernel);
+CLEAVE_MUST_USE cleave_status_t onednn_emit_lrn(onednn_plan_t *plan, const onednn_kernel_t *kernel);
+CLEAVE_MUST_USE cleave_status_t onednn_emit_reduction(onednn_plan_t *plan, const onednn_kernel_t *kernel);
+CLEAVE_MUST_USE cleave_status_t onednn_emit_resampling(onednn_plan_t *plan, const onednn_kernel_t *kernel);
+CLEAVE_MUST_USE cleave_status_t onednn_emit_prelu(onednn_plan_t *plan, const onednn_kernel_t *kernel);
+CLEAVE_MUST_USE cleave_status_t onednn_emit_concat(onednn_plan_t *plan, const onednn_kernel_t *kernel);
+CLEAVE_MUST_USE cleave_status_t onednn_emit_reshape(onednn_plan_t *plan, const onednn_kernel_t *kernel);
+CLEAVE_MUST_USE cleave_status_t onednn_emit_transpose(onednn_plan_t *plan, const onednn_kernel_t *kernel);
+CLEAVE_MUST_USE cleave_status_t onednn_emit_slice(onednn_plan_t *plan, const onednn_kernel_t *kernel);
+CLEAVE_MUST_USE cleave_status_t onednn_emit_gather(onednn_plan_t *plan, const onednn_kernel_t *kernel);
+CLEAVE_MUST_USE cleave_status_t onednn_emit_split(onednn_plan_t *plan, const onednn_kernel_t *kernel);
+CLEAVE_MUST_USE cleave_status_t onednn_emit_recurrent(onednn_plan_t *plan, const onednn_kernel_t *kernel);
+CLEAVE_MUST_USE cleave_status_t onednn_emit_shuffle(onednn_plan_t *plan, const onednn_kernel_t *kernel);
+
+/* Applies the posts to `start` with primitives of their own and binds the result to `value`. */
+CLEAVE_MUST_USE cleave_status_t onednn_emit_chain(onednn_plan_t *plan, const onednn_tensor_t *start,
+                                                  const onednn_post_t *posts, uint32_t count, uint32_t node,
+                                                  uint32_t value);
+
+/* emit_post_loop.c, emit_loop.c: what oneDNN computes wrongly, with loops of our own. One post, with the
+ * result for `value` (or CLEAVE_INDEX_NONE); maxima and minima of `source`, whose shape is `from`, over what
+ * is 1 in `to`; softmax over the middle dimension of a plain tensor of rank 3; a max pooling. */
+CLEAVE_MUST_USE cleave_status_t onednn_emit_post_loop(onednn_plan_t *plan, const onednn_tensor_t *source,
+                                                      const onednn_post_t *post, uint32_t value,
+                                                      onednn_tensor_t *out);
+CLEAVE_MUST_USE cleave_status_t onednn_emit_extreme_loop(onednn_plan_t *plan, const onednn_kernel_t *kernel,
+                                                         const onednn_tensor_t *source,
+                                                         const onednn_shape_t *to, dnnl_alg_kind_t algorithm);
+CLEAVE_MUST_USE cleave_status_t onednn_emit_softmax_loop(onednn_plan_t *plan, const onednn_kernel_t *kernel,
+                                                         const onednn_tensor_t *source,
+                                                         dnnl_alg_kind_t algorithm);
+CLEAVE_MUST_USE cleave_status_t onednn_emit_max_pool_loop(onednn_plan_t *plan, const onednn_kernel_t *kernel,
+                                                          const onednn_window_t *window,
+                                                          const onednn_shape_t *to);
+
+/* A step that looks whether a max pooling met nothing but minus infinities. */
+CLEAVE_MUST_USE cleave_status_t onednn_emit_watch(onednn_plan_t *plan, const onednn_tensor_t *result,
+                                                  uint32_t node);
+
+/* What follows onednn_fit: the posts that did not fit, and the binding of the result. */
+CLEAVE_MUST_USE cleave_status_t onednn_emit_rest(onednn_plan_t *plan, const onednn_request_t *request,
+                                                 const onednn_fitted_t *fitted, uint32_t value);
+
+/* The tensor itself where it has no gaps, else a plain copy. */
+CLEAVE_MUST_USE cleave_status_t onednn_emit_dense(onednn_plan_t *plan, uint32_t value, onednn_tensor_t *out);
+
+/* blocking.c: is the kernel a convolution for Winograd's algorithm, and are images of the region better in
+ * blocks of 16 channels? All shapes are known. */
+bool onednn_winograd_suits(const onednn_plan_t *plan, const onednn_kernel_t *kernel);
+bool onednn_blocks_pay(const onednn_plan_t *plan);
+
+/* Does the region shuffle channels, which is cheapest with channels last? */
+bool onednn_shuffles(const onednn_plan_t *plan);
+
+/* Leading posts that are a scale and shift per channel, gathered: x -> scale[c] x + shift[c]. `axis` is the
+ * channel dimension of `shape`. Both vectors have shape->dims[axis] entries, set by the caller to the
+ * identity (or what goes before). Returns how many posts they hold. Without `may_scale` only shifts are
+ * gathered. */
+CLEAVE_MUST_USE cleave_status_t onednn_fold_posts(onednn_plan_t *plan, const onednn_kernel_t *kernel,
+                                                  const onednn_shape_t *shape, int32_t axis, bool may_scale,
+                                                  float *scale, float *shift, uint32_t *folded);
+
+#endif /* ONEDNN_EMIT_H */

@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolution and transposed convolution, all three operands in the layout that oneDNN chooses. Weights that
+// are constant are scaled and packed while compiling; a bias is gathered from the node's own and what the
+// posts add per channel.
+#include "onednn/emit/emit.h"
+
+#include <string.h>
+
+#include "onednn/analysis/windows.h"
+
+typedef struct convolution_context {
+  bool transposed;
+  bool winograd;
+  onednn_layout_t source;
+  onednn_layout_t weights;  // any
+  onednn_layout_t bias;
+  bool has_bias;
+  onednn_window_t window;
+  onednn_tensor_t source_tensor;
+  onednn_tensor_t weights_tensor;
+  onednn_tensor_t bias_tensor;
+} convolution_context_t;
+
+static dnnl_status_t describe(void *opaque, dnnl_engine_t engine, const_dnnl_primitive_attr_t attributes,
+                              const onednn_layout_t *result, dnnl_primitive_desc_t *out) {
+  const convolution_context_t *context = opaque;
+  const onednn_window_t *window = &context->window;
+  const onednn_layout_t *bias = context->has_bias ? &context->bias : NULL;
+  dnnl_alg_kind_t algorithm = context->winograd ? dnnl_convolution_winograd : dnnl_convolution_direct;
+  const onednn_operands_t operands = {
+      .source = &context->source, .weights = &context->weights, .bias = bias, .result = result};
+  const onednn_geometry_t geometry = {.strides = window->strides,
+                                      .dilations = window->dilations,
+                                      .pad_begin = window->pad_begin,
+                                      .pad_end = window->pad_end};
+  const onednn_maker_t maker = {.engine = engine, .attributes = attributes, .out = out};
+  return context->transposed ? onednn_make_deconvolution(&maker, &operands, &geometry)
+                             : onednn_make_convolution(&maker, algorithm, &operands, &geometry);
+}
+
+static cleave_status_t arguments(onednn_plan_t *plan, void *opaque, const_dnnl_primitive_desc_t description,
+                                 onednn_argument_t *out, uint32_t *count) {
+  convolution_context_t *context = opaque;
+  onednn_layout_t source;
+  onednn_layout_t weights;
+  if (!onednn_query_layout(description, dnnl_query_src_md, &source) ||
+      !onednn_query_layout(description, dnnl_query_weights_md, &weights)) {
+    return onednn_check(dnnl_runtime_error, "a convolution's layouts", plan->message);
+  }
+  out[0].name = DNNL_ARG_SRC;
+  out[1].name = DNNL_ARG_WEIGHTS;
+  ONEDNN_TRY(onednn_plan_convert(plan, &context->source_tensor, &source, &out[0].tensor));
+  ONEDNN_TRY(onednn_plan_convert(plan, &context->weights_tensor, &weights, &out[1].tensor));
+  *count = 2;
+  if (context->has_bias) {
+    out[(*count)++] = (onednn_argument_t){.name = DNNL_ARG_BIAS, .tensor = context->bias_tensor};
+  }
+  return CLEAVE_OK;
+}
+
+// What a convolution node says about its weights.
+typedef struct weights_view {
+  onednn_shape_t shape;              // as oneDNN has it: [groups,] outputs, inputs, kernel
+  int64_t strides[CLEAVE_MAX_RANK];  // of the model's data in that shape
+  int64_t kernel[3];
+  int64_t groups;
+  int64_t outputs;  // in all groups
+} weights_view_t;
+
+static cleave_status_t view_weights(onednn_plan_t *plan, const onednn_kernel_t *kernel, bool transposed,
+                                    weights_view_t *view) {
+  const cleave_node_view_t *node = &plan->region->nodes[kernel->node];
+  onednn_shape_t own = onednn_plan_shape(plan, kernel->weights);
+  onednn_shape_t x = onednn_plan_shape(plan, kernel->source);
+  view->groups = cleave_view_int(node, "group", 1);
+  if (own.rank < 3 || own.rank > 5 || x.rank != own.rank || view->groups < 1 ||
+      own.dims[0] % view->groups != 0 || x.dims[1] % view->groups != 0 ||
+      (transposed ? own.dims[0] != x.dims[1] : own.dims[1] * view->groups != x.dims[1])) {
+    return onednn_fail(plan->message, CLEAVE_ERROR_SHAPE, "%s '%s': its weights do not fit its data",
+                       node->op, onednn_node_name(node));
+  }
+  int64_t area = 1;
+  for (int32_t d = 2; d < own.rank; d++) {
+    view->kernel[d - 2] = own.dims[d];
+    area *= own.dims[d];
+  }
+  // Per group: outputs and inputs, and how far apart the model keeps them.
+  int64_t outputs = transposed ? own.dims[1] : own.dims[0] / view->groups;
+  int64_t inputs = transposed ? own.dims[0] / view->groups : own.dims[1];
+  int64_t dims[3] = {view->groups, outputs, inputs};
+  int64_t strides[3] = {outputs * inputs * area, transposed ? area : inputs * area,
+                        transposed ? outputs * area : area};
+  int32_t first = view->groups > 1 ? 0 : 1;
+  view->outputs = outputs * view->groups;
+  view->shape.rank = 0;
+  for (int32_t k = first; k < 3; k++) {
+    view->strides[view->shape.rank] = strides[k];
+    view->shape.dims[view->shape.rank++] = dims[k];
+  }
+  for (int32_t d = 2; d < own.rank; d++) {
+    area /= own.dims[d];
+    view->strides[view->shape.rank] = area;
+    view->shape.dims[view->shape.rank++] = own.dims[d];
+  }
+  return CLEAVE_OK;
+}
+
+static bool is_identity(const float *scale, int64_t count) {
+  for (int64_t c = 0; c < count; c++) {
+    if (scale[c] != 1.0F) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// What it takes to multiply every output channel of weights by its scale: rows that have one scale each, the
+// outputs of a group again and again where the model keeps inputs outside.
+typedef struct scaling {
+  const onednn_plan_t *plan;
+  const cleave_value_view_t *weights;
+  const float *scale;  // per output, group by group
+  int64_t outputs;     // of a group
+  int64_t repeats;     // rows of one output
+  int64_t length;      // of a row
+  float *out;
+} scaling_t;
+
+static void scale_rows(void *opaque, int64_t begin, int64_t end) {
+  const scaling_t *scaling = opaque;
+  size_t bytes = (size_t)scaling->length * sizeof(float);
+  for (int64_t r = begin; r < end; r++) {
+    int64_t group = r / (scaling->outputs * scaling->repeats);
+    float scale = scaling->scale[group * scaling->outputs + r % scaling->outputs];
+    float *row = scaling->out + r * scaling->length;
+    memcpy(row, (const char *)scaling->weights->tensor.data + (size_t)r * bytes, bytes);
+    for (int64_t k = 0; k < scaling->length; k++) {
+      row[k] *= scale;
+    }
+  }
+}
+
+static void fill_scaled(const void *opaque, float *data) {
+  const int64_t least_work = 16384;
+  scaling_t scaling = *(const scaling_t *)opaque;
+  int64_t count = cleave_view_element_count(&scaling.weights->tensor);
+  scaling.out = data;
+  scaling.plan->host->parallel_for(scaling.plan->threads, count / scaling.length,
+                                   least_work / scaling.length + 1, scale_rows, &scaling);
+}
+
+// The weights with every output channel multiplied by its scale, in the model's order; made when they are
+// packed.
+static cleave_status_t scale_weights(onednn_plan_t *plan, const onednn_kernel_t *kernel, bool transposed,
+                                     const weights_view_t *view, const float *scale, onednn_tensor_t *out) {
+  const cleave_value_view_t *weights = &plan->region->values[kernel->weights];
+  scaling_t *scaling = onednn_arena_allocate(plan->arena, 1, sizeof(*scaling));
+  if (scaling == NULL) {
+    return onednn_fail(plan->message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while packing weights");
+  }
+  int64_t outputs = view->outputs / view->groups;
+  int64_t rest = onednn_shape_count(&view->shape) / view->outputs;
+  int64_t inputs = view->shape.dims[view->groups > 1 ? 2 : 1];
+  *scaling = (scaling_t){.plan = plan,
+                         .weights = weights,
+                         .scale = scale,
+                         .outputs = outputs,
+                         .repeats = transposed ? inputs : 1,
+                         .length = transposed ? rest / inputs : rest};
+  onednn_layout_t layout = onednn_layout_strided(&view->shape, view->strides);
+  onednn_content_t content = onednn_content_of(weights);
+  content = onednn_content_mix(&content, scale, (size_t)view->outputs * sizeof(float));
+  ONEDNN_TRY(onednn_plan_lazy(plan, &layout, &content, fill_scaled, scaling, out));
+  plan->buffers[out->buffer].source = weights;
+  return CLEAVE_OK;
+}
+
+// The bias: the node's own, constant or not, and the shift that was folded.
+static cleave_status_t make_bias(onednn_plan_t *plan, const cleave_value_view_t *own, uint32_t own_value,
+                                 const onednn_shape_t *shape, const float *shift,
+                                 convolution_context_t *context) {
+  bool zero = true;
+  for (int64_t c = 0; c < shape->dims[0]; c++) {
+    zero = zero && shift[c] == 0.0F;
+  }
+  context->bias = onednn_layout_plain(shape);
+  context->has_bias = own != NULL || !zero;
+  if (own != NULL && !onednn_is_constant(own)) {
+    return onednn_plan_fetch(plan, own_value, &context->bias_tensor);
+  }
+  if (context->has_bias) {
+    float *data = NULL;
+    ONEDNN_TRY(onednn_plan_constant(plan, &context->bias, &context->bias_tensor, &data));
+    memcpy(data, shift, (size_t)shape->dims[0] * sizeof(float));
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t prepare(onednn_plan_t *plan, const onednn_kernel_t *kernel, bool transposed,
+                               const onednn_shape_t *shape, convolution_context_t *context,
+                               uint32_t *folded) {
+  const cleave_node_view_t *node = &plan->region->nodes[kernel->node];
+  const cleave_value_view_t *bias = cleave_view_input(plan->region, node, 2);
+  weights_view_t view;
+  ONEDNN_TRY(view_weights(plan, kernel, transposed, &view));
+  float *scale = onednn_arena_allocate(plan->arena, (size_t)view.outputs, 2 * sizeof(float));
+  if (scale == NULL) {
+    return onednn_fail(plan->message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while packing weights");
+  }
+  float *shift = scale + view.outputs;
+  onednn_shape_t channels = {.rank = 1, .dims = {view.outputs}};
+  for (int64_t c = 0; c < view.outputs; c++) {
+    scale[c] = 1.0F;
+  }
+  if (shape->dims[1] != view.outputs ||
+      (bias != NULL && cleave_view_element_count(&bias->tensor) != view.outputs)) {
+    return onednn_fail(plan->message, CLEAVE_ERROR_SHAPE, "%s '%s': expected %lld output channels", node->op,
+                       onednn_node_name(node), (long long)view.outputs);
+  }
+  bool foldable = onednn_is_constant(&plan->region->values[kernel->weights]);
+  if (bias != NULL && !onednn_is_constant(bias)) {
+    foldable = false;
+  } else if (bias != NULL) {
+    onednn_floats(bias, shift, (size_t)view.outputs);
+  }
+  *folded = 0;
+  if (foldable) {
+    ONEDNN_TRY(onednn_fold_posts(plan, kernel, shape, 1, true, scale, shift, folded));
+  }
+  ONEDNN_TRY(make_bias(plan, bias, bias != NULL ? node->inputs[2] : 0, &channels, shift, context));
+  if (is_identity(scale, view.outputs)) {
+    ONEDNN_TRY(onednn_plan_fetch(plan, kernel->weights, &context->weights_tensor));
+    ONEDNN_TRY(onednn_plan_plain(plan, &context->weights_tensor, &context->weights_tensor));
+    context->weights_tensor.layout = onednn_layout_strided(&view.shape, view.strides);
+  } else {
+    ONEDNN_TRY(scale_weights(plan, kernel, transposed, &view, scale, &context->weights_tensor));
+  }
+  context->weights = onednn_layout_any(&view.shape);
+  return CLEAVE_OK;
+}
+
+static cleave_status_t make_window(onednn_plan_t *plan, const onednn_kernel_t *kernel, bool transposed,
+                                   const onednn_shape_t *x, const onednn_shape_t *y,
+                                   onednn_window_t *window) {
+  const cleave_node_view_t *node = &plan->region->nodes[kernel->node];
+  onednn_shape_t weights = onednn_plan_shape(plan, kernel->weights);
+  int64_t pads[2 * CLEAVE_MAX_RANK];
+  const int64_t *extra = NULL;
+  if (kernel->pad_node != CLEAVE_INDEX_NONE) {
+    if (!onednn_pads_of(plan->region, &plan->region->nodes[kernel->pad_node], x->rank, pads)) {
+      return onednn_fail(plan->message, CLEAVE_ERROR_INTERNAL, "the pads of '%s' are gone",
+                         onednn_node_name(node));
+    }
+    extra = pads + 2;
+  }
+  return transposed ? onednn_window_transposed(node, weights.dims + 2, x, y, window, plan->message)
+                    : onednn_window_forward(node, weights.dims + 2, extra, x, y, window, plan->message);
+}
+
+// Blocks of 16 channels if the region is for them, or channels last, else what oneDNN chooses.
+static cleave_status_t fit(onednn_plan_t *plan, const onednn_kernel_t *kernel, onednn_request_t *request,
+                           convolution_context_t *context, onednn_fitted_t *fitted) {
+  onednn_shape_t x = onednn_layout_shape(&context->source_tensor.layout);
+  if (plan->blocked) {
+    bool first = onednn_layout_is_plain(&context->source_tensor.layout) && x.dims[1] < 16;
+    context->source = first ? onednn_layout_any(&x) : onednn_layout_blocked(&x);
+    request->result = onednn_layout_blocked(&request->shape);
+    context->winograd = onednn_winograd_suits(plan, kernel);
+    if (context->winograd) {
+      // Its code knows few post-ops; with many channels it gains more than a pass of its own costs.
+      ONEDNN_TRY(onednn_fit(plan, request, x.dims[1] >= 32 ? ONEDNN_FIT_FAST : ONEDNN_FIT_WHOLE, fitted));
+      if (!fitted->declined) {
+        return CLEAVE_OK;
+      }
+      context->winograd = false;
+    }
+    ONEDNN_TRY(onednn_fit(plan, request, ONEDNN_FIT_FAST, fitted));
+    if (!fitted->declined) {
+      return CLEAVE_OK;
+    }
+  }
+  if (plan->channels_last) {
+    context->source = onednn_layout_channels_last(&x);
+    request->result = onednn_layout_channels_last(&request->shape);
+    ONEDNN_TRY(onednn_fit(plan, request, ONEDNN_FIT_FAST, fitted));
+    if (!fitted->declined) {
+      return CLEAVE_OK;
+    }
+  }
+  context->source = onednn_layout_any(&x);
+  request->result = onednn_layout_any(&request->shape);
+  return onednn_fit(plan, request, ONEDNN_FIT_ALWAYS, fitted);
+}
+
+cleave_status_t onednn_emit_convolution(onednn_plan_t *plan, const onednn_kernel_t *kernel) {
+  const cleave_node_view_t *node = &plan->region->nodes[kernel->node];
+  bool transposed = kernel->kind == ONEDNN_DECONVOLUTION;
+  onednn_shape_t x = onednn_plan_shape(plan, kernel->source);
+  onednn_shape_t y = onednn_plan_shape(plan, node->outputs[0]);
+  convolution_context_t context = {.transposed = transposed, .source = onednn_layout_any(&x)};
+  uint32_t folded = 0;
+  ONEDNN_TRY(make_window(plan, kernel, transposed, &x, &y, &context.window));
+  ONEDNN_TRY(onednn_plan_fetch(plan, kernel->source, &context.source_tensor));
+  ONEDNN_TRY(prepare(plan, kernel, transposed, &y, &context, &folded));
+  onednn_request_t request = {.what = transposed ? "deconv" : "conv",
+                              .node = kernel->node,
+                              .describe = describe,
+                              .arguments = arguments,
+                              .context = &context,
+                              .posts = kernel->posts + folded,
+                              .post_count = kernel->post_count - folded,
+                              .shape = y,
+                              .kernel_shape = y,
+                              .result = onednn_layout_any(&y),
+                              .value = kernel->output,
+                              .sources = {&context.source_tensor, &context.weights_tensor},
+                              .can_sum = true};
+  onednn_fitted_t fitted;
+  ONEDNN_TRY(fit(plan, kernel, &request, &context, &fitted));
+  return onednn_emit_rest(plan, &request, &fitted, kernel->output);
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Memory descriptors of oneDNN, all float32, with offset0 = 0: making, comparing and re-viewing them. A
+ * descriptor maps logical indices to places; two descriptors that map every index to the same place are the
+ * same layout here even where oneDNN writes them differently (nChw16c of a 1x1 image is nchw).
+ * Scalars have one dimension of size 1, since oneDNN has no rank 0.
+ */
+#ifndef ONEDNN_LAYOUT_H
+#define ONEDNN_LAYOUT_H
+
+#include "onednn/library/values.h"
+
+/* Row-major. */
+onednn_layout_t onednn_layout_plain(const onednn_shape_t *shape);
+
+/* oneDNN's choice. */
+onednn_layout_t onednn_layout_any(const onednn_shape_t *shape);
+
+/* Without gaps, dimension order[0] outermost. */
+onednn_layout_t onednn_layout_ordered(const onednn_shape_t *shape, const int32_t *order);
+
+/* Batch, spatial dimensions, channels innermost. */
+onednn_layout_t onednn_layout_channels_last(const onednn_shape_t *shape);
+
+/* Channels in blocks of 16, as oneDNN's direct and Winograd convolutions like them; rank 3 to 5. */
+onednn_layout_t onednn_layout_blocked(const onednn_shape_t *shape);
+
+/* The same with channels in blocks of 8, as oneDNN's convolutions for AVX2 like them. */
+onednn_layout_t onednn_layout_blocked_by_8(const onednn_shape_t *shape);
+
+onednn_layout_t onednn_layout_strided(const onednn_shape_t *shape, const int64_t *strides);
+
+/* The shape that a descriptor describes. */
+onednn_shape_t onednn_layout_shape(const onednn_layout_t *layout);
+
+/* The same shape, and every element in the same place. */
+bool onednn_layout_equal(const onednn_layout_t *a, const onednn_layout_t *b);
+bool onednn_layout_is_plain(const onednn_layout_t *layout);
+
+/* Strides only: no blocks. */
+bool onednn_layout_is_strided(const onednn_layout_t *layout);
+
+/* Without gaps or padding: bytes = elements. */
+bool onednn_layout_is_dense(const onednn_layout_t *layout);
+
+/* The same places under another shape with as many elements. False where strides cannot say it. */
+bool onednn_layout_reshape(const onednn_layout_t *layout, const onednn_shape_t *shape, onednn_layout_t *out);
+
+/* ONNX Transpose: dimension d of `out` is dimension permutation[d] of `layout`. */
+bool onednn_layout_transpose(const onednn_layout_t *layout, const int32_t *permutation, onednn_layout_t *out);
+
+/* The part that begins at `starts` with shape `shape`, every steps[d]-th element of dimension d (NULL: every
+ * one), and where it begins in bytes. False where it would cut a block or reach outside. */
+bool onednn_layout_slice(const onednn_layout_t *layout, const int64_t *starts, const int64_t *steps,
+                         const onednn_shape_t *shape, onednn_layout_t *out, size_t *offset_bytes);
+
+/* The blocking (or order) of `layout` for another shape of the same rank: what a broadcast operand of a
+ * blocked tensor must look like. False where there is none. */
+bool onednn_layout_like(const onednn_layout_t *layout, const onednn_shape_t *shape, onednn_layout_t *out);
+
+/* Shape `from` in front of which ones are put until it has `rank` dimensions (at most CLEAVE_MAX_RANK). */
+onednn_shape_t onednn_shape_pad(const onednn_shape_t *from, int32_t rank);
+
+/* "aBcd16b", "acb": dimensions from outer to inner, blocked ones capital. */
+void onednn_layout_text(const onednn_layout_t *layout, char *text, size_t size);
+
+#endif /* ONEDNN_LAYOUT_H */

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What every file of the oneDNN backend stands on: one-line failures, oneDNN status codes turned into
+ * them, checked sizes, and the arena that holds whatever lives as long as one analysis or one compile.
+ */
+#ifndef ONEDNN_SUPPORT_H
+#define ONEDNN_SUPPORT_H
+
+#include "cleave/backend.h"
+#include "onednn/library/library.h"
+
+#if defined(__GNUC__)
+#define ONEDNN_PRINTF(text, first) __attribute__((format(printf, text, first)))
+#else
+#define ONEDNN_PRINTF(text, first)
+#endif
+
+/* Returns from the enclosing function with the status of `expression` if that is a failure. */
+#define ONEDNN_TRY(expression)                 \
+  do {                                         \
+    cleave_status_t try_status = (expression); \
+    if (try_status != CLEAVE_OK) {             \
+      return try_status;                       \
+    }                                          \
+  } while (0)
+
+/* Writes the line into `message` (may be NULL), cut to its size, and returns `status`. */
+cleave_status_t onednn_fail(cleave_message_t *message, cleave_status_t status, const char *format, ...)
+    ONEDNN_PRINTF(3, 4);
+
+/* CLEAVE_OK for dnnl_success; else a failure "`what`: oneDNN says ...". */
+CLEAVE_MUST_USE cleave_status_t onednn_check(dnnl_status_t status, const char *what,
+                                             cleave_message_t *message);
+
+/* Both false on overflow, `*out` then untouched. */
+bool onednn_multiply(size_t a, size_t b, size_t *out);
+bool onednn_add(size_t a, size_t b, size_t *out);
+
+/* Rounds up to a multiple of 64; sizes come from checked tensors, far below the end of size_t. */
+size_t onednn_round_up(size_t bytes);
+
+/* Blocks that are released together. The first 6 kB are inside the struct, so that asking about one
+ * node allocates nothing. */
+typedef struct onednn_arena_block onednn_arena_block_t;
+typedef struct onednn_arena {
+  onednn_arena_block_t *blocks;
+  size_t used;
+  _Alignas(16) unsigned char first[6144];
+} onednn_arena_t;
+
+void onednn_arena_init(onednn_arena_t *arena);
+void onednn_arena_deinit(onednn_arena_t *arena);
+
+/* Zeroed memory for `count` elements of `size` bytes, aligned to 16; NULL when memory is out or the size
+ * overflows. Zero elements give a valid pointer. */
+void *onednn_arena_allocate(onednn_arena_t *arena, size_t count, size_t size);
+
+/* A copy of `text` in the arena, or NULL. */
+char *onednn_arena_text(onednn_arena_t *arena, const char *text);
+
+#endif /* ONEDNN_SUPPORT_H */

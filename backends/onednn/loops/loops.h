@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Loops of our own, for what oneDNN computes wrongly or has no primitive for: steps of a program like its
+ * primitives. Special values are those of the ONNX operators: a NaN stays one, the maximum of minus
+ * infinities is minus infinity. All tensors are float32, row-major without gaps, unless said otherwise.
+ */
+#ifndef ONEDNN_LOOPS_H
+#define ONEDNN_LOOPS_H
+
+#include "onednn/analysis/analysis.h"
+#include "onednn/analysis/windows.h"
+
+typedef struct onednn_loop onednn_loop_t;
+
+/* Most arguments of a loop. */
+enum { ONEDNN_LOOP_ARGUMENTS = 8 };
+
+/* Who computes: at most `threads` threads, through the host. */
+typedef struct onednn_crew {
+  const cleave_host_t *host;
+  int32_t threads;
+} onednn_crew_t;
+
+/* `data` are the memories of the step's arguments, in their order. False: the result of an earlier step may
+ * be wrong because of special values (onednn_loop_watch). */
+typedef bool (*onednn_loop_fn_t)(const onednn_loop_t *loop, const onednn_crew_t *crew, float *const *data);
+
+struct onednn_loop {
+  onednn_loop_fn_t run;
+  dnnl_alg_kind_t algorithm; /* what to compute, by the name that oneDNN has for it */
+  float alpha;
+  float beta;
+  int32_t rank;
+  int64_t dims[CLEAVE_MAX_RANK];
+  int64_t strides[3][CLEAVE_MAX_RANK]; /* per argument, in elements; 0 where it is broadcast or reduced */
+  onednn_window_t window;
+  const void *context; /* what else it knows, or NULL; the program gets a copy */
+  size_t context_bytes;
+};
+
+/* data: source, result, in any layout without gaps; dims[0]: how many elements. The result may be the source.
+ */
+bool onednn_loop_eltwise(const onednn_loop_t *loop, const onednn_crew_t *crew, float *const *data);
+
+/* data: source, result, both of shape `dims` with `strides[0]`. */
+bool onednn_loop_copy(const onednn_loop_t *loop, const onednn_crew_t *crew, float *const *data);
+
+/* data: left, right, result of shape `dims`. Maximum or minimum. */
+bool onednn_loop_binary(const onednn_loop_t *loop, const onednn_crew_t *crew, float *const *data);
+
+/* data: source of shape `dims`, result with `strides[1]`, in which reduced dimensions are 0. */
+bool onednn_loop_extreme(const onednn_loop_t *loop, const onednn_crew_t *crew, float *const *data);
+
+/* data: source, result; dims: rows, elements of a row, elements between two of a row. `alpha` is what rows of
+ * nothing but minus infinity give. */
+bool onednn_loop_softmax(const onednn_loop_t *loop, const onednn_crew_t *crew, float *const *data);
+
+/* data: source, result; dims[0]: planes; strides[0], strides[1]: the three spatial sizes of source and
+ * result, as the three dimensions of `window`. */
+bool onednn_loop_max_pool(const onednn_loop_t *loop, const onednn_crew_t *crew, float *const *data);
+
+/* data: the result of a max pooling of oneDNN, in any layout; dims[0]: how many elements. False where one is
+ * the lowest finite number, which oneDNN also gives for minus infinity. */
+bool onednn_loop_watch(const onednn_loop_t *loop, const onednn_crew_t *crew, float *const *data);
+
+/* What onednn_loop_shuffle computes: of each pixel, channel i of group k is channel i groups + k, and result
+ * `result[j]` has `count[j]` channels from `start[j]` on. Pixels of group k begin `apart[k]` elements from
+ * each other in `data[argument[k]]`, `offset[k]` elements from its start; those of results without gaps. */
+typedef struct onednn_shuffle_loop {
+  int64_t groups;
+  uint32_t argument[ONEDNN_SHUFFLE_GROUPS];
+  int64_t offset[ONEDNN_SHUFFLE_GROUPS];
+  int64_t apart[ONEDNN_SHUFFLE_GROUPS];
+  uint32_t part_count;
+  uint32_t result[ONEDNN_LOOP_ARGUMENTS];
+  int64_t start[ONEDNN_LOOP_ARGUMENTS];
+  int64_t count[ONEDNN_LOOP_ARGUMENTS];
+} onednn_shuffle_loop_t;
+
+/* data: sources, results; dims[0]: pixels; context: onednn_shuffle_loop_t. */
+bool onednn_loop_shuffle(const onednn_loop_t *loop, const onednn_crew_t *crew, float *const *data);
+
+/* Loops carry this mark to be compiled for several instruction sets; one is picked when the program starts.
+ */
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && \
+    defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define ONEDNN_VECTOR __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define ONEDNN_VECTOR
+#endif
+
+#endif /* ONEDNN_LOOPS_H */

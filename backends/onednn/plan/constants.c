@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Constants. One that is read only to be packed is made in scratch memory, and not at all if some program has
+// it packed already.
+#include "onednn/plan/constants.h"
+
+#include <string.h>
+
+#include "onednn/plan/weights_memory.h"
+#include "onednn/weights/winograd.h"
+
+static cleave_status_t add_constant(onednn_plan_t *plan, const onednn_layout_t *layout, onednn_tensor_t *out,
+                                    float **data) {
+  size_t bytes = onednn_md_bytes(layout);
+  onednn_slab_t *slab = NULL;
+  void *block = onednn_plan_take(plan, bytes, &slab);
+  if (block == NULL) {
+    return onednn_plan_out_of_memory(plan);
+  }
+  out->layout = *layout;
+  out->offset = 0;
+  ONEDNN_TRY(onednn_plan_add_buffer(plan, ONEDNN_CONSTANT, 0, bytes, &out->buffer));
+  plan->buffers[out->buffer].data = block;
+  plan->buffers[out->buffer].slab = slab;
+  *data = block;
+  return CLEAVE_OK;
+}
+
+cleave_status_t onednn_plan_constant(onednn_plan_t *plan, const onednn_layout_t *layout, onednn_tensor_t *out,
+                                     float **data) {
+  ONEDNN_TRY(add_constant(plan, layout, out, data));
+  memset(*data, 0, onednn_md_bytes(layout));
+  return CLEAVE_OK;
+}
+
+cleave_status_t onednn_plan_lazy(onednn_plan_t *plan, const onednn_layout_t *layout,
+                                 const onednn_content_t *content, onednn_fill_fn_t fill, const void *context,
+                                 onednn_tensor_t *out) {
+  out->layout = *layout;
+  out->offset = 0;
+  ONEDNN_TRY(onednn_plan_add_buffer(plan, ONEDNN_CONSTANT, 0, onednn_md_bytes(layout), &out->buffer));
+  plan->buffers[out->buffer].content = *content;
+  plan->buffers[out->buffer].fill = fill;
+  plan->buffers[out->buffer].fill_context = context;
+  return CLEAVE_OK;
+}
+
+static void fill_floats(const void *context, float *out) {
+  const cleave_value_view_t *view = context;
+  onednn_floats(view, out, (size_t)cleave_view_element_count(&view->tensor));
+}
+
+// A constant of the model: used where it lies, unless it is not aligned to its elements. One that expansion
+// made lives no longer than the analysis.
+cleave_status_t onednn_plan_load(onednn_plan_t *plan, uint32_t value, onednn_tensor_t *out) {
+  const cleave_value_view_t *view = &plan->region->values[value];
+  if (view->tensor.dtype != CLEAVE_DTYPE_F32) {
+    return onednn_fail(plan->message, CLEAVE_ERROR_UNSUPPORTED, "constant '%s' is not float32", view->name);
+  }
+  ONEDNN_TRY(onednn_check_size(view, plan->message));
+  onednn_shape_t shape = onednn_plan_shape(plan, value);
+  onednn_layout_t layout = onednn_layout_plain(&shape);
+  onednn_content_t content = onednn_content_of(view);
+  bool passes = value >= plan->analysis->expansion.given_values;
+  if (passes || (uintptr_t)view->tensor.data % sizeof(float) != 0) {
+    ONEDNN_TRY(onednn_plan_lazy(plan, &layout, &content, fill_floats, view, out));
+    plan->buffers[out->buffer].source = passes ? NULL : view;
+    return CLEAVE_OK;
+  }
+  out->layout = layout;
+  out->offset = 0;
+  ONEDNN_TRY(onednn_plan_add_buffer(plan, ONEDNN_CONSTANT, 0, onednn_md_bytes(&layout), &out->buffer));
+  // oneDNN takes one kind of pointer for reading and writing; no step writes to a constant.
+  plan->buffers[out->buffer].data = (void *)(uintptr_t)view->tensor.data;
+  plan->buffers[out->buffer].source = view;
+  plan->buffers[out->buffer].content = content;
+  return CLEAVE_OK;
+}
+
+// Runs a reorder of constants, whose data are given, at once.
+static cleave_status_t reorder_now(onednn_plan_t *plan, const onednn_tensor_t *from, void *const data[2],
+                                   const onednn_tensor_t *to) {
+  dnnl_primitive_desc_t description = NULL;
+  dnnl_primitive_t primitive = NULL;
+  dnnl_memory_t memories[2] = {NULL, NULL};
+  const onednn_tensor_t *tensors[2] = {from, to};
+  const onednn_maker_t maker = {.engine = plan->engine, .out = &description};
+  dnnl_status_t status = onednn_make_reorder(&maker, &from->layout, &to->layout);
+  if (status == dnnl_success) {
+    status = dnnl_primitive_create(&primitive, description);
+  }
+  for (int k = 0; k < 2 && status == dnnl_success; k++) {
+    status = onednn_memory_create(&memories[k], &tensors[k]->layout, plan->engine, data[k]);
+  }
+  if (status == dnnl_success) {
+    dnnl_exec_arg_t arguments[2] = {{DNNL_ARG_FROM, memories[0]}, {DNNL_ARG_TO, memories[1]}};
+    status = dnnl_primitive_execute(primitive, plan->stream, 2, arguments);
+  }
+  if (status == dnnl_success) {
+    status = dnnl_stream_wait(plan->stream);
+  }
+  for (int k = 0; k < 2; k++) {
+    if (memories[k] != NULL) {
+      (void)dnnl_memory_destroy(memories[k]);
+    }
+  }
+  if (primitive != NULL) {
+    (void)dnnl_primitive_destroy(primitive);
+  }
+  if (description != NULL) {
+    (void)dnnl_primitive_desc_destroy(description);
+  }
+  return onednn_check(status, "packing a constant", plan->message);
+}
+
+static cleave_status_t pack_now(onednn_plan_t *plan, const onednn_tensor_t *from, const onednn_tensor_t *to) {
+  ONEDNN_TRY(onednn_plan_materialise(plan, from->buffer, false));
+  const onednn_buffer_t *buffer = &plan->buffers[from->buffer];
+  void *source = buffer->data != NULL ? buffer->data : plan->scratch;
+  void *const data[2] = {(char *)source + from->offset, plan->buffers[to->buffer].data};
+  if (onednn_winograd_packs(&from->layout, &to->layout)) {
+    onednn_winograd_pack(plan->host, plan->threads, &to->layout, data[0], data[1]);
+  } else {
+    ONEDNN_TRY(reorder_now(plan, from, data, to));
+  }
+  onednn_plan_leave_source(plan, from->buffer);
+  return CLEAVE_OK;
+}
+
+cleave_status_t onednn_plan_pack(onednn_plan_t *plan, const onednn_tensor_t *from, onednn_tensor_t *to) {
+  onednn_content_t content = onednn_content_layout(&plan->buffers[from->buffer].content, &from->layout);
+  onednn_slab_t *slab = NULL;
+  content = onednn_content_mix(&content, &from->offset, sizeof(from->offset));
+  content = onednn_content_layout(&content, &to->layout);
+  void *data = onednn_store_find(plan->store, &content, &slab);
+  if (data == NULL) {
+    float *fresh = NULL;
+    ONEDNN_TRY(add_constant(plan, &to->layout, to, &fresh));  // a reorder writes all of it, padding too
+    plan->buffers[to->buffer].content = content;
+    return pack_now(plan, from, to);
+  }
+  ONEDNN_TRY(onednn_plan_adopt(plan, slab));
+  to->offset = 0;
+  ONEDNN_TRY(onednn_plan_add_buffer(plan, ONEDNN_CONSTANT, 0, onednn_md_bytes(&to->layout), &to->buffer));
+  plan->buffers[to->buffer].data = data;
+  plan->buffers[to->buffer].slab = slab;
+  plan->buffers[to->buffer].content = content;
+  return CLEAVE_OK;
+}

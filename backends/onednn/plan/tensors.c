@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tensors of a plan. An in-place write forgets every copy made of the buffer or into it.
+#include "onednn/plan/tensors.h"
+
+#include "onednn/plan/constants.h"
+#include "onednn/plan/loop_step.h"
+#include "onednn/plan/slots.h"
+
+cleave_status_t onednn_plan_fetch(onednn_plan_t *plan, uint32_t value, onednn_tensor_t *out) {
+  onednn_binding_t *binding = &plan->bindings[value];
+  if (!binding->bound && onednn_is_constant(&plan->region->values[value])) {
+    ONEDNN_TRY(onednn_plan_load(plan, value, &binding->tensor));
+    binding->bound = true;
+  }
+  if (!binding->bound) {
+    return onednn_fail(plan->message, CLEAVE_ERROR_INTERNAL, "value '%s' is used before it is made",
+                       plan->region->values[value].name);
+  }
+  *out = binding->tensor;
+  return CLEAVE_OK;
+}
+
+static bool same_tensor(const onednn_tensor_t *a, const onednn_tensor_t *b) {
+  return a->buffer == b->buffer && a->offset == b->offset && onednn_layout_equal(&a->layout, &b->layout);
+}
+
+static cleave_status_t reorder_description(onednn_plan_t *plan, const onednn_layout_t *from,
+                                           const onednn_layout_t *to, dnnl_primitive_desc_t *out) {
+  dnnl_primitive_attr_t attributes = NULL;
+  ONEDNN_TRY(onednn_check(dnnl_primitive_attr_create(&attributes), "reorder", plan->message));
+  dnnl_status_t status = dnnl_primitive_attr_set_scratchpad_mode(attributes, dnnl_scratchpad_mode_user);
+  if (status == dnnl_success) {
+    const onednn_maker_t maker = {.engine = plan->engine, .attributes = attributes, .out = out};
+    status = onednn_make_reorder(&maker, from, to);
+  }
+  (void)dnnl_primitive_attr_destroy(attributes);
+  return onednn_check(status, "reorder", plan->message);
+}
+
+// The same by a loop of our own, between tensors of one strided layout.
+static cleave_status_t copy_by_loop(onednn_plan_t *plan, const onednn_tensor_t *from,
+                                    const onednn_tensor_t *to) {
+  onednn_shape_t shape = onednn_layout_shape(&from->layout);
+  onednn_loop_t loop = {.run = onednn_loop_copy, .rank = shape.rank};
+  onednn_loop_set_dims(loop.dims, &shape);
+  for (int32_t d = 0; d < shape.rank; d++) {
+    loop.strides[0][d] = from->layout.format_desc.blocking.strides[d];
+  }
+  return onednn_loop_step(plan, &loop, (const onednn_tensor_t *[]){from, to}, 2, CLEAVE_INDEX_NONE,
+                          "copy loop");
+}
+
+cleave_status_t onednn_plan_copy(onednn_plan_t *plan, const onednn_tensor_t *from,
+                                 const onednn_tensor_t *to) {
+  if (onednn_layout_equal(&from->layout, &to->layout) && !onednn_copies_well(&from->layout)) {
+    return copy_by_loop(plan, from, to);
+  }
+  dnnl_primitive_desc_t description = NULL;
+  onednn_argument_t arguments[2] = {{DNNL_ARG_FROM, *from}, {DNNL_ARG_TO, *to}};
+  ONEDNN_TRY(reorder_description(plan, &from->layout, &to->layout, &description));
+  return onednn_plan_step(plan, description, arguments, 2, CLEAVE_INDEX_NONE, "reorder");
+}
+
+cleave_status_t onednn_plan_convert(onednn_plan_t *plan, const onednn_tensor_t *tensor,
+                                    const onednn_layout_t *layout, onednn_tensor_t *out) {
+  if (onednn_layout_equal(&tensor->layout, layout)) {
+    onednn_tensor_t same = *tensor;
+    same.layout = *layout;
+    *out = same;
+    return CLEAVE_OK;
+  }
+  for (const onednn_variant_t *v = plan->variants; v != NULL; v = v->next) {
+    if (same_tensor(&v->from, tensor) && onednn_layout_equal(&v->to.layout, layout)) {
+      onednn_tensor_t same = v->to;
+      same.layout = *layout;
+      *out = same;
+      return CLEAVE_OK;
+    }
+  }
+  onednn_variant_t *variant = onednn_arena_allocate(plan->arena, 1, sizeof(*variant));
+  if (variant == NULL) {
+    return onednn_plan_out_of_memory(plan);
+  }
+  variant->from = *tensor;
+  variant->to.layout = *layout;
+  if (onednn_plan_is_constant(plan, tensor)) {
+    ONEDNN_TRY(onednn_plan_pack(plan, tensor, &variant->to));
+  } else {
+    uint32_t live_until = plan->buffers[tensor->buffer].live_until;
+    ONEDNN_TRY(
+        onednn_plan_add_buffer(plan, ONEDNN_WORKSPACE, 0, onednn_md_bytes(layout), &variant->to.buffer));
+    plan->buffers[variant->to.buffer].live_until = live_until;
+    ONEDNN_TRY(onednn_plan_copy(plan, tensor, &variant->to));
+  }
+  variant->next = plan->variants;
+  plan->variants = variant;
+  *out = variant->to;
+  return CLEAVE_OK;
+}
+
+cleave_status_t onednn_plan_plain(onednn_plan_t *plan, const onednn_tensor_t *tensor, onednn_tensor_t *out) {
+  onednn_shape_t shape = onednn_layout_shape(&tensor->layout);
+  onednn_layout_t plain = onednn_layout_plain(&shape);
+  return onednn_plan_convert(plan, tensor, &plain, out);
+}
+
+cleave_status_t onednn_plan_reshape(onednn_plan_t *plan, const onednn_tensor_t *tensor,
+                                    const onednn_shape_t *shape, onednn_tensor_t *out) {
+  onednn_tensor_t view = *tensor;
+  onednn_shape_t own = onednn_layout_shape(&tensor->layout);
+  if (onednn_shape_count(&own) != onednn_shape_count(shape)) {
+    return onednn_fail(plan->message, CLEAVE_ERROR_SHAPE, "region '%s': a view of %lld elements as %lld",
+                       plan->region->name, (long long)onednn_shape_count(&own),
+                       (long long)onednn_shape_count(shape));
+  }
+  if (onednn_shape_equal(&own, shape)) {
+    *out = view;
+    return CLEAVE_OK;
+  }
+  if (!onednn_layout_reshape(&tensor->layout, shape, &view.layout)) {
+    onednn_tensor_t plain;
+    ONEDNN_TRY(onednn_plan_plain(plan, tensor, &plain));
+    view = plain;
+    view.layout = onednn_layout_plain(shape);
+  }
+  *out = view;
+  return CLEAVE_OK;
+}
+
+onednn_layout_t onednn_plan_wanted(const onednn_plan_t *plan, uint32_t value) {
+  onednn_shape_t shape = onednn_plan_shape(plan, value);
+  const onednn_binding_t *binding = &plan->bindings[value];
+  return binding->want == ONEDNN_WANT_ORDER ? onednn_layout_ordered(&shape, binding->order)
+                                            : onednn_layout_plain(&shape);
+}
+
+// A result in its slot of a Concat. `*made` is false, and nothing done, if the value has no slot that fits
+// the layout. The result of the Concat, whose memory is made here, may have a slot in another one.
+static cleave_status_t make_in_slot(onednn_plan_t *plan, uint32_t value, const onednn_layout_t *layout,
+                                    onednn_tensor_t *out, bool *made) {
+  onednn_binding_t *binding = &plan->bindings[value];
+  onednn_shape_t own = onednn_layout_shape(layout);
+  onednn_shape_t shape = onednn_plan_shape(plan, value);
+  onednn_layout_t viewed = *layout;
+  size_t step = 0;
+  *made = false;
+  if (binding->slot_of == CLEAVE_INDEX_NONE ||
+      (!onednn_shape_equal(&own, &shape) && !onednn_layout_reshape(layout, &shape, &viewed)) ||
+      !onednn_slot_divides(&viewed, binding->slot_axis, binding->slot_start, &step)) {
+    return CLEAVE_OK;
+  }
+  onednn_binding_t *whole = &plan->bindings[binding->slot_of];
+  onednn_shape_t all = onednn_plan_shape(plan, binding->slot_of);
+  int64_t block = onednn_slot_block(&viewed);
+  onednn_layout_t wanted = onednn_slot_layout(block, &all);
+  if (whole->slot_buffer == CLEAVE_INDEX_NONE) {
+    onednn_tensor_t target;
+    if (block > 1 && all.dims[1] % block != 0) {
+      return CLEAVE_OK;
+    }
+    ONEDNN_TRY(onednn_plan_make(plan, binding->slot_of, &wanted, &target));
+    whole->slot_buffer = target.buffer;
+    whole->slot_offset = target.offset;
+    whole->slot_layout = wanted;
+    plan->buffers[target.buffer].live_until = whole->last_use;
+  }
+  if (!onednn_layout_equal(&whole->slot_layout, &wanted)) {
+    return CLEAVE_OK;
+  }
+  out->layout = *layout;
+  out->buffer = whole->slot_buffer;
+  out->offset = whole->slot_offset + (size_t)binding->slot_start * step;
+  *made = true;
+  return CLEAVE_OK;
+}
+
+cleave_status_t onednn_plan_make(onednn_plan_t *plan, uint32_t value, const onednn_layout_t *layout,
+                                 onednn_tensor_t *out) {
+  onednn_place_t place = ONEDNN_WORKSPACE;
+  uint32_t index = 0;
+  bool made = false;
+  if (value != CLEAVE_INDEX_NONE) {
+    ONEDNN_TRY(make_in_slot(plan, value, layout, out, &made));
+  }
+  if (made) {
+    return CLEAVE_OK;
+  }
+  if (value != CLEAVE_INDEX_NONE && plan->bindings[value].home != CLEAVE_INDEX_NONE) {
+    onednn_layout_t wanted = onednn_plan_wanted(plan, value);
+    onednn_shape_t shape = onednn_layout_shape(&wanted);
+    onednn_layout_t viewed;
+    if (onednn_layout_is_dense(layout) && onednn_layout_reshape(layout, &shape, &viewed) &&
+        onednn_layout_equal(&viewed, &wanted)) {
+      place = ONEDNN_OUTPUT;
+      index = plan->bindings[value].home;
+    }
+  }
+  out->layout = *layout;
+  out->offset = 0;
+  return onednn_plan_add_buffer(plan, place, index, onednn_md_bytes(layout), &out->buffer);
+}
+
+bool onednn_plan_is_free(const onednn_plan_t *plan, const onednn_tensor_t *tensor) {
+  const onednn_buffer_t *buffer = &plan->buffers[tensor->buffer];
+  return buffer->place == ONEDNN_WORKSPACE && buffer->live_until <= plan->kernel;
+}
+
+void onednn_plan_overwrite(onednn_plan_t *plan, const onednn_tensor_t *tensor) {
+  onednn_variant_t **link = &plan->variants;
+  while (*link != NULL) {
+    if ((*link)->from.buffer == tensor->buffer || (*link)->to.buffer == tensor->buffer) {
+      *link = (*link)->next;
+    } else {
+      link = &(*link)->next;
+    }
+  }
+}
+
+cleave_status_t onednn_plan_bind(onednn_plan_t *plan, uint32_t value, const onednn_tensor_t *tensor) {
+  onednn_binding_t *binding = &plan->bindings[value];
+  onednn_shape_t shape = onednn_plan_shape(plan, value);
+  ONEDNN_TRY(onednn_plan_reshape(plan, tensor, &shape, &binding->tensor));
+  binding->bound = true;
+  onednn_buffer_t *buffer = &plan->buffers[binding->tensor.buffer];
+  if (buffer->live_until < binding->last_use) {
+    buffer->live_until = binding->last_use;
+  }
+  if (binding->output == CLEAVE_INDEX_NONE ||
+      (buffer->place == ONEDNN_OUTPUT && buffer->index == binding->output && binding->tensor.offset == 0 &&
+       onednn_layout_is_plain(&binding->tensor.layout))) {
+    return CLEAVE_OK;
+  }
+  onednn_tensor_t target = {.layout = onednn_layout_plain(&shape), .offset = 0};
+  ONEDNN_TRY(onednn_plan_add_buffer(plan, ONEDNN_OUTPUT, binding->output, 0, &target.buffer));
+  return onednn_plan_copy(plan, &binding->tensor, &target);
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Tensors of a plan: where the values of the region are, in which layout, and memory for results. Each
+ * function adds the steps that it takes.
+ */
+#ifndef ONEDNN_TENSORS_H
+#define ONEDNN_TENSORS_H
+
+#include "onednn/plan/plan.h"
+
+/* Where the value is. Constants become plain tensors. */
+CLEAVE_MUST_USE cleave_status_t onednn_plan_fetch(onednn_plan_t *plan, uint32_t value, onednn_tensor_t *out);
+
+/* The tensor in this layout: itself, an earlier copy, or a new reorder step (constants: reordered now). */
+CLEAVE_MUST_USE cleave_status_t onednn_plan_convert(onednn_plan_t *plan, const onednn_tensor_t *tensor,
+                                                    const onednn_layout_t *layout, onednn_tensor_t *out);
+CLEAVE_MUST_USE cleave_status_t onednn_plan_plain(onednn_plan_t *plan, const onednn_tensor_t *tensor,
+                                                  onednn_tensor_t *out);
+
+/* The tensor under another shape with as many elements: a view where the layout allows it, else of a plain
+ * copy. */
+CLEAVE_MUST_USE cleave_status_t onednn_plan_reshape(onednn_plan_t *plan, const onednn_tensor_t *tensor,
+                                                    const onednn_shape_t *shape, onednn_tensor_t *out);
+
+/* Memory for a result. `value` (or CLEAVE_INDEX_NONE: a temporary) may have a home in an output. */
+CLEAVE_MUST_USE cleave_status_t onednn_plan_make(onednn_plan_t *plan, uint32_t value,
+                                                 const onednn_layout_t *layout, onednn_tensor_t *out);
+
+/* A step that copies, whatever the layouts. */
+CLEAVE_MUST_USE cleave_status_t onednn_plan_copy(onednn_plan_t *plan, const onednn_tensor_t *from,
+                                                 const onednn_tensor_t *to);
+
+/* The layout the readers of `value` would like: plain, or the order they want. */
+onednn_layout_t onednn_plan_wanted(const onednn_plan_t *plan, uint32_t value);
+
+/* May the current kernel write over the tensor? Then onednn_plan_overwrite says that it will. */
+bool onednn_plan_is_free(const onednn_plan_t *plan, const onednn_tensor_t *tensor);
+void onednn_plan_overwrite(onednn_plan_t *plan, const onednn_tensor_t *tensor);
+
+/* The tensor is the value from now on. Copies it where the value is an output that lives elsewhere. */
+CLEAVE_MUST_USE cleave_status_t onednn_plan_bind(onednn_plan_t *plan, uint32_t value,
+                                                 const onednn_tensor_t *tensor);
+
+#endif /* ONEDNN_TENSORS_H */

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the readers of each value would like, found from the end of the region to its start: a Reshape wants
+// its input plain, a Transpose in front of one wants it in the order that makes the transposed value plain,
+// and a value that becomes a region output through views alone may be written straight to its memory.
+#include "onednn/plan/wants.h"
+
+#include "onednn/analysis/windows.h"
+#include "onednn/plan/slots.h"
+
+static cleave_status_t mark_outputs(onednn_plan_t *plan) {
+  const cleave_region_view_t *region = plan->region;
+  for (uint32_t k = 0; k < region->output_count; k++) {
+    if (region->outputs[k] >= region->value_count) {
+      return onednn_fail(plan->message, CLEAVE_ERROR_INVALID_ARGUMENT, "region '%s': output %u is no value",
+                         region->name, (unsigned)k);
+    }
+    onednn_binding_t *binding = &plan->bindings[region->outputs[k]];
+    binding->output = k;
+    binding->home = k;
+    binding->want = ONEDNN_WANT_PLAIN;
+    binding->last_use = CLEAVE_INDEX_NONE;
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t find_last_uses(onednn_plan_t *plan) {
+  const onednn_analysis_t *analysis = plan->analysis;
+  const cleave_region_view_t *region = plan->region;
+  uint32_t units = region->fusion_count + region->node_count;
+  uint32_t *kernel_of = onednn_arena_allocate(plan->arena, units, sizeof(uint32_t));
+  if (kernel_of == NULL) {
+    return onednn_fail(plan->message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while compiling");
+  }
+  for (uint32_t k = 0; k < analysis->kernel_count; k++) {
+    kernel_of[analysis->unit_of[analysis->kernels[k].node]] = k;
+  }
+  for (uint32_t n = 0; n < region->node_count; n++) {
+    uint32_t kernel = kernel_of[analysis->unit_of[n]];
+    for (uint32_t s = 0; s < region->nodes[n].input_count; s++) {
+      uint32_t value = region->nodes[n].inputs[s];
+      if (value != CLEAVE_INDEX_NONE && plan->bindings[value].last_use < kernel) {
+        plan->bindings[value].last_use = kernel;
+      }
+    }
+  }
+  return CLEAVE_OK;
+}
+
+cleave_status_t onednn_plan_wants(onednn_plan_t *plan) {
+  const onednn_analysis_t *analysis = plan->analysis;
+  for (uint32_t v = 0; v < plan->region->value_count; v++) {
+    plan->bindings[v].home = CLEAVE_INDEX_NONE;
+    plan->bindings[v].output = CLEAVE_INDEX_NONE;
+    plan->bindings[v].slot_of = CLEAVE_INDEX_NONE;
+    plan->bindings[v].slot_buffer = CLEAVE_INDEX_NONE;
+  }
+  ONEDNN_TRY(mark_outputs(plan));
+  ONEDNN_TRY(find_last_uses(plan));
+  for (uint32_t k = analysis->kernel_count; k-- > 0;) {
+    const onednn_kernel_t *kernel = &analysis->kernels[k];
+    onednn_binding_t *source = &plan->bindings[kernel->source];
+    bool view = kernel->kind == ONEDNN_RESHAPE || kernel->kind == ONEDNN_TRANSPOSE;
+    if (!view || source->output != CLEAVE_INDEX_NONE || onednn_use_count(analysis, kernel->source) != 1) {
+      continue;
+    }
+    const onednn_binding_t *result = &plan->bindings[kernel->output];
+    if (kernel->kind == ONEDNN_RESHAPE) {
+      source->want = ONEDNN_WANT_PLAIN;
+      source->home = result->want == ONEDNN_WANT_PLAIN ? result->home : CLEAVE_INDEX_NONE;
+    } else if (result->want == ONEDNN_WANT_PLAIN) {
+      onednn_shape_t shape = onednn_plan_shape(plan, kernel->source);
+      source->want = ONEDNN_WANT_ORDER;
+      source->home = result->home;
+      if (!onednn_transpose_order(&plan->region->nodes[kernel->node], shape.rank, source->order)) {
+        source->want = ONEDNN_WANT_NOTHING;
+        source->home = CLEAVE_INDEX_NONE;
+      }
+    }
+  }
+  onednn_slots_assign(plan);
+  return CLEAVE_OK;
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Slabs of a plan.
+#include "onednn/plan/weights_memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void *onednn_plan_take(onednn_plan_t *plan, size_t bytes, onednn_slab_t **out_slab) {
+  void *memory = plan->own == NULL ? NULL : onednn_slab_take(plan->own, bytes);
+  if (memory == NULL) {
+    if (plan->own != NULL) {
+      onednn_slab_trim(plan->own);
+    }
+    size_t expected = plan->constant_bytes > bytes ? plan->constant_bytes : bytes;
+    plan->own = onednn_slab_create(plan->store, expected, bytes);
+    if (plan->own == NULL || onednn_plan_adopt(plan, plan->own) != CLEAVE_OK) {
+      plan->own = NULL;
+      return NULL;
+    }
+    memory = onednn_slab_take(plan->own, bytes);
+  }
+  *out_slab = plan->own;
+  return memory;
+}
+
+static cleave_status_t reserve_scratch(onednn_plan_t *plan, size_t bytes) {
+  if (bytes <= plan->scratch_bytes) {
+    return CLEAVE_OK;
+  }
+  free(plan->scratch);
+  plan->scratch_bytes = onednn_round_up(bytes);
+  plan->scratch = aligned_alloc(64, plan->scratch_bytes);
+  if (plan->scratch == NULL) {
+    plan->scratch_bytes = 0;
+    return onednn_plan_out_of_memory(plan);
+  }
+  return CLEAVE_OK;
+}
+
+void onednn_plan_leave_source(const onednn_plan_t *plan, uint32_t index) {
+  const cleave_value_view_t *source = plan->buffers[index].source;
+  if (source != NULL && plan->host->constant_packed != NULL) {
+    plan->host->constant_packed(source->tensor.data,
+                                (size_t)cleave_view_element_count(&source->tensor) * sizeof(float));
+  }
+}
+
+cleave_status_t onednn_plan_materialise(onednn_plan_t *plan, uint32_t index, bool keeps) {
+  onednn_buffer_t *buffer = &plan->buffers[index];
+  if (buffer->data != NULL || buffer->fill == NULL || (!keeps && plan->scratch_buffer == index)) {
+    return CLEAVE_OK;
+  }
+  if (!keeps) {
+    plan->scratch_buffer = CLEAVE_INDEX_NONE;
+    ONEDNN_TRY(reserve_scratch(plan, buffer->bytes));
+    buffer->fill(buffer->fill_context, plan->scratch);
+    onednn_plan_leave_source(plan, index);
+    plan->scratch_buffer = index;
+    return CLEAVE_OK;
+  }
+  buffer->data = onednn_plan_take(plan, buffer->bytes, &buffer->slab);
+  if (buffer->data == NULL) {
+    return onednn_plan_out_of_memory(plan);
+  }
+  buffer->fill(buffer->fill_context, buffer->data);
+  onednn_plan_leave_source(plan, index);
+  return CLEAVE_OK;
+}
+
+static bool is_read(const onednn_buffer_t *buffer) {
+  return buffer->place == ONEDNN_CONSTANT && buffer->first_step != CLEAVE_INDEX_NONE;
+}
+
+// Bytes that steps read in a slab. Several buffers may lie in the same place: more is no harm.
+static size_t bytes_read(const onednn_plan_t *plan, const onednn_slab_t *slab) {
+  size_t bytes = 0;
+  for (uint32_t b = 0; b < plan->buffer_count; b++) {
+    const onednn_buffer_t *buffer = &plan->buffers[b];
+    bytes += is_read(buffer) && buffer->slab == slab ? onednn_round_up(buffer->bytes) : 0;
+  }
+  return bytes;
+}
+
+// Copies what steps read in `slab` to the one at hand, and lets it go.
+static cleave_status_t leave_slab(onednn_plan_t *plan, uint32_t index) {
+  onednn_slab_t *slab = plan->slabs[index];
+  for (uint32_t b = 0; b < plan->buffer_count; b++) {
+    onednn_buffer_t *buffer = &plan->buffers[b];
+    if (!is_read(buffer) || buffer->slab != slab) {
+      continue;
+    }
+    onednn_slab_t *home = NULL;
+    void *copy = onednn_plan_take(plan, buffer->bytes, &home);
+    if (copy == NULL) {
+      return onednn_plan_out_of_memory(plan);
+    }
+    memcpy(copy, buffer->data, buffer->bytes);
+    buffer->data = copy;
+    buffer->slab = home;
+  }
+  for (uint32_t k = index; k + 1 < plan->slab_count; k++) {
+    plan->slabs[k] = plan->slabs[k + 1];
+  }
+  plan->slab_count--;
+  onednn_slab_release(slab);
+  return CLEAVE_OK;
+}
+
+cleave_status_t onednn_plan_gather(onednn_plan_t *plan) {
+  for (uint32_t b = 0; b < plan->buffer_count; b++) {
+    if (is_read(&plan->buffers[b])) {
+      ONEDNN_TRY(onednn_plan_materialise(plan, b, true));
+    }
+  }
+  uint32_t borrowed = plan->slab_count;
+  for (uint32_t k = 0; k < borrowed;) {
+    onednn_slab_t *slab = plan->slabs[k];
+    if (slab != plan->own && bytes_read(plan, slab) < onednn_slab_used(slab) / 2) {
+      ONEDNN_TRY(leave_slab(plan, k));
+      borrowed--;
+    } else {
+      k++;
+    }
+  }
+  plan->persistent_bytes = 0;
+  for (uint32_t k = 0; k < plan->slab_count; k++) {
+    plan->persistent_bytes += bytes_read(plan, plan->slabs[k]);
+  }
+  for (uint32_t b = 0; b < plan->buffer_count; b++) {
+    const onednn_buffer_t *buffer = &plan->buffers[b];
+    if (is_read(buffer) && buffer->slab != NULL && buffer->slab == plan->own) {
+      onednn_slab_publish(buffer->slab, &buffer->content, buffer->data);
+    }
+  }
+  if (plan->own != NULL) {
+    onednn_slab_trim(plan->own);
+  }
+  return CLEAVE_OK;
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Where constants end up: in slabs, which programs share. While compiling, a constant goes to the slab at
+ * hand as soon as it is made; at the end, slabs of other programs that this one hardly uses are given up
+ * again for copies, so that no program keeps much more alive than it reads.
+ */
+#ifndef ONEDNN_WEIGHTS_MEMORY_H
+#define ONEDNN_WEIGHTS_MEMORY_H
+
+#include "onednn/plan/plan.h"
+
+/* Memory for a constant, with any content, in a slab that the plan fills; NULL without
+ * memory. */
+void *onednn_plan_take(onednn_plan_t *plan, size_t bytes, onednn_slab_t **out_slab);
+
+/* Tells cleave that the constant of the model behind the buffer has been packed
+ * (cleave_host_t.constant_packed). */
+void onednn_plan_leave_source(const onednn_plan_t *plan, uint32_t buffer);
+
+/* Makes the content of a constant that `fill` has yet to make; `keeps` false: in the scratch memory, until
+ * the next one. */
+CLEAVE_MUST_USE cleave_status_t onednn_plan_materialise(onednn_plan_t *plan, uint32_t buffer, bool keeps);
+
+/* When all steps are there: makes the constants that they read, moves those out of slabs that are hardly
+ * used, publishes what was packed, and counts bytes. */
+CLEAVE_MUST_USE cleave_status_t onednn_plan_gather(onednn_plan_t *plan);
+
+#endif /* ONEDNN_WEIGHTS_MEMORY_H */

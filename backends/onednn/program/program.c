@@ -1,0 +1,495 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs. Memory objects are grouped by what they point into: group 0 is the workspace, then one group per
+// region input and output; constants need no group. Objects are shared by all steps that see the same place
+// in the same layout.
+#include "onednn/program/program.h"
+
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "onednn/emit/emit.h"
+#include "onednn/plan/care.h"
+#include "onednn/plan/memory_plan.h"
+#include "onednn/plan/wants.h"
+#include "onednn/plan/weights_memory.h"
+
+typedef struct program_memory {
+  dnnl_memory_t memory;
+  uint32_t group; /* CLEAVE_INDEX_NONE: constant */
+  size_t offset;
+  uint32_t buffer; /* while compiling, as what follows: to find it again */
+  const onednn_layout_t *layout;
+  size_t tensor_offset;
+} program_memory_t;
+
+typedef struct program_group {
+  uint32_t first; /* into memories, which are sorted by group */
+  uint32_t count;
+  const void *at; /* where they point */
+} program_group_t;
+
+typedef struct program_step {
+  dnnl_primitive_t primitive; /* or NULL: `loop` */
+  const onednn_loop_t *loop;
+  dnnl_exec_arg_t *arguments;
+  int argument_count;
+  bool shrinks; /* fewer threads than the program has may compute it: those left over end */
+} program_step_t;
+
+struct onednn_program {
+  cleave_program_info_t info;
+  onednn_arena_t arena; /* of what follows */
+  dnnl_stream_t stream;
+  int32_t threads;
+  bool profile;
+  const cleave_host_t *host;
+  bool raises; /* some step may raise the flag */
+  bool probed; /* `shrinks` of the steps is known */
+  program_step_t *steps;
+  uint32_t step_count;
+  program_memory_t *memories;
+  uint32_t memory_count;
+  program_group_t *groups;
+  uint32_t group_count;
+  uint32_t input_count;
+  uint32_t output_count;
+  bool *needed;  /* per input: some step reads it */
+  size_t *bytes; /* per input, then per output */
+  onednn_slab_t **slabs;
+  uint32_t slab_count;
+  cleave_step_time_t *times;
+};
+
+static void set_threads(int32_t threads) {
+  if (omp_get_max_threads() != threads) {
+    omp_set_num_threads(threads);
+  }
+}
+
+static cleave_status_t out_of_memory(cleave_message_t *message) {
+  return onednn_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while making a program");
+}
+
+static cleave_status_t emit_kernel(onednn_plan_t *plan, const onednn_kernel_t *kernel) {
+  switch (kernel->kind) {
+    case ONEDNN_CONVOLUTION:
+    case ONEDNN_DECONVOLUTION: return onednn_emit_convolution(plan, kernel);
+    case ONEDNN_PRODUCT: return onednn_emit_product(plan, kernel);
+    case ONEDNN_POOLING: return onednn_emit_pooling(plan, kernel);
+    case ONEDNN_POINTWISE: return onednn_emit_pointwise(plan, kernel);
+    case ONEDNN_LAYER_NORMALIZATION: return onednn_emit_layer_normalization(plan, kernel);
+    case ONEDNN_SOFTMAX: return onednn_emit_softmax(plan, kernel);
+    case ONEDNN_LRN: return onednn_emit_lrn(plan, kernel);
+    case ONEDNN_REDUCTION: return onednn_emit_reduction(plan, kernel);
+    case ONEDNN_RESAMPLING: return onednn_emit_resampling(plan, kernel);
+    case ONEDNN_PRELU: return onednn_emit_prelu(plan, kernel);
+    case ONEDNN_CONCAT: return onednn_emit_concat(plan, kernel);
+    case ONEDNN_RESHAPE: return onednn_emit_reshape(plan, kernel);
+    case ONEDNN_TRANSPOSE: return onednn_emit_transpose(plan, kernel);
+    case ONEDNN_SLICE: return onednn_emit_slice(plan, kernel);
+    case ONEDNN_GATHER: return onednn_emit_gather(plan, kernel);
+    case ONEDNN_SPLIT: return onednn_emit_split(plan, kernel);
+    case ONEDNN_SHUFFLE: return onednn_emit_shuffle(plan, kernel);
+    case ONEDNN_RECURRENT: return onednn_emit_recurrent(plan, kernel);
+  }
+  return onednn_fail(plan->message, CLEAVE_ERROR_INTERNAL, "a kernel of no kind");
+}
+
+// Outputs that are inputs or constants themselves are made by no kernel.
+static cleave_status_t copy_through(onednn_plan_t *plan) {
+  for (uint32_t k = 0; k < plan->region->output_count; k++) {
+    uint32_t value = plan->region->outputs[k];
+    if (plan->region->values[value].producer == CLEAVE_INDEX_NONE) {
+      onednn_tensor_t tensor;
+      ONEDNN_TRY(onednn_plan_fetch(plan, value, &tensor));
+      ONEDNN_TRY(onednn_plan_bind(plan, value, &tensor));
+    }
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t emit_all(onednn_plan_t *plan, const onednn_analysis_t *analysis) {
+  plan->blocked = onednn_blocks_pay(plan);
+  plan->channels_last = !plan->blocked && onednn_shuffles(plan);
+  for (uint32_t k = 0; k < analysis->kernel_count; k++) {
+    plan->kernel = k;
+    ONEDNN_TRY(emit_kernel(plan, &analysis->kernels[k]));
+  }
+  return copy_through(plan);
+}
+
+static uint32_t group_of(const onednn_program_t *program, const onednn_buffer_t *buffer) {
+  switch (buffer->place) {
+    case ONEDNN_WORKSPACE: return 0;
+    case ONEDNN_INPUT: return 1 + buffer->index;
+    case ONEDNN_OUTPUT: return 1 + program->input_count + buffer->index;
+    case ONEDNN_CONSTANT: break;
+  }
+  return CLEAVE_INDEX_NONE;
+}
+
+// An object for the tensor: one that exists already, or a new one. `heads` chains objects by buffer.
+static cleave_status_t find_memory(onednn_program_t *program, const onednn_plan_t *plan,
+                                   const onednn_tensor_t *tensor, uint32_t *heads, uint32_t *chain,
+                                   dnnl_memory_t *out) {
+  for (uint32_t k = heads[tensor->buffer]; k != 0; k = chain[k - 1]) {
+    program_memory_t *known = &program->memories[k - 1];
+    if (known->tensor_offset == tensor->offset && onednn_md_equal(known->layout, &tensor->layout)) {
+      *out = known->memory;
+      return CLEAVE_OK;
+    }
+  }
+  const onednn_buffer_t *buffer = &plan->buffers[tensor->buffer];
+  program_memory_t *memory = &program->memories[program->memory_count];
+  bool constant = buffer->place == ONEDNN_CONSTANT;
+  void *data = constant ? (void *)((char *)buffer->data + tensor->offset) : DNNL_MEMORY_NONE;
+  ONEDNN_TRY(onednn_check(onednn_memory_create(&memory->memory, &tensor->layout, plan->engine, data),
+                          "a memory object", plan->message));
+  memory->group = group_of(program, buffer);
+  memory->offset = buffer->offset + tensor->offset;
+  memory->buffer = tensor->buffer;
+  memory->layout = &tensor->layout;
+  memory->tensor_offset = tensor->offset;
+  chain[program->memory_count] = heads[tensor->buffer];
+  heads[tensor->buffer] = ++program->memory_count;
+  *out = memory->memory;
+  return CLEAVE_OK;
+}
+
+static int by_group(const void *left, const void *right) {
+  const program_memory_t *a = left;
+  const program_memory_t *b = right;
+  return a->group == b->group ? 0 : (a->group < b->group ? -1 : 1);
+}
+
+static cleave_status_t make_groups(onednn_program_t *program, cleave_message_t *message) {
+  program->group_count = 1 + program->input_count + program->output_count;
+  program->groups = onednn_arena_allocate(&program->arena, program->group_count, sizeof(program_group_t));
+  if (program->groups == NULL) {
+    return out_of_memory(message);
+  }
+  if (program->memory_count > 0) {
+    qsort(program->memories, program->memory_count, sizeof(program_memory_t), by_group);
+  }
+  for (uint32_t k = program->memory_count; k-- > 0;) {
+    if (program->memories[k].group != CLEAVE_INDEX_NONE) {
+      program_group_t *group = &program->groups[program->memories[k].group];
+      group->first = k;
+      group->count++;
+    }
+  }
+  return CLEAVE_OK;
+}
+
+// The node or fusion of the region given.
+static uint32_t given(const uint32_t *origins, uint32_t index) {
+  return origins != NULL && index != CLEAVE_INDEX_NONE ? origins[index] : index;
+}
+
+static cleave_status_t take_loop(onednn_program_t *program, const onednn_step_t *from, program_step_t *to,
+                                 cleave_message_t *message) {
+  if (from->loop == NULL) {
+    return CLEAVE_OK;
+  }
+  onednn_loop_t *loop = onednn_arena_allocate(&program->arena, 1, sizeof(*loop));
+  if (loop == NULL) {
+    return out_of_memory(message);
+  }
+  *loop = *from->loop;
+  if (loop->context != NULL) {
+    void *context = onednn_arena_allocate(&program->arena, 1, loop->context_bytes);
+    if (context == NULL) {
+      return out_of_memory(message);
+    }
+    memcpy(context, from->loop->context, loop->context_bytes);
+    loop->context = context;
+  }
+  to->loop = loop;
+  return CLEAVE_OK;
+}
+
+static cleave_status_t take_steps(onednn_program_t *program, onednn_plan_t *plan) {
+  size_t total = 0;
+  for (uint32_t k = 0; k < plan->step_count; k++) {
+    total += plan->steps[k].argument_count;
+  }
+  uint32_t *heads = onednn_arena_allocate(plan->arena, plan->buffer_count, sizeof(uint32_t));
+  uint32_t *chain = onednn_arena_allocate(plan->arena, total, sizeof(uint32_t));
+  program->steps = onednn_arena_allocate(&program->arena, plan->step_count, sizeof(program_step_t));
+  program->memories = onednn_arena_allocate(&program->arena, total, sizeof(program_memory_t));
+  program->times = onednn_arena_allocate(&program->arena, plan->step_count, sizeof(cleave_step_time_t));
+  dnnl_exec_arg_t *arguments = onednn_arena_allocate(&program->arena, total, sizeof(dnnl_exec_arg_t));
+  if (heads == NULL || chain == NULL || program->steps == NULL || program->memories == NULL ||
+      program->times == NULL || arguments == NULL) {
+    return out_of_memory(plan->message);
+  }
+  for (uint32_t k = 0; k < plan->step_count; k++) {
+    onednn_step_t *from = &plan->steps[k];
+    program_step_t *to = &program->steps[k];
+    to->arguments = arguments;
+    to->argument_count = (int)from->argument_count;
+    for (uint32_t a = 0; a < from->argument_count; a++) {
+      arguments[a].arg = from->arguments[a].name;
+      ONEDNN_TRY(find_memory(program, plan, &from->arguments[a].tensor, heads, chain, &arguments[a].memory));
+    }
+    arguments += from->argument_count;
+    to->primitive = from->primitive;
+    from->primitive = NULL;
+    program->step_count++;
+    ONEDNN_TRY(take_loop(program, from, to, plan->message));
+    char *label = onednn_arena_text(&program->arena, from->label);
+    if (label == NULL) {
+      return out_of_memory(plan->message);
+    }
+    program->times[k] =
+        (cleave_step_time_t){.size = sizeof(cleave_step_time_t),
+                             .label = label,
+                             .node = given(plan->analysis->expansion.node_of, from->node),
+                             .fusion = given(plan->analysis->expansion.fusion_of, from->fusion)};
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t note_shapes(onednn_program_t *program, const onednn_plan_t *plan) {
+  const cleave_region_view_t *region = plan->region;
+  program->input_count = region->input_count;
+  program->output_count = region->output_count;
+  program->bytes = onednn_arena_allocate(&program->arena, (size_t)region->input_count + region->output_count,
+                                         sizeof(size_t));
+  program->needed = onednn_arena_allocate(&program->arena, region->input_count, sizeof(bool));
+  if (program->bytes == NULL || program->needed == NULL) {
+    return out_of_memory(plan->message);
+  }
+  for (uint32_t k = 0; k < region->input_count + region->output_count; k++) {
+    uint32_t value = k < region->input_count ? region->inputs[k] : region->outputs[k - region->input_count];
+    const cleave_tensor_view_t *tensor = &region->values[value].tensor;
+    int64_t count = cleave_view_element_count(tensor);
+    program->bytes[k] = count < 0 ? 0 : (size_t)count * cleave_dtype_size(tensor->dtype);
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t finish(onednn_program_t *program, onednn_plan_t *plan,
+                              const cleave_compile_options_t *options) {
+  program->info.size = sizeof(program->info);
+  program->raises = plan->raises;
+  program->profile = options->profile;
+  ONEDNN_TRY(onednn_plan_gather(plan));
+  ONEDNN_TRY(onednn_plan_memory(plan, &program->info.workspace_bytes));
+  ONEDNN_TRY(note_shapes(program, plan));
+  ONEDNN_TRY(take_steps(program, plan));
+  ONEDNN_TRY(make_groups(program, plan->message));
+  for (uint32_t k = 0; k < program->input_count; k++) {
+    program->needed[k] = program->groups[1 + k].count > 0;
+  }
+  program->info.persistent_bytes = plan->persistent_bytes;
+  program->slabs = plan->slabs;
+  program->slab_count = plan->slab_count;
+  plan->slabs = NULL;
+  plan->slab_count = 0;
+  return CLEAVE_OK;
+}
+
+cleave_status_t onednn_program_create(const onednn_base_t *base, const cleave_region_view_t *region,
+                                      onednn_care_t care, const cleave_compile_options_t *options,
+                                      onednn_program_t **out, cleave_message_t *message) {
+  onednn_analysis_t analysis;
+  onednn_plan_t plan;
+  onednn_arena_t arena;
+  bool planned = false;
+  onednn_program_t *program = calloc(1, sizeof(*program));
+  *out = NULL;
+  if (program == NULL) {
+    return out_of_memory(message);
+  }
+  onednn_arena_init(&program->arena);
+  onednn_arena_init(&arena);
+  program->threads = options->threads < 1 ? 1 : options->threads;
+  program->host = base->host;
+  set_threads(program->threads);
+  cleave_status_t status = onednn_check(
+      dnnl_stream_create(&program->stream, base->engine, dnnl_stream_default_flags), "a stream", message);
+  if (status == CLEAVE_OK) {
+    status = onednn_analyse(region, &arena, message, &analysis);
+  }
+  if (status == CLEAVE_OK) {
+    planned = true;
+    status = onednn_plan_init(&plan, &analysis, base, program->stream, program->threads, care);
+  }
+  if (status == CLEAVE_OK) {
+    status = onednn_plan_wants(&plan);
+  }
+  if (status == CLEAVE_OK) {
+    status = emit_all(&plan, &analysis);
+  }
+  if (status == CLEAVE_OK) {
+    status = finish(program, &plan, options);
+  }
+  if (planned) {
+    onednn_plan_deinit(&plan);
+  }
+  onednn_arena_deinit(&arena);
+  if (status != CLEAVE_OK) {
+    onednn_program_destroy(program);
+    return status;
+  }
+  *out = program;
+  return CLEAVE_OK;
+}
+
+void onednn_program_destroy(onednn_program_t *program) {
+  if (program == NULL) {
+    return;
+  }
+  for (uint32_t k = 0; k < program->step_count; k++) {
+    if (program->steps[k].primitive != NULL) {
+      (void)dnnl_primitive_destroy(program->steps[k].primitive);
+    }
+  }
+  for (uint32_t k = 0; k < program->memory_count; k++) {
+    if (program->memories[k].memory != NULL) {
+      (void)dnnl_memory_destroy(program->memories[k].memory);
+    }
+  }
+  for (uint32_t k = 0; k < program->slab_count; k++) {
+    onednn_slab_release(program->slabs[k]);
+  }
+  if (program->stream != NULL) {
+    (void)dnnl_stream_destroy(program->stream);
+  }
+  free(program->slabs);
+  onednn_arena_deinit(&program->arena);
+  free(program);
+}
+
+const cleave_program_info_t *onednn_program_info(const onednn_program_t *program) {
+  return &program->info;
+}
+
+bool onednn_program_raises(const onednn_program_t *program) {
+  return program->raises;
+}
+
+static cleave_status_t point(onednn_program_t *program, uint32_t index, const void *at,
+                             cleave_message_t *message) {
+  program_group_t *group = &program->groups[index];
+  if (group->at == at) {
+    return CLEAVE_OK;
+  }
+  group->at = NULL;
+  for (uint32_t k = group->first; k < group->first + group->count; k++) {
+    const program_memory_t *memory = &program->memories[k];
+    // Handles are written to only where a step has the object as its result.
+    void *handle = (char *)(uintptr_t)at + memory->offset;
+    ONEDNN_TRY(onednn_check(dnnl_memory_set_data_handle(memory->memory, handle), "a memory object", message));
+  }
+  group->at = at;
+  return CLEAVE_OK;
+}
+
+static cleave_status_t check_tensor(const onednn_program_t *program, uint32_t index,
+                                    const cleave_tensor_view_t *tensor, bool needed, const char *what,
+                                    cleave_message_t *message) {
+  int64_t count = cleave_view_element_count(tensor);
+  size_t bytes = count < 0 ? 0 : (size_t)count * cleave_dtype_size(tensor->dtype);
+  if (needed && (tensor->data == NULL || bytes != program->bytes[index])) {
+    return onednn_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT, "%s %u: expected %zu bytes, found %zu", what,
+                       (unsigned)index, program->bytes[index], tensor->data == NULL ? (size_t)0 : bytes);
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t point_all(onednn_program_t *program, const cleave_run_args_t *args,
+                                 cleave_message_t *message) {
+  if (program->info.workspace_bytes > 0) {
+    if (args->workspace == NULL) {
+      return onednn_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT,
+                         "expected a workspace of %zu bytes, found none", program->info.workspace_bytes);
+    }
+    ONEDNN_TRY(point(program, 0, args->workspace, message));
+  }
+  for (uint32_t k = 0; k < program->input_count; k++) {
+    ONEDNN_TRY(check_tensor(program, k, &args->inputs[k], program->needed[k], "input", message));
+    ONEDNN_TRY(point(program, 1 + k, args->inputs[k].data, message));
+  }
+  for (uint32_t k = 0; k < program->output_count; k++) {
+    uint32_t index = program->input_count + k;
+    ONEDNN_TRY(check_tensor(program, index, &args->outputs[k], true, "output", message));
+    ONEDNN_TRY(point(program, 1 + index, args->outputs[k].data, message));
+  }
+  return CLEAVE_OK;
+}
+
+static uint64_t now_ns(void) {
+  struct timespec t;
+  (void)clock_gettime(CLOCK_MONOTONIC, &t);
+  return (uint64_t)t.tv_sec * 1000000000U + (uint64_t)t.tv_nsec;
+}
+
+static dnnl_status_t execute(onednn_program_t *program, const program_step_t *step, bool *right) {
+  if (step->loop == NULL) {
+    return dnnl_primitive_execute(step->primitive, program->stream, step->argument_count, step->arguments);
+  }
+  const onednn_crew_t crew = {.host = program->host, .threads = program->threads};
+  float *data[ONEDNN_LOOP_ARGUMENTS] = {NULL};
+  dnnl_status_t status = dnnl_stream_wait(program->stream);
+  for (int k = 0; k < step->argument_count && status == dnnl_success; k++) {
+    void *handle = NULL;
+    status = dnnl_memory_get_data_handle(step->arguments[k].memory, &handle);
+    data[k] = handle;
+  }
+  if (status == dnnl_success) {
+    *right = step->loop->run(step->loop, &crew, data) && *right;
+  }
+  return status;
+}
+
+static dnnl_status_t execute_timed(onednn_program_t *program, uint32_t k, bool *right) {
+  program->times[k].start_ns = now_ns();
+  dnnl_status_t status = execute(program, &program->steps[k], right);
+  if (status == dnnl_success) {
+    status = dnnl_stream_wait(program->stream);
+  }
+  program->times[k].end_ns = now_ns();
+  return status;
+}
+
+// All steps. `*right` becomes false when a flag of a thread was raised that may have ended since. The first
+// run finds out which steps end threads; that is what oneDNN decides by shapes, and the same in every run.
+static dnnl_status_t execute_all(onednn_program_t *program, bool *right) {
+  bool probes = program->raises && program->threads > 1 && !program->probed;
+  dnnl_status_t status = dnnl_success;
+  if (probes) {
+    onednn_crew_mark(program->threads);
+  }
+  for (uint32_t k = 0; k < program->step_count && status == dnnl_success; k++) {
+    program_step_t *step = &program->steps[k];
+    if (step->shrinks || probes) {
+      *right = !onednn_flag_raised(program->threads) && *right;
+    }
+    status = program->profile ? execute_timed(program, k, right) : execute(program, step, right);
+    step->shrinks = probes ? onednn_crew_changed(program->threads) : step->shrinks;
+  }
+  if (status == dnnl_success) {
+    status = dnnl_stream_wait(program->stream);
+    program->probed = true;
+  }
+  return status;
+}
+
+cleave_status_t onednn_program_run(onednn_program_t *program, const cleave_run_args_t *args, bool *right,
+                                   cleave_message_t *message) {
+  *right = true;
+  set_threads(program->threads);
+  ONEDNN_TRY(point_all(program, args, message));
+  ONEDNN_TRY(onednn_check(execute_all(program, right), "run", message));
+  *right = (!program->raises || !onednn_flag_raised(program->threads)) && *right;
+  return CLEAVE_OK;
+}
+
+uint32_t onednn_program_profile(const onednn_program_t *program, const cleave_step_time_t **out_steps) {
+  *out_steps = program->times;
+  return program->profile ? program->step_count : 0;
+}

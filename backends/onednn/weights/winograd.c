@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// A window g becomes G g G^T. The rows of G evaluate a polynomial at the points of the algorithm: 0, 1, -1
+// and infinity for tiles of 4x4; 0, 5/8, -5/8, 3/2, -3/2 and infinity for tiles of 6x6, divided by what the
+// transform of images leaves out. Blocks of 16x16 channels are made one by one, by any thread; layouts differ
+// in where a block begins and how far apart its numbers are.
+#include "onednn/weights/winograd.h"
+
+enum { WINDOW = 3, AREA = WINDOW * WINDOW, SMALL = 4, LARGE = 6, BLOCK = 16 };
+
+static const float small_transform[SMALL][WINDOW] = {
+    {1.0F, 0.0F, 0.0F}, {0.5F, 0.5F, 0.5F}, {0.5F, -0.5F, 0.5F}, {0.0F, 0.0F, 1.0F}};
+
+#define P 0.625
+#define Q 1.5
+#define AT_0 (1.0 / (P * P * Q * Q))
+#define AT_P (1.0 / (2.0 * P * P * (P * P - Q * Q)))
+#define AT_Q (1.0 / (2.0 * Q * Q * (Q * Q - P * P)))
+
+#define ROW(scale, point) \
+  { (float)(scale), (float)((scale) * (point)), (float)((scale) * (point) * (point)) }
+
+static const float large_transform[LARGE][WINDOW] = {
+    {(float)AT_0, 0.0F, 0.0F}, ROW(AT_P, P), ROW(AT_P, -P), ROW(AT_Q, Q), ROW(AT_Q, -Q), {0.0F, 0.0F, 1.0F}};
+
+bool onednn_winograd_packs(const onednn_layout_t *plain, const onednn_layout_t *packed) {
+  const onednn_wino_t *wino = onednn_layout_wino(packed);
+  if (wino == NULL || plain->ndims != 4 || !onednn_layout_is_plain(plain) || plain->dims[2] != WINDOW ||
+      plain->dims[3] != WINDOW) {
+    return false;
+  }
+  if (wino->r != WINDOW || wino->oc != plain->dims[0] || wino->ic != plain->dims[1] ||
+      wino->oc_block != BLOCK || wino->ic_block != BLOCK || wino->oc % BLOCK != 0 || wino->ic % BLOCK != 0 ||
+      wino->oc2_block < 1 || wino->oc / BLOCK % wino->oc2_block != 0 || wino->ic2_block < 1 ||
+      wino->ic / BLOCK % wino->ic2_block != 0 ||
+      wino->size !=
+          sizeof(float) * (size_t)wino->alpha * (size_t)wino->alpha * (size_t)wino->oc * (size_t)wino->ic) {
+    return false;
+  }
+  bool is_small = wino->wino_format == dnnl_wino_wei_aaOio || wino->wino_format == dnnl_wino_wei_aaOBiOo;
+  bool is_large = wino->wino_format == dnnl_wino_wei_OBaaIBOIio;
+  return (is_small && wino->alpha == SMALL) || (is_large && wino->alpha == LARGE);
+}
+
+// Where the numbers of a block go; all in floats.
+typedef struct place {
+  int64_t first;
+  int64_t apart;  // from one element of the tile to the next
+  int64_t line;   // from one input channel to the next; 16 output channels lie side by side
+} place_t;
+
+static place_t place_of(const onednn_wino_t *wino, int64_t output, int64_t input) {
+  int64_t inputs = wino->ic / BLOCK;
+  int64_t beside = wino->oc2_block;
+  int64_t deep = wino->ic2_block;
+  int64_t chunk = output / beside;
+  int64_t within = output % beside;
+  int64_t all = (int64_t)wino->oc * wino->ic;
+  switch (wino->wino_format) {
+    case dnnl_wino_wei_aaOio:
+      return (place_t){.first = (output * inputs + input) * BLOCK * BLOCK, .apart = all, .line = BLOCK};
+    case dnnl_wino_wei_aaOBiOo:
+      return (place_t){.first = ((chunk * inputs + input) * BLOCK * beside + within) * BLOCK,
+                       .apart = all,
+                       .line = beside * BLOCK};
+    default: break;
+  }
+  // OBaaIBOIio: a chunk of outputs has all of its tiles before the next one begins.
+  int64_t apart = beside * inputs * BLOCK * BLOCK;
+  int64_t block = (input / deep * beside + within) * deep + input % deep;
+  return (place_t){
+      .first = chunk * LARGE * LARGE * apart + block * BLOCK * BLOCK, .apart = apart, .line = BLOCK};
+}
+
+// As oneDNN sums, from zero and term by term.
+static inline void combine(const float *factors, const float *a, const float *b, const float *c, float *out) {
+  for (int k = 0; k < BLOCK; k++) {
+    out[k] = 0.0F + factors[0] * a[k] + factors[1] * b[k] + factors[2] * c[k];
+  }
+}
+
+// `from` are the weights of a block's first output and input channel, `stride` those of an output channel.
+static inline void pack_block(int tile, const float transform[][WINDOW], const float *from, int64_t stride,
+                              const place_t *place, float *out) {
+  float window[WINDOW][WINDOW][BLOCK];
+  float rows[WINDOW][LARGE][BLOCK];
+  for (int input = 0; input < BLOCK; input++) {
+    for (int output = 0; output < BLOCK; output++) {
+      for (int k = 0; k < AREA; k++) {
+        window[k / WINDOW][k % WINDOW][output] = from[output * stride + input * AREA + k];
+      }
+    }
+    for (int h = 0; h < WINDOW; h++) {
+      for (int x = 0; x < tile; x++) {
+        combine(transform[x], window[h][0], window[h][1], window[h][2], rows[h][x]);
+      }
+    }
+    float *line = out + place->first + input * place->line;
+    for (int y = 0; y < tile; y++) {
+      for (int x = 0; x < tile; x++) {
+        combine(transform[y], rows[0][x], rows[1][x], rows[2][x], line + (y * tile + x) * place->apart);
+      }
+    }
+  }
+}
+
+typedef struct packing {
+  const onednn_wino_t *wino;
+  const float *weights;
+  float *out;
+} packing_t;
+
+static void pack_blocks(void *context, int64_t begin, int64_t end) {
+  const packing_t *packing = context;
+  const onednn_wino_t *wino = packing->wino;
+  int64_t inputs = wino->ic / BLOCK;
+  int64_t stride = (int64_t)wino->ic * AREA;
+  for (int64_t block = begin; block < end; block++) {
+    int64_t output = block / inputs;
+    int64_t input = block % inputs;
+    const float *from = packing->weights + output * BLOCK * stride + input * BLOCK * AREA;
+    place_t place = place_of(wino, output, input);
+    if (wino->alpha == SMALL) {
+      pack_block(SMALL, small_transform, from, stride, &place, packing->out);
+    } else {
+      pack_block(LARGE, large_transform, from, stride, &place, packing->out);
+    }
+  }
+}
+
+void onednn_winograd_pack(const cleave_host_t *host, int32_t threads, const onednn_layout_t *packed,
+                          const float *weights, float *out) {
+  packing_t packing = {.wino = onednn_layout_wino(packed), .weights = weights, .out = out};
+  int64_t blocks = (int64_t)packing.wino->oc / BLOCK * (packing.wino->ic / BLOCK);
+  host->parallel_for(threads, blocks, 16, pack_blocks, &packing);
+}
