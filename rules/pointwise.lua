@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Connected pointwise operators, with reductions that are all over the same last axes, as one
--- kernel: each input is read once and each output written once. The kernel is a region of its own;
--- the backend makes one program of it (backends/kernels), or runs it node by node and says why.
+-- kernel: each input is read once and each output written once. The backend makes one program of a
+-- kernel (backends/kernels), or refuses it and says why.
 --
 -- All values of a kernel have one shape; behind a reduction, that shape with sizes of 1. So nothing
 -- is computed more often than without the kernel.
@@ -171,14 +171,6 @@ local function grower(options)
   }
 end
 
--- A kernel has to keep enough bytes inside to be worth it.
-local function reviewed(sub, options)
-  if sub.bytes_saved == nil or sub.bytes_saved < options.min_bytes then
-    return false, "it would keep too little inside"
-  end
-  return true, { kernel = true }
-end
-
 return ruleset {
   name = "pointwise",
   doc = "Pointwise operators and reductions of rows as one kernel each.",
@@ -187,14 +179,15 @@ return ruleset {
     pointwise = pointwise, reductions = reductions, max_nodes = max_nodes, min_bytes = min_bytes,
   },
 
-  region "pointwise" {
+  fuse "pointwise" {
     doc = "Connected pointwise operators of one shape, with the reductions of their rows.",
     enabled = pointwise,
-    min_nodes = 2,
     selector = function(_, options)
       return grower(options)
     end,
-    review = reviewed,
+    min_nodes = 2,
+    min_bytes_saved = min_bytes,
+    attributes = { kernel = true },
   },
 
   test "connected pointwise operators are one kernel with several outputs" {

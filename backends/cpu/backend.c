@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cleave/cost.h"
+#include "cpu/fused.h"
 #include "cpu/program.h"
 
 static cleave_status_t initialise(const cleave_host_t *host, void **out_state, cleave_message_t *message) {
@@ -37,6 +38,11 @@ static cleave_status_t supports(void *state, const cleave_region_view_t *view, c
     status = cpu_prepare_node(state, view, k, &arena, &kernel, &kernel_state, reason);
   }
   cpu_arena_free(&arena);
+  for (uint32_t f = 0; f < view->fusion_count && status == CLEAVE_OK; f++) {
+    if (cpu_fused_wanted(view, f)) {
+      status = cpu_fused_check(view, view->fusions[f].node_count, view->fusions[f].nodes, reason);
+    }
+  }
   return status;
 }
 

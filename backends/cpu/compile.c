@@ -7,7 +7,7 @@
 
 #include "cpu/fused.h"
 #include "cpu/program.h"
-#include "kernels/execute.h"
+#include "cpu/units.h"
 
 static void *prepare_allocate(cpu_prepare_t *prepare, size_t bytes) {
   return cpu_arena_allocate(prepare->owner, bytes);
@@ -166,13 +166,15 @@ static cleave_status_t wire_step(cpu_program_t *program, const cleave_region_vie
   const cleave_node_view_t *node = &region->nodes[step->node];
   const cpu_tensor_t **inputs = cpu_arena_array(&program->arena, node->input_count, sizeof *inputs);
   cpu_tensor_t **outputs = cpu_arena_array(&program->arena, node->output_count, sizeof *outputs);
+  uint32_t *input_values = cpu_arena_array(&program->arena, node->input_count, sizeof *input_values);
   uint32_t *output_values = cpu_arena_array(&program->arena, node->output_count, sizeof *output_values);
-  if (inputs == NULL || outputs == NULL || output_values == NULL) {
+  if (inputs == NULL || outputs == NULL || input_values == NULL || output_values == NULL) {
     return cpu_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for the program");
   }
   step->is_static = true;
   for (uint32_t k = 0; k < node->input_count; k++) {
     uint32_t value = node->inputs[k];
+    input_values[k] = value;
     if (value != CLEAVE_INDEX_NONE) {
       inputs[k] = &program->tensors[value];
       step->is_static = step->is_static && program->known[value];
@@ -194,6 +196,7 @@ static cleave_status_t wire_step(cpu_program_t *program, const cleave_region_vie
     outputs[k] = &program->tensors[value];
     step->is_static = step->is_static && program->known[value];
   }
+  step->input_values = input_values;
   step->output_values = output_values;
   step->call.inputs = inputs;
   step->call.outputs = outputs;
@@ -248,22 +251,19 @@ static void plan_scratch(cpu_step_t *step) {
   }
 }
 
-/* The whole region as one step; *out_done false: it has to run node by node, which the log gets the reason
- * of. */
-static cleave_status_t make_fused_step(cpu_program_t *program, const cpu_backend_t *backend,
-                                       const cleave_region_view_t *region,
-                                       const cleave_compile_options_t *options, bool *out_done,
-                                       cleave_message_t *message) {
+/* A fusion as one step; *out_done false: it has to run node by node, which the log gets the reason of. */
+static cleave_status_t make_kernel(cpu_program_t *program, const cpu_backend_t *backend,
+                                   const cleave_region_view_t *region, const cpu_unit_t *unit,
+                                   const cleave_compile_options_t *options, bool *out_done,
+                                   cleave_message_t *message) {
+  cpu_step_t *step = &program->steps[program->step_count];
+  *step = (cpu_step_t){.program = program, .node = unit->nodes[0]};
   *out_done = false;
-  if (region->node_count < 2 || !backend->fuses || !cpu_fused_wanted(region)) {
-    return CLEAVE_OK;
-  }
-  cpu_step_t *step = &program->steps[0];
-  *step = (cpu_step_t){.program = program, .node = 0};
-  cleave_status_t status = cpu_fused_compile(program, region, step, message);
+  cleave_status_t status = cpu_fused_compile(program, region, unit->count, unit->nodes, step, message);
   if (status == CLEAVE_ERROR_UNSUPPORTED) {
     char line[sizeof message->text + 128];
-    snprintf(line, sizeof line, "cpu: region '%.64s' runs node by node: %s", region->name, message->text);
+    snprintf(line, sizeof line, "cpu: a kernel of region '%.64s' runs node by node: %s", region->name,
+             message->text);
     if (backend->host != NULL && backend->host->log != NULL) {
       backend->host->log(backend->host, 2, line);
     }
@@ -272,49 +272,68 @@ static cleave_status_t make_fused_step(cpu_program_t *program, const cpu_backend
   if (status == CLEAVE_OK) {
     finish_step(step, backend, options);
     plan_scratch(step);
-    program->step_count = 1;
+    program->step_count++;
     *out_done = true;
   }
   return status;
 }
 
+static cleave_status_t make_step(cpu_program_t *program, const cpu_backend_t *backend,
+                                 const cleave_region_view_t *region, uint32_t node_index,
+                                 const cleave_compile_options_t *options, const bool *is_read,
+                                 cleave_message_t *message) {
+  const cleave_node_view_t *node = &region->nodes[node_index];
+  cpu_step_t *step = &program->steps[program->step_count];
+  void *state = NULL;
+  *step = (cpu_step_t){.program = program, .node = node_index};
+  cleave_status_t status =
+      cpu_prepare_node(backend, region, node_index, &program->arena, &step->kernel, &state, message);
+  if (status == CLEAVE_OK) {
+    status = wire_step(program, region, is_read, step, message);
+  }
+  if (status != CLEAVE_OK) {
+    return status;
+  }
+  bool is_used = false;
+  for (uint32_t o = 0; o < step->call.output_count; o++) {
+    is_used = is_used || step->call.outputs[o] != NULL;
+  }
+  if (!is_used) {
+    return CLEAVE_OK;
+  }
+  step->name = cpu_arena_text(&program->arena, node->name == NULL ? "" : node->name);
+  if (step->name == NULL) {
+    return cpu_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for the program");
+  }
+  step->call.state = state;
+  finish_step(step, backend, options);
+  status = pack_constants(program, step, state, message);
+  if (status != CLEAVE_OK) {
+    return status;
+  }
+  plan_scratch(step);
+  program->step_count++;
+  return CLEAVE_OK;
+}
+
 static cleave_status_t make_steps(cpu_program_t *program, const cpu_backend_t *backend,
                                   const cleave_region_view_t *region, const cleave_compile_options_t *options,
                                   const bool *is_read, cleave_message_t *message) {
-  for (uint32_t k = 0; k < region->node_count; k++) {
-    const cleave_node_view_t *node = &region->nodes[k];
-    cpu_step_t *step = &program->steps[program->step_count];
-    void *state = NULL;
-    *step = (cpu_step_t){.program = program, .node = k};
-    cleave_status_t status =
-        cpu_prepare_node(backend, region, k, &program->arena, &step->kernel, &state, message);
-    if (status == CLEAVE_OK) {
-      status = wire_step(program, region, is_read, step, message);
+  cpu_arena_t arena = {0};
+  cpu_unit_t *units = NULL;
+  uint32_t unit_count = 0;
+  cleave_status_t status = cpu_units_list(region, backend->fuses, &arena, &units, &unit_count, message);
+  for (uint32_t u = 0; u < unit_count && status == CLEAVE_OK; u++) {
+    bool is_done = false;
+    if (units[u].count > 1) {
+      status = make_kernel(program, backend, region, &units[u], options, &is_done, message);
     }
-    if (status != CLEAVE_OK) {
-      return status;
+    for (uint32_t k = 0; k < units[u].count && !is_done && status == CLEAVE_OK; k++) {
+      status = make_step(program, backend, region, units[u].nodes[k], options, is_read, message);
     }
-    bool is_used = false;
-    for (uint32_t o = 0; o < step->call.output_count; o++) {
-      is_used = is_used || step->call.outputs[o] != NULL;
-    }
-    if (!is_used) {
-      continue;
-    }
-    step->name = cpu_arena_text(&program->arena, node->name == NULL ? "" : node->name);
-    if (step->name == NULL) {
-      return cpu_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for the program");
-    }
-    step->call.state = state;
-    finish_step(step, backend, options);
-    status = pack_constants(program, step, state, message);
-    if (status != CLEAVE_OK) {
-      return status;
-    }
-    plan_scratch(step);
-    program->step_count++;
   }
-  return CLEAVE_OK;
+  cpu_arena_free(&arena);
+  return status;
 }
 
 /* Which values a node of the region reads. */
@@ -392,11 +411,7 @@ cleave_status_t cpu_program_compile(const cpu_backend_t *backend, const cleave_r
   if (status == CLEAVE_OK && (is_read == NULL || program->steps == NULL)) {
     status = cpu_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for the program");
   }
-  bool is_fused = false;
   if (status == CLEAVE_OK) {
-    status = make_fused_step(program, backend, region, options, &is_fused, message);
-  }
-  if (status == CLEAVE_OK && !is_fused) {
     status = make_steps(program, backend, region, options, is_read, message);
   }
   if (status == CLEAVE_OK) {
@@ -425,7 +440,7 @@ void cpu_program_destroy(cpu_program_t *program) {
     free(program->input_copies[k]);
   }
   free(program->scratch);
-  kernel_plan_destroy(program->fused);
+  cpu_fused_destroy(program);
   cpu_arena_free(&program->arena);
   free(program);
 }

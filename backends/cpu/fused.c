@@ -10,8 +10,8 @@ typedef struct fused_state {
   const kernel_plan_t *plan;
 } fused_state_t;
 
-bool cpu_fused_wanted(const cleave_region_view_t *region) {
-  const cleave_attribute_view_t *wanted = cleave_view_region_attribute(region, "kernel");
+bool cpu_fused_wanted(const cleave_region_view_t *region, uint32_t fusion) {
+  const cleave_attribute_view_t *wanted = cleave_view_fusion_attribute(region, fusion, "kernel");
   return wanted != NULL && wanted->kind == CLEAVE_ATTRIBUTE_INT && wanted->i != 0;
 }
 
@@ -54,27 +54,30 @@ static cleave_status_t fused_run(const cpu_call_t *call, cleave_message_t *messa
 
 static const cpu_kernel_t fused_kernel = {.op = "kernel", .scratch = fused_scratch, .run = fused_run};
 
-static cleave_status_t wire(cpu_program_t *program, const kernel_lowered_t *lowered, cpu_step_t *step,
-                            cleave_message_t *message) {
+static cleave_status_t wire(cpu_program_t *program, const kernel_lowered_t *lowered,
+                            const kernel_plan_t *plan, cpu_step_t *step, cleave_message_t *message) {
   uint32_t input_count = lowered->program->input_count;
   uint32_t output_count = lowered->program->output_count;
   fused_state_t *state = cpu_arena_allocate(&program->arena, sizeof *state);
   const cpu_tensor_t **inputs = cpu_arena_array(&program->arena, input_count, sizeof *inputs);
   cpu_tensor_t **outputs = cpu_arena_array(&program->arena, output_count, sizeof *outputs);
+  uint32_t *input_values = cpu_arena_array(&program->arena, input_count, sizeof *input_values);
   uint32_t *output_values = cpu_arena_array(&program->arena, output_count, sizeof *output_values);
-  if (state == NULL || inputs == NULL || outputs == NULL || output_values == NULL) {
+  if (state == NULL || inputs == NULL || outputs == NULL || input_values == NULL || output_values == NULL) {
     return cpu_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for the program");
   }
   for (uint32_t k = 0; k < input_count; k++) {
     inputs[k] = &program->tensors[lowered->inputs[k]];
+    input_values[k] = lowered->inputs[k];
   }
   for (uint32_t k = 0; k < output_count; k++) {
     outputs[k] = &program->tensors[lowered->outputs[k]];
     output_values[k] = lowered->outputs[k];
   }
-  state->plan = program->fused;
+  state->plan = plan;
   step->kernel = &fused_kernel;
   step->is_static = true;
+  step->input_values = input_values;
   step->output_values = output_values;
   step->name = "";
   step->call.state = state;
@@ -85,23 +88,46 @@ static cleave_status_t wire(cpu_program_t *program, const kernel_lowered_t *lowe
   return CLEAVE_OK;
 }
 
-cleave_status_t cpu_fused_compile(cpu_program_t *program, const cleave_region_view_t *region,
-                                  cpu_step_t *step, cleave_message_t *message) {
+cleave_status_t cpu_fused_check(const cleave_region_view_t *region, uint32_t count, const uint32_t *nodes,
+                                cleave_message_t *message) {
   kernel_lowered_t lowered = {0};
-  uint32_t *nodes = cpu_arena_array(&program->arena, region->node_count, sizeof *nodes);
-  if (nodes == NULL) {
+  cleave_status_t status = kernel_lower(region, count, nodes, &lowered, message);
+  kernel_program_destroy(lowered.program);
+  return status;
+}
+
+/* The program owns the plan from here on. */
+static cleave_status_t keep_plan(cpu_program_t *program, kernel_plan_t *plan, cleave_message_t *message) {
+  cpu_fused_plan_t *kept = cpu_arena_allocate(&program->arena, sizeof *kept);
+  if (kept == NULL) {
+    kernel_plan_destroy(plan);
     return cpu_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for the program");
   }
-  for (uint32_t k = 0; k < region->node_count; k++) {
-    nodes[k] = k;
-  }
-  cleave_status_t status = kernel_lower(region, region->node_count, nodes, &lowered, message);
+  *kept = (cpu_fused_plan_t){.plan = plan, .next = program->fused};
+  program->fused = kept;
+  return CLEAVE_OK;
+}
+
+cleave_status_t cpu_fused_compile(cpu_program_t *program, const cleave_region_view_t *region, uint32_t count,
+                                  const uint32_t *nodes, cpu_step_t *step, cleave_message_t *message) {
+  kernel_lowered_t lowered = {0};
+  kernel_plan_t *plan = NULL;
+  cleave_status_t status = kernel_lower(region, count, nodes, &lowered, message);
   if (status == CLEAVE_OK) {
-    status = kernel_plan_create(lowered.program, kernel_loops_choose(2), &program->fused, message);
+    status = kernel_plan_create(lowered.program, kernel_loops_choose(2), &plan, message);
   }
   if (status == CLEAVE_OK) {
-    status = wire(program, &lowered, step, message);
+    status = keep_plan(program, plan, message);
+  }
+  if (status == CLEAVE_OK) {
+    status = wire(program, &lowered, plan, step, message);
   }
   kernel_program_destroy(lowered.program);
   return status;
+}
+
+void cpu_fused_destroy(cpu_program_t *program) {
+  for (const cpu_fused_plan_t *plan = program->fused; plan != NULL; plan = plan->next) {
+    kernel_plan_destroy(plan->plan);
+  }
 }

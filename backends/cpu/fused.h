@@ -1,19 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A region as one kernel: all of its nodes are one program of kernels/, and so one step. That is asked for by
- * the attribute `kernel` of a region, which rules/pointwise.lua attaches.
+ * A fusion as one kernel: its nodes are one program of kernels/, and so one step. The attribute `kernel` of
+ * a fuse rule asks for it (rules/pointwise.lua).
  */
 #ifndef CLEAVE_CPU_FUSED_H
 #define CLEAVE_CPU_FUSED_H
 
 #include "cpu/program.h"
 
-/* Whether the region asks for it. */
-bool cpu_fused_wanted(const cleave_region_view_t *region);
+/* Whether this fusion asks for it. */
+bool cpu_fused_wanted(const cleave_region_view_t *region, uint32_t fusion);
 
-/* Makes the one step of `program`, whose values are described. CLEAVE_ERROR_UNSUPPORTED: the nodes are no
- * program, and the message says why; nothing was made then. */
+/* Whether these nodes are one program; if not, the message says why. */
+CLEAVE_MUST_USE cleave_status_t cpu_fused_check(const cleave_region_view_t *region, uint32_t count,
+                                                const uint32_t *nodes, cleave_message_t *message);
+
+/* Makes the step of these nodes in `program`, whose values are described. CLEAVE_ERROR_UNSUPPORTED: the nodes
+ * are no program, and the message says why; nothing was made then. */
 CLEAVE_MUST_USE cleave_status_t cpu_fused_compile(cpu_program_t *program, const cleave_region_view_t *region,
-                                                  cpu_step_t *step, cleave_message_t *message);
+                                                  uint32_t count, const uint32_t *nodes, cpu_step_t *step,
+                                                  cleave_message_t *message);
+
+/* Frees the plans of all such steps. */
+void cpu_fused_destroy(cpu_program_t *program);
 
 #endif /* CLEAVE_CPU_FUSED_H */

@@ -69,10 +69,11 @@ static void release_after(planner_t *planner, uint32_t step) {
 /* The block of an input that dies at this step and that output 0 may overwrite; NULL if there is none. */
 static block_t *find_dying_input(planner_t *planner, uint32_t step_index, uint32_t value) {
   const cpu_step_t *step = &planner->program->steps[step_index];
-  const cleave_node_view_t *node = &planner->region->nodes[step->node];
+  const uint32_t *inputs = step->input_values;
+  uint32_t input_count = step->call.input_count;
   const cpu_tensor_t *to = &planner->program->tensors[value];
-  for (uint32_t i = 0; i < node->input_count && i < 32; i++) {
-    uint32_t input = node->inputs[i];
+  for (uint32_t i = 0; i < input_count && i < 32; i++) {
+    uint32_t input = inputs[i];
     if ((step->kernel->inplace >> i & 1u) == 0 || input == CLEAVE_INDEX_NONE ||
         planner->region->values[input].producer == CLEAVE_INDEX_NONE ||
         !is_intermediate(planner->program, input) || planner->last_step[input] != step_index ||
@@ -80,9 +81,8 @@ static block_t *find_dying_input(planner_t *planner, uint32_t step_index, uint32
       continue;
     }
     bool only_here = true;
-    for (uint32_t j = 0; j < node->input_count; j++) {
-      only_here =
-          only_here && (node->inputs[j] != input || (j < 32 && (step->kernel->inplace >> j & 1u) != 0));
+    for (uint32_t j = 0; j < input_count; j++) {
+      only_here = only_here && (inputs[j] != input || (j < 32 && (step->kernel->inplace >> j & 1u) != 0));
     }
     for (uint32_t k = 0; only_here && k < planner->block_count; k++) {
       if (planner->blocks[k].value == input) {
@@ -134,10 +134,10 @@ cleave_status_t cpu_program_plan(cpu_program_t *program, const cleave_region_vie
     status = cpu_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory to plan the workspace");
   }
   for (uint32_t s = 0; s < program->step_count && status == CLEAVE_OK; s++) {
-    const cleave_node_view_t *node = &region->nodes[program->steps[s].node];
-    for (uint32_t i = 0; i < node->input_count; i++) {
-      if (node->inputs[i] != CLEAVE_INDEX_NONE) {
-        planner.last_step[node->inputs[i]] = s;
+    const cpu_step_t *step = &program->steps[s];
+    for (uint32_t i = 0; i < step->call.input_count; i++) {
+      if (step->input_values[i] != CLEAVE_INDEX_NONE) {
+        planner.last_step[step->input_values[i]] = s;
       }
     }
   }

@@ -24,16 +24,22 @@ bool cpu_kernel_table_make(const cpu_kernel_t *const **out_kernels, uint32_t *ou
 const cpu_kernel_t *cpu_backend_kernel(const cpu_backend_t *backend, const cleave_node_view_t *node);
 
 typedef struct cpu_program cpu_program_t;
-struct kernel_plan;
+
+/* Plans of kernels (fused.c). */
+typedef struct cpu_fused_plan {
+  struct kernel_plan *plan;
+  struct cpu_fused_plan *next;
+} cpu_fused_plan_t;
 
 typedef struct cpu_step {
   cpu_program_t *program;
   const cpu_kernel_t *kernel;
   cpu_call_t call;
-  const uint32_t *output_values; /* per output of the node, CLEAVE_INDEX_NONE where nobody uses it */
+  const uint32_t *input_values;  /* per input of the call: value of the region, or CLEAVE_INDEX_NONE */
+  const uint32_t *output_values; /* per output, CLEAVE_INDEX_NONE where nobody uses it */
   const char *name;              /* of the node, for messages */
-  uint32_t node;
-  bool is_static; /* all shapes are known: scratch is planned */
+  uint32_t node;                 /* of a kernel: its first one */
+  bool is_static;                /* all shapes are known: scratch is planned */
   size_t scratch_bytes;
   size_t scratch_offset; /* in the workspace */
 } cpu_step_t;
@@ -66,9 +72,9 @@ struct cpu_program {
   /* Grow-only memory: scratch of steps without known shapes, and copies of unaligned inputs. */
   void *scratch;
   size_t scratch_size;
-  void **input_copies;       /* per region input */
-  struct kernel_plan *fused; /* of a region that is one kernel; otherwise NULL */
+  void **input_copies; /* per region input */
   size_t *input_copy_sizes;
+  cpu_fused_plan_t *fused; /* of all steps that are kernels */
 };
 
 /* A node of a region may be run: looks up its kernel and prepares `*out_state` (in `arena`). */

@@ -218,7 +218,7 @@ end
 local function lint_unreachable(file, add)
   local seen = {}
   for place, rule in ipairs(file.declared) do
-    if rule.kind == "fuse" and rule.enabled then
+    if rule.kind == "fuse" and rule.enabled and rule.compiled.pattern then
       local key = rule.ruleset .. " " .. show_tree(rule.compiled.pattern, 0)
       rule.place = place
       seen[key] = seen[key] or {}

@@ -33,6 +33,22 @@ local BOUNDS = {
 local WHERE = { "where",
   "fun(m: cleave.match, options: table): boolean, string?",
   "asked when the structure fits: true, or false and why not" }
+local GROWTH = {
+  { "ops", "cleave.operator[]|cleave.option?", "nodes of these operators" },
+  { "supported", "fun(node: cleave.node, options: table): boolean|integer",
+    "false, true (-1: any group), or a group from 0: groups stay apart" },
+  { "selector", "fun(graph: cleave.graph, options: table): cleave.selector",
+    "MXNet's protocol; called for every seed, so that state is a local variable" },
+}
+local MEASURES = {
+  { "review", "fun(sub: cleave.sub, options: table): boolean|cleave.node[], string|table|nil",
+    "true, false and why not, or the nodes to keep; a table: attributes for the backend" },
+  { "min_nodes", "integer|cleave.option?", "smaller ones are refused" },
+  { "min_flops", "number|cleave.option?", "less to compute is refused" },
+  { "min_bytes_saved", "number|cleave.option?", "fewer bytes kept inside are refused" },
+  { "min_gain", "number|cleave.option?",
+    "times as fast as cpu, by the backends' estimates; less is refused" },
+}
 
 local function join(...)
   local result = {}
@@ -91,27 +107,15 @@ M.tables = {
     doc = "inside a ruleset: rules that run after those before them, on a backend of their own",
     list = "cleave.rule",
     keys = { { "backend", "string?", BACKEND .. "; the ruleset's if it is not given" }, DOC } },
-  { name = "fuse", doc = "each match becomes one kernel, if the backend agrees",
-    keys = join(DOC, PATTERN, WHERE, {
+  { name = "fuse", doc = "each match, or set that grew, becomes one kernel, if the backend agrees",
+    keys = join(DOC, PATTERN, WHERE, GROWTH, MEASURES, {
       { "attributes", "table<string, any>?", "what the backend sees of the fusion" },
     }, PRIORITY, ENABLED) },
   { name = "region", doc = "what one backend compiles and runs in one piece",
-    keys = join(DOC, {
-      { "ops", "cleave.operator[]|cleave.option?", "nodes of these operators" },
-      { "supported", "fun(node: cleave.node, options: table): boolean|integer",
-        "false, true (-1: any group), or a group from 0: groups stay apart" },
-      { "selector", "fun(graph: cleave.graph, options: table): cleave.selector",
-        "MXNet's protocol; called for every seed, so that state is a local variable" },
+    keys = join(DOC, GROWTH, {
       { "partitioner", "string|cleave.option",
         'one of a loaded library, "PART" or "LIBRARY/PART"; it gets the options as strings' },
-      { "review", "fun(sub: cleave.sub, options: table): boolean|cleave.node[], string|table|nil",
-        "true, false and why not, or the nodes to keep; a table: attributes for the backend" },
-      { "min_nodes", "integer|cleave.option?", "smaller ones are refused" },
-      { "min_flops", "number|cleave.option?", "less to compute is refused" },
-      { "min_bytes_saved", "number|cleave.option?", "fewer bytes kept inside are refused" },
-      { "min_gain", "number|cleave.option?",
-        "times as fast as cpu, by the backends' estimates; less is refused" },
-    }, PRIORITY, ENABLED) },
+    }, MEASURES, PRIORITY, ENABLED) },
   { name = "rewrite", doc = "each match gives way to what `replace` builds",
     keys = join(DOC, PATTERN, WHERE, {
       { "replace", "fun(m: cleave.match, g: cleave.builder, options: table): "

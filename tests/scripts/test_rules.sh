@@ -23,19 +23,53 @@ cat >chain.lua <<'LUA'
 local x = g.input("x", "float32", { 64, 1024 })
 g.output("y", g.Tanh(g.Add(g.Relu(x), x)))
 LUA
-operators() {
+steps() {
   "$program" run chain.lua --rules "$source/rules/pointwise.lua" --repeat 1 --profile trace.json |
-    awk '/^  fusion or operator/ { inside = 1; next } inside && /^  [A-Z]/ { count++ } END { print count + 0, "operators" }'
+    awk '/^  fusion or operator/ { inside = 1; next } inside && /^  [A-Za-z]/ { count += $3 } END { print count + 0, "steps" }'
 }
 env_off() (
   CLEAVE_POINTWISE=0
   export CLEAVE_POINTWISE
-  operators
+  steps
 )
-check "a pointwise kernel is one step" 0 '^1 operators$' operators
-check "CLEAVE_POINTWISE=0 runs it node by node" 0 '^3 operators$' env_off
+check "a pointwise kernel is one step" 0 '^1 steps$' steps
+check "CLEAVE_POINTWISE=0 runs it node by node" 0 '^3 steps$' env_off
 check "pointwise=false makes no kernel" 0 '0 regions, 0 fusions, 3 nodes on cpu' "$program" partition chain.lua \
   --rules "$source/rules/pointwise.lua" --set pointwise=false
+# Kernels in one region, between nodes of their own, one of which stands between two nodes of a kernel in
+# the order of the graph.
+cat >kernels.lua <<'LUA'
+return ruleset {
+  name = "kernels", backend = "cpu",
+  fuse "kernel" { ops = { "Exp", "Sin", "Add", "Neg" }, min_nodes = 2, attributes = { kernel = true } },
+  region "all" {},
+  test "two kernels, and what is between them" {
+    graph = function(g, x, w)
+      local a = g.Exp(g.Neg(x))
+      local s = g.Softmax(a, { axis = 0 })
+      local b = g.Sin(a)
+      local c = g.MatMul(g.Add(b, a), w)
+      return g.Neg(g.Add(g.Exp(c), s)), b
+    end,
+    inputs = { x = { 8, 8 }, w = { 8, 8 } },
+    expect = { kernel = 2, ["regions"] = 1, fusions = 2, left = 0 },
+    equal = true,
+  },
+  test "a reduction is no kernel of these" {
+    graph = function(g, x) return g.ReduceMax(g.Exp(x)) end,
+    expect_not = { "kernel" },
+    equal = true,
+  },
+}
+LUA
+check "several kernels are steps of one region" 0 '^2 passed, 0 failed$' "$program" check kernels.lua
+cat >sums.lua <<'LUA'
+local x = g.input("x", "float32", { 64, 64 })
+local a = g.Exp(g.Neg(x))
+g.output("y", g.Neg(g.Exp(g.MatMul(a, a))))
+LUA
+check "a profile names kernels by their rule" 0 '^  kernel  *cpu  *2 ' "$program" run sums.lua --rules kernels.lua --repeat 1 --profile trace.json
+check "why tells about fusions that grow" 0 "^fuse 'kernel' (kernels.lua:3): 2 fusions" "$program" why sums.lua --rules kernels.lua --rule kernel
 cat >good.lua <<'LUA'
 return ruleset {
   name = "good", backend = "cpu",

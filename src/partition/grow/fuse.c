@@ -167,12 +167,7 @@ static cleave_status_t ask_backend(fuser_t *fuser, uint32_t anchor, const cleave
                                    bool *out_yes, cleave_error_t *error) {
   cleave_partitioner_t *partitioner = fuser->partitioner;
   const cleave_match_t *match = answer->match;
-  const cleave_partition_options_t *options = partitioner->options;
   cleave_reason_t reason = {""};
-  *out_yes = true;
-  if (options == NULL || options->supports == NULL) {
-    return CLEAVE_OK;
-  }
   if (!may_be_shown(fuser, match)) {
     *out_yes = false;
     return refuse(fuser, CLEAVE_PLAN_NOTE_LIMIT, anchor, answer->hash,
@@ -184,8 +179,7 @@ static cleave_status_t ask_backend(fuser_t *fuser, uint32_t anchor, const cleave
                              .node_count = match->node_count,
                              .attributes = fuser->rule->attributes,
                              .attribute_count = fuser->rule->attribute_count};
-  CLEAVE_TRY(options->supports(options->supports_context, partitioner->ruleset->backend, partitioner->graph,
-                               &set, out_yes, &reason, error));
+  CLEAVE_TRY(cleave_partitioner_supports_fusion(partitioner, &set, out_yes, &reason, error));
   return *out_yes ? CLEAVE_OK
                   : refuse(fuser, CLEAVE_PLAN_NOTE_BACKEND, anchor, answer->hash,
                            reason.text[0] == '\0' ? "the backend said no" : reason.text, error);
@@ -242,9 +236,14 @@ static cleave_status_t try_match(fuser_t *fuser, uint32_t anchor, const cleave_m
 static cleave_status_t keep(fuser_t *fuser, const cleave_match_t *match, cleave_error_t *error) {
   cleave_partitioner_t *partitioner = fuser->partitioner;
   uint32_t fusion = (uint32_t)partitioner->fusions.count;
-  cleave_found_fusion_t found = {
-      fuser->rule_index, partitioner->ruleset_number, (uint32_t)partitioner->fusion_nodes.count,
-      match->node_count, CLEAVE_INDEX_NONE,           fuser->rule};
+  cleave_found_fusion_t found = {.rule = fuser->rule_index,
+                                 .ruleset = partitioner->ruleset_number,
+                                 .first = (uint32_t)partitioner->fusion_nodes.count,
+                                 .count = match->node_count,
+                                 .region = CLEAVE_INDEX_NONE,
+                                 .source = fuser->rule,
+                                 .attributes = fuser->rule->attributes,
+                                 .attribute_count = fuser->rule->attribute_count};
   CLEAVE_TRY(cleave_array_reserve(&partitioner->fusion_nodes, match->node_count, error));
   CLEAVE_TRY(cleave_array_reserve(&partitioner->fusion_labels, match->node_count, error));
   CLEAVE_ARRAY_PUSH(&partitioner->fusions, found, error);

@@ -91,10 +91,9 @@ static cleave_status_t number_units(grower_t *grower, bool *out_any, cleave_erro
             partitioner, p, grower->rule_index, grower->why,
             grower->why == CLEAVE_STOP_OPS ? "not in 'ops'" : "'supported' said no", error));
       }
-    } else if (partitioner->states[p] == CLEAVE_NODE_TAKEN) {
+    } else if (!cleave_partitioner_is_open(partitioner, grower->rule, p)) {
       grower->numbers[p] = CLEAVE_GROUP_NONE;
-      CLEAVE_TRY(cleave_partitioner_stop(partitioner, p, grower->rule_index, CLEAVE_STOP_REGION,
-                                         "in a region already", error));
+      CLEAVE_TRY(cleave_partitioner_stop_taken(partitioner, p, grower->rule_index, error));
     } else if (partitioner->fusion_nodes.items[partitioner->fusions.items[fusion].first] == p) {
       CLEAVE_TRY(number_fusion(grower, fusion, error));
     }

@@ -66,8 +66,11 @@ static int compare_scheduled(const void *a, const void *b) {
 static cleave_status_t check_rule(const cleave_rule_t *rule, cleave_error_t *error) {
   const char *missing = NULL;
   if (rule->kind == CLEAVE_RULE_FUSE) {
-    missing = rule->pattern == NULL ? "a pattern" : NULL;
-  } else if (rule->mode == CLEAVE_REGION_SUPPORTED) {
+    missing = rule->pattern == NULL && rule->mode == CLEAVE_REGION_BACKEND
+                  ? "a pattern, 'ops', 'supported' or 'selector'"
+                  : NULL;
+  }
+  if (rule->mode == CLEAVE_REGION_SUPPORTED) {
     missing = rule->supported == NULL ? "a function 'supported'" : NULL;
   } else if (rule->mode == CLEAVE_REGION_SELECTOR) {
     missing = rule->selector == NULL || rule->selector->create == NULL || rule->selector->select == NULL
@@ -98,7 +101,7 @@ static cleave_status_t run_ruleset(cleave_partitioner_t *partitioner, cleave_err
       continue;  // transform.c has run them before
     }
     CLEAVE_TRY_CLEANUP(check_rule(schedule[k].rule, error));
-    CLEAVE_TRY_CLEANUP(schedule[k].rule->kind == CLEAVE_RULE_FUSE
+    CLEAVE_TRY_CLEANUP(schedule[k].rule->pattern != NULL
                            ? cleave_partitioner_fuse(partitioner, schedule[k].rule, index, error)
                            : cleave_partitioner_region(partitioner, schedule[k].rule, index, error));
   }

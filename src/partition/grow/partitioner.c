@@ -141,6 +141,13 @@ cleave_status_t cleave_partitioner_stop(cleave_partitioner_t *partitioner, uint3
                                   cause, text, error);
 }
 
+cleave_status_t cleave_partitioner_stop_taken(cleave_partitioner_t *partitioner, uint32_t position,
+                                              uint32_t rule, cleave_error_t *error) {
+  bool in_region = partitioner->states[position] == CLEAVE_NODE_TAKEN;
+  return cleave_partitioner_stop(partitioner, position, rule, CLEAVE_STOP_REGION,
+                                 in_region ? "in a region already" : "in a fusion already", error);
+}
+
 bool cleave_partitioner_assumes(const cleave_partitioner_t *partitioner, uint32_t position) {
   const cleave_op_t *assumed = partitioner->options == NULL ? NULL : partitioner->options->assume;
   return assumed != NULL &&
@@ -175,6 +182,17 @@ bool cleave_partitioner_allows(const cleave_partitioner_t *partitioner, uint32_t
   return options == NULL || options->allow == NULL ||
          options->allow(options->allow_context, partitioner->graph, &partitioner->plan->rules[rule], nodes,
                         count);
+}
+
+cleave_status_t cleave_partitioner_supports_fusion(const cleave_partitioner_t *partitioner,
+                                                   const cleave_fusion_set_t *set, bool *out_yes,
+                                                   cleave_reason_t *reason, cleave_error_t *error) {
+  const cleave_partition_options_t *options = partitioner->options;
+  *out_yes = true;
+  return options == NULL || options->supports == NULL
+             ? CLEAVE_OK
+             : options->supports(options->supports_context, partitioner->ruleset->backend, partitioner->graph,
+                                 set, out_yes, reason, error);
 }
 
 cleave_status_t cleave_partitioner_supports_node(cleave_partitioner_t *partitioner, uint32_t position,

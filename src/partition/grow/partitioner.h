@@ -22,6 +22,8 @@ typedef struct cleave_found_fusion {
   uint32_t count;
   uint32_t region; /* or NONE so far */
   const cleave_rule_t *source;
+  const cleave_attribute_t *attributes; /* of the rule, or in the plan's arena */
+  uint32_t attribute_count;
 } cleave_found_fusion_t;
 
 typedef struct cleave_found_region {
@@ -103,6 +105,25 @@ CLEAVE_MUST_USE cleave_status_t cleave_partitioner_stop(cleave_partitioner_t *pa
 /* Is this node of the operator that the caller assumes to be supported? */
 bool cleave_partitioner_assumes(const cleave_partitioner_t *partitioner, uint32_t position);
 
+/* May the rule look at this node? Not if it is in a region; to grow a fusion, not if it is in one either. */
+static inline bool cleave_partitioner_is_open(const cleave_partitioner_t *partitioner,
+                                              const cleave_rule_t *rule, uint32_t position) {
+  return partitioner->states[position] <
+         (cleave_rule_grows_fusions(rule) ? CLEAVE_NODE_FUSED : CLEAVE_NODE_TAKEN);
+}
+
+/* Records that the rule met a node that is not open. */
+CLEAVE_MUST_USE cleave_status_t cleave_partitioner_stop_taken(cleave_partitioner_t *partitioner,
+                                                              uint32_t position, uint32_t rule,
+                                                              cleave_error_t *error);
+
+/* Does the ruleset's backend run these nodes as one kernel of the rule? `labels` as in cleave_fusion_set_t.
+ */
+CLEAVE_MUST_USE cleave_status_t cleave_partitioner_supports_fusion(const cleave_partitioner_t *partitioner,
+                                                                   const cleave_fusion_set_t *set,
+                                                                   bool *out_yes, cleave_reason_t *reason,
+                                                                   cleave_error_t *error);
+
 /* Does the caller allow that a rule takes these nodes (cleave_partition_options_t.allow)? */
 bool cleave_partitioner_allows(const cleave_partitioner_t *partitioner, uint32_t rule,
                                const cleave_node_t *nodes, uint32_t count);
@@ -126,16 +147,16 @@ CLEAVE_MUST_USE cleave_status_t cleave_partitioner_fuse(cleave_partitioner_t *pa
 
 /* ---- region.c ---- */
 
-/* Grows the regions of a region rule. */
+/* Grows the regions of a region rule, or the fusions of a fuse rule that grows. */
 CLEAVE_MUST_USE cleave_status_t cleave_partitioner_region(cleave_partitioner_t *partitioner,
                                                           const cleave_rule_t *rule, uint32_t rule_index,
                                                           cleave_error_t *error);
 
 /* ---- settle.c ---- */
 
-/* A contracted group, named by one of its positions, becomes a region if it reaches the rule's thresholds and
- * `review` accepts it; otherwise it is dissolved into its units. If `review` keeps only a part, the connected
- * parts of it are decided in the same way. */
+/* A contracted group, named by one of its positions, becomes a region (of a fuse rule: a fusion) if it
+ * reaches the rule's thresholds and `review` accepts it; otherwise it is dissolved into its units. If
+ * `review` keeps only a part, the connected parts of it are decided in the same way. */
 CLEAVE_MUST_USE cleave_status_t cleave_partitioner_settle(cleave_partitioner_t *partitioner,
                                                           const cleave_rule_t *rule, uint32_t rule_index,
                                                           uint32_t position, cleave_error_t *error);

@@ -230,10 +230,14 @@ static cleave_status_t fill_fusions(builder_t *builder, cleave_error_t *error) {
     if (nodes == NULL || labels == NULL) {
       return cleave_error_out_of_memory(error);
     }
-    const cleave_attribute_t **attributes = &builder->rule_attributes[found->rule];
+    const cleave_attribute_t *own = found->attributes; /* of one fusion: in the plan's arena already */
+    const cleave_attribute_t **attributes = &own;
+    if (found->attributes == found->source->attributes) {
+      attributes = &builder->rule_attributes[found->rule];
+    }
     if (*attributes == NULL) {
-      CLEAVE_TRY(cleave_plan_copy_attributes(&plan->arena, found->source->attributes,
-                                             found->source->attribute_count, attributes, error));
+      CLEAVE_TRY(cleave_plan_copy_attributes(&plan->arena, found->attributes, found->attribute_count,
+                                             attributes, error));
     }
     for (uint32_t m = 0; m < found->count; m++) {
       nodes[m] = partitioner->contraction->nodes[partitioner->fusion_nodes.items[found->first + m]];
@@ -244,7 +248,7 @@ static cleave_status_t fill_fusions(builder_t *builder, cleave_error_t *error) {
                                      .node_count = found->count,
                                      .nodes = nodes,
                                      .labels = labels,
-                                     .attribute_count = found->source->attribute_count,
+                                     .attribute_count = found->attribute_count,
                                      .attributes = *attributes};
   }
   return CLEAVE_OK;

@@ -93,8 +93,8 @@ static uint32_t list_fusions(const cleave_partitioner_t *partitioner, const uint
                                                     .nodes = nodes + next,
                                                     .labels = partitioner->fusion_labels.items + found->first,
                                                     .node_count = found->count,
-                                                    .attributes = found->source->attributes,
-                                                    .attribute_count = found->source->attribute_count};
+                                                    .attributes = found->attributes,
+                                                    .attribute_count = found->attribute_count};
     for (uint32_t m = 0; m < found->count; m++) {
       nodes[next++] = partitioner->contraction->nodes[members[m]];
     }
@@ -109,8 +109,9 @@ typedef struct costs {
   cleave_reason_t reason; /* if it is not known */
 } costs_t;
 
-static cleave_status_t ask_costs(const cleave_partitioner_t *partitioner, const cleave_proposal_t *proposal,
-                                 const uint32_t *positions, costs_t *costs, cleave_error_t *error) {
+static cleave_status_t ask_costs(const cleave_partitioner_t *partitioner, const cleave_rule_t *rule,
+                                 const cleave_proposal_t *proposal, const uint32_t *positions, costs_t *costs,
+                                 cleave_error_t *error) {
   const cleave_partition_options_t *options = partitioner->options;
   cleave_status_t status = CLEAVE_OK;
   *costs = (costs_t){.known = false};
@@ -120,20 +121,33 @@ static cleave_status_t ask_costs(const cleave_partitioner_t *partitioner, const 
   }
   cleave_node_t *nodes = cleave_allocate(proposal->node_count, sizeof *nodes);
   cleave_fusion_set_t *fusions = cleave_allocate((size_t)proposal->fusion_count + 1, sizeof *fusions);
-  if (nodes == NULL || fusions == NULL) {
+  const char **labels = cleave_allocate(proposal->node_count, sizeof *labels); /* of a fusion that grew */
+  if (nodes == NULL || fusions == NULL || labels == NULL) {
     status = cleave_error_out_of_memory(error);
     goto cleanup;
   }
-  (void)list_fusions(partitioner, positions, proposal->node_count, nodes, fusions);
+  for (uint32_t k = 0; k < proposal->node_count; k++) {
+    labels[k] = "";
+  }
+  uint32_t fusion_count = list_fusions(partitioner, positions, proposal->node_count, nodes, fusions);
+  if (cleave_rule_grows_fusions(rule)) {
+    fusions[fusion_count++] = (cleave_fusion_set_t){.rule = rule->name,
+                                                    .nodes = proposal->nodes,
+                                                    .labels = labels,
+                                                    .node_count = proposal->node_count,
+                                                    .attributes = rule->attributes,
+                                                    .attribute_count = rule->attribute_count};
+  }
   CLEAVE_TRY_CLEANUP(options->cost(options->cost_context, proposal->backend, proposal->graph, proposal->nodes,
-                                   proposal->node_count, fusions, proposal->fusion_count, &costs->own,
-                                   &costs->known, &costs->reason, error));
+                                   proposal->node_count, fusions, fusion_count, &costs->own, &costs->known,
+                                   &costs->reason, error));
   if (costs->known) {
     CLEAVE_TRY_CLEANUP(options->cost(options->cost_context, "cpu", proposal->graph, proposal->nodes,
                                      proposal->node_count, NULL, 0, &costs->cpu, &costs->known,
                                      &costs->reason, error));
   }
 cleanup:
+  cleave_free((void *)labels);
   cleave_free(nodes);
   cleave_free(fusions);
   return status;
@@ -199,7 +213,7 @@ static cleave_status_t check_thresholds(cleave_partitioner_t *partitioner, const
     return CLEAVE_OK;
   }
   costs_t costs;
-  CLEAVE_TRY(ask_costs(partitioner, proposal, positions, &costs, error));
+  CLEAVE_TRY(ask_costs(partitioner, rule, proposal, positions, &costs, error));
   if (!costs.known) {
     return cleave_partitioner_note(partitioner, CLEAVE_PLAN_NOTE_LIMIT, positions[0], rule_index, error,
                                    "min_gain is not checked: %s", costs.reason.text);
@@ -224,12 +238,14 @@ static bool keeps_all(const cleave_review_t *review, uint32_t count) {
   return kept == count;
 }
 
-static cleave_status_t ask_backend(const cleave_partitioner_t *partitioner, const uint32_t *positions,
-                                   uint32_t count, cleave_review_t *review, cleave_error_t *error) {
+static cleave_status_t ask_backend(const cleave_partitioner_t *partitioner, const cleave_rule_t *rule,
+                                   const uint32_t *positions, uint32_t count, cleave_review_t *review,
+                                   cleave_error_t *error) {
   const cleave_partition_options_t *options = partitioner->options;
   const char *backend = partitioner->ruleset->backend;
   bool looks = false;
-  if (options == NULL || options->review == NULL || !review->accept || !keeps_all(review, count)) {
+  if (options == NULL || options->review == NULL || cleave_rule_grows_fusions(rule) || !review->accept ||
+      !keeps_all(review, count)) {
     return CLEAVE_OK;
   }
   CLEAVE_TRY(options->review(options->review_context, backend, partitioner->graph, NULL, 0, NULL, 0, NULL,
@@ -272,12 +288,13 @@ cleave_status_t cleave_partitioner_review(cleave_partitioner_t *partitioner, con
   review->accept = count >= rule->min_nodes;
   if (!review->accept) {
     (void)snprintf(review->reason.text, sizeof review->reason.text,
-                   "a region of %u nodes is too small: min_nodes is %u", count, rule->min_nodes);
+                   "a %s of %u nodes is too small: min_nodes is %u",
+                   cleave_rule_grows_fusions(rule) ? "fusion" : "region", count, rule->min_nodes);
     return CLEAVE_OK;
   }
   if (!has_work(rule)) {
     *out_by_threshold = false;
-    return ask_backend(partitioner, positions, count, review, error);
+    return ask_backend(partitioner, rule, positions, count, review, error);
   }
   uint32_t region = (uint32_t)partitioner->regions.count;
   cleave_node_t *nodes = cleave_allocate(count, sizeof *nodes);
@@ -296,7 +313,7 @@ cleave_status_t cleave_partitioner_review(cleave_partitioner_t *partitioner, con
   }
   if (review->accept) {
     *out_by_threshold = false;
-    CLEAVE_TRY_CLEANUP(ask_backend(partitioner, positions, count, review, error));
+    CLEAVE_TRY_CLEANUP(ask_backend(partitioner, rule, positions, count, review, error));
   }
 cleanup:
   for (uint32_t k = 0; k < count; k++) {

@@ -65,9 +65,8 @@ static cleave_status_t ask_neighbours(search_t *search, uint32_t position, bool 
       continue;
     }
     search->asked[neighbour] = search->round;
-    if (search->partitioner->states[neighbour] == CLEAVE_NODE_TAKEN) {
-      CLEAVE_TRY(cleave_partitioner_stop(search->partitioner, neighbour, search->rule_index,
-                                         CLEAVE_STOP_REGION, "in a region already", error));
+    if (!cleave_partitioner_is_open(search->partitioner, search->rule, neighbour)) {
+      CLEAVE_TRY(cleave_partitioner_stop_taken(search->partitioner, neighbour, search->rule_index, error));
       continue;
     }
     CLEAVE_TRY(can_run(search, neighbour, &yes, error));
@@ -186,7 +185,7 @@ static cleave_status_t try_seeds(search_t *search, cleave_error_t *error) {
   const cleave_selector_functions_t *functions = rule->selector;
   for (uint32_t p = 0; p < c->node_count; p++) {
     bool yes = false;
-    if (partitioner->states[p] == CLEAVE_NODE_TAKEN) {
+    if (!cleave_partitioner_is_open(partitioner, rule, p)) {
       continue;
     }
     if (search->selector == NULL) {

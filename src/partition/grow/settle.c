@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides about grown sets: a set becomes a region, is dissolved into its units, or is trimmed and decided
-// about again. Fusions that no region rule took become regions of their own.
+// Decides about grown sets: a set becomes a region (of a fuse rule: a fusion), is dissolved into its units,
+// or is trimmed and decided about again. Fusions that no region rule took become regions of their own.
 
 #include <stdlib.h>
 #include <string.h>
@@ -56,6 +56,38 @@ static cleave_status_t keep_region(cleave_partitioner_t *partitioner, uint32_t r
   return CLEAVE_OK;
 }
 
+/* Takes the last `count` of region_nodes away and makes them a fusion. */
+static cleave_status_t keep_fusion(cleave_partitioner_t *partitioner, const cleave_rule_t *rule,
+                                   uint32_t rule_index, uint32_t count, const cleave_attribute_t *attributes,
+                                   uint32_t attribute_count, cleave_error_t *error) {
+  uint32_t fusion = (uint32_t)partitioner->fusions.count;
+  cleave_found_fusion_t found = {.rule = rule_index,
+                                 .ruleset = partitioner->ruleset_number,
+                                 .first = (uint32_t)partitioner->fusion_nodes.count,
+                                 .count = count,
+                                 .region = CLEAVE_INDEX_NONE,
+                                 .source = rule,
+                                 .attributes = rule->attributes,
+                                 .attribute_count = rule->attribute_count};
+  if (attribute_count > 0) {
+    found.attribute_count = attribute_count;
+    CLEAVE_TRY(cleave_plan_copy_attributes(&partitioner->plan->arena, attributes, attribute_count,
+                                           &found.attributes, error));
+  }
+  CLEAVE_TRY(cleave_array_reserve(&partitioner->fusion_nodes, count, error));
+  CLEAVE_TRY(cleave_array_reserve(&partitioner->fusion_labels, count, error));
+  CLEAVE_ARRAY_PUSH(&partitioner->fusions, found, error);
+  partitioner->region_nodes.count -= count;
+  const uint32_t *positions = partitioner->region_nodes.items + partitioner->region_nodes.count;
+  for (uint32_t k = 0; k < count; k++) {
+    cleave_array_push_reserved(&partitioner->fusion_nodes, positions[k]);
+    cleave_array_push_reserved(&partitioner->fusion_labels, "");
+    partitioner->states[positions[k]] = CLEAVE_NODE_FUSED;
+    partitioner->fusion_of[positions[k]] = fusion;
+  }
+  return CLEAVE_OK;
+}
+
 /* Dissolves a group into its units: single nodes, and one group per fusion. */
 static cleave_status_t release_group(cleave_partitioner_t *partitioner, const uint32_t *positions,
                                      uint32_t count, cleave_error_t *error) {
@@ -80,25 +112,6 @@ static cleave_status_t release_group(cleave_partitioner_t *partitioner, const ui
   return CLEAVE_OK;
 }
 
-static cleave_status_t ask_caller(cleave_partitioner_t *partitioner, uint32_t rule_index,
-                                  const uint32_t *positions, uint32_t count, bool *out_yes,
-                                  cleave_error_t *error) {
-  *out_yes = true;
-  if (partitioner->options == NULL || partitioner->options->allow == NULL) {
-    return CLEAVE_OK;
-  }
-  cleave_node_t *nodes = cleave_allocate(count, sizeof *nodes);
-  if (nodes == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
-  for (uint32_t k = 0; k < count; k++) {
-    nodes[k] = partitioner->contraction->nodes[positions[k]];
-  }
-  *out_yes = cleave_partitioner_allows(partitioner, rule_index, nodes, count);
-  cleave_free(nodes);
-  return CLEAVE_OK;
-}
-
 /* A set that has not been decided about yet. */
 typedef struct waiting {
   uint32_t position; /* one of it */
@@ -113,6 +126,14 @@ typedef struct settler {
   cleave_arena_t arena; /* of one decision */
 } settler_t;
 
+/* What is decided about a set: taken, or why not. */
+typedef struct verdict {
+  bool is_taken;
+  cleave_plan_note_kind_t kind;
+  cleave_stop_cause_t cause;
+  const char *reason;
+} verdict_t;
+
 /* Notes and logs why these nodes are not taken. */
 static cleave_status_t note_refused(const settler_t *settler, cleave_plan_note_kind_t kind,
                                     cleave_stop_cause_t cause, const uint32_t *positions, uint32_t count,
@@ -122,6 +143,50 @@ static cleave_status_t note_refused(const settler_t *settler, cleave_plan_note_k
       cleave_partitioner_note(partitioner, kind, positions[0], settler->rule_index, error, "%s", reason));
   for (uint32_t k = 0; k < count; k++) {
     CLEAVE_TRY(cleave_partitioner_stop(partitioner, positions[k], settler->rule_index, cause, reason, error));
+  }
+  return CLEAVE_OK;
+}
+
+/* The last questions about a set that is accepted whole: does the backend run a grown fusion as one kernel,
+ * and does the caller allow the set? */
+static cleave_status_t ask_last(settler_t *settler, const uint32_t *positions, uint32_t count,
+                                cleave_review_t *review, verdict_t *verdict, cleave_error_t *error) {
+  const cleave_partitioner_t *partitioner = settler->partitioner;
+  const cleave_rule_t *rule = settler->rule;
+  cleave_node_t *nodes = cleave_arena_allocate(&settler->arena, count, sizeof *nodes);
+  const char **labels = cleave_arena_allocate(&settler->arena, count, sizeof *labels);
+  if (nodes == NULL || labels == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  for (uint32_t k = 0; k < count; k++) {
+    nodes[k] = partitioner->contraction->nodes[positions[k]];
+    labels[k] = "";
+  }
+  bool is_assumed = false;
+  for (uint32_t k = 0; k < count; k++) {
+    is_assumed = is_assumed || cleave_partitioner_assumes(partitioner, positions[k]);
+  }
+  if (cleave_rule_grows_fusions(rule) && !is_assumed) {
+    bool has_own = review->attribute_count > 0;
+    const cleave_fusion_set_t set = {
+        .rule = rule->name,
+        .nodes = nodes,
+        .labels = labels,
+        .node_count = count,
+        .attributes = has_own ? review->attributes : rule->attributes,
+        .attribute_count = has_own ? review->attribute_count : rule->attribute_count};
+    bool yes = true;
+    cleave_reason_t reason = {""};
+    CLEAVE_TRY(cleave_partitioner_supports_fusion(partitioner, &set, &yes, &reason, error));
+    if (!yes) {
+      review->reason = reason;
+      *verdict = (verdict_t){false, CLEAVE_PLAN_NOTE_BACKEND, CLEAVE_STOP_BACKEND,
+                             reason.text[0] == '\0' ? "the backend said no" : review->reason.text};
+      return CLEAVE_OK;
+    }
+  }
+  if (!cleave_partitioner_allows(partitioner, settler->rule_index, nodes, count)) {
+    *verdict = (verdict_t){false, CLEAVE_PLAN_NOTE_LEFT_OUT, CLEAVE_STOP_CALLER, "left out on request"};
   }
   return CLEAVE_OK;
 }
@@ -205,33 +270,33 @@ static cleave_status_t settle_one(settler_t *settler, waiting_t waiting, cleave_
   bool by_threshold = false;
   CLEAVE_TRY(cleave_partitioner_review(partitioner, settler->rule, rule_index, positions, count, &review,
                                        &by_threshold, error));
-  cleave_plan_note_kind_t kind = CLEAVE_PLAN_NOTE_REVIEW;
-  cleave_stop_cause_t cause = by_threshold ? CLEAVE_STOP_THRESHOLD : CLEAVE_STOP_REVIEW;
+  verdict_t verdict = {false, CLEAVE_PLAN_NOTE_REVIEW,
+                       by_threshold ? CLEAVE_STOP_THRESHOLD : CLEAVE_STOP_REVIEW,
+                       review.reason.text[0] == '\0' ? "review said no" : review.reason.text};
   uint32_t kept = review.accept ? keep_whole_fusions(partitioner, positions, count, review.keep) : 0;
-  const char *reason = review.reason.text[0] == '\0' ? "review said no" : review.reason.text;
   if (kept == count) {
-    bool allowed = true;
-    CLEAVE_TRY(ask_caller(partitioner, rule_index, positions, count, &allowed, error));
-    if (allowed) {
-      partitioner->plan->rules[rule_index].matches++;
-      return keep_region(partitioner, rule_index, count, review.attributes, review.attribute_count, error);
-    }
-    kind = CLEAVE_PLAN_NOTE_LEFT_OUT;
-    cause = CLEAVE_STOP_CALLER;
-    reason = "left out on request";
+    verdict.is_taken = true;
+    CLEAVE_TRY(ask_last(settler, positions, count, &review, &verdict, error));
     kept = 0;
   } else if (kept > 0 && waiting.round >= MAX_TRIMS) {
-    kind = CLEAVE_PLAN_NOTE_LIMIT;
-    cause = CLEAVE_STOP_LIMIT;
-    reason = "review has trimmed it too many times";
+    verdict =
+        (verdict_t){false, CLEAVE_PLAN_NOTE_LIMIT, CLEAVE_STOP_LIMIT, "review has trimmed it too many times"};
     kept = 0;
+  }
+  if (verdict.is_taken) {
+    partitioner->plan->rules[rule_index].matches++;
+    return cleave_rule_grows_fusions(settler->rule)
+               ? keep_fusion(partitioner, settler->rule, rule_index, count, review.attributes,
+                             review.attribute_count, error)
+               : keep_region(partitioner, rule_index, count, review.attributes, review.attribute_count,
+                             error);
   }
   partitioner->region_nodes.count = before;
   if (kept > 0) {
     return trim(settler, positions, count, review.keep, waiting.round, review.reason.text, error);
   }
   partitioner->plan->rules[rule_index].refused++;
-  CLEAVE_TRY(note_refused(settler, kind, cause, positions, count, reason, error));
+  CLEAVE_TRY(note_refused(settler, verdict.kind, verdict.cause, positions, count, verdict.reason, error));
   return release_group(partitioner, positions, count, error);
 }
 

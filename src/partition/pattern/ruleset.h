@@ -44,7 +44,7 @@ typedef struct cleave_substitute {
 } cleave_substitute_t;
 
 typedef enum cleave_region_mode {
-  CLEAVE_REGION_BACKEND,   /* every node that the backend supports */
+  CLEAVE_REGION_BACKEND,   /* every node that the backend supports; a fuse rule does not grow */
   CLEAVE_REGION_OPS,       /* `ops` */
   CLEAVE_REGION_SUPPORTED, /* `supported` */
   CLEAVE_REGION_SELECTOR   /* `selector` */
@@ -113,15 +113,17 @@ typedef struct cleave_rule {
   void *context;         /* handed to the callbacks */
   const uint64_t *calls; /* counts calls of its functions, for statistics; may be NULL */
 
-  /* FUSE */
+  /* FUSE: a pattern; or no pattern, and how to grow, as a REGION has it. A set that grew becomes one fusion,
+   * of free nodes alone, once thresholds, `review` and the backend accept it. */
   const cleave_pattern_t *pattern;
   cleave_status_t (*where)(void *context, const cleave_graph_t *graph, const cleave_match_t *match,
                            bool *out_accept, cleave_reason_t *reason,
                            cleave_error_t *error); /* may be NULL */
-  const cleave_attribute_t *attributes;            /* for its fusions, of any kind but TENSOR, by name */
+  const cleave_attribute_t *attributes;            /* for its fusions, of any kind but TENSOR, by name; a
+                                                      `review` may give others */
   uint32_t attribute_count;
 
-  /* REGION */
+  /* REGION, and FUSE without a pattern */
   /* Called before and after the rule runs: both are set, or neither. If `begin` fails, `end` is not called.
    */
   cleave_status_t (*begin)(void *context, const cleave_graph_t *graph, cleave_error_t *error);
@@ -138,7 +140,8 @@ typedef struct cleave_rule {
   uint32_t min_nodes;
   double min_flops;
   double min_bytes_saved;
-  double min_gain; /* cost of the nodes on cpu over the cost of the region on its backend */
+  double
+      min_gain; /* cost of the nodes one by one on cpu over that of the region, or fusion, on its backend */
 
   /* REWRITE: `pattern`, `where`, and the function that builds the substitute in the editor's graph. The match
    * is still in that graph; the function may only add to it. */
@@ -148,6 +151,11 @@ typedef struct cleave_rule {
   /* PASS: changes the editor's graph as it likes. */
   cleave_status_t (*run)(void *context, cleave_editor_t *editor, cleave_error_t *error);
 } cleave_rule_t;
+
+/* A fuse rule that grows its fusions. */
+static inline bool cleave_rule_grows_fusions(const cleave_rule_t *rule) {
+  return rule->kind == CLEAVE_RULE_FUSE && rule->pattern == NULL;
+}
 
 typedef struct cleave_ruleset {
   const char *name;

@@ -75,9 +75,14 @@ static cleave_status_t explain_sibling(const reporter_t *reporter, cleave_bounda
   return set_reason(reporter, edge, CLEAVE_STOP_CYCLE, text, error);
 }
 
-/* The region is a fusion that no region rule took: no growth took place. */
+/* The region is a fusion that no region rule took: the fusion grew, or no growth took place. */
 static cleave_status_t explain_fusion(const reporter_t *reporter, cleave_boundary_edge_t *edge,
                                       cleave_error_t *error) {
+  const cleave_stop_t *own = cleave_boundary_log_find(reporter->report->log, edge->outside,
+                                                      reporter->plan->regions[edge->region].rule);
+  if (own != NULL && own->cause != CLEAVE_STOP_REGION && own->cause != CLEAVE_STOP_GROUP) {
+    return set_reason(reporter, edge, own->cause, own->text, error);
+  }
   const cleave_stop_t *stop =
       cleave_boundary_log_find(reporter->report->log, edge->inside, CLEAVE_INDEX_NONE);
   if (stop != NULL && stop->cause != CLEAVE_STOP_REGION && stop->cause != CLEAVE_STOP_GROUP) {

@@ -245,7 +245,7 @@ static cleave_status_t judge_pattern(case_t *c, cleave_verdict_t *verdict, cleav
   return CLEAVE_OK;
 }
 
-// ---- region rules ----
+// ---- region rules, and fuse rules that grow ----
 
 static cleave_status_t judge_region(const case_t *c, cleave_verdict_t *verdict, cleave_error_t *error) {
   const cleave_plan_t *plan = c->builder->request->plan;
@@ -398,7 +398,7 @@ cleave_status_t cleave_why_judge(cleave_why_builder_t *builder, uint32_t rule, c
   if (c->source->pattern != NULL) {
     return judge_by_pattern(c, out_verdict, error);
   }
-  if (is_there && plan->rules[rule].kind == CLEAVE_RULE_REGION) {
+  if (is_there && !cleave_rule_kind_changes_graph(plan->rules[rule].kind)) {
     c->graph = plan->graph;
     return judge_region(c, out_verdict, error);
   }

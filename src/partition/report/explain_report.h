@@ -103,6 +103,7 @@ int cleave_near_miss_compare(const cleave_near_miss_t *a, const cleave_near_miss
 
 typedef struct cleave_why_rule {
   uint32_t rule;               /* in plan->rules */
+  bool grows;                  /* it has no pattern: its fusions or regions grow */
   const cleave_graph_t *graph; /* that the rule looked at in the end */
   uint32_t anchor_count;
   uint32_t match_count;  /* places where the pattern matches */

@@ -472,7 +472,9 @@ cleave_status_t cleave_why_report_rule(cleave_why_builder_t *builder, uint32_t r
   cleave_status_t status = CLEAVE_OK;
   const cleave_rule_t *source = builder->rules[rule];
   survey_t survey = {.builder = builder, .rule = rule, .report = out_report};
-  *out_report = (cleave_why_rule_t){.rule = rule, .graph = builder->request->plan->graph};
+  *out_report = (cleave_why_rule_t){.rule = rule,
+                                    .grows = source != NULL && source->pattern == NULL,
+                                    .graph = builder->request->plan->graph};
   if (source != NULL && source->pattern != NULL) {
     const cleave_plan_rule_t *entry = &builder->request->plan->rules[rule];
     size_t begin = cleave_history_begin(builder->history, rule);

@@ -249,6 +249,8 @@ static void print_counts(const printer_t *printer, const cleave_why_rule_t *rule
   const cleave_plan_rule_t *entry = &printer->why->plan->rules[rule->rule];
   if (entry->kind == CLEAVE_RULE_REGION) {
     cleave_text_show(text, "%u region%s", (unsigned)entry->matches, entry->matches == 1 ? "" : "s");
+  } else if (entry->kind == CLEAVE_RULE_FUSE && rule->grows) {
+    cleave_text_show(text, "%u fusion%s", (unsigned)entry->matches, entry->matches == 1 ? "" : "s");
   } else if (entry->kind == CLEAVE_RULE_PASS) {
     cleave_text_add(text, "a function over the whole model");
   } else {

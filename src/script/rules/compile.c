@@ -60,14 +60,8 @@ static bool read_named(cleave_table_reader_t *reader, const char *name, cleave_r
   return true;
 }
 
-static void read_fuse(cleave_table_reader_t *reader, cleave_rule_t *rule, cleave_script_rule_t *functions) {
-  functions->where = cleave_table_function(reader, "where");
-  rule->pattern = cleave_table_pattern(reader, "pattern", rule->name);
-  rule->attributes = read_attributes(reader, &rule->attribute_count);
-  cleave_callbacks_bind_fuse(rule, functions);
-}
-
-static void read_region(cleave_table_reader_t *reader, cleave_rule_t *rule, cleave_script_rule_t *functions) {
+/* How a rule grows, and when that is worth it. */
+static void read_growth(cleave_table_reader_t *reader, cleave_rule_t *rule, cleave_script_rule_t *functions) {
   functions->supported = cleave_table_function(reader, "supported");
   functions->selector = cleave_table_function(reader, "selector");
   functions->review = cleave_table_function(reader, "review");
@@ -77,6 +71,22 @@ static void read_region(cleave_table_reader_t *reader, cleave_rule_t *rule, clea
   rule->min_flops = cleave_table_number(reader, "min_flops", 0.0, NULL);
   rule->min_bytes_saved = cleave_table_number(reader, "min_bytes_saved", 0.0, NULL);
   rule->min_gain = cleave_table_number(reader, "min_gain", 0.0, NULL);
+}
+
+static void read_fuse(cleave_table_reader_t *reader, cleave_rule_t *rule, cleave_script_rule_t *functions) {
+  rule->attributes = read_attributes(reader, &rule->attribute_count);
+  if (cleave_table_text(reader, "mode") != NULL) {
+    read_growth(reader, rule, functions);
+    cleave_callbacks_bind_region(rule, functions);
+    return;
+  }
+  functions->where = cleave_table_function(reader, "where");
+  rule->pattern = cleave_table_pattern(reader, "pattern", rule->name);
+  cleave_callbacks_bind_fuse(rule, functions);
+}
+
+static void read_region(cleave_table_reader_t *reader, cleave_rule_t *rule, cleave_script_rule_t *functions) {
+  read_growth(reader, rule, functions);
   if (!read_named(reader, "partitioner", rule, functions)) {
     cleave_callbacks_bind_region(rule, functions);
   }

@@ -302,15 +302,18 @@ static void random_rule(random_rules_t *all, uint32_t s, uint32_t r) {
   rule->line = (int32_t)(s * 10 + r);
   rule->priority = (int32_t)random_below(3);
   rule->context = (void *)(uintptr_t)(1 + random_below(1000000));
-  if (chance(50)) {
-    rule->kind = CLEAVE_RULE_FUSE;
+  rule->kind = chance(50) ? CLEAVE_RULE_FUSE : CLEAVE_RULE_REGION;
+  bool grows = rule->kind == CLEAVE_RULE_REGION || chance(30);
+  if (!grows) {
     random_pattern(&all->patterns[s][r]);
     rule->pattern = &all->patterns[s][r].pattern;
     rule->where = chance(40) ? where : NULL;
     return;
   }
-  rule->kind = CLEAVE_RULE_REGION;
   rule->mode = (cleave_region_mode_t)random_below(4);
+  if (rule->kind == CLEAVE_RULE_FUSE && rule->mode == CLEAVE_REGION_BACKEND) {
+    rule->mode = CLEAVE_REGION_OPS;
+  }
   rule->ops = all->ops[s][r];
   rule->op_count = 1 + random_below(3);
   for (uint32_t k = 0; k < rule->op_count; k++) {
@@ -410,7 +413,7 @@ static void check_plan(const cleave_plan_t *plan, const random_rules_t *all) {
     uint32_t s = index < all->rulesets[0].rule_count ? 0 : 1;
     uint32_t r = s == 0 ? index : index - all->rulesets[0].rule_count;
     matches[index]++;
-    if (!all->patterns[s][r].shared) {
+    if (all->rules[s][r].pattern != NULL && !all->patterns[s][r].shared) {
       check_closed(plan, f);
     }
   }

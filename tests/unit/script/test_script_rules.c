@@ -120,7 +120,7 @@ UNIT_TEST(says_what_is_wrong_in_a_pattern) {
        "r.lua:2: '>>': what the function returned: expected a pattern or the name of an operator, found 1",
        NULL},
       {"3", "r.lua:2: fuse 'x': pattern: expected a pattern or the name of an operator, found 3", "x"},
-      {"nil", "r.lua:2: fuse 'x': no pattern", "x"},
+      {"nil", "r.lua:2: fuse 'x': no pattern, and none of ops, supported and selector", "x"},
       {"op 'Conv' >> any 'x'", "r.lua:2: fuse 'x': only the first part of a sequence can be a value", "x"},
       {"op 'Conv' >> repeated { op 'Relu', min = 3, max = 2 }",
        "r.lua:2: fuse 'x': repeated: 3 to 2 times, expected 0 <= min <= max, 1 <= max <= 4096", "x"},
