@@ -11,7 +11,9 @@
 #include "cli/common/output.h"
 #include "cli/report/report.h"
 #include "cli/report/report_devices.h"
+#include "cli/report/run_requests.h"
 #include "cli/report/run_watch.h"
+#include "cli/report/times.h"
 #include "runtime/model/model.h"
 #include "runtime/session/profile.h"
 #include "system/clock.h"
@@ -53,11 +55,21 @@ typedef struct run {
   double first_ms;
   double total_ms;
   cleave_profile_t profile;
+  cleave_run_requests_t requests;
 } run_t;
 
 /* ---- checks ---- */
 
-static cleave_status_t compare_outputs(const run_t *run, cleave_tensor_t *const *expected, checks_t *checks,
+static void free_checks(checks_t *checks) {
+  for (uint32_t k = 0; k < checks->count; k++) {
+    cleave_text_deinit(&checks->lines[k].explanation);
+  }
+  cleave_free(checks->lines);
+  *checks = (checks_t){0};
+}
+
+static cleave_status_t compare_session(const run_t *run, const cleave_session_t *session,
+                                       cleave_tensor_t *const *expected, checks_t *checks,
                                        cleave_error_t *error) {
   uint32_t count = cleave_model_output_count(run->job.model);
   checks->lines = cleave_allocate_zeroed(count, sizeof *checks->lines);
@@ -71,7 +83,7 @@ static cleave_status_t compare_outputs(const run_t *run, cleave_tensor_t *const 
     cleave_tensor_view_t actual;
     checks->count = k + 1;
     CLEAVE_TRY(cleave_model_output(run->job.model, k, &port, error));
-    CLEAVE_TRY(cleave_session_output(run->job.session, k, &actual, error));
+    CLEAVE_TRY(cleave_session_output(session, k, &actual, error));
     CLEAVE_TRY(cleave_check_tensor(&actual, expected[k], &run->tolerance, &line->result, error));
     line->name = port.name;
     cleave_check_explain(port.name, &actual, expected[k], &line->result, &line->explanation);
@@ -80,11 +92,15 @@ static cleave_status_t compare_outputs(const run_t *run, cleave_tensor_t *const 
   return CLEAVE_OK;
 }
 
-static void free_checks(checks_t *checks) {
-  for (uint32_t k = 0; k < checks->count; k++) {
-    cleave_text_deinit(&checks->lines[k].explanation);
+/* Of the sessions that took requests, the first whose outputs differ is reported. */
+static cleave_status_t compare_outputs(const run_t *run, cleave_tensor_t *const *expected, checks_t *checks,
+                                       cleave_error_t *error) {
+  CLEAVE_TRY(compare_session(run, run->job.session, expected, checks, error));
+  for (int64_t k = 0; k + 1 < run->requests.concurrency && checks->matches; k++) {
+    free_checks(checks);
+    CLEAVE_TRY(compare_session(run, run->requests.sessions[k], expected, checks, error));
   }
-  cleave_free(checks->lines);
+  return CLEAVE_OK;
 }
 
 static cleave_status_t check(run_t *run, cleave_error_t *error) {
@@ -150,27 +166,15 @@ static cleave_status_t measure(run_t *run, cleave_error_t *error) {
   return CLEAVE_OK;
 }
 
-static int compare_times(const void *a, const void *b) {
-  double left = *(const double *)a;
-  double right = *(const double *)b;
-  return (left > right) - (left < right);
-}
-
-/* Time below which `share` of the runs are; 0 without runs. The median of an even count is the mean of the
- * middle two. */
 static double quantile(const run_t *run, double share) {
-  size_t count = run->times.count;
-  if (count == 0) {
-    return 0.0;
-  }
-  double place = share * (double)(count - 1);
-  size_t low = (size_t)place;
-  size_t high = low + 1 < count ? low + 1 : low;
-  double rest = place - (double)low;
-  return run->times.items[low] * (1.0 - rest) + run->times.items[high] * rest;
+  return cleave_times_quantile(run->times.items, run->times.count, share);
 }
 
 /* ---- reporting ---- */
+
+static int64_t threads_of(const run_t *run) {
+  return run->options.threads == 0 ? cleave_threads_available() : run->options.threads;
+}
 
 static void print_checks(const checks_t *checks, const char *against) {
   if (checks->count == 0) {
@@ -239,12 +243,6 @@ static void print_profile(const run_t *run) {
   cleave_print("\ntrace written to %s\n", run->profile_path);
 }
 
-/* Milliseconds, with more digits where they are few. */
-static const char *format_ms(double ms, char *buffer, size_t size) {
-  (void)snprintf(buffer, size, ms < 1.0 ? "%.4f" : "%.2f", ms);
-  return buffer;
-}
-
 static void print_drawn(const cleave_inputs_t *inputs) {
   const char *drawn = cleave_text_get(&inputs->drawn);
   while (*drawn != '\0') {
@@ -285,16 +283,21 @@ static void print_report(const run_t *run) {
   }
   cleave_print("\n");
   char times[4][32];
-  cleave_print("first run %s ms", format_ms(run->first_ms, times[0], sizeof times[0]));
+  cleave_print("first run %s ms", cleave_times_format(run->first_ms, times[0], sizeof times[0]));
   if (run->times.count > 0) {
-    cleave_print(
-        ", then " CLEAVE_TRUSTED "median %s ms" CLEAVE_TRUSTED ", min %s, p90 %s (%zu runs, %d threads)",
-        cleave_output_style(CLEAVE_STYLE_BOLD), format_ms(quantile(run, 0.5), times[1], sizeof times[1]),
-        cleave_output_style(CLEAVE_STYLE_PLAIN), format_ms(run->times.items[0], times[2], sizeof times[2]),
-        format_ms(quantile(run, 0.9), times[3], sizeof times[3]), run->times.count,
-        (int)(run->options.threads == 0 ? cleave_threads_available() : run->options.threads));
+    cleave_print(", then " CLEAVE_TRUSTED "median %s ms" CLEAVE_TRUSTED
+                 ", min %s, p90 %s (%zu runs, %d threads)",
+                 cleave_output_style(CLEAVE_STYLE_BOLD),
+                 cleave_times_format(quantile(run, 0.5), times[1], sizeof times[1]),
+                 cleave_output_style(CLEAVE_STYLE_PLAIN),
+                 cleave_times_format(run->times.items[0], times[2], sizeof times[2]),
+                 cleave_times_format(quantile(run, 0.9), times[3], sizeof times[3]), run->times.count,
+                 (int)threads_of(run));
   }
-  cleave_print("\nmemory: values %s (unshared %s), packed weights %s, peak %.0f MiB\n",
+  cleave_print("\n");
+  cleave_run_requests_print(&run->requests, threads_of(run));
+  cleave_print("memory%s: values %s (unshared %s), packed weights %s, peak %.0f MiB\n",
+               run->requests.count > 0 ? " of each session" : "",
                cleave_output_bytes((double)(memory.values_bytes + memory.outputs_bytes +
                                             memory.dynamic_bytes + memory.workspace_bytes),
                                    bytes[0], sizeof bytes[0]),
@@ -353,9 +356,8 @@ static json_t *result_json(const run_t *run) {
     return NULL;
   }
   (void)json_object_set_new(json, "runs", json_integer((json_int_t)run->times.count));
-  (void)json_object_set_new(
-      json, "threads",
-      json_integer(run->options.threads == 0 ? cleave_threads_available() : run->options.threads));
+  (void)json_object_set_new(json, "threads", json_integer(threads_of(run)));
+  (void)json_object_set_new(json, "requests", cleave_run_requests_json(&run->requests, threads_of(run)));
   (void)json_object_set_new(json, "programs",
                             json_pack("{s:i, s:i}", "count", (int)cleave_session_program_count(job->session),
                                       "loaded", (int)cleave_session_loaded_count(job->session)));
@@ -434,6 +436,10 @@ static cleave_status_t work(run_t *run, cleave_error_t *error) {
   }
   warn_of_options(run->job.session);
   CLEAVE_TRY(run_once(run, &run->first_ms, error));
+  if (run->requests.count > 0) {
+    CLEAVE_TRY(cleave_run_requests_run(&run->requests, &run->job, error));
+    return check(run, error);
+  }
   CLEAVE_TRY(check(run, error));
   CLEAVE_TRY(measure(run, error));
   if (run->profile_path != NULL) {
@@ -443,14 +449,23 @@ static cleave_status_t work(run_t *run, cleave_error_t *error) {
     cleave_profile_finish(&run->profile);
     CLEAVE_TRY(cleave_profile_write_trace(run->profile_path, run->job.session, run->job.plan, error));
   }
-  if (run->times.count > 1) {
-    qsort(run->times.items, run->times.count, sizeof *run->times.items, compare_times);
-  }
+  cleave_times_sort(run->times.items, run->times.count);
   return CLEAVE_OK;
 }
 
+static const char *find_misuse(run_t *run) {
+  const char *misuse = cleave_run_requests_check(&run->requests);
+  bool is_measured = run->watch || run->profile_path != NULL || run->repeat != UNSET;
+  return misuse == NULL && run->requests.count > 0 && is_measured
+             ? "option '--requests' does not go with --watch, --profile and --repeat"
+             : misuse;
+}
+
 static int run_command(int argc, char **argv) {
-  run_t run = {.tolerance = {.rtol = 1e-3, .atol = 1e-5, .scaled = true}, .warmup = 1, .repeat = UNSET};
+  run_t run = {.tolerance = {.rtol = 1e-3, .atol = 1e-5, .scaled = true},
+               .warmup = 1,
+               .repeat = UNSET,
+               .requests = CLEAVE_RUN_REQUESTS_UNSET};
   const cleave_option_t options[] = {
       {"rules", 0, CLEAVE_OPTION_LIST, "FILE",
        "rule file to partition with, or a loaded library that brings rules (LIBRARY or LIBRARY/RULE); may be "
@@ -496,6 +511,14 @@ static int run_command(int argc, char **argv) {
        &run.warmup},
       {"repeat", 0, CLEAVE_OPTION_INT, "N",
        "runs that are measured (default: what fits into a second, 3 to 50)", &run.repeat},
+      {"requests", 0, CLEAVE_OPTION_INT, "N",
+       "in place of measuring one run after the other: N requests, each answered before the next one in its "
+       "place begins; prints throughput and latencies. Checks look at the outputs of all sessions",
+       &run.requests.count},
+      {"concurrency", 0, CLEAVE_OPTION_INT, "K",
+       "with --requests: K at a time, each on a session of its own with --threads threads (default: 1; the "
+       "threads that there are, divided by K)",
+       &run.requests.concurrency},
       {"verify", 0, CLEAVE_OPTION_FLAG, NULL,
        "also run the graph unpartitioned on cpu, and report the largest difference per output; exit status "
        "0 only if all match",
@@ -531,7 +554,11 @@ static int run_command(int argc, char **argv) {
   if (cleave_arguments_parse(&arguments, argc, argv, &status)) {
     run.options.model = arguments.found.items[0];
     run.options.fallback = cleave_common_fallback();
-    if (run.options.plan != NULL && (run.options.rules.count > 0 || run.options.backend != NULL)) {
+    const char *misuse = find_misuse(&run);
+    run.options.threads = cleave_run_requests_threads(&run.requests, run.options.threads);
+    if (misuse != NULL) {
+      status = cleave_arguments_fail("run", "%s", misuse);
+    } else if (run.options.plan != NULL && (run.options.rules.count > 0 || run.options.backend != NULL)) {
       status = cleave_arguments_fail("run", "option '--plan' takes the place of --rules and --backend");
     } else if (run.watch && (run.options.rules.count == 0 || run.profile_path != NULL)) {
       status = cleave_arguments_fail("run", run.profile_path != NULL
@@ -555,6 +582,7 @@ static int run_command(int argc, char **argv) {
   free_checks(&run.reference);
   cleave_array_free(&run.times);
   cleave_profile_deinit(&run.profile);
+  cleave_run_requests_deinit(&run.requests);
   cleave_job_deinit(&run.job);
   cleave_arguments_free(&arguments);
   return status;

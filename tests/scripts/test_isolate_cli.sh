@@ -96,6 +96,15 @@ check "verify" 1 "0 match, 2 do not, 0 skipped" "$program" verify shapes.lua --r
   --load "$hostile/libcrash_run.so" --isolate crash_run
 grep -q "while running region 'relus_1'" out || fail "the second region is not checked in"
 
+# Two sessions run at a time: the request in which the library crashes ends the command, or both go on.
+echo 'g.output("y", g.Relu(g.input("x", "float32", { 3, 33 })))' >one.lua
+requests() {
+  "$program" run one.lua --rules rules.lua --backend crash_later --load "$hostile/libcrash_later.so" --isolate crash_later \
+    --verify --requests 40 --concurrency 2 --threads 1 "$@"
+}
+refuse "requests" "library 'crash_later' crashed (segmentation fault at 0x10) while running region 'relus_0'" requests
+check "requests, falling back" 0 "all outputs match" requests --fallback
+
 # Options.
 good=$build/tests/accelerators/libgood.so
 check "by another name" 0 "all outputs match" "$program" run model.lua --rules rules.lua --backend other \

@@ -204,27 +204,32 @@ cleave_status_t cleave_job_partition(cleave_job_t *job, cleave_error_t *error) {
   return status == CLEAVE_OK ? check_shapes(job, error) : status;
 }
 
-cleave_status_t cleave_job_compile(cleave_job_t *job, cleave_error_t *error) {
+cleave_status_t cleave_job_add_session(const cleave_job_t *job, cleave_session_t **out_session,
+                                       cleave_error_t *error) {
   cleave_session_options_t options = cleave_common_session();
   options.threads = (int32_t)(job->options->threads > INT32_MAX ? INT32_MAX : job->options->threads);
   options.profile = job->options->profile;
   options.programs = job->programs;
   options.imperative = job->options->imperative;
   options.strict = job->options->plan != NULL && !job->options->fallback;
-  const cleave_inputs_t *inputs = &job->inputs;
+  const cleave_inputs_t *inputs = job->plan != NULL ? &job->plan_inputs : &job->inputs;
+  CLEAVE_TRY(cleave_session_create(job->model, job->plan, inputs->pointers, inputs->count, &options,
+                                   out_session, error));
+  for (uint32_t k = 0; k < inputs->count; k++) {
+    CLEAVE_TRY(cleave_session_set_input(*out_session, k, &inputs->views[k], error));
+  }
+  return CLEAVE_OK;
+}
+
+cleave_status_t cleave_job_compile(cleave_job_t *job, cleave_error_t *error) {
   if (job->plan != NULL) {
     cleave_input_request_t request = request_of(job);
     cleave_inputs_deinit(&job->plan_inputs);
     CLEAVE_TRY(cleave_inputs_load_added(job->plan, &request, &job->inputs, &job->plan_inputs, error));
-    inputs = &job->plan_inputs;
   }
   uint64_t start = cleave_clock_now();
-  CLEAVE_TRY(cleave_session_create(job->model, job->plan, inputs->pointers, inputs->count, &options,
-                                   &job->session, error));
+  CLEAVE_TRY(cleave_job_add_session(job, &job->session, error));
   job->compile_ms = cleave_clock_ms(start, cleave_clock_now());
-  for (uint32_t k = 0; k < inputs->count; k++) {
-    CLEAVE_TRY(cleave_session_set_input(job->session, k, &inputs->views[k], error));
-  }
   return CLEAVE_OK;
 }
 

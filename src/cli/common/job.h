@@ -65,6 +65,9 @@ bool cleave_job_has_rules(const cleave_job_options_t *options);
 /* Runs the rule files, or takes up the saved plan, or the one of a region. */
 CLEAVE_MUST_USE cleave_status_t cleave_job_partition(cleave_job_t *job, cleave_error_t *error);
 CLEAVE_MUST_USE cleave_status_t cleave_job_compile(cleave_job_t *job, cleave_error_t *error);
+/* Another session like that of a compiled job, on the same inputs; the caller destroys it before the job. */
+CLEAVE_MUST_USE cleave_status_t cleave_job_add_session(const cleave_job_t *job,
+                                                       cleave_session_t **out_session, cleave_error_t *error);
 void cleave_job_deinit(cleave_job_t *job);
 
 /* Peak resident memory of the process in MiB. */
