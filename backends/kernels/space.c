@@ -4,9 +4,8 @@
 
 #include <inttypes.h>
 
-cleave_status_t kernel_space(const kernel_plan_t *plan, const kernel_tensor_t *inputs, int64_t *out_dims,
-                             cleave_message_t *message) {
-  const kernel_program_t *program = &plan->program;
+cleave_status_t kernel_program_space(const kernel_program_t *program, const kernel_tensor_t *inputs,
+                                     int64_t *out_dims, cleave_message_t *message) {
   for (int32_t d = 0; d < program->rank; d++) {
     out_dims[d] = 1;
   }
@@ -27,6 +26,11 @@ cleave_status_t kernel_space(const kernel_plan_t *plan, const kernel_tensor_t *i
     }
   }
   return CLEAVE_OK;
+}
+
+cleave_status_t kernel_space(const kernel_plan_t *plan, const kernel_tensor_t *inputs, int64_t *out_dims,
+                             cleave_message_t *message) {
+  return kernel_program_space(&plan->program, inputs, out_dims, message);
 }
 
 /* The stride of an input along an axis of the space. */
@@ -55,10 +59,8 @@ static bool can_merge(const kernel_space_t *space, uint32_t input_count, const i
   return true;
 }
 
-static void merge_axes(const kernel_plan_t *plan, const int64_t *dims, const kernel_tensor_t *inputs,
-                       kernel_space_t *space) {
-  const kernel_program_t *program = &plan->program;
-  int32_t first_of_row = program->rank - program->reduced;
+static void merge_axes(const kernel_program_t *program, int32_t first_of_row, const int64_t *dims,
+                       const kernel_tensor_t *inputs, kernel_space_t *space) {
   int32_t barrier = 0; /* merged axes before it are not of the row */
   for (int32_t d = 0; d < program->rank; d++) {
     int64_t strides[KERNEL_MOST_TENSORS];
@@ -78,6 +80,7 @@ static void merge_axes(const kernel_plan_t *plan, const int64_t *dims, const ker
       space->strides[k][space->rank - 1] = strides[k];
     }
   }
+  space->row_rank = first_of_row < program->rank ? space->rank - barrier : 0;
 }
 
 static kernel_grid_t make_grid(int64_t elements, int64_t run, int64_t tile) {
@@ -97,28 +100,33 @@ static kernel_grid_t make_grid(int64_t elements, int64_t run, int64_t tile) {
   return grid;
 }
 
-void kernel_space_make(const kernel_plan_t *plan, const int64_t *dims, const kernel_tensor_t *inputs,
-                       kernel_space_t *out_space) {
-  const kernel_program_t *program = &plan->program;
+void kernel_space_merge(const kernel_program_t *program, int32_t reduced, const int64_t *dims,
+                        const kernel_tensor_t *inputs, kernel_space_t *out_space) {
   kernel_space_t *space = out_space;
   space->rank = 0;
-  merge_axes(plan, dims, inputs, space);
-  int64_t expected = 1;
+  merge_axes(program, program->rank - reduced, dims, inputs, space);
   space->rows = 1;
   space->row_length = 1;
   for (int32_t d = 0; d < program->rank; d++) {
-    int64_t *part = d < program->rank - program->reduced ? &space->rows : &space->row_length;
+    int64_t *part = d < program->rank - reduced ? &space->rows : &space->row_length;
     *part *= dims[d];
   }
   space->total = space->rows * space->row_length;
   for (uint32_t k = 0; k < program->input_count; k++) {
     space->flat[k] = true;
-    expected = 1;
+    int64_t expected = 1;
     for (int32_t d = space->rank - 1; d >= 0; d--) {
       space->flat[k] = space->flat[k] && space->strides[k][d] == expected;
       expected *= space->dims[d];
     }
   }
+}
+
+void kernel_space_make(const kernel_plan_t *plan, const int64_t *dims, const kernel_tensor_t *inputs,
+                       kernel_space_t *out_space) {
+  const kernel_program_t *program = &plan->program;
+  kernel_space_t *space = out_space;
+  kernel_space_merge(program, program->reduced, dims, inputs, space);
   int64_t run = space->rank > 0 ? space->dims[space->rank - 1] : 1;
   run = program->reduced > 0 && run > space->row_length ? space->row_length : run;
   space->group = 0;

@@ -19,6 +19,7 @@ typedef struct kernel_grid {
 
 typedef struct kernel_space {
   int32_t rank;
+  int32_t row_rank; /* of these axes, the last ones are of the row */
   int64_t dims[CLEAVE_MAX_RANK];
   int64_t strides[KERNEL_MOST_TENSORS]
                  [CLEAVE_MAX_RANK]; /* of each input, in elements; 0 where it is repeated */
@@ -30,6 +31,15 @@ typedef struct kernel_space {
   int64_t items;      /* groups, or tiles where there are no reductions */
   kernel_grid_t grid; /* of everything, of a group of rows, or of one row */
 } kernel_space_t;
+
+/* kernel_space of execute.h, from the program alone. */
+CLEAVE_MUST_USE cleave_status_t kernel_program_space(const kernel_program_t *program,
+                                                     const kernel_tensor_t *inputs, int64_t *out_dims,
+                                                     cleave_message_t *message);
+
+/* Merges axes, with the last `reduced` ones as the row; leaves out how the space is cut. */
+void kernel_space_merge(const kernel_program_t *program, int32_t reduced, const int64_t *dims,
+                        const kernel_tensor_t *inputs, kernel_space_t *out_space);
 
 void kernel_space_make(const kernel_plan_t *plan, const int64_t *dims, const kernel_tensor_t *inputs,
                        kernel_space_t *out_space);

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels as CUDA text, run on the stand-in and compared with the same programs on the CPU.
+#include <math.h>
+
+#include "cuda_case.h"
+#include "unit.h"
+
+UNIT_TEST(a_chain_is_one_chunk_per_thread) {
+  kernel_program_t *program = kernel_case_read(
+      "kernel rank 1 reduced 0\nin0 f32 [0]\nin1 f32 [0]\n%0 = load in0\n%1 = load in1\n%2 = Add %0 %1\n"
+      "%3 = Tanh %2\nout0 f32 = %3\n");
+  static _Alignas(16) float a[1003];
+  static _Alignas(16) float b[1003];
+  static _Alignas(16) float y[1003];
+  static _Alignas(16) float expected[1003];
+  for (int k = 0; k < 1003; k++) {
+    a[k] = (float)(k % 17) * 0.1f;
+    b[k] = (float)(k % 13) * -0.2f;
+  }
+  const int64_t dims[] = {1003};
+  const kernel_tensor_t inputs[] = {{a, 1, dims, NULL}, {b, 1, dims, NULL}};
+  void *outputs[] = {y};
+  void *wanted[] = {expected};
+  kernel_case_run(program, 2, 1, inputs, wanted);
+  cuda_case_run(program, inputs, outputs);
+  for (int k = 0; k < 1003; k++) {
+    ck_assert_float_eq_tol(y[k], expected[k], 1e-6f);
+  }
+  kernel_cuda_t *kernel = NULL;
+  cleave_message_t message;
+  kernel_cuda_launch_t launch;
+  char *text = NULL;
+  ck_assert_int_eq(kernel_cuda_create(program, false, &kernel, &message), CLEAVE_OK);
+  cuda_case_prepare(kernel, inputs, outputs, &launch);
+  ck_assert_int_eq(launch.variant.lanes, 4);
+  ck_assert_uint_eq(launch.argument_bytes, 32);
+  ck_assert_int_eq(kernel_cuda_text(kernel, &launch.variant, "Add_0, Tanh_1", &text, &message), CLEAVE_OK);
+  ck_assert_ptr_nonnull(strstr(text, "// Add_0, Tanh_1\n// kernel rank 1 reduced 0\n"));
+  ck_assert_ptr_nonnull(strstr(text, "    const float v3 = tanhf(v2);\n"));
+  ck_assert_ptr_null(strstr(text, "#include"));
+  free(text);
+  kernel_cuda_destroy(kernel);
+  kernel_program_destroy(program);
+}
+
+UNIT_TEST(a_softmax_keeps_its_row) {
+  kernel_program_t *program = kernel_case_read(
+      "kernel rank 2 reduced 1\nin0 f16 [0 1]\nin1 f32 [. 0]\n%0 = load in0\n%1 = load in1\n%2 = Add %0 %1\n"
+      "%3 = ReduceMax %2\n%4 = Sub %2 %3\n%5 = Exp %4\n%6 = ReduceSum %5\n%7 = Div %5 %6\nout0 f32 = %7\n");
+  static _Alignas(16) uint16_t a[5 * 1000];
+  static _Alignas(16) float b[1000];
+  static _Alignas(16) float y[5 * 1000];
+  static _Alignas(16) float expected[5 * 1000];
+  for (int length = 1; length <= 1000; length = length * 3 + length % 4) {
+    for (int k = 0; k < 5000; k++) {
+      a[k] = (uint16_t)(0x3000 + k * 7 % 3000);
+      b[k % 1000] = (float)(k % 13) * -0.2f;
+    }
+    const int64_t dims[] = {5, length};
+    const kernel_tensor_t inputs[] = {{a, 2, dims, NULL}, {b, 1, dims + 1, NULL}};
+    void *outputs[] = {y};
+    void *wanted[] = {expected};
+    kernel_case_run(program, 2, 1, inputs, wanted);
+    cuda_case_run(program, inputs, outputs);
+    for (int k = 0; k < 5 * length; k++) {
+      ck_assert_float_eq_tol(y[k], expected[k], 1e-6f);
+    }
+  }
+  kernel_program_destroy(program);
+}
+
+UNIT_MAIN("kernels as CUDA text")
