@@ -124,9 +124,10 @@ void cuda_case_prepare(const kernel_cuda_t *kernel, const kernel_tensor_t *input
   ck_assert_msg(kernel_cuda_prepare(kernel, &call, out_launch, &message) == CLEAVE_OK, "%s", message.text);
 }
 
-/* Kernels of this process. */
+/* Kernels of this process; their modules stay loaded until it ends. */
 typedef struct compiled {
   char *text;
+  grid_module_t *module;
   const grid_kernel_t *kernel;
   struct compiled *next;
 } compiled_t;
@@ -148,7 +149,8 @@ static const grid_kernel_t *find_kernel(const kernel_cuda_t *kernel, const kerne
   ck_assert_msg(module != NULL, "%s", reason);
   free(image);
   compiled_t *fresh = malloc(sizeof *fresh);
-  *fresh = (compiled_t){.text = text, .kernel = grid_module_kernel(module, KERNEL_CUDA_ENTRY), .next = all};
+  *fresh = (compiled_t){
+      .text = text, .module = module, .kernel = grid_module_kernel(module, KERNEL_CUDA_ENTRY), .next = all};
   ck_assert_ptr_nonnull(fresh->kernel);
   all = fresh;
   return fresh->kernel;
