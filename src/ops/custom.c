@@ -89,6 +89,14 @@ const cleave_op_t *cleave_custom_op_next(const cleave_op_t *op) {
   return entry == NULL ? NULL : &entry->op;
 }
 
+const cleave_op_t *cleave_custom_op_find(const char *domain, const char *name) {
+  const cleave_op_t *op = cleave_custom_op_next(NULL);
+  while (op != NULL && (strcmp(op->name, name) != 0 || strcmp(op->domain, domain) != 0)) {
+    op = cleave_custom_op_next(op);
+  }
+  return op;
+}
+
 cleave_status_t cleave_custom_op_fail(const cleave_op_t *op, cleave_error_t *error) {
   if (is_of_library(op)) {
     return cleave_error_set(error, CLEAVE_ERROR_UNSUPPORTED,
@@ -96,7 +104,7 @@ cleave_status_t cleave_custom_op_fail(const cleave_op_t *op, cleave_error_t *err
                             cleave_custom_op_full_name(op), cleave_custom_op_library(op),
                             is_defined(entry_of(op)) ? "in this context" : "any more");
   }
-  if (cleave_op_find(op->domain, op->name) != NULL) {
+  if (cleave_custom_op_find(op->domain, op->name) != NULL) {
     return cleave_error_set(
         error, CLEAVE_ERROR_UNSUPPORTED,
         "operator '%s.%s': its library was loaded after the model was read; read the model "
@@ -191,13 +199,11 @@ static cleave_status_t check(const cleave_custom_operator_t *definition, uint32_
                             library, definition->domain, definition->name, (int)definition->version,
                             (int)definition->last_version);
   }
-  const cleave_op_t *other = cleave_op_find(definition->domain, definition->name);
-  if (other != NULL && (!is_of_library(other) || find_place(entry_of(other), context) != NULL)) {
-    const char *owner = cleave_custom_op_library(other);
-    return cleave_error_set(
-        error, CLEAVE_ERROR_BACKEND, "library '%s': operator '%s.%s' is there already, %s%s%s", library,
-        definition->domain, definition->name, owner[0] == '\0' ? "one of cleave's own" : "of library '",
-        owner, owner[0] == '\0' ? "" : "'");
+  const cleave_op_t *other = cleave_custom_op_find(definition->domain, definition->name);
+  if (other != NULL && find_place(entry_of(other), context) != NULL) {
+    return cleave_error_set(error, CLEAVE_ERROR_BACKEND,
+                            "library '%s': operator '%s.%s' is there already, of library '%s'", library,
+                            definition->domain, definition->name, cleave_custom_op_library(other));
   }
   return CLEAVE_OK;
 }
@@ -243,7 +249,7 @@ static cleave_status_t fill(entry_t *entry, const cleave_custom_operator_t *defi
 
 /* What another context calls the same must be the same. */
 static cleave_status_t check_others(const entry_t *made, cleave_error_t *error) {
-  const cleave_op_t *other = cleave_op_find(made->op.domain, made->op.name);
+  const cleave_op_t *other = cleave_custom_op_find(made->op.domain, made->op.name);
   if (other == NULL || is_same(entry_of(other), made)) {
     return CLEAVE_OK;
   }

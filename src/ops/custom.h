@@ -37,6 +37,8 @@ const char *cleave_custom_op_library(const cleave_op_t *op);
 
 /* The operators of libraries that are loaded in any context, one after the other: NULL begins, NULL ends. */
 const cleave_op_t *cleave_custom_op_next(const cleave_op_t *op);
+/* The one of them with this domain and name, or NULL. */
+const cleave_op_t *cleave_custom_op_find(const char *domain, const char *name);
 
 /* Does the operator mean the same in this version of its domain's operator set? CLEAVE_ERROR_UNSUPPORTED: it
  * is a library's, which declares other versions, with both. */

@@ -63,11 +63,7 @@ const cleave_op_t *cleave_op_find(const char *domain, const char *name) {
       return op;
     }
   }
-  const cleave_op_t *custom = domain[0] == '\0' ? NULL : cleave_custom_op_next(NULL);
-  while (custom != NULL && (strcmp(custom->name, name) != 0 || strcmp(custom->domain, domain) != 0)) {
-    custom = cleave_custom_op_next(custom);
-  }
-  return custom;
+  return domain[0] == '\0' ? NULL : cleave_custom_op_find(domain, name);
 }
 
 const cleave_op_t *cleave_op_find_full(const char *name) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes become values of a program, one after the other. Intermediate values of float16 and bfloat16 keep the
-// digits of float32.
+// Nodes become values of a program, one after the other; pointwise operators.
 #include "lower.h"
 
 #include <stdlib.h>
@@ -8,107 +7,6 @@
 
 #include "kernels/convert.h"
 #include "lowering.h"
-
-cleave_status_t kernel_lower_unary(lowering_t *lowering, kernel_op_t op, uint32_t x, uint32_t *out_value) {
-  const kernel_op_info_t *info = kernel_op_info(op);
-  return kernel_program_apply(lowering->program, op, &x, info->alpha, info->beta, out_value,
-                              lowering->message);
-}
-
-cleave_status_t kernel_lower_binary(lowering_t *lowering, kernel_op_t op, uint32_t x, uint32_t y,
-                                    uint32_t *out_value) {
-  const uint32_t operands[] = {x, y};
-  return kernel_program_apply(lowering->program, op, operands, 0, 0, out_value, lowering->message);
-}
-
-cleave_status_t kernel_lower_number(lowering_t *lowering, cleave_dtype_t dtype, double number,
-                                    uint32_t *out_value) {
-  uint64_t element = 0;
-  cpu_convert(CLEAVE_DTYPE_F64, &number, dtype, &element, 1);
-  return kernel_program_constant(lowering->program, dtype, &element, out_value, lowering->message);
-}
-
-static cleave_status_t refuse_operand(lowering_t *lowering, const cleave_node_view_t *node,
-                                      const char *what) {
-  return kernel_fail(lowering->message, CLEAVE_ERROR_UNSUPPORTED, "%s '%.64s': %s", node->op,
-                     node->name == NULL ? "" : node->name, what);
-}
-
-/* Loads a value from outside: its axes are the last ones of the space, as ONNX broadcasts. */
-static cleave_status_t load_operand(lowering_t *lowering, const cleave_node_view_t *node, uint32_t value,
-                                    uint32_t *out_value) {
-  const cleave_tensor_view_t *tensor = &lowering->region->values[value].tensor;
-  if (tensor->rank > lowering->rank) {
-    return refuse_operand(lowering, node, "an operand has more dimensions than the result");
-  }
-  int8_t axes[CLEAVE_MAX_RANK] = {0};
-  int32_t skipped = lowering->rank - tensor->rank;
-  for (int32_t d = 0; d < lowering->rank; d++) {
-    axes[d] = (int8_t)(d < skipped ? -1 : d - skipped);
-    if (d >= skipped && tensor->dims[d - skipped] != 1 && tensor->dims[d - skipped] != lowering->dims[d]) {
-      return refuse_operand(lowering, node, "an operand does not broadcast to the result");
-    }
-  }
-  uint32_t input = 0;
-  KERNEL_TRY(kernel_program_input(lowering->program, tensor->dtype, axes, &input, lowering->message));
-  lowering->lowered->inputs[input] = value;
-  return kernel_program_load(lowering->program, input, out_value, lowering->message);
-}
-
-cleave_status_t kernel_lower_operand(lowering_t *lowering, const cleave_node_view_t *node, uint32_t index,
-                                     uint32_t *out_value) {
-  const cleave_value_view_t *view = cleave_view_input(lowering->region, node, index);
-  if (view == NULL) {
-    return refuse_operand(lowering, node, "an operand is missing");
-  }
-  uint32_t value = node->inputs[index];
-  if (lowering->values[value] == CLEAVE_INDEX_NONE) {
-    const cleave_tensor_view_t *tensor = &view->tensor;
-    bool is_number = tensor->data != NULL && tensor->storage == CLEAVE_STORAGE_DENSE &&
-                     cleave_view_element_count(tensor) == 1 && cpu_dtype_is_plain(tensor->dtype);
-    uint64_t element = 0;
-    if (is_number) {
-      memcpy(&element, tensor->data, cleave_dtype_size(tensor->dtype));
-      KERNEL_TRY(kernel_program_constant(lowering->program, tensor->dtype, &element, &lowering->values[value],
-                                         lowering->message));
-    } else {
-      KERNEL_TRY(load_operand(lowering, node, value, &lowering->values[value]));
-    }
-  }
-  *out_value = lowering->values[value];
-  return CLEAVE_OK;
-}
-
-/* Whether a tensor has the shape of the space, or of the rows. */
-static bool has_shape(const lowering_t *lowering, const cleave_tensor_view_t *tensor, bool of_rows) {
-  if (tensor->rank != lowering->rank) {
-    return false;
-  }
-  for (int32_t d = 0; d < lowering->rank; d++) {
-    bool is_reduced = of_rows && d >= lowering->rank - lowering->reduced;
-    if (tensor->dims[d] != (is_reduced ? 1 : lowering->dims[d])) {
-      return false;
-    }
-  }
-  return true;
-}
-
-cleave_status_t kernel_lower_result(lowering_t *lowering, const cleave_node_view_t *node, uint32_t index,
-                                    uint32_t value) {
-  const cleave_value_view_t *view = cleave_view_output(lowering->region, node, index);
-  if (view == NULL) {
-    return CLEAVE_OK;
-  }
-  const kernel_value_t *self = &lowering->program->values[value];
-  if (kernel_compute_dtype(view->tensor.dtype) != self->dtype) {
-    return refuse_operand(lowering, node, "the dtype of the result is another than that of the operands");
-  }
-  if (!has_shape(lowering, &view->tensor, self->per_row)) {
-    return refuse_operand(lowering, node, "the result has another shape than the rest");
-  }
-  lowering->values[node->outputs[index]] = value;
-  return CLEAVE_OK;
-}
 
 /* ---- pointwise operators ---- */
 
@@ -133,7 +31,7 @@ static cleave_status_t lower_clip(lowering_t *lowering, const cleave_node_view_t
       continue;
     }
     if (cleave_view_element_count(&bound->tensor) != 1) {
-      return refuse_operand(lowering, node, "a bound is no scalar");
+      return kernel_lower_refuse(node, "a bound is no scalar", lowering->message);
     }
     KERNEL_TRY(kernel_lower_operand(lowering, node, k, &operands[1]));
     KERNEL_TRY(kernel_lower_binary(lowering, k == 1 ? KERNEL_Less : KERNEL_Greater, *out_value, operands[1],
@@ -164,7 +62,7 @@ static cleave_status_t lower_power(lowering_t *lowering, const cleave_node_view_
   cleave_dtype_t dtype = lowering->program->values[base].dtype;
   double value = 0;
   if (!cpu_dtype_is_float(dtype) || number->dtype == CLEAVE_DTYPE_BOOL) {
-    return refuse_operand(lowering, node, "powers of floats alone are supported");
+    return kernel_lower_refuse(node, "powers of floats alone are supported", lowering->message);
   }
   if (number->op == KERNEL_CONSTANT) {
     cpu_convert(number->dtype, &number->bits, CLEAVE_DTYPE_F64, &value, 1);
@@ -181,7 +79,7 @@ static cleave_status_t lower_cast(lowering_t *lowering, const cleave_node_view_t
   uint32_t operand = 0;
   const cleave_value_view_t *output = cleave_view_output(lowering->region, node, 0);
   KERNEL_TRY(kernel_lower_operand(lowering, node, 0, &operand));
-  return output == NULL ? refuse_operand(lowering, node, "nobody reads the result")
+  return output == NULL ? kernel_lower_refuse(node, "nobody reads the result", lowering->message)
                         : kernel_program_cast(lowering->program, output->tensor.dtype, operand, out_value,
                                               lowering->message);
 }
@@ -236,7 +134,7 @@ static cleave_status_t lower_pointwise(lowering_t *lowering, const cleave_node_v
   bool is_listed = op != KERNEL_OP_COUNT && kernel_op_info(op)->kind != KERNEL_KIND_SPECIAL &&
                    kernel_op_info(op)->kind != KERNEL_KIND_REDUCTION;
   return is_listed ? lower_listed(lowering, node, op, out_value)
-                   : refuse_operand(lowering, node, "the operator is not pointwise");
+                   : kernel_lower_refuse(node, "the operator is not pointwise", lowering->message);
 }
 
 /* ---- the walk ---- */
@@ -249,12 +147,12 @@ static cleave_status_t find_space(lowering_t *lowering, uint32_t node_count, con
   for (uint32_t k = 0; k < node_count; k++) {
     const cleave_node_view_t *node = &lowering->region->nodes[nodes[k]];
     if (node->domain != NULL && node->domain[0] != '\0' && !cleave_view_text_equal(node->domain, "ai.onnx")) {
-      return refuse_operand(lowering, node, "the operator is not one of ONNX");
+      return kernel_lower_refuse(node, "the operator is not one of ONNX", lowering->message);
     }
     int32_t reduced = 0;
     KERNEL_TRY(kernel_lower_axes(lowering->region, node, &reduced, lowering->message));
     if (reduced > 0 && lowering->reduced > 0 && reduced != lowering->reduced) {
-      return refuse_operand(lowering, node, "it reduces other axes than the nodes before");
+      return kernel_lower_refuse(node, "it reduces other axes than the nodes before", lowering->message);
     }
     lowering->reduced = reduced > 0 ? reduced : lowering->reduced;
     for (uint32_t i = 0; i < node->input_count + node->output_count; i++) {
@@ -264,7 +162,7 @@ static cleave_status_t find_space(lowering_t *lowering, uint32_t node_count, con
       }
       const cleave_tensor_view_t *tensor = &lowering->region->values[index].tensor;
       if (cleave_view_element_count(tensor) < 0) {
-        return refuse_operand(lowering, node, "a shape is not known");
+        return kernel_lower_refuse(node, "a shape is not known", lowering->message);
       }
       bool counts = i >= node->input_count || (i == 0 && reduced > 0);
       for (int32_t d = 0; counts && d < tensor->rank; d++) {

@@ -38,11 +38,6 @@ static bool is_norm(const char *op) {
   return cleave_view_text_equal(op, "LayerNormalization") || cleave_view_text_equal(op, "RMSNormalization");
 }
 
-static cleave_status_t refuse(const cleave_node_view_t *node, const char *what, cleave_message_t *message) {
-  return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "%s '%.64s': %s", node->op,
-                     node->name == NULL ? "" : node->name, what);
-}
-
 /* Axes of a reduction, from its attribute or its second input, as bits. */
 static cleave_status_t reduction_axes(const cleave_region_view_t *region, const cleave_node_view_t *node,
                                       int32_t rank, uint32_t *out_axes, cleave_message_t *message) {
@@ -54,7 +49,7 @@ static cleave_status_t reduction_axes(const cleave_region_view_t *region, const 
     int64_t size = cleave_view_element_count(&input->tensor);
     if (input->tensor.data == NULL || input->tensor.dtype != CLEAVE_DTYPE_I64 || size < 0 ||
         size > CLEAVE_MAX_RANK || input->tensor.storage != CLEAVE_STORAGE_DENSE) {
-      return refuse(node, "its axes are no constant", message);
+      return kernel_lower_refuse(node, "its axes are no constant", message);
     }
     cpu_convert(CLEAVE_DTYPE_I64, input->tensor.data, CLEAVE_DTYPE_I64, copied, size);
     listed = copied;
@@ -64,13 +59,13 @@ static cleave_status_t reduction_axes(const cleave_region_view_t *region, const 
   for (uint32_t k = 0; k < count; k++) {
     int64_t axis = listed[k] < 0 ? listed[k] + rank : listed[k];
     if (axis < 0 || axis >= rank) {
-      return refuse(node, "an axis is outside of the shape", message);
+      return kernel_lower_refuse(node, "an axis is outside of the shape", message);
     }
     *out_axes |= 1u << axis;
   }
   if (count == 0) {
     if (cleave_view_int(node, "noop_with_empty_axes", 0) != 0) {
-      return refuse(node, "it reduces nothing", message);
+      return kernel_lower_refuse(node, "it reduces nothing", message);
     }
     *out_axes = (1u << rank) - 1u;
   }
@@ -87,13 +82,13 @@ cleave_status_t kernel_lower_axes(const cleave_region_view_t *region, const clea
   const cleave_value_view_t *input = cleave_view_input(region, node, 0);
   int32_t rank = input == NULL ? -1 : input->tensor.rank;
   if (rank < 1) {
-    return refuse(node, "its input has no axes", message);
+    return kernel_lower_refuse(node, "its input has no axes", message);
   }
   if (!reduces) {
     int64_t axis = cleave_view_int(node, "axis", is_softmax(node->op) && node->opset_version < 13 ? 1 : -1);
     axis = axis < 0 ? axis + rank : axis;
     if (axis < 0 || axis >= rank || (is_softmax(node->op) && node->opset_version >= 13 && axis != rank - 1)) {
-      return refuse(node, "it is not over the last axis", message);
+      return kernel_lower_refuse(node, "it is not over the last axis", message);
     }
     *out_reduced = rank - (int32_t)axis;
     return CLEAVE_OK;
@@ -105,7 +100,7 @@ cleave_status_t kernel_lower_axes(const cleave_region_view_t *region, const clea
     axes &= ~(1u << d);
   }
   if (axes != 0 || cleave_view_int(node, "keepdims", 1) == 0) {
-    return refuse(node, "it is not over the last axes alone, or does not keep them", message);
+    return kernel_lower_refuse(node, "it is not over the last axes alone, or does not keep them", message);
   }
   return CLEAVE_OK;
 }

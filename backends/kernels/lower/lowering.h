@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What the files that turn nodes into programs share: lower.c the walk and pointwise operators, lower_rows.c
- * operators that reduce rows.
+ * What the files that turn nodes into programs share (lowering.c): lower.c has the walk and pointwise
+ * operators, lower_rows.c operators that reduce rows.
  */
 #ifndef CLEAVE_KERNELS_LOWERING_H
 #define CLEAVE_KERNELS_LOWERING_H
@@ -26,6 +26,10 @@ typedef struct lowering {
   int64_t dims[CLEAVE_MAX_RANK];
   cleave_message_t *message;
 } lowering_t;
+
+/* CLEAVE_ERROR_UNSUPPORTED with the node and the reason. */
+cleave_status_t kernel_lower_refuse(const cleave_node_view_t *node, const char *what,
+                                    cleave_message_t *message);
 
 /* The last axes that a node reduces: *out_reduced of them; 0 where it is pointwise. */
 CLEAVE_MUST_USE cleave_status_t kernel_lower_axes(const cleave_region_view_t *region,

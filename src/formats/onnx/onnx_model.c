@@ -11,14 +11,6 @@
 #include "formats/onnx/onnx_proto.h"
 #include "ops/ops.h"
 
-cleave_status_t cleave_onnx_intern(cleave_onnx_model_t *model, cleave_bytes_t text, const char **out_text,
-                                   cleave_error_t *error) {
-  cleave_string_t string;
-  CLEAVE_TRY(cleave_strings_add(&model->graph->strings, (const char *)text.data, text.size, &string, error));
-  *out_text = cleave_strings_text(&model->graph->strings, string);
-  return CLEAVE_OK;
-}
-
 static const char *canonical_domain(const char *domain) {
   return strcmp(domain, "ai.onnx") == 0 ? "" : domain;
 }

@@ -116,8 +116,14 @@ CLEAVE_MUST_USE cleave_status_t cleave_onnx_entry_parse(const cleave_protobuf_t 
 /* ---- parts, used among the parser's files ---- */
 
 /* Interned NUL-terminated copy of a name. */
-CLEAVE_MUST_USE cleave_status_t cleave_onnx_intern(cleave_onnx_model_t *model, cleave_bytes_t text,
-                                                   const char **out_text, cleave_error_t *error);
+CLEAVE_MUST_USE static inline cleave_status_t cleave_onnx_intern(cleave_onnx_model_t *model,
+                                                                 cleave_bytes_t text, const char **out_text,
+                                                                 cleave_error_t *error) {
+  cleave_string_t string;
+  CLEAVE_TRY(cleave_strings_add(&model->graph->strings, (const char *)text.data, text.size, &string, error));
+  *out_text = cleave_strings_text(&model->graph->strings, string);
+  return CLEAVE_OK;
+}
 
 /* A NodeProto; names of values go into `names`. */
 CLEAVE_MUST_USE cleave_status_t cleave_onnx_node_parse(cleave_onnx_model_t *model, cleave_strings_t *names,

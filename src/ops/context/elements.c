@@ -363,7 +363,7 @@ static cleave_element_t modulo_ints(const cleave_infer_t *infer, cleave_dtype_t 
     return b == 0 ? unknown : make_int(dtype, 0);
   }
   int64_t rest = a % b;
-  bool by_divisor = cleave_infer_int(infer, "fmod", 0) == 0;
+  bool by_divisor = cleave_op_int(infer->graph, infer->node, "fmod", 0) == 0;
   return make_int(dtype, by_divisor && rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest);
 }
 

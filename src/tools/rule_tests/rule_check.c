@@ -17,62 +17,7 @@ const char *cleave_test_verdict_name(cleave_test_verdict_t verdict) {
   return "";
 }
 
-// ---- loading ----
-
-cleave_status_t cleave_rule_check_load(const cleave_rule_source_t *source,
-                                       const cleave_rule_check_options_t *options,
-                                       const cleave_rule_test_t *test, cleave_rule_list_t *list,
-                                       cleave_error_t *error) {
-  *list = (cleave_rule_list_t){0};
-  size_t given = options->setting_count;
-  size_t count = given + (test == NULL ? 0 : test->setting_count);
-  cleave_setting_t *settings = cleave_allocate_zeroed(count, sizeof *settings);
-  bool *known = cleave_allocate_zeroed(count, sizeof *known);
-  cleave_status_t status = CLEAVE_OK;
-  if (settings == NULL || known == NULL) {
-    CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(error));
-  }
-  for (size_t k = 0; k < count; k++) {
-    settings[k] = k < given ? options->settings[k] : test->settings[k - given];
-    known[k] = true;
-  }
-  status = cleave_rule_list_load(list, options->context, source, 1, settings, count, known, NULL, error);
-  list->stops_at_mistakes = true;
-cleanup:
-  cleave_free(settings);
-  cleave_free(known);
-  return status;
-}
-
-cleave_status_t cleave_rule_check_build(cleave_rule_list_t *list, uint32_t test_index,
-                                        cleave_graph_t **out_graph, cleave_error_t *error) {
-  cleave_rules_t *rules = list->files[0];
-  const cleave_rule_test_t *test = &cleave_rules_declared(rules)->tests[test_index];
-  CLEAVE_TRY(cleave_rules_build_test(rules, test, out_graph, error));
-  cleave_status_t status = cleave_graph_simplify(*out_graph, NULL, 0, NULL, error);
-  if (status != CLEAVE_OK) {
-    cleave_graph_destroy(*out_graph);
-    *out_graph = NULL;
-  }
-  return status;
-}
-
 // ---- one test ----
-
-bool cleave_rule_check_can_run(const cleave_rule_list_t *list, cleave_error_t *reason) {
-  for (uint32_t k = 0; k < list->count; k++) {
-    const cleave_ruleset_t *ruleset = &list->rulesets[k];
-    const cleave_backend_handle_t *handle = NULL;
-    bool asks = false;
-    for (uint32_t r = 0; r < ruleset->rule_count; r++) {
-      asks = asks || !cleave_rule_kind_changes_graph(ruleset->rules[r].kind);
-    }
-    if (asks && cleave_registry_find(list->context, ruleset->backend, &handle, reason) != CLEAVE_OK) {
-      return false;
-    }
-  }
-  return true;
-}
 
 /* A failure that is the rule file's: it fails the test. Lack of memory is the caller's. */
 static cleave_status_t fail_test(const cleave_error_t *failure, cleave_text_t *report,
@@ -172,54 +117,6 @@ static cleave_status_t add_test(const cleave_rule_source_t *source,
 }
 
 // ---- the file ----
-
-/* The first match of a rule that was refused, and why: "by where at 'conv': only float32". NULL: none. */
-static cleave_status_t tell_refusal(cleave_arena_t *arena, const cleave_plan_t *plan, uint32_t rule,
-                                    const char **out_text, cleave_error_t *error) {
-  *out_text = NULL;
-  for (uint32_t k = 0; k < plan->note_count; k++) {
-    const cleave_plan_note_t *note = &plan->notes[k];
-    char label[128];
-    if (note->rule == rule && note->kind != CLEAVE_PLAN_NOTE_TAKEN) {
-      *out_text =
-          cleave_arena_format(arena, "by %s at '%s': %s", cleave_plan_note_name(note->kind),
-                              cleave_node_label(plan->graph, note->node, label, sizeof label), note->reason);
-      return *out_text == NULL ? cleave_error_out_of_memory(error) : CLEAVE_OK;
-    }
-  }
-  for (size_t k = 0; plan->edits != NULL && k < plan->edits->refusals.count; k++) {
-    const cleave_edit_refusal_t *refusal = &plan->edits->refusals.items[k];
-    if (plan->edits->rules.items[refusal->rule].number == rule) {
-      *out_text = cleave_arena_format(arena, "at '%s': %s", refusal->place, refusal->reason);
-      return *out_text == NULL ? cleave_error_out_of_memory(error) : CLEAVE_OK;
-    }
-  }
-  return CLEAVE_OK;
-}
-
-cleave_status_t cleave_rule_check_count(cleave_rule_check_t *check, const cleave_plan_t *plan, bool is_model,
-                                        cleave_error_t *error) {
-  for (uint32_t k = 0; k < plan->rule_count; k++) {
-    const cleave_plan_rule_t *rule = &plan->rules[k];
-    for (size_t r = 0; r < check->reach.count; r++) {
-      cleave_rule_reach_t *reach = &check->reach.items[r];
-      if (strcmp(reach->rule->name, rule->name) != 0) {
-        continue;
-      }
-      reach->ran = true;
-      reach->matches += rule->matches;
-      if (is_model) {
-        reach->ran_on_models = true;
-        reach->model_matches += rule->matches;
-        reach->model_hits += rule->structural_hits;
-        reach->model_refused += rule->refused;
-        CLEAVE_TRY(reach->refusal == NULL ? tell_refusal(&check->arena, plan, k, &reach->refusal, error)
-                                          : CLEAVE_OK);
-      }
-    }
-  }
-  return CLEAVE_OK;
-}
 
 static cleave_status_t add_lints(cleave_rule_check_t *check, cleave_error_t *error) {
   const cleave_lint_t *lints = NULL;

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The table of bodies, and what they are made of. Any operator that lacks only an element type is computed in
+ * The table of bodies. Any operator that lacks only an element type is computed in
  * a wider one in which it gives the same: float32 for shorter floats, int32 or int64 for shorter integers.
  */
 #include "formats/onnx/write/onnx_lower.h"
 
-#include <string.h>
-
+#include "formats/onnx/write/onnx_lowering.h"
 #include "ops/infer.h"
 #include "tensor/dtype.h"
 
@@ -46,136 +45,6 @@ static const struct {
     {CLEAVE_OP_Trilu, cleave_lower_trilu},
 };
 
-static const cleave_value_record_t *source_input(const cleave_lowering_t *l, uint32_t index) {
-  cleave_value_t value = cleave_node_input(l->source, l->node, index);
-  return cleave_value_exists(value) ? cleave_graph_value(l->source, value) : NULL;
-}
-
-cleave_value_t cleave_lowering_input(const cleave_lowering_t *l, uint32_t index) {
-  return index < l->input_count ? l->inputs[index] : CLEAVE_VALUE_NONE;
-}
-
-int32_t cleave_lowering_rank(const cleave_lowering_t *l, uint32_t index) {
-  const cleave_value_record_t *record = source_input(l, index);
-  return record != NULL ? record->rank : -1;
-}
-
-cleave_dtype_t cleave_lowering_dtype(const cleave_lowering_t *l, uint32_t index) {
-  const cleave_value_record_t *record = source_input(l, index);
-  return record != NULL ? (cleave_dtype_t)record->dtype : CLEAVE_DTYPE_UNKNOWN;
-}
-
-int64_t cleave_lowering_dim(const cleave_lowering_t *l, uint32_t index, int32_t d) {
-  const cleave_value_record_t *record = source_input(l, index);
-  return record != NULL && d < record->rank && record->dims[d] >= 0 ? record->dims[d] : -1;
-}
-
-const cleave_tensor_t *cleave_lowering_constant(const cleave_lowering_t *l, uint32_t index) {
-  const cleave_value_record_t *record = source_input(l, index);
-  return record != NULL ? record->tensor : NULL;
-}
-
-static bool goes_on(const cleave_lowering_t *l) {
-  return l->status == CLEAVE_OK && l->reason == NULL;
-}
-
-void cleave_lowering_refuse(cleave_lowering_t *l, const char *reason) {
-  l->reason = l->reason == NULL ? reason : l->reason;
-}
-
-static void add_node(cleave_lowering_t *l, const cleave_op_t *op, const cleave_value_t *inputs,
-                     uint32_t input_count, uint32_t output_count) {
-  if (goes_on(l)) {
-    l->status =
-        cleave_graph_add_node(l->graph, op, NULL, inputs, input_count, output_count, &l->last, l->error);
-  }
-}
-
-cleave_value_t cleave_lowering_emit(cleave_lowering_t *l, const char *op, cleave_value_t a, cleave_value_t b,
-                                    cleave_value_t c) {
-  cleave_value_t inputs[3] = {a, b, c};
-  uint32_t count = 3;
-  while (count > 0 && !cleave_value_exists(inputs[count - 1])) {
-    count--;
-  }
-  add_node(l, cleave_op_find("", op), inputs, count, 1);
-  return goes_on(l) ? cleave_node_output(l->graph, l->last, 0) : CLEAVE_VALUE_NONE;
-}
-
-void cleave_lowering_set_int(cleave_lowering_t *l, const char *name, int64_t value) {
-  if (goes_on(l)) {
-    l->status = cleave_graph_set_int(l->graph, l->last, name, value, l->error);
-  }
-}
-
-void cleave_lowering_set_float(cleave_lowering_t *l, const char *name, double value) {
-  if (goes_on(l)) {
-    l->status = cleave_graph_set_float(l->graph, l->last, name, value, l->error);
-  }
-}
-
-void cleave_lowering_set_ints(cleave_lowering_t *l, const char *name, const int64_t *values, size_t count) {
-  if (goes_on(l)) {
-    l->status = cleave_graph_set_ints(l->graph, l->last, name, values, count, l->error);
-  }
-}
-
-static cleave_value_t add_constant_take(cleave_lowering_t *l, cleave_tensor_t *tensor) {
-  cleave_value_t value = CLEAVE_VALUE_NONE;
-  if (goes_on(l)) {
-    l->status = cleave_graph_add_constant(l->graph, NULL, tensor, &value, l->error);
-  }
-  cleave_tensor_release(tensor);
-  return value;
-}
-
-cleave_value_t cleave_lowering_number(cleave_lowering_t *l, cleave_dtype_t dtype, double number) {
-  cleave_tensor_t *tensor = NULL;
-  if (goes_on(l)) {
-    l->status = cleave_tensor_create(dtype, 0, NULL, &tensor, l->error);
-  }
-  if (tensor != NULL) {
-    cleave_tensor_set_float(tensor, 0, number);
-  }
-  return add_constant_take(l, tensor);
-}
-
-cleave_value_t cleave_lowering_ints(cleave_lowering_t *l, const int64_t *values, size_t count) {
-  cleave_tensor_t *tensor = NULL;
-  if (goes_on(l)) {
-    l->status = cleave_tensor_create_ints(1, values, (int64_t)count, &tensor, l->error);
-  }
-  return add_constant_take(l, tensor);
-}
-
-cleave_value_t cleave_lowering_cast(cleave_lowering_t *l, cleave_value_t value, cleave_dtype_t from,
-                                    cleave_dtype_t dtype) {
-  if (from == dtype) {
-    return value;
-  }
-  cleave_value_t cast = cleave_lowering_emit(l, "Cast", value, CLEAVE_VALUE_NONE, CLEAVE_VALUE_NONE);
-  cleave_lowering_set_int(l, "to", (int64_t)dtype);
-  return cast;
-}
-
-cleave_value_t cleave_lowering_transpose(cleave_lowering_t *l, cleave_value_t value, const int64_t *perm,
-                                         size_t rank) {
-  cleave_value_t y = cleave_lowering_emit(l, "Transpose", value, CLEAVE_VALUE_NONE, CLEAVE_VALUE_NONE);
-  cleave_lowering_set_ints(l, "perm", perm, rank);
-  return y;
-}
-
-cleave_value_t cleave_lowering_reshape(cleave_lowering_t *l, cleave_value_t value, const int64_t *dims,
-                                       size_t rank) {
-  return cleave_lowering_emit(l, "Reshape", value, cleave_lowering_ints(l, dims, rank), CLEAVE_VALUE_NONE);
-}
-
-void cleave_lowering_output(cleave_lowering_t *l, cleave_value_t value) {
-  if (goes_on(l)) {
-    l->status = cleave_graph_add_output(l->graph, NULL, value, l->error);
-  }
-}
-
 /* ---- a wider element type ---- */
 
 static cleave_dtype_t wider(cleave_dtype_t dtype) {
@@ -205,12 +74,12 @@ static void lower_type(cleave_lowering_t *l, cleave_dtype_t narrow, cleave_dtype
       inputs[k] = cleave_lowering_cast(l, inputs[k], narrow, wide);
     }
   }
-  add_node(l, record->op, inputs, l->input_count, record->output_count);
-  for (uint32_t k = 0; k < record->attribute_count && goes_on(l); k++) {
+  cleave_lowering_add(l, record->op, inputs, l->input_count, record->output_count);
+  for (uint32_t k = 0; k < record->attribute_count && cleave_lowering_goes_on(l); k++) {
     l->status = cleave_graph_set_attribute(l->graph, l->last, &record->attributes[k], l->error);
   }
   cleave_node_t node = l->last;
-  for (uint32_t k = 0; k < record->output_count && goes_on(l); k++) {
+  for (uint32_t k = 0; k < record->output_count && cleave_lowering_goes_on(l); k++) {
     cleave_value_t y = cleave_node_output(l->graph, node, k);
     bool is_narrow =
         cleave_graph_value(l->source, cleave_node_output(l->source, l->node, k))->dtype == (uint8_t)narrow;
@@ -229,7 +98,7 @@ static bool is_operand(const cleave_tensor_t *tensor) {
 /* Named dimensions belong to another graph: only sizes are taken over. */
 static void add_inputs(cleave_lowering_t *l) {
   const cleave_op_t *op = cleave_node_op(l->source, l->node);
-  for (uint32_t k = 0; k < l->input_count && goes_on(l); k++) {
+  for (uint32_t k = 0; k < l->input_count && cleave_lowering_goes_on(l); k++) {
     cleave_dim_t dims[CLEAVE_MAX_RANK];
     int32_t rank = cleave_lowering_rank(l, k);
     for (int32_t d = 0; d < rank; d++) {
@@ -241,7 +110,7 @@ static void add_inputs(cleave_lowering_t *l) {
                                cleave_lowering_dtype(l, k), rank, dims, &value, l->error);
     cleave_value_t given = cleave_node_input(l->source, l->node, k);
     l->inputs[k] = cleave_value_exists(given) ? value : CLEAVE_VALUE_NONE;
-    if (goes_on(l) && cleave_value_exists(given) &&
+    if (cleave_lowering_goes_on(l) && cleave_value_exists(given) &&
         is_operand(cleave_graph_value(l->source, given)->tensor)) {
       l->status = cleave_graph_add_constant(l->graph, NULL, cleave_graph_value(l->source, given)->tensor,
                                             &l->inputs[k], l->error);
@@ -281,10 +150,10 @@ cleave_status_t cleave_onnx_lower(const cleave_graph_t *graph, cleave_node_t nod
   if (l.status == CLEAVE_OK) {
     make_body(&l, refused);
   }
-  if (goes_on(&l)) {
+  if (cleave_lowering_goes_on(&l)) {
     l.status = cleave_graph_infer(l.graph, &options, NULL, error);
   }
-  if (goes_on(&l)) {
+  if (cleave_lowering_goes_on(&l)) {
     *out_body = l.graph;
     return CLEAVE_OK;
   }

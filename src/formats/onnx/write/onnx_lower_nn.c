@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "formats/onnx/write/onnx_lower.h"
+#include "formats/onnx/write/onnx_lowering.h"
 
 #define NONE CLEAVE_VALUE_NONE
 

@@ -3,7 +3,7 @@
  * Tables are computed in float32, or float64 for that type. */
 #include <math.h>
 
-#include "formats/onnx/write/onnx_lower.h"
+#include "formats/onnx/write/onnx_lowering.h"
 #include "tensor/dtype.h"
 
 #define NONE CLEAVE_VALUE_NONE

@@ -294,29 +294,6 @@ static cleave_status_t choose_opset(cleave_onnx_writer_t *writer, cleave_error_t
   return CLEAVE_OK;
 }
 
-cleave_status_t cleave_onnx_writer_init(cleave_onnx_writer_t *writer, cleave_error_t *error) {
-  const cleave_graph_t *graph = writer->graph;
-  size_t value_count = (size_t)cleave_graph_value_bound(graph) + 1;
-  writer->value_names = cleave_allocate_zeroed(value_count, sizeof *writer->value_names);
-  writer->is_needed = cleave_allocate_zeroed(value_count, sizeof *writer->is_needed);
-  writer->output_names = cleave_allocate_zeroed(graph->outputs.count + 1, sizeof *writer->output_names);
-  if (writer->value_names == NULL || writer->is_needed == NULL || writer->output_names == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
-  CLEAVE_TRY(cleave_groups_init(&writer->groups, graph, writer->options->groups, writer->options->group_count,
-                                error));
-  return cleave_onnx_name_values(writer, error);
-}
-
-void cleave_onnx_writer_deinit(cleave_onnx_writer_t *writer) {
-  cleave_groups_deinit(&writer->groups);
-  cleave_strings_deinit(&writer->names);
-  cleave_free(writer->value_names);
-  cleave_free(writer->output_names);
-  cleave_free(writer->is_needed);
-  cleave_array_free(&writer->domains);
-}
-
 static cleave_status_t assemble(assembly_t *assembly, cleave_error_t *error) {
   assembly->writer.functions = &assembly->operators;
   CLEAVE_TRY(choose_opset(&assembly->writer, error));
