@@ -78,10 +78,11 @@ static void print_culprits(const bisect_t *bisect) {
     const cleave_bisect_culprit_t *culprit = &bisect->report.culprits.items[k];
     const cleave_plan_rule_t *rule = &plan->rules[culprit->rule];
     char label[128];
+    char place[CLEAVE_PLACE_SIZE];
     const char *first = "";
     uint32_t nodes = node_count_of(plan, culprit, label, sizeof label, &first);
     cleave_table_cell(&table, "%s", rule->name);
-    cleave_table_cell(&table, "%s:%d", rule->file, (int)rule->line);
+    cleave_table_cell(&table, "%s", cleave_rule_place(rule->file, rule->line, place));
     cleave_table_cell(&table, "%s", KINDS[culprit->kind]);
     cleave_table_cell(&table, "%u", (unsigned)nodes);
     cleave_table_cell(&table, "%s", first);
@@ -106,8 +107,10 @@ static void name_rules(const cleave_bisect_report_t *report, cleave_text_t *text
       is_named = report->culprits.items[before].rule == number;
     }
     if (!is_named) {
-      cleave_text_format(text, "%s%s:%d %s '%s'", named++ == 0 ? "" : ", ", rule->file, (int)rule->line,
-                         cleave_rule_kind_name(rule->kind), rule->name);
+      char place[CLEAVE_PLACE_SIZE];
+      cleave_text_format(text, "%s%s %s '%s'", named++ == 0 ? "" : ", ",
+                         cleave_rule_place(rule->file, rule->line, place), cleave_rule_kind_name(rule->kind),
+                         rule->name);
     }
   }
 }

@@ -77,11 +77,8 @@ static void show_rules(const cleave_plan_document_t *document) {
     const cleave_plan_rule_t *rule = &document->rules[k];
     cleave_table_cell(&table, "%s", rule->name);
     cleave_table_cell(&table, "%s on %s", cleave_rule_kind_name(rule->kind), rule->backend);
-    if (rule->file[0] == '\0') {
-      cleave_table_cell(&table, "(built in)");
-    } else {
-      cleave_table_cell(&table, "%s:%d", rule->file, (int)rule->line);
-    }
+    char place[CLEAVE_PLACE_SIZE];
+    cleave_table_cell(&table, "%s", cleave_rule_place(rule->file, rule->line, place));
     cleave_table_cell(&table, "%u", (unsigned)rule->matches);
     cleave_table_cell(&table, "%u", (unsigned)rule->refused);
   }

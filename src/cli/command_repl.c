@@ -56,9 +56,10 @@ static cleave_status_t give_rules(void *context, char **out_text, cleave_error_t
   CLEAVE_TRY(need_plan(job, error));
   for (uint32_t k = 0; k < job->plan->rule_count; k++) {
     const cleave_plan_rule_t *rule = &job->plan->rules[k];
-    cleave_text_show(&text, "%-8s %-24s made %5u  refused %5u  %s:%d\n", cleave_rule_kind_name(rule->kind),
-                     rule->name, (unsigned)rule->matches, (unsigned)rule->refused, rule->file,
-                     (int)rule->line);
+    char place[CLEAVE_PLACE_SIZE];
+    cleave_text_show(&text, "%-8s %-24s made %5u  refused %5u  %s\n", cleave_rule_kind_name(rule->kind),
+                     rule->name, (unsigned)rule->matches, (unsigned)rule->refused,
+                     cleave_rule_place(rule->file, rule->line, place));
   }
   return take_text(&text, out_text, error);
 }

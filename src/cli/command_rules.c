@@ -17,7 +17,9 @@ static void add_heading(cleave_table_t *table, const char *const *names) {
 
 /* A line of the file that is listed, or a place in one that it includes. */
 static void add_place(cleave_table_t *table, const char *path, const char *file, int32_t line) {
-  if (strcmp(path, file) == 0) {
+  if (file[0] == '\0') {
+    cleave_table_cell(table, "-"); /* a rule of a library */
+  } else if (strcmp(path, file) == 0) {
     cleave_table_cell(table, "%d", (int)line);
   } else {
     cleave_table_cell(table, "%s:%d", file, (int)line);

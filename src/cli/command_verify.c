@@ -279,8 +279,9 @@ static void print_reasons(const verify_t *verify) {
     const cleave_verify_item_t *item = &verify->report.items.items[k];
     const cleave_plan_rule_t *rule = &plan->rules[item->rule];
     char label[128];
+    char place[CLEAVE_PLACE_SIZE];
     if (item->verdict == CLEAVE_VERIFY_MISMATCH || item->verdict == CLEAVE_VERIFY_FAILED) {
-      cleave_print("  %s:%d: %s '%s' at '%s', %s values: %s\n", rule->file, (int)rule->line,
+      cleave_print("  %s: %s '%s' at '%s', %s values: %s\n", cleave_rule_place(rule->file, rule->line, place),
                    cleave_rule_kind_name(rule->kind), rule->name, place_of(verify, item, label, sizeof label),
                    item->round == 0 ? "the model's" : "random", cleave_text_get(&item->reason));
     }

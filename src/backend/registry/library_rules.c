@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a library brings in rules is checked when it is loaded, so that whoever uses it later finds every
-// function that it needs. Used without a rule file, it is put into the words of one.
+// function that it needs.
 #include "backend/registry/library_rules.h"
 
-#include <stdio.h>
 #include <string.h>
 
 enum { RULE_LIMIT = 1024, NAME_LIMIT = 63 };
@@ -125,106 +124,4 @@ cleave_status_t cleave_library_rules_take(const cleave_backend_handle_t *library
 
 void cleave_library_rules_leave(const cleave_backend_handle_t *library) {
   cleave_named_rules_remove(library);
-}
-
-/* ---- without a rule file ---- */
-
-/* As a text of Lua, whatever is in it. */
-static void add_quoted(cleave_text_t *text, const char *value) {
-  cleave_text_add(text, "\"");
-  for (; *value != '\0'; value++) {
-    unsigned char c = (unsigned char)*value;
-    bool is_plain = c >= ' ' && c < 0x7f && c != '"' && c != '\\';
-    cleave_text_format(text, is_plain ? "%c" : "\\%03u", c);
-  }
-  cleave_text_add(text, "\"");
-}
-
-static cleave_status_t add_options(cleave_text_t *text, const cleave_setting_t *settings,
-                                   size_t setting_count, cleave_error_t *error) {
-  cleave_text_add(text, "  options = {\n");
-  for (size_t k = 0; k < setting_count; k++) {
-    if (!is_name(settings[k].name)) {
-      return cleave_error_set(error, CLEAVE_ERROR_RULE,
-                              "setting '%.64s' is no name (letters, digits, '_', '-' and '.')",
-                              settings[k].name);
-    }
-    bool is_last = true; /* of its name: that one counts */
-    for (size_t n = k + 1; n < setting_count; n++) {
-      is_last = is_last && strcmp(settings[n].name, settings[k].name) != 0;
-    }
-    if (is_last) {
-      cleave_text_format(text, "    [\"%s\"] = option.string(", settings[k].name);
-      add_quoted(text, settings[k].value);
-      cleave_text_add(text, ", \"for the library\"),\n");
-    }
-  }
-  cleave_text_add(text, "  },\n");
-  return CLEAVE_OK;
-}
-
-static void add_rule(cleave_text_t *text, const cleave_named_rule_t *rule) {
-  if (rule->kind == CLEAVE_RULE_PASS) {
-    cleave_text_format(text, "  pass \"%s\" { library = \"%s/%s\" },\n", rule->name, rule->library,
-                       rule->name);
-    return;
-  }
-  cleave_text_format(text, "  ruleset \"%s\" {\n    backend = \"%s\",\n", rule->name, rule->backend);
-  cleave_text_format(text, "    region \"%s\" { partitioner = \"%s/%s\" },\n  },\n", rule->name,
-                     rule->library, rule->name);
-}
-
-static bool is_library(cleave_context_t *context, const cleave_named_rule_t *rule, const char *name,
-                       size_t length) {
-  return rule->context == context && strlen(rule->library) == length &&
-         strncmp(rule->library, name, length) == 0;
-}
-
-/* "library/part", where the library has other parts only. Of other names nothing is said. */
-static cleave_status_t fail_part(cleave_context_t *context, const char *name, size_t length,
-                                 cleave_error_t *error) {
-  cleave_nearest_t nearest = {0};
-  cleave_text_t parts = {0};
-  cleave_named_rule_t rule;
-  char hint[128];
-  for (uint32_t k = 0; name[length] == '/' && cleave_named_rule_at(k, &rule); k++) {
-    if (is_library(context, &rule, name, length)) {
-      cleave_text_format(&parts, "%s%s", parts.length == 0 ? "" : ", ", rule.name);
-      cleave_nearest_offer(&nearest, name + length + 1, rule.name);
-    }
-  }
-  cleave_status_t status = CLEAVE_OK;
-  if (parts.length > 0) {
-    status = cleave_error_set(error, CLEAVE_ERROR_RULE, "library '%.*s' has no rule '%.64s'%s; it has: %s",
-                              (int)length, name, name + length + 1,
-                              cleave_nearest_hint(&nearest, hint, sizeof hint), cleave_text_get(&parts));
-  }
-  cleave_text_deinit(&parts);
-  return status;
-}
-
-cleave_status_t cleave_library_rules_text(cleave_context_t *context, const char *name,
-                                          const cleave_setting_t *settings, size_t setting_count,
-                                          cleave_text_t *text, bool *out_found, cleave_error_t *error) {
-  const char *slash = strchr(name, '/');
-  size_t length = slash == NULL ? strlen(name) : (size_t)(slash - name);
-  cleave_named_rule_t rule;
-  *out_found = false;
-  for (uint32_t k = 0; cleave_named_rule_at(k, &rule); k++) {
-    if (!is_library(context, &rule, name, length) || (slash != NULL && strcmp(slash + 1, rule.name) != 0)) {
-      continue;
-    }
-    if (!*out_found) {
-      cleave_text_format(text, "return ruleset {\n  name = \"%s\",\n  backend = \"%s\",\n", rule.library,
-                         rule.library);
-      CLEAVE_TRY(add_options(text, settings, setting_count, error));
-    }
-    *out_found = true;
-    add_rule(text, &rule);
-  }
-  if (!*out_found) {
-    return fail_part(context, name, length, error);
-  }
-  cleave_text_add(text, "}\n");
-  return cleave_text_check(text, error);
 }

@@ -105,11 +105,8 @@ static void print_rules(const cleave_plan_t *plan) {
     } else {
       cleave_table_cell(&table, "%s on %s", cleave_rule_kind_name(rule->kind), rule->backend);
     }
-    if (rule->file == NULL || rule->file[0] == '\0') {
-      cleave_table_cell(&table, "(built in)");
-    } else {
-      cleave_table_cell(&table, "%s:%d", rule->file, (int)rule->line);
-    }
+    char place[CLEAVE_PLACE_SIZE];
+    cleave_table_cell(&table, "%s", cleave_rule_place(rule->file, rule->line, place));
     cleave_table_cell(&table, "%u", (unsigned)rule->matches);
     cleave_table_cell(&table, "%u", (unsigned)count_nodes(plan, k));
     cleave_table_cell(&table, "%u", (unsigned)rule->refused);
@@ -215,11 +212,8 @@ void cleave_report_rule_stats(const cleave_plan_t *plan) {
     const cleave_plan_rule_t *rule = &plan->rules[k];
     cleave_table_cell(&table, "%s", rule->name);
     cleave_table_cell(&table, "%s", cleave_rule_kind_name(rule->kind));
-    if (rule->file[0] == '\0') {
-      cleave_table_cell(&table, "(built in)");
-    } else {
-      cleave_table_cell(&table, "%s:%d", rule->file, (int)rule->line);
-    }
+    char place[CLEAVE_PLACE_SIZE];
+    cleave_table_cell(&table, "%s", cleave_rule_place(rule->file, rule->line, place));
     cleave_table_cell(&table, "%u", (unsigned)rule->tries);
     if (rule->kind == CLEAVE_RULE_REGION) {
       cleave_table_cell(&table, "-");

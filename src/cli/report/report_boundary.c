@@ -125,13 +125,11 @@ static void print_region(const cleave_boundary_report_t *report, uint32_t index,
   const cleave_plan_t *plan = report->plan;
   const cleave_plan_region_t *region = &plan->regions[index];
   const cleave_plan_rule_t *rule = &plan->rules[region->rule];
+  char place[CLEAVE_PLACE_SIZE];
   cleave_print("\n%s on %s: %u node%s, by %s '%s'", region->name, region->backend,
                (unsigned)region->node_count, region->node_count == 1 ? "" : "s",
                cleave_rule_kind_name(rule->kind), rule->name);
-  if (rule->file[0] != '\0') {
-    cleave_print(" (%s:%d)", rule->file, (int)rule->line);
-  }
-  cleave_print("\n");
+  cleave_print(" (%s)\n", cleave_rule_place(rule->file, rule->line, place));
   cleave_table_t table = {.columns = 7, .alignment = "lllrrll"};
   const char *const heading[] = {"side", "stopped by", "operator", "edges", "bytes", "first at", "reason"};
   for (size_t k = 0; k < table.columns; k++) {

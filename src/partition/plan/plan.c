@@ -3,7 +3,7 @@
 
 #include "partition/plan/plan.h"
 
-#include <string.h>
+#include <stdio.h>
 
 void cleave_plan_destroy(cleave_plan_t *plan) {
   if (plan == NULL) {
@@ -29,4 +29,10 @@ const char *cleave_plan_note_name(cleave_plan_note_kind_t kind) {
     case CLEAVE_PLAN_NOTE_OUTPUT: return "output";
   }
   return "unknown";
+}
+
+const char *cleave_rule_place(const char *file, int32_t line, char *buffer) {
+  bool has_file = file != NULL && file[0] != '\0';
+  (void)snprintf(buffer, CLEAVE_PLACE_SIZE, has_file ? "%s:%d" : "no rule file", file, (int)line);
+  return buffer;
 }

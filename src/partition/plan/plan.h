@@ -121,6 +121,11 @@ CLEAVE_MUST_USE cleave_status_t cleave_plan_copy(const cleave_plan_t *plan, cons
 /* "where", "backend", "review", "cycle", "filter", "taken", "limit", "left out", "output". */
 const char *cleave_plan_note_name(cleave_plan_note_kind_t kind);
 
+enum { CLEAVE_PLACE_SIZE = 1100 };
+/* "rules/a.lua:12", or "no rule file" for a rule that is in none, in the caller's buffer of
+ * CLEAVE_PLACE_SIZE. */
+const char *cleave_rule_place(const char *file, int32_t line, char *buffer);
+
 /* Checks all that a plan promises, from the graph alone: every node in one step, regions and fusions
  * disjoint, connected and whole, inputs and outputs complete and in order, steps in an order that runs.
  * CLEAVE_ERROR_INTERNAL with the first thing that is wrong. */

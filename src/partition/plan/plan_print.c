@@ -25,11 +25,12 @@ static void add_node(const cleave_plan_t *plan, cleave_node_t node, cleave_text_
 }
 
 static void add_rule(const cleave_plan_rule_t *rule, cleave_text_t *text) {
+  char place[CLEAVE_PLACE_SIZE];
   cleave_text_show(text, "%s '", cleave_rule_kind_name(rule->kind));
   add_name(text, rule->name);
   cleave_text_add(text, "' (");
-  add_name(text, rule->file);
-  cleave_text_show(text, ":%d)", rule->line);
+  add_name(text, cleave_rule_place(rule->file, rule->line, place));
+  cleave_text_add(text, ")");
 }
 
 static const char *plural(uint32_t count) {
@@ -138,6 +139,7 @@ void cleave_plan_print_refusals(const cleave_edits_t *edits, uint32_t most, clea
   }
   for (uint32_t k = 0; k < count; k++) {
     const cleave_edit_rule_t *rule = &edits->rules.items[groups[k].rule];
+    char place[CLEAVE_PLACE_SIZE];
     if (k >= most) {
       more += groups[k].count;
       continue;
@@ -155,8 +157,8 @@ void cleave_plan_print_refusals(const cleave_edits_t *edits, uint32_t most, clea
     cleave_text_show(text, ", %s '", rule->kind);
     add_name(text, rule->name);
     cleave_text_add(text, "' (");
-    add_name(text, rule->file);
-    cleave_text_show(text, ":%d)\n", rule->line);
+    add_name(text, cleave_rule_place(rule->file, rule->line, place));
+    cleave_text_add(text, ")\n");
   }
   if (more > 0) {
     cleave_text_show(text, "  and %u more for other reasons\n", more);

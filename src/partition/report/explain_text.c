@@ -46,8 +46,9 @@ static void print_list(const printer_t *printer, const char *title, const cleave
 /* "fuse 'x' (rules/a.lua:12)" */
 static void print_rule_name(const printer_t *printer, uint32_t rule) {
   const cleave_plan_rule_t *entry = &printer->why->plan->rules[rule];
-  cleave_text_show(printer->text, "%s '%s' (%s:%d)", cleave_rule_kind_name(entry->kind), entry->name,
-                   entry->file, (int)entry->line);
+  char place[CLEAVE_PLACE_SIZE];
+  cleave_text_show(printer->text, "%s '%s' (%s)", cleave_rule_kind_name(entry->kind), entry->name,
+                   cleave_rule_place(entry->file, entry->line, place));
 }
 
 /* Prints the mismatches, one block for each, with their fixes. `named` is a node that was named before. */

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "backend/region/view.h"
-#include "backend/registry/library_rules.h"
 #include "backend/registry/registry.h"
 #include "base/text.h"
 #include "partition/grow/partition.h"
@@ -44,22 +43,6 @@ static cleave_status_t add_everything(cleave_rule_list_t *list, const char *back
   return CLEAVE_OK;
 }
 
-/* The name of a loaded library, or "library/part", where there is no rule file: its passes and partitioners.
- */
-static cleave_status_t load_library(cleave_context_t *context, const char *name,
-                                    const cleave_setting_t *settings, size_t setting_count, bool *used,
-                                    cleave_rules_t **out_rules, bool *out_found, cleave_error_t *error) {
-  cleave_text_t text = {0};
-  cleave_status_t status =
-      cleave_library_rules_text(context, name, settings, setting_count, &text, out_found, error);
-  if (status == CLEAVE_OK && *out_found) {
-    status = cleave_rules_load_text(context, name, cleave_text_get(&text), text.length, settings,
-                                    setting_count, used, out_rules, error);
-  }
-  cleave_text_deinit(&text);
-  return status;
-}
-
 static cleave_status_t load_one(cleave_context_t *context, const cleave_rule_source_t *source,
                                 const cleave_setting_t *settings, size_t setting_count, bool *used,
                                 const cleave_rules_listener_t *listener, cleave_rules_t **out_rules,
@@ -80,12 +63,10 @@ static cleave_status_t load_one(cleave_context_t *context, const cleave_rule_sou
     return cleave_rules_load_watched(context, path, settings, setting_count, used, listener, out_rules,
                                      error);
   }
-  bool found = false;
   if (status == CLEAVE_ERROR_IO) {
-    CLEAVE_TRY(load_library(context, source->path, settings, setting_count, used, out_rules, &found, error));
-  }
-  if (found) {
-    return CLEAVE_OK;
+    CLEAVE_TRY(
+        cleave_rules_load_library(context, source->path, settings, setting_count, used, out_rules, error));
+    status = *out_rules != NULL ? CLEAVE_OK : status;
   }
   if (status != CLEAVE_OK && error != NULL && error->status == CLEAVE_OK) {
     *error = failure;

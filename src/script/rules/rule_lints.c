@@ -23,15 +23,13 @@ static cleave_lint_level_t level_of(const char *name) {
 /* Pushes the sources of the rule file and of the files that it includes, by index from 0; false for a file
  * that no longer exists. */
 static void push_texts(lua_State *state, const cleave_rules_t *rules) {
-  const cleave_script_t *script = cleave_rules_script(rules);
+  const cleave_script_t *script = rules->script;
   lua_newtable(state);
   for (uint32_t k = 0; k < script->file_count; k++) {
     const cleave_script_file_t *file = &script->files[k];
     const cleave_embedded_file_t *embedded = cleave_embedded_find(file->path);
-    size_t length = 0;
     if (k == 0) {
-      const char *text = cleave_rules_text(rules, &length);
-      lua_pushlstring(state, text, length);
+      lua_pushlstring(state, rules->text, rules->length);
     } else if (file->content != NULL) {
       lua_pushlstring(state, (const char *)cleave_file_data(file->content), cleave_file_size(file->content));
     } else if (embedded != NULL) {
@@ -71,8 +69,9 @@ cleave_status_t cleave_rules_lint(cleave_rules_t *rules, cleave_arena_t *arena,
   lint_call_t call = {.rules = rules, .arena = arena};
   *out_lints = NULL;
   *out_count = 0;
-  CLEAVE_TRY(
-      cleave_script_call(cleave_rules_script(rules), run_lint, &call, CLEAVE_SCRIPT_LOAD_BUDGET, error));
+  if (rules->script != NULL) {
+    CLEAVE_TRY(cleave_script_call(rules->script, run_lint, &call, CLEAVE_SCRIPT_LOAD_BUDGET, error));
+  }
   *out_lints = call.lints;
   *out_count = call.count;
   return CLEAVE_OK;

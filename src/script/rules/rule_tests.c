@@ -31,7 +31,7 @@ static cleave_status_t prepare_graph(cleave_builder_t *builder, const cleave_rul
 cleave_status_t cleave_rules_build_test(cleave_rules_t *rules, const cleave_rule_test_t *test,
                                         cleave_graph_t **out_graph, cleave_error_t *error) {
   *out_graph = NULL;
-  cleave_script_t *script = cleave_rules_script(rules);
+  cleave_script_t *script = rules->script;
   cleave_builder_t builder = {
       .seed = SEED, .seed_is_given = true, .data_limit = CLEAVE_BUILDER_TEST_DATA_LIMIT};
   cleave_infer_options_t options = {.fold = true};

@@ -13,18 +13,6 @@
 #include "script/state/embedded.h"
 #include "system/file.h"
 
-struct cleave_rules {
-  cleave_script_t *script;
-  cleave_arena_t arena;
-  const cleave_ruleset_t *rulesets;
-  uint32_t ruleset_count;
-  cleave_declared_t declared;
-  const char *text; /* of the file, in the arena */
-  size_t length;
-  const char **files; /* in the arena */
-  uint32_t file_count;
-};
-
 typedef struct load {
   cleave_context_t *context;
   cleave_rules_t *rules;
@@ -240,15 +228,6 @@ const cleave_ruleset_t *cleave_rules_rulesets(const cleave_rules_t *rules, uint3
 
 const cleave_declared_t *cleave_rules_declared(const cleave_rules_t *rules) {
   return &rules->declared;
-}
-
-cleave_script_t *cleave_rules_script(const cleave_rules_t *rules) {
-  return rules->script;
-}
-
-const char *cleave_rules_text(const cleave_rules_t *rules, size_t *out_length) {
-  *out_length = rules->length;
-  return rules->text;
 }
 
 void cleave_rules_destroy(cleave_rules_t *rules) {

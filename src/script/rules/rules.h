@@ -39,6 +39,15 @@ CLEAVE_MUST_USE cleave_status_t cleave_rules_load_watched(cleave_context_t *cont
                                                           const cleave_rules_listener_t *listener,
                                                           cleave_rules_t **out_rules, cleave_error_t *error);
 
+/* The rules of the library `name` that is loaded in the context, or the one that "name/part" means: passes
+ * run on the library, each partitioner is a ruleset on the backend that it asks for. All settings are options
+ * for the library. *out_rules is NULL if no library of that name brings rules; CLEAVE_ERROR_RULE if it has no
+ * such part. */
+CLEAVE_MUST_USE cleave_status_t cleave_rules_load_library(cleave_context_t *context, const char *name,
+                                                          const cleave_rules_setting_t *settings,
+                                                          size_t setting_count, bool *out_used,
+                                                          cleave_rules_t **out_rules, cleave_error_t *error);
+
 /* The files that were read, as paths that can be opened: the rule file, then what it included. None for a
  * shipped rule file or a source from memory. */
 const char *const *cleave_rules_files(const cleave_rules_t *rules, uint32_t *out_count);

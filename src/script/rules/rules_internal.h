@@ -6,10 +6,17 @@
 #include "script/rules/declared.h"
 #include "script/state/script.h"
 
-/* The interpreter that the file was loaded in. */
-cleave_script_t *cleave_rules_script(const cleave_rules_t *rules);
-/* The source of the file. */
-const char *cleave_rules_text(const cleave_rules_t *rules, size_t *out_length);
+struct cleave_rules {
+  cleave_script_t *script; /* the interpreter that the file was loaded in; NULL: the rules are a library's */
+  cleave_arena_t arena;
+  const cleave_ruleset_t *rulesets;
+  uint32_t ruleset_count;
+  cleave_declared_t declared;
+  const char *text; /* of the file, in the arena */
+  size_t length;
+  const char **files; /* in the arena */
+  uint32_t file_count;
+};
 
 /* Reads the table on top of the stack, which lua/cleave/dsl.lua made; raises on failure. */
 void cleave_declared_read(lua_State *state, cleave_arena_t *arena, const char *file,

@@ -7,6 +7,7 @@
 #include "partition/pattern/named_rules.h"
 #include "partition/plan/plan.h"
 #include "plan_case.h"
+#include "script/rules/declared.h"
 #include "unit.h"
 
 /* Exp nodes e1 .. and a Log between the second and the third; Abs nodes are nobody's. */
@@ -200,8 +201,7 @@ UNIT_TEST(hostile_answers_end_the_partitioning_with_the_library_named) {
   };
   for (size_t k = 0; k < sizeof CASES / sizeof CASES[0]; k++) {
     char expected[256];
-    (void)snprintf(expected, sizeof expected, "cpu:9: partitioner 'exps' of library 'cpu': %s",
-                   CASES[k].message);
+    (void)snprintf(expected, sizeof expected, "partitioner 'exps' of library 'cpu': %s", CASES[k].message);
     ck_assert_str_eq(regions("cpu", CASES[k].setting, NULL), expected);
   }
 }
@@ -279,7 +279,7 @@ UNIT_TEST(a_selector_walks_the_graph_fresh_for_every_seed) {
   ck_assert_str_eq(regions("cpu/pairs", NULL, NULL), "{e1 e2} {l e3} {e4} {e5}");
   ck_assert_str_eq(regions("cpu/logless", NULL, NULL), "{e1 e2} {e3} {e4} {e5}"); /* l, e3: l is dropped */
   ck_assert_str_eq(regions("cpu/pairs", "wrong=create", NULL),
-                   "cpu/pairs:9: partitioner 'pairs' of library 'cpu': create_selector: no pickers today");
+                   "partitioner 'pairs' of library 'cpu': create_selector: no pickers today");
   ck_assert_int_eq(pickers_alive, 0);
 }
 
@@ -331,7 +331,7 @@ UNIT_TEST(what_begins_on_a_graph_ends_and_its_state_goes_to_what_is_between) {
   ck_assert_int_eq(counts.ended, 1);
   counts.refuses = true;
   ck_assert_str_eq(regions("cpu", "groups=two", NULL),
-                   "cpu:9: partitioner 'counting' of library 'cpu': begin: no graphs today");
+                   "partitioner 'counting' of library 'cpu': begin: no graphs today");
   ck_assert_int_eq(counts.begun, 2);
   ck_assert_int_eq(counts.asked, 1);
   ck_assert_int_eq(counts.ended, 1);
@@ -407,25 +407,32 @@ UNIT_TEST(names_of_two_libraries_are_told_apart) {
 
 UNIT_TEST(settings_reach_the_library_whatever_is_in_them) {
   library_case_partitioner(&exps);
-  cleave_text_t text = {0};
-  bool found = false;
-  const cleave_setting_t settings[] = {{"a", "old"}, {"a.b", "\"]]\\\n\xff '"}, {"a", "new"}};
-  unit_ok(cleave_library_rules_text(NULL, "cpu", settings, 3, &text, &found, e));
-  ck_assert(found);
-  ck_assert_ptr_nonnull(
-      strstr(cleave_text_get(&text), "[\"a.b\"] = option.string(\"\\034]]\\092\\010\\255 '\","));
-  ck_assert_ptr_nonnull(strstr(cleave_text_get(&text), "[\"a\"] = option.string(\"new\","));
-  ck_assert_ptr_null(strstr(cleave_text_get(&text), "old"));
-  cleave_text_deinit(&text);
-  const cleave_setting_t hostile = {"a\"] = os.exit() --", "1"};
-  unit_fails_with(cleave_library_rules_text(NULL, "cpu", &hostile, 1, &text, &found, e), CLEAVE_ERROR_RULE,
-                  "is no name (letters, digits, '_', '-' and '.')");
-  cleave_text_deinit(&text);
-  unit_fails(cleave_library_rules_text(NULL, "cpu/expz", NULL, 0, &text, &found, e), CLEAVE_ERROR_RULE,
+  cleave_rules_t *rules = NULL;
+  uint32_t count = 0;
+  bool used[3] = {false};
+  const cleave_setting_t settings[] = {{"a", "old"}, {"a\"] = os.exit() --", "\"]]\\\n\xff '"}, {"a", "new"}};
+  unit_ok(cleave_rules_load_library(NULL, "cpu", settings, 3, used, &rules, e));
+  const cleave_ruleset_t *rulesets = cleave_rules_rulesets(rules, &count);
+  ck_assert_uint_eq(count, 1);
+  ck_assert_str_eq(rulesets[0].name, "cpu/exps");
+  ck_assert_str_eq(rulesets[0].backend, "cpu");
+  ck_assert_uint_eq(rulesets[0].rule_count, 1);
+  ck_assert_str_eq(rulesets[0].rules[0].name, "exps");
+  const cleave_named_rule_use_t *use = rulesets[0].rules[0].context;
+  ck_assert_str_eq(use->name, "cpu/exps");
+  ck_assert_uint_eq(use->option_count, 2);
+  ck_assert_str_eq(use->options[0].key, settings[1].name);
+  ck_assert_str_eq(use->options[0].value, settings[1].value);
+  ck_assert_str_eq(use->options[1].value, "new");
+  ck_assert(used[0] && used[1] && used[2]);
+  const cleave_declared_t *declared = cleave_rules_declared(rules);
+  ck_assert_uint_eq(declared->rule_count, 1);
+  ck_assert_str_eq(declared->rules[0].ruleset, "cpu/exps");
+  cleave_rules_destroy(rules);
+  unit_fails(cleave_rules_load_library(NULL, "cpu/expz", NULL, 0, NULL, &rules, e), CLEAVE_ERROR_RULE,
              "library 'cpu' has no rule 'expz' (did you mean 'exps'?); it has: exps");
-  ck_assert(!found);
-  unit_ok(cleave_library_rules_text(NULL, "other/exps", NULL, 0, &text, &found, e));
-  ck_assert(!found);
+  unit_ok(cleave_rules_load_library(NULL, "other/exps", NULL, 0, NULL, &rules, e));
+  ck_assert_ptr_null(rules);
 }
 
 UNIT_TEST(memory_that_runs_out_ends_the_partitioning) {
