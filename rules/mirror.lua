@@ -41,7 +41,7 @@ return ruleset {
   },
 
   region "single" {
-    doc = "Every operator is a region: each value crosses the border.",
+    doc = "Every operator is a region: each value crosses a boundary of regions.",
     enabled = function(options)
       return options.pieces == "nodes"
     end,

@@ -85,7 +85,7 @@ static uint32_t profile(const void *program, const cleave_step_time_t **out_step
 }
 
 /* Measured once on one core of a server processor with AVX-512: products with their post-ops, depthwise
- * convolutions, activations, reorders to and from blocked layouts at the borders. */
+ * convolutions, activations, reorders to and from blocked layouts at the boundaries. */
 static const cleave_cost_rates_t rates = {.region_ns = 3000.0,
                                           .kernel_ns = 2000.0,
                                           .product = 110.0,
@@ -94,7 +94,7 @@ static const cleave_cost_rates_t rates = {.region_ns = 3000.0,
                                           .reduction = 8.0,
                                           .pointwise = 10.0,
                                           .bandwidth = 45.0,
-                                          .border_moves = 2.0,
+                                          .boundary_moves = 2.0,
                                           .fuses = true};
 
 static cleave_status_t cost(void *state, const cleave_region_view_t *view, double *out_nanoseconds,
@@ -103,7 +103,7 @@ static cleave_status_t cost(void *state, const cleave_region_view_t *view, doubl
   return cleave_cost_estimate(&rates, view, out_nanoseconds, message);
 }
 
-// Whether programs will be compiled again is the one thing to be told; how much memory is ready for that, the
+// The one setting says whether programs will be compiled again; how much memory is ready for that, the
 // one thing to be asked.
 static cleave_status_t configure(void *opaque, const cleave_key_value_t *settings, uint32_t setting_count,
                                  const cleave_key_value_t **out_answers, uint32_t *out_answer_count,
@@ -112,18 +112,18 @@ static cleave_status_t configure(void *opaque, const cleave_key_value_t *setting
   const char *recompiles = NULL;
   for (uint32_t k = 0; k < setting_count; k++) {
     const char *value = settings[k].value;
-    bool is_told = strcmp(settings[k].key, "hint.recompiles") == 0;
-    if (!is_told && (strcmp(settings[k].key, "spare_bytes") != 0 || value != NULL)) {
+    bool is_hint = strcmp(settings[k].key, "hint.recompiles") == 0;
+    if (!is_hint && (strcmp(settings[k].key, "spare_bytes") != 0 || value != NULL)) {
       return onednn_fail(
           message, CLEAVE_ERROR_UNSUPPORTED,
           "setting '%.60s' is unknown; there are: hint.recompiles, and spare_bytes to be asked",
           settings[k].key);
     }
-    if (is_told && value != NULL && strcmp(value, "0") != 0 && strcmp(value, "1") != 0) {
+    if (is_hint && value != NULL && strcmp(value, "0") != 0 && strcmp(value, "1") != 0) {
       return onednn_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT,
                          "hint.recompiles: expected 0 or 1, found '%.60s'", value);
     }
-    recompiles = is_told && value != NULL ? value : recompiles;
+    recompiles = is_hint && value != NULL ? value : recompiles;
   }
   if (recompiles != NULL) {
     onednn_store_prepare(state->base.store, strcmp(recompiles, "1") == 0);

@@ -8,13 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_INPUTS = 16, MOST_RULES = 16 };
+enum { MAX_INPUTS = 16, MAX_RULES = 16 };
 
 typedef struct embedding {
   cleave_model_t *model;
   cleave_plan_t *plan;
   cleave_session_t *session;
-  void *buffers[MOST_INPUTS]; /* of the inputs: the session reads them in place */
+  void *buffers[MAX_INPUTS]; /* of the inputs: the session reads them in place */
   uint32_t input_count;
 } embedding_t;
 
@@ -42,12 +42,12 @@ static void *make_ones(const cleave_tensor_view_t *type) {
 
 /* Gives every input a buffer. Dimensions that the model leaves open become 1. */
 static cleave_status_t prepare(embedding_t *embedding, int rule_count, char **rules, cleave_error_t *error) {
-  static int64_t dims[MOST_INPUTS][CLEAVE_MAX_RANK];
-  cleave_tensor_view_t types[MOST_INPUTS];
-  const cleave_tensor_view_t *pointers[MOST_INPUTS];
-  cleave_rule_source_t sources[MOST_RULES] = {{0}};
+  static int64_t dims[MAX_INPUTS][CLEAVE_MAX_RANK];
+  cleave_tensor_view_t types[MAX_INPUTS];
+  const cleave_tensor_view_t *pointers[MAX_INPUTS];
+  cleave_rule_source_t sources[MAX_RULES] = {{0}};
   uint32_t count = cleave_model_input_count(embedding->model);
-  if (count > MOST_INPUTS || rule_count > MOST_RULES) {
+  if (count > MAX_INPUTS || rule_count > MAX_RULES) {
     return CLEAVE_ERROR_LIMIT;
   }
   for (uint32_t k = 0; k < count; k++) {

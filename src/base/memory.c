@@ -12,7 +12,7 @@
 #define CACHE_LINE ((size_t)64)
 #define LARGE_PAGE ((size_t)2 << 20)
 
-enum { LEAST_ALIGNMENT = 16 };
+enum { MIN_ALIGNMENT = 16 };
 
 /* Set once, before anything is allocated; read by all threads. */
 static cleave_allocator_t allocator;
@@ -48,7 +48,7 @@ static void *take(size_t bytes, size_t alignment) {
   if (has_allocator) {
     return allocator.allocate(allocator.context, bytes, alignment);
   }
-  return alignment > LEAST_ALIGNMENT ? aligned_alloc(alignment, bytes) : malloc(bytes);
+  return alignment > MIN_ALIGNMENT ? aligned_alloc(alignment, bytes) : malloc(bytes);
 }
 
 static bool may_allocate(void) {
@@ -70,7 +70,7 @@ void *cleave_allocate(size_t count, size_t size) {
   if (!cleave_size_multiply(count, size, &bytes) || bytes > PTRDIFF_MAX || !may_allocate()) {
     return NULL;
   }
-  return take(bytes > 0 ? bytes : 1, LEAST_ALIGNMENT);
+  return take(bytes > 0 ? bytes : 1, MIN_ALIGNMENT);
 }
 
 void *cleave_allocate_zeroed(size_t count, size_t size) {
@@ -82,7 +82,7 @@ void *cleave_allocate_zeroed(size_t count, size_t size) {
   if (!has_allocator) {
     return calloc(bytes, 1);
   }
-  void *memory = take(bytes, LEAST_ALIGNMENT);
+  void *memory = take(bytes, MIN_ALIGNMENT);
   return memory == NULL ? NULL : memset(memory, 0, bytes);
 }
 
@@ -93,7 +93,7 @@ void *cleave_reallocate(void *memory, size_t count, size_t size) {
   }
   bytes = bytes > 0 ? bytes : 1;
   if (has_allocator) {
-    return memory == NULL ? take(bytes, LEAST_ALIGNMENT)
+    return memory == NULL ? take(bytes, MIN_ALIGNMENT)
                           : allocator.reallocate(allocator.context, memory, bytes);
   }
   return realloc(memory, bytes);

@@ -9,7 +9,7 @@
 #include "cli/common/common.h"
 #include "cli/common/output.h"
 
-enum { MOST_DEVICES = 64 };
+enum { MAX_DEVICES = 64 };
 
 typedef struct backend_info {
   const char *name;
@@ -26,7 +26,7 @@ static backend_info_t find(uint32_t index) {
   if (cleave_registry_find(cleave_common_context(), info.name, &info.handle, &info.refusal) == CLEAVE_OK) {
     const cleave_backend_devices_t *devices = info.handle->backend->devices;
     info.device_count = devices != NULL && devices->count != NULL ? devices->count(info.handle->state) : 0;
-    info.device_count = info.device_count > MOST_DEVICES ? MOST_DEVICES : info.device_count;
+    info.device_count = info.device_count > MAX_DEVICES ? MAX_DEVICES : info.device_count;
   }
   return info;
 }

@@ -242,4 +242,7 @@ static int run(int argc, char **argv) {
 }
 
 const cleave_command_t cleave_command_bisect = {
-    .name = "bisect", .summary = "find the rule applications to blame", .order = 36, .run = run};
+    .name = "bisect",
+    .summary = "find the rule applications that cause a difference or cost time",
+    .order = 36,
+    .run = run};

@@ -136,7 +136,8 @@ static int run(int argc, char **argv) {
       .operands = "",
       .about =
           "Lists the compiled regions that sessions keep in the folder of --cache or CLEAVE_CACHE, so that\n"
-          "the next process need not compile them: of backends that can turn their programs into bytes.",
+          "the next process need not compile them. Only backends that can serialise their programs take "
+          "part.",
       .options = options,
       .option_count = sizeof options / sizeof options[0],
       .makes_sessions = true};

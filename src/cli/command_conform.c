@@ -19,7 +19,7 @@
 #include "system/clock.h"
 #include "tools/verify/check.h"
 
-enum { MOST_DEPTH = 16 };
+enum { MAX_DEPTH = 16 };
 
 typedef CLEAVE_ARRAY(char *) paths_t;
 
@@ -358,7 +358,7 @@ static int run(int argc, char **argv) {
   if (cleave_arguments_parse(&arguments, argc, argv, &status)) {
     cleave_status_t found = CLEAVE_OK;
     for (size_t k = 0; k < arguments.found.count && found == CLEAVE_OK; k++) {
-      found = find_tests(&conform, arguments.found.items[k], MOST_DEPTH, &error);
+      found = find_tests(&conform, arguments.found.items[k], MAX_DEPTH, &error);
     }
     if (found == CLEAVE_OK && conform.tests.count == 0) {
       found = cleave_error_set(&error, CLEAVE_ERROR_IO, "%s: no folder with model.onnx below",

@@ -56,7 +56,7 @@ static const char FIRST_RULE[] =
     "  },\n"
     "}\n";
 
-enum { MOST_FILES = 16 };
+enum { MAX_FILES = 16 };
 
 typedef struct planned_file {
   char *path;
@@ -67,7 +67,7 @@ typedef struct planned_file {
 
 typedef struct plan {
   const char *folder;
-  planned_file_t files[MOST_FILES];
+  planned_file_t files[MAX_FILES];
   size_t count;
   char first_rule[sizeof FIRST_RULE + 64];
 } plan_t;
@@ -89,8 +89,8 @@ static cleave_status_t join(const char *folder, const char *name, char **out_pat
 
 static cleave_status_t add_file(plan_t *plan, const char *name, const char *text, bool is_generated,
                                 cleave_error_t *error) {
-  if (plan->count == MOST_FILES) {
-    return cleave_error_set(error, CLEAVE_ERROR_LIMIT, "more than %d files", (int)MOST_FILES);
+  if (plan->count == MAX_FILES) {
+    return cleave_error_set(error, CLEAVE_ERROR_LIMIT, "more than %d files", (int)MAX_FILES);
   }
   planned_file_t *file = &plan->files[plan->count];
   CLEAVE_TRY(join(plan->folder, name, &file->path, error));

@@ -13,7 +13,7 @@
 #include "ops/custom.h"
 #include "runtime/model/model.h"
 
-enum { MOST_UNKNOWN = 10 };
+enum { MAX_UNKNOWN = 10 };
 
 typedef struct operator_count {
   const char *name;
@@ -243,7 +243,7 @@ static void print_unknown(const inspection_t *inspection) {
     return;
   }
   cleave_print("\n%zu values with unknown dtype, rank or sizes:\n", inspection->unknown.count);
-  for (size_t k = 0; k < inspection->unknown.count && k < MOST_UNKNOWN; k++) {
+  for (size_t k = 0; k < inspection->unknown.count && k < MAX_UNKNOWN; k++) {
     cleave_text_t text = {0};
     cleave_value_print(inspection->graph, inspection->unknown.items[k], &text);
     cleave_text_add(&text, " : ");
@@ -251,8 +251,8 @@ static void print_unknown(const inspection_t *inspection) {
     cleave_print("  %s\n", cleave_text_get(&text));
     cleave_text_deinit(&text);
   }
-  if (inspection->unknown.count > MOST_UNKNOWN) {
-    cleave_print("  and %zu more\n", inspection->unknown.count - MOST_UNKNOWN);
+  if (inspection->unknown.count > MAX_UNKNOWN) {
+    cleave_print("  and %zu more\n", inspection->unknown.count - MAX_UNKNOWN);
   }
 }
 

@@ -135,7 +135,7 @@ static int run(int argc, char **argv) {
        "printed",
        &output},
       {"regions", 0, CLEAVE_OPTION_TEXT, "DIR",
-       "write each region as DIR/<region>.json: all that its backend is told. Such a file is a model, too: "
+       "write each region as DIR/<region>.json: all that its backend gets. Such a file is a model, too: "
        "cleave run DIR/<region>.json",
        &extras.regions},
       {"constants", 0, CLEAVE_OPTION_TEXT, "HOW",

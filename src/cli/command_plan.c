@@ -10,7 +10,7 @@
 #include "partition/plan_diff/plan_diff.h"
 #include "runtime/model/plan_load.h"
 
-enum { MOST_REFUSALS = 20, MOST_NOTES = 100 };
+enum { MAX_REFUSALS = 20, MAX_NOTES = 100 };
 
 static cleave_status_t load(const char *path, cleave_plan_document_t **out_document, cleave_error_t *error) {
   return cleave_plan_document_open(path, NULL, true, out_document, error);
@@ -115,21 +115,21 @@ static void show_regions(const cleave_plan_document_t *document) {
 static void show_refusals(const cleave_plan_document_t *document) {
   cleave_text_t text = {0};
   if (document->edits != NULL) {
-    cleave_plan_print_refusals(document->edits, MOST_REFUSALS, &text);
+    cleave_plan_print_refusals(document->edits, MAX_REFUSALS, &text);
   }
   cleave_print(CLEAVE_TRUSTED, cleave_text_get(&text));
   cleave_text_deinit(&text);
 }
 
 static void show_notes(const cleave_plan_document_t *document) {
-  for (uint32_t k = 0; k < document->note_count && k < MOST_NOTES; k++) {
+  for (uint32_t k = 0; k < document->note_count && k < MAX_NOTES; k++) {
     const cleave_document_note_t *note = &document->notes[k];
     const cleave_plan_rule_t *rule = &document->rules[note->rule];
     cleave_print("  %s at %s '%s': %s, %s '%s'\n", cleave_plan_note_name(note->kind), note->node.op,
                  note->node.name, note->reason, cleave_rule_kind_name(rule->kind), rule->name);
   }
-  if (document->note_count > MOST_NOTES) {
-    cleave_print("  and %u more (--json has all)\n", (unsigned)document->note_count - MOST_NOTES);
+  if (document->note_count > MAX_NOTES) {
+    cleave_print("  and %u more (--json has all)\n", (unsigned)document->note_count - MAX_NOTES);
   }
 }
 

@@ -20,8 +20,8 @@
 #include "system/threads.h"
 #include "tools/verify/check.h"
 
-/* Without --repeat: at least LEAST_RUNS, then as many as fit into BUDGET_MS, at most MOST_RUNS. */
-enum { LEAST_RUNS = 3, MOST_RUNS = 50, BUDGET_MS = 1000, PROFILE_LINES = 20 };
+/* Without --repeat: at least MIN_RUNS, then as many as fit into BUDGET_MS, at most MAX_RUNS. */
+enum { MIN_RUNS = 3, MAX_RUNS = 50, BUDGET_MS = 1000, PROFILE_LINES = 20 };
 #define UNSET INT64_C(-1)
 
 /* How one output compares. */
@@ -146,7 +146,7 @@ static bool wants_more(const run_t *run) {
   if (run->repeat != UNSET) {
     return done < run->repeat;
   }
-  return done < LEAST_RUNS || (done < MOST_RUNS && run->total_ms < BUDGET_MS);
+  return done < MIN_RUNS || (done < MAX_RUNS && run->total_ms < BUDGET_MS);
 }
 
 static cleave_status_t measure(run_t *run, cleave_error_t *error) {

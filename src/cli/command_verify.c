@@ -16,7 +16,7 @@
 #include "runtime/model/region_graph.h"
 #include "tools/verify/verify.h"
 
-enum { MOST_QUARANTINED = 256 };
+enum { MAX_QUARANTINED = 256 };
 
 typedef struct verify {
   cleave_job_options_t options;
@@ -37,7 +37,7 @@ typedef struct verify {
     char file[192];
     char name[64];
     int32_t line;
-  } left_out[MOST_QUARANTINED];
+  } left_out[MAX_QUARANTINED];
 } verify_t;
 
 /* For cleave_rule_list_t.allow. */
@@ -86,7 +86,7 @@ static cleave_status_t make_folder(const char *path, cleave_error_t *error) {
   return CLEAVE_OK;
 }
 
-/* The region as its backend was told about it, fusions included; constants beside it. */
+/* The region as its backend gets it, fusions included; constants in files beside it. */
 static cleave_status_t save_region(const verify_t *verify, const cleave_verify_item_t *item, const char *path,
                                    cleave_error_t *error) {
   cleave_region_json_options_t options = {.constants = CLEAVE_REGION_CONSTANTS_FILES, .path = path};
@@ -193,7 +193,7 @@ static void drop_rules(verify_t *verify) {
     for (size_t k = 0; k < verify->report.items.count; k++) {
       const cleave_verify_item_t *item = &verify->report.items.items[k];
       const cleave_plan_rule_t *rule = &verify->job.plan->rules[item->rule];
-      if (is_failure(item) && item->kind == ORDER[o] && verify->dropped_count < MOST_QUARANTINED &&
+      if (is_failure(item) && item->kind == ORDER[o] && verify->dropped_count < MAX_QUARANTINED &&
           is_allowed(verify, NULL, rule, NULL, 0)) {
         drop_rule(verify, item, rule);
       }

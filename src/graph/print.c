@@ -5,7 +5,7 @@
 
 #include "graph/order.h"
 
-enum { MOST_ELEMENTS = 16 };
+enum { MAX_ELEMENTS = 16 };
 
 void cleave_value_print(const cleave_graph_t *graph, cleave_value_t value, cleave_text_t *text) {
   if (!cleave_value_exists(value)) {
@@ -28,7 +28,7 @@ void cleave_value_type_print(const cleave_graph_t *graph, cleave_value_t value, 
 
 static void print_list(const cleave_attribute_t *attribute, cleave_text_t *text) {
   cleave_text_add(text, "[");
-  for (uint32_t k = 0; k < attribute->count && k < MOST_ELEMENTS; k++) {
+  for (uint32_t k = 0; k < attribute->count && k < MAX_ELEMENTS; k++) {
     cleave_text_add(text, k > 0 ? ", " : "");
     if (attribute->kind == CLEAVE_ATTRIBUTE_INTS) {
       cleave_text_format(text, "%lld", (long long)attribute->ints[k]);
@@ -38,7 +38,7 @@ static void print_list(const cleave_attribute_t *attribute, cleave_text_t *text)
       cleave_text_format(text, "\"%s\"", attribute->strings[k]);
     }
   }
-  cleave_text_add(text, attribute->count > MOST_ELEMENTS ? ", ...]" : "]");
+  cleave_text_add(text, attribute->count > MAX_ELEMENTS ? ", ...]" : "]");
 }
 
 void cleave_attribute_print(const cleave_attribute_t *attribute, cleave_text_t *text) {

@@ -8,10 +8,10 @@
 
 #include "json/base64.h"
 
-enum { MOST_READABLE = 16 }; /* elements of a constant that is a list of numbers */
+enum { MAX_READABLE = 16 }; /* elements of a constant that is a list of numbers */
 
 static bool is_readable(const cleave_tensor_t *tensor) {
-  bool readable = tensor->count <= MOST_READABLE;
+  bool readable = tensor->count <= MAX_READABLE;
   for (int64_t k = 0; readable && k < tensor->count && cleave_dtype_is_float(tensor->dtype); k++) {
     readable = isfinite(cleave_tensor_get_float(tensor, k)) != 0;
   }

@@ -6,10 +6,10 @@
 
 #include "ops/ops.h"
 
-enum { LEAST_RANK = 3, MOST_RANK = 5 };
+enum { MIN_RANK = 3, MAX_RANK = 5 };
 
-static const char *spatial(const char *const names[MOST_RANK - LEAST_RANK + 1], int32_t rank) {
-  return rank < LEAST_RANK || rank > MOST_RANK ? NULL : names[rank - LEAST_RANK];
+static const char *spatial(const char *const names[MAX_RANK - MIN_RANK + 1], int32_t rank) {
+  return rank < MIN_RANK || rank > MAX_RANK ? NULL : names[rank - MIN_RANK];
 }
 
 static const char *data_layout(int32_t rank) {

@@ -225,20 +225,20 @@ bool cleave_op_effective_attribute(const cleave_graph_t *graph, cleave_node_t no
 
 /* ---- by kind ---- */
 
-int64_t cleave_op_int(const cleave_graph_t *graph, cleave_node_t node, const char *name, int64_t otherwise) {
+int64_t cleave_op_int(const cleave_graph_t *graph, cleave_node_t node, const char *name, int64_t fallback) {
   const cleave_attribute_t *attribute = cleave_op_attribute(graph, node, name);
-  return attribute != NULL && attribute->kind == CLEAVE_ATTRIBUTE_INT ? attribute->i : otherwise;
+  return attribute != NULL && attribute->kind == CLEAVE_ATTRIBUTE_INT ? attribute->i : fallback;
 }
 
-double cleave_op_float(const cleave_graph_t *graph, cleave_node_t node, const char *name, double otherwise) {
+double cleave_op_float(const cleave_graph_t *graph, cleave_node_t node, const char *name, double fallback) {
   const cleave_attribute_t *attribute = cleave_op_attribute(graph, node, name);
-  return attribute != NULL && attribute->kind == CLEAVE_ATTRIBUTE_FLOAT ? attribute->f : otherwise;
+  return attribute != NULL && attribute->kind == CLEAVE_ATTRIBUTE_FLOAT ? attribute->f : fallback;
 }
 
 const char *cleave_op_text(const cleave_graph_t *graph, cleave_node_t node, const char *name,
-                           const char *otherwise) {
+                           const char *fallback) {
   const cleave_attribute_t *attribute = cleave_op_attribute(graph, node, name);
-  return attribute != NULL && attribute->kind == CLEAVE_ATTRIBUTE_STRING ? attribute->s : otherwise;
+  return attribute != NULL && attribute->kind == CLEAVE_ATTRIBUTE_STRING ? attribute->s : fallback;
 }
 
 const int64_t *cleave_op_ints(const cleave_graph_t *graph, cleave_node_t node, const char *name,

@@ -45,10 +45,10 @@ bool cleave_op_effective_attribute(const cleave_graph_t *graph, cleave_node_t no
  * inferred from. The same holds for the functions below. */
 const cleave_attribute_t *cleave_op_attribute(const cleave_graph_t *graph, cleave_node_t node,
                                               const char *name);
-int64_t cleave_op_int(const cleave_graph_t *graph, cleave_node_t node, const char *name, int64_t otherwise);
-double cleave_op_float(const cleave_graph_t *graph, cleave_node_t node, const char *name, double otherwise);
+int64_t cleave_op_int(const cleave_graph_t *graph, cleave_node_t node, const char *name, int64_t fallback);
+double cleave_op_float(const cleave_graph_t *graph, cleave_node_t node, const char *name, double fallback);
 const char *cleave_op_text(const cleave_graph_t *graph, cleave_node_t node, const char *name,
-                           const char *otherwise);
+                           const char *fallback);
 /* The list and its length, or NULL and 0. */
 const int64_t *cleave_op_ints(const cleave_graph_t *graph, cleave_node_t node, const char *name,
                               uint32_t *out_count);

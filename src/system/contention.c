@@ -19,7 +19,7 @@
 
 #include "system/clock.h"
 
-enum { MOST_THREADS = 256, TICK_MS = 10, TICKS_UNTIL_PARKED = 20 };
+enum { MAX_THREADS = 256, TICK_MS = 10, TICKS_UNTIL_PARKED = 20 };
 
 #define MS UINT64_C(1000000)
 
@@ -48,7 +48,7 @@ static struct {
   bool ends;
   int processors;
   int team; /* largest that runs asked for */
-  member_t members[MOST_THREADS];
+  member_t members[MAX_THREADS];
   uint32_t member_count;
   atomic_uint generation; /* grows when members are missing */
   atomic_bool is_parked;
@@ -249,7 +249,7 @@ static void add_member(pid_t id) {
     }
   }
   member_t *member = &watch.members[watch.member_count];
-  if (watch.member_count < MOST_THREADS && read_waited(id, &member->waited)) {
+  if (watch.member_count < MAX_THREADS && read_waited(id, &member->waited)) {
     member->id = id;
     watch.member_count++;
   }
@@ -257,19 +257,19 @@ static void add_member(pid_t id) {
 
 /* OpenMP has threads for each thread that asks it: those of the caller are members from now on. */
 static void join_members(int32_t threads) {
-  pid_t ids[MOST_THREADS] = {0};
+  pid_t ids[MAX_THREADS] = {0};
   joined_generation = atomic_load(&watch.generation);
   joined_threads = threads;
 #pragma omp parallel num_threads(threads)
   {
     int k = omp_get_thread_num();
-    if (k < MOST_THREADS) {
+    if (k < MAX_THREADS) {
       ids[k] = (pid_t)syscall(SYS_gettid);
     }
   }
   (void)pthread_mutex_lock(&watch.lock);
   watch.team = threads > watch.team ? threads : watch.team;
-  for (int k = 0; k < MOST_THREADS && ids[k] != 0; k++) {
+  for (int k = 0; k < MAX_THREADS && ids[k] != 0; k++) {
     add_member(ids[k]);
   }
   (void)pthread_mutex_unlock(&watch.lock);

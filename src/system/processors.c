@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINE_BYTES = 4096, PATH_BYTES = 1024, MOST_PROCESSORS = 1 << 20 };
+enum { LINE_BYTES = 4096, PATH_BYTES = 1024, MAX_PROCESSORS = 1 << 20 };
 
 typedef struct group {
   char path[PATH_BYTES]; /* as /proc/self/cgroup has it */
@@ -152,7 +152,7 @@ int32_t cleave_processor_quota(const char *root) {
     double quota = find_group(root, version == 2, &group) ? quota_of_group(root, &group) : 0;
     least = quota > 0 && (least == 0 || quota < least) ? quota : least;
   }
-  if (least <= 0 || least > MOST_PROCESSORS) {
+  if (least <= 0 || least > MAX_PROCESSORS) {
     return 0;
   }
   int32_t whole = (int32_t)least;

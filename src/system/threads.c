@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { MOST_THREADS = 1024 };
+enum { MAX_THREADS = 1024 };
 
 static pthread_once_t quota_is_read = PTHREAD_ONCE_INIT;
 static int32_t quota;
@@ -33,7 +33,7 @@ static int32_t processors(void) {
 int32_t cleave_threads_available(void) {
   const char *wanted = getenv("OMP_NUM_THREADS");
   long number = wanted == NULL ? 0 : strtol(wanted, NULL, 10);
-  if (number > 0 && number <= MOST_THREADS) {
+  if (number > 0 && number <= MAX_THREADS) {
     return (int32_t)number;
   }
   (void)pthread_once(&quota_is_read, read_quota);

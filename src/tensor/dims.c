@@ -11,19 +11,19 @@
 #include "base/strings.h"
 #include "tensor/shape.h"
 
-enum { MOST_TERMS = 8, MOST_FACTORS = 4, MOST_EXPRESSIONS = 1 << 20, MOST_NESTING = 32 };
+enum { MAX_TERMS = 8, MAX_FACTORS = 4, MAX_EXPRESSIONS = 1 << 20, MAX_NESTING = 32 };
 
 typedef struct term {
   int64_t coefficient; /* not 0 */
   uint32_t factor_count;
-  uint32_t factors[MOST_FACTORS]; /* atoms, ascending */
+  uint32_t factors[MAX_FACTORS]; /* atoms, ascending */
 } term_t;
 
 /* Terms with more factors first, then by factors; the constant is last. */
 typedef struct expression {
   uint32_t term_count;
   uint32_t padding;
-  term_t terms[MOST_TERMS];
+  term_t terms[MAX_TERMS];
 } expression_t;
 
 typedef struct atom {
@@ -143,7 +143,7 @@ static cleave_dim_t intern(cleave_dims_t *dims, const expression_t *expression) 
       return -2 - (cleave_dim_t)(dims->slots[slot] - 1);
     }
   }
-  if (dims->expressions.count >= MOST_EXPRESSIONS ||
+  if (dims->expressions.count >= MAX_EXPRESSIONS ||
       cleave_array_reserve(&dims->expressions, 1, NULL) != CLEAVE_OK) {
     return CLEAVE_DIM_UNKNOWN;
   }
@@ -197,7 +197,7 @@ static bool add_term(expression_t *expression, const term_t *term) {
     }
     return true;
   }
-  if (expression->term_count == MOST_TERMS) {
+  if (expression->term_count == MAX_TERMS) {
     return false;
   }
   memmove(&expression->terms[place + 1], &expression->terms[place],
@@ -209,7 +209,7 @@ static bool add_term(expression_t *expression, const term_t *term) {
 
 static bool multiply_terms(const term_t *a, const term_t *b, term_t *out) {
   memset(out, 0, sizeof *out);
-  if (a->factor_count + b->factor_count > MOST_FACTORS ||
+  if (a->factor_count + b->factor_count > MAX_FACTORS ||
       __builtin_mul_overflow(a->coefficient, b->coefficient, &out->coefficient)) {
     return false;
   }
@@ -231,7 +231,7 @@ static cleave_dim_t new_atom(cleave_dims_t *dims, const atom_t *atom) {
     }
   }
   if (index == dims->atoms.count) {
-    if (index >= MOST_EXPRESSIONS || cleave_array_reserve(&dims->atoms, 1, NULL) != CLEAVE_OK) {
+    if (index >= MAX_EXPRESSIONS || cleave_array_reserve(&dims->atoms, 1, NULL) != CLEAVE_OK) {
       return CLEAVE_DIM_UNKNOWN;
     }
     cleave_array_push_reserved(&dims->atoms, *atom);
@@ -396,7 +396,7 @@ cleave_dim_t cleave_dim_divide(cleave_dims_t *dims, cleave_dim_t a, cleave_dim_t
     memset(&quotient, 0, sizeof quotient);
   }
   uint32_t nesting = nesting_of(dims, rest_dim) + 1;
-  if (nesting > MOST_NESTING) {
+  if (nesting > MAX_NESTING) {
     return CLEAVE_DIM_UNKNOWN;
   }
   atom_t atom = {.nesting = nesting, .dividend = rest_dim, .divisor = b};

@@ -35,7 +35,7 @@ cleave_dim_t cleave_dims_symbol(cleave_dims_t *dims, const char *name, size_t le
 
 /* Arithmetic over sizes and expressions. UNKNOWN where an operand is, where a size would overflow, or when
  * there is no memory. Results may be negative sizes in the middle of shape arithmetic: those cannot be
- * told from codes, so a known negative result is UNKNOWN too. */
+ * distinguished from codes, so a known negative result is UNKNOWN too. */
 cleave_dim_t cleave_dim_add(cleave_dims_t *dims, cleave_dim_t a, cleave_dim_t b);
 cleave_dim_t cleave_dim_subtract(cleave_dims_t *dims, cleave_dim_t a, cleave_dim_t b);
 cleave_dim_t cleave_dim_multiply(cleave_dims_t *dims, cleave_dim_t a, cleave_dim_t b);

@@ -53,7 +53,7 @@ static void *workspace_of(const worker_t *worker, const worker_program_t *progra
              : worker->scratch.data + (worker->scratch.part.span - worker->scratch.part.lead - bytes);
 }
 
-/* ---- outputs whose shape is told now ---- */
+/* ---- outputs whose shape only the run knows ---- */
 
 static cleave_status_t place_on_device(const running_t *running, uint32_t output, size_t bytes) {
   const worker_program_t *program = running->program;

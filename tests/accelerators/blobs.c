@@ -25,12 +25,12 @@ typedef struct program {
   const void *constant;
 } program_t;
 
-enum { COMPILES, LOADS, SAVES, OPTIONS, MOOD, ANSWERS, MOST_KEYS };
+enum { COMPILES, LOADS, SAVES, OPTIONS, MOOD, ANSWERS, MAX_KEYS };
 
-static const char *const KEYS[MOST_KEYS] = {"compiles", "loads", "saves", "options", "mood", "answers"};
+static const char *const KEYS[MAX_KEYS] = {"compiles", "loads", "saves", "options", "mood", "answers"};
 static int counts[3];
-static char values[MOST_KEYS][256] = {"", "", "", "", "fair", "good"};
-static cleave_key_value_t answers[MOST_KEYS];
+static char values[MAX_KEYS][256] = {"", "", "", "", "fair", "good"};
+static cleave_key_value_t answers[MAX_KEYS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the values */
 
 static cleave_status_t initialise(const cleave_host_t *host, void **out_state, cleave_message_t *message) {
@@ -208,7 +208,7 @@ static const cleave_backend_blobs_t blobs = {
 /* ---- configure ---- */
 
 static int find_key(const char *name) {
-  for (int k = 0; k < MOST_KEYS; k++) {
+  for (int k = 0; k < MAX_KEYS; k++) {
     if (cleave_view_text_equal(KEYS[k], name)) {
       return k;
     }
@@ -227,7 +227,7 @@ static cleave_status_t answer(const cleave_key_value_t *settings, uint32_t setti
   static char text[2 << 20];
   for (uint32_t k = 0; k < setting_count; k++) {
     int key = find_key(settings[k].key);
-    if (key < 0 || k >= MOST_KEYS || (settings[k].value != NULL && key < MOOD)) {
+    if (key < 0 || k >= MAX_KEYS || (settings[k].value != NULL && key < MOOD)) {
       (void)snprintf(message->text, sizeof message->text, "key '%.64s' is %s", settings[k].key,
                      key < 0 ? "unknown" : "for asking only");
       return CLEAVE_ERROR_UNSUPPORTED;

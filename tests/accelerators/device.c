@@ -18,8 +18,8 @@ typedef struct program {
   uint32_t device;
   bool is_executor;
   char name[64];
-  cleave_region_view_t view;   /* a copy, nodes and values too */
-  size_t offsets[MOST_BLOCKS]; /* of values in the workspace, behind which constants are */
+  cleave_region_view_t view;  /* a copy, nodes and values too */
+  size_t offsets[MAX_BLOCKS]; /* of values in the workspace, behind which constants are */
   unsigned char *constants;
   cleave_inplace_pair_t inplace;
 } program_t;
@@ -175,7 +175,7 @@ static cleave_status_t supports(void *state, const cleave_region_view_t *view, c
       return CLEAVE_ERROR_UNSUPPORTED;
     }
   }
-  return view->value_count <= MOST_BLOCKS / 2 ? CLEAVE_OK : CLEAVE_ERROR_UNSUPPORTED;
+  return view->value_count <= MAX_BLOCKS / 2 ? CLEAVE_OK : CLEAVE_ERROR_UNSUPPORTED;
 }
 
 static size_t bytes_of(const cleave_tensor_view_t *tensor) {
@@ -273,8 +273,8 @@ static const cleave_program_info_t *info(const void *program) {
 typedef struct launch {
   program_t *program;
   void *workspace;
-  const void *inputs[MOST_BLOCKS / 2];
-  void *outputs[MOST_BLOCKS / 2];
+  const void *inputs[MAX_BLOCKS / 2];
+  void *outputs[MAX_BLOCKS / 2];
   int adds; /* bit per output */
   bool fails;
 } launch_t;
@@ -284,7 +284,7 @@ static cleave_status_t launch_work(void *context, cleave_message_t *message) {
   memcpy(&launch, context, sizeof launch);
   const program_t *program = launch.program;
   const cleave_region_view_t *view = &program->view;
-  void *at[MOST_BLOCKS];
+  void *at[MAX_BLOCKS];
   (void)usleep((useconds_t)program->state->latency_us);
   if (launch.fails) {
     (void)snprintf(message->text, sizeof message->text, "the unit caught fire");

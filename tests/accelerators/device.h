@@ -15,13 +15,13 @@
 
 #include "cleave/backend.h"
 
-enum { DEVICES = 2, POOL_BYTES = 1 << 20, MOST_TASKS = 256, MOST_BLOCKS = 64 };
+enum { DEVICES = 2, POOL_BYTES = 1 << 20, MAX_TASKS = 256, MAX_BLOCKS = 64 };
 
 typedef struct pool {
   unsigned char *base;
   atomic_size_t used;
-  void *blocks[MOST_BLOCKS]; /* given out */
-  int open;                  /* calls at work */
+  void *blocks[MAX_BLOCKS]; /* given out */
+  int open;                 /* calls at work */
   pthread_mutex_t lock;
 } pool_t;
 
@@ -96,7 +96,7 @@ typedef struct stream {
   pthread_t thread;
   pthread_mutex_t lock;
   pthread_cond_t changed;
-  task_t tasks[MOST_TASKS];
+  task_t tasks[MAX_TASKS];
   long put;
   long done;
   bool ends;
@@ -114,7 +114,7 @@ static inline void *stream_work(void *context) {
     if (stream->done == stream->put) {
       break;
     }
-    task_t task = stream->tasks[stream->done % MOST_TASKS];
+    task_t task = stream->tasks[stream->done % MAX_TASKS];
     bool runs = stream->status == CLEAVE_OK || task.runs_always;
     (void)pthread_mutex_unlock(&stream->lock);
     cleave_message_t message = {.text = ""};
@@ -136,10 +136,10 @@ static inline cleave_status_t stream_put(stream_t *stream,
                                          cleave_status_t (*work)(void *context, cleave_message_t *message),
                                          const void *context, size_t size, bool always) {
   (void)pthread_mutex_lock(&stream->lock);
-  while (stream->put - stream->done == MOST_TASKS) {
+  while (stream->put - stream->done == MAX_TASKS) {
     (void)pthread_cond_wait(&stream->changed, &stream->lock);
   }
-  task_t *task = &stream->tasks[stream->put % MOST_TASKS];
+  task_t *task = &stream->tasks[stream->put % MAX_TASKS];
   task->work = work;
   task->runs_always = always;
   memcpy(task->context, context, size);

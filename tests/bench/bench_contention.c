@@ -14,9 +14,9 @@
 #include "system/contention.h"
 #include "system/threads.h"
 
-enum { MOST_RUNS = 100000, MOST_INPUTS = 16 };
+enum { MAX_RUNS = 100000, MAX_INPUTS = 16 };
 
-static double times[MOST_RUNS];
+static double times[MAX_RUNS];
 
 static void need(cleave_status_t status, const cleave_error_t *error) {
   if (status != CLEAVE_OK) {
@@ -38,8 +38,8 @@ static long sleeps(void) {
 
 static void set_zeros(cleave_model_t *model, cleave_session_t *session) {
   cleave_error_t error = CLEAVE_ERROR_INIT;
-  static void *buffers[MOST_INPUTS];
-  for (uint32_t k = 0; k < cleave_model_input_count(model) && k < MOST_INPUTS; k++) {
+  static void *buffers[MAX_INPUTS];
+  for (uint32_t k = 0; k < cleave_model_input_count(model) && k < MAX_INPUTS; k++) {
     cleave_port_t port;
     need(cleave_model_input(model, k, &port, &error), &error);
     int64_t count = cleave_view_element_count(&port.tensor);
@@ -56,7 +56,7 @@ static size_t run(cleave_session_t *session, double seconds, double *out_sleeps)
   uint64_t warm = start + (uint64_t)(seconds * 0.5e9);
   size_t count = 0;
   long before = 0;
-  for (uint64_t now = start; count < 3 || (now - start < (uint64_t)(seconds * 1e9) && count < MOST_RUNS);) {
+  for (uint64_t now = start; count < 3 || (now - start < (uint64_t)(seconds * 1e9) && count < MAX_RUNS);) {
     need(cleave_session_run(session, &error), &error);
     uint64_t end = cleave_clock_now();
     times[count++] = cleave_clock_ms(now, end);

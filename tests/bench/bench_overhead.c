@@ -20,7 +20,7 @@
 #include "system/clock.h"
 #include "view_builder.h"
 
-enum { CALLS = 2000, CALL_ROUNDS = 301, SESSIONS = 7, MOST_ROUNDS = 1001, MOST_INPUTS = 8 };
+enum { CALLS = 2000, CALL_ROUNDS = 301, SESSIONS = 7, MAX_ROUNDS = 1001, MAX_INPUTS = 8 };
 
 static void fail(const char *message) {
   (void)fprintf(stderr, "bench_overhead: %s\n", message);
@@ -52,8 +52,8 @@ static double median(double *numbers, size_t count) {
 
 /* Nanoseconds of two sides by turns. */
 typedef struct pairs {
-  double first[MOST_ROUNDS];
-  double second[MOST_ROUNDS];
+  double first[MAX_ROUNDS];
+  double second[MAX_ROUNDS];
   size_t count;
 } pairs_t;
 
@@ -65,8 +65,8 @@ typedef struct result {
 } result_t;
 
 static result_t judge(pairs_t *pairs) {
-  static double differences[MOST_ROUNDS];
-  static double ratios[MOST_ROUNDS];
+  static double differences[MAX_ROUNDS];
+  static double ratios[MAX_ROUNDS];
   for (size_t k = 0; k < pairs->count; k++) {
     differences[k] = pairs->second[k] - pairs->first[k];
     ratios[k] = pairs->second[k] / pairs->first[k];
@@ -85,7 +85,7 @@ static void measure(side_fn_t side, void *context, size_t rounds, pairs_t *pairs
   for (uint32_t k = 0; k < 2; k++) {
     (void)side(context, k == 1);
   }
-  for (size_t k = 0; k < rounds && pairs->count < MOST_ROUNDS; k++) {
+  for (size_t k = 0; k < rounds && pairs->count < MAX_ROUNDS; k++) {
     bool turned = k % 2 == 1;
     double one = side(context, turned);
     double other = side(context, !turned);
@@ -246,12 +246,12 @@ static cleave_plan_t *make_plan(cleave_model_t *model, const char *backend, bool
 
 static cleave_session_t *make_session(cleave_model_t *model, const cleave_plan_t *plan, bool imperative) {
   cleave_session_options_t options = {.size = sizeof options, .threads = 1, .imperative = imperative};
-  const cleave_tensor_view_t *views[MOST_INPUTS] = {NULL};
-  cleave_port_t ports[MOST_INPUTS];
+  const cleave_tensor_view_t *views[MAX_INPUTS] = {NULL};
+  cleave_port_t ports[MAX_INPUTS];
   cleave_error_t error = CLEAVE_ERROR_INIT;
   cleave_session_t *session = NULL;
   uint32_t count = cleave_model_input_count(model);
-  if (count > MOST_INPUTS) {
+  if (count > MAX_INPUTS) {
     fail("the model has too many inputs");
   }
   for (uint32_t k = 0; k < count; k++) {
@@ -300,7 +300,7 @@ int main(int argc, char **argv) {
   size_t rounds = argc > 2 ? (size_t)strtoul(argv[2], NULL, 10) : 9;
   cleave_error_t error = CLEAVE_ERROR_INIT;
   cleave_model_t *model = NULL;
-  if (rounds < 1 || rounds > MOST_ROUNDS / SESSIONS) {
+  if (rounds < 1 || rounds > MAX_ROUNDS / SESSIONS) {
     fail("usage: bench_overhead [MODEL [ROUNDS]], at most 143 rounds");
   }
   check(cleave_backend_load(NULL, CLEAVE_BINARY_DIR "/accelerators/libmirror.so", NULL, &error), &error);

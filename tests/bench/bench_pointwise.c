@@ -34,7 +34,7 @@ static int compare(const void *a, const void *b) {
 
 static const cleave_host_t host = {.size = sizeof(cleave_host_t), .parallel_for = cleave_parallel_for};
 
-enum { MOST_RUNS = 101 };
+enum { MAX_RUNS = 101 };
 
 /* in0 is [rows, columns], in1 and in2 are [columns], in3 is as in0; the output is as in0. */
 static void measure(const char *name, const char *text, int64_t rows, int64_t columns, int32_t threads,
@@ -71,8 +71,8 @@ static void measure(const char *name, const char *text, int64_t rows, int64_t co
   kernel_call_t call = {
       .host = &host, .threads = threads, .inputs = inputs, .outputs = outputs, .dims = {rows, columns}};
   call.scratch = aligned_alloc(64, (kernel_scratch_bytes(plan, dims, threads) + 63) / 64 * 64);
-  double times[MOST_RUNS];
-  double copies[MOST_RUNS];
+  double times[MAX_RUNS];
+  double copies[MAX_RUNS];
   copy_t copy = {.to = memory[4], .from = memory[0]};
   for (int k = -2; k < runs; k++) {
     double start = now();
@@ -124,7 +124,7 @@ static void measure_chain(int length, int32_t threads, int runs) {
 int main(int argc, char **argv) {
   int32_t threads = argc > 1 ? (int32_t)atoi(argv[1]) : 2;
   int runs = argc > 2 ? atoi(argv[2]) : 21;
-  runs = runs < 1 || runs > MOST_RUNS ? 21 : runs;
+  runs = runs < 1 || runs > MAX_RUNS ? 21 : runs;
   printf("%d threads, %s\n", (int)threads, kernel_loops_choose(2)->name);
   measure_chain(4, threads, runs);
   measure_chain(8, threads, runs);

@@ -17,7 +17,7 @@
 #include "system/clock.h"
 #include "system/file.h"
 
-enum { MOST_TIMES = 1000, MOST_INPUTS = 16 };
+enum { MAX_TIMES = 1000, MAX_INPUTS = 16 };
 
 typedef struct edit {
   const char *name;
@@ -91,7 +91,7 @@ static size_t make_inputs(cleave_model_t *model, cleave_tensor_view_t *views,
                           const cleave_tensor_view_t **pointers) {
   cleave_error_t error = CLEAVE_ERROR_INIT;
   size_t count = cleave_model_input_count(model);
-  count = count > MOST_INPUTS ? MOST_INPUTS : count;
+  count = count > MAX_INPUTS ? MAX_INPUTS : count;
   for (size_t k = 0; k < count; k++) {
     cleave_port_t port;
     if (cleave_model_input(model, (uint32_t)k, &port, &error) != CLEAVE_OK) {
@@ -127,10 +127,10 @@ static void print_edit(const char *name, double ms, const cleave_reload_t *reloa
 }
 
 static void measure(cleave_rules_watch_t *watch, const char *text, size_t length, int rounds) {
-  static double times[MOST_TIMES];
+  static double times[MAX_TIMES];
   size_t count = 0;
   for (int round = 0; round < rounds; round++) {
-    for (size_t k = 0; k < sizeof edits / sizeof edits[0] && count < MOST_TIMES; k++) {
+    for (size_t k = 0; k < sizeof edits / sizeof edits[0] && count < MAX_TIMES; k++) {
       const cleave_reload_t *reload = NULL;
       cleave_text_t edited = {0};
       if (apply(&edits[k], text, length, &edited)) {
@@ -155,8 +155,8 @@ int main(int argc, char **argv) {
   cleave_model_t *model = NULL;
   cleave_file_t *rules = NULL;
   cleave_rules_watch_t *watch = NULL;
-  cleave_tensor_view_t views[MOST_INPUTS];
-  const cleave_tensor_view_t *pointers[MOST_INPUTS];
+  cleave_tensor_view_t views[MAX_INPUTS];
+  const cleave_tensor_view_t *pointers[MAX_INPUTS];
   (void)snprintf(path, sizeof path, "/tmp/cleave_bench_watch_%ld.lua", (long)getpid());
   if (cleave_model_load(NULL, model_path, NULL, 0, 0, &model, &error) != CLEAVE_OK ||
       cleave_file_open(rules_path, &rules, &error) != CLEAVE_OK) {

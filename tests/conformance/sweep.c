@@ -28,7 +28,7 @@ void sweep_add_reason(sweep_t *sweep, const char *backend, const char *text) {
       return;
     }
   }
-  if (sweep->reason_count < SWEEP_MOST_REASONS) {
+  if (sweep->reason_count < SWEEP_MAX_REASONS) {
     sweep_reason_t *reason = &sweep->reasons[sweep->reason_count++];
     (void)memcpy(reason->text, line, sizeof line);
     (void)snprintf(reason->example, sizeof reason->example, "%.159s", sweep->text);
@@ -123,7 +123,7 @@ static bool load_library(const char *path, bool is_isolated) {
 
 /* Rules of every backend that has some. */
 static bool load_rules(sweep_t *sweep) {
-  for (uint32_t k = 0; k < cleave_backend_count(NULL) && k < SWEEP_MOST_BACKENDS; k++) {
+  for (uint32_t k = 0; k < cleave_backend_count(NULL) && k < SWEEP_MAX_BACKENDS; k++) {
     cleave_error_t error = CLEAVE_ERROR_INIT;
     char path[512];
     (void)snprintf(path, sizeof path, "%s/rules/%s.lua", CLEAVE_SOURCE_DIR, cleave_backend_name(NULL, k));
@@ -205,7 +205,7 @@ int main(int argc, char **argv) {
   } else {
     failed = run_subjects(&sweep, argc - next, argv + next);
   }
-  for (uint32_t k = 0; k < SWEEP_MOST_BACKENDS; k++) {
+  for (uint32_t k = 0; k < SWEEP_MAX_BACKENDS; k++) {
     cleave_rules_destroy(sweep.rules[k]);
   }
   return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -10,7 +10,7 @@
 #include "partition/rewrite/transform.h"
 #include "tools/verify/check.h"
 
-enum { MOST_OUTPUTS = 64, ROUNDS = 2 };
+enum { MAX_OUTPUTS = 64, ROUNDS = 2 };
 
 typedef struct variant {
   bool by_rules;
@@ -21,7 +21,7 @@ typedef struct variant {
 
 /* Copies of the outputs of one run. */
 typedef struct results {
-  cleave_tensor_t *outputs[MOST_OUTPUTS];
+  cleave_tensor_t *outputs[MAX_OUTPUTS];
   size_t count;
 } results_t;
 
@@ -127,8 +127,8 @@ static cleave_status_t copy_outputs(const cleave_session_t *session, size_t coun
 static cleave_status_t run_round(const sweep_graph_t *graph, cleave_session_t *session, uint32_t round,
                                  results_t *results, cleave_error_t *error) {
   cleave_status_t status = CLEAVE_OK;
-  cleave_tensor_t *inputs[SWEEP_MOST_INPUTS] = {NULL};
-  unsigned char *copies[SWEEP_MOST_INPUTS] = {NULL};
+  cleave_tensor_t *inputs[SWEEP_MAX_INPUTS] = {NULL};
+  unsigned char *copies[SWEEP_MAX_INPUTS] = {NULL};
   size_t shift = round == 0 ? 0 : 4;
   for (size_t k = 0; k < graph->input_count; k++) {
     CLEAVE_TRY_CLEANUP(sweep_graph_feed(graph, k, round, &inputs[k], error));
@@ -179,9 +179,9 @@ static cleave_status_t run(sweep_t *sweep, const sweep_graph_t *graph, const cle
   cleave_session_t *session = NULL;
   cleave_session_options_t options = {
       .size = sizeof options, .threads = threads, .imperative = sweep->imperative};
-  cleave_tensor_view_t views[SWEEP_MOST_INPUTS];
-  const cleave_tensor_view_t *pointers[SWEEP_MOST_INPUTS];
-  if (graph->graph->outputs.count > MOST_OUTPUTS) {
+  cleave_tensor_view_t views[SWEEP_MAX_INPUTS];
+  const cleave_tensor_view_t *pointers[SWEEP_MAX_INPUTS];
+  if (graph->graph->outputs.count > MAX_OUTPUTS) {
     return cleave_error_set(error, CLEAVE_ERROR_LIMIT, "too many outputs");
   }
   for (size_t k = 0; k < graph->input_count; k++) {
@@ -296,7 +296,7 @@ cleanup:
 /* On all backends that the variant is for. */
 static void run_variant(sweep_t *sweep, const sweep_graph_t *graph, const variant_t *variant,
                         const results_t *expected) {
-  for (uint32_t backend = 0; backend < cleave_backend_count(NULL) && backend < SWEEP_MOST_BACKENDS;
+  for (uint32_t backend = 0; backend < cleave_backend_count(NULL) && backend < SWEEP_MAX_BACKENDS;
        backend++) {
     const char *name = cleave_backend_name(NULL, backend);
     bool wanted = sweep->only_backend == NULL || strcmp(sweep->only_backend, name) == 0;

@@ -8,7 +8,7 @@
 
 #include "sweep.h"
 
-enum { SWEEP_LONGEST_CASE = 16384, SWEEP_MOST_REASONS = 512, SWEEP_MOST_BACKENDS = 8 };
+enum { SWEEP_LONGEST_CASE = 16384, SWEEP_MAX_REASONS = 512, SWEEP_MAX_BACKENDS = 8 };
 enum { SWEEP_ANY_FUSION = UINT32_MAX };
 
 typedef struct sweep_reason {
@@ -36,10 +36,10 @@ struct sweep {
   uint64_t random;
   uint32_t turn;
   sweep_tally_t tally;
-  sweep_reason_t reasons[SWEEP_MOST_REASONS];
+  sweep_reason_t reasons[SWEEP_MAX_REASONS];
   size_t reason_count;
   char text[SWEEP_LONGEST_CASE]; /* of the case at work */
-  cleave_rules_t *rules[SWEEP_MOST_BACKENDS];
+  cleave_rules_t *rules[SWEEP_MAX_BACKENDS];
 };
 
 /* Runs sweep->text on every backend, with its sizes and with symbols in their place. `fusion`: how many nodes

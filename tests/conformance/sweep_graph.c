@@ -13,7 +13,7 @@
 #include "ops/infer.h"
 #include "ops/ops.h"
 
-enum { MOST_NAMES = 256, LONGEST_NAME = 32, MOST_OPERANDS = 16, MOST_DIMS = 32 };
+enum { MAX_NAMES = 256, LONGEST_NAME = 32, MAX_OPERANDS = 16, MAX_DIMS = 32 };
 
 typedef struct reader {
   const char *text;
@@ -21,8 +21,8 @@ typedef struct reader {
   bool symbolic;
   sweep_graph_t *out;
   cleave_error_t *error;
-  char names[MOST_NAMES][LONGEST_NAME];
-  cleave_value_t values[MOST_NAMES];
+  char names[MAX_NAMES][LONGEST_NAME];
+  cleave_value_t values[MAX_NAMES];
   size_t count;
 } reader_t;
 
@@ -74,7 +74,7 @@ static cleave_status_t read_list(reader_t *reader, int64_t *list, size_t *count)
   }
   do {
     double number = 0.0;
-    if (*count == MOST_DIMS) {
+    if (*count == MAX_DIMS) {
       return wrong(reader, "fewer numbers");
     }
     CLEAVE_TRY(read_number(reader, &number));
@@ -84,7 +84,7 @@ static cleave_status_t read_list(reader_t *reader, int64_t *list, size_t *count)
 }
 
 static cleave_status_t define(reader_t *reader, const char *name, cleave_value_t value) {
-  if (reader->count == MOST_NAMES) {
+  if (reader->count == MAX_NAMES) {
     return wrong(reader, "fewer names");
   }
   (void)strcpy(reader->names[reader->count], name);
@@ -170,7 +170,7 @@ static cleave_status_t read_dtype(reader_t *reader, cleave_dtype_t *dtype) {
 static cleave_status_t read_new(reader_t *reader, const char *name, bool constant, cleave_value_t *out) {
   char content = strchr("+~%^!", *reader->next) != NULL ? *reader->next : '\0';
   cleave_dtype_t dtype = CLEAVE_DTYPE_F32;
-  int64_t dims[MOST_DIMS];
+  int64_t dims[MAX_DIMS];
   size_t rank = 0;
   sweep_graph_t *graph = reader->out;
   reader->next += content != '\0' ? 1 : 0;
@@ -178,7 +178,7 @@ static cleave_status_t read_new(reader_t *reader, const char *name, bool constan
     CLEAVE_TRY(read_dtype(reader, &dtype));
   }
   CLEAVE_TRY(read_list(reader, dims, &rank));
-  if (rank > CLEAVE_MAX_RANK || graph->input_count == SWEEP_MOST_INPUTS) {
+  if (rank > CLEAVE_MAX_RANK || graph->input_count == SWEEP_MAX_INPUTS) {
     return wrong(reader, "fewer dimensions or inputs");
   }
   if (constant) {
@@ -207,7 +207,7 @@ static cleave_status_t read_new(reader_t *reader, const char *name, bool constan
 static cleave_status_t read_literal(reader_t *reader, cleave_value_t *out) {
   cleave_tensor_t *tensor = NULL;
   if (*reader->next == '[') {
-    int64_t list[MOST_DIMS];
+    int64_t list[MAX_DIMS];
     size_t count = 0;
     CLEAVE_TRY(read_list(reader, list, &count));
     CLEAVE_TRY(cleave_tensor_create_ints(1, list, (int64_t)count, &tensor, reader->error));
@@ -260,7 +260,7 @@ static cleave_status_t read_operator(reader_t *reader, const cleave_op_t *op, si
                                      cleave_value_t *outputs) {
   cleave_graph_t *graph = reader->out->graph;
   const char *attributes = NULL;
-  cleave_value_t inputs[MOST_OPERANDS];
+  cleave_value_t inputs[MAX_OPERANDS];
   size_t count = 0;
   cleave_node_t node;
   if (take(reader, "{")) {
@@ -272,7 +272,7 @@ static cleave_status_t read_operator(reader_t *reader, const cleave_op_t *op, si
   }
   CLEAVE_TRY(expect(reader, "("));
   do {
-    if (count == MOST_OPERANDS) {
+    if (count == MAX_OPERANDS) {
       return wrong(reader, "fewer operands");
     }
     CLEAVE_TRY(read_expression(reader, 1, &inputs[count++]));
@@ -285,7 +285,7 @@ static cleave_status_t read_operator(reader_t *reader, const cleave_op_t *op, si
     cleave_attribute_t attribute;
     char name[LONGEST_NAME];
     char text[LONGEST_NAME];
-    int64_t list[MOST_DIMS];
+    int64_t list[MAX_DIMS];
     CLEAVE_TRY(read_attribute(reader, op, &attribute, name, list, text));
     CLEAVE_TRY(cleave_graph_set_attribute(graph, node, &attribute, reader->error));
     (void)take(reader, ",");
@@ -323,13 +323,13 @@ static cleave_status_t read_expression(reader_t *reader, size_t output_count, cl
 
 /* "a, b = Op(...)" or an expression; `*out_anonymous` is its value if it has no name. */
 static cleave_status_t read_statement(reader_t *reader, cleave_value_t *out_anonymous) {
-  char names[MOST_OPERANDS][LONGEST_NAME];
-  cleave_value_t values[MOST_OPERANDS];
+  char names[MAX_OPERANDS][LONGEST_NAME];
+  cleave_value_t values[MAX_OPERANDS];
   size_t count = 0;
   const char *start = reader->next;
   *out_anonymous = CLEAVE_VALUE_NONE;
   do {
-    if (count == MOST_OPERANDS || read_word(reader, names[count++]) != CLEAVE_OK) {
+    if (count == MAX_OPERANDS || read_word(reader, names[count++]) != CLEAVE_OK) {
       count = 0;
       break;
     }

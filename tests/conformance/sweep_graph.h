@@ -21,7 +21,7 @@
 
 #include "graph/graph.h"
 
-enum { SWEEP_MOST_INPUTS = 16 };
+enum { SWEEP_MAX_INPUTS = 16 };
 
 typedef struct sweep_input {
   char name[32];
@@ -32,7 +32,7 @@ typedef struct sweep_input {
 
 typedef struct sweep_graph {
   cleave_graph_t *graph; /* types are inferred */
-  sweep_input_t inputs[SWEEP_MOST_INPUTS];
+  sweep_input_t inputs[SWEEP_MAX_INPUTS];
   size_t input_count;
 } sweep_graph_t;
 

@@ -8,7 +8,7 @@
 
 #include "sweep.h"
 
-enum { SWEEP_MOST_VALUES = 64, SWEEP_MAKER_RANK = 5 };
+enum { SWEEP_MAX_VALUES = 64, SWEEP_MAKER_RANK = 5 };
 
 typedef struct sweep_value {
   int rank;
@@ -19,7 +19,7 @@ typedef struct sweep_value {
 typedef struct sweep_maker {
   sweep_t *sweep;     /* its random numbers */
   cleave_text_t text; /* the graph so far: "v0 = ...; v1 = ..." */
-  sweep_value_t values[SWEEP_MOST_VALUES];
+  sweep_value_t values[SWEEP_MAX_VALUES];
   int count;
   int constants; /* names given so far */
 } sweep_maker_t;

@@ -6,7 +6,7 @@
 
 #define COUNT(list) (sizeof(list) / sizeof((list)[0]))
 
-enum { GRAPHS = 240, LEAST_NODES = 4, MOST_NODES = 31 };
+enum { GRAPHS = 240, MIN_NODES = 4, MAX_NODES = 31 };
 
 static void make(sweep_maker_t *maker) {
   static const sweep_value_t starts[] = {
@@ -16,7 +16,7 @@ static void make(sweep_maker_t *maker) {
       {.rank = 4, .dims = {1, 16, 9, 8}}, {.rank = 4, .dims = {2, 32, 7, 7}}};
   sweep_t *sweep = maker->sweep;
   int inputs = 1 + (int)sweep_below(sweep, 2);
-  int nodes = LEAST_NODES + (int)sweep_below(sweep, MOST_NODES - LEAST_NODES + 1);
+  int nodes = MIN_NODES + (int)sweep_below(sweep, MAX_NODES - MIN_NODES + 1);
   for (int k = 0; k < inputs; k++) {
     sweep_maker_input(maker, k, &starts[sweep_below(sweep, COUNT(starts))]);
   }

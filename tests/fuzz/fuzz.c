@@ -16,7 +16,7 @@
 #include "system/clock.h"
 #include "system/file.h"
 
-enum { MOST_FILES = 64, MOST_INPUTS = 16, MOST_INPUT = 4096, MOST_ELEMENTS = 1 << 15, MOST_FLOPS = 1000000 };
+enum { MAX_FILES = 64, MAX_INPUTS = 16, MAX_INPUT_SIZE = 4096, MAX_ELEMENTS = 1 << 15, MAX_FLOPS = 1000000 };
 
 _Noreturn void fuzz_fail(const char *file, int line, const char *condition, const char *format, ...) {
   va_list arguments;
@@ -70,7 +70,7 @@ size_t fuzz_replay(const fuzz_kind_t *kind, size_t rounds, double milliseconds, 
 
 typedef struct corpus {
   const char *folder;
-  cleave_file_t *files[MOST_FILES];
+  cleave_file_t *files[MAX_FILES];
   size_t count;
 } corpus_t;
 
@@ -87,7 +87,7 @@ static void open_corpus(corpus_t *corpus, const char *folder) {
   for (struct dirent *entry = readdir(listing); entry != NULL; entry = readdir(listing)) {
     if (entry->d_name[0] != '.') {
       char name[1024];
-      fuzz_expect(corpus->count < MOST_FILES, "%s", path);
+      fuzz_expect(corpus->count < MAX_FILES, "%s", path);
       (void)snprintf(name, sizeof name, "%s/%s", path, entry->d_name);
       fuzz_ok(cleave_file_open(name, &corpus->files[corpus->count++], e));
     }
@@ -154,7 +154,7 @@ static bool make_input(const cleave_port_t *port, input_t *input) {
   }
   for (int32_t d = 0; d < port->tensor.rank; d++) {
     input->dims[d] = port->tensor.dims[d] < 0 ? 2 : port->tensor.dims[d];
-    if (!cleave_size_multiply(count, (size_t)input->dims[d], &count) || count > MOST_INPUT) {
+    if (!cleave_size_multiply(count, (size_t)input->dims[d], &count) || count > MAX_INPUT_SIZE) {
       return false;
     }
   }
@@ -194,14 +194,14 @@ static bool is_small(const cleave_graph_t *graph) {
         return false;
       }
     }
-    if (record->rank < 0 || count > MOST_ELEMENTS || (elements += count) > MOST_ELEMENTS) {
+    if (record->rank < 0 || count > MAX_ELEMENTS || (elements += count) > MAX_ELEMENTS) {
       return false;
     }
   }
   for (size_t n = 0; n < graph->nodes.count; n++) {
     flops += graph->nodes.items[n].op == NULL ? 0.0 : cleave_op_flops(graph, (cleave_node_t){(uint32_t)n});
   }
-  return flops < MOST_FLOPS;
+  return flops < MAX_FLOPS;
 }
 
 /* Reads all of an output, for sanitizers to see. */
@@ -253,12 +253,12 @@ static bool run_session(cleave_model_t *model, const cleave_plan_t *plan,
 }
 
 bool fuzz_run_model(cleave_model_t *model, const cleave_plan_t *plan, cleave_text_t *out) {
-  input_t inputs[MOST_INPUTS];
-  const cleave_tensor_view_t *views[MOST_INPUTS];
+  input_t inputs[MAX_INPUTS];
+  const cleave_tensor_view_t *views[MAX_INPUTS];
   uint32_t count = cleave_model_input_count(model);
   uint32_t made = 0;
   bool ran = false;
-  for (; count <= MOST_INPUTS && made < count; made++) {
+  for (; count <= MAX_INPUTS && made < count; made++) {
     cleave_port_t port = {.size = sizeof port};
     fuzz_ok(cleave_model_input(model, made, &port, e));
     if (!make_input(&port, &inputs[made])) {

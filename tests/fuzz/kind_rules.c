@@ -13,16 +13,16 @@
 #include "script/rules/declared.h"
 #include "script/state/embedded.h"
 
-enum { MOST_MS = 100, MOST_TESTS = 4, MOST_FILES = 16 };
+enum { MAX_MS = 100, MAX_TESTS = 4, MAX_FILES = 16 };
 static const unsigned STATUSES = FUZZ_STATUS(RULE) | FUZZ_STATUS(LIMIT) | FUZZ_STATUS(FORMAT) |
                                  FUZZ_STATUS(SHAPE) | FUZZ_STATUS(UNSUPPORTED);
 
 static void draw(cleave_text_t *out) {
-  static const cleave_embedded_file_t *files[MOST_FILES];
+  static const cleave_embedded_file_t *files[MAX_FILES];
   static size_t count;
   if (count == 0) {
     for (const cleave_embedded_file_t *file = cleave_embedded_files; file->name != NULL; file++) {
-      if (strncmp(file->name, "rules/", 6) == 0 && count < MOST_FILES) {
+      if (strncmp(file->name, "rules/", 6) == 0 && count < MAX_FILES) {
         files[count++] = file;
       }
     }
@@ -128,14 +128,14 @@ static fuzz_outcome_t run(const void *data, size_t size) {
   cleave_rules_t *rules = NULL;
   cleave_error_t error = CLEAVE_ERROR_INIT;
   char *copy = fuzz_copy(data, size);
-  cleave_context_set_script_time(NULL, MOST_MS);
+  cleave_context_set_script_time(NULL, MAX_MS);
   cleave_status_t status = cleave_rules_load_text(NULL, "f.lua", copy, size, NULL, 0, NULL, &rules, &error);
   free(copy);
   fuzz_check(status, &error, STATUSES);
   if (status == CLEAVE_OK) {
     run_over(rules, sample);
     const cleave_declared_t *declared = cleave_rules_declared(rules);
-    for (uint32_t k = 0; k < declared->test_count && k < MOST_TESTS; k++) {
+    for (uint32_t k = 0; k < declared->test_count && k < MAX_TESTS; k++) {
       cleave_graph_t *graph = NULL;
       cleave_error_t problem = CLEAVE_ERROR_INIT;
       cleave_status_t built = cleave_rules_build_test(rules, &declared->tests[k], &graph, &problem);

@@ -5,7 +5,7 @@
 #include "graph/verify.h"
 #include "runtime/model/model.h"
 
-enum { MOST_MS = 100 };
+enum { MAX_MS = 100 };
 static const unsigned STATUSES = FUZZ_STATUS(RULE) | FUZZ_STATUS(LIMIT) | FUZZ_STATUS(FORMAT) |
                                  FUZZ_STATUS(SHAPE) | FUZZ_STATUS(UNSUPPORTED);
 
@@ -27,7 +27,7 @@ static fuzz_outcome_t use_graph(cleave_graph_t *graph) {
 static fuzz_outcome_t run(const void *data, size_t size) {
   cleave_graph_t *graph = NULL;
   cleave_error_t error = CLEAVE_ERROR_INIT;
-  cleave_context_set_script_time(NULL, MOST_MS);
+  cleave_context_set_script_time(NULL, MAX_MS);
   cleave_status_t status = fuzz_build(data, size, &graph, &error);
   cleave_context_set_script_time(NULL, 0);
   fuzz_check(status, &error, STATUSES);

@@ -8,10 +8,10 @@
 #include "system/clock.h"
 #include "unit.h"
 
-enum { MOST_FILES = 64, ROUNDS = 4000 };
+enum { MAX_FILES = 64, ROUNDS = 4000 };
 static const double budget_ms = 4000.0;
 
-static cleave_file_t *files[MOST_FILES];
+static cleave_file_t *files[MAX_FILES];
 static size_t file_count;
 
 static int by_path(const void *a, const void *b) {
@@ -22,7 +22,7 @@ static void open_corpus(void) {
   static const char folder[] = CLEAVE_SOURCE_DIR "/tests/fuzz/corpus/onnx";
   DIR *listing = opendir(folder);
   ck_assert_ptr_nonnull(listing);
-  for (struct dirent *entry = readdir(listing); entry != NULL && file_count < MOST_FILES;
+  for (struct dirent *entry = readdir(listing); entry != NULL && file_count < MAX_FILES;
        entry = readdir(listing)) {
     if (cleave_path_has_extension(entry->d_name, ".onnx")) {
       cleave_text_t path = {0};

@@ -119,13 +119,13 @@ check "runs what it wrote" 0 'then median' "$program" run plan.onnx --repeat 1
 check "writes opset 17" 0 'opset 17' sh -c "'$program' partition tiny.lua --rules rules.lua -o old.onnx --opset 17 && '$program' inspect old.onnx"
 check "knows its extensions" 1 'expected .txt, .json, .dot or .onnx' "$program" partition tiny.lua --rules rules.lua -o plan.png
 check "prints JSON" 0 '"partition_ms"' "$program" partition tiny.lua --rules rules.lua --json
-check "reports borders" 0 "out *ops *Softmax *1 *1 *24 B *not in 'ops'" "$program" partition tiny.lua --rules rules.lua --report
+check "reports boundaries" 0 "out *ops *Softmax *1 *1 *24 B *not in 'ops'" "$program" partition tiny.lua --rules rules.lua --report
 check "asks what if" 0 'Softmax *1 *0 *1 *24 B' "$program" partition tiny.lua --rules rules.lua --report
 if "$program" version | grep -q "^  onednn"; then
   check "reports without rule files" 0 'nothing stopped growth\|boundaries: ' "$program" partition tiny.lua --backend onednn --report
 fi
-check "borders as JSON" 0 '"cause": "ops"' "$program" partition tiny.lua --rules rules.lua --report --rule-stats --json
-keys "partition --report --json" "borders bytes unknown side cause reason edges values outside inside operator what_if nodes_outside \
+check "boundaries as JSON" 0 '"cause": "ops"' "$program" partition tiny.lua --rules rules.lua --report --rule-stats --json
+keys "partition --report --json" "boundaries bytes unknown side cause reason edges values outside inside operator what_if nodes_outside \
   regions_merged bytes_less rule_stats tries hits lua_calls ms"
 check "statistics of rules" 0 'island *region *rules.lua:5 *1 *- *0 *1 *0 *0\.' "$program" partition tiny.lua --rules rules.lua --rule-stats
 check "requests" 0 'requests  at a time  threads each  requests/s  p50 ms  p90 ms  p99 ms  max ms' "$program" run tiny.lua --requests 40 --concurrency 3 --threads 1

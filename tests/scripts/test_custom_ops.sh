@@ -41,7 +41,7 @@ check "no such rule" 1 "library 'exp_log' has no rule 'my_port' (did you mean 'm
 check "without the library" 1 "cannot open" "$program" partition "$model" --rules exp_log
 check "why" 0 "'supported' said no" "$program" why "$model" $with --node Add_0
 check "why a refusal" 0 "the user asked for it" "$program" why "$model" $with --node log --set reject=true
-check "borders" 0 "my_part_0 on exp_log: 2 nodes" "$program" partition "$model" $with/my_part --report
+check "boundaries" 0 "my_part_0 on exp_log: 2 nodes" "$program" partition "$model" $with/my_part --report
 check "statistics" 0 "my_part  *region  *no rule file" "$program" run "$model" $with --rule-stats --repeat 1
 
 check "its rule file" 0 "5 passed, 0 failed" "$program" check "$example/exp_log_rules.lua" --load "$exp_log"

@@ -27,7 +27,7 @@ static bool is_loaded;
 static bool is_limited; /* `buffers` counts those that are free */
 static sem_t buffers;
 static char trouble[256];
-static atomic_bool is_told;
+static atomic_bool is_reported;
 
 static bool has_limit(int resource) {
   struct rlimit limit;
@@ -149,7 +149,7 @@ static void load(void) {
 const cpu_blas_t *cpu_blas_enter(const cleave_host_t *host, int *state) {
   (void)pthread_once(&once, load);
   if (!is_loaded) {
-    if (host != NULL && !atomic_exchange(&is_told, true)) {
+    if (host != NULL && !atomic_exchange(&is_reported, true)) {
       host->log(host, 1, trouble);
     }
     return NULL;

@@ -9,13 +9,12 @@
 
 #include "cpu/common/blas.h"
 
-enum { GEMM_LEAST_PRODUCTS = 1 << 18, GEMM_LEAST_WIDTH = 16 };
+enum { GEMM_MIN_PRODUCTS = 1 << 18, GEMM_MIN_WIDTH = 16 };
 
 /* Rows or columns that are worth a thread of their own, each of `other` times `k` products. */
 static int64_t gemm_grain(int64_t other, int64_t k) {
-  int64_t grain =
-      other > 0 && k > 0 && other <= GEMM_LEAST_PRODUCTS / k ? GEMM_LEAST_PRODUCTS / (other * k) : 1;
-  return grain < GEMM_LEAST_WIDTH ? GEMM_LEAST_WIDTH : grain;
+  int64_t grain = other > 0 && k > 0 && other <= GEMM_MIN_PRODUCTS / k ? GEMM_MIN_PRODUCTS / (other * k) : 1;
+  return grain < GEMM_MIN_WIDTH ? GEMM_MIN_WIDTH : grain;
 }
 
 #define REAL float

@@ -175,9 +175,8 @@ static cleave_status_t run_pad(const cpu_call_t *call, cleave_message_t *message
     return status;
   }
   static const uint64_t zero = 0;
-  const void *otherwise =
-      data->dtype == CLEAVE_DTYPE_STRING ? (const void *)&empty_text : (const void *)&zero;
-  return pad(call, axes, state->mode, value == NULL ? otherwise : value->data, message);
+  const void *fallback = data->dtype == CLEAVE_DTYPE_STRING ? (const void *)&empty_text : (const void *)&zero;
+  return pad(call, axes, state->mode, value == NULL ? fallback : value->data, message);
 }
 
 static cleave_status_t run_center_crop_pad(const cpu_call_t *call, cleave_message_t *message) {

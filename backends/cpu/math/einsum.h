@@ -27,7 +27,7 @@ typedef struct cpu_einsum {
   int64_t sum_count; /* product of the extents of labels that are summed over */
 } cpu_einsum_t;
 
-/* Checks what can be told without shapes: characters, number of terms, one arrow, ellipses of three dots. */
+/* Checks what needs no shapes: characters, number of terms, one arrow, ellipses of three dots. */
 CLEAVE_MUST_USE cleave_status_t cpu_einsum_check(const char *equation, uint32_t operand_count,
                                                  cleave_message_t *message);
 

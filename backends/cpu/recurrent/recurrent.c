@@ -32,12 +32,12 @@
 #endif
 
 enum {
-  MOST_GATES = 4,
-  NARROW_ROWS = 6,          // rows of a product that are in registers of 32 bytes at the same time
-  WIDE_ROWS = 8,            // the same, in registers of 64 bytes
-  AHEAD = 16,               // rows of a panel, 64 bytes each, between what is read and what is prefetched
-  CHUNK_ROWS = 96,          // rows of X that one item of work multiplies
-  LEAST_PRODUCTS = 1 << 15  // multiply-adds that are worth a thread
+  MAX_GATES = 4,
+  NARROW_ROWS = 6,        // rows of a product that are in registers of 32 bytes at the same time
+  WIDE_ROWS = 8,          // the same, in registers of 64 bytes
+  AHEAD = 16,             // rows of a panel, 64 bytes each, between what is read and what is prefetched
+  CHUNK_ROWS = 96,        // rows of X that one item of work multiplies
+  MIN_PRODUCTS = 1 << 15  // multiply-adds that are worth a thread
 };
 
 static const struct {

@@ -297,10 +297,10 @@ static size_t integer_scratch(const cpu_call_t *call) {
 
 // ---- the operator -------------------------------------------------------------------------------------
 
-static cleave_status_t choose(const cpu_prepare_t *prepare, const char *name, const char *otherwise,
+static cleave_status_t choose(const cpu_prepare_t *prepare, const char *name, const char *fallback,
                               const char *const *choices, int count, int *out_choice,
                               cleave_message_t *message) {
-  const char *text = cleave_view_string(prepare->node, name, otherwise);
+  const char *text = cleave_view_string(prepare->node, name, fallback);
   for (int k = 0; k < count; k++) {
     if (strcmp(text, choices[k]) == 0) {
       *out_choice = k;

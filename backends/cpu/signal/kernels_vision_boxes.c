@@ -148,10 +148,10 @@ static size_t boxes_scratch(const cpu_call_t *call) {
   return shapes_fit(call->inputs[0], call->inputs[1]) ? lay_out(call, NULL, &c) : 0;
 }
 
-static cleave_status_t read_scalar(const cpu_call_t *call, uint32_t index, const char *name, double otherwise,
+static cleave_status_t read_scalar(const cpu_call_t *call, uint32_t index, const char *name, double fallback,
                                    double *out_value, cleave_message_t *message) {
   const cpu_tensor_t *tensor = cpu_input(call, index);
-  *out_value = otherwise;
+  *out_value = fallback;
   if (tensor == NULL) {
     return CLEAVE_OK;
   }

@@ -9,7 +9,7 @@
 #include <string.h>
 
 // What one expanded node may add.
-enum { MOST_NODES = 20, MOST_VALUES = 28, MOST_FUSIONS = 2, MOST_INPUTS = 2 };
+enum { MAX_NODES = 20, MAX_VALUES = 28, MAX_FUSIONS = 2, MAX_INPUTS = 2 };
 
 typedef struct builder {
   const cleave_region_view_t *from;
@@ -76,7 +76,7 @@ static uint32_t add_number(builder_t *builder, double number) {
 
 // The node `op` of these inputs (`b` may be left out), whose result is `output`.
 static uint32_t add_node(builder_t *builder, const char *op, uint32_t a, uint32_t b, uint32_t output) {
-  uint32_t *ports = allocate(builder, MOST_INPUTS + 1, sizeof(*ports));
+  uint32_t *ports = allocate(builder, MAX_INPUTS + 1, sizeof(*ports));
   if (ports == NULL || a == CLEAVE_INDEX_NONE || output == CLEAVE_INDEX_NONE) {
     builder->failed = true;
     return output;
@@ -458,9 +458,9 @@ static void move_fusions(builder_t *builder, const uint32_t *places) {
 
 static cleave_status_t make_room(builder_t *builder, size_t expanded) {
   const cleave_region_view_t *from = builder->from;
-  size_t values = from->value_count + expanded * MOST_VALUES;
-  size_t nodes = from->node_count + expanded * MOST_NODES;
-  size_t fusions = from->fusion_count + expanded * MOST_FUSIONS;
+  size_t values = from->value_count + expanded * MAX_VALUES;
+  size_t nodes = from->node_count + expanded * MAX_NODES;
+  size_t fusions = from->fusion_count + expanded * MAX_FUSIONS;
   if (values > UINT_MAX / 2 || nodes > UINT_MAX / 2) {
     return onednn_fail(builder->message, CLEAVE_ERROR_LIMIT, "region '%s' is too large", from->name);
   }

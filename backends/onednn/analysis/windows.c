@@ -51,10 +51,10 @@ cleave_status_t onednn_window_check(const cleave_node_view_t *node, int32_t spat
                      onednn_node_name(node), mode);
 }
 
-static int64_t entry(const cleave_node_view_t *node, const char *name, uint32_t index, int64_t otherwise) {
+static int64_t entry(const cleave_node_view_t *node, const char *name, uint32_t index, int64_t fallback) {
   uint32_t count = 0;
   const int64_t *list = cleave_view_ints(node, name, &count);
-  return index < count ? list[index] : otherwise;
+  return index < count ? list[index] : fallback;
 }
 
 static cleave_status_t start(const cleave_node_view_t *node, const int64_t *kernel, const onednn_shape_t *in,

@@ -6,7 +6,7 @@
 #include "onednn/emit/emit.h"
 
 // Multiplications per pixel column below which transforming costs more than it saves.
-enum { LEAST_CHANNELS = 16, LEAST_PIXELS = 49, BLOCK = 16 };
+enum { MIN_CHANNELS = 16, MIN_PIXELS = 49, BLOCK = 16 };
 
 static bool is_all(const cleave_node_view_t *node, const char *name, int64_t value) {
   uint32_t count = 0;
@@ -36,8 +36,8 @@ bool onednn_winograd_suits(const onednn_plan_t *plan, const onednn_kernel_t *ker
   int64_t inputs = w.dims[1];
   // An odd number of blocks makes its kernels fall back to narrow ones when there are many.
   bool even = outputs % (2 * BLOCK) == 0 || outputs <= 4 * BLOCK;
-  return outputs % BLOCK == 0 && inputs % BLOCK == 0 && even && outputs >= LEAST_CHANNELS &&
-         inputs >= LEAST_CHANNELS && y.dims[2] * y.dims[3] >= LEAST_PIXELS;
+  return outputs % BLOCK == 0 && inputs % BLOCK == 0 && even && outputs >= MIN_CHANNELS &&
+         inputs >= MIN_CHANNELS && y.dims[2] * y.dims[3] >= MIN_PIXELS;
 }
 
 // Multiplications of a convolution, and how many there are when channels fill whole blocks.

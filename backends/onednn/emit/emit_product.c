@@ -332,7 +332,7 @@ static cleave_status_t run(onednn_plan_t *plan, const onednn_kernel_t *kernel, c
   context->weights = constant ? onednn_layout_any(&product->b) : context->weights_tensor.layout;
   ONEDNN_TRY(onednn_fit(plan, &request, ONEDNN_FIT_FAST, &fitted));
   if (fitted.declined) {
-    // The strides are to blame: everything plain.
+    // The strides are the cause: use plain layouts for everything.
     ONEDNN_TRY(onednn_plan_plain(plan, &context->source_tensor, &context->source_tensor));
     context->source = context->source_tensor.layout;
     if (!constant) {

@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_DESCRIPTORS = 4 };
+enum { MAX_DESCRIPTORS = 4 };
 
 // Descriptors of one call.
 typedef struct descriptors {
-  dnnl_memory_desc_t items[MOST_DESCRIPTORS];
+  dnnl_memory_desc_t items[MAX_DESCRIPTORS];
   int count;
   dnnl_status_t status;  // the first failure
 } descriptors_t;
@@ -232,7 +232,7 @@ dnnl_status_t onednn_append_binary(dnnl_post_ops_t ops, dnnl_alg_kind_t algorith
 #define MAKE(call, ...)                                                 \
   do {                                                                  \
     const onednn_layout_t *const layouts[] = {__VA_ARGS__};             \
-    const_dnnl_memory_desc_t d[MOST_DESCRIPTORS] = {NULL};              \
+    const_dnnl_memory_desc_t d[MAX_DESCRIPTORS] = {NULL};               \
     descriptors_t all = {.count = 0};                                   \
     for (size_t k = 0; k < sizeof(layouts) / sizeof(layouts[0]); k++) { \
       d[k] = use(&all, layouts[k]);                                     \

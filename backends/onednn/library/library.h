@@ -63,7 +63,7 @@ const onednn_wino_t *onednn_layout_wino(const onednn_layout_t *layout);
 /* Does the layout hold more than the elements of the tensor (sums for other data types)? */
 bool onednn_layout_has_extra(const onednn_layout_t *layout);
 
-/* Gives `use` all that tells a layout from others, in pieces; false where the layout cannot be told. */
+/* Gives `use` all that tells a layout from others, in pieces; false if the layout is not known. */
 typedef void (*onednn_piece_fn_t)(void *context, const void *data, size_t bytes);
 bool onednn_layout_pieces(const onednn_layout_t *layout, onednn_piece_fn_t use, void *context);
 

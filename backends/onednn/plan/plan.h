@@ -69,16 +69,16 @@ typedef enum onednn_care {
   ONEDNN_CARE_EXACT /* right */
 } onednn_care_t;
 
-/* What the reader of a value would like; producers that can write any strides follow it. */
-typedef enum onednn_want {
-  ONEDNN_WANT_NOTHING,
-  ONEDNN_WANT_PLAIN,
-  ONEDNN_WANT_ORDER /* so that a Transpose after it is plain */
-} onednn_want_t;
+/* The layout that the reader of a value prefers; producers that can write any strides follow it. */
+typedef enum onednn_preferred {
+  ONEDNN_PREFER_ANY,
+  ONEDNN_PREFER_PLAIN,
+  ONEDNN_PREFER_ORDER /* so that a Transpose after it is plain */
+} onednn_preferred_t;
 
 typedef struct onednn_binding {
   bool bound;
-  onednn_want_t want;
+  onednn_preferred_t preferred;
   int32_t order[CLEAVE_MAX_RANK];
   uint32_t home;     /* region output whose memory the value may be written to, or CLEAVE_INDEX_NONE */
   uint32_t output;   /* region output that the value is, or CLEAVE_INDEX_NONE */

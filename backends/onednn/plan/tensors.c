@@ -130,8 +130,8 @@ cleave_status_t onednn_plan_reshape(onednn_plan_t *plan, const onednn_tensor_t *
 onednn_layout_t onednn_plan_wanted(const onednn_plan_t *plan, uint32_t value) {
   onednn_shape_t shape = onednn_plan_shape(plan, value);
   const onednn_binding_t *binding = &plan->bindings[value];
-  return binding->want == ONEDNN_WANT_ORDER ? onednn_layout_ordered(&shape, binding->order)
-                                            : onednn_layout_plain(&shape);
+  return binding->preferred == ONEDNN_PREFER_ORDER ? onednn_layout_ordered(&shape, binding->order)
+                                                   : onednn_layout_plain(&shape);
 }
 
 // A result in its slot of a Concat. `*made` is false, and nothing done, if the value has no slot that fits

@@ -30,7 +30,7 @@ CLEAVE_MUST_USE cleave_status_t onednn_plan_make(onednn_plan_t *plan, uint32_t v
 CLEAVE_MUST_USE cleave_status_t onednn_plan_copy(onednn_plan_t *plan, const onednn_tensor_t *from,
                                                  const onednn_tensor_t *to);
 
-/* The layout the readers of `value` would like: plain, or the order they want. */
+/* The layout that the readers of `value` prefer: plain, or with the axes in an order. */
 onednn_layout_t onednn_plan_wanted(const onednn_plan_t *plan, uint32_t value);
 
 /* May the current kernel write over the tensor? Then onednn_plan_overwrite says that it will. */

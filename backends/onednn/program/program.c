@@ -12,7 +12,7 @@
 #include "onednn/emit/emit.h"
 #include "onednn/plan/care.h"
 #include "onednn/plan/memory_plan.h"
-#include "onednn/plan/wants.h"
+#include "onednn/plan/preferred.h"
 #include "onednn/plan/weights_memory.h"
 
 typedef struct program_memory {
@@ -319,7 +319,7 @@ cleave_status_t onednn_program_create(const onednn_base_t *base, const cleave_re
     status = onednn_plan_init(&plan, &analysis, base, program->stream, program->threads, care);
   }
   if (status == CLEAVE_OK) {
-    status = onednn_plan_wants(&plan);
+    status = onednn_plan_preferred(&plan);
   }
   if (status == CLEAVE_OK) {
     status = emit_all(&plan, &analysis);

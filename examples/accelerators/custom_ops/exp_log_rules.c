@@ -7,15 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The value of an option, or `otherwise`. Options are texts: --set KEY=VALUE, or those of a rule file. */
+/* The value of an option, or `fallback`. Options are texts: --set KEY=VALUE, or those of a rule file. */
 static const char *option(const cleave_key_value_t *options, uint32_t count, const char *key,
-                          const char *otherwise) {
+                          const char *fallback) {
   for (uint32_t k = 0; k < count; k++) {
     if (strcmp(options[k].key, key) == 0) {
       return options[k].value;
     }
   }
-  return otherwise;
+  return fallback;
 }
 
 /* ---- my_part: supportedOps ---- */

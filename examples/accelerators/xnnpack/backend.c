@@ -240,7 +240,7 @@ static uint32_t profile(const void *memory, const cleave_step_time_t **out_steps
 }
 
 /* Measured once on one core of a server processor with AVX-512: convolutions 3x3 and 1x1, depthwise ones,
- * sums and sigmoids of images, transposes at the borders. */
+ * sums and sigmoids of images, transposes at the boundaries. */
 static const cleave_cost_rates_t rates = {.region_ns = 100.0,
                                           .kernel_ns = 50.0,
                                           .product = 100.0,
@@ -249,7 +249,7 @@ static const cleave_cost_rates_t rates = {.region_ns = 100.0,
                                           .reduction = 4.0,
                                           .pointwise = 10.0,
                                           .bandwidth = 40.0,
-                                          .border_moves = 6.0,
+                                          .boundary_moves = 6.0,
                                           .fuses = true};
 
 static cleave_status_t cost(void *state, const cleave_region_view_t *view, double *out_nanoseconds,

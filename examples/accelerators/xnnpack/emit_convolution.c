@@ -180,8 +180,8 @@ typedef struct expansion {
   uint32_t stride[2], dilation[2], extra[2], begin[2], end[2];
 } expansion_t;
 
-/* Two numbers from `least` on; `otherwise` where the model says nothing. */
-static bool read_numbers(const cleave_node_view_t *node, const char *name, int64_t least, uint32_t otherwise,
+/* Two numbers from `least` on; `fallback` where the model says nothing. */
+static bool read_numbers(const cleave_node_view_t *node, const char *name, int64_t least, uint32_t fallback,
                          uint32_t first, uint32_t *to) {
   uint32_t count = 0;
   const int64_t *ints = cleave_view_ints(node, name, &count);
@@ -190,7 +190,7 @@ static bool read_numbers(const cleave_node_view_t *node, const char *name, int64
     if (is_given && (ints[first + d] < least || ints[first + d] > INT16_MAX)) {
       return false;
     }
-    to[d] = is_given ? (uint32_t)ints[first + d] : otherwise;
+    to[d] = is_given ? (uint32_t)ints[first + d] : fallback;
   }
   return true;
 }

@@ -16,8 +16,8 @@ const cleave_backend_t *cleave_isolate_table(const cleave_isolate_t *isolate) {
 
 /* ---- opening ---- */
 
-static uint32_t limit_or(uint32_t given, uint32_t otherwise) {
-  return given == 0 ? otherwise : given > MAX_MS ? MAX_MS : given;
+static uint32_t limit_or(uint32_t given, uint32_t fallback) {
+  return given == 0 ? fallback : given > MAX_MS ? MAX_MS : given;
 }
 
 static void set_options(cleave_isolate_t *isolate, const cleave_isolation_options_t *given) {

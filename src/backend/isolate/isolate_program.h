@@ -2,7 +2,7 @@
 /*
  * A program of an isolated library: a compiled region, an executor of a single operator, or a kernel of an
  * operator of the library. Its inputs and outputs lie in memory that the worker maps too, each with marks
- * around it. Where a shape is told only by a run, the memory is made then.
+ * around it. If only a run knows a shape, the memory is allocated then.
  */
 #ifndef CLEAVE_BACKEND_ISOLATE_ISOLATE_PROGRAM_H
 #define CLEAVE_BACKEND_ISOLATE_ISOLATE_PROGRAM_H

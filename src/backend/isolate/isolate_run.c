@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs of isolated programs: inputs are copied in, the worker is asked, marks are checked, outputs are copied
-// out. Nothing is allocated in a run, unless times of steps are kept or a shape is told only now.
+// out. Nothing is allocated in a run, unless times of steps are kept or a shape is known only now.
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

@@ -33,9 +33,9 @@ static cleave_status_t get_hash(cleave_json_reader_t *reader, const json_t *obje
 }
 
 static cleave_status_t get_boolean(cleave_json_reader_t *reader, const json_t *object, const char *key,
-                                   bool otherwise, bool *out_yes) {
+                                   bool fallback, bool *out_yes) {
   const json_t *json = json_object_get(object, key);
-  *out_yes = json == NULL ? otherwise : json_is_true(json);
+  *out_yes = json == NULL ? fallback : json_is_true(json);
   return json == NULL || json_is_boolean(json)
              ? CLEAVE_OK
              : cleave_reader_fail(reader, "member '%s': expected a boolean, found %s", key,

@@ -266,8 +266,8 @@ static bool is_used_outside(const building_t *building, cleave_value_t value) {
 }
 
 /* Inputs come first where they are first used; outputs where they are produced: the order of the values. */
-static cleave_status_t view_borders(building_t *building, cleave_region_view_t *region,
-                                    cleave_error_t *error) {
+static cleave_status_t view_boundary(building_t *building, cleave_region_view_t *region,
+                                     cleave_error_t *error) {
   uint32_t *inputs = cleave_arena_allocate(building->arena, building->value_count, sizeof *inputs);
   uint32_t *outputs = cleave_arena_allocate(building->arena, building->value_count, sizeof *outputs);
   if (inputs == NULL || outputs == NULL) {
@@ -317,7 +317,7 @@ static cleave_status_t build(building_t *building, cleave_view_t *out_view, clea
     CLEAVE_TRY(view_node(building, k, error));
   }
   cleave_region_view_t *region = &out_view->region;
-  CLEAVE_TRY(view_borders(building, region, error));
+  CLEAVE_TRY(view_boundary(building, region, error));
   CLEAVE_TRY(view_fusions(building, region, error));
   cleave_attribute_list_t own = {0};
   CLEAVE_TRY(view_list(building, request->attributes, request->attribute_count, &own, error));

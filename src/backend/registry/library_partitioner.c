@@ -359,9 +359,9 @@ static cleave_status_t ask_review(work_t *work, const cleave_proposal_t *proposa
   }
   review->accept = status == CLEAVE_OK && any;
   review->attributes = attaching->attributes;
-  const char *otherwise = any ? "no reason given" : "the library keeps none of its nodes";
+  const char *fallback = any ? "no reason given" : "the library keeps none of its nodes";
   (void)snprintf(review->reason.text, sizeof review->reason.text, "%s",
-                 message.text[0] != '\0' ? message.text : otherwise);
+                 message.text[0] != '\0' ? message.text : fallback);
   return CLEAVE_OK;
 }
 

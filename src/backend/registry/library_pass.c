@@ -114,16 +114,16 @@ static uint32_t node_of(void *graph, uint32_t view_node) {
 
 /* ---- adding ---- */
 
-/* A name that nothing has yet, from the library's wish or from `otherwise`. */
-static cleave_status_t choose_name(editing_t *editing, const char *wish, const char *otherwise, char *name,
+/* A name that nothing has yet: `proposed` by the library, or made from `fallback`. */
+static cleave_status_t choose_name(editing_t *editing, const char *proposed, const char *fallback, char *name,
                                    cleave_error_t *error) {
   char base[NAME_SIZE];
-  if (wish != NULL && strnlen(wish, NAME_SIZE) >= NAME_SIZE - 16) {
+  if (proposed != NULL && strnlen(proposed, NAME_SIZE) >= NAME_SIZE - 16) {
     return refuse(error, "the name is longer than 111 bytes");
   }
-  (void)snprintf(base, sizeof base, "%.50s/%.60s", editing->editor->rule, otherwise);
-  (void)cleave_editor_unique_name(editing->editor, wish != NULL && wish[0] != '\0' ? wish : base, name,
-                                  NAME_SIZE);
+  (void)snprintf(base, sizeof base, "%.50s/%.60s", editing->editor->rule, fallback);
+  (void)cleave_editor_unique_name(editing->editor, proposed != NULL && proposed[0] != '\0' ? proposed : base,
+                                  name, NAME_SIZE);
   return CLEAVE_OK;
 }
 

@@ -14,7 +14,7 @@
 #include "base/memory.h"
 #include "system/file.h"
 
-enum { MOST_DEPTH = 16, MOST_PATH = 4096, MOST_TEXT = 4 << 20 };
+enum { MAX_DEPTH = 16, MAX_PATH = 4096, MAX_TEXT = 4 << 20 };
 
 static cleave_status_t add(cleave_check_files_t *files, const char *path, cleave_error_t *error) {
   char *copy = cleave_copy_text(path, strlen(path));
@@ -49,7 +49,7 @@ static bool has_ruleset(const char *text, size_t length) {
 
 static bool is_rule_file(const char *path) {
   cleave_file_t *file = NULL;
-  if (cleave_file_read(path, MOST_TEXT, &file, NULL) != CLEAVE_OK) {
+  if (cleave_file_read(path, MAX_TEXT, &file, NULL) != CLEAVE_OK) {
     return true;
   }
   bool found = has_ruleset((const char *)cleave_file_data(file), cleave_file_size(file));
@@ -68,18 +68,18 @@ static int compare_names(const struct dirent **a, const struct dirent **b) {
 static cleave_status_t add_folder(cleave_check_files_t *files, const char *folder, int depth,
                                   cleave_error_t *error) {
   struct dirent **entries = NULL;
-  int count = depth < MOST_DEPTH ? scandir(folder, &entries, is_visible, compare_names) : 0;
+  int count = depth < MAX_DEPTH ? scandir(folder, &entries, is_visible, compare_names) : 0;
   if (count < 0) {
     return cleave_error_set(error, CLEAVE_ERROR_IO, "%s: cannot be opened: %s", folder, strerror(errno));
   }
   cleave_status_t status = CLEAVE_OK;
   for (int k = 0; k < count; k++) {
-    char path[MOST_PATH];
+    char path[MAX_PATH];
     struct stat found;
     const char *slash = folder[strlen(folder) - 1] == '/' ? "" : "/";
     int length = snprintf(path, sizeof path, "%s%s%s", folder, slash, entries[k]->d_name);
     free(entries[k]);
-    if (status != CLEAVE_OK || length < 0 || length >= MOST_PATH || lstat(path, &found) != 0) {
+    if (status != CLEAVE_OK || length < 0 || length >= MAX_PATH || lstat(path, &found) != 0) {
       continue;
     }
     if (S_ISDIR(found.st_mode)) {

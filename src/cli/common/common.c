@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Libraries are loaded in the order in which they are given, then told what --configure says, then options of
-// sessions are taken apart: so that names of backends mean what is there by then. The log comes first.
+// Libraries are loaded in the order in which they are given, then configured as --configure says, then
+// options of sessions are taken apart: so that names of backends mean what is there by then. The log comes
+// first.
 #include "cli/common/common.h"
 
 #include <stdio.h>
@@ -12,7 +13,7 @@
 #include "cli/common/command.h"
 #include "cli/common/output.h"
 
-enum { SESSION_OPTIONS = 3, MOST_SECONDS = 86400 };
+enum { SESSION_OPTIONS = 3, MAX_SECONDS = 86400 };
 
 static cleave_text_list_t libraries;
 static cleave_text_list_t isolated;
@@ -174,7 +175,7 @@ static cleave_status_t isolate(const char *text, cleave_error_t *error) {
   if (text[length] == '=') {
     char *end = NULL;
     double seconds = strtod(text + length + 1, &end);
-    if (end == text + length + 1 || *end != '\0' || !(seconds >= 0.001 && seconds <= MOST_SECONDS)) {
+    if (end == text + length + 1 || *end != '\0' || !(seconds >= 0.001 && seconds <= MAX_SECONDS)) {
       return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
                               "option '--isolate': expected NAME or NAME=SECONDS, found '%s'", text);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Options that commands share: libraries and what they are told, which every command has; and for commands
+ * Options that commands share: libraries and their settings, which every command has; and for commands
  * that make sessions, options of backends and the folder of compiled regions.
  */
 #ifndef CLEAVE_CLI_COMMON_COMMON_H

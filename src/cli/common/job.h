@@ -36,7 +36,7 @@ typedef struct cleave_job {
   cleave_plan_t *plan;
   cleave_program_cache_t *programs; /* of the session, where it is set before compiling */
   cleave_session_t *session;
-  const cleave_rules_listener_t *listener; /* is told of the files that partitioning reads; NULL: nobody */
+  const cleave_rules_listener_t *listener; /* is called for each file that partitioning reads; NULL: nobody */
   double load_ms;                          /* reading the model, inference and folding */
   double bind_ms;                          /* inference again with the inputs' sizes */
   double rules_ms;                         /* loading rule files */

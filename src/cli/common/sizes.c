@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Inputs tell sizes in an order of trust: names that --shape sets, then shapes that it gives, then tensors,
-// then the saved plan. A size that one of them told stays; what contradicts it is found when the model is
+// then the saved plan. A size that one of them gave stays; what contradicts it is found when the model is
 // bound.
 #include "cli/common/sizes.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans in a few lines. Reasons are told once each, with the first node they hit.
+// Plans in a few lines. Each reason is printed once, with its first node.
 #include "cli/report/report.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "base/array.h"
 #include "cli/common/output.h"
 
-enum { MOST_REASONS = 5, MOST_REFUSALS = 20, MOST_OPERATORS = 8 };
+enum { MAX_REASONS = 5, MAX_REFUSALS = 20, MAX_OPERATORS = 8 };
 
 /* Nodes outside of regions, by operator. */
 typedef struct left_count {
@@ -136,18 +136,18 @@ void cleave_report_plan(const cleave_plan_t *plan) {
                (unsigned)left.node_count);
   if (plan->rule_count > 0 && left.node_count > 0) {
     cleave_print("  left on cpu:");
-    for (size_t k = 0; k < left.operators.count && k < MOST_OPERATORS; k++) {
+    for (size_t k = 0; k < left.operators.count && k < MAX_OPERATORS; k++) {
       cleave_print("%s %u %s", k == 0 ? "" : ",", (unsigned)left.operators.items[k].count,
                    left.operators.items[k].op);
     }
-    cleave_print("%s\n", left.operators.count > MOST_OPERATORS ? ", ..." : "");
-    uint32_t told = 0;
-    for (uint32_t k = 0; k < plan->note_count && told < MOST_REASONS; k++) {
+    cleave_print("%s\n", left.operators.count > MAX_OPERATORS ? ", ..." : "");
+    uint32_t shown = 0;
+    for (uint32_t k = 0; k < plan->note_count && shown < MAX_REASONS; k++) {
       if (is_first_reason(plan, k)) {
         char label[128];
         cleave_print("  %s: %s\n", cleave_node_label(plan->graph, plan->notes[k].node, label, sizeof label),
                      plan->notes[k].reason);
-        told++;
+        shown++;
       }
     }
   }
@@ -157,7 +157,7 @@ void cleave_report_plan(const cleave_plan_t *plan) {
 void cleave_report_refusals(const cleave_plan_t *plan) {
   cleave_text_t text = {0};
   if (plan->edits != NULL && plan->edits->refusals.count > 0) {
-    cleave_plan_print_refusals(plan->edits, MOST_REFUSALS, &text);
+    cleave_plan_print_refusals(plan->edits, MAX_REFUSALS, &text);
     cleave_print("\nmatches that rewrites left as they are:\n" CLEAVE_TRUSTED, cleave_text_get(&text));
   }
   cleave_text_deinit(&text);
@@ -182,7 +182,7 @@ void cleave_report_plan_json(const cleave_plan_t *plan, json_t *object) {
     (void)json_object_set_new(operators, left.operators.items[k].op,
                               json_integer(left.operators.items[k].count));
   }
-  for (uint32_t k = 0; k < plan->note_count && json_array_size(reasons) < MOST_REASONS; k++) {
+  for (uint32_t k = 0; k < plan->note_count && json_array_size(reasons) < MAX_REASONS; k++) {
     if (is_first_reason(plan, k)) {
       char label[128];
       (void)json_array_append_new(

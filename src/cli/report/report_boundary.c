@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The boundary report for people and for programs. Edges with the same reason are told once, with their
+// The boundary report for people and for programs. Edges with the same reason are printed once, with their
 // number, the bytes that cross, and the first of them.
 #include "cli/report/report_boundary.h"
 
@@ -9,7 +9,7 @@
 #include "base/array.h"
 #include "cli/common/output.h"
 
-enum { MOST_TOTALS = 24 };
+enum { MAX_TOTALS = 24 };
 
 /* Groups of all regions that have the same reason and operator. */
 typedef struct total {
@@ -98,7 +98,7 @@ static void print_totals(const cleave_boundary_report_t *report) {
   for (size_t k = 0; k < table.columns; k++) {
     cleave_table_cell(&table, "%s", heading[k]);
   }
-  for (size_t k = 0; k < totals.count && k < MOST_TOTALS; k++) {
+  for (size_t k = 0; k < totals.count && k < MAX_TOTALS; k++) {
     const total_t *total = &totals.items[k];
     char bytes[64];
     cleave_table_cell(&table, "%s", total->first->is_input ? "in" : "out");
@@ -113,8 +113,8 @@ static void print_totals(const cleave_boundary_report_t *report) {
   }
   cleave_table_print(&table);
   cleave_table_deinit(&table);
-  if (totals.count > MOST_TOTALS) {
-    cleave_print("  and %zu more\n", totals.count - MOST_TOTALS);
+  if (totals.count > MAX_TOTALS) {
+    cleave_print("  and %zu more\n", totals.count - MAX_TOTALS);
   }
   cleave_array_free(&totals);
 }
@@ -261,7 +261,7 @@ void cleave_report_boundaries_json(const cleave_boundary_report_t *report, json_
                             "regions_merged", (int)what_if->merged_count, "regions",
                             (int)what_if->region_count, "bytes_less", what_if->bytes_less));
   }
-  (void)json_object_set_new(object, "borders",
+  (void)json_object_set_new(object, "boundaries",
                             json_pack("{s:f, s:i, s:o}", "bytes", report->bytes, "unknown",
                                       (int)report->unknown_count, "regions", regions));
   (void)json_object_set_new(object, "what_if", what_ifs);

@@ -11,7 +11,7 @@
 /* All boundaries together by reason, then region by region, then the what-ifs. */
 void cleave_report_boundaries(const cleave_boundary_report_t *report);
 
-/* Adds "borders" and "what_if" to an object. */
+/* Adds "boundaries" and "what_if" to an object. */
 void cleave_report_boundaries_json(const cleave_boundary_report_t *report, json_t *object);
 
 #endif /* CLEAVE_CLI_REPORT_REPORT_BOUNDARY_H */

@@ -12,7 +12,7 @@
 #include "system/clock.h"
 #include "system/threads.h"
 
-enum { MOST_REQUESTS = 100000000, MOST_CONCURRENCY = 1024 };
+enum { MAX_REQUESTS = 100000000, MAX_CONCURRENCY = 1024 };
 
 /* What all threads share. */
 typedef struct load {
@@ -36,10 +36,10 @@ const char *cleave_run_requests_check(cleave_run_requests_t *requests) {
     return has_concurrency ? "option '--concurrency' is for '--requests'" : NULL;
   }
   requests->concurrency = has_concurrency ? requests->concurrency : 1;
-  if (requests->count < 1 || requests->count > MOST_REQUESTS) {
+  if (requests->count < 1 || requests->count > MAX_REQUESTS) {
     return "option '--requests': expected 1 to 100000000";
   }
-  return requests->concurrency < 1 || requests->concurrency > MOST_CONCURRENCY
+  return requests->concurrency < 1 || requests->concurrency > MAX_CONCURRENCY
              ? "option '--concurrency': expected 1 to 1024"
              : NULL;
 }

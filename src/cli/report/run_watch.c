@@ -147,7 +147,7 @@ typedef struct listening {
 static void note_file(void *context, const char *path) {
   listening_t *listening = context;
   cleave_status_t status = cleave_watch_files_add(listening->files, path, &listening->error);
-  (void)status; /* in `error`, which is looked at where somebody can be told */
+  (void)status; /* `error` has it, and is reported later */
 }
 
 /* Files of another name than those that can be watched are no rule files to be mended. */
@@ -229,7 +229,7 @@ cleave_status_t cleave_run_watch_prepare(cleave_job_t *job, bool json, bool *out
 
 /* ---- the loop ---- */
 
-/* Pairs of runs that a change of speed is told from when a reload had no time for more. */
+/* Pairs of runs behind a reported change of speed if the reload had no time for more. */
 enum { ENOUGH_PAIRS = 15 };
 
 /* While nothing else is to do: pairs are added one by one, so that the next save does not wait. */

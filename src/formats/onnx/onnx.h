@@ -64,7 +64,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_onnx_read_memory(const void *data, size_t
 /* ---- tensors: a file that holds one bare TensorProto ---- */
 
 /* Data is borrowed from the mapped file where its form allows. The dtype is what the file says (ONNX's test
- * data stores bfloat16 as uint16). SequenceProto and OptionalProto are told apart as far as their fields
+ * data stores bfloat16 as uint16). SequenceProto and OptionalProto are recognised as far as their fields
  * allow, and refused (CLEAVE_ERROR_UNSUPPORTED). */
 CLEAVE_MUST_USE cleave_status_t cleave_tensor_pb_read(const char *path, cleave_tensor_t **out_tensor,
                                                       cleave_error_t *error);

@@ -223,7 +223,7 @@ static cleave_status_t read_value(cleave_onnx_model_t *model, const cleave_proto
     case ONNX_TYPE_FLOATS: return read_floats(model, message, fields->float_count, value, error);
     case ONNX_TYPE_INTS: return read_ints(model, message, fields->int_count, value, error);
     case ONNX_TYPE_STRINGS: return read_strings(model, message, fields->string_count, value, error);
-    case ONNX_TYPE_UNDEFINED: /* nothing inside: an empty list of a kind that is not told */
+    case ONNX_TYPE_UNDEFINED: /* nothing inside: an empty list of an unknown kind */
       value->kind = CLEAVE_ATTRIBUTE_INTS;
       return CLEAVE_OK;
     case ONNX_TYPE_GRAPH:

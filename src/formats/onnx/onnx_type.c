@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* ValueInfoProto and TypeProto. Types other than dense tensors are only told by name, never descended into.
+/* ValueInfoProto and TypeProto. Of types other than dense tensors only the name is read.
  */
 #include "formats/onnx/onnx_model.h"
 #include "formats/onnx/onnx_proto.h"

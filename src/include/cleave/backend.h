@@ -411,9 +411,9 @@ typedef struct cleave_backend_imperative {
 /* ---- compiled regions as bytes ----------------------------------------------------------------------- */
 
 /* What a program was compiled to, kept across processes. cleave stores a blob under all that a program
- * depends on: the region, the content of its constants, backend, version and code of the library, what
- * `configure` was told, the device's name, and the compile options. A blob need not hold the constants:
- * `load` gets them. */
+ * depends on: the region, the content of its constants, backend, version and code of the library,
+ * the settings that `configure` got, the device's name, and the compile options. A blob need not hold the
+ * constants: `load` gets them. */
 typedef struct cleave_backend_blobs {
   size_t size;
   /* Right after `compile`, before any run. CLEAVE_ERROR_UNSUPPORTED: not for this program. What `write` fails
@@ -597,7 +597,7 @@ typedef struct cleave_backend {
   /* Times of the last run, where compiled with `profile`; may be NULL. Owned by the program. */
   uint32_t (*profile)(const void *program, const cleave_step_time_t **out_steps);
 
-  /* Nanoseconds that one run of the region takes, with everything that its borders cost (conversions,
+  /* Nanoseconds that one run of the region takes, with everything that its boundary costs (conversions,
    * copies), estimated without compiling; may be NULL. The same view always gets the same answer, on every
    * machine and whatever else it is doing: plans depend on it. CLEAVE_ERROR_UNSUPPORTED: it cannot tell (a
    * shape is not known, an operator is not), and `message` says why. Thread-safe. */
@@ -608,7 +608,7 @@ typedef struct cleave_backend {
    * refuses all of it (CLEAVE_ERROR_UNSUPPORTED, and why). May be NULL. Thread-safe. */
   cleave_status_t (*review)(void *state, const cleave_region_view_t *region, bool *keep,
                             cleave_message_t *message);
-  /* Whatever a library wants to be told or asked, for which there is no function here. A setting whose
+  /* Settings and questions for which there is no function here. A setting whose
    * value is NULL only asks; without settings, all is asked that there is. CLEAVE_ERROR_UNSUPPORTED: a key is
    * not known, and `message` says which. The answers live until the next call; one call at a time. May be
    * NULL. Keys that begin with "hint." change nothing about programs. cleave itself sets hint.recompiles to
@@ -666,20 +666,20 @@ static inline const cleave_attribute_view_t *cleave_view_attribute(const cleave_
   return NULL;
 }
 
-static inline int64_t cleave_view_int(const cleave_node_view_t *node, const char *name, int64_t otherwise) {
+static inline int64_t cleave_view_int(const cleave_node_view_t *node, const char *name, int64_t fallback) {
   const cleave_attribute_view_t *a = cleave_view_attribute(node, name);
-  return a != NULL && a->kind == CLEAVE_ATTRIBUTE_INT ? a->i : otherwise;
+  return a != NULL && a->kind == CLEAVE_ATTRIBUTE_INT ? a->i : fallback;
 }
 
-static inline double cleave_view_float(const cleave_node_view_t *node, const char *name, double otherwise) {
+static inline double cleave_view_float(const cleave_node_view_t *node, const char *name, double fallback) {
   const cleave_attribute_view_t *a = cleave_view_attribute(node, name);
-  return a != NULL && a->kind == CLEAVE_ATTRIBUTE_FLOAT ? a->f : otherwise;
+  return a != NULL && a->kind == CLEAVE_ATTRIBUTE_FLOAT ? a->f : fallback;
 }
 
 static inline const char *cleave_view_string(const cleave_node_view_t *node, const char *name,
-                                             const char *otherwise) {
+                                             const char *fallback) {
   const cleave_attribute_view_t *a = cleave_view_attribute(node, name);
-  return a != NULL && a->kind == CLEAVE_ATTRIBUTE_STRING ? a->s : otherwise;
+  return a != NULL && a->kind == CLEAVE_ATTRIBUTE_STRING ? a->s : fallback;
 }
 
 /* The list and its length, or NULL and 0. */

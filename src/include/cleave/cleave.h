@@ -7,7 +7,7 @@
  * asserts on input. Objects are not locked: use one object from one thread at a time, except where a
  * function says otherwise; different sessions over one model may run on different threads.
  *
- * A context holds what models share: backends, with the libraries that were loaded and what they were told,
+ * A context holds what models share: backends, with the libraries that were loaded and their settings,
  * and the log. Whatever is made of a model is of the model's context. Where a function takes a context, NULL
  * is the process's own, which is there from the start and for good. examples/embed/tour.c shows all of it.
  */
@@ -157,7 +157,7 @@ void cleave_plan_destroy(cleave_plan_t *plan);
 typedef struct cleave_rule_files cleave_rule_files_t;
 
 /* Arguments as for cleave_model_partition; nothing of them is needed after the call. What is wrong with a
- * file is told here, before there is a model: CLEAVE_ERROR_RULE with file, line and rule. */
+ * file is reported here, before there is a model: CLEAVE_ERROR_RULE with file, line and rule. */
 CLEAVE_MUST_USE cleave_status_t cleave_rule_files_load(cleave_context_t *context,
                                                        const cleave_rule_source_t *sources,
                                                        size_t source_count, const cleave_setting_t *settings,
@@ -234,7 +234,7 @@ typedef enum cleave_region_constants {
                                  */
 } cleave_region_constants_t;
 
-/* A region as JSON: all that its backend is told about it, which makes a model of its own that any function
+/* A region as JSON: all that its backend gets, which makes a model of its own that any function
  * here takes. The format is described in backends/README.md. Not CONSTANTS_FILES, since there is no file.
  * Free with cleave_text_free. */
 CLEAVE_MUST_USE cleave_status_t cleave_plan_region_json(const cleave_plan_t *plan, uint32_t index,
@@ -318,8 +318,8 @@ typedef struct cleave_session_options {
   const cleave_backend_option_t *backend_options; /* copied */
   uint32_t backend_option_count;
   /* Folder, made where it is missing, in which compiled regions are kept for later processes, for backends
-   * that can turn them into bytes; NULL: none. Nothing in it can make a session fail: what is broken or of
-   * another version, library, device or option is compiled anew, and the log says why. */
+   * that can serialise their programs; NULL: none. Nothing in it can make a session fail: what is broken or
+   * of another version, library, device or option is compiled anew, and the log says why. */
   const char *blob_folder;
   uint64_t blob_limit; /* bytes; beyond, what was not used for the longest time goes. 0: 2 GiB */
   /* Where a backend fails in a run, `cpu` computes the region in that run and in all later ones; where a
@@ -402,7 +402,7 @@ typedef struct cleave_rules_watch cleave_rules_watch_t;
 typedef struct cleave_rules_watch_options {
   size_t size;      /* sizeof(cleave_rules_watch_options_t) */
   int32_t quiet_ms; /* files are read when nothing has been written for so long; 0: 20 */
-  /* Milliseconds after saving until which a reload may run the plans before and after by turns to measure
+  /* Milliseconds after saving until which a reload may run the plans before and after alternately to measure
    * them, at least once each; 0: 200; negative: nothing is measured, and the session before is not run. */
   int32_t measure_ms;
   /* Of all sessions; may be NULL. Without `programs` the watch has a cache of its own. */
@@ -424,7 +424,7 @@ typedef struct cleave_reload {
   double largest_difference;  /* of all outputs; infinite where types differ, or NaN meets a number */
   double relative_difference; /* over the largest value of that output before */
   const char *largest_output; /* its name */
-  uint32_t runs;              /* of each, by turns; 0: not measured */
+  uint32_t runs;              /* of each, alternately; 0: not measured */
   double before_ms;           /* medians */
   double after_ms;
   double rules_ms;     /* loading the rule files */
@@ -462,9 +462,9 @@ CLEAVE_MUST_USE cleave_status_t cleave_rules_watch_poll(cleave_rules_watch_t *wa
                                                         const cleave_reload_t **out_reload,
                                                         cleave_error_t *error);
 
-/* Runs the plan before and the one in use by turns `pairs` times more, and says in the last reload what all
- * runs together say about times: a reload does not wait until there are enough. *out_reload is the last one.
- * CLEAVE_ERROR_INVALID_ARGUMENT: it failed, or was not measured. */
+/* Runs the plan before and the one in use alternately, `pairs` times more, and says in the last reload what
+ * all runs together say about times: a reload does not wait until there are enough. *out_reload is the last
+ * one. CLEAVE_ERROR_INVALID_ARGUMENT: it failed, or was not measured. */
 CLEAVE_MUST_USE cleave_status_t cleave_rules_watch_measure(cleave_rules_watch_t *watch, uint32_t pairs,
                                                            const cleave_reload_t **out_reload,
                                                            cleave_error_t *error);

@@ -16,18 +16,18 @@
 
 /* Rates of one core. FLOPs are those of cleave_region_view_t.flops. */
 typedef struct cleave_cost_rates {
-  double region_ns;    /* once per run of a region */
-  double kernel_ns;    /* to start a kernel */
-  double product;      /* FLOPs per nanosecond of Conv, MatMul and their like */
-  double grouped;      /* of convolutions with several groups */
-  double function;     /* of functions that need a series: Exp, Erf, Tanh, ... */
-  double reduction;    /* of Softmax, normalizations, reductions */
-  double pointwise;    /* of everything else */
-  double bandwidth;    /* bytes per nanosecond, read or written */
-  double border_moves; /* times that the bytes of inputs and outputs are moved to convert layouts, where the
+  double region_ns;      /* once per run of a region */
+  double kernel_ns;      /* to start a kernel */
+  double product;        /* FLOPs per nanosecond of Conv, MatMul and their like */
+  double grouped;        /* of convolutions with several groups */
+  double function;       /* of functions that need a series: Exp, Erf, Tanh, ... */
+  double reduction;      /* of Softmax, normalizations, reductions */
+  double pointwise;      /* of everything else */
+  double bandwidth;      /* bytes per nanosecond, read or written */
+  double boundary_moves; /* times that the bytes of inputs and outputs are moved to convert layouts, where the
                           region has a convolution or pooling */
-  bool fuses;          /* a fusion is one kernel: what stays inside of it is not moved, and its pointwise
-                          operators cost nothing */
+  bool fuses;            /* a fusion is one kernel: what stays inside of it is not moved, and its pointwise
+                            operators cost nothing */
 } cleave_cost_rates_t;
 
 typedef enum cleave_cost_class {
@@ -206,7 +206,7 @@ static inline cleave_status_t cleave_cost_estimate(const cleave_cost_rates_t *ra
   }
   for (uint32_t k = 0; has_windows && k < region->input_count + region->output_count; k++) {
     uint32_t value = k < region->input_count ? region->inputs[k] : region->outputs[k - region->input_count];
-    total += cleave_cost_bytes(&region->values[value].tensor) * rates->border_moves / rates->bandwidth;
+    total += cleave_cost_bytes(&region->values[value].tensor) * rates->boundary_moves / rates->bandwidth;
   }
   *out_nanoseconds = total;
   return CLEAVE_OK;

@@ -113,12 +113,12 @@ bool cleave_infer_scalar_int(cleave_infer_t *infer, cleave_fact_t *fact, int64_t
   return true;
 }
 
-int64_t cleave_infer_int(const cleave_infer_t *infer, const char *name, int64_t otherwise) {
-  return cleave_op_int(infer->graph, infer->node, name, otherwise);
+int64_t cleave_infer_int(const cleave_infer_t *infer, const char *name, int64_t fallback) {
+  return cleave_op_int(infer->graph, infer->node, name, fallback);
 }
 
-const char *cleave_infer_text(const cleave_infer_t *infer, const char *name, const char *otherwise) {
-  return cleave_op_text(infer->graph, infer->node, name, otherwise);
+const char *cleave_infer_text(const cleave_infer_t *infer, const char *name, const char *fallback) {
+  return cleave_op_text(infer->graph, infer->node, name, fallback);
 }
 
 const int64_t *cleave_infer_int_list(const cleave_infer_t *infer, const char *name, uint32_t *out_count) {
@@ -126,9 +126,9 @@ const int64_t *cleave_infer_int_list(const cleave_infer_t *infer, const char *na
 }
 
 cleave_status_t cleave_infer_dtype_attribute(const cleave_infer_t *infer, const char *name,
-                                             cleave_dtype_t otherwise, cleave_dtype_t *out_dtype,
+                                             cleave_dtype_t fallback, cleave_dtype_t *out_dtype,
                                              cleave_error_t *error) {
-  *out_dtype = otherwise;
+  *out_dtype = fallback;
   if (cleave_op_attribute(infer->graph, infer->node, name) == NULL) {
     return CLEAVE_OK;
   }

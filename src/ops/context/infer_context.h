@@ -95,14 +95,14 @@ bool cleave_infer_ints(cleave_infer_t *infer, cleave_fact_t *fact, int64_t *valu
 bool cleave_infer_scalar_int(cleave_infer_t *infer, cleave_fact_t *fact, int64_t *out_value);
 
 /* Attributes of the node, defaults of the schema included. */
-int64_t cleave_infer_int(const cleave_infer_t *infer, const char *name, int64_t otherwise);
-const char *cleave_infer_text(const cleave_infer_t *infer, const char *name, const char *otherwise);
+int64_t cleave_infer_int(const cleave_infer_t *infer, const char *name, int64_t fallback);
+const char *cleave_infer_text(const cleave_infer_t *infer, const char *name, const char *fallback);
 /* The attribute's list, or NULL with count 0. */
 const int64_t *cleave_infer_int_list(const cleave_infer_t *infer, const char *name, uint32_t *out_count);
 
-/* The dtype that an attribute asks for, or `otherwise` where it is absent; an error where it is none. */
+/* The dtype that an attribute asks for, or `fallback` where it is absent; an error where it is none. */
 CLEAVE_MUST_USE cleave_status_t cleave_infer_dtype_attribute(const cleave_infer_t *infer, const char *name,
-                                                             cleave_dtype_t otherwise,
+                                                             cleave_dtype_t fallback,
                                                              cleave_dtype_t *out_dtype,
                                                              cleave_error_t *error);
 
@@ -198,8 +198,8 @@ cleave_element_t cleave_element_cast(const cleave_infer_t *infer, const cleave_e
 cleave_element_t cleave_element_apply(const cleave_infer_t *infer, cleave_dtype_t dtype,
                                       const cleave_element_t *operands, uint32_t count);
 
-/* floor(dim * factor) for a float element, as Resize computes sizes (numbers in float32); UNKNOWN where it
- * cannot be told. */
+/* floor(dim * factor) for a float element, as Resize computes sizes (numbers in float32); UNKNOWN if that
+ * is not known. */
 cleave_dim_t cleave_element_scale(const cleave_infer_t *infer, cleave_dim_t dim,
                                   const cleave_element_t *factor);
 

@@ -14,7 +14,7 @@ cleave_status_t cleave_window_list(const cleave_infer_t *infer, const char *name
       cleave_op_find_attribute(cleave_node_op(infer->graph, infer->node), name);
   bool is_filled = schema != NULL && (schema->shaped == CLEAVE_OP_SHAPED_PER_AXIS ||
                                       schema->shaped == CLEAVE_OP_SHAPED_PER_SIDE);
-  int64_t otherwise = is_filled ? schema->fill : CLEAVE_DIM_UNKNOWN;
+  int64_t fallback = is_filled ? schema->fill : CLEAVE_DIM_UNKNOWN;
   uint32_t given_count = 0;
   const int64_t *given = cleave_infer_int_list(infer, name, &given_count);
   bool is_given = given != NULL && given_count > 0;
@@ -23,7 +23,7 @@ cleave_status_t cleave_window_list(const cleave_infer_t *infer, const char *name
                              given_count);
   }
   for (int32_t k = 0; k < count; k++) {
-    values[k] = is_given ? given[k] : otherwise;
+    values[k] = is_given ? given[k] : fallback;
     if (is_given && (values[k] < lowest || values[k] > INT32_MAX)) {
       return cleave_infer_fail(infer, error, "attribute '%s': expected numbers of %lld or more, found %lld",
                                name, (long long)lowest, (long long)values[k]);

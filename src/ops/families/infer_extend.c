@@ -6,7 +6,7 @@
 #include "ops/context/infer_context.h"
 
 /* Axes that an operand with `count` entries speaks of: those of `axes_fact` or of the attribute, else all.
- * *out_known is false where they cannot be told yet. */
+ * *out_known is false if they are not known yet. */
 static cleave_status_t read_axes(cleave_infer_t *infer, cleave_fact_t *axes_fact, int32_t rank, int32_t *axes,
                                  uint32_t *out_count, bool *out_known, cleave_error_t *error) {
   int64_t values[CLEAVE_ELEMENT_LIMIT];

@@ -69,7 +69,7 @@ cleave_status_t cleave_infer_size(cleave_infer_t *infer, cleave_error_t *error) 
 /* ---- Reshape ---- */
 
 /* The size that makes the element counts equal: product(input) / product(other dims of output), leaving
- * out the axes that are copied. UNKNOWN where it cannot be told. */
+ * out the axes that are copied. UNKNOWN if that is not known. */
 static cleave_status_t remaining_dim(const cleave_infer_t *infer, int32_t input_rank,
                                      const cleave_dim_t *input, int32_t output_rank,
                                      const cleave_dim_t *output, const bool *is_copied, int32_t axis,

@@ -236,7 +236,7 @@ static cleave_status_t relate_parts(cleave_infer_t *infer, cleave_fact_t *whole,
   cleave_fact_t *open = NULL;
   uint32_t open_count = 0;
   for (uint32_t k = 0; k < count; k++) {
-    for (int32_t d = 0; d < rank; d++) { /* what later parts told */
+    for (int32_t d = 0; d < rank; d++) { /* known from later parts */
       if (d != axis) {
         CLEAVE_TRY(cleave_infer_set_dim(infer, parts[k], d, cleave_fact_dim(whole, d), error));
       }

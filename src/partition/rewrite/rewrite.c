@@ -228,7 +228,7 @@ static cleave_status_t run_rule(cleave_rewriter_t *rewriter, cleave_rule_run_t *
   return CLEAVE_OK;
 }
 
-static cleave_status_t run_turns(cleave_rewriter_t *rewriter, cleave_error_t *error) {
+static cleave_status_t run_rounds(cleave_rewriter_t *rewriter, cleave_error_t *error) {
   for (bool busy = true; busy;) {
     busy = false;
     for (uint32_t k = 0; k < rewriter->run_count; k++) {
@@ -273,7 +273,7 @@ cleave_status_t cleave_rewrite_group(cleave_editor_t *editor, const cleave_trans
     runs[k].looks_at_all = true;
   }
   CLEAVE_TRY_CLEANUP(cleave_rewrite_loops_create(editor->graph, &rewriter.loops, error));
-  CLEAVE_TRY_CLEANUP(run_turns(&rewriter, error));
+  CLEAVE_TRY_CLEANUP(run_rounds(&rewriter, error));
 cleanup:
   deinit(&rewriter);
   return status;

@@ -229,8 +229,8 @@ static cleave_status_t run_pass(cleave_editor_t *editor, const cleave_transform_
   return CLEAVE_OK;
 }
 
-static cleave_status_t run_turns(cleave_editor_t *editor, const cleave_transform_options_t *options,
-                                 const listing_t *listing, cleave_error_t *error) {
+static cleave_status_t run_groups(cleave_editor_t *editor, const cleave_transform_options_t *options,
+                                  const listing_t *listing, cleave_error_t *error) {
   for (uint32_t k = 0; k < listing->count;) {
     uint32_t end = k;
     while (end < listing->count && listing->runs[end].rule->kind == CLEAVE_RULE_REWRITE) {
@@ -276,7 +276,7 @@ cleave_status_t cleave_transform(const cleave_graph_t *graph, const cleave_rules
   editor.log = result.edits;
   cleave_editor_note_reads(&editor);
   set_fold(&editor, options);
-  CLEAVE_TRY_CLEANUP(run_turns(&editor, options, &listing, error));
+  CLEAVE_TRY_CLEANUP(run_groups(&editor, options, &listing, error));
   CLEAVE_TRY_CLEANUP(cleave_graph_hash(result.graph, &result.edits->result_hash, error));
   if (result.edits->items.count == 0) {
     cleave_graph_destroy(result.graph);

@@ -110,7 +110,7 @@ static cleave_status_t fill_rules(planning_t *planning) {
   return CLEAVE_OK;
 }
 
-static bool fill_borders(planning_t *planning, cleave_document_region_t *out_region) {
+static bool fill_boundary(planning_t *planning, cleave_document_region_t *out_region) {
   const cleave_region_view_t *view = &planning->region->view;
   const cleave_graph_t *graph = planning->graph;
   out_region->input_count = (uint32_t)graph->inputs.count;
@@ -177,7 +177,7 @@ static bool fill_region(planning_t *planning) {
   for (uint32_t k = 0; is_complete && k < view->node_count; k++) {
     is_complete = fill_node(planning, k, "", &region->nodes[k]);
   }
-  return is_complete && fill_borders(planning, region) && fill_fusions(planning, region);
+  return is_complete && fill_boundary(planning, region) && fill_fusions(planning, region);
 }
 
 static cleave_status_t plan(planning_t *planning) {

@@ -7,7 +7,7 @@
 #include "tools/rule_tests/rule_check.h"
 #include "tools/rule_tests/why.h"
 
-enum { MOST_LINES = 3, MOST_NODES = 8 };
+enum { MAX_LINES = 3, MAX_NODES = 8 };
 
 // ---- counting ----
 
@@ -147,40 +147,40 @@ static void print_subject(const cleave_rule_list_t *list, const cleave_expectati
 static void print_nodes(const cleave_graph_t *graph, const cleave_node_t *nodes, uint32_t node_count,
                         cleave_text_t *report) {
   char label[128];
-  for (uint32_t k = 0; k < node_count && k < MOST_NODES; k++) {
+  for (uint32_t k = 0; k < node_count && k < MAX_NODES; k++) {
     cleave_text_show(report, "%s%s", k == 0 ? "" : ", ",
                      cleave_node_label(graph, nodes[k], label, sizeof label));
   }
-  if (node_count > MOST_NODES) {
-    cleave_text_show(report, " and %u more", (unsigned)(node_count - MOST_NODES));
+  if (node_count > MAX_NODES) {
+    cleave_text_show(report, " and %u more", (unsigned)(node_count - MAX_NODES));
   }
 }
 
 /* Fusions or regions of one rule, or, for CLEAVE_INDEX_NONE, of all. */
 static void print_made(const cleave_plan_t *plan, uint32_t rule, cleave_text_t *report) {
-  uint32_t told = 0;
-  for (uint32_t k = 0; k < plan->fusion_count && told < MOST_LINES; k++) {
+  uint32_t shown = 0;
+  for (uint32_t k = 0; k < plan->fusion_count && shown < MAX_LINES; k++) {
     const cleave_plan_fusion_t *fusion = &plan->fusions[k];
     if (rule == CLEAVE_INDEX_NONE || fusion->rule == rule) {
       cleave_text_show(report, "  fused by '%s': ", plan->rules[fusion->rule].name);
       print_nodes(plan->graph, fusion->nodes, fusion->node_count, report);
       cleave_text_add(report, "\n");
-      told++;
+      shown++;
     }
   }
-  for (uint32_t k = 0; k < plan->region_count && told < 2 * MOST_LINES; k++) {
+  for (uint32_t k = 0; k < plan->region_count && shown < 2 * MAX_LINES; k++) {
     const cleave_plan_region_t *region = &plan->regions[k];
     bool is_fusion = plan->rules[region->rule].kind == CLEAVE_RULE_FUSE;
     if (!is_fusion && (rule == CLEAVE_INDEX_NONE || region->rule == rule)) {
       cleave_text_show(report, "  region %s: ", region->name);
       print_nodes(plan->graph, region->nodes, region->node_count, report);
       cleave_text_add(report, "\n");
-      told++;
+      shown++;
     }
   }
 }
 
-static bool is_told(const cleave_plan_t *plan, uint32_t index) {
+static bool is_shown(const cleave_plan_t *plan, uint32_t index) {
   const cleave_plan_note_t *note = &plan->notes[index];
   for (uint32_t k = 0; k < index; k++) {
     if (plan->notes[k].rule == note->rule && plan->notes[k].kind == note->kind &&
@@ -192,10 +192,10 @@ static bool is_told(const cleave_plan_t *plan, uint32_t index) {
 }
 
 static uint32_t print_reasons(const cleave_plan_t *plan, uint32_t rule, cleave_text_t *report) {
-  uint32_t told = 0;
-  for (uint32_t k = 0; k < plan->note_count && told < MOST_LINES; k++) {
+  uint32_t shown = 0;
+  for (uint32_t k = 0; k < plan->note_count && shown < MAX_LINES; k++) {
     const cleave_plan_note_t *note = &plan->notes[k];
-    if (note->rule != rule || note->reason == NULL || is_told(plan, k)) {
+    if (note->rule != rule || note->reason == NULL || is_shown(plan, k)) {
       continue;
     }
     char label[128] = "";
@@ -205,9 +205,9 @@ static uint32_t print_reasons(const cleave_plan_t *plan, uint32_t rule, cleave_t
     }
     cleave_text_show(report, "  %s%s%s: %s\n", label, label[0] == '\0' ? "" : ": ",
                      cleave_plan_note_name(note->kind), note->reason);
-    told++;
+    shown++;
   }
-  return told;
+  return shown;
 }
 
 static bool is_refusal_told(const cleave_plan_t *plan, size_t index) {
@@ -220,33 +220,33 @@ static bool is_refusal_told(const cleave_plan_t *plan, size_t index) {
   return false;
 }
 
-static uint32_t print_refusals(const cleave_plan_t *plan, uint32_t rule, uint32_t told,
+static uint32_t print_refusals(const cleave_plan_t *plan, uint32_t rule, uint32_t shown,
                                cleave_text_t *report) {
-  for (size_t k = 0; plan->edits != NULL && k < plan->edits->refusals.count && told < MOST_LINES; k++) {
+  for (size_t k = 0; plan->edits != NULL && k < plan->edits->refusals.count && shown < MAX_LINES; k++) {
     const cleave_edit_refusal_t *refusal = &plan->edits->refusals.items[k];
     if (is_refusal_of(plan, rule, refusal) && !is_refusal_told(plan, k)) {
       cleave_text_show(report, "  %s: left: %s\n", refusal->place, refusal->reason);
-      told++;
+      shown++;
     }
   }
-  return told;
+  return shown;
 }
 
 static void print_graph(const cleave_graph_t *graph, cleave_text_t *report) {
-  uint32_t told = 0;
+  uint32_t shown = 0;
   for (uint32_t k = 0; k < cleave_graph_node_bound(graph); k++) {
     cleave_node_t node = {k};
     if (!cleave_node_is_live(graph, node)) {
       continue;
     }
-    if (told++ == 2 * MOST_NODES) {
+    if (shown++ == 2 * MAX_NODES) {
       cleave_text_add(report, " ...");
       break;
     }
-    cleave_text_show(report, "%s%s", told == 1 ? "  the graph has: " : ", ",
+    cleave_text_show(report, "%s%s", shown == 1 ? "  the graph has: " : ", ",
                      cleave_node_op(graph, node)->name);
   }
-  cleave_text_add(report, told == 0 ? "  the graph has no nodes: all was constant\n" : "\n");
+  cleave_text_add(report, shown == 0 ? "  the graph has no nodes: all was constant\n" : "\n");
 }
 
 /* The place where most of the pattern is, and what is missing there. */
@@ -266,7 +266,7 @@ static cleave_status_t print_nearest(const cleave_rule_list_t *list, const cleav
     cleave_text_show(
         report, "  nearest: %u of %u nodes at %s\n", (unsigned)finding->matched, (unsigned)finding->total,
         cleave_node_label(why->rules[0].near_misses[0].graph, finding->anchor, label, sizeof label));
-    for (uint32_t k = 0; k < finding->mismatch_count && k < MOST_LINES; k++) {
+    for (uint32_t k = 0; k < finding->mismatch_count && k < MAX_LINES; k++) {
       const cleave_mismatch_t *mismatch = &finding->mismatches[k];
       cleave_text_show(report, "    %s is %s, wanted %s", mismatch->subject, mismatch->found,
                        mismatch->expected);
@@ -288,9 +288,9 @@ static cleave_status_t explain_rule(const cleave_rule_list_t *list, const cleave
     return CLEAVE_OK;
   }
   print_made(plan, index, report);
-  uint32_t told = print_refusals(plan, index, print_reasons(plan, index, report), report);
+  uint32_t shown = print_refusals(plan, index, print_reasons(plan, index, report), report);
   bool has_pattern = rule->kind == CLEAVE_RULE_FUSE || rule->kind == CLEAVE_RULE_REWRITE;
-  bool is_said = rule->matches > 0 || told > 0;
+  bool is_said = rule->matches > 0 || shown > 0;
   if (!is_said && has_pattern) {
     CLEAVE_TRY(print_nearest(list, plan, name, &is_said, report, error));
   }

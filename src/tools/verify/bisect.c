@@ -13,7 +13,7 @@
 #include "tools/verify/paired.h"
 #include "tools/verify/rounding.h"
 
-enum { DEFAULT_TESTS = 2000, LEAST_PAIRS = 7, MOST_PAIRS = 25, PAIRS_MS = 400 };
+enum { DEFAULT_TESTS = 2000, MIN_PAIRS = 7, MAX_PAIRS = 25, PAIRS_MS = 400 };
 #define DEFAULT_GAIN 0.05
 
 typedef struct bisection {
@@ -202,7 +202,7 @@ cleanup:
 
 /* ---- speed: leaving out ---- */
 
-/* Measures all applications against what is allowed now: pairs at least LEAST_PAIRS, and more while there is
+/* Measures all applications against what is allowed now: pairs at least MIN_PAIRS, and more while there is
  * time. */
 static cleave_status_t test_speed(bisection_t *bisection, cleave_session_t *all, uint32_t suspects,
                                   cleave_paired_summary_t *out_summary, cleave_error_t *error) {
@@ -213,8 +213,8 @@ static cleave_status_t test_speed(bisection_t *bisection, cleave_session_t *all,
   CLEAVE_TRY_CLEANUP(cleave_session_run(all, error));
   CLEAVE_TRY_CLEANUP(cleave_session_run(trial.session, error));
   uint64_t start = cleave_clock_now();
-  while (paired.count < MOST_PAIRS &&
-         (paired.count < LEAST_PAIRS || cleave_clock_ms(start, cleave_clock_now()) < PAIRS_MS)) {
+  while (paired.count < MAX_PAIRS &&
+         (paired.count < MIN_PAIRS || cleave_clock_ms(start, cleave_clock_now()) < PAIRS_MS)) {
     CLEAVE_TRY_CLEANUP(cleave_paired_run(&paired, all, trial.session, error));
   }
   cleave_paired_summarise(&paired, out_summary);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Which applications of rules are to blame? An application is one fusion or region that a rule made, or all
- * that a rewrite or pass did. The rules run again and again over the model with some applications left out,
- * and the sessions are compared: for accuracy by delta debugging (Zeller and Hildebrandt, 2002), for speed by
- * leaving out one after the other; what is found so is left out together and measured again before it counts.
+ * Which applications of rules cause a difference, or cost time? An application is one fusion or region that a
+ * rule made, or all that a rewrite or pass did. The rules run again and again over the model with some
+ * applications left out, and the sessions are compared: for accuracy by delta debugging (Zeller and
+ * Hildebrandt, 2002), for speed by leaving out one after the other; what is found so is left out together and
+ * measured again before it counts.
  */
 #ifndef CLEAVE_TOOLS_VERIFY_BISECT_H
 #define CLEAVE_TOOLS_VERIFY_BISECT_H
@@ -38,23 +39,23 @@ typedef enum cleave_bisect_kind {
   CLEAVE_BISECT_GRAPH_RULE /* all that a rewrite or a pass did */
 } cleave_bisect_kind_t;
 
-/* An application that is to blame. */
+/* An application that causes a difference, or costs time. */
 typedef struct cleave_bisect_culprit {
   cleave_bisect_kind_t kind;
   uint32_t index;       /* in plan->fusions, plan->regions or plan->rules of the report */
   uint32_t rule;        /* in plan->rules */
   uint32_t application; /* its number among all */
   double value;         /* MAX_ABS: the difference with it alone; MS: milliseconds without it */
-  double reference;     /* MS: milliseconds with it, measured in turns; MAX_ABS: 0 */
+  double reference;     /* MS: milliseconds with it, measured alternately; MAX_ABS: 0 */
 } cleave_bisect_culprit_t;
 
 typedef struct cleave_bisect_report {
   cleave_plan_t *plan; /* with all applications */
   uint32_t application_count;
-  double value_all;   /* the metric with all applications */
-  double value_found; /* MAX_ABS: with the culprits alone; MS: without all of them */
-  double
-      value_others; /* MAX_ABS: with all but the culprits; MS: with all, measured in turns with value_found */
+  double value_all;    /* the metric with all applications */
+  double value_found;  /* MAX_ABS: with the culprits alone; MS: without all of them */
+  double value_others; /* MAX_ABS: with all but the culprits; MS: with all, measured alternately with
+                          value_found */
   /* MS, with culprits: how much faster all is without them (negative), and its interval; see
    * tools/verify/paired.h
    */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Two sessions that run by turns, and what their times say: how much slower the second is, and how sure that
- * is. */
+/* Two sessions that run alternately, and what their times say: how much slower the second is, and how sure
+ * that is. */
 #ifndef CLEAVE_TOOLS_VERIFY_PAIRED_H
 #define CLEAVE_TOOLS_VERIFY_PAIRED_H
 

@@ -135,7 +135,7 @@ static cleave_status_t copy_options(cleave_rules_watch_t *watch, const cleave_ru
 static void note_file(void *context, const char *path) {
   cleave_rules_watch_t *watch = context;
   cleave_status_t status = cleave_watch_files_add(watch->files, path, &watch->watch_error);
-  (void)status; /* in watch_error, which is looked at where somebody can be told */
+  (void)status; /* watch_error has it, and is reported later */
 }
 
 /* A file that is gone might have the name of a shipped one, which is not what is meant. */

@@ -20,7 +20,7 @@ typedef struct cleave_watch_measure {
   cleave_session_t *before;
   cleave_session_t *after;
   const cleave_graph_t *graph; /* whose outputs have names */
-  uint64_t deadline_ns;        /* until which they run by turns, at least once each */
+  uint64_t deadline_ns;        /* until which they run alternately, at least once each */
   cleave_paired_t *paired;     /* the times of warm runs: more can be added later */
 } cleave_watch_measure_t;
 

@@ -20,15 +20,15 @@
 #include "system/clock.h"
 #include "system/file.h"
 
-/* A burst is told at the latest after MOST_QUIET times the quiet time. A file that is gone gets GONE_MS to
+/* A burst is reported at the latest after MAX_QUIET times the quiet time. A file that is gone gets GONE_MS to
  * come back. A file whose time of change is RACY_MS old when it is looked at may change again within the same
  * tick. */
-enum { MOST_QUIET = 25, GONE_MS = 250, RACY_MS = 1000 };
+enum { MAX_QUIET = 25, GONE_MS = 250, RACY_MS = 1000 };
 
 static const uint32_t folder_events = IN_CLOSE_WRITE | IN_MODIFY | IN_ATTRIB | IN_MOVED_TO | IN_MOVED_FROM |
                                       IN_CREATE | IN_DELETE | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR;
 
-/* What a file was when it was last told about. */
+/* What a file was when a change of it was last reported. */
 typedef struct look {
   bool exists;
   bool is_racy;
@@ -273,7 +273,7 @@ static cleave_status_t read_events(cleave_watch_files_t *files, cleave_error_t *
     files->last_event = now;
     files->burst_start = files->burst_start == 0 ? now : files->burst_start;
     double so_far = cleave_clock_ms(files->burst_start, now);
-    bool is_long = so_far > (double)files->quiet_ms * MOST_QUIET;
+    bool is_long = so_far > (double)files->quiet_ms * MAX_QUIET;
     set_timer(files, is_long ? 0 : files->quiet_ms);
   }
   return CLEAVE_OK;

@@ -2,7 +2,7 @@
 /*
  * Files that people edit: tells when one of them has new content. Folders are watched, not files, so that
  * editors that write beside the file and rename are seen, and files that vanish and come back. What comes in
- * a burst is one change: it is told when nothing has happened for a while.
+ * a burst is one change: it is reported when nothing has happened for a while.
  */
 #ifndef CLEAVE_TOOLS_WATCH_WATCH_FILES_H
 #define CLEAVE_TOOLS_WATCH_WATCH_FILES_H
@@ -24,8 +24,8 @@ CLEAVE_MUST_USE cleave_status_t cleave_watch_files_add(cleave_watch_files_t *fil
 int cleave_watch_files_descriptor(const cleave_watch_files_t *files);
 
 /* Does what there is to do, and does not wait. *out_path is the file that changed, or is gone for good; NULL
- * where none did. Changes that happened until now are told once: what comes while the caller reads the files
- * is told by a later call. *out_saved_ns: when it was saved, by the clock of system/clock.h. */
+ * where none did. Changes that happened until now are reported once: what comes while the caller reads the
+ * files is reported by a later call. *out_saved_ns: when it was saved, by the clock of system/clock.h. */
 CLEAVE_MUST_USE cleave_status_t cleave_watch_files_poll(cleave_watch_files_t *files, const char **out_path,
                                                         uint64_t *out_saved_ns, cleave_error_t *error);
 

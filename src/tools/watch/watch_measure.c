@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two sessions side by side: they run by turns, equally warm, and their outputs are compared.
+// Two sessions side by side: they run alternately, equally warm, and their outputs are compared.
 #include <math.h>
 
 #include "system/clock.h"

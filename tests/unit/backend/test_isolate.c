@@ -407,9 +407,9 @@ UNIT_TEST(loading_again_starts_a_new_process_for_new_sessions) {
 
 /* Sanitizers keep what is freed for a while. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { MOST_GROWTH = 1 << 16 };
+enum { MAX_GROWTH = 1 << 16 };
 #else
-enum { MOST_GROWTH = 256 };
+enum { MAX_GROWTH = 256 };
 #endif
 
 UNIT_TEST(nothing_is_left_of_many_processes) {
@@ -432,7 +432,7 @@ UNIT_TEST(nothing_is_left_of_many_processes) {
     }
   }
   ck_assert_uint_eq(isolate_case_descriptors(), before);
-  ck_assert_int_lt(isolate_case_pages() - pages, MOST_GROWTH);
+  ck_assert_int_lt(isolate_case_pages() - pages, MAX_GROWTH);
   isolate_case_check_no_children();
 }
 

@@ -422,9 +422,9 @@ UNIT_TEST(without_memory_programs_leave_nothing_and_no_more_goes_wrong) {
 /* ---- growth ---- */
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { ROUNDS = 30, MOST_GROWTH = 1 << 16 };
+enum { ROUNDS = 30, MAX_GROWTH = 1 << 16 };
 #else
-enum { ROUNDS = 200, MOST_GROWTH = 256 };
+enum { ROUNDS = 200, MAX_GROWTH = 256 };
 #endif
 
 UNIT_TEST(many_rounds_of_loading_using_and_unloading_leave_nothing_behind) {
@@ -446,7 +446,7 @@ UNIT_TEST(many_rounds_of_loading_using_and_unloading_leave_nothing_behind) {
   }
   remove_folder();
   ck_assert_uint_eq(isolate_case_descriptors(), descriptors);
-  ck_assert_int_lt(isolate_case_pages() - pages, MOST_GROWTH);
+  ck_assert_int_lt(isolate_case_pages() - pages, MAX_GROWTH);
   isolate_case_check_no_children();
 }
 
@@ -487,9 +487,9 @@ UNIT_TEST(a_process_that_lives_long_does_not_grow) {
       pages[2] = pages_of("bad_rules");
     }
   }
-  ck_assert_int_lt(pages_of("bad_programs") - pages[0], MOST_GROWTH);
-  ck_assert_int_lt(pages_of("bad_operators") - pages[1], MOST_GROWTH);
-  ck_assert_int_lt(pages_of("bad_rules") - pages[2], MOST_GROWTH);
+  ck_assert_int_lt(pages_of("bad_programs") - pages[0], MAX_GROWTH);
+  ck_assert_int_lt(pages_of("bad_operators") - pages[1], MAX_GROWTH);
+  ck_assert_int_lt(pages_of("bad_rules") - pages[2], MAX_GROWTH);
   isolate_case_unload("bad_programs");
   isolate_case_unload("bad_operators");
   isolate_case_unload("bad_rules");

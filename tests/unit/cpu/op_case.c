@@ -14,7 +14,7 @@
 
 const cleave_backend_t *cleave_backend_cpu(uint32_t abi_major, uint32_t abi_minor, cleave_message_t *message);
 
-enum { MOST_TENSORS = 16, MOST_ATTRIBUTES = 8 };
+enum { MAX_TENSORS = 16, MAX_ATTRIBUTES = 8 };
 
 typedef struct text_tensor {
   bool is_absent;
@@ -30,9 +30,9 @@ typedef struct text_case {
   char *attributes; /* copy with names cut off by NUL */
   uint32_t input_count;
   uint32_t output_count;
-  text_tensor_t inputs[MOST_TENSORS];
-  text_tensor_t outputs[MOST_TENSORS];
-  text_tensor_t attribute_tensors[MOST_ATTRIBUTES];
+  text_tensor_t inputs[MAX_TENSORS];
+  text_tensor_t outputs[MAX_TENSORS];
+  text_tensor_t attribute_tensors[MAX_ATTRIBUTES];
   uint32_t attribute_tensor_count;
   char *strings[64];
   uint32_t string_count;
@@ -169,7 +169,7 @@ static uint32_t parse_list(text_case_t *own, const char *text, text_tensor_t *te
   uint32_t count = 0;
   text = skip_space(text);
   while (*text != '\0') {
-    ck_assert_uint_lt(count, MOST_TENSORS);
+    ck_assert_uint_lt(count, MAX_TENSORS);
     text = parse_tensor(own, text, &tensors[count++]);
     ck_assert_msg(*text == '\0' || *text == ';', "unexpected '%s'", text);
     text = skip_space(*text == ';' ? text + 1 : text);
@@ -307,9 +307,9 @@ static bool share_memory(const text_case_t *own, view_program_t *program, void *
 static void run_variant(text_case_t *own, const op_backend_t *backend, const char *attributes,
                         variant_t variant, cleave_status_t wanted, const char *part) {
   view_builder_t *builder = view_builder_create();
-  uint32_t inputs[MOST_TENSORS];
-  uint32_t outputs[MOST_TENSORS];
-  unsigned char *shifted[MOST_TENSORS] = {NULL};
+  uint32_t inputs[MAX_TENSORS];
+  uint32_t outputs[MAX_TENSORS];
+  unsigned char *shifted[MAX_TENSORS] = {NULL};
   for (uint32_t k = 0; k < own->input_count; k++) {
     const text_tensor_t *tensor = &own->inputs[k];
     if (variant == CONSTANTS && !tensor->is_absent) {

@@ -10,8 +10,8 @@
 #include "system/threads.h"
 #include "unit.h"
 
-enum { MOST_STEPS = 5, MOST_BATCH = 14, MOST_INPUT = 9, MOST_HIDDEN = 37, CASES = 400 };
-enum { MOST_STATES = 2 * MOST_BATCH * MOST_HIDDEN };
+enum { MAX_STEPS = 5, MAX_BATCH = 14, MAX_INPUT_SIZE = 9, MAX_HIDDEN = 37, CASES = 400 };
+enum { MAX_STATES = 2 * MAX_BATCH * MAX_HIDDEN };
 
 typedef struct layer {
   cpu_recurrent_t recurrent;
@@ -20,20 +20,20 @@ typedef struct layer {
   bool has_peepholes;
   bool has_lengths;
   bool has_states;
-  double x[MOST_STEPS * MOST_BATCH * MOST_INPUT];
-  double w[2 * 4 * MOST_HIDDEN * MOST_INPUT];
-  double r[2 * 4 * MOST_HIDDEN * MOST_HIDDEN];
-  double b[2 * 8 * MOST_HIDDEN];
-  double p[2 * 3 * MOST_HIDDEN];
-  double h[MOST_STATES];
-  double c[MOST_STATES];
-  int64_t lengths[MOST_BATCH];
+  double x[MAX_STEPS * MAX_BATCH * MAX_INPUT_SIZE];
+  double w[2 * 4 * MAX_HIDDEN * MAX_INPUT_SIZE];
+  double r[2 * 4 * MAX_HIDDEN * MAX_HIDDEN];
+  double b[2 * 8 * MAX_HIDDEN];
+  double p[2 * 3 * MAX_HIDDEN];
+  double h[MAX_STATES];
+  double c[MAX_STATES];
+  int64_t lengths[MAX_BATCH];
 } layer_t;
 
 typedef struct result {
-  double y[MOST_STEPS * MOST_STATES];
-  double y_h[MOST_STATES];
-  double y_c[MOST_STATES];
+  double y[MAX_STEPS * MAX_STATES];
+  double y_h[MAX_STATES];
+  double y_c[MAX_STATES];
 } result_t;
 
 static uint32_t seed;
@@ -54,7 +54,7 @@ static void fill(double *values, size_t count) {
 
 static void draw(layer_t *layer) {
   static const int64_t gates[] = {[CPU_RNN] = 1, [CPU_GRU] = 3, [CPU_LSTM] = 4};
-  static const int64_t hidden[] = {1, 3, 8, 15, 16, 17, 32, MOST_HIDDEN};
+  static const int64_t hidden[] = {1, 3, 8, 15, 16, 17, 32, MAX_HIDDEN};
   cpu_recurrent_t *recurrent = &layer->recurrent;
   *recurrent = (cpu_recurrent_t){.kind = (cpu_recurrent_kind_t)below(3),
                                  .directions = 1 + (int32_t)below(2),
@@ -73,9 +73,9 @@ static void draw(layer_t *layer) {
         .alpha = 0.25,
         .beta = 0.5};
   }
-  layer->sizes = (cpu_recurrent_sizes_t){.steps = below(MOST_STEPS + 1),
-                                         .batch = 1 + below(MOST_BATCH),
-                                         .input = 1 + below(MOST_INPUT),
+  layer->sizes = (cpu_recurrent_sizes_t){.steps = below(MAX_STEPS + 1),
+                                         .batch = 1 + below(MAX_BATCH),
+                                         .input = 1 + below(MAX_INPUT_SIZE),
                                          .hidden = hidden[below(8)]};
   layer->has_bias = below(4) != 0;
   layer->has_peepholes = recurrent->kind == CPU_LSTM && below(2) == 0;
@@ -88,7 +88,7 @@ static void draw(layer_t *layer) {
   FILL(layer->p);
   FILL(layer->h);
   FILL(layer->c);
-  for (int n = 0; n < MOST_BATCH; n++) {
+  for (int n = 0; n < MAX_BATCH; n++) {
     layer->lengths[n] = (int64_t)below((uint32_t)layer->sizes.steps + 1);
   }
 }
@@ -125,8 +125,8 @@ static double dot(const layer_t *layer, int direction, bool is_recurrent, int64_
 
 static void cell(const layer_t *layer, int d, const double *x, double *h, double *c) {
   int64_t size = layer->sizes.hidden;
-  double next[MOST_HIDDEN];
-  double reset[MOST_HIDDEN];
+  double next[MAX_HIDDEN];
+  double reset[MAX_HIDDEN];
   const double *p = layer->p + d * 3 * size;
   for (int64_t k = 0; k < size && layer->recurrent.kind == CPU_GRU; k++) {
     reset[k] = gate(layer, d, 0, dot(layer, d, false, 1, k, x) + dot(layer, d, true, 1, k, h)) * h[k];
@@ -302,8 +302,8 @@ UNIT_TEST(gives_the_same_bits_on_any_number_of_threads_and_packed_or_not) {
   for (uint32_t number = 0; number < 40; number++) {
     seed = number * 31 + 7;
     draw(layer);
-    layer->sizes.hidden = MOST_HIDDEN;
-    layer->sizes.batch = MOST_BATCH;
+    layer->sizes.hidden = MAX_HIDDEN;
+    layer->sizes.batch = MAX_BATCH;
     compute(layer, false, true, 1, one);
     for (int32_t threads = 1; threads <= 4; threads++) {
       compute(layer, false, threads % 2 == 0, threads, other);

@@ -9,7 +9,7 @@
 
 #ifdef CLEAVE_TEST_ONEDNN
 
-enum { MOST_INPUTS = 8, MOST_ELEMENTS = 1 << 16 };
+enum { MAX_INPUTS = 8, MAX_ELEMENTS = 1 << 16 };
 
 static const float specials[] = {NAN,    INFINITY, -INFINITY, 0.0F,  -0.0F,  1e-40F,  -1e-40F,
                                  1e-30F, 1e15F,    -1e15F,    1e30F, -1e30F, 3.4e38F, -3.4e38F,
@@ -22,9 +22,9 @@ typedef enum placing { FIRST, MIDDLE, LAST, ALL, MIXED, PLACINGS } placing_t;
 
 typedef struct run {
   view_program_t program;
-  float *inputs[MOST_INPUTS];
+  float *inputs[MAX_INPUTS];
   uint32_t input_count;
-  int64_t counts[MOST_INPUTS];
+  int64_t counts[MAX_INPUTS];
 } run_t;
 
 static void run_create(run_t *run, const op_backend_t *backend, const char *text, bool fused, int32_t threads,
@@ -33,7 +33,7 @@ static void run_create(run_t *run, const op_backend_t *backend, const char *text
   fusion_region_compile(*region, backend, threads, &run->program);
   const cleave_region_view_t *view = fusion_region_view(*region);
   run->input_count = view->input_count;
-  ck_assert_uint_le(run->input_count, MOST_INPUTS);
+  ck_assert_uint_le(run->input_count, MAX_INPUTS);
   for (uint32_t k = 0; k < view->input_count; k++) {
     const cleave_tensor_view_t *tensor = &view->values[view->inputs[k]].tensor;
     run->counts[k] = cleave_view_element_count(tensor);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_INPUTS = 16, MOST_VALUES = 64, TEXT_SIZE = 1024 };
+enum { MAX_INPUTS = 16, MAX_VALUES = 64, TEXT_SIZE = 1024 };
 
 static const struct {
   const char *text;
@@ -72,7 +72,7 @@ cleave_value_t infer_case_input(cleave_graph_t *graph, const char *text) {
 static cleave_value_t add_constant(cleave_graph_t *graph, const char *text) {
   size_t length = strcspn(text, "(:");
   bool is_scalar = text[length] == ':';
-  double values[MOST_VALUES];
+  double values[MAX_VALUES];
   int64_t count = 0;
   char *cursor = (char *)(uintptr_t)text + length + 1;
   while (*cursor != '\0' && *cursor != ')' && *cursor != ' ') {
@@ -96,7 +96,7 @@ static size_t add_inputs(cleave_graph_t *graph, const char *text, cleave_value_t
   while (*text != '\0') {
     char word[256];
     size_t length = strcspn(text, " ");
-    ck_assert(length < sizeof word && count < MOST_INPUTS);
+    ck_assert(length < sizeof word && count < MAX_INPUTS);
     memcpy(word, text, length);
     word[length] = '\0';
     inputs[count++] = strcmp(word, "-") == 0      ? CLEAVE_VALUE_NONE
@@ -115,7 +115,7 @@ static void set_attribute(cleave_graph_t *graph, cleave_node_t node, const char 
   name[length] = '\0';
   const char *value = word + length + 1;
   const cleave_op_attribute_t *schema = cleave_op_find_attribute(cleave_node_op(graph, node), name);
-  int64_t ints[MOST_VALUES];
+  int64_t ints[MAX_VALUES];
   size_t count = 0;
   char *cursor = (char *)(uintptr_t)value;
   cleave_status_t status = CLEAVE_OK;
@@ -141,7 +141,7 @@ static void set_attribute(cleave_graph_t *graph, cleave_node_t node, const char 
 
 cleave_node_t infer_case_add(cleave_graph_t *graph, const char *op, const char *inputs,
                              const char *attributes, size_t output_count) {
-  cleave_value_t values[MOST_INPUTS];
+  cleave_value_t values[MAX_INPUTS];
   size_t count = add_inputs(graph, inputs, values);
   cleave_node_t node = CLEAVE_NODE_NONE;
   const cleave_op_t *entry = cleave_op_find("", op);
@@ -214,7 +214,7 @@ static void check_case(const infer_case_t *c) {
     ck_assert_msg(strstr(error.message, text) != NULL, "%s(%s){%s}: expected '%s', found '%s'", c->op,
                   c->inputs, c->attributes, text, error.message);
   } else {
-    cleave_value_t values[MOST_INPUTS];
+    cleave_value_t values[MAX_INPUTS];
     ck_assert_msg(status == CLEAVE_OK, "%s(%s){%s}: %s", c->op, c->inputs, c->attributes, error.message);
     for (uint32_t k = 0; k < outputs; k++) {
       values[k] = cleave_node_output(graph, node, k);

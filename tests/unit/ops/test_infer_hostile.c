@@ -6,7 +6,7 @@
 #include "ops/infer.h"
 #include "unit.h"
 
-enum { TRIALS = 150, MOST_ELEMENTS = 12 };
+enum { TRIALS = 150, MAX_ELEMENTS = 12 };
 
 static uint64_t state;
 
@@ -102,8 +102,8 @@ static void draw_attribute(cleave_graph_t *graph, cleave_node_t node, const clea
       "NOTSET",    "SAME_UPPER",     "SAME_LOWER", "VALID", "bidirectional",      "none",      "sum",
       "ij,jk->ik", "...i,i...->...", "",           "->",    "tf_crop_and_resize", "not_larger"};
   const char *name = schema->value.name;
-  int64_t ints[MOST_ELEMENTS];
-  uint32_t count = draw(MOST_ELEMENTS);
+  int64_t ints[MAX_ELEMENTS];
+  uint32_t count = draw(MAX_ELEMENTS);
   count = draw(2) == 0 ? 2 * draw(3) : count;
   for (uint32_t k = 0; k < count; k++) {
     ints[k] = draw_number();

@@ -5,13 +5,13 @@
 #include "plan_case.h"
 #include "unit.h"
 
-enum { MOST_NODES = 128 };
+enum { MAX_NODES = 128 };
 
 typedef struct viewed {
   cleave_graph_t *graph;
   cleave_view_builder_t builder;
   cleave_arena_t arena;
-  cleave_node_t nodes[MOST_NODES];
+  cleave_node_t nodes[MAX_NODES];
   cleave_view_t view;
 } viewed_t;
 

@@ -55,9 +55,9 @@ static cleave_model_t *load(const char *name, const char *factor) {
 
 // ---- changing constants ----
 
-enum { MOST_ELEMENTS = 64 };
+enum { MAX_ELEMENTS = 64 };
 
-/* The constant as it is, times a factor. `data` has room for MOST_ELEMENTS. */
+/* The constant as it is, times a factor. `data` has room for MAX_ELEMENTS. */
 static cleave_tensor_view_t scaled(const cleave_model_t *model, const char *name, float factor, float *data) {
   cleave_port_t port = {0};
   uint32_t index = 0;
@@ -65,7 +65,7 @@ static cleave_tensor_view_t scaled(const cleave_model_t *model, const char *name
     unit_ok(cleave_model_constant(model, index++, &port, e));
   } while (strcmp(port.name, name) != 0);
   int64_t count = cleave_view_element_count(&port.tensor);
-  ck_assert_int_le(count, MOST_ELEMENTS);
+  ck_assert_int_le(count, MAX_ELEMENTS);
   for (int64_t k = 0; k < count; k++) { /* which may be unaligned */
     memcpy(&data[k], (const char *)port.tensor.data + k * (int64_t)sizeof *data, sizeof *data);
     data[k] *= factor;
@@ -75,7 +75,7 @@ static cleave_tensor_view_t scaled(const cleave_model_t *model, const char *name
 }
 
 static cleave_model_t *scale(cleave_model_t *model, const char *name, float factor) {
-  float data[MOST_ELEMENTS];
+  float data[MAX_ELEMENTS];
   cleave_tensor_view_t view = scaled(model, name, factor, data);
   const cleave_tensor_view_t *views[1] = {&view};
   cleave_model_t *result = NULL;
@@ -337,7 +337,7 @@ static void check_refused(cleave_model_t *model, const char *name, cleave_tensor
 
 UNIT_TEST(names_and_types_that_are_not_the_models_are_refused) {
   cleave_model_t *model = load(NULL, NULL);
-  float data[MOST_ELEMENTS] = {0};
+  float data[MAX_ELEMENTS] = {0};
   cleave_tensor_view_t w = scaled(model, "first_mean", 2, data);
   cleave_tensor_view_t other = w;
   const int64_t dims[2] = {2, 2};
@@ -371,7 +371,7 @@ UNIT_TEST(constants_of_one_name_are_ambiguous) {
       "local a = g.constant({ 1, 2, 3, 4 }, 'float32', 'c')\n"
       "g.output('y', (x + a) * g.constant({ 5, 6, 7, 8 }, 'float32', 'c'))\n",
       NULL, 0);
-  float data[MOST_ELEMENTS] = {0};
+  float data[MAX_ELEMENTS] = {0};
   cleave_tensor_view_t c = scaled(model, "c", 2, data);
   check_refused(model, "c", c, CLEAVE_ERROR_INVALID_ARGUMENT, "2 constants of the model have this name");
   cleave_model_release(model);
@@ -585,7 +585,7 @@ UNIT_TEST(every_allocation_may_fail) {
   cleave_model_t *bound = NULL;
   unit_ok(cleave_model_bind(model, inputs, 1, &bound, e));
   cleave_plan_t *plan = partition(bound, (const char *const[]){RULES "canonical.lua", NULL});
-  float data[MOST_ELEMENTS];
+  float data[MAX_ELEMENTS];
   cleave_tensor_view_t view = scaled(bound, "first_scale", 2, data);
   const cleave_tensor_view_t *views[1] = {&view};
   const char *name = "first_scale";

@@ -8,7 +8,7 @@
 #include "tools/verify/check.h"
 #include "unit.h"
 
-enum { MOST_NODES = 40, GRAPHS = 400, ROWS = 3 };
+enum { MAX_NODES = 40, GRAPHS = 400, ROWS = 3 };
 
 static uint64_t random_state;
 
@@ -61,12 +61,12 @@ static cleave_value_t add_random_node(cleave_graph_t *graph, cleave_value_t a, c
 
 static cleave_graph_t *random_graph(void) {
   cleave_graph_t *graph = NULL;
-  cleave_value_t values[MOST_NODES + 3];
+  cleave_value_t values[MAX_NODES + 3];
   cleave_dim_t dims[2] = {ROWS, ROWS};
   cleave_tensor_t *weight = NULL;
   uint32_t count = 3;
-  uint32_t nodes = 1 + random_below(MOST_NODES);
-  uint32_t reach = random_below(2) == 0 ? 4 : MOST_NODES + 3;
+  uint32_t nodes = 1 + random_below(MAX_NODES);
+  uint32_t reach = random_below(2) == 0 ? 4 : MAX_NODES + 3;
   unit_ok(cleave_graph_create(&graph, e));
   unit_ok(cleave_graph_add_input(graph, "x", CLEAVE_DTYPE_F32, 2, dims, &values[0], e));
   unit_ok(cleave_graph_add_input(graph, "y", CLEAVE_DTYPE_F32, 2, dims, &values[1], e));
@@ -129,7 +129,7 @@ static void compare(const char *backend, const cleave_check_tolerance_t *toleran
     cleave_plan_t *plan = random_plan(graph, backend);
     cleave_session_t *session = NULL;
     cleave_tensor_t *inputs[2];
-    cleave_tensor_t *expected[MOST_NODES + 3];
+    cleave_tensor_t *expected[MAX_NODES + 3];
     size_t output_count = graph->outputs.count;
     unit_ok(cleave_session_create_planned(graph, plan, NULL, 0, &session_options, &session, e));
     for (uint32_t k = 0; k < 2; k++) {

@@ -15,9 +15,9 @@
 
 #include "base/status.h"
 
-enum { UNIT_MOST_TESTS = 512, UNIT_TIMEOUT_SECONDS = 120 };
+enum { UNIT_MAX_TESTS = 512, UNIT_TIMEOUT_SECONDS = 120 };
 
-__attribute__((unused)) static const TTest *unit_tests[UNIT_MOST_TESTS];
+__attribute__((unused)) static const TTest *unit_tests[UNIT_MAX_TESTS];
 __attribute__((unused)) static int unit_test_count;
 
 #define UNIT_TEST(name)                                               \

@@ -6,27 +6,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_VALUES = 256, MOST_NODES = 128, MOST_ATTRIBUTES = 16, MOST_OPERANDS = 16, MOST_FUSIONS = 16 };
+enum { MAX_VALUES = 256, MAX_NODES = 128, MAX_ATTRIBUTES = 16, MAX_OPERANDS = 16, MAX_FUSIONS = 16 };
 
 typedef struct node_store {
-  uint32_t inputs[MOST_OPERANDS];
-  uint32_t outputs[MOST_OPERANDS];
-  cleave_attribute_view_t attributes[MOST_ATTRIBUTES];
-  cleave_tensor_view_t tensors[MOST_ATTRIBUTES];
-  int64_t ints[MOST_ATTRIBUTES][CLEAVE_MAX_RANK * 2];
+  uint32_t inputs[MAX_OPERANDS];
+  uint32_t outputs[MAX_OPERANDS];
+  cleave_attribute_view_t attributes[MAX_ATTRIBUTES];
+  cleave_tensor_view_t tensors[MAX_ATTRIBUTES];
+  int64_t ints[MAX_ATTRIBUTES][CLEAVE_MAX_RANK * 2];
 } node_store_t;
 
 struct view_builder {
   cleave_region_view_t region;
-  cleave_value_view_t values[MOST_VALUES];
-  int64_t dims[MOST_VALUES][CLEAVE_MAX_RANK];
-  cleave_node_view_t nodes[MOST_NODES];
-  node_store_t stores[MOST_NODES];
-  cleave_fusion_view_t fusions[MOST_FUSIONS];
-  uint32_t fusion_nodes[MOST_FUSIONS][MOST_NODES];
-  const char *fusion_labels[MOST_FUSIONS][MOST_NODES];
-  uint32_t inputs[MOST_VALUES];
-  uint32_t outputs[MOST_VALUES];
+  cleave_value_view_t values[MAX_VALUES];
+  int64_t dims[MAX_VALUES][CLEAVE_MAX_RANK];
+  cleave_node_view_t nodes[MAX_NODES];
+  node_store_t stores[MAX_NODES];
+  cleave_fusion_view_t fusions[MAX_FUSIONS];
+  uint32_t fusion_nodes[MAX_FUSIONS][MAX_NODES];
+  const char *fusion_labels[MAX_FUSIONS][MAX_NODES];
+  uint32_t inputs[MAX_VALUES];
+  uint32_t outputs[MAX_VALUES];
 };
 
 static void need(bool holds) {
@@ -56,7 +56,7 @@ void view_builder_destroy(view_builder_t *builder) {
 uint32_t view_builder_constant(view_builder_t *builder, cleave_dtype_t dtype, int32_t rank,
                                const int64_t *dims, const void *data) {
   uint32_t index = builder->region.value_count++;
-  need(index < MOST_VALUES && rank <= CLEAVE_MAX_RANK);
+  need(index < MAX_VALUES && rank <= CLEAVE_MAX_RANK);
   for (int32_t d = 0; d < rank; d++) {
     builder->dims[index][d] = dims[d];
   }
@@ -87,7 +87,7 @@ void view_builder_output(view_builder_t *builder, uint32_t value) {
 uint32_t view_builder_node(view_builder_t *builder, const char *op, uint32_t input_count,
                            const uint32_t *inputs, uint32_t output_count, const uint32_t *outputs) {
   uint32_t index = builder->region.node_count++;
-  need(index < MOST_NODES && input_count <= MOST_OPERANDS && output_count <= MOST_OPERANDS);
+  need(index < MAX_NODES && input_count <= MAX_OPERANDS && output_count <= MAX_OPERANDS);
   node_store_t *store = &builder->stores[index];
   for (uint32_t k = 0; k < input_count; k++) {
     store->inputs[k] = inputs[k];
@@ -121,7 +121,7 @@ void view_builder_domain(view_builder_t *builder, uint32_t node, const char *dom
 static cleave_attribute_view_t *add_attribute(view_builder_t *builder, uint32_t node, const char *name,
                                               cleave_attribute_kind_t kind) {
   uint32_t index = builder->nodes[node].attribute_count++;
-  need(index < MOST_ATTRIBUTES);
+  need(index < MAX_ATTRIBUTES);
   cleave_attribute_view_t *attribute = &builder->stores[node].attributes[index];
   *attribute = (cleave_attribute_view_t){.size = sizeof *attribute, .name = name, .kind = kind};
   return attribute;
@@ -172,7 +172,7 @@ void view_builder_tensor(view_builder_t *builder, uint32_t node, const char *nam
 uint32_t view_builder_fusion(view_builder_t *builder, const char *rule, uint32_t node_count,
                              const uint32_t *nodes, const char *const *labels) {
   uint32_t index = builder->region.fusion_count++;
-  need(index < MOST_FUSIONS && node_count <= MOST_NODES);
+  need(index < MAX_FUSIONS && node_count <= MAX_NODES);
   for (uint32_t k = 0; k < node_count; k++) {
     builder->fusion_nodes[index][k] = nodes[k];
     builder->fusion_labels[index][k] = labels == NULL ? "" : labels[k];

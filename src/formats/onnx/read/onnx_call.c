@@ -28,19 +28,19 @@ const cleave_attribute_t *cleave_onnx_call_attribute(const cleave_onnx_call_t *c
   return NULL;
 }
 
-int64_t cleave_onnx_call_int(const cleave_onnx_call_t *call, const char *name, int64_t otherwise) {
+int64_t cleave_onnx_call_int(const cleave_onnx_call_t *call, const char *name, int64_t fallback) {
   const cleave_attribute_t *attribute = cleave_onnx_call_attribute(call, name);
-  return attribute != NULL && attribute->kind == CLEAVE_ATTRIBUTE_INT ? attribute->i : otherwise;
+  return attribute != NULL && attribute->kind == CLEAVE_ATTRIBUTE_INT ? attribute->i : fallback;
 }
 
-double cleave_onnx_call_float(const cleave_onnx_call_t *call, const char *name, double otherwise) {
+double cleave_onnx_call_float(const cleave_onnx_call_t *call, const char *name, double fallback) {
   const cleave_attribute_t *attribute = cleave_onnx_call_attribute(call, name);
-  return attribute != NULL && attribute->kind == CLEAVE_ATTRIBUTE_FLOAT ? attribute->f : otherwise;
+  return attribute != NULL && attribute->kind == CLEAVE_ATTRIBUTE_FLOAT ? attribute->f : fallback;
 }
 
-const char *cleave_onnx_call_text(const cleave_onnx_call_t *call, const char *name, const char *otherwise) {
+const char *cleave_onnx_call_text(const cleave_onnx_call_t *call, const char *name, const char *fallback) {
   const cleave_attribute_t *attribute = cleave_onnx_call_attribute(call, name);
-  return attribute != NULL && attribute->kind == CLEAVE_ATTRIBUTE_STRING ? attribute->s : otherwise;
+  return attribute != NULL && attribute->kind == CLEAVE_ATTRIBUTE_STRING ? attribute->s : fallback;
 }
 
 const int64_t *cleave_onnx_call_ints(const cleave_onnx_call_t *call, const char *name, uint32_t *out_count) {

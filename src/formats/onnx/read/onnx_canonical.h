@@ -55,9 +55,9 @@ CLEAVE_MUST_USE cleave_status_t cleave_onnx_call_set_input(cleave_onnx_call_t *c
                                                            cleave_value_t value, cleave_error_t *error);
 /* Attribute, or NULL. */
 const cleave_attribute_t *cleave_onnx_call_attribute(const cleave_onnx_call_t *call, const char *name);
-int64_t cleave_onnx_call_int(const cleave_onnx_call_t *call, const char *name, int64_t otherwise);
-double cleave_onnx_call_float(const cleave_onnx_call_t *call, const char *name, double otherwise);
-const char *cleave_onnx_call_text(const cleave_onnx_call_t *call, const char *name, const char *otherwise);
+int64_t cleave_onnx_call_int(const cleave_onnx_call_t *call, const char *name, int64_t fallback);
+double cleave_onnx_call_float(const cleave_onnx_call_t *call, const char *name, double fallback);
+const char *cleave_onnx_call_text(const cleave_onnx_call_t *call, const char *name, const char *fallback);
 /* The list and its length, or NULL and 0. */
 const int64_t *cleave_onnx_call_ints(const cleave_onnx_call_t *call, const char *name, uint32_t *out_count);
 void cleave_onnx_call_remove(cleave_onnx_call_t *call, const char *name);

@@ -84,17 +84,17 @@ cleave_status_t cleave_onnx_rewrite_prelu(cleave_onnx_call_t *call, cleave_error
   return append_ones(call, slope, rank - 2, &call->inputs.items[1], error);
 }
 
-/* Gemm < 7: C broadcasts today without being told. */
+/* Gemm < 7: C always broadcasts in newer versions. */
 cleave_status_t cleave_onnx_rewrite_gemm(cleave_onnx_call_t *call, cleave_error_t *error) {
   (void)error;
   cleave_onnx_call_remove(call, "broadcast");
   return CLEAVE_OK;
 }
 
-static cleave_status_t set_float(cleave_onnx_call_t *call, const char *name, double otherwise,
+static cleave_status_t set_float(cleave_onnx_call_t *call, const char *name, double fallback,
                                  cleave_error_t *error) {
   cleave_attribute_t attribute = {.name = name, .kind = CLEAVE_ATTRIBUTE_FLOAT};
-  attribute.f = cleave_onnx_call_float(call, name, otherwise);
+  attribute.f = cleave_onnx_call_float(call, name, fallback);
   return cleave_onnx_call_set(call, attribute, error);
 }
 

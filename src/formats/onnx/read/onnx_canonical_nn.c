@@ -55,7 +55,7 @@ cleave_status_t cleave_onnx_rewrite_softmax(cleave_onnx_call_t *call, cleave_err
   return flatten_around(call, axis, error);
 }
 
-/* BatchNormalization < 14. Training is told by the outputs: five, where the last two are of no use. */
+/* BatchNormalization < 14. Training has five outputs; the last two are unused. */
 cleave_status_t cleave_onnx_rewrite_batch_normalization(cleave_onnx_call_t *call, cleave_error_t *error) {
   bool is_training = false;
   if (call->version < 9 && cleave_onnx_call_int(call, "spatial", 1) == 0) {

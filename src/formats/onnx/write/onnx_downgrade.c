@@ -27,8 +27,8 @@ static void drop_attribute(cleave_onnx_record_t *record, const char *name) {
   record->attributes.count = kept;
 }
 
-static int64_t int_of(const cleave_onnx_record_t *record, const char *name, int64_t otherwise) {
-  return cleave_op_int(record->writer->graph, record->node, name, otherwise);
+static int64_t int_of(const cleave_onnx_record_t *record, const char *name, int64_t fallback) {
+  return cleave_op_int(record->writer->graph, record->node, name, fallback);
 }
 
 static bool text_is(const cleave_onnx_record_t *record, const char *name, const char *text) {

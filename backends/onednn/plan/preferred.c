@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the readers of each value would like, found from the end of the region to its start: a Reshape wants
-// its input plain, a Transpose in front of one wants it in the order that makes the transposed value plain,
-// and a value that becomes a region output through views alone may be written straight to its memory.
-#include "onednn/plan/wants.h"
+// The layouts that the readers of each value prefer, found from the end of the region to its start: a Reshape
+// prefers its input plain, a Transpose in front of one prefers the order that makes the transposed value
+// plain, and a value that becomes a region output through views alone may be written straight to its memory.
+#include "onednn/plan/preferred.h"
 
 #include "onednn/analysis/windows.h"
 #include "onednn/plan/slots.h"
@@ -17,7 +17,7 @@ static cleave_status_t mark_outputs(onednn_plan_t *plan) {
     onednn_binding_t *binding = &plan->bindings[region->outputs[k]];
     binding->output = k;
     binding->home = k;
-    binding->want = ONEDNN_WANT_PLAIN;
+    binding->preferred = ONEDNN_PREFER_PLAIN;
     binding->last_use = CLEAVE_INDEX_NONE;
   }
   return CLEAVE_OK;
@@ -46,7 +46,7 @@ static cleave_status_t find_last_uses(onednn_plan_t *plan) {
   return CLEAVE_OK;
 }
 
-cleave_status_t onednn_plan_wants(onednn_plan_t *plan) {
+cleave_status_t onednn_plan_preferred(onednn_plan_t *plan) {
   const onednn_analysis_t *analysis = plan->analysis;
   for (uint32_t v = 0; v < plan->region->value_count; v++) {
     plan->bindings[v].home = CLEAVE_INDEX_NONE;
@@ -65,14 +65,14 @@ cleave_status_t onednn_plan_wants(onednn_plan_t *plan) {
     }
     const onednn_binding_t *result = &plan->bindings[kernel->output];
     if (kernel->kind == ONEDNN_RESHAPE) {
-      source->want = ONEDNN_WANT_PLAIN;
-      source->home = result->want == ONEDNN_WANT_PLAIN ? result->home : CLEAVE_INDEX_NONE;
-    } else if (result->want == ONEDNN_WANT_PLAIN) {
+      source->preferred = ONEDNN_PREFER_PLAIN;
+      source->home = result->preferred == ONEDNN_PREFER_PLAIN ? result->home : CLEAVE_INDEX_NONE;
+    } else if (result->preferred == ONEDNN_PREFER_PLAIN) {
       onednn_shape_t shape = onednn_plan_shape(plan, kernel->source);
-      source->want = ONEDNN_WANT_ORDER;
+      source->preferred = ONEDNN_PREFER_ORDER;
       source->home = result->home;
       if (!onednn_transpose_order(&plan->region->nodes[kernel->node], shape.rank, source->order)) {
-        source->want = ONEDNN_WANT_NOTHING;
+        source->preferred = ONEDNN_PREFER_ANY;
         source->home = CLEAVE_INDEX_NONE;
       }
     }
