@@ -48,6 +48,6 @@ for set in node simple pytorch-converted pytorch-operator; do
   same "whole graphs" "$set" --backend mirror
   same "guarded, on device 1" "$set" --backend mirror --configure mirror.guard=1 --option mirror.device=1
   same "executors" "$set" --backend mirror --imperative
-  same "operator by operator" "$set" --rules "$source/rules/mirror.lua" --set pieces=nodes --set shapes=true
+  same "operator by operator" "$set" --rules "$source/tests/mirror/mirror.lua" --set pieces=nodes --set shapes=true
 done
 exit $status

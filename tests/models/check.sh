@@ -57,10 +57,10 @@ check_counts() {
 library=$(dirname "$program")/accelerators/libmirror.so
 check_mirror() {
   name=$1
-  check "$name" " on mirror" --load "$library" --rules "$root/rules/mirror.lua"
-  check "$name" " on mirror, operator by operator" --load "$library" --rules "$root/rules/mirror.lua" --imperative \
+  check "$name" " on mirror" --load "$library" --rules "$root/tests/mirror/mirror.lua"
+  check "$name" " on mirror, operator by operator" --load "$library" --rules "$root/tests/mirror/mirror.lua" --imperative \
     --configure mirror.guard=1 --option mirror.device=1
-  if "$program" run "$folder/$name/model.onnx" --load "$library" --rules "$root/rules/mirror.lua" --verify --rtol 0 \
+  if "$program" run "$folder/$name/model.onnx" --load "$library" --rules "$root/tests/mirror/mirror.lua" --verify --rtol 0 \
     --atol 0 --warmup 0 --repeat 1 >"$folder/log" 2>&1; then
     passed=$((passed + 1))
   else

@@ -30,7 +30,7 @@ WRAPPER
 chmod +x "$work/cleave"
 
 for name in custom_ops cache mirror xnnpack; do
-  sh "$source/tests/scripts/test_$name.sh" "$work/cleave" "$source" "$build" >"$work/out" 2>&1
+  sh "$source/tests/scripts/libraries/test_$name.sh" "$work/cleave" "$source" "$build" >"$work/out" 2>&1
   status=$?
   if [ $status -eq 0 ] || [ $status -eq 77 ]; then
     passed=$((passed + 1))

@@ -29,9 +29,9 @@ for folder in $(cd "$root/src" && find . -name '*.[ch]' ! -path './include/*' | 
   [ "$lines" -le 4400 ] || complain "src/$folder: $lines lines; expected at most 4400"
 done
 
-for folder in "$root"/tests/unit/*/; do
-  files=$(find "$folder" -maxdepth 1 -name '*.[ch]' | wc -l)
-  [ "$files" -le 22 ] || complain "$folder: $files files; expected at most 22"
+for folder in $(find "$root/tests" "$root/examples" "$root/rules" "$root/lua" -type d ! -path '*/node_modules*'); do
+  files=$(find "$folder" -maxdepth 1 -type f ! -name '.*' | wc -l)
+  [ "$files" -le 26 ] || complain "$folder: $files files; expected at most 26"
 done
 if ls "$root"/tests/unit/*.[ch] >/dev/null 2>&1; then complain "tests/unit: expected folders, found files"; fi
 

@@ -36,7 +36,7 @@ check "unknown setting" 1 "setting 'gard' is unknown; there are: guard" "$progra
 check "wrong value" 1 "setting 'guard': expected 0 or 1, found 'x'" "$program" run model.lua --load "$library" \
   --configure mirror.guard=x
 
-rules=$source/rules/mirror.lua
+rules=$source/tests/mirror/mirror.lua
 check "its tests run with it" 0 "^6 passed, 0 failed$" "$program" check --coverage "$rules" --load "$library"
 check "and are skipped without" 0 "^0 passed, 0 failed, 6 skipped$" "$program" check --coverage "$rules"
 also "saying what to do" "skipped: backend 'mirror' is unknown; .*if it is a library, it is not loaded"

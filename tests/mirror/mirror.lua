@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Regions for the test accelerator: our cpu kernels behind the header, on devices with memory of
--- their own (examples/accelerators/mirror).
+-- their own (tests/mirror).
 --
 --   cleave run model.onnx --load libmirror.so --rules mirror
 --   cleave run model.onnx --load libmirror.so --rules mirror --set pieces=nodes
