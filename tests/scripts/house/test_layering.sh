@@ -9,7 +9,7 @@ complain() {
   echo "$1"
   status=1
 }
-rooms="base system tensor graph graph/compare ops ops/context ops/families ops/infer json
+rooms="base system engine tensor graph graph/compare ops ops/context ops/families ops/infer json
   formats formats/onnx formats/onnx/read formats/onnx/write
   partition/pattern partition/match partition/plan partition/plan_diff partition/rewrite partition/grow
   partition/explain partition/report

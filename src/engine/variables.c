@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string.h>
+
+#include "engine/accesses.h"
+#include "engine/bulk.h"
+#include "engine/events.h"
+#include "engine/failures.h"
+#include "engine/operations.h"
+#include "engine/queues.h"
+#include "engine/run.h"
+#include "engine/tasks.h"
+
+cleave_status_t cleave_variable_create(cleave_engine_t *engine, const char *name,
+                                       cleave_variable_t **out_variable, cleave_error_t *error) {
+  cleave_variable_t *variable = cleave_allocate_zeroed(1, sizeof *variable);
+  char *copy = variable != NULL && name != NULL ? cleave_copy_text(name, strlen(name)) : NULL;
+  /* Memory for its end is there before there is something to end. */
+  pthread_mutex_lock(&engine->lock);
+  engine_task_t *end =
+      variable != NULL && (name == NULL || copy != NULL) ? engine_task_take(engine, 1) : NULL;
+  engine->counters.variables += end != NULL;
+  pthread_mutex_unlock(&engine->lock);
+  if (end == NULL) {
+    cleave_free(copy);
+    cleave_free(variable);
+    return cleave_error_out_of_memory(error);
+  }
+  variable->engine = engine;
+  variable->name = copy;
+  variable->end = end;
+  *out_variable = variable;
+  return CLEAVE_OK;
+}
+
+void cleave_variable_release(cleave_variable_t *variable, void (*end)(void *self), void *self) {
+  if (variable == NULL) {
+    return;
+  }
+  cleave_engine_t *engine = variable->engine;
+  engine_bulk_flush(engine_bulk_here(engine));
+  pthread_mutex_lock(&engine->lock);
+  engine_task_t *task = variable->end;
+  task->name = variable->name;
+  task->end = end;
+  task->self = self;
+  task->needs_host = true;
+  task->last_of = variable;
+  engine_task_place(task, 0, CLEAVE_OPERATION_ALWAYS, 0);
+  engine_task_begin(task);
+  engine_access_add(task, variable, true);
+  engine_task_submit(task);
+  engine_push_end(engine);
+}
+
+uint64_t cleave_variable_version(cleave_variable_t *variable) {
+  pthread_mutex_lock(&variable->engine->lock);
+  uint64_t version = variable->version;
+  pthread_mutex_unlock(&variable->engine->lock);
+  return version;
+}
+
+/* With the lock held: the calling thread has the variable for reading. */
+static void take_for_reading(engine_task_t *task, cleave_variable_t *variable) {
+  cleave_engine_t *engine = variable->engine;
+  pthread_cond_t has_all = PTHREAD_COND_INITIALIZER;
+  task->name = "wait";
+  task->waiter = &has_all;
+  engine_task_begin(task);
+  engine_access_add(task, variable, false);
+  engine_task_submit(task);
+  while (task->state != TASK_IS_READY) {
+    pthread_cond_wait(&has_all, &engine->lock);
+  }
+  pthread_cond_destroy(&has_all);
+}
+
+/* With the lock held, which is given back for a while: the last write has ended in its stream, too. */
+static cleave_status_t wait_for_stream(const cleave_variable_t *variable, cleave_error_t *error) {
+  engine_event_t *event = variable->written;
+  if (event == NULL) {
+    return CLEAVE_OK;
+  }
+  event->references++;
+  engine_unlock(variable->engine);
+  cleave_status_t status = engine_event_synchronize(event, error);
+  pthread_mutex_lock(&variable->engine->lock);
+  engine_event_release(event);
+  return status;
+}
+
+cleave_status_t cleave_variable_wait(cleave_variable_t *variable, cleave_error_t *error) {
+  cleave_engine_t *engine = variable->engine;
+  if (engine_runs_here(engine)) {
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                            "engine: an operation waits for variable '%s': it must read it instead",
+                            variable->name != NULL ? variable->name : "");
+  }
+  engine_bulk_flush(engine_bulk_here(engine));
+  pthread_mutex_lock(&engine->lock);
+  engine_task_t *task = engine_task_take(engine, 1);
+  if (task == NULL) {
+    pthread_mutex_unlock(&engine->lock);
+    return cleave_error_out_of_memory(error);
+  }
+  take_for_reading(task, variable);
+  cleave_status_t status = wait_for_stream(variable, error);
+  if (status == CLEAVE_OK) {
+    status = engine_failure_report(variable->failure, error);
+  }
+  engine_task_finish(task);
+  engine_task_give(task);
+  engine_unlock(engine);
+  return status;
+}
