@@ -303,7 +303,7 @@ return ruleset {
     end,
     inputs = { x = { 1, 24, 8, 8 } },
     expect_not = { "channel_shuffle" },
-    refused = { channel_shuffle = "no shuffle of the channels" },
+    refused = { channel_shuffle = "not a shuffle of the channels" },
   },
   test "channels that are needed before they are shuffled keep their Concat" {
     graph = function(g, x)

@@ -20,7 +20,7 @@ local TYPE = {
   { "where", "string|cleave.option?", 'a condition over named sizes: "C % 16 == 0 and H >= 8"' },
 }
 local ENABLED = { "enabled", "boolean|cleave.option|fun(options: table): boolean|nil",
-  "off where it is false; what is off is checked all the same" }
+  "false switches the rule off; it is still checked for mistakes" }
 local DOC = { "doc", "string?", "one line for people" }
 local PRIORITY = { "priority", "integer|cleave.option?",
   "larger ones first; equal ones in the order of the file" }
@@ -28,7 +28,7 @@ local PATTERN = { "pattern", "cleave.pattern|cleave.operator", "what to match" }
 local BACKEND = "who runs it: cpu, onednn, or a library of --load"
 local BOUNDS = {
   { "min", "integer|cleave.option?", "at least that many times; 1 if it is not given" },
-  { "max", "integer|cleave.option?", "at most so often" },
+  { "max", "integer|cleave.option?", "at most that many times" },
 }
 local WHERE = { "where",
   "fun(m: cleave.match, options: table): boolean, string?",
@@ -78,7 +78,7 @@ M.tables = {
     keys = join(LABEL, TYPE, {
       { "value", "number|number[]|cleave.test|cleave.option?",
         "the number that each element is, all elements, a range, or one_of" },
-      { "tolerance", "number|cleave.option?", "how far it may be off; a hundred-thousandth of it" },
+      { "tolerance", "number|cleave.option?", "tolerance; by default 1e-5 of the number" },
       { "scalar", "boolean|cleave.option?", "it has one element" },
       { "all_equal", "boolean|cleave.option?", "all elements are the same" },
     }) },
@@ -109,9 +109,9 @@ M.tables = {
     keys = { { "backend", "string?", BACKEND .. "; the ruleset's if it is not given" }, DOC } },
   { name = "fuse", doc = "each match, or set that grew, becomes one kernel, if the backend agrees",
     keys = join(DOC, PATTERN, WHERE, GROWTH, MEASURES, {
-      { "attributes", "table<string, any>?", "what the backend sees of the fusion" },
+      { "attributes", "table<string, any>?", "attributes of the fusion for the backend" },
     }, PRIORITY, ENABLED) },
-  { name = "region", doc = "what one backend compiles and runs in one piece",
+  { name = "region", doc = "what a backend compiles and runs in one piece",
     keys = join(DOC, GROWTH, {
       { "partitioner", "string|cleave.option",
         'one of a loaded library, "PART" or "LIBRARY/PART"; it gets the options as strings' },
@@ -128,25 +128,25 @@ M.tables = {
       { "library", "string|cleave.option",
         'instead of run: a pass of a loaded library, "PASS" or "LIBRARY/PASS"' },
     }, PRIORITY, ENABLED) },
-  { name = "test", class = "test_rule", doc = "what the rules of the file make of a small graph",
+  { name = "test", class = "test_rule", doc = "what the rules of the file do to a small graph",
     keys = {
       DOC,
       { "graph", "fun(g: cleave.builder, ...: cleave.value): ...", "parameters after g: inputs" },
       { "inputs", "table<string|integer, cleave.test_input>?",
-        "by parameter name or place; float32 { 1, 3, 8, 8 } where not given" },
+        "by parameter name or place; float32 { 1, 3, 8, 8 } by default" },
       { "options", "table<string, any>?", "for this test alone" },
       { "expect", "table<string, integer|boolean|cleave.test>?",
         'counts: rules, "rule.label", operators, regions, fusions, left' },
       { "expect_not", "string[]?", "none of these" },
       { "refused", "table<string, string>?", "a refusal of that rule with this in its reason" },
-      { "equal", "boolean|cleave.test_equal?", "run it, and compare with the graph as it stands" },
+      { "equal", "boolean|cleave.test_equal?", "run it, and compare with the graph without rules" },
     } },
   { name = "test_input", doc = "an input of a test: its sizes, or names of open ones",
     list = "integer|string",
     keys = {
       { "dtype", "cleave.dtype?", "float32 if it is not given" },
-      { "low", "number?", "drawn from here" },
-      { "high", "number?", "to here; otherwise normal, integers 0 or 1" },
+      { "low", "number?", "lower bound of random values" },
+      { "high", "number?", "upper bound; without bounds: normal, integers 0 or 1" },
     } },
   { name = "test_equal", doc = "tolerance of a comparison",
     keys = {
@@ -207,12 +207,12 @@ M.words = {
     "another word for a ruleset with a name" },
   { "fuse", "fun(name: string): fun(spec: cleave.fuse): cleave.rule", "matches become kernels" },
   { "region", "fun(name: string): fun(spec: cleave.region): cleave.rule",
-    "what a backend runs in one piece" },
+    "what a backend compiles and runs in one piece" },
   { "rewrite", "fun(name: string): fun(spec: cleave.rewrite): cleave.rule",
     "matches are replaced" },
   { "pass", "fun(name: string): fun(spec: cleave.pass): cleave.rule", "changes the graph" },
   { "test", "fun(sentence: string): fun(spec: cleave.test_rule): cleave.rule",
-    "what the file promises" },
+    "what the rules of the file have to do" },
   { "include", "fun(path: string): any",
     "runs a file below the rule file's folder, once, and gives what it returned" },
   { "require", "fun(name: string): any", 'the same: require "parts.conv" is parts/conv.lua' },
@@ -245,7 +245,7 @@ M.builder = {
     'an input of the graph; sizes, names of open ones, "?"' },
   { "output", "fun(name: string, value: cleave.value)", "an output of the graph" },
   { "constant", "fun(value: number|boolean|table, dtype: cleave.dtype?, name: string?)"
-    .. ": cleave.value", "int64 where all numbers are integers, else float32" },
+    .. ": cleave.value", "int64 if all numbers are integers, else float32" },
   { "weight", "fun(spec: cleave.drawn): cleave.value", "normal, so that values keep their size" },
   { "normal", "fun(spec: cleave.drawn): cleave.value", "normal with mean and std" },
   { "uniform", "fun(spec: cleave.drawn): cleave.value", "uniform from low to high" },
@@ -254,7 +254,7 @@ M.builder = {
   { "ones", "fun(spec: cleave.drawn): cleave.value", "all elements are 1" },
   { "batch_norm", "fun(x: cleave.value, spec: cleave.batch_norm?): cleave.value",
     "BatchNormalization with statistics as training leaves them" },
-  { "seed", "fun(seed: integer)", "of all that is drawn, where the caller gave none" },
+  { "seed", "fun(seed: integer)", "of all random values, if the caller gave none" },
   { "name", "fun(name: string)", "of the graph" },
   { "replace", "fun(from: cleave.value, to: cleave.operand)",
     "in a pass: readers of `from` read `to`" },

@@ -19,7 +19,7 @@
 #define CLEAVE_TRUSTED "%-s"
 
 /* snprintf and vsnprintf with the arguments of %s and %c escaped. A precision counts bytes before escaping, a
- * width characters after it. What does not fit is cut between characters. */
+ * width characters after it. What does not fit is truncated between characters. */
 int cleave_show(char *buffer, size_t size, const char *format, ...) CLEAVE_PRINTF(3, 4);
 int cleave_show_list(char *buffer, size_t size, const char *format, va_list arguments) CLEAVE_PRINTF(3, 0);
 

@@ -283,8 +283,8 @@ static int run(int argc, char **argv) {
       {"verbose", 'v', CLEAVE_OPTION_FLAG, NULL,
        "devices, interface version, abilities, and what a library adds to cleave", &verbose},
       {"ask", 0, CLEAVE_OPTION_LIST, "KEY[=VALUE]",
-       "print what the backend answers to a key of its own, after telling it the value where there is one; "
-       "may be given many times",
+       "print the backend's answer to one of its keys, after setting it if a value is given; may be given "
+       "many times",
        &questions},
       {"json", 0, CLEAVE_OPTION_FLAG, NULL, "print as JSON", &json}};
   cleave_arguments_t arguments = {
@@ -292,9 +292,8 @@ static int run(int argc, char **argv) {
       .operands = "[NAME]",
       .about =
           "Lists what can execute here: backends that are linked in, libraries of --load, and those in the\n"
-          "folders of CLEAVE_BACKEND_PATH; where each comes from, and why one is not usable. Of one by "
-          "NAME,\n"
-          "everything, and what it answers where nothing particular is asked.",
+          "folders of CLEAVE_BACKEND_PATH; where each comes from, and why one is not usable. With NAME: "
+          "everything\nabout that backend, and its answers to all of its keys.",
       .options = options,
       .option_count = sizeof options / sizeof options[0],
       .most_operands = 1};

@@ -191,7 +191,7 @@ static int run(int argc, char **argv) {
        "max_abs)",
        &metric},
       {"threshold", 0, CLEAVE_OPTION_NUMBER, "X",
-       "max_abs: the difference that counts as broken (default: above what rounding does to these values); "
+       "max_abs: the difference that counts as broken (default: more than rounding explains); "
        "ms: the "
        "share "
        "by which leaving an application out must make the model faster (default: 0.05)",
@@ -202,7 +202,7 @@ static int run(int argc, char **argv) {
       {"input", 0, CLEAVE_OPTION_LIST, "NAME=FILE", "input from a .npy or .pb file", &job->files},
       {"data", 0, CLEAVE_OPTION_TEXT, "DIR", "inputs from a folder of an ONNX test: input_N.pb", &job->data},
       {"shape", 0, CLEAVE_OPTION_LIST, "NAME=SIZES", CLEAVE_SHAPE_HELP, &job->shapes},
-      {"seed", 0, CLEAVE_OPTION_INT, "N", "seed of inputs that are drawn (default: 0)", &job->seed},
+      {"seed", 0, CLEAVE_OPTION_INT, "N", "seed of random inputs (default: 0)", &job->seed},
       {"threads", 0, CLEAVE_OPTION_INT, "N", "threads (default: one per usable processor)", &job->threads},
       {"json", 0, CLEAVE_OPTION_FLAG, NULL, "print the results as JSON", &bisect.json},
   };
@@ -212,7 +212,7 @@ static int run(int argc, char **argv) {
                                       "Finds the smallest set of rule applications that breaks a model's "
                                       "values, or that slows it down, by\n"
                                       "running the rules with some of their fusions and regions left out.\n"
-                                      "Exit status 1 where there is one.",
+                                      "Exit status 1 if there is one.",
                                   .options = options,
                                   .option_count = sizeof options / sizeof options[0],
                                   .makes_sessions = true,

@@ -129,7 +129,7 @@ static int run(int argc, char **argv) {
   bool clear = false;
   bool json = false;
   const cleave_option_t options[] = {
-      {"clear", 0, CLEAVE_OPTION_FLAG, NULL, "remove them; nothing else that may lie in the folder", &clear},
+      {"clear", 0, CLEAVE_OPTION_FLAG, NULL, "remove them; other files in the folder stay", &clear},
       {"json", 0, CLEAVE_OPTION_FLAG, NULL, "print the list as JSON", &json}};
   cleave_arguments_t arguments = {
       .command = "cache",

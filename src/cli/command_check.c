@@ -418,17 +418,16 @@ static int run(int argc, char **argv) {
   command_t command = {.threads = 1};
   const cleave_option_t options[] = {
       {"model", 0, CLEAVE_OPTION_LIST, "MODEL",
-       "model that the rules should do something for; may be given many times. Rules that match in none of "
-       "them are warned about",
+       "model that the rules are meant for; may be given many times. A rule that matches in none of them "
+       "gets a warning",
        &command.model_paths},
       {"set", 0, CLEAVE_OPTION_LIST, "NAME=VALUE",
-       "option of the rule files or model scripts; what a test sets itself stays", &command.set},
+       "option of the rule files or model scripts; a test's own options win", &command.set},
       {"shape", 0, CLEAVE_OPTION_LIST, "NAME=SIZES", CLEAVE_SHAPE_HELP, &command.shapes},
       {"test", 0, CLEAVE_OPTION_TEXT, "TEXT", "only tests with this text in their name", &command.test},
       {"coverage", 0, CLEAVE_OPTION_FLAG, NULL,
-       "fail where a rule has less than two tests, or none of what it must leave alone", &command.coverage},
-      {"strict", 0, CLEAVE_OPTION_FLAG, NULL, "fail on warnings and on tests that were skipped, too",
-       &command.strict},
+       "fail if a rule has fewer than two tests, or no test of what it must leave alone", &command.coverage},
+      {"strict", 0, CLEAVE_OPTION_FLAG, NULL, "fail also on warnings and on skipped tests", &command.strict},
       {"threads", 0, CLEAVE_OPTION_INT, "N", "threads of tests that run (default: 1)", &command.threads},
       {"verbose", 'v', CLEAVE_OPTION_FLAG, NULL, "show notes, too", &command.verbose},
       {"json", 0, CLEAVE_OPTION_FLAG, NULL, "print the results as JSON", &command.json},
@@ -438,9 +437,9 @@ static int run(int argc, char **argv) {
                                   .about =
                                       "Runs the tests of rule files, and of all rule files in a folder and "
                                       "below, and looks for mistakes\n"
-                                      "that are no errors: rules that never get a match, options that "
+                                      "that are not errors: rules that never get a match, options that "
                                       "nothing reads, functions that could\n"
-                                      "be data. Exit status 1 where a test or file fails. Tests whose "
+                                      "be data. Exit status 1 if a test or file fails. Tests whose "
                                       "backend is not in this program are\n"
                                       "skipped.",
                                   .options = options,

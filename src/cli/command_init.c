@@ -131,7 +131,7 @@ static cleave_status_t check_files(const plan_t *plan, cleave_error_t *error) {
   for (size_t k = 0; k < plan->count; k++) {
     struct stat info;
     if (!plan->files[k].is_generated && lstat(plan->files[k].path, &info) == 0) {
-      return cleave_error_set(error, CLEAVE_ERROR_IO, "%s: is there already; --force writes it anew",
+      return cleave_error_set(error, CLEAVE_ERROR_IO, "%s: exists already; --force overwrites it",
                               plan->files[k].path);
     }
   }
@@ -176,7 +176,7 @@ static void print_files(const plan_t *plan) {
 static int run(int argc, char **argv) {
   bool force = false;
   const cleave_option_t options[] = {
-      {"force", 0, CLEAVE_OPTION_FLAG, NULL, "write files that are there already anew", &force},
+      {"force", 0, CLEAVE_OPTION_FLAG, NULL, "overwrite files that exist", &force},
   };
   cleave_arguments_t arguments = {
       .command = "init",

@@ -294,7 +294,7 @@ static void print_report(const inspection_t *inspection, const cleave_sizes_t *s
                cleave_output_count(inspection->flops, text[3], sizeof text[3]));
   cleave_report_sizes(sizes);
   cleave_print(CLEAVE_TRUSTED "\n", is_partly_symbolic(inspection)
-                                        ? "sizes are not known: memory and FLOPs are not complete\n"
+                                        ? "some sizes are not known: memory and FLOPs are incomplete\n"
                                         : "");
   print_ports(inspection);
   cleave_print("\n");

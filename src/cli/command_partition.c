@@ -71,7 +71,7 @@ static cleave_status_t work(cleave_job_t *job, const cleave_job_options_t *optio
   CLEAVE_TRY(cleave_job_bind_shapes(job, error));
   if (!cleave_job_has_rules(options) && options->backend == NULL && job->document == NULL) {
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
-                            "%s: the model brings no plan: expected --rules FILE, or --backend NAME",
+                            "%s: the model has no plan: expected --rules FILE, or --backend NAME",
                             options->model);
   }
   CLEAVE_TRY(cleave_job_partition(job, error));

@@ -155,7 +155,8 @@ static int run(int argc, char **argv) {
   cleave_text_list_t set = {0};
   bool json = false;
   const cleave_option_t options[] = {
-      {"set", 0, CLEAVE_OPTION_LIST, "NAME=VALUE", "option of the rule files, to see what it switches", &set},
+      {"set", 0, CLEAVE_OPTION_LIST, "NAME=VALUE", "option of the rule files, to see which rules it enables",
+       &set},
       {"json", 0, CLEAVE_OPTION_FLAG, NULL, "print it as JSON", &json},
   };
   cleave_arguments_t arguments = {

@@ -469,13 +469,12 @@ static int run_command(int argc, char **argv) {
   const cleave_option_t options[] = {
       {"rules", 0, CLEAVE_OPTION_LIST, "FILE",
        "rule file to partition with, or a loaded library that brings rules (LIBRARY or LIBRARY/RULE); may be "
-       "given many times, they run in order (default: the plan that an exported .onnx file brings, or none: "
-       "every node runs on its own)",
+       "given many times, they run in order (default: the plan in an exported .onnx file, or none: every "
+       "node runs on its own)",
        &run.options.rules},
       {"plan", 0, CLEAVE_OPTION_TEXT, "FILE.json",
-       "run the plan that 'cleave partition -o FILE.json' saved: no rule file is read. Refused where it is "
-       "of "
-       "another model, or where a backend is missing or refuses a region",
+       "run the plan that 'cleave partition -o FILE.json' saved: no rule file is read. Refused if it is of "
+       "another model, or if a backend is missing or refuses a region",
        &run.options.plan},
       {"set", 0, CLEAVE_OPTION_LIST, "NAME=VALUE",
        "option of a rule file or of the model script; an option that none of them has is an error",
@@ -488,11 +487,11 @@ static int run_command(int argc, char **argv) {
        "run every node of a region by itself on the region's backend: fusions are dissolved, and nodes that "
        "the backend does not run alone run on cpu",
        &run.options.imperative},
-      {"input", 0, CLEAVE_OPTION_LIST, "NAME=FILE", "tensor for an input, .npy or .pb; others are drawn",
-       &run.options.files},
+      {"input", 0, CLEAVE_OPTION_LIST, "NAME=FILE",
+       "tensor for an input, .npy or .pb; the other inputs are random", &run.options.files},
       {"set-constant", 0, CLEAVE_OPTION_LIST, "NAME=FILE",
-       "tensor in the place of a constant of the model (a weight), .npy or .pb of the same dtype and shape; "
-       "may be given many times. What is folded from it is computed anew, with --plan too",
+       "tensor that replaces a constant of the model (a weight), .npy or .pb of the same dtype and shape; "
+       "may be given many times. Constants that are folded from it are computed again, also with --plan",
        &run.options.constants},
       {"data", 0, CLEAVE_OPTION_TEXT, "DIR",
        "folder with input_N.pb and output_N.pb, by position: run on these inputs and compare the outputs; "
@@ -503,7 +502,7 @@ static int run_command(int argc, char **argv) {
        "absolute tolerance, scaled to the output's size (default: 1e-5): a value matches if |found - "
        "expected| <= A * max(1, largest |expected| of the output) + R * |expected|",
        &run.tolerance.atol},
-      {"seed", 0, CLEAVE_OPTION_INT, "S", "seed of drawn inputs (default: 0)", &run.options.seed},
+      {"seed", 0, CLEAVE_OPTION_INT, "S", "seed of random inputs (default: 0)", &run.options.seed},
       {"shape", 0, CLEAVE_OPTION_LIST, "NAME=SIZES", CLEAVE_SHAPE_HELP, &run.options.shapes},
       {"threads", 0, CLEAVE_OPTION_INT, "N", "threads to use (default: 0, one per usable processor)",
        &run.options.threads},
@@ -512,12 +511,12 @@ static int run_command(int argc, char **argv) {
       {"repeat", 0, CLEAVE_OPTION_INT, "N",
        "runs that are measured (default: what fits into a second, 3 to 50)", &run.repeat},
       {"requests", 0, CLEAVE_OPTION_INT, "N",
-       "in place of measuring one run after the other: N requests, each answered before the next one in its "
-       "place begins; prints throughput and latencies. Checks look at the outputs of all sessions",
+       "measure N requests in place of single runs; each session begins its next request when the last one "
+       "is answered. Prints throughput and latencies. Checks compare the outputs of all sessions",
        &run.requests.count},
       {"concurrency", 0, CLEAVE_OPTION_INT, "K",
-       "with --requests: K at a time, each on a session of its own with --threads threads (default: 1; the "
-       "threads that there are, divided by K)",
+       "with --requests: K at a time, each on a session of its own with --threads threads (default: 1; "
+       "threads: the usable processors divided by K)",
        &run.requests.concurrency},
       {"verify", 0, CLEAVE_OPTION_FLAG, NULL,
        "also run the graph unpartitioned on cpu, and report the largest difference per output; exit status "
@@ -528,10 +527,8 @@ static int run_command(int argc, char **argv) {
       {"rule-stats", 0, CLEAVE_OPTION_FLAG, NULL,
        "print for each rule what it tried and found, its calls of Lua, and its time", &run.rule_stats},
       {"watch", 0, CLEAVE_OPTION_FLAG, NULL,
-       "then wait for the rule files, and what they include, to be saved: each time load them again, print "
-       "what "
-       "changed in the plan, how outputs differ and both times; Ctrl-C ends. A file that is broken from the "
-       "start is waited for, too",
+       "then watch the rule files and what they include: after each save load them again, print what changed "
+       "in the plan, how outputs differ and both times; Ctrl-C ends. The first load may fail, too",
        &run.watch},
       {"json", 0, CLEAVE_OPTION_FLAG, NULL,
        "print everything as JSON; with --watch one object a line, the first result among them", &run.json},
@@ -542,8 +539,8 @@ static int run_command(int argc, char **argv) {
       .about =
           "Runs a model (.onnx, a .lua model script, or the .json of a region): partitions it by rules, "
           "compiles it, runs it, and\n"
-          "says what the rules did and how long everything took. Inputs that are not given are drawn:\n"
-          "floats from a normal distribution, integers as 0 or 1.",
+          "says what the rules did and how long everything took. Inputs that are not given are "
+          "random:\nfloats from a normal distribution, integers 0 or 1.",
       .options = options,
       .option_count = sizeof options / sizeof options[0],
       .makes_sessions = true,

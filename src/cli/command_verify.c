@@ -360,11 +360,10 @@ static int run(int argc, char **argv) {
       {"each", 0, CLEAVE_OPTION_FLAG, NULL, "check every fusion and region, not only one of each structure",
        &each},
       {"quarantine", 0, CLEAVE_OPTION_FLAG, NULL,
-       "leave rules that fail out, and check what the others make of the model", &verify.quarantine},
+       "leave out rules that fail, and check what the others do to the model", &verify.quarantine},
       {"save", 0, CLEAVE_OPTION_TEXT, "DIR",
-       "folder for what fails, a folder each: region.onnx and region.json, or before.onnx and after.onnx of "
-       "a "
-       "rewrite, with input_N.pb and what cpu makes of them, output_N.pb, for 'cleave run --data' (default: "
+       "folder for failures, a folder each: region.onnx and region.json, or before.onnx and after.onnx of a "
+       "rewrite, with input_N.pb and the results of cpu, output_N.pb, for 'cleave run --data' (default: "
        "cleave-verify)",
        &verify.save},
       {"rtol", 0, CLEAVE_OPTION_NUMBER, "X",
@@ -375,7 +374,7 @@ static int run(int argc, char **argv) {
       {"input", 0, CLEAVE_OPTION_LIST, "NAME=FILE", "input from a .npy or .pb file", &job->files},
       {"data", 0, CLEAVE_OPTION_TEXT, "DIR", "inputs from a folder of an ONNX test: input_N.pb", &job->data},
       {"shape", 0, CLEAVE_OPTION_LIST, "NAME=SIZES", CLEAVE_SHAPE_HELP, &job->shapes},
-      {"seed", 0, CLEAVE_OPTION_INT, "N", "seed of all that is drawn (default: 0)", &job->seed},
+      {"seed", 0, CLEAVE_OPTION_INT, "N", "seed of all random values (default: 0)", &job->seed},
       {"threads", 0, CLEAVE_OPTION_INT, "N", "threads (default: one per usable processor)", &job->threads},
       {"json", 0, CLEAVE_OPTION_FLAG, NULL, "print the results as JSON", &verify.json},
   };
@@ -383,10 +382,10 @@ static int run(int argc, char **argv) {
       .command = "verify",
       .operands = "MODEL",
       .about =
-          "Checks what rule files make of a model: every distinct fusion and region runs alone on its "
+          "Checks what rule files do to a model: every distinct fusion and region runs alone on its "
           "backend,\n"
           "and its nodes one by one on cpu, on the model's own values and on random ones.\n"
-          "Exit status 1 where one differs; its rule is named, and what it takes to see it again is saved.",
+          "Exit status 1 if one differs; its rule is named, and the files to reproduce it are saved.",
       .options = options,
       .option_count = sizeof options / sizeof options[0],
       .makes_sessions = true,

@@ -42,7 +42,7 @@ static cleave_status_t find_operand(extraction_t *extraction, cleave_value_t val
   }
   if (!cleave_value_exists(*copy)) {
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
-                            "value '%s' comes from outside of the nodes, but is no input",
+                            "value '%s' comes from outside of the nodes, but is not an input",
                             cleave_value_name(extraction->from, value));
   }
   *out_copy = *copy;

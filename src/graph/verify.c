@@ -86,7 +86,7 @@ cleave_status_t cleave_graph_verify(const cleave_graph_t *graph, cleave_error_t 
   for (size_t k = 0; k < graph->outputs.count; k++) {
     const cleave_use_record_t *use = cleave_graph_use(graph, graph->outputs.items[k]);
     if (use->node != CLEAVE_INDEX_NONE || use->value == CLEAVE_INDEX_NONE) {
-      BROKEN("graph: output %zu is no use of a value", k);
+      BROKEN("graph: output %zu is not a use of a value", k);
     }
   }
   cleave_node_t *order = cleave_allocate(graph->live_node_count, sizeof *order);

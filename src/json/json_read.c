@@ -198,7 +198,7 @@ cleave_status_t cleave_reader_read_real(cleave_json_reader_t *reader, const json
     *out_number = text[0] == '-' ? -(double)INFINITY : (double)INFINITY;
   } else if (text != NULL && (strcmp(text, "nan") == 0 || read_nan(text, 16, &bits))) {
     memcpy(out_number, &bits, sizeof bits);
-    return isnan(*out_number) ? CLEAVE_OK : cleave_reader_fail(reader, "'%s' is no NaN", text);
+    return isnan(*out_number) ? CLEAVE_OK : cleave_reader_fail(reader, "'%s' is not a NaN", text);
   } else {
     return cleave_reader_fail(reader, "expected a number, found %s", cleave_reader_type(json));
   }
@@ -212,7 +212,7 @@ static cleave_status_t read_float(cleave_json_reader_t *reader, const json_t *js
   if (text != NULL && (strcmp(text, "nan") == 0 || read_nan(text, 8, &bits))) {
     uint32_t half = (uint32_t)bits;
     memcpy(out_number, &half, sizeof half);
-    return isnan(*out_number) ? CLEAVE_OK : cleave_reader_fail(reader, "'%s' is no NaN", text);
+    return isnan(*out_number) ? CLEAVE_OK : cleave_reader_fail(reader, "'%s' is not a NaN", text);
   }
   CLEAVE_TRY(cleave_reader_read_real(reader, json, &number));
   *out_number = (float)number;

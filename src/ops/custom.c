@@ -112,7 +112,7 @@ cleave_status_t cleave_custom_op_fail(const cleave_op_t *op, cleave_error_t *err
         op->domain, op->name);
   }
   return cleave_error_set(error, CLEAVE_ERROR_UNSUPPORTED,
-                          "operator '%s.%s' is of no loaded library, and of none of ONNX's domains",
+                          "operator '%s.%s' belongs to no loaded library and to none of ONNX's domains",
                           op->domain, op->name);
 }
 
@@ -202,7 +202,7 @@ static cleave_status_t check(const cleave_custom_operator_t *definition, uint32_
   const cleave_op_t *other = cleave_custom_op_find(definition->domain, definition->name);
   if (other != NULL && find_place(entry_of(other), context) != NULL) {
     return cleave_error_set(error, CLEAVE_ERROR_BACKEND,
-                            "library '%s': operator '%s.%s' is there already, of library '%s'", library,
+                            "library '%s': operator '%s.%s' exists already, of library '%s'", library,
                             definition->domain, definition->name, cleave_custom_op_library(other));
   }
   return CLEAVE_OK;
@@ -253,10 +253,11 @@ static cleave_status_t check_others(const entry_t *made, cleave_error_t *error) 
   if (other == NULL || is_same(entry_of(other), made)) {
     return CLEAVE_OK;
   }
-  return cleave_error_set(error, CLEAVE_ERROR_BACKEND,
-                          "library '%s': operator '%s' is there already, another one, of library '%s' in "
-                          "another context",
-                          made->library, made->full_name, cleave_custom_op_library(other));
+  return cleave_error_set(
+      error, CLEAVE_ERROR_BACKEND,
+      "library '%s': operator '%s' exists already with another definition, of library '%s' in "
+      "another context",
+      made->library, made->full_name, cleave_custom_op_library(other));
 }
 
 /* A free place of an entry, or a new one. */

@@ -195,7 +195,7 @@ cleave_status_t worker_configure(worker_t *worker, cleave_wire_in_t *in, cleave_
   }
   CLEAVE_TRY(worker->table.configure(worker->state, settings, count, &answers, &answer_count, message));
   if (answer_count > MAX_ANSWERS || (answers == NULL && answer_count > 0)) {
-    (void)snprintf(message->text, sizeof message->text, "configure gave %u answers, which is not possible",
+    (void)snprintf(message->text, sizeof message->text, "configure gave %u answers, more than allowed",
                    (unsigned)answer_count);
     return CLEAVE_ERROR_BACKEND;
   }

@@ -66,8 +66,7 @@ int main(int argc, char **argv) {
   if (argc != 2 || strcmp(argv[1], CLEAVE_VERSION) != 0 || !is_started_by_cleave()) {
     (void)fprintf(
         stderr,
-        "cleave_worker %s runs isolated libraries for cleave, which starts it; it is not for people "
-        "or for another version\n",
+        "cleave_worker %s runs isolated libraries for cleave, which starts it; do not start it by hand\n",
         CLEAVE_VERSION);
     return EXIT_WRONG_START;
   }

@@ -125,7 +125,7 @@ static void load(void) {
                      find(library, "openblas_set_num_threads", &set_num_threads);
   if (!is_complete) {
     (void)snprintf(trouble, sizeof trouble,
-                   "cpu: %.120s is no OpenBLAS: matrix products take plain loops, which are slow",
+                   "cpu: %.120s is not OpenBLAS: matrix products take plain loops, which are slow",
                    CPU_OPENBLAS_NAME);
     return;
   }

@@ -65,9 +65,10 @@ static cleave_status_t prepare_range(cpu_prepare_t *prepare, void *state, cleave
   for (uint32_t k = 0; k < 3; k++) {
     is_number = is_number && cpu_input_dtype(prepare, k) == dtype;
   }
-  return is_number ? CLEAVE_OK
-                   : cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED,
-                              "inputs and output differ in dtype, or %s is no number", cpu_dtype_name(dtype));
+  return is_number
+             ? CLEAVE_OK
+             : cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED,
+                        "inputs and output differ in dtype, or %s is not a number", cpu_dtype_name(dtype));
 }
 
 static cleave_status_t run_range(const cpu_call_t *call, cleave_message_t *message) {

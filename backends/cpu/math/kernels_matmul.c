@@ -92,7 +92,7 @@ static cleave_status_t gemm_prepare(cpu_prepare_t *prepare, void *state, cleave_
     for (int k = 0; k < 2; k++) {
       if (!(factors[k] >= -1e6 && factors[k] <= 1e6) || (double)(int64_t)factors[k] != factors[k]) {
         return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED,
-                        "alpha or beta %g of an integer product is no integer", factors[k]);
+                        "alpha or beta %g of an integer product is not an integer", factors[k]);
       }
     }
   }

@@ -31,7 +31,7 @@ static cleave_status_t lower_clip(lowering_t *lowering, const cleave_node_view_t
       continue;
     }
     if (cleave_view_element_count(&bound->tensor) != 1) {
-      return kernel_lower_refuse(node, "a bound is no scalar", lowering->message);
+      return kernel_lower_refuse(node, "a bound is not a scalar", lowering->message);
     }
     KERNEL_TRY(kernel_lower_operand(lowering, node, k, &operands[1]));
     KERNEL_TRY(kernel_lower_binary(lowering, k == 1 ? KERNEL_Less : KERNEL_Greater, *out_value, operands[1],

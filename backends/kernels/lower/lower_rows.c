@@ -49,7 +49,7 @@ static cleave_status_t reduction_axes(const cleave_region_view_t *region, const 
     int64_t size = cleave_view_element_count(&input->tensor);
     if (input->tensor.data == NULL || input->tensor.dtype != CLEAVE_DTYPE_I64 || size < 0 ||
         size > CLEAVE_MAX_RANK || input->tensor.storage != CLEAVE_STORAGE_DENSE) {
-      return kernel_lower_refuse(node, "its axes are no constant", message);
+      return kernel_lower_refuse(node, "its axes are not constant", message);
     }
     cpu_convert(CLEAVE_DTYPE_I64, input->tensor.data, CLEAVE_DTYPE_I64, copied, size);
     listed = copied;

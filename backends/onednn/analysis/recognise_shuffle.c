@@ -174,7 +174,7 @@ cleave_status_t onednn_recognise_shuffle(onednn_unit_t *unit, onednn_kernel_t *k
   }
   if (!follow(unit, transpose, shuffle)) {
     return onednn_fail(unit->analysis->message, CLEAVE_ERROR_UNSUPPORTED,
-                       "Transpose '%s' and the views around it are no shuffle of the channels of images",
+                       "Transpose '%s' and the views around it are not a shuffle of the channels of images",
                        onednn_node_name(transpose));
   }
   for (uint32_t k = 0; k < unit->count; k++) {

@@ -18,8 +18,8 @@ cleave_status_t onednn_emit_transpose(onednn_plan_t *plan, const onednn_kernel_t
   ONEDNN_TRY(onednn_plan_fetch(plan, kernel->source, &source));
   onednn_tensor_t view = source;
   if (!onednn_transpose_order(node, source.layout.ndims, order)) {
-    return onednn_fail(plan->message, CLEAVE_ERROR_UNSUPPORTED, "Transpose '%s': its perm is no permutation",
-                       onednn_node_name(node));
+    return onednn_fail(plan->message, CLEAVE_ERROR_UNSUPPORTED,
+                       "Transpose '%s': its perm is not a permutation", onednn_node_name(node));
   }
   if (!onednn_layout_transpose(&source.layout, order, &view.layout)) {
     onednn_tensor_t plain;

@@ -54,7 +54,7 @@ static cleave_status_t describe_port(const cleave_isolated_program_t *program,
                        : tensor->rank > CLEAVE_MAX_RANK          ? "values with so many dimensions"
                                                                  : NULL;
   if (reason != NULL) {
-    (void)snprintf(message->text, sizeof message->text, "value '%.80s': an isolated library gets no %s",
+    (void)snprintf(message->text, sizeof message->text, "value '%.80s': isolated libraries do not support %s",
                    value->name == NULL ? "" : value->name, reason);
     message->code = CLEAVE_REASON_DTYPE;
     return CLEAVE_ERROR_UNSUPPORTED;

@@ -92,7 +92,7 @@ static cleave_status_t check_port(const cleave_isolated_program_t *program, clea
     if (tensor->version == port->version) {
       return CLEAVE_OK;
     }
-    (void)snprintf(message->text, sizeof message->text, "input %u is another constant than it was",
+    (void)snprintf(message->text, sizeof message->text, "input %u: the constant has changed",
                    (unsigned)(port - program->ports));
     return CLEAVE_ERROR_INVALID_ARGUMENT;
   }
@@ -150,7 +150,7 @@ static cleave_status_t resize(running_t *running, uint32_t output, int32_t rank,
   cleave_isolated_port_t *port = output_of(running->program, output);
   size_t bytes = 0;
   if (args->resize_output == NULL) {
-    (void)snprintf(message->text, sizeof message->text, "output %u has no memory to ask for",
+    (void)snprintf(message->text, sizeof message->text, "output %u has no memory to request",
                    (unsigned)output);
     return CLEAVE_ERROR_INTERNAL;
   }

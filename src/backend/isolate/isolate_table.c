@@ -184,7 +184,7 @@ static cleave_status_t initialise_nothing(const cleave_host_t *host, void **out_
                                           cleave_message_t *message) {
   (void)host;
   (void)out_state;
-  (void)snprintf(message->text, sizeof message->text, "isolated libraries are initialised otherwise");
+  (void)snprintf(message->text, sizeof message->text, "this function is not called for isolated libraries");
   return CLEAVE_ERROR_INTERNAL;
 }
 

@@ -72,7 +72,8 @@ static int open_regular(const char *path, uint64_t *out_size) {
 static cleave_status_t check_head(int file, const char *path, ElfW(Ehdr) * out_head, cleave_error_t *error) {
   unsigned char head[sizeof(ElfW(Ehdr))] = {0};
   if (!read_at(file, head, sizeof head, 0) || memcmp(head, ELFMAG, SELFMAG) != 0) {
-    return cleave_error_set(error, CLEAVE_ERROR_FORMAT, "%s: no shared library: expected an ELF file", path);
+    return cleave_error_set(error, CLEAVE_ERROR_FORMAT, "%s: not a shared library: expected an ELF file",
+                            path);
   }
   // e_type and e_machine lie at the same place in files of 32 and 64 bits.
   bool is_little = head[EI_DATA] == ELFDATA2LSB;
@@ -85,7 +86,7 @@ static cleave_status_t check_head(int file, const char *path, ElfW(Ehdr) * out_h
   }
   memcpy(out_head, head, sizeof head);
   if (type != ET_DYN || out_head->e_phentsize != sizeof(ElfW(Phdr))) {
-    return cleave_error_set(error, CLEAVE_ERROR_FORMAT, "%s: an ELF file, but no shared library", path);
+    return cleave_error_set(error, CLEAVE_ERROR_FORMAT, "%s: an ELF file, but not a shared library", path);
   }
   return CLEAVE_OK;
 }

@@ -295,14 +295,14 @@ cleave_status_t cleave_worker_lose(cleave_worker_t *worker, const cleave_worker_
 
 cleave_status_t cleave_worker_answered_nonsense(cleave_worker_t *worker, const cleave_worker_call_t *call,
                                                 cleave_message_t *message) {
-  return cleave_worker_lose(worker, call, message, "sent an answer that makes no sense");
+  return cleave_worker_lose(worker, call, message, "sent a malformed answer");
 }
 
 static cleave_status_t fail_frame(cleave_worker_t *worker, const cleave_worker_call_t *call,
                                   cleave_frame_status_t status, cleave_message_t *message) {
   char what[160];
   if (status == CLEAVE_FRAME_NO_MEMORY) {
-    (void)cleave_worker_lose(worker, call, message, "answered more than there is memory for");
+    (void)cleave_worker_lose(worker, call, message, "sent an answer that is larger than the memory for it");
     return CLEAVE_ERROR_OUT_OF_MEMORY;
   }
   if (status == CLEAVE_FRAME_BROKEN) {

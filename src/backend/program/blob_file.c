@@ -86,7 +86,7 @@ static cleave_status_t read_all(int descriptor, void *memory, size_t size, cleav
       continue;
     }
     if (count <= 0) {
-      return cleave_error_set(error, CLEAVE_ERROR_IO, "%s", count == 0 ? "it is cut" : strerror(errno));
+      return cleave_error_set(error, CLEAVE_ERROR_IO, "%s", count == 0 ? "it is truncated" : strerror(errno));
     }
     done += (size_t)count;
   }
@@ -95,7 +95,7 @@ static cleave_status_t read_all(int descriptor, void *memory, size_t size, cleav
 
 static cleave_status_t check_header(const header_t *header, uint64_t size, cleave_error_t *error) {
   if (memcmp(header->magic, MAGIC, sizeof MAGIC) != 0) {
-    return fail(error, "it is no compiled region");
+    return fail(error, "it is not a compiled region");
   }
   if (header->byte_order != BYTE_ORDER_MARK) {
     return fail(error, "it is of a machine with another byte order");
@@ -116,7 +116,7 @@ static cleave_status_t check_content(const char *file, uint64_t size, const char
                                      cleave_error_t *error) {
   header_t header;
   if (size < HEADER_BYTES) {
-    return fail(error, "it is cut");
+    return fail(error, "it is truncated");
   }
   memcpy(&header, file, sizeof header);
   CLEAVE_TRY(check_header(&header, size, error));
@@ -128,7 +128,7 @@ static cleave_status_t check_content(const char *file, uint64_t size, const char
     is_whole = is_whole && file[k] == 0;
   }
   if (!is_whole) {
-    return fail(error, "its content is not what was written");
+    return fail(error, "its content was changed after it was written");
   }
   if (header.key_length != strlen(key) || memcmp(found, key, (size_t)header.key_length) != 0) {
     return fail(error, "it is another region");
@@ -264,7 +264,8 @@ cleave_status_t cleave_blob_writer_write(void *context, const void *data, size_t
     return writer->error.status;
   }
   if (data == NULL || __builtin_add_overflow(writer->start + writer->content, bytes, &end)) {
-    return cleave_error_set(&writer->error, CLEAVE_ERROR_INVALID_ARGUMENT, "%zu bytes from nowhere", bytes);
+    return cleave_error_set(&writer->error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                            "the backend gave %zu bytes at a NULL pointer", bytes);
   }
   CLEAVE_TRY(write_piece(writer, data, bytes, end));
   cleave_digest_add(&writer->digest, data, bytes);

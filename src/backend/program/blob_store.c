@@ -285,7 +285,7 @@ bool cleave_blob_store_read(cleave_blob_store_t *store, const char *key, cleave_
   bool good =
       path != NULL && cleave_blob_read(path, key, store->limit, out_blob, &exists, &error) == CLEAVE_OK;
   if (!good && exists) {
-    cleave_log(store->log, CLEAVE_LOG_WARNING, "%s: not used: %s; the region is compiled anew", path,
+    cleave_log(store->log, CLEAVE_LOG_WARNING, "%s: not used: %s; the region is compiled again", path,
                error.message);
   }
   cleave_free(path);
@@ -296,7 +296,7 @@ void cleave_blob_store_refuse(cleave_blob_store_t *store, const char *key, const
   char *path = find_path(store, key);
   size_t length = 0;
   const char *backend = cleave_blob_key_find(key, "backend", &length);
-  cleave_log(store->log, CLEAVE_LOG_INFORMATION, "%s: refused by %.*s: %s; the region is compiled anew",
+  cleave_log(store->log, CLEAVE_LOG_INFORMATION, "%s: refused by %.*s: %s; the region is compiled again",
              path == NULL ? "a compiled region" : path, (int)length, backend, reason);
   cleave_free(path);
 }

@@ -150,7 +150,7 @@ cleave_status_t cleave_device_alloc(cleave_device_t *device, size_t bytes, void 
     }
     return cleave_error_set(
         error, CLEAVE_ERROR_BACKEND, "%s: 'alloc' gave %s", device->label,
-        memory == NULL ? "no memory, and no error" : "memory that is not aligned to 64 bytes");
+        memory == NULL ? "it gave neither memory nor an error" : "memory that is not aligned to 64 bytes");
   }
   *out_memory = memory;
   return CLEAVE_OK;

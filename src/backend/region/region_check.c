@@ -26,7 +26,7 @@ static cleave_status_t check_inputs(const cleave_region_file_t *region, bool *is
   const cleave_region_view_t *view = &region->view;
   for (uint32_t k = 0; k < view->input_count; k++) {
     if (is_there[view->inputs[k]]) {
-      return fail(region, error, "inputs[%u]: value %u is there twice", (unsigned)k,
+      return fail(region, error, "inputs[%u]: value %u is listed twice", (unsigned)k,
                   (unsigned)view->inputs[k]);
     }
     is_there[view->inputs[k]] = true;
@@ -53,8 +53,8 @@ static cleave_status_t check_nodes(cleave_region_file_t *region, bool *is_there,
     for (uint32_t k = 0; k < node->output_count; k++) {
       uint32_t value = node->outputs[k];
       if (value != CLEAVE_INDEX_NONE && is_there[value]) {
-        return fail(region, error, "nodes[%u].outputs[%u]: value %u is there already", (unsigned)n,
-                    (unsigned)k, (unsigned)value);
+        return fail(region, error, "nodes[%u].outputs[%u]: value %u is already made by an earlier node",
+                    (unsigned)n, (unsigned)k, (unsigned)value);
       }
       if (value != CLEAVE_INDEX_NONE) {
         is_there[value] = true;
@@ -102,7 +102,7 @@ static cleave_status_t check_fusions(const cleave_region_file_t *region, uint32_
   }
   for (uint32_t n = 0; n < view->node_count; n++) {
     if (region->nodes[n].fusion != owner[n]) {
-      return fail(region, error, "nodes[%u].fusion: the fusions say otherwise", (unsigned)n);
+      return fail(region, error, "nodes[%u].fusion: contradicts the list of fusions", (unsigned)n);
     }
   }
   return CLEAVE_OK;

@@ -23,7 +23,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_region_write(const cleave_region_view_t *
                                                     cleave_wire_out_t *out, cleave_error_t *error);
 
 /* Reads one. The view points into the message and into `arena`. `find` may be NULL. CLEAVE_ERROR_FORMAT where
- * the message is no view. */
+ * the message is not a view. */
 CLEAVE_MUST_USE cleave_status_t cleave_region_read(cleave_wire_in_t *in, cleave_arena_t *arena,
                                                    cleave_region_find_t find, void *context,
                                                    cleave_region_view_t *out_region, cleave_error_t *error);

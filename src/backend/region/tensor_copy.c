@@ -9,7 +9,7 @@ static const char *wrong_with(const cleave_tensor_view_t *view) {
     return "there is none";
   }
   if (!cleave_dtype_is_valid((int64_t)view->dtype)) {
-    return "its dtype is none";
+    return "its dtype is unknown";
   }
   if (view->rank < 0 || view->rank > CLEAVE_MAX_RANK || (view->rank > 0 && view->dims == NULL)) {
     return "its shape is not known, or has too many dimensions";
@@ -25,8 +25,8 @@ static cleave_status_t copy_texts(const cleave_tensor_view_t *view, cleave_tenso
   for (int64_t k = 0; k < tensor->count; k++) {
     const char *text = ((const char *const *)view->data)[k];
     if (text == NULL) {
-      return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "the tensor: element %lld is no text",
-                              (long long)k);
+      return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                              "the tensor: element %lld is not a string", (long long)k);
     }
     CLEAVE_TRY(cleave_tensor_set_string(tensor, k, text, strlen(text), error));
   }

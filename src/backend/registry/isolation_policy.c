@@ -48,7 +48,8 @@ cleave_status_t cleave_isolation_policy_set(cleave_context_t *context, const cha
                                             cleave_error_t *error) {
   cleave_isolation_policies_t *policies = &cleave_context_get(context)->isolation;
   if (name[0] == '\0' || strlen(name) >= sizeof((cleave_isolation_policy_t *)0)->name) {
-    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "'%.80s' is no name for a backend", name);
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "'%.80s' is not a name for a backend",
+                            name);
   }
   (void)pthread_mutex_lock(&policies->lock);
   cleave_status_t status = add(policies, name, options, error);

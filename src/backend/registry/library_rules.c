@@ -38,7 +38,8 @@ static cleave_status_t check_name(const cleave_backend_handle_t *library, const 
                                   cleave_error_t *error) {
   cleave_named_rule_t other;
   if (!is_name(name)) {
-    return fail(library->backend->name, what, name, "is no name (letters, digits, '_', '-' and '.')", error);
+    return fail(library->backend->name, what, name, "is not a name (letters, digits, '_', '-' and '.')",
+                error);
   }
   for (uint32_t k = 0; cleave_named_rule_at(k, &other); k++) {
     if (other.owner == library && strcmp(other.name, name) == 0) {
@@ -79,7 +80,7 @@ static cleave_status_t take_partitioner(const cleave_backend_handle_t *library,
   CLEAVE_TRY(check_name(library, "partitioner", partitioner->name, error));
   const char *wrong = wrong_with_partitioner(partitioner);
   if (wrong == NULL && partitioner->backend != NULL && !is_name(partitioner->backend)) {
-    wrong = "its backend has no possible name";
+    wrong = "its backend has an invalid name";
   }
   if (wrong != NULL) {
     return fail(name, "partitioner", partitioner->name, wrong, error);

@@ -55,7 +55,7 @@ cleave_status_t cleave_registry_unload(cleave_context_t *context, const char *na
   unsigned users = is_library ? atomic_load(&entry->users) : 0;
   if (!is_library) {
     status =
-        cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "backend '%s' is no loaded library", name);
+        cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "backend '%s' is not a loaded library", name);
   } else if (users > 0) {
     status = cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
                               "backend '%s' is in use: %u compiled program%s of it live", name, users,

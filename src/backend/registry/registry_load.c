@@ -61,7 +61,7 @@ static cleave_status_t check_name(const cleave_context_t *context, const cleave_
   }
   return cleave_error_set(
       error, CLEAVE_ERROR_INVALID_ARGUMENT,
-      "%s: a backend called '%s' is there already (%s); give it another name: NAME=%s", entry->library.path,
+      "%s: a backend called '%s' exists already (%s); give it another name: NAME=%s", entry->library.path,
       entry->name, other->library.path == NULL ? "linked in" : other->library.path, entry->library.path);
 }
 
@@ -124,18 +124,19 @@ static cleave_status_t open_entry(cleave_context_t *context, const char *path, c
   entry->functions = &cleave_registry_local;
   entry->context = context->self;
   if (name != NULL && !cleave_registry_is_name(name)) {
-    CLEAVE_TRY_CLEANUP(cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
-                                        "'%s' is no name for a backend: expected letters, digits, '_', '.' "
-                                        "and '-'",
-                                        name));
+    CLEAVE_TRY_CLEANUP(
+        cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                         "'%s' is not a name for a backend: expected letters, digits, '_', '.' "
+                         "and '-'",
+                         name));
   }
   (void)snprintf(entry->text, sizeof entry->text, "%s", name == NULL ? "" : name);
   entry->name = entry->text;
   CLEAVE_TRY_CLEANUP(open_library(context, path, name, options, entry, error));
   CLEAVE_TRY_CLEANUP(cleave_registry_enter(entry, path, error));
   if (!cleave_registry_is_name(entry->name)) {
-    CLEAVE_TRY_CLEANUP(cleave_error_set(error, CLEAVE_ERROR_BACKEND,
-                                        "%s: calls itself '%s', which is no name", path, entry->name));
+    CLEAVE_TRY_CLEANUP(cleave_error_set(
+        error, CLEAVE_ERROR_BACKEND, "%s: calls itself '%s', which is not a valid name", path, entry->name));
   }
   if (entry->isolate != NULL) {
     cleave_isolate_rename(entry->isolate, entry->name);

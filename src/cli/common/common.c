@@ -48,35 +48,34 @@ static const cleave_option_t TABLE[] = {
      "refuses them run node by node on cpu",
      &falls_back},
     {"lenient", 0, CLEAVE_OPTION_FLAG, NULL,
-     "read an ONNX file in spite of an operator set newer than all that is known (as the newest one that "
-     "is), "
-     "functions that do not import what they use, and outputs that are not of the shape it declares",
+     "accept ONNX files with an operator set newer than the newest known one (read as that one), with "
+     "functions that do not import what they use, and with outputs of another shape than declared",
      &is_lenient},
     {"keep-dead", 0, CLEAVE_OPTION_FLAG, NULL,
-     "nodes that no output of the model needs stay, to be looked at; otherwise they go before anything else",
-     &keeps_dead},
+     "keep nodes that no output of the model needs; by default they are removed first", &keeps_dead},
     {"configure", 0, CLEAVE_OPTION_LIST, "BACKEND.KEY=VALUE",
-     "tell a backend something of its own, after loading and before anything else; may be given many times. "
-     "'cleave backends BACKEND --ask KEY' asks",
+     "set a key of a backend, right after it is loaded; may be given many times. 'cleave backends BACKEND "
+     "--ask KEY' prints its answer",
      &settings},
     {"log", 0, CLEAVE_OPTION_TEXT, "LEVEL",
-     "print on standard error what cleave and libraries have to say: error, warning, information or detail "
-     "(default: nothing)",
+     "print messages of cleave and of libraries on standard error, up to this level: error, warning, "
+     "information or detail (default: none)",
      &log_level},
     {"script-time", 0, CLEAVE_OPTION_NUMBER, "SECONDS",
-     "most that rule files and model scripts may take, all their calls together; beyond, the command fails. "
-     "repl and --watch count anew for each chunk and each reload (default: no limit but that of each call)",
+     "time limit for all calls of rule files and model scripts together; beyond it the command fails. repl "
+     "and --watch start again at zero for each chunk and each reload (default: only each call has a limit)",
      &script_seconds},
     {"option", 0, CLEAVE_OPTION_LIST, "BACKEND.KEY=VALUE",
      "option that a backend compiles its regions with; 'device' is the number of its device. May be given "
-     "many times; the last one of a key counts",
+     "many times; the last value of a key counts",
      &options},
     {"cache", 0, CLEAVE_OPTION_TEXT, "DIR",
-     "folder in which compiled regions are kept for the next time, for backends that can (default: the "
+     "folder that keeps compiled regions for the next process, for backends that support this (default: the "
      "environment's CLEAVE_CACHE, or none); see 'cleave cache'",
      &folder},
     {"cache-limit", 0, CLEAVE_OPTION_INT, "MIB",
-     "most that the folder may hold; what was not used for the longest time goes (default: 2048)", &limit_mb},
+     "size limit of the folder; the least recently used regions are removed first (default: 2048)",
+     &limit_mb},
 };
 
 const cleave_option_t *cleave_common_options(bool makes_sessions, size_t *out_count) {

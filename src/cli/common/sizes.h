@@ -15,11 +15,10 @@
 #include "tensor/tensor.h"
 
 /* What --help says of --shape. */
-#define CLEAVE_SHAPE_HELP                                                                                    \
-  "size that the model leaves open, by its name, like N=1, or by its input, like x=1x3x224x224; may be "     \
-  "given "                                                                                                   \
-  "many times. ? in the place of a size leaves it open, where nothing runs. What nothing tells is taken as " \
-  "1"
+#define CLEAVE_SHAPE_HELP                                                                                  \
+  "size that the model leaves open, by its name, like N=1, or by its input, like x=1x3x224x224; may be "   \
+  "given many times. ? instead of a size leaves it open, if nothing runs. A size that nothing determines " \
+  "is 1"
 
 typedef enum cleave_size_source {
   CLEAVE_SIZE_NONE,      /* nothing tells it yet */

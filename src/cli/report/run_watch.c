@@ -65,7 +65,7 @@ static void print_times(const cleave_reload_t *reload) {
     cleave_print("%+.1f %%, 95 %% interval %+.1f to %+.1f; ", 100.0 * reload->change,
                  100.0 * reload->change_low, 100.0 * reload->change_high);
   } else if (reload->has_change) {
-    cleave_print("no difference to be seen; ");
+    cleave_print("no measurable difference; ");
   }
   cleave_print("%u %s each)\n", (unsigned)reload->runs, runs);
 }

@@ -64,7 +64,7 @@ static cleave_status_t check(const sparse_fields_t *fields, cleave_error_t *erro
     return cleave_error_set(error, CLEAVE_ERROR_UNSUPPORTED, "expected 1 to %d dimensions", CLEAVE_MAX_RANK);
   }
   if (values->rank != 1 || values->dtype == CLEAVE_DTYPE_STRING) {
-    return cleave_error_set(error, CLEAVE_ERROR_FORMAT, "its values are no list of numbers");
+    return cleave_error_set(error, CLEAVE_ERROR_FORMAT, "its values are not a list of numbers");
   }
   bool is_linear = indices->rank == 1;
   bool fits = indices->dtype == CLEAVE_DTYPE_I64 &&

@@ -103,7 +103,7 @@ static bool same_ports(const cleave_graph_t *graph, const cleave_graph_t *other,
     same = cleave_graph_output(graph, k).index == cleave_graph_output(other, k).index;
   }
   if (!same) {
-    cleave_text_format(text, "its inputs or outputs are others");
+    cleave_text_format(text, "it has other inputs or outputs");
   }
   return same;
 }

@@ -134,7 +134,7 @@ cleave_status_t cleave_infer_dtype_attribute(const cleave_infer_t *infer, const 
   }
   int64_t number = cleave_infer_int(infer, name, 0);
   if (!cleave_dtype_is_valid(number)) {
-    return cleave_infer_fail(infer, error, "attribute '%s': %lld is no dtype", name, (long long)number);
+    return cleave_infer_fail(infer, error, "attribute '%s': %lld is not a dtype", name, (long long)number);
   }
   *out_dtype = (cleave_dtype_t)number;
   return CLEAVE_OK;

@@ -258,8 +258,8 @@ cleave_status_t cleave_infer_col2im(cleave_infer_t *infer, cleave_error_t *error
   cleave_dim_t block_size = block_rank >= 0 ? cleave_infer_product(infer, block, block_rank) : -1;
   cleave_dim_t columns = cleave_fact_dim(input, 1);
   if (cleave_dim_is_known(block_size) && cleave_dim_is_known(columns) && columns % block_size != 0) {
-    return cleave_infer_fail(infer, error, "%lld rows are no multiple of a block of %lld", (long long)columns,
-                             (long long)block_size);
+    return cleave_infer_fail(infer, error, "%lld rows are not a multiple of a block of %lld",
+                             (long long)columns, (long long)block_size);
   }
   return cleave_infer_set_dim(infer, output, 1, cleave_infer_divide(infer, columns, block_size), error);
 }

@@ -258,7 +258,7 @@ static cleave_status_t relate_blocks(cleave_infer_t *infer, cleave_fact_t *dense
     cleave_fact_t *small = axis == 1 ? wide : dense;
     cleave_dim_t size = cleave_fact_dim(large, axis);
     if (cleave_dim_is_known(size) && size % factor != 0) {
-      return cleave_infer_fail(infer, error, "axis %d of size %lld is no multiple of %lld", axis,
+      return cleave_infer_fail(infer, error, "axis %d of size %lld is not a multiple of %lld", axis,
                                (long long)size, (long long)factor);
     }
     CLEAVE_TRY(cleave_infer_set_dim(infer, small, axis, cleave_infer_divide(infer, size, factor), error));

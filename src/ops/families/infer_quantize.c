@@ -25,7 +25,8 @@ cleave_status_t cleave_infer_quantize_linear(cleave_infer_t *infer, cleave_error
   cleave_fact_t *output = cleave_infer_output(infer, 0);
   int64_t wanted = cleave_infer_int(infer, "output_dtype", 0);
   if (wanted != 0 && !cleave_dtype_is_valid(wanted)) {
-    return cleave_infer_fail(infer, error, "attribute 'output_dtype': %lld is no dtype", (long long)wanted);
+    return cleave_infer_fail(infer, error, "attribute 'output_dtype': %lld is not a dtype",
+                             (long long)wanted);
   }
   if (wanted == 0 && zero_point == NULL) {
     wanted = CLEAVE_DTYPE_U8;

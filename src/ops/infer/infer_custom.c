@@ -135,8 +135,8 @@ static cleave_status_t state_output(const asking_t *asking, uint32_t index, clea
   uint32_t last = infer->op->output_count - 1;
   const char *name = infer->op->outputs[index < last ? index : last].name;
   if (answer->dtype != CLEAVE_DTYPE_UNKNOWN && !cleave_dtype_is_valid((int)answer->dtype)) {
-    return cleave_infer_fail(infer, error, "the library gave output '%s' the dtype %d, which is none", name,
-                             (int)answer->dtype);
+    return cleave_infer_fail(infer, error, "the library gave output '%s' the dtype %d, which does not exist",
+                             name, (int)answer->dtype);
   }
   if (answer->rank < -1 || answer->rank > CLEAVE_MAX_RANK) {
     return cleave_infer_fail(infer, error, "the library gave output '%s' the rank %d, expected at most %d",

@@ -27,7 +27,7 @@ typedef struct cleave_mismatch {
   const char *found;    /* "[0, 2, 3, 1]"; no names of the graph, so that equal faults read the same */
   const char *detail;   /* with names of the graph: "by Add '/add'"; or "" */
   cleave_node_t node;   /* in the graph, at fault; NONE: see value */
-  cleave_value_t value; /* likewise; NONE: there is no value */
+  cleave_value_t value; /* likewise; NONE: there is no such value */
   const char *fix;      /* the edit of the rule that mends it, as Lua; NULL: there is none */
 } cleave_mismatch_t;
 

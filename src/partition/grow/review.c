@@ -116,7 +116,7 @@ static cleave_status_t ask_costs(const cleave_partitioner_t *partitioner, const 
   cleave_status_t status = CLEAVE_OK;
   *costs = (costs_t){.known = false};
   if (options == NULL || options->cost == NULL) {
-    (void)snprintf(costs->reason.text, sizeof costs->reason.text, "nobody tells costs");
+    (void)snprintf(costs->reason.text, sizeof costs->reason.text, "no backend gives costs");
     return CLEAVE_OK;
   }
   cleave_node_t *nodes = cleave_allocate(proposal->node_count, sizeof *nodes);

@@ -49,7 +49,7 @@ static cleave_status_t check_steps(checker_t *checker) {
       CLEAVE_TRY(claim_node(checker, step->node, s));
       if (region_of(checker, step->node) != CLEAVE_INDEX_NONE ||
           plan->node_fusion[step->node.index] != CLEAVE_INDEX_NONE) {
-        return wrong(checker, "a node outside all regions is said to be in one", step->node.index);
+        return wrong(checker, "a node outside all regions is marked as inside one", step->node.index);
       }
       continue;
     }

@@ -292,7 +292,7 @@ static cleave_status_t read_edits(cleave_json_reader_t *reader, json_t *root) {
     const cleave_edit_rule_t *rule = &document->edits->rules.items[k];
     if (rule->number >= document->rule_count ||
         !cleave_rule_kind_changes_graph(document->rules[rule->number].kind)) {
-      return cleave_reader_fail(reader, "edits.rules[%zu].number: rule %u is no rewrite or pass", k,
+      return cleave_reader_fail(reader, "edits.rules[%zu].number: rule %u is not a rewrite or pass", k,
                                 (unsigned)rule->number);
     }
   }

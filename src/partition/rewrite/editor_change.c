@@ -60,7 +60,7 @@ cleave_status_t cleave_editor_check_fit(const cleave_editor_t *editor, cleave_va
   cleave_text_t text = {0};
   cleave_text_format(&text, "value '%.100s' is ", cleave_value_name(graph, from));
   print_type(graph, old, &text);
-  cleave_text_add(&text, ", what is to take its place is ");
+  cleave_text_add(&text, ", its replacement is ");
   print_type(graph, new, &text);
   cleave_status_t status = cleave_text_check(&text, error);
   if (status == CLEAVE_OK) {
@@ -91,9 +91,10 @@ static cleave_status_t collect_readers(cleave_editor_t *editor, cleave_value_t f
 
 static cleave_status_t fail_cycle(const cleave_editor_t *editor, cleave_value_t value,
                                   cleave_error_t *error) {
-  return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
-                          "reading value '%.100s' here would close a cycle: it is made of what is to read it",
-                          cleave_value_name(editor->graph, value));
+  return cleave_error_set(
+      error, CLEAVE_ERROR_INVALID_ARGUMENT,
+      "reading value '%.100s' here would close a cycle: it depends on the node that is to read it",
+      cleave_value_name(editor->graph, value));
 }
 
 cleave_status_t cleave_editor_replace_uses(cleave_editor_t *editor, cleave_value_t from, cleave_value_t to,

@@ -67,7 +67,7 @@ cleave_status_t cleave_editor_replay_step(cleave_editor_t *editor, const cleave_
   editor->line = edit->line;
   cleave_status_t status = edit->kind == CLEAVE_EDIT_REPLACE_USES && edit->index < edits->source_nodes
                                ? fail(edit, "nodes of the graph itself are not new", &cause)
-                           : editor->work > MAX_WORK ? fail(edit, "there is too much to do", &cause)
+                           : editor->work > MAX_WORK ? fail(edit, "the log of changes is too long", &cause)
                                                      : perform(editor, edit, &cause);
   editor->changed.count = 0;
   editor->removed.count = 0;

@@ -170,13 +170,12 @@ cleave_status_t cleave_rewrite_check_return(cleave_rewriter_t *rewriter, const c
   const cleave_rule_run_t *maker = find_maker(rewriter, run);
   (void)cleave_node_label(graph, rewriter->nodes.items[rewriter->nodes.count - 1], label, sizeof label);
   if (maker == run) {
-    (void)snprintf(message, sizeof message,
-                   "goes round in circles at '%s': what it makes comes back to what it was", label);
+    (void)snprintf(message, sizeof message, "loops at '%s': its result is rewritten back to what it was",
+                   label);
   } else {
-    (void)snprintf(message, sizeof message,
-                   "goes round in circles at '%s' with %s '%s' (%.150s:%d), which undoes what it makes",
-                   label, cleave_rule_kind_name(maker->rule->kind), maker->rule->name, maker->file,
-                   (int)maker->rule->line);
+    (void)snprintf(
+        message, sizeof message, "loops at '%s' with %s '%s' (%.150s:%d), which undoes what it makes", label,
+        cleave_rule_kind_name(maker->rule->kind), maker->rule->name, maker->file, (int)maker->rule->line);
   }
   return fail(run, message, error);
 }

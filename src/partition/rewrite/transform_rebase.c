@@ -181,7 +181,7 @@ static cleave_status_t check_leans(const rebasing_t *r, const cleave_graph_t *ol
 static cleave_status_t fail(cleave_error_t *error, const char *what) {
   return cleave_error_set(
       error, CLEAVE_ERROR_UNSUPPORTED,
-      "with these constants or sizes the rewrites come out in another way (%.400s): run the rules over "
+      "with these constants or sizes the rewrites would be different ones (%.400s): run the rules over "
       "the new model",
       what);
 }

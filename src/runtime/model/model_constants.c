@@ -99,7 +99,7 @@ static cleave_status_t find_constant(const cleave_graph_t *graph, const char *na
   if (is_value) {
     return cleave_error_set(
         error, CLEAVE_ERROR_INVALID_ARGUMENT,
-        "constant '%.100s': the model computes this value, or takes it as an input: it is no "
+        "constant '%.100s': the model computes this value, or takes it as an input: it is not a "
         "constant",
         name);
   }
@@ -322,13 +322,14 @@ cleave_status_t cleave_model_set_constants(cleave_model_t *model, const char *co
       const char *culprit = find_culprit(model, &list);
       status =
           culprit == NULL
-              ? cleave_error_set(error, status,
-                                 "the constants decide the structure of the model (%.400s): load it anew",
-                                 cause.message)
+              ? cleave_error_set(
+                    error, status,
+                    "the constants decide the structure of the model (%.400s): load the model again",
+                    cause.message)
               : cleave_error_set(
                     error, status,
-                    "constant '%.100s' decides the structure of the model (%.400s): load it anew", culprit,
-                    cause.message);
+                    "constant '%.100s' decides the structure of the model (%.400s): load the model again",
+                    culprit, cause.message);
     } else if (status != CLEAVE_OK) {
       status = cleave_error_set(error, status, "%s", cause.message);
     }

@@ -216,9 +216,9 @@ cleave_status_t cleave_plan_document_open(const char *path, const cleave_graph_t
   if (cleave_path_has_extension(path, ".onnx")) {
     status = cleave_onnx_find_metadata(text, length, path, CLEAVE_ONNX_PLAN_KEY, &text, &length, error);
     if (status == CLEAVE_OK && text == NULL && must) {
-      status = cleave_error_set(error, CLEAVE_ERROR_FORMAT,
-                                "%s: the model brings no plan: expected one that 'cleave partition -o' wrote",
-                                path);
+      status =
+          cleave_error_set(error, CLEAVE_ERROR_FORMAT,
+                           "%s: the model has no plan: expected one that 'cleave partition -o' wrote", path);
     }
   }
   if (status == CLEAVE_OK && text != NULL) {

@@ -423,8 +423,8 @@ static cleave_status_t take_outputs(const dynamic_call_t *call, cleave_error_t *
     cleave_slot_t *slot = &session->slots.items[step->output_slots[k]];
     if (found->data == NULL && cleave_view_element_count(found) != 0) {
       return cleave_error_set(error, CLEAVE_ERROR_BACKEND,
-                              "operator '%s' (node '%s'): %s gave output %u no shape", step->op, step->name,
-                              call->target->label, (unsigned)k);
+                              "operator '%s' (node '%s'): %s gave no shape for output %u", step->op,
+                              step->name, call->target->label, (unsigned)k);
     }
     if (call->target->place == CLEAVE_PLACE_HOST) {
       step->outputs[k] = *found;

@@ -79,7 +79,7 @@ static cleave_status_t compile(cleave_session_t *session, const cleave_step_t *s
   cleave_status_t status = cleave_view_build(&builder, &wanted, &arena, &view, error);
   if (status == CLEAVE_OK && (view.region.input_count != count_inputs(session, step) ||
                               view.region.output_count != step->output_count)) {
-    status = cleave_error_set(error, CLEAVE_ERROR_INTERNAL, "region '%s': cpu sees other inputs or outputs",
+    status = cleave_error_set(error, CLEAVE_ERROR_INTERNAL, "region '%s': cpu found other inputs or outputs",
                               step->name);
   } else if (status == CLEAVE_OK) {
     cleave_program_request_t request = {.handle = session->cpu,

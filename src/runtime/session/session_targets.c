@@ -203,7 +203,7 @@ cleave_status_t cleave_session_set_run_option(cleave_session_t *session, const c
   }
   if (!found) {
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
-                            "the session runs nothing on backend '%s': option '%s' is for nobody", backend,
+                            "the session runs nothing on backend '%s': option '%s' has no effect", backend,
                             key);
   }
   return CLEAVE_OK;

@@ -149,7 +149,7 @@ const cleave_handle_field_t cleave_node_handle_fields[] = {
     {"dtype", push_dtype, "cleave.dtype|\"unknown\"", "of its first output"},
     {"shape", push_shape, "(integer|string)[]?", "of its first output: sizes, names of open ones, \"?\""},
     {"rank", push_rank, "integer?", "of its first output; nil: not known"},
-    {"inputs", push_inputs, "cleave.ports", "values by schema name or place; #inputs; nil where left out"},
+    {"inputs", push_inputs, "cleave.ports", "values by schema name or place; #inputs; nil if left out"},
     {"outputs", push_outputs, "cleave.ports", "as inputs"},
     {"attrs", push_attributes, "table<string, any>",
      "attributes; those that are not written have their defaults"},

@@ -182,7 +182,7 @@ static void run_filter(lua_State *state, void *context) {
     lua_rawgeti(state, 1, k);
     cleave_node_t node = cleave_handle_check_node(state, -1);
     if (lua_rawgeti(state, 2, node.index) == LUA_TNIL) {
-      cleave_script_raise(state, "filter returned a node that is no candidate");
+      cleave_script_raise(state, "filter returned a node that is not a candidate");
     }
     call->keep[lua_tointeger(state, -1)] = true;
     lua_pop(state, 2);

@@ -152,8 +152,7 @@ static int include_file(lua_State *state, const char *word, const char *name) {
         state, "%s '%s': files are included while the rule file loads, not in its functions", word, name);
   }
   if (include->source == CLEAVE_INCLUDE_NOTHING) {
-    return cleave_script_raise(state, "%s '%s': rules that are no file have no folder to include from", word,
-                               name);
+    return cleave_script_raise(state, "%s '%s': only rules from a file can include others", word, name);
   }
   size_t folder = 0;
   (void)cleave_path_folder(script->path, &folder);

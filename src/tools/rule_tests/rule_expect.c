@@ -298,9 +298,9 @@ static cleave_status_t explain_rule(const cleave_rule_list_t *list, const cleave
     return CLEAVE_OK;
   }
   if (rule->tries == 0) {
-    cleave_text_add(report, "  no node of the graph is one that it begins with\n");
+    cleave_text_add(report, "  no node of the graph matches the first node of its pattern\n");
   } else {
-    cleave_text_show(report, "  it began at %u %s, and nothing came of it\n", (unsigned)rule->tries,
+    cleave_text_show(report, "  it began at %u %s, and none led to a match\n", (unsigned)rule->tries,
                      rule->tries == 1 ? "node" : "nodes");
   }
   print_graph(plan->graph, report);

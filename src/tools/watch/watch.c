@@ -68,7 +68,7 @@ static cleave_status_t copy_request(cleave_rules_watch_t *watch, const cleave_pa
   for (size_t k = 0; complete && k < from->source_count; k++) {
     if (from->sources[k].path == NULL || from->sources[k].text != NULL ||
         access(from->sources[k].path, R_OK) != 0) {
-      return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "%s: there is no such file to be watched",
+      return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "%s: there is no such file to watch",
                               from->sources[k].path == NULL ? "rules" : from->sources[k].path);
     }
     sources[k] = (cleave_rule_source_t){.path = copy(watch, from->sources[k].path, &complete)};
@@ -268,7 +268,7 @@ static cleave_status_t start(cleave_rules_watch_t *watch, const cleave_partition
                              const cleave_rules_watch_options_t *options, cleave_error_t *error) {
   cleave_reload_t ignored = {0};
   if (request->source_count == 0) {
-    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "there is no rule file to be watched");
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "there is no rule file to watch");
   }
   watch->listener = (cleave_rules_listener_t){.note = note_file, .context = watch};
   CLEAVE_TRY(copy_options(watch, options, error));

@@ -53,11 +53,11 @@ if command -v luacheck >/dev/null 2>&1; then
   check "luacheck finds what no rule file has" sh -c 'cd mine && printf "return ruleset { name = io.read() }\n" >bad.lua && ! luacheck -q bad.lua'
 fi
 
-refuses "overwrites nothing" "mine/.luacheckrc: is there already; --force" sh -c "rm -f mine/first.lua; '$program' init mine"
+refuses "overwrites nothing" "mine/.luacheckrc: exists already; --force" sh -c "rm -f mine/first.lua; '$program' init mine"
 check "writes nothing where it refuses" test ! -e mine/first.lua
 printf 'broken' >mine/.luarc.json
-check "writes anew with --force" "$program" init mine --force
-check "has written all anew" sh -c "test -s mine/first.lua && grep -q runtime.version mine/.luarc.json"
+check "overwrites with --force" "$program" init mine --force
+check "has overwritten all" sh -c "test -s mine/first.lua && grep -q runtime.version mine/.luarc.json"
 check "works in a folder that is there" sh -c "mkdir there && '$program' init there && test -s there/first.lua"
 : >file
 refuses "needs a folder" "file/: cannot make this folder" "$program" init file

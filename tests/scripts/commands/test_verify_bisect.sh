@@ -57,7 +57,7 @@ fails="--load $libraries/libfails.so --rules fails.lua"
   check "bisect as JSON" 1 '"complete": true' "$program" bisect net.lua $wrong --json
   check "an unknown metric" 2 "expected max_abs or ms, found 'kg'" "$program" bisect net.lua $good --metric kg
   check "a library by another name" 0 '^  second ' "$program" backends --load "second=$libraries/libgood.so"
-  check "a name that is taken" 1 "a backend called 'cpu' is there already" "$program" backends --load "cpu=$libraries/libgood.so"
+  check "a name that is taken" 1 "a backend called 'cpu' exists already" "$program" backends --load "cpu=$libraries/libgood.so"
   check "no library" 1 'expected an ELF file' "$program" backends --load net.lua
   check "backends in folders" 0 'not usable.*no device in slot 3' env CLEAVE_BACKEND_PATH="$libraries" "$program" backends
   check "backends as JSON" 0 '"usable": true' "$program" backends --json

@@ -75,7 +75,7 @@ run="$program run net.lua --rules rules.lua --load $libraries/libblobs.so --repe
   for file in cache/*.blob; do
     printf 'X' | dd of="$file" bs=1 seek=60 conv=notrunc 2>/dev/null
   done
-  check "the log says why" 0 'cleave: warning: .*\.blob: not used: its content is not what was written' \
+  check "the log says why" 0 'cleave: warning: .*\.blob: not used: its content was changed after it was written' \
     $run --cache cache --log warning
   check "and it is put right" 0 '(1 of 2 programs' $run --cache cache
   check "a process with a file size limit" 0 'not written: the process may not write so large a file' \

@@ -338,10 +338,10 @@ UNIT_TEST(contexts_agree_on_what_an_operator_is) {
   const cleave_custom_operator_t *list = &definition;
   const cleave_custom_operator_t *others = &other;
   unit_ok(cleave_custom_ops_add(first, &list, 1, "lib", &owners[0], e));
-  unit_fails(
-      cleave_custom_ops_add(second, &others, 1, "lib", &owners[1], e), CLEAVE_ERROR_BACKEND,
-      "library 'lib': operator 'my.test.Op' is there already, another one, of library 'lib' in another "
-      "context");
+  unit_fails(cleave_custom_ops_add(second, &others, 1, "lib", &owners[1], e), CLEAVE_ERROR_BACKEND,
+             "library 'lib': operator 'my.test.Op' exists already with another definition, of library 'lib' "
+             "in another "
+             "context");
   unit_ok(cleave_custom_ops_add(second, &list, 1, "lib", &owners[1], e));
   const cleave_op_t *op = cleave_op_find("my.test", "Op");
   void *owner = NULL;

@@ -161,7 +161,7 @@ UNIT_TEST(an_operator_of_two_libraries_is_an_error_that_names_both) {
   unit_ok(add(&definition, e));
   const cleave_custom_operator_t *other = &definition;
   unit_fails(cleave_custom_ops_add(NULL, &other, 1, "second", &other, e), CLEAVE_ERROR_BACKEND,
-             "library 'second': operator 'my.test.Op' is there already, of library 'test'");
+             "library 'second': operator 'my.test.Op' exists already, of library 'test'");
   ck_assert_ptr_nonnull(cleave_op_find("my.test", "Op"));
   cleave_custom_ops_remove(&owner);
   ck_assert_ptr_null(cleave_op_find("my.test", "Op"));
@@ -257,8 +257,8 @@ UNIT_TEST(hostile_answers_of_inference_are_errors_and_open_sizes_keep_their_name
     int dtype;
     int32_t rank;
     const char *part;
-  } CASES[] = {{99, 2, "node 'n' (Op): the library gave output 'Y' the dtype 99, which is none"},
-               {-1, 2, "the dtype -1, which is none"},
+  } CASES[] = {{99, 2, "node 'n' (Op): the library gave output 'Y' the dtype 99, which does not exist"},
+               {-1, 2, "the dtype -1, which does not exist"},
                {1, 9, "the library gave output 'Y' the rank 9, expected at most 8"},
                {1, -2, "the library gave output 'Y' the rank -2"}};
   for (size_t k = 0; k < sizeof CASES / sizeof CASES[0]; k++) {
@@ -511,7 +511,7 @@ UNIT_TEST(a_library_with_a_wrong_or_a_taken_operator_does_not_load) {
   }
   unit_ok(cleave_registry_load(NULL, GEMMS, NULL, e));
   unit_fails(cleave_registry_load(NULL, GEMMS, "second", e), CLEAVE_ERROR_BACKEND,
-             "library 'second': operator 'my.company.Gemm' is there already, of library 'gemms'");
+             "library 'second': operator 'my.company.Gemm' exists already, of library 'gemms'");
   ck_assert_ptr_nonnull(cleave_op_find_full("my.company.Gemm"));
 }
 

@@ -360,7 +360,7 @@ UNIT_TEST(partitioners_that_cannot_work_refuse_the_library) {
                {&HALF, "partitioner 'p': function 'select' is missing"},
                {&LEAKING, "partitioner 'p': function 'destroy_selector' is missing"},
                {&ENDLESS, "partitioner 'p': function 'end' is missing"},
-               {&NAMELESS, "partitioner 'a b': is no name (letters, digits, '_', '-' and '.')"},
+               {&NAMELESS, "partitioner 'a b': is not a name (letters, digits, '_', '-' and '.')"},
                {&SMALL, "partitioner '': the struct is too small for version 2.0"}};
   cleave_extensions_t *extensions = NULL;
   cleave_named_rule_t rule;

@@ -246,15 +246,15 @@ static cleave_status_t try_values(const cleave_graph_editor_t *g, cleave_message
   REFUSED(g->add_constant(g->graph, "c", &t, &value, m), CLEAVE_ERROR_INVALID_ARGUMENT, "not dense");
   t.storage = CLEAVE_STORAGE_DENSE;
   t.dtype = (cleave_dtype_t)77;
-  REFUSED(g->add_constant(g->graph, "c", &t, &value, m), CLEAVE_ERROR_INVALID_ARGUMENT, "its dtype is none");
+  REFUSED(g->add_constant(g->graph, "c", &t, &value, m), CLEAVE_ERROR_INVALID_ARGUMENT,
+          "its dtype is unknown");
   REFUSED(g->add_constant(g->graph, "c", NULL, &value, m), CLEAVE_ERROR_INVALID_ARGUMENT, "there is none");
   t.dtype = CLEAVE_DTYPE_I64;
   t.dims = (int64_t[]){1, 2};
   static const int64_t WHOLE[2] = {1, 2};
   t.data = WHOLE;
   CLEAVE_TRY(g->add_constant(g->graph, "c", &t, &three, m));
-  REFUSED(g->replace_uses(g->graph, output(g, "exp"), three, m), CLEAVE_ERROR_SHAPE,
-          "what is to take its place is");
+  REFUSED(g->replace_uses(g->graph, output(g, "exp"), three, m), CLEAVE_ERROR_SHAPE, "its replacement is");
   REFUSED(g->set_attribute(g->graph, leaky, &a, m), CLEAVE_ERROR_INVALID_ARGUMENT,
           "attribute 'alpha' is of another kind");
   a.name = "beta";

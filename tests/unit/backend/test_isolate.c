@@ -309,7 +309,7 @@ UNIT_TEST(cpu_takes_over_from_a_library_that_does_not_even_start) {
                                       HOSTILE("crash_compile")};
   for (size_t k = 0; k < 3; k++) {
     unit_fails_with(cleave_backend_unload(NULL, NAMES[k], e), CLEAVE_ERROR_INVALID_ARGUMENT,
-                    "no loaded library");
+                    "is not a loaded library");
     load(PATHS[k], &FALLING);
     session_case_t c = make_case(NAMES[k]);
     ck_assert_uint_eq(c.plan->region_count, k == 2 ? 2 : 0);
@@ -589,14 +589,14 @@ UNIT_TEST(a_worker_that_lies_is_not_believed) {
     const char *says;
     const char *part;
   } CASES[] = {
-      {"printf '%0128d' 0 >&3", "sent an answer that makes no sense while being loaded"},
+      {"printf '%0128d' 0 >&3", "sent a malformed answer while being loaded"},
       {"printf 'CLVW\\001\\0\\0\\0\\010\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0' >&3",
-       "sent an answer that makes no sense while being loaded"},
+       "sent a malformed answer while being loaded"},
       {"printf "
        "'CLVW\\001\\0\\0\\0\\020\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0' >&3",
-       "sent an answer that makes no sense while being loaded"},
+       "sent a malformed answer while being loaded"},
       {"printf 'CLVW\\001\\0\\0\\0\\377\\377\\377\\377\\377\\377\\377\\377' >&3",
-       "sent an answer that makes no sense while being loaded"},
+       "sent a malformed answer while being loaded"},
       {"printf 'CLVW\\003\\0\\0\\0\\001\\0\\0\\0\\0\\0\\0\\0x' >&3",
        "did not answer within 0.2 s while being loaded"},
       {"exec 3>&-", "closed its connection while being loaded"},

@@ -233,8 +233,8 @@ UNIT_TEST(saving_without_end_or_sense_is_ended) {
       {"crash save", ISOLATE_APART, "crashed (segmentation fault at 0x10) while saving region 'part_0'"},
       {"hang save", ISOLATE_SHORT, "did not answer within 0.8 s while saving region 'part_0'"},
       {"endless", ISOLATE_SHORT, "did not answer within 0.8 s while saving region 'part_0'"},
-      {"wild", ISOLATE_APART, "sent an answer that makes no sense while saving region 'part_0'"},
-      {"callback", ISOLATE_APART, "sent an answer that makes no sense while asked about 'Relu'"},
+      {"wild", ISOLATE_APART, "sent a malformed answer while saving region 'part_0'"},
+      {"callback", ISOLATE_APART, "sent a malformed answer while asked about 'Relu'"},
       {"flood", ISOLATE_SHORT, "did not answer within 0.8 s while asked about 'Relu'"},
   };
   const cleave_session_options_t options = with_cache();
@@ -308,7 +308,7 @@ UNIT_TEST(operators_that_misbehave_are_named_with_or_without_fallback) {
       {PLACES("index"), "no memory for 5 places"},
       {PLACES("rank run"), "no memory for 5 places"},
       {PLACES("far"), "no memory for 5 places"},
-      {PLACES("never"), "gave output 0 no shape"},
+      {PLACES("never"), "gave no shape for output 0"},
   };
   for (size_t k = 0; k < 2 * sizeof CASES / sizeof CASES[0]; k++) {
     bool is_twice = strstr(CASES[k / 2].text, "Twice") != NULL;
@@ -333,7 +333,7 @@ UNIT_TEST(inference_that_misbehaves_is_the_error_of_the_model) {
        "crashed (segmentation fault at 0x10) while inferring types of operator 'bad.op.Twice'"},
       {TWICE("hang infer"), ISOLATE_SHORT,
        "did not answer within 0.8 s while inferring types of operator 'bad.op.Twice'"},
-      {TWICE("dtype"), ISOLATE_APART, "the library gave output 'Y' the dtype 99, which is none"},
+      {TWICE("dtype"), ISOLATE_APART, "the library gave output 'Y' the dtype 99, which does not exist"},
       {TWICE("rank"), ISOLATE_APART, "the library gave output 'Y' the rank 1000000, expected at most 8"},
   };
   for (size_t k = 0; k < sizeof CASES / sizeof CASES[0]; k++) {

@@ -202,7 +202,7 @@ UNIT_TEST(a_pass_that_crashes_leaves_no_plan_with_or_without_fallback) {
   static const misdeed_t CASES[] = {
       {"bad_rules/change", "pass=crash pass", "crashed (segmentation fault at 0x10) while in pass 'change'"},
       {"bad_rules/change", "pass=halfway", "crashed (segmentation fault at 0x10) while in pass 'change'"},
-      {"bad_rules/change", "pass=frames", "sent an answer that makes no sense while in pass 'change'"},
+      {"bad_rules/change", "pass=frames", "sent a malformed answer while in pass 'change'"},
   };
   for (size_t k = 0; k < 2 * sizeof CASES / sizeof CASES[0]; k++) {
     const misdeed_t *misdeed = &CASES[k / 2];

@@ -52,9 +52,9 @@ UNIT_TEST(a_library_in_use_is_not_unloaded) {
   session_case_deinit(&c);
   unit_ok(cleave_registry_unload(NULL, "good", e));
   unit_fails_with(cleave_registry_unload(NULL, "good", e), CLEAVE_ERROR_INVALID_ARGUMENT,
-                  "backend 'good' is no loaded library");
+                  "backend 'good' is not a loaded library");
   unit_fails_with(cleave_registry_unload(NULL, "cpu", e), CLEAVE_ERROR_INVALID_ARGUMENT,
-                  "backend 'cpu' is no loaded library");
+                  "backend 'cpu' is not a loaded library");
 }
 
 UNIT_TEST(the_same_file_twice_is_one_backend_and_another_name_is_another) {
@@ -72,14 +72,14 @@ UNIT_TEST(the_same_file_twice_is_one_backend_and_another_name_is_another) {
 
 UNIT_TEST(names_that_are_taken_or_no_names_are_refused) {
   unit_fails_with(cleave_registry_load(NULL, LIBRARY("good"), "cpu", e), CLEAVE_ERROR_INVALID_ARGUMENT,
-                  "a backend called 'cpu' is there already (linked in)");
+                  "a backend called 'cpu' exists already (linked in)");
   unit_ok(cleave_registry_load(NULL, LIBRARY("good"), NULL, e));
   unit_fails_with(cleave_registry_load(NULL, LIBRARY("wrong"), "good", e), CLEAVE_ERROR_INVALID_ARGUMENT,
-                  "a backend called 'good' is there already (");
+                  "a backend called 'good' exists already (");
   unit_fails_with(cleave_registry_load(NULL, LIBRARY("good"), "a b", e), CLEAVE_ERROR_INVALID_ARGUMENT,
-                  "'a b' is no name for a backend");
+                  "'a b' is not a name for a backend");
   unit_fails_with(cleave_registry_load(NULL, LIBRARY("bad_name"), NULL, e), CLEAVE_ERROR_BACKEND,
-                  "calls itself 'bad name/', which is no name");
+                  "calls itself 'bad name/', which is not a valid name");
   unit_ok(cleave_registry_load(NULL, LIBRARY("bad_name"), "better", e));
 }
 
@@ -113,7 +113,7 @@ UNIT_TEST(libraries_that_cannot_serve_are_refused_with_their_reason) {
       {LIBRARY("no_entry"), CLEAVE_ERROR_BACKEND, "exports no function 'cleave_backend_entry'"},
       {LIBRARY("missing"), CLEAVE_ERROR_IO, "libmissing.so: No such file or directory"},
       {FOLDER, CLEAVE_ERROR_IO, "cannot read: not a regular file"},
-      {CLEAVE_SOURCE_DIR "/README.md", CLEAVE_ERROR_FORMAT, "no shared library: expected an ELF file"},
+      {CLEAVE_SOURCE_DIR "/README.md", CLEAVE_ERROR_FORMAT, "not a shared library: expected an ELF file"},
       {"/dev/null", CLEAVE_ERROR_IO, "cannot read: not a regular file"},
   };
   uint32_t count = cleave_registry_count(NULL);
@@ -150,7 +150,7 @@ UNIT_TEST(files_for_other_machines_and_cut_ones_are_errors) {
   write_changed(path, 4, 1, SIZE_MAX);
   unit_fails_with(cleave_registry_load(NULL, path, NULL, e), CLEAVE_ERROR_FORMAT, "(32 bits), this is");
   write_changed(path, 16, 2, SIZE_MAX);
-  unit_fails_with(cleave_registry_load(NULL, path, NULL, e), CLEAVE_ERROR_FORMAT, "no shared library");
+  unit_fails_with(cleave_registry_load(NULL, path, NULL, e), CLEAVE_ERROR_FORMAT, "not a shared library");
   write_changed(path, 0, 0, SIZE_MAX);
   unit_fails_with(cleave_registry_load(NULL, path, NULL, e), CLEAVE_ERROR_FORMAT, "expected an ELF file");
   write_changed(path, 0, 0x7f, 100);

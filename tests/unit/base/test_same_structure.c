@@ -32,7 +32,7 @@ UNIT_TEST(the_first_difference_is_named) {
   ck_assert_str_eq(difference("y = Add(x, $w); -> y", "y = Add(x, #1); -> y"), "value 'w' has another type");
   ck_assert_ptr_nonnull(strstr(difference("y = Relu(x); -> y", "y = Relu(x); z = Exp(y); -> z"), "expected"));
   ck_assert_str_eq(difference("a = Relu(x); b = Exp(x); -> a, b", "a = Relu(x); b = Exp(x); -> b, a"),
-                   "its inputs or outputs are others");
+                   "it has other inputs or outputs");
 }
 
 UNIT_TEST(nobody_has_to_hear_what_differs) {

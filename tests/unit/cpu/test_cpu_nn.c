@@ -279,7 +279,7 @@ UNIT_TEST(multiplies_matrices_with_scale_and_bias) {
   op_case_fails(&cpu, "Gemm", "f32[1,3] -2 3 -1; f32[3,2] -1 2 -3 -3 2 3; f32[3] 3 -3 -2", "",
                 "f32[1,2] -1 1", CLEAVE_ERROR_SHAPE, "C does not broadcast to [1, 2]");
   op_case_fails(&cpu, "Gemm", "i32[1,3] -3 2 2; i32[3,1] -1 -3 2", "alpha=0.5", "i32[1,1] 1",
-                CLEAVE_ERROR_UNSUPPORTED, "alpha or beta 0.5 of an integer product is no integer");
+                CLEAVE_ERROR_UNSUPPORTED, "alpha or beta 0.5 of an integer product is not an integer");
   op_backend_destroy(&cpu);
 }
 

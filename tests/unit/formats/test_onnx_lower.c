@@ -252,7 +252,7 @@ UNIT_TEST(what_has_no_older_spelling_is_refused_with_the_opset_that_has_it) {
           "opset 18 can");
   refuses(AXES "return g.ReduceProd(x, axes)", 17,
           "node 'ReduceProd_0': operator 'ReduceProd' (opset 18) cannot be written in opset 17: its axes are "
-          "no constant; "
+          "not constant; "
           "opset 18 can");
 }
 

@@ -23,7 +23,7 @@ mirror_case_t mirror_case_open(void);
 
 /* One setting; its status. */
 cleave_status_t mirror_case_set(mirror_case_t *c, const char *key, const char *value);
-/* The answer to a key; -1 where it is no number. */
+/* The answer to a key; -1 where it is not a number. */
 int64_t mirror_case_ask(mirror_case_t *c, const char *key);
 
 /* Floats of one dimension; `device` CLEAVE_INDEX_NONE: in host memory, at `data`. */

@@ -117,7 +117,7 @@ UNIT_TEST(shuffles_planes_of_its_inputs) {
 
 UNIT_TEST(says_what_is_no_shuffle_of_channels) {
   static const char reason[] =
-      "Transpose 'node' and the views around it are no shuffle of the channels of images";
+      "Transpose 'node' and the views around it are not a shuffle of the channels of images";
   onednn_refuses(
       "x [1,24,8,8] = input\ngroups i64[5] = 2 2 12 8 4\nall i64[4] = 1 24 8 8\n{\n"
       "m [2,2,12,8,4] = Reshape(x, groups)\nt [2,12,2,8,4] = Transpose(m) perm=[0,2,1,3,4]\n"

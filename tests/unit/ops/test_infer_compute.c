@@ -13,7 +13,7 @@ UNIT_TEST(pointwise_operators_keep_or_broadcast_shapes) {
       {"IsNaN", "f32[2,3]", "", "bool[2,3]", NULL},
       {"Not", "bool[4]", "", "bool[4]", NULL},
       {"Cast", "f32[2,N]", "to=7", "i64[2,N]", NULL},
-      {"Cast", "f32[2]", "to=99", "!attribute 'to': 99 is no dtype", NULL},
+      {"Cast", "f32[2]", "to=99", "!attribute 'to': 99 is not a dtype", NULL},
       {"CastLike", "f32[2] i32[7]", "", "i32[2]", NULL},
       {"Clip", "?[2,3] f32[] -", "", "f32[2,3]", "f32[2,3] f32[] -"},
       {"Clip", "f32[2,3] f64[]", "", "!input 'min': expected dtype float32, found float64", NULL},
@@ -94,7 +94,7 @@ UNIT_TEST(convolutions_follow_their_windows) {
       {"DeformConv", "f32[1,3,9,9] f32[8,3,3,3] f32[1,18,?,?]", "", "f32[1,8,7,7]",
        "f32[1,3,9,9] f32[8,3,3,3] f32[1,18,7,7]"},
       {"Col2Im", "f32[1,5,5] i64(5,5) i64(1,5)", "", "f32[1,1,5,5]", NULL},
-      {"Col2Im", "f32[1,6,5] i64(5,5) i64(1,5)", "", "!6 rows are no multiple of a block of 5", NULL},
+      {"Col2Im", "f32[1,6,5] i64(5,5) i64(1,5)", "", "!6 rows are not a multiple of a block of 5", NULL},
   };
   INFER_CASES(cases);
 }

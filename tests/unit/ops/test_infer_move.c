@@ -127,7 +127,7 @@ UNIT_TEST(gathers_and_scatters_combine_shapes) {
       {"Transpose", "f32[2,3]", "perm=0,2", "!expected an axis", NULL},
       {"Transpose", "f32[2,3]", "perm=0,1,2", "!expected rank 3, found 2", NULL},
       {"DepthToSpace", "f32[N,8,2,3]", "blocksize=2", "f32[N,2,4,6]", NULL},
-      {"DepthToSpace", "f32[N,7,2,3]", "blocksize=2", "!axis 1 of size 7 is no multiple of 4", NULL},
+      {"DepthToSpace", "f32[N,7,2,3]", "blocksize=2", "!axis 1 of size 7 is not a multiple of 4", NULL},
       {"DepthToSpace", "f32[N,8,2,3]", "blocksize=0", "!blocksize is 0", NULL},
       {"SpaceToDepth", "f32[N,2,4,6]", "blocksize=2", "f32[N,8,2,3]", NULL},
       {"Trilu", "f32[N,3,3]", "", "f32[N,3,3]", NULL},

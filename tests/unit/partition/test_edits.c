@@ -261,8 +261,9 @@ UNIT_TEST(steps_that_cannot_be_are_refused) {
   ck_assert_str_eq(perform(STEP("remove_node", "\"node\":77")), "change 0: node 77 is not there");
   ck_assert_str_eq(perform(STEP("remove_node", "\"node\":0")),
                    "change 0: node 'a' cannot be removed: 'b' reads it");
-  ck_assert_str_eq(perform(STEP("set_input", "\"node\":0,\"input\":0,\"value\":2")),
-                   "change 0: reading value 'b' here would close a cycle: it is made of what is to read it");
+  ck_assert_str_eq(
+      perform(STEP("set_input", "\"node\":0,\"input\":0,\"value\":2")),
+      "change 0: reading value 'b' here would close a cycle: it depends on the node that is to read it");
   ck_assert_str_eq(perform(STEP("set_input", "\"node\":0,\"input\":0,\"value\":null")),
                    "change 0: operator 'Relu': input 1 cannot be left out");
   ck_assert_str_eq(perform(STEP("set_input", "\"node\":0,\"input\":9,\"value\":0")),

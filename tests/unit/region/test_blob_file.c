@@ -22,7 +22,7 @@ static void check_replaced(const char *path, const char *data, size_t length, co
   ck_assert_msg(!blob_case_run(1.0f), "%zu bytes were loaded", length);
   ck_assert_int_eq(blob_case_ask("compiles"), compiles + 1);
   ck_assert_msg(
-      strstr(blob_case_log, "the region is compiled anew") != NULL && strstr(blob_case_log, reason) != NULL,
+      strstr(blob_case_log, "the region is compiled again") != NULL && strstr(blob_case_log, reason) != NULL,
       "log: %s", blob_case_log);
   ck_assert(blob_case_run(1.0f));
   ck_assert_int_eq(blob_case_count_files(NULL), 1);
@@ -36,7 +36,7 @@ UNIT_TEST(a_file_that_is_cut_anywhere_is_compiled_anew) {
   ck_assert_int_eq(blob_case_count_files(path), 1);
   size_t length = blob_case_read(path, data, sizeof data);
   for (size_t cut = 0; cut < length; cut++) {
-    check_replaced(path, data, cut, cut < 48 ? "it is cut" : "bytes, which is not what it says");
+    check_replaced(path, data, cut, cut < 48 ? "it is truncated" : "bytes, which is not what it says");
   }
   data[length] = 0;
   check_replaced(path, data, length + 1, "bytes, which is not what it says");
@@ -62,7 +62,7 @@ UNIT_TEST(a_file_with_any_bit_flipped_is_compiled_anew) {
   memcpy(data + 12, mark, 4);
   check_replaced(path, data, length, "another byte order");
   data[0] = 'X';
-  check_replaced(path, data, length, "it is no compiled region");
+  check_replaced(path, data, length, "it is not a compiled region");
   blob_case_finish();
 }
 
@@ -92,7 +92,7 @@ UNIT_TEST(what_is_no_file_of_ours_is_not_used) {
   ck_assert(unlink(path) == 0 && mkdir(path, 0700) == 0);
   blob_case_log[0] = '\0';
   ck_assert(!blob_case_run(1.0f) && !blob_case_run(1.0f));
-  ck_assert_ptr_nonnull(strstr(blob_case_log, "not used: not a regular file; the region is compiled anew"));
+  ck_assert_ptr_nonnull(strstr(blob_case_log, "not used: not a regular file; the region is compiled again"));
   ck_assert_ptr_nonnull(strstr(blob_case_log, "not written: Is a directory"));
   ck_assert_int_eq(blob_case_count_files(NULL), 1);
   ck_assert_int_eq(rmdir(path), 0);
@@ -130,12 +130,12 @@ UNIT_TEST(what_the_library_refuses_is_compiled_anew) {
   (void)setenv("CLEAVE_TEST_CHECK", "refuses", 1);
   ck_assert(!blob_case_run(1.0f));
   ck_assert_ptr_nonnull(
-      strstr(blob_case_log, "refused by blobs: made on a Tuesday; the region is compiled anew"));
+      strstr(blob_case_log, "refused by blobs: made on a Tuesday; the region is compiled again"));
   (void)unsetenv("CLEAVE_TEST_CHECK");
   (void)setenv("CLEAVE_TEST_LOAD", "refuses", 1);
   ck_assert(!blob_case_run(1.0f));
   ck_assert_ptr_nonnull(
-      strstr(blob_case_log, "refused by blobs: no reason given; the region is compiled anew"));
+      strstr(blob_case_log, "refused by blobs: no reason given; the region is compiled again"));
   (void)unsetenv("CLEAVE_TEST_LOAD");
   ck_assert(blob_case_run(1.0f));
   ck_assert_int_eq(blob_case_ask("compiles"), 3);
@@ -151,8 +151,8 @@ UNIT_TEST(saving_that_fails_leaves_nothing_behind) {
     bool is_kept;
   } CASES[] = {{"never", "3 ", false},
                {"fails", "not written: not this one", false},
-               {"null", "not written: 24 bytes from nowhere", false},
-               {"ignores", "bytes from nowhere", false},
+               {"null", "not written: the backend gave 24 bytes at a NULL pointer", false},
+               {"ignores", "bytes at a NULL pointer", false},
                {"much", "not written: it is larger than 1000000 bytes", false},
                {"nothing", "", true}};
   blob_case_start();

@@ -279,14 +279,15 @@ UNIT_TEST(every_kind_of_damage_is_refused_with_its_place) {
   refused("\"hash\": \"", "\"hash\": \"x", "r.json: hash: expected 16 digits");
   refused("\"inputs\": [0]", "\"inputs\": [0], \"inputz\": []",
           "member 'inputz' is unknown (did you mean 'inputs'?)");
-  refused("\"inputs\": [0]", "\"inputs\": [0,0]", "r.json: inputs[1]: value 0 is there twice");
+  refused("\"inputs\": [0]", "\"inputs\": [0,0]", "r.json: inputs[1]: value 0 is listed twice");
   refused("\"inputs\": [0]", "\"inputs\": [5]", "r.json: inputs[0]: there is no 5: the list has 5");
   refused("\"inputs\": [0]", "\"inputs\": [-1]", "there is no -1");
   refused("\"inputs\": [0]", "\"inputs\": [null]", "expected a whole number, found null");
   refused("\"inputs\": [0]", "\"inputs\": [1e0]", "expected a whole number, found a number");
   refused("\"inputs\": [0]", "\"inputs\": []",
           "nodes[0].inputs[0]: value 0 is neither an input of the region, nor");
-  refused("\"inputs\": [0]", "\"inputs\": [0,4]", "nodes[1].outputs[1]: value 4 is there already");
+  refused("\"inputs\": [0]", "\"inputs\": [0,4]",
+          "nodes[1].outputs[1]: value 4 is already made by an earlier node");
   refused("\"outputs\": [4]", "\"outputs\": [0]", "outputs[0]: value 0 is not made by a node");
   refused("\"outputs\": [4]", "\"outputs\": [4,4]", "outputs[1]: value 4 is there twice");
   refused("\"dtype\":\"float32\"", "\"dtype\":\"float33\"", "values[0]: dtype 'float33' is unknown");
@@ -311,7 +312,7 @@ UNIT_TEST(every_kind_of_damage_is_refused_with_its_place) {
           "nodes[0].op: expected a name of at most 65536 bytes, none of them zero");
   refused("\"op\":\"Add\"", "\"op\":{\"hex\":\"0g\"}", "expected digits 0 to 9 and a to f");
   refused("\"op\":\"Add\"", "\"op\":1", "expected a string, or {\"hex\": \"...\"}");
-  refused("\"fusion\":0", "\"fusion\":1", "nodes[0].fusion: the fusions say otherwise");
+  refused("\"fusion\":0", "\"fusion\":1", "nodes[0].fusion: contradicts the list of fusions");
   refused("\"fusion\":0", "\"fusion\":0,\"fusion\":0", "duplicate object key");
   refused("\"nodes\":[0,1],\"labels\"", "\"nodes\":[1,0],\"labels\"",
           "fusions[0].nodes[1]: expected ascending nodes");
@@ -321,7 +322,7 @@ UNIT_TEST(every_kind_of_damage_is_refused_with_its_place) {
   refused("\"name\":\"f2\"", "\"name\":\"f\"", "nodes[1]: attributes: one is there twice");
   refused("{\"name\":\"a\",", "{\"name\":\"z\",",
           "r.json: attributes: expected in order of their names, each once");
-  refused("\"nan\"", "\"nan:0000000000000000\"", "is no NaN");
+  refused("\"nan\"", "\"nan:0000000000000000\"", "is not a NaN");
   refused("\"nan\"", "\"nan:7ff800000000000\"", "expected a number, found a string");
   refused("\"kind\":\"ints\"", "\"kind\":\"int64s\"", "kind 'int64s' is none of");
   refused("\"data\":[1.0", "\"file\":\"w.npy\",\"data\":[1.0",

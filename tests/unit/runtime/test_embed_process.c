@@ -188,7 +188,7 @@ UNIT_TEST(a_library_is_loaded_and_unloaded_by_the_embedding_api) {
   unit_ok(cleave_backend_unload(NULL, "mine", e));
   ck_assert_uint_eq(cleave_backend_count(NULL), count);
   unit_fails(cleave_backend_unload(NULL, "mine", e), CLEAVE_ERROR_INVALID_ARGUMENT,
-             "backend 'mine' is no loaded library");
+             "backend 'mine' is not a loaded library");
 }
 
 UNIT_MAIN("embed_process")

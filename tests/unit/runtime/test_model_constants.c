@@ -343,7 +343,7 @@ UNIT_TEST(names_and_types_that_are_not_the_models_are_refused) {
   const int64_t dims[2] = {2, 2};
   check_refused(model, "first_maen", w, CLEAVE_ERROR_INVALID_ARGUMENT, "did you mean 'first_mean'?");
   check_refused(model, "", w, CLEAVE_ERROR_INVALID_ARGUMENT, "no constant of this name");
-  check_refused(model, "x", w, CLEAVE_ERROR_INVALID_ARGUMENT, "it is no constant");
+  check_refused(model, "x", w, CLEAVE_ERROR_INVALID_ARGUMENT, "it is not a constant");
   other.dtype = CLEAVE_DTYPE_I32;
   check_refused(model, "first_mean", other, CLEAVE_ERROR_SHAPE,
                 "constant 'first_mean': expected float32[4], found int32[4]");
@@ -402,7 +402,7 @@ UNIT_TEST(a_constant_that_decides_the_structure_is_refused) {
   unit_fails_with(cleave_model_set_constants(model, names, views, 2, &result, e), CLEAVE_ERROR_UNSUPPORTED,
                   "constant 'shape' decides");
   shape.data = wrong;
-  check_refused(model, "shape", shape, CLEAVE_ERROR_UNSUPPORTED, "load it anew");
+  check_refused(model, "shape", shape, CLEAVE_ERROR_UNSUPPORTED, "load the model again");
   unit_ok(cleave_model_set_constants(model, names, views, 1, &result, e));
   cleave_model_release(result);
   cleave_model_release(model);

@@ -389,7 +389,7 @@ UNIT_TEST(options_of_runs_reach_the_programs_of_their_backend_until_they_are_tak
   device_case_run(&c, 1.0f);
   device_case_check(&c);
   unit_fails(cleave_session_set_run_option(c.session, "nobody", "a", "b", e), CLEAVE_ERROR_INVALID_ARGUMENT,
-             "the session runs nothing on backend 'nobody': option 'a' is for nobody");
+             "the session runs nothing on backend 'nobody': option 'a' has no effect");
   device_case_deinit(&c);
 }
 

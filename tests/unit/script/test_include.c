@@ -264,8 +264,7 @@ UNIT_TEST(rule_text_from_memory_includes_nothing) {
   static const char TEXT[] = "\ninclude 'x.lua'\n";
   cleave_rules_t *rules = NULL;
   unit_fails(cleave_rules_load_text(NULL, "r.lua", TEXT, sizeof TEXT - 1, NULL, 0, NULL, &rules, e),
-             CLEAVE_ERROR_RULE,
-             "r.lua:2: include 'x.lua': rules that are no file have no folder to include from");
+             CLEAVE_ERROR_RULE, "r.lua:2: include 'x.lua': only rules from a file can include others");
 }
 
 UNIT_TEST(callbacks_include_nothing) {

@@ -270,7 +270,7 @@ UNIT_TEST(reports_what_is_wrong_with_a_selector) {
                  REGION("selector = function(graph) return { select = function() return true end,\n"
                         " filter = function() return graph.nodes end } end"),
                  CLEAVE_ERROR_RULE,
-                 "r.lua:1: region 'g': filter returned a node that is no candidate; at Relu 'r1'");
+                 "r.lua:1: region 'g': filter returned a node that is not a candidate; at Relu 'r1'");
   expect_failure(row(3),
                  REGION("selector = function() return { select = function() return true end,\n"
                         " select_output = function(node)\n  return node.nme end } end"),

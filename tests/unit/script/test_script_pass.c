@@ -120,10 +120,9 @@ UNIT_TEST(a_pass_cannot_break_the_graph) {
                    "r.lua:2: pass 'p': node 'a' cannot be removed: 'b' reads it");
   ck_assert_str_eq(failure(model, PASS("g.remove(graph.nodes[3])")),
                    "r.lua:2: pass 'p': node 'c' cannot be removed: it makes an output of the graph");
-  ck_assert_str_eq(
-      failure(model, PASS("g.set_input(graph.nodes[1], 'X', graph.outputs[1])")),
-      "r.lua:2: pass 'p': reading value 'c' here would close a cycle: it is made of what is to read "
-      "it");
+  ck_assert_str_eq(failure(model, PASS("g.set_input(graph.nodes[1], 'X', graph.outputs[1])")),
+                   "r.lua:2: pass 'p': reading value 'c' here would close a cycle: it depends on the node "
+                   "that is to read it");
   ck_assert_str_eq(failure(model, PASS("g.set_input(graph.nodes[1], 'Y', graph.inputs[1])")),
                    "r.lua:2: pass 'p': operator 'Relu' has no input 'Y' (did you mean 'X'?)");
   ck_assert_str_eq(failure(model, PASS("g.set_input(graph.nodes[1], 'X', nil)")),
@@ -138,9 +137,8 @@ UNIT_TEST(a_pass_cannot_break_the_graph) {
   ck_assert_str_eq(
       failure(model, PASS("local n = graph.nodes[1] g.replace(n, n.inputs.X) g.remove(n) n.op()")),
       "r.lua:2: pass 'p': this node is gone: it is of another graph, or was removed");
-  ck_assert_str_eq(
-      failure(model, PASS("g.replace(graph.nodes[1], g.Transpose(graph.inputs[1]))")),
-      "r.lua:2: pass 'p': value 'a' is float32[2, 8], what is to take its place is float32[8, 2]");
+  ck_assert_str_eq(failure(model, PASS("g.replace(graph.nodes[1], g.Transpose(graph.inputs[1]))")),
+                   "r.lua:2: pass 'p': value 'a' is float32[2, 8], its replacement is float32[8, 2]");
 }
 
 UNIT_TEST(a_failed_pass_leaves_the_model) {
@@ -200,7 +198,7 @@ UNIT_TEST(a_saved_plan_rewrites_again_without_lua) {
   number = strstr(number, "\"number\":");
   number[strlen("\"number\":")] = '7';
   unit_fails(cleave_plan_load_text(c.model, "saved.json", text, strlen(text), NULL, &plan, e),
-             CLEAVE_ERROR_FORMAT, "saved.json: edits.rules[0].number: rule 7 is no rewrite or pass");
+             CLEAVE_ERROR_FORMAT, "saved.json: edits.rules[0].number: rule 7 is not a rewrite or pass");
   cleave_text_free(text);
   rule_case_deinit(&other);
   rule_case_deinit(&c);

@@ -73,7 +73,7 @@ UNIT_TEST(says_why_a_rule_did_nothing) {
         "  Exp_0: where: only matrices\n");
   fails("graph = function(g, x) return g.Cos(x) end, expect = { pair = true }",
         "fuse 'pair', matches: expected at least 1, found 0\n"
-        "  no node of the graph is one that it begins with\n"
+        "  no node of the graph matches the first node of its pattern\n"
         "  the graph has: Cos\n");
   fails(PAIR ", refused = { pair = 'too deep' }",
         "fuse 'pair', refusals with 'too deep': expected at least 1, found 0\n"

@@ -414,9 +414,9 @@ UNIT_TEST(what_cannot_be_watched_is_refused) {
   cleave_rules_watch_t *watch = NULL;
   cleave_rule_source_t source = {.path = "nowhere.lua"};
   unit_fails(cleave_rules_watch_create(model, NULL, 0, NULL, 0, NULL, NULL, 0, NULL, &watch, e),
-             CLEAVE_ERROR_INVALID_ARGUMENT, "there is no rule file to be watched");
+             CLEAVE_ERROR_INVALID_ARGUMENT, "there is no rule file to watch");
   unit_fails(cleave_rules_watch_create(model, &source, 1, NULL, 0, NULL, NULL, 0, NULL, &watch, e),
-             CLEAVE_ERROR_INVALID_ARGUMENT, "nowhere.lua: there is no such file to be watched");
+             CLEAVE_ERROR_INVALID_ARGUMENT, "nowhere.lua: there is no such file to watch");
   make_folder();
   write_file("r.lua", HEAD ISLAND "}");
   source.path = path_of("r.lua");

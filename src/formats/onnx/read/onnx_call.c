@@ -138,7 +138,7 @@ cleave_status_t cleave_onnx_call_emit(cleave_onnx_call_t *call, const char *op_t
   cleave_graph_t *graph = call->builder->graph;
   const cleave_op_t *op = cleave_op_find("", op_type);
   if (op == NULL) {
-    return cleave_error_set(error, CLEAVE_ERROR_INTERNAL, "operator '%s' is in no table", op_type);
+    return cleave_error_set(error, CLEAVE_ERROR_INTERNAL, "operator '%s' is unknown", op_type);
   }
   CLEAVE_TRY(cleave_graph_add_node(graph, op, call->node->name, inputs, input_count, 1, out_node, error));
   *out_value = cleave_node_output(graph, *out_node, 0);

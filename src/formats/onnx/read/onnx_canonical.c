@@ -178,7 +178,7 @@ cleave_status_t cleave_onnx_rewrite_dropout(cleave_onnx_call_t *call, cleave_err
     return CLEAVE_OK;
   }
   if (call->version < 10 && mask_used) {
-    return cleave_onnx_call_refuse(call, "its mask is no boolean tensor in this version", error);
+    return cleave_onnx_call_refuse(call, "its mask is not a boolean tensor in this version", error);
   }
   cleave_value_t ratio;
   CLEAVE_TRY(cleave_onnx_call_number(call, CLEAVE_DTYPE_F32, cleave_onnx_call_float(call, "ratio", 0.5),

@@ -206,7 +206,7 @@ cleave_status_t cleave_onnx_rewrite_norm_order(cleave_onnx_call_t *call, cleave_
     return CLEAVE_OK;
   }
   if (!(p->f >= 1.0 && p->f <= 1024.0) || p->f != (double)(int64_t)p->f) {
-    return cleave_onnx_call_refuse(call, "its norm is no whole number", error);
+    return cleave_onnx_call_refuse(call, "its norm is not an integer", error);
   }
   return cleave_onnx_call_set_int(call, "p", (int64_t)p->f, error);
 }

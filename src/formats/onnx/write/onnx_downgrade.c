@@ -75,7 +75,7 @@ static cleave_status_t reduce(cleave_onnx_record_t *record, cleave_error_t *erro
   }
   const cleave_tensor_t *tensor = constant_input(record, 1);
   if (tensor == NULL || tensor->count > CLEAVE_MAX_RANK || (tensor->count == 0 && is_noop)) {
-    return refuse(record, "its axes are no constant");
+    return refuse(record, "its axes are not constant");
   }
   for (int64_t k = 0; k < tensor->count; k++) {
     record->numbers[k] = cleave_tensor_get_int(tensor, k);
@@ -207,7 +207,7 @@ static cleave_status_t dft(cleave_onnx_record_t *record, cleave_error_t *error) 
                      : -1;
   if (has_input(record, 2)) {
     if (tensor == NULL || tensor->count != 1) {
-      return refuse(record, "its axis is no constant");
+      return refuse(record, "its axis is not constant");
     }
     axis = cleave_tensor_get_int(tensor, 0);
   }

@@ -159,7 +159,7 @@ void cleave_lower_pad(cleave_lowering_t *l) {
   int64_t places[2 * CLEAVE_MAX_RANK];
   static const int64_t zeros[2 * CLEAVE_MAX_RANK] = {0};
   if (axes == NULL || rank < 0 || axes->count > rank) {
-    cleave_lowering_refuse(l, axes == NULL ? "its axes are no constant" : "its rank is not known");
+    cleave_lowering_refuse(l, axes == NULL ? "its axes are not constant" : "its rank is not known");
     return;
   }
   for (int64_t k = 0; k < axes->count; k++) {

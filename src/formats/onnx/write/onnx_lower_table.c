@@ -39,7 +39,7 @@ static void window(cleave_lowering_t *l, double a, double b, double c) {
       (cleave_dtype_t)cleave_graph_value(l->source, cleave_node_output(l->source, node, 0))->dtype;
   cleave_dtype_t dtype = computed_in(result);
   if (cleave_lowering_rank(l, 0) != 0 || result == CLEAVE_DTYPE_UNKNOWN) {
-    cleave_lowering_refuse(l, "its size is no scalar, or its element type is not known");
+    cleave_lowering_refuse(l, "its size is not a scalar, or its element type is not known");
     return;
   }
   cleave_value_t size =
