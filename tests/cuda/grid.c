@@ -42,6 +42,7 @@ typedef struct grid_services {
 struct grid_kernel {
   char name[128];
   void (*call)(void **arguments);
+  unsigned long (*parameter)(unsigned index);
   grid_kernel_t *next;
 };
 
@@ -387,21 +388,30 @@ void grid_module_unload(grid_module_t *module) {
 
 const grid_kernel_t *grid_module_kernel(grid_module_t *module, const char *name) {
   char symbol[160];
+  char sizes[160];
   for (grid_kernel_t *kernel = module->kernels; kernel != NULL; kernel = kernel->next) {
     if (strcmp(kernel->name, name) == 0) {
       return kernel;
     }
   }
   snprintf(symbol, sizeof symbol, "grid_call_%s", name);
+  snprintf(sizes, sizeof sizes, "grid_parameter_%s", name);
   void *found = dlsym(module->library, symbol);
-  grid_kernel_t *kernel =
-      found != NULL && strlen(name) < sizeof kernel->name ? calloc(1, sizeof *kernel) : NULL;
+  void *parameter = dlsym(module->library, sizes);
+  grid_kernel_t *kernel = found != NULL && parameter != NULL && strlen(name) < sizeof kernel->name
+                              ? calloc(1, sizeof *kernel)
+                              : NULL;
   if (kernel == NULL) {
     return NULL;
   }
   memcpy(&kernel->call, &found, sizeof found);
+  memcpy(&kernel->parameter, &parameter, sizeof parameter);
   snprintf(kernel->name, sizeof kernel->name, "%s", name);
   kernel->next = module->kernels;
   module->kernels = kernel;
   return kernel;
+}
+
+size_t grid_kernel_parameter(const grid_kernel_t *kernel, uint32_t index) {
+  return kernel->parameter(index);
 }

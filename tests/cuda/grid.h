@@ -24,6 +24,9 @@ void grid_module_unload(grid_module_t *module);
 /* The kernel of this name; NULL: there is none. */
 const grid_kernel_t *grid_module_kernel(grid_module_t *module, const char *name);
 
+/* Bytes of a parameter of the kernel; 0: it has no more. */
+size_t grid_kernel_parameter(const grid_kernel_t *kernel, uint32_t index);
+
 /* Runs a kernel; `arguments` has a pointer to each of its parameters, as cuLaunchKernel takes them. Returns
  * 0, or -1 with a message: sizes out of range, or threads that wait for each other for ever. */
 int grid_run(const grid_kernel_t *kernel, const uint32_t grid[3], const uint32_t block[3], void **arguments,

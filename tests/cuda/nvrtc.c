@@ -241,6 +241,9 @@ static bool write_source(nvrtcProgram program, const char *path) {
     int length = (int)(end - begin);
     fprintf(file, "GRID_EXPORT void grid_call_%.*s(void **arguments) { grid_call(%.*s, arguments); }\n",
             length, begin, length, begin);
+    fprintf(file,
+            "GRID_EXPORT unsigned long grid_parameter_%.*s(unsigned k) { return grid_parameter(%.*s, k); }\n",
+            length, begin, length, begin);
   }
   return fclose(file) == 0;
 }

@@ -208,3 +208,7 @@ template <class T> struct grid_plain<const T> {
 template <class... A> void grid_call(void (*kernel)(A...), void **arguments) {
   grid_caller<typename grid_plain<A>::type...>::call(kernel, arguments);
 }
+template <class... A> unsigned long grid_parameter(void (*)(A...), unsigned index) {
+  const unsigned long sizes[] = {sizeof(A)..., 0};
+  return index < sizeof...(A) ? sizes[index] : 0;
+}

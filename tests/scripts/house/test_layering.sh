@@ -56,7 +56,7 @@ for file in $(find "$root/backends" -name '*.[ch]' -o -name '*.inc'); do
   backend=${backend%%/*}
   for include in $(sed -n 's/^#include "\(.*\)".*/\1/p' "$file"); do
     case "$include" in
-      cleave/backend.h | cleave/cost.h | kernel_families.inc) ;;
+      cleave/backend.h | cleave/cost.h | kernel_families.inc | cuda_texts.inc) ;;
       cpu/recurrent/recurrent.h | kernels/*.h | kernels/operators.inc) ;;
       "$backend"/*) [ -f "$root/backends/$include" ] || complain "$file: \"$include\" is not there" ;;
       */*) complain "$file: a backend must not include \"$include\"" ;;
@@ -73,23 +73,28 @@ for file in $(find "$root/backends" -name '*.[ch]' -o -name '*.inc'); do
     complain "$file: kernels include their own folder and common/ only"
   fi
 done
-# Rooms of onednn: includes run one way, down this list.
-onednn_rooms="library weights analysis loops plan emit program"
-for folder in "$root"/backends/onednn/*/; do
-  case " $onednn_rooms " in
-    *" $(basename "$folder") "*) ;;
-    *) complain "$folder: this room is not in the list of $0" ;;
-  esac
-done
-later=" $onednn_rooms "
-for room in $onednn_rooms; do
-  later=${later#" $room"}
-  for included in $later; do
-    if grep -Hn "^#include \"onednn/$included/" "$root/backends/onednn/$room"/*.[ch]; then
-      complain "backends/onednn/$room: a file must not include \"onednn/$included/...\""
-    fi
+# Rooms of a backend: includes run one way, down its list.
+check_rooms() {
+  backend=$1
+  for folder in "$root/backends/$backend"/*/; do
+    case " $2 " in
+      *" $(basename "$folder") "*) ;;
+      *) complain "$folder: this room is not in the list of $0" ;;
+    esac
   done
-done
+  later=" $2 "
+  for room in $2; do
+    later=${later#" $room"}
+    for included in $later; do
+      if ls "$root/backends/$backend/$room"/*.[ch] >/dev/null 2>&1 &&
+        grep -Hn "^#include \"$backend/$included/" "$root/backends/$backend/$room"/*.[ch]; then
+        complain "backends/$backend/$room: a file must not include \"$backend/$included/...\""
+      fi
+    done
+  done
+}
+check_rooms onednn "library weights analysis loops plan emit program"
+check_rooms cuda "library device compiler texts plan emit program"
 for folder in $(find "$root/backends" -type d); do
   files=$(find "$folder" -maxdepth 1 \( -name '*.[ch]' -o -name '*.inc' \) | wc -l)
   lines=$(find "$folder" -maxdepth 1 -name '*.[ch]' -exec cat {} + | wc -l)

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// The walk over a region: nodes and fusions in an order in which each comes behind what it reads.
+#include "emit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/convert.h"
+
+static const struct {
+  const char *op;
+  cuda_emit_t emit;
+} operators[] = {
+#define CUDA_EMIT_ENTRY(op, name) {#op, cuda_emit_##name},
+    CUDA_EMIT_OPERATORS(CUDA_EMIT_ENTRY)
+#undef CUDA_EMIT_ENTRY
+};
+enum { OPERATOR_COUNT = sizeof operators / sizeof operators[0] };
+
+static cuda_emit_t find_operator(const char *op) {
+  for (size_t k = 0; k < OPERATOR_COUNT; k++) {
+    if (strcmp(operators[k].op, op) == 0) {
+      return operators[k].emit;
+    }
+  }
+  return NULL;
+}
+
+cleave_status_t cuda_read_ints(cuda_plan_t *plan, const cleave_node_view_t *node, uint32_t index,
+                               int64_t *out_ints, uint32_t room, uint32_t *out_count) {
+  const cleave_tensor_view_t *tensor = cuda_input(plan, node, index);
+  *out_count = 0;
+  if (tensor == NULL) {
+    return CLEAVE_OK;
+  }
+  const void *data = cuda_plan_data(plan, node->inputs[index]);
+  int64_t count = cleave_view_element_count(tensor);
+  if (data == NULL || !cpu_dtype_is_integer(tensor->dtype)) {
+    return cuda_plan_refuse(plan, CLEAVE_REASON_CONSTANT, "input %u is not a constant of integers",
+                            (unsigned)index);
+  }
+  if (count < 0 || count > room) {
+    return cuda_plan_refuse(plan, CLEAVE_REASON_SHAPE, "input %u has more than %u elements", (unsigned)index,
+                            (unsigned)room);
+  }
+  cpu_convert(tensor->dtype, data, CLEAVE_DTYPE_I64, out_ints, count);
+  *out_count = (uint32_t)count;
+  return CLEAVE_OK;
+}
+
+void cuda_dense_strides(int32_t rank, const int64_t *dims, int64_t *out_strides) {
+  int64_t stride = 1;
+  for (int32_t d = rank - 1; d >= 0; d--) {
+    out_strides[d] = stride;
+    stride *= dims[d] > 0 ? dims[d] : 1;
+  }
+}
+
+int64_t cuda_product_of(const int64_t *dims, int32_t count) {
+  int64_t result = 1;
+  for (int32_t k = 0; k < count; k++) {
+    result *= dims[k];
+  }
+  return result;
+}
+
+/* ---- one node, one fusion ---- */
+
+static bool is_onnx(const cleave_node_view_t *node) {
+  return node->domain == NULL || node->domain[0] == '\0' || strcmp(node->domain, "ai.onnx") == 0;
+}
+
+static cleave_status_t check_node(cuda_plan_t *plan, const cleave_node_view_t *node) {
+  if (!is_onnx(node)) {
+    return cuda_plan_refuse(plan, CLEAVE_REASON_OPERATOR, "the operator is not one of ONNX");
+  }
+  for (uint32_t k = 0; k < node->input_count + node->output_count; k++) {
+    uint32_t value = k < node->input_count ? node->inputs[k] : node->outputs[k - node->input_count];
+    if (value == CLEAVE_INDEX_NONE) {
+      continue;
+    }
+    if (!cpu_dtype_is_plain(cuda_tensor(plan, value)->dtype)) {
+      return cuda_plan_refuse(plan, CLEAVE_REASON_DTYPE, "a dtype is none of numbers or truth values");
+    }
+    if (plan->slots[value].bytes < 0) {
+      return cuda_plan_refuse(plan, CLEAVE_REASON_SHAPE, "a shape is not known");
+    }
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t emit_node(cuda_plan_t *plan, uint32_t index) {
+  const cleave_node_view_t *node = &plan->region->nodes[index];
+  plan->node = index;
+  CUDA_TRY(check_node(plan, node));
+  cuda_emit_t emit = find_operator(node->op);
+  return emit != NULL ? emit(plan, node) : cuda_emit_lowered(plan, plan->region, &index, 1, NULL);
+}
+
+static cleave_status_t emit_fusion(cuda_plan_t *plan, const uint32_t *nodes, uint32_t count) {
+  for (uint32_t k = 0; k < count; k++) {
+    plan->node = nodes[k];
+    CUDA_TRY(check_node(plan, &plan->region->nodes[nodes[k]]));
+  }
+  plan->node = nodes[0];
+  if (count == 1) {
+    return emit_node(plan, nodes[0]);
+  }
+  return cuda_is_product(&plan->region->nodes[nodes[0]])
+             ? cuda_emit_fused_product(plan, nodes, count)
+             : cuda_emit_lowered(plan, plan->region, nodes, count, NULL);
+}
+
+/* ---- the order ---- */
+
+/* What is done as one: a fusion, or a node that is in none. */
+typedef struct walk {
+  cuda_plan_t *plan;
+  bool *is_done; /* per node */
+} walk_t;
+
+static bool is_ready(const walk_t *walk, const uint32_t *nodes, uint32_t count, uint32_t fusion) {
+  const cleave_region_view_t *region = walk->plan->region;
+  for (uint32_t k = 0; k < count; k++) {
+    const cleave_node_view_t *node = &region->nodes[nodes[k]];
+    for (uint32_t i = 0; i < node->input_count; i++) {
+      uint32_t producer =
+          node->inputs[i] == CLEAVE_INDEX_NONE ? CLEAVE_INDEX_NONE : region->values[node->inputs[i]].producer;
+      bool is_inside = producer != CLEAVE_INDEX_NONE && fusion != CLEAVE_INDEX_NONE &&
+                       region->nodes[producer].fusion == fusion;
+      if (producer != CLEAVE_INDEX_NONE && !is_inside && !walk->is_done[producer]) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+static cleave_status_t do_ready(walk_t *walk, uint32_t index, bool *out_did) {
+  const cleave_region_view_t *region = walk->plan->region;
+  uint32_t fusion = region->nodes[index].fusion;
+  bool is_fused = fusion != CLEAVE_INDEX_NONE && fusion < region->fusion_count;
+  const uint32_t *nodes = is_fused ? region->fusions[fusion].nodes : &index;
+  uint32_t count = is_fused ? region->fusions[fusion].node_count : 1;
+  if (walk->is_done[index] || !is_ready(walk, nodes, count, is_fused ? fusion : CLEAVE_INDEX_NONE)) {
+    return CLEAVE_OK;
+  }
+  walk->plan->fusion = is_fused ? fusion : CLEAVE_INDEX_NONE;
+  CUDA_TRY(is_fused ? emit_fusion(walk->plan, nodes, count) : emit_node(walk->plan, index));
+  for (uint32_t k = 0; k < count; k++) {
+    walk->is_done[nodes[k]] = true;
+  }
+  *out_did = true;
+  return CLEAVE_OK;
+}
+
+cleave_status_t cuda_emit_region(cuda_plan_t *plan) {
+  const cleave_region_view_t *region = plan->region;
+  walk_t walk = {.plan = plan, .is_done = calloc((size_t)region->node_count + 1, sizeof(bool))};
+  cleave_status_t status = walk.is_done == NULL ? cuda_plan_no_memory(plan) : CLEAVE_OK;
+  for (bool did = true; did && status == CLEAVE_OK;) {
+    did = false;
+    for (uint32_t k = 0; k < region->node_count && status == CLEAVE_OK; k++) {
+      status = do_ready(&walk, k, &did);
+    }
+  }
+  for (uint32_t k = 0; k < region->node_count && status == CLEAVE_OK; k++) {
+    if (!walk.is_done[k]) {
+      status = cuda_fail(plan->message, CLEAVE_ERROR_INVALID_ARGUMENT, CLEAVE_REASON_NONE,
+                         "the region has a cycle through node %u", (unsigned)k);
+    }
+  }
+  free(walk.is_done);
+  return status == CLEAVE_OK ? cuda_plan_finish(plan) : status;
+}
+
+/* ---- where sizes are not known ---- */
+
+static bool is_lowered(const char *op) {
+  static const char *const special[] = {
+      "Clip", "Mean", "Cast", "CastLike", "Where", "Sum", "Gelu", "LayerNormalization", "RMSNormalization"};
+  for (size_t k = 0; k < sizeof special / sizeof special[0]; k++) {
+    if (strcmp(special[k], op) == 0) {
+      return true;
+    }
+  }
+  kernel_op_t found = kernel_op_find(op);
+  return found != KERNEL_OP_COUNT && kernel_op_info(found)->kind != KERNEL_KIND_SPECIAL;
+}
+
+cleave_status_t cuda_emit_guess(const cleave_region_view_t *region, cleave_message_t *message) {
+  for (uint32_t n = 0; n < region->node_count; n++) {
+    const cleave_node_view_t *node = &region->nodes[n];
+    if (!is_onnx(node) || (find_operator(node->op) == NULL && !is_lowered(node->op))) {
+      return cuda_fail(message, CLEAVE_ERROR_UNSUPPORTED, CLEAVE_REASON_OPERATOR,
+                       "%s '%.60s': no kernel has it", node->op, node->name == NULL ? "" : node->name);
+    }
+  }
+  for (uint32_t v = 0; v < region->value_count; v++) {
+    if (!cpu_dtype_is_plain(region->values[v].tensor.dtype)) {
+      return cuda_fail(message, CLEAVE_ERROR_UNSUPPORTED, CLEAVE_REASON_DTYPE,
+                       "'%.100s' has a dtype that is not known, or none of numbers or truth values",
+                       region->values[v].name);
+    }
+  }
+  return CLEAVE_OK;
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * From nodes to steps. Each family of operators has a file; an operator that no file has is lowered to a
+ * program of kernels/ or refused. All functions add to the plan, and refuse with the node's name.
+ */
+#ifndef CLEAVE_CUDA_EMIT_H
+#define CLEAVE_CUDA_EMIT_H
+
+#include "cuda/plan/plan.h"
+#include "kernels/lower/lower.h"
+
+/* All steps of the region. */
+CLEAVE_MUST_USE cleave_status_t cuda_emit_region(cuda_plan_t *plan);
+
+/* Whether the region can be run as far as that is known, where sizes are not. */
+CLEAVE_MUST_USE cleave_status_t cuda_emit_guess(const cleave_region_view_t *region,
+                                                cleave_message_t *message);
+
+/* ---- what families share ---- */
+
+typedef cleave_status_t (*cuda_emit_t)(cuda_plan_t *plan, const cleave_node_view_t *node);
+
+static inline const cleave_tensor_view_t *cuda_tensor(const cuda_plan_t *plan, uint32_t value) {
+  return &plan->region->values[value].tensor;
+}
+
+/* Input or output `index`, or NULL if it is left out. */
+static inline const cleave_tensor_view_t *cuda_input(const cuda_plan_t *plan, const cleave_node_view_t *node,
+                                                     uint32_t index) {
+  return index >= node->input_count || node->inputs[index] == CLEAVE_INDEX_NONE
+             ? NULL
+             : cuda_tensor(plan, node->inputs[index]);
+}
+
+static inline const cleave_tensor_view_t *cuda_output(const cuda_plan_t *plan, const cleave_node_view_t *node,
+                                                      uint32_t index) {
+  return index >= node->output_count || node->outputs[index] == CLEAVE_INDEX_NONE
+             ? NULL
+             : cuda_tensor(plan, node->outputs[index]);
+}
+
+/* Integers of a constant input, at most `room`; *out_count 0 where it is left out. */
+CLEAVE_MUST_USE cleave_status_t cuda_read_ints(cuda_plan_t *plan, const cleave_node_view_t *node,
+                                               uint32_t index, int64_t *out_ints, uint32_t room,
+                                               uint32_t *out_count);
+
+/* Strides of a dense tensor, in elements. */
+void cuda_dense_strides(int32_t rank, const int64_t *dims, int64_t *out_strides);
+
+/* Product of sizes. */
+int64_t cuda_product_of(const int64_t *dims, int32_t count);
+
+/* A copy of elements between strided tensors. */
+typedef struct cuda_move {
+  const char *label;
+  cleave_dtype_t dtype;
+  int32_t rank;
+  int64_t dims[2 * CLEAVE_MAX_RANK];
+  int64_t from_strides[2 * CLEAVE_MAX_RANK]; /* elements */
+  int64_t to_strides[2 * CLEAVE_MAX_RANK];
+  cuda_pointer_t from;
+  cuda_pointer_t to;
+} cuda_move_t;
+
+CLEAVE_MUST_USE cleave_status_t cuda_emit_move(cuda_plan_t *plan, const cuda_move_t *move);
+
+/* Programs out of parts, for families that build their own: values of `program`, by number. */
+typedef struct cuda_builder {
+  cuda_plan_t *plan;
+  kernel_program_t *program;
+  cuda_program_call_t *call;
+} cuda_builder_t;
+
+CLEAVE_MUST_USE cleave_status_t cuda_builder_init(cuda_builder_t *builder, cuda_plan_t *plan,
+                                                  const char *label, int32_t rank, int32_t reduced);
+void cuda_builder_deinit(cuda_builder_t *builder);
+/* A load of a dense tensor; axes per axis of the space, as kernel_program_input takes them. `dims` lives as
+ * long as the builder. */
+CLEAVE_MUST_USE cleave_status_t cuda_builder_load(cuda_builder_t *builder, cleave_dtype_t dtype,
+                                                  cuda_pointer_t from, const int8_t *axes, int32_t rank,
+                                                  const int64_t *dims, uint32_t *out_value);
+CLEAVE_MUST_USE cleave_status_t cuda_builder_apply(cuda_builder_t *builder, kernel_op_t op, uint32_t x,
+                                                   uint32_t y, uint32_t *out_value);
+CLEAVE_MUST_USE cleave_status_t cuda_builder_number(cuda_builder_t *builder, cleave_dtype_t dtype,
+                                                    double number, uint32_t *out_value);
+CLEAVE_MUST_USE cleave_status_t cuda_builder_store(cuda_builder_t *builder, cleave_dtype_t dtype,
+                                                   uint32_t value, cuda_pointer_t to);
+
+/* ---- families ---- */
+
+/* Nodes as one program of `region`, which is the plan's or has further values behind: these are in `extra`.
+ */
+CLEAVE_MUST_USE cleave_status_t cuda_emit_lowered(cuda_plan_t *plan, const cleave_region_view_t *region,
+                                                  const uint32_t *nodes, uint32_t count,
+                                                  const uint32_t *extra);
+
+/* A product, by cuBLASLt or a kernel of ours; bias and activation only where cuda_product_is_fast. */
+bool cuda_product_is_fast(const cuda_plan_t *plan, cleave_dtype_t dtype);
+CLEAVE_MUST_USE cleave_status_t cuda_emit_product(cuda_plan_t *plan, const char *label,
+                                                  const cuda_product_t *product, cuda_pointer_t a,
+                                                  cuda_pointer_t b, cuda_pointer_t d, cuda_pointer_t bias);
+
+/* What a fusion adds to the product that it begins with. */
+typedef struct cuda_epilogue {
+  uint32_t bias; /* value, or CUDA_NO_SLOT */
+  uint32_t activation;
+  uint32_t result; /* value that the product makes then */
+} cuda_epilogue_t;
+
+CLEAVE_MUST_USE cleave_status_t cuda_emit_matmul(cuda_plan_t *plan, const cleave_node_view_t *node,
+                                                 const cuda_epilogue_t *epilogue);
+CLEAVE_MUST_USE cleave_status_t cuda_emit_gemm(cuda_plan_t *plan, const cleave_node_view_t *node,
+                                               const cuda_epilogue_t *epilogue);
+/* Without its bias, into slot `to`. `w` is a slot with weights of the same shape. */
+CLEAVE_MUST_USE cleave_status_t cuda_emit_convolution(cuda_plan_t *plan, const cleave_node_view_t *node,
+                                                      uint32_t w, uint32_t to);
+
+/* A fusion that begins with Conv, MatMul or Gemm. */
+bool cuda_is_product(const cleave_node_view_t *node);
+CLEAVE_MUST_USE cleave_status_t cuda_emit_fused_product(cuda_plan_t *plan, const uint32_t *nodes,
+                                                        uint32_t count);
+
+#define CUDA_EMIT_OPERATORS(X)         \
+  X(Conv, conv)                        \
+  X(MatMul, matmul_alone)              \
+  X(Gemm, gemm_alone)                  \
+  X(MaxPool, pool)                     \
+  X(AveragePool, pool)                 \
+  X(LpPool, pool)                      \
+  X(GlobalAveragePool, global_pool)    \
+  X(GlobalMaxPool, global_pool)        \
+  X(BatchNormalization, batch_norm)    \
+  X(InstanceNormalization, group_norm) \
+  X(GroupNormalization, group_norm)    \
+  X(Softmax, softmax)                  \
+  X(LogSoftmax, softmax)               \
+  X(ReduceSum, reduce)                 \
+  X(ReduceMean, reduce)                \
+  X(ReduceMax, reduce)                 \
+  X(ReduceMin, reduce)                 \
+  X(ReduceProd, reduce)                \
+  X(ReduceSumSquare, reduce)           \
+  X(ReduceL1, reduce)                  \
+  X(ReduceL2, reduce)                  \
+  X(ReduceLogSum, reduce)              \
+  X(ReduceLogSumExp, reduce)           \
+  X(Reshape, view)                     \
+  X(Flatten, view)                     \
+  X(Squeeze, view)                     \
+  X(Unsqueeze, view)                   \
+  X(Identity, view)                    \
+  X(Dropout, dropout)                  \
+  X(Transpose, transpose)              \
+  X(Slice, slice)                      \
+  X(Concat, concat)                    \
+  X(Split, split)                      \
+  X(Expand, expand)                    \
+  X(Tile, tile)                        \
+  X(Pad, pad)                          \
+  X(DepthToSpace, depth_to_space)      \
+  X(SpaceToDepth, space_to_depth)      \
+  X(Gather, gather)                    \
+  X(GatherElements, gather_elements)
+
+#define CUDA_EMIT_DECLARE(op, name) \
+  cleave_status_t cuda_emit_##name(cuda_plan_t *plan, const cleave_node_view_t *node);
+CUDA_EMIT_OPERATORS(CUDA_EMIT_DECLARE)
+#undef CUDA_EMIT_DECLARE
+
+#endif /* CLEAVE_CUDA_EMIT_H */

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators that move elements and compute nothing: all of them are strided copies, or no work at all.
+#include <string.h>
+
+#include "emit.h"
+
+static cuda_pointer_t pointer(uint32_t slot) {
+  return (cuda_pointer_t){slot, 0};
+}
+
+/* A copy of the whole of output 0, from dense to dense: strides are changed by the caller. */
+static cuda_move_t whole(const cuda_plan_t *plan, const cleave_node_view_t *node, uint32_t from, uint32_t to,
+                         const cleave_tensor_view_t *shape) {
+  cuda_move_t move = {.label = node->op, .dtype = cuda_tensor(plan, to)->dtype, .rank = shape->rank};
+  move.from = pointer(from);
+  move.to = pointer(to);
+  memcpy(move.dims, shape->dims, (size_t)shape->rank * sizeof *move.dims);
+  cuda_dense_strides(shape->rank, shape->dims, move.from_strides);
+  cuda_dense_strides(shape->rank, shape->dims, move.to_strides);
+  return move;
+}
+
+/* ---- no work ---- */
+
+cleave_status_t cuda_emit_view(cuda_plan_t *plan, const cleave_node_view_t *node) {
+  if (cuda_output(plan, node, 0) == NULL) {
+    return CLEAVE_OK;
+  }
+  if (plan->slots[node->inputs[0]].bytes != plan->slots[node->outputs[0]].bytes) {
+    return cuda_plan_refuse(plan, CLEAVE_REASON_SHAPE, "its result has another size");
+  }
+  return cuda_plan_view(plan, node->outputs[0], node->inputs[0]);
+}
+
+cleave_status_t cuda_emit_dropout(cuda_plan_t *plan, const cleave_node_view_t *node) {
+  const cleave_tensor_view_t *mode = cuda_input(plan, node, 2);
+  const unsigned char *trains = mode == NULL ? NULL : cuda_plan_data(plan, node->inputs[2]);
+  if (cuda_output(plan, node, 1) != NULL || (mode != NULL && (trains == NULL || *trains != 0))) {
+    return cuda_plan_refuse(plan, CLEAVE_REASON_ATTRIBUTE, "it trains, or its mask is read");
+  }
+  return cuda_emit_view(plan, node);
+}
+
+/* ---- strides ---- */
+
+cleave_status_t cuda_emit_transpose(cuda_plan_t *plan, const cleave_node_view_t *node) {
+  const cleave_tensor_view_t *x = cuda_input(plan, node, 0);
+  const cleave_tensor_view_t *y = cuda_output(plan, node, 0);
+  uint32_t count = 0;
+  const int64_t *order = cleave_view_ints(node, "perm", &count);
+  int64_t strides[CLEAVE_MAX_RANK];
+  cuda_move_t move = whole(plan, node, node->inputs[0], node->outputs[0], y);
+  cuda_dense_strides(x->rank, x->dims, strides);
+  for (int32_t d = 0; d < x->rank; d++) {
+    int64_t axis = count == (uint32_t)x->rank ? order[d] : x->rank - 1 - d;
+    if (axis < 0 || axis >= x->rank) {
+      return cuda_plan_refuse(plan, CLEAVE_REASON_ATTRIBUTE, "perm is not an order of the axes");
+    }
+    move.from_strides[d] = strides[axis];
+  }
+  return cuda_emit_move(plan, &move);
+}
+
+/* Begin and step along each axis, from four inputs, or from attributes of old operator sets. */
+static cleave_status_t read_slice(cuda_plan_t *plan, const cleave_node_view_t *node, int64_t *begins,
+                                  int64_t *steps) {
+  const cleave_tensor_view_t *x = cuda_input(plan, node, 0);
+  int64_t lists[3][CLEAVE_MAX_RANK];
+  uint32_t counts[3];
+  static const uint32_t inputs[3] = {1, 3, 4}; /* starts, axes, steps */
+  static const char *const names[3] = {"starts", "axes", "steps"};
+  for (uint32_t k = 0; k < 3; k++) {
+    CUDA_TRY(cuda_read_ints(plan, node, inputs[k], lists[k], CLEAVE_MAX_RANK, &counts[k]));
+    uint32_t given = 0;
+    const int64_t *attribute = counts[k] == 0 ? cleave_view_ints(node, names[k], &given) : NULL;
+    for (uint32_t i = 0; i < given && i < CLEAVE_MAX_RANK; i++) {
+      lists[k][i] = attribute[i];
+      counts[k] = i + 1;
+    }
+  }
+  for (int32_t d = 0; d < x->rank; d++) {
+    begins[d] = 0;
+    steps[d] = 1;
+  }
+  for (uint32_t k = 0; k < counts[0]; k++) {
+    int64_t axis = counts[1] > k ? lists[1][k] : (int64_t)k;
+    axis = axis < 0 ? axis + x->rank : axis;
+    if (axis < 0 || axis >= x->rank) {
+      return cuda_plan_refuse(plan, CLEAVE_REASON_SHAPE, "an axis is outside of the shape");
+    }
+    int64_t size = x->dims[axis];
+    int64_t step = counts[2] > k ? lists[2][k] : 1;
+    int64_t begin = lists[0][k] < 0 ? lists[0][k] + size : lists[0][k];
+    begin = begin < 0 ? 0 : begin > (step < 0 ? size - 1 : size) ? (step < 0 ? size - 1 : size) : begin;
+    begins[axis] = begin;
+    steps[axis] = step;
+  }
+  return CLEAVE_OK;
+}
+
+cleave_status_t cuda_emit_slice(cuda_plan_t *plan, const cleave_node_view_t *node) {
+  const cleave_tensor_view_t *x = cuda_input(plan, node, 0);
+  const cleave_tensor_view_t *y = cuda_output(plan, node, 0);
+  int64_t begins[CLEAVE_MAX_RANK];
+  int64_t steps[CLEAVE_MAX_RANK];
+  int64_t strides[CLEAVE_MAX_RANK];
+  CUDA_TRY(read_slice(plan, node, begins, steps));
+  cuda_move_t move = whole(plan, node, node->inputs[0], node->outputs[0], y);
+  cuda_dense_strides(x->rank, x->dims, strides);
+  for (int32_t d = 0; d < x->rank; d++) {
+    move.from_strides[d] = strides[d] * steps[d];
+    move.from.offset += begins[d] * strides[d] * (int64_t)cleave_dtype_size(x->dtype);
+  }
+  return cuda_emit_move(plan, &move);
+}
+
+cleave_status_t cuda_emit_expand(cuda_plan_t *plan, const cleave_node_view_t *node) {
+  const cleave_tensor_view_t *x = cuda_input(plan, node, 0);
+  const cleave_tensor_view_t *y = cuda_output(plan, node, 0);
+  int64_t strides[CLEAVE_MAX_RANK];
+  cuda_move_t move = whole(plan, node, node->inputs[0], node->outputs[0], y);
+  cuda_dense_strides(x->rank, x->dims, strides);
+  for (int32_t d = 0; d < y->rank; d++) {
+    int32_t own = d - (y->rank - x->rank);
+    move.from_strides[d] = own < 0 || x->dims[own] == 1 ? 0 : strides[own];
+  }
+  return cuda_emit_move(plan, &move);
+}
+
+/* Each axis as one of repeats and one of its own. */
+cleave_status_t cuda_emit_tile(cuda_plan_t *plan, const cleave_node_view_t *node) {
+  const cleave_tensor_view_t *x = cuda_input(plan, node, 0);
+  const cleave_tensor_view_t *y = cuda_output(plan, node, 0);
+  int64_t from[CLEAVE_MAX_RANK];
+  int64_t to[CLEAVE_MAX_RANK];
+  cuda_move_t move = {.label = node->op, .dtype = x->dtype, .rank = 2 * x->rank};
+  move.from = pointer(node->inputs[0]);
+  move.to = pointer(node->outputs[0]);
+  cuda_dense_strides(x->rank, x->dims, from);
+  cuda_dense_strides(y->rank, y->dims, to);
+  for (int32_t d = 0; d < x->rank; d++) {
+    if (y->rank != x->rank || (x->dims[d] > 0 && y->dims[d] % x->dims[d] != 0)) {
+      return cuda_plan_refuse(plan, CLEAVE_REASON_SHAPE, "its result has another shape");
+    }
+    move.dims[2 * d] = x->dims[d] > 0 ? y->dims[d] / x->dims[d] : 0;
+    move.dims[2 * d + 1] = x->dims[d];
+    move.to_strides[2 * d] = to[d] * x->dims[d];
+    move.to_strides[2 * d + 1] = to[d];
+    move.from_strides[2 * d + 1] = from[d];
+  }
+  return cuda_emit_move(plan, &move);
+}
+
+/* ---- parts ---- */
+
+static cleave_status_t read_axis(cuda_plan_t *plan, const cleave_node_view_t *node, int32_t rank,
+                                 int64_t otherwise, int32_t *out_axis) {
+  int64_t axis = cleave_view_int(node, "axis", otherwise);
+  axis = axis < 0 ? axis + rank : axis;
+  if (axis < 0 || axis >= rank) {
+    return cuda_plan_refuse(plan, CLEAVE_REASON_ATTRIBUTE, "its axis is outside of the shape");
+  }
+  *out_axis = (int32_t)axis;
+  return CLEAVE_OK;
+}
+
+cleave_status_t cuda_emit_concat(cuda_plan_t *plan, const cleave_node_view_t *node) {
+  const cleave_tensor_view_t *y = cuda_output(plan, node, 0);
+  int32_t axis = 0;
+  int64_t at = 0;
+  CUDA_TRY(read_axis(plan, node, y->rank, 0, &axis));
+  for (uint32_t k = 0; k < node->input_count; k++) {
+    const cleave_tensor_view_t *x = cuda_input(plan, node, k);
+    if (x == NULL || x->rank != y->rank) {
+      return cuda_plan_refuse(plan, CLEAVE_REASON_SHAPE, "an input has another rank");
+    }
+    cuda_move_t move = whole(plan, node, node->inputs[k], node->outputs[0], x);
+    cuda_dense_strides(y->rank, y->dims, move.to_strides);
+    move.to.offset = at * move.to_strides[axis] * (int64_t)cleave_dtype_size(y->dtype);
+    at += x->dims[axis];
+    CUDA_TRY(cuda_emit_move(plan, &move));
+  }
+  return CLEAVE_OK;
+}
+
+cleave_status_t cuda_emit_split(cuda_plan_t *plan, const cleave_node_view_t *node) {
+  const cleave_tensor_view_t *x = cuda_input(plan, node, 0);
+  int64_t sizes[256];
+  uint32_t count = 0;
+  int32_t axis = 0;
+  int64_t at = 0;
+  CUDA_TRY(read_axis(plan, node, x->rank, 0, &axis));
+  CUDA_TRY(cuda_read_ints(plan, node, 1, sizes, 256, &count));
+  const int64_t *listed = count > 0 ? sizes : cleave_view_ints(node, "split", &count);
+  int64_t each = (x->dims[axis] + node->output_count - 1) / node->output_count;
+  for (uint32_t k = 0; k < node->output_count; k++) {
+    const cleave_tensor_view_t *y = cuda_output(plan, node, k);
+    int64_t size = count > k ? listed[k] : each;
+    if (y != NULL) {
+      cuda_move_t move = whole(plan, node, node->inputs[0], node->outputs[k], y);
+      cuda_dense_strides(x->rank, x->dims, move.from_strides);
+      move.from.offset = at * move.from_strides[axis] * (int64_t)cleave_dtype_size(x->dtype);
+      CUDA_TRY(cuda_emit_move(plan, &move));
+    }
+    at += size;
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t emit_fill(cuda_plan_t *plan, const cleave_node_view_t *node, const void *element) {
+  const cleave_tensor_view_t *y = cuda_output(plan, node, 0);
+  size_t size = cleave_dtype_size(y->dtype);
+  uint64_t bits = 0;
+  if (element != NULL) {
+    memcpy(&bits, element, size);
+  }
+  cuda_kernel_call_t call = {.text = "fill",
+                             .label = node->op,
+                             .defines = size == 1   ? "typedef u8 element;\n"
+                                        : size == 2 ? "typedef u16 element;\n"
+                                        : size == 4 ? "typedef u32 element;\n"
+                                                    : "typedef u64 element;\n",
+                             .threads = cleave_view_element_count(y),
+                             .pointer_count = 1,
+                             .pointers = {pointer(node->outputs[0])},
+                             .number_count = 3,
+                             .block = 256};
+  call.is_wide = call.threads > INT32_MAX - 1024;
+  call.numbers[0] = call.threads;
+  call.numbers[1] = (int64_t)(int32_t)(uint32_t)bits;
+  call.numbers[2] = (int64_t)(int32_t)(uint32_t)(bits >> 32);
+  return cuda_plan_kernel(plan, &call);
+}
+
+/* The value all around, then the tensor inside; what is cut off has negative pads. */
+cleave_status_t cuda_emit_pad(cuda_plan_t *plan, const cleave_node_view_t *node) {
+  const cleave_tensor_view_t *x = cuda_input(plan, node, 0);
+  const cleave_tensor_view_t *value = cuda_input(plan, node, 2);
+  const void *element = value == NULL ? NULL : cuda_plan_data(plan, node->inputs[2]);
+  int64_t pads[2 * CLEAVE_MAX_RANK];
+  int64_t axes[CLEAVE_MAX_RANK];
+  uint32_t count = 0;
+  uint32_t axis_count = 0;
+  CUDA_TRY(cuda_read_ints(plan, node, 1, pads, 2 * CLEAVE_MAX_RANK, &count));
+  CUDA_TRY(cuda_read_ints(plan, node, 3, axes, CLEAVE_MAX_RANK, &axis_count));
+  if (strcmp(cleave_view_string(node, "mode", "constant"), "constant") != 0 || node->input_count < 2) {
+    return cuda_plan_refuse(plan, CLEAVE_REASON_ATTRIBUTE, "mode constant alone is supported");
+  }
+  if (value != NULL && element == NULL) {
+    return cuda_plan_refuse(plan, CLEAVE_REASON_CONSTANT, "its value is not a constant");
+  }
+  uint32_t half = count / 2;
+  cuda_move_t move = whole(plan, node, node->inputs[0], node->outputs[0], x);
+  cuda_dense_strides(x->rank, cuda_output(plan, node, 0)->dims, move.to_strides);
+  for (uint32_t k = 0; k < half; k++) {
+    int64_t axis = axis_count > k ? axes[k] : (int64_t)k;
+    axis = axis < 0 ? axis + x->rank : axis;
+    if (axis < 0 || axis >= x->rank) {
+      return cuda_plan_refuse(plan, CLEAVE_REASON_SHAPE, "an axis is outside of the shape");
+    }
+    int64_t before = pads[k];
+    int64_t after = pads[half + k];
+    int64_t size = (int64_t)cleave_dtype_size(x->dtype);
+    move.from.offset += before < 0 ? -before * move.from_strides[axis] * size : 0;
+    move.to.offset += before > 0 ? before * move.to_strides[axis] * size : 0;
+    move.dims[axis] += (before < 0 ? before : 0) + (after < 0 ? after : 0);
+    move.dims[axis] = move.dims[axis] < 0 ? 0 : move.dims[axis];
+  }
+  CUDA_TRY(emit_fill(plan, node, element));
+  return cuda_emit_move(plan, &move);
+}
+
+/* ---- blocks of images ---- */
+
+/* Six axes, in an order: N, C', b, b, H, W of the deep tensor against N, C', H, b, W, b of the wide one. */
+static cleave_status_t move_blocks(cuda_plan_t *plan, const cleave_node_view_t *node, bool to_space) {
+  const cleave_tensor_view_t *deep = to_space ? cuda_input(plan, node, 0) : cuda_output(plan, node, 0);
+  bool is_column_first = to_space && strcmp(cleave_view_string(node, "mode", "DCR"), "CRD") == 0;
+  int64_t size = cleave_view_int(node, "blocksize", 1);
+  if (deep->rank != 4 || size < 1 || deep->dims[1] % (size * size) != 0) {
+    return cuda_plan_refuse(plan, CLEAVE_REASON_SHAPE, "its channels are not a multiple of the block");
+  }
+  int64_t channels = deep->dims[1] / (size * size);
+  int64_t height = deep->dims[2];
+  int64_t width = deep->dims[3];
+  int64_t place = height * width;
+  cuda_move_t move = {.label = node->op, .dtype = deep->dtype, .rank = 6};
+  const int64_t dims[6] = {deep->dims[0], channels, height, size, width, size};
+  int64_t wide[6];
+  int64_t block = is_column_first ? place : channels * place; /* of the deep tensor, per step in a block */
+  int64_t channel = is_column_first ? size * size * place : place;
+  const int64_t deeply[6] = {deep->dims[1] * place, channel, width, size * block, 1, block};
+  cuda_dense_strides(6, dims, wide);
+  memcpy(move.dims, dims, sizeof dims);
+  memcpy(move.from_strides, to_space ? deeply : wide, sizeof wide);
+  memcpy(move.to_strides, to_space ? wide : deeply, sizeof wide);
+  move.from = pointer(node->inputs[0]);
+  move.to = pointer(node->outputs[0]);
+  return cuda_emit_move(plan, &move);
+}
+
+cleave_status_t cuda_emit_depth_to_space(cuda_plan_t *plan, const cleave_node_view_t *node) {
+  return move_blocks(plan, node, true);
+}
+
+cleave_status_t cuda_emit_space_to_depth(cuda_plan_t *plan, const cleave_node_view_t *node) {
+  return move_blocks(plan, node, false);
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Windows, and poolings over them.
+#include "windows.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "kernels/convert.h"
+
+enum { BLOCK = 256 };
+
+static int64_t listed(const cleave_node_view_t *node, const char *name, uint32_t index, int64_t otherwise) {
+  uint32_t count = 0;
+  const int64_t *ints = cleave_view_ints(node, name, &count);
+  return index < count ? ints[index] : otherwise;
+}
+
+/* SAME: as much border as the result needs, the odd one at the end or at the begin. */
+static void find_pads(const cleave_node_view_t *node, cuda_window_t *window, int32_t d) {
+  const char *mode = cleave_view_string(node, "auto_pad", "NOTSET");
+  window->before[d] = listed(node, "pads", (uint32_t)d, 0);
+  window->after[d] = listed(node, "pads", (uint32_t)(window->axes + d), 0);
+  if (strcmp(mode, "VALID") == 0) {
+    window->before[d] = 0;
+    window->after[d] = 0;
+  } else if (strncmp(mode, "SAME", 4) == 0) {
+    int64_t reach = (window->size[d] - 1) * window->dilation[d] + 1;
+    int64_t total = (window->out[d] - 1) * window->stride[d] + reach - window->in[d];
+    total = total > 0 ? total : 0;
+    window->before[d] = strcmp(mode, "SAME_LOWER") == 0 ? total - total / 2 : total / 2;
+    window->after[d] = total - window->before[d];
+  }
+}
+
+cleave_status_t cuda_window_read(cuda_plan_t *plan, const cleave_node_view_t *node, const int64_t *sizes,
+                                 cuda_window_t *out_window) {
+  const cleave_tensor_view_t *x = cuda_input(plan, node, 0);
+  const cleave_tensor_view_t *y = cuda_output(plan, node, 0);
+  cuda_window_t *window = out_window;
+  memset(window, 0, sizeof *window);
+  window->axes = x->rank - 2;
+  if (window->axes < 1 || window->axes > CUDA_MOST_AXES || y == NULL || y->rank != x->rank) {
+    return cuda_plan_refuse(plan, CLEAVE_REASON_SHAPE, "1 to %d spatial axes are supported", CUDA_MOST_AXES);
+  }
+  for (int32_t d = 0; d < window->axes; d++) {
+    window->in[d] = x->dims[d + 2];
+    window->out[d] = y->dims[d + 2];
+    window->size[d] = sizes[d];
+    window->stride[d] = listed(node, "strides", (uint32_t)d, 1);
+    window->dilation[d] = listed(node, "dilations", (uint32_t)d, 1);
+    find_pads(node, window, d);
+  }
+  return CLEAVE_OK;
+}
+
+static void add_axes(const int64_t *numbers, int32_t count, cuda_kernel_call_t *call) {
+  memcpy(call->numbers + call->number_count, numbers, (size_t)count * sizeof *numbers);
+  call->number_count += (uint32_t)count;
+}
+
+void cuda_window_numbers(const cuda_window_t *window, cuda_kernel_call_t *call) {
+  add_axes(window->in, window->axes, call);
+  add_axes(window->out, window->axes, call);
+  add_axes(window->size, window->axes, call);
+  add_axes(window->stride, window->axes, call);
+  add_axes(window->dilation, window->axes, call);
+  add_axes(window->before, window->axes, call);
+}
+
+static cleave_status_t check_pool(cuda_plan_t *plan, const cleave_node_view_t *node) {
+  const cleave_tensor_view_t *x = cuda_input(plan, node, 0);
+  uint32_t count = 0;
+  (void)cleave_view_ints(node, "kernel_shape", &count);
+  if (count != (uint32_t)(x->rank - 2)) {
+    return cuda_plan_refuse(plan, CLEAVE_REASON_ATTRIBUTE, "kernel_shape has another length");
+  }
+  if (node->output_count > 1 && node->outputs[1] != CLEAVE_INDEX_NONE) {
+    return cuda_plan_refuse(plan, CLEAVE_REASON_OPERATOR, "its Indices are read");
+  }
+  if (!cpu_dtype_is_float(x->dtype) && strcmp(node->op, "MaxPool") != 0) {
+    return cuda_plan_refuse(plan, CLEAVE_REASON_DTYPE, "floats alone are supported");
+  }
+  return CLEAVE_OK;
+}
+
+cleave_status_t cuda_emit_pool(cuda_plan_t *plan, const cleave_node_view_t *node) {
+  const cleave_tensor_view_t *x = cuda_input(plan, node, 0);
+  cuda_window_t window;
+  char types[256];
+  char defines[512];
+  uint32_t count = 0;
+  CUDA_TRY(check_pool(plan, node));
+  CUDA_TRY(cuda_window_read(plan, node, cleave_view_ints(node, "kernel_shape", &count), &window));
+  int mode = strcmp(node->op, "MaxPool") == 0 ? 0 : strcmp(node->op, "AveragePool") == 0 ? 1 : 2;
+  (void)cuda_text_defines(x->dtype, types, sizeof types);
+  (void)snprintf(
+      defines, sizeof defines,
+      "%stypedef %s accumulator;\n#define AXES %d\n#define MODE %d\n#define P %d\n#define COUNTS_BORDER %d\n",
+      types, x->dtype == CLEAVE_DTYPE_F64 ? "double" : "float", (int)window.axes, mode,
+      (int)cleave_view_int(node, "p", 2), (int)cleave_view_int(node, "count_include_pad", 0));
+  cuda_kernel_call_t call = {.text = "pool",
+                             .label = node->op,
+                             .defines = defines,
+                             .pointer_count = 2,
+                             .pointers = {{node->inputs[0], 0}, {node->outputs[0], 0}},
+                             .block = BLOCK};
+  call.threads = cleave_view_element_count(cuda_output(plan, node, 0));
+  call.is_wide = call.threads > INT32_MAX - 1024 || cleave_view_element_count(x) > INT32_MAX - 1024;
+  add_axes(&call.threads, 1, &call);
+  cuda_window_numbers(&window, &call);
+  add_axes(window.after, window.axes, &call);
+  return cuda_plan_kernel(plan, &call);
+}

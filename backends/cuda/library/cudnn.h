@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What is called of cuDNN 8 and 9: convolutions. */
+#ifndef CLEAVE_CUDA_CUDNN_H
+#define CLEAVE_CUDA_CUDNN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "driver.h"
+
+typedef struct cudnnContext *cuda_dnn_handle_t;
+typedef struct cudnnTensorStruct *cuda_dnn_tensor_t;
+typedef struct cudnnFilterStruct *cuda_dnn_filter_t;
+typedef struct cudnnConvolutionStruct *cuda_dnn_convolution_t;
+
+enum { CUDA_DNN_F32 = 0, CUDA_DNN_F64 = 1, CUDA_DNN_F16 = 2, CUDA_DNN_BF16 = 9 };
+enum { CUDA_DNN_ROW_MAJOR = 0 };
+enum { CUDA_DNN_CROSS_CORRELATION = 1 };
+enum { CUDA_DNN_MATH_DEFAULT = 0, CUDA_DNN_MATH_TENSOR = 1, CUDA_DNN_MATH_FMA = 3 };
+
+typedef struct cuda_dnn_choice {
+  int32_t algorithm;
+  int32_t status;
+  float time;
+  size_t memory;
+  int32_t is_deterministic;
+  int32_t math;
+  int32_t reserved[3];
+} cuda_dnn_choice_t;
+
+/* X(result, member, symbol, parameters) */
+#define CUDA_DNN_ENTRIES(X)                                                                                  \
+  X(size_t, version, cudnnGetVersion, (void))                                                                \
+  X(const char *, error_string, cudnnGetErrorString, (int32_t status))                                       \
+  X(int32_t, create, cudnnCreate, (cuda_dnn_handle_t * handle))                                              \
+  X(int32_t, destroy, cudnnDestroy, (cuda_dnn_handle_t handle))                                              \
+  X(int32_t, set_stream, cudnnSetStream, (cuda_dnn_handle_t handle, cuda_stream_t stream))                   \
+  X(int32_t, tensor_create, cudnnCreateTensorDescriptor, (cuda_dnn_tensor_t * tensor))                       \
+  X(int32_t, tensor_set, cudnnSetTensorNdDescriptor,                                                         \
+    (cuda_dnn_tensor_t tensor, int32_t type, int rank, const int *dims, const int *strides))                 \
+  X(int32_t, tensor_destroy, cudnnDestroyTensorDescriptor, (cuda_dnn_tensor_t tensor))                       \
+  X(int32_t, filter_create, cudnnCreateFilterDescriptor, (cuda_dnn_filter_t * filter))                       \
+  X(int32_t, filter_set, cudnnSetFilterNdDescriptor,                                                         \
+    (cuda_dnn_filter_t filter, int32_t type, int32_t format, int rank, const int *dims))                     \
+  X(int32_t, filter_destroy, cudnnDestroyFilterDescriptor, (cuda_dnn_filter_t filter))                       \
+  X(int32_t, convolution_create, cudnnCreateConvolutionDescriptor, (cuda_dnn_convolution_t * convolution))   \
+  X(int32_t, convolution_set, cudnnSetConvolutionNdDescriptor,                                               \
+    (cuda_dnn_convolution_t convolution, int rank, const int *pads, const int *strides,                      \
+     const int *dilations, int32_t mode, int32_t type))                                                      \
+  X(int32_t, convolution_set_math, cudnnSetConvolutionMathType,                                              \
+    (cuda_dnn_convolution_t convolution, int32_t math))                                                      \
+  X(int32_t, convolution_set_groups, cudnnSetConvolutionGroupCount,                                          \
+    (cuda_dnn_convolution_t convolution, int groups))                                                        \
+  X(int32_t, convolution_destroy, cudnnDestroyConvolutionDescriptor, (cuda_dnn_convolution_t convolution))   \
+  X(int32_t, choose, cudnnGetConvolutionForwardAlgorithm_v7,                                                 \
+    (cuda_dnn_handle_t handle, cuda_dnn_tensor_t x, cuda_dnn_filter_t w, cuda_dnn_convolution_t convolution, \
+     cuda_dnn_tensor_t y, int wanted, int *count, cuda_dnn_choice_t *choices))                               \
+  X(int32_t, workspace, cudnnGetConvolutionForwardWorkspaceSize,                                             \
+    (cuda_dnn_handle_t handle, cuda_dnn_tensor_t x, cuda_dnn_filter_t w, cuda_dnn_convolution_t convolution, \
+     cuda_dnn_tensor_t y, int32_t algorithm, size_t * bytes))                                                \
+  X(int32_t, convolve, cudnnConvolutionForward,                                                              \
+    (cuda_dnn_handle_t handle, const void *alpha, cuda_dnn_tensor_t x_type, const void *x,                   \
+     cuda_dnn_filter_t w_type, const void *w, cuda_dnn_convolution_t convolution, int32_t algorithm,         \
+     void *workspace, size_t workspace_bytes, const void *beta, cuda_dnn_tensor_t y_type, void *y))
+
+typedef struct cuda_dnn {
+#define CUDA_ENTRY(result, member, symbol, parameters) result(*member) parameters;
+  CUDA_DNN_ENTRIES(CUDA_ENTRY)
+#undef CUDA_ENTRY
+} cuda_dnn_t;
+
+#endif /* CLEAVE_CUDA_CUDNN_H */

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+// Slots, views, constants and steps of a plan.
+#include "plan.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct cuda_memory_block {
+  cuda_memory_block_t *next;
+  _Alignas(16) unsigned char bytes[];
+};
+
+void *cuda_plan_allocate(cuda_plan_t *plan, size_t count, size_t size) {
+  size_t bytes = (count > 0 ? count : 1) * size;
+  cuda_memory_block_t *block = calloc(1, sizeof *block + bytes);
+  if (block == NULL) {
+    return NULL;
+  }
+  block->next = plan->blocks;
+  plan->blocks = block;
+  return block->bytes;
+}
+
+void cuda_plan_deinit(cuda_plan_t *plan) {
+  for (uint32_t k = 0; k < plan->step_count; k++) {
+    free(plan->steps[k].text);
+  }
+  while (plan->blocks != NULL) {
+    cuda_memory_block_t *next = plan->blocks->next;
+    free(plan->blocks);
+    plan->blocks = next;
+  }
+  free(plan->slots);
+  free(plan->steps);
+  plan->slots = NULL;
+  plan->steps = NULL;
+  plan->slot_count = 0;
+  plan->step_count = 0;
+}
+
+cleave_status_t cuda_plan_no_memory(cuda_plan_t *plan) {
+  return cuda_fail(plan->message, CLEAVE_ERROR_OUT_OF_MEMORY, CLEAVE_REASON_NONE, "no memory for a plan");
+}
+
+cleave_status_t cuda_plan_refuse(cuda_plan_t *plan, cleave_reason_code_t code, const char *format, ...) {
+  char what[160];
+  va_list list;
+  va_start(list, format);
+  (void)vsnprintf(what, sizeof what, format, list);
+  va_end(list);
+  const cleave_node_view_t *node = &plan->region->nodes[plan->node];
+  return cuda_fail(plan->message, CLEAVE_ERROR_UNSUPPORTED, code, "%s '%.60s': %s", node->op,
+                   node->name == NULL ? "" : node->name, what);
+}
+
+/* ---- slots ---- */
+
+static int64_t tensor_bytes(const cleave_tensor_view_t *tensor) {
+  int64_t count = cleave_view_element_count(tensor);
+  int64_t size = (int64_t)cleave_dtype_size(tensor->dtype);
+  return count < 0 || (size > 0 && count > INT64_MAX / 2 / size) ? -1 : count * size;
+}
+
+static cleave_status_t new_slot(cuda_plan_t *plan, cuda_slot_t slot, uint32_t *out_slot) {
+  if (plan->slot_count == plan->slot_room) {
+    uint32_t room = plan->slot_room * 2 + 16;
+    cuda_slot_t *slots = realloc(plan->slots, room * sizeof *slots);
+    if (slots == NULL) {
+      return cuda_plan_no_memory(plan);
+    }
+    plan->slots = slots;
+    plan->slot_room = room;
+  }
+  slot.first = UINT32_MAX;
+  plan->slots[plan->slot_count] = slot;
+  *out_slot = plan->slot_count++;
+  return CLEAVE_OK;
+}
+
+cleave_status_t cuda_plan_init(cuda_plan_t *plan, const cleave_region_view_t *region,
+                               cuda_plan_options_t options, cleave_message_t *message) {
+  *plan = (cuda_plan_t){.region = region, .options = options, .message = message};
+  for (uint32_t v = 0; v < region->value_count; v++) {
+    const cleave_tensor_view_t *tensor = &region->values[v].tensor;
+    cuda_slot_t slot = {.kind = tensor->data != NULL ? CUDA_SLOT_CONSTANT : CUDA_SLOT_NONE,
+                        .bytes = tensor_bytes(tensor),
+                        .data = tensor->data};
+    uint32_t index = 0;
+    if (tensor->data != NULL && tensor->storage != CLEAVE_STORAGE_DENSE) {
+      return cuda_fail(message, CLEAVE_ERROR_UNSUPPORTED, CLEAVE_REASON_CONSTANT, "a constant is sparse");
+    }
+    CUDA_TRY(new_slot(plan, slot, &index));
+  }
+  for (uint32_t k = 0; k < region->input_count; k++) {
+    plan->slots[region->inputs[k]].kind = CUDA_SLOT_INPUT;
+    plan->slots[region->inputs[k]].index = k;
+  }
+  for (uint32_t k = 0; k < region->output_count; k++) {
+    cuda_slot_t *slot = &plan->slots[region->outputs[k]];
+    if (slot->kind == CUDA_SLOT_NONE) {
+      slot->kind = CUDA_SLOT_OUTPUT;
+      slot->index = k;
+    }
+  }
+  return CLEAVE_OK;
+}
+
+cleave_status_t cuda_plan_scratch(cuda_plan_t *plan, int64_t bytes, uint32_t *out_slot) {
+  return new_slot(plan, (cuda_slot_t){.kind = CUDA_SLOT_MEMORY, .bytes = bytes}, out_slot);
+}
+
+cleave_status_t cuda_plan_constant(cuda_plan_t *plan, const void *data, int64_t bytes, uint32_t *out_slot) {
+  return new_slot(plan, (cuda_slot_t){.kind = CUDA_SLOT_CONSTANT, .bytes = bytes, .data = data}, out_slot);
+}
+
+uint32_t cuda_plan_root(const cuda_plan_t *plan, uint32_t slot) {
+  while (plan->slots[slot].kind == CUDA_SLOT_VIEW) {
+    slot = plan->slots[slot].index;
+  }
+  return slot;
+}
+
+const void *cuda_plan_data(const cuda_plan_t *plan, uint32_t slot) {
+  const cuda_slot_t *root = &plan->slots[cuda_plan_root(plan, slot)];
+  return root->data;
+}
+
+cleave_status_t cuda_plan_view(cuda_plan_t *plan, uint32_t value, uint32_t of) {
+  cuda_slot_t *slot = &plan->slots[value];
+  if (slot->kind == CUDA_SLOT_OUTPUT) {
+    return cuda_plan_copy(plan, (cuda_pointer_t){of, 0}, (cuda_pointer_t){value, 0}, slot->bytes);
+  }
+  slot->kind = CUDA_SLOT_VIEW;
+  slot->index = of;
+  return CLEAVE_OK;
+}
+
+/* ---- steps ---- */
+
+cleave_status_t cuda_plan_step(cuda_plan_t *plan, cuda_step_kind_t kind, const char *label,
+                               const cuda_pointer_t *pointers, uint32_t count, cuda_step_t **out_step) {
+  if (plan->step_count == plan->step_room) {
+    uint32_t room = plan->step_room * 2 + 16;
+    cuda_step_t *steps = realloc(plan->steps, room * sizeof *steps);
+    if (steps == NULL) {
+      return cuda_plan_no_memory(plan);
+    }
+    plan->steps = steps;
+    plan->step_room = room;
+  }
+  cuda_step_t *step = &plan->steps[plan->step_count];
+  *step = (cuda_step_t){.kind = kind, .node = plan->node, .fusion = plan->fusion, .pointer_count = count};
+  (void)snprintf(step->label, sizeof step->label, "%s", label);
+  step->pointers = cuda_plan_allocate(plan, count, sizeof *step->pointers);
+  if (step->pointers == NULL) {
+    return cuda_plan_no_memory(plan);
+  }
+  for (uint32_t k = 0; k < count; k++) {
+    step->pointers[k] = pointers[k];
+    if (pointers[k].slot == CUDA_NO_SLOT) {
+      continue;
+    }
+    cuda_slot_t *slot = &plan->slots[cuda_plan_root(plan, pointers[k].slot)];
+    slot->kind = slot->kind == CUDA_SLOT_NONE ? CUDA_SLOT_MEMORY : slot->kind;
+    slot->is_used = true;
+    slot->first = slot->first < plan->step_count ? slot->first : plan->step_count;
+    slot->last = plan->step_count;
+  }
+  plan->step_count++;
+  *out_step = step;
+  return CLEAVE_OK;
+}
+
+cleave_status_t cuda_plan_copy(cuda_plan_t *plan, cuda_pointer_t from, cuda_pointer_t to, int64_t bytes) {
+  const cuda_pointer_t pointers[2] = {from, to};
+  cuda_step_t *step = NULL;
+  if (bytes == 0) {
+    return CLEAVE_OK;
+  }
+  CUDA_TRY(cuda_plan_step(plan, CUDA_STEP_COPY, "copy", pointers, 2, &step));
+  step->bytes = bytes;
+  return CLEAVE_OK;
+}
+
+/* ---- the end ---- */
+
+static int64_t round_up(int64_t bytes) {
+  return (bytes + CUDA_ALIGNMENT - 1) / CUDA_ALIGNMENT * CUDA_ALIGNMENT;
+}
+
+/* The lowest place that is free while the slot is needed; slots before it are placed. */
+static int64_t find_place(const cuda_plan_t *plan, uint32_t index) {
+  const cuda_slot_t *slot = &plan->slots[index];
+  int64_t place = 0;
+  bool moved = true;
+  while (moved) {
+    moved = false;
+    for (uint32_t k = 0; k < index; k++) {
+      const cuda_slot_t *other = &plan->slots[k];
+      bool meets = other->kind == CUDA_SLOT_MEMORY && other->first != UINT32_MAX &&
+                   other->first <= slot->last && slot->first <= other->last;
+      if (meets && place < other->offset + round_up(other->bytes) &&
+          other->offset < place + round_up(slot->bytes)) {
+        place = other->offset + round_up(other->bytes);
+        moved = true;
+      }
+    }
+  }
+  return place;
+}
+
+void cuda_plan_share_memory(cuda_plan_t *plan) {
+  plan->workspace_bytes = 0;
+  for (uint32_t k = 0; k < plan->slot_count; k++) {
+    cuda_slot_t *slot = &plan->slots[k];
+    if (slot->kind == CUDA_SLOT_MEMORY && slot->first != UINT32_MAX) {
+      slot->offset = find_place(plan, k);
+      int64_t end = slot->offset + round_up(slot->bytes);
+      plan->workspace_bytes = end > plan->workspace_bytes ? end : plan->workspace_bytes;
+    }
+  }
+}
+
+/* Outputs that are the same value twice, constants or inputs. */
+static cleave_status_t finish_outputs(cuda_plan_t *plan) {
+  for (uint32_t k = 0; k < plan->region->output_count; k++) {
+    uint32_t value = plan->region->outputs[k];
+    const cuda_slot_t *slot = &plan->slots[value];
+    bool is_made = slot->kind == CUDA_SLOT_OUTPUT && slot->index == k;
+    if (!is_made) {
+      return cuda_fail(plan->message, CLEAVE_ERROR_UNSUPPORTED, CLEAVE_REASON_NONE,
+                       "output '%.100s' is an input or a constant", plan->region->values[value].name);
+    }
+  }
+  return CLEAVE_OK;
+}
+
+cleave_status_t cuda_plan_finish(cuda_plan_t *plan) {
+  CUDA_TRY(finish_outputs(plan));
+  for (uint32_t k = 0; k < plan->slot_count; k++) {
+    cuda_slot_t *slot = &plan->slots[k];
+    if (slot->kind == CUDA_SLOT_CONSTANT && slot->is_used) {
+      slot->offset = plan->constant_bytes;
+      plan->constant_bytes += round_up(slot->bytes);
+    }
+  }
+  cuda_plan_share_memory(plan);
+  return CLEAVE_OK;
+}

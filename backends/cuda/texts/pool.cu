@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Poolings over AXES axes. MODE 0: the largest; 1: the mean; 2: the P-norm. Windows may hang over the border.
+struct arguments {
+  const element *x;
+  element *y;
+  index count;
+  index in[AXES];
+  index out[AXES];
+  index window[AXES];
+  index stride[AXES];
+  index dilation[AXES];
+  index before[AXES];
+  index after[AXES];
+};
+
+extern "C" __global__ void __launch_bounds__(256) cleave_kernel(const arguments args) {
+  const index i = (index)blockIdx.x * 256 + threadIdx.x;
+  if (i >= args.count) {
+    return;
+  }
+  index rest = i;
+  index begin[AXES];
+  index size = 1;
+  index taps = 1;
+#pragma unroll
+  for (int d = AXES - 1; d >= 0; d--) {
+    const index next = rest / args.out[d];
+    begin[d] = (rest - next * args.out[d]) * args.stride[d] - args.before[d];
+    rest = next;
+    size *= args.in[d];
+    taps *= args.window[d];
+  }
+  const element *x = args.x + rest * size;
+#if MODE == 0
+  bool is_first = true;
+  number result = 0;
+#else
+  accumulator result = 0;
+  index seen = 0;
+#endif
+  for (index tap = 0; tap < taps; tap++) {
+    index left = tap;
+    index from = 0;
+    index step = 1;
+    bool is_inside = true;
+    bool is_counted = true;
+#pragma unroll
+    for (int d = AXES - 1; d >= 0; d--) {
+      const index next = left / args.window[d];
+      const index at = begin[d] + (left - next * args.window[d]) * args.dilation[d];
+      left = next;
+      is_inside = is_inside && at >= 0 && at < args.in[d];
+      is_counted = is_counted && at >= -args.before[d] && at < args.in[d] + args.after[d];
+      from += at * step;
+      step *= args.in[d];
+    }
+#if MODE == 0
+    if (is_inside) {
+      const number value = widen(x[from]);
+      result = is_first || value > result || value != value ? value : result;
+      is_first = false;
+    }
+#else
+    seen += COUNTS_BORDER ? (is_counted ? 1 : 0) : (is_inside ? 1 : 0);
+    if (is_inside) {
+      const accumulator value = (accumulator)widen(x[from]);
+#if MODE == 1
+      result += value;
+#elif P == 1
+      result += fabs(value);
+#elif P == 2
+      result += value * value;
+#else
+      result += pow(fabs(value), (accumulator)P);
+#endif
+    }
+#endif
+  }
+#if MODE == 1
+  result = result / (accumulator)(seen > 0 ? seen : 1);
+#elif MODE == 2 && P == 2
+  result = sqrt(result);
+#elif MODE == 2 && P != 1
+  result = pow(result, (accumulator)1 / (accumulator)P);
+#endif
+  args.y[i] = narrow((number)result);
+}
