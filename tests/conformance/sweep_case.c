@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "backend/region/view.h"
+#include "backend/program/supports.h"
 #include "backend/registry/registry.h"
 #include "partition/rewrite/transform.h"
 #include "tools/verify/check.h"

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "backend/region/view.h"
+#include "backend/program/supports.h"
 #include "backend/registry/registry.h"
 
 void cleave_supports_init(cleave_supports_t *supports, const cleave_graph_t *graph) {

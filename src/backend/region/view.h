@@ -63,37 +63,4 @@ CLEAVE_MUST_USE cleave_status_t cleave_view_build(cleave_view_builder_t *builder
 /* region_hash.c: of structure, attributes, shapes, dtypes; a pure function of the view, and cheap. */
 uint64_t cleave_region_hash(const cleave_region_view_t *region);
 
-/* Answers cleave_partition_options_t.supports from the registry's backends. */
-typedef struct cleave_supports {
-  cleave_view_builder_t builder;
-  cleave_arena_t arena;
-  const struct cleave_backend_handle *handle; /* of the backend asked last */
-} cleave_supports_t;
-
-void cleave_supports_init(cleave_supports_t *supports, const cleave_graph_t *graph);
-void cleave_supports_deinit(cleave_supports_t *supports);
-
-/* For cleave_partition_options_t.supports; `context` is a cleave_supports_t of the same graph. A backend that
- * does not exist or does not start is an error, not a refusal. */
-CLEAVE_MUST_USE cleave_status_t cleave_supports_ask(void *context, const char *backend,
-                                                    const cleave_graph_t *graph,
-                                                    const cleave_fusion_set_t *set, bool *out_yes,
-                                                    cleave_reason_t *reason, cleave_error_t *error);
-
-/* For cleave_partition_options_t.cost, with the same context. */
-CLEAVE_MUST_USE cleave_status_t cleave_supports_cost(void *context, const char *backend,
-                                                     const cleave_graph_t *graph, const cleave_node_t *nodes,
-                                                     uint32_t node_count, const cleave_fusion_set_t *fusions,
-                                                     uint32_t fusion_count, double *out_nanoseconds,
-                                                     bool *out_known, cleave_reason_t *reason,
-                                                     cleave_error_t *error);
-
-/* For cleave_partition_options_t.review, with the same context. */
-CLEAVE_MUST_USE cleave_status_t cleave_supports_review(void *context, const char *backend,
-                                                       const cleave_graph_t *graph,
-                                                       const cleave_node_t *nodes, uint32_t node_count,
-                                                       const cleave_fusion_set_t *fusions,
-                                                       uint32_t fusion_count, bool *keep, bool *out_yes,
-                                                       cleave_reason_t *reason, cleave_error_t *error);
-
 #endif /* CLEAVE_BACKEND_REGION_VIEW_H */

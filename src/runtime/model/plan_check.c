@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "backend/region/view.h"
+#include "backend/program/supports.h"
 #include "backend/registry/registry.h"
 #include "runtime/model/plan_load.h"
 

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "backend/region/view.h"
+#include "backend/program/supports.h"
 #include "backend/registry/registry.h"
 #include "base/text.h"
 #include "partition/grow/partition.h"

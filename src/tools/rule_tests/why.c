@@ -3,7 +3,7 @@
 // region rules need the second run.
 #include "tools/rule_tests/why.h"
 
-#include "backend/region/view.h"
+#include "backend/program/supports.h"
 #include "runtime/model/bind.h"
 #include "runtime/model/model.h"
 

@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "backend/region/view.h"
+#include "backend/program/supports.h"
 #include "backend/registry/registry.h"
 #include "isolate_case.h"
 #include "session_case.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Views of node sets: borders, indices, attributes with their defaults, hashes, and what backends answer.
+#include "backend/program/supports.h"
 #include "backend/region/view.h"
 #include "ops/infer.h"
 #include "plan_case.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random graphs under random rules, partitioned and run, against the same graph with every node on its own:
 // on cpu the numbers are the same to the bit, on oneDNN within its rounding.
-#include "backend/region/view.h"
+#include "backend/program/supports.h"
 #include "backend/registry/registry.h"
 #include "ops/infer.h"
 #include "plan_case.h"

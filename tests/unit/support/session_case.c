@@ -2,6 +2,7 @@
 // Small graphs and sessions over them. Tests only: any failure fails the test.
 #include "session_case.h"
 
+#include "backend/program/supports.h"
 #include "backend/region/view.h"
 #include "ops/infer.h"
 #include "plan_case.h"
