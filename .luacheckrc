@@ -4,13 +4,14 @@ max_line_length = 100
 -- The words of a rule file (lua/cleave/schema.lua describes them).
 files["rules/"] = {
   read_globals = {
-    "ruleset", "strategy", "fuse", "region", "rewrite", "pass", "test", "option",
+    "ruleset", "strategy", "fuse", "region", "rewrite", "pass", "gradient", "test", "option",
     "include", "require",
     "op", "any", "constant", "maybe", "oneof", "one_of", "repeated", "variadic", "output", "group",
     "range", "absent", "present",
   },
 }
 files["tests/**/rules*.lua"] = files["rules/"]
+files["lua/cleave/gradients/"] = files["rules/"]
 files["tests/lua/*.lua"] = files["rules/"]
 files["tests/golden/**/*.lua"] = files["rules/"]
 files["examples/accelerators/"] = files["rules/"]

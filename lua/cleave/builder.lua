@@ -9,6 +9,8 @@ local schema = import "schema"
 
 local M = {}
 
+local functions_of -- operator name -> function, made when it is first asked for
+
 -- ---- constants ----
 
 local DRAW_KEYS = schema.keys "drawn"
@@ -80,6 +82,47 @@ g.uniform = constant_word("uniform", "g.uniform", { "low", 0 }, { "high", 1 })
 g.fill = constant_word("fill", "g.fill", { "value", 0 }, { "value", 0 })
 g.zeros = constant_word("fill", "g.zeros", { "value", 0 }, { "value", 0 })
 g.ones = constant_word("fill", "g.ones", { "value", 1 }, { "value", 1 })
+
+-- ---- sums over what broadcasting repeated ----
+
+-- The axes of `from` over which its sum has the sizes of `to`, and how many of them `to` has not;
+-- nil where open sizes leave that to the run.
+local function repeated_axes(from, to)
+  local axes, more = {}, #from - #to
+  for k, size in ipairs(from) do
+    local wanted = to[k - more]
+    if k <= more or wanted == 1 and size ~= 1 then
+      axes[#axes + 1] = k - 1
+    elseif wanted ~= size and math.type(wanted) ~= "integer" or wanted == "?" then
+      return nil
+    end
+  end
+  return axes, more
+end
+
+---The sum of `value` over the dimensions in which `like` was repeated to have its shape: what is of
+---the shape of `like`.
+function g.sum_to(value, like)
+  local reduce, axes, more = functions_of.ReduceSum, nil, nil
+  if value.shape and like.shape then
+    axes, more = repeated_axes(value.shape, like.shape)
+  end
+  if axes and #axes == 0 then
+    return value
+  elseif axes and #axes == more then
+    return reduce(value, axes, { keepdims = 0 })
+  elseif axes then
+    local sum = reduce(value, axes, { keepdims = 1 })
+    return more > 0 and functions_of.Squeeze(sum, table.move(axes, 1, more, 1, {})) or sum
+  end
+  local all = functions_of
+  local sizes, wanted = all.Shape(value), all.Shape(like)
+  local missing = all.Unsqueeze(all.Sub(all.Size(sizes), all.Size(wanted)), { 0 })
+  local padded = all.Concat(all.Expand({ 1 }, missing), wanted, { axis = 0 })
+  local differing = all.Squeeze(all.NonZero(all.Not(all.Equal(sizes, padded))), { 0 })
+  local sum = reduce(value, differing, { keepdims = 1, noop_with_empty_axes = 1 })
+  return all.Reshape(sum, wanted, { allowzero = 1 })
+end
 
 -- ---- words of passes ----
 
@@ -163,6 +206,12 @@ local function operator(name)
     or build_many
   return functions[name]
 end
+
+functions_of = setmetatable({}, {
+  __index = function(_, name)
+    return functions[name] or operator(name)
+  end,
+})
 
 local builder = setmetatable({}, {
   __index = function(_, name)

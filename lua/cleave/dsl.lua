@@ -119,9 +119,10 @@ local function describe(owner, line, k, word, is_named)
   return found
 end
 
--- Names of rules are unique over all rulesets of the file; so are those of tests and of rulesets.
+-- Names of rules are unique over all rulesets of the file; so are those of tests, of rulesets, and
+-- of gradients, which are those of operators.
 local function check_unique(seen, rule)
-  local own = rule.kind == "test" or rule.kind == "ruleset"
+  local own = rule.kind == "test" or rule.kind == "ruleset" or rule.kind == "gradient"
   local key = (own and rule.kind or "rule") .. " " .. rule.name
   if seen[key] then
     check.fail(rule.line, "%s '%s' is defined twice, first in %s", rule.kind, rule.name,
@@ -136,7 +137,8 @@ local function compile_rulesets(set, result)
   local line, spec = set.line, set.spec
   local seen, current = {}, nil
   local function begin(name, backend, at)
-    current = { name = name, backend = backend, line = at, rules = {} }
+    current = { name = name, backend = backend, line = at, rules = {},
+      gradients = {} }
     result.rulesets[#result.rulesets + 1] = current
   end
   local function add(rule)
@@ -147,7 +149,7 @@ local function compile_rulesets(set, result)
       return
     end
     if enabled then
-      current.rules[#current.rules + 1] = compiled
+      table.insert(current[kinds[rule.kind].list or "rules"], compiled)
     end
     result.declared[#result.declared + 1] = { kind = rule.kind, name = rule.name, line = rule.line,
       doc = compiled.doc, priority = compiled.priority, enabled = enabled, ruleset = current.name,

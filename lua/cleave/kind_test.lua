@@ -16,15 +16,17 @@ local INPUT_KEYS = schema.keys "test_input"
 local EQUAL_KEYS = schema.keys "test_equal"
 local TOTALS = { "regions", "fusions", "left" } -- counts of the whole plan
 local DEFAULT_INPUT = { 1, 3, 8, 8 }
+local DEFAULT_GRADIENT_INPUT = { 2, 3 }
+local MAX_ORDER = 2 -- of gradients
 local MOST = 0x7fffffff
 local MAX_INPUTS = 64
 
 -- ---- inputs ----
 
-local function read_input(line, what, spec)
+local function read_input(line, what, spec, dtype)
   check.type(line, what, spec, "table")
   check.keys(line, what, spec, INPUT_KEYS, true)
-  local input = { dtype = spec.dtype or "float32", shape = {}, low = spec.low, high = spec.high }
+  local input = { dtype = spec.dtype or dtype, shape = {}, low = spec.low, high = spec.high }
   for k, size in ipairs(spec) do
     input.shape[k] = size
   end
@@ -41,14 +43,16 @@ local function read_input(line, what, spec)
 end
 
 -- Inputs are the parameters of `graph` after g, by name or by place; what is not declared is
--- float32 of the default shape.
-local function read_inputs(line, graph, spec)
+-- float32 of the default shape; for finite differences, float64 and small.
+local function read_inputs(line, graph, spec, is_gradient)
+  local dtype = is_gradient and "float64" or "float32"
+  local shape = is_gradient and DEFAULT_GRADIENT_INPUT or DEFAULT_INPUT
   local info = host.function_info(graph)
   local parameters, inputs, places = info.parameters, {}, {}
   spec = spec == nil and {} or check.type(line, "inputs", spec, "table")
   for k = 2, #parameters do
     places[parameters[k]] = k - 1
-    inputs[k - 1] = { name = parameters[k], dtype = "float32", shape = DEFAULT_INPUT }
+    inputs[k - 1] = { name = parameters[k], dtype = dtype, shape = shape }
   end
   for key, item in host.pairs(spec) do
     local place = key
@@ -63,7 +67,7 @@ local function read_inputs(line, graph, spec)
     if math.type(place) ~= "integer" or place < 1 or place > most then
       check.fail(line, "inputs: entry %s, but graph takes %d after g", check.show(key), #inputs)
     end
-    local input = read_input(line, "inputs: " .. check.show(key), item)
+    local input = read_input(line, "inputs: " .. check.show(key), item, dtype)
     input.name = inputs[place] and inputs[place].name or "input_" .. place
     inputs[place] = input
   end
@@ -90,6 +94,18 @@ local function read_equal(line, spec, result)
   end
 end
 
+-- true: of the first order; or the highest order.
+local function read_gradient(line, spec)
+  if spec == nil or spec == false then
+    return 0
+  end
+  local order = spec == true and 1 or check.type(line, "gradient", spec, "integer")
+  if order < 1 or order > MAX_ORDER then
+    check.fail(line, "gradient is %d, expected true, or an order from 1 to %d", order, MAX_ORDER)
+  end
+  return order
+end
+
 function M.compile(rule)
   local line, spec = rule.line, rule.spec
   check.keys(line, "test", spec, KEYS, false)
@@ -98,15 +114,18 @@ function M.compile(rule)
     result.doc = check.type(line, "doc", spec.doc, "string")
   end
   result.graph = check.type(line, "graph", spec.graph, "function")
-  result.inputs = read_inputs(line, spec.graph, spec.inputs)
+  result.gradient = read_gradient(line, spec.gradient)
+  result.inputs = read_inputs(line, spec.graph, spec.inputs, result.gradient > 0)
   for _, key in ipairs { "expect", "expect_not", "refused", "options" } do
     if spec[key] ~= nil then
       check.type(line, key, spec[key], "table")
     end
   end
   read_equal(line, spec.equal, result)
-  if not (spec.expect or spec.expect_not or spec.refused or result.equal) then
-    check.fail(line, "nothing is expected: give expect, expect_not, refused or equal = true")
+  local runs = result.equal or result.gradient > 0
+  if not (spec.expect or spec.expect_not or spec.refused or runs) then
+    check.fail(line,
+      "nothing is expected: give expect, expect_not, refused, equal = true or gradient = true")
   end
   return result
 end

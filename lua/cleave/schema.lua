@@ -128,6 +128,10 @@ M.tables = {
       { "library", "string|cleave.option",
         'instead of run: a pass of a loaded library, "PASS" or "LIBRARY/PASS"' },
     }, PRIORITY, ENABLED) },
+  { name = "gradient", doc = "how gradients pass a node of one operator",
+    list = "false|fun(g: cleave.builder, node: cleave.node, ...: cleave.value?): "
+      .. "...: cleave.operand|false|nil",
+    keys = join(DOC, ENABLED) },
   { name = "test", class = "test_rule", doc = "what the rules of the file do to a small graph",
     keys = {
       DOC,
@@ -140,6 +144,8 @@ M.tables = {
       { "expect_not", "string[]?", "none of these" },
       { "refused", "table<string, string>?", "a refusal of that rule with this in its reason" },
       { "equal", "boolean|cleave.test_equal?", "run it, and compare with the graph without rules" },
+      { "gradient", "boolean|integer?", "compare gradients with finite differences, up to this "
+        .. "order; inputs are float64 { 2, 3 } where not given" },
     } },
   { name = "test_input", doc = "an input of a test: its sizes, or names of open ones",
     list = "integer|string",
@@ -211,6 +217,8 @@ M.words = {
   { "rewrite", "fun(name: string): fun(spec: cleave.rewrite): cleave.rule",
     "matches are replaced" },
   { "pass", "fun(name: string): fun(spec: cleave.pass): cleave.rule", "changes the graph" },
+  { "gradient", "fun(operator: cleave.operator): fun(spec: cleave.gradient): cleave.rule",
+    "gradients of the inputs of a node, from those of its outputs" },
   { "test", "fun(sentence: string): fun(spec: cleave.test_rule): cleave.rule",
     "what the rules of the file have to do" },
   { "include", "fun(path: string): any",
@@ -254,6 +262,8 @@ M.builder = {
   { "ones", "fun(spec: cleave.drawn): cleave.value", "all elements are 1" },
   { "batch_norm", "fun(x: cleave.value, spec: cleave.batch_norm?): cleave.value",
     "BatchNormalization with statistics as training leaves them" },
+  { "sum_to", "fun(value: cleave.value, like: cleave.value): cleave.value",
+    "the sum over the dimensions in which `like` was repeated to have the shape of `value`" },
   { "seed", "fun(seed: integer)", "of all random values, if the caller gave none" },
   { "name", "fun(name: string)", "of the graph" },
   { "replace", "fun(from: cleave.value, to: cleave.operand)",

@@ -1,174 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // cleave inspect: what is in a model, as cleave sees it after reading, inference and folding.
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "cli/common/command.h"
 #include "cli/common/job.h"
 #include "cli/common/output.h"
+#include "cli/report/inspection.h"
 #include "cli/report/report.h"
-#include "graph/order.h"
 #include "graph/print.h"
 #include "ops/custom.h"
 #include "runtime/model/model.h"
 
 enum { MAX_UNKNOWN = 10 };
 
-typedef struct operator_count {
-  const char *name;
-  const char *domain;
-  const cleave_op_t *op;
-  uint32_t count;
-  double flops;
-} operator_count_t;
-
-typedef struct inspection {
-  const cleave_graph_t *graph;
-  cleave_node_t *order;
-  bool *needed;                             /* by node: an output needs it */
-  size_t dead_count;                        /* nodes of `order` that are not */
-  size_t removed_count;                     /* dead nodes of the file that went */
-  CLEAVE_ARRAY(operator_count_t) operators; /* most frequent first */
-  double flops;
-  size_t file_bytes;
-  size_t weight_bytes;
-  uint64_t weight_count;
-  size_t activation_bytes; /* largest sum of values that live at the same time, outputs among them */
-  CLEAVE_ARRAY(cleave_value_t) unknown;
-} inspection_t;
-
-/* ---- gathering ---- */
-
-static size_t value_bytes(const cleave_graph_t *graph, cleave_value_t value, bool *out_known) {
-  const cleave_value_record_t *record = cleave_graph_value(graph, value);
-  int64_t count = 0;
-  size_t bytes = 0;
-  *out_known = record->dtype != CLEAVE_DTYPE_UNKNOWN &&
-               cleave_shape_element_count(record->rank, record->dims, &count) &&
-               cleave_size_multiply((size_t)count, cleave_dtype_size((cleave_dtype_t)record->dtype), &bytes);
-  return *out_known ? bytes : 0;
-}
-
-/* Neither a size nor an expression of sizes. */
-static bool has_unknown(const cleave_value_record_t *record) {
-  bool is_unknown = record->dtype == CLEAVE_DTYPE_UNKNOWN || record->rank < 0;
-  for (int32_t d = 0; !is_unknown && d < record->rank; d++) {
-    is_unknown = record->dims[d] == CLEAVE_DIM_UNKNOWN;
-  }
-  return is_unknown;
-}
-
-static int compare_operators(const void *a, const void *b) {
-  const operator_count_t *left = a;
-  const operator_count_t *right = b;
-  if (left->count != right->count) {
-    return left->count > right->count ? -1 : 1;
-  }
-  return strcmp(left->name, right->name);
-}
-
-static cleave_status_t count_operator(inspection_t *inspection, cleave_node_t node, cleave_error_t *error) {
-  const cleave_op_t *op = cleave_node_op(inspection->graph, node);
-  double flops = cleave_op_flops(inspection->graph, node);
-  size_t at = 0;
-  while (at < inspection->operators.count &&
-         (strcmp(inspection->operators.items[at].name, op->name) != 0 ||
-          strcmp(inspection->operators.items[at].domain, op->domain) != 0)) {
-    at++;
-  }
-  if (at == inspection->operators.count) {
-    operator_count_t fresh = {.name = op->name, .domain = op->domain, .op = op};
-    CLEAVE_ARRAY_PUSH(&inspection->operators, fresh, error);
-  }
-  inspection->operators.items[at].count++;
-  inspection->operators.items[at].flops += flops > 0.0 ? flops : 0.0;
-  inspection->flops += flops > 0.0 ? flops : 0.0;
-  return CLEAVE_OK;
-}
-
-/* Walks the order and keeps the sum of the values that are still needed. */
-static cleave_status_t find_peak(inspection_t *inspection, cleave_error_t *error) {
-  const cleave_graph_t *graph = inspection->graph;
-  uint32_t bound = cleave_graph_value_bound(graph);
-  uint32_t *uses_left = cleave_allocate(bound, sizeof *uses_left);
-  if (uses_left == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
-  for (uint32_t k = 0; k < bound; k++) {
-    uses_left[k] = cleave_graph_value(graph, (cleave_value_t){k})->use_count;
-  }
-  size_t live = 0;
-  for (size_t n = 0; n < graph->live_node_count; n++) {
-    cleave_node_t node = inspection->order[n];
-    bool is_known = false;
-    for (uint32_t k = 0; k < cleave_node_output_count(graph, node); k++) {
-      live += value_bytes(graph, cleave_node_output(graph, node, k), &is_known);
-    }
-    inspection->activation_bytes = live > inspection->activation_bytes ? live : inspection->activation_bytes;
-    for (uint32_t k = 0; k < cleave_node_output_count(graph, node); k++) {
-      cleave_value_t value = cleave_node_output(graph, node, k);
-      live -= uses_left[value.index] == 0 ? value_bytes(graph, value, &is_known) : 0;
-    }
-    for (uint32_t k = 0; k < cleave_node_input_count(graph, node); k++) {
-      cleave_value_t value = cleave_node_input(graph, node, k);
-      if (cleave_value_exists(value) && cleave_node_exists(cleave_value_producer(graph, value)) &&
-          --uses_left[value.index] == 0) {
-        live -= value_bytes(graph, value, &is_known);
-      }
-    }
-  }
-  cleave_free(uses_left);
-  return CLEAVE_OK;
-}
-
-static cleave_status_t inspect(inspection_t *inspection, const cleave_job_t *job, cleave_error_t *error) {
-  const cleave_graph_t *graph = cleave_model_graph(job->model);
-  struct stat status;
-  inspection->graph = graph;
-  inspection->file_bytes = stat(job->options->model, &status) == 0 ? (size_t)status.st_size : 0;
-  inspection->order = cleave_allocate(graph->live_node_count, sizeof *inspection->order);
-  inspection->needed = cleave_allocate(cleave_graph_node_bound(graph), sizeof *inspection->needed);
-  inspection->removed_count = cleave_model_dead_count(job->model);
-  if (inspection->order == NULL || inspection->needed == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
-  CLEAVE_TRY(cleave_graph_topological_order(graph, inspection->order, NULL, error));
-  CLEAVE_TRY(cleave_graph_find_needed(graph, inspection->needed, error));
-  for (size_t k = 0; k < graph->live_node_count; k++) {
-    inspection->dead_count += inspection->needed[inspection->order[k].index] ? 0 : 1;
-    CLEAVE_TRY(count_operator(inspection, inspection->order[k], error));
-  }
-  if (inspection->operators.count > 1) {
-    qsort(inspection->operators.items, inspection->operators.count, sizeof *inspection->operators.items,
-          compare_operators);
-  }
-  for (uint32_t k = 0; k < cleave_graph_value_bound(graph); k++) {
-    cleave_value_t value = {k};
-    const cleave_value_record_t *record = cleave_graph_value(graph, value);
-    if (record->is_removed || (record->use_count == 0 && !record->is_input)) {
-      continue;
-    }
-    if (record->tensor != NULL) {
-      inspection->weight_bytes += record->tensor->bytes;
-      inspection->weight_count += (uint64_t)record->tensor->count;
-    } else if (has_unknown(record)) {
-      CLEAVE_ARRAY_PUSH(&inspection->unknown, value, error);
-    }
-  }
-  return find_peak(inspection, error);
-}
-
-static void inspection_deinit(inspection_t *inspection) {
-  cleave_free(inspection->order);
-  cleave_free(inspection->needed);
-  cleave_array_free(&inspection->operators);
-  cleave_array_free(&inspection->unknown);
-}
-
 /* ---- printing ---- */
 
-static bool is_partly_symbolic(const inspection_t *inspection) {
+static bool is_partly_symbolic(const cleave_inspection_t *inspection) {
   for (uint32_t k = 0; k < cleave_graph_value_bound(inspection->graph); k++) {
     const cleave_value_record_t *record = cleave_graph_value(inspection->graph, (cleave_value_t){k});
     for (int32_t d = 0; !record->is_removed && record->use_count > 0 && d < record->rank; d++) {
@@ -180,7 +27,7 @@ static bool is_partly_symbolic(const inspection_t *inspection) {
   return inspection->unknown.count > 0;
 }
 
-static void print_ports(const inspection_t *inspection) {
+static void print_ports(const cleave_inspection_t *inspection) {
   const cleave_graph_t *graph = inspection->graph;
   cleave_table_t table = {.columns = 3, .alignment = "lll"};
   cleave_table_cell(&table, "port");
@@ -203,7 +50,7 @@ static void print_ports(const inspection_t *inspection) {
   cleave_table_deinit(&table);
 }
 
-static void print_operators(const inspection_t *inspection) {
+static void print_operators(const cleave_inspection_t *inspection) {
   char flops[32];
   cleave_table_t table = {.columns = 4, .alignment = "lrrr"};
   cleave_table_cell(&table, "operator");
@@ -211,7 +58,7 @@ static void print_operators(const inspection_t *inspection) {
   cleave_table_cell(&table, "FLOPs");
   cleave_table_cell(&table, "share");
   for (size_t k = 0; k < inspection->operators.count; k++) {
-    const operator_count_t *line = &inspection->operators.items[k];
+    const cleave_operator_count_t *line = &inspection->operators.items[k];
     cleave_table_cell(&table, "%s%s%s", line->domain, line->domain[0] == '\0' ? "" : ".", line->name);
     cleave_table_cell(&table, "%u", (unsigned)line->count);
     cleave_table_cell(&table, "%s", cleave_output_count(line->flops, flops, sizeof flops));
@@ -223,10 +70,10 @@ static void print_operators(const inspection_t *inspection) {
 }
 
 /* Who brings the operators that are not ONNX's. */
-static void print_libraries(const inspection_t *inspection) {
+static void print_libraries(const cleave_inspection_t *inspection) {
   bool is_first = true;
   for (size_t k = 0; k < inspection->operators.count; k++) {
-    const operator_count_t *line = &inspection->operators.items[k];
+    const cleave_operator_count_t *line = &inspection->operators.items[k];
     if (line->op->id == CLEAVE_OP_ID_CUSTOM) {
       bool is_known = cleave_op_has_schema(line->op);
       cleave_print("%s  %s%s%s: %s%s\n", is_first ? "\n" : "", line->domain,
@@ -238,7 +85,7 @@ static void print_libraries(const inspection_t *inspection) {
   }
 }
 
-static void print_unknown(const inspection_t *inspection) {
+static void print_unknown(const cleave_inspection_t *inspection) {
   if (inspection->unknown.count == 0) {
     return;
   }
@@ -257,7 +104,7 @@ static void print_unknown(const inspection_t *inspection) {
 }
 
 /* All nodes, or those that no output needs. */
-static void print_nodes(const inspection_t *inspection, bool dead_only) {
+static void print_nodes(const cleave_inspection_t *inspection, bool dead_only) {
   cleave_print(CLEAVE_TRUSTED, dead_only ? "\nno output needs\n" : "\nnodes\n");
   for (size_t k = 0; k < inspection->graph->live_node_count; k++) {
     if (dead_only && inspection->needed[inspection->order[k].index]) {
@@ -270,7 +117,7 @@ static void print_nodes(const inspection_t *inspection, bool dead_only) {
   }
 }
 
-static void print_report(const inspection_t *inspection, const cleave_sizes_t *sizes, const char *path,
+static void print_report(const cleave_inspection_t *inspection, const cleave_sizes_t *sizes, const char *path,
                          bool with_nodes) {
   char text[4][32];
   const cleave_graph_t *graph = inspection->graph;
@@ -329,7 +176,7 @@ static json_t *json_port(const cleave_graph_t *graph, cleave_value_t value, cons
 }
 
 /* As print_nodes. */
-static json_t *json_nodes(const inspection_t *inspection, bool dead_only) {
+static json_t *json_nodes(const cleave_inspection_t *inspection, bool dead_only) {
   json_t *nodes = json_array();
   for (size_t k = 0; k < inspection->graph->live_node_count; k++) {
     if (!dead_only || !inspection->needed[inspection->order[k].index]) {
@@ -342,7 +189,7 @@ static json_t *json_nodes(const inspection_t *inspection, bool dead_only) {
   return nodes;
 }
 
-static int print_json(const inspection_t *inspection, const cleave_sizes_t *sizes, const char *path,
+static int print_json(const cleave_inspection_t *inspection, const cleave_sizes_t *sizes, const char *path,
                       bool with_nodes) {
   const cleave_graph_t *graph = inspection->graph;
   json_t *inputs = json_array();
@@ -359,7 +206,7 @@ static int print_json(const inspection_t *inspection, const cleave_sizes_t *size
                            cleave_strings_text(&graph->strings, graph->output_names.items[k])));
   }
   for (size_t k = 0; k < inspection->operators.count; k++) {
-    const operator_count_t *line = &inspection->operators.items[k];
+    const cleave_operator_count_t *line = &inspection->operators.items[k];
     (void)json_array_append_new(
         operators, json_pack("{s:s, s:s, s:i, s:f}", "name", line->name, "domain", line->domain, "nodes",
                              (int)line->count, "flops", line->flops));
@@ -388,12 +235,12 @@ static int print_json(const inspection_t *inspection, const cleave_sizes_t *size
 
 /* ---- the command ---- */
 
-static cleave_status_t work(cleave_job_t *job, const cleave_job_options_t *options, inspection_t *inspection,
-                            cleave_error_t *error) {
+static cleave_status_t work(cleave_job_t *job, const cleave_job_options_t *options,
+                            cleave_inspection_t *inspection, cleave_error_t *error) {
   CLEAVE_TRY(cleave_job_load(job, options, error));
   CLEAVE_TRY(cleave_job_check_settings(job, error));
   CLEAVE_TRY(cleave_job_bind_shapes(job, error));
-  return inspect(inspection, job, error);
+  return cleave_inspection_init(inspection, job, error);
 }
 
 static int run(int argc, char **argv) {
@@ -421,7 +268,7 @@ static int run(int argc, char **argv) {
   int status = CLEAVE_EXIT_OK;
   cleave_error_t error = CLEAVE_ERROR_INIT;
   cleave_job_t job = {0};
-  inspection_t inspection = {0};
+  cleave_inspection_t inspection = {0};
   if (cleave_arguments_parse(&arguments, argc, argv, &status)) {
     job_options.model = arguments.found.items[0];
     if (work(&job, &job_options, &inspection, &error) != CLEAVE_OK) {
@@ -432,7 +279,7 @@ static int run(int argc, char **argv) {
       print_report(&inspection, &job.inputs.sizes, job_options.model, with_nodes);
     }
   }
-  inspection_deinit(&inspection);
+  cleave_inspection_deinit(&inspection);
   cleave_job_deinit(&job);
   cleave_arguments_free(&arguments);
   return status;

@@ -67,7 +67,7 @@ const cleave_op_t *cleave_op_find(const char *domain, const char *name) {
 }
 
 const cleave_op_t *cleave_op_find_full(const char *name) {
-  static const char *const OWN[] = {"", "ai.onnx.ml", "ai.onnx.preview.training"};
+  static const char *const OWN[] = {"", "cleave", "ai.onnx.ml", "ai.onnx.preview.training"};
   const char *dot = strrchr(name, '.');
   char domain[64];
   if (dot != NULL) {

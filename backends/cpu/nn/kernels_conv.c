@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conv and ConvTranspose of one to three spatial axes, with groups, for float types.
+// Conv and ConvTranspose of one to three spatial axes, with groups, for float types, and ConvGradWeight.
 // Shapes are checked against each other before anything is read; the numeric code is in conv.inc.
 #include <string.h>
 
@@ -63,6 +63,15 @@ static cleave_status_t check_bias(const cpu_call_t *call, int64_t channels, clea
   return bias == NULL ? CLEAVE_OK : cpu_nn_check_count("bias", bias, channels, message);
 }
 
+// The image is its own column matrix: one tap, which reads everything in order.
+static bool is_direct(const cpu_geometry_t *g) {
+  bool direct = g->kernel_count == 1 && g->in_count == g->out_count;
+  for (int axis = 0; axis < CPU_WINDOW_AXES; axis++) {
+    direct = direct && g->stride[axis] == 1 && g->pad[axis] == 0;
+  }
+  return direct;
+}
+
 static cleave_status_t conv_plan(const cpu_call_t *call, conv_plan_t *out_plan, cleave_message_t *message) {
   const conv_state_t *state = call->state;
   const cpu_tensor_t *x = call->inputs[0];
@@ -84,12 +93,37 @@ static cleave_status_t conv_plan(const cpu_call_t *call, conv_plan_t *out_plan, 
   }
   CPU_TRY(check_bias(call, plan.out_channels, message));
   plan.rows = w->dims[1] * g->kernel_count;
-  plan.direct = g->kernel_count == 1 && g->in_count == g->out_count;
-  for (int axis = 0; axis < CPU_WINDOW_AXES; axis++) {
-    plan.direct = plan.direct && g->stride[axis] == 1 && g->pad[axis] == 0;
-  }
+  plan.direct = is_direct(g);
   plan.depthwise = !plan.direct && w->dims[1] == 1 && plan.groups > 1;
   plan_tiles(&plan, call->threads);
+  *out_plan = plan;
+  return CLEAVE_OK;
+}
+
+// Of the convolution from x to y whose weights get a gradient from that of y.
+static cleave_status_t weight_plan(const cpu_call_t *call, conv_plan_t *out_plan, cleave_message_t *message) {
+  const conv_state_t *state = call->state;
+  const cpu_tensor_t *x = call->inputs[0];
+  const cpu_tensor_t *dy = call->inputs[1];
+  const cpu_tensor_t *dw = call->outputs[0];
+  conv_plan_t plan = {.groups = state->groups};
+  if (dw->rank != x->rank || dy->rank != x->rank || x->rank < 3) {
+    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "weights have rank %d, the input %d, its result %d",
+                    dw->rank, x->rank, dy->rank);
+  }
+  CPU_TRY(cpu_window_resolve(&state->window, x, dy, dw->dims + 2, &plan.geometry, message));
+  const cpu_geometry_t *g = &plan.geometry;
+  plan.out_channels = dw->dims[0];
+  if (g->channels % plan.groups != 0 || plan.out_channels % plan.groups != 0 ||
+      dw->dims[1] != g->channels / plan.groups || dy->dims[0] != g->batch ||
+      dy->dims[1] != plan.out_channels) {
+    return cpu_fail(message, CLEAVE_ERROR_SHAPE,
+                    "%lld channels in %lld groups do not fit weights [%lld, %lld]", (long long)g->channels,
+                    (long long)plan.groups, (long long)dw->dims[0], (long long)dw->dims[1]);
+  }
+  plan.rows = dw->dims[1] * g->kernel_count;
+  plan.direct = is_direct(g);
+  plan.tile = plan.direct ? cpu_nn_max(g->out_count, 1) : tile_width(plan.rows, g->out_count);
   *out_plan = plan;
   return CLEAVE_OK;
 }
@@ -208,6 +242,19 @@ static cleave_status_t transpose_run(const cpu_call_t *call, cleave_message_t *m
   return cpu_nn_run_float(call, message, 0, transpose_run_f32, transpose_run_f64);
 }
 
+static cleave_status_t weight_prepare(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
+  CPU_TRY(cpu_nn_require_same(prepare, 1, 1, message));
+  return conv_prepare(prepare, state, message);
+}
+
+static size_t weight_scratch(const cpu_call_t *call) {
+  return cpu_nn_scratch_float(call, 0, weight_scratch_f32, weight_scratch_f64);
+}
+
+static cleave_status_t weight_run(const cpu_call_t *call, cleave_message_t *message) {
+  return cpu_nn_run_float(call, message, 0, weight_run_f32, weight_run_f64);
+}
+
 const cpu_kernel_t cpu_kernels_conv[] = {
     {.op = "Conv",
      .state_size = sizeof(conv_state_t),
@@ -220,6 +267,13 @@ const cpu_kernel_t cpu_kernels_conv[] = {
      .prepare = conv_prepare,
      .scratch = transpose_scratch,
      .run = transpose_run,
+     .required_inputs = 2},
+    {.op = "ConvGradWeight",
+     .domain = "cleave",
+     .state_size = sizeof(conv_state_t),
+     .prepare = weight_prepare,
+     .scratch = weight_scratch,
+     .run = weight_run,
      .required_inputs = 2},
     {.op = NULL},
 };

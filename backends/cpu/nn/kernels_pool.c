@@ -2,6 +2,7 @@
 // MaxPool, AveragePool, LpPool. Windows are clipped to the tensor, so that every read
 // is in bounds whatever size the output has (ceil_mode). The numeric code is in pool.inc.
 #include <math.h>
+#include <string.h>
 
 #include "cpu/common/nn.h"
 #include "cpu/common/window.h"
@@ -20,16 +21,9 @@ typedef struct pool_state {
   int64_t power;
 } pool_state_t;
 
-static cleave_status_t pool_plan(const cpu_call_t *call, cpu_geometry_t *out_geometry,
-                                 cleave_message_t *message) {
-  const pool_state_t *state = call->state;
-  const cpu_tensor_t *y = cpu_output(call, 0);
-  const cpu_tensor_t *indices = cpu_output(call, 1);
-  const cpu_tensor_t *any = y != NULL ? y : indices;
-  if (any == NULL) {
-    return cpu_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT, "no output is wanted");
-  }
-  const cpu_tensor_t *x = call->inputs[0];
+// Windows over `x` that give a tensor of the shape of `any`.
+static cleave_status_t plan_windows(const pool_state_t *state, const cpu_tensor_t *x, const cpu_tensor_t *any,
+                                    cpu_geometry_t *out_geometry, cleave_message_t *message) {
   CPU_TRY(cpu_window_resolve(&state->window, x, any, NULL, out_geometry, message));
   if (out_geometry->kernel_count > POOL_MAX_TAPS) {
     return cpu_fail(message, CLEAVE_ERROR_LIMIT, "a window has %lld elements, expected at most %lld",
@@ -44,11 +38,35 @@ static cleave_status_t pool_plan(const cpu_call_t *call, cpu_geometry_t *out_geo
                       (long long)reach, (long long)room);
     }
   }
-  if (any->dims[0] != x->dims[0] || any->dims[1] != x->dims[1] ||
-      (indices != NULL && indices->count != any->count)) {
+  if (any->dims[0] != x->dims[0] || any->dims[1] != x->dims[1]) {
     return cpu_fail(message, CLEAVE_ERROR_SHAPE, "output shape does not fit the input");
   }
   return CLEAVE_OK;
+}
+
+static cleave_status_t pool_plan(const cpu_call_t *call, cpu_geometry_t *out_geometry,
+                                 cleave_message_t *message) {
+  const cpu_tensor_t *y = cpu_output(call, 0);
+  const cpu_tensor_t *indices = cpu_output(call, 1);
+  const cpu_tensor_t *any = y != NULL ? y : indices;
+  if (any == NULL) {
+    return cpu_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT, "no output is wanted");
+  }
+  CPU_TRY(plan_windows(call->state, call->inputs[0], any, out_geometry, message));
+  if (indices != NULL && indices->count != any->count) {
+    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "output shape does not fit the input");
+  }
+  return CLEAVE_OK;
+}
+
+// The windows of the pool that went before: from dX, the output here, to dY.
+static cleave_status_t average_back_plan(const cpu_call_t *call, cpu_geometry_t *out_geometry,
+                                         cleave_message_t *message) {
+  const cpu_tensor_t *dx = cpu_output(call, 0);
+  if (dx == NULL) {
+    return cpu_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT, "no output is wanted");
+  }
+  return plan_windows(call->state, dx, call->inputs[0], out_geometry, message);
 }
 
 // Index of an element in the whole tensor, as MaxPool gives it out. A window without elements has -1.
@@ -127,6 +145,32 @@ static cleave_status_t lp_prepare(cpu_prepare_t *prepare, void *state, cleave_me
   return prepare_kind(prepare, state, POOL_LP, message);
 }
 
+static cleave_status_t average_back_prepare(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
+  CPU_TRY(cpu_nn_require_dtype(prepare, 1, CPU_NN_ONE(CLEAVE_DTYPE_I64), message));
+  return prepare_kind(prepare, state, POOL_AVERAGE, message);
+}
+
+static size_t average_back_scratch(const cpu_call_t *call) {
+  return cpu_nn_scratch_float(call, 0, average_back_scratch_f32, average_back_scratch_f64);
+}
+
+static cleave_status_t average_back_run(const cpu_call_t *call, cleave_message_t *message) {
+  const cpu_tensor_t *shape = call->inputs[1];
+  int64_t dims[CLEAVE_MAX_RANK];
+  if (shape->rank != 1 || shape->count > CLEAVE_MAX_RANK) {
+    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "shape: expected a vector of at most %d sizes",
+                    CLEAVE_MAX_RANK);
+  }
+  for (int64_t k = 0; k < shape->count; k++) {
+    dims[k] = cpu_read_int(shape, k);
+    if (dims[k] < 0) {
+      return cpu_fail(message, CLEAVE_ERROR_SHAPE, "shape: a size of %lld", (long long)dims[k]);
+    }
+  }
+  CPU_TRY(cpu_output_shape(call, 0, (int32_t)shape->count, dims, message));
+  return cpu_nn_run_float(call, message, 0, average_back_run_f32, average_back_run_f64);
+}
+
 static size_t pool_scratch(const cpu_call_t *call) {
   return cpu_nn_scratch_float(call, 0, NULL, NULL);
 }
@@ -163,5 +207,12 @@ const cpu_kernel_t cpu_kernels_pool[] = {
      .scratch = pool_scratch,
      .run = average_run,
      .required_inputs = 1},
+    {.op = "AveragePoolGrad",
+     .domain = "cleave",
+     .state_size = sizeof(pool_state_t),
+     .prepare = average_back_prepare,
+     .scratch = average_back_scratch,
+     .run = average_back_run,
+     .required_inputs = 2},
     {.op = NULL},
 };

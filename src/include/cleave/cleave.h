@@ -171,6 +171,37 @@ CLEAVE_MUST_USE cleave_status_t cleave_rule_files_partition(cleave_rule_files_t 
 /* NULL is welcome. */
 void cleave_rule_files_destroy(cleave_rule_files_t *files);
 
+/* How gradients are made. All zero but `size`: by the rules that come with cleave. */
+typedef struct cleave_gradient_options {
+  size_t size; /* sizeof(cleave_gradient_options_t) */
+  /* Rule files with `gradient` rules, which take the place of those that come with cleave, and of those of
+   * the files before them. Their other rules are passed over. */
+  const cleave_rule_source_t *sources;
+  size_t source_count;
+  const cleave_setting_t *settings; /* of these files */
+  size_t setting_count;
+} cleave_gradient_options_t;
+
+/* The model with the gradients of `loss`, the name of an output or of any other value of floating-point
+ * numbers; of a value with several elements: the gradients of their sum. The result has the inputs and
+ * outputs of the model, and after them an output "grad(NAME)" for each of the `wrt_count` names of `wrt`:
+ * inputs, constants of the file, or values in between, which are then treated as if they were given. With a
+ * count of 0: for all floating-point constants of the file with one or more dimensions that the loss depends
+ * on (not through the statistics of BatchNormalization), in the order of the file. A gradient has the dtype
+ * and shape of what it is of.
+ *
+ * The result is a model like any other: it can be partitioned, saved, bound, given other constants, and
+ * differentiated again. It shares the weights. `options` may be NULL.
+ *
+ * CLEAVE_ERROR_INVALID_ARGUMENT: there is no value of a name, it is not of floating-point numbers, it is
+ * given twice, or the loss does not depend on it. CLEAVE_ERROR_UNSUPPORTED: an operator between the two has
+ * no gradient; the message names the node, and how the loss depends on it. CLEAVE_ERROR_RULE: a rule file, or
+ * a rule, failed. Thread-safe. */
+CLEAVE_MUST_USE cleave_status_t cleave_model_gradient(cleave_model_t *model, const char *loss,
+                                                      const char *const *wrt, size_t wrt_count,
+                                                      const cleave_gradient_options_t *options,
+                                                      cleave_model_t **out_model, cleave_error_t *error);
+
 /* The inputs of a plan, which are those of its sessions: the model's, in their order, and after them what
  * rules (a `pass`) added. Where none did, they are the model's. Outputs keep their number and order. */
 uint32_t cleave_plan_input_count(const cleave_plan_t *plan);

@@ -149,14 +149,27 @@ double cleave_flops_conv_transpose(const cleave_graph_t *graph, uint32_t node) {
   return 2.0 * count_of(input_of(graph, node, 0), 0) * count_of(input_of(graph, node, 1), 1) + bias;
 }
 
-double cleave_flops_pool(const cleave_graph_t *graph, uint32_t node) {
+/* As the convolution: a multiply-add per element of dY and weight that it was made with. */
+double cleave_flops_conv_grad_weight(const cleave_graph_t *graph, uint32_t node) {
+  return 2.0 * count_of(input_of(graph, node, 1), 0) * count_of(output_of(graph, node, 0), 1);
+}
+
+static double window_of(const cleave_graph_t *graph, uint32_t node) {
   uint32_t count = 0;
   const int64_t *kernel = cleave_op_ints(graph, (cleave_node_t){node}, "kernel_shape", &count);
   double window = 1.0;
   for (uint32_t k = 0; k < count; k++) {
     window *= (double)kernel[k];
   }
-  return count_of(output_of(graph, node, 0), 0) * window;
+  return window;
+}
+
+double cleave_flops_pool(const cleave_graph_t *graph, uint32_t node) {
+  return count_of(output_of(graph, node, 0), 0) * window_of(graph, node);
+}
+
+double cleave_flops_pool_grad(const cleave_graph_t *graph, uint32_t node) {
+  return count_of(input_of(graph, node, 0), 0) * window_of(graph, node);
 }
 
 /* A scale and a shift: what is left of it when the statistics are constants. */

@@ -263,3 +263,25 @@ cleave_status_t cleave_infer_col2im(cleave_infer_t *infer, cleave_error_t *error
   }
   return cleave_infer_set_dim(infer, output, 1, cleave_infer_divide(infer, columns, block_size), error);
 }
+
+/* From X [N, C, D...] and dY [N, M, D'...], the weights [M, C / group, k...] of the convolution between the
+ * two. */
+cleave_status_t cleave_infer_conv_grad_weight(cleave_infer_t *infer, cleave_error_t *error) {
+  cleave_fact_t *data = cleave_infer_input(infer, 0);
+  cleave_fact_t *gradient = cleave_infer_input(infer, 1);
+  cleave_fact_t *weight = cleave_infer_output(infer, 0);
+  int64_t group = 1;
+  cleave_window_t window;
+  CLEAVE_TRY(cleave_infer_same_dtype(infer, data, weight, error));
+  CLEAVE_TRY(cleave_infer_same_dtype(infer, data, gradient, error));
+  CLEAVE_TRY(read_group(infer, &group, error));
+  CLEAVE_TRY(relate_ranks(infer, data, weight, gradient, error));
+  if (cleave_fact_rank(data) < 0) {
+    return CLEAVE_OK;
+  }
+  CLEAVE_TRY(relate_groups(infer, data, 1, weight, 1, group, error));
+  CLEAVE_TRY(cleave_infer_same_dim(infer, gradient, 1, weight, 0, error));
+  CLEAVE_TRY(cleave_infer_same_dim(infer, data, 0, gradient, 0, error));
+  CLEAVE_TRY(cleave_window_read(infer, data->rank - 2, &window, error));
+  return relate_kernel(infer, weight, &window, error);
+}

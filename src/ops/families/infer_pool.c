@@ -132,3 +132,21 @@ cleave_status_t cleave_infer_max_roi_pool(cleave_infer_t *infer, cleave_error_t 
   }
   return roi_shapes(infer, 5, shape[0], shape[1], error);
 }
+
+/* dX has the shape that the second input says, and batch, channels and dtype of dY. */
+cleave_status_t cleave_infer_average_pool_grad(cleave_infer_t *infer, cleave_error_t *error) {
+  cleave_fact_t *gradient = cleave_infer_input(infer, 0);
+  cleave_fact_t *output = cleave_infer_output(infer, 0);
+  cleave_dim_t dims[CLEAVE_MAX_RANK];
+  int32_t rank = -1;
+  CLEAVE_TRY(cleave_infer_same_dtype(infer, gradient, output, error));
+  CLEAVE_TRY(cleave_infer_shape_operand(infer, cleave_infer_input(infer, 1), 0, &rank, dims, error));
+  CLEAVE_TRY(cleave_infer_set_shape(infer, output, rank, dims, error));
+  CLEAVE_TRY(cleave_infer_set_rank(infer, output, cleave_fact_rank(gradient), error));
+  CLEAVE_TRY(cleave_infer_check_rank(infer, output, 3, CLEAVE_MAX_RANK, error));
+  if (cleave_fact_rank(gradient) < 0) {
+    return CLEAVE_OK;
+  }
+  CLEAVE_TRY(cleave_infer_same_dim(infer, gradient, 0, output, 0, error));
+  return cleave_infer_same_dim(infer, gradient, 1, output, 1, error);
+}

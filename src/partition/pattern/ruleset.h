@@ -10,6 +10,7 @@
 #ifndef CLEAVE_PARTITION_PATTERN_RULESET_H
 #define CLEAVE_PARTITION_PATTERN_RULESET_H
 
+#include "partition/pattern/gradient_rule.h"
 #include "partition/pattern/pattern.h"
 #include "partition/pattern/rule_kind.h"
 
@@ -28,9 +29,6 @@ typedef struct cleave_match {
   const char *const *node_labels;     /* per node: its label, or "" */
   uint32_t node_count;
 } cleave_match_t;
-
-/* Changes a graph and logs each change (partition/rewrite/editor.h). */
-typedef struct cleave_editor cleave_editor_t;
 
 /* What a rewrite puts in the place of a match. If it stays empty, the match is left as it is, for `reason`.
  */
@@ -164,6 +162,8 @@ typedef struct cleave_ruleset {
   int32_t line;               /* line of `file` that names the backend; 0 if the caller chose it */
   const cleave_rule_t *rules; /* in the order of the file */
   uint32_t rule_count;
+  const cleave_gradient_rule_t *gradients; /* the partitioner does not look at them */
+  uint32_t gradient_count;
 } cleave_ruleset_t;
 
 #endif /* CLEAVE_PARTITION_PATTERN_RULESET_H */

@@ -66,6 +66,14 @@ cleave_status_t cleave_model_create_take(cleave_graph_t *graph, cleave_model_t *
   return CLEAVE_OK;
 }
 
+cleave_status_t cleave_model_create_sharing_take(cleave_graph_t *graph, cleave_model_t *origin,
+                                                 cleave_model_t **out_model, cleave_error_t *error) {
+  graph->context = origin->context;
+  CLEAVE_TRY(cleave_model_create_take(graph, out_model, error));
+  (*out_model)->texts = cleave_model_retain(origin);
+  return CLEAVE_OK;
+}
+
 /* A model as the options ask for it. */
 static cleave_status_t create_by_take(cleave_context_t *context, const cleave_model_open_options_t *options,
                                       cleave_graph_t *graph, cleave_model_t **out_model,

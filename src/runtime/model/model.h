@@ -17,6 +17,12 @@ size_t cleave_model_dead_count(const cleave_model_t *model);
 CLEAVE_MUST_USE cleave_status_t cleave_model_create_take(cleave_graph_t *graph, cleave_model_t **out_model,
                                                          cleave_error_t *error);
 
+/* The same for a graph that was copied from that of `origin`, which it retains: graphs share texts. */
+CLEAVE_MUST_USE cleave_status_t cleave_model_create_sharing_take(cleave_graph_t *graph,
+                                                                 cleave_model_t *origin,
+                                                                 cleave_model_t **out_model,
+                                                                 cleave_error_t *error);
+
 /* cleave_model_open of a file that accepts settings which the model script does not know: out_used[k] tells.
  */
 CLEAVE_MUST_USE cleave_status_t cleave_model_load_with(cleave_context_t *context, const char *path,

@@ -26,6 +26,21 @@ cleave_status_t cleave_callback_call(const cleave_script_rule_t *rule, const cle
                                      error);
 }
 
+cleave_status_t cleave_callback_edit(const cleave_script_rule_t *rule, cleave_builder_t *builder,
+                                     cleave_editor_t *editor, const cleave_callback_edit_t *call,
+                                     cleave_error_t *error) {
+  cleave_script_t *script = rule->script;
+  builder->graph = editor->graph;
+  builder->editor = editor;
+  builder->data_bytes = editor->data_bytes;
+  script->owner = builder;
+  cleave_status_t status = cleave_callback_call_within(rule, editor->graph, call->subject, call->node,
+                                                       call->body, call->context, call->budget, error);
+  script->owner = NULL;
+  cleave_handles_forget(script);
+  return status;
+}
+
 void cleave_callback_push(lua_State *state, int reference) {
   lua_rawgeti(state, LUA_REGISTRYINDEX, reference);
 }

@@ -6,6 +6,7 @@
 #ifndef CLEAVE_SCRIPT_RULES_CALLBACK_H
 #define CLEAVE_SCRIPT_RULES_CALLBACK_H
 
+#include "script/builder/builder.h"
 #include "script/handles/handles.h"
 #include "script/rules/compile.h"
 
@@ -23,6 +24,22 @@ CLEAVE_MUST_USE cleave_status_t cleave_callback_call_within(const cleave_script_
                                                             void *context, uint32_t budget,
                                                             cleave_error_t *error);
 
+/* A call that changes a graph. */
+typedef struct cleave_callback_edit {
+  const void *subject; /* the match, or NULL */
+  cleave_node_t node;  /* that the call is about, for messages */
+  cleave_script_body_t body;
+  void *context;
+  uint32_t budget; /* milliseconds */
+} cleave_callback_edit_t;
+
+/* The same for functions that change the editor's graph: `builder`, all zero, is the `g` that they get.
+ * Handles of the call are stale in the next one, because the graph changes in between. */
+CLEAVE_MUST_USE cleave_status_t cleave_callback_edit(const cleave_script_rule_t *rule,
+                                                     cleave_builder_t *builder, cleave_editor_t *editor,
+                                                     const cleave_callback_edit_t *call,
+                                                     cleave_error_t *error);
+
 /* Pushes the function that a reference of cleave_script_rule_t stands for. */
 void cleave_callback_push(lua_State *state, int reference);
 
@@ -36,6 +53,7 @@ void cleave_callbacks_bind_region(cleave_rule_t *rule, const cleave_script_rule_
 
 void cleave_callbacks_bind_rewrite(cleave_rule_t *rule, const cleave_script_rule_t *functions);
 void cleave_callbacks_bind_pass(cleave_rule_t *rule, const cleave_script_rule_t *functions);
+void cleave_callbacks_bind_gradient(cleave_gradient_rule_t *rule, cleave_script_rule_t *functions);
 
 /* MXNet's selector protocol over a Lua function (callbacks_selector.c). */
 extern const cleave_selector_functions_t cleave_callbacks_selector;

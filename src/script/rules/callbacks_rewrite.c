@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Callbacks of `rewrite`: replace(m, g, options), and of `pass`: run(graph, options, g). While they run, `g`
- * adds to the graph through its editor. Handles of a call are stale in the next one: the graph changes in
- * between.
+ * adds to the graph through its editor.
  */
 #include <stdio.h>
 #include <string.h>
@@ -20,17 +19,12 @@ typedef struct edit_call {
 
 static cleave_status_t call_editing(edit_call_t *call, cleave_editor_t *editor, cleave_script_body_t body,
                                     uint32_t budget, cleave_error_t *error) {
-  cleave_script_t *script = call->rule->script;
-  call->builder.graph = editor->graph;
-  call->builder.editor = editor;
-  call->builder.data_bytes = editor->data_bytes;
-  script->owner = &call->builder;
-  cleave_status_t status = cleave_callback_call_within(
-      call->rule, editor->graph, call->match, call->match != NULL ? call->match->nodes[0] : CLEAVE_NODE_NONE,
-      body, call, budget, error);
-  script->owner = NULL;
-  cleave_handles_forget(script);
-  return status;
+  cleave_callback_edit_t edit = {.subject = call->match,
+                                 .node = call->match != NULL ? call->match->nodes[0] : CLEAVE_NODE_NONE,
+                                 .body = body,
+                                 .context = call,
+                                 .budget = budget};
+  return cleave_callback_edit(call->rule, &call->builder, editor, &edit, error);
 }
 
 /* ---- replace ---- */

@@ -143,8 +143,29 @@ static option_values_t read_options(cleave_table_reader_t *reader) {
   return options;
 }
 
-static void read_rule(cleave_table_reader_t *reader, const option_values_t *options, cleave_rule_t *rule) {
+/* The functions of the rule on top of the stack: none so far. */
+static cleave_script_rule_t *take_functions(cleave_table_reader_t *reader, const option_values_t *options,
+                                            const char *kind, const char *name) {
   cleave_script_rule_t *functions = cleave_table_take(reader, 1, sizeof *functions);
+  *functions = (cleave_script_rule_t){.script = cleave_script_of(reader->state),
+                                      .kind = kind,
+                                      .name = name,
+                                      .place = cleave_table_int(reader, "line", 0),
+                                      .where = LUA_NOREF,
+                                      .supported = LUA_NOREF,
+                                      .selector = LUA_NOREF,
+                                      .review = LUA_NOREF,
+                                      .replace = LUA_NOREF,
+                                      .run = LUA_NOREF,
+                                      .apply = LUA_NOREF,
+                                      .options = options->values,
+                                      .texts = options->texts,
+                                      .text_count = options->count,
+                                      .calls = cleave_table_take(reader, 1, sizeof(uint64_t))};
+  return functions;
+}
+
+static void read_rule(cleave_table_reader_t *reader, const option_values_t *options, cleave_rule_t *rule) {
   const char *word = cleave_table_text(reader, "kind");
   size_t kind = 0;
   while (kind < sizeof KINDS / sizeof KINDS[0] && strcmp(KINDS[kind].word, word) != 0) {
@@ -159,25 +180,25 @@ static void read_rule(cleave_table_reader_t *reader, const option_values_t *opti
   rule->doc = cleave_table_text(reader, "doc");
   rule->line = cleave_table_line(reader, "line", &rule->file);
   rule->priority = cleave_table_int(reader, "priority", 0);
+  cleave_script_rule_t *functions = take_functions(reader, options, KINDS[kind].word, rule->name);
   rule->context = functions;
-  *functions = (cleave_script_rule_t){.script = cleave_script_of(reader->state),
-                                      .kind = KINDS[kind].word,
-                                      .name = rule->name,
-                                      .place = cleave_table_int(reader, "line", 0),
-                                      .where = LUA_NOREF,
-                                      .supported = LUA_NOREF,
-                                      .selector = LUA_NOREF,
-                                      .review = LUA_NOREF,
-                                      .replace = LUA_NOREF,
-                                      .run = LUA_NOREF,
-                                      .options = options->values,
-                                      .texts = options->texts,
-                                      .text_count = options->count,
-                                      .calls = cleave_table_take(reader, 1, sizeof(uint64_t))};
   rule->calls = functions->calls;
   cleave_script_set_rule(functions->script, functions->kind, rule->name, functions->place);
   KINDS[kind].read(reader, rule, functions);
   cleave_script_set_rule(functions->script, NULL, NULL, 0);
+}
+
+static void read_gradient(cleave_table_reader_t *reader, const option_values_t *options,
+                          cleave_gradient_rule_t *rule) {
+  uint32_t op_count = 0;
+  const cleave_op_t *const *ops = cleave_table_ops(reader, "ops", &op_count);
+  cleave_script_rule_t *functions =
+      take_functions(reader, options, "gradient", cleave_table_text(reader, "name"));
+  functions->apply = cleave_table_function(reader, "apply");
+  rule->op = op_count == 1 ? ops[0] : NULL;
+  rule->line = cleave_table_line(reader, "line", &rule->file);
+  rule->output_count = (uint32_t)cleave_table_int(reader, "outputs", -1);
+  cleave_callbacks_bind_gradient(rule, functions);
 }
 
 static void read_ruleset(cleave_table_reader_t *reader, const option_values_t *options,
@@ -194,6 +215,15 @@ static void read_ruleset(cleave_table_reader_t *reader, const option_values_t *o
   }
   lua_pop(reader->state, 1);
   ruleset->rules = rules;
+  ruleset->gradient_count = cleave_table_push_list(reader, "gradients");
+  cleave_gradient_rule_t *gradients = cleave_table_take(reader, ruleset->gradient_count, sizeof *gradients);
+  for (uint32_t k = 0; k < ruleset->gradient_count; k++) {
+    cleave_table_push_item(reader, k);
+    read_gradient(reader, options, &gradients[k]);
+    lua_pop(reader->state, 1);
+  }
+  lua_pop(reader->state, 1);
+  ruleset->gradients = gradients;
 }
 
 const cleave_ruleset_t *cleave_script_compile(lua_State *state, cleave_arena_t *arena, const char *file,

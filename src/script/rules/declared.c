@@ -88,6 +88,7 @@ static void read_test(cleave_table_reader_t *reader, cleave_rule_test_t *test) {
   *test = (cleave_rule_test_t){.name = text_or_empty(reader, "name"),
                                .doc = text_or_empty(reader, "doc"),
                                .equal = cleave_table_flag(reader, "equal"),
+                               .gradient = cleave_table_int(reader, "gradient", 0),
                                .rtol = cleave_table_number(reader, "rtol", -1.0, NULL),
                                .atol = cleave_table_number(reader, "atol", -1.0, NULL)};
   test->line = cleave_table_line(reader, "line", &test->file);

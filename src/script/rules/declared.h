@@ -73,7 +73,8 @@ typedef struct cleave_rule_test {
   bool equal;                        /* run it, and compare with `cpu` */
   double rtol; /* both negative: bounds of the rounding errors (tools/verify/rounding.h); one: by dtype */
   double atol;
-  int entry; /* reference of its table in the registry */
+  int32_t gradient; /* the highest order of gradients that are compared with finite differences; 0: none */
+  int entry;        /* reference of its table in the registry */
 } cleave_rule_test_t;
 
 typedef struct cleave_declared {

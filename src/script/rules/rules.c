@@ -164,12 +164,15 @@ cleave_status_t cleave_rules_load_text(cleave_context_t *context, const char *na
   return load_rules(name, &load, out_rules, error);
 }
 
-/* The shipped rule file of that name ("onednn", "rules/onednn.lua"), or NULL. */
+/* The shipped rule file of that name ("onednn", "rules/onednn.lua", "lua/cleave/gradients/all.lua"), or NULL.
+ */
 static const cleave_embedded_file_t *find_shipped(const char *path) {
   char name[160];
   const cleave_embedded_file_t *file = cleave_embedded_find(path);
   if (file != NULL || strchr(path, '/') != NULL || strlen(path) > 100) {
-    return file != NULL && strncmp(file->name, "rules/", 6) == 0 ? file : NULL;
+    bool has_rules = file != NULL && (strncmp(file->name, "rules/", 6) == 0 ||
+                                      strncmp(file->name, "lua/cleave/gradients/", 21) == 0);
+    return has_rules ? file : NULL;
   }
   const char *extension = cleave_path_has_extension(path, ".lua") ? "" : ".lua";
   (void)snprintf(name, sizeof name, "rules/%s%s", path, extension);

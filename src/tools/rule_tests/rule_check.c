@@ -53,6 +53,10 @@ static cleave_status_t judge(test_run_t *run, cleave_rule_list_t *list, cleave_e
     if (test->equal) {
       CLEAVE_TRY_CLEANUP(cleave_rule_equal(test, plan, run->options, &run->report, error));
     }
+    if (test->gradient > 0) {
+      CLEAVE_TRY_CLEANUP(cleave_rule_gradient(list, test, graph, run->options->threads, &run->report, error));
+      cleave_rule_check_count_gradients(run->check, list);
+    }
   }
 cleanup:
   cleave_plan_destroy(plan);

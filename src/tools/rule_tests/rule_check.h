@@ -90,7 +90,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_rule_check_run(const cleave_rule_source_t
                                                       cleave_rule_check_t *out_check, cleave_error_t *error);
 void cleave_rule_check_deinit(cleave_rule_check_t *check);
 
-/* ---- parts (rule_load.c, rule_count.c, rule_expect.c, rule_equal.c, rule_reach.c): `options` are never NULL
+/* ---- parts (rule_load.c, rule_count.c, rule_expect.c, rule_equal.c, rule_gradient.c, rule_reach.c): `options` are never NULL
  * there ---- */
 
 /* Compares a plan with what a test expects; appends to `report` what is not met. Nothing: all is. */
@@ -103,6 +103,13 @@ CLEAVE_MUST_USE cleave_status_t cleave_rule_expect(const cleave_rule_list_t *lis
 CLEAVE_MUST_USE cleave_status_t cleave_rule_equal(const cleave_rule_test_t *test, const cleave_plan_t *plan,
                                                   const cleave_rule_check_options_t *options,
                                                   cleave_text_t *report, cleave_error_t *error);
+
+/* Compares the gradients of the test's inputs by the rules of a list, and those that come with cleave, with
+ * finite differences; appends to `report` what differs, or why nothing could be compared. */
+CLEAVE_MUST_USE cleave_status_t cleave_rule_gradient(const cleave_rule_list_t *list,
+                                                     const cleave_rule_test_t *test,
+                                                     const cleave_graph_t *graph, int32_t threads,
+                                                     cleave_text_t *report, cleave_error_t *error);
 
 /* Adds lints about rules that never got a match, on the graphs of the tests and on the models; the counts of
  * `check->reach` for tests are there already. */
@@ -124,6 +131,9 @@ CLEAVE_MUST_USE cleave_status_t cleave_rule_check_build(cleave_rule_list_t *list
 
 /* Are all backends in this program that the rules of a list would ask? If not: why. */
 bool cleave_rule_check_can_run(const cleave_rule_list_t *list, cleave_error_t *reason);
+
+/* Appends how often the gradients of a list were asked; those that carry none count as asked. */
+void cleave_rule_check_count_gradients(cleave_rule_check_t *check, const cleave_rule_list_t *list);
 
 /* Appends to the counts of a check what a plan says. */
 CLEAVE_MUST_USE cleave_status_t cleave_rule_check_count(cleave_rule_check_t *check, const cleave_plan_t *plan,

@@ -34,7 +34,7 @@ cleave_status_t cleave_rule_check_count(cleave_rule_check_t *check, const cleave
     const cleave_plan_rule_t *rule = &plan->rules[k];
     for (size_t r = 0; r < check->reach.count; r++) {
       cleave_rule_reach_t *reach = &check->reach.items[r];
-      if (strcmp(reach->rule->name, rule->name) != 0) {
+      if (strcmp(reach->rule->name, rule->name) != 0 || strcmp(reach->rule->kind, "gradient") == 0) {
         continue;
       }
       reach->ran = true;
@@ -50,4 +50,19 @@ cleave_status_t cleave_rule_check_count(cleave_rule_check_t *check, const cleave
     }
   }
   return CLEAVE_OK;
+}
+
+void cleave_rule_check_count_gradients(cleave_rule_check_t *check, const cleave_rule_list_t *list) {
+  for (uint32_t s = 0; s < list->count; s++) {
+    const cleave_ruleset_t *ruleset = &list->rulesets[s];
+    for (uint32_t k = 0; k < ruleset->gradient_count; k++) {
+      const cleave_gradient_rule_t *gradient = &ruleset->gradients[k];
+      for (size_t r = 0; r < check->reach.count; r++) {
+        cleave_rule_reach_t *reach = &check->reach.items[r];
+        if (strcmp(reach->rule->kind, "gradient") == 0 && strcmp(reach->rule->name, gradient->name) == 0) {
+          reach->matches += gradient->apply == NULL ? 1 : *gradient->calls;
+        }
+      }
+    }
+  }
 }

@@ -234,12 +234,28 @@ cleanup:
   return status;
 }
 
+/* A gradient that no test with `gradient` asked. */
+static cleave_status_t note_untested(cleave_rule_check_t *check, const cleave_rule_reach_t *reach,
+                                     cleave_error_t *error) {
+  const cleave_declared_rule_t *rule = reach->rule;
+  if (strcmp(rule->kind, "gradient") != 0 || reach->matches > 0 || !rule->enabled) {
+    return CLEAVE_OK;
+  }
+  return add(check, CLEAVE_LINT_NOTE, rule->file, rule->line, "untested",
+             cleave_arena_format(&check->arena,
+                                 "gradient '%s': no test with gradient = true has the operator", rule->name),
+             error);
+}
+
 cleave_status_t cleave_rule_lint_reach(cleave_rule_check_t *check, const cleave_rule_source_t *source,
                                        const cleave_rule_check_options_t *options, cleave_error_t *error) {
   reach_search_t search = {.check = check, .source = source, .options = options};
   bool can_run = true;
   if (options->model_count > 0) {
     CLEAVE_TRY(count_models(&search, &can_run, error));
+  }
+  for (size_t k = 0; k < check->reach.count; k++) {
+    CLEAVE_TRY(note_untested(check, &check->reach.items[k], error));
   }
   for (size_t k = 0; can_run && k < check->reach.count; k++) {
     if (check->reach.items[k].ran) {

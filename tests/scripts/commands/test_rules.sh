@@ -12,7 +12,11 @@ out=$work/out
 
 cd "$source" || exit 1
 check "shipped rules pass their tests" 0 '^[1-9][0-9]* passed, 0 failed' "$program" check --coverage rules/*.lua
-for file in rules/*.lua; do
+check "shipped gradients equal finite differences" 0 '^[1-9][0-9]* passed, 0 failed' "$program" check \
+  lua/cleave/gradients/all.lua
+check "every shipped gradient is tested" 0 "" "$program" check --json lua/cleave/gradients/all.lua
+if grep -q untested "$out"; then fail "every shipped gradient is tested"; else pass; fi
+for file in rules/*.lua lua/cleave/gradients/all.lua; do
   check "$file is listed" 0 '^ *line  kind ' "$program" rules "$file"
   check "$file has no warnings" 0 '"warnings": 0' "$program" check --json "$file"
 done

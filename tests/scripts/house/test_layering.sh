@@ -11,7 +11,7 @@ complain() {
 }
 rooms="base system engine tensor graph graph/compare ops ops/context ops/families ops/infer json
   formats formats/onnx formats/onnx/read formats/onnx/write
-  partition/pattern partition/match partition/plan partition/plan_diff partition/rewrite partition/grow
+  partition/pattern partition/match partition/plan partition/plan_diff partition/rewrite partition/gradient partition/grow
   partition/explain partition/report
   backend/wire backend/region backend/library backend/process backend/isolate backend/registry backend/program
   script/state script/handles script/sandbox script/builder script/rules script

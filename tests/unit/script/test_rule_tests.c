@@ -108,7 +108,8 @@ UNIT_TEST(tells_what_a_test_expects) {
 UNIT_TEST(refuses_tests_that_do_not_make_sense) {
   refuses("expect = { conv_act = 1 }", "r.lua:7: test 'it works': graph: expected a function, found nothing");
   refuses("graph = function() end",
-          "r.lua:7: test 'it works': nothing is expected: give expect, expect_not, refused or equal = true");
+          "r.lua:7: test 'it works': nothing is expected: give expect, expect_not, refused, equal = true or "
+          "gradient = true");
   refuses("graph = function() end, expct = { conv_act = 1 }",
           "r.lua:7: test 'it works': test has no key 'expct' (did you mean 'expect'?)");
   refuses("graph = function() end, expect = { conv_akt = 1 }",

@@ -1,0 +1,18 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The gradients that come with cleave, by families of operators.
+
+local FAMILIES = {
+  "unary.lua", "activations.lua", "binary.lua", "reduce.lua", "softmax.lua", "matmul.lua",
+  "views.lua", "moves.lua", "gather.lua",
+  "norm.lua", "conv.lua", "pool.lua", "loss.lua", "constants.lua",
+}
+
+local set = { name = "gradients", doc = "How gradients pass the operators of ONNX." }
+
+for _, path in ipairs(FAMILIES) do
+  for _, rule in ipairs(include(path)) do
+    set[#set + 1] = rule
+  end
+end
+
+return ruleset(set)

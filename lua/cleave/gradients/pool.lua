@@ -1,0 +1,126 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Pools.
+local common = include "common.lua"
+
+local WINDOW = { "auto_pad", "ceil_mode", "dilations", "kernel_shape", "strides" }
+
+-- The attributes of a pool, as they are written or by default.
+local function attributes_of(node, more)
+  local attrs, result = node.attrs, {}
+  for _, name in ipairs(WINDOW) do
+    result[name] = attrs[name]
+  end
+  result.pads = attrs.auto_pad == "NOTSET" and attrs.pads or nil
+  for name, value in pairs(more) do
+    result[name] = value
+  end
+  return result
+end
+
+local function spatial_axes(node)
+  return common.axes_from(2, common.rank(node.inputs[1], node.op))
+end
+
+-- Of equal extremes, each gets the same share.
+local function global_max(g, node, dy)
+  local axes = spatial_axes(node)
+  local mask = common.mask(g, g.Equal(node.inputs[1], node.outputs[1]), dy)
+  return mask * (dy / g.ReduceSum(mask, axes, { keepdims = 1 }))
+end
+
+return {
+  gradient "AveragePool" { function(g, node, dy)
+    return g.AveragePoolGrad(dy, g.Shape(node.inputs[1]),
+      attributes_of(node, { count_include_pad = node.attrs.count_include_pad }))
+  end },
+  gradient "AveragePoolGrad" { function(g, node, ddx)
+    return g.AveragePool(ddx,
+      attributes_of(node, { count_include_pad = node.attrs.count_include_pad })), false
+  end },
+
+  gradient "GlobalAveragePool" { function(g, node, dy)
+    local x = node.inputs[1]
+    return g.Expand(dy / common.ratio(g, x, node.outputs[1]), g.Shape(x))
+  end },
+  gradient "GlobalLpPool" { function(g, node, dy)
+    local x, y, p = node.inputs[1], node.outputs[1], node.attrs.p
+    if p == 1 then
+      return dy * g.Sign(x)
+    elseif p == 2 then
+      return g.Where(g.Equal(y, 0), g.constant(0, dy.dtype), dy / y) * x
+    end
+    local share = g.Where(g.Equal(y, 0), g.constant(0, dy.dtype), dy * g.Pow(y, 1 - p))
+    return share * g.Sign(x) * g.Pow(g.Abs(x), p - 1)
+  end },
+  gradient "GlobalMaxPool" { global_max },
+
+  gradient "LpPool" {
+    doc = "As the root of a mean of powers, times the size of the window.",
+    function(g, node, dy)
+      local x, y, p, cells = node.inputs[1], node.outputs[1], node.attrs.p, 1
+      for _, size in ipairs(node.attrs.kernel_shape) do
+        cells = cells * size
+      end
+      local share = g.Where(g.Equal(y, 0), g.constant(0, dy.dtype), dy * g.Pow(y, 1 - p))
+      local spread = g.AveragePoolGrad(share, g.Shape(x),
+        attributes_of(node, { count_include_pad = 1 })) * cells
+      return spread * g.Sign(x) * g.Pow(g.Abs(x), p - 1)
+    end,
+  },
+
+  gradient "MaxPool" {
+    doc = "To the place that the operator says is the largest of each window.",
+    function(g, node, dy)
+      local x = node.inputs[1]
+      local indices = node.outputs[2]
+      if not indices or node.attrs.storage_order ~= 0 then
+        indices = select(2, g.MaxPool(x, attributes_of(node, { outputs = 2 })))
+      end
+      local size = common.vector(g, g.Size(x))
+      local zeros = g.Expand(g.constant(0, dy.dtype), size)
+      local flat = g.ScatterElements(zeros, g.Reshape(indices, { -1 }), g.Reshape(dy, { -1 }),
+        { axis = 0, reduction = "add" })
+      return g.Reshape(flat, g.Shape(x))
+    end,
+  },
+
+  test "averages of windows" {
+    graph = function(g, x)
+      return g.AveragePool(x, { kernel_shape = { 2, 2 } }),
+        g.AveragePool(x, { kernel_shape = { 3, 2 }, strides = { 2, 1 }, pads = { 1, 1, 1, 1 } }),
+        g.AveragePool(x, { kernel_shape = { 3, 3 }, strides = { 2, 2 }, ceil_mode = 1 }),
+        g.AveragePool(x, { kernel_shape = { 3, 2 }, pads = { 1, 0, 1, 1 }, count_include_pad = 1 }),
+        g.AveragePool(x, { kernel_shape = { 2, 2 }, dilations = { 2, 1 } }),
+        g.AveragePool(x, { kernel_shape = { 2, 2 }, auto_pad = "SAME_UPPER", strides = { 2, 2 } })
+    end,
+    inputs = { x = { 2, 2, 5, 6 } },
+    gradient = 2,
+  },
+  test "largest of windows" {
+    graph = function(g, x)
+      return (g.MaxPool(x, { kernel_shape = { 2, 2 }, strides = { 2, 2 } })),
+        (g.MaxPool(x, { kernel_shape = { 3, 3 }, strides = { 2, 2 }, pads = { 1, 1, 1, 1 } })),
+        (g.MaxPool(x, { kernel_shape = { 2, 2 }, ceil_mode = 1, strides = { 3, 3 } })),
+        (g.MaxPool(x, { kernel_shape = { 2, 2 }, auto_pad = "SAME_LOWER" })),
+        (g.MaxPool(x, { kernel_shape = { 2, 3 }, outputs = 2 }))
+    end,
+    inputs = { x = { 2, 2, 5, 6 } },
+    gradient = 2,
+  },
+  test "pools of everything" {
+    graph = function(g, x)
+      return g.GlobalAveragePool(x), g.GlobalMaxPool(x), g.GlobalLpPool(x),
+        g.GlobalLpPool(x, { p = 3 }), g.GlobalLpPool(x, { p = 1 })
+    end,
+    inputs = { x = { "N", 2, 3, "W" } },
+    gradient = true,
+  },
+  test "norms of windows" {
+    graph = function(g, x)
+      return g.LpPool(x, { kernel_shape = { 2, 2 } }),
+        g.LpPool(x, { kernel_shape = { 3, 2 }, strides = { 2, 1 }, pads = { 1, 1, 1, 1 }, p = 3 })
+    end,
+    inputs = { x = { 1, 2, 5, 4 } },
+    gradient = true,
+  },
+}

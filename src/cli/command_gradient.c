@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// cleave gradient: the model with the gradients of one of its values, as a model.
+#include <string.h>
+
+#include "cli/common/command.h"
+#include "cli/common/job.h"
+#include "cli/common/output.h"
+#include "cli/report/report_gradient.h"
+#include "runtime/model/model.h"
+
+typedef struct request {
+  const char *loss;
+  cleave_text_list_t wrt; /* each a name, or several with commas between them */
+  const char *output;     /* or NULL */
+  int64_t opset;
+  cleave_text_t text;         /* copies of the names of `wrt` */
+  CLEAVE_ARRAY(char *) names; /* in `text` */
+} request_t;
+
+/* ---- work ---- */
+
+static cleave_status_t split_names(request_t *request, cleave_error_t *error) {
+  for (size_t k = 0; k < request->wrt.count; k++) {
+    cleave_text_format(&request->text, "%s%s", k == 0 ? "" : ",", request->wrt.items[k]);
+  }
+  CLEAVE_TRY(cleave_text_check(&request->text, error));
+  char *rest = request->wrt.count > 0 ? request->text.data : NULL;
+  for (char *name = rest; rest != NULL; name = rest) {
+    rest = strchr(name, ',');
+    if (rest != NULL) {
+      *rest++ = '\0';
+    }
+    CLEAVE_ARRAY_PUSH(&request->names, name, error);
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t save(const request_t *request, cleave_model_t *model, cleave_error_t *error) {
+  cleave_plan_t *plan = NULL;
+  if (request->output == NULL) {
+    return CLEAVE_OK;
+  }
+  CLEAVE_TRY(cleave_model_partition(model, NULL, 0, NULL, 0, NULL, &plan, error));
+  cleave_status_t status = cleave_plan_save(plan, request->output, (int32_t)request->opset, error);
+  cleave_plan_destroy(plan);
+  return status;
+}
+
+static cleave_status_t work(cleave_job_t *job, const cleave_job_options_t *options, request_t *request,
+                            cleave_model_t **out_model, cleave_error_t *error) {
+  cleave_rule_source_t *sources = cleave_allocate_zeroed(options->rules.count + 1, sizeof *sources);
+  cleave_status_t status = sources == NULL ? cleave_error_out_of_memory(error) : CLEAVE_OK;
+  for (size_t k = 0; status == CLEAVE_OK && k < options->rules.count; k++) {
+    sources[k].path = options->rules.items[k];
+  }
+  CLEAVE_TRY_CLEANUP(status);
+  CLEAVE_TRY_CLEANUP(split_names(request, error));
+  CLEAVE_TRY_CLEANUP(cleave_job_load(job, options, error));
+  if (options->shapes.count > 0) {
+    CLEAVE_TRY_CLEANUP(cleave_job_bind_shapes(job, error));
+  }
+  cleave_gradient_options_t gradient = {
+      .size = sizeof gradient, .sources = sources, .source_count = options->rules.count};
+  CLEAVE_TRY_CLEANUP(cleave_model_gradient(job->model, request->loss,
+                                           (const char *const *)request->names.items, request->names.count,
+                                           &gradient, out_model, error));
+  status = save(request, *out_model, error);
+cleanup:
+  cleave_free(sources);
+  return status;
+}
+
+/* ---- the command ---- */
+
+static int run_parsed(const cleave_job_options_t *job_options, request_t *request, bool json) {
+  cleave_error_t error = CLEAVE_ERROR_INIT;
+  cleave_job_t job = {0};
+  cleave_model_t *model = NULL;
+  int status = CLEAVE_EXIT_OK;
+  if (work(&job, job_options, request, &model, &error) != CLEAVE_OK) {
+    status = cleave_output_error(&error);
+  } else if (json) {
+    status = cleave_report_gradient_json(&job, request->loss, request->output, cleave_model_graph(model));
+  } else {
+    cleave_report_gradient(&job, request->loss, request->output, cleave_model_graph(model));
+  }
+  cleave_model_release(model);
+  cleave_job_deinit(&job);
+  return status;
+}
+
+static int run(int argc, char **argv) {
+  cleave_job_options_t job_options = {0};
+  request_t request = {0};
+  bool json = false;
+  const cleave_option_t options[] = {
+      {"loss", 0, CLEAVE_OPTION_TEXT, "NAME",
+       "output, or any other value, whose gradients are wanted; of a tensor, those of the sum of its "
+       "elements",
+       &request.loss},
+      {"wrt", 0, CLEAVE_OPTION_LIST, "NAMES",
+       "what to differentiate by: inputs, constants or values in between, with commas between names, or "
+       "given many "
+       "times (default: all floating-point constants with one or more dimensions that the loss depends on)",
+       &request.wrt},
+      {"output", 'o', CLEAVE_OPTION_TEXT, "OUT.onnx", "file to write the model to", &request.output},
+      {"opset", 0, CLEAVE_OPTION_INT, "N", "opset of that file, 13 to 24 (default: the model's)",
+       &request.opset},
+      {"rules", 0, CLEAVE_OPTION_LIST, "FILE",
+       "rule file with gradients, which take the place of those that come with cleave; may be given many "
+       "times",
+       &job_options.rules},
+      {"shape", 0, CLEAVE_OPTION_LIST, "NAME=SIZES", CLEAVE_SHAPE_HELP " Without it, open sizes stay open",
+       &job_options.shapes},
+      {"set", 0, CLEAVE_OPTION_LIST, "NAME=VALUE", "option of the model script", &job_options.settings},
+      {"json", 0, CLEAVE_OPTION_FLAG, NULL, "print what was made as JSON", &json},
+  };
+  cleave_arguments_t arguments = {
+      .command = "gradient",
+      .operands = "MODEL",
+      .about =
+          "Adds to a model the gradients of one of its values: forward and backward in one graph. Its "
+          "outputs\n"
+          "are those of the model, then grad(NAME) for each name of --wrt. What was written is a model like\n"
+          "any other, for 'cleave run' and for 'cleave gradient' again. How gradients pass an operator is a\n"
+          "rule: gradient \"Op\" { function(g, node, dy) ... end }.",
+      .options = options,
+      .option_count = sizeof options / sizeof options[0],
+      .least_operands = 1,
+      .most_operands = 1};
+  int status = CLEAVE_EXIT_OK;
+  if (cleave_arguments_parse(&arguments, argc, argv, &status)) {
+    job_options.model = arguments.found.items[0];
+    if (request.loss == NULL) {
+      status = cleave_arguments_fail("gradient", "expected --loss NAME");
+    } else if (request.output != NULL && !cleave_path_has_extension(request.output, ".onnx")) {
+      status = cleave_arguments_fail("gradient", "option '--output': expected a file.onnx, found '%s'",
+                                     request.output);
+    } else if (request.opset != 0 && (request.opset < 13 || request.opset > 24)) {
+      status = cleave_arguments_fail("gradient", "option '--opset': expected 13 to 24, found %lld",
+                                     (long long)request.opset);
+    } else {
+      status = run_parsed(&job_options, &request, json);
+    }
+  }
+  cleave_array_free(&request.names);
+  cleave_text_deinit(&request.text);
+  cleave_arguments_free(&arguments);
+  return status;
+}
+
+const cleave_command_t cleave_command_gradient = {
+    .name = "gradient", .summary = "add gradients to a model", .order = 23, .run = run};

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// What gradients added to a model.
+#include "cli/report/report_gradient.h"
+
+#include "cli/common/output.h"
+#include "graph/print.h"
+#include "ops/ops.h"
+#include "runtime/model/model.h"
+
+static double flops_of(const cleave_graph_t *graph) {
+  double sum = 0.0;
+  for (uint32_t k = 0; k < cleave_graph_node_bound(graph); k++) {
+    double flops =
+        cleave_node_is_live(graph, (cleave_node_t){k}) ? cleave_op_flops(graph, (cleave_node_t){k}) : 0.0;
+    sum += flops > 0.0 ? flops : 0.0;
+  }
+  return sum;
+}
+
+static const char *output_name(const cleave_graph_t *graph, size_t index) {
+  return cleave_strings_text(&graph->strings, graph->output_names.items[index]);
+}
+
+void cleave_report_gradient(const cleave_job_t *job, const char *loss, const char *output,
+                            const cleave_graph_t *graph) {
+  const cleave_graph_t *forward = cleave_model_graph(job->model);
+  char text[2][32];
+  cleave_table_t table = {.columns = 2, .alignment = "ll"};
+  cleave_table_cell(&table, "output");
+  cleave_table_cell(&table, "type");
+  for (size_t k = forward->outputs.count; k < graph->outputs.count; k++) {
+    cleave_text_t type = {0};
+    cleave_value_type_print(graph, cleave_graph_output(graph, k), &type);
+    cleave_table_cell(&table, "%s", output_name(graph, k));
+    cleave_table_cell(&table, "%s", cleave_text_get(&type));
+    cleave_text_deinit(&type);
+  }
+  cleave_table_print(&table);
+  cleave_table_deinit(&table);
+  cleave_print("\n%zu gradients of '%s'; nodes: %zu, before %zu; FLOPs: %s, before %s\n",
+               graph->outputs.count - forward->outputs.count, loss, graph->live_node_count,
+               forward->live_node_count, cleave_output_count(flops_of(graph), text[0], sizeof text[0]),
+               cleave_output_count(flops_of(forward), text[1], sizeof text[1]));
+  if (output != NULL) {
+    cleave_print("written to %s\n", output);
+  }
+}
+
+int cleave_report_gradient_json(const cleave_job_t *job, const char *loss, const char *output,
+                                const cleave_graph_t *graph) {
+  const cleave_graph_t *forward = cleave_model_graph(job->model);
+  json_t *gradients = json_array();
+  for (size_t k = forward->outputs.count; k < graph->outputs.count; k++) {
+    cleave_text_t type = {0};
+    cleave_value_type_print(graph, cleave_graph_output(graph, k), &type);
+    (void)json_array_append_new(
+        gradients, json_pack("{s:s, s:s}", "name", output_name(graph, k), "type", cleave_text_get(&type)));
+    cleave_text_deinit(&type);
+  }
+  json_t *json = json_pack("{s:s, s:s, s:o, s:I, s:I, s:f, s:f}", "model", job->options->model, "loss", loss,
+                           "gradients", gradients, "nodes", (json_int_t)graph->live_node_count,
+                           "nodes_before", (json_int_t)forward->live_node_count, "flops", flops_of(graph),
+                           "flops_before", flops_of(forward));
+  if (json != NULL && output != NULL) {
+    (void)json_object_set_new(json, "output", json_string(output));
+  }
+  return cleave_output_json(json);
+}

@@ -1,0 +1,98 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# `cleave gradient`: what it makes, files, second derivatives, rules of the user, and its errors.
+set -u
+program=$1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+. "$2/tests/scripts/checks.sh"
+
+cat >net.lua <<'LUA'
+local x = g.input("x", "float32", { "N", 3 })
+local ids = g.input("ids", "int64", { "N" })
+local h = g.Tanh(g.Gemm(x, g.ones { 2, 3, name = "w" }, g.zeros { 2, name = "b" }, { transB = 1 }))
+g.output("loss", g.ReduceSum(h * h, { keepdims = 0 }))
+g.output("steps", g.ReduceSum(g.Floor(x) + g.Cast(g.Gather(g.ones { 4, 1 }, ids), { to = "float32" })))
+local d = g.Det(g.Reshape(x * x, { -1, 3, 3 }), { name = "det" })
+g.output("log", g.ReduceMean(g.Log(d, { name = "logarithm" }), { keepdims = 0, name = "mean" }))
+LUA
+
+check "all weights" 0 '^  grad(w)  float32\[2, 3\]$' "$program" gradient net.lua --loss loss -o weights.onnx
+also "in their order" '^2 gradients of .loss.; nodes:'
+also "and the file" '^written to weights.onnx$'
+check "the file runs" 0 '' "$program" run weights.onnx --shape N=3 --repeat 1
+check "inputs and values between" 0 '"name": "grad(x)"' "$program" gradient net.lua --loss loss --wrt x,Tanh_0 --wrt b --json
+also "a value between" '"name": "grad(Tanh_0)"'
+also "its type" '"type": "float32\[N, 2\]"'
+check "sizes may be given" 0 '^  grad(x)  float32\[6, 3\]$' "$program" gradient net.lua --loss loss --wrt x --shape N=6
+
+cat >square.lua <<'LUA'
+local x = g.input("x", "float64", { 3 })
+g.output("y", x * x * x)
+LUA
+check "the first derivative" 0 '' "$program" gradient square.lua --loss y --wrt x -o first.onnx
+check "is differentiated again" 0 '^  grad(x)  float64\[3\]' "$program" gradient first.onnx --loss 'grad(x)' --wrt x -o second.onnx
+check "and once more" 0 '' "$program" gradient second.onnx --loss 'grad(x)' --wrt x -o third.onnx
+
+check "no gradient: the way to the loss" 1 "no gradient for Det 'det'; the loss depends on it through Det 'det' -> Log 'logarithm' -> ReduceMean 'mean'" \
+  "$program" gradient net.lua --loss log --wrt x
+check "steps carry none" 1 "wrt 'x': the loss 'steps' does not depend on it, or not through floating-point values" \
+  "$program" gradient net.lua --loss steps --wrt x
+check "a name that is not there" 1 "loss 'losss': the model has no value of this name (did you mean 'loss'?)" \
+  "$program" gradient net.lua --loss losss
+check "integers" 1 "wrt 'ids': expected floating-point numbers, found int64" "$program" gradient net.lua --loss loss --wrt ids
+check "given twice" 1 "wrt 'w' is given twice" "$program" gradient net.lua --loss loss --wrt w,w
+check "nothing to differentiate by" 1 "loss 'y': it depends on no floating-point constant" "$program" gradient square.lua --loss y
+check "no loss" 2 'expected --loss NAME' "$program" gradient net.lua
+check "another file" 2 "expected a file.onnx, found 'out.txt'" "$program" gradient net.lua --loss loss -o out.txt
+
+# Rules of the user: one that is missing, one in the place of cleave's, and mistakes.
+cat >mine.lua <<'LUA'
+return ruleset { name = "mine",
+  gradient "Det" { function(g, node, dy) return g.Unsqueeze(dy, { -1, -2 }) * node.inputs[1] end },
+  gradient "Tanh" { function(_, _, dy) return dy * 7 end },
+}
+LUA
+check "an operator more" 0 '^  grad(x)  float32\[N, 3\]' "$program" gradient net.lua --loss log --wrt x --rules mine.lua
+check "another rule" 0 '' "$program" gradient net.lua --loss loss --wrt x --rules mine.lua -o mine.onnx
+check "is the one that is taken" 0 "grad(Tanh_0)/Mul = Mul" "$program" inspect mine.onnx --nodes
+cat >wrong.lua <<'LUA'
+return ruleset { name = "wrong",
+  gradient "Tanh" { function(g, _, dy) return g.ReduceSum(dy) end },
+}
+LUA
+check "another shape" 1 "wrong.lua:2: gradient 'Tanh' of node 'Tanh_0': input 'input': value 'Gemm_0' is float32\[N, 2\]" \
+  "$program" gradient net.lua --loss loss --rules wrong.lua
+rule() {
+  echo "return ruleset { name = 'r'," "$1" "}" >rule.lua
+  "$program" gradient net.lua --loss loss --rules rule.lua
+}
+check "nothing is said about an input" 1 "rule.lua:1: no gradient for input 'input' of Tanh 'Tanh_0'; the loss depends on it through" \
+  rule 'gradient "Tanh" { function(g, node, dy) return nil end }'
+check "an error in a rule" 1 "rule.lua:1: gradient 'Tanh': .*has no input 'y'" \
+  rule 'gradient "Tanh" { function(g, node, dy) return node.inputs.y end }'
+check "an unknown operator" 1 "operator 'Tahn' is unknown (did you mean 'Tan'?)" rule 'gradient "Tahn" { false }'
+check "no function" 1 "expected one function(g, node, dy), or false for an operator without a gradient, found 3" \
+  rule 'gradient "Tanh" { 3 }'
+check "too few parameters" 1 'the function has 1 parameters, expected (g, node, dy)' rule 'gradient "Tanh" { function(g) end }'
+check "two rules for one operator" 1 "gradient 'Tanh' is defined twice" rule 'gradient "Tanh" { false }, gradient "Tanh" { false }'
+check "other results than values" 1 "result 1 is a number, expected the gradient of input 1" \
+  rule 'gradient "Tanh" { function(g, node, dy) return 1 end }'
+
+cat >two.lua <<'LUA'
+return ruleset { name = "two",
+  gradient "Exp" { function(_, node, dy) return dy * node.outputs[1] end },
+  gradient "Sinh" { function(g, node, dy) return dy * g.Sinh(node.inputs[1]) end },
+  gradient "Cosh" { function(g, node, dy) return dy * g.Sinh(node.inputs[1]) end },
+  test "right" { graph = function(g, x) return g.Exp(x) end, gradient = 2 },
+  test "wrong" { graph = function(g, x) return g.Sinh(x) end, gradient = true },
+}
+LUA
+check "a wrong gradient fails its test" 1 "gradient: of 'x', element 0: expected .* (finite differences), found" \
+  "$program" check two.lua --verbose
+also "a right one passes" '^1 passed, 1 failed'
+also "one without a test" "note: gradient 'Cosh': no test with gradient = true has the operator \[untested\]"
+check "gradients are listed" 0 'gradient  *Exp' "$program" rules two.lua
+check "and no rules of a plan" 0 '0 regions, 0 fusions' "$program" partition square.lua --rules two.lua
+finish
