@@ -267,4 +267,5 @@ def main(arguments):
             export(arguments[0], name, version)
 
 
-main(sys.argv[1:])
+if __name__ == "__main__":
+    main(sys.argv[1:])

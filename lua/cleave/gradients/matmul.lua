@@ -147,14 +147,16 @@ return {
   end },
 
   gradient "MatMul" {
-    doc = "With a matrix on the right, its gradient is one product over all rows.",
+    doc = "With a matrix on the right, one product over all rows; nothing is transposed.",
     function(g, node, dy)
       local a, b = node.inputs[1], node.inputs[2]
       local rank_a, rank_b = common.rank(a, "MatMul"), common.rank(b, "MatMul")
       if rank_a == 2 and rank_b == 2 then
         return g.Gemm(dy, b, { transB = 1 }), g.Gemm(a, dy, { transA = 1 })
       elseif rank_a > 2 and rank_b == 2 then
-        return g.MatMul(dy, transposed(g, b)), g.Gemm(rows(g, a), rows(g, dy), { transA = 1 })
+        local dy_rows = rows(g, dy)
+        local da = g.Reshape(g.Gemm(dy_rows, b, { transB = 1 }), g.Shape(a), { allowzero = 1 })
+        return da, g.Gemm(rows(g, a), dy_rows, { transA = 1 })
       end
       -- A vector is a matrix of one row on the left, of one column on the right.
       if rank_b == 1 then

@@ -62,6 +62,9 @@ static cleave_status_t fail_name(const cleave_graph_t *graph, const char *what, 
       cleave_nearest_offer(&nearest, name, cleave_value_name(graph, (cleave_value_t){k}));
     }
   }
+  for (size_t k = 0; k < graph->outputs.count; k++) {
+    cleave_nearest_offer(&nearest, name, cleave_strings_text(&graph->strings, graph->output_names.items[k]));
+  }
   return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
                           "%s '%.100s': the model has no value of this name%s", what, name,
                           cleave_nearest_hint(&nearest, hint, sizeof hint));
