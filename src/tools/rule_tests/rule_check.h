@@ -90,8 +90,8 @@ CLEAVE_MUST_USE cleave_status_t cleave_rule_check_run(const cleave_rule_source_t
                                                       cleave_rule_check_t *out_check, cleave_error_t *error);
 void cleave_rule_check_deinit(cleave_rule_check_t *check);
 
-/* ---- parts (rule_load.c, rule_count.c, rule_expect.c, rule_equal.c, rule_gradient.c, rule_reach.c): `options` are never NULL
- * there ---- */
+/* ---- parts (rule_load.c, rule_count.c, rule_expect.c, rule_equal.c, rule_gradient.c, rule_reach.c):
+ * `options` are never NULL there ---- */
 
 /* Compares a plan with what a test expects; appends to `report` what is not met. Nothing: all is. */
 CLEAVE_MUST_USE cleave_status_t cleave_rule_expect(const cleave_rule_list_t *list,
