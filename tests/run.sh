@@ -88,6 +88,12 @@ if [ "$models" != none ]; then
   passed=$((passed + ${last%% passed*}))
   failed_models=${last##*passed, }
   failed=$((failed + ${failed_models%% failed*}))
+  echo "== gradients of models"
+  sh tests/models/check_gradients.sh build/release/cleave "$models" | tee build/models_gradients.log
+  last=$(grep -E '^[0-9]+ passed, [0-9]+ failed$' build/models_gradients.log | tail -n 1)
+  passed=$((passed + ${last%% passed*}))
+  failed_models=${last##*passed, }
+  failed=$((failed + ${failed_models%% failed*}))
   echo "== models in ONNX Runtime"
   sh tests/models/check_ort.sh build/release/cleave "$models" | tee build/models_ort.log
   last=$(grep -E '^[0-9]+ passed, [0-9]+ failed$' build/models_ort.log | tail -n 1)

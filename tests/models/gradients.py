@@ -6,7 +6,8 @@
 
 Each becomes FOLDER/NAME/model.onnx, whose one output is the loss, with test_data_set_0/{input,output}_N.pb: the loss, then
 the gradients in the order of FOLDER/NAME/wrt, the names of the parameters on one line with commas. Models are those of
-export.py; +train: in training mode, so that batch norms use the statistics of the batch. The loss is the mean of each
+export.py; +train: in training mode, so that batch norms use the statistics of the batch, and in float64, since these
+amplify what rounding does to float32 (by a hundredth, in unet). The loss is the mean of each
 output times the cosine of its number, so that no output and no place goes unnoticed. A model that is there is not written
 again.
 """
@@ -32,7 +33,7 @@ class WithLoss(nn.Module):
         outputs = self.model(*inputs)
         loss = 0.0
         for output in outputs if isinstance(outputs, tuple) else (outputs,):
-            weight = torch.cos(torch.arange(output.numel(), dtype=torch.float32)).reshape(output.shape)
+            weight = torch.cos(torch.arange(output.numel(), dtype=output.dtype)).reshape(output.shape)
             loss = loss + (output * weight).mean() * 100.0
         return loss
 
@@ -49,7 +50,8 @@ def export(folder, item):
         parameter.data += 0.01 * torch.randn(parameter.shape)
     if values[0].dim() == 4:
         values = (torch.randn(BATCH, 3, 96, 96),)
-    model.train(mode == "train")
+    if mode == "train":
+        model, values = model.double().train(), tuple(value.double() for value in values)
     loss = model(*values)
     loss.backward()
     used = [(key, value.grad) for key, value in model.named_parameters() if value.grad is not None]

@@ -4,7 +4,7 @@
 local FAMILIES = {
   "unary.lua", "activations.lua", "binary.lua", "reduce.lua", "softmax.lua", "matmul.lua",
   "views.lua", "moves.lua", "gather.lua",
-  "norm.lua", "conv.lua", "pool.lua", "loss.lua", "constants.lua",
+  "recurrent.lua", "resize.lua", "norm.lua", "conv.lua", "pool.lua", "loss.lua", "constants.lua",
 }
 
 local set = { name = "gradients", doc = "How gradients pass the operators of ONNX." }

@@ -19,7 +19,7 @@ enum { NAME_SIZE = 1100 };
 
 typedef struct job {
   cleave_graph_t *graph; /* owned, until it becomes the model's */
-  cleave_rule_list_t shipped;
+  cleave_rules_t *shipped;
   CLEAVE_ARRAY(const cleave_gradient_rule_t *) rules;
   CLEAVE_ARRAY(cleave_value_t) wrt;
   cleave_value_t *gradients;
@@ -28,11 +28,11 @@ typedef struct job {
 
 // ---- rules ----
 
-static cleave_status_t collect(job_t *job, const cleave_rule_list_t *list, cleave_error_t *error) {
-  for (uint32_t s = 0; list != NULL && s < list->count; s++) {
-    const cleave_ruleset_t *ruleset = &list->rulesets[s];
-    for (uint32_t k = 0; k < ruleset->gradient_count; k++) {
-      CLEAVE_ARRAY_PUSH(&job->rules, &ruleset->gradients[k], error);
+static cleave_status_t collect(job_t *job, const cleave_ruleset_t *rulesets, uint32_t count,
+                               cleave_error_t *error) {
+  for (uint32_t s = 0; s < count; s++) {
+    for (uint32_t k = 0; k < rulesets[s].gradient_count; k++) {
+      CLEAVE_ARRAY_PUSH(&job->rules, &rulesets[s].gradients[k], error);
     }
   }
   return CLEAVE_OK;
@@ -40,10 +40,11 @@ static cleave_status_t collect(job_t *job, const cleave_rule_list_t *list, cleav
 
 static cleave_status_t load_rules(job_t *job, cleave_context_t *context, const cleave_rule_list_t *list,
                                   cleave_error_t *error) {
-  cleave_rule_source_t source = {.path = SHIPPED};
-  CLEAVE_TRY(cleave_rule_list_load(&job->shipped, context, &source, 1, NULL, 0, NULL, NULL, error));
-  CLEAVE_TRY(collect(job, &job->shipped, error));
-  return collect(job, list, error);
+  uint32_t count = 0;
+  CLEAVE_TRY(cleave_rules_load_embedded(context, SHIPPED, &job->shipped, error));
+  const cleave_ruleset_t *rulesets = cleave_rules_rulesets(job->shipped, &count);
+  CLEAVE_TRY(collect(job, rulesets, count, error));
+  return list == NULL ? CLEAVE_OK : collect(job, list->rulesets, list->count, error);
 }
 
 // ---- names ----
@@ -170,7 +171,7 @@ static cleave_status_t build(job_t *job, cleave_value_t loss, cleave_error_t *er
 
 static void job_deinit(job_t *job) {
   cleave_graph_destroy(job->graph);
-  cleave_rule_list_deinit(&job->shipped);
+  cleave_rules_destroy(job->shipped);
   cleave_array_free(&job->rules);
   cleave_array_free(&job->wrt);
   cleave_free(job->gradients);

@@ -164,15 +164,12 @@ cleave_status_t cleave_rules_load_text(cleave_context_t *context, const char *na
   return load_rules(name, &load, out_rules, error);
 }
 
-/* The shipped rule file of that name ("onednn", "rules/onednn.lua", "lua/cleave/gradients/all.lua"), or NULL.
- */
+/* The shipped rule file of that name ("onednn", "rules/onednn.lua"), or NULL. */
 static const cleave_embedded_file_t *find_shipped(const char *path) {
   char name[160];
   const cleave_embedded_file_t *file = cleave_embedded_find(path);
   if (file != NULL || strchr(path, '/') != NULL || strlen(path) > 100) {
-    bool has_rules = file != NULL && (strncmp(file->name, "rules/", 6) == 0 ||
-                                      strncmp(file->name, "lua/cleave/gradients/", 21) == 0);
-    return has_rules ? file : NULL;
+    return file != NULL && strncmp(file->name, "rules/", 6) == 0 ? file : NULL;
   }
   const char *extension = cleave_path_has_extension(path, ".lua") ? "" : ".lua";
   (void)snprintf(name, sizeof name, "rules/%s%s", path, extension);
@@ -211,6 +208,18 @@ cleave_status_t cleave_rules_load_watched(cleave_context_t *context, const char 
   status = load_rules(path, &load, out_rules, error);
   cleave_file_release(file);
   return status;
+}
+
+cleave_status_t cleave_rules_load_embedded(cleave_context_t *context, const char *name,
+                                           cleave_rules_t **out_rules, cleave_error_t *error) {
+  *out_rules = NULL;
+  const cleave_embedded_file_t *file = cleave_embedded_find(name);
+  if (file == NULL) {
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "%s: no such file comes with cleave", name);
+  }
+  load_t load = {
+      .context = context, .text = file->text, .length = file->length, .source = CLEAVE_INCLUDE_EMBEDDED};
+  return load_rules(file->name, &load, out_rules, error);
 }
 
 cleave_status_t cleave_rules_load(cleave_context_t *context, const char *path,

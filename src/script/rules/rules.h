@@ -25,6 +25,10 @@ CLEAVE_MUST_USE cleave_status_t cleave_rules_load_text(cleave_context_t *context
                                                        const cleave_rules_setting_t *settings,
                                                        size_t setting_count, bool *out_used,
                                                        cleave_rules_t **out_rules, cleave_error_t *error);
+/* A rule file that is built in, by its path in the source tree ("lua/cleave/gradients/all.lua"), wherever the
+ * process runs, and with its options as they are declared. */
+CLEAVE_MUST_USE cleave_status_t cleave_rules_load_embedded(cleave_context_t *context, const char *name,
+                                                           cleave_rules_t **out_rules, cleave_error_t *error);
 /* Called for each file that a load opens, before it is opened, even if it does not exist: the rule file, then
  * the files that it includes. `path` can be opened, and is valid during the call. */
 typedef struct cleave_rules_listener {

@@ -194,7 +194,8 @@ UNIT_TEST(says_what_is_wrong_in_a_ruleset) {
       {"return ruleset { name = 'r', backend = 5 }", "r.lua:1: ruleset: backend: expected a string, found 5",
        NULL},
       {"return ruleset { name = 'r',\n\n fuse 'x' }",
-       "r.lua:1: ruleset: entry 1 is a function, expected fuse, gradient, pass, region, rewrite or test (fuse 'name' "
+       "r.lua:1: ruleset: entry 1 is a function, expected fuse, gradient, pass, region, rewrite or test "
+       "(fuse 'name' "
        "without { ... "
        "}?)",
        NULL},
