@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Recurrent layers. The states before each step are known from the output, so that gates, and the
 -- gradients of weights and inputs, are products over all steps at once; only what a step hands to
--- the one before it is computed step by step, by nodes for each: the number of steps has to be known.
+-- the one before it is computed step by step: the number of steps has to be known.
 --
 -- Values of all steps are matrices of rows: step after step, and in each the batch.
 local common = include "common.lua"
