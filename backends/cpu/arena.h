@@ -14,11 +14,11 @@ typedef struct cpu_arena {
   size_t total; /* bytes taken from the system */
 } cpu_arena_t;
 
-/* Zeroed memory, 64-byte aligned where it is 64 bytes or more, else 16; NULL when there is none left.
+/* Zeroed memory, 64-byte aligned if it is 64 bytes or more, else 16; NULL when there is none left.
  * Zero bytes give a valid pointer. */
 void *cpu_arena_allocate(cpu_arena_t *arena, size_t bytes);
 
-/* `count` elements of `size` bytes; NULL also where the product overflows. */
+/* `count` elements of `size` bytes; NULL also if the product overflows. */
 void *cpu_arena_array(cpu_arena_t *arena, size_t count, size_t size);
 
 /* A copy of `text`; NULL when there is no memory left. */

@@ -92,7 +92,7 @@ static cleave_status_t describe_value(const cleave_value_view_t *value, cpu_tens
   return CLEAVE_OK;
 }
 
-/* Constants are used where they lie, except where their address does not suit their elements. */
+/* Constants are used where they lie, except if their address does not suit their elements. */
 static cleave_status_t place_constant(cpu_program_t *program, const cleave_value_view_t *value,
                                       cpu_tensor_t *tensor, cleave_message_t *message) {
   size_t element = cleave_dtype_size(tensor->dtype);
@@ -159,7 +159,7 @@ static cleave_status_t describe_values(cpu_program_t *program, const cleave_regi
   return CLEAVE_OK;
 }
 
-/* Tensors of one node. An output that nobody uses is left out; so is one that is neither an output of the
+/* Tensors of one node. An output that nothing uses is left out; so is one that is neither an output of the
  * region nor read in it. */
 static cleave_status_t wire_step(cpu_program_t *program, const cleave_region_view_t *region,
                                  const bool *is_read, cpu_step_t *step, cleave_message_t *message) {
@@ -350,7 +350,7 @@ static bool *find_read_values(cpu_program_t *program, const cleave_region_view_t
   return is_read;
 }
 
-/* A program of one node may write its output over an input where the kernel allows it and the bytes agree. */
+/* A program of one node may write its output over an input if the kernel allows it and the bytes agree. */
 static cleave_status_t report_inplace(cpu_program_t *program, const cleave_region_view_t *region,
                                       cleave_message_t *message) {
   if (region->node_count != 1 || program->step_count != 1 || region->nodes[0].output_count == 0 ||

@@ -16,7 +16,7 @@ CLEAVE_MUST_USE cleave_status_t cpu_fused_check(const cleave_region_view_t *regi
                                                 const uint32_t *nodes, cleave_message_t *message);
 
 /* Makes the step of these nodes in `program`, whose values are described. CLEAVE_ERROR_UNSUPPORTED: the nodes
- * are no program, and the message says why; nothing was made then. */
+ * are not a program, and the message says why; nothing was made then. */
 CLEAVE_MUST_USE cleave_status_t cpu_fused_compile(cpu_program_t *program, const cleave_region_view_t *region,
                                                   uint32_t count, const uint32_t *nodes, cpu_step_t *step,
                                                   cleave_message_t *message);

@@ -2,7 +2,7 @@
 /*
  * A program of the reference backend: the nodes of a region in order, each with its kernel, prepared state
  * and tensors. Made once by compile.c, run many times by program.c. All memory comes from one arena, except
- * for two buffers that grow where shapes are known only at run time.
+ * for two buffers that grow if shapes are known only at run time.
  */
 #ifndef CLEAVE_CPU_PROGRAM_H
 #define CLEAVE_CPU_PROGRAM_H
@@ -36,7 +36,7 @@ typedef struct cpu_step {
   const cpu_kernel_t *kernel;
   cpu_call_t call;
   const uint32_t *input_values;  /* per input of the call: value of the region, or CLEAVE_INDEX_NONE */
-  const uint32_t *output_values; /* per output, CLEAVE_INDEX_NONE where nobody uses it */
+  const uint32_t *output_values; /* per output, CLEAVE_INDEX_NONE if nothing uses it */
   const char *name;              /* of the node, for messages */
   uint32_t node;                 /* of a kernel: its first one */
   bool is_static;                /* all shapes are known: scratch is planned */
@@ -91,14 +91,14 @@ CLEAVE_MUST_USE cleave_status_t cpu_program_compile(const cpu_backend_t *backend
 CLEAVE_MUST_USE cleave_status_t cpu_program_run(cpu_program_t *program, const cleave_run_args_t *args,
                                                 cleave_message_t *message);
 
-/* Gives a tensor its shape and data; fails where there are elements but no data. */
+/* Gives a tensor its shape and data; fails if there are elements but no data. */
 CLEAVE_MUST_USE cleave_status_t cpu_program_bind(cpu_tensor_t *tensor, int32_t rank, const int64_t *dims,
                                                  const void *data);
 
 void cpu_program_destroy(cpu_program_t *program);
 
 /* Gives every intermediate value and every step's scratch its place in the workspace: first fit by lifetime,
- * an output taking over a dying input where the kernel allows it. Sets placements, scratch offsets and
+ * an output taking over a dying input if the kernel allows it. Sets placements, scratch offsets and
  * info.workspace_bytes; `region` is the one the program is made from. */
 CLEAVE_MUST_USE cleave_status_t cpu_program_plan(cpu_program_t *program, const cleave_region_view_t *region,
                                                  cleave_message_t *message);

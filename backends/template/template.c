@@ -24,7 +24,7 @@ typedef struct program {
   float *memory; /* room for all values, one after the other; constants are copied here once */
 } program_t;
 
-/* Called first, once for each state. Find your device here; refuse with a reason where there is none. */
+/* Called first, once for each state. Find your device here; refuse with a reason if there is none. */
 static cleave_status_t initialise(const cleave_host_t *host, void **out_state, cleave_message_t *message) {
   (void)host, (void)message; /* services of cleave: threads, a log, JSON; and where a reason goes */
   *out_state = NULL;         /* handed to `supports` and `compile`, and to `destroy` at the end */
@@ -160,7 +160,7 @@ static cleave_status_t infer_twice(void *self, const cleave_region_view_t *node,
   return CLEAVE_OK;
 }
 
-/* Its kernel, used where no backend takes the node. */
+/* Its kernel, used if no backend takes the node. */
 static cleave_status_t create_twice(void *self, const cleave_region_view_t *node,
                                     const cleave_compile_options_t *options, void **out_executor,
                                     cleave_message_t *message) {

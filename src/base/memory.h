@@ -5,7 +5,7 @@
 
 #include "base/status.h"
 
-/* malloc, calloc, realloc and free of `count` elements of `size` bytes. NULL where the product overflows or
+/* malloc, calloc, realloc and free of `count` elements of `size` bytes. NULL if the product overflows or
  * there is no memory. A count of 0 gives a pointer that may be freed. */
 void *cleave_allocate(size_t count, size_t size) __attribute__((malloc, warn_unused_result));
 void *cleave_allocate_zeroed(size_t count, size_t size) __attribute__((malloc, warn_unused_result));

@@ -3,7 +3,7 @@
  * Text for people, with parts that come from files: names, values, reasons, messages of libraries. In such a
  * part a terminal would obey control characters, a newline would begin a line that looks like one of ours,
  * and characters that change the direction of writing would show it in another order. They are shown as
- * escapes: \n, \x1b, \u{202e}; so are bytes that are no UTF-8. What has been escaped once stays as it is.
+ * escapes: \n, \x1b, \u{202e}; so are bytes that are not UTF-8. What has been escaped once stays as it is.
  */
 #ifndef CLEAVE_BASE_SHOW_H
 #define CLEAVE_BASE_SHOW_H

@@ -36,7 +36,7 @@ cleave_status_t cleave_error_set_at(cleave_error_t *error, cleave_status_t statu
 /* CLEAVE_ERROR_OUT_OF_MEMORY with the usual message. */
 cleave_status_t cleave_error_out_of_memory(cleave_error_t *error);
 
-/* Adds what may help to an error that is set and has no hint yet; NULL is welcome. */
+/* Adds what may help to an error that is set and has no hint yet; NULL is a no-op. */
 void cleave_error_hint(cleave_error_t *error, cleave_hint_t hint);
 
 /* Hands on what another error holds, unless `error` is NULL or holds one already. Returns its status. */

@@ -27,7 +27,7 @@ typedef struct cleave_strings {
 CLEAVE_MUST_USE cleave_status_t cleave_strings_add(cleave_strings_t *strings, const char *text, size_t length,
                                                    cleave_string_t *out_string, cleave_error_t *error);
 
-/* The id of `text`, or CLEAVE_STRING_NONE where it was never added. */
+/* The id of `text`, or CLEAVE_STRING_NONE if it was never added. */
 cleave_string_t cleave_strings_find(const cleave_strings_t *strings, const char *text, size_t length);
 
 static inline const char *cleave_strings_text(const cleave_strings_t *strings, cleave_string_t string) {

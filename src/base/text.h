@@ -20,15 +20,15 @@ void cleave_text_format(cleave_text_t *text, const char *format, ...) CLEAVE_PRI
 void cleave_text_show(cleave_text_t *text, const char *format, ...) CLEAVE_PRINTF(2, 3);
 /* Shows what was appended raw from this length on as an argument of the above: escaped. */
 void cleave_text_show_from(cleave_text_t *text, size_t from);
-/* "" where nothing was appended. */
+/* "" if nothing was appended. */
 const char *cleave_text_get(const cleave_text_t *text);
-/* CLEAVE_ERROR_OUT_OF_MEMORY where an append failed. */
+/* CLEAVE_ERROR_OUT_OF_MEMORY if an append failed. */
 CLEAVE_MUST_USE cleave_status_t cleave_text_check(const cleave_text_t *text, cleave_error_t *error);
 void cleave_text_deinit(cleave_text_t *text);
 
 /* Keeps the nearest of many candidates. Start from {0}, offer all, then read. */
 typedef struct cleave_nearest {
-  const char *name; /* nearest so far, or NULL where none is near enough to be meant */
+  const char *name; /* nearest so far, or NULL if none is near enough to be meant */
   uint32_t distance;
 } cleave_nearest_t;
 

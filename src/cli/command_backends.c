@@ -119,7 +119,7 @@ static void print_details(const backend_info_t *info) {
   cleave_text_deinit(&abilities);
 }
 
-/* Of one of them, or of all where `name` is NULL. */
+/* Of one of them, or of all if `name` is NULL. */
 static int print_text(const char *name, bool verbose) {
   for (uint32_t k = 0; k < cleave_registry_count(cleave_common_context()); k++) {
     if (name != NULL && strcmp(cleave_registry_name(cleave_common_context(), k), name) != 0) {

@@ -12,7 +12,7 @@
 #include "cli/common/common.h"
 #include "cli/common/output.h"
 
-/* The texts of a file's key that people want to see; "" where they are not known. */
+/* The texts of a file's key that people want to see; "" if they are not known. */
 typedef struct shown {
   char backend[64];
   char version[64];

@@ -126,7 +126,7 @@ static cleave_status_t plan_files(plan_t *plan, const cleave_meta_text_t *texts,
   return CLEAVE_OK;
 }
 
-/* Nothing is written where something would be lost. */
+/* Nothing is written if something would be lost. */
 static cleave_status_t check_files(const plan_t *plan, cleave_error_t *error) {
   for (size_t k = 0; k < plan->count; k++) {
     struct stat info;

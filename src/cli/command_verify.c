@@ -183,7 +183,7 @@ static void drop_rule(verify_t *verify, const cleave_verify_item_t *item, const 
                                  (int)rule->line, "reason", cleave_text_get(&item->reason)));
 }
 
-/* Leaves out the rules of failing rewrites; where there are none, those of failing fusions; and only where
+/* Leaves out the rules of failing rewrites; if there are none, those of failing fusions; and only if
  * there are none either those of regions: a region fails with what is in it. */
 static void drop_rules(verify_t *verify) {
   static const cleave_verify_kind_t ORDER[] = {CLEAVE_VERIFY_REWRITE, CLEAVE_VERIFY_FUSION,

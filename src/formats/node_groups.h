@@ -53,7 +53,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_groups_init(cleave_groups_t *groups, cons
 void cleave_groups_deinit(cleave_groups_t *groups);
 
 /* The items of a group, or of the whole graph (CLEAVE_INDEX_NONE), in topological order. Clears `out_items`
- * first. CLEAVE_ERROR_INVALID_ARGUMENT where groups close a cycle. */
+ * first. CLEAVE_ERROR_INVALID_ARGUMENT if groups close a cycle. */
 CLEAVE_MUST_USE cleave_status_t cleave_groups_items(cleave_groups_t *groups, uint32_t group,
                                                     cleave_group_items_t *out_items, cleave_error_t *error);
 

@@ -21,7 +21,7 @@ typedef enum cleave_wire {
   CLEAVE_WIRE_FIXED32 = 5
 } cleave_wire_t;
 
-/* A range of bytes; `data` may be NULL where size is 0. */
+/* A range of bytes; `data` may be NULL if size is 0. */
 typedef struct cleave_bytes {
   const unsigned char *data;
   size_t size;
@@ -71,7 +71,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_protobuf_bytes(const cleave_protobuf_t *r
                                                       const cleave_protobuf_field_t *field,
                                                       cleave_bytes_t *out_bytes, cleave_error_t *error);
 
-/* How many numbers of the wire type a repeated field holds here: 1 where it is not packed, else as many as
+/* How many numbers of the wire type a repeated field holds here: 1 if it is not packed, else as many as
  * its bytes are. */
 CLEAVE_MUST_USE cleave_status_t cleave_protobuf_count(const cleave_protobuf_t *reader,
                                                       const cleave_protobuf_field_t *field,

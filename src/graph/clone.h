@@ -8,7 +8,7 @@
 
 /* Copies records, lists and names; tensors are shared (retained), and so are the texts and lists of
  * attributes: the original must outlive the copy. Symbolic dimensions become the sizes that
- * cleave_dim_evaluate finds with `sizes` (by symbol number, negative where unbound), or UNKNOWN; the copy has
+ * cleave_dim_evaluate finds with `sizes` (by symbol number, negative if unbound), or UNKNOWN; the copy has
  * no symbols of its own. The original is only read: several threads may copy it at once. */
 CLEAVE_MUST_USE cleave_status_t cleave_graph_clone(const cleave_graph_t *graph, const int64_t *sizes,
                                                    size_t size_count, cleave_graph_t **out_graph,

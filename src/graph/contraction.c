@@ -193,7 +193,7 @@ static void side_enter_member(const cleave_contraction_t *c, side_t *side, uint3
   side->edge_end = start[member + 1];
 }
 
-/* Moves to the next member that has an edge left; false where the side is exhausted. */
+/* Moves to the next member that has an edge left; false if the side is exhausted. */
 static bool side_advance(const cleave_contraction_t *c, side_t *side) {
   while (side->edge == side->edge_end) {
     uint32_t member = c->next_member[side->member];
@@ -209,7 +209,7 @@ static bool side_advance(const cleave_contraction_t *c, side_t *side) {
   return true;
 }
 
-/* Looks at one edge. Sets *out_outside where it closes a path back into the set. */
+/* Looks at one edge. Sets *out_outside if it closes a path back into the set. */
 static cleave_status_t side_step(cleave_contraction_t *c, side_t *side, size_t member_count, uint64_t limit,
                                  uint32_t *out_outside, cleave_error_t *error) {
   const uint32_t *edges = side->is_forward ? c->users : c->producers;
@@ -326,7 +326,7 @@ static bool find_free_place(cleave_contraction_t *c, uint32_t low, size_t *steps
 }
 
 /* The set in c->roots at the place of `place`; the `moved` groups that the search found go to its far side:
- * after it where they were found forwards, before it where backwards. */
+ * after it if they were found forwards, before it if backwards. */
 static cleave_status_t contract_moving(cleave_contraction_t *c, uint32_t place, bool is_forward,
                                        uint32_t *moved, size_t moved_count, cleave_error_t *error) {
   CLEAVE_TRY(sort_by_order(c, moved, moved_count, error));

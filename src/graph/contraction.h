@@ -19,7 +19,7 @@ typedef struct cleave_contraction {
   const cleave_graph_t *graph;
   uint32_t node_count;
   cleave_node_t *nodes; /* per position */
-  uint32_t *positions;  /* per node index; CLEAVE_INDEX_NONE where removed */
+  uint32_t *positions;  /* per node index; CLEAVE_INDEX_NONE if removed */
   /* Producers of the inputs (by input, duplicates kept), and users of the outputs (by output, then use), of
    * position p: items [start[p], start[p + 1]). Graph inputs, constants and graph outputs do not occur. */
   uint32_t *producer_start;
@@ -39,7 +39,7 @@ typedef struct cleave_contraction {
   CLEAVE_ARRAY(uint32_t) backward;
 } cleave_contraction_t;
 
-/* Every live node is a group of its own. CLEAVE_ERROR_FORMAT where the graph has a cycle. */
+/* Every live node is a group of its own. CLEAVE_ERROR_FORMAT if the graph has a cycle. */
 CLEAVE_MUST_USE cleave_status_t cleave_contraction_create(const cleave_graph_t *graph,
                                                           cleave_contraction_t **out_contraction,
                                                           cleave_error_t *error);
@@ -89,9 +89,9 @@ typedef struct cleave_contraction_result {
   size_t steps; /* edges looked at */
 } cleave_contraction_result_t;
 
-/* Makes one group of the groups of all `count` positions (one or more; duplicates welcome). The search for a
- * path that leaves the set and comes back goes forwards from the set and backwards from it in turns, and
- * ends when either side is exhausted within the span of the set in the order; there is none where the last
+/* Makes one group of the groups of all `count` positions (one or more; duplicates are allowed). The search
+ * for a path that leaves the set and comes back goes forwards from the set and backwards from it in turns,
+ * and ends when either side is exhausted within the span of the set in the order; there is none if the last
  * entry of the set comes before its first exit, as in every set whose entries reach its exits.
  * `step_limit`: edges to look at before giving up; SIZE_MAX: none. */
 CLEAVE_MUST_USE cleave_status_t cleave_contraction_contract(cleave_contraction_t *contraction,

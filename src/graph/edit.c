@@ -70,7 +70,7 @@ void cleave_graph_remove_constant(cleave_graph_t *graph, cleave_value_t value) {
   graph->values.items[value.index].is_removed = true;
 }
 
-/* The tensors that the graph shows, each as often as it shows it; counted only where `tensors` is NULL. */
+/* The tensors that the graph shows, each as often as it shows it; counted only if `tensors` is NULL. */
 static size_t list_tensors(const cleave_graph_t *graph, cleave_tensor_t **tensors) {
   size_t count = 0;
   for (size_t k = 0; k < graph->values.count; k++) {

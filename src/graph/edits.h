@@ -123,7 +123,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_edits_add_rule(cleave_edits_t *edits, con
                                                       uint32_t *out_rule, cleave_error_t *error);
 
 /* Begins a group at the steps to come; the place is copied. The last group that was begun is ended by
- * cleave_edits_end, which counts its nodes, or drops it where nothing was added. */
+ * cleave_edits_end, which counts its nodes, or drops it if nothing was added. */
 CLEAVE_MUST_USE cleave_status_t cleave_edits_begin(cleave_edits_t *edits, uint32_t rule, const char *place,
                                                    cleave_error_t *error);
 void cleave_edits_end(cleave_edits_t *edits);

@@ -16,7 +16,7 @@ typedef struct cleave_extract_request {
 
 /* Makes a new graph of the nodes, the constants that they read (shared), and inputs and outputs in the given
  * order, under their names. Every value that a node reads is an input, a constant, or made by an earlier
- * node: CLEAVE_ERROR_INVALID_ARGUMENT otherwise. The original must outlive it where it has custom operators.
+ * node: CLEAVE_ERROR_INVALID_ARGUMENT otherwise. The original must outlive it if it has custom operators.
  */
 CLEAVE_MUST_USE cleave_status_t cleave_graph_extract(const cleave_graph_t *graph,
                                                      const cleave_extract_request_t *request,

@@ -53,7 +53,7 @@ typedef struct cleave_node_record {
 } cleave_node_record_t;
 
 typedef struct cleave_value_record {
-  cleave_dim_t *dims;      /* rank entries; NULL where rank <= 0 */
+  cleave_dim_t *dims;      /* rank entries; NULL if rank <= 0 */
   cleave_tensor_t *tensor; /* constant data, or NULL */
   uint32_t name;
   uint32_t producer; /* node; NONE for graph inputs and constants */
@@ -114,7 +114,7 @@ struct cleave_graph {
   cleave_string_t name;
   cleave_string_t source; /* file it was read from */
   int32_t opset_version;  /* of the default domain in that file; 22 for graphs made here */
-  int32_t newer_version; /* what the file says, where it was read as the older opset_version; 0: it was not */
+  int32_t newer_version;  /* what the file says, if it was read as the older opset_version; 0: it was not */
   int32_t ir_version;
   bool is_sized; /* a copy in which open sizes of inputs got numbers: with others it would be another graph */
   /* Borrowed: where looks at the content of constants are noted, for who must know what a decision leans on.
@@ -138,7 +138,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_graph_add_constant(cleave_graph_t *graph,
                                                           cleave_tensor_t *tensor, cleave_value_t *out_value,
                                                           cleave_error_t *error);
 
-/* A node with `output_count` new values of unknown type. Inputs may be CLEAVE_VALUE_NONE where left out.
+/* A node with `output_count` new values of unknown type. Inputs may be CLEAVE_VALUE_NONE if left out.
  * `name` may be NULL or "". Does not check the schema: see cleave_op_check in src/ops/ops.h. */
 CLEAVE_MUST_USE cleave_status_t cleave_graph_add_node(cleave_graph_t *graph, const cleave_op_t *op,
                                                       const char *name, const cleave_value_t *inputs,
@@ -192,7 +192,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_graph_set_constant(cleave_graph_t *graph,
                                                           cleave_tensor_t *tensor, cleave_error_t *error);
 /* Removes a constant that nothing reads; cleave_graph_release_unused lets go of its tensor. */
 void cleave_graph_remove_constant(cleave_graph_t *graph, cleave_value_t value);
-/* Lets go of the tensors that are no constant's, and no attribute's of a node that lives. */
+/* Lets go of the tensors that belong to no constant, and to no attribute of a live node. */
 CLEAVE_MUST_USE cleave_status_t cleave_graph_release_unused(cleave_graph_t *graph, cleave_error_t *error);
 /* Removes a node whose outputs have no uses. A programming error otherwise. */
 void cleave_graph_remove_node(cleave_graph_t *graph, cleave_node_t node);
@@ -258,7 +258,7 @@ static inline uint32_t cleave_node_input_count(const cleave_graph_t *graph, clea
 static inline uint32_t cleave_node_output_count(const cleave_graph_t *graph, cleave_node_t node) {
   return cleave_graph_node(graph, node)->output_count;
 }
-/* NONE where the input is left out, or beyond the last. */
+/* NONE if the input is left out, or beyond the last. */
 static inline cleave_value_t cleave_node_input(const cleave_graph_t *graph, cleave_node_t node,
                                                uint32_t index) {
   const cleave_node_record_t *record = cleave_graph_node(graph, node);
@@ -284,7 +284,7 @@ static inline bool cleave_value_is_constant(const cleave_graph_t *graph, cleave_
   return cleave_graph_value(graph, value)->tensor != NULL;
 }
 /* Somebody is going to act on the content of a constant, or on the sizes of any other value of a graph that
- * is_sized. Does nothing where reads are not noted. */
+ * is_sized. Does nothing if reads are not noted. */
 CLEAVE_MUST_USE static inline cleave_status_t cleave_graph_note_read(const cleave_graph_t *graph,
                                                                      cleave_value_t value,
                                                                      cleave_error_t *error) {
@@ -304,7 +304,7 @@ static inline cleave_use_t cleave_use_next(const cleave_graph_t *graph, cleave_u
 static inline cleave_node_t cleave_use_node(const cleave_graph_t *graph, cleave_use_t use) {
   return (cleave_node_t){cleave_graph_use(graph, use)->node};
 }
-/* Which input of the user it is. Only where there is a user. */
+/* Which input of the user it is. Only if there is a user. */
 static inline uint32_t cleave_use_input_index(const cleave_graph_t *graph, cleave_use_t use) {
   const cleave_use_record_t *record = cleave_graph_use(graph, use);
   return use.index - graph->nodes.items[record->node].first_use;
@@ -318,7 +318,7 @@ static inline cleave_value_t cleave_graph_output(const cleave_graph_t *graph, si
 const cleave_attribute_t *cleave_node_attribute(const cleave_graph_t *graph, cleave_node_t node,
                                                 const char *name);
 
-/* Name for messages: its name, or "Conv#12" where it has none. Written into `buffer`, which is returned. */
+/* Name for messages: its name, or "Conv#12" if it has none. Written into `buffer`, which is returned. */
 const char *cleave_node_label(const cleave_graph_t *graph, cleave_node_t node, char *buffer, size_t size);
 
 #endif /* CLEAVE_GRAPH_GRAPH_H */

@@ -73,10 +73,10 @@ typedef enum cleave_op_shaped_default {
 } cleave_op_shaped_default_t;
 
 typedef struct cleave_op_attribute {
-  cleave_attribute_t value; /* name and kind, and the default where has_default */
+  cleave_attribute_t value; /* name and kind, and the default if has_default */
   bool has_default;         /* one that is the same for every node */
   bool required;
-  uint8_t shaped; /* cleave_op_shaped_default_t, where has_default is false */
+  uint8_t shaped; /* cleave_op_shaped_default_t, if has_default is false */
   uint8_t fill;
 } cleave_op_attribute_t;
 

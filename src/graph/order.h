@@ -8,7 +8,7 @@
 /* Writes the live nodes into `order` (room for live_node_count), producers first; among nodes that are ready,
  * the one with the lowest index first, so that a graph built in order keeps its order. `position`, if not
  * NULL (room for cleave_graph_node_bound), gets each node's place; CLEAVE_INDEX_NONE for removed ones.
- * CLEAVE_ERROR_FORMAT names a node on a cycle. Linear, but for a heap of ready nodes where the graph is out
+ * CLEAVE_ERROR_FORMAT names a node on a cycle. Linear, but for a heap of ready nodes if the graph is out
  * of order. */
 CLEAVE_MUST_USE cleave_status_t cleave_graph_topological_order(const cleave_graph_t *graph,
                                                                cleave_node_t *order, uint32_t *position,

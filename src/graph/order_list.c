@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Order maintenance after Bender and others, "Two simplified algorithms for maintaining order in a list":
-// labels leave gaps; where a gap is used up, the smallest surrounding range of labels that is thin enough is
+// labels leave gaps; if a gap is used up, the smallest surrounding range of labels that is thin enough is
 // spread out evenly. Inserting costs O(log n) amortised.
 
 #include "graph/order_list.h"

@@ -9,7 +9,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_graph_print(const cleave_graph_t *graph, 
                                                    cleave_error_t *error);
 void cleave_node_print(const cleave_graph_t *graph, cleave_node_t node, cleave_text_t *text);
 void cleave_attribute_print(const cleave_attribute_t *attribute, cleave_text_t *text);
-/* "%name", or "%12" where it has none. */
+/* "%name", or "%12" if it has none. */
 void cleave_value_print(const cleave_graph_t *graph, cleave_value_t value, cleave_text_t *text);
 /* "float32[1, 3, N, 224]". */
 void cleave_value_type_print(const cleave_graph_t *graph, cleave_value_t value, cleave_text_t *text);

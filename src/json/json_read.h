@@ -19,7 +19,7 @@ typedef struct cleave_json_reader {
   size_t path_length;
 } cleave_json_reader_t;
 
-/* Appends ".key", or "[index]" where that is not CLEAVE_INDEX_NONE, to the path; returns what `leave` takes
+/* Appends ".key", or "[index]" if that is not CLEAVE_INDEX_NONE, to the path; returns what `leave` takes
  * to go back. */
 size_t cleave_reader_enter(cleave_json_reader_t *reader, const char *key, uint32_t index);
 void cleave_reader_leave(cleave_json_reader_t *reader, size_t before);
@@ -67,7 +67,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_reader_read_bytes(cleave_json_reader_t *r
 CLEAVE_MUST_USE cleave_status_t cleave_reader_read_attribute(cleave_json_reader_t *reader, json_t *json,
                                                              void *attribute);
 
-/* The member "attributes"; none where it is missing. */
+/* The member "attributes"; none if it is missing. */
 CLEAVE_MUST_USE cleave_status_t cleave_reader_get_attributes(cleave_json_reader_t *reader,
                                                              const json_t *object,
                                                              const cleave_attribute_t **out_attributes,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Tensors in JSON, for logs of changes and for regions: members "dtype", "shape" and "data". Data of a few
- * elements is a list of numbers, where these say all; more of it is base64 of the bytes (little endian).
+ * elements is a list of numbers, if these say all; more of it is base64 of the bytes (little endian).
  * Texts are a list always.
  */
 #ifndef CLEAVE_JSON_JSON_TENSOR_H
@@ -19,7 +19,7 @@ void cleave_json_set_tensor(json_t **object, const cleave_tensor_t *tensor);
 CLEAVE_MUST_USE cleave_status_t cleave_reader_get_dtype(cleave_json_reader_t *reader, const json_t *object,
                                                         cleave_dtype_t *out_dtype);
 /* A new tensor out of the three members. Its bytes are taken from *left, which bounds all tensors of a file:
- * CLEAVE_ERROR_FORMAT where they are more. */
+ * CLEAVE_ERROR_FORMAT if they are more. */
 CLEAVE_MUST_USE cleave_status_t cleave_reader_read_tensor(cleave_json_reader_t *reader, const json_t *object,
                                                           size_t *left, cleave_tensor_t **out_tensor);
 

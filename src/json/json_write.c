@@ -61,7 +61,7 @@ json_t *cleave_json_float(float number) {
   return isfinite(number) ? json_real((double)number) : not_finite((double)number, bits, 0x7fc00000, 8);
 }
 
-/* Bytes as they are; those that are no UTF-8 text as {"hex": "..."}. */
+/* Bytes as they are; those that are not UTF-8 text as {"hex": "..."}. */
 json_t *cleave_json_bytes(const char *bytes, size_t length) {
   static const char digits[] = "0123456789abcdef";
   json_t *json = memchr(bytes, '\0', length) == NULL ? json_stringn(bytes, length) : NULL;

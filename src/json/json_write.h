@@ -15,7 +15,7 @@ json_t *cleave_json_number(uint64_t number);
  * behind it, "nan:7ff8000000000001", 8 digits of a float. All others come back bit by bit from the number. */
 json_t *cleave_json_real(double number);
 json_t *cleave_json_float(float number);
-/* Bytes as they are; those that are no UTF-8 text, or have a NUL, as {"hex": "..."}. */
+/* Bytes as they are; those that are not UTF-8 text, or have a NUL, as {"hex": "..."}. */
 json_t *cleave_json_bytes(const char *bytes, size_t length);
 /* {"name", "kind", "value"}. NULL for tensors. */
 json_t *cleave_json_attribute(const cleave_attribute_t *attribute);

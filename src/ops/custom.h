@@ -5,7 +5,7 @@
  * (backend/registry/context.c), since graphs point to it; when its library goes it stays without a
  * definition, and the same library loaded again takes it over. Names are the process's, definitions are a
  * context's (cleave.h): the same library may be loaded in several, and an operator is known to all of them,
- * but computed only where its library is.
+ * but computed only if its library is.
  *
  * Entries may be found and read on any thread. Adding and removing are the registry's, under its lock.
  */
@@ -27,8 +27,8 @@ CLEAVE_MUST_USE cleave_status_t cleave_custom_ops_add(cleave_context_t *context,
 /* The definitions of an owner are gone. */
 void cleave_custom_ops_remove(const void *owner);
 
-/* What the library says of an operator, and its owner (`out_owner` may be NULL). NULL where the operator is
- * no library's, or where its library is not loaded in this context. */
+/* What the library says of an operator, and its owner (`out_owner` may be NULL). NULL if the operator is
+ * no library's, or if its library is not loaded in this context. */
 const cleave_custom_operator_t *cleave_custom_op_definition(const cleave_op_t *op, cleave_context_t *context,
                                                             void **out_owner);
 

@@ -15,7 +15,7 @@ typedef struct cleave_infer_options {
   /* Fold: values whose content came out as known integers become constants, nodes that nothing needs then go.
    */
   bool fold;
-  /* Accept that operands of unknown rank do not broadcast, where nothing else tells their shape: the case
+  /* Accept that operands of unknown rank do not broadcast, if nothing else tells their shape: the case
    * e = a * b + c * d with only `a` known. */
   bool assume_equal;
 } cleave_infer_options_t;
@@ -26,15 +26,15 @@ typedef struct cleave_infer_result {
   uint32_t folded_count;
 } cleave_infer_result_t;
 
-/* Sets the types of values in the graph. CLEAVE_ERROR_SHAPE where two facts contradict: node, expected,
+/* Sets the types of values in the graph. CLEAVE_ERROR_SHAPE if two facts contradict: node, expected,
  * found. `out_result` may be NULL. Linear in nodes, but for what each round of backward facts touches. */
 CLEAVE_MUST_USE cleave_status_t cleave_graph_infer(cleave_graph_t *graph,
                                                    const cleave_infer_options_t *options,
                                                    cleave_infer_result_t *out_result, cleave_error_t *error);
 
 /* Output types of one node when its inputs are known, and for shape operands (Reshape's shape, Slice's
- * starts) also their data: `inputs[k]` has the type, and data where known (NULL entries: left out). Fills
- * `outputs` (dtype, rank, dims; dims -1 where only a run can tell). No memory is allocated for dims: they are
+ * starts) also their data: `inputs[k]` has the type, and data if known (NULL entries: left out). Fills
+ * `outputs` (dtype, rank, dims; dims -1 if only a run can tell). No memory is allocated for dims: they are
  * written into `outputs[k].dims_storage`. Used when shapes appear at run time. */
 typedef struct cleave_node_type {
   cleave_dtype_t dtype;

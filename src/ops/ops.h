@@ -13,7 +13,7 @@ typedef enum cleave_op_id {
   CLEAVE_OP_COUNT
 } cleave_op_id_t;
 
-/* The entry of an operator, of the table or of a loaded library (ops/custom.h); NULL where the name is
+/* The entry of an operator, of the table or of a loaded library (ops/custom.h); NULL if the name is
  * unknown. Constant time for those of the table; thread-safe from the first call. */
 const cleave_op_t *cleave_op_find(const char *domain, const char *name);
 /* As scripts write it: "Conv" (of ONNX's domains), or with its domain, "my.company.Gemm". */
@@ -28,7 +28,7 @@ const char *cleave_op_hint(const char *name, char *buffer, size_t size);
 int32_t cleave_op_newest_version(const char *domain);
 
 /* Index of an input port by its schema name, whatever the case; also for variadic ports ("inputs" -> the
- * first). CLEAVE_INDEX_NONE where there is none. The same for outputs. */
+ * first). CLEAVE_INDEX_NONE if there is none. The same for outputs. */
 uint32_t cleave_op_input_index(const cleave_op_t *op, const char *name);
 uint32_t cleave_op_output_index(const cleave_op_t *op, const char *name);
 
@@ -36,7 +36,7 @@ uint32_t cleave_op_output_index(const cleave_op_t *op, const char *name);
 const cleave_op_attribute_t *cleave_op_find_attribute(const cleave_op_t *op, const char *name);
 
 /* The node's own attribute, else the default of its schema, else what the shapes of the node make of it
- * (strides of 1 for each spatial axis): false where it has none of them, or the shapes are not known.
+ * (strides of 1 for each spatial axis): false if it has none of them, or the shapes are not known.
  * `out_attribute` borrows from the graph. */
 bool cleave_op_effective_attribute(const cleave_graph_t *graph, cleave_node_t node, const char *name,
                                    cleave_attribute_t *out_attribute);
@@ -63,7 +63,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_op_check(const cleave_graph_t *graph, cle
  */
 double cleave_op_flops(const cleave_graph_t *graph, cleave_node_t node);
 
-/* Bytes of a value; negative where its size is not known. */
+/* Bytes of a value; negative if its size is not known. */
 double cleave_value_bytes(const cleave_graph_t *graph, cleave_value_t value);
 
 #endif /* CLEAVE_OPS_OPS_H */

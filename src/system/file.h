@@ -15,7 +15,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_file_open(const char *path, cleave_file_t
  * `limit` bytes; CLEAVE_ERROR_LIMIT beyond. */
 CLEAVE_MUST_USE cleave_status_t cleave_file_read(const char *path, size_t limit, cleave_file_t **out_file,
                                                  cleave_error_t *error);
-/* The same for the file `name` below `folder` ("" is the current one). CLEAVE_ERROR_INVALID_ARGUMENT where
+/* The same for the file `name` below `folder` ("" is the current one). CLEAVE_ERROR_INVALID_ARGUMENT if
  * the name is absolute, has a part "..", or leads out of the folder through a symbolic link. */
 CLEAVE_MUST_USE cleave_status_t cleave_file_read_below(const char *folder, const char *name, size_t limit,
                                                        cleave_file_t **out_file, cleave_error_t *error);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Lines for whoever embeds cleave: the log of a context (cleave_context_set_log in cleave/cleave.h). Dropped
- * where nobody listens. */
+ * if nobody listens. */
 #ifndef CLEAVE_SYSTEM_LOG_H
 #define CLEAVE_SYSTEM_LOG_H
 

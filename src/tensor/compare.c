@@ -26,7 +26,7 @@ bool cleave_tensor_is_same(const cleave_tensor_t *a, const cleave_tensor_t *b) {
   return k == a->count;
 }
 
-/* |a - b| as the comparison means it: 0 where equal, infinite where NaN or an infinity meets something else.
+/* |a - b| as the comparison means it: 0 if equal, infinite if NaN or an infinity meets something else.
  */
 static double distance(double a, double b) {
   if (a == b || (isnan(a) && isnan(b))) {

@@ -322,7 +322,7 @@ cleave_dim_t cleave_dim_multiply(cleave_dims_t *dims, cleave_dim_t a, cleave_dim
   return intern(dims, &product);
 }
 
-/* term / divisor where it leaves no rest. */
+/* term / divisor if it leaves no rest. */
 static bool divide_term(const term_t *term, const term_t *divisor, term_t *out) {
   memset(out, 0, sizeof *out);
   if (divisor->coefficient <= 0 || term->coefficient % divisor->coefficient != 0) {

@@ -3,7 +3,7 @@
  * Shapes with symbolic dimensions. A dimension is one int64: >= 0 is its size; CLEAVE_DIM_UNKNOWN (-1) is
  * "some size, nothing known"; below that it names an expression in a `cleave_dims_t` table ("N", "T + 1",
  * "12 * N"). Expressions are kept as polynomials with integer coefficients in a normal form, so that equal
- * expressions have equal numbers; what is no polynomial (floor division that leaves a rest) is an opaque
+ * expressions have equal numbers; what is not a polynomial (floor division that leaves a rest) is an opaque
  * term.
  */
 #ifndef CLEAVE_TENSOR_SHAPE_H
@@ -33,7 +33,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_dims_copy(const cleave_dims_t *dims, clea
 /* The dimension named `name` ("N"), made when new. UNKNOWN when there is no memory. */
 cleave_dim_t cleave_dims_symbol(cleave_dims_t *dims, const char *name, size_t length);
 
-/* Arithmetic over sizes and expressions. UNKNOWN where an operand is, where a size would overflow, or when
+/* Arithmetic over sizes and expressions. UNKNOWN if an operand is, if a size would overflow, or when
  * there is no memory. Results may be negative sizes in the middle of shape arithmetic: those cannot be
  * distinguished from codes, so a known negative result is UNKNOWN too. */
 cleave_dim_t cleave_dim_add(cleave_dims_t *dims, cleave_dim_t a, cleave_dim_t b);
@@ -44,7 +44,7 @@ cleave_dim_t cleave_dim_divide(cleave_dims_t *dims, cleave_dim_t a, cleave_dim_t
 cleave_dim_t cleave_dim_divide_up(cleave_dims_t *dims, cleave_dim_t a, cleave_dim_t b);
 
 /* Value of an expression when its symbols have sizes: `sizes[k]` for symbol number k (in order of making), or
- * negative where unbound. UNKNOWN where a symbol is unbound. */
+ * negative if unbound. UNKNOWN if a symbol is unbound. */
 cleave_dim_t cleave_dim_evaluate(const cleave_dims_t *dims, cleave_dim_t dim, const int64_t *sizes,
                                  size_t size_count);
 size_t cleave_dims_symbol_count(const cleave_dims_t *dims);
@@ -53,14 +53,14 @@ const char *cleave_dims_symbol_name(const cleave_dims_t *dims, size_t symbol);
 /* "224", "N", "T + 1", "?". */
 void cleave_dim_print(const cleave_dims_t *dims, cleave_dim_t dim, cleave_text_t *text);
 
-/* "[1, 3, N, 224]"; rank -1: "[...]". `dims` may be NULL where no dimension is symbolic. */
+/* "[1, 3, N, 224]"; rank -1: "[...]". `dims` may be NULL if no dimension is symbolic. */
 void cleave_shape_print(const cleave_dims_t *dims, int32_t rank, const cleave_dim_t *shape,
                         cleave_text_t *text);
 
-/* Product of known dims, checked: false where one is not known, or where it overflows int64. */
+/* Product of known dims, checked: false if one is not known, or if it overflows int64. */
 bool cleave_shape_element_count(int32_t rank, const cleave_dim_t *shape, int64_t *out_count);
 
-/* NumPy broadcast of two shapes into `out` (room for CLEAVE_MAX_RANK). Returns the rank, or -1 where known
+/* NumPy broadcast of two shapes into `out` (room for CLEAVE_MAX_RANK). Returns the rank, or -1 if known
  * sizes do not fit. Symbolic against 1: the symbol; equal: itself; symbolic against a size > 1: the size. */
 int32_t cleave_shape_broadcast(int32_t a_rank, const cleave_dim_t *a, int32_t b_rank, const cleave_dim_t *b,
                                cleave_dim_t *out);

@@ -59,7 +59,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_tensor_set_string(cleave_tensor_t *tensor
                                                          const char *text, size_t length,
                                                          cleave_error_t *error);
 
-/* Element as double or int64 (saturating; NaN is 0), any numeric dtype or bool, unaligned data welcome. */
+/* Element as double or int64 (saturating; NaN is 0), any numeric dtype or bool, unaligned data is allowed. */
 double cleave_tensor_get_float(const cleave_tensor_t *tensor, int64_t index);
 int64_t cleave_tensor_get_int(const cleave_tensor_t *tensor, int64_t index);
 void cleave_tensor_set_float(cleave_tensor_t *tensor, int64_t index, double value);
@@ -80,7 +80,7 @@ typedef struct cleave_difference {
   int64_t first;       /* index of the first of them, or -1 */
   double first_actual; /* values there */
   double first_expected;
-  double max_absolute; /* largest |actual - expected|; infinite where NaN meets a number */
+  double max_absolute; /* largest |actual - expected|; infinite if NaN meets a number */
   double max_expected; /* largest |expected| among finite values */
 } cleave_difference_t;
 

@@ -58,7 +58,7 @@ typedef struct worker_constants {
 CLEAVE_MUST_USE cleave_status_t worker_constants_add(worker_constants_t *constants, uint32_t id, size_t bytes,
                                                      int fd, cleave_error_t *error);
 void worker_constants_drop(worker_constants_t *constants, uint32_t id);
-/* NULL where there is none of this number. */
+/* NULL if there is none of this number. */
 const void *worker_constants_get(worker_constants_t *constants, uint32_t id, size_t *out_bytes);
 /* For cleave_region_read. */
 const void *worker_constants_find(void *constants, uint32_t id, size_t bytes);

@@ -214,7 +214,7 @@ static bool allocate_binding(worker_program_t *program) {
          program->open != NULL && program->requests != NULL && program->ranges != NULL;
 }
 
-/* Reads one port into its view; a buffer has its size in *out_bytes. False where it makes no sense. */
+/* Reads one port into its view; a buffer has its size in *out_bytes. False if it makes no sense. */
 static bool read_port(worker_program_t *program, cleave_wire_in_t *in, uint32_t port,
                       cleave_port_kind_t *out_kind, size_t *out_bytes) {
   const cleave_region_view_t *region = &program->region;

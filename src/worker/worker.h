@@ -42,7 +42,7 @@ typedef struct worker_program {
   cleave_tensor_view_t *outputs;
   cleave_tensor_view_t *device_inputs; /* NULL without a device */
   cleave_tensor_view_t *device_outputs;
-  worker_open_output_t **open; /* per output: NULL where the shape is known */
+  worker_open_output_t **open; /* per output: NULL if the shape is known */
   cleave_request_t *requests;
   worker_range_t *ranges; /* of buffers, of open outputs, and of the workspace */
 } worker_program_t;
@@ -113,7 +113,7 @@ cleave_status_t worker_call_back(worker_t *worker, uint32_t kind, const cleave_w
                                  worker_answer_t *out_answer, cleave_message_t *message);
 void worker_answer_free(worker_answer_t *answer);
 
-/* Pairs in an arena. False where they cannot be read. */
+/* Pairs in an arena. False if they cannot be read. */
 bool worker_read_pairs(cleave_arena_t *arena, cleave_wire_in_t *in, const cleave_key_value_t **out_pairs,
                        uint32_t *out_count);
 cleave_status_t worker_read_region(worker_t *worker, cleave_wire_in_t *in, cleave_arena_t *arena,
@@ -156,7 +156,7 @@ cleave_status_t worker_device_copy_out(worker_t *worker, const worker_program_t 
 /* Appends operators, partitioners, passes and rule files to the reply. */
 void worker_put_extensions(worker_t *worker);
 void worker_put_option_keys(worker_t *worker);
-/* Definition `number`; NULL where there is none that parent and library both know. */
+/* Definition `number`; NULL if there is none that parent and library both know. */
 const cleave_custom_operator_t *worker_operator(const worker_t *worker, uint32_t number);
 const cleave_custom_partitioner_t *worker_partitioner(const worker_t *worker, uint32_t number);
 const cleave_custom_pass_t *worker_custom_pass(const worker_t *worker, uint32_t number);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a row function over two broadcast tensors, converting in blocks where it computes in another dtype.
+// Runs a row function over two broadcast tensors, converting in blocks if it computes in another dtype.
 #include "cpu/common/binary.h"
 
 cleave_status_t cpu_binary_prepare(const cpu_prepare_t *prepare, cpu_binary_state_t *state,

@@ -2,7 +2,7 @@
 // Loads OpenBLAS once, with the first product. Where the process may map only so much (RLIMIT_AS,
 // RLIMIT_DATA), all buffers that OpenBLAS will ever use are made at that time, as many as there is room for,
 // and no more products run at once: it never asks for memory that there is not. OpenBLAS keeps to one thread,
-// in the whole process, so that its pool (where it was built with one) never competes with the host's.
+// in the whole process, so that its pool (if it was built with one) never competes with the host's.
 #include "cpu/common/blas.h"
 
 #include <dlfcn.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * OpenBLAS, loaded with the first matrix product. It maps some 300 MiB before its first function returns and
- * 128 MiB more for every product that runs at the same time, and tries for ever where it gets no memory: a
- * program that is linked with it hangs before `main` where address space is short. So the space is checked
- * first, and products take plain loops where it is too small.
+ * 128 MiB more for every product that runs at the same time, and tries for ever if it gets no memory: a
+ * program that is linked with it hangs before `main` if address space is short. So the space is checked
+ * first, and products take plain loops if it is too small.
  */
 #ifndef CLEAVE_CPU_BLAS_H
 #define CLEAVE_CPU_BLAS_H
@@ -20,8 +20,8 @@ typedef struct cpu_blas {
   __typeof__(&cblas_dgemv) dgemv;
 } cpu_blas_t;
 
-/* Begins a product on the calling thread: OpenBLAS, which runs it on this thread alone, or NULL where it
- * cannot be loaded; the log of `host` (which may be NULL) says once why. Waits where address space is limited
+/* Begins a product on the calling thread: OpenBLAS, which runs it on this thread alone, or NULL if it
+ * cannot be loaded; the log of `host` (which may be NULL) says once why. Waits if address space is limited
  * and all buffers that fit into it are in use. `state` goes to cpu_blas_leave, which every product that began
  * must call. Thread-safe. */
 const cpu_blas_t *cpu_blas_enter(const cleave_host_t *host, int *state);

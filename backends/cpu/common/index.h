@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Index tensors and positions. Indices count from the end where they are negative; outside [-dim, dim) they
+ * Index tensors and positions. Indices count from the end if they are negative; outside [-dim, dim) they
  * are an error that is found before anything is read or written.
  */
 #ifndef CLEAVE_CPU_INDEX_H

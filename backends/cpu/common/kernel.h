@@ -11,7 +11,7 @@
 #include "cleave/backend.h"
 
 /* A dense row-major tensor during a call. `count` is the number of elements. `data` of a constant may be
- * unaligned only where the backend could not avoid it: it copies such constants when it compiles. */
+ * unaligned only if the backend could not avoid it: it copies such constants when it compiles. */
 typedef struct cpu_tensor {
   cleave_dtype_t dtype;
   int32_t rank;
@@ -26,8 +26,8 @@ typedef struct cpu_call {
   int32_t threads;
   uint32_t input_count;
   uint32_t output_count;
-  const cpu_tensor_t *const *inputs; /* an entry is NULL where the input is left out */
-  cpu_tensor_t *const *outputs;      /* an entry is NULL where nobody uses the output */
+  const cpu_tensor_t *const *inputs; /* an entry is NULL if the input is left out */
+  cpu_tensor_t *const *outputs;      /* an entry is NULL if nothing uses the output */
   void *scratch;                     /* as many bytes as `scratch` asked for, 64-byte aligned */
   /* Gives an output whose shape only the kernel can tell (NonZero) its memory: call it before writing to
    * an output whose `data` is NULL. Sets dims, count and data. */
@@ -56,14 +56,14 @@ typedef struct cpu_kernel {
    * Also decides `supports`: it must not depend on shapes or constant data being there. May be NULL. */
   cleave_status_t (*prepare)(cpu_prepare_t *prepare, void *state, cleave_message_t *message);
   /* Called once after `prepare`, when the program is compiled: brings constants into the form that `run`
-   * wants, and notes it in `state`. Inputs have data where they are constant, and NULL elsewhere. May be
+   * wants, and notes it in `state`. Inputs have data if they are constant, and NULL elsewhere. May be
    * NULL. */
   cleave_status_t (*pack)(const cpu_call_t *call, void *state, const cpu_allocator_t *allocator,
                           cleave_message_t *message);
   /* Bytes of scratch memory for inputs and outputs of these shapes. May be NULL. */
   size_t (*scratch)(const cpu_call_t *call);
   cleave_status_t (*run)(const cpu_call_t *call, cleave_message_t *message);
-  /* Inputs that output 0 may overwrite, as bits: input 0 is bit 0. Only where the elements correspond. */
+  /* Inputs that output 0 may overwrite, as bits: input 0 is bit 0. Only if the elements correspond. */
   uint32_t inplace;
   /* The first so many inputs must be there: checked before `prepare`, so that kernels may rely on it. */
   uint32_t required_inputs;
@@ -74,18 +74,18 @@ typedef struct cpu_kernel {
 CLEAVE_MUST_USE cleave_status_t cpu_fail(cleave_message_t *message, cleave_status_t status,
                                          const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* Input `index` of the call, or NULL where it is left out. */
+/* Input `index` of the call, or NULL if it is left out. */
 static inline const cpu_tensor_t *cpu_input(const cpu_call_t *call, uint32_t index) {
   return index < call->input_count ? call->inputs[index] : NULL;
 }
 
-/* Output `index` of the call, or NULL where nobody uses it. */
+/* Output `index` of the call, or NULL if nothing uses it. */
 static inline cpu_tensor_t *cpu_output(const cpu_call_t *call, uint32_t index) {
   return index < call->output_count ? call->outputs[index] : NULL;
 }
 
-/* States the shape that a kernel computed for an output: asks for memory where the output has none yet,
- * and refuses where the caller gave it another shape. Kernels call it before they write. */
+/* States the shape that a kernel computed for an output: asks for memory if the output has none yet,
+ * and refuses if the caller gave it another shape. Kernels call it before they write. */
 CLEAVE_MUST_USE cleave_status_t cpu_output_shape(const cpu_call_t *call, uint32_t output, int32_t rank,
                                                  const int64_t *dims, cleave_message_t *message);
 
@@ -95,7 +95,7 @@ bool cpu_same_shape(const cpu_tensor_t *a, const cpu_tensor_t *b);
 /* "float32", as messages name a dtype. */
 const char *cpu_dtype_name(cleave_dtype_t dtype);
 
-/* Makes a negative axis positive; false where it is outside [-rank, rank). */
+/* Makes a negative axis positive; false if it is outside [-rank, rank). */
 static inline bool cpu_axis(int64_t axis, int32_t rank, int32_t *out_axis) {
   if (axis < -(int64_t)rank || axis >= (int64_t)rank) {
     return false;
@@ -104,11 +104,11 @@ static inline bool cpu_axis(int64_t axis, int32_t rank, int32_t *out_axis) {
   return true;
 }
 
-/* Copies the values of an INTS attribute into program memory; *out_count 0 where it is absent. */
+/* Copies the values of an INTS attribute into program memory; *out_count 0 if it is absent. */
 CLEAVE_MUST_USE cleave_status_t cpu_prepare_ints(cpu_prepare_t *prepare, const char *name,
                                                  const int64_t **out_values, uint32_t *out_count);
 
-/* Dtype of an input or output of the node being prepared; UNKNOWN where it is left out. */
+/* Dtype of an input or output of the node being prepared; UNKNOWN if it is left out. */
 cleave_dtype_t cpu_input_dtype(const cpu_prepare_t *prepare, uint32_t index);
 cleave_dtype_t cpu_output_dtype(const cpu_prepare_t *prepare, uint32_t index);
 

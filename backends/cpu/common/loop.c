@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strided loops. Work is counted in units: one row, or a piece of one where rows are long. A thread decodes
+// Strided loops. Work is counted in units: one row, or a piece of one if rows are long. A thread decodes
 // the position of its first unit and then counts on like an odometer.
 #include "cpu/common/loop.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Loops over tensors by strides. A loop has dims and up to four operands, each a base pointer with a stride
- * in bytes per dim; operand 0 is what is written. Neighbouring dims are merged where every operand allows it,
- * so that the inner function sees long rows; rows are cut where they are long enough to share between
+ * in bytes per dim; operand 0 is what is written. Neighbouring dims are merged if every operand allows it,
+ * so that the inner function sees long rows; rows are cut if they are long enough to share between
  * threads.
  */
 #ifndef CLEAVE_CPU_LOOP_H
@@ -55,7 +55,7 @@ void cpu_loop_run(const cpu_call_t *call, cpu_loop_t *loop, cpu_row_fn_t row, vo
  */
 void cpu_loop_copy(const cpu_call_t *call, cpu_loop_t *loop, size_t element_size);
 
-/* Copies `bytes` on the threads of the call; nothing where both are the same place. */
+/* Copies `bytes` on the threads of the call; nothing if both are the same place. */
 void cpu_copy(const cpu_call_t *call, void *destination, const void *source, int64_t bytes);
 
 /* Fills `count` elements of 1, 2, 4 or 8 bytes with the one at `value`. */

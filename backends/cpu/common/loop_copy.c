@@ -132,7 +132,7 @@ static void transpose_units(void *context, int64_t begin, int64_t end) {
   }
 }
 
-/* The dim along which the source is contiguous, where the last dim is not; -1 if there is none. */
+/* The dim along which the source is contiguous, if the last dim is not; -1 if there is none. */
 static int32_t find_transposed_dim(const cpu_loop_t *loop, int64_t size) {
   int32_t last = loop->rank - 1;
   if (last < 1 || loop->strides[0][last] != size || loop->strides[1][last] == size ||

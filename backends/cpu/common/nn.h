@@ -88,7 +88,7 @@ bool cpu_nn_broadcasts(const cpu_tensor_t *small, const cpu_tensor_t *large);
 /* Fills in dims and count; data stays. Rank 0 is a scalar. */
 void cpu_nn_set_dims(cpu_tensor_t *tensor, int32_t rank, const int64_t *dims);
 
-/* Fails where an output has no memory, as its shape was not known. */
+/* Fails if an output has no memory, as its shape was not known. */
 CLEAVE_MUST_USE cleave_status_t cpu_nn_check_outputs(const cpu_call_t *call, cleave_message_t *message);
 
 /* Runs `f32` or `f64` by the dtype of input `input`; float16 and bfloat16 go through float32 copies of every

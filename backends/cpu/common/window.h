@@ -18,7 +18,7 @@ typedef enum cpu_auto_pad {
   CPU_PAD_VALID
 } cpu_auto_pad_t;
 
-/* The attributes, as given: a count is 0 where the attribute is left out. */
+/* The attributes, as given: a count is 0 if the attribute is left out. */
 typedef struct cpu_window {
   uint32_t kernel_count;
   uint32_t stride_count;
@@ -55,7 +55,7 @@ CLEAVE_MUST_USE cleave_status_t cpu_window_prepare(const cpu_prepare_t *prepare,
 
 /* Windows that slide over `x` and give `y`; both are [batch, channels, spatial...] of equal rank. `kernel`
  * points to the extents of the weights on the spatial axes, or is NULL: the attribute kernel_shape holds.
- * Fails where shapes and attributes do not fit together. Does not compare the size of `y`: reads are in
+ * Fails if shapes and attributes do not fit together. Does not compare the size of `y`: reads are in
  * bounds for any. */
 CLEAVE_MUST_USE cleave_status_t cpu_window_resolve(const cpu_window_t *window, const cpu_tensor_t *x,
                                                    const cpu_tensor_t *y, const int64_t *kernel,

@@ -17,7 +17,7 @@ static void copy_rows(const cpu_call_t *call, unsigned char *to, int64_t to_stri
 
 typedef struct axis_state {
   int64_t axis;
-  int64_t num_outputs; /* Split: 0 where it is not given */
+  int64_t num_outputs; /* Split: 0 if it is not given */
 } axis_state_t;
 
 static cleave_status_t prepare_concat(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {

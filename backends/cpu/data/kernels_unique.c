@@ -229,7 +229,7 @@ static cleave_status_t run_unique(const cpu_call_t *call, cleave_message_t *mess
   int64_t *places = call->scratch; /* places in sorted order */
   int64_t *groups = places + dim;  /* per place: which distinct value it has */
   int64_t *firsts = groups + dim;  /* per distinct value: its first place */
-  int64_t *ranks = firsts + dim;   /* per distinct value: where the output has it */
+  int64_t *ranks = firsts + dim;   /* per distinct value: if the output has it */
   for (int64_t k = 0; k < dim; k++) {
     places[k] = k;
   }

@@ -17,8 +17,7 @@ typedef struct cpu_einsum {
   int32_t label_count;
   int32_t out_rank;
   int64_t extents[CPU_EINSUM_LABELS];
-  int64_t strides[CPU_EINSUM_OPERANDS]
-                 [CPU_EINSUM_LABELS]; /* 0 where the operand lacks or stretches the label */
+  int64_t strides[CPU_EINSUM_OPERANDS][CPU_EINSUM_LABELS]; /* 0 if the operand lacks or stretches the label */
   bool has[CPU_EINSUM_OPERANDS][CPU_EINSUM_LABELS];
   bool repeats[CPU_EINSUM_OPERANDS];   /* a label occurs twice in the operand: a diagonal */
   int32_t out_labels[CLEAVE_MAX_RANK]; /* in the order of the output's axes */
@@ -31,7 +30,7 @@ typedef struct cpu_einsum {
 CLEAVE_MUST_USE cleave_status_t cpu_einsum_check(const char *equation, uint32_t operand_count,
                                                  cleave_message_t *message);
 
-/* Resolves an equation that passed cpu_einsum_check(). Fails where ranks or extents do not fit. */
+/* Resolves an equation that passed cpu_einsum_check(). Fails if ranks or extents do not fit. */
 CLEAVE_MUST_USE cleave_status_t cpu_einsum_resolve(const char *equation, uint32_t operand_count,
                                                    const cpu_tensor_t *const *operands,
                                                    cpu_einsum_t *out_einsum, cleave_message_t *message);

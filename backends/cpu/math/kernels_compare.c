@@ -56,7 +56,7 @@ static const cpu_row_fn_t xor_rows[CPU_DTYPE_COUNT] = {[CLEAVE_DTYPE_BOOL] = xor
 
 OPS(PREPARE)
 
-/* The output may lie over an input only where both have elements of one byte, which the program checks. */
+/* The output may lie over an input only if both have elements of one byte, which the program checks. */
 #define KERNEL(name, rows)                   \
   {.op = #name,                              \
    .state_size = sizeof(cpu_binary_state_t), \

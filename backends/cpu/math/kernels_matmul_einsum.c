@@ -42,7 +42,7 @@ static bool as_product(const cpu_einsum_t *einsum, product_t *out_product) {
       einsum->sum_count == 0) {
     return false;
   }
-  // A label that only one operand has and that is summed over is no product.
+  // A label that only one operand has and that is summed over is not a product.
   for (int32_t label = 0; label < einsum->label_count; label++) {
     if (!einsum->in_out[label] && einsum->has[0][label] != einsum->has[1][label]) {
       return false;

@@ -31,7 +31,7 @@ static int64_t pick(const cpu_tensor_t *tensor, int64_t index) {
   return tensor->count == 1 ? 0 : index;
 }
 
-// Rows of A that differ in their parameters: those of one matrix, or of all where they were folded together.
+// Rows of A that differ in their parameters: those of one matrix, or of all if they were folded together.
 static cleave_status_t check_parameter(const char *name, const cpu_tensor_t *tensor, int64_t count,
                                        cleave_message_t *message) {
   return tensor == NULL || tensor->count == 1 ? CLEAVE_OK : cpu_nn_check_count(name, tensor, count, message);

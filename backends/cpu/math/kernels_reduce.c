@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reductions over any set of axes. Floats accumulate in double, integers in wrapping 64 bits. Dims are merged
 // into alternating kept and reduced groups; a thread owns whole outputs. Accumulators are a block of lanes:
-// neighbouring outputs where the last group is kept, parts of one output where it is reduced.
+// neighbouring outputs if the last group is kept, parts of one output if it is reduced.
 #include <string.h>
 
 #include "cpu/common/loop.h"

@@ -186,7 +186,7 @@ static lane_t add(const scan_work_t *work, lane_t a, lane_t b) {
                           : (lane_t){.f = a.f + b.f};
 }
 
-/* One row along the axis, where the axis is the last one. */
+/* One row along the axis, if the axis is the last one. */
 static void cumsum_row(const scan_work_t *work, int64_t outer) {
   const cumsum_state_t *state = work->state;
   lane_t values[CPU_BLOCK];

@@ -60,7 +60,7 @@ static cleave_status_t prepare_training(cpu_prepare_t *prepare, void *state, cle
   return CLEAVE_OK;
 }
 
-/* One tensor with its gradient and states, and where the new ones go; an output that nobody uses is NULL. */
+/* One tensor with its gradient and states, and where the new ones go; an output that nothing uses is NULL. */
 typedef struct training_work {
   const training_state_t *state;
   double rate;

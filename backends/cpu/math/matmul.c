@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shapes of matrix products with broadcasting. Rows of A are folded into one matrix where B is shared by all
+// Shapes of matrix products with broadcasting. Rows of A are folded into one matrix if B is shared by all
 // batches, so that a linear layer over [N, T, C] is a single product.
 #include "cpu/math/matmul.h"
 
-// Strides between matrices along the batch dims, right-aligned; false where a dim does not broadcast.
+// Strides between matrices along the batch dims, right-aligned; false if a dim does not broadcast.
 static bool batch_strides(const cpu_tensor_t *tensor, const cpu_matmul_t *plan, int64_t matrix,
                           int64_t *strides) {
   int32_t own = tensor->rank > 2 ? tensor->rank - 2 : 0;

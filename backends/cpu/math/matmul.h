@@ -15,11 +15,11 @@ typedef struct cpu_matmul {
   int64_t batches; /* product of batch_dims */
   int32_t batch_rank;
   int64_t batch_dims[CLEAVE_MAX_RANK];
-  int64_t a_strides[CLEAVE_MAX_RANK]; /* elements from one matrix to the next; 0 where it broadcasts */
+  int64_t a_strides[CLEAVE_MAX_RANK]; /* elements from one matrix to the next; 0 if it broadcasts */
   int64_t b_strides[CLEAVE_MAX_RANK];
 } cpu_matmul_t;
 
-/* Fails where the shapes do not fit together or the output has another number of elements. */
+/* Fails if the shapes do not fit together or the output has another number of elements. */
 CLEAVE_MUST_USE cleave_status_t cpu_matmul_resolve(const cpu_tensor_t *a, const cpu_tensor_t *b,
                                                    const cpu_tensor_t *y, cpu_matmul_t *out_plan,
                                                    cleave_message_t *message);

@@ -52,7 +52,7 @@ typedef struct attention_plan {
   matrices_t k;
   matrices_t v;
   matrices_t y;
-  int64_t mask_strides[4]; /* 0 where the mask broadcasts */
+  int64_t mask_strides[4]; /* 0 if the mask broadcasts */
 } attention_plan_t;
 
 static cleave_status_t attention_prepare(cpu_prepare_t *prepare, void *opaque, cleave_message_t *message) {

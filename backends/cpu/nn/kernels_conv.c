@@ -36,7 +36,7 @@ typedef struct conv_plan {
   bool depthwise;  // one input channel per group
 } conv_plan_t;
 
-// Tiles run side by side where there is one for every thread that is not too narrow; otherwise (small images
+// Tiles run side by side if there is one for every thread that is not too narrow; otherwise (small images
 // with many channels) threads share one tile, and split its product by output channels.
 static void plan_tiles(conv_plan_t *plan, int64_t threads) {
   int64_t positions = cpu_nn_max(plan->geometry.out_count, 1);
@@ -128,7 +128,7 @@ static cleave_status_t weight_plan(const cpu_call_t *call, conv_plan_t *out_plan
   return CLEAVE_OK;
 }
 
-// Padding of ConvTranspose follows from the output size where auto_pad or output_shape fix that.
+// Padding of ConvTranspose follows from the output size if auto_pad or output_shape fix that.
 static cleave_status_t transpose_pads(const conv_state_t *state, cpu_geometry_t *g,
                                       cleave_message_t *message) {
   cpu_auto_pad_t auto_pad = state->window.auto_pad;

@@ -20,7 +20,7 @@ typedef struct norm_plan {
   int64_t rows;
   int64_t length;             // elements of a row
   int64_t channel_length;     // elements of a channel within a row; 0: parameters go by element
-  int64_t groups;             // rows of one image, where parameters go by channel
+  int64_t groups;             // rows of one image, if parameters go by channel
   bool parameter_per_group;   // GroupNormalization before opset 21
   bool plain_parameters;      // scale and bias have exactly one value per element of a row
   const cpu_tensor_t *shape;  // of the input, that parameters broadcast to

@@ -110,7 +110,7 @@ static cpu_recurrent_data_t data_of(const cpu_call_t *call) {
                                 .y_c = output_data(call, 2)};
 }
 
-// The lengths come first in the scratch memory; NULL where there are none.
+// The lengths come first in the scratch memory; NULL if there are none.
 static int64_t *carve_lengths(const cpu_call_t *call, int64_t batch, cpu_carver_t *carver) {
   return cpu_input(call, RNN_LENGTHS) != NULL ? cpu_nn_carve(carver, batch, sizeof(int64_t)) : NULL;
 }

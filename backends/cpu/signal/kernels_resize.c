@@ -80,7 +80,7 @@ static size_t resize_layout(const resize_plan_t *plan, size_t element, unsigned 
   return carver.used;
 }
 
-// The place of axis `axis` in scales, sizes and roi, or -1 where the attribute axes leaves it out.
+// The place of axis `axis` in scales, sizes and roi, or -1 if the attribute axes leaves it out.
 static int32_t entry_of(const resize_state_t *state, int32_t rank, int32_t axis) {
   if (state->axis_count == 0) {
     return axis;

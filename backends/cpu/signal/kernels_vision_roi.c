@@ -65,7 +65,7 @@ static cleave_status_t find_region(const roi_t *c, int64_t index, region_t *out_
   return CLEAVE_OK;
 }
 
-// Two neighbours of a coordinate on an axis of `size`, with weights; false where it lies outside.
+// Two neighbours of a coordinate on an axis of `size`, with weights; false if it lies outside.
 static bool neighbours(double at, int64_t size, int64_t *indices, double *weights) {
   if (!(at >= -1 && at <= (double)size)) {
     return false;

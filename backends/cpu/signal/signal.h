@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Discrete Fourier transforms of any length in O(n log n): radix 2 where the length is a power of two, and
+ * Discrete Fourier transforms of any length in O(n log n): radix 2 if the length is a power of two, and
  * Bluestein's convolution otherwise. Used by DFT and STFT (ONNX).
  */
 #ifndef CLEAVE_CPU_SIGNAL_H

@@ -84,7 +84,7 @@ static cleave_status_t index_uses(onednn_analysis_t *analysis) {
 }
 
 typedef struct schedule {
-  onednn_unit_t *units; /* fusions first, then one entry per node; count 0 where the node is in a fusion */
+  onednn_unit_t *units; /* fusions first, then one entry per node; count 0 if the node is in a fusion */
   uint32_t count;
   uint32_t *waiting; /* edges from other units that are not made yet */
   uint32_t *ready;   /* queue */

@@ -259,7 +259,7 @@ static cleave_status_t read_attention(builder_t *builder, attention_t *a) {
   return CLEAVE_OK;
 }
 
-// [queries, keys]: 0 where the key is not behind the query, minus infinity elsewhere. While a size is unknown
+// [queries, keys]: 0 if the key is not behind the query, minus infinity elsewhere. While a size is unknown
 // it is an input.
 static uint32_t causal_mask(builder_t *builder, const attention_t *a) {
   const int64_t dims[] = {a->queries, a->keys};

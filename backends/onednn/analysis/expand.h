@@ -2,7 +2,7 @@
 /*
  * Operators that are several primitives of oneDNN, Attention and RMSNormalization, spelled out before
  * analysis: the region with nodes, values and fusions in their place. So they get what the same model gets
- * where an exporter spelled them out: transposed and strided operands, post-ops, memory that is shared.
+ * if an exporter spelled them out: transposed and strided operands, post-ops, memory that is shared.
  */
 #ifndef ONEDNN_EXPAND_H
 #define ONEDNN_EXPAND_H
@@ -13,7 +13,7 @@
 #define ONEDNN_MASKED "masked"
 
 typedef struct onednn_expansion {
-  const cleave_region_view_t *region; /* the one given, where there is nothing to expand */
+  const cleave_region_view_t *region; /* the one given, if there is nothing to expand */
   const uint32_t *node_of;            /* per node: the node of the region given that it stands for */
   const uint32_t *fusion_of;          /* per fusion, likewise; CLEAVE_INDEX_NONE: of no fusion there */
   uint32_t given_values;              /* constants from this value on live only as long as the arena */

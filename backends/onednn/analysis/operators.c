@@ -180,7 +180,7 @@ static cleave_status_t check_lrn(analysis_t *analysis, node_t *node, onednn_kern
   return cleave_view_int(node, "size", 0) % 2 == 1 ? CLEAVE_OK : refuse(analysis, node, "an even size");
 }
 
-// Scale and shift, where their shapes are known, are one number for each that is normalized together.
+// Scale and shift, if their shapes are known, are one number for each that is normalized together.
 static bool fits_normalized(analysis_t *analysis, uint32_t value, const onednn_shape_t *x, int32_t axis) {
   onednn_shape_t own = onednn_shape_of(&analysis->region->values[value]);
   int64_t count = 1;
@@ -243,7 +243,7 @@ static cleave_status_t check_concat(analysis_t *analysis, node_t *node, onednn_k
   return CLEAVE_OK;
 }
 
-// The integers in input `index`, which must be constant where present.
+// The integers in input `index`, which must be constant if present.
 static cleave_status_t check_constant_input(analysis_t *analysis, node_t *node, uint32_t index) {
   const cleave_value_view_t *value = cleave_view_input(analysis->region, node, index);
   int64_t list[CLEAVE_MAX_RANK];

@@ -15,7 +15,7 @@ typedef struct unary_entry {
 } unary_entry_t;
 
 // Operators that are one eltwise algorithm without attributes. Log is none of them: oneDNN 2.6 is off by 1e-6
-// around one, where the logarithm is zero.
+// around one, if the logarithm is zero.
 static const unary_entry_t unary_entries[] = {
     {"Abs", dnnl_eltwise_abs, 0, 0},
     {"Exp", dnnl_eltwise_exp, 0, 0},

@@ -15,7 +15,7 @@ bool onednn_pointwise_known(const cleave_node_view_t *node);
 bool onednn_pointwise_arithmetic(const cleave_node_view_t *node);
 
 /* Appends what `node` does to the value `current`, which it reads in one slot or in all of them.
- * CLEAVE_ERROR_UNSUPPORTED, with the reason, where no post-op does that. */
+ * CLEAVE_ERROR_UNSUPPORTED, with the reason, if no post-op does that. */
 CLEAVE_MUST_USE cleave_status_t onednn_pointwise_node(onednn_unit_t *unit, uint32_t node, uint32_t current,
                                                       onednn_kernel_t *kernel);
 

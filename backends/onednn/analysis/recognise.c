@@ -96,7 +96,7 @@ static cleave_status_t check_interior(const onednn_unit_t *unit, uint32_t value)
                      unit->analysis->region->values[value].name);
 }
 
-// Has `result` a size, perhaps still unknown, where `shape` has one element?
+// Has `result` a size, perhaps still unknown, if `shape` has one element?
 static bool grows(const onednn_shape_t *shape, const onednn_shape_t *result) {
   for (int32_t d = 1; d <= shape->rank && d <= result->rank; d++) {
     if (shape->dims[shape->rank - d] == 1 && result->dims[result->rank - d] != 1) {

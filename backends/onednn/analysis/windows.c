@@ -91,8 +91,8 @@ static bool is_same(const cleave_node_view_t *node, bool *upper) {
   return *upper || strcmp(mode, "SAME_LOWER") == 0;
 }
 
-// Is the output size what the attributes say? The pad at the end may fall short of the declared one, where
-// the last stride does not fit, or exceed it, where ceil_mode rounds up.
+// Is the output size what the attributes say? The pad at the end may fall short of the declared one, if
+// the last stride does not fit, or exceed it, if ceil_mode rounds up.
 static bool gives_output(const cleave_node_view_t *node, const onednn_window_t *window, int32_t d, bool same,
                          int64_t in, int64_t out, const int64_t *extra) {
   int64_t stride = window->strides[d];
@@ -334,7 +334,7 @@ static cleave_status_t check_scales(const cleave_region_view_t *region, const cl
   return CLEAVE_OK;
 }
 
-// The scale of dimension `d`, a whole number; 0 where none is given.
+// The scale of dimension `d`, a whole number; 0 if none is given.
 static int64_t whole_scale(const cleave_region_view_t *region, const cleave_node_view_t *node, int32_t d) {
   const cleave_value_view_t *scales = cleave_view_input(region, node, 2);
   double list[CLEAVE_MAX_RANK];

@@ -40,15 +40,15 @@ CLEAVE_MUST_USE cleave_status_t onednn_window_transposed(const cleave_node_view_
                                                          const onednn_shape_t *out, onednn_window_t *window,
                                                          cleave_message_t *message);
 
-/* Pads of a constant-mode Pad with value 0: begin of all `rank` dims, then end. False where they are not
+/* Pads of a constant-mode Pad with value 0: begin of all `rank` dims, then end. False if they are not
  * constant, the mode is another, or the value is not 0. */
 bool onednn_pads_of(const cleave_region_view_t *region, const cleave_node_view_t *node, int32_t rank,
                     int64_t pads[2 * CLEAVE_MAX_RANK]);
 
-/* The permutation of a Transpose: its attribute, or the dims in reverse. False where it is none. */
+/* The permutation of a Transpose: its attribute, or the dims in reverse. False if it is none. */
 bool onednn_transpose_order(const cleave_node_view_t *node, int32_t rank, int32_t order[CLEAVE_MAX_RANK]);
 
-/* Where a Slice begins in each dimension of `x`, and its steps. False where its lists are not constant, an
+/* Where a Slice begins in each dimension of `x`, and its steps. False if its lists are not constant, an
  * axis is out of range, or a step goes back. */
 typedef struct onednn_slice {
   int64_t starts[CLEAVE_MAX_RANK];
@@ -57,7 +57,7 @@ typedef struct onednn_slice {
 bool onednn_slice_of(const cleave_region_view_t *region, const cleave_node_view_t *node,
                      const onednn_shape_t *x, onednn_slice_t *slice);
 
-/* Axes of a Reduce* node as flags. False where they are not constant or out of range. */
+/* Axes of a Reduce* node as flags. False if they are not constant or out of range. */
 bool onednn_reduced_axes(const cleave_region_view_t *region, const cleave_node_view_t *node, int32_t rank,
                          bool axes[CLEAVE_MAX_RANK]);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The layout of images, decided once per region: channels in blocks of 16, or oneDNN's choice, which is
 // mostly channels last. Winograd's algorithm, which needs 2.25 to 4 times fewer multiplications for 3x3
-// windows than the direct one, exists for blocks only; so blocks it is where enough of the arithmetic gains.
+// windows than the direct one, exists for blocks only; so blocks it is if enough of the arithmetic gains.
 // Without it blocks are a little faster, as long as few channels are there only to fill one.
 #include "onednn/emit/emit.h"
 

@@ -115,7 +115,7 @@ static bool is_identity(const float *scale, int64_t count) {
 }
 
 // What it takes to multiply every output channel of weights by its scale: rows that have one scale each, the
-// outputs of a group again and again where the model keeps inputs outside.
+// outputs of a group again and again if the model keeps inputs outside.
 typedef struct scaling {
   const onednn_plan_t *plan;
   const cleave_value_view_t *weights;

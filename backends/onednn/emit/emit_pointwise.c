@@ -18,7 +18,7 @@ cleave_status_t onednn_emit_rest(onednn_plan_t *plan, const onednn_request_t *re
 }
 
 // Is it without blocks, or blocked as images are? Transposed blocks are not: oneDNN 2.6 takes them for those
-// of an image, in its binary primitive with posts, and where channels only fill a block.
+// of an image, in its binary primitive with posts, and if channels only fill a block.
 static bool blocks_channels(const onednn_layout_t *layout) {
   onednn_shape_t shape = onednn_layout_shape(layout);
   onednn_layout_t like;

@@ -286,7 +286,7 @@ static cleave_status_t check_shapes(const onednn_plan_t *plan, const cleave_node
   return CLEAVE_OK;
 }
 
-// The wanted order of the result, where the primitive's shape can say it; plain otherwise.
+// The wanted order of the result, if the primitive's shape can say it; plain otherwise.
 static onednn_layout_t result_layout(const onednn_plan_t *plan, const onednn_kernel_t *kernel,
                                      const product_t *product) {
   onednn_layout_t wanted = onednn_plan_wanted(plan, kernel->output);

@@ -16,7 +16,7 @@ typedef struct weights {
   cpu_recurrent_data_t data;
 } weights_t;
 
-/* What a step knows. Places in its arguments, 0 where one is left out: X is the first. */
+/* What a step knows. Places in its arguments, 0 if one is left out: X is the first. */
 typedef struct layer {
   cpu_recurrent_t recurrent;
   cpu_recurrent_sizes_t sizes;
@@ -95,7 +95,7 @@ static cleave_status_t read_sizes(onednn_plan_t *plan, const cleave_node_view_t 
   return CLEAVE_OK;
 }
 
-/* The numbers of a constant, aligned; NULL where it is left out. Its content becomes a part of `content`. */
+/* The numbers of a constant, aligned; NULL if it is left out. Its content becomes a part of `content`. */
 static cleave_status_t read_weights(onednn_plan_t *plan, const cleave_node_view_t *node, uint32_t input,
                                     onednn_content_t *content, const void **out) {
   const cleave_value_view_t *view = cleave_view_input(plan->region, node, input);

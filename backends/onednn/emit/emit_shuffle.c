@@ -98,7 +98,7 @@ static cleave_status_t emit_pixels(onednn_plan_t *plan, const onednn_kernel_t *k
   return CLEAVE_OK;
 }
 
-// Part of a tensor along its channels; false where it would cut a block.
+// Part of a tensor along its channels; false if it would cut a block.
 static bool cut(const onednn_tensor_t *tensor, int64_t channel, int64_t channels, onednn_tensor_t *out) {
   onednn_shape_t shape = onednn_layout_shape(&tensor->layout);
   int64_t starts[CLEAVE_MAX_RANK] = {0, channel};

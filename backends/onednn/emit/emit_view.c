@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Views cost nothing where strides can say them: reshapes of plain tensors, transpositions, slices with any
+// Views cost nothing if strides can say them: reshapes of plain tensors, transpositions, slices with any
 // positive step, one row of a Gather.
 #include "onednn/emit/emit.h"
 

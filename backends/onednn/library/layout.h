@@ -2,7 +2,7 @@
 /*
  * Memory descriptors of oneDNN, all float32, with offset0 = 0: making, comparing and re-viewing them. A
  * descriptor maps logical indices to places; two descriptors that map every index to the same place are the
- * same layout here even where oneDNN writes them differently (nChw16c of a 1x1 image is nchw).
+ * same layout here even if oneDNN writes them differently (nChw16c of a 1x1 image is nchw).
  * Scalars have one dimension of size 1, since oneDNN has no rank 0.
  */
 #ifndef ONEDNN_LAYOUT_H
@@ -43,7 +43,7 @@ bool onednn_layout_is_strided(const onednn_layout_t *layout);
 /* Without gaps or padding: bytes = elements. */
 bool onednn_layout_is_dense(const onednn_layout_t *layout);
 
-/* The same places under another shape with as many elements. False where strides cannot say it. */
+/* The same places under another shape with as many elements. False if strides cannot say it. */
 bool onednn_layout_reshape(const onednn_layout_t *layout, const onednn_shape_t *shape, onednn_layout_t *out);
 
 /* ONNX Transpose: dimension d of `out` is dimension permutation[d] of `layout`. */
@@ -55,7 +55,7 @@ bool onednn_layout_slice(const onednn_layout_t *layout, const int64_t *starts, c
                          const onednn_shape_t *shape, onednn_layout_t *out, size_t *offset_bytes);
 
 /* The blocking (or order) of `layout` for another shape of the same rank: what a broadcast operand of a
- * blocked tensor must look like. False where there is none. */
+ * blocked tensor must look like. False if there is none. */
 bool onednn_layout_like(const onednn_layout_t *layout, const onednn_shape_t *shape, onednn_layout_t *out);
 
 /* Shape `from` in front of which ones are put until it has `rank` dimensions (at most CLEAVE_MAX_RANK). */

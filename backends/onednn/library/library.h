@@ -86,7 +86,7 @@ size_t onednn_md_bytes(const onednn_layout_t *layout);
 dnnl_status_t onednn_memory_create(dnnl_memory_t *out, const onednn_layout_t *layout, dnnl_engine_t engine,
                                    void *data);
 
-/* The layout that a primitive has chosen; false where it has none of this kind. */
+/* The layout that a primitive has chosen; false if it has none of this kind. */
 bool onednn_query_layout(const_dnnl_primitive_desc_t description, dnnl_query_t what, onednn_layout_t *out);
 
 /* Does oneDNN copy right between two tensors of this layout? Version 3.7 copies strided ones as if they had

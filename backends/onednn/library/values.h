@@ -30,7 +30,7 @@ bool onednn_shape_equal(const onednn_shape_t *a, const onednn_shape_t *b);
 /* Product of the known dims; only for shapes with onednn_shape_known. */
 int64_t onednn_shape_count(const onednn_shape_t *shape);
 
-/* Does every known dim say that the shape has exactly one element? False where that is unknown. */
+/* Does every known dim say that the shape has exactly one element? False if that is unknown. */
 bool onednn_shape_is_single(const onednn_shape_t *shape);
 
 /* Could `operand` broadcast to `target` without enlarging it? Unknown dims count as fitting. */

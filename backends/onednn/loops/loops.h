@@ -32,7 +32,7 @@ struct onednn_loop {
   float beta;
   int32_t rank;
   int64_t dims[CLEAVE_MAX_RANK];
-  int64_t strides[3][CLEAVE_MAX_RANK]; /* per argument, in elements; 0 where it is broadcast or reduced */
+  int64_t strides[3][CLEAVE_MAX_RANK]; /* per argument, in elements; 0 if it is broadcast or reduced */
   onednn_window_t window;
   const void *context; /* what else it knows, or NULL; the program gets a copy */
   size_t context_bytes;
@@ -59,7 +59,7 @@ bool onednn_loop_softmax(const onednn_loop_t *loop, const onednn_crew_t *crew, f
  * result, as the three dimensions of `window`. */
 bool onednn_loop_max_pool(const onednn_loop_t *loop, const onednn_crew_t *crew, float *const *data);
 
-/* data: the result of a max pooling of oneDNN, in any layout; dims[0]: how many elements. False where one is
+/* data: the result of a max pooling of oneDNN, in any layout; dims[0]: how many elements. False if one is
  * the lowest finite number, which oneDNN also gives for minus infinity. */
 bool onednn_loop_watch(const onednn_loop_t *loop, const onednn_crew_t *crew, float *const *data);
 

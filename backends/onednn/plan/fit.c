@@ -116,7 +116,7 @@ static onednn_shape_t channel_shape(const onednn_shape_t *shape) {
   return channels;
 }
 
-// oneDNN 2.6 finds the element of a broadcast operand by counting places of the result, which is right where
+// oneDNN 2.6 finds the element of a broadcast operand by counting places of the result, which is right if
 // channels follow the batch, as in plain and blocked layouts, or come last. In others it reads past the end.
 static bool broadcasts_well(const onednn_layout_t *result) {
   if (!onednn_layout_is_strided(result) || onednn_layout_is_plain(result)) {
@@ -131,7 +131,7 @@ static bool broadcasts_well(const onednn_layout_t *result) {
   return onednn_layout_equal(result, &last);
 }
 
-// Layout of an operand: that of the result where it has its shape, plain (or blocked alike) otherwise.
+// Layout of an operand: that of the result if it has its shape, plain (or blocked alike) otherwise.
 static bool operand_layout(const onednn_request_t *request, const onednn_layout_t *result,
                            operand_t *operand) {
   if (result->format_kind == dnnl_format_kind_any) {
@@ -254,7 +254,7 @@ static bool is_fast(const_dnnl_primitive_desc_t description, uint32_t posts) {
   return !is_reference(description) && (posts == 0 || !is_named(description, "simple"));
 }
 
-// As describe, and once more with the layout that oneDNN chose where operands must have it.
+// As describe, and once more with the layout that oneDNN chose if operands must have it.
 static bool settle(onednn_plan_t *plan, const onednn_request_t *request, uint32_t count,
                    candidate_t *candidate) {
   if (!describe(plan, request, count, &request->result, candidate)) {

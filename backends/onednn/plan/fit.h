@@ -37,7 +37,7 @@ typedef struct onednn_request {
   uint32_t value;         /* that the result is when all posts fit, or CLEAVE_INDEX_NONE */
   const onednn_tensor_t
       *in_place; /* an operand that the result may overwrite if free, same layout; or NULL */
-  const onednn_tensor_t *sources[2]; /* operands that a `sum` must not overwrite; NULL where none */
+  const onednn_tensor_t *sources[2]; /* operands that a `sum` must not overwrite; NULL if none */
   bool can_sum;
   uint32_t later_count; /* posts behind post_count that later steps compute: what they read stays */
   bool match_blocks;    /* broadcast operands of posts need the blocking of the result (binary primitives) */
@@ -45,7 +45,7 @@ typedef struct onednn_request {
 
 typedef enum onednn_effort {
   ONEDNN_FIT_ALWAYS, /* adds the step, by a reference implementation if there is no other */
-  ONEDNN_FIT_FAST,   /* adds no step where there is only a reference implementation */
+  ONEDNN_FIT_FAST,   /* adds no step if there is only a reference implementation */
   ONEDNN_FIT_WHOLE   /* adds a step only if it is fast and takes all posts */
 } onednn_effort_t;
 
@@ -55,12 +55,12 @@ typedef struct onednn_fitted {
   bool declined;          /* no step was added */
 } onednn_fitted_t;
 
-/* CLEAVE_ERROR_UNSUPPORTED where oneDNN has no implementation at all, and `effort` is ONEDNN_FIT_ALWAYS. */
+/* CLEAVE_ERROR_UNSUPPORTED if oneDNN has no implementation at all, and `effort` is ONEDNN_FIT_ALWAYS. */
 CLEAVE_MUST_USE cleave_status_t onednn_fit(onednn_plan_t *plan, const onednn_request_t *request,
                                            onednn_effort_t effort, onednn_fitted_t *fitted);
 
 /* The shape of an operand that broadcasts to `shape`, as a primitive sees it whose result `shape` has
- * become `kernel_shape`. False where merged dims would have to be broadcast in part, or where the operand
+ * become `kernel_shape`. False if merged dims would have to be broadcast in part, or if the operand
  * would enlarge the result. */
 bool onednn_broadcast_shape(const onednn_shape_t *operand, const onednn_shape_t *shape,
                             const onednn_shape_t *kernel_shape, onednn_shape_t *out);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * A region on its way to a program: where every value lives and which primitives run, in order. Emitters
- * (emit/) take kernels one after the other, fetch tensors, convert layouts where they must, add steps and
+ * (emit/) take kernels one after the other, fetch tensors, convert layouts if they must, add steps and
  * bind results (tensors.h). Memory is only named here (buffers with the steps that touch them); memory_plan.h
  * gives workspace offsets at the end, and program/ turns the plan into what `run` executes.
  *
- * A buffer may serve several tensors: views, and results that overwrite an operand nobody needs any more.
+ * A buffer may serve several tensors: views, and results that overwrite an operand nothing needs any more.
  */
 #ifndef ONEDNN_PLAN_H
 #define ONEDNN_PLAN_H
@@ -33,7 +33,7 @@ typedef struct onednn_buffer {
   uint32_t first_step; /* CLEAVE_INDEX_NONE: no step touches it */
   uint32_t last_step;
   uint32_t live_until; /* the last kernel that reads a value in it */
-  void *data; /* CONSTANT; writable only where the plan allocated it; NULL where `fill` has yet to run */
+  void *data;          /* CONSTANT; writable only if the plan allocated it; NULL if `fill` has yet to run */
   onednn_content_t content; /* CONSTANT: what it holds, to find packed forms of it again */
   onednn_slab_t *slab;      /* CONSTANT: that `data` lies in, or NULL */
   onednn_fill_fn_t fill;    /* CONSTANT: makes the content when it is first needed; or NULL */
@@ -157,7 +157,7 @@ cleave_status_t onednn_plan_out_of_memory(const onednn_plan_t *plan);
 CLEAVE_MUST_USE cleave_status_t onednn_plan_add_buffer(onednn_plan_t *plan, onednn_place_t place,
                                                        uint32_t index, size_t bytes, uint32_t *out);
 
-/* Adds a slab to the plan's, which gets the caller's reference, also where it is there already. */
+/* Adds a slab to the plan's, which gets the caller's reference, also if it is there already. */
 CLEAVE_MUST_USE cleave_status_t onednn_plan_adopt(onednn_plan_t *plan, onednn_slab_t *slab);
 
 /* Whether a tensor is constant. */

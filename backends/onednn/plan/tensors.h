@@ -17,7 +17,7 @@ CLEAVE_MUST_USE cleave_status_t onednn_plan_convert(onednn_plan_t *plan, const o
 CLEAVE_MUST_USE cleave_status_t onednn_plan_plain(onednn_plan_t *plan, const onednn_tensor_t *tensor,
                                                   onednn_tensor_t *out);
 
-/* The tensor under another shape with as many elements: a view where the layout allows it, else of a plain
+/* The tensor under another shape with as many elements: a view if the layout allows it, else of a plain
  * copy. */
 CLEAVE_MUST_USE cleave_status_t onednn_plan_reshape(onednn_plan_t *plan, const onednn_tensor_t *tensor,
                                                     const onednn_shape_t *shape, onednn_tensor_t *out);
@@ -37,7 +37,7 @@ onednn_layout_t onednn_plan_wanted(const onednn_plan_t *plan, uint32_t value);
 bool onednn_plan_is_free(const onednn_plan_t *plan, const onednn_tensor_t *tensor);
 void onednn_plan_overwrite(onednn_plan_t *plan, const onednn_tensor_t *tensor);
 
-/* The tensor is the value from now on. Copies it where the value is an output that lives elsewhere. */
+/* The tensor is the value from now on. Copies it if the value is an output that lives elsewhere. */
 CLEAVE_MUST_USE cleave_status_t onednn_plan_bind(onednn_plan_t *plan, uint32_t value,
                                                  const onednn_tensor_t *tensor);
 

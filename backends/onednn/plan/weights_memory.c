@@ -71,7 +71,7 @@ static bool is_read(const onednn_buffer_t *buffer) {
   return buffer->place == ONEDNN_CONSTANT && buffer->first_step != CLEAVE_INDEX_NONE;
 }
 
-// Bytes that steps read in a slab. Several buffers may lie in the same place: more is no harm.
+// Bytes that steps read in a slab. Several buffers may lie in the same place: more does no harm.
 static size_t bytes_read(const onednn_plan_t *plan, const onednn_slab_t *slab) {
   size_t bytes = 0;
   for (uint32_t b = 0; b < plan->buffer_count; b++) {

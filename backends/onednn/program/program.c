@@ -381,7 +381,7 @@ static cleave_status_t point(onednn_program_t *program, uint32_t index, const vo
   group->at = NULL;
   for (uint32_t k = group->first; k < group->first + group->count; k++) {
     const program_memory_t *memory = &program->memories[k];
-    // Handles are written to only where a step has the object as its result.
+    // Handles are written to only if a step has the object as its result.
     void *handle = (char *)(uintptr_t)at + memory->offset;
     ONEDNN_TRY(onednn_check(dnnl_memory_set_data_handle(memory->memory, handle), "a memory object", message));
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * A compiled region. Every memory object and argument list exists before the first run; a run points the
- * objects of an input, an output or the workspace at new memory where that has moved since the last run,
+ * objects of an input, an output or the workspace at new memory if that has moved since the last run,
  * and executes the primitives in order.
  */
 #ifndef ONEDNN_PROGRAM_H

@@ -187,7 +187,7 @@ void onednn_slab_publish(onednn_slab_t *slab, const onednn_content_t *content, v
 
 // ---- memory made ahead ----
 
-// Under the lock: the spare memory becomes `pages` where that is larger and slabs live; `pages` is what is
+// Under the lock: the spare memory becomes `pages` if that is larger and slabs live; `pages` is what is
 // left to be unmapped.
 static void keep_larger(onednn_store_t *store, onednn_pages_t *pages) {
   if (store->slab_count > 0 && pages->bytes > store->spare.bytes) {

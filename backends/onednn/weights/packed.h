@@ -18,7 +18,7 @@ typedef struct onednn_content {
 
 bool onednn_content_known(const onednn_content_t *content);
 
-/* The content of a constant of the region; not known where it has no version. */
+/* The content of a constant of the region; not known if it has no version. */
 onednn_content_t onednn_content_of(const cleave_value_view_t *value);
 
 /* `content` with more that it depends on. What is not known stays so. */
@@ -46,7 +46,7 @@ typedef struct onednn_slab onednn_slab_t;
 onednn_slab_t *onednn_slab_create(onednn_store_t *store, size_t bytes, size_t first);
 void onednn_slab_release(onednn_slab_t *slab);
 
-/* 64-byte aligned memory, or NULL where the slab is full. */
+/* 64-byte aligned memory, or NULL if the slab is full. */
 void *onednn_slab_take(onednn_slab_t *slab, size_t bytes);
 
 /* Gives back what was not taken; nothing can be taken afterwards. */
@@ -58,7 +58,7 @@ size_t onednn_slab_used(const onednn_slab_t *slab);
  * memory it is not. */
 void onednn_slab_publish(onednn_slab_t *slab, const onednn_content_t *content, void *data);
 
-/* Where the content lies, and a reference to its slab for the caller; NULL where it is nowhere. */
+/* Where the content lies, and a reference to its slab for the caller; NULL if it is nowhere. */
 void *onednn_store_find(onednn_store_t *store, const onednn_content_t *content, onednn_slab_t **out_slab);
 
 #endif /* ONEDNN_PACKED_H */

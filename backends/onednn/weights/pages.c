@@ -45,7 +45,7 @@ void onednn_pages_unmap(onednn_pages_t *pages) {
 
 onednn_pages_t onednn_pages_split(onednn_pages_t *pages, size_t used) {
   onednn_pages_t rest = {NULL, 0};
-  // Whole large pages where there are some: the last one would be broken up otherwise.
+  // Whole large pages if there are some: the last one would be broken up otherwise.
   size_t unit = used >= large_page ? large_page : page_size();
   size_t kept = (used + unit - 1) / unit * unit;
   if (kept < pages->bytes) {

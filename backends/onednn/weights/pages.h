@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Memory for packed weights, in large pages where the system has them. The system clears pages when they are
+ * Memory for packed weights, in large pages if the system has them. The system clears pages when they are
  * written first, which on virtual machines takes longer than packing: pages can be cleared ahead of time.
  */
 #ifndef ONEDNN_PAGES_H
@@ -17,10 +17,10 @@ typedef struct onednn_pages {
 
 /* Address space for at least `bytes`; `is_large`: in large pages. False without memory. */
 bool onednn_pages_map(size_t bytes, bool is_large, onednn_pages_t *out_pages);
-/* Nothing where there are none. */
+/* Nothing if there are none. */
 void onednn_pages_unmap(onednn_pages_t *pages);
 
-/* What lies behind the first `used` bytes, which is the caller's from now on; none where all is used. */
+/* What lies behind the first `used` bytes, which is the caller's from now on; none if all is used. */
 onednn_pages_t onednn_pages_split(onednn_pages_t *pages, size_t used);
 
 /* Has the system clear all of it now, until `stop` is set. The content must not matter. */

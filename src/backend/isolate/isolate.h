@@ -36,7 +36,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_isolate_initialise(cleave_isolate_t *isol
 CLEAVE_MUST_USE cleave_status_t cleave_isolate_restart(cleave_isolate_t *isolate, cleave_error_t *error);
 
 /* Of the file of the library as it was when it was opened: what cleave_library_digest says of it in this
- * process. Zeros where it has no blobs. */
+ * process. Zeros if it has no blobs. */
 cleave_digest_t cleave_isolate_digest(const cleave_isolate_t *isolate);
 
 void cleave_isolate_describe(cleave_isolate_t *isolate, cleave_isolation_t *out_description);

@@ -77,17 +77,17 @@ uint32_t cleave_isolate_next_id(cleave_isolate_t *isolate);
 CLEAVE_MUST_USE cleave_status_t cleave_isolate_put_region(cleave_worker_t *worker,
                                                           const cleave_region_view_t *region,
                                                           cleave_message_t *message);
-/* Begins a call whose request begins with these numbers; constants that nobody uses may go. On failure
+/* Begins a call whose request begins with these numbers; constants that nothing uses may go. On failure
  * nothing is to be ended. */
 CLEAVE_MUST_USE cleave_status_t cleave_isolate_begin(cleave_worker_t *worker, const uint32_t *numbers,
                                                      uint32_t count, cleave_message_t *message);
-/* A whole call: these numbers, and a region where it is not NULL. Between success and cleave_worker_end the
+/* A whole call: these numbers, and a region if it is not NULL. Between success and cleave_worker_end the
  * reply may be read; after a failure nothing is to be ended. */
 CLEAVE_MUST_USE cleave_status_t cleave_isolate_ask(cleave_worker_t *worker, const cleave_worker_call_t *call,
                                                    const uint32_t *numbers, uint32_t count,
                                                    const cleave_region_view_t *region,
                                                    cleave_wire_in_t *out_reply, cleave_message_t *message);
-/* After reading a reply: loses the process where it could not be read. */
+/* After reading a reply: loses the process if it could not be read. */
 CLEAVE_MUST_USE cleave_status_t cleave_isolate_check_reply(cleave_worker_t *worker,
                                                            const cleave_worker_call_t *call,
                                                            const cleave_wire_in_t *reply,

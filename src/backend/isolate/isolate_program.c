@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Making programs of isolated libraries, and memory for their inputs and outputs. What a program reads again
-// and again, its constants, the worker has already; all else is bound before the first run where its shape is
+// and again, its constants, the worker has already; all else is bound before the first run if its shape is
 // known, so that a run allocates nothing.
 #include "backend/isolate/isolate_program.h"
 

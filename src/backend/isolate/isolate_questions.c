@@ -77,7 +77,7 @@ cleave_status_t cleave_isolate_review(void *state, const cleave_region_view_t *r
 
 /* ---- settings ---- */
 
-/* Copies the pairs. CLEAVE_ERROR_FORMAT where they cannot be read. */
+/* Copies the pairs. CLEAVE_ERROR_FORMAT if they cannot be read. */
 static cleave_status_t copy_pairs(cleave_wire_in_t *in, cleave_arena_t *arena,
                                   const cleave_key_value_t **out_pairs, uint32_t *out_count) {
   uint32_t count = cleave_wire_count(in, 2 * sizeof(uint32_t));

@@ -47,7 +47,7 @@ static cleave_status_t fail_size(const cleave_isolated_program_t *program, const
   return CLEAVE_ERROR_SHAPE;
 }
 
-/* Takes over the shape of a run; *out_changes where the memory has to be made anew. */
+/* Takes over the shape of a run; *out_changes if the memory has to be made anew. */
 static cleave_status_t take_shape(const cleave_isolated_program_t *program, cleave_isolated_port_t *port,
                                   const cleave_tensor_view_t *tensor, bool *out_changes,
                                   cleave_message_t *message) {

@@ -38,7 +38,7 @@ static size_t read_size(reader_t *reader, size_t known) {
   return size > known ? known : (size_t)size;
 }
 
-/* Of a list: how many there are, and how many of them follow: all, as many as anybody looks at, or none where
+/* Of a list: how many there are, and how many of them follow: all, as many as anybody looks at, or none if
  * there is no list. */
 static uint32_t read_counts(reader_t *reader, uint32_t most, uint32_t *out_count) {
   *out_count = cleave_wire_u32(reader->in);

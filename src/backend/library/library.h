@@ -14,8 +14,8 @@ typedef struct cleave_library {
 } cleave_library_t;
 
 /* Opens a shared library for this machine that exports CLEAVE_BACKEND_ENTRY_SYMBOL. Anything else is an error
- * that says what the file is: CLEAVE_ERROR_IO where it cannot be read, CLEAVE_ERROR_FORMAT where it is no
- * library for this machine, CLEAVE_ERROR_BACKEND where it does not load or has no entry. */
+ * that says what the file is: CLEAVE_ERROR_IO if it cannot be read, CLEAVE_ERROR_FORMAT if it is not
+ * a library for this machine, CLEAVE_ERROR_BACKEND if it does not load or has no entry. */
 CLEAVE_MUST_USE cleave_status_t cleave_library_open(const char *path, cleave_library_t *out_library,
                                                     cleave_error_t *error);
 void cleave_library_close(cleave_library_t *library);
@@ -25,11 +25,11 @@ void cleave_library_close(cleave_library_t *library);
 CLEAVE_MUST_USE cleave_status_t cleave_library_check_file(const char *path, cleave_error_t *error);
 
 /* Digest of the code and constants that are loaded from the same file as `function`, as they are in memory:
- * the same on every machine and in every process that has loaded this build of it. Zeros where it is not
+ * the same on every machine and in every process that has loaded this build of it. Zeros if it is not
  * found. */
 cleave_digest_t cleave_library_digest(void (*function)(void));
 
-/* The same of a file that this process has not loaded. Zeros where it cannot be read, or is no such file. */
+/* The same of a file that this process has not loaded. Zeros if it cannot be read, or is no such file. */
 cleave_digest_t cleave_library_digest_file(const char *path);
 
 /* Paths of the files "*.so" in the folders of a list separated by ':' (NULL and "": none), folder by folder,

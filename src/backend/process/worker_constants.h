@@ -36,7 +36,7 @@ static inline void cleave_worker_constants_deinit(cleave_worker_constants_t *con
   cleave_array_free(&constants->used);
 }
 
-/* Before a region is written: lets go of constants that nobody uses, where they are many. */
+/* Before a region is written: lets go of constants that nothing uses, if they are many. */
 void cleave_worker_constants_begin(struct cleave_worker *worker);
 
 /* For cleave_region_write; the context is the worker. */
@@ -45,7 +45,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_worker_constants_share(void *worker,
                                                               size_t bytes, uint32_t *out_id,
                                                               cleave_error_t *error);
 
-/* Hands over data for a moment: *out_id is CLEAVE_INDEX_NONE where there is none. Between cleave_worker_begin
+/* Hands over data for a moment: *out_id is CLEAVE_INDEX_NONE if there is none. Between cleave_worker_begin
  * and cleave_worker_end, before the request is written; take_back after it. */
 CLEAVE_MUST_USE cleave_status_t cleave_worker_constants_lend(struct cleave_worker *worker, const void *data,
                                                              size_t bytes, uint32_t *out_id,

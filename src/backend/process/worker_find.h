@@ -6,7 +6,7 @@
 
 #include "base/status.h"
 
-/* CLEAVE_ERROR_IO with the places that were looked at where there is none. */
+/* CLEAVE_ERROR_IO with the places that were looked at if there is none. */
 CLEAVE_MUST_USE cleave_status_t cleave_worker_find(char *path, size_t size, cleave_error_t *error);
 
 #endif /* CLEAVE_BACKEND_PROCESS_WORKER_FIND_H */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Asking and ending a worker. The process is reaped here and nowhere else. Its death is noticed by the
-// socket's end or, where a child of its own still holds that, by looking now and then.
+// socket's end or, if a child of its own still holds that, by looking now and then.
 #include "backend/process/worker_process.h"
 
 #include <errno.h>
@@ -178,7 +178,7 @@ static bool wait_end(const cleave_worker_t *worker, uint32_t limit_ms) {
 }
 
 /* Ends the group of the process while its number is still its own, then reaps it. Returns the status of
- * waitpid, or -1 where somebody else has it. */
+ * waitpid, or -1 if somebody else has it. */
 static int end_process(cleave_worker_t *worker) {
   int status = -1;
   if (worker->pid <= 0 || worker->owner != getpid()) {
@@ -215,7 +215,7 @@ static const char *signal_name(int number) {
   }
 }
 
-/* "wrote behind output 0", or "" where the place is not known. */
+/* "wrote behind output 0", or "" if the place is not known. */
 static void describe_place(const cleave_fault_record_t *record, char *text, size_t size) {
   static const char *const ACCESSES[] = {"touched", "read", "wrote"};
   static const char *const PLACES[] = {"", "input", "output", "the workspace", "a constant"};
@@ -325,7 +325,7 @@ cleave_worker_t *cleave_worker_retain(cleave_worker_t *worker) {
   return worker;
 }
 
-/* Asks it to end; where it does not, it is ended. */
+/* Asks it to end; if it does not, it is ended. */
 static void stop(cleave_worker_t *worker) {
   cleave_worker_call_t call = {.kind = CLEAVE_FRAME_CLOSE, .limit_ms = GRACE_MS, .doing = "ending", .fd = -1};
   cleave_message_t message = {.text = ""};

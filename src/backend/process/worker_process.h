@@ -41,7 +41,7 @@ typedef struct cleave_worker {
 } cleave_worker_t;
 
 /* Answers a callback of the library: reads `in`, appends to `out` what follows CLEAVE_OK, and hands over
- * *out_fd where memory goes along. Sets in->failed where it makes no sense. May call the worker. */
+ * *out_fd if memory goes along. Sets in->failed if it makes no sense. May call the worker. */
 typedef cleave_status_t (*cleave_worker_answer_t)(void *context, uint32_t kind, cleave_wire_in_t *in,
                                                   cleave_wire_out_t *out, int *out_fd,
                                                   cleave_message_t *message);
@@ -65,14 +65,14 @@ cleave_worker_t *cleave_worker_retain(cleave_worker_t *worker);
 /* The last one ends the process. */
 void cleave_worker_release(cleave_worker_t *worker);
 
-/* Begins a call: takes the lock and empties worker->request. CLEAVE_ERROR_BACKEND, without the lock, where
+/* Begins a call: takes the lock and empties worker->request. CLEAVE_ERROR_BACKEND, without the lock, if
  * the process is lost. The thread that answers a callback may do so, too. */
 CLEAVE_MUST_USE cleave_status_t cleave_worker_begin(cleave_worker_t *worker, cleave_message_t *message);
 void cleave_worker_end(cleave_worker_t *worker);
 
 /* Sends worker->request and waits for the reply; both within the limit. Returns the status of the library,
  * its message in `message`, and what else it said in *out_reply, valid until cleave_worker_end. Loses the
- * process where it crashed, did not answer, or answered nonsense. */
+ * process if it crashed, did not answer, or answered nonsense. */
 CLEAVE_MUST_USE cleave_status_t cleave_worker_ask(cleave_worker_t *worker, const cleave_worker_call_t *call,
                                                   cleave_wire_in_t *out_reply, cleave_message_t *message);
 /* Sends worker->request, to which there is no reply. */
@@ -91,7 +91,7 @@ cleave_status_t cleave_worker_answered_nonsense(cleave_worker_t *worker, const c
 /* Makes the process, and its ends here (worker_start.c). */
 CLEAVE_MUST_USE cleave_status_t cleave_worker_spawn(cleave_worker_t *worker, cleave_error_t *error);
 
-/* Memory that two processes map: a descriptor whose size can no longer change; -1 where there is none. */
+/* Memory that two processes map: a descriptor whose size can no longer change; -1 if there is none. */
 int cleave_worker_make_memory(const char *name, size_t bytes);
 /* The same, filled with data that nobody can change any more. */
 int cleave_worker_make_constant(const void *data, size_t bytes);

@@ -116,12 +116,12 @@ typedef struct cleave_area_part {
 
 #define CLEAVE_AREA_MARK 0xC5
 
-/* Places buffers of these sizes. False where the sum overflows. */
+/* Places buffers of these sizes. False if the sum overflows. */
 bool cleave_area_place(const size_t *bytes, uint32_t count, cleave_area_part_t *out_parts, size_t *out_total);
 /* Puts the marks around a buffer. `pages` is where its span begins. */
 void cleave_area_mark(const cleave_area_part_t *part, unsigned char *pages);
 /* Bytes of marks that are gone, from the first one to the last, before (*out_behind false) or behind it; 0
- * where all are there. */
+ * if all are there. */
 size_t cleave_area_check(const cleave_area_part_t *part, const unsigned char *pages, bool *out_behind);
 
 /* ---- how a worker died ---- */

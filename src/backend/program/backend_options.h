@@ -36,12 +36,12 @@ CLEAVE_MUST_USE cleave_status_t cleave_backend_option_table_build(cleave_context
 void cleave_backend_option_table_apply(cleave_backend_option_table_t *table, const char *backend,
                                        cleave_compile_options_t *compile);
 
-/* CLEAVE_ERROR_INVALID_ARGUMENT where the backend has no such device: "backend 'x' has 2 devices, there is no
+/* CLEAVE_ERROR_INVALID_ARGUMENT if the backend has no such device: "backend 'x' has 2 devices, there is no
  * device 3". One without devices of its own has device 0, the host. */
 CLEAVE_MUST_USE cleave_status_t cleave_backend_check_device(const cleave_backend_handle_t *handle,
                                                             uint64_t device, cleave_error_t *error);
 
-/* CLEAVE_ERROR_INVALID_ARGUMENT where programs of the backend have no option of this key, with those that
+/* CLEAVE_ERROR_INVALID_ARGUMENT if programs of the backend have no option of this key, with those that
  * they have. */
 CLEAVE_MUST_USE cleave_status_t cleave_backend_check_option(const cleave_backend_handle_t *handle,
                                                             const char *key, cleave_error_t *error);

@@ -31,7 +31,7 @@ typedef struct cleave_blob {
 } cleave_blob_t;
 
 /* Reads a file that has this key, and at most `limit` bytes. *out_exists: there is something of this name;
- * where it cannot be used, the error says why. Without it, the error is empty. */
+ * if it cannot be used, the error says why. Without it, the error is empty. */
 CLEAVE_MUST_USE cleave_status_t cleave_blob_read(const char *path, const char *key, uint64_t limit,
                                                  cleave_blob_t *out_blob, bool *out_exists,
                                                  cleave_error_t *error);

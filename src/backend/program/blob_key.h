@@ -23,11 +23,11 @@
 #include "backend/program/program_cache.h"
 #include "base/text.h"
 
-/* Appends the key of a request. False where the request has none (sparse constants), or without memory.
+/* Appends the key of a request. False if the request has none (sparse constants), or without memory.
  * Thread-safe; constants are read once per version. */
 bool cleave_blob_key_build(const cleave_program_request_t *request, cleave_text_t *key);
 
-/* What follows `label` and a space in the line that begins with it: "mirror" for "version"; "" where there is
+/* What follows `label` and a space in the line that begins with it: "mirror" for "version"; "" if there is
  * no such line. Length through *out_length. */
 const char *cleave_blob_key_find(const char *key, const char *label, size_t *out_length);
 

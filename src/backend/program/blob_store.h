@@ -13,11 +13,11 @@
 #include "backend/program/program_cache.h"
 #include "system/log.h"
 
-#define CLEAVE_BLOB_LIMIT (UINT64_C(2) << 30) /* bytes, where none is given */
+#define CLEAVE_BLOB_LIMIT (UINT64_C(2) << 30) /* bytes, if none is given */
 
 typedef struct cleave_blob_store cleave_blob_store_t;
 
-/* Makes the folder where it is missing, for the user alone. An error where it cannot be one. `limit` 0:
+/* Makes the folder if it is missing, for the user alone. An error if it cannot be one. `limit` 0:
  * CLEAVE_BLOB_LIMIT. `log` outlives the store. */
 CLEAVE_MUST_USE cleave_status_t cleave_blob_store_open(const char *folder, uint64_t limit, cleave_log_t *log,
                                                        cleave_blob_store_t **out_store,
@@ -27,7 +27,7 @@ cleave_blob_store_t *cleave_blob_store_retain(cleave_blob_store_t *store);
 void cleave_blob_store_release(cleave_blob_store_t *store);
 const char *cleave_blob_store_folder(const cleave_blob_store_t *store);
 
-/* The content for a key; false where there is none that can be used. */
+/* The content for a key; false if there is none that can be used. */
 bool cleave_blob_store_read(cleave_blob_store_t *store, const char *key, cleave_blob_t *out_blob);
 /* What is there for this key was refused by its backend: for the log. */
 void cleave_blob_store_refuse(cleave_blob_store_t *store, const char *key, const char *reason);
@@ -49,7 +49,7 @@ typedef struct cleave_blob_entry {
 } cleave_blob_entry_t;
 typedef CLEAVE_ARRAY(cleave_blob_entry_t) cleave_blob_list_t;
 
-/* All files of the store, the one that was used last first; keys where they are asked for. */
+/* All files of the store, the one that was used last first; keys if they are asked for. */
 CLEAVE_MUST_USE cleave_status_t cleave_blob_store_list(const cleave_blob_store_t *store, bool with_keys,
                                                        cleave_blob_list_t *out_list, cleave_error_t *error);
 void cleave_blob_list_deinit(cleave_blob_list_t *list);

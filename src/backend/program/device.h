@@ -31,7 +31,7 @@ typedef struct cleave_device {
  * there are. Thread-safe. */
 CLEAVE_MUST_USE cleave_status_t cleave_device_acquire(const cleave_backend_handle_t *handle, uint32_t number,
                                                       cleave_device_t **out_device, cleave_error_t *error);
-/* NULL is a no-op. When nobody uses the device any more, all memory of it that cleave still has is released.
+/* NULL is a no-op. When nothing uses the device any more, all memory of it that cleave still has is released.
  */
 void cleave_device_release(cleave_device_t *device);
 
@@ -53,7 +53,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_device_copy(cleave_device_t *device, bool
                                                    const cleave_tensor_view_t *from, size_t bytes,
                                                    void *stream, cleave_error_t *error);
 
-/* *out_stream is NULL where the device has no streams. */
+/* *out_stream is NULL if the device has no streams. */
 CLEAVE_MUST_USE cleave_status_t cleave_device_stream_create(cleave_device_t *device, void **out_stream,
                                                             cleave_error_t *error);
 /* NULL is a no-op. */
@@ -62,7 +62,7 @@ void cleave_device_stream_destroy(cleave_device_t *device, void *stream);
 CLEAVE_MUST_USE cleave_status_t cleave_device_stream_wait(cleave_device_t *device, void *stream,
                                                           cleave_message_t *message);
 
-/* *out_event is NULL where the device has no events. */
+/* *out_event is NULL if the device has no events. */
 CLEAVE_MUST_USE cleave_status_t cleave_device_event_create(cleave_device_t *device, void **out_event,
                                                            cleave_error_t *error);
 void cleave_device_event_destroy(cleave_device_t *device, void *event);
@@ -86,7 +86,7 @@ typedef struct cleave_stage {
   size_t bytes; /* of all buffers */
 } cleave_stage_t;
 
-/* Buffer `index`, with room for `bytes`; what it held is gone where it grows. */
+/* Buffer `index`, with room for `bytes`; what it held is gone if it grows. */
 CLEAVE_MUST_USE cleave_status_t cleave_stage_get(cleave_stage_t *stage, uint32_t index, size_t bytes,
                                                  void **out_memory, cleave_error_t *error);
 /* Copies a tensor of host memory into buffer `index`: *out_view is it there. */

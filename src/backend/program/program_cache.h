@@ -49,7 +49,7 @@ typedef struct cleave_program {
   cleave_program_cache_t *cache; /* NULL: one session has it alone */
   struct cleave_program *next;   /* of the same bucket; under the cache's lock */
   uint32_t references;           /* under the cache's lock */
-  pthread_mutex_t running;       /* initialised where there is a cache */
+  pthread_mutex_t running;       /* initialised if there is a cache */
 } cleave_program_t;
 
 /* Is it a program for this request, and may be shared? */
@@ -77,10 +77,10 @@ CLEAVE_MUST_USE static inline cleave_status_t cleave_program_run(const cleave_pr
                               : backend->run(program->program, args, message);
 }
 
-/* Unloads it where nobody else uses it; NULL is a no-op. */
+/* Unloads it if nothing else uses it; NULL is a no-op. */
 void cleave_program_release(cleave_program_t *program);
 
-/* Around running a program, and reading its profile: no other session runs it meanwhile. Does nothing where
+/* Around running a program, and reading its profile: no other session runs it meanwhile. Does nothing if
  * it is not shared. */
 void cleave_program_lock(cleave_program_t *program);
 void cleave_program_unlock(cleave_program_t *program);

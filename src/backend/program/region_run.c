@@ -18,7 +18,7 @@ typedef struct call {
   cleave_arena_t arena; /* of the options */
   cleave_compile_options_t options;
   cleave_device_t *device; /* NULL: the backend has none */
-  cleave_stage_t stage;    /* inputs, outputs, workspace; without a device where host memory will do */
+  cleave_stage_t stage;    /* inputs, outputs, workspace; without a device if host memory will do */
   cleave_tensor_view_t *inputs;
   cleave_tensor_view_t *outputs;
   cleave_tensor_t **tensors; /* of the outputs, in host memory */

@@ -3,7 +3,7 @@
  * What a pass says to the editor of a graph, as messages (backend/wire/wire.h): tensors and attributes that
  * may be wrong in any way that a message can express. Whoever reads gets what a pass in this process would
  * have given: a list that is missing is NULL, one that is too long has its length and no elements, and so the
- * editor refuses the same things in the same words. Only bytes that are no such message fail.
+ * editor refuses the same things in the same words. Only bytes that are not such a message fail.
  */
 #ifndef CLEAVE_BACKEND_REGION_EDIT_WIRE_H
 #define CLEAVE_BACKEND_REGION_EDIT_WIRE_H

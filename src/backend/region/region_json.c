@@ -16,7 +16,7 @@ typedef struct writer {
   const cleave_region_json_options_t *options;
   cleave_text_t *text;
   cleave_error_t *error;
-  CLEAVE_ARRAY(int64_t) codes; /* of open dimensions, as they came, where no table names them */
+  CLEAVE_ARRAY(int64_t) codes; /* of open dimensions, as they came, if no table names them */
 } writer_t;
 
 static json_t *name_json(const char *name) {

@@ -43,7 +43,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_region_json_open(const char *path, cleave
                                                         cleave_error_t *error);
 void cleave_region_file_destroy(cleave_region_file_t *region);
 
-/* Constants that were left out have no data, and are no inputs. Versions: those of the text, otherwise of
+/* Constants that were left out have no data, and are not inputs. Versions: those of the text, otherwise of
  * this process. */
 const cleave_region_view_t *cleave_region_file_view(const cleave_region_file_t *region);
 /* That the text names, or NULL. */

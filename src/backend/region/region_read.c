@@ -42,7 +42,7 @@ static cleave_status_t get_boolean(cleave_json_reader_t *reader, const json_t *o
                                   cleave_reader_type(json));
 }
 
-/* Indices below `count`, or null where `or_none`. */
+/* Indices below `count`, or null if `or_none`. */
 static cleave_status_t get_indices(cleave_json_reader_t *reader, const json_t *object, const char *key,
                                    uint32_t count, bool or_none, const uint32_t **out_indices,
                                    uint32_t *out_count) {
@@ -196,7 +196,7 @@ static int compare_names(const void *a, const void *b) {
   return strcmp(*left, *right);
 }
 
-/* The member "attributes", none where it is missing; each name once. Sorted by name, unless it is a node's.
+/* The member "attributes", none if it is missing; each name once. Sorted by name, unless it is a node's.
  */
 static cleave_status_t get_attributes(cleave_json_reader_t *reader, const json_t *object, bool is_sorted,
                                       const cleave_attribute_view_t **out_attributes, uint32_t *out_count) {

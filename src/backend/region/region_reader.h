@@ -22,16 +22,16 @@ static inline void *cleave_region_reader_allocate(cleave_json_reader_t *reader, 
   return cleave_arena_allocate(reader->arena, count + 1, size);
 }
 
-/* A name of whatever bytes, "" where it is missing and need not be there. */
+/* A name of whatever bytes, "" if it is missing and need not be there. */
 CLEAVE_MUST_USE cleave_status_t cleave_region_reader_get_name(cleave_json_reader_t *reader,
                                                               const json_t *object, const char *key,
                                                               bool is_needed, const char **out_name);
 
-/* The region owns the tensor from now on, also where this fails. */
+/* The region owns the tensor from now on, also if this fails. */
 CLEAVE_MUST_USE cleave_status_t cleave_region_reader_keep_take(cleave_region_reader_t *self,
                                                                cleave_tensor_t *tensor);
 
-/* The data of a value, whose type has been read, where it has some: in one of three members, of which there
+/* The data of a value, whose type has been read, if it has some: in one of three members, of which there
  * is at most one. */
 CLEAVE_MUST_USE cleave_status_t cleave_region_reader_get_constant(cleave_region_reader_t *self,
                                                                   const json_t *json,

@@ -6,7 +6,7 @@
 #include "tensor/tensor.h"
 
 /* A copy of a dense tensor in host memory, with a version of its own. CLEAVE_ERROR_INVALID_ARGUMENT says what
- * is wrong with the view; CLEAVE_ERROR_LIMIT where it has more than `most_bytes`. */
+ * is wrong with the view; CLEAVE_ERROR_LIMIT if it has more than `most_bytes`. */
 CLEAVE_MUST_USE cleave_status_t cleave_tensor_copy_view(const cleave_tensor_view_t *view, size_t most_bytes,
                                                         cleave_tensor_t **out_tensor, cleave_error_t *error);
 

@@ -24,7 +24,7 @@ static cleave_status_t check_settings(const char *name, const cleave_key_value_t
   return CLEAVE_OK;
 }
 
-/* Programs that are compiled from now on are others than those before: also where the call fails half-way.
+/* Programs that are compiled from now on are others than those before: also if the call fails half-way.
  * Hints change nothing about programs. */
 static void note_settings(const cleave_backend_handle_t *handle, const cleave_key_value_t *settings,
                           uint32_t count) {

@@ -25,8 +25,8 @@ typedef struct cleave_backend_handle {
   cleave_context_t *context;       /* that it is of; NULL: the process's own */
 } cleave_backend_handle_t;
 
-/* The backend of this name. CLEAVE_ERROR_UNSUPPORTED with the list of names where there is none;
- * CLEAVE_ERROR_BACKEND with the backend's own reason where it refuses to start (it is not asked again).
+/* The backend of this name. CLEAVE_ERROR_UNSUPPORTED with the list of names if there is none;
+ * CLEAVE_ERROR_BACKEND with the backend's own reason if it refuses to start (it is not asked again).
  * Thread-safe. The handle stays valid until the backend is unloaded. */
 CLEAVE_MUST_USE cleave_status_t cleave_registry_find(cleave_context_t *context, const char *name,
                                                      const cleave_backend_handle_t **out_handle,
@@ -41,8 +41,9 @@ void cleave_registry_release(const cleave_backend_handle_t *handle);
 cleave_digest_t cleave_registry_digest(const cleave_backend_handle_t *handle);
 
 /* Loads a library and starts its backend. `name` takes the place of the name that the library gives itself;
- * NULL: keeps it. The same file loaded again under the same name is no error. CLEAVE_ERROR_INVALID_ARGUMENT
- * where the name is taken; nothing of a library stays that does not load or start. */
+ * NULL: keeps it. The same file loaded again under the same name is not an error.
+ * CLEAVE_ERROR_INVALID_ARGUMENT if the name is taken; nothing of a library stays that does not load or start.
+ */
 CLEAVE_MUST_USE cleave_status_t cleave_registry_load(cleave_context_t *context, const char *path,
                                                      const char *name, cleave_error_t *error);
 
@@ -54,7 +55,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_registry_load_isolated(cleave_context_t *
 /* There is a backend of this name; nothing is searched for or started. */
 bool cleave_registry_holds(cleave_context_t *context, const char *name, bool *out_is_library);
 
-/* Starts a new process where that of the backend is lost. Programs of the old one stay lost, and sessions
+/* Starts a new process if that of the backend is lost. Programs of the old one stay lost, and sessions
  * that are made from now on share none of them. */
 CLEAVE_MUST_USE cleave_status_t cleave_registry_restart(const cleave_backend_handle_t *handle,
                                                         cleave_error_t *error);
@@ -63,7 +64,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_registry_restart(const cleave_backend_han
  * regions. */
 bool cleave_registry_is_lost(const cleave_backend_handle_t *handle, bool *out_falls_back);
 
-/* Unloads a library. CLEAVE_ERROR_INVALID_ARGUMENT where it is in use, linked in, or not there. Nobody may be
+/* Unloads a library. CLEAVE_ERROR_INVALID_ARGUMENT if it is in use, linked in, or not there. Nobody may be
  * partitioning with it meanwhile. */
 CLEAVE_MUST_USE cleave_status_t cleave_registry_unload(cleave_context_t *context, const char *name,
                                                        cleave_error_t *error);
@@ -76,14 +77,14 @@ const char *cleave_registry_name(cleave_context_t *context, uint32_t index);
 const char *cleave_registry_path(cleave_context_t *context, uint32_t index);
 
 /* The rule file called `name` ("mirror" or "mirror.lua") that a library brings, one that is loaded or one of
- * the folders: its path, beside the library. False where none does, or where the path is too long. */
+ * the folders: its path, beside the library. False if none does, or if the path is too long. */
 bool cleave_registry_find_rules(cleave_context_t *context, const char *name, char *path, size_t size);
 
 /* A backend struct fits this program: version, size, and the functions that every backend has. */
 CLEAVE_MUST_USE cleave_status_t cleave_registry_check(const cleave_backend_t *backend, const char *name,
                                                       cleave_error_t *error);
 
-/* A backend's status and message as an error: "<place>: <message>". Refusals that are no statuses of
+/* A backend's status and message as an error: "<place>: <message>". Refusals that are not statuses of
  * cleave become CLEAVE_ERROR_BACKEND. */
 cleave_status_t cleave_registry_fail(cleave_error_t *error, cleave_status_t status, const char *place,
                                      const cleave_message_t *message);

@@ -16,7 +16,7 @@ static const cleave_backend_t *enter_isolated(cleave_registry_entry_t *entry, cl
   return cleave_isolate_table(entry->isolate);
 }
 
-/* A process that is lost while it starts is no failure if `cpu` is to take over. */
+/* A process that is lost while it starts is not a failure if `cpu` is to take over. */
 static cleave_status_t initialise_isolated(cleave_registry_entry_t *entry, const cleave_host_t *host,
                                            cleave_message_t *message) {
   (void)host;

@@ -45,16 +45,16 @@ typedef struct cleave_wire_in {
 
 cleave_wire_in_t cleave_wire_read(const void *data, size_t length);
 
-/* `count` elements of `size` bytes, aligned; NULL, and `failed`, where they are not there. */
+/* `count` elements of `size` bytes, aligned; NULL, and `failed`, if they are not there. */
 const void *cleave_wire_take(cleave_wire_in_t *in, size_t count, size_t size, size_t alignment);
 uint32_t cleave_wire_u32(cleave_wire_in_t *in);
 uint64_t cleave_wire_u64(cleave_wire_in_t *in);
 double cleave_wire_f64(cleave_wire_in_t *in);
-/* Ends in NUL. NULL where NULL was put, or where the reading failed; "" stands in for it in _named. */
+/* Ends in NUL. NULL if NULL was put, or if the reading failed; "" stands in for it in _named. */
 const char *cleave_wire_text(cleave_wire_in_t *in);
 const char *cleave_wire_named(cleave_wire_in_t *in);
 const char *cleave_wire_string(cleave_wire_in_t *in, uint32_t *out_length);
-/* A number of things that take at least `least` bytes each in what is left; fails where they cannot. */
+/* A number of things that take at least `least` bytes each in what is left; fails if they cannot. */
 uint32_t cleave_wire_count(cleave_wire_in_t *in, size_t least);
 /* A number below `limit`; fails otherwise, and gives 0. */
 uint32_t cleave_wire_index(cleave_wire_in_t *in, uint32_t limit);

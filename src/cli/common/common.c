@@ -189,7 +189,7 @@ static cleave_status_t isolate(const char *text, cleave_error_t *error) {
   return status;
 }
 
-/* A name that is no library's would isolate nothing. */
+/* A name that is not a library's would isolate nothing. */
 static cleave_status_t check_isolated(const char *text, cleave_error_t *error) {
   const cleave_backend_handle_t *handle = NULL;
   char *name = cleave_copy_text(text, strcspn(text, "="));

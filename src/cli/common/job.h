@@ -34,7 +34,7 @@ typedef struct cleave_job {
   cleave_inputs_t plan_inputs;      /* of the session: those, and what rules added; made before compiling */
   cleave_plan_document_t *document; /* of options->plan, until it has become `plan` */
   cleave_plan_t *plan;
-  cleave_program_cache_t *programs; /* of the session, where it is set before compiling */
+  cleave_program_cache_t *programs; /* of the session, if it is set before compiling */
   cleave_session_t *session;
   const cleave_rules_listener_t *listener; /* is called for each file that partitioning reads; NULL: nobody */
   double load_ms;                          /* reading the model, inference and folding */
@@ -47,7 +47,7 @@ typedef struct cleave_job {
 /* Loads the model, settings for scripts included. */
 CLEAVE_MUST_USE cleave_status_t cleave_job_load(cleave_job_t *job, const cleave_job_options_t *options,
                                                 cleave_error_t *error);
-/* An error where a setting is none of the model script's: for commands without rule files. */
+/* An error if a setting is none of the model script's: for commands without rule files. */
 CLEAVE_MUST_USE cleave_status_t cleave_job_check_settings(const cleave_job_t *job, cleave_error_t *error);
 /* Loads or draws the inputs, and gives the model their sizes. Where a saved plan is to be run, it is read
  * first: inputs that are open and not given have the sizes that it was made for, and a plan of the model

@@ -173,7 +173,7 @@ static uint32_t input_by_name(const cleave_graph_t *graph, const char *name) {
 }
 
 /* Splits "NAME=VALUE" at the first '=' whose left side is an input; positions come back by name. A name that
- * no input has is an error, or CLEAVE_INDEX_NONE where rules may still add it. */
+ * no input has is an error, or CLEAVE_INDEX_NONE if rules may still add it. */
 static cleave_status_t find_input(const cleave_graph_t *graph, const char *option, const char *text,
                                   bool may_be_added, uint32_t *out_index, const char **out_value,
                                   cleave_error_t *error) {

@@ -19,8 +19,8 @@ CLEAVE_MUST_USE cleave_status_t cleave_settings_read(const cleave_text_list_t *l
 void cleave_settings_deinit(cleave_settings_t *settings);
 
 /* A model, as commands open it: with the settings of its script (used[k] tells whether it has setting k), and
- * as --lenient and --keep-dead say. Inputs that have a default stay inputs where `files` (NAME=FILE) names
- * them, or where `folder` holds input_N.pb for them, too. Both may be NULL. */
+ * as --lenient and --keep-dead say. Inputs that have a default stay inputs if `files` (NAME=FILE) names
+ * them, or if `folder` holds input_N.pb for them, too. Both may be NULL. */
 CLEAVE_MUST_USE cleave_status_t cleave_model_read(const char *path, const cleave_settings_t *settings,
                                                   const cleave_text_list_t *files, const char *folder,
                                                   bool *used, cleave_model_t **out_model,
@@ -33,7 +33,7 @@ typedef struct cleave_inputs {
   cleave_tensor_view_t *views;           /* of the tensors */
   const cleave_tensor_view_t **pointers; /* to the views */
   cleave_sizes_t sizes;                  /* that the model leaves open */
-  cleave_text_t drawn; /* which were drawn, and how: "x: drawn from seed 0, normal", one a line; "" where all
+  cleave_text_t drawn; /* which were drawn, and how: "x: drawn from seed 0, normal", one a line; "" if all
                           were given */
 } cleave_inputs_t;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What commands print: aligned tables, colours and progress where there is a terminal, errors, JSON. All that
+/* What commands print: aligned tables, colours and progress if there is a terminal, errors, JSON. All that
  * goes to standard output or standard error goes through here: arguments that are texts are escaped, but for
  * those that the format says CLEAVE_TRUSTED of (base/show.h): styles, and texts that are printed already. */
 #ifndef CLEAVE_CLI_COMMON_OUTPUT_H
@@ -23,14 +23,14 @@ typedef enum cleave_style {
 void cleave_print(const char *format, ...) CLEAVE_PRINTF(1, 2);
 void cleave_print_error(const char *format, ...) CLEAVE_PRINTF(1, 2);
 
-/* Escape sequence of a style for standard output, "" where it is no terminal or NO_COLOR is set.
+/* Escape sequence of a style for standard output, "" if it is not a terminal or NO_COLOR is set.
  * CLEAVE_STYLE_PLAIN ends any style. */
 const char *cleave_output_style(cleave_style_t style);
 
 /* "cleave: <message>" on standard error; returns the exit status for failures. */
 int cleave_output_error(const cleave_error_t *error);
 
-/* A line on standard error that the next one replaces; nothing where that is no terminal. NULL ends it. */
+/* A line on standard error that the next one replaces; nothing if that is not a terminal. NULL ends it. */
 void cleave_output_progress(const char *format, ...) CLEAVE_PRINTF(1, 2);
 void cleave_output_progress_end(void);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Lines for a prompt: edited, with history and completion, where standard input is a terminal and libedit was
+/* Lines for a prompt: edited, with history and completion, if standard input is a terminal and libedit was
  * found when this was built; plain lines otherwise. */
 #ifndef CLEAVE_CLI_COMMON_REPL_INPUT_H
 #define CLEAVE_CLI_COMMON_REPL_INPUT_H

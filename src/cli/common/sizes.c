@@ -19,7 +19,7 @@ static const cleave_value_record_t *input_record(const cleave_size_finder_t *fin
 
 /* ---- symbols ---- */
 
-/* The symbol that a dimension is; the count of symbols where it is none. */
+/* The symbol that a dimension is; the count of symbols if it is none. */
 static size_t symbol_of(const cleave_size_finder_t *finder, cleave_dim_t dim) {
   cleave_text_t text = {0};
   if (!cleave_dim_is_symbolic(dim)) {
@@ -233,8 +233,8 @@ static bool is_vague(const cleave_value_record_t *record) {
   return vague;
 }
 
-/* The model with what is given, where inference may take operands for equal; NULL in *out_graph where there
- * is nothing to find, or where what is given contradicts, which binding the model says better. */
+/* The model with what is given, if inference may take operands for equal; NULL in *out_graph if there
+ * is nothing to find, or if what is given contradicts, which binding the model says better. */
 static cleave_status_t infer_vague(cleave_size_finder_t *finder, cleave_graph_t **out_graph,
                                    cleave_error_t *error) {
   const cleave_graph_t *model = finder->graph;

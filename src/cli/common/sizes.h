@@ -50,7 +50,7 @@ typedef struct cleave_sizes {
 
 typedef struct cleave_size_request {
   const cleave_text_list_t *shapes;       /* NAME=1x3x224x224, of an input, or N=1; `?` leaves a size open */
-  cleave_tensor_t *const *tensors;        /* by input, NULL where there is none; or NULL */
+  cleave_tensor_t *const *tensors;        /* by input, NULL if there is none; or NULL */
   const cleave_plan_document_t *document; /* the saved plan; or NULL */
   bool may_be_added;                      /* names that are not found may be those of inputs that rules add */
   const cleave_sizes_t *known;            /* names that were found elsewhere; or NULL */

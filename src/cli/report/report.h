@@ -15,7 +15,7 @@ void cleave_report_plan(const cleave_plan_t *plan);
 /* "  sizes: N = 1 taken; ...", a line; nothing if the model leaves none open. */
 void cleave_report_sizes(const cleave_sizes_t *sizes);
 
-/* Matches that rewrites left as they are, by reason; nothing where there are none. */
+/* Matches that rewrites left as they are, by reason; nothing if there are none. */
 void cleave_report_refusals(const cleave_plan_t *plan);
 
 /* Adds "fusions", "regions", "nodes", "nodes_on_cpu", "rules", "left_on_cpu" to an object. */

@@ -7,7 +7,7 @@
 
 #include "runtime/session/session.h"
 
-/* A line per device; nothing where there is none. */
+/* A line per device; nothing if there is none. */
 void cleave_report_devices(const cleave_session_t *session);
 
 /* An array of objects with "name", "values", "unshared", "workspace", "constants", "dynamic", "copied_to" and

@@ -150,7 +150,7 @@ static void note_file(void *context, const char *path) {
   (void)status; /* `error` has it, and is reported later */
 }
 
-/* Files of another name than those that can be watched are no rule files to be mended. */
+/* Files of another name than those that can be watched are not rule files to be mended. */
 static bool can_be_mended(const cleave_job_t *job, cleave_status_t status) {
   bool all_there = status != CLEAVE_ERROR_OUT_OF_MEMORY;
   for (size_t k = 0; k < job->options->rules.count; k++) {

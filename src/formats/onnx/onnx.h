@@ -63,7 +63,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_onnx_read_memory(const void *data, size_t
 
 /* ---- tensors: a file that holds one bare TensorProto ---- */
 
-/* Data is borrowed from the mapped file where its form allows. The dtype is what the file says (ONNX's test
+/* Data is borrowed from the mapped file if its form allows. The dtype is what the file says (ONNX's test
  * data stores bfloat16 as uint16). SequenceProto and OptionalProto are recognised as far as their fields
  * allow, and refused (CLEAVE_ERROR_UNSUPPORTED). */
 CLEAVE_MUST_USE cleave_status_t cleave_tensor_pb_read(const char *path, cleave_tensor_t **out_tensor,
@@ -96,7 +96,7 @@ typedef struct cleave_onnx_write_options {
 } cleave_onnx_write_options_t;
 
 /* Writes a graph as ONNX, IR version 8. Names of inputs and outputs and their order stay; other names are
- * kept where they are unique, and made up where not. Weights are raw data, written from where they lie.
+ * kept if they are unique, and made up if not. Weights are raw data, written from where they lie.
  * Functions hold no weights: those are inputs of them. `options` may be NULL.
  *
  * A node that the operator set has no form for (the operator, an attribute, an input or an element type came

@@ -22,7 +22,7 @@ typedef struct cleave_onnx_value_info {
   int64_t element_type;    /* as in the file: may be one that cleave does not have */
   int32_t rank;            /* -1: no shape given */
   cleave_onnx_dim_t *dims; /* at most CLEAVE_MAX_RANK are kept */
-  const char *kind;        /* "sequence", ... where it is no dense tensor; NULL otherwise */
+  const char *kind;        /* "sequence", ... if it is not a dense tensor; NULL otherwise */
 } cleave_onnx_value_info_t;
 
 typedef struct cleave_onnx_attribute {
@@ -81,7 +81,7 @@ typedef struct cleave_onnx_model {
   cleave_onnx_source_t source;
   const cleave_onnx_read_options_t *options;
   int32_t ir_version;
-  int32_t newer_version; /* of the default domain's operator set, where it was read as an older one */
+  int32_t newer_version; /* of the default domain's operator set, if it was read as an older one */
   const char *graph_name;
   cleave_bytes_t order; /* of the nodes, in the file; NULL: none is given */
   cleave_onnx_opsets_t opsets;
@@ -103,8 +103,8 @@ void cleave_onnx_model_deinit(cleave_onnx_model_t *model);
 /* Replaces calls of model-local functions by their bodies, to any depth up to 32. Recursion is refused. */
 CLEAVE_MUST_USE cleave_status_t cleave_onnx_model_inline(cleave_onnx_model_t *model, cleave_error_t *error);
 
-/* Puts the nodes, which are inlined, in the order that the file gives for them (onnx_order.c). One that is no
- * permutation of the first nodes changes nothing. */
+/* Puts the nodes, which are inlined, in the order that the file gives for them (onnx_order.c). One that is
+ * not a permutation of the first nodes changes nothing. */
 CLEAVE_MUST_USE cleave_status_t cleave_onnx_model_order(cleave_onnx_model_t *model, cleave_error_t *error);
 bool cleave_onnx_bytes_are(cleave_bytes_t bytes, const char *text);
 /* A StringStringEntryProto. */
@@ -144,13 +144,13 @@ CLEAVE_MUST_USE cleave_status_t cleave_onnx_value_info_parse(cleave_onnx_model_t
                                                              cleave_error_t *error);
 
 /* An OperatorSetIdProto, appended to `opsets`. A version newer than all that is known is refused, or taken
- * for the newest that is known where the options are lenient. */
+ * for the newest that is known if the options are lenient. */
 CLEAVE_MUST_USE cleave_status_t cleave_onnx_opset_parse(cleave_onnx_model_t *model,
                                                         const cleave_protobuf_t *parent,
                                                         const cleave_protobuf_field_t *field,
                                                         cleave_onnx_opsets_t *opsets, cleave_error_t *error);
 
-/* Version of a domain's operator set; 0 where it is not imported. */
+/* Version of a domain's operator set; 0 if it is not imported. */
 int32_t cleave_onnx_opset_version(const cleave_onnx_opsets_t *opsets, const char *domain);
 
 #endif /* CLEAVE_FORMATS_ONNX_ONNX_MODEL_H */

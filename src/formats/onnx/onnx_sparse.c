@@ -83,7 +83,7 @@ static cleave_status_t check(const sparse_fields_t *fields, cleave_error_t *erro
   return CLEAVE_OK;
 }
 
-/* Linear index of entry `k`; -1 where a coordinate is outside. */
+/* Linear index of entry `k`; -1 if a coordinate is outside. */
 static int64_t find_place(const sparse_fields_t *fields, const cleave_tensor_t *dense, int64_t k) {
   if (fields->indices->rank == 1) {
     int64_t place = cleave_tensor_get_int(fields->indices, k);

@@ -212,7 +212,7 @@ static cleave_status_t convert(const cleave_protobuf_t *message, uint32_t data_f
   }
 }
 
-/* Bytes as the tensor holds them: borrowed where the file lives on, else copied. Booleans other than 0 and 1
+/* Bytes as the tensor holds them: borrowed if the file lives on, else copied. Booleans other than 0 and 1
  * are made 1. */
 static cleave_status_t use_bytes(cleave_dtype_t dtype, int32_t rank, const int64_t *dims,
                                  const unsigned char *data, size_t bytes, cleave_file_t *file,

@@ -43,7 +43,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_onnx_dims_parse(const cleave_protobuf_t *
                                                        int64_t dims[CLEAVE_MAX_RANK], size_t *rank,
                                                        cleave_error_t *error);
 
-/* Key and value of the entries of TensorProto.external_data; empty where not given. */
+/* Key and value of the entries of TensorProto.external_data; empty if not given. */
 typedef struct cleave_onnx_location {
   cleave_bytes_t location;
   cleave_bytes_t offset;

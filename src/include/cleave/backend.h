@@ -132,7 +132,7 @@ typedef struct cleave_sparse_view {
 /* Memory of the host; device k of a backend has number k + 1. */
 #define CLEAVE_MEMORY_HOST 0u
 
-/* A tensor. `data` is NULL where only the type is known. Constant data from model files may be unaligned:
+/* A tensor. `data` is NULL if only the type is known. Constant data from model files may be unaligned:
  * read it with memcpy or unaligned loads, or copy it. */
 typedef struct cleave_tensor_view {
   size_t size;
@@ -141,7 +141,7 @@ typedef struct cleave_tensor_view {
   const int64_t *dims; /* rank entries; a negative one is unknown until run time */
   const void *data;    /* row-major without gaps, unless `storage` says otherwise */
   uint64_t version;    /* changes whenever the content of a constant changes */
-  /* What the dimensions mean, a letter each, in views of regions: "NCHW", weights "OIHW"; NULL where no
+  /* What the dimensions mean, a letter each, in views of regions: "NCHW", weights "OIHW"; NULL if no
    * operator of the region says so. */
   const char *layout;
   cleave_storage_t storage;
@@ -184,7 +184,7 @@ typedef struct cleave_node_view {
   uint32_t output_count;
   uint32_t attribute_count;
   const uint32_t *inputs;  /* values of the region; CLEAVE_INDEX_NONE: an optional input left out */
-  const uint32_t *outputs; /* values of the region; CLEAVE_INDEX_NONE: an output nobody uses */
+  const uint32_t *outputs; /* values of the region; CLEAVE_INDEX_NONE: an output nothing uses */
   const cleave_attribute_view_t *attributes; /* complete: defaults of the operator filled in */
   uint32_t fusion;                           /* fusion of the region it belongs to, or CLEAVE_INDEX_NONE */
 } cleave_node_view_t;
@@ -254,8 +254,8 @@ typedef struct cleave_host {
    * described in backends/README.md of cleave. The text ends in NUL, *out_length does not count it, and is
    * freed with `free_json`. Without `with_constants`, constants of more than 1024 bytes leave their types.
    * The way back reads text from anywhere: CLEAVE_ERROR_FORMAT and the member that is wrong. Such a view
-   * belongs to the library, until `free_region`; constants whose content was left out have no data and are no
-   * inputs. May be called at any time, from any thread. */
+   * belongs to the library, until `free_region`; constants whose content was left out have no data and are
+   * not inputs. May be called at any time, from any thread. */
   cleave_status_t (*region_to_json)(const cleave_region_view_t *region, bool with_constants, char **out_text,
                                     size_t *out_length, cleave_message_t *message);
   void (*free_json)(char *text);
@@ -308,7 +308,7 @@ typedef struct cleave_program_info {
 typedef enum cleave_request {
   CLEAVE_REQUEST_WRITE = 0, /* overwrite */
   CLEAVE_REQUEST_ADD = 1,   /* add to what is there */
-  CLEAVE_REQUEST_NONE = 2   /* nobody wants it: leave it alone */
+  CLEAVE_REQUEST_NONE = 2   /* not requested: leave it alone */
 } cleave_request_t;
 
 typedef struct cleave_run_args {
@@ -318,12 +318,12 @@ typedef struct cleave_run_args {
   cleave_tensor_view_t *outputs; /* as region->outputs; `data` is writable memory of the known shape */
   void *workspace;               /* workspace_bytes */
   /* For outputs whose shape was unknown at compile time (their `data` is NULL): asks for memory of this
-   * shape, and sets outputs[output].data and dims. NULL where no output needs it. */
+   * shape, and sets outputs[output].data and dims. NULL if no output needs it. */
   cleave_status_t (*resize_output)(void *session, uint32_t output, int32_t rank, const int64_t *dims);
   void *session; /* for resize_output */
 
   /* */
-  const cleave_request_t *requests; /* per output; NULL: WRITE all. Others only where `adds` says so */
+  const cleave_request_t *requests; /* per output; NULL: WRITE all. Others only if `adds` says so */
   void *stream;                     /* of `devices->stream_create`, to run on; NULL: done on return */
   uint32_t option_count;            /* of this run */
   const cleave_key_value_t *options;
@@ -360,11 +360,11 @@ typedef struct cleave_backend_devices {
   uint32_t (*count)(void *state);
   cleave_status_t (*properties)(void *state, uint32_t device, cleave_device_properties_t *out_properties,
                                 cleave_message_t *message);
-  /* At least 64-byte aligned. CLEAVE_ERROR_OUT_OF_MEMORY where the device is full. */
+  /* At least 64-byte aligned. CLEAVE_ERROR_OUT_OF_MEMORY if the device is full. */
   cleave_status_t (*alloc)(void *state, uint32_t device, size_t bytes, void **out_memory,
                            cleave_message_t *message);
   void (*free)(void *state, uint32_t device, void *memory);
-  /* Frees all that `alloc` gave out on the device and that is still there: nobody uses the device any more.
+  /* Frees all that `alloc` gave out on the device and that is still there: nothing uses the device any more.
    * May be NULL. */
   void (*release_all)(void *state, uint32_t device);
   /* Dense tensors of one type and shape, one of them in memory of the device, the other in the host's; on the
@@ -463,7 +463,7 @@ typedef struct cleave_custom_operator {
    * data. May be asked again when more is known of the inputs, and asked at run time. Must be there. */
   cleave_status_t (*infer)(void *self, const cleave_region_view_t *node, cleave_tensor_view_t *outputs,
                            int64_t (*dims)[CLEAVE_MAX_RANK], cleave_message_t *message);
-  /* Kernels in host memory, used where no backend takes the node; all three, or NULL. As in
+  /* Kernels in host memory, used if no backend takes the node; all three, or NULL. As in
    * cleave_backend_imperative_t, one executor per node of a session: every value that the node reads is an
    * input once, constants among them, and outputs are those that somebody uses. */
   cleave_status_t (*create)(void *self, const cleave_region_view_t *node,
@@ -481,7 +481,7 @@ typedef struct cleave_custom_operator {
 typedef struct cleave_custom_partitioner {
   size_t size;
   const char *name;
-  const char *backend; /* that runs the regions, where no rule file says it; NULL: the library's own */
+  const char *backend; /* that runs the regions, if no rule file says it; NULL: the library's own */
   void *self;
   /* Before and after the rule works on a graph, for what is computed once for it: the functions below get
    * *out_state first. Both, or NULL: then they get `self`. */
@@ -512,13 +512,13 @@ typedef struct cleave_custom_partitioner {
 
 /* A graph that a pass changes. Values and nodes are numbers that stay valid while they live. A step that
  * cannot be done (a number that is not there, types that do not fit, a cycle, what the operator's schema does
- * not allow) changes nothing and says why; the pass may go on. Names may be NULL, or get a number where they
+ * not allow) changes nothing and says why; the pass may go on. Names may be NULL, or get a number if they
  * are taken; inputs need new names. The plan keeps a log of the steps, and replays without the library. */
 typedef struct cleave_graph_editor {
   size_t size;
   void *graph; /* for the functions below */
   /* The graph as it is now; valid until the next change. values[k] is value `value_of(graph, k)` of the last
-   * view, nodes[k] node `node_of(graph, k)`. NULL where the changes so far contradict each other: the pass
+   * view, nodes[k] node `node_of(graph, k)`. NULL if the changes so far contradict each other: the pass
    * has failed then. A pass that looks at the view counts as one that read every constant. */
   const cleave_region_view_t *(*view)(void *graph);
   uint32_t (*value_of)(void *graph, uint32_t view_value);
@@ -594,7 +594,7 @@ typedef struct cleave_backend {
    * Allocates nothing unless it calls resize_output. */
   cleave_status_t (*run)(void *program, const cleave_run_args_t *args, cleave_message_t *message);
 
-  /* Times of the last run, where compiled with `profile`; may be NULL. Owned by the program. */
+  /* Times of the last run, if compiled with `profile`; may be NULL. Owned by the program. */
   uint32_t (*profile)(const void *program, const cleave_step_time_t **out_steps);
 
   /* Nanoseconds that one run of the region takes, with everything that its boundary costs (conversions,
@@ -612,7 +612,7 @@ typedef struct cleave_backend {
    * value is NULL only asks; without settings, all is asked that there is. CLEAVE_ERROR_UNSUPPORTED: a key is
    * not known, and `message` says which. The answers live until the next call; one call at a time. May be
    * NULL. Keys that begin with "hint." change nothing about programs. cleave itself sets hint.recompiles to
-   * "1" where variants of programs will be compiled while these live (rule files are being edited), to "0"
+   * "1" if variants of programs will be compiled while these live (rule files are being edited), to "0"
    * when that is over. */
   cleave_status_t (*configure)(void *state, const cleave_key_value_t *settings, uint32_t setting_count,
                                const cleave_key_value_t **out_answers, uint32_t *out_answer_count,
@@ -622,7 +622,7 @@ typedef struct cleave_backend {
    * dense. What a run is given is dense. */
   bool takes_sparse;
 
-  /* Groups of functions, each NULL where the library has none of it. */
+  /* Groups of functions, each NULL if the library has none of it. */
   const cleave_backend_devices_t *devices;
   const cleave_backend_imperative_t *imperative;
   const cleave_backend_blobs_t *blobs;
@@ -700,7 +700,7 @@ static inline const cleave_value_view_t *cleave_view_input(const cleave_region_v
   return &region->values[node->inputs[index]];
 }
 
-/* Output `index` of the node, or NULL if nobody uses it. */
+/* Output `index` of the node, or NULL if nothing uses it. */
 static inline const cleave_value_view_t *cleave_view_output(const cleave_region_view_t *region,
                                                             const cleave_node_view_t *node, uint32_t index) {
   if (index >= node->output_count || node->outputs[index] == CLEAVE_INDEX_NONE) {
@@ -757,7 +757,7 @@ static inline size_t cleave_dtype_size(cleave_dtype_t dtype) {
   return 0;
 }
 
-/* Elements of a tensor whose dims are all known; -1 where one is not, INT64_MAX where they are more. A scalar
+/* Elements of a tensor whose dims are all known; -1 if one is not, INT64_MAX if they are more. A scalar
  * has 1. */
 static inline int64_t cleave_view_element_count(const cleave_tensor_view_t *tensor) {
   int64_t count = 1;

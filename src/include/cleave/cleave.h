@@ -4,7 +4,7 @@
  *
  * Every function that can fail returns a `cleave_status_t` and takes a `cleave_error_t *` last: owned by the
  * caller, may be NULL; the first error that is written to it stays. The library never prints, exits or
- * asserts on input. Objects are not locked: use one object from one thread at a time, except where a
+ * asserts on input. Objects are not locked: use one object from one thread at a time, except if a
  * function says otherwise; different sessions over one model may run on different threads.
  *
  * A context holds what models share: backends, with the libraries that were loaded and their settings,
@@ -58,7 +58,7 @@ typedef struct cleave_model_open_options {
   bool lenient;
   /* An input of an ONNX file that has an initializer as well is a constant, which is its default value; so
    * models that list all weights among their inputs (IR 3) fold and run like others. Inputs that are named
-   * here are inputs, which every run gives; a name that is no input of the file is an error. To replace a
+   * here are inputs, which every run gives; a name that is not an input of the file is an error. To replace a
    * default for good, and keep what depends on it folded, see cleave_model_set_constants. */
   const char *const *open_inputs;
   size_t open_input_count;
@@ -98,7 +98,7 @@ uint32_t cleave_model_find_input(const cleave_model_t *model, const char *name);
 uint32_t cleave_model_find_output(const cleave_model_t *model, const char *name);
 
 /* The model with sizes for the dimensions of its inputs that were left open: `inputs[k]` has dtype, rank and
- * dims of input k (no data needed), or is NULL where the model or the others say everything. Rules then see
+ * dims of input k (no data needed), or is NULL if the model or the others say everything. Rules then see
  * sizes, not symbols, and what depends on sizes alone is computed once. The result shares the weights. */
 CLEAVE_MUST_USE cleave_status_t cleave_model_bind(cleave_model_t *model,
                                                   const cleave_tensor_view_t *const *inputs,
@@ -144,7 +144,7 @@ typedef struct cleave_rule_source {
 } cleave_rule_source_t;
 
 /* Runs rule files over a model, in their order. A setting that none of them declares is an error. Without
- * rule files, `backend` (or "cpu" where it is NULL) runs all that it supports, and `cpu` the rest. */
+ * rule files, `backend` (or "cpu" if it is NULL) runs all that it supports, and `cpu` the rest. */
 CLEAVE_MUST_USE cleave_status_t cleave_model_partition(cleave_model_t *model,
                                                        const cleave_rule_source_t *sources,
                                                        size_t source_count, const cleave_setting_t *settings,
@@ -168,7 +168,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_rule_files_load(cleave_context_t *context
  * CLEAVE_ERROR_INVALID_ARGUMENT: the model is of another context. */
 CLEAVE_MUST_USE cleave_status_t cleave_rule_files_partition(cleave_rule_files_t *files, cleave_model_t *model,
                                                             cleave_plan_t **out_plan, cleave_error_t *error);
-/* NULL is welcome. */
+/* NULL is a no-op. */
 void cleave_rule_files_destroy(cleave_rule_files_t *files);
 
 /* How gradients are made. All zero but `size`: by the rules that come with cleave. */
@@ -237,11 +237,11 @@ typedef struct cleave_plan_load_options {
 } cleave_plan_load_options_t;
 
 /* A plan that was saved as .json, for this model: no rule file is read and no Lua runs. One that was made for
- * other sizes than a bound model has is taken over as by cleave_plan_rebase. CLEAVE_ERROR_FORMAT: it is no
- * plan. CLEAVE_ERROR_MISMATCH: it is of another model ("node 17 is Conv 'x', the plan has Relu 'y'"), or for
- * sizes that this one cannot have. CLEAVE_ERROR_UNSUPPORTED: a backend is missing, or refuses a region. With
- * the same sizes the result saves to the same bytes. `options` may be NULL. `path` may
- * also be an .onnx file that cleave_plan_save wrote, and the model that was loaded from it. */
+ * other sizes than a bound model has is taken over as by cleave_plan_rebase. CLEAVE_ERROR_FORMAT: it is not
+ * a plan. CLEAVE_ERROR_MISMATCH: it is of another model ("node 17 is Conv 'x', the plan has Relu 'y'"), or
+ * for sizes that this one cannot have. CLEAVE_ERROR_UNSUPPORTED: a backend is missing, or refuses a region.
+ * With the same sizes the result saves to the same bytes. `options` may be NULL. `path` may also be an .onnx
+ * file that cleave_plan_save wrote, and the model that was loaded from it. */
 CLEAVE_MUST_USE cleave_status_t cleave_plan_load(cleave_model_t *model, const char *path,
                                                  const cleave_plan_load_options_t *options,
                                                  cleave_plan_t **out_plan, cleave_error_t *error);
@@ -271,13 +271,13 @@ typedef enum cleave_region_constants {
 CLEAVE_MUST_USE cleave_status_t cleave_plan_region_json(const cleave_plan_t *plan, uint32_t index,
                                                         cleave_region_constants_t constants, char **out_text,
                                                         cleave_error_t *error);
-/* All regions, each as <folder>/<name>.json, where characters that are no letters, digits, '_', '-' or '.'
- * became '_'. The folder is made where it is missing. */
+/* All regions, each as <folder>/<name>.json, where characters that are not letters, digits, '_', '-' or '.'
+ * became '_'. The folder is made if it is missing. */
 CLEAVE_MUST_USE cleave_status_t cleave_plan_save_regions(const cleave_plan_t *plan, const char *folder,
                                                          cleave_region_constants_t constants,
                                                          cleave_error_t *error);
 
-/* Was the model a region? Then this is the plan it came with: itself with its fusions, on `backend` or, where
+/* Was the model a region? Then this is the plan it came with: itself with its fusions, on `backend` or, if
  * that is NULL, the backend that it says. CLEAVE_ERROR_INVALID_ARGUMENT: it was none.
  * CLEAVE_ERROR_UNSUPPORTED: the backend refuses a part of it (`options` may ask to fall back instead; it may
  * be NULL). */
@@ -348,12 +348,12 @@ typedef struct cleave_session_options {
   bool imperative;
   const cleave_backend_option_t *backend_options; /* copied */
   uint32_t backend_option_count;
-  /* Folder, made where it is missing, in which compiled regions are kept for later processes, for backends
+  /* Folder, made if it is missing, in which compiled regions are kept for later processes, for backends
    * that can serialise their programs; NULL: none. Nothing in it can make a session fail: what is broken or
    * of another version, library, device or option is compiled anew, and the log says why. */
   const char *blob_folder;
   uint64_t blob_limit; /* bytes; beyond, what was not used for the longest time goes. 0: 2 GiB */
-  /* Where a backend fails in a run, `cpu` computes the region in that run and in all later ones; where a
+  /* Where a backend fails in a run, `cpu` computes the region in that run and in all later ones; if a
    * device has no memory for a session, or does not start, `cpu` gets its regions. A note and the log say
    * which and why. The backend's programs never write over their inputs then. Operators of libraries have
    * nobody else to compute them: their failures are errors. */
@@ -366,7 +366,7 @@ typedef struct cleave_session_options {
  * threads of libgomp in this process sleep instead of spin while they wait, unless the environment sets
  * OMP_WAIT_POLICY or GOMP_SPINCOUNT. Outputs do not depend on it. Compiles. `plan` NULL: every operator runs
  * on `cpu`. `inputs` as for cleave_model_bind, by the plan's inputs: those after the model's may be left out
- * where the plan says their whole shape; `options` may be NULL. The session retains the model; the plan must
+ * if the plan says their whole shape; `options` may be NULL. The session retains the model; the plan must
  * outlive it. */
 CLEAVE_MUST_USE cleave_status_t cleave_session_create(cleave_model_t *model, const cleave_plan_t *plan,
                                                       const cleave_tensor_view_t *const *inputs,
@@ -384,8 +384,8 @@ CLEAVE_MUST_USE cleave_status_t cleave_session_set_input(cleave_session_t *sessi
 /* Runs once. Allocates nothing, unless shapes depend on data and are larger than ever before. */
 CLEAVE_MUST_USE cleave_status_t cleave_session_run(cleave_session_t *session, cleave_error_t *error);
 
-/* Output `index` of the last run: memory of the session (or of an input, where the model hands it through),
- * valid until the next run; or the user's own, where cleave_session_set_output gave it. */
+/* Output `index` of the last run: memory of the session (or of an input, if the model hands it through),
+ * valid until the next run; or the user's own, if cleave_session_set_output gave it. */
 CLEAVE_MUST_USE cleave_status_t cleave_session_output(const cleave_session_t *session, uint32_t index,
                                                       cleave_tensor_view_t *out_tensor,
                                                       cleave_error_t *error);
@@ -404,11 +404,11 @@ uint32_t cleave_session_reused_count(const cleave_session_t *session);
 uint32_t cleave_session_loaded_count(const cleave_session_t *session);
 
 /* What becomes of output `index` in every run from now on. WRITE with a tensor: it is written to
- * tensor->data, without a copy where the step that computes it can write there (memory aligned to 64 bytes);
+ * tensor->data, without a copy if the step that computes it can write there (memory aligned to 64 bytes);
  * without one (NULL): to memory of the session, as at first. ADD: it is added to what tensor->data holds,
- * numbers only. NONE: nobody wants it, and what is computed for it alone is left out where that is simple.
+ * numbers only. NONE: nobody wants it, and what is computed for it alone is left out if that is simple.
  * The memory must stay until it is replaced, and must not overlap inputs or other outputs. Dtype and shape
- * must be the output's; where its shape is known only at run time, a run whose output has another one fails.
+ * must be the output's; if its shape is known only at run time, a run whose output has another one fails.
  * After a run that failed, what the memory holds is undefined. */
 CLEAVE_MUST_USE cleave_status_t cleave_session_set_output(cleave_session_t *session, uint32_t index,
                                                           const cleave_tensor_view_t *tensor,
@@ -452,7 +452,7 @@ typedef struct cleave_reload {
   uint32_t programs_compiled;
   uint32_t programs_reused;   /* that the session before had compiled */
   bool compared;              /* both ran on the same inputs, and what follows is filled in */
-  double largest_difference;  /* of all outputs; infinite where types differ, or NaN meets a number */
+  double largest_difference;  /* of all outputs; infinite if types differ, or NaN meets a number */
   double relative_difference; /* over the largest value of that output before */
   const char *largest_output; /* its name */
   uint32_t runs;              /* of each, alternately; 0: not measured */
@@ -463,7 +463,7 @@ typedef struct cleave_reload {
   double compile_ms;
   double total_ms; /* from saving to this report */
   /* How much slower the new plan is: the median over the pairs of runs of now / before - 1, with an interval
-   * that has it with at least 95 % confidence. Only where there are pairs enough (6), and the plans differ.
+   * that has it with at least 95 % confidence. Only if there are pairs enough (6), and the plans differ.
    */
   bool has_change;
   double change;
@@ -487,7 +487,7 @@ void cleave_rules_watch_destroy(cleave_rules_watch_t *watch);
 int cleave_rules_watch_descriptor(const cleave_rules_watch_t *watch);
 
 /* Waits for a change, at most `timeout_ms` (0: not at all, negative: forever), and takes it up. *out_reload
- * is what came of it, or NULL where nothing changed or a signal came. Fails only where watching itself does.
+ * is what came of it, or NULL if nothing changed or a signal came. Fails only if watching itself does.
  */
 CLEAVE_MUST_USE cleave_status_t cleave_rules_watch_poll(cleave_rules_watch_t *watch, int32_t timeout_ms,
                                                         const cleave_reload_t **out_reload,

@@ -32,9 +32,9 @@ typedef enum cleave_hint {
 /* What went wrong: one lower-case line with place, expected and found. Start from CLEAVE_ERROR_INIT. */
 typedef struct cleave_error {
   cleave_status_t status; /* CLEAVE_OK: nothing was written yet */
-  int line;               /* in `file`; 0 where there is none */
-  char file[192];         /* of the rule, script or model; "" where there is none */
-  char rule[64];          /* rule at work; "" where there is none */
+  int line;               /* in `file`; 0 if there is none */
+  char file[192];         /* of the rule, script or model; "" if there is none */
+  char rule[64];          /* rule at work; "" if there is none */
   char message[768];      /* whole line for people, file:line included */
   cleave_hint_t hint;
 } cleave_error_t;
@@ -45,13 +45,13 @@ typedef struct cleave_error {
 /* Version of the library: "0.1.0". */
 const char *cleave_version(void);
 
-/* A status in words, "out of memory", where there is no message. Static. */
+/* A status in words, "out of memory", if there is no message. Static. */
 const char *cleave_status_text(cleave_status_t status);
 
 /* Back to CLEAVE_ERROR_INIT. */
 void cleave_error_clear(cleave_error_t *error);
 
-/* Frees a text that a function of this header handed out; NULL is welcome. */
+/* Frees a text that a function of this header handed out; NULL is a no-op. */
 void cleave_text_free(char *text);
 
 /* ---- the process ---------------------------------------------------------------------------------- */
@@ -68,8 +68,8 @@ typedef struct cleave_allocator {
   void *context;
 } cleave_allocator_t;
 
-/* Sets the allocator of the process, for good; copied. CLEAVE_ERROR_INVALID_ARGUMENT where a function is
- * missing, or where cleave has allocated something already: call it before any other function. */
+/* Sets the allocator of the process, for good; copied. CLEAVE_ERROR_INVALID_ARGUMENT if a function is
+ * missing, or if cleave has allocated something already: call it before any other function. */
 CLEAVE_MUST_USE cleave_status_t cleave_set_allocator(const cleave_allocator_t *allocator,
                                                      cleave_error_t *error);
 
@@ -131,7 +131,7 @@ typedef struct cleave_backend_info {
   const char *name;
   const char *version;     /* of the library behind it */
   const char *description; /* one line */
-  const char *path;        /* of its file; "" where it is linked in */
+  const char *path;        /* of its file; "" if it is linked in */
   uint32_t device_count;   /* that it names; 0: it computes in host memory */
   bool is_ready;           /* it started; otherwise `reason`, and no version or description */
   char reason[256];
@@ -143,8 +143,8 @@ CLEAVE_MUST_USE cleave_status_t cleave_backend_describe(cleave_context_t *contex
                                                         cleave_error_t *error);
 
 /* Loads an accelerator library (cleave/backend.h), whose code runs in this process. `name` takes the place of
- * its own name; NULL: keeps it. The same file again under the same name is no error. CLEAVE_ERROR_FORMAT: no
- * library for this machine; CLEAVE_ERROR_BACKEND: it does not fit or does not start, with its reason;
+ * its own name; NULL: keeps it. The same file again under the same name is not an error. CLEAVE_ERROR_FORMAT:
+ * no library for this machine; CLEAVE_ERROR_BACKEND: it does not fit or does not start, with its reason;
  * CLEAVE_ERROR_INVALID_ARGUMENT: the name is taken. Thread-safe. */
 CLEAVE_MUST_USE cleave_status_t cleave_backend_load(cleave_context_t *context, const char *path,
                                                     const char *name, cleave_error_t *error);
@@ -173,7 +173,7 @@ typedef struct cleave_isolation {
  * constants and inputs that it cannot write, and its outputs are checked and copied. Where it crashes, does
  * not answer within a limit, or writes beyond its buffers, its process is ended, and the call at hand and
  * all later ones fail with CLEAVE_ERROR_BACKEND and the reason, or go to `cpu` (`fallback`). The same file
- * loaded again so under the same name starts a new process where the one before is lost: settings of
+ * loaded again so under the same name starts a new process if the one before is lost: settings of
  * cleave_backend_configure are to be made again, and sessions too. Calls to one library run one at a time.
  * Operators, partitioners and passes that it adds are asked there, too; `cpu` cannot take over from an
  * operator or a pass. What it may do to files and the network is what this user may. `options` may be NULL.
@@ -184,17 +184,17 @@ CLEAVE_MUST_USE cleave_status_t cleave_backend_load_isolated(cleave_context_t *c
                                                              cleave_error_t *error);
 
 /* Libraries that are loaded from now on, or found in folders, and have or are given this name, are isolated.
- * CLEAVE_ERROR_INVALID_ARGUMENT where a backend of this name is there already. */
+ * CLEAVE_ERROR_INVALID_ARGUMENT if a backend of this name is there already. */
 CLEAVE_MUST_USE cleave_status_t cleave_backend_isolate(cleave_context_t *context, const char *name,
                                                        const cleave_isolation_options_t *options,
                                                        cleave_error_t *error);
 
-/* The backend of this name now. CLEAVE_ERROR_UNSUPPORTED where there is none. */
+/* The backend of this name now. CLEAVE_ERROR_UNSUPPORTED if there is none. */
 CLEAVE_MUST_USE cleave_status_t cleave_backend_isolation(cleave_context_t *context, const char *name,
                                                          cleave_isolation_t *out_isolation,
                                                          cleave_error_t *error);
 
-/* CLEAVE_ERROR_INVALID_ARGUMENT where sessions still use it. Nobody may be partitioning with it meanwhile. */
+/* CLEAVE_ERROR_INVALID_ARGUMENT if sessions still use it. Nobody may be partitioning with it meanwhile. */
 CLEAVE_MUST_USE cleave_status_t cleave_backend_unload(cleave_context_t *context, const char *name,
                                                       cleave_error_t *error);
 
@@ -211,7 +211,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_backend_configure(cleave_context_t *conte
                                                          uint32_t setting_count,
                                                          cleave_key_value_t **out_answers,
                                                          uint32_t *out_answer_count, cleave_error_t *error);
-/* NULL is welcome. */
+/* NULL is a no-op. */
 void cleave_answers_free(cleave_key_value_t *answers);
 
 #ifdef __cplusplus

@@ -24,7 +24,7 @@ typedef struct cleave_cost_rates {
   double reduction;      /* of Softmax, normalizations, reductions */
   double pointwise;      /* of everything else */
   double bandwidth;      /* bytes per nanosecond, read or written */
-  double boundary_moves; /* times that the bytes of inputs and outputs are moved to convert layouts, where the
+  double boundary_moves; /* times that the bytes of inputs and outputs are moved to convert layouts, if the
                           region has a convolution or pooling */
   bool fuses;            /* a fusion is one kernel: what stays inside of it is not moved, and its pointwise
                             operators cost nothing */
@@ -102,7 +102,7 @@ static inline cleave_cost_class_t cleave_cost_class(const char *op) {
   return CLEAVE_COST_POINTWISE;
 }
 
-/* Bytes of a tensor; negative where its shape or dtype is not known. */
+/* Bytes of a tensor; negative if its shape or dtype is not known. */
 static inline double cleave_cost_bytes(const cleave_tensor_view_t *tensor) {
   double bytes = (double)cleave_dtype_size(tensor->dtype);
   if (tensor->rank < 0 || bytes <= 0.0) {
@@ -173,7 +173,7 @@ static inline double cleave_cost_moved(const cleave_region_view_t *region, uint3
   return bytes;
 }
 
-/* Estimates a region. CLEAVE_ERROR_UNSUPPORTED where a shape is not known, or the view is too old to have
+/* Estimates a region. CLEAVE_ERROR_UNSUPPORTED if a shape is not known, or the view is too old to have
  * FLOPs. */
 static inline cleave_status_t cleave_cost_estimate(const cleave_cost_rates_t *rates,
                                                    const cleave_region_view_t *region,

@@ -17,10 +17,10 @@ typedef struct cleave_einsum_term {
 typedef struct cleave_einsum {
   cleave_einsum_term_t terms[CLEAVE_EINSUM_TERMS];
   uint32_t term_count;
-  cleave_einsum_term_t output; /* the default one where the equation has no arrow */
+  cleave_einsum_term_t output; /* the default one if the equation has no arrow */
 } cleave_einsum_t;
 
-/* Reads an equation of at most `term_limit` operands; false where it is malformed. */
+/* Reads an equation of at most `term_limit` operands; false if it is malformed. */
 bool cleave_einsum_parse(const char *equation, uint32_t term_limit, cleave_einsum_t *out_einsum);
 
 /* 0..51 for a letter. */

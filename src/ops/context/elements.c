@@ -49,7 +49,7 @@ static bool integer_range(cleave_dtype_t dtype, int64_t *low, int64_t *high) {
   }
 }
 
-/* UNKNOWN where the value does not fit: wrapping is left to the kernels. */
+/* UNKNOWN if the value does not fit: wrapping is left to the kernels. */
 static cleave_element_t make_int(cleave_dtype_t dtype, int64_t value) {
   int64_t low = 0;
   int64_t high = 0;
@@ -76,7 +76,7 @@ static cleave_element_t make_bool(bool value) {
   return cleave_element_of_int(value ? 1 : 0);
 }
 
-/* symbol / divisor, where `symbol` may have come out as a number or unknown. */
+/* symbol / divisor, if `symbol` may have come out as a number or unknown. */
 static cleave_element_t make_symbol(cleave_dtype_t dtype, cleave_dim_t symbol, int64_t divisor,
                                     bool non_negative) {
   if (symbol == CLEAVE_DIM_UNKNOWN || divisor < 1 || divisor > DIVISOR_LIMIT) {
@@ -166,14 +166,14 @@ cleave_element_t cleave_element_cast(const cleave_infer_t *infer, const cleave_e
 /* ---- symbols: rational numbers whose numerator is an expression ---- */
 
 typedef struct ratio {
-  cleave_dim_t symbol; /* used where is_symbol */
+  cleave_dim_t symbol; /* used if is_symbol */
   int64_t number;
   int64_t divisor;
   bool is_symbol;
   bool non_negative;
 } ratio_t;
 
-/* An element as a ratio; false where it is none with a small divisor. */
+/* An element as a ratio; false if it is none with a small divisor. */
 static bool to_ratio(const cleave_element_t *element, ratio_t *out) {
   *out = (ratio_t){.divisor = 1};
   if (element->kind == CLEAVE_ELEMENT_SYMBOL) {
@@ -274,7 +274,7 @@ static cleave_element_t symbol_quotient(const cleave_infer_t *infer, cleave_dtyp
     bool same = a->is_symbol && a->symbol == b->symbol && a->divisor == b->divisor;
     return same ? make_float(dtype, 1.0) : unknown;
   }
-  /* integers: division truncates, which is floor where nothing is negative */
+  /* integers: division truncates, which is floor if nothing is negative */
   if (!a->non_negative || !b->non_negative) {
     return unknown;
   }
@@ -308,7 +308,7 @@ static cleave_element_t symbol_modulo(const cleave_infer_t *infer, cleave_dtype_
   return make_symbol(dtype, cleave_infer_subtract(infer, a->symbol, whole), 1, true);
 }
 
-/* Sizes are equal, or differ for certain where one is negative; else nobody knows. */
+/* Sizes are equal, or differ for certain if one is negative; else nobody knows. */
 static cleave_element_t symbol_equal(const ratio_t *a, const ratio_t *b) {
   if (a->is_symbol && b->is_symbol && a->symbol == b->symbol && a->divisor == b->divisor) {
     return make_bool(true);

@@ -21,7 +21,7 @@ static cleave_status_t fail_broadcast(const cleave_infer_t *infer, int32_t a_ran
   return status;
 }
 
-/* Broadcast of all operands whose rank is known; *out_rank -1 where there is none. */
+/* Broadcast of all operands whose rank is known; *out_rank -1 if there is none. */
 static cleave_status_t broadcast_known(const cleave_infer_t *infer, cleave_fact_t *const *operands,
                                        uint32_t count, int32_t *out_rank, cleave_dim_t *out,
                                        uint32_t *out_unknown, cleave_error_t *error) {
@@ -50,7 +50,7 @@ static cleave_status_t broadcast_known(const cleave_infer_t *infer, cleave_fact_
   return CLEAVE_OK;
 }
 
-/* Dims of operands that only the output tells: where the output has 1, all have; where all others have 1,
+/* Dims of operands that only the output tells: if the output has 1, all have; if all others have 1,
  * this one has what the output has. */
 static cleave_status_t state_backwards(cleave_infer_t *infer, cleave_fact_t *const *operands, uint32_t count,
                                        const cleave_fact_t *output, cleave_error_t *error) {
@@ -75,7 +75,7 @@ static cleave_status_t state_backwards(cleave_infer_t *infer, cleave_fact_t *con
   return CLEAVE_OK;
 }
 
-/* One open operand takes the reference shape: all of it, or where the rank agrees, the dims it lacks. */
+/* One open operand takes the reference shape: all of it, or if the rank agrees, the dims it lacks. */
 static cleave_status_t assume_operand(cleave_infer_t *infer, cleave_fact_t *operand, int32_t rank,
                                       const cleave_dim_t *dims, cleave_error_t *error) {
   if (operand->rank < 0) {

@@ -196,7 +196,7 @@ cleave_status_t cleave_infer_set_rank(cleave_infer_t *infer, cleave_fact_t *fact
   return CLEAVE_OK;
 }
 
-/* Raises the precision of one dim; false where two numbers differ. */
+/* Raises the precision of one dim; false if two numbers differ. */
 static bool merge_dim(cleave_fact_t *fact, int32_t axis, cleave_dim_t dim) {
   cleave_dim_t *own = &fact->dims[axis];
   if (*own == dim || dim == CLEAVE_DIM_UNKNOWN) {

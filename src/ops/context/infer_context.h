@@ -40,7 +40,7 @@ typedef struct cleave_element {
 
 /* What is known of one value. */
 typedef struct cleave_fact {
-  cleave_dim_t *dims;            /* `rank` entries; NULL where rank <= 0 */
+  cleave_dim_t *dims;            /* `rank` entries; NULL if rank <= 0 */
   cleave_element_t *elements;    /* NULL: nothing is known of the content, or it was not asked for yet */
   const cleave_tensor_t *tensor; /* constant data, or NULL */
   int8_t rank;                   /* -1: unknown */
@@ -77,18 +77,18 @@ static inline int32_t cleave_fact_rank(const cleave_fact_t *fact) {
 static inline cleave_dtype_t cleave_fact_dtype(const cleave_fact_t *fact) {
   return fact != NULL ? (cleave_dtype_t)fact->dtype : CLEAVE_DTYPE_UNKNOWN;
 }
-/* UNKNOWN where the rank is not known, or too small. */
+/* UNKNOWN if the rank is not known, or too small. */
 static inline cleave_dim_t cleave_fact_dim(const cleave_fact_t *fact, int32_t axis) {
   return axis >= 0 && axis < cleave_fact_rank(fact) ? fact->dims[axis] : CLEAVE_DIM_UNKNOWN;
 }
-/* Number of elements where all dims are numbers; -1 otherwise. */
+/* Number of elements if all dims are numbers; -1 otherwise. */
 int64_t cleave_fact_count(const cleave_fact_t *fact);
 
-/* Elements of a small tensor in row-major order, cleave_fact_count of them; NULL where nothing is known of
+/* Elements of a small tensor in row-major order, cleave_fact_count of them; NULL if nothing is known of
  * them. Reads constants of numeric dtype. */
 const cleave_element_t *cleave_infer_elements(cleave_infer_t *infer, cleave_fact_t *fact);
 
-/* All elements as numbers: true, with the count, where the tensor is small and all are known integers.
+/* All elements as numbers: true, with the count, if the tensor is small and all are known integers.
  * Room for CLEAVE_ELEMENT_LIMIT. */
 bool cleave_infer_ints(cleave_infer_t *infer, cleave_fact_t *fact, int64_t *values, uint32_t *out_count);
 /* The only element of a tensor as a known integer. */
@@ -100,7 +100,7 @@ const char *cleave_infer_text(const cleave_infer_t *infer, const char *name, con
 /* The attribute's list, or NULL with count 0. */
 const int64_t *cleave_infer_int_list(const cleave_infer_t *infer, const char *name, uint32_t *out_count);
 
-/* The dtype that an attribute asks for, or `fallback` where it is absent; an error where it is none. */
+/* The dtype that an attribute asks for, or `fallback` if it is absent; an error if it is none. */
 CLEAVE_MUST_USE cleave_status_t cleave_infer_dtype_attribute(const cleave_infer_t *infer, const char *name,
                                                              cleave_dtype_t fallback,
                                                              cleave_dtype_t *out_dtype,
@@ -130,7 +130,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_infer_same_dim(cleave_infer_t *infer, cle
 /* Same dtype and shape. */
 CLEAVE_MUST_USE cleave_status_t cleave_infer_same_type(cleave_infer_t *infer, cleave_fact_t *a,
                                                        cleave_fact_t *b, cleave_error_t *error);
-/* Content of a value whose shape is known by now; `count` elements. Nothing is stated where the count does
+/* Content of a value whose shape is known by now; `count` elements. Nothing is stated if the count does
  * not fit the shape, or is above CLEAVE_ELEMENT_LIMIT. */
 CLEAVE_MUST_USE cleave_status_t cleave_infer_set_elements(cleave_infer_t *infer, cleave_fact_t *fact,
                                                           const cleave_element_t *elements, int64_t count,
@@ -141,7 +141,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_infer_broadcast(cleave_infer_t *infer, cl
                                                        uint32_t operand_count, cleave_fact_t *output,
                                                        cleave_error_t *error);
 
-/* Dims that a shape operand (of Reshape, Expand: an int64 vector) asks for. *out_rank is -1 where even their
+/* Dims that a shape operand (of Reshape, Expand: an int64 vector) asks for. *out_rank is -1 if even their
  * number is unknown; else `dims` (room for CLEAVE_MAX_RANK) has what is known of them. Elements below
  * `lowest` (-1 or 0) are an error; -1 comes out as UNKNOWN. */
 CLEAVE_MUST_USE cleave_status_t cleave_infer_shape_operand(cleave_infer_t *infer, cleave_fact_t *fact,
@@ -153,18 +153,18 @@ CLEAVE_MUST_USE cleave_status_t cleave_infer_shape_operand(cleave_infer_t *infer
 /* CLEAVE_ERROR_SHAPE: "node 'x' (Conv): <text>". */
 cleave_status_t cleave_infer_fail(const cleave_infer_t *infer, cleave_error_t *error, const char *format, ...)
     CLEAVE_PRINTF(3, 4);
-/* Makes a negative axis positive; an error where it is outside [-rank, rank). */
+/* Makes a negative axis positive; an error if it is outside [-rank, rank). */
 CLEAVE_MUST_USE cleave_status_t cleave_infer_axis(const cleave_infer_t *infer, int64_t axis, int32_t rank,
                                                   int32_t *out_axis, cleave_error_t *error);
 /* An error unless the rank is unknown or within [low, high]. */
 CLEAVE_MUST_USE cleave_status_t cleave_infer_check_rank(const cleave_infer_t *infer,
                                                         const cleave_fact_t *fact, int32_t low, int32_t high,
                                                         cleave_error_t *error);
-/* An error where a number of known ranks lies above CLEAVE_MAX_RANK. */
+/* An error if a number of known ranks lies above CLEAVE_MAX_RANK. */
 CLEAVE_MUST_USE cleave_status_t cleave_infer_rank_in_range(const cleave_infer_t *infer, int64_t rank,
                                                            cleave_error_t *error);
 
-/* ---- arithmetic on dims: symbols welcome; UNKNOWN where the result is not known or negative ---- */
+/* ---- arithmetic on dims: symbols are allowed; UNKNOWN if the result is not known or negative ---- */
 
 cleave_dim_t cleave_infer_add(const cleave_infer_t *infer, cleave_dim_t a, cleave_dim_t b);
 /* a + b for a number b of either sign. */
@@ -179,7 +179,7 @@ cleave_dim_t cleave_infer_product(const cleave_infer_t *infer, const cleave_dim_
 
 /* ---- elements (src/ops/context/elements.c) ---- */
 
-/* A size as an element, and back: UNKNOWN where the element is not a size. */
+/* A size as an element, and back: UNKNOWN if the element is not a size. */
 cleave_element_t cleave_element_of_dim(cleave_dim_t dim);
 cleave_dim_t cleave_element_dim(const cleave_element_t *element);
 static inline cleave_element_t cleave_element_of_int(int64_t value) {
@@ -193,7 +193,7 @@ bool cleave_element_equal(const cleave_element_t *a, const cleave_element_t *b);
 /* The value of the element in another dtype. */
 cleave_element_t cleave_element_cast(const cleave_infer_t *infer, const cleave_element_t *element,
                                      cleave_dtype_t from, cleave_dtype_t to);
-/* The node's operator (one of the pointwise ones) on `count` operands of this dtype; UNKNOWN where it is not
+/* The node's operator (one of the pointwise ones) on `count` operands of this dtype; UNKNOWN if it is not
  * followed. */
 cleave_element_t cleave_element_apply(const cleave_infer_t *infer, cleave_dtype_t dtype,
                                       const cleave_element_t *operands, uint32_t count);

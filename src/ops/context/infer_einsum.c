@@ -124,7 +124,7 @@ static cleave_status_t collect_letters(cleave_infer_t *infer, const cleave_einsu
   return CLEAVE_OK;
 }
 
-/* Broadcast of what the ellipses stand for; *out_rank -1 where an operand with one has no rank yet. */
+/* Broadcast of what the ellipses stand for; *out_rank -1 if an operand with one has no rank yet. */
 static cleave_status_t collect_ellipsis(cleave_infer_t *infer, const cleave_einsum_t *einsum,
                                         int32_t *out_rank, cleave_dim_t *dims, cleave_error_t *error) {
   *out_rank = 0;

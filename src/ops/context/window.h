@@ -19,7 +19,7 @@ typedef struct cleave_window {
   int32_t spatial_rank;
   cleave_padding_t padding;
   bool ceil_mode;
-  cleave_dim_t kernel[CLEAVE_MAX_RANK]; /* UNKNOWN where no attribute tells */
+  cleave_dim_t kernel[CLEAVE_MAX_RANK]; /* UNKNOWN if no attribute tells */
   int64_t strides[CLEAVE_MAX_RANK];     /* >= 1 */
   int64_t dilations[CLEAVE_MAX_RANK];   /* >= 1 */
   int64_t pads_begin[CLEAVE_MAX_RANK];  /* >= 0; 0 unless explicit */
@@ -36,10 +36,10 @@ CLEAVE_MUST_USE cleave_status_t cleave_window_list(const cleave_infer_t *infer, 
                                                    int32_t count, int64_t lowest, int64_t *values,
                                                    cleave_error_t *error);
 
-/* Input elements that the window spans: dilation (kernel - 1) + 1; UNKNOWN where the kernel is. */
+/* Input elements that the window spans: dilation (kernel - 1) + 1; UNKNOWN if the kernel is. */
 cleave_dim_t cleave_window_extent(const cleave_window_t *window, int32_t axis);
 
-/* Number of window positions along an axis of `size`. An error where the window does not fit in. */
+/* Number of window positions along an axis of `size`. An error if the window does not fit in. */
 CLEAVE_MUST_USE cleave_status_t cleave_window_size(const cleave_infer_t *infer, const cleave_window_t *window,
                                                    int32_t axis, cleave_dim_t size, cleave_dim_t *out_size,
                                                    cleave_error_t *error);

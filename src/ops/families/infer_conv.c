@@ -24,7 +24,7 @@ static cleave_status_t read_group(const cleave_infer_t *infer, int64_t *out_grou
   return CLEAVE_OK;
 }
 
-/* large == small * group, where `large` is a number that must divide. */
+/* large == small * group, if `large` is a number that must divide. */
 static cleave_status_t relate_groups(cleave_infer_t *infer, cleave_fact_t *large, int32_t large_axis,
                                      cleave_fact_t *small, int32_t small_axis, int64_t group,
                                      cleave_error_t *error) {

@@ -30,7 +30,7 @@ static cleave_status_t read_axes(cleave_infer_t *infer, cleave_fact_t *axes_fact
   return CLEAVE_OK;
 }
 
-/* size + begin + end, where these may be negative (cropping) or symbolic. */
+/* size + begin + end, if these may be negative (cropping) or symbolic. */
 static cleave_dim_t padded_size(const cleave_infer_t *infer, cleave_dim_t size, const cleave_element_t *begin,
                                 const cleave_element_t *end) {
   const cleave_element_t *pads[2] = {begin, end};

@@ -35,7 +35,7 @@ static cleave_status_t resize_by_sizes(cleave_infer_t *infer, const resize_t *re
   cleave_fact_t *output = cleave_infer_output(infer, 0);
   const char *policy = cleave_infer_text(infer, "keep_aspect_ratio_policy", "stretch");
   const cleave_element_t *elements = cleave_infer_elements(infer, sizes);
-  double scale = 0.0; /* common to all axes, where the policy asks for it */
+  double scale = 0.0; /* common to all axes, if the policy asks for it */
   bool stretches = strcmp(policy, "stretch") == 0;
   bool smaller = strcmp(policy, "not_larger") == 0;
   if (!stretches && !smaller && strcmp(policy, "not_smaller") != 0) {

@@ -5,7 +5,7 @@
 
 #include "ops/context/infer_context.h"
 
-/* Output shape where the axes in `is_reduced` go, or become 1. */
+/* Output shape if the axes in `is_reduced` go, or become 1. */
 static cleave_status_t reduce_shape(cleave_infer_t *infer, const bool *is_reduced, bool keep,
                                     cleave_error_t *error) {
   cleave_fact_t *input = cleave_infer_input(infer, 0);

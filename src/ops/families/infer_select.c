@@ -10,7 +10,7 @@ static cleave_status_t set_vector(cleave_infer_t *infer, cleave_fact_t *fact, cl
   return cleave_infer_set_rank(infer, fact, 1, error);
 }
 
-/* Output with one axis of data-dependent size, or a vector where there is no axis attribute. */
+/* Output with one axis of data-dependent size, or a vector if there is no axis attribute. */
 static cleave_status_t one_open_axis(cleave_infer_t *infer, cleave_error_t *error) {
   cleave_fact_t *input = cleave_infer_input(infer, 0);
   cleave_fact_t *output = cleave_infer_output(infer, 0);

@@ -254,7 +254,7 @@ static cleave_status_t relate_by_axes(cleave_infer_t *infer, cleave_fact_t *wide
   return CLEAVE_OK;
 }
 
-/* Axes that Squeeze removes when it is given none: all known to be 1; false where a dim is open. */
+/* Axes that Squeeze removes when it is given none: all known to be 1; false if a dim is open. */
 static bool axes_of_ones(const cleave_fact_t *input, int64_t *axes, uint32_t *out_count) {
   *out_count = 0;
   for (int32_t d = 0; d < cleave_fact_rank(input); d++) {
@@ -340,7 +340,7 @@ cleave_status_t cleave_infer_constant_of_shape(cleave_infer_t *infer, cleave_err
   return cleave_infer_set_elements(infer, output, elements, count, error);
 }
 
-/* max(ceil((limit - start) / delta), 0) for doubles; -1 where it is absurd. */
+/* max(ceil((limit - start) / delta), 0) for doubles; -1 if it is absurd. */
 static int64_t float_range_count(double start, double limit, double delta) {
   double count = ceil((limit - start) / delta);
   return isfinite(count) && count < 9.0e15 ? (count > 0.0 ? (int64_t)count : 0) : -1;

@@ -5,7 +5,7 @@
 
 #include "ops/context/infer_context.h"
 
-/* A scalar operand as a size; UNKNOWN where it is not known. An error below `lowest`. */
+/* A scalar operand as a size; UNKNOWN if it is not known. An error below `lowest`. */
 static cleave_status_t scalar_size(cleave_infer_t *infer, uint32_t index, int64_t lowest,
                                    cleave_dim_t *out_size, cleave_error_t *error) {
   cleave_fact_t *fact = cleave_infer_input(infer, index);
@@ -45,7 +45,7 @@ cleave_status_t cleave_infer_mel_weight_matrix(cleave_infer_t *infer, cleave_err
   return cleave_infer_set_shape(infer, output, 2, dims, error);
 }
 
-/* input [..., 1 or 2] -> [..., 2]; the transformed axis gets dft_length, halved where one-sided. */
+/* input [..., 1 or 2] -> [..., 2]; the transformed axis gets dft_length, halved if one-sided. */
 cleave_status_t cleave_infer_dft(cleave_infer_t *infer, cleave_error_t *error) {
   cleave_fact_t *input = cleave_infer_input(infer, 0);
   cleave_fact_t *length = cleave_infer_input(infer, 1);

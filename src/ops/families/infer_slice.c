@@ -46,7 +46,7 @@ static void slice_known(int64_t size, int64_t start, int64_t end, slice_axis_t *
   out->length = slice_count(start, end, out->step);
 }
 
-/* A size that is no polynomial, as a symbol of its own: "min(T, 512)". Equal ones have equal names. */
+/* A size that is not a polynomial, as a symbol of its own: "min(T, 512)". Equal ones have equal names. */
 static cleave_dim_t smaller_of(const cleave_infer_t *infer, cleave_dim_t symbolic, int64_t number) {
   cleave_text_t text = {0};
   cleave_dim_t dim = CLEAVE_DIM_UNKNOWN;
@@ -142,7 +142,7 @@ static cleave_status_t fold_slice(cleave_infer_t *infer, const slice_axis_t *axe
   return cleave_infer_fold_places(infer, input, output, places, count, error);
 }
 
-/* Number of entries of starts, ends, axes, steps: from whichever tells; -1 where none does. */
+/* Number of entries of starts, ends, axes, steps: from whichever tells; -1 if none does. */
 static cleave_status_t slice_entry_count(cleave_infer_t *infer, int64_t *out_count, cleave_error_t *error) {
   *out_count = -1;
   for (uint32_t k = 1; k < 5; k++) {
@@ -301,7 +301,7 @@ cleave_status_t cleave_infer_concat(cleave_infer_t *infer, cleave_error_t *error
   return fold_concat(infer, error);
 }
 
-/* Sizes of the parts where no operand tells: equal ones, the last smaller. */
+/* Sizes of the parts if no operand tells: equal ones, the last smaller. */
 static cleave_status_t split_evenly(cleave_infer_t *infer, int32_t axis, cleave_error_t *error) {
   int64_t parts = cleave_infer_int(infer, "num_outputs", infer->output_count);
   cleave_dim_t size = cleave_fact_dim(cleave_infer_input(infer, 0), axis);

@@ -7,7 +7,7 @@
 
 enum { FLOAT_FOLD_LIMIT = 8 };
 
-/* The content as a tensor, or NULL in *out_tensor where it is not all known. */
+/* The content as a tensor, or NULL in *out_tensor if it is not all known. */
 static cleave_status_t tensor_of_fact(const cleave_fact_t *fact, cleave_tensor_t **out_tensor,
                                       cleave_error_t *error) {
   int64_t count = cleave_fact_count(fact);

@@ -123,7 +123,7 @@ static void destroy(driver_t *driver) {
   cleave_arena_deinit(&driver->arena);
 }
 
-/* Queues the nodes that a more precise value may bring further; the visited node itself where the news came
+/* Queues the nodes that a more precise value may bring further; the visited node itself if the news came
  * backwards. */
 static void spread(driver_t *driver, cleave_value_t value, cleave_node_t visited, bool is_input) {
   const cleave_graph_t *graph = driver->graph;

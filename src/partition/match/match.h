@@ -5,7 +5,7 @@
  * pathological pattern can make it hang or overflow.
  *
  * A match has exactly the edges that the pattern names: no matched node reads a value of another matched node
- * unless the pattern says so. The outputs of a matched node are used inside the match only and are no graph
+ * unless the pattern says so. The outputs of a matched node are used inside the match only and are not graph
  * outputs. The main outputs of sinks (nodes that no matched node reads) and nodes whose pattern is `shared`
  * are exempt. Different operators of the pattern take different nodes, unless they have one label. A label
  * inside `repeated` is bound to the last repetition.
@@ -20,7 +20,7 @@ typedef struct cleave_matcher cleave_matcher_t;
 
 /* Works on the nodes of `contraction`, which must outlive it. Only its graph, nodes, positions and node_count
  * are read, not its groups. If the graph changes, new nodes get the positions after the last one
- * (cleave_matcher_grow); removed nodes keep theirs, and are no anchors. */
+ * (cleave_matcher_grow); removed nodes keep theirs, and are not anchors. */
 CLEAVE_MUST_USE cleave_status_t cleave_matcher_create(const cleave_contraction_t *contraction,
                                                       cleave_matcher_t **out_matcher, cleave_error_t *error);
 void cleave_matcher_destroy(cleave_matcher_t *matcher);

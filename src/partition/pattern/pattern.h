@@ -11,7 +11,7 @@
  *  CONSTANT  a value with constant data
  *  ABSENT    no value: an optional input that is left out. Only as an input, or an alternative for one
  *  SEQUENCE  children c0 >> c1 >> ...: each reads the main output of the one before on some input that its
- * own `inputs` leave free; nobody else reads it, and it is no graph output, unless the producer is `shared`
+ * own `inputs` leave free; nothing else reads it, and it is no graph output, unless the producer is `shared`
  *  MAYBE     child 0, or nothing (tried in this order: longest match first)
  *  ONEOF     the first child that lets the whole pattern match
  *  REPEATED  child 0 in sequence with itself, `min` to `max` times, longest first

@@ -84,7 +84,7 @@ static bool is_complete(const cleave_value_record_t *record) {
   return complete;
 }
 
-/* The symbol that a dimension is, by number; the count of symbols where it is none. */
+/* The symbol that a dimension is, by number; the count of symbols if it is none. */
 static size_t find_symbol(const cleave_graph_t *graph, cleave_dim_t dim, cleave_text_t *text) {
   size_t count = cleave_dims_symbol_count(graph->dims);
   text->length = 0;
@@ -123,7 +123,7 @@ static cleave_status_t bind_symbols(const cleave_graph_t *graph, size_t index,
   return CLEAVE_OK;
 }
 
-/* What is given, where it is more than the graph says. */
+/* What is given, if it is more than the graph says. */
 static cleave_status_t set_input_types(cleave_graph_t *graph, const cleave_tensor_view_t *const *inputs,
                                        cleave_error_t *error) {
   for (size_t k = 0; inputs != NULL && k < graph->inputs.count; k++) {

@@ -12,7 +12,7 @@
  * what the graph says, which must be complete then, or become so by what the others say: by a symbol that
  * they share, or as an operand that is taken to have the shape of the others. CLEAVE_ERROR_SHAPE names the
  * input and dimension that is missing or contradicts. `keep_node`, by node index, may be NULL: nodes that
- * stay even where all their inputs are constant. *out_graph is NULL where the graph is bound as it is;
+ * stay even if all their inputs are constant. *out_graph is NULL if the graph is bound as it is;
  * otherwise a copy with the same ids, which the original must outlive. Thread-safe. */
 CLEAVE_MUST_USE cleave_status_t cleave_graph_bind(const cleave_graph_t *graph,
                                                   const cleave_tensor_view_t *const *inputs,

@@ -85,7 +85,7 @@ static cleave_status_t create_by_take(cleave_context_t *context, const cleave_mo
   return cleave_model_create_take(graph, out_model, error);
 }
 
-/* The region is the model's from now on, also where this fails. */
+/* The region is the model's from now on, also if this fails. */
 static cleave_status_t create_from_region_take(cleave_context_t *context,
                                                const cleave_model_open_options_t *options,
                                                cleave_region_file_t *region, cleave_model_t **out_model,

@@ -9,7 +9,7 @@
 
 enum { REASON_BYTES = 640 };
 
-/* One question to the backend; *out_refusal gets the reason where it says no. */
+/* One question to the backend; *out_refusal gets the reason if it says no. */
 static cleave_status_t ask(cleave_supports_t *supports, const cleave_plan_t *plan,
                            const cleave_plan_region_t *region, const cleave_plan_fusion_t *fusion,
                            cleave_node_t node, char *refusal, cleave_error_t *error) {

@@ -76,7 +76,7 @@ cleanup:
   return status;
 }
 
-/* Shows the plan to its backends; it is destroyed where they refuse it. */
+/* Shows the plan to its backends; it is destroyed if they refuse it. */
 static cleave_status_t settle_take(cleave_plan_t *plan, const char *place, bool fallback,
                                    cleave_plan_t **out_plan, cleave_error_t *error) {
   cleave_arena_t arena = {0};
@@ -107,7 +107,7 @@ cleave_status_t cleave_plan_load_document(cleave_plan_document_t *document, cons
 
 // ---- other sizes ----
 
-/* The types that the document has for the inputs of a model; false where it leaves sizes open, or speaks of
+/* The types that the document has for the inputs of a model; false if it leaves sizes open, or speaks of
  * other inputs. */
 static bool read_types(const cleave_plan_document_t *document, const cleave_graph_t *graph,
                        cleave_tensor_view_t *types, const cleave_tensor_view_t **pointers,
@@ -136,7 +136,7 @@ static bool has_shapes(const cleave_graph_t *graph, const cleave_tensor_view_t *
   return same;
 }
 
-/* The model of the document's sizes; NULL in *out_model where it is this one, or none can be made: then the
+/* The model of the document's sizes; NULL in *out_model if it is this one, or none can be made: then the
  * document fits this model, or the reason why not is the same. */
 static cleave_status_t bind_as(const cleave_plan_document_t *document, cleave_model_t *model,
                                cleave_model_t **out_model, cleave_error_t *error) {

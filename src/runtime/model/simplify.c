@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Simplifies graphs: what nobody reads goes, and constants are folded by running them. A node whose inputs
+// Simplifies graphs: what nothing reads goes, and constants are folded by running them. A node whose inputs
 // are all constant runs once, alone, on the `cpu` backend, and its outputs become constants. What a session
 // would compute in every run is computed here, as long as the model's budget of bytes and work lasts: a few
 // bytes of model can ask for any amount of both.
@@ -171,7 +171,7 @@ static cleave_status_t fold_node(folding_t *folding, cleave_node_t node, cleave_
   if (!results_fit(&view.region, &bytes) || !spend(folding, node, &view.region, bytes)) {
     goto cleanup;
   }
-  // A node that nobody runs on its own stays as it is: that is no error.
+  // A node that nobody runs on its own stays as it is: that is not an error.
   cleave_region_run_t run = {.view = &view, .threads = 1, .most_bytes = LARGE_RESULT};
   cleave_status_t outcome = cleave_extensions_host(folding->graph, node, folding->cpu, &run.handle, NULL);
   if (outcome == CLEAVE_OK) {

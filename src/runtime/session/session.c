@@ -26,7 +26,7 @@ void cleave_session_leave(const cleave_session_t *session) {
 
 /* ---- creation ---- */
 
-/* Nodes of fusions stay, so that fusions stay whole. NULL where there are none. */
+/* Nodes of fusions stay, so that fusions stay whole. NULL if there are none. */
 static cleave_status_t find_fused_nodes(const cleave_graph_t *graph, const cleave_plan_t *plan,
                                         bool **out_keep, cleave_error_t *error) {
   *out_keep = NULL;
@@ -88,7 +88,7 @@ static cleave_status_t set_options(cleave_session_t *session, cleave_context_t *
   return CLEAVE_OK;
 }
 
-/* Binds the graph of the plan. Inputs that rules added to the model's may be left out where they are fixed.
+/* Binds the graph of the plan. Inputs that rules added to the model's may be left out if they are fixed.
  */
 static cleave_status_t bind_graph(cleave_session_t *session, const cleave_graph_t *graph,
                                   const cleave_plan_t *plan, const cleave_tensor_view_t *const *inputs,

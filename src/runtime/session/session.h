@@ -17,7 +17,7 @@
 /* Compiles. `plan` NULL: every node is a step on `cpu`; otherwise a plan of `graph`. Both are borrowed, must
  * outlive the session and not change; any number of sessions may share them, on any threads. `inputs[k]`
  * gives dtype and shape of graph input k as for cleave_graph_bind (src/runtime/model/bind.h); its data is not
- * used. Options may be NULL. CLEAVE_ERROR_UNSUPPORTED names the operator, node and reason where a node runs
+ * used. Options may be NULL. CLEAVE_ERROR_UNSUPPORTED names the operator, node and reason if a node runs
  * nowhere. */
 CLEAVE_MUST_USE cleave_status_t cleave_session_create_planned(
     const cleave_graph_t *graph, const cleave_plan_t *plan, const cleave_tensor_view_t *const *inputs,
@@ -56,9 +56,9 @@ cleave_session_device_t cleave_session_device(const cleave_session_t *session, u
 typedef struct cleave_session_step {
   const char *name;   /* of the region or node; of the value that is copied */
   const char *op;     /* of a node; "" for a region; "copy to mirror:0" or "copy from mirror:0" */
-  const char *target; /* the backend, with the device where it has devices: "cpu", "mirror:0" */
+  const char *target; /* the backend, with the device if it has devices: "cpu", "mirror:0" */
   const char *backend;
-  uint32_t region;    /* in the plan, or CLEAVE_INDEX_NONE; of a single node, too, where it is of one */
+  uint32_t region;    /* in the plan, or CLEAVE_INDEX_NONE; of a single node, too, if it is of one */
   cleave_node_t node; /* of a step of one node; NONE for others */
   bool is_dynamic;
   bool is_copy;

@@ -105,7 +105,7 @@ static cleave_status_t build_one_by_one(cleave_build_t *build, const region_set_
   return note_nodes(build, set, reason, count, moved, first, error);
 }
 
-/* The region as one step. `reason` has a text where its backend does not compile it. */
+/* The region as one step. `reason` has a text if its backend does not compile it. */
 static cleave_status_t build_whole(cleave_build_t *build, const region_set_t *set, cleave_message_t *reason,
                                    cleave_error_t *error) {
   cleave_session_t *session = build->session;

@@ -38,7 +38,7 @@ typedef struct cleave_build_program {
   bool is_executor;
 } cleave_build_program_t;
 
-/* The program of a view: one that this session or, where there is a cache, another one has compiled for an
+/* The program of a view: one that this session or, if there is a cache, another one has compiled for an
  * equal one, or a new one. `message` has the reason of a failure that is the backend's. */
 CLEAVE_MUST_USE cleave_status_t cleave_build_get_program(cleave_build_t *build,
                                                          const cleave_build_program_t *request,
@@ -53,7 +53,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_build_add_step(cleave_build_t *build, con
 /* ---- nodes ---- */
 
 /* A node by itself. Without a region (NULL) it runs on `cpu`. Of a region, on its target, through executors
- * where the backend has them, else as a region of one node; where both are refused, on `cpu`. */
+ * if the backend has them, else as a region of one node; if both are refused, on `cpu`. */
 typedef struct cleave_build_node {
   cleave_node_t node;
   const cleave_plan_region_t *region;
@@ -62,7 +62,7 @@ typedef struct cleave_build_node {
   bool keeps_views; /* Reshape and its like are steps, too */
 } cleave_build_node_t;
 
-/* `reason` has a text where a node of a region runs on `cpu`, not on the region's backend. */
+/* `reason` has a text if a node of a region runs on `cpu`, not on the region's backend. */
 CLEAVE_MUST_USE cleave_status_t cleave_build_add_node(cleave_build_t *build,
                                                       const cleave_build_node_t *request,
                                                       cleave_message_t *reason, cleave_error_t *error);

@@ -5,7 +5,7 @@
 // goes through the host. Constants need no step: their copies are made with the session.
 //
 // Steps of a target with a stream are put on it and done later. They touch memory of their device, in order,
-// and, where they copy, memory of the host: whoever reads what was copied out waits for it first, and what is
+// and, if they copy, memory of the host: whoever reads what was copied out waits for it first, and what is
 // copied in stays until the host has waited for something behind it. Nothing else can be in conflict.
 #include <stdio.h>
 #include <string.h>
@@ -77,7 +77,7 @@ static cleave_status_t add_slot(cleave_session_t *session, uint32_t slot, uint32
   return CLEAVE_OK;
 }
 
-/* The slot of the same value in another place, copied there where it is not yet. */
+/* The slot of the same value in another place, copied there if it is not yet. */
 static cleave_status_t get_slot(copies_t *copies, uint32_t slot, uint32_t place, uint32_t *out_slot,
                                 cleave_error_t *error) {
   cleave_session_t *session = copies->session;
@@ -236,7 +236,7 @@ void cleave_session_extend_lifetimes(cleave_session_t *session) {
     if (step->kind != CLEAVE_STEP_COPY || !step->to_device || queue == 0) {
       continue;
     }
-    uint32_t end = count; /* of the run, where all streams are waited for */
+    uint32_t end = count; /* of the run, if all streams are waited for */
     for (uint32_t later = s + 1; later < end; later++) {
       const cleave_step_t *reader = &session->steps.items[later];
       for (uint32_t k = 0; k < reader->wait_count; k++) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `cpu` in the place of a backend that fails. Its inputs are whole, since a process of its own had copies,
-// and programs in this one do not write over them where a session may fall back: the step that failed, and
+// and programs in this one do not write over them if a session may fall back: the step that failed, and
 // all later runs of it, compute the same values from them. What lies on a device is copied to the host and
 // back.
 #include <stdio.h>

@@ -71,7 +71,7 @@ enum { CLEAVE_DYNAMIC_PROGRAMS = 8 };
 /* A program of a dynamic step, for one set of shapes. */
 typedef struct cleave_dynamic_program {
   cleave_program_t *program; /* NULL: the entry is free */
-  uint32_t target;           /* that it is for: the step's, or `cpu` where that one refused */
+  uint32_t target;           /* that it is for: the step's, or `cpu` if that one refused */
   uint64_t key;              /* hash of the shapes of inputs and outputs */
   uint64_t used;             /* number of the run that used it last */
 } cleave_dynamic_program_t;
@@ -92,7 +92,7 @@ typedef enum cleave_step_kind {
 
 typedef struct cleave_step {
   cleave_step_kind_t kind;
-  bool is_left_out;          /* nobody wants what it computes */
+  bool is_left_out;          /* its result is not requested */
   bool to_device;            /* COPY */
   uint32_t target;           /* of a copy: the device */
   cleave_program_t *program; /* PROGRAM */
@@ -144,7 +144,7 @@ typedef struct cleave_target {
   cleave_device_t *device; /* NULL: the backend has none */
   uint32_t place;          /* CLEAVE_PLACE_HOST, or its own number */
   uint32_t memory;         /* of views: CLEAVE_MEMORY_HOST, or the device's number + 1 */
-  const char *label;       /* "mirror:0", or the backend's name where it has no devices */
+  const char *label;       /* "mirror:0", or the backend's name if it has no devices */
   cleave_compile_options_t compile_options;
   CLEAVE_ARRAY(cleave_key_value_t) run_options; /* texts are owned */
   void *stream;                                 /* NULL: everything is done on return */
@@ -161,7 +161,7 @@ typedef struct cleave_output {
   uint32_t slot;
   cleave_request_t request;
   bool has_memory; /* the user's: `view` shows it */
-  bool is_direct;  /* the step that computes the output writes there, adding where it is asked to */
+  bool is_direct;  /* the step that computes the output writes there, adding if it is asked to */
   cleave_tensor_view_t view;
   int64_t dims[CLEAVE_MAX_RANK];
 } cleave_output_t;
@@ -227,7 +227,7 @@ void cleave_session_leave(const cleave_session_t *session);
 
 /* ---- targets (session_targets.c) ---- */
 
-/* The target of a backend's device, made where it is new. */
+/* The target of a backend's device, made if it is new. */
 CLEAVE_MUST_USE cleave_status_t cleave_session_target(cleave_session_t *session,
                                                       const cleave_backend_handle_t *handle, uint32_t device,
                                                       uint32_t *out_target, cleave_error_t *error);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory over the whole run. A value lives from the step that computes it to the last step that reads it;
 // values that never live together share bytes. Steps are walked in order: an output takes over the block of
-// an input that dies there, where the program says that it may; otherwise the smallest free range that holds
+// an input that dies there, if the program says that it may; otherwise the smallest free range that holds
 // it, lowest offset first among equals. Outputs of the graph have a buffer of their own. Every place, the
 // host and each device, has one block of memory, planned by itself.
 #include <string.h>
@@ -31,7 +31,7 @@ static void find_last_uses(cleave_session_t *session) {
 }
 
 /* The block of input `input`, if output `output` may take it over at step `index`: it is planned memory that
- * nobody reads later, of the same size, and that no other input of the step lies in. */
+ * nothing reads later, of the same size, and that no other input of the step lies in. */
 static uint32_t find_block_to_take(const cleave_session_t *session, uint32_t index, uint32_t input,
                                    uint32_t output) {
   const cleave_slot_t *slots = session->slots.items;
@@ -140,7 +140,7 @@ static size_t take_space(space_t *space, size_t bytes) {
     }
     return offset;
   }
-  /* The last hole, where it reaches the end, grows. */
+  /* The last hole, if it reaches the end, grows. */
   hole_t *last = space->holes.count == 0 ? NULL : &space->holes.items[space->holes.count - 1];
   size_t offset = space->end;
   if (last != NULL && last->offset + last->bytes == space->end) {

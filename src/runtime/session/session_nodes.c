@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps of one node: those that no region took, on `cpu`; those of regions that are not run as a whole, on
-// the region's own backend where it can, through an executor or as a region of one node. Nodes whose shapes
+// the region's own backend if it can, through an executor or as a region of one node. Nodes whose shapes
 // are known only at run time become dynamic steps, whose programs are compiled when shapes are known.
 #include <stdio.h>
 #include <string.h>
@@ -33,7 +33,7 @@ bool cleave_build_node_is_needed(const cleave_graph_t *graph, cleave_node_t node
   return false;
 }
 
-/* A view operator (Reshape) needs no step where its output can be the memory of its input: computed values
+/* A view operator (Reshape) needs no step if its output can be the memory of its input: computed values
  * of known size, or a user's buffer that is not handed out as an output. */
 static cleave_status_t try_alias(cleave_build_t *build, cleave_node_t node, bool *out_done,
                                  cleave_error_t *error) {
@@ -78,7 +78,7 @@ static cleave_status_t try_alias(cleave_build_t *build, cleave_node_t node, bool
 
 /* ---- without a region ---- */
 
-/* What runs a node by itself where no region's backend does: `cpu`, or the kernel of a library's operator. */
+/* What runs a node by itself if no region's backend does: `cpu`, or the kernel of a library's operator. */
 static cleave_status_t node_target(const cleave_build_t *build, cleave_node_t node, uint32_t *out_target,
                                    cleave_error_t *error) {
   cleave_session_t *session = build->session;
@@ -96,7 +96,7 @@ static cleave_status_t add_dynamic_step(cleave_build_t *build, const cleave_view
   const cleave_graph_t *graph = build->graph;
   cleave_node_t node = step.node;
   step.kind = CLEAVE_STEP_DYNAMIC;
-  // An operator without a kernel may still run where its region is; if not, `cpu` says that it is unknown.
+  // An operator without a kernel may still run if its region is; if not, `cpu` says that it is unknown.
   if (node_target(build, node, &step.alone, NULL) == CLEAVE_ERROR_OUT_OF_MEMORY) {
     return cleave_error_out_of_memory(error);
   }

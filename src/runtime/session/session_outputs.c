@@ -17,7 +17,7 @@ static cleave_block_t *find_block(cleave_session_t *session, const cleave_output
   return block != NULL && block->place == CLEAVE_PLACE_HOST && block->is_output ? block : NULL;
 }
 
-/* The step that computes the output adds to its memory by itself: its backend can, and nobody else reads or
+/* The step that computes the output adds to its memory by itself: its backend can, and nothing else reads or
  * writes there. */
 static bool can_add(const cleave_session_t *session, const cleave_output_t *output,
                     const cleave_block_t *block) {
@@ -97,7 +97,7 @@ static cleave_status_t place_output(cleave_session_t *session, uint32_t index, c
   return set_output_request(session, output, error);
 }
 
-/* ---- what nobody wants ---- */
+/* ---- what is not requested ---- */
 
 /* Outputs of a step that runs for others of its outputs. */
 static cleave_status_t leave_out_outputs(cleave_session_t *session, cleave_step_t *step,

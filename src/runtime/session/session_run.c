@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Running a session: walks the steps and passes each the arguments that were made when the session was, with
-// no allocation and no lookup. Steps of a device with a stream are put on it; the host waits where it reads
+// no allocation and no lookup. Steps of a device with a stream are put on it; the host waits if it reads
 // what they wrote, and at the end. What fails on a stream comes out late and without a name: then the run is
 // done once more, waiting for every step, to find the region that it was.
 #include <stdio.h>
@@ -172,7 +172,7 @@ static cleave_status_t finish_put(cleave_session_t *session, cleave_step_t *step
   return status;
 }
 
-/* `cpu` runs the step, now and from now on. What is on streams comes first: where a step may have failed on
+/* `cpu` runs the step, now and from now on. What is on streams comes first: if a step may have failed on
  * one unseen, the run is done once more, waiting for every step. */
 static cleave_status_t fall_back(cleave_session_t *session, cleave_step_t *step, cleave_status_t reason,
                                  const cleave_message_t *message, late_t *late, cleave_error_t *error) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Values between steps: what they are, and of what kind their memory is. A value gets its slot when the step
-// that computes it is made, or, where nobody does, when it is first read.
+// that computes it is made, or, if nobody does, when it is first read.
 #include "runtime/session/session_build.h"
 
 bool cleave_build_is_known(const cleave_graph_t *graph, cleave_value_t value) {

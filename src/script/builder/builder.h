@@ -77,7 +77,7 @@ cleave_value_t cleave_builder_read_value(lua_State *state, int index, cleave_dty
 void cleave_builder_read_attribute(lua_State *state, const cleave_op_t *op,
                                    const cleave_op_attribute_t *schema, cleave_attribute_t *attribute);
 
-/* A constant out of a number, boolean or (nested) table at `index`. dtype UNKNOWN: int64 where all numbers
+/* A constant out of a number, boolean or (nested) table at `index`. dtype UNKNOWN: int64 if all numbers
  * are integers, else float32. `name` may be NULL. */
 cleave_value_t cleave_builder_constant(lua_State *state, int index, cleave_dtype_t dtype, const char *name);
 

@@ -89,7 +89,7 @@ typedef struct cleave_script {
                            spent */
   uint64_t wall_start;  /* cleave_clock_now at the start of this call */
   uint64_t total_left;  /* nanoseconds of the context's total at the start; UINT64_MAX: no limit */
-  uint64_t work_start;  /* processor time of the thread when the clock was first read in this call; where
+  uint64_t work_start;  /* processor time of the thread when the clock was first read in this call; if
                            the budget is less than the limit by the wall clock */
   uint64_t last_check;  /* cleave_clock_now when the hook last ran */
   int hook_interval;    /* instructions until it runs next */

@@ -58,7 +58,7 @@ typedef struct cleave_check_model {
 
 typedef struct cleave_rule_check_options {
   cleave_context_t *context;        /* of the models and backends; NULL: the process's own */
-  const cleave_setting_t *settings; /* where a test has no options of its own; one that the file does not
+  const cleave_setting_t *settings; /* if a test has no options of its own; one that the file does not
                                        declare is passed over */
   size_t setting_count;
   const char *only; /* tests whose name contains this text; NULL: all */
@@ -74,7 +74,7 @@ typedef struct cleave_rule_check_options {
 /* All about one file. All zero is empty. */
 typedef struct cleave_rule_check {
   cleave_arena_t arena;  /* holds the texts */
-  cleave_rules_t *rules; /* as loaded with the settings alone; NULL where that failed */
+  cleave_rules_t *rules; /* as loaded with the settings alone; NULL if that failed */
   CLEAVE_ARRAY(cleave_test_result_t) tests;
   CLEAVE_ARRAY(cleave_lint_t) lints; /* by file and line */
   CLEAVE_ARRAY(cleave_rule_reach_t) reach;
@@ -83,7 +83,7 @@ typedef struct cleave_rule_check {
   uint32_t skipped;
 } cleave_rule_check_t;
 
-/* Checks one file. Fails where the file does not load, or memory is short; results so far stay. The check
+/* Checks one file. Fails if the file does not load, or memory is short; results so far stay. The check
  * must be deinitialised also then. `options` may be NULL: no settings, one thread. */
 CLEAVE_MUST_USE cleave_status_t cleave_rule_check_run(const cleave_rule_source_t *source,
                                                       const cleave_rule_check_options_t *options,

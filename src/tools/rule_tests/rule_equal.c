@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `equal` of a rule test: the plan runs on its backends, the graph of the test on `cpu`, on the same inputs.
-// A region that its backend did not compile runs node by node on `cpu`, where it would be equal to itself: it
+// A region that its backend did not compile runs node by node on `cpu`, if it would be equal to itself: it
 // counts as a failure.
 #include "backend/region/view.h"
 #include "tools/rule_tests/rule_check.h"

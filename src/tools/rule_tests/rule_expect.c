@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rule test expects of a plan, and, where that is not met, what the rule did instead: what it made,
+// What a rule test expects of a plan, and, if that is not met, what the rule did instead: what it made,
 // the reasons that are on record, or that its pattern fits nowhere.
 #include <stdint.h>
 #include <string.h>

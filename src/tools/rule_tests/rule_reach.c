@@ -15,11 +15,11 @@ typedef struct reach_search {
   const cleave_rule_check_options_t *options;
 } reach_search_t;
 
-/* What a rule does where no other one is. */
+/* What a rule does if no other one is. */
 typedef struct alone {
   uint64_t matches;
   const char *graph; /* of the first match */
-  char winner[64];   /* the rule that has its first node in the plan of all rules; "" where none has */
+  char winner[64];   /* the rule that has its first node in the plan of all rules; "" if none has */
   char node[128];
 } alone_t;
 

@@ -65,7 +65,7 @@ static cleave_status_t begin_trial(bisection_t *bisection, uint32_t suspects, tr
   return CLEAVE_OK;
 }
 
-/* Largest difference of the outputs; infinite where types differ. *out_broken by the threshold. */
+/* Largest difference of the outputs; infinite if types differ. *out_broken by the threshold. */
 static cleave_status_t difference_of(bisection_t *bisection, const cleave_session_t *session,
                                      double *out_value, bool *out_broken, cleave_error_t *error) {
   double threshold = bisection->options->threshold;

@@ -62,7 +62,7 @@ typedef struct cleave_bisect_report {
   double change;
   double change_low;
   double change_high;
-  uint32_t candidate_count; /* MS: applications that gain alone; those that are no culprits did not hold */
+  uint32_t candidate_count; /* MS: applications that gain alone; those that are not culprits did not hold */
   uint32_t tests;
   bool is_complete; /* false: ended by most_tests, the set may not be the smallest */
   CLEAVE_ARRAY(cleave_bisect_culprit_t) culprits; /* none: nothing is broken */

@@ -24,7 +24,7 @@ typedef struct cleave_check_tolerance {
 typedef struct cleave_check_result {
   bool matches;
   cleave_difference_t difference;
-  double relative; /* largest |actual - expected| over the largest |expected| (over 1 where that is 0) */
+  double relative; /* largest |actual - expected| over the largest |expected| (over 1 if that is 0) */
 } cleave_check_result_t;
 
 /* Compares one tensor; `actual` is borrowed during the call. Other dtype or shape: no match. Reference data
@@ -35,13 +35,13 @@ CLEAVE_MUST_USE cleave_status_t cleave_check_tensor(const cleave_tensor_view_t *
                                                     cleave_check_result_t *out_result, cleave_error_t *error);
 
 /* One line on what does not match: "output 'y': 3 of 120 values differ, first at [0, 2, 1]: found 1.5,
- * expected 1.25" or the types that differ. Nothing is appended where it matches. */
+ * expected 1.25" or the types that differ. Nothing is appended if it matches. */
 void cleave_check_explain(const char *name, const cleave_tensor_view_t *actual,
                           const cleave_tensor_t *expected, const cleave_check_result_t *result,
                           cleave_text_t *text);
 
 /* Runs a graph unpartitioned, every node alone on `cpu`, and hands out copies of the outputs: `outputs` has
- * room for all of them; the caller releases each (NULL where it failed). */
+ * room for all of them; the caller releases each (NULL if it failed). */
 CLEAVE_MUST_USE cleave_status_t cleave_check_reference(const cleave_graph_t *graph,
                                                        cleave_tensor_t *const *inputs, size_t input_count,
                                                        int32_t threads, cleave_tensor_t **outputs,

@@ -20,7 +20,7 @@ typedef struct cleave_rewrite_parts {
 } cleave_rewrite_parts_t;
 
 /* Goes back in both graphs from pair `index` to values that both have: those that no rule touched, and the
- * other pairs. Both graphs share constants with the plan's, which must outlive them where they have custom
+ * other pairs. Both graphs share constants with the plan's, which must outlive them if they have custom
  * operators. The parts must be deinitialised also when this fails. */
 CLEAVE_MUST_USE cleave_status_t cleave_rewrite_parts_find(const cleave_plan_t *plan,
                                                           const cleave_value_pair_t *pairs, size_t pair_count,

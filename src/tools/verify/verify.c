@@ -173,8 +173,8 @@ cleanup:
   return status;
 }
 
-/* Random values like those of `own`: normal with its mean and deviation, not negative where it never is. What
- * is no float stays as it is: indices and masks have a meaning. */
+/* Random values like those of `own`: normal with its mean and deviation, not negative if it never is. What
+ * is not a float stays as it is: indices and masks have a meaning. */
 static cleave_status_t draw(const cleave_tensor_t *own, uint64_t seed, cleave_tensor_t **out_tensor,
                             cleave_error_t *error) {
   double sum = 0.0;

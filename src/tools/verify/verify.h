@@ -42,7 +42,7 @@ typedef struct cleave_verify_item {
   cleave_graph_t *after; /* REWRITE: what took its place, with the same inputs */
   uint32_t input_count;
   cleave_tensor_t **inputs;  /* of that round, in the order of the graph's inputs */
-  uint32_t output_count;     /* 0 where the backend FAILED */
+  uint32_t output_count;     /* 0 if the backend FAILED */
   cleave_tensor_t **outputs; /* what the nodes make of them on `cpu` */
 } cleave_verify_item_t;
 
@@ -78,8 +78,8 @@ CLEAVE_MUST_USE cleave_status_t cleave_verify_compare(const cleave_verify_option
                                                       cleave_check_result_t *out_result,
                                                       cleave_error_t *error);
 
-/* Checks a plan whose graph has concrete input shapes. A difference is no error: see the report, which must
- * be deinitialised also when this fails. */
+/* Checks a plan whose graph has concrete input shapes. A difference is not an error: see the report, which
+ * must be deinitialised also when this fails. */
 CLEAVE_MUST_USE cleave_status_t cleave_plan_verify(const cleave_plan_t *plan,
                                                    const cleave_verify_options_t *options,
                                                    cleave_verify_report_t *out_report, cleave_error_t *error);

@@ -6,7 +6,7 @@
 #include "runtime/session/session.h"
 #include "tools/verify/paired.h"
 
-/* cleave_rules_watch_create where some settings have served elsewhere (`known`, as for
+/* cleave_rules_watch_create if some settings have served elsewhere (`known`, as for
  * cleave_graph_partition; may be NULL). */
 CLEAVE_MUST_USE cleave_status_t cleave_rules_watch_create_known(
     cleave_model_t *model, const cleave_rule_source_t *sources, size_t source_count,
@@ -24,7 +24,7 @@ typedef struct cleave_watch_measure {
   cleave_paired_t *paired;     /* the times of warm runs: more can be added later */
 } cleave_watch_measure_t;
 
-/* Fills in what a reload says about outputs and times. CLEAVE_OK also where outputs differ. */
+/* Fills in what a reload says about outputs and times. CLEAVE_OK also if outputs differ. */
 CLEAVE_MUST_USE cleave_status_t cleave_watch_measure(const cleave_watch_measure_t *measure,
                                                      cleave_reload_t *reload, cleave_error_t *error);
 

@@ -233,7 +233,7 @@ static bool has_name(const watched_t *item, const char *name) {
          (item->target != NULL && strcmp(cleave_path_name(item->target), name) == 0);
 }
 
-/* Marks the files that an event may be about: those of its name; all, where it is about a folder. */
+/* Marks the files that an event may be about: those of its name; all, if it is about a folder. */
 static bool mark(cleave_watch_files_t *files, const struct inotify_event *event) {
   bool is_folder = event->len == 0 || (event->mask & (IN_ISDIR | IN_Q_OVERFLOW)) != 0;
   bool any = false;
@@ -284,7 +284,7 @@ static bool timer_ran_out(const cleave_watch_files_t *files) {
   return read(files->timer, &times, sizeof times) == (ssize_t)sizeof times;
 }
 
-/* When a file was saved: its own time of change, where that lies within the burst; otherwise (it was moved
+/* When a file was saved: its own time of change, if that lies within the burst; otherwise (it was moved
  * here) the last event. */
 static uint64_t saved_at(const cleave_watch_files_t *files, const look_t *look) {
   struct timespec now;

@@ -16,7 +16,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_watch_files_create(int32_t quiet_ms, clea
                                                           cleave_error_t *error);
 void cleave_watch_files_destroy(cleave_watch_files_t *files);
 
-/* Watches one more file; it need not be there. A file that is watched already is no error. */
+/* Watches one more file; it need not be there. A file that is watched already is not an error. */
 CLEAVE_MUST_USE cleave_status_t cleave_watch_files_add(cleave_watch_files_t *files, const char *path,
                                                        cleave_error_t *error);
 
@@ -24,7 +24,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_watch_files_add(cleave_watch_files_t *fil
 int cleave_watch_files_descriptor(const cleave_watch_files_t *files);
 
 /* Does what there is to do, and does not wait. *out_path is the file that changed, or is gone for good; NULL
- * where none did. Changes that happened until now are reported once: what comes while the caller reads the
+ * if none did. Changes that happened until now are reported once: what comes while the caller reads the
  * files is reported by a later call. *out_saved_ns: when it was saved, by the clock of system/clock.h. */
 CLEAVE_MUST_USE cleave_status_t cleave_watch_files_poll(cleave_watch_files_t *files, const char **out_path,
                                                         uint64_t *out_saved_ns, cleave_error_t *error);

@@ -33,7 +33,7 @@ typedef struct cleave_onnx_call {
   CLEAVE_ARRAY(cleave_attribute_t) attributes;
 } cleave_onnx_call_t;
 
-/* Rewrites a call of the default domain. CLEAVE_ERROR_UNSUPPORTED where the old form has no counterpart. */
+/* Rewrites a call of the default domain. CLEAVE_ERROR_UNSUPPORTED if the old form has no counterpart. */
 CLEAVE_MUST_USE cleave_status_t cleave_onnx_canonicalise(cleave_onnx_call_t *call, cleave_error_t *error);
 
 typedef cleave_status_t (*cleave_onnx_rewrite_t)(cleave_onnx_call_t *call, cleave_error_t *error);
@@ -82,7 +82,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_onnx_call_ints_constant(cleave_onnx_call_
                                                                const int64_t *values, uint32_t count,
                                                                cleave_value_t *out_value,
                                                                cleave_error_t *error);
-/* Scalar constant of a floating-point or integer dtype; float32 where it is UNKNOWN. */
+/* Scalar constant of a floating-point or integer dtype; float32 if it is UNKNOWN. */
 CLEAVE_MUST_USE cleave_status_t cleave_onnx_call_number(cleave_onnx_call_t *call, cleave_dtype_t dtype,
                                                         double number, cleave_value_t *out_value,
                                                         cleave_error_t *error);
@@ -94,7 +94,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_onnx_call_emit(cleave_onnx_call_t *call, 
 /* CLEAVE_ERROR_UNSUPPORTED: "node 'x': operator 'Y' of opset 6: <reason>". */
 CLEAVE_MUST_USE cleave_status_t cleave_onnx_call_refuse(const cleave_onnx_call_t *call, const char *reason,
                                                         cleave_error_t *error);
-/* Infers the type of a new node's outputs where the builder wants types; failures leave them unknown. */
+/* Infers the type of a new node's outputs if the builder wants types; failures leave them unknown. */
 CLEAVE_MUST_USE cleave_status_t cleave_onnx_builder_infer(cleave_onnx_builder_t *builder, cleave_node_t node,
                                                           cleave_error_t *error);
 

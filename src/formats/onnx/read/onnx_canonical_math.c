@@ -40,7 +40,7 @@ static cleave_status_t append_ones(cleave_onnx_call_t *call, cleave_value_t valu
   return cleave_onnx_builder_infer(call->builder, node, error);
 }
 
-/* Opset < 7: the second operand broadcasts only where `broadcast` is set, its dims starting at `axis` of the
+/* Opset < 7: the second operand broadcasts only if `broadcast` is set, its dims starting at `axis` of the
  * first. */
 cleave_status_t cleave_onnx_rewrite_broadcast(cleave_onnx_call_t *call, cleave_error_t *error) {
   bool has_axis = cleave_onnx_call_attribute(call, "axis") != NULL;

@@ -4,7 +4,7 @@
 
 #include "formats/onnx/read/onnx_canonical.h"
 
-/* Moves a list of integers from an attribute to input `index`, where the attribute is there. */
+/* Moves a list of integers from an attribute to input `index`, if the attribute is there. */
 static cleave_status_t move_ints(cleave_onnx_call_t *call, const char *name, uint32_t index,
                                  cleave_error_t *error) {
   uint32_t count = 0;

@@ -113,7 +113,7 @@ static cleave_status_t parse_body(cleave_onnx_model_t *model, cleave_onnx_body_t
       CLEAVE_TRY(cleave_onnx_opset_parse(model, &reader, &field, &body->opsets, error));
     }
   }
-  /* Leniently, a function has what the model imports where it imports nothing itself. */
+  /* Leniently, a function has what the model imports if it imports nothing itself. */
   for (size_t k = 0; model->options->lenient && k < model->opsets.count; k++) {
     if (cleave_onnx_opset_version(&body->opsets, model->opsets.items[k].domain) == 0) {
       CLEAVE_ARRAY_PUSH(&body->opsets, model->opsets.items[k], error);
@@ -164,7 +164,7 @@ static cleave_status_t push_node(inliner_t *inliner, const cleave_onnx_node_t *n
   return CLEAVE_OK;
 }
 
-/* An Identity where the body hands an input, or the same value twice, to the caller. */
+/* An Identity if the body hands an input, or the same value twice, to the caller. */
 static cleave_status_t push_identity(inliner_t *inliner, const cleave_onnx_node_t *call, cleave_string_t from,
                                      cleave_string_t to, int32_t version, cleave_error_t *error) {
   cleave_onnx_node_t node = {

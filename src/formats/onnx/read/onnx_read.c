@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * From parsed records to a graph. A node is added once all its inputs are defined, in the order of the file
- * where that is topological; nodes that come too early wait at the first name they lack.
+ * if that is topological; nodes that come too early wait at the first name they lack.
  */
 #include <string.h>
 
@@ -42,7 +42,7 @@ static cleave_status_t define(reader_t *reader, cleave_string_t name, cleave_val
   return CLEAVE_OK;
 }
 
-/* The type that the file declares for a value. Symbols are taken where `all_symbols`, or where an input has
+/* The type that the file declares for a value. Symbols are taken if `all_symbols`, or if an input has
  * them: exporters give fresh symbols to what they could not infer. */
 static cleave_status_t set_declared_type(reader_t *reader, cleave_value_t value,
                                          const cleave_onnx_value_info_t *info, bool all_symbols,
@@ -381,7 +381,7 @@ static cleave_status_t wait_for_inputs(reader_t *reader, uint32_t index, uint32_
   return CLEAVE_OK;
 }
 
-/* Some nodes never became ready: says which value nobody defines, or that there is a cycle. */
+/* Some nodes never became ready: says which value nothing defines, or that there is a cycle. */
 static cleave_status_t explain_missing(const reader_t *reader, const uint32_t *missing, bool *is_produced,
                                        cleave_error_t *error) {
   const cleave_onnx_model_t *model = reader->builder.model;

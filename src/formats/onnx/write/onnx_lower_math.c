@@ -88,7 +88,7 @@ static cleave_value_t sum_over(cleave_lowering_t *l, cleave_value_t x, bool keep
   return y;
 }
 
-/* Axes that are no constant: only ReduceSum takes those before opset 18. */
+/* Axes that are not constant: only ReduceSum takes those before opset 18. */
 void cleave_lower_reduce(cleave_lowering_t *l) {
   cleave_value_t x = cleave_lowering_input(l, 0);
   cleave_dtype_t dtype = known_dtype(l);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Bodies of normalisations, recurrent layers that start with the batch, and attention, as ONNX defines them.
- * Statistics are taken in the type of `stash_type`, float32, or in float64 where the data has that. */
+ * Statistics are taken in the type of `stash_type`, float32, or in float64 if the data has that. */
 #include <math.h>
 #include <string.h>
 

@@ -116,7 +116,7 @@ void cleave_lower_affine_grid(cleave_lowering_t *l) {
   cleave_lowering_output(l, cleave_lowering_cast(l, grid, dtype, result));
 }
 
-/* 1 where a number drawn from 0 to 1 is less than the probability. */
+/* 1 if a number drawn from 0 to 1 is less than the probability. */
 void cleave_lower_bernoulli(cleave_lowering_t *l) {
   cleave_dtype_t result =
       (cleave_dtype_t)cleave_graph_value(l->source, cleave_node_output(l->source, l->node, 0))->dtype;

@@ -34,7 +34,7 @@ typedef struct cleave_onnx_writer {
 /* A node on its way out: what the graph says, until a downgrade changes it. */
 typedef struct cleave_onnx_input {
   const char *name;     /* "": left out */
-  cleave_value_t value; /* NONE where left out */
+  cleave_value_t value; /* NONE if left out */
 } cleave_onnx_input_t;
 
 typedef struct cleave_onnx_record {
@@ -51,7 +51,7 @@ typedef struct cleave_onnx_record {
 
 /* Gives every value and output a unique name (onnx_write_names.c). */
 CLEAVE_MUST_USE cleave_status_t cleave_onnx_name_values(cleave_onnx_writer_t *writer, cleave_error_t *error);
-/* "base", or "base_7" where that is taken. */
+/* "base", or "base_7" if that is taken. */
 CLEAVE_MUST_USE cleave_status_t cleave_onnx_unique_name(cleave_onnx_writer_t *writer, const char *base,
                                                         const char **out_name, cleave_error_t *error);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Names of values in a written model. Those of inputs and outputs are the users' and come first; the others
- * keep theirs where it is free. An output whose value has another name already gets an Identity.
+ * keep theirs if it is free. An output whose value has another name already gets an Identity.
  */
 #include <string.h>
 
