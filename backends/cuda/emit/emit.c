@@ -26,44 +26,6 @@ static cuda_emit_t find_operator(const char *op) {
   return NULL;
 }
 
-cleave_status_t cuda_read_ints(cuda_plan_t *plan, const cleave_node_view_t *node, uint32_t index,
-                               int64_t *out_ints, uint32_t room, uint32_t *out_count) {
-  const cleave_tensor_view_t *tensor = cuda_input(plan, node, index);
-  *out_count = 0;
-  if (tensor == NULL) {
-    return CLEAVE_OK;
-  }
-  const void *data = cuda_plan_data(plan, node->inputs[index]);
-  int64_t count = cleave_view_element_count(tensor);
-  if (data == NULL || !cpu_dtype_is_integer(tensor->dtype)) {
-    return cuda_plan_refuse(plan, CLEAVE_REASON_CONSTANT, "input %u is not a constant of integers",
-                            (unsigned)index);
-  }
-  if (count < 0 || count > room) {
-    return cuda_plan_refuse(plan, CLEAVE_REASON_SHAPE, "input %u has more than %u elements", (unsigned)index,
-                            (unsigned)room);
-  }
-  cpu_convert(tensor->dtype, data, CLEAVE_DTYPE_I64, out_ints, count);
-  *out_count = (uint32_t)count;
-  return CLEAVE_OK;
-}
-
-void cuda_dense_strides(int32_t rank, const int64_t *dims, int64_t *out_strides) {
-  int64_t stride = 1;
-  for (int32_t d = rank - 1; d >= 0; d--) {
-    out_strides[d] = stride;
-    stride *= dims[d] > 0 ? dims[d] : 1;
-  }
-}
-
-int64_t cuda_product_of(const int64_t *dims, int32_t count) {
-  int64_t result = 1;
-  for (int32_t k = 0; k < count; k++) {
-    result *= dims[k];
-  }
-  return result;
-}
-
 /* ---- one node, one fusion ---- */
 
 static bool is_onnx(const cleave_node_view_t *node) {
