@@ -27,6 +27,32 @@ const void *cleave_attribute_bytes(const cleave_attribute_t *attribute, size_t *
   return NULL;
 }
 
+bool cleave_attribute_is_list(const cleave_attribute_t *attribute) {
+  return attribute->kind == CLEAVE_ATTRIBUTE_INTS || attribute->kind == CLEAVE_ATTRIBUTE_FLOATS ||
+         attribute->kind == CLEAVE_ATTRIBUTE_STRINGS;
+}
+
+uint32_t cleave_attribute_item_count(const cleave_attribute_t *attribute) {
+  return cleave_attribute_is_list(attribute)          ? attribute->count
+         : attribute->kind == CLEAVE_ATTRIBUTE_TENSOR ? 0
+                                                      : 1;
+}
+
+cleave_attribute_t cleave_attribute_item(const cleave_attribute_t *attribute, uint32_t index) {
+  switch (attribute->kind) {
+    case CLEAVE_ATTRIBUTE_INTS:
+      return (cleave_attribute_t){.kind = CLEAVE_ATTRIBUTE_INT, .count = 1, .i = attribute->ints[index]};
+    case CLEAVE_ATTRIBUTE_FLOATS:
+      return (cleave_attribute_t){
+          .kind = CLEAVE_ATTRIBUTE_FLOAT, .count = 1, .f = (double)attribute->floats[index]};
+    case CLEAVE_ATTRIBUTE_STRINGS:
+      return (cleave_attribute_t){.kind = CLEAVE_ATTRIBUTE_STRING,
+                                  .count = (uint32_t)strlen(attribute->strings[index]),
+                                  .s = attribute->strings[index]};
+    default: return *attribute;
+  }
+}
+
 static bool same_texts(const cleave_attribute_t *a, const cleave_attribute_t *b) {
   for (uint32_t k = 0; k < a->count; k++) {
     if (strcmp(a->strings[k], b->strings[k]) != 0) {

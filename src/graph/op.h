@@ -37,6 +37,13 @@ typedef struct cleave_attribute {
  * for a tensor; *out_bytes is 0 then. */
 const void *cleave_attribute_bytes(const cleave_attribute_t *attribute, size_t *out_bytes);
 
+/* The content item by item: the elements of a list, or the one number or string; none of a tensor. Item
+ * `index` is an attribute of kind INT, FLOAT or STRING without a name. A float as a double may lose the bits
+ * of a NaN. */
+bool cleave_attribute_is_list(const cleave_attribute_t *attribute);
+uint32_t cleave_attribute_item_count(const cleave_attribute_t *attribute);
+cleave_attribute_t cleave_attribute_item(const cleave_attribute_t *attribute, uint32_t index);
+
 /* The same kind and content, names aside. Floats are compared as bits. False for tensors. */
 bool cleave_attribute_is_equal(const cleave_attribute_t *a, const cleave_attribute_t *b);
 

@@ -26,34 +26,24 @@ void cleave_value_type_print(const cleave_graph_t *graph, cleave_value_t value, 
   cleave_shape_print(graph->dims, record->rank, record->dims, text);
 }
 
-static void print_list(const cleave_attribute_t *attribute, cleave_text_t *text) {
-  cleave_text_add(text, "[");
-  for (uint32_t k = 0; k < attribute->count && k < MAX_ELEMENTS; k++) {
+void cleave_attribute_print(const cleave_attribute_t *attribute, cleave_text_t *text) {
+  bool is_list = cleave_attribute_is_list(attribute);
+  uint32_t count = cleave_attribute_item_count(attribute);
+  if (attribute->kind == CLEAVE_ATTRIBUTE_TENSOR) {
+    cleave_text_add(text, cleave_dtype_name(attribute->tensor->dtype));
+    cleave_shape_print(NULL, attribute->tensor->rank, attribute->tensor->dims, text);
+  }
+  cleave_text_add(text, is_list ? "[" : "");
+  for (uint32_t k = 0; k < count && k < MAX_ELEMENTS; k++) {
+    cleave_attribute_t item = cleave_attribute_item(attribute, k);
     cleave_text_add(text, k > 0 ? ", " : "");
-    if (attribute->kind == CLEAVE_ATTRIBUTE_INTS) {
-      cleave_text_format(text, "%lld", (long long)attribute->ints[k]);
-    } else if (attribute->kind == CLEAVE_ATTRIBUTE_FLOATS) {
-      cleave_text_format(text, "%.9g", (double)attribute->floats[k]);
-    } else {
-      cleave_text_format(text, "\"%s\"", attribute->strings[k]);
+    switch (item.kind) {
+      case CLEAVE_ATTRIBUTE_INT: cleave_text_format(text, "%lld", (long long)item.i); break;
+      case CLEAVE_ATTRIBUTE_FLOAT: cleave_text_format(text, "%.9g", item.f); break;
+      default: cleave_text_format(text, "\"%s\"", item.s); break;
     }
   }
-  cleave_text_add(text, attribute->count > MAX_ELEMENTS ? ", ...]" : "]");
-}
-
-void cleave_attribute_print(const cleave_attribute_t *attribute, cleave_text_t *text) {
-  switch (attribute->kind) {
-    case CLEAVE_ATTRIBUTE_INT: cleave_text_format(text, "%lld", (long long)attribute->i); break;
-    case CLEAVE_ATTRIBUTE_FLOAT: cleave_text_format(text, "%.9g", attribute->f); break;
-    case CLEAVE_ATTRIBUTE_STRING: cleave_text_format(text, "\"%s\"", attribute->s); break;
-    case CLEAVE_ATTRIBUTE_TENSOR:
-      cleave_text_add(text, cleave_dtype_name(attribute->tensor->dtype));
-      cleave_shape_print(NULL, attribute->tensor->rank, attribute->tensor->dims, text);
-      break;
-    case CLEAVE_ATTRIBUTE_INTS:
-    case CLEAVE_ATTRIBUTE_FLOATS:
-    case CLEAVE_ATTRIBUTE_STRINGS: print_list(attribute, text); break;
-  }
+  cleave_text_add(text, !is_list ? "" : count > MAX_ELEMENTS ? ", ...]" : "]");
 }
 
 void cleave_node_print(const cleave_graph_t *graph, cleave_node_t node, cleave_text_t *text) {

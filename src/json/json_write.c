@@ -88,24 +88,21 @@ json_t *cleave_json_attribute(const cleave_attribute_t *attribute) {
   if (attribute->kind < CLEAVE_ATTRIBUTE_INT || attribute->kind > CLEAVE_ATTRIBUTE_STRINGS) {
     return NULL;
   }
+  bool is_list = cleave_attribute_is_list(attribute);
   json_t *list = json_array();
-  json_t *value = NULL;
-  for (uint32_t k = 0; k < attribute->count; k++) {
-    json_t *item = attribute->kind == CLEAVE_ATTRIBUTE_INTS     ? json_integer(attribute->ints[k])
-                   : attribute->kind == CLEAVE_ATTRIBUTE_FLOATS ? cleave_json_float(attribute->floats[k])
-                   : attribute->kind == CLEAVE_ATTRIBUTE_STRINGS
-                       ? cleave_json_bytes(attribute->strings[k], strlen(attribute->strings[k]))
-                       : NULL;
-    if (item != NULL) {
-      (void)json_array_append_new(list, item);
+  json_t *item = NULL;
+  for (uint32_t k = 0; k < cleave_attribute_item_count(attribute); k++) {
+    cleave_attribute_t part = cleave_attribute_item(attribute, k);
+    switch (part.kind) {
+      case CLEAVE_ATTRIBUTE_INT: item = json_integer(part.i); break;
+      case CLEAVE_ATTRIBUTE_FLOAT:
+        item = is_list ? cleave_json_float(attribute->floats[k]) : cleave_json_real(part.f);
+        break;
+      default: item = cleave_json_bytes(part.s, part.count); break;
     }
+    cleave_json_append(&list, item);
   }
-  switch (attribute->kind) {
-    case CLEAVE_ATTRIBUTE_INT: value = json_integer(attribute->i); break;
-    case CLEAVE_ATTRIBUTE_FLOAT: value = cleave_json_real(attribute->f); break;
-    case CLEAVE_ATTRIBUTE_STRING: value = cleave_json_bytes(attribute->s, attribute->count); break;
-    default: value = json_array_size(list) == attribute->count ? json_incref(list) : NULL; break;
-  }
+  json_t *value = is_list ? json_incref(list) : json_incref(json_array_get(list, 0));
   json_decref(list);
   json_t *json = json_object();
   cleave_json_set(&json, "name", cleave_json_text(attribute->name));

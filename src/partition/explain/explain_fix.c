@@ -75,23 +75,20 @@ static void write_dims(const cleave_type_test_t *type, uint32_t index, cleave_te
 /* The attribute as a literal of the rule language; false if it has none. */
 static bool make_literal(cleave_explainer_t *x, const cleave_attribute_t *attribute,
                          cleave_pattern_literal_t *literal) {
-  bool is_list = attribute->kind == CLEAVE_ATTRIBUTE_INTS || attribute->kind == CLEAVE_ATTRIBUTE_FLOATS;
-  uint32_t count = is_list ? attribute->count : 1;
-  *literal = (cleave_pattern_literal_t){.count = count, .is_list = is_list};
+  uint32_t count = cleave_attribute_item_count(attribute);
+  *literal = (cleave_pattern_literal_t){.count = count, .is_list = cleave_attribute_is_list(attribute)};
   if (attribute->kind == CLEAVE_ATTRIBUTE_STRING) {
     literal->text = cleave_arena_copy_text(&x->build_arena, attribute->s, attribute->count);
     return literal->text != NULL && strlen(literal->text) == attribute->count;
   }
+  if (attribute->kind == CLEAVE_ATTRIBUTE_STRINGS || attribute->kind == CLEAVE_ATTRIBUTE_TENSOR) {
+    return false;
+  }
   double *numbers = cleave_arena_allocate(&x->build_arena, (size_t)count + 1, sizeof *numbers);
   literal->numbers = numbers;
   for (uint32_t k = 0; numbers != NULL && k < count; k++) {
-    switch (attribute->kind) {
-      case CLEAVE_ATTRIBUTE_INT: numbers[k] = (double)attribute->i; break;
-      case CLEAVE_ATTRIBUTE_FLOAT: numbers[k] = attribute->f; break;
-      case CLEAVE_ATTRIBUTE_INTS: numbers[k] = (double)attribute->ints[k]; break;
-      case CLEAVE_ATTRIBUTE_FLOATS: numbers[k] = (double)attribute->floats[k]; break;
-      default: return false;
-    }
+    cleave_attribute_t item = cleave_attribute_item(attribute, k);
+    numbers[k] = item.kind == CLEAVE_ATTRIBUTE_INT ? (double)item.i : item.f;
   }
   return numbers != NULL;
 }

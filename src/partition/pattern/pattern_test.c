@@ -18,35 +18,22 @@ static bool float_equal(double attribute, double literal) {
 }
 
 static bool literal_equal(const cleave_pattern_literal_t *literal, const cleave_attribute_t *attribute) {
-  bool is_number = literal->text == NULL;
-  switch (attribute->kind) {
-    case CLEAVE_ATTRIBUTE_STRING:
-      return !is_number && strlen(literal->text) == attribute->count &&
-             memcmp(literal->text, attribute->s, attribute->count) == 0;
-    case CLEAVE_ATTRIBUTE_INT:
-      return is_number && !literal->is_list && literal->count == 1 &&
-             (double)attribute->i == literal->numbers[0];
-    case CLEAVE_ATTRIBUTE_FLOAT:
-      return is_number && !literal->is_list && literal->count == 1 &&
-             float_equal(attribute->f, literal->numbers[0]);
-    case CLEAVE_ATTRIBUTE_INTS:
-    case CLEAVE_ATTRIBUTE_FLOATS:
-      if (!is_number || !literal->is_list || literal->count != attribute->count) {
-        return false;
-      }
-      for (uint32_t k = 0; k < literal->count; k++) {
-        bool equal = attribute->kind == CLEAVE_ATTRIBUTE_INTS
-                         ? (double)attribute->ints[k] == literal->numbers[k]
-                         : float_equal((double)attribute->floats[k], literal->numbers[k]);
-        if (!equal) {
-          return false;
-        }
-      }
-      return true;
-    case CLEAVE_ATTRIBUTE_STRINGS:
-    case CLEAVE_ATTRIBUTE_TENSOR: return false;
+  if (attribute->kind == CLEAVE_ATTRIBUTE_STRINGS || attribute->kind == CLEAVE_ATTRIBUTE_TENSOR) {
+    return false;
   }
-  return false;
+  if (attribute->kind == CLEAVE_ATTRIBUTE_STRING || literal->text != NULL) {
+    return attribute->kind == CLEAVE_ATTRIBUTE_STRING && literal->text != NULL &&
+           strlen(literal->text) == attribute->count &&
+           memcmp(literal->text, attribute->s, attribute->count) == 0;
+  }
+  bool is_equal = literal->is_list == cleave_attribute_is_list(attribute) &&
+                  literal->count == cleave_attribute_item_count(attribute);
+  for (uint32_t k = 0; is_equal && k < literal->count; k++) {
+    cleave_attribute_t item = cleave_attribute_item(attribute, k);
+    is_equal = item.kind == CLEAVE_ATTRIBUTE_INT ? (double)item.i == literal->numbers[k]
+                                                 : float_equal(item.f, literal->numbers[k]);
+  }
+  return is_equal;
 }
 
 static bool is_one_of_literals(const cleave_attribute_test_t *test, const cleave_attribute_t *attribute) {

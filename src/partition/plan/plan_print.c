@@ -66,24 +66,18 @@ static void add_attributes(const cleave_attribute_t *attributes, uint32_t count,
     cleave_text_add(text, k == 0 ? " {" : ", ");
     add_name(text, attribute->name);
     cleave_text_add(text, " = ");
-    switch (attribute->kind) {
-      case CLEAVE_ATTRIBUTE_INT: cleave_text_show(text, "%" PRId64, attribute->i); continue;
-      case CLEAVE_ATTRIBUTE_FLOAT: cleave_text_show(text, "%.17g", attribute->f); continue;
-      case CLEAVE_ATTRIBUTE_STRING: add_quoted(text, attribute->s); continue;
-      default: break;
-    }
-    cleave_text_add(text, "[");
-    for (uint32_t item = 0; item < attribute->count; item++) {
-      cleave_text_add(text, item == 0 ? "" : ", ");
-      if (attribute->kind == CLEAVE_ATTRIBUTE_INTS) {
-        cleave_text_show(text, "%" PRId64, attribute->ints[item]);
-      } else if (attribute->kind == CLEAVE_ATTRIBUTE_FLOATS) {
-        cleave_text_show(text, "%.9g", (double)attribute->floats[item]);
-      } else if (attribute->kind == CLEAVE_ATTRIBUTE_STRINGS) {
-        add_quoted(text, attribute->strings[item]);
+    bool is_list = cleave_attribute_is_list(attribute);
+    cleave_text_add(text, is_list ? "[" : "");
+    for (uint32_t n = 0; n < cleave_attribute_item_count(attribute); n++) {
+      cleave_attribute_t item = cleave_attribute_item(attribute, n);
+      cleave_text_add(text, n == 0 ? "" : ", ");
+      switch (item.kind) {
+        case CLEAVE_ATTRIBUTE_INT: cleave_text_show(text, "%" PRId64, item.i); break;
+        case CLEAVE_ATTRIBUTE_FLOAT: cleave_text_show(text, is_list ? "%.9g" : "%.17g", item.f); break;
+        default: add_quoted(text, item.s); break;
       }
     }
-    cleave_text_add(text, "]");
+    cleave_text_add(text, is_list ? "]" : "");
   }
   cleave_text_add(text, count > 0 ? "}" : "");
 }

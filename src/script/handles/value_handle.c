@@ -97,26 +97,25 @@ void cleave_handle_push_attribute(lua_State *state, const cleave_attribute_t *at
     lua_pushnil(state);
     return;
   }
-  switch (attribute->kind) {
-    case CLEAVE_ATTRIBUTE_INT: lua_pushinteger(state, attribute->i); return;
-    case CLEAVE_ATTRIBUTE_FLOAT: lua_pushnumber(state, attribute->f); return;
-    case CLEAVE_ATTRIBUTE_STRING: lua_pushlstring(state, attribute->s, attribute->count); return;
-    case CLEAVE_ATTRIBUTE_TENSOR: cleave_handle_push_tensor(state, attribute->tensor); return;
-    case CLEAVE_ATTRIBUTE_INTS:
-    case CLEAVE_ATTRIBUTE_FLOATS:
-    case CLEAVE_ATTRIBUTE_STRINGS: break;
+  if (attribute->kind == CLEAVE_ATTRIBUTE_TENSOR) {
+    cleave_handle_push_tensor(state, attribute->tensor);
+    return;
   }
-  lua_newtable(state);
-  for (uint32_t k = 0; k < attribute->count; k++) {
-    if (attribute->kind == CLEAVE_ATTRIBUTE_INTS) {
-      lua_pushinteger(state, attribute->ints[k]);
-    } else if (attribute->kind == CLEAVE_ATTRIBUTE_FLOATS) {
-      lua_pushnumber(state, (lua_Number)attribute->floats[k]);
-    } else {
-      lua_pushstring(state, attribute->strings[k]);
+  bool is_list = cleave_attribute_is_list(attribute);
+  if (is_list) {
+    lua_newtable(state);
+  }
+  for (uint32_t k = 0; k < cleave_attribute_item_count(attribute); k++) {
+    cleave_attribute_t item = cleave_attribute_item(attribute, k);
+    switch (item.kind) {
+      case CLEAVE_ATTRIBUTE_INT: lua_pushinteger(state, item.i); break;
+      case CLEAVE_ATTRIBUTE_FLOAT: lua_pushnumber(state, item.f); break;
+      default: lua_pushlstring(state, item.s, item.count); break;
     }
-    lua_rawseti(state, -2, (lua_Integer)k + 1);
-    cleave_script_step(state, 1);
+    if (is_list) {
+      lua_rawseti(state, -2, (lua_Integer)k + 1);
+      cleave_script_step(state, 1);
+    }
   }
 }
 

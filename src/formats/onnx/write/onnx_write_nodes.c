@@ -16,31 +16,26 @@ static void put_attribute(cleave_text_t *out, const cleave_attribute_t *attribut
   size_t mark = cleave_protobuf_begin(out, ONNX_NODE_ATTRIBUTE);
   cleave_protobuf_put_text(out, ONNX_ATTRIBUTE_NAME, attribute->name);
   cleave_protobuf_put_int(out, ONNX_ATTRIBUTE_TYPE, types[attribute->kind]);
-  switch (attribute->kind) {
-    case CLEAVE_ATTRIBUTE_INT: cleave_protobuf_put_int(out, ONNX_ATTRIBUTE_I, attribute->i); break;
-    case CLEAVE_ATTRIBUTE_FLOAT: cleave_protobuf_put_float(out, ONNX_ATTRIBUTE_F, (float)attribute->f); break;
-    case CLEAVE_ATTRIBUTE_STRING: cleave_protobuf_put_text(out, ONNX_ATTRIBUTE_S, attribute->s); break;
-    case CLEAVE_ATTRIBUTE_INTS:
-      for (uint32_t k = 0; k < attribute->count; k++) {
-        cleave_protobuf_put_int(out, ONNX_ATTRIBUTE_INTS, attribute->ints[k]);
-      }
-      break;
-    case CLEAVE_ATTRIBUTE_FLOATS:
-      for (uint32_t k = 0; k < attribute->count; k++) {
-        cleave_protobuf_put_float(out, ONNX_ATTRIBUTE_FLOATS, attribute->floats[k]);
-      }
-      break;
-    case CLEAVE_ATTRIBUTE_STRINGS:
-      for (uint32_t k = 0; k < attribute->count; k++) {
-        cleave_protobuf_put_text(out, ONNX_ATTRIBUTE_STRINGS, attribute->strings[k]);
-      }
-      break;
-    case CLEAVE_ATTRIBUTE_TENSOR: {
-      size_t tensor = cleave_protobuf_begin(out, ONNX_ATTRIBUTE_T);
-      cleave_onnx_put_tensor(out, attribute->tensor, "");
-      cleave_protobuf_end(out, tensor);
-      break;
+  bool is_list = cleave_attribute_is_list(attribute);
+  for (uint32_t k = 0; k < cleave_attribute_item_count(attribute); k++) {
+    cleave_attribute_t item = cleave_attribute_item(attribute, k);
+    switch (item.kind) {
+      case CLEAVE_ATTRIBUTE_INT:
+        cleave_protobuf_put_int(out, is_list ? ONNX_ATTRIBUTE_INTS : ONNX_ATTRIBUTE_I, item.i);
+        break;
+      case CLEAVE_ATTRIBUTE_FLOAT:
+        cleave_protobuf_put_float(out, is_list ? ONNX_ATTRIBUTE_FLOATS : ONNX_ATTRIBUTE_F,
+                                  is_list ? attribute->floats[k] : (float)item.f);
+        break;
+      default:
+        cleave_protobuf_put_text(out, is_list ? ONNX_ATTRIBUTE_STRINGS : ONNX_ATTRIBUTE_S, item.s);
+        break;
     }
+  }
+  if (attribute->kind == CLEAVE_ATTRIBUTE_TENSOR) {
+    size_t tensor = cleave_protobuf_begin(out, ONNX_ATTRIBUTE_T);
+    cleave_onnx_put_tensor(out, attribute->tensor, "");
+    cleave_protobuf_end(out, tensor);
   }
   cleave_protobuf_end(out, mark);
 }
