@@ -3,7 +3,7 @@
 // planned with the workspace.
 #include "cpu/fused.h"
 
-#include "kernels/execute.h"
+#include "kernels/execute/execute.h"
 #include "kernels/lower/lower.h"
 
 typedef struct fused_state {

@@ -8,7 +8,7 @@
 
 #include "kernels/cuda/arguments.h"
 #include "kernels/cuda/expression.h"
-#include "kernels/space.h"
+#include "kernels/execute/space.h"
 #include "plan.h"
 
 enum { MOST_THREADS = 1024 };

@@ -11,7 +11,7 @@
 #ifndef CLEAVE_KERNELS_CUDA_H
 #define CLEAVE_KERNELS_CUDA_H
 
-#include "kernels/execute.h"
+#include "kernels/execute/execute.h"
 
 #define KERNEL_CUDA_ENTRY "cleave_kernel"
 

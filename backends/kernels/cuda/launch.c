@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "arguments.h"
-#include "kernels/space.h"
+#include "kernels/execute/space.h"
 #include "phases.h"
 
 enum {

@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "grid.h"
-#include "kernels/space.h"
+#include "kernels/execute/space.h"
 #include "unit.h"
 
 typedef struct program *nvrtc_program_t;

@@ -6,7 +6,7 @@
 #ifndef CLEAVE_TESTS_KERNEL_CASE_H
 #define CLEAVE_TESTS_KERNEL_CASE_H
 
-#include "kernels/execute.h"
+#include "kernels/execute/execute.h"
 #include "kernels/text.h"
 
 /* The program of this text; fails the test where it is none. */

@@ -193,6 +193,23 @@ UNIT_TEST(transposed_and_repeated_inputs) {
   check_text(text, (const int64_t[]){3, 700, 6}, 0);
 }
 
+/* Cheap operators in a row: each form of operand, values that are read again later, outputs on the way. */
+static const char *const CHAIN =
+    "kernel rank 2 reduced 1\nin0 f32 [0 1]\nin1 f32 [0 1]\nin2 f32 [. 0]\nin3 f32 [. .]\n%0 = load in0\n"
+    "%1 = load in1\n%2 = load in2\n%3 = load in3\n%4 = Sub %0 %1\n%5 = Sub %2 %4\n%6 = Mul %5 %5\n"
+    "%7 = Add %3 %6\n%8 = Div %7 %3\n%9 = Max %8 %4\n%10 = LeakyRelu %9 0.25\n%11 = Min %10 %2\n"
+    "%12 = Neg %11\n%13 = ReduceMax %12\n%14 = Sub %13 %12\n%15 = Add %14 %6\n%16 = Add %15 %13\n"
+    "%17 = HardSigmoid %16 0.2 0.5\n%18 = Sub %16 %17\nout0 f32 = %18\nout1 f32 = %12\nout2 f32 = %6\n"
+    "out3 f32 += %8\n";
+
+UNIT_TEST(operators_in_a_row_of_any_length) {
+  for (int64_t length = 1; length <= 300; length += length < 20 || length > 120 ? 1 : 7) {
+    check_text(CHAIN, (const int64_t[]){3, length}, 0);
+  }
+  check_text(CHAIN, (const int64_t[]){3, 2047}, 0);
+  check_text(CHAIN, (const int64_t[]){2, 5001}, 0);
+}
+
 UNIT_TEST(ranks_zero_and_eight) {
   check_text(
       "kernel rank 0 reduced 0\nin0 f64 []\n%0 = load in0\n%1 = Exp %0\nout0 f64 = %1\nout1 f64 += %0\n",
@@ -226,12 +243,46 @@ UNIT_TEST(outputs_that_nobody_wants_are_left_out) {
   kernel_program_destroy(program);
 }
 
-/* Outputs beyond the size of caches go another way. */
+/* Outputs beyond the size of caches go another way: the same numbers as row by row, from memory that is
+ * aligned to lines of the cache and from memory that is not. */
 UNIT_TEST(outputs_of_many_megabytes) {
-  check_text(
-      "kernel rank 2 reduced 0\nin0 f32 [0 1]\n%0 = load in0\n%1 = Neg %0\n%2 = Abs %1\n%3 = constant f32 2\n"
-      "%4 = Neg %3\nout0 f32 = %1\nout1 f32 = %2\nout2 f32 = %4\n",
-      (const int64_t[]){3, 2800001}, 0);
+  enum { ROWS = 8, COLUMNS = 1100001, OUTPUTS = 3 };
+  kernel_program_t *program = kernel_case_read(
+      "kernel rank 2 reduced 0\nin0 f32 [0 1]\n%0 = load in0\n%1 = constant f32 0.5\n%2 = Add %0 %1\n"
+      "%3 = Mul %2 %0\n%4 = Exp %2\n%5 = Sub %4 %3\n%6 = Neg %1\nout0 f32 = %3\nout1 f32 = %5\nout2 f32 = "
+      "%6\n");
+  const size_t count = (size_t)ROWS * COLUMNS;
+  const size_t bytes = (count * sizeof(float) + 127) / 64 * 64;
+  float *data = aligned_alloc(64, bytes);
+  for (size_t k = 0; k < count; k++) {
+    data[k] = (float)(k % 4001) / 1000.0f - 2.0f;
+  }
+  for (size_t shift = 0; shift < 2; shift++) {
+    float *memory[2][OUTPUTS];
+    void *outputs[OUTPUTS];
+    for (int k = 0; k < OUTPUTS; k++) {
+      memory[0][k] = aligned_alloc(64, bytes);
+      memory[1][k] = aligned_alloc(64, bytes);
+      outputs[k] = memory[0][k] + shift;
+    }
+    const kernel_tensor_t whole = {.data = data, .rank = 2, .dims = (const int64_t[]){ROWS, COLUMNS}};
+    kernel_case_run(program, (int)shift + 1, 2, &whole, outputs);
+    for (size_t row = 0; row < ROWS; row++) {
+      const kernel_tensor_t one = {
+          .data = data + row * COLUMNS, .rank = 2, .dims = (const int64_t[]){1, COLUMNS}};
+      for (int k = 0; k < OUTPUTS; k++) {
+        outputs[k] = memory[1][k] + shift + row * COLUMNS;
+      }
+      kernel_case_run(program, (int)shift + 1, 1, &one, outputs);
+    }
+    for (int k = 0; k < OUTPUTS; k++) {
+      ck_assert_mem_eq(memory[0][k] + shift, memory[1][k] + shift, count * sizeof(float));
+      free(memory[0][k]);
+      free(memory[1][k]);
+    }
+  }
+  free(data);
+  kernel_program_destroy(program);
 }
 
 /* More elements than 32 bits count, all of them one element in memory. */

@@ -6,7 +6,7 @@
 #ifndef CLEAVE_KERNELS_SPACE_H
 #define CLEAVE_KERNELS_SPACE_H
 
-#include "plan.h"
+#include "kernels/execute/plan.h"
 
 /* How a span of elements is cut. A tile is some whole runs along the last axis, or a part of one. */
 typedef struct kernel_grid {

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Planning: which phase computes a value, in which order, and which slot holds it. Inputs are loaded again in
 // each phase that reads them; other values that a later phase reads are kept over the row.
-#include "plan.h"
+#include "kernels/execute/plan.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-enum { MOST_STEPS = 4 * KERNEL_MOST_VALUES + 2 * KERNEL_MOST_TENSORS };
 
 typedef struct planner {
   kernel_plan_t *plan;
@@ -19,6 +17,7 @@ typedef struct planner {
   uint32_t last_step[KERNEL_MOST_VALUES];
   uint32_t slot[KERNEL_MOST_VALUES];
   bool taken[2 * KERNEL_MOST_VALUES];
+  kernel_step_t scratch[KERNEL_MOST_STEPS];
 } planner_t;
 
 static bool is_source(const kernel_value_t *value) {
@@ -193,20 +192,6 @@ static uint32_t take_slot(planner_t *planner) {
   return slot;
 }
 
-/* The operands that a step reads, in `values`. */
-static uint32_t step_operands(const kernel_program_t *program, const kernel_step_t *step, uint32_t *values) {
-  const kernel_value_t *value = &program->values[step->value];
-  uint32_t count = 0;
-  if (step->kind == KERNEL_STEP_STORE) {
-    values[count++] = step->value;
-  } else if (step->kind == KERNEL_STEP_APPLY || step->kind == KERNEL_STEP_REDUCE) {
-    for (uint32_t k = 0; k < kernel_op_info(value->op)->operand_count; k++) {
-      values[count++] = value->operands[k];
-    }
-  }
-  return count;
-}
-
 /* A slot is free again behind the last step that reads it; an output may take that of an operand whose
  * elements have the same size. */
 static void give_slots(planner_t *planner, const kernel_phase_t *phase) {
@@ -215,7 +200,7 @@ static void give_slots(planner_t *planner, const kernel_phase_t *phase) {
   uint32_t operands[3];
   memset(planner->taken, 0, sizeof planner->taken);
   for (uint32_t s = phase->tile_begin; s < phase->end; s++) {
-    uint32_t count = step_operands(program, &plan->steps[s], operands);
+    uint32_t count = kernel_step_operands(program, &plan->steps[s], operands);
     planner->last_step[plan->steps[s].value] = s;
     for (uint32_t k = 0; k < count; k++) {
       planner->last_step[operands[k]] = s;
@@ -226,7 +211,7 @@ static void give_slots(planner_t *planner, const kernel_phase_t *phase) {
   }
   for (uint32_t s = phase->tile_begin; s < phase->end; s++) {
     kernel_step_t *step = &plan->steps[s];
-    uint32_t count = step_operands(program, step, operands);
+    uint32_t count = kernel_step_operands(program, step, operands);
     bool makes = step->kind == KERNEL_STEP_LOAD || step->kind == KERNEL_STEP_EXPAND ||
                  (step->kind == KERNEL_STEP_APPLY && has_slot(planner, step->value));
     for (int is_late = 0; is_late < 2; is_late++) {
@@ -262,7 +247,7 @@ cleave_status_t kernel_plan_create(const kernel_program_t *program, const kernel
     plan->rows = calloc(values, sizeof *plan->rows);
     plan->lanes = calloc(values, sizeof *plan->lanes);
     plan->phases = calloc(values + 1, sizeof *plan->phases);
-    plan->steps = calloc(MOST_STEPS, sizeof *plan->steps);
+    plan->steps = calloc(KERNEL_MOST_STEPS, sizeof *plan->steps);
   }
   if (plan == NULL || planner == NULL || plan->kept == NULL || plan->rows == NULL || plan->lanes == NULL ||
       plan->phases == NULL || plan->steps == NULL) {
@@ -281,6 +266,7 @@ cleave_status_t kernel_plan_create(const kernel_program_t *program, const kernel
     add_phase(planner, p);
   }
   for (uint32_t p = 0; p < plan->phase_count; p++) {
+    kernel_plan_chains(plan, &plan->phases[p], planner->scratch);
     give_slots(planner, &plan->phases[p]);
   }
   plan->slot_count++;

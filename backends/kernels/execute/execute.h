@@ -8,7 +8,7 @@
 #ifndef CLEAVE_KERNELS_EXECUTE_H
 #define CLEAVE_KERNELS_EXECUTE_H
 
-#include "loops.h"
+#include "kernels/execute/loops.h"
 
 typedef struct kernel_plan kernel_plan_t;
 

@@ -6,10 +6,11 @@
 #ifndef CLEAVE_KERNELS_PLAN_H
 #define CLEAVE_KERNELS_PLAN_H
 
-#include "execute.h"
+#include "kernels/execute/execute.h"
 
 enum {
   KERNEL_SLOT_BYTES = 8192, /* a tile of the widest dtype of a program fits into a slot */
+  KERNEL_MOST_STEPS = 4 * KERNEL_MOST_VALUES + 2 * KERNEL_MOST_TENSORS,
   KERNEL_NO_SLOT = UINT32_MAX,
 };
 
@@ -26,6 +27,8 @@ typedef struct kernel_step {
   uint32_t value;
   uint32_t slot;   /* where the tile goes; KERNEL_NO_SLOT: the value is kept over the whole row */
   uint32_t output; /* of a store; of an operator: that it writes to directly, or CLEAVE_INDEX_NONE */
+  uint32_t chain;  /* of the first operator of a chain: how many steps it has; otherwise 0 */
+  bool is_read;    /* of an operator: a step other than the next one of its chain reads the tile */
 } kernel_step_t;
 
 typedef struct kernel_phase {
@@ -51,5 +54,12 @@ struct kernel_plan {
   kernel_phase_t *phases;
   kernel_step_t *steps;
 };
+
+/* The values that a step reads: at most three, in `values`. */
+uint32_t kernel_step_operands(const kernel_program_t *program, const kernel_step_t *step, uint32_t *values);
+
+/* Orders the steps per tile of a phase so that operators of chains (chain.h) follow each other, with what
+ * they load before them. `scratch` has room for as many steps as the phase has. */
+void kernel_plan_chains(kernel_plan_t *plan, kernel_phase_t *phase, kernel_step_t *scratch);
 
 #endif /* CLEAVE_KERNELS_PLAN_H */

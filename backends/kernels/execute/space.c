@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // From the shapes of a call to merged axes, strides and tiles. Nothing here depends on the number of threads.
-#include "space.h"
+#include "kernels/execute/space.h"
 
 #include <inttypes.h>
 
@@ -90,7 +90,7 @@ static kernel_grid_t make_grid(int64_t elements, int64_t run, int64_t tile) {
   }
   if (run >= tile / 4) {
     int64_t pieces = (run - 1) / tile + 1;
-    grid.chunk = ((run - 1) / pieces + KERNEL_LANES) / KERNEL_LANES * KERNEL_LANES;
+    grid.chunk = ((run - 1) / pieces + KERNEL_BLOCK) / KERNEL_BLOCK * KERNEL_BLOCK;
     grid.per_run = (run - 1) / grid.chunk + 1;
     grid.count = elements / run * grid.per_run;
   } else {

@@ -6,10 +6,11 @@
 #ifndef CLEAVE_KERNELS_LOOPS_H
 #define CLEAVE_KERNELS_LOOPS_H
 
-#include "program.h"
+#include "kernels/execute/chain.h"
+#include "kernels/program.h"
 
 enum {
-  KERNEL_LANES = 16, /* partial results of a reduction */
+  KERNEL_LANES = 32, /* partial results of a reduction */
   KERNEL_LANES_BYTES = KERNEL_LANES * 8,
 };
 
@@ -35,6 +36,7 @@ typedef struct kernel_loops {
   kernel_reduce_t reduce[KERNEL_OP_COUNT][KERNEL_DTYPE_COUNT];
   kernel_where_t where[9][4]; /* by element size, and whether x (1) and y (2) are single elements */
   kernel_fill_t fill[9];      /* by element size */
+  const kernel_chain_loops_t *chain;
   /* A copy that leaves the caches alone, for what is too large for them; `stream_end` makes such copies
    * visible to other threads. */
   void (*stream)(void *out, const void *from, size_t bytes);

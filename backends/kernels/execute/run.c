@@ -4,19 +4,13 @@
 // counts for all.
 #include <string.h>
 
-#include "convert.h"
-#include "space.h"
+#include "kernels/convert.h"
+#include "kernels/execute/worker.h"
 
 enum {
   ALIGNMENT = 64,
   WORK_GRAIN = 131072,
-  STREAM_BYTES = 1 << 25, /* an output that is larger would push everything else out of the caches */
 };
-
-typedef struct cell {
-  unsigned char *data;
-  bool is_single;
-} cell_t;
 
 typedef struct run {
   const kernel_plan_t *plan;
@@ -25,28 +19,6 @@ typedef struct run {
   int64_t shares;
   size_t share_bytes;
 } run_t;
-
-/* One share at work. */
-typedef struct worker {
-  const kernel_plan_t *plan;
-  const kernel_call_t *call;
-  const kernel_space_t *space;
-  cell_t *cells;    /* per value */
-  cell_t *expanded; /* per value that is one per row: as seen by elements */
-  unsigned char *lanes;
-  unsigned char *rows;
-  unsigned char *slots;
-  unsigned char *spare; /* a slot for elements on their way */
-  unsigned char *kept;
-  size_t kept_bytes; /* of each kept value */
-  int64_t row;       /* first row of the group */
-  int64_t row_count;
-  int64_t begin;  /* of the tile, in the space */
-  int64_t count;  /* of the tile */
-  int64_t inside; /* of the tile, in the group of rows */
-  int64_t coordinates[CLEAVE_MAX_RANK];
-  bool has_streamed;
-} worker_t;
 
 static size_t round_up(size_t bytes) {
   return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
@@ -58,7 +30,7 @@ static size_t kept_bytes(const kernel_plan_t *plan, const kernel_space_t *space)
 }
 
 static size_t share_bytes(const kernel_plan_t *plan, const kernel_space_t *space) {
-  size_t cells = round_up((size_t)plan->program.value_count * 2 * sizeof(cell_t));
+  size_t cells = round_up((size_t)plan->program.value_count * 2 * sizeof(kernel_cell_t));
   return cells + (size_t)plan->lanes_count * KERNEL_LANES_BYTES +
          ((size_t)plan->row_count + plan->slot_count) * KERNEL_SLOT_BYTES +
          plan->kept_count * kept_bytes(plan, space);
@@ -102,13 +74,13 @@ static void gather(void *out, const unsigned char *from, int64_t stride, int64_t
 #undef GATHER
 }
 
-static void fill(const worker_t *worker, void *out, const void *element, int64_t count, size_t size) {
+static void fill(const kernel_worker_t *worker, void *out, const void *element, int64_t count, size_t size) {
   worker->plan->loops->fill[size](out, element, count);
 }
 
 /* A part of one run of an input, in the dtype of the input. */
-static void load_run(const worker_t *worker, unsigned char *out, const unsigned char *from, int64_t stride,
-                     int64_t count, size_t size) {
+static void load_run(const kernel_worker_t *worker, unsigned char *out, const unsigned char *from,
+                     int64_t stride, int64_t count, size_t size) {
   if (stride == 1) {
     memcpy(out, from, (size_t)count * size);
   } else if (stride == 0) {
@@ -119,7 +91,7 @@ static void load_run(const worker_t *worker, unsigned char *out, const unsigned 
 }
 
 /* The tile of an input, run by run. */
-static void load_runs(const worker_t *worker, uint32_t input, unsigned char *out, size_t size) {
+static void load_runs(const kernel_worker_t *worker, uint32_t input, unsigned char *out, size_t size) {
   const kernel_space_t *space = worker->space;
   const unsigned char *data = worker->call->inputs[input].data;
   const int64_t *strides = space->strides[input];
@@ -146,7 +118,7 @@ static void load_runs(const worker_t *worker, uint32_t input, unsigned char *out
 }
 
 /* Leaves the tile where it lies if it can: dense, or one element. */
-static void load(worker_t *worker, const kernel_step_t *step) {
+static void load(kernel_worker_t *worker, const kernel_step_t *step) {
   const kernel_space_t *space = worker->space;
   const kernel_value_t *value = &worker->plan->program.values[step->value];
   cleave_dtype_t dtype = worker->plan->program.inputs[value->input].dtype;
@@ -166,7 +138,7 @@ static void load(worker_t *worker, const kernel_step_t *step) {
     is_run = space->rank == 0 ||
              worker->coordinates[space->rank - 1] + worker->count <= space->dims[space->rank - 1];
   }
-  cell_t cell = {.data = data + offset * (int64_t)size, .is_single = is_run && stride == 0};
+  kernel_cell_t cell = {.data = data + offset * (int64_t)size, .is_single = is_run && stride == 0};
   if (!is_run || stride > 1 || stride < 0) {
     unsigned char *to = dtype == value->dtype ? slot : worker->spare;
     if (is_run) {
@@ -183,18 +155,22 @@ static void load(worker_t *worker, const kernel_step_t *step) {
   worker->cells[step->value] = cell;
 }
 
-/* The value as a step per row, or per tile, sees it. */
-static cell_t read_value(const worker_t *worker, uint32_t index, bool is_row_step) {
+kernel_cell_t kernel_worker_read(const kernel_worker_t *worker, uint32_t index, bool is_row_step) {
   const kernel_plan_t *plan = worker->plan;
   if (plan->kept[index] != KERNEL_NO_SLOT) {
     size_t offset = (size_t)worker->inside * cleave_dtype_size(plan->program.values[index].dtype);
-    return (cell_t){.data = worker->kept + plan->kept[index] * worker->kept_bytes + offset};
+    return (kernel_cell_t){.data = worker->kept + plan->kept[index] * worker->kept_bytes + offset};
   }
-  return plan->rows[index] != KERNEL_NO_SLOT && !is_row_step ? worker->expanded[index] : worker->cells[index];
+  kernel_cell_t cell = worker->cells[index];
+  if (plan->rows[index] == KERNEL_NO_SLOT || is_row_step) {
+    return cell;
+  }
+  bool is_single = worker->space->group == 1 || cell.is_single;
+  return is_single ? (kernel_cell_t){.data = cell.data, .is_single = true} : worker->expanded[index];
 }
 
 /* A single element becomes a tile, in the spare slot. */
-static unsigned char *spread(const worker_t *worker, cell_t cell, int64_t count, size_t size) {
+static unsigned char *spread(const kernel_worker_t *worker, kernel_cell_t cell, int64_t count, size_t size) {
   if (!cell.is_single) {
     return cell.data;
   }
@@ -202,8 +178,8 @@ static unsigned char *spread(const worker_t *worker, cell_t cell, int64_t count,
   return worker->spare;
 }
 
-static void cast(const worker_t *worker, const kernel_value_t *value, cleave_dtype_t from,
-                 const cell_t *operand, unsigned char *out, int64_t count) {
+static void cast(const kernel_worker_t *worker, const kernel_value_t *value, cleave_dtype_t from,
+                 const kernel_cell_t *operand, unsigned char *out, int64_t count) {
   if (value->rounds == CLEAVE_DTYPE_UNKNOWN) {
     cpu_convert(from, operand->data, value->dtype, out, count);
     return;
@@ -212,8 +188,8 @@ static void cast(const worker_t *worker, const kernel_value_t *value, cleave_dty
   cpu_convert(value->rounds, worker->spare, value->dtype, out, count);
 }
 
-static void compute(const worker_t *worker, uint32_t index, const cell_t *operands, unsigned char *out,
-                    int64_t count) {
+static void compute(const kernel_worker_t *worker, uint32_t index, const kernel_cell_t *operands,
+                    unsigned char *out, int64_t count) {
   const kernel_value_t *value = &worker->plan->program.values[index];
   const kernel_loops_t *loops = worker->plan->loops;
   const kernel_op_info_t *info = kernel_op_info(value->op);
@@ -234,15 +210,14 @@ static void compute(const worker_t *worker, uint32_t index, const cell_t *operan
   }
 }
 
-/* An operator on a tile, or on the rows of the group. What comes from single elements alone is one. */
-static void apply(worker_t *worker, const kernel_step_t *step, bool is_row_step) {
+void kernel_worker_apply(kernel_worker_t *worker, const kernel_step_t *step, bool is_row_step) {
   const kernel_plan_t *plan = worker->plan;
   const kernel_value_t *value = &plan->program.values[step->value];
   size_t size = cleave_dtype_size(value->dtype);
-  cell_t operands[3];
+  kernel_cell_t operands[3];
   bool is_single = true;
   for (uint32_t k = 0; k < kernel_op_info(value->op)->operand_count; k++) {
-    operands[k] = read_value(worker, value->operands[k], is_row_step);
+    operands[k] = kernel_worker_read(worker, value->operands[k], is_row_step);
     is_single = is_single && operands[k].is_single;
   }
   int64_t count = is_row_step ? worker->row_count : worker->count;
@@ -252,12 +227,12 @@ static void apply(worker_t *worker, const kernel_step_t *step, bool is_row_step)
   if (is_row_step) {
     out = worker->rows + (size_t)plan->rows[step->value] * KERNEL_SLOT_BYTES;
   } else if (plan->kept[step->value] != KERNEL_NO_SLOT) {
-    out = read_value(worker, step->value, false).data;
+    out = kernel_worker_read(worker, step->value, false).data;
     is_whole = true;
   } else if (step->output != CLEAVE_INDEX_NONE && worker->call->outputs[step->output] != NULL) {
     out = (unsigned char *)worker->call->outputs[step->output] + (size_t)worker->begin * size;
     is_whole = true;
-    if ((size_t)worker->space->total * size > STREAM_BYTES) {
+    if ((size_t)worker->space->total * size > KERNEL_STREAM_BYTES) {
       streamed = out;
       out = worker->slots + (size_t)step->slot * KERNEL_SLOT_BYTES;
     }
@@ -275,37 +250,35 @@ static void apply(worker_t *worker, const kernel_step_t *step, bool is_row_step)
     plan->loops->stream(streamed, out, (size_t)count * size);
     worker->has_streamed = true;
   }
-  worker->cells[step->value] = (cell_t){.data = out, .is_single = is_single};
+  worker->cells[step->value] = (kernel_cell_t){.data = out, .is_single = is_single};
 }
 
-static void expand(worker_t *worker, const kernel_step_t *step) {
+static void expand(kernel_worker_t *worker, const kernel_step_t *step) {
   size_t size = cleave_dtype_size(worker->plan->program.values[step->value].dtype);
-  const cell_t rows = worker->cells[step->value];
-  if (worker->space->group == 1) {
-    worker->expanded[step->value] = (cell_t){.data = rows.data, .is_single = true};
+  const kernel_cell_t rows = worker->cells[step->value];
+  if (worker->space->group == 1 || rows.is_single) {
     return;
   }
   unsigned char *slot = worker->slots + (size_t)step->slot * KERNEL_SLOT_BYTES;
   size_t length = (size_t)worker->space->row_length;
   for (int64_t k = 0; k < worker->row_count; k++) {
-    fill(worker, slot + (size_t)k * length * size, rows.data + (size_t)(rows.is_single ? 0 : k) * size,
-         (int64_t)length, size);
+    fill(worker, slot + (size_t)k * length * size, rows.data + (size_t)k * size, (int64_t)length, size);
   }
-  worker->expanded[step->value] = (cell_t){.data = slot};
+  worker->expanded[step->value] = (kernel_cell_t){.data = slot};
 }
 
-static const kernel_reduce_t *reduction(const worker_t *worker, uint32_t value) {
+static const kernel_reduce_t *reduction(const kernel_worker_t *worker, uint32_t value) {
   const kernel_value_t *self = &worker->plan->program.values[value];
   return &worker->plan->loops->reduce[self->op][self->dtype];
 }
 
-static void reduce(worker_t *worker, const kernel_step_t *step) {
+static void reduce(kernel_worker_t *worker, const kernel_step_t *step) {
   const kernel_value_t *value = &worker->plan->program.values[step->value];
   const kernel_reduce_t *self = reduction(worker, step->value);
   size_t size = cleave_dtype_size(value->dtype);
   unsigned char *lanes = worker->lanes + (size_t)worker->plan->lanes[step->value] * KERNEL_LANES_BYTES;
   const unsigned char *data =
-      spread(worker, read_value(worker, value->operands[0], false), worker->count, size);
+      spread(worker, kernel_worker_read(worker, value->operands[0], false), worker->count, size);
   if (worker->space->group == 1) {
     self->step(lanes, data, worker->count);
     return;
@@ -319,8 +292,8 @@ static void reduce(worker_t *worker, const kernel_step_t *step) {
   }
 }
 
-static void store_added(const worker_t *worker, const kernel_output_t *output, unsigned char *to, cell_t cell,
-                        int64_t count) {
+static void store_added(const kernel_worker_t *worker, const kernel_output_t *output, unsigned char *to,
+                        kernel_cell_t cell, int64_t count) {
   cleave_dtype_t dtype = worker->plan->program.values[output->value].dtype;
   kernel_binary_t add = worker->plan->loops->binary[KERNEL_Add][dtype][cell.is_single && count > 1 ? 2 : 0];
   if (output->dtype == dtype) {
@@ -332,7 +305,7 @@ static void store_added(const worker_t *worker, const kernel_output_t *output, u
   cpu_convert(dtype, worker->spare, output->dtype, to, count);
 }
 
-static void store(const worker_t *worker, const kernel_step_t *step, bool is_row_step) {
+static void store(const kernel_worker_t *worker, const kernel_step_t *step, bool is_row_step) {
   const kernel_output_t *output = &worker->plan->program.outputs[step->output];
   cleave_dtype_t dtype = worker->plan->program.values[output->value].dtype;
   size_t size = cleave_dtype_size(output->dtype);
@@ -342,7 +315,7 @@ static void store(const worker_t *worker, const kernel_step_t *step, bool is_row
   int64_t first = is_row_step ? worker->row : worker->begin;
   int64_t count = is_row_step ? worker->row_count : worker->count;
   unsigned char *to = (unsigned char *)worker->call->outputs[step->output] + (size_t)first * size;
-  cell_t cell = read_value(worker, step->value, is_row_step);
+  kernel_cell_t cell = kernel_worker_read(worker, step->value, is_row_step);
   if (output->adds) {
     store_added(worker, output, to, cell, count);
   } else if (cell.is_single && count > 1) {
@@ -354,29 +327,36 @@ static void store(const worker_t *worker, const kernel_step_t *step, bool is_row
   }
 }
 
-static void run_step(worker_t *worker, const kernel_step_t *step, bool is_row_step) {
+static void run_step(kernel_worker_t *worker, const kernel_step_t *step, bool is_row_step) {
   switch (step->kind) {
     case KERNEL_STEP_LOAD: load(worker, step); break;
     case KERNEL_STEP_EXPAND: expand(worker, step); break;
-    case KERNEL_STEP_APPLY: apply(worker, step, is_row_step); break;
+    case KERNEL_STEP_APPLY: kernel_worker_apply(worker, step, is_row_step); break;
     case KERNEL_STEP_REDUCE: reduce(worker, step); break;
     case KERNEL_STEP_STORE: store(worker, step, is_row_step); break;
   }
 }
 
-static void run_tile(worker_t *worker, const kernel_phase_t *phase) {
+static void run_tile(kernel_worker_t *worker, const kernel_phase_t *phase) {
   int64_t rest = worker->begin;
   for (int32_t d = worker->space->rank - 1; d >= 0; d--) {
     worker->coordinates[d] = d == 0 ? rest : rest % worker->space->dims[d];
     rest /= worker->space->dims[d];
   }
-  for (uint32_t s = phase->tile_begin; s < phase->end; s++) {
-    run_step(worker, &worker->plan->steps[s], false);
+  for (uint32_t s = phase->tile_begin; s < phase->end;) {
+    const kernel_step_t *step = &worker->plan->steps[s];
+    if (step->chain > 0) {
+      kernel_worker_chain(worker, step);
+      s += step->chain;
+    } else {
+      run_step(worker, step, false);
+      s++;
+    }
   }
 }
 
 /* Reductions begin before the tiles of one row, and end behind them. */
-static void bound_reductions(worker_t *worker, const kernel_phase_t *phase, bool is_end) {
+static void bound_reductions(kernel_worker_t *worker, const kernel_phase_t *phase, bool is_end) {
   for (uint32_t s = phase->tile_begin; s < phase->end; s++) {
     const kernel_step_t *step = &worker->plan->steps[s];
     if (step->kind != KERNEL_STEP_REDUCE) {
@@ -392,7 +372,7 @@ static void bound_reductions(worker_t *worker, const kernel_phase_t *phase, bool
   }
 }
 
-static void run_rows(worker_t *worker, int64_t item) {
+static void run_rows(kernel_worker_t *worker, int64_t item) {
   const kernel_space_t *space = worker->space;
   worker->row = item * space->group;
   worker->row_count = space->rows - worker->row < space->group ? space->rows - worker->row : space->group;
@@ -423,10 +403,10 @@ static void run_share(const run_t *run, int64_t share) {
   const kernel_plan_t *plan = run->plan;
   const kernel_space_t *space = run->space;
   unsigned char *memory = (unsigned char *)run->call->scratch + (size_t)share * run->share_bytes;
-  worker_t worker = {.plan = plan, .call = run->call, .space = space};
-  worker.cells = (cell_t *)(void *)memory;
+  kernel_worker_t worker = {.plan = plan, .call = run->call, .space = space};
+  worker.cells = (kernel_cell_t *)(void *)memory;
   worker.expanded = worker.cells + plan->program.value_count;
-  memory += round_up((size_t)plan->program.value_count * 2 * sizeof(cell_t));
+  memory += round_up((size_t)plan->program.value_count * 2 * sizeof(kernel_cell_t));
   worker.lanes = memory;
   worker.rows = worker.lanes + (size_t)plan->lanes_count * KERNEL_LANES_BYTES;
   worker.slots = worker.rows + (size_t)plan->row_count * KERNEL_SLOT_BYTES;
@@ -436,9 +416,9 @@ static void run_share(const run_t *run, int64_t share) {
   for (uint32_t v = 0; v < plan->program.value_count; v++) {
     const kernel_value_t *value = &plan->program.values[v];
     if (value->op == KERNEL_CONSTANT) {
-      worker.cells[v] = (cell_t){.data = (unsigned char *)(uintptr_t)&value->bits, .is_single = true};
+      worker.cells[v] = (kernel_cell_t){.data = (unsigned char *)(uintptr_t)&value->bits, .is_single = true};
     } else if (plan->rows[v] != KERNEL_NO_SLOT) {
-      worker.cells[v] = (cell_t){.data = worker.rows + (size_t)plan->rows[v] * KERNEL_SLOT_BYTES};
+      worker.cells[v] = (kernel_cell_t){.data = worker.rows + (size_t)plan->rows[v] * KERNEL_SLOT_BYTES};
     }
   }
   int64_t begin = space->items / run->shares * share + space->items % run->shares * share / run->shares;

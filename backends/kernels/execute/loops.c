@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which loops this processor runs.
-#include "loops.h"
+#include "kernels/execute/loops.h"
 
 extern const kernel_loops_t kernel_loops_plain;
 extern const kernel_loops_t kernel_loops_avx2;

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// Running a chain over a tile: links are made of its steps with the addresses of the tile. Where a group has
+// several rows and a link takes a value per row, the chain goes row by row.
+#include <string.h>
+
+#include "kernels/execute/worker.h"
+
+enum { MOST_LINKS = 32 * 3 + 2 };
+
+typedef struct builder {
+  kernel_worker_t *worker;
+  const kernel_chain_loops_t *loops;
+  kernel_link_t links[MOST_LINKS];
+  uint32_t count;
+  bool has_rows; /* a link takes a value per row */
+} builder_t;
+
+/* An operand of a link: a tile, or one element, which moves from row to row where `row_step` says so. */
+typedef struct operand {
+  unsigned char *data;
+  int64_t row_step;
+  bool is_tile;
+} operand_t;
+
+static operand_t read_operand(builder_t *builder, uint32_t value) {
+  const kernel_worker_t *worker = builder->worker;
+  const kernel_space_t *space = worker->space;
+  bool is_row = worker->plan->rows[value] != KERNEL_NO_SLOT;
+  kernel_cell_t cell = is_row ? worker->cells[value] : kernel_worker_read(worker, value, false);
+  if (is_row && space->group > 1 && !cell.is_single) {
+    builder->has_rows = true;
+    return (operand_t){.data = cell.data, .row_step = (int64_t)sizeof(float)};
+  }
+  bool is_tile = !is_row && !cell.is_single;
+  return (operand_t){.data = cell.data,
+                     .is_tile = is_tile,
+                     .row_step = is_tile ? space->row_length * (int64_t)sizeof(float) : 0};
+}
+
+static kernel_link_t *add_link(builder_t *builder, kernel_link_function_t function, operand_t operand) {
+  kernel_link_t *link = &builder->links[builder->count++];
+  *link = (kernel_link_t){.run = function, .data = operand.data, .row_step = operand.row_step};
+  if (operand.data != NULL && !operand.is_tile && operand.row_step == 0) {
+    /* The slot of a single element may be that of a tile which this chain stores. */
+    memcpy(&link->alpha, operand.data, sizeof link->alpha);
+    link->data = (unsigned char *)&link->alpha;
+  }
+  return link;
+}
+
+static void add_load(builder_t *builder, operand_t operand) {
+  add_link(builder, operand.is_tile ? builder->loops->load : builder->loops->load_single, operand);
+}
+
+/* `before` is the value in the registers, or CLEAVE_INDEX_NONE at the beginning. */
+static void add_operator(builder_t *builder, const kernel_value_t *value, uint32_t before) {
+  const uint32_t *operands = value->operands;
+  if (kernel_op_info(value->op)->operand_count == 1) {
+    if (operands[0] != before) {
+      add_load(builder, read_operand(builder, operands[0]));
+    }
+    kernel_link_t *link = add_link(builder, builder->loops->unary[value->op], (operand_t){0});
+    link->alpha = (float)value->alpha;
+    link->beta = (float)value->beta;
+    return;
+  }
+  const kernel_link_function_t *forms = builder->loops->binary[value->op];
+  if (operands[0] == operands[1]) {
+    if (operands[0] != before) {
+      add_load(builder, read_operand(builder, operands[0]));
+    }
+    add_link(builder, forms[KERNEL_FORM_ACC_ACC], (operand_t){0});
+    return;
+  }
+  uint32_t held = operands[1] == before ? 1 : 0;
+  if (operands[held] != before) {
+    add_load(builder, read_operand(builder, operands[held]));
+  }
+  operand_t other = read_operand(builder, operands[1 - held]);
+  int form = other.is_tile ? KERNEL_FORM_ACC_TILE : KERNEL_FORM_ACC_SINGLE;
+  add_link(builder, forms[form + (int)held], other);
+}
+
+static void add_store(builder_t *builder, kernel_link_function_t function, unsigned char *data) {
+  int64_t row_step = builder->worker->space->row_length * (int64_t)sizeof(float);
+  add_link(builder, function, (operand_t){.data = data, .row_step = row_step, .is_tile = true});
+}
+
+/* Brings the result of a step to memory where somebody reads it. */
+static void add_result(builder_t *builder, const kernel_step_t *step) {
+  kernel_worker_t *worker = builder->worker;
+  unsigned char *slot = worker->slots + (size_t)step->slot * KERNEL_SLOT_BYTES;
+  unsigned char *output = step->output != CLEAVE_INDEX_NONE ? worker->call->outputs[step->output] : NULL;
+  kernel_cell_t cell = {.data = slot};
+  if (worker->plan->kept[step->value] != KERNEL_NO_SLOT) {
+    cell = kernel_worker_read(worker, step->value, false);
+    add_store(builder, builder->loops->store, cell.data);
+  } else if (output == NULL) {
+    if (step->is_read) {
+      add_store(builder, builder->loops->store, slot);
+    }
+  } else {
+    output += (size_t)worker->begin * sizeof(float);
+    bool streams = (size_t)worker->space->total * sizeof(float) > KERNEL_STREAM_BYTES &&
+                   (uintptr_t)output % 64 == 0 && worker->space->group <= 1;
+    add_store(builder, streams ? builder->loops->stream : builder->loops->store, output);
+    worker->has_streamed = worker->has_streamed || streams;
+    if (streams && step->is_read) {
+      add_store(builder, builder->loops->store, slot);
+    } else {
+      cell.data = output;
+    }
+  }
+  worker->cells[step->value] = cell;
+}
+
+static void run_links(builder_t *builder) {
+  const kernel_worker_t *worker = builder->worker;
+  if (!builder->has_rows) {
+    builder->loops->run(builder->links, worker->count);
+    return;
+  }
+  for (int64_t row = 0; row < worker->row_count; row++) {
+    builder->loops->run(builder->links, worker->space->row_length);
+    for (uint32_t k = 0; k < builder->count; k++) {
+      builder->links[k].data += builder->links[k].row_step;
+    }
+  }
+}
+
+/* Does the step have single elements alone? */
+static bool is_single(const kernel_worker_t *worker, const kernel_step_t *step) {
+  const kernel_value_t *value = &worker->plan->program.values[step->value];
+  for (uint32_t k = 0; k < kernel_op_info(value->op)->operand_count; k++) {
+    uint32_t operand = value->operands[k];
+    bool is_row = worker->plan->rows[operand] != KERNEL_NO_SLOT;
+    if (is_row ? worker->space->group > 1 && !worker->cells[operand].is_single
+               : !kernel_worker_read(worker, operand, false).is_single) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void kernel_worker_chain(kernel_worker_t *worker, const kernel_step_t *first) {
+  const kernel_step_t *step = first;
+  const kernel_step_t *end = first + first->chain;
+  while (step < end && is_single(worker, step)) {
+    kernel_worker_apply(worker, step, false);
+    step++;
+  }
+  if (step == end) {
+    return;
+  }
+  builder_t builder = {.worker = worker, .loops = worker->plan->loops->chain};
+  uint32_t before = CLEAVE_INDEX_NONE;
+  for (; step < end; step++) {
+    add_operator(&builder, &worker->plan->program.values[step->value], before);
+    add_result(&builder, step);
+    before = step->value;
+  }
+  add_link(&builder, builder.loops->end, (operand_t){0});
+  run_links(&builder);
+}

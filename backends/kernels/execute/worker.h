@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * One thread at work on its share of a run. A value of a tile is a cell: a pointer into a slot, right into an
+ * input or output, or to a single element that counts for all.
+ */
+#ifndef CLEAVE_KERNELS_WORKER_H
+#define CLEAVE_KERNELS_WORKER_H
+
+#include "kernels/execute/space.h"
+
+enum {
+  KERNEL_STREAM_BYTES = 1 << 25
+}; /* an output that is larger would push everything else out of the caches */
+
+typedef struct kernel_cell {
+  unsigned char *data;
+  bool is_single;
+} kernel_cell_t;
+
+typedef struct kernel_worker {
+  const kernel_plan_t *plan;
+  const kernel_call_t *call;
+  const kernel_space_t *space;
+  kernel_cell_t *cells;    /* per value */
+  kernel_cell_t *expanded; /* per value that is one per row: as seen by elements */
+  unsigned char *lanes;
+  unsigned char *rows;
+  unsigned char *slots;
+  unsigned char *spare; /* a slot for elements on their way */
+  unsigned char *kept;
+  size_t kept_bytes; /* of each kept value */
+  int64_t row;       /* first row of the group */
+  int64_t row_count;
+  int64_t begin;  /* of the tile, in the space */
+  int64_t count;  /* of the tile */
+  int64_t inside; /* of the tile, in the group of rows */
+  int64_t coordinates[CLEAVE_MAX_RANK];
+  bool has_streamed;
+} kernel_worker_t;
+
+/* The value as a step per row, or per tile, sees it. */
+kernel_cell_t kernel_worker_read(const kernel_worker_t *worker, uint32_t value, bool is_row_step);
+
+/* An operator on a tile, or on the rows of the group. What comes from single elements alone is one. */
+void kernel_worker_apply(kernel_worker_t *worker, const kernel_step_t *step, bool is_row_step);
+
+/* The chain that begins with this step. */
+void kernel_worker_chain(kernel_worker_t *worker, const kernel_step_t *first);
+
+#endif /* CLEAVE_KERNELS_WORKER_H */
