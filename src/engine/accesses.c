@@ -69,9 +69,11 @@ void engine_variable_free(cleave_variable_t *variable) {
   engine_events_forget(variable);
   cleave_array_free(&variable->read);
   engine_failure_release(variable->failure);
-  variable->engine->counters.variables--;
+  cleave_engine_t *engine = variable->engine;
+  engine->counters.variables--;
   cleave_free(variable->name);
-  cleave_free(variable);
+  variable->next = engine->free_variables;
+  engine->free_variables = variable;
 }
 
 void engine_task_finish(engine_task_t *task) {

@@ -151,6 +151,11 @@ static void free_engine(cleave_engine_t *engine) {
     cleave_free(engine->devices[d].name);
   }
   cleave_free(engine->devices);
+  while (engine->free_variables != NULL) {
+    cleave_variable_t *variable = engine->free_variables;
+    engine->free_variables = variable->next;
+    cleave_free(variable);
+  }
   engine_bulks_end(engine);
   engine_failures_end(engine);
   engine_tasks_free(engine);

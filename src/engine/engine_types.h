@@ -53,8 +53,9 @@ typedef struct engine_access {
 
 struct cleave_variable {
   cleave_engine_t *engine;
-  char *name;    /* or NULL */
-  uint64_t mark; /* sequence of the last task that asked for it, to find those that ask twice */
+  cleave_variable_t *next; /* of the free ones */
+  char *name;              /* or NULL */
+  uint64_t mark;           /* sequence of the last task that asked for it, to find those that ask twice */
   uint64_t version;
   uint32_t active_reads;
   bool is_writing;
@@ -193,6 +194,7 @@ struct cleave_engine {
   uint32_t waiting_threads;
   pthread_cond_t progress;                        /* pending is 0, or is_open became false */
   engine_task_t *free_tasks[ENGINE_TASK_CLASSES]; /* by capacity: ENGINE_SMALLEST_TASK << index */
+  cleave_variable_t *free_variables;
   engine_bulk_t *free_bulks;
   engine_bulk_t *thread_bulks; /* one for each thread that asked */
   pthread_key_t thread_bulk;

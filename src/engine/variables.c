@@ -12,12 +12,19 @@
 
 cleave_status_t cleave_variable_create(cleave_engine_t *engine, const char *name,
                                        cleave_variable_t **out_variable, cleave_error_t *error) {
-  cleave_variable_t *variable = cleave_allocate_zeroed(1, sizeof *variable);
-  char *copy = variable != NULL && name != NULL ? cleave_copy_text(name, strlen(name)) : NULL;
-  /* Memory for its end is there before there is something to end. */
+  char *copy = name != NULL ? cleave_copy_text(name, strlen(name)) : NULL;
+  if (name != NULL && copy == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
   pthread_mutex_lock(&engine->lock);
-  engine_task_t *end =
-      variable != NULL && (name == NULL || copy != NULL) ? engine_task_take(engine, 1) : NULL;
+  cleave_variable_t *variable = engine->free_variables;
+  if (variable != NULL) {
+    engine->free_variables = variable->next;
+  } else {
+    variable = cleave_allocate(1, sizeof *variable);
+  }
+  /* Memory for its end is there before there is something to end. */
+  engine_task_t *end = variable != NULL ? engine_task_take(engine, 1) : NULL;
   engine->counters.variables += end != NULL;
   pthread_mutex_unlock(&engine->lock);
   if (end == NULL) {
@@ -25,11 +32,18 @@ cleave_status_t cleave_variable_create(cleave_engine_t *engine, const char *name
     cleave_free(variable);
     return cleave_error_out_of_memory(error);
   }
+  memset(variable, 0, sizeof *variable);
   variable->engine = engine;
   variable->name = copy;
   variable->end = end;
   *out_variable = variable;
   return CLEAVE_OK;
+}
+
+/* With the lock held: does nobody have it or wait for it, and no stream use it? */
+static bool is_idle(const cleave_variable_t *variable) {
+  return !variable->is_writing && variable->active_reads == 0 && variable->first == NULL &&
+         variable->written == NULL && variable->read.count == 0;
 }
 
 void cleave_variable_release(cleave_variable_t *variable, void (*end)(void *self), void *self) {
@@ -40,12 +54,21 @@ void cleave_variable_release(cleave_variable_t *variable, void (*end)(void *self
   engine_bulk_flush(engine_bulk_here(engine));
   pthread_mutex_lock(&engine->lock);
   engine_task_t *task = variable->end;
+  if (is_idle(variable)) {
+    engine_task_give(task);
+    engine_variable_free(variable);
+    engine_unlock(engine);
+    if (end != NULL) {
+      end(self);
+    }
+    return;
+  }
   task->name = variable->name;
   task->end = end;
   task->self = self;
   task->needs_host = true;
   task->last_of = variable;
-  engine_task_place(task, 0, CLEAVE_OPERATION_ALWAYS, 0);
+  engine_task_place(task, 0, CLEAVE_OPERATION_ALWAYS, INT32_MAX); /* what it frees may be wanted soon */
   engine_task_begin(task);
   engine_access_add(task, variable, true);
   engine_task_submit(task);

@@ -131,7 +131,7 @@ static void write_f64(char *out, size_t size, double number) {
 
 /* An attribute, in the dtype of the operator; in parentheses, as a sign may stand before it. */
 static void write_number(char *out, size_t size, cleave_dtype_t dtype, double number) {
-  char text[64];
+  char text[60];
   if (dtype == CLEAVE_DTYPE_F64) {
     write_f64(text, sizeof text, number);
   } else {

@@ -144,7 +144,8 @@ static cleave_status_t leave_out(cleave_session_t *session, bool *is_wanted, cle
   return CLEAVE_OK;
 }
 
-static cleave_status_t refresh(cleave_session_t *session, cleave_error_t *error) {
+/* Where outputs are written. */
+static cleave_status_t place_outputs(cleave_session_t *session, cleave_error_t *error) {
   session->has_output_work = false;
   for (uint32_t k = 0; k < session->output_count; k++) {
     CLEAVE_TRY(place_output(session, k, error));
@@ -152,6 +153,12 @@ static cleave_status_t refresh(cleave_session_t *session, cleave_error_t *error)
     bool is_work = output->has_memory && !output->is_direct && output->request != CLEAVE_REQUEST_NONE;
     session->has_output_work = session->has_output_work || is_work;
   }
+  return CLEAVE_OK;
+}
+
+/* The same, and which steps run for them. */
+static cleave_status_t refresh(cleave_session_t *session, cleave_error_t *error) {
+  CLEAVE_TRY(place_outputs(session, error));
   bool *is_wanted = cleave_allocate_zeroed(session->slots.count, sizeof *is_wanted);
   if (is_wanted == NULL) {
     return cleave_error_out_of_memory(error);
@@ -221,6 +228,7 @@ cleave_status_t cleave_session_set_output(cleave_session_t *session, uint32_t in
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "output %u: values of %s are not added",
                             (unsigned)index, cleave_dtype_name(tensor->dtype));
   }
+  bool is_same_request = output->request == request;
   output->request = request;
   output->has_memory = tensor != NULL && tensor->data != NULL && request != CLEAVE_REQUEST_NONE;
   if (output->has_memory) {
@@ -228,7 +236,7 @@ cleave_status_t cleave_session_set_output(cleave_session_t *session, uint32_t in
     output->view.dims = output->dims;
     memcpy(output->dims, tensor->dims, (size_t)tensor->rank * sizeof *tensor->dims);
   }
-  return refresh(session, error);
+  return is_same_request ? place_outputs(session, error) : refresh(session, error);
 }
 
 /* ---- behind the steps ---- */

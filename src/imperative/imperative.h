@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What an imperative environment is made of: a pool of memory, compiled operators, an engine. */
+#ifndef CLEAVE_IMPERATIVE_IMPERATIVE_H
+#define CLEAVE_IMPERATIVE_IMPERATIVE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/array.h"
+#include "cleave/array.h"
+#include "imperative/memory_pool.h"
+#include "ops/ops.h"
+
+typedef struct imperative_operator imperative_operator_t;
+typedef struct imperative_call imperative_call_t;
+
+struct cleave_array {
+  cleave_imperative_t *owner;
+  cleave_variable_t *variable;
+  _Atomic uint32_t references;
+  cleave_dtype_t dtype;
+  int32_t rank; /* -1 until the call has run that tells its shape */
+  int64_t dims[CLEAVE_MAX_RANK];
+  int64_t count;
+  size_t bytes;
+  void *data;
+  bool is_computed; /* false: the call that should have done it has not run, or failed */
+};
+
+/* Compiled operators by what they were compiled for. */
+typedef struct imperative_table {
+  imperative_operator_t **buckets; /* as many as a power of two, or NULL at first */
+  size_t bucket_count;
+  size_t count;
+} imperative_table_t;
+
+struct cleave_imperative {
+  cleave_context_t *context; /* retained; NULL: the process's own */
+  cleave_engine_t *engine;
+  memory_pool_t pool;
+  char *backend;
+  cleave_session_options_t options; /* of the sessions in which operators run */
+  cleave_program_cache_t *programs;
+  pthread_mutex_t lock; /* of what follows */
+  imperative_table_t table;
+  CLEAVE_ARRAY(unsigned char) key; /* of the operator that is looked up */
+  imperative_call_t *free_calls;
+  uint32_t ahead; /* calls that were pushed and have not run */
+  pthread_cond_t caught_up;
+  uint64_t call_count;
+  uint64_t compiled_count;
+};
+
+/* An array with memory for its shape; rank -1: without. */
+CLEAVE_MUST_USE cleave_status_t cleave_array_allocate(cleave_imperative_t *imperative, cleave_dtype_t dtype,
+                                                      int32_t rank, const int64_t *dims,
+                                                      cleave_array_t **out_array, cleave_error_t *error);
+/* Gives it shape and memory. */
+CLEAVE_MUST_USE cleave_status_t cleave_array_set_shape(cleave_array_t *array, int32_t rank,
+                                                       const int64_t *dims, cleave_error_t *error);
+
+/* The array as sessions see it. */
+static inline cleave_tensor_view_t cleave_array_view(const cleave_array_t *array) {
+  return (cleave_tensor_view_t){.size = sizeof(cleave_tensor_view_t),
+                                .dtype = array->dtype,
+                                .rank = array->rank,
+                                .dims = array->dims,
+                                .data = array->data};
+}
+
+/* As cleave_array_call, of an operator that was found, with attributes of graphs. `place`, where the call is
+ * written, is for errors of its run; NULL: nowhere. */
+CLEAVE_MUST_USE cleave_status_t cleave_imperative_call(cleave_imperative_t *imperative, const cleave_op_t *op,
+                                                       const char *place, cleave_array_t *const *inputs,
+                                                       uint32_t input_count,
+                                                       const cleave_attribute_t *attributes,
+                                                       uint32_t attribute_count, cleave_array_t **outputs,
+                                                       uint32_t output_count, cleave_error_t *error);
+
+#endif /* CLEAVE_IMPERATIVE_IMPERATIVE_H */
