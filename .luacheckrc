@@ -13,6 +13,8 @@ files["rules/"] = {
 files["tests/**/rules*.lua"] = files["rules/"]
 files["lua/cleave/gradients/"] = files["rules/"]
 files["tests/lua/*.lua"] = files["rules/"]
+-- A program of `cleave script`.
+files["tests/lua/arrays.lua"] = { read_globals = { "nd" } }
 files["tests/golden/**/*.lua"] = files["rules/"]
 files["examples/accelerators/"] = files["rules/"]
 -- A model script sees the graph `g` that it builds, and the size of it in `options`.

@@ -77,8 +77,14 @@ cleave_value_t cleave_builder_read_value(lua_State *state, int index, cleave_dty
 void cleave_builder_read_attribute(lua_State *state, const cleave_op_t *op,
                                    const cleave_op_attribute_t *schema, cleave_attribute_t *attribute);
 
-/* A constant out of a number, boolean or (nested) table at `index`. dtype UNKNOWN: int64 if all numbers
- * are integers, else float32. `name` may be NULL. */
+/* The dtype that a name at an index stands for; a list of sizes there, whose rank is returned. Both raise. */
+cleave_dtype_t cleave_builder_check_dtype(lua_State *state, int index);
+int32_t cleave_builder_check_shape(lua_State *state, int index, int64_t *dims);
+
+/* A constant out of a number, boolean or (nested) table at `index`. dtype UNKNOWN: bool if all are booleans,
+ * int64 if all numbers are integers, else float32. `name` may be NULL. */
 cleave_value_t cleave_builder_constant(lua_State *state, int index, cleave_dtype_t dtype, const char *name);
+/* The same as a tensor, which is the caller's: nothing may raise until it is released. */
+cleave_tensor_t *cleave_builder_read_tensor(lua_State *state, int index, cleave_dtype_t dtype);
 
 #endif /* CLEAVE_SCRIPT_BUILDER_BUILDER_H */

@@ -22,10 +22,7 @@ static void raise_if_failed(lua_State *state, cleave_status_t status, const clea
 
 /* ---- shapes and dtypes ---- */
 
-static cleave_dtype_t check_dtype(lua_State *state, int index, cleave_dtype_t fallback) {
-  if (lua_isnoneornil(state, index)) {
-    return fallback;
-  }
+cleave_dtype_t cleave_builder_check_dtype(lua_State *state, int index) {
   const char *name = luaL_checkstring(state, index);
   cleave_dtype_t dtype = cleave_dtype_find(name);
   if (dtype == CLEAVE_DTYPE_UNKNOWN) {
@@ -34,6 +31,10 @@ static cleave_dtype_t check_dtype(lua_State *state, int index, cleave_dtype_t fa
                         cleave_host_dtype_hint(name, hint, sizeof hint));
   }
   return dtype;
+}
+
+static cleave_dtype_t check_dtype(lua_State *state, int index, cleave_dtype_t fallback) {
+  return lua_isnoneornil(state, index) ? fallback : cleave_builder_check_dtype(state, index);
 }
 
 /* A list of sizes; with `symbols`, of names of dimensions and "?" too. Returns the rank. */
@@ -64,6 +65,10 @@ static int32_t check_shape(lua_State *state, int index, bool symbols, cleave_dim
     lua_pop(state, 1);
   }
   return (int32_t)rank;
+}
+
+int32_t cleave_builder_check_shape(lua_State *state, int index, int64_t *dims) {
+  return check_shape(state, index, false, dims);
 }
 
 /* ---- inputs and outputs ---- */
@@ -244,6 +249,7 @@ typedef struct walk {
   cleave_tensor_t *tensor; /* NULL: only look */
   int64_t next;
   bool all_integers;
+  bool all_booleans;
 } walk_t;
 
 /* Checks or copies the element or list on top of the stack. Raises only while checking. */
@@ -269,6 +275,7 @@ static void walk_table(walk_t *walk, int32_t level) {
       cleave_script_raise(state, "an element of a constant: expected a number, found a %s",
                           luaL_typename(state, -1));
     }
+    walk->all_booleans = walk->all_booleans && lua_isboolean(state, -1);
     walk->all_integers = walk->all_integers && (lua_isinteger(state, -1) || lua_isboolean(state, -1));
     cleave_script_step(state, 1);
     return;
@@ -282,16 +289,16 @@ static void walk_table(walk_t *walk, int32_t level) {
   }
 }
 
-cleave_value_t cleave_builder_constant(lua_State *state, int index, cleave_dtype_t dtype, const char *name) {
+cleave_tensor_t *cleave_builder_read_tensor(lua_State *state, int index, cleave_dtype_t dtype) {
   int64_t dims[CLEAVE_MAX_RANK];
   luaL_checkstack(state, 2 * CLEAVE_MAX_RANK + 8, NULL);
   index = lua_absindex(state, index);
-  bool is_boolean = lua_isboolean(state, index);
-  walk_t walk = {.state = state, .dims = dims, .all_integers = true};
+  walk_t walk = {.state = state, .dims = dims, .all_integers = true, .all_booleans = true};
   walk.rank = table_shape(state, index, dims);
   lua_pushvalue(state, index);
   walk_table(&walk, 0);
   if (dtype == CLEAVE_DTYPE_UNKNOWN) {
+    bool is_boolean = walk.all_booleans && (walk.rank == 0 || dims[walk.rank - 1] > 0); /* {} has integers */
     dtype = is_boolean ? CLEAVE_DTYPE_BOOL : walk.all_integers ? CLEAVE_DTYPE_I64 : CLEAVE_DTYPE_F32;
   }
   if (cleave_dtype_is_integer(dtype) && !walk.all_integers) {
@@ -300,7 +307,11 @@ cleave_value_t cleave_builder_constant(lua_State *state, int index, cleave_dtype
   walk.tensor = create_tensor(state, dtype, walk.rank, dims);
   walk_table(&walk, 0);
   lua_pop(state, 1);
-  return add_constant_take(state, walk.tensor, name);
+  return walk.tensor;
+}
+
+cleave_value_t cleave_builder_constant(lua_State *state, int index, cleave_dtype_t dtype, const char *name) {
+  return add_constant_take(state, cleave_builder_read_tensor(state, index, dtype), name);
 }
 
 static const char *optional_name(lua_State *state, int index) {

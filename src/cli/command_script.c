@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// cleave script: a Lua program that computes with arrays.
+#include "cli/common/arguments.h"
+#include "cli/common/command.h"
+#include "cli/common/common.h"
+#include "cli/common/output.h"
+#include "imperative/script/array_script.h"
+
+static cleave_status_t run_script(const cleave_arguments_t *arguments, const cleave_text_list_t *rules,
+                                  const char *backend, int64_t threads, bool is_serial,
+                                  cleave_error_t *error) {
+  const cleave_session_options_t session = cleave_common_session();
+  const cleave_imperative_options_t options = {
+      .size = sizeof options,
+      .backend = backend,
+      .threads = (int32_t)(threads < INT32_MAX ? threads : INT32_MAX),
+      .is_serial = is_serial,
+      .backend_options = session.backend_options,
+      .backend_option_count = session.backend_option_count};
+  cleave_rule_source_t *sources = cleave_allocate_zeroed(rules->count, sizeof *sources);
+  if (sources == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  for (size_t k = 0; k < rules->count; k++) {
+    sources[k].path = rules->items[k];
+  }
+  const cleave_array_script_t request = {.context = cleave_common_context(),
+                                         .path = arguments->found.items[0],
+                                         .arguments = arguments->found.items + 1,
+                                         .argument_count = arguments->found.count - 1,
+                                         .options = &options,
+                                         .rules = sources,
+                                         .rule_count = rules->count};
+  cleave_status_t status = cleave_array_script_run(&request, error);
+  cleave_free(sources);
+  return status;
+}
+
+static int run(int argc, char **argv) {
+  const char *backend = NULL;
+  cleave_text_list_t rules = {0};
+  int64_t threads = 0;
+  bool is_serial = false;
+  const cleave_option_t options[] = {
+      {"backend", 0, CLEAVE_OPTION_TEXT, "NAME", "computes what it supports, and cpu the rest; default cpu",
+       &backend},
+      {"rules", 'r', CLEAVE_OPTION_LIST, "FILE",
+       "rule file that partitions functions of nd.hybrid; may be given again", &rules},
+      {"threads", 't', CLEAVE_OPTION_INT, "N", "threads of an operator; default: one for each processor",
+       &threads},
+      {"serial", 0, CLEAVE_OPTION_FLAG, NULL, "run each operator before the script goes on", &is_serial},
+  };
+  cleave_arguments_t arguments = {
+      .command = "script",
+      .operands = "FILE.lua [ARGUMENT]...",
+      .about =
+          "Runs a Lua program that computes with arrays: nd.Conv, nd.Add and all other operators as "
+          "functions,\n"
+          "nd.array and nd.load for arrays, nd.hybrid for functions that are compiled by rules. Operators "
+          "run\n"
+          "beside the program until it looks at a result.\n"
+          "The program is trusted, unlike rule files: it may read and write files and start other programs.",
+      .options = options,
+      .option_count = sizeof options / sizeof options[0],
+      .least_operands = 1,
+      .most_operands = SIZE_MAX,
+      .makes_sessions = true};
+  int status = CLEAVE_EXIT_OK;
+  cleave_error_t error = CLEAVE_ERROR_INIT;
+  if (cleave_arguments_parse(&arguments, argc, argv, &status) &&
+      run_script(&arguments, &rules, backend, threads, is_serial, &error) != CLEAVE_OK) {
+    status = cleave_output_error(&error);
+  }
+  cleave_arguments_free(&arguments);
+  return status;
+}
+
+const cleave_command_t cleave_command_script = {
+    .name = "script", .summary = "run a Lua program that computes with arrays", .order = 85, .run = run};
