@@ -9,6 +9,7 @@
 local pointwise = option.boolean(true, "make kernels of pointwise operators")
 local reductions = option.boolean(true, "kernels take reductions over the last axes")
 local max_nodes = option.integer(64, "most nodes of a kernel", { min = 2, max = 512 })
+local min_nodes = option.integer(2, "least nodes of a kernel", { min = 1, max = 512 })
 local min_bytes = option.integer(4096, "bytes that a kernel has to keep inside", { min = 0 })
 
 local POINTWISE = {}
@@ -26,9 +27,9 @@ end
 
 local ROWS = {}
 for _, name in ipairs {
-  "LayerNormalization", "LogSoftmax", "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceMax",
-  "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare", "RMSNormalization",
-  "Softmax",
+  "InstanceNormalization", "LayerNormalization", "LogSoftmax", "ReduceL1", "ReduceL2",
+  "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd",
+  "ReduceSum", "ReduceSumSquare", "RMSNormalization", "Softmax",
 } do
   ROWS[name] = true
 end
@@ -40,7 +41,9 @@ local AXIS = {
 
 -- Operators whose integers no kernel has: theirs would run node by node.
 local FLOATS = {}
-for _, name in ipairs { "Div", "Mean", "Pow", "ReduceMean", "ReduceL2", "ReduceLogSum" } do
+for _, name in ipairs {
+  "Div", "Mean", "Pow", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMean",
+} do
   FLOATS[name] = true
 end
 
@@ -71,6 +74,9 @@ local function reduced_axes(node)
   end
   if x == nil or x.rank == nil or x.rank == 0 then
     return nil
+  end
+  if node.op == "InstanceNormalization" then
+    return x.rank > 2 and x.rank - 2 or nil
   end
   if AXIS[node.op] then
     local axis = node.attrs.axis
@@ -176,7 +182,8 @@ return ruleset {
   doc = "Pointwise operators and reductions of rows as one kernel each.",
   backend = "cpu",
   options = {
-    pointwise = pointwise, reductions = reductions, max_nodes = max_nodes, min_bytes = min_bytes,
+    pointwise = pointwise, reductions = reductions, max_nodes = max_nodes, min_nodes = min_nodes,
+    min_bytes = min_bytes,
   },
 
   fuse "pointwise" {
@@ -185,7 +192,7 @@ return ruleset {
     selector = function(_, options)
       return grower(options)
     end,
-    min_nodes = 2,
+    min_nodes = min_nodes,
     min_bytes_saved = min_bytes,
     attributes = { kernel = true },
   },
@@ -224,6 +231,22 @@ return ruleset {
       return centred / deviation * g.normal { 96 } + g.normal { 96 }, z
     end,
     inputs = { x = { 4, 50, 96 }, y = { 4, 50, 96 } },
+    expect = { pointwise = 1, left = 0 },
+    equal = true,
+  },
+  test "an instance normalization has a scale per channel" {
+    graph = function(g, x)
+      return g.Relu(g.InstanceNormalization(x * 2.0, g.normal { 6 }, g.normal { 6 })) + x
+    end,
+    inputs = { x = { 2, 6, 24, 20 } },
+    expect = { pointwise = 1, left = 0 },
+    equal = true,
+  },
+  test "the logarithm of a sum of exponentials, with bounds before it" {
+    graph = function(g, x)
+      return g.ReduceLogSumExp(g.Clip(g.Tanh(x) * 90.0, -80.0), g.constant { -1 })
+    end,
+    inputs = { x = { 16, 300 } },
     expect = { pointwise = 1, left = 0 },
     equal = true,
   },

@@ -2,9 +2,11 @@
 // The program, and what subjects call. Nothing that a backend accepted may fail, and all that it refused is
 // printed with its reason at the end of a subject.
 //
-//   sweep [--verbose] [--imperative] [--load LIBRARY] [--backend NAME] [--seed N] [--case TEXT | SUBJECT...]
+//   sweep [--verbose] [--imperative] [--load LIBRARY] [--backend NAME] [--kernels] [--seed N]
+//         [--case TEXT | SUBJECT...]
 //
 // --load adds the backend of a library, with the rule file of its name, --isolate in a process of its own;
+// --kernels runs every case on cpu with programs of backends/kernels, also for single nodes;
 // --imperative runs the nodes of regions one by one on their backend.
 // --verbose prints each case before it runs, which tells where a crash was; --case runs one text alone, both
 // as single nodes and by the rules; --seed draws other random cases than the ones that are tested always.
@@ -48,7 +50,7 @@ void sweep_add_reason(sweep_t *sweep, const char *backend, const char *text) {
 
 void sweep_nodes(sweep_t *sweep, const char *format, ...) {
   SWEEP_FORMAT(sweep, format);
-  sweep_case_run(sweep, false, SWEEP_ANY_FUSION);
+  sweep_case_run(sweep, sweep->kernels, SWEEP_ANY_FUSION);
 }
 
 void sweep_rules(sweep_t *sweep, const char *format, ...) {
@@ -58,7 +60,7 @@ void sweep_rules(sweep_t *sweep, const char *format, ...) {
 
 void sweep_fused(sweep_t *sweep, uint32_t nodes, const char *format, ...) {
   SWEEP_FORMAT(sweep, format);
-  sweep_case_run(sweep, true, nodes);
+  sweep_case_run(sweep, true, sweep->kernels ? SWEEP_ANY_FUSION : nodes);
 }
 
 void sweep_set_threads(sweep_t *sweep, int32_t threads) {
@@ -126,13 +128,18 @@ static bool load_rules(sweep_t *sweep) {
   for (uint32_t k = 0; k < cleave_backend_count(NULL) && k < SWEEP_MAX_BACKENDS; k++) {
     cleave_error_t error = CLEAVE_ERROR_INIT;
     char path[512];
-    (void)snprintf(path, sizeof path, "%s/rules/%s.lua", CLEAVE_SOURCE_DIR, cleave_backend_name(NULL, k));
+    const char *name = cleave_backend_name(NULL, k);
+    bool is_kernels = sweep->kernels && strcmp(name, "cpu") == 0;
+    (void)snprintf(path, sizeof path, "%s/rules/%s.lua", CLEAVE_SOURCE_DIR, is_kernels ? "pointwise" : name);
     FILE *file = fopen(path, "r");
     if (file == NULL) {
       continue;
     }
     (void)fclose(file);
-    if (cleave_rules_load(NULL, path, NULL, 0, NULL, &sweep->rules[k], &error) != CLEAVE_OK) {
+    static const cleave_rules_setting_t settings[] = {{.name = "min_nodes", .value = "1"},
+                                                      {.name = "min_bytes", .value = "0"}};
+    if (cleave_rules_load(NULL, path, settings, is_kernels ? 2 : 0, NULL, &sweep->rules[k], &error) !=
+        CLEAVE_OK) {
       printf("%s\n", error.message);
       return false;
     }
@@ -181,6 +188,9 @@ int main(int argc, char **argv) {
       }
     } else if (strcmp(argv[next], "--backend") == 0 && next + 1 < argc) {
       sweep.only_backend = argv[++next];
+    } else if (strcmp(argv[next], "--kernels") == 0) {
+      sweep.kernels = true;
+      sweep.only_backend = "cpu";
     } else if (strcmp(argv[next], "--seed") == 0 && next + 1 < argc) {
       sweep.seed = strtoull(argv[++next], NULL, 10);
     } else if (strcmp(argv[next], "--case") == 0 && next + 1 < argc) {
@@ -188,7 +198,7 @@ int main(int argc, char **argv) {
     } else {
       printf(
           "usage: %s [--verbose] [--imperative] [--load LIBRARY | --isolate LIBRARY] [--backend NAME] "
-          "[--seed N] [--case TEXT | SUBJECT...]\n",
+          "[--kernels] [--seed N] [--case TEXT | SUBJECT...]\n",
           argv[0]);
       return EXIT_FAILURE;
     }

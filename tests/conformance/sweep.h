@@ -19,6 +19,7 @@ typedef struct sweep sweep_t;
 /* One file each: void sweep_<name>(sweep_t *sweep). */
 #define SWEEP_SUBJECTS(X) \
   X(pointwise)            \
+  X(types)                \
   X(window)               \
   X(product)              \
   X(reduction)            \

@@ -40,6 +40,7 @@ struct sweep {
   size_t reason_count;
   char text[SWEEP_LONGEST_CASE]; /* of the case at work */
   cleave_rules_t *rules[SWEEP_MAX_BACKENDS];
+  bool kernels; /* every case by rules/pointwise.lua */
 };
 
 /* Runs sweep->text on every backend, with its sizes and with symbols in their place. `fusion`: how many nodes

@@ -141,10 +141,16 @@ cleave_status_t sweep_graph_feed(const sweep_graph_t *graph, size_t index, uint3
   CLEAVE_TRY(
       cleave_tensor_create((cleave_dtype_t)record->dtype, input->rank, input->dims, out_tensor, error));
   if ((*out_tensor)->dtype == CLEAVE_DTYPE_F32 || (*out_tensor)->dtype == CLEAVE_DTYPE_F64 ||
-      (*out_tensor)->dtype == CLEAVE_DTYPE_F16) {
+      (*out_tensor)->dtype == CLEAVE_DTYPE_F16 || (*out_tensor)->dtype == CLEAVE_DTYPE_BF16) {
     fill(*out_tensor, input->content, seed_of(input->name, round), 1.0);
   } else {
-    cleave_tensor_fill_uniform(*out_tensor, seed_of(input->name, round), 0.0, 2.0);
+    cleave_dtype_t dtype = (*out_tensor)->dtype;
+    bool is_signed = dtype == CLEAVE_DTYPE_I8 || dtype == CLEAVE_DTYPE_I16;
+    /* Numbers of the common types may be indices. */
+    bool is_wide = is_signed || dtype == CLEAVE_DTYPE_U8 || dtype == CLEAVE_DTYPE_U16 ||
+                   dtype == CLEAVE_DTYPE_U32 || dtype == CLEAVE_DTYPE_U64;
+    cleave_tensor_fill_uniform(*out_tensor, seed_of(input->name, round), is_signed ? -20.0 : 0.0,
+                               is_wide ? 20.0 : 2.0);
   }
   return CLEAVE_OK;
 }
@@ -153,8 +159,11 @@ static cleave_status_t read_dtype(reader_t *reader, cleave_dtype_t *dtype) {
   static const struct {
     const char *name;
     cleave_dtype_t dtype;
-  } names[] = {{"f32", CLEAVE_DTYPE_F32}, {"f64", CLEAVE_DTYPE_F64},   {"f16", CLEAVE_DTYPE_F16},
-               {"i64", CLEAVE_DTYPE_I64}, {"bool", CLEAVE_DTYPE_BOOL}, {"i32", CLEAVE_DTYPE_I32}};
+  } names[] = {{"f32", CLEAVE_DTYPE_F32},   {"f64", CLEAVE_DTYPE_F64},   {"f16", CLEAVE_DTYPE_F16},
+               {"i64", CLEAVE_DTYPE_I64},   {"bool", CLEAVE_DTYPE_BOOL}, {"i32", CLEAVE_DTYPE_I32},
+               {"bf16", CLEAVE_DTYPE_BF16}, {"i8", CLEAVE_DTYPE_I8},     {"i16", CLEAVE_DTYPE_I16},
+               {"u8", CLEAVE_DTYPE_U8},     {"u16", CLEAVE_DTYPE_U16},   {"u32", CLEAVE_DTYPE_U32},
+               {"u64", CLEAVE_DTYPE_U64}};
   char word[LONGEST_NAME];
   CLEAVE_TRY(read_word(reader, word));
   for (size_t k = 0; k < sizeof names / sizeof names[0]; k++) {

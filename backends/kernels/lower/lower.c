@@ -21,23 +21,20 @@ static cleave_status_t lower_fold(lowering_t *lowering, const cleave_node_view_t
   return CLEAVE_OK;
 }
 
-/* Comparisons and a choice, so that NaN stays, a bound of NaN is none, and zeros keep their signs. */
 static cleave_status_t lower_clip(lowering_t *lowering, const cleave_node_view_t *node, uint32_t *out_value) {
   KERNEL_TRY(kernel_lower_operand(lowering, node, 0, out_value));
   for (uint32_t k = 1; k < 3; k++) {
     const cleave_value_view_t *bound = cleave_view_input(lowering->region, node, k);
-    uint32_t operands[3] = {0, 0, *out_value};
+    uint32_t operand = 0;
     if (bound == NULL) {
       continue;
     }
     if (cleave_view_element_count(&bound->tensor) != 1) {
       return kernel_lower_refuse(node, "a bound is not a scalar", lowering->message);
     }
-    KERNEL_TRY(kernel_lower_operand(lowering, node, k, &operands[1]));
-    KERNEL_TRY(kernel_lower_binary(lowering, k == 1 ? KERNEL_Less : KERNEL_Greater, *out_value, operands[1],
-                                   &operands[0]));
-    KERNEL_TRY(
-        kernel_program_apply(lowering->program, KERNEL_WHERE, operands, 0, 0, out_value, lowering->message));
+    KERNEL_TRY(kernel_lower_operand(lowering, node, k, &operand));
+    KERNEL_TRY(kernel_lower_binary(lowering, k == 1 ? KERNEL_AtLeast : KERNEL_AtMost, *out_value, operand,
+                                   out_value));
   }
   return CLEAVE_OK;
 }

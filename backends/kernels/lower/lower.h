@@ -5,8 +5,8 @@
  * reduction is over the last axes, the same ones everywhere. Scalar constants become part of the program.
  *
  * What makes a program: pointwise operators of operators.inc, Identity, Cast, CastLike, Clip, Gelu, Max, Min,
- * Sum, Mean, Where; Softmax, LogSoftmax, LayerNormalization, RMSNormalization and reductions that keep their
- * dimensions.
+ * Sum, Mean, Where; Softmax, LogSoftmax, LayerNormalization, RMSNormalization, InstanceNormalization and
+ * reductions that keep their dimensions.
  */
 #ifndef CLEAVE_KERNELS_LOWER_H
 #define CLEAVE_KERNELS_LOWER_H

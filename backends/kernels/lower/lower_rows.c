@@ -34,8 +34,16 @@ static bool is_softmax(const char *op) {
   return cleave_view_text_equal(op, "Softmax") || cleave_view_text_equal(op, "LogSoftmax");
 }
 
+static bool is_log_sum(const char *op) {
+  return cleave_view_text_equal(op, "ReduceLogSumExp");
+}
+
 static bool is_norm(const char *op) {
   return cleave_view_text_equal(op, "LayerNormalization") || cleave_view_text_equal(op, "RMSNormalization");
+}
+
+static bool is_instance_norm(const char *op) {
+  return cleave_view_text_equal(op, "InstanceNormalization");
 }
 
 /* Axes of a reduction, from its attribute or its second input, as bits. */
@@ -75,14 +83,18 @@ static cleave_status_t reduction_axes(const cleave_region_view_t *region, const 
 cleave_status_t kernel_lower_axes(const cleave_region_view_t *region, const cleave_node_view_t *node,
                                   int32_t *out_reduced, cleave_message_t *message) {
   *out_reduced = 0;
-  bool reduces = find_reduction(node->op) < REDUCTION_COUNT;
-  if (!reduces && !is_softmax(node->op) && !is_norm(node->op)) {
+  bool reduces = find_reduction(node->op) < REDUCTION_COUNT || is_log_sum(node->op);
+  if (!reduces && !is_softmax(node->op) && !is_norm(node->op) && !is_instance_norm(node->op)) {
     return CLEAVE_OK;
   }
   const cleave_value_view_t *input = cleave_view_input(region, node, 0);
   int32_t rank = input == NULL ? -1 : input->tensor.rank;
   if (rank < 1) {
     return kernel_lower_refuse(node, "its input has no axes", message);
+  }
+  if (is_instance_norm(node->op)) {
+    *out_reduced = rank - 2;
+    return rank > 2 ? CLEAVE_OK : kernel_lower_refuse(node, "its input has no spatial axes", message);
   }
   if (!reduces) {
     int64_t axis = cleave_view_int(node, "axis", is_softmax(node->op) && node->opset_version < 13 ? 1 : -1);
@@ -125,16 +137,41 @@ static cleave_status_t lower_softmax(lowering_t *lowering, const cleave_node_vie
   return kernel_lower_result(lowering, node, 0, x);
 }
 
-/* y = (x - mean) / sqrt(mean square of that + epsilon) * scale + bias; RMSNormalization subtracts nothing. */
+/* log(sum(exp(x))) without overflow: the largest element is taken out, unless it is infinite. */
+static cleave_status_t lower_log_sum(lowering_t *lowering, const cleave_node_view_t *node) {
+  uint32_t x = 0;
+  uint32_t zero = 0;
+  uint32_t shift = 0;
+  uint32_t finite = 0;
+  KERNEL_TRY(kernel_lower_operand(lowering, node, 0, &x));
+  cleave_dtype_t dtype = lowering->program->values[x].dtype;
+  KERNEL_TRY(kernel_lower_unary(lowering, KERNEL_ReduceMax, x, &shift));
+  KERNEL_TRY(kernel_lower_number(lowering, dtype, 0, &zero));
+  /* 0 x infinity is NaN, as it is for NaN: neither equals 0. */
+  KERNEL_TRY(kernel_lower_binary(lowering, KERNEL_Mul, shift, zero, &finite));
+  KERNEL_TRY(kernel_lower_binary(lowering, KERNEL_Equal, finite, zero, &finite));
+  const uint32_t choice[] = {finite, shift, zero};
+  KERNEL_TRY(kernel_program_apply(lowering->program, KERNEL_WHERE, choice, 0, 0, &shift, lowering->message));
+  KERNEL_TRY(kernel_lower_binary(lowering, KERNEL_Sub, x, shift, &x));
+  KERNEL_TRY(kernel_lower_unary(lowering, KERNEL_Exp, x, &x));
+  KERNEL_TRY(kernel_lower_unary(lowering, KERNEL_ReduceSum, x, &x));
+  KERNEL_TRY(kernel_lower_unary(lowering, KERNEL_Log, x, &x));
+  KERNEL_TRY(kernel_lower_binary(lowering, KERNEL_Add, x, shift, &x));
+  return kernel_lower_result(lowering, node, 0, x);
+}
+
+/* y = (x - mean) / sqrt(mean square of that + epsilon) * scale + bias; RMSNormalization subtracts nothing,
+ * InstanceNormalization has scale and bias per channel, which is axis 1. */
 static cleave_status_t lower_norm(lowering_t *lowering, const cleave_node_view_t *node) {
   bool is_layer = cleave_view_text_equal(node->op, "LayerNormalization");
+  bool is_instance = is_instance_norm(node->op);
   uint32_t x = 0;
   uint32_t mean = 0;
   uint32_t inverse = 0;
   uint32_t operand = 0;
   KERNEL_TRY(kernel_lower_operand(lowering, node, 0, &x));
   cleave_dtype_t dtype = lowering->program->values[x].dtype;
-  if (is_layer) {
+  if (is_layer || is_instance) {
     KERNEL_TRY(kernel_lower_unary(lowering, KERNEL_ReduceMean, x, &mean));
     KERNEL_TRY(kernel_lower_binary(lowering, KERNEL_Sub, x, mean, &x));
   }
@@ -145,7 +182,8 @@ static cleave_status_t lower_norm(lowering_t *lowering, const cleave_node_view_t
   KERNEL_TRY(kernel_lower_unary(lowering, KERNEL_Reciprocal, inverse, &inverse));
   KERNEL_TRY(kernel_lower_binary(lowering, KERNEL_Mul, x, inverse, &x));
   for (uint32_t k = 1; k < 3 && cleave_view_input(lowering->region, node, k) != NULL; k++) {
-    KERNEL_TRY(kernel_lower_operand(lowering, node, k, &operand));
+    KERNEL_TRY(is_instance ? kernel_lower_vector(lowering, node, k, 1, &operand)
+                           : kernel_lower_operand(lowering, node, k, &operand));
     KERNEL_TRY(kernel_program_cast(lowering->program, dtype, operand, &operand, lowering->message));
     KERNEL_TRY(kernel_lower_binary(lowering, k == 1 ? KERNEL_Mul : KERNEL_Add, x, operand, &x));
   }
@@ -164,8 +202,11 @@ cleave_status_t kernel_lower_rows(lowering_t *lowering, const cleave_node_view_t
   if (is_softmax(node->op)) {
     return lower_softmax(lowering, node);
   }
-  if (is_norm(node->op)) {
+  if (is_norm(node->op) || is_instance_norm(node->op)) {
     return lower_norm(lowering, node);
+  }
+  if (is_log_sum(node->op)) {
+    return lower_log_sum(lowering, node);
   }
   if (k == REDUCTION_COUNT) {
     *out_done = false;

@@ -33,6 +33,14 @@ cleave_status_t kernel_lower_number(lowering_t *lowering, cleave_dtype_t dtype, 
   return kernel_program_constant(lowering->program, dtype, &element, out_value, lowering->message);
 }
 
+static cleave_status_t load(lowering_t *lowering, uint32_t value, const int8_t *axes, uint32_t *out_value) {
+  cleave_dtype_t dtype = lowering->region->values[value].tensor.dtype;
+  uint32_t input = 0;
+  KERNEL_TRY(kernel_program_input(lowering->program, dtype, axes, &input, lowering->message));
+  lowering->lowered->inputs[input] = value;
+  return kernel_program_load(lowering->program, input, out_value, lowering->message);
+}
+
 /* Loads a value from outside: its axes are the last ones of the space, as ONNX broadcasts. */
 static cleave_status_t load_operand(lowering_t *lowering, const cleave_node_view_t *node, uint32_t value,
                                     uint32_t *out_value) {
@@ -48,10 +56,21 @@ static cleave_status_t load_operand(lowering_t *lowering, const cleave_node_view
       return kernel_lower_refuse(node, "an operand does not broadcast to the result", lowering->message);
     }
   }
-  uint32_t input = 0;
-  KERNEL_TRY(kernel_program_input(lowering->program, tensor->dtype, axes, &input, lowering->message));
-  lowering->lowered->inputs[input] = value;
-  return kernel_program_load(lowering->program, input, out_value, lowering->message);
+  return load(lowering, value, axes, out_value);
+}
+
+cleave_status_t kernel_lower_vector(lowering_t *lowering, const cleave_node_view_t *node, uint32_t index,
+                                    int32_t axis, uint32_t *out_value) {
+  const cleave_value_view_t *view = cleave_view_input(lowering->region, node, index);
+  if (view == NULL || view->tensor.rank != 1 || view->tensor.dims[0] != lowering->dims[axis] ||
+      view->producer != CLEAVE_INDEX_NONE) {
+    return kernel_lower_refuse(node, "an operand is not a vector from outside", lowering->message);
+  }
+  int8_t axes[CLEAVE_MAX_RANK];
+  for (int32_t d = 0; d < CLEAVE_MAX_RANK; d++) {
+    axes[d] = (int8_t)(d == axis ? 0 : -1);
+  }
+  return load(lowering, node->inputs[index], axes, out_value);
 }
 
 cleave_status_t kernel_lower_operand(lowering_t *lowering, const cleave_node_view_t *node, uint32_t index,

@@ -44,6 +44,10 @@ CLEAVE_MUST_USE cleave_status_t kernel_lower_rows(lowering_t *lowering, const cl
 CLEAVE_MUST_USE cleave_status_t kernel_lower_operand(lowering_t *lowering, const cleave_node_view_t *node,
                                                      uint32_t index, uint32_t *out_value);
 
+/* The same of a vector that lies along one axis of the space; it comes from outside of the region. */
+CLEAVE_MUST_USE cleave_status_t kernel_lower_vector(lowering_t *lowering, const cleave_node_view_t *node,
+                                                    uint32_t index, int32_t axis, uint32_t *out_value);
+
 /* Says which value of the program an output of the node is. */
 CLEAVE_MUST_USE cleave_status_t kernel_lower_result(lowering_t *lowering, const cleave_node_view_t *node,
                                                     uint32_t index, uint32_t value);

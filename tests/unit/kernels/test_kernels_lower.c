@@ -87,6 +87,39 @@ UNIT_TEST(a_softmax_is_two_reductions) {
                "%4 = ReduceSum %3\n%5 = Reciprocal %4\n%6 = Mul %3 %5\nout0 f32 = %6\n");
 }
 
+UNIT_TEST(bounds_are_operators_of_their_own) {
+  nodes_case_t c = {.builder = view_builder_create(), .dims = {4, 6}};
+  static const float half = 0.5f;
+  uint32_t x = value(&c);
+  uint32_t number = view_builder_constant(c.builder, CLEAVE_DTYPE_F32, 0, NULL, &half);
+  uint32_t high = view_builder_value(c.builder, CLEAVE_DTYPE_F32, 0, NULL);
+  uint32_t y = value(&c);
+  const uint32_t inputs[] = {x, number, high};
+  view_builder_node(c.builder, "Clip", 3, inputs, 1, &y);
+  view_builder_output(c.builder, y);
+  check_lowers(&c,
+               "kernel rank 2 reduced 0\nin0 f32 [0 1]\nin1 f32 [. .]\n%0 = load in0\n%1 = constant f32 0.5\n"
+               "%2 = AtLeast %0 %1\n%3 = load in1\n%4 = AtMost %2 %3\nout0 f32 = %4\n");
+}
+
+UNIT_TEST(scales_of_an_instance_normalization_lie_along_channels) {
+  nodes_case_t c = {.builder = view_builder_create()};
+  static const int64_t image[] = {2, 3, 5, 7};
+  uint32_t inputs[3] = {view_builder_value(c.builder, CLEAVE_DTYPE_F32, 4, image),
+                        view_builder_value(c.builder, CLEAVE_DTYPE_F32, 1, &image[1]),
+                        view_builder_value(c.builder, CLEAVE_DTYPE_F32, 1, &image[1])};
+  uint32_t y = view_builder_value(c.builder, CLEAVE_DTYPE_F32, 4, image);
+  uint32_t node = view_builder_node(c.builder, "InstanceNormalization", 3, inputs, 1, &y);
+  view_builder_float(c.builder, node, "epsilon", 0.0078125);
+  view_builder_output(c.builder, y);
+  check_lowers(
+      &c,
+      "kernel rank 4 reduced 2\nin0 f32 [0 1 2 3]\nin1 f32 [. 0 . .]\nin2 f32 [. 0 . .]\n%0 = load in0\n"
+      "%1 = ReduceMean %0\n%2 = Sub %0 %1\n%3 = MeanSquare %2\n%4 = constant f32 0.0078125\n%5 = Add %3 %4\n"
+      "%6 = Sqrt %5\n%7 = Reciprocal %6\n%8 = Mul %2 %7\n%9 = load in1\n%10 = Mul %8 %9\n"
+      "%11 = load in2\n%12 = Add %10 %11\nout0 f32 = %12\n");
+}
+
 UNIT_TEST(values_of_other_shapes_are_refused) {
   nodes_case_t c = {.builder = view_builder_create(), .dims = {4, 6}};
   uint32_t x = value(&c);
