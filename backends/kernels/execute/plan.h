@@ -28,7 +28,8 @@ typedef struct kernel_step {
   uint32_t slot;   /* where the tile goes; KERNEL_NO_SLOT: the value is kept over the whole row */
   uint32_t output; /* of a store; of an operator: that it writes to directly, or CLEAVE_INDEX_NONE */
   uint32_t chain;  /* of the first operator of a chain: how many steps it has; otherwise 0 */
-  bool is_read;    /* of an operator: a step other than the next one of its chain reads the tile */
+  bool is_read;    /* of an operator: a step other than the next one of its chain reads the tile; of a load: a
+                      step outside of chains does */
 } kernel_step_t;
 
 typedef struct kernel_phase {

@@ -150,21 +150,27 @@ static void order_steps(chains_t *chains) {
   }
 }
 
-/* A value per row is expanded for steps outside chains alone: chains take it row by row. */
-static void drop_expansions(kernel_plan_t *plan, kernel_phase_t *phase) {
-  const kernel_program_t *program = &plan->program;
-  uint32_t end = phase->tile_begin;
-  for (uint32_t s = phase->tile_begin; s < phase->end; s++) {
-    bool is_needed = plan->steps[s].kind != KERNEL_STEP_EXPAND;
-    for (uint32_t r = s + 1; r < phase->end && !is_needed; r++) {
-      uint32_t operands[3];
-      uint32_t count = kernel_step_operands(program, &plan->steps[r], operands);
-      for (uint32_t k = 0; k < count && !is_chained(plan, &plan->steps[r]); k++) {
-        is_needed = is_needed || operands[k] == plan->steps[s].value;
+static bool is_read_outside(const kernel_plan_t *plan, const kernel_phase_t *phase, uint32_t step) {
+  for (uint32_t r = step + 1; r < phase->end; r++) {
+    uint32_t operands[3];
+    uint32_t count = kernel_step_operands(&plan->program, &plan->steps[r], operands);
+    for (uint32_t k = 0; k < count && !is_chained(plan, &plan->steps[r]); k++) {
+      if (operands[k] == plan->steps[step].value) {
+        return true;
       }
     }
-    if (is_needed) {
-      plan->steps[end++] = plan->steps[s];
+  }
+  return false;
+}
+
+/* A value per row is expanded for steps outside of chains alone: chains take it row by row. */
+static void drop_expansions(kernel_plan_t *plan, kernel_phase_t *phase) {
+  uint32_t end = phase->tile_begin;
+  for (uint32_t s = phase->tile_begin; s < phase->end; s++) {
+    kernel_step_t *step = &plan->steps[s];
+    step->is_read = is_load(step) ? is_read_outside(plan, phase, s) : step->is_read;
+    if (step->kind != KERNEL_STEP_EXPAND || step->is_read) {
+      plan->steps[end++] = *step;
     }
   }
   phase->end = end;

@@ -117,6 +117,24 @@ static void load_runs(const kernel_worker_t *worker, uint32_t input, unsigned ch
   }
 }
 
+/* One row for all rows of a group, if chains alone read it. */
+static bool load_row(kernel_worker_t *worker, const kernel_step_t *step) {
+  const kernel_space_t *space = worker->space;
+  const kernel_value_t *value = &worker->plan->program.values[step->value];
+  const int64_t *strides = space->strides[value->input];
+  bool is_row = !step->is_read && space->group > 1 && space->row_rank == 1 && strides[space->rank - 1] == 1 &&
+                worker->plan->program.inputs[value->input].dtype == value->dtype;
+  for (int32_t d = 0; d + 1 < space->rank && is_row; d++) {
+    is_row = strides[d] == 0;
+  }
+  if (!is_row) {
+    return false;
+  }
+  worker->cells[step->value] = (kernel_cell_t){
+      .data = (unsigned char *)(uintptr_t)worker->call->inputs[value->input].data, .is_row = true};
+  return true;
+}
+
 /* Leaves the tile where it lies if it can: dense, or one element. */
 static void load(kernel_worker_t *worker, const kernel_step_t *step) {
   const kernel_space_t *space = worker->space;
@@ -329,7 +347,11 @@ static void store(const kernel_worker_t *worker, const kernel_step_t *step, bool
 
 static void run_step(kernel_worker_t *worker, const kernel_step_t *step, bool is_row_step) {
   switch (step->kind) {
-    case KERNEL_STEP_LOAD: load(worker, step); break;
+    case KERNEL_STEP_LOAD:
+      if (!load_row(worker, step)) {
+        load(worker, step);
+      }
+      break;
     case KERNEL_STEP_EXPAND: expand(worker, step); break;
     case KERNEL_STEP_APPLY: kernel_worker_apply(worker, step, is_row_step); break;
     case KERNEL_STEP_REDUCE: reduce(worker, step); break;

@@ -12,7 +12,7 @@ typedef struct builder {
   const kernel_chain_loops_t *loops;
   kernel_link_t links[MOST_LINKS];
   uint32_t count;
-  bool has_rows; /* a link takes a value per row */
+  bool has_rows; /* a link takes a value per row, or one row for all */
 } builder_t;
 
 /* An operand of a link: a tile, or one element, which moves from row to row where `row_step` says so. */
@@ -30,6 +30,10 @@ static operand_t read_operand(builder_t *builder, uint32_t value) {
   if (is_row && space->group > 1 && !cell.is_single) {
     builder->has_rows = true;
     return (operand_t){.data = cell.data, .row_step = (int64_t)sizeof(float)};
+  }
+  if (cell.is_row) {
+    builder->has_rows = true;
+    return (operand_t){.data = cell.data, .is_tile = true};
   }
   bool is_tile = !is_row && !cell.is_single;
   return (operand_t){.data = cell.data,
@@ -152,7 +156,11 @@ void kernel_worker_chain(kernel_worker_t *worker, const kernel_step_t *first) {
   if (step == end) {
     return;
   }
-  builder_t builder = {.worker = worker, .loops = worker->plan->loops->chain};
+  builder_t builder; /* its links are set one by one */
+  builder.worker = worker;
+  builder.loops = worker->plan->loops->chain;
+  builder.count = 0;
+  builder.has_rows = false;
   uint32_t before = CLEAVE_INDEX_NONE;
   for (; step < end; step++) {
     add_operator(&builder, &worker->plan->program.values[step->value], before);

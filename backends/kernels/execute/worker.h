@@ -15,6 +15,7 @@ enum {
 typedef struct kernel_cell {
   unsigned char *data;
   bool is_single;
+  bool is_row; /* one row, the same for all rows of the group; chains alone read such */
 } kernel_cell_t;
 
 typedef struct kernel_worker {
