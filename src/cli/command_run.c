@@ -11,7 +11,7 @@
 #include "cli/common/output.h"
 #include "cli/report/report.h"
 #include "cli/report/report_devices.h"
-#include "cli/report/run_requests.h"
+#include "cli/report/run_report.h"
 #include "cli/report/run_watch.h"
 #include "cli/report/times.h"
 #include "runtime/model/model.h"
@@ -21,55 +21,21 @@
 #include "tools/verify/check.h"
 
 /* Without --repeat: at least MIN_RUNS, then as many as fit into BUDGET_MS, at most MAX_RUNS. */
-enum { MIN_RUNS = 3, MAX_RUNS = 50, BUDGET_MS = 1000, PROFILE_LINES = 20 };
+enum { MIN_RUNS = 3, MAX_RUNS = 50, BUDGET_MS = 1000 };
 #define UNSET INT64_C(-1)
-
-/* How one output compares. */
-typedef struct check_line {
-  const char *name;
-  cleave_check_result_t result;
-  cleave_text_t explanation;
-} check_line_t;
-
-typedef struct checks {
-  check_line_t *lines;
-  uint32_t count; /* 0: not asked for */
-  bool matches;
-} checks_t;
-
-typedef struct run {
-  cleave_job_options_t options;
-  cleave_job_t job;
-  cleave_check_tolerance_t tolerance;
-  int64_t warmup;
-  int64_t repeat;
-  bool verify;
-  bool json;
-  bool watch;
-  bool interrupted; /* while --watch waited for the first plan */
-  bool rule_stats;
-  const char *profile_path;
-  checks_t data;      /* against --data */
-  checks_t reference; /* against the unpartitioned graph */
-  CLEAVE_ARRAY(double) times;
-  double first_ms;
-  double total_ms;
-  cleave_profile_t profile;
-  cleave_run_requests_t requests;
-} run_t;
 
 /* ---- checks ---- */
 
-static void free_checks(checks_t *checks) {
+static void free_checks(cleave_run_checks_t *checks) {
   for (uint32_t k = 0; k < checks->count; k++) {
     cleave_text_deinit(&checks->lines[k].explanation);
   }
   cleave_free(checks->lines);
-  *checks = (checks_t){0};
+  *checks = (cleave_run_checks_t){0};
 }
 
-static cleave_status_t compare_session(const run_t *run, const cleave_session_t *session,
-                                       cleave_tensor_t *const *expected, checks_t *checks,
+static cleave_status_t compare_session(const cleave_run_t *run, const cleave_session_t *session,
+                                       cleave_tensor_t *const *expected, cleave_run_checks_t *checks,
                                        cleave_error_t *error) {
   uint32_t count = cleave_model_output_count(run->job.model);
   checks->lines = cleave_allocate_zeroed(count, sizeof *checks->lines);
@@ -78,7 +44,7 @@ static cleave_status_t compare_session(const run_t *run, const cleave_session_t 
   }
   checks->matches = true;
   for (uint32_t k = 0; k < count; k++) {
-    check_line_t *line = &checks->lines[k];
+    cleave_run_check_t *line = &checks->lines[k];
     cleave_port_t port;
     cleave_tensor_view_t actual;
     checks->count = k + 1;
@@ -93,8 +59,8 @@ static cleave_status_t compare_session(const run_t *run, const cleave_session_t 
 }
 
 /* Of the sessions that took requests, the first whose outputs differ is reported. */
-static cleave_status_t compare_outputs(const run_t *run, cleave_tensor_t *const *expected, checks_t *checks,
-                                       cleave_error_t *error) {
+static cleave_status_t compare_outputs(const cleave_run_t *run, cleave_tensor_t *const *expected,
+                                       cleave_run_checks_t *checks, cleave_error_t *error) {
   CLEAVE_TRY(compare_session(run, run->job.session, expected, checks, error));
   for (int64_t k = 0; k + 1 < run->requests.concurrency && checks->matches; k++) {
     free_checks(checks);
@@ -103,7 +69,7 @@ static cleave_status_t compare_outputs(const run_t *run, cleave_tensor_t *const 
   return CLEAVE_OK;
 }
 
-static cleave_status_t check(run_t *run, cleave_error_t *error) {
+static cleave_status_t check(cleave_run_t *run, cleave_error_t *error) {
   const cleave_job_t *job = &run->job;
   uint32_t count = cleave_model_output_count(job->model);
   cleave_status_t status = CLEAVE_OK;
@@ -134,14 +100,14 @@ cleanup:
 
 /* ---- measuring ---- */
 
-static cleave_status_t run_once(run_t *run, double *out_ms, cleave_error_t *error) {
+static cleave_status_t run_once(cleave_run_t *run, double *out_ms, cleave_error_t *error) {
   uint64_t start = cleave_clock_now();
   CLEAVE_TRY(cleave_session_run(run->job.session, error));
   *out_ms = cleave_clock_ms(start, cleave_clock_now());
   return CLEAVE_OK;
 }
 
-static bool wants_more(const run_t *run) {
+static bool wants_more(const cleave_run_t *run) {
   int64_t done = (int64_t)run->times.count;
   if (run->repeat != UNSET) {
     return done < run->repeat;
@@ -149,7 +115,7 @@ static bool wants_more(const run_t *run) {
   return done < MIN_RUNS || (done < MAX_RUNS && run->total_ms < BUDGET_MS);
 }
 
-static cleave_status_t measure(run_t *run, cleave_error_t *error) {
+static cleave_status_t measure(cleave_run_t *run, cleave_error_t *error) {
   for (int64_t k = 0; k < run->warmup; k++) {
     double ms = 0.0;
     CLEAVE_TRY(run_once(run, &ms, error));
@@ -166,229 +132,9 @@ static cleave_status_t measure(run_t *run, cleave_error_t *error) {
   return CLEAVE_OK;
 }
 
-static double quantile(const run_t *run, double share) {
-  return cleave_times_quantile(run->times.items, run->times.count, share);
-}
-
-/* ---- reporting ---- */
-
-static int64_t threads_of(const run_t *run) {
-  return run->options.threads == 0 ? cleave_threads_available() : run->options.threads;
-}
-
-static void print_checks(const checks_t *checks, const char *against) {
-  if (checks->count == 0) {
-    return;
-  }
-  cleave_print("\n" CLEAVE_TRUSTED "%s" CLEAVE_TRUSTED " against %s\n",
-               cleave_output_style(checks->matches ? CLEAVE_STYLE_GOOD : CLEAVE_STYLE_BAD),
-               checks->matches ? "all outputs match" : "outputs differ",
-               cleave_output_style(CLEAVE_STYLE_PLAIN), against);
-  cleave_table_t table = {.columns = 4, .alignment = "lrrl"};
-  cleave_table_cell(&table, "output");
-  cleave_table_cell(&table, "largest difference");
-  cleave_table_cell(&table, "relative");
-  cleave_table_cell(&table, "verdict");
-  for (uint32_t k = 0; k < checks->count; k++) {
-    const check_line_t *line = &checks->lines[k];
-    cleave_table_cell(&table, "%s", line->name);
-    cleave_table_cell(&table, "%.3g", line->result.difference.max_absolute);
-    cleave_table_cell(&table, "%.3g", line->result.relative);
-    cleave_table_cell(&table, "%s", line->result.matches ? "match" : "differ");
-  }
-  cleave_table_print(&table);
-  cleave_table_deinit(&table);
-  for (uint32_t k = 0; k < checks->count; k++) {
-    if (!checks->lines[k].result.matches) {
-      cleave_print("  %s\n", cleave_text_get(&checks->lines[k].explanation));
-    }
-  }
-}
-
-static void print_profile(const run_t *run) {
-  if (run->profile_path == NULL) {
-    return;
-  }
-  double total = 0.0;
-  for (size_t k = 0; k < run->profile.regions.count; k++) {
-    total += run->profile.regions.items[k].total_ms;
-  }
-  for (int by_region = 1; by_region >= 0; by_region--) {
-    const cleave_profile_line_t *lines =
-        by_region != 0 ? run->profile.regions.items : run->profile.lines.items;
-    size_t count = by_region != 0 ? run->profile.regions.count : run->profile.lines.count;
-    cleave_print("\ntime per %s\n", by_region != 0 ? "region" : "fusion and operator");
-    cleave_table_t table = {.columns = 5, .alignment = "llrrr"};
-    cleave_table_cell(&table, by_region != 0 ? "region" : "fusion or operator");
-    cleave_table_cell(&table, "backend");
-    cleave_table_cell(&table, "steps");
-    cleave_table_cell(&table, "ms");
-    cleave_table_cell(&table, "share");
-    for (size_t k = 0; k < count && k < PROFILE_LINES; k++) {
-      char bytes[32];
-      bool is_copy = lines[k].bytes > 0;
-      cleave_table_cell(&table, "%s%s%s", lines[k].label, is_copy ? ", " : "",
-                        is_copy ? cleave_output_bytes((double)lines[k].bytes, bytes, sizeof bytes) : "");
-      cleave_table_cell(&table, "%s", lines[k].backend);
-      cleave_table_cell(&table, "%u", (unsigned)lines[k].count);
-      cleave_table_cell(&table, "%.3f", lines[k].total_ms);
-      cleave_table_cell(&table, "%.1f %%", total > 0.0 ? lines[k].total_ms / total * 100.0 : 0.0);
-    }
-    cleave_table_print(&table);
-    cleave_table_deinit(&table);
-    if (count > PROFILE_LINES) {
-      cleave_print("  and %zu more\n", count - PROFILE_LINES);
-    }
-  }
-  cleave_print("\ntrace written to %s\n", run->profile_path);
-}
-
-static void print_drawn(const cleave_inputs_t *inputs) {
-  const char *drawn = cleave_text_get(&inputs->drawn);
-  while (*drawn != '\0') {
-    size_t length = strcspn(drawn, "\n");
-    cleave_print("  input %.*s\n", (int)length, drawn);
-    drawn += length + (drawn[length] == '\n' ? 1 : 0);
-  }
-}
-
-static void print_report(const run_t *run) {
-  const cleave_job_t *job = &run->job;
-  char bytes[3][32];
-  cleave_session_memory_t memory = cleave_session_memory(job->session);
-  cleave_print(CLEAVE_TRUSTED "%s" CLEAVE_TRUSTED "\n", cleave_output_style(CLEAVE_STYLE_BOLD),
-               run->options.model, cleave_output_style(CLEAVE_STYLE_PLAIN));
-  cleave_report_sizes(&job->inputs.sizes);
-  print_drawn(&job->inputs);
-  if (job->plan_inputs.count > job->inputs.count) { /* rules added some */
-    cleave_report_sizes(&job->plan_inputs.sizes);
-    print_drawn(&job->plan_inputs);
-  }
-  cleave_print("\n");
-  cleave_report_plan(job->plan);
-  if (run->rule_stats) {
-    cleave_report_rule_stats(job->plan);
-  }
-  for (uint32_t k = 0; k < cleave_session_note_count(job->session); k++) {
-    cleave_print("  %s\n", cleave_session_note(job->session, k));
-  }
-  print_checks(&run->data, run->options.data);
-  print_checks(&run->reference, "the unpartitioned graph on cpu");
-  cleave_print("\nload %.1f ms, partition %.2f ms (rule files %.1f ms), compile %.1f ms",
-               job->load_ms + job->bind_ms, job->partition_ms, job->rules_ms, job->compile_ms);
-  const char *folder = cleave_common_session().blob_folder;
-  if (folder != NULL) {
-    cleave_print(" (%u of %u programs from %s)", (unsigned)cleave_session_loaded_count(job->session),
-                 (unsigned)cleave_session_program_count(job->session), folder);
-  }
-  cleave_print("\n");
-  char times[4][32];
-  cleave_print("first run %s ms", cleave_times_format(run->first_ms, times[0], sizeof times[0]));
-  if (run->times.count > 0) {
-    cleave_print(", then " CLEAVE_TRUSTED "median %s ms" CLEAVE_TRUSTED
-                 ", min %s, p90 %s (%zu runs, %d threads)",
-                 cleave_output_style(CLEAVE_STYLE_BOLD),
-                 cleave_times_format(quantile(run, 0.5), times[1], sizeof times[1]),
-                 cleave_output_style(CLEAVE_STYLE_PLAIN),
-                 cleave_times_format(run->times.items[0], times[2], sizeof times[2]),
-                 cleave_times_format(quantile(run, 0.9), times[3], sizeof times[3]), run->times.count,
-                 (int)threads_of(run));
-  }
-  cleave_print("\n");
-  cleave_run_requests_print(&run->requests, threads_of(run));
-  cleave_print("memory%s: values %s (unshared %s), packed weights %s, peak %.0f MiB\n",
-               run->requests.count > 0 ? " of each session" : "",
-               cleave_output_bytes((double)(memory.values_bytes + memory.outputs_bytes +
-                                            memory.dynamic_bytes + memory.workspace_bytes),
-                                   bytes[0], sizeof bytes[0]),
-               cleave_output_bytes((double)(memory.unshared_bytes + memory.outputs_bytes +
-                                            memory.dynamic_bytes + memory.workspace_bytes),
-                                   bytes[1], sizeof bytes[1]),
-               cleave_output_bytes((double)memory.persistent_bytes, bytes[2], sizeof bytes[2]),
-               cleave_job_peak_rss());
-  cleave_report_devices(job->session);
-  print_profile(run);
-}
-
-static json_t *json_checks(const checks_t *checks) {
-  if (checks->count == 0) {
-    return json_null();
-  }
-  json_t *outputs = json_array();
-  for (uint32_t k = 0; k < checks->count; k++) {
-    const check_line_t *line = &checks->lines[k];
-    const cleave_check_result_t *result = &line->result;
-    json_t *output = json_pack("{s:s, s:b, s:I}", "name", line->name, "match", result->matches, "mismatches",
-                               (json_int_t)result->difference.mismatches);
-    bool is_finite = result->difference.same_type && isfinite(result->difference.max_absolute);
-    (void)json_object_set_new(output, "max_absolute",
-                              is_finite ? json_real(result->difference.max_absolute) : json_null());
-    (void)json_object_set_new(output, "max_relative", is_finite ? json_real(result->relative) : json_null());
-    if (!result->matches) {
-      (void)json_object_set_new(output, "reason", json_string(cleave_text_get(&line->explanation)));
-    }
-    (void)json_array_append_new(outputs, output);
-  }
-  return json_pack("{s:b, s:o}", "match", checks->matches, "outputs", outputs);
-}
-
-static json_t *json_profile(const run_t *run) {
-  json_t *lines = json_array();
-  for (size_t k = 0; k < run->profile.lines.count; k++) {
-    const cleave_profile_line_t *line = &run->profile.lines.items[k];
-    (void)json_array_append_new(
-        lines, json_pack("{s:s, s:s, s:i, s:f, s:I}", "label", line->label, "backend", line->backend, "steps",
-                         (int)line->count, "ms", line->total_ms, "bytes", (json_int_t)line->bytes));
-  }
-  return lines;
-}
-
-static json_t *result_json(const run_t *run) {
-  const cleave_job_t *job = &run->job;
-  cleave_session_memory_t memory = cleave_session_memory(job->session);
-  json_t *json =
-      json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "model", run->options.model,
-                "load_ms", job->load_ms, "bind_ms", job->bind_ms, "rules_ms", job->rules_ms, "partition_ms",
-                job->partition_ms, "compile_ms", job->compile_ms, "first_ms", run->first_ms, "median_ms",
-                quantile(run, 0.5), "min_ms", run->times.count == 0 ? 0.0 : run->times.items[0], "p90_ms",
-                quantile(run, 0.9), "peak_rss_mb", cleave_job_peak_rss());
-  if (json == NULL) {
-    return NULL;
-  }
-  (void)json_object_set_new(json, "runs", json_integer((json_int_t)run->times.count));
-  (void)json_object_set_new(json, "threads", json_integer(threads_of(run)));
-  (void)json_object_set_new(json, "requests", cleave_run_requests_json(&run->requests, threads_of(run)));
-  (void)json_object_set_new(json, "programs",
-                            json_pack("{s:i, s:i}", "count", (int)cleave_session_program_count(job->session),
-                                      "loaded", (int)cleave_session_loaded_count(job->session)));
-  (void)json_object_set_new(json, "sizes", cleave_sizes_json(&job->inputs.sizes));
-  cleave_report_plan_json(job->plan, json);
-  (void)json_object_set_new(json, "check", json_checks(&run->data));
-  (void)json_object_set_new(json, "verify", json_checks(&run->reference));
-  (void)json_object_set_new(
-      json, "memory",
-      json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "values", (json_int_t)memory.values_bytes, "unshared",
-                (json_int_t)memory.unshared_bytes, "workspace", (json_int_t)memory.workspace_bytes, "outputs",
-                (json_int_t)memory.outputs_bytes, "persistent", (json_int_t)memory.persistent_bytes,
-                "dynamic", (json_int_t)memory.dynamic_bytes));
-  (void)json_object_set_new(json, "devices", cleave_report_devices_json(job->session));
-  json_t *notes = json_array();
-  for (uint32_t k = 0; k < cleave_session_note_count(job->session); k++) {
-    (void)json_array_append_new(notes, json_string(cleave_session_note(job->session, k)));
-  }
-  (void)json_object_set_new(json, "notes", notes);
-  if (run->rule_stats) {
-    cleave_report_rule_stats_json(job->plan, json);
-  }
-  if (run->profile_path != NULL) {
-    (void)json_object_set_new(json, "profile", json_profile(run));
-  }
-  return json;
-}
-
 /* One object, or with --watch the first of many, one a line. */
-static int print_json(run_t *run) {
-  json_t *json = result_json(run);
+static int print_json(cleave_run_t *run) {
+  json_t *json = cleave_run_report_json(run);
   if (!run->watch || json == NULL) {
     return cleave_output_json(json);
   }
@@ -420,7 +166,7 @@ static void warn_of_options(const cleave_session_t *session) {
   }
 }
 
-static cleave_status_t work(run_t *run, cleave_error_t *error) {
+static cleave_status_t work(cleave_run_t *run, cleave_error_t *error) {
   run->options.profile = run->profile_path != NULL;
   CLEAVE_TRY(cleave_job_load(&run->job, &run->options, error));
   CLEAVE_TRY(cleave_job_bind(&run->job, error));
@@ -453,7 +199,7 @@ static cleave_status_t work(run_t *run, cleave_error_t *error) {
   return CLEAVE_OK;
 }
 
-static const char *find_misuse(run_t *run) {
+static const char *find_misuse(cleave_run_t *run) {
   const char *misuse = cleave_run_requests_check(&run->requests);
   bool is_measured = run->watch || run->profile_path != NULL || run->repeat != UNSET;
   return misuse == NULL && run->requests.count > 0 && is_measured
@@ -462,10 +208,10 @@ static const char *find_misuse(run_t *run) {
 }
 
 static int run_command(int argc, char **argv) {
-  run_t run = {.tolerance = {.rtol = 1e-3, .atol = 1e-5, .scaled = true},
-               .warmup = 1,
-               .repeat = UNSET,
-               .requests = CLEAVE_RUN_REQUESTS_UNSET};
+  cleave_run_t run = {.tolerance = {.rtol = 1e-3, .atol = 1e-5, .scaled = true},
+                      .warmup = 1,
+                      .repeat = UNSET,
+                      .requests = CLEAVE_RUN_REQUESTS_UNSET};
   const cleave_option_t options[] = {
       {"rules", 0, CLEAVE_OPTION_LIST, "FILE",
        "rule file to partition with, or a loaded library that brings rules (LIBRARY or LIBRARY/RULE); may be "
@@ -568,7 +314,7 @@ static int run_command(int argc, char **argv) {
     } else if (run.json) {
       status = print_json(&run);
     } else {
-      print_report(&run);
+      cleave_run_report_print(&run);
       status = run.watch ? cleave_run_watch(&run.job, false) : status;
     }
     bool is_wrong =

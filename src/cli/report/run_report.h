@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What `cleave run` did, for people and as JSON. */
+#ifndef CLEAVE_CLI_REPORT_RUN_REPORT_H
+#define CLEAVE_CLI_REPORT_RUN_REPORT_H
+
+#include <jansson.h>
+
+#include "base/array.h"
+#include "cli/common/job.h"
+#include "cli/report/run_requests.h"
+#include "runtime/session/profile.h"
+#include "tools/verify/check.h"
+
+/* How one output compares. */
+typedef struct cleave_run_check {
+  const char *name;
+  cleave_check_result_t result;
+  cleave_text_t explanation;
+} cleave_run_check_t;
+
+typedef struct cleave_run_checks {
+  cleave_run_check_t *lines;
+  uint32_t count; /* 0: not asked for */
+  bool matches;
+} cleave_run_checks_t;
+
+typedef struct cleave_run {
+  cleave_job_options_t options;
+  cleave_job_t job;
+  cleave_check_tolerance_t tolerance;
+  int64_t warmup;
+  int64_t repeat;
+  bool verify;
+  bool json;
+  bool watch;
+  bool interrupted; /* while --watch waited for the first plan */
+  bool rule_stats;
+  const char *profile_path;
+  cleave_run_checks_t data;      /* against --data */
+  cleave_run_checks_t reference; /* against the unpartitioned graph */
+  CLEAVE_ARRAY(double) times;
+  double first_ms;
+  double total_ms;
+  cleave_profile_t profile;
+  cleave_run_requests_t requests;
+} cleave_run_t;
+
+/* Threads of a session: as asked for, or all. */
+int64_t cleave_run_threads(const cleave_run_t *run);
+
+void cleave_run_report_print(const cleave_run_t *run);
+/* The caller's; NULL: memory is short. */
+json_t *cleave_run_report_json(const cleave_run_t *run);
+
+#endif /* CLEAVE_CLI_REPORT_RUN_REPORT_H */
