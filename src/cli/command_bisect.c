@@ -179,6 +179,7 @@ static int print_json(const bisect_t *bisect) {
   return status == CLEAVE_EXIT_OK && report->culprits.count > 0 ? CLEAVE_EXIT_FAILURE : status;
 }
 
+/* Long: one table of options. */
 static int run(int argc, char **argv) {
   bisect_t bisect = {.threshold = -1.0};
   cleave_job_options_t *job = &bisect.options;

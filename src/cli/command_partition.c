@@ -113,6 +113,7 @@ static int print_json(const cleave_job_t *job, const char *output, const extras_
   return cleave_output_json(json);
 }
 
+/* Long: one table of options. */
 static int run(int argc, char **argv) {
   cleave_job_options_t job_options = {0};
   const char *output = NULL;

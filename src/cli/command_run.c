@@ -207,6 +207,7 @@ static const char *find_misuse(cleave_run_t *run) {
              : misuse;
 }
 
+/* Long: one table of options. */
 static int run_command(int argc, char **argv) {
   cleave_run_t run = {.tolerance = {.rtol = 1e-3, .atol = 1e-5, .scaled = true},
                       .warmup = 1,

@@ -345,6 +345,7 @@ static int print_json(const verify_t *verify) {
   return status == CLEAVE_EXIT_OK && verify->report.mismatches > 0 ? CLEAVE_EXIT_FAILURE : status;
 }
 
+/* Long: one table of options. */
 static int run(int argc, char **argv) {
   static verify_t verify;
   verify = (verify_t){.save = NULL, .rounds = 2, .rtol = -1.0, .atol = -1.0};

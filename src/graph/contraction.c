@@ -339,6 +339,30 @@ static cleave_status_t contract_moving(cleave_contraction_t *c, uint32_t place, 
   return CLEAVE_OK;
 }
 
+/* The roots that come first and last in the order. */
+static void find_ends(const cleave_contraction_t *c, uint32_t *out_low, uint32_t *out_high) {
+  *out_low = c->roots.items[0];
+  *out_high = *out_low;
+  for (size_t k = 1; k < c->roots.count; k++) {
+    uint32_t root = c->roots.items[k];
+    *out_low = c->order.labels[root] < c->order.labels[*out_low] ? root : *out_low;
+    *out_high = c->order.labels[root] > c->order.labels[*out_high] ? root : *out_high;
+  }
+}
+
+/* A side begins with the roots. */
+static cleave_status_t side_begin(cleave_contraction_t *c, side_t *side, cleave_error_t *error) {
+  size_t count = c->roots.count;
+  if (side->capacity < count) {
+    CLEAVE_TRY(
+        cleave_array_grow((void **)&side->groups, &side->capacity, count, sizeof *side->groups, error));
+  }
+  memcpy(side->groups, c->roots.items, count * sizeof *c->roots.items);
+  side->count = count;
+  side_enter_member(c, side, side->groups[0]);
+  return CLEAVE_OK;
+}
+
 static cleave_status_t search_set(cleave_contraction_t *c, const uint32_t *positions, uint32_t count,
                                   size_t step_limit, bool contract, cleave_contraction_result_t *result,
                                   cleave_error_t *error) {
@@ -348,13 +372,9 @@ static cleave_status_t search_set(cleave_contraction_t *c, const uint32_t *posit
   if (root_count < 2) {
     return CLEAVE_OK;
   }
-  uint32_t low = c->roots.items[0];
-  uint32_t high = low;
-  for (size_t k = 1; k < root_count; k++) {
-    uint32_t root = c->roots.items[k];
-    low = c->order.labels[root] < c->order.labels[low] ? root : low;
-    high = c->order.labels[root] > c->order.labels[high] ? root : high;
-  }
+  uint32_t low = 0;
+  uint32_t high = 0;
+  find_ends(c, &low, &high);
   uint32_t place = CLEAVE_INDEX_NONE;
   if (find_free_place(c, low, &result->steps, &place)) {
     if (contract) {
@@ -367,13 +387,7 @@ static cleave_status_t search_set(cleave_contraction_t *c, const uint32_t *posit
   side_t sides[2] = {{.is_forward = true, .groups = c->forward.items, .capacity = c->forward.capacity},
                      {.is_forward = false, .groups = c->backward.items, .capacity = c->backward.capacity}};
   for (int s = 0; s < 2; s++) {
-    if (sides[s].capacity < root_count) {
-      CLEAVE_TRY_CLEANUP(cleave_array_grow((void **)&sides[s].groups, &sides[s].capacity, root_count,
-                                           sizeof *sides[s].groups, error));
-    }
-    memcpy(sides[s].groups, c->roots.items, root_count * sizeof *c->roots.items);
-    sides[s].count = root_count;
-    side_enter_member(c, &sides[s], sides[s].groups[0]);
+    CLEAVE_TRY_CLEANUP(side_begin(c, &sides[s], error));
   }
   uint64_t limits[2] = {c->order.labels[high], c->order.labels[low]};
   for (int s = 0;; s ^= 1) {

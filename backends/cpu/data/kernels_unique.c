@@ -217,6 +217,31 @@ static size_t unique_scratch(const cpu_call_t *call) {
   return view_axis(call->state, data, &view, &axis) ? (size_t)view.dim * 4 * sizeof(int64_t) : 0;
 }
 
+/* Which places have the same value, and in which order the distinct values come; returns how many there are.
+ */
+static int64_t find_values(const unique_state_t *state, const comparison_t *comparison, int64_t *places,
+                           int64_t *groups, int64_t *firsts, int64_t *ranks) {
+  int64_t dim = comparison->view.dim;
+  for (int64_t k = 0; k < dim; k++) {
+    places[k] = k;
+  }
+  sort_places(comparison, places, groups, dim);
+  int64_t found = 0;
+  for (int64_t k = 0; k < dim; k++) {
+    if (k == 0 || compare_places(comparison, places[k - 1], places[k]) != 0) {
+      firsts[found++] = places[k]; /* the sort is stable: the smallest place comes first */
+    }
+    groups[places[k]] = found - 1;
+  }
+  int64_t next = 0;
+  for (int64_t k = 0; k < dim; k++) {
+    if (firsts[groups[k]] == k) {
+      ranks[groups[k]] = state->sorted ? groups[k] : next++;
+    }
+  }
+  return found;
+}
+
 static cleave_status_t run_unique(const cpu_call_t *call, cleave_message_t *message) {
   const unique_state_t *state = call->state;
   comparison_t comparison = {.data = call->inputs[0]};
@@ -230,23 +255,7 @@ static cleave_status_t run_unique(const cpu_call_t *call, cleave_message_t *mess
   int64_t *groups = places + dim;  /* per place: which distinct value it has */
   int64_t *firsts = groups + dim;  /* per distinct value: its first place */
   int64_t *ranks = firsts + dim;   /* per distinct value: if the output has it */
-  for (int64_t k = 0; k < dim; k++) {
-    places[k] = k;
-  }
-  sort_places(&comparison, places, groups, dim);
-  int64_t found = 0;
-  for (int64_t k = 0; k < dim; k++) {
-    if (k == 0 || compare_places(&comparison, places[k - 1], places[k]) != 0) {
-      firsts[found++] = places[k]; /* the sort is stable: the smallest place comes first */
-    }
-    groups[places[k]] = found - 1;
-  }
-  int64_t next = 0;
-  for (int64_t k = 0; k < dim; k++) {
-    if (firsts[groups[k]] == k) {
-      ranks[groups[k]] = state->sorted ? groups[k] : next++;
-    }
-  }
+  int64_t found = find_values(state, &comparison, places, groups, firsts, ranks);
   int64_t dims[CLEAVE_MAX_RANK] = {0};
   int32_t rank = picked_shape(state, comparison.data, axis, found, dims);
   for (uint32_t o = 0; o < 4; o++) {

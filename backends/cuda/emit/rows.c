@@ -125,7 +125,7 @@ cleave_status_t cuda_emit_global_pool(cuda_plan_t *plan, const cleave_node_view_
 
 /* ---- softmax ---- */
 
-/* Over another axis than the last ones: moved there and back. */
+/* Over another axis than the last ones: moved there and back. Long: one chain of kernels. */
 static cleave_status_t softmax_inside(cuda_plan_t *plan, const cleave_node_view_t *node, int32_t axis) {
   const cleave_tensor_view_t *x = cuda_input(plan, node, 0);
   int64_t size = (int64_t)cleave_dtype_size(x->dtype) * cleave_view_element_count(x);

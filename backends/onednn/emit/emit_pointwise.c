@@ -291,6 +291,22 @@ static dnnl_alg_kind_t turned(dnnl_alg_kind_t algorithm, uint32_t node, onednn_p
   return algorithm;
 }
 
+/* The step that turns the operands around did not fit: it becomes the first step of what is left. */
+static cleave_status_t emit_turned(onednn_plan_t *plan, chain_t *chain, const onednn_request_t *request,
+                                   const onednn_fitted_t *fitted, uint32_t extra) {
+  chain_t rest = *chain;
+  rest.posts = request->posts;
+  rest.count = request->post_count;
+  ONEDNN_TRY(onednn_plan_reshape(plan, &fitted->result, &request->shape, &rest.current));
+  ONEDNN_TRY(emit_eltwise(plan, &rest));
+  uint32_t done = request->post_count - rest.count;
+  chain->current = rest.current;
+  chain->posts += 1 + done - extra;
+  chain->count -= 1 + done - extra;
+  return CLEAVE_OK;
+}
+
+// Long: one request, from its operands to what was left of the chain.
 static cleave_status_t emit_binary(onednn_plan_t *plan, chain_t *chain) {
   const onednn_post_t *post = chain->posts;
   onednn_post_t posts[ONEDNN_MAX_POSTS + 1];
@@ -350,17 +366,7 @@ static cleave_status_t emit_binary(onednn_plan_t *plan, chain_t *chain) {
     }
   }
   if (fitted.posts < extra) {
-    // The turn did not fit: it becomes the first step of what is left.
-    chain_t rest = *chain;
-    rest.posts = posts;
-    rest.count = request.post_count;
-    ONEDNN_TRY(onednn_plan_reshape(plan, &fitted.result, &shape, &rest.current));
-    ONEDNN_TRY(emit_eltwise(plan, &rest));
-    uint32_t done = request.post_count - rest.count;
-    chain->current = rest.current;
-    chain->posts += 1 + done - extra;
-    chain->count -= 1 + done - extra;
-    return CLEAVE_OK;
+    return emit_turned(plan, chain, &request, &fitted, extra);
   }
   return advance(plan, chain, &request, &fitted, 1 + fitted.posts - extra);
 }

@@ -308,6 +308,37 @@ static bool fix_count(const finder_t *finder, const fault_t *fault, cleave_text_
   return true;
 }
 
+/* The part `target` with the node that stands in between as an optional one, `before` it or behind. NONE:
+ * there is no such node, or no memory. */
+static uint32_t allow_between(const finder_t *finder, const fault_t *fault, uint32_t target, bool before,
+                              cleave_text_t *text) {
+  cleave_explainer_t *x = finder->x;
+  if (!cleave_node_exists(fault->node)) {
+    return CLEAVE_INDEX_NONE;
+  }
+  const cleave_op_t *op = cleave_node_op(x->graph, fault->node);
+  const cleave_op_t **ops = cleave_arena_allocate(&x->build_arena, 1, sizeof *ops);
+  uint32_t *children = cleave_arena_allocate(&x->build_arena, 1, sizeof *children);
+  if (ops == NULL || children == NULL) {
+    return CLEAVE_INDEX_NONE;
+  }
+  ops[0] = op;
+  children[0] = cleave_explainer_add_part(
+      x, (cleave_pattern_node_t){.kind = CLEAVE_PATTERN_OP, .type.rank = -1, .ops = ops, .op_count = 1});
+  uint32_t maybe = cleave_explainer_add_part(
+      x, (cleave_pattern_node_t){
+             .kind = CLEAVE_PATTERN_MAYBE, .type.rank = -1, .children = children, .child_count = 1});
+  if (before) {
+    cleave_text_format(text, ">> maybe(op \"%s\") >> ", op->name);
+    write_part(finder, target, text);
+    return cleave_explainer_add_group(x, CLEAVE_PATTERN_SEQUENCE, maybe, target);
+  } else {
+    write_part(finder, target, text);
+    cleave_text_format(text, " >> maybe(op \"%s\")", op->name);
+    return cleave_explainer_add_group(x, CLEAVE_PATTERN_SEQUENCE, target, maybe);
+  }
+}
+
 /* An edge: a missing part becomes optional, or a node in between is allowed. */
 static bool fix_edge(const finder_t *finder, const fault_t *fault, cleave_text_t *text) {
   cleave_explainer_t *x = finder->x;
@@ -315,34 +346,10 @@ static bool fix_edge(const finder_t *finder, const fault_t *fault, cleave_text_t
   bool is_child = d->kind == CONSTRAINT_CHILD;
   const cleave_pattern_node_t *owner = &x->pattern->nodes[d->part];
   uint32_t target = is_child ? owner->children[d->index] : owner->inputs[d->index].pattern;
-  uint8_t edges = finder->trial->edges[fault->constraint];
   uint32_t changed = CLEAVE_INDEX_NONE;
   if (finder->trial->states[fault->constraint] == CONSTRAINT_PASSED) {
-    if (!cleave_node_exists(fault->node)) {
-      return false;
-    }
-    const cleave_op_t *op = cleave_node_op(x->graph, fault->node);
-    const cleave_op_t **ops = cleave_arena_allocate(&x->build_arena, 1, sizeof *ops);
-    uint32_t *children = cleave_arena_allocate(&x->build_arena, 1, sizeof *children);
-    if (ops == NULL || children == NULL) {
-      return false;
-    }
-    ops[0] = op;
-    children[0] = cleave_explainer_add_part(
-        x, (cleave_pattern_node_t){.kind = CLEAVE_PATTERN_OP, .type.rank = -1, .ops = ops, .op_count = 1});
-    uint32_t maybe = cleave_explainer_add_part(
-        x, (cleave_pattern_node_t){
-               .kind = CLEAVE_PATTERN_MAYBE, .type.rank = -1, .children = children, .child_count = 1});
-    bool before = is_child && (edges & EDGE_BACKWARDS) == 0;
-    if (before) {
-      cleave_text_format(text, ">> maybe(op \"%s\") >> ", op->name);
-      write_part(finder, target, text);
-      changed = cleave_explainer_add_group(x, CLEAVE_PATTERN_SEQUENCE, maybe, target);
-    } else {
-      write_part(finder, target, text);
-      cleave_text_format(text, " >> maybe(op \"%s\")", op->name);
-      changed = cleave_explainer_add_group(x, CLEAVE_PATTERN_SEQUENCE, target, maybe);
-    }
+    bool before = is_child && (finder->trial->edges[fault->constraint] & EDGE_BACKWARDS) == 0;
+    changed = allow_between(finder, fault, target, before, text);
   } else if (is_child) {
     uint32_t *children = cleave_arena_allocate(&x->build_arena, 1, sizeof *children);
     if (children == NULL || owner->kind == CLEAVE_PATTERN_GROUP) {

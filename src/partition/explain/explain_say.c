@@ -63,6 +63,22 @@ static void add_users(const finder_t *finder, cleave_value_t value, cleave_text_
   }
 }
 
+/* A node that no part of the pattern is stands beside the part `target`. */
+static void say_extra(const finder_t *finder, const fault_t *fault, uint32_t target, words_t *words) {
+  const cleave_explainer_t *x = finder->x;
+  const constraint_t *d = &x->constraints[fault->constraint];
+  uint8_t edges = finder->trial->edges[fault->constraint];
+  words->kind = "extra";
+  cleave_text_add(&words->subject, (edges & EDGE_BACKWARDS) != 0 || d->kind == CONSTRAINT_INPUT
+                                       ? "what stands behind "
+                                       : "what stands before ");
+  cleave_explain_part(x, cleave_explainer_resolve(x, finder->trial, target), &words->subject);
+  cleave_text_add(&words->expected, "nothing");
+  if (cleave_node_exists(fault->node)) {
+    cleave_text_add(&words->found, cleave_node_op(x->graph, fault->node)->name);
+  }
+}
+
 static void say_edge(const finder_t *finder, const fault_t *fault, words_t *words) {
   const cleave_explainer_t *x = finder->x;
   const constraint_t *d = &x->constraints[fault->constraint];
@@ -70,15 +86,7 @@ static void say_edge(const finder_t *finder, const fault_t *fault, words_t *word
   uint8_t edges = finder->trial->edges[fault->constraint];
   uint32_t target = d->kind == CONSTRAINT_CHILD ? owner->children[d->index] : owner->inputs[d->index].pattern;
   if (finder->trial->states[fault->constraint] == CONSTRAINT_PASSED) {
-    words->kind = "extra";
-    cleave_text_add(&words->subject, (edges & EDGE_BACKWARDS) != 0 || d->kind == CONSTRAINT_INPUT
-                                         ? "what stands behind "
-                                         : "what stands before ");
-    cleave_explain_part(x, cleave_explainer_resolve(x, finder->trial, target), &words->subject);
-    cleave_text_add(&words->expected, "nothing");
-    if (cleave_node_exists(fault->node)) {
-      cleave_text_add(&words->found, cleave_node_op(x->graph, fault->node)->name);
-    }
+    say_extra(finder, fault, target, words);
     return;
   }
   bool same = (edges & EDGE_SAME) != 0;

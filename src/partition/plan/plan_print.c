@@ -159,6 +159,22 @@ void cleave_plan_print_refusals(const cleave_edits_t *edits, uint32_t most, clea
   }
 }
 
+/* "  fuse 'x' (a.lua:3) of 'rules' for cpu: 2 fusions from 5 anchors, 1 refused" */
+static void add_rule_line(const cleave_plan_rule_t *rule, cleave_text_t *text) {
+  cleave_text_add(text, "  ");
+  add_rule(rule, text);
+  if (cleave_rule_kind_changes_graph(rule->kind)) {
+    cleave_text_show(text, " of '%s': %u change%s from %u %s%s, %u refused\n", rule->ruleset, rule->matches,
+                     plural(rule->matches), rule->tries, rule->kind == CLEAVE_RULE_REWRITE ? "anchor" : "run",
+                     plural(rule->tries), rule->refused);
+    return;
+  }
+  bool is_fuse = rule->kind == CLEAVE_RULE_FUSE;
+  cleave_text_show(text, " of '%s' for %s: %u %s%s from %u %s%s, %u refused\n", rule->ruleset, rule->backend,
+                   rule->matches, is_fuse ? "fusion" : "region", plural(rule->matches), rule->tries,
+                   is_fuse ? "anchor" : "seed", plural(rule->tries), rule->refused);
+}
+
 cleave_status_t cleave_plan_print_text(const cleave_plan_t *plan, cleave_text_t *text,
                                        cleave_error_t *error) {
   uint32_t left = 0;
@@ -175,20 +191,7 @@ cleave_status_t cleave_plan_print_text(const cleave_plan_t *plan, cleave_text_t 
     cleave_text_add(text, "rules:\n");
   }
   for (uint32_t k = 0; k < plan->rule_count; k++) {
-    const cleave_plan_rule_t *rule = &plan->rules[k];
-    cleave_text_add(text, "  ");
-    add_rule(rule, text);
-    if (cleave_rule_kind_changes_graph(rule->kind)) {
-      cleave_text_show(text, " of '%s': %u change%s from %u %s%s, %u refused\n", rule->ruleset, rule->matches,
-                       plural(rule->matches), rule->tries,
-                       rule->kind == CLEAVE_RULE_REWRITE ? "anchor" : "run", plural(rule->tries),
-                       rule->refused);
-      continue;
-    }
-    bool is_fuse = rule->kind == CLEAVE_RULE_FUSE;
-    cleave_text_show(text, " of '%s' for %s: %u %s%s from %u %s%s, %u refused\n", rule->ruleset,
-                     rule->backend, rule->matches, is_fuse ? "fusion" : "region", plural(rule->matches),
-                     rule->tries, is_fuse ? "anchor" : "seed", plural(rule->tries), rule->refused);
+    add_rule_line(&plan->rules[k], text);
   }
   if (plan->region_count > 0) {
     cleave_text_add(text, "regions, in order of execution:\n");

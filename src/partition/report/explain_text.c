@@ -104,6 +104,38 @@ static void print_made(const printer_t *printer, const cleave_verdict_t *verdict
   cleave_text_add(printer->text, verdict->made_count > 0 ? "\n" : "");
 }
 
+static void print_lost(const printer_t *printer, const cleave_why_node_t *node,
+                       const cleave_verdict_t *verdict) {
+  cleave_text_t *text = printer->text;
+  const cleave_plan_t *plan = printer->why->plan;
+  const cleave_finding_t *finding = &verdict->finding;
+  cleave_text_show(text, "%s", finding->node_count > 0 ? "matches, but lost to " : "taken before by ");
+  print_rule_name(printer, verdict->winner);
+  cleave_text_add(text, "\n");
+  if (verdict->fusion != CLEAVE_INDEX_NONE) {
+    cleave_text_add(text, "    which took ");
+    print_nodes(printer, node->graph, plan->fusions[verdict->fusion].nodes,
+                plan->fusions[verdict->fusion].node_count);
+    cleave_text_add(text, "\n");
+  }
+  print_list(printer, "    the match: ", verdict->graph, finding->nodes, finding->node_count);
+}
+
+static void print_missed(const printer_t *printer, const cleave_why_node_t *node,
+                         const cleave_verdict_t *verdict) {
+  cleave_text_t *text = printer->text;
+  const cleave_finding_t *finding = &verdict->finding;
+  cleave_text_show(text, "no match; %u of %u nodes from ", (unsigned)finding->matched,
+                   (unsigned)finding->total);
+  print_node(printer, verdict->graph, finding->anchor);
+  if (verdict->winner != CLEAVE_INDEX_NONE) {
+    cleave_text_add(text, ", before it was taken by ");
+    print_rule_name(printer, verdict->winner);
+  }
+  cleave_text_add(text, "\n");
+  print_mismatches(printer, verdict->graph, verdict->rule, finding, node->node, "    ");
+}
+
 static void print_verdict(const printer_t *printer, const cleave_why_node_t *node,
                           const cleave_verdict_t *verdict) {
   cleave_text_t *text = printer->text;
@@ -145,29 +177,8 @@ static void print_verdict(const printer_t *printer, const cleave_why_node_t *nod
         print_list(printer, "    the match: ", verdict->graph, finding->nodes, finding->node_count);
       }
       break;
-    case CLEAVE_FATE_LOST:
-      cleave_text_show(text, "%s", finding->node_count > 0 ? "matches, but lost to " : "taken before by ");
-      print_rule_name(printer, verdict->winner);
-      cleave_text_add(text, "\n");
-      if (verdict->fusion != CLEAVE_INDEX_NONE) {
-        cleave_text_add(text, "    which took ");
-        print_nodes(printer, node->graph, plan->fusions[verdict->fusion].nodes,
-                    plan->fusions[verdict->fusion].node_count);
-        cleave_text_add(text, "\n");
-      }
-      print_list(printer, "    the match: ", verdict->graph, finding->nodes, finding->node_count);
-      break;
-    case CLEAVE_FATE_MISSED:
-      cleave_text_show(text, "no match; %u of %u nodes from ", (unsigned)finding->matched,
-                       (unsigned)finding->total);
-      print_node(printer, verdict->graph, finding->anchor);
-      if (verdict->winner != CLEAVE_INDEX_NONE) {
-        cleave_text_add(text, ", before it was taken by ");
-        print_rule_name(printer, verdict->winner);
-      }
-      cleave_text_add(text, "\n");
-      print_mismatches(printer, verdict->graph, verdict->rule, finding, node->node, "    ");
-      break;
+    case CLEAVE_FATE_LOST: print_lost(printer, node, verdict); break;
+    case CLEAVE_FATE_MISSED: print_missed(printer, node, verdict); break;
     case CLEAVE_FATE_OUTSIDE:
       cleave_text_show(text, "nothing of it is about this node%s%s",
                        verdict->reason[0] == '\0' ? "" : ": it ", verdict->reason);

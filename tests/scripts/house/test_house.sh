@@ -18,6 +18,12 @@ for file in $(find src backends lua/cleave -name '*.[ch]' -o -name '*.lua' | sor
   lines=$(wc -l <"$file")
   [ "$lines" -le 600 ] || complain "$file: $lines lines; look for the second subject in it"
 done
+# Functions of more than 60 lines say above why: a comment that begins with "Long:".
+# shellcheck disable=SC2086
+long=$(awk 'FNR == 1 { name = "" } { if ($0 ~ /^[a-z_].*\(/ && $0 !~ /;$/ && name == "") { name = $0; start = FNR; reason = above }
+    if ($0 == "}" && name != "") { if (FNR - start + 1 > 60 && reason !~ /Long:/) print FILENAME ":" start ": " FNR - start + 1 " lines: " name; name = "" }
+    if ($0 == "};" || $0 ~ /^[a-z_].*;$/) name = ""; above = $0 }' $(find src backends -name '*.c' -o -name '*.inc'))
+[ -z "$long" ] || complain "functions of more than 60 lines: $long"
 rooms=$(find src backends -name '*.c' | sed 's|/[^/]*$||' | sort -u)
 for folder in src $rooms backends rules examples examples/*/ lua tests; do
   [ -f "${folder%/}/README.md" ] || complain "${folder%/}: no README.md"
