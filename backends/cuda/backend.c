@@ -117,18 +117,24 @@ static void answer_library(answering_t *answering, cuda_library_id_t id) {
   }
 }
 
-static const char *const keys[] = {"libcuda",  "libnvrtc",         "libcublasLt",
-                                   "libcudnn", "kernels.compiled", "kernels.disk"};
-enum { KEY_COUNT = sizeof keys / sizeof keys[0] };
+static const char *const keys[] = {"libcuda",          "libnvrtc",     "libcublasLt", "libcudnn",
+                                   "kernels.compiled", "kernels.disk", "kernels.text"};
+enum { KEY_COUNT = sizeof keys / sizeof keys[0], TEXT_KEY = KEY_COUNT - 1 /* long: asked for alone */ };
 
 static void answer(answering_t *answering, uint32_t key) {
+  cuda_state_t *state = answering->state;
   if (key < CUDA_LIBRARY_COUNT) {
     answer_library(answering, (cuda_library_id_t)key);
     return;
   }
-  cuda_compiler_counts_t counts = cuda_compiler_count(answering->state->compiler);
+  if (key == TEXT_KEY) {
+    state->answers[answering->count++] =
+        (cleave_key_value_t){.key = keys[key], .value = cuda_compiler_texts(state->compiler)};
+    return;
+  }
+  cuda_compiler_counts_t counts = cuda_compiler_count(state->compiler);
   char *text = next_text(answering, keys[key]);
-  (void)snprintf(text, sizeof answering->state->answer_texts[0], "%" PRIu64,
+  (void)snprintf(text, sizeof state->answer_texts[0], "%" PRIu64,
                  key == CUDA_LIBRARY_COUNT ? counts.compiled : counts.from_disk);
 }
 
@@ -139,6 +145,9 @@ static cleave_status_t configure(void *opaque, const cleave_key_value_t *setting
   answering_t answering = {.state = state};
   for (uint32_t k = 0; k < setting_count && answering.count < KEY_COUNT; k++) {
     uint32_t key = 0;
+    if (strcmp(settings[k].key, "hint.kernels") == 0 && settings[k].value != NULL) {
+      cuda_compiler_keep_texts(state->compiler, strcmp(settings[k].value, "1") == 0);
+    }
     if (strncmp(settings[k].key, "hint.", 5) == 0) {
       continue;
     }
@@ -146,15 +155,15 @@ static cleave_status_t configure(void *opaque, const cleave_key_value_t *setting
       key++;
     }
     if (key == KEY_COUNT || settings[k].value != NULL) {
-      return cuda_fail(
-          message, CLEAVE_ERROR_UNSUPPORTED, CLEAVE_REASON_NONE,
-          "setting '%.60s': there are, to be asked alone, libcuda, libnvrtc, libcublasLt, libcudnn, "
-          "kernels.compiled, kernels.disk",
-          settings[k].key);
+      return cuda_fail(message, CLEAVE_ERROR_UNSUPPORTED, CLEAVE_REASON_NONE,
+                       "setting '%.60s': there are hint.kernels, and to be asked libcuda, libnvrtc, "
+                       "libcublasLt, libcudnn, "
+                       "kernels.compiled, kernels.disk, kernels.text",
+                       settings[k].key);
     }
     answer(&answering, key);
   }
-  for (uint32_t k = 0; k < KEY_COUNT && setting_count == 0; k++) {
+  for (uint32_t k = 0; k < TEXT_KEY && setting_count == 0; k++) {
     answer(&answering, k);
   }
   *out_answers = state->answers;

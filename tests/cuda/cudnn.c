@@ -126,6 +126,8 @@ typedef struct task {
   const void *x_data;
   const void *w_data;
   void *y_data;
+  double *x_wide; /* the elements, while it runs */
+  double *w_wide;
 } task_t;
 
 static bool is_sound(const task_t *task) {
@@ -147,14 +149,6 @@ static cleave_dtype_t dtype_of(int32_t type) {
          : type == CUDA_DNN_F16  ? CLEAVE_DTYPE_F16
          : type == CUDA_DNN_BF16 ? CLEAVE_DTYPE_BF16
                                  : CLEAVE_DTYPE_F32;
-}
-
-static double element(int32_t type, const void *data, int64_t at) {
-  double value = 0;
-  cleave_dtype_t dtype = dtype_of(type);
-  cpu_convert(dtype, (const char *)data + at * (int64_t)cleave_dtype_size(dtype), CLEAVE_DTYPE_F64, &value,
-              1);
-  return value;
 }
 
 static int64_t product(const int *sizes, int count) {
@@ -184,15 +178,24 @@ static double convolve_at(const task_t *task, const int *at) {
       offset += place * task->x.strides[k + 2];
     }
     for (int c = 0; is_inside && c < per_group; c++) {
-      sum += element(task->x.type, task->x_data, offset + (int64_t)(first + c) * task->x.strides[1]) *
-             element(task->w.type, task->w_data, ((int64_t)at[1] * per_group + c) * taps + tap);
+      sum += task->x_wide[offset + (int64_t)(first + c) * task->x.strides[1]] *
+             task->w_wide[((int64_t)at[1] * per_group + c) * taps + tap];
     }
   }
   return sum;
 }
 
-static int32_t run_convolution(void *context) {
-  const task_t *task = context;
+/* The tensors that the backend describes are dense. */
+static double *widen(int32_t type, const void *data, const int *dims, int rank) {
+  int64_t count = product(dims, rank);
+  double *wide = malloc((size_t)(count + 1) * sizeof *wide);
+  if (wide != NULL) {
+    cpu_convert(dtype_of(type), data, CLEAVE_DTYPE_F64, wide, count);
+  }
+  return wide;
+}
+
+static void convolve(const task_t *task) {
   int64_t count = product(task->y.dims, task->y.rank);
   cleave_dtype_t dtype = dtype_of(task->y.type);
   for (int64_t i = 0; i < count; i++) {
@@ -208,7 +211,19 @@ static int32_t run_convolution(void *context) {
     cpu_convert(CLEAVE_DTYPE_F64, &value, dtype,
                 (char *)task->y_data + offset * (int64_t)cleave_dtype_size(dtype), 1);
   }
-  return CUDA_SUCCESS_;
+}
+
+static int32_t run_convolution(void *context) {
+  task_t *task = context;
+  task->x_wide = widen(task->x.type, task->x_data, task->x.dims, task->x.rank);
+  task->w_wide = widen(task->w.type, task->w_data, task->w.dims, task->w.rank);
+  bool has_memory = task->x_wide != NULL && task->w_wide != NULL;
+  if (has_memory) {
+    convolve(task);
+  }
+  free(task->x_wide);
+  free(task->w_wide);
+  return has_memory ? CUDA_SUCCESS_ : CUDA_LAUNCH_FAILED;
 }
 
 ENTRY(int32_t, cudnnGetConvolutionForwardAlgorithm_v7, cuda_dnn_handle_t handle, cuda_dnn_tensor_t x,

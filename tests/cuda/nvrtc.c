@@ -5,8 +5,10 @@
  * them, as far as they are known here.
  *
  * Errors on demand, by the environment as it is when a call is made:
+ *   CLEAVE_NVRTC_REAL=PATH      the real library compiles every text, too, for sm_80 and sm_90
  *   CLEAVE_NVRTC_FAIL=create|compile|option|memory|internal[:N]   the call fails; with N, the Nth such call
- * alone CLEAVE_NVRTC_VERSION=12.8                                     what nvrtcVersion says; 13.0 else
+ *                               alone
+ *   CLEAVE_NVRTC_VERSION=12.8                                     what nvrtcVersion says; 13.0 else
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -19,6 +21,8 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "nvrtc_check.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -365,6 +369,12 @@ nvrtcResult nvrtcCompileProgram(nvrtcProgram program, int option_count, const ch
     say(program,
         "kernel.cu(1): error: this is a failure on demand\n\n1 error detected in the compilation of "
         "\"kernel.cu\".\n");
+    return NVRTC_ERROR_COMPILATION;
+  }
+  char *log = NULL;
+  if (!nvrtc_check(program->text, option_count, options, &log)) {
+    say(program, log == NULL ? "error: the real NVRTC cannot be opened\n" : log);
+    free(log);
     return NVRTC_ERROR_COMPILATION;
   }
   nvrtcResult result = read_options(program, option_count, options);

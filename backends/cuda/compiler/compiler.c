@@ -31,6 +31,9 @@ struct cuda_compiler {
   int major;
   int minor;
   cuda_compiler_counts_t counts;
+  bool keeps_texts;
+  char *texts;
+  size_t texts_length;
 };
 
 cleave_status_t cuda_compiler_create(cuda_state_t *state, cuda_compiler_t **out_compiler,
@@ -65,7 +68,30 @@ void cuda_compiler_destroy(cuda_compiler_t *compiler) {
     compiler->entries = next;
   }
   (void)pthread_mutex_destroy(&compiler->lock);
+  free(compiler->texts);
   free(compiler);
+}
+
+void cuda_compiler_keep_texts(cuda_compiler_t *compiler, bool keeps) {
+  (void)pthread_mutex_lock(&compiler->lock);
+  compiler->keeps_texts = keeps;
+  (void)pthread_mutex_unlock(&compiler->lock);
+}
+
+const char *cuda_compiler_texts(cuda_compiler_t *compiler) {
+  return compiler->texts == NULL ? "" : compiler->texts;
+}
+
+/* Where memory is short, a text is left out. */
+static void keep_text(cuda_compiler_t *compiler, const cuda_source_t *source) {
+  const char *nodes = source->nodes == NULL ? "" : source->nodes;
+  size_t more = strlen(source->text) + strlen(nodes) + 32;
+  char *texts = realloc(compiler->texts, compiler->texts_length + more);
+  if (texts != NULL) {
+    int length = snprintf(texts + compiler->texts_length, more, "// ---- %s ----\n%s\n", nodes, source->text);
+    compiler->texts = texts;
+    compiler->texts_length += length > 0 ? (size_t)length : 0;
+  }
 }
 
 cuda_compiler_counts_t cuda_compiler_count(cuda_compiler_t *compiler) {
@@ -152,6 +178,9 @@ static cleave_status_t get(cuda_compiler_t *compiler, uint32_t device, const cud
   if (status != CLEAVE_OK) {
     free(entry);
     return status;
+  }
+  if (compiler->keeps_texts) {
+    keep_text(compiler, source);
   }
   entry->next = compiler->entries;
   compiler->entries = entry;

@@ -21,6 +21,7 @@ typedef struct cuda_source {
   const char *entry;          /* name of the kernel */
   const char *const *options; /* for NVRTC, beside the architecture; at most CUDA_MOST_OPTIONS */
   int32_t option_count;
+  const char *nodes; /* that the kernel computes, for people: printable, one line */
 } cuda_source_t;
 
 CLEAVE_MUST_USE cleave_status_t cuda_compiler_create(cuda_state_t *state, cuda_compiler_t **out_compiler,
@@ -33,6 +34,11 @@ void cuda_compiler_destroy(cuda_compiler_t *compiler);
 CLEAVE_MUST_USE cleave_status_t cuda_compiler_get(cuda_compiler_t *compiler, uint32_t device,
                                                   const cuda_source_t *source, cuda_function_t *out_function,
                                                   cleave_message_t *message);
+
+/* From now on texts are kept, each once, with their nodes before them. */
+void cuda_compiler_keep_texts(cuda_compiler_t *compiler, bool keeps);
+/* All of them, in order; the compiler's, until the next kernel. */
+const char *cuda_compiler_texts(cuda_compiler_t *compiler);
 
 typedef struct cuda_compiler_counts {
   uint64_t compiled; /* by NVRTC */

@@ -97,9 +97,11 @@ void cuda_stream_deliver(cuda_stream_state_t *stream, uint64_t reads) {
     memcpy(delivery->to, delivery->from, delivery->bytes);
     stream->delivered++;
   }
-  memmove(stream->deliveries, stream->deliveries + count,
-          (stream->delivery_count - count) * sizeof *stream->deliveries);
   stream->delivery_count -= count;
+  if (count > 0 && stream->delivery_count > 0) {
+    memmove(stream->deliveries, stream->deliveries + count,
+            stream->delivery_count * sizeof *stream->deliveries);
+  }
 }
 
 /* In the context of the device. */

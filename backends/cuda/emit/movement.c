@@ -14,7 +14,9 @@ static cuda_move_t whole(const cuda_plan_t *plan, const cleave_node_view_t *node
   cuda_move_t move = {.label = node->op, .dtype = cuda_tensor(plan, to)->dtype, .rank = shape->rank};
   move.from = pointer(from);
   move.to = pointer(to);
-  memcpy(move.dims, shape->dims, (size_t)shape->rank * sizeof *move.dims);
+  if (shape->rank > 0) {
+    memcpy(move.dims, shape->dims, (size_t)shape->rank * sizeof *move.dims);
+  }
   cuda_dense_strides(shape->rank, shape->dims, move.from_strides);
   cuda_dense_strides(shape->rank, shape->dims, move.to_strides);
   return move;

@@ -10,6 +10,10 @@ trap 'rm -rf "$work"' EXIT
 out=$work/out
 . "$2/tests/scripts/checks.sh"
 
+# Rules for GPUs find the stand-ins of NVIDIA's libraries.
+CLEAVE_CUDA_PATH=$3/tests/cuda
+CLEAVE_CUDA_CACHE=$3/tests/cuda/cache
+export CLEAVE_CUDA_PATH CLEAVE_CUDA_CACHE
 cd "$source" || exit 1
 check "shipped rules pass their tests" 0 '^[1-9][0-9]* passed, 0 failed' "$program" check --coverage rules/*.lua
 check "shipped gradients equal finite differences" 0 '^[1-9][0-9]* passed, 0 failed' "$program" check \

@@ -1,0 +1,206 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- All that a GPU computes: products and convolutions with what follows them, pointwise operators
+-- with the reductions of their rows as one kernel each, and a region around everything that the
+-- backend supports. Rewrites of the folder canonical/ run first: what exporters spell out are
+-- operators by then.
+--
+-- Rules only propose: the backend looks at each fusion and refuses, with a reason, what it cannot
+-- do; then the next shorter match is tried.
+
+local grow = include("pointwise/grow.lua")
+
+local options = {
+  pointwise = option.boolean(true, "make kernels of pointwise operators"),
+  reductions = option.boolean(true, "kernels take reductions over the last axes"),
+  max_nodes = option.integer(64, "most nodes of a kernel", { min = 2, max = 512 }),
+  epilogues = option.boolean(true, "products and convolutions take what follows them along"),
+  precision = option.enum("float32", "of products of float32: exact, or rounded to TF32", {
+    "float32", "tf32",
+  }),
+  fast_math = option.boolean(false, "functions with fewer digits, for speed"),
+  regions = option.boolean(true, "make regions of all that the backend supports"),
+}
+
+-- What a kernel behind a product computes, element by element.
+local POINTWISE = {}
+for name in pairs(grow.pointwise) do
+  POINTWISE[#POINTWISE + 1] = name
+end
+table.sort(POINTWISE)
+
+local function step()
+  return op { POINTWISE }
+end
+
+-- Batch norm of constants goes into the weights.
+local function constant_norm()
+  return op {
+    "BatchNormalization",
+    inputs = {
+      scale = constant "scale", B = constant "shift", input_mean = constant "mean",
+      input_var = constant "variance",
+    },
+  }
+end
+
+-- What only moves data is not worth the way to the device.
+local MOVES = {}
+for _, name in ipairs {
+  "Concat", "Expand", "Flatten", "Gather", "Identity", "Pad", "Reshape", "Slice", "Split",
+  "Squeeze", "Tile", "Transpose", "Unsqueeze",
+} do
+  MOVES[name] = true
+end
+
+-- Arithmetic on shapes is a few integers that operators of the host want to read.
+local function is_shape(value)
+  return value.dtype == "int64" and value.rank ~= nil and value.rank <= 1
+end
+
+local function reviewed(sub, set)
+  for _, node in ipairs(sub.nodes) do
+    if not MOVES[node.op] then
+      return true, nil, { tf32 = set.precision == "tf32", fast_math = set.fast_math }
+    end
+  end
+  return false, "moves data, computes nothing"
+end
+
+local set = {
+  name = "cuda",
+  doc = "Everything that an NVIDIA GPU fuses and runs.",
+  backend = "cuda",
+  options = options,
+}
+
+-- Part by part, because each switches its rules on and off by options of its own.
+for _, name in ipairs { "einsum", "activations", "normalization" } do
+  local part = include("canonical/" .. name .. ".lua")
+  for key, declared in pairs(part.options) do
+    set.options[key] = declared
+  end
+  for _, rule in ipairs(part) do
+    set[#set + 1] = rule
+  end
+end
+
+local rules = {
+  fuse "convolution" {
+    doc = "A convolution with its batch norm, bias, residual and activations.",
+    pattern = oneof {
+      op { "Conv", as = "product", inputs = { W = constant "w" } } >> constant_norm()
+        >> maybe(repeated { step(), max = 12 }),
+      op { "Conv", as = "product" } >> repeated { step(), max = 12 },
+    },
+    enabled = options.epilogues,
+  },
+
+  fuse "product" {
+    doc = "A product of matrices with bias, residual and activations.",
+    pattern = op { { "MatMul", "Gemm" }, as = "product" } >> repeated { step(), max = 12 },
+    enabled = options.epilogues,
+  },
+
+  fuse "pointwise" {
+    doc = "Connected pointwise operators of one shape, with the reductions of their rows.",
+    enabled = options.pointwise,
+    selector = function(_, own)
+      return grow.grower(own)
+    end,
+    min_nodes = 2,
+    priority = -1,
+  },
+
+  region "everything" {
+    doc = "All that the backend supports; fusions come along whole.",
+    enabled = options.regions,
+    supported = function(node)
+      return not is_shape(node)
+    end,
+    review = reviewed,
+  },
+
+  -- ---- tests ----
+
+  test "a convolution takes batch norm, sum and activation along" {
+    graph = function(g, x)
+      return g.Relu(g.BatchNormalization(g.Conv(x)) + x)
+    end,
+    inputs = { x = { 1, 16, 8, 8 } },
+    expect = { convolution = 1, everything = 1, fusions = 1, left = 0 },
+    equal = true,
+  },
+  test "a product takes bias and activation along" {
+    graph = function(g, x)
+      return g.Relu(g.MatMul(x, g.normal { 32, 64 }) + g.normal { 64 })
+    end,
+    inputs = { x = { 4, 32 } },
+    expect = { product = 1, everything = 1, fusions = 1, left = 0 },
+    equal = true,
+  },
+  test "batches of products take bias, gelu and a residual along" {
+    graph = function(g, x)
+      local y = g.MatMul(x, g.normal { 32, 32 }) + g.normal { 32 }
+      return g.Gelu(y, { approximate = "tanh" }) + x, g.Gelu(g.MatMul(x, g.normal { 32, 8 }))
+    end,
+    inputs = { x = { 2, 5, 32 } },
+    expect = { product = 2, everything = 2, left = 0 },
+    equal = true,
+  },
+  test "a residual and its normalization are one kernel" {
+    graph = function(g, x, y)
+      local z = x + y
+      return g.LayerNormalization(z, g.normal { 96 }, g.normal { 96 }), z
+    end,
+    inputs = { x = { 4, 50, 96 }, y = { 4, 50, 96 } },
+    expect = { pointwise = 1, everything = 1, left = 0 },
+    equal = true,
+  },
+  test "a product whose value is needed elsewhere keeps it" {
+    graph = function(g, x)
+      local y, z = g.Conv(x), g.MatMul(x)
+      return y, g.Relu(y), z, g.Relu(z)
+    end,
+    expect = { everything = 2 },
+    expect_not = { "convolution", "product", "pointwise" },
+    equal = true,
+  },
+  test "kernels and epilogues can be switched off" {
+    graph = function(g, x)
+      return g.Exp(g.Tanh(g.Conv(x)))
+    end,
+    options = { pointwise = false, epilogues = false },
+    expect = { everything = 1, left = 0 },
+    expect_not = { "convolution", "pointwise" },
+    equal = true,
+  },
+  test "arithmetic on shapes stays on the host" {
+    graph = function(g, x)
+      return g.Relu(x), g.Shape(x) + 1
+    end,
+    inputs = { x = { "N", "T", 8 } },
+    expect = { everything = 1, left = true },
+  },
+  test "what only moves data gets no region" {
+    graph = function(g, x)
+      return g.Transpose(g.Identity(x), { perm = { 0, 2, 3, 1 } })
+    end,
+    expect = { left = true },
+    expect_not = { "everything" },
+    refused = { everything = "moves data" },
+  },
+  test "precision and fast functions are attributes of the region" {
+    graph = function(g, x)
+      return g.Relu(g.MatMul(x, g.normal { 32, 8 }))
+    end,
+    inputs = { x = { 4, 32 } },
+    options = { precision = "tf32", fast_math = true },
+    expect = { everything = 1, left = 0 },
+    equal = true,
+  },
+}
+for _, rule in ipairs(rules) do
+  set[#set + 1] = rule
+end
+
+return ruleset(set)

@@ -1,0 +1,121 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The CUDA backend on a machine with an NVIDIA GPU: builds, compares everything with cpu, then measures. It needs gcc, CMake and
+# the driver with NVRTC (the toolkit brings it); Lua 5.4, jansson and OpenBLAS may lie in a folder of their own, with lib/pkgconfig.
+#
+#   sh tests/gpu/run.sh [--deps DIR] [--build DIR] [--quick] [--no-bench]
+set -u
+source=$(cd "$(dirname "$0")/../.." && pwd)
+build=$source/build/gpu
+deps=
+quick=
+bench=1
+while [ $# -gt 0 ]; do
+  case $1 in
+    --deps) deps=$2; shift ;;
+    --build) build=$2; shift ;;
+    --quick) quick=--quick ;;
+    --no-bench) bench= ;;
+    *) echo "usage: $0 [--deps DIR] [--build DIR] [--quick] [--no-bench]"; exit 2 ;;
+  esac
+  shift
+done
+if [ -z "${CLEAVE_CUDA_PATH:-}" ] && ! nvidia-smi -L 2>/dev/null | grep -q GPU; then
+  echo "skipped: no NVIDIA GPU (nvidia-smi -L lists none)"
+  exit 77
+fi
+if [ -n "$deps" ]; then
+  PKG_CONFIG_PATH=$deps/lib/pkgconfig:$deps/share/pkgconfig:${PKG_CONFIG_PATH:-}
+  LD_LIBRARY_PATH=$deps/lib:${LD_LIBRARY_PATH:-}
+  CMAKE_PREFIX_PATH=$deps:${CMAKE_PREFIX_PATH:-}
+  export PKG_CONFIG_PATH LD_LIBRARY_PATH CMAKE_PREFIX_PATH
+fi
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+echo "== building in $build"
+cmake -S "$source" -B "$build" -DCMAKE_BUILD_TYPE=Release -DCLEAVE_TESTS=OFF -DCLEAVE_ONEDNN=OFF -DCLEAVE_EDITLINE=OFF \
+  -DCLEAVE_XNNPACK=OFF >"$work/log" 2>&1 && cmake --build "$build" --target cleave_program cleave -- -j "$(nproc)" \
+  >>"$work/log" 2>&1 || { tail -n 30 "$work/log"; exit 1; }
+program=$build/cleave
+# Programs of the tests, without the library that unit tests need.
+libraries="$build/src/libcleave.a $(pkg-config --libs lua5.4 jansson) -lm -ldl -lpthread -fopenmp"
+includes="-I$source/src -I$source/src/include -I$source/backends $(pkg-config --cflags lua5.4 jansson)"
+flags="-std=c17 -O2 -fno-strict-aliasing -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE -DCLEAVE_VERSION=\"0.1.0\" \
+  -DCLEAVE_SOURCE_DIR=\"$source\" -DCLEAVE_BINARY_DIR=\"$build\""
+for name in sweep bench_gpu; do
+  files=$source/tests/bench/gpu/bench_gpu.c
+  [ $name = bench_gpu ] || files=$(ls "$source"/tests/conformance/sweep*.c)
+  # shellcheck disable=SC2086
+  ${CC:-gcc} $flags $includes -I"$source/tests/conformance" -o "$build/$name" $files $libraries ||
+    { echo "$name does not build"; exit 1; }
+done
+
+passed=0
+failed=0
+# step NAME COMMAND...: its last line, or what it printed.
+step() {
+  name=$1
+  shift
+  if "$@" >"$work/out" 2>&1; then
+    passed=$((passed + 1))
+    echo "ok      $name: $(tail -n 1 "$work/out" | cut -c 1-140)"
+  else
+    failed=$((failed + 1))
+    echo "FAILED  $name"
+    tail -n 40 "$work/out" | sed 's/^/    /'
+  fi
+}
+verified() {
+  "$program" run "$@" --rules "$source/rules/cuda.lua" --verify --repeat 3 >"$work/verified" 2>&1
+  status=$?
+  grep 'all outputs match\|match\|differ\|error' "$work/verified" || tail -n 5 "$work/verified"
+  return $status
+}
+shared() {
+  cp -r "$source/rules/pointwise" "$source/tests/lua/fusion_cases.lua" "$work"
+  "$program" check --strict "$work/fusion_cases.lua"
+}
+# More than 2^31 elements; the GPU needs 7 GB, the host 7 more.
+large() {
+  cat >"$work/large.lua" <<'LUA'
+local x = g.input("x", "uint8", { 65537, 32769 })
+g.output("y", g.Max(x + 1, g.constant(3, "uint8")))
+LUA
+  "$program" run "$work/large.lua" --backend cuda --verify --repeat 1 | grep 'all outputs match'
+}
+
+echo "== what is there"
+"$program" backends cuda || exit 1
+echo "== against cpu"
+subjects="pointwise window product reduction movement random"
+[ -z "$quick" ] || subjects="product movement"
+for subject in $subjects; do
+  step "sweep $subject" "$build/sweep" --backend cuda "$subject"
+done
+step "fusion cases" shared
+models=$source/examples/models
+step "a recurrent cell" verified "$models/gru_residual.lua"
+step "a transformer, one layer" verified "$models/bert_base.lua" --set layers=1 --set T=16 --set vocabulary=64
+step "mobilenet, small images" verified "$models/mobilenet_v2.lua" --set size=32
+if [ -z "$quick" ]; then
+  step "bert_base" verified "$models/bert_base.lua"
+  step "resnet50" verified "$models/resnet50.lua"
+  step "mobilenet_v2" verified "$models/mobilenet_v2.lua"
+  step "unet" verified "$models/unet.lua"
+  step "more than 2^31 elements" large
+fi
+if command -v compute-sanitizer >/dev/null; then
+  step "compute-sanitizer" compute-sanitizer --error-exitcode 9 "$program" run "$models/gru_residual.lua" --rules \
+    "$source/rules/cuda.lua" --verify --repeat 1
+  step "compute-sanitizer, races" compute-sanitizer --tool racecheck --error-exitcode 9 "$program" run \
+    "$models/bert_base.lua" --set layers=1 --set T=16 --set vocabulary=64 --rules "$source/rules/cuda.lua" --repeat 1
+else
+  echo "skipped: compute-sanitizer is not installed"
+fi
+if [ -n "$bench" ]; then
+  echo "== times"
+  sh "$source/tests/bench/gpu/run.sh" "$program" "$build/bench_gpu" "$source" $quick || failed=$((failed + 1))
+fi
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]

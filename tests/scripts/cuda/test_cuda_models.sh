@@ -1,0 +1,38 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Whole models by rules/cuda.lua on the stand-ins of NVIDIA's libraries: equal to cpu, with nothing left there; and the
+# same without cuBLASLt and cuDNN. CLEAVE_MODELS is a folder of exported models, of which small ones are run, too.
+#
+#   test_cuda_models.sh PROGRAM SOURCE BUILD
+set -u
+program=$1
+source=$2
+[ -f "$3/tests/cuda/libcuda.so.1" ] || { echo "skipped: this build has no CUDA backend"; exit 77; }
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+out=$work/out
+. "$2/tests/scripts/checks.sh"
+CLEAVE_CUDA_PATH=$3/tests/cuda
+CLEAVE_CUDA_CACHE=$3/tests/cuda/cache
+export CLEAVE_CUDA_PATH CLEAVE_CUDA_CACHE
+
+# verified MODEL [OPTIONS]
+verified() {
+  "$program" run "$@" --rules "$source/rules/cuda.lua" --verify --repeat 2
+}
+models=$source/examples/models
+check "a recurrent cell" 0 'all outputs match' verified "$models/gru_residual.lua"
+check "a transformer" 0 'all outputs match' verified "$models/bert_base.lua" --set layers=1 --set T=16 --set vocabulary=64
+check "convolutions, depthwise ones among them" 0 'all outputs match' verified "$models/mobilenet_v2.lua" --set size=32
+also "it leaves nothing" " 0 nodes on cpu one by one"
+check "other kinds of products" 0 'all outputs match' verified "$models/gru_residual.lua" --set precision=tf32 --set fast_math=true
+CLEAVE_CUDA_PATH=$3/tests/cuda/alone
+check "a recurrent cell without cuBLASLt" 0 'all outputs match' verified "$models/gru_residual.lua"
+CLEAVE_CUDA_PATH=$3/tests/cuda
+check "kernels are printed" 0 '^extern "C" __global__' "$program" kernels "$models/gru_residual.lua" --rules "$source/rules/cuda.lua"
+for name in squeezenet1_1_op13 lstm_op13; do
+  for file in "${CLEAVE_MODELS:-/nowhere}/$name"/*.onnx; do
+    [ ! -f "$file" ] || check "$name" 0 'all outputs match' verified "$file"
+  done
+done
+finish
