@@ -123,6 +123,18 @@ static bool load_library(const char *path, bool is_isolated) {
   return is_loaded;
 }
 
+/* Backends that cannot start here (a GPU that is missing) are left out, unless one is asked for by name. */
+static void find_backends(sweep_t *sweep) {
+  for (uint32_t k = 0; k < cleave_backend_count(NULL) && k < SWEEP_MAX_BACKENDS; k++) {
+    cleave_backend_info_t info = {.size = sizeof info};
+    bool is_ready = cleave_backend_describe(NULL, k, &info, NULL) == CLEAVE_OK && info.is_ready;
+    sweep->is_left_out[k] = sweep->only_backend == NULL && !is_ready;
+    if (sweep->is_left_out[k]) {
+      printf("without %s: %s\n", cleave_backend_name(NULL, k), info.reason);
+    }
+  }
+}
+
 /* Rules of every backend that has some. */
 static bool load_rules(sweep_t *sweep) {
   for (uint32_t k = 0; k < cleave_backend_count(NULL) && k < SWEEP_MAX_BACKENDS; k++) {
@@ -203,6 +215,7 @@ int main(int argc, char **argv) {
       return EXIT_FAILURE;
     }
   }
+  find_backends(&sweep);
   if (!load_rules(&sweep)) {
     return EXIT_FAILURE;
   }

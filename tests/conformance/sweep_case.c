@@ -299,7 +299,8 @@ static void run_variant(sweep_t *sweep, const sweep_graph_t *graph, const varian
   for (uint32_t backend = 0; backend < cleave_backend_count(NULL) && backend < SWEEP_MAX_BACKENDS;
        backend++) {
     const char *name = cleave_backend_name(NULL, backend);
-    bool wanted = sweep->only_backend == NULL || strcmp(sweep->only_backend, name) == 0;
+    bool wanted =
+        sweep->only_backend == NULL ? !sweep->is_left_out[backend] : strcmp(sweep->only_backend, name) == 0;
     if (wanted && (!variant->by_rules || sweep->rules[backend] != NULL)) {
       run_on(sweep, graph, backend, variant, expected);
     }

@@ -26,7 +26,8 @@ typedef struct sweep_tally {
 } sweep_tally_t;
 
 struct sweep {
-  const char *only_backend; /* or NULL */
+  const char *only_backend;             /* or NULL */
+  bool is_left_out[SWEEP_MAX_BACKENDS]; /* does not start on this machine, and nobody asked for it by name */
   bool verbose;
   bool imperative; /* nodes of regions run one by one */
   uint64_t seed;
