@@ -74,17 +74,13 @@ static void gather(void *out, const unsigned char *from, int64_t stride, int64_t
 #undef GATHER
 }
 
-static void fill(const kernel_worker_t *worker, void *out, const void *element, int64_t count, size_t size) {
-  worker->plan->loops->fill[size](out, element, count);
-}
-
 /* A part of one run of an input, in the dtype of the input. */
 static void load_run(const kernel_worker_t *worker, unsigned char *out, const unsigned char *from,
                      int64_t stride, int64_t count, size_t size) {
   if (stride == 1) {
     memcpy(out, from, (size_t)count * size);
   } else if (stride == 0) {
-    fill(worker, out, from, count, size);
+    kernel_worker_fill(worker, out, from, count, size);
   } else {
     gather(out, from, stride, count, size);
   }
@@ -173,104 +169,6 @@ static void load(kernel_worker_t *worker, const kernel_step_t *step) {
   worker->cells[step->value] = cell;
 }
 
-kernel_cell_t kernel_worker_read(const kernel_worker_t *worker, uint32_t index, bool is_row_step) {
-  const kernel_plan_t *plan = worker->plan;
-  if (plan->kept[index] != KERNEL_NO_SLOT) {
-    size_t offset = (size_t)worker->inside * cleave_dtype_size(plan->program.values[index].dtype);
-    return (kernel_cell_t){.data = worker->kept + plan->kept[index] * worker->kept_bytes + offset};
-  }
-  kernel_cell_t cell = worker->cells[index];
-  if (plan->rows[index] == KERNEL_NO_SLOT || is_row_step) {
-    return cell;
-  }
-  bool is_single = worker->space->group == 1 || cell.is_single;
-  return is_single ? (kernel_cell_t){.data = cell.data, .is_single = true} : worker->expanded[index];
-}
-
-/* A single element becomes a tile, in the spare slot. */
-static unsigned char *spread(const kernel_worker_t *worker, kernel_cell_t cell, int64_t count, size_t size) {
-  if (!cell.is_single) {
-    return cell.data;
-  }
-  fill(worker, worker->spare, cell.data, count, size);
-  return worker->spare;
-}
-
-static void cast(const kernel_worker_t *worker, const kernel_value_t *value, cleave_dtype_t from,
-                 const kernel_cell_t *operand, unsigned char *out, int64_t count) {
-  if (value->rounds == CLEAVE_DTYPE_UNKNOWN) {
-    cpu_convert(from, operand->data, value->dtype, out, count);
-    return;
-  }
-  cpu_convert(from, operand->data, value->rounds, worker->spare, count);
-  cpu_convert(value->rounds, worker->spare, value->dtype, out, count);
-}
-
-static void compute(const kernel_worker_t *worker, uint32_t index, const kernel_cell_t *operands,
-                    unsigned char *out, int64_t count) {
-  const kernel_value_t *value = &worker->plan->program.values[index];
-  const kernel_loops_t *loops = worker->plan->loops;
-  const kernel_op_info_t *info = kernel_op_info(value->op);
-  cleave_dtype_t dtype = worker->plan->program.values[value->operands[0]].dtype;
-  bool is_single = count == 1;
-  if (value->op == KERNEL_CAST) {
-    cast(worker, value, dtype, &operands[0], out, count);
-  } else if (value->op == KERNEL_WHERE) {
-    size_t size = cleave_dtype_size(value->dtype);
-    const unsigned char *condition = is_single ? operands[0].data : spread(worker, operands[0], count, 1);
-    int which = (operands[1].is_single ? 1 : 0) + (operands[2].is_single ? 2 : 0);
-    loops->where[size][which](out, condition, operands[1].data, operands[2].data, count);
-  } else if (info->operand_count == 1) {
-    loops->unary[value->op][dtype](out, operands[0].data, count, value->alpha, value->beta);
-  } else {
-    int which = is_single ? 0 : operands[0].is_single ? 1 : operands[1].is_single ? 2 : 0;
-    loops->binary[value->op][dtype][which](out, operands[0].data, operands[1].data, count);
-  }
-}
-
-void kernel_worker_apply(kernel_worker_t *worker, const kernel_step_t *step, bool is_row_step) {
-  const kernel_plan_t *plan = worker->plan;
-  const kernel_value_t *value = &plan->program.values[step->value];
-  size_t size = cleave_dtype_size(value->dtype);
-  kernel_cell_t operands[3];
-  bool is_single = true;
-  for (uint32_t k = 0; k < kernel_op_info(value->op)->operand_count; k++) {
-    operands[k] = kernel_worker_read(worker, value->operands[k], is_row_step);
-    is_single = is_single && operands[k].is_single;
-  }
-  int64_t count = is_row_step ? worker->row_count : worker->count;
-  unsigned char *out = NULL;
-  unsigned char *streamed = NULL; /* where the tile goes from its slot */
-  bool is_whole = false;          /* the result has to be a tile */
-  if (is_row_step) {
-    out = worker->rows + (size_t)plan->rows[step->value] * KERNEL_SLOT_BYTES;
-  } else if (plan->kept[step->value] != KERNEL_NO_SLOT) {
-    out = kernel_worker_read(worker, step->value, false).data;
-    is_whole = true;
-  } else if (step->output != CLEAVE_INDEX_NONE && worker->call->outputs[step->output] != NULL) {
-    out = (unsigned char *)worker->call->outputs[step->output] + (size_t)worker->begin * size;
-    is_whole = true;
-    if ((size_t)worker->space->total * size > KERNEL_STREAM_BYTES) {
-      streamed = out;
-      out = worker->slots + (size_t)step->slot * KERNEL_SLOT_BYTES;
-    }
-  } else {
-    out = worker->slots + (size_t)step->slot * KERNEL_SLOT_BYTES;
-  }
-  compute(worker, step->value, operands, out, is_single ? 1 : count);
-  if (is_single && is_whole && count > 1) {
-    uint64_t element = 0;
-    memcpy(&element, out, size);
-    fill(worker, out, &element, count, size);
-    is_single = false;
-  }
-  if (streamed != NULL) {
-    plan->loops->stream(streamed, out, (size_t)count * size);
-    worker->has_streamed = true;
-  }
-  worker->cells[step->value] = (kernel_cell_t){.data = out, .is_single = is_single};
-}
-
 static void expand(kernel_worker_t *worker, const kernel_step_t *step) {
   size_t size = cleave_dtype_size(worker->plan->program.values[step->value].dtype);
   const kernel_cell_t rows = worker->cells[step->value];
@@ -280,7 +178,8 @@ static void expand(kernel_worker_t *worker, const kernel_step_t *step) {
   unsigned char *slot = worker->slots + (size_t)step->slot * KERNEL_SLOT_BYTES;
   size_t length = (size_t)worker->space->row_length;
   for (int64_t k = 0; k < worker->row_count; k++) {
-    fill(worker, slot + (size_t)k * length * size, rows.data + (size_t)k * size, (int64_t)length, size);
+    kernel_worker_fill(worker, slot + (size_t)k * length * size, rows.data + (size_t)k * size,
+                       (int64_t)length, size);
   }
   worker->expanded[step->value] = (kernel_cell_t){.data = slot};
 }
@@ -295,8 +194,8 @@ static void reduce(kernel_worker_t *worker, const kernel_step_t *step) {
   const kernel_reduce_t *self = reduction(worker, step->value);
   size_t size = cleave_dtype_size(value->dtype);
   unsigned char *lanes = worker->lanes + (size_t)worker->plan->lanes[step->value] * KERNEL_LANES_BYTES;
-  const unsigned char *data =
-      spread(worker, kernel_worker_read(worker, value->operands[0], false), worker->count, size);
+  const unsigned char *data = kernel_worker_spread(
+      worker, kernel_worker_read(worker, value->operands[0], false), worker->count, size);
   if (worker->space->group == 1) {
     self->step(lanes, data, worker->count);
     return;
@@ -339,7 +238,7 @@ static void store(const kernel_worker_t *worker, const kernel_step_t *step, bool
   } else if (cell.is_single && count > 1) {
     uint64_t element = 0;
     cpu_convert(dtype, cell.data, output->dtype, &element, 1);
-    fill(worker, to, &element, count, size);
+    kernel_worker_fill(worker, to, &element, count, size);
   } else {
     cpu_convert(dtype, cell.data, output->dtype, to, count);
   }

@@ -42,6 +42,13 @@ typedef struct kernel_worker {
 /* The value as a step per row, or per tile, sees it. */
 kernel_cell_t kernel_worker_read(const kernel_worker_t *worker, uint32_t value, bool is_row_step);
 
+/* `count` copies of an element of `size` bytes. */
+void kernel_worker_fill(const kernel_worker_t *worker, void *out, const void *element, int64_t count,
+                        size_t size);
+/* A single element becomes a tile, in the spare slot; anything else stays where it is. */
+unsigned char *kernel_worker_spread(const kernel_worker_t *worker, kernel_cell_t cell, int64_t count,
+                                    size_t size);
+
 /* An operator on a tile, or on the rows of the group. What comes from single elements alone is one. */
 void kernel_worker_apply(kernel_worker_t *worker, const kernel_step_t *step, bool is_row_step);
 

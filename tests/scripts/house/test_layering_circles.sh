@@ -12,7 +12,6 @@ status=0
 # Calls that close a circle, because the functions recurse or until they are apart: FROM TO, and why.
 cat >"$scratch/allowed" <<'LIST'
 src/formats/onnx/write/onnx_write_nodes src/formats/onnx/write/onnx_write_lower a lowered node is a function with nodes of its own
-backends/kernels/execute/run_chain backends/kernels/execute/run reading operands is to become a file below both
 LIST
 
 # report WHAT: prints the circles in the pairs of standard input.
