@@ -13,6 +13,7 @@ typedef struct request {
   cleave_text_list_t wrt; /* each a name, or several with commas between them */
   const char *output;     /* or NULL */
   int64_t opset;
+  bool open;
   cleave_text_t text;         /* copies of the names of `wrt` */
   CLEAVE_ARRAY(char *) names; /* in `text` */
 } request_t;
@@ -59,8 +60,10 @@ static cleave_status_t work(cleave_job_t *job, const cleave_job_options_t *optio
   if (options->shapes.count > 0) {
     CLEAVE_TRY_CLEANUP(cleave_job_bind_shapes(job, error));
   }
-  cleave_gradient_options_t gradient = {
-      .size = sizeof gradient, .sources = sources, .source_count = options->rules.count};
+  cleave_gradient_options_t gradient = {.size = sizeof gradient,
+                                        .sources = sources,
+                                        .source_count = options->rules.count,
+                                        .open = request->open};
   CLEAVE_TRY_CLEANUP(cleave_model_gradient(job->model, request->loss,
                                            (const char *const *)request->names.items, request->names.count,
                                            &gradient, out_model, error));
@@ -106,6 +109,9 @@ static int run(int argc, char **argv) {
       {"output", 'o', CLEAVE_OPTION_TEXT, "OUT.onnx", "file to write the model to", &request.output},
       {"opset", 0, CLEAVE_OPTION_INT, "N", "opset of that file, 13 to 24 (default: the model's)",
        &request.opset},
+      {"open", 0, CLEAVE_OPTION_FLAG, NULL,
+       "make inputs of the constants that get a gradient, after those of the model: what training changes",
+       &request.open},
       {"rules", 0, CLEAVE_OPTION_LIST, "FILE",
        "rule file with gradients, which take the place of those that come with cleave; may be given many "
        "times",

@@ -84,6 +84,12 @@ return {
     end,
   },
 
+  gradient "MaxUnpool" { function(g, node, dy)
+    local indices = node.inputs[2]
+    local picked = g.Gather(g.Reshape(dy, { -1 }), g.Reshape(indices, { -1 }))
+    return g.Reshape(picked, g.Shape(node.inputs[1]))
+  end },
+
   test "averages of windows" {
     graph = function(g, x)
       return g.AveragePool(x, { kernel_shape = { 2, 2 } }),
@@ -122,5 +128,13 @@ return {
     end,
     inputs = { x = { 1, 2, 5, 4 } },
     gradient = true,
+  },
+  test "undoing the largest of windows" {
+    graph = function(g, x)
+      local y, indices = g.MaxPool(x, { kernel_shape = { 2, 2 }, strides = { 2, 2 }, outputs = 2 })
+      return g.MaxUnpool(y * y, indices, { kernel_shape = { 2, 2 }, strides = { 2, 2 } })
+    end,
+    inputs = { x = { 1, 2, 4, 6 } },
+    gradient = 2,
   },
 }

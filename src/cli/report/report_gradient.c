@@ -7,11 +7,14 @@
 #include "ops/ops.h"
 #include "runtime/model/model.h"
 
-static double flops_of(const cleave_graph_t *graph) {
+/* Of the nodes whose sizes are known; *out_all: of all. */
+static double flops_of(const cleave_graph_t *graph, bool *out_all) {
   double sum = 0.0;
+  *out_all = true;
   for (uint32_t k = 0; k < cleave_graph_node_bound(graph); k++) {
     double flops =
         cleave_node_is_live(graph, (cleave_node_t){k}) ? cleave_op_flops(graph, (cleave_node_t){k}) : 0.0;
+    *out_all = *out_all && flops >= 0.0;
     sum += flops > 0.0 ? flops : 0.0;
   }
   return sum;
@@ -37,10 +40,17 @@ void cleave_report_gradient(const cleave_job_t *job, const char *loss, const cha
   }
   cleave_table_print(&table);
   cleave_table_deinit(&table);
-  cleave_print("\n%zu gradients of '%s'; nodes: %zu, before %zu; FLOPs: %s, before %s\n",
+  bool is_known = true;
+  double flops = flops_of(graph, &is_known);
+  double flops_before = flops_of(forward, &(bool){false});
+  cleave_print("\n%zu gradients of '%s'; nodes: %zu, before %zu",
                graph->outputs.count - forward->outputs.count, loss, graph->live_node_count,
-               forward->live_node_count, cleave_output_count(flops_of(graph), text[0], sizeof text[0]),
-               cleave_output_count(flops_of(forward), text[1], sizeof text[1]));
+               forward->live_node_count);
+  if (is_known) {
+    cleave_print("; FLOPs: %s, before %s", cleave_output_count(flops, text[0], sizeof text[0]),
+                 cleave_output_count(flops_before, text[1], sizeof text[1]));
+  }
+  cleave_print("\n");
   if (output != NULL) {
     cleave_print("written to %s\n", output);
   }
@@ -57,10 +67,15 @@ int cleave_report_gradient_json(const cleave_job_t *job, const char *loss, const
         gradients, json_pack("{s:s, s:s}", "name", output_name(graph, k), "type", cleave_text_get(&type)));
     cleave_text_deinit(&type);
   }
-  json_t *json = json_pack("{s:s, s:s, s:o, s:I, s:I, s:f, s:f}", "model", job->options->model, "loss", loss,
+  json_t *json = json_pack("{s:s, s:s, s:o, s:I, s:I}", "model", job->options->model, "loss", loss,
                            "gradients", gradients, "nodes", (json_int_t)graph->live_node_count,
-                           "nodes_before", (json_int_t)forward->live_node_count, "flops", flops_of(graph),
-                           "flops_before", flops_of(forward));
+                           "nodes_before", (json_int_t)forward->live_node_count);
+  bool is_known = true;
+  double flops = flops_of(graph, &is_known);
+  if (json != NULL && is_known) {
+    (void)json_object_set_new(json, "flops", json_real(flops));
+    (void)json_object_set_new(json, "flops_before", json_real(flops_of(forward, &is_known)));
+  }
   if (json != NULL && output != NULL) {
     (void)json_object_set_new(json, "output", json_string(output));
   }

@@ -180,9 +180,12 @@ typedef struct cleave_gradient_options {
   size_t source_count;
   const cleave_setting_t *settings; /* of these files */
   size_t setting_count;
+  /* Constants that get a gradient become inputs, after those of the model and in the order of the gradients:
+   * what a training loop gives to each run anew, without compiling again. */
+  bool open;
 } cleave_gradient_options_t;
 
-/* The model with the gradients of `loss`, the name of an output or of any other value of floating-point
+/* The model with the gradients of `loss`: the name of an output or of any other value of floating-point
  * numbers; of a value with several elements: the gradients of their sum. The result has the inputs and
  * outputs of the model, and after them an output "grad(NAME)" for each of the `wrt_count` names of `wrt`:
  * inputs, constants of the file, or values in between, which are then treated as if they were given. With a

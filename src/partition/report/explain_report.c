@@ -50,6 +50,18 @@ static cleave_status_t map_rules(cleave_why_builder_t *builder, cleave_error_t *
   return CLEAVE_OK;
 }
 
+/* A rule that is in no plan: a gradient. */
+static const cleave_gradient_rule_t *find_gradient(const cleave_why_request_t *request, const char *name) {
+  for (uint32_t s = 0; s < request->ruleset_count; s++) {
+    for (uint32_t k = 0; k < request->rulesets[s]->gradient_count; k++) {
+      if (strcmp(request->rulesets[s]->gradients[k].name, name) == 0) {
+        return &request->rulesets[s]->gradients[k];
+      }
+    }
+  }
+  return NULL;
+}
+
 static cleave_status_t find_rules(const cleave_why_builder_t *builder, bool *wanted, cleave_error_t *error) {
   const cleave_plan_t *plan = builder->request->plan;
   for (uint32_t k = 0; k < builder->request->rule_count; k++) {
@@ -62,6 +74,12 @@ static cleave_status_t find_rules(const cleave_why_builder_t *builder, bool *wan
       if (strcmp(plan->rules[r].name, name) == 0) {
         wanted[r] = found = true;
       }
+    }
+    const cleave_gradient_rule_t *gradient = found ? NULL : find_gradient(builder->request, name);
+    if (gradient != NULL) {
+      return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                              "why: gradient '%s' (%s:%d) takes part in no plan: 'cleave gradient' asks it",
+                              name, gradient->file, (int)gradient->line);
     }
     if (!found) {
       return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "why: no rule is called '%s'%s", name,

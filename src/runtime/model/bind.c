@@ -238,6 +238,7 @@ cleave_status_t cleave_graph_bind(const cleave_graph_t *graph, const cleave_tens
 
 cleave_status_t cleave_graph_bind_partly(const cleave_graph_t *graph,
                                          const cleave_tensor_view_t *const *inputs, size_t input_count,
-                                         cleave_graph_t **out_graph, cleave_error_t *error) {
-  return bind(graph, inputs, input_count, true, NULL, out_graph, error);
+                                         const bool *keep_node, cleave_graph_t **out_graph,
+                                         cleave_error_t *error) {
+  return bind(graph, inputs, input_count, true, keep_node, out_graph, error);
 }

@@ -22,8 +22,8 @@ CLEAVE_MUST_USE cleave_status_t cleave_graph_bind(const cleave_graph_t *graph,
 /* The same for planning: dims that are negative stay open, and so does what nothing tells. */
 CLEAVE_MUST_USE cleave_status_t cleave_graph_bind_partly(const cleave_graph_t *graph,
                                                          const cleave_tensor_view_t *const *inputs,
-                                                         size_t input_count, cleave_graph_t **out_graph,
-                                                         cleave_error_t *error);
+                                                         size_t input_count, const bool *keep_node,
+                                                         cleave_graph_t **out_graph, cleave_error_t *error);
 
 /* Removes nodes that no output needs (unless `keep_node` is given), infers, folds integer chains, and
  * computes nodes whose inputs are all constant on the `cpu` backend: a few rounds, until nothing more comes

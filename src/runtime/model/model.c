@@ -326,7 +326,7 @@ cleave_status_t cleave_model_bind_partly(cleave_model_t *model, const cleave_ten
                                          cleave_error_t *error) {
   cleave_graph_t *graph = NULL;
   *out_model = NULL;
-  CLEAVE_TRY(cleave_graph_bind_partly(model->graph, inputs, input_count, &graph, error));
+  CLEAVE_TRY(cleave_graph_bind_partly(model->graph, inputs, input_count, NULL, &graph, error));
   return wrap_bound_take(model, graph, inputs, input_count, out_model, error);
 }
 

@@ -10,6 +10,7 @@
 #include "graph/clone.h"
 #include "ops/infer.h"
 #include "partition/gradient/gradient.h"
+#include "runtime/model/bind.h"
 #include "runtime/model/model_internal.h"
 
 /* The rules that come with cleave; those of the caller take their place where both have one. */
@@ -177,23 +178,92 @@ static void job_deinit(job_t *job) {
   cleave_free(job->gradients);
 }
 
-/* Of a model that is not bound. */
-static cleave_status_t make_model(cleave_model_t *model, const char *loss_name, const char *const *wrt,
-                                  size_t wrt_count, const cleave_rule_list_t *list,
-                                  cleave_model_t **out_model, cleave_error_t *error) {
+/* Constants with a gradient become inputs of their names. */
+static cleave_status_t open_constants(job_t *job, cleave_error_t *error) {
+  cleave_graph_t *graph = job->graph;
+  for (size_t k = 0; k < job->wrt.count; k++) {
+    cleave_value_t constant = job->wrt.items[k];
+    cleave_value_t input = CLEAVE_VALUE_NONE;
+    if (!cleave_value_exists(job->gradients[k]) || !cleave_value_is_constant(graph, constant)) {
+      continue;
+    }
+    const cleave_tensor_t *tensor = cleave_graph_value(graph, constant)->tensor;
+    CLEAVE_TRY(cleave_graph_add_input(graph, cleave_value_name(graph, constant), tensor->dtype, tensor->rank,
+                                      tensor->dims, &input, error));
+    cleave_graph_replace_uses(graph, constant, input);
+    cleave_graph_remove_constant(graph, constant);
+  }
+  return cleave_graph_release_unused(graph, error);
+}
+
+// ---- models ----
+
+/* By input, what the model or one that it was made of was bound to; NULL where none was. */
+static void collect_bound(const cleave_model_t *model, const cleave_tensor_view_t **inputs, size_t count) {
+  for (; model->origin != NULL; model = model->origin) {
+    for (size_t k = 0; k < model->bound_count && k < count; k++) {
+      inputs[k] = inputs[k] == NULL ? model->bound_inputs[k] : inputs[k];
+    }
+  }
+}
+
+/* The graph with the sizes of a bound model; NULL: it has them already. Only integers are folded. */
+static cleave_status_t bind_source(const cleave_model_t *model, const cleave_graph_t *source,
+                                   cleave_graph_t **out_graph, cleave_error_t *error) {
+  size_t input_count = source->inputs.count;
+  uint32_t node_count = cleave_graph_node_bound(source);
+  const cleave_tensor_view_t **inputs = cleave_allocate_zeroed(input_count + 1, sizeof *inputs);
+  bool *keep = cleave_allocate((size_t)node_count + 1, sizeof *keep);
+  cleave_status_t status = CLEAVE_OK;
+  if (inputs == NULL || keep == NULL) {
+    status = cleave_error_out_of_memory(error);
+  } else {
+    memset(keep, true, node_count * sizeof *keep);
+    collect_bound(model, inputs, input_count);
+    status = cleave_graph_bind_partly(source, inputs, input_count, keep, out_graph, error);
+  }
+  cleave_free((void *)inputs);
+  cleave_free(keep);
+  return status;
+}
+
+/* The graph to differentiate: that of the file, before anything was folded, with the sizes that are known. */
+static cleave_status_t copy_source(const cleave_model_t *model, cleave_graph_t **out_graph,
+                                   cleave_error_t *error) {
+  const cleave_model_t *root = model;
+  while (root->origin != NULL) {
+    root = root->origin;
+  }
+  const cleave_graph_t *source = root->unfolded != NULL ? root->unfolded : root->graph;
+  *out_graph = NULL;
+  if (model != root) {
+    CLEAVE_TRY(bind_source(model, source, out_graph, error));
+  }
+  if (*out_graph == NULL) {
+    CLEAVE_TRY(cleave_graph_copy(source, out_graph, error));
+  }
+  (*out_graph)->is_sized = false;
+  (*out_graph)->context = model->context;
+  return CLEAVE_OK;
+}
+
+cleave_status_t cleave_model_gradient_by(cleave_model_t *model, const cleave_gradient_order_t *order,
+                                         cleave_model_t **out_model, cleave_error_t *error) {
   job_t job = {0};
   cleave_value_t loss = CLEAVE_VALUE_NONE;
   cleave_infer_options_t infer = {.fold = true};
   cleave_status_t status = CLEAVE_OK;
-  CLEAVE_TRY_CLEANUP(
-      cleave_graph_copy(model->unfolded != NULL ? model->unfolded : model->graph, &job.graph, error));
-  job.graph->context = model->context;
+  *out_model = NULL;
+  CLEAVE_TRY_CLEANUP(copy_source(model, &job.graph, error));
   CLEAVE_TRY_CLEANUP(cleave_graph_infer(job.graph, &infer, NULL, error));
-  CLEAVE_TRY_CLEANUP(find_value(job.graph, "loss", loss_name, &loss, error));
-  CLEAVE_TRY_CLEANUP(find_wrt(&job, wrt, wrt_count, error));
-  CLEAVE_TRY_CLEANUP(load_rules(&job, model->context, list, error));
+  CLEAVE_TRY_CLEANUP(find_value(job.graph, "loss", order->loss, &loss, error));
+  CLEAVE_TRY_CLEANUP(find_wrt(&job, order->wrt, order->wrt_count, error));
+  CLEAVE_TRY_CLEANUP(load_rules(&job, model->context, order->list, error));
   CLEAVE_TRY_CLEANUP(build(&job, loss, error));
-  CLEAVE_TRY_CLEANUP(add_outputs(&job, loss_name, wrt, error));
+  CLEAVE_TRY_CLEANUP(add_outputs(&job, order->loss, order->wrt, error));
+  if (order->open) {
+    CLEAVE_TRY_CLEANUP(open_constants(&job, error));
+  }
   cleave_graph_t *graph = job.graph;
   job.graph = NULL;
   status = cleave_model_create_sharing_take(graph, model, out_model, error);
@@ -202,33 +272,22 @@ cleanup:
   return status;
 }
 
-cleave_status_t cleave_model_gradient_by(cleave_model_t *model, const char *loss, const char *const *wrt,
-                                         size_t wrt_count, const cleave_rule_list_t *list,
-                                         cleave_model_t **out_model, cleave_error_t *error) {
-  *out_model = NULL;
-  if (model->origin == NULL) {
-    return make_model(model, loss, wrt, wrt_count, list, out_model, error);
-  }
-  cleave_model_t *open = NULL;
-  CLEAVE_TRY(cleave_model_gradient_by(model->origin, loss, wrt, wrt_count, list, &open, error));
-  cleave_status_t status = cleave_model_bind(open, model->bound_inputs, model->bound_count, out_model, error);
-  cleave_model_release(open);
-  return status;
-}
-
 cleave_status_t cleave_model_gradient(cleave_model_t *model, const char *loss, const char *const *wrt,
                                       size_t wrt_count, const cleave_gradient_options_t *options,
                                       cleave_model_t **out_model, cleave_error_t *error) {
+  cleave_gradient_order_t order = {.loss = loss, .wrt = wrt, .wrt_count = wrt_count};
   *out_model = NULL;
+  order.open = options != NULL && options->open;
   if (options == NULL || options->source_count == 0) {
-    return cleave_model_gradient_by(model, loss, wrt, wrt_count, NULL, out_model, error);
+    return cleave_model_gradient_by(model, &order, out_model, error);
   }
   cleave_rule_list_t list = {0};
   cleave_status_t status =
       cleave_rule_list_load(&list, model->context, options->sources, options->source_count, options->settings,
                             options->setting_count, NULL, NULL, error);
   if (status == CLEAVE_OK) {
-    status = cleave_model_gradient_by(model, loss, wrt, wrt_count, &list, out_model, error);
+    order.list = &list;
+    status = cleave_model_gradient_by(model, &order, out_model, error);
   }
   cleave_rule_list_deinit(&list);
   return status;

@@ -5,11 +5,17 @@
 
 #include "runtime/model/rule_list.h"
 
-/* cleave_model_gradient by the rules that come with cleave, and those of `list` (may be NULL) in their place.
- */
-CLEAVE_MUST_USE cleave_status_t cleave_model_gradient_by(cleave_model_t *model, const char *loss,
-                                                         const char *const *wrt, size_t wrt_count,
-                                                         const cleave_rule_list_t *list,
+/* The arguments of cleave_model_gradient. */
+typedef struct cleave_gradient_order {
+  const char *loss;
+  const char *const *wrt;
+  size_t wrt_count;
+  const cleave_rule_list_t *list; /* in the place of the rules that come with cleave; NULL: none */
+  bool open;                      /* as in cleave_gradient_options_t */
+} cleave_gradient_order_t;
+
+CLEAVE_MUST_USE cleave_status_t cleave_model_gradient_by(cleave_model_t *model,
+                                                         const cleave_gradient_order_t *order,
                                                          cleave_model_t **out_model, cleave_error_t *error);
 
 #endif /* CLEAVE_RUNTIME_MODEL_MODEL_GRADIENT_H */

@@ -108,8 +108,11 @@ static cleave_status_t add_gradients(comparison_t *comparison, size_t first, cle
   }
   CLEAVE_TRY(cleave_model_create_sharing_take(graph, last, &models[comparison->model_count], error));
   comparison->model_count++;
-  CLEAVE_TRY(cleave_model_gradient_by(models[comparison->model_count - 1], comparison->loss,
-                                      comparison->names, comparison->name_count, comparison->list,
+  cleave_gradient_order_t order = {.loss = comparison->loss,
+                                   .wrt = comparison->names,
+                                   .wrt_count = comparison->name_count,
+                                   .list = comparison->list};
+  CLEAVE_TRY(cleave_model_gradient_by(models[comparison->model_count - 1], &order,
                                       &models[comparison->model_count], error));
   comparison->model_count++;
   return CLEAVE_OK;

@@ -27,6 +27,21 @@ also "a value between" '"name": "grad(Tanh_0)"'
 also "its type" '"type": "float32\[N, 2\]"'
 check "sizes may be given" 0 '^  grad(x)  float32\[6, 3\]$' "$program" gradient net.lua --loss loss --wrt x --shape N=6
 
+check "weights as inputs" 0 '' "$program" gradient net.lua --loss loss --open -o open.onnx
+check "in the order of the gradients" 0 '^  input 2  *w  *float32\[2, 3\]$' "$program" inspect open.onnx
+also "the next one" '^  input 3  *b  *float32\[2\]$'
+
+cat >steps.lua <<'LUA'
+local x = g.input("x", "float32", { "T", 1, 3 })
+local y = g.GRU(x, g.weight { 1, 6, 3, name = "w" }, g.Transpose(g.weight { 1, 2, 6, name = "r" }, { perm = { 0, 2, 1 } }),
+  { hidden_size = 2, outputs = 1 })
+g.output("y", y)
+LUA
+check "recurrent layers need a number of steps" 1 'the gradient needs the number of steps, which is open' \
+  "$program" gradient steps.lua --loss y
+check "which may be given" 0 '^  grad(w)  float32\[1, 6, 3\]$' "$program" gradient steps.lua --loss y --shape T=4
+also "constants stay those of the file" '^  grad(r)  float32\[1, 2, 6\]$'
+
 cat >square.lua <<'LUA'
 local x = g.input("x", "float64", { 3 })
 g.output("y", x * x * x)
@@ -95,4 +110,6 @@ also "a right one passes" '^1 passed, 1 failed'
 also "one without a test" "note: gradient 'Cosh': no test with gradient = true has the operator \[untested\]"
 check "gradients are listed" 0 'gradient  *Exp' "$program" rules two.lua
 check "and no rules of a plan" 0 '0 regions, 0 fusions' "$program" partition square.lua --rules two.lua
+check "why says where they are asked" 1 "why: gradient 'Exp' (two.lua:2) takes part in no plan: 'cleave gradient' asks it" \
+  "$program" why square.lua --rules two.lua --rule Exp
 finish

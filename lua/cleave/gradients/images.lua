@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Resize is linear, and each axis is resized on its own: an identity that is resized is the matrix
--- of an axis, whatever the mode, and the gradient is a product with its transpose.
+-- Images and grids. Resize is linear, and each axis is resized on its own: an identity that is
+-- resized is the matrix of an axis in any mode; the gradient is a product with its transpose.
 local common = include "common.lua"
 
 local KEPT = { "antialias", "coordinate_transformation_mode", "cubic_coeff_a", "exclude_outside",
@@ -51,6 +51,27 @@ local function along(g, value, factor, axis, rank)
 end
 
 return {
+  gradient "AffineGrid" {
+    doc = "The grid is linear in theta: that of the identity says what theta is multiplied with.",
+    function(g, node, dy)
+      local theta, size, attrs = node.inputs[1], node.inputs[2], node.attrs
+      local axes = theta.shape and theta.shape[2]
+      if math.type(axes) ~= "integer" then
+        error("AffineGrid: the gradient needs the shape of theta")
+      end
+      local count = g.Shape(theta, { start = 0, ["end"] = 1 })
+      local identity = g.EyeLike(g.zeros { axes, axes + 1, dtype = theta.dtype })
+      local all = g.Expand(g.Unsqueeze(identity, { 0 }), g.Concat(count, { 1, 1 }, { axis = 0 }))
+      local places = g.AffineGrid(all, size, { align_corners = attrs.align_corners })
+      local function rows(value)
+        return g.Reshape(value, g.Concat(count, { -1, axes }, { axis = 0 }))
+      end
+      local ones = common.full(g, g.Slice(rows(places), { 0 }, { 1 }, { 2 }), 1)
+      local factors = g.Concat(rows(places), ones, { axis = 2 })
+      return g.MatMul(g.Transpose(rows(dy), { perm = { 0, 2, 1 } }), factors), false
+    end,
+  },
+
   gradient "Resize" { function(g, node, dy)
     local x, attrs = node.inputs[1], node.attrs
     if attrs.keep_aspect_ratio_policy ~= "stretch"
@@ -95,6 +116,14 @@ return {
       return g.Resize { X = x, scales = g.constant({ 1, 1, 2, 2 }, "float32"), mode = "linear" }
     end,
     inputs = { x = { "N", 2, "H", "W" } },
+    gradient = true,
+  },
+  test "AffineGrid" {
+    graph = function(g, theta, solid)
+      return g.AffineGrid(theta, { 2, 1, 3, 4 }),
+        g.AffineGrid(solid, { 1, 1, 2, 3, 2 }, { align_corners = 1 })
+    end,
+    inputs = { theta = { 2, 2, 3 }, solid = { 1, 3, 4 } },
     gradient = true,
   },
 }

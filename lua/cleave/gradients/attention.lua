@@ -1,0 +1,127 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Attention, from its scores again: softmax(scale Q K' + mask) V. Values have four dimensions here:
+-- batch, head, place, width; heads of keys and values are repeated for the queries that share them.
+local common = include "common.lua"
+
+local SPLIT = { perm = { 0, 2, 1, 3 } } -- also its own inverse
+
+-- [batch, places, heads * width] as four dimensions, where it has three.
+local function apart(g, value, heads)
+  if common.rank(value, "Attention") == 4 then
+    return value
+  end
+  return g.Transpose(g.Reshape(value, { 0, 0, heads, -1 }), SPLIT)
+end
+
+local function together(g, value, like)
+  if like.rank == 4 then
+    return value
+  end
+  return g.Reshape(g.Transpose(value, SPLIT), g.Shape(like))
+end
+
+local function turned(g, value)
+  return g.Transpose(value, { perm = { 0, 1, 3, 2 } })
+end
+
+-- Each head `count` times in a row; and the sum over these.
+local function repeated(g, value, count)
+  if count == 1 then
+    return value
+  end
+  local wide = g.Expand(g.Unsqueeze(value, { 2 }), { 1, 1, count, 1, 1 })
+  local shape = g.Shape(value)
+  return g.Reshape(wide, g.Concat(g.Slice(shape, { 0 }, { 1 }), { -1 },
+    g.Slice(shape, { 2 }, { 4 }), { axis = 0 }))
+end
+
+local function summed(g, value, count)
+  if count == 1 then
+    return value
+  end
+  local shape = g.Shape(value)
+  local groups = g.Reshape(value, g.Concat(g.Slice(shape, { 0 }, { 1 }), { -1, count },
+    g.Slice(shape, { 2 }, { 4 }), { axis = 0 }))
+  return g.ReduceSum(groups, { 2 }, { keepdims = 0 })
+end
+
+local function masked(g, scores, mask, is_causal)
+  local lowest = g.constant(-1e30, scores.dtype)
+  if mask and mask.dtype == "bool" then
+    scores = g.Where(mask, scores, lowest)
+  elseif mask then
+    scores = scores + mask
+  end
+  if is_causal then
+    local square = g.Expand(g.constant(1, "float32"), g.Shape(scores, { start = 2 }))
+    scores = g.Where(g.Cast(g.Trilu(square, { upper = 0 }), { to = "bool" }), scores, lowest)
+  end
+  return scores
+end
+
+local function heads_of(node)
+  local q, k, attrs = node.inputs.Q, node.inputs.K, node.attrs
+  local of_q = q.rank == 4 and q.shape[2] or attrs.q_num_heads
+  local of_k = k.rank == 4 and k.shape[2] or attrs.kv_num_heads
+  if math.type(of_q) ~= "integer" or math.type(of_k) ~= "integer" then
+    error("Attention: the gradient needs the number of heads")
+  end
+  return of_q, of_k
+end
+
+return {
+  gradient "Attention" {
+    doc = "Without keys and values of earlier calls.",
+    function(g, node, dy)
+      local inputs, attrs = node.inputs, node.attrs
+      if inputs.past_key or inputs.past_value then
+        error("Attention: no gradient with keys and values of earlier calls")
+      end
+      local of_q, of_k = heads_of(node)
+      local mask, groups = inputs.attn_mask, of_q // of_k
+      local q = apart(g, inputs.Q, of_q)
+      local k = repeated(g, apart(g, inputs.K, of_k), groups)
+      local v = repeated(g, apart(g, inputs.V, of_k), groups)
+      local width = q.shape[4]
+      local scale = attrs.scale or math.type(width) == "integer" and 1 / math.sqrt(width)
+        or error("Attention: the gradient needs the width of a head, or a scale")
+      local scores = g.MatMul(q * scale, turned(g, k))
+      local cap, bent = attrs.softcap, nil
+      if cap and cap > 0 then
+        bent = g.Tanh(scores / cap)
+        scores = bent * cap
+      end
+      local p = g.Softmax(masked(g, scores, mask, attrs.is_causal == 1))
+      dy = apart(g, dy, of_q)
+      local dp = g.MatMul(dy, turned(g, v))
+      local dscores = (dp - g.ReduceSum(dp * p, { -1 }, { keepdims = 1 })) * p
+      local dmask = mask and mask.dtype ~= "bool" and g.sum_to(dscores, mask) or nil
+      if bent then
+        dscores = dscores * (1 - bent * bent)
+      end
+      local dq = g.MatMul(dscores, k) * scale
+      local dk = summed(g, g.MatMul(turned(g, dscores), q) * scale, groups)
+      local dv = summed(g, g.MatMul(turned(g, p), dy), groups)
+      return together(g, dq, inputs.Q), together(g, dk, inputs.K), together(g, dv, inputs.V), dmask
+    end,
+  },
+
+  test "Attention with masks" {
+    graph = function(g, q, k, v, mask)
+      local seen = g.constant({ { true, false, true }, { true, true, true } }, "bool")
+      return (g.Attention(q, k, v)), (g.Attention(q, k, v, mask, { scale = 0.7 })),
+        (g.Attention(q, k, v, seen)), (g.Attention(q, k, v, { is_causal = 1 }))
+    end,
+    inputs = { q = { 2, 2, 2, 3 }, k = { 2, 2, 3, 3 }, v = { 2, 2, 3, 4 }, mask = { 2, 3 } },
+    gradient = 2,
+  },
+  test "Attention that splits heads, and shares keys" {
+    graph = function(g, q, k, v)
+      local heads = { q_num_heads = 4, kv_num_heads = 2 }
+      local capped = { q_num_heads = 4, kv_num_heads = 2, softcap = 1.5 }
+      return (g.Attention(q, k, v, heads)), (g.Attention(q, k, v, capped))
+    end,
+    inputs = { q = { 2, 3, 12 }, k = { 2, 2, 6 }, v = { 2, 2, 6 } },
+    gradient = 2,
+  },
+}
