@@ -92,6 +92,21 @@ static int run_parsed(const cleave_job_options_t *job_options, request_t *reques
   return status;
 }
 
+static int check(const request_t *request) {
+  if (request->loss == NULL) {
+    return cleave_arguments_fail("gradient", "expected --loss NAME");
+  }
+  if (request->output != NULL && !cleave_path_has_extension(request->output, ".onnx")) {
+    return cleave_arguments_fail("gradient", "option '--output': expected a file.onnx, found '%s'",
+                                 request->output);
+  }
+  if (request->opset != 0 && (request->opset < 13 || request->opset > 24)) {
+    return cleave_arguments_fail("gradient", "option '--opset': expected 13 to 24, found %lld",
+                                 (long long)request->opset);
+  }
+  return CLEAVE_EXIT_OK;
+}
+
 static int run(int argc, char **argv) {
   cleave_job_options_t job_options = {0};
   request_t request = {0};
@@ -137,17 +152,8 @@ static int run(int argc, char **argv) {
   int status = CLEAVE_EXIT_OK;
   if (cleave_arguments_parse(&arguments, argc, argv, &status)) {
     job_options.model = arguments.found.items[0];
-    if (request.loss == NULL) {
-      status = cleave_arguments_fail("gradient", "expected --loss NAME");
-    } else if (request.output != NULL && !cleave_path_has_extension(request.output, ".onnx")) {
-      status = cleave_arguments_fail("gradient", "option '--output': expected a file.onnx, found '%s'",
-                                     request.output);
-    } else if (request.opset != 0 && (request.opset < 13 || request.opset > 24)) {
-      status = cleave_arguments_fail("gradient", "option '--opset': expected 13 to 24, found %lld",
-                                     (long long)request.opset);
-    } else {
-      status = run_parsed(&job_options, &request, json);
-    }
+    status = check(&request);
+    status = status == CLEAVE_EXIT_OK ? run_parsed(&job_options, &request, json) : status;
   }
   cleave_array_free(&request.names);
   cleave_text_deinit(&request.text);
