@@ -2,7 +2,7 @@
 // The program, and what subjects call. Nothing that a backend accepted may fail, and all that it refused is
 // printed with its reason at the end of a subject.
 //
-//   sweep [--verbose] [--imperative] [--load LIBRARY] [--backend NAME] [--kernels] [--seed N]
+//   sweep [--verbose] [--imperative] [--load LIBRARY] [--backend NAME] [--kernels] [--seed N] [--every N]
 //         [--case TEXT | SUBJECT...]
 //
 // --load adds the backend of a library, with the rule file of its name, --isolate in a process of its own;
@@ -205,12 +205,14 @@ int main(int argc, char **argv) {
       sweep.only_backend = "cpu";
     } else if (strcmp(argv[next], "--seed") == 0 && next + 1 < argc) {
       sweep.seed = strtoull(argv[++next], NULL, 10);
+    } else if (strcmp(argv[next], "--every") == 0 && next + 1 < argc) {
+      sweep.every = (uint32_t)strtoul(argv[++next], NULL, 10);
     } else if (strcmp(argv[next], "--case") == 0 && next + 1 < argc) {
       text = argv[++next];
     } else {
       printf(
           "usage: %s [--verbose] [--imperative] [--load LIBRARY | --isolate LIBRARY] [--backend NAME] "
-          "[--kernels] [--seed N] [--case TEXT | SUBJECT...]\n",
+          "[--kernels] [--seed N] [--every N] [--case TEXT | SUBJECT...]\n",
           argv[0]);
       return EXIT_FAILURE;
     }

@@ -312,6 +312,9 @@ void sweep_case_run(sweep_t *sweep, bool by_rules, uint32_t fusion) {
   sweep_graph_t graph = {0};
   results_t expected[ROUNDS] = {{.count = 0}};
   variant_t variant = {.by_rules = by_rules, .fusion = fusion, .threads = sweep->threads};
+  if (sweep->every > 0 && sweep->case_number++ % sweep->every != 0) {
+    return;
+  }
   if (sweep->verbose) {
     printf("%s: %s\n", sweep->subject, sweep->text);
     (void)fflush(stdout);

@@ -31,6 +31,8 @@ struct sweep {
   bool verbose;
   bool imperative; /* nodes of regions run one by one */
   uint64_t seed;
+  uint32_t every; /* only each case of this number runs, a fixed choice; 0: all */
+  uint32_t case_number;
   const char *subject;
   int32_t threads; /* 0: one, and two for every eighth case */
   double slack;

@@ -655,6 +655,9 @@ UNIT_TEST(a_forked_process_is_told_that_the_engine_is_not_its_own) {
     bool is_refused = cleave_engine_push(engine, &info, &error) == CLEAVE_ERROR_INVALID_ARGUMENT &&
                       strstr(error.message, "forked") != NULL;
     cleave_engine_destroy(engine);
+#ifdef __SANITIZE_THREAD__
+    _exit(is_refused ? 0 : 1); /* the sanitizer lets nobody start threads after a fork */
+#endif
     cleave_engine_t *own = engine_case_create(2);
     engine_case_push(own, "op", engine_case_add_one, &value, NULL, 0, NULL);
     engine_case_end(own);
