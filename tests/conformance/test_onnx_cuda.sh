@@ -8,7 +8,7 @@ set -eu
 program=$1
 data=/usr/share/libonnx-testdata/data
 [ -d "$data" ] || { echo "skipped: libonnx-testdata is not installed"; exit 77; }
-[ -f "$3/tests/cuda/libcuda.so.1" ] || { echo "skipped: this build has no CUDA backend"; exit 77; }
+"$program" backends | grep -q "^ *cuda " || { echo "skipped: this build has no CUDA backend"; exit 77; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 CLEAVE_CUDA_PATH=$3/tests/cuda
