@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- How a kernel of pointwise operators grows: a selector for fuse rules, as in pointwise.lua, for
--- the rules of other backends.
+-- How a kernel of pointwise operators grows, for the rules of every backend that makes such
+-- kernels: `grower(options)` is a selector of fuse rules, by the options max_nodes and reductions.
 
 local POINTWISE = {}
 for _, name in ipairs {
@@ -17,9 +17,9 @@ end
 
 local ROWS = {}
 for _, name in ipairs {
-  "LayerNormalization", "LogSoftmax", "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceMax",
-  "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare", "RMSNormalization",
-  "Softmax",
+  "InstanceNormalization", "LayerNormalization", "LogSoftmax", "ReduceL1", "ReduceL2",
+  "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd",
+  "ReduceSum", "ReduceSumSquare", "RMSNormalization", "Softmax",
 } do
   ROWS[name] = true
 end
@@ -31,7 +31,9 @@ local AXIS = {
 
 -- Operators whose integers no kernel has: theirs would run node by node.
 local FLOATS = {}
-for _, name in ipairs { "Div", "Mean", "Pow", "ReduceMean", "ReduceL2", "ReduceLogSum" } do
+for _, name in ipairs {
+  "Div", "Mean", "Pow", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMean",
+} do
   FLOATS[name] = true
 end
 
@@ -62,6 +64,9 @@ local function reduced_axes(node)
   end
   if x == nil or x.rank == nil or x.rank == 0 then
     return nil
+  end
+  if node.op == "InstanceNormalization" then
+    return x.rank > 2 and x.rank - 2 or nil
   end
   if AXIS[node.op] then
     local axis = node.attrs.axis
