@@ -22,7 +22,8 @@ cleave_status_t cleave_settings_read(const cleave_text_list_t *list, cleave_sett
   *out_settings = (cleave_settings_t){0};
   out_settings->items = cleave_allocate_zeroed(list->count, sizeof *out_settings->items);
   out_settings->names = cleave_allocate_zeroed(list->count, sizeof *out_settings->names);
-  if (out_settings->items == NULL || out_settings->names == NULL) {
+  out_settings->used = cleave_allocate_zeroed(list->count, sizeof *out_settings->used);
+  if (out_settings->items == NULL || out_settings->names == NULL || out_settings->used == NULL) {
     return cleave_error_out_of_memory(error);
   }
   for (size_t k = 0; k < list->count; k++) {
@@ -47,7 +48,32 @@ void cleave_settings_deinit(cleave_settings_t *settings) {
   }
   cleave_free(settings->names);
   cleave_free(settings->items);
+  cleave_free(settings->used);
   *settings = (cleave_settings_t){0};
+}
+
+cleave_status_t cleave_rule_request(const cleave_text_list_t *paths, const cleave_settings_t *settings,
+                                    cleave_partition_request_t *out_request, cleave_error_t *error) {
+  *out_request = (cleave_partition_request_t){.size = sizeof *out_request};
+  cleave_rule_source_t *sources = cleave_allocate_zeroed(paths->count, sizeof *sources);
+  if (sources == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  for (size_t k = 0; k < paths->count; k++) {
+    sources[k].path = paths->items[k];
+  }
+  out_request->sources = sources;
+  out_request->source_count = paths->count;
+  if (settings != NULL) {
+    out_request->settings = settings->items;
+    out_request->setting_count = settings->count;
+  }
+  return CLEAVE_OK;
+}
+
+void cleave_rule_request_deinit(cleave_partition_request_t *request) {
+  cleave_free((void *)request->sources);
+  *request = (cleave_partition_request_t){0};
 }
 
 /* ---- models ---- */
@@ -90,10 +116,10 @@ static cleave_status_t list_given(const cleave_graph_t *graph, const cleave_text
   return CLEAVE_OK;
 }
 
-cleave_status_t cleave_model_read(const char *path, const cleave_settings_t *settings,
-                                  const cleave_text_list_t *files, const char *folder, bool *used,
+cleave_status_t cleave_model_read(const char *path, cleave_settings_t *settings,
+                                  const cleave_text_list_t *files, const char *folder,
                                   cleave_model_t **out_model, cleave_error_t *error) {
-  cleave_model_open_options_t options = {.size = sizeof options,
+  cleave_model_load_options_t options = {.size = sizeof options,
                                          .settings = settings->items,
                                          .setting_count = settings->count,
                                          .lenient = cleave_common_lenient(),
@@ -102,7 +128,7 @@ cleave_status_t cleave_model_read(const char *path, const cleave_settings_t *set
   const char **names = NULL;
   size_t count = 0;
   *out_model = NULL;
-  CLEAVE_TRY(cleave_model_load_with(cleave_common_context(), path, &options, used, &model, error));
+  CLEAVE_TRY(cleave_model_load_with(cleave_common_context(), path, &options, settings->used, &model, error));
   const cleave_graph_t *graph = cleave_model_graph(model);
   cleave_status_t status = list_given(graph, files, folder, &names, &count, error);
   if (status == CLEAVE_OK && graph->newer_version > 0) {
@@ -112,7 +138,8 @@ cleave_status_t cleave_model_read(const char *path, const cleave_settings_t *set
   if (status == CLEAVE_OK && count > 0) {
     options.open_inputs = names;
     options.open_input_count = count;
-    status = cleave_model_load_with(cleave_common_context(), path, &options, used, out_model, error);
+    status =
+        cleave_model_load_with(cleave_common_context(), path, &options, settings->used, out_model, error);
   } else if (status == CLEAVE_OK) {
     *out_model = cleave_model_retain(model);
   }

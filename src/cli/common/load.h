@@ -12,19 +12,28 @@ typedef struct cleave_settings {
   cleave_setting_t *items;
   size_t count;
   char **names;
+  bool *used; /* per setting: it is an option of the model script that was read last */
 } cleave_settings_t;
 
 CLEAVE_MUST_USE cleave_status_t cleave_settings_read(const cleave_text_list_t *list,
                                                      cleave_settings_t *out_settings, cleave_error_t *error);
 void cleave_settings_deinit(cleave_settings_t *settings);
 
-/* A model, as commands open it: with the settings of its script (used[k] tells whether it has setting k), and
- * as --lenient and --keep-dead say. Inputs that have a default stay inputs if `files` (NAME=FILE) names
- * them, or if `folder` holds input_N.pb for them, too. Both may be NULL. */
-CLEAVE_MUST_USE cleave_status_t cleave_model_read(const char *path, const cleave_settings_t *settings,
+/* Rule files by their paths, in that order, with these settings (may be NULL), which must outlive the
+ * request.
+ */
+CLEAVE_MUST_USE cleave_status_t cleave_rule_request(const cleave_text_list_t *paths,
+                                                    const cleave_settings_t *settings,
+                                                    cleave_partition_request_t *out_request,
+                                                    cleave_error_t *error);
+void cleave_rule_request_deinit(cleave_partition_request_t *request);
+
+/* A model, as commands open it: with the settings of its script, and as --lenient and --keep-dead say. Inputs
+ * that have a default stay inputs if `files` (NAME=FILE) names them, or if `folder` holds input_N.pb for
+ * them, too. Both may be NULL. */
+CLEAVE_MUST_USE cleave_status_t cleave_model_read(const char *path, cleave_settings_t *settings,
                                                   const cleave_text_list_t *files, const char *folder,
-                                                  bool *used, cleave_model_t **out_model,
-                                                  cleave_error_t *error);
+                                                  cleave_model_t **out_model, cleave_error_t *error);
 
 /* Inputs of a model, by position. */
 typedef struct cleave_inputs {

@@ -70,15 +70,13 @@ cleanup:
 
 /* ---- the embedding API ---- */
 
-static cleave_status_t answer(const cleave_rule_source_t *sources, size_t source_count,
-                              const cleave_setting_t *settings, size_t setting_count,
-                              const cleave_plan_t *plan, const cleave_why_question_t *question,
-                              cleave_plan_format_t format, cleave_text_t *text, cleave_error_t *error) {
+static cleave_status_t answer(const cleave_partition_request_t *request, const cleave_plan_t *plan,
+                              const cleave_why_question_t *question, cleave_plan_format_t format,
+                              cleave_text_t *text, cleave_error_t *error) {
   cleave_rule_list_t list = {0};
   cleave_why_t *why = NULL;
   cleave_status_t status = CLEAVE_OK;
-  CLEAVE_TRY_CLEANUP(cleave_rule_list_load(&list, plan->graph->context, sources, source_count, settings,
-                                           setting_count, NULL, NULL, error));
+  CLEAVE_TRY_CLEANUP(cleave_rule_list_load(&list, plan->graph->context, request, NULL, error));
   CLEAVE_TRY_CLEANUP(cleave_rule_list_why(&list, plan, question, &why, error));
   CLEAVE_TRY_CLEANUP(format == CLEAVE_PLAN_JSON ? cleave_why_print_json(why, text, error)
                                                 : cleave_why_print_text(why, text, error));
@@ -88,20 +86,26 @@ cleanup:
   return status;
 }
 
-cleave_status_t cleave_model_why(cleave_model_t *model, const cleave_rule_source_t *sources,
-                                 size_t source_count, const cleave_setting_t *settings, size_t setting_count,
-                                 const char *node, const char *rule, cleave_plan_format_t format,
-                                 char **out_text, cleave_error_t *error) {
+cleave_status_t cleave_model_why(cleave_model_t *model, const cleave_partition_request_t *request,
+                                 const cleave_why_options_t *options, char **out_text,
+                                 cleave_error_t *error) {
+  static const cleave_why_options_t plain = {.size = sizeof plain};
   cleave_plan_t *plan = NULL;
   cleave_text_t text = {0};
-  cleave_why_question_t question = {
-      .nodes = &node, .node_count = node != NULL, .rules = &rule, .rule_count = rule != NULL};
+  options = options == NULL ? &plain : options;
+  cleave_why_question_t question = {.nodes = &options->node,
+                                    .node_count = options->node != NULL,
+                                    .rules = &options->rule,
+                                    .rule_count = options->rule != NULL};
   cleave_status_t status = CLEAVE_OK;
   *out_text = NULL;
-  CLEAVE_TRY_CLEANUP(
-      cleave_model_partition(model, sources, source_count, settings, setting_count, NULL, &plan, error));
-  CLEAVE_TRY_CLEANUP(
-      answer(sources, source_count, settings, setting_count, plan, &question, format, &text, error));
+  if (options->size < sizeof *options) {
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                            "the options of cleave_model_why have %zu bytes, expected %zu", options->size,
+                            sizeof *options);
+  }
+  CLEAVE_TRY_CLEANUP(cleave_model_partition(model, request, &plan, error));
+  CLEAVE_TRY_CLEANUP(answer(request, plan, &question, options->format, &text, error));
   *out_text = cleave_copy_text(cleave_text_get(&text), text.length);
   status = *out_text == NULL ? cleave_error_out_of_memory(error) : CLEAVE_OK;
 cleanup:

@@ -75,7 +75,11 @@ static void check(cleave_status_t (*what)(const cleave_graph_editor_t *, cleave_
   body = NULL;
   unit_ok(cleave_plan_format(plan, CLEAVE_PLAN_JSON, &text, e));
   cleave_plan_destroy(plan);
-  unit_ok(cleave_plan_load_text(model, "saved", text, strlen(text), NULL, &plan, e));
+  unit_ok(
+      cleave_plan_load(model, "saved",
+                       &(cleave_plan_load_options_t){
+                           .size = sizeof(cleave_plan_load_options_t), .text = text, .length = strlen(text)},
+                       &plan, e));
   session = library_case_session(model, plan, 2, DIMS, DATA, NULL);
   library_case_run(session, 0, expected, 2);
   cleave_session_destroy(session);
