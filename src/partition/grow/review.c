@@ -138,13 +138,19 @@ static cleave_status_t ask_costs(const cleave_partitioner_t *partitioner, const 
                                                     .attributes = rule->attributes,
                                                     .attribute_count = rule->attribute_count};
   }
-  CLEAVE_TRY_CLEANUP(options->cost(options->cost_context, proposal->backend, proposal->graph, proposal->nodes,
-                                   proposal->node_count, fusions, fusion_count, &costs->own, &costs->known,
-                                   &costs->reason, error));
+  cleave_region_set_t own = {.backend = proposal->backend,
+                             .graph = proposal->graph,
+                             .nodes = proposal->nodes,
+                             .node_count = proposal->node_count,
+                             .fusions = fusions,
+                             .fusion_count = fusion_count};
+  cleave_region_set_t cpu = {
+      .backend = "cpu", .graph = own.graph, .nodes = own.nodes, .node_count = own.node_count};
+  CLEAVE_TRY_CLEANUP(
+      options->cost(options->backend_context, &own, &costs->own, &costs->known, &costs->reason, error));
   if (costs->known) {
-    CLEAVE_TRY_CLEANUP(options->cost(options->cost_context, "cpu", proposal->graph, proposal->nodes,
-                                     proposal->node_count, NULL, 0, &costs->cpu, &costs->known,
-                                     &costs->reason, error));
+    CLEAVE_TRY_CLEANUP(
+        options->cost(options->backend_context, &cpu, &costs->cpu, &costs->known, &costs->reason, error));
   }
 cleanup:
   cleave_free((void *)labels);
@@ -242,14 +248,13 @@ static cleave_status_t ask_backend(const cleave_partitioner_t *partitioner, cons
                                    const uint32_t *positions, uint32_t count, cleave_review_t *review,
                                    cleave_error_t *error) {
   const cleave_partition_options_t *options = partitioner->options;
-  const char *backend = partitioner->ruleset->backend;
+  cleave_region_set_t set = {.backend = partitioner->ruleset->backend, .graph = partitioner->graph};
   bool looks = false;
   if (options == NULL || options->review == NULL || cleave_rule_grows_fusions(rule) || !review->accept ||
       !keeps_all(review, count)) {
     return CLEAVE_OK;
   }
-  CLEAVE_TRY(options->review(options->review_context, backend, partitioner->graph, NULL, 0, NULL, 0, NULL,
-                             &looks, &review->reason, error));
+  CLEAVE_TRY(options->review(options->backend_context, &set, NULL, &looks, &review->reason, error));
   if (!looks) {
     return CLEAVE_OK;
   }
@@ -263,10 +268,12 @@ static cleave_status_t ask_backend(const cleave_partitioner_t *partitioner, cons
   for (uint32_t k = 0; k < count; k++) {
     nodes[k] = partitioner->contraction->nodes[positions[k]];
   }
-  uint32_t fusion_count = list_fusions(partitioner, positions, count, nodes + count, fusions);
-  CLEAVE_TRY_CLEANUP(options->review(options->review_context, backend, partitioner->graph, nodes, count,
-                                     fusions, fusion_count, review->keep, &review->accept, &review->reason,
-                                     error));
+  set.nodes = nodes;
+  set.node_count = count;
+  set.fusions = fusions;
+  set.fusion_count = list_fusions(partitioner, positions, count, nodes + count, fusions);
+  CLEAVE_TRY_CLEANUP(
+      options->review(options->backend_context, &set, review->keep, &review->accept, &review->reason, error));
 cleanup:
   cleave_free(nodes);
   cleave_free(fusions);

@@ -5,10 +5,8 @@
 
 #include <string.h>
 
-#include "backend/program/supports.h"
 #include "backend/registry/registry.h"
 #include "base/text.h"
-#include "partition/grow/partition.h"
 #include "runtime/model/bind.h"
 #include "script/rules/declared.h"
 
@@ -156,19 +154,16 @@ cleanup:
   return status;
 }
 
-/* Options that ask the registry's backends; `supports` is theirs. */
-static cleave_partition_options_t list_options(const cleave_rule_list_t *list, cleave_supports_t *supports) {
+cleave_partition_options_t cleave_rule_list_ask(const cleave_rule_list_t *list, cleave_supports_t *supports) {
   return (cleave_partition_options_t){.supports = cleave_supports_ask,
-                                      .supports_context = supports,
                                       .cost = cleave_supports_cost,
-                                      .cost_context = supports,
                                       .review = cleave_supports_review,
-                                      .review_context = supports,
+                                      .backend_context = supports,
                                       .allow = list->allow,
                                       .allow_context = list->allow_context};
 }
 
-static cleave_status_t fold(void *context, cleave_graph_t *graph, cleave_error_t *error) {
+cleave_status_t cleave_rule_list_fold(void *context, cleave_graph_t *graph, cleave_error_t *error) {
   (void)context;
   return cleave_graph_simplify(graph, NULL, 0, NULL, error);
 }
@@ -176,7 +171,7 @@ static cleave_status_t fold(void *context, cleave_graph_t *graph, cleave_error_t
 cleave_status_t cleave_rule_list_transform(const cleave_rule_list_t *list, const cleave_graph_t *graph,
                                            cleave_transformation_t *out_transformation,
                                            cleave_error_t *error) {
-  cleave_transform_options_t options = {.fold = fold,
+  cleave_transform_options_t options = {.fold = cleave_rule_list_fold,
                                         .allow = list->allow,
                                         .allow_context = list->allow_context,
                                         .stops_at_mistakes = list->stops_at_mistakes};
@@ -185,7 +180,7 @@ cleave_status_t cleave_rule_list_transform(const cleave_rule_list_t *list, const
 
 cleave_status_t cleave_graph_replay(const cleave_graph_t *graph, const cleave_edits_t *edits,
                                     cleave_graph_t **out_graph, cleave_error_t *error) {
-  cleave_transform_options_t options = {.fold = fold};
+  cleave_transform_options_t options = {.fold = cleave_rule_list_fold};
   return cleave_transform_replay(graph, edits, &options, out_graph, error);
 }
 
@@ -196,7 +191,7 @@ cleave_status_t cleave_rule_list_partition(const cleave_rule_list_t *list, const
   CLEAVE_TRY(cleave_rule_list_transform(list, graph, &transformation, error));
   const cleave_graph_t *subject = transformation.graph != NULL ? transformation.graph : graph;
   cleave_supports_init(&supports, subject);
-  cleave_partition_options_t options = list_options(list, &supports);
+  cleave_partition_options_t options = cleave_rule_list_ask(list, &supports);
   cleave_status_t status = cleave_partition(subject, list->pointers, list->count, &options, out_plan, error);
   cleave_supports_deinit(&supports);
   if (status == CLEAVE_OK) {
@@ -214,7 +209,7 @@ cleave_status_t cleave_rule_list_report(const cleave_rule_list_t *list, const cl
                                         cleave_boundary_report_t **out_report, cleave_error_t *error) {
   cleave_supports_t supports;
   cleave_supports_init(&supports, graph);
-  cleave_partition_options_t options = list_options(list, &supports);
+  cleave_partition_options_t options = cleave_rule_list_ask(list, &supports);
   cleave_status_t status =
       cleave_boundary_report_create(graph, list->pointers, list->count, &options, out_report, error);
   cleave_supports_deinit(&supports);

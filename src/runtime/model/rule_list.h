@@ -3,6 +3,8 @@
 #ifndef CLEAVE_RUNTIME_MODEL_RULE_LIST_H
 #define CLEAVE_RUNTIME_MODEL_RULE_LIST_H
 
+#include "backend/program/supports.h"
+#include "partition/grow/partition.h"
 #include "partition/pattern/ruleset.h"
 #include "partition/plan/plan.h"
 #include "partition/report/boundary_report.h"
@@ -41,6 +43,12 @@ CLEAVE_MUST_USE cleave_status_t cleave_rule_list_load(cleave_rule_list_t *list, 
                                                       const cleave_rule_list_options_t *options,
                                                       cleave_error_t *error);
 void cleave_rule_list_deinit(cleave_rule_list_t *list);
+
+/* Options that ask the backends of the registry; `supports` is of the graph that is asked about. */
+cleave_partition_options_t cleave_rule_list_ask(const cleave_rule_list_t *list, cleave_supports_t *supports);
+/* For cleave_transform_options_t.fold. */
+CLEAVE_MUST_USE cleave_status_t cleave_rule_list_fold(void *context, cleave_graph_t *graph,
+                                                      cleave_error_t *error);
 
 /* Runs the graph rules of a list (rewrites and passes), alone; what comes out must not outlive the graph. */
 CLEAVE_MUST_USE cleave_status_t cleave_rule_list_transform(const cleave_rule_list_t *list,

@@ -13,15 +13,8 @@ static cleave_status_t make_log(const cleave_rule_list_t *list, const cleave_gra
                                 cleave_error_t *error) {
   cleave_plan_t *plan = NULL;
   CLEAVE_TRY(cleave_boundary_log_create(graph, out_log, error));
-  cleave_partition_options_t options = {.supports = cleave_supports_ask,
-                                        .supports_context = supports,
-                                        .cost = cleave_supports_cost,
-                                        .cost_context = supports,
-                                        .review = cleave_supports_review,
-                                        .review_context = supports,
-                                        .allow = list->allow,
-                                        .allow_context = list->allow_context,
-                                        .log = *out_log};
+  cleave_partition_options_t options = cleave_rule_list_ask(list, supports);
+  options.log = *out_log;
   cleave_status_t status = cleave_partition(graph, list->pointers, list->count, &options, &plan, error);
   cleave_plan_destroy(plan);
   if (status != CLEAVE_OK) {
@@ -29,11 +22,6 @@ static cleave_status_t make_log(const cleave_rule_list_t *list, const cleave_gra
     *out_log = NULL;
   }
   return status;
-}
-
-static cleave_status_t fold(void *context, cleave_graph_t *graph, cleave_error_t *error) {
-  (void)context;
-  return cleave_graph_simplify(graph, NULL, 0, NULL, error);
 }
 
 cleave_status_t cleave_rule_list_why(const cleave_rule_list_t *list, const cleave_plan_t *plan,
@@ -57,7 +45,7 @@ cleave_status_t cleave_rule_list_why(const cleave_rule_list_t *list, const cleav
                                   .rule_count = (uint32_t)question->rule_count,
                                   .numbers_of_source = question->numbers_of_source,
                                   .limit = question->limit,
-                                  .fold = fold,
+                                  .fold = cleave_rule_list_fold,
                                   .supports = cleave_supports_ask,
                                   .supports_context = &supports,
                                   .is_interrupted = question->is_interrupted};
