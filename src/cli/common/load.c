@@ -150,6 +150,14 @@ cleave_status_t cleave_model_read(const char *path, cleave_settings_t *settings,
 
 /* ---- files ---- */
 
+cleave_status_t cleave_tensor_path_check(const char *path, cleave_error_t *error) {
+  if (cleave_path_has_extension(path, ".npy") || cleave_path_has_extension(path, ".pb")) {
+    return CLEAVE_OK;
+  }
+  return cleave_error_set(error, CLEAVE_ERROR_UNSUPPORTED,
+                          "%s: not a tensor by its name: expected .npy or .pb", path);
+}
+
 cleave_status_t cleave_tensor_load(const char *path, cleave_tensor_t **out_tensor, cleave_error_t *error) {
   *out_tensor = NULL;
   if (cleave_path_has_extension(path, ".npy")) {
@@ -158,18 +166,43 @@ cleave_status_t cleave_tensor_load(const char *path, cleave_tensor_t **out_tenso
   if (cleave_path_has_extension(path, ".pb")) {
     return cleave_tensor_pb_read(path, out_tensor, error);
   }
-  return cleave_error_set(error, CLEAVE_ERROR_UNSUPPORTED,
-                          "%s: not a tensor by its name: expected .npy or .pb", path);
+  return cleave_tensor_path_check(path, error);
+}
+
+cleave_status_t cleave_tensor_save(const char *path, const cleave_tensor_t *tensor, const char *name,
+                                   cleave_error_t *error) {
+  CLEAVE_TRY(cleave_tensor_path_check(path, error));
+  return cleave_path_has_extension(path, ".npy") ? cleave_npy_write(path, tensor, error)
+                                                 : cleave_tensor_pb_write(path, tensor, name, error);
+}
+
+enum { MAX_PATH_LENGTH = 4096 };
+
+/* FOLDER/KIND_INDEX.pb */
+static cleave_status_t numbered_path(const char *folder, const char *kind, size_t index, char *path,
+                                     cleave_error_t *error) {
+  int length = snprintf(path, MAX_PATH_LENGTH, "%s/%s_%zu.pb", folder, kind, index);
+  if (length < 0 || length >= MAX_PATH_LENGTH) {
+    return cleave_error_set(error, CLEAVE_ERROR_LIMIT, "%s: the path is too long", folder);
+  }
+  return CLEAVE_OK;
 }
 
 static cleave_status_t load_numbered(const char *folder, const char *kind, size_t index,
                                      cleave_tensor_t **out_tensor, cleave_error_t *error) {
-  char path[4096];
-  int length = snprintf(path, sizeof path, "%s/%s_%zu.pb", folder, kind, index);
-  if (length < 0 || (size_t)length >= sizeof path) {
-    return cleave_error_set(error, CLEAVE_ERROR_LIMIT, "%s: the path is too long", folder);
-  }
+  char path[MAX_PATH_LENGTH];
+  CLEAVE_TRY(numbered_path(folder, kind, index, path, error));
   return cleave_tensor_pb_read(path, out_tensor, error);
+}
+
+cleave_status_t cleave_tensors_save(const char *folder, const char *kind, cleave_tensor_t *const *tensors,
+                                    size_t count, cleave_error_t *error) {
+  char path[MAX_PATH_LENGTH];
+  for (size_t k = 0; k < count; k++) {
+    CLEAVE_TRY(numbered_path(folder, kind, k, path, error));
+    CLEAVE_TRY(cleave_tensor_pb_write(path, tensors[k], NULL, error));
+  }
+  return CLEAVE_OK;
 }
 
 cleave_status_t cleave_outputs_load(const char *folder, cleave_tensor_t **outputs, size_t count,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What commands read: settings, shapes, input and reference tensors. */
+/* What commands read: settings, shapes, input and reference tensors; and the tensors that they write. */
 #ifndef CLEAVE_CLI_COMMON_LOAD_H
 #define CLEAVE_CLI_COMMON_LOAD_H
 
@@ -74,8 +74,18 @@ CLEAVE_MUST_USE cleave_status_t cleave_inputs_load_added(const cleave_plan_t *pl
 CLEAVE_MUST_USE cleave_status_t cleave_outputs_load(const char *folder, cleave_tensor_t **outputs,
                                                     size_t count, cleave_error_t *error);
 
+/* The folder's `kind`_0.pb, `kind`_1.pb, ...; `kind` is "input" or "output". The folder is there. */
+CLEAVE_MUST_USE cleave_status_t cleave_tensors_save(const char *folder, const char *kind,
+                                                    cleave_tensor_t *const *tensors, size_t count,
+                                                    cleave_error_t *error);
+
 /* A tensor file by its extension: .npy or .pb. */
 CLEAVE_MUST_USE cleave_status_t cleave_tensor_load(const char *path, cleave_tensor_t **out_tensor,
                                                    cleave_error_t *error);
+/* `name` goes into a .pb. */
+CLEAVE_MUST_USE cleave_status_t cleave_tensor_save(const char *path, const cleave_tensor_t *tensor,
+                                                   const char *name, cleave_error_t *error);
+/* Whether the extension is one of these; if not, the error names the file. */
+CLEAVE_MUST_USE cleave_status_t cleave_tensor_path_check(const char *path, cleave_error_t *error);
 
 #endif /* CLEAVE_CLI_COMMON_LOAD_H */

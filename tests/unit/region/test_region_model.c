@@ -177,7 +177,7 @@ UNIT_TEST(files_stay_in_their_folder_whatever_a_region_is_called) {
   (void)unlink(path);
   (void)rmdir(folder);
   unit_fails_with(cleave_plan_save_regions(plan, "/proc/no/such", CLEAVE_REGION_CONSTANTS_FILES, e),
-                  CLEAVE_ERROR_IO, "/proc/no/such: cannot make the folder");
+                  CLEAVE_ERROR_IO, "/proc/no/such: cannot make this folder");
   cleave_plan_destroy(plan);
   cleave_model_release(model);
   cleave_text_free(named);
