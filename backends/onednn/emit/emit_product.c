@@ -359,6 +359,7 @@ static cleave_status_t run_few_rows(onednn_plan_t *plan, const onednn_kernel_t *
   onednn_argument_t arguments[4] = {{.name = DNNL_ARG_SRC}, {.name = DNNL_ARG_WEIGHTS}};
   uint32_t count = 2;
   ONEDNN_TRY(onednn_plan_plain(plan, &context->source_tensor, &arguments[0].tensor));
+  arguments[1].tensor.layout = transposed;
   ONEDNN_TRY(onednn_plan_convert(plan, &context->weights_tensor, &transposed, &arguments[1].tensor));
   if (context->has_bias) {
     arguments[count++] = (onednn_argument_t){.name = DNNL_ARG_BIAS, .tensor = context->bias_tensor};

@@ -41,9 +41,11 @@ PRODUCT_INLINE void dots(const float *restrict x, const float *restrict w, int64
     for (int r = 0; r < rows; r++) {
       memcpy(&values[r], x + r * depth + k, sizeof(lanes_t));
     }
+    // Behind the end of these rows come those of the next call.
+    const float *ahead = w + k + AHEAD + (k + AHEAD < depth ? 0 : (columns - 1) * depth);
     for (int c = 0; c < columns; c++) {
       lanes_t weights;
-      __builtin_prefetch(w + c * depth + k + AHEAD);
+      __builtin_prefetch(ahead + c * depth);
       memcpy(&weights, w + c * depth + k, sizeof(weights));
       for (int r = 0; r < rows; r++) {
         sums[r][c] += values[r] * weights;
