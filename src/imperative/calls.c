@@ -291,6 +291,7 @@ static cleave_status_t read_attributes(const cleave_attribute_view_t *views, uin
   return CLEAVE_OK;
 }
 
+// Wide: what an operator is called with, and what it gives.
 cleave_status_t cleave_array_call(cleave_imperative_t *imperative, const char *op,
                                   cleave_array_t *const *inputs, uint32_t input_count,
                                   const cleave_attribute_view_t *attributes, uint32_t attribute_count,

@@ -132,8 +132,9 @@ cleave_status_t cleave_npy_read_file(cleave_file_t *file, cleave_tensor_t **out_
     return cleave_error_set_at(error, CLEAVE_ERROR_FORMAT, path, 0,
                                "data: %zu bytes, fewer than the shape needs", left);
   }
-  return cleave_tensor_create_borrowed(header.dtype, header.rank, header.dims, data + start + length, bytes,
-                                       file, out_tensor, error);
+  cleave_tensor_view_t view = {
+      .dtype = header.dtype, .rank = header.rank, .dims = header.dims, .data = data + start + length};
+  return cleave_tensor_create_borrowed(&view, bytes, file, out_tensor, error);
 }
 
 cleave_status_t cleave_npy_read(const char *path, cleave_tensor_t **out_tensor, cleave_error_t *error) {

@@ -71,6 +71,7 @@ void cuda_builder_deinit(cuda_builder_t *builder) {
   free(builder->call);
 }
 
+// Wide: an array with its axes, and the value that it becomes.
 cleave_status_t cuda_builder_load(cuda_builder_t *builder, cleave_dtype_t dtype, cuda_pointer_t from,
                                   const int8_t *axes, int32_t rank, const int64_t *dims,
                                   uint32_t *out_value) {

@@ -84,6 +84,7 @@ static cleave_status_t by_nothing(cuda_plan_t *plan, const char *label, const cu
   return cuda_plan_kernel(plan, &call);
 }
 
+// Wide: the four operands of a product.
 cleave_status_t cuda_emit_product(cuda_plan_t *plan, const char *label, const cuda_product_t *product,
                                   cuda_pointer_t a, cuda_pointer_t b, cuda_pointer_t d, cuda_pointer_t bias) {
   const cuda_pointer_t pointers[4] = {a, b, d, bias};
