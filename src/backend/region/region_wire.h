@@ -9,6 +9,7 @@
 
 #include "backend/wire/wire.h"
 #include "base/arena.h"
+#include "tensor/tensor.h"
 
 /* Takes constant data out of the message: *out_id names it for the reader; CLEAVE_INDEX_NONE leaves it in. */
 typedef cleave_status_t (*cleave_region_share_t)(void *context, const cleave_tensor_view_t *tensor,

@@ -31,7 +31,7 @@ wide=$(awk 'FNR == 1 { name = ""; above = "" }
     name == "" && /^[a-z_].*\(/ && !/;$/ && !/^#|^typedef|= *\{?$/ { line = FNR; reason = above; text = ""; name = "?" }
     name != "" { text = text " " $0
       if ($0 ~ /\{$/) {
-        sub(/[^(]*\(/, "", text); sub(/,[^,]*\*(error|message|reason)(, const char \*format, \.\.\.)?\) *\{$/, ")", text)
+        sub(/[^(]*\(/, "", text); sub(/,[^,]*\*(error|message|reason)(, *const char \*format, \.\.\.)?\) *\{$/, ")", text)
         while (gsub(/\([^()]*\) *\(/, "(", text) || gsub(/\([^()]*\)/, "", text)) { }
         if (gsub(/,/, ",", text) > 5 && reason !~ /Wide:/) print FILENAME ":" line
         name = ""
