@@ -3,7 +3,6 @@
 #include "cli/common/arguments.h"
 #include "cli/common/command.h"
 #include "cli/common/common.h"
-#include "cli/common/load.h"
 #include "cli/common/output.h"
 #include "imperative/script/array_script.h"
 
@@ -18,17 +17,22 @@ static cleave_status_t run_script(const cleave_arguments_t *arguments, const cle
       .is_serial = is_serial,
       .backend_options = session.backend_options,
       .backend_option_count = session.backend_option_count};
-  cleave_partition_request_t partition;
-  CLEAVE_TRY(cleave_rule_request(rules, NULL, &partition, error));
+  cleave_rule_source_t *sources = cleave_allocate_zeroed(rules->count, sizeof *sources);
+  if (sources == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  for (size_t k = 0; k < rules->count; k++) {
+    sources[k].path = rules->items[k];
+  }
   const cleave_array_script_t request = {.context = cleave_common_context(),
                                          .path = arguments->found.items[0],
                                          .arguments = arguments->found.items + 1,
                                          .argument_count = arguments->found.count - 1,
                                          .options = &options,
-                                         .rules = partition.sources,
-                                         .rule_count = partition.source_count};
+                                         .rules = sources,
+                                         .rule_count = rules->count};
   cleave_status_t status = cleave_array_script_run(&request, error);
-  cleave_rule_request_deinit(&partition);
+  cleave_free(sources);
   return status;
 }
 

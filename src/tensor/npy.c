@@ -97,14 +97,12 @@ static cleave_status_t parse_header(const char *path, const char *text, npy_head
   return CLEAVE_OK;
 }
 
-cleave_status_t cleave_npy_read_file(cleave_file_t *file, cleave_tensor_t **out_tensor,
-                                     cleave_error_t *error) {
+cleave_status_t cleave_npy_read_part(cleave_file_t *file, size_t offset, size_t size, const char *name,
+                                     cleave_tensor_t **out_tensor, cleave_error_t *error) {
   *out_tensor = NULL;
-  const unsigned char *data = cleave_file_data(file);
-  const char *path = cleave_file_path(file);
-  size_t size = cleave_file_size(file);
+  const unsigned char *data = cleave_file_data(file) + offset;
   if (size < 12 || memcmp(data, magic, sizeof magic) != 0 || data[6] < 1 || data[6] > 3) {
-    return cleave_error_set_at(error, CLEAVE_ERROR_FORMAT, path, 0,
+    return cleave_error_set_at(error, CLEAVE_ERROR_FORMAT, name, 0,
                                "expected a NumPy file of format 1.0 to 3.0, found something else");
   }
   size_t start = data[6] == 1 ? 10 : 12;
@@ -113,7 +111,7 @@ cleave_status_t cleave_npy_read_file(cleave_file_t *file, cleave_tensor_t **out_
     length |= (size_t)data[10] << 16 | (size_t)data[11] << 24;
   }
   if (length > size - start || length > 65536) {
-    return cleave_error_set_at(error, CLEAVE_ERROR_FORMAT, path, 0,
+    return cleave_error_set_at(error, CLEAVE_ERROR_FORMAT, name, 0,
                                "header: %zu bytes long, in a file of %zu", length, size);
   }
   char *text = cleave_copy_text((const char *)data + start, length);
@@ -121,7 +119,7 @@ cleave_status_t cleave_npy_read_file(cleave_file_t *file, cleave_tensor_t **out_
     return cleave_error_out_of_memory(error);
   }
   npy_header_t header = {0};
-  cleave_status_t status = parse_header(path, text, &header, error);
+  cleave_status_t status = parse_header(name, text, &header, error);
   cleave_free(text);
   CLEAVE_TRY(status);
   int64_t count = 0;
@@ -129,12 +127,16 @@ cleave_status_t cleave_npy_read_file(cleave_file_t *file, cleave_tensor_t **out_
   size_t bytes = 0;
   if (!cleave_shape_element_count(header.rank, header.dims, &count) ||
       !cleave_size_multiply((size_t)count, cleave_dtype_size(header.dtype), &bytes) || bytes > left) {
-    return cleave_error_set_at(error, CLEAVE_ERROR_FORMAT, path, 0,
+    return cleave_error_set_at(error, CLEAVE_ERROR_FORMAT, name, 0,
                                "data: %zu bytes, fewer than the shape needs", left);
   }
-  cleave_tensor_view_t view = {
-      .dtype = header.dtype, .rank = header.rank, .dims = header.dims, .data = data + start + length};
-  return cleave_tensor_create_borrowed(&view, bytes, file, out_tensor, error);
+  return cleave_tensor_create_borrowed(header.dtype, header.rank, header.dims, data + start + length, bytes,
+                                       file, out_tensor, error);
+}
+
+cleave_status_t cleave_npy_read_file(cleave_file_t *file, cleave_tensor_t **out_tensor,
+                                     cleave_error_t *error) {
+  return cleave_npy_read_part(file, 0, cleave_file_size(file), cleave_file_path(file), out_tensor, error);
 }
 
 cleave_status_t cleave_npy_read(const char *path, cleave_tensor_t **out_tensor, cleave_error_t *error) {
@@ -146,13 +148,14 @@ cleave_status_t cleave_npy_read(const char *path, cleave_tensor_t **out_tensor, 
   return status;
 }
 
-cleave_status_t cleave_npy_write(const char *path, const cleave_tensor_t *tensor, cleave_error_t *error) {
+cleave_status_t cleave_npy_print_header(const cleave_tensor_t *tensor, const char *name, cleave_text_t *out,
+                                        cleave_error_t *error) {
   const char *code = NULL;
   for (size_t k = 0; k < sizeof codes / sizeof codes[0]; k++) {
     code = codes[k].dtype == tensor->dtype ? codes[k].code : code;
   }
   if (code == NULL) {
-    return cleave_error_set_at(error, CLEAVE_ERROR_UNSUPPORTED, path, 0, "the npy format has no type for %s",
+    return cleave_error_set_at(error, CLEAVE_ERROR_UNSUPPORTED, name, 0, "the npy format has no type for %s",
                                cleave_dtype_name(tensor->dtype));
   }
   cleave_text_t text = {0};
@@ -166,26 +169,23 @@ cleave_status_t cleave_npy_write(const char *path, const cleave_tensor_t *tensor
     cleave_text_add(&text, " ");
   }
   cleave_text_add(&text, "\n");
-  cleave_text_t out = {0};
-  unsigned char head[10] = {0x93,
-                            'N',
-                            'U',
-                            'M',
-                            'P',
-                            'Y',
-                            1,
-                            0,
-                            (unsigned char)(text.length & 0xff),
-                            (unsigned char)(text.length >> 8 & 0xff)};
-  cleave_text_append(&out, (const char *)head, sizeof head);
-  cleave_text_append(&out, cleave_text_get(&text), text.length);
-  cleave_text_append(&out, tensor->data, tensor->bytes);
-  out.failed = out.failed || text.failed;
-  cleave_status_t status = cleave_text_check(&out, error);
-  if (status == CLEAVE_OK) {
-    status = cleave_file_write(path, out.data, out.length, error);
-  }
+  unsigned char head[10] = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0};
+  head[8] = (unsigned char)(text.length & 0xff);
+  head[9] = (unsigned char)(text.length >> 8 & 0xff);
+  cleave_text_append(out, (const char *)head, sizeof head);
+  cleave_text_append(out, cleave_text_get(&text), text.length);
+  out->failed = out->failed || text.failed;
   cleave_text_deinit(&text);
-  cleave_text_deinit(&out);
+  return cleave_text_check(out, error);
+}
+
+cleave_status_t cleave_npy_write(const char *path, const cleave_tensor_t *tensor, cleave_error_t *error) {
+  cleave_text_t header = {0};
+  cleave_status_t status = cleave_npy_print_header(tensor, path, &header, error);
+  if (status == CLEAVE_OK) {
+    const cleave_file_part_t parts[] = {{header.data, header.length}, {tensor->data, tensor->bytes}};
+    status = cleave_file_write_parts(path, parts, 2, error);
+  }
+  cleave_text_deinit(&header);
   return status;
 }

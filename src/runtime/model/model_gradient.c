@@ -72,9 +72,8 @@ static cleave_status_t fail_name(const cleave_graph_t *graph, const char *what, 
                           cleave_nearest_hint(&nearest, hint, sizeof hint));
 }
 
-/* An output of the graph by its name, or any value by its own. */
-static cleave_status_t find_value(const cleave_graph_t *graph, const char *what, const char *name,
-                                  cleave_value_t *out_value, cleave_error_t *error) {
+cleave_status_t cleave_gradient_find_value(const cleave_graph_t *graph, const char *what, const char *name,
+                                           cleave_value_t *out_value, cleave_error_t *error) {
   *out_value = CLEAVE_VALUE_NONE;
   for (size_t k = 0; k < graph->outputs.count; k++) {
     if (strcmp(cleave_strings_text(&graph->strings, graph->output_names.items[k]), name) == 0) {
@@ -106,7 +105,7 @@ static cleave_status_t find_wrt(job_t *job, const char *const *names, size_t cou
   job->is_default = count == 0;
   for (size_t k = 0; k < count; k++) {
     cleave_value_t value = CLEAVE_VALUE_NONE;
-    CLEAVE_TRY(find_value(graph, "wrt", names[k], &value, error));
+    CLEAVE_TRY(cleave_gradient_find_value(graph, "wrt", names[k], &value, error));
     for (size_t other = 0; other < job->wrt.count; other++) {
       if (job->wrt.items[other].index == value.index) {
         return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "wrt '%.100s' is given twice",
@@ -227,9 +226,8 @@ static cleave_status_t bind_source(const cleave_model_t *model, const cleave_gra
   return status;
 }
 
-/* The graph to differentiate: that of the file, before anything was folded, with the sizes that are known. */
-static cleave_status_t copy_source(const cleave_model_t *model, cleave_graph_t **out_graph,
-                                   cleave_error_t *error) {
+cleave_status_t cleave_model_copy_source(const cleave_model_t *model, cleave_graph_t **out_graph,
+                                         cleave_error_t *error) {
   const cleave_model_t *root = model;
   while (root->origin != NULL) {
     root = root->origin;
@@ -254,9 +252,9 @@ cleave_status_t cleave_model_gradient_by(cleave_model_t *model, const cleave_gra
   cleave_infer_options_t infer = {.fold = true};
   cleave_status_t status = CLEAVE_OK;
   *out_model = NULL;
-  CLEAVE_TRY_CLEANUP(copy_source(model, &job.graph, error));
+  CLEAVE_TRY_CLEANUP(cleave_model_copy_source(model, &job.graph, error));
   CLEAVE_TRY_CLEANUP(cleave_graph_infer(job.graph, &infer, NULL, error));
-  CLEAVE_TRY_CLEANUP(find_value(job.graph, "loss", order->loss, &loss, error));
+  CLEAVE_TRY_CLEANUP(cleave_gradient_find_value(job.graph, "loss", order->loss, &loss, error));
   CLEAVE_TRY_CLEANUP(find_wrt(&job, order->wrt, order->wrt_count, error));
   CLEAVE_TRY_CLEANUP(load_rules(&job, model->context, order->list, error));
   CLEAVE_TRY_CLEANUP(build(&job, loss, error));
@@ -282,12 +280,9 @@ cleave_status_t cleave_model_gradient(cleave_model_t *model, const char *loss, c
     return cleave_model_gradient_by(model, &order, out_model, error);
   }
   cleave_rule_list_t list = {0};
-  cleave_partition_request_t request = {.size = sizeof request,
-                                        .sources = options->sources,
-                                        .source_count = options->source_count,
-                                        .settings = options->settings,
-                                        .setting_count = options->setting_count};
-  cleave_status_t status = cleave_rule_list_load(&list, model->context, &request, NULL, error);
+  cleave_status_t status =
+      cleave_rule_list_load(&list, model->context, options->sources, options->source_count, options->settings,
+                            options->setting_count, NULL, NULL, error);
   if (status == CLEAVE_OK) {
     order.list = &list;
     status = cleave_model_gradient_by(model, &order, out_model, error);

@@ -18,4 +18,15 @@ CLEAVE_MUST_USE cleave_status_t cleave_model_gradient_by(cleave_model_t *model,
                                                          const cleave_gradient_order_t *order,
                                                          cleave_model_t **out_model, cleave_error_t *error);
 
+/* The graph of a model's file, before anything was folded, with the sizes that the model was bound to: a copy
+ * to change. Its constants have the names of the file, and not all types are inferred. */
+CLEAVE_MUST_USE cleave_status_t cleave_model_copy_source(const cleave_model_t *model,
+                                                         cleave_graph_t **out_graph, cleave_error_t *error);
+
+/* An output of the graph by its name, or any other value by its own, of floating-point numbers. `what` is
+ * for messages: "loss". */
+CLEAVE_MUST_USE cleave_status_t cleave_gradient_find_value(const cleave_graph_t *graph, const char *what,
+                                                           const char *name, cleave_value_t *out_value,
+                                                           cleave_error_t *error);
+
 #endif /* CLEAVE_RUNTIME_MODEL_MODEL_GRADIENT_H */

@@ -88,22 +88,11 @@ static cleave_status_t set_options(cleave_session_t *session, cleave_context_t *
   return CLEAVE_OK;
 }
 
-/* What a session is made of. */
-typedef struct source {
-  const cleave_graph_t *graph;
-  const cleave_plan_t *plan; /* of the graph, or NULL */
-  const cleave_tensor_view_t *const *inputs;
-  size_t input_count;
-  const cleave_session_options_t *options;
-} source_t;
-
-/* Binds `graph`, which is that of the plan. Inputs that rules added to the model's may be left out if they
- * are fixed. */
+/* Binds the graph of the plan. Inputs that rules added to the model's may be left out if they are fixed.
+ */
 static cleave_status_t bind_graph(cleave_session_t *session, const cleave_graph_t *graph,
-                                  const source_t *source, cleave_error_t *error) {
-  const cleave_plan_t *plan = source->plan;
-  const cleave_tensor_view_t *const *inputs = source->inputs;
-  size_t input_count = source->input_count;
+                                  const cleave_plan_t *plan, const cleave_tensor_view_t *const *inputs,
+                                  size_t input_count, cleave_error_t *error) {
   bool *keep = NULL;
   const cleave_tensor_view_t **padded = NULL;
   cleave_status_t status = CLEAVE_OK;
@@ -127,15 +116,17 @@ cleanup:
   return status;
 }
 
-static cleave_status_t create(cleave_session_t *session, const source_t *source, cleave_error_t *error) {
-  const cleave_plan_t *plan = source->plan;
-  if (plan != NULL && plan->source != source->graph) {
+static cleave_status_t create(cleave_session_t *session, const cleave_graph_t *graph,
+                              const cleave_plan_t *plan, const cleave_tensor_view_t *const *inputs,
+                              size_t input_count, const cleave_session_options_t *options,
+                              cleave_error_t *error) {
+  if (plan != NULL && plan->source != graph) {
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "the plan is of another model");
   }
-  const cleave_graph_t *graph = plan != NULL ? plan->graph : source->graph;
-  CLEAVE_TRY(set_options(session, graph->context, source->options, error));
+  graph = plan != NULL ? plan->graph : graph;
+  CLEAVE_TRY(set_options(session, graph->context, options, error));
   CLEAVE_TRY(cleave_registry_find(graph->context, "cpu", &session->cpu, error));
-  CLEAVE_TRY(bind_graph(session, graph, source, error));
+  CLEAVE_TRY(bind_graph(session, graph, plan, inputs, input_count, error));
   session->graph = session->bound != NULL ? session->bound : graph;
   session->plan = plan;
   cleave_session_enter(session);
@@ -147,15 +138,17 @@ static cleave_status_t create(cleave_session_t *session, const source_t *source,
 
 /* Without the backends of `without`, whose devices have failed. Where another one's does, and `cpu` may take
  * its regions, it comes to them: *out_again. */
-static cleave_status_t try_create(const source_t *source, cleave_without_t *without, bool *out_again,
-                                  cleave_session_t **out_session, cleave_error_t *error) {
+static cleave_status_t try_create(const cleave_graph_t *graph, const cleave_plan_t *plan,
+                                  const cleave_tensor_view_t *const *inputs, size_t input_count,
+                                  const cleave_session_options_t *options, cleave_without_t *without,
+                                  bool *out_again, cleave_session_t **out_session, cleave_error_t *error) {
   cleave_error_t reason = CLEAVE_ERROR_INIT;
   cleave_session_t *session = cleave_allocate_zeroed(1, sizeof *session);
   if (session == NULL) {
     return cleave_error_out_of_memory(error);
   }
   session->without = without;
-  cleave_status_t status = create(session, source, &reason);
+  cleave_status_t status = create(session, graph, plan, inputs, input_count, options, &reason);
   session->without = NULL;
   if (status == CLEAVE_OK) {
     *out_session = session;
@@ -165,7 +158,7 @@ static cleave_status_t try_create(const source_t *source, cleave_without_t *with
   if (*out_again) {
     without->handles[without->count] = session->failed;
     without->reasons[without->count++] = reason;
-    cleave_log(cleave_context_log(source->graph->context), CLEAVE_LOG_WARNING, "regions of %s run on cpu: %s",
+    cleave_log(cleave_context_log(graph->context), CLEAVE_LOG_WARNING, "regions of %s run on cpu: %s",
                session->failed->backend->name, reason.message);
   }
   cleave_session_destroy(session);
@@ -176,12 +169,11 @@ cleave_status_t cleave_session_create_planned(const cleave_graph_t *graph, const
                                               const cleave_tensor_view_t *const *inputs, size_t input_count,
                                               const cleave_session_options_t *options,
                                               cleave_session_t **out_session, cleave_error_t *error) {
-  source_t source = {graph, plan, inputs, input_count, options};
   cleave_without_t without = {.count = 0};
   *out_session = NULL;
   for (bool again = true; again;) {
     again = false;
-    CLEAVE_TRY(try_create(&source, &without, &again, out_session, error));
+    CLEAVE_TRY(try_create(graph, plan, inputs, input_count, options, &without, &again, out_session, error));
   }
   return CLEAVE_OK;
 }

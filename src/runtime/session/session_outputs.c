@@ -77,6 +77,20 @@ static cleave_status_t set_output_request(cleave_session_t *session, const cleav
   return CLEAVE_OK;
 }
 
+static bool is_aligned(const cleave_tensor_view_t *tensor) {
+  return (uintptr_t)tensor->data % ALIGNMENT == 0;
+}
+
+/* Other memory for an output, with nothing else changed: what is decided about it and others stays, so this
+ * costs as little as an input that is set. */
+static void move_output(cleave_session_t *session, const cleave_output_t *output) {
+  const cleave_block_t *block = output->is_direct ? find_block(session, output) : NULL;
+  if (block != NULL) {
+    cleave_session_patch_block(session, (uint32_t)(block - session->blocks.items),
+                               (void *)(uintptr_t)output->view.data);
+  }
+}
+
 static cleave_status_t place_output(cleave_session_t *session, uint32_t index, cleave_error_t *error) {
   cleave_output_t *output = &session->outputs[index];
   cleave_block_t *block = find_block(session, output);
@@ -85,9 +99,9 @@ static cleave_status_t place_output(cleave_session_t *session, uint32_t index, c
   if (block == NULL) {
     return CLEAVE_OK;
   }
-  bool is_aligned = (uintptr_t)output->view.data % ALIGNMENT == 0;
-  output->is_direct = output->has_memory && is_aligned && output->request != CLEAVE_REQUEST_NONE &&
-                      !is_taken(session, index, block) && (!adds || can_add(session, output, block));
+  output->is_direct = output->has_memory && is_aligned(&output->view) &&
+                      output->request != CLEAVE_REQUEST_NONE && !is_taken(session, index, block) &&
+                      (!adds || can_add(session, output, block));
   if (output->is_direct) {
     cleave_session_patch_block(session, (uint32_t)(block - session->blocks.items),
                                (void *)(uintptr_t)output->view.data);
@@ -229,12 +243,19 @@ cleave_status_t cleave_session_set_output(cleave_session_t *session, uint32_t in
                             (unsigned)index, cleave_dtype_name(tensor->dtype));
   }
   bool is_same_request = output->request == request;
+  bool has_memory = tensor != NULL && tensor->data != NULL && request != CLEAVE_REQUEST_NONE;
+  bool only_moves =
+      is_same_request && has_memory && output->has_memory && is_aligned(&output->view) == is_aligned(tensor);
   output->request = request;
-  output->has_memory = tensor != NULL && tensor->data != NULL && request != CLEAVE_REQUEST_NONE;
+  output->has_memory = has_memory;
   if (output->has_memory) {
     output->view = *tensor;
     output->view.dims = output->dims;
     memcpy(output->dims, tensor->dims, (size_t)tensor->rank * sizeof *tensor->dims);
+  }
+  if (only_moves) {
+    move_output(session, output);
+    return CLEAVE_OK;
   }
   return is_same_request ? place_outputs(session, error) : refresh(session, error);
 }

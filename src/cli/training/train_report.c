@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/training/train_report.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "cli/common/output.h"
+#include "cli/report/run_watch.h"
+#include "runtime/model/model.h"
+#include "runtime/session/session.h"
+
+/* JSON has no infinities. */
+static json_t *number(double value) {
+  return isfinite(value) ? json_real(value) : json_string(isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
+}
+
+static void flush(void) {
+  (void)fflush(stdout);
+}
+
+void cleave_train_report_start(const cleave_train_run_t *run) {
+  const cleave_plan_t *plan = cleave_trainer_step_plan(run->trainer);
+  size_t nodes = cleave_model_graph(cleave_trainer_step_model(run->trainer))->live_node_count;
+  long long per_epoch = (long long)cleave_trainer_steps_per_epoch(run->trainer);
+  long long steps = (long long)cleave_trainer_step_count(run->trainer);
+  long long done = (long long)cleave_trainer_steps_done(run->trainer);
+  const cleave_samples_t *samples = run->part != NULL ? run->part : run->all;
+  if (run->json) {
+    cleave_run_watch_line(json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:i, s:i, s:f}", "event", "start",
+                                    "samples", (json_int_t)cleave_samples_count(samples), "held_out",
+                                    (json_int_t)(run->held == NULL ? 0 : cleave_samples_count(run->held)),
+                                    "steps_per_epoch", (json_int_t)per_epoch, "steps", (json_int_t)steps,
+                                    "steps_done", (json_int_t)done, "nodes", (json_int_t)nodes, "fusions",
+                                    (int)plan->fusion_count, "regions", (int)plan->region_count, "make_ms",
+                                    run->make_ms));
+    return;
+  }
+  cleave_print("%lld samples", (long long)cleave_samples_count(samples));
+  if (run->held != NULL) {
+    cleave_print(", %lld held out", (long long)cleave_samples_count(run->held));
+  }
+  cleave_print("; %lld steps of %lld in an epoch, %lld in all", per_epoch, (long long)run->options.batch,
+               steps);
+  if (done > 0) {
+    cleave_print("; %lld are done", done);
+  }
+  cleave_print("\na step: %zu nodes, %u fusions, %u regions; made in %.0f ms\n\n", nodes,
+               (unsigned)plan->fusion_count, (unsigned)plan->region_count, run->make_ms);
+  cleave_print("  %5s  %8s  %10s  %10s  %10s  %10s  %8s  %8s\n", "epoch", "steps", "loss", "gradient", "rate",
+               "held out", "accuracy", "ms/step");
+  flush();
+}
+
+void cleave_train_report_step(const cleave_train_run_t *run, const cleave_train_step_t *step) {
+  if (run->json && run->each_step) {
+    cleave_run_watch_line(json_pack("{s:s, s:I, s:I, s:o, s:o, s:f}", "event", "step", "step",
+                                    (json_int_t)step->step, "epoch", (json_int_t)step->epoch, "loss",
+                                    number(step->loss), "gradient_norm", number(step->gradient_norm), "rate",
+                                    step->rate));
+    flush();
+  }
+  cleave_output_progress("epoch %lld, step %lld of %lld: loss %.4g, gradient %.3g", (long long)step->epoch,
+                         (long long)step->step, (long long)cleave_trainer_step_count(run->trainer),
+                         step->loss, step->gradient_norm);
+}
+
+void cleave_train_report_epoch(const cleave_train_run_t *run, const cleave_train_epoch_t *epoch) {
+  const cleave_evaluation_t *evaluation = &epoch->evaluation;
+  cleave_output_progress_end();
+  if (run->json) {
+    json_t *json =
+        json_pack("{s:s, s:I, s:I, s:o, s:o, s:f, s:f}", "event", "epoch", "epoch", (json_int_t)epoch->epoch,
+                  "step", (json_int_t)epoch->step, "loss", number(epoch->loss), "gradient_norm",
+                  number(epoch->norm), "rate", epoch->rate, "step_ms", epoch->step_ms);
+    if (json != NULL && epoch->has_evaluation) {
+      (void)json_object_set_new(json, "held_out_loss", number(evaluation->loss));
+    }
+    if (json != NULL && epoch->has_evaluation && evaluation->has_accuracy) {
+      (void)json_object_set_new(json, "accuracy", json_real(evaluation->accuracy));
+    }
+    cleave_run_watch_line(json);
+    flush();
+    return;
+  }
+  cleave_print("  %5lld  %8lld  %10.5g  %10.4g  %10.4g", (long long)epoch->epoch, (long long)epoch->step,
+               epoch->loss, epoch->norm, epoch->rate);
+  if (epoch->has_evaluation) {
+    cleave_print("  %10.5g", evaluation->loss);
+  } else {
+    cleave_print("  %10s", "");
+  }
+  if (epoch->has_evaluation && evaluation->has_accuracy) {
+    cleave_print("  %6.2f %%", 100.0 * evaluation->accuracy);
+  } else {
+    cleave_print("  %8s", "");
+  }
+  cleave_print("  %8.2f\n", epoch->step_ms);
+  flush();
+}
+
+void cleave_train_report_saved(const cleave_train_run_t *run, const char *what, const char *path) {
+  if (run->json) {
+    cleave_run_watch_line(json_pack("{s:s, s:s, s:s}", "event", "saved", "what", what, "path", path));
+  } else {
+    cleave_print("%s: %s\n", what, path);
+  }
+}

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What a training run prints. */
+#ifndef CLEAVE_CLI_TRAINING_TRAIN_REPORT_H
+#define CLEAVE_CLI_TRAINING_TRAIN_REPORT_H
+
+#include "cli/training/train_run.h"
+
+void cleave_train_report_start(const cleave_train_run_t *run);
+void cleave_train_report_step(const cleave_train_run_t *run, const cleave_train_step_t *step);
+void cleave_train_report_epoch(const cleave_train_run_t *run, const cleave_train_epoch_t *epoch);
+void cleave_train_report_saved(const cleave_train_run_t *run, const char *what, const char *path);
+
+#endif /* CLEAVE_CLI_TRAINING_TRAIN_REPORT_H */

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Training: a model, samples, a loss and an optimizer; step by step, with checkpoints.
+ *
+ * A step is one graph: forward, backward (cleave_model_gradient) and the optimizer's update, all of canonical
+ * operators, so that rules partition and fuse it like any other model. Weights stay where they are: a step
+ * reads them from one buffer and writes them to another, and the next step does the same the other way round.
+ *
+ * What a run computes depends on the model, the samples, the options and the number of threads alone: the
+ * same run gives the same losses, and a run that goes on from a checkpoint gives those that it would have
+ * given without the break, to the bit.
+ *
+ * Errors, ownership and threads are as cleave/cleave.h says: one trainer from one thread at a time.
+ */
+#ifndef CLEAVE_TRAIN_H
+#define CLEAVE_TRAIN_H
+
+#include "cleave/cleave.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- samples -------------------------------------------------------------------------------------- */
+
+/* Named arrays whose first dimension counts samples. Mapped from their files, never changed, and shared by
+ * trainers; must outlive them. */
+typedef struct cleave_samples cleave_samples_t;
+
+/* The files NAME.npy of a folder, or the arrays of a file.npz (numpy.savez; not compressed). At least one
+ * array; all have rank 1 or more and the same number of samples, at least 1.
+ * CLEAVE_ERROR_IO, _FORMAT, _UNSUPPORTED: a file is not readable. CLEAVE_ERROR_SHAPE: the arrays do not
+ * belong together. */
+CLEAVE_MUST_USE cleave_status_t cleave_samples_open(const char *path, cleave_samples_t **out_samples,
+                                                    cleave_error_t *error);
+/* NULL is a no-op. */
+void cleave_samples_destroy(cleave_samples_t *samples);
+int64_t cleave_samples_count(const cleave_samples_t *samples);
+/* A part of the samples, `first` to `first + count - 1`, which shares the mapped files: for evaluation on
+ * what is not trained on. */
+CLEAVE_MUST_USE cleave_status_t cleave_samples_slice(const cleave_samples_t *samples, int64_t first,
+                                                     int64_t count, cleave_samples_t **out_samples,
+                                                     cleave_error_t *error);
+
+/* ---- options -------------------------------------------------------------------------------------- */
+
+/* What an update does with a weight w and its gradient d, which is the one of the loss, cut by `clip`, plus
+ * weight_decay times w (ADAMW: not). As PyTorch's optimizers of these names. */
+typedef enum cleave_optimizer {
+  CLEAVE_OPTIMIZER_SGD,      /* w -= rate d */
+  CLEAVE_OPTIMIZER_MOMENTUM, /* v = momentum v + d; w -= rate v; with `nesterov`: w -= rate (d + momentum v)
+                              */
+  CLEAVE_OPTIMIZER_ADAM,     /* m = beta1 m + (1 - beta1) d, v = beta2 v + (1 - beta2) d d; in step t from 1:
+                              * w -= rate (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + epsilon) */
+  CLEAVE_OPTIMIZER_ADAMW     /* the same, after w -= rate weight_decay w */
+} cleave_optimizer_t;
+
+/* The rate of step t, from 0, out of `steps` in all, of which the first `warmup` rise in equal steps to
+ * `rate`. */
+typedef enum cleave_schedule {
+  CLEAVE_SCHEDULE_CONSTANT, /* rate */
+  CLEAVE_SCHEDULE_STEP,     /* rate step_factor^(epoch / step_epochs), rounded down */
+  CLEAVE_SCHEDULE_COSINE    /* from rate to final_rate by half a cosine, over what follows the warmup */
+} cleave_schedule_t;
+
+typedef struct cleave_train_options {
+  size_t size; /* sizeof(cleave_train_options_t) */
+  /* "cross_entropy": the mean of the softmax cross entropy of `scores`, [N, C] or [N, C, ...], against the
+   * array "labels" of integers, [N] or [N, ...] (or scores [N, ..., C], if only that fits), as ONNX's
+   * SoftmaxCrossEntropyLoss (opset 13); labels of -100 do not count. If `scores` is what a Softmax over the
+   * classes makes, its input is taken. "mse": the mean of the squared differences of `scores` and the array
+   * "targets", of the same shape. Otherwise: an output, or any other value of the model, of one number. */
+  const char *loss;
+  const char *scores; /* the value that a built-in loss is of, by name; NULL: output 0 */
+  cleave_optimizer_t optimizer;
+  double rate;
+  double momentum; /* 0.9 */
+  bool nesterov;
+  double beta1;        /* 0.9 */
+  double beta2;        /* 0.999 */
+  double epsilon;      /* 1e-8 */
+  double weight_decay; /* of all weights */
+  double
+      clip; /* gradients are scaled so that their norm, over all together, is at most this; 0: they are not */
+  cleave_schedule_t schedule;
+  int64_t step_epochs; /* 30 */
+  double step_factor;  /* 0.1 */
+  double final_rate;
+  int64_t warmup;  /* steps */
+  int64_t batch;   /* samples of a step; 32 */
+  int64_t epochs;  /* 1 */
+  uint64_t seed;   /* of the order of the samples, and of dropout */
+  bool keep_order; /* samples are not shuffled */
+  /* BatchNormalization: false: normalizes by the statistics of the batch, and its running mean and variance
+   * follow them by its attribute `momentum` (ONNX, opset 15; the variance is that of the population); true:
+   * it stays as in inference, and only its scale and bias are trained. */
+  bool freeze_norms;
+  bool no_dropout; /* Dropout passes everything on; false: it drops, by numbers of `seed` */
+  /* Names of the weights to train; '*' and '?' stand for others as in a shell. None: all constants of
+   * floating-point numbers with a name and one or more dimensions that the loss depends on. */
+  const char *const *weights;
+  size_t weight_count;
+  /* Partitioning, as for cleave_model_partition. */
+  const cleave_rule_source_t *rules;
+  size_t rule_count;
+  const cleave_setting_t *settings;
+  size_t setting_count;
+  const char *backend;
+  const cleave_session_options_t *session; /* may be NULL */
+} cleave_train_options_t;
+
+/* The defaults that are named above, the rest zero: a loss and a rate are still to be set. */
+void cleave_train_defaults(cleave_train_options_t *out_options);
+
+/* ---- training ------------------------------------------------------------------------------------- */
+
+typedef struct cleave_trainer cleave_trainer_t;
+
+/* Builds and compiles a step for `options->batch` samples. Each input of the model takes the array of its
+ * name; if there is one input without an array, and one array without an input, these belong together.
+ * Arrays have the shape of the input, with the number of samples in the place of the first dimension.
+ * Numbers of other types are converted to those of the input where integers become integers or floats, and
+ * floats floats. A minibatch that would not be full is left out. The trainer retains the model and copies the
+ * options; `samples` must outlive it.
+ *
+ * CLEAVE_ERROR_INVALID_ARGUMENT: an option is out of range, the loss is none of the model's, an array is
+ * missing, a label is no class. CLEAVE_ERROR_SHAPE: an array does not fit. CLEAVE_ERROR_UNSUPPORTED: an
+ * operator has no gradient. And those of partitioning and compiling. */
+CLEAVE_MUST_USE cleave_status_t cleave_trainer_create(cleave_model_t *model, const cleave_samples_t *samples,
+                                                      const cleave_train_options_t *options,
+                                                      cleave_trainer_t **out_trainer, cleave_error_t *error);
+/* NULL is a no-op. */
+void cleave_trainer_destroy(cleave_trainer_t *trainer);
+
+typedef struct cleave_train_step {
+  size_t size;
+  int64_t step;         /* from 1 */
+  int64_t epoch;        /* from 1 */
+  double loss;          /* of this minibatch, before the update */
+  double gradient_norm; /* before clipping: the square root of the sum of all squares */
+  double rate;
+  bool ends_epoch;
+} cleave_train_step_t;
+
+int64_t cleave_trainer_steps_per_epoch(const cleave_trainer_t *trainer);
+int64_t cleave_trainer_step_count(const cleave_trainer_t *trainer); /* in all epochs */
+int64_t cleave_trainer_steps_done(const cleave_trainer_t *trainer);
+/* A step that was done, from 0. The size of out_step is set. CLEAVE_ERROR_INVALID_ARGUMENT beyond the last.
+ */
+CLEAVE_MUST_USE cleave_status_t cleave_trainer_history(const cleave_trainer_t *trainer, int64_t index,
+                                                       cleave_train_step_t *out_step, cleave_error_t *error);
+
+/* One step. CLEAVE_ERROR_INVALID_ARGUMENT after the last. A loss that is not finite is no error here. */
+CLEAVE_MUST_USE cleave_status_t cleave_trainer_step(cleave_trainer_t *trainer, cleave_train_step_t *out_step,
+                                                    cleave_error_t *error);
+
+typedef struct cleave_evaluation {
+  size_t size;
+  int64_t samples; /* that counted */
+  double loss;     /* mean over them */
+  bool has_accuracy;
+  double accuracy; /* of "cross_entropy": the share of labels whose class has the largest score */
+} cleave_evaluation_t;
+
+/* The model as it is now, in inference, on samples that have the arrays of the training samples. With a loss
+ * that is a value of the model, samples that do not fill a minibatch are left out. */
+CLEAVE_MUST_USE cleave_status_t cleave_trainer_evaluate(cleave_trainer_t *trainer,
+                                                        const cleave_samples_t *samples,
+                                                        cleave_evaluation_t *out_evaluation,
+                                                        cleave_error_t *error);
+
+/* The model of the trainer with the weights, running means and variances of now. */
+CLEAVE_MUST_USE cleave_status_t cleave_trainer_model(const cleave_trainer_t *trainer,
+                                                     cleave_model_t **out_model, cleave_error_t *error);
+/* The same as an .onnx file, in inference: BatchNormalization and Dropout with training_mode 0. `opset` as
+ * for cleave_plan_save. */
+CLEAVE_MUST_USE cleave_status_t cleave_trainer_export(const cleave_trainer_t *trainer, const char *path,
+                                                      int32_t opset, cleave_error_t *error);
+
+/* All that later steps depend on, as an .npz file, which is replaced as a whole: the weights by their names
+ * ("weight/NAME", "norm/NAME", "state0/NAME", ...), the history, and what identifies the run. */
+CLEAVE_MUST_USE cleave_status_t cleave_trainer_save(const cleave_trainer_t *trainer, const char *path,
+                                                    cleave_error_t *error);
+/* Goes on from such a file. More epochs than before are allowed; the optimizer and its numbers, the schedule,
+ * batch, seed, number of samples, and the weights must be those of the file: CLEAVE_ERROR_INVALID_ARGUMENT
+ * names what differs. CLEAVE_ERROR_FORMAT: the file is broken. The trainer is then as it was. */
+CLEAVE_MUST_USE cleave_status_t cleave_trainer_resume(cleave_trainer_t *trainer, const char *path,
+                                                      cleave_error_t *error);
+
+/* The step as a model and its plan, for looking at; borrowed. */
+cleave_model_t *cleave_trainer_step_model(const cleave_trainer_t *trainer);
+const cleave_plan_t *cleave_trainer_step_plan(const cleave_trainer_t *trainer);
+cleave_session_t *cleave_trainer_step_session(const cleave_trainer_t *trainer);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* CLEAVE_TRAIN_H */

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The options of a trainer: checked, copied, and the learning rate that they say. */
+#ifndef CLEAVE_TRAIN_OPTIONS_H
+#define CLEAVE_TRAIN_OPTIONS_H
+
+#include "base/arena.h"
+#include "cleave/train.h"
+
+/* Checks the ranges of numbers. CLEAVE_ERROR_INVALID_ARGUMENT names the first that is wrong. */
+CLEAVE_MUST_USE cleave_status_t cleave_train_check_options(const cleave_train_options_t *options,
+                                                           cleave_error_t *error);
+
+/* A copy whose texts are in the arena, without the rule files and session options, which are needed while the
+ * trainer is made. */
+CLEAVE_MUST_USE cleave_status_t cleave_train_copy_options(const cleave_train_options_t *options,
+                                                          cleave_arena_t *arena,
+                                                          cleave_train_options_t *out_options,
+                                                          cleave_error_t *error);
+
+/* The learning rate of a step, from 0, as cleave_schedule_t says. */
+double cleave_train_rate(const cleave_train_options_t *options, int64_t step, int64_t steps_per_epoch);
+
+/* "adam" */
+const char *cleave_train_optimizer_name(cleave_optimizer_t optimizer);
+
+#endif /* CLEAVE_TRAIN_OPTIONS_H */

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+// The graph of a step. Its inputs, in order: those of the model, the loss's array, running statistics, masks
+// of Dropout, weights, their states, numbers. Its outputs: the loss, the norm, and what comes of statistics,
+// weights and states.
+#include <fnmatch.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "graph/clone.h"
+#include "ops/attribute_view.h"
+#include "runtime/model/model.h"
+#include "runtime/model/model_gradient.h"
+#include "train/form.h"
+#include "train/trainer_internal.h"
+
+static const char LOSS_NAME[] = "training loss";
+
+typedef struct making {
+  cleave_trainer_t *trainer;
+  cleave_train_form_t form;
+  cleave_train_loss_t loss;
+  cleave_model_t *forward;  /* in training, with the loss */
+  cleave_model_t *backward; /* the same with gradients */
+  uint32_t output_count;    /* of the model */
+  uint32_t first_norm;      /* input */
+  uint32_t first_weight;    /* input */
+  CLEAVE_ARRAY(cleave_train_weight_t) weights;
+} making_t;
+
+// ---- which weights ----
+
+static bool is_wanted(const cleave_train_options_t *options, const char *name, bool *matched) {
+  bool wanted = options->weight_count == 0;
+  for (size_t k = 0; k < options->weight_count; k++) {
+    bool matches = fnmatch(options->weights[k], name, 0) == 0;
+    matched[k] = matched[k] || matches;
+    wanted = wanted || matches;
+  }
+  return wanted;
+}
+
+/* Constants that are not to be trained lose their names: gradients are asked for by name. */
+static cleave_status_t choose_weights(cleave_graph_t *graph, const cleave_train_options_t *options,
+                                      cleave_error_t *error) {
+  bool *matched = cleave_allocate_zeroed(options->weight_count + 1, sizeof *matched);
+  if (matched == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  cleave_status_t status = CLEAVE_OK;
+  for (uint32_t k = 0; k < cleave_graph_value_bound(graph) && status == CLEAVE_OK; k++) {
+    const cleave_value_record_t *record = &graph->values.items[k];
+    if (record->tensor != NULL && !record->is_removed && record->rank > 0 &&
+        cleave_dtype_is_float((cleave_dtype_t)record->dtype) &&
+        !is_wanted(options, cleave_value_name(graph, (cleave_value_t){k}), matched)) {
+      status = cleave_graph_set_value_name(graph, (cleave_value_t){k}, "", error);
+    }
+  }
+  for (size_t k = 0; k < options->weight_count && status == CLEAVE_OK; k++) {
+    if (!matched[k]) {
+      status = cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                                "weights '%.100s': no constant of floating-point numbers has such a name",
+                                options->weights[k]);
+    }
+  }
+  cleave_free(matched);
+  return status;
+}
+
+// ---- forward and backward ----
+
+static cleave_status_t add_outputs(making_t *making, cleave_graph_t *graph, cleave_error_t *error) {
+  making->output_count = (uint32_t)graph->outputs.count;
+  CLEAVE_TRY(cleave_graph_add_output(graph, LOSS_NAME, making->loss.value, error));
+  for (size_t k = 0; k < making->form.norms.count; k++) {
+    const cleave_train_norm_t *norm = &making->form.norms.items[k];
+    CLEAVE_TRY(cleave_graph_add_output(graph, cleave_value_name(graph, norm->next), norm->next, error));
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t add_drops(making_t *making, const cleave_graph_t *graph, cleave_error_t *error) {
+  for (size_t k = 0; k < making->form.masks.count; k++) {
+    const cleave_train_mask_t *mask = &making->form.masks.items[k];
+    const cleave_value_record_t *record = cleave_graph_value(graph, mask->input);
+    cleave_train_drop_t drop = {.ratio = mask->ratio};
+    if (!cleave_shape_element_count(record->rank, record->dims, &drop.count)) {
+      return cleave_error_set(error, CLEAVE_ERROR_UNSUPPORTED,
+                              "a Dropout of training has data whose size is known only at run time");
+    }
+    CLEAVE_ARRAY_PUSH(&making->trainer->drops, drop, error);
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t to_training(making_t *making, cleave_graph_t *graph, cleave_error_t *error) {
+  const cleave_train_options_t *options = &making->trainer->options;
+  making->first_norm = (uint32_t)graph->inputs.count;
+  CLEAVE_TRY(
+      cleave_train_to_training(graph, !options->freeze_norms, !options->no_dropout, &making->form, error));
+  making->trainer->first_mask = making->first_norm + (uint32_t)making->form.norms.count;
+  making->first_weight = (uint32_t)graph->inputs.count;
+  CLEAVE_TRY(choose_weights(graph, options, error));
+  CLEAVE_TRY(add_drops(making, graph, error));
+  return add_outputs(making, graph, error);
+}
+
+static cleave_status_t make_backward(making_t *making, cleave_error_t *error) {
+  cleave_graph_t *graph = NULL;
+  const cleave_gradient_order_t order = {.loss = LOSS_NAME, .open = true};
+  CLEAVE_TRY(cleave_train_start_graph(making->trainer, false, &making->loss, &graph, error));
+  making->trainer->loss = making->loss;
+  cleave_status_t status = to_training(making, graph, error);
+  if (status != CLEAVE_OK) {
+    cleave_graph_destroy(graph);
+    return status;
+  }
+  CLEAVE_TRY(cleave_model_create_sharing_take(graph, making->trainer->bound, &making->forward, error));
+  return cleave_model_gradient_by(making->forward, &order, &making->backward, error);
+}
+
+// ---- the update ----
+
+static cleave_status_t check_weight(const cleave_graph_t *graph, cleave_value_t value,
+                                    cleave_error_t *error) {
+  cleave_dtype_t dtype = (cleave_dtype_t)cleave_graph_value(graph, value)->dtype;
+  if (dtype != CLEAVE_DTYPE_F32 && dtype != CLEAVE_DTYPE_F64) {
+    return cleave_error_set(error, CLEAVE_ERROR_UNSUPPORTED,
+                            "weight '%.100s' is of %s: weights of float32 and float64 are trained; convert "
+                            "the model, or leave this weight out",
+                            cleave_value_name(graph, value), cleave_dtype_name(dtype));
+  }
+  return CLEAVE_OK;
+}
+
+/* An input of the type of another value. */
+static cleave_status_t add_input_like(cleave_graph_t *graph, const char *name, cleave_value_t like,
+                                      cleave_value_t *out_value, cleave_error_t *error) {
+  const cleave_value_record_t *record = cleave_graph_value(graph, like);
+  return cleave_graph_add_input(graph, name, (cleave_dtype_t)record->dtype, record->rank, record->dims,
+                                out_value, error);
+}
+
+static cleave_status_t add_weights(making_t *making, cleave_graph_t *graph, cleave_error_t *error) {
+  uint32_t first_gradient = making->output_count + 1 + (uint32_t)making->form.norms.count;
+  uint32_t count = (uint32_t)graph->outputs.count - first_gradient;
+  uint32_t states = cleave_train_state_count(making->trainer->options.optimizer);
+  for (uint32_t k = 0; k < count; k++) {
+    cleave_train_weight_t weight = {.value = graph->inputs.items[making->first_weight + k],
+                                    .gradient = cleave_graph_output(graph, first_gradient + k)};
+    CLEAVE_TRY(check_weight(graph, weight.value, error));
+    CLEAVE_ARRAY_PUSH(&making->weights, weight, error);
+  }
+  for (uint32_t k = 0; k < count * states; k++) {
+    cleave_train_weight_t *weight = &making->weights.items[k % count];
+    char name[160];
+    (void)snprintf(name, sizeof name, "state%u(%.120s)", (unsigned)(k / count),
+                   cleave_value_name(graph, weight->value));
+    CLEAVE_TRY(add_input_like(graph, name, weight->value, &weight->state[k / count], error));
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t add_update(making_t *making, cleave_graph_t *graph, cleave_value_t *out_norm,
+                                  cleave_error_t *error) {
+  static const char *const names[CLEAVE_TRAIN_SCALARS] = {"training rate", "training root", "training keep"};
+  cleave_value_t scalars[CLEAVE_TRAIN_SCALARS];
+  cleave_editor_t editor;
+  making->trainer->first_scalar = (uint32_t)graph->inputs.count;
+  for (int k = 0; k < CLEAVE_TRAIN_SCALARS; k++) {
+    CLEAVE_TRY(cleave_graph_add_input(graph, names[k], CLEAVE_DTYPE_F64, 0, NULL, &scalars[k], error));
+  }
+  cleave_editor_init(&editor, graph, NULL);
+  cleave_status_t status =
+      cleave_train_add_updates(&editor, &making->trainer->options, scalars, making->weights.items,
+                               making->weights.count, out_norm, error);
+  cleave_editor_deinit(&editor);
+  return status;
+}
+
+/* The outputs of the step: loss, norm, then those of `carried` in order. */
+static cleave_status_t list_outputs(const making_t *making, const cleave_graph_t *graph, cleave_value_t norm,
+                                    cleave_value_t *outputs, size_t *out_count) {
+  size_t count = 0;
+  uint32_t states = cleave_train_state_count(making->trainer->options.optimizer);
+  outputs[count++] = cleave_graph_output(graph, making->output_count);
+  outputs[count++] = norm;
+  for (size_t k = 0; k < making->form.norms.count; k++) {
+    outputs[count++] = cleave_graph_output(graph, making->output_count + 1 + k);
+  }
+  for (size_t k = 0; k < making->weights.count; k++) {
+    outputs[count++] = making->weights.items[k].next;
+  }
+  for (uint32_t s = 0; s < states; s++) {
+    for (size_t k = 0; k < making->weights.count; k++) {
+      outputs[count++] = making->weights.items[k].next_state[s];
+    }
+  }
+  *out_count = count;
+  return CLEAVE_OK;
+}
+
+static cleave_status_t make_program(making_t *making, cleave_error_t *error) {
+  cleave_graph_t *graph = NULL;
+  cleave_graph_t *step = NULL;
+  cleave_value_t norm = CLEAVE_VALUE_NONE;
+  size_t count = 0;
+  CLEAVE_TRY(cleave_graph_copy(cleave_model_graph(making->backward), &graph, error));
+  cleave_status_t status = add_weights(making, graph, error);
+  if (status == CLEAVE_OK) {
+    status = add_update(making, graph, &norm, error);
+  }
+  size_t most = 2 + making->form.norms.count + (1 + CLEAVE_TRAIN_STATES) * making->weights.count;
+  cleave_value_t *outputs = cleave_allocate(most, sizeof *outputs);
+  if (status == CLEAVE_OK && outputs == NULL) {
+    status = cleave_error_out_of_memory(error);
+  }
+  if (status == CLEAVE_OK) {
+    status = list_outputs(making, graph, norm, outputs, &count);
+  }
+  if (status == CLEAVE_OK) {
+    status = cleave_train_take_outputs(graph, outputs, count, &step, error);
+  } else {
+    cleave_graph_destroy(graph);
+  }
+  cleave_free(outputs);
+  CLEAVE_TRY(status);
+  return cleave_train_compile_take(making->trainer, step, making->backward, &making->trainer->step, error);
+}
+
+// ---- what is carried ----
+
+static cleave_status_t fill_buffers(cleave_train_carried_t *carried, const cleave_tensor_t *constant,
+                                    const cleave_port_t *port, cleave_error_t *error) {
+  for (int k = 0; k < 2; k++) {
+    CLEAVE_TRY(cleave_tensor_create(port->tensor.dtype, port->tensor.rank, port->tensor.dims,
+                                    &carried->buffers[k], error));
+  }
+  if (constant != NULL) {
+    memcpy(carried->buffers[0]->data, constant->data, constant->bytes);
+  }
+  return CLEAVE_OK;
+}
+
+/* The constant of the model that has this name: alone, or its new value could not be told from others'. */
+static cleave_status_t find_constant(const cleave_graph_t *graph, const char *name,
+                                     const cleave_tensor_t **out_tensor, cleave_error_t *error) {
+  cleave_string_t string = cleave_strings_find(&graph->strings, name, strlen(name));
+  *out_tensor = NULL;
+  for (uint32_t k = 0; k < cleave_graph_value_bound(graph); k++) {
+    const cleave_value_record_t *record = &graph->values.items[k];
+    if (record->name != string.index || record->tensor == NULL || record->is_removed) {
+      continue;
+    }
+    if (*out_tensor != NULL) {
+      return cleave_error_set(error, CLEAVE_ERROR_UNSUPPORTED,
+                              "weight '%.100s': several constants of the model have this name; give them "
+                              "names of their own in the file",
+                              name);
+    }
+    *out_tensor = record->tensor;
+  }
+  return *out_tensor != NULL ? CLEAVE_OK
+                             : cleave_error_set(error, CLEAVE_ERROR_INTERNAL,
+                                                "weight '%.100s' is no constant of the model", name);
+}
+
+static cleave_status_t carry(making_t *making, const cleave_graph_t *source, uint32_t input, int role,
+                             const char *name, cleave_error_t *error) {
+  cleave_trainer_t *trainer = making->trainer;
+  const cleave_tensor_t *constant = NULL;
+  cleave_train_carried_t carried = {
+      .role = role, .input = input, .output = 2 + (uint32_t)trainer->carried.count};
+  cleave_port_t port;
+  CLEAVE_TRY(cleave_model_input(trainer->step.model, input, &port, error));
+  name = name != NULL ? name : port.name;
+  carried.name = cleave_arena_copy_text(&trainer->arena, name, strlen(name));
+  if (carried.name == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  if (role < CLEAVE_TRAIN_STATE) {
+    CLEAVE_TRY(find_constant(source, name, &constant, error));
+  }
+  CLEAVE_TRY(cleave_array_reserve(&trainer->carried, 1, error));
+  cleave_array_push_reserved(&trainer->carried, carried);
+  return fill_buffers(&trainer->carried.items[trainer->carried.count - 1], constant, &port, error);
+}
+
+static cleave_status_t carry_all(making_t *making, const cleave_graph_t *source, cleave_error_t *error) {
+  uint32_t weights = (uint32_t)making->weights.count;
+  uint32_t states = cleave_train_state_count(making->trainer->options.optimizer);
+  for (uint32_t k = 0; k < making->form.norms.count; k++) {
+    CLEAVE_TRY(carry(making, source, making->first_norm + k, CLEAVE_TRAIN_NORM, NULL, error));
+  }
+  for (uint32_t k = 0; k < weights; k++) {
+    CLEAVE_TRY(carry(making, source, making->first_weight + k, CLEAVE_TRAIN_WEIGHT, NULL, error));
+  }
+  for (uint32_t k = 0; k < states * weights; k++) {
+    const char *name = making->trainer->carried.items[making->form.norms.count + k % weights].name;
+    CLEAVE_TRY(carry(making, source, making->first_weight + weights + k,
+                     CLEAVE_TRAIN_STATE + (int)(k / weights), name, error));
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t make(making_t *making, cleave_error_t *error) {
+  cleave_graph_t *source = NULL;
+  CLEAVE_TRY(make_backward(making, error));
+  CLEAVE_TRY(make_program(making, error));
+  CLEAVE_TRY(cleave_model_copy_source(making->trainer->base, &source, error));
+  cleave_status_t status = carry_all(making, source, error);
+  cleave_graph_destroy(source);
+  return status;
+}
+
+cleave_status_t cleave_train_make_step(cleave_trainer_t *trainer, cleave_error_t *error) {
+  making_t making = {.trainer = trainer};
+  cleave_status_t status = make(&making, error);
+  cleave_train_form_deinit(&making.form);
+  cleave_array_free(&making.weights);
+  cleave_model_release(making.forward);
+  cleave_model_release(making.backward);
+  return status;
+}
+
+cleave_status_t cleave_train_point(cleave_trainer_t *trainer, cleave_error_t *error) {
+  cleave_session_t *session = trainer->step.session;
+  for (size_t k = 0; k < trainer->carried.count; k++) {
+    const cleave_train_carried_t *carried = &trainer->carried.items[k];
+    cleave_tensor_view_t now = cleave_tensor_view(carried->buffers[trainer->now]);
+    cleave_tensor_view_t next = cleave_tensor_view(carried->buffers[1 - trainer->now]);
+    CLEAVE_TRY(cleave_session_set_input(session, carried->input, &now, error));
+    CLEAVE_TRY(cleave_session_set_output(session, carried->output, &next, CLEAVE_REQUEST_WRITE, error));
+  }
+  return CLEAVE_OK;
+}

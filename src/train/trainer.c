@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string.h>
+
+#include "formats/onnx/onnx.h"
+#include "graph/clone.h"
+#include "ops/attribute_view.h"
+#include "ops/infer.h"
+#include "runtime/model/model.h"
+#include "runtime/model/model_gradient.h"
+#include "runtime/model/model_internal.h"
+#include "train/form.h"
+#include "train/trainer_internal.h"
+
+// ---- making ----
+
+/* The model in inference. */
+static cleave_status_t make_base(cleave_trainer_t *trainer, cleave_model_t *model, cleave_error_t *error) {
+  cleave_graph_t *graph = NULL;
+  const cleave_infer_options_t infer = {.fold = false};
+  CLEAVE_TRY(cleave_model_copy_source(model, &graph, error));
+  cleave_status_t status = cleave_graph_infer(graph, &infer, NULL, error);
+  if (status == CLEAVE_OK) {
+    status = cleave_train_to_inference(graph, error);
+  }
+  if (status != CLEAVE_OK) {
+    cleave_graph_destroy(graph);
+    return status;
+  }
+  return cleave_model_create_sharing_take(graph, model, &trainer->base, error);
+}
+
+static cleave_status_t bind(cleave_trainer_t *trainer, cleave_error_t *error) {
+  const cleave_train_feeds_t *feeds = &trainer->feeds;
+  const cleave_tensor_view_t **views = cleave_allocate((size_t)feeds->input_count + 1, sizeof *views);
+  if (views == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  for (uint32_t k = 0; k < feeds->input_count; k++) {
+    views[k] = &feeds->items[k].type;
+  }
+  cleave_status_t status =
+      cleave_model_bind(trainer->base, views, feeds->input_count, &trainer->bound, error);
+  cleave_free((void *)views);
+  return status;
+}
+
+/* The array of the loss, whose type is known now. */
+static cleave_status_t finish_loss(cleave_trainer_t *trainer, cleave_error_t *error) {
+  if (trainer->loss.array == NULL) {
+    return CLEAVE_OK;
+  }
+  cleave_train_feed_t *feed = &trainer->feeds.items[trainer->feeds.input_count];
+  cleave_port_t port;
+  CLEAVE_TRY(cleave_model_input(trainer->step.model, feed->input, &port, error));
+  CLEAVE_TRY(cleave_train_feed_set_type(feed, port.tensor.dtype, trainer->samples, error));
+  return trainer->loss.kind == CLEAVE_TRAIN_LOSS_CROSS_ENTROPY
+             ? cleave_train_check_labels(feed, trainer->samples, trainer->loss.classes, error)
+             : CLEAVE_OK;
+}
+
+static cleave_status_t set_scalars(cleave_trainer_t *trainer, cleave_error_t *error) {
+  for (uint32_t k = 0; k < CLEAVE_TRAIN_SCALARS; k++) {
+    const cleave_tensor_view_t view = {
+        .size = sizeof view, .dtype = CLEAVE_DTYPE_F64, .data = &trainer->scalars[k]};
+    CLEAVE_TRY(cleave_session_set_input(trainer->step.session, trainer->first_scalar + k, &view, error));
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t set_options(cleave_trainer_t *trainer, const cleave_model_t *model,
+                                   const cleave_train_options_t *options, cleave_error_t *error) {
+  CLEAVE_TRY(cleave_train_check_options(options, error));
+  CLEAVE_TRY(cleave_train_copy_options(options, &trainer->arena, &trainer->options, error));
+  trainer->session_options = options->session != NULL
+                                 ? *options->session
+                                 : (cleave_session_options_t){.size = sizeof trainer->session_options};
+  trainer->steps_per_epoch = trainer->samples->count / options->batch;
+  if (trainer->steps_per_epoch == 0) {
+    return cleave_error_set_at(error, CLEAVE_ERROR_INVALID_ARGUMENT, trainer->samples->path, 0,
+                               "%lld samples do not fill one minibatch of %lld",
+                               (long long)trainer->samples->count, (long long)options->batch);
+  }
+  return cleave_rule_files_load(model->context, options->rules, options->rule_count, options->settings,
+                                options->setting_count, options->backend, &trainer->rules, error);
+}
+
+static cleave_status_t make(cleave_trainer_t *trainer, cleave_model_t *model,
+                            const cleave_train_options_t *options, cleave_error_t *error) {
+  CLEAVE_TRY(set_options(trainer, model, options, error));
+  trainer->loss = cleave_train_loss_of(&trainer->options);
+  CLEAVE_TRY(make_base(trainer, model, error));
+  CLEAVE_TRY(cleave_train_feeds_init(&trainer->feeds, trainer->base, trainer->samples, trainer->loss.array,
+                                     options->batch, error));
+  CLEAVE_TRY(bind(trainer, error));
+  CLEAVE_TRY(cleave_train_make_step(trainer, error));
+  CLEAVE_TRY(finish_loss(trainer, error));
+  CLEAVE_TRY(set_scalars(trainer, error));
+  trainer->plan = (cleave_train_plan_t){.feeds = &trainer->feeds,
+                                        .samples = trainer->samples,
+                                        .drops = trainer->drops.items,
+                                        .drop_count = (uint32_t)trainer->drops.count,
+                                        .batch = trainer->options.batch,
+                                        .seed = trainer->options.seed,
+                                        .keep_order = trainer->options.keep_order};
+  return cleave_train_reader_create(&trainer->plan, &trainer->reader, error);
+}
+
+cleave_status_t cleave_trainer_create(cleave_model_t *model, const cleave_samples_t *samples,
+                                      const cleave_train_options_t *options, cleave_trainer_t **out_trainer,
+                                      cleave_error_t *error) {
+  cleave_trainer_t *trainer = cleave_allocate_zeroed(1, sizeof *trainer);
+  *out_trainer = NULL;
+  if (trainer == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  trainer->samples = samples;
+  cleave_status_t status = make(trainer, model, options, error);
+  if (status != CLEAVE_OK) {
+    cleave_trainer_destroy(trainer);
+    return status;
+  }
+  *out_trainer = trainer;
+  return CLEAVE_OK;
+}
+
+void cleave_trainer_destroy(cleave_trainer_t *trainer) {
+  if (trainer == NULL) {
+    return;
+  }
+  cleave_train_reader_destroy(trainer->reader);
+  cleave_train_program_deinit(&trainer->step);
+  cleave_train_program_deinit(&trainer->evaluation);
+  for (uint32_t k = 0; k < trainer->feeds.count && trainer->evaluation_data != NULL; k++) {
+    cleave_free(trainer->evaluation_data[k]);
+  }
+  cleave_free((void *)trainer->evaluation_data);
+  for (size_t k = 0; k < trainer->carried.count; k++) {
+    cleave_tensor_release(trainer->carried.items[k].buffers[0]);
+    cleave_tensor_release(trainer->carried.items[k].buffers[1]);
+  }
+  cleave_array_free(&trainer->carried);
+  cleave_array_free(&trainer->drops);
+  cleave_array_free(&trainer->history);
+  cleave_train_feeds_deinit(&trainer->feeds);
+  cleave_model_release(trainer->bound);
+  cleave_model_release(trainer->base);
+  cleave_rule_files_destroy(trainer->rules);
+  cleave_arena_deinit(&trainer->arena);
+  cleave_free(trainer);
+}
+
+// ---- steps ----
+
+int64_t cleave_trainer_steps_per_epoch(const cleave_trainer_t *trainer) {
+  return trainer->steps_per_epoch;
+}
+
+int64_t cleave_trainer_step_count(const cleave_trainer_t *trainer) {
+  return trainer->steps_per_epoch * trainer->options.epochs;
+}
+
+int64_t cleave_trainer_steps_done(const cleave_trainer_t *trainer) {
+  return trainer->steps_done;
+}
+
+static cleave_train_step_t describe(const cleave_trainer_t *trainer, int64_t index) {
+  const cleave_train_record_t *record = &trainer->history.items[index];
+  return (cleave_train_step_t){.size = sizeof(cleave_train_step_t),
+                               .step = index + 1,
+                               .epoch = index / trainer->steps_per_epoch + 1,
+                               .loss = record->loss,
+                               .gradient_norm = record->norm,
+                               .rate = record->rate,
+                               .ends_epoch = (index + 1) % trainer->steps_per_epoch == 0};
+}
+
+cleave_status_t cleave_trainer_history(const cleave_trainer_t *trainer, int64_t index,
+                                       cleave_train_step_t *out_step, cleave_error_t *error) {
+  if (index < 0 || index >= trainer->steps_done) {
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "step %lld: %lld steps are done",
+                            (long long)index, (long long)trainer->steps_done);
+  }
+  *out_step = describe(trainer, index);
+  return CLEAVE_OK;
+}
+
+static cleave_status_t feed(cleave_trainer_t *trainer, cleave_error_t *error) {
+  void *const *data = cleave_train_reader_take(trainer->reader, trainer->steps_done);
+  cleave_session_t *session = trainer->step.session;
+  for (uint32_t k = 0; k < trainer->feeds.count; k++) {
+    cleave_tensor_view_t view = trainer->feeds.items[k].type;
+    view.data = data[k];
+    CLEAVE_TRY(cleave_session_set_input(session, trainer->feeds.items[k].input, &view, error));
+  }
+  for (uint32_t k = 0; k < trainer->drops.count; k++) {
+    cleave_port_t port;
+    CLEAVE_TRY(cleave_model_input(trainer->step.model, trainer->first_mask + k, &port, error));
+    port.tensor.data = data[trainer->feeds.count + k];
+    CLEAVE_TRY(cleave_session_set_input(session, trainer->first_mask + k, &port.tensor, error));
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t read_number(const cleave_trainer_t *trainer, uint32_t output, double *out_number,
+                                   cleave_error_t *error) {
+  cleave_tensor_view_t view;
+  CLEAVE_TRY(cleave_session_output(trainer->step.session, output, &view, error));
+  *out_number = view.dtype == CLEAVE_DTYPE_F64   ? *(const double *)view.data
+                : view.dtype == CLEAVE_DTYPE_F32 ? (double)*(const float *)view.data
+                                                 : (double)cleave_f16_to_f32(*(const uint16_t *)view.data);
+  return CLEAVE_OK;
+}
+
+cleave_status_t cleave_trainer_step(cleave_trainer_t *trainer, cleave_train_step_t *out_step,
+                                    cleave_error_t *error) {
+  int64_t step = trainer->steps_done;
+  cleave_train_record_t record = {0};
+  if (step >= cleave_trainer_step_count(trainer)) {
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "all %lld steps are done", (long long)step);
+  }
+  CLEAVE_TRY(cleave_array_reserve(&trainer->history, 1, error));
+  record.rate = cleave_train_rate(&trainer->options, step, trainer->steps_per_epoch);
+  cleave_train_scalars(&trainer->options, step, record.rate, trainer->scalars);
+  CLEAVE_TRY(feed(trainer, error));
+  CLEAVE_TRY(cleave_train_point(trainer, error));
+  CLEAVE_TRY(cleave_session_run(trainer->step.session, error));
+  CLEAVE_TRY(read_number(trainer, 0, &record.loss, error));
+  CLEAVE_TRY(read_number(trainer, 1, &record.norm, error));
+  trainer->now = 1 - trainer->now;
+  trainer->steps_done++;
+  cleave_array_push_reserved(&trainer->history, record);
+  *out_step = describe(trainer, step);
+  return CLEAVE_OK;
+}
+
+// ---- what came of it ----
+
+/* Names and tensors of the constants that training changed. */
+static uint32_t list_constants(const cleave_trainer_t *trainer, const char **names,
+                               cleave_tensor_view_t *views, const cleave_tensor_view_t **pointers) {
+  uint32_t count = 0;
+  for (size_t k = 0; k < trainer->carried.count; k++) {
+    const cleave_train_carried_t *carried = &trainer->carried.items[k];
+    if (carried->role < CLEAVE_TRAIN_STATE) {
+      names[count] = carried->name;
+      views[count] = cleave_tensor_view(carried->buffers[trainer->now]);
+      pointers[count] = &views[count];
+      count++;
+    }
+  }
+  return count;
+}
+
+cleave_status_t cleave_trainer_model(const cleave_trainer_t *trainer, cleave_model_t **out_model,
+                                     cleave_error_t *error) {
+  size_t most = trainer->carried.count + 1;
+  const char **names = cleave_allocate(most, sizeof *names);
+  cleave_tensor_view_t *views = cleave_allocate(most, sizeof *views);
+  const cleave_tensor_view_t **pointers = cleave_allocate(most, sizeof *pointers);
+  cleave_status_t status = CLEAVE_OK;
+  *out_model = NULL;
+  if (names == NULL || views == NULL || pointers == NULL) {
+    status = cleave_error_out_of_memory(error);
+  } else {
+    uint32_t count = list_constants(trainer, names, views, pointers);
+    status = cleave_model_set_constants(trainer->base, names, pointers, count, out_model, error);
+  }
+  cleave_free((void *)names);
+  cleave_free(views);
+  cleave_free((void *)pointers);
+  return status;
+}
+
+static cleave_status_t write_model(const cleave_model_t *model, const char *path, int32_t opset,
+                                   cleave_error_t *error) {
+  const cleave_infer_options_t infer = {.fold = false};
+  const cleave_onnx_write_options_t options = {.opset_version = opset};
+  cleave_graph_t *graph = NULL;
+  CLEAVE_TRY(cleave_model_copy_source(model, &graph, error));
+  cleave_status_t status = cleave_graph_infer(graph, &infer, NULL, error);
+  if (status == CLEAVE_OK) {
+    status = cleave_onnx_write(path, graph, &options, error);
+  }
+  cleave_graph_destroy(graph);
+  return status;
+}
+
+cleave_status_t cleave_trainer_export(const cleave_trainer_t *trainer, const char *path, int32_t opset,
+                                      cleave_error_t *error) {
+  cleave_model_t *model = NULL;
+  CLEAVE_TRY(cleave_trainer_model(trainer, &model, error));
+  cleave_status_t status = write_model(model, path, opset, error);
+  cleave_model_release(model);
+  return status;
+}
+
+cleave_model_t *cleave_trainer_step_model(const cleave_trainer_t *trainer) {
+  return trainer->step.model;
+}
+
+const cleave_plan_t *cleave_trainer_step_plan(const cleave_trainer_t *trainer) {
+  return trainer->step.plan;
+}
+
+cleave_session_t *cleave_trainer_step_session(const cleave_trainer_t *trainer) {
+  return trainer->step.session;
+}

@@ -1,0 +1,87 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# `cleave train`: what it prints and writes, checkpoints, rules, and its errors.
+set -u
+program=$1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+. "$2/tests/scripts/checks.sh"
+
+# npy FILE DESCR SHAPE BYTES_FILE: a NumPy file of a type and shape.
+npy() {
+  header="{'descr': '$2', 'fortran_order': False, 'shape': $3, }"
+  while [ $(((10 + ${#header} + 1) % 64)) -ne 0 ]; do header="$header "; done
+  { printf '\223NUMPY\001\000'; printf "\\$(printf %o $((${#header} + 1)))\\000"; printf '%s\n' "$header"; cat "$4"; } >"$1"
+}
+
+# Sixty images of 4x4 bytes of which the class is where the bright row is.
+mkdir data
+awk 'BEGIN { for (n = 0; n < 60; n++) for (y = 0; y < 4; y++) for (x = 0; x < 4; x++)
+  printf "\\%03o", (n * 7 + y * 5 + x * 3) % 40 + (y == n % 4 ? 150 : 0) }' | { read -r text; printf "$text"; } >pixels
+awk 'BEGIN { for (n = 0; n < 60; n++) printf "\\%03o", n % 4 }' | { read -r text; printf "$text"; } >classes
+npy data/image.npy '|u1' '(60, 1, 4, 4)' pixels
+npy data/labels.npy '|u1' '(60,)' classes
+
+cat >net.lua <<'LUA'
+local x = g.input("image", "float32", { "N", 1, 4, 4 }) / 255
+local y = g.Conv(x, g.weight { 8, 1, 3, 3, name = "conv" }, { pads = { 1, 1, 1, 1 } })
+local function vector(name, value) return g.fill { 8, value = value, name = name } end
+y = g.BatchNormalization(y, vector("scale", 1), vector("bias", 0), vector("mean", 0), vector("var", 1))
+y = g.Dropout(g.Flatten(g.Relu(y)), 0.1)
+g.output("scores", g.Gemm(y, g.weight { 4, 128, name = "linear" }, g.zeros { 4, name = "shift" }, { transB = 1 }))
+LUA
+
+train() {
+  "$program" train net.lua --data data --loss cross_entropy --optimizer adam --rate 0.01 --batch 10 --seed 5 "$@"
+}
+losses() {
+  sed -n 's/.*"loss":\([^,]*\),"gradient_norm":\([^,]*\),.*/\1 \2/p' "$1"
+}
+
+check "trains" 0 '^ *10  *50 .* 100.00 %' train --epochs 10 --hold-out 0.1 -o out.onnx --picture out.svg --save-plan plan.txt
+also "says what there is" '^54 samples, 6 held out; 5 steps of 10 in an epoch, 50 in all$'
+also "and what it wrote" '^model: out.onnx$'
+check "the model runs" 0 '^6 nodes' "$program" run out.onnx --shape N=3 --repeat 1
+check "and is in inference" 0 'BatchNormalization' "$program" inspect out.onnx
+check "the picture is one" 0 'polyline' cat out.svg
+check "the plan is of the step" 0 'ConvGradWeight' cat plan.txt
+
+train --epochs 6 --json --each-step >whole.json || fail "a whole run"
+check "lines of JSON" 0 '"event":"epoch","epoch":6,"step":36' cat whole.json
+train --epochs 2 --json --each-step --checkpoint part.npz >first.json || fail "the first part"
+train --epochs 6 --json --each-step --resume part.npz >second.json || fail "the second part"
+losses whole.json >whole
+{ losses first.json; losses second.json; } >parts
+if [ "$(wc -l <whole)" -ge 36 ] && cmp -s whole parts; then pass; else fail "a resumed run has other losses"; fi
+
+check "rules partition the step" 0 ' [1-9][0-9]* fusions' train --epochs 2 --rules pointwise
+check "one thread, and seeds" 0 '"epoch":1' train --epochs 1 --threads 1 --json
+check "frozen norms, some weights, momentum" 0 '^ *2  *12 ' "$program" train net.lua --data data --loss cross_entropy \
+  --optimizer momentum --nesterov --rate 0.01 --batch 10 --epochs 2 --norms frozen --weights 'lin*' --schedule step --step-epochs 1
+
+check "another run's checkpoint" 1 'part.npz: the checkpoint is of another run: its seed is 5, expected 6' \
+  train --epochs 6 --resume part.npz --seed 6
+head -c 3000 part.npz >broken.npz
+check "a broken checkpoint" 1 'broken.npz: archive: expected a zip archive' train --epochs 6 --resume broken.npz
+check "no loss" 2 'expected --data DIR, --loss NAME and --rate NUMBER' "$program" train net.lua --data data
+check "an unknown optimizer" 2 "option '--optimizer': expected sgd, momentum, adam or adamw, found 'adan'" train --optimizer adan
+check "no folder" 1 'nowhere: expected a folder with .npy files, or an .npz file' train --data nowhere
+mkdir empty few wrong
+check "an empty folder" 1 'empty: expected arrays of samples, found no .npy file' train --data empty
+npy few/image.npy '|u1' '(60, 1, 4, 4)' pixels
+check "no labels" 1 "few: the loss's array 'labels': expected an array of this name, found 'image' uint8\[60, 1, 4, 4\]" \
+  train --data few
+cp data/image.npy wrong/image.npy
+npy wrong/labels.npy '|u1' '(30,)' classes
+check "numbers of samples" 1 "wrong: array 'image' has 60 samples, and array 'labels' has 30" train --data wrong
+npy wrong/labels.npy '|u1' '(15, 4)' classes
+npy wrong/image.npy '|u1' '(15, 4, 4, 4)' pixels
+check "shapes" 1 "wrong: input 'image' is float32\[?, 1, 4, 4\], and the array 'image' is uint8\[15, 4, 4, 4\]" train --data wrong
+npy wrong/image.npy '|u1' '(60, 1, 4, 4)' pixels
+npy wrong/labels.npy '|u1' '(60,)' pixels
+check "labels" 1 "wrong: array 'labels', sample 0: label 150, expected a class from 0 to 3" train --data wrong
+head -c 500 data/image.npy >wrong/image.npy
+check "a file that is cut off" 1 'wrong/image.npy: data: 372 bytes, fewer than the shape needs' train --data wrong
+check "help" 0 'a folder with NAME.npy for each input NAME' "$program" train --help
+finish
