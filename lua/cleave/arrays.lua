@@ -170,6 +170,7 @@ metatable.__index = function(_, name)
   return method
 end
 metatable.__name = "array"
+metatable.methods = methods
 
 local MOST_SHOWN = 8
 

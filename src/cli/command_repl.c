@@ -12,6 +12,7 @@
 #include "cli/common/repl_input.h"
 #include "cli/report/report.h"
 #include "runtime/model/model.h"
+#include "script/repl.h"
 #include "tools/rule_tests/why.h"
 
 // ---- what the prompt asks for ----
@@ -106,63 +107,28 @@ cleanup:
 
 // ---- the loop ----
 
-static void print_error(const cleave_error_t *error) {
-  (void)fflush(stdout);
-  cleave_print_error("%s\n", error->message);
-}
-
-/* Runs what was typed so far; true: it goes on. */
-static bool run_chunk(cleave_repl_t *repl, const cleave_text_t *chunk) {
+static bool run_chunk(void *context, const char *chunk, size_t length) {
   cleave_text_t output = {0};
   cleave_error_t error = CLEAVE_ERROR_INIT;
   bool incomplete = false;
-  cleave_repl_input_guard(true);
   cleave_common_start_script_time();
-  cleave_status_t status =
-      cleave_repl_run(repl, cleave_text_get(chunk), chunk->length, &incomplete, &output, &error);
-  cleave_repl_input_guard(false);
+  cleave_status_t status = cleave_repl_run(context, chunk, length, &incomplete, &output, &error);
   cleave_print(CLEAVE_TRUSTED, cleave_text_get(&output));
   (void)fflush(stdout);
   if (status != CLEAVE_OK) {
-    print_error(&error);
+    cleave_print_error("%s\n", error.message);
   }
   cleave_text_deinit(&output);
   return incomplete;
 }
 
-static cleave_status_t read_and_run(cleave_repl_t *repl, cleave_error_t *error) {
-  cleave_text_t chunk = {0};
-  bool incomplete = false;
-  for (;;) {
-    char *line = NULL;
-    cleave_repl_line_t kind = cleave_repl_input_read(incomplete, &line);
-    if (kind == CLEAVE_REPL_LINE_END) {
-      break;
-    }
-    if (kind == CLEAVE_REPL_LINE_READ) {
-      cleave_text_add(&chunk, chunk.length > 0 ? "\n" : "");
-      cleave_text_add(&chunk, line);
-    }
-    free(line);
-    if (chunk.failed) {
-      break;
-    }
-    bool is_blank = strspn(cleave_text_get(&chunk), " \t\r\n") == chunk.length;
-    incomplete = kind == CLEAVE_REPL_LINE_READ && !is_blank && run_chunk(repl, &chunk);
-    if (!incomplete) {
-      if (!is_blank) {
-        cleave_repl_input_remember(cleave_text_get(&chunk));
-      }
-      cleave_text_deinit(&chunk);
-      chunk = (cleave_text_t){0};
-    }
-  }
-  cleave_status_t status = cleave_text_check(&chunk, error);
-  if (status == CLEAVE_OK && incomplete) {
-    status = cleave_error_set(error, CLEAVE_ERROR_FORMAT, "the input ends in the middle of a chunk");
-  }
-  cleave_text_deinit(&chunk);
-  return status;
+static void interrupt(void *context) {
+  cleave_repl_interrupt(context);
+}
+
+static cleave_status_t complete(void *context, const char *line, size_t length, size_t *out_start,
+                                cleave_text_t *words, cleave_error_t *error) {
+  return cleave_repl_complete(context, line, length, out_start, words, error);
 }
 
 static cleave_status_t work(cleave_job_t *job, const cleave_job_options_t *options, cleave_error_t *error) {
@@ -174,13 +140,14 @@ static cleave_status_t work(cleave_job_t *job, const cleave_job_options_t *optio
   CLEAVE_TRY(cleave_job_bind_shapes(job, error));
   CLEAVE_TRY(cleave_repl_create(cleave_model_graph(job->model), &services, &repl, error));
   prompt.repl = repl;
-  cleave_repl_input_begin(repl);
   cleave_report_sizes(&job->inputs.sizes);
   if (cleave_repl_input_is_terminal()) {
     cleave_print("%s, %zu nodes in g; help() says more, Ctrl-D ends\n", options->model,
                  cleave_model_graph(job->model)->live_node_count);
   }
-  cleave_status_t status = read_and_run(repl, error);
+  const cleave_repl_target_t target = {
+      .context = repl, .run = run_chunk, .interrupt = interrupt, .complete = complete};
+  cleave_status_t status = cleave_repl_input_run(&target, error);
   cleave_repl_destroy(repl);
   return status;
 }
@@ -200,7 +167,9 @@ static int run(int argc, char **argv) {
       .operands = "MODEL",
       .about =
           "The sandbox of rule files at a prompt, with the model's graph in g: try patterns, look at nodes,\n"
-          "ask why. help() lists the words. Lines come from the terminal, or from a pipe.",
+          "ask why. help() lists the words. Lines come from the terminal, or from a pipe. A prompt that "
+          "computes "
+          "is\n'cleave script' without a file.",
       .options = options,
       .option_count = sizeof options / sizeof options[0],
       .least_operands = 1,

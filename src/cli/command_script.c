@@ -1,10 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
-// cleave script: a Lua program that computes with arrays.
+// cleave script: a Lua program that computes with arrays, or a prompt for one.
 #include "cli/common/arguments.h"
 #include "cli/common/command.h"
 #include "cli/common/common.h"
 #include "cli/common/output.h"
+#include "cli/common/repl_input.h"
 #include "imperative/script/array_script.h"
+
+// ---- the prompt ----
+
+static bool run_chunk(void *context, const char *chunk, size_t length) {
+  cleave_error_t error = CLEAVE_ERROR_INIT;
+  bool incomplete = false;
+  cleave_status_t status = cleave_array_prompt_run(context, chunk, length, &incomplete, &error);
+  (void)fflush(stdout);
+  if (status != CLEAVE_OK) {
+    cleave_print_error("%s\n", error.message);
+  }
+  return incomplete;
+}
+
+static void interrupt(void *context) {
+  cleave_array_prompt_interrupt(context);
+}
+
+static cleave_status_t complete(void *context, const char *line, size_t length, size_t *out_start,
+                                cleave_text_t *words, cleave_error_t *error) {
+  return cleave_array_prompt_complete(context, line, length, out_start, words, error);
+}
+
+static cleave_status_t run_prompt(const cleave_array_script_t *request, cleave_error_t *error) {
+  cleave_array_prompt_t *prompt = NULL;
+  CLEAVE_TRY(cleave_array_prompt_create(request, &prompt, error));
+  const cleave_repl_target_t target = {
+      .context = prompt, .run = run_chunk, .interrupt = interrupt, .complete = complete};
+  if (cleave_repl_input_is_terminal()) {
+    cleave_print("arrays are in nd, as in nd.Relu(nd.array { -1, 2 }); Ctrl-D ends\n");
+  }
+  cleave_status_t status = cleave_repl_input_run(&target, error);
+  cleave_array_prompt_destroy(prompt);
+  return status;
+}
+
+// ---- the command ----
 
 static cleave_status_t run_script(const cleave_arguments_t *arguments, const cleave_text_list_t *rules,
                                   const char *backend, int64_t threads, bool is_serial,
@@ -24,14 +62,15 @@ static cleave_status_t run_script(const cleave_arguments_t *arguments, const cle
   for (size_t k = 0; k < rules->count; k++) {
     sources[k].path = rules->items[k];
   }
+  bool is_prompt = arguments->found.count == 0;
   const cleave_array_script_t request = {.context = cleave_common_context(),
-                                         .path = arguments->found.items[0],
-                                         .arguments = arguments->found.items + 1,
-                                         .argument_count = arguments->found.count - 1,
+                                         .path = is_prompt ? "prompt" : arguments->found.items[0],
+                                         .arguments = is_prompt ? NULL : arguments->found.items + 1,
+                                         .argument_count = is_prompt ? 0 : arguments->found.count - 1,
                                          .options = &options,
                                          .rules = sources,
                                          .rule_count = rules->count};
-  cleave_status_t status = cleave_array_script_run(&request, error);
+  cleave_status_t status = is_prompt ? run_prompt(&request, error) : cleave_array_script_run(&request, error);
   cleave_free(sources);
   return status;
 }
@@ -52,17 +91,18 @@ static int run(int argc, char **argv) {
   };
   cleave_arguments_t arguments = {
       .command = "script",
-      .operands = "FILE.lua [ARGUMENT]...",
+      .operands = "[FILE.lua [ARGUMENT]...]",
       .about =
           "Runs a Lua program that computes with arrays: nd.Conv, nd.Add and all other operators as "
           "functions,\n"
           "nd.array and nd.load for arrays, nd.hybrid for functions that are compiled by rules. Operators "
           "run\n"
-          "beside the program until it looks at a result.\n"
+          "beside the program until it looks at a result. Without a file, lines come from a prompt, or from "
+          "a pipe.\n"
           "The program is trusted, unlike rule files: it may read and write files and start other programs.",
       .options = options,
       .option_count = sizeof options / sizeof options[0],
-      .least_operands = 1,
+      .least_operands = 0,
       .most_operands = SIZE_MAX,
       .makes_sessions = true};
   int status = CLEAVE_EXIT_OK;

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The prompt: chunks in one environment, and the functions that lua/cleave/repl.lua builds its words from.
- * Memory of C that is in use while Lua runs (a matcher, a string from a service) belongs to the session and
- * is freed at the next use, so that an error does not leak it.
+ * The prompt: chunks in one environment, and the functions that lua/cleave/prompt/repl.lua builds its words
+ * from. Memory of C that is in use while Lua runs (a matcher, a string from a service) belongs to the session
+ * and is freed at the next use, so that an error does not leak it.
  */
 #include "script/repl.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "graph/print.h"
 #include "partition/match/match.h"
 #include "script/handles/handles.h"
 #include "script/sandbox/host.h"
+#include "script/state/chunk.h"
 #include "script/state/table_reader.h"
 #include "system/clock.h"
 
@@ -32,8 +32,7 @@ struct cleave_repl {
 
   /* of the chunk at work */
   cleave_text_t *output;
-  const char *text;
-  size_t length;
+  cleave_chunk_t chunk;
   bool incomplete;
   size_t start;
 
@@ -48,7 +47,7 @@ static cleave_repl_t *repl_of(lua_State *state) {
   return cleave_script_of(state)->owner;
 }
 
-/* ---- functions for lua/cleave/repl.lua ---- */
+/* ---- functions for lua/cleave/prompt/repl.lua ---- */
 
 static int api_graph(lua_State *state) {
   cleave_handle_push_graph(state);
@@ -198,22 +197,6 @@ static int api_fields(lua_State *state) {
   return 1;
 }
 
-/* (beginning) -> names of operators */
-static int api_operators(lua_State *state) {
-  size_t length = 0;
-  const char *beginning = luaL_checklstring(state, 1, &length);
-  lua_Integer count = 0;
-  lua_newtable(state);
-  for (int id = 0; id < CLEAVE_OP_COUNT; id++) {
-    const char *name = cleave_op_get((cleave_op_id_t)id)->name;
-    if (strncmp(name, beginning, length) == 0) {
-      lua_pushstring(state, name);
-      lua_rawseti(state, -2, ++count);
-    }
-  }
-  return 1;
-}
-
 /* ---- services ---- */
 
 /* The time of a service does not count for the chunk. */
@@ -358,12 +341,11 @@ static int api_find(lua_State *state) {
 /* ---- life ---- */
 
 static void open_session(lua_State *state, void *context) {
-  static const luaL_Reg API[] = {
-      {"graph", api_graph},         {"print", api_print}, {"describe", api_describe}, {"fields", api_fields},
-      {"operators", api_operators}, {"plan", api_plan},   {"rules", api_rules},       {"why", api_why},
-      {"find", api_find},           {NULL, NULL}};
+  static const luaL_Reg API[] = {{"graph", api_graph},   {"print", api_print}, {"describe", api_describe},
+                                 {"fields", api_fields}, {"plan", api_plan},   {"rules", api_rules},
+                                 {"why", api_why},       {"find", api_find},   {NULL, NULL}};
   cleave_repl_t *repl = context;
-  cleave_script_import(state, "repl");
+  cleave_script_import(state, "prompt/repl");
   lua_getfield(state, 1, "environment");
   luaL_newlib(state, API);
   lua_call(state, 1, 1);
@@ -411,99 +393,39 @@ void cleave_repl_destroy(cleave_repl_t *repl) {
 
 /* ---- chunks ---- */
 
-/* Compiles a chunk with the session's globals; false leaves the message. */
-static bool load_chunk(lua_State *state, const cleave_repl_t *repl, const char *text, size_t length) {
-  const char *chunk = lua_pushfstring(state, "@%s", repl->script->path);
-  int code = luaL_loadbufferx(state, text, length, chunk, "t");
-  lua_remove(state, -2);
-  if (code != LUA_OK) {
-    return false;
-  }
-  lua_rawgeti(state, LUA_REGISTRYINDEX, repl->globals);
-  (void)lua_setupvalue(state, -2, 1);
-  return true;
-}
-
-/* Does the message say that the text ended too early? */
-static bool ends_early(lua_State *state) {
-  static const char MARK[] = "<eof>";
-  size_t length = 0;
-  const char *message = lua_tolstring(state, -1, &length);
-  return message != NULL && length >= sizeof MARK - 1 &&
-         strcmp(message + length - (sizeof MARK - 1), MARK) == 0;
+/* (values): prints them in the words of lua/cleave/prompt/repl.lua. */
+static int show_results(lua_State *state) {
+  luaL_checkstack(state, 2, NULL);
+  lua_rawgeti(state, LUA_REGISTRYINDEX, repl_of(state)->show);
+  lua_insert(state, 1);
+  lua_call(state, lua_gettop(state) - 1, 1);
+  return api_print(state);
 }
 
 static void run_chunk(lua_State *state, void *context) {
   cleave_repl_t *repl = context;
-  if (repl->length > CLEAVE_SCRIPT_TEXT_LIMIT) {
-    cleave_script_raise(state, "more than %d bytes in one piece", (int)CLEAVE_SCRIPT_TEXT_LIMIT);
+  lua_pushcfunction(state, show_results); /* 1 */
+  repl->incomplete = !cleave_chunk_load(state, &repl->chunk);
+  if (!repl->incomplete) {
+    lua_rawgeti(state, LUA_REGISTRYINDEX, repl->globals);
+    (void)lua_setupvalue(state, -2, 1);
+    cleave_chunk_run(state, 1);
   }
-  if (memchr(repl->text, 0, repl->length) != NULL) {
-    cleave_script_raise(state, "a zero byte in the text");
-  }
-  // Tries the chunk as an expression first; "return" is on the first line, so that line numbers stay the
-  // same.
-  const char *expression = lua_pushfstring(state, "return %s", repl->text);
-  if (!load_chunk(state, repl, expression, repl->length + 7)) {
-    lua_pop(state, 1);
-    if (!load_chunk(state, repl, repl->text, repl->length)) {
-      repl->incomplete = ends_early(state);
-      if (repl->incomplete) {
-        return;
-      }
-      lua_error(state);
-    }
-  }
-  lua_remove(state, 1);
-  lua_call(state, 0, LUA_MULTRET);
-  int count = lua_gettop(state);
-  if (count == 0) {
-    return;
-  }
-  luaL_checkstack(state, 2, NULL);
-  lua_rawgeti(state, LUA_REGISTRYINDEX, repl->show);
-  lua_insert(state, 1);
-  lua_call(state, count, 1);
-  lua_pushcfunction(state, api_print);
-  lua_insert(state, 1);
-  lua_call(state, 1, 0);
-}
-
-/* "prompt:2: text" -> "line 2: text", or the text alone if the chunk has one line. */
-static cleave_status_t set_message(const cleave_repl_t *repl, cleave_status_t status, const char *message,
-                                   cleave_error_t *error) {
-  size_t name = strlen(repl->script->path);
-  if (strncmp(message, repl->script->path, name) != 0 || message[name] != ':') {
-    return cleave_error_set(error, status, "%s", message);
-  }
-  char *end = NULL;
-  long line = strtol(message + name + 1, &end, 10);
-  bool has_line = end != message + name + 1 && end[0] == ':';
-  const char *text = has_line ? end + 1 : message + name + 1;
-  text += *text == ' ';
-  if (has_line && memchr(repl->text, '\n', repl->length) != NULL) {
-    return cleave_error_set(error, status, "line %ld: %s", line, text);
-  }
-  return cleave_error_set(error, status, "%s", text);
 }
 
 cleave_status_t cleave_repl_run(cleave_repl_t *repl, const char *text, size_t length, bool *out_incomplete,
                                 cleave_text_t *output, cleave_error_t *error) {
   cleave_error_t inner = CLEAVE_ERROR_INIT;
   repl->output = output;
-  repl->text = text;
-  repl->length = length;
+  repl->chunk = (cleave_chunk_t){.text = text, .length = length};
   repl->incomplete = false;
   cleave_handles_enter(repl->script, repl->graph, NULL);
   cleave_status_t status = cleave_script_call(repl->script, run_chunk, repl, CLEAVE_REPL_BUDGET, &inner);
   cleave_handles_leave(repl->script);
   forget_search(repl);
   *out_incomplete = repl->incomplete;
-  if (status == CLEAVE_OK) {
-    return cleave_text_check(output, error);
-  }
-  return atomic_load(&repl->script->is_ended) ? cleave_error_set(error, CLEAVE_ERROR_LIMIT, "interrupted")
-                                              : set_message(repl, status, inner.message, error);
+  return status == CLEAVE_OK ? cleave_text_check(output, error)
+                             : cleave_chunk_error(repl->script, &repl->chunk, &inner, error);
 }
 
 void cleave_repl_interrupt(cleave_repl_t *repl) {
@@ -519,7 +441,7 @@ const atomic_bool *cleave_repl_interrupted(const cleave_repl_t *repl) {
 static void run_complete(lua_State *state, void *context) {
   cleave_repl_t *repl = context;
   lua_rawgeti(state, LUA_REGISTRYINDEX, repl->complete);
-  lua_pushlstring(state, repl->text, repl->length);
+  lua_pushlstring(state, repl->chunk.text, repl->chunk.length);
   lua_call(state, 1, 2);
   repl->start = (size_t)lua_tointeger(state, 1);
   size_t length = 0;
@@ -532,8 +454,7 @@ static void run_complete(lua_State *state, void *context) {
 cleave_status_t cleave_repl_complete(cleave_repl_t *repl, const char *line, size_t length, size_t *out_start,
                                      cleave_text_t *output, cleave_error_t *error) {
   repl->output = output;
-  repl->text = line;
-  repl->length = length;
+  repl->chunk = (cleave_chunk_t){.text = line, .length = length};
   repl->start = length;
   cleave_handles_enter(repl->script, repl->graph, NULL);
   cleave_status_t status =

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines from a terminal or a pipe, and Ctrl-C. The signal handler only sets what others look at.
+// Lines from a terminal or a pipe, chunks of them, and Ctrl-C. The signal handler only sets what others look
+// at.
 #include "cli/common/repl_input.h"
 
 #include <errno.h>
@@ -15,7 +16,7 @@
 #include <editline/readline.h>
 #endif
 
-static cleave_repl_t *session;
+static const cleave_repl_target_t *session;
 static volatile sig_atomic_t is_running;
 static volatile sig_atomic_t was_interrupted;
 
@@ -23,7 +24,7 @@ static void on_interrupt(int signal_number) {
   (void)signal_number;
   was_interrupted = 1;
   if (is_running != 0) {
-    cleave_repl_interrupt(session);
+    session->interrupt(session->context);
   }
 }
 
@@ -31,16 +32,23 @@ bool cleave_repl_input_is_terminal(void) {
   return isatty(STDIN_FILENO) != 0;
 }
 
-void cleave_repl_input_guard(bool running) {
+/* While a chunk runs, Ctrl-C ends it. */
+static void guard(bool running) {
   was_interrupted = 0;
   is_running = running;
 }
+
+typedef enum repl_line {
+  LINE_READ,
+  LINE_DROPPED, /* Ctrl-C: what was typed so far is void */
+  LINE_END
+} repl_line_t;
 
 static const char *prompt_of(bool continues) {
   return continues ? ">> " : "> ";
 }
 
-static cleave_repl_line_t read_plain(bool continues, char **out_line) {
+static repl_line_t read_plain(bool continues, char **out_line) {
   size_t capacity = 0;
   if (cleave_repl_input_is_terminal()) {
     cleave_print(CLEAVE_TRUSTED, prompt_of(continues));
@@ -53,12 +61,12 @@ static cleave_repl_line_t read_plain(bool continues, char **out_line) {
     free(*out_line);
     *out_line = NULL;
     clearerr(stdin);
-    return dropped ? CLEAVE_REPL_LINE_DROPPED : CLEAVE_REPL_LINE_END;
+    return dropped ? LINE_DROPPED : LINE_END;
   }
   if (length > 0 && (*out_line)[length - 1] == '\n') {
     (*out_line)[length - 1] = '\0';
   }
-  return CLEAVE_REPL_LINE_READ;
+  return LINE_READ;
 }
 
 #ifdef CLEAVE_EDITLINE
@@ -90,26 +98,26 @@ static char **complete(const char *word, int start, int end) {
   cleave_text_deinit(&completions);
   completions = (cleave_text_t){0};
   rl_attempted_completion_over = 1;
-  if (cleave_repl_complete(session, rl_line_buffer, (size_t)end, &begin, &completions, &error) != CLEAVE_OK) {
+  if (session->complete(session->context, rl_line_buffer, (size_t)end, &begin, &completions, &error) !=
+      CLEAVE_OK) {
     return NULL;
   }
   return rl_completion_matches(word, give_completion);
 }
 
-static cleave_repl_line_t read_edited(bool continues, char **out_line) {
+static repl_line_t read_edited(bool continues, char **out_line) {
   *out_line = readline(prompt_of(continues));
   if (*out_line != NULL) {
-    return CLEAVE_REPL_LINE_READ;
+    return LINE_READ;
   }
   cleave_print("\n");
-  return was_interrupted != 0 ? CLEAVE_REPL_LINE_DROPPED : CLEAVE_REPL_LINE_END;
+  return was_interrupted != 0 ? LINE_DROPPED : LINE_END;
 }
 
-void cleave_repl_input_begin(cleave_repl_t *repl) {
+static void begin(void) {
   static char break_characters[] = " \t\n\"'`@$><=;|&{(.:,[+-*/%#~^)}]";
   static char program[] = "cleave";
   struct sigaction action = {.sa_handler = on_interrupt};
-  session = repl;
   (void)sigemptyset(&action.sa_mask);
   (void)sigaction(SIGINT, &action, NULL);
   if (cleave_repl_input_is_terminal()) {
@@ -124,12 +132,12 @@ void cleave_repl_input_begin(cleave_repl_t *repl) {
   }
 }
 
-cleave_repl_line_t cleave_repl_input_read(bool continues, char **out_line) {
+static repl_line_t read_line(bool continues, char **out_line) {
   *out_line = NULL;
   return cleave_repl_input_is_terminal() ? read_edited(continues, out_line) : read_plain(continues, out_line);
 }
 
-void cleave_repl_input_remember(const char *chunk) {
+static void remember(const char *chunk) {
   if (cleave_repl_input_is_terminal()) {
     (void)add_history(chunk);
   }
@@ -137,20 +145,65 @@ void cleave_repl_input_remember(const char *chunk) {
 
 #else
 
-void cleave_repl_input_begin(cleave_repl_t *repl) {
+static void begin(void) {
   struct sigaction action = {.sa_handler = on_interrupt};
-  session = repl;
   (void)sigemptyset(&action.sa_mask);
   (void)sigaction(SIGINT, &action, NULL);
 }
 
-cleave_repl_line_t cleave_repl_input_read(bool continues, char **out_line) {
+static repl_line_t read_line(bool continues, char **out_line) {
   *out_line = NULL;
   return read_plain(continues, out_line);
 }
 
-void cleave_repl_input_remember(const char *chunk) {
+static void remember(const char *chunk) {
   (void)chunk;
 }
 
 #endif
+
+static cleave_status_t read_and_run(cleave_error_t *error) {
+  cleave_text_t chunk = {0};
+  bool incomplete = false;
+  for (;;) {
+    char *line = NULL;
+    repl_line_t kind = read_line(incomplete, &line);
+    if (kind == LINE_END) {
+      break;
+    }
+    if (kind == LINE_READ) {
+      cleave_text_add(&chunk, chunk.length > 0 ? "\n" : "");
+      cleave_text_add(&chunk, line);
+    }
+    free(line);
+    if (chunk.failed) {
+      break;
+    }
+    bool is_blank = strspn(cleave_text_get(&chunk), " \t\r\n") == chunk.length;
+    incomplete = false;
+    if (kind == LINE_READ && !is_blank) {
+      guard(true);
+      incomplete = session->run(session->context, cleave_text_get(&chunk), chunk.length);
+      guard(false);
+    }
+    if (!incomplete) {
+      if (!is_blank) {
+        remember(cleave_text_get(&chunk));
+      }
+      cleave_text_deinit(&chunk);
+      chunk = (cleave_text_t){0};
+    }
+  }
+  cleave_status_t status = cleave_text_check(&chunk, error);
+  if (status == CLEAVE_OK && incomplete) {
+    status = cleave_error_set(error, CLEAVE_ERROR_FORMAT, "the input ends in the middle of a chunk");
+  }
+  cleave_text_deinit(&chunk);
+  return status;
+}
+
+cleave_status_t cleave_repl_input_run(const cleave_repl_target_t *target, cleave_error_t *error) {
+  session = target;
+  begin();
+  return read_and_run(error);
+}

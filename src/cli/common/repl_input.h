@@ -4,26 +4,24 @@
 #ifndef CLEAVE_CLI_COMMON_REPL_INPUT_H
 #define CLEAVE_CLI_COMMON_REPL_INPUT_H
 
-#include "script/repl.h"
+#include "base/text.h"
 
-/* Starts on standard input; `repl` completes words. */
-void cleave_repl_input_begin(cleave_repl_t *repl);
-
-typedef enum cleave_repl_line {
-  CLEAVE_REPL_LINE_READ,
-  CLEAVE_REPL_LINE_DROPPED, /* Ctrl-C: what was typed so far is void */
-  CLEAVE_REPL_LINE_END
-} cleave_repl_line_t;
-
-/* The next line without its end; the caller frees it with free(). Prompts only on a terminal. */
-cleave_repl_line_t cleave_repl_input_read(bool continues, char **out_line);
-
-/* Keeps a chunk for the arrow keys. */
-void cleave_repl_input_remember(const char *chunk);
-
-/* While a chunk runs, Ctrl-C ends it. */
-void cleave_repl_input_guard(bool running);
+/* What runs behind a prompt. */
+typedef struct cleave_repl_target {
+  void *context;
+  /* Runs what was typed so far, and prints; true: the beginning of a chunk, nothing was run. */
+  bool (*run)(void *context, const char *chunk, size_t length);
+  /* Ends the chunk at work, as Ctrl-C asks. For signal handlers. */
+  void (*interrupt)(void *context);
+  /* Words that the last word of a line may become, one per line, and where that word begins. */
+  cleave_status_t (*complete)(void *context, const char *line, size_t length, size_t *out_start,
+                              cleave_text_t *words, cleave_error_t *error);
+} cleave_repl_target_t;
 
 bool cleave_repl_input_is_terminal(void);
+
+/* Reads standard input to its end, chunk after chunk. The target must outlive the process's next SIGINT. */
+CLEAVE_MUST_USE cleave_status_t cleave_repl_input_run(const cleave_repl_target_t *target,
+                                                      cleave_error_t *error);
 
 #endif /* CLEAVE_CLI_COMMON_REPL_INPUT_H */

@@ -26,6 +26,22 @@ static int host_op(lua_State *state) {
   return 2;
 }
 
+/* (beginning) -> names of operators */
+static int host_operators(lua_State *state) {
+  size_t length = 0;
+  const char *beginning = luaL_checklstring(state, 1, &length);
+  lua_Integer count = 0;
+  lua_newtable(state);
+  for (int id = 0; id < CLEAVE_OP_COUNT; id++) {
+    const char *name = cleave_op_get((cleave_op_id_t)id)->name;
+    if (strncmp(name, beginning, length) == 0) {
+      lua_pushstring(state, name);
+      lua_rawseti(state, -2, ++count);
+    }
+  }
+  return 1;
+}
+
 static const cleave_op_t *check_op(lua_State *state, int index) {
   luaL_checktype(state, index, LUA_TLIGHTUSERDATA);
   return lua_touserdata(state, index);
@@ -277,6 +293,7 @@ static int host_expression(lua_State *state) {
 
 void cleave_host_register(lua_State *state) {
   static const luaL_Reg FUNCTIONS[] = {{"op", host_op},
+                                       {"operators", host_operators},
                                        {"input", host_input},
                                        {"output", host_output},
                                        {"input_count", host_input_count},

@@ -38,4 +38,51 @@ check "no such file" 1 'missing.lua' "$program" script missing.lua
 echo 'print(arg[0], #arg, os.getenv("HOME") and "home"); os.exit(3)' >trusted.lua
 check "all of Lua" 3 '^trusted.lua.*2.*home$' env HOME=/ "$program" script trusted.lua a b
 check "says that programs are trusted" 0 'trusted, unlike rule files' "$program" script --help
+
+# Without a file: a prompt, here through a pipe. Globals stay, mistakes end one chunk only.
+cat >typed <<'LUA'
+x = nd.array { -1, 2, 3 }
+nd.Relu(x)
+x:shape()
+y = nd.Add(x,
+  x); z = y:table()
+z[2], "a text"
+nd.Nope(x)
+f = nd.hybrid(function(a) return a * 2 end)
+f(y)
+local gone = 1
+gone
+if x then
+  error "of line 2"
+end
+LUA
+cat >wanted <<'TEXT'
+int64[3] { 0, 2, 3 }
+{ 3 }
+4
+"a text"
+nd has no function or operator 'Nope' (did you mean 'Not'?)
+int64[3] { -4, 8, 12 }
+nil
+line 2: of line 2
+TEXT
+check "a prompt" 0 '' sh -c '"$1" script <typed >shown 2>&1; cat shown' sh "$program"
+check "shows values and mistakes" 0 '' diff wanted shown
+printf 'x = {\n' >typed
+check "a prompt that ends in the middle" 1 'ends in the middle of a chunk' sh -c '"$1" script <typed' sh "$program"
+mkfifo lines
+"$program" script <lines >shown 2>&1 &
+prompt=$!
+exec 9>lines
+echo 'print "runs"; io.stdout:flush(); while true do end' >&9
+for _ in 1 2 3 4 5 6 7 8 9 10; do
+  grep -q runs shown && break
+  sleep 1
+done
+kill -INT "$prompt"
+echo '1 + 1' >&9
+exec 9>&-
+check "Ctrl-C ends a chunk" 0 '' wait "$prompt"
+check "and only that" 0 '^interrupted$' cat shown
+also "the next one runs" '^2$'
 finish

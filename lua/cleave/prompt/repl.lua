@@ -3,13 +3,15 @@
 -- that src/script/repl.c gives.
 local host, import = ...
 local compile = import "compile"
+local complete = import "prompt/complete"
 local dsl = import "dsl"
 local pattern = import "pattern"
 local sandbox = import "sandbox"
+local show = import "prompt/show"
 
 local M = {}
 
-local MAX_ITEMS, MAX_TEXT, MAX_DEPTH, MAX_ROWS = 20, 400, 3, 40
+local MAX_ROWS = 40
 
 local texts = setmetatable({}, { __mode = "k" }) -- answers in words, shown as they are
 local matches = setmetatable({}, { __mode = "k" }) -- lists of matches -> names of labels
@@ -38,22 +40,6 @@ local function say(text)
 end
 
 -- ---- showing values ----
-
-local show
-
-local function show_text(text)
-  if #text > MAX_TEXT then
-    text = text:sub(1, MAX_TEXT) .. "..."
-  end
-  return (string.format("%q", text):gsub("\\\n", "\\n"))
-end
-
-local function show_key(key)
-  if type(key) == "string" and key:match "^[%a_][%w_]*$" then
-    return key
-  end
-  return "[" .. show(key, MAX_DEPTH) .. "]"
-end
 
 -- A list of matches as a table: a row each, a column for every label; without labels, where it
 -- begins.
@@ -94,62 +80,23 @@ local function show_matches(list)
   return #list == 0 and "no match" or table.concat(lines, "\n")
 end
 
-local function show_table(value, depth)
-  if next(value) == nil then
-    return "{}"
-  end
-  if depth >= MAX_DEPTH then
-    return "{ ... }"
-  end
-  local items, count, listed = {}, 0, #value
-  local indent = string.rep("  ", depth + 1)
-  for k = 1, math.min(listed, MAX_ITEMS) do
-    items[#items + 1] = show(value[k], depth + 1)
-  end
-  for key, item in host.pairs(value) do
-    local in_list = math.type(key) == "integer" and key >= 1 and key <= listed
-    count = count + 1
-    if not in_list and #items < MAX_ITEMS then
-      items[#items + 1] = show_key(key) .. " = " .. show(item, depth + 1)
-    end
-  end
-  local more = count > #items and string.format("... %d in all", count) or nil
-  local line = "{ " .. table.concat(items, ", ") .. (more and ", " .. more or "") .. " }"
-  if #line + 2 * depth <= 90 and not line:find("\n", 1, true) then
-    return line
-  end
-  items[#items + 1] = more
-  return "{\n" .. indent .. table.concat(items, "\n" .. indent) .. "\n"
-    .. string.rep("  ", depth) .. "}"
-end
-
-function show(value, depth)
-  local kind = type(value)
-  if kind == "string" then
-    return show_text(value)
-  elseif kind == "userdata" then
+-- What values of the session look like; nil: like any other.
+local function describe(value)
+  if type(value) == "userdata" then
     return M.api.describe(value)
-  elseif kind ~= "table" then
-    return host.tostring(value)
-  elseif texts[value] then
-    return texts[value]
+  elseif type(value) ~= "table" then
+    return nil
   elseif matches[value] then
     return show_matches(value)
   elseif pattern.describe(value) then
     return "a pattern (" .. pattern.describe(value).kind .. ")"
-  elseif host.getmetatable(value) ~= nil then
-    return host.tostring(value)
   end
-  return show_table(value, depth)
+  return texts[value]
 end
 
 ---Values as text, a line or more for each.
 function M.show(...)
-  local lines = {}
-  for k = 1, select("#", ...) do
-    lines[k] = show((select(k, ...)), 0)
-  end
-  return table.concat(lines, "\n")
+  return show.lines(describe, ...)
 end
 
 -- ---- the graph ----
@@ -220,10 +167,6 @@ end
 
 -- ---- completion ----
 
-local KEYWORDS = { "and", "break", "do", "else", "elseif", "end", "false", "for", "function",
-  "goto", "if", "in", "local", "nil", "not", "or", "repeat", "return", "then", "true", "until",
-  "while" }
-
 -- The value of a.b.c, if it can be found without running code.
 local function value_of(path)
   local value
@@ -260,35 +203,29 @@ local function names_in(value)
   return names
 end
 
+local source = {}
+
+function source.names()
+  local names = table.move(M.names, 1, #M.names, 1, {})
+  for name in host.pairs(M.globals) do
+    names[#names + 1] = name
+  end
+  return names
+end
+
+function source.fields(path)
+  local names = names_in(value_of(path))
+  if path == "g" then
+    names[#names + 1] = "find"
+  end
+  return names
+end
+
+source.quoted = host.operators
+
 ---Completions of the word that a line ends with: where it begins (from 0), and the words.
 function M.complete(line)
-  local candidates, word = {}, line:match "[%w_]*$"
-  local before = line:sub(1, #line - #word)
-  local path = before:match "([%a_][%w_%.]*)[%.:]$"
-  if before:match "[\"']$" then
-    candidates = M.api.operators(word)
-  elseif path then
-    candidates = names_in(value_of(path))
-    if path == "g" then
-      candidates[#candidates + 1] = "find"
-    end
-  else
-    for _, list in ipairs { M.names, KEYWORDS } do
-      table.move(list, 1, #list, #candidates + 1, candidates)
-    end
-    for name in host.pairs(M.globals) do
-      candidates[#candidates + 1] = name
-    end
-  end
-  local found, seen = {}, {}
-  for _, name in ipairs(candidates) do
-    if name:sub(1, #word) == word and not seen[name] then
-      seen[name] = true
-      found[#found + 1] = name
-    end
-  end
-  table.sort(found)
-  return #before, table.concat(found, "\n")
+  return complete.complete(line, source)
 end
 
 return M
