@@ -24,7 +24,7 @@ static void view_inputs(const cpu_call_t *call, kernel_tensor_t *inputs) {
 
 static size_t fused_scratch(const cpu_call_t *call) {
   const fused_state_t *state = call->state;
-  kernel_tensor_t inputs[KERNEL_MOST_TENSORS];
+  kernel_tensor_t inputs[KERNEL_MAX_TENSORS];
   int64_t dims[CLEAVE_MAX_RANK];
   cleave_message_t message;
   view_inputs(call, inputs);
@@ -34,8 +34,8 @@ static size_t fused_scratch(const cpu_call_t *call) {
 
 static cleave_status_t fused_run(const cpu_call_t *call, cleave_message_t *message) {
   const fused_state_t *state = call->state;
-  kernel_tensor_t inputs[KERNEL_MOST_TENSORS];
-  void *outputs[KERNEL_MOST_TENSORS];
+  kernel_tensor_t inputs[KERNEL_MAX_TENSORS];
+  void *outputs[KERNEL_MAX_TENSORS];
   kernel_call_t run = {.host = call->host,
                        .threads = call->threads,
                        .inputs = inputs,

@@ -139,8 +139,8 @@ static cleave_status_t check_tensor_dtype(cleave_dtype_t dtype, cleave_message_t
 cleave_status_t kernel_program_input(kernel_program_t *program, cleave_dtype_t dtype, const int8_t *axes,
                                      uint32_t *out_input, cleave_message_t *message) {
   TRY(check_tensor_dtype(dtype, message));
-  if (program->input_count == KERNEL_MOST_TENSORS) {
-    return kernel_fail(message, CLEAVE_ERROR_LIMIT, "more than %d inputs", KERNEL_MOST_TENSORS);
+  if (program->input_count == KERNEL_MAX_TENSORS) {
+    return kernel_fail(message, CLEAVE_ERROR_LIMIT, "more than %d inputs", KERNEL_MAX_TENSORS);
   }
   kernel_input_t input = {.dtype = dtype};
   uint32_t seen = 0;
@@ -182,8 +182,8 @@ static cleave_status_t add_value(kernel_program_t *program, const kernel_value_t
       return CLEAVE_OK;
     }
   }
-  if (program->value_count == KERNEL_MOST_VALUES) {
-    return kernel_fail(message, CLEAVE_ERROR_LIMIT, "more than %d values", KERNEL_MOST_VALUES);
+  if (program->value_count == KERNEL_MAX_VALUES) {
+    return kernel_fail(message, CLEAVE_ERROR_LIMIT, "more than %d values", KERNEL_MAX_VALUES);
   }
   *out_value = program->value_count;
   program->values[program->value_count++] = *value;
@@ -304,8 +304,8 @@ cleave_status_t kernel_program_output(kernel_program_t *program, cleave_dtype_t 
   if (adds && dtype == CLEAVE_DTYPE_BOOL) {
     return kernel_fail(message, CLEAVE_ERROR_UNSUPPORTED, "nothing can be added to bools");
   }
-  if (program->output_count == KERNEL_MOST_TENSORS) {
-    return kernel_fail(message, CLEAVE_ERROR_LIMIT, "more than %d outputs", KERNEL_MOST_TENSORS);
+  if (program->output_count == KERNEL_MAX_TENSORS) {
+    return kernel_fail(message, CLEAVE_ERROR_LIMIT, "more than %d outputs", KERNEL_MAX_TENSORS);
   }
   program->outputs[program->output_count++] = (kernel_output_t){.dtype = dtype, .value = value, .adds = adds};
   return CLEAVE_OK;

@@ -18,8 +18,8 @@
 #include "cleave/backend.h"
 
 enum {
-  KERNEL_MOST_VALUES = 1024,
-  KERNEL_MOST_TENSORS = 64, /* inputs, and outputs */
+  KERNEL_MAX_VALUES = 1024,
+  KERNEL_MAX_TENSORS = 64, /* inputs, and outputs */
   KERNEL_DTYPE_COUNT = CLEAVE_DTYPE_BF16 + 1,
 };
 
@@ -101,9 +101,9 @@ typedef struct kernel_program {
   uint32_t value_count;
   uint32_t input_count;
   uint32_t output_count;
-  kernel_value_t values[KERNEL_MOST_VALUES];
-  kernel_input_t inputs[KERNEL_MOST_TENSORS];
-  kernel_output_t outputs[KERNEL_MOST_TENSORS];
+  kernel_value_t values[KERNEL_MAX_VALUES];
+  kernel_input_t inputs[KERNEL_MAX_TENSORS];
+  kernel_output_t outputs[KERNEL_MAX_TENSORS];
 } kernel_program_t;
 
 /* An empty program over a space of `rank` axes, the last `reduced` of which are a row. */

@@ -9,17 +9,17 @@
 #include "convert.h"
 #include "text.h"
 
-enum { MOST_WORD = 63, WORDS_OF_A_LINE = 16 };
+enum { MAX_WORD = 63, WORDS_OF_A_LINE = 16 };
 
 typedef struct reader {
   const char *text;
   size_t length;
   size_t at;
   int line;
-  char words[WORDS_OF_A_LINE][MOST_WORD + 1];
+  char words[WORDS_OF_A_LINE][MAX_WORD + 1];
   uint32_t word_count;
   kernel_program_t *program;
-  uint32_t names[KERNEL_MOST_VALUES]; /* the value of each %k */
+  uint32_t names[KERNEL_MAX_VALUES]; /* the value of each %k */
   uint32_t name_count;
   cleave_message_t *message;
 } reader_t;
@@ -53,7 +53,7 @@ static cleave_status_t next_line(reader_t *reader) {
         }
         reader->word_count++;
       }
-      if (word == MOST_WORD || c < ' ' || c > '~') {
+      if (word == MAX_WORD || c < ' ' || c > '~') {
         return kernel_fail(reader->message, CLEAVE_ERROR_FORMAT,
                            "line %d: a word is too long, or no plain text", reader->line);
       }
@@ -193,7 +193,7 @@ static bool read_element(const reader_t *reader, uint32_t word, cleave_dtype_t d
 
 static cleave_status_t read_value(reader_t *reader) {
   uint32_t name = 0;
-  if (!read_index(reader, 0, "%", &name) || name != reader->name_count || name >= KERNEL_MOST_VALUES) {
+  if (!read_index(reader, 0, "%", &name) || name != reader->name_count || name >= KERNEL_MAX_VALUES) {
     char wanted[32];
     snprintf(wanted, sizeof wanted, "'%%%u'", (unsigned)reader->name_count);
     return expected(reader, wanted, 0);

@@ -74,7 +74,11 @@ static cleave_status_t prepare(embedding_t *embedding, int rule_count, char **ru
   for (int k = 0; k < rule_count; k++) {
     sources[k].path = rules[k];
   }
-  status = cleave_model_partition(bound, sources, (size_t)rule_count, NULL, 0, NULL, &embedding->plan, error);
+  status = cleave_model_partition(
+      bound,
+      &(cleave_partition_request_t){
+          .size = sizeof(cleave_partition_request_t), .sources = sources, .source_count = (size_t)rule_count},
+      &embedding->plan, error);
   if (status == CLEAVE_OK) {
     status = cleave_session_create(bound, embedding->plan, pointers, count, NULL, &embedding->session, error);
   }
@@ -115,7 +119,7 @@ int main(int argc, char **argv) {
   }
   embedding_t embedding = {0};
   cleave_error_t error = CLEAVE_ERROR_INIT;
-  cleave_status_t status = cleave_model_load(NULL, argv[1], NULL, 0, 0, &embedding.model, &error);
+  cleave_status_t status = cleave_model_load(NULL, argv[1], NULL, &embedding.model, &error);
   if (status == CLEAVE_OK) {
     status = prepare(&embedding, argc - 2, argv + 2, &error);
   }

@@ -133,8 +133,14 @@ static cleave_plan_t *partition(cleave_context_t *context, cleave_model_t *model
   char *text = NULL;
   cleave_rule_source_t source = {.path = "tour.lua", .text = rules, .length = sizeof rules - 1};
   cleave_setting_t setting = {.name = "least", .value = "2"};
-  must(cleave_rule_files_load(context, &source, 1, &setting, 1, has_library ? "accelerator" : NULL, &files,
-                              &error),
+  must(cleave_rule_files_load(context,
+                              &(cleave_partition_request_t){.size = sizeof(cleave_partition_request_t),
+                                                            .sources = &source,
+                                                            .source_count = 1,
+                                                            .settings = &setting,
+                                                            .setting_count = 1,
+                                                            .backend = has_library ? "accelerator" : NULL},
+                              &files, &error),
        &error, "loading rules");
   must(cleave_rule_files_partition(files, model, &plan, &error), &error, "partitioning");
   cleave_rule_files_destroy(files);
@@ -154,7 +160,11 @@ static void look_at_errors(cleave_model_t *model, const cleave_plan_t *plan) {
   cleave_error_t error = CLEAVE_ERROR_INIT;
   cleave_plan_t *none = NULL;
   cleave_rule_source_t source = {.path = "wrong.lua", .text = wrong, .length = sizeof wrong - 1};
-  cleave_status_t status = cleave_model_partition(model, &source, 1, NULL, 0, NULL, &none, &error);
+  cleave_status_t status = cleave_model_partition(
+      model,
+      &(cleave_partition_request_t){
+          .size = sizeof(cleave_partition_request_t), .sources = &source, .source_count = 1},
+      &none, &error);
   check(status == CLEAVE_ERROR_RULE && none == NULL, "a wrong rule is refused");
   check(strcmp(error.file, "wrong.lua") == 0 && error.line == 3, "with its place");
   (void)printf("as it should be refused: %s\n", error.message);
@@ -297,8 +307,11 @@ static void keep_and_change(cleave_context_t *context, cleave_model_t *model, co
   char *text = NULL;
   cleave_plan_t *again = NULL;
   must(cleave_plan_format(plan, CLEAVE_PLAN_JSON, &text, &error), &error, "saving the plan");
-  must(cleave_plan_load_text(model, "saved", text, strlen(text), NULL, &again, &error), &error,
-       "taking it up");
+  must(cleave_plan_load(model, "saved",
+                        &(cleave_plan_load_options_t){
+                            .size = sizeof(cleave_plan_load_options_t), .text = text, .length = strlen(text)},
+                        &again, &error),
+       &error, "taking it up");
   run_once(model, again);
   cleave_plan_destroy(again);
   cleave_text_free(text);

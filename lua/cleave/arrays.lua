@@ -172,17 +172,17 @@ end
 metatable.__name = "array"
 metatable.methods = methods
 
-local MOST_SHOWN = 8
+local MAX_SHOWN = 8
 
 function metatable.__tostring(array)
   local count = host.array_count(array)
-  local shown = host.array_elements(array, 1, math.min(count, MOST_SHOWN))
+  local shown = host.array_elements(array, 1, math.min(count, MAX_SHOWN))
   for k, element in ipairs(shown) do
     shown[k] = math.type(element) == "float" and ("%.6g"):format(element) or tostring(element)
   end
   return ("%s[%s] { %s%s }"):format(host.array_dtype(array),
     table.concat(host.array_shape(array), ","), table.concat(shown, ", "),
-    count > MOST_SHOWN and ", ..." or "")
+    count > MAX_SHOWN and ", ..." or "")
 end
 
 -- x + y, x - y, x * y, x / y, x ^ y and -x, for arrays, and numbers beside them. In a traced

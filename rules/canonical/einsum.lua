@@ -4,6 +4,7 @@
 -- and operands are multiplied pair by pair: MatMul where letters are summed and others are left,
 -- Mul and ReduceSum where none is left, Mul where none is summed. The orders of dimensions are
 -- those that move the least data.
+-- Long file: one operator, spelled by all products that an equation may ask for.
 
 local enabled = option.boolean(true, "write Einsum as products and sums")
 

@@ -81,28 +81,25 @@ static cleave_status_t load_models(command_t *command, cleave_error_t *error) {
   command->models = cleave_allocate_zeroed(count, sizeof(cleave_model_t *));
   command->graphs = cleave_allocate_zeroed(count, sizeof *command->graphs);
   command->setting_used = cleave_allocate_zeroed(command->settings.count, sizeof(bool));
-  bool *used = cleave_allocate_zeroed(command->settings.count, sizeof *used);
   cleave_status_t status = CLEAVE_OK;
   command->sizes = cleave_allocate_zeroed(count, sizeof *command->sizes);
   command->shape_used = cleave_allocate_zeroed(command->shapes.count, sizeof *command->shape_used);
   if (command->models == NULL || command->graphs == NULL || command->sizes == NULL ||
-      command->shape_used == NULL || command->setting_used == NULL || used == NULL) {
+      command->shape_used == NULL || command->setting_used == NULL) {
     CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(error));
   }
   for (size_t k = 0; k < count; k++) {
     const char *path = command->model_paths.items[k];
     cleave_output_progress("reading %s", path);
-    CLEAVE_TRY_CLEANUP(
-        cleave_model_read(path, &command->settings, NULL, NULL, used, &command->models[k], error));
+    CLEAVE_TRY_CLEANUP(cleave_model_read(path, &command->settings, NULL, NULL, &command->models[k], error));
     CLEAVE_TRY_CLEANUP(bind_model(command, k, error));
     command->graphs[k] = (cleave_check_model_t){path, cleave_model_graph(command->models[k])};
     for (size_t s = 0; s < command->settings.count; s++) {
-      command->setting_used[s] = command->setting_used[s] || used[s];
+      command->setting_used[s] = command->setting_used[s] || command->settings.used[s];
     }
   }
   CLEAVE_TRY_CLEANUP(check_shapes(command, error));
 cleanup:
-  cleave_free(used);
   return status;
 }
 

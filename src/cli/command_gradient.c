@@ -41,7 +41,8 @@ static cleave_status_t save(const request_t *request, cleave_model_t *model, cle
   if (request->output == NULL) {
     return CLEAVE_OK;
   }
-  CLEAVE_TRY(cleave_model_partition(model, NULL, 0, NULL, 0, NULL, &plan, error));
+  cleave_partition_request_t partition = {.size = sizeof partition};
+  CLEAVE_TRY(cleave_model_partition(model, &partition, &plan, error));
   cleave_status_t status = cleave_plan_save(plan, request->output, (int32_t)request->opset, error);
   cleave_plan_destroy(plan);
   return status;
@@ -49,27 +50,24 @@ static cleave_status_t save(const request_t *request, cleave_model_t *model, cle
 
 static cleave_status_t work(cleave_job_t *job, const cleave_job_options_t *options, request_t *request,
                             cleave_model_t **out_model, cleave_error_t *error) {
-  cleave_rule_source_t *sources = cleave_allocate_zeroed(options->rules.count + 1, sizeof *sources);
-  cleave_status_t status = sources == NULL ? cleave_error_out_of_memory(error) : CLEAVE_OK;
-  for (size_t k = 0; status == CLEAVE_OK && k < options->rules.count; k++) {
-    sources[k].path = options->rules.items[k];
-  }
-  CLEAVE_TRY_CLEANUP(status);
+  cleave_partition_request_t rules;
+  cleave_status_t status = CLEAVE_OK;
+  CLEAVE_TRY(cleave_rule_request(&options->rules, NULL, &rules, error));
   CLEAVE_TRY_CLEANUP(split_names(request, error));
   CLEAVE_TRY_CLEANUP(cleave_job_load(job, options, error));
   if (options->shapes.count > 0) {
     CLEAVE_TRY_CLEANUP(cleave_job_bind_shapes(job, error));
   }
   cleave_gradient_options_t gradient = {.size = sizeof gradient,
-                                        .sources = sources,
-                                        .source_count = options->rules.count,
+                                        .sources = rules.sources,
+                                        .source_count = rules.source_count,
                                         .open = request->open};
   CLEAVE_TRY_CLEANUP(cleave_model_gradient(job->model, request->loss,
                                            (const char *const *)request->names.items, request->names.count,
                                            &gradient, out_model, error));
   status = save(request, *out_model, error);
 cleanup:
-  cleave_free(sources);
+  cleave_rule_request_deinit(&rules);
   return status;
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // cleave init: a folder to write rules in: a first rule with its tests, settings of editors and of luacheck,
 // and the definitions that editors complete from, of exactly this program.
-#include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -72,14 +71,6 @@ typedef struct plan {
   char first_rule[sizeof FIRST_RULE + 64];
 } plan_t;
 
-static cleave_status_t make_folder(const char *path, cleave_error_t *error) {
-  struct stat info;
-  if (mkdir(path, 0777) == 0 || (errno == EEXIST && stat(path, &info) == 0 && S_ISDIR(info.st_mode))) {
-    return CLEAVE_OK;
-  }
-  return cleave_error_set(error, CLEAVE_ERROR_IO, "%s: cannot make this folder: %s", path, strerror(errno));
-}
-
 static cleave_status_t join(const char *folder, const char *name, char **out_path, cleave_error_t *error) {
   cleave_text_t path = {0};
   cleave_text_format(&path, "%s/%s", folder, name);
@@ -144,7 +135,7 @@ static cleave_status_t write_files(const plan_t *plan, cleave_error_t *error) {
     char *path = NULL;
     cleave_status_t status = join(plan->folder, FOLDERS[k], &path, error);
     if (status == CLEAVE_OK) {
-      status = make_folder(path, error);
+      status = cleave_folder_make(path, error);
     }
     cleave_free(path);
     CLEAVE_TRY(status);

@@ -120,16 +120,10 @@ static json_t *file_json(const char *path, const cleave_declared_t *declared) {
 /* Each file by itself; a setting has to be known to one of them. */
 static cleave_status_t load(const cleave_text_list_t *paths, const cleave_settings_t *settings,
                             cleave_rule_list_t *list, cleave_error_t *error) {
-  cleave_rule_source_t *sources = cleave_allocate_zeroed(paths->count, sizeof *sources);
-  if (sources == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
-  for (size_t k = 0; k < paths->count; k++) {
-    sources[k].path = paths->items[k];
-  }
-  cleave_status_t status = cleave_rule_list_load(list, cleave_common_context(), sources, paths->count,
-                                                 settings->items, settings->count, NULL, NULL, error);
-  cleave_free(sources);
+  cleave_partition_request_t request;
+  CLEAVE_TRY(cleave_rule_request(paths, settings, &request, error));
+  cleave_status_t status = cleave_rule_list_load(list, cleave_common_context(), &request, NULL, error);
+  cleave_rule_request_deinit(&request);
   return status;
 }
 

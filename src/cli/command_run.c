@@ -170,6 +170,7 @@ static cleave_status_t work(cleave_run_t *run, cleave_error_t *error) {
   run->options.profile = run->profile_path != NULL;
   CLEAVE_TRY(cleave_job_load(&run->job, &run->options, error));
   CLEAVE_TRY(cleave_job_bind(&run->job, error));
+  CLEAVE_TRY(cleave_run_outputs_check(&run->outputs, run->job.model, error));
   if (run->watch) {
     CLEAVE_TRY(cleave_program_cache_create(&run->job.programs, error));
     CLEAVE_TRY(cleave_run_watch_prepare(&run->job, run->json, &run->interrupted, error));
@@ -182,6 +183,7 @@ static cleave_status_t work(cleave_run_t *run, cleave_error_t *error) {
   }
   warn_of_options(run->job.session);
   CLEAVE_TRY(run_once(run, &run->first_ms, error));
+  CLEAVE_TRY(cleave_run_outputs_write(&run->outputs, &run->job, error));
   if (run->requests.count > 0) {
     CLEAVE_TRY(cleave_run_requests_run(&run->requests, &run->job, error));
     return check(run, error);
@@ -244,6 +246,13 @@ static int run_command(int argc, char **argv) {
        "folder with input_N.pb and output_N.pb, by position: run on these inputs and compare the outputs; "
        "exit status 0 only if all match",
        &run.options.data},
+      {"output", 0, CLEAVE_OPTION_LIST, "NAME=FILE",
+       "file to write an output to after the first run, .npy or .pb; may be given many times",
+       &run.outputs.files},
+      {"save", 0, CLEAVE_OPTION_TEXT, "DIR",
+       "write the inputs and outputs of the first run into this folder as input_N.pb and output_N.pb, which "
+       "--data reads",
+       &run.outputs.folder},
       {"rtol", 0, CLEAVE_OPTION_NUMBER, "R", "relative tolerance (default: 1e-3)", &run.tolerance.rtol},
       {"atol", 0, CLEAVE_OPTION_NUMBER, "A",
        "absolute tolerance, scaled to the output's size (default: 1e-5): a value matches if |found - "

@@ -3,6 +3,7 @@
 #include "cli/common/arguments.h"
 #include "cli/common/command.h"
 #include "cli/common/common.h"
+#include "cli/common/load.h"
 #include "cli/common/output.h"
 #include "cli/common/repl_input.h"
 #include "imperative/script/array_script.h"
@@ -55,23 +56,18 @@ static cleave_status_t run_script(const cleave_arguments_t *arguments, const cle
       .is_serial = is_serial,
       .backend_options = session.backend_options,
       .backend_option_count = session.backend_option_count};
-  cleave_rule_source_t *sources = cleave_allocate_zeroed(rules->count, sizeof *sources);
-  if (sources == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
-  for (size_t k = 0; k < rules->count; k++) {
-    sources[k].path = rules->items[k];
-  }
+  cleave_partition_request_t partition;
+  CLEAVE_TRY(cleave_rule_request(rules, NULL, &partition, error));
   bool is_prompt = arguments->found.count == 0;
   const cleave_array_script_t request = {.context = cleave_common_context(),
                                          .path = is_prompt ? "prompt" : arguments->found.items[0],
                                          .arguments = is_prompt ? NULL : arguments->found.items + 1,
                                          .argument_count = is_prompt ? 0 : arguments->found.count - 1,
                                          .options = &options,
-                                         .rules = sources,
-                                         .rule_count = rules->count};
+                                         .rules = partition.sources,
+                                         .rule_count = partition.source_count};
   cleave_status_t status = is_prompt ? run_prompt(&request, error) : cleave_array_script_run(&request, error);
-  cleave_free(sources);
+  cleave_rule_request_deinit(&partition);
   return status;
 }
 

@@ -2,9 +2,7 @@
 // cleave verify: every distinct fusion, region and rewrite against cpu. What fails is written down as a model
 // of its own with its inputs, so that it can be run again; with --quarantine its rule is left out, and the
 // rest is checked again.
-#include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "cli/common/command.h"
 #include "cli/common/common.h"
@@ -79,13 +77,6 @@ static cleave_status_t check(verify_t *verify, cleave_error_t *error) {
 
 /* ---- what is kept of a failure ---- */
 
-static cleave_status_t make_folder(const char *path, cleave_error_t *error) {
-  if (mkdir(path, 0777) != 0 && errno != EEXIST) {
-    return cleave_error_set(error, CLEAVE_ERROR_IO, "%s: %s", path, strerror(errno));
-  }
-  return CLEAVE_OK;
-}
-
 /* The region as its backend gets it, fusions included; constants in files beside it. */
 static cleave_status_t save_region(const verify_t *verify, const cleave_verify_item_t *item, const char *path,
                                    cleave_error_t *error) {
@@ -115,7 +106,7 @@ static const char *file_in(folder_t *folder, const char *name) {
 /* Makes SAVE/<rule>_<number>. */
 static cleave_status_t open_folder(verify_t *verify, const char *rule, uint32_t number, folder_t *folder,
                                    cleave_error_t *error) {
-  CLEAVE_TRY(make_folder(verify->save, error));
+  CLEAVE_TRY(cleave_folder_make(verify->save, error));
   size_t room = sizeof folder->path - LONGEST_NAME;
   int length = snprintf(folder->path, room, "%s/%s_%u", verify->save, rule, (unsigned)number);
   if (length < 0 || (size_t)length >= room) {
@@ -123,17 +114,7 @@ static cleave_status_t open_folder(verify_t *verify, const char *rule, uint32_t 
   }
   folder->length = (size_t)length;
   (void)json_array_append_new(verify->saved, json_string(folder->path));
-  return make_folder(folder->path, error);
-}
-
-static cleave_status_t save_tensors(folder_t *folder, const char *kind, cleave_tensor_t *const *tensors,
-                                    uint32_t count, cleave_error_t *error) {
-  char name[LONGEST_NAME - 1];
-  for (uint32_t k = 0; k < count; k++) {
-    (void)snprintf(name, sizeof name, "%s_%u.pb", kind, (unsigned)k);
-    CLEAVE_TRY(cleave_tensor_pb_write(file_in(folder, name), tensors[k], NULL, error));
-  }
-  return CLEAVE_OK;
+  return cleave_folder_make(folder->path, error);
 }
 
 /* For --data: region.onnx and region.json, or before.onnx and after.onnx of a rewrite; input_0.pb, ..., and
@@ -143,8 +124,8 @@ static cleave_status_t save_item(verify_t *verify, const cleave_verify_item_t *i
   folder_t folder;
   bool is_rewrite = item->kind == CLEAVE_VERIFY_REWRITE;
   CLEAVE_TRY(open_folder(verify, verify->job.plan->rules[item->rule].name, number, &folder, error));
-  CLEAVE_TRY(save_tensors(&folder, "input", item->inputs, item->input_count, error));
-  CLEAVE_TRY(save_tensors(&folder, "output", item->outputs, item->output_count, error));
+  CLEAVE_TRY(cleave_tensors_save(folder.path, "input", item->inputs, item->input_count, error));
+  CLEAVE_TRY(cleave_tensors_save(folder.path, "output", item->outputs, item->output_count, error));
   if (item->graph != NULL) {
     const char *name = is_rewrite ? "before.onnx" : "region.onnx";
     CLEAVE_TRY(cleave_onnx_write(file_in(&folder, name), item->graph, NULL, error));

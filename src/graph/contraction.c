@@ -2,6 +2,7 @@
 // Groups are a union-find forest whose members form rings; the order over groups is a list that leaves gaps.
 // A contraction moves only what its search found, and only on the side that was exhausted first. Invariant:
 // along every edge between two groups labels increase.
+// Long file: one data structure, and the search that keeps its invariant.
 
 #include "graph/contraction.h"
 

@@ -150,6 +150,7 @@ static cleave_status_t list_custom_op(cleave_graph_t *graph, const cleave_op_t *
   return CLEAVE_OK;
 }
 
+// Wide: all that makes a node; most callers pass literals.
 cleave_status_t cleave_graph_add_node(cleave_graph_t *graph, const cleave_op_t *op, const char *name,
                                       const cleave_value_t *inputs, size_t input_count, size_t output_count,
                                       cleave_node_t *out_node, cleave_error_t *error) {

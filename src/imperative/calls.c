@@ -249,25 +249,17 @@ cleave_status_t imperative_operator_run(cleave_imperative_t *imperative, imperat
   return status;
 }
 
-cleave_status_t cleave_imperative_call(cleave_imperative_t *imperative, const cleave_op_t *op,
-                                       const char *place, cleave_array_t *const *inputs, uint32_t input_count,
-                                       const cleave_attribute_t *attributes, uint32_t attribute_count,
-                                       cleave_array_t **outputs, uint32_t output_count,
-                                       cleave_error_t *error) {
-  const imperative_request_t request = {.op = op,
-                                        .inputs = inputs,
-                                        .input_count = input_count,
-                                        .attributes = attributes,
-                                        .attribute_count = attribute_count,
-                                        .output_count = output_count};
+cleave_status_t cleave_imperative_call(cleave_imperative_t *imperative, const imperative_request_t *request,
+                                       const char *place, cleave_array_t **outputs, cleave_error_t *error) {
+  const char *name = request->op->name;
   imperative_operator_t *compiled = NULL;
-  for (uint32_t k = 0; k < output_count; k++) {
+  for (uint32_t k = 0; k < request->output_count; k++) {
     outputs[k] = NULL;
   }
-  CLEAVE_TRY(check_inputs(op->name, inputs, input_count, error));
-  CLEAVE_TRY(imperative_operator_get(imperative, &request, &compiled, error));
+  CLEAVE_TRY(check_inputs(name, request->inputs, request->input_count, error));
+  CLEAVE_TRY(imperative_operator_get(imperative, request, &compiled, error));
   cleave_status_t status =
-      imperative_operator_run(imperative, compiled, op->name, place, inputs, outputs, error);
+      imperative_operator_run(imperative, compiled, name, place, request->inputs, outputs, error);
   imperative_operator_release(compiled);
   return status;
 }
@@ -299,6 +291,7 @@ static cleave_status_t read_attributes(const cleave_attribute_view_t *views, uin
   return CLEAVE_OK;
 }
 
+// Wide: what an operator is called with, and what it gives.
 cleave_status_t cleave_array_call(cleave_imperative_t *imperative, const char *op,
                                   cleave_array_t *const *inputs, uint32_t input_count,
                                   const cleave_attribute_view_t *attributes, uint32_t attribute_count,
@@ -318,8 +311,13 @@ cleave_status_t cleave_array_call(cleave_imperative_t *imperative, const char *o
   }
   cleave_status_t status = read_attributes(attributes, attribute_count, found, own, error);
   if (status == CLEAVE_OK) {
-    status = cleave_imperative_call(imperative, found, NULL, inputs, input_count, own, attribute_count,
-                                    outputs, output_count, error);
+    const imperative_request_t request = {.op = found,
+                                          .inputs = inputs,
+                                          .input_count = input_count,
+                                          .attributes = own,
+                                          .attribute_count = attribute_count,
+                                          .output_count = output_count};
+    status = cleave_imperative_call(imperative, &request, NULL, outputs, error);
   }
   for (uint32_t k = 0; k < attribute_count; k++) {
     if (own[k].kind == CLEAVE_ATTRIBUTE_TENSOR) {

@@ -157,8 +157,9 @@ static cleave_status_t make_session(const cleave_imperative_t *imperative, const
                                     size_t rule_count, imperative_operator_t *compiled,
                                     cleave_error_t *error) {
   if (rule_count > 0 || strcmp(imperative->backend, "cpu") != 0) {
-    CLEAVE_TRY(cleave_model_partition(compiled->model, rules, rule_count, NULL, 0, imperative->backend,
-                                      &compiled->plan, error));
+    cleave_partition_request_t request = {
+        .size = sizeof request, .sources = rules, .source_count = rule_count, .backend = imperative->backend};
+    CLEAVE_TRY(cleave_model_partition(compiled->model, &request, &compiled->plan, error));
   }
   return cleave_session_create(compiled->model, compiled->plan, NULL, 0, &imperative->options,
                                &compiled->session, error);

@@ -68,13 +68,19 @@ static inline cleave_tensor_view_t cleave_array_view(const cleave_array_t *array
                                 .data = array->data};
 }
 
-/* As cleave_array_call, of an operator that was found, with attributes of graphs. `place`, where the call is
- * written, is for errors of its run; NULL: nowhere. */
-CLEAVE_MUST_USE cleave_status_t cleave_imperative_call(cleave_imperative_t *imperative, const cleave_op_t *op,
-                                                       const char *place, cleave_array_t *const *inputs,
-                                                       uint32_t input_count,
-                                                       const cleave_attribute_t *attributes,
-                                                       uint32_t attribute_count, cleave_array_t **outputs,
-                                                       uint32_t output_count, cleave_error_t *error);
+/* What is called: an operator that was found, with attributes of graphs. `inputs` have shapes. */
+typedef struct imperative_request {
+  const cleave_op_t *op;
+  cleave_array_t *const *inputs;
+  uint32_t input_count;
+  const cleave_attribute_t *attributes;
+  uint32_t attribute_count;
+  uint32_t output_count;
+} imperative_request_t;
+
+/* As cleave_array_call. `place`, where the call is written, is for errors of its run; NULL: nowhere. */
+CLEAVE_MUST_USE cleave_status_t cleave_imperative_call(cleave_imperative_t *imperative,
+                                                       const imperative_request_t *request, const char *place,
+                                                       cleave_array_t **outputs, cleave_error_t *error);
 
 #endif /* CLEAVE_IMPERATIVE_IMPERATIVE_H */

@@ -9,16 +9,6 @@
 
 #include "imperative/imperative.h"
 
-/* What is called. `inputs` have shapes. */
-typedef struct imperative_request {
-  const cleave_op_t *op;
-  cleave_array_t *const *inputs;
-  uint32_t input_count;
-  const cleave_attribute_t *attributes;
-  uint32_t attribute_count;
-  uint32_t output_count;
-} imperative_request_t;
-
 typedef struct imperative_type {
   cleave_dtype_t dtype;
   int32_t rank; /* -1: only a run tells the shape */

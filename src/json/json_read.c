@@ -142,6 +142,7 @@ cleave_status_t cleave_reader_get_index(cleave_json_reader_t *reader, const json
 }
 
 /* A list member: room for its items, and each read into it. */
+// Wide: a list and its length, where it is and how its items are read.
 cleave_status_t cleave_reader_get_list(cleave_json_reader_t *reader, const json_t *object, const char *key,
                                        size_t item_size, cleave_reader_item_t read_item, void *out_items,
                                        uint32_t *out_count) {

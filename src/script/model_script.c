@@ -15,16 +15,14 @@ enum { DEFAULT_SEED = 1 };
 typedef struct load {
   cleave_builder_t builder;
   const cleave_file_t *file;
-  const cleave_rules_setting_t *settings;
-  size_t setting_count;
-  bool *used; /* per setting, or NULL */
+  cleave_script_settings_t settings;
 } load_t;
 
 static void push_settings(lua_State *state, const load_t *load) {
   lua_newtable(state);
-  for (size_t k = 0; k < load->setting_count; k++) {
-    lua_pushstring(state, load->settings[k].value);
-    lua_setfield(state, -2, load->settings[k].name);
+  for (size_t k = 0; k < load->settings.count; k++) {
+    lua_pushstring(state, load->settings.items[k].value);
+    lua_setfield(state, -2, load->settings.items[k].name);
   }
 }
 
@@ -43,11 +41,11 @@ static void run_load(lua_State *state, void *context) {
   lua_getfield(state, 1, "finish");
   lua_insert(state, 3);
   lua_call(state, lua_gettop(state) - 3, 0);
-  for (size_t k = 0; load->used != NULL && k < load->setting_count; k++) {
+  for (size_t k = 0; load->settings.out_used != NULL && k < load->settings.count; k++) {
     lua_getfield(state, 1, "was_read");
-    lua_pushstring(state, load->settings[k].name);
+    lua_pushstring(state, load->settings.items[k].name);
     lua_call(state, 1, 1);
-    load->used[k] = lua_toboolean(state, -1);
+    load->settings.out_used[k] = lua_toboolean(state, -1);
     lua_pop(state, 1);
   }
 }
@@ -66,16 +64,15 @@ static cleave_status_t prepare_graph(load_t *load, const char *path, cleave_erro
 }
 
 cleave_status_t cleave_model_script_load(cleave_context_t *context, const char *path,
-                                         const cleave_rules_setting_t *settings, size_t setting_count,
-                                         uint64_t seed, bool *out_used, cleave_graph_t **out_graph,
-                                         cleave_error_t *error) {
+                                         const cleave_script_settings_t *settings, uint64_t seed,
+                                         cleave_graph_t **out_graph, cleave_error_t *error) {
   *out_graph = NULL;
   cleave_script_t *script = NULL;
   cleave_file_t *file = NULL;
-  load_t load = {.settings = settings,
-                 .setting_count = setting_count,
-                 .used = out_used,
-                 .builder = {.seed = seed != 0 ? seed : DEFAULT_SEED, .seed_is_given = seed != 0}};
+  load_t load = {.builder = {.seed = seed != 0 ? seed : DEFAULT_SEED, .seed_is_given = seed != 0}};
+  if (settings != NULL) {
+    load.settings = *settings;
+  }
   cleave_status_t status = CLEAVE_OK;
   CLEAVE_TRY_CLEANUP(cleave_file_open(path, &file, error));
   load.file = file;

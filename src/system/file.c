@@ -269,6 +269,14 @@ static bool write_parts(int descriptor, const cleave_file_part_t *parts, size_t 
   return good;
 }
 
+cleave_status_t cleave_folder_make(const char *path, cleave_error_t *error) {
+  struct stat info;
+  if (mkdir(path, 0777) == 0 || (errno == EEXIST && stat(path, &info) == 0 && S_ISDIR(info.st_mode))) {
+    return CLEAVE_OK;
+  }
+  return cleave_error_set(error, CLEAVE_ERROR_IO, "%s: cannot make this folder: %s", path, strerror(errno));
+}
+
 cleave_status_t cleave_file_write(const char *path, const void *data, size_t length, cleave_error_t *error) {
   cleave_file_part_t part = {.data = data, .size = length};
   return cleave_file_write_parts(path, &part, 1, error);

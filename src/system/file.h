@@ -30,6 +30,9 @@ const char *cleave_file_path(const cleave_file_t *file);
  * read from the file again when somebody looks at it. Other memory is left alone. Thread-safe. */
 void cleave_file_drop_pages(const void *data, size_t bytes);
 
+/* Makes a folder; one that is there already is fine. */
+CLEAVE_MUST_USE cleave_status_t cleave_folder_make(const char *path, cleave_error_t *error);
+
 /* Writes beside the path and renames, so that readers see the old content or the new. */
 CLEAVE_MUST_USE cleave_status_t cleave_file_write(const char *path, const void *data, size_t length,
                                                   cleave_error_t *error);

@@ -130,8 +130,9 @@ cleave_status_t cleave_npy_read_part(cleave_file_t *file, size_t offset, size_t 
     return cleave_error_set_at(error, CLEAVE_ERROR_FORMAT, name, 0,
                                "data: %zu bytes, fewer than the shape needs", left);
   }
-  return cleave_tensor_create_borrowed(header.dtype, header.rank, header.dims, data + start + length, bytes,
-                                       file, out_tensor, error);
+  cleave_tensor_view_t view = {
+      .dtype = header.dtype, .rank = header.rank, .dims = header.dims, .data = data + start + length};
+  return cleave_tensor_create_borrowed(&view, bytes, file, out_tensor, error);
 }
 
 cleave_status_t cleave_npy_read_file(cleave_file_t *file, cleave_tensor_t **out_tensor,

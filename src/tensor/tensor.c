@@ -72,22 +72,47 @@ cleave_status_t cleave_tensor_create(cleave_dtype_t dtype, int32_t rank, const i
   return CLEAVE_OK;
 }
 
-cleave_status_t cleave_tensor_create_borrowed(cleave_dtype_t dtype, int32_t rank, const int64_t *dims,
-                                              const void *data, size_t bytes, cleave_file_t *file,
-                                              cleave_tensor_t **out_tensor, cleave_error_t *error) {
+cleave_status_t cleave_tensor_create_borrowed(const cleave_tensor_view_t *view, size_t bytes,
+                                              cleave_file_t *file, cleave_tensor_t **out_tensor,
+                                              cleave_error_t *error) {
   cleave_tensor_t *tensor = NULL;
-  CLEAVE_TRY(create(dtype, rank, dims, &tensor, error));
-  if (tensor->bytes != bytes || dtype == CLEAVE_DTYPE_STRING) {
+  CLEAVE_TRY(create(view->dtype, view->rank, view->dims, &tensor, error));
+  if (tensor->bytes != bytes || view->dtype == CLEAVE_DTYPE_STRING) {
     size_t expected = tensor->bytes;
     cleave_free(tensor);
     *out_tensor = NULL;
     return cleave_error_set(error, CLEAVE_ERROR_FORMAT,
                             "tensor: expected %zu bytes of data for its shape, found %zu", expected, bytes);
   }
-  tensor->data = (void *)(uintptr_t)data;
+  tensor->data = (void *)(uintptr_t)view->data;
   tensor->file = file != NULL ? cleave_file_retain(file) : NULL;
   *out_tensor = tensor;
   return CLEAVE_OK;
+}
+
+bool cleave_tensor_view_bytes(const cleave_tensor_view_t *tensor, size_t *out_bytes) {
+  size_t bytes = cleave_dtype_size(tensor->dtype);
+  if (tensor->rank < 0 || bytes == 0) {
+    return false;
+  }
+  int32_t first = 0;
+  if (tensor->storage != CLEAVE_STORAGE_DENSE) {
+    first = tensor->storage == CLEAVE_STORAGE_CSR ? tensor->rank : 1;
+    if (tensor->sparse == NULL || tensor->sparse->stored < 0 ||
+        !cleave_size_multiply(bytes, (size_t)tensor->sparse->stored, &bytes)) {
+      return false;
+    }
+  }
+  for (int32_t d = 0; d < tensor->rank; d++) {
+    if (tensor->dims[d] < 0) {
+      return false;
+    }
+    if (d >= first && !cleave_size_multiply(bytes, (size_t)tensor->dims[d], &bytes)) {
+      return false;
+    }
+  }
+  *out_bytes = bytes;
+  return true;
 }
 
 cleave_status_t cleave_tensor_create_ints(int32_t rank, const int64_t *values, int64_t count,

@@ -32,13 +32,16 @@ typedef struct cleave_tensor {
 CLEAVE_MUST_USE cleave_status_t cleave_tensor_create(cleave_dtype_t dtype, int32_t rank, const int64_t *dims,
                                                      cleave_tensor_t **out_tensor, cleave_error_t *error);
 
-/* Points to `data` inside `file` (retained; may be NULL: then data must outlive the tensor). `bytes` must be
- * what the shape asks for. Not for strings. */
-CLEAVE_MUST_USE cleave_status_t cleave_tensor_create_borrowed(cleave_dtype_t dtype, int32_t rank,
-                                                              const int64_t *dims, const void *data,
-                                                              size_t bytes, cleave_file_t *file,
+/* A tensor with the dtype, the shape and the data of a view. The data is inside `file` (retained; may be
+ * NULL: then the data must outlive the tensor). `bytes` must be what the shape asks for. Not for strings. */
+CLEAVE_MUST_USE cleave_status_t cleave_tensor_create_borrowed(const cleave_tensor_view_t *view, size_t bytes,
+                                                              cleave_file_t *file,
                                                               cleave_tensor_t **out_tensor,
                                                               cleave_error_t *error);
+
+/* Bytes of the data of a view: by dtype and shape, or by what a sparse one stores. False if the shape is not
+ * known, or the size overflows. */
+bool cleave_tensor_view_bytes(const cleave_tensor_view_t *tensor, size_t *out_bytes);
 
 /* int64 vector (rank 1), or scalar (rank 0, count 1). */
 CLEAVE_MUST_USE cleave_status_t cleave_tensor_create_ints(int32_t rank, const int64_t *values, int64_t count,

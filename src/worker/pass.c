@@ -118,24 +118,26 @@ static cleave_status_t add_constant(void *graph, const char *name, const cleave_
   return add_value(CLEAVE_FRAME_ADD_CONSTANT, name, tensor, out_value, message);
 }
 
-static cleave_status_t add_node(void *graph, const char *domain, const char *op, const char *name,
-                                const uint32_t *inputs, uint32_t input_count,
-                                const cleave_attribute_view_t *attributes, uint32_t attribute_count,
-                                uint32_t output_count, uint32_t *out_values, cleave_message_t *message) {
+static cleave_status_t add_node(void *graph, const cleave_new_node_t *node, uint32_t *out_values,
+                                cleave_message_t *message) {
   cleave_wire_out_t out = {0};
   worker_answer_t answer;
   (void)graph;
-  cleave_edit_put_text(&out, domain);
-  cleave_edit_put_text(&out, op);
-  cleave_edit_put_text(&out, name);
-  cleave_edit_put_indices(&out, inputs, input_count);
-  cleave_edit_put_attributes(&out, attributes, attribute_count);
-  cleave_wire_put_u32(&out, output_count);
+  if (node == NULL || node->size < sizeof *node) {
+    static const cleave_new_node_t none = {.size = sizeof none};
+    node = &none; /* without an operator: the host refuses it */
+  }
+  cleave_edit_put_text(&out, node->domain);
+  cleave_edit_put_text(&out, node->op);
+  cleave_edit_put_text(&out, node->name);
+  cleave_edit_put_indices(&out, node->inputs, node->input_count);
+  cleave_edit_put_attributes(&out, node->attributes, node->attribute_count);
+  cleave_wire_put_u32(&out, node->output_count);
   cleave_status_t status = ask(CLEAVE_FRAME_ADD_NODE, &out, &answer, message);
   if (status == CLEAVE_OK) {
-    const uint32_t *values = cleave_wire_take(&answer.in, output_count, sizeof *values, sizeof *values);
+    const uint32_t *values = cleave_wire_take(&answer.in, node->output_count, sizeof *values, sizeof *values);
     if (values != NULL) {
-      memcpy(out_values, values, output_count * sizeof *values);
+      memcpy(out_values, values, node->output_count * sizeof *values);
     }
   }
   worker_answer_free(&answer);

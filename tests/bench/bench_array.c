@@ -58,7 +58,7 @@ static double measure_session(int64_t count) {
     perror(path);
     exit(1);
   }
-  must(cleave_model_load(NULL, path, NULL, 0, 0, &model, &error), &error);
+  must(cleave_model_load(NULL, path, NULL, &model, &error), &error);
   remove(path);
   const cleave_session_options_t options = {.size = sizeof options, .threads = 1};
   must(cleave_session_create(model, NULL, NULL, 0, &options, &session, &error), &error);

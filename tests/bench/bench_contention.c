@@ -82,9 +82,14 @@ int main(int argc, char **argv) {
   }
   cleave_rule_source_t rules = {.path = argc > 3 ? argv[3] : NULL};
   need(cleave_context_create(NULL, &context, &error), &error);
-  need(cleave_model_load(context, argv[1], NULL, 0, 0, &model, &error), &error);
+  need(cleave_model_load(context, argv[1], NULL, &model, &error), &error);
   if (argc > 3) {
-    need(cleave_model_partition(model, &rules, 1, NULL, 0, NULL, &plan, &error), &error);
+    need(cleave_model_partition(
+             model,
+             &(cleave_partition_request_t){
+                 .size = sizeof(cleave_partition_request_t), .sources = &rules, .source_count = 1},
+             &plan, &error),
+         &error);
   }
   need(cleave_session_create(model, plan, NULL, 0, NULL, &session, &error), &error);
   set_zeros(model, session);

@@ -240,7 +240,12 @@ static cleave_plan_t *make_plan(cleave_model_t *model, const char *backend, bool
   cleave_rule_source_t source = {.path = "overhead", .text = text, .length = (size_t)length};
   cleave_plan_t *plan = NULL;
   cleave_error_t error = CLEAVE_ERROR_INIT;
-  check(cleave_model_partition(model, &source, 1, NULL, 0, NULL, &plan, &error), &error);
+  check(cleave_model_partition(
+            model,
+            &(cleave_partition_request_t){
+                .size = sizeof(cleave_partition_request_t), .sources = &source, .source_count = 1},
+            &plan, &error),
+        &error);
   return plan;
 }
 
@@ -313,7 +318,7 @@ int main(int argc, char **argv) {
   printf("\n%s, in milliseconds: medians of %zu rounds, by turns, over %d sessions\n", path,
          rounds * SESSIONS, SESSIONS);
   printf("  %-24s %6s %9s %9s  %9s %9s\n", "as", "pieces", "cpu", "mirror", "more", "us each");
-  check(cleave_model_load(NULL, path, NULL, 0, 0, &model, &error), &error);
+  check(cleave_model_load(NULL, path, NULL, &model, &error), &error);
   bench_model(model, "one region", false, false, rounds);
   bench_model(model, "regions of one node", true, false, rounds);
   bench_model(model, "single operators", true, true, rounds);

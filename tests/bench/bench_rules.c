@@ -130,7 +130,8 @@ static void measure(const char *name, cleave_graph_t *graph, bool with_rules) {
   cleave_error_t error = CLEAVE_ERROR_INIT;
   cleave_rules_t *rules = NULL;
   uint32_t count = 0;
-  check(cleave_rules_load(NULL, CLEAVE_SOURCE_DIR "/tests/lua/hundred.lua", NULL, 0, NULL, &rules, &error),
+  check(cleave_rules_load(NULL, &(cleave_rule_source_t){.path = CLEAVE_SOURCE_DIR "/tests/lua/hundred.lua"},
+                          NULL, NULL, &rules, &error),
         &error);
   const cleave_ruleset_t *ruleset = cleave_rules_rulesets(rules, &count);
   double best = 1e30;

@@ -63,7 +63,10 @@ static void run(const char *name, const char *text, const cleave_graph_t *graph,
   cleave_rules_t *rules = NULL;
   cleave_plan_t *plan = NULL;
   uint32_t count = 0;
-  check(cleave_rules_load_text(NULL, "bench.lua", text, strlen(text), NULL, 0, NULL, &rules, &error), &error);
+  check(cleave_rules_load(NULL,
+                          &(cleave_rule_source_t){.path = "bench.lua", .text = text, .length = strlen(text)},
+                          NULL, NULL, &rules, &error),
+        &error);
   const cleave_ruleset_t *rulesets[1] = {cleave_rules_rulesets(rules, &count)};
   uint64_t start = cleave_clock_now();
   check(cleave_partition(graph, rulesets, 1, NULL, &plan, &error), &error);

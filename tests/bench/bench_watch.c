@@ -158,7 +158,7 @@ int main(int argc, char **argv) {
   cleave_tensor_view_t views[MAX_INPUTS];
   const cleave_tensor_view_t *pointers[MAX_INPUTS];
   (void)snprintf(path, sizeof path, "/tmp/cleave_bench_watch_%ld.lua", (long)getpid());
-  if (cleave_model_load(NULL, model_path, NULL, 0, 0, &model, &error) != CLEAVE_OK ||
+  if (cleave_model_load(NULL, model_path, NULL, &model, &error) != CLEAVE_OK ||
       cleave_file_open(rules_path, &rules, &error) != CLEAVE_OK) {
     fail(&error);
   }
@@ -170,9 +170,10 @@ int main(int argc, char **argv) {
   size_t count = make_inputs(model, views, pointers);
   cleave_rule_source_t source = {.path = path};
   cleave_session_options_t session = {.size = sizeof session, .threads = argc > 4 ? atoi(argv[4]) : 0};
-  cleave_rules_watch_options_t options = {.size = sizeof options, .session = &session};
-  if (cleave_rules_watch_create(model, &source, 1, NULL, 0, NULL, pointers, count, &options, &watch,
-                                &error) != CLEAVE_OK) {
+  cleave_partition_request_t request = {.size = sizeof request, .sources = &source, .source_count = 1};
+  cleave_rules_watch_options_t options = {
+      .size = sizeof options, .session = &session, .inputs = pointers, .input_count = count};
+  if (cleave_rules_watch_create(model, &request, &options, &watch, &error) != CLEAVE_OK) {
     fail(&error);
   }
   measure(watch, text, strlen(text), argc > 3 ? atoi(argv[3]) : 1);

@@ -148,10 +148,11 @@ static bool load_rules(sweep_t *sweep) {
       continue;
     }
     (void)fclose(file);
-    static const cleave_rules_setting_t settings[] = {{.name = "min_nodes", .value = "1"},
-                                                      {.name = "min_bytes", .value = "0"}};
-    if (cleave_rules_load(NULL, path, settings, is_kernels ? 2 : 0, NULL, &sweep->rules[k], &error) !=
-        CLEAVE_OK) {
+    static const cleave_setting_t settings[] = {{.name = "min_nodes", .value = "1"},
+                                                {.name = "min_bytes", .value = "0"}};
+    if (cleave_rules_load(NULL, &(cleave_rule_source_t){.path = path},
+                          &(cleave_script_settings_t){settings, is_kernels ? 2 : 0, NULL}, NULL,
+                          &sweep->rules[k], &error) != CLEAVE_OK) {
       printf("%s\n", error.message);
       return false;
     }

@@ -64,7 +64,7 @@ static cleave_status_t partition(sweep_t *sweep, const cleave_graph_t *graph, ui
   cleave_plan_t *plan = NULL;
   cleave_supports_t supports;
   cleave_supports_init(&supports, subject);
-  cleave_partition_options_t options = {.supports = cleave_supports_ask, .supports_context = &supports};
+  cleave_partition_options_t options = {.supports = cleave_supports_ask, .backend_context = &supports};
   CLEAVE_TRY_CLEANUP(cleave_partition(subject, &ruleset, 1, &options, &plan, error));
   CLEAVE_TRY_CLEANUP(cleave_transformation_move(&transformation, graph, plan, error));
   CLEAVE_TRY_CLEANUP(cleave_plan_check(plan, error));

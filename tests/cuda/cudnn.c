@@ -7,7 +7,7 @@
 #include "kernels/convert.h"
 #include "stand_in.h"
 
-enum { OK = 0, BAD = 2000, ALLOCATION = 2003, EXECUTION = 5000, MOST_RANK = 8, WORKSPACE_BYTES = 4096 };
+enum { OK = 0, BAD = 2000, ALLOCATION = 2003, EXECUTION = 5000, MAX_RANK = 8, WORKSPACE_BYTES = 4096 };
 
 struct cudnnContext {
   cuda_stream_t stream;
@@ -16,21 +16,21 @@ struct cudnnContext {
 struct cudnnTensorStruct {
   int32_t type;
   int rank;
-  int dims[MOST_RANK];
-  int strides[MOST_RANK];
+  int dims[MAX_RANK];
+  int strides[MAX_RANK];
 };
 
 struct cudnnFilterStruct {
   int32_t type;
   int rank;
-  int dims[MOST_RANK];
+  int dims[MAX_RANK];
 };
 
 struct cudnnConvolutionStruct {
   int rank;
-  int pads[MOST_RANK];
-  int strides[MOST_RANK];
-  int dilations[MOST_RANK];
+  int pads[MAX_RANK];
+  int strides[MAX_RANK];
+  int dilations[MAX_RANK];
   int groups;
 };
 
@@ -72,7 +72,7 @@ ENTRY(int32_t, cudnnSetStream, cuda_dnn_handle_t handle, cuda_stream_t stream) {
 
 ENTRY(int32_t, cudnnSetTensorNdDescriptor, cuda_dnn_tensor_t tensor, int32_t type, int rank, const int *dims,
       const int *strides) {
-  if (rank < 4 || rank > MOST_RANK) { /* as the real one */
+  if (rank < 4 || rank > MAX_RANK) { /* as the real one */
     return BAD;
   }
   tensor->type = type;
@@ -84,7 +84,7 @@ ENTRY(int32_t, cudnnSetTensorNdDescriptor, cuda_dnn_tensor_t tensor, int32_t typ
 
 ENTRY(int32_t, cudnnSetFilterNdDescriptor, cuda_dnn_filter_t filter, int32_t type, int32_t format, int rank,
       const int *dims) {
-  if (rank < 4 || rank > MOST_RANK || format != CUDA_DNN_ROW_MAJOR) {
+  if (rank < 4 || rank > MAX_RANK || format != CUDA_DNN_ROW_MAJOR) {
     return BAD;
   }
   filter->type = type;
@@ -96,7 +96,7 @@ ENTRY(int32_t, cudnnSetFilterNdDescriptor, cuda_dnn_filter_t filter, int32_t typ
 ENTRY(int32_t, cudnnSetConvolutionNdDescriptor, cuda_dnn_convolution_t convolution, int rank, const int *pads,
       const int *strides, const int *dilations, int32_t mode, int32_t type) {
   (void)type;
-  if (rank < 2 || rank > MOST_RANK - 2 || mode != CUDA_DNN_CROSS_CORRELATION) {
+  if (rank < 2 || rank > MAX_RANK - 2 || mode != CUDA_DNN_CROSS_CORRELATION) {
     return BAD;
   }
   convolution->rank = rank;
@@ -199,7 +199,7 @@ static void convolve(const task_t *task) {
   int64_t count = product(task->y.dims, task->y.rank);
   cleave_dtype_t dtype = dtype_of(task->y.type);
   for (int64_t i = 0; i < count; i++) {
-    int at[MOST_RANK];
+    int at[MAX_RANK];
     int64_t rest = i;
     int64_t offset = 0;
     for (int k = task->y.rank - 1; k >= 0; k--) {

@@ -9,7 +9,7 @@
 #include "grid.h"
 #include "stand_in.h"
 
-enum { MOST_CONTEXTS = 16, MOST_PARAMETERS = 64 };
+enum { MAX_CONTEXTS = 16, MAX_PARAMETERS = 64 };
 
 struct CUctx_st {
   int32_t device;
@@ -23,7 +23,7 @@ struct CUmod_st {
 
 static struct CUctx_st contexts[STAND_IN_MOST_DEVICES];
 static bool is_initialised;
-static _Thread_local cuda_context_t stack[MOST_CONTEXTS];
+static _Thread_local cuda_context_t stack[MAX_CONTEXTS];
 static _Thread_local int depth;
 
 int32_t stand_in_device(void) {
@@ -154,7 +154,7 @@ ENTRY(cuDevicePrimaryCtxRelease_v2, cuda_device_t device) {
 }
 
 ENTRY(cuCtxPushCurrent_v2, cuda_context_t context) {
-  if (context == NULL || context->users == 0 || depth >= MOST_CONTEXTS) {
+  if (context == NULL || context->users == 0 || depth >= MAX_CONTEXTS) {
     return CUDA_INVALID_CONTEXT;
   }
   stack[depth++] = context;
@@ -309,7 +309,7 @@ typedef struct launch {
   const grid_kernel_t *kernel;
   uint32_t grid[3];
   uint32_t block[3];
-  void *parameters[MOST_PARAMETERS];
+  void *parameters[MAX_PARAMETERS];
   _Alignas(16) unsigned char bytes[];
 } launch_t;
 
@@ -331,7 +331,7 @@ static size_t round_up(size_t bytes) {
 static launch_t *make_launch(const grid_kernel_t *kernel, void **parameters) {
   size_t total = 0;
   uint32_t count = 0;
-  while (count < MOST_PARAMETERS && grid_kernel_parameter(kernel, count) > 0) {
+  while (count < MAX_PARAMETERS && grid_kernel_parameter(kernel, count) > 0) {
     total += round_up(grid_kernel_parameter(kernel, count++));
   }
   launch_t *launch = calloc(1, sizeof *launch + total);
@@ -350,7 +350,7 @@ ENTRY(cuLaunchKernel, cuda_function_t function, unsigned grid_x, unsigned grid_y
   ENTER_CONTEXT(cuLaunchKernel)
   const unsigned most = 65535;
   if (function == NULL || extra != NULL || shared_bytes > 0 || grid_x == 0 || grid_y == 0 || grid_z == 0 ||
-      block_x * block_y * block_z == 0 || block_x * block_y * block_z > GRID_MOST_THREADS ||
+      block_x * block_y * block_z == 0 || block_x * block_y * block_z > GRID_MAX_THREADS ||
       grid_x > INT32_MAX || grid_y > most || grid_z > most) {
     return stand_in_leave(CUDA_INVALID_VALUE);
   }

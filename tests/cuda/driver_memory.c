@@ -10,14 +10,14 @@
 
 #include "stand_in.h"
 
-enum { MOST_NAMES = 96, ALIGNMENT = 256 };
+enum { MAX_NAMES = 96, ALIGNMENT = 256 };
 
 static struct {
   char wanted[256];
   struct {
     const char *name;
     long calls;
-  } counts[MOST_NAMES];
+  } counts[MAX_NAMES];
   int32_t lost; /* the error that stays */
 } faults;
 
@@ -36,7 +36,7 @@ static void begin_anew(const char *wanted) {
 }
 
 static long count_call(const char *name) {
-  for (size_t k = 0; k < MOST_NAMES; k++) {
+  for (size_t k = 0; k < MAX_NAMES; k++) {
     if (faults.counts[k].name == NULL) {
       faults.counts[k].name = name;
     }

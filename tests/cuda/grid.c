@@ -66,12 +66,12 @@ typedef struct runner {
   unsigned count; /* threads of the block */
   unsigned next;  /* the first one that is new */
   unsigned now;
-  grid_thread_t threads[GRID_MOST_THREADS];
-  state_t states[GRID_MOST_THREADS];
-  unsigned masks[GRID_MOST_THREADS];  /* of whom they wait for */
-  fibre_t *fibres[GRID_MOST_THREADS]; /* of those that wait */
+  grid_thread_t threads[GRID_MAX_THREADS];
+  state_t states[GRID_MAX_THREADS];
+  unsigned masks[GRID_MAX_THREADS];  /* of whom they wait for */
+  fibre_t *fibres[GRID_MAX_THREADS]; /* of those that wait */
   fibre_t *running;
-  fibre_t *idle[GRID_MOST_THREADS];
+  fibre_t *idle[GRID_MAX_THREADS];
   unsigned idle_count;
   fibre_t home;
   const void *home_stack;
@@ -269,8 +269,8 @@ static bool run_block(void) {
 int grid_run(const grid_kernel_t *kernel, const uint32_t grid[3], const uint32_t block[3], void **arguments,
              char message[GRID_MESSAGE_BYTES]) {
   uint64_t threads = (uint64_t)block[0] * block[1] * block[2];
-  if (threads == 0 || block[0] > GRID_MOST_THREADS || block[1] > GRID_MOST_THREADS ||
-      threads > GRID_MOST_THREADS || grid[0] == 0 || grid[1] == 0 || grid[2] == 0) {
+  if (threads == 0 || block[0] > GRID_MAX_THREADS || block[1] > GRID_MAX_THREADS ||
+      threads > GRID_MAX_THREADS || grid[0] == 0 || grid[1] == 0 || grid[2] == 0) {
     snprintf(message, GRID_MESSAGE_BYTES, "a grid of %u x %u x %u blocks of %u x %u x %u threads", grid[0],
              grid[1], grid[2], block[0], block[1], block[2]);
     return -1;

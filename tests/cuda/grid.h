@@ -12,7 +12,7 @@
 typedef struct grid_module grid_module_t;
 typedef struct grid_kernel grid_kernel_t;
 
-enum { GRID_MESSAGE_BYTES = 256, GRID_MOST_THREADS = 1024 };
+enum { GRID_MESSAGE_BYTES = 256, GRID_MAX_THREADS = 1024 };
 
 /* The size of an image, which cuModuleLoadData is not told; 0: this is none. Reads the first 64 bytes. */
 size_t grid_image_bytes(const void *image);

@@ -10,7 +10,7 @@
 
 #include "cuda/library/nvrtc.h"
 
-enum { MOST_OPTIONS = 8, FIRST_WITH_CACHE = 128 };
+enum { MAX_OPTIONS = 8, FIRST_WITH_CACHE = 128 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static cuda_nvrtc_t real;
@@ -49,13 +49,13 @@ static bool compile(const char *text, int count, const char **options, const cha
 
 bool nvrtc_check(const char *text, int option_count, const char *const *options, char **out_log) {
   const char *path = getenv("CLEAVE_NVRTC_REAL");
-  const char *own[MOST_OPTIONS + 2];
+  const char *own[MAX_OPTIONS + 2];
   int count = 0;
   *out_log = NULL;
   if (path == NULL || path[0] == '\0') {
     return true;
   }
-  for (int k = 0; k < option_count && count < MOST_OPTIONS; k++) {
+  for (int k = 0; k < option_count && count < MAX_OPTIONS; k++) {
     if (strncmp(options[k], "--gpu-architecture=", 19) != 0) {
       own[count++] = options[k];
     }

@@ -117,7 +117,7 @@ cleave_status_t fuzz_build(const char *text, size_t length, cleave_graph_t **out
   char path[64];
   (void)snprintf(path, sizeof path, "/tmp/cleave_fuzz_%ld.lua", (long)getpid());
   fuzz_ok(cleave_file_write(path, text, length, e));
-  cleave_status_t status = cleave_model_script_load(NULL, path, NULL, 0, 0, NULL, out_graph, error);
+  cleave_status_t status = cleave_model_script_load(NULL, path, NULL, 0, out_graph, error);
   (void)unlink(path);
   return status;
 }

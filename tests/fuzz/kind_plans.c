@@ -36,7 +36,11 @@ static const cleave_text_t *plan_of(size_t index) {
     const cleave_rule_source_t source = {
         .path = "r.lua", .text = RULES[index], .length = strlen(RULES[index])};
     cleave_plan_t *plan = NULL;
-    fuzz_ok(cleave_graph_partition(graph, &source, 1, NULL, 0, NULL, NULL, &plan, NULL, e));
+    fuzz_ok(cleave_graph_partition(
+        graph,
+        &(cleave_partition_request_t){
+            .size = sizeof(cleave_partition_request_t), .sources = &source, .source_count = 1},
+        NULL, &plan, NULL, e));
     fuzz_ok(cleave_plan_print_json(plan, &plans[index], e));
     cleave_plan_destroy(plan);
   }

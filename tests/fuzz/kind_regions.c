@@ -29,8 +29,13 @@ static bool draw_built(cleave_text_t *out) {
   fuzz_draw_script(&script);
   cleave_status_t status = fuzz_build(cleave_text_get(&script), script.length, &graph, NULL);
   status = status == CLEAVE_OK ? cleave_model_create_take(graph, &model, NULL) : status;
-  status =
-      status == CLEAVE_OK ? cleave_model_partition(model, &source, 1, NULL, 0, NULL, &plan, NULL) : status;
+  status = status == CLEAVE_OK
+               ? cleave_model_partition(
+                     model,
+                     &(cleave_partition_request_t){
+                         .size = sizeof(cleave_partition_request_t), .sources = &source, .source_count = 1},
+                     &plan, NULL)
+               : status;
   uint32_t count = status == CLEAVE_OK ? cleave_plan_region_count(plan) : 0;
   bool is_drawn = count > 0 && cleave_plan_print_region(plan, (uint32_t)damage_random(count), &options, out,
                                                         NULL) == CLEAVE_OK;

@@ -129,7 +129,9 @@ static fuzz_outcome_t run(const void *data, size_t size) {
   cleave_error_t error = CLEAVE_ERROR_INIT;
   char *copy = fuzz_copy(data, size);
   cleave_context_set_script_time(NULL, MAX_MS);
-  cleave_status_t status = cleave_rules_load_text(NULL, "f.lua", copy, size, NULL, 0, NULL, &rules, &error);
+  cleave_status_t status =
+      cleave_rules_load(NULL, &(cleave_rule_source_t){.path = "f.lua", .text = copy, .length = size}, NULL,
+                        NULL, &rules, &error);
   free(copy);
   fuzz_check(status, &error, STATUSES);
   if (status == CLEAVE_OK) {

@@ -20,6 +20,7 @@ cleave_status_t cpu_binary_prepare(const cpu_prepare_t *prepare, cpu_binary_stat
 }
 
 /* One operand of a converted row: a block, or its one element. Returns the stride of what is at `block`. */
+// Wide: a strided copy, all of it numbers of the innermost loop.
 static int64_t load(const cpu_binary_state_t *state, cleave_dtype_t from, const unsigned char *source,
                     int64_t stride, int64_t start, int64_t count, void *block) {
   cpu_convert(from, source + start * stride, state->compute, block, stride == 0 ? 1 : count);

@@ -3,6 +3,7 @@
 #include "cpu/common/loop.h"
 
 /* Copies `outer` rows of `row_bytes`, at steps of the given strides. */
+// Wide: a strided copy, all of it numbers of the innermost loop.
 static void copy_rows(const cpu_call_t *call, unsigned char *to, int64_t to_stride, const unsigned char *from,
                       int64_t from_stride, int64_t outer, int64_t row_bytes, size_t size) {
   cpu_loop_t loop = {.rank = 2, .operand_count = 2, .dims = {outer, row_bytes / (int64_t)size}};

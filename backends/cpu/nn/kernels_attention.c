@@ -86,6 +86,7 @@ static cleave_status_t attention_prepare(cpu_prepare_t *prepare, void *opaque, c
 }
 
 // Sizes of one operand: [batch, heads, length, size] or, with the heads given, [batch, length, heads * size].
+// Wide: three sizes that operands must agree in.
 static cleave_status_t read_operand(const cpu_tensor_t *tensor, const char *name, int64_t heads,
                                     int64_t *out_heads, int64_t *out_length, int64_t *out_size,
                                     matrices_t *out, cleave_message_t *message) {

@@ -186,6 +186,7 @@ static cleave_status_t align_prepare(cpu_prepare_t *prepare, void *state, cleave
 // ---- MaxRoiPool ---------------------------------------------------------------------------------------
 
 // Bin `index` of `bins` on an axis: [*out_begin, *out_end) within [0, size).
+// Wide: numbers of one formula.
 static void pool_range(double start, double extent, int64_t index, int64_t bins, int64_t size,
                        int64_t *out_begin, int64_t *out_end) {
   double begin = floor((double)index * extent / (double)bins) + start;

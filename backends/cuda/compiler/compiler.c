@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_FOLDER = 512 };
+enum { MAX_FOLDER = 512 };
 
 typedef struct entry {
   cuda_key_t key;
@@ -26,8 +26,8 @@ struct cuda_compiler {
   cuda_state_t *state;
   pthread_mutex_t lock;
   entry_t *entries;
-  char folder[MOST_FOLDER]; /* "": none */
-  architecture_t architectures[CUDA_MOST_DEVICES];
+  char folder[MAX_FOLDER]; /* "": none */
+  architecture_t architectures[CUDA_MAX_DEVICES];
   int major;
   int minor;
   cuda_compiler_counts_t counts;

@@ -14,12 +14,12 @@
 
 typedef struct cuda_compiler cuda_compiler_t;
 
-enum { CUDA_MOST_OPTIONS = 6 };
+enum { CUDA_MAX_OPTIONS = 6 };
 
 typedef struct cuda_source {
   const char *text;
   const char *entry;          /* name of the kernel */
-  const char *const *options; /* for NVRTC, beside the architecture; at most CUDA_MOST_OPTIONS */
+  const char *const *options; /* for NVRTC, beside the architecture; at most CUDA_MAX_OPTIONS */
   int32_t option_count;
   const char *nodes; /* that the kernel computes, for people: printable, one line */
 } cuda_source_t;

@@ -11,7 +11,7 @@
 
 #include "compiler.h"
 
-enum { MOST_PATH = 640, MOST_BYTES = 1 << 28, MOST_FILES = 8192 };
+enum { MAX_PATH = 640, MAX_BYTES = 1 << 28, MAX_FILES = 8192 };
 static const char MAGIC[8] = {'c', 'u', 'b', 'i', 'n', ' ', '1', '\n'};
 
 typedef struct header {
@@ -64,9 +64,9 @@ bool cuda_disk_folder(char *out_folder, size_t size) {
 }
 
 static bool path_of(const char *folder, cuda_key_t key, char *out_path) {
-  int length = snprintf(out_path, MOST_PATH, "%s/%016llx%016llx.cubin", folder,
+  int length = snprintf(out_path, MAX_PATH, "%s/%016llx%016llx.cubin", folder,
                         (unsigned long long)key.words[0], (unsigned long long)key.words[1]);
-  return length > 0 && length < MOST_PATH;
+  return length > 0 && length < MAX_PATH;
 }
 
 static bool read_whole(int file, void *bytes, size_t count) {
@@ -94,18 +94,17 @@ static bool write_whole(int file, const void *bytes, size_t count) {
 }
 
 bool cuda_disk_read(const char *folder, cuda_key_t key, cuda_image_t *out_image) {
-  char path[MOST_PATH];
+  char path[MAX_PATH];
   header_t header;
   struct stat about;
   int file = path_of(folder, key, path) ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
   if (file < 0) {
     return false;
   }
-  bool is_whole = fstat(file, &about) == 0 && about.st_uid == geteuid() &&
-                  read_whole(file, &header, sizeof header) &&
-                  memcmp(header.magic, MAGIC, sizeof MAGIC) == 0 &&
-                  memcmp(&header.key, &key, sizeof key) == 0 && header.count > 0 &&
-                  header.count < MOST_BYTES && (uint64_t)about.st_size == sizeof header + header.count;
+  bool is_whole =
+      fstat(file, &about) == 0 && about.st_uid == geteuid() && read_whole(file, &header, sizeof header) &&
+      memcmp(header.magic, MAGIC, sizeof MAGIC) == 0 && memcmp(&header.key, &key, sizeof key) == 0 &&
+      header.count > 0 && header.count < MAX_BYTES && (uint64_t)about.st_size == sizeof header + header.count;
   char *bytes = is_whole ? malloc((size_t)header.count) : NULL;
   if (bytes != NULL) {
     is_whole = read_whole(file, bytes, (size_t)header.count);
@@ -138,11 +137,11 @@ static int by_age(const void *a, const void *b) {
 
 /* Removes the oldest files until three quarters of the bound are left. */
 static void shrink(const char *folder) {
-  kept_t *files = calloc(MOST_FILES, sizeof *files);
+  kept_t *files = calloc(MAX_FILES, sizeof *files);
   DIR *stream = files != NULL ? opendir(folder) : NULL;
   size_t count = 0;
   int64_t total = 0;
-  for (struct dirent *at = stream != NULL ? readdir(stream) : NULL; at != NULL && count < MOST_FILES;
+  for (struct dirent *at = stream != NULL ? readdir(stream) : NULL; at != NULL && count < MAX_FILES;
        at = readdir(stream)) {
     struct stat about;
     if (strlen(at->d_name) < sizeof files->name && strstr(at->d_name, ".cubin") != NULL &&
@@ -153,9 +152,9 @@ static void shrink(const char *folder) {
       total += files[count++].bytes;
     }
   }
-  if (total > MOST_BYTES || count == MOST_FILES) {
+  if (total > MAX_BYTES || count == MAX_FILES) {
     qsort(files, count, sizeof *files, by_age);
-    for (size_t k = 0; k < count && (total > MOST_BYTES / 4 * 3 || k < count / 4); k++) {
+    for (size_t k = 0; k < count && (total > MAX_BYTES / 4 * 3 || k < count / 4); k++) {
       (void)unlinkat(dirfd(stream), files[k].name, 0);
       total -= files[k].bytes;
     }
@@ -167,12 +166,12 @@ static void shrink(const char *folder) {
 }
 
 void cuda_disk_write(const char *folder, cuda_key_t key, cuda_image_t image) {
-  char path[MOST_PATH];
-  char draft[MOST_PATH + 8];
+  char path[MAX_PATH];
+  char draft[MAX_PATH + 8];
   header_t header = {.count = image.count, .key = key};
   memcpy(header.magic, MAGIC, sizeof MAGIC);
   header.sum = cuda_key_add((cuda_key_t){{0, 0}}, image.bytes, image.count);
-  if (!path_of(folder, key, path) || image.count >= MOST_BYTES) {
+  if (!path_of(folder, key, path) || image.count >= MAX_BYTES) {
     return;
   }
   (void)snprintf(draft, sizeof draft, "%s.XXXXXX", path);

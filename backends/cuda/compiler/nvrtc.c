@@ -6,18 +6,18 @@
 
 #include "compiler.h"
 
-enum { MOST_ARCHITECTURES = 64 };
+enum { MAX_ARCHITECTURES = 64 };
 
 /* The newest one that the device can run: of its generation, not above it. Without one, an instruction set
  * that the driver compiles for the device. */
 cleave_status_t cuda_nvrtc_architecture(cuda_state_t *state, int32_t capability, char *out_name, size_t size,
                                         bool *out_ptx, cleave_message_t *message) {
-  int known[MOST_ARCHITECTURES];
+  int known[MAX_ARCHITECTURES];
   int count = 0;
   int real = 0;
   int virtual = 0;
   const cuda_nvrtc_t *nvrtc = &state->libraries.nvrtc;
-  if (nvrtc->architecture_count(&count) != 0 || count <= 0 || count > MOST_ARCHITECTURES ||
+  if (nvrtc->architecture_count(&count) != 0 || count <= 0 || count > MAX_ARCHITECTURES ||
       nvrtc->architectures(known) != 0) {
     return cuda_fail(message, CLEAVE_ERROR_BACKEND, CLEAVE_REASON_NONE,
                      "NVRTC does not say which architectures it knows");
@@ -101,9 +101,9 @@ cleave_status_t cuda_nvrtc_compile(cuda_state_t *state, const cuda_source_t *sou
                                    bool wants_ptx, cuda_image_t *out_image, cleave_message_t *message) {
   const cuda_nvrtc_t *nvrtc = &state->libraries.nvrtc;
   cuda_nvrtc_program_t program = NULL;
-  const char *options[CUDA_MOST_OPTIONS + 1];
+  const char *options[CUDA_MAX_OPTIONS + 1];
   char target[64];
-  int32_t count = source->option_count < CUDA_MOST_OPTIONS ? source->option_count : CUDA_MOST_OPTIONS;
+  int32_t count = source->option_count < CUDA_MAX_OPTIONS ? source->option_count : CUDA_MAX_OPTIONS;
   memcpy(options, source->options, (size_t)count * sizeof *options);
   (void)snprintf(target, sizeof target, "--gpu-architecture=%s", architecture);
   options[count] = target;

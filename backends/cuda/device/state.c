@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LEAST_CAPABILITY = 70 };
+enum { MIN_CAPABILITY = 70 };
 
 typedef struct cuda_allocation {
   cuda_address_t address;
@@ -59,7 +59,7 @@ static cleave_status_t start_device(cuda_state_t *state, int number, cleave_mess
                       "ask for the compute capability", message));
   CUDA_TRY(cuda_check(state, driver->device_memory(&bytes, device->device), "ask for the memory", message));
   device->capability = major * 10 + minor;
-  if (device->capability < LEAST_CAPABILITY) {
+  if (device->capability < MIN_CAPABILITY) {
     return CLEAVE_OK; /* an old one beside others */
   }
   device->memory_bytes = bytes;
@@ -89,7 +89,7 @@ cleave_status_t cuda_state_start(cuda_state_t *state, cleave_message_t *message)
   CUDA_TRY(open_library(state, CUDA_LIBRARY_DRIVER, message));
   CUDA_TRY(
       cuda_check(state, driver->version(&state->driver_version), "ask for the driver's version", message));
-  if (state->driver_version < CUDA_LEAST_DRIVER) {
+  if (state->driver_version < CUDA_MIN_DRIVER) {
     return cuda_fail(message, CLEAVE_ERROR_UNSUPPORTED, CLEAVE_REASON_VERSION,
                      "the driver is of CUDA %d.%d, expected 11.8 or newer", state->driver_version / 1000,
                      state->driver_version % 1000 / 10);
@@ -100,7 +100,7 @@ cleave_status_t cuda_state_start(cuda_state_t *state, cleave_message_t *message)
   }
   CUDA_TRY(cuda_check(state, result, "start the driver", message));
   CUDA_TRY(cuda_check(state, driver->device_count(&count), "count the devices", message));
-  for (int k = 0; k < count && state->device_count < CUDA_MOST_DEVICES; k++) {
+  for (int k = 0; k < count && state->device_count < CUDA_MAX_DEVICES; k++) {
     CUDA_TRY(start_device(state, k, message));
   }
   if (state->device_count == 0) {

@@ -13,9 +13,9 @@
 #include "cuda/library/libraries.h"
 
 enum {
-  CUDA_MOST_DEVICES = 16,
-  CUDA_ALIGNMENT = 256,     /* of what alloc gives out */
-  CUDA_LEAST_DRIVER = 11080 /* CUDA 11.8 */
+  CUDA_MAX_DEVICES = 16,
+  CUDA_ALIGNMENT = 256,   /* of what alloc gives out */
+  CUDA_MIN_DRIVER = 11080 /* CUDA 11.8 */
 };
 
 struct cuda_compiler;
@@ -38,7 +38,7 @@ typedef struct cuda_state {
   cuda_libraries_t libraries;
   int driver_version;
   uint32_t device_count;
-  cuda_device_state_t devices[CUDA_MOST_DEVICES];
+  cuda_device_state_t devices[CUDA_MAX_DEVICES];
   struct cuda_compiler *compiler;
   cleave_key_value_t answers[12];
   char answer_texts[12][240];

@@ -6,7 +6,7 @@
 
 #include "state.h"
 
-enum { LEAST_BLOCK = 1 << 20, MOST_PINNED = 1 << 26, STEP = 64 };
+enum { MIN_BLOCK = 1 << 20, MAX_PINNED = 1 << 26, STEP = 64 };
 
 typedef struct pinned {
   unsigned char *memory;
@@ -138,9 +138,9 @@ static unsigned char *take(cuda_stream_state_t *stream, size_t bytes) {
 }
 
 static bool grow(cuda_state_t *state, cuda_stream_state_t *stream, size_t bytes) {
-  size_t size = bytes > LEAST_BLOCK ? bytes : LEAST_BLOCK;
+  size_t size = bytes > MIN_BLOCK ? bytes : MIN_BLOCK;
   void *memory = NULL;
-  pinned_t *block = stream->pinned_bytes + size <= MOST_PINNED ? calloc(1, sizeof *block) : NULL;
+  pinned_t *block = stream->pinned_bytes + size <= MAX_PINNED ? calloc(1, sizeof *block) : NULL;
   if (block == NULL || state->libraries.driver.host_alloc(&memory, size, 0) != CUDA_SUCCESS_) {
     free(block);
     return false;
@@ -154,11 +154,11 @@ static bool grow(cuda_state_t *state, cuda_stream_state_t *stream, size_t bytes)
 /* *out_memory NULL: there is none, copy straight. */
 static cleave_status_t reserve(cuda_state_t *state, cuda_stream_state_t *stream, size_t bytes,
                                unsigned char **out_memory, cleave_message_t *message) {
-  *out_memory = bytes <= MOST_PINNED ? take(stream, bytes) : NULL;
-  if (*out_memory == NULL && bytes <= MOST_PINNED && grow(state, stream, bytes)) {
+  *out_memory = bytes <= MAX_PINNED ? take(stream, bytes) : NULL;
+  if (*out_memory == NULL && bytes <= MAX_PINNED && grow(state, stream, bytes)) {
     *out_memory = take(stream, bytes);
   }
-  if (*out_memory == NULL && bytes <= MOST_PINNED && stream->pinned != NULL) {
+  if (*out_memory == NULL && bytes <= MAX_PINNED && stream->pinned != NULL) {
     CUDA_TRY(finish(state, stream, message));
     *out_memory = take(stream, bytes);
   }

@@ -6,16 +6,16 @@
 
 #include "emit.h"
 
-enum { MOST_LABEL = 200 };
+enum { MAX_LABEL = 200 };
 
 /* "Add Relu": the kernel is the same wherever these are. */
 static void write_label(const cleave_region_view_t *region, const uint32_t *nodes, uint32_t count,
                         char *out_label) {
   size_t at = 0;
   out_label[0] = '\0';
-  for (uint32_t k = 0; k < count && at < MOST_LABEL; k++) {
+  for (uint32_t k = 0; k < count && at < MAX_LABEL; k++) {
     int length =
-        snprintf(out_label + at, MOST_LABEL - at, "%s%s", k == 0 ? "" : " ", region->nodes[nodes[k]].op);
+        snprintf(out_label + at, MAX_LABEL - at, "%s%s", k == 0 ? "" : " ", region->nodes[nodes[k]].op);
     at += length > 0 ? (size_t)length : 0;
   }
 }
@@ -26,7 +26,7 @@ static uint32_t slot_of(const cuda_plan_t *plan, uint32_t value, const uint32_t 
 
 cleave_status_t cuda_emit_lowered(cuda_plan_t *plan, const cleave_region_view_t *region,
                                   const uint32_t *nodes, uint32_t count, const uint32_t *extra) {
-  char label[MOST_LABEL];
+  char label[MAX_LABEL];
   kernel_lowered_t lowered;
   CUDA_TRY(kernel_lower(region, count, nodes, &lowered, plan->message));
   cuda_program_call_t *call = calloc(1, sizeof *call);
@@ -71,6 +71,7 @@ void cuda_builder_deinit(cuda_builder_t *builder) {
   free(builder->call);
 }
 
+// Wide: an array with its axes, and the value that it becomes.
 cleave_status_t cuda_builder_load(cuda_builder_t *builder, cleave_dtype_t dtype, cuda_pointer_t from,
                                   const int8_t *axes, int32_t rank, const int64_t *dims,
                                   uint32_t *out_value) {

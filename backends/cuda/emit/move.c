@@ -7,7 +7,7 @@
 
 #include "emit.h"
 
-enum { BLOCK = 256, TILE = 32, MOST_BYTES = 16 };
+enum { BLOCK = 256, TILE = 32, MAX_BYTES = 16 };
 
 static bool reaches_far(const cuda_move_t *move) {
   const int64_t limit = (INT64_C(1) << 31) - 1 - 1024 * TILE;
@@ -53,8 +53,8 @@ static void simplify(cuda_move_t *move) {
 static int64_t widen_elements(cuda_move_t *move) {
   int64_t size = (int64_t)cleave_dtype_size(move->dtype);
   int32_t last = move->rank - 1;
-  while (move->rank > 0 && size < MOST_BYTES && move->from_strides[last] == 1 &&
-         move->to_strides[last] == 1 && move->dims[last] % 2 == 0 && move->from.offset % (2 * size) == 0 &&
+  while (move->rank > 0 && size < MAX_BYTES && move->from_strides[last] == 1 && move->to_strides[last] == 1 &&
+         move->dims[last] % 2 == 0 && move->from.offset % (2 * size) == 0 &&
          move->to.offset % (2 * size) == 0) {
     for (int32_t d = 0; d < last; d++) {
       if (move->from_strides[d] % 2 != 0 || move->to_strides[d] % 2 != 0) {

@@ -6,7 +6,7 @@
 #include "emit.h"
 #include "kernels/convert.h"
 
-enum { MOST_CALLS = 4096, TILE = 64, BLOCK = 256 };
+enum { MAX_CALLS = 4096, TILE = 64, BLOCK = 256 };
 
 static const cuda_pointer_t nowhere = {CUDA_NO_SLOT, 0};
 
@@ -84,6 +84,7 @@ static cleave_status_t by_nothing(cuda_plan_t *plan, const char *label, const cu
   return cuda_plan_kernel(plan, &call);
 }
 
+// Wide: the four operands of a product.
 cleave_status_t cuda_emit_product(cuda_plan_t *plan, const char *label, const cuda_product_t *product,
                                   cuda_pointer_t a, cuda_pointer_t b, cuda_pointer_t d, cuda_pointer_t bias) {
   const cuda_pointer_t pointers[4] = {a, b, d, bias};
@@ -165,9 +166,8 @@ static cleave_status_t emit_batches(cuda_plan_t *plan, const cleave_node_view_t 
   product->batch_strides[1] = batch->rank > 0 ? batch->b[widest] : 0;
   product->batch_strides[2] = batch->rank > 0 ? batch->d[widest] : 0;
   calls = product->batches > 0 ? calls / product->batches : 0;
-  if (calls > MOST_CALLS) {
-    return cuda_plan_refuse(plan, CLEAVE_REASON_SIZE, "its batches would take more than %d calls",
-                            MOST_CALLS);
+  if (calls > MAX_CALLS) {
+    return cuda_plan_refuse(plan, CLEAVE_REASON_SIZE, "its batches would take more than %d calls", MAX_CALLS);
   }
   for (int64_t call = 0; call < calls; call++) {
     int64_t rest = call;

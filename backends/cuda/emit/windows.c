@@ -39,8 +39,8 @@ cleave_status_t cuda_window_read(cuda_plan_t *plan, const cleave_node_view_t *no
   cuda_window_t *window = out_window;
   memset(window, 0, sizeof *window);
   window->axes = x->rank - 2;
-  if (window->axes < 1 || window->axes > CUDA_MOST_AXES || y == NULL || y->rank != x->rank) {
-    return cuda_plan_refuse(plan, CLEAVE_REASON_SHAPE, "1 to %d spatial axes are supported", CUDA_MOST_AXES);
+  if (window->axes < 1 || window->axes > CUDA_MAX_AXES || y == NULL || y->rank != x->rank) {
+    return cuda_plan_refuse(plan, CLEAVE_REASON_SHAPE, "1 to %d spatial axes are supported", CUDA_MAX_AXES);
   }
   for (int32_t d = 0; d < window->axes; d++) {
     window->in[d] = x->dims[d + 2];

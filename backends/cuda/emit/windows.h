@@ -5,17 +5,17 @@
 
 #include "emit.h"
 
-enum { CUDA_MOST_AXES = 3 };
+enum { CUDA_MAX_AXES = 3 };
 
 typedef struct cuda_window {
   int32_t axes;
-  int64_t in[CUDA_MOST_AXES];
-  int64_t out[CUDA_MOST_AXES];
-  int64_t size[CUDA_MOST_AXES];
-  int64_t stride[CUDA_MOST_AXES];
-  int64_t dilation[CUDA_MOST_AXES];
-  int64_t before[CUDA_MOST_AXES];
-  int64_t after[CUDA_MOST_AXES];
+  int64_t in[CUDA_MAX_AXES];
+  int64_t out[CUDA_MAX_AXES];
+  int64_t size[CUDA_MAX_AXES];
+  int64_t stride[CUDA_MAX_AXES];
+  int64_t dilation[CUDA_MAX_AXES];
+  int64_t before[CUDA_MAX_AXES];
+  int64_t after[CUDA_MAX_AXES];
 } cuda_window_t;
 
 /* `sizes` are those of the window. */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_NAMES = 4, MOST_PATH = 512 };
+enum { MAX_NAMES = 4, MAX_PATH = 512 };
 
 typedef struct symbol {
   const char *name;
@@ -25,8 +25,8 @@ static const symbol_t dnn_symbols[] = {CUDA_DNN_ENTRIES(DNN_SYMBOL){NULL, 0}};
 
 static const struct {
   const char *name;
-  const char *files[MOST_NAMES]; /* the newest first */
-  size_t member;                 /* of cuda_libraries_t */
+  const char *files[MAX_NAMES]; /* the newest first */
+  size_t member;                /* of cuda_libraries_t */
   const symbol_t *symbols;
 } known[CUDA_LIBRARY_COUNT] = {
     {"libcuda", {"libcuda.so.1", "libcuda.so"}, offsetof(cuda_libraries_t, driver), driver_symbols},
@@ -58,8 +58,8 @@ const char *cuda_library_name(cuda_library_id_t id) {
 }
 
 static void *open_in(const char *folder, size_t length, cuda_library_id_t id) {
-  char path[MOST_PATH];
-  for (size_t k = 0; k < MOST_NAMES && known[id].files[k] != NULL; k++) {
+  char path[MAX_PATH];
+  for (size_t k = 0; k < MAX_NAMES && known[id].files[k] != NULL; k++) {
     int written = length == 0
                       ? snprintf(path, sizeof path, "%s", known[id].files[k])
                       : snprintf(path, sizeof path, "%.*s/%s", (int)length, folder, known[id].files[k]);
@@ -86,7 +86,7 @@ static void *open_library(cuda_library_id_t id) {
   const char *const roots[] = {root, "/usr/local/cuda"};
   void *handle = open_in("", 0, id);
   for (size_t k = 0; handle == NULL && k < 2; k++) {
-    char folder[MOST_PATH];
+    char folder[MAX_PATH];
     if (roots[k] != NULL && roots[k][0] != '\0') {
       int written = snprintf(folder, sizeof folder, "%s/lib64", roots[k]);
       handle = written > 0 && (size_t)written < sizeof folder ? open_in(folder, (size_t)written, id) : NULL;
@@ -117,7 +117,7 @@ static void try_library(cuda_libraries_t *libraries, cuda_library_id_t id) {
   if (library->handle == NULL) {
     size_t at =
         (size_t)snprintf(library->reason, sizeof library->reason, "%s was not found (", known[id].name);
-    for (size_t k = 0; k < MOST_NAMES && known[id].files[k] != NULL && at < sizeof library->reason; k++) {
+    for (size_t k = 0; k < MAX_NAMES && known[id].files[k] != NULL && at < sizeof library->reason; k++) {
       at += (size_t)snprintf(library->reason + at, sizeof library->reason - at, "%s%s", k == 0 ? "" : ", ",
                              known[id].files[k]);
     }

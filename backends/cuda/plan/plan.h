@@ -12,7 +12,7 @@
 #include "cuda/device/state.h"
 #include "kernels/cuda/cuda.h"
 
-enum { CUDA_MOST_POINTERS = 8, CUDA_MOST_NUMBERS = 64, CUDA_NO_SLOT = UINT32_MAX };
+enum { CUDA_MAX_POINTERS = 8, CUDA_MAX_NUMBERS = 64, CUDA_NO_SLOT = UINT32_MAX };
 
 typedef enum cuda_slot_kind {
   CUDA_SLOT_NONE,  /* nobody made it yet */
@@ -159,9 +159,9 @@ typedef struct cuda_kernel_call {
   const char *defines;
   bool is_wide; /* indices have 64 bits */
   uint32_t pointer_count;
-  cuda_pointer_t pointers[CUDA_MOST_POINTERS];
+  cuda_pointer_t pointers[CUDA_MAX_POINTERS];
   uint32_t number_count; /* of type index, behind the pointers */
-  int64_t numbers[CUDA_MOST_NUMBERS];
+  int64_t numbers[CUDA_MAX_NUMBERS];
   int64_t threads; /* in all */
   uint32_t block;
 } cuda_kernel_call_t;
@@ -172,9 +172,9 @@ CLEAVE_MUST_USE cleave_status_t cuda_plan_kernel(cuda_plan_t *plan, const cuda_k
 typedef struct cuda_program_call {
   const kernel_program_t *program;
   const char *label;
-  kernel_tensor_t inputs[KERNEL_MOST_TENSORS];
-  cuda_pointer_t input_pointers[KERNEL_MOST_TENSORS];
-  cuda_pointer_t output_pointers[KERNEL_MOST_TENSORS];
+  kernel_tensor_t inputs[KERNEL_MAX_TENSORS];
+  cuda_pointer_t input_pointers[KERNEL_MAX_TENSORS];
+  cuda_pointer_t output_pointers[KERNEL_MAX_TENSORS];
 } cuda_program_call_t;
 
 CLEAVE_MUST_USE cleave_status_t cuda_plan_program(cuda_plan_t *plan, const cuda_program_call_t *call);

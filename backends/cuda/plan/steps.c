@@ -11,7 +11,7 @@
 #include "kernels/execute/space.h"
 #include "plan.h"
 
-enum { MOST_THREADS = 1024 };
+enum { MAX_THREADS = 1024 };
 
 static cleave_status_t keep_arguments(cuda_plan_t *plan, cuda_step_t *step, const void *bytes,
                                       uint32_t count) {
@@ -54,7 +54,7 @@ static cleave_status_t write_text(cuda_plan_t *plan, const cuda_kernel_call_t *c
 }
 
 cleave_status_t cuda_plan_kernel(cuda_plan_t *plan, const cuda_kernel_call_t *call) {
-  unsigned char arguments[8 * (CUDA_MOST_POINTERS + CUDA_MOST_NUMBERS)] = {0};
+  unsigned char arguments[8 * (CUDA_MAX_POINTERS + CUDA_MAX_NUMBERS)] = {0};
   uint32_t bytes = 8 * call->pointer_count;
   cuda_step_t *step = NULL;
   if (call->threads == 0) {
@@ -102,8 +102,8 @@ static cleave_status_t fill_step(cuda_plan_t *plan, const cuda_program_call_t *c
 /* The pointers in the order in which the kernel takes them. */
 static cleave_status_t add_program(cuda_plan_t *plan, const cuda_program_call_t *call,
                                    const kernel_cuda_t *kernel, const kernel_cuda_launch_t *launch) {
-  cuda_argument_t arguments[CUDA_MOST_ARGUMENTS];
-  cuda_pointer_t pointers[2 * KERNEL_MOST_TENSORS];
+  cuda_argument_t arguments[CUDA_MAX_ARGUMENTS];
+  cuda_pointer_t pointers[2 * KERNEL_MAX_TENSORS];
   cuda_step_t *step = NULL;
   uint32_t count = cuda_arguments_list(call->program, &launch->variant, arguments);
   uint32_t used = 0;
@@ -118,8 +118,8 @@ static cleave_status_t add_program(cuda_plan_t *plan, const cuda_program_call_t 
 
 cleave_status_t cuda_plan_program(cuda_plan_t *plan, const cuda_program_call_t *call) {
   kernel_cuda_t *kernel = NULL;
-  kernel_tensor_t inputs[KERNEL_MOST_TENSORS];
-  void *outputs[KERNEL_MOST_TENSORS] = {NULL};
+  kernel_tensor_t inputs[KERNEL_MAX_TENSORS];
+  void *outputs[KERNEL_MAX_TENSORS] = {NULL};
   int64_t dims[CLEAVE_MAX_RANK];
   for (uint32_t k = 0; k < call->program->input_count; k++) {
     inputs[k] = call->inputs[k];

@@ -5,7 +5,7 @@
 
 #include "program.h"
 
-enum { MOST_WORKSPACE = 1 << 25, LEAST_ALIGNMENT = 64, MOST_CHOICES = 8 };
+enum { MAX_WORKSPACE = 1 << 25, MIN_ALIGNMENT = 64, MAX_CHOICES = 8 };
 
 static cleave_status_t check_blas(int32_t result, const char *what, cleave_message_t *message) {
   return result == 0
@@ -51,7 +51,7 @@ static cleave_status_t make_desc(const cuda_blas_t *blas, const cuda_product_t *
   CUDA_TRY(check_blas(blas->desc_set(ready->desc, CUDA_BLAS_DESC_EPILOGUE, &epilogue, sizeof epilogue),
                       "describe a product", message));
   if (product->has_bias) { /* only its alignment counts here */
-    const void *bias = (const void *)(uintptr_t)LEAST_ALIGNMENT;
+    const void *bias = (const void *)(uintptr_t)MIN_ALIGNMENT;
     return check_blas(blas->desc_set(ready->desc, CUDA_BLAS_DESC_BIAS, &bias, sizeof bias),
                       "describe a product", message);
   }
@@ -82,7 +82,7 @@ static cleave_status_t make_layouts(const cuda_blas_t *blas, const cuda_product_
 }
 
 static uint32_t alignment_of(int64_t offset) {
-  uint32_t alignment = LEAST_ALIGNMENT;
+  uint32_t alignment = MIN_ALIGNMENT;
   while (offset % alignment != 0) {
     alignment /= 2;
   }
@@ -96,8 +96,8 @@ static cleave_status_t choose(cuda_program_t *program, const cuda_step_t *step, 
                                         CUDA_BLAS_PREFERENCE_ALIGN_C, CUDA_BLAS_PREFERENCE_ALIGN_D};
   static const int operands[4] = {1, 0, 2, 2};
   cuda_blas_preference_t preference = NULL;
-  cuda_blas_choice_t choices[MOST_CHOICES];
-  uint64_t most = MOST_WORKSPACE;
+  cuda_blas_choice_t choices[MAX_CHOICES];
+  uint64_t most = MAX_WORKSPACE;
   int count = 0;
   CUDA_TRY(check_blas(blas->preference_create(&preference), "choose an algorithm", message));
   int32_t result = blas->preference_set(preference, CUDA_BLAS_PREFERENCE_WORKSPACE, &most, sizeof most);
@@ -107,7 +107,7 @@ static cleave_status_t choose(cuda_program_t *program, const cuda_step_t *step, 
   }
   if (result == 0) {
     result = blas->choose(handle, ready->desc, ready->layouts[1], ready->layouts[0], ready->layouts[2],
-                          ready->layouts[2], preference, MOST_CHOICES, choices, &count);
+                          ready->layouts[2], preference, MAX_CHOICES, choices, &count);
   }
   (void)blas->preference_destroy(preference);
   CUDA_TRY(check_blas(result, "choose an algorithm", message));
@@ -215,7 +215,7 @@ cleave_status_t cuda_ready_convolution(cuda_program_t *program, uint32_t index, 
   const cuda_step_t *step = &program->plan.steps[index];
   cuda_ready_t *ready = &program->ready[index];
   cuda_dnn_handle_t handle = NULL;
-  cuda_dnn_choice_t choices[MOST_CHOICES];
+  cuda_dnn_choice_t choices[MAX_CHOICES];
   int count = 0;
   if (cuda_dnn_get(program->state, program->device, &handle, message) != CLEAVE_OK ||
       describe_convolution(program, step->convolution, ready, message) != CLEAVE_OK) {
@@ -224,7 +224,7 @@ cleave_status_t cuda_ready_convolution(cuda_program_t *program, uint32_t index, 
   cuda_device_state_t *device = &program->state->devices[program->device];
   (void)pthread_mutex_lock(&device->lock);
   int32_t result =
-      dnn->choose(handle, ready->x, ready->w, ready->convolution, ready->y, MOST_CHOICES, &count, choices);
+      dnn->choose(handle, ready->x, ready->w, ready->convolution, ready->y, MAX_CHOICES, &count, choices);
   bool is_chosen = false;
   for (int k = 0; k < count && result == 0 && !is_chosen; k++) {
     is_chosen =

@@ -173,7 +173,7 @@ static cleave_status_t make_tables(cuda_program_t *program, cleave_message_t *me
   program->key = calloc(program->key_count, sizeof *program->key);
   program->last_key = calloc(program->key_count, sizeof *program->last_key);
   program->times = calloc((size_t)plan->step_count + 1, sizeof *program->times);
-  for (uint32_t k = 0; k < CUDA_MOST_GRAPHS; k++) {
+  for (uint32_t k = 0; k < CUDA_MAX_GRAPHS; k++) {
     program->graphs[k].key = calloc(program->key_count, sizeof *program->key);
     if (program->graphs[k].key == NULL) {
       return no_memory(message);
@@ -249,7 +249,7 @@ void cuda_program_destroy(cuda_program_t *program) {
     cuda_plan_deinit(&program->plan);
   }
   cuda_memory_free(program->state, program->device, program->constants);
-  for (uint32_t k = 0; k < CUDA_MOST_GRAPHS; k++) {
+  for (uint32_t k = 0; k < CUDA_MAX_GRAPHS; k++) {
     free(program->graphs[k].key);
   }
   free(program->addresses);

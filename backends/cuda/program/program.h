@@ -9,7 +9,7 @@
 #include "cuda/compiler/compiler.h"
 #include "cuda/emit/emit.h"
 
-enum { CUDA_MOST_GRAPHS = 4 };
+enum { CUDA_MAX_GRAPHS = 4 };
 
 /* What a step needs beside its plan. */
 typedef struct cuda_ready {
@@ -44,7 +44,7 @@ typedef struct cuda_program {
   uint32_t input_count;
   uint32_t output_count;
   bool uses_graphs;
-  cuda_graph_entry_t graphs[CUDA_MOST_GRAPHS];
+  cuda_graph_entry_t graphs[CUDA_MAX_GRAPHS];
   uint64_t runs;
   cuda_stream_state_t *own_stream; /* for runs without one */
   cleave_program_info_t info;

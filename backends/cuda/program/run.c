@@ -110,7 +110,7 @@ static bool same_key(const cuda_program_t *program, const cuda_address_t *key) {
 }
 
 void cuda_program_drop_graphs(cuda_program_t *program) {
-  for (uint32_t k = 0; k < CUDA_MOST_GRAPHS; k++) {
+  for (uint32_t k = 0; k < CUDA_MAX_GRAPHS; k++) {
     if (program->graphs[k].exec != NULL) {
       (void)program->state->libraries.driver.graph_exec_destroy(program->graphs[k].exec);
       program->graphs[k].exec = NULL;
@@ -143,7 +143,7 @@ static cuda_graph_exec_t capture(cuda_program_t *program, cuda_stream_t stream) 
 /* The graph of these addresses: found, or captured when they come for the second time in a row. */
 static cuda_graph_exec_t find_graph(cuda_program_t *program, cuda_stream_t stream) {
   cuda_graph_entry_t *oldest = &program->graphs[0];
-  for (uint32_t k = 0; k < CUDA_MOST_GRAPHS; k++) {
+  for (uint32_t k = 0; k < CUDA_MAX_GRAPHS; k++) {
     cuda_graph_entry_t *entry = &program->graphs[k];
     if (entry->exec != NULL && same_key(program, entry->key)) {
       entry->used = program->runs;

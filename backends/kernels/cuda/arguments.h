@@ -8,7 +8,7 @@
 
 #include "cuda.h"
 
-enum { CUDA_MOST_ARGUMENTS = 2 * KERNEL_MOST_TENSORS + 2 + CLEAVE_MAX_RANK * (KERNEL_MOST_TENSORS + 1) };
+enum { CUDA_MAX_ARGUMENTS = 2 * KERNEL_MAX_TENSORS + 2 + CLEAVE_MAX_RANK * (KERNEL_MAX_TENSORS + 1) };
 
 typedef enum cuda_argument_kind {
   CUDA_ARGUMENT_INPUT,
@@ -25,7 +25,7 @@ typedef struct cuda_argument {
   int32_t axis;
 } cuda_argument_t;
 
-/* Writes at most CUDA_MOST_ARGUMENTS; returns how many. */
+/* Writes at most CUDA_MAX_ARGUMENTS; returns how many. */
 uint32_t cuda_arguments_list(const kernel_program_t *program, const kernel_cuda_variant_t *variant,
                              cuda_argument_t *out_arguments);
 

@@ -41,10 +41,10 @@ typedef struct kernel_cuda_variant {
   uint8_t is_wide;    /* indices have 64 bits */
   uint8_t whole_runs; /* the last axis has whole chunks */
   uint8_t fast_math;
-  uint8_t zero;                         /* no padding */
-  uint8_t inputs[KERNEL_MOST_TENSORS];  /* kernel_cuda_access_t */
-  uint8_t moves[KERNEL_MOST_TENSORS];   /* inputs: bit d, the stride along merged axis d is not 0 */
-  uint8_t outputs[KERNEL_MOST_TENSORS]; /* kernel_cuda_access_t: ABSENT, ONE, DENSE or DENSE_EACH */
+  uint8_t zero;                        /* no padding */
+  uint8_t inputs[KERNEL_MAX_TENSORS];  /* kernel_cuda_access_t */
+  uint8_t moves[KERNEL_MAX_TENSORS];   /* inputs: bit d, the stride along merged axis d is not 0 */
+  uint8_t outputs[KERNEL_MAX_TENSORS]; /* kernel_cuda_access_t: ABSENT, ONE, DENSE or DENSE_EACH */
 } kernel_cuda_variant_t;
 
 typedef struct kernel_cuda kernel_cuda_t;

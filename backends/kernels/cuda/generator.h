@@ -12,8 +12,8 @@ typedef struct generator {
   const kernel_program_t *program;
   const kernel_cuda_variant_t *variant;
   cuda_phases_t phases;
-  bool wanted[KERNEL_MOST_TENSORS]; /* outputs */
-  bool marks[KERNEL_MOST_VALUES];   /* what the phase wants per element */
+  bool wanted[KERNEL_MAX_TENSORS]; /* outputs */
+  bool marks[KERNEL_MAX_VALUES];   /* what the phase wants per element */
   uint32_t phase;
   bool keeps;     /* registers hold a row */
   bool is_partly; /* the last chunk may be shorter */

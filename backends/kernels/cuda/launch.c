@@ -15,7 +15,7 @@ enum {
   BLOCK = 512,               /* threads, without reductions */
   SMALL_BLOCK = 128,         /* for spaces that would fill few blocks */
   ROWS_BLOCK = 256,          /* where a block has several rows */
-  MOST_THREADS = 1024,       /* of a row */
+  MAX_THREADS = 1024,        /* of a row */
   FEW_CHUNKS = 4,            /* of a row in the registers of a thread, as long as there are threads */
   FILLING_THREADS = 1 << 16, /* about what a device has in flight */
   KEPT_BYTES = 256,          /* of registers, per thread, with 512 threads in a block */
@@ -176,7 +176,7 @@ static bool find_accesses(planning_t *planning, int32_t lanes) {
 static bool is_wide(const planning_t *planning) {
   const kernel_space_t *space = &planning->space;
   const int64_t limit = INT64_C(1) << 31;
-  if (space->total >= limit - MOST_THREADS * KERNEL_CUDA_MOST_LANES || space->rows >= limit - MOST_THREADS) {
+  if (space->total >= limit - MAX_THREADS * KERNEL_CUDA_MOST_LANES || space->rows >= limit - MAX_THREADS) {
     return true;
   }
   for (uint32_t k = 0; k < planning->kernel->program.input_count; k++) {
@@ -208,13 +208,13 @@ static int64_t pieces(int64_t count, int64_t size) {
 static void find_threads(const planning_t *planning) {
   kernel_cuda_variant_t *variant = planning->variant;
   int64_t chunks = pieces(planning->length, variant->lanes);
-  int64_t threads = chunks <= WARP                       ? at_least(chunks)
-                    : chunks <= WARP * FEW_CHUNKS        ? WARP
-                    : chunks < MOST_THREADS * FEW_CHUNKS ? at_least(pieces(chunks, FEW_CHUNKS))
-                                                         : MOST_THREADS;
+  int64_t threads = chunks <= WARP                      ? at_least(chunks)
+                    : chunks <= WARP * FEW_CHUNKS       ? WARP
+                    : chunks < MAX_THREADS * FEW_CHUNKS ? at_least(pieces(chunks, FEW_CHUNKS))
+                                                        : MAX_THREADS;
   int64_t own = pieces(chunks, threads);
   int64_t kept = planning->kernel->kept_bytes * variant->lanes;
-  if (threads == MOST_THREADS && own * kept > KEPT_BYTES / 2) {
+  if (threads == MAX_THREADS && own * kept > KEPT_BYTES / 2) {
     threads /= 2;
     own = pieces(chunks, threads);
   }
@@ -223,7 +223,7 @@ static void find_threads(const planning_t *planning) {
   bool fits = own * kept <= KEPT_BYTES && own * variant->lanes <= KEPT_BYTES / 4;
   variant->chunks = fits ? (int32_t)(own > 0 ? own : 1) : 0;
   if (!fits) {
-    variant->threads = MOST_THREADS;
+    variant->threads = MAX_THREADS;
   }
 }
 
@@ -265,7 +265,7 @@ static uint64_t argument_value(const planning_t *planning, const cuda_argument_t
 
 static cleave_status_t pack_arguments(const planning_t *planning, kernel_cuda_launch_t *launch,
                                       cleave_message_t *message) {
-  cuda_argument_t arguments[CUDA_MOST_ARGUMENTS];
+  cuda_argument_t arguments[CUDA_MAX_ARGUMENTS];
   uint32_t count = cuda_arguments_list(&planning->kernel->program, planning->variant, arguments);
   uint32_t at = 0;
   for (uint32_t k = 0; k < count; k++) {

@@ -40,7 +40,7 @@ void cuda_phases_mark(const kernel_program_t *program, const cuda_phases_t *phas
 
 void cuda_phases_find(const kernel_program_t *program, const bool *wanted, cuda_phases_t *out_phases) {
   cuda_phases_t *phases = out_phases;
-  bool marks[KERNEL_MOST_VALUES];
+  bool marks[KERNEL_MAX_VALUES];
   memset(phases, 0, sizeof *phases);
   find_used(program, wanted, phases);
   phases->count = 1;
@@ -74,7 +74,7 @@ cleave_status_t kernel_cuda_create(const kernel_program_t *program, bool fast_ma
     free(kernel);
     return kernel_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for a kernel");
   }
-  bool wanted[KERNEL_MOST_TENSORS];
+  bool wanted[KERNEL_MAX_TENSORS];
   memset(wanted, 1, sizeof wanted);
   kernel->program = *program;
   kernel->fast_math = fast_math;

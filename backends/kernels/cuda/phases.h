@@ -10,19 +10,19 @@
 
 typedef struct cuda_phases {
   uint32_t count;
-  bool used[KERNEL_MOST_VALUES];
-  uint32_t ready[KERNEL_MOST_VALUES]; /* the first phase that can read the value */
-  uint32_t first[KERNEL_MOST_VALUES]; /* the first phase that wants the value per element */
-  bool kept[KERNEL_MOST_VALUES];      /* a later phase wants it, too: registers hold it */
+  bool used[KERNEL_MAX_VALUES];
+  uint32_t ready[KERNEL_MAX_VALUES]; /* the first phase that can read the value */
+  uint32_t first[KERNEL_MAX_VALUES]; /* the first phase that wants the value per element */
+  bool kept[KERNEL_MAX_VALUES];      /* a later phase wants it, too: registers hold it */
 } cuda_phases_t;
 
 struct kernel_cuda {
   kernel_program_t program;
   bool fast_math;
-  bool reduces;                      /* there is a reduction: rows, not elements, are shared out */
-  bool loads[KERNEL_MOST_TENSORS];   /* inputs that are read */
-  bool per_row[KERNEL_MOST_TENSORS]; /* outputs with an element per row */
-  int64_t kept_bytes;                /* of registers, per element of a row */
+  bool reduces;                     /* there is a reduction: rows, not elements, are shared out */
+  bool loads[KERNEL_MAX_TENSORS];   /* inputs that are read */
+  bool per_row[KERNEL_MAX_TENSORS]; /* outputs with an element per row */
+  int64_t kept_bytes;               /* of registers, per element of a row */
 };
 
 /* `wanted` says per output whether it is stored. */

@@ -204,7 +204,7 @@ static void write_elements(generator_t *generator) {
 /* ---- the whole ---- */
 
 static void write_arguments(generator_t *generator, cuda_writer_t *writer) {
-  cuda_argument_t arguments[CUDA_MOST_ARGUMENTS];
+  cuda_argument_t arguments[CUDA_MAX_ARGUMENTS];
   uint32_t count = cuda_arguments_list(generator->program, generator->variant, arguments);
   cuda_write(writer, "struct arguments {\n");
   for (uint32_t k = 0; k < count; k++) {

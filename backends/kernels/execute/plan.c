@@ -9,15 +9,15 @@
 typedef struct planner {
   kernel_plan_t *plan;
   const kernel_program_t *program;
-  uint32_t available[KERNEL_MOST_VALUES];  /* the first phase that can read a value */
-  uint32_t phase[KERNEL_MOST_VALUES];      /* the phase that computes it */
-  uint32_t last_phase[KERNEL_MOST_VALUES]; /* that reads it */
-  bool used[KERNEL_MOST_VALUES];
-  uint32_t loaded[KERNEL_MOST_VALUES]; /* 1 + the last phase that has a load or expansion of it */
-  uint32_t last_step[KERNEL_MOST_VALUES];
-  uint32_t slot[KERNEL_MOST_VALUES];
-  bool taken[2 * KERNEL_MOST_VALUES];
-  kernel_step_t scratch[KERNEL_MOST_STEPS];
+  uint32_t available[KERNEL_MAX_VALUES];  /* the first phase that can read a value */
+  uint32_t phase[KERNEL_MAX_VALUES];      /* the phase that computes it */
+  uint32_t last_phase[KERNEL_MAX_VALUES]; /* that reads it */
+  bool used[KERNEL_MAX_VALUES];
+  uint32_t loaded[KERNEL_MAX_VALUES]; /* 1 + the last phase that has a load or expansion of it */
+  uint32_t last_step[KERNEL_MAX_VALUES];
+  uint32_t slot[KERNEL_MAX_VALUES];
+  bool taken[2 * KERNEL_MAX_VALUES];
+  kernel_step_t scratch[KERNEL_MAX_STEPS];
 } planner_t;
 
 static bool is_source(const kernel_value_t *value) {
@@ -247,7 +247,7 @@ cleave_status_t kernel_plan_create(const kernel_program_t *program, const kernel
     plan->rows = calloc(values, sizeof *plan->rows);
     plan->lanes = calloc(values, sizeof *plan->lanes);
     plan->phases = calloc(values + 1, sizeof *plan->phases);
-    plan->steps = calloc(KERNEL_MOST_STEPS, sizeof *plan->steps);
+    plan->steps = calloc(KERNEL_MAX_STEPS, sizeof *plan->steps);
   }
   if (plan == NULL || planner == NULL || plan->kept == NULL || plan->rows == NULL || plan->lanes == NULL ||
       plan->phases == NULL || plan->steps == NULL) {

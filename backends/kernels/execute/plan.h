@@ -10,7 +10,7 @@
 
 enum {
   KERNEL_SLOT_BYTES = 8192, /* a tile of the widest dtype of a program fits into a slot */
-  KERNEL_MOST_STEPS = 4 * KERNEL_MOST_VALUES + 2 * KERNEL_MOST_TENSORS,
+  KERNEL_MAX_STEPS = 4 * KERNEL_MAX_VALUES + 2 * KERNEL_MAX_TENSORS,
   KERNEL_NO_SLOT = UINT32_MAX,
 };
 

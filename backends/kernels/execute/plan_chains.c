@@ -6,8 +6,8 @@
 #include "kernels/execute/plan.h"
 
 enum {
-  MOST_LINKS = 32,
-  MOST_LOADS = 6, /* tiles that a chain reads at a time stay in the first cache */
+  MAX_LINKS = 32,
+  MAX_LOADS = 6, /* tiles that a chain reads at a time stay in the first cache */
 };
 
 typedef struct chains {
@@ -17,9 +17,9 @@ typedef struct chains {
   kernel_step_t *ordered;
   uint32_t ordered_count;
   uint32_t
-      makers[KERNEL_MOST_VALUES]; /* per value: the step that makes it in this phase, or CLEAVE_INDEX_NONE */
-  bool is_done[KERNEL_MOST_STEPS];
-  uint32_t links[MOST_LINKS];
+      makers[KERNEL_MAX_VALUES]; /* per value: the step that makes it in this phase, or CLEAVE_INDEX_NONE */
+  bool is_done[KERNEL_MAX_STEPS];
+  uint32_t links[MAX_LINKS];
   uint32_t link_count;
   uint32_t load_count;
 } chains_t;
@@ -92,10 +92,10 @@ static bool reads(const chains_t *chains, uint32_t step, uint32_t value) {
 static uint32_t find_next(chains_t *chains) {
   uint32_t last = chains->links[chains->link_count - 1];
   uint32_t loads = 0;
-  for (uint32_t s = last + 1; s < chains->count && chains->link_count < MOST_LINKS; s++) {
+  for (uint32_t s = last + 1; s < chains->count && chains->link_count < MAX_LINKS; s++) {
     if (!chains->is_done[s] && is_chained(chains->plan, &chains->steps[s]) &&
         reads(chains, s, chains->steps[last].value) && can_follow(chains, s, &loads) &&
-        chains->load_count + loads <= MOST_LOADS) {
+        chains->load_count + loads <= MAX_LOADS) {
       chains->load_count += loads;
       return s;
     }

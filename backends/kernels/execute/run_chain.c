@@ -5,12 +5,12 @@
 
 #include "kernels/execute/worker.h"
 
-enum { MOST_LINKS = 32 * 3 + 2 };
+enum { MAX_LINKS = 32 * 3 + 2 };
 
 typedef struct builder {
   kernel_worker_t *worker;
   const kernel_chain_loops_t *loops;
-  kernel_link_t links[MOST_LINKS];
+  kernel_link_t links[MAX_LINKS];
   uint32_t count;
   bool has_rows; /* a link takes a value per row, or one row for all */
 } builder_t;

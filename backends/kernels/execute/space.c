@@ -63,7 +63,7 @@ static void merge_axes(const kernel_program_t *program, int32_t first_of_row, co
                        const kernel_tensor_t *inputs, kernel_space_t *space) {
   int32_t barrier = 0; /* merged axes before it are not of the row */
   for (int32_t d = 0; d < program->rank; d++) {
-    int64_t strides[KERNEL_MOST_TENSORS];
+    int64_t strides[KERNEL_MAX_TENSORS];
     barrier = d == first_of_row ? space->rank : barrier;
     if (dims[d] == 1) {
       continue;

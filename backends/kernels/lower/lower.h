@@ -15,8 +15,8 @@
 
 typedef struct kernel_lowered {
   kernel_program_t *program;
-  uint32_t inputs[KERNEL_MOST_TENSORS];  /* per input of the program: value of the region */
-  uint32_t outputs[KERNEL_MOST_TENSORS]; /* per output: value that others read */
+  uint32_t inputs[KERNEL_MAX_TENSORS];  /* per input of the program: value of the region */
+  uint32_t outputs[KERNEL_MAX_TENSORS]; /* per output: value that others read */
 } kernel_lowered_t;
 
 /* Makes one program of these nodes, which are in topological order. CLEAVE_ERROR_UNSUPPORTED: they are none,

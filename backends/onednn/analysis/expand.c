@@ -2,6 +2,7 @@
 // The region with Attention and RMSNormalization spelled out. Nodes keep their order, with the new ones in
 // the place of the one that they stand for, so the order stays topological; the result of an expanded node
 // is the same value as before, made by the last of its nodes.
+// Long file: two operators, and one way to write their parts.
 #include "onednn/analysis/expand.h"
 
 #include <limits.h>

@@ -93,6 +93,7 @@ static bool is_same(const cleave_node_view_t *node, bool *upper) {
 
 // Is the output size what the attributes say? The pad at the end may fall short of the declared one, if
 // the last stride does not fit, or exceed it, if ceil_mode rounds up.
+// Wide: numbers of one formula.
 static bool gives_output(const cleave_node_view_t *node, const onednn_window_t *window, int32_t d, bool same,
                          int64_t in, int64_t out, const int64_t *extra) {
   int64_t stride = window->strides[d];

@@ -209,6 +209,7 @@ static bool has_short_blocks(const onednn_layout_t *layout) {
 }
 
 // Both operands in layouts that a binary primitive with this result layout takes.
+// Wide: the operands of one kernel.
 static cleave_status_t align(onednn_plan_t *plan, onednn_request_t *request, binary_context_t *context,
                              const onednn_shape_t *operands, uint32_t count, bool plain, bool *possible) {
   onednn_shape_t right_shape = onednn_layout_shape(&context->right.layout);

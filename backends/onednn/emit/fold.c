@@ -47,6 +47,7 @@ static void apply(dnnl_alg_kind_t algorithm, int64_t channels, const float *oper
   }
 }
 
+// Wide: a kernel's sizes, and the three results.
 cleave_status_t onednn_fold_posts(onednn_plan_t *plan, const onednn_kernel_t *kernel,
                                   const onednn_shape_t *shape, int32_t axis, bool may_scale, float *scale,
                                   float *shift, uint32_t *folded) {

@@ -80,6 +80,13 @@ typedef struct onednn_shuffle_loop {
 /* data: sources, results; dims[0]: pixels; context: onednn_shuffle_loop_t. */
 bool onednn_loop_shuffle(const onednn_loop_t *loop, const onednn_crew_t *crew, float *const *data);
 
+/* Most rows that onednn_loop_product multiplies. */
+enum { ONEDNN_FEW_ROWS = 4 };
+
+/* data: x, w, bias if `rank` is 4, y. x is [M, K], y is [M, N]; w is [N, K], so that y = x w' + bias. dims:
+ * M, at most ONEDNN_FEW_ROWS, N, K. */
+bool onednn_loop_product(const onednn_loop_t *loop, const onednn_crew_t *crew, float *const *data);
+
 /* Loops carry this mark to be compiled for several instruction sets; one is picked when the program starts.
  */
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && \

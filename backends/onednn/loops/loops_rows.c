@@ -139,6 +139,7 @@ bool onednn_loop_softmax(const onednn_loop_t *loop, const onednn_crew_t *crew, f
 }
 
 // The elements [first, last) of one dimension that the window at `at` covers, in steps of `step`.
+// Wide: numbers of one formula.
 static void cover(const onednn_window_t *window, int32_t d, int64_t at, int64_t size, int64_t *first,
                   int64_t *last, int64_t *step) {
   int64_t begin = at * window->strides[d] - window->pad_begin[d];

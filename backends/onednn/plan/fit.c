@@ -153,6 +153,7 @@ static bool operand_layout(const onednn_request_t *request, const onednn_layout_
   return true;
 }
 
+// Wide: one post-op, as oneDNN wants to know it.
 static bool add_operand(const onednn_request_t *request, candidate_t *candidate, dnnl_post_ops_t ops,
                         uint32_t post, int part, dnnl_alg_kind_t algorithm, const onednn_shape_t *shape,
                         const onednn_layout_t *result) {

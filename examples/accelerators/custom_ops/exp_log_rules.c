@@ -161,7 +161,13 @@ static cleave_status_t add_input(void *self, const cleave_graph_editor_t *editor
     uint32_t sum = CLEAVE_INDEX_NONE;
     status = editor->add_input(editor->graph, names[k], &type, &inputs[1], message);
     if (status == CLEAVE_OK) {
-      status = editor->add_node(editor->graph, "", "Add", NULL, inputs, 2, NULL, 0, 1, &sum, message);
+      status = editor->add_node(editor->graph,
+                                &(cleave_new_node_t){.size = sizeof(cleave_new_node_t),
+                                                     .op = "Add",
+                                                     .inputs = inputs,
+                                                     .input_count = 2,
+                                                     .output_count = 1},
+                                &sum, message);
     }
     if (status == CLEAVE_OK) {
       status = editor->set_input(editor->graph, nodes[2 * k], 0, sum, message);

@@ -97,8 +97,9 @@ static cleave_status_t load(void *state, const cleave_region_view_t *region,
   if (status == CLEAVE_OK) {
     status = lend(worker, data, bytes, &id, message);
     if (status == CLEAVE_OK) {
-      status = cleave_isolate_make(isolate, CLEAVE_WAY_LOAD, id, region->name, region, options, out_program,
-                                   message);
+      cleave_isolate_request_t request = {
+          .way = CLEAVE_WAY_LOAD, .number = id, .name = region->name, .region = region, .options = options};
+      status = cleave_isolate_make(isolate, &request, out_program, message);
     }
     cleave_worker_constants_take_back(worker, id);
     cleave_worker_end(worker);

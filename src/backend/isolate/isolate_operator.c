@@ -43,8 +43,9 @@ static cleave_status_t create(void *self, const cleave_region_view_t *node,
                               const cleave_compile_options_t *options, void **out_executor,
                               cleave_message_t *message) {
   const cleave_isolated_operator_t *op = self;
-  return cleave_isolate_make(op->isolate, CLEAVE_WAY_KERNEL, op->number, op->name, node, options,
-                             out_executor, message);
+  cleave_isolate_request_t request = {
+      .way = CLEAVE_WAY_KERNEL, .number = op->number, .name = op->name, .region = node, .options = options};
+  return cleave_isolate_make(op->isolate, &request, out_executor, message);
 }
 
 void cleave_isolate_fill_operator(cleave_isolated_operator_t *op, uint32_t has) {
@@ -62,7 +63,9 @@ static cleave_status_t get_executor(void *state, const cleave_region_view_t *nod
                                     const cleave_compile_options_t *options, void **out_executor,
                                     cleave_message_t *message) {
   const char *op = node->node_count > 0 ? node->nodes[0].op : "";
-  return cleave_isolate_make(state, CLEAVE_WAY_EXECUTOR, 0, op, node, options, out_executor, message);
+  cleave_isolate_request_t request = {
+      .way = CLEAVE_WAY_EXECUTOR, .name = op, .region = node, .options = options};
+  return cleave_isolate_make(state, &request, out_executor, message);
 }
 
 const cleave_backend_imperative_t cleave_isolate_imperative = {.size = sizeof cleave_isolate_imperative,

@@ -127,6 +127,7 @@ static void read_keep(cleave_wire_in_t *reply, uint32_t count, bool *keep) {
   }
 }
 
+// Wide: the interface of cleave_custom_partitioner_t.
 static cleave_status_t review(void *state, const cleave_region_view_t *region,
                               const cleave_key_value_t *options, uint32_t option_count, bool *keep,
                               void (*attach)(void *context, const char *key, const char *value),

@@ -82,24 +82,22 @@ static cleave_status_t add_value(passing_t *passing, bool is_input, cleave_wire_
 static cleave_status_t add_node(passing_t *passing, cleave_wire_in_t *in, cleave_wire_out_t *out,
                                 cleave_message_t *message) {
   const cleave_graph_editor_t *editor = passing->editor;
-  uint32_t input_count = 0;
-  uint32_t attribute_count = 0;
-  const char *domain = cleave_wire_text(in);
-  const char *op = cleave_wire_text(in);
-  const char *name = cleave_wire_text(in);
-  const uint32_t *inputs = cleave_edit_indices(in, &input_count);
-  const cleave_attribute_view_t *attributes = cleave_edit_attributes(in, &passing->arena, &attribute_count);
-  uint32_t output_count = cleave_wire_u32(in);
+  cleave_new_node_t node = {.size = sizeof node};
+  node.domain = cleave_wire_text(in);
+  node.op = cleave_wire_text(in);
+  node.name = cleave_wire_text(in);
+  node.inputs = cleave_edit_indices(in, &node.input_count);
+  node.attributes = cleave_edit_attributes(in, &passing->arena, &node.attribute_count);
+  node.output_count = cleave_wire_u32(in);
   if (!cleave_wire_is_done(in)) {
     return fail_reading(in);
   }
-  uint32_t room = output_count > MAX_OUTPUTS ? 0 : output_count; /* the editor refuses more */
+  uint32_t room = node.output_count > MAX_OUTPUTS ? 0 : node.output_count; /* the editor refuses more */
   uint32_t *values = cleave_arena_allocate(&passing->arena, room, sizeof *values);
   if (values == NULL) {
     return CLEAVE_ERROR_OUT_OF_MEMORY;
   }
-  CLEAVE_TRY(editor->add_node(editor->graph, domain, op, name, inputs, input_count, attributes,
-                              attribute_count, output_count, values, message));
+  CLEAVE_TRY(editor->add_node(editor->graph, &node, values, message));
   cleave_wire_put(out, values, room * sizeof *values, sizeof *values);
   return CLEAVE_OK;
 }

@@ -267,10 +267,9 @@ static void unmake(cleave_isolated_program_t *program) {
   }
 }
 
-cleave_status_t cleave_isolate_make(cleave_isolate_t *isolate, cleave_program_way_t way, uint32_t number,
-                                    const char *name, const cleave_region_view_t *region,
-                                    const cleave_compile_options_t *options, void **out_program,
-                                    cleave_message_t *message) {
+cleave_status_t cleave_isolate_make(cleave_isolate_t *isolate, const cleave_isolate_request_t *request,
+                                    void **out_program, cleave_message_t *message) {
+  const cleave_region_view_t *region = request->region;
   *out_program = NULL;
   if (region->input_count > MAX_PORTS || region->output_count > MAX_PORTS) {
     (void)snprintf(message->text, sizeof message->text, "too many inputs or outputs");
@@ -283,15 +282,16 @@ cleave_status_t cleave_isolate_make(cleave_isolate_t *isolate, cleave_program_wa
   program->isolate = isolate;
   program->worker = cleave_isolate_worker(isolate);
   program->id = cleave_isolate_next_id(isolate);
-  program->way = way;
+  program->way = request->way;
   program->input_count = region->input_count;
   program->output_count = region->output_count;
-  (void)snprintf(program->name, sizeof program->name, "%s", name == NULL ? "" : name);
+  (void)snprintf(program->name, sizeof program->name, "%s", request->name == NULL ? "" : request->name);
   cleave_status_t status = describe_ports(program, region, message);
   if (status == CLEAVE_OK) {
-    status = cleave_isolate_begin(program->worker, (uint32_t[]){program->id, way, number}, 3, message);
+    status = cleave_isolate_begin(program->worker, (uint32_t[]){program->id, request->way, request->number},
+                                  3, message);
     if (status == CLEAVE_OK) {
-      status = ask(program, region, options, message);
+      status = ask(program, region, request->options, message);
       if (status != CLEAVE_OK) {
         unmake(program);
       }
@@ -309,8 +309,9 @@ cleave_status_t cleave_isolate_make(cleave_isolate_t *isolate, cleave_program_wa
 cleave_status_t cleave_isolate_compile(void *state, const cleave_region_view_t *region,
                                        const cleave_compile_options_t *options, void **out_program,
                                        cleave_message_t *message) {
-  return cleave_isolate_make(state, CLEAVE_WAY_COMPILE, 0, region->name, region, options, out_program,
-                             message);
+  cleave_isolate_request_t request = {
+      .way = CLEAVE_WAY_COMPILE, .name = region->name, .region = region, .options = options};
+  return cleave_isolate_make(state, &request, out_program, message);
 }
 
 void cleave_isolate_unload(void *memory) {

@@ -42,11 +42,17 @@ typedef struct cleave_isolated_program {
   cleave_arena_t arena;
 } cleave_isolated_program_t;
 
-/* How a program is made; `number` is the operator or the blob (cleave_program_way_t). */
-CLEAVE_MUST_USE cleave_status_t cleave_isolate_make(cleave_isolate_t *isolate, cleave_program_way_t way,
-                                                    uint32_t number, const char *name,
-                                                    const cleave_region_view_t *region,
-                                                    const cleave_compile_options_t *options,
+/* What a program is made of. */
+typedef struct cleave_isolate_request {
+  cleave_program_way_t way;
+  uint32_t number;  /* of the operator or the blob, if the way has one */
+  const char *name; /* for messages; may be NULL */
+  const cleave_region_view_t *region;
+  const cleave_compile_options_t *options;
+} cleave_isolate_request_t;
+
+CLEAVE_MUST_USE cleave_status_t cleave_isolate_make(cleave_isolate_t *isolate,
+                                                    const cleave_isolate_request_t *request,
                                                     void **out_program, cleave_message_t *message);
 
 /* A call about the program, in words that fit it. */

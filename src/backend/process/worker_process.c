@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Asking and ending a worker. The process is reaped here and nowhere else. Its death is noticed by the
 // socket's end or, if a child of its own still holds that, by looking now and then.
+// Long file: one life of a process, from its start to its end.
 #include "backend/process/worker_process.h"
 
 #include <errno.h>

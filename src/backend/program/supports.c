@@ -109,21 +109,23 @@ static cleave_status_t ask_cost(cleave_supports_t *supports, const cleave_view_r
   return CLEAVE_OK;
 }
 
-cleave_status_t cleave_supports_cost(void *context, const char *backend, const cleave_graph_t *graph,
-                                     const cleave_node_t *nodes, uint32_t node_count,
-                                     const cleave_fusion_set_t *fusions, uint32_t fusion_count,
-                                     double *out_nanoseconds, bool *out_known, cleave_reason_t *reason,
-                                     cleave_error_t *error) {
+/* The set as a view request, for the backend asked last. */
+static cleave_view_request_t request_of(const cleave_supports_t *supports, const cleave_region_set_t *set) {
+  return (cleave_view_request_t){.nodes = set->nodes,
+                                 .node_count = set->node_count,
+                                 .fusions = set->fusions,
+                                 .fusion_count = set->fusion_count,
+                                 .takes_sparse = supports->handle->backend->takes_sparse};
+}
+
+cleave_status_t cleave_supports_cost(void *context, const cleave_region_set_t *set, double *out_nanoseconds,
+                                     bool *out_known, cleave_reason_t *reason, cleave_error_t *error) {
   cleave_supports_t *supports = context;
   *out_known = false;
   *out_nanoseconds = 0.0;
   reason->text[0] = '\0';
-  CLEAVE_TRY(find_backend(supports, backend, graph, error));
-  cleave_view_request_t request = {.nodes = nodes,
-                                   .node_count = node_count,
-                                   .fusions = fusions,
-                                   .fusion_count = fusion_count,
-                                   .takes_sparse = supports->handle->backend->takes_sparse};
+  CLEAVE_TRY(find_backend(supports, set->backend, set->graph, error));
+  cleave_view_request_t request = request_of(supports, set);
   cleave_status_t status = ask_cost(supports, &request, out_nanoseconds, out_known, reason, error);
   cleave_arena_reset(&supports->arena);
   return status;
@@ -149,22 +151,16 @@ static cleave_status_t ask_review(cleave_supports_t *supports, const cleave_view
   return CLEAVE_OK;
 }
 
-cleave_status_t cleave_supports_review(void *context, const char *backend, const cleave_graph_t *graph,
-                                       const cleave_node_t *nodes, uint32_t node_count,
-                                       const cleave_fusion_set_t *fusions, uint32_t fusion_count, bool *keep,
+cleave_status_t cleave_supports_review(void *context, const cleave_region_set_t *set, bool *keep,
                                        bool *out_yes, cleave_reason_t *reason, cleave_error_t *error) {
   cleave_supports_t *supports = context;
-  CLEAVE_TRY(find_backend(supports, backend, graph, error));
+  CLEAVE_TRY(find_backend(supports, set->backend, set->graph, error));
   *out_yes = supports->handle->backend->review != NULL;
-  if (nodes == NULL || !*out_yes) {
-    *out_yes = *out_yes || nodes != NULL;
+  if (set->nodes == NULL || !*out_yes) {
+    *out_yes = *out_yes || set->nodes != NULL;
     return CLEAVE_OK;
   }
-  cleave_view_request_t request = {.nodes = nodes,
-                                   .node_count = node_count,
-                                   .fusions = fusions,
-                                   .fusion_count = fusion_count,
-                                   .takes_sparse = supports->handle->backend->takes_sparse};
+  cleave_view_request_t request = request_of(supports, set);
   cleave_status_t status = ask_review(supports, &request, keep, out_yes, reason, error);
   cleave_arena_reset(&supports->arena);
   return status;

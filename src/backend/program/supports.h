@@ -23,19 +23,13 @@ CLEAVE_MUST_USE cleave_status_t cleave_supports_ask(void *context, const char *b
                                                     cleave_reason_t *reason, cleave_error_t *error);
 
 /* For cleave_partition_options_t.cost, with the same context. */
-CLEAVE_MUST_USE cleave_status_t cleave_supports_cost(void *context, const char *backend,
-                                                     const cleave_graph_t *graph, const cleave_node_t *nodes,
-                                                     uint32_t node_count, const cleave_fusion_set_t *fusions,
-                                                     uint32_t fusion_count, double *out_nanoseconds,
-                                                     bool *out_known, cleave_reason_t *reason,
-                                                     cleave_error_t *error);
+CLEAVE_MUST_USE cleave_status_t cleave_supports_cost(void *context, const cleave_region_set_t *set,
+                                                     double *out_nanoseconds, bool *out_known,
+                                                     cleave_reason_t *reason, cleave_error_t *error);
 
 /* For cleave_partition_options_t.review, with the same context. */
-CLEAVE_MUST_USE cleave_status_t cleave_supports_review(void *context, const char *backend,
-                                                       const cleave_graph_t *graph,
-                                                       const cleave_node_t *nodes, uint32_t node_count,
-                                                       const cleave_fusion_set_t *fusions,
-                                                       uint32_t fusion_count, bool *keep, bool *out_yes,
-                                                       cleave_reason_t *reason, cleave_error_t *error);
+CLEAVE_MUST_USE cleave_status_t cleave_supports_review(void *context, const cleave_region_set_t *set,
+                                                       bool *keep, bool *out_yes, cleave_reason_t *reason,
+                                                       cleave_error_t *error);
 
 #endif /* CLEAVE_BACKEND_PROGRAM_SUPPORTS_H */

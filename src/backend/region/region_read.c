@@ -43,6 +43,7 @@ static cleave_status_t get_boolean(cleave_json_reader_t *reader, const json_t *o
 }
 
 /* Indices below `count`, or null if `or_none`. */
+// Wide: a list and its length, where it is and what it may hold.
 static cleave_status_t get_indices(cleave_json_reader_t *reader, const json_t *object, const char *key,
                                    uint32_t count, bool or_none, const uint32_t **out_indices,
                                    uint32_t *out_count) {

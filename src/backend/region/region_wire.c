@@ -53,31 +53,6 @@ static uint32_t read_optional_index(reader_t *reader, uint32_t limit) {
 
 /* ---- tensors ---- */
 
-bool cleave_tensor_view_bytes(const cleave_tensor_view_t *tensor, size_t *out_bytes) {
-  size_t bytes = cleave_dtype_size(tensor->dtype);
-  if (tensor->rank < 0 || bytes == 0) {
-    return false;
-  }
-  int32_t first = 0;
-  if (tensor->storage != CLEAVE_STORAGE_DENSE) {
-    first = tensor->storage == CLEAVE_STORAGE_CSR ? tensor->rank : 1;
-    if (tensor->sparse == NULL || tensor->sparse->stored < 0 ||
-        !cleave_size_multiply(bytes, (size_t)tensor->sparse->stored, &bytes)) {
-      return false;
-    }
-  }
-  for (int32_t d = 0; d < tensor->rank; d++) {
-    if (tensor->dims[d] < 0) {
-      return false;
-    }
-    if (d >= first && !cleave_size_multiply(bytes, (size_t)tensor->dims[d], &bytes)) {
-      return false;
-    }
-  }
-  *out_bytes = bytes;
-  return true;
-}
-
 static void write_sparse(writer_t *writer, const cleave_tensor_view_t *tensor) {
   const cleave_sparse_view_t *sparse = tensor->sparse;
   cleave_wire_put_u32(writer->out, sparse != NULL);

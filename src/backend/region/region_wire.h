@@ -9,6 +9,7 @@
 
 #include "backend/wire/wire.h"
 #include "base/arena.h"
+#include "tensor/tensor.h"
 
 /* Takes constant data out of the message: *out_id names it for the reader; CLEAVE_INDEX_NONE leaves it in. */
 typedef cleave_status_t (*cleave_region_share_t)(void *context, const cleave_tensor_view_t *tensor,
@@ -27,9 +28,5 @@ CLEAVE_MUST_USE cleave_status_t cleave_region_write(const cleave_region_view_t *
 CLEAVE_MUST_USE cleave_status_t cleave_region_read(cleave_wire_in_t *in, cleave_arena_t *arena,
                                                    cleave_region_find_t find, void *context,
                                                    cleave_region_view_t *out_region, cleave_error_t *error);
-
-/* Bytes of the data of a tensor: by dtype and shape, or by what a sparse one stores. False if the shape is
- * not known, or the size overflows. */
-bool cleave_tensor_view_bytes(const cleave_tensor_view_t *tensor, size_t *out_bytes);
 
 #endif /* CLEAVE_BACKEND_REGION_REGION_WIRE_H */

@@ -273,18 +273,8 @@ static void release_attributes(const cleave_attribute_t *attributes, uint32_t co
 
 /* ---- nodes ---- */
 
-typedef struct new_node {
-  const char *domain;
-  const char *op;
-  const char *name;
-  const uint32_t *inputs;
-  uint32_t input_count;
-  const cleave_attribute_view_t *attributes;
-  uint32_t attribute_count;
-  uint32_t output_count;
-} new_node_t;
-
-static cleave_status_t find_op(const new_node_t *wanted, const cleave_op_t **out_op, cleave_error_t *error) {
+static cleave_status_t find_op(const cleave_new_node_t *wanted, const cleave_op_t **out_op,
+                               cleave_error_t *error) {
   const char *domain = wanted->domain == NULL ? "" : wanted->domain;
   char hint[128];
   if (wanted->op == NULL) {
@@ -299,7 +289,7 @@ static cleave_status_t find_op(const new_node_t *wanted, const cleave_op_t **out
                           cleave_op_hint(wanted->op, hint, sizeof hint));
 }
 
-static cleave_status_t insert_node(editing_t *editing, const new_node_t *wanted, const cleave_op_t *op,
+static cleave_status_t insert_node(editing_t *editing, const cleave_new_node_t *wanted, const cleave_op_t *op,
                                    const cleave_attribute_t *attributes, cleave_node_t *out_node,
                                    cleave_error_t *error) {
   char name[NAME_SIZE];
@@ -311,14 +301,22 @@ static cleave_status_t insert_node(editing_t *editing, const new_node_t *wanted,
     inputs[k] = value_of_number(wanted->inputs[k]);
   }
   CLEAVE_TRY(choose_name(editing, wanted->name, op->name, name, error));
-  return cleave_editor_add_node(editing->editor, op, name, inputs, wanted->input_count, wanted->output_count,
-                                attributes, wanted->attribute_count, out_node, error);
+  cleave_edit_t edit = {.name = name,
+                        .inputs = inputs,
+                        .input_count = wanted->input_count,
+                        .output_count = wanted->output_count,
+                        .attributes = attributes,
+                        .attribute_count = wanted->attribute_count};
+  return cleave_editor_add_node(editing->editor, op, &edit, out_node, error);
 }
 
-static cleave_status_t do_add_node(editing_t *editing, const new_node_t *wanted, uint32_t *out_values,
+static cleave_status_t do_add_node(editing_t *editing, const cleave_new_node_t *wanted, uint32_t *out_values,
                                    cleave_error_t *error) {
   const cleave_op_t *op = NULL;
   cleave_node_t node = CLEAVE_NODE_NONE;
+  if (wanted == NULL || wanted->size < sizeof *wanted) {
+    return refuse(error, "a node that is not there, or of another version of the interface");
+  }
   CLEAVE_TRY(find_op(wanted, &op, error));
   bool has_lists = (wanted->input_count == 0 || wanted->inputs != NULL) &&
                    (wanted->attribute_count == 0 || wanted->attributes != NULL);
@@ -349,15 +347,12 @@ static cleave_status_t do_add_node(editing_t *editing, const new_node_t *wanted,
   return status;
 }
 
-static cleave_status_t add_node(void *graph, const char *domain, const char *op, const char *name,
-                                const uint32_t *inputs, uint32_t input_count,
-                                const cleave_attribute_view_t *attributes, uint32_t attribute_count,
-                                uint32_t output_count, uint32_t *out_values, cleave_message_t *message) {
+static cleave_status_t add_node(void *graph, const cleave_new_node_t *node, uint32_t *out_values,
+                                cleave_message_t *message) {
   editing_t *editing = graph;
   cleave_error_t error = CLEAVE_ERROR_INIT;
-  new_node_t wanted = {domain, op, name, inputs, input_count, attributes, attribute_count, output_count};
   editing->has_changed = true;
-  return finish(editing, do_add_node(editing, &wanted, out_values, &error), &error, message);
+  return finish(editing, do_add_node(editing, node, out_values, &error), &error, message);
 }
 
 /* ---- changing ---- */

@@ -17,13 +17,9 @@ cleave_status_t cleave_job_load(cleave_job_t *job, const cleave_job_options_t *o
                                 cleave_error_t *error) {
   *job = (cleave_job_t){.options = options};
   CLEAVE_TRY(cleave_settings_read(&options->settings, &job->settings, error));
-  job->script_used = cleave_allocate_zeroed(job->settings.count, sizeof *job->script_used);
-  if (job->script_used == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
   uint64_t start = cleave_clock_now();
-  CLEAVE_TRY(cleave_model_read(options->model, &job->settings, &options->files, options->data,
-                               job->script_used, &job->model, error));
+  CLEAVE_TRY(
+      cleave_model_read(options->model, &job->settings, &options->files, options->data, &job->model, error));
   if (options->plan == NULL) { /* otherwise later: the plan is of the model as it is in its file */
     CLEAVE_TRY(cleave_constants_set(&options->constants, &job->model, error));
   }
@@ -33,7 +29,7 @@ cleave_status_t cleave_job_load(cleave_job_t *job, const cleave_job_options_t *o
 
 cleave_status_t cleave_job_check_settings(const cleave_job_t *job, cleave_error_t *error) {
   for (size_t k = 0; k < job->settings.count; k++) {
-    if (!job->script_used[k]) {
+    if (!job->settings.used[k]) {
       return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
                               "setting '%s': the model has no option of this name",
                               job->settings.items[k].name);
@@ -111,26 +107,22 @@ cleave_status_t cleave_job_bind_shapes(cleave_job_t *job, cleave_error_t *error)
   return CLEAVE_OK;
 }
 
-/* The rule files as sources; the caller frees them. */
-static cleave_status_t list_sources(const cleave_job_options_t *options, cleave_rule_source_t **out_sources,
-                                    cleave_error_t *error) {
-  *out_sources = cleave_allocate_zeroed(options->rules.count, sizeof **out_sources);
-  for (size_t k = 0; *out_sources != NULL && k < options->rules.count; k++) {
-    (*out_sources)[k].path = options->rules.items[k];
-  }
-  return *out_sources == NULL ? cleave_error_out_of_memory(error) : CLEAVE_OK;
+cleave_status_t cleave_job_request(const cleave_job_t *job, cleave_partition_request_t *out_request,
+                                   cleave_error_t *error) {
+  CLEAVE_TRY(cleave_rule_request(&job->options->rules, &job->settings, out_request, error));
+  out_request->backend = job->options->backend;
+  return CLEAVE_OK;
 }
 
 cleave_status_t cleave_job_load_rules(const cleave_job_t *job, cleave_rule_list_t *out_list,
                                       cleave_error_t *error) {
-  const cleave_job_options_t *options = job->options;
-  cleave_rule_source_t *sources = NULL;
+  cleave_partition_request_t request;
+  cleave_rule_list_options_t options = {.known = job->settings.used};
   *out_list = (cleave_rule_list_t){0};
-  CLEAVE_TRY(list_sources(options, &sources, error));
-  cleave_status_t status = cleave_rule_list_load(
-      out_list, cleave_common_context(), sources, options->rules.count, job->settings.items,
-      job->settings.count, job->script_used, options->backend, error);
-  cleave_free(sources);
+  CLEAVE_TRY(cleave_job_request(job, &request, error));
+  cleave_status_t status =
+      cleave_rule_list_load(out_list, cleave_common_context(), &request, &options, error);
+  cleave_rule_request_deinit(&request);
   return status;
 }
 
@@ -181,26 +173,19 @@ cleave_status_t cleave_job_partition(cleave_job_t *job, cleave_error_t *error) {
   if (job->document != NULL) {
     return take_up_plan(job, error);
   }
-  size_t count = options->rules.count;
-  cleave_rule_source_t *sources = NULL;
+  cleave_partition_request_t request;
+  cleave_rule_list_options_t list_options = {.known = job->settings.used, .listener = job->listener};
   uint64_t start = cleave_clock_now();
-  if (count == 0 && cleave_model_is_region(job->model)) {
+  if (options->rules.count == 0 && cleave_model_is_region(job->model)) {
     CLEAVE_TRY(cleave_model_plan_region(job->model, options->backend, NULL, &job->plan, error));
     job->partition_ms = cleave_clock_ms(start, cleave_clock_now());
     return CLEAVE_OK;
   }
-  CLEAVE_TRY(list_sources(options, &sources, error));
-  cleave_partition_request_t request = {.sources = sources,
-                                        .source_count = count,
-                                        .settings = job->settings.items,
-                                        .setting_count = job->settings.count,
-                                        .known = job->script_used,
-                                        .backend = options->backend,
-                                        .listener = job->listener};
-  cleave_status_t status =
-      cleave_graph_partition_by(cleave_model_graph(job->model), &request, &job->plan, &job->rules_ms, error);
+  CLEAVE_TRY(cleave_job_request(job, &request, error));
+  cleave_status_t status = cleave_graph_partition(cleave_model_graph(job->model), &request, &list_options,
+                                                  &job->plan, &job->rules_ms, error);
   job->partition_ms = cleave_clock_ms(start, cleave_clock_now()) - job->rules_ms;
-  cleave_free(sources);
+  cleave_rule_request_deinit(&request);
   return status == CLEAVE_OK ? check_shapes(job, error) : status;
 }
 
@@ -241,7 +226,6 @@ void cleave_job_deinit(cleave_job_t *job) {
   cleave_inputs_deinit(&job->inputs);
   cleave_inputs_deinit(&job->plan_inputs);
   cleave_model_release(job->model);
-  cleave_free(job->script_used);
   cleave_settings_deinit(&job->settings);
 }
 

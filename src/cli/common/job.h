@@ -28,7 +28,6 @@ typedef struct cleave_job_options {
 typedef struct cleave_job {
   const cleave_job_options_t *options;
   cleave_settings_t settings;
-  bool *script_used;                /* per setting: an option of the model script */
   cleave_model_t *model;            /* with the sizes of the inputs */
   cleave_inputs_t inputs;           /* of the model */
   cleave_inputs_t plan_inputs;      /* of the session: those, and what rules added; made before compiling */
@@ -56,6 +55,11 @@ CLEAVE_MUST_USE cleave_status_t cleave_job_bind(cleave_job_t *job, cleave_error_
 /* Gives the model the sizes that it leaves open (cli/common/sizes.h), but for those that --shape leaves open,
  * too; no inputs are loaded. */
 CLEAVE_MUST_USE cleave_status_t cleave_job_bind_shapes(cleave_job_t *job, cleave_error_t *error);
+/* What the command line asks of a partition: rule files, settings, and the backend. To be released by
+ * cleave_rule_request_deinit. */
+CLEAVE_MUST_USE cleave_status_t cleave_job_request(const cleave_job_t *job,
+                                                   cleave_partition_request_t *out_request,
+                                                   cleave_error_t *error);
 /* Loads the rule files, for commands that run them more than once. The list must be deinitialised also when
  * this fails. */
 CLEAVE_MUST_USE cleave_status_t cleave_job_load_rules(const cleave_job_t *job, cleave_rule_list_t *out_list,

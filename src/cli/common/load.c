@@ -22,7 +22,8 @@ cleave_status_t cleave_settings_read(const cleave_text_list_t *list, cleave_sett
   *out_settings = (cleave_settings_t){0};
   out_settings->items = cleave_allocate_zeroed(list->count, sizeof *out_settings->items);
   out_settings->names = cleave_allocate_zeroed(list->count, sizeof *out_settings->names);
-  if (out_settings->items == NULL || out_settings->names == NULL) {
+  out_settings->used = cleave_allocate_zeroed(list->count, sizeof *out_settings->used);
+  if (out_settings->items == NULL || out_settings->names == NULL || out_settings->used == NULL) {
     return cleave_error_out_of_memory(error);
   }
   for (size_t k = 0; k < list->count; k++) {
@@ -47,7 +48,32 @@ void cleave_settings_deinit(cleave_settings_t *settings) {
   }
   cleave_free(settings->names);
   cleave_free(settings->items);
+  cleave_free(settings->used);
   *settings = (cleave_settings_t){0};
+}
+
+cleave_status_t cleave_rule_request(const cleave_text_list_t *paths, const cleave_settings_t *settings,
+                                    cleave_partition_request_t *out_request, cleave_error_t *error) {
+  *out_request = (cleave_partition_request_t){.size = sizeof *out_request};
+  cleave_rule_source_t *sources = cleave_allocate_zeroed(paths->count, sizeof *sources);
+  if (sources == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  for (size_t k = 0; k < paths->count; k++) {
+    sources[k].path = paths->items[k];
+  }
+  out_request->sources = sources;
+  out_request->source_count = paths->count;
+  if (settings != NULL) {
+    out_request->settings = settings->items;
+    out_request->setting_count = settings->count;
+  }
+  return CLEAVE_OK;
+}
+
+void cleave_rule_request_deinit(cleave_partition_request_t *request) {
+  cleave_free((void *)request->sources);
+  *request = (cleave_partition_request_t){0};
 }
 
 /* ---- models ---- */
@@ -90,10 +116,10 @@ static cleave_status_t list_given(const cleave_graph_t *graph, const cleave_text
   return CLEAVE_OK;
 }
 
-cleave_status_t cleave_model_read(const char *path, const cleave_settings_t *settings,
-                                  const cleave_text_list_t *files, const char *folder, bool *used,
+cleave_status_t cleave_model_read(const char *path, cleave_settings_t *settings,
+                                  const cleave_text_list_t *files, const char *folder,
                                   cleave_model_t **out_model, cleave_error_t *error) {
-  cleave_model_open_options_t options = {.size = sizeof options,
+  cleave_model_load_options_t options = {.size = sizeof options,
                                          .settings = settings->items,
                                          .setting_count = settings->count,
                                          .lenient = cleave_common_lenient(),
@@ -102,7 +128,7 @@ cleave_status_t cleave_model_read(const char *path, const cleave_settings_t *set
   const char **names = NULL;
   size_t count = 0;
   *out_model = NULL;
-  CLEAVE_TRY(cleave_model_load_with(cleave_common_context(), path, &options, used, &model, error));
+  CLEAVE_TRY(cleave_model_load_with(cleave_common_context(), path, &options, settings->used, &model, error));
   const cleave_graph_t *graph = cleave_model_graph(model);
   cleave_status_t status = list_given(graph, files, folder, &names, &count, error);
   if (status == CLEAVE_OK && graph->newer_version > 0) {
@@ -112,7 +138,8 @@ cleave_status_t cleave_model_read(const char *path, const cleave_settings_t *set
   if (status == CLEAVE_OK && count > 0) {
     options.open_inputs = names;
     options.open_input_count = count;
-    status = cleave_model_load_with(cleave_common_context(), path, &options, used, out_model, error);
+    status =
+        cleave_model_load_with(cleave_common_context(), path, &options, settings->used, out_model, error);
   } else if (status == CLEAVE_OK) {
     *out_model = cleave_model_retain(model);
   }
@@ -123,6 +150,14 @@ cleave_status_t cleave_model_read(const char *path, const cleave_settings_t *set
 
 /* ---- files ---- */
 
+cleave_status_t cleave_tensor_path_check(const char *path, cleave_error_t *error) {
+  if (cleave_path_has_extension(path, ".npy") || cleave_path_has_extension(path, ".pb")) {
+    return CLEAVE_OK;
+  }
+  return cleave_error_set(error, CLEAVE_ERROR_UNSUPPORTED,
+                          "%s: not a tensor by its name: expected .npy or .pb", path);
+}
+
 cleave_status_t cleave_tensor_load(const char *path, cleave_tensor_t **out_tensor, cleave_error_t *error) {
   *out_tensor = NULL;
   if (cleave_path_has_extension(path, ".npy")) {
@@ -131,18 +166,43 @@ cleave_status_t cleave_tensor_load(const char *path, cleave_tensor_t **out_tenso
   if (cleave_path_has_extension(path, ".pb")) {
     return cleave_tensor_pb_read(path, out_tensor, error);
   }
-  return cleave_error_set(error, CLEAVE_ERROR_UNSUPPORTED,
-                          "%s: not a tensor by its name: expected .npy or .pb", path);
+  return cleave_tensor_path_check(path, error);
+}
+
+cleave_status_t cleave_tensor_save(const char *path, const cleave_tensor_t *tensor, const char *name,
+                                   cleave_error_t *error) {
+  CLEAVE_TRY(cleave_tensor_path_check(path, error));
+  return cleave_path_has_extension(path, ".npy") ? cleave_npy_write(path, tensor, error)
+                                                 : cleave_tensor_pb_write(path, tensor, name, error);
+}
+
+enum { MAX_PATH_LENGTH = 4096 };
+
+/* FOLDER/KIND_INDEX.pb */
+static cleave_status_t numbered_path(const char *folder, const char *kind, size_t index, char *path,
+                                     cleave_error_t *error) {
+  int length = snprintf(path, MAX_PATH_LENGTH, "%s/%s_%zu.pb", folder, kind, index);
+  if (length < 0 || length >= MAX_PATH_LENGTH) {
+    return cleave_error_set(error, CLEAVE_ERROR_LIMIT, "%s: the path is too long", folder);
+  }
+  return CLEAVE_OK;
 }
 
 static cleave_status_t load_numbered(const char *folder, const char *kind, size_t index,
                                      cleave_tensor_t **out_tensor, cleave_error_t *error) {
-  char path[4096];
-  int length = snprintf(path, sizeof path, "%s/%s_%zu.pb", folder, kind, index);
-  if (length < 0 || (size_t)length >= sizeof path) {
-    return cleave_error_set(error, CLEAVE_ERROR_LIMIT, "%s: the path is too long", folder);
-  }
+  char path[MAX_PATH_LENGTH];
+  CLEAVE_TRY(numbered_path(folder, kind, index, path, error));
   return cleave_tensor_pb_read(path, out_tensor, error);
+}
+
+cleave_status_t cleave_tensors_save(const char *folder, const char *kind, cleave_tensor_t *const *tensors,
+                                    size_t count, cleave_error_t *error) {
+  char path[MAX_PATH_LENGTH];
+  for (size_t k = 0; k < count; k++) {
+    CLEAVE_TRY(numbered_path(folder, kind, k, path, error));
+    CLEAVE_TRY(cleave_tensor_pb_write(path, tensors[k], NULL, error));
+  }
+  return CLEAVE_OK;
 }
 
 cleave_status_t cleave_outputs_load(const char *folder, cleave_tensor_t **outputs, size_t count,

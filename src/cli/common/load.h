@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What commands read: settings, shapes, input and reference tensors. */
+/* What commands read: settings, shapes, input and reference tensors; and the tensors that they write. */
 #ifndef CLEAVE_CLI_COMMON_LOAD_H
 #define CLEAVE_CLI_COMMON_LOAD_H
 
@@ -12,19 +12,28 @@ typedef struct cleave_settings {
   cleave_setting_t *items;
   size_t count;
   char **names;
+  bool *used; /* per setting: it is an option of the model script that was read last */
 } cleave_settings_t;
 
 CLEAVE_MUST_USE cleave_status_t cleave_settings_read(const cleave_text_list_t *list,
                                                      cleave_settings_t *out_settings, cleave_error_t *error);
 void cleave_settings_deinit(cleave_settings_t *settings);
 
-/* A model, as commands open it: with the settings of its script (used[k] tells whether it has setting k), and
- * as --lenient and --keep-dead say. Inputs that have a default stay inputs if `files` (NAME=FILE) names
- * them, or if `folder` holds input_N.pb for them, too. Both may be NULL. */
-CLEAVE_MUST_USE cleave_status_t cleave_model_read(const char *path, const cleave_settings_t *settings,
+/* Rule files by their paths, in that order, with these settings (may be NULL), which must outlive the
+ * request.
+ */
+CLEAVE_MUST_USE cleave_status_t cleave_rule_request(const cleave_text_list_t *paths,
+                                                    const cleave_settings_t *settings,
+                                                    cleave_partition_request_t *out_request,
+                                                    cleave_error_t *error);
+void cleave_rule_request_deinit(cleave_partition_request_t *request);
+
+/* A model, as commands open it: with the settings of its script, and as --lenient and --keep-dead say. Inputs
+ * that have a default stay inputs if `files` (NAME=FILE) names them, or if `folder` holds input_N.pb for
+ * them, too. Both may be NULL. */
+CLEAVE_MUST_USE cleave_status_t cleave_model_read(const char *path, cleave_settings_t *settings,
                                                   const cleave_text_list_t *files, const char *folder,
-                                                  bool *used, cleave_model_t **out_model,
-                                                  cleave_error_t *error);
+                                                  cleave_model_t **out_model, cleave_error_t *error);
 
 /* Inputs of a model, by position. */
 typedef struct cleave_inputs {
@@ -65,8 +74,18 @@ CLEAVE_MUST_USE cleave_status_t cleave_inputs_load_added(const cleave_plan_t *pl
 CLEAVE_MUST_USE cleave_status_t cleave_outputs_load(const char *folder, cleave_tensor_t **outputs,
                                                     size_t count, cleave_error_t *error);
 
+/* The folder's `kind`_0.pb, `kind`_1.pb, ...; `kind` is "input" or "output". The folder is there. */
+CLEAVE_MUST_USE cleave_status_t cleave_tensors_save(const char *folder, const char *kind,
+                                                    cleave_tensor_t *const *tensors, size_t count,
+                                                    cleave_error_t *error);
+
 /* A tensor file by its extension: .npy or .pb. */
 CLEAVE_MUST_USE cleave_status_t cleave_tensor_load(const char *path, cleave_tensor_t **out_tensor,
                                                    cleave_error_t *error);
+/* `name` goes into a .pb. */
+CLEAVE_MUST_USE cleave_status_t cleave_tensor_save(const char *path, const cleave_tensor_t *tensor,
+                                                   const char *name, cleave_error_t *error);
+/* Whether the extension is one of these; if not, the error names the file. */
+CLEAVE_MUST_USE cleave_status_t cleave_tensor_path_check(const char *path, cleave_error_t *error);
 
 #endif /* CLEAVE_CLI_COMMON_LOAD_H */

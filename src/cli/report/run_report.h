@@ -7,6 +7,7 @@
 
 #include "base/array.h"
 #include "cli/common/job.h"
+#include "cli/report/run_outputs.h"
 #include "cli/report/run_requests.h"
 #include "runtime/session/profile.h"
 #include "tools/verify/check.h"
@@ -43,6 +44,7 @@ typedef struct cleave_run {
   double total_ms;
   cleave_profile_t profile;
   cleave_run_requests_t requests;
+  cleave_run_outputs_t outputs;
 } cleave_run_t;
 
 /* Threads of a session: as asked for, or all. */

@@ -288,22 +288,19 @@ static cleave_status_t loop(cleave_rules_watch_t *watch, bool json, cleave_error
 static cleave_status_t create(const cleave_job_t *job, cleave_rules_watch_t **out_watch,
                               cleave_error_t *error) {
   const cleave_job_options_t *options = job->options;
-  cleave_rule_source_t *sources = cleave_allocate_zeroed(options->rules.count, sizeof *sources);
-  if (sources == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
-  for (size_t k = 0; k < options->rules.count; k++) {
-    sources[k].path = options->rules.items[k];
-  }
+  cleave_partition_request_t request;
+  CLEAVE_TRY(cleave_job_request(job, &request, error));
   cleave_session_options_t session = cleave_common_session();
   session.threads = (int32_t)options->threads;
   session.programs = job->programs;
   session.imperative = options->imperative;
-  cleave_rules_watch_options_t watch_options = {.size = sizeof watch_options, .session = &session};
-  cleave_status_t status = cleave_rules_watch_create_known(
-      job->model, sources, options->rules.count, job->settings.items, job->settings.count, job->script_used,
-      options->backend, job->plan_inputs.pointers, job->plan_inputs.count, &watch_options, out_watch, error);
-  cleave_free(sources);
+  cleave_rules_watch_options_t watch_options = {.size = sizeof watch_options,
+                                                .session = &session,
+                                                .inputs = job->plan_inputs.pointers,
+                                                .input_count = job->plan_inputs.count};
+  cleave_status_t status = cleave_rules_watch_create_known(job->model, &request, job->settings.used,
+                                                           &watch_options, out_watch, error);
+  cleave_rule_request_deinit(&request);
   return status;
 }
 

@@ -214,9 +214,10 @@ static cleave_status_t convert(const cleave_protobuf_t *message, uint32_t data_f
 
 /* Bytes as the tensor holds them: borrowed if the file lives on, else copied. Booleans other than 0 and 1
  * are made 1. */
-static cleave_status_t use_bytes(cleave_dtype_t dtype, int32_t rank, const int64_t *dims,
-                                 const unsigned char *data, size_t bytes, cleave_file_t *file,
-                                 cleave_tensor_t **out_tensor, cleave_error_t *error) {
+static cleave_status_t use_bytes(const tensor_fields_t *fields, const unsigned char *data, size_t bytes,
+                                 cleave_file_t *file, cleave_tensor_t **out_tensor, cleave_error_t *error) {
+  cleave_dtype_t dtype = (cleave_dtype_t)fields->data_type;
+  int32_t rank = (int32_t)fields->rank;
   bool is_clean = true;
   if (dtype == CLEAVE_DTYPE_BOOL) {
     for (size_t k = 0; k < bytes && is_clean; k++) {
@@ -224,9 +225,10 @@ static cleave_status_t use_bytes(cleave_dtype_t dtype, int32_t rank, const int64
     }
   }
   if (file != NULL && is_clean && bytes > 0) {
-    return cleave_tensor_create_borrowed(dtype, rank, dims, data, bytes, file, out_tensor, error);
+    cleave_tensor_view_t view = {.dtype = dtype, .rank = rank, .dims = fields->dims, .data = data};
+    return cleave_tensor_create_borrowed(&view, bytes, file, out_tensor, error);
   }
-  CLEAVE_TRY(cleave_tensor_create(dtype, rank, dims, out_tensor, error));
+  CLEAVE_TRY(cleave_tensor_create(dtype, rank, fields->dims, out_tensor, error));
   unsigned char *out = (*out_tensor)->data;
   for (size_t k = 0; k < bytes && !is_clean; k++) {
     out[k] = data[k] != 0;
@@ -287,7 +289,7 @@ static cleave_status_t make_tensor(cleave_onnx_source_t *source, const cleave_pr
                               "its shape of %s asks for %zu bytes, found %zu of raw data",
                               cleave_dtype_name(dtype), bytes, fields->raw.size);
     }
-    return use_bytes(dtype, rank, fields->dims, data, bytes, file, out_tensor, error);
+    return use_bytes(fields, data, bytes, file, out_tensor, error);
   }
   if (count > 0 && fields->data_field == 0) {
     return cleave_error_set(error, CLEAVE_ERROR_FORMAT, "it has no data, expected %lld elements of %s",
@@ -303,8 +305,7 @@ static cleave_status_t make_tensor(cleave_onnx_source_t *source, const cleave_pr
   }
   if ((dtype == CLEAVE_DTYPE_F32 || dtype == CLEAVE_DTYPE_F64) && fields->data_chunks == 1 &&
       fields->data_chunk.size == bytes) {
-    return use_bytes(dtype, rank, fields->dims, fields->data_chunk.data, bytes, source->file, out_tensor,
-                     error);
+    return use_bytes(fields, fields->data_chunk.data, bytes, source->file, out_tensor, error);
   }
   CLEAVE_TRY(cleave_tensor_create(dtype, rank, fields->dims, out_tensor, error));
   cleave_status_t status = count > 0 ? convert(message, fields->data_field, *out_tensor, error) : CLEAVE_OK;

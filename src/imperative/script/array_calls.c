@@ -77,9 +77,14 @@ static int host_call_arrays(lua_State *state) {
   }
   cleave_error_t error = CLEAVE_ERROR_INIT;
   char place[ARRAY_PLACE_BYTES];
-  if (cleave_imperative_call(script->imperative, call.op, array_place(state, place), inputs, call.input_count,
-                             call.attributes, call.attribute_count, outputs, (uint32_t)call.output_count,
-                             &error) != CLEAVE_OK) {
+  const imperative_request_t request = {.op = call.op,
+                                        .inputs = inputs,
+                                        .input_count = call.input_count,
+                                        .attributes = call.attributes,
+                                        .attribute_count = call.attribute_count,
+                                        .output_count = (uint32_t)call.output_count};
+  if (cleave_imperative_call(script->imperative, &request, array_place(state, place), outputs, &error) !=
+      CLEAVE_OK) {
     return cleave_script_raise_error(state, &error);
   }
   for (int k = 0; k < call.output_count; k++) {

@@ -148,8 +148,9 @@ static int host_array_save(lua_State *state) {
   const void *data = data_of(state, array);
   cleave_tensor_t *tensor = NULL;
   cleave_error_t error = CLEAVE_ERROR_INIT;
-  cleave_status_t status = cleave_tensor_create_borrowed(array->dtype, array->rank, array->dims, data,
-                                                         array->bytes, NULL, &tensor, &error);
+  cleave_tensor_view_t view = cleave_array_view(array);
+  view.data = data;
+  cleave_status_t status = cleave_tensor_create_borrowed(&view, array->bytes, NULL, &tensor, &error);
   if (status == CLEAVE_OK) {
     status = cleave_npy_write(path, tensor, &error);
   }

@@ -510,6 +510,19 @@ typedef struct cleave_custom_partitioner {
                             cleave_message_t *message);
 } cleave_custom_partitioner_t;
 
+/* A node that a pass adds. Texts may be NULL, but for `op`. */
+typedef struct cleave_new_node {
+  size_t size;
+  const char *domain; /* "" or NULL for ai.onnx */
+  const char *op;
+  const char *name;
+  const uint32_t *inputs; /* values; CLEAVE_INDEX_NONE: an optional input left out */
+  uint32_t input_count;
+  const cleave_attribute_view_t *attributes;
+  uint32_t attribute_count;
+  uint32_t output_count;
+} cleave_new_node_t;
+
 /* A graph that a pass changes. Values and nodes are numbers that stay valid while they live. A step that
  * cannot be done (a number that is not there, types that do not fit, a cycle, what the operator's schema does
  * not allow) changes nothing and says why; the pass may go on. Names may be NULL, or get a number if they
@@ -527,10 +540,9 @@ typedef struct cleave_graph_editor {
                                uint32_t *out_value, cleave_message_t *message);
   cleave_status_t (*add_constant)(void *graph, const char *name, const cleave_tensor_view_t *tensor,
                                   uint32_t *out_value, cleave_message_t *message);
-  cleave_status_t (*add_node)(void *graph, const char *domain, const char *op, const char *name,
-                              const uint32_t *inputs, uint32_t input_count,
-                              const cleave_attribute_view_t *attributes, uint32_t attribute_count,
-                              uint32_t output_count, uint32_t *out_values, cleave_message_t *message);
+  /* Sets out_values[k] for each of the node's outputs. */
+  cleave_status_t (*add_node)(void *graph, const cleave_new_node_t *node, uint32_t *out_values,
+                              cleave_message_t *message);
   cleave_status_t (*set_attribute)(void *graph, uint32_t node, const cleave_attribute_view_t *attribute,
                                    cleave_message_t *message);
   cleave_status_t (*set_input)(void *graph, uint32_t node, uint32_t port, uint32_t value,

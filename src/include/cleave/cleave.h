@@ -33,24 +33,12 @@ typedef struct cleave_setting {
   const char *value; /* converted by the option's type */
 } cleave_setting_t;
 
-/* Loads a model by the extension of its file: .onnx, .lua for a model script, or .json for a region that was
- * written by cleave_plan_save_regions. Settings go to a script's options; one that is not declared there is
- * an error. `seed` draws a script's weights; 0: the script's own default. */
-CLEAVE_MUST_USE cleave_status_t cleave_model_load(cleave_context_t *context, const char *path,
-                                                  const cleave_setting_t *settings, size_t setting_count,
-                                                  uint64_t seed, cleave_model_t **out_model,
-                                                  cleave_error_t *error);
-/* An ONNX model, or a region as JSON, in memory, which may go after the call: weights are copied. Data in
- * other files is refused. `name` stands for the file in messages. */
-CLEAVE_MUST_USE cleave_status_t cleave_model_load_memory(cleave_context_t *context, const void *data,
-                                                         size_t size, const char *name,
-                                                         cleave_model_t **out_model, cleave_error_t *error);
-/* How a model is opened. All zero but `size`: as cleave_model_load does. */
-typedef struct cleave_model_open_options {
-  size_t size; /* sizeof(cleave_model_open_options_t) */
-  const cleave_setting_t *settings;
+/* How a model is loaded. All zero but `size`: as it is in its file. */
+typedef struct cleave_model_load_options {
+  size_t size;                      /* sizeof(cleave_model_load_options_t) */
+  const cleave_setting_t *settings; /* of a script's options; one that it does not declare is an error */
   size_t setting_count;
-  uint64_t seed;
+  uint64_t seed; /* draws a script's weights; 0: the script's own default */
   /* An ONNX file whose operator set is newer than all that is known is refused, and so are functions that use
    * an operator set which they do not import, and outputs whose declared shape is not the inferred one.
    * Leniently, they are read as the newest operator set known (with a warning in the log), with what the
@@ -69,12 +57,18 @@ typedef struct cleave_model_open_options {
   /* Nodes that no output needs stay in the graph, to be looked at; otherwise they go before anything else.
    * They run with the others, and rules see them. */
   bool keep_dead;
-} cleave_model_open_options_t;
+} cleave_model_load_options_t;
 
-/* cleave_model_load and cleave_model_load_memory, with options (may be NULL). */
-CLEAVE_MUST_USE cleave_status_t cleave_model_open(cleave_context_t *context, const char *path,
-                                                  const cleave_model_open_options_t *options,
+/* Loads a model by the extension of its file: .onnx, .lua for a model script, or .json for a region that was
+ * written by cleave_plan_save_regions. `options` may be NULL. */
+CLEAVE_MUST_USE cleave_status_t cleave_model_load(cleave_context_t *context, const char *path,
+                                                  const cleave_model_load_options_t *options,
                                                   cleave_model_t **out_model, cleave_error_t *error);
+/* An ONNX model, or a region as JSON, in memory, which may go after the call: weights are copied. Data in
+ * other files is refused. `name` stands for the file in messages. */
+CLEAVE_MUST_USE cleave_status_t cleave_model_load_memory(cleave_context_t *context, const void *data,
+                                                         size_t size, const char *name,
+                                                         cleave_model_t **out_model, cleave_error_t *error);
 cleave_model_t *cleave_model_retain(cleave_model_t *model);
 void cleave_model_release(cleave_model_t *model);
 
@@ -143,12 +137,21 @@ typedef struct cleave_rule_source {
   size_t length;    /* of `text` */
 } cleave_rule_source_t;
 
-/* Runs rule files over a model, in their order. A setting that none of them declares is an error. Without
- * rule files, `backend` (or "cpu" if it is NULL) runs all that it supports, and `cpu` the rest. */
+/* Rule files, and what they are given. */
+typedef struct cleave_partition_request {
+  size_t size;                         /* sizeof(cleave_partition_request_t) */
+  const cleave_rule_source_t *sources; /* in the order in which they run */
+  size_t source_count;
+  const cleave_setting_t *settings; /* of their options; one that none of them declares is an error */
+  size_t setting_count;
+  /* In the place of the backends that the rule files name. Without rule files it runs all that it supports,
+   * and `cpu` the rest. May be NULL: what the files name; without files, `cpu` runs everything. */
+  const char *backend;
+} cleave_partition_request_t;
+
+/* Runs rule files over a model. */
 CLEAVE_MUST_USE cleave_status_t cleave_model_partition(cleave_model_t *model,
-                                                       const cleave_rule_source_t *sources,
-                                                       size_t source_count, const cleave_setting_t *settings,
-                                                       size_t setting_count, const char *backend,
+                                                       const cleave_partition_request_t *request,
                                                        cleave_plan_t **out_plan, cleave_error_t *error);
 void cleave_plan_destroy(cleave_plan_t *plan);
 
@@ -156,12 +159,10 @@ void cleave_plan_destroy(cleave_plan_t *plan);
  */
 typedef struct cleave_rule_files cleave_rule_files_t;
 
-/* Arguments as for cleave_model_partition; nothing of them is needed after the call. What is wrong with a
- * file is reported here, before there is a model: CLEAVE_ERROR_RULE with file, line and rule. */
+/* Nothing of the request is needed after the call. What is wrong with a file is reported here, before there
+ * is a model: CLEAVE_ERROR_RULE with file, line and rule. */
 CLEAVE_MUST_USE cleave_status_t cleave_rule_files_load(cleave_context_t *context,
-                                                       const cleave_rule_source_t *sources,
-                                                       size_t source_count, const cleave_setting_t *settings,
-                                                       size_t setting_count, const char *backend,
+                                                       const cleave_partition_request_t *request,
                                                        cleave_rule_files_t **out_files,
                                                        cleave_error_t *error);
 /* The plan that cleave_model_partition would make. It does not need the rule files any more.
@@ -234,9 +235,11 @@ CLEAVE_MUST_USE cleave_status_t cleave_plan_save(const cleave_plan_t *plan, cons
 
 /* How a saved plan is taken up again. */
 typedef struct cleave_plan_load_options {
-  size_t size;   /* sizeof(cleave_plan_load_options_t) */
-  bool fallback; /* a region whose backend is missing, or refuses a part of it, runs node by node on `cpu`,
-                    with a note that says why; otherwise it is an error */
+  size_t size;      /* sizeof(cleave_plan_load_options_t) */
+  bool fallback;    /* a region whose backend is missing, or refuses a part of it, runs node by node on `cpu`,
+                       with a note that says why; otherwise it is an error */
+  const char *text; /* of the plan (.json), in the place of reading the file; NULL: read it */
+  size_t length;    /* of `text` */
 } cleave_plan_load_options_t;
 
 /* A plan that was saved as .json, for this model: no rule file is read and no Lua runs. One that was made for
@@ -244,15 +247,11 @@ typedef struct cleave_plan_load_options {
  * a plan. CLEAVE_ERROR_MISMATCH: it is of another model ("node 17 is Conv 'x', the plan has Relu 'y'"), or
  * for sizes that this one cannot have. CLEAVE_ERROR_UNSUPPORTED: a backend is missing, or refuses a region.
  * With the same sizes the result saves to the same bytes. `options` may be NULL. `path` may also be an .onnx
- * file that cleave_plan_save wrote, and the model that was loaded from it. */
+ * file that cleave_plan_save wrote, and the model that was loaded from it; with `options->text` it is a name
+ * for messages, or NULL. */
 CLEAVE_MUST_USE cleave_status_t cleave_plan_load(cleave_model_t *model, const char *path,
                                                  const cleave_plan_load_options_t *options,
                                                  cleave_plan_t **out_plan, cleave_error_t *error);
-/* The same from text; `name` (may be NULL) is what messages call it. */
-CLEAVE_MUST_USE cleave_status_t cleave_plan_load_text(cleave_model_t *model, const char *name,
-                                                      const char *text, size_t length,
-                                                      const cleave_plan_load_options_t *options,
-                                                      cleave_plan_t **out_plan, cleave_error_t *error);
 
 /* The regions of a plan, in the order in which they run. Texts live as long as the plan; "" beyond the last.
  */
@@ -299,14 +298,19 @@ CLEAVE_MUST_USE cleave_status_t cleave_model_plan_region(cleave_model_t *model, 
 CLEAVE_MUST_USE cleave_status_t cleave_plan_rebase(const cleave_plan_t *plan, cleave_model_t *model,
                                                    cleave_plan_t **out_plan, cleave_error_t *error);
 
-/* Why? For a node (its name, "#12", or "op:Conv"), what every rule did with it; for a rule, where it matched
- * and nearly matched, with edits of the rule that would let it match; for both, the rule at that node; for
- * neither (NULL), the best near misses of all. As text for people or JSON. Partitions the model on its own;
- * plans cost nothing for being asked about. Free with cleave_text_free. */
-CLEAVE_MUST_USE cleave_status_t cleave_model_why(cleave_model_t *model, const cleave_rule_source_t *sources,
-                                                 size_t source_count, const cleave_setting_t *settings,
-                                                 size_t setting_count, const char *node, const char *rule,
-                                                 cleave_plan_format_t format, char **out_text,
+/* What to explain. All zero but `size`: the best near misses of all rules, as text. */
+typedef struct cleave_why_options {
+  size_t size;      /* sizeof(cleave_why_options_t) */
+  const char *node; /* its name, "#12", or "op:Conv": what every rule did with it; NULL: with no node */
+  const char *rule; /* where it matched and nearly matched, with edits that would let it match; or NULL */
+  cleave_plan_format_t format;
+} cleave_why_options_t;
+
+/* Why? With a node and a rule: what that rule did at that node. Partitions the model on its own; plans cost
+ * nothing for being asked about. `options` may be NULL. Free with cleave_text_free. */
+CLEAVE_MUST_USE cleave_status_t cleave_model_why(cleave_model_t *model,
+                                                 const cleave_partition_request_t *request,
+                                                 const cleave_why_options_t *options, char **out_text,
                                                  cleave_error_t *error);
 
 /* ---- sessions ------------------------------------------------------------------------------------- */
@@ -441,6 +445,9 @@ typedef struct cleave_rules_watch_options {
   int32_t measure_ms;
   /* Of all sessions; may be NULL. Without `programs` the watch has a cache of its own. */
   const cleave_session_options_t *session;
+  /* As for cleave_session_create, but with data, which must stay: the sessions are set to read it. */
+  const cleave_tensor_view_t *const *inputs;
+  size_t input_count;
 } cleave_rules_watch_options_t;
 
 /* What came of one change of the files. Texts live until the next poll. */
@@ -475,14 +482,13 @@ typedef struct cleave_reload {
 } cleave_reload_t;
 
 /* Loads, partitions and compiles once; what is wrong with the rules now is an error. Sources are files: paths
- * that can be opened, at least one. Arguments as for cleave_model_partition and cleave_session_create, except
- * that inputs have data: they must stay, for the sessions are set to read them. The watch retains the model.
- */
-CLEAVE_MUST_USE cleave_status_t cleave_rules_watch_create(
-    cleave_model_t *model, const cleave_rule_source_t *sources, size_t source_count,
-    const cleave_setting_t *settings, size_t setting_count, const char *backend,
-    const cleave_tensor_view_t *const *inputs, size_t input_count,
-    const cleave_rules_watch_options_t *options, cleave_rules_watch_t **out_watch, cleave_error_t *error);
+ * that can be opened, at least one. The watch retains the model. `options` may be NULL for a model without
+ * inputs. */
+CLEAVE_MUST_USE cleave_status_t cleave_rules_watch_create(cleave_model_t *model,
+                                                          const cleave_partition_request_t *request,
+                                                          const cleave_rules_watch_options_t *options,
+                                                          cleave_rules_watch_t **out_watch,
+                                                          cleave_error_t *error);
 void cleave_rules_watch_destroy(cleave_rules_watch_t *watch);
 
 /* For event loops: readable when cleave_rules_watch_poll has something to do, which may be to wait on: call

@@ -70,21 +70,20 @@ cleave_status_t cleave_infer_size(cleave_infer_t *infer, cleave_error_t *error) 
 
 /* The size that makes the element counts equal: product(input) / product(other dims of output), leaving
  * out the axes that are copied. UNKNOWN if that is not known. */
-static cleave_status_t remaining_dim(const cleave_infer_t *infer, int32_t input_rank,
-                                     const cleave_dim_t *input, int32_t output_rank,
-                                     const cleave_dim_t *output, const bool *is_copied, int32_t axis,
+static cleave_status_t remaining_dim(const cleave_infer_t *infer, const cleave_fact_t *input,
+                                     const cleave_fact_t *output, const bool *is_copied, int32_t axis,
                                      cleave_dim_t *out_dim, cleave_error_t *error) {
   cleave_dim_t total = 1;
   cleave_dim_t others = 1;
   *out_dim = CLEAVE_DIM_UNKNOWN;
-  for (int32_t d = 0; d < input_rank; d++) {
-    if (d >= output_rank || !is_copied[d]) {
-      total = cleave_infer_multiply(infer, total, input[d]);
+  for (int32_t d = 0; d < input->rank; d++) {
+    if (d >= output->rank || !is_copied[d]) {
+      total = cleave_infer_multiply(infer, total, input->dims[d]);
     }
   }
-  for (int32_t d = 0; d < output_rank; d++) {
+  for (int32_t d = 0; d < output->rank; d++) {
     if (d != axis && !is_copied[d]) {
-      others = cleave_infer_multiply(infer, others, output[d]);
+      others = cleave_infer_multiply(infer, others, output->dims[d]);
     }
   }
   if (total == CLEAVE_DIM_UNKNOWN || others == CLEAVE_DIM_UNKNOWN || others == 0) {
@@ -126,8 +125,7 @@ static cleave_status_t fill_open_dim(cleave_infer_t *infer, cleave_fact_t *fact,
     return CLEAVE_OK;
   }
   cleave_dim_t dim = CLEAVE_DIM_UNKNOWN;
-  CLEAVE_TRY(
-      remaining_dim(infer, other->rank, other->dims, fact->rank, fact->dims, none_copied, open, &dim, error));
+  CLEAVE_TRY(remaining_dim(infer, other, fact, none_copied, open, &dim, error));
   return cleave_infer_set_dim(infer, fact, open, dim, error);
 }
 
@@ -160,8 +158,8 @@ static cleave_status_t apply_target(cleave_infer_t *infer, const cleave_element_
     open_count += target[d].kind == CLEAVE_ELEMENT_UNKNOWN ? 1 : 0;
   }
   if (input->rank >= 0 && rest_axis >= 0 && open_count == 0) {
-    CLEAVE_TRY(remaining_dim(infer, input->rank, input->dims, rank, dims, is_copied, rest_axis,
-                             &dims[rest_axis], error));
+    cleave_fact_t wanted = {.rank = (int8_t)rank, .dims = dims};
+    CLEAVE_TRY(remaining_dim(infer, input, &wanted, is_copied, rest_axis, &dims[rest_axis], error));
   }
   CLEAVE_TRY(cleave_infer_set_shape(infer, output, rank, dims, error));
   for (int32_t d = 0; d < rank; d++) {

@@ -19,7 +19,12 @@ static void load_input(const cleave_node_type_t *type, cleave_fact_t *fact, clea
   }
 }
 
+/* The ports of a node, inputs before outputs: types of the caller, and facts to infer with. */
 typedef struct ports {
+  const cleave_node_type_t *const *inputs;
+  uint32_t input_count;
+  cleave_node_type_t *outputs;
+  uint32_t output_count;
   cleave_fact_t *facts;
   cleave_fact_t **pointers;
   cleave_dim_t (*dims)[CLEAVE_MAX_RANK];
@@ -35,16 +40,17 @@ static bool has_open_output(const cleave_infer_t *infer) {
   return false;
 }
 
-static cleave_status_t infer_ports(const cleave_graph_t *graph, cleave_node_t node,
-                                   const cleave_node_type_t *const *inputs, uint32_t input_count,
-                                   cleave_node_type_t *outputs, uint32_t output_count, const ports_t *ports,
+static cleave_status_t infer_ports(const cleave_graph_t *graph, cleave_node_t node, const ports_t *ports,
                                    cleave_error_t *error) {
   const cleave_op_t *op = cleave_node_op(graph, node);
+  uint32_t input_count = ports->input_count;
+  uint32_t output_count = ports->output_count;
+  cleave_node_type_t *outputs = ports->outputs;
   cleave_arena_t arena = {0};
   for (uint32_t k = 0; k < input_count; k++) {
     ports->pointers[k] = NULL;
-    if (inputs[k] != NULL) {
-      load_input(inputs[k], &ports->facts[k], ports->dims[k]);
+    if (ports->inputs[k] != NULL) {
+      load_input(ports->inputs[k], &ports->facts[k], ports->dims[k]);
       ports->pointers[k] = &ports->facts[k];
     }
   }
@@ -91,15 +97,19 @@ cleave_status_t cleave_node_infer(const cleave_graph_t *graph, cleave_node_t nod
   size_t count = (size_t)input_count + output_count;
   if (count <= PORTS_ON_STACK) {
     memset(facts, 0, sizeof facts);
-    ports_t ports = {facts, pointers, dims};
-    return infer_ports(graph, node, inputs, input_count, outputs, output_count, &ports, error);
+    ports_t ports = {inputs, input_count, outputs, output_count, facts, pointers, dims};
+    return infer_ports(graph, node, &ports, error);
   }
-  ports_t ports = {cleave_allocate_zeroed(count, sizeof *ports.facts),
+  ports_t ports = {inputs,
+                   input_count,
+                   outputs,
+                   output_count,
+                   cleave_allocate_zeroed(count, sizeof *ports.facts),
                    cleave_allocate_zeroed(count, sizeof *ports.pointers),
                    cleave_allocate_zeroed(count, sizeof *ports.dims)};
   cleave_status_t status = CLEAVE_OK;
   if (ports.facts != NULL && ports.pointers != NULL && ports.dims != NULL) {
-    status = infer_ports(graph, node, inputs, input_count, outputs, output_count, &ports, error);
+    status = infer_ports(graph, node, &ports, error);
   } else {
     status = cleave_error_out_of_memory(error);
   }

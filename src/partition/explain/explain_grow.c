@@ -137,17 +137,31 @@ typedef struct growth {
 
 static cleave_status_t grow(growth_t *growth, trial_t *trial, bool may_look_ahead, cleave_error_t *error);
 
-/* Does the trial match with one edge in this state and all others required? */
-static cleave_status_t fits_with_rest(growth_t *growth, const trial_t *trial, uint32_t constraint,
-                                      constraint_state_t state, uint32_t dropped, trial_t *out_trial,
-                                      bool *out_fits, cleave_error_t *error) {
+/* A way to satisfy an edge, or to drop it. */
+typedef struct way {
+  constraint_state_t state;
+  uint32_t dropped; /* another constraint, or NONE */
+} way_t;
+
+enum { MAX_WAYS = 6 };
+
+/* Possible explanations of an edge that does not match. */
+typedef struct ways {
+  uint32_t count;
+  uint32_t own; /* with the pattern's own operators: these come first */
+  way_t items[MAX_WAYS];
+} ways_t;
+
+/* Does the trial match with one edge (or NONE) satisfied in this way and all others required? */
+static cleave_status_t fits_with_rest(growth_t *growth, const trial_t *trial, uint32_t constraint, way_t way,
+                                      trial_t *out_trial, bool *out_fits, cleave_error_t *error) {
   cleave_explainer_t *x = growth->x;
   CLEAVE_TRY(cleave_explainer_trial_copy(x, trial, out_trial, error));
   if (constraint != CLEAVE_INDEX_NONE) {
-    out_trial->states[constraint] = (uint8_t)state;
+    out_trial->states[constraint] = (uint8_t)way.state;
   }
-  if (dropped != CLEAVE_INDEX_NONE) {
-    out_trial->states[dropped] = CONSTRAINT_DROPPED;
+  if (way.dropped != CLEAVE_INDEX_NONE) {
+    out_trial->states[way.dropped] = CONSTRAINT_DROPPED;
   }
   cleave_explainer_walk(x, out_trial);
   for (uint32_t k = 0; k < x->skeleton_count; k++) {
@@ -179,14 +193,6 @@ static cleave_status_t open_unit(growth_t *growth, trial_t *trial, uint32_t unit
   return CLEAVE_OK;
 }
 
-/* A way to satisfy an edge, or to drop it. */
-typedef struct way {
-  constraint_state_t state;
-  uint32_t dropped; /* another constraint, or NONE */
-} way_t;
-
-enum { MAX_WAYS = 6 };
-
 /* The part that makes the value of an edge, if it is one operator; or NONE. */
 static uint32_t producing_part(const cleave_explainer_t *x, const trial_t *trial, uint32_t constraint,
                                uint32_t entry) {
@@ -205,51 +211,47 @@ static uint32_t producing_part(const cleave_explainer_t *x, const trial_t *trial
   return x->pattern->nodes[part].kind == CLEAVE_PATTERN_OP ? part : CLEAVE_INDEX_NONE;
 }
 
-static void add_way_without(const trial_t *trial, uint32_t constraint, way_t *ways, uint32_t *count) {
+static void add_way_without(const trial_t *trial, uint32_t constraint, ways_t *ways) {
   if (constraint != CLEAVE_INDEX_NONE && trial->states[constraint] == CONSTRAINT_KEPT) {
-    ways[(*count)++] = (way_t){CONSTRAINT_KEPT, constraint};
+    ways->items[ways->count++] = (way_t){CONSTRAINT_KEPT, constraint};
   }
 }
 
 static void add_way(const cleave_explainer_t *x, const trial_t *trial, uint32_t part, constraint_kind_t kind,
-                    way_t *ways, uint32_t *count) {
+                    ways_t *ways) {
   uint32_t constraint = part == CLEAVE_INDEX_NONE ? part : cleave_explainer_constraint(x, part, kind, 0);
-  add_way_without(trial, constraint, ways, count);
+  add_way_without(trial, constraint, ways);
 }
 
-/* Lists possible explanations of an edge that does not match, *out_own of them with the pattern's own
- * operators, which come first. */
-static uint32_t list_ways(const cleave_explainer_t *x, const trial_t *trial, uint32_t constraint,
-                          uint32_t entry, way_t *ways, uint32_t *out_own) {
+static ways_t list_ways(const cleave_explainer_t *x, const trial_t *trial, uint32_t constraint,
+                        uint32_t entry) {
   const constraint_t *d = &x->constraints[constraint];
-  uint32_t count = 0;
-  add_way(x, trial, producing_part(x, trial, constraint, entry), CONSTRAINT_UNSHARED, ways, &count);
+  ways_t ways = {.count = 0};
+  add_way(x, trial, producing_part(x, trial, constraint, entry), CONSTRAINT_UNSHARED, &ways);
   if (d->kind == CONSTRAINT_CHILD && d->index > 0) {
     uint32_t before = cleave_explainer_resolve(x, trial, x->pattern->nodes[d->part].children[d->index - 1]);
-    add_way(x, trial, before, CONSTRAINT_MAX_COUNT, ways, &count);
+    add_way(x, trial, before, CONSTRAINT_MAX_COUNT, &ways);
   }
-  add_way_without(trial, cleave_explainer_edges_constraint(x), ways, &count);
-  *out_own = count;
-  add_way(x, trial, entry, CONSTRAINT_OPS, ways, &count);
+  add_way_without(trial, cleave_explainer_edges_constraint(x), &ways);
+  ways.own = ways.count;
+  add_way(x, trial, entry, CONSTRAINT_OPS, &ways);
   if (entry != CLEAVE_INDEX_NONE) {
-    ways[count++] = (way_t){CONSTRAINT_PASSED, CLEAVE_INDEX_NONE};
+    ways.items[ways.count++] = (way_t){CONSTRAINT_PASSED, CLEAVE_INDEX_NONE};
   }
-  ways[count++] = (way_t){CONSTRAINT_DROPPED, CLEAVE_INDEX_NONE};
-  return count;
+  ways.items[ways.count++] = (way_t){CONSTRAINT_DROPPED, CLEAVE_INDEX_NONE};
+  return ways;
 }
 
 /* Finds a way with which the whole rest of the pattern matches, if there is one. */
 static cleave_status_t find_whole_way(growth_t *growth, trial_t *trial, uint32_t constraint,
-                                      const way_t *ways, uint32_t count, uint32_t own, bool *out_found,
-                                      cleave_error_t *error) {
+                                      const ways_t *ways, bool *out_found, cleave_error_t *error) {
   tally_t best_tally = {0};
   trial_t best = {0};
   *out_found = false;
-  for (uint32_t k = 0; k < count && (k != own || !*out_found); k++) {
+  for (uint32_t k = 0; k < ways->count && (k != ways->own || !*out_found); k++) {
     trial_t whole;
     bool fits = false;
-    CLEAVE_TRY(
-        fits_with_rest(growth, trial, constraint, ways[k].state, ways[k].dropped, &whole, &fits, error));
+    CLEAVE_TRY(fits_with_rest(growth, trial, constraint, ways->items[k], &whole, &fits, error));
     if (fits) {
       keep_better(growth->x, &whole, &best, &best_tally, out_found);
     }
@@ -269,8 +271,6 @@ static cleave_status_t settle_edge(growth_t *growth, trial_t *trial, uint32_t co
   bool found = false;
   uint32_t unit = CLEAVE_INDEX_NONE;
   uint32_t entry = entry_part(x, trial, constraint, &unit);
-  way_t ways[MAX_WAYS];
-  uint32_t own = 0;
   if (unit != CLEAVE_INDEX_NONE && growth->openings > 0) {
     trial_t opened = *trial;
     trial->states[constraint] = CONSTRAINT_OPEN;
@@ -280,22 +280,23 @@ static cleave_status_t settle_edge(growth_t *growth, trial_t *trial, uint32_t co
       return CLEAVE_OK;
     }
   }
-  uint32_t count = list_ways(x, trial, constraint, entry, ways, &own);
+  ways_t ways = list_ways(x, trial, constraint, entry);
   if (may_look_ahead) {
-    CLEAVE_TRY(find_whole_way(growth, trial, constraint, ways, count, own, &found, error));
+    CLEAVE_TRY(find_whole_way(growth, trial, constraint, &ways, &found, error));
     if (found) {
       return CLEAVE_OK;
     }
   }
   tally_t best_tally = {0};
   trial_t best = {0};
-  for (uint32_t k = 0; k < count && (may_look_ahead || !found); k++) {
+  for (uint32_t k = 0; k < ways.count && (may_look_ahead || !found); k++) {
     trial_t partial;
-    bool fits = ways[k].state == CONSTRAINT_DROPPED;
+    way_t way = ways.items[k];
+    bool fits = way.state == CONSTRAINT_DROPPED;
     CLEAVE_TRY(cleave_explainer_trial_copy(x, trial, &partial, error));
-    partial.states[constraint] = (uint8_t)ways[k].state;
-    if (ways[k].dropped != CLEAVE_INDEX_NONE) {
-      partial.states[ways[k].dropped] = CONSTRAINT_DROPPED;
+    partial.states[constraint] = (uint8_t)way.state;
+    if (way.dropped != CLEAVE_INDEX_NONE) {
+      partial.states[way.dropped] = CONSTRAINT_DROPPED;
     }
     if (!fits) {
       CLEAVE_TRY(probe(x, &partial, growth->anchor, &fits, error));
@@ -318,8 +319,8 @@ static cleave_status_t grow(growth_t *growth, trial_t *trial, bool may_look_ahea
   cleave_explainer_t *x = growth->x;
   trial_t whole;
   bool fits = false;
-  CLEAVE_TRY(fits_with_rest(growth, trial, CLEAVE_INDEX_NONE, CONSTRAINT_KEPT, CLEAVE_INDEX_NONE, &whole,
-                            &fits, error));
+  way_t none = {CONSTRAINT_KEPT, CLEAVE_INDEX_NONE};
+  CLEAVE_TRY(fits_with_rest(growth, trial, CLEAVE_INDEX_NONE, none, &whole, &fits, error));
   if (fits) {
     *trial = whole;
     return CLEAVE_OK;
@@ -411,8 +412,8 @@ static cleave_status_t explain_root(growth_t *growth, trial_t *trial, bool *out_
   }
   if (growth->depth != CLEAVE_EXPLAIN_ALL) {
     trial_t whole;
-    CLEAVE_TRY(fits_with_rest(growth, trial, CLEAVE_INDEX_NONE, CONSTRAINT_KEPT, CLEAVE_INDEX_NONE, &whole,
-                              out_fits, error));
+    way_t none = {CONSTRAINT_KEPT, CLEAVE_INDEX_NONE};
+    CLEAVE_TRY(fits_with_rest(growth, trial, CLEAVE_INDEX_NONE, none, &whole, out_fits, error));
     *trial = whole;
     for (uint32_t k = 0; growth->depth == CLEAVE_EXPLAIN_ANCHOR && *out_fits && k < x->detail_count; k++) {
       trial->states[x->details[k]] = CONSTRAINT_KEPT;
@@ -456,6 +457,7 @@ static cleave_status_t explain_roots(growth_t *growth, const trial_t *trial, uin
   return CLEAVE_OK;
 }
 
+// Wide: a place to explain, and the three parts of one result.
 cleave_status_t cleave_explainer_grow(cleave_explainer_t *x, uint32_t anchor, uint32_t focus,
                                       cleave_explain_depth_t depth, trial_t *out_trial, tally_t *out_tally,
                                       bool *out_found, cleave_error_t *error) {

@@ -97,19 +97,20 @@ size_t cleave_history_before_made(const cleave_history_t *history, cleave_node_t
   return before_run(history, group, floor);
 }
 
-static cleave_status_t list_nodes(const uint32_t *groups, uint32_t node_bound, uint32_t group,
-                                  const cleave_graph_t *graph, cleave_arena_t *arena,
-                                  const cleave_node_t **out_nodes, uint32_t *out_count,
-                                  cleave_error_t *error) {
-  uint32_t bound = cleave_graph_node_bound(graph);
+/* The first `bound` numbers that are in a group; NULL: no memory. */
+static const cleave_node_t *list_nodes(const uint32_t *groups, uint32_t bound, uint32_t group,
+                                       const cleave_graph_t *graph, cleave_arena_t *arena,
+                                       uint32_t *out_count) {
   uint32_t count = 0;
-  bound = bound < node_bound ? bound : node_bound;
+  if (cleave_graph_node_bound(graph) < bound) {
+    bound = cleave_graph_node_bound(graph);
+  }
   for (uint32_t k = 0; k < bound; k++) {
     count += groups[k] == group && cleave_node_is_live(graph, (cleave_node_t){k});
   }
   cleave_node_t *nodes = cleave_arena_allocate(arena, (size_t)count + 1, sizeof *nodes);
   if (nodes == NULL) {
-    return cleave_error_out_of_memory(error);
+    return NULL;
   }
   count = 0;
   for (uint32_t k = 0; k < bound; k++) {
@@ -117,23 +118,24 @@ static cleave_status_t list_nodes(const uint32_t *groups, uint32_t node_bound, u
       nodes[count++].index = k;
     }
   }
-  *out_nodes = nodes;
   *out_count = count;
-  return CLEAVE_OK;
+  return nodes;
 }
 
 cleave_status_t cleave_history_taken_by(const cleave_history_t *history, uint32_t group,
                                         const cleave_graph_t *graph, cleave_arena_t *arena,
                                         const cleave_node_t **out_nodes, uint32_t *out_count,
                                         cleave_error_t *error) {
-  return list_nodes(history->taken, history->node_bound, group, graph, arena, out_nodes, out_count, error);
+  *out_nodes = list_nodes(history->taken, history->node_bound, group, graph, arena, out_count);
+  return *out_nodes != NULL ? CLEAVE_OK : cleave_error_out_of_memory(error);
 }
 
 cleave_status_t cleave_history_made_by(const cleave_history_t *history, uint32_t group,
                                        const cleave_graph_t *graph, cleave_arena_t *arena,
                                        const cleave_node_t **out_nodes, uint32_t *out_count,
                                        cleave_error_t *error) {
-  return list_nodes(history->made, history->node_bound, group, graph, arena, out_nodes, out_count, error);
+  *out_nodes = list_nodes(history->made, history->node_bound, group, graph, arena, out_count);
+  return *out_nodes != NULL ? CLEAVE_OK : cleave_error_out_of_memory(error);
 }
 
 const char *cleave_history_refusal(const cleave_history_t *history, uint32_t rule,

@@ -35,8 +35,9 @@ static cleave_status_t add_node(cleave_editor_t *editor, const char *op_name, co
   cleave_node_t node = CLEAVE_NODE_NONE;
   (void)snprintf(base, sizeof base, "%s/%s", editor->rule, op_name);
   (void)cleave_editor_unique_name(editor, base, name, sizeof name);
-  CLEAVE_TRY(cleave_editor_add_node(editor, cleave_op_find("", op_name), name, inputs, input_count, 1, NULL,
-                                    0, &node, error));
+  cleave_edit_t edit = {
+      .name = name, .inputs = inputs, .input_count = (uint32_t)input_count, .output_count = 1};
+  CLEAVE_TRY(cleave_editor_add_node(editor, cleave_op_find("", op_name), &edit, &node, error));
   *out_value = cleave_node_output(editor->graph, node, 0);
   return CLEAVE_OK;
 }

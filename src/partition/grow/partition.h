@@ -16,6 +16,16 @@ typedef struct cleave_fusion_set {
   uint32_t attribute_count;
 } cleave_fusion_set_t;
 
+/* Nodes that a backend is asked about as one region. */
+typedef struct cleave_region_set {
+  const char *backend;
+  const cleave_graph_t *graph;
+  const cleave_node_t *nodes; /* in topological order */
+  uint32_t node_count;
+  const cleave_fusion_set_t *fusions;
+  uint32_t fusion_count;
+} cleave_region_set_t;
+
 typedef struct cleave_boundary_log cleave_boundary_log_t; /* boundary_log.h */
 
 typedef struct cleave_partition_options {
@@ -25,23 +35,17 @@ typedef struct cleave_partition_options {
   cleave_status_t (*supports)(void *context, const char *backend, const cleave_graph_t *graph,
                               const cleave_fusion_set_t *set, bool *out_yes, cleave_reason_t *reason,
                               cleave_error_t *error);
-  void *supports_context;
-  /* Nanoseconds that a backend needs for these nodes (in topological order) as one region, by its own
-   * estimate. If the backend has no estimate, *out_known is false and `reason` says why. If the function is
-   * NULL, no estimates exist, and `min_gain` refuses nothing. */
-  cleave_status_t (*cost)(void *context, const char *backend, const cleave_graph_t *graph,
-                          const cleave_node_t *nodes, uint32_t node_count, const cleave_fusion_set_t *fusions,
-                          uint32_t fusion_count, double *out_nanoseconds, bool *out_known,
-                          cleave_reason_t *reason, cleave_error_t *error);
-  void *cost_context;
+  /* Nanoseconds that a backend needs for these nodes, by its own estimate. If the backend has no estimate,
+   * *out_known is false and `reason` says why. If the function is NULL, no estimates exist, and `min_gain`
+   * refuses nothing. */
+  cleave_status_t (*cost)(void *context, const cleave_region_set_t *set, double *out_nanoseconds,
+                          bool *out_known, cleave_reason_t *reason, cleave_error_t *error);
   /* A backend's review of a region that the rules propose: it clears keep[k] of nodes to leave out, or
    * refuses the region for `reason`. Called without nodes, it answers whether this backend reviews regions at
    * all. If the function is NULL, no backend does. */
-  cleave_status_t (*review)(void *context, const char *backend, const cleave_graph_t *graph,
-                            const cleave_node_t *nodes, uint32_t node_count,
-                            const cleave_fusion_set_t *fusions, uint32_t fusion_count, bool *keep,
-                            bool *out_yes, cleave_reason_t *reason, cleave_error_t *error);
-  void *review_context;
+  cleave_status_t (*review)(void *context, const cleave_region_set_t *set, bool *keep, bool *out_yes,
+                            cleave_reason_t *reason, cleave_error_t *error);
+  void *backend_context; /* of these three */
   /* May this rule (plan->rules[rule]) take these nodes, in topological order? Asked about every fusion and
    * region before it is made; a refusal is noted as `left out`. If it is NULL, the answer is yes. For
    * quarantine and bisection. */

@@ -191,7 +191,7 @@ cleave_status_t cleave_partitioner_supports_fusion(const cleave_partitioner_t *p
   *out_yes = true;
   return options == NULL || options->supports == NULL
              ? CLEAVE_OK
-             : options->supports(options->supports_context, partitioner->ruleset->backend, partitioner->graph,
+             : options->supports(options->backend_context, partitioner->ruleset->backend, partitioner->graph,
                                  set, out_yes, reason, error);
 }
 
@@ -209,7 +209,7 @@ cleave_status_t cleave_partitioner_supports_node(cleave_partitioner_t *partition
     cleave_reason_t reason = {""};
     cleave_fusion_set_t set = {
         .rule = "", .nodes = &partitioner->contraction->nodes[position], .node_count = 1};
-    CLEAVE_TRY(options->supports(options->supports_context, backend, partitioner->graph, &set, out_yes,
+    CLEAVE_TRY(options->supports(options->backend_context, backend, partitioner->graph, &set, out_yes,
                                  &reason, error));
     cache->answers[position] = *out_yes ? ANSWER_YES : ANSWER_NO;
     if (!*out_yes) {

@@ -167,12 +167,19 @@ CLEAVE_MUST_USE cleave_status_t cleave_partitioner_own_regions(cleave_partitione
 
 /* ---- review.c ---- */
 
+/* A set of nodes that a rule would take. */
+typedef struct cleave_candidate {
+  const cleave_rule_t *rule;
+  uint32_t rule_index; /* in plan->rules */
+  const uint32_t *positions;
+  uint32_t count;
+} cleave_candidate_t;
+
 /* Applies the rule's thresholds to a set, then its `review`, which may drop nodes. The caller initialises
  * `review` to accept the whole set; its `keep` is per position. *out_by_threshold is set if a threshold
  * refused. */
 CLEAVE_MUST_USE cleave_status_t cleave_partitioner_review(cleave_partitioner_t *partitioner,
-                                                          const cleave_rule_t *rule, uint32_t rule_index,
-                                                          const uint32_t *positions, uint32_t count,
+                                                          const cleave_candidate_t *candidate,
                                                           cleave_review_t *review, bool *out_by_threshold,
                                                           cleave_error_t *error);
 

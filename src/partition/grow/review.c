@@ -39,10 +39,12 @@ static double inner_bytes(const cleave_partitioner_t *partitioner, cleave_node_t
 }
 
 /* Measures of the set whose positions have `region` in region_of. */
-static cleave_status_t measure(cleave_partitioner_t *partitioner, const cleave_rule_t *rule,
-                               const uint32_t *positions, uint32_t count, uint32_t region,
-                               cleave_node_t *nodes, cleave_proposal_t *proposal, cleave_error_t *error) {
+static cleave_status_t measure(cleave_partitioner_t *partitioner, const cleave_candidate_t *candidate,
+                               uint32_t region, cleave_node_t *nodes, cleave_proposal_t *proposal,
+                               cleave_error_t *error) {
   const cleave_graph_t *graph = partitioner->graph;
+  const uint32_t *positions = candidate->positions;
+  uint32_t count = candidate->count;
   CLEAVE_TRY(
       cleave_partitioner_find_boundary(partitioner, positions, count, partitioner->region_of, region, error));
   *proposal = (cleave_proposal_t){.graph = graph,
@@ -52,7 +54,7 @@ static cleave_status_t measure(cleave_partitioner_t *partitioner, const cleave_r
                                   .input_count = (uint32_t)partitioner->inputs.count,
                                   .outputs = partitioner->outputs.items,
                                   .output_count = (uint32_t)partitioner->outputs.count,
-                                  .rule = rule->name,
+                                  .rule = candidate->rule->name,
                                   .backend = partitioner->ruleset->backend};
   for (uint32_t k = 0; k < proposal->input_count; k++) {
     add(&proposal->bytes_in, cleave_value_bytes(graph, proposal->inputs[k]));
@@ -76,17 +78,17 @@ static cleave_status_t measure(cleave_partitioner_t *partitioner, const cleave_r
 /* ---- thresholds ---- */
 
 /* The fusions of a set, for a backend; returns their number. */
-static uint32_t list_fusions(const cleave_partitioner_t *partitioner, const uint32_t *positions,
-                             uint32_t count, cleave_node_t *nodes, cleave_fusion_set_t *fusions) {
+static uint32_t list_fusions(const cleave_partitioner_t *partitioner, const cleave_candidate_t *candidate,
+                             cleave_node_t *nodes, cleave_fusion_set_t *fusions) {
   uint32_t fusion_count = 0;
-  for (uint32_t k = 0, next = 0; k < count; k++) {
-    uint32_t fusion = partitioner->fusion_of[positions[k]];
+  for (uint32_t k = 0, next = 0; k < candidate->count; k++) {
+    uint32_t fusion = partitioner->fusion_of[candidate->positions[k]];
     if (fusion == CLEAVE_INDEX_NONE) {
       continue;
     }
     const cleave_found_fusion_t *found = &partitioner->fusions.items[fusion];
     const uint32_t *members = partitioner->fusion_nodes.items + found->first;
-    if (members[0] != positions[k]) {
+    if (members[0] != candidate->positions[k]) {
       continue;
     }
     fusions[fusion_count++] = (cleave_fusion_set_t){.rule = found->source->name,
@@ -109,9 +111,9 @@ typedef struct costs {
   cleave_reason_t reason; /* if it is not known */
 } costs_t;
 
-static cleave_status_t ask_costs(const cleave_partitioner_t *partitioner, const cleave_rule_t *rule,
-                                 const cleave_proposal_t *proposal, const uint32_t *positions, costs_t *costs,
-                                 cleave_error_t *error) {
+static cleave_status_t ask_costs(const cleave_partitioner_t *partitioner, const cleave_candidate_t *candidate,
+                                 const cleave_proposal_t *proposal, costs_t *costs, cleave_error_t *error) {
+  const cleave_rule_t *rule = candidate->rule;
   const cleave_partition_options_t *options = partitioner->options;
   cleave_status_t status = CLEAVE_OK;
   *costs = (costs_t){.known = false};
@@ -129,7 +131,7 @@ static cleave_status_t ask_costs(const cleave_partitioner_t *partitioner, const 
   for (uint32_t k = 0; k < proposal->node_count; k++) {
     labels[k] = "";
   }
-  uint32_t fusion_count = list_fusions(partitioner, positions, proposal->node_count, nodes, fusions);
+  uint32_t fusion_count = list_fusions(partitioner, candidate, nodes, fusions);
   if (cleave_rule_grows_fusions(rule)) {
     fusions[fusion_count++] = (cleave_fusion_set_t){.rule = rule->name,
                                                     .nodes = proposal->nodes,
@@ -138,13 +140,19 @@ static cleave_status_t ask_costs(const cleave_partitioner_t *partitioner, const 
                                                     .attributes = rule->attributes,
                                                     .attribute_count = rule->attribute_count};
   }
-  CLEAVE_TRY_CLEANUP(options->cost(options->cost_context, proposal->backend, proposal->graph, proposal->nodes,
-                                   proposal->node_count, fusions, fusion_count, &costs->own, &costs->known,
-                                   &costs->reason, error));
+  cleave_region_set_t own = {.backend = proposal->backend,
+                             .graph = proposal->graph,
+                             .nodes = proposal->nodes,
+                             .node_count = proposal->node_count,
+                             .fusions = fusions,
+                             .fusion_count = fusion_count};
+  cleave_region_set_t cpu = {
+      .backend = "cpu", .graph = own.graph, .nodes = own.nodes, .node_count = own.node_count};
+  CLEAVE_TRY_CLEANUP(
+      options->cost(options->backend_context, &own, &costs->own, &costs->known, &costs->reason, error));
   if (costs->known) {
-    CLEAVE_TRY_CLEANUP(options->cost(options->cost_context, "cpu", proposal->graph, proposal->nodes,
-                                     proposal->node_count, NULL, 0, &costs->cpu, &costs->known,
-                                     &costs->reason, error));
+    CLEAVE_TRY_CLEANUP(
+        options->cost(options->backend_context, &cpu, &costs->cpu, &costs->known, &costs->reason, error));
   }
 cleanup:
   cleave_free((void *)labels);
@@ -192,10 +200,11 @@ static cleave_status_t refuse_unknown(cleave_review_t *review, const cleave_prop
   return CLEAVE_OK;
 }
 
-static cleave_status_t check_thresholds(cleave_partitioner_t *partitioner, const cleave_rule_t *rule,
-                                        uint32_t rule_index, const cleave_proposal_t *proposal,
-                                        const uint32_t *positions, cleave_review_t *review,
+static cleave_status_t check_thresholds(cleave_partitioner_t *partitioner,
+                                        const cleave_candidate_t *candidate,
+                                        const cleave_proposal_t *proposal, cleave_review_t *review,
                                         cleave_error_t *error) {
+  const cleave_rule_t *rule = candidate->rule;
   if (rule->min_flops > 0.0 && proposal->flops < 0.0) {
     return refuse_unknown(review, proposal, "FLOPs", "min_flops", rule->min_flops);
   }
@@ -213,10 +222,11 @@ static cleave_status_t check_thresholds(cleave_partitioner_t *partitioner, const
     return CLEAVE_OK;
   }
   costs_t costs;
-  CLEAVE_TRY(ask_costs(partitioner, rule, proposal, positions, &costs, error));
+  CLEAVE_TRY(ask_costs(partitioner, candidate, proposal, &costs, error));
   if (!costs.known) {
-    return cleave_partitioner_note(partitioner, CLEAVE_PLAN_NOTE_LIMIT, positions[0], rule_index, error,
-                                   "min_gain is not checked: %s", costs.reason.text);
+    return cleave_partitioner_note(partitioner, CLEAVE_PLAN_NOTE_LIMIT, candidate->positions[0],
+                                   candidate->rule_index, error, "min_gain is not checked: %s",
+                                   costs.reason.text);
   }
   if (!(costs.cpu >= rule->min_gain * costs.own)) {
     review->accept = false;
@@ -238,18 +248,18 @@ static bool keeps_all(const cleave_review_t *review, uint32_t count) {
   return kept == count;
 }
 
-static cleave_status_t ask_backend(const cleave_partitioner_t *partitioner, const cleave_rule_t *rule,
-                                   const uint32_t *positions, uint32_t count, cleave_review_t *review,
+static cleave_status_t ask_backend(const cleave_partitioner_t *partitioner,
+                                   const cleave_candidate_t *candidate, cleave_review_t *review,
                                    cleave_error_t *error) {
+  uint32_t count = candidate->count;
   const cleave_partition_options_t *options = partitioner->options;
-  const char *backend = partitioner->ruleset->backend;
+  cleave_region_set_t set = {.backend = partitioner->ruleset->backend, .graph = partitioner->graph};
   bool looks = false;
-  if (options == NULL || options->review == NULL || cleave_rule_grows_fusions(rule) || !review->accept ||
-      !keeps_all(review, count)) {
+  if (options == NULL || options->review == NULL || cleave_rule_grows_fusions(candidate->rule) ||
+      !review->accept || !keeps_all(review, count)) {
     return CLEAVE_OK;
   }
-  CLEAVE_TRY(options->review(options->review_context, backend, partitioner->graph, NULL, 0, NULL, 0, NULL,
-                             &looks, &review->reason, error));
+  CLEAVE_TRY(options->review(options->backend_context, &set, NULL, &looks, &review->reason, error));
   if (!looks) {
     return CLEAVE_OK;
   }
@@ -261,12 +271,14 @@ static cleave_status_t ask_backend(const cleave_partitioner_t *partitioner, cons
     goto cleanup;
   }
   for (uint32_t k = 0; k < count; k++) {
-    nodes[k] = partitioner->contraction->nodes[positions[k]];
+    nodes[k] = partitioner->contraction->nodes[candidate->positions[k]];
   }
-  uint32_t fusion_count = list_fusions(partitioner, positions, count, nodes + count, fusions);
-  CLEAVE_TRY_CLEANUP(options->review(options->review_context, backend, partitioner->graph, nodes, count,
-                                     fusions, fusion_count, review->keep, &review->accept, &review->reason,
-                                     error));
+  set.nodes = nodes;
+  set.node_count = count;
+  set.fusions = fusions;
+  set.fusion_count = list_fusions(partitioner, candidate, nodes + count, fusions);
+  CLEAVE_TRY_CLEANUP(
+      options->review(options->backend_context, &set, review->keep, &review->accept, &review->reason, error));
 cleanup:
   cleave_free(nodes);
   cleave_free(fusions);
@@ -279,10 +291,12 @@ static bool has_work(const cleave_rule_t *rule) {
   return rule->review != NULL || rule->min_flops > 0.0 || rule->min_bytes_saved > 0.0 || rule->min_gain > 0.0;
 }
 
-cleave_status_t cleave_partitioner_review(cleave_partitioner_t *partitioner, const cleave_rule_t *rule,
-                                          uint32_t rule_index, const uint32_t *positions, uint32_t count,
-                                          cleave_review_t *review, bool *out_by_threshold,
-                                          cleave_error_t *error) {
+cleave_status_t cleave_partitioner_review(cleave_partitioner_t *partitioner,
+                                          const cleave_candidate_t *candidate, cleave_review_t *review,
+                                          bool *out_by_threshold, cleave_error_t *error) {
+  const cleave_rule_t *rule = candidate->rule;
+  const uint32_t *positions = candidate->positions;
+  uint32_t count = candidate->count;
   cleave_status_t status = CLEAVE_OK;
   *out_by_threshold = true;
   review->accept = count >= rule->min_nodes;
@@ -294,7 +308,7 @@ cleave_status_t cleave_partitioner_review(cleave_partitioner_t *partitioner, con
   }
   if (!has_work(rule)) {
     *out_by_threshold = false;
-    return ask_backend(partitioner, rule, positions, count, review, error);
+    return ask_backend(partitioner, candidate, review, error);
   }
   uint32_t region = (uint32_t)partitioner->regions.count;
   cleave_node_t *nodes = cleave_allocate(count, sizeof *nodes);
@@ -305,15 +319,15 @@ cleave_status_t cleave_partitioner_review(cleave_partitioner_t *partitioner, con
     partitioner->region_of[positions[k]] = region;
   }
   cleave_proposal_t proposal;
-  CLEAVE_TRY_CLEANUP(measure(partitioner, rule, positions, count, region, nodes, &proposal, error));
-  CLEAVE_TRY_CLEANUP(check_thresholds(partitioner, rule, rule_index, &proposal, positions, review, error));
+  CLEAVE_TRY_CLEANUP(measure(partitioner, candidate, region, nodes, &proposal, error));
+  CLEAVE_TRY_CLEANUP(check_thresholds(partitioner, candidate, &proposal, review, error));
   if (review->accept && rule->review != NULL) {
     *out_by_threshold = false;
     CLEAVE_TRY_CLEANUP(rule->review(rule->context, &proposal, review, error));
   }
   if (review->accept) {
     *out_by_threshold = false;
-    CLEAVE_TRY_CLEANUP(ask_backend(partitioner, rule, positions, count, review, error));
+    CLEAVE_TRY_CLEANUP(ask_backend(partitioner, candidate, review, error));
   }
 cleanup:
   for (uint32_t k = 0; k < count; k++) {

@@ -268,8 +268,8 @@ static cleave_status_t settle_one(settler_t *settler, waiting_t waiting, cleave_
   }
   memset(review.keep, true, count * sizeof *review.keep);
   bool by_threshold = false;
-  CLEAVE_TRY(cleave_partitioner_review(partitioner, settler->rule, rule_index, positions, count, &review,
-                                       &by_threshold, error));
+  cleave_candidate_t candidate = {settler->rule, rule_index, positions, count};
+  CLEAVE_TRY(cleave_partitioner_review(partitioner, &candidate, &review, &by_threshold, error));
   verdict_t verdict = {false, CLEAVE_PLAN_NOTE_REVIEW,
                        by_threshold ? CLEAVE_STOP_THRESHOLD : CLEAVE_STOP_REVIEW,
                        review.reason.text[0] == '\0' ? "review said no" : review.reason.text};

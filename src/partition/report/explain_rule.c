@@ -3,6 +3,7 @@
 // nearly matches, grouped by mismatches. Linear in the graph: one bounded search per anchor. Other graph
 // rules may have taken nodes that were present when the rule began to run; the graph at that point is
 // searched, too.
+// Long file: one report, in the order in which it is made.
 
 #include <stdlib.h>
 #include <string.h>

@@ -88,33 +88,33 @@ static cleave_status_t add_node(cleave_editor_t *editor, const cleave_edit_t *ed
   return log_edit(editor, own, error);
 }
 
-cleave_status_t cleave_editor_add_node(cleave_editor_t *editor, const cleave_op_t *op, const char *name,
-                                       const cleave_value_t *inputs, size_t input_count, size_t output_count,
-                                       const cleave_attribute_t *attributes, size_t attribute_count,
-                                       cleave_node_t *out_node, cleave_error_t *error) {
-  if (input_count > UINT16_MAX || output_count > UINT16_MAX || attribute_count > UINT16_MAX) {
+cleave_status_t cleave_editor_add_node(cleave_editor_t *editor, const cleave_op_t *op,
+                                       const cleave_edit_t *node, cleave_node_t *out_node,
+                                       cleave_error_t *error) {
+  if (node->input_count > UINT16_MAX || node->output_count > UINT16_MAX ||
+      node->attribute_count > UINT16_MAX) {
     return cleave_error_set(error, CLEAVE_ERROR_LIMIT,
                             "operator '%s': more than %d inputs, outputs or attributes", op->name,
                             UINT16_MAX);
   }
-  for (size_t k = 0; k < input_count; k++) {
-    if (cleave_value_exists(inputs[k]) && !is_live(editor->graph, inputs[k])) {
+  for (uint32_t k = 0; k < node->input_count; k++) {
+    if (cleave_value_exists(node->inputs[k]) && !is_live(editor->graph, node->inputs[k])) {
       return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
-                              "operator '%s': input %zu is value %u, which is not there", op->name, k,
-                              (unsigned)inputs[k].index);
+                              "operator '%s': input %u is value %u, which is not there", op->name,
+                              (unsigned)k, (unsigned)node->inputs[k].index);
     }
   }
   cleave_edit_t edit = {.kind = CLEAVE_EDIT_ADD_NODE,
-                        .name = name,
+                        .name = node->name,
                         .value = CLEAVE_VALUE_NONE,
                         .other = CLEAVE_VALUE_NONE,
                         .op = op->name,
                         .domain = op->domain,
-                        .input_count = (uint32_t)input_count,
-                        .inputs = inputs,
-                        .output_count = (uint32_t)output_count,
-                        .attribute_count = (uint32_t)attribute_count,
-                        .attributes = attributes};
+                        .input_count = node->input_count,
+                        .inputs = node->inputs,
+                        .output_count = node->output_count,
+                        .attribute_count = node->attribute_count,
+                        .attributes = node->attributes};
   cleave_editor_mark_t mark = cleave_editor_mark(editor);
   cleave_status_t status = add_node(editor, &edit, op, out_node, error);
   if (status != CLEAVE_OK) {

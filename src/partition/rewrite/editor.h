@@ -66,13 +66,10 @@ const char *cleave_editor_unique_name(cleave_editor_t *editor, const char *base,
 
 /* ---- adding ---- */
 
-/* Adds a node with its attributes; its outputs are called `name`, `name`:1, ... If `name` is NULL or "", they
- * have no names. */
+/* Adds a node with the name, the inputs, the number of outputs and the attributes of `node`. Its outputs are
+ * called `name`, `name`:1, ... If `name` is NULL or "", they have no names. */
 CLEAVE_MUST_USE cleave_status_t cleave_editor_add_node(cleave_editor_t *editor, const cleave_op_t *op,
-                                                       const char *name, const cleave_value_t *inputs,
-                                                       size_t input_count, size_t output_count,
-                                                       const cleave_attribute_t *attributes,
-                                                       size_t attribute_count, cleave_node_t *out_node,
+                                                       const cleave_edit_t *node, cleave_node_t *out_node,
                                                        cleave_error_t *error);
 CLEAVE_MUST_USE cleave_status_t cleave_editor_add_constant(cleave_editor_t *editor, const char *name,
                                                            cleave_tensor_t *tensor, cleave_value_t *out_value,

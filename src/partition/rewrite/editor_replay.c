@@ -16,9 +16,7 @@ static cleave_status_t add_node(cleave_editor_t *editor, const cleave_edit_t *ed
   if (op == NULL) {
     CLEAVE_TRY(cleave_graph_custom_op(editor->graph, edit->domain, edit->op, 1, &op, error));
   }
-  CLEAVE_TRY(cleave_editor_add_node(editor, op, edit->name, edit->inputs, edit->input_count,
-                                    edit->output_count, edit->attributes, edit->attribute_count, &node,
-                                    error));
+  CLEAVE_TRY(cleave_editor_add_node(editor, op, edit, &node, error));
   return node.index == edit->node.index ? CLEAVE_OK : fail(edit, "it makes another node", error);
 }
 

@@ -75,7 +75,7 @@ cleave_status_t cleave_model_create_sharing_take(cleave_graph_t *graph, cleave_m
 }
 
 /* A model as the options ask for it. */
-static cleave_status_t create_by_take(cleave_context_t *context, const cleave_model_open_options_t *options,
+static cleave_status_t create_by_take(cleave_context_t *context, const cleave_model_load_options_t *options,
                                       cleave_graph_t *graph, cleave_model_t **out_model,
                                       cleave_error_t *error) {
   graph->context = context;
@@ -87,7 +87,7 @@ static cleave_status_t create_by_take(cleave_context_t *context, const cleave_mo
 
 /* The region is the model's from now on, also if this fails. */
 static cleave_status_t create_from_region_take(cleave_context_t *context,
-                                               const cleave_model_open_options_t *options,
+                                               const cleave_model_load_options_t *options,
                                                cleave_region_file_t *region, cleave_model_t **out_model,
                                                cleave_error_t *error) {
   cleave_graph_t *graph = NULL;
@@ -103,7 +103,7 @@ static cleave_status_t create_from_region_take(cleave_context_t *context,
   return CLEAVE_OK;
 }
 
-static cleave_onnx_read_options_t onnx_options(const cleave_model_open_options_t *options) {
+static cleave_onnx_read_options_t onnx_options(const cleave_model_load_options_t *options) {
   return (cleave_onnx_read_options_t){.lenient = options->lenient,
                                       .open_inputs = options->open_inputs,
                                       .open_input_count = options->open_input_count};
@@ -111,7 +111,7 @@ static cleave_onnx_read_options_t onnx_options(const cleave_model_open_options_t
 
 /* A model from the graph of a file, which it takes over. */
 static cleave_status_t create_from_onnx_take(cleave_context_t *context,
-                                             const cleave_model_open_options_t *options,
+                                             const cleave_model_load_options_t *options,
                                              cleave_graph_t *graph, cleave_model_t **out_model,
                                              cleave_error_t *error) {
   if (graph->newer_version > 0) {
@@ -123,10 +123,8 @@ static cleave_status_t create_from_onnx_take(cleave_context_t *context,
 }
 
 static cleave_status_t load_file(cleave_context_t *context, const char *path,
-                                 const cleave_model_open_options_t *options, bool *out_used,
+                                 const cleave_model_load_options_t *options, bool *out_used,
                                  cleave_model_t **out_model, cleave_error_t *error) {
-  const cleave_setting_t *settings = options->settings;
-  size_t setting_count = options->setting_count;
   cleave_graph_t *graph = NULL;
   if (cleave_path_has_extension(path, ".onnx")) {
     cleave_onnx_read_options_t read = onnx_options(options);
@@ -139,8 +137,8 @@ static cleave_status_t load_file(cleave_context_t *context, const char *path,
                             options->open_inputs[0]);
   }
   if (cleave_path_has_extension(path, ".lua")) {
-    CLEAVE_TRY(cleave_model_script_load(context, path, settings, setting_count, options->seed, out_used,
-                                        &graph, error));
+    cleave_script_settings_t settings = {options->settings, options->setting_count, out_used};
+    CLEAVE_TRY(cleave_model_script_load(context, path, &settings, options->seed, &graph, error));
   } else if (cleave_path_has_extension(path, ".json")) {
     cleave_region_file_t *region = NULL;
     CLEAVE_TRY(cleave_region_json_open(path, &region, error));
@@ -154,7 +152,7 @@ static cleave_status_t load_file(cleave_context_t *context, const char *path,
 
 /* The context is there from the first operator that is looked up in it. */
 cleave_status_t cleave_model_load_with(cleave_context_t *context, const char *path,
-                                       const cleave_model_open_options_t *options, bool *out_used,
+                                       const cleave_model_load_options_t *options, bool *out_used,
                                        cleave_model_t **out_model, cleave_error_t *error) {
   *out_model = NULL;
   for (size_t k = 0; k < options->setting_count; k++) {
@@ -176,7 +174,7 @@ static bool looks_like_json(const char *data, size_t size) {
 }
 
 static cleave_status_t load_bytes(cleave_context_t *context, const char *name,
-                                  const cleave_model_open_options_t *options, cleave_model_t **out_model,
+                                  const cleave_model_load_options_t *options, cleave_model_t **out_model,
                                   cleave_error_t *error) {
   cleave_graph_t *graph = NULL;
   cleave_onnx_read_options_t read = onnx_options(options);
@@ -190,7 +188,7 @@ static cleave_status_t load_bytes(cleave_context_t *context, const char *name,
 }
 
 static cleave_status_t load_memory(cleave_context_t *context, const char *name,
-                                   const cleave_model_open_options_t *options, cleave_model_t **out_model,
+                                   const cleave_model_load_options_t *options, cleave_model_t **out_model,
                                    cleave_error_t *error) {
   context = cleave_context_retain(context);
   cleave_status_t status = load_bytes(context, name == NULL ? "model" : name, options, out_model, error);
@@ -199,22 +197,14 @@ static cleave_status_t load_memory(cleave_context_t *context, const char *name,
 }
 
 cleave_status_t cleave_model_load(cleave_context_t *context, const char *path,
-                                  const cleave_setting_t *settings, size_t setting_count, uint64_t seed,
-                                  cleave_model_t **out_model, cleave_error_t *error) {
-  cleave_model_open_options_t options = {
-      .size = sizeof options, .settings = settings, .setting_count = setting_count, .seed = seed};
-  return cleave_model_open(context, path, &options, out_model, error);
-}
-
-cleave_status_t cleave_model_open(cleave_context_t *context, const char *path,
-                                  const cleave_model_open_options_t *options, cleave_model_t **out_model,
+                                  const cleave_model_load_options_t *options, cleave_model_t **out_model,
                                   cleave_error_t *error) {
-  static const cleave_model_open_options_t plain = {.size = sizeof plain};
+  static const cleave_model_load_options_t plain = {.size = sizeof plain};
   options = options == NULL ? &plain : options;
   *out_model = NULL;
   if (options->size < sizeof *options) {
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
-                            "the options of cleave_model_open have %zu bytes, expected %zu", options->size,
+                            "the options of cleave_model_load have %zu bytes, expected %zu", options->size,
                             sizeof *options);
   }
   if (options->data != NULL) {
@@ -241,7 +231,7 @@ cleave_status_t cleave_model_open(cleave_context_t *context, const char *path,
 cleave_status_t cleave_model_load_memory(cleave_context_t *context, const void *data, size_t size,
                                          const char *name, cleave_model_t **out_model,
                                          cleave_error_t *error) {
-  cleave_model_open_options_t options = {.size = sizeof options, .data = data, .data_size = size};
+  cleave_model_load_options_t options = {.size = sizeof options, .data = data, .data_size = size};
   *out_model = NULL;
   return load_memory(context, name, &options, out_model, error);
 }

@@ -4,7 +4,7 @@
 #define CLEAVE_RUNTIME_MODEL_MODEL_H
 
 #include "partition/plan/plan.h"
-#include "script/rules/rules.h"
+#include "runtime/model/rule_list.h"
 
 /* The graph of a model; it lives as long as the model and does not change. */
 const cleave_graph_t *cleave_model_graph(const cleave_model_t *model);
@@ -23,10 +23,10 @@ CLEAVE_MUST_USE cleave_status_t cleave_model_create_sharing_take(cleave_graph_t 
                                                                  cleave_model_t **out_model,
                                                                  cleave_error_t *error);
 
-/* cleave_model_open of a file that accepts settings which the model script does not know: out_used[k] tells.
+/* cleave_model_load of a file that accepts settings which the model script does not know: out_used[k] tells.
  */
 CLEAVE_MUST_USE cleave_status_t cleave_model_load_with(cleave_context_t *context, const char *path,
-                                                       const cleave_model_open_options_t *options,
+                                                       const cleave_model_load_options_t *options,
                                                        bool *out_used, cleave_model_t **out_model,
                                                        cleave_error_t *error);
 
@@ -36,32 +36,12 @@ CLEAVE_MUST_USE cleave_status_t cleave_model_bind_partly(cleave_model_t *model,
                                                          size_t input_count, cleave_model_t **out_model,
                                                          cleave_error_t *error);
 
-/* cleave_model_partition for a graph, which must outlive the plan. Settings marked in `known` (may be NULL)
- * have served elsewhere, so that no rule file needs to declare them. With `sources`, `backend` (if not NULL)
- * takes the place of the backend that the rule files name. *out_script_ms (may be NULL): milliseconds spent
- * on loading the rule files. */
+/* cleave_model_partition for a graph, which must outlive the plan. `options` may be NULL. *out_script_ms (may
+ * be NULL): milliseconds spent on loading the rule files. */
 CLEAVE_MUST_USE cleave_status_t cleave_graph_partition(const cleave_graph_t *graph,
-                                                       const cleave_rule_source_t *sources,
-                                                       size_t source_count, const cleave_setting_t *settings,
-                                                       size_t setting_count, const bool *known,
-                                                       const char *backend, cleave_plan_t **out_plan,
-                                                       double *out_script_ms, cleave_error_t *error);
-
-/* The arguments of cleave_graph_partition, and a listener for the files (or NULL). */
-typedef struct cleave_partition_request {
-  const cleave_rule_source_t *sources;
-  size_t source_count;
-  const cleave_setting_t *settings;
-  size_t setting_count;
-  const bool *known;
-  const char *backend;
-  const cleave_rules_listener_t *listener;
-  bool stops_at_mistakes; /* of rewrites, as in cleave_transform_options_t */
-} cleave_partition_request_t;
-
-CLEAVE_MUST_USE cleave_status_t cleave_graph_partition_by(const cleave_graph_t *graph,
-                                                          const cleave_partition_request_t *request,
-                                                          cleave_plan_t **out_plan, double *out_script_ms,
-                                                          cleave_error_t *error);
+                                                       const cleave_partition_request_t *request,
+                                                       const cleave_rule_list_options_t *options,
+                                                       cleave_plan_t **out_plan, double *out_script_ms,
+                                                       cleave_error_t *error);
 
 #endif /* CLEAVE_RUNTIME_MODEL_MODEL_H */

@@ -280,9 +280,12 @@ cleave_status_t cleave_model_gradient(cleave_model_t *model, const char *loss, c
     return cleave_model_gradient_by(model, &order, out_model, error);
   }
   cleave_rule_list_t list = {0};
-  cleave_status_t status =
-      cleave_rule_list_load(&list, model->context, options->sources, options->source_count, options->settings,
-                            options->setting_count, NULL, NULL, error);
+  cleave_partition_request_t request = {.size = sizeof request,
+                                        .sources = options->sources,
+                                        .source_count = options->source_count,
+                                        .settings = options->settings,
+                                        .setting_count = options->setting_count};
+  cleave_status_t status = cleave_rule_list_load(&list, model->context, &request, NULL, error);
   if (status == CLEAVE_OK) {
     order.list = &list;
     status = cleave_model_gradient_by(model, &order, out_model, error);

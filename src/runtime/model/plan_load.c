@@ -187,24 +187,6 @@ cleave_status_t cleave_plan_load_for(cleave_plan_document_t *document, cleave_mo
   return status == CLEAVE_OK ? settle_take(here, place, fallback, out_plan, error) : status;
 }
 
-static cleave_status_t load_text(cleave_model_t *model, const char *name, const char *text, size_t length,
-                                 const cleave_plan_load_options_t *options, cleave_plan_t **out_plan,
-                                 cleave_error_t *error) {
-  cleave_plan_document_t *document = NULL;
-  *out_plan = NULL;
-  CLEAVE_TRY(cleave_plan_document_read(name, text, length, &document, error));
-  cleave_status_t status =
-      cleave_plan_load_for(document, model, options != NULL && options->fallback, out_plan, error);
-  cleave_plan_document_destroy(document);
-  return status;
-}
-
-cleave_status_t cleave_plan_load_text(cleave_model_t *model, const char *name, const char *text,
-                                      size_t length, const cleave_plan_load_options_t *options,
-                                      cleave_plan_t **out_plan, cleave_error_t *error) {
-  return load_text(model, name == NULL ? "plan" : name, text, length, options, out_plan, error);
-}
-
 cleave_status_t cleave_plan_document_open(const char *path, const cleave_graph_t *graph, bool must,
                                           cleave_plan_document_t **out_document, cleave_error_t *error) {
   cleave_file_t *file = NULL;
@@ -235,11 +217,20 @@ cleave_status_t cleave_plan_document_open(const char *path, const cleave_graph_t
 cleave_status_t cleave_plan_load(cleave_model_t *model, const char *path,
                                  const cleave_plan_load_options_t *options, cleave_plan_t **out_plan,
                                  cleave_error_t *error) {
+  static const cleave_plan_load_options_t plain = {.size = sizeof plain};
   cleave_plan_document_t *document = NULL;
+  options = options == NULL ? &plain : options;
   *out_plan = NULL;
-  CLEAVE_TRY(cleave_plan_document_open(path, cleave_model_graph(model), true, &document, error));
-  cleave_status_t status =
-      cleave_plan_load_for(document, model, options != NULL && options->fallback, out_plan, error);
+  if (options->size < sizeof *options) {
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                            "the options of cleave_plan_load have %zu bytes, expected %zu", options->size,
+                            sizeof *options);
+  }
+  CLEAVE_TRY(options->text != NULL
+                 ? cleave_plan_document_read(path == NULL ? "plan" : path, options->text, options->length,
+                                             &document, error)
+                 : cleave_plan_document_open(path, cleave_model_graph(model), true, &document, error));
+  cleave_status_t status = cleave_plan_load_for(document, model, options->fallback, out_plan, error);
   cleave_plan_document_destroy(document);
   return status;
 }

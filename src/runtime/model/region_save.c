@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Regions of a plan as text and files, and models that were regions: this part of the embedding API.
-#include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "backend/region/region_json.h"
 #include "backend/region/view.h"
@@ -132,10 +130,7 @@ static cleave_status_t save(const cleave_plan_t *plan, uint32_t index, const cha
 
 cleave_status_t cleave_plan_save_regions(const cleave_plan_t *plan, const char *folder,
                                          cleave_region_constants_t constants, cleave_error_t *error) {
-  if (mkdir(folder, 0777) != 0 && errno != EEXIST) {
-    return cleave_error_set(error, CLEAVE_ERROR_IO, "%s: cannot make the folder: %s", folder,
-                            strerror(errno));
-  }
+  CLEAVE_TRY(cleave_folder_make(folder, error));
   for (uint32_t k = 0; k < plan->region_count; k++) {
     CLEAVE_TRY(save(plan, k, folder, constants, error));
   }

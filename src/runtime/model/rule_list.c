@@ -5,10 +5,8 @@
 
 #include <string.h>
 
-#include "backend/program/supports.h"
 #include "backend/registry/registry.h"
 #include "base/text.h"
-#include "partition/grow/partition.h"
 #include "runtime/model/bind.h"
 #include "script/rules/declared.h"
 
@@ -44,28 +42,22 @@ static cleave_status_t add_everything(cleave_rule_list_t *list, const char *back
 }
 
 static cleave_status_t load_one(cleave_context_t *context, const cleave_rule_source_t *source,
-                                const cleave_setting_t *settings, size_t setting_count, bool *used,
+                                const cleave_script_settings_t *settings,
                                 const cleave_rules_listener_t *listener, cleave_rules_t **out_rules,
                                 cleave_error_t *error) {
-  if (source->text != NULL) {
-    return cleave_rules_load_text(context, source->path == NULL ? "rules" : source->path, source->text,
-                                  source->length, settings, setting_count, used, out_rules, error);
-  }
-  if (source->path == NULL) {
-    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "a rule source has neither path nor text");
+  if (source->text != NULL || source->path == NULL) {
+    return cleave_rules_load(context, source, settings, listener, out_rules, error);
   }
   // A name that is neither a file nor one of cleave's may be a rule file that a loaded library brings.
   char path[1024];
   cleave_error_t failure = CLEAVE_ERROR_INIT;
-  cleave_status_t status = cleave_rules_load_watched(context, source->path, settings, setting_count, used,
-                                                     listener, out_rules, &failure);
+  cleave_status_t status = cleave_rules_load(context, source, settings, listener, out_rules, &failure);
   if (status == CLEAVE_ERROR_IO && cleave_registry_find_rules(context, source->path, path, sizeof path)) {
-    return cleave_rules_load_watched(context, path, settings, setting_count, used, listener, out_rules,
-                                     error);
+    cleave_rule_source_t found = {.path = path};
+    return cleave_rules_load(context, &found, settings, listener, out_rules, error);
   }
   if (status == CLEAVE_ERROR_IO) {
-    CLEAVE_TRY(
-        cleave_rules_load_library(context, source->path, settings, setting_count, used, out_rules, error));
+    CLEAVE_TRY(cleave_rules_load_library(context, source->path, settings, out_rules, error));
     status = *out_rules != NULL ? CLEAVE_OK : status;
   }
   if (status != CLEAVE_OK && error != NULL && error->status == CLEAVE_OK) {
@@ -126,61 +118,52 @@ static cleave_status_t fail_setting(const cleave_rule_list_t *list, const char *
   return status;
 }
 
-cleave_status_t cleave_rule_list_load_watched(cleave_rule_list_t *list, cleave_context_t *context,
-                                              const cleave_rule_source_t *sources, size_t source_count,
-                                              const cleave_setting_t *settings, size_t setting_count,
-                                              const bool *known, const char *backend,
-                                              const cleave_rules_listener_t *listener,
-                                              cleave_error_t *error) {
-  *list = (cleave_rule_list_t){.context = context};
+cleave_status_t cleave_rule_list_load(cleave_rule_list_t *list, cleave_context_t *context,
+                                      const cleave_partition_request_t *request,
+                                      const cleave_rule_list_options_t *options, cleave_error_t *error) {
+  static const cleave_rule_list_options_t plain;
+  options = options == NULL ? &plain : options;
+  *list = (cleave_rule_list_t){.context = context, .stops_at_mistakes = options->stops_at_mistakes};
   cleave_status_t status = CLEAVE_OK;
+  size_t setting_count = request->setting_count;
   bool *used = cleave_allocate_zeroed(setting_count * 2, sizeof *used);
   bool *ever_used = used == NULL ? NULL : used + setting_count;
-  list->files = cleave_allocate_zeroed(source_count, sizeof *list->files);
+  cleave_script_settings_t settings = {request->settings, setting_count, used};
+  list->files = cleave_allocate_zeroed(request->source_count, sizeof *list->files);
   if (used == NULL || list->files == NULL) {
     CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(error));
   }
-  for (size_t k = 0; k < source_count; k++) {
+  for (size_t k = 0; k < request->source_count; k++) {
     memset(used, 0, setting_count * sizeof *used);
     CLEAVE_TRY_CLEANUP(
-        load_one(context, &sources[k], settings, setting_count, used, listener, &list->files[k], error));
+        load_one(context, &request->sources[k], &settings, options->listener, &list->files[k], error));
     list->file_count++;
     for (size_t s = 0; s < setting_count; s++) {
       ever_used[s] = ever_used[s] || used[s];
     }
   }
   for (size_t s = 0; s < setting_count; s++) {
-    if (!ever_used[s] && (known == NULL || !known[s])) {
-      CLEAVE_TRY_CLEANUP(fail_setting(list, settings[s].name, error));
+    if (!ever_used[s] && (options->known == NULL || !options->known[s])) {
+      CLEAVE_TRY_CLEANUP(fail_setting(list, request->settings[s].name, error));
     }
   }
-  CLEAVE_TRY_CLEANUP(source_count > 0 ? collect(list, backend, error) : add_everything(list, backend, error));
+  CLEAVE_TRY_CLEANUP(request->source_count > 0 ? collect(list, request->backend, error)
+                                               : add_everything(list, request->backend, error));
 cleanup:
   cleave_free(used);
   return status;
 }
 
-cleave_status_t cleave_rule_list_load(cleave_rule_list_t *list, cleave_context_t *context,
-                                      const cleave_rule_source_t *sources, size_t source_count,
-                                      const cleave_setting_t *settings, size_t setting_count,
-                                      const bool *known, const char *backend, cleave_error_t *error) {
-  return cleave_rule_list_load_watched(list, context, sources, source_count, settings, setting_count, known,
-                                       backend, NULL, error);
-}
-
-/* Options that ask the registry's backends; `supports` is theirs. */
-static cleave_partition_options_t list_options(const cleave_rule_list_t *list, cleave_supports_t *supports) {
+cleave_partition_options_t cleave_rule_list_ask(const cleave_rule_list_t *list, cleave_supports_t *supports) {
   return (cleave_partition_options_t){.supports = cleave_supports_ask,
-                                      .supports_context = supports,
                                       .cost = cleave_supports_cost,
-                                      .cost_context = supports,
                                       .review = cleave_supports_review,
-                                      .review_context = supports,
+                                      .backend_context = supports,
                                       .allow = list->allow,
                                       .allow_context = list->allow_context};
 }
 
-static cleave_status_t fold(void *context, cleave_graph_t *graph, cleave_error_t *error) {
+cleave_status_t cleave_rule_list_fold(void *context, cleave_graph_t *graph, cleave_error_t *error) {
   (void)context;
   return cleave_graph_simplify(graph, NULL, 0, NULL, error);
 }
@@ -188,7 +171,7 @@ static cleave_status_t fold(void *context, cleave_graph_t *graph, cleave_error_t
 cleave_status_t cleave_rule_list_transform(const cleave_rule_list_t *list, const cleave_graph_t *graph,
                                            cleave_transformation_t *out_transformation,
                                            cleave_error_t *error) {
-  cleave_transform_options_t options = {.fold = fold,
+  cleave_transform_options_t options = {.fold = cleave_rule_list_fold,
                                         .allow = list->allow,
                                         .allow_context = list->allow_context,
                                         .stops_at_mistakes = list->stops_at_mistakes};
@@ -197,7 +180,7 @@ cleave_status_t cleave_rule_list_transform(const cleave_rule_list_t *list, const
 
 cleave_status_t cleave_graph_replay(const cleave_graph_t *graph, const cleave_edits_t *edits,
                                     cleave_graph_t **out_graph, cleave_error_t *error) {
-  cleave_transform_options_t options = {.fold = fold};
+  cleave_transform_options_t options = {.fold = cleave_rule_list_fold};
   return cleave_transform_replay(graph, edits, &options, out_graph, error);
 }
 
@@ -208,7 +191,7 @@ cleave_status_t cleave_rule_list_partition(const cleave_rule_list_t *list, const
   CLEAVE_TRY(cleave_rule_list_transform(list, graph, &transformation, error));
   const cleave_graph_t *subject = transformation.graph != NULL ? transformation.graph : graph;
   cleave_supports_init(&supports, subject);
-  cleave_partition_options_t options = list_options(list, &supports);
+  cleave_partition_options_t options = cleave_rule_list_ask(list, &supports);
   cleave_status_t status = cleave_partition(subject, list->pointers, list->count, &options, out_plan, error);
   cleave_supports_deinit(&supports);
   if (status == CLEAVE_OK) {
@@ -226,7 +209,7 @@ cleave_status_t cleave_rule_list_report(const cleave_rule_list_t *list, const cl
                                         cleave_boundary_report_t **out_report, cleave_error_t *error) {
   cleave_supports_t supports;
   cleave_supports_init(&supports, graph);
-  cleave_partition_options_t options = list_options(list, &supports);
+  cleave_partition_options_t options = cleave_rule_list_ask(list, &supports);
   cleave_status_t status =
       cleave_boundary_report_create(graph, list->pointers, list->count, &options, out_report, error);
   cleave_supports_deinit(&supports);

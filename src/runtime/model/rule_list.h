@@ -3,6 +3,8 @@
 #ifndef CLEAVE_RUNTIME_MODEL_RULE_LIST_H
 #define CLEAVE_RUNTIME_MODEL_RULE_LIST_H
 
+#include "backend/program/supports.h"
+#include "partition/grow/partition.h"
 #include "partition/pattern/ruleset.h"
 #include "partition/plan/plan.h"
 #include "partition/report/boundary_report.h"
@@ -24,22 +26,29 @@ typedef struct cleave_rule_list {
   bool stops_at_mistakes; /* as in cleave_transform_options_t; set by who checks rules */
 } cleave_rule_list_t;
 
-/* Loads rule files, for models of `context`. A setting that none of them declares is an error, unless `known`
- * (may be NULL) marks it as one that has served elsewhere. `backend`, if not NULL, takes the place of all
- * that the files name. Without sources there is one region rule over all that `backend` supports (`cpu` and
- * NULL: none). The backend's name must outlive the list, which must be deinitialised also when this fails. */
+/* What the embedding API does not ask for. All zero: nothing of it. */
+typedef struct cleave_rule_list_options {
+  /* Per setting, or NULL: it has served elsewhere, so that no rule file needs to declare it. */
+  const bool *known;
+  const cleave_rules_listener_t
+      *listener;          /* told of the files, also of those of a load that fails; or NULL */
+  bool stops_at_mistakes; /* becomes that of the list */
+} cleave_rule_list_options_t;
+
+/* Loads the rule files of a request, for models of `context`; `options` may be NULL. Without sources there is
+ * one region rule over all that the request's backend supports (`cpu` and NULL: none). The backend's name
+ * must outlive the list, which must be deinitialised also when this fails. */
 CLEAVE_MUST_USE cleave_status_t cleave_rule_list_load(cleave_rule_list_t *list, cleave_context_t *context,
-                                                      const cleave_rule_source_t *sources,
-                                                      size_t source_count, const cleave_setting_t *settings,
-                                                      size_t setting_count, const bool *known,
-                                                      const char *backend, cleave_error_t *error);
-/* The same, telling `listener` (may be NULL) of the files, also of those that were opened before it failed.
- */
-CLEAVE_MUST_USE cleave_status_t cleave_rule_list_load_watched(
-    cleave_rule_list_t *list, cleave_context_t *context, const cleave_rule_source_t *sources,
-    size_t source_count, const cleave_setting_t *settings, size_t setting_count, const bool *known,
-    const char *backend, const cleave_rules_listener_t *listener, cleave_error_t *error);
+                                                      const cleave_partition_request_t *request,
+                                                      const cleave_rule_list_options_t *options,
+                                                      cleave_error_t *error);
 void cleave_rule_list_deinit(cleave_rule_list_t *list);
+
+/* Options that ask the backends of the registry; `supports` is of the graph that is asked about. */
+cleave_partition_options_t cleave_rule_list_ask(const cleave_rule_list_t *list, cleave_supports_t *supports);
+/* For cleave_transform_options_t.fold. */
+CLEAVE_MUST_USE cleave_status_t cleave_rule_list_fold(void *context, cleave_graph_t *graph,
+                                                      cleave_error_t *error);
 
 /* Runs the graph rules of a list (rewrites and passes), alone; what comes out must not outlive the graph. */
 CLEAVE_MUST_USE cleave_status_t cleave_rule_list_transform(const cleave_rule_list_t *list,

@@ -31,14 +31,18 @@ static cleave_status_t keep_settings(cleave_plan_t *plan, const cleave_setting_t
 }
 
 static cleave_status_t load(cleave_rule_list_t *list, cleave_context_t *context,
-                            const cleave_partition_request_t *request, cleave_error_t *error) {
+                            const cleave_partition_request_t *request,
+                            const cleave_rule_list_options_t *options, cleave_error_t *error) {
+  if (request->size < sizeof *request) {
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                            "the request for a partition has %zu bytes, expected %zu", request->size,
+                            sizeof *request);
+  }
   if (request->backend != NULL) {
     const cleave_backend_handle_t *handle = NULL;
     CLEAVE_TRY(cleave_registry_find(context, request->backend, &handle, error));
   }
-  return cleave_rule_list_load_watched(list, context, request->sources, request->source_count,
-                                       request->settings, request->setting_count, request->known,
-                                       request->backend, request->listener, error);
+  return cleave_rule_list_load(list, context, request, options, error);
 }
 
 static cleave_status_t run(const cleave_rule_list_t *list, const cleave_graph_t *graph,
@@ -53,14 +57,13 @@ static cleave_status_t run(const cleave_rule_list_t *list, const cleave_graph_t 
   return status;
 }
 
-cleave_status_t cleave_graph_partition_by(const cleave_graph_t *graph,
-                                          const cleave_partition_request_t *request, cleave_plan_t **out_plan,
-                                          double *out_script_ms, cleave_error_t *error) {
+cleave_status_t cleave_graph_partition(const cleave_graph_t *graph, const cleave_partition_request_t *request,
+                                       const cleave_rule_list_options_t *options, cleave_plan_t **out_plan,
+                                       double *out_script_ms, cleave_error_t *error) {
   *out_plan = NULL;
   uint64_t start = cleave_clock_now();
   cleave_rule_list_t list = {0};
-  cleave_status_t status = load(&list, graph->context, request, error);
-  list.stops_at_mistakes = request->stops_at_mistakes;
+  cleave_status_t status = load(&list, graph->context, request, options, error);
   if (out_script_ms != NULL) {
     *out_script_ms = cleave_clock_ms(start, cleave_clock_now());
   }
@@ -71,26 +74,9 @@ cleave_status_t cleave_graph_partition_by(const cleave_graph_t *graph,
   return status;
 }
 
-cleave_status_t cleave_graph_partition(const cleave_graph_t *graph, const cleave_rule_source_t *sources,
-                                       size_t source_count, const cleave_setting_t *settings,
-                                       size_t setting_count, const bool *known, const char *backend,
-                                       cleave_plan_t **out_plan, double *out_script_ms,
-                                       cleave_error_t *error) {
-  cleave_partition_request_t request = {.sources = sources,
-                                        .source_count = source_count,
-                                        .settings = settings,
-                                        .setting_count = setting_count,
-                                        .known = known,
-                                        .backend = backend};
-  return cleave_graph_partition_by(graph, &request, out_plan, out_script_ms, error);
-}
-
-cleave_status_t cleave_model_partition(cleave_model_t *model, const cleave_rule_source_t *sources,
-                                       size_t source_count, const cleave_setting_t *settings,
-                                       size_t setting_count, const char *backend, cleave_plan_t **out_plan,
-                                       cleave_error_t *error) {
-  return cleave_graph_partition(cleave_model_graph(model), sources, source_count, settings, setting_count,
-                                NULL, backend, out_plan, NULL, error);
+cleave_status_t cleave_model_partition(cleave_model_t *model, const cleave_partition_request_t *request,
+                                       cleave_plan_t **out_plan, cleave_error_t *error) {
+  return cleave_graph_partition(cleave_model_graph(model), request, NULL, out_plan, NULL, error);
 }
 
 /* ---- rule files that are loaded once ---- */
@@ -101,37 +87,37 @@ struct cleave_rule_files {
   cleave_rule_list_t list;
   cleave_setting_t *settings;
   size_t setting_count;
-  const char *backend; /* or NULL */
 };
 
-static cleave_status_t copy_arguments(cleave_rule_files_t *files, const cleave_setting_t *settings,
-                                      size_t setting_count, const char *backend, cleave_error_t *error) {
-  files->setting_count = setting_count;
-  files->backend = backend == NULL ? NULL : cleave_arena_copy_text(&files->arena, backend, strlen(backend));
-  if (backend != NULL && files->backend == NULL) {
-    return cleave_error_out_of_memory(error);
+/* The request, with copies of what is needed after loading: the settings, and the backend's name. */
+static cleave_status_t copy_request(cleave_rule_files_t *files, const cleave_partition_request_t *request,
+                                    cleave_partition_request_t *out_copy, cleave_error_t *error) {
+  *out_copy = *request;
+  if (request->backend != NULL) {
+    out_copy->backend = cleave_arena_copy_text(&files->arena, request->backend, strlen(request->backend));
+    if (out_copy->backend == NULL) {
+      return cleave_error_out_of_memory(error);
+    }
   }
-  return copy_settings(&files->arena, settings, setting_count, &files->settings, error);
+  files->setting_count = request->setting_count;
+  CLEAVE_TRY(
+      copy_settings(&files->arena, request->settings, request->setting_count, &files->settings, error));
+  out_copy->settings = files->settings;
+  return CLEAVE_OK;
 }
 
-cleave_status_t cleave_rule_files_load(cleave_context_t *context, const cleave_rule_source_t *sources,
-                                       size_t source_count, const cleave_setting_t *settings,
-                                       size_t setting_count, const char *backend,
+cleave_status_t cleave_rule_files_load(cleave_context_t *context, const cleave_partition_request_t *request,
                                        cleave_rule_files_t **out_files, cleave_error_t *error) {
   *out_files = NULL;
+  cleave_partition_request_t own;
   cleave_rule_files_t *files = cleave_allocate_zeroed(1, sizeof *files);
   if (files == NULL) {
     return cleave_error_out_of_memory(error);
   }
   files->context = cleave_context_retain(context);
-  cleave_status_t status = copy_arguments(files, settings, setting_count, backend, error);
+  cleave_status_t status = copy_request(files, request, &own, error);
   if (status == CLEAVE_OK) {
-    cleave_partition_request_t request = {.sources = sources,
-                                          .source_count = source_count,
-                                          .settings = files->settings,
-                                          .setting_count = setting_count,
-                                          .backend = files->backend};
-    status = load(&files->list, context, &request, error);
+    status = load(&files->list, context, &own, NULL, error);
   }
   if (status != CLEAVE_OK) {
     cleave_rule_files_destroy(files);

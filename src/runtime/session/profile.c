@@ -37,9 +37,12 @@ static bool is_whole_region(const cleave_session_step_t *step) {
 
 /* ---- sums ---- */
 
-static cleave_status_t add_line(cleave_profile_t *profile, bool is_region, const char *label,
-                                const char *region, const char *backend, size_t bytes, double ms,
+/* Adds one more of `added` to the line of its label and backend. */
+static cleave_status_t add_line(cleave_profile_t *profile, bool is_region, const cleave_profile_line_t *added,
                                 cleave_error_t *error) {
+  const char *label = added->label;
+  const char *region = added->region;
+  const char *backend = added->backend;
   cleave_profile_line_t *found = NULL;
   size_t count = is_region ? profile->regions.count : profile->lines.count;
   cleave_profile_line_t *lines = is_region ? profile->regions.items : profile->lines.items;
@@ -64,8 +67,8 @@ static cleave_status_t add_line(cleave_profile_t *profile, bool is_region, const
     }
   }
   found->count++;
-  found->bytes += bytes;
-  found->total_ms += ms;
+  found->bytes += added->bytes;
+  found->total_ms += added->total_ms;
   return CLEAVE_OK;
 }
 
@@ -84,18 +87,25 @@ cleave_status_t cleave_profile_add(cleave_profile_t *profile, const cleave_sessi
                         : is_region                                        ? step.name
                         : step.region != CLEAVE_INDEX_NONE && plan != NULL ? plan->regions[step.region].name
                                                                            : "(nodes outside of regions)";
-    CLEAVE_TRY(add_line(profile, true, place, "", step.backend, step.copied_bytes, whole, error));
+    cleave_profile_line_t line = {
+        .label = place, .region = "", .backend = step.backend, .bytes = step.copied_bytes, .total_ms = whole};
+    CLEAVE_TRY(add_line(profile, true, &line, error));
     if (!is_region) {
-      CLEAVE_TRY(add_line(profile, false, step.op, "", step.backend, step.copied_bytes, whole, error));
+      line.label = step.op;
+      CLEAVE_TRY(add_line(profile, false, &line, error));
       continue;
     }
+    line.region = step.name;
+    line.bytes = 0;
     for (uint32_t k = 0; k < step.part_count; k++) {
       part_t part = describe_part(session, plan, &step, &step.parts[k]);
-      CLEAVE_TRY(add_line(profile, false, part.label, step.name, step.backend, 0,
-                          elapsed_ms(step.parts[k].start_ns, step.parts[k].end_ns), error));
+      line.label = part.label;
+      line.total_ms = elapsed_ms(step.parts[k].start_ns, step.parts[k].end_ns);
+      CLEAVE_TRY(add_line(profile, false, &line, error));
     }
     if (step.part_count == 0) {
-      CLEAVE_TRY(add_line(profile, false, step.name, step.name, step.backend, 0, whole, error));
+      line.label = step.name;
+      CLEAVE_TRY(add_line(profile, false, &line, error));
     }
   }
   return CLEAVE_OK;
@@ -135,6 +145,7 @@ void cleave_profile_deinit(cleave_profile_t *profile) {
 /* ---- trace ---- */
 
 /* A complete event ("ph": "X"); times in microseconds from `origin`. */
+// Wide: the members of one JSON object.
 static void add_event(json_t *events, const char *name, const char *category, int line, uint64_t origin,
                       uint64_t start, uint64_t end, json_t *details) {
   (void)json_array_append_new(

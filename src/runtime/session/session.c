@@ -88,11 +88,22 @@ static cleave_status_t set_options(cleave_session_t *session, cleave_context_t *
   return CLEAVE_OK;
 }
 
-/* Binds the graph of the plan. Inputs that rules added to the model's may be left out if they are fixed.
- */
+/* What a session is made of. */
+typedef struct source {
+  const cleave_graph_t *graph;
+  const cleave_plan_t *plan; /* of the graph, or NULL */
+  const cleave_tensor_view_t *const *inputs;
+  size_t input_count;
+  const cleave_session_options_t *options;
+} source_t;
+
+/* Binds `graph`, which is that of the plan. Inputs that rules added to the model's may be left out if they
+ * are fixed. */
 static cleave_status_t bind_graph(cleave_session_t *session, const cleave_graph_t *graph,
-                                  const cleave_plan_t *plan, const cleave_tensor_view_t *const *inputs,
-                                  size_t input_count, cleave_error_t *error) {
+                                  const source_t *source, cleave_error_t *error) {
+  const cleave_plan_t *plan = source->plan;
+  const cleave_tensor_view_t *const *inputs = source->inputs;
+  size_t input_count = source->input_count;
   bool *keep = NULL;
   const cleave_tensor_view_t **padded = NULL;
   cleave_status_t status = CLEAVE_OK;
@@ -116,17 +127,15 @@ cleanup:
   return status;
 }
 
-static cleave_status_t create(cleave_session_t *session, const cleave_graph_t *graph,
-                              const cleave_plan_t *plan, const cleave_tensor_view_t *const *inputs,
-                              size_t input_count, const cleave_session_options_t *options,
-                              cleave_error_t *error) {
-  if (plan != NULL && plan->source != graph) {
+static cleave_status_t create(cleave_session_t *session, const source_t *source, cleave_error_t *error) {
+  const cleave_plan_t *plan = source->plan;
+  if (plan != NULL && plan->source != source->graph) {
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "the plan is of another model");
   }
-  graph = plan != NULL ? plan->graph : graph;
-  CLEAVE_TRY(set_options(session, graph->context, options, error));
+  const cleave_graph_t *graph = plan != NULL ? plan->graph : source->graph;
+  CLEAVE_TRY(set_options(session, graph->context, source->options, error));
   CLEAVE_TRY(cleave_registry_find(graph->context, "cpu", &session->cpu, error));
-  CLEAVE_TRY(bind_graph(session, graph, plan, inputs, input_count, error));
+  CLEAVE_TRY(bind_graph(session, graph, source, error));
   session->graph = session->bound != NULL ? session->bound : graph;
   session->plan = plan;
   cleave_session_enter(session);
@@ -138,17 +147,15 @@ static cleave_status_t create(cleave_session_t *session, const cleave_graph_t *g
 
 /* Without the backends of `without`, whose devices have failed. Where another one's does, and `cpu` may take
  * its regions, it comes to them: *out_again. */
-static cleave_status_t try_create(const cleave_graph_t *graph, const cleave_plan_t *plan,
-                                  const cleave_tensor_view_t *const *inputs, size_t input_count,
-                                  const cleave_session_options_t *options, cleave_without_t *without,
-                                  bool *out_again, cleave_session_t **out_session, cleave_error_t *error) {
+static cleave_status_t try_create(const source_t *source, cleave_without_t *without, bool *out_again,
+                                  cleave_session_t **out_session, cleave_error_t *error) {
   cleave_error_t reason = CLEAVE_ERROR_INIT;
   cleave_session_t *session = cleave_allocate_zeroed(1, sizeof *session);
   if (session == NULL) {
     return cleave_error_out_of_memory(error);
   }
   session->without = without;
-  cleave_status_t status = create(session, graph, plan, inputs, input_count, options, &reason);
+  cleave_status_t status = create(session, source, &reason);
   session->without = NULL;
   if (status == CLEAVE_OK) {
     *out_session = session;
@@ -158,7 +165,7 @@ static cleave_status_t try_create(const cleave_graph_t *graph, const cleave_plan
   if (*out_again) {
     without->handles[without->count] = session->failed;
     without->reasons[without->count++] = reason;
-    cleave_log(cleave_context_log(graph->context), CLEAVE_LOG_WARNING, "regions of %s run on cpu: %s",
+    cleave_log(cleave_context_log(source->graph->context), CLEAVE_LOG_WARNING, "regions of %s run on cpu: %s",
                session->failed->backend->name, reason.message);
   }
   cleave_session_destroy(session);
@@ -169,11 +176,12 @@ cleave_status_t cleave_session_create_planned(const cleave_graph_t *graph, const
                                               const cleave_tensor_view_t *const *inputs, size_t input_count,
                                               const cleave_session_options_t *options,
                                               cleave_session_t **out_session, cleave_error_t *error) {
+  source_t source = {graph, plan, inputs, input_count, options};
   cleave_without_t without = {.count = 0};
   *out_session = NULL;
   for (bool again = true; again;) {
     again = false;
-    CLEAVE_TRY(try_create(graph, plan, inputs, input_count, options, &without, &again, out_session, error));
+    CLEAVE_TRY(try_create(&source, &without, &again, out_session, error));
   }
   return CLEAVE_OK;
 }

@@ -3,6 +3,7 @@
 // data included; what even that does not tell (NonZero) the program asks memory for while it runs. Programs
 // are kept for the shapes that came up last, and memory only grows. Such steps read and write host memory;
 // where their backend has memory of its own, everything is copied there and back around the call.
+// Long file: one kind of step, from its shapes to its run.
 #include <stdio.h>
 #include <string.h>
 
@@ -248,13 +249,12 @@ static cleave_status_t make_view(cleave_session_t *session, const cleave_step_t 
   return status;
 }
 
-/* One way to run the step: on a target, by an executor or as a region of one node. *out_status and `message`
- * are the backend's answer. */
-static cleave_status_t try_compile(cleave_session_t *session, const cleave_step_t *step, uint32_t target,
-                                   bool is_executor, cleave_dynamic_program_t *entry,
-                                   cleave_status_t *out_status, cleave_message_t *message,
-                                   cleave_error_t *error) {
-  const cleave_target_t *runner = &session->targets.items[target];
+/* One way to run the step: on entry->target, by an executor or as a region of one node. *out_status and
+ * `message` are the backend's answer. */
+static cleave_status_t try_compile(cleave_session_t *session, const cleave_step_t *step, bool is_executor,
+                                   cleave_dynamic_program_t *entry, cleave_status_t *out_status,
+                                   cleave_message_t *message, cleave_error_t *error) {
+  const cleave_target_t *runner = &session->targets.items[entry->target];
   cleave_view_t view;
   CLEAVE_TRY(make_view(session, step, runner->handle->backend, is_executor, &view, error));
   cleave_program_request_t wanted = {.handle = runner->handle,
@@ -264,7 +264,6 @@ static cleave_status_t try_compile(cleave_session_t *session, const cleave_step_
                                      .is_executor = is_executor,
                                      .is_private = keeps_state(session, step),
                                      .blobs = session->blobs};
-  entry->target = target;
   *out_status = cleave_program_compile(&wanted, &entry->program, message);
   session->loaded_count += *out_status == CLEAVE_OK && entry->program->is_loaded ? 1 : 0;
   return *out_status == CLEAVE_ERROR_OUT_OF_MEMORY ? cleave_error_out_of_memory(error) : CLEAVE_OK;
@@ -290,21 +289,23 @@ static cleave_status_t compile(cleave_session_t *session, cleave_step_t *step,
   const cleave_target_t *target = &session->targets.items[step->target];
   cleave_message_t message = {.text = ""};
   cleave_status_t status = CLEAVE_ERROR_UNSUPPORTED;
+  entry->target = step->target;
   if (target->place != CLEAVE_PLACE_HOST && has_text(step)) {
     (void)snprintf(message.text, sizeof message.text, "tensors of strings are not copied to a device");
   } else if (!step->has_failed) {
     if (step->region != CLEAVE_INDEX_NONE && target->handle->backend->imperative != NULL) {
-      CLEAVE_TRY(try_compile(session, step, step->target, true, entry, &status, &message, error));
+      CLEAVE_TRY(try_compile(session, step, true, entry, &status, &message, error));
     }
     if (status != CLEAVE_OK) {
-      CLEAVE_TRY(try_compile(session, step, step->target, false, entry, &status, &message, error));
+      CLEAVE_TRY(try_compile(session, step, false, entry, &status, &message, error));
     }
   }
   bool may_move = step->region != CLEAVE_INDEX_NONE && step->target != 0 && !session->strict &&
                   !cleave_session_is_lost(session, step->target);
   if (status != CLEAVE_OK && may_move) {
     CLEAVE_TRY(note_refusal(session, step, message.text, error));
-    CLEAVE_TRY(try_compile(session, step, step->alone, false, entry, &status, &message, error));
+    entry->target = step->alone;
+    CLEAVE_TRY(try_compile(session, step, false, entry, &status, &message, error));
   }
   if (status != CLEAVE_OK) {
     const char *label = session->targets.items[may_move ? step->alone : step->target].label;

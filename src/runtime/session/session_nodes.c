@@ -151,18 +151,19 @@ static cleave_status_t make_view(cleave_build_t *build, const cleave_build_node_
   return CLEAVE_OK;
 }
 
-/* Tries the node on a target in one way; `message` says why it is refused. */
-static cleave_status_t try_node(cleave_build_t *build, const cleave_build_node_t *request, uint32_t target,
-                                bool is_executor, bool *out_refused, cleave_status_t *out_status,
-                                cleave_message_t *message, cleave_error_t *error) {
+/* Tries the node on its target in one way. If that is refused, *out_status is not CLEAVE_OK, and `message`
+ * says why. */
+static cleave_status_t try_node(cleave_build_t *build, const cleave_build_node_t *request, bool is_executor,
+                                cleave_status_t *out_status, cleave_message_t *message,
+                                cleave_error_t *error) {
   cleave_session_t *session = build->session;
+  uint32_t target = request->target;
   const cleave_backend_handle_t *handle = session->targets.items[target].handle;
   cleave_view_t view;
   cleave_step_t step = {.op = cleave_node_op(build->graph, request->node)->name,
                         .target = target,
                         .region = request->region == NULL ? CLEAVE_INDEX_NONE : request->region_index,
                         .node = request->node};
-  *out_refused = false;
   *out_status = CLEAVE_OK;
   message->text[0] = '\0';
   CLEAVE_TRY(make_view(build, request, handle->backend, is_executor, &view, error));
@@ -175,8 +176,7 @@ static cleave_status_t try_node(cleave_build_t *build, const cleave_build_node_t
     *out_status = handle->backend->supports(handle->state, &view.region, message);
   }
   message->text[sizeof message->text - 1] = '\0';
-  *out_refused = *out_status != CLEAVE_OK;
-  if (*out_refused) {
+  if (*out_status != CLEAVE_OK) {
     /* A full device says so; then there may be room on the host. */
     bool may_fall_back = session->fallback && message->text[0] != '\0';
     return *out_status == CLEAVE_ERROR_OUT_OF_MEMORY && !may_fall_back ? cleave_error_out_of_memory(error)
@@ -192,14 +192,13 @@ static cleave_status_t add_alone(cleave_build_t *build, const cleave_build_node_
   cleave_build_node_t own = *request;
   cleave_message_t message = {.text = ""};
   cleave_status_t status = CLEAVE_OK;
-  bool is_refused = false;
   own.region = NULL;
   CLEAVE_TRY(node_target(build, own.node, &own.target, error));
-  CLEAVE_TRY(try_node(build, &own, own.target, false, &is_refused, &status, &message, error));
-  return is_refused ? cleave_session_fail_node(build->graph, own.node,
-                                               build->session->targets.items[own.target].label, status,
-                                               &message, error)
-                    : CLEAVE_OK;
+  CLEAVE_TRY(try_node(build, &own, false, &status, &message, error));
+  return status == CLEAVE_OK ? CLEAVE_OK
+                             : cleave_session_fail_node(build->graph, own.node,
+                                                        build->session->targets.items[own.target].label,
+                                                        status, &message, error);
 }
 
 cleave_status_t cleave_build_add_node(cleave_build_t *build, const cleave_build_node_t *request,
@@ -220,12 +219,11 @@ cleave_status_t cleave_build_add_node(cleave_build_t *build, const cleave_build_
     return add_alone(build, request, error);
   }
   bool has_executors = session->targets.items[request->target].handle->backend->imperative != NULL;
-  cleave_status_t status = CLEAVE_OK;
-  bool is_refused = true;
-  for (int way = has_executors ? 0 : 1; way < 2 && is_refused; way++) {
-    CLEAVE_TRY(try_node(build, request, request->target, way == 0, &is_refused, &status, reason, error));
+  cleave_status_t status = CLEAVE_ERROR_UNSUPPORTED;
+  for (int way = has_executors ? 0 : 1; way < 2 && status != CLEAVE_OK; way++) {
+    CLEAVE_TRY(try_node(build, request, way == 0, &status, reason, error));
   }
-  if (!is_refused) {
+  if (status == CLEAVE_OK) {
     reason->text[0] = '\0';
     return CLEAVE_OK;
   }

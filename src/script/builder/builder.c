@@ -159,9 +159,13 @@ static cleave_status_t add_node(const invocation_t *call, cleave_node_t *out_nod
   cleave_editor_t *editor = call->builder->editor;
   if (editor != NULL) {
     editor->line = cleave_script_line(call->read.state);
-    return cleave_editor_add_node(editor, call->read.op, call->name, call->inputs, call->read.input_count,
-                                  (size_t)call->read.output_count, call->read.attributes,
-                                  call->read.attribute_count, out_node, error);
+    cleave_edit_t edit = {.name = call->name,
+                          .inputs = call->inputs,
+                          .input_count = call->read.input_count,
+                          .output_count = (uint32_t)call->read.output_count,
+                          .attributes = call->read.attributes,
+                          .attribute_count = call->read.attribute_count};
+    return cleave_editor_add_node(editor, call->read.op, &edit, out_node, error);
   }
   CLEAVE_TRY(cleave_graph_add_node(graph, call->read.op, call->name, call->inputs, call->read.input_count,
                                    (size_t)call->read.output_count, out_node, error));

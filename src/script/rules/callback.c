@@ -4,38 +4,29 @@
 
 #include <stdio.h>
 
-cleave_status_t cleave_callback_call_within(const cleave_script_rule_t *rule, const cleave_graph_t *graph,
-                                            const void *subject, cleave_node_t node,
-                                            cleave_script_body_t body, void *context, uint32_t budget,
-                                            cleave_error_t *error) {
+cleave_status_t cleave_callback_call(const cleave_script_rule_t *rule, const cleave_graph_t *graph,
+                                     const cleave_callback_t *call, cleave_error_t *error) {
+  uint32_t budget = call->budget != 0 ? call->budget : CLEAVE_SCRIPT_CALLBACK_BUDGET;
   *rule->calls += 1;
   cleave_script_set_rule(rule->script, rule->kind, rule->name, rule->place);
-  cleave_handles_enter(rule->script, graph, subject);
-  rule->script->node = node;
-  cleave_status_t status = cleave_script_call(rule->script, body, context, budget, error);
+  cleave_handles_enter(rule->script, graph, call->subject);
+  rule->script->node = call->node;
+  cleave_status_t status = cleave_script_call(rule->script, call->body, call->context, budget, error);
   rule->script->node = CLEAVE_NODE_NONE;
   cleave_handles_leave(rule->script);
   cleave_script_set_rule(rule->script, NULL, NULL, 0);
   return status;
 }
 
-cleave_status_t cleave_callback_call(const cleave_script_rule_t *rule, const cleave_graph_t *graph,
-                                     const void *subject, cleave_node_t node, cleave_script_body_t body,
-                                     void *context, cleave_error_t *error) {
-  return cleave_callback_call_within(rule, graph, subject, node, body, context, CLEAVE_SCRIPT_CALLBACK_BUDGET,
-                                     error);
-}
-
 cleave_status_t cleave_callback_edit(const cleave_script_rule_t *rule, cleave_builder_t *builder,
-                                     cleave_editor_t *editor, const cleave_callback_edit_t *call,
+                                     cleave_editor_t *editor, const cleave_callback_t *call,
                                      cleave_error_t *error) {
   cleave_script_t *script = rule->script;
   builder->graph = editor->graph;
   builder->editor = editor;
   builder->data_bytes = editor->data_bytes;
   script->owner = builder;
-  cleave_status_t status = cleave_callback_call_within(rule, editor->graph, call->subject, call->node,
-                                                       call->body, call->context, call->budget, error);
+  cleave_status_t status = cleave_callback_call(rule, editor->graph, call, error);
   script->owner = NULL;
   cleave_handles_forget(script);
   return status;

@@ -10,35 +10,25 @@
 #include "script/handles/handles.h"
 #include "script/rules/compile.h"
 
-/* Runs `body` for a rule, with handles of `graph`; `subject` is the match or proposal of the call, or NULL.
- * `node` is what the call is about, for messages; NONE if that is the whole graph. */
-CLEAVE_MUST_USE cleave_status_t cleave_callback_call(const cleave_script_rule_t *rule,
-                                                     const cleave_graph_t *graph, const void *subject,
-                                                     cleave_node_t node, cleave_script_body_t body,
-                                                     void *context, cleave_error_t *error);
-
-/* The same with another budget, in milliseconds. */
-CLEAVE_MUST_USE cleave_status_t cleave_callback_call_within(const cleave_script_rule_t *rule,
-                                                            const cleave_graph_t *graph, const void *subject,
-                                                            cleave_node_t node, cleave_script_body_t body,
-                                                            void *context, uint32_t budget,
-                                                            cleave_error_t *error);
-
-/* A call that changes a graph. */
-typedef struct cleave_callback_edit {
-  const void *subject; /* the match, or NULL */
-  cleave_node_t node;  /* that the call is about, for messages */
+/* A call of a rule's function. */
+typedef struct cleave_callback {
+  const void *subject; /* the match or proposal of the call, or NULL */
+  cleave_node_t node;  /* that the call is about, for messages; NONE: the whole graph */
   cleave_script_body_t body;
-  void *context;
-  uint32_t budget; /* milliseconds */
-} cleave_callback_edit_t;
+  void *context;   /* of the body */
+  uint32_t budget; /* milliseconds; 0: that of callbacks */
+} cleave_callback_t;
+
+/* Runs the body of a call for a rule, with handles of `graph`. */
+CLEAVE_MUST_USE cleave_status_t cleave_callback_call(const cleave_script_rule_t *rule,
+                                                     const cleave_graph_t *graph,
+                                                     const cleave_callback_t *call, cleave_error_t *error);
 
 /* The same for functions that change the editor's graph: `builder`, all zero, is the `g` that they get.
  * Handles of the call are stale in the next one, because the graph changes in between. */
 CLEAVE_MUST_USE cleave_status_t cleave_callback_edit(const cleave_script_rule_t *rule,
                                                      cleave_builder_t *builder, cleave_editor_t *editor,
-                                                     const cleave_callback_edit_t *call,
-                                                     cleave_error_t *error);
+                                                     const cleave_callback_t *call, cleave_error_t *error);
 
 /* Pushes the function that a reference of cleave_script_rule_t stands for. */
 void cleave_callback_push(lua_State *state, int reference);

@@ -20,7 +20,10 @@ static void run_where(lua_State *state, void *context) {
 static cleave_status_t where(void *context, const cleave_graph_t *graph, const cleave_match_t *match,
                              bool *out_accept, cleave_reason_t *reason, cleave_error_t *error) {
   where_call_t call = {.rule = context, .reason = reason};
-  CLEAVE_TRY(cleave_callback_call(context, graph, match, match->nodes[0], run_where, &call, error));
+  CLEAVE_TRY(cleave_callback_call(
+      context, graph,
+      &(cleave_callback_t){.subject = match, .node = match->nodes[0], .body = run_where, .context = &call},
+      error));
   *out_accept = call.accept;
   return CLEAVE_OK;
 }

@@ -60,7 +60,7 @@ static void run_apply(lua_State *state, void *context) {
 static cleave_status_t apply(void *context, cleave_editor_t *editor, cleave_gradient_call_t *call,
                              cleave_error_t *error) {
   gradient_call_t gradient = {.rule = context, .call = call};
-  cleave_callback_edit_t edit = {
+  cleave_callback_t edit = {
       .node = call->node, .body = run_apply, .context = &gradient, .budget = CLEAVE_SCRIPT_CALLBACK_BUDGET};
   cleave_status_t status = cleave_callback_edit(gradient.rule, &gradient.builder, editor, &edit, error);
   cleave_array_free(&gradient.builder.facts);

@@ -87,8 +87,11 @@ static void run_review(lua_State *state, void *context) {
 static cleave_status_t review(void *context, const cleave_proposal_t *proposal, cleave_review_t *review,
                               cleave_error_t *error) {
   review_call_t call = {.rule = context, .proposal = proposal, .review = review};
-  return cleave_callback_call(context, proposal->graph, proposal, proposal->nodes[0], run_review, &call,
-                              error);
+  return cleave_callback_call(
+      context, proposal->graph,
+      &(cleave_callback_t){
+          .subject = proposal, .node = proposal->nodes[0], .body = run_review, .context = &call},
+      error);
 }
 
 /* ---- supported ---- */
@@ -124,7 +127,8 @@ static void run_supported(lua_State *state, void *context) {
 static cleave_status_t supported(void *context, const cleave_graph_t *graph, cleave_node_t node,
                                  int64_t *out_group, cleave_error_t *error) {
   supported_call_t call = {.rule = context, .node = node};
-  CLEAVE_TRY(cleave_callback_call(context, graph, NULL, node, run_supported, &call, error));
+  CLEAVE_TRY(cleave_callback_call(
+      context, graph, &(cleave_callback_t){.node = node, .body = run_supported, .context = &call}, error));
   *out_group = call.group;
   return CLEAVE_OK;
 }

@@ -19,11 +19,11 @@ typedef struct edit_call {
 
 static cleave_status_t call_editing(edit_call_t *call, cleave_editor_t *editor, cleave_script_body_t body,
                                     uint32_t budget, cleave_error_t *error) {
-  cleave_callback_edit_t edit = {.subject = call->match,
-                                 .node = call->match != NULL ? call->match->nodes[0] : CLEAVE_NODE_NONE,
-                                 .body = body,
-                                 .context = call,
-                                 .budget = budget};
+  cleave_callback_t edit = {.subject = call->match,
+                            .node = call->match != NULL ? call->match->nodes[0] : CLEAVE_NODE_NONE,
+                            .body = body,
+                            .context = call,
+                            .budget = budget};
   return cleave_callback_edit(call->rule, &call->builder, editor, &edit, error);
 }
 

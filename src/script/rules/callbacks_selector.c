@@ -87,8 +87,9 @@ static cleave_status_t selector_create(void *context, const cleave_graph_t *grap
   for (int k = 0; k < METHOD_COUNT; k++) {
     selector->methods[k] = LUA_NOREF;
   }
-  cleave_status_t status =
-      cleave_callback_call(context, graph, NULL, CLEAVE_NODE_NONE, run_create, selector, error);
+  cleave_status_t status = cleave_callback_call(
+      context, graph, &(cleave_callback_t){.node = CLEAVE_NODE_NONE, .body = run_create, .context = selector},
+      error);
   if (status != CLEAVE_OK) {
     selector_destroy(context, selector);
     return status;
@@ -124,7 +125,9 @@ static cleave_status_t call_selector(select_call_t *call, bool *out_yes, cleave_
     return CLEAVE_OK;
   }
   cleave_node_t node = call->node_count > 0 ? call->nodes[call->node_count - 1] : CLEAVE_NODE_NONE;
-  CLEAVE_TRY(cleave_callback_call(selector->rule, selector->graph, NULL, node, run_select, call, error));
+  CLEAVE_TRY(cleave_callback_call(selector->rule, selector->graph,
+                                  &(cleave_callback_t){.node = node, .body = run_select, .context = call},
+                                  error));
   *out_yes = call->yes;
   return CLEAVE_OK;
 }
@@ -200,7 +203,9 @@ static cleave_status_t selector_filter(void *memory, const cleave_node_t *candid
     return CLEAVE_OK;
   }
   filter_call_t call = {.selector = selector, .candidates = candidates, .count = count, .keep = keep};
-  return cleave_callback_call(selector->rule, selector->graph, NULL, candidates[0], run_filter, &call, error);
+  return cleave_callback_call(
+      selector->rule, selector->graph,
+      &(cleave_callback_t){.node = candidates[0], .body = run_filter, .context = &call}, error);
 }
 
 const cleave_selector_functions_t cleave_callbacks_selector = {.create = selector_create,

@@ -63,8 +63,10 @@ static cleave_status_t fail_part(const building_t *building, cleave_error_t *err
 }
 
 /* Of settings with the same name the last one counts. */
-static cleave_status_t add_options(building_t *building, const cleave_setting_t *settings, size_t count,
-                                   bool *used, cleave_error_t *error) {
+static cleave_status_t add_options(building_t *building, const cleave_script_settings_t *given,
+                                   cleave_error_t *error) {
+  size_t count = given == NULL ? 0 : given->count;
+  const cleave_setting_t *settings = given == NULL ? NULL : given->items;
   building->options = cleave_arena_allocate(&building->rules->arena, count, sizeof *building->options);
   if (building->options == NULL) {
     return cleave_error_out_of_memory(error);
@@ -82,8 +84,8 @@ static cleave_status_t add_options(building_t *building, const cleave_setting_t 
       }
       building->options[building->option_count++] = option;
     }
-    if (used != NULL) {
-      used[k] = true;
+    if (given->out_used != NULL) {
+      given->out_used[k] = true;
     }
   }
   return CLEAVE_OK;
@@ -145,8 +147,8 @@ static cleave_status_t add_rules(building_t *building, uint32_t count, cleave_er
   return CLEAVE_OK;
 }
 
-static cleave_status_t build(building_t *building, uint32_t count, const cleave_setting_t *settings,
-                             size_t setting_count, bool *used, cleave_error_t *error) {
+static cleave_status_t build(building_t *building, uint32_t count, const cleave_script_settings_t *settings,
+                             cleave_error_t *error) {
   cleave_rules_t *rules = building->rules;
   building->rulesets = cleave_arena_allocate(&rules->arena, count, sizeof *building->rulesets);
   building->rule = cleave_arena_allocate(&rules->arena, count, sizeof *building->rule);
@@ -156,13 +158,13 @@ static cleave_status_t build(building_t *building, uint32_t count, const cleave_
   }
   rules->rulesets = building->rulesets;
   rules->declared.rules = building->declared;
-  CLEAVE_TRY(add_options(building, settings, setting_count, used, error));
+  CLEAVE_TRY(add_options(building, settings, error));
   return add_rules(building, count, error);
 }
 
 cleave_status_t cleave_rules_load_library(cleave_context_t *context, const char *name,
-                                          const cleave_rules_setting_t *settings, size_t setting_count,
-                                          bool *out_used, cleave_rules_t **out_rules, cleave_error_t *error) {
+                                          const cleave_script_settings_t *settings,
+                                          cleave_rules_t **out_rules, cleave_error_t *error) {
   building_t building = {.context = context, .name = name, .library_length = strcspn(name, "/")};
   cleave_named_rule_t rule;
   uint32_t count = 0;
@@ -177,7 +179,7 @@ cleave_status_t cleave_rules_load_library(cleave_context_t *context, const char 
   if (building.rules == NULL) {
     return cleave_error_out_of_memory(error);
   }
-  cleave_status_t status = build(&building, count, settings, setting_count, out_used, error);
+  cleave_status_t status = build(&building, count, settings, error);
   if (status != CLEAVE_OK) {
     cleave_rules_destroy(building.rules);
     return status;

@@ -18,9 +18,7 @@ typedef struct load {
   cleave_rules_t *rules;
   const char *text;
   size_t length;
-  const cleave_rules_setting_t *settings;
-  size_t setting_count;
-  bool *used;
+  cleave_script_settings_t settings;
   cleave_include_source_t source;
   const cleave_rules_listener_t *listener; /* may be NULL */
 } load_t;
@@ -28,21 +26,21 @@ typedef struct load {
 /* Pushes the settings as a list of { name =, value = }. */
 static void push_settings(lua_State *state, const load_t *load) {
   lua_newtable(state);
-  for (size_t k = 0; k < load->setting_count; k++) {
+  for (size_t k = 0; k < load->settings.count; k++) {
     lua_newtable(state);
-    lua_pushstring(state, load->settings[k].name);
+    lua_pushstring(state, load->settings.items[k].name);
     lua_setfield(state, -2, "name");
-    lua_pushstring(state, load->settings[k].value);
+    lua_pushstring(state, load->settings.items[k].value);
     lua_setfield(state, -2, "value");
     lua_rawseti(state, -2, (lua_Integer)k + 1);
   }
 }
 
 static void read_used(lua_State *state, int settings, const load_t *load) {
-  for (size_t k = 0; load->used != NULL && k < load->setting_count; k++) {
+  for (size_t k = 0; load->settings.out_used != NULL && k < load->settings.count; k++) {
     lua_rawgeti(state, settings, (lua_Integer)k + 1);
     lua_getfield(state, -1, "used");
-    load->used[k] = lua_toboolean(state, -1) != 0;
+    load->settings.out_used[k] = lua_toboolean(state, -1) != 0;
     lua_pop(state, 2);
   }
 }
@@ -123,8 +121,8 @@ static cleave_status_t keep_text(cleave_rules_t *rules, const load_t *load, clea
 static cleave_status_t load_rules(const char *name, load_t *load, cleave_rules_t **out_rules,
                                   cleave_error_t *error) {
   *out_rules = NULL;
-  for (size_t k = 0; load->used != NULL && k < load->setting_count; k++) {
-    load->used[k] = false;
+  for (size_t k = 0; load->settings.out_used != NULL && k < load->settings.count; k++) {
+    load->settings.out_used[k] = false;
   }
   cleave_rules_t *rules = cleave_allocate_zeroed(1, sizeof *rules);
   if (rules == NULL) {
@@ -150,20 +148,6 @@ static cleave_status_t load_rules(const char *name, load_t *load, cleave_rules_t
   return CLEAVE_OK;
 }
 
-cleave_status_t cleave_rules_load_text(cleave_context_t *context, const char *name, const char *text,
-                                       size_t length, const cleave_rules_setting_t *settings,
-                                       size_t setting_count, bool *out_used, cleave_rules_t **out_rules,
-                                       cleave_error_t *error) {
-  load_t load = {.context = context,
-                 .text = text,
-                 .length = length,
-                 .settings = settings,
-                 .setting_count = setting_count,
-                 .used = out_used,
-                 .source = CLEAVE_INCLUDE_NOTHING};
-  return load_rules(name, &load, out_rules, error);
-}
-
 /* The shipped rule file of that name ("onednn", "rules/onednn.lua"), or NULL. */
 static const cleave_embedded_file_t *find_shipped(const char *path) {
   char name[160];
@@ -176,38 +160,53 @@ static const cleave_embedded_file_t *find_shipped(const char *path) {
   return cleave_embedded_find(name);
 }
 
-cleave_status_t cleave_rules_load_watched(cleave_context_t *context, const char *path,
-                                          const cleave_rules_setting_t *settings, size_t setting_count,
-                                          bool *out_used, const cleave_rules_listener_t *listener,
-                                          cleave_rules_t **out_rules, cleave_error_t *error) {
-  *out_rules = NULL;
+/* A file, or one that is shipped. `load` has all but the text. */
+static cleave_status_t load_path(const char *path, load_t *load, cleave_rules_t **out_rules,
+                                 cleave_error_t *error) {
   cleave_file_t *file = NULL;
   cleave_error_t reading = CLEAVE_ERROR_INIT;
-  load_t load = {.context = context,
-                 .settings = settings,
-                 .setting_count = setting_count,
-                 .used = out_used,
-                 .source = CLEAVE_INCLUDE_FILES,
-                 .listener = listener};
-  if (listener != NULL) {
-    listener->note(listener->context, path);
+  if (load->listener != NULL) {
+    load->listener->note(load->listener->context, path);
   }
   cleave_status_t status = cleave_file_read(path, CLEAVE_SCRIPT_TEXT_LIMIT, &file, &reading);
   const cleave_embedded_file_t *shipped = status == CLEAVE_ERROR_IO ? find_shipped(path) : NULL;
   if (shipped != NULL) {
-    load.source = CLEAVE_INCLUDE_EMBEDDED;
-    load.text = shipped->text;
-    load.length = shipped->length;
-    return load_rules(shipped->name, &load, out_rules, error);
+    load->source = CLEAVE_INCLUDE_EMBEDDED;
+    load->text = shipped->text;
+    load->length = shipped->length;
+    return load_rules(shipped->name, load, out_rules, error);
   }
   if (status != CLEAVE_OK) {
     return cleave_error_set(error, status, "%s", reading.message);
   }
-  load.text = (const char *)cleave_file_data(file);
-  load.length = cleave_file_size(file);
-  status = load_rules(path, &load, out_rules, error);
+  load->source = CLEAVE_INCLUDE_FILES;
+  load->text = (const char *)cleave_file_data(file);
+  load->length = cleave_file_size(file);
+  status = load_rules(path, load, out_rules, error);
   cleave_file_release(file);
   return status;
+}
+
+cleave_status_t cleave_rules_load(cleave_context_t *context, const cleave_rule_source_t *source,
+                                  const cleave_script_settings_t *settings,
+                                  const cleave_rules_listener_t *listener, cleave_rules_t **out_rules,
+                                  cleave_error_t *error) {
+  *out_rules = NULL;
+  load_t load = {.context = context,
+                 .text = source->text,
+                 .length = source->length,
+                 .source = CLEAVE_INCLUDE_NOTHING,
+                 .listener = listener};
+  if (settings != NULL) {
+    load.settings = *settings;
+  }
+  if (source->text != NULL) {
+    return load_rules(source->path == NULL ? "rules" : source->path, &load, out_rules, error);
+  }
+  if (source->path == NULL) {
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "a rule source has neither path nor text");
+  }
+  return load_path(source->path, &load, out_rules, error);
 }
 
 cleave_status_t cleave_rules_load_embedded(cleave_context_t *context, const char *name,
@@ -220,12 +219,6 @@ cleave_status_t cleave_rules_load_embedded(cleave_context_t *context, const char
   load_t load = {
       .context = context, .text = file->text, .length = file->length, .source = CLEAVE_INCLUDE_EMBEDDED};
   return load_rules(file->name, &load, out_rules, error);
-}
-
-cleave_status_t cleave_rules_load(cleave_context_t *context, const char *path,
-                                  const cleave_rules_setting_t *settings, size_t setting_count,
-                                  bool *out_used, cleave_rules_t **out_rules, cleave_error_t *error) {
-  return cleave_rules_load_watched(context, path, settings, setting_count, out_used, NULL, out_rules, error);
 }
 
 const char *const *cleave_rules_files(const cleave_rules_t *rules, uint32_t *out_count) {

@@ -8,27 +8,13 @@
 /* A loaded rule file: the interpreter, and the rulesets compiled from it. One thread at a time. */
 typedef struct cleave_rules cleave_rules_t;
 
-/* For an option that the rule file declares. */
-typedef cleave_setting_t cleave_rules_setting_t;
+/* Settings of a script: name=value for the options that it declares. */
+typedef struct cleave_script_settings {
+  const cleave_setting_t *items;
+  size_t count;
+  bool *out_used; /* per setting, or NULL: is set if the script has an option of that name */
+} cleave_script_settings_t;
 
-/* Loads and compiles, with what libraries of `context` bring (NULL: the process's own); `path` is a file, or
- * the name of a shipped one ("onednn"). A file may include others of its folder (include.h); a source from
- * memory may not. CLEAVE_ERROR_RULE with file:line for everything that is wrong in it. A setting that no
- * option of the file declares is not an error here: `out_used[k]` (may be NULL) is set if the file has an
- * option of that name. */
-CLEAVE_MUST_USE cleave_status_t cleave_rules_load(cleave_context_t *context, const char *path,
-                                                  const cleave_rules_setting_t *settings,
-                                                  size_t setting_count, bool *out_used,
-                                                  cleave_rules_t **out_rules, cleave_error_t *error);
-CLEAVE_MUST_USE cleave_status_t cleave_rules_load_text(cleave_context_t *context, const char *name,
-                                                       const char *text, size_t length,
-                                                       const cleave_rules_setting_t *settings,
-                                                       size_t setting_count, bool *out_used,
-                                                       cleave_rules_t **out_rules, cleave_error_t *error);
-/* A rule file that is built in, by its path in the source tree ("lua/cleave/gradients/all.lua"), wherever the
- * process runs, and with its options as they are declared. */
-CLEAVE_MUST_USE cleave_status_t cleave_rules_load_embedded(cleave_context_t *context, const char *name,
-                                                           cleave_rules_t **out_rules, cleave_error_t *error);
 /* Called for each file that a load opens, before it is opened, even if it does not exist: the rule file, then
  * the files that it includes. `path` can be opened, and is valid during the call. */
 typedef struct cleave_rules_listener {
@@ -36,20 +22,26 @@ typedef struct cleave_rules_listener {
   void *context;
 } cleave_rules_listener_t;
 
-/* cleave_rules_load for callers that watch the files, including those of a load that fails. */
-CLEAVE_MUST_USE cleave_status_t cleave_rules_load_watched(cleave_context_t *context, const char *path,
-                                                          const cleave_rules_setting_t *settings,
-                                                          size_t setting_count, bool *out_used,
-                                                          const cleave_rules_listener_t *listener,
-                                                          cleave_rules_t **out_rules, cleave_error_t *error);
-
+/* Loads and compiles, with what libraries of `context` bring (NULL: the process's own). The path of `source`
+ * is a file, or the name of a shipped one ("onednn"). A file may include others of its folder (include.h); a
+ * source from memory may not. CLEAVE_ERROR_RULE with file:line for everything that is wrong in it. A setting
+ * that no option of the file declares is not an error here. `settings` and `listener` may be NULL; the
+ * listener is told of files also if the load fails. */
+CLEAVE_MUST_USE cleave_status_t cleave_rules_load(cleave_context_t *context,
+                                                  const cleave_rule_source_t *source,
+                                                  const cleave_script_settings_t *settings,
+                                                  const cleave_rules_listener_t *listener,
+                                                  cleave_rules_t **out_rules, cleave_error_t *error);
+/* A rule file that is built in, by its path in the source tree ("lua/cleave/gradients/all.lua"), wherever the
+ * process runs, and with its options as they are declared. */
+CLEAVE_MUST_USE cleave_status_t cleave_rules_load_embedded(cleave_context_t *context, const char *name,
+                                                           cleave_rules_t **out_rules, cleave_error_t *error);
 /* The rules of the library `name` that is loaded in the context, or the one that "name/part" means: passes
  * run on the library, each partitioner is a ruleset on the backend that it asks for. All settings are options
  * for the library. *out_rules is NULL if no library of that name brings rules; CLEAVE_ERROR_RULE if it has no
- * such part. */
+ * such part. `settings` may be NULL. */
 CLEAVE_MUST_USE cleave_status_t cleave_rules_load_library(cleave_context_t *context, const char *name,
-                                                          const cleave_rules_setting_t *settings,
-                                                          size_t setting_count, bool *out_used,
+                                                          const cleave_script_settings_t *settings,
                                                           cleave_rules_t **out_rules, cleave_error_t *error);
 
 /* The files that were read, as paths that can be opened: the rule file, then what it included. None for a

@@ -3,6 +3,7 @@
  * string.find, match, gmatch and gsub with Lua's patterns (reference manual 6.4.1), where every step counts
  * against the time budget, so that endless backtracking ends. Otherwise the same as Lua's own functions,
  * except for positions captured in strings beyond 2 GiB, which the memory cap excludes.
+ * Long file: one matcher, whose functions call each other in a ring.
  */
 #include <ctype.h>
 #include <string.h>

@@ -21,8 +21,13 @@ cleave_status_t cleave_rule_check_load(const cleave_rule_source_t *source,
     settings[k] = k < given ? options->settings[k] : test->settings[k - given];
     known[k] = true;
   }
-  status = cleave_rule_list_load(list, options->context, source, 1, settings, count, known, NULL, error);
-  list->stops_at_mistakes = true;
+  cleave_partition_request_t request = {.size = sizeof request,
+                                        .sources = source,
+                                        .source_count = 1,
+                                        .settings = settings,
+                                        .setting_count = count};
+  cleave_rule_list_options_t load = {.known = known, .stops_at_mistakes = true};
+  status = cleave_rule_list_load(list, options->context, &request, &load, error);
 cleanup:
   cleave_free(settings);
   cleave_free(known);

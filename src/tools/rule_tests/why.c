@@ -13,15 +13,8 @@ static cleave_status_t make_log(const cleave_rule_list_t *list, const cleave_gra
                                 cleave_error_t *error) {
   cleave_plan_t *plan = NULL;
   CLEAVE_TRY(cleave_boundary_log_create(graph, out_log, error));
-  cleave_partition_options_t options = {.supports = cleave_supports_ask,
-                                        .supports_context = supports,
-                                        .cost = cleave_supports_cost,
-                                        .cost_context = supports,
-                                        .review = cleave_supports_review,
-                                        .review_context = supports,
-                                        .allow = list->allow,
-                                        .allow_context = list->allow_context,
-                                        .log = *out_log};
+  cleave_partition_options_t options = cleave_rule_list_ask(list, supports);
+  options.log = *out_log;
   cleave_status_t status = cleave_partition(graph, list->pointers, list->count, &options, &plan, error);
   cleave_plan_destroy(plan);
   if (status != CLEAVE_OK) {
@@ -29,11 +22,6 @@ static cleave_status_t make_log(const cleave_rule_list_t *list, const cleave_gra
     *out_log = NULL;
   }
   return status;
-}
-
-static cleave_status_t fold(void *context, cleave_graph_t *graph, cleave_error_t *error) {
-  (void)context;
-  return cleave_graph_simplify(graph, NULL, 0, NULL, error);
 }
 
 cleave_status_t cleave_rule_list_why(const cleave_rule_list_t *list, const cleave_plan_t *plan,
@@ -57,7 +45,7 @@ cleave_status_t cleave_rule_list_why(const cleave_rule_list_t *list, const cleav
                                   .rule_count = (uint32_t)question->rule_count,
                                   .numbers_of_source = question->numbers_of_source,
                                   .limit = question->limit,
-                                  .fold = fold,
+                                  .fold = cleave_rule_list_fold,
                                   .supports = cleave_supports_ask,
                                   .supports_context = &supports,
                                   .is_interrupted = question->is_interrupted};
@@ -70,15 +58,13 @@ cleanup:
 
 /* ---- the embedding API ---- */
 
-static cleave_status_t answer(const cleave_rule_source_t *sources, size_t source_count,
-                              const cleave_setting_t *settings, size_t setting_count,
-                              const cleave_plan_t *plan, const cleave_why_question_t *question,
-                              cleave_plan_format_t format, cleave_text_t *text, cleave_error_t *error) {
+static cleave_status_t answer(const cleave_partition_request_t *request, const cleave_plan_t *plan,
+                              const cleave_why_question_t *question, cleave_plan_format_t format,
+                              cleave_text_t *text, cleave_error_t *error) {
   cleave_rule_list_t list = {0};
   cleave_why_t *why = NULL;
   cleave_status_t status = CLEAVE_OK;
-  CLEAVE_TRY_CLEANUP(cleave_rule_list_load(&list, plan->graph->context, sources, source_count, settings,
-                                           setting_count, NULL, NULL, error));
+  CLEAVE_TRY_CLEANUP(cleave_rule_list_load(&list, plan->graph->context, request, NULL, error));
   CLEAVE_TRY_CLEANUP(cleave_rule_list_why(&list, plan, question, &why, error));
   CLEAVE_TRY_CLEANUP(format == CLEAVE_PLAN_JSON ? cleave_why_print_json(why, text, error)
                                                 : cleave_why_print_text(why, text, error));
@@ -88,20 +74,26 @@ cleanup:
   return status;
 }
 
-cleave_status_t cleave_model_why(cleave_model_t *model, const cleave_rule_source_t *sources,
-                                 size_t source_count, const cleave_setting_t *settings, size_t setting_count,
-                                 const char *node, const char *rule, cleave_plan_format_t format,
-                                 char **out_text, cleave_error_t *error) {
+cleave_status_t cleave_model_why(cleave_model_t *model, const cleave_partition_request_t *request,
+                                 const cleave_why_options_t *options, char **out_text,
+                                 cleave_error_t *error) {
+  static const cleave_why_options_t plain = {.size = sizeof plain};
   cleave_plan_t *plan = NULL;
   cleave_text_t text = {0};
-  cleave_why_question_t question = {
-      .nodes = &node, .node_count = node != NULL, .rules = &rule, .rule_count = rule != NULL};
+  options = options == NULL ? &plain : options;
+  cleave_why_question_t question = {.nodes = &options->node,
+                                    .node_count = options->node != NULL,
+                                    .rules = &options->rule,
+                                    .rule_count = options->rule != NULL};
   cleave_status_t status = CLEAVE_OK;
   *out_text = NULL;
-  CLEAVE_TRY_CLEANUP(
-      cleave_model_partition(model, sources, source_count, settings, setting_count, NULL, &plan, error));
-  CLEAVE_TRY_CLEANUP(
-      answer(sources, source_count, settings, setting_count, plan, &question, format, &text, error));
+  if (options->size < sizeof *options) {
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                            "the options of cleave_model_why have %zu bytes, expected %zu", options->size,
+                            sizeof *options);
+  }
+  CLEAVE_TRY_CLEANUP(cleave_model_partition(model, request, &plan, error));
+  CLEAVE_TRY_CLEANUP(answer(request, plan, &question, options->format, &text, error));
   *out_text = cleave_copy_text(cleave_text_get(&text), text.length);
   status = *out_text == NULL ? cleave_error_out_of_memory(error) : CLEAVE_OK;
 cleanup:

@@ -134,18 +134,23 @@ void cleave_check_explain(const char *name, const cleave_tensor_view_t *actual,
   cleave_text_show(text, ": found %.9g, expected %.9g", difference->first_actual, difference->first_expected);
 }
 
-static cleave_status_t copy_output(const cleave_tensor_view_t *view, cleave_tensor_t **out_tensor,
-                                   cleave_error_t *error) {
-  CLEAVE_TRY(cleave_tensor_create(view->dtype, view->rank, view->dims, out_tensor, error));
-  cleave_tensor_t *tensor = *out_tensor;
-  if (view->dtype == CLEAVE_DTYPE_STRING) {
-    for (int64_t k = 0; k < tensor->count; k++) {
-      const char *text = ((const char *const *)view->data)[k];
-      CLEAVE_TRY(cleave_tensor_set_string(tensor, k, text, strlen(text), error));
-    }
-  } else if (tensor->bytes > 0) {
+cleave_status_t cleave_check_copy(const cleave_tensor_view_t *view, cleave_tensor_t **out_tensor,
+                                  cleave_error_t *error) {
+  cleave_tensor_t *tensor = NULL;
+  *out_tensor = NULL;
+  CLEAVE_TRY(cleave_tensor_create(view->dtype, view->rank, view->dims, &tensor, error));
+  if (view->dtype != CLEAVE_DTYPE_STRING && tensor->bytes > 0) {
     memcpy(tensor->data, view->data, tensor->bytes);
   }
+  for (int64_t k = 0; view->dtype == CLEAVE_DTYPE_STRING && k < tensor->count; k++) {
+    const char *text = ((const char *const *)view->data)[k];
+    cleave_status_t status = cleave_tensor_set_string(tensor, k, text, strlen(text), error);
+    if (status != CLEAVE_OK) {
+      cleave_tensor_release(tensor);
+      return status;
+    }
+  }
+  *out_tensor = tensor;
   return CLEAVE_OK;
 }
 
@@ -176,7 +181,7 @@ cleave_status_t cleave_check_reference(const cleave_graph_t *graph, cleave_tenso
   for (size_t k = 0; k < output_count; k++) {
     cleave_tensor_view_t view;
     CLEAVE_TRY_CLEANUP(cleave_session_output(session, (uint32_t)k, &view, error));
-    CLEAVE_TRY_CLEANUP(copy_output(&view, &outputs[k], error));
+    CLEAVE_TRY_CLEANUP(cleave_check_copy(&view, &outputs[k], error));
   }
 cleanup:
   cleave_session_destroy(session);

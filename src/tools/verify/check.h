@@ -40,6 +40,10 @@ void cleave_check_explain(const char *name, const cleave_tensor_view_t *actual,
                           const cleave_tensor_t *expected, const cleave_check_result_t *result,
                           cleave_text_t *text);
 
+/* A tensor of its own with what an output of a session holds. The caller releases it. */
+CLEAVE_MUST_USE cleave_status_t cleave_check_copy(const cleave_tensor_view_t *view,
+                                                  cleave_tensor_t **out_tensor, cleave_error_t *error);
+
 /* Runs a graph unpartitioned, every node alone on `cpu`, and hands out copies of the outputs: `outputs` has
  * room for all of them; the caller releases each (NULL if it failed). */
 CLEAVE_MUST_USE cleave_status_t cleave_check_reference(const cleave_graph_t *graph,

@@ -26,6 +26,7 @@ struct cleave_rules_watch {
   cleave_arena_t arena; /* copies of the arguments */
   cleave_model_t *model;
   cleave_partition_request_t request;
+  bool *known; /* per setting of the request */
   cleave_rules_listener_t listener;
   size_t input_count;
   const cleave_tensor_view_t **inputs; /* to copies of the views */
@@ -59,12 +60,12 @@ static const char *copy(cleave_rules_watch_t *watch, const char *text, bool *com
 }
 
 static cleave_status_t copy_request(cleave_rules_watch_t *watch, const cleave_partition_request_t *from,
-                                    cleave_error_t *error) {
+                                    const bool *known, cleave_error_t *error) {
   cleave_arena_t *arena = &watch->arena;
   cleave_rule_source_t *sources = cleave_arena_allocate(arena, from->source_count, sizeof *sources);
   cleave_setting_t *settings = cleave_arena_allocate(arena, from->setting_count, sizeof *settings);
-  bool *known = cleave_arena_allocate(arena, from->setting_count, sizeof *known);
-  bool complete = sources != NULL && settings != NULL && known != NULL;
+  watch->known = cleave_arena_allocate(arena, from->setting_count, sizeof *watch->known);
+  bool complete = sources != NULL && settings != NULL && watch->known != NULL;
   for (size_t k = 0; complete && k < from->source_count; k++) {
     if (from->sources[k].path == NULL || from->sources[k].text != NULL ||
         access(from->sources[k].path, R_OK) != 0) {
@@ -76,20 +77,20 @@ static cleave_status_t copy_request(cleave_rules_watch_t *watch, const cleave_pa
   for (size_t k = 0; complete && k < from->setting_count; k++) {
     settings[k].name = copy(watch, from->settings[k].name, &complete);
     settings[k].value = copy(watch, from->settings[k].value, &complete);
-    known[k] = from->known != NULL && from->known[k];
+    watch->known[k] = known != NULL && known[k];
   }
   watch->request = *from;
   watch->request.sources = sources;
   watch->request.settings = settings;
-  watch->request.known = known;
-  watch->request.listener = &watch->listener;
   watch->request.backend = from->backend == NULL ? NULL : copy(watch, from->backend, &complete);
   return complete ? CLEAVE_OK : cleave_error_out_of_memory(error);
 }
 
-static cleave_status_t copy_inputs(cleave_rules_watch_t *watch, const cleave_tensor_view_t *const *inputs,
-                                   size_t count, cleave_error_t *error) {
+static cleave_status_t copy_inputs(cleave_rules_watch_t *watch, const cleave_rules_watch_options_t *options,
+                                   cleave_error_t *error) {
   cleave_arena_t *arena = &watch->arena;
+  size_t count = options == NULL ? 0 : options->input_count;
+  const cleave_tensor_view_t *const *inputs = options == NULL ? NULL : options->inputs;
   cleave_tensor_view_t *views = cleave_arena_allocate(arena, count, sizeof *views);
   watch->inputs = cleave_arena_allocate(arena, count, sizeof *watch->inputs);
   if (views == NULL || watch->inputs == NULL) {
@@ -168,8 +169,9 @@ static cleave_status_t make_version(cleave_rules_watch_t *watch, version_t *vers
                                     cleave_error_t *error) {
   uint64_t start = cleave_clock_now();
   CLEAVE_TRY(check_files(watch, error));
-  CLEAVE_TRY(cleave_graph_partition_by(cleave_model_graph(watch->model), &watch->request, &version->plan,
-                                       &reload->rules_ms, error));
+  cleave_rule_list_options_t options = {.known = watch->known, .listener = &watch->listener};
+  CLEAVE_TRY(cleave_graph_partition(cleave_model_graph(watch->model), &watch->request, &options,
+                                    &version->plan, &reload->rules_ms, error));
   uint64_t planned = cleave_clock_now();
   reload->partition_ms = cleave_clock_ms(start, planned) - reload->rules_ms;
   CLEAVE_TRY(make_session(watch, version, error));
@@ -264,16 +266,16 @@ static void take_over(cleave_rules_watch_t *watch, const char *path, uint64_t sa
 /* ---- the watch ---- */
 
 static cleave_status_t start(cleave_rules_watch_t *watch, const cleave_partition_request_t *request,
-                             const cleave_tensor_view_t *const *inputs, size_t input_count,
-                             const cleave_rules_watch_options_t *options, cleave_error_t *error) {
+                             const bool *known, const cleave_rules_watch_options_t *options,
+                             cleave_error_t *error) {
   cleave_reload_t ignored = {0};
   if (request->source_count == 0) {
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "there is no rule file to watch");
   }
   watch->listener = (cleave_rules_listener_t){.note = note_file, .context = watch};
   CLEAVE_TRY(copy_options(watch, options, error));
-  CLEAVE_TRY(copy_request(watch, request, error));
-  CLEAVE_TRY(copy_inputs(watch, inputs, input_count, error));
+  CLEAVE_TRY(copy_request(watch, request, known, error));
+  CLEAVE_TRY(copy_inputs(watch, options, error));
   CLEAVE_TRY(make_version(watch, &watch->current, &ignored, error));
   if (watch->watch_error.status != CLEAVE_OK) {
     return cleave_error_set(error, watch->watch_error.status, "%s", watch->watch_error.message);
@@ -283,25 +285,22 @@ static cleave_status_t start(cleave_rules_watch_t *watch, const cleave_partition
   return watch->measure_ms < 0 ? CLEAVE_OK : cleave_session_run(watch->current.session, error);
 }
 
-cleave_status_t cleave_rules_watch_create_known(cleave_model_t *model, const cleave_rule_source_t *sources,
-                                                size_t source_count, const cleave_setting_t *settings,
-                                                size_t setting_count, const bool *known, const char *backend,
-                                                const cleave_tensor_view_t *const *inputs, size_t input_count,
+cleave_status_t cleave_rules_watch_create_known(cleave_model_t *model,
+                                                const cleave_partition_request_t *request, const bool *known,
                                                 const cleave_rules_watch_options_t *options,
                                                 cleave_rules_watch_t **out_watch, cleave_error_t *error) {
   *out_watch = NULL;
+  if (options != NULL && options->size < sizeof *options) {
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                            "the options of cleave_rules_watch_create have %zu bytes, expected %zu",
+                            options->size, sizeof *options);
+  }
   cleave_rules_watch_t *watch = cleave_allocate_zeroed(1, sizeof *watch);
   if (watch == NULL) {
     return cleave_error_out_of_memory(error);
   }
-  cleave_partition_request_t request = {.sources = sources,
-                                        .source_count = source_count,
-                                        .settings = settings,
-                                        .setting_count = setting_count,
-                                        .known = known,
-                                        .backend = backend};
   watch->model = cleave_model_retain(model);
-  cleave_status_t status = start(watch, &request, inputs, input_count, options, error);
+  cleave_status_t status = start(watch, request, known, options, error);
   if (status != CLEAVE_OK) {
     cleave_rules_watch_destroy(watch);
     return status;
@@ -310,14 +309,10 @@ cleave_status_t cleave_rules_watch_create_known(cleave_model_t *model, const cle
   return CLEAVE_OK;
 }
 
-cleave_status_t cleave_rules_watch_create(cleave_model_t *model, const cleave_rule_source_t *sources,
-                                          size_t source_count, const cleave_setting_t *settings,
-                                          size_t setting_count, const char *backend,
-                                          const cleave_tensor_view_t *const *inputs, size_t input_count,
+cleave_status_t cleave_rules_watch_create(cleave_model_t *model, const cleave_partition_request_t *request,
                                           const cleave_rules_watch_options_t *options,
                                           cleave_rules_watch_t **out_watch, cleave_error_t *error) {
-  return cleave_rules_watch_create_known(model, sources, source_count, settings, setting_count, NULL, backend,
-                                         inputs, input_count, options, out_watch, error);
+  return cleave_rules_watch_create_known(model, request, NULL, options, out_watch, error);
 }
 
 void cleave_rules_watch_destroy(cleave_rules_watch_t *watch) {

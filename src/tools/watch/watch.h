@@ -6,12 +6,10 @@
 #include "runtime/session/session.h"
 #include "tools/verify/paired.h"
 
-/* cleave_rules_watch_create if some settings have served elsewhere (`known`, as for
- * cleave_graph_partition; may be NULL). */
+/* cleave_rules_watch_create if some settings have served elsewhere (`known`, as in
+ * cleave_rule_list_options_t; may be NULL). */
 CLEAVE_MUST_USE cleave_status_t cleave_rules_watch_create_known(
-    cleave_model_t *model, const cleave_rule_source_t *sources, size_t source_count,
-    const cleave_setting_t *settings, size_t setting_count, const bool *known, const char *backend,
-    const cleave_tensor_view_t *const *inputs, size_t input_count,
+    cleave_model_t *model, const cleave_partition_request_t *request, const bool *known,
     const cleave_rules_watch_options_t *options, cleave_rules_watch_t **out_watch, cleave_error_t *error);
 
 /* watch_measure.c: runs two sessions on the inputs that they are set to, and says how their outputs differ

@@ -10,8 +10,7 @@
 static cleave_status_t borrow(const cleave_tensor_view_t *view, cleave_tensor_t **out_tensor,
                               cleave_error_t *error) {
   int64_t count = cleave_view_element_count(view);
-  return cleave_tensor_create_borrowed(view->dtype, view->rank, view->dims, view->data,
-                                       (size_t)count * cleave_dtype_size(view->dtype), NULL, out_tensor,
+  return cleave_tensor_create_borrowed(view, (size_t)count * cleave_dtype_size(view->dtype), NULL, out_tensor,
                                        error);
 }
 

@@ -6,6 +6,8 @@
  * and "large". Every step of the pass is a line of the log, with what it was answered. */
 #include "misdeed.h"
 
+#define NEW_NODE(...) (&(cleave_new_node_t){.size = sizeof(cleave_new_node_t), __VA_ARGS__})
+
 static const cleave_host_t *its_host;
 static const cleave_graph_editor_t *kept; /* of a pass that is over */
 
@@ -187,9 +189,14 @@ static void change_all(const cleave_graph_editor_t *g) {
   uint32_t product = CLEAVE_INDEX_NONE;
   uint32_t turned = CLEAVE_INDEX_NONE;
   STEP(g->add_constant(g->graph, "half", &half, &constant, &said));
-  STEP(g->add_node(g->graph, "", "Mul", "half of it", (uint32_t[]){from, constant}, 2, NULL, 0, 1, &product,
-                   &said));
-  STEP(g->add_node(g->graph, NULL, "Transpose", NULL, &product, 1, axes, 1, 1, &turned, &said));
+  STEP(g->add_node(g->graph,
+                   NEW_NODE(.op = "Mul", .name = "half of it", .inputs = (uint32_t[]){from, constant},
+                            .input_count = 2, .output_count = 1),
+                   &product, &said));
+  STEP(g->add_node(g->graph,
+                   NEW_NODE(.op = "Transpose", .inputs = &product, .input_count = 1, .attributes = axes,
+                            .attribute_count = 1, .output_count = 1),
+                   &turned, &said));
   STEP(g->set_input(g->graph, node, 0, turned, &said));
   view = g->view(g->graph);
   STEP(view != NULL && view->node_count > 2 ? CLEAVE_OK : CLEAVE_ERROR_INTERNAL);
@@ -226,14 +233,25 @@ static void try_wrong_numbers(const cleave_graph_editor_t *g) {
   STEP(g->set_input(g->graph, node, 0, CLEAVE_INDEX_NONE, &said));
   STEP(g->replace_uses(g->graph, value, 100000, &said));
   STEP(g->replace_uses(g->graph, 100000, value, NULL));
-  STEP(g->add_node(g->graph, "", "Expp", NULL, many, 1, NULL, 0, 1, &out, &said));
-  STEP(g->add_node(g->graph, "bad.op", "Twic", NULL, many, 1, NULL, 0, 1, &out, &said));
-  STEP(g->add_node(g->graph, NULL, NULL, NULL, many, 1, NULL, 0, 1, &out, &said));
-  STEP(g->add_node(g->graph, "", "Exp", NULL, NULL, 1, NULL, 0, 1, &out, &said));
-  STEP(g->add_node(g->graph, "", "Exp", NULL, many, 1, NULL, 3, 1, &out, &said));
-  STEP(g->add_node(g->graph, "", "Exp", NULL, many, 1, NULL, 0, 0, &out, &said));
-  STEP(g->add_node(g->graph, "", "Exp", NULL, many, 1, NULL, 0, 4000000000u, &out, &said));
-  STEP(g->add_node(g->graph, "", "Exp", NULL, many, 4000000000u, NULL, 0, 1, &out, &said));
+  STEP(g->add_node(g->graph, NEW_NODE(.op = "Expp", .inputs = many, .input_count = 1, .output_count = 1),
+                   &out, &said));
+  STEP(g->add_node(
+      g->graph,
+      NEW_NODE(.domain = "bad.op", .op = "Twic", .inputs = many, .input_count = 1, .output_count = 1), &out,
+      &said));
+  STEP(g->add_node(g->graph, NEW_NODE(.inputs = many, .input_count = 1, .output_count = 1), &out, &said));
+  STEP(g->add_node(g->graph, NEW_NODE(.op = "Exp", .input_count = 1, .output_count = 1), &out, &said));
+  STEP(g->add_node(
+      g->graph,
+      NEW_NODE(.op = "Exp", .inputs = many, .input_count = 1, .attribute_count = 3, .output_count = 1), &out,
+      &said));
+  STEP(g->add_node(g->graph, NEW_NODE(.op = "Exp", .inputs = many, .input_count = 1), &out, &said));
+  STEP(g->add_node(g->graph,
+                   NEW_NODE(.op = "Exp", .inputs = many, .input_count = 1, .output_count = 4000000000u), &out,
+                   &said));
+  STEP(g->add_node(g->graph,
+                   NEW_NODE(.op = "Exp", .inputs = many, .input_count = 4000000000u, .output_count = 1), &out,
+                   &said));
   STEP(out == 7 ? CLEAVE_OK : CLEAVE_ERROR_INTERNAL);
 }
 
@@ -346,8 +364,11 @@ static void use_own_operator(const cleave_graph_editor_t *g) {
   const cleave_attribute_view_t crash = {
       .size = sizeof crash, .name = "crashes", .kind = CLEAVE_ATTRIBUTE_INT, .i = 1};
   bool crashes = misdeed("crash within");
-  STEP(
-      g->add_node(g->graph, "bad.rules", "Same", "same", &from, 1, &crash, crashes ? 1 : 0, 1, &same, &said));
+  STEP(g->add_node(
+      g->graph,
+      NEW_NODE(.domain = "bad.rules", .op = "Same", .name = "same", .inputs = &from, .input_count = 1,
+               .attributes = &crash, .attribute_count = crashes ? 1 : 0, .output_count = 1),
+      &same, &said));
   STEP(g->set_input(g->graph, node, 0, same, &said));
 }
 

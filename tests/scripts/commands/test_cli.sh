@@ -184,6 +184,23 @@ if [ -d "$corpus/test_relu" ]; then
   check "prints JSON" 1 '"reason":' "$program" conform bad --json
 fi
 
+# What a run computes, in files: again as data, and from one file to the next.
+check "saves inputs and outputs" 0 'then median' "$program" run tiny.lua --repeat 1 --seed 3 --save kept/
+check "which are data of the model" 0 'all outputs match against' "$program" run tiny.lua --repeat 1 --data kept
+check "of another seed" 0 'then median' "$program" run tiny.lua --repeat 1 --seed 4 --save other
+check "which compute other values" 1 'outputs differ' \
+  "$program" run tiny.lua --repeat 1 --data kept --input x=other/input_0.pb
+output=$("$program" inspect tiny.lua | sed -n 's/^ *output 0 *\([^ ]*\) .*/\1/p')
+check "writes an output" 0 'then median' \
+  "$program" run tiny.lua --repeat 1 --seed 3 --output "$output=y.npy" --output "$output=y.pb"
+check "in NumPy's format" 0 NUMPY head -c 6 y.npy
+check "an output that is none" 1 "the model has no output 'no'; its outputs are: $output" \
+  "$program" run tiny.lua --output no=y.npy
+check "a file that is no tensor" 1 'y.txt: not a tensor by its name: expected .npy or .pb' \
+  "$program" run tiny.lua --output "$output=y.txt"
+check "an output without a file" 1 "expected NAME=FILE, found 'y'" "$program" run tiny.lua --output y
+check "a folder that cannot be" 1 'no/such: cannot make this folder' "$program" run tiny.lua --save no/such
+
 # All calls of scripts together: each is far below its own limit.
 cat >many.lua <<'LUA'
 local x = g.input("x", "float32", { 4 })

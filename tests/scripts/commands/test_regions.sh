@@ -68,7 +68,7 @@ sed 's/"opset":1[0-9]*/"opset":7/' a/island_0.json >a/old.json
 check "another operator set" 1 "hash: the text says" "$program" inspect a/old.json
 printf '{"format": "cleave-region",\n "version": 1,, }' >a/broken.json
 check "broken text has its line" 1 "a/broken.json:2: not JSON" "$program" inspect a/broken.json
-check "no folder to write to" 1 "cannot make the folder" "$program" partition tiny.lua --rules rules.lua --regions no/such/folder
+check "no folder to write to" 1 "cannot make this folder" "$program" partition tiny.lua --rules rules.lua --regions no/such/folder
 check "json says where" 0 '"regions_folder"' "$program" partition tiny.lua --rules rules.lua --regions a --json
 
 # What verify finds wrong is kept as a region, and is seen again in it.

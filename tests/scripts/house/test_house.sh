@@ -13,10 +13,11 @@ sources=$(find src backends tests examples -name '*.[ch]' | sort)
 for file in $sources $(find src backends -name '*.inc') $(find rules lua examples tests -name '*.lua'); do
   head -n 2 "$file" | grep -q '^\(//\|--\) SPDX-License-Identifier: Apache-2.0$' || complain "$file: no SPDX line at the top"
 done
-for file in $(find src backends lua/cleave -name '*.[ch]' -o -name '*.lua' | sort); do
-  [ "$file" = src/include/cleave/backend.h ] && continue # one file by design: all that a library includes
+for file in $(find src backends lua/cleave rules -name '*.[ch]' -o -name '*.lua' | sort); do
+  case $file in src/include/*) continue ;; esac # one file by design for each who includes it
   lines=$(wc -l <"$file")
-  [ "$lines" -le 600 ] || complain "$file: $lines lines; look for the second subject in it"
+  [ "$lines" -le 500 ] || { [ "$lines" -le 700 ] && head -n 12 "$file" | grep -q 'Long file:'; } ||
+    complain "$file: $lines lines; look for the second subject in it, or say above why there is none (Long file:)"
 done
 # Functions of more than 60 lines say above why: a comment that begins with "Long:".
 # shellcheck disable=SC2086
@@ -24,6 +25,19 @@ long=$(awk 'FNR == 1 { name = "" } { if ($0 ~ /^[a-z_].*\(/ && $0 !~ /;$/ && nam
     if ($0 == "}" && name != "") { if (FNR - start + 1 > 60 && reason !~ /Long:/) print FILENAME ":" start ": " FNR - start + 1 " lines: " name; name = "" }
     if ($0 == "};" || $0 ~ /^[a-z_].*;$/) name = ""; above = $0 }' $(find src backends -name '*.c' -o -name '*.inc'))
 [ -z "$long" ] || complain "functions of more than 60 lines: $long"
+# Functions with more than six parameters, the error (or message) not counted, say above why: "Wide:".
+# shellcheck disable=SC2086
+wide=$(awk 'FNR == 1 { name = ""; above = "" }
+    name == "" && /^[a-z_].*\(/ && !/;$/ && !/^#|^typedef|= *\{?$/ { line = FNR; reason = above; text = ""; name = "?" }
+    name != "" { text = text " " $0
+      if ($0 ~ /\{$/) {
+        sub(/[^(]*\(/, "", text); sub(/,[^,]*\*(error|message|reason)(, *const char \*format, \.\.\.)?\) *\{$/, ")", text)
+        while (gsub(/\([^()]*\) *\(/, "(", text) || gsub(/\([^()]*\)/, "", text)) { }
+        if (gsub(/,/, ",", text) > 5 && reason !~ /Wide:/) print FILENAME ":" line
+        name = ""
+      } else if ($0 ~ /;$/) name = "" }
+    { above = $0 }' $(find src backends -name '*.c'))
+[ -z "$wide" ] || complain "functions with more than 6 parameters: $wide"
 rooms=$(find src backends -name '*.c' | sed 's|/[^/]*$||' | sort -u)
 for folder in src $rooms backends rules examples examples/*/ lua tests; do
   [ -f "${folder%/}/README.md" ] || complain "${folder%/}: no README.md"

@@ -70,7 +70,11 @@ static const char RULES_PATH[] = "a.lua";
 
 static cleave_status_t load(cleave_rule_list_t *list, const char *text, cleave_error_t *error) {
   cleave_rule_source_t source = {.path = RULES_PATH, .text = text, .length = strlen(text)};
-  cleave_status_t status = cleave_rule_list_load(list, NULL, &source, 1, NULL, 0, NULL, NULL, error);
+  cleave_status_t status = cleave_rule_list_load(
+      list, NULL,
+      &(cleave_partition_request_t){
+          .size = sizeof(cleave_partition_request_t), .sources = &source, .source_count = 1},
+      NULL, error);
   list->stops_at_mistakes = true; /* those of `replace` are seen like all others */
   return status;
 }

@@ -25,7 +25,11 @@ static fixture_t load(const char *head, const char *rule) {
   (void)snprintf(text, sizeof text,
                  HEAD "%s\nreturn ruleset { name = 'a', backend = 'cpu',\n%s\n" TEST_GRAPH "}\n", head, rule);
   cleave_rule_source_t source = {.path = "a.lua", .text = text, .length = strlen(text)};
-  unit_ok(cleave_rule_list_load(&fixture.list, NULL, &source, 1, NULL, 0, NULL, NULL, e));
+  unit_ok(cleave_rule_list_load(
+      &fixture.list, NULL,
+      &(cleave_partition_request_t){
+          .size = sizeof(cleave_partition_request_t), .sources = &source, .source_count = 1},
+      NULL, e));
   return fixture;
 }
 
@@ -245,7 +249,11 @@ UNIT_TEST(two_rule_files_share_nothing) {
   build(&fixture);
   cleave_rule_source_t sources[2] = {{"1.lua", TEXT, sizeof TEXT - 1}, {"2.lua", TEXT, sizeof TEXT - 1}};
   cleave_rule_list_t list = {0};
-  unit_ok(cleave_rule_list_load(&list, NULL, sources, 2, NULL, 0, NULL, NULL, e));
+  unit_ok(cleave_rule_list_load(
+      &list, NULL,
+      &(cleave_partition_request_t){
+          .size = sizeof(cleave_partition_request_t), .sources = sources, .source_count = 2},
+      NULL, e));
   cleave_plan_t *plan = NULL;
   unit_ok(cleave_rule_list_partition(&list, fixture.graph, &plan, e));
   cleave_plan_destroy(plan);

@@ -14,8 +14,9 @@
 static cleave_status_t load(const cleave_text_t *text, cleave_error_t *error) {
   cleave_rules_t *rules = NULL;
   ck_assert(!text->failed);
-  cleave_status_t status =
-      cleave_rules_load_text(NULL, "r.lua", text->data, text->length, NULL, 0, NULL, &rules, error);
+  cleave_status_t status = cleave_rules_load(
+      NULL, &(cleave_rule_source_t){.path = "r.lua", .text = text->data, .length = text->length}, NULL, NULL,
+      &rules, error);
   cleave_rules_destroy(rules);
   return status;
 }
@@ -185,7 +186,9 @@ static void expect_graph(const char *body, cleave_status_t status, const char *m
                      "return ruleset { name = 'r', fuse 'f' { pattern = 'Conv' },\n"
                      "  test 't' { graph = function(g, x)\n%s\nreturn g.Relu(x) end, expect = {} } }\n",
                      body);
-  unit_ok(cleave_rules_load_text(NULL, "r.lua", text.data, text.length, NULL, 0, NULL, &rules, e));
+  unit_ok(cleave_rules_load(
+      NULL, &(cleave_rule_source_t){.path = "r.lua", .text = text.data, .length = text.length}, NULL, NULL,
+      &rules, e));
   const cleave_declared_t *declared = cleave_rules_declared(rules);
   cleave_status_t found = cleave_rules_build_test(rules, &declared->tests[0], &graph, &error);
   /* On a busy machine the clock may come first. */

@@ -38,7 +38,11 @@ static cleave_context_t *make_context(void) {
 static cleave_status_t partition(cleave_model_t *model, const char *rules, cleave_plan_t **out_plan,
                                  cleave_error_t *error) {
   cleave_rule_source_t source = {.path = "r.lua", .text = rules, .length = strlen(rules)};
-  return cleave_model_partition(model, &source, 1, NULL, 0, NULL, out_plan, error);
+  return cleave_model_partition(
+      model,
+      &(cleave_partition_request_t){
+          .size = sizeof(cleave_partition_request_t), .sources = &source, .source_count = 1},
+      out_plan, error);
 }
 
 /* A model, its plan on the library "good", and its session. */
@@ -146,7 +150,11 @@ UNIT_TEST(rule_files_and_models_of_different_contexts_do_not_go_together) {
   cleave_rule_files_t *files = NULL;
   cleave_plan_t *plan = NULL;
   unit_ok(cleave_backend_load(context, LIBRARY("good"), NULL, e));
-  unit_ok(cleave_rule_files_load(context, &source, 1, NULL, 0, NULL, &files, e));
+  unit_ok(cleave_rule_files_load(
+      context,
+      &(cleave_partition_request_t){
+          .size = sizeof(cleave_partition_request_t), .sources = &source, .source_count = 1},
+      &files, e));
   cleave_model_t *stranger = library_case_model(RELU_MODEL);
   cleave_model_t *model = library_case_model_in(context, RELU_MODEL);
   cleave_context_release(context); /* the files and the model keep it */
@@ -176,8 +184,11 @@ UNIT_TEST(rules_are_watched_with_the_libraries_of_the_model) {
   cleave_tensor_view_t view = {
       .size = sizeof view, .dtype = CLEAVE_DTYPE_F32, .rank = 2, .dims = SHAPE, .data = DATA};
   const cleave_tensor_view_t *inputs[1] = {&view};
+  cleave_partition_request_t request = {
+      .size = sizeof request, .sources = &source, .source_count = 1, .backend = "good"};
+  cleave_rules_watch_options_t options = {.size = sizeof options, .inputs = inputs, .input_count = 1};
   cleave_rules_watch_t *watch = NULL;
-  unit_ok(cleave_rules_watch_create(model, &source, 1, NULL, 0, "good", inputs, 1, NULL, &watch, e));
+  unit_ok(cleave_rules_watch_create(model, &request, &options, &watch, e));
   ck_assert_str_eq(cleave_plan_region_backend(cleave_rules_watch_plan(watch), 0), "good");
   library_case_run(cleave_rules_watch_session(watch), 0, RELU, 6);
   cleave_rules_watch_destroy(watch);
@@ -414,7 +425,7 @@ static void *work(void *argument) {
     cleave_model_t *model = NULL;
     cleave_plan_t *plan = NULL;
     unit_ok(cleave_model_load(context, CLEAVE_SOURCE_DIR "/examples/accelerators/custom_ops/model_gemms.lua",
-                              NULL, 0, 0, &model, e));
+                              NULL, &model, e));
     unit_ok(partition(model, RELU_RULES("good"), &plan, e));
     cleave_context_release(context);
     cleave_plan_destroy(plan);

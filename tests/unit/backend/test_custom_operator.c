@@ -534,8 +534,7 @@ UNIT_TEST(model_files_keep_library_operators_and_their_version) {
   ck_assert_int_eq(cleave_op_int(graph, node, "a", 0), 3);
   cleave_graph_destroy(graph);
   cleave_custom_ops_remove(&owner);
-  unit_ok(
-      cleave_model_load(NULL, path, NULL, 0, 0, &model, e)); /* without the library: unknown, and readable */
+  unit_ok(cleave_model_load(NULL, path, NULL, &model, e)); /* without the library: unknown, and readable */
   unit_ok(add(&definition, e));
   unit_fails_with(cleave_session_create(model, NULL, NULL, 0, NULL, &session, e), CLEAVE_ERROR_UNSUPPORTED,
                   "its library was loaded after the model was read; read the model again");

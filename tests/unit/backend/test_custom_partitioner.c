@@ -411,7 +411,7 @@ UNIT_TEST(settings_reach_the_library_whatever_is_in_them) {
   uint32_t count = 0;
   bool used[3] = {false};
   const cleave_setting_t settings[] = {{"a", "old"}, {"a\"] = os.exit() --", "\"]]\\\n\xff '"}, {"a", "new"}};
-  unit_ok(cleave_rules_load_library(NULL, "cpu", settings, 3, used, &rules, e));
+  unit_ok(cleave_rules_load_library(NULL, "cpu", &(cleave_script_settings_t){settings, 3, used}, &rules, e));
   const cleave_ruleset_t *rulesets = cleave_rules_rulesets(rules, &count);
   ck_assert_uint_eq(count, 1);
   ck_assert_str_eq(rulesets[0].name, "cpu/exps");
@@ -429,9 +429,9 @@ UNIT_TEST(settings_reach_the_library_whatever_is_in_them) {
   ck_assert_uint_eq(declared->rule_count, 1);
   ck_assert_str_eq(declared->rules[0].ruleset, "cpu/exps");
   cleave_rules_destroy(rules);
-  unit_fails(cleave_rules_load_library(NULL, "cpu/expz", NULL, 0, NULL, &rules, e), CLEAVE_ERROR_RULE,
+  unit_fails(cleave_rules_load_library(NULL, "cpu/expz", NULL, &rules, e), CLEAVE_ERROR_RULE,
              "library 'cpu' has no rule 'expz' (did you mean 'exps'?); it has: exps");
-  unit_ok(cleave_rules_load_library(NULL, "other/exps", NULL, 0, NULL, &rules, e));
+  unit_ok(cleave_rules_load_library(NULL, "other/exps", NULL, &rules, e));
   ck_assert_ptr_null(rules);
 }
 

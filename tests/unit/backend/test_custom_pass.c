@@ -5,6 +5,8 @@
 #include "partition/plan/plan.h"
 #include "unit.h"
 
+#define NEW_NODE(...) (&(cleave_new_node_t){.size = sizeof(cleave_new_node_t), __VA_ARGS__})
+
 #define MODEL                                       \
   "local x = g.input('x', 'float32', { 'N', 2 })\n" \
   "local a = g.Exp(x, { name = 'exp' })\n"          \
@@ -75,7 +77,11 @@ static void check(cleave_status_t (*what)(const cleave_graph_editor_t *, cleave_
   body = NULL;
   unit_ok(cleave_plan_format(plan, CLEAVE_PLAN_JSON, &text, e));
   cleave_plan_destroy(plan);
-  unit_ok(cleave_plan_load_text(model, "saved", text, strlen(text), NULL, &plan, e));
+  unit_ok(
+      cleave_plan_load(model, "saved",
+                       &(cleave_plan_load_options_t){
+                           .size = sizeof(cleave_plan_load_options_t), .text = text, .length = strlen(text)},
+                       &plan, e));
   session = library_case_session(model, plan, 2, DIMS, DATA, NULL);
   library_case_run(session, 0, expected, 2);
   cleave_session_destroy(session);
@@ -118,7 +124,9 @@ static cleave_status_t change_all(const cleave_graph_editor_t *g, cleave_message
   uint32_t four = CLEAVE_INDEX_NONE;
   uint32_t product = CLEAVE_INDEX_NONE;
   CLEAVE_TRY(g->add_constant(g->graph, "four", &scalar, &four, m));
-  CLEAVE_TRY(g->add_node(g->graph, "", "Mul", NULL, (uint32_t[]){exp, four}, 2, NULL, 0, 1, &product, m));
+  CLEAVE_TRY(g->add_node(
+      g->graph, NEW_NODE(.op = "Mul", .inputs = (uint32_t[]){exp, four}, .input_count = 2, .output_count = 1),
+      &product, m));
   CLEAVE_TRY(g->replace_uses(g->graph, neg, product, m));
   CLEAVE_TRY(g->remove_node(g->graph, neg_node, m));
   CLEAVE_TRY(g->set_attribute(g->graph, leaky, &alpha, m));
@@ -136,7 +144,10 @@ static cleave_status_t add_an_input(const cleave_graph_editor_t *g, cleave_messa
   uint32_t more = CLEAVE_INDEX_NONE;
   uint32_t sum = CLEAVE_INDEX_NONE;
   CLEAVE_TRY(g->add_input(g->graph, "more", &type, &more, m));
-  CLEAVE_TRY(g->add_node(g->graph, NULL, "Add", "sum", (uint32_t[]){neg, more}, 2, NULL, 0, 1, &sum, m));
+  CLEAVE_TRY(g->add_node(g->graph,
+                         NEW_NODE(.op = "Add", .name = "sum", .inputs = (uint32_t[]){neg, more},
+                                  .input_count = 2, .output_count = 1),
+                         &sum, m));
   CLEAVE_TRY(g->set_input(g->graph, leaky, 0, sum, m));
   view = g->view(g->graph);
   ck_assert_uint_eq(view->input_count, 2);
@@ -156,10 +167,18 @@ static cleave_status_t add_attributes(const cleave_graph_editor_t *g, cleave_mes
   uint32_t exp = output(g, "exp");
   uint32_t neg = output(g, "neg");
   uint32_t turned[3];
-  CLEAVE_TRY(g->add_node(g->graph, "", "Transpose", NULL, &neg, 1, attributes, 1, 1, &turned[0], m));
-  CLEAVE_TRY(g->add_node(g->graph, "", "Transpose", NULL, turned, 1, attributes, 1, 1, &turned[1], m));
-  CLEAVE_TRY(
-      g->add_node(g->graph, "", "Gelu", NULL, &exp, 1, &cut, 1, 1, &turned[2], m)); /* nobody reads it */
+  CLEAVE_TRY(g->add_node(g->graph,
+                         NEW_NODE(.op = "Transpose", .inputs = &neg, .input_count = 1,
+                                  .attributes = attributes, .attribute_count = 1, .output_count = 1),
+                         &turned[0], m));
+  CLEAVE_TRY(g->add_node(g->graph,
+                         NEW_NODE(.op = "Transpose", .inputs = turned, .input_count = 1,
+                                  .attributes = attributes, .attribute_count = 1, .output_count = 1),
+                         &turned[1], m));
+  CLEAVE_TRY(g->add_node(g->graph,
+                         NEW_NODE(.op = "Gelu", .inputs = &exp, .input_count = 1, .attributes = &cut,
+                                  .attribute_count = 1, .output_count = 1),
+                         &turned[2], m)); /* nobody reads it */
   return g->set_input(g->graph, node(g, "leaky"), 0, turned[1], m);
 }
 
@@ -198,17 +217,22 @@ static cleave_status_t try_ids(const cleave_graph_editor_t *g, cleave_message_t 
   REFUSED(
       g->replace_uses(g->graph, g->value_of(g->graph, g->view(g->graph)->inputs[0]), output(g, "leaky"), m),
       CLEAVE_ERROR_INVALID_ARGUMENT, "would close a cycle");
-  REFUSED(g->add_node(g->graph, "", "Expp", NULL, &exp, 1, NULL, 0, 1, &value, m),
+  REFUSED(g->add_node(g->graph, NEW_NODE(.op = "Expp", .inputs = &exp, .input_count = 1, .output_count = 1),
+                      &value, m),
           CLEAVE_ERROR_INVALID_ARGUMENT, "operator 'Expp' is unknown (did you mean 'Exp'?)");
-  REFUSED(g->add_node(g->graph, "my.x", "Op", NULL, &exp, 1, NULL, 0, 1, &value, m),
-          CLEAVE_ERROR_INVALID_ARGUMENT, "operator 'my.x.Op' is unknown");
-  REFUSED(g->add_node(g->graph, "", NULL, NULL, &exp, 1, NULL, 0, 1, &value, m),
+  REFUSED(
+      g->add_node(g->graph,
+                  NEW_NODE(.domain = "my.x", .op = "Op", .inputs = &exp, .input_count = 1, .output_count = 1),
+                  &value, m),
+      CLEAVE_ERROR_INVALID_ARGUMENT, "operator 'my.x.Op' is unknown");
+  REFUSED(g->add_node(g->graph, NEW_NODE(.inputs = &exp, .input_count = 1, .output_count = 1), &value, m),
           CLEAVE_ERROR_INVALID_ARGUMENT, "a node without an operator");
-  REFUSED(g->add_node(g->graph, "", "Add", NULL, &exp, 1, NULL, 0, 1, &value, m), CLEAVE_ERROR_FORMAT,
-          "Add needs 2 inputs");
-  REFUSED(g->add_node(g->graph, "", "Exp", NULL, NULL, 1, NULL, 0, 1, &value, m),
+  REFUSED(g->add_node(g->graph, NEW_NODE(.op = "Add", .inputs = &exp, .input_count = 1, .output_count = 1),
+                      &value, m),
+          CLEAVE_ERROR_FORMAT, "Add needs 2 inputs");
+  REFUSED(g->add_node(g->graph, NEW_NODE(.op = "Exp", .input_count = 1, .output_count = 1), &value, m),
           CLEAVE_ERROR_INVALID_ARGUMENT, "lists of inputs and attributes");
-  REFUSED(g->add_node(g->graph, "", "Exp", NULL, &exp, 1, NULL, 0, 0, &value, m),
+  REFUSED(g->add_node(g->graph, NEW_NODE(.op = "Exp", .inputs = &exp, .input_count = 1), &value, m),
           CLEAVE_ERROR_INVALID_ARGUMENT, "expected an output at least");
   ck_assert_uint_eq(value, 7);
   return CLEAVE_OK;
@@ -310,8 +334,14 @@ static cleave_status_t contradict(const cleave_graph_editor_t *g, cleave_message
   uint32_t leaky = node(g, "leaky");
   uint32_t sizes[2];
   const cleave_attribute_view_t to = {.size = sizeof to, .name = "to", .kind = CLEAVE_ATTRIBUTE_INT, .i = 7};
-  CLEAVE_TRY(g->add_node(g->graph, "", "Cast", "cast", &exp, 1, &to, 1, 1, &sizes[0], m));
-  CLEAVE_TRY(g->add_node(g->graph, "", "Add", "sum", (uint32_t[]){exp, exp}, 2, NULL, 0, 1, &sizes[1], m));
+  CLEAVE_TRY(g->add_node(g->graph,
+                         NEW_NODE(.op = "Cast", .name = "cast", .inputs = &exp, .input_count = 1,
+                                  .attributes = &to, .attribute_count = 1, .output_count = 1),
+                         &sizes[0], m));
+  CLEAVE_TRY(g->add_node(g->graph,
+                         NEW_NODE(.op = "Add", .name = "sum", .inputs = (uint32_t[]){exp, exp},
+                                  .input_count = 2, .output_count = 1),
+                         &sizes[1], m));
   CLEAVE_TRY(g->set_input(g->graph, node(g, "sum"), 0, sizes[0], m)); /* int64 + float32 */
   CLEAVE_TRY(g->set_input(g->graph, leaky, 0, sizes[1], m));
   ck_assert_ptr_null(g->view(g->graph));

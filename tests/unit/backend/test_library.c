@@ -301,7 +301,11 @@ UNIT_TEST(bisection_finds_the_applications_to_blame) {
   session_case_feed(&c, 2, DIMS, DATA);
   cleave_rule_source_t source = {.path = "r.lua", .text = RULES, .length = sizeof RULES - 1};
   cleave_rule_list_t list;
-  unit_ok(cleave_rule_list_load(&list, NULL, &source, 1, NULL, 0, NULL, NULL, e));
+  unit_ok(cleave_rule_list_load(
+      &list, NULL,
+      &(cleave_partition_request_t){
+          .size = sizeof(cleave_partition_request_t), .sources = &source, .source_count = 1},
+      NULL, e));
   cleave_bisect_options_t options = {.metric = CLEAVE_BISECT_MAX_ABS,
                                      .threshold = 0.1,
                                      .inputs = c.inputs,

@@ -129,7 +129,10 @@ UNIT_TEST(element_counts_do_not_overflow) {
              CLEAVE_ERROR_LIMIT, "tensor: its size does not fit into memory");
   unit_fails(cleave_tensor_create(CLEAVE_DTYPE_F32, 9, (int64_t[9]){0}, &tensor, e), CLEAVE_ERROR_LIMIT,
              "tensor: expected a rank of 0 to 8, found 9");
-  unit_fails(cleave_tensor_create_borrowed(CLEAVE_DTYPE_F32, 1, (int64_t[]){2}, "abc", 3, NULL, &tensor, e),
+  unit_fails(cleave_tensor_create_borrowed(
+                 &(cleave_tensor_view_t){
+                     .dtype = CLEAVE_DTYPE_F32, .rank = 1, .dims = (int64_t[]){2}, .data = "abc"},
+                 3, NULL, &tensor, e),
              CLEAVE_ERROR_FORMAT, "tensor: expected 8 bytes of data for its shape, found 3");
 }
 
@@ -149,7 +152,8 @@ UNIT_TEST(elements_convert_and_saturate) {
   char raw[9] = {0};
   float value = 2.5f;
   memcpy(raw + 1, &value, sizeof value);
-  unit_ok(cleave_tensor_create_borrowed(CLEAVE_DTYPE_F32, 0, NULL, raw + 1, 4, NULL, &tensor, e));
+  unit_ok(cleave_tensor_create_borrowed(&(cleave_tensor_view_t){.dtype = CLEAVE_DTYPE_F32, .data = raw + 1},
+                                        4, NULL, &tensor, e));
   ck_assert(cleave_tensor_get_float(tensor, 0) == 2.5);
   cleave_tensor_release(tensor);
 }

@@ -6,11 +6,11 @@
 
 #include "engine_case.h"
 
-enum { VARIABLES = 100, OPERATIONS = 10000, MOST_READS = 19 };
+enum { VARIABLES = 100, OPERATIONS = 10000, MAX_READS = 19 };
 
 typedef struct sum {
   double *data;
-  int reads[MOST_READS];
+  int reads[MAX_READS];
   int read_count;
   int write;
 } sum_t;
@@ -43,7 +43,7 @@ static uint64_t next(uint64_t *state) {
 
 static void draw(sum_t *sum, double *data, uint64_t *state) {
   sum->data = data;
-  sum->read_count = 2 + (int)(next(state) % (MOST_READS - 1));
+  sum->read_count = 2 + (int)(next(state) % (MAX_READS - 1));
   for (int k = 0; k < sum->read_count; k++) {
     sum->reads[k] = (int)(next(state) % VARIABLES);
   }
@@ -62,7 +62,7 @@ typedef struct program {
 } program_t;
 
 static void push(program_t *program, cleave_variable_t *const *variables, sum_t *sum, uint64_t choice) {
-  cleave_variable_t *reads[MOST_READS];
+  cleave_variable_t *reads[MAX_READS];
   for (int r = 0; r < sum->read_count; r++) {
     reads[r] = variables[sum->reads[r]];
   }

@@ -6,23 +6,23 @@
 #include "runtime/session/session.h"
 #include "unit.h"
 
-static cleave_status_t open_with(onnx_builder_t *b, cleave_model_open_options_t options,
+static cleave_status_t open_with(onnx_builder_t *b, cleave_model_load_options_t options,
                                  cleave_model_t **out_model, cleave_error_t *error) {
   cleave_text_t bytes = onnx_finish(b);
   options.size = sizeof options;
   options.data = bytes.data;
   options.data_size = bytes.length;
-  cleave_status_t status = cleave_model_open(NULL, "m", &options, out_model, error);
+  cleave_status_t status = cleave_model_load(NULL, "m", &options, out_model, error);
   cleave_text_deinit(&bytes);
   return status;
 }
 
 static void refused(onnx_builder_t *b, cleave_status_t status, const char *message) {
   cleave_model_t *model = NULL;
-  unit_fails(open_with(b, (cleave_model_open_options_t){0}, &model, e), status, message);
+  unit_fails(open_with(b, (cleave_model_load_options_t){0}, &model, e), status, message);
 }
 
-static cleave_model_t *opened(onnx_builder_t *b, cleave_model_open_options_t options) {
+static cleave_model_t *opened(onnx_builder_t *b, cleave_model_load_options_t options) {
   cleave_model_t *model = NULL;
   unit_ok(open_with(b, options, &model, e));
   return model;
@@ -65,7 +65,7 @@ UNIT_TEST(a_wrong_declared_shape_is_an_error) {
 
 UNIT_TEST(a_wrong_declared_shape_is_passed_over_leniently) {
   onnx_builder_t b = relu("2 3", "2 4");
-  cleave_model_t *model = opened(&b, (cleave_model_open_options_t){.lenient = true});
+  cleave_model_t *model = opened(&b, (cleave_model_load_options_t){.lenient = true});
   expect_output(model, 2, (int64_t[]){2, 3});
   cleave_model_release(model);
 }
@@ -74,7 +74,7 @@ UNIT_TEST(a_wrong_declared_shape_is_passed_over_leniently) {
  */
 UNIT_TEST(a_declared_size_does_not_close_an_open_one) {
   onnx_builder_t b = relu("N 3", "1 3");
-  cleave_model_t *model = opened(&b, (cleave_model_open_options_t){0});
+  cleave_model_t *model = opened(&b, (cleave_model_load_options_t){0});
   expect_output(model, 2, (int64_t[]){-1, 3});
   cleave_model_release(model);
 }
@@ -83,7 +83,7 @@ UNIT_TEST(a_declared_size_does_not_close_an_open_one) {
 UNIT_TEST(a_declared_shape_is_a_fact_where_nothing_else_is) {
   onnx_builder_t b = relu(NULL, "2 3");
   cleave_port_t port;
-  cleave_model_t *model = opened(&b, (cleave_model_open_options_t){0});
+  cleave_model_t *model = opened(&b, (cleave_model_load_options_t){0});
   expect_output(model, 2, (int64_t[]){2, 3});
   unit_ok(cleave_model_input(model, 0, &port, e));
   expect_dims(&port, 2, (int64_t[]){2, 3});
@@ -92,7 +92,7 @@ UNIT_TEST(a_declared_shape_is_a_fact_where_nothing_else_is) {
 
 UNIT_TEST(declared_sizes_fill_the_dimensions_that_are_unknown) {
   onnx_builder_t b = relu("? 3", "5 ?");
-  cleave_model_t *model = opened(&b, (cleave_model_open_options_t){0});
+  cleave_model_t *model = opened(&b, (cleave_model_load_options_t){0});
   expect_output(model, 2, (int64_t[]){5, 3});
   cleave_model_release(model);
 }
@@ -119,14 +119,14 @@ UNIT_TEST(refuses_operator_sets_newer_than_all_that_is_known) {
       &b, CLEAVE_ERROR_UNSUPPORTED,
       "m: opset 25 of ai.onnx is newer than 24, the newest that is known (--lenient reads it as that one)");
   b = of_opset(24);
-  cleave_model_release(opened(&b, (cleave_model_open_options_t){0}));
+  cleave_model_release(opened(&b, (cleave_model_load_options_t){0}));
 }
 
 UNIT_TEST(newer_operator_sets_are_read_leniently_with_a_warning) {
   cleave_text_t lines = {0};
   onnx_builder_t b = of_opset(99);
   cleave_context_set_log(NULL, keep_line, &lines);
-  cleave_model_release(opened(&b, (cleave_model_open_options_t){.lenient = true}));
+  cleave_model_release(opened(&b, (cleave_model_load_options_t){.lenient = true}));
   ck_assert_str_eq(cleave_text_get(&lines), "m: opset 99 is read as opset 24");
   cleave_context_set_log(NULL, NULL, NULL);
   cleave_text_deinit(&lines);
@@ -177,7 +177,7 @@ UNIT_TEST(an_input_with_an_initializer_is_a_constant_and_folds) {
   static const int64_t versions[] = {3, 8};
   for (size_t k = 0; k < 2; k++) {
     onnx_builder_t b = with_default(versions[k], "2");
-    cleave_model_t *model = opened(&b, (cleave_model_open_options_t){0});
+    cleave_model_t *model = opened(&b, (cleave_model_load_options_t){0});
     cleave_tensor_view_t x = floats((float[]){3, 5}, (int64_t[]){2});
     expect_run(model, &x, 1, 6, 20, 1); /* w + w is no step */
     cleave_model_release(model);
@@ -188,7 +188,7 @@ UNIT_TEST(an_input_with_an_initializer_can_be_opened) {
   onnx_builder_t b = with_default(8, "2");
   const char *names[] = {"w"};
   cleave_model_t *model =
-      opened(&b, (cleave_model_open_options_t){.open_inputs = names, .open_input_count = 1});
+      opened(&b, (cleave_model_load_options_t){.open_inputs = names, .open_input_count = 1});
   cleave_tensor_view_t inputs[2] = {
       floats((float[]){10, 20}, (int64_t[]){2}), /* as in the file: w is first */
       floats((float[]){3, 5}, (int64_t[]){2})};
@@ -204,7 +204,7 @@ UNIT_TEST(an_opened_input_has_the_shape_that_it_is_declared_with) {
   const char *names[] = {"w"};
   cleave_port_t port;
   cleave_model_t *model =
-      opened(&b, (cleave_model_open_options_t){.open_inputs = names, .open_input_count = 1});
+      opened(&b, (cleave_model_load_options_t){.open_inputs = names, .open_input_count = 1});
   cleave_tensor_view_t inputs[2] = {floats((float[]){7}, (int64_t[]){1}),
                                     floats((float[]){3, 5}, (int64_t[]){2})};
   unit_ok(cleave_model_input(model, 0, &port, e));
@@ -219,7 +219,7 @@ UNIT_TEST(only_inputs_of_the_file_can_be_opened) {
   const char *names[] = {"twice"};
   cleave_model_t *model = NULL;
   unit_fails(
-      open_with(&b, (cleave_model_open_options_t){.open_inputs = names, .open_input_count = 1}, &model, e),
+      open_with(&b, (cleave_model_load_options_t){.open_inputs = names, .open_input_count = 1}, &model, e),
       CLEAVE_ERROR_INVALID_ARGUMENT, "m: the file has no input 'twice'");
 }
 
@@ -230,7 +230,7 @@ UNIT_TEST(nodes_that_no_output_needs_go_unless_they_are_kept) {
     onnx_builder_t b = relu("2 3", "2 3");
     onnx_simple(&b, "Exp", "y", "half");
     onnx_simple(&b, "Tanh", "half", "dead");
-    cleave_model_t *model = opened(&b, (cleave_model_open_options_t){.keep_dead = keep == 1});
+    cleave_model_t *model = opened(&b, (cleave_model_load_options_t){.keep_dead = keep == 1});
     ck_assert_uint_eq(cleave_model_graph(model)->live_node_count, keep == 1 ? 3 : 1);
     ck_assert_uint_eq(cleave_model_dead_count(model), keep == 1 ? 0 : 2);
     cleave_model_t *bound = NULL;

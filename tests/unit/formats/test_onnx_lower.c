@@ -88,7 +88,7 @@ static cleave_graph_t *load(const char *text) {
   char path[64];
   (void)snprintf(path, sizeof path, "/tmp/cleave_lower_%ld.lua", (long)getpid());
   unit_ok(cleave_file_write(path, text, strlen(text), e));
-  unit_ok(cleave_model_script_load(NULL, path, NULL, 0, 0, NULL, &graph, e));
+  unit_ok(cleave_model_script_load(NULL, path, NULL, 0, &graph, e));
   (void)unlink(path);
   return graph;
 }

@@ -92,8 +92,8 @@ typedef struct machine {
   const kernel_tensor_t *inputs;
   int64_t dims[CLEAVE_MAX_RANK];
   int64_t count;
-  int64_t length;                            /* of a row */
-  unsigned char *values[KERNEL_MOST_VALUES]; /* 8 bytes for each element of the space, rows repeated */
+  int64_t length;                           /* of a row */
+  unsigned char *values[KERNEL_MAX_VALUES]; /* 8 bytes for each element of the space, rows repeated */
 } machine_t;
 
 static const unsigned char *element_of(const machine_t *machine, uint32_t input, int64_t index, size_t size) {

@@ -6,12 +6,12 @@
 #include "kernels/convert.h"
 #include "unit.h"
 
-enum { MOST_INPUTS = 5, MOST_OUTPUTS = 4 };
+enum { MAX_INPUTS = 5, MAX_OUTPUTS = 4 };
 
 typedef struct tensors {
-  kernel_tensor_t inputs[MOST_INPUTS];
-  int64_t dims[MOST_INPUTS][CLEAVE_MAX_RANK];
-  int64_t strides[MOST_INPUTS][CLEAVE_MAX_RANK];
+  kernel_tensor_t inputs[MAX_INPUTS];
+  int64_t dims[MAX_INPUTS][CLEAVE_MAX_RANK];
+  int64_t strides[MAX_INPUTS][CLEAVE_MAX_RANK];
   size_t output_bytes;
 } tensors_t;
 
@@ -95,14 +95,14 @@ static void check_close(const kernel_program_t *program, uint32_t output, const 
 static void check_program(const kernel_program_t *program, const int64_t *dims, unsigned seed,
                           double tolerance) {
   tensors_t tensors = {0};
-  void *expected[MOST_OUTPUTS];
-  void *first[MOST_OUTPUTS];
+  void *expected[MAX_OUTPUTS];
+  void *first[MAX_OUTPUTS];
   make_inputs(program, dims, seed, &tensors);
   fresh_outputs(program, &tensors, expected);
   kernel_case_interpret(program, tensors.inputs, expected);
   for (int limit = 0; limit <= 2; limit++) {
     for (int32_t threads = 1; threads <= 2; threads++) {
-      void *outputs[MOST_OUTPUTS];
+      void *outputs[MAX_OUTPUTS];
       fresh_outputs(program, &tensors, outputs);
       kernel_case_run(program, limit, threads, tensors.inputs, outputs);
       for (uint32_t k = 0; k < program->output_count; k++) {
@@ -355,7 +355,7 @@ static kernel_program_t *random_program(bool *out_has_reductions) {
                    CLEAVE_OK);
   uint32_t value = 0;
   *out_has_reductions = false;
-  for (int k = 0; k < 1 + rand() % MOST_INPUTS; k++) {
+  for (int k = 0; k < 1 + rand() % MAX_INPUTS; k++) {
     int8_t axes[CLEAVE_MAX_RANK];
     uint32_t input = 0;
     random_axes(rank, axes);
@@ -363,7 +363,7 @@ static kernel_program_t *random_program(bool *out_has_reductions) {
       axes[d] = (int8_t)d;
     }
     cleave_dtype_t dtype = random_dtypes[(size_t)rand() % (sizeof random_dtypes / sizeof random_dtypes[0])];
-    if (program->input_count < MOST_INPUTS) {
+    if (program->input_count < MAX_INPUTS) {
       ck_assert_int_eq(kernel_program_input(program, dtype, axes, &input, &message), CLEAVE_OK);
       ck_assert_int_eq(kernel_program_load(program, input, &value, &message), CLEAVE_OK);
     }
@@ -381,7 +381,7 @@ static kernel_program_t *random_program(bool *out_has_reductions) {
     bool is_reduction = kernel_op_info(op)->kind == KERNEL_KIND_REDUCTION;
     *out_has_reductions = *out_has_reductions || (status == CLEAVE_OK && is_reduction);
   }
-  for (uint32_t k = 0; k < MOST_OUTPUTS; k++) {
+  for (uint32_t k = 0; k < MAX_OUTPUTS; k++) {
     value =
         program->value_count - 1 - (uint32_t)rand() % (program->value_count < 8 ? program->value_count : 8);
     bool adds = rand() % 5 == 0 && program->values[value].dtype != CLEAVE_DTYPE_BOOL;

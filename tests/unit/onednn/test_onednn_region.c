@@ -271,6 +271,41 @@ UNIT_TEST(checks_what_a_run_gets) {
   fusion_region_destroy(region);
   op_backend_destroy(&onednn);
 }
+
+// Weights [N,K] or [K,N], with and without bias, and a factor that is folded into them; results in a Concat.
+UNIT_TEST(products_of_few_rows_are_loops_that_read_the_weights_once) {
+  static const int sizes[][2] = {{1, 1}, {3, 16}, {4, 31}, {37, 100}, {64, 48}};
+  for (int m = 1; m <= 6; m++) {
+    for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
+      int n = sizes[s][0];
+      int k = sizes[s][1];
+      char text[512];
+      char labels[4096];
+      (void)snprintf(text, sizeof(text),
+                     "x [%d,%d] = input\nw [%d,%d] = random\nv [%d,%d] = random\nb [%d] = random\nf [%d] = "
+                     "random\ng [%d,%d] = Gemm(x, w, b) transB=1\nr [%d,%d] = Relu(g)\np [%d,%d] = MatMul(x, "
+                     "v)\nq [%d,%d] = Mul(p, f)\nc [%d,%d] = Concat(r, q) axis=1\n",
+                     m, k, n, k, k, n, n, n, m, n, m, n, m, n, m, n, m, 2 * n);
+      onednn_case(text, 2e-6);
+      read_labels(text, labels, sizeof(labels));
+      ck_assert_msg(occurrences(labels, "matmul loop") == (m <= 4 ? 2 : 0), "%d rows: %s", m, labels);
+    }
+  }
+}
+
+// What is not constant may be transposed or cut out: oneDNN's products take it.
+UNIT_TEST(products_of_few_rows_with_what_is_no_constant_are_right) {
+  onednn_case("x [2,40] = input\nw [24,40] = input\ng [2,24] = Gemm(x, w) transB=1\n", 2e-6);
+}
+
+UNIT_TEST(the_rows_of_a_product_with_few_may_be_transposed) {
+  onednn_case("x [40,3] = input\nw [24,40] = random\ng [3,24] = Gemm(x, w) transA=1 transB=1 alpha=0.5\n",
+              2e-6);
+  onednn_case(
+      "x [1,2,40] = input\nw [40,24] = random\ng [1,2,24] = MatMul(x, w)\nt [1,24,2] = Transpose(g) "
+      "perm=[0,2,1]\n",
+      2e-6);
+}
 #endif
 
 UNIT_MAIN("onednn_region")

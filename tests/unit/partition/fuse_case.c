@@ -17,7 +17,7 @@ cleave_graph_t *fuse_case_graph(const char *model) {
   cleave_graph_t *graph = NULL;
   (void)snprintf(path, sizeof path, "/tmp/cleave_fuse_case_%ld.lua", (long)getpid());
   unit_ok(cleave_file_write(path, model, strlen(model), e));
-  unit_ok(cleave_model_script_load(NULL, path, NULL, 0, 0, NULL, &graph, e));
+  unit_ok(cleave_model_script_load(NULL, path, NULL, 0, &graph, e));
   (void)unlink(path);
   return plan_case_keep(graph);
 }
@@ -28,7 +28,8 @@ static cleave_status_t load(const char *before, const char *rules, cleave_rules_
   cleave_text_format(&text, "%s return ruleset { name = \"case\", backend = \"cpu\", %s }", before, rules);
   const char *all = cleave_text_get(&text);
   cleave_status_t status =
-      cleave_rules_load_text(NULL, "r.lua", all, strlen(all), NULL, 0, NULL, out_rules, error);
+      cleave_rules_load(NULL, &(cleave_rule_source_t){.path = "r.lua", .text = all, .length = strlen(all)},
+                        NULL, NULL, out_rules, error);
   cleave_text_deinit(&text);
   return status;
 }

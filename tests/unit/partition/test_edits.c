@@ -77,7 +77,14 @@ static void change_everything(cleave_editor_t *editor) {
   unit_ok(cleave_graph_custom_op(graph, "my.domain", "Mine", 1, &custom, e));
   editor->line = 12;
   const cleave_value_t inputs[3] = {a, CLEAVE_VALUE_NONE, a};
-  unit_ok(cleave_editor_add_node(editor, custom, "mine", inputs, 3, 2, attributes, 7, &node, e));
+  unit_ok(cleave_editor_add_node(editor, custom,
+                                 &(cleave_edit_t){.name = "mine",
+                                                  .inputs = inputs,
+                                                  .input_count = 3,
+                                                  .output_count = 2,
+                                                  .attributes = attributes,
+                                                  .attribute_count = 7},
+                                 &node, e));
   cleave_tensor_release(tensor);
   editor->line = 0;
   unit_ok(cleave_editor_add_input(editor, "more", CLEAVE_DTYPE_F32, 3, dims, &value, e));

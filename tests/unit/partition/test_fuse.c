@@ -186,7 +186,7 @@ UNIT_TEST(a_node_with_thousands_of_inputs_is_not_shown_for_each_of_them) {
   rule.pattern = &pattern;
   const cleave_ruleset_t *ruleset = plan_case_ruleset("chains", &rule, 1);
   size_t shown = 0;
-  cleave_partition_options_t options = {.supports = count_inputs, .supports_context = &shown};
+  cleave_partition_options_t options = {.supports = count_inputs, .backend_context = &shown};
   cleave_plan_t *plan = plan_case_run(graph, &ruleset, 1, &options);
   ck_assert_uint_eq(plan->rules[0].refused, 4002);
   ck_assert_uint_gt(shown, 4000000);

@@ -93,7 +93,7 @@ static cleave_status_t small_fusions(void *context, const char *backend, const c
 
 UNIT_TEST(the_backend_decides_about_the_whole_set) {
   backend_case_t backend = {0};
-  const cleave_partition_options_t options = {.supports = small_fusions, .supports_context = &backend};
+  const cleave_partition_options_t options = {.supports = small_fusions, .backend_context = &backend};
   cleave_rule_t rule = grown("pointwise", "Exp,Sin");
   cleave_plan_t *plan = run_one(
       "a = Exp(x); b = Sin(a); m = Softmax(b); c = Exp(m); d = Sin(c); f = Exp(d); -> f", &rule, &options);

@@ -253,7 +253,7 @@ static cleave_status_t no_cosine(void *context, const char *backend, const cleav
 UNIT_TEST(a_backend_region_holds_what_the_backend_runs_and_asks_once_a_node) {
   cleave_graph_t *graph = plan_case_graph(G3 "-> b2");
   uint32_t asked = 0;
-  cleave_partition_options_t options = {.supports = no_cosine, .supports_context = &asked};
+  cleave_partition_options_t options = {.supports = no_cosine, .backend_context = &asked};
   cleave_rule_t rules[2] = {plan_case_rule(CLEAVE_RULE_REGION, "all"),
                             plan_case_rule(CLEAVE_RULE_REGION, "again")};
   rules[0].mode = rules[1].mode = CLEAVE_REGION_BACKEND;

@@ -341,7 +341,7 @@ static void random_rules(random_rules_t *all) {
   }
   memset(&all->options, 0, sizeof all->options);
   all->options.supports = chance(50) ? supports : NULL;
-  all->options.supports_context = (void *)(uintptr_t)(1 + random_below(1000000));
+  all->options.backend_context = (void *)(uintptr_t)(1 + random_below(1000000));
 }
 
 // ---- checks ----

@@ -21,7 +21,9 @@ static const cleave_op_t *find_op(const char *name) {
 static cleave_status_t add_unary(cleave_editor_t *editor, const char *name, cleave_value_t x,
                                  cleave_value_t *out_value, cleave_error_t *error) {
   cleave_node_t node = CLEAVE_NODE_NONE;
-  CLEAVE_TRY(cleave_editor_add_node(editor, find_op(name), NULL, &x, 1, 1, NULL, 0, &node, error));
+  CLEAVE_TRY(cleave_editor_add_node(editor, find_op(name),
+                                    &(cleave_edit_t){.inputs = &x, .input_count = 1, .output_count = 1},
+                                    &node, error));
   *out_value = cleave_node_output(editor->graph, node, 0);
   return CLEAVE_OK;
 }
@@ -270,14 +272,27 @@ UNIT_TEST(a_step_that_fails_changes_nothing) {
   cleave_value_t a = value_of(graph, "a");
   cleave_value_t wrong = {values + 5};
   cleave_node_t node;
-  unit_fails(cleave_editor_add_node(&editor, find_op("Relu"), "n", &wrong, 1, 1, NULL, 0, &node, e),
-             CLEAVE_ERROR_INVALID_ARGUMENT, "operator 'Relu': input 0 is value 8, which is not there");
+  unit_fails(
+      cleave_editor_add_node(
+          &editor, find_op("Relu"),
+          &(cleave_edit_t){.name = "n", .inputs = &wrong, .input_count = 1, .output_count = 1}, &node, e),
+      CLEAVE_ERROR_INVALID_ARGUMENT, "operator 'Relu': input 0 is value 8, which is not there");
   cleave_value_t two[2] = {a, a};
-  ck_assert_int_ne(cleave_editor_add_node(&editor, find_op("Relu"), "n", two, 2, 1, NULL, 0, &node, NULL),
-                   CLEAVE_OK);
-  cleave_attribute_t attribute = {.name = "axis", .kind = CLEAVE_ATTRIBUTE_INT, .i = 1};
   ck_assert_int_ne(
-      cleave_editor_add_node(&editor, find_op("Relu"), "n", &a, 1, 1, &attribute, 1, &node, NULL), CLEAVE_OK);
+      cleave_editor_add_node(
+          &editor, find_op("Relu"),
+          &(cleave_edit_t){.name = "n", .inputs = two, .input_count = 2, .output_count = 1}, &node, NULL),
+      CLEAVE_OK);
+  cleave_attribute_t attribute = {.name = "axis", .kind = CLEAVE_ATTRIBUTE_INT, .i = 1};
+  ck_assert_int_ne(cleave_editor_add_node(&editor, find_op("Relu"),
+                                          &(cleave_edit_t){.name = "n",
+                                                           .inputs = &a,
+                                                           .input_count = 1,
+                                                           .output_count = 1,
+                                                           .attributes = &attribute,
+                                                           .attribute_count = 1},
+                                          &node, NULL),
+                   CLEAVE_OK);
   unit_fails(cleave_editor_set_input(&editor, plan_case_node(graph, "a"), 0, value_of(graph, "b"), e),
              CLEAVE_ERROR_INVALID_ARGUMENT,
              "reading value 'b' here would close a cycle: it depends on the node that is to read it");

@@ -11,8 +11,9 @@
 static cleave_status_t add_unary(cleave_editor_t *editor, const char *name, const char *node_name,
                                  cleave_value_t x, cleave_value_t *out_value, cleave_error_t *error) {
   cleave_node_t node = CLEAVE_NODE_NONE;
-  CLEAVE_TRY(
-      cleave_editor_add_node(editor, cleave_op_find("", name), node_name, &x, 1, 1, NULL, 0, &node, error));
+  CLEAVE_TRY(cleave_editor_add_node(
+      editor, cleave_op_find("", name),
+      &(cleave_edit_t){.name = node_name, .inputs = &x, .input_count = 1, .output_count = 1}, &node, error));
   *out_value = cleave_node_output(editor->graph, node, 0);
   return CLEAVE_OK;
 }

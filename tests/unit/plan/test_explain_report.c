@@ -162,16 +162,36 @@ UNIT_TEST(the_embedding_api_answers_in_words_and_json) {
       "return ruleset { name = 'r', backend = 'cpu', fuse 'pair' {\n"
       "  pattern = op { 'Conv', as = 'conv', attrs = { group = 7 } } >> op 'BatchNormalization' } }";
   const cleave_rule_source_t source = {.path = "inline.lua", .text = RULES, .length = sizeof RULES - 1};
-  unit_ok(cleave_model_load(NULL, CLEAVE_SOURCE_DIR "/examples/models/resnet50.lua", NULL, 0, 0, &model, e));
-  unit_ok(cleave_model_why(model, &source, 1, NULL, 0, NULL, "pair", CLEAVE_PLAN_TEXT, &text, e));
+  unit_ok(cleave_model_load(NULL, CLEAVE_SOURCE_DIR "/examples/models/resnet50.lua", NULL, &model, e));
+  unit_ok(cleave_model_why(
+      model,
+      &(cleave_partition_request_t){
+          .size = sizeof(cleave_partition_request_t), .sources = &source, .source_count = 1},
+      &(cleave_why_options_t){
+          .size = sizeof(cleave_why_options_t), .node = NULL, .rule = "pair", .format = CLEAVE_PLAN_TEXT},
+      &text, e));
   ck_assert_ptr_nonnull(strstr(text, "1 of 2 nodes x 53, first at Conv 'stem'"));
   ck_assert_ptr_nonnull(strstr(text, "try: attrs = { group = one_of { 7, 1 } }"));
   cleave_text_free(text);
-  unit_ok(cleave_model_why(model, &source, 1, NULL, 0, "stem", NULL, CLEAVE_PLAN_JSON, &text, e));
+  unit_ok(cleave_model_why(
+      model,
+      &(cleave_partition_request_t){
+          .size = sizeof(cleave_partition_request_t), .sources = &source, .source_count = 1},
+      &(cleave_why_options_t){
+          .size = sizeof(cleave_why_options_t), .node = "stem", .rule = NULL, .format = CLEAVE_PLAN_JSON},
+      &text, e));
   ck_assert_ptr_nonnull(strstr(text, "\"fate\": \"missed\""));
   cleave_text_free(text);
-  unit_fails_with(cleave_model_why(model, &source, 1, NULL, 0, "nobody", NULL, CLEAVE_PLAN_TEXT, &text, e),
-                  CLEAVE_ERROR_INVALID_ARGUMENT, "no node 'nobody'");
+  unit_fails_with(
+      cleave_model_why(model,
+                       &(cleave_partition_request_t){
+                           .size = sizeof(cleave_partition_request_t), .sources = &source, .source_count = 1},
+                       &(cleave_why_options_t){.size = sizeof(cleave_why_options_t),
+                                               .node = "nobody",
+                                               .rule = NULL,
+                                               .format = CLEAVE_PLAN_TEXT},
+                       &text, e),
+      CLEAVE_ERROR_INVALID_ARGUMENT, "no node 'nobody'");
   ck_assert_ptr_null(text);
   cleave_model_release(model);
 }

@@ -34,7 +34,11 @@ static cleave_model_t *make_model(bool is_open) {
 static cleave_plan_t *partition(cleave_model_t *model) {
   cleave_rule_source_t source = {.path = "mine.lua", .text = rules, .length = sizeof rules - 1};
   cleave_plan_t *plan = NULL;
-  unit_ok(cleave_model_partition(model, &source, 1, NULL, 0, NULL, &plan, e));
+  unit_ok(cleave_model_partition(
+      model,
+      &(cleave_partition_request_t){
+          .size = sizeof(cleave_partition_request_t), .sources = &source, .source_count = 1},
+      &plan, e));
   return plan;
 }
 
@@ -67,7 +71,11 @@ UNIT_TEST(a_replayed_plan_is_the_plan) {
     char *text = json_of(plan);
     float numbers_before[4];
     float numbers_after[4];
-    unit_ok(cleave_plan_load_text(model, "p.json", text, strlen(text), NULL, &loaded, e));
+    unit_ok(cleave_plan_load(
+        model, "p.json",
+        &(cleave_plan_load_options_t){
+            .size = sizeof(cleave_plan_load_options_t), .text = text, .length = strlen(text)},
+        &loaded, e));
     char *again = json_of(loaded);
     ck_assert_str_eq(again, text);
     run(model, plan, numbers_before);
@@ -129,11 +137,20 @@ UNIT_TEST(a_missing_backend_is_an_error_or_a_fallback) {
   float after[4];
   char *text = json_of(plan);
   char *other = replace(text, "\"backend\": \"cpu\"", "\"backend\": \"npu\"");
-  unit_fails_with(cleave_plan_load_text(model, "p.json", other, strlen(other), NULL, &loaded, e),
+  unit_fails_with(cleave_plan_load(
+                      model, "p.json",
+                      &(cleave_plan_load_options_t){
+                          .size = sizeof(cleave_plan_load_options_t), .text = other, .length = strlen(other)},
+                      &loaded, e),
                   CLEAVE_ERROR_UNSUPPORTED, "p.json: region 'island_0': backend 'npu' is unknown");
   ck_assert_ptr_null(loaded);
   cleave_plan_load_options_t options = {.size = sizeof options, .fallback = true};
-  unit_ok(cleave_plan_load_text(model, "p.json", other, strlen(other), &options, &loaded, e));
+  unit_ok(cleave_plan_load(model, "p.json",
+                           &(cleave_plan_load_options_t){.size = sizeof(cleave_plan_load_options_t),
+                                                         .fallback = true,
+                                                         .text = other,
+                                                         .length = strlen(other)},
+                           &loaded, e));
   ck_assert_uint_eq(loaded->region_count, 0);
   ck_assert_uint_eq(loaded->step_count, 3);
   ck_assert_uint_eq(loaded->note_count, 1);
@@ -161,10 +178,18 @@ UNIT_TEST(a_backend_that_refuses_is_named_with_the_fusion) {
   cleave_rule_source_t source = {.path = "s.lua", .text = sine, .length = sizeof sine - 1};
   cleave_plan_t *plan = NULL;
   cleave_plan_t *loaded = NULL;
-  unit_ok(cleave_model_partition(model, &source, 1, NULL, 0, NULL, &plan, e));
+  unit_ok(cleave_model_partition(
+      model,
+      &(cleave_partition_request_t){
+          .size = sizeof(cleave_partition_request_t), .sources = &source, .source_count = 1},
+      &plan, e));
   char *text = json_of(plan);
   char *other = replace(text, "\"backend\": \"cpu\"", "\"backend\": \"onednn\"");
-  unit_fails_with(cleave_plan_load_text(model, "p.json", other, strlen(other), NULL, &loaded, e),
+  unit_fails_with(cleave_plan_load(
+                      model, "p.json",
+                      &(cleave_plan_load_options_t){
+                          .size = sizeof(cleave_plan_load_options_t), .text = other, .length = strlen(other)},
+                      &loaded, e),
                   CLEAVE_ERROR_UNSUPPORTED,
                   "p.json: region 'island_0': backend 'onednn' refuses node Sin at 's': ");
   cleave_text_free(other);
@@ -179,7 +204,11 @@ UNIT_TEST(a_backend_that_refuses_is_named_with_the_fusion) {
 static cleave_status_t replay(cleave_model_t *model, const char *text, cleave_error_t *error) {
   cleave_plan_t *plan = NULL;
   char *again = NULL;
-  cleave_status_t status = cleave_plan_load_text(model, "p.json", text, strlen(text), NULL, &plan, error);
+  cleave_status_t status =
+      cleave_plan_load(model, "p.json",
+                       &(cleave_plan_load_options_t){
+                           .size = sizeof(cleave_plan_load_options_t), .text = text, .length = strlen(text)},
+                       &plan, error);
   if (status == CLEAVE_OK) {
     status = cleave_plan_format(plan, CLEAVE_PLAN_JSON, &again, error);
   }

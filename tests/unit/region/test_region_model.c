@@ -172,12 +172,12 @@ UNIT_TEST(files_stay_in_their_folder_whatever_a_region_is_called) {
   unit_ok(cleave_plan_save_regions(plan, folder, CLEAVE_REGION_CONSTANTS_FILES, e));
   const char *path = CLEAVE_BINARY_DIR "/test_region_model/_._.._x_y.0.json";
   ck_assert_int_eq(access(path, R_OK), 0);
-  unit_ok(cleave_model_load(NULL, path, NULL, 0, 0, &again, e));
+  unit_ok(cleave_model_load(NULL, path, NULL, &again, e));
   cleave_model_release(again);
   (void)unlink(path);
   (void)rmdir(folder);
   unit_fails_with(cleave_plan_save_regions(plan, "/proc/no/such", CLEAVE_REGION_CONSTANTS_FILES, e),
-                  CLEAVE_ERROR_IO, "/proc/no/such: cannot make the folder");
+                  CLEAVE_ERROR_IO, "/proc/no/such: cannot make this folder");
   cleave_plan_destroy(plan);
   cleave_model_release(model);
   cleave_text_free(named);

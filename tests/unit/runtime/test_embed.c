@@ -58,12 +58,16 @@ static cleave_status_t whole_way(const char *path, float *out_sum, cleave_error_
   const cleave_tensor_view_t *views[1] = {&view};
   cleave_rule_source_t source = {.path = "mine.lua", .text = rules_text, .length = sizeof rules_text - 1};
   cleave_tensor_view_t output;
-  cleave_status_t status = cleave_model_load(NULL, path, NULL, 0, 0, &model, error);
+  cleave_status_t status = cleave_model_load(NULL, path, NULL, &model, error);
   if (status == CLEAVE_OK) {
     status = cleave_model_bind(model, views, 1, &bound, error);
   }
   if (status == CLEAVE_OK) {
-    status = cleave_rule_files_load(NULL, &source, 1, NULL, 0, NULL, &files, error);
+    status = cleave_rule_files_load(
+        NULL,
+        &(cleave_partition_request_t){
+            .size = sizeof(cleave_partition_request_t), .sources = &source, .source_count = 1},
+        &files, error);
   }
   if (status == CLEAVE_OK) {
     status = cleave_rule_files_partition(files, bound, &plan, error);
@@ -104,7 +108,7 @@ UNIT_TEST(a_model_runs_from_file_to_numbers) {
 UNIT_TEST(a_model_tells_its_inputs_and_outputs) {
   cleave_model_t *model = NULL;
   cleave_port_t port;
-  unit_ok(cleave_model_load(NULL, model_path(), NULL, 0, 0, &model, e));
+  unit_ok(cleave_model_load(NULL, model_path(), NULL, &model, e));
   ck_assert_uint_eq(cleave_model_input_count(model), 1);
   ck_assert_uint_eq(cleave_model_output_count(model), 2);
   unit_ok(cleave_model_input(model, 0, &port, e));
@@ -130,7 +134,7 @@ UNIT_TEST(a_bound_model_knows_all_sizes_and_outlives_the_one_it_came_from) {
   cleave_port_t port;
   cleave_tensor_view_t view = input_view();
   const cleave_tensor_view_t *views[1] = {&view};
-  unit_ok(cleave_model_load(NULL, model_path(), NULL, 0, 0, &model, e));
+  unit_ok(cleave_model_load(NULL, model_path(), NULL, &model, e));
   unit_ok(cleave_model_bind(model, views, 1, &bound, e));
   cleave_model_release(model);
   unit_ok(cleave_model_output(bound, 0, &port, e));
@@ -144,32 +148,61 @@ UNIT_TEST(rules_are_files_or_texts_and_settings_must_be_known) {
   cleave_model_t *model = NULL;
   cleave_plan_t *plan = NULL;
   char *text = NULL;
-  unit_ok(cleave_model_load(NULL, model_path(), NULL, 0, 0, &model, e));
+  unit_ok(cleave_model_load(NULL, model_path(), NULL, &model, e));
   cleave_rule_source_t source = {.path = "mine.lua", .text = rules_text, .length = sizeof rules_text - 1};
   cleave_setting_t setting = {.name = "with_tanh", .value = "true"};
-  unit_ok(cleave_model_partition(model, &source, 1, &setting, 1, NULL, &plan, e));
+  unit_ok(cleave_model_partition(model,
+                                 &(cleave_partition_request_t){.size = sizeof(cleave_partition_request_t),
+                                                               .sources = &source,
+                                                               .source_count = 1,
+                                                               .settings = &setting,
+                                                               .setting_count = 1},
+                                 &plan, e));
   unit_ok(cleave_plan_format(plan, CLEAVE_PLAN_TEXT, &text, e));
   ck_assert_ptr_nonnull(strstr(text, "fuse 'product' (mine.lua:4)"));
   ck_assert_ptr_nonnull(strstr(text, "1 region, 1 fusion, 1 node on cpu"));
   cleave_text_free(text);
   cleave_plan_destroy(plan);
   setting.name = "with_tan";
-  unit_fails(cleave_model_partition(model, &source, 1, &setting, 1, NULL, &plan, e), CLEAVE_ERROR_RULE,
+  unit_fails(cleave_model_partition(model,
+                                    &(cleave_partition_request_t){.size = sizeof(cleave_partition_request_t),
+                                                                  .sources = &source,
+                                                                  .source_count = 1,
+                                                                  .settings = &setting,
+                                                                  .setting_count = 1},
+                                    &plan, e),
+             CLEAVE_ERROR_RULE,
              "setting 'with_tan': neither a rule file nor a model script has an option of this name (did you "
              "mean 'with_tanh'?); rule files have: with_tanh (take Tanh too)");
   cleave_rule_source_t missing = {.path = "/nowhere/rules.lua"};
-  unit_fails_with(cleave_model_partition(model, &missing, 1, NULL, 0, NULL, &plan, e), CLEAVE_ERROR_IO,
-                  "/nowhere/rules.lua");
+  unit_fails_with(cleave_model_partition(
+                      model,
+                      &(cleave_partition_request_t){
+                          .size = sizeof(cleave_partition_request_t), .sources = &missing, .source_count = 1},
+                      &plan, e),
+                  CLEAVE_ERROR_IO, "/nowhere/rules.lua");
   cleave_rule_source_t empty = {0};
-  unit_fails(cleave_model_partition(model, &empty, 1, NULL, 0, NULL, &plan, e), CLEAVE_ERROR_INVALID_ARGUMENT,
-             "a rule source has neither path nor text");
+  unit_fails(cleave_model_partition(
+                 model,
+                 &(cleave_partition_request_t){
+                     .size = sizeof(cleave_partition_request_t), .sources = &empty, .source_count = 1},
+                 &plan, e),
+             CLEAVE_ERROR_INVALID_ARGUMENT, "a rule source has neither path nor text");
   cleave_rule_source_t wrong = {.path = "bad.lua", .text = "return 1 +", .length = 10};
   cleave_error_t error = CLEAVE_ERROR_INIT;
-  ck_assert_int_eq(cleave_model_partition(model, &wrong, 1, NULL, 0, NULL, &plan, &error), CLEAVE_ERROR_RULE);
+  ck_assert_int_eq(cleave_model_partition(
+                       model,
+                       &(cleave_partition_request_t){
+                           .size = sizeof(cleave_partition_request_t), .sources = &wrong, .source_count = 1},
+                       &plan, &error),
+                   CLEAVE_ERROR_RULE);
   ck_assert_str_eq(error.file, "bad.lua");
   ck_assert_int_eq(error.line, 1);
-  unit_fails_with(cleave_model_partition(model, NULL, 0, NULL, 0, "npu", &plan, e), CLEAVE_ERROR_UNSUPPORTED,
-                  "backend 'npu' is unknown");
+  unit_fails_with(
+      cleave_model_partition(
+          model, &(cleave_partition_request_t){.size = sizeof(cleave_partition_request_t), .backend = "npu"},
+          &plan, e),
+      CLEAVE_ERROR_UNSUPPORTED, "backend 'npu' is unknown");
   ck_assert_ptr_null(plan);
   cleave_model_release(model);
 }
@@ -180,15 +213,19 @@ UNIT_TEST(plans_are_saved_by_extension) {
   cleave_plan_t *plan = NULL;
   char path[512];
   cleave_rule_source_t source = {.path = "mine.lua", .text = rules_text, .length = sizeof rules_text - 1};
-  unit_ok(cleave_model_load(NULL, model_path(), NULL, 0, 0, &model, e));
-  unit_ok(cleave_model_partition(model, &source, 1, NULL, 0, NULL, &plan, e));
+  unit_ok(cleave_model_load(NULL, model_path(), NULL, &model, e));
+  unit_ok(cleave_model_partition(
+      model,
+      &(cleave_partition_request_t){
+          .size = sizeof(cleave_partition_request_t), .sources = &source, .source_count = 1},
+      &plan, e));
   static const char *const extensions[] = {"txt", "json", "dot", "onnx"};
   for (int k = 0; k < 4; k++) {
     snprintf(path, sizeof path, "%s/test_embed_plan.%s", CLEAVE_BINARY_DIR, extensions[k]);
     unit_ok(cleave_plan_save(plan, path, 17, e));
   }
   /* The file with functions is the model again. */
-  unit_ok(cleave_model_load(NULL, path, NULL, 0, 0, &again, e));
+  unit_ok(cleave_model_load(NULL, path, NULL, &again, e));
   ck_assert_uint_eq(cleave_model_find_output(again, "sum"), 1);
   unit_fails(cleave_plan_save(plan, "plan.pdf", 0, e), CLEAVE_ERROR_INVALID_ARGUMENT,
              "plan.pdf: not a plan by its name: expected .txt, .json, .dot or .onnx");
@@ -204,7 +241,7 @@ UNIT_TEST(a_session_without_a_plan_runs_on_cpu_and_keeps_the_model) {
   cleave_tensor_view_t output;
   const cleave_tensor_view_t *views[1] = {&view};
   cleave_session_options_t options = {.size = sizeof options, .threads = 1};
-  unit_ok(cleave_model_load(NULL, model_path(), NULL, 0, 0, &model, e));
+  unit_ok(cleave_model_load(NULL, model_path(), NULL, &model, e));
   unit_ok(cleave_session_create(model, NULL, views, 1, &options, &session, e));
   cleave_model_release(model);
   unit_ok(cleave_session_set_input(session, 0, &view, e));
@@ -213,7 +250,7 @@ UNIT_TEST(a_session_without_a_plan_runs_on_cpu_and_keeps_the_model) {
   ck_assert_float_eq(((const float *)output.data)[3], 2 + 4 + 6 + 2);
   cleave_session_destroy(session);
   options.threads = -1;
-  unit_ok(cleave_model_load(NULL, model_path(), NULL, 0, 0, &model, e));
+  unit_ok(cleave_model_load(NULL, model_path(), NULL, &model, e));
   unit_fails_with(cleave_session_create(model, NULL, views, 1, &options, &session, e),
                   CLEAVE_ERROR_INVALID_ARGUMENT, "-1 threads");
   cleave_model_release(model);
@@ -221,13 +258,18 @@ UNIT_TEST(a_session_without_a_plan_runs_on_cpu_and_keeps_the_model) {
 
 UNIT_TEST(files_that_are_no_models_are_refused_with_one_line) {
   cleave_model_t *model = NULL;
-  unit_fails(cleave_model_load(NULL, "model.pt", NULL, 0, 0, &model, e), CLEAVE_ERROR_UNSUPPORTED,
+  unit_fails(cleave_model_load(NULL, "model.pt", NULL, &model, e), CLEAVE_ERROR_UNSUPPORTED,
              "model.pt: not a model by its name: expected .onnx, .lua, or .json (a region)");
-  unit_fails_with(cleave_model_load(NULL, "/nowhere/model.onnx", NULL, 0, 0, &model, e), CLEAVE_ERROR_IO,
+  unit_fails_with(cleave_model_load(NULL, "/nowhere/model.onnx", NULL, &model, e), CLEAVE_ERROR_IO,
                   "/nowhere/model.onnx");
   cleave_setting_t setting = {.name = "a", .value = "1"};
-  unit_fails_with(cleave_model_load(NULL, model_path(), &setting, 1, 0, &model, e),
-                  CLEAVE_ERROR_INVALID_ARGUMENT, "setting 'a': the model has no option of this name");
+  unit_fails_with(
+      cleave_model_load(
+          NULL, model_path(),
+          &(cleave_model_load_options_t){
+              .size = sizeof(cleave_model_load_options_t), .settings = &setting, .setting_count = 1},
+          &model, e),
+      CLEAVE_ERROR_INVALID_ARGUMENT, "setting 'a': the model has no option of this name");
   ck_assert_ptr_null(model);
 }
 
@@ -268,7 +310,13 @@ static cleave_status_t load_rules(const char *with_tanh, cleave_rule_files_t **o
                                   cleave_error_t *error) {
   cleave_rule_source_t source = {.path = "mine.lua", .text = rules_text, .length = sizeof rules_text - 1};
   cleave_setting_t setting = {.name = "with_tanh", .value = with_tanh};
-  return cleave_rule_files_load(NULL, &source, 1, &setting, 1, NULL, out_files, error);
+  return cleave_rule_files_load(NULL,
+                                &(cleave_partition_request_t){.size = sizeof(cleave_partition_request_t),
+                                                              .sources = &source,
+                                                              .source_count = 1,
+                                                              .settings = &setting,
+                                                              .setting_count = 1},
+                                out_files, error);
 }
 
 UNIT_TEST(rule_files_that_are_loaded_once_serve_many_models) {
@@ -277,7 +325,7 @@ UNIT_TEST(rule_files_that_are_loaded_once_serve_many_models) {
   cleave_rule_source_t source = {.path = "mine.lua", .text = rules_text, .length = sizeof rules_text - 1};
   cleave_setting_t setting = {.name = "with_tanh", .value = "true"};
   unit_ok(load_rules("true", &files, e));
-  unit_ok(cleave_model_load(NULL, model_path(), NULL, 0, 0, &model, e));
+  unit_ok(cleave_model_load(NULL, model_path(), NULL, &model, e));
   for (int round = 0; round < 3; round++) {
     cleave_tensor_view_t view = input_view();
     const cleave_tensor_view_t *views[1] = {&view};
@@ -286,7 +334,13 @@ UNIT_TEST(rule_files_that_are_loaded_once_serve_many_models) {
     char *texts[2] = {NULL, NULL};
     unit_ok(cleave_model_bind(model, views, 1, &bound, e));
     unit_ok(cleave_rule_files_partition(files, bound, &plans[0], e));
-    unit_ok(cleave_model_partition(bound, &source, 1, &setting, 1, NULL, &plans[1], e));
+    unit_ok(cleave_model_partition(bound,
+                                   &(cleave_partition_request_t){.size = sizeof(cleave_partition_request_t),
+                                                                 .sources = &source,
+                                                                 .source_count = 1,
+                                                                 .settings = &setting,
+                                                                 .setting_count = 1},
+                                   &plans[1], e));
     for (int k = 0; k < 2; k++) {
       unit_ok(cleave_plan_format(plans[k], CLEAVE_PLAN_JSON, &texts[k], e));
       cleave_plan_destroy(plans[k]);
@@ -307,7 +361,7 @@ UNIT_TEST(a_plan_outlives_the_rule_files_that_made_it) {
   cleave_model_t *model = NULL;
   cleave_plan_t *plan = NULL;
   char *text = NULL;
-  unit_ok(cleave_model_load(NULL, model_path(), NULL, 0, 0, &model, e));
+  unit_ok(cleave_model_load(NULL, model_path(), NULL, &model, e));
   unit_ok(load_rules("false", &files, e));
   unit_ok(cleave_rule_files_partition(files, model, &plan, e));
   cleave_rule_files_destroy(files);
@@ -323,14 +377,24 @@ UNIT_TEST(rule_files_that_are_wrong_are_refused_without_a_model) {
       "return ruleset {\n  name = 'x', backend = 'cpu',\n  region 'r' { ops = { 'Convv' } },\n}\n";
   cleave_rule_files_t *files = NULL;
   cleave_rule_source_t source = {.path = "wrong.lua", .text = wrong, .length = sizeof wrong - 1};
-  unit_fails_with(cleave_rule_files_load(NULL, &source, 1, NULL, 0, NULL, &files, e), CLEAVE_ERROR_RULE,
-                  "wrong.lua:3: region 'r': operator 'Convv' is unknown");
+  unit_fails_with(cleave_rule_files_load(
+                      NULL,
+                      &(cleave_partition_request_t){
+                          .size = sizeof(cleave_partition_request_t), .sources = &source, .source_count = 1},
+                      &files, e),
+                  CLEAVE_ERROR_RULE, "wrong.lua:3: region 'r': operator 'Convv' is unknown");
   ck_assert_ptr_null(files);
   unit_fails_with(load_rules("perhaps", &files, e), CLEAVE_ERROR_RULE, "with_tanh");
   source.text = rules_text;
   source.length = sizeof rules_text - 1;
-  unit_fails_with(cleave_rule_files_load(NULL, &source, 1, NULL, 0, "nobody", &files, e),
-                  CLEAVE_ERROR_UNSUPPORTED, "backend 'nobody' is unknown");
+  unit_fails_with(
+      cleave_rule_files_load(NULL,
+                             &(cleave_partition_request_t){.size = sizeof(cleave_partition_request_t),
+                                                           .sources = &source,
+                                                           .source_count = 1,
+                                                           .backend = "nobody"},
+                             &files, e),
+      CLEAVE_ERROR_UNSUPPORTED, "backend 'nobody' is unknown");
   ck_assert_ptr_null(files);
 }
 

@@ -81,7 +81,11 @@ static cleave_status_t whole_way(const void *data, size_t size, float *out_value
   cleave_rule_source_t source = {.path = "r.lua", .text = RULES, .length = sizeof RULES - 1};
   cleave_status_t status = cleave_model_load_memory(NULL, data, size, "bytes", &model, error);
   if (status == CLEAVE_OK) {
-    status = cleave_model_partition(model, &source, 1, NULL, 0, NULL, &plan, error);
+    status = cleave_model_partition(
+        model,
+        &(cleave_partition_request_t){
+            .size = sizeof(cleave_partition_request_t), .sources = &source, .source_count = 1},
+        &plan, error);
   }
   if (status == CLEAVE_OK) {
     status = cleave_session_create(model, plan, views, 1, NULL, &session, error);

@@ -43,7 +43,11 @@ static cleave_model_t *load_text(const char *text, const cleave_setting_t *setti
   ck_assert_ptr_nonnull(file);
   ck_assert_int_ge(fputs(text, file), 0);
   ck_assert_int_eq(fclose(file), 0);
-  unit_ok(cleave_model_load(NULL, path, settings, count, 0, &model, e));
+  unit_ok(cleave_model_load(
+      NULL, path,
+      &(cleave_model_load_options_t){
+          .size = sizeof(cleave_model_load_options_t), .settings = settings, .setting_count = count},
+      &model, e));
   ck_assert_int_eq(remove(path), 0);
   return model;
 }
@@ -147,7 +151,11 @@ static cleave_plan_t *partition(cleave_model_t *model, const char *const *rules)
             ? (cleave_rule_source_t){.path = rules[count]}
             : (cleave_rule_source_t){.path = "r.lua", .text = rules[count], .length = strlen(rules[count])};
   }
-  unit_ok(cleave_model_partition(model, sources, count, NULL, 0, NULL, &plan, e));
+  unit_ok(cleave_model_partition(
+      model,
+      &(cleave_partition_request_t){
+          .size = sizeof(cleave_partition_request_t), .sources = sources, .source_count = count},
+      &plan, e));
   return plan;
 }
 
@@ -440,7 +448,11 @@ static void check_rebase_refused(const char *text, const char *rule, const char 
   char *json = NULL;
   cleave_plan_t *read = NULL;
   unit_ok(cleave_plan_format(plan, CLEAVE_PLAN_JSON, &json, e));
-  unit_ok(cleave_plan_load_text(model, "p", json, strlen(json), NULL, &read, e));
+  unit_ok(
+      cleave_plan_load(model, "p",
+                       &(cleave_plan_load_options_t){
+                           .size = sizeof(cleave_plan_load_options_t), .text = json, .length = strlen(json)},
+                       &read, e));
   unit_fails_with(cleave_plan_rebase(read, changed, &moved, e), CLEAVE_ERROR_UNSUPPORTED, message);
   cleave_text_free(json);
   cleave_plan_destroy(read);

@@ -114,7 +114,7 @@ static cleave_plan_t *random_plan(const cleave_graph_t *graph, const char *backe
   cleave_supports_t supports;
   cleave_plan_t *plan = NULL;
   cleave_supports_init(&supports, graph);
-  cleave_partition_options_t options = {.supports = cleave_supports_ask, .supports_context = &supports};
+  cleave_partition_options_t options = {.supports = cleave_supports_ask, .backend_context = &supports};
   unit_ok(cleave_partition(graph, &pointer, 1, &options, &plan, e));
   cleave_supports_deinit(&supports);
   return plan;

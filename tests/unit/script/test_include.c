@@ -54,7 +54,8 @@ static void write_file(const char *path, const char *text) {
 
 static cleave_status_t load(const char *path, cleave_error_t *error) {
   cleave_rules_t *rules = NULL;
-  cleave_status_t status = cleave_rules_load(NULL, path, NULL, 0, NULL, &rules, error);
+  cleave_status_t status =
+      cleave_rules_load(NULL, &(cleave_rule_source_t){.path = path}, NULL, NULL, &rules, error);
   cleave_rules_destroy(rules);
   return status;
 }
@@ -140,7 +141,7 @@ UNIT_TEST(rules_know_the_file_that_they_stand_in) {
              "return ruleset { name = 'r',\n  require 'parts',\n  fuse 'outer' { pattern = op 'Add' } }\n");
   cleave_rules_t *rules = NULL;
   uint32_t count = 0;
-  unit_ok(cleave_rules_load(NULL, "r.lua", NULL, 0, NULL, &rules, e));
+  unit_ok(cleave_rules_load(NULL, &(cleave_rule_source_t){.path = "r.lua"}, NULL, NULL, &rules, e));
   const cleave_ruleset_t *set = cleave_rules_rulesets(rules, &count);
   ck_assert_uint_eq(set->rule_count, 2);
   ck_assert_str_eq(set->rules[0].file, "parts.lua");
@@ -165,7 +166,7 @@ UNIT_TEST(errors_of_a_callback_name_the_included_file) {
   cleave_graph_t *graph = NULL;
   cleave_plan_t *plan = NULL;
   uint32_t count = 0;
-  unit_ok(cleave_rules_load(NULL, "r.lua", NULL, 0, NULL, &rules, e));
+  unit_ok(cleave_rules_load(NULL, &(cleave_rule_source_t){.path = "r.lua"}, NULL, NULL, &rules, e));
   unit_ok(cleave_graph_create(&graph, e));
   cleave_value_t x = CLEAVE_VALUE_NONE;
   cleave_node_t node = CLEAVE_NODE_NONE;
@@ -263,7 +264,9 @@ UNIT_TEST(refuses_compiled_chunks_in_included_files) {
 UNIT_TEST(rule_text_from_memory_includes_nothing) {
   static const char TEXT[] = "\ninclude 'x.lua'\n";
   cleave_rules_t *rules = NULL;
-  unit_fails(cleave_rules_load_text(NULL, "r.lua", TEXT, sizeof TEXT - 1, NULL, 0, NULL, &rules, e),
+  unit_fails(cleave_rules_load(
+                 NULL, &(cleave_rule_source_t){.path = "r.lua", .text = TEXT, .length = sizeof TEXT - 1},
+                 NULL, NULL, &rules, e),
              CLEAVE_ERROR_RULE, "r.lua:2: include 'x.lua': only rules from a file can include others");
 }
 
@@ -283,7 +286,7 @@ UNIT_TEST(shipped_rules_include_shipped_files_only) {
   unit_ok(load("onednn", e));
   cleave_rules_t *rules = NULL;
   uint32_t count = 7;
-  unit_ok(cleave_rules_load(NULL, "onednn", NULL, 0, NULL, &rules, e));
+  unit_ok(cleave_rules_load(NULL, &(cleave_rule_source_t){.path = "onednn"}, NULL, NULL, &rules, e));
   (void)cleave_rules_files(rules, &count);
   ck_assert_uint_eq(count, 0);
   cleave_rules_destroy(rules);
@@ -384,7 +387,7 @@ UNIT_TEST(lists_the_files_that_were_read) {
   write_file("rules/r.lua", "local p = include 'a.lua'\nassert(require 'a' == p)\n" SET);
   cleave_rules_t *rules = NULL;
   uint32_t count = 0;
-  unit_ok(cleave_rules_load(NULL, "rules/r.lua", NULL, 0, NULL, &rules, e));
+  unit_ok(cleave_rules_load(NULL, &(cleave_rule_source_t){.path = "rules/r.lua"}, NULL, NULL, &rules, e));
   const char *const *files = cleave_rules_files(rules, &count);
   ck_assert_uint_eq(count, 2);
   ck_assert_str_eq(files[0], "rules/r.lua");
@@ -401,12 +404,15 @@ UNIT_TEST(a_listener_learns_of_files_also_when_loading_fails) {
   noted_t noted = {.count = 0};
   cleave_rules_listener_t listener = {note, &noted};
   cleave_rules_t *rules = NULL;
-  unit_fails_with(cleave_rules_load_watched(NULL, "r.lua", NULL, 0, NULL, &listener, &rules, e),
-                  CLEAVE_ERROR_RULE, "broken.lua:1:");
-  unit_fails_with(cleave_rules_load_watched(NULL, "s.lua", NULL, 0, NULL, &listener, &rules, e),
-                  CLEAVE_ERROR_RULE, "missing.lua");
-  unit_fails_with(cleave_rules_load_watched(NULL, "gone.lua", NULL, 0, NULL, &listener, &rules, e),
-                  CLEAVE_ERROR_IO, "gone.lua");
+  unit_fails_with(
+      cleave_rules_load(NULL, &(cleave_rule_source_t){.path = "r.lua"}, NULL, &listener, &rules, e),
+      CLEAVE_ERROR_RULE, "broken.lua:1:");
+  unit_fails_with(
+      cleave_rules_load(NULL, &(cleave_rule_source_t){.path = "s.lua"}, NULL, &listener, &rules, e),
+      CLEAVE_ERROR_RULE, "missing.lua");
+  unit_fails_with(
+      cleave_rules_load(NULL, &(cleave_rule_source_t){.path = "gone.lua"}, NULL, &listener, &rules, e),
+      CLEAVE_ERROR_IO, "gone.lua");
   ck_assert_int_eq(noted.count, 5);
   static const char *const EXPECTED[] = {"r.lua", "broken.lua", "s.lua", "missing.lua", "gone.lua"};
   for (int k = 0; k < 5; k++) {

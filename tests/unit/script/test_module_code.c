@@ -12,7 +12,8 @@ static const char TEXT[] = "return ruleset { name = 'r', fuse 'x' { pattern = op
 static cleave_status_t load(const char *text, cleave_error_t *error) {
   cleave_rules_t *rules = NULL;
   cleave_status_t status =
-      cleave_rules_load_text(NULL, "r.lua", text, strlen(text), NULL, 0, NULL, &rules, error);
+      cleave_rules_load(NULL, &(cleave_rule_source_t){.path = "r.lua", .text = text, .length = strlen(text)},
+                        NULL, NULL, &rules, error);
   cleave_rules_destroy(rules);
   return status;
 }

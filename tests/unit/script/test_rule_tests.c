@@ -15,7 +15,9 @@
 #define TAIL "\n}"
 
 static cleave_status_t load(const char *text, cleave_rules_t **rules, cleave_error_t *error) {
-  return cleave_rules_load_text(NULL, "r.lua", text, strlen(text), NULL, 0, NULL, rules, error);
+  return cleave_rules_load(NULL,
+                           &(cleave_rule_source_t){.path = "r.lua", .text = text, .length = strlen(text)},
+                           NULL, NULL, rules, error);
 }
 
 /* A file with one test of this content in line 7. */

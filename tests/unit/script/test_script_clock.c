@@ -71,7 +71,9 @@ UNIT_TEST(a_load_ends_by_the_clock_on_the_wall) {
   uint64_t start = cleave_clock_now();
   double work = work_ms();
   sleep_later(20, 1500);
-  unit_fails_with(cleave_rules_load_text(NULL, "t.lua", TEXT, sizeof TEXT - 1, NULL, 0, NULL, &rules, e),
+  unit_fails_with(cleave_rules_load(
+                      NULL, &(cleave_rule_source_t){.path = "t.lua", .text = TEXT, .length = sizeof TEXT - 1},
+                      NULL, NULL, &rules, e),
                   CLEAVE_ERROR_LIMIT, "t.lua:2: the time budget of 2000 ms is spent");
   double wall = cleave_clock_ms(start, cleave_clock_now());
   work = work_ms() - work;

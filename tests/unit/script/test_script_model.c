@@ -11,12 +11,13 @@
 #include "unit.h"
 
 /* Runs the text as the file "m_<process>.lua" of the build folder. */
-static cleave_status_t load_with(const char *text, const cleave_rules_setting_t *settings, size_t count,
+static cleave_status_t load_with(const char *text, const cleave_setting_t *settings, size_t count,
                                  uint64_t seed, cleave_graph_t **graph, cleave_error_t *error) {
   char path[64];
   (void)snprintf(path, sizeof path, "/tmp/cleave_m_%ld.lua", (long)getpid());
   CLEAVE_TRY(cleave_file_write(path, text, strlen(text), error));
-  cleave_status_t status = cleave_model_script_load(NULL, path, settings, count, seed, NULL, graph, error);
+  cleave_status_t status = cleave_model_script_load(
+      NULL, path, &(cleave_script_settings_t){settings, count, NULL}, seed, graph, error);
   (void)unlink(path);
   return status;
 }
@@ -277,7 +278,7 @@ UNIT_TEST(makes_batch_norms_that_are_not_trivial) {
 }
 
 UNIT_TEST(takes_options) {
-  const cleave_rules_setting_t settings[] = {{"size", "16"}, {"kind", "small"}, {"deep", "true"}};
+  const cleave_setting_t settings[] = {{"size", "16"}, {"kind", "small"}, {"deep", "true"}};
   cleave_graph_t *graph = NULL;
   unit_ok(
       load_with("assert(options.size == 16 and options.kind == 'small' and options.deep == true)\n"
@@ -373,7 +374,7 @@ UNIT_TEST(survives_every_failing_allocation) {
     cleave_graph_t *graph = NULL;
     cleave_error_t error = CLEAVE_ERROR_INIT;
     (void)cleave_memory_fail_after(k);
-    status = cleave_model_script_load(NULL, path, NULL, 0, 0, NULL, &graph, &error);
+    status = cleave_model_script_load(NULL, path, NULL, 0, &graph, &error);
     (void)cleave_memory_fail_after(-1);
     ck_assert(status == CLEAVE_OK || status == CLEAVE_ERROR_OUT_OF_MEMORY);
     ck_assert((graph != NULL) == (status == CLEAVE_OK));
@@ -386,11 +387,12 @@ UNIT_TEST(survives_every_failing_allocation) {
 
 /* ---- shipped models ---- */
 
-static cleave_graph_t *load_example(const char *name, const cleave_rules_setting_t *settings, size_t count) {
+static cleave_graph_t *load_example(const char *name, const cleave_setting_t *settings, size_t count) {
   char path[512];
   cleave_graph_t *graph = NULL;
   (void)snprintf(path, sizeof path, "%s/examples/models/%s.lua", CLEAVE_SOURCE_DIR, name);
-  unit_ok(cleave_model_script_load(NULL, path, settings, count, 0, NULL, &graph, e));
+  unit_ok(
+      cleave_model_script_load(NULL, path, &(cleave_script_settings_t){settings, count, NULL}, 0, &graph, e));
   unit_ok(cleave_graph_verify(graph, e));
   for (uint32_t k = 0; k < cleave_graph_value_bound(graph); k++) {
     ck_assert(graph->values.items[k].is_removed || graph->values.items[k].rank >= 0);
@@ -420,7 +422,7 @@ UNIT_TEST(ships_resnet50) {
 }
 
 UNIT_TEST(ships_mobilenet_v2) {
-  const cleave_rules_setting_t settings[] = {{"batch", "4"}, {"size", "96"}};
+  const cleave_setting_t settings[] = {{"batch", "4"}, {"size", "96"}};
   cleave_graph_t *graph = load_example("mobilenet_v2", settings, 2);
   ck_assert_uint_eq(count_of(graph, "Conv"), 52);
   ck_assert_uint_eq(count_of(graph, "Clip"), 35);
@@ -431,8 +433,7 @@ UNIT_TEST(ships_mobilenet_v2) {
 }
 
 UNIT_TEST(ships_bert_base) {
-  const cleave_rules_setting_t settings[] = {
-      {"batch", "N"}, {"T", "T"}, {"layers", "2"}, {"vocabulary", "1000"}};
+  const cleave_setting_t settings[] = {{"batch", "N"}, {"T", "T"}, {"layers", "2"}, {"vocabulary", "1000"}};
   cleave_graph_t *graph = load_example("bert_base", settings, 4);
   ck_assert_uint_eq(count_of(graph, "MatMul"), 2 * 8 + 1);
   ck_assert_uint_eq(count_of(graph, "LayerNormalization"), 2 * 2 + 1);
@@ -444,7 +445,7 @@ UNIT_TEST(ships_bert_base) {
 }
 
 UNIT_TEST(ships_unet) {
-  const cleave_rules_setting_t settings[] = {{"size", "64"}, {"width", "8"}};
+  const cleave_setting_t settings[] = {{"size", "64"}, {"width", "8"}};
   cleave_graph_t *graph = load_example("unet", settings, 2);
   ck_assert_uint_eq(count_of(graph, "Conv"), 19);
   ck_assert_uint_eq(count_of(graph, "ConvTranspose"), 4);
@@ -454,7 +455,7 @@ UNIT_TEST(ships_unet) {
 }
 
 UNIT_TEST(ships_gru_residual) {
-  const cleave_rules_setting_t settings[] = {{"steps", "3"}};
+  const cleave_setting_t settings[] = {{"steps", "3"}};
   cleave_graph_t *graph = load_example("gru_residual", settings, 1);
   ck_assert_uint_eq(count_of(graph, "MatMul"), 6);
   ck_assert_uint_eq(count_of(graph, "Tanh"), 3);

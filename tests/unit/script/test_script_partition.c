@@ -105,7 +105,9 @@ static cleave_graph_t *convolution(void) {
 
 static cleave_rules_t *load(const char *text) {
   cleave_rules_t *rules = NULL;
-  unit_ok(cleave_rules_load_text(NULL, "r.lua", text, strlen(text), NULL, 0, NULL, &rules, e));
+  unit_ok(cleave_rules_load(NULL,
+                            &(cleave_rule_source_t){.path = "r.lua", .text = text, .length = strlen(text)},
+                            NULL, NULL, &rules, e));
   return rules;
 }
 
@@ -282,8 +284,9 @@ UNIT_TEST(runs_the_state_machine_of_convolutions) {
   char found[512];
   cleave_rules_t *rules = NULL;
   cleave_plan_t *plan = NULL;
-  unit_ok(
-      cleave_rules_load(NULL, CLEAVE_SOURCE_DIR "/tests/lua/rules_stateful.lua", NULL, 0, NULL, &rules, e));
+  unit_ok(cleave_rules_load(
+      NULL, &(cleave_rule_source_t){.path = CLEAVE_SOURCE_DIR "/tests/lua/rules_stateful.lua"}, NULL, NULL,
+      &rules, e));
   cleave_graph_t *graph = new_graph();
   cleave_value_t x = add_input(graph, "x", 3);
   static const int64_t KERNEL[4] = {3, 3, 1, 1};
@@ -338,7 +341,9 @@ UNIT_TEST(print_goes_to_the_log_with_rule_and_node) {
       "  return true\nend");
   cleave_context_set_log(NULL, keep_lines, &log);
   cleave_graph_t *graph = convolution();
-  unit_ok(cleave_rules_load_text(NULL, "r.lua", TEXT, sizeof TEXT - 1, NULL, 0, NULL, &rules, e));
+  unit_ok(cleave_rules_load(NULL,
+                            &(cleave_rule_source_t){.path = "r.lua", .text = TEXT, .length = sizeof TEXT - 1},
+                            NULL, NULL, &rules, e));
   unit_ok(partition(graph, rules, &plan, e));
   cleave_context_set_log(NULL, NULL, NULL);
   ck_assert_str_eq(cleave_text_get(&log),

@@ -149,8 +149,12 @@ UNIT_TEST(a_failed_pass_leaves_the_model) {
   cleave_rule_source_t sources[1] = {source};
   sources[0].length = strlen(source.text);
   cleave_plan_t *plan = NULL;
-  unit_fails(cleave_model_partition(c.model, sources, 1, NULL, 0, NULL, &plan, e), CLEAVE_ERROR_RULE,
-             "r.lua:2: pass 'p': changed my mind");
+  unit_fails(cleave_model_partition(
+                 c.model,
+                 &(cleave_partition_request_t){
+                     .size = sizeof(cleave_partition_request_t), .sources = sources, .source_count = 1},
+                 &plan, e),
+             CLEAVE_ERROR_RULE, "r.lua:2: pass 'p': changed my mind");
   ck_assert_ptr_null(plan);
   ck_assert_uint_eq(c.plan->graph->live_node_count, 1);
   rule_case_check_values(&c, 0);
@@ -178,7 +182,11 @@ UNIT_TEST(a_saved_plan_rewrites_again_without_lua) {
   char *again = NULL;
   cleave_plan_t *plan = NULL;
   unit_ok(cleave_plan_format(c.plan, CLEAVE_PLAN_JSON, &text, e));
-  unit_ok(cleave_plan_load_text(c.model, "saved.json", text, strlen(text), NULL, &plan, e));
+  unit_ok(
+      cleave_plan_load(c.model, "saved.json",
+                       &(cleave_plan_load_options_t){
+                           .size = sizeof(cleave_plan_load_options_t), .text = text, .length = strlen(text)},
+                       &plan, e));
   ck_assert_ptr_eq(plan->source, c.plan->source);
   ck_assert_ptr_eq(plan->graph, plan->rewritten);
   edits_case_check_same(c.plan->graph, plan->graph);
@@ -190,15 +198,22 @@ UNIT_TEST(a_saved_plan_rewrites_again_without_lua) {
   plan = NULL;
   rule_case_t other = run(INPUT "return g.Abs(g.MatMul(g.Max(x, 0.0), g.weight { 8, 4 }))", SAVED);
   unit_fails(
-      cleave_plan_load_text(other.model, "saved.json", text, strlen(text), NULL, &plan, e),
+      cleave_plan_load(other.model, "saved.json",
+                       &(cleave_plan_load_options_t){
+                           .size = sizeof(cleave_plan_load_options_t), .text = text, .length = strlen(text)},
+                       &plan, e),
       CLEAVE_ERROR_MISMATCH,
       "saved.json: the plan is of another model: the changes were made to another graph than this one");
   ck_assert_ptr_null(plan);
   char *number = strstr(text, "\"edits\"");
   number = strstr(number, "\"number\":");
   number[strlen("\"number\":")] = '7';
-  unit_fails(cleave_plan_load_text(c.model, "saved.json", text, strlen(text), NULL, &plan, e),
-             CLEAVE_ERROR_FORMAT, "saved.json: edits.rules[0].number: rule 7 is not a rewrite or pass");
+  unit_fails(
+      cleave_plan_load(c.model, "saved.json",
+                       &(cleave_plan_load_options_t){
+                           .size = sizeof(cleave_plan_load_options_t), .text = text, .length = strlen(text)},
+                       &plan, e),
+      CLEAVE_ERROR_FORMAT, "saved.json: edits.rules[0].number: rule 7 is not a rewrite or pass");
   cleave_text_free(text);
   rule_case_deinit(&other);
   rule_case_deinit(&c);

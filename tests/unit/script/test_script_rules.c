@@ -12,9 +12,11 @@ static const cleave_ruleset_t *ruleset_of(const cleave_rules_t *rules) {
   return rulesets;
 }
 
-static cleave_status_t load_with(const char *text, const cleave_rules_setting_t *settings, size_t count,
-                                 bool *used, cleave_rules_t **rules, cleave_error_t *error) {
-  return cleave_rules_load_text(NULL, "r.lua", text, strlen(text), settings, count, used, rules, error);
+static cleave_status_t load_with(const char *text, const cleave_setting_t *settings, size_t count, bool *used,
+                                 cleave_rules_t **rules, cleave_error_t *error) {
+  return cleave_rules_load(NULL,
+                           &(cleave_rule_source_t){.path = "r.lua", .text = text, .length = strlen(text)},
+                           &(cleave_script_settings_t){settings, count, used}, NULL, rules, error);
 }
 
 static cleave_status_t load(const char *text, cleave_rules_t **rules, cleave_error_t *error) {
@@ -251,7 +253,9 @@ UNIT_TEST(keeps_long_paths_whole_in_messages) {
   static const char TEXT[] = "\nlocal p = opp 'x'";
   cleave_rules_t *rules = NULL;
   unit_fails(
-      cleave_rules_load_text(NULL, PATH, TEXT, sizeof TEXT - 1, NULL, 0, NULL, &rules, e), CLEAVE_ERROR_RULE,
+      cleave_rules_load(NULL, &(cleave_rule_source_t){.path = PATH, .text = TEXT, .length = sizeof TEXT - 1},
+                        NULL, NULL, &rules, e),
+      CLEAVE_ERROR_RULE,
       "/a/very/long/path/that/lua/would/show/cut/off/in/its/own/messages/rules.lua:2: unknown word 'opp' "
       "(did you mean 'op'?)");
 }
@@ -447,8 +451,8 @@ UNIT_TEST(takes_defaults_and_settings) {
   ck_assert_uint_eq(root_of(&set->rules[1])->child_count, 3);
   cleave_rules_destroy(rules);
 
-  const cleave_rules_setting_t settings[] = {{"ops", "Cos, Tan,Exp"}, {"count", "7"}, {"sum", "no"},
-                                             {"mode", "slow"},        {"scale", "2"}, {"other", "1"}};
+  const cleave_setting_t settings[] = {{"ops", "Cos, Tan,Exp"}, {"count", "7"}, {"sum", "no"},
+                                       {"mode", "slow"},        {"scale", "2"}, {"other", "1"}};
   bool used[6] = {false, false, false, false, false, true};
   unit_ok(load_with(OPTIONS, settings, 6, used, &rules, e));
   set = ruleset_of(rules);
@@ -465,7 +469,7 @@ UNIT_TEST(takes_defaults_and_settings) {
 
 UNIT_TEST(refuses_settings_that_do_not_fit) {
   static const struct {
-    cleave_rules_setting_t setting;
+    cleave_setting_t setting;
     const char *message;
   } CASES[] = {
       {{"count", "ten"},
@@ -496,19 +500,23 @@ UNIT_TEST(finds_shipped_rules_by_name) {
   static const char *const NAMES[] = {"onednn", "conv_bn_relu", "contain_ops", "rules/onednn.lua"};
   for (size_t k = 0; k < sizeof NAMES / sizeof NAMES[0]; k++) {
     cleave_rules_t *rules = NULL;
-    unit_ok(cleave_rules_load(NULL, NAMES[k], NULL, 0, NULL, &rules, e));
+    unit_ok(cleave_rules_load(NULL, &(cleave_rule_source_t){.path = NAMES[k]}, NULL, NULL, &rules, e));
     ck_assert_uint_gt(ruleset_of(rules)->rule_count, 0);
     cleave_rules_destroy(rules);
   }
   cleave_rules_t *rules = NULL;
-  unit_fails_with(cleave_rules_load(NULL, "onednnn", NULL, 0, NULL, &rules, e), CLEAVE_ERROR_IO, "onednnn: ");
-  unit_fails_with(cleave_rules_load(NULL, "lua/cleave/dsl.lua", NULL, 0, NULL, &rules, e), CLEAVE_ERROR_IO,
-                  "lua/cleave/dsl.lua: ");
+  unit_fails_with(cleave_rules_load(NULL, &(cleave_rule_source_t){.path = "onednnn"}, NULL, NULL, &rules, e),
+                  CLEAVE_ERROR_IO, "onednnn: ");
+  unit_fails_with(
+      cleave_rules_load(NULL, &(cleave_rule_source_t){.path = "lua/cleave/dsl.lua"}, NULL, NULL, &rules, e),
+      CLEAVE_ERROR_IO, "lua/cleave/dsl.lua: ");
 }
 
 UNIT_TEST(knows_every_word_of_the_readme) {
   cleave_rules_t *rules = NULL;
-  unit_ok(cleave_rules_load(NULL, CLEAVE_SOURCE_DIR "/tests/lua/rules_words.lua", NULL, 0, NULL, &rules, e));
+  unit_ok(cleave_rules_load(NULL,
+                            &(cleave_rule_source_t){.path = CLEAVE_SOURCE_DIR "/tests/lua/rules_words.lua"},
+                            NULL, NULL, &rules, e));
   ck_assert_uint_eq(ruleset_of(rules)->rule_count, 6 + 19);
   cleave_rules_destroy(rules);
 }

@@ -55,7 +55,7 @@ static cleave_status_t load(cleave_context_t *context, const char *text, cleave_
   ck_assert_ptr_nonnull(file);
   ck_assert_int_ge(fputs(text, file), 0);
   ck_assert_int_eq(fclose(file), 0);
-  cleave_status_t status = cleave_model_load(context, path, NULL, 0, 0, out_model, error);
+  cleave_status_t status = cleave_model_load(context, path, NULL, out_model, error);
   ck_assert_int_eq(remove(path), 0);
   return status;
 }
@@ -96,7 +96,13 @@ cleave_status_t library_case_partition(cleave_model_t *model, const char *rules,
   cleave_rule_source_t source = {.path = is_text ? "r.lua" : rules};
   source.text = is_text ? rules : NULL;
   source.length = is_text ? strlen(rules) : 0;
-  return cleave_model_partition(model, &source, 1, settings, count, NULL, out_plan, error);
+  return cleave_model_partition(model,
+                                &(cleave_partition_request_t){.size = sizeof(cleave_partition_request_t),
+                                                              .sources = &source,
+                                                              .source_count = 1,
+                                                              .settings = settings,
+                                                              .setting_count = count},
+                                out_plan, error);
 }
 
 cleave_session_t *library_case_session(cleave_model_t *model, const cleave_plan_t *plan, int32_t rank,

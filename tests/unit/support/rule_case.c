@@ -40,7 +40,7 @@ static cleave_status_t create(const rule_case_request_t *request, bool stops_at_
   if (!is_path) {
     write_file(request->model, "lua", path, sizeof path);
   }
-  unit_ok(cleave_model_load(NULL, is_path ? request->model : path, NULL, 0, 0, &c->model, e));
+  unit_ok(cleave_model_load(NULL, is_path ? request->model : path, NULL, &c->model, e));
   if (!is_path) {
     ck_assert_int_eq(remove(path), 0);
   }
@@ -57,13 +57,14 @@ static cleave_status_t create(const rule_case_request_t *request, bool stops_at_
         rules[0] == '/' ? (cleave_rule_source_t){.path = rules}
                         : (cleave_rule_source_t){.path = "r.lua", .text = rules, .length = strlen(rules)};
   }
-  cleave_partition_request_t partition = {.sources = sources,
+  cleave_rule_list_options_t options = {.stops_at_mistakes = stops_at_mistakes};
+  cleave_partition_request_t partition = {.size = sizeof partition,
+                                          .sources = sources,
                                           .source_count = source_count,
                                           .settings = settings,
                                           .setting_count = setting_count,
-                                          .backend = request->backend,
-                                          .stops_at_mistakes = stops_at_mistakes};
-  return cleave_graph_partition_by(cleave_model_graph(c->model), &partition, &c->plan, NULL, error);
+                                          .backend = request->backend};
+  return cleave_graph_partition(cleave_model_graph(c->model), &partition, &options, &c->plan, NULL, error);
 }
 
 rule_case_t rule_case_create(const rule_case_request_t *request) {
@@ -255,7 +256,7 @@ static cleave_model_t *export_and_import(const rule_case_t *c) {
   cleave_model_t *model = NULL;
   (void)snprintf(path, sizeof path, CLEAVE_BINARY_DIR "/rule_case_%ld.onnx", (long)getpid());
   unit_ok(cleave_plan_save(c->plan, path, 0, e));
-  unit_ok(cleave_model_load(NULL, path, NULL, 0, 0, &model, e));
+  unit_ok(cleave_model_load(NULL, path, NULL, &model, e));
   ck_assert_int_eq(remove(path), 0);
   return model;
 }

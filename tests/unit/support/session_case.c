@@ -90,7 +90,7 @@ void session_case_partition(session_case_t *c, const char *ops, const char *back
   const cleave_ruleset_t *pointer = &ruleset;
   cleave_supports_t supports;
   cleave_supports_init(&supports, c->graph);
-  cleave_partition_options_t options = {.supports = cleave_supports_ask, .supports_context = &supports};
+  cleave_partition_options_t options = {.supports = cleave_supports_ask, .backend_context = &supports};
   unit_ok(cleave_partition(c->graph, &pointer, 1, &options, &c->plan, e));
   cleave_supports_deinit(&supports);
   free((void *)(uintptr_t)list);

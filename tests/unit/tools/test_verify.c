@@ -41,7 +41,11 @@ static session_case_t make_case_of(cleave_rule_list_t *list, const char *rules) 
   session_case_infer(&c);
   session_case_feed(&c, 1, DIMS, DATA);
   cleave_rule_source_t source = {.path = "r.lua", .text = rules, .length = strlen(rules)};
-  unit_ok(cleave_rule_list_load(list, NULL, &source, 1, NULL, 0, NULL, NULL, e));
+  unit_ok(cleave_rule_list_load(
+      list, NULL,
+      &(cleave_partition_request_t){
+          .size = sizeof(cleave_partition_request_t), .sources = &source, .source_count = 1},
+      NULL, e));
   return c;
 }
 

@@ -259,8 +259,10 @@ static watch_case_t watch_rules(const char *text, int32_t measure_ms) {
   make_folder();
   write_file("r.lua", text);
   cleave_rule_source_t source = {.path = path_of("r.lua")};
-  cleave_rules_watch_options_t options = {.size = sizeof options, .measure_ms = measure_ms};
-  unit_ok(cleave_rules_watch_create(c.model, &source, 1, NULL, 0, NULL, inputs, 1, &options, &c.watch, e));
+  cleave_partition_request_t request = {.size = sizeof request, .sources = &source, .source_count = 1};
+  cleave_rules_watch_options_t options = {
+      .size = sizeof options, .measure_ms = measure_ms, .inputs = inputs, .input_count = 1};
+  unit_ok(cleave_rules_watch_create(c.model, &request, &options, &c.watch, e));
   return c;
 }
 
@@ -413,15 +415,17 @@ UNIT_TEST(what_cannot_be_watched_is_refused) {
   cleave_model_t *model = make_model();
   cleave_rules_watch_t *watch = NULL;
   cleave_rule_source_t source = {.path = "nowhere.lua"};
-  unit_fails(cleave_rules_watch_create(model, NULL, 0, NULL, 0, NULL, NULL, 0, NULL, &watch, e),
-             CLEAVE_ERROR_INVALID_ARGUMENT, "there is no rule file to watch");
-  unit_fails(cleave_rules_watch_create(model, &source, 1, NULL, 0, NULL, NULL, 0, NULL, &watch, e),
-             CLEAVE_ERROR_INVALID_ARGUMENT, "nowhere.lua: there is no such file to watch");
+  cleave_partition_request_t none = {.size = sizeof none};
+  cleave_partition_request_t request = {.size = sizeof request, .sources = &source, .source_count = 1};
+  unit_fails(cleave_rules_watch_create(model, &none, NULL, &watch, e), CLEAVE_ERROR_INVALID_ARGUMENT,
+             "there is no rule file to watch");
+  unit_fails(cleave_rules_watch_create(model, &request, NULL, &watch, e), CLEAVE_ERROR_INVALID_ARGUMENT,
+             "nowhere.lua: there is no such file to watch");
   make_folder();
   write_file("r.lua", HEAD ISLAND "}");
   source.path = path_of("r.lua");
-  unit_fails(cleave_rules_watch_create(model, &source, 1, NULL, 0, NULL, NULL, 0, NULL, &watch, e),
-             CLEAVE_ERROR_INVALID_ARGUMENT, "the rules give the model 1 inputs, there is data for 0");
+  unit_fails(cleave_rules_watch_create(model, &request, NULL, &watch, e), CLEAVE_ERROR_INVALID_ARGUMENT,
+             "the rules give the model 1 inputs, there is data for 0");
   ck_assert_ptr_null(watch);
   cleave_model_release(model);
 }

@@ -208,17 +208,26 @@ static cleave_status_t bind_ports(inliner_t *inliner, const cleave_onnx_body_t *
   return CLEAVE_OK;
 }
 
-static cleave_status_t bind_names(inliner_t *inliner, const cleave_onnx_body_t *body, const char *prefix,
-                                  const cleave_string_t *locals, uint32_t count, cleave_string_t *names,
+/* The body of a function in the place of a call. */
+typedef struct expansion {
+  inliner_t *inliner;
+  const cleave_onnx_body_t *body;
+  const char *prefix;     /* of new names; NULL: they stay as they are */
+  cleave_string_t *names; /* per name of the body: that in the graph, or UINT32_MAX */
+} expansion_t;
+
+static cleave_status_t bind_names(const expansion_t *expansion, const cleave_string_t *locals, uint32_t count,
                                   cleave_string_t **out_names, cleave_error_t *error) {
+  inliner_t *inliner = expansion->inliner;
   cleave_string_t *bound = cleave_arena_allocate(&inliner->model->arena, count, sizeof *bound);
   if (bound == NULL) {
     return cleave_error_out_of_memory(error);
   }
   for (uint32_t k = 0; k < count; k++) {
-    cleave_string_t *name = &names[locals[k].index];
+    cleave_string_t *name = &expansion->names[locals[k].index];
     if (name->index == UINT32_MAX) {
-      CLEAVE_TRY(fresh_name(inliner, prefix, cleave_strings_text(&body->names, locals[k]), name, error));
+      const char *local = cleave_strings_text(&expansion->body->names, locals[k]);
+      CLEAVE_TRY(fresh_name(inliner, expansion->prefix, local, name, error));
     }
     bound[k] = *name;
   }
@@ -273,12 +282,12 @@ static cleave_status_t expand_body(inliner_t *inliner, cleave_onnx_body_t *body,
                                    cleave_error_t *error) {
   bool keeps_names = is_part_of_plan(body);
   const char *prefix = keeps_names ? NULL : call->name[0] != '\0' ? call->name : call->op_type;
+  expansion_t expansion = {inliner, body, prefix, names};
   CLEAVE_TRY(bind_ports(inliner, body, call, names, error));
   for (size_t k = 0; k < body->nodes.count; k++) {
     cleave_onnx_node_t node = body->nodes.items[k];
-    CLEAVE_TRY(bind_names(inliner, body, prefix, node.inputs, node.input_count, names, &node.inputs, error));
-    CLEAVE_TRY(
-        bind_names(inliner, body, prefix, node.outputs, node.output_count, names, &node.outputs, error));
+    CLEAVE_TRY(bind_names(&expansion, node.inputs, node.input_count, &node.inputs, error));
+    CLEAVE_TRY(bind_names(&expansion, node.outputs, node.output_count, &node.outputs, error));
     CLEAVE_TRY(bind_attributes(inliner, body, call, &node, error));
     if (!keeps_names) {
       cleave_string_t name;

@@ -2,6 +2,7 @@
 /*
  * From parsed records to a graph. A node is added once all its inputs are defined, in the order of the file
  * if that is topological; nodes that come too early wait at the first name they lack.
+ * Long file: one pass over the records, in the order in which it runs.
  */
 #include <string.h>
 
