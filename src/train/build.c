@@ -7,16 +7,14 @@
 
 enum { NAME_SIZE = 128 };
 
-static cleave_status_t add(cleave_train_build_t *build, const cleave_op_t *op, const cleave_value_t *inputs,
-                           size_t input_count, const cleave_attribute_t *attributes, size_t attribute_count,
+static cleave_status_t add(cleave_train_build_t *build, const cleave_op_t *op, cleave_edit_t *edit,
                            cleave_value_t *out_value) {
   char base[NAME_SIZE];
   char name[NAME_SIZE + 16];
   cleave_node_t node = CLEAVE_NODE_NONE;
   (void)snprintf(base, sizeof base, "%.60s/%.50s", build->prefix, op->name);
-  (void)cleave_editor_unique_name(build->editor, base, name, sizeof name);
-  CLEAVE_TRY(cleave_editor_add_node(build->editor, op, name, inputs, input_count, 1, attributes,
-                                    attribute_count, &node, build->error));
+  edit->name = cleave_editor_unique_name(build->editor, base, name, sizeof name);
+  CLEAVE_TRY(cleave_editor_add_node(build->editor, op, edit, &node, build->error));
   *out_value = cleave_node_output(build->editor->graph, node, 0);
   return CLEAVE_OK;
 }
@@ -25,9 +23,13 @@ cleave_value_t cleave_train_node(cleave_train_build_t *build, const char *op, co
                                  size_t input_count, const cleave_attribute_t *attributes,
                                  size_t attribute_count) {
   cleave_value_t value = CLEAVE_VALUE_NONE;
+  cleave_edit_t edit = {.inputs = inputs,
+                        .input_count = (uint32_t)input_count,
+                        .output_count = 1,
+                        .attributes = attributes,
+                        .attribute_count = (uint32_t)attribute_count};
   if (build->status == CLEAVE_OK) {
-    build->status =
-        add(build, cleave_op_find("", op), inputs, input_count, attributes, attribute_count, &value);
+    build->status = add(build, cleave_op_find("", op), &edit, &value);
   }
   return value;
 }

@@ -40,8 +40,13 @@ static cleave_status_t replace_norm(cleave_editor_t *editor, cleave_node_t node,
   char label[LABEL_SIZE];
   (void)cleave_editor_unique_name(editor, cleave_node_label(graph, node, label, sizeof label), name,
                                   sizeof name);
-  CLEAVE_TRY(cleave_editor_add_node(editor, cleave_node_op(graph, node), name, inputs, NORM_INPUTS,
-                                    trains ? 3 : 1, attributes, 3, out_node, error));
+  cleave_edit_t edit = {.name = name,
+                        .inputs = inputs,
+                        .input_count = NORM_INPUTS,
+                        .output_count = trains ? 3 : 1,
+                        .attributes = attributes,
+                        .attribute_count = sizeof attributes / sizeof attributes[0]};
+  CLEAVE_TRY(cleave_editor_add_node(editor, cleave_node_op(graph, node), &edit, out_node, error));
   CLEAVE_TRY(cleave_editor_replace_uses(editor, cleave_node_output(graph, node, 0),
                                         cleave_node_output(graph, *out_node, 0), error));
   return cleave_editor_remove_node(editor, node, error);

@@ -90,10 +90,6 @@ cleave_status_t cleave_train_copy_options(const cleave_train_options_t *options,
   }
   out_options->weights = weights;
   out_options->rules = NULL;
-  out_options->rule_count = 0;
-  out_options->settings = NULL;
-  out_options->setting_count = 0;
-  out_options->backend = NULL;
   out_options->session = NULL;
   return good ? CLEAVE_OK : cleave_error_out_of_memory(error);
 }

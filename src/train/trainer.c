@@ -80,8 +80,9 @@ static cleave_status_t set_options(cleave_trainer_t *trainer, const cleave_model
                                "%lld samples do not fill one minibatch of %lld",
                                (long long)trainer->samples->count, (long long)options->batch);
   }
-  return cleave_rule_files_load(model->context, options->rules, options->rule_count, options->settings,
-                                options->setting_count, options->backend, &trainer->rules, error);
+  const cleave_partition_request_t none = {.size = sizeof none};
+  return cleave_rule_files_load(model->context, options->rules != NULL ? options->rules : &none,
+                                &trainer->rules, error);
 }
 
 static cleave_status_t make(cleave_trainer_t *trainer, cleave_model_t *model,

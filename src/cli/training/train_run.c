@@ -89,19 +89,19 @@ static cleave_status_t make_trainer(cleave_train_run_t *run, cleave_rule_source_
                                     cleave_setting_t *settings, cleave_error_t *error) {
   cleave_train_options_t options = run->options;
   cleave_session_options_t session = cleave_common_session();
+  cleave_partition_request_t request = {
+      .size = sizeof request, .sources = sources, .settings = settings, .backend = run->job_options.backend};
   session.threads = (int32_t)run->job_options.threads;
   session.profile = run->profile != NULL;
   for (size_t k = 0; k < run->job_options.rules.count; k++) {
-    sources[options.rule_count++].path = run->job_options.rules.items[k];
+    sources[request.source_count++].path = run->job_options.rules.items[k];
   }
   for (size_t k = 0; k < run->job.settings.count; k++) {
-    if (!run->job.script_used[k]) {
-      settings[options.setting_count++] = run->job.settings.items[k];
+    if (!run->job.settings.used[k]) {
+      settings[request.setting_count++] = run->job.settings.items[k];
     }
   }
-  options.rules = sources;
-  options.settings = settings;
-  options.backend = run->job_options.backend;
+  options.rules = &request;
   options.session = &session;
   options.weights = run->weights.items;
   options.weight_count = run->weights.count;

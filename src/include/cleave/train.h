@@ -100,12 +100,7 @@ typedef struct cleave_train_options {
    * floating-point numbers with a name and one or more dimensions that the loss depends on. */
   const char *const *weights;
   size_t weight_count;
-  /* Partitioning, as for cleave_model_partition. */
-  const cleave_rule_source_t *rules;
-  size_t rule_count;
-  const cleave_setting_t *settings;
-  size_t setting_count;
-  const char *backend;
+  const cleave_partition_request_t *rules; /* how the step is partitioned; NULL: every node on its own */
   const cleave_session_options_t *session; /* may be NULL */
 } cleave_train_options_t;
 

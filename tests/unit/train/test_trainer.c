@@ -257,7 +257,7 @@ static double run_exported(const cleave_trainer_t *trainer, const cleave_tensor_
   cleave_session_t *session = NULL;
   cleave_tensor_view_t scores;
   unit_ok(cleave_trainer_export(trainer, path, 0, e));
-  unit_ok(cleave_model_load(NULL, path, NULL, 0, 0, &model, e));
+  unit_ok(cleave_model_load(NULL, path, NULL, &model, e));
   const int64_t dims[] = {SAMPLES, 3, 4, 4};
   const cleave_tensor_view_t view = {
       .size = sizeof view, .dtype = CLEAVE_DTYPE_F32, .rank = 4, .dims = dims, .data = x->data};

@@ -22,7 +22,7 @@ cleave_model_t *train_case_model(const char *text) {
   ck_assert_ptr_nonnull(file);
   ck_assert_int_ge(fputs(text, file), 0);
   ck_assert_int_eq(fclose(file), 0);
-  unit_ok(cleave_model_load(NULL, path, NULL, 0, 0, &model, e));
+  unit_ok(cleave_model_load(NULL, path, NULL, &model, e));
   ck_assert_int_eq(remove(path), 0);
   return model;
 }
