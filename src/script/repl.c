@@ -3,7 +3,6 @@
  * The prompt: chunks in one environment, and the functions that lua/cleave/prompt/repl.lua builds its words
  * from. Memory of C that is in use while Lua runs (a matcher, a string from a service) belongs to the session
  * and is freed at the next use, so that an error does not leak it.
- * Long file: one session of the prompt and the functions that it offers.
  */
 #include "script/repl.h"
 
