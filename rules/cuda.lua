@@ -8,6 +8,7 @@
 -- do; then the next shorter match is tried.
 
 local grow = include("pointwise/grow.lua")
+local moves = include("parts/moves.lua")
 
 local options = {
   pointwise = option.boolean(true, "make kernels of pointwise operators"),
@@ -43,27 +44,14 @@ local function constant_norm()
   }
 end
 
--- What only moves data is not worth the way to the device.
-local MOVES = {}
-for _, name in ipairs {
-  "Concat", "Expand", "Flatten", "Gather", "Identity", "Pad", "Reshape", "Slice", "Split",
-  "Squeeze", "Tile", "Transpose", "Unsqueeze",
-} do
-  MOVES[name] = true
-end
-
 -- Arithmetic on shapes is a few integers that operators of the host want to read.
 local function is_shape(value)
   return value.dtype == "int64" and value.rank ~= nil and value.rank <= 1
 end
 
 local function reviewed(sub, set)
-  for _, node in ipairs(sub.nodes) do
-    if not MOVES[node.op] then
-      return true, nil, { tf32 = set.precision == "tf32", fast_math = set.fast_math }
-    end
-  end
-  return false, "moves data, computes nothing"
+  local keep, reason = moves.computes(sub)
+  return keep, reason, { tf32 = set.precision == "tf32", fast_math = set.fast_math }
 end
 
 local set = {

@@ -2,8 +2,8 @@
 -- All that oneDNN computes in one kernel: a convolution, matrix product, pooling or reduction with
 -- what follows it pointwise; channel shuffles; chains of pointwise operators. Rewrites of the
 -- folder canonical/ run first: activations and normalizations that exporters spell out are
--- operators by then. A region holds whatever the backend supports, so that layouts are oneDNN's
--- choice throughout.
+-- operators by then. A region (parts/precision.lua) holds whatever the backend supports, so that
+-- layouts are oneDNN's choice throughout.
 --
 -- Rules only propose: the backend looks at each fusion and refuses, with a reason, what it cannot
 -- express; then the next shorter match is tried.
@@ -51,37 +51,6 @@ local function half()
   return op { "Slice", inputs = { data = shuffled } }
 end
 
--- What only moves data is not worth a region of its own.
-local MOVES = {}
-for _, name in ipairs {
-  "Concat", "Flatten", "Gather", "Identity", "Pad", "Reshape", "Slice", "Split", "Squeeze",
-  "Transpose", "Unsqueeze",
-} do
-  MOVES[name] = true
-end
-
-local function computes(sub)
-  for _, node in ipairs(sub.nodes) do
-    if not MOVES[node.op] then
-      return true
-    end
-  end
-  return false, "moves data, computes nothing"
-end
-
--- Regions that give special values up say so.
-local function reviewed(sub, options)
-  local keep, reason = computes(sub)
-  if options.strict then
-    return keep, reason
-  end
-  return keep, reason, {
-    strict = false,
-    special_values = "Relu, Clip, Exp, Max, Min, Softmax and max poolings may make numbers of NaN, "
-      .. "maxima over -inf are -3.4e38, Softplus and Mish are off by up to 2e-6 below -10",
-  }
-end
-
 -- ---- spellings for tests ----
 
 local function erf_gelu(g, x, root)
@@ -111,18 +80,18 @@ end
 
 -- oneDNN has one algorithm for an activation and one primitive for a normalization; it has products
 -- of matrices and sums, but no Einsum; its recurrent layers compute every step.
-local rewrites, options = {}, {}
-for _, name in ipairs { "activations", "normalization", "einsum", "recurrent" } do
-  local part = include("canonical/" .. name .. ".lua")
-  table.move(part, 1, #part, #rewrites + 1, rewrites)
+local included, options = {}, {}
+for _, path in ipairs {
+  "canonical/activations.lua", "canonical/normalization.lua", "canonical/einsum.lua",
+  "canonical/recurrent.lua", "parts/precision.lua",
+} do
+  local part = include(path)
+  table.move(part, 1, #part, #included + 1, included)
   for key, declared in pairs(part.options) do
     options[key] = declared
   end
 end
 
-options.regions = option.boolean(true, "put all that the backend supports into regions")
-options.strict = option.boolean(true,
-  "regions compute special values (NaN, infinities) as the operators define them")
 options.chains = option.boolean(true, "fuse chains of pointwise operators that follow no primitive")
 
 return ruleset {
@@ -154,12 +123,6 @@ return ruleset {
     pattern = step() >> repeated { step(), max = 12 },
     enabled = options.chains,
     priority = -1,
-  },
-
-  region "everything" {
-    doc = "All that the backend supports; fusions come along whole.",
-    enabled = options.regions,
-    review = reviewed,
   },
 
   -- ---- tests ----
@@ -392,5 +355,5 @@ return ruleset {
     refused = { everything = "moves data" },
   },
 
-  table.unpack(rewrites),
+  table.unpack(included),
 }

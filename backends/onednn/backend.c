@@ -7,6 +7,8 @@
 
 #include "cleave/cost.h"
 #include "onednn/analysis/analysis.h"
+#include "onednn/analysis/precision.h"
+#include "onednn/library/types.h"
 #include "onednn/program/guarded.h"
 
 typedef struct state {
@@ -56,6 +58,20 @@ static cleave_status_t supports(void *opaque, const cleave_region_view_t *view, 
   cleave_status_t status = onednn_analyse(view, &arena, reason, &analysis);
   onednn_arena_deinit(&arena);
   return status;
+}
+
+// A region that asks for a precision that this processor has no instructions for is refused, so that a rule
+// behind it may ask for another one.
+static cleave_status_t review(void *opaque, const cleave_region_view_t *region, bool *keep,
+                              cleave_message_t *reason) {
+  (void)opaque;
+  (void)keep;
+  dnnl_data_type_t type = dnnl_f32;
+  ONEDNN_TRY(onednn_precision_of(region, &type, reason));
+  const char *missing = onednn_type_missing(type);
+  return missing == NULL ? CLEAVE_OK
+                         : onednn_fail(reason, CLEAVE_ERROR_UNSUPPORTED, "precision %s: %s",
+                                       onednn_type_name(type), missing);
 }
 
 static cleave_status_t compile(void *opaque, const cleave_region_view_t *region,
@@ -136,6 +152,7 @@ static cleave_status_t configure(void *opaque, const cleave_key_value_t *setting
 }
 
 static char library_version[32] = "";
+static char description[256] = "";
 
 static const cleave_backend_t backend = {
     .size = sizeof(cleave_backend_t),
@@ -143,7 +160,7 @@ static const cleave_backend_t backend = {
     .abi_minor = CLEAVE_BACKEND_ABI_MINOR,
     .name = "onednn",
     .version = library_version,
-    .description = "oneDNN on the CPU: one primitive per fusion, blocked layouts inside regions",
+    .description = description,
     .initialise = initialise,
     .destroy = destroy,
     .supports = supports,
@@ -153,8 +170,24 @@ static const cleave_backend_t backend = {
     .run = run,
     .profile = profile,
     .cost = cost,
+    .review = review,
     .configure = configure,
 };
+
+// What it is, and the precisions in which this processor multiplies.
+static void describe_precisions(void) {
+  static const dnnl_data_type_t types[] = {dnnl_bf16, dnnl_f16};
+  int used = snprintf(description, sizeof(description),
+                      "oneDNN on the CPU: one primitive per fusion, blocked layouts inside regions; float32");
+  for (size_t k = 0; k < sizeof(types) / sizeof(types[0]); k++) {
+    const char *missing = onednn_type_missing(types[k]);
+    if (used > 0 && (size_t)used < sizeof(description)) {
+      used += snprintf(description + used, sizeof(description) - (size_t)used, ", %s%s%s",
+                       onednn_type_name(types[k]), missing != NULL ? " not: " : "",
+                       missing != NULL ? missing : "");
+    }
+  }
+}
 
 const cleave_backend_t *cleave_backend_onednn(uint32_t abi_major, uint32_t abi_minor,
                                               cleave_message_t *message);
@@ -170,5 +203,6 @@ const cleave_backend_t *cleave_backend_onednn(uint32_t abi_major, uint32_t abi_m
   const dnnl_version_t *version = dnnl_version();
   (void)snprintf(library_version, sizeof(library_version), "%d.%d.%d", version->major, version->minor,
                  version->patch);
+  describe_precisions();
   return &backend;
 }

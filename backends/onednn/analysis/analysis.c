@@ -192,16 +192,19 @@ cleave_status_t onednn_analyse(const cleave_region_view_t *region, onednn_arena_
     expected += schedule.units[u].count > 0 ? 1 : 0;
   }
   out->kernels = onednn_arena_allocate(arena, expected, sizeof(onednn_kernel_t));
-  if (out->kernels == NULL) {
+  out->kernel_of = onednn_arena_allocate(arena, schedule.count, sizeof(uint32_t));
+  if (out->kernels == NULL || out->kernel_of == NULL) {
     return out_of_memory(message);
   }
   for (uint32_t u = 0; u < schedule.count; u++) {
+    out->kernel_of[u] = CLEAVE_INDEX_NONE;
     if (schedule.units[u].count > 0 && schedule.waiting[u] == 0) {
       schedule.ready[schedule.tail++] = u;
     }
   }
   while (schedule.head < schedule.tail) {
     onednn_unit_t *unit = &schedule.units[schedule.ready[schedule.head++]];
+    out->kernel_of[unit->id] = out->kernel_count;
     ONEDNN_TRY(onednn_recognise(unit, &out->kernels[out->kernel_count++]));
     release_users(out, &schedule, unit);
   }

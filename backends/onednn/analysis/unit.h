@@ -17,6 +17,7 @@ typedef struct onednn_analysis {
   const uint32_t *use_starts; /* value_count + 1 offsets into `uses` */
   const uint32_t *uses;       /* nodes, one entry per input slot */
   const uint32_t *unit_of;    /* per node: index of its fusion, or fusion_count + node */
+  uint32_t *kernel_of;        /* per unit: its kernel; CLEAVE_INDEX_NONE for one without nodes */
   uint32_t kernel_count;
   onednn_kernel_t *kernels; /* in an order in which they can run */
 } onednn_analysis_t;

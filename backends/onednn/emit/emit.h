@@ -59,8 +59,10 @@ CLEAVE_MUST_USE cleave_status_t onednn_emit_watch(onednn_plan_t *plan, const one
 CLEAVE_MUST_USE cleave_status_t onednn_emit_rest(onednn_plan_t *plan, const onednn_request_t *request,
                                                  const onednn_fitted_t *fitted, uint32_t value);
 
-/* The tensor itself if it has no gaps, else a plain copy. */
-CLEAVE_MUST_USE cleave_status_t onednn_emit_dense(onednn_plan_t *plan, uint32_t value, onednn_tensor_t *out);
+/* The tensor itself if it has no gaps, else a plain copy; as float32, or in the type in which it is stored.
+ */
+CLEAVE_MUST_USE cleave_status_t onednn_emit_dense(onednn_plan_t *plan, uint32_t value, bool as_stored,
+                                                  onednn_tensor_t *out);
 
 /* blocking.c: is the kernel a convolution for Winograd's algorithm, and are images of the region better in
  * blocks of 16 channels? All shapes are known. */

@@ -23,7 +23,7 @@ static cleave_status_t fetch_inputs(onednn_plan_t *plan, const cleave_node_view_
       continue;
     }
     onednn_tensor_t *tensor = &concat->tensors[concat->count++];
-    ONEDNN_TRY(onednn_plan_fetch(plan, node->inputs[k], tensor));
+    ONEDNN_TRY(onednn_plan_stored(plan, node->inputs[k], tensor));
     *strided =
         *strided || (onednn_layout_is_strided(&tensor->layout) && !onednn_layout_is_dense(&tensor->layout));
   }
@@ -51,6 +51,7 @@ static cleave_status_t align_inputs(onednn_plan_t *plan, const cleave_node_view_
     }
     if (!onednn_layout_like(&model, &shape, &like)) {
       like = onednn_layout_plain(&shape);
+      like = onednn_layout_typed(&like, model.data_type);
     }
     ONEDNN_TRY(onednn_plan_convert(plan, &concat->tensors[k], &like, &concat->tensors[k]));
     concat->layouts[k] = concat->tensors[k].layout;
@@ -79,6 +80,7 @@ static cleave_status_t copy_parts(onednn_plan_t *plan, const onednn_kernel_t *ke
                                   const concat_t *concat) {
   onednn_shape_t shape = onednn_plan_shape(plan, kernel->output);
   onednn_layout_t plain = onednn_layout_plain(&shape);
+  plain = onednn_layout_typed(&plain, concat->tensors[0].layout.data_type);
   int64_t starts[CLEAVE_MAX_RANK] = {0};
   onednn_tensor_t result;
   ONEDNN_TRY(onednn_plan_make(plan, kernel->output, &plain, &result));
@@ -116,13 +118,14 @@ static bool side_by_side(const onednn_plan_t *plan, const onednn_tensor_t *tenso
   }
   for (uint32_t k = 0; k < count; k++) {
     if (!in_place(&tensors[k], tensors[0].buffer, tensors[0].offset, axis, start) ||
-        onednn_slot_block(&tensors[k].layout) != block) {
+        onednn_slot_block(&tensors[k].layout) != block ||
+        tensors[k].layout.data_type != tensors[0].layout.data_type) {
       return false;
     }
     start += tensors[k].layout.dims[axis];
   }
   *out = tensors[0];
-  out->layout = onednn_slot_layout(block, shape);
+  out->layout = onednn_slot_layout(block, shape, tensors[0].layout.data_type);
   return true;
 }
 
@@ -156,7 +159,7 @@ static cleave_status_t concat_slots(onednn_plan_t *plan, const onednn_kernel_t *
     onednn_shape_t part = onednn_layout_shape(&tensors[k].layout);
     onednn_tensor_t slot = result;
     size_t step = 0;
-    slot.layout = onednn_slot_layout(block, &part);
+    slot.layout = onednn_slot_layout(block, &part, result.layout.data_type);
     if (!onednn_slot_divides(&slot.layout, axis, start, &step)) {
       return CLEAVE_OK;
     }
@@ -198,6 +201,7 @@ cleave_status_t onednn_emit_concat(onednn_plan_t *plan, const onednn_kernel_t *k
   ONEDNN_TRY(align_inputs(plan, node, &concat));
   dnnl_primitive_desc_t description = NULL;
   onednn_layout_t any = onednn_layout_any(&shape);
+  any = onednn_layout_typed(&any, concat.layouts[0].data_type);
   ONEDNN_TRY(onednn_check(describe_concat(plan, &concat, &any, &description), "concat", plan->message));
   onednn_tensor_t result;
   onednn_layout_t chosen;

@@ -257,10 +257,37 @@ static cleave_status_t make_window(onednn_plan_t *plan, const onednn_kernel_t *k
                     : onednn_window_forward(node, weights.dims + 2, extra, x, y, window, plan->message);
 }
 
+// In the type that the kernel computes in, with the result in the type that it is stored in. oneDNN's best
+// code is for channels last; left alone it leaves that layout, and comes back, for some sums.
+static cleave_status_t fit_low(onednn_plan_t *plan, onednn_request_t *request, convolution_context_t *context,
+                               onednn_fitted_t *fitted) {
+  dnnl_data_type_t type = onednn_plan_computes(plan);
+  onednn_shape_t x = onednn_layout_shape(&context->source_tensor.layout);
+  onednn_layout_t weights = context->weights;
+  context->weights = onednn_layout_typed(&weights, type);
+  fitted->declined = true;
+  for (int any = 0; any < 2 && fitted->declined; any++) {
+    onednn_layout_t source = any ? onednn_layout_any(&x) : onednn_layout_channels_last(&x);
+    onednn_layout_t result =
+        any ? onednn_layout_any(&request->shape) : onednn_layout_channels_last(&request->shape);
+    context->source = onednn_layout_typed(&source, type);
+    request->result = onednn_layout_typed(&result, onednn_plan_stores(plan, request->value));
+    ONEDNN_TRY(onednn_fit(plan, request, ONEDNN_FIT_FAST, fitted));
+  }
+  context->weights = fitted->declined ? weights : context->weights;
+  return CLEAVE_OK;
+}
+
 // Blocks of 16 channels if the region is for them, or channels last, else what oneDNN chooses.
 static cleave_status_t fit(onednn_plan_t *plan, const onednn_kernel_t *kernel, onednn_request_t *request,
                            convolution_context_t *context, onednn_fitted_t *fitted) {
   onednn_shape_t x = onednn_layout_shape(&context->source_tensor.layout);
+  if (onednn_plan_computes(plan) != dnnl_f32) {
+    ONEDNN_TRY(fit_low(plan, request, context, fitted));
+    if (!fitted->declined) {
+      return CLEAVE_OK;
+    }
+  }
   if (plan->blocked) {
     bool first = onednn_layout_is_plain(&context->source_tensor.layout) && x.dims[1] < 16;
     context->source = first ? onednn_layout_any(&x) : onednn_layout_blocked(&x);
@@ -300,7 +327,7 @@ cleave_status_t onednn_emit_convolution(onednn_plan_t *plan, const onednn_kernel
   convolution_context_t context = {.transposed = transposed, .source = onednn_layout_any(&x)};
   uint32_t folded = 0;
   ONEDNN_TRY(make_window(plan, kernel, transposed, &x, &y, &context.window));
-  ONEDNN_TRY(onednn_plan_fetch(plan, kernel->source, &context.source_tensor));
+  ONEDNN_TRY(onednn_plan_stored(plan, kernel->source, &context.source_tensor));
   ONEDNN_TRY(prepare(plan, kernel, transposed, &y, &context, &folded));
   onednn_request_t request = {.what = transposed ? "deconv" : "conv",
                               .node = kernel->node,

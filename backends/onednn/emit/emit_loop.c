@@ -76,8 +76,10 @@ cleave_status_t onednn_emit_max_pool_loop(onednn_plan_t *plan, const onednn_kern
 }
 
 cleave_status_t onednn_emit_watch(onednn_plan_t *plan, const onednn_tensor_t *result, uint32_t node) {
-  onednn_loop_t loop = {.run = onednn_loop_watch,
+  size_t element = onednn_layout_element(&result->layout);
+  onednn_loop_t loop = {.run = element == sizeof(float) ? onednn_loop_watch : onednn_loop_watch_short,
                         .rank = 1,
-                        .dims = {(int64_t)(onednn_md_bytes(&result->layout) / sizeof(float))}};
+                        .dims = {(int64_t)(onednn_md_bytes(&result->layout) / element)},
+                        .lowest = result->layout.data_type == dnnl_bf16 ? 0xff7f : 0xfbff};
   return onednn_loop_step(plan, &loop, (const onednn_tensor_t *[]){result}, 1, node, "maxpool watch");
 }

@@ -40,6 +40,8 @@ static cleave_status_t norm_arguments(onednn_plan_t *plan, void *opaque,
 static cleave_status_t run(onednn_plan_t *plan, const onednn_kernel_t *kernel, norm_context_t *context,
                            const char *what, onednn_describe_fn_t describe) {
   onednn_shape_t shape = onednn_layout_shape(&context->source.layout);
+  onednn_layout_t low =
+      onednn_layout_typed(&context->source.layout, onednn_plan_stores(plan, kernel->output));
   onednn_request_t request = {.what = what,
                               .node = kernel->node,
                               .describe = describe,
@@ -50,8 +52,15 @@ static cleave_status_t run(onednn_plan_t *plan, const onednn_kernel_t *kernel, n
                               .result = context->source.layout,
                               .value = kernel->output,
                               .in_place = &context->source};
-  onednn_fitted_t fitted;
-  ONEDNN_TRY(onednn_fit(plan, &request, ONEDNN_FIT_ALWAYS, &fitted));
+  onednn_fitted_t fitted = {.declined = true};
+  if (low.data_type != dnnl_f32) {
+    request.result = low;
+    ONEDNN_TRY(onednn_fit(plan, &request, ONEDNN_FIT_FAST, &fitted));
+    request.result = context->source.layout;
+  }
+  if (fitted.declined) {
+    ONEDNN_TRY(onednn_fit(plan, &request, ONEDNN_FIT_ALWAYS, &fitted));
+  }
   return onednn_emit_rest(plan, &request, &fitted, kernel->output);
 }
 
@@ -62,7 +71,7 @@ static dnnl_status_t describe_layer(void *opaque, dnnl_engine_t engine,
   unsigned flags = (context->has_scale ? (unsigned)dnnl_use_scale : 0U) |
                    (context->has_shift ? (unsigned)dnnl_use_shift : 0U);
   const onednn_maker_t maker = {.engine = engine, .attributes = attributes, .out = out};
-  return onednn_make_layer_normalization(&maker, result, context->epsilon, flags);
+  return onednn_make_layer_normalization(&maker, &context->source.layout, result, context->epsilon, flags);
 }
 
 static cleave_status_t fetch_vector(onednn_plan_t *plan, uint32_t value, int64_t count, onednn_tensor_t *out,
@@ -109,7 +118,7 @@ static dnnl_status_t describe_softmax(void *opaque, dnnl_engine_t engine,
                                       dnnl_primitive_desc_t *out) {
   const norm_context_t *context = opaque;
   const onednn_maker_t maker = {.engine = engine, .attributes = attributes, .out = out};
-  return onednn_make_softmax(&maker, context->algorithm, result, context->axis);
+  return onednn_make_softmax(&maker, context->algorithm, &context->source.layout, result, context->axis);
 }
 
 cleave_status_t onednn_emit_softmax(onednn_plan_t *plan, const onednn_kernel_t *kernel) {
@@ -123,7 +132,7 @@ cleave_status_t onednn_emit_softmax(onednn_plan_t *plan, const onednn_kernel_t *
     return onednn_fail(plan->message, CLEAVE_ERROR_SHAPE, "%s '%s': its axis is out of range", node->op,
                        onednn_node_name(node));
   }
-  ONEDNN_TRY(onednn_emit_dense(plan, kernel->source, &context.source));
+  ONEDNN_TRY(onednn_emit_dense(plan, kernel->source, false, &context.source));
   if (!onednn_may_raise(plan)) {
     ONEDNN_TRY(onednn_plan_plain(plan, &context.source, &context.source));
   }
@@ -155,7 +164,7 @@ static dnnl_status_t describe_lrn(void *opaque, dnnl_engine_t engine, const_dnnl
 cleave_status_t onednn_emit_lrn(onednn_plan_t *plan, const onednn_kernel_t *kernel) {
   norm_context_t context = {.node = &plan->region->nodes[kernel->node]};
   onednn_tensor_t source;
-  ONEDNN_TRY(onednn_emit_dense(plan, kernel->source, &source));
+  ONEDNN_TRY(onednn_emit_dense(plan, kernel->source, false, &source));
   context.source = source;
   onednn_shape_t shape = onednn_layout_shape(&source.layout);
   onednn_request_t request = {.what = "lrn",

@@ -25,9 +25,12 @@ static bool blocks_channels(const onednn_layout_t *layout) {
   return onednn_layout_is_strided(layout) || onednn_layout_like(layout, &shape, &like);
 }
 
-cleave_status_t onednn_emit_dense(onednn_plan_t *plan, uint32_t value, onednn_tensor_t *out) {
+cleave_status_t onednn_emit_dense(onednn_plan_t *plan, uint32_t value, bool as_stored, onednn_tensor_t *out) {
   onednn_tensor_t tensor;
-  ONEDNN_TRY(onednn_plan_fetch(plan, value, &tensor));
+  ONEDNN_TRY(onednn_plan_stored(plan, value, &tensor));
+  if (!as_stored) {
+    ONEDNN_TRY(onednn_plan_typed(plan, &tensor, dnnl_f32, &tensor));
+  }
   bool dense = onednn_layout_is_dense(&tensor.layout) || !onednn_layout_is_strided(&tensor.layout);
   if (dense && blocks_channels(&tensor.layout)) {
     *out = tensor;
@@ -444,6 +447,9 @@ static cleave_status_t emit_normalize(onednn_plan_t *plan, chain_t *chain) {
 cleave_status_t onednn_emit_chain(onednn_plan_t *plan, const onednn_tensor_t *start,
                                   const onednn_post_t *posts, uint32_t count, uint32_t node, uint32_t value) {
   chain_t chain = {.current = *start, .posts = posts, .count = count, .node = node, .value = value};
+  if (count > 0) {
+    ONEDNN_TRY(onednn_plan_typed(plan, start, dnnl_f32, &chain.current));
+  }
   while (chain.count > 0) {
     onednn_post_kind_t kind = chain.posts->kind;
     if (onednn_posts_allowed(plan, chain.posts, 1) == 0) {

@@ -89,11 +89,13 @@ cleave_status_t onednn_emit_pooling(onednn_plan_t *plan, const onednn_kernel_t *
   if (!is_max(node)) {
     context.algorithm = include_padding ? dnnl_pooling_avg_include_padding : dnnl_pooling_avg_exclude_padding;
   }
+  bool low = onednn_plan_computes(plan) != dnnl_f32;
   bool watched = is_max(node) && plan->care == ONEDNN_CARE_FLAG;
   if (is_max(node) && !onednn_may_raise(plan)) {
     return onednn_emit_max_pool_loop(plan, kernel, &context.window, &kernel_shape);
   }
-  ONEDNN_TRY(onednn_emit_dense(plan, kernel->source, &context.source));
+  ONEDNN_TRY(onednn_emit_dense(plan, kernel->source, low, &context.source));
+  onednn_layout_t any = onednn_layout_any(&kernel_shape);
   onednn_request_t request = {
       .what = is_max(node) ? "maxpool" : "avgpool",
       .node = kernel->node,
@@ -105,12 +107,14 @@ cleave_status_t onednn_emit_pooling(onednn_plan_t *plan, const onednn_kernel_t *
       .later_count = watched ? kernel->post_count : 0,
       .shape = y,
       .kernel_shape = kernel_shape,
-      .result = onednn_layout_any(&kernel_shape),
+      .result = onednn_layout_typed(&any, context.source.layout.data_type),
       .value = watched && kernel->post_count > 0 ? CLEAVE_INDEX_NONE : kernel->output};
   onednn_fitted_t fitted;
   ONEDNN_TRY(onednn_fit(plan, &request, ONEDNN_FIT_FAST, &fitted));
   if (fitted.declined) {
     ONEDNN_TRY(onednn_plan_plain(plan, &context.source, &context.source));
+    ONEDNN_TRY(onednn_plan_typed(plan, &context.source, dnnl_f32, &context.source));
+    request.result = any;
     ONEDNN_TRY(onednn_fit(plan, &request, ONEDNN_FIT_ALWAYS, &fitted));
   }
   if (watched) {

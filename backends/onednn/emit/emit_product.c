@@ -150,9 +150,18 @@ static void choose_shapes(const onednn_plan_t *plan, const onednn_kernel_t *kern
 }
 
 // An operand under the shape the primitive wants; strides must be ones that matmul reads directly. Gaps, as
-// in a third of a fused projection, send batched products to slow code: a copy costs less.
-static cleave_status_t operand(onednn_plan_t *plan, const onednn_tensor_t *tensor,
+// in a third of a fused projection, send batched products to slow code: a copy costs less. One that is stored
+// in another type is copied anyway.
+static cleave_status_t operand(onednn_plan_t *plan, const onednn_tensor_t *tensor, dnnl_data_type_t type,
                                const onednn_shape_t *shape, onednn_tensor_t *out) {
+  if (tensor->layout.data_type != type) {
+    onednn_shape_t own = onednn_layout_shape(&tensor->layout);
+    onednn_layout_t plain = onednn_layout_plain(&own);
+    onednn_tensor_t copy;
+    plain = onednn_layout_typed(&plain, type);
+    ONEDNN_TRY(onednn_plan_convert(plan, tensor, &plain, &copy));
+    return onednn_plan_reshape(plan, &copy, shape, out);
+  }
   ONEDNN_TRY(onednn_plan_reshape(plan, tensor, shape, out));
   if (onednn_layout_is_strided(&out->layout)) {
     const dnnl_dim_t *strides = out->layout.format_desc.blocking.strides;
@@ -288,15 +297,35 @@ static cleave_status_t check_shapes(const onednn_plan_t *plan, const cleave_node
 
 // The wanted order of the result, if the primitive's shape can say it; plain otherwise.
 static onednn_layout_t result_layout(const onednn_plan_t *plan, const onednn_kernel_t *kernel,
-                                     const product_t *product) {
+                                     const product_t *product, dnnl_data_type_t type) {
   onednn_layout_t wanted = onednn_plan_wanted(plan, kernel->output);
   onednn_layout_t viewed;
   onednn_shape_t shape = onednn_layout_shape(&wanted);
   if (onednn_shape_count(&shape) == onednn_shape_count(&product->kernel) &&
       onednn_layout_reshape(&wanted, &product->kernel, &viewed)) {
-    return viewed;
+    return onednn_layout_typed(&viewed, type);
   }
-  return onednn_layout_plain(&product->kernel);
+  onednn_layout_t plain = onednn_layout_plain(&product->kernel);
+  return onednn_layout_typed(&plain, type);
+}
+
+// The strides were what oneDNN has no fast code for: plain layouts for everything, in a type of which at
+// least the reference code can do all.
+static cleave_status_t fit_plain(onednn_plan_t *plan, const product_t *product, bool constant,
+                                 onednn_request_t *request, product_context_t *context,
+                                 onednn_fitted_t *fitted) {
+  ONEDNN_TRY(onednn_plan_plain(plan, &context->source_tensor, &context->source_tensor));
+  ONEDNN_TRY(onednn_plan_typed(plan, &context->source_tensor, dnnl_f32, &context->source_tensor));
+  context->source = context->source_tensor.layout;
+  if (constant) {
+    context->weights = onednn_layout_any(&product->b);
+  } else {
+    ONEDNN_TRY(onednn_plan_plain(plan, &context->weights_tensor, &context->weights_tensor));
+    ONEDNN_TRY(onednn_plan_typed(plan, &context->weights_tensor, dnnl_f32, &context->weights_tensor));
+    context->weights = context->weights_tensor.layout;
+  }
+  request->result = onednn_layout_plain(&product->kernel);
+  return onednn_fit(plan, request, ONEDNN_FIT_ALWAYS, fitted);
 }
 
 static cleave_status_t run(onednn_plan_t *plan, const onednn_kernel_t *kernel, const product_t *product,
@@ -314,33 +343,27 @@ static cleave_status_t run(onednn_plan_t *plan, const onednn_kernel_t *kernel, c
   uint32_t left = kernel->post_count - folding->posts;
   memcpy(posts + count, kernel->posts + folding->posts, left * sizeof(onednn_post_t));
   count += left;
-  onednn_request_t request = {.what = "matmul",
-                              .node = kernel->node,
-                              .describe = describe,
-                              .arguments = arguments,
-                              .context = context,
-                              .posts = posts,
-                              .post_count = count,
-                              .shape = product->result,
-                              .kernel_shape = product->kernel,
-                              .result = result_layout(plan, kernel, product),
-                              .value = kernel->output,
-                              .sources = {&context->source_tensor, &context->weights_tensor},
-                              .can_sum = true};
+  onednn_request_t request = {
+      .what = "matmul",
+      .node = kernel->node,
+      .describe = describe,
+      .arguments = arguments,
+      .context = context,
+      .posts = posts,
+      .post_count = count,
+      .shape = product->result,
+      .kernel_shape = product->kernel,
+      .result = result_layout(plan, kernel, product, onednn_plan_stores(plan, kernel->output)),
+      .value = kernel->output,
+      .sources = {&context->source_tensor, &context->weights_tensor},
+      .can_sum = true};
   onednn_fitted_t fitted;
   context->source = context->source_tensor.layout;
   context->weights = constant ? onednn_layout_any(&product->b) : context->weights_tensor.layout;
+  context->weights = onednn_layout_typed(&context->weights, onednn_plan_computes(plan));
   ONEDNN_TRY(onednn_fit(plan, &request, ONEDNN_FIT_FAST, &fitted));
   if (fitted.declined) {
-    // The strides are the cause: use plain layouts for everything.
-    ONEDNN_TRY(onednn_plan_plain(plan, &context->source_tensor, &context->source_tensor));
-    context->source = context->source_tensor.layout;
-    if (!constant) {
-      ONEDNN_TRY(onednn_plan_plain(plan, &context->weights_tensor, &context->weights_tensor));
-      context->weights = context->weights_tensor.layout;
-    }
-    request.result = onednn_layout_plain(&product->kernel);
-    ONEDNN_TRY(onednn_fit(plan, &request, ONEDNN_FIT_ALWAYS, &fitted));
+    ONEDNN_TRY(fit_plain(plan, product, constant, &request, context, &fitted));
   }
   return onednn_emit_rest(plan, &request, &fitted, kernel->output);
 }
@@ -386,8 +409,8 @@ cleave_status_t onednn_emit_product(onednn_plan_t *plan, const onednn_kernel_t *
   onednn_tensor_t a;
   onednn_tensor_t b;
   folding_t folding;
-  ONEDNN_TRY(onednn_plan_fetch(plan, kernel->source, &a));
-  ONEDNN_TRY(onednn_plan_fetch(plan, kernel->weights, &b));
+  ONEDNN_TRY(onednn_plan_stored(plan, kernel->source, &a));
+  ONEDNN_TRY(onednn_plan_stored(plan, kernel->weights, &b));
   ONEDNN_TRY(fetch_matrix(plan, &a, flip_a, false, &a));
   product.result = onednn_plan_shape(plan, node->outputs[0]);
   onednn_tensor_t b_matrix;
@@ -401,14 +424,15 @@ cleave_status_t onednn_emit_product(onednn_plan_t *plan, const onednn_kernel_t *
     ONEDNN_TRY(fetch_matrix(plan, &b, flip_b, true, &b_matrix));
   }
   choose_shapes(plan, kernel, &product);
-  ONEDNN_TRY(operand(plan, &a, &product.a, &context.source_tensor));
+  dnnl_data_type_t type = onednn_plan_computes(plan);
+  ONEDNN_TRY(operand(plan, &a, type, &product.a, &context.source_tensor));
   if (constant) {
     ONEDNN_TRY(onednn_plan_reshape(plan, &b_matrix, &product.b, &context.weights_tensor));
   } else {
-    ONEDNN_TRY(operand(plan, &b_matrix, &product.b, &context.weights_tensor));
+    ONEDNN_TRY(operand(plan, &b_matrix, type, &product.b, &context.weights_tensor));
   }
   ONEDNN_TRY(make_bias(plan, &product, &folding, &context));
-  if (constant && product.tall && product.a.dims[0] <= ONEDNN_FEW_ROWS) {
+  if (constant && type == dnnl_f32 && product.tall && product.a.dims[0] <= ONEDNN_FEW_ROWS) {
     return run_few_rows(plan, kernel, &product, &folding, &context);
   }
   return run(plan, kernel, &product, &folding, &context);

@@ -131,7 +131,7 @@ cleave_status_t onednn_emit_resampling(onednn_plan_t *plan, const onednn_kernel_
   bool linear = strcmp(cleave_view_string(node, "mode", "nearest"), "linear") == 0;
   map_context_t context = {.algorithm = linear ? dnnl_resampling_linear : dnnl_resampling_nearest};
   ONEDNN_TRY(onednn_resize_check(plan->region, node, plan->message));
-  ONEDNN_TRY(onednn_emit_dense(plan, kernel->source, &context.source));
+  ONEDNN_TRY(onednn_emit_dense(plan, kernel->source, false, &context.source));
   onednn_request_t request = {.what = "resampling",
                               .node = kernel->node,
                               .describe = describe_resampling,
@@ -183,7 +183,7 @@ cleave_status_t onednn_emit_prelu(onednn_plan_t *plan, const onednn_kernel_t *ke
                        "PRelu '%s': its slope does not broadcast to the data", onednn_node_name(node));
   }
   slope = onednn_shape_pad(&slope, shape.rank);
-  ONEDNN_TRY(onednn_emit_dense(plan, kernel->source, &context.source));
+  ONEDNN_TRY(onednn_emit_dense(plan, kernel->source, false, &context.source));
   ONEDNN_TRY(onednn_plan_fetch(plan, node->inputs[1], &context.weights));
   ONEDNN_TRY(onednn_plan_reshape(plan, &context.weights, &slope, &context.weights));
   onednn_request_t request = {.what = "prelu",

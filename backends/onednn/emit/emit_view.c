@@ -7,7 +7,7 @@
 
 cleave_status_t onednn_emit_reshape(onednn_plan_t *plan, const onednn_kernel_t *kernel) {
   onednn_tensor_t source;
-  ONEDNN_TRY(onednn_plan_fetch(plan, kernel->source, &source));
+  ONEDNN_TRY(onednn_plan_stored(plan, kernel->source, &source));
   return onednn_plan_bind(plan, kernel->output, &source);
 }
 
@@ -15,7 +15,7 @@ cleave_status_t onednn_emit_transpose(onednn_plan_t *plan, const onednn_kernel_t
   const cleave_node_view_t *node = &plan->region->nodes[kernel->node];
   onednn_tensor_t source;
   int32_t order[CLEAVE_MAX_RANK];
-  ONEDNN_TRY(onednn_plan_fetch(plan, kernel->source, &source));
+  ONEDNN_TRY(onednn_plan_stored(plan, kernel->source, &source));
   onednn_tensor_t view = source;
   if (!onednn_transpose_order(node, source.layout.ndims, order)) {
     return onednn_fail(plan->message, CLEAVE_ERROR_UNSUPPORTED,
@@ -62,7 +62,7 @@ cleave_status_t onednn_emit_slice(onednn_plan_t *plan, const onednn_kernel_t *ke
                        "Slice '%s': its starts, axes or steps are not constant, or out of range",
                        onednn_node_name(node));
   }
-  ONEDNN_TRY(onednn_plan_fetch(plan, kernel->source, &source));
+  ONEDNN_TRY(onednn_plan_stored(plan, kernel->source, &source));
   return bind_slice(plan, &source, slice.starts, slice.steps, &y, kernel->output);
 }
 
@@ -83,7 +83,7 @@ cleave_status_t onednn_emit_gather(onednn_plan_t *plan, const onednn_kernel_t *k
                        onednn_node_name(node));
   }
   part.dims[axis] = 1;
-  ONEDNN_TRY(onednn_plan_fetch(plan, kernel->source, &source));
+  ONEDNN_TRY(onednn_plan_stored(plan, kernel->source, &source));
   return bind_slice(plan, &source, starts, NULL, &part, kernel->output);
 }
 
@@ -91,7 +91,7 @@ cleave_status_t onednn_emit_split(onednn_plan_t *plan, const onednn_kernel_t *ke
   const cleave_node_view_t *node = &plan->region->nodes[kernel->node];
   onednn_tensor_t source;
   int64_t starts[CLEAVE_MAX_RANK] = {0};
-  ONEDNN_TRY(onednn_plan_fetch(plan, kernel->source, &source));
+  ONEDNN_TRY(onednn_plan_stored(plan, kernel->source, &source));
   int32_t axis = onednn_axis(cleave_view_int(node, "axis", 0), source.layout.ndims);
   if (axis < 0) {
     return onednn_fail(plan->message, CLEAVE_ERROR_SHAPE, "Split '%s': its axis is out of range",

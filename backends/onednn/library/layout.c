@@ -103,6 +103,18 @@ onednn_layout_t onednn_layout_blocked_by_8(const onednn_shape_t *shape) {
   return in_blocks(shape, tags);
 }
 
+onednn_layout_t onednn_layout_typed(const onednn_layout_t *layout, dnnl_data_type_t type) {
+  onednn_layout_t out;
+  if (layout->data_type == type) {
+    return *layout;
+  }
+  return onednn_md_typed(&out, layout, type) == dnnl_success ? out : invalid();
+}
+
+size_t onednn_layout_element(const onednn_layout_t *layout) {
+  return dnnl_data_type_size(layout->data_type);
+}
+
 onednn_shape_t onednn_layout_shape(const onednn_layout_t *layout) {
   onednn_shape_t shape = {.rank = layout->ndims, .dims = {0}};
   for (int d = 0; d < layout->ndims; d++) {
@@ -154,7 +166,8 @@ bool onednn_layout_equal(const onednn_layout_t *a, const onednn_layout_t *b) {
     return true;
   }
   if (a->format_kind != dnnl_blocked || b->format_kind != dnnl_blocked || a->ndims != b->ndims ||
-      is_padded(a) || is_padded(b) || onednn_layout_has_extra(a) || onednn_layout_has_extra(b)) {
+      a->data_type != b->data_type || is_padded(a) || is_padded(b) || onednn_layout_has_extra(a) ||
+      onednn_layout_has_extra(b)) {
     return false;
   }
   for (int d = 0; d < a->ndims; d++) {
@@ -177,6 +190,7 @@ bool onednn_layout_equal(const onednn_layout_t *a, const onednn_layout_t *b) {
 bool onednn_layout_is_plain(const onednn_layout_t *layout) {
   onednn_shape_t shape = onednn_layout_shape(layout);
   onednn_layout_t plain = onednn_layout_plain(&shape);
+  plain = onednn_layout_typed(&plain, layout->data_type);
   return onednn_layout_equal(layout, &plain);
 }
 
@@ -187,7 +201,7 @@ bool onednn_layout_is_strided(const onednn_layout_t *layout) {
 bool onednn_layout_is_dense(const onednn_layout_t *layout) {
   onednn_shape_t shape = onednn_layout_shape(layout);
   return layout->format_kind == dnnl_blocked && !is_padded(layout) && !onednn_layout_has_extra(layout) &&
-         onednn_md_bytes(layout) == (size_t)onednn_shape_count(&shape) * sizeof(float);
+         onednn_md_bytes(layout) == (size_t)onednn_shape_count(&shape) * onednn_layout_element(layout);
 }
 
 bool onednn_layout_reshape(const onednn_layout_t *layout, const onednn_shape_t *shape, onednn_layout_t *out) {
@@ -195,6 +209,7 @@ bool onednn_layout_reshape(const onednn_layout_t *layout, const onednn_shape_t *
   int rank = fill_dims(shape, dims);
   if (onednn_layout_is_plain(layout)) {
     *out = onednn_layout_plain(shape);
+    *out = onednn_layout_typed(out, layout->data_type);
     return true;
   }
   return layout->format_kind == dnnl_blocked && !is_padded(layout) &&
@@ -246,7 +261,8 @@ static bool step_slice(const onednn_layout_t *layout, const int64_t *starts, con
     strides[d] = stride * (shape->dims[d] == 1 ? 1 : steps[d]);
   }
   *out = onednn_layout_strided(shape, strides);
-  *offset_bytes = (size_t)offset * sizeof(float);
+  *out = onednn_layout_typed(out, layout->data_type);
+  *offset_bytes = (size_t)offset * onednn_layout_element(layout);
   return true;
 }
 
@@ -271,7 +287,7 @@ bool onednn_layout_slice(const onednn_layout_t *layout, const int64_t *starts, c
       cuts_block(out)) {
     return false;
   }
-  *offset_bytes = (size_t)offset * sizeof(float);
+  *offset_bytes = (size_t)offset * onednn_layout_element(layout);
   return true;
 }
 
@@ -294,13 +310,15 @@ bool onednn_layout_like(const onednn_layout_t *layout, const onednn_shape_t *sha
       order[at] = d;
     }
     *out = onednn_layout_ordered(shape, order);
+    *out = onednn_layout_typed(out, layout->data_type);
     return true;
   }
   for (size_t k = 0; k < sizeof(tags) / sizeof(tags[0]); k++) {
     onednn_layout_t same;
     if (onednn_md_tagged(&same, layout->ndims, layout->dims, tags[k]) == dnnl_success &&
-        onednn_md_equal(&same, layout)) {
-      return onednn_md_tagged(out, rank, dims, tags[k]) == dnnl_success;
+        onednn_md_typed(&same, &same, layout->data_type) == dnnl_success && onednn_md_equal(&same, layout)) {
+      return onednn_md_tagged(out, rank, dims, tags[k]) == dnnl_success &&
+             onednn_md_typed(out, out, layout->data_type) == dnnl_success;
     }
   }
   return false;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Memory descriptors of oneDNN, all float32, with offset0 = 0: making, comparing and re-viewing them. A
+ * Memory descriptors of oneDNN with offset0 = 0: making, comparing and re-viewing them. What is made out of
+ * a shape is float32, what is made out of a layout has its type. A
  * descriptor maps logical indices to places; two descriptors that map every index to the same place are the
  * same layout here even if oneDNN writes them differently (nChw16c of a 1x1 image is nchw).
  * Scalars have one dimension of size 1, since oneDNN has no rank 0.
@@ -30,10 +31,14 @@ onednn_layout_t onednn_layout_blocked_by_8(const onednn_shape_t *shape);
 
 onednn_layout_t onednn_layout_strided(const onednn_shape_t *shape, const int64_t *strides);
 
+/* The same places for elements of another type, and the bytes of an element. */
+onednn_layout_t onednn_layout_typed(const onednn_layout_t *layout, dnnl_data_type_t type);
+size_t onednn_layout_element(const onednn_layout_t *layout);
+
 /* The shape that a descriptor describes. */
 onednn_shape_t onednn_layout_shape(const onednn_layout_t *layout);
 
-/* The same shape, and every element in the same place. */
+/* The same shape and type, and every element in the same place. */
 bool onednn_layout_equal(const onednn_layout_t *a, const onednn_layout_t *b);
 bool onednn_layout_is_plain(const onednn_layout_t *layout);
 

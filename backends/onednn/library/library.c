@@ -53,6 +53,9 @@ static dnnl_status_t read_layout(const_dnnl_memory_desc_t from, onednn_layout_t 
     status = dnnl_memory_desc_query(from, dnnl_query_format_kind, &out->format_kind);
   }
   if (status == dnnl_success) {
+    status = dnnl_memory_desc_query(from, dnnl_query_data_type, &out->data_type);
+  }
+  if (status == dnnl_success) {
     status = dnnl_memory_desc_get_blob(NULL, &out->blob_bytes, from);
   }
   if (status != dnnl_success || out->blob_bytes > sizeof(out->blob)) {
@@ -110,6 +113,37 @@ dnnl_status_t onednn_md_tagged(onednn_layout_t *out, int rank, const dnnl_dims_t
                                dnnl_format_tag_t tag) {
   dnnl_memory_desc_t made = NULL;
   return take(dnnl_memory_desc_create_with_tag(&made, rank, dims, dnnl_f32, tag), &made, out);
+}
+
+dnnl_status_t onednn_md_typed(onednn_layout_t *out, const onednn_layout_t *layout, dnnl_data_type_t type) {
+  static const dnnl_format_tag_t tags[] = {
+      dnnl_aBc16b,  dnnl_aBcd16b, dnnl_aBcde16b, dnnl_aBc8b,   dnnl_aBcd8b,
+      dnnl_aBcde8b, dnnl_aBc4b,   dnnl_aBcd4b,   dnnl_aBcde4b,
+  };
+  dnnl_memory_desc_t made = NULL;
+  if (layout->format_kind == dnnl_format_kind_any) {
+    return take(
+        dnnl_memory_desc_create_with_tag(&made, layout->ndims, layout->dims, type, dnnl_format_tag_any),
+        &made, out);
+  }
+  if (layout->format_kind != dnnl_blocked) {
+    return dnnl_unimplemented;
+  }
+  if (layout->format_desc.blocking.inner_nblks == 0) {
+    return take(dnnl_memory_desc_create_with_strides(&made, layout->ndims, layout->dims, type,
+                                                     layout->format_desc.blocking.strides),
+                &made, out);
+  }
+  for (size_t k = 0; k < sizeof(tags) / sizeof(tags[0]); k++) {
+    onednn_layout_t old;
+    if (take(dnnl_memory_desc_create_with_tag(&made, layout->ndims, layout->dims, layout->data_type, tags[k]),
+             &made, &old) == dnnl_success &&
+        onednn_md_equal(&old, layout)) {
+      return take(dnnl_memory_desc_create_with_tag(&made, layout->ndims, layout->dims, type, tags[k]), &made,
+                  out);
+    }
+  }
+  return dnnl_unimplemented;
 }
 
 dnnl_status_t onednn_md_reshaped(onednn_layout_t *out, const onednn_layout_t *layout, int rank,
@@ -191,7 +225,7 @@ bool onednn_copies_well(const onednn_layout_t *layout) {
     count *= (size_t)layout->dims[d];
   }
   return layout->format_kind != dnnl_blocked || layout->format_desc.blocking.inner_nblks != 0 ||
-         layout->bytes == count * sizeof(float);
+         layout->bytes == count * dnnl_data_type_size(layout->data_type);
 }
 
 // ---- post-ops ----
@@ -276,7 +310,11 @@ static const onednn_layout_t *ones_outermost(const onednn_layout_t *layout, oned
   for (int d = 0; d + 2 < layout->ndims; d++) {
     strides[d] = layout->dims[d] == 1 ? extent : strides[d];
   }
-  return onednn_md_strided(out, layout->ndims, layout->dims, strides) == dnnl_success ? out : layout;
+  onednn_layout_t plain;
+  return onednn_md_strided(&plain, layout->ndims, layout->dims, strides) == dnnl_success &&
+                 onednn_md_typed(out, &plain, layout->data_type) == dnnl_success
+             ? out
+             : layout;
 }
 
 dnnl_status_t onednn_make_matmul(const onednn_maker_t *m, const onednn_operands_t *o) {
@@ -354,18 +392,18 @@ dnnl_status_t onednn_make_batch_normalization(const onednn_maker_t *m, const one
        data);
 }
 
-dnnl_status_t onednn_make_layer_normalization(const onednn_maker_t *m, const onednn_layout_t *data,
-                                              float epsilon, unsigned flags) {
+dnnl_status_t onednn_make_layer_normalization(const onednn_maker_t *m, const onednn_layout_t *source,
+                                              const onednn_layout_t *result, float epsilon, unsigned flags) {
   MAKE(dnnl_layer_normalization_forward_primitive_desc_create(m->out, m->engine, dnnl_forward_inference, d[0],
-                                                              d[0], NULL, epsilon, flags, m->attributes),
-       data);
+                                                              d[1], NULL, epsilon, flags, m->attributes),
+       source, result);
 }
 
 dnnl_status_t onednn_make_softmax(const onednn_maker_t *m, dnnl_alg_kind_t algorithm,
-                                  const onednn_layout_t *data, int axis) {
+                                  const onednn_layout_t *source, const onednn_layout_t *result, int axis) {
   MAKE(dnnl_softmax_forward_primitive_desc_create(m->out, m->engine, dnnl_forward_inference, algorithm, d[0],
-                                                  d[0], axis, m->attributes),
-       data);
+                                                  d[1], axis, m->attributes),
+       source, result);
 }
 
 dnnl_status_t onednn_make_lrn(const onednn_maker_t *m, const onednn_layout_t *data, dnnl_dim_t size,
@@ -398,6 +436,7 @@ static void settle_strides(const onednn_layout_t *source, onednn_layout_t *out) 
   for (int k = 0; k < 4; k++) {
     onednn_layout_t named;
     if (onednn_md_tagged(&named, source->ndims, source->dims, tags[source->ndims - 3][k]) == dnnl_success &&
+        onednn_md_typed(&named, &named, source->data_type) == dnnl_success &&
         onednn_md_equal(&named, source)) {
       *out = named;
       return;

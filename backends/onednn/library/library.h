@@ -3,7 +3,7 @@
  * What differs between oneDNN 2 and oneDNN 3, behind one interface: the rest of the backend is written
  * against this header and what both have in common. Version 2 describes an operation, then asks for a
  * primitive; version 3 does both at once. Memory descriptors are structs in version 2 and opaque in version
- * 3; here they are values whose fields have the names of version 2. All of them are float32.
+ * 3; here they are values whose fields have the names of version 2.
  */
 #ifndef ONEDNN_LIBRARY_H
 #define ONEDNN_LIBRARY_H
@@ -37,6 +37,7 @@ typedef struct onednn_layout {
   int ndims;
   dnnl_dims_t dims;
   dnnl_dims_t padded_dims;
+  dnnl_data_type_t data_type;
   dnnl_format_kind_t format_kind;
   struct {
     onednn_blocking_t blocking; /* format_kind dnnl_blocked */
@@ -69,9 +70,14 @@ bool onednn_layout_pieces(const onednn_layout_t *layout, onednn_piece_fn_t use, 
 
 /* ---- memory descriptors ---------------------------------------------------------------------------- */
 
+/* Both are float32. */
 dnnl_status_t onednn_md_strided(onednn_layout_t *out, int rank, const dnnl_dims_t dims,
                                 const dnnl_dims_t strides);
 dnnl_status_t onednn_md_tagged(onednn_layout_t *out, int rank, const dnnl_dims_t dims, dnnl_format_tag_t tag);
+
+/* Elements of another type in the same places: of a layout without blocks, one in blocks of channels (tags
+ * aBc16b, aBc8b, aBc4b and those of more dimensions), or `any`. */
+dnnl_status_t onednn_md_typed(onednn_layout_t *out, const onednn_layout_t *layout, dnnl_data_type_t type);
 dnnl_status_t onednn_md_reshaped(onednn_layout_t *out, const onednn_layout_t *layout, int rank,
                                  const dnnl_dims_t dims);
 
@@ -141,10 +147,11 @@ dnnl_status_t onednn_make_binary(const onednn_maker_t *maker, dnnl_alg_kind_t al
                                  const onednn_layout_t *result);
 dnnl_status_t onednn_make_batch_normalization(const onednn_maker_t *maker, const onednn_layout_t *data,
                                               float epsilon, unsigned flags);
-dnnl_status_t onednn_make_layer_normalization(const onednn_maker_t *maker, const onednn_layout_t *data,
-                                              float epsilon, unsigned flags);
+/* Version 2 has one layout for source and result. */
+dnnl_status_t onednn_make_layer_normalization(const onednn_maker_t *maker, const onednn_layout_t *source,
+                                              const onednn_layout_t *result, float epsilon, unsigned flags);
 dnnl_status_t onednn_make_softmax(const onednn_maker_t *maker, dnnl_alg_kind_t algorithm,
-                                  const onednn_layout_t *data, int axis);
+                                  const onednn_layout_t *source, const onednn_layout_t *result, int axis);
 dnnl_status_t onednn_make_lrn(const onednn_maker_t *maker, const onednn_layout_t *data, dnnl_dim_t size,
                               float alpha, float beta, float bias);
 dnnl_status_t onednn_make_reduction(const onednn_maker_t *maker, dnnl_alg_kind_t algorithm,

@@ -57,6 +57,16 @@ dnnl_status_t onednn_md_tagged(onednn_layout_t *out, int rank, const dnnl_dims_t
   return dnnl_memory_desc_init_by_tag(out, rank, dims, dnnl_f32, tag);
 }
 
+dnnl_status_t onednn_md_typed(onednn_layout_t *out, const onednn_layout_t *layout, dnnl_data_type_t type) {
+  if (layout->extra.flags != 0 ||
+      (layout->format_kind != dnnl_blocked && layout->format_kind != dnnl_format_kind_any)) {
+    return dnnl_unimplemented;
+  }
+  *out = *layout;
+  out->data_type = type;
+  return dnnl_success;
+}
+
 dnnl_status_t onednn_md_reshaped(onednn_layout_t *out, const onednn_layout_t *layout, int rank,
                                  const dnnl_dims_t dims) {
   return dnnl_memory_desc_reshape(out, layout, rank, dims);
@@ -199,20 +209,24 @@ dnnl_status_t onednn_make_batch_normalization(const onednn_maker_t *m, const one
       &operation);
 }
 
-dnnl_status_t onednn_make_layer_normalization(const onednn_maker_t *m, const onednn_layout_t *data,
-                                              float epsilon, unsigned flags) {
+dnnl_status_t onednn_make_layer_normalization(const onednn_maker_t *m, const onednn_layout_t *source,
+                                              const onednn_layout_t *result, float epsilon, unsigned flags) {
   dnnl_layer_normalization_desc_t operation;
+  if (!onednn_md_equal(source, result)) {
+    return dnnl_unimplemented;
+  }
   return create(m,
-                dnnl_layer_normalization_forward_desc_init(&operation, dnnl_forward_inference, data, NULL,
+                dnnl_layer_normalization_forward_desc_init(&operation, dnnl_forward_inference, source, NULL,
                                                            epsilon, flags),
                 &operation);
 }
 
 dnnl_status_t onednn_make_softmax(const onednn_maker_t *m, dnnl_alg_kind_t algorithm,
-                                  const onednn_layout_t *data, int axis) {
+                                  const onednn_layout_t *source, const onednn_layout_t *result, int axis) {
   dnnl_softmax_v2_desc_t operation;
   return create(
-      m, dnnl_softmax_v2_forward_desc_init(&operation, dnnl_forward_inference, algorithm, data, data, axis),
+      m,
+      dnnl_softmax_v2_forward_desc_init(&operation, dnnl_forward_inference, algorithm, source, result, axis),
       &operation);
 }
 

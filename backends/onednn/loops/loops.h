@@ -30,6 +30,7 @@ struct onednn_loop {
   dnnl_alg_kind_t algorithm; /* what to compute, by the name that oneDNN has for it */
   float alpha;
   float beta;
+  uint16_t lowest; /* bits of the lowest finite number, if elements have 16 */
   int32_t rank;
   int64_t dims[CLEAVE_MAX_RANK];
   int64_t strides[3][CLEAVE_MAX_RANK]; /* per argument, in elements; 0 if it is broadcast or reduced */
@@ -62,6 +63,9 @@ bool onednn_loop_max_pool(const onednn_loop_t *loop, const onednn_crew_t *crew, 
 /* data: the result of a max pooling of oneDNN, in any layout; dims[0]: how many elements. False if one is
  * the lowest finite number, which oneDNN also gives for minus infinity. */
 bool onednn_loop_watch(const onednn_loop_t *loop, const onednn_crew_t *crew, float *const *data);
+
+/* The same for elements of 16 bits. */
+bool onednn_loop_watch_short(const onednn_loop_t *loop, const onednn_crew_t *crew, float *const *data);
 
 /* What onednn_loop_shuffle computes: of each pixel, channel i of group k is channel i groups + k, and result
  * `result[j]` has `count[j]` channels from `start[j]` on. Pixels of group k begin `apart[k]` elements from

@@ -192,11 +192,12 @@ bool onednn_loop_max_pool(const onednn_loop_t *loop, const onednn_crew_t *crew, 
 }
 
 typedef struct watch_body {
-  const float *x;
+  const void *x;
+  uint16_t lowest;
   atomic_bool found;
 } watch_body_t;
 
-// No element depends on another, so that the loop is as fast as memory.
+// No element depends on another, so that the loops are as fast as memory.
 ONEDNN_VECTOR static bool holds_lowest(const float *x, int64_t count) {
   int32_t found = 0;
   for (int64_t k = 0; k < count; k++) {
@@ -205,9 +206,24 @@ ONEDNN_VECTOR static bool holds_lowest(const float *x, int64_t count) {
   return found != 0;
 }
 
+ONEDNN_VECTOR static bool holds_bits(const uint16_t *x, uint16_t bits, int64_t count) {
+  uint16_t found = 0;
+  for (int64_t k = 0; k < count; k++) {
+    found |= x[k] == bits ? 1 : 0;
+  }
+  return found != 0;
+}
+
 static void watch_range(void *opaque, int64_t begin, int64_t end) {
   watch_body_t *body = opaque;
-  if (holds_lowest(body->x + begin, end - begin)) {
+  if (holds_lowest((const float *)body->x + begin, end - begin)) {
+    atomic_store_explicit(&body->found, true, memory_order_relaxed);
+  }
+}
+
+static void watch_short_range(void *opaque, int64_t begin, int64_t end) {
+  watch_body_t *body = opaque;
+  if (holds_bits((const uint16_t *)body->x + begin, body->lowest, end - begin)) {
     atomic_store_explicit(&body->found, true, memory_order_relaxed);
   }
 }
@@ -216,5 +232,12 @@ bool onednn_loop_watch(const onednn_loop_t *loop, const onednn_crew_t *crew, flo
   watch_body_t body = {.x = data[0]};
   atomic_init(&body.found, false);
   crew->host->parallel_for(crew->threads, loop->dims[0], 4 * (int64_t)GRAIN, watch_range, &body);
+  return !atomic_load(&body.found);
+}
+
+bool onednn_loop_watch_short(const onednn_loop_t *loop, const onednn_crew_t *crew, float *const *data) {
+  watch_body_t body = {.x = data[0], .lowest = loop->lowest};
+  atomic_init(&body.found, false);
+  crew->host->parallel_for(crew->threads, loop->dims[0], 8 * (int64_t)GRAIN, watch_short_range, &body);
   return !atomic_load(&body.found);
 }

@@ -17,6 +17,7 @@ typedef struct operand {
   uint32_t post;           // index into the request's posts
   int part;                // of a normalization: 0 scale, 1 shift
   onednn_shape_t shape;    // as the primitive sees it
+  dnnl_data_type_t type;   // in which it is stored
   bool full;               // the shape of the result: has its layout
   onednn_layout_t layout;  // once the layout of the result is known
 } operand_t;
@@ -137,30 +138,42 @@ static bool operand_layout(const onednn_request_t *request, const onednn_layout_
   if (result->format_kind == dnnl_format_kind_any) {
     operand->layout =
         operand->full ? onednn_layout_any(&operand->shape) : onednn_layout_plain(&operand->shape);
+    operand->layout = onednn_layout_typed(&operand->layout, operand->type);
     return true;
   }
   if (operand->full) {
-    operand->layout = *result;
+    operand->layout = onednn_layout_typed(result, operand->type);
     return true;
   }
   if (!onednn_shape_is_single(&operand->shape) && !broadcasts_well(result)) {
     return false;
   }
   if (request->match_blocks && !onednn_shape_is_single(&operand->shape)) {
-    return onednn_layout_like(result, &operand->shape, &operand->layout);
+    bool known = onednn_layout_like(result, &operand->shape, &operand->layout);
+    operand->layout = onednn_layout_typed(&operand->layout, operand->type);
+    return known;
   }
   operand->layout = onednn_layout_plain(&operand->shape);
+  operand->layout = onednn_layout_typed(&operand->layout, operand->type);
   return true;
 }
 
+// The type in which the operand of a post is stored.
+static dnnl_data_type_t type_of(const onednn_plan_t *plan, const onednn_post_t *post) {
+  return post->kind == ONEDNN_POST_BINARY && plan->bindings[post->operand].bound
+             ? plan->bindings[post->operand].tensor.layout.data_type
+             : dnnl_f32;
+}
+
 // Wide: one post-op, as oneDNN wants to know it.
-static bool add_operand(const onednn_request_t *request, candidate_t *candidate, dnnl_post_ops_t ops,
-                        uint32_t post, int part, dnnl_alg_kind_t algorithm, const onednn_shape_t *shape,
-                        const onednn_layout_t *result) {
+static bool add_operand(const onednn_plan_t *plan, const onednn_request_t *request, candidate_t *candidate,
+                        dnnl_post_ops_t ops, uint32_t post, int part, dnnl_alg_kind_t algorithm,
+                        const onednn_shape_t *shape, const onednn_layout_t *result) {
   operand_t *operand = &candidate->operands[candidate->operand_count];
   operand->position = dnnl_post_ops_len(ops);
   operand->post = post;
   operand->part = part;
+  operand->type = type_of(plan, &request->posts[post]);
   if (!onednn_broadcast_shape(shape, &request->shape, &request->kernel_shape, &operand->shape)) {
     return false;
   }
@@ -201,13 +214,13 @@ static bool append_posts(onednn_plan_t *plan, const onednn_request_t *request, u
       }
     } else if (post->kind == ONEDNN_POST_BINARY) {
       onednn_shape_t shape = onednn_plan_shape(plan, post->operand);
-      if (!add_operand(request, candidate, ops, k, 0, post->algorithm, &shape, result)) {
+      if (!add_operand(plan, request, candidate, ops, k, 0, post->algorithm, &shape, result)) {
         return false;
       }
     } else {
       onednn_shape_t shape = channel_shape(&request->shape);
-      if (!add_operand(request, candidate, ops, k, 0, dnnl_binary_mul, &shape, result) ||
-          !add_operand(request, candidate, ops, k, 1, dnnl_binary_add, &shape, result)) {
+      if (!add_operand(plan, request, candidate, ops, k, 0, dnnl_binary_mul, &shape, result) ||
+          !add_operand(plan, request, candidate, ops, k, 1, dnnl_binary_add, &shape, result)) {
         return false;
       }
     }
@@ -277,8 +290,8 @@ static bool sum_possible(onednn_plan_t *plan, const onednn_request_t *request, o
   }
   onednn_shape_t shape = onednn_plan_shape(plan, request->posts[0].operand);
   if (!onednn_shape_equal(&shape, &request->shape) ||
-      onednn_plan_fetch(plan, request->posts[0].operand, tensor) != CLEAVE_OK ||
-      !onednn_plan_is_free(plan, tensor)) {
+      onednn_plan_stored(plan, request->posts[0].operand, tensor) != CLEAVE_OK ||
+      tensor->layout.data_type != request->result.data_type || !onednn_plan_is_free(plan, tensor)) {
     return false;
   }
   for (int k = 0; k < 2; k++) {
@@ -289,7 +302,7 @@ static bool sum_possible(onednn_plan_t *plan, const onednn_request_t *request, o
   for (uint32_t k = 1; k < request->post_count; k++) {
     onednn_tensor_t other;
     if (request->posts[k].kind == ONEDNN_POST_BINARY &&
-        (onednn_plan_fetch(plan, request->posts[k].operand, &other) != CLEAVE_OK ||
+        (onednn_plan_stored(plan, request->posts[k].operand, &other) != CLEAVE_OK ||
          other.buffer == tensor->buffer)) {
       return false;
     }
@@ -302,7 +315,7 @@ static cleave_status_t operand_tensor(onednn_plan_t *plan, const onednn_request_
   const onednn_post_t *post = &request->posts[operand->post];
   onednn_tensor_t own;
   if (post->kind == ONEDNN_POST_BINARY) {
-    ONEDNN_TRY(onednn_plan_fetch(plan, post->operand, &own));
+    ONEDNN_TRY(onednn_plan_stored(plan, post->operand, &own));
   } else {
     int64_t channels = onednn_shape_count(&operand->shape);
     onednn_layout_t plain = onednn_layout_plain(&operand->shape);

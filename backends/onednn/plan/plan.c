@@ -53,6 +53,19 @@ onednn_shape_t onednn_plan_shape(const onednn_plan_t *plan, uint32_t value) {
   return shape.rank == 0 ? onednn_shape_pad(&shape, 1) : shape;
 }
 
+dnnl_data_type_t onednn_plan_computes(const onednn_plan_t *plan) {
+  return onednn_precision_is_low(&plan->precision) && plan->precision.kernels[plan->kernel]
+             ? plan->precision.type
+             : dnnl_f32;
+}
+
+dnnl_data_type_t onednn_plan_stores(const onednn_plan_t *plan, uint32_t value) {
+  return onednn_precision_is_low(&plan->precision) && value != CLEAVE_INDEX_NONE &&
+                 plan->precision.values[value]
+             ? plan->precision.type
+             : dnnl_f32;
+}
+
 static cleave_status_t bind_inputs(onednn_plan_t *plan) {
   for (uint32_t k = 0; k < plan->region->input_count; k++) {
     uint32_t value = plan->region->inputs[k];

@@ -11,6 +11,7 @@
 #define ONEDNN_PLAN_H
 
 #include "onednn/analysis/analysis.h"
+#include "onednn/analysis/precision.h"
 #include "onednn/library/layout.h"
 #include "onednn/loops/loops.h"
 #include "onednn/weights/packed.h"
@@ -109,11 +110,12 @@ typedef struct onednn_plan {
   dnnl_engine_t engine;
   dnnl_stream_t stream;
   onednn_care_t care;
-  bool raises;                /* some step may raise the flag */
-  bool blocked;               /* images are in blocks of 16 channels */
-  bool channels_last;         /* convolutions are asked for channels last first */
-  uint32_t kernel;            /* the one being emitted */
-  onednn_binding_t *bindings; /* per value */
+  onednn_precision_t precision; /* of kernels and values */
+  bool raises;                  /* some step may raise the flag */
+  bool blocked;                 /* images are in blocks of 16 channels */
+  bool channels_last;           /* convolutions are asked for channels last first */
+  uint32_t kernel;              /* the one being emitted */
+  onednn_binding_t *bindings;   /* per value */
   onednn_buffer_t *buffers;
   uint32_t buffer_count;
   uint32_t buffer_capacity;
@@ -147,6 +149,11 @@ CLEAVE_MUST_USE cleave_status_t onednn_plan_init(onednn_plan_t *plan, const oned
                                                  const onednn_base_t *base, dnnl_stream_t stream,
                                                  int32_t threads, onednn_care_t care);
 void onednn_plan_deinit(onednn_plan_t *plan);
+
+/* The type in which the current kernel multiplies, and that in which a value is to be stored; a temporary
+ * (CLEAVE_INDEX_NONE) is float32. */
+dnnl_data_type_t onednn_plan_computes(const onednn_plan_t *plan);
+dnnl_data_type_t onednn_plan_stores(const onednn_plan_t *plan, uint32_t value);
 
 /* The shape of a value, with rank at least 1. */
 onednn_shape_t onednn_plan_shape(const onednn_plan_t *plan, uint32_t value);

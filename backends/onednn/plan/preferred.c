@@ -23,19 +23,11 @@ static cleave_status_t mark_outputs(onednn_plan_t *plan) {
   return CLEAVE_OK;
 }
 
-static cleave_status_t find_last_uses(onednn_plan_t *plan) {
+static void find_last_uses(onednn_plan_t *plan) {
   const onednn_analysis_t *analysis = plan->analysis;
   const cleave_region_view_t *region = plan->region;
-  uint32_t units = region->fusion_count + region->node_count;
-  uint32_t *kernel_of = onednn_arena_allocate(plan->arena, units, sizeof(uint32_t));
-  if (kernel_of == NULL) {
-    return onednn_fail(plan->message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while compiling");
-  }
-  for (uint32_t k = 0; k < analysis->kernel_count; k++) {
-    kernel_of[analysis->unit_of[analysis->kernels[k].node]] = k;
-  }
   for (uint32_t n = 0; n < region->node_count; n++) {
-    uint32_t kernel = kernel_of[analysis->unit_of[n]];
+    uint32_t kernel = analysis->kernel_of[analysis->unit_of[n]];
     for (uint32_t s = 0; s < region->nodes[n].input_count; s++) {
       uint32_t value = region->nodes[n].inputs[s];
       if (value != CLEAVE_INDEX_NONE && plan->bindings[value].last_use < kernel) {
@@ -43,7 +35,6 @@ static cleave_status_t find_last_uses(onednn_plan_t *plan) {
       }
     }
   }
-  return CLEAVE_OK;
 }
 
 cleave_status_t onednn_plan_preferred(onednn_plan_t *plan) {
@@ -55,7 +46,7 @@ cleave_status_t onednn_plan_preferred(onednn_plan_t *plan) {
     plan->bindings[v].slot_buffer = CLEAVE_INDEX_NONE;
   }
   ONEDNN_TRY(mark_outputs(plan));
-  ONEDNN_TRY(find_last_uses(plan));
+  find_last_uses(plan);
   for (uint32_t k = analysis->kernel_count; k-- > 0;) {
     const onednn_kernel_t *kernel = &analysis->kernels[k];
     onednn_binding_t *source = &plan->bindings[kernel->source];

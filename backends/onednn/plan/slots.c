@@ -56,25 +56,28 @@ int64_t onednn_slot_block(const onednn_layout_t *layout) {
     return 0;
   }
   onednn_layout_t blocked = onednn_layout_blocked(&shape);
+  blocked = onednn_layout_typed(&blocked, layout->data_type);
   if (onednn_layout_equal(layout, &blocked)) {
     return 16;
   }
   // Eight channels that come last are the same, but what is beside them in the region is not.
   blocked = onednn_layout_blocked_by_8(&shape);
+  blocked = onednn_layout_typed(&blocked, layout->data_type);
   return !onednn_layout_is_strided(layout) && onednn_layout_equal(layout, &blocked) ? 8 : 0;
 }
 
-onednn_layout_t onednn_slot_layout(int64_t block, const onednn_shape_t *shape) {
-  return block == 1    ? onednn_layout_plain(shape)
-         : block == 16 ? onednn_layout_blocked(shape)
-                       : onednn_layout_blocked_by_8(shape);
+onednn_layout_t onednn_slot_layout(int64_t block, const onednn_shape_t *shape, dnnl_data_type_t type) {
+  onednn_layout_t layout = block == 1    ? onednn_layout_plain(shape)
+                           : block == 16 ? onednn_layout_blocked(shape)
+                                         : onednn_layout_blocked_by_8(shape);
+  return onednn_layout_typed(&layout, type);
 }
 
 bool onednn_slot_divides(const onednn_layout_t *layout, int32_t axis, int64_t start, size_t *bytes) {
   onednn_shape_t shape = onednn_layout_shape(layout);
   int64_t block = onednn_slot_block(layout);
   bool fits = block == 1 || (block > 1 && axis == 1 && shape.dims[1] % block == 0 && start % block == 0);
-  *bytes = sizeof(float);
+  *bytes = onednn_layout_element(layout);
   for (int32_t d = axis + 1; d < shape.rank; d++) {
     *bytes *= (size_t)shape.dims[d];
   }

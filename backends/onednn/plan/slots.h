@@ -18,8 +18,8 @@ bool onednn_slots_contiguous(const onednn_shape_t *shape, int32_t axis);
 /* How many channels a block of the layout has: 1 in row-major order, 0 in layouts that are neither. */
 int64_t onednn_slot_block(const onednn_layout_t *layout);
 
-/* The layout with blocks of 1, 8 or 16 channels. */
-onednn_layout_t onednn_slot_layout(int64_t block, const onednn_shape_t *shape);
+/* The layout with blocks of 1, 8 or 16 channels, for elements of a type. */
+onednn_layout_t onednn_slot_layout(int64_t block, const onednn_shape_t *shape, dnnl_data_type_t type);
 
 /* A layout whose parts along `axis` are contiguous from `start` on, and the bytes of one step along the axis.
  */

@@ -6,7 +6,7 @@
 #include "onednn/plan/loop_step.h"
 #include "onednn/plan/slots.h"
 
-cleave_status_t onednn_plan_fetch(onednn_plan_t *plan, uint32_t value, onednn_tensor_t *out) {
+cleave_status_t onednn_plan_stored(onednn_plan_t *plan, uint32_t value, onednn_tensor_t *out) {
   onednn_binding_t *binding = &plan->bindings[value];
   if (!binding->bound && onednn_is_constant(&plan->region->values[value])) {
     ONEDNN_TRY(onednn_plan_load(plan, value, &binding->tensor));
@@ -18,6 +18,18 @@ cleave_status_t onednn_plan_fetch(onednn_plan_t *plan, uint32_t value, onednn_te
   }
   *out = binding->tensor;
   return CLEAVE_OK;
+}
+
+cleave_status_t onednn_plan_fetch(onednn_plan_t *plan, uint32_t value, onednn_tensor_t *out) {
+  onednn_tensor_t stored;
+  ONEDNN_TRY(onednn_plan_stored(plan, value, &stored));
+  return onednn_plan_typed(plan, &stored, dnnl_f32, out);
+}
+
+cleave_status_t onednn_plan_typed(onednn_plan_t *plan, const onednn_tensor_t *tensor, dnnl_data_type_t type,
+                                  onednn_tensor_t *out) {
+  onednn_layout_t layout = onednn_layout_typed(&tensor->layout, type);
+  return onednn_plan_convert(plan, tensor, &layout, out);
 }
 
 static bool same_tensor(const onednn_tensor_t *a, const onednn_tensor_t *b) {
@@ -101,6 +113,7 @@ cleave_status_t onednn_plan_convert(onednn_plan_t *plan, const onednn_tensor_t *
 cleave_status_t onednn_plan_plain(onednn_plan_t *plan, const onednn_tensor_t *tensor, onednn_tensor_t *out) {
   onednn_shape_t shape = onednn_layout_shape(&tensor->layout);
   onednn_layout_t plain = onednn_layout_plain(&shape);
+  plain = onednn_layout_typed(&plain, tensor->layout.data_type);
   return onednn_plan_convert(plan, tensor, &plain, out);
 }
 
@@ -122,6 +135,7 @@ cleave_status_t onednn_plan_reshape(onednn_plan_t *plan, const onednn_tensor_t *
     ONEDNN_TRY(onednn_plan_plain(plan, tensor, &plain));
     view = plain;
     view.layout = onednn_layout_plain(shape);
+    view.layout = onednn_layout_typed(&view.layout, tensor->layout.data_type);
   }
   *out = view;
   return CLEAVE_OK;
@@ -152,7 +166,7 @@ static cleave_status_t make_in_slot(onednn_plan_t *plan, uint32_t value, const o
   onednn_binding_t *whole = &plan->bindings[binding->slot_of];
   onednn_shape_t all = onednn_plan_shape(plan, binding->slot_of);
   int64_t block = onednn_slot_block(&viewed);
-  onednn_layout_t wanted = onednn_slot_layout(block, &all);
+  onednn_layout_t wanted = onednn_slot_layout(block, &all, layout->data_type);
   if (whole->slot_buffer == CLEAVE_INDEX_NONE) {
     onednn_tensor_t target;
     if (block > 1 && all.dims[1] % block != 0) {

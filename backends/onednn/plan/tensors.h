@@ -8,8 +8,15 @@
 
 #include "onednn/plan/plan.h"
 
-/* Where the value is. Constants become plain tensors. */
+/* Where the value is, as float32: a copy if it is stored in another type. Constants become plain tensors. */
 CLEAVE_MUST_USE cleave_status_t onednn_plan_fetch(onednn_plan_t *plan, uint32_t value, onednn_tensor_t *out);
+
+/* Where the value is, in the type in which it is stored. */
+CLEAVE_MUST_USE cleave_status_t onednn_plan_stored(onednn_plan_t *plan, uint32_t value, onednn_tensor_t *out);
+
+/* The tensor with elements of a type, in the same layout. */
+CLEAVE_MUST_USE cleave_status_t onednn_plan_typed(onednn_plan_t *plan, const onednn_tensor_t *tensor,
+                                                  dnnl_data_type_t type, onednn_tensor_t *out);
 
 /* The tensor in this layout: itself, an earlier copy, or a new reorder step (constants: reordered now). */
 CLEAVE_MUST_USE cleave_status_t onednn_plan_convert(onednn_plan_t *plan, const onednn_tensor_t *tensor,

@@ -111,7 +111,8 @@ static cleave_status_t copy_through(onednn_plan_t *plan) {
 }
 
 static cleave_status_t emit_all(onednn_plan_t *plan, const onednn_analysis_t *analysis) {
-  plan->blocked = onednn_blocks_pay(plan);
+  bool low = onednn_precision_is_low(&plan->precision);
+  plan->blocked = !low && onednn_blocks_pay(plan); /* products of other types like channels last */
   plan->channels_last = !plan->blocked && onednn_shuffles(plan);
   for (uint32_t k = 0; k < analysis->kernel_count; k++) {
     plan->kernel = k;
@@ -317,6 +318,10 @@ cleave_status_t onednn_program_create(const onednn_base_t *base, const cleave_re
   if (status == CLEAVE_OK) {
     planned = true;
     status = onednn_plan_init(&plan, &analysis, base, program->stream, program->threads, care);
+  }
+  // What is repeated exactly is float32 throughout.
+  if (status == CLEAVE_OK && care != ONEDNN_CARE_EXACT) {
+    status = onednn_precision_choose(&analysis, region, &plan.precision);
   }
   if (status == CLEAVE_OK) {
     status = onednn_plan_preferred(&plan);

@@ -115,6 +115,8 @@ static cleave_view_request_t request_of(const cleave_supports_t *supports, const
                                  .node_count = set->node_count,
                                  .fusions = set->fusions,
                                  .fusion_count = set->fusion_count,
+                                 .attributes = set->attributes,
+                                 .attribute_count = set->attribute_count,
                                  .takes_sparse = supports->handle->backend->takes_sparse};
 }
 

@@ -616,8 +616,8 @@ typedef struct cleave_backend {
   cleave_status_t (*cost)(void *state, const cleave_region_view_t *view, double *out_nanoseconds,
                           cleave_message_t *message);
 
-  /* A second look at a whole region before it is accepted: clears keep[k] of nodes to leave out, or
-   * refuses all of it (CLEAVE_ERROR_UNSUPPORTED, and why). May be NULL. Thread-safe. */
+  /* A second look at a whole region, with its attributes, before it is accepted: clears keep[k] of nodes to
+   * leave out, or refuses all of it (CLEAVE_ERROR_UNSUPPORTED, and why). May be NULL. Thread-safe. */
   cleave_status_t (*review)(void *state, const cleave_region_view_t *region, bool *keep,
                             cleave_message_t *message);
   /* Settings and questions for which there is no function here. A setting whose

@@ -24,6 +24,8 @@ typedef struct cleave_region_set {
   uint32_t node_count;
   const cleave_fusion_set_t *fusions;
   uint32_t fusion_count;
+  const cleave_attribute_t *attributes; /* of the region, as `review` of its rule says */
+  uint32_t attribute_count;
 } cleave_region_set_t;
 
 typedef struct cleave_boundary_log cleave_boundary_log_t; /* boundary_log.h */

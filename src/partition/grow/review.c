@@ -275,6 +275,8 @@ static cleave_status_t ask_backend(const cleave_partitioner_t *partitioner,
   }
   set.nodes = nodes;
   set.node_count = count;
+  set.attributes = review->attributes;
+  set.attribute_count = review->attribute_count;
   set.fusions = fusions;
   set.fusion_count = list_fusions(partitioner, candidate, nodes + count, fusions);
   CLEAVE_TRY_CLEANUP(

@@ -126,12 +126,14 @@ static cleave_status_t compare(const equality_t *equality, cleave_text_t *report
     cleave_text_show(report, "equal: %s\n", cleave_session_note(equality->session, k));
   }
   cleave_verify_options_t options = {.rtol = equality->test->rtol, .atol = equality->test->atol};
-  cleave_rounding_t rounding = {.graph = equality->plan->source,
-                                .inputs = equality->inputs,
-                                .input_count = equality->input_count,
-                                .values = equality->expected,
-                                .value_count = equality->output_count,
-                                .threads = equality->threads};
+  cleave_rounding_t rounding = {
+      .graph = equality->plan->source,
+      .inputs = equality->inputs,
+      .input_count = equality->input_count,
+      .values = equality->expected,
+      .value_count = equality->output_count,
+      .threads = equality->threads,
+      .digits = cleave_rounding_digits(equality->plan->regions, equality->plan->region_count)};
   cleave_status_t status = CLEAVE_OK;
   for (uint32_t k = 0; k < equality->output_count && status == CLEAVE_OK; k++) {
     status = compare_output(equality, &options, &rounding, k, report, error);

@@ -327,19 +327,22 @@ static cleave_status_t prepare(bisection_t *bisection, cleave_error_t *error) {
     bisection->pointers[k] = &bisection->views[k];
   }
   CLEAVE_TRY(cleave_rule_list_partition(bisection->list, bisection->graph, &bisection->report->plan, error));
-  CLEAVE_TRY(cleave_applications_list(bisection->report->plan, &bisection->applications, error));
+  const cleave_plan_t *plan = bisection->report->plan;
+  CLEAVE_TRY(cleave_applications_list(plan, &bisection->applications, error));
   bisection->report->application_count = bisection->applications.count;
   bisection->list->allow = cleave_applications_is_allowed;
   bisection->list->allow_context = &bisection->applications;
   if (options->metric == CLEAVE_BISECT_MS) {
     return CLEAVE_OK;
   }
-  bisection->rounding = (cleave_rounding_t){.graph = bisection->graph,
-                                            .inputs = options->inputs,
-                                            .input_count = options->input_count,
-                                            .values = bisection->expected,
-                                            .value_count = bisection->output_count,
-                                            .threads = options->threads};
+  bisection->rounding =
+      (cleave_rounding_t){.graph = bisection->graph,
+                          .inputs = options->inputs,
+                          .input_count = options->input_count,
+                          .values = bisection->expected,
+                          .value_count = bisection->output_count,
+                          .threads = options->threads,
+                          .digits = cleave_rounding_digits(plan->regions, plan->region_count)};
   return cleave_check_reference(bisection->graph, options->inputs, options->input_count, options->threads,
                                 bisection->expected, bisection->output_count, error);
 }

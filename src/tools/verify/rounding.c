@@ -21,15 +21,41 @@ static const double MARGIN = 6.0;
 /* Kernels sum in blocks: errors grow with the square root of the number of terms over this. */
 static const double BLOCK = 16.0;
 
-/* Digits of the significand, the hidden one included; 0: no float. */
-static int digits_of(cleave_dtype_t dtype) {
+/* The same in regions of fewer digits, whose functions are as good as those of float32. */
+static const double LOW_UNITS = 4.0;
+
+/* Digits of the significand, the hidden one included; 0: no float. `low` is what float32 has, or 0. */
+static int digits_of(cleave_dtype_t dtype, int low) {
   switch (dtype) {
     case CLEAVE_DTYPE_F64: return 53;
-    case CLEAVE_DTYPE_F32: return 24;
+    case CLEAVE_DTYPE_F32: return low > 0 ? low : 24;
     case CLEAVE_DTYPE_F16: return 11;
     case CLEAVE_DTYPE_BF16: return 8;
     default: return 0;
   }
+}
+
+static int digits_of_region(const cleave_plan_region_t *region) {
+  for (uint32_t k = 0; k < region->attribute_count; k++) {
+    const cleave_attribute_t *attribute = &region->attributes[k];
+    if (attribute->kind == CLEAVE_ATTRIBUTE_STRING && strcmp(attribute->name, "precision") == 0) {
+      return strcmp(attribute->s, "bfloat16") == 0 ? 8 : strcmp(attribute->s, "float16") == 0 ? 11 : 0;
+    }
+    if (attribute->kind == CLEAVE_ATTRIBUTE_INT && attribute->i != 0 &&
+        strcmp(attribute->name, "tf32") == 0) {
+      return 11;
+    }
+  }
+  return 0;
+}
+
+int cleave_rounding_digits(const cleave_plan_region_t *regions, size_t count) {
+  int fewest = 0;
+  for (size_t k = 0; k < count; k++) {
+    int digits = digits_of_region(&regions[k]);
+    fewest = digits > 0 && (fewest == 0 || digits < fewest) ? digits : fewest;
+  }
+  return fewest;
 }
 
 /* ---- a graph that rounds more ---- */
@@ -88,18 +114,19 @@ static double terms_of(const cleave_graph_t *graph, cleave_node_t node) {
   return terms > 1.0 ? terms : 1.0;
 }
 
-static cleave_status_t disturb_all(cleave_graph_t *graph, uint64_t seed, cleave_error_t *error) {
+static cleave_status_t disturb_all(cleave_graph_t *graph, int low, uint64_t seed, cleave_error_t *error) {
   uint32_t bound = cleave_graph_value_bound(graph);
   for (uint32_t v = 0; v < bound; v++) {
     cleave_value_t value = {v};
     const cleave_value_record_t *record = cleave_graph_value(graph, value);
     cleave_node_t producer = {record->producer};
     bool is_made = cleave_node_exists(producer) && cleave_node_is_live(graph, producer);
-    int digits = digits_of((cleave_dtype_t)record->dtype);
+    int digits = digits_of((cleave_dtype_t)record->dtype, low);
     if (record->is_removed || digits == 0 || record->use_count == 0 || !(is_made || record->is_input)) {
       continue;
     }
-    double growth = is_made ? sqrt(terms_of(graph, producer) / BLOCK) : 1.0;
+    /* Products of fewer digits are added up in float32. */
+    double growth = is_made && low == 0 ? sqrt(terms_of(graph, producer) / BLOCK) : 1.0;
     double change = ldexp(growth > 1.0 ? growth : 1.0, 1 - digits);
     CLEAVE_TRY(disturb(graph, value, change, cleave_hash_combine(seed, v), error));
   }
@@ -155,10 +182,11 @@ static double change_near(const sizes_t *sizes, uint32_t size) {
   return change;
 }
 
-static void fill_table(const sizes_t *sizes, cleave_dtype_t dtype, double *table) {
-  int digits = digits_of(dtype);
+static void fill_table(const sizes_t *sizes, cleave_dtype_t dtype, int low, double *table) {
+  int own = digits_of(dtype, 0); /* sums have all of them */
+  double unit = low > 0 ? ldexp(LOW_UNITS, -digits_of(dtype, low)) : ldexp(UNITS, -own);
   for (uint32_t k = 0; k < CLEAVE_CHECK_SIZES; k++) {
-    table[k] = ldexp(UNITS, -digits) * largest_near(sizes, k, digits) + MARGIN * change_near(sizes, k);
+    table[k] = unit * largest_near(sizes, k, own) + MARGIN * change_near(sizes, k);
   }
 }
 
@@ -173,11 +201,11 @@ static cleave_status_t run_disturbed(const cleave_rounding_t *rounding, uint64_t
     return cleave_error_out_of_memory(error);
   }
   CLEAVE_TRY_CLEANUP(cleave_graph_copy(rounding->graph, &graph, error));
-  CLEAVE_TRY_CLEANUP(disturb_all(graph, seed, error));
+  CLEAVE_TRY_CLEANUP(disturb_all(graph, rounding->digits, seed, error));
   CLEAVE_TRY_CLEANUP(cleave_check_reference(graph, rounding->inputs, rounding->input_count, rounding->threads,
                                             results, rounding->value_count, error));
   for (size_t k = 0; k < rounding->value_count; k++) {
-    if (digits_of(rounding->values[k]->dtype) > 0) {
+    if (digits_of(rounding->values[k]->dtype, 0) > 0) {
       note_changes(results[k], rounding->values[k], &sizes[k]);
     }
   }
@@ -202,7 +230,7 @@ static cleave_status_t measure(cleave_rounding_t *rounding, cleave_error_t *erro
     CLEAVE_TRY_CLEANUP(run_disturbed(rounding, run, sizes, error));
   }
   for (size_t k = 0; k < count; k++) {
-    fill_table(&sizes[k], rounding->values[k]->dtype, tolerances + k * CLEAVE_CHECK_SIZES);
+    fill_table(&sizes[k], rounding->values[k]->dtype, rounding->digits, tolerances + k * CLEAVE_CHECK_SIZES);
   }
   rounding->tolerances = tolerances;
   tolerances = NULL;
@@ -213,14 +241,14 @@ cleanup:
 }
 
 /* With nothing but the last places of the largest values. */
-static cleave_status_t check_strictly(const cleave_tensor_t *values, const cleave_tensor_view_t *actual,
-                                      const cleave_tensor_t *expected, cleave_check_result_t *out_result,
-                                      cleave_error_t *error) {
+static cleave_status_t check_strictly(const cleave_tensor_t *values, int low,
+                                      const cleave_tensor_view_t *actual, const cleave_tensor_t *expected,
+                                      cleave_check_result_t *out_result, cleave_error_t *error) {
   double table[CLEAVE_CHECK_SIZES];
   sizes_t sizes = {.count = {0}};
   cleave_check_tolerance_t tolerance = {.by_size = table};
   note_changes(values, values, &sizes);
-  fill_table(&sizes, values->dtype, table);
+  fill_table(&sizes, values->dtype, low, table);
   return cleave_check_tensor(actual, expected, &tolerance, out_result, error);
 }
 
@@ -229,10 +257,10 @@ cleave_status_t cleave_rounding_check(cleave_rounding_t *rounding, size_t index,
                                       cleave_check_result_t *out_result, cleave_error_t *error) {
   const cleave_tensor_t *values = rounding->values[index];
   cleave_check_tolerance_t tolerance = {.by_size = NULL};
-  if (digits_of(values->dtype) == 0) {
+  if (digits_of(values->dtype, 0) == 0) {
     return cleave_check_tensor(actual, expected, &tolerance, out_result, error);
   }
-  CLEAVE_TRY(check_strictly(values, actual, expected, out_result, error));
+  CLEAVE_TRY(check_strictly(values, rounding->digits, actual, expected, out_result, error));
   if (out_result->matches || !out_result->difference.same_type) {
     return CLEAVE_OK;
   }

@@ -8,6 +8,7 @@
 #ifndef CLEAVE_TOOLS_VERIFY_ROUNDING_H
 #define CLEAVE_TOOLS_VERIFY_ROUNDING_H
 
+#include "partition/plan/plan.h"
 #include "tools/verify/check.h"
 
 typedef struct cleave_rounding {
@@ -18,9 +19,14 @@ typedef struct cleave_rounding {
   cleave_tensor_t *const *values;
   size_t value_count;
   int32_t threads;
+  int digits; /* of the significands of float32 values that products read; 0: their own 24 */
   /* private */
   double *tolerances; /* by output, CLEAVE_CHECK_SIZES each; NULL: not measured */
 } cleave_rounding_t;
+
+/* For `digits`: the fewest that attributes of these regions let a backend compute with (`precision`:
+ * "bfloat16" 8, "float16" 11; `tf32` 11), or 0. */
+int cleave_rounding_digits(const cleave_plan_region_t *regions, size_t count);
 
 /* Compares `actual` with `expected`, both for output `index` of the graph: with a few units in the last place
  * of the largest values, and only if that is not enough with what rounding does, which is measured once.

@@ -290,7 +290,8 @@ static cleave_status_t run_round(verifier_t *verifier, const item_set_t *set, co
                                    .input_count = region->input_count,
                                    .values = expected,
                                    .value_count = region->output_count,
-                                   .threads = verifier->options->threads};
+                                   .threads = verifier->options->threads,
+                                   .digits = cleave_rounding_digits(set->region, 1)};
     CLEAVE_TRY_CLEANUP(compare(verifier, set, actual, &rounding, round, item, error));
   }
   if (item->verdict != CLEAVE_VERIFY_MATCH) {

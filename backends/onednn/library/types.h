@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Types of elements beside float32, and whether this processor multiplies them faster than float32.
+ */
+#ifndef ONEDNN_TYPES_H
+#define ONEDNN_TYPES_H
+
+#include "onednn/library/library.h"
+
+/* The type of a name that rules know ("float32", "bfloat16", "float16"), or dnnl_data_type_undef. */
+dnnl_data_type_t onednn_type_named(const char *name);
+const char *onednn_type_name(dnnl_data_type_t type);
+
+/* Why oneDNN does not multiply numbers of this type on this processor, or does so no faster than float32, in
+ * words; NULL if it does. The variable DNNL_MAX_CPU_ISA of the environment counts. */
+const char *onednn_type_missing(dnnl_data_type_t type);
+
+#endif /* ONEDNN_TYPES_H */

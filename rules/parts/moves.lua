@@ -1,0 +1,24 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- A region that only moves data is worth neither new layouts nor the way to a device.
+
+local MOVES = {}
+for _, name in ipairs {
+  "Concat", "Expand", "Flatten", "Gather", "Identity", "Pad", "Reshape", "Slice", "Split",
+  "Squeeze", "Tile", "Transpose", "Unsqueeze",
+} do
+  MOVES[name] = true
+end
+
+local M = {}
+
+---Does some node of the region compute? If not, also the reason.
+function M.computes(sub)
+  for _, node in ipairs(sub.nodes) do
+    if not MOVES[node.op] then
+      return true
+    end
+  end
+  return false, "moves data, computes nothing"
+end
+
+return M

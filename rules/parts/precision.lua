@@ -1,0 +1,117 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Products in fewer bits: regions whose convolutions and matrix products read bfloat16 (or float16)
+-- and add up in float32. Weights are converted and packed while compiling; what follows a product
+-- in its kernel, and every operator that is no product, is computed in float32. Values between
+-- products are stored in the low type, inputs and outputs of the region are float32.
+--
+-- `keep` says what stays float32: operators ("Softmax"), names of nodes, or names with `*` for any
+-- text ("encoder/layer.0/*"). A fusion stays float32 if one of its nodes does; rules of other files
+-- keep fusions by the attribute `precision = "float32"`.
+--
+-- A processor without the instructions refuses the region, and the reason is in the plan; the rule
+-- that follows then makes a region in float32.
+
+local moves = include("parts/moves.lua")
+
+local options = {
+  regions = option.boolean(true, "put all that the backend supports into regions"),
+  precision = option.enum("float32", "of convolutions and matrix products", {
+    "float32", "bfloat16", "float16",
+  }),
+  keep = option.list({}, "operators or names of nodes (* is any text) that stay float32"),
+  strict = option.boolean(true,
+    "regions compute special values (NaN, infinities) as the operators define them"),
+}
+
+-- `text` as a pattern in which only * is special.
+local function wildcard(text)
+  return "^" .. text:gsub("[%^%$%(%)%%%.%[%]%+%-%?]", "%%%0"):gsub("%*", ".*") .. "$"
+end
+
+-- What stays float32, as the backend looks for it: operators, and names without `*`.
+local function kept(sub, keep)
+  local found, seen = {}, {}
+  for _, text in ipairs(keep) do
+    local pattern = wildcard(text)
+    for _, node in ipairs(sub.nodes) do
+      local name = node.op == text and text or node.name:find(pattern) and node.name
+      if name and name ~= "" and not seen[name] then
+        found[#found + 1], seen[name] = name, true
+      end
+    end
+  end
+  return #found > 0 and found or nil
+end
+
+-- Regions that give special values up say so.
+local LOST = "Relu, Clip, Exp, Max, Min, Softmax and max poolings may make numbers of NaN, "
+  .. "maxima over -inf are -3.4e38, Softplus and Mish are off by up to 2e-6 below -10"
+
+local function reviewed(sub, set, attributes)
+  local keep, reason = moves.computes(sub)
+  if not set.strict then
+    attributes.strict, attributes.special_values = false, LOST
+  end
+  return keep, reason, attributes
+end
+
+return {
+  options = options,
+
+  region "low_precision" {
+    doc = "All that the backend supports, with products in fewer bits; fusions come along whole.",
+    enabled = function(set)
+      return set.regions and set.precision ~= "float32"
+    end,
+    review = function(sub, set)
+      return reviewed(sub, set, { precision = set.precision, float32 = kept(sub, set.keep) })
+    end,
+  },
+
+  region "everything" {
+    doc = "All that the backend supports, in float32; fusions come along whole.",
+    enabled = options.regions,
+    review = function(sub, set)
+      return reviewed(sub, set, {})
+    end,
+  },
+
+  -- ---- tests ----
+
+  test "products of bfloat16 numbers are close to those of float32" {
+    graph = function(g, x)
+      local y = g.Relu(g.Conv(x, g.weight { 32, 16, 3, 3 }, { pads = { 1, 1, 1, 1 } }))
+      return g.Relu(g.Conv(y, g.weight { 32, 32, 1, 1 }) + y)
+    end,
+    inputs = { x = { 1, 16, 12, 12 } },
+    options = { precision = "bfloat16" },
+    expect = { product = 2, left = 0 },
+    equal = { rtol = 0.02, atol = 0.02 },
+  },
+  test "what is kept stays float32, by operator and by name" {
+    graph = function(g, x)
+      return g.Softmax(g.MatMul(g.Relu(g.MatMul(x, g.weight { 64, 64 })), g.weight { 64, 64 }))
+    end,
+    inputs = { x = { 8, 64 } },
+    options = { precision = "bfloat16", keep = { "MatMul", "Soft*" } },
+    expect = { product = 1, left = 0 },
+    equal = { rtol = 1e-5, atol = 1e-5 },
+  },
+  test "without a precision there is one rule for regions" {
+    graph = function(g, x)
+      return g.Relu(g.Conv(x))
+    end,
+    expect = { everything = 1, left = 0 },
+    expect_not = { "low_precision" },
+    equal = true,
+  },
+  test "no regions, no precision" {
+    graph = function(g, x)
+      return g.Softmax(g.Relu(g.Conv(x)))
+    end,
+    options = { precision = "bfloat16", regions = false },
+    expect = { product = 1, left = 1 },
+    expect_not = { "low_precision", "everything" },
+    equal = true,
+  },
+}
