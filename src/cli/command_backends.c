@@ -296,7 +296,7 @@ static int run(int argc, char **argv) {
           "everything\nabout that backend, and its answers to all of its keys.",
       .options = options,
       .option_count = sizeof options / sizeof options[0],
-      .most_operands = 1};
+      .max_operands = 1};
   int status = CLEAVE_EXIT_OK;
   if (cleave_arguments_parse(&arguments, argc, argv, &status)) {
     const char *name = arguments.found.count > 0 ? arguments.found.items[0] : NULL;

@@ -121,7 +121,7 @@ static cleave_status_t work(bool clear, bool json, int *out_exit, cleave_error_t
   }
 cleanup:
   cleave_blob_list_deinit(&list);
-  cleave_blob_store_release(store);
+  cleave_blob_store_close(store);
   return status;
 }
 

@@ -351,8 +351,8 @@ static int run(int argc, char **argv) {
       .options = options,
       .option_count = sizeof options / sizeof options[0],
       .makes_sessions = true,
-      .least_operands = 1,
-      .most_operands = SIZE_MAX};
+      .min_operands = 1,
+      .max_operands = SIZE_MAX};
   int status = CLEAVE_EXIT_OK;
   cleave_error_t error = CLEAVE_ERROR_INIT;
   if (cleave_arguments_parse(&arguments, argc, argv, &status)) {

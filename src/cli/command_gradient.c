@@ -145,8 +145,8 @@ static int run(int argc, char **argv) {
           "rule: gradient \"Op\" { function(g, node, dy) ... end }.",
       .options = options,
       .option_count = sizeof options / sizeof options[0],
-      .least_operands = 1,
-      .most_operands = 1};
+      .min_operands = 1,
+      .max_operands = 1};
   int status = CLEAVE_EXIT_OK;
   if (cleave_arguments_parse(&arguments, argc, argv, &status)) {
     job_options.model = arguments.found.items[0];

@@ -263,8 +263,8 @@ static int run(int argc, char **argv) {
           "is shown as cleave sees it: in canonical form, shapes inferred, constants folded.",
       .options = options,
       .option_count = sizeof options / sizeof options[0],
-      .least_operands = 1,
-      .most_operands = 1};
+      .min_operands = 1,
+      .max_operands = 1};
   int status = CLEAVE_EXIT_OK;
   cleave_error_t error = CLEAVE_ERROR_INIT;
   cleave_job_t job = {0};

@@ -197,8 +197,8 @@ static int run(int argc, char **argv) {
           "  show  what one plan says",
       .options = options,
       .option_count = sizeof options / sizeof options[0],
-      .least_operands = 2,
-      .most_operands = 3};
+      .min_operands = 2,
+      .max_operands = 3};
   int status = CLEAVE_EXIT_OK;
   if (cleave_arguments_parse(&arguments, argc, argv, &status)) {
     const char *const *found = arguments.found.items;

@@ -159,8 +159,8 @@ static int run(int argc, char **argv) {
       .about = "Lists what rule files declare: rules in their order, options for --set, tests.",
       .options = options,
       .option_count = sizeof options / sizeof options[0],
-      .least_operands = 1,
-      .most_operands = SIZE_MAX};
+      .min_operands = 1,
+      .max_operands = SIZE_MAX};
   int status = CLEAVE_EXIT_OK;
   cleave_error_t error = CLEAVE_ERROR_INIT;
   cleave_rule_list_t list = {0};

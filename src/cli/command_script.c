@@ -98,8 +98,8 @@ static int run(int argc, char **argv) {
           "The program is trusted, unlike rule files: it may read and write files and start other programs.",
       .options = options,
       .option_count = sizeof options / sizeof options[0],
-      .least_operands = 0,
-      .most_operands = SIZE_MAX,
+      .min_operands = 0,
+      .max_operands = SIZE_MAX,
       .makes_sessions = true};
   int status = CLEAVE_EXIT_OK;
   cleave_error_t error = CLEAVE_ERROR_INIT;

@@ -110,8 +110,8 @@ static int run_command(int argc, char **argv) {
           "partition like any other. Weights that are not trained, and the structure, stay as they are.",
       .options = options,
       .option_count = sizeof options / sizeof options[0],
-      .least_operands = 1,
-      .most_operands = 1,
+      .min_operands = 1,
+      .max_operands = 1,
       .makes_sessions = true};
   int status = CLEAVE_EXIT_OK;
   if (cleave_arguments_parse(&arguments, argc, argv, &status)) {

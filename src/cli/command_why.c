@@ -82,8 +82,8 @@ static int run(int argc, char **argv) {
           "backend). Without either: the best near misses of all rules.",
       .options = options,
       .option_count = sizeof options / sizeof options[0],
-      .least_operands = 1,
-      .most_operands = 1};
+      .min_operands = 1,
+      .max_operands = 1};
   int status = CLEAVE_EXIT_OK;
   cleave_error_t error = CLEAVE_ERROR_INIT;
   cleave_job_t job = {0};

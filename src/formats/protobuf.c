@@ -182,7 +182,7 @@ cleave_status_t cleave_protobuf_numbers(const cleave_protobuf_t *reader, const c
   return CLEAVE_OK;
 }
 
-void cleave_protobuf_put_varint(cleave_text_t *out, uint64_t value) {
+static void put_varint(cleave_text_t *out, uint64_t value) {
   char bytes[10];
   size_t count = 0;
   while (value >= 0x80) {
@@ -194,12 +194,12 @@ void cleave_protobuf_put_varint(cleave_text_t *out, uint64_t value) {
 }
 
 static void put_tag(cleave_text_t *out, uint32_t number, cleave_wire_t wire) {
-  cleave_protobuf_put_varint(out, ((uint64_t)number << 3) | (uint64_t)wire);
+  put_varint(out, ((uint64_t)number << 3) | (uint64_t)wire);
 }
 
 void cleave_protobuf_put_int(cleave_text_t *out, uint32_t number, int64_t value) {
   put_tag(out, number, CLEAVE_WIRE_VARINT);
-  cleave_protobuf_put_varint(out, (uint64_t)value);
+  put_varint(out, (uint64_t)value);
 }
 
 void cleave_protobuf_put_float(cleave_text_t *out, uint32_t number, float value) {
@@ -215,7 +215,7 @@ void cleave_protobuf_put_float(cleave_text_t *out, uint32_t number, float value)
 
 void cleave_protobuf_put_header(cleave_text_t *out, uint32_t number, uint64_t size) {
   put_tag(out, number, CLEAVE_WIRE_BYTES);
-  cleave_protobuf_put_varint(out, size);
+  put_varint(out, size);
 }
 
 void cleave_protobuf_put_bytes(cleave_text_t *out, uint32_t number, const void *data, size_t size) {

@@ -91,7 +91,6 @@ void cleave_protobuf_put_bytes(cleave_text_t *out, uint32_t number, const void *
 void cleave_protobuf_put_text(cleave_text_t *out, uint32_t number, const char *text);
 /* Only the tag and length of a BYTES field whose content follows by other means. */
 void cleave_protobuf_put_header(cleave_text_t *out, uint32_t number, uint64_t size);
-void cleave_protobuf_put_varint(cleave_text_t *out, uint64_t value);
 /* A message: begin, put its fields, end. The length is filled in at the end. Nests. */
 size_t cleave_protobuf_begin(cleave_text_t *out, uint32_t number);
 void cleave_protobuf_end(cleave_text_t *out, size_t mark);

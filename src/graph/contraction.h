@@ -55,12 +55,6 @@ static inline uint32_t cleave_contraction_group(const cleave_contraction_t *cont
   return position;
 }
 
-/* Does group `a` (a representative) come before group `b` in the order over groups? */
-static inline bool cleave_contraction_precedes(const cleave_contraction_t *contraction, uint32_t a,
-                                               uint32_t b) {
-  return contraction->order.labels[a] < contraction->order.labels[b];
-}
-
 /* A number that grows along the order over groups. Changes whenever something is contracted or dissolved. */
 static inline uint64_t cleave_contraction_label(const cleave_contraction_t *contraction, uint32_t group) {
   return contraction->order.labels[group];

@@ -127,7 +127,8 @@ json_t *cleave_json_hash(uint64_t hash) {
 
 /* ---- an item a line ---- */
 
-void cleave_json_write(cleave_text_t *text, json_t *json) {
+/* Writes compactly, and frees `json`; NULL makes the text fail. */
+static void write_json(cleave_text_t *text, json_t *json) {
   char *line = json == NULL ? NULL : json_dumps(json, JSON_COMPACT | JSON_ENCODE_ANY);
   if (line == NULL) {
     text->failed = true;
@@ -141,7 +142,7 @@ void cleave_json_write(cleave_text_t *text, json_t *json) {
 void cleave_json_write_member(cleave_text_t *text, const char *indent, const char *key, json_t *value,
                               bool more) {
   cleave_text_format(text, "%s\"%s\": ", indent, key);
-  cleave_json_write(text, value);
+  write_json(text, value);
   cleave_text_add(text, more ? ",\n" : "\n");
 }
 
@@ -152,7 +153,7 @@ void cleave_json_open_list(cleave_text_t *text, const char *indent, const char *
 void cleave_json_write_item(cleave_text_t *text, const char *indent, bool first, json_t *item) {
   cleave_text_add(text, first ? "\n" : ",\n");
   cleave_text_add(text, indent);
-  cleave_json_write(text, item);
+  write_json(text, item);
 }
 
 void cleave_json_close_list(cleave_text_t *text, const char *indent, bool empty, bool more) {

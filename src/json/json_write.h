@@ -30,8 +30,6 @@ void cleave_json_set(json_t **object, const char *key, json_t *value);
 
 /* ---- files with an item a line, of which no tree is built ---- */
 
-/* Writes compactly, and frees `json`; NULL makes the text fail. */
-void cleave_json_write(cleave_text_t *text, json_t *json);
 /* `<indent>"key": value`; `more`: a comma follows. */
 void cleave_json_write_member(cleave_text_t *text, const char *indent, const char *key, json_t *value,
                               bool more);

@@ -141,8 +141,7 @@ cleave_status_t cleave_file_read(const char *path, size_t limit, cleave_file_t *
   return open_take(open(path, OPEN_FLAGS), path, limit, out_file, error);
 }
 
-/* Relative, and without a part "..". */
-static bool stays_below(const char *name) {
+bool cleave_path_stays_below(const char *name) {
   if (name[0] == '\0' || name[0] == '/') {
     return false;
   }
@@ -175,7 +174,7 @@ cleave_status_t cleave_file_read_below(const char *folder, const char *name, siz
   char *root = realpath(start, NULL);
   char *resolved = realpath(path, NULL);
   cleave_status_t status = CLEAVE_OK;
-  if (!stays_below(name) || (root != NULL && resolved != NULL && !is_inside(resolved, root))) {
+  if (!cleave_path_stays_below(name) || (root != NULL && resolved != NULL && !is_inside(resolved, root))) {
     status = cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "'%s' leads out of the folder '%s'", name,
                               start);
   } else if (root == NULL || resolved == NULL) {

@@ -51,5 +51,7 @@ const char *cleave_path_folder(const char *path, size_t *out_length);
 const char *cleave_path_name(const char *path);
 /* Does the path end in `extension` (".onnx"), whatever the case? */
 bool cleave_path_has_extension(const char *path, const char *extension);
+/* Is the path relative, and without a part ".."? */
+bool cleave_path_stays_below(const char *path);
 
 #endif /* CLEAVE_SYSTEM_FILE_H */

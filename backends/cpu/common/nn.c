@@ -110,15 +110,6 @@ bool cpu_nn_broadcasts(const cpu_tensor_t *small, const cpu_tensor_t *large) {
   return fits;
 }
 
-void cpu_nn_set_dims(cpu_tensor_t *tensor, int32_t rank, const int64_t *dims) {
-  tensor->rank = rank;
-  tensor->count = 1;
-  for (int32_t d = 0; d < rank; d++) {
-    tensor->dims[d] = dims[d];
-    tensor->count *= dims[d];
-  }
-}
-
 int64_t cpu_nn_multiply(int64_t a, int64_t b) {
   return a != 0 && b > INT64_MAX / a ? INT64_MAX : a * b;
 }
@@ -239,6 +230,18 @@ cleave_status_t cpu_nn_run_float(const cpu_call_t *call, cleave_message_t *messa
   }
   return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED, "input %u of dtype %s is not supported", input,
                   cpu_dtype_name(dtype));
+}
+
+cleave_status_t cpu_nn_run_number(const cpu_call_t *call, const cpu_nn_runs_t *runs,
+                                  cleave_message_t *message) {
+  CPU_TRY(cpu_nn_check_outputs(call, message));
+  switch (call->inputs[0]->dtype) {
+    case CLEAVE_DTYPE_I32:
+    case CLEAVE_DTYPE_U32: return runs->u32(call, message);
+    case CLEAVE_DTYPE_I64:
+    case CLEAVE_DTYPE_U64: return runs->u64(call, message);
+    default: return cpu_nn_run_float(call, message, 0, runs->f32, runs->f64);
+  }
 }
 
 size_t cpu_nn_scratch_float(const cpu_call_t *call, uint32_t input, cpu_scratch_fn_t f32,

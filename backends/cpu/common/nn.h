@@ -85,9 +85,6 @@ int64_t cpu_nn_broadcast_offset(const cpu_tensor_t *small, const cpu_tensor_t *l
 /* Whether `small` broadcasts to `large` without stretching `large`. */
 bool cpu_nn_broadcasts(const cpu_tensor_t *small, const cpu_tensor_t *large);
 
-/* Fills in dims and count; data stays. Rank 0 is a scalar. */
-void cpu_nn_set_dims(cpu_tensor_t *tensor, int32_t rank, const int64_t *dims);
-
 /* Fails if an output has no memory, as its shape was not known. */
 CLEAVE_MUST_USE cleave_status_t cpu_nn_check_outputs(const cpu_call_t *call, cleave_message_t *message);
 
@@ -95,6 +92,17 @@ CLEAVE_MUST_USE cleave_status_t cpu_nn_check_outputs(const cpu_call_t *call, cle
  * tensor of these types, kept in the scratch memory that cpu_nn_scratch_float() asked for. */
 CLEAVE_MUST_USE cleave_status_t cpu_nn_run_float(const cpu_call_t *call, cleave_message_t *message,
                                                  uint32_t input, cpu_run_fn_t f32, cpu_run_fn_t f64);
+
+/* The same by the dtype of input 0 with kernels of integers beside them; signed ones run as unsigned ones. */
+typedef struct cpu_nn_runs {
+  cpu_run_fn_t f32;
+  cpu_run_fn_t f64;
+  cpu_run_fn_t u32;
+  cpu_run_fn_t u64;
+} cpu_nn_runs_t;
+
+CLEAVE_MUST_USE cleave_status_t cpu_nn_run_number(const cpu_call_t *call, const cpu_nn_runs_t *runs,
+                                                  cleave_message_t *message);
 
 /* The scratch function that goes with it; `f32` and `f64` may be NULL: they need none. */
 size_t cpu_nn_scratch_float(const cpu_call_t *call, uint32_t input, cpu_scratch_fn_t f32,

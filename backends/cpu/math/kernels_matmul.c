@@ -104,25 +104,13 @@ static size_t half_scratch(const cpu_call_t *call) {
 }
 
 static cleave_status_t matmul_run(const cpu_call_t *call, cleave_message_t *message) {
-  CPU_TRY(cpu_nn_check_outputs(call, message));
-  switch (call->inputs[0]->dtype) {
-    case CLEAVE_DTYPE_I32:
-    case CLEAVE_DTYPE_U32: return matmul_run_u32(call, message);
-    case CLEAVE_DTYPE_I64:
-    case CLEAVE_DTYPE_U64: return matmul_run_u64(call, message);
-    default: return cpu_nn_run_float(call, message, 0, matmul_run_f32, matmul_run_f64);
-  }
+  static const cpu_nn_runs_t runs = {matmul_run_f32, matmul_run_f64, matmul_run_u32, matmul_run_u64};
+  return cpu_nn_run_number(call, &runs, message);
 }
 
 static cleave_status_t gemm_run(const cpu_call_t *call, cleave_message_t *message) {
-  CPU_TRY(cpu_nn_check_outputs(call, message));
-  switch (call->inputs[0]->dtype) {
-    case CLEAVE_DTYPE_I32:
-    case CLEAVE_DTYPE_U32: return gemm_run_u32(call, message);
-    case CLEAVE_DTYPE_I64:
-    case CLEAVE_DTYPE_U64: return gemm_run_u64(call, message);
-    default: return cpu_nn_run_float(call, message, 0, gemm_run_f32, gemm_run_f64);
-  }
+  static const cpu_nn_runs_t runs = {gemm_run_f32, gemm_run_f64, gemm_run_u32, gemm_run_u64};
+  return cpu_nn_run_number(call, &runs, message);
 }
 
 const cpu_kernel_t cpu_kernels_matmul[] = {

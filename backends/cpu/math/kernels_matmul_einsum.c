@@ -112,14 +112,8 @@ static size_t einsum_scratch(const cpu_call_t *call) {
 }
 
 static cleave_status_t einsum_run(const cpu_call_t *call, cleave_message_t *message) {
-  CPU_TRY(cpu_nn_check_outputs(call, message));
-  switch (call->inputs[0]->dtype) {
-    case CLEAVE_DTYPE_I32:
-    case CLEAVE_DTYPE_U32: return einsum_run_u32(call, message);
-    case CLEAVE_DTYPE_I64:
-    case CLEAVE_DTYPE_U64: return einsum_run_u64(call, message);
-    default: return cpu_nn_run_float(call, message, 0, einsum_run_f32, einsum_run_f64);
-  }
+  static const cpu_nn_runs_t runs = {einsum_run_f32, einsum_run_f64, einsum_run_u32, einsum_run_u64};
+  return cpu_nn_run_number(call, &runs, message);
 }
 
 const cpu_kernel_t cpu_kernels_matmul_einsum[] = {

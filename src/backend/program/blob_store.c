@@ -24,7 +24,6 @@ enum { DIGITS = 32, ABANDONED_SECONDS = 3600 };
 struct cleave_blob_store {
   cleave_log_t *log;
   pthread_mutex_t lock;
-  uint32_t references;
   char *folder; /* absolute */
   uint64_t limit;
   uint64_t bytes;  /* in the folder, as far as it is known */
@@ -77,7 +76,6 @@ cleave_status_t cleave_blob_store_open(const char *folder, uint64_t limit, cleav
   if (store == NULL) {
     return cleave_error_out_of_memory(error);
   }
-  store->references = 1;
   store->log = log;
   store->limit = limit == 0 ? CLEAVE_BLOB_LIMIT : limit;
   cleave_status_t status = find_folder(folder, &store->folder, error);
@@ -93,25 +91,13 @@ cleave_status_t cleave_blob_store_open(const char *folder, uint64_t limit, cleav
   return CLEAVE_OK;
 }
 
-cleave_blob_store_t *cleave_blob_store_retain(cleave_blob_store_t *store) {
-  (void)pthread_mutex_lock(&store->lock);
-  store->references++;
-  (void)pthread_mutex_unlock(&store->lock);
-  return store;
-}
-
-void cleave_blob_store_release(cleave_blob_store_t *store) {
+void cleave_blob_store_close(cleave_blob_store_t *store) {
   if (store == NULL) {
     return;
   }
-  (void)pthread_mutex_lock(&store->lock);
-  bool is_last = --store->references == 0;
-  (void)pthread_mutex_unlock(&store->lock);
-  if (is_last) {
-    (void)pthread_mutex_destroy(&store->lock);
-    cleave_free(store->folder);
-    cleave_free(store);
-  }
+  (void)pthread_mutex_destroy(&store->lock);
+  cleave_free(store->folder);
+  cleave_free(store);
 }
 
 const char *cleave_blob_store_folder(const cleave_blob_store_t *store) {

@@ -22,9 +22,8 @@ typedef struct cleave_blob_store cleave_blob_store_t;
 CLEAVE_MUST_USE cleave_status_t cleave_blob_store_open(const char *folder, uint64_t limit, cleave_log_t *log,
                                                        cleave_blob_store_t **out_store,
                                                        cleave_error_t *error);
-cleave_blob_store_t *cleave_blob_store_retain(cleave_blob_store_t *store);
 /* NULL is a no-op. */
-void cleave_blob_store_release(cleave_blob_store_t *store);
+void cleave_blob_store_close(cleave_blob_store_t *store);
 const char *cleave_blob_store_folder(const cleave_blob_store_t *store);
 
 /* The content for a key; false if there is none that can be used. */

@@ -188,7 +188,7 @@ static cleave_status_t compile_and_run(call_t *call, cleave_message_t *message, 
     status = run(call, program, message, error);
   }
   cleave_program_release(program);
-  cleave_blob_store_release(blobs);
+  cleave_blob_store_close(blobs);
   return status;
 }
 

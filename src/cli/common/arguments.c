@@ -215,7 +215,7 @@ bool cleave_arguments_parse(cleave_arguments_t *arguments, int argc, char **argv
   for (int at = 0; at < argc && *out_exit == CLEAVE_EXIT_OK; at++) {
     const char *argument = argv[at];
     if (only_operands || argument[0] != '-' || argument[1] == '\0') {
-      if (arguments->found.count == arguments->most_operands) {
+      if (arguments->found.count == arguments->max_operands) {
         *out_exit = cleave_arguments_fail(arguments->command, "unexpected argument '%s'", argument);
       } else if (!append(&arguments->found, argument)) {
         *out_exit = cleave_arguments_fail(arguments->command, "out of memory");
@@ -229,7 +229,7 @@ bool cleave_arguments_parse(cleave_arguments_t *arguments, int argc, char **argv
       *out_exit = parse_option(arguments, argc, argv, &at);
     }
   }
-  if (*out_exit == CLEAVE_EXIT_OK && arguments->found.count < arguments->least_operands) {
+  if (*out_exit == CLEAVE_EXIT_OK && arguments->found.count < arguments->min_operands) {
     *out_exit = cleave_arguments_fail(arguments->command, "expected %s", arguments->operands);
   }
   if (*out_exit == CLEAVE_EXIT_OK) {

@@ -38,8 +38,8 @@ typedef struct cleave_arguments {
   const char *about;    /* what the command does, in lines of at most 100 characters */
   const cleave_option_t *options;
   size_t option_count;
-  size_t least_operands;
-  size_t most_operands;
+  size_t min_operands;
+  size_t max_operands;
   bool makes_sessions;      /* it also has the options of sessions (cli/common/common.h) */
   cleave_text_list_t found; /* the operands, set by parsing */
 } cleave_arguments_t;

@@ -105,9 +105,12 @@ static size_t find_backend(char *text, size_t end) {
   return first;
 }
 
-cleave_status_t cleave_common_split(const char *option, const char *text, bool needs_value,
-                                    cleave_backend_option_t *out_parts, char **out_memory,
-                                    cleave_error_t *error) {
+/* "mirror.level=3" in parts: the backend is the longest name of one that the text begins with, or what is
+ * before the first point. All are copied into one text, which `out_memory` owns. *out_value is NULL if
+ * there is no '=' and `needs_value` is false. */
+static cleave_status_t split_setting(const char *option, const char *text, bool needs_value,
+                                     cleave_backend_option_t *out_parts, char **out_memory,
+                                     cleave_error_t *error) {
   size_t end = strcspn(text, "=");
   char *copy = cleave_copy_text(text, strlen(text));
   *out_memory = copy;
@@ -204,7 +207,7 @@ static cleave_status_t check_isolated(const char *text, cleave_error_t *error) {
 static cleave_status_t configure(const char *text, cleave_error_t *error) {
   char *memory = NULL;
   cleave_backend_option_t parts;
-  cleave_status_t status = cleave_common_split("configure", text, true, &parts, &memory, error);
+  cleave_status_t status = split_setting("configure", text, true, &parts, &memory, error);
   if (status == CLEAVE_OK) {
     cleave_key_value_t setting = {.key = parts.key, .value = parts.value};
     status = cleave_backend_configure(context, parts.backend, &setting, 1, NULL, NULL, error);
@@ -220,7 +223,7 @@ static cleave_status_t split_options(cleave_error_t *error) {
     return cleave_error_out_of_memory(error);
   }
   for (size_t k = 0; k < options.count; k++) {
-    CLEAVE_TRY(cleave_common_split("option", options.items[k], true, &backend_options[k], &texts[k], error));
+    CLEAVE_TRY(split_setting("option", options.items[k], true, &backend_options[k], &texts[k], error));
   }
   return CLEAVE_OK;
 }
@@ -271,10 +274,6 @@ bool cleave_common_lenient(void) {
 
 bool cleave_common_keep_dead(void) {
   return keeps_dead;
-}
-
-bool cleave_common_isolates(void) {
-  return isolated.count > 0;
 }
 
 cleave_session_options_t cleave_common_session(void) {

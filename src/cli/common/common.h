@@ -31,15 +31,7 @@ cleave_session_options_t cleave_common_session(void);
 bool cleave_common_lenient(void);
 bool cleave_common_keep_dead(void);
 
-/* --fallback, and whether libraries are isolated. */
+/* --fallback. */
 bool cleave_common_fallback(void);
-bool cleave_common_isolates(void);
-
-/* "mirror.level=3" in parts: the backend is the longest name of one that the text begins with, or what is
- * before the first point. All are copied into one text, which `out_memory` owns. *out_value is NULL if
- * there is no '=' and `needs_value` is false. */
-CLEAVE_MUST_USE cleave_status_t cleave_common_split(const char *option, const char *text, bool needs_value,
-                                                    cleave_backend_option_t *out_parts, char **out_memory,
-                                                    cleave_error_t *error);
 
 #endif /* CLEAVE_CLI_COMMON_COMMON_H */

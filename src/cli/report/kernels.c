@@ -69,8 +69,8 @@ int cleave_kernels_run(int argc, char **argv) {
           "with the nodes that it computes.",
       .options = options,
       .option_count = sizeof options / sizeof options[0],
-      .least_operands = 1,
-      .most_operands = 1,
+      .min_operands = 1,
+      .max_operands = 1,
       .makes_sessions = true};
   int status = CLEAVE_EXIT_OK;
   cleave_error_t error = CLEAVE_ERROR_INIT;

@@ -18,7 +18,8 @@ static double quantile(const cleave_run_t *run, double share) {
   return cleave_times_quantile(run->times.items, run->times.count, share);
 }
 
-int64_t cleave_run_threads(const cleave_run_t *run) {
+/* Threads of a session: as asked for, or all. */
+static int64_t thread_count(const cleave_run_t *run) {
   return run->options.threads == 0 ? cleave_threads_available() : run->options.threads;
 }
 
@@ -138,10 +139,10 @@ void cleave_run_report_print(const cleave_run_t *run) {
                  cleave_output_style(CLEAVE_STYLE_PLAIN),
                  cleave_times_format(run->times.items[0], times[2], sizeof times[2]),
                  cleave_times_format(quantile(run, 0.9), times[3], sizeof times[3]), run->times.count,
-                 (int)cleave_run_threads(run));
+                 (int)thread_count(run));
   }
   cleave_print("\n");
-  cleave_run_requests_print(&run->requests, cleave_run_threads(run));
+  cleave_run_requests_print(&run->requests, thread_count(run));
   cleave_print("memory%s: values %s (unshared %s), packed weights %s, peak %.0f MiB\n",
                run->requests.count > 0 ? " of each session" : "",
                cleave_output_bytes((double)(memory.values_bytes + memory.outputs_bytes +
@@ -202,9 +203,8 @@ json_t *cleave_run_report_json(const cleave_run_t *run) {
     return NULL;
   }
   (void)json_object_set_new(json, "runs", json_integer((json_int_t)run->times.count));
-  (void)json_object_set_new(json, "threads", json_integer(cleave_run_threads(run)));
-  (void)json_object_set_new(json, "requests",
-                            cleave_run_requests_json(&run->requests, cleave_run_threads(run)));
+  (void)json_object_set_new(json, "threads", json_integer(thread_count(run)));
+  (void)json_object_set_new(json, "requests", cleave_run_requests_json(&run->requests, thread_count(run)));
   (void)json_object_set_new(json, "programs",
                             json_pack("{s:i, s:i}", "count", (int)cleave_session_program_count(job->session),
                                       "loaded", (int)cleave_session_loaded_count(job->session)));

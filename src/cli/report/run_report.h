@@ -47,9 +47,6 @@ typedef struct cleave_run {
   cleave_run_outputs_t outputs;
 } cleave_run_t;
 
-/* Threads of a session: as asked for, or all. */
-int64_t cleave_run_threads(const cleave_run_t *run);
-
 void cleave_run_report_print(const cleave_run_t *run);
 /* The caller's; NULL: memory is short. */
 json_t *cleave_run_report_json(const cleave_run_t *run);

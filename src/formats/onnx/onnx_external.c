@@ -34,22 +34,6 @@ static cleave_status_t parse_number(cleave_bytes_t text, const char *what, uint6
   return CLEAVE_OK;
 }
 
-/* Relative, and without a component "..". */
-static bool stays_below(const char *location) {
-  if (location[0] == '\0' || location[0] == '/') {
-    return false;
-  }
-  for (const char *part = location; part != NULL;) {
-    const char *slash = strchr(part, '/');
-    size_t length = slash != NULL ? (size_t)(slash - part) : strlen(part);
-    if (length == 2 && part[0] == '.' && part[1] == '.') {
-      return false;
-    }
-    part = slash != NULL ? slash + 1 : NULL;
-  }
-  return true;
-}
-
 static cleave_status_t find_folder(cleave_onnx_source_t *source, cleave_error_t *error) {
   if (source->folder != NULL) {
     return CLEAVE_OK;
@@ -107,7 +91,7 @@ static cleave_status_t find_file(cleave_onnx_source_t *source, cleave_bytes_t lo
     return cleave_error_out_of_memory(error);
   }
   cleave_status_t status = CLEAVE_OK;
-  if (strlen(copy) != location.size || !stays_below(copy)) {
+  if (strlen(copy) != location.size || !cleave_path_stays_below(copy)) {
     status = cleave_error_set(error, CLEAVE_ERROR_FORMAT,
                               "external data: location '%s' is not below the model's folder", copy);
   } else {

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "formats/onnx/onnx_model.h"
 #include "formats/onnx/onnx_proto.h"
 
 typedef struct tensor_fields {
@@ -61,27 +62,14 @@ static uint32_t field_of(cleave_dtype_t dtype) {
 
 static cleave_status_t parse_entry(const cleave_protobuf_t *message, const cleave_protobuf_field_t *field,
                                    cleave_onnx_location_t *location, cleave_error_t *error) {
-  cleave_protobuf_t entry;
-  cleave_protobuf_field_t part;
-  cleave_bytes_t key = {0};
-  cleave_bytes_t value = {0};
-  CLEAVE_TRY(cleave_protobuf_enter(message, field, "StringStringEntryProto", &entry, error));
-  for (;;) {
-    CLEAVE_TRY(cleave_protobuf_next(&entry, &part, error));
-    if (part.number == 0) {
-      break;
-    }
-    if (part.number == ONNX_ENTRY_KEY) {
-      CLEAVE_TRY(cleave_protobuf_bytes(&entry, &part, &key, error));
-    } else if (part.number == ONNX_ENTRY_VALUE) {
-      CLEAVE_TRY(cleave_protobuf_bytes(&entry, &part, &value, error));
-    }
-  }
-  if (key.size == 8 && memcmp(key.data, "location", 8) == 0) {
+  cleave_bytes_t key;
+  cleave_bytes_t value;
+  CLEAVE_TRY(cleave_onnx_entry_parse(message, field, &key, &value, error));
+  if (cleave_onnx_bytes_are(key, "location")) {
     location->location = value;
-  } else if (key.size == 6 && memcmp(key.data, "offset", 6) == 0) {
+  } else if (cleave_onnx_bytes_are(key, "offset")) {
     location->offset = value;
-  } else if (key.size == 6 && memcmp(key.data, "length", 6) == 0) {
+  } else if (cleave_onnx_bytes_are(key, "length")) {
     location->length = value;
   }
   return CLEAVE_OK;

@@ -25,7 +25,8 @@ static uint64_t hash_tensor(uint64_t hash, const cleave_tensor_t *tensor) {
   return hash;
 }
 
-uint64_t cleave_attribute_hash(const cleave_attribute_t *attribute, uint64_t hash) {
+/* Hash of an attribute's name and content, starting from `hash`. */
+static uint64_t hash_attribute(const cleave_attribute_t *attribute, uint64_t hash) {
   hash = cleave_attribute_hash_content(attribute, hash);
   return attribute->kind == CLEAVE_ATTRIBUTE_TENSOR ? hash_tensor(hash, attribute->tensor) : hash;
 }
@@ -36,7 +37,7 @@ uint64_t cleave_node_hash(const cleave_graph_t *graph, cleave_node_t node, uint6
   hash = hash_text(hash, record->op->domain);
   uint64_t attributes = 0; /* a sum: their order means nothing */
   for (uint32_t k = 0; k < record->attribute_count; k++) {
-    attributes += cleave_attribute_hash(&record->attributes[k], CLEAVE_HASH_SEED);
+    attributes += hash_attribute(&record->attributes[k], CLEAVE_HASH_SEED);
   }
   return cleave_hash_combine(hash, attributes);
 }

@@ -12,7 +12,4 @@ CLEAVE_MUST_USE cleave_status_t cleave_graph_hash(const cleave_graph_t *graph, u
 /* Hash of a node's operator and attributes alone, starting from `hash`. */
 uint64_t cleave_node_hash(const cleave_graph_t *graph, cleave_node_t node, uint64_t hash);
 
-/* Hash of an attribute's name and content, starting from `hash`. */
-uint64_t cleave_attribute_hash(const cleave_attribute_t *attribute, uint64_t hash);
-
 #endif /* CLEAVE_GRAPH_COMPARE_STRUCTURAL_HASH_H */

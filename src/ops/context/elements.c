@@ -115,7 +115,7 @@ cleave_element_t cleave_element_of_tensor(const cleave_tensor_t *tensor, int64_t
   return make_int(tensor->dtype, cleave_tensor_get_int(tensor, index));
 }
 
-bool cleave_element_equal(const cleave_element_t *a, const cleave_element_t *b) {
+static bool is_equal(const cleave_element_t *a, const cleave_element_t *b) {
   if (a->kind != b->kind) {
     return false;
   }
@@ -345,8 +345,7 @@ static cleave_element_t apply_symbols(const cleave_infer_t *infer, cleave_dtype_
     case CLEAVE_OP_Abs:
     case CLEAVE_OP_Relu: return a.non_negative ? operands[0] : unknown;
     case CLEAVE_OP_Min:
-    case CLEAVE_OP_Max:
-      return count == 2 && cleave_element_equal(&operands[0], &operands[1]) ? operands[0] : unknown;
+    case CLEAVE_OP_Max: return count == 2 && is_equal(&operands[0], &operands[1]) ? operands[0] : unknown;
     default: return unknown;
   }
 }
@@ -423,7 +422,7 @@ static cleave_element_t choose(const cleave_element_t *operands) {
   if (operands[0].kind == CLEAVE_ELEMENT_INT) {
     return operands[0].i != 0 ? operands[1] : operands[2];
   }
-  return cleave_element_equal(&operands[1], &operands[2]) ? operands[1] : unknown;
+  return is_equal(&operands[1], &operands[2]) ? operands[1] : unknown;
 }
 
 cleave_element_t cleave_element_apply(const cleave_infer_t *infer, cleave_dtype_t dtype,

@@ -189,7 +189,6 @@ static inline cleave_element_t cleave_element_of_int(int64_t value) {
 bool cleave_element_follows(cleave_dtype_t dtype);
 /* An element of a constant. */
 cleave_element_t cleave_element_of_tensor(const cleave_tensor_t *tensor, int64_t index);
-bool cleave_element_equal(const cleave_element_t *a, const cleave_element_t *b);
 /* The value of the element in another dtype. */
 cleave_element_t cleave_element_cast(const cleave_infer_t *infer, const cleave_element_t *element,
                                      cleave_dtype_t from, cleave_dtype_t to);

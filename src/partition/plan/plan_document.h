@@ -92,6 +92,9 @@ typedef struct cleave_plan_document {
 
 void cleave_plan_document_destroy(cleave_plan_document_t *document);
 
+/* Fills in nodes[position] for each position that the document speaks of: there are document->node_count. */
+void cleave_plan_document_list(const cleave_plan_document_t *document, const cleave_document_node_t **nodes);
+
 /* The document of a plan. Strings and attributes are borrowed: the plan and its graph must outlive it. */
 CLEAVE_MUST_USE cleave_status_t cleave_plan_document_create(const cleave_plan_t *plan,
                                                             cleave_plan_document_t **out_document,

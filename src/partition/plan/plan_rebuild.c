@@ -36,11 +36,8 @@ static void add_node(cleave_text_t *text, const char *op, const char *name) {
   }
 }
 
-/* What the document says of each position. The array is the caller's. */
-static const cleave_document_node_t **list_nodes(const cleave_plan_document_t *document) {
-  const cleave_document_node_t **nodes =
-      cleave_allocate_zeroed((size_t)document->node_count + 1, sizeof *nodes);
-  for (uint32_t s = 0; nodes != NULL && s < document->step_count; s++) {
+void cleave_plan_document_list(const cleave_plan_document_t *document, const cleave_document_node_t **nodes) {
+  for (uint32_t s = 0; s < document->step_count; s++) {
     const cleave_document_step_t *step = &document->steps[s];
     if (step->region == CLEAVE_INDEX_NONE) {
       nodes[step->node.position] = &step->node;
@@ -51,7 +48,6 @@ static const cleave_document_node_t **list_nodes(const cleave_plan_document_t *d
       nodes[region->nodes[k].position] = &region->nodes[k];
     }
   }
-  return nodes;
 }
 
 /* The first position at which operators (or, with `by_name`, names) differ. */
@@ -100,10 +96,12 @@ cleanup:
 static cleave_status_t explain(const cleave_plan_document_t *document, const cleave_graph_t *graph,
                                const cleave_node_t *order, bool hashes_agree, cleave_text_t *text,
                                cleave_error_t *error) {
-  const cleave_document_node_t **nodes = list_nodes(document);
+  const cleave_document_node_t **nodes =
+      cleave_allocate_zeroed((size_t)document->node_count + 1, sizeof *nodes);
   if (nodes == NULL) {
     return cleave_error_out_of_memory(error);
   }
+  cleave_plan_document_list(document, nodes);
   cleave_status_t status = CLEAVE_OK;
   uint32_t live = (uint32_t)graph->live_node_count;
   uint32_t both = document->node_count < live ? document->node_count : live;

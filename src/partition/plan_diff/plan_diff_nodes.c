@@ -25,17 +25,7 @@ static cleave_status_t list_nodes(cleave_arena_t *arena, const cleave_plan_docum
   if (nodes == NULL) {
     return cleave_error_out_of_memory(error);
   }
-  for (uint32_t s = 0; s < document->step_count; s++) {
-    const cleave_document_step_t *step = &document->steps[s];
-    if (step->region == CLEAVE_INDEX_NONE) {
-      nodes[step->node.position] = &step->node;
-      continue;
-    }
-    const cleave_document_region_t *region = &document->regions[step->region];
-    for (uint32_t k = 0; k < region->node_count; k++) {
-      nodes[region->nodes[k].position] = &region->nodes[k];
-    }
-  }
+  cleave_plan_document_list(document, nodes);
   return CLEAVE_OK;
 }
 

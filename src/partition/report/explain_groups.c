@@ -9,7 +9,8 @@
 
 enum { MAX_GROUPS = 256 };
 
-bool cleave_why_same_words(const char *a, const char *b) {
+/* Are two texts equal except for what is in quotes? */
+static bool has_same_words(const char *a, const char *b) {
   bool quoted = false;
   for (;; a++, b++) {
     if (quoted) {
@@ -25,7 +26,7 @@ bool cleave_why_same_words(const char *a, const char *b) {
 
 static bool is_alike(const cleave_why_refusal_t *a, const cleave_why_refusal_t *b) {
   return a->winner == b->winner && strcmp(a->cause, b->cause) == 0 &&
-         strcmp(a->structure, b->structure) == 0 && cleave_why_same_words(a->reason, b->reason);
+         strcmp(a->structure, b->structure) == 0 && has_same_words(a->reason, b->reason);
 }
 
 cleave_status_t cleave_why_group(cleave_why_refusals_t *groups, const cleave_why_refusal_t *refusal,

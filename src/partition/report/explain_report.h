@@ -169,8 +169,6 @@ CLEAVE_MUST_USE cleave_status_t cleave_why_group(cleave_why_refusals_t *groups,
 CLEAVE_MUST_USE cleave_status_t cleave_why_end_groups(cleave_why_refusals_t *groups, cleave_arena_t *arena,
                                                       const cleave_why_refusal_t **out_items,
                                                       uint32_t *out_count, cleave_error_t *error);
-/* Are two texts equal except for what is in quotes? */
-bool cleave_why_same_words(const char *a, const char *b);
 
 /* To be called in long loops: CLEAVE_ERROR_LIMIT if the request was interrupted. */
 CLEAVE_MUST_USE static inline cleave_status_t cleave_why_go_on(const cleave_why_builder_t *builder,

@@ -7,11 +7,6 @@
 #include "runtime/model/model.h"
 #include "runtime/model/plan_load.h"
 
-static cleave_status_t fold(void *context, cleave_graph_t *graph, cleave_error_t *error) {
-  (void)context;
-  return cleave_graph_simplify(graph, NULL, 0, NULL, error);
-}
-
 static cleave_status_t check_model(const cleave_plan_t *plan, const cleave_graph_t *graph,
                                    cleave_error_t *error) {
   cleave_text_t text = {0};
@@ -30,7 +25,7 @@ cleave_status_t cleave_plan_take_over(const cleave_plan_t *plan, cleave_model_t 
   cleave_graph_t *rewritten = NULL;
   cleave_edits_t *edits = NULL;
   cleave_plan_t *copy = NULL;
-  cleave_transform_options_t options = {.fold = fold};
+  cleave_transform_options_t options = {.fold = cleave_rule_list_fold};
   *out_plan = NULL;
   CLEAVE_TRY(check_model(plan, graph, error));
   cleave_status_t status = CLEAVE_OK;

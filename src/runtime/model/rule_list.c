@@ -168,9 +168,9 @@ cleave_status_t cleave_rule_list_fold(void *context, cleave_graph_t *graph, clea
   return cleave_graph_simplify(graph, NULL, 0, NULL, error);
 }
 
-cleave_status_t cleave_rule_list_transform(const cleave_rule_list_t *list, const cleave_graph_t *graph,
-                                           cleave_transformation_t *out_transformation,
-                                           cleave_error_t *error) {
+/* Runs the graph rules of a list (rewrites and passes), alone; what comes out must not outlive the graph. */
+static cleave_status_t transform(const cleave_rule_list_t *list, const cleave_graph_t *graph,
+                                 cleave_transformation_t *out_transformation, cleave_error_t *error) {
   cleave_transform_options_t options = {.fold = cleave_rule_list_fold,
                                         .allow = list->allow,
                                         .allow_context = list->allow_context,
@@ -188,7 +188,7 @@ cleave_status_t cleave_rule_list_partition(const cleave_rule_list_t *list, const
                                            cleave_plan_t **out_plan, cleave_error_t *error) {
   cleave_transformation_t transformation;
   cleave_supports_t supports;
-  CLEAVE_TRY(cleave_rule_list_transform(list, graph, &transformation, error));
+  CLEAVE_TRY(transform(list, graph, &transformation, error));
   const cleave_graph_t *subject = transformation.graph != NULL ? transformation.graph : graph;
   cleave_supports_init(&supports, subject);
   cleave_partition_options_t options = cleave_rule_list_ask(list, &supports);

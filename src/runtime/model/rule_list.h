@@ -50,12 +50,6 @@ cleave_partition_options_t cleave_rule_list_ask(const cleave_rule_list_t *list, 
 CLEAVE_MUST_USE cleave_status_t cleave_rule_list_fold(void *context, cleave_graph_t *graph,
                                                       cleave_error_t *error);
 
-/* Runs the graph rules of a list (rewrites and passes), alone; what comes out must not outlive the graph. */
-CLEAVE_MUST_USE cleave_status_t cleave_rule_list_transform(const cleave_rule_list_t *list,
-                                                           const cleave_graph_t *graph,
-                                                           cleave_transformation_t *out_transformation,
-                                                           cleave_error_t *error);
-
 /* What such rules did, once more: the changes of a log on a copy of the graph that they were made to, which
  * must outlive it (cleave_transform_replay). */
 CLEAVE_MUST_USE cleave_status_t cleave_graph_replay(const cleave_graph_t *graph, const cleave_edits_t *edits,

@@ -223,7 +223,7 @@ void cleave_session_destroy(cleave_session_t *session) {
   cleave_arena_deinit(&session->arena);
   cleave_graph_destroy(session->bound);
   cleave_program_cache_release(session->cache);
-  cleave_blob_store_release(session->blobs);
+  cleave_blob_store_close(session->blobs);
   cleave_model_release(session->model);
   cleave_free(session);
 }

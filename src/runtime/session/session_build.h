@@ -69,7 +69,5 @@ CLEAVE_MUST_USE cleave_status_t cleave_build_add_node(cleave_build_t *build,
 
 /* Shapes of all that the node reads and computes are known. */
 bool cleave_build_node_is_static(const cleave_graph_t *graph, cleave_node_t node);
-/* Somebody reads what it computes. */
-bool cleave_build_node_is_needed(const cleave_graph_t *graph, cleave_node_t node);
 
 #endif /* CLEAVE_RUNTIME_SESSION_SESSION_BUILD_H */

@@ -24,7 +24,8 @@ bool cleave_build_node_is_static(const cleave_graph_t *graph, cleave_node_t node
   return true;
 }
 
-bool cleave_build_node_is_needed(const cleave_graph_t *graph, cleave_node_t node) {
+/* Somebody reads what it computes. */
+static bool is_needed(const cleave_graph_t *graph, cleave_node_t node) {
   for (uint32_t k = 0; k < cleave_node_output_count(graph, node); k++) {
     if (cleave_graph_value(graph, cleave_node_output(graph, node, k))->use_count > 0) {
       return true;
@@ -205,7 +206,7 @@ cleave_status_t cleave_build_add_node(cleave_build_t *build, const cleave_build_
                                       cleave_message_t *reason, cleave_error_t *error) {
   cleave_session_t *session = build->session;
   reason->text[0] = '\0';
-  if (!cleave_build_node_is_needed(build->graph, request->node)) {
+  if (!is_needed(build->graph, request->node)) {
     return CLEAVE_OK;
   }
   bool is_done = false;

@@ -109,8 +109,6 @@ void cleave_handle_note_sizes(lua_State *state, cleave_value_t value, const char
 
 /* Shape as a list: sizes, names of symbolic dimensions, "?" for unknown ones; nil if the rank is unknown. */
 void cleave_handle_push_shape(lua_State *state, const cleave_graph_t *graph, cleave_value_t value);
-/* Pushes a tensor's elements as a flat list, or as a number for a scalar. */
-void cleave_handle_push_tensor(lua_State *state, const cleave_tensor_t *tensor);
 /* An attribute's value; nil for NULL. */
 void cleave_handle_push_attribute(lua_State *state, const cleave_attribute_t *attribute);
 

@@ -75,7 +75,8 @@ static void push_element(lua_State *state, const cleave_tensor_t *tensor, int64_
   }
 }
 
-void cleave_handle_push_tensor(lua_State *state, const cleave_tensor_t *tensor) {
+/* Pushes a tensor's elements as a flat list, or as a number for a scalar. */
+static void push_tensor(lua_State *state, const cleave_tensor_t *tensor) {
   if (tensor->count > LARGEST_READABLE) {
     cleave_script_raise(state, "a constant of %lld elements, expected at most %d to read",
                         (long long)tensor->count, (int)LARGEST_READABLE);
@@ -98,7 +99,7 @@ void cleave_handle_push_attribute(lua_State *state, const cleave_attribute_t *at
     return;
   }
   if (attribute->kind == CLEAVE_ATTRIBUTE_TENSOR) {
-    cleave_handle_push_tensor(state, attribute->tensor);
+    push_tensor(state, attribute->tensor);
     return;
   }
   bool is_list = cleave_attribute_is_list(attribute);
@@ -192,7 +193,7 @@ static int call_value(lua_State *state) {
   if (cleave_graph_note_read(graph_of(state), value_of(handle), &error) != CLEAVE_OK) {
     cleave_script_raise_error(state, &error);
   }
-  cleave_handle_push_tensor(state, tensor);
+  push_tensor(state, tensor);
   return 1;
 }
 

@@ -55,7 +55,7 @@ typedef struct cleave_verify_options {
   const cleave_session_options_t *session; /* backend options and blobs are taken from it; NULL: none */
   bool each;                               /* every fusion and region, not only one of each structure */
   double rtol;                             /* both negative: what rounding does (tools/verify/rounding.h) */
-  double atol;                             /* one negative: by dtype (cleave_verify_tolerance) */
+  double atol;                             /* one negative: by dtype (verify_compare.c) */
   /* Called before each item, for progress; may be NULL. */
   void (*progress)(void *context, uint32_t done, uint32_t total);
   void *context;
@@ -65,10 +65,6 @@ typedef struct cleave_verify_report {
   CLEAVE_ARRAY(cleave_verify_item_t) items; /* fusions, regions, graph rules: each in the order of the plan */
   uint32_t mismatches;                      /* items that are MISMATCH or FAILED */
 } cleave_verify_report_t;
-
-/* Tolerance for an output of this dtype: float64 1e-9, float32 1e-3 and 1e-4 of the largest value, float16
- * 1e-2, bfloat16 4e-2; all others exact. */
-cleave_check_tolerance_t cleave_verify_tolerance(cleave_dtype_t dtype);
 
 /* Compares with the tolerance that the options ask for, or what `rounding` finds out about output `index`. */
 CLEAVE_MUST_USE cleave_status_t cleave_verify_compare(const cleave_verify_options_t *options,

@@ -38,6 +38,12 @@ wide=$(awk 'FNR == 1 { name = ""; above = "" }
       } else if ($0 ~ /;$/) name = "" }
     { above = $0 }' $(find src backends -name '*.c'))
 [ -z "$wide" ] || complain "functions with more than 6 parameters: $wide"
+# The walk in src/README.md: each file is there, and defines the function that is named behind it.
+grep -o '[a-z_/]*\.c cleave_[a-z_]*' src/README.md | while read -r file function; do
+  grep -q "^[a-z].*[ *]$function(" "src/$file" || echo "src/README.md: $function is not in $file"
+done >"${TMPDIR:-/tmp}/walk.$$"
+[ ! -s "${TMPDIR:-/tmp}/walk.$$" ] || complain "$(cat "${TMPDIR:-/tmp}/walk.$$")"
+rm -f "${TMPDIR:-/tmp}/walk.$$"
 rooms=$(find src backends -name '*.c' | sed 's|/[^/]*$||' | sort -u)
 for folder in src $rooms backends rules examples examples/*/ lua tests; do
   [ -f "${folder%/}/README.md" ] || complain "${folder%/}: no README.md"

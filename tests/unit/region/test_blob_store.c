@@ -233,14 +233,14 @@ UNIT_TEST(beyond_the_limit_what_was_not_used_for_the_longest_time_goes) {
   ck_assert(has(store, "e") && !has(store, "f"));
   add(store, "f", 3000);
   ck_assert(has(store, "f") && !has(store, "e"));
-  cleave_blob_store_release(store);
+  cleave_blob_store_close(store);
   /* Another store over the same folder counts what is there. */
   unit_ok(cleave_blob_store_open(blob_case_folder, 2999, cleave_context_log(NULL), &store, e));
   ck_assert(!has(store, "f")); /* larger than it may be here */
   add(store, "g", 100);
   ck_assert_int_eq(blob_case_count_files(NULL), 1);
   ck_assert(has(store, "g"));
-  cleave_blob_store_release(store);
+  cleave_blob_store_close(store);
   blob_case_finish();
 }
 
@@ -269,7 +269,7 @@ UNIT_TEST(clearing_takes_only_what_is_ours) {
   cleave_blob_list_deinit(&list);
   unit_ok(cleave_blob_store_clear(store, e));
   ck_assert_int_eq(blob_case_count_files(NULL), 5);
-  cleave_blob_store_release(store);
+  cleave_blob_store_close(store);
   blob_case_finish();
 }
 
@@ -295,7 +295,7 @@ UNIT_TEST(clearing_beside_a_process_that_saves_is_no_failure) {
   int status = 0;
   (void)kill(child, SIGKILL);
   ck_assert_int_eq(waitpid(child, &status, 0), child);
-  cleave_blob_store_release(store);
+  cleave_blob_store_close(store);
   blob_case_finish();
 }
 
@@ -313,7 +313,7 @@ UNIT_TEST(what_a_process_left_half_written_goes_after_an_hour) {
   add(store, "a", 100);
   ck_assert_int_eq(blob_case_count_files(NULL), 2);
   ck_assert_int_ne(access(path, F_OK), 0);
-  cleave_blob_store_release(store);
+  cleave_blob_store_close(store);
   blob_case_finish();
 }
 

@@ -68,7 +68,7 @@ void cleave_lowering_set_float(cleave_lowering_t *l, const char *name, double va
   }
 }
 
-void cleave_lowering_set_ints(cleave_lowering_t *l, const char *name, const int64_t *values, size_t count) {
+static void set_ints(cleave_lowering_t *l, const char *name, const int64_t *values, size_t count) {
   if (cleave_lowering_goes_on(l)) {
     l->status = cleave_graph_set_ints(l->graph, l->last, name, values, count, l->error);
   }
@@ -115,7 +115,7 @@ cleave_value_t cleave_lowering_cast(cleave_lowering_t *l, cleave_value_t value, 
 cleave_value_t cleave_lowering_transpose(cleave_lowering_t *l, cleave_value_t value, const int64_t *perm,
                                          size_t rank) {
   cleave_value_t y = cleave_lowering_emit(l, "Transpose", value, CLEAVE_VALUE_NONE, CLEAVE_VALUE_NONE);
-  cleave_lowering_set_ints(l, "perm", perm, rank);
+  set_ints(l, "perm", perm, rank);
   return y;
 }
 

@@ -44,8 +44,6 @@ void cleave_lowering_add(cleave_lowering_t *lowering, const cleave_op_t *op, con
 /* An attribute of the node that was added last. */
 void cleave_lowering_set_int(cleave_lowering_t *lowering, const char *name, int64_t value);
 void cleave_lowering_set_float(cleave_lowering_t *lowering, const char *name, double value);
-void cleave_lowering_set_ints(cleave_lowering_t *lowering, const char *name, const int64_t *values,
-                              size_t count);
 /* A scalar; a vector of int64. */
 cleave_value_t cleave_lowering_number(cleave_lowering_t *lowering, cleave_dtype_t dtype, double number);
 cleave_value_t cleave_lowering_ints(cleave_lowering_t *lowering, const int64_t *values, size_t count);

@@ -49,12 +49,6 @@ typedef struct cleave_onnx_record {
   CLEAVE_ARRAY(cleave_attribute_t) attributes;
 } cleave_onnx_record_t;
 
-/* Gives every value and output a unique name (onnx_write_names.c). */
-CLEAVE_MUST_USE cleave_status_t cleave_onnx_name_values(cleave_onnx_writer_t *writer, cleave_error_t *error);
-/* "base", or "base_7" if that is taken. */
-CLEAVE_MUST_USE cleave_status_t cleave_onnx_unique_name(cleave_onnx_writer_t *writer, const char *base,
-                                                        const char **out_name, cleave_error_t *error);
-
 /* Adds to the domains that the model imports, each once; "" is there anyway. */
 CLEAVE_MUST_USE cleave_status_t cleave_onnx_add_domain(cleave_onnx_writer_t *writer, const char *domain,
                                                        cleave_error_t *error);

@@ -8,8 +8,9 @@
 #include "formats/onnx/write/onnx_write.h"
 #include "ops/ops.h"
 
-cleave_status_t cleave_onnx_unique_name(cleave_onnx_writer_t *writer, const char *base, const char **out_name,
-                                        cleave_error_t *error) {
+/* "base", or "base_7" if that is taken. */
+static cleave_status_t unique_name(cleave_onnx_writer_t *writer, const char *base, const char **out_name,
+                                   cleave_error_t *error) {
   cleave_text_t text = {0};
   cleave_string_t id;
   cleave_text_add(&text, base);
@@ -35,8 +36,8 @@ static cleave_status_t name_inputs(cleave_onnx_writer_t *writer, cleave_error_t 
   for (size_t k = 0; k < graph->inputs.count; k++) {
     cleave_value_t value = graph->inputs.items[k];
     const char *name = cleave_value_name(graph, value);
-    CLEAVE_TRY(cleave_onnx_unique_name(writer, name[0] != '\0' ? name : "input",
-                                       &writer->value_names[value.index], error));
+    CLEAVE_TRY(
+        unique_name(writer, name[0] != '\0' ? name : "input", &writer->value_names[value.index], error));
   }
   return CLEAVE_OK;
 }
@@ -54,8 +55,7 @@ static cleave_status_t name_outputs(cleave_onnx_writer_t *writer, cleave_error_t
       writer->is_needed[value.index] = true;
       continue;
     }
-    CLEAVE_TRY(
-        cleave_onnx_unique_name(writer, name[0] != '\0' ? name : "output", &writer->output_names[k], error));
+    CLEAVE_TRY(unique_name(writer, name[0] != '\0' ? name : "output", &writer->output_names[k], error));
     if (*value_name == NULL) {
       *value_name = writer->output_names[k];
       writer->is_needed[value.index] = true;
@@ -76,13 +76,13 @@ static cleave_status_t name_others(cleave_onnx_writer_t *writer, cleave_error_t 
     cleave_node_t producer = cleave_value_producer(graph, value);
     const char *base =
         cleave_node_is_live(graph, producer) ? cleave_node_op(graph, producer)->name : "constant";
-    CLEAVE_TRY(
-        cleave_onnx_unique_name(writer, name[0] != '\0' ? name : base, &writer->value_names[k], error));
+    CLEAVE_TRY(unique_name(writer, name[0] != '\0' ? name : base, &writer->value_names[k], error));
   }
   return CLEAVE_OK;
 }
 
-cleave_status_t cleave_onnx_name_values(cleave_onnx_writer_t *writer, cleave_error_t *error) {
+/* Gives every value and output a unique name (onnx_write_names.c). */
+static cleave_status_t name_values(cleave_onnx_writer_t *writer, cleave_error_t *error) {
   CLEAVE_TRY(name_inputs(writer, error));
   CLEAVE_TRY(name_outputs(writer, error));
   return name_others(writer, error);
@@ -101,7 +101,7 @@ cleave_status_t cleave_onnx_writer_init(cleave_onnx_writer_t *writer, cleave_err
   }
   CLEAVE_TRY(cleave_groups_init(&writer->groups, graph, writer->options->groups, writer->options->group_count,
                                 error));
-  return cleave_onnx_name_values(writer, error);
+  return name_values(writer, error);
 }
 
 void cleave_onnx_writer_deinit(cleave_onnx_writer_t *writer) {
