@@ -162,7 +162,7 @@ return ruleset {
     expect = { gelu = 1, gelu_tanh = 1, product = 2, fusions = 2, left = 0 },
     equal = true,
   },
-  test "gelu with another root is no gelu" {
+  test "gelu with another root is not a gelu" {
     graph = function(g, x)
       return erf_gelu(g, g.MatMul(x), 1.5), erf_gelu(g, x, 1.5)
     end,
@@ -179,7 +179,7 @@ return ruleset {
     expect = { silu = 1, mish = 1, hard_swish = 1, product = 3, left = 0 },
     equal = true,
   },
-  test "a gate of something else is no silu" {
+  test "a gate of something else is not a silu" {
     graph = function(g, x)
       return g.Conv(x) * g.Sigmoid(g.Conv(x))
     end,
@@ -203,7 +203,7 @@ return ruleset {
     expect = { layer_norm = 1, LayerNormalization = 1, everything = 1, left = 0 },
     equal = true,
   },
-  test "a norm over another dimension is no layer normalization" {
+  test "a norm over another dimension is not a layer normalization" {
     graph = function(g, x)
       return normalized(g, x, 1)
     end,
@@ -258,7 +258,7 @@ return ruleset {
     expect = { channel_shuffle = 2, fusions = 2, left = 0 },
     equal = true,
   },
-  test "groups that are not of channels are no channel shuffle" {
+  test "groups that are not of channels are not a channel shuffle" {
     graph = function(g, x)
       local grouped = g.Reshape(x, g.constant { 2, 2, 12, 8, 4 })
       local turned = g.Transpose(grouped, { perm = { 0, 2, 1, 3, 4 } })

@@ -142,7 +142,7 @@ CLEAVE_MUST_USE cleave_status_t kernel_program_output(kernel_program_t *program,
 CLEAVE_MUST_USE cleave_status_t kernel_fail(cleave_message_t *message, cleave_status_t status,
                                             const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* "f32"; "?" for what is no dtype of a tensor here. */
+/* "f32"; "?" for what is not a dtype of a tensor here. */
 const char *kernel_dtype_name(cleave_dtype_t dtype);
 
 /* The dtype in which a tensor is computed: F32 for the short floats. */

@@ -11,7 +11,7 @@
 /* Writes the text with its NUL, at most `size` bytes of it; returns the length that all of it has. */
 size_t kernel_program_print(const kernel_program_t *program, char *text, size_t size);
 
-/* CLEAVE_ERROR_FORMAT, the line, what was expected and what was found, where the text is no program. */
+/* CLEAVE_ERROR_FORMAT, the line, what was expected and what was found, if the text is not a program. */
 CLEAVE_MUST_USE cleave_status_t kernel_program_read(const char *text, size_t length,
                                                     kernel_program_t **out_program,
                                                     cleave_message_t *message);

@@ -52,7 +52,7 @@ local function weight(spec)
   return host.draw("normal", shape, spec.dtype, spec.name, spec.mean or 0, deviation)
 end
 
--- ---- the functions of g that are no operators ----
+-- ---- the functions of g that are not operators ----
 
 local g = {}
 
@@ -223,7 +223,7 @@ local builder = setmetatable({}, {
   __metatable = false,
 })
 
----Names of the functions of g that are no operators.
+---Names of the functions of g that are not operators.
 M.names = {}
 for name in host.pairs(g) do
   M.names[#M.names + 1] = name

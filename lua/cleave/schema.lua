@@ -247,7 +247,7 @@ M.selector = {
   { "reset", "fun()", "the same selector starts over on another seed" },
 }
 
----@type { [1]: string, [2]: string, [3]: string }[] functions of g that are no operators
+---@type { [1]: string, [2]: string, [3]: string }[] functions of g that are not operators
 M.builder = {
   { "input", "fun(name: string, dtype: cleave.dtype, shape: (integer|string)[]): cleave.value",
     'an input of the graph; sizes, names of open ones, "?"' },

@@ -229,7 +229,7 @@ return {
     equal = true,
   },
 
-  test "a factor of 0.6 is no gelu" {
+  test "a factor of 0.6 is not a gelu" {
     inputs = { x = { 2, 5 } },
     graph = function(g, x)
       return build_gelu(g, x, 0.6, 1.4142135, 1)
@@ -238,7 +238,7 @@ return {
     equal = true,
   },
 
-  test "a root of 1.5 is no gelu" {
+  test "a root of 1.5 is not a gelu" {
     inputs = { x = { 2, 5 } },
     graph = function(g, x)
       return build_gelu(g, x, 0.5, 1.5, 3)
@@ -270,7 +270,7 @@ return {
     equal = true,
   },
 
-  test "a cubic term of 0.05 is no gelu" {
+  test "a cubic term of 0.05 is not a gelu" {
     inputs = { x = { 2, 5 } },
     graph = function(g, x)
       return build_tanh(g, x, 0.05)
@@ -290,7 +290,7 @@ return {
     equal = true,
   },
 
-  test "hard-sigmoid with the default slope, or of another value, is no hard-swish" {
+  test "hard-sigmoid with the default slope, or of another value, is not a hard-swish" {
     inputs = { x = { 2, 5 }, y = { 2, 5 } },
     graph = function(g, x, y)
       return x * g.HardSigmoid(x), x * g.HardSigmoid(y, { alpha = 1 / 6, beta = 0.5 })
@@ -308,7 +308,7 @@ return {
     equal = true,
   },
 
-  test "a ramp up to 5 is no hard-sigmoid" {
+  test "a ramp up to 5 is not a hard-sigmoid" {
     inputs = { x = { 2, 5 } },
     graph = function(g, x)
       return g.Clip(x + 3.0, 0.0, 5.0) / 6.0
@@ -326,7 +326,7 @@ return {
     equal = true,
   },
 
-  test "a gate of another value is no silu" {
+  test "a gate of another value is not a silu" {
     inputs = { x = { 2, 5 }, y = { 2, 5 } },
     graph = function(g, x, y)
       return x * g.Sigmoid(y), x / (g.Exp(-y) + 1.0), x / (g.Exp(-x) + 2.0)
@@ -344,7 +344,7 @@ return {
     equal = true,
   },
 
-  test "a gate of another value is no mish" {
+  test "a gate of another value is not a mish" {
     inputs = { x = { 2, 5 }, y = { 2, 5 } },
     graph = function(g, x, y)
       return x * g.Tanh(g.Softplus(y)), x * g.Tanh(g.Softplus(x * 2.0))
@@ -362,7 +362,7 @@ return {
     equal = true,
   },
 
-  test "a slope of 1 or above, or below 0, and a third operand are no leaky relu" {
+  test "a slope of 1 or above, or below 0, and a third operand are not a leaky relu" {
     inputs = { x = { 2, 5 } },
     graph = function(g, x)
       return g.Max(x, x * 2.0), g.Max(x, x * -0.1), g.Max(x, x * 0.1, 0.5)

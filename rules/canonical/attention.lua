@@ -359,7 +359,7 @@ return {
     equal = ABOUT,
   },
 
-  test "a softmax over queries is no attention" {
+  test "a softmax over queries is not attention" {
     inputs = APART,
     graph = function(g, q, k, v)
       return g.MatMul(g.Softmax(g.MatMul(q, turn(g, k)), { axis = 2 }), v)

@@ -297,7 +297,7 @@ end
 
 -- ---- equations as a whole ----
 
--- How many products of elements two make; nil where a size is open.
+-- How many products of elements two make; nil if a size is open.
 local function work_of(a, b)
   local work, seen = 1, {}
   for _, tensor in ipairs { a, b } do
@@ -549,7 +549,7 @@ local function drawn_equation(next)
   return { equation, table.unpack(shapes) }
 end
 
--- Values of each equation, made of drawn operands of this dtype times `x`, which is no constant.
+-- Values of each equation, made of drawn operands of this dtype times `x`, which is not a constant.
 local function all_of(g, equations, x, dtype)
   local values = {}
   for k, case in ipairs(equations) do

@@ -56,7 +56,7 @@ end
 
 local function has_constant_bias(m, input)
   local bias = m.product.inputs[input]
-  return not bias or bias.is_constant, "its bias is no constant"
+  return not bias or bias.is_constant, "its bias is not a constant"
 end
 
 -- Weights [in, out / group, ...] of ConvTranspose: each group of inputs has channels of its own.

@@ -75,7 +75,7 @@ end
 
 -- ---- what the patterns do not say ----
 
--- Axes of a reduction counted from 0 and in order; nil where they are not constant, or left out.
+-- Axes of a reduction counted from 0 and in order; nil if they are not constant, or left out.
 local function axes_of(node, rank)
   local axes = node.inputs.axes and node.inputs.axes.is_constant and node.inputs.axes:value()
   if not axes then
@@ -102,7 +102,7 @@ local function equal_lists(a, b)
   return true
 end
 
--- The first of the trailing dimensions that all these reductions are over, from 0; nil where they
+-- The first of the trailing dimensions that all these reductions are over, from 0; nil if they
 -- differ, or are not the last.
 local function trailing_axis(x, nodes)
   local axes = x.rank and axes_of(nodes[1], x.rank)
@@ -122,7 +122,7 @@ local function trailing_axis(x, nodes)
   return axes[1]
 end
 
--- Sizes of what is normalized; nil where one is not known.
+-- Sizes of what is normalized; nil if one is not known.
 local function sizes_from(x, axis)
   local sizes = {}
   for d = axis + 1, x.rank do
@@ -299,7 +299,7 @@ return {
     equal = true,
   },
 
-  test "means over channels are no layer normalization" {
+  test "means over channels are not a layer normalization" {
     inputs = { x = { 2, 3, 8 } },
     graph = function(g, x)
       return build_layer_norm(g, x, { 1 }), build_layer_norm(g, x, { 2 }, { 1, 2 })
@@ -349,7 +349,7 @@ return {
     equal = true,
   },
 
-  test "a sum over two dimensions, or of other exponentials, is no softmax" {
+  test "a sum over two dimensions, or of other exponentials, is not a softmax" {
     inputs = { x = { 2, 3, 8 }, y = { 2, 3, 8 } },
     graph = function(g, x, y)
       local e = g.Exp(x)

@@ -73,7 +73,7 @@ local function has_constant_weights(layer)
   return true
 end
 
--- Why the layer stays as it is; nil where nothing stands against it.
+-- Why the layer stays as it is; nil if nothing stands against it.
 local function obstacle(m)
   local layer = m.layer
   local attrs, both = layer.attrs, is_bidirectional(layer)
@@ -86,7 +86,7 @@ local function obstacle(m)
   elseif layer.outputs.Y.shape[1] == 1 then
     return "there is one step"
   elseif both and not has_constant_weights(layer) then
-    return "its weights are no constants"
+    return "its weights are not constants"
   elseif both and (attrs.activation_alpha or attrs.activation_beta) then
     return "which scales belong to which direction is not said"
   end
@@ -236,7 +236,7 @@ return {
     equal = true,
   },
 
-  test "one unit of all steps is no step" {
+  test "one unit of all steps is not a step" {
     inputs = X,
     graph = function(g, x)
       return g.Gather((exported(g, x, "GRU", {})), g.constant(-1), { axis = 2 })
@@ -282,7 +282,7 @@ return {
       return step_of(g, x, "LSTM", { direction = "bidirectional", W = w }, -1)
     end,
     expect_not = { "last_step" },
-    refused = { last_step = "its weights are no constants" },
+    refused = { last_step = "its weights are not constants" },
     equal = true,
   },
 

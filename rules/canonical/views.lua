@@ -23,7 +23,7 @@ local function same_shapes(a, b)
   return true
 end
 
--- The elements of a constant, as a list; nil where it is none.
+-- The elements of a constant, as a list; nil if it is not one.
 local function list_of(value)
   if not value or not value.is_constant then
     return nil
@@ -46,7 +46,7 @@ end
 
 -- ---- identities ----
 
--- Why the node is more than an identity, by operator; nil where it is none more.
+-- Why the node is more than an identity, by operator; nil if it is not.
 local MORE = {
   Dropout = function(node)
     local mask, training = node.outputs.mask, node.inputs.training_mode
@@ -109,7 +109,7 @@ local function moves_only_ones(order, shape)
   return true
 end
 
--- What to ask of Reshape for this shape: at most one size may be a symbol. nil where it cannot be
+-- What to ask of Reshape for this shape: at most one size may be a symbol. nil if it cannot be
 -- said.
 local function target(shape)
   local sizes, open = {}, 0

@@ -56,7 +56,7 @@ local function key(shape, reduced)
   return table.concat(sizes, "x")
 end
 
--- How many of the last axes a node reduces: 0 of a pointwise one, nil if that is no row.
+-- How many of the last axes a node reduces: 0 of a pointwise one, nil if that is not a row.
 local function reduced_axes(node)
   local x = node.inputs[1]
   if not ROWS[node.op] then

@@ -67,7 +67,7 @@ CLEAVE_MUST_USE cleave_status_t cuda_nvrtc_compile(cuda_state_t *state, const cu
                                                    const char *architecture, bool wants_ptx,
                                                    cuda_image_t *out_image, cleave_message_t *message);
 
-/* disk.c: false, where there is none, or it is damaged. */
+/* disk.c: false if there is none, or it is damaged. */
 bool cuda_disk_read(const char *folder, cuda_key_t key, cuda_image_t *out_image);
 void cuda_disk_write(const char *folder, cuda_key_t key, cuda_image_t image);
 /* The folder, made if need be; false: nothing is kept. */

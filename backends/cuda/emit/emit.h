@@ -39,7 +39,7 @@ static inline const cleave_tensor_view_t *cuda_output(const cuda_plan_t *plan, c
              : cuda_tensor(plan, node->outputs[index]);
 }
 
-/* Integers of a constant input, at most `room`; *out_count 0 where it is left out. */
+/* Integers of a constant input, at most `room`; *out_count 0 if it is left out. */
 CLEAVE_MUST_USE cleave_status_t cuda_read_ints(cuda_plan_t *plan, const cleave_node_view_t *node,
                                                uint32_t index, int64_t *out_ints, uint32_t room,
                                                uint32_t *out_count);

@@ -145,7 +145,7 @@ CLEAVE_MUST_USE cleave_status_t cuda_plan_view(cuda_plan_t *plan, uint32_t value
 /* The slot that has the bytes. */
 uint32_t cuda_plan_root(const cuda_plan_t *plan, uint32_t slot);
 
-/* The elements of a slot, on the host: NULL if it is no constant. */
+/* The elements of a slot, on the host: NULL if it is not a constant. */
 const void *cuda_plan_data(const cuda_plan_t *plan, uint32_t slot);
 
 CLEAVE_MUST_USE cleave_status_t cuda_plan_step(cuda_plan_t *plan, cuda_step_kind_t kind, const char *label,

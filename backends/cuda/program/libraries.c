@@ -209,7 +209,7 @@ static cleave_status_t describe_convolution(const cuda_program_t *program, const
   return check_dnn(program, dnn->convolution_set_groups(ready->convolution, self->groups), what, message);
 }
 
-/* The first algorithm that fits; a convolution that the library does not have is no failure. */
+/* The first algorithm that fits; a convolution that the library does not have is not a failure. */
 cleave_status_t cuda_ready_convolution(cuda_program_t *program, uint32_t index, cleave_message_t *message) {
   const cuda_dnn_t *dnn = &program->state->libraries.dnn;
   const cuda_step_t *step = &program->plan.steps[index];

@@ -21,9 +21,8 @@ typedef struct kernel_space {
   int32_t rank;
   int32_t row_rank; /* of these axes, the last ones are of the row */
   int64_t dims[CLEAVE_MAX_RANK];
-  int64_t strides[KERNEL_MAX_TENSORS]
-                 [CLEAVE_MAX_RANK]; /* of each input, in elements; 0 where it is repeated */
-  bool flat[KERNEL_MAX_TENSORS];    /* the input is dense in the order of the space */
+  int64_t strides[KERNEL_MAX_TENSORS][CLEAVE_MAX_RANK]; /* of each input, in elements; 0 if it is repeated */
+  bool flat[KERNEL_MAX_TENSORS];                        /* the input is dense in the order of the space */
   int64_t total;
   int64_t row_length;
   int64_t rows;

@@ -257,6 +257,6 @@ cleave_status_t kernel_lower(const cleave_region_view_t *region, uint32_t node_c
     kernel_program_destroy(out_lowered->program);
     out_lowered->program = NULL;
   }
-  /* What a program cannot say is no fault of the nodes. */
+  /* What a program cannot say is not a fault of the nodes. */
   return status == CLEAVE_OK || status == CLEAVE_ERROR_OUT_OF_MEMORY ? status : CLEAVE_ERROR_UNSUPPORTED;
 }

@@ -31,7 +31,7 @@ typedef struct lowering {
 cleave_status_t kernel_lower_refuse(const cleave_node_view_t *node, const char *what,
                                     cleave_message_t *message);
 
-/* The last axes that a node reduces: *out_reduced of them; 0 where it is pointwise. */
+/* The last axes that a node reduces: *out_reduced of them; 0 if it is pointwise. */
 CLEAVE_MUST_USE cleave_status_t kernel_lower_axes(const cleave_region_view_t *region,
                                                   const cleave_node_view_t *node, int32_t *out_reduced,
                                                   cleave_message_t *message);

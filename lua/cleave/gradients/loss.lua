@@ -2,7 +2,7 @@
 -- Losses over classes, which are axis 1 of the scores.
 local common = include "common.lua"
 
--- The weight of each target, 0 where it is ignored, for the mean divided by their sum; times dy.
+-- The weight of each target, 0 if it is ignored, for the mean divided by their sum; times dy.
 local function target_share(g, node, dy, target, weight)
   local input, ignored = node.inputs[1], node.attrs.ignore_index
   local counted = ignored and g.Not(g.Equal(target, g.constant(ignored, target.dtype)))

@@ -43,7 +43,7 @@ local function slice_by_places(g, node, dy, axes)
   return dy
 end
 
--- Pads that are no zeros: the same padding of the places says what each element is a copy of.
+-- Pads other than zeros: the same padding of the places says what each element is a copy of.
 local function pad_by_places(g, node, dy, axes)
   local pads = node.inputs[2]
   local count = #axes
@@ -58,7 +58,7 @@ local function pad_by_places(g, node, dy, axes)
   return dy
 end
 
--- The axes of an optional input, as numbers from 0; all where it is left out.
+-- The axes of an optional input, as numbers from 0; all if it is left out.
 local function axes_of(value, rank, what)
   local known = common.known(value)
   if value and not known then

@@ -63,7 +63,7 @@ end
 
 return {
   gradient "BatchNormalization" {
-    doc = "By the input, scale and bias; the statistics that it is given are no parameters.",
+    doc = "By the input, scale and bias; the statistics that it is given are not parameters.",
     batch_norm,
   },
 

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Functions of one value: the derivative is made of x (node.inputs[1]) or, where that is simpler,
+-- Functions of one value: the derivative is made of x (node.inputs[1]) or, if that is simpler,
 -- of y (node.outputs[1]).
 local common = include "common.lua"
 

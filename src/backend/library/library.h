@@ -29,7 +29,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_library_check_file(const char *path, clea
  * found. */
 cleave_digest_t cleave_library_digest(void (*function)(void));
 
-/* The same of a file that this process has not loaded. Zeros if it cannot be read, or is no such file. */
+/* The same of a file that this process has not loaded. Zeros if it cannot be read, or is not such a file. */
 cleave_digest_t cleave_library_digest_file(const char *path);
 
 /* Paths of the files "*.so" in the folders of a list separated by ':' (NULL and "": none), folder by folder,

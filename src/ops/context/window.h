@@ -30,7 +30,7 @@ typedef struct cleave_window {
 CLEAVE_MUST_USE cleave_status_t cleave_window_read(const cleave_infer_t *infer, int32_t spatial_rank,
                                                    cleave_window_t *out_window, cleave_error_t *error);
 
-/* A list attribute with `count` entries of at least `lowest` (and below 2^31). Where it is absent: what the
+/* A list attribute with `count` entries of at least `lowest` (and below 2^31). If it is absent: what the
  * schema fills it with, or UNKNOWN. */
 CLEAVE_MUST_USE cleave_status_t cleave_window_list(const cleave_infer_t *infer, const char *name,
                                                    int32_t count, int64_t lowest, int64_t *values,

@@ -119,7 +119,7 @@ void cleave_gradient_flow_deinit(cleave_gradient_flow_t *flow) {
 
 /* ---- the way to the loss ---- */
 
-/* By node: the next one on the shortest way to the loss; NONE where there is none, and for the last. */
+/* By node: the next one on the shortest way to the loss; NONE if there is none, and for the last. */
 static void find_next(const cleave_gradient_flow_t *flow, uint32_t *next, uint32_t *distance) {
   const cleave_graph_t *graph = flow->graph;
   for (uint32_t n = flow->node_count; n-- > 0;) {

@@ -72,7 +72,7 @@ static cleave_status_t give(walk_t *walk, cleave_value_t value, cleave_value_t g
   return CLEAVE_OK;
 }
 
-/* The sum of all that was given to a value, which takes the place of its parts; NONE where nothing was. */
+/* The sum of all that was given to a value, which takes the place of its parts; NONE if nothing was. */
 static cleave_status_t sum_up(walk_t *walk, cleave_value_t value, cleave_value_t *out_sum,
                               cleave_error_t *error) {
   *out_sum = CLEAVE_VALUE_NONE;

@@ -13,7 +13,7 @@ typedef struct cleave_gradient_request {
   size_t wrt_count;
 } cleave_gradient_request_t;
 
-/* Writes the gradient of each value of `wrt` into `out_gradients`, with its dtype and shape; NONE where the
+/* Writes the gradient of each value of `wrt` into `out_gradients`, with its dtype and shape; NONE if the
  * loss does not depend on the value, or through integers, booleans and operators without gradient alone.
  * Nodes are named "grad(<node>)/<operator>". CLEAVE_ERROR_UNSUPPORTED: an operator has no rule, or its rule
  * says nothing about an input; the message names the way from the node to the loss. CLEAVE_ERROR_RULE: a rule

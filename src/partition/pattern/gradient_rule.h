@@ -14,8 +14,7 @@ typedef struct cleave_editor cleave_editor_t;
 /* One node whose rule is asked. */
 typedef struct cleave_gradient_call {
   cleave_node_t node;
-  const cleave_value_t
-      *outputs; /* gradient of each output of the node; NONE where the loss does not read it */
+  const cleave_value_t *outputs; /* gradient of each output of the node; NONE if the loss does not read it */
   uint32_t output_count;
   /* Set by the rule, by input of the node: its gradient; NONE for a rule that says nothing about the input.
    */

@@ -11,16 +11,14 @@
  *  CONSTANT  a value with constant data
  *  ABSENT    no value: an optional input that is left out. Only as an input, or an alternative for one
  *  SEQUENCE  children c0 >> c1 >> ...: each reads the main output of the one before on some input that its
- * own `inputs` leave free; nothing else reads it, and it is no graph output, unless the producer is `shared`
- *  MAYBE     child 0, or nothing (tried in this order: longest match first)
- *  ONEOF     the first child that lets the whole pattern match
- *  REPEATED  child 0 in sequence with itself, `min` to `max` times, longest first
- *  OUTPUT    output `output` of the node that child 0, an OP, matches
- *  VARIADIC     only as an input with port VARIADIC: `min` to `max` inputs, all that no other input pattern
- * speaks of, nor what stands before the OP in a sequence, match child 0, each on its own (what child 0 binds
- * for one is free again for the next) GROUP     the root, or an alternative of it: all children, side by
- * side. Each but the first has a value or node in common with one before it, by which it is found. What a
- * child ends in may be used outside
+ * own `inputs` leave free; nothing else reads it, and it is not a graph output, unless the producer is
+ * `shared` MAYBE     child 0, or nothing (tried in this order: longest match first) ONEOF     the first child
+ * that lets the whole pattern match REPEATED  child 0 in sequence with itself, `min` to `max` times, longest
+ * first OUTPUT    output `output` of the node that child 0, an OP, matches VARIADIC     only as an input with
+ * port VARIADIC: `min` to `max` inputs, all that no other input pattern speaks of, nor what stands before the
+ * OP in a sequence, match child 0, each on its own (what child 0 binds for one is free again for the next)
+ * GROUP     the root, or an alternative of it: all children, side by side. Each but the first has a value or
+ * node in common with one before it, by which it is found. What a child ends in may be used outside
  *
  * The main output of a pattern is output `output` of its last OP.
  *
