@@ -54,25 +54,24 @@ static const kernel_op_info_t infos[KERNEL_OP_COUNT] = {
     [KERNEL_CONSTANT] = {.name = "constant"},
     [KERNEL_CAST] = {.name = "cast", .operand_count = 1, .cost = 1},
     [KERNEL_WHERE] = {.name = "where", .operand_count = 3, .cost = 1},
-#define KERNEL_UNARY(NAME, f32, f64, derivative, ulps, COST, ALPHA_NAME, ALPHA, BETA_NAME, BETA) \
-  [KERNEL_##NAME] = {.name = #NAME,                                                              \
-                     .kind = KERNEL_KIND_UNARY,                                                  \
-                     .operand_count = 1,                                                         \
-                     .dtypes = KERNEL_FLOATS,                                                    \
-                     .immediate_count = (ALPHA_NAME)[0] == '\0'  ? 0                             \
-                                        : (BETA_NAME)[0] == '\0' ? 1                             \
-                                                                 : 2,                            \
-                     .alpha_name = ALPHA_NAME,                                                   \
-                     .alpha = ALPHA,                                                             \
-                     .beta_name = BETA_NAME,                                                     \
-                     .beta = BETA,                                                               \
+#define KERNEL_UNARY(NAME, f32, f64, ulps, COST, ALPHA_NAME, ALPHA, BETA_NAME, BETA) \
+  [KERNEL_##NAME] = {.name = #NAME,                                                  \
+                     .kind = KERNEL_KIND_UNARY,                                      \
+                     .operand_count = 1,                                             \
+                     .dtypes = KERNEL_FLOATS,                                        \
+                     .immediate_count = (ALPHA_NAME)[0] == '\0'  ? 0                 \
+                                        : (BETA_NAME)[0] == '\0' ? 1                 \
+                                                                 : 2,                \
+                     .alpha_name = ALPHA_NAME,                                       \
+                     .alpha = ALPHA,                                                 \
+                     .beta_name = BETA_NAME,                                         \
+                     .beta = BETA,                                                   \
                      .cost = COST},
 #define ONE(NAME, KIND, COUNT, DTYPES, COST) \
   [KERNEL_##NAME] = {.name = #NAME, .kind = KIND, .operand_count = COUNT, .dtypes = DTYPES, .cost = COST},
 #define KERNEL_BITWISE_UNARY(NAME, ...) ONE(NAME, KERNEL_KIND_UNARY, 1, KERNEL_INTEGERS, 1)
 #define KERNEL_LOGIC_UNARY(NAME, ...) ONE(NAME, KERNEL_KIND_UNARY, 1, KERNEL_BOOLS, 1)
-#define KERNEL_BINARY(NAME, f32, f64, dx, dy, ulps, COST) \
-  ONE(NAME, KERNEL_KIND_BINARY, 2, KERNEL_FLOATS, COST)
+#define KERNEL_BINARY(NAME, f32, f64, ulps, COST) ONE(NAME, KERNEL_KIND_BINARY, 2, KERNEL_FLOATS, COST)
 #define KERNEL_COMPARE(NAME, ...) ONE(NAME, KERNEL_KIND_COMPARE, 2, KERNEL_FLOATS | KERNEL_INTEGERS, 1)
 #define KERNEL_LOGIC(NAME, ...) ONE(NAME, KERNEL_KIND_BINARY, 2, KERNEL_BOOLS, 1)
 #define KERNEL_BITWISE(NAME, ...) ONE(NAME, KERNEL_KIND_BINARY, 2, KERNEL_INTEGERS, 1)

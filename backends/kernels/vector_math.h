@@ -26,41 +26,88 @@
 #define CPU_INDEPENDENT
 #endif
 
+/*
+ * x * y + z. Files that define CPU_FUSED round it once, with whatever instruction set, and so get the same
+ * bits from all of them; others round the product too, since their default clones have no instruction for it.
+ */
+static inline float cpu_fmaf(float x, float y, float z) {
+#if !defined(CPU_FUSED)
+  return x * y + z;
+#elif defined(__FMA__) || defined(__AVX512F__) || defined(__FP_FAST_FMAF) || defined(__aarch64__)
+  return __builtin_fmaf(x, y, z);
+#else
+  /* The product is exact in double. The sum is rounded to odd there, so that rounding it again does no harm:
+   * its last bit is set if anything was lost, after going back to what cutting off would have given. */
+  double product = (double)x * (double)y;
+  double sum = product + (double)z;
+  double rest = sum - product;
+  double error = (product - (sum - rest)) + ((double)z - rest);
+  uint64_t bits;
+  uint64_t error_bits;
+  memcpy(&bits, &sum, sizeof bits);
+  memcpy(&error_bits, &error, sizeof error_bits);
+  uint64_t magnitude = error_bits << 1;
+  uint64_t is_infinite = ((bits >> 52 & 0x7ff) + 1) >> 11; /* or NaN */
+  uint64_t is_inexact = (magnitude | (0 - magnitude)) >> 63 & (1 ^ is_infinite);
+  bits = (bits - ((bits ^ error_bits) >> 63 & is_inexact)) | is_inexact;
+  memcpy(&sum, &bits, sizeof sum);
+  return (float)sum;
+#endif
+}
+
 /* (exp(r) - 1 - r) / r^2 for |r| <= ln(2) / 2. */
 static inline float cpu_exp_tail(float r) {
   float p = 1.9875691500e-4f;
-  p = p * r + 1.3981999507e-3f;
-  p = p * r + 8.3334519073e-3f;
-  p = p * r + 4.1665795894e-2f;
-  p = p * r + 1.6666665459e-1f;
-  return p * r + 5.0000001201e-1f;
+  p = cpu_fmaf(p, r, 1.3981999507e-3f);
+  p = cpu_fmaf(p, r, 8.3334519073e-3f);
+  p = cpu_fmaf(p, r, 4.1665795894e-2f);
+  p = cpu_fmaf(p, r, 1.6666665459e-1f);
+  return cpu_fmaf(p, r, 5.0000001201e-1f);
+}
+
+/* exp(x + rest) for x from -170 to 90, and a rest that is below half a unit in its last place. */
+static inline float cpu_exp_parts(float x, float rest) {
+  const float shift = 12583166.0f; /* 1.5 * 2^23 + 254: adding it rounds to an integer in the low bits */
+  float shifted = cpu_fmaf(x, 1.44269504088896341f, shift);
+  float n = shifted - shift;
+  float r = cpu_fmaf(n, 2.12194440e-4f, cpu_fmaf(n, -0.693359375f, x)) + rest;
+  float p = 1.382063376e-3f;
+  p = cpu_fmaf(p, r, 8.368673734e-3f);
+  p = cpu_fmaf(p, r, 4.166826606e-2f);
+  p = cpu_fmaf(p, r, 1.666652113e-1f);
+  p = cpu_fmaf(p, r, 4.999999404e-1f);
+  float y = cpu_fmaf(cpu_fmaf(p, r, 1.0f), r, 1.0f);
+  /* 2^n in two factors, so that overflow and denormals come out right. The low bits hold n + 254. */
+  uint32_t bits = cpu_float_bits(shifted);
+  uint32_t half = bits >> 1;
+  return y * cpu_bits_float(half << 23) * cpu_bits_float((bits - half) << 23);
+}
+
+/* exp(x) for x from -170 to 90; NaN stays one. */
+static inline float cpu_exp_near(float x) {
+  return cpu_exp_parts(x, 0.0f);
 }
 
 static inline float cpu_expf(float x) {
-  const float shift = 12582912.0f; /* 1.5 * 2^23: adding it rounds to an integer in the low bits */
   float clamped = x > 90.0f ? 90.0f : x;
-  clamped = clamped < -105.0f ? -105.0f : clamped;
-  float shifted = clamped * 1.44269504088896341f + shift;
-  float n = shifted - shift;
-  float r = (clamped - n * 0.693359375f) - n * -2.12194440e-4f;
-  float y = cpu_exp_tail(r) * (r * r) + r + 1.0f;
-  /* 2^n in two factors, so that overflow and denormals come out right. */
-  int32_t exponent = (int32_t)(cpu_float_bits(shifted) - cpu_float_bits(shift));
-  int32_t half = exponent >> 1;
-  float first = cpu_bits_float(((uint32_t)half + 127u) << 23);
-  float second = cpu_bits_float(((uint32_t)exponent - (uint32_t)half + 127u) << 23);
-  return y * first * second;
+  return cpu_exp_near(clamped < -105.0f ? -105.0f : clamped);
+}
+
+/* exp(-|x|) */
+static inline float cpu_exp_decay(float x) {
+  float magnitude = fabsf(x);
+  return cpu_exp_near(magnitude > 105.0f ? -105.0f : -magnitude);
 }
 
 static inline float cpu_expm1f(float x) {
-  float small = cpu_exp_tail(x) * (x * x) + x;
+  float small = cpu_fmaf(cpu_exp_tail(x), x * x, x);
   float large = cpu_expf(x) - 1.0f;
   return fabsf(x) < 0.34f ? small : large;
 }
 
 /* From exp(-|x|), which keeps the digits of small results. */
 static inline float cpu_sigmoidf(float x) {
-  float e = cpu_expf(-fabsf(x));
+  float e = cpu_exp_decay(x);
   float r = 1.0f / (1.0f + e);
   return x < 0.0f ? e * r : r;
 }
@@ -68,40 +115,41 @@ static inline float cpu_sigmoidf(float x) {
 static inline float cpu_tanhf(float x) {
   float z = x * x;
   float p = -5.70498872745e-3f;
-  p = p * z + 2.06390887954e-2f;
-  p = p * z - 5.37397155531e-2f;
-  p = p * z + 1.33314422036e-1f;
-  p = p * z - 3.33332819422e-1f;
-  float small = p * z * x + x;
+  p = cpu_fmaf(p, z, 2.06390887954e-2f);
+  p = cpu_fmaf(p, z, -5.37397155531e-2f);
+  p = cpu_fmaf(p, z, 1.33314422036e-1f);
+  p = cpu_fmaf(p, z, -3.33332819422e-1f);
+  float small = cpu_fmaf(p * z, x, x);
   float magnitude = fabsf(x);
-  float large = copysignf(1.0f - 2.0f / (cpu_expf(2.0f * magnitude) + 1.0f), x);
-  return magnitude < 0.625f ? small : magnitude >= 0.625f ? large : x;
+  float e = cpu_exp_near(magnitude > 20.0f ? 40.0f : 2.0f * magnitude);
+  float large = copysignf(1.0f - 2.0f / (e + 1.0f), x);
+  return magnitude < 0.625f ? small : large;
 }
 
 /* erf(x) for |x| < 0.9277 */
 static inline float cpu_erf_small(float x) {
   float s = x * x;
   float q = -5.96761703e-4f;
-  q = q * s + 4.99119423e-3f;
-  q = q * s - 2.67681349e-2f;
-  q = q * s + 1.12819925e-1f;
-  q = q * s - 3.76125336e-1f;
-  q = q * s + 1.28379166e-1f;
-  return q * x + x;
+  q = cpu_fmaf(q, s, 4.99119423e-3f);
+  q = cpu_fmaf(q, s, -2.67681349e-2f);
+  q = cpu_fmaf(q, s, 1.12819925e-1f);
+  q = cpu_fmaf(q, s, -3.76125336e-1f);
+  q = cpu_fmaf(q, s, 1.28379166e-1f);
+  return cpu_fmaf(q, x, x);
 }
 
 static inline float cpu_erff(float x) {
   float magnitude = fabsf(x);
   float t = magnitude > 4.0f ? 4.0f : magnitude;
   float s = t * t;
-  float r = -1.72853470e-5f * t + 3.83197126e-4f;
-  float u = -3.88396438e-3f * t + 2.42546219e-2f;
-  r = r * s + u;
-  r = r * t - 1.06777877e-1f;
-  r = r * t - 6.34846687e-1f;
-  r = r * t - 1.28717512e-1f;
-  r = r * t - t;
-  float large = copysignf(1.0f - cpu_expf(r), x);
+  float r = cpu_fmaf(-1.72853470e-5f, t, 3.83197126e-4f);
+  float u = cpu_fmaf(-3.88396438e-3f, t, 2.42546219e-2f);
+  r = cpu_fmaf(r, s, u);
+  r = cpu_fmaf(r, t, -1.06777877e-1f);
+  r = cpu_fmaf(r, t, -6.34846687e-1f);
+  r = cpu_fmaf(r, t, -1.28717512e-1f);
+  r = cpu_fmaf(r, t, -t);
+  float large = copysignf(1.0f - cpu_exp_near(r), x);
   return magnitude > 0.927734375f ? large : cpu_erf_small(x);
 }
 
@@ -114,16 +162,17 @@ static inline float cpu_logf(float x) {
   float e = (float)((int32_t)bits >> 23) - (is_tiny ? 23.0f : 0.0f);
   float m = cpu_bits_float((bits & 0x007fffffu) + cpu_float_bits(root_half)) - 1.0f;
   float p = 7.0376836292e-2f;
-  p = p * m - 1.1514610310e-1f;
-  p = p * m + 1.1676998740e-1f;
-  p = p * m - 1.2420140846e-1f;
-  p = p * m + 1.4249322787e-1f;
-  p = p * m - 1.6668057665e-1f;
-  p = p * m + 2.0000714765e-1f;
-  p = p * m - 2.4999993993e-1f;
-  p = p * m + 3.3333331174e-1f;
+  p = cpu_fmaf(p, m, -1.1514610310e-1f);
+  p = cpu_fmaf(p, m, 1.1676998740e-1f);
+  p = cpu_fmaf(p, m, -1.2420140846e-1f);
+  p = cpu_fmaf(p, m, 1.4249322787e-1f);
+  p = cpu_fmaf(p, m, -1.6668057665e-1f);
+  p = cpu_fmaf(p, m, 2.0000714765e-1f);
+  p = cpu_fmaf(p, m, -2.4999993993e-1f);
+  p = cpu_fmaf(p, m, 3.3333331174e-1f);
   float z = m * m;
-  float y = (p * m * z + e * -2.12194440e-4f - 0.5f * z) + m + e * 0.693359375f;
+  float y = cpu_fmaf(p * m, z, cpu_fmaf(e, -2.12194440e-4f, -0.5f * z)) + m;
+  y = cpu_fmaf(e, 0.693359375f, y);
   y = x > 0.0f ? y : x == 0.0f ? -INFINITY : NAN;
   return x == INFINITY ? x : y;
 }
@@ -137,7 +186,7 @@ static inline float cpu_log1pf_unit(float x) {
 
 /* log(1 + exp(x)) */
 static inline float cpu_softplusf(float x) {
-  return (x < 0.0f ? 0.0f : x) + cpu_log1pf_unit(cpu_expf(-fabsf(x)));
+  return (x < 0.0f ? 0.0f : x) + cpu_log1pf_unit(cpu_exp_decay(x));
 }
 
 static inline double cpu_softplus(double x) {
@@ -173,44 +222,40 @@ static inline double cpu_shrink(double x, double limit, double bias) {
 
 /*
  * x * Phi(x), Phi being the normal distribution. With c = erfc(|x| / sqrt(2)) it is x * c / 2 for negative x
- * and x - x * c / 2 for others, so that no digits are lost. c is exp(-x^2 / 2) times a polynomial in s = 1 /
- * (1 + 0.35 |x| / sqrt(2)), fitted for |x| <= 15 at Chebyshev nodes; x^2 comes in two parts, the first of
- * them exact. Near zero, where 1 + erf loses nothing, it is that.
+ * and x - x * c / 2 for others, so that no digits are lost. c is exp(-x^2 / 2) times a polynomial in
+ * s = 1 / (1 + 0.35 |x| / sqrt(2)), fitted for |x| <= 15 at Chebyshev nodes; what rounding x^2 / 2 loses, exp
+ * adds.
  */
 static inline float cpu_gelu_erff(float x) {
   float magnitude = fabsf(x);
   magnitude = magnitude > 15.0f ? 15.0f : magnitude;
-  float high = cpu_bits_float(cpu_float_bits(magnitude) & 0xfffff000u);
-  float rest = (magnitude - high) * (magnitude + high) * -0.5f;
-  float e = cpu_expf(high * high * -0.5f) * (cpu_exp_tail(rest) * (rest * rest) + rest + 1.0f);
-  float s = 1.0f / (1.0f + 0.24748737342f * magnitude);
-  float t = (1.0f - 0.380903747f * magnitude) * s;
+  float part = magnitude * -0.5f;
+  float square = magnitude * part;
+  float e = cpu_exp_parts(square, cpu_fmaf(magnitude, part, -square));
+  float s = 1.0f / cpu_fmaf(0.24748737342f, magnitude, 1.0f);
+  float t = cpu_fmaf(-0.380903747f, magnitude, 1.0f) * s;
   float p = 8.580278463e-06f;
-  p = p * t + 2.908728534e-05f;
-  p = p * t - 1.190462104e-04f;
-  p = p * t - 6.504101315e-04f;
-  p = p * t + 5.438303158e-04f;
-  p = p * t + 1.360917934e-02f;
-  p = p * t + 6.052290678e-02f;
-  p = p * t + 1.636682884e-01f;
-  p = p * t + 3.142483380e-01f;
-  p = p * t + 4.481392509e-01f;
+  p = cpu_fmaf(p, t, 2.908728534e-05f);
+  p = cpu_fmaf(p, t, -1.190462104e-04f);
+  p = cpu_fmaf(p, t, -6.504101315e-04f);
+  p = cpu_fmaf(p, t, 5.438303158e-04f);
+  p = cpu_fmaf(p, t, 1.360917934e-02f);
+  p = cpu_fmaf(p, t, 6.052290678e-02f);
+  p = cpu_fmaf(p, t, 1.636682884e-01f);
+  p = cpu_fmaf(p, t, 3.142483380e-01f);
+  p = cpu_fmaf(p, t, 4.481392509e-01f);
   float half = 0.5f * x * (p * s * e);
-  float small = 0.5f * x * (1.0f + cpu_erf_small(x * 0.70710678118654752f));
-  float large = x < 0.0f ? half : x > 15.0f ? x : x - half;
-  return magnitude < 0.5f ? small : large;
+  return x < 0.0f ? half : x > 15.0f ? x : x - half;
 }
 
 /* x * sigmoid(2 sqrt(2 / pi) (x + 0.044715 x^3)): the argument in two parts, since exp magnifies its error.
  */
 static inline float cpu_gelu_tanhf(float x) {
-  double wide = (double)x;
-  double argument = -1.5957691216057308 * fabs(wide + 0.044715 * wide * wide * wide);
-  argument = argument < -110.0 ? -110.0 : argument;
+  float magnitude = fabsf(x);
+  double wide = (double)(magnitude > 11.0f ? 11.0f : magnitude);
+  double argument = wide * (-1.5957691216057308 - 0.071354816272600246 * (wide * wide));
   float high = (float)argument;
-  float rest = (float)(argument - (double)high);
-  float e = cpu_expf(high);
-  e = e * rest + e;
+  float e = cpu_exp_parts(high, (float)(argument - (double)high));
   float r = 1.0f / (1.0f + e);
   return x < 0.0f ? x * (e * r) : x * r;
 }

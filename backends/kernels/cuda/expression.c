@@ -25,6 +25,7 @@ typedef struct expressions {
 } expressions_t;
 
 #define WIDE true
+#define BLOCKS true
 #define SAME false
 static const expressions_t all[KERNEL_OP_COUNT] = {
 #define KERNEL_UNARY(name, F32, F64, ...) [KERNEL_##name].f32 = #F32, [KERNEL_##name].f64 = #F64,

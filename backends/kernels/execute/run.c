@@ -203,9 +203,7 @@ static void reduce(kernel_worker_t *worker, const kernel_step_t *step) {
   unsigned char *out = worker->rows + (size_t)worker->plan->rows[step->value] * KERNEL_SLOT_BYTES;
   int64_t length = worker->space->row_length;
   for (int64_t k = 0; k < worker->row_count; k++) {
-    self->begin(lanes);
-    self->step(lanes, data + (size_t)(k * length) * size, length);
-    self->finish(lanes, out + (size_t)k * size, length);
+    self->row(data + (size_t)(k * length) * size, out + (size_t)k * size, length);
   }
 }
 

@@ -56,24 +56,40 @@ static void add_load(builder_t *builder, operand_t operand) {
   add_link(builder, operand.is_tile ? builder->loops->load : builder->loops->load_single, operand);
 }
 
-/* `before` is the value in the registers, or CLEAVE_INDEX_NONE at the beginning. */
+/* One element for all rows that is not NaN. */
+static bool is_number(operand_t operand) {
+  float number = 0;
+  if (operand.is_tile || operand.row_step != 0) {
+    return false;
+  }
+  memcpy(&number, operand.data, sizeof number);
+  return number == number;
+}
+
+/* Bounds are one instruction: Relu is one, and so are Max and Min of what is in the registers and a number.
+ *
+ * `before` is the value in the registers, or CLEAVE_INDEX_NONE at the beginning. */
 static void add_operator(builder_t *builder, const kernel_value_t *value, uint32_t before) {
   const uint32_t *operands = value->operands;
   if (kernel_op_info(value->op)->operand_count == 1) {
     if (operands[0] != before) {
       add_load(builder, read_operand(builder, operands[0]));
     }
-    kernel_link_t *link = add_link(builder, builder->loops->unary[value->op], (operand_t){0});
-    link->alpha = (float)value->alpha;
+    bool is_relu = value->op == KERNEL_Relu;
+    kernel_link_function_t function = is_relu ? builder->loops->binary[KERNEL_AtLeast][KERNEL_FORM_ACC_SINGLE]
+                                              : builder->loops->unary[value->op];
+    kernel_link_t *link = add_link(builder, function, (operand_t){0});
+    link->data = (unsigned char *)&link->alpha;
+    link->alpha = is_relu ? 0 : (float)value->alpha;
     link->beta = (float)value->beta;
     return;
   }
-  const kernel_link_function_t *forms = builder->loops->binary[value->op];
+  kernel_op_t op = value->op;
   if (operands[0] == operands[1]) {
     if (operands[0] != before) {
       add_load(builder, read_operand(builder, operands[0]));
     }
-    add_link(builder, forms[KERNEL_FORM_ACC_ACC], (operand_t){0});
+    add_link(builder, builder->loops->binary[op][KERNEL_FORM_ACC_ACC], (operand_t){0});
     return;
   }
   uint32_t held = operands[1] == before ? 1 : 0;
@@ -82,7 +98,10 @@ static void add_operator(builder_t *builder, const kernel_value_t *value, uint32
   }
   operand_t other = read_operand(builder, operands[1 - held]);
   int form = other.is_tile ? KERNEL_FORM_ACC_TILE : KERNEL_FORM_ACC_SINGLE;
-  add_link(builder, forms[form + (int)held], other);
+  if (held == 0 && (op == KERNEL_Max || op == KERNEL_Min) && is_number(other)) {
+    op = op == KERNEL_Max ? KERNEL_AtLeast : KERNEL_AtMost;
+  }
+  add_link(builder, builder->loops->binary[op][form + (int)held], other);
 }
 
 static void add_store(builder_t *builder, kernel_link_function_t function, unsigned char *data) {

@@ -5,6 +5,7 @@
 
 #include <math.h>
 
+#define CPU_FUSED
 #include "kernels/vector_math.h"
 #include "system/threads.h"
 #include "unit.h"

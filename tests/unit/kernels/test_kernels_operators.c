@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Scalar operators: every loop against the expression on one element, the same bits on every instruction set,
-// errors against long double over all floats, and derivatives against differences.
+// and errors against long double over all floats.
 #include <math.h>
 
 #include "kernel_case.h"
@@ -178,7 +178,7 @@ static const struct {
 };
 
 static const double list_ulps[KERNEL_OP_COUNT] = {
-#define KERNEL_UNARY(name, f32, f64, derivative, ulps, ...) [KERNEL_##name] = ulps,
+#define KERNEL_UNARY(name, f32, f64, ulps, ...) [KERNEL_##name] = ulps,
 #include "kernels/operators.inc"
 };
 
@@ -232,76 +232,6 @@ UNIT_TEST(powers_are_exact_to_two_units) {
     double error = isnan(a) ? 0 : distance(cpu_powf(a, b), powl((long double)a, (long double)b));
     ck_assert_msg(error <= 2, "%a to the power of %a: %.2f units in the last place", (double)a, (double)b,
                   error);
-  }
-}
-
-/* ---- derivatives ---- */
-
-/* Finite differences where the function has no corner near, relative to the size of both. */
-static void check_derivative(const char *name, double found, double left, double right, double width) {
-  double difference = (right - left) / (2 * width);
-  double scale = fabs(found) + fabs(difference) + 1e-3;
-  ck_assert_msg(fabs(found - difference) <= 1e-4 * scale, "%s: derivative %g, differences give %g", name,
-                found, difference);
-}
-
-UNIT_TEST(derivatives_agree_with_differences) {
-  const double width = 1e-5;
-  static const double points[] = {-2.3, -0.62, 0.37, 0.81, 1.9, 4.2};
-  int checked = 0;
-  for (size_t p = 0; p < sizeof points / sizeof points[0]; p++) {
-    double x = points[p];
-    double y = 0;
-#define KERNEL_UNARY(name, f32, f64, derivative, ulps, cost, alpha_name, alpha_default, beta_name, \
-                     beta_default)                                                                 \
-  {                                                                                                \
-    const double alpha = alpha_default;                                                            \
-    const double beta = beta_default;                                                              \
-    double at[3];                                                                                  \
-    for (int side = 0; side < 3; side++) {                                                         \
-      const void *operands[1] = {&x};                                                              \
-      x = points[p] + (side - 1) * width;                                                          \
-      kernel_case_apply(KERNEL_##name, CLEAVE_DTYPE_F64, operands, alpha, beta, &at[side]);        \
-    }                                                                                              \
-    x = points[p];                                                                                 \
-    y = at[1];                                                                                     \
-    (void)alpha;                                                                                   \
-    (void)beta;                                                                                    \
-    (void)y;                                                                                       \
-    if (isfinite(at[0]) && isfinite(at[1]) && isfinite(at[2])) {                                   \
-      check_derivative(#name, (double)(derivative), at[0], at[2], width);                          \
-      checked++;                                                                                   \
-    }                                                                                              \
-  }
-#include "kernels/operators.inc"
-  }
-  ck_assert_int_gt(checked, 150);
-}
-
-UNIT_TEST(derivatives_of_two_operands_agree_with_differences) {
-  const double width = 1e-6;
-  static const double points[][2] = {{1.3, 2.1}, {0.4, -1.7}, {2.5, 0.6}};
-  for (size_t p = 0; p < sizeof points / sizeof points[0]; p++) {
-    double x = 0;
-    double y = 0;
-    double z = 0;
-    double at[4];
-#define KERNEL_BINARY(name, f32, f64, dx, dy, ...)                                   \
-  {                                                                                  \
-    const void *operands[2] = {&x, &y};                                              \
-    for (int side = 0; side < 4; side++) {                                           \
-      x = points[p][0] + (side == 0 ? -width : side == 1 ? width : 0);               \
-      y = points[p][1] + (side == 2 ? -width : side == 3 ? width : 0);               \
-      kernel_case_apply(KERNEL_##name, CLEAVE_DTYPE_F64, operands, 0, 0, &at[side]); \
-    }                                                                                \
-    x = points[p][0];                                                                \
-    y = points[p][1];                                                                \
-    kernel_case_apply(KERNEL_##name, CLEAVE_DTYPE_F64, operands, 0, 0, &z);          \
-    (void)z;                                                                         \
-    check_derivative(#name " by x", (double)(dx), at[0], at[1], width);              \
-    check_derivative(#name " by y", (double)(dy), at[2], at[3], width);              \
-  }
-#include "kernels/operators.inc"
   }
 }
 
