@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs of backends/kernels against a copy of the same inputs and outputs: chains of simple operators over
-// 16M floats, and rows of 768. Medians, and the fastest of each; arguments: threads, runs.
+// 16M floats, and rows of 768. Medians, and the fastest of each; arguments: threads, runs, a part of
+// the names of what is measured.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,10 +37,15 @@ static const cleave_host_t host = {.size = sizeof(cleave_host_t), .parallel_for 
 
 enum { MAX_RUNS = 101 };
 
+static const char *wanted = "";
+
 /* in0 is [rows, columns], in1 and in2 are [columns], in3 is as in0; the output is as in0. */
 static void measure(const char *name, const char *text, int64_t rows, int64_t columns, int32_t threads,
                     int runs) {
   cleave_message_t message = {.text = ""};
+  if (strstr(name, wanted) == NULL) {
+    return;
+  }
   kernel_program_t *program = NULL;
   kernel_plan_t *plan = NULL;
   if (kernel_program_read(text, strlen(text), &program, &message) != CLEAVE_OK ||
@@ -126,6 +132,7 @@ static void measure_chain(int length, int32_t threads, int runs) {
 int main(int argc, char **argv) {
   int32_t threads = argc > 1 ? (int32_t)atoi(argv[1]) : 2;
   int runs = argc > 2 ? atoi(argv[2]) : 21;
+  wanted = argc > 3 ? argv[3] : "";
   runs = runs < 1 || runs > MAX_RUNS ? 21 : runs;
   printf("%d threads, %s\n", (int)threads, kernel_loops_choose(2)->name);
   measure_chain(4, threads, runs);

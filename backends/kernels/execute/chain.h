@@ -41,6 +41,8 @@ typedef struct kernel_chain_loops {
   kernel_link_function_t load_single;
   kernel_link_function_t store;
   kernel_link_function_t stream; /* past the caches; needs memory aligned to 64 bytes */
+  kernel_link_function_t fetch;  /* into the cache, for what reads it later */
+  kernel_link_function_t claim;  /* the same for what writes it later */
   kernel_link_function_t end;
   /* NULL: the operator is not for chains. */
   kernel_link_function_t unary[KERNEL_OP_COUNT];

@@ -10,9 +10,9 @@
 #include "kernels/program.h"
 
 enum {
-  KERNEL_LANES = 32,           /* partial results of a reduction */
-  KERNEL_FLOAT_LANES = 64,     /* of floats that are added up, or compared, as such */
-  KERNEL_MOST_IN_BLOCK = 1024, /* floats that are added up as such; blocks are added up in double */
+  KERNEL_LANES = 32,          /* partial results of a reduction */
+  KERNEL_FLOAT_LANES = 64,    /* of floats that are added up, or compared, as such */
+  KERNEL_MAX_IN_BLOCK = 1024, /* floats that are added up as such; blocks are added up in double */
   KERNEL_LANES_BYTES = KERNEL_LANES * 8,
 };
 
@@ -23,7 +23,7 @@ typedef void (*kernel_where_t)(void *out, const void *condition, const void *x, 
 typedef void (*kernel_fill_t)(void *out, const void *element, int64_t count);
 
 /* A reduction: `begin` sets the lanes, `step` takes elements up, `finish` makes one element of `total` that
- * came. `row` does all of that for a row of at most KERNEL_MOST_IN_BLOCK elements. */
+ * came. `row` does all of that for a row of at most KERNEL_MAX_IN_BLOCK elements. */
 typedef struct kernel_reduce {
   void (*begin)(void *lanes);
   void (*step)(void *lanes, const void *x, int64_t count);

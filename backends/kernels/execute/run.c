@@ -258,6 +258,7 @@ static void run_step(kernel_worker_t *worker, const kernel_step_t *step, bool is
 
 static void run_tile(kernel_worker_t *worker, const kernel_phase_t *phase) {
   int64_t rest = worker->begin;
+  worker->has_fetched = false;
   for (int32_t d = worker->space->rank - 1; d >= 0; d--) {
     worker->coordinates[d] = d == 0 ? rest : rest % worker->space->dims[d];
     rest /= worker->space->dims[d];

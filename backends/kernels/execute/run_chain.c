@@ -5,7 +5,10 @@
 
 #include "kernels/execute/worker.h"
 
-enum { MAX_LINKS = 32 * 3 + 2 };
+enum {
+  MAX_LINKS = 32 * 3 + 2 + 2 * KERNEL_MAX_TENSORS,
+  FETCHED_ELEMENTS = 1 << 19, /* spaces of as many do not fit into the cache of one processor */
+};
 
 typedef struct builder {
   kernel_worker_t *worker;
@@ -137,6 +140,35 @@ static void add_result(builder_t *builder, const kernel_step_t *step) {
   worker->cells[step->value] = cell;
 }
 
+/* Rows of large spaces: the first chain of a tile fetches the inputs of the next tile, and claims where the
+ * results of this one go. Otherwise memory would wait while rows are computed. */
+static void add_fetches(builder_t *builder) {
+  kernel_worker_t *worker = builder->worker;
+  const kernel_space_t *space = worker->space;
+  const kernel_program_t *program = &worker->plan->program;
+  if (space->group == 0 || worker->has_fetched || space->total < FETCHED_ELEMENTS) {
+    return;
+  }
+  worker->has_fetched = true;
+  int64_t row_step = space->row_length * (int64_t)sizeof(float);
+  for (uint32_t k = 0; k < program->input_count; k++) {
+    if (space->flat[k] && program->inputs[k].dtype == CLEAVE_DTYPE_F32 &&
+        worker->begin + 2 * worker->count <= space->total) {
+      unsigned char *data = (unsigned char *)(uintptr_t)worker->call->inputs[k].data +
+                            (size_t)(worker->begin + worker->count) * sizeof(float);
+      add_link(builder, builder->loops->fetch,
+               (operand_t){.data = data, .row_step = row_step, .is_tile = true});
+    }
+  }
+  for (uint32_t k = 0; k < program->output_count; k++) {
+    if (worker->call->outputs[k] != NULL && program->outputs[k].dtype == CLEAVE_DTYPE_F32) {
+      unsigned char *data = (unsigned char *)worker->call->outputs[k] + (size_t)worker->begin * sizeof(float);
+      add_link(builder, builder->loops->claim,
+               (operand_t){.data = data, .row_step = row_step, .is_tile = true});
+    }
+  }
+}
+
 static void run_links(builder_t *builder) {
   const kernel_worker_t *worker = builder->worker;
   if (!builder->has_rows) {
@@ -186,6 +218,7 @@ void kernel_worker_chain(kernel_worker_t *worker, const kernel_step_t *first) {
     add_result(&builder, step);
     before = step->value;
   }
+  add_fetches(&builder);
   add_link(&builder, builder.loops->end, (operand_t){0});
   run_links(&builder);
 }

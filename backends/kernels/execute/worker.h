@@ -37,6 +37,7 @@ typedef struct kernel_worker {
   int64_t inside; /* of the tile, in the group of rows */
   int64_t coordinates[CLEAVE_MAX_RANK];
   bool has_streamed;
+  bool has_fetched; /* for this tile */
 } kernel_worker_t;
 
 /* The value as a step per row, or per tile, sees it. */
