@@ -31,7 +31,7 @@ static size_t kept_bytes(const kernel_plan_t *plan, const kernel_space_t *space)
 
 static size_t share_bytes(const kernel_plan_t *plan, const kernel_space_t *space) {
   size_t cells = round_up((size_t)plan->program.value_count * 2 * sizeof(kernel_cell_t));
-  return cells + (size_t)plan->lanes_count * KERNEL_LANES_BYTES +
+  return cells + kernel_made_bytes(plan) + (size_t)plan->lanes_count * KERNEL_LANES_BYTES +
          ((size_t)plan->row_count + plan->slot_count) * KERNEL_SLOT_BYTES +
          plan->kept_count * kept_bytes(plan, space);
 }
@@ -54,271 +54,6 @@ size_t kernel_scratch_bytes(const kernel_plan_t *plan, const int64_t *dims, int3
   return share_bytes(plan, &space) * (size_t)(threads < 1 ? 1 : threads);
 }
 
-/* Copies `count` elements that are `stride` apart. */
-static void gather(void *out, const unsigned char *from, int64_t stride, int64_t count, size_t size) {
-#define GATHER(T)                                    \
-  {                                                  \
-    T *to = out;                                     \
-    const T *source = (const T *)(const void *)from; \
-    for (int64_t k = 0; k < count; k++) {            \
-      to[k] = source[k * stride];                    \
-    }                                                \
-    break;                                           \
-  }
-  switch (size) {
-    case 1: GATHER(uint8_t)
-    case 2: GATHER(uint16_t)
-    case 4: GATHER(uint32_t)
-    default: GATHER(uint64_t)
-  }
-#undef GATHER
-}
-
-/* A part of one run of an input, in the dtype of the input. */
-static void load_run(const kernel_worker_t *worker, unsigned char *out, const unsigned char *from,
-                     int64_t stride, int64_t count, size_t size) {
-  if (stride == 1) {
-    memcpy(out, from, (size_t)count * size);
-  } else if (stride == 0) {
-    kernel_worker_fill(worker, out, from, count, size);
-  } else {
-    gather(out, from, stride, count, size);
-  }
-}
-
-/* The tile of an input, run by run. */
-static void load_runs(const kernel_worker_t *worker, uint32_t input, unsigned char *out, size_t size) {
-  const kernel_space_t *space = worker->space;
-  const unsigned char *data = worker->call->inputs[input].data;
-  const int64_t *strides = space->strides[input];
-  int64_t at[CLEAVE_MAX_RANK];
-  int64_t offset = 0;
-  int32_t last = space->rank - 1;
-  for (int32_t d = 0; d < space->rank; d++) {
-    at[d] = worker->coordinates[d];
-    offset += at[d] * strides[d];
-  }
-  for (int64_t done = 0; done < worker->count;) {
-    int64_t left = space->dims[last] - at[last];
-    int64_t count = worker->count - done < left ? worker->count - done : left;
-    load_run(worker, out + (size_t)done * size, data + offset * (int64_t)size, strides[last], count, size);
-    done += count;
-    at[last] += count;
-    offset += count * strides[last];
-    for (int32_t d = last; d > 0 && at[d] == space->dims[d]; d--) {
-      offset += strides[d - 1] - at[d] * strides[d];
-      at[d] = 0;
-      at[d - 1]++;
-    }
-  }
-}
-
-/* One row for all rows of a group, if chains alone read it. */
-static bool load_row(kernel_worker_t *worker, const kernel_step_t *step) {
-  const kernel_space_t *space = worker->space;
-  const kernel_value_t *value = &worker->plan->program.values[step->value];
-  const int64_t *strides = space->strides[value->input];
-  bool is_row = !step->is_read && space->group > 1 && space->row_rank == 1 && strides[space->rank - 1] == 1 &&
-                worker->plan->program.inputs[value->input].dtype == value->dtype;
-  for (int32_t d = 0; d + 1 < space->rank && is_row; d++) {
-    is_row = strides[d] == 0;
-  }
-  if (!is_row) {
-    return false;
-  }
-  worker->cells[step->value] = (kernel_cell_t){
-      .data = (unsigned char *)(uintptr_t)worker->call->inputs[value->input].data, .is_row = true};
-  return true;
-}
-
-/* Leaves the tile where it lies if it can: dense, or one element. */
-static void load(kernel_worker_t *worker, const kernel_step_t *step) {
-  const kernel_space_t *space = worker->space;
-  const kernel_value_t *value = &worker->plan->program.values[step->value];
-  cleave_dtype_t dtype = worker->plan->program.inputs[value->input].dtype;
-  size_t size = cleave_dtype_size(dtype);
-  unsigned char *slot = worker->slots + (size_t)step->slot * KERNEL_SLOT_BYTES;
-  unsigned char *data = (unsigned char *)(uintptr_t)worker->call->inputs[value->input].data;
-  const int64_t *strides = space->strides[value->input];
-  int64_t offset = worker->begin;
-  bool is_run = space->flat[value->input];
-  int64_t stride = 1;
-  if (!is_run) {
-    offset = 0;
-    for (int32_t d = 0; d < space->rank; d++) {
-      offset += worker->coordinates[d] * strides[d];
-    }
-    stride = space->rank > 0 ? strides[space->rank - 1] : 0;
-    is_run = space->rank == 0 ||
-             worker->coordinates[space->rank - 1] + worker->count <= space->dims[space->rank - 1];
-  }
-  kernel_cell_t cell = {.data = data + offset * (int64_t)size, .is_single = is_run && stride == 0};
-  if (!is_run || stride > 1 || stride < 0) {
-    unsigned char *to = dtype == value->dtype ? slot : worker->spare;
-    if (is_run) {
-      gather(to, cell.data, stride, worker->count, size);
-    } else {
-      load_runs(worker, value->input, to, size);
-    }
-    cell.data = to;
-  }
-  if (dtype != value->dtype) {
-    cpu_convert(dtype, cell.data, value->dtype, slot, cell.is_single ? 1 : worker->count);
-    cell.data = slot;
-  }
-  worker->cells[step->value] = cell;
-}
-
-static void expand(kernel_worker_t *worker, const kernel_step_t *step) {
-  size_t size = cleave_dtype_size(worker->plan->program.values[step->value].dtype);
-  const kernel_cell_t rows = worker->cells[step->value];
-  if (worker->space->group == 1 || rows.is_single) {
-    return;
-  }
-  unsigned char *slot = worker->slots + (size_t)step->slot * KERNEL_SLOT_BYTES;
-  size_t length = (size_t)worker->space->row_length;
-  for (int64_t k = 0; k < worker->row_count; k++) {
-    kernel_worker_fill(worker, slot + (size_t)k * length * size, rows.data + (size_t)k * size,
-                       (int64_t)length, size);
-  }
-  worker->expanded[step->value] = (kernel_cell_t){.data = slot};
-}
-
-static const kernel_reduce_t *reduction(const kernel_worker_t *worker, uint32_t value) {
-  const kernel_value_t *self = &worker->plan->program.values[value];
-  return &worker->plan->loops->reduce[self->op][self->dtype];
-}
-
-static void reduce(kernel_worker_t *worker, const kernel_step_t *step) {
-  const kernel_value_t *value = &worker->plan->program.values[step->value];
-  const kernel_reduce_t *self = reduction(worker, step->value);
-  size_t size = cleave_dtype_size(value->dtype);
-  unsigned char *lanes = worker->lanes + (size_t)worker->plan->lanes[step->value] * KERNEL_LANES_BYTES;
-  const unsigned char *data = kernel_worker_spread(
-      worker, kernel_worker_read(worker, value->operands[0], false), worker->count, size);
-  if (worker->space->group == 1) {
-    self->step(lanes, data, worker->count);
-    return;
-  }
-  unsigned char *out = worker->rows + (size_t)worker->plan->rows[step->value] * KERNEL_SLOT_BYTES;
-  int64_t length = worker->space->row_length;
-  for (int64_t k = 0; k < worker->row_count; k++) {
-    self->row(data + (size_t)(k * length) * size, out + (size_t)k * size, length);
-  }
-}
-
-static void store_added(const kernel_worker_t *worker, const kernel_output_t *output, unsigned char *to,
-                        kernel_cell_t cell, int64_t count) {
-  cleave_dtype_t dtype = worker->plan->program.values[output->value].dtype;
-  kernel_binary_t add = worker->plan->loops->binary[KERNEL_Add][dtype][cell.is_single && count > 1 ? 2 : 0];
-  if (output->dtype == dtype) {
-    add(to, to, cell.data, count);
-    return;
-  }
-  cpu_convert(output->dtype, to, dtype, worker->spare, count);
-  add(worker->spare, worker->spare, cell.data, count);
-  cpu_convert(dtype, worker->spare, output->dtype, to, count);
-}
-
-static void store(const kernel_worker_t *worker, const kernel_step_t *step, bool is_row_step) {
-  const kernel_output_t *output = &worker->plan->program.outputs[step->output];
-  cleave_dtype_t dtype = worker->plan->program.values[output->value].dtype;
-  size_t size = cleave_dtype_size(output->dtype);
-  if (worker->call->outputs[step->output] == NULL) {
-    return;
-  }
-  int64_t first = is_row_step ? worker->row : worker->begin;
-  int64_t count = is_row_step ? worker->row_count : worker->count;
-  unsigned char *to = (unsigned char *)worker->call->outputs[step->output] + (size_t)first * size;
-  kernel_cell_t cell = kernel_worker_read(worker, step->value, is_row_step);
-  if (output->adds) {
-    store_added(worker, output, to, cell, count);
-  } else if (cell.is_single && count > 1) {
-    uint64_t element = 0;
-    cpu_convert(dtype, cell.data, output->dtype, &element, 1);
-    kernel_worker_fill(worker, to, &element, count, size);
-  } else {
-    cpu_convert(dtype, cell.data, output->dtype, to, count);
-  }
-}
-
-static void run_step(kernel_worker_t *worker, const kernel_step_t *step, bool is_row_step) {
-  switch (step->kind) {
-    case KERNEL_STEP_LOAD:
-      if (!load_row(worker, step)) {
-        load(worker, step);
-      }
-      break;
-    case KERNEL_STEP_EXPAND: expand(worker, step); break;
-    case KERNEL_STEP_APPLY: kernel_worker_apply(worker, step, is_row_step); break;
-    case KERNEL_STEP_REDUCE: reduce(worker, step); break;
-    case KERNEL_STEP_STORE: store(worker, step, is_row_step); break;
-  }
-}
-
-static void run_tile(kernel_worker_t *worker, const kernel_phase_t *phase) {
-  int64_t rest = worker->begin;
-  worker->has_fetched = false;
-  for (int32_t d = worker->space->rank - 1; d >= 0; d--) {
-    worker->coordinates[d] = d == 0 ? rest : rest % worker->space->dims[d];
-    rest /= worker->space->dims[d];
-  }
-  for (uint32_t s = phase->tile_begin; s < phase->end;) {
-    const kernel_step_t *step = &worker->plan->steps[s];
-    if (step->chain > 0) {
-      kernel_worker_chain(worker, step);
-      s += step->chain;
-    } else {
-      run_step(worker, step, false);
-      s++;
-    }
-  }
-}
-
-/* Reductions begin before the tiles of one row, and end behind them. */
-static void bound_reductions(kernel_worker_t *worker, const kernel_phase_t *phase, bool is_end) {
-  for (uint32_t s = phase->tile_begin; s < phase->end; s++) {
-    const kernel_step_t *step = &worker->plan->steps[s];
-    if (step->kind != KERNEL_STEP_REDUCE) {
-      continue;
-    }
-    unsigned char *lanes = worker->lanes + (size_t)worker->plan->lanes[step->value] * KERNEL_LANES_BYTES;
-    unsigned char *out = worker->rows + (size_t)worker->plan->rows[step->value] * KERNEL_SLOT_BYTES;
-    if (is_end) {
-      reduction(worker, step->value)->finish(lanes, out, worker->space->row_length);
-    } else {
-      reduction(worker, step->value)->begin(lanes);
-    }
-  }
-}
-
-static void run_rows(kernel_worker_t *worker, int64_t item) {
-  const kernel_space_t *space = worker->space;
-  worker->row = item * space->group;
-  worker->row_count = space->rows - worker->row < space->group ? space->rows - worker->row : space->group;
-  for (uint32_t p = 0; p < worker->plan->phase_count; p++) {
-    const kernel_phase_t *phase = &worker->plan->phases[p];
-    for (uint32_t s = phase->row_begin; s < phase->tile_begin; s++) {
-      run_step(worker, &worker->plan->steps[s], true);
-    }
-    if (space->group == 1) {
-      bound_reductions(worker, phase, false);
-    }
-    for (int64_t t = 0; t < space->grid.count && phase->tile_begin < phase->end; t++) {
-      worker->inside = 0;
-      worker->count = worker->row_count * space->row_length;
-      if (space->group == 1) {
-        kernel_grid_tile(&space->grid, t, &worker->inside, &worker->count);
-      }
-      worker->begin = worker->row * space->row_length + worker->inside;
-      run_tile(worker, phase);
-    }
-    if (space->group == 1) {
-      bound_reductions(worker, phase, true);
-    }
-  }
-}
-
 static void run_share(const run_t *run, int64_t share) {
   const kernel_plan_t *plan = run->plan;
   const kernel_space_t *space = run->space;
@@ -327,6 +62,8 @@ static void run_share(const run_t *run, int64_t share) {
   worker.cells = (kernel_cell_t *)(void *)memory;
   worker.expanded = worker.cells + plan->program.value_count;
   memory += round_up((size_t)plan->program.value_count * 2 * sizeof(kernel_cell_t));
+  worker.made = memory;
+  memory += kernel_made_bytes(plan);
   worker.lanes = memory;
   worker.rows = worker.lanes + (size_t)plan->lanes_count * KERNEL_LANES_BYTES;
   worker.slots = worker.rows + (size_t)plan->row_count * KERNEL_SLOT_BYTES;
@@ -344,13 +81,12 @@ static void run_share(const run_t *run, int64_t share) {
   int64_t begin = space->items / run->shares * share + space->items % run->shares * share / run->shares;
   int64_t end =
       space->items / run->shares * (share + 1) + space->items % run->shares * (share + 1) / run->shares;
-  for (int64_t item = begin; item < end; item++) {
-    if (space->group > 0) {
-      run_rows(&worker, item);
-    } else {
-      kernel_grid_tile(&space->grid, item, &worker.begin, &worker.count);
-      run_tile(&worker, &plan->phases[0]);
-    }
+  if (space->group > 0) {
+    kernel_worker_rows(&worker, begin, end);
+  }
+  for (int64_t item = begin; item < end && space->group == 0; item++) {
+    kernel_grid_tile(&space->grid, item, &worker.begin, &worker.count);
+    kernel_worker_tile(&worker, &plan->phases[0]);
   }
   if (worker.has_streamed) {
     plan->loops->stream_end();

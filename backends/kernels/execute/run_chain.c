@@ -13,9 +13,11 @@ enum {
 typedef struct builder {
   kernel_worker_t *worker;
   const kernel_chain_loops_t *loops;
-  kernel_link_t links[MAX_LINKS];
+  kernel_link_t *links;
   uint32_t count;
-  bool has_rows; /* a link takes a value per row, or one row for all */
+  bool has_rows;  /* a link takes a value per row, or one row for all */
+  int64_t *moves; /* per value: bytes from row to row, for links that are made once; otherwise NULL */
+  bool has_failed;
 } builder_t;
 
 /* An operand of a link: a tile, or one element, which moves from row to row where `row_step` says so. */
@@ -23,12 +25,38 @@ typedef struct operand {
   unsigned char *data;
   int64_t row_step;
   bool is_tile;
+  bool is_fixed; /* the same element for all rows */
 } operand_t;
+
+static bool is_slot(const kernel_worker_t *worker, kernel_cell_t cell) {
+  uintptr_t at = (uintptr_t)cell.data;
+  uintptr_t first = (uintptr_t)worker->slots;
+  return at >= first && at < first + (size_t)worker->plan->slot_count * KERNEL_SLOT_BYTES;
+}
+
+/* The same for links that are made once. A single element that a step brings anew for each row is not for
+ * them. */
+static operand_t read_made(builder_t *builder, uint32_t value) {
+  const kernel_worker_t *worker = builder->worker;
+  kernel_op_t op = worker->plan->program.values[value].op;
+  bool is_row = worker->plan->rows[value] != KERNEL_NO_SLOT;
+  kernel_cell_t cell = kernel_worker_read(worker, value, false);
+  bool is_given = op == KERNEL_CONSTANT || op == KERNEL_LOAD;
+  builder->has_failed =
+      builder->has_failed || (cell.is_single && !is_row && (!is_given || is_slot(worker, cell)));
+  return (operand_t){.data = cell.data,
+                     .is_tile = !cell.is_single,
+                     .is_fixed = cell.is_single && is_given && builder->moves[value] == 0,
+                     .row_step = builder->moves[value]};
+}
 
 static operand_t read_operand(builder_t *builder, uint32_t value) {
   const kernel_worker_t *worker = builder->worker;
   const kernel_space_t *space = worker->space;
   bool is_row = worker->plan->rows[value] != KERNEL_NO_SLOT;
+  if (builder->moves != NULL) {
+    return read_made(builder, value);
+  }
   kernel_cell_t cell = is_row ? worker->cells[value] : kernel_worker_read(worker, value, false);
   if (is_row && space->group > 1 && !cell.is_single) {
     builder->has_rows = true;
@@ -41,13 +69,14 @@ static operand_t read_operand(builder_t *builder, uint32_t value) {
   bool is_tile = !is_row && !cell.is_single;
   return (operand_t){.data = cell.data,
                      .is_tile = is_tile,
+                     .is_fixed = !is_tile,
                      .row_step = is_tile ? space->row_length * (int64_t)sizeof(float) : 0};
 }
 
 static kernel_link_t *add_link(builder_t *builder, kernel_link_function_t function, operand_t operand) {
   kernel_link_t *link = &builder->links[builder->count++];
   *link = (kernel_link_t){.run = function, .data = operand.data, .row_step = operand.row_step};
-  if (operand.data != NULL && !operand.is_tile && operand.row_step == 0) {
+  if (operand.is_fixed) {
     /* The slot of a single element may be that of a tile which this chain stores. */
     memcpy(&link->alpha, operand.data, sizeof link->alpha);
     link->data = (unsigned char *)&link->alpha;
@@ -62,7 +91,7 @@ static void add_load(builder_t *builder, operand_t operand) {
 /* One element for all rows that is not NaN. */
 static bool is_number(operand_t operand) {
   float number = 0;
-  if (operand.is_tile || operand.row_step != 0) {
+  if (!operand.is_fixed) {
     return false;
   }
   memcpy(&number, operand.data, sizeof number);
@@ -107,35 +136,44 @@ static void add_operator(builder_t *builder, const kernel_value_t *value, uint32
   add_link(builder, builder->loops->binary[op][form + (int)held], other);
 }
 
-static void add_store(builder_t *builder, kernel_link_function_t function, unsigned char *data) {
+/* `moves`: the data is of the whole space, not of a tile. */
+static void add_store(builder_t *builder, kernel_link_function_t function, unsigned char *data, bool moves) {
   int64_t row_step = builder->worker->space->row_length * (int64_t)sizeof(float);
+  row_step = builder->moves == NULL || moves ? row_step : 0;
   add_link(builder, function, (operand_t){.data = data, .row_step = row_step, .is_tile = true});
 }
 
 /* Brings the result of a step to memory where somebody reads it. */
 static void add_result(builder_t *builder, const kernel_step_t *step) {
   kernel_worker_t *worker = builder->worker;
+  int64_t row_bytes = worker->space->row_length * (int64_t)sizeof(float);
   unsigned char *slot = worker->slots + (size_t)step->slot * KERNEL_SLOT_BYTES;
   unsigned char *output = step->output != CLEAVE_INDEX_NONE ? worker->call->outputs[step->output] : NULL;
   kernel_cell_t cell = {.data = slot};
+  int64_t moves = 0;
   if (worker->plan->kept[step->value] != KERNEL_NO_SLOT) {
     cell = kernel_worker_read(worker, step->value, false);
-    add_store(builder, builder->loops->store, cell.data);
+    add_store(builder, builder->loops->store, cell.data, false);
   } else if (output == NULL) {
     if (step->is_read) {
-      add_store(builder, builder->loops->store, slot);
+      add_store(builder, builder->loops->store, slot, false);
     }
   } else {
     output += (size_t)worker->begin * sizeof(float);
     bool streams = (size_t)worker->space->total * sizeof(float) > KERNEL_STREAM_BYTES &&
-                   (uintptr_t)output % 64 == 0 && worker->space->group <= 1;
-    add_store(builder, streams ? builder->loops->stream : builder->loops->store, output);
+                   (uintptr_t)output % 64 == 0 && worker->space->group <= 1 &&
+                   (builder->moves == NULL || row_bytes % 64 == 0);
+    add_store(builder, streams ? builder->loops->stream : builder->loops->store, output, true);
     worker->has_streamed = worker->has_streamed || streams;
     if (streams && step->is_read) {
-      add_store(builder, builder->loops->store, slot);
+      add_store(builder, builder->loops->store, slot, false);
     } else {
       cell.data = output;
+      moves = row_bytes;
     }
+  }
+  if (builder->moves != NULL) {
+    builder->moves[step->value] = moves;
   }
   worker->cells[step->value] = cell;
 }
@@ -197,6 +235,18 @@ static bool is_single(const kernel_worker_t *worker, const kernel_step_t *step) 
   return true;
 }
 
+/* Links of the steps up to `end`. */
+static void build(builder_t *builder, const kernel_step_t *step, const kernel_step_t *end) {
+  uint32_t before = CLEAVE_INDEX_NONE;
+  for (; step < end; step++) {
+    add_operator(builder, &builder->worker->plan->program.values[step->value], before);
+    add_result(builder, step);
+    before = step->value;
+  }
+  add_fetches(builder);
+  add_link(builder, builder->loops->end, (operand_t){0});
+}
+
 void kernel_worker_chain(kernel_worker_t *worker, const kernel_step_t *first) {
   const kernel_step_t *step = first;
   const kernel_step_t *end = first + first->chain;
@@ -207,18 +257,20 @@ void kernel_worker_chain(kernel_worker_t *worker, const kernel_step_t *first) {
   if (step == end) {
     return;
   }
-  builder_t builder; /* its links are set one by one */
-  builder.worker = worker;
-  builder.loops = worker->plan->loops->chain;
-  builder.count = 0;
-  builder.has_rows = false;
-  uint32_t before = CLEAVE_INDEX_NONE;
-  for (; step < end; step++) {
-    add_operator(&builder, &worker->plan->program.values[step->value], before);
-    add_result(&builder, step);
-    before = step->value;
-  }
-  add_fetches(&builder);
-  add_link(&builder, builder.loops->end, (operand_t){0});
+  kernel_link_t links[MAX_LINKS]; /* set one by one */
+  builder_t builder = {.worker = worker, .loops = worker->plan->loops->chain, .links = links};
+  build(&builder, step, end);
   run_links(&builder);
+}
+
+bool kernel_worker_make_chain(kernel_worker_t *worker, const kernel_step_t *first, int64_t *moves,
+                              kernel_link_t *links, uint32_t *out_count) {
+  *out_count = 0;
+  if (is_single(worker, first)) {
+    return false;
+  }
+  builder_t builder = {.worker = worker, .loops = worker->plan->loops->chain, .links = links, .moves = moves};
+  build(&builder, first, first + first->chain);
+  *out_count = builder.count;
+  return !builder.has_failed;
 }

@@ -4,6 +4,8 @@
 
 #include <inttypes.h>
 
+enum { LEAST_ROW = 96 }; /* elements of rows that go one by one */
+
 cleave_status_t kernel_program_space(const kernel_program_t *program, const kernel_tensor_t *inputs,
                                      int64_t *out_dims, cleave_message_t *message) {
   for (int32_t d = 0; d < program->rank; d++) {
@@ -130,6 +132,7 @@ void kernel_space_make(const kernel_plan_t *plan, const int64_t *dims, const ker
   int64_t run = space->rank > 0 ? space->dims[space->rank - 1] : 1;
   run = program->reduced > 0 && run > space->row_length ? space->row_length : run;
   space->group = 0;
+  space->one_by_one = false;
   if (program->reduced == 0) {
     space->grid = make_grid(space->total, run, plan->tile);
     space->items = space->grid.count;
@@ -137,7 +140,12 @@ void kernel_space_make(const kernel_plan_t *plan, const int64_t *dims, const ker
   }
   int64_t length = space->row_length;
   space->group = length > 0 && length <= plan->tile / 2 ? plan->tile / length : 1;
-  if (space->group > 1) {
+  space->one_by_one =
+      length >= LEAST_ROW && length <= KERNEL_MAX_IN_BLOCK && length <= plan->tile && space->row_rank == 1;
+  if (space->one_by_one) {
+    space->group = 1;
+    space->grid = (kernel_grid_t){.run = length, .chunk = length, .count = 1, .elements = length};
+  } else if (space->group > 1) {
     space->grid = (kernel_grid_t){.run = run, .chunk = space->group * length, .count = 1};
   } else {
     space->grid = make_grid(length, length > 0 ? run : 1, plan->tile);

@@ -27,6 +27,7 @@ typedef struct kernel_space {
   int64_t row_length;
   int64_t rows;
   int64_t group;      /* rows that are done together; 0: there are no reductions */
+  bool one_by_one;    /* each row is a tile; `group` is 1 */
   int64_t items;      /* groups, or tiles where there are no reductions */
   kernel_grid_t grid; /* of everything, of a group of rows, or of one row */
 } kernel_space_t;

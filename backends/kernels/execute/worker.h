@@ -24,6 +24,7 @@ typedef struct kernel_worker {
   const kernel_space_t *space;
   kernel_cell_t *cells;    /* per value */
   kernel_cell_t *expanded; /* per value that is one per row: as seen by elements */
+  unsigned char *made;     /* kernel_made_bytes */
   unsigned char *lanes;
   unsigned char *rows;
   unsigned char *slots;
@@ -55,5 +56,26 @@ void kernel_worker_apply(kernel_worker_t *worker, const kernel_step_t *step, boo
 
 /* The chain that begins with this step. */
 void kernel_worker_chain(kernel_worker_t *worker, const kernel_step_t *first);
+
+/* The same without running it: links for the row that cells show, each with the bytes by which it moves to
+ * the next row. `moves` has these bytes per value, and gets those of what the chain makes. False: there are
+ * no such links. */
+CLEAVE_MUST_USE bool kernel_worker_make_chain(kernel_worker_t *worker, const kernel_step_t *first,
+                                              int64_t *moves, kernel_link_t *links, uint32_t *out_count);
+
+/* Any other step; those of a tile with the chains among them, at `begin`. */
+void kernel_worker_step(kernel_worker_t *worker, const kernel_step_t *step, bool is_row_step);
+void kernel_worker_tile(kernel_worker_t *worker, const kernel_phase_t *phase);
+
+/* Sets the coordinates of `begin`. */
+void kernel_worker_locate(kernel_worker_t *worker);
+
+/* The loops of a value that is a reduction. */
+const kernel_reduce_t *kernel_worker_reduction(const kernel_worker_t *worker, uint32_t value);
+
+/* Items of the space that are groups of rows, from `begin` to before `end`. `worker->made` is memory for
+ * that. */
+void kernel_worker_rows(kernel_worker_t *worker, int64_t begin, int64_t end);
+size_t kernel_made_bytes(const kernel_plan_t *plan);
 
 #endif /* CLEAVE_KERNELS_WORKER_H */
