@@ -44,6 +44,9 @@ CLEAVE_MUST_USE cleave_status_t onednn_emit_post_loop(onednn_plan_t *plan, const
 CLEAVE_MUST_USE cleave_status_t onednn_emit_extreme_loop(onednn_plan_t *plan, const onednn_kernel_t *kernel,
                                                          const onednn_tensor_t *source,
                                                          const onednn_shape_t *to, dnnl_alg_kind_t algorithm);
+CLEAVE_MUST_USE cleave_status_t onednn_emit_sum_loop(onednn_plan_t *plan, const onednn_kernel_t *kernel,
+                                                     const onednn_tensor_t *source, const onednn_shape_t *to,
+                                                     dnnl_alg_kind_t algorithm);
 CLEAVE_MUST_USE cleave_status_t onednn_emit_softmax_loop(onednn_plan_t *plan, const onednn_kernel_t *kernel,
                                                          const onednn_tensor_t *source,
                                                          dnnl_alg_kind_t algorithm);

@@ -38,6 +38,31 @@ cleave_status_t onednn_emit_extreme_loop(onednn_plan_t *plan, const onednn_kerne
   return finish(plan, kernel, &result);
 }
 
+cleave_status_t onednn_emit_sum_loop(onednn_plan_t *plan, const onednn_kernel_t *kernel,
+                                     const onednn_tensor_t *source, const onednn_shape_t *to,
+                                     dnnl_alg_kind_t algorithm) {
+  onednn_shape_t from = onednn_layout_shape(&source->layout);
+  onednn_loop_t loop = {.run = onednn_loop_sum, .algorithm = algorithm, .alpha = 1.0F};
+  onednn_tensor_t result;
+  loop.rank = from.rank;
+  while (loop.rank > 1 && from.dims[loop.rank - 1] == 1) {
+    loop.rank--;
+  }
+  onednn_loop_set_dims(loop.dims, &from);
+  onednn_loop_set_strides(loop.strides[1], to);
+  if (algorithm == dnnl_reduction_mean) {
+    int64_t count = 1;
+    for (int32_t d = 0; d < loop.rank; d++) {
+      count *= loop.strides[1][d] == 0 ? loop.dims[d] : 1;
+    }
+    loop.alpha = (float)count;
+  }
+  ONEDNN_TRY(make(plan, kernel, to, &result));
+  ONEDNN_TRY(onednn_loop_step(plan, &loop, (const onednn_tensor_t *[]){source, &result}, 2, kernel->node,
+                              "sum loop"));
+  return finish(plan, kernel, &result);
+}
+
 cleave_status_t onednn_emit_softmax_loop(onednn_plan_t *plan, const onednn_kernel_t *kernel,
                                          const onednn_tensor_t *source, dnnl_alg_kind_t algorithm) {
   onednn_shape_t shape = onednn_layout_shape(&source->layout);

@@ -68,6 +68,12 @@ static void merge(const onednn_shape_t *x, const bool *axes, onednn_shape_t *fro
   }
 }
 
+/* Sums, of which oneDNN has its reference implementation alone. */
+static bool is_sum(const map_context_t *context) {
+  return context->algorithm == dnnl_reduction_sum || context->algorithm == dnnl_reduction_mean ||
+         (context->algorithm == dnnl_reduction_norm_lp_power_p_sum && context->power == 2);
+}
+
 cleave_status_t onednn_emit_reduction(onednn_plan_t *plan, const onednn_kernel_t *kernel) {
   const cleave_node_view_t *node = &plan->region->nodes[kernel->node];
   onednn_shape_t x = onednn_plan_shape(plan, kernel->source);
@@ -100,6 +106,9 @@ cleave_status_t onednn_emit_reduction(onednn_plan_t *plan, const onednn_kernel_t
   bool extreme = context.algorithm == dnnl_reduction_max || context.algorithm == dnnl_reduction_min;
   if (extreme && plan->care != ONEDNN_CARE_NONE) {
     return onednn_emit_extreme_loop(plan, kernel, &context.source, &to, context.algorithm);
+  }
+  if (is_sum(&context)) {
+    return onednn_emit_sum_loop(plan, kernel, &context.source, &to, context.algorithm);
   }
   onednn_request_t request = {.what = "reduction",
                               .node = kernel->node,

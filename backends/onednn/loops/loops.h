@@ -52,6 +52,10 @@ bool onednn_loop_binary(const onednn_loop_t *loop, const onednn_crew_t *crew, fl
 /* data: source of shape `dims`, result with `strides[1]`, in which reduced dimensions are 0. */
 bool onednn_loop_extreme(const onednn_loop_t *loop, const onednn_crew_t *crew, float *const *data);
 
+/* data: source of shape `dims`, result with `strides[1]`, in which reduced dimensions are 0: sums over
+ * `alpha`, of squares if the algorithm is norm_lp_power_p_sum. */
+bool onednn_loop_sum(const onednn_loop_t *loop, const onednn_crew_t *crew, float *const *data);
+
 /* data: source, result; dims: rows, elements of a row, elements between two of a row. `alpha` is what rows of
  * nothing but minus infinity give. */
 bool onednn_loop_softmax(const onednn_loop_t *loop, const onednn_crew_t *crew, float *const *data);
