@@ -341,7 +341,8 @@ cleave_status_t onednn_emit_convolution(onednn_plan_t *plan, const onednn_kernel
                               .result = onednn_layout_any(&y),
                               .value = kernel->output,
                               .sources = {&context.source_tensor, &context.weights_tensor},
-                              .can_sum = true};
+                              .can_sum = true,
+                              .is_backward = transposed};
   onednn_fitted_t fitted;
   ONEDNN_TRY(fit(plan, kernel, &request, &context, &fitted));
   return onednn_emit_rest(plan, &request, &fitted, kernel->output);

@@ -263,9 +263,12 @@ static bool is_reference(const_dnnl_primitive_desc_t description) {
 }
 
 // The "simple" implementations compute posts one number at a time, and that of the resampling reads operands
-// of posts at places of the plain layout, whatever the layout is.
-static bool is_fast(const_dnnl_primitive_desc_t description, uint32_t posts) {
-  return !is_reference(description) && (posts == 0 || !is_named(description, "simple"));
+// of posts at places of the plain layout, whatever the layout is. A deconvolution is the backward pass of a
+// convolution, by whose name it goes, and computes posts behind it in the same way; "brg" ones are their own.
+static bool is_fast(const_dnnl_primitive_desc_t description, const onednn_request_t *request,
+                    uint32_t posts) {
+  bool is_slow = is_named(description, "simple") || (request->is_backward && !is_named(description, "brg"));
+  return !is_reference(description) && (posts == 0 || !is_slow);
 }
 
 // As describe, and once more with the layout that oneDNN chose if operands must have it.
@@ -430,7 +433,7 @@ cleave_status_t onednn_fit(onednn_plan_t *plan, const onednn_request_t *request,
       candidate.sum = false;
       settled = settle(plan, request, count, &candidate);
     }
-    bool fast = settled && is_fast(candidate.description, count);
+    bool fast = settled && is_fast(candidate.description, request, count);
     if (count == 0 || fast || effort == ONEDNN_FIT_WHOLE) {
       fitted->declined = !fast && effort != ONEDNN_FIT_ALWAYS;
       break;

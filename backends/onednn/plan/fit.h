@@ -39,6 +39,7 @@ typedef struct onednn_request {
       *in_place; /* an operand that the result may overwrite if free, same layout; or NULL */
   const onednn_tensor_t *sources[2]; /* operands that a `sum` must not overwrite; NULL if none */
   bool can_sum;
+  bool is_backward;     /* a deconvolution: most implementations are slow with posts */
   uint32_t later_count; /* posts behind post_count that later steps compute: what they read stays */
   bool match_blocks;    /* broadcast operands of posts need the blocking of the result (binary primitives) */
 } onednn_request_t;
