@@ -3,9 +3,9 @@
 // in tests: it stops the test at the first thing it does not understand.
 #include "fusion_case.h"
 
-#include <ctype.h>
 #include <math.h>
 
+#include "case_text.h"
 #include "unit.h"
 
 enum { MAX_VALUES = 128, MAX_NODES = 96, MAX_BLOCKS = 1024, MAX_LINE = 512 };
@@ -34,58 +34,6 @@ struct fusion_region {
   uint32_t last_count;
   uint32_t seed;
 };
-
-static void skip_spaces(const char **at) {
-  while (**at == ' ') {
-    (*at)++;
-  }
-}
-
-static bool accept(const char **at, char c) {
-  skip_spaces(at);
-  if (**at != c) {
-    return false;
-  }
-  (*at)++;
-  return true;
-}
-
-static void expect(const char **at, char c) {
-  ck_assert_msg(accept(at, c), "expected '%c' at '%s'", c, *at);
-}
-
-static void read_word(const char **at, char *word, size_t size) {
-  size_t length = 0;
-  skip_spaces(at);
-  while ((isalnum((unsigned char)**at) || **at == '_') && length + 1 < size) {
-    word[length++] = *(*at)++;
-  }
-  word[length] = '\0';
-  ck_assert_msg(length > 0, "expected a name at '%s'", *at);
-}
-
-static int64_t read_integer(const char **at) {
-  char *end = NULL;
-  skip_spaces(at);
-  if (accept(at, '?')) {
-    return -1;
-  }
-  long long x = strtoll(*at, &end, 10);
-  ck_assert_msg(end != *at, "expected a number at '%s'", *at);
-  *at = end;
-  return x;
-}
-
-static uint32_t read_list(const char **at, int64_t *list, uint32_t most) {
-  uint32_t count = 0;
-  expect(at, '[');
-  while (!accept(at, ']')) {
-    ck_assert_uint_lt(count, most);
-    list[count++] = read_integer(at);
-    (void)accept(at, ',');
-  }
-  return count;
-}
 
 /* Uniform in [-1, 1). */
 static float next_random(fusion_region_t *region) {
@@ -128,18 +76,14 @@ static named_value_t *find(fusion_region_t *region, const char *name) {
 static named_value_t *read_declaration(fusion_region_t *region, const char **at) {
   ck_assert_uint_lt(region->value_count, MAX_VALUES);
   named_value_t *value = &region->values[region->value_count++];
-  read_word(at, value->name, sizeof(value->name));
-  skip_spaces(at);
-  value->dtype = CLEAVE_DTYPE_F32;
-  if (strncmp(*at, "i64", 3) == 0) {
-    value->dtype = CLEAVE_DTYPE_I64;
-    *at += 3;
-  }
+  case_text_word(at, value->name, sizeof(value->name));
+  case_text_skip(at);
+  value->dtype = **at == '[' ? CLEAVE_DTYPE_F32 : case_text_dtype(at);
   if (strncmp(*at, "[*]", 3) == 0) {
     value->rank = -1;
     *at += 3;
   } else {
-    value->rank = (int32_t)read_list(at, value->dims, CLEAVE_MAX_RANK);
+    value->rank = (int32_t)case_text_list(at, value->dims, CLEAVE_MAX_RANK);
   }
   return value;
 }
@@ -169,32 +113,9 @@ static void read_numbers(fusion_region_t *region, const char *at, const named_va
 }
 
 static void read_attribute(fusion_region_t *region, uint32_t node, const char **at) {
-  char word[32];
-  read_word(at, word, sizeof(word));
-  const char *name = keep_text(region, word);
-  expect(at, '=');
-  skip_spaces(at);
-  if (**at == '[') {
-    int64_t list[2 * CLEAVE_MAX_RANK];
-    uint32_t count = read_list(at, list, 2 * CLEAVE_MAX_RANK);
-    view_builder_ints(region->builder, node, name, count, list);
-  } else if (**at == '\'') {
-    char text[32];
-    (*at)++;
-    read_word(at, text, sizeof(text));
-    expect(at, '\'');
-    view_builder_string(region->builder, node, name, keep_text(region, text));
-  } else {
-    char *end = NULL;
-    double x = strtod(*at, &end);
-    bool whole = memchr(*at, '.', (size_t)(end - *at)) == NULL;
-    if (whole) {
-      view_builder_int(region->builder, node, name, (int64_t)x);
-    } else {
-      view_builder_float(region->builder, node, name, x);
-    }
-    *at = end;
-  }
+  case_attribute_t *attribute = keep(region, sizeof *attribute);
+  case_text_attribute(at, attribute);
+  case_text_set(region->builder, node, attribute);
 }
 
 static void read_node(fusion_region_t *region, const char *at, const uint32_t *outputs, uint32_t count) {
@@ -202,21 +123,21 @@ static void read_node(fusion_region_t *region, const char *at, const uint32_t *o
   char name[40];
   uint32_t inputs[16];
   uint32_t input_count = 0;
-  read_word(&at, op, sizeof(op));
-  expect(&at, '(');
-  while (!accept(&at, ')')) {
+  case_text_word(&at, op, sizeof(op));
+  case_text_expect(&at, '(');
+  while (!case_text_accept(&at, ')')) {
     ck_assert_uint_lt(input_count, 16);
-    if (accept(&at, '-')) {
+    if (case_text_accept(&at, '-')) {
       inputs[input_count++] = CLEAVE_INDEX_NONE;
     } else {
-      read_word(&at, name, sizeof(name));
+      case_text_word(&at, name, sizeof(name));
       inputs[input_count++] = find(region, name)->id;
     }
-    (void)accept(&at, ',');
+    (void)case_text_accept(&at, ',');
   }
   uint32_t node =
       view_builder_node(region->builder, keep_text(region, op), input_count, inputs, count, outputs);
-  for (skip_spaces(&at); *at != '\0'; skip_spaces(&at)) {
+  for (case_text_skip(&at); *at != '\0'; case_text_skip(&at)) {
     read_attribute(region, node, &at);
   }
   if (region->in_fusion) {
@@ -248,12 +169,12 @@ static void read_data(fusion_region_t *region, const char *at, named_value_t *va
 static void read_line(fusion_region_t *region, const char *at) {
   char word[32];
   const char *start = at;
-  if (accept(&at, '{')) {
+  if (case_text_accept(&at, '{')) {
     region->in_fusion = region->fused;
     region->open_count = 0;
     return;
   }
-  if (accept(&at, '}')) {
+  if (case_text_accept(&at, '}')) {
     if (region->in_fusion) {
       view_builder_fusion(region->builder, "fused", region->open_count, region->open, NULL);
     }
@@ -262,7 +183,7 @@ static void read_line(fusion_region_t *region, const char *at) {
   }
   if (strncmp(at, "output ", 7) == 0) {
     at += 7;
-    read_word(&at, word, sizeof(word));
+    case_text_word(&at, word, sizeof(word));
     view_builder_output(region->builder, find(region, word)->id);
     return;
   }
@@ -271,9 +192,9 @@ static void read_line(fusion_region_t *region, const char *at) {
   do {
     ck_assert_uint_lt(count, 8);
     declared[count++] = read_declaration(region, &at);
-  } while (accept(&at, '&'));
-  expect(&at, '=');
-  skip_spaces(&at);
+  } while (case_text_accept(&at, '&'));
+  case_text_expect(&at, '=');
+  case_text_skip(&at);
   const char *open = strchr(at, '(');
   if (open == NULL) {
     ck_assert_msg(count == 1, "one value per line of data: '%s'", start);
@@ -302,7 +223,7 @@ fusion_region_t *fusion_region_create(const char *text, bool fused) {
     memcpy(line, text, length);
     line[length] = '\0';
     const char *at = line;
-    skip_spaces(&at);
+    case_text_skip(&at);
     if (*at != '\0') {
       read_line(region, at);
     }

@@ -4,17 +4,16 @@
 #include "op_case.h"
 
 #include <check.h>
-#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "view_builder.h"
+#include "case_text.h"
 
 const cleave_backend_t *cleave_backend_cpu(uint32_t abi_major, uint32_t abi_minor, cleave_message_t *message);
 
-enum { MAX_TENSORS = 16, MAX_ATTRIBUTES = 8 };
+enum { MAX_TENSORS = 16, MAX_ATTRIBUTES = 16 };
 
 typedef struct text_tensor {
   bool is_absent;
@@ -27,7 +26,7 @@ typedef struct text_tensor {
 
 typedef struct text_case {
   const char *op;
-  char *attributes; /* copy with names cut off by NUL */
+  case_attribute_t attributes[MAX_ATTRIBUTES];
   uint32_t input_count;
   uint32_t output_count;
   text_tensor_t inputs[MAX_TENSORS];
@@ -50,35 +49,6 @@ op_backend_t op_backend_cpu(void) {
 
 void op_backend_destroy(op_backend_t *backend) {
   backend->backend->destroy(backend->state);
-}
-
-static const char *skip_space(const char *text) {
-  while (*text == ' ' || *text == '\n') {
-    text++;
-  }
-  return text;
-}
-
-static cleave_dtype_t parse_dtype(const char **text) {
-  static const struct {
-    const char *name;
-    cleave_dtype_t dtype;
-  } names[] = {
-      {"bool", CLEAVE_DTYPE_BOOL}, {"bf16", CLEAVE_DTYPE_BF16}, {"str", CLEAVE_DTYPE_STRING},
-      {"f32", CLEAVE_DTYPE_F32},   {"f64", CLEAVE_DTYPE_F64},   {"f16", CLEAVE_DTYPE_F16},
-      {"i16", CLEAVE_DTYPE_I16},   {"i32", CLEAVE_DTYPE_I32},   {"i64", CLEAVE_DTYPE_I64},
-      {"u16", CLEAVE_DTYPE_U16},   {"u32", CLEAVE_DTYPE_U32},   {"u64", CLEAVE_DTYPE_U64},
-      {"i8", CLEAVE_DTYPE_I8},     {"u8", CLEAVE_DTYPE_U8},
-  };
-  for (size_t k = 0; k < sizeof names / sizeof names[0]; k++) {
-    size_t length = strlen(names[k].name);
-    if (strncmp(*text, names[k].name, length) == 0) {
-      *text += length;
-      return names[k].dtype;
-    }
-  }
-  ck_abort_msg("no dtype at '%s'", *text);
-  return CLEAVE_DTYPE_UNKNOWN;
 }
 
 /* Half and bfloat values in tests are exact, so that cutting off bits is enough. */
@@ -124,96 +94,63 @@ static void store_element(text_case_t *own, text_tensor_t *tensor, int64_t index
   }
 }
 
-static const char *parse_tensor(text_case_t *own, const char *text, text_tensor_t *tensor) {
+static void parse_tensor(text_case_t *own, const char **at, text_tensor_t *tensor) {
   *tensor = (text_tensor_t){.count = 1};
-  text = skip_space(text);
-  if (*text == '-') {
+  if (case_text_accept(at, '-')) {
     tensor->is_absent = true;
-    return skip_space(text + 1);
+    return;
   }
-  tensor->dtype = parse_dtype(&text);
-  ck_assert_msg(*text == '[', "no dims at '%s'", text);
-  for (text++; *text != ']'; text += *text == ',') {
-    char *end = NULL;
-    ck_assert_int_lt(tensor->rank, CLEAVE_MAX_RANK);
-    int64_t dim = strtoll(text, &end, 10);
-    ck_assert_msg(end != text, "no dim at '%s'", text);
-    tensor->dims[tensor->rank++] = dim;
-    tensor->count *= dim;
-    text = end;
+  tensor->dtype = case_text_dtype(at);
+  tensor->rank = (int32_t)case_text_list(at, tensor->dims, CLEAVE_MAX_RANK);
+  for (int32_t d = 0; d < tensor->rank; d++) {
+    tensor->count *= tensor->dims[d];
   }
-  text = skip_space(text + 1);
   size_t size = cleave_dtype_size(tensor->dtype);
   tensor->memory = aligned_alloc(64, ((size_t)tensor->count * size + 128) / 64 * 64);
   ck_assert_ptr_nonnull(tensor->memory);
   int64_t given = 0;
-  while (*text != '\0' && *text != ';' && *text != '>') {
+  for (case_text_skip(at); **at != '\0' && **at != ';' && **at != '>'; case_text_skip(at)) {
     char word[64];
-    size_t length = strcspn(text, " \n;>");
+    size_t length = strcspn(*at, " \n;>");
     ck_assert_uint_lt(length, sizeof word);
-    memcpy(word, text, length);
+    memcpy(word, *at, length);
     word[length] = '\0';
     ck_assert_msg(given < tensor->count, "more than %lld elements", (long long)tensor->count);
     store_element(own, tensor, given++, word);
-    text = skip_space(text + length);
+    *at += length;
   }
   for (int64_t k = 1; given == 1 && k < tensor->count; k++) {
     memcpy(tensor->memory + (size_t)k * size, tensor->memory, size);
   }
   ck_assert_msg(given == tensor->count || given == 1, "%lld elements, expected %lld", (long long)given,
                 (long long)tensor->count);
-  return text;
 }
 
 static uint32_t parse_list(text_case_t *own, const char *text, text_tensor_t *tensors) {
   uint32_t count = 0;
-  text = skip_space(text);
-  while (*text != '\0') {
+  for (case_text_skip(&text); *text != '\0'; case_text_skip(&text)) {
     ck_assert_uint_lt(count, MAX_TENSORS);
-    text = parse_tensor(own, text, &tensors[count++]);
-    ck_assert_msg(*text == '\0' || *text == ';', "unexpected '%s'", text);
-    text = skip_space(*text == ';' ? text + 1 : text);
+    parse_tensor(own, &text, &tensors[count++]);
+    case_text_skip(&text);
+    ck_assert_msg(*text == '\0' || case_text_accept(&text, ';'), "unexpected '%s'", text);
   }
   return count;
 }
 
-/* Adds the attributes to the node; the text is cut up in the process. */
-static void add_attributes(text_case_t *own, view_builder_t *builder, uint32_t node, char *text) {
+static void add_attributes(text_case_t *own, view_builder_t *builder, uint32_t node, const char *text) {
+  uint32_t count = 0;
   own->attribute_tensor_count = 0;
-  for (char *at = text; *at != '\0';) {
-    char *name = at;
-    at += strcspn(at, "=");
-    ck_assert_msg(*at == '=', "no '=' in '%s'", name);
-    *at++ = '\0';
-    if (*at == '\'') {
-      char *value = ++at;
-      at += strcspn(at, "'");
-      *at++ = '\0';
-      view_builder_string(builder, node, name, value);
-    } else if (*at == '[') {
-      int64_t values[CLEAVE_MAX_RANK * 2];
-      uint32_t count = 0;
-      for (at++; *at != ']'; at += *at == ',') {
-        values[count++] = strtoll(at, &at, 10);
-      }
-      at++;
-      view_builder_ints(builder, node, name, count, values);
-    } else if (*at == '<') {
+  for (case_text_skip(&text); *text != '\0'; case_text_skip(&text)) {
+    ck_assert_uint_lt(count, MAX_ATTRIBUTES);
+    case_attribute_t *attribute = &own->attributes[count++];
+    case_text_attribute(&text, attribute);
+    case_text_set(builder, node, attribute);
+    if (attribute->kind == CLEAVE_ATTRIBUTE_TENSOR) {
       text_tensor_t *tensor = &own->attribute_tensors[own->attribute_tensor_count++];
-      at = (char *)(uintptr_t)parse_tensor(own, at + 1, tensor) + 1;
-      view_builder_tensor(builder, node, name, tensor->dtype, tensor->rank, tensor->dims, tensor->memory);
-    } else {
-      size_t length = strcspn(at, " ");
-      bool is_float = memchr(at, '.', length) != NULL || memchr(at, 'e', length) != NULL;
-      if (is_float) {
-        view_builder_float(builder, node, name, strtod(at, NULL));
-      } else {
-        view_builder_int(builder, node, name, strtoll(at, NULL, 10));
-      }
-      at += length;
-    }
-    while (*at == ' ') {
-      at++;
+      parse_tensor(own, &text, tensor);
+      case_text_expect(&text, '>');
+      view_builder_tensor(builder, node, attribute->name, tensor->dtype, tensor->rank, tensor->dims,
+                          tensor->memory);
     }
   }
 }
@@ -331,10 +268,7 @@ static void run_variant(text_case_t *own, const op_backend_t *backend, const cha
       view_builder_output(builder, outputs[k]);
     }
   }
-  char *text = malloc(strlen(attributes) + 1);
-  ck_assert_ptr_nonnull(text);
-  memcpy(text, attributes, strlen(attributes) + 1);
-  add_attributes(own, builder, node, text);
+  add_attributes(own, builder, node, attributes);
 
   view_program_t program;
   void *shared = NULL;
@@ -379,7 +313,6 @@ static void run_variant(text_case_t *own, const op_backend_t *backend, const cha
     free(shifted[k]);
   }
   free(shared);
-  free(text);
   view_builder_destroy(builder);
 }
 

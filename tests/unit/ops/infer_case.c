@@ -8,34 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "case_text.h"
+
 enum { MAX_INPUTS = 16, MAX_VALUES = 64, TEXT_SIZE = 1024 };
-
-static const struct {
-  const char *text;
-  cleave_dtype_t dtype;
-} dtypes[] = {{"f32", CLEAVE_DTYPE_F32},  {"f64", CLEAVE_DTYPE_F64},   {"f16", CLEAVE_DTYPE_F16},
-              {"i64", CLEAVE_DTYPE_I64},  {"i32", CLEAVE_DTYPE_I32},   {"i8", CLEAVE_DTYPE_I8},
-              {"u8", CLEAVE_DTYPE_U8},    {"bool", CLEAVE_DTYPE_BOOL}, {"str", CLEAVE_DTYPE_STRING},
-              {"?", CLEAVE_DTYPE_UNKNOWN}};
-
-static cleave_dtype_t dtype_of(const char *text, size_t length) {
-  for (size_t k = 0; k < sizeof dtypes / sizeof *dtypes; k++) {
-    if (strlen(dtypes[k].text) == length && strncmp(dtypes[k].text, text, length) == 0) {
-      return dtypes[k].dtype;
-    }
-  }
-  ck_abort_msg("no dtype in '%s'", text);
-  return CLEAVE_DTYPE_UNKNOWN;
-}
-
-static const char *dtype_text(cleave_dtype_t dtype) {
-  for (size_t k = 0; k < sizeof dtypes / sizeof *dtypes; k++) {
-    if (dtypes[k].dtype == dtype) {
-      return dtypes[k].text;
-    }
-  }
-  return cleave_dtype_name(dtype);
-}
 
 static cleave_dim_t dim_of(cleave_graph_t *graph, const char *text, size_t length) {
   if (text[0] == '?') {
@@ -51,8 +26,9 @@ cleave_value_t infer_case_input(cleave_graph_t *graph, const char *text) {
   cleave_dim_t dims[CLEAVE_MAX_RANK];
   int32_t rank = 0;
   cleave_value_t value = CLEAVE_VALUE_NONE;
-  size_t length = strcspn(text, "[");
-  const char *cursor = text + length + 1;
+  const char *cursor = text;
+  cleave_dtype_t dtype = case_text_dtype(&cursor);
+  case_text_expect(&cursor, '[');
   if (strncmp(cursor, "...", 3) == 0) {
     rank = -1;
   } else {
@@ -63,26 +39,24 @@ cleave_value_t infer_case_input(cleave_graph_t *graph, const char *text) {
       cursor += word + (cursor[word] == ',' ? 1 : 0);
     }
   }
-  cleave_status_t status =
-      cleave_graph_add_input(graph, "", dtype_of(text, length), rank, dims, &value, NULL);
+  cleave_status_t status = cleave_graph_add_input(graph, "", dtype, rank, dims, &value, NULL);
   ck_assert_int_eq(status, CLEAVE_OK);
   return value;
 }
 
 static cleave_value_t add_constant(cleave_graph_t *graph, const char *text) {
-  size_t length = strcspn(text, "(:");
-  bool is_scalar = text[length] == ':';
+  cleave_dtype_t dtype = case_text_dtype(&text);
+  bool is_scalar = *text == ':';
   double values[MAX_VALUES];
   int64_t count = 0;
-  char *cursor = (char *)(uintptr_t)text + length + 1;
+  char *cursor = (char *)(uintptr_t)text + 1;
   while (*cursor != '\0' && *cursor != ')' && *cursor != ' ') {
     values[count++] = strtod(cursor, &cursor);
     cursor += *cursor == ',' ? 1 : 0;
   }
   cleave_tensor_t *tensor = NULL;
   cleave_value_t value = CLEAVE_VALUE_NONE;
-  ck_assert_int_eq(cleave_tensor_create(dtype_of(text, length), is_scalar ? 0 : 1, &count, &tensor, NULL),
-                   CLEAVE_OK);
+  ck_assert_int_eq(cleave_tensor_create(dtype, is_scalar ? 0 : 1, &count, &tensor, NULL), CLEAVE_OK);
   for (int64_t k = 0; k < count; k++) {
     cleave_tensor_set_float(tensor, k, values[k]);
   }
@@ -173,7 +147,7 @@ const char *infer_case_types(const cleave_graph_t *graph, const cleave_value_t *
       continue;
     }
     const cleave_value_record_t *record = cleave_graph_value(graph, values[k]);
-    cleave_text_add(&text, dtype_text((cleave_dtype_t)record->dtype));
+    cleave_text_add(&text, case_text_of_dtype((cleave_dtype_t)record->dtype));
     cleave_text_add(&text, record->rank < 0 ? "[...]" : "[");
     for (int32_t d = 0; d < record->rank; d++) {
       cleave_text_t dim = {0};
