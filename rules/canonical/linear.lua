@@ -157,7 +157,7 @@ return {
     equal = true,
   },
 
-  test "batches, and a bias that makes the product larger, are no Gemm" {
+  test "batches, and a bias that makes the product larger, are not a Gemm" {
     inputs = { x = { 3, 8 }, y = { 2, 3, 8 } },
     graph = function(g, x, y)
       return g.MatMul(x, g.normal { 8, 1 }) + g.normal { 5 },

@@ -329,7 +329,7 @@ return {
     equal = true,
   },
 
-  test "a mean square of another value is no RMS normalization" {
+  test "a mean square of another value is not an RMS normalization" {
     inputs = { x = { 2, 8 }, y = { 2, 8 } },
     graph = function(g, x, y)
       return x / g.Sqrt(g.ReduceMean(y * y, { -1 }) + 1e-6), build_rms_norm(g, x, { 0 })

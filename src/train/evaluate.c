@@ -18,7 +18,8 @@ static cleave_status_t open_constant(cleave_graph_t *graph, const char *name, cl
       return cleave_train_open_constant(graph, (cleave_value_t){k}, &input, error);
     }
   }
-  return cleave_error_set(error, CLEAVE_ERROR_INTERNAL, "weight '%.100s' is no constant of the model", name);
+  return cleave_error_set(error, CLEAVE_ERROR_INTERNAL, "weight '%.100s' is not a constant of the model",
+                          name);
 }
 
 static cleave_status_t open_constants(const cleave_trainer_t *trainer, cleave_graph_t *graph,

@@ -123,7 +123,7 @@ static cleave_status_t open_statistic(cleave_graph_t *graph, cleave_node_t node,
                             "give each one constants of its own",
                             cleave_node_label(graph, node, label, sizeof label), what,
                             cleave_value_name(graph, value),
-                            record->tensor == NULL ? "is no constant" : "is read elsewhere, too");
+                            record->tensor == NULL ? "is not a constant" : "is read elsewhere, too");
   }
   cleave_train_norm_t norm = {.next = CLEAVE_VALUE_NONE};
   CLEAVE_TRY(cleave_train_open_constant(graph, value, &norm.now, error));

@@ -153,7 +153,7 @@ static cleave_status_t find_scores(const cleave_graph_t *graph, const char *name
   const cleave_value_record_t *record = cleave_graph_value(graph, loss->scores);
   if (!cleave_dtype_is_float((cleave_dtype_t)record->dtype) || record->rank < 1) {
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
-                            "output '%.100s' is no tensor of floating-point numbers: name the scores that "
+                            "output '%.100s' is not a tensor of floating-point numbers: name the scores that "
                             "the loss is of",
                             cleave_strings_text(&graph->strings, graph->output_names.items[0]));
   }

@@ -261,7 +261,7 @@ static cleave_status_t find_constant(const cleave_graph_t *graph, const char *na
   }
   return *out_tensor != NULL ? CLEAVE_OK
                              : cleave_error_set(error, CLEAVE_ERROR_INTERNAL,
-                                                "weight '%.100s' is no constant of the model", name);
+                                                "weight '%.100s' is not a constant of the model", name);
 }
 
 static cleave_status_t carry(making_t *making, const cleave_graph_t *source, uint32_t input, int role,

@@ -107,7 +107,7 @@ static cleave_status_t take_info(worker_t *worker, worker_program_t *program, cl
   const cleave_program_info_t none = {.size = sizeof none};
   const cleave_program_info_t *info = has_info ? worker->table.info(program->program) : &none;
   if (info == NULL || info->size < offsetof(cleave_program_info_t, inplace_count)) {
-    (void)snprintf(message->text, sizeof message->text, "compiled, but gives no description of the program");
+    (void)snprintf(message->text, sizeof message->text, "compiled, but does not describe the program");
     return CLEAVE_ERROR_BACKEND;
   }
   program->workspace_bytes = info->workspace_bytes;

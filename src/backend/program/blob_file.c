@@ -209,7 +209,8 @@ static cleave_status_t write_piece(cleave_blob_writer_t *writer, const void *dat
                             writer->limit);
   }
   if (!fits_process(end)) {
-    return cleave_error_set(&writer->error, CLEAVE_ERROR_IO, "the process may not write so large a file");
+    return cleave_error_set(&writer->error, CLEAVE_ERROR_IO,
+                            "the file would exceed the file size limit of the process");
   }
   if (bytes > 0 && fwrite(data, 1, bytes, writer->file) != bytes) {
     return cleave_error_set(&writer->error, CLEAVE_ERROR_IO, "%s", strerror(errno));

@@ -91,7 +91,7 @@ static cleave_status_t ask_cost(cleave_supports_t *supports, const cleave_view_r
   const cleave_backend_handle_t *handle = supports->handle;
   const cleave_backend_t *backend = handle->backend;
   if (backend->size <= CLEAVE_BACKEND_SIZE_REQUIRED || backend->cost == NULL) {
-    (void)snprintf(reason->text, sizeof reason->text, "backend '%.100s' gives no costs", backend->name);
+    (void)snprintf(reason->text, sizeof reason->text, "backend '%.100s' estimates no costs", backend->name);
     return CLEAVE_OK;
   }
   CLEAVE_TRY(cleave_view_build(&supports->builder, request, &supports->arena, &view, error));

@@ -19,7 +19,7 @@ typedef enum cleave_stop_cause {
   CLEAVE_STOP_REGION,    /* in a region before the rule came */
   CLEAVE_STOP_CYCLE,     /* together they would close a cycle */
   CLEAVE_STOP_LIMIT,     /* a search was given up */
-  CLEAVE_STOP_SELECTOR,  /* the selector said no */
+  CLEAVE_STOP_SELECTOR,  /* the selector refused */
   CLEAVE_STOP_FILTER,    /* `filter` dropped it */
   CLEAVE_STOP_REVIEW,    /* `review` refused or dropped it */
   CLEAVE_STOP_THRESHOLD, /* too small for min_nodes, min_flops, ... */

@@ -182,7 +182,8 @@ static cleave_status_t ask_backend(fuser_t *fuser, uint32_t anchor, const cleave
   CLEAVE_TRY(cleave_partitioner_supports_fusion(partitioner, &set, out_yes, &reason, error));
   return *out_yes ? CLEAVE_OK
                   : refuse(fuser, CLEAVE_PLAN_NOTE_BACKEND, anchor, answer->hash,
-                           reason.text[0] == '\0' ? "the backend said no" : reason.text, error);
+                           reason.text[0] == '\0' ? "the backend refused it without a reason" : reason.text,
+                           error);
 }
 
 /* Puts a match to `where`, the backend and the contraction; on success its nodes are one group. */
@@ -197,7 +198,7 @@ static cleave_status_t try_match(fuser_t *fuser, uint32_t anchor, const cleave_m
     CLEAVE_TRY(fuser->rule->where(fuser->rule->context, partitioner->graph, match, &yes, &reason, error));
     if (!yes) {
       return refuse(fuser, CLEAVE_PLAN_NOTE_WHERE, anchor, answer->hash,
-                    reason.text[0] == '\0' ? "where said no" : reason.text, error);
+                    reason.text[0] == '\0' ? "'where' returned false" : reason.text, error);
     }
   }
   CLEAVE_TRY(ask_backend(fuser, anchor, answer, &yes, error));

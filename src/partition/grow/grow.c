@@ -89,7 +89,7 @@ static cleave_status_t number_units(grower_t *grower, bool *out_any, cleave_erro
       } else {
         CLEAVE_TRY(cleave_partitioner_stop(
             partitioner, p, grower->rule_index, grower->why,
-            grower->why == CLEAVE_STOP_OPS ? "not in 'ops'" : "'supported' said no", error));
+            grower->why == CLEAVE_STOP_OPS ? "not in 'ops'" : "'supported' returned false", error));
       }
     } else if (!cleave_partitioner_is_open(partitioner, grower->rule, p)) {
       grower->numbers[p] = CLEAVE_GROUP_NONE;

@@ -80,9 +80,9 @@ static cleave_status_t ask_neighbours(search_t *search, uint32_t position, bool 
     if (yes || cleave_partitioner_assumes(search->partitioner, neighbour)) {
       CLEAVE_TRY(accept(search, neighbour, error));
     } else {
-      CLEAVE_TRY(
-          cleave_partitioner_stop(search->partitioner, neighbour, search->rule_index, CLEAVE_STOP_SELECTOR,
-                                  inputs ? "'select_input' said no" : "'select_output' said no", error));
+      CLEAVE_TRY(cleave_partitioner_stop(
+          search->partitioner, neighbour, search->rule_index, CLEAVE_STOP_SELECTOR,
+          inputs ? "'select_input' returned false" : "'select_output' returned false", error));
     }
   }
   return CLEAVE_OK;

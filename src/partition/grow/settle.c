@@ -180,8 +180,9 @@ static cleave_status_t ask_last(settler_t *settler, const uint32_t *positions, u
     CLEAVE_TRY(cleave_partitioner_supports_fusion(partitioner, &set, &yes, &reason, error));
     if (!yes) {
       review->reason = reason;
-      *verdict = (verdict_t){false, CLEAVE_PLAN_NOTE_BACKEND, CLEAVE_STOP_BACKEND,
-                             reason.text[0] == '\0' ? "the backend said no" : review->reason.text};
+      *verdict = (verdict_t){
+          false, CLEAVE_PLAN_NOTE_BACKEND, CLEAVE_STOP_BACKEND,
+          reason.text[0] == '\0' ? "the backend refused it without a reason" : review->reason.text};
       return CLEAVE_OK;
     }
   }
@@ -272,7 +273,7 @@ static cleave_status_t settle_one(settler_t *settler, waiting_t waiting, cleave_
   CLEAVE_TRY(cleave_partitioner_review(partitioner, &candidate, &review, &by_threshold, error));
   verdict_t verdict = {false, CLEAVE_PLAN_NOTE_REVIEW,
                        by_threshold ? CLEAVE_STOP_THRESHOLD : CLEAVE_STOP_REVIEW,
-                       review.reason.text[0] == '\0' ? "review said no" : review.reason.text};
+                       review.reason.text[0] == '\0' ? "'review' returned false" : review.reason.text};
   uint32_t kept = review.accept ? keep_whole_fusions(partitioner, positions, count, review.keep) : 0;
   if (kept == count) {
     verdict.is_taken = true;

@@ -55,7 +55,7 @@ typedef struct cleave_plan_region {
 } cleave_plan_region_t;
 
 typedef enum cleave_plan_note_kind {
-  CLEAVE_PLAN_NOTE_WHERE,    /* `where` said no */
+  CLEAVE_PLAN_NOTE_WHERE,    /* `where` returned false */
   CLEAVE_PLAN_NOTE_BACKEND,  /* the backend refused a fusion or node */
   CLEAVE_PLAN_NOTE_REVIEW,   /* `review` refused a region */
   CLEAVE_PLAN_NOTE_CYCLE,    /* a set was split, or refused, because contracting it would close a cycle */

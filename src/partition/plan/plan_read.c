@@ -218,7 +218,7 @@ static cleave_status_t read_setting(cleave_json_reader_t *reader, json_t *json, 
 /* `seen`: per position: is it in an earlier step? */
 static cleave_status_t see(cleave_json_reader_t *reader, uint8_t *seen, const cleave_document_node_t *node) {
   if (seen[node->position] != 0) {
-    return cleave_reader_fail(reader, "node %u stands in two steps", (unsigned)node->position);
+    return cleave_reader_fail(reader, "node %u is in two steps", (unsigned)node->position);
   }
   seen[node->position] = 1;
   return CLEAVE_OK;

@@ -19,7 +19,7 @@ static cleave_status_t ask_where(const cleave_rule_t *rule, const cleave_graph_t
     *out_yes = false;
     (void)snprintf(reason->text, sizeof reason->text, "%.255s", failure.message);
   } else if (!*out_yes && reason->text[0] == '\0') {
-    (void)snprintf(reason->text, sizeof reason->text, "where said no");
+    (void)snprintf(reason->text, sizeof reason->text, "'where' returned false");
   }
   return CLEAVE_OK;
 }
@@ -38,7 +38,7 @@ static cleave_status_t ask_backend(const cleave_why_builder_t *builder, const cl
   CLEAVE_TRY(request->supports(request->supports_context, plan->rules[builder->asked_rule].backend,
                                plan->graph, &set, out_yes, reason, error));
   if (!*out_yes && reason->text[0] == '\0') {
-    (void)snprintf(reason->text, sizeof reason->text, "the backend said no");
+    (void)snprintf(reason->text, sizeof reason->text, "the backend refused it without a reason");
   }
   return CLEAVE_OK;
 }

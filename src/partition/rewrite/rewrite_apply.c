@@ -381,7 +381,7 @@ static cleave_status_t is_wanted(cleave_rewriter_t *rewriter, cleave_rule_run_t 
     }
   }
   if (!yes) {
-    return refuse(rewriter, run, substitute->reason.text, "where said no", error);
+    return refuse(rewriter, run, substitute->reason.text, "'where' returned false", error);
   }
   if (options != NULL && options->allow != NULL &&
       !options->allow(options->allow_context, editor->graph, &run->description, match->nodes,

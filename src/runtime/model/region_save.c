@@ -80,7 +80,7 @@ cleave_status_t cleave_plan_region_json(const cleave_plan_t *plan, uint32_t inde
   }
   if (constants == CLEAVE_REGION_CONSTANTS_FILES) {
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
-                            "a text has no files beside it for constants");
+                            "a region that is given as text cannot keep constants in files");
   }
   cleave_status_t status = cleave_plan_print_region(plan, index, &options, &text, error);
   if (status != CLEAVE_OK) {

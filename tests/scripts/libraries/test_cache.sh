@@ -78,7 +78,7 @@ run="$program run net.lua --rules rules.lua --load $libraries/libblobs.so --repe
   check "the log says why" 0 'cleave: warning: .*\.blob: not used: its content was changed after it was written' \
     $run --cache cache --log warning
   check "and it is put right" 0 '(1 of 2 programs' $run --cache cache
-  check "a process with a file size limit" 0 'not written: the process may not write so large a file' \
+  check "a process with a file size limit" 0 'not written: the file would exceed the file size limit of the process' \
     sh -c "(ulimit -f 0; $run --cache small --log warning 2>&1) | cat"
 
   # Two at once, over and over.

@@ -39,7 +39,7 @@ check "an option that the library refuses" 1 \
   "$program" partition "$model" $with --set groups=both
 check "no such rule" 1 "library 'exp_log' has no rule 'my_port' (did you mean 'my_part'?); it has: add_input, my_part" "$program" partition "$model" --load "$exp_log" --rules exp_log/my_port
 check "without the library" 1 "cannot open" "$program" partition "$model" --rules exp_log
-check "why" 0 "'supported' said no" "$program" why "$model" $with --node Add_0
+check "why" 0 "'supported' returned false" "$program" why "$model" $with --node Add_0
 check "why a refusal" 0 "the user asked for it" "$program" why "$model" $with --node log --set reject=true
 check "boundaries" 0 "my_part_0 on exp_log: 2 nodes" "$program" partition "$model" $with/my_part --report
 check "statistics" 0 "my_part  *region  *no rule file" "$program" run "$model" $with --rule-stats --repeat 1

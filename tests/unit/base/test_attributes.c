@@ -128,8 +128,8 @@ UNIT_TEST(a_backend_without_costs_checks_no_gain) {
   rule_case_t c = rule_case_create(&request);
   ck_assert_uint_eq(c.plan->region_count, 2);
   ck_assert_str_eq(rule_case_notes(&c, CLEAVE_PLAN_NOTE_LIMIT),
-                   "first: min_gain is not checked: backend 'attributes' gives no costs\n"
-                   "second: min_gain is not checked: backend 'attributes' gives no costs\n");
+                   "first: min_gain is not checked: backend 'attributes' estimates no costs\n"
+                   "second: min_gain is not checked: backend 'attributes' estimates no costs\n");
   rule_case_deinit(&c);
 }
 

@@ -165,8 +165,8 @@ UNIT_TEST(groups_and_refusals_of_supported_stop_growth) {
   ck_assert_str_eq(describe(report),
                    "g_0 out a1: group: in group 2 ('g_1'), this region is in group 1\n"
                    "g_1 in a1: group: in group 1 ('g_0'), this region is in group 2\n"
-                   "g_1 out b2: supported: 'supported' said no\n"
-                   "g_2 in u: supported: 'supported' said no\n");
+                   "g_1 out b2: supported: 'supported' returned false\n"
+                   "g_2 in u: supported: 'supported' returned false\n");
   ck_assert_str_eq(describe_what_ifs(report), "Relu: 1 outside, 3 merged, 1 regions, 48 bytes\n");
   cleave_boundary_report_destroy(report);
 }
@@ -244,8 +244,8 @@ UNIT_TEST(a_selector_and_its_filter_stop_growth) {
       report_on(sized("n = Neg(x); e = Exp(n); c = Cos(e); s = Sin(e); a = Add(c, s) -> a"), &rule, 1, NULL);
   ck_assert_str_eq(plan_case_regions(report->plan), "{e c}");
   ck_assert_str_eq(describe(report),
-                   "g_0 in n: selector: 'select_input' said no\n"
-                   "g_0 out e: selector: 'select_output' said no\n"
+                   "g_0 in n: selector: 'select_input' returned false\n"
+                   "g_0 out e: selector: 'select_output' returned false\n"
                    "g_0 out c: filter: dropped by 'filter'\n");
   ck_assert_str_eq(describe_what_ifs(report),
                    "Neg: 1 outside, 0 merged, 1 regions, 16 bytes\n"

@@ -134,7 +134,7 @@ UNIT_TEST(every_line_of_damage_has_place_expected_and_found) {
   refused("{\"input\":0,", "{\"input\":1,", "p.json: regions[0].inputs[0].input: there is no input 1");
   refused("{\"input\":0,", "{\"input\":0,\"output\":0,",
           "a value is an input or the output of a node, not both");
-  refused("{\"position\":0,\"op\":\"Conv\"", "{\"position\":1,\"op\":\"Conv\"", "node 1 stands in two steps");
+  refused("{\"position\":0,\"op\":\"Conv\"", "{\"position\":1,\"op\":\"Conv\"", "node 1 is in two steps");
   refused("{\"region\":\"", "{\"region\":\"x", "p.json: steps[0]: expected region '");
   refused("\"kind\":\"ints\"", "\"kind\":\"intz\"",
           "p.json: regions[0].attributes[3]: kind 'intz' is none of");

@@ -190,7 +190,8 @@ UNIT_TEST(a_full_disk_is_no_failure_and_no_signal) {
     ck_assert_int_eq((int)status, (int)CLEAVE_OK);
     ck_assert_uint_eq(cleave_session_loaded_count(session), 0);
     cleave_session_destroy(session);
-    ck_assert(strstr(blob_case_log, "not written: the process may not write so large a file") != NULL ||
+    ck_assert(strstr(blob_case_log,
+                     "not written: the file would exceed the file size limit of the process") != NULL ||
               blob_case_count_files(NULL) == 1);
   }
   ck_assert(bytes > 400 && bytes < 1000);

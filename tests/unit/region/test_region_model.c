@@ -35,7 +35,7 @@ static char *region_text(const char *model, const char *rules) {
   unit_fails(cleave_plan_region_json(c.plan, 1, CLEAVE_REGION_CONSTANTS_INLINE, &none, e),
              CLEAVE_ERROR_INVALID_ARGUMENT, "region 1: the plan has 1");
   unit_fails_with(cleave_plan_region_json(c.plan, 0, CLEAVE_REGION_CONSTANTS_FILES, &none, e),
-                  CLEAVE_ERROR_INVALID_ARGUMENT, "no files beside it");
+                  CLEAVE_ERROR_INVALID_ARGUMENT, "cannot keep constants in files");
   rule_case_deinit(&c);
   return text;
 }
