@@ -87,6 +87,17 @@ return ruleset {
     expect = { pointwise = 1, left = 0 },
     equal = true,
   },
+  test "a reduction that drops its axes ends a kernel" {
+    graph = function(g, x, y)
+      local e = g.Exp(x) * y
+      local sum = g.ReduceSum(e, g.constant { 2 }, { keepdims = 0 })
+      return e, g.Sqrt(sum) + g.normal { 24 }
+    end,
+    inputs = { x = { 8, 24, 24 }, y = { 24 } },
+    options = { min_bytes = 0 },
+    expect = { pointwise = 2, left = 0 },
+    equal = true,
+  },
   test "what has another shape stays outside, so that nothing is computed twice" {
     graph = function(g, x, y)
       return x * g.Exp(g.Sigmoid(y))

@@ -84,9 +84,6 @@ local function reduced_axes(node)
     end
     axes = given:value()
   end
-  if node.attrs.keepdims == 0 then
-    return nil
-  end
   if axes == nil or (type(axes) == "table" and #axes == 0) then
     return node.attrs.noop_with_empty_axes ~= 1 and x.rank or nil
   end

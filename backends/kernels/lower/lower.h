@@ -6,7 +6,7 @@
  *
  * What makes a program: pointwise operators of operators.inc, Identity, Cast, CastLike, Clip, Gelu, Max, Min,
  * Sum, Mean, Where; Softmax, LogSoftmax, LayerNormalization, RMSNormalization, InstanceNormalization and
- * reductions that keep their dimensions.
+ * reductions; what does not keep its dimensions is not read by the other nodes.
  */
 #ifndef CLEAVE_KERNELS_LOWER_H
 #define CLEAVE_KERNELS_LOWER_H

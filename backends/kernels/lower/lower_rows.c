@@ -111,8 +111,8 @@ cleave_status_t kernel_lower_axes(const cleave_region_view_t *region, const clea
     ++*out_reduced;
     axes &= ~(1u << d);
   }
-  if (axes != 0 || cleave_view_int(node, "keepdims", 1) == 0) {
-    return kernel_lower_refuse(node, "it is not over the last axes alone, or does not keep them", message);
+  if (axes != 0) {
+    return kernel_lower_refuse(node, "it is not over the last axes alone", message);
   }
   return CLEAVE_OK;
 }

@@ -94,15 +94,20 @@ cleave_status_t kernel_lower_operand(lowering_t *lowering, const cleave_node_vie
     }
   }
   *out_value = lowering->values[value];
+  /* Axes that were dropped would be missing where operands are lined up by their last axes. */
+  if (lowering->program->values[*out_value].per_row && view->tensor.rank != lowering->rank) {
+    return kernel_lower_refuse(node, "it reads a reduction that does not keep its axes", lowering->message);
+  }
   return CLEAVE_OK;
 }
 
-/* Whether a tensor has the shape of the space, or of the rows. */
+/* Whether a tensor has the shape of the space, or of the rows: with sizes of 1 for what is reduced, or
+ * without. */
 static bool has_shape(const lowering_t *lowering, const cleave_tensor_view_t *tensor, bool of_rows) {
-  if (tensor->rank != lowering->rank) {
+  if (tensor->rank != lowering->rank && !(of_rows && tensor->rank == lowering->rank - lowering->reduced)) {
     return false;
   }
-  for (int32_t d = 0; d < lowering->rank; d++) {
+  for (int32_t d = 0; d < tensor->rank; d++) {
     bool is_reduced = of_rows && d >= lowering->rank - lowering->reduced;
     if (tensor->dims[d] != (is_reduced ? 1 : lowering->dims[d])) {
       return false;

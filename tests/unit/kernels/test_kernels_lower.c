@@ -163,4 +163,26 @@ UNIT_TEST(what_is_no_program_is_refused_with_its_reason) {
   check_refused(&c, "Softmax 'node': it is not over the last axis");
 }
 
+UNIT_TEST(a_reduction_that_drops_its_axes_ends_a_kernel) {
+  for (int is_read = 0; is_read < 2; is_read++) {
+    nodes_case_t c = {.builder = view_builder_create(), .dims = {4, 6}};
+    uint32_t x = value(&c);
+    uint32_t exp = value(&c);
+    uint32_t sum = view_builder_value(c.builder, CLEAVE_DTYPE_F32, 0, NULL);
+    node1(&c, "Exp", x, exp);
+    view_builder_int(c.builder, node1(&c, "ReduceSum", exp, sum), "keepdims", 0);
+    view_builder_output(c.builder, sum);
+    if (is_read == 0) {
+      check_lowers(&c,
+                   "kernel rank 2 reduced 2\nin0 f32 [0 1]\n%0 = load in0\n%1 = Exp %0\n%2 = ReduceSum %1\n"
+                   "out0 f32 = %2\n");
+      continue;
+    }
+    uint32_t y = value(&c);
+    view_builder_output(c.builder, y);
+    node2(&c, "Div", exp, sum, y);
+    check_refused(&c, "Div 'node': it reads a reduction that does not keep its axes");
+  }
+}
+
 UNIT_MAIN("kernels_lower")
