@@ -94,6 +94,13 @@ if [ "$models" != none ]; then
   passed=$((passed + ${last%% passed*}))
   failed_models=${last##*passed, }
   failed=$((failed + ${failed_models%% failed*}))
+  echo "== training of models"
+  mkdir -p build/models/training
+  /usr/bin/python3 tests/models/training.py build/release/cleave build/models/training | tee build/models_training.log
+  last=$(grep -E '^[0-9]+ passed, [0-9]+ failed$' build/models_training.log | tail -n 1)
+  passed=$((passed + ${last%% passed*}))
+  failed_models=${last##*passed, }
+  failed=$((failed + ${failed_models%% failed*}))
   echo "== models in ONNX Runtime"
   sh tests/models/check_ort.sh build/release/cleave "$models" | tee build/models_ort.log
   last=$(grep -E '^[0-9]+ passed, [0-9]+ failed$' build/models_ort.log | tail -n 1)
