@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Median latency of ONNX Runtime on a model folder (model.onnx, test_data_set_0/input_N.pb), in milliseconds:
-//   node ort.mjs FOLDER THREADS REPEAT
+//   node ort.mjs FOLDER THREADS REPEAT WARMUP
 import path from 'node:path';
 import { ort, readTensor } from '../models/ort_tensor.mjs';
 
-const [folder, threads, repeat] = process.argv.slice(2);
+const [folder, threads, repeat, warmup] = process.argv.slice(2);
 
 const session = await ort.InferenceSession.create(path.join(folder, 'model.onnx'), {
   intraOpNumThreads: Number(threads),
@@ -16,7 +16,7 @@ const feeds = {};
 session.inputNames.forEach((name, k) => {
   feeds[name] = readTensor(path.join(folder, 'test_data_set_0', `input_${k}.pb`));
 });
-for (let k = 0; k < 3; k++) await session.run(feeds);
+for (let k = 0; k < Number(warmup); k++) await session.run(feeds);
 const times = [];
 for (let k = 0; k < Number(repeat); k++) {
   const start = performance.now();
