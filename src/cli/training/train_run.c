@@ -12,7 +12,7 @@
 
 // ---- options ----
 
-/* The place of a name in a list, or the exit status for wrong usage. */
+/* The place of a name in a list; NULL stands for the first. False: the message is printed. */
 static bool choose(const char *option, const char *name, const char *const *names, size_t count, int *out) {
   cleave_text_t text = {0};
   for (size_t k = 0; k < count; k++) {
@@ -20,6 +20,8 @@ static bool choose(const char *option, const char *name, const char *const *name
       *out = (int)k;
       return true;
     }
+  }
+  for (size_t k = 0; k < count; k++) {
     cleave_text_format(&text, "%s%s", k == 0 ? "" : k + 1 < count ? ", " : " or ", names[k]);
   }
   (void)cleave_arguments_fail("train", "option '--%s': expected %s, found '%s'", option,
