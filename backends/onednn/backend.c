@@ -79,7 +79,7 @@ static cleave_status_t compile(void *opaque, const cleave_region_view_t *region,
                                cleave_message_t *message) {
   const state_t *state = opaque;
   onednn_guarded_t *program = NULL;
-  cleave_status_t status = onednn_guarded_create(&state->base, region, options, &program, message);
+  cleave_status_t status = onednn_guarded_create(&state->base, NULL, region, options, &program, message);
   *out_program = program;
   return status;
 }
@@ -99,6 +99,37 @@ static cleave_status_t run(void *program, const cleave_run_args_t *args, cleave_
 static uint32_t profile(const void *program, const cleave_step_time_t **out_steps) {
   return onednn_guarded_profile(program, out_steps);
 }
+
+static cleave_status_t save(const void *program,
+                            cleave_status_t (*write)(void *context, const void *data, size_t bytes),
+                            void *context, cleave_message_t *message) {
+  return onednn_guarded_save(program, write, context, message);
+}
+
+static cleave_status_t check(void *state, uint32_t device, const void *data, size_t bytes,
+                             cleave_message_t *message) {
+  (void)state;
+  (void)device;
+  onednn_image_t image;
+  return onednn_image_open(data, bytes, &image, message);
+}
+
+// Primitives are made again; packed weights are read where the blob is.
+static cleave_status_t load(void *opaque, const cleave_region_view_t *region,
+                            const cleave_compile_options_t *options, const void *data, size_t bytes,
+                            void **out_program, cleave_message_t *message) {
+  const state_t *state = opaque;
+  onednn_image_t image;
+  onednn_guarded_t *program = NULL;
+  *out_program = NULL;
+  ONEDNN_TRY(onednn_image_open(data, bytes, &image, message));
+  cleave_status_t status = onednn_guarded_create(&state->base, &image, region, options, &program, message);
+  *out_program = program;
+  return status;
+}
+
+static const cleave_backend_blobs_t blobs = {
+    .size = sizeof(cleave_backend_blobs_t), .save = save, .check = check, .load = load};
 
 /* Measured once on one core of a server processor with AVX-512: products with their post-ops, depthwise
  * convolutions, activations, reorders to and from blocked layouts at the boundaries. */
@@ -172,6 +203,7 @@ static const cleave_backend_t backend = {
     .cost = cost,
     .review = review,
     .configure = configure,
+    .blobs = &blobs,
 };
 
 // What it is, and the precisions in which this processor multiplies.

@@ -13,6 +13,7 @@
 #include <strings.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 struct cleave_file {
@@ -20,7 +21,9 @@ struct cleave_file {
   unsigned char *data;
   size_t size;
   char *path;
-  bool is_copy;               /* `data` was read, not mapped */
+  bool is_copy;    /* `data` was read, not mapped */
+  bool is_settled; /* `identity` says what the content is */
+  cleave_file_identity_t identity;
   struct cleave_file *mapped; /* the next one in the list of mapped files */
 };
 
@@ -81,6 +84,23 @@ static cleave_status_t read_content(int descriptor, cleave_file_t *file, cleave_
 }
 
 /* `limit` 0: map it, whatever its size. */
+static int64_t nanoseconds(const struct timespec *time) {
+  return (int64_t)time->tv_sec * INT64_C(1000000000) + time->tv_nsec;
+}
+
+static void note_identity(cleave_file_t *file, const struct stat *info) {
+  const int64_t settled_ns = INT64_C(2000000000);
+  struct timespec now;
+  file->identity = (cleave_file_identity_t){.device = (uint64_t)info->st_dev,
+                                            .inode = (uint64_t)info->st_ino,
+                                            .size = (uint64_t)info->st_size,
+                                            .written_ns = nanoseconds(&info->st_mtim),
+                                            .changed_ns = nanoseconds(&info->st_ctim)};
+  file->is_settled = clock_gettime(CLOCK_REALTIME, &now) == 0 &&
+                     nanoseconds(&now) - file->identity.changed_ns > settled_ns &&
+                     nanoseconds(&now) - file->identity.written_ns > settled_ns;
+}
+
 static cleave_status_t open_content(int descriptor, size_t limit, cleave_file_t *file,
                                     cleave_error_t *error) {
   struct stat info;
@@ -91,6 +111,7 @@ static cleave_status_t open_content(int descriptor, size_t limit, cleave_file_t 
     return cleave_error_set_at(error, CLEAVE_ERROR_IO, file->path, 0, "cannot read: not a regular file");
   }
   file->size = (size_t)info.st_size;
+  note_identity(file, &info);
   if (limit > 0 && file->size > limit) {
     return cleave_error_set_at(error, CLEAVE_ERROR_LIMIT, file->path, 0,
                                "a file of %zu KiB, expected at most %zu KiB", file->size >> 10, limit >> 10);
@@ -237,6 +258,22 @@ void cleave_file_drop_pages(const void *data, size_t bytes) {
     }
   }
   (void)pthread_mutex_unlock(&mapped_lock);
+}
+
+bool cleave_file_identify(const void *data, size_t bytes, cleave_file_identity_t *out_identity) {
+  const unsigned char *begin = data;
+  bool is_known = false;
+  (void)pthread_mutex_lock(&mapped_lock);
+  for (const cleave_file_t *file = mapped_files; file != NULL && !is_known; file = file->mapped) {
+    if (begin >= file->data && begin < file->data + file->size &&
+        bytes <= file->size - (size_t)(begin - file->data)) {
+      is_known = file->is_settled;
+      *out_identity = file->identity;
+      out_identity->offset = (uint64_t)(begin - file->data);
+    }
+  }
+  (void)pthread_mutex_unlock(&mapped_lock);
+  return is_known;
 }
 
 static bool write_all(int descriptor, const char *data, size_t length) {

@@ -33,6 +33,20 @@ void cleave_file_drop_pages(const void *data, size_t bytes);
 /* Makes a folder; one that is there already is fine. */
 CLEAVE_MUST_USE cleave_status_t cleave_folder_make(const char *path, cleave_error_t *error);
 
+/* What a stretch of a mapped file is known by, as long as nobody writes to the file. */
+typedef struct cleave_file_identity {
+  uint64_t device;
+  uint64_t inode;
+  uint64_t size;
+  int64_t written_ns; /* since 1970 */
+  int64_t changed_ns;
+  uint64_t offset;
+} cleave_file_identity_t;
+
+/* False if the memory is not that of a file, or of one that was changed in the last two seconds before it was
+ * opened: then it may change again within a tick of the clock. Thread-safe. */
+bool cleave_file_identify(const void *data, size_t bytes, cleave_file_identity_t *out_identity);
+
 /* Writes beside the path and renames, so that readers see the old content or the new. */
 CLEAVE_MUST_USE cleave_status_t cleave_file_write(const char *path, const void *data, size_t length,
                                                   cleave_error_t *error);

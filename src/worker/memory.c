@@ -143,15 +143,26 @@ static worker_constant_t *find(worker_constants_t *constants, uint32_t id) {
   return is_there ? &constants->items.items[low] : NULL;
 }
 
-void worker_constants_drop(worker_constants_t *constants, uint32_t id) {
+void *worker_constants_take(worker_constants_t *constants, uint32_t id, size_t *out_bytes) {
   worker_constant_t *item = find(constants, id);
+  *out_bytes = 0;
   if (item == NULL) {
-    return;
+    return NULL;
   }
-  (void)munmap(item->data, item->bytes);
+  void *data = item->data;
+  *out_bytes = item->bytes;
   size_t at = (size_t)(item - constants->items.items);
   memmove(item, item + 1, (constants->items.count - at - 1) * sizeof *item);
   constants->items.count--;
+  return data;
+}
+
+void worker_constants_drop(worker_constants_t *constants, uint32_t id) {
+  size_t bytes = 0;
+  void *data = worker_constants_take(constants, id, &bytes);
+  if (data != NULL) {
+    (void)munmap(data, bytes);
+  }
 }
 
 const void *worker_constants_get(worker_constants_t *constants, uint32_t id, size_t *out_bytes) {

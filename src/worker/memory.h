@@ -60,6 +60,8 @@ CLEAVE_MUST_USE cleave_status_t worker_constants_add(worker_constants_t *constan
 void worker_constants_drop(worker_constants_t *constants, uint32_t id);
 /* NULL if there is none of this number. */
 const void *worker_constants_get(worker_constants_t *constants, uint32_t id, size_t *out_bytes);
+/* Whoever asks owns it from now on, and unmaps its bytes: the worker does not know it any more. */
+void *worker_constants_take(worker_constants_t *constants, uint32_t id, size_t *out_bytes);
 /* For cleave_region_read. */
 const void *worker_constants_find(void *constants, uint32_t id, size_t bytes);
 void worker_constants_deinit(worker_constants_t *constants);

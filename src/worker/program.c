@@ -4,6 +4,7 @@
 // one, and scratch memory that all programs share, since one runs at a time.
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "backend/region/region_wire.h"
 #include "worker/worker.h"
@@ -70,6 +71,9 @@ static void destroy(const worker_t *worker, worker_program_t *program) {
   if (program->program != NULL) {
     end_program(worker, program);
   }
+  if (program->blob != NULL) {
+    (void)munmap(program->blob, program->blob_bytes);
+  }
   leave_binding(worker, program);
   cleave_arena_deinit(&program->binding);
   cleave_arena_deinit(&program->arena);
@@ -129,8 +133,10 @@ static cleave_status_t load(worker_t *worker, worker_program_t *program, uint32_
   if (worker->table.blobs == NULL || (data == NULL && number != CLEAVE_INDEX_NONE)) {
     return worker_fail_request(message);
   }
-  return worker->table.blobs->load(worker->state, &program->region, options, data, bytes, &program->program,
-                                   message);
+  CLEAVE_TRY(worker->table.blobs->load(worker->state, &program->region, options, data, bytes,
+                                       &program->program, message));
+  program->blob = worker_constants_take(&worker->constants, number, &program->blob_bytes);
+  return CLEAVE_OK;
 }
 
 static cleave_status_t make(worker_t *worker, worker_program_t *program, uint32_t number,

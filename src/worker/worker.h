@@ -31,6 +31,8 @@ typedef struct worker_program {
   cleave_region_view_t region;
   unsigned char *message; /* owned; the region points into it */
   cleave_arena_t arena;   /* the region's structs */
+  void *blob;             /* that it was loaded from, mapped; or NULL */
+  size_t blob_bytes;
   size_t workspace_bytes;
   void *workspace; /* on the device; otherwise the scratch memory */
   /* What it is bound to. */

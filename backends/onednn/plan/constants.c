@@ -8,36 +8,33 @@
 #include "onednn/plan/weights_memory.h"
 #include "onednn/weights/winograd.h"
 
-static cleave_status_t add_constant(onednn_plan_t *plan, const onednn_layout_t *layout, onednn_tensor_t *out,
-                                    float **data) {
-  size_t bytes = onednn_md_bytes(layout);
-  onednn_slab_t *slab = NULL;
-  void *block = onednn_plan_take(plan, bytes, &slab);
-  if (block == NULL) {
-    return onednn_plan_out_of_memory(plan);
-  }
+static cleave_status_t add_constant(onednn_plan_t *plan, const onednn_layout_t *layout,
+                                    onednn_tensor_t *out) {
   out->layout = *layout;
   out->offset = 0;
-  ONEDNN_TRY(onednn_plan_add_buffer(plan, ONEDNN_CONSTANT, 0, bytes, &out->buffer));
-  plan->buffers[out->buffer].data = block;
-  plan->buffers[out->buffer].slab = slab;
-  *data = block;
-  return CLEAVE_OK;
+  return onednn_plan_add_buffer(plan, ONEDNN_CONSTANT, 0, onednn_md_bytes(layout), &out->buffer);
+}
+
+// Memory for the content, of any kind.
+static cleave_status_t take_memory(onednn_plan_t *plan, onednn_buffer_t *buffer) {
+  buffer->data = onednn_plan_take(plan, buffer->bytes, &buffer->slab);
+  return buffer->data == NULL ? onednn_plan_out_of_memory(plan) : CLEAVE_OK;
 }
 
 cleave_status_t onednn_plan_constant(onednn_plan_t *plan, const onednn_layout_t *layout, onednn_tensor_t *out,
                                      float **data) {
-  ONEDNN_TRY(add_constant(plan, layout, out, data));
-  memset(*data, 0, onednn_md_bytes(layout));
+  ONEDNN_TRY(add_constant(plan, layout, out));
+  onednn_buffer_t *buffer = &plan->buffers[out->buffer];
+  ONEDNN_TRY(take_memory(plan, buffer));
+  *data = buffer->data;
+  memset(*data, 0, buffer->bytes);
   return CLEAVE_OK;
 }
 
 cleave_status_t onednn_plan_lazy(onednn_plan_t *plan, const onednn_layout_t *layout,
                                  const onednn_content_t *content, onednn_fill_fn_t fill, const void *context,
                                  onednn_tensor_t *out) {
-  out->layout = *layout;
-  out->offset = 0;
-  ONEDNN_TRY(onednn_plan_add_buffer(plan, ONEDNN_CONSTANT, 0, onednn_md_bytes(layout), &out->buffer));
+  ONEDNN_TRY(add_constant(plan, layout, out));
   plan->buffers[out->buffer].content = *content;
   plan->buffers[out->buffer].fill = fill;
   plan->buffers[out->buffer].fill_context = context;
@@ -66,9 +63,7 @@ cleave_status_t onednn_plan_load(onednn_plan_t *plan, uint32_t value, onednn_ten
     plan->buffers[out->buffer].source = passes ? NULL : view;
     return CLEAVE_OK;
   }
-  out->layout = layout;
-  out->offset = 0;
-  ONEDNN_TRY(onednn_plan_add_buffer(plan, ONEDNN_CONSTANT, 0, onednn_md_bytes(&layout), &out->buffer));
+  ONEDNN_TRY(add_constant(plan, &layout, out));
   // oneDNN takes one kind of pointer for reading and writing; no step writes to a constant.
   plan->buffers[out->buffer].data = (void *)(uintptr_t)view->tensor.data;
   plan->buffers[out->buffer].source = view;
@@ -126,23 +121,31 @@ static cleave_status_t pack_now(onednn_plan_t *plan, const onednn_tensor_t *from
   return CLEAVE_OK;
 }
 
+// What the constant is packed from and to, the same in every process.
+static uint64_t packing_identity(const onednn_tensor_t *from, const onednn_layout_t *to) {
+  onednn_content_t identity = {{1, 1}};
+  identity = onednn_content_layout(&identity, &from->layout);
+  identity = onednn_content_mix(&identity, &from->offset, sizeof(from->offset));
+  identity = onednn_content_layout(&identity, to);
+  return identity.key[0];
+}
+
 cleave_status_t onednn_plan_pack(onednn_plan_t *plan, const onednn_tensor_t *from, onednn_tensor_t *to) {
   onednn_content_t content = onednn_content_layout(&plan->buffers[from->buffer].content, &from->layout);
-  onednn_slab_t *slab = NULL;
   content = onednn_content_mix(&content, &from->offset, sizeof(from->offset));
   content = onednn_content_layout(&content, &to->layout);
-  void *data = onednn_store_find(plan->store, &content, &slab);
-  if (data == NULL) {
-    float *fresh = NULL;
-    ONEDNN_TRY(add_constant(plan, &to->layout, to, &fresh));  // a reorder writes all of it, padding too
-    plan->buffers[to->buffer].content = content;
-    return pack_now(plan, from, to);
-  }
-  ONEDNN_TRY(onednn_plan_adopt(plan, slab));
-  to->offset = 0;
-  ONEDNN_TRY(onednn_plan_add_buffer(plan, ONEDNN_CONSTANT, 0, onednn_md_bytes(&to->layout), &to->buffer));
-  plan->buffers[to->buffer].data = data;
-  plan->buffers[to->buffer].slab = slab;
+  const onednn_layout_t layout = to->layout;
+  ONEDNN_TRY(add_constant(plan, &layout, to));
   plan->buffers[to->buffer].content = content;
-  return CLEAVE_OK;
+  ONEDNN_TRY(onednn_plan_note_packing(plan, to->buffer, packing_identity(from, &layout)));
+  onednn_buffer_t *buffer = &plan->buffers[to->buffer];
+  if (buffer->data != NULL) {
+    return CLEAVE_OK;
+  }
+  buffer->data = onednn_store_find(plan->store, &content, &buffer->slab);
+  if (buffer->data != NULL) {
+    return onednn_plan_adopt(plan, buffer->slab);
+  }
+  ONEDNN_TRY(take_memory(plan, buffer));  // a reorder writes all of it, padding too
+  return pack_now(plan, from, to);
 }

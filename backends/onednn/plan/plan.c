@@ -48,6 +48,24 @@ cleave_status_t onednn_plan_add_buffer(onednn_plan_t *plan, onednn_place_t place
   return CLEAVE_OK;
 }
 
+cleave_status_t onednn_plan_note_packing(onednn_plan_t *plan, uint32_t buffer, uint64_t identity) {
+  void *items = plan->packings;
+  bool fits = grow(&items, &plan->packing_capacity, plan->packing_count, sizeof(onednn_packing_t));
+  plan->packings = items;
+  if (!fits) {
+    return onednn_plan_out_of_memory(plan);
+  }
+  const void *ready =
+      onednn_image_find(plan->image, plan->packing_count, identity, plan->buffers[buffer].bytes);
+  plan->packings[plan->packing_count++] = (onednn_packing_t){.identity = identity, .buffer = buffer};
+  if (ready != NULL) {
+    // oneDNN takes one kind of pointer for reading and writing; no step writes to a constant.
+    plan->buffers[buffer].data = (void *)(uintptr_t)ready;
+    plan->buffers[buffer].is_kept = true;
+  }
+  return CLEAVE_OK;
+}
+
 onednn_shape_t onednn_plan_shape(const onednn_plan_t *plan, uint32_t value) {
   onednn_shape_t shape = onednn_shape_of(&plan->region->values[value]);
   return shape.rank == 0 ? onednn_shape_pad(&shape, 1) : shape;
@@ -97,6 +115,7 @@ cleave_status_t onednn_plan_init(onednn_plan_t *plan, const onednn_analysis_t *a
   plan->threads = threads;
   plan->engine = base->engine;
   plan->store = base->store;
+  plan->image = base->image;
   plan->scratch_buffer = CLEAVE_INDEX_NONE;
   plan->region = analysis->region;
   plan->analysis = analysis;
@@ -138,6 +157,7 @@ void onednn_plan_deinit(onednn_plan_t *plan) {
   }
   free(plan->steps);
   free(plan->buffers);
+  free(plan->packings);
   free(plan->slabs);
   free(plan->scratch);
   memset(plan, 0, sizeof(*plan));

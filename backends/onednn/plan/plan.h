@@ -14,6 +14,7 @@
 #include "onednn/analysis/precision.h"
 #include "onednn/library/layout.h"
 #include "onednn/loops/loops.h"
+#include "onednn/weights/image.h"
 #include "onednn/weights/packed.h"
 
 typedef enum onednn_place {
@@ -39,6 +40,7 @@ typedef struct onednn_buffer {
   onednn_slab_t *slab;      /* CONSTANT: that `data` lies in, or NULL */
   onednn_fill_fn_t fill;    /* CONSTANT: makes the content when it is first needed; or NULL */
   const void *fill_context;
+  bool is_kept;                      /* CONSTANT: `data` lies in the plan's image */
   const cleave_value_view_t *source; /* CONSTANT: of the model, that the content comes from; or NULL */
 } onednn_buffer_t;
 
@@ -100,6 +102,12 @@ typedef struct onednn_variant {
   struct onednn_variant *next;
 } onednn_variant_t;
 
+/* A constant in the form that steps read, which may be kept for later processes. */
+typedef struct onednn_packing {
+  uint64_t identity;
+  uint32_t buffer;
+} onednn_packing_t;
+
 typedef struct onednn_plan {
   const cleave_region_view_t *region;
   const onednn_analysis_t *analysis;
@@ -134,13 +142,18 @@ typedef struct onednn_plan {
   size_t scratch_bytes;
   uint32_t scratch_buffer; /* that the scratch holds, or CLEAVE_INDEX_NONE */
   size_t persistent_bytes;
+  const onednn_image_t *image; /* constants that an earlier process has packed, or NULL */
+  onednn_packing_t *packings;  /* in the order in which they were asked for */
+  uint32_t packing_count;
+  uint32_t packing_capacity;
 } onednn_plan_t;
 
 /* What all programs of a backend state have in common. */
 typedef struct onednn_base {
   const cleave_host_t *host;
   dnnl_engine_t engine;
-  onednn_store_t *store; /* that packed constants come from and go to */
+  onednn_store_t *store;       /* that packed constants come from and go to */
+  const onednn_image_t *image; /* that they come from first, or NULL; outlives the program */
 } onednn_base_t;
 
 /* `analysis` of the same region, all shapes known. After a failure too, onednn_plan_deinit releases
@@ -166,6 +179,10 @@ CLEAVE_MUST_USE cleave_status_t onednn_plan_add_buffer(onednn_plan_t *plan, oned
 
 /* Adds a slab to the plan's, which gets the caller's reference, also if it is there already. */
 CLEAVE_MUST_USE cleave_status_t onednn_plan_adopt(onednn_plan_t *plan, onednn_slab_t *slab);
+
+/* Notes that the buffer has a packed constant; where an earlier process has kept it, it is there now. */
+CLEAVE_MUST_USE cleave_status_t onednn_plan_note_packing(onednn_plan_t *plan, uint32_t buffer,
+                                                         uint64_t identity);
 
 /* Whether a tensor is constant. */
 bool onednn_plan_is_constant(const onednn_plan_t *plan, const onednn_tensor_t *tensor);

@@ -58,6 +58,12 @@ cleave_status_t onednn_plan_materialise(onednn_plan_t *plan, uint32_t index, boo
     plan->scratch_buffer = index;
     return CLEAVE_OK;
   }
+  // No layout says what is filled in: the number of the buffer does.
+  ONEDNN_TRY(onednn_plan_note_packing(plan, index, UINT64_C(0x66696c6c) << 32 | index));
+  buffer = &plan->buffers[index];
+  if (buffer->data != NULL) {
+    return CLEAVE_OK;
+  }
   buffer->data = onednn_plan_take(plan, buffer->bytes, &buffer->slab);
   if (buffer->data == NULL) {
     return onednn_plan_out_of_memory(plan);
@@ -123,6 +129,10 @@ cleave_status_t onednn_plan_gather(onednn_plan_t *plan) {
     }
   }
   plan->persistent_bytes = 0;
+  for (uint32_t b = 0; b < plan->buffer_count; b++) {
+    const onednn_buffer_t *buffer = &plan->buffers[b];
+    plan->persistent_bytes += is_read(buffer) && buffer->is_kept ? onednn_round_up(buffer->bytes) : 0;
+  }
   for (uint32_t k = 0; k < plan->slab_count; k++) {
     plan->persistent_bytes += bytes_read(plan, plan->slabs[k]);
   }

@@ -21,19 +21,22 @@ static cleave_status_t out_of_memory(cleave_message_t *message) {
   return onednn_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while making a program");
 }
 
-cleave_status_t onednn_guarded_create(const onednn_base_t *base, const cleave_region_view_t *region,
+cleave_status_t onednn_guarded_create(const onednn_base_t *base, const onednn_image_t *image,
+                                      const cleave_region_view_t *region,
                                       const cleave_compile_options_t *options, onednn_guarded_t **out,
                                       cleave_message_t *message) {
+  onednn_base_t own = *base;
   onednn_guarded_t *guarded = calloc(1, sizeof(*guarded));
   *out = NULL;
   if (guarded == NULL) {
     return out_of_memory(message);
   }
   onednn_arena_init(&guarded->arena);
+  own.image = image;
   guarded->base = base;
   guarded->threads = options->threads < 1 ? 1 : options->threads;
   cleave_status_t status =
-      onednn_program_create(base, region, onednn_care_of(region), options, &guarded->fast, message);
+      onednn_program_create(&own, region, onednn_care_of(region), options, &guarded->fast, message);
   if (status == CLEAVE_OK && onednn_program_raises(guarded->fast)) {
     guarded->region = onednn_copy_region(region, &guarded->arena);
     status = guarded->region != NULL ? CLEAVE_OK : out_of_memory(message);
@@ -54,6 +57,12 @@ void onednn_guarded_destroy(onednn_guarded_t *guarded) {
     free(guarded->workspace);
     free(guarded);
   }
+}
+
+cleave_status_t onednn_guarded_save(const onednn_guarded_t *guarded,
+                                    cleave_status_t (*write)(void *context, const void *data, size_t bytes),
+                                    void *context, cleave_message_t *message) {
+  return onednn_program_save(guarded->fast, write, context, message);
 }
 
 const cleave_program_info_t *onednn_guarded_info(const onednn_guarded_t *guarded) {

@@ -11,12 +11,19 @@
 
 typedef struct onednn_guarded onednn_guarded_t;
 
-/* Compiles a region with the care that its attributes ask for. `base` outlives the result. */
-CLEAVE_MUST_USE cleave_status_t onednn_guarded_create(const onednn_base_t *base,
+/* Compiles a region with the care that its attributes ask for. `base` outlives the result; so does `image`,
+ * with constants that an earlier process has packed, or NULL. */
+CLEAVE_MUST_USE cleave_status_t onednn_guarded_create(const onednn_base_t *base, const onednn_image_t *image,
                                                       const cleave_region_view_t *region,
                                                       const cleave_compile_options_t *options,
                                                       onednn_guarded_t **out, cleave_message_t *message);
 void onednn_guarded_destroy(onednn_guarded_t *guarded);
+
+/* See onednn_program_save. */
+CLEAVE_MUST_USE cleave_status_t onednn_guarded_save(const onednn_guarded_t *guarded,
+                                                    cleave_status_t (*write)(void *context, const void *data,
+                                                                             size_t bytes),
+                                                    void *context, cleave_message_t *message);
 
 const cleave_program_info_t *onednn_guarded_info(const onednn_guarded_t *guarded);
 CLEAVE_MUST_USE cleave_status_t onednn_guarded_run(onednn_guarded_t *guarded, const cleave_run_args_t *args,

@@ -59,6 +59,8 @@ struct onednn_program {
   size_t *bytes; /* per input, then per output */
   onednn_slab_t **slabs;
   uint32_t slab_count;
+  onednn_packed_t *packed; /* what later processes need not pack again */
+  uint32_t packed_count;
   cleave_step_time_t *times;
 };
 
@@ -272,12 +274,29 @@ static cleave_status_t note_shapes(onednn_program_t *program, const onednn_plan_
   return CLEAVE_OK;
 }
 
+static cleave_status_t note_packed(onednn_program_t *program, const onednn_plan_t *plan) {
+  program->packed = onednn_arena_allocate(&program->arena, plan->packing_count, sizeof(onednn_packed_t));
+  if (program->packed == NULL) {
+    return out_of_memory(plan->message);
+  }
+  program->packed_count = plan->packing_count;
+  for (uint32_t k = 0; k < plan->packing_count; k++) {
+    const onednn_buffer_t *buffer = &plan->buffers[plan->packings[k].buffer];
+    bool is_read = buffer->first_step != CLEAVE_INDEX_NONE;
+    program->packed[k] = (onednn_packed_t){.identity = plan->packings[k].identity,
+                                           .data = is_read ? buffer->data : NULL,
+                                           .bytes = buffer->bytes};
+  }
+  return CLEAVE_OK;
+}
+
 static cleave_status_t finish(onednn_program_t *program, onednn_plan_t *plan,
                               const cleave_compile_options_t *options) {
   program->info.size = sizeof(program->info);
   program->raises = plan->raises;
   program->profile = options->profile;
   ONEDNN_TRY(onednn_plan_gather(plan));
+  ONEDNN_TRY(note_packed(program, plan));
   ONEDNN_TRY(onednn_plan_memory(plan, &program->info.workspace_bytes));
   ONEDNN_TRY(note_shapes(program, plan));
   ONEDNN_TRY(take_steps(program, plan));
@@ -371,6 +390,15 @@ void onednn_program_destroy(onednn_program_t *program) {
 
 const cleave_program_info_t *onednn_program_info(const onednn_program_t *program) {
   return &program->info;
+}
+
+cleave_status_t onednn_program_save(const onednn_program_t *program,
+                                    cleave_status_t (*write)(void *context, const void *data, size_t bytes),
+                                    void *context, cleave_message_t *message) {
+  if (program->packed_count == 0) {
+    return onednn_fail(message, CLEAVE_ERROR_UNSUPPORTED, "it has no packed weights");
+  }
+  return onednn_image_write(program->packed, program->packed_count, write, context);
 }
 
 bool onednn_program_raises(const onednn_program_t *program) {

@@ -18,6 +18,12 @@ CLEAVE_MUST_USE cleave_status_t onednn_program_create(const onednn_base_t *base,
                                                       onednn_program_t **out, cleave_message_t *message);
 void onednn_program_destroy(onednn_program_t *program);
 
+/* Writes the packed weights (image.h). CLEAVE_ERROR_UNSUPPORTED if there are none. */
+CLEAVE_MUST_USE cleave_status_t onednn_program_save(const onednn_program_t *program,
+                                                    cleave_status_t (*write)(void *context, const void *data,
+                                                                             size_t bytes),
+                                                    void *context, cleave_message_t *message);
+
 const cleave_program_info_t *onednn_program_info(const onednn_program_t *program);
 
 /* May a step raise the flag "invalid"? If so, the caller lowers the flag before a run. */

@@ -9,13 +9,15 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "system/clock.h"
+#include "system/threads.h"
 
-enum { FORMAT_VERSION = 1, BYTE_ORDER_MARK = 0x01020304, ALIGNMENT = 64, MAX_KEY = 1 << 20 };
+enum { FORMAT_VERSION = 2, BYTE_ORDER_MARK = 0x01020304, ALIGNMENT = 64, MAX_KEY = 1 << 20 };
 
 static const char MAGIC[8] = {'C', 'L', 'V', 'B', 'L', 'O', 'B', '\n'};
 
@@ -112,17 +114,46 @@ static cleave_status_t check_header(const header_t *header, uint64_t size, cleav
   return CLEAVE_OK;
 }
 
-static cleave_status_t check_content(const char *file, uint64_t size, const char *key,
-                                     cleave_error_t *error) {
-  header_t header;
-  if (size < HEADER_BYTES) {
-    return fail(error, "it is truncated");
+typedef struct pieces {
+  const char *content;
+  uint64_t length;
+  cleave_digest_t *digests;
+} pieces_t;
+
+static void digest_pieces(void *context, int64_t begin, int64_t end) {
+  const pieces_t *pieces = context;
+  for (int64_t k = begin; k < end; k++) {
+    uint64_t start = (uint64_t)k * CLEAVE_BLOB_PIECE;
+    uint64_t rest = pieces->length - start;
+    pieces->digests[k] = cleave_digest_bytes(pieces->content + start,
+                                             (size_t)(rest < CLEAVE_BLOB_PIECE ? rest : CLEAVE_BLOB_PIECE));
   }
+}
+
+/* The digest of the content, and with it all of its pages: by several threads. */
+static cleave_status_t digest_content(const char *content, uint64_t length, int32_t threads,
+                                      cleave_digest_t *out_digest, cleave_error_t *error) {
+  uint64_t count = length / CLEAVE_BLOB_PIECE + (length % CLEAVE_BLOB_PIECE != 0 ? 1 : 0);
+  pieces_t pieces = {content, length, cleave_allocate((size_t)count + 1, sizeof(cleave_digest_t))};
+  if (pieces.digests == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  cleave_parallel_for(threads, (int64_t)count, 4, digest_pieces, &pieces);
+  *out_digest = cleave_digest_bytes(pieces.digests, (size_t)count * sizeof *pieces.digests);
+  cleave_free(pieces.digests);
+  return CLEAVE_OK;
+}
+
+static cleave_status_t check_content(const char *file, uint64_t size, const cleave_blob_reading_t *reading,
+                                     cleave_error_t *error) {
+  const char *key = reading->key;
+  cleave_digest_t content;
+  header_t header;
   memcpy(&header, file, sizeof header);
   CLEAVE_TRY(check_header(&header, size, error));
   const char *found = file + HEADER_BYTES;
   uint64_t start = content_start(header.key_length);
-  cleave_digest_t content = cleave_digest_bytes(file + start, (size_t)header.content_length);
+  CLEAVE_TRY(digest_content(file + start, header.content_length, reading->threads, &content, error));
   bool is_whole = cleave_digest_equal(digest_file(&header, found, content), header.digest);
   for (uint64_t k = HEADER_BYTES + header.key_length; k < start; k++) {
     is_whole = is_whole && file[k] == 0;
@@ -136,36 +167,44 @@ static cleave_status_t check_content(const char *file, uint64_t size, const char
   return CLEAVE_OK;
 }
 
-cleave_status_t cleave_blob_read(const char *path, const char *key, uint64_t limit, cleave_blob_t *out_blob,
-                                 bool *out_exists, cleave_error_t *error) {
+cleave_status_t cleave_blob_read(const char *path, const cleave_blob_reading_t *reading,
+                                 cleave_blob_t *out_blob, bool *out_exists, cleave_error_t *error) {
   int descriptor = -1;
   uint64_t size = 0;
   char *memory = NULL;
   cleave_status_t status = CLEAVE_OK;
   *out_blob = (cleave_blob_t){0};
   CLEAVE_TRY(open_own(path, &descriptor, &size, out_exists, error));
-  if (size > limit || size > SIZE_MAX / 2) {
-    CLEAVE_TRY_CLEANUP(cleave_error_set(error, CLEAVE_ERROR_LIMIT,
-                                        "%" PRIu64 " bytes, expected at most %" PRIu64, size, limit));
+  if (size > reading->limit || size > SIZE_MAX / 2) {
+    CLEAVE_TRY_CLEANUP(cleave_error_set(
+        error, CLEAVE_ERROR_LIMIT, "%" PRIu64 " bytes, expected at most %" PRIu64, size, reading->limit));
   }
-  memory = cleave_allocate_aligned((size_t)size + 1);
-  if (memory == NULL) {
-    CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(error));
+  if (size < HEADER_BYTES) {
+    CLEAVE_TRY_CLEANUP(fail(error, "it is truncated"));
   }
-  CLEAVE_TRY_CLEANUP(read_all(descriptor, memory, (size_t)size, error));
-  CLEAVE_TRY_CLEANUP(check_content(memory, size, key, error));
-  uint64_t start = content_start(strlen(key));
-  *out_blob = (cleave_blob_t){.data = memory + start, .bytes = (size_t)(size - start), .memory = memory};
+  void *mapped = mmap(NULL, (size_t)size, PROT_READ, MAP_PRIVATE, descriptor, 0);
+  if (mapped == MAP_FAILED) {
+    CLEAVE_TRY_CLEANUP(cleave_error_set(error, CLEAVE_ERROR_IO, "cannot map: %s", strerror(errno)));
+  }
+  memory = mapped;
+  CLEAVE_TRY_CLEANUP(check_content(memory, size, reading, error));
+  uint64_t start = content_start(strlen(reading->key));
+  *out_blob = (cleave_blob_t){
+      .data = memory + start, .bytes = (size_t)(size - start), .memory = memory, .size = (size_t)size};
   memory = NULL;
   (void)futimens(descriptor, NULL); /* it was used now */
 cleanup:
-  cleave_free(memory);
+  if (memory != NULL) {
+    (void)munmap(memory, (size_t)size);
+  }
   (void)close(descriptor);
   return status;
 }
 
 void cleave_blob_deinit(cleave_blob_t *blob) {
-  cleave_free(blob->memory);
+  if (blob->memory != NULL) {
+    (void)munmap(blob->memory, blob->size);
+  }
   *blob = (cleave_blob_t){0};
 }
 
@@ -236,6 +275,7 @@ void cleave_blob_writer_start(cleave_blob_writer_t *writer, const char *folder, 
                                    .limit = limit,
                                    .start = content_start(length),
                                    .error = CLEAVE_ERROR_INIT};
+  cleave_digest_start(&writer->piece);
   cleave_digest_start(&writer->digest);
   cleave_status_t status = CLEAVE_OK;
   if (writer->temporary == NULL) {
@@ -258,6 +298,26 @@ cleanup:
   (void)status; /* in writer->error */
 }
 
+static void end_piece(cleave_blob_writer_t *writer) {
+  cleave_digest_t digest = cleave_digest_end(&writer->piece);
+  cleave_digest_add(&writer->digest, &digest, sizeof digest);
+  cleave_digest_start(&writer->piece);
+}
+
+static void add_content(cleave_blob_writer_t *writer, const char *data, size_t bytes) {
+  while (bytes > 0) {
+    size_t room = CLEAVE_BLOB_PIECE - (size_t)(writer->content % CLEAVE_BLOB_PIECE);
+    size_t count = bytes < room ? bytes : room;
+    cleave_digest_add(&writer->piece, data, count);
+    writer->content += count;
+    data += count;
+    bytes -= count;
+    if (count == room) {
+      end_piece(writer);
+    }
+  }
+}
+
 cleave_status_t cleave_blob_writer_write(void *context, const void *data, size_t bytes) {
   cleave_blob_writer_t *writer = context;
   uint64_t end = 0;
@@ -269,8 +329,7 @@ cleave_status_t cleave_blob_writer_write(void *context, const void *data, size_t
                             "the backend gave %zu bytes at a NULL pointer", bytes);
   }
   CLEAVE_TRY(write_piece(writer, data, bytes, end));
-  cleave_digest_add(&writer->digest, data, bytes);
-  writer->content += bytes;
+  add_content(writer, data, bytes);
   return CLEAVE_OK;
 }
 
@@ -280,6 +339,9 @@ static cleave_status_t write_header(cleave_blob_writer_t *writer) {
                      .key_length = strlen(writer->key),
                      .content_length = writer->content};
   memcpy(header.magic, MAGIC, sizeof MAGIC);
+  if (writer->content % CLEAVE_BLOB_PIECE != 0) {
+    end_piece(writer);
+  }
   header.digest = digest_file(&header, writer->key, cleave_digest_end(&writer->digest));
   if (fseek(writer->file, 0, SEEK_SET) != 0) {
     return cleave_error_set(&writer->error, CLEAVE_ERROR_IO, "%s", strerror(errno));

@@ -4,11 +4,12 @@
  *
  *   bytes   what
  *   0-7     "CLVBLOB\n"
- *   8-11    version of this format: 1
+ *   8-11    version of this format: 2
  *   12-15   0x01020304, in the byte order of the machine
  *   16-23   length of the key
  *   24-31   length of the content
- *   32-47   digest (system/digest.h) of the 32 bytes before, the key, and the digest of the content
+ *   32-47   digest (system/digest.h) of the 32 bytes before, the key, and the digests of the content's pieces
+ *           of CLEAVE_BLOB_PIECE bytes
  *   48-     the key, a text; zeros up to a multiple of 64; the content, up to the end
  *
  * A file is written beside its place, under a name that begins with CLEAVE_BLOB_TEMPORARY, for the user's
@@ -17,22 +18,32 @@
 #ifndef CLEAVE_BACKEND_PROGRAM_BLOB_FILE_H
 #define CLEAVE_BACKEND_PROGRAM_BLOB_FILE_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "base/text.h"
 #include "system/digest.h"
 
+#define CLEAVE_BLOB_PIECE (1U << 20)
 #define CLEAVE_BLOB_TEMPORARY ".writing-"
 
 typedef struct cleave_blob {
-  const void *data; /* aligned to 64 bytes */
+  const void *data; /* aligned to 64 bytes; mapped, so that processes share it */
   size_t bytes;
-  void *memory; /* owned: the whole file */
+  void *memory; /* owned: the whole file, `size` bytes */
+  size_t size;
 } cleave_blob_t;
 
-/* Reads a file that has this key, and at most `limit` bytes. *out_exists: there is something of this name;
- * if it cannot be used, the error says why. Without it, the error is empty. */
-CLEAVE_MUST_USE cleave_status_t cleave_blob_read(const char *path, const char *key, uint64_t limit,
+/* How a file is read. */
+typedef struct cleave_blob_reading {
+  const char *key;
+  uint64_t limit;  /* bytes, at most */
+  int32_t threads; /* that look through the content */
+} cleave_blob_reading_t;
+
+/* Maps a file that has this key. *out_exists: there is something of this name; if it cannot be used, the
+ * error says why. Without it, the error is empty. */
+CLEAVE_MUST_USE cleave_status_t cleave_blob_read(const char *path, const cleave_blob_reading_t *reading,
                                                  cleave_blob_t *out_blob, bool *out_exists,
                                                  cleave_error_t *error);
 void cleave_blob_deinit(cleave_blob_t *blob);
@@ -48,7 +59,8 @@ typedef struct cleave_blob_writer {
   uint64_t limit;  /* of the whole file */
   uint64_t start;  /* of the content */
   uint64_t content;
-  cleave_digest_state_t digest; /* of the content */
+  cleave_digest_state_t piece;  /* of the content's last piece */
+  cleave_digest_state_t digest; /* of the digests of the pieces before it */
   cleave_error_t error;         /* the first one: nothing is written after it */
 } cleave_blob_writer_t;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Constants cost the most: gigabytes of weights are read at the speed of memory, once per tensor version of
-// the process (a small table remembers the last ones), and then stand for themselves as 16 bytes.
+// Constants cost the most. Those that lie in a mapped file are known by the file, its times, and their place
+// in it, so that none of their pages is read. Others are read at the speed of memory, once per tensor version
+// of the process (a small table remembers the last ones), and then stand for themselves as 16 bytes.
 #include "backend/program/blob_key.h"
 
 #include <inttypes.h>
@@ -11,6 +12,7 @@
 
 #include "backend/program/device.h"
 #include "system/digest.h"
+#include "system/file.h"
 
 /* ---- constants ---- */
 
@@ -70,8 +72,13 @@ static bool add_constant(cleave_digest_state_t *state, const cleave_tensor_view_
   if (tensor->storage != CLEAVE_STORAGE_DENSE || count < 0) {
     return false;
   }
-  bool is_small = (uint64_t)count * cleave_dtype_size(tensor->dtype) <= SMALL_BYTES;
-  if (is_small || !recall(tensor->version, &digest)) {
+  size_t bytes = (size_t)count * cleave_dtype_size(tensor->dtype);
+  bool is_small = bytes <= SMALL_BYTES;
+  cleave_file_identity_t identity;
+  if (!is_small && tensor->dtype != CLEAVE_DTYPE_STRING &&
+      cleave_file_identify(tensor->data, bytes, &identity)) {
+    digest = cleave_digest_bytes(&identity, sizeof identity);
+  } else if (is_small || !recall(tensor->version, &digest)) {
     digest = digest_data(tensor, count);
     if (!is_small) {
       remember(tensor->version, digest);

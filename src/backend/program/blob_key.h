@@ -14,8 +14,9 @@
  *   option level=3                            one line each, by key
  *   region 1a..., 12 nodes                    hash of the region (cleave_region_view_t)
  *   types 77...                               digest of values, nodes and how they hang together
- *   constants 03...                           digest of the content of all constants
- *   name                                      of a node on its own, which is part of its program
+ *   constants 03...                           digest of all constants: of their content, or of the mapped
+ * file that they lie in (device, inode, size, times) and their place name of a node on its own, which is part
+ * of its program
  */
 #ifndef CLEAVE_BACKEND_PROGRAM_BLOB_KEY_H
 #define CLEAVE_BACKEND_PROGRAM_BLOB_KEY_H
@@ -24,7 +25,7 @@
 #include "base/text.h"
 
 /* Appends the key of a request. False if the request has none (sparse constants), or without memory.
- * Thread-safe; constants are read once per version. */
+ * Thread-safe; constants are read once per version, those of mapped files never. */
 bool cleave_blob_key_build(const cleave_program_request_t *request, cleave_text_t *key);
 
 /* What follows `label` and a space in the line that begins with it: "mirror" for "version"; "" if there is

@@ -264,12 +264,13 @@ static void make_room(cleave_blob_store_t *store) {
 
 /* ---- reading and writing ---- */
 
-bool cleave_blob_store_read(cleave_blob_store_t *store, const char *key, cleave_blob_t *out_blob) {
+bool cleave_blob_store_read(cleave_blob_store_t *store, const char *key, int32_t threads,
+                            cleave_blob_t *out_blob) {
+  const cleave_blob_reading_t reading = {.key = key, .limit = store->limit, .threads = threads};
   cleave_error_t error = CLEAVE_ERROR_INIT;
   bool exists = false;
   char *path = find_path(store, key);
-  bool good =
-      path != NULL && cleave_blob_read(path, key, store->limit, out_blob, &exists, &error) == CLEAVE_OK;
+  bool good = path != NULL && cleave_blob_read(path, &reading, out_blob, &exists, &error) == CLEAVE_OK;
   if (!good && exists) {
     cleave_log(store->log, CLEAVE_LOG_WARNING, "%s: not used: %s; the region is compiled again", path,
                error.message);

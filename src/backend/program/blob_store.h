@@ -26,8 +26,10 @@ CLEAVE_MUST_USE cleave_status_t cleave_blob_store_open(const char *folder, uint6
 void cleave_blob_store_close(cleave_blob_store_t *store);
 const char *cleave_blob_store_folder(const cleave_blob_store_t *store);
 
-/* The content for a key; false if there is none that can be used. */
-bool cleave_blob_store_read(cleave_blob_store_t *store, const char *key, cleave_blob_t *out_blob);
+/* The content for a key, looked through by at most `threads` threads; false if there is none that can be
+ * used. */
+bool cleave_blob_store_read(cleave_blob_store_t *store, const char *key, int32_t threads,
+                            cleave_blob_t *out_blob);
 /* What is there for this key was refused by its backend: for the log. */
 void cleave_blob_store_refuse(cleave_blob_store_t *store, const char *key, const char *reason);
 

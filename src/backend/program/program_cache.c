@@ -108,6 +108,7 @@ static void destroy(cleave_program_t *program) {
     (void)pthread_mutex_destroy(&program->running);
     cleave_program_cache_release(program->cache);
   }
+  cleave_blob_deinit(&program->blob);
   cleave_free(program->constant_versions);
   cleave_free(program);
 }
@@ -130,7 +131,7 @@ static bool load_blob(cleave_program_t *program, const cleave_program_request_t 
   void *state = request->handle->state;
   cleave_message_t reason = {.text = ""};
   cleave_blob_t blob;
-  if (!cleave_blob_store_read(request->blobs, key, &blob)) {
+  if (!cleave_blob_store_read(request->blobs, key, request->options->threads, &blob)) {
     return false;
   }
   cleave_status_t status = blobs->check(state, request->options->device, blob.data, blob.bytes, &reason);
@@ -138,13 +139,14 @@ static bool load_blob(cleave_program_t *program, const cleave_program_request_t 
     status = blobs->load(state, &request->view->region, request->options, blob.data, blob.bytes,
                          &program->program, &reason);
   }
-  cleave_blob_deinit(&blob);
   if (status != CLEAVE_OK || program->program == NULL) {
+    cleave_blob_deinit(&blob);
     program->program = NULL;
     reason.text[sizeof reason.text - 1] = '\0';
     cleave_blob_store_refuse(request->blobs, key, reason.text[0] == '\0' ? "no reason given" : reason.text);
     return false;
   }
+  program->blob = blob;
   program->is_loaded = true;
   return true;
 }

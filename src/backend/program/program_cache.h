@@ -13,6 +13,7 @@
 
 #include <pthread.h>
 
+#include "backend/program/blob_file.h"
 #include "backend/region/view.h"
 #include "backend/registry/registry.h"
 
@@ -44,7 +45,8 @@ typedef struct cleave_program {
   uint64_t options_hash;
   bool is_executor; /* of a single operator: `program` is for the backend's `imperative` */
   bool is_private;
-  bool is_loaded; /* from a blob: nothing was compiled */
+  bool is_loaded;     /* from a blob: nothing was compiled */
+  cleave_blob_t blob; /* that it was loaded from: the backend's program may read it */
   /* sharing between sessions */
   cleave_program_cache_t *cache; /* NULL: one session has it alone */
   struct cleave_program *next;   /* of the same bucket; under the cache's lock */

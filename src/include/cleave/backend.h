@@ -422,12 +422,13 @@ typedef struct cleave_backend_blobs {
                           cleave_status_t (*write)(void *context, const void *data, size_t bytes),
                           void *context, cleave_message_t *message);
   /* Can this library, on this device, use the blob? CLEAVE_ERROR_UNSUPPORTED: no, and why. The bytes come
-   * from a file: they are those that `save` wrote, unless somebody wants to do harm. Aligned to 64 bytes, and
-   * valid during the call. */
+   * from a file: they are those that `save` wrote, unless somebody wants to do harm. Aligned to 64 bytes,
+   * read only, and valid during the call. */
   cleave_status_t (*check)(void *state, uint32_t device, const void *data, size_t bytes,
                            cleave_message_t *message);
-  /* As `compile`, from a blob of the same region that `check` has accepted. Where it fails, the region is
-   * compiled. */
+  /* As `compile`, from a blob of the same region that `check` has accepted. If it fails, the region is
+   * compiled. `data` stays where it is until the program has been unloaded: a program may read its weights
+   * there, in memory that processes share. */
   cleave_status_t (*load)(void *state, const cleave_region_view_t *region,
                           const cleave_compile_options_t *options, const void *data, size_t bytes,
                           void **out_program, cleave_message_t *message);

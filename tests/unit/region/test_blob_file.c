@@ -55,9 +55,9 @@ UNIT_TEST(a_file_with_any_bit_flipped_is_compiled_anew) {
     check_replaced(path, data, length, "");
     data[k] ^= (char)(1 << k % 8);
   }
-  data[8] = 2;
-  check_replaced(path, data, length, "format version 2, expected 1");
   data[8] = 1;
+  check_replaced(path, data, length, "format version 1, expected 2");
+  data[8] = 2;
   const char mark[4] = {data[15], data[14], data[13], data[12]};
   memcpy(data + 12, mark, 4);
   check_replaced(path, data, length, "another byte order");
