@@ -89,6 +89,36 @@ run="$program run net.lua --rules rules.lua --load $libraries/libblobs.so --repe
   expect "several processes" "" "$(cat failures 2>/dev/null)"
   expect "leave one file" 1 "$(ls -A shared | wc -l | tr -d ' ')"
 
+  # oneDNN's packed weights.
+  if "$program" backends 2>/dev/null | grep -q '^ *onednn  *[0-9]'; then
+    cat >conv.lua <<'LUA'
+local x = g.input("x", "float32", { 1, 16, 12, 12 })
+local y = g.Relu(g.Conv(x, g.weight({ 32, 16, 3, 3 }), { kernel_shape = { 3, 3 }, pads = { 1, 1, 1, 1 } }))
+g.output("y", g.Conv(y, g.weight({ 24, 32, 1, 1 })))
+LUA
+    conv="$program run conv.lua --rules onednn --repeat 1 --threads 1 --verify"
+    check "weights are packed" 0 '(0 of 1 programs from weights)' $conv --cache weights
+    check "and mapped by the next process" 0 '(1 of 1 programs from weights)' $conv --cache weights
+    also "with the same values" 'all outputs match'
+    check "another instruction set packs again" 0 '(0 of 1 programs from weights)' \
+      env DNNL_MAX_CPU_ISA=SSE41 $conv --cache weights
+    also "with the right values" 'all outputs match'
+    for file in weights/*.blob; do
+      printf 'X' | dd of="$file" bs=1 seek=4000 conv=notrunc 2>/dev/null
+    done
+    check "damaged weights are not used" 0 'its content was changed after it was written' $conv --cache weights --log warning
+    also "but packed" 'all outputs match'
+    rm -f failures
+    for k in 1 2 3 4; do
+      $conv --cache packed --repeat 3 >"out$k" 2>&1 || echo "process $k failed" >>failures &
+    done
+    wait
+    expect "several processes pack" "" "$(cat failures 2>/dev/null)"
+    expect "and leave one file" 1 "$(ls -A packed | wc -l | tr -d ' ')"
+    check "a full disk" 0 'not written' sh -c "(ulimit -f 8; $conv --cache little --log warning 2>&1) | cat"
+    also "costs the cache alone" 'all outputs match'
+  fi
+
   # Options.
   check "an option of nobody" 0 "warning: option 'blobs.a' has no effect: nothing runs on blobs" \
     "$program" run net.lua --load "$libraries/libblobs.so" --option blobs.a=1 --repeat 1

@@ -232,7 +232,7 @@ UNIT_TEST(a_folder_is_made_and_one_that_cannot_be_is_an_error) {
   cleave_blob_t blob;
   unit_ok(cleave_blob_store_clear(store, e));
   ck_assert_int_eq(rmdir(deep), 0);
-  ck_assert(!cleave_blob_store_read(store, "key", &blob));
+  ck_assert(!cleave_blob_store_read(store, "key", 1, &blob));
   unit_fails_with(cleave_blob_store_clear(store, e), CLEAVE_ERROR_IO, "No such file or directory");
   cleave_blob_store_close(store);
   session_case_deinit(&c);
