@@ -200,7 +200,7 @@ static void add(cleave_blob_store_t *store, const char *key, size_t size) {
 
 static bool has(cleave_blob_store_t *store, const char *key) {
   cleave_blob_t blob;
-  bool found = cleave_blob_store_read(store, key, &blob);
+  bool found = cleave_blob_store_read(store, key, 1, &blob);
   cleave_blob_deinit(&blob);
   struct timespec pause = {.tv_nsec = 20000000};
   (void)nanosleep(&pause, NULL);
