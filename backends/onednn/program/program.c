@@ -2,6 +2,7 @@
 // Programs. Memory objects are grouped by what they point into: group 0 is the workspace, then one group per
 // region input and output; constants need no group. Objects are shared by all steps that see the same place
 // in the same layout.
+// Long file: one life of a program, from its plan to its runs.
 #include "onednn/program/program.h"
 
 #include <omp.h>
