@@ -81,36 +81,32 @@ for preset in $presets; do
   fi
 done
 
+# Adds the last line `N passed, M failed` of a log; a log without one is a failure, unless it says why it was skipped.
+count_log() {
+  last=$(grep -E '^[0-9]+ passed, [0-9]+ failed$' "$1" | tail -n 1)
+  if [ -n "$last" ]; then
+    passed=$((passed + ${last%% passed*}))
+    last=${last##*passed, }
+    failed=$((failed + ${last%% failed*}))
+  elif ! grep -q '^skipped: ' "$1"; then
+    failed=$((failed + 1))
+  fi
+}
+
 if [ "$models" != none ]; then
   echo "== models"
   sh tests/models/check.sh build/release/cleave "$models" | tee build/models.log
-  last=$(grep -E '^[0-9]+ passed, [0-9]+ failed$' build/models.log | tail -n 1)
-  passed=$((passed + ${last%% passed*}))
-  failed_models=${last##*passed, }
-  failed=$((failed + ${failed_models%% failed*}))
+  count_log build/models.log
   echo "== gradients of models"
   sh tests/models/check_gradients.sh build/release/cleave "$models" | tee build/models_gradients.log
-  last=$(grep -E '^[0-9]+ passed, [0-9]+ failed$' build/models_gradients.log | tail -n 1)
-  passed=$((passed + ${last%% passed*}))
-  failed_models=${last##*passed, }
-  failed=$((failed + ${failed_models%% failed*}))
+  count_log build/models_gradients.log
   echo "== training of models"
   mkdir -p build/models/training
   /usr/bin/python3 tests/models/training.py build/release/cleave build/models/training | tee build/models_training.log
-  last=$(grep -E '^[0-9]+ passed, [0-9]+ failed$' build/models_training.log | tail -n 1)
-  passed=$((passed + ${last%% passed*}))
-  failed_models=${last##*passed, }
-  failed=$((failed + ${failed_models%% failed*}))
+  count_log build/models_training.log
   echo "== models in ONNX Runtime"
   sh tests/models/check_ort.sh build/release/cleave "$models" | tee build/models_ort.log
-  last=$(grep -E '^[0-9]+ passed, [0-9]+ failed$' build/models_ort.log | tail -n 1)
-  if [ -n "$last" ]; then
-    passed=$((passed + ${last%% passed*}))
-    failed_models=${last##*passed, }
-    failed=$((failed + ${failed_models%% failed*}))
-  elif ! grep -q '^skipped: ' build/models_ort.log; then
-    failed=$((failed + 1))
-  fi
+  count_log build/models_ort.log
 fi
 
 echo
