@@ -215,7 +215,8 @@ cleave_status_t cleave_outputs_load(const char *folder, cleave_tensor_t **output
 
 /* ---- NAME=... ---- */
 
-static const char *input_name(const cleave_graph_t *graph, size_t index) {
+static const char *input_name(const void *owner, uint32_t index) {
+  const cleave_graph_t *graph = owner;
   return cleave_value_name(graph, graph->inputs.items[index]);
 }
 
@@ -223,48 +224,41 @@ static cleave_dtype_t input_dtype(const cleave_graph_t *graph, size_t index) {
   return (cleave_dtype_t)cleave_graph_value(graph, graph->inputs.items[index])->dtype;
 }
 
-static uint32_t input_by_name(const cleave_graph_t *graph, const char *name) {
-  for (uint32_t k = 0; k < graph->inputs.count; k++) {
-    if (strcmp(input_name(graph, k), name) == 0) {
-      return k;
-    }
-  }
-  return CLEAVE_INDEX_NONE;
-}
-
-/* Splits "NAME=VALUE" at the first '=' whose left side is an input; positions come back by name. A name that
- * no input has is an error, or CLEAVE_INDEX_NONE if rules may still add it. */
-static cleave_status_t find_input(const cleave_graph_t *graph, const char *option, const char *text,
-                                  bool may_be_added, uint32_t *out_index, const char **out_value,
-                                  cleave_error_t *error) {
-  char name[512];
-  for (const char *equals = strchr(text, '='); equals != NULL; equals = strchr(equals + 1, '=')) {
-    (void)snprintf(name, sizeof name, "%.*s", (int)(equals - text < 500 ? equals - text : 500), text);
-    *out_index = input_by_name(graph, name);
+cleave_status_t cleave_port_option_find(const cleave_port_option_t *ports, const char *text,
+                                        uint32_t *out_index, const char **out_value, cleave_error_t *error) {
+  const char *first = strchr(text, '=');
+  for (const char *equals = first; equals != NULL; equals = strchr(equals + 1, '=')) {
+    size_t length = (size_t)(equals - text);
     *out_value = equals + 1;
-    if (*out_index != CLEAVE_INDEX_NONE) {
-      return CLEAVE_OK;
+    for (uint32_t k = 0; k < ports->count; k++) {
+      const char *name = ports->name(ports->owner, k);
+      if (strncmp(name, text, length) == 0 && name[length] == '\0') {
+        *out_index = k;
+        return CLEAVE_OK;
+      }
     }
   }
-  const char *equals = strchr(text, '=');
-  if (equals == NULL || equals == text) {
+  *out_index = CLEAVE_INDEX_NONE;
+  if (first == NULL || first == text) {
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "%s: expected NAME=VALUE, found '%s'",
-                            option, text);
+                            ports->option, text);
   }
-  if (may_be_added) {
+  if (ports->may_be_added) {
     return CLEAVE_OK;
   }
-  (void)snprintf(name, sizeof name, "%.*s", (int)(equals - text < 500 ? equals - text : 500), text);
+  char name[512];
+  char hint[160];
   cleave_nearest_t nearest = {0};
   cleave_text_t names = {0};
-  char hint[160];
-  for (size_t k = 0; k < graph->inputs.count; k++) {
-    cleave_nearest_offer(&nearest, name, input_name(graph, k));
-    cleave_text_show(&names, "%s%s", k == 0 ? "" : ", ", input_name(graph, k));
+  (void)snprintf(name, sizeof name, "%.*s", (int)(first - text < 500 ? first - text : 500), text);
+  for (uint32_t k = 0; k < ports->count; k++) {
+    cleave_nearest_offer(&nearest, name, ports->name(ports->owner, k));
+    cleave_text_show(&names, "%s%s", k == 0 ? "" : ", ", ports->name(ports->owner, k));
   }
   cleave_status_t status = cleave_error_set(
-      error, CLEAVE_ERROR_INVALID_ARGUMENT, "%s: the model has no input '%s'%s; its inputs are: %s", option,
-      name, cleave_nearest_hint(&nearest, hint, sizeof hint), cleave_text_get(&names));
+      error, CLEAVE_ERROR_INVALID_ARGUMENT, "%s: the model has no %s '%s'%s; its %ss are: %s", ports->option,
+      ports->kind, name, cleave_nearest_hint(&nearest, hint, sizeof hint), ports->kind,
+      cleave_text_get(&names));
   cleave_text_deinit(&names);
   return status;
 }
@@ -337,11 +331,16 @@ static void read_as(cleave_tensor_t *tensor, cleave_dtype_t wanted) {
 /* Reads what files give. */
 static cleave_status_t read_files(const cleave_graph_t *graph, const cleave_input_request_t *request,
                                   cleave_inputs_t *inputs, cleave_error_t *error) {
+  const cleave_port_option_t ports = {.option = "--input",
+                                      .kind = "input",
+                                      .owner = graph,
+                                      .name = input_name,
+                                      .count = (uint32_t)graph->inputs.count,
+                                      .may_be_added = request->may_be_added};
   for (size_t k = 0; k < request->files->count; k++) {
     uint32_t index = 0;
     const char *path = NULL;
-    CLEAVE_TRY(
-        find_input(graph, "--input", request->files->items[k], request->may_be_added, &index, &path, error));
+    CLEAVE_TRY(cleave_port_option_find(&ports, request->files->items[k], &index, &path, error));
     if (index != CLEAVE_INDEX_NONE) {
       cleave_tensor_release(inputs->tensors[index]);
       inputs->tensors[index] = NULL;

@@ -35,6 +35,22 @@ CLEAVE_MUST_USE cleave_status_t cleave_model_read(const char *path, cleave_setti
                                                   const cleave_text_list_t *files, const char *folder,
                                                   cleave_model_t **out_model, cleave_error_t *error);
 
+/* The inputs or outputs that an option names. */
+typedef struct cleave_port_option {
+  const char *option; /* "--input" */
+  const char *kind;   /* "input" */
+  const void *owner;  /* of the names, which are never NULL */
+  const char *(*name)(const void *owner, uint32_t index);
+  uint32_t count;
+  bool may_be_added; /* a name that none of them has is no error: rules may add a port of that name */
+} cleave_port_option_t;
+
+/* Splits "NAME=VALUE" at the first '=' whose left side is one of the names. *out_index: CLEAVE_INDEX_NONE if
+ * it is none and may be added. */
+CLEAVE_MUST_USE cleave_status_t cleave_port_option_find(const cleave_port_option_t *ports, const char *text,
+                                                        uint32_t *out_index, const char **out_value,
+                                                        cleave_error_t *error);
+
 /* Inputs of a model, by position. */
 typedef struct cleave_inputs {
   size_t count;

@@ -2,49 +2,24 @@
 // Writing the outputs of a run.
 #include "cli/report/run_outputs.h"
 
-#include <string.h>
-
 #include "cli/common/load.h"
 #include "runtime/model/model.h"
 #include "system/file.h"
 #include "tools/verify/check.h"
 
-static cleave_status_t fail_unknown(const cleave_model_t *model, const char *text, cleave_error_t *error) {
-  const char *equals = strchr(text, '=');
-  if (equals == NULL || equals == text) {
-    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "--output: expected NAME=FILE, found '%s'",
-                            text);
-  }
-  cleave_text_t names = {0};
-  for (uint32_t k = 0; k < cleave_model_output_count(model); k++) {
-    cleave_port_t port;
-    if (cleave_model_output(model, k, &port, error) == CLEAVE_OK) {
-      cleave_text_show(&names, "%s%s", k == 0 ? "" : ", ", port.name);
-    }
-  }
-  cleave_status_t status = cleave_error_set(
-      error, CLEAVE_ERROR_INVALID_ARGUMENT, "--output: the model has no output '%.*s'; its outputs are: %s",
-      (int)(equals - text < 200 ? equals - text : 200), text, cleave_text_get(&names));
-  cleave_text_deinit(&names);
-  return status;
+static const char *output_name(const void *owner, uint32_t index) {
+  cleave_port_t port;
+  return cleave_model_output(owner, index, &port, NULL) == CLEAVE_OK ? port.name : "";
 }
 
-/* Splits NAME=FILE at the first '=' whose left side is an output. */
 static cleave_status_t find_output(const cleave_model_t *model, const char *text, uint32_t *out_index,
                                    const char **out_path, cleave_error_t *error) {
-  for (const char *equals = strchr(text, '='); equals != NULL; equals = strchr(equals + 1, '=')) {
-    char *name = cleave_copy_text(text, (size_t)(equals - text));
-    if (name == NULL) {
-      return cleave_error_out_of_memory(error);
-    }
-    *out_index = cleave_model_find_output(model, name);
-    *out_path = equals + 1;
-    cleave_free(name);
-    if (*out_index != CLEAVE_INDEX_NONE) {
-      return CLEAVE_OK;
-    }
-  }
-  return fail_unknown(model, text, error);
+  const cleave_port_option_t ports = {.option = "--output",
+                                      .kind = "output",
+                                      .owner = model,
+                                      .name = output_name,
+                                      .count = cleave_model_output_count(model)};
+  return cleave_port_option_find(&ports, text, out_index, out_path, error);
 }
 
 cleave_status_t cleave_run_outputs_check(const cleave_run_outputs_t *outputs, const cleave_model_t *model,
@@ -69,12 +44,10 @@ static cleave_status_t copy_output(const cleave_job_t *job, uint32_t index, clea
 static cleave_status_t write_file(const cleave_job_t *job, const char *text, cleave_error_t *error) {
   uint32_t index = 0;
   const char *path = NULL;
-  cleave_port_t port;
   cleave_tensor_t *tensor = NULL;
   CLEAVE_TRY(find_output(job->model, text, &index, &path, error));
-  CLEAVE_TRY(cleave_model_output(job->model, index, &port, error));
   CLEAVE_TRY(copy_output(job, index, &tensor, error));
-  cleave_status_t status = cleave_tensor_save(path, tensor, port.name, error);
+  cleave_status_t status = cleave_tensor_save(path, tensor, output_name(job->model, index), error);
   cleave_tensor_release(tensor);
   return status;
 }
