@@ -63,7 +63,7 @@ fi
 for language in c c++; do
   standard=c11
   [ $language = c ] || standard=c++17
-  for header in backend.h context.h cleave.h engine.h array.h train.h; do
+  for header in backend.h context.h cleave.h engine.h array.h train.h server.h; do
     printf '#include "cleave/%s"\n' "$header" |
       ${CC:-cc} -x $language -std=$standard -pedantic-errors -Wall -Wextra -Werror -Isrc/include -fsyntax-only - ||
       complain "$header does not compile alone as $language"
