@@ -15,9 +15,9 @@
 #include "cli/report/run_watch.h"
 #include "cli/report/times.h"
 #include "runtime/model/model.h"
-#include "runtime/session/profile.h"
 #include "system/clock.h"
 #include "system/threads.h"
+#include "tools/profile/profile.h"
 #include "tools/verify/check.h"
 
 /* Without --repeat: at least MIN_RUNS, then as many as fit into BUDGET_MS, at most MAX_RUNS. */

@@ -31,6 +31,8 @@ enum { TAKEN_PERCENT = 30, CALM_PERCENT = 20, LOOKS = 4 };
 /* How long to be calm before threads spin again. A return that was wrong doubles it. */
 static const uint64_t least_patience = 50 * MS;
 static const uint64_t most_patience = 2000 * MS;
+/* While runs use one thread, which finds a free processor and never waits. */
+static const uint64_t alone_patience = 1000 * MS;
 
 typedef struct member {
   pid_t id;
@@ -53,6 +55,7 @@ static struct {
   atomic_uint generation; /* grows when members are missing */
   atomic_bool is_parked;
   atomic_bool is_taken;
+  atomic_bool is_alone; /* a run since the last look used one thread */
   atomic_uint active;
   _Atomic uint64_t since; /* of the runs that are active */
   _Atomic uint64_t busy;  /* ns of runs that have ended */
@@ -152,6 +155,9 @@ static void judge(judge_t *judge) {
       take(judge);
     }
     return;
+  }
+  if (atomic_exchange(&watch.is_alone, false) && judge->patience < alone_patience) {
+    judge->patience = alone_patience;
   }
   judge->calm = judge->waited * 100 < judge->window * CALM_PERCENT ? judge->calm + window : 0;
   if (judge->calm > judge->patience) {
@@ -297,11 +303,18 @@ void cleave_contention_leave(void) {
   }
 }
 
+void cleave_contention_run_alone(void) {
+  atomic_store_explicit(&watch.is_alone, true, memory_order_relaxed);
+}
+
 bool cleave_contention_found(void) {
   return atomic_load_explicit(&watch.is_taken, memory_order_relaxed);
 }
 
 #else
+
+void cleave_contention_run_alone(void) {
+}
 
 void cleave_contention_retain(void) {
 }

@@ -23,6 +23,9 @@ void cleave_contention_release(void);
 void cleave_contention_enter(int32_t threads);
 void cleave_contention_leave(void);
 
+/* The run at work uses one thread because processors are taken: that it does not wait says little. */
+void cleave_contention_run_alone(void);
+
 /* Threads wait for processors now. */
 bool cleave_contention_found(void);
 

@@ -9,7 +9,7 @@
 #include "cli/common/job.h"
 #include "cli/report/run_outputs.h"
 #include "cli/report/run_requests.h"
-#include "runtime/session/profile.h"
+#include "tools/profile/profile.h"
 #include "tools/verify/check.h"
 
 /* How one output compares. */

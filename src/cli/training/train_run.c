@@ -7,8 +7,8 @@
 #include "cli/common/common.h"
 #include "cli/training/train_picture.h"
 #include "cli/training/train_report.h"
-#include "runtime/session/profile.h"
 #include "system/clock.h"
+#include "tools/profile/profile.h"
 
 // ---- options ----
 

@@ -217,6 +217,7 @@ void cleave_session_destroy(cleave_session_t *session) {
   cleave_array_free(&session->patches);
   cleave_array_free(&session->notes);
   cleave_free(session->memory);
+  cleave_free(session->single.workspace);
   cleave_free(session->output_memory);
   cleave_free(session->dynamic_workspace);
   cleave_arena_deinit(&session->dynamic_arena);

@@ -105,12 +105,10 @@ static cleave_status_t build_one_by_one(cleave_build_t *build, const region_set_
   return note_nodes(build, set, reason, count, moved, first, error);
 }
 
-/* The region as one step. `reason` has a text if its backend does not compile it. */
-static cleave_status_t build_whole(cleave_build_t *build, const region_set_t *set, cleave_message_t *reason,
-                                   cleave_error_t *error) {
-  cleave_session_t *session = build->session;
+static cleave_status_t build_view(cleave_build_t *build, const region_set_t *set, cleave_view_t *out_view,
+                                  cleave_error_t *error) {
+  const cleave_session_t *session = build->session;
   const cleave_plan_region_t *region = set->region;
-  cleave_view_t view;
   cleave_view_request_t request = {
       .name = region->name,
       .rule = session->plan->rules[region->rule].name,
@@ -121,7 +119,24 @@ static cleave_status_t build_whole(cleave_build_t *build, const region_set_t *se
       .attributes = region->attributes,
       .attribute_count = region->attribute_count,
       .takes_sparse = session->targets.items[set->target].handle->backend->takes_sparse};
-  CLEAVE_TRY(cleave_view_build(&build->views, &request, &build->arena, &view, error));
+  return cleave_view_build(&build->views, &request, &build->arena, out_view, error);
+}
+
+cleave_status_t cleave_build_region_view(cleave_build_t *build, const cleave_step_t *step,
+                                         cleave_view_t *out_view, cleave_error_t *error) {
+  region_set_t set = {
+      .region = &build->session->plan->regions[step->region], .index = step->region, .target = step->target};
+  CLEAVE_TRY(collect_region(build, &set, error));
+  return build_view(build, &set, out_view, error);
+}
+
+/* The region as one step. `reason` has a text if its backend does not compile it. */
+static cleave_status_t build_whole(cleave_build_t *build, const region_set_t *set, cleave_message_t *reason,
+                                   cleave_error_t *error) {
+  cleave_session_t *session = build->session;
+  const cleave_plan_region_t *region = set->region;
+  cleave_view_t view;
+  CLEAVE_TRY(build_view(build, set, &view, error));
   if (view.region.output_count == 0) {
     return CLEAVE_OK;
   }

@@ -2,7 +2,7 @@
 /*
  * Building a session, in files by subject: session_slots.c values, session_steps.c programs and steps,
  * session_nodes.c single nodes, session_build.c regions and the whole; session_copies.c then puts copies
- * between steps.
+ * between steps. session_single.c compiles regions once more, for one thread.
  */
 #ifndef CLEAVE_RUNTIME_SESSION_SESSION_BUILD_H
 #define CLEAVE_RUNTIME_SESSION_SESSION_BUILD_H
@@ -36,6 +36,7 @@ typedef struct cleave_build_program {
   const cleave_view_t *view;
   const char *node; /* name of a single node, "" for regions */
   bool is_executor;
+  bool is_single; /* for one thread, not for those of the session */
 } cleave_build_program_t;
 
 /* The program of a view: one that this session or, if there is a cache, another one has compiled for an
@@ -49,6 +50,10 @@ CLEAVE_MUST_USE cleave_status_t cleave_build_get_program(cleave_build_t *build,
  * is planned. */
 CLEAVE_MUST_USE cleave_status_t cleave_build_add_step(cleave_build_t *build, const cleave_view_t *view,
                                                       cleave_step_t step, cleave_error_t *error);
+
+/* The view of a step that is a whole region, in the arena of `build`. */
+CLEAVE_MUST_USE cleave_status_t cleave_build_region_view(cleave_build_t *build, const cleave_step_t *step,
+                                                         cleave_view_t *out_view, cleave_error_t *error);
 
 /* ---- nodes ---- */
 

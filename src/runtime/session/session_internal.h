@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Inside a session, shared by the files that build it (session_build.h lists them), plan its memory
- * (session_memory.c), run it (session_run.c, session_dynamic.c, session_outputs.c) and read it (session.c).
+ * (session_memory.c), run it (session_run.c, session_single.c, session_dynamic.c, session_outputs.c) and read
+ * it (session.c).
  *
  * A target is a backend, or one device of it: what steps run on. A place is where values lie: 0 is host
  * memory, which `cpu`, backends without devices, and devices that share host memory work on; a device with
@@ -174,6 +175,30 @@ typedef struct cleave_without {
   cleave_error_t reasons[CLEAVE_MAX_WITHOUT];
 } cleave_without_t;
 
+/* The programs of regions for one thread, which run while processors are taken (session_single.c). */
+typedef enum cleave_single_state {
+  CLEAVE_SINGLE_UNTRIED,
+  CLEAVE_SINGLE_READY,
+  CLEAVE_SINGLE_REFUSED
+} cleave_single_state_t;
+
+/* The program and workspace that a step does not use now. */
+typedef struct cleave_single_step {
+  uint32_t step;
+  cleave_program_t *program;
+  void *workspace;
+} cleave_single_step_t;
+
+typedef struct cleave_single {
+  cleave_single_state_t state;
+  bool is_on;
+  uint32_t runs;  /* while processors are taken */
+  uint64_t ns[2]; /* smoothed time of such a run: on all threads, on one; 0: not known */
+  uint32_t step_count;
+  cleave_single_step_t *steps;
+  void *workspace; /* owned */
+} cleave_single_t;
+
 struct cleave_session {
   cleave_arena_t arena;        /* everything below that is not said to be elsewhere */
   cleave_model_t *model;       /* retained, or NULL */
@@ -209,6 +234,7 @@ struct cleave_session {
   unsigned char *memory;    /* of the host: blocks, then workspace */
   unsigned char *output_memory;
   cleave_session_memory_t statistics;
+  cleave_single_t single;
   cleave_arena_t dynamic_arena; /* of the dynamic step at work */
   void *dynamic_workspace;      /* of dynamic steps on the host; grows */
   size_t dynamic_workspace_bytes;
@@ -274,6 +300,14 @@ void cleave_session_patch_block(cleave_session_t *session, uint32_t block, void 
 
 CLEAVE_MUST_USE cleave_status_t cleave_session_run_dynamic(cleave_session_t *session, cleave_step_t *step,
                                                            cleave_error_t *error);
+
+/* ---- processors that are taken (session_single.c) ---- */
+
+/* Before the steps of a run: chooses all threads or one. The time, if processors are taken, else 0. */
+uint64_t cleave_session_choose_threads(cleave_session_t *session);
+/* After the steps of a run that began at `start` and succeeded. `repeat` runs them once more. */
+void cleave_session_judge_threads(cleave_session_t *session, uint64_t start,
+                                  cleave_status_t (*repeat)(cleave_session_t *session));
 
 /* ---- backends that fail (session_fallback.c) ---- */
 

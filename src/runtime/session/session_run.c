@@ -296,6 +296,11 @@ static cleave_status_t run_carefully(cleave_session_t *session, const late_t *fo
   return status;
 }
 
+static cleave_status_t repeat_steps(cleave_session_t *session) {
+  late_t late = {0};
+  return run_steps(session, &late, NULL);
+}
+
 cleave_status_t cleave_session_run(cleave_session_t *session, cleave_error_t *error) {
   late_t late;
   late.is_late = false;
@@ -308,7 +313,11 @@ cleave_status_t cleave_session_run(cleave_session_t *session, cleave_error_t *er
   session->has_run = false;
   session->run_number++;
   cleave_session_enter(session);
+  uint64_t start = cleave_session_choose_threads(session);
   cleave_status_t status = run_steps(session, &late, error);
+  if (start != 0 && status == CLEAVE_OK) {
+    cleave_session_judge_threads(session, start, repeat_steps);
+  }
   cleave_session_leave(session);
   if (status != CLEAVE_OK && session->has_streams) {
     cleave_session_drain(session);

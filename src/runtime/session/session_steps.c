@@ -56,10 +56,12 @@ cleave_status_t cleave_build_get_program(cleave_build_t *build, const cleave_bui
                                          cleave_error_t *error) {
   cleave_session_t *session = build->session;
   const cleave_target_t *target = &session->targets.items[request->target];
+  cleave_compile_options_t options = target->compile_options;
+  options.threads = request->is_single ? 1 : options.threads;
   cleave_program_request_t wanted = {
       .handle = target->handle,
       .view = request->view,
-      .options = &target->compile_options,
+      .options = &options,
       .name = request->node,
       .is_executor = request->is_executor,
       .is_private =

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # One processor of two is taken by another process: the program and a program that embeds cleave notice it, their threads
-# stop spinning, and a run takes about as long as with threads that never spin. What the user sets in the environment
-# stays as it is.
+# stop spinning, and a run takes about as long as with threads that never spin. Short runs use one thread, and compute
+# the same. What the user sets in the environment stays as it is.
 set -u
 program=$1
 source=$2
@@ -33,9 +33,9 @@ model=$source/examples/models/mobilenet_v2.lua
 taskset -c "${pair#*,}" sh -c 'while :; do :; done' &
 taker=$!
 
-# embed NAME=VALUE: "median sleeps found threads" with this environment.
+# embed NAME=VALUE [MODEL]: "median sleeps found threads" with this environment.
 embed() {
-  env "$1" taskset -c "$pair" "$bench" "$model" 1 ${rules:+"$rules"} | tee "$out"
+  env "$1" taskset -c "$pair" "$bench" "${2:-$model}" 1 ${rules:+"$rules"} | tee "$out"
 }
 # run NAME=VALUE: the program's median.
 run() {
@@ -54,8 +54,21 @@ passive=$(embed OMP_WAIT_POLICY=passive)
 spinning=$(embed GOMP_SPINCOUNT=300000)
 [ "$(word 3 "$spinning")" = 0 ] && pass || fail "GOMP_SPINCOUNT was set, and yet somebody looked for contention"
 if [ -n "$rules" ]; then
+  long=$source/examples/models/resnet50.lua
+  found=$(embed X= "$long")
+  passive=$(embed OMP_WAIT_POLICY=passive "$long")
   awk -v a="$(word 2 "$found")" -v b="$(word 2 "$passive")" 'BEGIN { exit a * 4 < b }' && pass ||
     fail "threads sleep $(word 2 "$found") times a run, with the passive policy $(word 2 "$passive") times"
+fi
+
+# Short runs on one thread. The same bits as on two threads, which the environment's policy keeps.
+if [ -n "$rules" ]; then
+  taskset -c "$pair" "$program" run "$model" --rules "$rules" --warmup 30 --repeat 60 --save shared --log information \
+    >"$out" 2>&1
+  grep -q 'processors are taken: runs use one thread while that is faster' "$out" && pass ||
+    fail "short runs do not use one thread: $(tail -1 "$out")"
+  OMP_WAIT_POLICY=passive taskset -c "$pair" "$program" run "$model" --rules "$rules" --save alone >"$out" 2>&1
+  diff -r shared alone >"$out" && pass || fail "runs on one thread compute other values"
 fi
 
 # The clock of a busy machine: the best of four rounds by turns counts. A sanitizer's program takes too long.

@@ -2,8 +2,8 @@
 // Comparing outputs: tolerances, their scale, and what is said about the first difference.
 #include "backend/region/view.h"
 #include "plan_case.h"
-#include "runtime/session/profile.h"
 #include "session_case.h"
+#include "tools/profile/profile.h"
 #include "tools/verify/check.h"
 #include "unit.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Times of a profiling session: a Chrome trace (chrome://tracing, Perfetto), and sums per thing. */
-#ifndef CLEAVE_RUNTIME_SESSION_PROFILE_H
-#define CLEAVE_RUNTIME_SESSION_PROFILE_H
+#ifndef CLEAVE_TOOLS_PROFILE_PROFILE_H
+#define CLEAVE_TOOLS_PROFILE_PROFILE_H
 
 #include "base/array.h"
 #include "runtime/session/session.h"
@@ -37,4 +37,4 @@ void cleave_profile_deinit(cleave_profile_t *profile);
 CLEAVE_MUST_USE cleave_status_t cleave_profile_write_trace(const char *path, const cleave_session_t *session,
                                                            const cleave_plan_t *plan, cleave_error_t *error);
 
-#endif /* CLEAVE_RUNTIME_SESSION_PROFILE_H */
+#endif /* CLEAVE_TOOLS_PROFILE_PROFILE_H */

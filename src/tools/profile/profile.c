@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reading times out of a session. A step of a program is named by the fusion rule it belongs to, else by the
 // operator of its node, else by what the backend calls it.
-#include "runtime/session/profile.h"
+#include "tools/profile/profile.h"
 
 #include <jansson.h>
 #include <stdlib.h>
