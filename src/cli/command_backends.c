@@ -294,8 +294,7 @@ static int run(int argc, char **argv) {
           "Lists what can execute here: backends that are linked in, libraries of --load, and those in the\n"
           "folders of CLEAVE_BACKEND_PATH; where each comes from, and why one is not usable. With NAME: "
           "everything\nabout that backend, and its answers to all of its keys.",
-      .options = options,
-      .option_count = sizeof options / sizeof options[0],
+      CLEAVE_OPTIONS(options),
       .max_operands = 1};
   int status = CLEAVE_EXIT_OK;
   if (cleave_arguments_parse(&arguments, argc, argv, &status)) {

@@ -185,8 +185,7 @@ static int run(int argc, char **argv) {
   cleave_job_options_t *job = &bisect.options;
   const char *metric = "max_abs";
   const cleave_option_t options[] = {
-      {"rules", 0, CLEAVE_OPTION_LIST, "FILE", "rule file; may be given many times, they run in order",
-       &job->rules},
+      CLEAVE_JOB_RULES(job),
       {"metric", 0, CLEAVE_OPTION_TEXT, "NAME",
        "max_abs: the largest difference from the unpartitioned model on cpu; ms: median latency (default: "
        "max_abs)",
@@ -197,14 +196,10 @@ static int run(int argc, char **argv) {
        "share "
        "by which leaving an application out must make the model faster (default: 0.05)",
        &bisect.threshold},
-      {"set", 0, CLEAVE_OPTION_LIST, "NAME=VALUE", "option of a rule file or a model script", &job->settings},
-      {"backend", 0, CLEAVE_OPTION_TEXT, "NAME", "the backend in place of the rule files'", &job->backend},
+      CLEAVE_JOB_SETTINGS(job),
+      CLEAVE_JOB_BACKEND(job),
       {"tests", 0, CLEAVE_OPTION_INT, "N", "tests to make at most (default: 2000)", &bisect.most_tests},
-      {"input", 0, CLEAVE_OPTION_LIST, "NAME=FILE", "input from a .npy or .pb file", &job->files},
-      {"data", 0, CLEAVE_OPTION_TEXT, "DIR", "inputs from a folder of an ONNX test: input_N.pb", &job->data},
-      {"shape", 0, CLEAVE_OPTION_LIST, "NAME=SIZES", CLEAVE_SHAPE_HELP, &job->shapes},
-      {"seed", 0, CLEAVE_OPTION_INT, "N", "seed of random inputs (default: 0)", &job->seed},
-      {"threads", 0, CLEAVE_OPTION_INT, "N", "threads (default: one per usable processor)", &job->threads},
+      CLEAVE_JOB_INPUTS(job),
       {"json", 0, CLEAVE_OPTION_FLAG, NULL, "print the results as JSON", &bisect.json},
   };
   cleave_arguments_t arguments = {.command = "bisect",
@@ -214,11 +209,9 @@ static int run(int argc, char **argv) {
                                       "values, or that slows it down, by\n"
                                       "running the rules with some of their fusions and regions left out.\n"
                                       "Exit status 1 if there is one.",
-                                  .options = options,
-                                  .option_count = sizeof options / sizeof options[0],
+                                  CLEAVE_OPTIONS(options),
                                   .makes_sessions = true,
-                                  .min_operands = 1,
-                                  .max_operands = 1};
+                                  .min_operands = 1};
   int status = CLEAVE_EXIT_OK;
   cleave_error_t error = CLEAVE_ERROR_INIT;
   if (cleave_arguments_parse(&arguments, argc, argv, &status)) {

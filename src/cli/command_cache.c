@@ -138,8 +138,7 @@ static int run(int argc, char **argv) {
           "Lists the compiled regions that sessions keep in the folder of --cache or CLEAVE_CACHE, so that\n"
           "the next process need not compile them. Only backends that can serialise their programs take "
           "part.",
-      .options = options,
-      .option_count = sizeof options / sizeof options[0],
+      CLEAVE_OPTIONS(options),
       .makes_sessions = true};
   int status = CLEAVE_EXIT_OK;
   cleave_error_t error = CLEAVE_ERROR_INIT;

@@ -439,8 +439,7 @@ static int run(int argc, char **argv) {
                                       "be data. Exit status 1 if a test or file fails. Tests whose "
                                       "backend is not in this program are\n"
                                       "skipped.",
-                                  .options = options,
-                                  .option_count = sizeof options / sizeof options[0],
+                                  CLEAVE_OPTIONS(options),
                                   .makes_sessions = true,
                                   .min_operands = 1,
                                   .max_operands = SIZE_MAX};

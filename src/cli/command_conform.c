@@ -321,7 +321,7 @@ static int run(int argc, char **argv) {
   const cleave_option_t options[] = {
       {"rules", 0, CLEAVE_OPTION_LIST, "FILE", "rule file to partition with; may be given many times",
        &conform.job.rules},
-      {"set", 0, CLEAVE_OPTION_LIST, "NAME=VALUE", "option of a rule file", &conform.job.settings},
+      CLEAVE_JOB_SETTINGS(&conform.job),
       {"backend", 0, CLEAVE_OPTION_TEXT, "NAME",
        "backend that runs what it supports, and cpu the rest; with rule files, in place of theirs (default: "
        "cpu)",
@@ -348,8 +348,7 @@ static int run(int argc, char **argv) {
           "Runs ONNX test folders: every folder at or below DIR with model.onnx and test_data_set_*,\n"
           "whose input_N.pb and output_N.pb belong to inputs and outputs by position. Prints a line per\n"
           "failure with its reason, and the counts. Exit status 0 only if all pass.",
-      .options = options,
-      .option_count = sizeof options / sizeof options[0],
+      CLEAVE_OPTIONS(options),
       .makes_sessions = true,
       .min_operands = 1,
       .max_operands = SIZE_MAX};

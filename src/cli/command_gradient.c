@@ -143,10 +143,8 @@ static int run(int argc, char **argv) {
           "are those of the model, then grad(NAME) for each name of --wrt. What was written is a model like\n"
           "any other, for 'cleave run' and for 'cleave gradient' again. How gradients pass an operator is a\n"
           "rule: gradient \"Op\" { function(g, node, dy) ... end }.",
-      .options = options,
-      .option_count = sizeof options / sizeof options[0],
-      .min_operands = 1,
-      .max_operands = 1};
+      CLEAVE_OPTIONS(options),
+      .min_operands = 1};
   int status = CLEAVE_EXIT_OK;
   if (cleave_arguments_parse(&arguments, argc, argv, &status)) {
     job_options.model = arguments.found.items[0];

@@ -177,10 +177,8 @@ static int run(int argc, char **argv) {
           "with a Lua language server (.luarc.json) and of luacheck (.luacheckrc), and definitions of every\n"
           "word, field and operator for completion (.cleave/meta), and a table of all operators\n"
           "(.cleave/OPERATORS.md); what is in .cleave is written anew each time.",
-      .options = options,
-      .option_count = sizeof options / sizeof options[0],
-      .min_operands = 1,
-      .max_operands = 1};
+      CLEAVE_OPTIONS(options),
+      .min_operands = 1};
   int status = CLEAVE_EXIT_OK;
   cleave_error_t error = CLEAVE_ERROR_INIT;
   cleave_arena_t arena = {0};

@@ -249,7 +249,7 @@ static int run(int argc, char **argv) {
   bool json = false;
   const cleave_option_t options[] = {
       {"nodes", 0, CLEAVE_OPTION_FLAG, NULL, "list every node with its attributes and types", &with_nodes},
-      {"shape", 0, CLEAVE_OPTION_LIST, "NAME=SIZES", CLEAVE_SHAPE_HELP, &job_options.shapes},
+      CLEAVE_JOB_SHAPES(&job_options),
       {"set", 0, CLEAVE_OPTION_LIST, "NAME=VALUE", "option of the model script", &job_options.settings},
       {"json", 0, CLEAVE_OPTION_FLAG, NULL, "print everything as JSON", &json},
   };
@@ -261,10 +261,8 @@ static int run(int argc, char **argv) {
           "opset,\n"
           "size of file and weights, memory of activations, and values whose type is unknown. The model\n"
           "is shown as cleave sees it: in canonical form, shapes inferred, constants folded.",
-      .options = options,
-      .option_count = sizeof options / sizeof options[0],
-      .min_operands = 1,
-      .max_operands = 1};
+      CLEAVE_OPTIONS(options),
+      .min_operands = 1};
   int status = CLEAVE_EXIT_OK;
   cleave_error_t error = CLEAVE_ERROR_INIT;
   cleave_job_t job = {0};

@@ -125,7 +125,7 @@ static int run(int argc, char **argv) {
        "rule file, or a loaded library that brings rules (LIBRARY or LIBRARY/RULE); may be given many times, "
        "they run in order",
        &job_options.rules},
-      {"set", 0, CLEAVE_OPTION_LIST, "NAME=VALUE", "option of a rule file", &job_options.settings},
+      CLEAVE_JOB_SETTINGS(&job_options),
       {"backend", 0, CLEAVE_OPTION_TEXT, "NAME",
        "without rule files: one region rule over all that this backend supports; with rule files: the "
        "backend in place of theirs",
@@ -147,7 +147,7 @@ static int run(int argc, char **argv) {
        "opset of an .onnx file, 13 to 24; operators that it lacks become functions of those that it has "
        "(default: the model's)",
        &opset},
-      {"shape", 0, CLEAVE_OPTION_LIST, "NAME=SIZES", CLEAVE_SHAPE_HELP, &job_options.shapes},
+      CLEAVE_JOB_SHAPES(&job_options),
       {"report", 0, CLEAVE_OPTION_FLAG, NULL,
        "say why each region ends where it ends, how many bytes cross, and which operator, were it supported, "
        "would join the most regions; and what rewrites left as it is",
@@ -163,10 +163,8 @@ static int run(int argc, char **argv) {
           "Partitions a model by rule files and writes the plan, the partitioned model, or a picture.\n"
           "The same model and rules give the same bytes. An .onnx file that was written so brings its plan:\n"
           "without rules and backend, that is taken.",
-      .options = options,
-      .option_count = sizeof options / sizeof options[0],
-      .min_operands = 1,
-      .max_operands = 1};
+      CLEAVE_OPTIONS(options),
+      .min_operands = 1};
   int status = CLEAVE_EXIT_OK;
   cleave_error_t error = CLEAVE_ERROR_INIT;
   cleave_job_t job = {0};

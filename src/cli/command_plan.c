@@ -195,8 +195,7 @@ static int run(int argc, char **argv) {
           "  diff  what differs: nodes that moved, rules that gained or lost matches, regions, settings.\n"
           "        Exit status 0: the same, 1: different, 2: trouble\n"
           "  show  what one plan says",
-      .options = options,
-      .option_count = sizeof options / sizeof options[0],
+      CLEAVE_OPTIONS(options),
       .min_operands = 2,
       .max_operands = 3};
   int status = CLEAVE_EXIT_OK;

@@ -77,11 +77,7 @@ static int run(int argc, char **argv) {
        "operators and nodes that stay float32 in any case, with commas", &precision.keep},
       {"set", 0, CLEAVE_OPTION_LIST, "NAME=VALUE", "other option of a rule file or a model script",
        &job->settings},
-      {"input", 0, CLEAVE_OPTION_LIST, "NAME=FILE", "input from a .npy or .pb file", &job->files},
-      {"data", 0, CLEAVE_OPTION_TEXT, "DIR", "inputs from a folder of an ONNX test: input_N.pb", &job->data},
-      {"shape", 0, CLEAVE_OPTION_LIST, "NAME=SIZES", CLEAVE_SHAPE_HELP, &job->shapes},
-      {"seed", 0, CLEAVE_OPTION_INT, "N", "seed of random inputs (default: 0)", &job->seed},
-      {"threads", 0, CLEAVE_OPTION_INT, "N", "threads (default: one per usable processor)", &job->threads},
+      CLEAVE_JOB_INPUTS(job),
       {"json", 0, CLEAVE_OPTION_FLAG, NULL, "print the results as JSON", &precision.json},
   };
   cleave_arguments_t arguments = {
@@ -92,11 +88,9 @@ static int run(int argc, char **argv) {
           "other products in fewer bits\n"
           "the outputs are off by no more than asked; prints the setting for it.\n"
           "Exit status 1 if that cannot be met.",
-      .options = options,
-      .option_count = sizeof options / sizeof options[0],
+      CLEAVE_OPTIONS(options),
       .makes_sessions = true,
-      .min_operands = 1,
-      .max_operands = 1};
+      .min_operands = 1};
   int status = CLEAVE_EXIT_OK;
   cleave_error_t error = CLEAVE_ERROR_INIT;
   if (cleave_arguments_parse(&arguments, argc, argv, &status)) {

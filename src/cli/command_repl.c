@@ -158,9 +158,8 @@ static int run(int argc, char **argv) {
       {"rules", 0, CLEAVE_OPTION_LIST, "FILE",
        "rule file for plan(), rules() and why(); may be given many times, they run in order",
        &job_options.rules},
-      {"set", 0, CLEAVE_OPTION_LIST, "NAME=VALUE", "option of a rule file or model script",
-       &job_options.settings},
-      {"shape", 0, CLEAVE_OPTION_LIST, "NAME=SIZES", CLEAVE_SHAPE_HELP, &job_options.shapes},
+      CLEAVE_JOB_SETTINGS(&job_options),
+      CLEAVE_JOB_SHAPES(&job_options),
   };
   cleave_arguments_t arguments = {
       .command = "repl",
@@ -170,10 +169,8 @@ static int run(int argc, char **argv) {
           "ask why. help() lists the words. Lines come from the terminal, or from a pipe. A prompt that "
           "computes "
           "is\n'cleave script' without a file.",
-      .options = options,
-      .option_count = sizeof options / sizeof options[0],
-      .min_operands = 1,
-      .max_operands = 1};
+      CLEAVE_OPTIONS(options),
+      .min_operands = 1};
   int status = CLEAVE_EXIT_OK;
   cleave_error_t error = CLEAVE_ERROR_INIT;
   cleave_job_t job = {0};

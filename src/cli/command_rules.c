@@ -157,8 +157,7 @@ static int run(int argc, char **argv) {
       .command = "rules",
       .operands = "FILE...",
       .about = "Lists what rule files declare: rules in their order, options for --set, tests.",
-      .options = options,
-      .option_count = sizeof options / sizeof options[0],
+      CLEAVE_OPTIONS(options),
       .min_operands = 1,
       .max_operands = SIZE_MAX};
   int status = CLEAVE_EXIT_OK;

@@ -259,7 +259,7 @@ static int run_command(int argc, char **argv) {
        "expected| <= A * max(1, largest |expected| of the output) + R * |expected|",
        &run.tolerance.atol},
       {"seed", 0, CLEAVE_OPTION_INT, "S", "seed of random inputs (default: 0)", &run.options.seed},
-      {"shape", 0, CLEAVE_OPTION_LIST, "NAME=SIZES", CLEAVE_SHAPE_HELP, &run.options.shapes},
+      CLEAVE_JOB_SHAPES(&run.options),
       {"threads", 0, CLEAVE_OPTION_INT, "N", "threads to use (default: 0, one per usable processor)",
        &run.options.threads},
       {"warmup", 0, CLEAVE_OPTION_INT, "N", "runs after the first that are not measured (default: 1)",
@@ -297,11 +297,9 @@ static int run_command(int argc, char **argv) {
           "compiles it, runs it, and\n"
           "says what the rules did and how long everything took. Inputs that are not given are "
           "random:\nfloats from a normal distribution, integers 0 or 1.",
-      .options = options,
-      .option_count = sizeof options / sizeof options[0],
+      CLEAVE_OPTIONS(options),
       .makes_sessions = true,
-      .min_operands = 1,
-      .max_operands = 1};
+      .min_operands = 1};
   int status = CLEAVE_EXIT_OK;
   cleave_error_t error = CLEAVE_ERROR_INIT;
   if (cleave_arguments_parse(&arguments, argc, argv, &status)) {

@@ -96,9 +96,7 @@ static int run(int argc, char **argv) {
           "beside the program until it looks at a result. Without a file, lines come from a prompt, or from "
           "a pipe.\n"
           "The program is trusted, unlike rule files: it may read and write files and start other programs.",
-      .options = options,
-      .option_count = sizeof options / sizeof options[0],
-      .min_operands = 0,
+      CLEAVE_OPTIONS(options),
       .max_operands = SIZE_MAX,
       .makes_sessions = true};
   int status = CLEAVE_EXIT_OK;

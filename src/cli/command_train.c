@@ -80,8 +80,7 @@ static int run_command(int argc, char **argv) {
        &run.job_options.rules},
       {"backend", 0, CLEAVE_OPTION_TEXT, "NAME",
        "without rule files: one region over all that this backend supports", &run.job_options.backend},
-      {"set", 0, CLEAVE_OPTION_LIST, "NAME=VALUE", "option of a rule file or of the model script",
-       &run.job_options.settings},
+      CLEAVE_JOB_SETTINGS(&run.job_options),
       {"threads", 0, CLEAVE_OPTION_INT, "N", "threads of a step (default: all processors)",
        &run.job_options.threads},
       {"output", 'o', CLEAVE_OPTION_TEXT, "OUT.onnx", "file for the trained model, in inference",
@@ -108,10 +107,8 @@ static int run_command(int argc, char **argv) {
           "Trains a model: each step is one graph of forward, backward and the optimizer's update, which "
           "rules\n"
           "partition like any other. Weights that are not trained, and the structure, stay as they are.",
-      .options = options,
-      .option_count = sizeof options / sizeof options[0],
+      CLEAVE_OPTIONS(options),
       .min_operands = 1,
-      .max_operands = 1,
       .makes_sessions = true};
   int status = CLEAVE_EXIT_OK;
   if (cleave_arguments_parse(&arguments, argc, argv, &status)) {

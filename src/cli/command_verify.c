@@ -333,10 +333,9 @@ static int run(int argc, char **argv) {
   cleave_job_options_t *job = &verify.options;
   bool each = false;
   const cleave_option_t options[] = {
-      {"rules", 0, CLEAVE_OPTION_LIST, "FILE", "rule file; may be given many times, they run in order",
-       &job->rules},
-      {"set", 0, CLEAVE_OPTION_LIST, "NAME=VALUE", "option of a rule file or a model script", &job->settings},
-      {"backend", 0, CLEAVE_OPTION_TEXT, "NAME", "the backend in place of the rule files'", &job->backend},
+      CLEAVE_JOB_RULES(job),
+      CLEAVE_JOB_SETTINGS(job),
+      CLEAVE_JOB_BACKEND(job),
       {"rounds", 0, CLEAVE_OPTION_INT, "N",
        "rounds with random values, after one with the values of the model (default: 2)", &verify.rounds},
       {"each", 0, CLEAVE_OPTION_FLAG, NULL, "check every fusion and region, not only one of each structure",
@@ -353,11 +352,7 @@ static int run(int argc, char **argv) {
       {"atol", 0, CLEAVE_OPTION_NUMBER, "X",
        "tolerance as a share of an output's largest value (default: what rounding does to these values)",
        &verify.atol},
-      {"input", 0, CLEAVE_OPTION_LIST, "NAME=FILE", "input from a .npy or .pb file", &job->files},
-      {"data", 0, CLEAVE_OPTION_TEXT, "DIR", "inputs from a folder of an ONNX test: input_N.pb", &job->data},
-      {"shape", 0, CLEAVE_OPTION_LIST, "NAME=SIZES", CLEAVE_SHAPE_HELP, &job->shapes},
-      {"seed", 0, CLEAVE_OPTION_INT, "N", "seed of all random values (default: 0)", &job->seed},
-      {"threads", 0, CLEAVE_OPTION_INT, "N", "threads (default: one per usable processor)", &job->threads},
+      CLEAVE_JOB_INPUTS(job),
       {"json", 0, CLEAVE_OPTION_FLAG, NULL, "print the results as JSON", &verify.json},
   };
   cleave_arguments_t arguments = {
@@ -368,11 +363,9 @@ static int run(int argc, char **argv) {
           "backend,\n"
           "and its nodes one by one on cpu, on the model's own values and on random ones.\n"
           "Exit status 1 if one differs; its rule is named, and the files to reproduce it are saved.",
-      .options = options,
-      .option_count = sizeof options / sizeof options[0],
+      CLEAVE_OPTIONS(options),
       .makes_sessions = true,
-      .min_operands = 1,
-      .max_operands = 1};
+      .min_operands = 1};
   int status = CLEAVE_EXIT_OK;
   cleave_error_t error = CLEAVE_ERROR_INIT;
   cleave_session_options_t session;

@@ -57,8 +57,7 @@ static int run(int argc, char **argv) {
   cleave_job_options_t job_options = {0};
   ask_t ask = {.limit = 10};
   const cleave_option_t options[] = {
-      {"rules", 0, CLEAVE_OPTION_LIST, "FILE", "rule file; may be given many times, they run in order",
-       &job_options.rules},
+      CLEAVE_JOB_RULES(&job_options),
       {"node", 0, CLEAVE_OPTION_LIST, "NAME",
        "what every rule did with this node: its name, '#12' (the number in 'Conv#12'), the name of an "
        "output, "
@@ -68,8 +67,8 @@ static int run(int argc, char **argv) {
        "only this rule; without --node: its matches and near misses over the whole model", &ask.rules},
       {"limit", 0, CLEAVE_OPTION_INT, "N",
        "nodes of an operator; of a rule kinds of near misses, refusals and losses (default: 10)", &ask.limit},
-      {"set", 0, CLEAVE_OPTION_LIST, "NAME=VALUE", "option of a rule file", &job_options.settings},
-      {"shape", 0, CLEAVE_OPTION_LIST, "NAME=SIZES", CLEAVE_SHAPE_HELP, &job_options.shapes},
+      CLEAVE_JOB_SETTINGS(&job_options),
+      CLEAVE_JOB_SHAPES(&job_options),
       {"json", 0, CLEAVE_OPTION_FLAG, NULL, "print everything as JSON", &ask.json},
   };
   cleave_arguments_t arguments = {
@@ -80,10 +79,8 @@ static int run(int argc, char **argv) {
           "matching there; for a rule, where it matched and where it nearly did, with the smallest edit of\n"
           "the rule that would let it match (tried before it is printed, also against the rule's where and\n"
           "backend). Without either: the best near misses of all rules.",
-      .options = options,
-      .option_count = sizeof options / sizeof options[0],
-      .min_operands = 1,
-      .max_operands = 1};
+      CLEAVE_OPTIONS(options),
+      .min_operands = 1};
   int status = CLEAVE_EXIT_OK;
   cleave_error_t error = CLEAVE_ERROR_INIT;
   cleave_job_t job = {0};

@@ -22,11 +22,6 @@ void cleave_train_defaults(cleave_train_options_t *out_options) {
                                           .epochs = 1};
 }
 
-const char *cleave_train_optimizer_name(cleave_optimizer_t optimizer) {
-  static const char *const names[] = {"sgd", "momentum", "adam", "adamw"};
-  return (size_t)optimizer < sizeof names / sizeof names[0] ? names[optimizer] : "?";
-}
-
 // ---- ranges ----
 
 typedef struct range {

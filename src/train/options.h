@@ -20,7 +20,4 @@ CLEAVE_MUST_USE cleave_status_t cleave_train_copy_options(const cleave_train_opt
 /* The learning rate of a step, from 0, as cleave_schedule_t says. */
 double cleave_train_rate(const cleave_train_options_t *options, int64_t step, int64_t steps_per_epoch);
 
-/* "adam" */
-const char *cleave_train_optimizer_name(cleave_optimizer_t optimizer);
-
 #endif /* CLEAVE_TRAIN_OPTIONS_H */

@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "kernels/execute/execute.h"
-#include "kernels/text.h"
+#include "program_read.h"
 #include "system/threads.h"
 
 typedef struct copy {

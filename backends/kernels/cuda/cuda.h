@@ -87,7 +87,4 @@ CLEAVE_MUST_USE cleave_status_t kernel_cuda_text(const kernel_cuda_t *kernel,
                                                  const kernel_cuda_variant_t *variant, const char *title,
                                                  char **out_text, cleave_message_t *message);
 
-/* Options for nvrtcCompileProgram beside the architecture, *out_count of them. */
-const char *const *kernel_cuda_options(const kernel_cuda_variant_t *variant, int32_t *out_count);
-
 #endif /* CLEAVE_KERNELS_CUDA_H */

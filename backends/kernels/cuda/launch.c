@@ -311,9 +311,3 @@ cleave_status_t kernel_cuda_prepare(const kernel_cuda_t *kernel, const kernel_cu
   cleave_status_t status = find_grid(&planning, out_launch, message);
   return status == CLEAVE_OK ? pack_arguments(&planning, out_launch, message) : status;
 }
-
-const char *const *kernel_cuda_options(const kernel_cuda_variant_t *variant, int32_t *out_count) {
-  static const char *const options[] = {"--std=c++17", "--use_fast_math"};
-  *out_count = variant->fast_math != 0 ? 2 : 1;
-  return options;
-}

@@ -212,10 +212,11 @@ static int parse_option(cleave_arguments_t *arguments, int argc, char **argv, in
 bool cleave_arguments_parse(cleave_arguments_t *arguments, int argc, char **argv, int *out_exit) {
   *out_exit = CLEAVE_EXIT_OK;
   bool only_operands = false;
+  size_t limit = arguments->max_operands == 0 ? arguments->min_operands : arguments->max_operands;
   for (int at = 0; at < argc && *out_exit == CLEAVE_EXIT_OK; at++) {
     const char *argument = argv[at];
     if (only_operands || argument[0] != '-' || argument[1] == '\0') {
-      if (arguments->found.count == arguments->max_operands) {
+      if (arguments->found.count == limit) {
         *out_exit = cleave_arguments_fail(arguments->command, "unexpected argument '%s'", argument);
       } else if (!append(&arguments->found, argument)) {
         *out_exit = cleave_arguments_fail(arguments->command, "out of memory");

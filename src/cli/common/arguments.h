@@ -39,10 +39,13 @@ typedef struct cleave_arguments {
   const cleave_option_t *options;
   size_t option_count;
   size_t min_operands;
-  size_t max_operands;
+  size_t max_operands;      /* 0: as many as min_operands */
   bool makes_sessions;      /* it also has the options of sessions (cli/common/common.h) */
   cleave_text_list_t found; /* the operands, set by parsing */
 } cleave_arguments_t;
+
+/* The table of options in a cleave_arguments_t, with its length. */
+#define CLEAVE_OPTIONS(table) .options = (table), .option_count = sizeof(table) / sizeof((table)[0])
 
 /* Fills in the targets. True: go on. False: --help was printed, or an error was; exit with *out_exit. Lists
  * point into argv; free them with cleave_arguments_free. */

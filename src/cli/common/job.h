@@ -4,6 +4,7 @@
 #define CLEAVE_CLI_COMMON_JOB_H
 
 #include "cli/common/load.h"
+#include "cli/common/sizes.h"
 #include "partition/plan/plan_document.h"
 #include "runtime/model/rule_list.h"
 #include "runtime/session/session.h"
@@ -42,6 +43,27 @@ typedef struct cleave_job {
   double partition_ms;                     /* running the rules */
   double compile_ms;                       /* the session */
 } cleave_job_t;
+
+/* Rows of tables of options that commands have in common; `job` is a cleave_job_options_t *. */
+#define CLEAVE_JOB_RULES(job)                                                                        \
+  {                                                                                                  \
+    "rules", 0, CLEAVE_OPTION_LIST, "FILE", "rule file; may be given many times, they run in order", \
+        &(job)->rules                                                                                \
+  }
+#define CLEAVE_JOB_BACKEND(job) \
+  { "backend", 0, CLEAVE_OPTION_TEXT, "NAME", "the backend in place of the rule files'", &(job)->backend }
+#define CLEAVE_JOB_SETTINGS(job) \
+  { "set", 0, CLEAVE_OPTION_LIST, "NAME=VALUE", "option of a rule file or a model script", &(job)->settings }
+#define CLEAVE_JOB_SHAPES(job) \
+  { "shape", 0, CLEAVE_OPTION_LIST, "NAME=SIZES", CLEAVE_SHAPE_HELP, &(job)->shapes }
+#define CLEAVE_JOB_INPUTS(job)                                                                           \
+  {"input", 0, CLEAVE_OPTION_LIST, "NAME=FILE", "input from a .npy or .pb file", &(job)->files},         \
+      {"data",      0, CLEAVE_OPTION_TEXT, "DIR", "inputs from a folder of an ONNX test: input_N.pb",    \
+       &(job)->data},                                                                                    \
+      CLEAVE_JOB_SHAPES(job),                                                                            \
+      {"seed", 0, CLEAVE_OPTION_INT, "N", "seed of all random values (default: 0)", &(job)->seed}, {     \
+    "threads", 0, CLEAVE_OPTION_INT, "N", "threads (default: one per usable processor)", &(job)->threads \
+  }
 
 /* Loads the model, settings for scripts included. */
 CLEAVE_MUST_USE cleave_status_t cleave_job_load(cleave_job_t *job, const cleave_job_options_t *options,

@@ -53,24 +53,21 @@ static cleave_status_t work(cleave_job_t *job, const cleave_job_options_t *optio
 
 int cleave_kernels_run(int argc, char **argv) {
   cleave_job_options_t job_options = {.threads = 1};
-  const cleave_option_t options[] = {
-      {"rules", 0, CLEAVE_OPTION_LIST, "FILE", "rule file; may be given many times", &job_options.rules},
-      {"set", 0, CLEAVE_OPTION_LIST, "NAME=VALUE", "option of a rule file", &job_options.settings},
-      {"backend", 0, CLEAVE_OPTION_TEXT, "NAME",
-       "one region over all that this backend supports, or the "
-       "backend in place of that of the rule files",
-       &job_options.backend},
-      {"shape", 0, CLEAVE_OPTION_LIST, "NAME=SIZES", CLEAVE_SHAPE_HELP, &job_options.shapes}};
+  const cleave_option_t options[] = {CLEAVE_JOB_RULES(&job_options),
+                                     CLEAVE_JOB_SETTINGS(&job_options),
+                                     {"backend", 0, CLEAVE_OPTION_TEXT, "NAME",
+                                      "one region over all that this backend supports, or the "
+                                      "backend in place of that of the rule files",
+                                      &job_options.backend},
+                                     CLEAVE_JOB_SHAPES(&job_options)};
   cleave_arguments_t arguments = {
       .command = "kernels",
       .operands = "MODEL",
       .about =
           "Compiles a model and prints the text of the kernels that its backends generate, each text once,\n"
           "with the nodes that it computes.",
-      .options = options,
-      .option_count = sizeof options / sizeof options[0],
+      CLEAVE_OPTIONS(options),
       .min_operands = 1,
-      .max_operands = 1,
       .makes_sessions = true};
   int status = CLEAVE_EXIT_OK;
   cleave_error_t error = CLEAVE_ERROR_INIT;

@@ -74,16 +74,12 @@ const cuda_case_nvrtc_t *cuda_case_nvrtc(void) {
 /* Compiles; the cubin is the caller's. */
 static char *compile(const cuda_case_nvrtc_t *nvrtc, const char *text, const kernel_cuda_variant_t *variant,
                      const char *architecture) {
-  const char *options[8];
   char target[64];
-  int32_t count = 0;
-  const char *const *own = kernel_cuda_options(variant, &count);
-  memcpy(options, own, (size_t)count * sizeof *own);
+  const char *const options[] = {"--std=c++17", target, "--use_fast_math"};
   snprintf(target, sizeof target, "--gpu-architecture=%s", architecture);
-  options[count] = target;
   nvrtc_program_t program = NULL;
   ck_assert_int_eq(nvrtc->create(&program, text, "kernel.cu", 0, NULL, NULL), 0);
-  int result = nvrtc->compile(program, count + 1, options);
+  int result = nvrtc->compile(program, variant->fast_math != 0 ? 3 : 2, options);
   if (result != 0) {
     size_t size = 0;
     nvrtc->log_size(program, &size);

@@ -7,7 +7,7 @@
 #define CLEAVE_TESTS_KERNEL_CASE_H
 
 #include "kernels/execute/execute.h"
-#include "kernels/text.h"
+#include "program_read.h"
 
 /* The program of this text; fails the test where it is none. */
 kernel_program_t *kernel_case_read(const char *text);

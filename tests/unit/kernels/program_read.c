@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // From text to a program, word by word. What a line means is checked by the functions that build programs;
 // here only words and numbers are told apart, and every failure gets its line.
+#include "program_read.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "convert.h"
-#include "text.h"
+#include "kernels/convert.h"
 
 enum { MAX_WORD = 63, WORDS_OF_A_LINE = 16 };
 
