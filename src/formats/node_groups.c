@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/numbers.h"
 #include "graph/order.h"
 
 static cleave_status_t set_owners(cleave_groups_t *groups, cleave_error_t *error) {
@@ -86,12 +87,6 @@ typedef struct level {
   uint32_t *heap;    /* items that are ready, the one with the earliest node on top */
   uint32_t heap_count;
 } level_t;
-
-static int compare_numbers(const void *a, const void *b) {
-  uint32_t x = *(const uint32_t *)a;
-  uint32_t y = *(const uint32_t *)b;
-  return (x > y) - (x < y);
-}
 
 static void push_ready(level_t *level, uint32_t item) {
   uint32_t at = level->heap_count++;
@@ -231,7 +226,7 @@ static void list_nodes(const cleave_groups_t *groups, uint32_t group, uint32_t *
     nodes[k] = group == CLEAVE_INDEX_NONE ? k : groups->position[groups->groups[group].nodes[k].index];
   }
   if (group != CLEAVE_INDEX_NONE) {
-    qsort(nodes, count, sizeof *nodes, compare_numbers);
+    qsort(nodes, count, sizeof *nodes, cleave_compare_u32);
   }
 }
 

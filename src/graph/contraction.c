@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/numbers.h"
 #include "graph/order.h"
 
 /* What a search knows of a group; marks hold 4 * search + one of these. */
@@ -489,12 +490,6 @@ cleave_status_t cleave_contraction_contract_levels(cleave_contraction_t *c, cons
   return CLEAVE_OK;
 }
 
-static int compare_positions(const void *a, const void *b) {
-  uint32_t x = *(const uint32_t *)a;
-  uint32_t y = *(const uint32_t *)b;
-  return (x > y) - (x < y);
-}
-
 cleave_status_t cleave_contraction_dissolve(cleave_contraction_t *c, uint32_t position,
                                             cleave_error_t *error) {
   uint32_t root = cleave_contraction_group(c, position);
@@ -509,7 +504,7 @@ cleave_status_t cleave_contraction_dissolve(cleave_contraction_t *c, uint32_t po
     cleave_array_push_reserved(&c->roots, member);
     member = c->next_member[member];
   } while (member != root);
-  qsort(c->roots.items, size, sizeof *c->roots.items, compare_positions);
+  qsort(c->roots.items, size, sizeof *c->roots.items, cleave_compare_u32);
   uint32_t before = c->order.before[root];
   cleave_order_list_remove(&c->order, root);
   for (uint32_t k = 0; k < size; k++) {

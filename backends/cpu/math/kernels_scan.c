@@ -8,7 +8,9 @@ typedef union lane {
   int64_t i;
 } lane_t;
 
-typedef struct scan_work {
+typedef struct scan_work scan_work_t;
+
+struct scan_work {
   const void *state;
   const cpu_tensor_t *from;
   cpu_tensor_t *to;
@@ -17,7 +19,10 @@ typedef struct scan_work {
   int64_t blocks; /* of inner */
   bool is_integer;
   uint64_t flip; /* makes unsigned 64-bit order that of signed */
-} scan_work_t;
+  /* If inner is 1, a unit is a row; otherwise `count` columns side by side from `start` on. */
+  void (*row)(const scan_work_t *work, int64_t outer);
+  void (*columns)(const scan_work_t *work, int64_t outer, int64_t start, int64_t count);
+};
 
 /* Splits a tensor at an axis; the units are blocks of inner elements of every outer index. */
 static int64_t split_at(scan_work_t *work, int32_t axis) {
@@ -27,6 +32,24 @@ static int64_t split_at(scan_work_t *work, int32_t axis) {
   work->blocks = (work->inner + CPU_BLOCK - 1) / CPU_BLOCK;
   work->is_integer = !cpu_dtype_is_float(from->dtype);
   return (from->rank == 0 ? 1 : cpu_count(axis, from->dims)) * work->blocks;
+}
+
+static void scan_units(void *context, int64_t begin, int64_t end) {
+  const scan_work_t *work = context;
+  for (int64_t unit = begin; unit < end; unit++) {
+    if (work->inner == 1) {
+      work->row(work, unit);
+    } else {
+      int64_t start = unit % work->blocks * CPU_BLOCK;
+      int64_t count = work->inner - start < CPU_BLOCK ? work->inner - start : CPU_BLOCK;
+      work->columns(work, unit / work->blocks, start, count);
+    }
+  }
+}
+
+static void run_units(const cpu_call_t *call, scan_work_t *work, int64_t units) {
+  int64_t per_unit = work->length * (work->inner < CPU_BLOCK ? work->inner : CPU_BLOCK);
+  cpu_parallel(call, units, 8192 / per_unit + 1, scan_units, work);
 }
 
 static void load(const scan_work_t *work, int64_t offset, int64_t count, lane_t *values) {
@@ -113,19 +136,6 @@ static void arg_columns(const scan_work_t *work, int64_t outer, int64_t start, i
   }
 }
 
-static void arg_units(void *context, int64_t begin, int64_t end) {
-  const scan_work_t *work = context;
-  for (int64_t unit = begin; unit < end; unit++) {
-    if (work->inner == 1) {
-      arg_row(work, unit);
-    } else {
-      int64_t start = unit % work->blocks * CPU_BLOCK;
-      int64_t count = work->inner - start < CPU_BLOCK ? work->inner - start : CPU_BLOCK;
-      arg_columns(work, unit / work->blocks, start, count);
-    }
-  }
-}
-
 static cleave_status_t run_arg(const cpu_call_t *call, cleave_message_t *message) {
   const arg_state_t *state = call->state;
   const cpu_tensor_t *data = call->inputs[0];
@@ -145,14 +155,14 @@ static cleave_status_t run_arg(const cpu_call_t *call, cleave_message_t *message
   if (status != CLEAVE_OK || call->outputs[0]->count == 0) {
     return status;
   }
-  scan_work_t work = {.state = state, .from = data, .to = call->outputs[0]};
+  scan_work_t work = {
+      .state = state, .from = data, .to = call->outputs[0], .row = arg_row, .columns = arg_columns};
   work.flip = data->dtype == CLEAVE_DTYPE_U64 ? UINT64_C(1) << 63 : 0;
   int64_t units = split_at(&work, axis);
   if (work.length == 0) {
     return cpu_fail(message, CLEAVE_ERROR_SHAPE, "axis %d has no elements", (int)axis);
   }
-  int64_t per_unit = work.length * (work.inner < CPU_BLOCK ? work.inner : CPU_BLOCK);
-  cpu_parallel(call, units, 8192 / per_unit + 1, arg_units, &work);
+  run_units(call, &work, units);
   return CLEAVE_OK;
 }
 
@@ -228,19 +238,6 @@ static void cumsum_columns(const scan_work_t *work, int64_t outer, int64_t start
   }
 }
 
-static void cumsum_units(void *context, int64_t begin, int64_t end) {
-  const scan_work_t *work = context;
-  for (int64_t unit = begin; unit < end; unit++) {
-    if (work->inner == 1) {
-      cumsum_row(work, unit);
-    } else {
-      int64_t start = unit % work->blocks * CPU_BLOCK;
-      int64_t count = work->inner - start < CPU_BLOCK ? work->inner - start : CPU_BLOCK;
-      cumsum_columns(work, unit / work->blocks, start, count);
-    }
-  }
-}
-
 static cleave_status_t run_cumsum(const cpu_call_t *call, cleave_message_t *message) {
   const cpu_tensor_t *data = call->inputs[0];
   const cpu_tensor_t *axis_input = call->inputs[1];
@@ -253,10 +250,12 @@ static cleave_status_t run_cumsum(const cpu_call_t *call, cleave_message_t *mess
   if (status != CLEAVE_OK || data->count == 0) {
     return status;
   }
-  scan_work_t work = {.state = call->state, .from = data, .to = call->outputs[0]};
-  int64_t units = split_at(&work, axis);
-  int64_t per_unit = work.length * (work.inner < CPU_BLOCK ? work.inner : CPU_BLOCK);
-  cpu_parallel(call, units, 8192 / per_unit + 1, cumsum_units, &work);
+  scan_work_t work = {.state = call->state,
+                      .from = data,
+                      .to = call->outputs[0],
+                      .row = cumsum_row,
+                      .columns = cumsum_columns};
+  run_units(call, &work, split_at(&work, axis));
   return CLEAVE_OK;
 }
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/numbers.h"
 #include "partition/grow/partitioner.h"
 #include "partition/pattern/pattern_test.h"
 
@@ -102,14 +103,6 @@ static cleave_status_t number_units(grower_t *grower, bool *out_any, cleave_erro
   return CLEAVE_OK;
 }
 
-static uint32_t find_root(uint32_t *parents, uint32_t position) {
-  while (parents[position] != position) {
-    parents[position] = parents[parents[position]];
-    position = parents[position];
-  }
-  return position;
-}
-
 /* Nodes that may join any group: connected ones decide together, for the number of their first neighbour in
  * topological order that has one. Without such a neighbour they stay a group of their own. */
 static cleave_status_t decide_any(grower_t *grower, cleave_error_t *error) {
@@ -133,11 +126,11 @@ static cleave_status_t decide_any(grower_t *grower, cleave_error_t *error) {
       continue;
     }
     if (numbers[group] == CLEAVE_GROUP_ANY) {
-      parents[find_root(parents, p)] = find_root(parents, group);
+      parents[cleave_find_root(parents, p)] = cleave_find_root(parents, group);
     }
     for (uint32_t e = c->producer_start[p]; e < c->producer_start[p + 1]; e++) {
       if (numbers[c->producers[e]] == CLEAVE_GROUP_ANY) {
-        parents[find_root(parents, p)] = find_root(parents, c->producers[e]);
+        parents[cleave_find_root(parents, p)] = cleave_find_root(parents, c->producers[e]);
       }
     }
   }
@@ -146,7 +139,7 @@ static cleave_status_t decide_any(grower_t *grower, cleave_error_t *error) {
       uint32_t q = c->producers[e];
       if ((numbers[p] == CLEAVE_GROUP_ANY && numbers[q] >= 0) ||
           (numbers[q] == CLEAVE_GROUP_ANY && numbers[p] >= 0)) {
-        uint32_t root = find_root(parents, numbers[p] == CLEAVE_GROUP_ANY ? p : q);
+        uint32_t root = cleave_find_root(parents, numbers[p] == CLEAVE_GROUP_ANY ? p : q);
         uint32_t neighbour = numbers[p] == CLEAVE_GROUP_ANY ? q : p;
         if (neighbours[root] == CLEAVE_INDEX_NONE || neighbour < neighbours[root]) {
           neighbours[root] = neighbour;
@@ -156,7 +149,7 @@ static cleave_status_t decide_any(grower_t *grower, cleave_error_t *error) {
   }
   // Neighbours have numbers of their own, which do not change here.
   for (uint32_t p = 0; p < n; p++) {
-    uint32_t root = find_root(parents, p);
+    uint32_t root = cleave_find_root(parents, p);
     if (numbers[p] == CLEAVE_GROUP_ANY && neighbours[root] != CLEAVE_INDEX_NONE) {
       numbers[p] = numbers[neighbours[root]];
     }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/numbers.h"
 #include "partition/grow/partitioner.h"
 
 typedef struct search {
@@ -88,12 +89,6 @@ static cleave_status_t ask_neighbours(search_t *search, uint32_t position, bool 
   return CLEAVE_OK;
 }
 
-static int compare_positions(const void *a, const void *b) {
-  uint32_t x = *(const uint32_t *)a;
-  uint32_t y = *(const uint32_t *)b;
-  return (x > y) - (x < y);
-}
-
 /* Asks `filter` about the candidates; those that stay are left in the queue, ascending. A fusion is dropped
  * if one of its nodes is. */
 static cleave_status_t filter_candidates(search_t *search, cleave_error_t *error) {
@@ -101,7 +96,7 @@ static cleave_status_t filter_candidates(search_t *search, cleave_error_t *error
   uint32_t *positions = search->queue.items;
   uint32_t count = (uint32_t)search->queue.count;
   cleave_status_t status = CLEAVE_OK;
-  qsort(positions, count, sizeof *positions, compare_positions);
+  qsort(positions, count, sizeof *positions, cleave_compare_u32);
   if (search->rule->selector->filter == NULL) {
     return CLEAVE_OK;
   }

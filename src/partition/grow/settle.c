@@ -5,15 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/numbers.h"
 #include "partition/grow/partitioner.h"
 
 enum { MAX_TRIMS = 64 }; /* of one grown set by `review` */
-
-static int compare_positions(const void *a, const void *b) {
-  uint32_t x = *(const uint32_t *)a;
-  uint32_t y = *(const uint32_t *)b;
-  return (x > y) - (x < y);
-}
 
 /* Appends the members of a group to region_nodes, ascending. */
 static cleave_status_t list_members(cleave_partitioner_t *partitioner, uint32_t position,
@@ -28,7 +23,7 @@ static cleave_status_t list_members(cleave_partitioner_t *partitioner, uint32_t 
     cleave_array_push_reserved(&partitioner->region_nodes, member);
     member = c->next_member[member];
   } while (member != group);
-  qsort(first, size, sizeof *first, compare_positions);
+  qsort(first, size, sizeof *first, cleave_compare_u32);
   return CLEAVE_OK;
 }
 
@@ -205,7 +200,7 @@ static uint32_t keep_whole_fusions(const cleave_partitioner_t *partitioner, cons
     const cleave_found_fusion_t *found = &partitioner->fusions.items[fusion];
     const uint32_t *members = partitioner->fusion_nodes.items + found->first;
     for (uint32_t m = 0; m < found->count; m++) {
-      const uint32_t *place = bsearch(&members[m], positions, count, sizeof *positions, compare_positions);
+      const uint32_t *place = bsearch(&members[m], positions, count, sizeof *positions, cleave_compare_u32);
       if (place != NULL) {
         keep[place - positions] = false;
       }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/numbers.h"
 #include "partition/grow/partitioner.h"
 
 typedef struct placed {
@@ -48,18 +49,10 @@ static cleave_status_t prepare(cleave_partitioner_t *partitioner, cleave_error_t
   return CLEAVE_OK;
 }
 
-static uint32_t find_root(uint32_t *parents, uint32_t position) {
-  while (parents[position] != position) {
-    parents[position] = parents[parents[position]];
-    position = parents[position];
-  }
-  return position;
-}
-
 /* The smaller root stays the root, so that a part is named by its first position. */
 static void unite(uint32_t *parents, uint32_t a, uint32_t b) {
-  a = find_root(parents, a);
-  b = find_root(parents, b);
+  a = cleave_find_root(parents, a);
+  b = cleave_find_root(parents, b);
   if (a < b) {
     parents[b] = a;
   } else {
@@ -109,7 +102,7 @@ static cleave_status_t for_each_part(splitter_t *splitter, const uint32_t *posit
     goto cleanup;
   }
   for (uint32_t k = 0; k < count; k++) {
-    sorted[k] = (placed_t){find_root(splitter->partitioner->set_parents, positions[k]), positions[k]};
+    sorted[k] = (placed_t){cleave_find_root(splitter->partitioner->set_parents, positions[k]), positions[k]};
   }
   qsort(sorted, count, sizeof *sorted, compare_parts);
   for (uint32_t k = 0; k < count;) {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/numbers.h"
 #include "partition/match/match_state.h"
 
 enum { NOT_SEEN = 0, CAN_OCCUR = 1, CANNOT_OCCUR = 2, IS_ADDED = 4 };
@@ -125,12 +126,6 @@ static cleave_status_t add_anchors(cleave_matcher_t *m, uint32_t index, uint8_t 
   return CLEAVE_OK;
 }
 
-static int compare_positions(const void *a, const void *b) {
-  uint32_t x = *(const uint32_t *)a;
-  uint32_t y = *(const uint32_t *)b;
-  return (x > y) - (x < y);
-}
-
 cleave_status_t cleave_matcher_anchors(cleave_matcher_t *matcher, const uint32_t **out_positions,
                                        uint32_t *out_count, cleave_error_t *error) {
   uint8_t *marks = cleave_allocate_zeroed(matcher->pattern->node_count, 1);
@@ -148,7 +143,7 @@ cleave_status_t cleave_matcher_anchors(cleave_matcher_t *matcher, const uint32_t
     ascending = items[k - 1] < items[k];
   }
   if (!ascending) {
-    qsort(items, count, sizeof *items, compare_positions);
+    qsort(items, count, sizeof *items, cleave_compare_u32);
     size_t kept = 1;
     for (size_t k = 1; k < count; k++) {
       if (items[k] != items[kept - 1]) {

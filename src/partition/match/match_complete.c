@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/hash.h"
+#include "base/numbers.h"
 #include "partition/match/match_state.h"
 
 static bool is_matched(const cleave_matcher_t *m, cleave_node_t node) {
@@ -155,12 +156,6 @@ bool cleave_matcher_is_closed(cleave_matcher_t *m) {
   return edges_are_named(m);
 }
 
-static int compare_positions(const void *a, const void *b) {
-  uint32_t x = *(const uint32_t *)a;
-  uint32_t y = *(const uint32_t *)b;
-  return (x > y) - (x < y);
-}
-
 cleave_status_t cleave_matcher_describe(cleave_matcher_t *m, uint64_t *out_hash, cleave_error_t *error) {
   const cleave_pattern_t *pattern = m->pattern;
   size_t count = m->taken.count;
@@ -174,7 +169,7 @@ cleave_status_t cleave_matcher_describe(cleave_matcher_t *m, uint64_t *out_hash,
     cleave_array_push_reserved(&m->sorted, m->taken.items[k].node);
   }
   if (count > 1) {
-    qsort(m->sorted.items, count, sizeof *m->sorted.items, compare_positions);
+    qsort(m->sorted.items, count, sizeof *m->sorted.items, cleave_compare_u32);
   }
   uint64_t hash = CLEAVE_HASH_SEED;
   for (size_t k = 0; k < count; k++) {

@@ -249,6 +249,23 @@ cleave_status_t cleave_matcher_run_forward(cleave_matcher_t *m, step_t *step, cl
   return cleave_matcher_push_goal(m, first, &step->next, error);
 }
 
+/* Decides whether goal.k repetitions are enough, with a choice point if more may follow. *out_goes_on: there
+ * is to be another one. */
+static cleave_status_t decide_repetition(cleave_matcher_t *m, step_t *step, const goal_t *goal,
+                                         bool *out_goes_on, cleave_error_t *error) {
+  const cleave_pattern_node_t *part = &m->pattern->nodes[goal->pattern];
+  bool may_stop = goal->k >= part->min;
+  *out_goes_on = step->alternative != 1 && goal->k < part->max;
+  if (!*out_goes_on) {
+    step->fits = may_stop;
+    return CLEAVE_OK;
+  }
+  if (may_stop) {
+    CLEAVE_TRY(cleave_matcher_leave_choice(m, step->index, 1, error));
+  }
+  return goal->k > 0 ? cleave_matcher_forget(m, goal->pattern, error) : CLEAVE_OK;
+}
+
 /* The next part of a sequence, or the next repetition. */
 cleave_status_t cleave_matcher_run_forward_next(cleave_matcher_t *m, step_t *step, cleave_error_t *error) {
   goal_t goal = m->goals.items[step->index];
@@ -264,16 +281,10 @@ cleave_status_t cleave_matcher_run_forward_next(cleave_matcher_t *m, step_t *ste
     return cleave_matcher_push_goal(m, cleave_matcher_goal(GOAL_FORWARD, part->children[goal.k], next),
                                     &step->next, error);
   }
-  bool may_stop = goal.k >= part->min;
-  if (step->alternative == 1 || goal.k >= part->max) {
-    step->fits = may_stop;
+  bool goes_on = false;
+  CLEAVE_TRY(decide_repetition(m, step, &goal, &goes_on, error));
+  if (!goes_on) {
     return CLEAVE_OK;
-  }
-  if (may_stop) {
-    CLEAVE_TRY(cleave_matcher_leave_choice(m, step->index, 1, error));
-  }
-  if (goal.k > 0) {
-    CLEAVE_TRY(cleave_matcher_forget(m, goal.pattern, error));
   }
   CLEAVE_TRY(cleave_matcher_push_goal(m, rest, &next, error));
   return cleave_matcher_push_goal(m, cleave_matcher_goal(GOAL_FORWARD, part->children[0], next), &step->next,
@@ -399,16 +410,10 @@ cleave_status_t cleave_matcher_run_backward_next(cleave_matcher_t *m, step_t *st
       CLEAVE_TRY(cleave_matcher_push_goal(m, rest, &inner.next, error));
     }
   } else {
-    bool may_stop = goal.k >= part->min;
-    if (step->alternative == 1 || goal.k >= part->max) {
-      step->fits = may_stop;
+    bool goes_on = false;
+    CLEAVE_TRY(decide_repetition(m, step, &goal, &goes_on, error));
+    if (!goes_on) {
       return CLEAVE_OK;
-    }
-    if (may_stop) {
-      CLEAVE_TRY(cleave_matcher_leave_choice(m, step->index, 1, error));
-    }
-    if (goal.k > 0) {
-      CLEAVE_TRY(cleave_matcher_forget(m, goal.pattern, error));
     }
     rest.k++;
     CLEAVE_TRY(cleave_matcher_push_goal(m, rest, &inner.next, error));

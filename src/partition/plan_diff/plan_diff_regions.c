@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/numbers.h"
 #include "partition/plan_diff/plan_diff.h"
 
 typedef struct tie {
@@ -41,14 +42,6 @@ static int compare_ties(const void *a, const void *b) {
     return left->before < right->before ? -1 : 1;
   }
   return (left->after > right->after) - (left->after < right->after);
-}
-
-static uint32_t find_root(uint32_t *parents, uint32_t k) {
-  while (parents[k] != k) {
-    parents[k] = parents[parents[k]];
-    k = parents[k];
-  }
-  return k;
 }
 
 static cleave_status_t tie_regions(tying_t *t, cleave_error_t *error) {
@@ -92,8 +85,8 @@ static cleave_status_t tie_regions(tying_t *t, cleave_error_t *error) {
     t->parents[k] = k;
   }
   for (uint32_t k = 0; k < t->tie_count; k++) {
-    uint32_t a = find_root(t->parents, t->ties[k].before);
-    uint32_t b = find_root(t->parents, before->region_count + t->ties[k].after);
+    uint32_t a = cleave_find_root(t->parents, t->ties[k].before);
+    uint32_t b = cleave_find_root(t->parents, before->region_count + t->ties[k].after);
     t->parents[a > b ? a : b] = a > b ? b : a;
   }
   return CLEAVE_OK;
@@ -172,7 +165,7 @@ static cleave_status_t collect(tying_t *t, cleave_error_t *error) {
   }
   uint32_t set_count = 0;
   for (uint32_t k = 0; k < all; k++) {
-    uint32_t root = find_root(t->parents, k);
+    uint32_t root = cleave_find_root(t->parents, k);
     if (root == k) {
       place[k] = set_count++;
     }
@@ -186,7 +179,7 @@ static cleave_status_t collect(tying_t *t, cleave_error_t *error) {
     }
   }
   for (uint32_t k = 0; k < all; k++) {
-    cleave_diff_region_t *set = &sets[place[find_root(t->parents, k)]];
+    cleave_diff_region_t *set = &sets[place[cleave_find_root(t->parents, k)]];
     if (k < before_count) {
       set->before[set->before_count++] = &diff->before->regions[k];
     } else {

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/numbers.h"
 #include "graph/order.h"
 
 enum { NAME_SIZE = 160 };
@@ -285,16 +286,10 @@ void cleave_editor_note_reads(cleave_editor_t *editor) {
   editor->notes_reads = true;
 }
 
-static int compare_numbers(const void *a, const void *b) {
-  uint32_t x = *(const uint32_t *)a;
-  uint32_t y = *(const uint32_t *)b;
-  return (x > y) - (x < y);
-}
-
 cleave_status_t cleave_editor_log_reads(cleave_editor_t *editor, cleave_error_t *error) {
   cleave_graph_reads_t *reads = &editor->reads;
   if (reads->count > 0) {
-    qsort(reads->items, reads->count, sizeof *reads->items, compare_numbers);
+    qsort(reads->items, reads->count, sizeof *reads->items, cleave_compare_u32);
   }
   for (size_t k = 0; k < reads->count; k++) {
     cleave_value_t value = {reads->items[k]};

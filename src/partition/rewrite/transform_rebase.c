@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/numbers.h"
 #include "graph/clone.h"
 #include "graph/compare/same_structure.h"
 #include "graph/compare/structural_hash.h"
@@ -87,12 +88,6 @@ static cleave_status_t take_inputs(rebasing_t *r, const cleave_edit_group_t *gro
   return CLEAVE_OK;
 }
 
-static int compare_numbers(const void *a, const void *b) {
-  uint32_t x = *(const uint32_t *)a;
-  uint32_t y = *(const uint32_t *)b;
-  return (x > y) - (x < y);
-}
-
 /* What the rule looked at. */
 static cleave_status_t lean_on_reads(rebasing_t *r, uint32_t index, cleave_error_t *error) {
   const cleave_edit_group_t *group = &r->edits->groups.items[index];
@@ -113,12 +108,12 @@ static cleave_status_t end_group(rebasing_t *r, uint32_t index, cleave_error_t *
   }
   CLEAVE_TRY(take_inputs(r, &r->edits->groups.items[index], error));
   if (r->taken.count > 0) {
-    qsort(r->taken.items, r->taken.count, sizeof *r->taken.items, compare_numbers);
+    qsort(r->taken.items, r->taken.count, sizeof *r->taken.items, cleave_compare_u32);
   }
   for (size_t k = 0; k < r->lost.count; k++) {
     lean_t lean = {.value = r->lost.items[k], .group = index};
     if (r->taken.count == 0 || bsearch(&lean.value, r->taken.items, r->taken.count, sizeof *r->taken.items,
-                                       compare_numbers) == NULL) {
+                                       cleave_compare_u32) == NULL) {
       CLEAVE_ARRAY_PUSH(&r->leans, lean, error);
     }
   }
