@@ -34,9 +34,17 @@ static void free_checks(cleave_run_checks_t *checks) {
   *checks = (cleave_run_checks_t){0};
 }
 
-static cleave_status_t compare_session(const cleave_run_t *run, const cleave_session_t *session,
-                                       cleave_tensor_t *const *expected, cleave_run_checks_t *checks,
-                                       cleave_error_t *error) {
+/* Output `index` of the run, or of an answer to a request. */
+static cleave_status_t get_output(const cleave_run_t *run, int64_t answer, uint32_t index,
+                                  cleave_tensor_view_t *out_view, cleave_error_t *error) {
+  return cleave_run_requests_answers(&run->requests) == 0
+             ? cleave_session_output(run->job.session, index, out_view, error)
+             : cleave_run_requests_output(&run->requests, answer, index, out_view, error);
+}
+
+static cleave_status_t compare_answer(const cleave_run_t *run, int64_t answer,
+                                      cleave_tensor_t *const *expected, cleave_run_checks_t *checks,
+                                      cleave_error_t *error) {
   uint32_t count = cleave_model_output_count(run->job.model);
   checks->lines = cleave_allocate_zeroed(count, sizeof *checks->lines);
   if (checks->lines == NULL) {
@@ -49,7 +57,7 @@ static cleave_status_t compare_session(const cleave_run_t *run, const cleave_ses
     cleave_tensor_view_t actual;
     checks->count = k + 1;
     CLEAVE_TRY(cleave_model_output(run->job.model, k, &port, error));
-    CLEAVE_TRY(cleave_session_output(session, k, &actual, error));
+    CLEAVE_TRY(get_output(run, answer, k, &actual, error));
     CLEAVE_TRY(cleave_check_tensor(&actual, expected[k], &run->tolerance, &line->result, error));
     line->name = port.name;
     cleave_check_explain(port.name, &actual, expected[k], &line->result, &line->explanation);
@@ -58,15 +66,39 @@ static cleave_status_t compare_session(const cleave_run_t *run, const cleave_ses
   return CLEAVE_OK;
 }
 
-/* Of the sessions that took requests, the first whose outputs differ is reported. */
+/* Of all answers to requests, the first whose outputs differ is reported. */
 static cleave_status_t compare_outputs(const cleave_run_t *run, cleave_tensor_t *const *expected,
                                        cleave_run_checks_t *checks, cleave_error_t *error) {
-  CLEAVE_TRY(compare_session(run, run->job.session, expected, checks, error));
-  for (int64_t k = 0; k + 1 < run->requests.concurrency && checks->matches; k++) {
+  CLEAVE_TRY(compare_answer(run, 0, expected, checks, error));
+  for (int64_t k = 1; k < cleave_run_requests_answers(&run->requests) && checks->matches; k++) {
     free_checks(checks);
-    CLEAVE_TRY(compare_session(run, run->requests.sessions[k], expected, checks, error));
+    CLEAVE_TRY(compare_answer(run, k, expected, checks, error));
   }
   return CLEAVE_OK;
+}
+
+/* What clients got in batches against what the session gave for the same request alone. */
+static cleave_status_t check_batches(cleave_run_t *run, cleave_error_t *error) {
+  uint32_t count = cleave_model_output_count(run->job.model);
+  cleave_status_t status = CLEAVE_OK;
+  cleave_tensor_t **expected = cleave_allocate_zeroed(count, sizeof *expected);
+  if (expected == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  for (uint32_t k = 0; k < count; k++) {
+    cleave_tensor_view_t view;
+    size_t bytes = 0;
+    CLEAVE_TRY_CLEANUP(cleave_session_output(run->job.session, k, &view, error));
+    (void)cleave_tensor_view_bytes(&view, &bytes);
+    CLEAVE_TRY_CLEANUP(cleave_tensor_create_borrowed(&view, bytes, NULL, &expected[k], error));
+  }
+  status = compare_outputs(run, expected, &run->alone, error);
+cleanup:
+  for (uint32_t k = 0; k < count; k++) {
+    cleave_tensor_release(expected[k]);
+  }
+  cleave_free((void *)expected);
+  return status;
 }
 
 static cleave_status_t check(cleave_run_t *run, cleave_error_t *error) {
@@ -77,6 +109,9 @@ static cleave_status_t check(cleave_run_t *run, cleave_error_t *error) {
   cleave_tensor_t **reference = cleave_allocate_zeroed(count, sizeof *reference);
   if (expected == NULL || reference == NULL) {
     CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(error));
+  }
+  if (run->requests.server != NULL) {
+    CLEAVE_TRY_CLEANUP(check_batches(run, error));
   }
   if (run->options.data != NULL) {
     CLEAVE_TRY_CLEANUP(cleave_outputs_load(run->options.data, expected, count, error));
@@ -169,6 +204,7 @@ static void warn_of_options(const cleave_session_t *session) {
 static cleave_status_t work(cleave_run_t *run, cleave_error_t *error) {
   run->options.profile = run->profile_path != NULL;
   CLEAVE_TRY(cleave_job_load(&run->job, &run->options, error));
+  cleave_run_requests_keep(&run->requests, &run->job);
   CLEAVE_TRY(cleave_job_bind(&run->job, error));
   CLEAVE_TRY(cleave_run_outputs_check(&run->outputs, run->job.model, error));
   if (run->watch) {
@@ -202,10 +238,13 @@ static cleave_status_t work(cleave_run_t *run, cleave_error_t *error) {
 }
 
 static const char *find_misuse(cleave_run_t *run) {
-  const char *misuse = cleave_run_requests_check(&run->requests);
+  const char *misuse = cleave_run_requests_check(&run->requests, &run->options.threads);
   bool is_measured = run->watch || run->profile_path != NULL || run->repeat != UNSET;
-  return misuse == NULL && run->requests.count > 0 && is_measured
-             ? "option '--requests' does not go with --watch, --profile and --repeat"
+  if (misuse == NULL && run->requests.count > 0 && is_measured) {
+    return "option '--requests' does not go with --watch, --profile and --repeat";
+  }
+  return misuse == NULL && run->requests.window != NULL && run->options.plan != NULL
+             ? "option '--batch-window' does not go with --plan: rules run for each number of requests"
              : misuse;
 }
 
@@ -267,13 +306,21 @@ static int run_command(int argc, char **argv) {
       {"repeat", 0, CLEAVE_OPTION_INT, "N",
        "runs that are measured (default: what fits into a second, 3 to 50)", &run.repeat},
       {"requests", 0, CLEAVE_OPTION_INT, "N",
-       "measure N requests in place of single runs; each session begins its next request when the last one "
-       "is answered. Prints throughput and latencies. Checks compare the outputs of all sessions",
+       "measure N requests in place of single runs; each client sends its next request when the last one is "
+       "answered. Prints throughput and latencies. Checks compare the outputs of all sessions or clients",
        &run.requests.count},
       {"concurrency", 0, CLEAVE_OPTION_INT, "K",
-       "with --requests: K at a time, each on a session of its own with --threads threads (default: 1; "
-       "threads: the usable processors divided by K)",
+       "with --requests: K clients (default: 1). They share as many sessions as have --threads processors of "
+       "their own (default: the usable processors divided by K)",
        &run.requests.concurrency},
+      {"batch-window", 0, CLEAVE_OPTION_TEXT, "MS",
+       "with --requests: requests that wait at the same time run as one, joined along the first dimension, "
+       "which the model must leave open; a request waits for others for at most MS milliseconds ('2ms'). "
+       "Sessions have all processors, unless --threads is given",
+       &run.requests.window},
+      {"batch-limit", 0, CLEAVE_OPTION_INT, "N",
+       "with --batch-window: requests at most that run as one (default: the clients divided by the sessions)",
+       &run.requests.batch_limit},
       {"verify", 0, CLEAVE_OPTION_FLAG, NULL,
        "also run the graph unpartitioned on cpu, and report the largest difference per output; exit status "
        "0 only if all match",
@@ -306,7 +353,6 @@ static int run_command(int argc, char **argv) {
     run.options.model = arguments.found.items[0];
     run.options.fallback = cleave_common_fallback();
     const char *misuse = find_misuse(&run);
-    run.options.threads = cleave_run_requests_threads(&run.requests, run.options.threads);
     if (misuse != NULL) {
       status = cleave_arguments_fail("run", "%s", misuse);
     } else if (run.options.plan != NULL && (run.options.rules.count > 0 || run.options.backend != NULL)) {
@@ -325,10 +371,12 @@ static int run_command(int argc, char **argv) {
       cleave_run_report_print(&run);
       status = run.watch ? cleave_run_watch(&run.job, false) : status;
     }
-    bool is_wrong =
-        (run.data.count > 0 && !run.data.matches) || (run.reference.count > 0 && !run.reference.matches);
+    bool is_wrong = (run.data.count > 0 && !run.data.matches) ||
+                    (run.alone.count > 0 && !run.alone.matches) ||
+                    (run.reference.count > 0 && !run.reference.matches);
     status = status == CLEAVE_EXIT_OK && is_wrong ? CLEAVE_EXIT_FAILURE : status;
   }
+  free_checks(&run.alone);
   free_checks(&run.data);
   free_checks(&run.reference);
   cleave_array_free(&run.times);

@@ -119,6 +119,7 @@ void cleave_run_report_print(const cleave_run_t *run) {
   for (uint32_t k = 0; k < cleave_session_note_count(job->session); k++) {
     cleave_print("  %s\n", cleave_session_note(job->session, k));
   }
+  print_checks(&run->alone, "the same request alone");
   print_checks(&run->data, run->options.data);
   print_checks(&run->reference, "the unpartitioned graph on cpu");
   cleave_print("\nload %.1f ms, partition %.2f ms (rule files %.1f ms), compile %.1f ms",
@@ -212,6 +213,9 @@ json_t *cleave_run_report_json(const cleave_run_t *run) {
   cleave_report_plan_json(job->plan, json);
   (void)json_object_set_new(json, "check", json_checks(&run->data));
   (void)json_object_set_new(json, "verify", json_checks(&run->reference));
+  if (run->requests.server != NULL) {
+    (void)json_object_set_new(json, "alone", json_checks(&run->alone));
+  }
   (void)json_object_set_new(
       json, "memory",
       json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "values", (json_int_t)memory.values_bytes, "unshared",

@@ -37,6 +37,7 @@ typedef struct cleave_run {
   bool interrupted; /* while --watch waited for the first plan */
   bool rule_stats;
   const char *profile_path;
+  cleave_run_checks_t alone;     /* of batches, against the same request alone */
   cleave_run_checks_t data;      /* against --data */
   cleave_run_checks_t reference; /* against the unpartitioned graph */
   CLEAVE_ARRAY(double) times;

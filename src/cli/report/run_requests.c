@@ -1,83 +1,190 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread per session takes requests from one counter, so that no session waits while there are requests
-// left.
+// A thread per client takes requests from one counter. Without batches it waits for a free session, which
+// goes to whoever has waited longest.
 #include "cli/report/run_requests.h"
 
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "cli/common/common.h"
 #include "cli/common/output.h"
 #include "cli/report/times.h"
+#include "ops/attribute_view.h"
+#include "runtime/serve/server.h"
 #include "system/clock.h"
 #include "system/threads.h"
 
-enum { MAX_REQUESTS = 100000000, MAX_CONCURRENCY = 1024 };
+enum { MAX_REQUESTS = 100000000, MAX_CONCURRENCY = 1024, MAX_WINDOW_MS = 60000, WARMUP_REQUESTS = 3 };
+
+typedef struct client client_t;
 
 /* What all threads share. */
 typedef struct load {
   cleave_run_requests_t *requests;
+  const cleave_inputs_t *inputs;
+  double *times; /* NULL while warming up */
+  int64_t count; /* requests */
   _Atomic int64_t next;
   atomic_bool failed;
+  pthread_mutex_t lock; /* guards the sessions that are free, and the clients that wait for one */
+  cleave_session_t **free;
+  int64_t free_count;
+  client_t *first;
+  client_t *last;
 } load_t;
 
-typedef struct lane {
+struct client {
   load_t *load;
-  cleave_session_t *session;
+  cleave_tensor_view_t *views;          /* with batches: of its outputs */
+  const cleave_tensor_view_t **outputs; /* to the views */
+  cleave_session_t *session;            /* that it has at the moment */
+  client_t *next;
+  pthread_cond_t given;
   pthread_t thread;
   cleave_error_t error; /* of its last request */
   cleave_status_t status;
-} lane_t;
+};
 
-const char *cleave_run_requests_check(cleave_run_requests_t *requests) {
+/* ---- options ---- */
+
+/* "2" and "2ms" are two milliseconds. */
+static bool read_window(const char *text, double *out_ms) {
+  char *end = NULL;
+  *out_ms = strtod(text, &end);
+  return end != text && (*end == '\0' || strcmp(end, "ms") == 0) && *out_ms >= 0.0 &&
+         *out_ms <= MAX_WINDOW_MS;
+}
+
+static const char *check_batches(cleave_run_requests_t *requests) {
+  if (requests->window == NULL) {
+    bool has_limit = requests->batch_limit >= 0;
+    requests->batch_limit = 1;
+    return has_limit ? "option '--batch-limit' is for '--batch-window'" : NULL;
+  }
+  if (!read_window(requests->window, &requests->window_ms)) {
+    return "option '--batch-window': expected milliseconds, 0 to 60000, as in '2ms'";
+  }
+  if (requests->batch_limit < 0) {
+    requests->batch_limit = (requests->concurrency + requests->session_count - 1) / requests->session_count;
+  }
+  return requests->batch_limit < 1 || requests->batch_limit > MAX_CONCURRENCY
+             ? "option '--batch-limit': expected 1 to 1024"
+             : NULL;
+}
+
+/* As many sessions as have processors of their own. */
+static void share_processors(cleave_run_requests_t *requests, int64_t *threads) {
+  int64_t available = cleave_threads_available();
+  if (*threads == 0 && requests->window == NULL && requests->concurrency > 1) {
+    *threads = available / requests->concurrency;
+    *threads = *threads < 1 ? 1 : *threads;
+  }
+  int64_t count = *threads == 0 ? 1 : available / *threads;
+  count = count < 1 ? 1 : count;
+  requests->session_count = count < requests->concurrency ? count : requests->concurrency;
+}
+
+const char *cleave_run_requests_check(cleave_run_requests_t *requests, int64_t *threads) {
   bool has_concurrency = requests->concurrency >= 0;
   if (requests->count < 0) {
+    bool has_batches = requests->batch_limit >= 0 || requests->window != NULL;
     *requests = (cleave_run_requests_t){0};
-    return has_concurrency ? "option '--concurrency' is for '--requests'" : NULL;
+    return has_concurrency ? "option '--concurrency' is for '--requests'"
+           : has_batches   ? "options '--batch-window' and '--batch-limit' are for '--requests'"
+                           : NULL;
   }
   requests->concurrency = has_concurrency ? requests->concurrency : 1;
   if (requests->count < 1 || requests->count > MAX_REQUESTS) {
     return "option '--requests': expected 1 to 100000000";
   }
-  return requests->concurrency < 1 || requests->concurrency > MAX_CONCURRENCY
-             ? "option '--concurrency': expected 1 to 1024"
-             : NULL;
+  if (requests->concurrency < 1 || requests->concurrency > MAX_CONCURRENCY) {
+    return "option '--concurrency': expected 1 to 1024";
+  }
+  share_processors(requests, threads);
+  return check_batches(requests);
 }
 
-int64_t cleave_run_requests_threads(const cleave_run_requests_t *requests, int64_t threads) {
-  if (threads == 0 && requests->concurrency > 1) {
-    threads = cleave_threads_available() / requests->concurrency;
-    threads = threads < 1 ? 1 : threads;
+void cleave_run_requests_keep(cleave_run_requests_t *requests, const cleave_job_t *job) {
+  if (requests->window != NULL) {
+    requests->model = cleave_model_retain(job->model);
   }
-  return threads;
+}
+
+/* ---- clients ---- */
+
+static void take_session(client_t *client) {
+  load_t *load = client->load;
+  (void)pthread_mutex_lock(&load->lock);
+  if (load->free_count > 0) {
+    client->session = load->free[--load->free_count];
+  } else {
+    client->next = NULL;
+    *(load->first == NULL ? &load->first : &load->last->next) = client;
+    load->last = client;
+    while (client->session == NULL) {
+      (void)pthread_cond_wait(&client->given, &load->lock);
+    }
+  }
+  (void)pthread_mutex_unlock(&load->lock);
+}
+
+static void give_session(client_t *client) {
+  load_t *load = client->load;
+  (void)pthread_mutex_lock(&load->lock);
+  client_t *first = load->first;
+  if (first == NULL) {
+    load->free[load->free_count++] = client->session;
+  } else {
+    load->first = first->next;
+    first->session = client->session;
+    (void)pthread_cond_signal(&first->given);
+  }
+  client->session = NULL;
+  (void)pthread_mutex_unlock(&load->lock);
+}
+
+static cleave_status_t request(client_t *client) {
+  load_t *load = client->load;
+  if (load->requests->server != NULL) {
+    return cleave_server_run(load->requests->server, load->inputs->pointers, load->inputs->count,
+                             client->outputs, load->requests->output_count, &client->error);
+  }
+  take_session(client);
+  cleave_status_t status = cleave_session_run(client->session, &client->error);
+  give_session(client);
+  return status;
 }
 
 static void *work(void *context) {
-  lane_t *lane = context;
-  load_t *load = lane->load;
-  cleave_run_requests_t *requests = load->requests;
+  client_t *client = context;
+  load_t *load = client->load;
   while (!atomic_load_explicit(&load->failed, memory_order_relaxed)) {
     int64_t number = atomic_fetch_add_explicit(&load->next, 1, memory_order_relaxed);
-    if (number >= requests->count) {
+    if (number >= load->count) {
       break;
     }
     uint64_t start = cleave_clock_now();
-    lane->status = cleave_session_run(lane->session, &lane->error);
-    requests->times[number] = cleave_clock_ms(start, cleave_clock_now());
-    if (lane->status != CLEAVE_OK) {
+    client->status = request(client);
+    if (load->times != NULL) {
+      load->times[number] = cleave_clock_ms(start, cleave_clock_now());
+    }
+    if (client->status != CLEAVE_OK) {
       atomic_store_explicit(&load->failed, true, memory_order_relaxed);
     }
   }
   return NULL;
 }
 
-/* The caller is the first lane's thread. */
-static cleave_status_t run_lanes(load_t *load, lane_t *lanes, cleave_error_t *error) {
+/* The caller is the first client's thread. */
+static cleave_status_t run_clients(load_t *load, client_t *clients, cleave_error_t *error) {
   int64_t count = load->requests->concurrency;
   int64_t started = 1;
   cleave_status_t status = CLEAVE_OK;
   uint64_t start = cleave_clock_now();
-  while (started < count && pthread_create(&lanes[started].thread, NULL, work, &lanes[started]) == 0) {
+  while (started < count && pthread_create(&clients[started].thread, NULL, work, &clients[started]) == 0) {
     started++;
   }
   if (started < count) {
@@ -85,43 +192,167 @@ static cleave_status_t run_lanes(load_t *load, lane_t *lanes, cleave_error_t *er
     status = cleave_error_set(error, CLEAVE_ERROR_LIMIT, "the system starts %" PRId64 " threads of %" PRId64,
                               started, count);
   } else {
-    (void)work(&lanes[0]);
+    (void)work(&clients[0]);
   }
   for (int64_t k = 1; k < started; k++) {
-    (void)pthread_join(lanes[k].thread, NULL);
+    (void)pthread_join(clients[k].thread, NULL);
   }
   load->requests->seconds = cleave_clock_ms(start, cleave_clock_now()) * 1e-3;
   for (int64_t k = 0; k < count && status == CLEAVE_OK; k++) {
-    status = lanes[k].status == CLEAVE_OK ? CLEAVE_OK : cleave_error_take(error, &lanes[k].error);
+    status = clients[k].status == CLEAVE_OK ? CLEAVE_OK : cleave_error_take(error, &clients[k].error);
   }
   return status;
 }
 
-cleave_status_t cleave_run_requests_run(cleave_run_requests_t *requests, cleave_job_t *job,
-                                        cleave_error_t *error) {
-  size_t lane_count = (size_t)requests->concurrency;
-  load_t load = {.requests = requests};
-  cleave_status_t status = CLEAVE_OK;
-  lane_t *lanes = cleave_allocate_zeroed(lane_count, sizeof *lanes);
-  requests->sessions = cleave_allocate_zeroed(lane_count, sizeof(cleave_session_t *));
-  requests->times = cleave_allocate_zeroed((size_t)requests->count, sizeof *requests->times);
-  if (lanes == NULL || requests->sessions == NULL || requests->times == NULL) {
-    CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(error));
+/* ---- what answers ---- */
+
+static cleave_status_t make_sessions(cleave_run_requests_t *requests, const cleave_job_t *job,
+                                     cleave_error_t *error) {
+  requests->joined = 1.0;
+  requests->sessions = cleave_allocate_zeroed((size_t)requests->session_count, sizeof(cleave_session_t *));
+  if (requests->sessions == NULL) {
+    return cleave_error_out_of_memory(error);
   }
-  for (size_t k = 0; k < lane_count; k++) {
-    lanes[k] = (lane_t){.load = &load, .session = job->session, .error = CLEAVE_ERROR_INIT};
-    if (k > 0) {
-      CLEAVE_TRY_CLEANUP(cleave_job_add_session(job, &requests->sessions[k - 1], error));
-      lanes[k].session = requests->sessions[k - 1];
-      CLEAVE_TRY_CLEANUP(cleave_session_run(lanes[k].session, error));
-    }
+  requests->sessions[0] = job->session;
+  for (int64_t k = 1; k < requests->session_count; k++) {
+    CLEAVE_TRY(cleave_job_add_session(job, &requests->sessions[k], error));
+    CLEAVE_TRY(cleave_session_run(requests->sessions[k], error));
   }
-  CLEAVE_TRY_CLEANUP(run_lanes(&load, lanes, error));
-  cleave_times_sort(requests->times, (size_t)requests->count);
-cleanup:
-  cleave_free(lanes);
+  return CLEAVE_OK;
+}
+
+static cleave_status_t make_server(cleave_run_requests_t *requests, const cleave_job_t *job,
+                                   cleave_error_t *error) {
+  cleave_partition_request_t rules;
+  cleave_session_options_t session = cleave_common_session();
+  session.threads = (int32_t)job->options->threads;
+  session.imperative = job->options->imperative;
+  cleave_server_options_t options = {.size = sizeof options,
+                                     .sessions = (int32_t)requests->session_count,
+                                     .session = &session,
+                                     .batch_limit = (int32_t)requests->batch_limit,
+                                     .batch_window_us = (uint32_t)(requests->window_ms * 1e3)};
+  CLEAVE_TRY(cleave_job_request(job, &rules, error));
+  cleave_form_source_t source = {.model = requests->model,
+                                 .request = &rules,
+                                 .inputs = job->inputs.pointers,
+                                 .input_count = job->inputs.count,
+                                 .known = job->settings.used};
+  cleave_status_t status = cleave_server_create_from(&source, &options, &requests->server, error);
+  cleave_rule_request_deinit(&rules);
   return status;
 }
+
+/* Memory for each client's outputs. */
+static cleave_status_t make_outputs(cleave_run_requests_t *requests, client_t *clients,
+                                    cleave_error_t *error) {
+  uint32_t count = cleave_model_output_count(requests->model);
+  requests->output_count = count;
+  requests->outputs =
+      cleave_allocate_zeroed((size_t)requests->concurrency * count, sizeof(cleave_tensor_t *));
+  if (requests->outputs == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  for (int64_t k = 0; k < requests->concurrency; k++) {
+    client_t *client = &clients[k];
+    client->views = cleave_allocate_zeroed(count, sizeof *client->views);
+    client->outputs = cleave_allocate_zeroed(count, sizeof *client->outputs);
+    if (client->views == NULL || client->outputs == NULL) {
+      return cleave_error_out_of_memory(error);
+    }
+    for (uint32_t o = 0; o < count; o++) {
+      cleave_port_t port;
+      cleave_tensor_t **output = &requests->outputs[(size_t)k * count + o];
+      CLEAVE_TRY(cleave_server_output(requests->server, o, &port, error));
+      CLEAVE_TRY(cleave_tensor_create(port.tensor.dtype, port.tensor.rank, port.tensor.dims, output, error));
+      client->views[o] = cleave_tensor_view(*output);
+      client->outputs[o] = &client->views[o];
+    }
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t prepare(load_t *load, client_t *clients, const cleave_job_t *job,
+                               cleave_error_t *error) {
+  cleave_run_requests_t *requests = load->requests;
+  for (int64_t k = 0; k < requests->concurrency; k++) {
+    clients[k] = (client_t){.load = load, .error = CLEAVE_ERROR_INIT, .given = PTHREAD_COND_INITIALIZER};
+  }
+  if (requests->window != NULL) {
+    CLEAVE_TRY(make_server(requests, job, error));
+    return make_outputs(requests, clients, error);
+  }
+  CLEAVE_TRY(make_sessions(requests, job, error));
+  load->free = cleave_allocate_zeroed((size_t)requests->session_count, sizeof(cleave_session_t *));
+  if (load->free == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  load->free_count = requests->session_count;
+  memcpy((void *)load->free, (const void *)requests->sessions,
+         (size_t)requests->session_count * sizeof(cleave_session_t *));
+  return CLEAVE_OK;
+}
+
+/* Batches of several sizes come up first while all clients warm up. */
+static cleave_status_t measure(load_t *load, client_t *clients, cleave_error_t *error) {
+  cleave_run_requests_t *requests = load->requests;
+  cleave_server_counts_t before = {.size = sizeof before};
+  cleave_server_counts_t after = {.size = sizeof after};
+  load->count = WARMUP_REQUESTS * requests->concurrency;
+  CLEAVE_TRY(run_clients(load, clients, error));
+  if (requests->server != NULL) {
+    cleave_server_counts(requests->server, &before);
+  }
+  load->count = requests->count;
+  load->times = requests->times;
+  atomic_store(&load->next, 0);
+  CLEAVE_TRY(run_clients(load, clients, error));
+  if (requests->server != NULL) {
+    cleave_server_counts(requests->server, &after);
+    requests->joined = (double)(after.requests - before.requests) / (double)(after.runs - before.runs);
+  }
+  return CLEAVE_OK;
+}
+
+cleave_status_t cleave_run_requests_run(cleave_run_requests_t *requests, cleave_job_t *job,
+                                        cleave_error_t *error) {
+  load_t load = {.requests = requests, .inputs = &job->inputs, .lock = PTHREAD_MUTEX_INITIALIZER};
+  cleave_status_t status = CLEAVE_OK;
+  client_t *clients = cleave_allocate_zeroed((size_t)requests->concurrency, sizeof *clients);
+  requests->times = cleave_allocate_zeroed((size_t)requests->count, sizeof *requests->times);
+  if (clients == NULL || requests->times == NULL) {
+    CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(error));
+  }
+  CLEAVE_TRY_CLEANUP(prepare(&load, clients, job, error));
+  CLEAVE_TRY_CLEANUP(measure(&load, clients, error));
+  cleave_times_sort(requests->times, (size_t)requests->count);
+cleanup:
+  for (int64_t k = 0; clients != NULL && k < requests->concurrency; k++) {
+    cleave_free(clients[k].views);
+    cleave_free((void *)clients[k].outputs);
+  }
+  cleave_free((void *)load.free);
+  cleave_free(clients);
+  return status;
+}
+
+int64_t cleave_run_requests_answers(const cleave_run_requests_t *requests) {
+  return requests->count == 0       ? 0
+         : requests->server != NULL ? requests->concurrency
+                                    : requests->session_count;
+}
+
+cleave_status_t cleave_run_requests_output(const cleave_run_requests_t *requests, int64_t answer,
+                                           uint32_t index, cleave_tensor_view_t *out_view,
+                                           cleave_error_t *error) {
+  if (requests->server == NULL) {
+    return cleave_session_output(requests->sessions[answer], index, out_view, error);
+  }
+  *out_view = cleave_tensor_view(requests->outputs[(size_t)answer * requests->output_count + index]);
+  return CLEAVE_OK;
+}
+
+/* ---- reports ---- */
 
 static double quantile(const cleave_run_requests_t *requests, double share) {
   return cleave_times_quantile(requests->times, (size_t)requests->count, share);
@@ -140,19 +371,21 @@ static double per_second(const cleave_run_requests_t *requests) {
 }
 
 void cleave_run_requests_print(const cleave_run_requests_t *requests, int64_t threads) {
-  static const char *const heading[] = {"requests", "at a time", "threads each", "requests/s",
-                                        "p50 ms",   "p90 ms",    "p99 ms",       "max ms"};
+  static const char *const heading[] = {"requests",   "clients", "sessions", "threads each", "per run",
+                                        "requests/s", "p50 ms",  "p90 ms",   "p99 ms",       "max ms"};
   const double shares[] = {0.5, 0.9, 0.99, 1.0};
   if (requests->count == 0) {
     return;
   }
-  cleave_table_t table = {.columns = sizeof heading / sizeof heading[0], .alignment = "rrrrrrrr"};
+  cleave_table_t table = {.columns = sizeof heading / sizeof heading[0], .alignment = "rrrrrrrrrr"};
   for (size_t k = 0; k < table.columns; k++) {
     cleave_table_cell(&table, "%s", heading[k]);
   }
   cleave_table_cell(&table, "%" PRId64, requests->count);
   cleave_table_cell(&table, "%" PRId64, requests->concurrency);
+  cleave_table_cell(&table, "%" PRId64, requests->session_count);
   cleave_table_cell(&table, "%" PRId64, threads);
+  cleave_table_cell(&table, "%.1f", requests->joined);
   cleave_table_cell(&table, "%.1f", per_second(requests));
   for (size_t k = 0; k < sizeof shares / sizeof shares[0]; k++) {
     char text[32];
@@ -166,17 +399,26 @@ json_t *cleave_run_requests_json(const cleave_run_requests_t *requests, int64_t 
   if (requests->count == 0) {
     return json_null();
   }
-  return json_pack("{s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "count", (json_int_t)requests->count,
-                   "concurrency", (json_int_t)requests->concurrency, "threads", (json_int_t)threads,
-                   "seconds", requests->seconds, "per_second", per_second(requests), "mean_ms",
-                   mean(requests), "p50_ms", quantile(requests, 0.5), "p90_ms", quantile(requests, 0.9),
-                   "p99_ms", quantile(requests, 0.99), "max_ms", quantile(requests, 1.0));
+  return json_pack("{s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "count",
+                   (json_int_t)requests->count, "concurrency", (json_int_t)requests->concurrency, "sessions",
+                   (json_int_t)requests->session_count, "threads", (json_int_t)threads, "batch_limit",
+                   (json_int_t)requests->batch_limit, "requests_per_run", requests->joined, "seconds",
+                   requests->seconds, "per_second", per_second(requests), "mean_ms", mean(requests), "p50_ms",
+                   quantile(requests, 0.5), "p90_ms", quantile(requests, 0.9), "p99_ms",
+                   quantile(requests, 0.99), "max_ms", quantile(requests, 1.0));
 }
 
 void cleave_run_requests_deinit(cleave_run_requests_t *requests) {
-  for (int64_t k = 0; requests->sessions != NULL && k < requests->concurrency; k++) {
+  for (int64_t k = 1; requests->sessions != NULL && k < requests->session_count; k++) {
     cleave_session_destroy(requests->sessions[k]);
   }
+  for (size_t k = 0; requests->outputs != NULL && k < (size_t)requests->concurrency * requests->output_count;
+       k++) {
+    cleave_tensor_release(requests->outputs[k]);
+  }
+  cleave_server_destroy(requests->server);
+  cleave_model_release(requests->model);
+  cleave_free((void *)requests->outputs);
   cleave_free((void *)requests->sessions);
   cleave_free(requests->times);
 }

@@ -122,8 +122,8 @@ cleanup:
   return status;
 }
 
-static cleave_status_t add_form(cleave_forms_t *forms, const cleave_form_source_t *source,
-                                cleave_rule_files_t *files, uint32_t requests, cleave_error_t *error) {
+static cleave_status_t add_form(cleave_forms_t *forms, const cleave_form_source_t *source, uint32_t requests,
+                                cleave_error_t *error) {
   cleave_form_t *form = &forms->items[forms->count++];
   *form = (cleave_form_t){.requests = requests};
   if (requests == 1) {
@@ -131,8 +131,10 @@ static cleave_status_t add_form(cleave_forms_t *forms, const cleave_form_source_
   } else {
     CLEAVE_TRY(bind_many(&forms->items[0], source, form, error));
   }
-  if (files != NULL) {
-    CLEAVE_TRY(cleave_rule_files_partition(files, form->model, &form->plan, error));
+  if (source->request != NULL) {
+    cleave_rule_list_options_t options = {.known = source->known};
+    CLEAVE_TRY(cleave_graph_partition(cleave_model_graph(form->model), source->request, &options, &form->plan,
+                                      NULL, error));
   }
   CLEAVE_TRY(check_ports(form, error));
   return requests == 1 ? CLEAVE_OK : check_outputs(&forms->items[0], form, error);
@@ -140,26 +142,15 @@ static cleave_status_t add_form(cleave_forms_t *forms, const cleave_form_source_
 
 cleave_status_t cleave_forms_init(cleave_forms_t *forms, const cleave_form_source_t *source, uint32_t limit,
                                   cleave_error_t *error) {
-  cleave_rule_files_t *files = NULL;
-  cleave_status_t status = CLEAVE_OK;
   *forms = (cleave_forms_t){0};
   if (limit > 1) {
     CLEAVE_TRY(check_open(source->model, error));
   }
-  if (source->request != NULL) {
-    CLEAVE_TRY(
-        cleave_rule_files_load(cleave_model_graph(source->model)->context, source->request, &files, error));
-  }
   uint32_t requests = 1;
   for (; requests <= limit; requests *= 2) {
-    CLEAVE_TRY_CLEANUP(add_form(forms, source, files, requests, error));
+    CLEAVE_TRY(add_form(forms, source, requests, error));
   }
-  if (requests / 2 < limit) {
-    CLEAVE_TRY_CLEANUP(add_form(forms, source, files, limit, error));
-  }
-cleanup:
-  cleave_rule_files_destroy(files);
-  return status;
+  return requests / 2 < limit ? add_form(forms, source, limit, error) : CLEAVE_OK;
 }
 
 void cleave_forms_deinit(cleave_forms_t *forms) {

@@ -27,6 +27,7 @@ typedef struct cleave_form_source {
   const cleave_partition_request_t *request; /* or NULL */
   const cleave_tensor_view_t *const *inputs; /* or NULL */
   size_t input_count;
+  const bool *known; /* per setting of the request, or NULL: no rule file needs to declare it */
 } cleave_form_source_t;
 
 /* Forms for up to `limit` requests, 1 to CLEAVE_MAX_BATCH. Also if it fails, they must be deinitialised.

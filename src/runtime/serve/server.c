@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The functions of cleave/server.h.
-#include "cleave/server.h"
+#include "runtime/serve/server.h"
 
 #include <string.h>
 
@@ -86,23 +86,30 @@ static cleave_status_t create(cleave_server_t *server, const cleave_form_source_
   return start(server, error);
 }
 
-cleave_status_t cleave_server_create(cleave_model_t *model, const cleave_partition_request_t *request,
-                                     const cleave_tensor_view_t *const *inputs, size_t input_count,
-                                     const cleave_server_options_t *options, cleave_server_t **out_server,
-                                     cleave_error_t *error) {
-  cleave_form_source_t source = {model, request, inputs, input_count};
+cleave_status_t cleave_server_create_from(const cleave_form_source_t *source,
+                                          const cleave_server_options_t *options,
+                                          cleave_server_t **out_server, cleave_error_t *error) {
   cleave_server_t *server = cleave_allocate_zeroed(1, sizeof *server);
   *out_server = NULL;
   if (server == NULL) {
     return cleave_error_out_of_memory(error);
   }
-  cleave_status_t status = create(server, &source, options, error);
+  cleave_status_t status = create(server, source, options, error);
   if (status != CLEAVE_OK) {
     cleave_server_destroy(server);
     return status;
   }
   *out_server = server;
   return CLEAVE_OK;
+}
+
+cleave_status_t cleave_server_create(cleave_model_t *model, const cleave_partition_request_t *request,
+                                     const cleave_tensor_view_t *const *inputs, size_t input_count,
+                                     const cleave_server_options_t *options, cleave_server_t **out_server,
+                                     cleave_error_t *error) {
+  cleave_form_source_t source = {
+      .model = model, .request = request, .inputs = inputs, .input_count = input_count};
+  return cleave_server_create_from(&source, options, out_server, error);
 }
 
 void cleave_server_destroy(cleave_server_t *server) {

@@ -128,11 +128,11 @@ check "boundaries as JSON" 0 '"cause": "ops"' "$program" partition tiny.lua --ru
 keys "partition --report --json" "boundaries bytes unknown side cause reason edges values outside inside operator what_if nodes_outside \
   regions_merged bytes_less rule_stats tries hits lua_calls ms"
 check "statistics of rules" 0 'island *region *rules.lua:5 *1 *- *0 *1 *0 *0\.' "$program" partition tiny.lua --rules rules.lua --rule-stats
-check "requests" 0 'requests  at a time  threads each  requests/s  p50 ms  p90 ms  p99 ms  max ms' "$program" run tiny.lua --requests 40 --concurrency 3 --threads 1
-also "the numbers" '^ *40  *3  *1  *[0-9.]*  *[0-9.]*  *[0-9.]*  *[0-9.]*  *[0-9.]*$'
+check "requests" 0 'requests  clients  sessions  threads each  per run  requests/s  p50 ms  p90 ms  p99 ms  max ms' "$program" run tiny.lua --requests 40 --concurrency 3 --threads 1
+also "the numbers" '^ *40  *3  *[1-3]  *1  *1\.0  *[0-9.]*  *[0-9.]*  *[0-9.]*  *[0-9.]*  *[0-9.]*$'
 check "requests are checked" 0 'all outputs match against the unpartitioned graph' "$program" run tiny.lua --rules rules.lua --requests 10 --concurrency 2 --threads 2 --verify
 check "requests as JSON" 0 '"concurrency": 2' "$program" run tiny.lua --rules rules.lua --requests 50 --concurrency 2 --json
-keys "run --requests --json" "requests count concurrency threads seconds per_second mean_ms p50_ms p90_ms p99_ms max_ms"
+keys "run --requests --json" "requests count concurrency sessions threads batch_limit requests_per_run seconds per_second mean_ms p50_ms p90_ms p99_ms max_ms"
 cp out requests.json
 if [ -x /usr/bin/python3 ]; then
   check "latencies are in order and fit the throughput" 0 '^fits$' /usr/bin/python3 -c '
@@ -142,10 +142,21 @@ ordered = 0 < r["p50_ms"] <= r["p90_ms"] <= r["p99_ms"] <= r["max_ms"] <= r["sec
 busy = r["mean_ms"] * r["count"] <= r["seconds"] * 1001 * r["concurrency"]
 print("fits" if ordered and busy and abs(r["per_second"] * r["seconds"] - r["count"]) < 0.01 else r)'
 fi
-check "one request at a time" 0 '^ *5  *1  *1  ' "$program" run tiny.lua --requests 5 --threads 1
+check "one request at a time" 0 '^ *5  *1  *1  *1  ' "$program" run tiny.lua --requests 5 --threads 1
 check "no requests" 2 "option '--requests': expected 1 to 100000000" "$program" run tiny.lua --requests 0
 check "nothing at a time" 2 "option '--concurrency': expected 1 to 1024" "$program" run tiny.lua --requests 2 --concurrency 0
 check "concurrency without requests" 2 "option '--concurrency' is for '--requests'" "$program" run tiny.lua --concurrency 2
+cat >open.lua <<'LUA'
+g.output("y", g.Softmax(g.Relu(g.input("x", "float32", { "N", 4 }))))
+LUA
+check "batches" 0 'all outputs match against the same request alone' "$program" run open.lua --requests 60 --concurrency 4 --threads 1 --batch-window 1ms --batch-limit 4
+also "the clients" '^ *60  *4  *'
+check "batches as JSON" 0 '"batch_limit": 3' "$program" run open.lua --requests 30 --concurrency 3 --batch-window 1.5 --json
+check "batches need an open dimension" 1 "input 'x': requests cannot run in batches" "$program" run tiny.lua --requests 5 --concurrency 2 --batch-window 1
+check "a window of nonsense" 2 "option '--batch-window': expected milliseconds" "$program" run open.lua --requests 5 --batch-window 2s
+check "a window without requests" 2 "are for '--requests'" "$program" run open.lua --batch-window 2
+check "a limit without window" 2 "option '--batch-limit' is for '--batch-window'" "$program" run open.lua --requests 5 --batch-limit 2
+check "no batches" 2 "option '--batch-limit': expected 1 to 1024" "$program" run open.lua --requests 5 --batch-window 1 --batch-limit 0
 check "requests and profiles" 2 "option '--requests' does not go with" "$program" run tiny.lua --requests 2 --profile x.json
 check "statistics of a run" 0 'rule *kind *where *tries *hits *Lua calls' "$program" run tiny.lua --rules rules.lua --rule-stats --repeat 1
 

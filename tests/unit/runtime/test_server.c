@@ -177,7 +177,7 @@ UNIT_TEST(as_many_requests_run_as_a_form_has) {
   cleave_model_t *model = product_model(0);
   const cleave_tensor_view_t type = view_of(CLEAVE_DTYPE_F32, 2, row_dims, NULL);
   const cleave_tensor_view_t *inputs[1] = {&type};
-  const cleave_form_source_t from = {model, NULL, inputs, 1};
+  const cleave_form_source_t from = {.model = model, .inputs = inputs, .input_count = 1};
   cleave_forms_t forms;
   unit_ok(cleave_forms_init(&forms, &from, 6, e));
   ck_assert_uint_eq(forms.count, 4); /* 1, 2, 4, 6 */
