@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // cleave run: loads, partitions, compiles, runs, checks and measures.
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,129 +8,18 @@
 #include "cli/common/common.h"
 #include "cli/common/job.h"
 #include "cli/common/output.h"
-#include "cli/report/report.h"
-#include "cli/report/report_devices.h"
-#include "cli/report/run_report.h"
-#include "cli/report/run_watch.h"
 #include "cli/report/times.h"
+#include "cli/run/checks.h"
+#include "cli/run/report.h"
+#include "cli/run/watch.h"
 #include "runtime/model/model.h"
 #include "system/clock.h"
 #include "system/threads.h"
 #include "tools/profile/profile.h"
-#include "tools/verify/check.h"
 
 /* Without --repeat: at least MIN_RUNS, then as many as fit into BUDGET_MS, at most MAX_RUNS. */
 enum { MIN_RUNS = 3, MAX_RUNS = 50, BUDGET_MS = 1000 };
 #define UNSET INT64_C(-1)
-
-/* ---- checks ---- */
-
-static void free_checks(cleave_run_checks_t *checks) {
-  for (uint32_t k = 0; k < checks->count; k++) {
-    cleave_text_deinit(&checks->lines[k].explanation);
-  }
-  cleave_free(checks->lines);
-  *checks = (cleave_run_checks_t){0};
-}
-
-/* Output `index` of the run, or of an answer to a request. */
-static cleave_status_t get_output(const cleave_run_t *run, int64_t answer, uint32_t index,
-                                  cleave_tensor_view_t *out_view, cleave_error_t *error) {
-  return cleave_run_requests_answers(&run->requests) == 0
-             ? cleave_session_output(run->job.session, index, out_view, error)
-             : cleave_run_requests_output(&run->requests, answer, index, out_view, error);
-}
-
-static cleave_status_t compare_answer(const cleave_run_t *run, int64_t answer,
-                                      cleave_tensor_t *const *expected, cleave_run_checks_t *checks,
-                                      cleave_error_t *error) {
-  uint32_t count = cleave_model_output_count(run->job.model);
-  checks->lines = cleave_allocate_zeroed(count, sizeof *checks->lines);
-  if (checks->lines == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
-  checks->matches = true;
-  for (uint32_t k = 0; k < count; k++) {
-    cleave_run_check_t *line = &checks->lines[k];
-    cleave_port_t port;
-    cleave_tensor_view_t actual;
-    checks->count = k + 1;
-    CLEAVE_TRY(cleave_model_output(run->job.model, k, &port, error));
-    CLEAVE_TRY(get_output(run, answer, k, &actual, error));
-    CLEAVE_TRY(cleave_check_tensor(&actual, expected[k], &run->tolerance, &line->result, error));
-    line->name = port.name;
-    cleave_check_explain(port.name, &actual, expected[k], &line->result, &line->explanation);
-    checks->matches = checks->matches && line->result.matches;
-  }
-  return CLEAVE_OK;
-}
-
-/* Of all answers to requests, the first whose outputs differ is reported. */
-static cleave_status_t compare_outputs(const cleave_run_t *run, cleave_tensor_t *const *expected,
-                                       cleave_run_checks_t *checks, cleave_error_t *error) {
-  CLEAVE_TRY(compare_answer(run, 0, expected, checks, error));
-  for (int64_t k = 1; k < cleave_run_requests_answers(&run->requests) && checks->matches; k++) {
-    free_checks(checks);
-    CLEAVE_TRY(compare_answer(run, k, expected, checks, error));
-  }
-  return CLEAVE_OK;
-}
-
-/* What clients got in batches against what the session gave for the same request alone. */
-static cleave_status_t check_batches(cleave_run_t *run, cleave_error_t *error) {
-  uint32_t count = cleave_model_output_count(run->job.model);
-  cleave_status_t status = CLEAVE_OK;
-  cleave_tensor_t **expected = cleave_allocate_zeroed(count, sizeof *expected);
-  if (expected == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
-  for (uint32_t k = 0; k < count; k++) {
-    cleave_tensor_view_t view;
-    size_t bytes = 0;
-    CLEAVE_TRY_CLEANUP(cleave_session_output(run->job.session, k, &view, error));
-    (void)cleave_tensor_view_bytes(&view, &bytes);
-    CLEAVE_TRY_CLEANUP(cleave_tensor_create_borrowed(&view, bytes, NULL, &expected[k], error));
-  }
-  status = compare_outputs(run, expected, &run->alone, error);
-cleanup:
-  for (uint32_t k = 0; k < count; k++) {
-    cleave_tensor_release(expected[k]);
-  }
-  cleave_free((void *)expected);
-  return status;
-}
-
-static cleave_status_t check(cleave_run_t *run, cleave_error_t *error) {
-  const cleave_job_t *job = &run->job;
-  uint32_t count = cleave_model_output_count(job->model);
-  cleave_status_t status = CLEAVE_OK;
-  cleave_tensor_t **expected = cleave_allocate_zeroed(count, sizeof *expected);
-  cleave_tensor_t **reference = cleave_allocate_zeroed(count, sizeof *reference);
-  if (expected == NULL || reference == NULL) {
-    CLEAVE_TRY_CLEANUP(cleave_error_out_of_memory(error));
-  }
-  if (run->requests.server != NULL) {
-    CLEAVE_TRY_CLEANUP(check_batches(run, error));
-  }
-  if (run->options.data != NULL) {
-    CLEAVE_TRY_CLEANUP(cleave_outputs_load(run->options.data, expected, count, error));
-    CLEAVE_TRY_CLEANUP(compare_outputs(run, expected, &run->data, error));
-  }
-  if (run->verify) {
-    CLEAVE_TRY_CLEANUP(cleave_check_reference(cleave_model_graph(job->model), job->inputs.tensors,
-                                              job->inputs.count, (int32_t)run->options.threads, reference,
-                                              count, error));
-    CLEAVE_TRY_CLEANUP(compare_outputs(run, reference, &run->reference, error));
-  }
-cleanup:
-  for (uint32_t k = 0; k < count; k++) {
-    cleave_tensor_release(expected == NULL ? NULL : expected[k]);
-    cleave_tensor_release(reference == NULL ? NULL : reference[k]);
-  }
-  cleave_free(expected);
-  cleave_free(reference);
-  return status;
-}
 
 /* ---- measuring ---- */
 
@@ -222,9 +110,9 @@ static cleave_status_t work(cleave_run_t *run, cleave_error_t *error) {
   CLEAVE_TRY(cleave_run_outputs_write(&run->outputs, &run->job, error));
   if (run->requests.count > 0) {
     CLEAVE_TRY(cleave_run_requests_run(&run->requests, &run->job, error));
-    return check(run, error);
+    return cleave_run_check_outputs(run, error);
   }
-  CLEAVE_TRY(check(run, error));
+  CLEAVE_TRY(cleave_run_check_outputs(run, error));
   CLEAVE_TRY(measure(run, error));
   if (run->profile_path != NULL) {
     if (run->profile.run_count == 0) {
@@ -376,9 +264,9 @@ static int run_command(int argc, char **argv) {
                     (run.reference.count > 0 && !run.reference.matches);
     status = status == CLEAVE_EXIT_OK && is_wrong ? CLEAVE_EXIT_FAILURE : status;
   }
-  free_checks(&run.alone);
-  free_checks(&run.data);
-  free_checks(&run.reference);
+  cleave_run_checks_free(&run.alone);
+  cleave_run_checks_free(&run.data);
+  cleave_run_checks_free(&run.reference);
   cleave_array_free(&run.times);
   cleave_profile_deinit(&run.profile);
   cleave_run_requests_deinit(&run.requests);

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "cli/common/output.h"
-#include "cli/report/run_watch.h"
+#include "cli/run/watch.h"
 #include "runtime/model/model.h"
 #include "runtime/session/session.h"
 

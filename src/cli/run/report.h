@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What `cleave run` did, for people and as JSON. */
-#ifndef CLEAVE_CLI_REPORT_RUN_REPORT_H
-#define CLEAVE_CLI_REPORT_RUN_REPORT_H
+#ifndef CLEAVE_CLI_RUN_REPORT_H
+#define CLEAVE_CLI_RUN_REPORT_H
 
 #include <jansson.h>
 
 #include "base/array.h"
 #include "cli/common/job.h"
-#include "cli/report/run_outputs.h"
-#include "cli/report/run_requests.h"
+#include "cli/run/outputs.h"
+#include "cli/run/requests.h"
 #include "tools/profile/profile.h"
 #include "tools/verify/check.h"
 
@@ -52,4 +52,4 @@ void cleave_run_report_print(const cleave_run_t *run);
 /* The caller's; NULL: memory is short. */
 json_t *cleave_run_report_json(const cleave_run_t *run);
 
-#endif /* CLEAVE_CLI_REPORT_RUN_REPORT_H */
+#endif /* CLEAVE_CLI_RUN_REPORT_H */

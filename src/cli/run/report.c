@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Inputs, plan, checks, times, memory and profile of a run.
-#include "cli/report/run_report.h"
+#include "cli/run/report.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* `cleave run --watch`: after the first report, one for each time that a rule file is saved. */
-#ifndef CLEAVE_CLI_REPORT_RUN_WATCH_H
-#define CLEAVE_CLI_REPORT_RUN_WATCH_H
+#ifndef CLEAVE_CLI_RUN_WATCH_H
+#define CLEAVE_CLI_RUN_WATCH_H
 
 #include <jansson.h>
 
@@ -19,4 +19,4 @@ void cleave_run_watch_line(json_t *json);
  * with `json` one object a line. Returns the exit status: interrupted is CLEAVE_EXIT_OK. */
 int cleave_run_watch(cleave_job_t *job, bool json);
 
-#endif /* CLEAVE_CLI_REPORT_RUN_WATCH_H */
+#endif /* CLEAVE_CLI_RUN_WATCH_H */

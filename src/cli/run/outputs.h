@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What `cleave run` writes: single outputs, and a folder with inputs and outputs for --data. */
-#ifndef CLEAVE_CLI_REPORT_RUN_OUTPUTS_H
-#define CLEAVE_CLI_REPORT_RUN_OUTPUTS_H
+#ifndef CLEAVE_CLI_RUN_OUTPUTS_H
+#define CLEAVE_CLI_RUN_OUTPUTS_H
 
 #include "cli/common/job.h"
 
@@ -18,4 +18,4 @@ CLEAVE_MUST_USE cleave_status_t cleave_run_outputs_check(const cleave_run_output
 CLEAVE_MUST_USE cleave_status_t cleave_run_outputs_write(const cleave_run_outputs_t *outputs,
                                                          const cleave_job_t *job, cleave_error_t *error);
 
-#endif /* CLEAVE_CLI_REPORT_RUN_OUTPUTS_H */
+#endif /* CLEAVE_CLI_RUN_OUTPUTS_H */

@@ -7,8 +7,8 @@
  * The load is closed: as soon as a client's request is answered, its next one begins. The latency of a
  * request has the time in which it waits for a session.
  */
-#ifndef CLEAVE_CLI_REPORT_RUN_REQUESTS_H
-#define CLEAVE_CLI_REPORT_RUN_REQUESTS_H
+#ifndef CLEAVE_CLI_RUN_REQUESTS_H
+#define CLEAVE_CLI_RUN_REQUESTS_H
 
 #include <jansson.h>
 
@@ -64,4 +64,4 @@ json_t *cleave_run_requests_json(const cleave_run_requests_t *requests, int64_t 
 
 void cleave_run_requests_deinit(cleave_run_requests_t *requests);
 
-#endif /* CLEAVE_CLI_REPORT_RUN_REQUESTS_H */
+#endif /* CLEAVE_CLI_RUN_REQUESTS_H */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Waits for rule files to be saved, or for Ctrl-C. The handler writes into a pipe, since the signal may come
 // to a worker thread: what waits is woken either way, and what is being done is finished.
-#include "cli/report/run_watch.h"
+#include "cli/run/watch.h"
 
 #include <errno.h>
 #include <math.h>
