@@ -9,6 +9,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "onednn/library/types.h"
+
 // What one expanded node may add.
 enum { MAX_NODES = 20, MAX_VALUES = 28, MAX_FUSIONS = 2, MAX_INPUTS = 2 };
 
@@ -28,10 +30,18 @@ typedef struct builder {
   uint32_t index;
   uint32_t fusion;  // of that node, or CLEAVE_INDEX_NONE
   bool failed;      // out of memory
+  bool attends;     // Attention is one kernel, and stays
 } builder_t;
 
 static bool expands(const cleave_node_view_t *node) {
   return onednn_node_is(node, "Attention") || onednn_node_is(node, "RMSNormalization");
+}
+
+// The loop for attention multiplies in float32; in a region of another precision, products of primitives do.
+static bool in_float32(const cleave_region_view_t *region) {
+  const cleave_attribute_view_t *attribute = cleave_view_region_attribute(region, "precision");
+  return attribute == NULL ||
+         (attribute->kind == CLEAVE_ATTRIBUTE_STRING && onednn_type_named(attribute->s) == dnnl_f32);
 }
 
 static cleave_status_t refuse(const builder_t *builder, const char *why) {
@@ -214,19 +224,21 @@ static cleave_status_t read_heads(builder_t *builder, attention_t *a) {
   a->rank = q.rank;
   a->heads = flat ? cleave_view_int(node, "q_num_heads", 0) : q.dims[1];
   int64_t key_heads = flat ? cleave_view_int(node, "kv_num_heads", 0) : k.dims[1];
-  if (a->heads == 0 || (flat && a->heads < 0) || (a->heads > 0 && key_heads > 0 && key_heads != a->heads)) {
+  bool grouped = a->heads > 0 && key_heads > 0 && key_heads != a->heads;
+  if (a->heads == 0 || (flat && (a->heads < 0 || key_heads < 1)) ||
+      (grouped && (!builder->attends || a->heads % key_heads != 0))) {
     return refuse(builder, "heads of keys that serve several heads of queries");
   }
   a->batch = q.dims[0];
   a->queries = q.dims[flat ? 1 : 2];
   a->keys = k.dims[flat ? 1 : 2];
   a->size = flat && q.dims[2] > 0 ? q.dims[2] / a->heads : q.dims[q.rank - 1];
-  a->value_size = flat && v.dims[2] > 0 ? v.dims[2] / a->heads : v.dims[v.rank - 1];
+  a->value_size = flat && v.dims[2] > 0 ? v.dims[2] / key_heads : v.dims[v.rank - 1];
   // Unknown sizes are negative; in a product of size * heads neither is then.
-  int64_t key_size = flat && k.dims[2] > 0 ? k.dims[2] / a->heads : k.dims[k.rank - 1];
-  bool whole =
-      !flat || ((q.dims[2] < 0 || q.dims[2] % a->heads == 0) &&
-                (k.dims[2] < 0 || k.dims[2] % a->heads == 0) && (v.dims[2] < 0 || v.dims[2] % a->heads == 0));
+  int64_t key_size = flat && k.dims[2] > 0 ? k.dims[2] / key_heads : k.dims[k.rank - 1];
+  bool whole = !flat || ((q.dims[2] < 0 || q.dims[2] % a->heads == 0) &&
+                         (k.dims[2] < 0 || k.dims[2] % key_heads == 0) &&
+                         (v.dims[2] < 0 || v.dims[2] % key_heads == 0));
   if (!whole || (a->size >= 0 && key_size >= 0 && a->size != key_size)) {
     return refuse(builder, "the sizes of heads do not fit");
   }
@@ -351,9 +363,13 @@ static void attend_heads(builder_t *builder, const attention_t *a, uint32_t y) {
   (void)add_node(builder, "Reshape", joined, CLEAVE_INDEX_NONE, y);
 }
 
-static cleave_status_t expand_attention(builder_t *builder) {
+static cleave_status_t expand_attention(builder_t *builder, bool *stays) {
   attention_t a;
   ONEDNN_TRY(read_attention(builder, &a));
+  *stays = builder->attends;
+  if (*stays) {
+    return CLEAVE_OK;
+  }
   int32_t mask_rank = a.mask != CLEAVE_INDEX_NONE ? builder->from->values[a.mask].tensor.rank : 0;
   if (a.rank == 3 && a.heads == 1 && mask_rank <= 2) {
     attend_flat(builder, &a, builder->node->outputs[0]);
@@ -423,9 +439,12 @@ static cleave_status_t expand_nodes(builder_t *builder, uint32_t *places) {
       if (places[n] != CLEAVE_INDEX_NONE && from->fusions[places[n]].node_count > 1) {
         return refuse(builder, "it cannot be fused with other nodes");
       }
-      places[n] = CLEAVE_INDEX_NONE;
-      ONEDNN_TRY(onednn_node_is(node, "Attention") ? expand_attention(builder) : expand_rms(builder));
-      continue;
+      bool stays = false;
+      ONEDNN_TRY(onednn_node_is(node, "Attention") ? expand_attention(builder, &stays) : expand_rms(builder));
+      if (!stays) {
+        places[n] = CLEAVE_INDEX_NONE;
+        continue;
+      }
     }
     places[n] = builder->node_count;
     for (uint32_t k = 0; k < node->output_count; k++) {
@@ -486,6 +505,7 @@ cleave_status_t onednn_expand(const cleave_region_view_t *region, onednn_arena_t
   builder_t builder = {.from = region,
                        .arena = arena,
                        .message = message,
+                       .attends = in_float32(region),
                        .value_count = region->value_count,
                        .fusion_count = region->fusion_count};
   ONEDNN_TRY(make_room(&builder, expanded));

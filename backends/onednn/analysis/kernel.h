@@ -29,8 +29,9 @@ typedef enum onednn_kind {
   ONEDNN_SLICE,
   ONEDNN_GATHER, /* one constant index */
   ONEDNN_SPLIT,
-  ONEDNN_SHUFFLE,  /* channels of groups dealt out one by one: `shuffle` */
-  ONEDNN_RECURRENT /* RNN, GRU, LSTM: a function of this backend */
+  ONEDNN_SHUFFLE,   /* channels of groups dealt out one by one: `shuffle` */
+  ONEDNN_RECURRENT, /* RNN, GRU, LSTM: a function of this backend */
+  ONEDNN_ATTENTION  /* by blocks of queries: a loop of our own */
 } onednn_kind_t;
 
 typedef enum onednn_post_kind {

@@ -362,6 +362,7 @@ static cleave_status_t check_recurrent(analysis_t *analysis, node_t *node, onedn
 
 // Sorted by name.
 static const onednn_operator_t operators[] = {
+    {"Attention", ONEDNN_ATTENTION, false, NULL},
     {"AveragePool", ONEDNN_POOLING, true, check_pooling},
     {"Concat", ONEDNN_CONCAT, false, check_concat},
     {"Conv", ONEDNN_CONVOLUTION, true, check_convolution},

@@ -96,6 +96,7 @@ static cleave_status_t emit_kernel(onednn_plan_t *plan, const onednn_kernel_t *k
     case ONEDNN_SPLIT: return onednn_emit_split(plan, kernel);
     case ONEDNN_SHUFFLE: return onednn_emit_shuffle(plan, kernel);
     case ONEDNN_RECURRENT: return onednn_emit_recurrent(plan, kernel);
+    case ONEDNN_ATTENTION: return onednn_emit_attention(plan, kernel);
   }
   return onednn_fail(plan->message, CLEAVE_ERROR_INTERNAL, "a kernel of no kind");
 }

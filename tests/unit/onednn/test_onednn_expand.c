@@ -52,6 +52,16 @@ UNIT_TEST(looks_only_back_and_caps_scores) {
       1e-5);
 }
 
+UNIT_TEST(attends_with_heads_of_keys_that_serve_several) {
+  onednn_case(
+      "q [2,6,5,8] = input\nk [2,2,7,8] = input\nv [2,2,7,8] = input\ny [2,6,5,8] = Attention(q, k, v)\n",
+      1e-5);
+  onednn_case(
+      "q [2,70,32] = input\nk [2,70,16] = input\nv [2,70,8] = input\nm [70,70] = random\n"
+      "y [2,70,16] = Attention(q, k, v, m) q_num_heads=4 kv_num_heads=2 is_causal=1\n",
+      1e-5);
+}
+
 UNIT_TEST(attends_between_products_and_views) {
   onednn_case(
       "x [2,6,16] = input\nwq [16,16] = random\nwk [16,16] = random\nwv [16,16] = random\nwo [16,16] = "
@@ -103,7 +113,7 @@ UNIT_TEST(refuses_attention_that_primitives_cannot_say) {
     const char *text;
     const char *reason;
   } cases[] = {
-      {"q [1,4,5,8] = input\nk [1,2,5,8] = input\nv [1,2,5,8] = input\ny [1,4,5,8] = Attention(q, k, v)\n",
+      {"q [1,4,5,8] = input\nk [1,3,5,8] = input\nv [1,3,5,8] = input\ny [1,4,5,8] = Attention(q, k, v)\n",
        "heads of keys that serve several heads of queries"},
       {"q [1,2,5,8] = input\nk [1,2,5,8] = input\nv [1,2,5,8] = input\nm i64[5] = 1\n"
        "y [1,2,5,8] = Attention(q, k, v, m)\n",
