@@ -100,7 +100,7 @@ cleave_status_t cpu_window_resolve(const cpu_window_t *window, const cpu_tensor_
     }
     if (g.kernel[axis] < 1 || g.in[axis] >= CPU_NN_MAX_EXTENT || g.out[axis] >= CPU_NN_MAX_EXTENT ||
         g.kernel[axis] >= CPU_NN_MAX_EXTENT) {
-      return cpu_fail(message, CLEAVE_ERROR_SHAPE, "extents out of range on spatial axis %d", k);
+      return cpu_fail(message, CLEAVE_ERROR_SHAPE, "sizes out of range on spatial axis %d", k);
     }
     if (window->auto_pad == CPU_PAD_SAME_UPPER || window->auto_pad == CPU_PAD_SAME_LOWER) {
       resolve_same(&g, axis, window->auto_pad == CPU_PAD_SAME_UPPER);

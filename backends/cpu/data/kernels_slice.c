@@ -130,7 +130,8 @@ static cleave_status_t run_tile(const cpu_call_t *call, cleave_message_t *messag
   for (int32_t d = 0; d < data->rank; d++) {
     int64_t repeat = cpu_read_int(repeats, d);
     if (repeat < 0 || __builtin_mul_overflow(repeat, data->dims[d], &dims[d])) {
-      return cpu_fail(message, CLEAVE_ERROR_SHAPE, "repeats has %lld at dim %d", (long long)repeat, (int)d);
+      return cpu_fail(message, CLEAVE_ERROR_SHAPE, "repeats has %lld at dim %d, expected 0 or more",
+                      (long long)repeat, (int)d);
     }
     loop.dims[2 * d] = repeat;
     loop.dims[2 * d + 1] = data->dims[d];

@@ -82,7 +82,7 @@ const char *cuda_compiler_texts(cuda_compiler_t *compiler) {
   return compiler->texts == NULL ? "" : compiler->texts;
 }
 
-/* Where memory is short, a text is left out. */
+/* If memory is short, the text is left out. */
 static void keep_text(cuda_compiler_t *compiler, const cuda_source_t *source) {
   const char *nodes = source->nodes == NULL ? "" : source->nodes;
   size_t more = strlen(source->text) + strlen(nodes) + 32;

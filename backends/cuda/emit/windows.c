@@ -72,7 +72,8 @@ static cleave_status_t check_pool(cuda_plan_t *plan, const cleave_node_view_t *n
   uint32_t count = 0;
   (void)cleave_view_ints(node, "kernel_shape", &count);
   if (count != (uint32_t)(x->rank - 2)) {
-    return cuda_plan_refuse(plan, CLEAVE_REASON_ATTRIBUTE, "kernel_shape has another length");
+    return cuda_plan_refuse(plan, CLEAVE_REASON_ATTRIBUTE,
+                            "kernel_shape does not have an entry for each spatial axis");
   }
   if (node->output_count > 1 && node->outputs[1] != CLEAVE_INDEX_NONE) {
     return cuda_plan_refuse(plan, CLEAVE_REASON_OPERATOR, "its Indices are read");

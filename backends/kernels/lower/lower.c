@@ -163,7 +163,7 @@ static cleave_status_t find_space(lowering_t *lowering, uint32_t node_count, con
       }
       bool counts = i >= node->input_count || (i == 0 && reduced > 0);
       for (int32_t d = 0; counts && d < tensor->rank; d++) {
-        /* Where ranks differ, some result does not have the shape of the space, and is refused for it. */
+        /* If ranks differ, some result does not have the shape of the space, and is refused for it. */
         lowering->rank = tensor->rank > lowering->rank ? tensor->rank : lowering->rank;
         lowering->dims[d] = tensor->dims[d] != 1 ? tensor->dims[d] : lowering->dims[d];
       }

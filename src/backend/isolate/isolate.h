@@ -31,8 +31,8 @@ void cleave_isolate_rename(cleave_isolate_t *isolate, const char *name);
 CLEAVE_MUST_USE cleave_status_t cleave_isolate_initialise(cleave_isolate_t *isolate,
                                                           cleave_message_t *message);
 
-/* Where the process is lost, or another one's (fork), a new one, opened and initialised; programs of the old
- * one stay lost. */
+/* If the process is lost, or belongs to the parent of a fork, starts a new one, opened and initialised;
+ * programs of the old one stay lost. */
 CLEAVE_MUST_USE cleave_status_t cleave_isolate_restart(cleave_isolate_t *isolate, cleave_error_t *error);
 
 /* Of the file of the library as it was when it was opened: what cleave_library_digest says of it in this

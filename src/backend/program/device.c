@@ -150,7 +150,7 @@ cleave_status_t cleave_device_alloc(cleave_device_t *device, size_t bytes, void 
     }
     return cleave_error_set(
         error, CLEAVE_ERROR_BACKEND, "%s: 'alloc' gave %s", device->label,
-        memory == NULL ? "it gave neither memory nor an error" : "memory that is not aligned to 64 bytes");
+        memory == NULL ? "neither memory nor an error" : "memory that is not aligned to 64 bytes");
   }
   *out_memory = memory;
   return CLEAVE_OK;
@@ -188,30 +188,42 @@ cleave_status_t cleave_device_copy(cleave_device_t *device, bool to_device, cons
 
 /* ---- streams and events ---- */
 
-cleave_status_t cleave_device_stream_create(cleave_device_t *device, void **out_stream,
-                                            cleave_error_t *error) {
-  *out_stream = NULL;
-  if (!device->has_streams) {
+typedef cleave_status_t (*create_fn_t)(void *state, uint32_t device, void **out, cleave_message_t *message);
+typedef void (*destroy_fn_t)(void *state, void *object);
+
+/* A stream or an event; NULL if the device has none. */
+static cleave_status_t create_object(cleave_device_t *device, bool has_any, create_fn_t make, void **out,
+                                     cleave_error_t *error) {
+  *out = NULL;
+  if (!has_any) {
     return CLEAVE_OK;
   }
   cleave_message_t message = {.text = ""};
   (void)pthread_mutex_lock(&device->lock);
-  cleave_status_t status =
-      device->functions.stream_create(device->handle->state, device->number, out_stream, &message);
+  cleave_status_t status = make(device->handle->state, device->number, out, &message);
   (void)pthread_mutex_unlock(&device->lock);
   if (status != CLEAVE_OK) {
-    *out_stream = NULL;
+    *out = NULL;
     return cleave_registry_fail(error, status, device->label, &message);
   }
   return CLEAVE_OK;
 }
 
-void cleave_device_stream_destroy(cleave_device_t *device, void *stream) {
-  if (stream != NULL) {
+static void destroy_object(cleave_device_t *device, destroy_fn_t end, void *object) {
+  if (object != NULL) {
     (void)pthread_mutex_lock(&device->lock);
-    device->functions.stream_destroy(device->handle->state, stream);
+    end(device->handle->state, object);
     (void)pthread_mutex_unlock(&device->lock);
   }
+}
+
+cleave_status_t cleave_device_stream_create(cleave_device_t *device, void **out_stream,
+                                            cleave_error_t *error) {
+  return create_object(device, device->has_streams, device->functions.stream_create, out_stream, error);
+}
+
+void cleave_device_stream_destroy(cleave_device_t *device, void *stream) {
+  destroy_object(device, device->functions.stream_destroy, stream);
 }
 
 cleave_status_t cleave_device_stream_wait(cleave_device_t *device, void *stream, cleave_message_t *message) {
@@ -222,28 +234,11 @@ cleave_status_t cleave_device_stream_wait(cleave_device_t *device, void *stream,
 }
 
 cleave_status_t cleave_device_event_create(cleave_device_t *device, void **out_event, cleave_error_t *error) {
-  *out_event = NULL;
-  if (!device->has_events) {
-    return CLEAVE_OK;
-  }
-  cleave_message_t message = {.text = ""};
-  (void)pthread_mutex_lock(&device->lock);
-  cleave_status_t status =
-      device->functions.event_create(device->handle->state, device->number, out_event, &message);
-  (void)pthread_mutex_unlock(&device->lock);
-  if (status != CLEAVE_OK) {
-    *out_event = NULL;
-    return cleave_registry_fail(error, status, device->label, &message);
-  }
-  return CLEAVE_OK;
+  return create_object(device, device->has_events, device->functions.event_create, out_event, error);
 }
 
 void cleave_device_event_destroy(cleave_device_t *device, void *event) {
-  if (event != NULL) {
-    (void)pthread_mutex_lock(&device->lock);
-    device->functions.event_destroy(device->handle->state, event);
-    (void)pthread_mutex_unlock(&device->lock);
-  }
+  destroy_object(device, device->functions.event_destroy, event);
 }
 
 cleave_status_t cleave_device_event_record(cleave_device_t *device, void *event, void *stream,

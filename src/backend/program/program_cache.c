@@ -187,7 +187,7 @@ static cleave_status_t make(cleave_program_t *program, const cleave_program_requ
   return CLEAVE_OK;
 }
 
-/* Where the backend says that it succeeded, there is something to run. */
+/* A backend that reports success has to have made a program. */
 static cleave_status_t check_made(const cleave_program_t *program, cleave_message_t *message) {
   if (program->program != NULL && program->info != NULL) {
     return CLEAVE_OK;

@@ -70,7 +70,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_job_load(cleave_job_t *job, const cleave_
                                                 cleave_error_t *error);
 /* An error if a setting is none of the model script's: for commands without rule files. */
 CLEAVE_MUST_USE cleave_status_t cleave_job_check_settings(const cleave_job_t *job, cleave_error_t *error);
-/* Loads or draws the inputs, and gives the model their sizes. Where a saved plan is to be run, it is read
+/* Loads or draws the inputs, and gives the model their sizes. If a saved plan is to be run, it is read
  * first: inputs that are open and not given have the sizes that it was made for, and a plan of the model
  * without sizes leaves the model so. */
 CLEAVE_MUST_USE cleave_status_t cleave_job_bind(cleave_job_t *job, cleave_error_t *error);

@@ -64,7 +64,8 @@ cleave_status_t cleave_onnx_opset_parse(cleave_onnx_model_t *model, const cleave
     }
   }
   if (version < 1 || version > INT32_MAX) {
-    return cleave_error_set(error, CLEAVE_ERROR_FORMAT, "opset of domain '%s' has version %lld", domain,
+    return cleave_error_set(error, CLEAVE_ERROR_FORMAT,
+                            "opset of domain '%s': expected a version from 1, found %lld", domain,
                             (long long)version);
   }
   cleave_onnx_opset_t opset = {canonical_domain(domain), (int32_t)version};

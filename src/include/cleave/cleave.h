@@ -111,7 +111,7 @@ CLEAVE_MUST_USE cleave_status_t cleave_model_constant(const cleave_model_t *mode
 /* A model with other constants: new weights for the same network. `tensors[k]` (copied) takes the place of
  * the constant `names[k]`, with the same dtype and shape. Whatever was folded from a constant that changes is
  * computed anew; all else is shared with `model`, which stays as it is: plans and sessions over it go on.
- * Where nothing changes, the result is `model` itself. For the new model, partition it, or take the plan over
+ * If nothing changes, the result is `model` itself. For the new model, partition it, or take the plan over
  * with cleave_plan_rebase; then make a session, with the program cache of the session before: programs whose
  * constants did not change are not compiled again.
  *
@@ -360,7 +360,7 @@ typedef struct cleave_session_options {
    * of another version, library, device or option is compiled anew, and the log says why. */
   const char *blob_folder;
   uint64_t blob_limit; /* bytes; beyond, what was not used for the longest time goes. 0: 2 GiB */
-  /* Where a backend fails in a run, `cpu` computes the region in that run and in all later ones; if a
+  /* If a backend fails in a run, `cpu` computes the region in that run and in all later ones; if a
    * device has no memory for a session, or does not start, `cpu` gets its regions. A note and the log say
    * which and why. The backend's programs never write over their inputs then. Operators of libraries have
    * nobody else to compute them: their failures are errors. */

@@ -12,7 +12,7 @@
  * row by itself (cleave cannot see whether it does): then a request gets what it would get alone, up to the
  * rounding of kernels for another number of rows. Batches have 1, 2, 4, ... or `batch_limit` requests, for
  * which models are bound, partitioned and compiled beforehand; five requests that wait run as four and one.
- * Where the run of a batch fails, its requests run one by one, so that nobody gets the error of another one.
+ * If the run of a batch fails, its requests run one by one, so that none gets the error of another one.
  *
  * Errors and ownership are as cleave/cleave.h says. cleave_server_run may be called from any number of
  * threads at once; the other functions that take a server that is not const, from one thread while no other

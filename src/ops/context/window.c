@@ -87,7 +87,8 @@ cleave_status_t cleave_window_size(const cleave_infer_t *infer, const cleave_win
     return CLEAVE_OK;
   }
   if (size > SIZE_LIMIT) {
-    return cleave_infer_fail(infer, error, "spatial axis %d has the size %lld", axis, (long long)size);
+    return cleave_infer_fail(infer, error, "spatial axis %d: expected a size of at most %lld, found %lld",
+                             axis, (long long)SIZE_LIMIT, (long long)size);
   }
   int64_t pads = window->pads_begin[axis] + window->pads_end[axis];
   cleave_dim_t room = cleave_infer_offset(infer, size, pads - extent);

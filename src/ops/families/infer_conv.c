@@ -221,7 +221,8 @@ cleave_status_t cleave_infer_conv_transpose(cleave_infer_t *infer, cleave_error_
   for (int32_t axis = 0; axis < rank - 2; axis++) {
     cleave_dim_t size = is_given ? given[given_count - (uint32_t)(rank - 2) + (uint32_t)axis] : -1;
     if (is_given && size < 0) {
-      return cleave_infer_fail(infer, error, "output_shape has the size %lld", (long long)size);
+      return cleave_infer_fail(infer, error, "output_shape: expected sizes of 0 or more, found %lld",
+                               (long long)size);
     }
     if (!is_given) {
       CLEAVE_TRY(transposed_size(infer, &window, axis, cleave_fact_dim(data, 2 + axis), paddings[axis], &size,

@@ -39,7 +39,9 @@ static cleave_status_t resize_by_sizes(cleave_infer_t *infer, const resize_t *re
   bool stretches = strcmp(policy, "stretch") == 0;
   bool smaller = strcmp(policy, "not_larger") == 0;
   if (!stretches && !smaller && strcmp(policy, "not_smaller") != 0) {
-    return cleave_infer_fail(infer, error, "keep_aspect_ratio_policy is '%.32s'", policy);
+    return cleave_infer_fail(
+        infer, error, "keep_aspect_ratio_policy: expected stretch, not_larger or not_smaller, found '%.32s'",
+        policy);
   }
   for (uint32_t k = 0; elements != NULL && k < resize->axis_count; k++) {
     cleave_dim_t size = cleave_element_dim(&elements[k]);

@@ -14,7 +14,8 @@ cleave_status_t cleave_infer_random(cleave_infer_t *infer, cleave_error_t *error
   CLEAVE_TRY(cleave_infer_rank_in_range(infer, count, error));
   for (uint32_t k = 0; k < count; k++) {
     if (shape[k] < 0) {
-      return cleave_infer_fail(infer, error, "attribute 'shape' has the size %lld", (long long)shape[k]);
+      return cleave_infer_fail(infer, error, "attribute 'shape': expected sizes of 0 or more, found %lld",
+                               (long long)shape[k]);
     }
   }
   CLEAVE_TRY(cleave_infer_set_dtype(infer, output, dtype, error));

@@ -376,8 +376,8 @@ cleave_status_t cleave_infer_split(cleave_infer_t *infer, cleave_error_t *error)
   const cleave_element_t *elements = size_rank == 1 ? cleave_infer_elements(infer, sizes) : NULL;
   for (int64_t k = 0; elements != NULL && k < count; k++) {
     if (elements[k].kind == CLEAVE_ELEMENT_INT && elements[k].i < 0) {
-      return cleave_infer_fail(infer, error, "part %lld has the size %lld", (long long)k,
-                               (long long)elements[k].i);
+      return cleave_infer_fail(infer, error, "part %lld: expected a size of 0 or more, found %lld",
+                               (long long)k, (long long)elements[k].i);
     }
     CLEAVE_TRY(cleave_infer_set_dim(infer, infer->outputs[k], axis, cleave_element_dim(&elements[k]), error));
   }

@@ -87,7 +87,7 @@ UNIT_TEST(joins_and_splits_add_up) {
       {"Split", "f32[N,8] i64(5,3)", "axis=1", "f32[N,5] f32[N,3]", NULL},
       {"Split", "f32[N,?] i64(5,3)", "axis=1", "f32[N,5] f32[N,3]", "f32[N,8] i64[2]"},
       {"Split", "f32[N,8] i64(5,4)", "axis=1", "!!expected shape", NULL},
-      {"Split", "f32[N,8] i64(9,-1)", "axis=1", "!!part 1 has the size -1", NULL},
+      {"Split", "f32[N,8] i64(9,-1)", "axis=1", "!!part 1: expected a size of 0 or more, found -1", NULL},
       {"Split", "f32[N,8] i64(8)", "axis=1", "!!input 'split': expected shape [2], found [1]", NULL},
       {"Tile", "f32[2,N] i64(3,2)", "", "f32[6,2*N]", NULL},
       {"Tile", "f32[2,N] i64(3)", "", "!input 'input': expected rank 1, found 2", NULL},

@@ -261,7 +261,7 @@ UNIT_TEST(memory_that_a_library_does_not_give_is_an_error_and_nothing_stays) {
     const char *message;
   } CASES[] = {
       {"fail_alloc", 1, CLEAVE_ERROR_OUT_OF_MEMORY, "device:0: no memory for 192 bytes: the device is full"},
-      {"empty", 1, CLEAVE_ERROR_BACKEND, "device:0: 'alloc' gave it gave neither memory nor an error"},
+      {"empty", 1, CLEAVE_ERROR_BACKEND, "device:0: 'alloc' gave neither memory nor an error"},
       {"misaligned", 1, CLEAVE_ERROR_BACKEND,
        "device:0: 'alloc' gave memory that is not aligned to 64 bytes"},
   };
