@@ -20,6 +20,7 @@ files["examples/accelerators/"] = files["rules/"]
 -- A model script sees the graph `g` that it builds, and the size of it in `options`.
 files["examples/models/"] = { read_globals = { "g", "options" } }
 files["examples/train/"] = files["examples/models/"]
+files["examples/train/imperative.lua"] = { read_globals = { "nd" } }
 files["tests/**/model*.lua"] = { read_globals = { "g", "options" } }
 files["examples/**/model_*.lua"] = { read_globals = { "g", "options" } }
 -- The sandbox replaces functions of the interpreter's string table.

@@ -4,6 +4,7 @@
 -- looks at the result.
 local host, import = ...
 local check = import "check"
+local record = import "record"
 
 import "builder" -- values of graphs have their operators from there
 
@@ -44,6 +45,8 @@ end
 local function call(op, ...)
   if constants then
     return add_node(op, ...)
+  elseif record.is_on() then
+    return record.call(op, ...)
   end
   return host.call_arrays(op, ...)
 end
@@ -241,11 +244,11 @@ local function trace(body, arrays, has_gradients)
 end
 
 -- A function that is traced for each signature of its arguments; `inside` is what it is to a
--- function that is being traced itself.
+-- function that is being traced or recorded itself.
 local function compile(body, has_gradients, inside)
   local compiled = {}
   return function(...)
-    if constants then
+    if constants or record.is_on() then
       return inside(...)
     end
     local arrays = table.pack(...)
@@ -277,9 +280,20 @@ end
 function nd.gradient(body)
   check.type(0, "nd.gradient", body, "function")
   return compile(body, true, function()
-    error("nd.gradient: not inside of a compiled function", 3)
+    error("nd.gradient: not inside of a compiled or recorded function", 3)
   end)
 end
+
+---Gradients of what a function computes, call by call; see record.lua. Conditions and loops may
+---depend on values: each run has the gradients of the calls that it made.
+function nd.record(body, parameters)
+  if constants then
+    error("nd.record: not inside of a compiled function", 2)
+  end
+  return record.record(body, parameters)
+end
+
+nd.pause = record.pause
 
 -- ---- nd itself ----
 

@@ -19,6 +19,7 @@ if "$program" backends | grep -q '^ *onednn .*device'; then
   check "on onednn" 0 'checks with' "$program" script "$lua" --backend onednn
   check "functions by onednn's rules" 0 'checks with' "$program" script "$lua" --rules onednn
 fi
+check "an example that trains call by call" 0 '^right: \(9[0-9]\|100\)' "$program" script "$2/examples/train/imperative.lua"
 check "unknown backend" 1 "'nowhere'" "$program" script "$lua" --backend nowhere
 
 cat >fails.lua <<'LUA'
