@@ -147,10 +147,10 @@ local function random(...)
   return nd.RandomUniform { shape = { ... }, low = 0.5, high = 1.5, dtype = 11, seed = 1.0 }
 end
 local image, kernel, bias = random(2, 2, 5, 5), random(3, 2, 3, 3), random(3)
-local function recorded(k, b)
-  local y = nd.Conv(image, k, b, { pads = { 1, 1, 1, 1 } })
+local function recorded(k, shift)
+  local y = nd.Conv(image, k, shift, { pads = { 1, 1, 1, 1 } })
   local left, right = nd.Split(nd.Softmax(y, { axis = 1 }), { 2, 3 }, { axis = 3 })
-  local scale = nd.ReduceMax(b, { keepdims = 0 })
+  local scale = nd.ReduceMax(shift, { keepdims = 0 })
   while scale:item() < 9 do
     scale = scale * 3
   end
@@ -159,9 +159,9 @@ local function recorded(k, b)
 end
 local function by_differences(function_of, array)
   local elements, slopes, step = array:elements(), {}, 1e-5
-  local function at(k, difference)
+  local function at(k, distance)
     local moved = table.move(elements, 1, #elements, 1, {})
-    moved[k] = moved[k] + difference
+    moved[k] = moved[k] + distance
     return function_of(nd.Reshape(nd.array(moved, "float64"), array:shape())):item()
   end
   for k = 1, #elements do
@@ -171,7 +171,9 @@ local function by_differences(function_of, array)
 end
 local stranger = nd.ones { 2 }
 local function record()
-  return nd.record(function() return recorded(kernel, bias) end, { kernel, stranger, bias, kernel })
+  return nd.record(function()
+    return recorded(kernel, bias)
+  end, { kernel, stranger, bias, kernel })
 end
 local total, sums, grads = record()
 same(total:item(), recorded(kernel, bias):item(), "result of recorded calls")
@@ -181,8 +183,9 @@ local function near(found, expected, what)
     same(math.abs(found[k] - expected[k]) < 1e-7, true, what .. "[" .. k .. "]")
   end
 end
-near(grads[1]:elements(), by_differences(function(k) return recorded(k, bias) end, kernel), "kernel")
-near(grads[3]:elements(), by_differences(function(b) return recorded(kernel, b) end, bias), "bias")
+local along_kernel = by_differences(function(u) return recorded(u, bias) end, kernel)
+near(grads[1]:elements(), along_kernel, "kernel")
+near(grads[3]:elements(), by_differences(function(u) return recorded(kernel, u) end, bias), "bias")
 same(grads[1]:shape(), kernel:shape(), "shape of a gradient")
 same(grads[2]:elements(), { 0, 0 }, "gradient of what the result does not depend on")
 same(grads[4]:elements(), grads[1]:elements(), "an array that is given twice")
@@ -200,10 +203,12 @@ for _, factor in ipairs { 2, 3 } do
   same(slope(function() return v ^ power end, v)[2], factor * 2 ^ (factor - 1), "an input")
 end
 local order = nd.array { 2, -1 }
-same(slope(function() return nd.Reshape(v, order) * nd.array({ { 1, 2 }, { 3, 4 } }, "float64") end, v),
-  { 1, 2, 3, 4 }, "a shape by an array")
+local square = nd.Reshape(v, { 2, 2 })
+same(slope(function() return nd.Reshape(v, order) * square end, v), { 1, 2, 3, 4 },
+  "a shape by an array")
 same(slope(function() return v end, v), { 1, 1, 1, 1 }, "no call at all")
-same(slope(function() return v * nd.pause(function() return v * v end) end, v), { 1, 4, 9, 16 }, "pause")
+same(slope(function() return v * nd.pause(function() return v * v end) end, v), { 1, 4, 9, 16 },
+  "pause")
 local double = nd.hybrid(function(u) return u * 2 end)
 same(slope(function() return double(v) * v end, v), { 4, 8, 12, 16 }, "a compiled function inside")
 local drawn
@@ -217,8 +222,12 @@ fails("to return an array first, found 3", nd.record, function() return 3 end, {
 fails("parameter 2: expected an array of floating%-point numbers, found one of int64", nd.record,
   function() return v end, { v, order })
 fails("not inside of another", nd.record, function() return nd.record(record, {}) end, {})
-fails("not inside of a compiled function", nd.hybrid(function() return nd.record(record, {}) end), v)
-fails("not inside of a compiled or recorded", nd.record, function() return descend(x, weights) end, {})
+fails("not inside of a compiled function", nd.hybrid(function()
+  return nd.record(record, {})
+end), v)
+fails("not inside of a compiled or recorded", nd.record, function()
+  return descend(x, weights)
+end, {})
 fails("a stranger", nd.record, function() error("a stranger") end, {})
 same(slope(function() return v * v end, v), { 2, 4, 6, 8 }, "after a failed function")
 

@@ -152,10 +152,12 @@ static int host_run_traced(lua_State *state) {
 }
 
 void traced_register(lua_State *state) {
-  static const luaL_Reg functions[] = {
-      {"trace_begin", host_trace_begin},       {"trace_input", host_trace_input},
-      {"trace_constant", host_trace_constant}, {"trace_end", host_trace_end},
-      {"run_traced", host_run_traced},         {"op_draws", host_op_draws},
-      {NULL, NULL}};
+  static const luaL_Reg functions[] = {{"trace_begin", host_trace_begin},
+                                       {"trace_input", host_trace_input},
+                                       {"trace_constant", host_trace_constant},
+                                       {"trace_end", host_trace_end},
+                                       {"run_traced", host_run_traced},
+                                       {"op_draws", host_op_draws},
+                                       {NULL, NULL}};
   luaL_setfuncs(state, functions, 0);
 }
