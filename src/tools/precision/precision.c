@@ -341,6 +341,10 @@ cleave_status_t cleave_precision_find(const cleave_graph_t *graph, const cleave_
   return status;
 }
 
+bool cleave_precision_prefers_float(const cleave_precision_report_t *report) {
+  return report->regions > 0 && report->ms_found >= report->ms_float;
+}
+
 void cleave_precision_report_deinit(cleave_precision_report_t *report) {
   cleave_plan_destroy(report->plan);
   cleave_array_free(&report->parts);

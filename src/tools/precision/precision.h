@@ -61,6 +61,9 @@ CLEAVE_MUST_USE cleave_status_t cleave_precision_find(const cleave_graph_t *grap
                                                       const cleave_precision_options_t *options,
                                                       cleave_precision_report_t *out_report,
                                                       cleave_error_t *error);
+/* Whether the form found is not faster than float32, which is exact: the lower precision is of no use then.
+ * False if no region is in the low precision. */
+bool cleave_precision_prefers_float(const cleave_precision_report_t *report);
 void cleave_precision_report_deinit(cleave_precision_report_t *report);
 
 #endif /* CLEAVE_TOOLS_PRECISION_PRECISION_H */

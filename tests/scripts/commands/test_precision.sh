@@ -61,6 +61,10 @@ check "the setting gives what was found" 0 'all outputs match' "$program" run ne
 check "an error that cannot be met" 1 'NOT MET' "$program" precision net.lua --rules "$rules" --max-error 1e-12
 check "as JSON" 0 '"met": true' "$program" precision net.lua --rules "$rules" --max-error 1e-6 --json
 also "what is kept" '"second"'
+# The advice is that of the times printed: "ms" of float32, low and found, in this order.
+expected=$(sed -n 's/^ *"ms": \([-+.0-9e]*\),*$/\1/p' "$out" |
+  awk '{ ms[NR] = $1 } END { if (NR == 3) print ((ms[3] >= ms[1]) ? "true" : "false") }')
+also "whether float32 is as fast" "\"use_float32\": ${expected:-of three times}"
 
 # An exported network, if there is one: as few digits more as bfloat16 explains, and the same answer.
 folder=${CLEAVE_MODELS:-}/resnet50_op17
