@@ -62,6 +62,18 @@ UNIT_TEST(attends_with_heads_of_keys_that_serve_several) {
       1e-5);
 }
 
+/* Longer than what products are faster for. */
+UNIT_TEST(attends_over_long_sequences) {
+  onednn_case(
+      "q [1,2,260,8] = input\nk [1,2,270,8] = input\nv [1,2,270,4] = input\nm [260,270] = random\n"
+      "y [1,2,260,4] = Attention(q, k, v, m) scale=0.5\n",
+      1e-5);
+  onednn_case(
+      "q [2,300,16] = input\nk [2,300,16] = input\nv [2,300,16] = input\n"
+      "y [2,300,16] = Attention(q, k, v) q_num_heads=2 kv_num_heads=2 is_causal=1 softcap=1.5\n",
+      1e-5);
+}
+
 UNIT_TEST(attends_between_products_and_views) {
   onednn_case(
       "x [2,6,16] = input\nwq [16,16] = random\nwk [16,16] = random\nwv [16,16] = random\nwo [16,16] = "
