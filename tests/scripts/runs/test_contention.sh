@@ -63,11 +63,12 @@ fi
 
 # Short runs on one thread. The same bits as on two threads, which the environment's policy keeps.
 if [ -n "$rules" ]; then
-  taskset -c "$pair" "$program" run "$model" --rules "$rules" --warmup 30 --repeat 60 --save shared --log information \
-    >"$out" 2>&1
+  taskset -c "$pair" "$program" run "$model" --set size=64 --rules "$rules" --warmup 200 --repeat 400 --save shared \
+    --log information >"$out" 2>&1
   grep -q 'processors are taken: runs use one thread while that is faster' "$out" && pass ||
     fail "short runs do not use one thread: $(tail -1 "$out")"
-  OMP_WAIT_POLICY=passive taskset -c "$pair" "$program" run "$model" --rules "$rules" --save alone >"$out" 2>&1
+  OMP_WAIT_POLICY=passive taskset -c "$pair" "$program" run "$model" --set size=64 --rules "$rules" --save alone \
+    >"$out" 2>&1
   diff -r shared alone >"$out" && pass || fail "runs on one thread compute other values"
 fi
 
