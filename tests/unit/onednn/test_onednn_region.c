@@ -72,8 +72,11 @@ UNIT_TEST(writes_them_in_blocks_of_eight_channels_for_avx2) {
   ck_assert_int_eq(setenv("DNNL_MAX_CPU_ISA", "AVX2", 1), 0); /* of this test's process only */
   onednn_case(DENSE_BLOCKS, 1e-4);
   read_labels(DENSE_BLOCKS, labels, sizeof(labels));
-  ck_assert_msg(occurrences(labels, "8b") > 0, "%s", labels);
-  ck_assert_msg(occurrences(labels, "concat") == 0, "%s", labels);
+  if (onednn_major() <
+      3) { /* later versions have the channels last there, whose parts are not in one piece */
+    ck_assert_msg(occurrences(labels, "8b") > 0, "%s", labels);
+    ck_assert_msg(occurrences(labels, "concat") == 0, "%s", labels);
+  }
 }
 
 UNIT_TEST(uses_winograd_for_windows_of_three_by_three) {
