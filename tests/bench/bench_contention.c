@@ -2,8 +2,8 @@
 /*
  * A program that embeds cleave, on a machine that it shares: `bench_contention MODEL SECONDS [RULES]` runs
  * the model for that long on all processors that it may use, with inputs of zeros, and prints one line with
- *   median ms of a run, voluntary sleeps of all threads per run, whether contention was found (1 or 0),
- * threads The first half of the runs is not counted. Who takes processors is up to the caller.
+ *   median ms of a run, voluntary sleeps of all threads per run, whether contention was ever found (1 or 0),
+ * threads. The first half of the runs is not counted. Who takes processors is up to the caller.
  */
 #include <stdio.h>
 #include <stdlib.h>

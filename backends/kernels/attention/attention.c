@@ -1,26 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which loops this processor runs, and what a block of them needs.
 #include "kernels/attention/attention.h"
+#include "kernels/instructions.h"
 
 extern const kernel_attention_loops_t kernel_attention_plain;
 extern const kernel_attention_loops_t kernel_attention_avx2;
 extern const kernel_attention_loops_t kernel_attention_avx512;
 
 const kernel_attention_loops_t *kernel_attention_choose(int limit) {
-#if defined(__x86_64__) && defined(__GNUC__)
-  __builtin_cpu_init();
-  if (limit >= 2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-      __builtin_cpu_supports("fma")) {
-    return &kernel_attention_avx512;
+  switch (kernel_instructions(limit)) {
+    case KERNEL_AVX512: return &kernel_attention_avx512;
+    case KERNEL_AVX2: return &kernel_attention_avx2;
+    default: return &kernel_attention_plain;
   }
-  if (limit >= 1 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
-    return &kernel_attention_avx2;
-  }
-#else
-  (void)limit;
-#endif
-  return &kernel_attention_plain;
 }
 
 int64_t kernel_attention_items(const kernel_attention_t *attention) {

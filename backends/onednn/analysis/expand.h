@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Operators that are several primitives of oneDNN, RMSNormalization and (in regions that are not float32,
- * for which there is no loop) Attention, spelled out before analysis: the region with nodes, values and
- * fusions in their place. So they get what the same model gets if an exporter spelled them out: transposed
- * and strided operands, post-ops, memory that is shared.
+ * Operators that are several primitives of oneDNN, spelled out before analysis: RMSNormalization, and
+ * Attention unless it is a loop of our own (over long sequences or with grouped heads, in float32). The
+ * region has nodes, values and fusions in their place. So they get what the same model gets if an exporter
+ * spelled them out: transposed and strided operands, post-ops, memory that is shared.
  */
 #ifndef ONEDNN_EXPAND_H
 #define ONEDNN_EXPAND_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention as one loop of our own: operands are read where they are, whatever their strides, so that heads
-// need not be apart. Blocks of queries are dealt out to slots, each with scratch memory of its own; what is
-// computed does not depend on their number.
+// need not be apart. Blocks of queries are dealt out to slots, one per thread, each with scratch memory of
+// its own; what is computed does not depend on their number.
 #include <math.h>
 #include <string.h>
 
@@ -9,9 +9,6 @@
 #include "onednn/emit/emit.h"
 
 enum { Q, K, V, MASK };
-
-/* Most blocks that are computed at a time. */
-enum { SLOTS = 16 };
 
 typedef struct context {
   kernel_attention_t attention;
@@ -174,7 +171,7 @@ cleave_status_t onednn_emit_attention(onednn_plan_t *plan, const onednn_kernel_t
   }
   context->loops = kernel_attention_choose(2);
   context->items = kernel_attention_items(attention);
-  context->slots = context->items < SLOTS ? context->items : SLOTS;
+  context->slots = context->items < plan->threads ? context->items : plan->threads;
   context->scratch = kernel_attention_scratch(attention);
   if (context->scratch == 0) {
     return onednn_fail(plan->message, CLEAVE_ERROR_LIMIT, "%s '%s': its heads are too large", node->op,

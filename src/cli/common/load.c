@@ -240,7 +240,7 @@ cleave_status_t cleave_port_option_find(const cleave_port_option_t *ports, const
   }
   *out_index = CLEAVE_INDEX_NONE;
   if (first == NULL || first == text) {
-    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "%s: expected NAME=VALUE, found '%s'",
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "%s: expected NAME=FILE, found '%s'",
                             ports->option, text);
   }
   if (ports->may_be_added) {

@@ -45,7 +45,7 @@ typedef struct cleave_port_option {
   bool may_be_added; /* a name that none of them has is no error: rules may add a port of that name */
 } cleave_port_option_t;
 
-/* Splits "NAME=VALUE" at the first '=' whose left side is one of the names. *out_index: CLEAVE_INDEX_NONE if
+/* Splits "NAME=FILE" at the first '=' whose left side is one of the names. *out_index: CLEAVE_INDEX_NONE if
  * it is none and may be added. */
 CLEAVE_MUST_USE cleave_status_t cleave_port_option_find(const cleave_port_option_t *ports, const char *text,
                                                         uint32_t *out_index, const char **out_value,

@@ -11,7 +11,8 @@
  * `batch_window_us`. This needs a model whose inputs have an open first dimension, and which computes every
  * row by itself (cleave cannot see whether it does): then a request gets what it would get alone, up to the
  * rounding of kernels for another number of rows. Batches have 1, 2, 4, ... or `batch_limit` requests, for
- * which models are bound, partitioned and compiled beforehand; five requests that wait run as four and one.
+ * which models are bound, partitioned and compiled beforehand (each session packs its own weights for each of
+ * these sizes, which takes as many times their memory); five requests that wait run as four and one.
  * If the run of a batch fails, its requests run one by one, so that none gets the error of another one.
  *
  * Errors and ownership are as cleave/cleave.h says. cleave_server_run may be called from any number of

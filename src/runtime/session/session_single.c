@@ -89,13 +89,18 @@ static cleave_status_t compile_steps(cleave_build_t *build, bool *out_fit, cleav
     CLEAVE_TRY(cleave_build_region_view(build, step, &view, error));
     cleave_build_program_t wanted = {.target = step->target, .view = &view, .node = "", .is_single = true};
     size_t before = session->programs.count;
-    CLEAVE_TRY(cleave_build_get_program(build, &wanted, &other->program, &message, error));
+    cleave_status_t status = cleave_build_get_program(build, &wanted, &other->program, &message, error);
+    if (status != CLEAVE_OK) {
+      return cleave_registry_fail(error, status, step->name, &message);
+    }
     const cleave_program_info_t *info = other->program->info;
+    if (session->programs.count > before) {
+      session->statistics.persistent_bytes += info->persistent_bytes;
+    }
     if (!has_same_pairs(info, step->program->info)) {
       *out_fit = false;
       return CLEAVE_OK;
     }
-    session->statistics.persistent_bytes += session->programs.count > before ? info->persistent_bytes : 0;
     workspace_bytes = info->workspace_bytes > workspace_bytes ? info->workspace_bytes : workspace_bytes;
     single->step_count++;
     cleave_arena_reset(&build->arena);
@@ -138,7 +143,8 @@ static size_t output_bytes(const cleave_session_t *session) {
 
 typedef enum copy_kind { COPY_SAVE, COPY_RESTORE } copy_kind_t;
 
-/* Saves the outputs in `copy`, or restores them; whether they were the same before. */
+/* Saves the outputs in `copy`, or restores those that differ; whether all were the same before. An output
+ * that is an input or a constant never differs: its memory may be read-only. */
 static bool copy_outputs(const cleave_session_t *session, unsigned char *copy, copy_kind_t kind) {
   bool same = true;
   for (uint32_t k = 0; k < session->output_count; k++) {
@@ -147,8 +153,10 @@ static bool copy_outputs(const cleave_session_t *session, unsigned char *copy, c
       continue;
     }
     void *output = (void *)(uintptr_t)slot->view.data;
-    same = same && memcmp(output, copy, slot->bytes) == 0;
-    memcpy(kind == COPY_SAVE ? copy : output, kind == COPY_SAVE ? output : copy, slot->bytes);
+    if (memcmp(output, copy, slot->bytes) != 0) {
+      memcpy(kind == COPY_SAVE ? copy : output, kind == COPY_SAVE ? output : copy, slot->bytes);
+      same = false;
+    }
     copy += slot->bytes;
   }
   return same;
@@ -171,14 +179,39 @@ static bool gives_same(cleave_session_t *session, repeat_fn_t repeat) {
   return has_run && same;
 }
 
+/* Forgets programs that are not used: those of the session from number `first` on are for one thread. */
+static void drop_programs(cleave_session_t *session, size_t first) {
+  cleave_single_t *single = &session->single;
+  while (session->programs.count > first) {
+    cleave_program_t *program = session->programs.items[--session->programs.count];
+    session->statistics.persistent_bytes -= program->info->persistent_bytes;
+    cleave_program_release(program);
+  }
+  cleave_free(single->workspace);
+  single->workspace = NULL;
+  single->step_count = 0;
+}
+
 static void try_single(cleave_session_t *session, repeat_fn_t repeat) {
+  size_t first = session->programs.count;
   bool fits = false;
-  bool is_ready = compile(session, &fits, NULL) == CLEAVE_OK && fits && gives_same(session, repeat);
-  session->single.state = is_ready ? CLEAVE_SINGLE_READY : CLEAVE_SINGLE_REFUSED;
+  const char *refused = NULL;
+  cleave_error_t error = CLEAVE_ERROR_INIT;
+  if (compile(session, &fits, &error) != CLEAVE_OK) {
+    refused = error.message;
+  } else if (!fits) {
+    refused = "no region can be compiled for it";
+  } else if (!gives_same(session, repeat)) {
+    refused = "it does not compute the same bits";
+  }
+  session->single.state = refused == NULL ? CLEAVE_SINGLE_READY : CLEAVE_SINGLE_REFUSED;
+  if (refused != NULL) {
+    drop_programs(session, first);
+  }
   cleave_log(cleave_context_log(session->graph->context), CLEAVE_LOG_INFORMATION,
-             is_ready
-                 ? "processors are taken: runs use one thread while that is faster"
-                 : "processors are taken: runs stay on two threads, one thread would compute other values");
+             "processors are taken: runs %s%s",
+             refused == NULL ? "use one thread while that is faster" : "stay on two threads, not one: ",
+             refused == NULL ? "" : refused);
 }
 
 /* ---- around a run ---- */

@@ -209,7 +209,7 @@ check "an output that is none" 1 "the model has no output 'no'; its outputs are:
   "$program" run tiny.lua --output no=y.npy
 check "a file that is no tensor" 1 'y.txt: not a tensor by its name: expected .npy or .pb' \
   "$program" run tiny.lua --output "$output=y.txt"
-check "an output without a file" 1 "expected NAME=VALUE, found 'y'" "$program" run tiny.lua --output y
+check "an output without a file" 1 "expected NAME=FILE, found 'y'" "$program" run tiny.lua --output y
 check "a folder that cannot be" 1 'no/such: cannot make this folder' "$program" run tiny.lua --save no/such
 
 # All calls of scripts together: each is far below its own limit.
