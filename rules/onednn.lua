@@ -83,7 +83,7 @@ end
 local included, options = {}, {}
 for _, path in ipairs {
   "canonical/activations.lua", "canonical/normalization.lua", "canonical/einsum.lua",
-  "canonical/recurrent.lua", "parts/precision.lua",
+  "canonical/recurrent.lua", "canonical/training.lua", "parts/precision.lua",
 } do
   local part = include(path)
   table.move(part, 1, #part, #included + 1, included)

@@ -10,6 +10,7 @@ enum {
   NORM_MEAN = 3,
   NORM_VARIANCE = 4,
   NORM_INPUTS = 5,
+  NORM_OUTPUTS = 5,
   DROPOUT_RATIO = 1,
   DROPOUT_MODE = 2,
   LABEL_SIZE = 160,
@@ -32,8 +33,7 @@ static cleave_status_t replace_norm(cleave_editor_t *editor, cleave_node_t node,
       {.name = "epsilon", .kind = CLEAVE_ATTRIBUTE_FLOAT, .f = cleave_op_float(graph, node, "epsilon", 1e-5)},
       {.name = "momentum",
        .kind = CLEAVE_ATTRIBUTE_FLOAT,
-       .f = cleave_op_float(graph, node, "momentum", 0.9)},
-      cleave_train_integer("training_mode", trains ? 1 : 0)};
+       .f = cleave_op_float(graph, node, "momentum", 0.9)}};
   for (uint32_t k = 0; k < NORM_INPUTS; k++) {
     inputs[k] = cleave_node_input(graph, node, k);
   }
@@ -43,10 +43,11 @@ static cleave_status_t replace_norm(cleave_editor_t *editor, cleave_node_t node,
   cleave_edit_t edit = {.name = name,
                         .inputs = inputs,
                         .input_count = NORM_INPUTS,
-                        .output_count = trains ? 3 : 1,
+                        .output_count = trains ? NORM_OUTPUTS : 1,
                         .attributes = attributes,
                         .attribute_count = sizeof attributes / sizeof attributes[0]};
-  CLEAVE_TRY(cleave_editor_add_node(editor, cleave_node_op(graph, node), &edit, out_node, error));
+  cleave_op_id_t op = trains ? CLEAVE_OP_BatchNormalizationTraining : CLEAVE_OP_BatchNormalization;
+  CLEAVE_TRY(cleave_editor_add_node(editor, cleave_op_get(op), &edit, out_node, error));
   CLEAVE_TRY(cleave_editor_replace_uses(editor, cleave_node_output(graph, node, 0),
                                         cleave_node_output(graph, *out_node, 0), error));
   return cleave_editor_remove_node(editor, node, error);

@@ -97,7 +97,7 @@ def main(arguments):
             for name, array in arrays.items():
                 numpy.save(f"{folder}/{name}.npy", array)
             theirs = time_torch(make, inputs, arrays, steps)
-            ours = time_cleave(arguments[0], script, folder, options, ["pointwise", "onednn"], steps, threads)
+            ours = time_cleave(arguments[0], script, folder, options, ["onednn", "pointwise"], steps, threads)
             plain = time_cleave(arguments[0], script, folder, options, [], 1, threads)
         print(f"{script:12} {theirs:10.0f} {ours:10.0f} {theirs / ours:6.2f} {plain:10.0f}", flush=True)
 

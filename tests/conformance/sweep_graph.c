@@ -319,6 +319,7 @@ static cleave_status_t read_expression(reader_t *reader, size_t output_count, cl
   }
   if (*reader->next == '{' || *reader->next == '(') {
     const cleave_op_t *op = cleave_op_find("", word);
+    op = op != NULL ? op : cleave_op_find("cleave", word);
     return op == NULL ? wrong(reader, "a known operator before")
                       : read_operator(reader, op, output_count, outputs);
   }

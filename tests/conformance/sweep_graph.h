@@ -9,7 +9,8 @@
  *   x[2,3]    graph input of this shape, `x` from then on; `x[]` is a scalar
  *   $w[4]     constant
  *   #0.5      constant scalar; `#[1,2]` constant vector of int64; `_` an operand left out
- *   Op{a=1, b=[1,2], c=text}(operands)   an operator; `y, _, z = Op(...)` has three outputs
+ *   Op{a=1, b=[1,2], c=text}(operands)   an operator; `y, _, z = Op(...)` has three outputs;
+ *             one of ONNX, or of the domain `cleave`
  * Between name and shape, what a tensor holds: nothing: normal numbers; `+` uniform in [0.25, 2);
  * `~` infinities, huge and tiny numbers; `!` NaN among normal numbers; `%` multiples of a half around zero,
  * zeros among them;

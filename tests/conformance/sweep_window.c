@@ -253,6 +253,52 @@ static void resizes(sweep_t *sweep) {
   sweep_rules(sweep, "Relu(Resize{mode=linear}(Conv(x[1,3,6,6], $w[16,3,3,3]), _, _, #[1,16,8,8]))");
 }
 
+/* What training has beside: gradients of all of the above, statistics of batches, and both in a row. */
+static void gradients(sweep_t *sweep) {
+  static const char *const pools[] = {
+      "kernel_shape=[2,2]", "kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]",
+      "kernel_shape=[3,2], dilations=[1,2]", "kernel_shape=[2,3], auto_pad=SAME_UPPER, strides=[2,2]",
+      "kernel_shape=[3,3], ceil_mode=1, strides=[2,2]"};
+  static const char *const images[] = {"[2,17,7,9]", "[1,16,8,8]", "[2,3,9,7]"};
+  for (size_t c = 0; c < COUNT(channels); c++) {
+    for (size_t w = 0; w < COUNT(windows); w++) {
+      char attributes[120];
+      (void)snprintf(attributes, sizeof attributes, "kernel_shape=[3,3], group=%d%s%s", channels[c].group,
+                     windows[w][0] == '\0' ? "" : ", ", windows[w]);
+      sweep_nodes(sweep, "h = Conv{%s}(x%s, w%s); ConvGradWeight{%s}(x, h)", attributes, channels[c].data,
+                  channels[c].weights, attributes);
+    }
+  }
+  sweep_nodes(sweep, "ConvGradWeight{kernel_shape=[3], strides=[2]}(x[2,5,9], d[2,4,4])");
+  sweep_nodes(sweep, "ConvGradWeight{kernel_shape=[2,2,2]}(x[1,5,3,4,5], d[1,18,2,3,4])");
+  for (size_t k = 0; k < COUNT(images); k++) {
+    for (size_t p = 0; p < COUNT(pools); p++) {
+      sweep_nodes(sweep, "MaxPoolGrad{%s}(MaxPool{%s}(x%s), x)", pools[p], pools[p], images[k]);
+      sweep_nodes(sweep, "AveragePoolGrad{%s}(AveragePool{%s}(x%s), #%s)", pools[p], pools[p], images[k],
+                  images[k]);
+    }
+    sweep_nodes(sweep, "ReluGrad(d%s, x%%%s)", images[k], images[k]);
+    sweep_nodes(sweep, "ReluGrad(d~%s, x~%s)", images[k], images[k]);
+  }
+  static const char *const batches[][2] = {
+      {"[4,17,5,6]", "[17]"}, {"[2,32,8,8]", "[32]"}, {"[3,5,70]", "[5]"}, {"[9,20]", "[20]"}};
+  for (size_t k = 0; k < COUNT(batches); k++) {
+    const char *x = batches[k][0];
+    const char *c = batches[k][1];
+    sweep_nodes(sweep,
+                "y, a, b, m, v = BatchNormalizationTraining{momentum=0.8}(x%s, s%s, t%s, p%s, q+%s); "
+                "dx, ds, db = BatchNormalizationGrad(d%s, x, s, m, v) -> y, a, b, m, v, dx, ds, db",
+                x, c, c, c, c, x);
+  }
+  sweep_nodes(sweep,
+              "h = Conv{pads=[1,1,1,1]}(x[2,32,8,8], w^[32,32,3,3]); "
+              "y, a, b, m, v = BatchNormalizationTraining(h, s[32], t[32], p[32], q+[32]); "
+              "z = Relu(Add(y, x)); e = ReluGrad(d[2,32,8,8], z); "
+              "dh, ds, db = BatchNormalizationGrad(e, h, s, m, v); "
+              "dw = ConvGradWeight{kernel_shape=[3,3], pads=[1,1,1,1]}(x, dh); "
+              "dx = ConvTranspose{pads=[1,1,1,1]}(dh, w) -> z, a, b, ds, db, dw, dx");
+}
+
 void sweep_window(sweep_t *sweep) {
   convolutions(sweep);
   other_convolutions(sweep);
@@ -260,4 +306,5 @@ void sweep_window(sweep_t *sweep) {
   poolings(sweep);
   other_poolings(sweep);
   resizes(sweep);
+  gradients(sweep);
 }

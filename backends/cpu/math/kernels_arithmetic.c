@@ -14,6 +14,9 @@ CPU_BINARY_ROW(, mul_f64, double, double, x *y)
 CPU_BINARY_ROW(, div_f64, double, double, x / y)
 CPU_BINARY_ROW(, prelu_f64, double, double, x < 0 ? x * y : x)
 
+CPU_BINARY_ROW(CPU_VECTOR, relu_grad_f32, float, float, y > 0 ? x : 0)
+CPU_BINARY_ROW(, relu_grad_f64, double, double, y > 0 ? x : 0)
+
 #define WRAPPING_ROWS(t, T, W)                 \
   CPU_BINARY_ROW(, add_##t, T, T, (W)x + (W)y) \
   CPU_BINARY_ROW(, sub_##t, T, T, (W)x - (W)y) \
@@ -117,6 +120,8 @@ static const cpu_row_fn_t mul_rows[CPU_DTYPE_COUNT] = {CPU_NUMBER_ROWS(mul)};
 static const cpu_row_fn_t div_rows[CPU_DTYPE_COUNT] = {CPU_NUMBER_ROWS(div)};
 static const cpu_row_fn_t mod_rows[CPU_DTYPE_COUNT] = {CPU_NUMBER_ROWS(mod)};
 static const cpu_row_fn_t fmod_rows[CPU_DTYPE_COUNT] = {CPU_NUMBER_ROWS(fmod)};
+static const cpu_row_fn_t relu_grad_rows[CPU_DTYPE_COUNT] = {
+    [CLEAVE_DTYPE_F32] = relu_grad_f32, [CLEAVE_DTYPE_F64] = relu_grad_f64};
 static const cpu_row_fn_t prelu_rows[CPU_DTYPE_COUNT] = {CPU_NUMBER_ROWS(prelu)};
 
 #define PREPARE(op)                                                                                     \
@@ -129,6 +134,7 @@ PREPARE(sub)
 PREPARE(mul)
 PREPARE(div)
 PREPARE(prelu)
+PREPARE(relu_grad)
 
 static cleave_status_t prepare_mod(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
   bool truncates = cleave_view_int(prepare->node, "fmod", 0) != 0;
@@ -209,8 +215,19 @@ static cleave_status_t run_prelu(const cpu_call_t *call, cleave_message_t *messa
   }
 
 const cpu_kernel_t cpu_kernels_arithmetic[] = {
-    KERNEL("Add", prepare_add, cpu_binary_run), KERNEL("Sub", prepare_sub, cpu_binary_run),
-    KERNEL("Mul", prepare_mul, cpu_binary_run), KERNEL("Div", prepare_div, run_division),
-    KERNEL("Mod", prepare_mod, run_division),   KERNEL("Pow", prepare_pow, cpu_binary_run),
-    KERNEL("PRelu", prepare_prelu, run_prelu),  {0},
+    KERNEL("Add", prepare_add, cpu_binary_run),
+    KERNEL("Sub", prepare_sub, cpu_binary_run),
+    KERNEL("Mul", prepare_mul, cpu_binary_run),
+    KERNEL("Div", prepare_div, run_division),
+    KERNEL("Mod", prepare_mod, run_division),
+    KERNEL("Pow", prepare_pow, cpu_binary_run),
+    KERNEL("PRelu", prepare_prelu, run_prelu),
+    {.op = "ReluGrad",
+     .domain = "cleave",
+     .state_size = sizeof(cpu_binary_state_t),
+     .prepare = prepare_relu_grad,
+     .run = cpu_binary_run,
+     .inplace = 3,
+     .required_inputs = 2},
+    {0},
 };

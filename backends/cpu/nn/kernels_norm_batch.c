@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// BatchNormalization (opset 15): inference, and training_mode with the running statistics as outputs 1 and 2.
+// BatchNormalization (opset 15): inference, and training_mode with the running statistics as outputs 1 and 2;
+// BatchNormalizationTraining, which has the batch's own as 3 and 4; and the gradient of both.
 // Scale, bias, mean and variance may be of other float types than the input: they are read one by one.
 #include <math.h>
+#include <string.h>
 
 #include "cpu/common/nn.h"
 #include "kernels/vector_math.h"
@@ -28,9 +30,9 @@ static cleave_status_t batch_plan(const cpu_call_t *call, batch_plan_t *out_plan
   for (uint32_t k = 1; k < 5; k++) {
     CPU_TRY(cpu_nn_check_count(names[k], cpu_input(call, k), plan.channels, message));
   }
-  for (uint32_t k = 1; k < 3; k++) {
+  for (uint32_t k = 1; k < 5; k++) {
     if (cpu_output(call, k) != NULL) {
-      CPU_TRY(cpu_nn_check_count("running statistics", cpu_output(call, k), plan.channels, message));
+      CPU_TRY(cpu_nn_check_count("statistics", cpu_output(call, k), plan.channels, message));
     }
   }
   *out_plan = plan;
@@ -38,13 +40,36 @@ static cleave_status_t batch_plan(const cpu_call_t *call, batch_plan_t *out_plan
   return y == NULL ? CLEAVE_OK : cpu_nn_check_same_dims(x, y, message);
 }
 
-static void batch_write_running(const cpu_call_t *call, int64_t channel, double mean, double variance) {
-  if (cpu_output(call, 1) != NULL) {
-    cpu_write_float(cpu_output(call, 1), channel, mean);
+// Mean and variance of a channel to outputs `first` and the one after it, if they are wanted.
+static void batch_write(const cpu_call_t *call, uint32_t first, int64_t channel, double mean,
+                        double variance) {
+  if (cpu_output(call, first) != NULL) {
+    cpu_write_float(cpu_output(call, first), channel, mean);
   }
-  if (cpu_output(call, 2) != NULL) {
-    cpu_write_float(cpu_output(call, 2), channel, variance);
+  if (cpu_output(call, first + 1) != NULL) {
+    cpu_write_float(cpu_output(call, first + 1), channel, variance);
   }
+}
+
+static cleave_status_t gradient_plan(const cpu_call_t *call, batch_plan_t *out_plan,
+                                     cleave_message_t *message) {
+  static const char *const names[] = {"scale", "mean", "variance"};
+  const cpu_tensor_t *x = call->inputs[1];
+  if (x->rank < 2) {
+    return cpu_fail(message, CLEAVE_ERROR_SHAPE, "the input has no channels");
+  }
+  *out_plan = (batch_plan_t){x->dims[0], x->dims[1], cpu_nn_span(x, 2, x->rank)};
+  CPU_TRY(cpu_nn_check_same_dims(call->inputs[0], x, message));
+  for (uint32_t k = 0; k < 3; k++) {
+    CPU_TRY(cpu_nn_check_count(names[k], cpu_input(call, k + 2), out_plan->channels, message));
+  }
+  for (uint32_t k = 1; k < 3; k++) {
+    if (cpu_output(call, k) != NULL) {
+      CPU_TRY(cpu_nn_check_count("a gradient", cpu_output(call, k), out_plan->channels, message));
+    }
+  }
+  cpu_tensor_t *dx = cpu_output(call, 0);
+  return dx == NULL ? CLEAVE_OK : cpu_nn_check_same_dims(x, dx, message);
 }
 
 #define REAL float
@@ -64,9 +89,11 @@ static cleave_status_t batch_prepare(cpu_prepare_t *prepare, void *state, cleave
     CPU_TRY(cpu_nn_require_float(prepare, k, message));
   }
   CPU_TRY(cpu_nn_require_same_outputs(prepare, 0, message));
-  CPU_TRY(cpu_nn_require_output(prepare, 1, CPU_NN_FLOATS, message));
-  CPU_TRY(cpu_nn_require_output(prepare, 2, CPU_NN_FLOATS, message));
-  batch->training = cleave_view_int(prepare->node, "training_mode", 0) != 0;
+  for (uint32_t k = 1; k < 5; k++) {
+    CPU_TRY(cpu_nn_require_output(prepare, k, CPU_NN_FLOATS, message));
+  }
+  batch->training = strcmp(prepare->node->op, "BatchNormalizationTraining") == 0 ||
+                    cleave_view_int(prepare->node, "training_mode", 0) != 0;
   batch->epsilon = cleave_view_float(prepare->node, "epsilon", 1e-5);
   batch->momentum = cleave_view_float(prepare->node, "momentum", 0.9);
   return CLEAVE_OK;
@@ -90,6 +117,27 @@ static cleave_status_t batch_run(const cpu_call_t *call, cleave_message_t *messa
   return cpu_nn_run_float(call, message, 0, batch_run_f32, batch_run_f64);
 }
 
+static cleave_status_t gradient_prepare(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
+  batch_state_t *batch = state;
+  for (uint32_t k = 0; k < 5; k++) {
+    CPU_TRY(cpu_nn_require_float(prepare, k, message));
+  }
+  CPU_TRY(cpu_nn_require_same(prepare, 1, 1, message));
+  CPU_TRY(cpu_nn_require_same_outputs(prepare, 0, message));
+  CPU_TRY(cpu_nn_require_output(prepare, 1, CPU_NN_FLOATS, message));
+  CPU_TRY(cpu_nn_require_output(prepare, 2, CPU_NN_FLOATS, message));
+  batch->epsilon = cleave_view_float(prepare->node, "epsilon", 1e-5);
+  return CLEAVE_OK;
+}
+
+static size_t gradient_scratch(const cpu_call_t *call) {
+  return cpu_nn_scratch_float(call, 0, NULL, NULL);
+}
+
+static cleave_status_t gradient_run(const cpu_call_t *call, cleave_message_t *message) {
+  return cpu_nn_run_float(call, message, 0, gradient_run_f32, gradient_run_f64);
+}
+
 const cpu_kernel_t cpu_kernels_norm_batch[] = {
     {.op = "BatchNormalization",
      .state_size = sizeof(batch_state_t),
@@ -97,6 +145,20 @@ const cpu_kernel_t cpu_kernels_norm_batch[] = {
      .scratch = batch_scratch,
      .run = batch_run,
      .inplace = 1,
+     .required_inputs = 5},
+    {.op = "BatchNormalizationTraining",
+     .domain = "cleave",
+     .state_size = sizeof(batch_state_t),
+     .prepare = batch_prepare,
+     .scratch = batch_scratch,
+     .run = batch_run,
+     .required_inputs = 5},
+    {.op = "BatchNormalizationGrad",
+     .domain = "cleave",
+     .state_size = sizeof(batch_state_t),
+     .prepare = gradient_prepare,
+     .scratch = gradient_scratch,
+     .run = gradient_run,
      .required_inputs = 5},
     {.op = NULL},
 };

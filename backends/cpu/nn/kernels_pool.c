@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MaxPool, AveragePool, LpPool. Windows are clipped to the tensor, so that every read
+// MaxPool, AveragePool, LpPool, and gradients. Windows are clipped to the tensor, so that every read
 // is in bounds whatever size the output has (ceil_mode). The numeric code is in pool.inc.
 #include <math.h>
 #include <string.h>
@@ -60,8 +60,8 @@ static cleave_status_t pool_plan(const cpu_call_t *call, cpu_geometry_t *out_geo
 }
 
 // The windows of the pool that went before: from dX, the output here, to dY.
-static cleave_status_t average_back_plan(const cpu_call_t *call, cpu_geometry_t *out_geometry,
-                                         cleave_message_t *message) {
+static cleave_status_t back_plan(const cpu_call_t *call, cpu_geometry_t *out_geometry,
+                                 cleave_message_t *message) {
   const cpu_tensor_t *dx = cpu_output(call, 0);
   if (dx == NULL) {
     return cpu_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT, "no output is wanted");
@@ -171,6 +171,17 @@ static cleave_status_t average_back_run(const cpu_call_t *call, cleave_message_t
   return cpu_nn_run_float(call, message, 0, average_back_run_f32, average_back_run_f64);
 }
 
+static cleave_status_t max_back_prepare(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
+  CPU_TRY(cpu_nn_require_float(prepare, 0, message));
+  CPU_TRY(cpu_nn_require_same(prepare, 1, 1, message));
+  return prepare_kind(prepare, state, POOL_MAX, message);
+}
+
+static cleave_status_t max_back_run(const cpu_call_t *call, cleave_message_t *message) {
+  CPU_TRY(cpu_nn_check_outputs(call, message));
+  return cpu_nn_run_float(call, message, 0, max_back_run_f32, max_back_run_f64);
+}
+
 static size_t pool_scratch(const cpu_call_t *call) {
   return cpu_nn_scratch_float(call, 0, NULL, NULL);
 }
@@ -213,6 +224,13 @@ const cpu_kernel_t cpu_kernels_pool[] = {
      .prepare = average_back_prepare,
      .scratch = average_back_scratch,
      .run = average_back_run,
+     .required_inputs = 2},
+    {.op = "MaxPoolGrad",
+     .domain = "cleave",
+     .state_size = sizeof(pool_state_t),
+     .prepare = max_back_prepare,
+     .scratch = pool_scratch,
+     .run = max_back_run,
      .required_inputs = 2},
     {.op = NULL},
 };

@@ -360,12 +360,65 @@ static cleave_status_t check_recurrent(analysis_t *analysis, node_t *node, onedn
   return cpu_recurrent_read(node, &recurrent, analysis->message);
 }
 
+// ---- training ----
+
+static cleave_status_t check_images(analysis_t *analysis, node_t *node, uint32_t index, int32_t least) {
+  onednn_shape_t x = input_shape(analysis, node, index);
+  return x.rank >= least && x.rank <= 5
+             ? CLEAVE_OK
+             : refuse(analysis, node, "the rank of its images is not known, or not taken");
+}
+
+static cleave_status_t check_weights_gradient(analysis_t *analysis, node_t *node, onednn_kernel_t *kernel) {
+  (void)kernel;
+  ONEDNN_TRY(check_images(analysis, node, 0, 3));
+  ONEDNN_TRY(check_images(analysis, node, 1, 3));
+  onednn_shape_t dy = input_shape(analysis, node, 1);
+  int64_t groups = cleave_view_int(node, "group", 1);
+  if (groups < 1 || (dy.dims[1] >= 0 && dy.dims[1] % groups != 0)) {
+    return refuse(analysis, node, "its group does not divide the channels");
+  }
+  return onednn_window_check(node, dy.rank - 2, analysis->message);
+}
+
+static cleave_status_t check_pooling_gradient(analysis_t *analysis, node_t *node, onednn_kernel_t *kernel) {
+  (void)kernel;
+  ONEDNN_TRY(check_images(analysis, node, 0, 3));
+  if (cleave_view_int(node, "ceil_mode", 0) != 0 && cleave_view_int(node, "count_include_pad", 0) != 0) {
+    return refuse(analysis, node, "ceil_mode together with count_include_pad");
+  }
+  return onednn_window_check(node, input_shape(analysis, node, 0).rank - 2, analysis->message);
+}
+
+static cleave_status_t check_relu_gradient(analysis_t *analysis, node_t *node, onednn_kernel_t *kernel) {
+  (void)kernel;
+  return input_shape(analysis, node, 0).rank >= 0 ? CLEAVE_OK
+                                                  : refuse(analysis, node, "its rank is not known");
+}
+
+static cleave_status_t check_norm_gradient(analysis_t *analysis, node_t *node, onednn_kernel_t *kernel) {
+  (void)kernel;
+  return check_images(analysis, node, 1, 2);
+}
+
+// What it normalizes by is known once its statistics are: its first post.
+static cleave_status_t check_statistics(analysis_t *analysis, node_t *node, onednn_kernel_t *kernel) {
+  const onednn_post_t post = {
+      .kind = ONEDNN_POST_NORMALIZE, .operand = CLEAVE_INDEX_NONE, .node = kernel->node};
+  ONEDNN_TRY(check_images(analysis, node, 0, 2));
+  return onednn_post_append(kernel, post) ? CLEAVE_OK : refuse(analysis, node, "too many post-ops");
+}
+
 // Sorted by name.
 static const onednn_operator_t operators[] = {
     {"Attention", ONEDNN_ATTENTION, false, NULL},
     {"AveragePool", ONEDNN_POOLING, true, check_pooling},
+    {"AveragePoolGrad", ONEDNN_GRADIENT, false, check_pooling_gradient},
+    {"BatchNormalizationGrad", ONEDNN_GRADIENT, false, check_norm_gradient},
+    {"BatchNormalizationTraining", ONEDNN_STATISTICS, true, check_statistics},
     {"Concat", ONEDNN_CONCAT, false, check_concat},
     {"Conv", ONEDNN_CONVOLUTION, true, check_convolution},
+    {"ConvGradWeight", ONEDNN_GRADIENT, false, check_weights_gradient},
     {"ConvTranspose", ONEDNN_DECONVOLUTION, true, check_convolution},
     {"Flatten", ONEDNN_RESHAPE, false, NULL},
     {"GRU", ONEDNN_RECURRENT, false, check_recurrent},
@@ -379,6 +432,7 @@ static const onednn_operator_t operators[] = {
     {"LogSoftmax", ONEDNN_SOFTMAX, false, check_softmax},
     {"MatMul", ONEDNN_PRODUCT, true, check_matmul},
     {"MaxPool", ONEDNN_POOLING, true, check_pooling},
+    {"MaxPoolGrad", ONEDNN_GRADIENT, false, check_pooling_gradient},
     {"PRelu", ONEDNN_PRELU, false, check_prelu},
     {"Pad", ONEDNN_RESHAPE, false, check_pad},
     {"RNN", ONEDNN_RECURRENT, false, check_recurrent},
@@ -390,6 +444,7 @@ static const onednn_operator_t operators[] = {
     {"ReduceProd", ONEDNN_REDUCTION, true, check_reduction},
     {"ReduceSum", ONEDNN_REDUCTION, true, check_reduction},
     {"ReduceSumSquare", ONEDNN_REDUCTION, true, check_reduction},
+    {"ReluGrad", ONEDNN_GRADIENT, false, check_relu_gradient},
     {"Reshape", ONEDNN_RESHAPE, false, check_reshape},
     {"Resize", ONEDNN_RESAMPLING, true, check_resize},
     {"Slice", ONEDNN_SLICE, false, check_slice},

@@ -30,6 +30,8 @@ CLEAVE_MUST_USE cleave_status_t onednn_emit_split(onednn_plan_t *plan, const one
 CLEAVE_MUST_USE cleave_status_t onednn_emit_recurrent(onednn_plan_t *plan, const onednn_kernel_t *kernel);
 CLEAVE_MUST_USE cleave_status_t onednn_emit_attention(onednn_plan_t *plan, const onednn_kernel_t *kernel);
 CLEAVE_MUST_USE cleave_status_t onednn_emit_shuffle(onednn_plan_t *plan, const onednn_kernel_t *kernel);
+CLEAVE_MUST_USE cleave_status_t onednn_emit_gradient(onednn_plan_t *plan, const onednn_kernel_t *kernel);
+CLEAVE_MUST_USE cleave_status_t onednn_emit_statistics(onednn_plan_t *plan, const onednn_kernel_t *kernel);
 
 /* Applies the posts to `start` with primitives of their own and binds the result to `value`. */
 CLEAVE_MUST_USE cleave_status_t onednn_emit_chain(onednn_plan_t *plan, const onednn_tensor_t *start,

@@ -418,8 +418,11 @@ static cleave_status_t emit_normalize(onednn_plan_t *plan, chain_t *chain) {
     context.relu = true;
     posts = 2;
   }
+  // In training, mean and variance are those of the data: further outputs of the node.
+  bool is_own = strcmp(node->op, "BatchNormalizationTraining") == 0;
   for (uint32_t k = 0; k < 4; k++) {
-    ONEDNN_TRY(onednn_plan_fetch(plan, node->inputs[k + 1], &context.vectors[k]));
+    uint32_t value = is_own && k > 1 ? node->outputs[k + 1] : node->inputs[k + 1];
+    ONEDNN_TRY(onednn_plan_fetch(plan, value, &context.vectors[k]));
   }
   bool gaps =
       onednn_layout_is_strided(&context.source.layout) && !onednn_layout_is_dense(&context.source.layout);

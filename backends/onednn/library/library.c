@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // oneDNN 3. Its descriptors are made out of our values for one call, and destroyed after it; this happens
 // while compiling only. Version 2 is in library_2.c.
+// Long file: one function for each call of oneDNN's interface.
 #include "onednn/library/library.h"
 
 #if DNNL_VERSION_MAJOR >= 3
@@ -293,6 +294,14 @@ dnnl_status_t onednn_make_deconvolution(const onednn_maker_t *m, const onednn_op
        o->source, o->weights, o->bias, o->result);
 }
 
+dnnl_status_t onednn_make_convolution_weights(const onednn_maker_t *m, const onednn_operands_t *o,
+                                              const onednn_geometry_t *g) {
+  MAKE(dnnl_convolution_backward_weights_primitive_desc_create(
+           m->out, m->engine, dnnl_convolution_direct, d[0], d[1], NULL, d[2], g->strides, g->dilations,
+           g->pad_begin, g->pad_end, NULL, m->attributes),
+       o->source, o->weights, o->result);
+}
+
 // Version 3.7 finds matrices of a batch by the strides of dimensions of size 1, too, and takes those for the
 // outermost. So they become that.
 static const onednn_layout_t *ones_outermost(const onednn_layout_t *layout, onednn_layout_t *out) {
@@ -370,6 +379,23 @@ dnnl_status_t onednn_make_pooling(const onednn_maker_t *m, dnnl_alg_kind_t algor
        source, result);
 }
 
+dnnl_status_t onednn_make_max_pooling_with_places(const onednn_maker_t *m, const onednn_layout_t *source,
+                                                  const onednn_layout_t *result, const onednn_geometry_t *g) {
+  MAKE(dnnl_pooling_forward_primitive_desc_create(m->out, m->engine, dnnl_forward_training, dnnl_pooling_max,
+                                                  d[0], d[1], g->strides, g->kernel, g->dilations,
+                                                  g->pad_begin, g->pad_end, m->attributes),
+       source, result);
+}
+
+dnnl_status_t onednn_make_pooling_gradient(const onednn_maker_t *m, dnnl_alg_kind_t algorithm,
+                                           const onednn_layout_t *source, const onednn_layout_t *result,
+                                           const onednn_geometry_t *g, const_dnnl_primitive_desc_t forward) {
+  MAKE(dnnl_pooling_backward_primitive_desc_create(m->out, m->engine, algorithm, d[0], d[1], g->strides,
+                                                   g->kernel, g->dilations, g->pad_begin, g->pad_end, forward,
+                                                   m->attributes),
+       source, result);
+}
+
 dnnl_status_t onednn_make_eltwise(const onednn_maker_t *m, dnnl_alg_kind_t algorithm,
                                   const onednn_layout_t *data, float alpha, float beta) {
   complete(algorithm, &alpha, &beta);
@@ -389,6 +415,14 @@ dnnl_status_t onednn_make_batch_normalization(const onednn_maker_t *m, const one
                                               float epsilon, unsigned flags) {
   MAKE(dnnl_batch_normalization_forward_primitive_desc_create(m->out, m->engine, dnnl_forward_inference, d[0],
                                                               d[0], epsilon, flags, m->attributes),
+       data);
+}
+
+dnnl_status_t onednn_make_batch_normalization_gradient(const onednn_maker_t *m, const onednn_layout_t *data,
+                                                       float epsilon) {
+  const unsigned flags = dnnl_use_scale | dnnl_use_shift;
+  MAKE(dnnl_batch_normalization_backward_primitive_desc_create(m->out, m->engine, dnnl_backward, d[0], d[0],
+                                                               d[0], epsilon, flags, NULL, m->attributes),
        data);
 }
 

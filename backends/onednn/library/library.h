@@ -106,7 +106,7 @@ dnnl_status_t onednn_append_eltwise(dnnl_post_ops_t ops, dnnl_alg_kind_t algorit
 dnnl_status_t onednn_append_binary(dnnl_post_ops_t ops, dnnl_alg_kind_t algorithm,
                                    const onednn_layout_t *operand);
 
-/* ---- primitives for inference: arguments mean what oneDNN's documentation says --------------------- */
+/* ---- primitives: arguments mean what oneDNN's documentation says --------------------- */
 
 /* What all of them need. */
 typedef struct onednn_maker {
@@ -140,6 +140,25 @@ dnnl_status_t onednn_make_matmul(const onednn_maker_t *maker, const onednn_opera
 dnnl_status_t onednn_make_pooling(const onednn_maker_t *maker, dnnl_alg_kind_t algorithm,
                                   const onednn_layout_t *source, const onednn_layout_t *result,
                                   const onednn_geometry_t *geometry);
+
+/* Gradients. `weights`: of the weights, the result; `result`: of the result of the convolution. */
+dnnl_status_t onednn_make_convolution_weights(const onednn_maker_t *maker, const onednn_operands_t *operands,
+                                              const onednn_geometry_t *geometry);
+
+/* A max pooling that writes the places of its maxima to a workspace, and the gradient of a pooling. The
+ * gradient of an average takes no `forward`, which is NULL. */
+dnnl_status_t onednn_make_max_pooling_with_places(const onednn_maker_t *maker, const onednn_layout_t *source,
+                                                  const onednn_layout_t *result,
+                                                  const onednn_geometry_t *geometry);
+dnnl_status_t onednn_make_pooling_gradient(const onednn_maker_t *maker, dnnl_alg_kind_t algorithm,
+                                           const onednn_layout_t *source, const onednn_layout_t *result,
+                                           const onednn_geometry_t *geometry,
+                                           const_dnnl_primitive_desc_t forward);
+
+/* Of data, scale and shift of a batch normalization in training; all images have the layout `data`. */
+dnnl_status_t onednn_make_batch_normalization_gradient(const onednn_maker_t *maker,
+                                                       const onednn_layout_t *data, float epsilon);
+
 dnnl_status_t onednn_make_eltwise(const onednn_maker_t *maker, dnnl_alg_kind_t algorithm,
                                   const onednn_layout_t *data, float alpha, float beta);
 dnnl_status_t onednn_make_binary(const onednn_maker_t *maker, dnnl_alg_kind_t algorithm,

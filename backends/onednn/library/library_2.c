@@ -130,10 +130,15 @@ dnnl_status_t onednn_append_binary(dnnl_post_ops_t ops, dnnl_alg_kind_t algorith
 
 // ---- primitives ----
 
-static dnnl_status_t create(const onednn_maker_t *m, dnnl_status_t status, const_dnnl_op_desc_t operation) {
+static dnnl_status_t create_after(const onednn_maker_t *m, dnnl_status_t status,
+                                  const_dnnl_op_desc_t operation, const_dnnl_primitive_desc_t forward) {
   return status == dnnl_success
-             ? dnnl_primitive_desc_create(m->out, operation, m->attributes, m->engine, NULL)
+             ? dnnl_primitive_desc_create(m->out, operation, m->attributes, m->engine, forward)
              : status;
+}
+
+static dnnl_status_t create(const onednn_maker_t *m, dnnl_status_t status, const_dnnl_op_desc_t operation) {
+  return create_after(m, status, operation, NULL);
 }
 
 dnnl_status_t onednn_make_convolution(const onednn_maker_t *m, dnnl_alg_kind_t algorithm,
@@ -154,6 +159,15 @@ dnnl_status_t onednn_make_deconvolution(const onednn_maker_t *m, const onednn_op
   return create(m, status, &operation);
 }
 
+dnnl_status_t onednn_make_convolution_weights(const onednn_maker_t *m, const onednn_operands_t *o,
+                                              const onednn_geometry_t *g) {
+  dnnl_convolution_desc_t operation;
+  dnnl_status_t status = dnnl_dilated_convolution_backward_weights_desc_init(
+      &operation, dnnl_convolution_direct, o->source, o->weights, NULL, o->result, g->strides, g->dilations,
+      g->pad_begin, g->pad_end);
+  return create(m, status, &operation);
+}
+
 dnnl_status_t onednn_make_matmul(const onednn_maker_t *m, const onednn_operands_t *o) {
   dnnl_matmul_desc_t operation;
   return create(m, dnnl_matmul_desc_init(&operation, o->source, o->weights, o->bias, o->result), &operation);
@@ -168,22 +182,49 @@ static bool is_dilated(const onednn_layout_t *source, const onednn_geometry_t *g
   return false;
 }
 
-dnnl_status_t onednn_make_pooling(const onednn_maker_t *m, dnnl_alg_kind_t algorithm,
+static dnnl_status_t make_pooling(const onednn_maker_t *m, dnnl_prop_kind_t kind, dnnl_alg_kind_t algorithm,
                                   const onednn_layout_t *source, const onednn_layout_t *result,
                                   const onednn_geometry_t *g) {
   dnnl_pooling_v2_desc_t dilated;
   dnnl_pooling_desc_t dense;
   if (is_dilated(source, g)) {
-    return create(
-        m,
-        dnnl_pooling_v2_forward_desc_init(&dilated, dnnl_forward_inference, algorithm, source, result,
-                                          g->strides, g->kernel, g->dilations, g->pad_begin, g->pad_end),
-        &dilated);
+    return create(m,
+                  dnnl_pooling_v2_forward_desc_init(&dilated, kind, algorithm, source, result, g->strides,
+                                                    g->kernel, g->dilations, g->pad_begin, g->pad_end),
+                  &dilated);
   }
   return create(m,
-                dnnl_pooling_forward_desc_init(&dense, dnnl_forward_inference, algorithm, source, result,
-                                               g->strides, g->kernel, g->pad_begin, g->pad_end),
+                dnnl_pooling_forward_desc_init(&dense, kind, algorithm, source, result, g->strides, g->kernel,
+                                               g->pad_begin, g->pad_end),
                 &dense);
+}
+
+dnnl_status_t onednn_make_pooling(const onednn_maker_t *m, dnnl_alg_kind_t algorithm,
+                                  const onednn_layout_t *source, const onednn_layout_t *result,
+                                  const onednn_geometry_t *g) {
+  return make_pooling(m, dnnl_forward_inference, algorithm, source, result, g);
+}
+
+dnnl_status_t onednn_make_max_pooling_with_places(const onednn_maker_t *m, const onednn_layout_t *source,
+                                                  const onednn_layout_t *result, const onednn_geometry_t *g) {
+  return make_pooling(m, dnnl_forward_training, dnnl_pooling_max, source, result, g);
+}
+
+dnnl_status_t onednn_make_pooling_gradient(const onednn_maker_t *m, dnnl_alg_kind_t algorithm,
+                                           const onednn_layout_t *source, const onednn_layout_t *result,
+                                           const onednn_geometry_t *g, const_dnnl_primitive_desc_t forward) {
+  dnnl_pooling_v2_desc_t dilated;
+  dnnl_pooling_desc_t dense;
+  if (is_dilated(source, g)) {
+    return create_after(m,
+                        dnnl_pooling_v2_backward_desc_init(&dilated, algorithm, source, result, g->strides,
+                                                           g->kernel, g->dilations, g->pad_begin, g->pad_end),
+                        &dilated, forward);
+  }
+  return create_after(m,
+                      dnnl_pooling_backward_desc_init(&dense, algorithm, source, result, g->strides,
+                                                      g->kernel, g->pad_begin, g->pad_end),
+                      &dense, forward);
 }
 
 dnnl_status_t onednn_make_eltwise(const onednn_maker_t *m, dnnl_alg_kind_t algorithm,
@@ -206,6 +247,15 @@ dnnl_status_t onednn_make_batch_normalization(const onednn_maker_t *m, const one
   dnnl_batch_normalization_desc_t operation;
   return create(
       m, dnnl_batch_normalization_forward_desc_init(&operation, dnnl_forward_inference, data, epsilon, flags),
+      &operation);
+}
+
+dnnl_status_t onednn_make_batch_normalization_gradient(const onednn_maker_t *m, const onednn_layout_t *data,
+                                                       float epsilon) {
+  const unsigned flags = dnnl_use_scale | dnnl_use_shift;
+  dnnl_batch_normalization_desc_t operation;
+  return create(
+      m, dnnl_batch_normalization_backward_desc_init(&operation, dnnl_backward, data, data, epsilon, flags),
       &operation);
 }
 

@@ -95,6 +95,16 @@ enum { ONEDNN_FEW_ROWS = 4 };
  * M, at most ONEDNN_FEW_ROWS, N, K. */
 bool onednn_loop_product(const onednn_loop_t *loop, const onednn_crew_t *crew, float *const *data);
 
+/* data: x, running mean and variance, and as results mean, variance, running mean and variance of its
+ * channels. dims: images, channels, pixels of an image; strides[0]: how far apart images are, channels (or
+ * blocks of 16 channels, unless pixels are neighbours), pixels. The running ones keep `alpha` of what they
+ * are. */
+bool onednn_loop_statistics(const onednn_loop_t *loop, const onednn_crew_t *crew, float *const *data);
+
+/* data: dy, y, result, in the same layout without gaps; dims[0]: how many elements. dy where y is positive.
+ * The result may be dy. */
+bool onednn_loop_relu_gradient(const onednn_loop_t *loop, const onednn_crew_t *crew, float *const *data);
+
 /* Loops carry this mark to be compiled for several instruction sets; one is picked when the program starts.
  */
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && \

@@ -258,7 +258,7 @@ static bool is_named(const_dnnl_primitive_desc_t description, const char *part) 
          text != NULL && strstr(text, part) != NULL;
 }
 
-static bool is_reference(const_dnnl_primitive_desc_t description) {
+bool onednn_is_reference(const_dnnl_primitive_desc_t description) {
   return is_named(description, "ref");
 }
 
@@ -268,7 +268,7 @@ static bool is_reference(const_dnnl_primitive_desc_t description) {
 static bool is_fast(const_dnnl_primitive_desc_t description, const onednn_request_t *request,
                     uint32_t posts) {
   bool is_slow = is_named(description, "simple") || (request->is_backward && !is_named(description, "brg"));
-  return !is_reference(description) && (posts == 0 || !is_slow);
+  return !onednn_is_reference(description) && (posts == 0 || !is_slow);
 }
 
 // As describe, and once more with the layout that oneDNN chose if operands must have it.
@@ -429,7 +429,7 @@ cleave_status_t onednn_fit(onednn_plan_t *plan, const onednn_request_t *request,
   for (;;) {
     candidate.sum = may_sum && count > 0;
     settled = settle(plan, request, count, &candidate);
-    if (!settled || is_reference(candidate.description)) {
+    if (!settled || onednn_is_reference(candidate.description)) {
       candidate.sum = false;
       settled = settle(plan, request, count, &candidate);
     }

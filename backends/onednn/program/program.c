@@ -97,6 +97,8 @@ static cleave_status_t emit_kernel(onednn_plan_t *plan, const onednn_kernel_t *k
     case ONEDNN_SHUFFLE: return onednn_emit_shuffle(plan, kernel);
     case ONEDNN_RECURRENT: return onednn_emit_recurrent(plan, kernel);
     case ONEDNN_ATTENTION: return onednn_emit_attention(plan, kernel);
+    case ONEDNN_GRADIENT: return onednn_emit_gradient(plan, kernel);
+    case ONEDNN_STATISTICS: return onednn_emit_statistics(plan, kernel);
   }
   return onednn_fail(plan->message, CLEAVE_ERROR_INTERNAL, "a kernel of no kind");
 }

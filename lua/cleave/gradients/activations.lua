@@ -65,7 +65,10 @@ return {
       g.sum_to(g.Where(is_positive, g.constant(0, dy.dtype), dy * x), slope)
   end },
   gradient "Relu" { function(g, node, dy)
-    return common.only(g, g.Greater(node.inputs[1], 0), dy)
+    return common.only(g, g.Greater(node.outputs[1], 0), dy)
+  end },
+  gradient "ReluGrad" { function(g, node, ddx)
+    return g.ReluGrad(ddx, node.inputs[2]), false
   end },
   gradient "Selu" { function(g, node, dy)
     local x, gamma = node.inputs[1], node.attrs.gamma
@@ -101,6 +104,11 @@ return {
         g.Softsign(x), g.Swish(x, { alpha = 1.5 }), g.ThresholdedRelu(x, { alpha = 0.5 })
     end,
     inputs = { x = { 5, 6 } },
+    gradient = 2,
+  },
+  test "what passes a Relu on the way back" {
+    graph = function(g, dy, y) return g.ReluGrad(dy, y) * y end,
+    inputs = { dy = { 5, 6 }, y = { 5, 6, low = -1, high = 1 } },
     gradient = 2,
   },
   test "Clip, and its bounds" {

@@ -37,7 +37,7 @@ end
 -- The gradient of the input x of a convolution with window w: nothing is cut off at the ends, and
 -- then the ends are cut, or filled with zeros where no window reached, to the size of x.
 local function to_input(g, dy, weight, x, w, axes)
-  local attributes, spatial, pads = {}, {}, {}
+  local attributes, spatial, pads, missing = {}, {}, {}, {}
   for key, value in pairs(w) do
     attributes[key] = value
   end
@@ -50,22 +50,23 @@ local function to_input(g, dy, weight, x, w, axes)
     local size, count = fits and x.shape[k + 2], dy.shape and dy.shape[k + 2]
     if math.type(size) == "integer" and math.type(count) == "integer" then
       local reach = (count - 1) * w.strides[k] + (w.kernel_shape[k] - 1) * w.dilations[k] + 1
-      pads[axes + k] = reach - w.pads[k] - size
-      fits = pads[axes + k] >= 0
+      local over = reach - w.pads[k] - size
+      pads[axes + k], missing[k] = math.max(over, 0), math.max(-over, 0)
     else
       fits = false
     end
   end
   if fits then
+    attributes.output_padding = missing
     return g.ConvTranspose(dy, weight, attributes)
   end
   for k = 1, axes do
     pads[axes + k] = 0
   end
   local whole = g.ConvTranspose(dy, weight, attributes)
-  local missing = g.Sub(g.Shape(x, { start = 2 }), g.Shape(whole, { start = 2 }))
-  local zeros = g.Sub(missing, missing)
-  return g.Pad(whole, g.Concat(zeros, missing, { axis = 0 }), g.constant(0, dy.dtype),
+  local sizes = g.Sub(g.Shape(x, { start = 2 }), g.Shape(whole, { start = 2 }))
+  local zeros = g.Sub(sizes, sizes)
+  return g.Pad(whole, g.Concat(zeros, sizes, { axis = 0 }), g.constant(0, dy.dtype),
     g.constant(spatial))
 end
 

@@ -18,25 +18,96 @@ local function through(g, dy, normal, inverse, axes)
   return inverse * (dy - g.ReduceMean(dy, axes, KEEP) - normal * inner)
 end
 
+local function sum_of_channels(g, value, rank)
+  return g.ReduceSum(value, common.but_channels(rank), { keepdims = 0 })
+end
+
 local function batch_norm(g, node, dy)
   local x, scale, bias = node.inputs[1], node.inputs[2], node.inputs[3]
-  local mean, var = node.inputs[4], node.inputs[5]
+  local mean, var, epsilon = node.inputs[4], node.inputs[5], node.attrs.epsilon
   local rank = common.rank(x, "BatchNormalization")
-  local axes, epsilon = common.but_channels(rank), node.attrs.epsilon
-  local wide_scale = common.channels(g, scale, rank)
-  local dx, normal
   if node.attrs.training_mode == 1 then
-    local inverse
-    normal, inverse = normalized(g, x, axes, epsilon)
-    dx = through(g, dy * wide_scale, normal, inverse, axes)
-  else
-    local inverse = common.channels(g, 1 / g.Sqrt(var + epsilon), rank)
-    normal = (x - common.channels(g, mean, rank)) * inverse
-    dx = dy * (wide_scale * inverse)
+    local _, _, _, own_mean, own_var = g.BatchNormalizationTraining(x, scale, bias, mean, var,
+      { epsilon = epsilon })
+    local dx, dscale, dbias = g.BatchNormalizationGrad(dy, x, scale, own_mean, own_var,
+      { epsilon = epsilon })
+    return dx, dscale, dbias, false, false
   end
-  local dscale = g.ReduceSum(dy * normal, axes, { keepdims = 0 })
-  local dbias = g.ReduceSum(dy, axes, { keepdims = 0 })
-  return dx, g.sum_to(dscale, scale), g.sum_to(dbias, bias), false, false
+  local inverse = common.channels(g, 1 / g.Sqrt(var + epsilon), rank)
+  local normal = (x - common.channels(g, mean, rank)) * inverse
+  return dy * (common.channels(g, scale, rank) * inverse), sum_of_channels(g, dy * normal, rank),
+    sum_of_channels(g, dy, rank), false, false
+end
+
+-- Running statistics carry nothing; those of the data carry what the gradient of the gradient gives
+-- them.
+local function batch_norm_in_training(g, node, dy, _, _, dmean, dvar)
+  local x, scale, mean, var = node.inputs[1], node.inputs[2], node.outputs[4], node.outputs[5]
+  local rank = common.rank(x, "BatchNormalizationTraining")
+  local dx, dscale, dbias
+  if dy then
+    dx, dscale, dbias = g.BatchNormalizationGrad(dy, x, scale, mean, var,
+      { epsilon = node.attrs.epsilon })
+  end
+  local count = (dmean or dvar) and common.ratio(g, x, mean)
+  if dmean then
+    local share = g.Expand(common.channels(g, dmean / count, rank), g.Shape(x))
+    dx = dx and dx + share or share
+  end
+  if dvar then
+    local centred = x - common.channels(g, mean, rank)
+    local share = centred * common.channels(g, dvar * 2 / count, rank)
+    dx = dx and dx + share or share
+  end
+  return dx, dscale or false, dbias or false, false, false
+end
+
+-- With n = (x - mean) r, r = 1 / sqrt(var + epsilon), M elements of a channel and s its scale:
+--   dscale = sum(dy n), dbias = sum(dy), dx = s r (dy - dbias / M - n dscale / M).
+-- Back from their gradients ddx, ddscale and ddbias, by all five inputs.
+local function batch_norm_grad(g, node, ddx, ddscale, ddbias)
+  local inputs = node.inputs
+  local dy, x, scale, mean, var = inputs[1], inputs[2], inputs[3], inputs[4], inputs[5]
+  local rank = common.rank(x, "BatchNormalizationGrad")
+  local function wide(vector)
+    return common.channels(g, vector, rank)
+  end
+  local function sum(value)
+    return sum_of_channels(g, value, rank)
+  end
+  local r = 1 / g.Sqrt(var + node.attrs.epsilon)
+  local centred, count = x - wide(mean), common.ratio(g, x, mean)
+  local n = centred * wide(r)
+  local by_product, by_sum, to_dy, to_n, to_factor
+  if ddx then
+    local factor, product, total = scale * r, sum(dy * n), sum(dy)
+    local ddx_n, ddx_total = sum(ddx * n), sum(ddx)
+    by_product, by_sum = -factor * ddx_n / count, -factor * ddx_total / count
+    to_dy, to_n = ddx * wide(factor), -ddx * wide(factor * product / count)
+    to_factor = sum(ddx * dy) - (ddx_total * total + ddx_n * product) / count
+  end
+  if ddscale then
+    by_product = by_product and by_product + ddscale or ddscale
+  end
+  if ddbias then
+    by_sum = by_sum and by_sum + ddbias or ddbias
+  end
+  if by_product then
+    to_dy = to_dy and to_dy + n * wide(by_product) or n * wide(by_product)
+    to_n = to_n and to_n + dy * wide(by_product) or dy * wide(by_product)
+  end
+  if by_sum then
+    local share = g.Expand(wide(by_sum), g.Shape(dy))
+    to_dy = to_dy and to_dy + share or share
+  end
+  if not to_n then
+    return to_dy, false, false, false, false
+  end
+  local to_x, to_r = to_n * wide(r), sum(to_n * centred)
+  if to_factor then
+    to_r = to_r + scale * to_factor
+  end
+  return to_dy, to_x, to_factor and r * to_factor or false, -sum(to_x), to_r * r * r * r * -0.5
 end
 
 -- Scale and bias of channels after a normalization of `normal`, which has the shape of x.
@@ -66,6 +137,8 @@ return {
     doc = "By the input, scale and bias; the statistics that it is given are not parameters.",
     batch_norm,
   },
+  gradient "BatchNormalizationTraining" { batch_norm_in_training },
+  gradient "BatchNormalizationGrad" { batch_norm_grad },
 
   gradient "GroupNormalization" { function(g, node, dy)
     local x, groups = node.inputs[1], node.attrs.num_groups

@@ -17,6 +17,11 @@ local function attributes_of(node, more)
   return result
 end
 
+-- The elements of `value` at places of the whole tensor, in the shape of `like`.
+local function picked(g, value, places, like)
+  return g.Reshape(g.Gather(g.Reshape(value, { -1 }), g.Reshape(places, { -1 })), g.Shape(like))
+end
+
 local function spatial_axes(node)
   return common.axes_from(2, common.rank(node.inputs[1], node.op))
 end
@@ -39,7 +44,13 @@ return {
   end },
 
   gradient "GlobalAveragePool" { function(g, node, dy)
-    local x = node.inputs[1]
+    local x, whole = node.inputs[1], {}
+    for k = 3, x.shape and #x.shape or 0 do
+      whole[k - 2] = math.type(x.shape[k]) == "integer" and x.shape[k] or nil
+    end
+    if #whole > 0 and #whole == #x.shape - 2 then
+      return g.AveragePoolGrad(dy, g.Shape(x), { kernel_shape = whole })
+    end
     return g.Expand(dy / common.ratio(g, x, node.outputs[1]), g.Shape(x))
   end },
   gradient "GlobalLpPool" { function(g, node, dy)
@@ -69,25 +80,18 @@ return {
   },
 
   gradient "MaxPool" {
-    doc = "To the place that the operator says is the largest of each window.",
+    doc = "To the largest of each window, the first of equal ones.",
     function(g, node, dy)
-      local x = node.inputs[1]
-      local indices = node.outputs[2]
-      if not indices or node.attrs.storage_order ~= 0 then
-        indices = select(2, g.MaxPool(x, attributes_of(node, { outputs = 2 })))
-      end
-      local size = common.vector(g, g.Size(x))
-      local zeros = g.Expand(g.constant(0, dy.dtype), size)
-      local flat = g.ScatterElements(zeros, g.Reshape(indices, { -1 }), g.Reshape(dy, { -1 }),
-        { axis = 0, reduction = "add" })
-      return g.Reshape(flat, g.Shape(x))
+      return g.MaxPoolGrad(dy, node.inputs[1], attributes_of(node, {}))
     end,
   },
+  gradient "MaxPoolGrad" { function(g, node, ddx)
+    local places = select(2, g.MaxPool(node.inputs[2], attributes_of(node, { outputs = 2 })))
+    return picked(g, ddx, places, node.inputs[1]), false
+  end },
 
   gradient "MaxUnpool" { function(g, node, dy)
-    local indices = node.inputs[2]
-    local picked = g.Gather(g.Reshape(dy, { -1 }), g.Reshape(indices, { -1 }))
-    return g.Reshape(picked, g.Shape(node.inputs[1]))
+    return picked(g, dy, node.inputs[2], node.inputs[1])
   end },
 
   test "averages of windows" {
@@ -120,6 +124,11 @@ return {
     end,
     inputs = { x = { "N", 2, 3, "W" } },
     gradient = true,
+  },
+  test "the mean of images of known size" {
+    graph = function(g, x) return g.GlobalAveragePool(x) end,
+    inputs = { x = { 2, 2, 3, 4 } },
+    gradient = 2,
   },
   test "norms of windows" {
     graph = function(g, x)

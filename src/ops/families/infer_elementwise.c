@@ -15,6 +15,13 @@ cleave_status_t cleave_infer_unary(cleave_infer_t *infer, cleave_error_t *error)
   return fold_unary(infer, error);
 }
 
+/* dX has the type of both dY and Y. */
+cleave_status_t cleave_infer_relu_grad(cleave_infer_t *infer, cleave_error_t *error) {
+  cleave_fact_t *gradient = cleave_infer_input(infer, 0);
+  CLEAVE_TRY(cleave_infer_same_type(infer, gradient, cleave_infer_input(infer, 1), error));
+  return cleave_infer_same_type(infer, gradient, cleave_infer_output(infer, 0), error);
+}
+
 cleave_status_t cleave_infer_unary_bool(cleave_infer_t *infer, cleave_error_t *error) {
   cleave_fact_t *output = cleave_infer_output(infer, 0);
   CLEAVE_TRY(cleave_infer_set_dtype(infer, output, CLEAVE_DTYPE_BOOL, error));

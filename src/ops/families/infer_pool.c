@@ -150,3 +150,21 @@ cleave_status_t cleave_infer_average_pool_grad(cleave_infer_t *infer, cleave_err
   CLEAVE_TRY(cleave_infer_same_dim(infer, gradient, 0, output, 0, error));
   return cleave_infer_same_dim(infer, gradient, 1, output, 1, error);
 }
+
+/* dX has the type of X, which was pooled. */
+cleave_status_t cleave_infer_max_pool_grad(cleave_infer_t *infer, cleave_error_t *error) {
+  cleave_fact_t *gradient = cleave_infer_input(infer, 0);
+  cleave_fact_t *data = cleave_infer_input(infer, 1);
+  CLEAVE_TRY(cleave_infer_same_dtype(infer, gradient, data, error));
+  CLEAVE_TRY(cleave_infer_same_type(infer, data, cleave_infer_output(infer, 0), error));
+  CLEAVE_TRY(cleave_infer_check_rank(infer, data, 3, CLEAVE_MAX_RANK, error));
+  CLEAVE_TRY(cleave_infer_set_rank(infer, gradient, cleave_fact_rank(data), error));
+  CLEAVE_TRY(cleave_infer_set_rank(infer, data, cleave_fact_rank(gradient), error));
+  if (cleave_fact_rank(data) < 0) {
+    return CLEAVE_OK;
+  }
+  cleave_window_t window;
+  CLEAVE_TRY(cleave_window_read(infer, data->rank - 2, &window, error));
+  CLEAVE_TRY(cleave_infer_same_dim(infer, gradient, 0, data, 0, error));
+  return cleave_infer_same_dim(infer, gradient, 1, data, 1, error);
+}

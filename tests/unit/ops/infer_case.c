@@ -118,7 +118,7 @@ cleave_node_t infer_case_add(cleave_graph_t *graph, const char *op, const char *
   cleave_value_t values[MAX_INPUTS];
   size_t count = add_inputs(graph, inputs, values);
   cleave_node_t node = CLEAVE_NODE_NONE;
-  const cleave_op_t *entry = cleave_op_find("", op);
+  const cleave_op_t *entry = cleave_op_find_full(op);
   ck_assert_msg(entry != NULL, "no operator '%s'", op);
   ck_assert_int_eq(cleave_graph_add_node(graph, entry, "", values, count, output_count, &node, NULL),
                    CLEAVE_OK);

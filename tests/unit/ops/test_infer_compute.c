@@ -116,6 +116,10 @@ UNIT_TEST(poolings_follow_their_windows) {
       {"RoiAlign", "f32[1,8,20,20] f32[R,4] i64[?]", "output_height=5 output_width=7", "f32[R,8,5,7]",
        "f32[1,8,20,20] f32[R,4] i64[R]"},
       {"MaxRoiPool", "f32[1,8,20,20] f32[6,5]", "pooled_shape=2,3", "f32[6,8,2,3]", NULL},
+      {"MaxPoolGrad", "f32[2,3,4,4] f32[2,3,N,9]", "kernel_shape=2,2 strides=2,2", "f32[2,3,N,9]", NULL},
+      {"MaxPoolGrad", "f32[2,3,4,4] f32[2,4,8,8]", "kernel_shape=2,2", "!expected", NULL},
+      {"ReluGrad", "f32[2,?] f32[?,5]", "", "f32[2,5]", NULL},
+      {"ReluGrad", "f32[2,5] f32[2,6]", "", "!expected", NULL},
   };
   INFER_CASES(cases);
 }
@@ -203,6 +207,10 @@ UNIT_TEST(normalizations_know_their_parameters) {
       {"BatchNormalization", "f32[2,8,4] f32[8] f32[8] f32[8] f32[8]", "", "f32[2,8,4]", NULL},
       {"BatchNormalization", "f32[2,8,4] f32[7] f32[8] f32[8] f32[8]", "",
        "!input 'scale': expected shape [8], found [7]", NULL},
+      {"BatchNormalizationTraining", "f32[N,6,4] ?[...] ?[...] f64[...] ?[...]", "",
+       "f32[N,6,4] f64[6] f64[6] f64[6] f64[6]", NULL},
+      {"BatchNormalizationGrad", "f32[N,6,4] ?[...] f32[...] f64[...] f64[...]", "",
+       "f32[N,6,4] f32[6] f32[6]", "f32[N,6,4] f32[N,6,4] f32[6] f64[6] f64[6]"},
       {"LayerNormalization", "f32[N,T,64] f32[64] f32[64]", "", "f32[N,T,64] f32[N,T,1] f32[N,T,1]", NULL},
       {"LayerNormalization", "f32[N,T,?] ?[64]", "", "f32[N,T,64]", "f32[N,T,64] f32[64]"},
       {"LayerNormalization", "f32[2,3,4] f32[5]", "", "!expected shape [2, 3, 5], found [2, 3, 4]", NULL},

@@ -197,7 +197,7 @@ static void check_once(const cleave_op_t *op, uint32_t *accepted) {
     cleave_infer_result_t again;
     (*accepted)++;
     double flops = cleave_op_flops(graph, node);
-    ck_assert(flops >= 0.0 || flops == -1.0);
+    ck_assert_msg(flops >= 0.0 || flops == -1.0, "%s: %g", op->name, flops);
     options.fold = true;
     unit_ok(cleave_graph_infer(graph, &options, &again, e)); /* what was found contradicts nothing */
     unit_ok(cleave_graph_verify(graph, e));
