@@ -63,7 +63,9 @@ static int run_command(int argc, char **argv) {
       {"batch", 0, CLEAVE_OPTION_INT, "N", "samples of a step (default: 32)", &run.options.batch},
       {"epochs", 0, CLEAVE_OPTION_INT, "N", "times that all samples are seen (default: 1)",
        &run.options.epochs},
-      {"seed", 0, CLEAVE_OPTION_INT, "N", "of the order of the samples, and of dropout (default: 0)",
+      {"seed", 0, CLEAVE_OPTION_INT, "N",
+       "of the weights that a model script draws (0: the script's own), of the order of the samples, and of "
+       "dropout (default: 0)",
        &run.seed},
       {"keep-order", 0, CLEAVE_OPTION_FLAG, NULL, "do not shuffle the samples", &run.options.keep_order},
       {"norms", 0, CLEAVE_OPTION_TEXT, "HOW",
@@ -76,7 +78,8 @@ static int run_command(int argc, char **argv) {
        "floating-point numbers that the loss depends on)",
        &run.weights},
       {"rules", 0, CLEAVE_OPTION_LIST, "FILE",
-       "rule file that partitions the step, forward, backward and update; may be given many times",
+       "rule file that partitions the step, forward, backward and update; its gradients take the place of "
+       "those that come with cleave. May be given many times",
        &run.job_options.rules},
       {"backend", 0, CLEAVE_OPTION_TEXT, "NAME",
        "without rule files: one region over all that this backend supports", &run.job_options.backend},

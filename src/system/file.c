@@ -315,7 +315,7 @@ cleave_status_t cleave_folder_make(const char *path, cleave_error_t *error) {
 
 cleave_status_t cleave_file_write(const char *path, const void *data, size_t length, cleave_error_t *error) {
   cleave_file_part_t part = {.data = data, .size = length};
-  return cleave_file_write_parts(path, &part, 1, error);
+  return cleave_file_write_parts(path, &part, 1, false, error);
 }
 
 /* ---- the file that takes the place of another ---- */
@@ -335,6 +335,20 @@ static int open_unnamed(const char *path) {
   (void)path;
   return -1;
 #endif
+}
+
+/* The name of `path` is on the disk. File systems that cannot say so about a folder have it there anyway. */
+static bool sync_folder(const char *path) {
+  size_t length = 0;
+  (void)cleave_path_folder(path, &length);
+  char *folder = cleave_copy_text(length > 0 ? path : ".", length > 0 ? length : 1);
+  int descriptor = folder != NULL ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+  bool good = descriptor >= 0 && (fsync(descriptor) == 0 || errno == EINVAL);
+  if (descriptor >= 0) {
+    (void)close(descriptor);
+  }
+  cleave_free(folder);
+  return good;
 }
 
 /* Names it, for the moment until it is renamed. `temporary` ends in XXXXXX, as for mkstemp, and gets the
@@ -360,7 +374,7 @@ static bool give_name(int descriptor, char *temporary) {
 }
 
 cleave_status_t cleave_file_write_parts(const char *path, const cleave_file_part_t *parts, size_t count,
-                                        cleave_error_t *error) {
+                                        bool lasts, cleave_error_t *error) {
   bool in_place = is_special(path);
   size_t path_length = strlen(path);
   char *temporary = cleave_allocate(path_length + 16, 1);
@@ -373,8 +387,8 @@ cleave_status_t cleave_file_write_parts(const char *path, const cleave_file_part
   if (!in_place && descriptor < 0) {
     descriptor = mkstemp(temporary);
   }
-  bool good =
-      descriptor >= 0 && (in_place || fchmod(descriptor, 0644) == 0) && write_parts(descriptor, parts, count);
+  bool good = descriptor >= 0 && (in_place || fchmod(descriptor, 0644) == 0) &&
+              write_parts(descriptor, parts, count) && (!lasts || in_place || fsync(descriptor) == 0);
   bool is_named = descriptor >= 0 && !in_place && !is_unnamed;
   if (good && is_unnamed) {
     is_named = good = give_name(descriptor, temporary);
@@ -384,7 +398,7 @@ cleave_status_t cleave_file_write_parts(const char *path, const cleave_file_part
     good = false;
     reason = errno;
   }
-  if (good && !in_place && rename(temporary, path) != 0) {
+  if (good && !in_place && (rename(temporary, path) != 0 || (lasts && !sync_folder(path)))) {
     good = false;
     reason = errno;
   }

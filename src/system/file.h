@@ -51,13 +51,14 @@ bool cleave_file_identify(const void *data, size_t bytes, cleave_file_identity_t
 CLEAVE_MUST_USE cleave_status_t cleave_file_write(const char *path, const void *data, size_t length,
                                                   cleave_error_t *error);
 
-/* The same for content in parts, written one after the other. */
+/* The same for content in parts, written one after the other. `lasts`: they are on the disk when the call
+ * returns, under this name, so that losing power does not lose both contents. */
 typedef struct cleave_file_part {
   const void *data;
   size_t size;
 } cleave_file_part_t;
 CLEAVE_MUST_USE cleave_status_t cleave_file_write_parts(const char *path, const cleave_file_part_t *parts,
-                                                        size_t count, cleave_error_t *error);
+                                                        size_t count, bool lasts, cleave_error_t *error);
 
 /* Folder part of a path with its slash, or "" ; length through *out_length. Points into `path`. */
 const char *cleave_path_folder(const char *path, size_t *out_length);

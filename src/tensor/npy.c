@@ -185,7 +185,7 @@ cleave_status_t cleave_npy_write(const char *path, const cleave_tensor_t *tensor
   cleave_status_t status = cleave_npy_print_header(tensor, path, &header, error);
   if (status == CLEAVE_OK) {
     const cleave_file_part_t parts[] = {{header.data, header.length}, {tensor->data, tensor->bytes}};
-    status = cleave_file_write_parts(path, parts, 2, error);
+    status = cleave_file_write_parts(path, parts, 2, false, error);
   }
   cleave_text_deinit(&header);
   return status;

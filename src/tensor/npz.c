@@ -356,7 +356,7 @@ static cleave_status_t write_entries(const char *path, const cleave_npz_item_t *
   }
   if (status == CLEAVE_OK) {
     parts[2 * count] = (cleave_file_part_t){directory.data, directory.length};
-    status = cleave_file_write_parts(path, parts, 2 * count + 1, error);
+    status = cleave_file_write_parts(path, parts, 2 * count + 1, true, error);
   }
   cleave_text_deinit(&directory);
   return status;

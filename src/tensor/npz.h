@@ -31,7 +31,8 @@ typedef struct cleave_npz_item {
   const cleave_tensor_t *tensor;
 } cleave_npz_item_t;
 
-/* Written whole or not at all. CLEAVE_ERROR_LIMIT: more than 4 GiB, or than 16,384 items. */
+/* Written whole or not at all, and on the disk when the call returns. CLEAVE_ERROR_LIMIT: more than 4 GiB, or
+ * than 16,384 items. */
 CLEAVE_MUST_USE cleave_status_t cleave_npz_write(const char *path, const cleave_npz_item_t *items,
                                                  size_t count, cleave_error_t *error);
 

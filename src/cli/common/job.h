@@ -22,6 +22,7 @@ typedef struct cleave_job_options {
   bool fallback;    /* regions of that plan that cannot be run as one run node by node */
   int64_t threads;
   int64_t seed;
+  int64_t script_seed; /* of what a model script draws; 0: its own */
   bool profile;
   bool imperative; /* nodes of regions one by one on their backends */
 } cleave_job_options_t;

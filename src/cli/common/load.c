@@ -122,6 +122,7 @@ cleave_status_t cleave_model_read(const char *path, cleave_settings_t *settings,
   cleave_model_load_options_t options = {.size = sizeof options,
                                          .settings = settings->items,
                                          .setting_count = settings->count,
+                                         .seed = settings->seed,
                                          .lenient = cleave_common_lenient(),
                                          .keep_dead = cleave_common_keep_dead()};
   cleave_model_t *model = NULL;

@@ -12,7 +12,8 @@ typedef struct cleave_settings {
   cleave_setting_t *items;
   size_t count;
   char **names;
-  bool *used; /* per setting: it is an option of the model script that was read last */
+  bool *used;    /* per setting: it is an option of the model script that was read last */
+  uint64_t seed; /* of what that script draws; 0: its own */
 } cleave_settings_t;
 
 CLEAVE_MUST_USE cleave_status_t cleave_settings_read(const cleave_text_list_t *list,

@@ -113,6 +113,7 @@ static cleave_status_t make_trainer(cleave_train_run_t *run, cleave_rule_source_
 }
 
 static cleave_status_t prepare(cleave_train_run_t *run, cleave_error_t *error) {
+  run->job_options.script_seed = run->seed;
   CLEAVE_TRY(cleave_job_load(&run->job, &run->job_options, error));
   CLEAVE_TRY(open_samples(run, error));
   uint64_t start = cleave_clock_now();

@@ -100,7 +100,8 @@ typedef struct cleave_train_options {
    * floating-point numbers with a name and one or more dimensions that the loss depends on. */
   const char *const *weights;
   size_t weight_count;
-  const cleave_partition_request_t *rules; /* how the step is partitioned; NULL: every node on its own */
+  /* How the step is partitioned, and gradients in the place of cleave's own; NULL: every node on its own. */
+  const cleave_partition_request_t *rules;
   const cleave_session_options_t *session; /* may be NULL */
 } cleave_train_options_t;
 

@@ -18,6 +18,9 @@ CLEAVE_MUST_USE cleave_status_t cleave_model_gradient_by(cleave_model_t *model,
                                                          const cleave_gradient_order_t *order,
                                                          cleave_model_t **out_model, cleave_error_t *error);
 
+/* What was loaded, for an order. Borrowed. */
+const cleave_rule_list_t *cleave_rule_files_list(const cleave_rule_files_t *files);
+
 /* The graph of a model's file, before anything was folded, with the sizes that the model was bound to: a copy
  * to change. Its constants have the names of the file, and not all types are inferred. */
 CLEAVE_MUST_USE cleave_status_t cleave_model_copy_source(const cleave_model_t *model,

@@ -4,6 +4,7 @@
 
 #include "backend/registry/registry.h"
 #include "runtime/model/model.h"
+#include "runtime/model/model_gradient.h"
 #include "runtime/model/rule_list.h"
 #include "system/clock.h"
 
@@ -135,6 +136,10 @@ cleave_status_t cleave_rule_files_partition(cleave_rule_files_t *files, cleave_m
                             "the rule files were loaded in another context than the model");
   }
   return run(&files->list, cleave_model_graph(model), files->settings, files->setting_count, out_plan, error);
+}
+
+const cleave_rule_list_t *cleave_rule_files_list(const cleave_rule_files_t *files) {
+  return &files->list;
 }
 
 void cleave_rule_files_destroy(cleave_rule_files_t *files) {

@@ -56,6 +56,22 @@ losses whole.json >whole
 if [ "$(wc -l <whole)" -ge 36 ] && cmp -s whole parts; then pass; else fail "a resumed run has other losses"; fi
 
 check "rules partition the step" 0 ' [1-9][0-9]* fusions' train --epochs 2 --rules pointwise
+
+cat >through.lua <<'LUA'
+return ruleset { name = "through", gradient "Relu" { function(_, _, dy) return dy end } }
+LUA
+first() {
+  train --epochs 1 --json --each-step --keep-order --no-dropout "$@" | losses /dev/stdin | head -1
+}
+plain=$(first)
+through=$(first --rules through.lua)
+if [ -n "$plain" ] && [ "${plain% *}" = "${through% *}" ] && [ "${plain#* }" != "${through#* }" ]; then pass; else
+  fail "a gradient rule of --rules: '$plain', '$through'"
+fi
+seeded=$(first --seed 6)
+if [ "${plain% *}" != "${seeded% *}" ] && [ "$plain" = "$(first --seed 5)" ]; then pass; else
+  fail "weights by --seed: '$plain', '$seeded'"
+fi
 check "one thread, and seeds" 0 '"epoch":1' train --epochs 1 --threads 1 --json
 check "frozen norms, some weights, momentum" 0 '^ *2  *12 ' "$program" train net.lua --data data --loss cross_entropy \
   --optimizer momentum --nesterov --rate 0.01 --batch 10 --epochs 2 --norms frozen --weights 'lin*' --schedule step --step-epochs 1

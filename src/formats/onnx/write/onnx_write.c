@@ -321,13 +321,13 @@ static cleave_status_t write_files(const assembly_t *assembly, cleave_error_t *e
     cleave_text_format(&path, "%s.data", assembly->path);
     cleave_status_t status = cleave_text_check(&path, error);
     if (status == CLEAVE_OK) {
-      status =
-          cleave_file_write_parts(path.data, assembly->data_parts.items, assembly->data_parts.count, error);
+      status = cleave_file_write_parts(path.data, assembly->data_parts.items, assembly->data_parts.count,
+                                       false, error);
     }
     cleave_text_deinit(&path);
     CLEAVE_TRY(status);
   }
-  return cleave_file_write_parts(assembly->path, assembly->parts.items, assembly->parts.count, error);
+  return cleave_file_write_parts(assembly->path, assembly->parts.items, assembly->parts.count, false, error);
 }
 
 cleave_status_t cleave_onnx_write(const char *path, const cleave_graph_t *graph,
