@@ -5,7 +5,7 @@ local FAMILIES = {
   "unary.lua", "activations.lua", "binary.lua", "reduce.lua", "softmax.lua", "matmul.lua",
   "views.lua", "moves.lua", "gather.lua",
   "recurrent.lua", "attention.lua", "images.lua",
-  "norm.lua", "conv.lua", "pool.lua", "loss.lua", "constants.lua",
+  "norm.lua", "conv.lua", "signal.lua", "pool.lua", "loss.lua", "constants.lua",
 }
 
 local set = { name = "gradients", doc = "How gradients pass the operators of ONNX." }

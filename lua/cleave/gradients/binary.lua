@@ -31,6 +31,30 @@ return {
     local da = dy / b
     return g.sum_to(da, a), g.sum_to(-da * node.outputs[1], b)
   end },
+  gradient "DequantizeLinear" {
+    doc = "By the scale, of the whole tensor or along an axis; what is scaled are integers.",
+    function(g, node, dy)
+      local x, scale, zero = node.inputs[1], node.inputs[2], node.inputs[3]
+      local rank = common.rank(x, "DequantizeLinear")
+      if node.attrs.block_size ~= 0 or not scale.rank then
+        return nil
+      end
+      local whole = g.Cast(x, { to = dy.dtype })
+      local axis, axes = common.axis(node.attrs.axis, rank), {}
+      local wide = { [axis + 1] = -1 }
+      for d = 0, rank - 1 do
+        wide[d + 1] = wide[d + 1] or 1
+        if scale.rank == 0 or d ~= axis then
+          axes[#axes + 1] = d
+        end
+      end
+      if zero then
+        local offset = g.Cast(zero, { to = dy.dtype })
+        whole = whole - (scale.rank == 1 and g.Reshape(offset, wide) or offset)
+      end
+      return false, g.ReduceSum(dy * whole, axes, { keepdims = 0 }), false
+    end,
+  },
   gradient "Max" { extreme },
   gradient "Mean" { function(g, node, dy) return to_all(g, node, dy / #node.inputs) end },
   gradient "Min" { extreme },
@@ -71,6 +95,15 @@ return {
       g.sum_to(g.Where(condition, zero, dy), node.inputs[3])
   end },
 
+  test "scales of integers" {
+    graph = function(g, one, each)
+      local x = g.constant({ { 3, -7, 1 }, { -2, 5, 4 } }, "int8")
+      return g.DequantizeLinear(x, one),
+        g.DequantizeLinear(x, each, g.constant({ 1, -2, 3 }, "int8"))
+    end,
+    inputs = { one = {}, each = { 3 } },
+    gradient = true,
+  },
   test "arithmetic of equal shapes" {
     graph = function(_, x, y) return x + y, x - y, x * y, x / (y * y + 1) end,
     gradient = 2,

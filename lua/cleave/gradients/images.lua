@@ -50,7 +50,137 @@ local function along(g, value, factor, axis, rank)
   return g.Transpose(turned, { perm = perm })
 end
 
+-- Where GridSample reads along one axis, in pixels, after padding; and its derivative by the grid.
+local function pixels(g, place, size, attrs)
+  local aligned, one = attrs.align_corners == 1, g.constant(1, place.dtype)
+  local last = size - one
+  local slope = (aligned and last or size) / 2
+  local at = (place + one) * slope
+  if not aligned then
+    at = at - g.constant(0.5, place.dtype)
+  end
+  if attrs.padding_mode == "border" then
+    local inside = g.And(g.GreaterOrEqual(at, 0), g.LessOrEqual(at, last))
+    return g.Max(g.Min(at, last), g.constant(0, place.dtype)), common.only(g, inside, slope)
+  elseif attrs.padding_mode == "reflection" then
+    local low = g.constant(aligned and 0 or -0.5, place.dtype)
+    local span = aligned and last or size
+    local past = g.Abs(at - low)
+    local turns = g.Floor(past / span)
+    local rest = past - turns * span
+    local is_even = g.Equal(turns - g.Floor(turns / 2) * 2, 0)
+    local reflected = g.Where(is_even, rest, span - rest) + low
+    local inside = g.And(g.GreaterOrEqual(reflected, 0), g.LessOrEqual(reflected, last))
+    local sign = common.only(g, inside, g.Sign(at - low) * g.Where(is_even, one, -one))
+    return g.Max(g.Min(reflected, last), g.constant(0, place.dtype)), sign * slope
+  end
+  return at, slope
+end
+
+-- The neighbours along one axis: their pixels, weights, and derivatives of these by the place.
+local function neighbours(g, at, nearest)
+  local one = g.constant(1, at.dtype)
+  if nearest then
+    return { { g.Round(at), one } }
+  end
+  local low = g.Floor(at)
+  local share = at - low
+  return { { low, one - share, -one }, { low + one, share, one } }
+end
+
+-- All combinations of one neighbour per axis.
+local function corners(axes)
+  local result = { {} }
+  for _, choices in ipairs(axes) do
+    local longer = {}
+    for _, corner in ipairs(result) do
+      for _, choice in ipairs(choices) do
+        local next_corner = table.move(corner, 1, #corner, 1, {})
+        next_corner[#next_corner + 1] = choice
+        longer[#longer + 1] = next_corner
+      end
+    end
+    result = longer
+  end
+  return result
+end
+
+-- One corner of all places: its index in a plane, and 1 where it is inside of the image, else 0.
+local function index_of(g, corner, sizes)
+  local index, inside
+  for d, choice in ipairs(corner) do
+    local last = sizes[d] - g.constant(1, sizes[d].dtype)
+    local own = g.And(g.GreaterOrEqual(choice[1], 0), g.LessOrEqual(choice[1], last))
+    local clipped = g.Max(g.Min(choice[1], last), g.constant(0, last.dtype))
+    inside = inside and g.And(inside, own) or own
+    index = index and index * sizes[d] + clipped or clipped
+  end
+  return g.Cast(index, { to = "int64" }), common.mask(g, inside, index)
+end
+
+-- [N, places] -> [N, 1, places], which goes along with all channels.
+local function beside(g, value)
+  return g.Unsqueeze(value, { 1 })
+end
+
+local function sampled(g, node, dy)
+  local x, grid, attrs = node.inputs[1], node.inputs[2], node.attrs
+  local rank = common.rank(x, "GridSample")
+  if attrs.mode ~= "linear" and attrs.mode ~= "nearest" then
+    return nil
+  end
+  local nearest, count = attrs.mode == "nearest", rank - 2
+  local places = g.Reshape(grid, g.Concat(common.size(g, grid, 0), { -1, count }, { axis = 0 }))
+  local sizes, slopes, axes = {}, {}, {}
+  for d = 1, count do
+    -- The grid names the last axis first.
+    local k = count - d
+    local own = g.Squeeze(g.Slice(places, { k }, { k + 1 }, { 2 }), { 2 })
+    sizes[d] = g.Cast(g.Squeeze(common.size(g, x, d + 1), { 0 }), { to = dy.dtype })
+    local at
+    at, slopes[d] = pixels(g, g.Cast(own, { to = dy.dtype }), sizes[d], attrs)
+    axes[d] = neighbours(g, at, nearest)
+  end
+  local leading = g.Shape(x, { start = 0, ["end"] = 2 })
+  local plane, flat = g.Concat(leading, { -1 }, { axis = 0 }), g.Shape(x)
+  local image, arrived = g.Reshape(x, plane), g.Reshape(dy, plane)
+  local dx, dplaces = common.full(g, image, 0), {}
+  for _, corner in ipairs(corners(axes)) do
+    local index, inside = index_of(g, corner, sizes)
+    local wide = g.Expand(beside(g, index), g.Shape(arrived))
+    local weight = inside
+    for _, choice in ipairs(corner) do
+      weight = weight * choice[2]
+    end
+    dx = g.ScatterElements(dx, wide, arrived * beside(g, weight), { axis = 2, reduction = "add" })
+    local read = not nearest and g.GatherElements(image, wide, { axis = 2 })
+    local product = read and g.ReduceSum(arrived * read, { 1 }, { keepdims = 0 })
+    for d = 1, nearest and 0 or count do
+      local share = product * inside * corner[d][3]
+      for e, choice in ipairs(corner) do
+        share = e ~= d and share * choice[2] or share
+      end
+      dplaces[d] = dplaces[d] and dplaces[d] + share or share
+    end
+  end
+  if nearest then
+    return g.Reshape(dx, flat), false
+  end
+  local parts = {}
+  for d = count, 1, -1 do
+    parts[#parts + 1] = g.Unsqueeze(dplaces[d] * slopes[d], { -1 })
+  end
+  parts[#parts + 1] = { axis = -1 }
+  local dgrid = g.Cast(g.Concat(table.unpack(parts)), { to = grid.dtype })
+  return g.Reshape(dx, flat), g.Reshape(dgrid, g.Shape(grid))
+end
+
 return {
+  gradient "GridSample" {
+    doc = "Linear and nearest, by the neighbours of each place.",
+    sampled,
+  },
+
   gradient "AffineGrid" {
     doc = "The grid is linear in theta: that of the identity says what theta is multiplied with.",
     function(g, node, dy)
@@ -117,6 +247,30 @@ return {
     end,
     inputs = { x = { "N", 2, "H", "W" } },
     gradient = true,
+  },
+  test "GridSample with every padding" {
+    graph = function(g, x, at)
+      local all = {}
+      for k, padding in ipairs { "zeros", "border", "reflection" } do
+        all[2 * k - 1] = g.GridSample(x, at, { padding_mode = padding })
+        all[2 * k] = g.GridSample(x, at * 1.3, { padding_mode = padding, align_corners = 1 })
+      end
+      return table.unpack(all)
+    end,
+    inputs = { x = { 2, 2, 4, 5 }, at = { 2, 3, 3, 2 } },
+    gradient = true,
+  },
+  test "GridSample of images" {
+    graph = function(g, x, at)
+      return g.GridSample(x, at), g.GridSample(x, at, { mode = "nearest" })
+    end,
+    inputs = { x = { 2, 2, 4, 5 }, at = { 2, 3, 3, 2 } },
+    gradient = 2,
+  },
+  test "GridSample of solids" {
+    graph = function(g, x, at) return g.GridSample(x, at) end,
+    inputs = { x = { 1, 2, 3, 2, 4 }, at = { 1, 2, 2, 2, 3 } },
+    gradient = 2,
   },
   test "AffineGrid" {
     graph = function(g, theta, solid)

@@ -115,7 +115,45 @@ local function einsum_operand(g, node, dy, terms, output, k)
   return g.sum_to(dx, x)
 end
 
+-- The cofactors of [..., n, n]: determinants of what is left without a row and a column.
+local function cofactors(g, x, n)
+  local others, signs, order = {}, {}, {}
+  for i = 0, n - 1 do
+    others[i + 1], signs[i + 1] = {}, {}
+    for j = 0, n - 1 do
+      signs[i + 1][j + 1] = (i + j) % 2 == 0 and 1 or -1
+      if j ~= i then
+        table.insert(others[i + 1], j)
+      end
+    end
+  end
+  local left = g.constant(others)
+  local minors = g.Gather(g.Gather(x, left, { axis = -1 }), left, { axis = -3 })
+  local rank = x.rank - 2
+  for d = 0, rank - 1 do
+    order[#order + 1] = d
+  end
+  -- [..., without row, row, without column, column]
+  for _, d in ipairs { 0, 2, 1, 3 } do
+    order[#order + 1] = rank + d
+  end
+  return g.Det(g.Transpose(minors, { perm = order })) * g.constant(signs, x.dtype)
+end
+
 return {
+  gradient "Det" {
+    doc = "By cofactors, so that matrices without an inverse have one, too.",
+    function(g, node, dy)
+      local x = node.inputs[1]
+      local n = x.shape and x.shape[#x.shape]
+      if math.type(n) ~= "integer" or n < 1 then
+        error("Det: the gradient needs the size of its matrices")
+      end
+      local wide = g.Unsqueeze(dy, { -2, -1 })
+      return n == 1 and wide or wide * cofactors(g, x, n)
+    end,
+  },
+
   gradient "Einsum" { function(g, node, dy)
     local terms, output = parse(node.attrs.equation)
     local results = {}
@@ -173,6 +211,16 @@ return {
     end,
   },
 
+  test "determinants" {
+    graph = function(g, x, y, z) return g.Det(x), g.Det(y), g.Det(z) end,
+    inputs = { x = { 4, 4 }, y = { 2, 3, 3, 3 }, z = { 3, 1, 1 } },
+    gradient = 2,
+  },
+  test "determinants of matrices of two" {
+    graph = function(g, x) return g.Det(x) end,
+    inputs = { x = { 3, 2, 2 } },
+    gradient = true,
+  },
   test "MatMul of matrices, stacks and vectors" {
     graph = function(g, a, b, c, d, v, w)
       return g.MatMul(a, b), g.MatMul(c, b), g.MatMul(c, d), g.MatMul(a, v), g.MatMul(w, a),

@@ -60,7 +60,7 @@ UNIT_TEST(words_are_completed_by_what_they_are) {
   ck_assert_str_eq(complete(repl, "print(node.inpu", 11), "inputs");
   ck_assert_str_eq(complete(repl, "node.inputs.", 12), "B\nW\nX");
   ck_assert_str_eq(complete(repl, "g:fin", 2), "find");
-  ck_assert_str_eq(complete(repl, "op \"BatchN", 4), "BatchNormalization");
+  ck_assert_str_eq(complete(repl, "op \"GroupN", 4), "GroupNormalization");
   ck_assert_str_eq(complete(repl, "nod", 0), "node");
   ck_assert_str_eq(complete(repl, "repe", 0), "repeat\nrepeated");
   ck_assert_str_eq(complete(repl, "nothing.of.this", 11), "");
