@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What exporters spell out, as the operators that they mean: rewrites that run before any other
--- rule. Every rewrite keeps what the model computes: where constants, axes or shapes are not those
--- of the operator, nodes stay. Each subject is a file of the folder canonical/, with its options,
--- rules and tests.
+-- Rewrites that replace subgraphs of primitive operators by the operator that they compute. They
+-- run before all other rules and keep the values of the model: nodes stay if their constants, axes
+-- or shapes are not those of the operator. Each file of the folder canonical/ has one subject with
+-- its options, rules and tests.
 
 local PARTS = {
   "canonical/recurrent.lua", -- knows steps by the transpositions that the next part may merge

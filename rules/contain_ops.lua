@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Regions of listed operators: what MXNet calls ContainOpSelector (its partitioner "default" with
--- SetSubgraphPropertyOpNames). The list comes from outside:
+-- Regions of listed operators, as MXNet's ContainOpSelector makes them (its partitioner "default"
+-- with SetSubgraphPropertyOpNames). An option gives the list:
 --
 --   cleave run model.onnx --rules rules/contain_ops.lua --set ops=Exp,Sin,Add
 --
--- The first rule says it with `ops`, in the partitioner's own words. The second says the same with
--- a selector, to copy from for whoever needs more than a list; --set by=selector takes it instead.
+-- The first rule uses `ops` of the built-in partitioner. The second does the same with a selector,
+-- as an example for rules that need more than a list; --set by=selector chooses it.
 
 local ops = option.list({ "Conv", "Relu", "Add" }, "operators that go into a region")
 local by = option.enum("list", "which of the two rules", { "list", "selector" })
@@ -47,7 +47,7 @@ return ruleset {
         select_output = function(_, output)
           return is_wanted(output)
         end,
-        -- What of the candidates stays?
+        -- Which of the candidates stay?
         filter = function(nodes)
           return nodes
         end,

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- A convolution with its batch norm, a residual add and an activation, as one oneDNN kernel; and
--- everything else of a residual network in as few regions as possible, so that oneDNN's own memory
--- layouts stay inside.
+-- Fuses a convolution with its batch norm, a residual add and an activation into one oneDNN kernel.
+-- All other operators of a residual network form as few regions as possible, because oneDNN's own
+-- memory layouts do not leave a region.
 
 local conv = op { "Conv", as = "conv", inputs = { w = constant "w" } }
 local bn = op { "BatchNormalization", as = "bn", attrs = { training_mode = 0 } }

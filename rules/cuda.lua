@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: Apache-2.0
--- All that a GPU computes: products and convolutions with what follows them, pointwise operators
--- with the reductions of their rows as one kernel each, and a region around everything that the
--- backend supports. Rewrites of the folder canonical/ run first: what exporters spell out are
--- operators by then.
+-- Rules for GPUs: they fuse products and convolutions with their epilogues and pointwise operators
+-- with the reductions of their rows, and put everything that the backend supports into a region.
+-- Rewrites of the folder canonical/ run first, so that the rules need only match operators, not the
+-- subgraphs that exporters write for them.
 --
--- Rules only propose: the backend looks at each fusion and refuses, with a reason, what it cannot
--- do; then the next shorter match is tried.
+-- Rules only propose fusions. If the backend refuses one, it gives a reason, and the next shorter
+-- match is tried.
 
 local grow = include("pointwise/grow.lua")
 local moves = include("parts/moves.lua")
@@ -22,7 +22,7 @@ local options = {
   regions = option.boolean(true, "make regions of all that the backend supports"),
 }
 
--- What a kernel behind a product computes, element by element.
+-- Pointwise operators that may follow a product in its kernel.
 local POINTWISE = {}
 for name in pairs(grow.pointwise) do
   POINTWISE[#POINTWISE + 1] = name
@@ -33,7 +33,7 @@ local function step()
   return op { POINTWISE }
 end
 
--- Batch norm of constants goes into the weights.
+-- Batch norm with constant parameters is folded into the weights.
 local function constant_norm()
   return op {
     "BatchNormalization",
@@ -44,7 +44,7 @@ local function constant_norm()
   }
 end
 
--- Arithmetic on shapes is a few integers that operators of the host want to read.
+-- Arithmetic on shapes stays on the host, whose operators read the few integers.
 local function is_shape(value)
   return value.dtype == "int64" and value.rank ~= nil and value.rank <= 1
 end
@@ -61,7 +61,7 @@ local set = {
   options = options,
 }
 
--- Part by part, because each switches its rules on and off by options of its own.
+-- The parts are included one by one, because each has its own options.
 for _, name in ipairs { "einsum", "activations", "normalization" } do
   local part = include("canonical/" .. name .. ".lua")
   for key, declared in pairs(part.options) do

@@ -1,12 +1,12 @@
 -- SPDX-License-Identifier: Apache-2.0
--- All that oneDNN computes in one kernel: a convolution, matrix product, pooling or reduction with
--- what follows it pointwise; channel shuffles; chains of pointwise operators. Rewrites of the
--- folder canonical/ run first: activations and normalizations that exporters spell out are
--- operators by then. A region (parts/precision.lua) holds whatever the backend supports, so that
--- layouts are oneDNN's choice throughout.
+-- Fusions for oneDNN: a convolution, matrix product, pooling or reduction with the pointwise
+-- operators after it; channel shuffles; chains of pointwise operators. Rewrites of the folder
+-- canonical/ run first, so that activations and normalizations are single operators. A region
+-- (parts/precision.lua) holds everything that the backend supports, because oneDNN chooses the
+-- layouts inside of a region.
 --
--- Rules only propose: the backend looks at each fusion and refuses, with a reason, what it cannot
--- express; then the next shorter match is tried.
+-- Rules only propose fusions. If the backend refuses one, it gives a reason, and the next shorter
+-- match is tried.
 
 -- ---- parts ----
 
@@ -20,8 +20,8 @@ local primitive = op {
   as = "primitive",
 }
 
--- What stands before a kernel and becomes a part of it: zeros around the input of a convolution or
--- an average, scalar factors of a matrix product's inputs.
+-- Producers that become part of a kernel: a Pad with zeros before a convolution or an average,
+-- scalar factors of a matrix product's inputs.
 local function scale()
   return oneof {
     op { "Mul", inputs = { constant { scalar = true } } },
@@ -32,8 +32,8 @@ local padded = op { "Pad", as = "pad" } >> op { { "Conv", "AveragePool" }, as = 
 local scaled = scale() >> op { { "MatMul", "Gemm" }, as = "product" }
 local scaled_twice = op { "MatMul", as = "product", inputs = { A = scale(), B = scale() } }
 
--- One operator that becomes a post-op of the kernel before it. Operands from elsewhere are read by
--- the kernel too (binary post-ops).
+-- One operator that becomes a post-op of the kernel before it. The kernel also reads its other
+-- operands (binary post-ops).
 local POINTWISE = {
   "Abs", "Add", "BatchNormalization", "Celu", "Clip", "Div", "Elu", "Exp", "Gelu", "HardSigmoid",
   "HardSwish", "LeakyRelu", "Max", "Min", "Mish", "Mul", "Neg", "Pow", "Reciprocal", "Relu",
@@ -43,15 +43,15 @@ local function step()
   return op { POINTWISE }
 end
 
--- Channels of groups dealt out one by one, as ShuffleNet does between its units, and the result cut
--- in two.
+-- A channel shuffle, as ShuffleNet has between its units, and the Split of the result into two
+-- halves.
 local shuffled = maybe "Concat" >> op "Reshape"
   >> op { "Transpose", attrs = { perm = { 0, 2, 1, 3, 4 } } } >> op "Reshape"
 local function half()
   return op { "Slice", inputs = { data = shuffled } }
 end
 
--- ---- spellings for tests ----
+-- ---- subgraphs for tests ----
 
 local function erf_gelu(g, x, root)
   return 0.5 * x * (g.Erf(x / (root or 1.41421356)) + 1)
@@ -67,7 +67,7 @@ local function normalized(g, x, axis)
   return centred / g.Sqrt(variance + 1e-5)
 end
 
--- Channels of `groups` groups dealt out one by one.
+-- A channel shuffle with this number of groups.
 local function shuffle(g, x, shape, groups)
   local n, c, h, w = table.unpack(shape)
   local grouped = g.Reshape(x, g.constant { n, groups, c // groups, h, w })
@@ -78,8 +78,8 @@ local function channels(g, x, from, to)
   return g.Slice(x, g.constant { from }, g.constant { to }, g.constant { 1 })
 end
 
--- oneDNN has one algorithm for an activation and one primitive for a normalization; it has products
--- of matrices and sums, but no Einsum; its recurrent layers compute every step.
+-- oneDNN has an algorithm per activation and a primitive per normalization. It has no Einsum, but
+-- matrix products and sums. Its recurrent layers compute every step.
 local included, options = {}, {}
 for _, path in ipairs {
   "canonical/activations.lua", "canonical/normalization.lua", "canonical/einsum.lua",

@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Connected pointwise operators, with reductions that are all over the same last axes, as one
--- kernel: each input is read once and each output written once. The backend makes one program of a
--- kernel (backends/kernels), or refuses it and says why.
+-- Fuses connected pointwise operators, and reductions over the same last axes, into one kernel that
+-- reads each input once and writes each output once. The backend compiles a kernel to one program
+-- (backends/kernels) or refuses it with a reason.
 --
--- All values of a kernel have one shape; behind a reduction, that shape with sizes of 1. So nothing
--- is computed more often than without the kernel.
+-- All values of a kernel have the same shape, except that reduced axes have size 1. Therefore no
+-- element is computed more often than without the kernel.
 
 local pointwise = option.boolean(true, "make kernels of pointwise operators")
 local reductions = option.boolean(true, "kernels take reductions over the last axes")

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Activations as exporters spell them, as the operators Gelu, HardSwish, HardSigmoid, LeakyRelu,
--- Mish and Swish.
--- Each spelling reads its input several times, so it is a function of the pattern for that input.
+-- Rewrites the subgraphs that exporters write for activations to the operators Gelu, HardSwish,
+-- HardSigmoid, LeakyRelu, Mish and Swish.
+-- Each subgraph reads its input several times, so its pattern is a function of that input.
 
 local gelu = option.boolean(true, "find gelu, by erf and by tanh")
 local hard_swish = option.boolean(true, "find hard-swish and hard-sigmoid")
@@ -9,7 +9,7 @@ local leaky_relu = option.boolean(true, "find max(x, a * x) as LeakyRelu")
 local mish = option.boolean(true, "find x * tanh(softplus(x)) as Mish")
 local silu = option.boolean(true, "find x * sigmoid(a * x) as Swish")
 
--- A number as exporters write it, in float32 or rounded to a few digits.
+-- A number as exporters write it: in float32, or rounded to a few digits.
 local function near(value, tolerance)
   return constant { value = value, scalar = true, tolerance = tolerance or 1e-6 }
 end
@@ -22,7 +22,7 @@ local function times(x, c)
   }
 end
 
--- 0.5 * x * t in every order.
+-- 0.5 * x * t, multiplied in any order.
 local function half_times(x, t)
   return oneof {
     times(op { "Mul", inputs = { x, t } }, 0.5),
@@ -40,7 +40,7 @@ local function gelu_erf()
   return half_times(x, op { "Add", inputs = { erf, near(1) } })
 end
 
--- 0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))); the argument also as
+-- 0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))); the argument of tanh also as
 -- sqrt(2 / pi) * x * (1 + 0.044715 * x^2).
 local function gelu_tanh()
   local x = any "x"

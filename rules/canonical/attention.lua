@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Scaled dot-product attention, as Attention: softmax(scale Q K' + mask) V. First the products and
--- what stands between them, whatever made Q, K and V; then the reshapes and transposes that split
--- heads and join them again, where they do just that.
+-- Rewrites scaled dot-product attention, softmax(scale Q K' + mask) V, to Attention. The first rule
+-- matches the two products and the nodes between them. The second moves the reshapes and transposes
+-- into Attention if they only split the heads and join them again.
 --
--- The operator takes one kind of batch: Q, K and V have the same leading dimensions, and the mask
--- broadcasts to the scores without making them larger.
+-- The operator requires that Q, K and V have the same leading dimensions, and that the mask
+-- broadcasts to the shape of the scores.
 
 local attention = option.boolean(true, "find scaled dot-product attention")
 local windows = option.boolean(true, "find attention in shifted windows, with a mask per window")
@@ -16,7 +16,7 @@ local function scalar(as)
   return constant { as = as, scalar = true }
 end
 
--- x, or x times or over a number: labels <name>_factor and <name>_divisor.
+-- x, x * number or x / number, with the labels <name>_factor and <name>_divisor.
 local function scaled(x, name)
   return oneof {
     op { "Mul", inputs = { x, scalar(name .. "_factor") } },
@@ -25,7 +25,7 @@ local function scaled(x, name)
   }
 end
 
--- Q K', with numbers on either side of the transposition, and on the product.
+-- Q K'. Scalar factors may be before or after the transposition, and after the product.
 local function scores()
   local turned = op { "Transpose", as = "turn", inputs = { scaled(any "k", "key") } }
   local product = op { "MatMul", as = "product",
@@ -33,7 +33,7 @@ local function scores()
   return scaled(product, "score")
 end
 
--- What is added, or put in the place of scores that are left out.
+-- The mask: added to the scores, or a condition that replaces some of them.
 local function masked()
   local fill = scalar "fill"
   return oneof {
@@ -49,8 +49,8 @@ local function attend(argument)
     inputs = { A = op { "Softmax", as = "softmax", inputs = { argument } }, B = any "v" } }
 end
 
--- [windows of all images, heads, ...] + bias, seen as [images, windows, heads, ...] for a mask per
--- window, and back.
+-- [windows of all images, heads, ...] + bias, reshaped to [images, windows, heads, ...] to add one
+-- mask per window, and reshaped back.
 local function in_windows()
   local biased = op { "Add", as = "masked", inputs = { scores(), any "mask" } }
   local apart = op { "Reshape", as = "apart", inputs = { data = biased } }
@@ -63,7 +63,7 @@ local function split(as)
     inputs = { op { "Reshape", as = "split_" .. as, inputs = { data = any(as) } } } }
 end
 
--- ---- what the patterns do not say ----
+-- ---- conditions beyond the patterns ----
 
 -- Are both sizes known to be the same, as numbers or as symbols?
 local function same(a, b)
@@ -90,7 +90,7 @@ local function number_of(value)
   return type(number) == "table" and number[1] or number
 end
 
--- All numbers on the way to the scores, as one.
+-- The product of all scalar factors of the scores.
 local function scale_of(m)
   local function times(factor, divisor)
     return (number_of(factor) or 1.0) / (number_of(divisor) or 1.0)
@@ -99,7 +99,7 @@ local function scale_of(m)
     * times(m.turned_factor, m.turned_divisor) * times(m.score_factor, m.score_divisor)
 end
 
--- The order that gives K out of what the transposition turns: its own with the last two swapped.
+-- The order that makes K from the input of the transposition: its own with the last two swapped.
 local function key_order(m)
   local order = {}
   for k, d in ipairs(m.turn.attrs.perm or {}) do
@@ -150,7 +150,7 @@ local function check_scores(m)
     "the mask makes the scores larger"
 end
 
--- Keys as the operator wants them, and what both forms have in common. Batches of matrices are
+-- The keys as the operator requires them, and checks that both forms share. A batch of matrices is
 -- attention with one head.
 local function build(m, g, mask)
   local rank = m.q.rank
@@ -171,7 +171,7 @@ local function build(m, g, mask)
   return g.Attention(m.q, k, m.v, attributes)
 end
 
--- The mask as a number for each score.
+-- The mask as a term that is added to the scores.
 local function mask_of(m, g)
   if m.keep then
     return g.Where(m.keep, g.constant(0.0, m.q.dtype), m.fill)
@@ -227,8 +227,8 @@ return {
     enabled = attention,
     pattern = attend(masked()),
     where = function(m)
-      -- What is left out gets minus infinity, or the lowest float32, next to which scores vanish:
-      -- adding it comes to the same.
+      -- Masked scores become minus infinity or the lowest float32, next to which scores vanish, so
+      -- that adding it gives the same result.
       if m.fill and number_of(m.fill) > -3.4e38 then
         return false, "what is masked gets a number, not minus infinity"
       end

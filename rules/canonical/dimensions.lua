@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Values whose dimensions have letters, as Einsum sees them: transposed, joined, separated and
--- summed by letters. Nothing is emitted that changes nothing.
+-- Values whose dimensions have the letters of an Einsum: functions transpose, join, separate and
+-- sum dimensions by their letters. They emit no node that would change nothing.
 
--- A dimension of 1 that no letter needs.
+-- The label of a dimension of size 1 that has no letter.
 local ONE = "1"
 
 local MAX_RANK = 8
@@ -43,11 +43,11 @@ local function equal_lists(a, b)
   return table.concat(a, " ") == table.concat(b, " ")
 end
 
--- ---- what is emitted ----
+-- ---- emitted nodes ----
 
--- A list of nodes to be built, or without one a trial of what they would cost: elements that are
--- moved, with views as next to nothing. `why`: why it cannot be built. Values are references: of
--- the operands first, then of the steps.
+-- The nodes to build. Without a list of steps it only adds up what they would cost: the number of
+-- elements that they move; views cost next to nothing. `why` says why it cannot be built. Values
+-- are references, numbered from the operands on to the steps.
 local function maker(steps, operand_count)
   return { steps = steps, operand_count = operand_count, cost = 0 }
 end
@@ -60,7 +60,7 @@ local function emit(to, operator, ...)
   return { reference = to.operand_count + #to.steps }
 end
 
--- Builds the nodes of all steps; the value of the last reference.
+-- Builds the nodes of all steps and returns the value of the last reference.
 local function build(steps, operands, last, g)
   local values = join(operands)
   for _, step in ipairs(steps) do
@@ -110,8 +110,8 @@ local function is_one(label)
   return label == ONE
 end
 
--- Takes the dimensions that no letter needs away, and puts others in, so that they are as in
--- `labels`; the letters are in order.
+-- Removes and inserts dimensions of size 1 without a letter until the dimensions are `labels`. The
+-- letters have to be in order.
 local function space(to, tensor, labels)
   if equal_lists(tensor.labels, labels) then
     return tensor
@@ -127,7 +127,7 @@ local function space(to, tensor, labels)
   return like(tensor, value, labels)
 end
 
--- The letters in this order.
+-- Transposes the tensor to this order of letters.
 local function transpose(to, tensor, letters)
   if equal_lists(letters_of(tensor), letters) then
     return tensor
@@ -147,7 +147,7 @@ local function transpose(to, tensor, letters)
   return like(tensor, emit(to, "Transpose", tensor.value, { perm = order }), labels)
 end
 
--- Of a dimension that is several letters the list of them, of others a list of one.
+-- The letters of a dimension, as a list; most dimensions have one.
 local function group_of(entry)
   return type(entry) == "table" and entry or { entry }
 end
@@ -168,8 +168,8 @@ local function key_of(entry)
   return table.concat(group_of(entry), " ")
 end
 
--- A Reshape between dimensions of several letters and those of single ones. An open size is copied
--- where it stands at its own place, or it is the only one.
+-- A Reshape between dimensions with several letters and dimensions with one. It copies an unknown
+-- size if that keeps its place, or infers it if it is the only one.
 local function reshape(to, tensor, from, entries)
   local shape, open, copied = {}, 0, 0
   for d, entry in ipairs(entries) do

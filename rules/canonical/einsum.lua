@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Einsum as the operators that it stands for. A letter that one operand alone has is summed first
--- (ReduceSum), a letter that is twice in an operand is a diagonal (Slice of the joined dimensions),
--- and operands are multiplied pair by pair: MatMul where letters are summed and others are left,
--- Mul and ReduceSum where none is left, Mul where none is summed. The orders of dimensions are
--- those that move the least data.
--- Long file: one operator, spelled by all products that an equation may ask for.
+-- Rewrites Einsum to simpler operators. A letter that only one operand has is summed first
+-- (ReduceSum). A letter that is twice in an operand is a diagonal (Slice of the joined dimensions).
+-- Operands are multiplied in pairs: by MatMul if letters are summed and others are left, by Mul and
+-- ReduceSum if none is left, by Mul if none is summed. The orders of dimensions are those that move
+-- the least data.
+-- Long file: one operator, with every product that an equation can contain.
 
 local enabled = option.boolean(true, "write Einsum as products and sums")
 
@@ -14,7 +14,7 @@ local filter, join, set_of = dimensions.filter, dimensions.join, dimensions.set_
 local like, letters_of, elements = dimensions.like, dimensions.letters_of, dimensions.elements
 local arrange, separate, sum = dimensions.arrange, dimensions.separate, dimensions.sum
 
--- No product of matrices or sum takes these.
+-- MatMul and ReduceSum do not accept these dtypes.
 local NARROW = { int8 = true, uint8 = true, int16 = true, uint16 = true }
 
 -- Are both sizes known to be the same, as numbers or as symbols?
@@ -22,7 +22,7 @@ local function same(a, b)
   return a == b and a ~= nil and a ~= "?"
 end
 
--- The size of two that are broadcast to each other.
+-- The size that two sizes broadcast to.
 local function wider(a, b)
   if a == nil or same(a, b) then
     return b
@@ -39,8 +39,8 @@ end
 
 -- ---- equations ----
 
--- The dimensions of a term: letters, and "...2", "...1" for what an ellipsis stands for, numbered
--- from the right so that those of several operands meet.
+-- The dimensions of a term: letters, and "...2", "...1" for the dimensions of an ellipsis, numbered
+-- from the right so that those of several operands are aligned.
 local function labels_of(term, wild)
   local labels, place = {}, 1
   while place <= #term do
@@ -57,7 +57,7 @@ local function labels_of(term, wild)
   return labels
 end
 
--- Without an arrow: the ellipsis, then the letters that occur once, in order of the alphabet.
+-- The output if there is no arrow: the ellipsis, then the letters that occur once, sorted.
 local function default_output(left)
   local uses, once = {}, {}
   for letter in left:gmatch("%a") do
@@ -72,7 +72,7 @@ local function default_output(left)
   return (left:find(".", 1, true) and "..." or "") .. table.concat(once)
 end
 
--- The labels of each operand and of the output; nil and why.
+-- The labels of each operand and of the output, or nil and the reason.
 local function parse(node)
   local equation = node.attrs.equation:gsub(" ", "")
   local left, right = equation:match("^(.*)%->(.*)$")
@@ -112,8 +112,8 @@ local function operand(value, place, labels, common)
   return tensor
 end
 
--- A letter that is twice in an operand becomes one: with both dimensions joined, the diagonal is
--- every (n + 1)th element.
+-- Makes a letter that is twice in an operand single: in the joined dimension, the diagonal is every
+-- (n + 1)th element.
 local function diagonals(to, tensor)
   for _, label in ipairs(tensor.labels) do
     local letter = label:gsub("'", "")
@@ -138,7 +138,7 @@ end
 
 -- ---- two operands ----
 
--- Which letters of `a` and `b` are in both and stay, are in both and are summed, are in one only.
+-- The letters that are in `a` and `b` and stay, that are in both and are summed, that are in one.
 local function classify(a, b, stays)
   local in_a, in_b = set_of(a.labels), set_of(b.labels)
   local function of(tensor, other, shared, kept)
@@ -164,7 +164,7 @@ local function result_of(a, b, value, labels)
   return { value = value, labels = labels, sizes = sizes, constant = a.constant and b.constant }
 end
 
--- Both, with dimensions of 1 where letters of `order` are missing, but for those in front.
+-- Both operands, with a dimension of 1 for each letter of `order` that they lack, but not in front.
 local function spread(to, tensor, order)
   local has, entries = set_of(tensor.labels), {}
   for _, letter in ipairs(order) do
@@ -175,7 +175,7 @@ local function spread(to, tensor, order)
   return arrange(to, tensor, entries)
 end
 
--- Element by element, then summed.
+-- Multiplies element by element, then sums.
 local function multiply(to, a, b, order, stays)
   local x, y = spread(to, a, order), spread(to, b, order)
   local product = result_of(a, b, emit(to, "Mul", x.value, y.value), order)
@@ -185,8 +185,8 @@ local function multiply(to, a, b, order, stays)
   end)
 end
 
--- A product of matrices: `head` are the dimensions of `a` before its matrices, letters that `b` may
--- lack; `rows` is one dimension of `a`, or nothing.
+-- A matrix product. `head` are the dimensions of `a` before its matrices, letters that `b` may
+-- lack; `rows` is one dimension of `a`, or empty.
 local function matrices(to, a, b, plan)
   local in_b, before = set_of(b.labels), {}
   for _, letter in ipairs(plan.head) do
@@ -199,12 +199,12 @@ local function matrices(to, a, b, plan)
   local x = arrange(to, a, join(plan.head, rows, { plan.summed }))
   local y = arrange(to, b, join(before, { plan.summed }, columns))
   local product = result_of(a, b, emit(to, "MatMul", x.value, y.value), {})
-  -- Matrices that are multiplied again and again for a dimension between batches.
+  -- A dimension between the batch dimensions would repeat the product of the same matrices.
   to.cost = to.cost + (set_of(before)[ONE] and 1 or 0)
   return separate(to, product, join(plan.head, rows, columns))
 end
 
--- Orders of some letters, as each of the lists has them.
+-- The orders in which the lists have some letters.
 local function orders(letters, ...)
   local wanted, found, known = set_of(letters), {}, {}
   for _, list in ipairs { ... } do
@@ -220,7 +220,7 @@ local function orders(letters, ...)
   return found
 end
 
--- Only the last of the rows in the matrices, the others before them.
+-- The last letter of the rows is in the matrices, the others are batch dimensions.
 local function last_row(outer, kinds, summed, columns)
   local is_row, last = set_of(kinds.rows), nil
   for _, letter in ipairs(outer) do
@@ -297,7 +297,7 @@ end
 
 -- ---- equations as a whole ----
 
--- How many products of elements two make; nil if a size is open.
+-- The number of multiplications of a product of two; nil if a size is unknown.
 local function work_of(a, b)
   local work, seen = 1, {}
   for _, tensor in ipairs { a, b } do
@@ -312,7 +312,7 @@ local function work_of(a, b)
   return work
 end
 
--- Which two to multiply next: those that need the least work, the first where sizes are open.
+-- The two operands to multiply next: the pair that costs least, or the first if sizes are unknown.
 local function next_pair(tensors)
   local first, second, least
   for i = 1, #tensors do
@@ -340,7 +340,7 @@ local function stay_for(output, tensors)
   return stays
 end
 
--- Common sizes of letters; nil and why where the equation is nothing for these rules.
+-- The size of each letter, or nil and the reason if these rules do not cover the equation.
 local function sizes_of(node, terms, output)
   local common, seen = {}, {}
   for k, labels in ipairs(terms) do
@@ -388,7 +388,7 @@ local function multiply_all(to, tensors, output)
   return tensors[1]
 end
 
--- How the value of the node is made: steps, and the reference of the last; nil and why it stays.
+-- The steps that make the value of the node, and the last reference; or nil and why it stays.
 local function plan(node)
   local terms, output, malformed = parse(node)
   if not terms then
@@ -423,7 +423,7 @@ local function plan(node)
   return { steps = to.steps, last = last }, to.why
 end
 
--- All of a node that decides how it is made, as a text.
+-- A key of everything in a node that the steps depend on.
 local function key_of(node)
   local parts = { node.attrs.equation, tostring(node.dtype) }
   for _, value in ipairs(node.inputs) do
@@ -436,11 +436,11 @@ local function key_of(node)
   return table.concat(parts, "\n")
 end
 
--- Models repeat their equations: the plan of one is that of all like it. At most KEPT are kept.
+-- Models repeat their equations, so at most KEPT lists of steps are cached.
 local KEPT <const> = 256
 local plans, plan_count = {}, 0
 
--- The value that takes the place of the node; nil and why it stays.
+-- The value that replaces the node, or nil and why it stays.
 local function lower(node, g)
   local key = key_of(node)
   if not plans[key] then
@@ -510,7 +510,7 @@ local EQUATIONS = {
   { "ij,jk,kl,lm,mi", { 2, 3 }, { 3, 2 }, { 2, 4 }, { 4, 3 }, { 3, 2 } },
 }
 
--- Equations by chance: letters repeated, summed and of size 1, ellipses, blanks, with and without
+-- Random equations, with repeated letters, sums, sizes of 1, ellipses and blanks, with and without
 -- an output.
 local function drawn_equation(next)
   local letters, size, wild = { "a", "b", "c", "D", "e" }, {}, { 1 + next(3), 1 + next(3) }
@@ -549,7 +549,7 @@ local function drawn_equation(next)
   return { equation, table.unpack(shapes) }
 end
 
--- Values of each equation, made of drawn operands of this dtype times `x`, which is not a constant.
+-- The value of each equation for random operands of this dtype times `x`, which is no constant.
 local function all_of(g, equations, x, dtype)
   local values = {}
   for k, case in ipairs(equations) do

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Products: a matrix product with its bias as Gemm, and batch norm folded into what comes before
--- it. Weights that the folding makes are constants like others, computed anew when their sources
+-- Rewrites a matrix product with its bias to Gemm, and folds batch norm into the product or
+-- convolution before it. The folded weights are constants that are computed again if their sources
 -- change.
 
 local linear = option.boolean(true, "make Gemm out of products of matrices and an added bias")
@@ -18,12 +18,12 @@ local function norm()
   }
 end
 
--- What batch norm multiplies each channel with.
+-- The factor of batch norm per channel.
 local function factor_of(m, g)
   return m.scale / g.Sqrt(m.variance + m.norm.attrs.epsilon)
 end
 
--- What it adds, after what was added before.
+-- The bias after batch norm, from the bias before it.
 local function bias_of(m, factor, bias)
   if bias then
     return (bias - m.mean) * factor + m.shift
@@ -31,7 +31,7 @@ local function bias_of(m, factor, bias)
   return m.shift - m.mean * factor
 end
 
--- One entry per channel, along `place` of `rank` dimensions.
+-- Reshapes one entry per channel to `rank` dimensions, with the channels in dimension `place`.
 local function along(g, vector, place, rank)
   local shape = {}
   for d = 1, rank do
@@ -59,7 +59,7 @@ local function has_constant_bias(m, input)
   return not bias or bias.is_constant, "its bias is not a constant"
 end
 
--- Weights [in, out / group, ...] of ConvTranspose: each group of inputs has channels of its own.
+-- Weights [in, out / group, ...] of ConvTranspose: each group of inputs has its own channels.
 local function scale_transposed(m, g, factor)
   local weights, group = m.weights, m.product.attrs.group
   local shape = weights.shape

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Normalizations spelled out of means, squares and roots, as LayerNormalization, RMSNormalization
--- and Softmax. Axes and shapes of the parameters are looked at in `where`: the operators normalize
--- the last dimensions, and their parameters have exactly those.
+-- Rewrites means, squares and roots to LayerNormalization, RMSNormalization and Softmax. `where`
+-- checks the axes and the shapes of the parameters: the operators normalize the last dimensions,
+-- and their parameters have exactly those dimensions.
 
 local layer_norm = option.boolean(true, "find layer normalization")
 local rms_norm = option.boolean(true, "find RMS normalization")
@@ -24,7 +24,7 @@ local function power(x)
   return op { "Add", inputs = { mean, constant { as = "epsilon", scalar = true } } }
 end
 
--- x / sqrt(variance), in the ways that occur.
+-- x / sqrt(variance), in the forms that exporters write.
 local function over_root(x, variance)
   local root = oneof {
     op { "Sqrt", inputs = { variance } },
@@ -73,7 +73,7 @@ local function softmax_pattern()
   return oneof { quotient(distance), quotient(x) }
 end
 
--- ---- what the patterns do not say ----
+-- ---- conditions beyond the patterns ----
 
 -- Axes of a reduction counted from 0 and in order; nil if they are not constant, or left out.
 local function axes_of(node, rank)
@@ -102,8 +102,8 @@ local function equal_lists(a, b)
   return true
 end
 
--- The first of the trailing dimensions that all these reductions are over, from 0; nil if they
--- differ, or are not the last.
+-- The first of the trailing dimensions (from 0) that all these reductions reduce; nil if the
+-- reductions differ or reduce others than the last dimensions.
 local function trailing_axis(x, nodes)
   local axes = x.rank and axes_of(nodes[1], x.rank)
   if not axes or #axes == 0 then
@@ -122,7 +122,7 @@ local function trailing_axis(x, nodes)
   return axes[1]
 end
 
--- Sizes of what is normalized; nil if one is not known.
+-- The sizes of the normalized dimensions; nil if one is unknown.
 local function sizes_from(x, axis)
   local sizes = {}
   for d = axis + 1, x.rank do
@@ -134,7 +134,7 @@ local function sizes_from(x, axis)
   return sizes
 end
 
--- Has each parameter that is there the shape of what is normalized?
+-- Does each parameter that is present have the shape of the normalized dimensions?
 local function check_parameters(x, axis, gamma, beta)
   local sizes = sizes_from(x, axis)
   if not sizes then

@@ -1,18 +1,18 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Recurrent layers of which only the first or the last step is read: a direction that ends there
--- gives its final state, and a direction that begins there computes one step only.
+-- Rewrites recurrent layers of which only the first or the last step is read: a direction that ends
+-- there gives its final state, and a direction that begins there computes only one step.
 
 local enabled = option.boolean(true, "recurrent layers compute no steps that nobody reads")
 
--- Y is [steps, directions, batch, hidden]. Exporters make it [steps, batch, directions * hidden],
--- or that with the batch first, and pick one step.
+-- Y is [steps, directions, batch, hidden]. Exporters reshape it to [steps, batch, directions *
+-- hidden], or the same with the batch first, and select one step.
 local last_step = op { { "LSTM", "GRU", "RNN" }, as = "layer" }
   >> maybe { op { "Transpose", as = "beside", attrs = { perm = { 0, 2, 1, 3 } } } }
   >> op { { "Reshape", "Squeeze" }, as = "joined" }
   >> maybe { op { "Transpose", as = "turned", attrs = { perm = { 1, 0, 2 } } } }
   >> op { "Gather", as = "pick", inputs = { indices = constant { as = "index", scalar = true } } }
 
--- What is copied to the layer of one direction.
+-- The inputs and attributes that the layer of one direction keeps.
 local PARTS = {
   LSTM = {
     weights = { "W", "R", "B", "P" }, states = { "initial_h", "initial_c" },
@@ -31,7 +31,7 @@ local function is_bidirectional(layer)
   return layer.attrs.direction == "bidirectional"
 end
 
--- Is what follows the layer [steps, batch, directions * hidden], and the picked dimension steps?
+-- Is the layer's result [steps, batch, directions * hidden], and is a step selected from it?
 local function picks_a_step(m)
   local y, joined = m.layer.outputs.Y.shape, m.joined.shape
   if not y or not joined or #joined ~= 3 or m.pick.rank ~= 2 then
@@ -51,7 +51,7 @@ local function picks_a_step(m)
   return (axis < 0 and axis + 3 or axis) == (m.turned and 1 or 0)
 end
 
--- "first" or "last"; nil: another step.
+-- "first" or "last", or nil for another step.
 local function picked(m)
   local steps, index = m.layer.outputs.Y.shape[1], m.index:value()
   if math.type(steps) == "integer" and index < 0 then
@@ -73,7 +73,7 @@ local function has_constant_weights(layer)
   return true
 end
 
--- Why the layer stays as it is; nil if nothing stands against it.
+-- Why the layer stays as it is; nil if it can be rewritten.
 local function obstacle(m)
   local layer = m.layer
   local attrs, both = layer.attrs, is_bidirectional(layer)
@@ -93,7 +93,7 @@ local function obstacle(m)
   return nil
 end
 
--- The final state of one direction, [1, batch, hidden], over all steps or only over the one picked.
+-- The final state of one direction, [1, batch, hidden], after all steps or after the selected one.
 local function final_state(m, g, number, which)
   local layer = m.layer
   local attrs, both = layer.attrs, is_bidirectional(layer)
@@ -130,8 +130,8 @@ end
 
 local GATES = { LSTM = 4, GRU = 3, RNN = 1 }
 
--- What PyTorch exports: a layer with 5 hidden units over [batch, steps, 6], and all that it gives
--- as [steps, batch, directions * 5]. Returns the final states, too.
+-- A layer with 5 hidden units over [batch, steps, 6] as PyTorch exports it. Returns its outputs as
+-- [steps, batch, directions * 5], and the final states.
 local function exported(g, x, name, arguments)
   local directions = arguments.direction == "bidirectional" and 2 or 1
   local y, y_h

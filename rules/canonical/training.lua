@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Backward graphs: the gradient of Relu, which is spelled out by a comparison and a choice, of
--- images. Regions then hold it with the convolutions around it, in their layout.
+-- Rewrites the gradient of Relu for images, a comparison and a Where in backward graphs, to one
+-- operator. Regions then keep it in the layout of the convolutions around it.
 
 local relu_grad = option.boolean(true, "make ReluGrad, of images, out of Greater and Where")
 
--- Gradients of images lie between convolutions; elsewhere pointwise kernels take them.
+-- Gradients of images are between convolutions. Pointwise kernels compute all others.
 local function is_image(m)
   local rank = m.dy.rank
   return rank and rank >= 3 and rank <= 5, "not images"

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What computes nothing goes: identities in any dress, transpositions and reshapes that undo each
--- other or could be one.
+-- Removes nodes that compute nothing: identities of all operators, and transpositions and reshapes
+-- that cancel each other or can be one.
 
 local identities = option.boolean(true, "remove what gives back its input")
 local views = option.boolean(true, "merge and cancel transpositions and reshapes")
@@ -72,7 +72,7 @@ local MORE = {
 
 -- ---- orders and shapes ----
 
--- The order of a Transpose, from 0; without one it turns everything around.
+-- The order of a Transpose, from 0; by default it reverses all dimensions.
 local function order_of(node)
   local order = {}
   for k, d in ipairs(node.attrs.perm or {}) do
@@ -95,7 +95,7 @@ local function is_identity(order)
   return true
 end
 
--- Do only dimensions of 1 change their place among the others?
+-- Do only dimensions of size 1 change their place among the others?
 local function moves_only_ones(order, shape)
   local last = -1
   for _, d in ipairs(order) do
@@ -109,8 +109,8 @@ local function moves_only_ones(order, shape)
   return true
 end
 
--- What to ask of Reshape for this shape: at most one size may be a symbol. nil if it cannot be
--- said.
+-- The second input of a Reshape to this shape; nil if there is none, because more than one size is
+-- a symbol.
 local function target(shape)
   local sizes, open = {}, 0
   for d, size in ipairs(shape or { "?", "?" }) do

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- A region that only moves data is worth neither new layouts nor the way to a device.
+-- A region that only moves data does not pay for new layouts or for copies to a device.
 
 local MOVES = {}
 for _, name in ipairs {

@@ -1,15 +1,15 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Products in fewer bits: regions whose convolutions and matrix products read bfloat16 (or float16)
--- and add up in float32. Weights are converted and packed while compiling; what follows a product
--- in its kernel, and every operator that is no product, is computed in float32. Values between
--- products are stored in the low type, inputs and outputs of the region are float32.
+-- Regions in low precision: their convolutions and matrix products read bfloat16 (or float16) and
+-- accumulate in float32. Weights are converted and packed at compile time. Epilogues of products
+-- and all other operators are computed in float32. Values between products are stored in the low
+-- dtype; inputs and outputs of the region are float32.
 --
--- `keep` says what stays float32: operators ("Softmax"), names of nodes, or names with `*` for any
+-- `keep` lists what stays float32: operators ("Softmax"), names of nodes, or names with `*` for any
 -- text ("encoder/layer.0/*"). A fusion stays float32 if one of its nodes does; rules of other files
 -- keep fusions by the attribute `precision = "float32"`.
 --
--- A processor without the instructions refuses the region, and the reason is in the plan; the rule
--- that follows then makes a region in float32.
+-- If the processor lacks the instructions, the backend refuses the region, the plan says why, and
+-- the next rule makes a region in float32.
 
 local moves = include("parts/moves.lua")
 
@@ -28,7 +28,7 @@ local function wildcard(text)
   return "^" .. text:gsub("[%^%$%(%)%%%.%[%]%+%-%?]", "%%%0"):gsub("%*", ".*") .. "$"
 end
 
--- What stays float32, as the backend looks for it: operators, and names without `*`.
+-- What stays float32, in the form that the backend reads: operators, and names without `*`.
 local function kept(sub, keep)
   local found, seen = {}, {}
   for _, text in ipairs(keep) do
@@ -43,7 +43,7 @@ local function kept(sub, keep)
   return #found > 0 and found or nil
 end
 
--- Regions that give special values up say so.
+-- The attribute of regions that need not keep NaN and infinities.
 local LOST = "Relu, Clip, Exp, Max, Min, Softmax and max poolings may make numbers of NaN, "
   .. "maxima over -inf are -3.4e38, Softplus and Mish are off by up to 2e-6 below -10"
 

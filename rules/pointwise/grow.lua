@@ -24,12 +24,12 @@ for _, name in ipairs {
   ROWS[name] = true
 end
 
--- Those with an axis: the last one alone, or the first of the last ones.
+-- Operators with an axis, which has to be the last one or the first of the last ones.
 local AXIS = {
   LayerNormalization = "first", LogSoftmax = "last", RMSNormalization = "first", Softmax = "last",
 }
 
--- Operators whose integers no kernel has: theirs would run node by node.
+-- Operators on integers that no kernel supports; they would run node by node.
 local FLOATS = {}
 for _, name in ipairs {
   "Div", "Mean", "Pow", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMean",
@@ -56,7 +56,7 @@ local function key(shape, reduced)
   return table.concat(sizes, "x")
 end
 
--- How many of the last axes a node reduces: 0 of a pointwise one, nil if that is not a row.
+-- How many of the last axes a node reduces: 0 if it is pointwise, nil if it reduces other axes.
 local function reduced_axes(node)
   local x = node.inputs[1]
   if not ROWS[node.op] then
@@ -105,7 +105,7 @@ local function is_wanted(node, options)
   return not FLOATS[node.op] or is_float(node.dtype)
 end
 
--- The shape of the space that a node computes over, by itself.
+-- The iteration space of a node.
 local function space_of(node)
   local reduced = reduced_axes(node)
   if reduced == nil then
@@ -115,7 +115,7 @@ local function space_of(node)
   return key(reduced > 0 and x.shape or node.shape), reduced, reduced > 0 and x.shape or node.shape
 end
 
--- A kernel that grows: `space` its shape, `reduced` the axes of its rows.
+-- A growing kernel: `space` is its iteration space, `reduced` the number of axes of its rows.
 local function grower(options)
   local space, shape, reduced, rows, count
   local function start()
