@@ -18,6 +18,7 @@ typedef struct load {
   cleave_rules_t *rules;
   const char *text;
   size_t length;
+  const cleave_embedded_file_t *shipped; /* if the text is built in; otherwise NULL */
   cleave_script_settings_t settings;
   cleave_include_source_t source;
   const cleave_rules_listener_t *listener; /* may be NULL */
@@ -55,7 +56,11 @@ static void run_text(lua_State *state, const load_t *load) {
     include.note = load->listener->note;
     include.note_context = load->listener->context;
   }
-  cleave_script_load_text(state, load->text, load->length, 4);
+  if (load->shipped != NULL) {
+    cleave_script_load_embedded(state, 0, load->shipped, 4);
+  } else {
+    cleave_script_load_text(state, load->text, load->length, 4);
+  }
   script->include = &include;
   lua_call(state, 0, 1);
   script->include = NULL;
@@ -84,6 +89,9 @@ static void push_file_name(lua_State *state, const char *path) {
 
 static void run_load(lua_State *state, void *context) {
   const load_t *load = context;
+  if (load->shipped != NULL) {
+    (void)cleave_script_trust(state);
+  }
   push_settings(state, load);         /* 1 */
   cleave_script_import(state, "dsl"); /* 2 */
   lua_getfield(state, 2, "compile");  /* 3 */
@@ -172,6 +180,7 @@ static cleave_status_t load_path(const char *path, load_t *load, cleave_rules_t 
   const cleave_embedded_file_t *shipped = status == CLEAVE_ERROR_IO ? find_shipped(path) : NULL;
   if (shipped != NULL) {
     load->source = CLEAVE_INCLUDE_EMBEDDED;
+    load->shipped = shipped;
     load->text = shipped->text;
     load->length = shipped->length;
     return load_rules(shipped->name, load, out_rules, error);
@@ -216,8 +225,11 @@ cleave_status_t cleave_rules_load_embedded(cleave_context_t *context, const char
   if (file == NULL) {
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "%s: no such file comes with cleave", name);
   }
-  load_t load = {
-      .context = context, .text = file->text, .length = file->length, .source = CLEAVE_INCLUDE_EMBEDDED};
+  load_t load = {.context = context,
+                 .text = file->text,
+                 .length = file->length,
+                 .shipped = file,
+                 .source = CLEAVE_INCLUDE_EMBEDDED};
   return load_rules(file->name, &load, out_rules, error);
 }
 

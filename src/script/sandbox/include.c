@@ -80,7 +80,7 @@ static uint32_t push_chunk(lua_State *state, const char *word, const char *name,
       cleave_script_raise(state, "%s '%s': no such file comes with cleave", word, name);
       return 0;
     }
-    cleave_script_load_file(state, file, embedded->text, embedded->length, -1);
+    cleave_script_load_embedded(state, file, embedded, -1);
     return file;
   }
   if (include->note != NULL) {

@@ -10,21 +10,11 @@
 #include <string.h>
 
 #include "script/state/embedded.h"
-#include "script/state/module_code.h"
 #include "script/state/script_error.h"
 #include "script/state/script_limits.h"
 
 /* Bytes of source that the parser gets at once; the clock is read in between. */
 enum { TEXT_PIECE = 512 };
-
-const cleave_embedded_file_t *cleave_embedded_find(const char *name) {
-  for (const cleave_embedded_file_t *file = cleave_embedded_files; file->name != NULL; file++) {
-    if (strcmp(file->name, name) == 0) {
-      return file;
-    }
-  }
-  return NULL;
-}
 
 /* ---- calls ---- */
 
@@ -74,6 +64,28 @@ static int import_from_lua(lua_State *state) {
   return 1;
 }
 
+/* Pushes what the module returns. Its chunk only makes tables and functions, so its instructions are not
+ * counted; those of its functions are, when scripts call them. */
+static void run_module(lua_State *state, const cleave_embedded_file_t *file) {
+  if (!cleave_embedded_push_code(state, file)) {
+    const char *chunk = lua_pushfstring(state, "@%s", file->name);
+    if (luaL_loadbufferx(state, file->text, file->length, chunk, "t") != LUA_OK) {
+      lua_error(state);
+    }
+    lua_remove(state, -2);
+  }
+  cleave_script_push_host(state);
+  lua_pushcfunction(state, import_from_lua);
+  bool was_counted = cleave_script_trust(state);
+  int code = lua_pcall(state, 2, 1, 0);
+  if (was_counted) {
+    cleave_script_watch(state);
+  }
+  if (code != LUA_OK) {
+    lua_error(state);
+  }
+}
+
 void cleave_script_import(lua_State *state, const char *name) {
   luaL_checkstack(state, 8, NULL);
   lua_rawgetp(state, LUA_REGISTRYINDEX, &MODULES_KEY);
@@ -85,13 +97,8 @@ void cleave_script_import(lua_State *state, const char *name) {
       luaL_error(state, "no module '%s'", path);
       return;
     }
-    const char *chunk = lua_pushfstring(state, "@%s", path);
-    cleave_module_code_push(state, file, chunk);
-    cleave_script_push_host(state);
-    lua_pushcfunction(state, import_from_lua);
-    lua_call(state, 2, 1);
-    lua_replace(state, -3);
-    lua_pop(state, 1);
+    run_module(state, file);
+    lua_replace(state, -2);
     lua_pushvalue(state, -1);
     lua_setfield(state, -3, name);
   }
@@ -99,10 +106,6 @@ void cleave_script_import(lua_State *state, const char *name) {
 }
 
 /* ---- text ---- */
-
-/* A script's `return ruleset { ... }` would be a tail call, whose line is unknown to messages. A to-be-closed
- * variable, on the same first line, makes it an ordinary call. */
-static const char HEAD[] = "local _ <close> = nil ";
 
 typedef struct source {
   const char *text;
@@ -114,8 +117,8 @@ static const char *read_source(lua_State *state, void *context, size_t *out_leng
   source_t *source = context;
   if (!source->has_begun) {
     source->has_begun = true;
-    *out_length = sizeof HEAD - 1;
-    return HEAD;
+    *out_length = sizeof CLEAVE_SCRIPT_HEAD - 1;
+    return CLEAVE_SCRIPT_HEAD;
   }
   const char *piece = source->text;
   size_t length = source->length < TEXT_PIECE ? source->length : TEXT_PIECE;
@@ -163,6 +166,14 @@ static void raise_syntax(lua_State *state, int code, uint32_t file, const char *
   lua_error(state);
 }
 
+/* Of the chunk on top. */
+static void set_environment(lua_State *state, int environment) {
+  lua_pushvalue(state, environment);
+  if (lua_setupvalue(state, -2, 1) == NULL) {
+    lua_pop(state, 1);
+  }
+}
+
 void cleave_script_load_file(lua_State *state, uint32_t file, const char *text, size_t length,
                              int environment) {
   cleave_script_t *script = cleave_script_of(state);
@@ -186,14 +197,21 @@ void cleave_script_load_file(lua_State *state, uint32_t file, const char *text, 
     raise_syntax(state, code, file, text, source.text);
   }
   lua_remove(state, -2);
-  lua_pushvalue(state, environment);
-  if (lua_setupvalue(state, -2, 1) == NULL) {
-    lua_pop(state, 1);
-  }
+  set_environment(state, environment);
 }
 
 void cleave_script_load_text(lua_State *state, const char *text, size_t length, int environment) {
   cleave_script_load_file(state, 0, text, length, environment);
+}
+
+void cleave_script_load_embedded(lua_State *state, uint32_t file, const cleave_embedded_file_t *embedded,
+                                 int environment) {
+  environment = lua_absindex(state, environment);
+  if (cleave_embedded_push_code(state, embedded)) {
+    set_environment(state, environment);
+  } else {
+    cleave_script_load_file(state, file, embedded->text, embedded->length, environment);
+  }
 }
 
 /* How Lua will show the path in messages. */

@@ -18,6 +18,7 @@
 
 #include "base/memory.h"
 #include "graph/graph.h"
+#include "script/state/embedded.h"
 #include "system/file.h"
 
 /* ---- limits of one interpreter ---- */
@@ -179,6 +180,10 @@ void cleave_script_step(lua_State *state, uint32_t steps);
 void cleave_script_pass_end_on(lua_State *state);
 /* Begins to count for a thread of the interpreter: a coroutine that is resumed. */
 void cleave_script_watch(lua_State *state);
+/* Ends counting instructions of this thread until the call ends or cleave_script_watch: while only code that
+ * is built in runs, and nothing that a script made. Memory is limited as before. Returns whether they were
+ * counted. */
+bool cleave_script_trust(lua_State *state);
 
 /* Pushes the module lua/cleave/<name>.lua, run once per interpreter with (host, import). */
 void cleave_script_import(lua_State *state, const char *name);
@@ -190,6 +195,10 @@ void cleave_script_load_text(lua_State *state, const char *text, size_t length, 
 /* The same for the source of another file of the script. */
 void cleave_script_load_file(lua_State *state, uint32_t file, const char *text, size_t length,
                              int environment);
+
+/* The same for a file that is built in, whose path the script's file has. */
+void cleave_script_load_embedded(lua_State *state, uint32_t file, const cleave_embedded_file_t *embedded,
+                                 int environment);
 
 /* Adds a file of that path, and returns its index; raises if there are too many. */
 uint32_t cleave_script_add_file(lua_State *state, const char *path);

@@ -170,6 +170,14 @@ void cleave_script_watch(lua_State *state) {
   watch(state, script->end == CLEAVE_SCRIPT_RUNS ? script->hook_interval : 1);
 }
 
+bool cleave_script_trust(lua_State *state) {
+  bool was_counted = lua_gethook(state) != NULL;
+  if (cleave_script_of(state)->end == CLEAVE_SCRIPT_RUNS) {
+    lua_sethook(state, NULL, 0, 0);
+  }
+  return was_counted;
+}
+
 void cleave_script_begin(cleave_script_t *script, uint32_t budget) {
   script->budget = budget;
   atomic_store(&script->is_ended, false);

@@ -14,7 +14,7 @@ rooms="base system engine tensor graph graph/compare ops ops/context ops/familie
   partition/pattern partition/match partition/plan partition/plan_diff partition/rewrite partition/gradient partition/grow
   partition/explain partition/report
   backend/wire backend/region backend/library backend/process backend/isolate backend/registry backend/program
-  script/state script/handles script/sandbox script/builder script/rules script
+  script/state script/handles script/sandbox script/builder script/rules script embed
   runtime/model runtime/session runtime/serve train imperative imperative/script
   tools/profile tools/verify tools/precision tools/rule_tests tools/watch
   worker cli/common cli/report cli/run cli/training cli/precision cli"
