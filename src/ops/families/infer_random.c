@@ -85,6 +85,23 @@ cleave_status_t cleave_infer_softmax_cross_entropy_loss(cleave_infer_t *infer, c
 /* ---- optimisers ---- */
 
 /* Inputs R, T, then groups of n tensors: X, G and states; outputs: the new X, and the new states. */
+/* Inputs stand for the values that xs and zs name; the gradients are those by xs. */
+cleave_status_t cleave_infer_gradient(cleave_infer_t *infer, cleave_error_t *error) {
+  const cleave_attribute_t *xs = cleave_op_attribute(infer->graph, infer->node, "xs");
+  const cleave_attribute_t *zs = cleave_op_attribute(infer->graph, infer->node, "zs");
+  uint32_t count = xs != NULL ? xs->count : 0;
+  uint32_t others = zs != NULL ? zs->count : 0;
+  if (infer->output_count != count || infer->input_count != count + others) {
+    return cleave_infer_fail(infer, error, "%u inputs and %u outputs, expected %u and %u, by xs and zs",
+                             infer->input_count, infer->output_count, count + others, count);
+  }
+  for (uint32_t k = 0; k < count; k++) {
+    CLEAVE_TRY(
+        cleave_infer_same_type(infer, cleave_infer_input(infer, k), cleave_infer_output(infer, k), error));
+  }
+  return CLEAVE_OK;
+}
+
 cleave_status_t cleave_infer_optimizer(cleave_infer_t *infer, cleave_error_t *error) {
   uint32_t state_groups = infer->op->id == CLEAVE_OP_Adam ? 2 : 1;
   uint32_t tensors = infer->input_count >= 2 ? infer->input_count - 2 : 0;

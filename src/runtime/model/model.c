@@ -7,10 +7,12 @@
 #include "backend/registry/context.h"
 #include "formats/onnx/onnx.h"
 #include "graph/clone.h"
+#include "partition/gradient/gradient_nodes.h"
 #include "runtime/model/bind.h"
 #include "runtime/model/model_internal.h"
 #include "runtime/model/region_graph.h"
 #include "script/model_script.h"
+#include "script/rules/rules.h"
 
 void cleave_text_free(char *text) {
   cleave_free(text);
@@ -74,11 +76,37 @@ cleave_status_t cleave_model_create_sharing_take(cleave_graph_t *graph, cleave_m
   return CLEAVE_OK;
 }
 
+/* Nodes that are gradients, by the rules that come with cleave. */
+static cleave_status_t resolve_gradients(cleave_graph_t *graph, cleave_error_t *error) {
+  if (!cleave_gradient_nodes_exist(graph)) {
+    return CLEAVE_OK;
+  }
+  cleave_rules_t *shipped = NULL;
+  uint32_t count = 0;
+  CLEAVE_TRY(cleave_rules_load_embedded(graph->context, "lua/cleave/gradients/all.lua", &shipped, error));
+  const cleave_ruleset_t *set = cleave_rules_rulesets(shipped, &count);
+  const cleave_gradient_rule_t **items = cleave_allocate(set->gradient_count + 1, sizeof *items);
+  for (uint32_t k = 0; items != NULL && k < set->gradient_count; k++) {
+    items[k] = &set->gradients[k];
+  }
+  const cleave_gradient_rules_t rules = {.items = items, .count = set->gradient_count};
+  cleave_status_t status =
+      items == NULL ? cleave_error_out_of_memory(error) : cleave_gradient_nodes_resolve(graph, &rules, error);
+  cleave_free((void *)items);
+  cleave_rules_destroy(shipped);
+  return status;
+}
+
 /* A model as the options ask for it. */
 static cleave_status_t create_by_take(cleave_context_t *context, const cleave_model_load_options_t *options,
                                       cleave_graph_t *graph, cleave_model_t **out_model,
                                       cleave_error_t *error) {
   graph->context = context;
+  cleave_status_t status = resolve_gradients(graph, error);
+  if (status != CLEAVE_OK) {
+    cleave_graph_destroy(graph);
+    return status;
+  }
   if (options->keep_dead) {
     cleave_graph_keep_dead(graph);
   }

@@ -63,6 +63,35 @@ check "nothing to differentiate by" 1 "loss 'y': it depends on no floating-point
 check "no loss" 2 'expected --loss NAME' "$program" gradient net.lua
 check "another file" 2 "expected a file.onnx, found 'out.txt'" "$program" gradient net.lua --loss loss -o out.txt
 
+# ONNX's own operator: by values that it names, at other places, and of another one's result.
+cat >own.lua <<'LUA'
+local a, b = g.input("a", "float32", { 5 }), g.input("b", "float32", { 5 })
+g.Mul(g.Mul(a, a, { name = "square" }), b, { name = "y" })
+local da, db = g.Gradient(a, b, { xs = { "a", "b" }, y = "y", outputs = 2, name = "first" })
+g.output("da", da)
+g.output("db", db)
+g.output("swapped", g.Gradient(b, a, { xs = { "a" }, zs = { "b" }, y = "y", outputs = 1 }))
+g.output("second", g.Gradient(a, { xs = { "a" }, y = "first", outputs = 1 }))
+LUA
+cat >closed.lua <<'LUA'
+local a, b = g.input("a", "float32", { 5 }), g.input("b", "float32", { 5 })
+g.output("da", a * b * 2)
+g.output("db", a * a)
+g.output("swapped", a * b * 2)
+g.output("second", b * 2)
+LUA
+check "Gradient" 0 '' "$program" run own.lua --repeat 1 --save own
+check "and what it means" 0 '' "$program" run closed.lua --repeat 1 --save closed
+for k in 0 1 2 3; do
+  if cmp -s own/output_$k.pb closed/output_$k.pb; then pass; else fail "output $k of Gradient"; fi
+done
+sed 's/y = "first"/y = "frst"/' own.lua >unknown.lua
+check "a name that is no value" 1 "y: 'frst' is no value of the graph" "$program" inspect unknown.lua
+sed 's/zs = { "b" }/zs = { "a" }/' own.lua >twice.lua
+check "a name twice" 1 "zs: 'a' is named twice" "$program" inspect twice.lua
+sed 's/xs = { "a" }, y = "first"/xs = { "b" }, y = "square"/' own.lua >far.lua
+check "no way to y" 1 "y: 'square' depends on none of the values that xs and zs name" "$program" inspect far.lua
+
 # Rules of the user: one that is missing, one in the place of cleave's, and mistakes.
 cat >mine.lua <<'LUA'
 return ruleset { name = "mine",
