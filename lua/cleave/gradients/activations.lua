@@ -116,7 +116,7 @@ return {
       return g.Clip(x, low, high), g.Clip(x, { max = high }), g.Clip(x, low) * x
     end,
     inputs = { x = { 5, 6 }, low = { low = -0.6, high = -0.5 }, high = { low = 0.5, high = 0.6 } },
-    gradient = true,
+    gradient = 2,
   },
   test "PRelu with a slope per channel" {
     graph = function(g, x, slope) return g.PRelu(x, slope) end,

@@ -124,14 +124,14 @@ return {
     end,
     inputs = { x = { 2, 3, 4, 4 }, w = { 3, 1, 3, 3 }, y = { 2, 3, 8 }, v = { 2, 3, 3 },
       z = { 1, 2, 3, 3, 3 }, u = { 2, 2, 2, 2, 2 } },
-    gradient = true,
+    gradient = 2,
   },
   test "Conv of open sizes" {
     graph = function(g, x, w)
       return g.Conv(x, w), g.Conv(x, w, { strides = { 2, 2 }, pads = { 1, 1, 1, 1 } })
     end,
     inputs = { x = { "N", 2, "H", "W" }, w = { 3, 2, 2, 2 } },
-    gradient = true,
+    gradient = 2,
   },
   test "ConvTranspose" {
     graph = function(g, x, w, b, v)

@@ -246,7 +246,7 @@ return {
       return g.Resize { X = x, scales = g.constant({ 1, 1, 2, 2 }, "float32"), mode = "linear" }
     end,
     inputs = { x = { "N", 2, "H", "W" } },
-    gradient = true,
+    gradient = 2,
   },
   test "GridSample with every padding" {
     graph = function(g, x, at)
@@ -278,6 +278,6 @@ return {
         g.AffineGrid(solid, { 1, 1, 2, 3, 2 }, { align_corners = 1 })
     end,
     inputs = { theta = { 2, 2, 3 }, solid = { 1, 3, 4 } },
-    gradient = true,
+    gradient = 2,
   },
 }

@@ -76,6 +76,6 @@ return {
       return table.unpack(all)
     end,
     inputs = { x = { 1, 3, 2, 2 } },
-    gradient = true,
+    gradient = 2,
   },
 }

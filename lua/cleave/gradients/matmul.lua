@@ -219,7 +219,7 @@ return {
   test "determinants of matrices of two" {
     graph = function(g, x) return g.Det(x) end,
     inputs = { x = { 3, 2, 2 } },
-    gradient = true,
+    gradient = 2,
   },
   test "MatMul of matrices, stacks and vectors" {
     graph = function(g, a, b, c, d, v, w)
@@ -233,7 +233,7 @@ return {
   test "MatMul of open sizes" {
     graph = function(g, x, w, y) return g.MatMul(x, w), g.MatMul(x, y) end,
     inputs = { x = { "N", "T", 3 }, w = { 3, 4 }, y = { "N", 3, "T" } },
-    gradient = true,
+    gradient = 2,
   },
   test "Gemm in every orientation" {
     graph = function(g, a, b, c, d, e)

@@ -229,6 +229,6 @@ return {
         g.MeanVarianceNormalization(x)
     end,
     inputs = { x = { 2, 5, 2, 2 } },
-    gradient = true,
+    gradient = 2,
   },
 }

@@ -123,7 +123,7 @@ return {
         g.GlobalLpPool(x, { p = 3 }), g.GlobalLpPool(x, { p = 1 })
     end,
     inputs = { x = { "N", 2, 3, "W" } },
-    gradient = true,
+    gradient = 2,
   },
   test "the mean of images of known size" {
     graph = function(g, x) return g.GlobalAveragePool(x) end,
@@ -136,7 +136,7 @@ return {
         g.LpPool(x, { kernel_shape = { 3, 2 }, strides = { 2, 1 }, pads = { 1, 1, 1, 1 }, p = 3 })
     end,
     inputs = { x = { 1, 2, 5, 4 } },
-    gradient = true,
+    gradient = 2,
   },
   test "undoing the largest of windows" {
     graph = function(g, x)

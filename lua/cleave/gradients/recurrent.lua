@@ -293,7 +293,7 @@ return {
       return y, last, z
     end,
     inputs = { x = { 2, 2, 3 }, w = { 2, 8, 3 }, r = { 2, 8, 2 }, b = { 2, 16 } },
-    gradient = true,
+    gradient = 2,
   },
   test "RNN" {
     graph = function(g, x, w, r, b)
@@ -301,6 +301,6 @@ return {
       return y, last, (g.RNN(x, w, r, { hidden_size = 2, outputs = 1, activations = { "Relu" } }))
     end,
     inputs = { x = { 3, 2, 4 }, w = { 1, 2, 4 }, r = { 1, 2, 2 }, b = { 1, 4 } },
-    gradient = true,
+    gradient = 2,
   },
 }

@@ -104,7 +104,7 @@ return {
     graph = function(g, x)
       return g.ReduceProd(x * g.constant({ { 1, 0, 1 }, { 1, 0, 0 } }, "float64"), { 1 })
     end,
-    gradient = true,
+    gradient = 2,
   },
   test "running sums" {
     graph = function(g, x)

@@ -129,6 +129,6 @@ return {
         g.STFT(z, g.constant(2), w, { onesided = 0 }), g.STFT(x, g.constant(2), nil, g.constant(5))
     end,
     inputs = { x = { 2, 12, 1 }, z = { 1, 9, 2 }, w = { 4 } },
-    gradient = true,
+    gradient = 2,
   },
 }

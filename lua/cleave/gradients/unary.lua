@@ -106,7 +106,7 @@ return {
       return x * g.Ceil(x) + g.Floor(x) * 2 + g.Round(x) * x + g.Sign(x) * x * x
     end,
     inputs = { x = { 3, 4, low = 0.1, high = 0.4 } },
-    gradient = true,
+    gradient = 2,
   },
   test "other types" {
     graph = function(g, x)
@@ -120,6 +120,6 @@ return {
     graph = function(g, x)
       return (g.Dropout(x)) * x, (g.Dropout(x, g.constant(0.3, "float64"), g.constant(false)))
     end,
-    gradient = true,
+    gradient = 2,
   },
 }
