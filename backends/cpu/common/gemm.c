@@ -8,6 +8,7 @@
 #include <limits.h>
 
 #include "cpu/common/blas.h"
+#include "cpu/common/nn.h"
 
 enum { GEMM_MIN_PRODUCTS = 1 << 18, GEMM_MIN_WIDTH = 16 };
 
@@ -17,18 +18,7 @@ static int64_t gemm_grain(int64_t other, int64_t k) {
   return grain < GEMM_MIN_WIDTH ? GEMM_MIN_WIDTH : grain;
 }
 
-#define REAL float
-#define NAME(name) name##_f32
-#define BLAS_GEMM blas->sgemm
-#define BLAS_GEMV blas->sgemv
-#include "cpu/common/gemm.inc"
-#undef REAL
-#undef NAME
-#undef BLAS_GEMM
-#undef BLAS_GEMV
-
-#define REAL double
-#define NAME(name) name##_f64
-#define BLAS_GEMM blas->dgemm
-#define BLAS_GEMV blas->dgemv
-#include "cpu/common/gemm.inc"
+#define BLAS_GEMM PICK(blas->sgemm, blas->dgemm)
+#define BLAS_GEMV PICK(blas->sgemv, blas->dgemv)
+#define FOR_REALS "cpu/common/gemm.inc"
+#include "cpu/common/for_reals.inc"

@@ -44,24 +44,10 @@ static cleave_status_t loss_plan(const cpu_call_t *call, loss_plan_t *out_plan, 
   return CLEAVE_OK;
 }
 
-#define REAL float
-#define NAME(name) CPU_CONCAT(name, f32)
-#define EXP expf
-#define LOG logf
-#include "cpu/math/loss.inc"
-#undef REAL
-#undef NAME
-#undef EXP
-#undef LOG
-#define REAL double
-#define NAME(name) CPU_CONCAT(name, f64)
-#define EXP exp
-#define LOG log
-#include "cpu/math/loss.inc"
-#undef REAL
-#undef NAME
-#undef EXP
-#undef LOG
+#define EXP PICK(expf, exp)
+#define LOG PICK(logf, log)
+#define FOR_REALS "cpu/math/loss.inc"
+#include "cpu/common/for_reals.inc"
 
 static cleave_status_t prepare_loss(const cpu_prepare_t *prepare, loss_state_t *state, bool softmax,
                                     cleave_message_t *message) {

@@ -46,16 +46,8 @@ static cleave_status_t gemm_sizes(const cpu_call_t *call, int64_t *out_m, int64_
 
 #define MATMUL_IS_FLOAT
 #define SCALE(factor) (factor)
-#define REAL float
-#define NAME(name) CPU_CONCAT(name, f32)
-#include "cpu/math/matmul.inc"
-#undef REAL
-#undef NAME
-#define REAL double
-#define NAME(name) CPU_CONCAT(name, f64)
-#include "cpu/math/matmul.inc"
-#undef REAL
-#undef NAME
+#define FOR_REALS "cpu/math/matmul.inc"
+#include "cpu/common/for_reals.inc"
 #undef SCALE
 #undef MATMUL_IS_FLOAT
 

@@ -66,16 +66,8 @@ static bool as_product(const cpu_einsum_t *einsum, product_t *out_product) {
 }
 
 #define EINSUM_PRODUCT
-#define REAL float
-#define NAME(name) CPU_CONCAT(name, f32)
-#include "cpu/math/einsum.inc"
-#undef REAL
-#undef NAME
-#define REAL double
-#define NAME(name) CPU_CONCAT(name, f64)
-#include "cpu/math/einsum.inc"
-#undef REAL
-#undef NAME
+#define FOR_REALS "cpu/math/einsum.inc"
+#include "cpu/common/for_reals.inc"
 #undef EINSUM_PRODUCT
 #define REAL uint32_t
 #define NAME(name) CPU_CONCAT(name, u32)

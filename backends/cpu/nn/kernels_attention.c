@@ -202,24 +202,10 @@ static cleave_status_t set_shapes(const cpu_call_t *call, const attention_plan_t
   return CLEAVE_OK;
 }
 
-#define REAL float
-#define NAME(name) CPU_CONCAT(name, f32)
-#define EXP cpu_expf
-#define TANH cpu_tanhf
-#include "cpu/nn/attention.inc"
-#undef REAL
-#undef NAME
-#undef EXP
-#undef TANH
-#define REAL double
-#define NAME(name) CPU_CONCAT(name, f64)
-#define EXP exp
-#define TANH tanh
-#include "cpu/nn/attention.inc"
-#undef REAL
-#undef NAME
-#undef EXP
-#undef TANH
+#define EXP PICK(cpu_expf, exp)
+#define TANH PICK(cpu_tanhf, tanh)
+#define FOR_REALS "cpu/nn/attention.inc"
+#include "cpu/common/for_reals.inc"
 
 static size_t attention_scratch(const cpu_call_t *call) {
   return cpu_nn_scratch_float(call, Q, scratch_f32, scratch_f64);

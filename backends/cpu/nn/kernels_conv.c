@@ -189,16 +189,8 @@ static cleave_status_t transpose_plan(const cpu_call_t *call, conv_plan_t *out_p
   return CLEAVE_OK;
 }
 
-#define REAL float
-#define NAME(name) CPU_CONCAT(name, f32)
-#include "cpu/nn/conv.inc"
-#undef REAL
-#undef NAME
-#define REAL double
-#define NAME(name) CPU_CONCAT(name, f64)
-#include "cpu/nn/conv.inc"
-#undef REAL
-#undef NAME
+#define FOR_REALS "cpu/nn/conv.inc"
+#include "cpu/common/for_reals.inc"
 
 static cleave_status_t conv_prepare(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
   conv_state_t *conv = state;

@@ -85,16 +85,8 @@ static cleave_status_t norm_plan(const cpu_call_t *call, norm_plan_t *out_plan, 
   return y == NULL ? CLEAVE_OK : cpu_nn_check_same_dims(call->inputs[0], y, message);
 }
 
-#define REAL float
-#define NAME(name) CPU_CONCAT(name, f32)
-#include "cpu/nn/norm.inc"
-#undef REAL
-#undef NAME
-#define REAL double
-#define NAME(name) CPU_CONCAT(name, f64)
-#include "cpu/nn/norm.inc"
-#undef REAL
-#undef NAME
+#define FOR_REALS "cpu/nn/norm.inc"
+#include "cpu/common/for_reals.inc"
 
 static cleave_status_t prepare_kind(cpu_prepare_t *prepare, norm_state_t *state, norm_kind_t kind,
                                     cleave_message_t *message) {

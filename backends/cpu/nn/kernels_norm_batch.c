@@ -72,16 +72,8 @@ static cleave_status_t gradient_plan(const cpu_call_t *call, batch_plan_t *out_p
   return dx == NULL ? CLEAVE_OK : cpu_nn_check_same_dims(x, dx, message);
 }
 
-#define REAL float
-#define NAME(name) CPU_CONCAT(name, f32)
-#include "cpu/nn/norm_batch.inc"
-#undef REAL
-#undef NAME
-#define REAL double
-#define NAME(name) CPU_CONCAT(name, f64)
-#include "cpu/nn/norm_batch.inc"
-#undef REAL
-#undef NAME
+#define FOR_REALS "cpu/nn/norm_batch.inc"
+#include "cpu/common/for_reals.inc"
 
 static cleave_status_t batch_prepare(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
   batch_state_t *batch = state;

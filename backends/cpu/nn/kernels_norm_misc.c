@@ -46,16 +46,8 @@ static int64_t group_of(const cpu_tensor_t *x, const int64_t *steps, int64_t ele
   return group;
 }
 
-#define REAL float
-#define NAME(name) CPU_CONCAT(name, f32)
-#include "cpu/nn/norm_misc.inc"
-#undef REAL
-#undef NAME
-#define REAL double
-#define NAME(name) CPU_CONCAT(name, f64)
-#include "cpu/nn/norm_misc.inc"
-#undef REAL
-#undef NAME
+#define FOR_REALS "cpu/nn/norm_misc.inc"
+#include "cpu/common/for_reals.inc"
 
 static cleave_status_t lp_prepare(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
   misc_state_t *misc = state;

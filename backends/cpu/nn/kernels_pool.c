@@ -102,17 +102,9 @@ static int64_t pool_index(const pool_state_t *state, const cpu_geometry_t *g, in
 #undef IS_NAN
 #define POOL_IS_FLOAT
 #define IS_NAN(value) isnan(value)
-#define REAL float
-#define NAME(name) CPU_CONCAT(name, f32)
 #define LOWEST (-INFINITY)
-#include "cpu/nn/pool.inc"
-#undef REAL
-#undef NAME
-#define REAL double
-#define NAME(name) CPU_CONCAT(name, f64)
-#include "cpu/nn/pool.inc"
-#undef REAL
-#undef NAME
+#define FOR_REALS "cpu/nn/pool.inc"
+#include "cpu/common/for_reals.inc"
 #undef LOWEST
 
 static cleave_status_t prepare_kind(cpu_prepare_t *prepare, pool_state_t *pool, pool_kind_t kind,

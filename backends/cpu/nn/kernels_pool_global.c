@@ -21,16 +21,8 @@ typedef struct global {
   int64_t count;  // elements of a plane
 } global_t;
 
-#define REAL float
-#define NAME(name) CPU_CONCAT(name, f32)
-#include "cpu/nn/pool_global.inc"
-#undef REAL
-#undef NAME
-#define REAL double
-#define NAME(name) CPU_CONCAT(name, f64)
-#include "cpu/nn/pool_global.inc"
-#undef REAL
-#undef NAME
+#define FOR_REALS "cpu/nn/pool_global.inc"
+#include "cpu/common/for_reals.inc"
 
 static cleave_status_t prepare_kind(cpu_prepare_t *prepare, global_state_t *state, global_kind_t kind,
                                     cleave_message_t *message) {

@@ -16,24 +16,10 @@ typedef struct softmax_state {
   int64_t axis;
 } softmax_state_t;
 
-#define REAL float
-#define NAME(name) CPU_CONCAT(name, f32)
-#define EXP cpu_expf
-#define LOG logf
-#include "cpu/nn/softmax.inc"
-#undef REAL
-#undef NAME
-#undef EXP
-#undef LOG
-#define REAL double
-#define NAME(name) CPU_CONCAT(name, f64)
-#define EXP exp
-#define LOG log
-#include "cpu/nn/softmax.inc"
-#undef REAL
-#undef NAME
-#undef EXP
-#undef LOG
+#define EXP PICK(cpu_expf, exp)
+#define LOG PICK(logf, log)
+#define FOR_REALS "cpu/nn/softmax.inc"
+#include "cpu/common/for_reals.inc"
 
 static cleave_status_t prepare_kind(cpu_prepare_t *prepare, softmax_state_t *state, softmax_kind_t kind,
                                     cleave_message_t *message) {

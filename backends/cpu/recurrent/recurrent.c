@@ -139,17 +139,7 @@ cleave_status_t cpu_recurrent_read(const cleave_node_view_t *node, cpu_recurrent
   return read_activations(node, out, message);
 }
 
-#define REAL float
-#define NAME(name) name##_f32
-#define TANH cpu_tanhf
-#define SIGMOID cpu_sigmoidf
-#include "cpu/recurrent/recurrent.inc"
-#undef REAL
-#undef NAME
-#undef TANH
-#undef SIGMOID
-#define REAL double
-#define NAME(name) name##_f64
-#define TANH tanh
-#define SIGMOID(x) (1 / (1 + exp(-(x))))
-#include "cpu/recurrent/recurrent.inc"
+#define TANH PICK(cpu_tanhf, tanh)
+#define SIGMOID(x) PICK(cpu_sigmoidf(x), (1 / (1 + exp(-(x)))))
+#define FOR_REALS "cpu/recurrent/recurrent.inc"
+#include "cpu/common/for_reals.inc"

@@ -155,16 +155,8 @@ static cleave_status_t resize_tables(const cpu_call_t *call, resize_plan_t *plan
   return CLEAVE_OK;
 }
 
-#define REAL float
-#define NAME(name) CPU_CONCAT(name, f32)
-#include "cpu/signal/resize.inc"
-#undef REAL
-#undef NAME
-#define REAL double
-#define NAME(name) CPU_CONCAT(name, f64)
-#include "cpu/signal/resize.inc"
-#undef REAL
-#undef NAME
+#define FOR_REALS "cpu/signal/resize.inc"
+#include "cpu/common/for_reals.inc"
 
 // ---- nearest ------------------------------------------------------------------------------------------
 

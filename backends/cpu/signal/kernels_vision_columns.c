@@ -30,16 +30,8 @@ typedef struct columns {
   int64_t image_count;
 } columns_t;
 
-#define REAL float
-#define NAME(name) CPU_CONCAT(name, f32)
-#include "cpu/signal/columns.inc"
-#undef REAL
-#undef NAME
-#define REAL double
-#define NAME(name) CPU_CONCAT(name, f64)
-#include "cpu/signal/columns.inc"
-#undef REAL
-#undef NAME
+#define FOR_REALS "cpu/signal/columns.inc"
+#include "cpu/common/for_reals.inc"
 
 static cleave_status_t check_attribute(const int64_t *values, uint32_t count, uint32_t expected,
                                        int64_t lowest, const char *name, cleave_message_t *message) {

@@ -128,16 +128,8 @@ static int32_t combine_taps(const grid_t *c, const grid_taps_t *taps, int64_t *o
   return count;
 }
 
-#define REAL float
-#define NAME(name) CPU_CONCAT(name, f32)
-#include "cpu/signal/grid.inc"
-#undef REAL
-#undef NAME
-#define REAL double
-#define NAME(name) CPU_CONCAT(name, f64)
-#include "cpu/signal/grid.inc"
-#undef REAL
-#undef NAME
+#define FOR_REALS "cpu/signal/grid.inc"
+#include "cpu/common/for_reals.inc"
 
 static cleave_status_t grid_prepare(cpu_prepare_t *prepare, void *state, cleave_message_t *message) {
   static const struct {

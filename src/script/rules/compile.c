@@ -144,8 +144,8 @@ static option_values_t read_options(cleave_table_reader_t *reader) {
 }
 
 /* The functions of the rule on top of the stack: none so far. */
-static cleave_script_rule_t *take_functions(cleave_table_reader_t *reader, const option_values_t *options,
-                                            const char *kind, const char *name) {
+static cleave_script_rule_t *take_functions(cleave_table_reader_t *reader, const char *kind,
+                                            const char *name) {
   cleave_script_rule_t *functions = cleave_table_take(reader, 1, sizeof *functions);
   *functions = (cleave_script_rule_t){.script = cleave_script_of(reader->state),
                                       .kind = kind,
@@ -158,14 +158,14 @@ static cleave_script_rule_t *take_functions(cleave_table_reader_t *reader, const
                                       .replace = LUA_NOREF,
                                       .run = LUA_NOREF,
                                       .apply = LUA_NOREF,
-                                      .options = options->values,
-                                      .texts = options->texts,
-                                      .text_count = options->count,
+                                      .options = reader->options->values,
+                                      .texts = reader->options->texts,
+                                      .text_count = reader->options->count,
                                       .calls = cleave_table_take(reader, 1, sizeof(uint64_t))};
   return functions;
 }
 
-static void read_rule(cleave_table_reader_t *reader, const option_values_t *options, cleave_rule_t *rule) {
+static void read_rule(cleave_table_reader_t *reader, cleave_rule_t *rule) {
   const char *word = cleave_table_text(reader, "kind");
   size_t kind = 0;
   while (kind < sizeof KINDS / sizeof KINDS[0] && strcmp(KINDS[kind].word, word) != 0) {
@@ -180,7 +180,7 @@ static void read_rule(cleave_table_reader_t *reader, const option_values_t *opti
   rule->doc = cleave_table_text(reader, "doc");
   rule->line = cleave_table_line(reader, "line", &rule->file);
   rule->priority = cleave_table_int(reader, "priority", 0);
-  cleave_script_rule_t *functions = take_functions(reader, options, KINDS[kind].word, rule->name);
+  cleave_script_rule_t *functions = take_functions(reader, KINDS[kind].word, rule->name);
   rule->context = functions;
   rule->calls = functions->calls;
   cleave_script_set_rule(functions->script, functions->kind, rule->name, functions->place);
@@ -188,12 +188,10 @@ static void read_rule(cleave_table_reader_t *reader, const option_values_t *opti
   cleave_script_set_rule(functions->script, NULL, NULL, 0);
 }
 
-static void read_gradient(cleave_table_reader_t *reader, const option_values_t *options,
-                          cleave_gradient_rule_t *rule) {
+static void read_gradient(cleave_table_reader_t *reader, cleave_gradient_rule_t *rule) {
   uint32_t op_count = 0;
   const cleave_op_t *const *ops = cleave_table_ops(reader, "ops", &op_count);
-  cleave_script_rule_t *functions =
-      take_functions(reader, options, "gradient", cleave_table_text(reader, "name"));
+  cleave_script_rule_t *functions = take_functions(reader, "gradient", cleave_table_text(reader, "name"));
   functions->apply = cleave_table_function(reader, "apply");
   rule->op = op_count == 1 ? ops[0] : NULL;
   rule->line = cleave_table_line(reader, "line", &rule->file);
@@ -201,29 +199,13 @@ static void read_gradient(cleave_table_reader_t *reader, const option_values_t *
   cleave_callbacks_bind_gradient(rule, functions);
 }
 
-static void read_ruleset(cleave_table_reader_t *reader, const option_values_t *options,
-                         cleave_ruleset_t *ruleset) {
+static void read_ruleset(cleave_table_reader_t *reader, cleave_ruleset_t *ruleset) {
   ruleset->name = cleave_table_text(reader, "name");
   ruleset->backend = cleave_table_text(reader, "backend");
   ruleset->line = cleave_table_line(reader, "line", &ruleset->file);
-  ruleset->rule_count = cleave_table_push_list(reader, "rules");
-  cleave_rule_t *rules = cleave_table_take(reader, ruleset->rule_count, sizeof *rules);
-  for (uint32_t k = 0; k < ruleset->rule_count; k++) {
-    cleave_table_push_item(reader, k);
-    read_rule(reader, options, &rules[k]);
-    lua_pop(reader->state, 1);
-  }
-  lua_pop(reader->state, 1);
-  ruleset->rules = rules;
-  ruleset->gradient_count = cleave_table_push_list(reader, "gradients");
-  cleave_gradient_rule_t *gradients = cleave_table_take(reader, ruleset->gradient_count, sizeof *gradients);
-  for (uint32_t k = 0; k < ruleset->gradient_count; k++) {
-    cleave_table_push_item(reader, k);
-    read_gradient(reader, options, &gradients[k]);
-    lua_pop(reader->state, 1);
-  }
-  lua_pop(reader->state, 1);
-  ruleset->gradients = gradients;
+  CLEAVE_TABLE_LIST(reader, "rules", cleave_rule_t, read_rule, ruleset->rules, ruleset->rule_count);
+  CLEAVE_TABLE_LIST(reader, "gradients", cleave_gradient_rule_t, read_gradient, ruleset->gradients,
+                    ruleset->gradient_count);
 }
 
 const cleave_ruleset_t *cleave_script_compile(lua_State *state, cleave_arena_t *arena, const char *file,
@@ -231,13 +213,8 @@ const cleave_ruleset_t *cleave_script_compile(lua_State *state, cleave_arena_t *
   cleave_table_reader_t reader = {.state = state, .arena = arena, .file = file};
   luaL_checktype(state, -1, LUA_TTABLE);
   option_values_t options = read_options(&reader);
-  *out_count = cleave_table_push_list(&reader, "rulesets");
-  cleave_ruleset_t *rulesets = cleave_table_take(&reader, *out_count, sizeof *rulesets);
-  for (uint32_t k = 0; k < *out_count; k++) {
-    cleave_table_push_item(&reader, k);
-    read_ruleset(&reader, &options, &rulesets[k]);
-    lua_pop(state, 1);
-  }
-  lua_pop(state, 1);
+  reader.options = &options;
+  const cleave_ruleset_t *rulesets = NULL;
+  CLEAVE_TABLE_LIST(&reader, "rulesets", cleave_ruleset_t, read_ruleset, rulesets, *out_count);
   return rulesets;
 }

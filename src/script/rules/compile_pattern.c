@@ -44,15 +44,8 @@ static void read_attribute_test(cleave_table_reader_t *reader, cleave_attribute_
   } else {
     test->kind = CLEAVE_ATTRIBUTE_TEST_EQUAL;
     test->or_absent = cleave_table_flag(reader, "or_absent");
-    test->value_count = cleave_table_push_list(reader, "values");
-    cleave_pattern_literal_t *values = cleave_table_take(reader, test->value_count, sizeof *values);
-    for (uint32_t k = 0; k < test->value_count; k++) {
-      cleave_table_push_item(reader, k);
-      read_literal(reader, &values[k]);
-      lua_pop(reader->state, 1);
-    }
-    lua_pop(reader->state, 1);
-    test->values = values;
+    CLEAVE_TABLE_LIST(reader, "values", cleave_pattern_literal_t, read_literal, test->values,
+                      test->value_count);
   }
 }
 
@@ -95,6 +88,10 @@ static void read_type(cleave_table_reader_t *reader, int32_t line, cleave_type_t
   lua_pop(reader->state, 1);
 }
 
+static void read_number(cleave_table_reader_t *reader, double *number) {
+  *number = lua_tonumber(reader->state, -1);
+}
+
 static void read_constant(cleave_table_reader_t *reader, cleave_constant_test_t *constant) {
   constant->scalar = cleave_table_flag(reader, "scalar");
   constant->all_equal = cleave_table_flag(reader, "all_equal");
@@ -104,43 +101,19 @@ static void read_constant(cleave_table_reader_t *reader, cleave_constant_test_t 
   constant->has_range = cleave_table_flag(reader, "has_range");
   constant->low = cleave_table_number(reader, "low", -INFINITY, NULL);
   constant->high = cleave_table_number(reader, "high", INFINITY, NULL);
-  constant->value_count = cleave_table_push_list(reader, "values");
-  double *values = cleave_table_take(reader, constant->value_count, sizeof *values);
-  for (uint32_t k = 0; k < constant->value_count; k++) {
-    cleave_table_push_item(reader, k);
-    values[k] = lua_tonumber(reader->state, -1);
-    lua_pop(reader->state, 1);
-  }
-  lua_pop(reader->state, 1);
-  constant->values = values;
+  CLEAVE_TABLE_LIST(reader, "values", double, read_number, constant->values, constant->value_count);
 }
 
-static void read_inputs(cleave_table_reader_t *reader, cleave_pattern_node_t *node) {
-  node->input_count = cleave_table_push_list(reader, "inputs");
-  cleave_pattern_input_t *inputs = cleave_table_take(reader, node->input_count, sizeof *inputs);
-  for (uint32_t k = 0; k < node->input_count; k++) {
-    cleave_table_push_item(reader, k);
-    int32_t port = cleave_table_int(reader, "port", -1);
-    inputs[k].port = cleave_table_flag(reader, "variadic") ? CLEAVE_PATTERN_PORT_VARIADIC
-                     : port < 0                            ? CLEAVE_PATTERN_PORT_ANY
-                                                           : (uint32_t)port;
-    inputs[k].pattern = (uint32_t)cleave_table_int(reader, "pattern", -1);
-    lua_pop(reader->state, 1);
-  }
-  lua_pop(reader->state, 1);
-  node->inputs = inputs;
+static void read_input(cleave_table_reader_t *reader, cleave_pattern_input_t *input) {
+  int32_t port = cleave_table_int(reader, "port", -1);
+  input->port = cleave_table_flag(reader, "variadic") ? CLEAVE_PATTERN_PORT_VARIADIC
+                : port < 0                            ? CLEAVE_PATTERN_PORT_ANY
+                                                      : (uint32_t)port;
+  input->pattern = (uint32_t)cleave_table_int(reader, "pattern", -1);
 }
 
-static void read_children(cleave_table_reader_t *reader, cleave_pattern_node_t *node) {
-  node->child_count = cleave_table_push_list(reader, "children");
-  uint32_t *children = cleave_table_take(reader, node->child_count, sizeof *children);
-  for (uint32_t k = 0; k < node->child_count; k++) {
-    cleave_table_push_item(reader, k);
-    children[k] = (uint32_t)lua_tointeger(reader->state, -1);
-    lua_pop(reader->state, 1);
-  }
-  lua_pop(reader->state, 1);
-  node->children = children;
+static void read_index(cleave_table_reader_t *reader, uint32_t *index) {
+  *index = (uint32_t)lua_tointeger(reader->state, -1);
 }
 
 static cleave_pattern_kind_t kind_of(const char *name) {
@@ -167,20 +140,13 @@ static void read_node(cleave_table_reader_t *reader, cleave_pattern_node_t *node
   node->shared = cleave_table_flag(reader, "shared");
   node->output = (uint32_t)cleave_table_int(reader, "output", 0);
   node->ops = cleave_table_ops(reader, "ops", &node->op_count);
-  read_inputs(reader, node);
-  node->attribute_count = cleave_table_push_list(reader, "attributes");
-  cleave_attribute_test_t *tests = cleave_table_take(reader, node->attribute_count, sizeof *tests);
-  for (uint32_t k = 0; k < node->attribute_count; k++) {
-    cleave_table_push_item(reader, k);
-    read_attribute_test(reader, &tests[k]);
-    lua_pop(reader->state, 1);
-  }
-  lua_pop(reader->state, 1);
-  node->attributes = tests;
+  CLEAVE_TABLE_LIST(reader, "inputs", cleave_pattern_input_t, read_input, node->inputs, node->input_count);
+  CLEAVE_TABLE_LIST(reader, "attributes", cleave_attribute_test_t, read_attribute_test, node->attributes,
+                    node->attribute_count);
   read_type(reader, node->line, &node->type);
   node->where = read_expression(reader, "where", CLEAVE_EXPRESSION_CONDITION, node->line);
   read_constant(reader, &node->constant);
-  read_children(reader, node);
+  CLEAVE_TABLE_LIST(reader, "children", uint32_t, read_index, node->children, node->child_count);
   node->min = (uint32_t)cleave_table_int(reader, "min", 1);
   node->max = (uint32_t)cleave_table_int(reader, "max", 1);
 }
@@ -209,18 +175,10 @@ const cleave_pattern_t *cleave_table_pattern(cleave_table_reader_t *reader, cons
   luaL_checktype(reader->state, (cleave_table_push_field(reader, name), -1), LUA_TTABLE);
   cleave_pattern_t *pattern = cleave_table_take(reader, 1, sizeof *pattern);
   pattern->root = (uint32_t)cleave_table_int(reader, "root", 0);
-  pattern->node_count = cleave_table_push_list(reader, "nodes");
-  cleave_pattern_node_t *nodes = cleave_table_take(reader, pattern->node_count, sizeof *nodes);
-  for (uint32_t k = 0; k < pattern->node_count; k++) {
-    cleave_table_push_item(reader, k);
-    read_node(reader, &nodes[k]);
-    lua_pop(reader->state, 1);
-  }
-  lua_pop(reader->state, 1);
+  CLEAVE_TABLE_LIST(reader, "nodes", cleave_pattern_node_t, read_node, pattern->nodes, pattern->node_count);
   pattern->where =
       read_expression(reader, "where", CLEAVE_EXPRESSION_CONDITION, cleave_table_line(reader, "line", NULL));
   lua_pop(reader->state, 1);
-  pattern->nodes = nodes;
   collect_labels(reader, pattern);
   cleave_error_t error = CLEAVE_ERROR_INIT;
   const char *kind = cleave_script_of(reader->state)->rule_kind;

@@ -69,21 +69,6 @@ static void read_input(cleave_table_reader_t *reader, cleave_test_input_t *input
   input->high = cleave_table_number(reader, "high", 0.0, NULL);
 }
 
-/* A list of `count` elements of a type, read by a function from the table under `name`. */
-#define READ_LIST(reader, name, type, read, out_items, out_count)     \
-  do {                                                                \
-    uint32_t count_ = cleave_table_push_list((reader), (name));       \
-    type *items_ = cleave_table_take((reader), count_, sizeof(type)); \
-    for (uint32_t k_ = 0; k_ < count_; k_++) {                        \
-      cleave_table_push_item((reader), k_);                           \
-      read((reader), &items_[k_]);                                    \
-      lua_pop((reader)->state, 1);                                    \
-    }                                                                 \
-    lua_pop((reader)->state, 1);                                      \
-    (out_items) = items_;                                             \
-    (out_count) = count_;                                             \
-  } while (0)
-
 static void read_test(cleave_table_reader_t *reader, cleave_rule_test_t *test) {
   *test = (cleave_rule_test_t){.name = text_or_empty(reader, "name"),
                                .doc = text_or_empty(reader, "doc"),
@@ -92,10 +77,10 @@ static void read_test(cleave_table_reader_t *reader, cleave_rule_test_t *test) {
                                .rtol = cleave_table_number(reader, "rtol", -1.0, NULL),
                                .atol = cleave_table_number(reader, "atol", -1.0, NULL)};
   test->line = cleave_table_line(reader, "line", &test->file);
-  READ_LIST(reader, "settings", cleave_setting_t, read_setting, test->settings, test->setting_count);
-  READ_LIST(reader, "expectations", cleave_expectation_t, read_expectation, test->expectations,
-            test->expectation_count);
-  READ_LIST(reader, "inputs", cleave_test_input_t, read_input, test->inputs, test->input_count);
+  CLEAVE_TABLE_LIST(reader, "settings", cleave_setting_t, read_setting, test->settings, test->setting_count);
+  CLEAVE_TABLE_LIST(reader, "expectations", cleave_expectation_t, read_expectation, test->expectations,
+                    test->expectation_count);
+  CLEAVE_TABLE_LIST(reader, "inputs", cleave_test_input_t, read_input, test->inputs, test->input_count);
   lua_pushvalue(reader->state, -1);
   test->entry = luaL_ref(reader->state, LUA_REGISTRYINDEX);
 }
@@ -104,11 +89,12 @@ void cleave_declared_read(lua_State *state, cleave_arena_t *arena, const char *f
                           cleave_declared_t *out_declared) {
   cleave_table_reader_t reader = {.state = state, .arena = arena, .file = file};
   luaL_checktype(state, -1, LUA_TTABLE);
-  READ_LIST(&reader, "declared", cleave_declared_rule_t, read_rule, out_declared->rules,
-            out_declared->rule_count);
-  READ_LIST(&reader, "option_list", cleave_declared_option_t, read_option, out_declared->options,
-            out_declared->option_count);
-  READ_LIST(&reader, "tests", cleave_rule_test_t, read_test, out_declared->tests, out_declared->test_count);
+  CLEAVE_TABLE_LIST(&reader, "declared", cleave_declared_rule_t, read_rule, out_declared->rules,
+                    out_declared->rule_count);
+  CLEAVE_TABLE_LIST(&reader, "option_list", cleave_declared_option_t, read_option, out_declared->options,
+                    out_declared->option_count);
+  CLEAVE_TABLE_LIST(&reader, "tests", cleave_rule_test_t, read_test, out_declared->tests,
+                    out_declared->test_count);
   lua_pushvalue(state, -1);
   out_declared->file = luaL_ref(state, LUA_REGISTRYINDEX);
 }

@@ -13,7 +13,8 @@
 typedef struct cleave_table_reader {
   lua_State *state;
   cleave_arena_t *arena;
-  const char *file; /* for messages */
+  const char *file;                    /* for messages */
+  const struct option_values *options; /* of the file; NULL except in compile.c */
 } cleave_table_reader_t;
 
 /* Zeroed memory of the arena. */
@@ -25,6 +26,20 @@ int cleave_table_push_field(cleave_table_reader_t *reader, const char *name);
 uint32_t cleave_table_push_list(cleave_table_reader_t *reader, const char *name);
 /* Pushes element `index`, from 0, of the list on top. */
 void cleave_table_push_item(cleave_table_reader_t *reader, uint32_t index);
+/* Reads the list under `name`, with read(reader, &element) on the table of each element. */
+#define CLEAVE_TABLE_LIST(reader, name, type, read, out_items, out_count) \
+  do {                                                                    \
+    uint32_t count_ = cleave_table_push_list((reader), (name));           \
+    type *items_ = cleave_table_take((reader), count_, sizeof(type));     \
+    for (uint32_t k_ = 0; k_ < count_; k_++) {                            \
+      cleave_table_push_item((reader), k_);                               \
+      read((reader), &items_[k_]);                                        \
+      lua_pop((reader)->state, 1);                                        \
+    }                                                                     \
+    lua_pop((reader)->state, 1);                                          \
+    (out_items) = items_;                                                 \
+    (out_count) = count_;                                                 \
+  } while (0)
 
 /* A copy of the string on top of the stack. */
 const char *cleave_table_copy_text_at_top(cleave_table_reader_t *reader);
