@@ -74,6 +74,54 @@ UNIT_TEST(attends_over_long_sequences) {
       1e-5);
 }
 
+/* Bytes of the first output on that many threads; the caller frees them. */
+static char *attend(const char *text, int32_t threads, size_t *out_size) {
+  op_backend_t onednn = onednn_create();
+  view_program_t program;
+  fusion_region_t *region = fusion_region_create(text, false);
+  const cleave_region_view_t *view = fusion_region_view(region);
+  fusion_region_compile(region, &onednn, threads, &program);
+  for (uint32_t k = 0; k < view->input_count; k++) {
+    const cleave_tensor_view_t *tensor = &view->values[view->inputs[k]].tensor;
+    view_program_input(&program, k, tensor->rank, tensor->dims, fusion_region_input(region, k));
+  }
+  ck_assert_msg(view_program_run(&program) == CLEAVE_OK, "%s", program.message.text);
+  *out_size = (size_t)cleave_view_element_count(&program.outputs[0]) * sizeof(float);
+  char *bytes = malloc(*out_size);
+  ck_assert_ptr_nonnull(bytes);
+  memcpy(bytes, program.outputs[0].data, *out_size);
+  view_program_destroy(&program);
+  fusion_region_destroy(region);
+  op_backend_destroy(&onednn);
+  return bytes;
+}
+
+/* By products and by blocks of queries: how many threads share the work changes no sum. */
+UNIT_TEST(attention_gives_the_same_bits_on_any_number_of_threads) {
+  static const char *const TEXTS[] = {
+      "q [2,3,70,32] = input\nk [2,3,130,32] = input\nv [2,3,130,24] = input\n"
+      "y [2,3,70,24] = Attention(q, k, v)\n",
+      "q [1,3,70,8] = input\nk [1,3,70,8] = input\nv [1,3,70,8] = input\nm [70,70] = random\n"
+      "y [1,3,70,8] = Attention(q, k, v, m) is_causal=1 scale=0.5\n",
+      "q [2,300,48] = input\nk [2,300,48] = input\nv [2,300,48] = input\n"
+      "y [2,300,48] = Attention(q, k, v) q_num_heads=3 kv_num_heads=3 is_causal=1\n",
+      "q [1,6,65,16] = input\nk [1,2,270,16] = input\nv [1,2,270,16] = input\n"
+      "y [1,6,65,16] = Attention(q, k, v)\n",
+  };
+  for (size_t k = 0; k < sizeof TEXTS / sizeof TEXTS[0]; k++) {
+    size_t size = 0;
+    char *expected = attend(TEXTS[k], 1, &size);
+    for (int32_t threads = 2; threads <= 7; threads++) {
+      size_t found_size = 0;
+      char *found = attend(TEXTS[k], threads, &found_size);
+      ck_assert_uint_eq(found_size, size);
+      ck_assert_msg(memcmp(found, expected, size) == 0, "%d threads in\n%s", (int)threads, TEXTS[k]);
+      free(found);
+    }
+    free(expected);
+  }
+}
+
 UNIT_TEST(attends_between_products_and_views) {
   onednn_case(
       "x [2,6,16] = input\nwq [16,16] = random\nwk [16,16] = random\nwv [16,16] = random\nwo [16,16] = "
