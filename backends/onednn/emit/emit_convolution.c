@@ -4,9 +4,11 @@
 // posts add per channel.
 #include "onednn/emit/emit.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "onednn/analysis/windows.h"
+#include "onednn/plan/loop_step.h"
 
 typedef struct convolution_context {
   bool transposed;
@@ -319,6 +321,122 @@ static cleave_status_t fit(onednn_plan_t *plan, const onednn_kernel_t *kernel, o
   return onednn_fit(plan, request, ONEDNN_FIT_ALWAYS, fitted);
 }
 
+// ---- Swish behind a convolution, by a loop of ours ----
+
+// Does oneDNN choose channels last for data and result, without being asked?
+static bool likes_channels_last(const onednn_plan_t *plan, const onednn_request_t *request,
+                                convolution_context_t *context) {
+  onednn_shape_t x = onednn_layout_shape(&context->source_tensor.layout);
+  onednn_layout_t any = onednn_layout_any(&request->shape);
+  onednn_layout_t source;
+  onednn_layout_t result;
+  dnnl_primitive_desc_t description = NULL;
+  context->source = onednn_layout_any(&x);
+  if (describe(context, plan->engine, NULL, &any, &description) != dnnl_success) {
+    return false;
+  }
+  bool known = onednn_query_layout(description, dnnl_query_src_md, &source) &&
+               onednn_query_layout(description, dnnl_query_dst_md, &result) &&
+               !onednn_is_reference(description);
+  (void)dnnl_primitive_desc_destroy(description);
+  onednn_layout_t wanted[2] = {onednn_layout_channels_last(&x), onednn_layout_channels_last(&request->shape)};
+  return known && onednn_layout_equal(&source, &wanted[0]) && onednn_layout_equal(&result, &wanted[1]);
+}
+
+// Is the first post a Swish that our loop computes faster, on one image whose rows follow each other?
+static bool loops_swish(const onednn_plan_t *plan, const onednn_request_t *request,
+                        convolution_context_t *context) {
+  const int64_t least = 16384;  // elements for which a step of its own pays
+  const onednn_post_t *post = request->posts;
+  return request->post_count > 0 && post->kind == ONEDNN_POST_ELTWISE &&
+         post->algorithm == dnnl_eltwise_swish && isfinite(post->alpha) && !context->transposed &&
+         !plan->blocked && onednn_plan_computes(plan) == dnnl_f32 && request->shape.rank == 4 &&
+         request->shape.dims[0] == 1 && onednn_shape_count(&request->shape) >= least &&
+         likes_channels_last(plan, request, context);
+}
+
+// Rows of the result that one step computes, and the rows of the data that it reads.
+typedef struct tile {
+  int64_t begin;
+  int64_t end;
+  int64_t source_begin;
+  int64_t source_end;
+} tile_t;
+
+// The window of rows [begin, end): what it lacks above and below is padding.
+static tile_t cut_window(const onednn_window_t *whole, int64_t source_rows, int64_t begin, int64_t end,
+                         onednn_window_t *window) {
+  tile_t tile = {.begin = begin, .end = end};
+  int64_t reach = (whole->kernel[0] - 1) * (whole->dilations[0] + 1) + 1;
+  int64_t first = begin * whole->strides[0] - whole->pad_begin[0];
+  int64_t last = (end - 1) * whole->strides[0] - whole->pad_begin[0] + reach;
+  tile.source_begin = first < 0 ? 0 : first;
+  tile.source_end = last > source_rows ? source_rows : last;
+  *window = *whole;
+  window->pad_begin[0] = tile.source_begin - first;
+  window->pad_end[0] = last - tile.source_end;
+  return tile;
+}
+
+// Rows [begin, end) of an image with channels last.
+static onednn_tensor_t rows_of(const onednn_tensor_t *image, int64_t begin, int64_t end) {
+  onednn_shape_t shape = onednn_layout_shape(&image->layout);
+  onednn_tensor_t rows = *image;
+  rows.offset += (size_t)(begin * shape.dims[3] * shape.dims[1]) * sizeof(float);
+  shape.dims[2] = end - begin;
+  rows.layout = onednn_layout_channels_last(&shape);
+  return rows;
+}
+
+// One tile: the convolution, and the loop over its result while that is in the cache.
+static cleave_status_t emit_tile(onednn_plan_t *plan, const onednn_request_t *whole,
+                                 convolution_context_t *context, const onednn_tensor_t *part) {
+  const onednn_post_t *post = whole->posts;
+  onednn_request_t request = *whole;
+  onednn_fitted_t fitted;
+  request.shape = onednn_layout_shape(&part->layout);
+  request.kernel_shape = request.shape;
+  request.result = part->layout;
+  request.post_count = 0;
+  request.value = CLEAVE_INDEX_NONE;
+  request.in_place = part;
+  context->source = context->source_tensor.layout;
+  ONEDNN_TRY(onednn_fit(plan, &request, ONEDNN_FIT_ALWAYS, &fitted));
+  onednn_loop_t loop = {.run = onednn_loop_swish,
+                        .alpha = post->alpha,
+                        .rank = 1,
+                        .dims = {onednn_shape_count(&request.shape)}};
+  return onednn_loop_step(plan, &loop, (const onednn_tensor_t *[]){&fitted.result, part}, 2, post->node,
+                          "swish loop");
+}
+
+// oneDNN's Swish takes as long as a convolution of one pixel with few channels. So the image is computed by
+// rows that stay in the cache until the loop has read them.
+static cleave_status_t emit_with_swish(onednn_plan_t *plan, const onednn_kernel_t *kernel,
+                                       const onednn_request_t *request, convolution_context_t *context) {
+  const int64_t tile_bytes = 768 * 1024;  // of the second cache
+  const onednn_shape_t *y = &request->shape;
+  onednn_shape_t x = onednn_layout_shape(&context->source_tensor.layout);
+  onednn_layout_t source_layout = onednn_layout_channels_last(&x);
+  onednn_layout_t layout = onednn_layout_channels_last(y);
+  onednn_window_t window = context->window;
+  onednn_tensor_t source;
+  onednn_tensor_t result;
+  int64_t tiles = onednn_shape_count(y) * (int64_t)sizeof(float) / tile_bytes + 1;
+  tiles = tiles < y->dims[2] ? tiles : y->dims[2];
+  ONEDNN_TRY(onednn_plan_convert(plan, &context->source_tensor, &source_layout, &source));
+  ONEDNN_TRY(onednn_plan_make(plan, CLEAVE_INDEX_NONE, &layout, &result));
+  for (int64_t k = 0; k < tiles; k++) {
+    tile_t tile = cut_window(&window, x.dims[2], y->dims[2] * k / tiles, y->dims[2] * (k + 1) / tiles,
+                             &context->window);
+    onednn_tensor_t part = rows_of(&result, tile.begin, tile.end);
+    context->source_tensor = rows_of(&source, tile.source_begin, tile.source_end);
+    ONEDNN_TRY(emit_tile(plan, request, context, &part));
+  }
+  return onednn_emit_chain(plan, &result, request->posts + 1, request->post_count - 1, kernel->node,
+                           kernel->output);
+}
+
 cleave_status_t onednn_emit_convolution(onednn_plan_t *plan, const onednn_kernel_t *kernel) {
   const cleave_node_view_t *node = &plan->region->nodes[kernel->node];
   bool transposed = kernel->kind == ONEDNN_DECONVOLUTION;
@@ -343,6 +461,9 @@ cleave_status_t onednn_emit_convolution(onednn_plan_t *plan, const onednn_kernel
                               .sources = {&context.source_tensor, &context.weights_tensor},
                               .can_sum = true,
                               .is_backward = transposed};
+  if (loops_swish(plan, &request, &context)) {
+    return emit_with_swish(plan, kernel, &request, &context);
+  }
   onednn_fitted_t fitted;
   ONEDNN_TRY(fit(plan, kernel, &request, &context, &fitted));
   return onednn_emit_rest(plan, &request, &fitted, kernel->output);

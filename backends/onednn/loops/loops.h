@@ -43,6 +43,10 @@ struct onednn_loop {
  */
 bool onednn_loop_eltwise(const onednn_loop_t *loop, const onednn_crew_t *crew, float *const *data);
 
+/* The same for Swish alone, x / (1 + exp(-alpha x)) with a finite alpha; raises the flag "invalid" only if a
+ * result is a NaN that no element was. */
+bool onednn_loop_swish(const onednn_loop_t *loop, const onednn_crew_t *crew, float *const *data);
+
 /* data: source, result, both of shape `dims` with `strides[0]`. */
 bool onednn_loop_copy(const onednn_loop_t *loop, const onednn_crew_t *crew, float *const *data);
 

@@ -97,6 +97,29 @@ UNIT_TEST(uses_winograd_for_windows_of_three_by_three) {
   ck_assert_msg(occurrences(labels, "wino") == 0, "%s", labels);
 }
 
+// By rows, whose windows overlap and reach into the padding above and below.
+UNIT_TEST(computes_swish_behind_large_convolutions_by_rows) {
+  static const char *const convolutions[] = {
+      "x [1,9,60,60] = input\nw [72,9,1,1] = random\nm [72,1,1] = random\n{\nc [1,72,60,60] = Conv(x, w)\n",
+      "x [1,9,119,120] = input\nw [72,9,3,3] = random\nm [60,60] = random\n{\n"
+      "c [1,72,60,60] = Conv(x, w) strides=[2,2] pads=[1,1,1,1]\n",
+      "x [1,72,60,60] = input\nw [72,1,5,5] = random\nm [1] = random\n{\n"
+      "c [1,72,60,60] = Conv(x, w) group=72 pads=[2,2,2,2]\n",
+      "x [1,9,62,60] = input\nw [72,9,3,3] = random\nm [72,60,60] = input\n{\n"
+      "c [1,72,60,60] = Conv(x, w) dilations=[2,2] pads=[0,2,2,2]\n",
+  };
+  for (size_t k = 0; k < sizeof(convolutions) / sizeof(*convolutions); k++) {
+    char text[512];
+    char labels[512];
+    (void)snprintf(text, sizeof(text),
+                   "%ss [1,72,60,60] = Swish(c) alpha=1.5\ny [1,72,60,60] = Mul(s, m)\n}\n", convolutions[k]);
+    onednn_case(text, 1e-4);
+    read_labels(text, labels, sizeof(labels));
+    ck_assert_msg(occurrences(labels, "swish loop") == (__builtin_cpu_supports("avx512f") ? 2 : 0), "%s",
+                  labels);
+  }
+}
+
 UNIT_TEST(runs_squeeze_and_excitation) {
   onednn_case(
       "x [2,16,9,9] = input\nw [40,16,1,1] = random\nw1 [8,40,1,1] = random\nw2 [40,8,1,1] = random\n{\n"

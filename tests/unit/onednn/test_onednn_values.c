@@ -233,6 +233,13 @@ UNIT_TEST(pointwise_operators_keep_them_after_products) {
   ck_assert_int_eq(wrong, 0);
 }
 
+UNIT_TEST(swish_of_large_images_keeps_them) {
+  const char *text =
+      "x [1,3,40,40] = input\nw [20,3,1,1] = 0.25\n{\nc [1,20,40,40] = Conv(x, w)\n"
+      "y [1,20,40,40] = Swish(c)\n}\n";
+  ck_assert_int_eq(check_text(text, 2e-6, true), 0);
+}
+
 UNIT_TEST(extremes_of_two_tensors_keep_them) {
   static const char *const operands[] = {"2,20,5,5", "1,20,1,1", "5", "1"};
   int wrong = 0;
