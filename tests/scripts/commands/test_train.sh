@@ -73,6 +73,20 @@ if [ "${plain% *}" != "${seeded% *}" ] && [ "$plain" = "$(first --seed 5)" ]; th
   fail "weights by --seed: '$plain', '$seeded'"
 fi
 check "one thread, and seeds" 0 '"epoch":1' train --epochs 1 --threads 1 --json
+if "$program" version | grep -q ' onednn'; then
+  train --epochs 2 --no-dropout --json --each-step >alone.json
+  check "forward, backward and update in one region" 0 '' train --epochs 2 --no-dropout --json --each-step \
+    --rules onednn --rules pointwise --save-plan one.txt
+  also "with the losses of single nodes" '"step":12,'
+  cp "$out" region.json
+  check "a region" 0 '^plan .*: 1 region,' cat one.txt
+  also "holds the gradients" '^    BatchNormalizationGrad '
+  losses alone.json >alone
+  losses region.json >region
+  if paste alone region | awk '{ d = $1 - $3; if (d < 0) d = -d; if (d > 1e-3 * $1) exit 1 } END { exit NR < 12 }'; then pass; else
+    fail "losses of a region: $(paste alone region)"
+  fi
+fi
 check "frozen norms, some weights, momentum" 0 '^ *2  *12 ' "$program" train net.lua --data data --loss cross_entropy \
   --optimizer momentum --nesterov --rate 0.01 --batch 10 --epochs 2 --norms frozen --weights 'lin*' --schedule step --step-epochs 1
 
