@@ -63,12 +63,8 @@ static cleave_status_t read_bytes(cleave_protobuf_t *reader, cleave_bytes_t *out
   return CLEAVE_OK;
 }
 
-cleave_status_t cleave_protobuf_next(cleave_protobuf_t *reader, cleave_protobuf_field_t *out_field,
-                                     cleave_error_t *error) {
-  *out_field = (cleave_protobuf_field_t){0};
-  if (reader->next == reader->end) {
-    return CLEAVE_OK;
-  }
+static cleave_status_t read_field(cleave_protobuf_t *reader, cleave_protobuf_field_t *out_field,
+                                  cleave_error_t *error) {
   uint64_t tag = 0;
   CLEAVE_TRY(read_varint(reader, &tag, error));
   if (tag >> 3 == 0 || tag >> 3 > 0x1fffffff) {
@@ -89,6 +85,14 @@ cleave_status_t cleave_protobuf_next(cleave_protobuf_t *reader, cleave_protobuf_
   out_field->wire = (cleave_wire_t)(tag & 7);
   out_field->number = number;
   return CLEAVE_OK;
+}
+
+bool cleave_protobuf_next(cleave_protobuf_t *reader, cleave_protobuf_field_t *out_field,
+                          cleave_error_t *error) {
+  *out_field = (cleave_protobuf_field_t){0};
+  bool is_there = reader->next < reader->end;
+  reader->status = is_there ? read_field(reader, out_field, error) : CLEAVE_OK;
+  return is_there && reader->status == CLEAVE_OK;
 }
 
 cleave_status_t cleave_protobuf_expect(const cleave_protobuf_t *reader, const cleave_protobuf_field_t *field,

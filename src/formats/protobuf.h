@@ -33,10 +33,11 @@ typedef struct cleave_protobuf {
   const unsigned char *end;
   const char *kind;
   uint32_t depth;
+  cleave_status_t status; /* of the last cleave_protobuf_next */
 } cleave_protobuf_t;
 
 typedef struct cleave_protobuf_field {
-  uint32_t number; /* 0: the end of the message */
+  uint32_t number; /* from 1 */
   cleave_wire_t wire;
   uint64_t value;       /* of a varint or fixed field */
   cleave_bytes_t bytes; /* of a BYTES field, inside the message */
@@ -45,10 +46,10 @@ typedef struct cleave_protobuf_field {
 /* Starts on the bytes of an outermost message. `kind` must be static. */
 void cleave_protobuf_init(cleave_protobuf_t *reader, const void *data, size_t size, const char *kind);
 
-/* The next field, or number 0 at the end. CLEAVE_ERROR_FORMAT names the message and what is wrong. */
-CLEAVE_MUST_USE cleave_status_t cleave_protobuf_next(cleave_protobuf_t *reader,
-                                                     cleave_protobuf_field_t *out_field,
-                                                     cleave_error_t *error);
+/* Reads the next field. False at the end, or with an error in reader->status: CLEAVE_ERROR_FORMAT names the
+ * message and what is wrong. */
+bool cleave_protobuf_next(cleave_protobuf_t *reader, cleave_protobuf_field_t *out_field,
+                          cleave_error_t *error);
 
 /* Starts on the message that `field` of `parent` holds. */
 CLEAVE_MUST_USE cleave_status_t cleave_protobuf_enter(const cleave_protobuf_t *parent,

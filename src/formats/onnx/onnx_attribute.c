@@ -24,14 +24,12 @@ static cleave_status_t collect(const cleave_protobuf_t *message, attribute_field
                                cleave_error_t *error) {
   cleave_protobuf_t reader = *message;
   cleave_protobuf_field_t field;
-  for (;;) {
+  while (cleave_protobuf_next(&reader, &field, error)) {
     size_t count = 0;
-    CLEAVE_TRY(cleave_protobuf_next(&reader, &field, error));
     if (field.number < 32) {
       fields->present |= UINT32_C(1) << field.number;
     }
     switch (field.number) {
-      case 0: return CLEAVE_OK;
       case ONNX_ATTRIBUTE_NAME:
         CLEAVE_TRY(cleave_protobuf_bytes(&reader, &field, &fields->name, error));
         break;
@@ -64,6 +62,7 @@ static cleave_status_t collect(const cleave_protobuf_t *message, attribute_field
       default: break;
     }
   }
+  return reader.status;
 }
 
 /* Old files leave `type` out: the field that is there tells. */
@@ -98,18 +97,15 @@ static cleave_status_t read_numbers(const cleave_protobuf_t *message, uint32_t n
   cleave_protobuf_t reader = *message;
   cleave_protobuf_field_t field;
   size_t position = 0;
-  for (;;) {
+  while (cleave_protobuf_next(&reader, &field, error)) {
     size_t count = 0;
-    CLEAVE_TRY(cleave_protobuf_next(&reader, &field, error));
-    if (field.number == 0) {
-      return CLEAVE_OK;
-    }
     if (field.number == number) {
       CLEAVE_TRY(cleave_protobuf_count(&reader, &field, wire, &count, error));
       CLEAVE_TRY(cleave_protobuf_numbers(&reader, &field, wire, words + position, error));
       position += count;
     }
   }
+  return reader.status;
 }
 
 static cleave_status_t read_ints(cleave_onnx_model_t *model, const cleave_protobuf_t *message, size_t count,
@@ -152,11 +148,7 @@ static cleave_status_t read_strings(cleave_onnx_model_t *model, const cleave_pro
   cleave_protobuf_t reader = *message;
   cleave_protobuf_field_t field;
   size_t position = 0;
-  for (;;) {
-    CLEAVE_TRY(cleave_protobuf_next(&reader, &field, error));
-    if (field.number == 0) {
-      break;
-    }
+  while (cleave_protobuf_next(&reader, &field, error)) {
     if (field.number == ONNX_ATTRIBUTE_STRINGS) {
       strings[position] =
           cleave_arena_copy_text(&model->arena, (const char *)field.bytes.data, field.bytes.size);
@@ -165,6 +157,7 @@ static cleave_status_t read_strings(cleave_onnx_model_t *model, const cleave_pro
       }
     }
   }
+  CLEAVE_TRY(reader.status);
   value->kind = CLEAVE_ATTRIBUTE_STRINGS;
   value->count = (uint32_t)count;
   value->strings = strings;

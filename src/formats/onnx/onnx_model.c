@@ -51,11 +51,7 @@ cleave_status_t cleave_onnx_opset_parse(cleave_onnx_model_t *model, const cleave
   const char *domain = "";
   int64_t version = 0;
   CLEAVE_TRY(cleave_protobuf_enter(parent, field, "OperatorSetIdProto", &reader, error));
-  for (;;) {
-    CLEAVE_TRY(cleave_protobuf_next(&reader, &part, error));
-    if (part.number == 0) {
-      break;
-    }
+  while (cleave_protobuf_next(&reader, &part, error)) {
     if (part.number == ONNX_OPSET_DOMAIN) {
       CLEAVE_TRY(cleave_protobuf_expect(&reader, &part, CLEAVE_WIRE_BYTES, error));
       CLEAVE_TRY(cleave_onnx_intern(model, part.bytes, &domain, error));
@@ -63,6 +59,7 @@ cleave_status_t cleave_onnx_opset_parse(cleave_onnx_model_t *model, const cleave
       CLEAVE_TRY(cleave_protobuf_int(&reader, &part, &version, error));
     }
   }
+  CLEAVE_TRY(reader.status);
   if (version < 1 || version > INT32_MAX) {
     return cleave_error_set(error, CLEAVE_ERROR_FORMAT,
                             "opset of domain '%s': expected a version from 1, found %lld", domain,
@@ -89,11 +86,9 @@ static cleave_status_t count_node(cleave_onnx_model_t *model, const cleave_proto
                                   cleave_onnx_node_t *node, node_counts_t *counts, cleave_error_t *error) {
   cleave_protobuf_t reader = *message;
   cleave_protobuf_field_t field;
-  for (;;) {
-    CLEAVE_TRY(cleave_protobuf_next(&reader, &field, error));
+  while (cleave_protobuf_next(&reader, &field, error)) {
     const char **text = NULL;
     switch (field.number) {
-      case 0: return CLEAVE_OK;
       case ONNX_NODE_INPUT: counts->inputs++; break;
       case ONNX_NODE_OUTPUT: counts->outputs++; break;
       case ONNX_NODE_ATTRIBUTE: counts->attributes++; break;
@@ -108,6 +103,7 @@ static cleave_status_t count_node(cleave_onnx_model_t *model, const cleave_proto
       CLEAVE_TRY(cleave_onnx_intern(model, field.bytes, text, error));
     }
   }
+  return reader.status;
 }
 
 static cleave_status_t fill_node(cleave_onnx_model_t *model, cleave_strings_t *names,
@@ -115,11 +111,9 @@ static cleave_status_t fill_node(cleave_onnx_model_t *model, cleave_strings_t *n
                                  cleave_error_t *error) {
   cleave_protobuf_t reader = *message;
   cleave_protobuf_field_t field;
-  for (;;) {
-    CLEAVE_TRY(cleave_protobuf_next(&reader, &field, error));
+  while (cleave_protobuf_next(&reader, &field, error)) {
     cleave_string_t *name = NULL;
     switch (field.number) {
-      case 0: return CLEAVE_OK;
       case ONNX_NODE_INPUT: name = &node->inputs[node->input_count++]; break;
       case ONNX_NODE_OUTPUT: name = &node->outputs[node->output_count++]; break;
       case ONNX_NODE_ATTRIBUTE: {
@@ -136,6 +130,7 @@ static cleave_status_t fill_node(cleave_onnx_model_t *model, cleave_strings_t *n
       CLEAVE_TRY(cleave_strings_add(names, (const char *)field.bytes.data, field.bytes.size, name, error));
     }
   }
+  return reader.status;
 }
 
 cleave_status_t cleave_onnx_node_parse(cleave_onnx_model_t *model, cleave_strings_t *names,
@@ -234,13 +229,10 @@ static cleave_status_t parse_graph_field(cleave_onnx_model_t *model, const cleav
 static cleave_status_t parse_graph(cleave_onnx_model_t *model, cleave_protobuf_t *graph,
                                    cleave_error_t *error) {
   cleave_protobuf_field_t field;
-  for (;;) {
-    CLEAVE_TRY(cleave_protobuf_next(graph, &field, error));
-    if (field.number == 0) {
-      return CLEAVE_OK;
-    }
+  while (cleave_protobuf_next(graph, &field, error)) {
     CLEAVE_TRY(parse_graph_field(model, graph, &field, error));
   }
+  return graph->status;
 }
 
 /* Name and domain of a function; the rest is parsed when it is called. */
@@ -250,8 +242,7 @@ static cleave_status_t parse_function(cleave_onnx_model_t *model, const cleave_p
   CLEAVE_TRY(cleave_protobuf_enter(parent, field, "FunctionProto", &body.message, error));
   cleave_protobuf_t reader = body.message;
   cleave_protobuf_field_t part;
-  for (;;) {
-    CLEAVE_TRY(cleave_protobuf_next(&reader, &part, error));
+  while (cleave_protobuf_next(&reader, &part, error)) {
     const char **text = NULL;
     switch (part.number) {
       case ONNX_FUNCTION_NAME: text = &body.name; break;
@@ -259,14 +250,12 @@ static cleave_status_t parse_function(cleave_onnx_model_t *model, const cleave_p
       case ONNX_FUNCTION_OVERLOAD: text = &body.overload; break;
       default: break;
     }
-    if (part.number == 0) {
-      break;
-    }
     if (text != NULL) {
       CLEAVE_TRY(cleave_protobuf_expect(&reader, &part, CLEAVE_WIRE_BYTES, error));
       CLEAVE_TRY(cleave_onnx_intern(model, part.bytes, text, error));
     }
   }
+  CLEAVE_TRY(reader.status);
   body.domain = canonical_domain(body.domain);
   CLEAVE_ARRAY_PUSH(&model->bodies, body, error);
   return CLEAVE_OK;
@@ -281,11 +270,7 @@ cleave_status_t cleave_onnx_model_parse(cleave_onnx_model_t *model, const void *
   int64_t ir_version = 0;
   model->graph_name = "";
   cleave_protobuf_init(&reader, data, size, "ModelProto");
-  for (;;) {
-    CLEAVE_TRY(cleave_protobuf_next(&reader, &field, error));
-    if (field.number == 0) {
-      break;
-    }
+  while (cleave_protobuf_next(&reader, &field, error)) {
     if (field.number == ONNX_MODEL_IR_VERSION) {
       CLEAVE_TRY(cleave_protobuf_int(&reader, &field, &ir_version, error));
     } else if (field.number == ONNX_MODEL_OPSET_IMPORT) {
@@ -302,6 +287,7 @@ cleave_status_t cleave_onnx_model_parse(cleave_onnx_model_t *model, const void *
       has_graph = true;
     }
   }
+  CLEAVE_TRY(reader.status);
   if (ir_version < 1 || ir_version > INT32_MAX || !has_graph) {
     return cleave_error_set(error, CLEAVE_ERROR_FORMAT, "not an ONNX model: it has no %s",
                             has_graph ? "IR version" : "graph");

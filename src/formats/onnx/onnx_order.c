@@ -21,16 +21,13 @@ cleave_status_t cleave_onnx_entry_parse(const cleave_protobuf_t *parent, const c
   *out_key = (cleave_bytes_t){.data = (const void *)""};
   *out_value = *out_key;
   CLEAVE_TRY(cleave_protobuf_enter(parent, field, "StringStringEntryProto", &reader, error));
-  for (;;) {
-    CLEAVE_TRY(cleave_protobuf_next(&reader, &part, error));
-    if (part.number == 0) {
-      return CLEAVE_OK;
-    }
+  while (cleave_protobuf_next(&reader, &part, error)) {
     if (part.number == ONNX_ENTRY_KEY || part.number == ONNX_ENTRY_VALUE) {
       CLEAVE_TRY(cleave_protobuf_expect(&reader, &part, CLEAVE_WIRE_BYTES, error));
       *(part.number == ONNX_ENTRY_KEY ? out_key : out_value) = part.bytes;
     }
   }
+  return reader.status;
 }
 
 cleave_status_t cleave_onnx_find_metadata(const void *data, size_t size, const char *name, const char *key,
@@ -42,9 +39,8 @@ cleave_status_t cleave_onnx_find_metadata(const void *data, size_t size, const c
   *out_value = NULL;
   *out_length = 0;
   cleave_protobuf_init(&reader, data, size, "ModelProto");
-  do {
-    status = cleave_protobuf_next(&reader, &field, &reason);
-    if (status == CLEAVE_OK && field.number == ONNX_MODEL_METADATA_PROPS) {
+  while (status == CLEAVE_OK && cleave_protobuf_next(&reader, &field, &reason)) {
+    if (field.number == ONNX_MODEL_METADATA_PROPS) {
       cleave_bytes_t found;
       cleave_bytes_t value;
       status = cleave_onnx_entry_parse(&reader, &field, &found, &value, &reason);
@@ -53,7 +49,8 @@ cleave_status_t cleave_onnx_find_metadata(const void *data, size_t size, const c
         *out_length = value.size;
       }
     }
-  } while (status == CLEAVE_OK && field.number != 0);
+  }
+  status = status == CLEAVE_OK ? reader.status : status;
   return status == CLEAVE_OK ? CLEAVE_OK : cleave_error_set_at(error, status, name, 0, "%s", reason.message);
 }
 

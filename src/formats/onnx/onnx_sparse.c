@@ -33,10 +33,8 @@ static cleave_status_t collect(cleave_onnx_source_t *source, const cleave_protob
   cleave_protobuf_t reader = *message;
   cleave_protobuf_field_t field;
   cleave_bytes_t unused;
-  for (;;) {
-    CLEAVE_TRY(cleave_protobuf_next(&reader, &field, error));
+  while (cleave_protobuf_next(&reader, &field, error)) {
     switch (field.number) {
-      case 0: return CLEAVE_OK;
       case ONNX_SPARSE_VALUES:
         CLEAVE_TRY(parse_part(source, &reader, &field, &fields->name, &fields->values, error));
         break;
@@ -49,6 +47,7 @@ static cleave_status_t collect(cleave_onnx_source_t *source, const cleave_protob
       default: break;
     }
   }
+  return reader.status;
 }
 
 static cleave_status_t check(const sparse_fields_t *fields, cleave_error_t *error) {

@@ -116,10 +116,8 @@ static cleave_status_t collect(const cleave_protobuf_t *message, tensor_fields_t
                                cleave_error_t *error) {
   cleave_protobuf_t reader = *message;
   cleave_protobuf_field_t field;
-  for (;;) {
-    CLEAVE_TRY(cleave_protobuf_next(&reader, &field, error));
+  while (cleave_protobuf_next(&reader, &field, error)) {
     switch (field.number) {
-      case 0: return CLEAVE_OK;
       case ONNX_TENSOR_NAME: CLEAVE_TRY(cleave_protobuf_bytes(&reader, &field, &fields->name, error)); break;
       case ONNX_TENSOR_DIMS:
         CLEAVE_TRY(cleave_onnx_dims_parse(&reader, &field, fields->dims, &fields->rank, error));
@@ -145,6 +143,7 @@ static cleave_status_t collect(const cleave_protobuf_t *message, tensor_fields_t
       default: break;
     }
   }
+  return reader.status;
 }
 
 /* Low bytes of the words, whatever their sign; little-endian like all data here. */
@@ -189,15 +188,12 @@ static cleave_status_t convert(const cleave_protobuf_t *message, uint32_t data_f
   cleave_protobuf_t reader = *message;
   cleave_protobuf_field_t field;
   size_t position = 0;
-  for (;;) {
-    CLEAVE_TRY(cleave_protobuf_next(&reader, &field, error));
-    if (field.number == 0) {
-      return CLEAVE_OK;
-    }
+  while (cleave_protobuf_next(&reader, &field, error)) {
     if (field.number == data_field) {
       CLEAVE_TRY(convert_field(&reader, &field, tensor, &position, error));
     }
   }
+  return reader.status;
 }
 
 /* Bytes as the tensor holds them: borrowed if the file lives on, else copied. Booleans other than 0 and 1

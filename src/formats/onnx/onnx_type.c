@@ -12,11 +12,7 @@ static cleave_status_t parse_dim(cleave_onnx_model_t *model, const cleave_protob
   cleave_bytes_t symbol = {0};
   cleave_onnx_dim_t dim = {.size = -1, .symbol = CLEAVE_STRING_EMPTY};
   CLEAVE_TRY(cleave_protobuf_enter(parent, field, "Dimension", &reader, error));
-  for (;;) {
-    CLEAVE_TRY(cleave_protobuf_next(&reader, &part, error));
-    if (part.number == 0) {
-      break;
-    }
+  while (cleave_protobuf_next(&reader, &part, error)) {
     if (part.number == ONNX_DIM_VALUE) {
       CLEAVE_TRY(cleave_protobuf_int(&reader, &part, &dim.size, error));
       dim.size = dim.size < 0 ? -1 : dim.size;
@@ -24,6 +20,7 @@ static cleave_status_t parse_dim(cleave_onnx_model_t *model, const cleave_protob
       CLEAVE_TRY(cleave_protobuf_bytes(&reader, &part, &symbol, error));
     }
   }
+  CLEAVE_TRY(reader.status);
   if (dim.size < 0 && symbol.size > 0) {
     CLEAVE_TRY(cleave_strings_add(&model->graph->strings, (const char *)symbol.data, symbol.size, &dim.symbol,
                                   error));
@@ -40,11 +37,7 @@ static cleave_status_t parse_shape(cleave_onnx_model_t *model, const cleave_prot
   CLEAVE_TRY(cleave_protobuf_enter(parent, field, "TensorShapeProto", &reader, error));
   cleave_onnx_dim_t dims[CLEAVE_MAX_RANK];
   int32_t rank = 0;
-  for (;;) {
-    CLEAVE_TRY(cleave_protobuf_next(&reader, &part, error));
-    if (part.number == 0) {
-      break;
-    }
+  while (cleave_protobuf_next(&reader, &part, error)) {
     if (part.number == ONNX_SHAPE_DIM && rank <= CLEAVE_MAX_RANK) {
       if (rank < CLEAVE_MAX_RANK) {
         CLEAVE_TRY(parse_dim(model, &reader, &part, &dims[rank], error));
@@ -52,6 +45,7 @@ static cleave_status_t parse_shape(cleave_onnx_model_t *model, const cleave_prot
       rank++;
     }
   }
+  CLEAVE_TRY(reader.status);
   info->rank = rank;
   if (rank > 0 && rank <= CLEAVE_MAX_RANK) {
     info->dims = cleave_arena_copy(&model->arena, dims, (size_t)rank * sizeof *dims);
@@ -68,17 +62,14 @@ static cleave_status_t parse_tensor_type(cleave_onnx_model_t *model, const cleav
   cleave_protobuf_t reader;
   cleave_protobuf_field_t part;
   CLEAVE_TRY(cleave_protobuf_enter(parent, field, "TypeProto.Tensor", &reader, error));
-  for (;;) {
-    CLEAVE_TRY(cleave_protobuf_next(&reader, &part, error));
-    if (part.number == 0) {
-      return CLEAVE_OK;
-    }
+  while (cleave_protobuf_next(&reader, &part, error)) {
     if (part.number == ONNX_TENSOR_TYPE_ELEM_TYPE) {
       CLEAVE_TRY(cleave_protobuf_int(&reader, &part, &info->element_type, error));
     } else if (part.number == ONNX_TENSOR_TYPE_SHAPE) {
       CLEAVE_TRY(parse_shape(model, &reader, &part, info, error));
     }
   }
+  return reader.status;
 }
 
 static cleave_status_t parse_type(cleave_onnx_model_t *model, const cleave_protobuf_t *parent,
@@ -87,10 +78,8 @@ static cleave_status_t parse_type(cleave_onnx_model_t *model, const cleave_proto
   cleave_protobuf_t reader;
   cleave_protobuf_field_t part;
   CLEAVE_TRY(cleave_protobuf_enter(parent, field, "TypeProto", &reader, error));
-  for (;;) {
-    CLEAVE_TRY(cleave_protobuf_next(&reader, &part, error));
+  while (cleave_protobuf_next(&reader, &part, error)) {
     switch (part.number) {
-      case 0: return CLEAVE_OK;
       case ONNX_TYPE_PROTO_TENSOR: CLEAVE_TRY(parse_tensor_type(model, &reader, &part, info, error)); break;
       case ONNX_TYPE_PROTO_SEQUENCE: info->kind = "a sequence"; break;
       case ONNX_TYPE_PROTO_MAP: info->kind = "a map"; break;
@@ -100,6 +89,7 @@ static cleave_status_t parse_type(cleave_onnx_model_t *model, const cleave_proto
       default: break;
     }
   }
+  return reader.status;
 }
 
 cleave_status_t cleave_onnx_value_info_parse(cleave_onnx_model_t *model, const cleave_protobuf_t *message,
@@ -107,11 +97,7 @@ cleave_status_t cleave_onnx_value_info_parse(cleave_onnx_model_t *model, const c
   cleave_protobuf_t reader = *message;
   cleave_protobuf_field_t field;
   cleave_onnx_value_info_t info = {.rank = -1};
-  for (;;) {
-    CLEAVE_TRY(cleave_protobuf_next(&reader, &field, error));
-    if (field.number == 0) {
-      break;
-    }
+  while (cleave_protobuf_next(&reader, &field, error)) {
     if (field.number == ONNX_VALUE_NAME) {
       CLEAVE_TRY(cleave_protobuf_expect(&reader, &field, CLEAVE_WIRE_BYTES, error));
       CLEAVE_TRY(cleave_strings_add(&model->graph->strings, (const char *)field.bytes.data, field.bytes.size,
@@ -120,6 +106,7 @@ cleave_status_t cleave_onnx_value_info_parse(cleave_onnx_model_t *model, const c
       CLEAVE_TRY(parse_type(model, &reader, &field, &info, error));
     }
   }
+  CLEAVE_TRY(reader.status);
   *out_info = info;
   return CLEAVE_OK;
 }

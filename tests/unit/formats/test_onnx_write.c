@@ -258,24 +258,19 @@ static size_t count_functions(const cleave_text_t *bytes, const char *domain) {
   cleave_protobuf_field_t field;
   size_t count = 0;
   cleave_protobuf_init(&model, bytes->data, bytes->length, "ModelProto");
-  for (;;) {
-    unit_ok(cleave_protobuf_next(&model, &field, e));
-    if (field.number == 0) {
-      return count;
-    }
+  while (cleave_protobuf_next(&model, &field, NULL)) {
     if (field.number != ONNX_MODEL_FUNCTIONS) {
       continue;
     }
     unit_ok(cleave_protobuf_enter(&model, &field, "FunctionProto", &function, e));
-    for (;;) {
-      unit_ok(cleave_protobuf_next(&function, &field, e));
-      if (field.number == 0) {
-        break;
-      }
+    while (cleave_protobuf_next(&function, &field, NULL)) {
       count += field.number == ONNX_FUNCTION_DOMAIN && field.bytes.size == strlen(domain) &&
                memcmp(field.bytes.data, domain, field.bytes.size) == 0;
     }
+    ck_assert_int_eq(function.status, CLEAVE_OK);
   }
+  ck_assert_int_eq(model.status, CLEAVE_OK);
+  return count;
 }
 
 UNIT_TEST(groups_become_functions_that_inline_to_the_same_graph) {

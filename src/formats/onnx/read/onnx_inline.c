@@ -104,15 +104,12 @@ static cleave_status_t parse_body(cleave_onnx_model_t *model, cleave_onnx_body_t
                                   cleave_error_t *error) {
   cleave_protobuf_t reader = body->message;
   cleave_protobuf_field_t field;
-  for (;;) {
-    CLEAVE_TRY(cleave_protobuf_next(&reader, &field, error));
-    if (field.number == 0) {
-      break;
-    }
+  while (cleave_protobuf_next(&reader, &field, error)) {
     if (field.number == ONNX_FUNCTION_OPSET_IMPORT) {
       CLEAVE_TRY(cleave_onnx_opset_parse(model, &reader, &field, &body->opsets, error));
     }
   }
+  CLEAVE_TRY(reader.status);
   /* Leniently, a function has what the model imports if it imports nothing itself. */
   for (size_t k = 0; model->options->lenient && k < model->opsets.count; k++) {
     if (cleave_onnx_opset_version(&body->opsets, model->opsets.items[k].domain) == 0) {
@@ -120,13 +117,10 @@ static cleave_status_t parse_body(cleave_onnx_model_t *model, cleave_onnx_body_t
     }
   }
   reader = body->message;
-  for (;;) {
-    CLEAVE_TRY(cleave_protobuf_next(&reader, &field, error));
-    if (field.number == 0) {
-      break;
-    }
+  while (cleave_protobuf_next(&reader, &field, error)) {
     CLEAVE_TRY(parse_body_field(model, body, &reader, &field, error));
   }
+  CLEAVE_TRY(reader.status);
   body->is_parsed = true;
   return CLEAVE_OK;
 }

@@ -15,17 +15,12 @@ static bool looks_like_container(const cleave_protobuf_t *message) {
   cleave_protobuf_field_t field;
   bool has_data = false;
   bool has_member = false;
-  for (;;) {
-    if (cleave_protobuf_next(&reader, &field, NULL) != CLEAVE_OK) {
-      return false;
-    }
-    if (field.number == 0) {
-      return has_member && !has_data;
-    }
+  while (cleave_protobuf_next(&reader, &field, NULL)) {
     has_data = has_data || field.number == ONNX_TENSOR_RAW_DATA || field.number == ONNX_TENSOR_FLOAT_DATA ||
                field.number == ONNX_TENSOR_EXTERNAL_DATA;
     has_member = has_member || field.number == ONNX_TENSOR_SEGMENT;
   }
+  return reader.status == CLEAVE_OK && has_member && !has_data;
 }
 
 static cleave_status_t read_tensor(cleave_file_t *file, cleave_tensor_t **out_tensor, cleave_error_t *error) {
