@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/common/check_files.h"
 #include "cli/common/command.h"
 #include "cli/common/common.h"
 #include "cli/common/load.h"
 #include "cli/common/output.h"
+#include "cli/files/check_files.h"
 #include "cli/report/report.h"
 #include "runtime/model/model.h"
 #include "system/file.h"
@@ -36,7 +36,7 @@ typedef struct command {
   cleave_model_t **models;
   cleave_sizes_t *sizes; /* by model */
   cleave_check_model_t *graphs;
-  cleave_check_files_t found; /* what the operands stand for */
+  cleave_paths_t found; /* what the operands stand for */
   file_result_t *files;
   size_t file_count;
   /* totals */
@@ -357,7 +357,7 @@ static int work(command_t *command, const cleave_text_list_t *operands) {
   if (cleave_check_files_list(operands, &command->found, &error) != CLEAVE_OK) {
     return cleave_output_error(&error);
   }
-  size_t count = command->found.paths.count;
+  size_t count = command->found.count;
   command->files = cleave_allocate_zeroed(count, sizeof *command->files);
   if (command->files == NULL) {
     (void)cleave_error_out_of_memory(&error);
@@ -369,7 +369,7 @@ static int work(command_t *command, const cleave_text_list_t *operands) {
   }
   for (size_t k = 0; k < count; k++) {
     file_result_t *file = &command->files[command->file_count++];
-    file->path = command->found.paths.items[k];
+    file->path = command->found.items[k];
     check_file(command, file);
   }
   cleave_output_progress_end();
@@ -396,7 +396,7 @@ static void deinit(command_t *command) {
     cleave_rule_check_deinit(&command->files[k].check);
   }
   cleave_free(command->files);
-  cleave_check_files_deinit(&command->found);
+  cleave_paths_deinit(&command->found);
   for (size_t k = 0; command->models != NULL && k < command->model_paths.count; k++) {
     cleave_model_release(command->models[k]);
   }

@@ -2,26 +2,20 @@
 // cleave conform: ONNX's test folders. Every test runs in a process of its own with a time limit, so that one
 // that crashes or hangs is a failed test and nothing more. The parent only walks folders and collects lines:
 // it never computes, because a process that has started threads must not fork.
-#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/array.h"
 #include "cli/common/command.h"
 #include "cli/common/job.h"
 #include "cli/common/output.h"
+#include "cli/files/test_folders.h"
 #include "system/clock.h"
 #include "tools/verify/check.h"
-
-enum { MAX_DEPTH = 16 };
-
-typedef CLEAVE_ARRAY(char *) paths_t;
 
 typedef struct conform {
   cleave_job_options_t job;
@@ -30,91 +24,8 @@ typedef struct conform {
   const char *only;
   bool json;
   bool verbose;
-  paths_t tests; /* folders with model.onnx */
+  cleave_paths_t tests; /* folders with model.onnx */
 } conform_t;
-
-/* ---- finding tests ---- */
-
-static bool path_exists(const char *folder, const char *name) {
-  char path[4096];
-  struct stat status;
-  int length = snprintf(path, sizeof path, "%s/%s", folder, name);
-  return length > 0 && (size_t)length < sizeof path && stat(path, &status) == 0;
-}
-
-static int compare_names(const void *a, const void *b) {
-  return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-static void free_paths(paths_t *paths) {
-  for (size_t k = 0; k < paths->count; k++) {
-    cleave_free(paths->items[k]);
-  }
-  cleave_array_free(paths);
-}
-
-/* Folders below `folder` whose names start with `prefix`, sorted. */
-static cleave_status_t list_folders(const char *folder, const char *prefix, paths_t *paths,
-                                    cleave_error_t *error) {
-  DIR *stream = opendir(folder);
-  if (stream == NULL) {
-    return cleave_error_set(error, CLEAVE_ERROR_IO, "%s: cannot be opened: %s", folder, strerror(errno));
-  }
-  cleave_status_t status = CLEAVE_OK;
-  for (struct dirent *entry = readdir(stream); entry != NULL && status == CLEAVE_OK;
-       entry = readdir(stream)) {
-    char path[4096];
-    struct stat found;
-    if (entry->d_name[0] == '.' || strncmp(entry->d_name, prefix, strlen(prefix)) != 0) {
-      continue;
-    }
-    int length = snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-    if (length < 0 || (size_t)length >= sizeof path || stat(path, &found) != 0 || !S_ISDIR(found.st_mode)) {
-      continue;
-    }
-    char *copy = cleave_copy_text(path, (size_t)length);
-    status = copy == NULL ? cleave_error_out_of_memory(error) : cleave_array_reserve(paths, 1, error);
-    if (status == CLEAVE_OK) {
-      cleave_array_push_reserved(paths, copy);
-    } else {
-      cleave_free(copy);
-    }
-  }
-  (void)closedir(stream);
-  if (paths->count > 1) {
-    qsort(paths->items, paths->count, sizeof *paths->items, compare_names);
-  }
-  return status;
-}
-
-static cleave_status_t find_tests(conform_t *conform, const char *folder, int depth, cleave_error_t *error) {
-  if (path_exists(folder, "model.onnx")) {
-    if (conform->only != NULL && strstr(cleave_path_name(folder), conform->only) == NULL) {
-      return CLEAVE_OK;
-    }
-    char *copy = cleave_copy_text(folder, strlen(folder));
-    if (copy == NULL) {
-      return cleave_error_out_of_memory(error);
-    }
-    cleave_status_t status = cleave_array_reserve(&conform->tests, 1, error);
-    if (status != CLEAVE_OK) {
-      cleave_free(copy);
-      return status;
-    }
-    cleave_array_push_reserved(&conform->tests, copy);
-    return CLEAVE_OK;
-  }
-  if (depth == 0) {
-    return CLEAVE_OK;
-  }
-  paths_t folders = {0};
-  cleave_status_t status = list_folders(folder, "", &folders, error);
-  for (size_t k = 0; k < folders.count && status == CLEAVE_OK; k++) {
-    status = find_tests(conform, folders.items[k], depth - 1, error);
-  }
-  free_paths(&folders);
-  return status;
-}
 
 /* ---- one test, in the child ---- */
 
@@ -166,18 +77,18 @@ cleanup:
 static cleave_status_t run_test(const conform_t *conform, const char *folder, cleave_text_t *failure,
                                 cleave_error_t *error) {
   char model[4096];
-  paths_t sets = {0};
+  cleave_paths_t sets = {0};
   if (snprintf(model, sizeof model, "%s/model.onnx", folder) >= (int)sizeof model) {
     return cleave_error_set(error, CLEAVE_ERROR_LIMIT, "the path is too long");
   }
-  cleave_status_t status = list_folders(folder, "test_data_set_", &sets, error);
+  cleave_status_t status = cleave_test_folders_sets(&sets, folder, error);
   if (status == CLEAVE_OK && sets.count == 0) {
     status = cleave_error_set(error, CLEAVE_ERROR_IO, "there is no test_data_set_*");
   }
   for (size_t k = 0; k < sets.count && status == CLEAVE_OK && failure->length == 0; k++) {
     status = run_set(conform, model, sets.items[k], failure, error);
   }
-  free_paths(&sets);
+  cleave_paths_deinit(&sets);
   return status;
 }
 
@@ -357,7 +268,7 @@ static int run(int argc, char **argv) {
   if (cleave_arguments_parse(&arguments, argc, argv, &status)) {
     cleave_status_t found = CLEAVE_OK;
     for (size_t k = 0; k < arguments.found.count && found == CLEAVE_OK; k++) {
-      found = find_tests(&conform, arguments.found.items[k], MAX_DEPTH, &error);
+      found = cleave_test_folders_find(&conform.tests, arguments.found.items[k], conform.only, &error);
     }
     if (found == CLEAVE_OK && conform.tests.count == 0) {
       found = cleave_error_set(&error, CLEAVE_ERROR_IO, "%s: no folder with model.onnx below",
@@ -365,7 +276,7 @@ static int run(int argc, char **argv) {
     }
     status = found == CLEAVE_OK ? run_all(&conform) : cleave_output_error(&error);
   }
-  free_paths(&conform.tests);
+  cleave_paths_deinit(&conform.tests);
   cleave_arguments_free(&arguments);
   return status;
 }

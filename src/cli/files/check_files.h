@@ -1,21 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The rule files that `cleave check` is about: files as they are given, and those in folders. */
-#ifndef CLEAVE_CLI_COMMON_CHECK_FILES_H
-#define CLEAVE_CLI_COMMON_CHECK_FILES_H
+#ifndef CLEAVE_CLI_FILES_CHECK_FILES_H
+#define CLEAVE_CLI_FILES_CHECK_FILES_H
 
-#include "base/array.h"
 #include "cli/common/arguments.h"
-
-typedef struct cleave_check_files {
-  CLEAVE_ARRAY(char *) paths;
-} cleave_check_files_t;
+#include "cli/files/paths.h"
 
 /* Files stay as they are. A folder stands for the rule files in it and in its folders, by name: what ends in
  * ".lua" and says `ruleset`. The others are parts that rule files include, model scripts, definitions. A
  * folder without any is an error. The list must be deinitialised also when this fails. */
 CLEAVE_MUST_USE cleave_status_t cleave_check_files_list(const cleave_text_list_t *operands,
-                                                        cleave_check_files_t *out_files,
-                                                        cleave_error_t *error);
-void cleave_check_files_deinit(cleave_check_files_t *files);
+                                                        cleave_paths_t *out_files, cleave_error_t *error);
 
-#endif /* CLEAVE_CLI_COMMON_CHECK_FILES_H */
+#endif /* CLEAVE_CLI_FILES_CHECK_FILES_H */
