@@ -371,7 +371,7 @@ typedef struct cleave_session_options {
  * no more than the quota of its control groups is worth. Sessions with several threads have a thread of the
  * library look, 100 times a second while they run, for other processes on the same processors; meanwhile all
  * threads of libgomp in this process sleep instead of spin while they wait, unless the environment sets
- * OMP_WAIT_POLICY or GOMP_SPINCOUNT. Sessions on two threads whose runs take less than 10 ms then compile
+ * OMP_WAIT_POLICY or GOMP_SPINCOUNT. Sessions on two threads whose runs take less than 20 ms then compile
  * their regions once more, for one thread (up to 32 MiB of packed weights), and run the faster way. Outputs
  * do not depend on it: one thread is used only if it computed the same bits. Compiles. `plan` NULL: every
  * operator runs on `cpu`. `inputs` as for cleave_model_bind, by the plan's inputs: those after the model's

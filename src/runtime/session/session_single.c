@@ -15,7 +15,7 @@
 enum { RUNS_UNTIL_TRIED = 16, RUNS_UNTIL_LOOK = 64 };
 
 /* Longer runs have pieces of work that are long enough for two threads. */
-static const uint64_t longest_run = 10000000;
+static const uint64_t longest_run = 20000000;
 
 /* Programs for one thread have packed weights of their own. */
 static const size_t most_persistent = (size_t)32 << 20;
