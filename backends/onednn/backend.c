@@ -161,10 +161,9 @@ static cleave_status_t configure(void *opaque, const cleave_key_value_t *setting
     const char *value = settings[k].value;
     bool is_hint = strcmp(settings[k].key, "hint.recompiles") == 0;
     if (!is_hint && (strcmp(settings[k].key, "spare_bytes") != 0 || value != NULL)) {
-      return onednn_fail(
-          message, CLEAVE_ERROR_UNSUPPORTED,
-          "setting '%.60s' is unknown; there are: hint.recompiles, and spare_bytes to be asked",
-          settings[k].key);
+      return onednn_fail(message, CLEAVE_ERROR_UNSUPPORTED,
+                         "setting '%.60s' is unknown; expected hint.recompiles, or spare_bytes to read",
+                         settings[k].key);
     }
     if (is_hint && value != NULL && strcmp(value, "0") != 0 && strcmp(value, "1") != 0) {
       return onednn_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT,

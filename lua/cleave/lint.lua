@@ -230,7 +230,7 @@ local function lint_unreachable(file, add)
       for _, other in ipairs(rules) do
         if other ~= rule and goes_before(other, rule) and other.spec.where == nil then
           add("warning", rule.line, "unreachable", "fuse '%s' never gets a match: "
-            .. "fuse '%s' in %s has the same pattern and goes first",
+            .. "fuse '%s' in %s has the same pattern and is tried first",
             rule.name, other.name, host.place_text(other.line))
           break
         end
@@ -265,7 +265,7 @@ local function lint_tests(file, add)
     end
     if not negative then
       add("note", rule.line, "no-negative-test",
-        "%s '%s' has no test of what it must leave alone (expect_not)", rule.kind, rule.name)
+        "%s '%s' has no test of a graph that it must not match (expect_not)", rule.kind, rule.name)
     end
     ::continue::
   end

@@ -181,7 +181,7 @@ local function reshape(to, tensor, from, entries)
     end
   end
   if open > 1 or (open == 1 and copied > 0) then
-    to.why = "several sizes are open where dimensions have to be joined"
+    to.why = "several unknown sizes would have to be joined"
   end
   to.cost = to.cost + 0.25
   return not to.why and emit(to, "Reshape", tensor.value, shape) or nil

@@ -102,7 +102,7 @@ return {
   },
 
   rewrite "batch_norm_conv" {
-    doc = "Batch norm after Conv goes into its weights and bias.",
+    doc = "Folds batch norm after Conv into its weights and bias.",
     enabled = batch_norm,
     pattern = op { "Conv", as = "product", inputs = { X = any "x", W = constant "weights" } }
       >> norm(),
@@ -117,7 +117,7 @@ return {
   },
 
   rewrite "batch_norm_conv_transpose" {
-    doc = "Batch norm after ConvTranspose goes into its weights and bias.",
+    doc = "Folds batch norm after ConvTranspose into its weights and bias.",
     enabled = batch_norm,
     pattern = op { "ConvTranspose", as = "product",
       inputs = { X = any "x", W = constant "weights" } } >> norm(),
@@ -132,7 +132,7 @@ return {
   },
 
   rewrite "batch_norm_gemm" {
-    doc = "Batch norm after Gemm goes into its weights and bias.",
+    doc = "Folds batch norm after Gemm into its weights and bias.",
     enabled = batch_norm,
     pattern = op { "Gemm", as = "product", attrs = { beta = 1 },
       inputs = { A = any "x", B = constant "weights" } } >> norm(),

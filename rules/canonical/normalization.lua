@@ -138,11 +138,11 @@ end
 local function check_parameters(x, axis, gamma, beta)
   local sizes = sizes_from(x, axis)
   if not sizes then
-    return false, "the sizes of what is normalized are not known"
+    return false, "the normalized sizes are unknown"
   end
   return (not gamma or equal_lists(gamma.shape, sizes))
       and (not beta or equal_lists(beta.shape, sizes)),
-    "a parameter does not have the shape of what is normalized"
+    "a parameter does not have the normalized shape"
 end
 
 local function number_of(value)
@@ -219,7 +219,7 @@ return {
   },
 
   rewrite "softmax" {
-    doc = "Exponentials over their sum are Softmax, with and without the largest taken off first.",
+    doc = "Exponentials over their sum become Softmax, with or without subtracting the maximum.",
     enabled = softmax,
     pattern = softmax_pattern(),
     where = function(m)

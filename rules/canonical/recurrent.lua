@@ -80,7 +80,7 @@ local function obstacle(m)
   if layer.inputs.sequence_lens then
     return "sequences end at steps of their own"
   elseif attrs.layout ~= 0 or not picks_a_step(m) then
-    return "what is picked is not known to be one step"
+    return "the selected index is not known to be one step"
   elseif not picked(m) then
     return "neither the first nor the last step is picked"
   elseif layer.outputs.Y.shape[1] == 1 then

@@ -2,7 +2,7 @@
 -- Removes nodes that compute nothing: identities of all operators, and transpositions and reshapes
 -- that cancel each other or can be one.
 
-local identities = option.boolean(true, "remove what gives back its input")
+local identities = option.boolean(true, "remove nodes that return their input")
 local views = option.boolean(true, "merge and cancel transpositions and reshapes")
 
 local VIEWS = { "Reshape", "Flatten", "Squeeze", "Unsqueeze" }
@@ -127,7 +127,7 @@ return {
   options = { identities = identities, views = views },
 
   rewrite "identity" {
-    doc = "Identity, Dropout, and casts, slices, pads and such that change nothing, go.",
+    doc = "Removes Identity, Dropout, and casts, slices and pads that change nothing.",
     enabled = identities,
     pattern = op {
       { "Identity", "Dropout", "Cast", "Slice", "Pad", "Expand", "Concat" },
@@ -166,7 +166,7 @@ return {
   },
 
   rewrite "transpose_nothing" {
-    doc = "A Transpose that moves nothing goes; one that moves only dimensions of 1 is a Reshape.",
+    doc = "Removes a Transpose that moves nothing; one that moves dimensions of 1 is a Reshape.",
     enabled = views,
     pattern = op { "Transpose", as = "node", inputs = { any "x" } },
     where = function(m)
@@ -195,7 +195,7 @@ return {
   },
 
   rewrite "view_nothing" {
-    doc = "A Reshape, Flatten, Squeeze or Unsqueeze to the same shape goes.",
+    doc = "Removes a Reshape, Flatten, Squeeze or Unsqueeze to the same shape.",
     enabled = views,
     pattern = op { VIEWS, as = "node", inputs = { any "x" } },
     where = function(m)

@@ -37,7 +37,7 @@ cleave_status_t cleave_set_allocator(const cleave_allocator_t *wanted, cleave_er
   }
   if (atomic_load(&is_used)) {
     return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
-                            "the allocator comes too late: cleave has allocated memory already");
+                            "the allocator must be set before cleave allocates memory");
   }
   allocator = *wanted;
   has_allocator = true;

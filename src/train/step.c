@@ -57,9 +57,9 @@ static cleave_status_t choose_weights(cleave_graph_t *graph, const cleave_train_
   }
   for (size_t k = 0; k < options->weight_count && status == CLEAVE_OK; k++) {
     if (!matched[k]) {
-      status = cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
-                                "weights '%.100s': no constant of floating-point numbers has such a name",
-                                options->weights[k]);
+      status =
+          cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                           "weights '%.100s': no floating-point constant has this name", options->weights[k]);
     }
   }
   cleave_free(matched);

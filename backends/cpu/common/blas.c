@@ -103,7 +103,7 @@ static void load(void) {
   is_limited = has_limit(RLIMIT_AS) || has_limit(RLIMIT_DATA);
   if (is_limited && !has_space(LIBRARY_MIB)) {
     (void)snprintf(trouble, sizeof trouble,
-                   "cpu: OpenBLAS needs %d MiB of address space, and there are fewer (ulimit -v): matrix "
+                   "cpu: OpenBLAS needs %d MiB of address space, but less is available (ulimit -v): matrix "
                    "products take plain loops, which are slow",
                    LIBRARY_MIB);
     return;
@@ -113,7 +113,7 @@ static void load(void) {
   if (library == NULL) {
     const char *reason = dlerror();
     (void)snprintf(trouble, sizeof trouble,
-                   "cpu: OpenBLAS does not load, matrix products take plain loops, which are slow: %.120s",
+                   "cpu: OpenBLAS does not load, matrix products use plain loops, which are slow: %.120s",
                    reason == NULL ? CPU_OPENBLAS_NAME : reason);
     return;
   }
@@ -125,7 +125,7 @@ static void load(void) {
                      find(library, "openblas_set_num_threads", &set_num_threads);
   if (!is_complete) {
     (void)snprintf(trouble, sizeof trouble,
-                   "cpu: %.120s is not OpenBLAS: matrix products take plain loops, which are slow",
+                   "cpu: %.120s is not OpenBLAS: matrix products use plain loops, which are slow",
                    CPU_OPENBLAS_NAME);
     return;
   }
@@ -138,7 +138,7 @@ static void load(void) {
     if (count == 0 || sem_init(&buffers, 0, count) != 0) {
       (void)snprintf(trouble, sizeof trouble,
                      "cpu: OpenBLAS needs %d MiB of address space for a product, and there are fewer (ulimit "
-                     "-v): matrix products take plain loops, which are slow",
+                     "-v): matrix products use plain loops, which are slow",
                      BUFFER_MIB);
       return;
     }

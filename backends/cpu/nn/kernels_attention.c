@@ -69,7 +69,7 @@ static cleave_status_t attention_prepare(cpu_prepare_t *prepare, void *opaque, c
   if ((cpu_input_dtype(prepare, PAST_KEY) == CLEAVE_DTYPE_UNKNOWN) !=
       (cpu_input_dtype(prepare, PAST_VALUE) == CLEAVE_DTYPE_UNKNOWN)) {
     return cpu_fail(message, CLEAVE_ERROR_UNSUPPORTED,
-                    "past_key and past_value go together, only one is there");
+                    "expected past_key and past_value, found only one of them");
   }
   state->query_heads = cleave_view_int(node, "q_num_heads", 0);
   state->key_heads = cleave_view_int(node, "kv_num_heads", 0);

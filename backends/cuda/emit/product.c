@@ -167,7 +167,7 @@ static cleave_status_t emit_batches(cuda_plan_t *plan, const cleave_node_view_t 
   product->batch_strides[2] = batch->rank > 0 ? batch->d[widest] : 0;
   calls = product->batches > 0 ? calls / product->batches : 0;
   if (calls > MAX_CALLS) {
-    return cuda_plan_refuse(plan, CLEAVE_REASON_SIZE, "its batches would take more than %d calls", MAX_CALLS);
+    return cuda_plan_refuse(plan, CLEAVE_REASON_SIZE, "its batches would need more than %d calls", MAX_CALLS);
   }
   for (int64_t call = 0; call < calls; call++) {
     int64_t rest = call;

@@ -406,7 +406,7 @@ static cleave_status_t expand_rms(builder_t *builder) {
   const int64_t axis_count = shape.rank - axis;
   for (int32_t d = axis; d < shape.rank && axes != NULL; d++) {
     if (shape.dims[d] < 1) {
-      return refuse(builder, "the size of what is normalized is unknown");
+      return refuse(builder, "the normalized size is unknown");
     }
     count *= (double)shape.dims[d];
     reduced.dims[d] = 1;

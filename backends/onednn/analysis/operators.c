@@ -212,7 +212,7 @@ static cleave_status_t check_layer_normalization(analysis_t *analysis, node_t *n
   for (uint32_t k = 1; k < node->input_count && k < 3 && x.rank >= 0; k++) {
     if (node->inputs[k] != CLEAVE_INDEX_NONE &&
         !fits_normalized(analysis, node->inputs[k], &x, onednn_axis(kernel->axis, x.rank))) {
-      return refuse(analysis, node, "its scale or bias does not have the shape of what is normalized");
+      return refuse(analysis, node, "its scale or bias does not have the normalized shape");
     }
   }
   return CLEAVE_OK;
@@ -289,7 +289,7 @@ static cleave_status_t check_slice(analysis_t *analysis, node_t *node, onednn_ke
     for (uint32_t k = 0; k < count; k++) {
       int32_t axis = onednn_axis(named ? axis_list[k] : (int64_t)k, x.rank);
       if (list[k] < 1) {
-        return refuse(analysis, node, "a step that goes back");
+        return refuse(analysis, node, "a negative step");
       }
       // Strides that overlap the next row, even if no element does, are none for oneDNN.
       if (list[k] > 1 && axis > 0 &&

@@ -79,7 +79,7 @@ bool onednn_pointwise_arithmetic(const cleave_node_view_t *node) {
 
 static cleave_status_t list_full(const onednn_unit_t *unit, const cleave_node_view_t *node) {
   return onednn_fail(unit->analysis->message, CLEAVE_ERROR_UNSUPPORTED,
-                     "oneDNN takes at most %d post-ops; '%s' is one more", ONEDNN_MAX_POSTS,
+                     "oneDNN supports at most %d post-ops, '%s' would be one more", ONEDNN_MAX_POSTS,
                      onednn_node_name(node));
 }
 

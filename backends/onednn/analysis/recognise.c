@@ -265,7 +265,7 @@ static cleave_status_t recognise_primitive(onednn_unit_t *unit, onednn_kernel_t 
   if (onednn_unit_makes(unit, kernel->source) ||
       (kernel->weights != CLEAVE_INDEX_NONE && onednn_unit_makes(unit, kernel->weights))) {
     return onednn_fail(unit->analysis->message, CLEAVE_ERROR_UNSUPPORTED,
-                       "%s '%s': what makes its input cannot be computed inside it", node->op,
+                       "%s '%s': the producer of its input cannot be computed inside it", node->op,
                        onednn_node_name(node));
   }
   uint32_t next = 0;

@@ -89,7 +89,7 @@ static cleave_status_t read_size(cleave_region_reader_t *self, const json_t *ite
   } else if (json_is_integer(item) && json_integer_value(item) >= 0) {
     *out_size = json_integer_value(item);
   } else if (!json_is_null(item)) {
-    return cleave_reader_fail(&self->base, "shape: expected sizes, names, and null for what is not known");
+    return cleave_reader_fail(&self->base, "shape: expected sizes, names, and null for unknown sizes");
   }
   return CLEAVE_OK;
 }
@@ -226,7 +226,7 @@ static cleave_status_t get_attributes(cleave_json_reader_t *reader, const json_t
   return in_order ? CLEAVE_OK
                   : cleave_reader_fail(reader, is_sorted
                                                    ? "attributes: expected in order of their names, each once"
-                                                   : "attributes: one is there twice");
+                                                   : "attributes: a name occurs twice");
 }
 
 /* ---- nodes and fusions ---- */

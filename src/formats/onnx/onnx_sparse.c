@@ -23,7 +23,7 @@ static cleave_status_t parse_part(cleave_onnx_source_t *source, const cleave_pro
   cleave_protobuf_t message;
   CLEAVE_TRY(cleave_protobuf_enter(reader, field, "TensorProto", &message, error));
   if (*tensor != NULL) {
-    return cleave_error_set(error, CLEAVE_ERROR_FORMAT, "field %u is there twice", (unsigned)field->number);
+    return cleave_error_set(error, CLEAVE_ERROR_FORMAT, "field %u occurs twice", (unsigned)field->number);
   }
   return cleave_onnx_tensor_parse(source, &message, out_name, tensor, error);
 }
@@ -110,7 +110,7 @@ static cleave_status_t scatter(const sparse_fields_t *fields, cleave_tensor_t *d
       return cleave_error_set(error, CLEAVE_ERROR_FORMAT, "index %lld is outside of its shape", (long long)k);
     }
     if (place <= last) {
-      return cleave_error_set(error, CLEAVE_ERROR_FORMAT, "index %lld is not behind the one before it",
+      return cleave_error_set(error, CLEAVE_ERROR_FORMAT, "index %lld is not above the one before it",
                               (long long)k);
     }
     memcpy(to + (size_t)place * bytes, from + (size_t)k * bytes, bytes);

@@ -141,7 +141,7 @@ static cleave_status_t collect_ellipsis(cleave_infer_t *infer, const cleave_eins
     *out_rank = cleave_shape_broadcast(*out_rank, dims, fact->rank - term->count,
                                        fact->rank > 0 ? fact->dims + term->ellipsis : NULL, dims);
     if (*out_rank < 0) {
-      return cleave_infer_fail(infer, error, "what '...' stands for does not broadcast");
+      return cleave_infer_fail(infer, error, "the dimensions of '...' do not broadcast");
     }
   }
   return CLEAVE_OK;

@@ -97,7 +97,7 @@ static cleave_status_t read_past(cleave_infer_t *infer, sizes_t *sizes, cleave_e
   cleave_fact_t *key = cleave_infer_input(infer, PAST_KEY);
   cleave_fact_t *value = cleave_infer_input(infer, PAST_VALUE);
   if ((key == NULL) != (value == NULL)) {
-    return cleave_infer_fail(infer, error, "past_key and past_value go together, only one is there");
+    return cleave_infer_fail(infer, error, "expected past_key and past_value, found only one of them");
   }
   if (key == NULL) {
     return CLEAVE_OK;

@@ -304,7 +304,7 @@ cleave_status_t cleave_infer_expand(cleave_infer_t *infer, cleave_error_t *error
   cleave_dim_t dims[CLEAVE_MAX_RANK];
   int32_t wide = cleave_shape_broadcast(input->rank, input->dims, rank, target, dims);
   if (wide < 0) {
-    return cleave_infer_fail(infer, error, "the input does not broadcast to the shape asked for");
+    return cleave_infer_fail(infer, error, "the input does not broadcast to the requested shape");
   }
   CLEAVE_TRY(cleave_infer_set_shape(infer, output, wide, dims, error));
   return cleave_infer_fold_pointwise(infer, &input, 1, output, error);

@@ -160,7 +160,7 @@ static cleave_status_t check_children(checker_t *checker, uint32_t index, uint32
     }
     if (child->kind == CLEAVE_PATTERN_VARIADIC ||
         (child->kind == CLEAVE_PATTERN_GROUP && node->kind != CLEAVE_PATTERN_ONEOF)) {
-      return refuse(checker, index, "pattern has a part where none of its kind can be");
+      return refuse(checker, index, "pattern has a part at a place where its kind is not allowed");
     }
     if (child->kind == CLEAVE_PATTERN_ABSENT && node->kind != CLEAVE_PATTERN_ONEOF) {
       return refuse(checker, index, "only an input can be absent");

@@ -78,7 +78,7 @@ static cleave_status_t find_rules(const cleave_why_builder_t *builder, bool *wan
     const cleave_gradient_rule_t *gradient = found ? NULL : find_gradient(builder->request, name);
     if (gradient != NULL) {
       return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
-                              "why: gradient '%s' (%s:%d) takes part in no plan: 'cleave gradient' asks it",
+                              "why: gradient '%s' (%s:%d) is not used in plans, only by 'cleave gradient'",
                               name, gradient->file, (int)gradient->line);
     }
     if (!found) {

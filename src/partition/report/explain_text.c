@@ -180,8 +180,8 @@ static void print_verdict(const printer_t *printer, const cleave_why_node_t *nod
     case CLEAVE_FATE_LOST: print_lost(printer, node, verdict); break;
     case CLEAVE_FATE_MISSED: print_missed(printer, node, verdict); break;
     case CLEAVE_FATE_OUTSIDE:
-      cleave_text_show(text, "nothing of it is about this node%s%s",
-                       verdict->reason[0] == '\0' ? "" : ": it ", verdict->reason);
+      cleave_text_show(text, "none of it concerns this node%s%s", verdict->reason[0] == '\0' ? "" : ": it ",
+                       verdict->reason);
       cleave_text_add(text, "\n");
       break;
   }

@@ -101,7 +101,7 @@ cleave_status_t cleave_editor_add_node(cleave_editor_t *editor, const cleave_op_
   for (uint32_t k = 0; k < node->input_count; k++) {
     if (cleave_value_exists(node->inputs[k]) && !is_live(editor->graph, node->inputs[k])) {
       return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
-                              "operator '%s': input %u is value %u, which is not there", op->name,
+                              "operator '%s': input %u is value %u, which does not exist", op->name,
                               (unsigned)k, (unsigned)node->inputs[k].index);
     }
   }
@@ -187,7 +187,7 @@ cleave_status_t cleave_editor_add_input(cleave_editor_t *editor, const char *nam
 cleave_status_t cleave_editor_name_node(cleave_editor_t *editor, cleave_node_t node, const char *name,
                                         cleave_error_t *error) {
   if (!cleave_node_is_live(editor->graph, node)) {
-    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "name '%s': node %u is not there", name,
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "name '%s': node %u does not exist", name,
                             (unsigned)node.index);
   }
   cleave_string_t text;
@@ -204,7 +204,7 @@ cleave_status_t cleave_editor_name_node(cleave_editor_t *editor, cleave_node_t n
 cleave_status_t cleave_editor_name_value(cleave_editor_t *editor, cleave_value_t value, const char *name,
                                          cleave_error_t *error) {
   if (!is_live(editor->graph, value)) {
-    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "name '%s': value %u is not there", name,
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "name '%s': value %u does not exist", name,
                             (unsigned)value.index);
   }
   CLEAVE_TRY(cleave_graph_set_value_name(editor->graph, value, name, error));

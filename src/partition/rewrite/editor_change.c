@@ -7,7 +7,8 @@
 #include "partition/rewrite/editor.h"
 
 static cleave_status_t refuse(cleave_error_t *error, const char *what, uint32_t index) {
-  return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "%s %u is not there", what, (unsigned)index);
+  return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "%s %u does not exist", what,
+                          (unsigned)index);
 }
 
 static bool value_is_live(const cleave_graph_t *graph, cleave_value_t value) {

@@ -368,7 +368,7 @@ static cleave_status_t is_wanted(cleave_rewriter_t *rewriter, cleave_rule_run_t 
   const cleave_rule_t *rule = run->rule;
   *out_yes = false;
   if (rewriter->outputs.count == 0) {
-    return refuse(rewriter, run, "nothing reads what the match makes", "", error);
+    return refuse(rewriter, run, "no node reads a result of the match", "", error);
   }
   bool yes = true;
   if (rule->where != NULL) {

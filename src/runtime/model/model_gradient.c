@@ -148,7 +148,7 @@ static cleave_status_t add_outputs(job_t *job, const char *loss, const char *con
     return cleave_error_set(
         error, CLEAVE_ERROR_INVALID_ARGUMENT,
         "loss '%.100s': it depends on no floating-point constant of the model with one or more "
-        "dimensions: name what to differentiate by",
+        "dimensions: name the values to differentiate by",
         loss);
   }
   return CLEAVE_OK;

@@ -241,7 +241,7 @@ cleave_handle_t *cleave_handle_check(lua_State *state, int index, cleave_handle_
       of_call ? script->subject != NULL && handle->serial == script->call_serial
               : script->graph != NULL && handle->serial == script->serial && is_live(script->graph, handle);
   if (!current) {
-    cleave_script_raise(state, "this %s is gone: %s", KIND_NAMES[kind],
+    cleave_script_raise(state, "this %s is no longer valid: %s", KIND_NAMES[kind],
                         of_call ? "it lives as long as the call that it was made for"
                                 : "it is of another graph, or was removed");
   }

@@ -10,7 +10,7 @@ static int host_function_info(lua_State *state) {
   lua_settop(state, 1);
   lua_pushvalue(state, 1);
   if (lua_getinfo(state, ">Su", &record) == 0) {
-    return cleave_script_raise(state, "the function says nothing about itself");
+    return cleave_script_raise(state, "the function has no description");
   }
   lua_newtable(state); /* 2 */
   lua_pushinteger(state, record.linedefined);

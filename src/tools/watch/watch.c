@@ -144,7 +144,7 @@ static cleave_status_t check_files(const cleave_rules_watch_t *watch, cleave_err
   for (size_t k = 0; k < watch->request.source_count; k++) {
     const char *path = watch->request.sources[k].path;
     if (access(path, F_OK) != 0) {
-      return cleave_error_set(error, CLEAVE_ERROR_IO, "%s: the file is gone", path);
+      return cleave_error_set(error, CLEAVE_ERROR_IO, "%s: the file was removed", path);
     }
   }
   return CLEAVE_OK;
@@ -371,8 +371,7 @@ cleave_status_t cleave_rules_watch_measure(cleave_rules_watch_t *watch, uint32_t
                                            const cleave_reload_t **out_reload, cleave_error_t *error) {
   *out_reload = NULL;
   if (watch->reload.runs == 0 || watch->reload.status != CLEAVE_OK) {
-    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
-                            "there is no reload whose plans have been measured");
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "no reload has measured plans");
   }
   for (uint32_t k = 0; k < pairs; k++) {
     CLEAVE_TRY(cleave_paired_run(&watch->paired, watch->previous.session, watch->current.session, error));

@@ -140,6 +140,6 @@ also "a right one passes" '^1 passed, 1 failed'
 also "one without a test" "note: gradient 'Cosh': no test with gradient = true has the operator \[untested\]"
 check "gradients are listed" 0 'gradient  *Exp' "$program" rules two.lua
 check "and no rules of a plan" 0 '0 regions, 0 fusions' "$program" partition square.lua --rules two.lua
-check "why says where they are asked" 1 "why: gradient 'Exp' (two.lua:2) takes part in no plan: 'cleave gradient' asks it" \
+check "why says where they are asked" 1 "why: gradient 'Exp' (two.lua:2) is not used in plans, only by 'cleave gradient'" \
   "$program" why square.lua --rules two.lua --rule Exp
 finish

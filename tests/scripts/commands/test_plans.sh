@@ -203,7 +203,7 @@ echo 'return 5' >edited.lua
 await "says what is wrong" 'error: edited.lua:1: the file returns 5: end it with'
 await "keeps the plan" 'the plan before stays in use'
 rm edited.lua
-await "says that the file is gone" 'error: edited.lua: the file is gone'
+await "says that the file is gone" 'error: edited.lua: the file was removed'
 cat rules.lua >edited.lua
 await "takes up a file that came back" 'product     MatMul+Add       0      1'
 kill -INT "$watcher"

@@ -29,7 +29,7 @@ for kib in 150000 300000; do
   check "partition in $kib KiB" 0 '' short $kib "$program" partition "$folder/product.lua" --rules "$folder/rules.lua" -o "$folder/plan.txt"
   check "a product in $kib KiB" 0 'all outputs match' \
     short $kib "$program" run "$folder/product.lua" --rules "$folder/rules.lua" --verify --threads 1 --log warning
-  also "why OpenBLAS is left out in $kib KiB" 'OpenBLAS needs 512 MiB of address space, and there are fewer (ulimit -v)'
+  also "why OpenBLAS is left out in $kib KiB" 'OpenBLAS needs 512 MiB of address space, but less is available (ulimit -v)'
 done
 # Limited, with room for the library and one or two products at a time.
 for kib in 700000 900000; do

@@ -70,22 +70,23 @@ static void expect_gone(const char *head, const char *rule, const char *message)
 
 UNIT_TEST(a_node_of_a_graph_that_is_gone_is_refused) {
   expect_gone("", WHERE("if kept then return kept.op == 'Exp' end kept = m.x return true"),
-              "a.lua:4: fuse 'r': this node is gone: it is of another graph, or was removed; at Exp 'Exp_0'");
+              "a.lua:4: fuse 'r': this node is no longer valid: it is of another graph, or was removed; at "
+              "Exp 'Exp_0'");
 }
 
 UNIT_TEST(a_value_of_a_graph_that_is_gone_is_refused) {
-  expect_gone(
-      "", WHERE("if kept then return kept.rank == 1 end kept = m.x.outputs[1] return true"),
-      "a.lua:4: fuse 'r': this value is gone: it is of another graph, or was removed; at Exp 'Exp_0'");
+  expect_gone("", WHERE("if kept then return kept.rank == 1 end kept = m.x.outputs[1] return true"),
+              "a.lua:4: fuse 'r': this value is no longer valid: it is of another graph, or was removed; at "
+              "Exp 'Exp_0'");
 }
 
 UNIT_TEST(views_of_a_node_that_is_gone_are_refused) {
-  expect_gone(
-      "", WHERE("if kept then return kept[1] end kept = m.x.inputs return true"),
-      "a.lua:4: fuse 'r': this inputs is gone: it is of another graph, or was removed; at Exp 'Exp_0'");
-  expect_gone(
-      "", WHERE("if kept then return #kept == 1 end kept = m.x.outputs return true"),
-      "a.lua:4: fuse 'r': this outputs is gone: it is of another graph, or was removed; at Exp 'Exp_0'");
+  expect_gone("", WHERE("if kept then return kept[1] end kept = m.x.inputs return true"),
+              "a.lua:4: fuse 'r': this inputs is no longer valid: it is of another graph, or was removed; at "
+              "Exp 'Exp_0'");
+  expect_gone("", WHERE("if kept then return #kept == 1 end kept = m.x.outputs return true"),
+              "a.lua:4: fuse 'r': this outputs is no longer valid: it is of another graph, or was removed; "
+              "at Exp 'Exp_0'");
 }
 
 UNIT_TEST(a_graph_that_is_gone_is_refused) {
@@ -93,19 +94,20 @@ UNIT_TEST(a_graph_that_is_gone_is_refused) {
       "",
       "  region 'r' { selector = function(graph) if kept then local n = kept.node_count end kept = graph "
       "return { select = function() return true end } end, ops = nil },",
-      "a.lua:4: region 'r': this graph is gone: it is of another graph, or was removed");
+      "a.lua:4: region 'r': this graph is no longer valid: it is of another graph, or was removed");
 }
 
 UNIT_TEST(nodes_of_a_list_of_a_graph_that_is_gone_are_refused) {
   expect_gone("",
               "  region 'r' { selector = function(graph) kept = kept or graph.nodes local op = kept[1].op "
               "return { select = function() return true end } end },",
-              "a.lua:4: region 'r': this node is gone: it is of another graph, or was removed");
+              "a.lua:4: region 'r': this node is no longer valid: it is of another graph, or was removed");
 }
 
 UNIT_TEST(a_method_of_a_node_that_is_gone_is_refused) {
   expect_gone("", WHERE("if kept then return kept[1](kept[2], 'x') end kept = { m.x.attr, m.x } return true"),
-              "a.lua:4: fuse 'r': this node is gone: it is of another graph, or was removed; at Exp 'Exp_0'");
+              "a.lua:4: fuse 'r': this node is no longer valid: it is of another graph, or was removed; at "
+              "Exp 'Exp_0'");
 }
 
 UNIT_TEST(a_coroutine_that_holds_a_handle_is_refused_too) {
@@ -114,7 +116,8 @@ UNIT_TEST(a_coroutine_that_holds_a_handle_is_refused_too) {
       "end end",
       WHERE("kept = kept or coroutine.wrap(read) local op = kept(m.x) if op ~= 'Exp' then error(op, 0) end "
             "return true"),
-      "a.lua:2: fuse 'r': this node is gone: it is of another graph, or was removed; at Exp 'Exp_0'");
+      "a.lua:2: fuse 'r': this node is no longer valid: it is of another graph, or was removed; at Exp "
+      "'Exp_0'");
 }
 
 UNIT_TEST(comparing_and_showing_what_is_gone_is_harmless) {
@@ -142,16 +145,18 @@ UNIT_TEST(handles_of_gone_graphs_stay_keys_of_tables) {
 
 UNIT_TEST(a_match_lives_for_one_call) {
   expect_gone("", WHERE("if kept then return kept.x end kept = m return true"),
-              "a.lua:4: fuse 'r': this match is gone: it lives as long as the call that it was made for; at "
+              "a.lua:4: fuse 'r': this match is no longer valid: it lives as long as the call that it was "
+              "made for; at "
               "Exp 'Exp_0'");
 }
 
 UNIT_TEST(a_proposed_region_lives_for_one_call) {
-  expect_gone("",
-              "  region 'r' { ops = { 'Exp' }, review = function(sub) if kept then return kept.flops > 0 end "
-              "kept = sub return true end },",
-              "a.lua:4: region 'r': this subgraph is gone: it lives as long as the call that it was made "
-              "for; at Exp 'Exp_0'");
+  expect_gone(
+      "",
+      "  region 'r' { ops = { 'Exp' }, review = function(sub) if kept then return kept.flops > 0 end "
+      "kept = sub return true end },",
+      "a.lua:4: region 'r': this subgraph is no longer valid: it lives as long as the call that it was made "
+      "for; at Exp 'Exp_0'");
 }
 
 UNIT_TEST(a_match_is_no_region_and_no_node) {
@@ -233,7 +238,7 @@ UNIT_TEST(a_pass_that_changes_the_graph_keeps_old_handles_out) {
   cleave_error_t error = CLEAVE_ERROR_INIT;
   cleave_status_t status = run(&fixture, &error);
   /* The node may be there until dead ones are removed; it may not be read once it is not. */
-  ck_assert_msg(status == CLEAVE_OK || strstr(error.message, "this node is gone") != NULL, "%s",
+  ck_assert_msg(status == CLEAVE_OK || strstr(error.message, "this node is no longer valid") != NULL, "%s",
                 error.message);
   close_fixture(&fixture);
 }

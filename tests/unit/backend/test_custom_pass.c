@@ -204,16 +204,17 @@ static cleave_status_t try_ids(const cleave_graph_editor_t *g, cleave_message_t 
   uint32_t value = 7;
   ck_assert_uint_eq(g->value_of(g->graph, 1000), CLEAVE_INDEX_NONE);
   ck_assert_uint_eq(g->node_of(g->graph, CLEAVE_INDEX_NONE), CLEAVE_INDEX_NONE);
-  REFUSED(g->remove_node(g->graph, 1000, m), CLEAVE_ERROR_INVALID_ARGUMENT, "node 1000 is not there");
+  REFUSED(g->remove_node(g->graph, 1000, m), CLEAVE_ERROR_INVALID_ARGUMENT, "node 1000 does not exist");
   REFUSED(g->remove_node(g->graph, exp_node, m), CLEAVE_ERROR_INVALID_ARGUMENT, "'neg' reads it");
   REFUSED(g->set_input(g->graph, exp_node, 0, 1000, m), CLEAVE_ERROR_INVALID_ARGUMENT,
-          "value 1000 is not there");
+          "value 1000 does not exist");
   REFUSED(g->set_input(g->graph, exp_node, 3, exp, m), CLEAVE_ERROR_INVALID_ARGUMENT, "there is no input 4");
   REFUSED(g->set_input(g->graph, exp_node, 0, CLEAVE_INDEX_NONE, m), CLEAVE_ERROR_INVALID_ARGUMENT,
           "cannot be left out");
   REFUSED(g->set_input(g->graph, exp_node, 0, output(g, "leaky"), m), CLEAVE_ERROR_INVALID_ARGUMENT,
           "would close a cycle");
-  REFUSED(g->replace_uses(g->graph, exp, 1000, m), CLEAVE_ERROR_INVALID_ARGUMENT, "value 1000 is not there");
+  REFUSED(g->replace_uses(g->graph, exp, 1000, m), CLEAVE_ERROR_INVALID_ARGUMENT,
+          "value 1000 does not exist");
   REFUSED(
       g->replace_uses(g->graph, g->value_of(g->graph, g->view(g->graph)->inputs[0]), output(g, "leaky"), m),
       CLEAVE_ERROR_INVALID_ARGUMENT, "would close a cycle");
@@ -301,9 +302,9 @@ static cleave_status_t use_what_was_removed(const cleave_graph_editor_t *g, clea
   uint32_t neg_node = node(g, "neg");
   CLEAVE_TRY(g->replace_uses(g->graph, neg, exp, m));
   CLEAVE_TRY(g->remove_node(g->graph, neg_node, m));
-  REFUSED(g->remove_node(g->graph, neg_node, m), CLEAVE_ERROR_INVALID_ARGUMENT, "is not there");
-  REFUSED(g->replace_uses(g->graph, exp, neg, m), CLEAVE_ERROR_INVALID_ARGUMENT, "is not there");
-  REFUSED(g->set_input(g->graph, neg_node, 0, exp, m), CLEAVE_ERROR_INVALID_ARGUMENT, "is not there");
+  REFUSED(g->remove_node(g->graph, neg_node, m), CLEAVE_ERROR_INVALID_ARGUMENT, "does not exist");
+  REFUSED(g->replace_uses(g->graph, exp, neg, m), CLEAVE_ERROR_INVALID_ARGUMENT, "does not exist");
+  REFUSED(g->set_input(g->graph, neg_node, 0, exp, m), CLEAVE_ERROR_INVALID_ARGUMENT, "does not exist");
   return CLEAVE_OK;
 }
 

@@ -102,8 +102,8 @@ UNIT_TEST(steps_of_a_pass_are_checked_as_in_this_process) {
   static const char *const CASES[][2] = {
       {"pass=all", "add_constant(g->graph, \"half\", &half, &constant, &said): 0"},
       {"pass=input", "the graph has this name already"},
-      {"pass=wrong", "node 100000 is not there"},
-      {"pass=removed", "is not there"},
+      {"pass=wrong", "node 100000 does not exist"},
+      {"pass=removed", "does not exist"},
       {"pass=self", "\"Same\""},
       {"pass=fail", "change' of library 'bad_rules': run: enough of it"},
       {"pass=large", "have more than 64 MiB"},

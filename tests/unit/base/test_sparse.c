@@ -174,7 +174,7 @@ UNIT_TEST(onnx_coordinates_that_do_not_fit_are_refused) {
   refuses(&(coordinates_t){"3 2", (int64_t[]){1, -1}, 2, 0}, CLEAVE_ERROR_FORMAT, outside);
   refuses(&(coordinates_t){"3 2", (int64_t[]){0, 0, 0, 2}, 2, 2}, CLEAVE_ERROR_FORMAT, outside);
   refuses(&(coordinates_t){"3 2", (int64_t[]){0, 0, INT64_MAX, 1}, 2, 2}, CLEAVE_ERROR_FORMAT, outside);
-  const char *order = "model: sparse tensor 'w': index 1 is not behind the one before it";
+  const char *order = "model: sparse tensor 'w': index 1 is not above the one before it";
   refuses(&(coordinates_t){"3 2", (int64_t[]){4, 4}, 2, 0}, CLEAVE_ERROR_FORMAT, order);
   refuses(&(coordinates_t){"3 2", (int64_t[]){1, 0, 0, 1}, 2, 2}, CLEAVE_ERROR_FORMAT, order);
   refuses(&(coordinates_t){"3 2", (int64_t[]){0, 0, 0}, 1, 3}, CLEAVE_ERROR_FORMAT,

@@ -184,7 +184,7 @@ UNIT_TEST(attention_refuses_what_does_not_fit) {
       {"f32[1,2,2,3] 1; f32[1,2,2,3] 1; f32[1,2,2,3] 1; f32[1,1,1,1,2] 1", "", CLEAVE_ERROR_SHAPE,
        "the mask does not broadcast"},
       {"f32[1,2,2,3] 1; f32[1,2,2,3] 1; f32[1,2,2,3] 1; -; f32[1,2,1,3] 1", "", CLEAVE_ERROR_UNSUPPORTED,
-       "past_key and past_value go together"},
+       "expected past_key and past_value, found only one"},
       {"f32[1,2,2,3] 1; f32[1,2,2,3] 1; f32[1,2,2,3] 1; -; f32[1,2,1,3] 1; f32[1,2,2,3] 1", "",
        CLEAVE_ERROR_SHAPE, "past_key or past_value"},
       {"f32[1,2,2,3] 1; f32[1,2,2,3] 1; f32[1,2,2,3] 1", "qk_matmul_output_mode=4", CLEAVE_ERROR_UNSUPPORTED,

@@ -120,7 +120,7 @@ static void refuses(const char *key, const char *value, const char *message_part
 }
 
 UNIT_TEST(refuses_settings_that_it_does_not_know) {
-  refuses("colour", "red", "setting 'colour' is unknown; there are: hint.recompiles, and spare_bytes");
+  refuses("colour", "red", "setting 'colour' is unknown; expected hint.recompiles, or spare_bytes");
   refuses("colour", NULL, "setting 'colour' is unknown");
   refuses("spare_bytes", "1", "setting 'spare_bytes' is unknown");
   refuses("hint.recompiles", "yes", "hint.recompiles: expected 0 or 1, found 'yes'");

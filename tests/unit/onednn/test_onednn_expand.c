@@ -190,7 +190,7 @@ UNIT_TEST(refuses_attention_that_primitives_cannot_say) {
     onednn_refuses(cases[k].text, reason);
   }
   onednn_refuses("x [2,?] = input\ng [?] = input\ny [2,?] = RMSNormalization(x, g)\n",
-                 "RMSNormalization 'node': the size of what is normalized is unknown");
+                 "RMSNormalization 'node': the normalized size is unknown");
   onednn_refuses(
       "q [1,2,5,8] = input\nk [1,2,5,8] = input\nv [1,2,5,8] = input\n"
       "{\na [1,2,5,8] = Attention(q, k, v)\ny [1,2,5,8] = Relu(a)\n}",

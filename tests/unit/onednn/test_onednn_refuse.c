@@ -71,7 +71,7 @@ UNIT_TEST(refuses_more_post_ops_than_there_are) {
     (void)snprintf(text + used, sizeof(text) - used, "v%d [2,8] = Tanh(v%d)\n", k + 1, k);
   }
   strncat(text, "}", sizeof(text) - strlen(text) - 1);
-  onednn_refuses(text, "oneDNN takes at most 32 post-ops; 'node' is one more");
+  onednn_refuses(text, "oneDNN supports at most 32 post-ops, 'node' would be one more");
 }
 
 UNIT_TEST(refuses_what_is_not_constant_or_not_float32) {
@@ -107,7 +107,7 @@ UNIT_TEST(refuses_geometry_that_differs) {
   onednn_refuses(
       "x [8,9] = input\nb i64[1] = 7\ne i64[1] = 0\na i64[1] = 0\nk i64[1] = -1\n"
       "y [7,9] = Slice(x, b, e, a, k)",
-      "Slice 'node': a step that goes back");
+      "Slice 'node': a negative step");
 }
 
 UNIT_TEST(refuses_tensors_without_elements) {

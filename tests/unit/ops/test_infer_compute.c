@@ -191,7 +191,7 @@ UNIT_TEST(attention_finds_heads_lengths_and_sizes) {
       {"Attention", "f32[1,2,2,4] f32[1,2,5,4] f32[1,2,5,4] f32[3]", "",
        "!dimension 0 of the mask is 3, which does not broadcast to 5", NULL},
       {"Attention", "f32[1,2,2,4] f32[1,2,5,4] f32[1,2,5,4] - f32[1,2,5,4]", "",
-       "!past_key and past_value go together", NULL},
+       "!expected past_key and past_value, found only one", NULL},
       {"Attention", "f32[1,9223372036854775807,1,1] f32[1,1,1,1] f32[1,1,1,9223372036854775807]", "",
        "f32[1,9223372036854775807,1,9223372036854775807]", NULL},
   };

@@ -101,7 +101,7 @@ UNIT_TEST(joins_and_splits_add_up) {
       {"CenterCropPad", "f32[10,7,3] i64(6,8)", "axes=0,1", "f32[6,8,3]", NULL},
       {"Expand", "f32[3,1] i64(2,1,6)", "", "f32[2,3,6]", NULL},
       {"Expand", "f32[1,T] i64[2]", "", "f32[?,?]", NULL},
-      {"Expand", "f32[3] i64(4)", "", "!the input does not broadcast to the shape asked for", NULL},
+      {"Expand", "f32[3] i64(4)", "", "!the input does not broadcast to the requested shape", NULL},
   };
   INFER_CASES(cases);
 }

@@ -265,7 +265,7 @@ UNIT_TEST(members_have_their_types_and_ranges) {
 }
 
 UNIT_TEST(steps_that_cannot_be_are_refused) {
-  ck_assert_str_eq(perform(STEP("remove_node", "\"node\":77")), "change 0: node 77 is not there");
+  ck_assert_str_eq(perform(STEP("remove_node", "\"node\":77")), "change 0: node 77 does not exist");
   ck_assert_str_eq(perform(STEP("remove_node", "\"node\":0")),
                    "change 0: node 'a' cannot be removed: 'b' reads it");
   ck_assert_str_eq(
@@ -282,10 +282,10 @@ UNIT_TEST(steps_that_cannot_be_are_refused) {
   ck_assert_str_eq(perform(STEP("replace_uses", "\"from\":1,\"value\":0,\"since\":0")),
                    "change 0: replace_uses: nodes of the graph itself are not new");
   ck_assert_str_eq(perform(STEP("replace_uses", "\"from\":900,\"value\":0,\"since\":2")),
-                   "change 0: value 900 is not there");
+                   "change 0: value 900 does not exist");
   ck_assert_str_eq(
       perform(STEP("add_node", "\"op\":\"Relu\",\"name\":\"n\",\"inputs\":[55],\"outputs\":1,\"node\":2")),
-      "change 0: operator 'Relu': input 0 is value 55, which is not there");
+      "change 0: operator 'Relu': input 0 is value 55, which does not exist");
   ck_assert_str_eq(
       perform(STEP("add_node", "\"op\":\"Relu\",\"name\":\"n\",\"inputs\":[0],\"outputs\":1,\"node\":9")),
       "change 0: add_node: it makes another node");
@@ -293,9 +293,9 @@ UNIT_TEST(steps_that_cannot_be_are_refused) {
       perform(STEP("add_input", "\"name\":\"x\",\"dtype\":\"float32\",\"shape\":null,\"value\":3")),
       "change 0: input 'x': the graph has one already");
   ck_assert_str_eq(perform(STEP("name_value", "\"name\":\"x\",\"value\":44")),
-                   "change 0: name 'x': value 44 is not there");
+                   "change 0: name 'x': value 44 does not exist");
   ck_assert_str_eq(perform(STEP("name_node", "\"name\":\"x\",\"node\":44")),
-                   "change 0: name 'x': node 44 is not there");
+                   "change 0: name 'x': node 44 does not exist");
 }
 
 UNIT_TEST(any_member_may_be_anything) {

@@ -276,7 +276,7 @@ UNIT_TEST(a_step_that_fails_changes_nothing) {
       cleave_editor_add_node(
           &editor, find_op("Relu"),
           &(cleave_edit_t){.name = "n", .inputs = &wrong, .input_count = 1, .output_count = 1}, &node, e),
-      CLEAVE_ERROR_INVALID_ARGUMENT, "operator 'Relu': input 0 is value 8, which is not there");
+      CLEAVE_ERROR_INVALID_ARGUMENT, "operator 'Relu': input 0 is value 8, which does not exist");
   cleave_value_t two[2] = {a, a};
   ck_assert_int_ne(
       cleave_editor_add_node(
@@ -303,9 +303,9 @@ UNIT_TEST(a_step_that_fails_changes_nothing) {
   unit_fails(cleave_editor_set_output(&editor, 1, a, e), CLEAVE_ERROR_INVALID_ARGUMENT,
              "the graph has 1 outputs: there is no output 2");
   unit_fails(cleave_editor_replace_uses(&editor, wrong, a, e), CLEAVE_ERROR_INVALID_ARGUMENT,
-             "value 8 is not there");
+             "value 8 does not exist");
   unit_fails(cleave_editor_remove_node(&editor, (cleave_node_t){99}, e), CLEAVE_ERROR_INVALID_ARGUMENT,
-             "node 99 is not there");
+             "node 99 does not exist");
   ck_assert_uint_eq(cleave_graph_node_bound(graph), nodes);
   ck_assert_uint_eq(cleave_graph_value_bound(graph), values);
   unit_ok(cleave_graph_verify(graph, e));

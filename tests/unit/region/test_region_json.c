@@ -319,7 +319,7 @@ UNIT_TEST(every_kind_of_damage_is_refused_with_its_place) {
   refused("\"nodes\":[0,1],\"labels\"", "\"nodes\":[0],\"labels\"",
           "expected nodes, and a label for each: found 1 and 2");
   refused("\"rule\":\"fuse\"", "\"rule\":\"\"", "fusions[0]: rule: expected a name");
-  refused("\"name\":\"f2\"", "\"name\":\"f\"", "nodes[1]: attributes: one is there twice");
+  refused("\"name\":\"f2\"", "\"name\":\"f\"", "nodes[1]: attributes: a name occurs twice");
   refused("{\"name\":\"a\",", "{\"name\":\"z\",",
           "r.json: attributes: expected in order of their names, each once");
   refused("\"nan\"", "\"nan:0000000000000000\"", "is not a NaN");

@@ -150,7 +150,7 @@ UNIT_TEST(an_allocator_that_comes_late_or_lacks_a_function_is_refused) {
   write_model(&text);
   cleave_text_deinit(&text);
   unit_fails(cleave_set_allocator(&COUNTING, e), CLEAVE_ERROR_INVALID_ARGUMENT,
-             "the allocator comes too late: cleave has allocated memory already");
+             "the allocator must be set before cleave allocates memory");
 }
 
 /* ---- log and libraries ---- */

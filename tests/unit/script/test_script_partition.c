@@ -531,7 +531,8 @@ UNIT_TEST(refuses_handles_that_outlived_their_graph) {
                                     add_constant(second, "kernel", 4, KERNEL, 1)};
   finish(second, add_node(second, "Conv", "late", inputs, 2, 3));
   unit_fails(partition(second, rules, &plan, e), CLEAVE_ERROR_RULE,
-             "r.lua:6: fuse 'x': this node is gone: it is of another graph, or was removed; at Conv 'late'");
+             "r.lua:6: fuse 'x': this node is no longer valid: it is of another graph, or was removed; at "
+             "Conv 'late'");
   cleave_rules_destroy(rules);
   cleave_graph_destroy(first);
   cleave_graph_destroy(second);
@@ -542,12 +543,13 @@ UNIT_TEST(refuses_matches_that_outlived_their_call) {
   cleave_value_t x = add_input(graph, "x", 3);
   finish(graph, add_unary(graph, "Relu", "a", x));
   finish(graph, add_unary(graph, "Relu", "b", x));
-  expect_failure(graph,
-                 "local kept\nreturn ruleset { name = 'r', fuse 'x' { pattern = op { 'Relu', as = 'c' },\n"
-                 "where = function(m)\n  if kept then return kept.c end\n  kept = m\n  return false\nend } }",
-                 CLEAVE_ERROR_RULE,
-                 "r.lua:4: fuse 'x': this match is gone: it lives as long as the call that it was made for; "
-                 "at Relu 'b'");
+  expect_failure(
+      graph,
+      "local kept\nreturn ruleset { name = 'r', fuse 'x' { pattern = op { 'Relu', as = 'c' },\n"
+      "where = function(m)\n  if kept then return kept.c end\n  kept = m\n  return false\nend } }",
+      CLEAVE_ERROR_RULE,
+      "r.lua:4: fuse 'x': this match is no longer valid: it lives as long as the call that it was made for; "
+      "at Relu 'b'");
 }
 
 /* ---- memory ---- */

@@ -136,7 +136,7 @@ UNIT_TEST(a_pass_cannot_break_the_graph) {
                    "r.lua:2: pass 'p': input 'x': the graph has one already");
   ck_assert_str_eq(
       failure(model, PASS("local n = graph.nodes[1] g.replace(n, n.inputs.X) g.remove(n) n.op()")),
-      "r.lua:2: pass 'p': this node is gone: it is of another graph, or was removed");
+      "r.lua:2: pass 'p': this node is no longer valid: it is of another graph, or was removed");
   ck_assert_str_eq(failure(model, PASS("g.replace(graph.nodes[1], g.Transpose(graph.inputs[1]))")),
                    "r.lua:2: pass 'p': value 'a' is float32[2, 8], its replacement is float32[8, 2]");
 }

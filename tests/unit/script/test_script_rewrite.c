@@ -322,12 +322,13 @@ UNIT_TEST(a_substitute_only_adds) {
 }
 
 UNIT_TEST(g_and_handles_do_not_outlive_their_call) {
-  ck_assert_str_eq(failure(INPUT "return g.Relu(g.Exp(g.Relu(x)))",
-                           "local kept\n" RULESET(
-                               "rewrite 'keep' { pattern = op { 'Relu', as = 'r' }, replace = function(m, g) "
-                               "if kept then return g.Abs(kept) end kept = m.r.inputs.X return nil end }")),
-                   "r.lua:2: rewrite 'keep': this value is gone: it is of another graph, or was removed; at "
-                   "Relu 'Relu_1'");
+  ck_assert_str_eq(
+      failure(INPUT "return g.Relu(g.Exp(g.Relu(x)))",
+              "local kept\n" RULESET(
+                  "rewrite 'keep' { pattern = op { 'Relu', as = 'r' }, replace = function(m, g) "
+                  "if kept then return g.Abs(kept) end kept = m.r.inputs.X return nil end }")),
+      "r.lua:2: rewrite 'keep': this value is no longer valid: it is of another graph, or was removed; at "
+      "Relu 'Relu_1'");
   ck_assert_str_eq(
       failure(ONE_MODEL,
               "local kept\n" RULESET("rewrite 'keep' { pattern = op { 'Relu', as = 'r' }, "

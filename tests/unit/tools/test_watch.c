@@ -329,7 +329,7 @@ UNIT_TEST(more_pairs_than_a_reload_has_time_for_tell_the_change) {
   watch_case_t c = watch_rules(HEAD FUSE ISLAND "}", 1);
   const cleave_reload_t *reload = NULL;
   unit_fails_with(cleave_rules_watch_measure(c.watch, 1, &reload, e), CLEAVE_ERROR_INVALID_ARGUMENT,
-                  "there is no reload whose plans have been measured");
+                  "no reload has measured plans");
   replace_file("r.lua", HEAD SMALL "}");
   reload = next_reload(&c);
   ck_assert_uint_eq(reload->runs, 1);
@@ -368,7 +368,7 @@ UNIT_TEST(a_file_that_is_gone_is_an_error_until_it_is_back) {
   ck_assert_int_eq(unlink(path_of("r.lua")), 0);
   const cleave_reload_t *reload = next_reload(&c);
   ck_assert_int_eq(reload->status, CLEAVE_ERROR_IO);
-  ck_assert_ptr_nonnull(strstr(reload->message, "r.lua: the file is gone"));
+  ck_assert_ptr_nonnull(strstr(reload->message, "r.lua: the file was removed"));
   write_file("r.lua", HEAD SMALL "}");
   ck_assert_int_eq(next_reload(&c)->status, CLEAVE_OK);
   end_case(&c);

@@ -363,7 +363,7 @@ UNIT_TEST(only_the_weights_that_are_named_change) {
   cleave_trainer_destroy(trainer);
   options.weights = wrong;
   unit_fails(cleave_trainer_create(model, samples, &options, &trainer, e), CLEAVE_ERROR_INVALID_ARGUMENT,
-             "weights 'liner': no constant of floating-point numbers has such a name");
+             "weights 'liner': no floating-point constant has this name");
   cleave_samples_destroy(samples);
   cleave_model_release(model);
 }
