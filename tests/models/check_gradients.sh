@@ -9,10 +9,10 @@ program=$1
 which=${2:-all}
 root=$(cd "$(dirname "$0")/../.." && pwd)
 folder=${3:-${CLEAVE_MODELS:-$root/build/models}/gradients}
-models="resnet18 gru"
+models="resnet18+double gru"
 if [ "$which" != small ]; then
-  models="resnet18 resnet18+train resnet50 bert_base gpt unet unet+train gru lstm mobilenet_v3_small densenet121 swin_t
-    convnext_tiny"
+  models="resnet18+double resnet18+train resnet50+double bert_base gpt unet+double unet+train gru lstm
+    mobilenet_v3_small+double densenet121+double swin_t convnext_tiny"
 fi
 mkdir -p "$folder"
 # A path of its own: other Pythons of the machine do not see Debian's packages.

@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes models with a loss, and PyTorch's gradients of all their parameters.
 
-    gradients.py FOLDER NAME[+train]...
+    gradients.py FOLDER NAME[+double|+train]...
 
-Each becomes FOLDER/NAME/model.onnx, whose one output is the loss, with test_data_set_0/{input,output}_N.pb: the loss, then
-the gradients in the order of FOLDER/NAME/wrt, the names of the parameters on one line with commas. Models are those of
-export.py; +train: in training mode, so that batch norms use the statistics of the batch, and in float64, since these
-amplify what rounding does to float32 (by a hundredth, in unet). The loss is the mean of each
-output times the cosine of its number, so that no output and no place goes unnoticed. A model that is there is not written
-again.
+Each becomes FOLDER/NAME/model.onnx, whose one output is the loss, with test_data_set_0/{input,output}_N.pb: the loss,
+then the gradients in the order of FOLDER/NAME/wrt, the names of the parameters on one line with commas. Models are
+those of export.py; +double: in float64, because the rounding of float32 can move a value over the kink of a Relu or
+to another maximum of a pool, which changes gradients by more than rounding; +train: in float64 and in training mode,
+so that batch norms use the statistics of the batch. The loss is the mean of each output times the cosine of its
+number, so that no output and no place goes unnoticed. A model that is there is not written again.
 """
 import os
 import sys
@@ -52,8 +52,10 @@ def export(folder, item):
         parameter.data += 0.01 * torch.randn(parameter.shape)
     if values[0].dim() == 4:
         values = (torch.randn(BATCH, 3, 96, 96),)
+    if mode:
+        model, values = model.double(), tuple(value.double() for value in values)
     if mode == "train":
-        model, values = model.double().train(), tuple(value.double() for value in values)
+        model.train()
     loss = model(*values)
     loss.backward()
     used = [(key, value.grad) for key, value in model.named_parameters() if value.grad is not None]
