@@ -30,14 +30,14 @@ static void destroy(void *state) {
 }
 
 static cleave_status_t supports(void *state, const cleave_region_view_t *view, cleave_message_t *reason) {
-  cpu_arena_t arena = {0};
+  kernel_arena_t arena = {0};
   cleave_status_t status = CLEAVE_OK;
   for (uint32_t k = 0; k < view->node_count && status == CLEAVE_OK; k++) {
     const cpu_kernel_t *kernel = NULL;
     void *kernel_state = NULL;
     status = cpu_prepare_node(state, view, k, &arena, &kernel, &kernel_state, reason);
   }
-  cpu_arena_free(&arena);
+  kernel_arena_free(&arena);
   for (uint32_t f = 0; f < view->fusion_count && status == CLEAVE_OK; f++) {
     if (cpu_fused_wanted(view, f)) {
       status = cpu_fused_check(view, view->fusions[f].node_count, view->fusions[f].nodes, reason);

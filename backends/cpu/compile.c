@@ -10,7 +10,7 @@
 #include "cpu/units.h"
 
 static void *prepare_allocate(cpu_prepare_t *prepare, size_t bytes) {
-  return cpu_arena_allocate(prepare->owner, bytes);
+  return kernel_arena_allocate(prepare->owner, 1, bytes);
 }
 
 static cleave_status_t check_operands(const cleave_region_view_t *region, const cleave_node_view_t *node,
@@ -36,7 +36,7 @@ static cleave_status_t check_operands(const cleave_region_view_t *region, const 
 }
 
 cleave_status_t cpu_prepare_node(const cpu_backend_t *backend, const cleave_region_view_t *region,
-                                 uint32_t node_index, cpu_arena_t *arena, const cpu_kernel_t **out_kernel,
+                                 uint32_t node_index, kernel_arena_t *arena, const cpu_kernel_t **out_kernel,
                                  void **out_state, cleave_message_t *message) {
   const cleave_node_view_t *node = &region->nodes[node_index];
   const cpu_kernel_t *kernel = cpu_backend_kernel(backend, node);
@@ -49,7 +49,7 @@ cleave_status_t cpu_prepare_node(const cpu_backend_t *backend, const cleave_regi
   if (status != CLEAVE_OK) {
     return status;
   }
-  void *state = cpu_arena_allocate(arena, kernel->state_size);
+  void *state = kernel_arena_allocate(arena, 1, kernel->state_size);
   if (state == NULL) {
     return cpu_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "%s: no memory for its state", node->op);
   }
@@ -105,7 +105,7 @@ static cleave_status_t place_constant(cpu_program_t *program, const cleave_value
     return CLEAVE_OK;
   }
   size_t bytes = (size_t)tensor->count * element;
-  tensor->data = cpu_arena_allocate(&program->arena, bytes);
+  tensor->data = kernel_arena_allocate(&program->arena, 1, bytes);
   if (tensor->data == NULL) {
     return cpu_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for constant '%s'", value->name);
   }
@@ -116,15 +116,16 @@ static cleave_status_t place_constant(cpu_program_t *program, const cleave_value
 static cleave_status_t describe_values(cpu_program_t *program, const cleave_region_view_t *region,
                                        cleave_message_t *message) {
   program->value_count = region->value_count;
-  program->tensors = cpu_arena_array(&program->arena, region->value_count, sizeof *program->tensors);
-  bool *known = cpu_arena_array(&program->arena, region->value_count, sizeof *known);
-  uint32_t *value_outputs = cpu_arena_array(&program->arena, region->value_count, sizeof *value_outputs);
-  uint32_t *inputs = cpu_arena_array(&program->arena, region->input_count, sizeof *inputs);
-  uint32_t *outputs = cpu_arena_array(&program->arena, region->output_count, sizeof *outputs);
+  program->tensors = kernel_arena_allocate(&program->arena, region->value_count, sizeof *program->tensors);
+  bool *known = kernel_arena_allocate(&program->arena, region->value_count, sizeof *known);
+  uint32_t *value_outputs =
+      kernel_arena_allocate(&program->arena, region->value_count, sizeof *value_outputs);
+  uint32_t *inputs = kernel_arena_allocate(&program->arena, region->input_count, sizeof *inputs);
+  uint32_t *outputs = kernel_arena_allocate(&program->arena, region->output_count, sizeof *outputs);
   program->input_copies =
-      cpu_arena_array(&program->arena, region->input_count, sizeof *program->input_copies);
+      kernel_arena_allocate(&program->arena, region->input_count, sizeof *program->input_copies);
   program->input_copy_sizes =
-      cpu_arena_array(&program->arena, region->input_count, sizeof *program->input_copy_sizes);
+      kernel_arena_allocate(&program->arena, region->input_count, sizeof *program->input_copy_sizes);
   if (program->tensors == NULL || known == NULL || value_outputs == NULL || inputs == NULL ||
       outputs == NULL || program->input_copies == NULL || program->input_copy_sizes == NULL) {
     return cpu_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for the program");
@@ -164,10 +165,10 @@ static cleave_status_t describe_values(cpu_program_t *program, const cleave_regi
 static cleave_status_t wire_step(cpu_program_t *program, const cleave_region_view_t *region,
                                  const bool *is_read, cpu_step_t *step, cleave_message_t *message) {
   const cleave_node_view_t *node = &region->nodes[step->node];
-  const cpu_tensor_t **inputs = cpu_arena_array(&program->arena, node->input_count, sizeof *inputs);
-  cpu_tensor_t **outputs = cpu_arena_array(&program->arena, node->output_count, sizeof *outputs);
-  uint32_t *input_values = cpu_arena_array(&program->arena, node->input_count, sizeof *input_values);
-  uint32_t *output_values = cpu_arena_array(&program->arena, node->output_count, sizeof *output_values);
+  const cpu_tensor_t **inputs = kernel_arena_allocate(&program->arena, node->input_count, sizeof *inputs);
+  cpu_tensor_t **outputs = kernel_arena_allocate(&program->arena, node->output_count, sizeof *outputs);
+  uint32_t *input_values = kernel_arena_allocate(&program->arena, node->input_count, sizeof *input_values);
+  uint32_t *output_values = kernel_arena_allocate(&program->arena, node->output_count, sizeof *output_values);
   if (inputs == NULL || outputs == NULL || input_values == NULL || output_values == NULL) {
     return cpu_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for the program");
   }
@@ -222,7 +223,7 @@ static cleave_status_t resize(const cpu_call_t *call, uint32_t output, int32_t r
 }
 
 static void *allocate_packed(void *owner, size_t bytes) {
-  return cpu_arena_allocate(owner, bytes);
+  return kernel_arena_allocate(owner, 1, bytes);
 }
 
 static cleave_status_t pack_constants(cpu_program_t *program, cpu_step_t *step, void *state,
@@ -301,7 +302,7 @@ static cleave_status_t make_step(cpu_program_t *program, const cpu_backend_t *ba
   if (!is_used) {
     return CLEAVE_OK;
   }
-  step->name = cpu_arena_text(&program->arena, node->name == NULL ? "" : node->name);
+  step->name = kernel_arena_text(&program->arena, node->name == NULL ? "" : node->name);
   if (step->name == NULL) {
     return cpu_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for the program");
   }
@@ -319,7 +320,7 @@ static cleave_status_t make_step(cpu_program_t *program, const cpu_backend_t *ba
 static cleave_status_t make_steps(cpu_program_t *program, const cpu_backend_t *backend,
                                   const cleave_region_view_t *region, const cleave_compile_options_t *options,
                                   const bool *is_read, cleave_message_t *message) {
-  cpu_arena_t arena = {0};
+  kernel_arena_t arena = {0};
   cpu_unit_t *units = NULL;
   uint32_t unit_count = 0;
   cleave_status_t status = cpu_units_list(region, backend->fuses, &arena, &units, &unit_count, message);
@@ -332,13 +333,13 @@ static cleave_status_t make_steps(cpu_program_t *program, const cpu_backend_t *b
       status = make_step(program, backend, region, units[u].nodes[k], options, is_read, message);
     }
   }
-  cpu_arena_free(&arena);
+  kernel_arena_free(&arena);
   return status;
 }
 
 /* Which values a node of the region reads. */
 static bool *find_read_values(cpu_program_t *program, const cleave_region_view_t *region) {
-  bool *is_read = cpu_arena_array(&program->arena, region->value_count, sizeof *is_read);
+  bool *is_read = kernel_arena_allocate(&program->arena, region->value_count, sizeof *is_read);
   for (uint32_t k = 0; is_read != NULL && k < region->node_count; k++) {
     for (uint32_t i = 0; i < region->nodes[k].input_count; i++) {
       uint32_t value = region->nodes[k].inputs[i];
@@ -360,7 +361,7 @@ static cleave_status_t report_inplace(cpu_program_t *program, const cleave_regio
   const cleave_node_view_t *node = &region->nodes[0];
   uint32_t output = program->value_outputs[node->outputs[0]];
   const cpu_tensor_t *to = &program->tensors[node->outputs[0]];
-  cleave_inplace_pair_t *pairs = cpu_arena_array(&program->arena, region->input_count, sizeof *pairs);
+  cleave_inplace_pair_t *pairs = kernel_arena_allocate(&program->arena, region->input_count, sizeof *pairs);
   if (pairs == NULL) {
     return cpu_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for the program");
   }
@@ -382,7 +383,7 @@ static cleave_status_t report_inplace(cpu_program_t *program, const cleave_regio
 
 static cleave_status_t make_times(cpu_program_t *program, const cleave_region_view_t *region,
                                   cleave_message_t *message) {
-  program->times = cpu_arena_array(&program->arena, program->step_count, sizeof *program->times);
+  program->times = kernel_arena_allocate(&program->arena, program->step_count, sizeof *program->times);
   if (program->times == NULL) {
     return cpu_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for the program");
   }
@@ -407,7 +408,7 @@ cleave_status_t cpu_program_compile(const cpu_backend_t *backend, const cleave_r
   program->info.size = sizeof program->info;
   cleave_status_t status = describe_values(program, region, message);
   const bool *is_read = find_read_values(program, region);
-  program->steps = cpu_arena_array(&program->arena, region->node_count, sizeof *program->steps);
+  program->steps = kernel_arena_allocate(&program->arena, region->node_count, sizeof *program->steps);
   if (status == CLEAVE_OK && (is_read == NULL || program->steps == NULL)) {
     status = cpu_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for the program");
   }
@@ -441,6 +442,6 @@ void cpu_program_destroy(cpu_program_t *program) {
   }
   free(program->scratch);
   cpu_fused_destroy(program);
-  cpu_arena_free(&program->arena);
+  kernel_arena_free(&program->arena);
   free(program);
 }

@@ -58,11 +58,11 @@ static cleave_status_t wire(cpu_program_t *program, const kernel_lowered_t *lowe
                             const kernel_plan_t *plan, cpu_step_t *step, cleave_message_t *message) {
   uint32_t input_count = lowered->program->input_count;
   uint32_t output_count = lowered->program->output_count;
-  fused_state_t *state = cpu_arena_allocate(&program->arena, sizeof *state);
-  const cpu_tensor_t **inputs = cpu_arena_array(&program->arena, input_count, sizeof *inputs);
-  cpu_tensor_t **outputs = cpu_arena_array(&program->arena, output_count, sizeof *outputs);
-  uint32_t *input_values = cpu_arena_array(&program->arena, input_count, sizeof *input_values);
-  uint32_t *output_values = cpu_arena_array(&program->arena, output_count, sizeof *output_values);
+  fused_state_t *state = kernel_arena_allocate(&program->arena, 1, sizeof *state);
+  const cpu_tensor_t **inputs = kernel_arena_allocate(&program->arena, input_count, sizeof *inputs);
+  cpu_tensor_t **outputs = kernel_arena_allocate(&program->arena, output_count, sizeof *outputs);
+  uint32_t *input_values = kernel_arena_allocate(&program->arena, input_count, sizeof *input_values);
+  uint32_t *output_values = kernel_arena_allocate(&program->arena, output_count, sizeof *output_values);
   if (state == NULL || inputs == NULL || outputs == NULL || input_values == NULL || output_values == NULL) {
     return cpu_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for the program");
   }
@@ -98,7 +98,7 @@ cleave_status_t cpu_fused_check(const cleave_region_view_t *region, uint32_t cou
 
 /* The program owns the plan from here on. */
 static cleave_status_t keep_plan(cpu_program_t *program, kernel_plan_t *plan, cleave_message_t *message) {
-  cpu_fused_plan_t *kept = cpu_arena_allocate(&program->arena, sizeof *kept);
+  cpu_fused_plan_t *kept = kernel_arena_allocate(&program->arena, 1, sizeof *kept);
   if (kept == NULL) {
     kernel_plan_destroy(plan);
     return cpu_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for the program");

@@ -123,12 +123,12 @@ static cleave_status_t plan_step(planner_t *planner, uint32_t step_index, cleave
 
 cleave_status_t cpu_program_plan(cpu_program_t *program, const cleave_region_view_t *region,
                                  cleave_message_t *message) {
-  cpu_arena_t arena = {0};
+  kernel_arena_t arena = {0};
   planner_t planner = {.program = program, .region = region};
   size_t most = (size_t)region->value_count + 1;
-  planner.blocks = cpu_arena_array(&arena, most, sizeof *planner.blocks);
-  planner.last_step = cpu_arena_array(&arena, most, sizeof *planner.last_step);
-  program->placements = cpu_arena_array(&program->arena, most, sizeof *program->placements);
+  planner.blocks = kernel_arena_allocate(&arena, most, sizeof *planner.blocks);
+  planner.last_step = kernel_arena_allocate(&arena, most, sizeof *planner.last_step);
+  program->placements = kernel_arena_allocate(&program->arena, most, sizeof *program->placements);
   cleave_status_t status = CLEAVE_OK;
   if (planner.blocks == NULL || planner.last_step == NULL || program->placements == NULL) {
     status = cpu_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory to plan the workspace");
@@ -146,6 +146,6 @@ cleave_status_t cpu_program_plan(cpu_program_t *program, const cleave_region_vie
     release_after(&planner, s);
   }
   program->info.workspace_bytes = planner.peak;
-  cpu_arena_free(&arena);
+  kernel_arena_free(&arena);
   return status;
 }

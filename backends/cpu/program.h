@@ -7,8 +7,8 @@
 #ifndef CLEAVE_CPU_PROGRAM_H
 #define CLEAVE_CPU_PROGRAM_H
 
-#include "cpu/arena.h"
 #include "cpu/common/kernel.h"
+#include "kernels/arena.h"
 
 /* What `initialise` makes: the kernels sorted by operator. Immutable after that. */
 typedef struct cpu_backend {
@@ -51,7 +51,7 @@ typedef struct cpu_placement {
 } cpu_placement_t;
 
 struct cpu_program {
-  cpu_arena_t arena;
+  kernel_arena_t arena;
   const cleave_host_t *host;
   cpu_tensor_t *tensors; /* one per value of the region */
   uint32_t value_count;
@@ -80,7 +80,7 @@ struct cpu_program {
 /* A node of a region may be run: looks up its kernel and prepares `*out_state` (in `arena`). */
 CLEAVE_MUST_USE cleave_status_t cpu_prepare_node(const cpu_backend_t *backend,
                                                  const cleave_region_view_t *region, uint32_t node,
-                                                 cpu_arena_t *arena, const cpu_kernel_t **out_kernel,
+                                                 kernel_arena_t *arena, const cpu_kernel_t **out_kernel,
                                                  void **out_state, cleave_message_t *message);
 
 CLEAVE_MUST_USE cleave_status_t cpu_program_compile(const cpu_backend_t *backend,

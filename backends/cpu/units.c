@@ -71,16 +71,16 @@ static cleave_status_t order(lister_t *lister, cpu_unit_t *units, uint32_t *out_
   return CLEAVE_OK;
 }
 
-cleave_status_t cpu_units_list(const cleave_region_view_t *region, bool fuses, cpu_arena_t *arena,
+cleave_status_t cpu_units_list(const cleave_region_view_t *region, bool fuses, kernel_arena_t *arena,
                                cpu_unit_t **out_units, uint32_t *out_count, cleave_message_t *message) {
   size_t count = (size_t)region->node_count + 1;
   lister_t lister = {.region = region,
-                     .units = cpu_arena_array(arena, count, sizeof *lister.units),
-                     .unit_of = cpu_arena_array(arena, count, sizeof *lister.unit_of),
-                     .states = cpu_arena_array(arena, count, sizeof *lister.states),
-                     .frames = cpu_arena_array(arena, count, sizeof *lister.frames)};
-  uint32_t *own = cpu_arena_array(arena, count, sizeof *own);
-  *out_units = cpu_arena_array(arena, count, sizeof **out_units);
+                     .units = kernel_arena_allocate(arena, count, sizeof *lister.units),
+                     .unit_of = kernel_arena_allocate(arena, count, sizeof *lister.unit_of),
+                     .states = kernel_arena_allocate(arena, count, sizeof *lister.states),
+                     .frames = kernel_arena_allocate(arena, count, sizeof *lister.frames)};
+  uint32_t *own = kernel_arena_allocate(arena, count, sizeof *own);
+  *out_units = kernel_arena_allocate(arena, count, sizeof **out_units);
   *out_count = 0;
   if (lister.units == NULL || lister.unit_of == NULL || lister.states == NULL || lister.frames == NULL ||
       own == NULL || *out_units == NULL) {

@@ -60,7 +60,7 @@ static cleave_status_t supports(void *state, const cleave_region_view_t *view, c
   return status == CLEAVE_OK || status == CLEAVE_ERROR_OUT_OF_MEMORY ? status : CLEAVE_ERROR_UNSUPPORTED;
 }
 
-/* About an H100: what is measured of kernels and products; borders are copies over the bus. */
+/* About an H100: what is measured of kernels and products; boundaries of regions are copies over the bus. */
 static const cleave_cost_rates_t rates = {.region_ns = 20000.0,
                                           .kernel_ns = 2000.0,
                                           .product = 40000.0,

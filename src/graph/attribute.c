@@ -98,6 +98,12 @@ uint64_t cleave_attribute_hash_content(const cleave_attribute_t *attribute, uint
   return cleave_hash_bytes(hash, data, bytes);
 }
 
+void cleave_attribute_set_list(cleave_attribute_t *attribute, const void *list) {
+  attribute->ints = attribute->kind == CLEAVE_ATTRIBUTE_INTS ? list : NULL;
+  attribute->floats = attribute->kind == CLEAVE_ATTRIBUTE_FLOATS ? list : NULL;
+  attribute->strings = attribute->kind == CLEAVE_ATTRIBUTE_STRINGS ? list : NULL;
+}
+
 static const char *const *copy_texts(const cleave_attribute_t *attribute, cleave_arena_t *arena) {
   const char **copies = cleave_arena_allocate(arena, (size_t)attribute->count + 1, sizeof *copies);
   for (uint32_t k = 0; copies != NULL && k < attribute->count; k++) {
@@ -124,43 +130,10 @@ bool cleave_attribute_copy_content(cleave_attribute_t *attribute, cleave_arena_t
       is_text ? cleave_arena_copy_text(arena, data, bytes) : cleave_arena_copy(arena, data, bytes);
   if (is_text) {
     attribute->s = copy;
-  } else if (attribute->kind == CLEAVE_ATTRIBUTE_INTS) {
-    attribute->ints = copy;
   } else {
-    attribute->floats = copy;
+    cleave_attribute_set_list(attribute, copy);
   }
   return copy != NULL;
-}
-
-/* ---- views ---- */
-
-cleave_attribute_t cleave_attribute_of_view(const cleave_attribute_view_t *view) {
-  cleave_attribute_t attribute = {.name = view->name, .kind = view->kind, .count = view->count};
-  switch (view->kind) {
-    case CLEAVE_ATTRIBUTE_INT: attribute.i = view->i; break;
-    case CLEAVE_ATTRIBUTE_FLOAT: attribute.f = view->f; break;
-    case CLEAVE_ATTRIBUTE_STRING: attribute.s = view->s; break;
-    case CLEAVE_ATTRIBUTE_INTS: attribute.ints = view->ints; break;
-    case CLEAVE_ATTRIBUTE_FLOATS: attribute.floats = view->floats; break;
-    case CLEAVE_ATTRIBUTE_STRINGS: attribute.strings = view->strings; break;
-    case CLEAVE_ATTRIBUTE_TENSOR: break;
-  }
-  return attribute;
-}
-
-cleave_attribute_view_t cleave_attribute_to_view(const cleave_attribute_t *attribute) {
-  cleave_attribute_view_t view = {
-      .size = sizeof view, .name = attribute->name, .kind = attribute->kind, .count = attribute->count};
-  switch (attribute->kind) {
-    case CLEAVE_ATTRIBUTE_INT: view.i = attribute->i; break;
-    case CLEAVE_ATTRIBUTE_FLOAT: view.f = attribute->f; break;
-    case CLEAVE_ATTRIBUTE_STRING: view.s = attribute->s; break;
-    case CLEAVE_ATTRIBUTE_INTS: view.ints = attribute->ints; break;
-    case CLEAVE_ATTRIBUTE_FLOATS: view.floats = attribute->floats; break;
-    case CLEAVE_ATTRIBUTE_STRINGS: view.strings = attribute->strings; break;
-    case CLEAVE_ATTRIBUTE_TENSOR: break;
-  }
-  return view;
 }
 
 /* ---- of nodes ---- */
@@ -183,7 +156,8 @@ static cleave_status_t adopt(cleave_graph_t *graph, cleave_attribute_t *attribut
   attribute->name = cleave_strings_text(&graph->strings, name);
   if (attribute->kind == CLEAVE_ATTRIBUTE_TENSOR) {
     CLEAVE_TRY(cleave_array_reserve(&graph->tensors, 1, error));
-    cleave_array_push_reserved(&graph->tensors, cleave_tensor_retain(attribute->tensor));
+    cleave_array_push_reserved(&graph->tensors, cleave_tensor_retain(attribute->held));
+    attribute->tensor = NULL;
   }
   return cleave_attribute_copy_content(attribute, &graph->arena) ? CLEAVE_OK
                                                                  : cleave_error_out_of_memory(error);

@@ -86,7 +86,7 @@ static size_t list_tensors(const cleave_graph_t *graph, cleave_tensor_t **tensor
     for (uint32_t a = 0; record->op != NULL && a < record->attribute_count; a++) {
       if (record->attributes[a].kind == CLEAVE_ATTRIBUTE_TENSOR) {
         if (tensors != NULL) {
-          tensors[count] = cleave_tensor_retain(record->attributes[a].tensor);
+          tensors[count] = cleave_tensor_retain(record->attributes[a].held);
         }
         count++;
       }

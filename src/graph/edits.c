@@ -63,7 +63,8 @@ static cleave_status_t copy_attribute(cleave_edits_t *edits, cleave_attribute_t 
                                       cleave_error_t *error) {
   CLEAVE_TRY(copy_text(edits, attribute->name, &attribute->name, error));
   if (attribute->kind == CLEAVE_ATTRIBUTE_TENSOR) {
-    return keep_tensor(edits, attribute->tensor, error);
+    attribute->tensor = NULL;
+    return keep_tensor(edits, attribute->held, error);
   }
   return cleave_attribute_copy_content(attribute, &edits->arena) ? CLEAVE_OK
                                                                  : cleave_error_out_of_memory(error);

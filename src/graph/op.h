@@ -15,20 +15,9 @@ typedef struct cleave_graph cleave_graph_t;
 
 /* An attribute of a node, or a default of a schema. Lists and texts live in the graph's arena, or are static.
  */
-typedef struct cleave_attribute {
-  const char *name; /* interned in the graph, or static */
-  cleave_attribute_kind_t kind;
-  uint32_t count; /* elements of a list; length of a STRING */
-  union {
-    int64_t i;
-    double f;
-    const char *s;
-    const int64_t *ints;
-    const float *floats;
-    const char *const *strings;
-    cleave_tensor_t *tensor; /* retained by the graph */
-  };
-} cleave_attribute_t;
+/* What a library sees, `size` aside. The name is interned in the graph, or static; a graph retains the tensor
+ * `held`, and `tensor` is NULL until a view is made (ops/attribute_view.h). */
+typedef cleave_attribute_view_t cleave_attribute_t;
 
 /* What an attribute contains, whoever has it, is compared, hashed and copied in one place (attribute.c).
  * Tensors are left to the caller: a graph retains them, a view borrows them. */
@@ -44,6 +33,9 @@ bool cleave_attribute_is_list(const cleave_attribute_t *attribute);
 uint32_t cleave_attribute_item_count(const cleave_attribute_t *attribute);
 cleave_attribute_t cleave_attribute_item(const cleave_attribute_t *attribute, uint32_t index);
 
+/* Sets the elements of a list, which are of its kind; `count` is the caller's to set. */
+void cleave_attribute_set_list(cleave_attribute_t *attribute, const void *list);
+
 /* The same kind and content, names aside. Floats are compared as bits. False for tensors. */
 bool cleave_attribute_is_equal(const cleave_attribute_t *a, const cleave_attribute_t *b);
 
@@ -53,11 +45,6 @@ uint64_t cleave_attribute_hash_content(const cleave_attribute_t *attribute, uint
 /* Replaces the text or list that the attribute points to by a copy in `arena`; false if memory is short. The
  * name and a tensor stay as they are. */
 CLEAVE_MUST_USE bool cleave_attribute_copy_content(cleave_attribute_t *attribute, cleave_arena_t *arena);
-
-/* The attribute that a view shows, and the view of an attribute: both point to the same content. A tensor is
- * NULL there. */
-cleave_attribute_t cleave_attribute_of_view(const cleave_attribute_view_t *view);
-cleave_attribute_view_t cleave_attribute_to_view(const cleave_attribute_t *attribute);
 
 typedef enum cleave_op_input_kind {
   CLEAVE_OP_INPUT_REQUIRED,

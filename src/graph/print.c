@@ -30,8 +30,8 @@ void cleave_attribute_print(const cleave_attribute_t *attribute, cleave_text_t *
   bool is_list = cleave_attribute_is_list(attribute);
   uint32_t count = cleave_attribute_item_count(attribute);
   if (attribute->kind == CLEAVE_ATTRIBUTE_TENSOR) {
-    cleave_text_add(text, cleave_dtype_name(attribute->tensor->dtype));
-    cleave_shape_print(NULL, attribute->tensor->rank, attribute->tensor->dims, text);
+    cleave_text_add(text, cleave_dtype_name(attribute->held->dtype));
+    cleave_shape_print(NULL, attribute->held->rank, attribute->held->dims, text);
   }
   cleave_text_add(text, is_list ? "[" : "");
   for (uint32_t k = 0; k < count && k < MAX_ELEMENTS; k++) {

@@ -276,12 +276,14 @@ static cleave_status_t read_attributes(const cleave_attribute_view_t *views, uin
                                        const cleave_op_t *op, cleave_attribute_t *attributes,
                                        cleave_error_t *error) {
   for (uint32_t k = 0; k < count; k++) {
-    attributes[k] = cleave_attribute_of_view(&views[k]);
+    attributes[k] = views[k];
+    attributes[k].tensor = NULL;
+    attributes[k].held = NULL;
     if (views[k].kind == CLEAVE_ATTRIBUTE_TENSOR) {
       const cleave_tensor_view_t *view = views[k].tensor;
-      CLEAVE_TRY(cleave_tensor_create(view->dtype, view->rank, view->dims, &attributes[k].tensor, error));
-      memcpy(attributes[k].tensor->data, view->data, attributes[k].tensor->bytes);
-      cleave_tensor_touch(attributes[k].tensor);
+      CLEAVE_TRY(cleave_tensor_create(view->dtype, view->rank, view->dims, &attributes[k].held, error));
+      memcpy(attributes[k].held->data, view->data, attributes[k].held->bytes);
+      cleave_tensor_touch(attributes[k].held);
     }
     if (cleave_op_find_attribute(op, attributes[k].name) == NULL) {
       return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "%s has no attribute '%s'", op->name,
@@ -321,7 +323,7 @@ cleave_status_t cleave_array_call(cleave_imperative_t *imperative, const char *o
   }
   for (uint32_t k = 0; k < attribute_count; k++) {
     if (own[k].kind == CLEAVE_ATTRIBUTE_TENSOR) {
-      cleave_tensor_release(own[k].tensor);
+      cleave_tensor_release(own[k].held);
     }
   }
   if (own != few) {

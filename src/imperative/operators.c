@@ -29,7 +29,7 @@ static cleave_status_t add_attribute(cleave_imperative_t *imperative, const clea
   CLEAVE_TRY(add(imperative, attribute->name, strlen(attribute->name) + 1, error));
   CLEAVE_TRY(add_number(imperative, (int64_t)attribute->kind << 32 | attribute->count, error));
   if (attribute->kind == CLEAVE_ATTRIBUTE_TENSOR) {
-    return add_number(imperative, (int64_t)attribute->tensor->version, error);
+    return add_number(imperative, (int64_t)attribute->held->version, error);
   }
   for (uint32_t k = 0; attribute->kind == CLEAVE_ATTRIBUTE_STRINGS && k < attribute->count; k++) {
     CLEAVE_TRY(add(imperative, attribute->strings[k], strlen(attribute->strings[k]) + 1, error));

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { MAX_NAME = 1 << 16 };
+
 /* ---- places and messages ---- */
 
 size_t cleave_reader_enter(cleave_json_reader_t *reader, const char *key, uint32_t index) {
@@ -168,9 +170,9 @@ cleave_status_t cleave_reader_get_list(cleave_json_reader_t *reader, const json_
   return CLEAVE_OK;
 }
 
-/* ---- attributes ---- */
+/* ---- values ---- */
 
-int cleave_reader_hex_digit(char c) {
+static int hex_digit(char c) {
   return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
@@ -181,10 +183,10 @@ static bool read_nan(const char *text, int digits, uint64_t *out_bits) {
     return false;
   }
   for (text += 4; *text != '\0'; text++) {
-    if (cleave_reader_hex_digit(*text) < 0) {
+    if (hex_digit(*text) < 0) {
       return false;
     }
-    *out_bits = *out_bits << 4 | (uint64_t)cleave_reader_hex_digit(*text);
+    *out_bits = *out_bits << 4 | (uint64_t)hex_digit(*text);
   }
   return true;
 }
@@ -206,7 +208,8 @@ cleave_status_t cleave_reader_read_real(cleave_json_reader_t *reader, const json
   return CLEAVE_OK;
 }
 
-static cleave_status_t read_float(cleave_json_reader_t *reader, const json_t *json, float *out_number) {
+cleave_status_t cleave_reader_read_float(cleave_json_reader_t *reader, const json_t *json,
+                                         float *out_number) {
   const char *text = json_string_value(json);
   double number = 0.0;
   uint64_t bits = 0x7fc00000;
@@ -242,8 +245,8 @@ cleave_status_t cleave_reader_read_bytes(cleave_json_reader_t *reader, const jso
     return cleave_error_out_of_memory(reader->error);
   }
   for (size_t k = 0; k < *out_length; k++) {
-    int high = cleave_reader_hex_digit(digits[2 * k]);
-    int low = cleave_reader_hex_digit(digits[2 * k + 1]);
+    int high = hex_digit(digits[2 * k]);
+    int low = hex_digit(digits[2 * k + 1]);
     if (high < 0 || low < 0) {
       return cleave_reader_fail(reader, "expected digits 0 to 9 and a to f");
     }
@@ -253,112 +256,34 @@ cleave_status_t cleave_reader_read_bytes(cleave_json_reader_t *reader, const jso
   return CLEAVE_OK;
 }
 
-static cleave_status_t read_element(cleave_json_reader_t *reader, const json_t *json,
-                                    cleave_attribute_kind_t kind, void *list, uint32_t k) {
+cleave_status_t cleave_reader_get_name(cleave_json_reader_t *reader, const json_t *object, const char *key,
+                                       bool is_needed, const char **out_name) {
+  const json_t *json = json_object_get(object, key);
   size_t length = 0;
-  if (kind == CLEAVE_ATTRIBUTE_INTS) {
-    if (!json_is_integer(json)) {
-      return cleave_reader_fail(reader, "expected a whole number, found %s", cleave_reader_type(json));
-    }
-    ((int64_t *)list)[k] = json_integer_value(json);
-    return CLEAVE_OK;
+  *out_name = "";
+  if (json == NULL) {
+    return is_needed ? cleave_reader_fail(reader, "member '%s' is missing", key) : CLEAVE_OK;
   }
-  if (kind == CLEAVE_ATTRIBUTE_STRINGS) {
-    CLEAVE_TRY(cleave_reader_read_bytes(reader, json, &((const char **)list)[k], &length));
-    return strlen(((const char **)list)[k]) == length
-               ? CLEAVE_OK
-               : cleave_reader_fail(reader, "a string with a zero byte");
+  size_t before = cleave_reader_enter(reader, key, CLEAVE_INDEX_NONE);
+  CLEAVE_TRY(cleave_reader_read_bytes(reader, json, out_name, &length));
+  if (length > MAX_NAME || memchr(*out_name, '\0', length) != NULL) {
+    return cleave_reader_fail(reader, "expected a name of at most %d bytes, none of them zero", MAX_NAME);
   }
-  return read_float(reader, json, &((float *)list)[k]);
-}
-
-static cleave_status_t read_elements(cleave_json_reader_t *reader, const json_t *json,
-                                     cleave_attribute_t *attribute) {
-  static const size_t sizes[] = {[CLEAVE_ATTRIBUTE_INTS] = sizeof(int64_t),
-                                 [CLEAVE_ATTRIBUTE_FLOATS] = sizeof(float),
-                                 [CLEAVE_ATTRIBUTE_STRINGS] = sizeof(char *)};
-  size_t count = json_array_size(json);
-  if (!json_is_array(json) || count >= UINT32_MAX) {
-    return cleave_reader_fail(reader, "expected a list, found %s", cleave_reader_type(json));
-  }
-  void *list = cleave_arena_allocate(reader->arena, count, sizes[attribute->kind]);
-  if (list == NULL) {
-    return cleave_error_out_of_memory(reader->error);
-  }
-  for (uint32_t k = 0; k < (uint32_t)count; k++) {
-    size_t before = cleave_reader_enter(reader, "", k);
-    CLEAVE_TRY(read_element(reader, json_array_get(json, k), attribute->kind, list, k));
-    cleave_reader_leave(reader, before);
-  }
-  attribute->count = (uint32_t)count;
-  if (attribute->kind == CLEAVE_ATTRIBUTE_INTS) {
-    attribute->ints = list;
-  } else if (attribute->kind == CLEAVE_ATTRIBUTE_FLOATS) {
-    attribute->floats = list;
-  } else {
-    attribute->strings = list;
-  }
+  cleave_reader_leave(reader, before);
   return CLEAVE_OK;
 }
 
-static cleave_status_t read_attribute_value(cleave_json_reader_t *reader, const json_t *value,
-                                            const char *kind, cleave_attribute_t *attribute) {
-  size_t length = 0;
-  if (strcmp(kind, "int") == 0) {
-    attribute->kind = CLEAVE_ATTRIBUTE_INT;
-    attribute->i = json_integer_value(value);
-    return json_is_integer(value)
-               ? CLEAVE_OK
-               : cleave_reader_fail(reader, "expected a whole number, found %s", cleave_reader_type(value));
+cleave_status_t cleave_reader_get_hash(cleave_json_reader_t *reader, const json_t *object, const char *key,
+                                       uint64_t *out_hash) {
+  const char *text = NULL;
+  CLEAVE_TRY(cleave_reader_get_text(reader, object, key, NULL, &text));
+  *out_hash = 0;
+  bool is_hash = strlen(text) == 16;
+  for (size_t k = 0; is_hash && k < 16; k++) {
+    is_hash = hex_digit(text[k]) >= 0;
+    *out_hash = *out_hash << 4 | (uint64_t)(is_hash ? hex_digit(text[k]) : 0);
   }
-  if (strcmp(kind, "float") == 0) {
-    attribute->kind = CLEAVE_ATTRIBUTE_FLOAT;
-    return cleave_reader_read_real(reader, value, &attribute->f);
-  }
-  if (strcmp(kind, "string") == 0) {
-    attribute->kind = CLEAVE_ATTRIBUTE_STRING;
-    CLEAVE_TRY(cleave_reader_read_bytes(reader, value, &attribute->s, &length));
-    attribute->count = (uint32_t)length;
-    return CLEAVE_OK;
-  }
-  attribute->kind = strcmp(kind, "ints") == 0      ? CLEAVE_ATTRIBUTE_INTS
-                    : strcmp(kind, "floats") == 0  ? CLEAVE_ATTRIBUTE_FLOATS
-                    : strcmp(kind, "strings") == 0 ? CLEAVE_ATTRIBUTE_STRINGS
-                                                   : CLEAVE_ATTRIBUTE_TENSOR;
-  if (attribute->kind == CLEAVE_ATTRIBUTE_TENSOR) {
-    return cleave_reader_fail(reader, "kind '%.40s' is none of int, float, string, ints, floats, strings",
-                              kind);
-  }
-  return read_elements(reader, value, attribute);
-}
-
-cleave_status_t cleave_reader_read_attribute(cleave_json_reader_t *reader, json_t *json, void *item) {
-  static const char *const keys[] = {"name", "kind", "value", NULL};
-  cleave_attribute_t *attribute = item;
-  const char *kind = NULL;
-  CLEAVE_TRY(cleave_reader_check_keys(reader, json, keys));
-  CLEAVE_TRY(cleave_reader_get_text(reader, json, "name", NULL, &attribute->name));
-  CLEAVE_TRY(cleave_reader_get_text(reader, json, "kind", NULL, &kind));
-  const json_t *value = json_object_get(json, "value");
-  if (value == NULL) {
-    return cleave_reader_fail(reader, "member 'value' is missing");
-  }
-  return read_attribute_value(reader, value, kind, attribute);
-}
-
-cleave_status_t cleave_reader_get_attributes(cleave_json_reader_t *reader, const json_t *object,
-                                             const cleave_attribute_t **out_attributes, uint32_t *out_count) {
-  cleave_attribute_t *attributes = NULL;
-  *out_count = 0;
-  if (json_object_get(object, "attributes") != NULL) {
-    CLEAVE_TRY(cleave_reader_get_list(reader, object, "attributes", sizeof *attributes,
-                                      cleave_reader_read_attribute, &attributes, out_count));
-  }
-  for (uint32_t k = 1; k < *out_count; k++) {
-    if (strcmp(attributes[k - 1].name, attributes[k].name) >= 0) {
-      return cleave_reader_fail(reader, "attributes: expected in order of their names, each once");
-    }
-  }
-  *out_attributes = attributes;
-  return CLEAVE_OK;
+  return is_hash ? CLEAVE_OK
+                 : cleave_reader_fail(reader, "%s: expected 16 digits 0 to 9 and a to f, found '%.40s'", key,
+                                      text);
 }

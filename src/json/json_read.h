@@ -17,6 +17,7 @@ typedef struct cleave_json_reader {
   cleave_error_t *error;
   char path[256]; /* of the member at work: "regions[3].fusions[0].rule" */
   size_t path_length;
+  size_t *tensor_bytes; /* that the tensors of the file may still take; NULL: it has none */
 } cleave_json_reader_t;
 
 /* Appends ".key", or "[index]" if that is not CLEAVE_INDEX_NONE, to the path; returns what `leave` takes
@@ -27,8 +28,6 @@ cleave_status_t cleave_reader_fail(cleave_json_reader_t *reader, const char *for
 
 /* "a list": what a JSON value is. */
 const char *cleave_reader_type(const json_t *json);
-/* 0 to 15, or -1. */
-int cleave_reader_hex_digit(char c);
 
 /* `object` is an object, and all its keys are among `keys`, which ends in NULL. */
 CLEAVE_MUST_USE cleave_status_t cleave_reader_check_keys(cleave_json_reader_t *reader, json_t *object,
@@ -58,19 +57,20 @@ CLEAVE_MUST_USE cleave_status_t cleave_reader_get_list(cleave_json_reader_t *rea
                                                        cleave_reader_item_t read_item, void *out_items,
                                                        uint32_t *out_count);
 
-/* Values as cleave_json_real, cleave_json_bytes (ends in NUL) and cleave_json_attribute write them; the last
- * is an item for a list. */
+/* Values as cleave_json_real, cleave_json_float and cleave_json_bytes (ends in NUL) write them. */
 CLEAVE_MUST_USE cleave_status_t cleave_reader_read_real(cleave_json_reader_t *reader, const json_t *json,
                                                         double *out_number);
+CLEAVE_MUST_USE cleave_status_t cleave_reader_read_float(cleave_json_reader_t *reader, const json_t *json,
+                                                         float *out_number);
 CLEAVE_MUST_USE cleave_status_t cleave_reader_read_bytes(cleave_json_reader_t *reader, const json_t *json,
                                                          const char **out_bytes, size_t *out_length);
-CLEAVE_MUST_USE cleave_status_t cleave_reader_read_attribute(cleave_json_reader_t *reader, json_t *json,
-                                                             void *attribute);
 
-/* The member "attributes"; none if it is missing. */
-CLEAVE_MUST_USE cleave_status_t cleave_reader_get_attributes(cleave_json_reader_t *reader,
-                                                             const json_t *object,
-                                                             const cleave_attribute_t **out_attributes,
-                                                             uint32_t *out_count);
+/* A name of whatever bytes but NUL, "" if it is missing and need not be there. */
+CLEAVE_MUST_USE cleave_status_t cleave_reader_get_name(cleave_json_reader_t *reader, const json_t *object,
+                                                       const char *key, bool is_needed,
+                                                       const char **out_name);
+/* What cleave_json_hash wrote. */
+CLEAVE_MUST_USE cleave_status_t cleave_reader_get_hash(cleave_json_reader_t *reader, const json_t *object,
+                                                       const char *key, uint64_t *out_hash);
 
 #endif /* CLEAVE_JSON_JSON_READ_H */

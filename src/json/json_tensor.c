@@ -10,6 +10,21 @@
 
 enum { MAX_READABLE = 16 }; /* elements of a constant that is a list of numbers */
 
+bool cleave_tensor_borrow(const cleave_tensor_view_t *view, cleave_tensor_t *out_tensor) {
+  *out_tensor = (cleave_tensor_t){.dtype = view->dtype, .rank = view->rank};
+  size_t size = cleave_dtype_size(view->dtype);
+  if (size == 0 || view->rank < 0 || view->rank > CLEAVE_MAX_RANK || view->data == NULL ||
+      !cleave_shape_element_count(view->rank, view->dims, &out_tensor->count) ||
+      !cleave_size_multiply((size_t)out_tensor->count, size, &out_tensor->bytes)) {
+    return false;
+  }
+  for (int32_t d = 0; d < view->rank; d++) {
+    out_tensor->dims[d] = view->dims[d];
+  }
+  out_tensor->data = (void *)(uintptr_t)view->data;
+  return true;
+}
+
 static bool is_readable(const cleave_tensor_t *tensor) {
   bool readable = tensor->count <= MAX_READABLE;
   for (int64_t k = 0; readable && k < tensor->count && cleave_dtype_is_float(tensor->dtype); k++) {
@@ -149,8 +164,9 @@ static cleave_status_t read_data(cleave_json_reader_t *reader, const json_t *dat
   return CLEAVE_OK;
 }
 
-cleave_status_t cleave_reader_read_tensor(cleave_json_reader_t *reader, const json_t *object, size_t *left,
+cleave_status_t cleave_reader_read_tensor(cleave_json_reader_t *reader, const json_t *object,
                                           cleave_tensor_t **out_tensor) {
+  size_t *left = reader->tensor_bytes;
   int64_t dims[CLEAVE_MAX_RANK];
   json_t *shape = NULL;
   cleave_dtype_t dtype = CLEAVE_DTYPE_UNKNOWN;

@@ -10,6 +10,10 @@
 #include "json/json_read.h"
 #include "json/json_write.h"
 
+/* Fills in a tensor for as long as `view` stays: of known dtype and shape, its data dense in memory of the
+ * host. False if there is no data, or it has no size. */
+bool cleave_tensor_borrow(const cleave_tensor_view_t *view, cleave_tensor_t *out_tensor);
+
 /* What goes under "data"; NULL without memory. */
 json_t *cleave_json_tensor_data(const cleave_tensor_t *tensor);
 /* Sets the three members. */
@@ -18,9 +22,9 @@ void cleave_json_set_tensor(json_t **object, const cleave_tensor_t *tensor);
 /* The member "dtype": "unknown", or one that cleave knows. */
 CLEAVE_MUST_USE cleave_status_t cleave_reader_get_dtype(cleave_json_reader_t *reader, const json_t *object,
                                                         cleave_dtype_t *out_dtype);
-/* A new tensor out of the three members. Its bytes are taken from *left, which bounds all tensors of a file:
- * CLEAVE_ERROR_FORMAT if they are more. */
+/* A new tensor out of the three members. Its bytes are taken from *reader->tensor_bytes, which bounds all
+ * tensors of a file: CLEAVE_ERROR_FORMAT if they are more. */
 CLEAVE_MUST_USE cleave_status_t cleave_reader_read_tensor(cleave_json_reader_t *reader, const json_t *object,
-                                                          size_t *left, cleave_tensor_t **out_tensor);
+                                                          cleave_tensor_t **out_tensor);
 
 #endif /* CLEAVE_JSON_JSON_TENSOR_H */

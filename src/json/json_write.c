@@ -79,38 +79,6 @@ json_t *cleave_json_bytes(const char *bytes, size_t length) {
   return json;
 }
 
-json_t *cleave_json_attribute(const cleave_attribute_t *attribute) {
-  static const char *const kinds[] = {
-      [CLEAVE_ATTRIBUTE_INT] = "int",       [CLEAVE_ATTRIBUTE_FLOAT] = "float",
-      [CLEAVE_ATTRIBUTE_STRING] = "string", [CLEAVE_ATTRIBUTE_INTS] = "ints",
-      [CLEAVE_ATTRIBUTE_FLOATS] = "floats", [CLEAVE_ATTRIBUTE_STRINGS] = "strings",
-  };
-  if (attribute->kind < CLEAVE_ATTRIBUTE_INT || attribute->kind > CLEAVE_ATTRIBUTE_STRINGS) {
-    return NULL;
-  }
-  bool is_list = cleave_attribute_is_list(attribute);
-  json_t *list = json_array();
-  json_t *item = NULL;
-  for (uint32_t k = 0; k < cleave_attribute_item_count(attribute); k++) {
-    cleave_attribute_t part = cleave_attribute_item(attribute, k);
-    switch (part.kind) {
-      case CLEAVE_ATTRIBUTE_INT: item = json_integer(part.i); break;
-      case CLEAVE_ATTRIBUTE_FLOAT:
-        item = is_list ? cleave_json_float(attribute->floats[k]) : cleave_json_real(part.f);
-        break;
-      default: item = cleave_json_bytes(part.s, part.count); break;
-    }
-    cleave_json_append(&list, item);
-  }
-  json_t *value = is_list ? json_incref(list) : json_incref(json_array_get(list, 0));
-  json_decref(list);
-  json_t *json = json_object();
-  cleave_json_set(&json, "name", cleave_json_text(attribute->name));
-  cleave_json_set(&json, "kind", json_string(kinds[attribute->kind]));
-  cleave_json_set(&json, "value", value);
-  return json;
-}
-
 void cleave_json_append(json_t **list, json_t *item) {
   if (*list == NULL || item == NULL || json_array_append(*list, item) != 0) {
     json_decref(*list);

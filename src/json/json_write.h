@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Values of JSON from texts, numbers and attributes: what plans, regions and logs of changes are written
+/* Values of JSON from texts and numbers: what plans, regions and logs of changes are written
  * with. NULL is a failure, and cleave_json_set carries it on, so that it is enough to look at the whole. */
 #ifndef CLEAVE_JSON_JSON_WRITE_H
 #define CLEAVE_JSON_JSON_WRITE_H
@@ -17,8 +17,6 @@ json_t *cleave_json_real(double number);
 json_t *cleave_json_float(float number);
 /* Bytes as they are; those that are not UTF-8 text, or have a NUL, as {"hex": "..."}. */
 json_t *cleave_json_bytes(const char *bytes, size_t length);
-/* {"name", "kind", "value"}. NULL for tensors. */
-json_t *cleave_json_attribute(const cleave_attribute_t *attribute);
 
 /* Appends, and takes `item` over; a failure makes *list NULL. */
 void cleave_json_append(json_t **list, json_t *item);

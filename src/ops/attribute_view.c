@@ -4,13 +4,14 @@
 
 cleave_status_t cleave_attribute_view(const cleave_attribute_t *attribute, cleave_arena_t *arena,
                                       cleave_attribute_view_t *out_view, cleave_error_t *error) {
-  *out_view = cleave_attribute_to_view(attribute);
+  *out_view = *attribute;
+  out_view->size = sizeof *out_view;
   if (attribute->kind == CLEAVE_ATTRIBUTE_TENSOR) {
     cleave_tensor_view_t *tensor = cleave_arena_allocate(arena, 1, sizeof *tensor);
     if (tensor == NULL) {
       return cleave_error_out_of_memory(error);
     }
-    *tensor = cleave_tensor_view(attribute->tensor);
+    *tensor = cleave_tensor_view(attribute->held);
     out_view->tensor = tensor;
   }
   return CLEAVE_OK;

@@ -161,13 +161,9 @@ static cleave_status_t read_list(const parser_t *parser, char *text, cleave_attr
     strings[index] = item;
     item = next;
   }
-  if (value->kind == CLEAVE_ATTRIBUTE_INTS) {
-    value->ints = ints;
-  } else if (value->kind == CLEAVE_ATTRIBUTE_FLOATS) {
-    value->floats = floats;
-  } else {
-    value->strings = strings;
-  }
+  cleave_attribute_set_list(value, value->kind == CLEAVE_ATTRIBUTE_INTS     ? (const void *)ints
+                                   : value->kind == CLEAVE_ATTRIBUTE_FLOATS ? (const void *)floats
+                                                                            : (const void *)strings);
   return CLEAVE_OK;
 }
 

@@ -21,7 +21,7 @@ struct CUmod_st {
   int32_t device;
 };
 
-static struct CUctx_st contexts[STAND_IN_MOST_DEVICES];
+static struct CUctx_st contexts[STAND_IN_MAX_DEVICES];
 static bool is_initialised;
 static _Thread_local cuda_context_t stack[MAX_CONTEXTS];
 static _Thread_local int depth;
@@ -32,7 +32,7 @@ int32_t stand_in_device(void) {
 
 static int device_count(void) {
   long count = stand_in_number("CLEAVE_CUDA_DEVICES", 1);
-  return count < 0 ? 0 : count > STAND_IN_MOST_DEVICES ? STAND_IN_MOST_DEVICES : (int)count;
+  return count < 0 ? 0 : count > STAND_IN_MAX_DEVICES ? STAND_IN_MAX_DEVICES : (int)count;
 }
 
 /* Declares and begins an entry point. */

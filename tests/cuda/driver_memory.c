@@ -99,8 +99,8 @@ typedef struct block {
 } block_t;
 
 static block_t *blocks;
-static size_t used[STAND_IN_MOST_DEVICES];
-static unsigned opened[STAND_IN_MOST_DEVICES];
+static size_t used[STAND_IN_MAX_DEVICES];
+static unsigned opened[STAND_IN_MAX_DEVICES];
 
 static void protect(const block_t *block) {
   (void)mprotect(block->mapping, block->mapped,

@@ -23,7 +23,7 @@
 
 #define STAND_IN_EXPORT __attribute__((visibility("default")))
 
-enum { STAND_IN_MOST_DEVICES = 4 };
+enum { STAND_IN_MAX_DEVICES = 4 };
 
 /* The error that this call returns now, or 0. */
 STAND_IN_EXPORT int32_t stand_in_fault(const char *name);

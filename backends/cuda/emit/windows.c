@@ -15,7 +15,7 @@ static int64_t listed(const cleave_node_view_t *node, const char *name, uint32_t
   return index < count ? ints[index] : otherwise;
 }
 
-/* SAME: as much border as the result needs, the odd one at the end or at the begin. */
+/* SAME: as much padding as the result needs, the odd one at the end or at the begin. */
 static void find_pads(const cleave_node_view_t *node, cuda_window_t *window, int32_t d) {
   const char *mode = cleave_view_string(node, "auto_pad", "NOTSET");
   window->before[d] = listed(node, "pads", (uint32_t)d, 0);

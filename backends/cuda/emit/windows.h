@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Windows of convolutions and poolings: sizes, steps and borders, read once. */
+/* Windows of convolutions and poolings: sizes, steps and pads, read once. */
 #ifndef CLEAVE_CUDA_WINDOWS_H
 #define CLEAVE_CUDA_WINDOWS_H
 

@@ -8,31 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct cuda_memory_block {
-  cuda_memory_block_t *next;
-  _Alignas(16) unsigned char bytes[];
-};
-
 void *cuda_plan_allocate(cuda_plan_t *plan, size_t count, size_t size) {
-  size_t bytes = (count > 0 ? count : 1) * size;
-  cuda_memory_block_t *block = calloc(1, sizeof *block + bytes);
-  if (block == NULL) {
-    return NULL;
-  }
-  block->next = plan->blocks;
-  plan->blocks = block;
-  return block->bytes;
+  return kernel_arena_allocate(&plan->arena, count, size);
 }
 
 void cuda_plan_deinit(cuda_plan_t *plan) {
   for (uint32_t k = 0; k < plan->step_count; k++) {
     free(plan->steps[k].text);
   }
-  while (plan->blocks != NULL) {
-    cuda_memory_block_t *next = plan->blocks->next;
-    free(plan->blocks);
-    plan->blocks = next;
-  }
+  kernel_arena_free(&plan->arena);
   free(plan->slots);
   free(plan->steps);
   plan->slots = NULL;

@@ -10,6 +10,7 @@
 #define CLEAVE_CUDA_PLAN_H
 
 #include "cuda/device/state.h"
+#include "kernels/arena.h"
 #include "kernels/cuda/cuda.h"
 
 enum { CUDA_MAX_POINTERS = 8, CUDA_MAX_NUMBERS = 64, CUDA_NO_SLOT = UINT32_MAX };
@@ -101,8 +102,6 @@ typedef struct cuda_plan_options {
   bool fast_math;
 } cuda_plan_options_t;
 
-typedef struct cuda_memory_block cuda_memory_block_t;
-
 typedef struct cuda_plan {
   const cleave_region_view_t *region; /* while the plan is made */
   cuda_plan_options_t options;
@@ -116,7 +115,7 @@ typedef struct cuda_plan {
   uint32_t fusion;
   int64_t workspace_bytes;
   int64_t constant_bytes;
-  cuda_memory_block_t *blocks;
+  kernel_arena_t arena;
   cleave_message_t *message;
 } cuda_plan_t;
 

@@ -16,7 +16,7 @@
 #define KERNEL_CUDA_ENTRY "cleave_kernel"
 
 enum {
-  KERNEL_CUDA_MOST_LANES = 16,
+  KERNEL_CUDA_MAX_LANES = 16,
   KERNEL_CUDA_ARGUMENT_BYTES = 4064, /* what every driver takes */
 };
 

@@ -176,7 +176,7 @@ static bool find_accesses(planning_t *planning, int32_t lanes) {
 static bool is_wide(const planning_t *planning) {
   const kernel_space_t *space = &planning->space;
   const int64_t limit = INT64_C(1) << 31;
-  if (space->total >= limit - MAX_THREADS * KERNEL_CUDA_MOST_LANES || space->rows >= limit - MAX_THREADS) {
+  if (space->total >= limit - MAX_THREADS * KERNEL_CUDA_MAX_LANES || space->rows >= limit - MAX_THREADS) {
     return true;
   }
   for (uint32_t k = 0; k < planning->kernel->program.input_count; k++) {

@@ -7,7 +7,7 @@
 
 #include "kernels/execute/worker.h"
 
-enum { LEAST_CALLED = 4 }; /* rows for which calls are worth making */
+enum { MIN_CALLED = 4 }; /* rows for which calls are worth making */
 
 typedef enum call_kind { CALL_CHAIN, CALL_UNARY, CALL_BINARY, CALL_REDUCE, CALL_STEP } call_kind_t;
 
@@ -281,7 +281,7 @@ static void run_one_by_one(kernel_worker_t *worker, int64_t begin, int64_t end) 
     int64_t left = stretch - row % stretch;
     int64_t stop = left < end - row ? row + left : end;
     run_group(worker, row++);
-    if (stop - row < LEAST_CALLED || !make_calls(&rows)) {
+    if (stop - row < MIN_CALLED || !make_calls(&rows)) {
       while (row < stop) {
         run_group(worker, row++);
       }

@@ -4,7 +4,7 @@
 
 #include <inttypes.h>
 
-enum { LEAST_ROW = 96 }; /* elements of rows that go one by one */
+enum { MIN_ROW = 96 }; /* elements of rows that go one by one */
 
 cleave_status_t kernel_program_space(const kernel_program_t *program, const kernel_tensor_t *inputs,
                                      int64_t *out_dims, cleave_message_t *message) {
@@ -141,7 +141,7 @@ void kernel_space_make(const kernel_plan_t *plan, const int64_t *dims, const ker
   int64_t length = space->row_length;
   space->group = length > 0 && length <= plan->tile / 2 ? plan->tile / length : 1;
   space->one_by_one =
-      length >= LEAST_ROW && length <= KERNEL_MAX_IN_BLOCK && length <= plan->tile && space->row_rank == 1;
+      length >= MIN_ROW && length <= KERNEL_MAX_IN_BLOCK && length <= plan->tile && space->row_rank == 1;
   if (space->one_by_one) {
     space->group = 1;
     space->grid = (kernel_grid_t){.run = length, .chunk = length, .count = 1, .elements = length};

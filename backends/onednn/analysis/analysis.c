@@ -49,7 +49,7 @@ static cleave_status_t index_uses(onednn_analysis_t *analysis) {
   const cleave_region_view_t *region = analysis->region;
   size_t total = 0;
   uint32_t *starts =
-      onednn_arena_allocate(analysis->arena, (size_t)region->value_count + 2, sizeof(uint32_t));
+      kernel_arena_allocate(analysis->arena, (size_t)region->value_count + 2, sizeof(uint32_t));
   if (starts == NULL) {
     return out_of_memory(analysis->message);
   }
@@ -62,7 +62,7 @@ static cleave_status_t index_uses(onednn_analysis_t *analysis) {
       }
     }
   }
-  uint32_t *uses = onednn_arena_allocate(analysis->arena, total, sizeof(uint32_t));
+  uint32_t *uses = kernel_arena_allocate(analysis->arena, total, sizeof(uint32_t));
   if (uses == NULL) {
     return out_of_memory(analysis->message);
   }
@@ -94,14 +94,14 @@ typedef struct schedule {
 
 static cleave_status_t make_units(onednn_analysis_t *analysis, schedule_t *schedule) {
   const cleave_region_view_t *region = analysis->region;
-  onednn_arena_t *arena = analysis->arena;
+  kernel_arena_t *arena = analysis->arena;
   schedule->count = region->fusion_count + region->node_count;
-  uint32_t *unit_of = onednn_arena_allocate(arena, region->node_count, sizeof(uint32_t));
-  uint32_t *own = onednn_arena_allocate(arena, region->node_count, sizeof(uint32_t));
-  bool *taken = onednn_arena_allocate(arena, region->node_count, sizeof(bool));
-  schedule->units = onednn_arena_allocate(arena, schedule->count, sizeof(onednn_unit_t));
-  schedule->waiting = onednn_arena_allocate(arena, schedule->count, sizeof(uint32_t));
-  schedule->ready = onednn_arena_allocate(arena, schedule->count, sizeof(uint32_t));
+  uint32_t *unit_of = kernel_arena_allocate(arena, region->node_count, sizeof(uint32_t));
+  uint32_t *own = kernel_arena_allocate(arena, region->node_count, sizeof(uint32_t));
+  bool *taken = kernel_arena_allocate(arena, region->node_count, sizeof(bool));
+  schedule->units = kernel_arena_allocate(arena, schedule->count, sizeof(onednn_unit_t));
+  schedule->waiting = kernel_arena_allocate(arena, schedule->count, sizeof(uint32_t));
+  schedule->ready = kernel_arena_allocate(arena, schedule->count, sizeof(uint32_t));
   if (unit_of == NULL || own == NULL || taken == NULL || schedule->units == NULL ||
       schedule->waiting == NULL || schedule->ready == NULL) {
     return out_of_memory(analysis->message);
@@ -176,7 +176,7 @@ static void release_users(const onednn_analysis_t *analysis, schedule_t *schedul
   }
 }
 
-cleave_status_t onednn_analyse(const cleave_region_view_t *region, onednn_arena_t *arena,
+cleave_status_t onednn_analyse(const cleave_region_view_t *region, kernel_arena_t *arena,
                                cleave_message_t *message, onednn_analysis_t *out) {
   *out = (onednn_analysis_t){.region = region, .arena = arena, .message = message};
   schedule_t schedule = {0};
@@ -191,8 +191,8 @@ cleave_status_t onednn_analyse(const cleave_region_view_t *region, onednn_arena_
   for (uint32_t u = 0; u < schedule.count; u++) {
     expected += schedule.units[u].count > 0 ? 1 : 0;
   }
-  out->kernels = onednn_arena_allocate(arena, expected, sizeof(onednn_kernel_t));
-  out->kernel_of = onednn_arena_allocate(arena, schedule.count, sizeof(uint32_t));
+  out->kernels = kernel_arena_allocate(arena, expected, sizeof(onednn_kernel_t));
+  out->kernel_of = kernel_arena_allocate(arena, schedule.count, sizeof(uint32_t));
   if (out->kernels == NULL || out->kernel_of == NULL) {
     return out_of_memory(message);
   }

@@ -10,7 +10,7 @@
 
 /* Analyses all units of the region. All memory comes from `arena`. A unit that oneDNN cannot express is
  * CLEAVE_ERROR_UNSUPPORTED with the reason in `message`. */
-CLEAVE_MUST_USE cleave_status_t onednn_analyse(const cleave_region_view_t *region, onednn_arena_t *arena,
+CLEAVE_MUST_USE cleave_status_t onednn_analyse(const cleave_region_view_t *region, kernel_arena_t *arena,
                                                cleave_message_t *message, onednn_analysis_t *out);
 
 #endif /* ONEDNN_ANALYSIS_H */

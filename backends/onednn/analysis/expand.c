@@ -16,7 +16,7 @@ enum { MAX_NODES = 20, MAX_VALUES = 28, MAX_FUSIONS = 2, MAX_INPUTS = 2 };
 
 typedef struct builder {
   const cleave_region_view_t *from;
-  onednn_arena_t *arena;
+  kernel_arena_t *arena;
   cleave_message_t *message;
   cleave_value_view_t *values;
   cleave_node_view_t *nodes;
@@ -51,7 +51,7 @@ static cleave_status_t refuse(const builder_t *builder, const char *why) {
 }
 
 static void *allocate(builder_t *builder, size_t count, size_t size) {
-  void *memory = onednn_arena_allocate(builder->arena, count, size);
+  void *memory = kernel_arena_allocate(builder->arena, count, size);
   builder->failed = builder->failed || memory == NULL;
   return memory;
 }
@@ -501,7 +501,7 @@ static cleave_status_t make_room(builder_t *builder, size_t expanded) {
   return CLEAVE_OK;
 }
 
-cleave_status_t onednn_expand(const cleave_region_view_t *region, onednn_arena_t *arena,
+cleave_status_t onednn_expand(const cleave_region_view_t *region, kernel_arena_t *arena,
                               cleave_message_t *message, onednn_expansion_t *out) {
   size_t expanded = 0;
   for (uint32_t n = 0; n < region->node_count; n++) {

@@ -23,7 +23,7 @@ typedef struct onednn_expansion {
 /* Values of the region given keep their numbers; new ones follow. All memory comes from `arena`. What cannot
  * be spelled out (bool masks, past keys, fewer heads of keys than of queries, unknown head sizes) is
  * CLEAVE_ERROR_UNSUPPORTED with the reason in `message`. Ids of the region have been checked. */
-CLEAVE_MUST_USE cleave_status_t onednn_expand(const cleave_region_view_t *region, onednn_arena_t *arena,
+CLEAVE_MUST_USE cleave_status_t onednn_expand(const cleave_region_view_t *region, kernel_arena_t *arena,
                                               cleave_message_t *message, onednn_expansion_t *out);
 
 #endif /* ONEDNN_EXPAND_H */

@@ -34,7 +34,7 @@ cleave_status_t onednn_precision_of(const cleave_region_view_t *region, dnnl_dat
 static cleave_status_t keep(const onednn_analysis_t *analysis, const cleave_region_view_t *region,
                             bool *kernels) {
   const cleave_attribute_view_t *kept = cleave_view_region_attribute(region, "float32");
-  bool *nodes = onednn_arena_allocate(analysis->arena, region->node_count, sizeof(bool));
+  bool *nodes = kernel_arena_allocate(analysis->arena, region->node_count, sizeof(bool));
   if (nodes == NULL) {
     return onednn_fail(analysis->message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while compiling");
   }
@@ -119,9 +119,9 @@ cleave_status_t onednn_precision_choose(const onednn_analysis_t *analysis, const
     return CLEAVE_OK;
   }
   uint32_t value_count = analysis->region->value_count;
-  bool *kernels = onednn_arena_allocate(analysis->arena, analysis->kernel_count, sizeof(bool));
-  bool *values = onednn_arena_allocate(analysis->arena, value_count, sizeof(bool));
-  demand_t *demands = onednn_arena_allocate(analysis->arena, value_count, sizeof(demand_t));
+  bool *kernels = kernel_arena_allocate(analysis->arena, analysis->kernel_count, sizeof(bool));
+  bool *values = kernel_arena_allocate(analysis->arena, value_count, sizeof(bool));
+  demand_t *demands = kernel_arena_allocate(analysis->arena, value_count, sizeof(demand_t));
   if (kernels == NULL || values == NULL || demands == NULL) {
     return onednn_fail(analysis->message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while compiling");
   }

@@ -167,7 +167,7 @@ cleave_status_t onednn_recognise_shuffle(onednn_unit_t *unit, onednn_kernel_t *k
   if (transpose == NULL || views == 0) {
     return CLEAVE_OK;
   }
-  onednn_shuffle_t *shuffle = onednn_arena_allocate(unit->analysis->arena, 1, sizeof(*shuffle));
+  onednn_shuffle_t *shuffle = kernel_arena_allocate(unit->analysis->arena, 1, sizeof(*shuffle));
   if (shuffle == NULL) {
     return onednn_fail(unit->analysis->message, CLEAVE_ERROR_OUT_OF_MEMORY,
                        "out of memory while analysing a region");

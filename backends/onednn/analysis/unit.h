@@ -12,7 +12,7 @@
 typedef struct onednn_analysis {
   const cleave_region_view_t *region; /* expanded */
   onednn_expansion_t expansion;
-  onednn_arena_t *arena;
+  kernel_arena_t *arena;
   cleave_message_t *message;
   const uint32_t *use_starts; /* value_count + 1 offsets into `uses` */
   const uint32_t *uses;       /* nodes, one entry per input slot */

@@ -159,7 +159,7 @@ cleave_status_t onednn_emit_attention(onednn_plan_t *plan, const onednn_kernel_t
   const cleave_node_view_t *node = &plan->region->nodes[kernel->node];
   onednn_argument_t arguments[ONEDNN_LOOP_ARGUMENTS] = {0};
   uint32_t count = MASK;
-  context_t *context = onednn_arena_allocate(plan->arena, 1, sizeof(*context));
+  context_t *context = kernel_arena_allocate(plan->arena, 1, sizeof(*context));
   if (context == NULL) {
     return onednn_plan_out_of_memory(plan);
   }

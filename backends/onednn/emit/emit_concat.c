@@ -177,10 +177,10 @@ cleave_status_t onednn_emit_concat(onednn_plan_t *plan, const onednn_kernel_t *k
   const cleave_node_view_t *node = &plan->region->nodes[kernel->node];
   onednn_shape_t shape = onednn_plan_shape(plan, kernel->output);
   concat_t concat = {.axis = onednn_axis(cleave_view_int(node, "axis", 0), shape.rank)};
-  concat.tensors = onednn_arena_allocate(plan->arena, node->input_count, sizeof(onednn_tensor_t));
-  concat.layouts = onednn_arena_allocate(plan->arena, node->input_count, sizeof(onednn_layout_t));
+  concat.tensors = kernel_arena_allocate(plan->arena, node->input_count, sizeof(onednn_tensor_t));
+  concat.layouts = kernel_arena_allocate(plan->arena, node->input_count, sizeof(onednn_layout_t));
   concat.arguments =
-      onednn_arena_allocate(plan->arena, (size_t)node->input_count + 1, sizeof(onednn_argument_t));
+      kernel_arena_allocate(plan->arena, (size_t)node->input_count + 1, sizeof(onednn_argument_t));
   if (concat.tensors == NULL || concat.layouts == NULL || concat.arguments == NULL) {
     return onednn_fail(plan->message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while compiling");
   }

@@ -156,7 +156,7 @@ static void fill_scaled(const void *opaque, float *data) {
 static cleave_status_t scale_weights(onednn_plan_t *plan, const onednn_kernel_t *kernel, bool transposed,
                                      const weights_view_t *view, const float *scale, onednn_tensor_t *out) {
   const cleave_value_view_t *weights = &plan->region->values[kernel->weights];
-  scaling_t *scaling = onednn_arena_allocate(plan->arena, 1, sizeof(*scaling));
+  scaling_t *scaling = kernel_arena_allocate(plan->arena, 1, sizeof(*scaling));
   if (scaling == NULL) {
     return onednn_fail(plan->message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while packing weights");
   }
@@ -205,7 +205,7 @@ static cleave_status_t prepare(onednn_plan_t *plan, const onednn_kernel_t *kerne
   const cleave_value_view_t *bias = cleave_view_input(plan->region, node, 2);
   weights_view_t view;
   ONEDNN_TRY(view_weights(plan, kernel, transposed, &view));
-  float *scale = onednn_arena_allocate(plan->arena, (size_t)view.outputs, 2 * sizeof(float));
+  float *scale = kernel_arena_allocate(plan->arena, (size_t)view.outputs, 2 * sizeof(float));
   if (scale == NULL) {
     return onednn_fail(plan->message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while packing weights");
   }

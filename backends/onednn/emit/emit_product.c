@@ -203,7 +203,7 @@ static void fill_scaled(const void *opaque, float *data) {
 static cleave_status_t scale_weights(onednn_plan_t *plan, uint32_t value, bool transposed, const float *scale,
                                      int64_t columns, onednn_tensor_t *out) {
   const cleave_value_view_t *weights = &plan->region->values[value];
-  scaling_t *scaling = onednn_arena_allocate(plan->arena, 1, sizeof(*scaling));
+  scaling_t *scaling = kernel_arena_allocate(plan->arena, 1, sizeof(*scaling));
   if (scaling == NULL) {
     return onednn_fail(plan->message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while packing weights");
   }
@@ -231,7 +231,7 @@ static cleave_status_t fold(onednn_plan_t *plan, const onednn_kernel_t *kernel, 
   int64_t columns = last(&product->b, 1);
   bool column_axis = last(&product->result, 1) == columns;
   memset(folding, 0, sizeof(*folding));
-  folding->scale = onednn_arena_allocate(plan->arena, (size_t)columns, 2 * sizeof(float));
+  folding->scale = kernel_arena_allocate(plan->arena, (size_t)columns, 2 * sizeof(float));
   if (folding->scale == NULL) {
     return onednn_fail(plan->message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while packing weights");
   }

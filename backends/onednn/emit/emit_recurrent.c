@@ -110,7 +110,7 @@ static cleave_status_t read_weights(onednn_plan_t *plan, const cleave_node_view_
   *out = view->tensor.data;
   if ((uintptr_t)view->tensor.data % sizeof(float) != 0) {
     size_t count = (size_t)cleave_view_element_count(&view->tensor);
-    float *copy = onednn_arena_allocate(plan->arena, count, sizeof(float));
+    float *copy = kernel_arena_allocate(plan->arena, count, sizeof(float));
     if (copy == NULL) {
       return onednn_fail(plan->message, CLEAVE_ERROR_OUT_OF_MEMORY, "%s '%s': no memory for its weights",
                          node->op, onednn_node_name(node));
@@ -130,7 +130,7 @@ static onednn_layout_t flat(size_t bytes) {
 static cleave_status_t pack(onednn_plan_t *plan, const cleave_node_view_t *node, layer_t *layer,
                             onednn_tensor_t *out) {
   const cpu_recurrent_t *recurrent = &layer->recurrent;
-  weights_t *weights = onednn_arena_allocate(plan->arena, 1, sizeof(*weights));
+  weights_t *weights = kernel_arena_allocate(plan->arena, 1, sizeof(*weights));
   if (weights == NULL) {
     return onednn_fail(plan->message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while compiling");
   }
@@ -165,7 +165,7 @@ cleave_status_t onednn_emit_recurrent(onednn_plan_t *plan, const onednn_kernel_t
   const cleave_node_view_t *node = &plan->region->nodes[kernel->node];
   onednn_argument_t arguments[ONEDNN_LOOP_ARGUMENTS];
   uint32_t count = 0;
-  layer_t *layer = onednn_arena_allocate(plan->arena, 1, sizeof(*layer));
+  layer_t *layer = kernel_arena_allocate(plan->arena, 1, sizeof(*layer));
   if (layer == NULL) {
     return onednn_fail(plan->message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while compiling");
   }

@@ -51,7 +51,7 @@ static void place_groups(const onednn_shuffle_t *shuffle, const onednn_tensor_t 
 static cleave_status_t emit_pixels(onednn_plan_t *plan, const onednn_kernel_t *kernel,
                                    onednn_tensor_t *sources, const place_t *places) {
   const onednn_shuffle_t *shuffle = kernel->shuffle;
-  onednn_shuffle_loop_t *context = onednn_arena_allocate(plan->arena, 1, sizeof(*context));
+  onednn_shuffle_loop_t *context = kernel_arena_allocate(plan->arena, 1, sizeof(*context));
   onednn_argument_t arguments[ONEDNN_SHUFFLE_VALUES];
   onednn_tensor_t results[ONEDNN_SHUFFLE_VALUES];
   int64_t apart[ONEDNN_SHUFFLE_VALUES] = {0};

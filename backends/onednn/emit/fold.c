@@ -52,7 +52,7 @@ cleave_status_t onednn_fold_posts(onednn_plan_t *plan, const onednn_kernel_t *ke
                                   const onednn_shape_t *shape, int32_t axis, bool may_scale, float *scale,
                                   float *shift, uint32_t *folded) {
   int64_t channels = shape->dims[axis];
-  float *factors = onednn_arena_allocate(plan->arena, (size_t)channels, 2 * sizeof(float));
+  float *factors = kernel_arena_allocate(plan->arena, (size_t)channels, 2 * sizeof(float));
   *folded = 0;
   if (factors == NULL) {
     return onednn_fail(plan->message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while folding");

@@ -1,19 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Failures, checked sizes and the arena. The arena never moves what it handed out.
+// Failures and checked sizes.
 #include "onednn/library/support.h"
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-struct onednn_arena_block {
-  onednn_arena_block_t *next;
-  size_t capacity;
-  size_t used;
-};
-
-enum { BLOCK_BYTES = 64 * 1024, ALIGNMENT = 16 };
 
 cleave_status_t onednn_fail(cleave_message_t *message, cleave_status_t status, const char *format, ...) {
   if (message != NULL) {
@@ -70,71 +60,4 @@ bool onednn_add(size_t a, size_t b, size_t *out) {
 
 size_t onednn_round_up(size_t bytes) {
   return (bytes + 63U) & ~(size_t)63U;
-}
-
-void onednn_arena_init(onednn_arena_t *arena) {
-  arena->blocks = NULL;
-  arena->used = 0;
-}
-
-void onednn_arena_deinit(onednn_arena_t *arena) {
-  while (arena->blocks != NULL) {
-    onednn_arena_block_t *next = arena->blocks->next;
-    free(arena->blocks);
-    arena->blocks = next;
-  }
-  arena->used = 0;
-}
-
-static size_t header_bytes(void) {
-  return (sizeof(onednn_arena_block_t) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-}
-
-static void *from_new_block(onednn_arena_t *arena, size_t bytes) {
-  size_t capacity = bytes > BLOCK_BYTES ? bytes : BLOCK_BYTES;
-  size_t whole = 0;
-  if (!onednn_add(capacity, header_bytes(), &whole)) {
-    return NULL;
-  }
-  onednn_arena_block_t *block = malloc(whole);
-  if (block == NULL) {
-    return NULL;
-  }
-  block->next = arena->blocks;
-  block->capacity = capacity;
-  block->used = bytes;
-  arena->blocks = block;
-  return (unsigned char *)block + header_bytes();
-}
-
-void *onednn_arena_allocate(onednn_arena_t *arena, size_t count, size_t size) {
-  size_t bytes = 0;
-  if (!onednn_multiply(count, size, &bytes) || !onednn_add(bytes, ALIGNMENT, &bytes)) {
-    return NULL;
-  }
-  bytes = bytes / ALIGNMENT * ALIGNMENT;
-  void *memory = NULL;
-  onednn_arena_block_t *block = arena->blocks;
-  if (block == NULL && bytes <= sizeof(arena->first) - arena->used) {
-    memory = arena->first + arena->used;
-    arena->used += bytes;
-  } else if (block != NULL && bytes <= block->capacity - block->used) {
-    memory = (unsigned char *)block + header_bytes() + block->used;
-    block->used += bytes;
-  } else {
-    memory = from_new_block(arena, bytes);
-  }
-  if (memory != NULL) {
-    memset(memory, 0, bytes);
-  }
-  return memory;
-}
-
-char *onednn_arena_text(onednn_arena_t *arena, const char *text) {
-  size_t length = strlen(text);
-  char *copy = onednn_arena_allocate(arena, length + 1, 1);
-  if (copy != NULL) {
-    memcpy(copy, text, length);
-  }
-  return copy;
 }

@@ -7,6 +7,7 @@
 #define ONEDNN_SUPPORT_H
 
 #include "cleave/backend.h"
+#include "kernels/arena.h"
 #include "onednn/library/library.h"
 
 #if defined(__GNUC__)
@@ -38,24 +39,5 @@ bool onednn_add(size_t a, size_t b, size_t *out);
 
 /* Rounds up to a multiple of 64; sizes come from checked tensors, far below the end of size_t. */
 size_t onednn_round_up(size_t bytes);
-
-/* Blocks that are released together. The first 6 kB are inside the struct, so that asking about one
- * node allocates nothing. */
-typedef struct onednn_arena_block onednn_arena_block_t;
-typedef struct onednn_arena {
-  onednn_arena_block_t *blocks;
-  size_t used;
-  _Alignas(16) unsigned char first[6144];
-} onednn_arena_t;
-
-void onednn_arena_init(onednn_arena_t *arena);
-void onednn_arena_deinit(onednn_arena_t *arena);
-
-/* Zeroed memory for `count` elements of `size` bytes, aligned to 16; NULL when memory is out or the size
- * overflows. Zero elements give a valid pointer. */
-void *onednn_arena_allocate(onednn_arena_t *arena, size_t count, size_t size);
-
-/* A copy of `text` in the arena, or NULL. */
-char *onednn_arena_text(onednn_arena_t *arena, const char *text);
 
 #endif /* ONEDNN_SUPPORT_H */

@@ -55,8 +55,8 @@ static void insert_by_offset(const placement_t *placed, uint32_t *by_offset, uin
 }
 
 cleave_status_t onednn_plan_memory(onednn_plan_t *plan, size_t *bytes) {
-  placement_t *placed = onednn_arena_allocate(plan->arena, plan->buffer_count, sizeof(placement_t));
-  uint32_t *by_offset = onednn_arena_allocate(plan->arena, plan->buffer_count, sizeof(uint32_t));
+  placement_t *placed = kernel_arena_allocate(plan->arena, plan->buffer_count, sizeof(placement_t));
+  uint32_t *by_offset = kernel_arena_allocate(plan->arena, plan->buffer_count, sizeof(uint32_t));
   uint32_t count = 0;
   *bytes = 0;
   if (placed == NULL || by_offset == NULL) {

@@ -122,7 +122,7 @@ cleave_status_t onednn_plan_init(onednn_plan_t *plan, const onednn_analysis_t *a
   plan->arena = analysis->arena;
   plan->message = analysis->message;
   plan->stream = stream;
-  plan->bindings = onednn_arena_allocate(plan->arena, plan->region->value_count, sizeof(onednn_binding_t));
+  plan->bindings = kernel_arena_allocate(plan->arena, plan->region->value_count, sizeof(onednn_binding_t));
   if (plan->bindings == NULL) {
     return onednn_plan_out_of_memory(plan);
   }
@@ -199,7 +199,7 @@ static char *make_label(const onednn_plan_t *plan, const_dnnl_primitive_desc_t d
     onednn_layout_text(&result, layout, sizeof(layout));
   }
   (void)snprintf(text, sizeof(text), "%s %s %s", what, layout, implementation);
-  return onednn_arena_text(plan->arena, text);
+  return kernel_arena_text(plan->arena, text);
 }
 
 static void touch(onednn_plan_t *plan, uint32_t buffer, uint32_t step) {
@@ -216,7 +216,7 @@ static cleave_status_t append_step(onednn_plan_t *plan, const onednn_step_t *ste
   bool fits = grow(&items, &plan->step_capacity, plan->step_count, sizeof(onednn_step_t));
   uint32_t count = step->argument_count;
   plan->steps = items;
-  onednn_argument_t *copy = onednn_arena_allocate(plan->arena, (size_t)count + 1, sizeof(onednn_argument_t));
+  onednn_argument_t *copy = kernel_arena_allocate(plan->arena, (size_t)count + 1, sizeof(onednn_argument_t));
   if (!fits || copy == NULL || step->label == NULL) {
     return onednn_plan_out_of_memory(plan);
   }
@@ -260,13 +260,13 @@ cleave_status_t onednn_plan_step(onednn_plan_t *plan, dnnl_primitive_desc_t desc
 cleave_status_t onednn_plan_loop(onednn_plan_t *plan, const onednn_loop_t *loop,
                                  const onednn_argument_t *arguments, uint32_t count, uint32_t node,
                                  const char *label) {
-  onednn_loop_t *copy = onednn_arena_allocate(plan->arena, 1, sizeof(*copy));
+  onednn_loop_t *copy = kernel_arena_allocate(plan->arena, 1, sizeof(*copy));
   if (copy == NULL) {
     return onednn_plan_out_of_memory(plan);
   }
   *copy = *loop;
   onednn_step_t step = {
-      .loop = copy, .node = node, .argument_count = count, .label = onednn_arena_text(plan->arena, label)};
+      .loop = copy, .node = node, .argument_count = count, .label = kernel_arena_text(plan->arena, label)};
   return append_step(plan, &step, arguments, NULL);
 }
 

@@ -111,7 +111,7 @@ typedef struct onednn_packing {
 typedef struct onednn_plan {
   const cleave_region_view_t *region;
   const onednn_analysis_t *analysis;
-  onednn_arena_t *arena;
+  kernel_arena_t *arena;
   cleave_message_t *message;
   const cleave_host_t *host;
   int32_t threads; /* that compiling may use */

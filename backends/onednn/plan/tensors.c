@@ -89,7 +89,7 @@ cleave_status_t onednn_plan_convert(onednn_plan_t *plan, const onednn_tensor_t *
       return CLEAVE_OK;
     }
   }
-  onednn_variant_t *variant = onednn_arena_allocate(plan->arena, 1, sizeof(*variant));
+  onednn_variant_t *variant = kernel_arena_allocate(plan->arena, 1, sizeof(*variant));
   if (variant == NULL) {
     return onednn_plan_out_of_memory(plan);
   }

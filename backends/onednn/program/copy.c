@@ -6,7 +6,7 @@
 #include <string.h>
 
 typedef struct copier {
-  onednn_arena_t *arena;
+  kernel_arena_t *arena;
   bool failed;
 } copier_t;
 
@@ -14,7 +14,7 @@ static void *copy_array(copier_t *copier, const void *from, size_t count, size_t
   if (from == NULL) {
     return NULL;
   }
-  void *copy = onednn_arena_allocate(copier->arena, count, size);
+  void *copy = kernel_arena_allocate(copier->arena, count, size);
   copier->failed = copier->failed || copy == NULL;
   if (copy != NULL && count > 0) {
     memcpy(copy, from, count * size);
@@ -64,9 +64,9 @@ static void copy_fusion(copier_t *copier, cleave_fusion_view_t *fusion) {
   fusion->labels = NULL;
 }
 
-const cleave_region_view_t *onednn_copy_region(const cleave_region_view_t *region, onednn_arena_t *arena) {
+const cleave_region_view_t *onednn_copy_region(const cleave_region_view_t *region, kernel_arena_t *arena) {
   copier_t copier = {.arena = arena};
-  cleave_region_view_t *copy = onednn_arena_allocate(arena, 1, sizeof(*copy));
+  cleave_region_view_t *copy = kernel_arena_allocate(arena, 1, sizeof(*copy));
   if (copy == NULL) {
     return NULL;
   }

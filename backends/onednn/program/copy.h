@@ -10,6 +10,6 @@
 
 /* All of the view that this backend reads, in `arena`; NULL when memory is out. Tensors in attributes, which
  * no operator of oneDNN has, are left out. */
-const cleave_region_view_t *onednn_copy_region(const cleave_region_view_t *region, onednn_arena_t *arena);
+const cleave_region_view_t *onednn_copy_region(const cleave_region_view_t *region, kernel_arena_t *arena);
 
 #endif /* ONEDNN_COPY_H */

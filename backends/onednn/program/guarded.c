@@ -12,7 +12,7 @@ struct onednn_guarded {
   onednn_program_t *fast;
   onednn_program_t *exact;            /* NULL until it is needed */
   const cleave_region_view_t *region; /* NULL: no step of `fast` raises the flag */
-  onednn_arena_t arena;               /* of the region */
+  kernel_arena_t arena;               /* of the region */
   int32_t threads;
   void *workspace; /* of `exact` */
 };
@@ -31,7 +31,6 @@ cleave_status_t onednn_guarded_create(const onednn_base_t *base, const onednn_im
   if (guarded == NULL) {
     return out_of_memory(message);
   }
-  onednn_arena_init(&guarded->arena);
   own.image = image;
   guarded->base = base;
   guarded->threads = options->threads < 1 ? 1 : options->threads;
@@ -53,7 +52,7 @@ void onednn_guarded_destroy(onednn_guarded_t *guarded) {
   if (guarded != NULL) {
     onednn_program_destroy(guarded->fast);
     onednn_program_destroy(guarded->exact);
-    onednn_arena_deinit(&guarded->arena);
+    kernel_arena_free(&guarded->arena);
     free(guarded->workspace);
     free(guarded);
   }

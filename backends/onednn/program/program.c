@@ -41,7 +41,7 @@ typedef struct program_step {
 
 struct onednn_program {
   cleave_program_info_t info;
-  onednn_arena_t arena; /* of what follows */
+  kernel_arena_t arena; /* of what follows */
   dnnl_stream_t stream;
   int32_t threads;
   bool profile;
@@ -173,7 +173,7 @@ static int by_group(const void *left, const void *right) {
 
 static cleave_status_t make_groups(onednn_program_t *program, cleave_message_t *message) {
   program->group_count = 1 + program->input_count + program->output_count;
-  program->groups = onednn_arena_allocate(&program->arena, program->group_count, sizeof(program_group_t));
+  program->groups = kernel_arena_allocate(&program->arena, program->group_count, sizeof(program_group_t));
   if (program->groups == NULL) {
     return out_of_memory(message);
   }
@@ -200,13 +200,13 @@ static cleave_status_t take_loop(onednn_program_t *program, const onednn_step_t 
   if (from->loop == NULL) {
     return CLEAVE_OK;
   }
-  onednn_loop_t *loop = onednn_arena_allocate(&program->arena, 1, sizeof(*loop));
+  onednn_loop_t *loop = kernel_arena_allocate(&program->arena, 1, sizeof(*loop));
   if (loop == NULL) {
     return out_of_memory(message);
   }
   *loop = *from->loop;
   if (loop->context != NULL) {
-    void *context = onednn_arena_allocate(&program->arena, 1, loop->context_bytes);
+    void *context = kernel_arena_allocate(&program->arena, 1, loop->context_bytes);
     if (context == NULL) {
       return out_of_memory(message);
     }
@@ -222,12 +222,12 @@ static cleave_status_t take_steps(onednn_program_t *program, onednn_plan_t *plan
   for (uint32_t k = 0; k < plan->step_count; k++) {
     total += plan->steps[k].argument_count;
   }
-  uint32_t *heads = onednn_arena_allocate(plan->arena, plan->buffer_count, sizeof(uint32_t));
-  uint32_t *chain = onednn_arena_allocate(plan->arena, total, sizeof(uint32_t));
-  program->steps = onednn_arena_allocate(&program->arena, plan->step_count, sizeof(program_step_t));
-  program->memories = onednn_arena_allocate(&program->arena, total, sizeof(program_memory_t));
-  program->times = onednn_arena_allocate(&program->arena, plan->step_count, sizeof(cleave_step_time_t));
-  dnnl_exec_arg_t *arguments = onednn_arena_allocate(&program->arena, total, sizeof(dnnl_exec_arg_t));
+  uint32_t *heads = kernel_arena_allocate(plan->arena, plan->buffer_count, sizeof(uint32_t));
+  uint32_t *chain = kernel_arena_allocate(plan->arena, total, sizeof(uint32_t));
+  program->steps = kernel_arena_allocate(&program->arena, plan->step_count, sizeof(program_step_t));
+  program->memories = kernel_arena_allocate(&program->arena, total, sizeof(program_memory_t));
+  program->times = kernel_arena_allocate(&program->arena, plan->step_count, sizeof(cleave_step_time_t));
+  dnnl_exec_arg_t *arguments = kernel_arena_allocate(&program->arena, total, sizeof(dnnl_exec_arg_t));
   if (heads == NULL || chain == NULL || program->steps == NULL || program->memories == NULL ||
       program->times == NULL || arguments == NULL) {
     return out_of_memory(plan->message);
@@ -246,7 +246,7 @@ static cleave_status_t take_steps(onednn_program_t *program, onednn_plan_t *plan
     from->primitive = NULL;
     program->step_count++;
     ONEDNN_TRY(take_loop(program, from, to, plan->message));
-    char *label = onednn_arena_text(&program->arena, from->label);
+    char *label = kernel_arena_text(&program->arena, from->label);
     if (label == NULL) {
       return out_of_memory(plan->message);
     }
@@ -263,9 +263,9 @@ static cleave_status_t note_shapes(onednn_program_t *program, const onednn_plan_
   const cleave_region_view_t *region = plan->region;
   program->input_count = region->input_count;
   program->output_count = region->output_count;
-  program->bytes = onednn_arena_allocate(&program->arena, (size_t)region->input_count + region->output_count,
+  program->bytes = kernel_arena_allocate(&program->arena, (size_t)region->input_count + region->output_count,
                                          sizeof(size_t));
-  program->needed = onednn_arena_allocate(&program->arena, region->input_count, sizeof(bool));
+  program->needed = kernel_arena_allocate(&program->arena, region->input_count, sizeof(bool));
   if (program->bytes == NULL || program->needed == NULL) {
     return out_of_memory(plan->message);
   }
@@ -279,7 +279,7 @@ static cleave_status_t note_shapes(onednn_program_t *program, const onednn_plan_
 }
 
 static cleave_status_t note_packed(onednn_program_t *program, const onednn_plan_t *plan) {
-  program->packed = onednn_arena_allocate(&program->arena, plan->packing_count, sizeof(onednn_packed_t));
+  program->packed = kernel_arena_allocate(&program->arena, plan->packing_count, sizeof(onednn_packed_t));
   if (program->packed == NULL) {
     return out_of_memory(plan->message);
   }
@@ -321,15 +321,13 @@ cleave_status_t onednn_program_create(const onednn_base_t *base, const cleave_re
                                       onednn_program_t **out, cleave_message_t *message) {
   onednn_analysis_t analysis;
   onednn_plan_t plan;
-  onednn_arena_t arena;
+  kernel_arena_t arena = {0};
   bool planned = false;
   onednn_program_t *program = calloc(1, sizeof(*program));
   *out = NULL;
   if (program == NULL) {
     return out_of_memory(message);
   }
-  onednn_arena_init(&program->arena);
-  onednn_arena_init(&arena);
   program->threads = options->threads < 1 ? 1 : options->threads;
   program->host = base->host;
   set_threads(program->threads);
@@ -358,7 +356,7 @@ cleave_status_t onednn_program_create(const onednn_base_t *base, const cleave_re
   if (planned) {
     onednn_plan_deinit(&plan);
   }
-  onednn_arena_deinit(&arena);
+  kernel_arena_free(&arena);
   if (status != CLEAVE_OK) {
     onednn_program_destroy(program);
     return status;
@@ -388,7 +386,7 @@ void onednn_program_destroy(onednn_program_t *program) {
     (void)dnnl_stream_destroy(program->stream);
   }
   free(program->slabs);
-  onednn_arena_deinit(&program->arena);
+  kernel_arena_free(&program->arena);
   free(program);
 }
 

@@ -41,7 +41,7 @@ static bool is_known(const cleave_isolated_port_t *port) {
   return known;
 }
 
-/* What a value at the border is; that of an operator may be a constant, which the worker has. */
+/* What a value on the boundary is; that of an operator may be a constant, which the worker has. */
 static cleave_status_t describe_port(const cleave_isolated_program_t *program,
                                      const cleave_value_view_t *value, bool is_input,
                                      cleave_isolated_port_t *port, cleave_message_t *message) {

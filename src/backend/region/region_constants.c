@@ -7,6 +7,16 @@
 #include "backend/region/view.h"
 #include "tensor/npy.h"
 
+cleave_status_t cleave_region_reader_keep_take(cleave_region_reader_t *self, cleave_tensor_t *tensor) {
+  cleave_status_t status = cleave_array_reserve(&self->region->others, 1, self->base.error);
+  if (status != CLEAVE_OK) {
+    cleave_tensor_release(tensor);
+    return status;
+  }
+  cleave_array_push_reserved(&self->region->others, tensor);
+  return CLEAVE_OK;
+}
+
 static cleave_status_t get_part(cleave_region_reader_t *self, const json_t *object, const char *key,
                                 cleave_tensor_t **out_tensor) {
   static const char *const keys[] = {"dtype", "shape", "data", NULL};
@@ -14,7 +24,7 @@ static cleave_status_t get_part(cleave_region_reader_t *self, const json_t *obje
   CLEAVE_TRY(cleave_reader_get(&self->base, object, key, JSON_OBJECT, "an object", &part));
   size_t before = cleave_reader_enter(&self->base, key, CLEAVE_INDEX_NONE);
   CLEAVE_TRY(cleave_reader_check_keys(&self->base, part, keys));
-  CLEAVE_TRY(cleave_reader_read_tensor(&self->base, part, &self->left, out_tensor));
+  CLEAVE_TRY(cleave_reader_read_tensor(&self->base, part, out_tensor));
   CLEAVE_TRY(cleave_region_reader_keep_take(self, *out_tensor));
   cleave_reader_leave(&self->base, before);
   return CLEAVE_OK;
@@ -142,9 +152,9 @@ cleave_status_t cleave_region_reader_get_constant(cleave_region_reader_t *self, 
     return read_sparse(self, json, tensor);
   }
   const char *name = NULL;
-  CLEAVE_TRY(cleave_region_reader_get_name(reader, json, "file", false, &name));
+  CLEAVE_TRY(cleave_reader_get_name(reader, json, "file", false, &name));
   CLEAVE_TRY(file != NULL ? read_file(self, name, tensor, dense)
-                          : cleave_reader_read_tensor(reader, json, &self->left, dense));
+                          : cleave_reader_read_tensor(reader, json, dense));
   const cleave_tensor_view_t view = cleave_tensor_view(*dense);
   tensor->data = view.data;
   tensor->version = tensor->version == 0 ? view.version : tensor->version;

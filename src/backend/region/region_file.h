@@ -6,12 +6,6 @@
 #include "backend/region/region_json.h"
 #include "base/strings.h"
 
-/* The tensor of an attribute: views of attributes point to the first member. */
-typedef struct cleave_region_tensor {
-  cleave_tensor_view_t view;
-  cleave_tensor_t *tensor; /* one of `others` */
-} cleave_region_tensor_t;
-
 struct cleave_region_file {
   cleave_region_view_t view; /* first: libraries hold a region by its view */
   cleave_arena_t arena;      /* what the view points to, but for tensors */

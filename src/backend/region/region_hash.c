@@ -34,8 +34,7 @@ static uint64_t hash_tensor(uint64_t hash, const cleave_tensor_view_t *tensor) {
 }
 
 static uint64_t hash_attribute(const cleave_attribute_view_t *view, uint64_t hash) {
-  cleave_attribute_t attribute = cleave_attribute_of_view(view);
-  hash = cleave_attribute_hash_content(&attribute, hash);
+  hash = cleave_attribute_hash_content(view, hash);
   return view->kind == CLEAVE_ATTRIBUTE_TENSOR ? hash_tensor(hash, view->tensor) : hash;
 }
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "backend/region/view.h"
-#include "json/json_tensor.h"
+#include "json/json_attribute.h"
 #include "tensor/npy.h"
 
 typedef struct writer {
@@ -81,22 +81,6 @@ static json_t *shape_json(writer_t *writer, const cleave_tensor_view_t *tensor) 
 
 /* ---- constants ---- */
 
-/* A dense tensor in the host's memory, borrowed for a moment. */
-static bool borrow(const cleave_tensor_view_t *view, cleave_tensor_t *out_tensor) {
-  *out_tensor = (cleave_tensor_t){.dtype = view->dtype, .rank = view->rank};
-  size_t size = cleave_dtype_size(view->dtype);
-  if (size == 0 || view->rank < 0 || view->rank > CLEAVE_MAX_RANK || view->data == NULL ||
-      !cleave_shape_element_count(view->rank, view->dims, &out_tensor->count) ||
-      !cleave_size_multiply((size_t)out_tensor->count, size, &out_tensor->bytes)) {
-    return false;
-  }
-  for (int32_t d = 0; d < view->rank; d++) {
-    out_tensor->dims[d] = view->dims[d];
-  }
-  out_tensor->data = (void *)(uintptr_t)view->data;
-  return true;
-}
-
 static cleave_status_t fail(const writer_t *writer, const char *what, const char *name) {
   return cleave_error_set(writer->error, CLEAVE_ERROR_UNSUPPORTED, "region '%s': %s '%s' %s",
                           writer->region->name, what, name,
@@ -124,7 +108,7 @@ static cleave_status_t set_sparse(writer_t *writer, json_t **json, const cleave_
   dims[0] = sparse->stored;
   view.rank = is_csr ? 1 : tensor->rank;
   view.dims = dims;
-  if (!borrow(&view, &elements)) {
+  if (!cleave_tensor_borrow(&view, &elements)) {
     return fail(writer, "sparse constant", value->name);
   }
   cleave_tensor_view_t list = {.dtype = CLEAVE_DTYPE_I64, .rank = 1, .dims = dims, .data = sparse->indices};
@@ -132,7 +116,7 @@ static cleave_status_t set_sparse(writer_t *writer, json_t **json, const cleave_
   cleave_tensor_t offsets;
   const int64_t rows = tensor->dims[0] + 1;
   cleave_tensor_view_t ends = {.dtype = CLEAVE_DTYPE_I64, .rank = 1, .dims = &rows, .data = sparse->offsets};
-  if (!borrow(&list, &indices) || (is_csr && !borrow(&ends, &offsets))) {
+  if (!cleave_tensor_borrow(&list, &indices) || (is_csr && !cleave_tensor_borrow(&ends, &offsets))) {
     return fail(writer, "sparse constant", value->name);
   }
   json_t *part = json_object();
@@ -177,7 +161,7 @@ static cleave_status_t set_data(writer_t *writer, json_t **json, uint32_t index)
   if (value->tensor.storage != CLEAVE_STORAGE_DENSE) {
     return set_sparse(writer, json, value);
   }
-  if (!borrow(&value->tensor, &tensor)) {
+  if (!cleave_tensor_borrow(&value->tensor, &tensor)) {
     return fail(writer, "constant", value->name);
   }
   bool is_small = tensor.bytes <= CLEAVE_REGION_SMALL_CONSTANT || tensor.dtype == CLEAVE_DTYPE_STRING;
@@ -228,38 +212,6 @@ static cleave_status_t add_value(writer_t *writer, uint32_t index) {
   return CLEAVE_OK;
 }
 
-static json_t *attribute_json(const cleave_attribute_view_t *view) {
-  json_t *json = json_object();
-  if (view->kind == CLEAVE_ATTRIBUTE_TENSOR) {
-    cleave_tensor_t tensor;
-    cleave_json_set(&json, "name", name_json(view->name));
-    cleave_json_set(&json, "kind", json_string("tensor"));
-    if (view->tensor->memory != CLEAVE_MEMORY_HOST || view->tensor->storage != CLEAVE_STORAGE_DENSE ||
-        !borrow(view->tensor, &tensor)) {
-      json_decref(json);
-      return NULL;
-    }
-    cleave_json_set_tensor(&json, &tensor);
-    return json;
-  }
-  cleave_attribute_t attribute = cleave_attribute_of_view(view);
-  attribute.name = "";
-  json_t *rest = cleave_json_attribute(&attribute);
-  cleave_json_set(&json, "name", name_json(view->name));
-  cleave_json_set(&json, "kind", json_incref(json_object_get(rest, "kind")));
-  cleave_json_set(&json, "value", json_incref(json_object_get(rest, "value")));
-  json_decref(rest);
-  return json;
-}
-
-static json_t *attributes_json(const cleave_attribute_view_t *attributes, uint32_t count) {
-  json_t *list = json_array();
-  for (uint32_t k = 0; k < count; k++) {
-    cleave_json_append(&list, attribute_json(&attributes[k]));
-  }
-  return list;
-}
-
 static void add_node(writer_t *writer, uint32_t index) {
   const cleave_node_view_t *node = &writer->region->nodes[index];
   json_t *json = json_object();
@@ -270,7 +222,7 @@ static void add_node(writer_t *writer, uint32_t index) {
   cleave_json_set(&json, "inputs", indices_json(node->inputs, node->input_count));
   cleave_json_set(&json, "outputs", indices_json(node->outputs, node->output_count));
   if (node->attribute_count > 0) {
-    cleave_json_set(&json, "attributes", attributes_json(node->attributes, node->attribute_count));
+    cleave_json_set(&json, "attributes", cleave_json_attributes(node->attributes, node->attribute_count));
   }
   if (node->fusion != CLEAVE_INDEX_NONE) {
     cleave_json_set(&json, "fusion", cleave_json_number(node->fusion));
@@ -296,7 +248,7 @@ static void add_fusion(writer_t *writer, uint32_t index) {
   if (region->size > CLEAVE_REGION_VIEW_SIZE_REQUIRED && region->fusion_attributes != NULL &&
       region->fusion_attributes[index].count > 0) {
     const cleave_attribute_list_t *list = &region->fusion_attributes[index];
-    cleave_json_set(&json, "attributes", attributes_json(list->items, list->count));
+    cleave_json_set(&json, "attributes", cleave_json_attributes(list->items, list->count));
   }
   cleave_json_write_item(writer->text, "    ", index == 0, json);
 }
@@ -316,7 +268,7 @@ static cleave_status_t print(writer_t *writer) {
   cleave_json_write_member(text, "  ", "hash", cleave_json_hash(cleave_region_hash(region)), true);
   cleave_json_open_list(text, "  ", "attributes");
   for (uint32_t k = 0; k < attributes; k++) {
-    cleave_json_write_item(text, "    ", k == 0, attribute_json(&region->attributes[k]));
+    cleave_json_write_item(text, "    ", k == 0, cleave_json_attribute(&region->attributes[k]));
   }
   cleave_json_close_list(text, "  ", attributes == 0, true);
   cleave_json_open_list(text, "  ", "values");

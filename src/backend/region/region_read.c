@@ -17,21 +17,6 @@ static cleave_region_reader_t *self_of(cleave_json_reader_t *reader) {
 
 /* ---- members ---- */
 
-static cleave_status_t get_hash(cleave_json_reader_t *reader, const json_t *object, const char *key,
-                                uint64_t *out_hash) {
-  const char *text = NULL;
-  CLEAVE_TRY(cleave_reader_get_text(reader, object, key, NULL, &text));
-  *out_hash = 0;
-  bool is_hash = strlen(text) == 16;
-  for (size_t k = 0; is_hash && k < 16; k++) {
-    is_hash = cleave_reader_hex_digit(text[k]) >= 0;
-    *out_hash = *out_hash << 4 | (uint64_t)(is_hash ? cleave_reader_hex_digit(text[k]) : 0);
-  }
-  return is_hash ? CLEAVE_OK
-                 : cleave_reader_fail(reader, "%s: expected 16 digits 0 to 9 and a to f, found '%.40s'", key,
-                                      text);
-}
-
 static cleave_status_t get_boolean(cleave_json_reader_t *reader, const json_t *object, const char *key,
                                    bool fallback, bool *out_yes) {
   const json_t *json = json_object_get(object, key);
@@ -142,14 +127,14 @@ static cleave_status_t read_value(cleave_json_reader_t *reader, json_t *json, vo
   *value = (cleave_value_view_t){.size = sizeof *value, .producer = CLEAVE_INDEX_NONE};
   tensor->size = sizeof *tensor;
   CLEAVE_TRY(cleave_reader_check_keys(reader, json, keys));
-  CLEAVE_TRY(cleave_region_reader_get_name(reader, json, "name", false, &value->name));
+  CLEAVE_TRY(cleave_reader_get_name(reader, json, "name", false, &value->name));
   CLEAVE_TRY(cleave_reader_get_dtype(reader, json, &tensor->dtype));
   CLEAVE_TRY(read_shape(self, json, tensor));
-  CLEAVE_TRY(cleave_region_reader_get_name(reader, json, "layout", false, &tensor->layout));
+  CLEAVE_TRY(cleave_reader_get_name(reader, json, "layout", false, &tensor->layout));
   tensor->layout = tensor->layout[0] == '\0' ? NULL : tensor->layout;
   CLEAVE_TRY(read_storage(reader, json, tensor));
   if (json_object_get(json, "version") != NULL) {
-    CLEAVE_TRY(get_hash(reader, json, "version", &tensor->version));
+    CLEAVE_TRY(cleave_reader_get_hash(reader, json, "version", &tensor->version));
   }
   CLEAVE_TRY(cleave_region_reader_get_constant(self, json, value));
   CLEAVE_TRY(get_boolean(reader, json, "weight", self->region->is_constant[self->index], &tensor->is_weight));
@@ -159,74 +144,58 @@ static cleave_status_t read_value(cleave_json_reader_t *reader, json_t *json, vo
 
 /* ---- attributes ---- */
 
-static cleave_status_t read_tensor_attribute(cleave_region_reader_t *self, json_t *json,
-                                             cleave_attribute_view_t *view) {
-  static const char *const keys[] = {"name", "kind", "dtype", "shape", "data", NULL};
-  cleave_json_reader_t *reader = &self->base;
-  cleave_tensor_t *tensor = NULL;
-  CLEAVE_TRY(cleave_reader_check_keys(reader, json, keys));
-  CLEAVE_TRY(cleave_region_reader_get_name(reader, json, "name", true, &view->name));
-  CLEAVE_TRY(cleave_reader_read_tensor(reader, json, &self->left, &tensor));
-  CLEAVE_TRY(cleave_region_reader_keep_take(self, tensor));
-  cleave_region_tensor_t *copy = cleave_region_reader_allocate(reader, 1, sizeof *copy);
-  if (copy == NULL) {
-    return cleave_error_out_of_memory(reader->error);
-  }
-  *copy = (cleave_region_tensor_t){.view = cleave_tensor_view(tensor), .tensor = tensor};
-  view->kind = CLEAVE_ATTRIBUTE_TENSOR;
-  view->tensor = &copy->view;
-  return CLEAVE_OK;
-}
-
-static cleave_status_t read_attribute(cleave_json_reader_t *reader, json_t *json, void *item) {
-  cleave_attribute_view_t *view = item;
-  cleave_attribute_t attribute = {.name = NULL, .kind = CLEAVE_ATTRIBUTE_INT};
-  const json_t *kind = json_object_get(json, "kind");
-  *view = (cleave_attribute_view_t){.size = sizeof *view};
-  if (json_is_string(kind) && strcmp(json_string_value(kind), "tensor") == 0) {
-    return read_tensor_attribute(self_of(reader), json, view);
-  }
-  CLEAVE_TRY(cleave_reader_read_attribute(reader, json, &attribute));
-  *view = cleave_attribute_to_view(&attribute);
-  return CLEAVE_OK;
-}
-
 static int compare_names(const void *a, const void *b) {
   const char *const *left = a;
   const char *const *right = b;
   return strcmp(*left, *right);
 }
 
-/* The member "attributes", none if it is missing; each name once. Sorted by name, unless it is a node's.
- */
-static cleave_status_t get_attributes(cleave_json_reader_t *reader, const json_t *object, bool is_sorted,
-                                      const cleave_attribute_view_t **out_attributes, uint32_t *out_count) {
-  cleave_attribute_view_t *attributes = NULL;
-  *out_count = 0;
-  if (json_object_get(object, "attributes") != NULL) {
-    CLEAVE_TRY(cleave_reader_get_list(reader, object, "attributes", sizeof *attributes, read_attribute,
-                                      &attributes, out_count));
+/* The region keeps the tensors, and views of them. */
+static cleave_status_t keep_tensors(cleave_region_reader_t *self, cleave_attribute_t *attributes,
+                                    uint32_t count) {
+  cleave_status_t status = CLEAVE_OK;
+  for (uint32_t k = 0; k < count; k++) {
+    if (attributes[k].held == NULL) {
+      continue;
+    }
+    cleave_status_t kept = cleave_region_reader_keep_take(self, attributes[k].held);
+    cleave_tensor_view_t *view = cleave_region_reader_allocate(&self->base, 1, sizeof *view);
+    if (kept == CLEAVE_OK && view != NULL) {
+      *view = cleave_tensor_view(attributes[k].held);
+      attributes[k].tensor = view;
+    } else {
+      status = cleave_error_out_of_memory(self->base.error);
+    }
   }
-  const char **names = cleave_allocate((size_t)*out_count + 1, sizeof *names);
+  return status;
+}
+
+static cleave_status_t get_attributes(cleave_json_reader_t *reader, const json_t *object, bool is_sorted,
+                                      const cleave_attribute_t **out_attributes, uint32_t *out_count) {
+  cleave_attribute_t *attributes = NULL;
+  cleave_status_t status = cleave_reader_get_attributes(reader, object, is_sorted, &attributes, out_count);
+  cleave_status_t kept = keep_tensors(self_of(reader), attributes, *out_count);
+  *out_attributes = attributes;
+  return status == CLEAVE_OK ? kept : status;
+}
+
+/* In any order, each name once. */
+static cleave_status_t check_names(cleave_json_reader_t *reader, const cleave_node_view_t *node) {
+  uint32_t count = node->attribute_count;
+  const char **names = cleave_allocate((size_t)count + 1, sizeof *names);
   if (names == NULL) {
     return cleave_error_out_of_memory(reader->error);
   }
-  for (uint32_t k = 0; k < *out_count; k++) {
-    names[k] = attributes[k].name;
+  for (uint32_t k = 0; k < count; k++) {
+    names[k] = node->attributes[k].name;
   }
-  if (!is_sorted) {
-    qsort(names, *out_count, sizeof *names, compare_names);
-  }
-  bool in_order = true;
-  for (uint32_t k = 1; k < *out_count; k++) {
-    in_order = in_order && strcmp(names[k - 1], names[k]) < 0;
+  qsort(names, count, sizeof *names, compare_names);
+  bool are_unique = true;
+  for (uint32_t k = 1; k < count; k++) {
+    are_unique = are_unique && strcmp(names[k - 1], names[k]) != 0;
   }
   cleave_free(names);
-  *out_attributes = attributes;
-  return in_order ? CLEAVE_OK
-                  : cleave_reader_fail(reader, is_sorted
-                                                   ? "attributes: expected in order of their names, each once"
-                                                   : "attributes: a name occurs twice");
+  return are_unique ? CLEAVE_OK : cleave_reader_fail(reader, "attributes: a name occurs twice");
 }
 
 /* ---- nodes and fusions ---- */
@@ -240,14 +209,15 @@ static cleave_status_t read_node(cleave_json_reader_t *reader, json_t *json, voi
   uint32_t version = 0;
   *node = (cleave_node_view_t){.size = sizeof *node, .fusion = CLEAVE_INDEX_NONE};
   CLEAVE_TRY(cleave_reader_check_keys(reader, json, keys));
-  CLEAVE_TRY(cleave_region_reader_get_name(reader, json, "op", true, &node->op));
-  CLEAVE_TRY(cleave_region_reader_get_name(reader, json, "domain", false, &node->domain));
-  CLEAVE_TRY(cleave_region_reader_get_name(reader, json, "name", false, &node->name));
+  CLEAVE_TRY(cleave_reader_get_name(reader, json, "op", true, &node->op));
+  CLEAVE_TRY(cleave_reader_get_name(reader, json, "domain", false, &node->domain));
+  CLEAVE_TRY(cleave_reader_get_name(reader, json, "name", false, &node->name));
   CLEAVE_TRY(cleave_reader_get_number(reader, json, "opset", INT32_MAX, &version));
   node->opset_version = (int32_t)version;
   CLEAVE_TRY(get_indices(reader, json, "inputs", values, true, &node->inputs, &node->input_count));
   CLEAVE_TRY(get_indices(reader, json, "outputs", values, true, &node->outputs, &node->output_count));
   CLEAVE_TRY(get_attributes(reader, json, false, &node->attributes, &node->attribute_count));
+  CLEAVE_TRY(check_names(reader, node));
   if (json_object_get(json, "fusion") != NULL) {
     CLEAVE_TRY(cleave_reader_get_number(reader, json, "fusion", UINT32_MAX - 1, &node->fusion));
   }
@@ -271,7 +241,7 @@ static cleave_status_t read_fusion(cleave_json_reader_t *reader, json_t *json, v
   uint32_t count = 0;
   *fusion = (cleave_fusion_view_t){.size = sizeof *fusion};
   CLEAVE_TRY(cleave_reader_check_keys(reader, json, keys));
-  CLEAVE_TRY(cleave_region_reader_get_name(reader, json, "rule", true, &fusion->rule));
+  CLEAVE_TRY(cleave_reader_get_name(reader, json, "rule", true, &fusion->rule));
   CLEAVE_TRY(get_indices(reader, json, "nodes", self->region->view.node_count, false, &fusion->nodes,
                          &fusion->node_count));
   CLEAVE_TRY(cleave_reader_get_list(reader, json, "labels", sizeof *labels, read_label, &labels, &count));
@@ -323,9 +293,9 @@ static cleave_status_t read_all(cleave_region_reader_t *self, json_t *root) {
   uint64_t hash = 0;
   CLEAVE_TRY(read_header(reader, root));
   *view = (cleave_region_view_t){.size = sizeof *view};
-  CLEAVE_TRY(cleave_region_reader_get_name(reader, root, "name", true, &view->name));
-  CLEAVE_TRY(cleave_region_reader_get_name(reader, root, "rule", true, &view->rule));
-  CLEAVE_TRY(get_hash(reader, root, "hash", &hash));
+  CLEAVE_TRY(cleave_reader_get_name(reader, root, "name", true, &view->name));
+  CLEAVE_TRY(cleave_reader_get_name(reader, root, "rule", true, &view->rule));
+  CLEAVE_TRY(cleave_reader_get_hash(reader, root, "hash", &hash));
   if (json_object_get(root, "backend") != NULL) {
     CLEAVE_TRY(cleave_reader_get_text(reader, root, "backend", NULL, &region->backend));
   }
@@ -389,11 +359,13 @@ cleave_status_t cleave_region_json_read(const char *place, const char *text, siz
   }
   json_t *root = NULL;
   cleave_error_t own = CLEAVE_ERROR_INIT; /* members say what is wrong in it: it cannot be missing */
-  cleave_region_reader_t self = {
-      .base = {.place = place, .arena = &region->arena, .error = error != NULL ? error : &own},
-      .region = region,
-      .folder = folder,
-      .left = MAX_BYTES};
+  size_t tensor_bytes = MAX_BYTES;
+  cleave_region_reader_t self = {.base = {.place = place,
+                                          .arena = &region->arena,
+                                          .error = error != NULL ? error : &own,
+                                          .tensor_bytes = &tensor_bytes},
+                                 .region = region,
+                                 .folder = folder};
   region->place = cleave_arena_copy_text(&region->arena, place, strlen(place));
   cleave_status_t status =
       region->place == NULL ? cleave_error_out_of_memory(error) : parse(&self, text, length, &root);

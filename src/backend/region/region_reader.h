@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Inside the reader of regions: region_read.c, and region_constants.c for the data of values; region_reader.c
- * has what they share.
+ * Inside the reader of regions: region_read.c, and region_constants.c for the data of values.
  */
 #ifndef CLEAVE_BACKEND_REGION_REGION_READER_H
 #define CLEAVE_BACKEND_REGION_REGION_READER_H
 
 #include "backend/region/region_file.h"
-#include "json/json_tensor.h"
+#include "json/json_attribute.h"
 
 typedef struct cleave_region_reader {
   cleave_json_reader_t base; /* first: items of lists are read through it */
   cleave_region_file_t *region;
   const char *folder; /* of constants in files; NULL: there may be none */
-  size_t left;        /* bytes that constants may still take */
   uint32_t index;     /* of the item at work */
 } cleave_region_reader_t;
 
@@ -21,11 +19,6 @@ typedef struct cleave_region_reader {
 static inline void *cleave_region_reader_allocate(cleave_json_reader_t *reader, size_t count, size_t size) {
   return cleave_arena_allocate(reader->arena, count + 1, size);
 }
-
-/* A name of whatever bytes, "" if it is missing and need not be there. */
-CLEAVE_MUST_USE cleave_status_t cleave_region_reader_get_name(cleave_json_reader_t *reader,
-                                                              const json_t *object, const char *key,
-                                                              bool is_needed, const char **out_name);
 
 /* The region owns the tensor from now on, also if this fails. */
 CLEAVE_MUST_USE cleave_status_t cleave_region_reader_keep_take(cleave_region_reader_t *self,

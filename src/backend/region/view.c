@@ -129,8 +129,7 @@ static cleave_status_t view_attributes(building_t *building, cleave_node_t node,
                                     &view->attribute_count, error));
   for (uint32_t k = 0; k < view->attribute_count; k++) {
     if (attributes[k].kind == CLEAVE_ATTRIBUTE_TENSOR) {
-      const cleave_tensor_t *tensor =
-          cleave_node_attribute(building->graph, node, attributes[k].name)->tensor;
+      const cleave_tensor_t *tensor = attributes[k].held;
       cleave_tensor_view_t *own = cleave_arena_allocate(building->arena, 1, sizeof *own);
       if (own == NULL) {
         return cleave_error_out_of_memory(error);

@@ -238,8 +238,7 @@ static cleave_status_t read_attribute(editing_t *editing, const cleave_attribute
   }
   *attribute = (cleave_attribute_t){.kind = given->kind};
   CLEAVE_TRY(read_text(editing, given->name, &attribute->name, &length, error));
-  bool is_list = given->kind == CLEAVE_ATTRIBUTE_INTS || given->kind == CLEAVE_ATTRIBUTE_FLOATS ||
-                 given->kind == CLEAVE_ATTRIBUTE_STRINGS;
+  bool is_list = cleave_attribute_is_list(given);
   bool has_list = given->kind == CLEAVE_ATTRIBUTE_INTS     ? given->ints != NULL
                   : given->kind == CLEAVE_ATTRIBUTE_FLOATS ? given->floats != NULL
                                                            : given->strings != NULL;
@@ -257,7 +256,7 @@ static cleave_status_t read_attribute(editing_t *editing, const cleave_attribute
     case CLEAVE_ATTRIBUTE_INTS: attribute->ints = given->ints; return CLEAVE_OK;
     case CLEAVE_ATTRIBUTE_FLOATS: attribute->floats = given->floats; return CLEAVE_OK;
     case CLEAVE_ATTRIBUTE_STRINGS: return read_texts(editing, given, attribute, error);
-    case CLEAVE_ATTRIBUTE_TENSOR: return copy_tensor(editing, given->tensor, &attribute->tensor, error);
+    case CLEAVE_ATTRIBUTE_TENSOR: return copy_tensor(editing, given->tensor, &attribute->held, error);
   }
   return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT, "attribute '%.64s': no kind has number %d",
                           given->name, (int)given->kind);
@@ -266,7 +265,7 @@ static cleave_status_t read_attribute(editing_t *editing, const cleave_attribute
 static void release_attributes(const cleave_attribute_t *attributes, uint32_t count) {
   for (uint32_t k = 0; k < count; k++) {
     if (attributes[k].kind == CLEAVE_ATTRIBUTE_TENSOR) {
-      cleave_tensor_release(attributes[k].tensor);
+      cleave_tensor_release(attributes[k].held);
     }
   }
 }

@@ -174,8 +174,8 @@ static cleave_status_t read_tensor(cleave_onnx_model_t *model, const attribute_f
   }
   CLEAVE_TRY(cleave_array_reserve(&model->tensors, 1, error));
   CLEAVE_TRY((is_sparse ? cleave_onnx_sparse_parse : cleave_onnx_tensor_parse)(
-      &model->source, is_sparse ? &fields->sparse_tensor : &fields->tensor, &name, &value->tensor, error));
-  cleave_array_push_reserved(&model->tensors, value->tensor);
+      &model->source, is_sparse ? &fields->sparse_tensor : &fields->tensor, &name, &value->held, error));
+  cleave_array_push_reserved(&model->tensors, value->held);
   value->kind = CLEAVE_ATTRIBUTE_TENSOR;
   return CLEAVE_OK;
 }

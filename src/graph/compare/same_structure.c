@@ -14,7 +14,7 @@ static bool same_attribute(const cleave_attribute_t *a, const cleave_attribute_t
     return false;
   }
   bool are_tensors = a->kind == CLEAVE_ATTRIBUTE_TENSOR && b->kind == CLEAVE_ATTRIBUTE_TENSOR;
-  return are_tensors ? cleave_tensor_is_same(a->tensor, b->tensor) : cleave_attribute_is_equal(a, b);
+  return are_tensors ? cleave_tensor_is_same(a->held, b->held) : cleave_attribute_is_equal(a, b);
 }
 
 /* The name of the first attribute of `a` that is another one in `b`; NULL: all are the same. */

@@ -28,7 +28,7 @@ static uint64_t hash_tensor(uint64_t hash, const cleave_tensor_t *tensor) {
 /* Hash of an attribute's name and content, starting from `hash`. */
 static uint64_t hash_attribute(const cleave_attribute_t *attribute, uint64_t hash) {
   hash = cleave_attribute_hash_content(attribute, hash);
-  return attribute->kind == CLEAVE_ATTRIBUTE_TENSOR ? hash_tensor(hash, attribute->tensor) : hash;
+  return attribute->kind == CLEAVE_ATTRIBUTE_TENSOR ? hash_tensor(hash, attribute->held) : hash;
 }
 
 uint64_t cleave_node_hash(const cleave_graph_t *graph, cleave_node_t node, uint64_t hash) {

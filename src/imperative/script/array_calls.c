@@ -45,7 +45,7 @@ static void read_tensor(const cleave_invocation_t *call, const cleave_op_attribu
   }
   const cleave_graph_t *graph = array_script_of(state)->builder.graph;
   cleave_value_t value = cleave_builder_constant(state, -1, CLEAVE_DTYPE_UNKNOWN, NULL);
-  attribute->tensor = cleave_graph_value(graph, value)->tensor;
+  attribute->held = cleave_graph_value(graph, value)->tensor;
 }
 
 static int64_t element_count(const cleave_invocation_t *call, int index) {

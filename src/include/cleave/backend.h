@@ -150,6 +150,7 @@ typedef struct cleave_tensor_view {
   bool is_weight; /* a constant of the model: the same in every run until its version changes */
 } cleave_tensor_view_t;
 
+/* Graphs of cleave hold their attributes in the same struct. */
 typedef struct cleave_attribute_view {
   size_t size;
   const char *name;
@@ -162,6 +163,8 @@ typedef struct cleave_attribute_view {
   const float *floats;
   const char *const *strings;
   const cleave_tensor_view_t *tensor;
+  struct cleave_tensor
+      *held; /* for cleave alone: the tensor of an attribute of a graph; libraries leave it NULL */
 } cleave_attribute_view_t;
 
 /* One value of a region. A value with `tensor.data` set is a constant (a weight), and so is not among the

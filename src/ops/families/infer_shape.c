@@ -314,7 +314,7 @@ cleave_status_t cleave_infer_constant_of_shape(cleave_infer_t *infer, cleave_err
   cleave_fact_t *output = cleave_infer_output(infer, 0);
   const cleave_attribute_t *value = cleave_op_attribute(infer->graph, infer->node, "value");
   const cleave_tensor_t *tensor =
-      value != NULL && value->kind == CLEAVE_ATTRIBUTE_TENSOR ? value->tensor : NULL;
+      value != NULL && value->kind == CLEAVE_ATTRIBUTE_TENSOR ? value->held : NULL;
   if (tensor != NULL && tensor->count != 1) {
     return cleave_infer_fail(infer, error, "attribute 'value': expected one element, found %lld",
                              (long long)tensor->count);
@@ -421,7 +421,7 @@ cleave_status_t cleave_infer_constant(cleave_infer_t *infer, cleave_error_t *err
   cleave_fact_t *output = cleave_infer_output(infer, 0);
   const cleave_attribute_t *value = cleave_op_attribute(infer->graph, infer->node, "value");
   if (value != NULL && value->kind == CLEAVE_ATTRIBUTE_TENSOR) {
-    const cleave_tensor_t *tensor = value->tensor;
+    const cleave_tensor_t *tensor = value->held;
     CLEAVE_TRY(cleave_infer_set_dtype(infer, output, tensor->dtype, error));
     CLEAVE_TRY(cleave_infer_set_shape(infer, output, tensor->rank, tensor->dims, error));
     if (output != NULL && output->tensor == NULL) {

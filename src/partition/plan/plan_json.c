@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "json/json_write.h"
+#include "json/json_attribute.h"
 #include "partition/plan/edits_json.h"
 #include "partition/plan/plan_document.h"
 

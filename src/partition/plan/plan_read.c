@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "json/json_read.h"
+#include "json/json_attribute.h"
 #include "partition/plan/edits_json.h"
 
 enum { MAX_BYTES = 1 << 30, VERSION = 1 };
@@ -89,12 +89,20 @@ static cleave_status_t get_rule(cleave_json_reader_t *reader, const json_t *obje
   return cleave_reader_get_index(reader, object, "rule", document_of(reader)->rule_count, "rule", out_rule);
 }
 
+static cleave_status_t get_attributes(cleave_json_reader_t *reader, const json_t *object,
+                                      const cleave_attribute_t **out_attributes, uint32_t *out_count) {
+  cleave_attribute_t *attributes = NULL;
+  cleave_status_t status = cleave_reader_get_attributes(reader, object, true, &attributes, out_count);
+  *out_attributes = attributes;
+  return status;
+}
+
 static cleave_status_t read_fusion(cleave_json_reader_t *reader, json_t *json, void *item) {
   static const char *const keys[] = {"rule", "attributes", "nodes", NULL};
   cleave_document_fusion_t *fusion = item;
   CLEAVE_TRY(cleave_reader_check_keys(reader, json, keys));
   CLEAVE_TRY(get_rule(reader, json, &fusion->rule));
-  CLEAVE_TRY(cleave_reader_get_attributes(reader, json, &fusion->attributes, &fusion->attribute_count));
+  CLEAVE_TRY(get_attributes(reader, json, &fusion->attributes, &fusion->attribute_count));
   CLEAVE_TRY(cleave_reader_get_list(reader, json, "nodes", sizeof *fusion->nodes, read_node, &fusion->nodes,
                                     &fusion->node_count));
   if (document_of(reader)->rules[fusion->rule].kind != CLEAVE_RULE_FUSE) {
@@ -111,7 +119,7 @@ static cleave_status_t read_region(cleave_json_reader_t *reader, json_t *json, v
   CLEAVE_TRY(cleave_reader_get_text(reader, json, "name", NULL, &region->name));
   CLEAVE_TRY(cleave_reader_get_text(reader, json, "backend", NULL, &region->backend));
   CLEAVE_TRY(get_rule(reader, json, &region->rule));
-  CLEAVE_TRY(cleave_reader_get_attributes(reader, json, &region->attributes, &region->attribute_count));
+  CLEAVE_TRY(get_attributes(reader, json, &region->attributes, &region->attribute_count));
   CLEAVE_TRY(cleave_reader_get_list(reader, json, "inputs", sizeof *region->inputs, read_value,
                                     &region->inputs, &region->input_count));
   CLEAVE_TRY(cleave_reader_get_list(reader, json, "outputs", sizeof *region->outputs, read_value,
@@ -181,20 +189,12 @@ static cleave_status_t read_graph(cleave_json_reader_t *reader, json_t *root) {
   static const char *const keys[] = {"name", "hash", "nodes", NULL};
   cleave_plan_document_t *document = document_of(reader);
   json_t *json = NULL;
-  const char *hash = NULL;
   CLEAVE_TRY(cleave_reader_get(reader, root, "graph", JSON_OBJECT, "an object", &json));
   size_t before = cleave_reader_enter(reader, "graph", CLEAVE_INDEX_NONE);
   CLEAVE_TRY(cleave_reader_check_keys(reader, json, keys));
   CLEAVE_TRY(cleave_reader_get_text(reader, json, "name", NULL, &document->graph_name));
-  CLEAVE_TRY(cleave_reader_get_text(reader, json, "hash", NULL, &hash));
+  CLEAVE_TRY(cleave_reader_get_hash(reader, json, "hash", &document->graph_hash));
   CLEAVE_TRY(cleave_reader_get_number(reader, json, "nodes", UINT32_MAX - 1, &document->node_count));
-  for (size_t k = 0; k < 16; k++) {
-    int digit = strlen(hash) == 16 ? cleave_reader_hex_digit(hash[k]) : -1;
-    if (digit < 0) {
-      return cleave_reader_fail(reader, "hash: expected 16 digits 0 to 9 and a to f, found '%.40s'", hash);
-    }
-    document->graph_hash = document->graph_hash << 4 | (uint64_t)digit;
-  }
   cleave_reader_leave(reader, before);
   return CLEAVE_OK;
 }

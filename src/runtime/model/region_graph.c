@@ -116,11 +116,7 @@ static cleave_status_t add_leaves(making_t *making) {
 
 static cleave_status_t set_attribute(making_t *making, cleave_node_t node,
                                      const cleave_attribute_view_t *view) {
-  cleave_attribute_t attribute = cleave_attribute_of_view(view);
-  if (view->kind == CLEAVE_ATTRIBUTE_TENSOR) {
-    attribute.tensor = ((const cleave_region_tensor_t *)(const void *)view->tensor)->tensor;
-  }
-  return cleave_graph_set_attribute(making->graph, node, &attribute, making->error);
+  return cleave_graph_set_attribute(making->graph, node, view, making->error);
 }
 
 static cleave_status_t find_op(making_t *making, uint32_t index, const cleave_op_t **out_op) {

@@ -57,16 +57,6 @@ static bool fill_node(planning_t *planning, uint32_t index, const char *label,
   return out_node->op != NULL && out_node->name != NULL && out_node->label != NULL;
 }
 
-static bool copy_attributes(planning_t *planning, const cleave_attribute_view_t *views, uint32_t count,
-                            const cleave_attribute_t **out_attributes) {
-  cleave_attribute_t *attributes = allocate(planning, count, sizeof *attributes);
-  for (uint32_t k = 0; attributes != NULL && k < count; k++) {
-    attributes[k] = cleave_attribute_of_view(&views[k]);
-  }
-  *out_attributes = attributes;
-  return attributes != NULL;
-}
-
 /* The region's rule is the first; then those of the fusions, by name. */
 static cleave_status_t fill_rules(planning_t *planning) {
   const cleave_region_view_t *view = &planning->region->view;
@@ -145,8 +135,8 @@ static bool fill_fusions(planning_t *planning, cleave_document_region_t *out_reg
     *to = (cleave_document_fusion_t){.rule = planning->rule_of[f], .node_count = from->node_count};
     to->nodes = allocate(planning, from->node_count, sizeof *to->nodes);
     to->attribute_count = region->lists[f].count;
-    is_complete = to->nodes != NULL &&
-                  copy_attributes(planning, region->lists[f].items, region->lists[f].count, &to->attributes);
+    to->attributes = region->lists[f].items;
+    is_complete = to->nodes != NULL;
     for (uint32_t k = 0; is_complete && k < from->node_count; k++) {
       is_complete = fill_node(planning, from->nodes[k], from->labels[k], &to->nodes[k]);
     }
@@ -172,8 +162,8 @@ static bool fill_region(planning_t *planning) {
   region->node_count = view->node_count;
   region->nodes = allocate(planning, view->node_count, sizeof *region->nodes);
   region->attribute_count = view->attribute_count;
-  bool is_complete = region->name != NULL && region->nodes != NULL &&
-                     copy_attributes(planning, view->attributes, view->attribute_count, &region->attributes);
+  region->attributes = view->attributes;
+  bool is_complete = region->name != NULL && region->nodes != NULL;
   for (uint32_t k = 0; is_complete && k < view->node_count; k++) {
     is_complete = fill_node(planning, k, "", &region->nodes[k]);
   }

@@ -81,8 +81,8 @@ static void read_tensor(const cleave_invocation_t *call, const cleave_op_attribu
                         cleave_attribute_t *attribute) {
   cleave_value_t value = read_input(call, lua_gettop(call->state), 0);
   const cleave_graph_t *graph = cleave_builder_of(call->state)->graph;
-  attribute->tensor = cleave_value_exists(value) ? cleave_graph_value(graph, value)->tensor : NULL;
-  if (attribute->tensor == NULL) {
+  attribute->held = cleave_value_exists(value) ? cleave_graph_value(graph, value)->tensor : NULL;
+  if (attribute->held == NULL) {
     cleave_invocation_raise_kind(call, schema, -1);
   }
 }

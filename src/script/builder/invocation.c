@@ -150,7 +150,7 @@ static void read_list(const cleave_invocation_t *call, const cleave_op_attribute
     }
     lua_pop(state, 1);
   }
-  attribute->ints = memory;
+  cleave_attribute_set_list(attribute, memory);
 }
 
 static int64_t read_int(const cleave_invocation_t *call, const cleave_op_attribute_t *schema) {

@@ -99,7 +99,7 @@ void cleave_handle_push_attribute(lua_State *state, const cleave_attribute_t *at
     return;
   }
   if (attribute->kind == CLEAVE_ATTRIBUTE_TENSOR) {
-    push_tensor(state, attribute->tensor);
+    push_tensor(state, attribute->held);
     return;
   }
   bool is_list = cleave_attribute_is_list(attribute);

@@ -16,7 +16,7 @@
 enum { TIMED_RUNS = 5 };
 
 /* Of all arithmetic: what a part needs to be worth a trial. */
-static const double LEAST_SHARE = 1e-5;
+static const double MIN_SHARE = 1e-5;
 /* A part that is off by no more than this, times what float32 is, is not in the low precision at all. */
 static const double NO_CHANGE = 4.0;
 
@@ -186,7 +186,7 @@ static cleave_status_t list_parts(finder_t *finder, cleave_error_t *error) {
     whole += parts[k].flops;
   }
   for (size_t k = 0; k < finder->report->parts.count; k++) {
-    if (parts[k].flops >= LEAST_SHARE * whole) {
+    if (parts[k].flops >= MIN_SHARE * whole) {
       parts[kept++] = parts[k];
     }
   }

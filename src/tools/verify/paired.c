@@ -17,7 +17,7 @@ static cleave_status_t run_timed(cleave_session_t *session, double *out_ms, clea
 
 cleave_status_t cleave_paired_run(cleave_paired_t *paired, cleave_session_t *first, cleave_session_t *second,
                                   cleave_error_t *error) {
-  if (paired->count == CLEAVE_PAIRED_MOST) {
+  if (paired->count == CLEAVE_PAIRED_MAX) {
     return CLEAVE_OK;
   }
   double *first_ms = &paired->first_ms[paired->count];
@@ -41,7 +41,7 @@ static double middle(const double *numbers, uint32_t count) {
 }
 
 static double median(const double *times, uint32_t count) {
-  double sorted[CLEAVE_PAIRED_MOST];
+  double sorted[CLEAVE_PAIRED_MAX];
   memcpy(sorted, times, count * sizeof *sorted);
   qsort(sorted, count, sizeof *sorted, compare_doubles);
   return middle(sorted, count);
@@ -70,7 +70,7 @@ void cleave_paired_summarise(const cleave_paired_t *paired, cleave_paired_summar
   if (count == 0) {
     return;
   }
-  double changes[CLEAVE_PAIRED_MOST];
+  double changes[CLEAVE_PAIRED_MAX];
   for (uint32_t k = 0; k < count; k++) {
     double first = paired->first_ms[k] > 0.0 ? paired->first_ms[k] : 1e-6; /* less than the clock sees */
     changes[k] = paired->second_ms[k] / first - 1.0;

@@ -6,12 +6,12 @@
 
 #include "runtime/session/session.h"
 
-enum { CLEAVE_PAIRED_MOST = 200 };
+enum { CLEAVE_PAIRED_MAX = 200 };
 
 typedef struct cleave_paired {
   uint32_t count;
-  double first_ms[CLEAVE_PAIRED_MOST];
-  double second_ms[CLEAVE_PAIRED_MOST];
+  double first_ms[CLEAVE_PAIRED_MAX];
+  double second_ms[CLEAVE_PAIRED_MAX];
 } cleave_paired_t;
 
 typedef struct cleave_paired_summary {
@@ -24,7 +24,7 @@ typedef struct cleave_paired_summary {
 } cleave_paired_summary_t;
 
 /* Runs both once, in the other order from time to time, and adds the pair; nothing when there are
- * CLEAVE_PAIRED_MOST. The caller has run both before, so that both are warm. */
+ * CLEAVE_PAIRED_MAX. The caller has run both before, so that both are warm. */
 CLEAVE_MUST_USE cleave_status_t cleave_paired_run(cleave_paired_t *paired, cleave_session_t *first,
                                                   cleave_session_t *second, cleave_error_t *error);
 

@@ -97,7 +97,7 @@ cleave_status_t cleave_watch_measure(const cleave_watch_measure_t *measure, clea
   do {
     CLEAVE_TRY(cleave_paired_run(paired, measure->before, measure->after, error));
     now = cleave_clock_now();
-  } while (paired->count < CLEAVE_PAIRED_MOST && now + (now - start) / paired->count < measure->deadline_ns);
+  } while (paired->count < CLEAVE_PAIRED_MAX && now + (now - start) / paired->count < measure->deadline_ns);
   reload->largest_output = "";
   for (uint32_t k = 0; k < (uint32_t)measure->graph->outputs.count; k++) {
     CLEAVE_TRY(compare_output(measure, k, reload, error));

@@ -47,6 +47,7 @@ static const field_t fields_of_2_0[] = {
     FIELD(cleave_attribute_view_t, floats, 56),
     FIELD(cleave_attribute_view_t, strings, 64),
     FIELD(cleave_attribute_view_t, tensor, 72),
+    FIELD(cleave_attribute_view_t, held, 80),
     FIELD(cleave_value_view_t, size, 0),
     FIELD(cleave_value_view_t, name, 8),
     FIELD(cleave_value_view_t, tensor, 16),
@@ -178,7 +179,7 @@ static const field_t fields_of_2_0[] = {
 
 static const field_t sizes_for_ever[] = {
     SIZE(cleave_message_t, 260),       SIZE(cleave_sparse_view_t, 32), SIZE(cleave_tensor_view_t, 72),
-    SIZE(cleave_attribute_view_t, 80), SIZE(cleave_value_view_t, 96),  SIZE(cleave_node_view_t, 80),
+    SIZE(cleave_attribute_view_t, 88), SIZE(cleave_value_view_t, 96),  SIZE(cleave_node_view_t, 80),
     SIZE(cleave_attribute_list_t, 16), SIZE(cleave_fusion_view_t, 40), SIZE(cleave_key_value_t, 16),
     SIZE(cleave_inplace_pair_t, 8),
 };

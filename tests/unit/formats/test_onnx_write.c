@@ -183,7 +183,7 @@ UNIT_TEST(attributes_and_constants_of_every_kind_survive) {
   unit_ok(cleave_tensor_create(CLEAVE_DTYPE_STRING, 1, (int64_t[]){2}, &tensor, e));
   unit_ok(cleave_tensor_set_string(tensor, 0, "text", 4, e));
   cleave_attribute_t attribute = {.name = "t", .kind = CLEAVE_ATTRIBUTE_TENSOR};
-  attribute.tensor = tensor;
+  attribute.held = tensor;
   unit_ok(cleave_graph_set_attribute(graph, made, &attribute, e));
   attribute = (cleave_attribute_t){.name = "f", .kind = CLEAVE_ATTRIBUTE_FLOATS, .count = 2};
   attribute.floats = floats;
@@ -199,7 +199,7 @@ UNIT_TEST(attributes_and_constants_of_every_kind_survive) {
   cleave_graph_t *back = round_trip(graph, NULL);
   cleave_node_t read = {0};
   const cleave_attribute_t *t = cleave_node_attribute(back, read, "t");
-  ck_assert_str_eq(((const char *const *)t->tensor->data)[0], "text");
+  ck_assert_str_eq(((const char *const *)t->held->data)[0], "text");
   ck_assert_str_eq(cleave_node_attribute(back, read, "s")->strings[0], "a");
   ck_assert_float_eq(cleave_node_attribute(back, read, "f")->floats[1], -2.0f);
   ck_assert_int_eq(cleave_node_attribute(back, read, "i")->i, INT64_MIN);

@@ -288,7 +288,7 @@ UNIT_TEST(pads_are_followed_through_matrices) {
   cleave_tensor_t *zero = NULL;
   int64_t zeros[1] = {0};
   unit_ok(cleave_tensor_create_ints(1, zeros, 1, &zero, e));
-  cleave_attribute_t value = {.name = "value", .kind = CLEAVE_ATTRIBUTE_TENSOR, .count = 1, .tensor = zero};
+  cleave_attribute_t value = {.name = "value", .kind = CLEAVE_ATTRIBUTE_TENSOR, .count = 1, .held = zero};
   unit_ok(cleave_graph_set_attribute(graph, cleave_value_producer(graph, parts[1]), &value, e));
   cleave_tensor_release(zero);
   cleave_value_t all = add(graph, "Concat", parts, 2);

@@ -72,7 +72,7 @@ static void change_everything(cleave_editor_t *editor) {
       {.name = "is", .kind = CLEAVE_ATTRIBUTE_INTS, .count = 3, .ints = ints},
       {.name = "fs", .kind = CLEAVE_ATTRIBUTE_FLOATS, .count = 3, .floats = floats},
       {.name = "ss", .kind = CLEAVE_ATTRIBUTE_STRINGS, .count = 2, .strings = texts},
-      {.name = "t", .kind = CLEAVE_ATTRIBUTE_TENSOR, .tensor = tensor}};
+      {.name = "t", .kind = CLEAVE_ATTRIBUTE_TENSOR, .held = tensor}};
   const cleave_op_t *custom = NULL;
   unit_ok(cleave_graph_custom_op(graph, "my.domain", "Mine", 1, &custom, e));
   editor->line = 12;
@@ -236,7 +236,7 @@ UNIT_TEST(members_have_their_types_and_ranges) {
                    "log: edits.groups[0].steps[0].node: expected a whole number, found a string");
   ck_assert_str_eq(
       perform(STEP("add_node", "\"op\":\"Relu\",\"name\":\"n\",\"inputs\":[1.5],\"outputs\":1,\"node\":2")),
-      AT "inputs[0]: expected a value's number, or null");
+      "log: edits.groups[0].steps[0].inputs[0]: expected a value's number, or null");
   ck_assert_str_eq(perform(STEP("add_constant",
                                 "\"name\":\"c\",\"dtype\":\"float33\",\"shape\":[],\"data\":[1],"
                                 "\"value\":3")),
@@ -261,7 +261,7 @@ UNIT_TEST(members_have_their_types_and_ranges) {
                    too_large);
   ck_assert_str_eq(
       perform(STEP("add_input", "\"name\":\"i\",\"dtype\":\"float32\",\"shape\":[-4],\"value\":3")),
-      AT "shape: expected at most 8 sizes, names, or null for unknown ones");
+      "log: edits.groups[0].steps[0].shape[0]: expected a size, a name, or null for one that is not known");
 }
 
 UNIT_TEST(steps_that_cannot_be_are_refused) {

@@ -90,7 +90,7 @@ static cleave_status_t constant_tensor(cleave_onnx_call_t *call, const cleave_at
                                        cleave_tensor_t **out_tensor, cleave_error_t *error) {
   int64_t count = (int64_t)value->count;
   switch (value->kind) {
-    case CLEAVE_ATTRIBUTE_TENSOR: *out_tensor = cleave_tensor_retain(value->tensor); return CLEAVE_OK;
+    case CLEAVE_ATTRIBUTE_TENSOR: *out_tensor = cleave_tensor_retain(value->held); return CLEAVE_OK;
     case CLEAVE_ATTRIBUTE_INT: return cleave_tensor_create_ints(0, &value->i, 1, out_tensor, error);
     case CLEAVE_ATTRIBUTE_INTS: return cleave_tensor_create_ints(1, value->ints, count, out_tensor, error);
     case CLEAVE_ATTRIBUTE_FLOAT: return cleave_tensor_create_float((float)value->f, out_tensor, error);

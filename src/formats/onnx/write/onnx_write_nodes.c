@@ -34,7 +34,7 @@ static void put_attribute(cleave_text_t *out, const cleave_attribute_t *attribut
   }
   if (attribute->kind == CLEAVE_ATTRIBUTE_TENSOR) {
     size_t tensor = cleave_protobuf_begin(out, ONNX_ATTRIBUTE_T);
-    cleave_onnx_put_tensor(out, attribute->tensor, "");
+    cleave_onnx_put_tensor(out, attribute->held, "");
     cleave_protobuf_end(out, tensor);
   }
   cleave_protobuf_end(out, mark);
@@ -50,7 +50,7 @@ void cleave_onnx_put_identity(cleave_text_t *out, uint32_t field, const char *fr
 
 void cleave_onnx_put_constant(cleave_text_t *out, uint32_t field, cleave_tensor_t *tensor, const char *name) {
   cleave_attribute_t attribute = {.name = "value", .kind = CLEAVE_ATTRIBUTE_TENSOR};
-  attribute.tensor = tensor;
+  attribute.held = tensor;
   size_t mark = cleave_protobuf_begin(out, field);
   cleave_protobuf_put_text(out, ONNX_NODE_OUTPUT, name);
   cleave_protobuf_put_text(out, ONNX_NODE_OP_TYPE, "Constant");
