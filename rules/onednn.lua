@@ -1,12 +1,15 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Fusions for oneDNN: a convolution, matrix product, pooling or reduction with the pointwise
--- operators after it; channel shuffles; chains of pointwise operators. Rewrites of the folder
+-- operators after it; channel shuffles; chains of pointwise operators; connected ones that are no
+-- chain, with reductions of rows, as kernels that the backend generates. Rewrites of the folder
 -- canonical/ run first, so that activations and normalizations are single operators. A region
 -- (parts/precision.lua) holds everything that the backend supports, because oneDNN chooses the
 -- layouts inside of a region.
 --
 -- Rules only propose fusions. If the backend refuses one, it gives a reason, and the next shorter
 -- match is tried.
+
+local grow = include("pointwise/grow.lua")
 
 -- ---- parts ----
 
@@ -41,6 +44,14 @@ local POINTWISE = {
 }
 local function step()
   return op { POINTWISE }
+end
+
+-- How generated kernels grow: oneDNN's own code is faster for these norms, and for plain chains.
+local grown = {
+  primitives = { LayerNormalization = true, LogSoftmax = true, Softmax = true }, posts = {},
+}
+for _, name in ipairs(POINTWISE) do
+  grown.posts[name] = true
 end
 
 -- A channel shuffle, as ShuffleNet has between its units, and the Split of the result into two
@@ -93,6 +104,10 @@ for _, path in ipairs {
 end
 
 options.chains = option.boolean(true, "fuse chains of pointwise operators that follow no primitive")
+options.pointwise = option.boolean(true, "make kernels of connected pointwise operators")
+options.reductions = option.boolean(true, "kernels take reductions over the last axes")
+options.max_nodes = option.integer(64, "most nodes of a kernel", { min = 2, max = 512 })
+options.min_bytes = option.integer(4096, "bytes that a kernel has to keep inside", { min = 0 })
 
 return ruleset {
   name = "onednn",
@@ -118,11 +133,23 @@ return ruleset {
     pattern = oneof { group { half(), half() }, shuffled >> op "Split", shuffled },
   },
 
+  fuse "pointwise" {
+    doc = "Connected pointwise operators and reductions of rows that are no chain of primitives.",
+    enabled = options.pointwise,
+    selector = function(_, set)
+      return grow.grower(set, grown)
+    end,
+    min_nodes = 2,
+    min_bytes_saved = options.min_bytes,
+    attributes = { kernel = true },
+    priority = -1,
+  },
+
   fuse "chain" {
     doc = "Pointwise operators in a row.",
     pattern = step() >> repeated { step(), max = 12 },
     enabled = options.chains,
-    priority = -1,
+    priority = -2,
   },
 
   -- ---- tests ----
@@ -283,6 +310,27 @@ return ruleset {
     end,
     inputs = { x = { 2, 64 }, y = { 2, 64 } },
     expect = { chain = 1, fusions = 1 },
+    equal = true,
+  },
+  test "values that are read twice, and rows, are generated kernels" {
+    graph = function(g, x, y)
+      local z = g.Conv(x) + y
+      local t = z * g.Erf(z) + y
+      local n = t / g.ReduceMax(t, g.constant { -1 })
+      return z, n * 0.5, t
+    end,
+    inputs = { x = { 1, 8, 16, 16 }, y = { 1, 8, 16, 16 } },
+    expect = { product = 1, pointwise = 1, everything = 1, left = 0 },
+    equal = true,
+  },
+  test "generated kernels can be switched off" {
+    graph = function(g, x, y)
+      local z = x + y
+      return g.Tanh(z * g.Erf(z))
+    end,
+    inputs = { x = { 8, 64, 64 }, y = { 8, 64, 64 } },
+    options = { pointwise = false },
+    expect_not = { "pointwise" },
     equal = true,
   },
   test "chains can be switched off" {

@@ -4,7 +4,8 @@
 -- (backends/kernels) or refuses it with a reason.
 --
 -- All values of a kernel have the same shape, except that reduced axes have size 1. Therefore no
--- element is computed more often than without the kernel.
+-- element is computed more often than without the kernel. Views in front of it (Expand, Slice,
+-- Split, Transpose) are read by strides.
 
 local pointwise = option.boolean(true, "make kernels of pointwise operators")
 local reductions = option.boolean(true, "kernels take reductions over the last axes")
@@ -27,7 +28,7 @@ return ruleset {
     doc = "Connected pointwise operators of one shape, with the reductions of their rows.",
     enabled = pointwise,
     selector = function(_, options)
-      return grow.grower(options)
+      return grow.grower(options, { reads_views = true })
     end,
     min_nodes = min_nodes,
     min_bytes_saved = min_bytes,
@@ -77,6 +78,43 @@ return ruleset {
     end,
     inputs = { x = { 2, 6, 24, 20 } },
     expect = { pointwise = 1, left = 0 },
+    equal = true,
+  },
+  test "a group normalization takes its activation along" {
+    graph = function(g, x)
+      local y = g.GroupNormalization(x + 0.5, g.normal { 12 }, g.normal { 12 }, { num_groups = 4 })
+      return y * g.Sigmoid(y)
+    end,
+    inputs = { x = { 2, 12, 14, 10 } },
+    expect = { pointwise = 1, left = 0 },
+    equal = true,
+  },
+  test "views in front of a kernel are loads" {
+    graph = function(g, x, y, bias)
+      local half = g.Slice(x, g.constant { 8 }, g.constant { 24 }, g.constant { 1 })
+      local turned = g.Transpose(y, { perm = { 1, 0, 2 } })
+      return g.Tanh(half + turned) * g.Expand(bias, g.constant { 32, 16, 40 })
+    end,
+    inputs = { x = { 32, 24, 40 }, y = { 16, 32, 40 }, bias = { 16, 1 } },
+    expect = { pointwise = 1, left = 0 },
+    equal = true,
+  },
+  test "a gate of two halves is one kernel" {
+    graph = function(g, x)
+      local a, b = g.Split(x, nil, { axis = -1, num_outputs = 2, outputs = 2 })
+      return a * g.Sigmoid(b)
+    end,
+    inputs = { x = { 4, 40, 96 } },
+    expect = { pointwise = 1, left = 0 },
+    equal = true,
+  },
+  test "what a view reads is computed before the kernel" {
+    graph = function(g, x)
+      local y = g.Tanh(g.Exp(x))
+      return y + g.Transpose(y, { perm = { 1, 0, 2 } })
+    end,
+    inputs = { x = { 16, 16, 64 } },
+    expect = { pointwise = true },
     equal = true,
   },
   test "the logarithm of a sum of exponentials, with bounds before it" {

@@ -246,7 +246,8 @@ static void finish_step(cpu_step_t *step, const cpu_backend_t *backend,
   step->call.owner = step;
 }
 
-static void plan_scratch(cpu_step_t *step) {
+static void plan_memory(cpu_step_t *step) {
+  step->inplace |= step->kernel->inplace;
   if (step->is_static && step->kernel->scratch != NULL) {
     step->scratch_bytes = step->kernel->scratch(&step->call);
   }
@@ -272,7 +273,7 @@ static cleave_status_t make_kernel(cpu_program_t *program, const cpu_backend_t *
   }
   if (status == CLEAVE_OK) {
     finish_step(step, backend, options);
-    plan_scratch(step);
+    plan_memory(step);
     program->step_count++;
     *out_done = true;
   }
@@ -312,7 +313,7 @@ static cleave_status_t make_step(cpu_program_t *program, const cpu_backend_t *ba
   if (status != CLEAVE_OK) {
     return status;
   }
-  plan_scratch(step);
+  plan_memory(step);
   program->step_count++;
   return CLEAVE_OK;
 }
@@ -351,16 +352,17 @@ static bool *find_read_values(cpu_program_t *program, const cleave_region_view_t
   return is_read;
 }
 
-/* A program of one node may write its output over an input if the kernel allows it and the bytes agree. */
+/* A program of one step may write its output over an input if the step allows it and the bytes agree. */
 static cleave_status_t report_inplace(cpu_program_t *program, const cleave_region_view_t *region,
                                       cleave_message_t *message) {
-  if (region->node_count != 1 || program->step_count != 1 || region->nodes[0].output_count == 0 ||
-      program->steps[0].output_values[0] == CLEAVE_INDEX_NONE) {
+  const cpu_step_t *step = &program->steps[0];
+  if (program->step_count != 1 || step->call.output_count == 0 ||
+      step->output_values[0] == CLEAVE_INDEX_NONE ||
+      program->value_outputs[step->output_values[0]] == CLEAVE_INDEX_NONE) {
     return CLEAVE_OK;
   }
-  const cleave_node_view_t *node = &region->nodes[0];
-  uint32_t output = program->value_outputs[node->outputs[0]];
-  const cpu_tensor_t *to = &program->tensors[node->outputs[0]];
+  uint32_t output = program->value_outputs[step->output_values[0]];
+  const cpu_tensor_t *to = &program->tensors[step->output_values[0]];
   cleave_inplace_pair_t *pairs = kernel_arena_allocate(&program->arena, region->input_count, sizeof *pairs);
   if (pairs == NULL) {
     return cpu_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for the program");
@@ -368,9 +370,9 @@ static cleave_status_t report_inplace(cpu_program_t *program, const cleave_regio
   for (uint32_t k = 0; k < region->input_count && to->count >= 0; k++) {
     const cpu_tensor_t *from = &program->tensors[region->inputs[k]];
     bool allowed = from->count == to->count && cleave_dtype_size(from->dtype) == cleave_dtype_size(to->dtype);
-    for (uint32_t i = 0; i < node->input_count && allowed; i++) {
-      if (node->inputs[i] == region->inputs[k]) {
-        allowed = i < 32 && (program->steps[0].kernel->inplace >> i & 1u) != 0;
+    for (uint32_t i = 0; i < step->call.input_count && allowed; i++) {
+      if (step->input_values[i] == region->inputs[k]) {
+        allowed = i < 32 && (step->inplace >> i & 1u) != 0;
       }
     }
     if (allowed) {

@@ -8,6 +8,7 @@
 
 typedef struct fused_state {
   const kernel_plan_t *plan;
+  const kernel_view_t *views; /* per input */
 } fused_state_t;
 
 bool cpu_fused_wanted(const cleave_region_view_t *region, uint32_t fusion) {
@@ -16,9 +17,16 @@ bool cpu_fused_wanted(const cleave_region_view_t *region, uint32_t fusion) {
 }
 
 static void view_inputs(const cpu_call_t *call, kernel_tensor_t *inputs) {
+  const fused_state_t *state = call->state;
   for (uint32_t k = 0; k < call->input_count; k++) {
     const cpu_tensor_t *tensor = call->inputs[k];
-    inputs[k] = (kernel_tensor_t){.data = tensor->data, .rank = tensor->rank, .dims = tensor->dims};
+    const kernel_view_t *view = &state->views[k];
+    const unsigned char *data = tensor->data;
+    int64_t offset = view->offset * (int64_t)cleave_dtype_size(tensor->dtype);
+    inputs[k] = (kernel_tensor_t){.data = data != NULL ? data + offset : NULL,
+                                  .rank = view->rank,
+                                  .dims = view->dims,
+                                  .strides = view->strides};
   }
 }
 
@@ -63,10 +71,14 @@ static cleave_status_t wire(cpu_program_t *program, const kernel_lowered_t *lowe
   cpu_tensor_t **outputs = kernel_arena_allocate(&program->arena, output_count, sizeof *outputs);
   uint32_t *input_values = kernel_arena_allocate(&program->arena, input_count, sizeof *input_values);
   uint32_t *output_values = kernel_arena_allocate(&program->arena, output_count, sizeof *output_values);
-  if (state == NULL || inputs == NULL || outputs == NULL || input_values == NULL || output_values == NULL) {
+  kernel_view_t *views = kernel_arena_allocate(&program->arena, input_count, sizeof *views);
+  if (state == NULL || views == NULL || inputs == NULL || outputs == NULL || input_values == NULL ||
+      output_values == NULL) {
     return cpu_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for the program");
   }
+  state->views = views;
   for (uint32_t k = 0; k < input_count; k++) {
+    views[k] = lowered->views[k];
     inputs[k] = &program->tensors[lowered->inputs[k]];
     input_values[k] = lowered->inputs[k];
   }
@@ -85,6 +97,9 @@ static cleave_status_t wire(cpu_program_t *program, const kernel_lowered_t *lowe
   step->call.outputs = outputs;
   step->call.input_count = input_count;
   step->call.output_count = output_count;
+  kernel_tensor_t tensors[KERNEL_MAX_TENSORS];
+  view_inputs(&step->call, tensors);
+  step->inplace = kernel_inplace(plan, lowered->dims, tensors);
   return CLEAVE_OK;
 }
 

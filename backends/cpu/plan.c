@@ -74,7 +74,7 @@ static block_t *find_dying_input(planner_t *planner, uint32_t step_index, uint32
   const cpu_tensor_t *to = &planner->program->tensors[value];
   for (uint32_t i = 0; i < input_count && i < 32; i++) {
     uint32_t input = inputs[i];
-    if ((step->kernel->inplace >> i & 1u) == 0 || input == CLEAVE_INDEX_NONE ||
+    if ((step->inplace >> i & 1u) == 0 || input == CLEAVE_INDEX_NONE ||
         planner->region->values[input].producer == CLEAVE_INDEX_NONE ||
         !is_intermediate(planner->program, input) || planner->last_step[input] != step_index ||
         value_bytes(&planner->program->tensors[input]) != value_bytes(to)) {
@@ -82,7 +82,7 @@ static block_t *find_dying_input(planner_t *planner, uint32_t step_index, uint32
     }
     bool only_here = true;
     for (uint32_t j = 0; j < input_count; j++) {
-      only_here = only_here && (inputs[j] != input || (j < 32 && (step->kernel->inplace >> j & 1u) != 0));
+      only_here = only_here && (inputs[j] != input || (j < 32 && (step->inplace >> j & 1u) != 0));
     }
     for (uint32_t k = 0; only_here && k < planner->block_count; k++) {
       if (planner->blocks[k].value == input) {

@@ -39,6 +39,7 @@ typedef struct cpu_step {
   const uint32_t *output_values; /* per output, CLEAVE_INDEX_NONE if nothing uses it */
   const char *name;              /* of the node, for messages */
   uint32_t node;                 /* of a kernel: its first one */
+  uint32_t inplace;              /* inputs that output 0 may overwrite, as bits */
   bool is_static;                /* all shapes are known: scratch is planned */
   size_t scratch_bytes;
   size_t scratch_offset; /* in the workspace */

@@ -309,3 +309,26 @@ cleave_status_t kernel_program_output(kernel_program_t *program, cleave_dtype_t 
   program->outputs[program->output_count++] = (kernel_output_t){.dtype = dtype, .value = value, .adds = adds};
   return CLEAVE_OK;
 }
+
+cleave_status_t kernel_program_relay(kernel_program_t *program, int32_t rank, const int32_t *axes,
+                                     cleave_message_t *message) {
+  uint32_t seen = 0;
+  for (int32_t k = 0; k < rank && rank <= CLEAVE_MAX_RANK; k++) {
+    seen |= axes[k] >= 0 && axes[k] < program->rank ? 1u << axes[k] : 1u << CLEAVE_MAX_RANK;
+  }
+  if (program->reduced > 0 || rank > CLEAVE_MAX_RANK || seen != (1u << program->rank) - 1u) {
+    return kernel_fail(message, CLEAVE_ERROR_INVALID_ARGUMENT,
+                       "a space of rank %d with %d reduced axes does not become one of rank %d",
+                       (int)program->rank, (int)program->reduced, (int)rank);
+  }
+  for (uint32_t i = 0; i < program->input_count; i++) {
+    kernel_input_t *input = &program->inputs[i];
+    const kernel_input_t old = *input;
+    input->rank = 0;
+    for (int32_t k = 0; k < rank; k++) {
+      input->axes[k] = (int8_t)(old.axes[axes[k]] < 0 ? -1 : input->rank++);
+    }
+  }
+  program->rank = rank;
+  return CLEAVE_OK;
+}

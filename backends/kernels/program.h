@@ -150,4 +150,10 @@ static inline cleave_dtype_t kernel_compute_dtype(cleave_dtype_t dtype) {
   return dtype == CLEAVE_DTYPE_F16 || dtype == CLEAVE_DTYPE_BF16 ? CLEAVE_DTYPE_F32 : dtype;
 }
 
+/* The same program over a space in another order: axis k of the new one is axis axes[k] of the old one, or a
+ * part of it. Each old axis occurs at least once, its outer parts before its inner ones; axes of inputs
+ * follow in the order of the space. Fails on programs with reductions. */
+CLEAVE_MUST_USE cleave_status_t kernel_program_relay(kernel_program_t *program, int32_t rank,
+                                                     const int32_t *axes, cleave_message_t *message);
+
 #endif /* CLEAVE_KERNELS_PROGRAM_H */

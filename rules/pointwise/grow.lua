@@ -1,6 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- How a kernel of pointwise operators grows, for the rules of every backend that makes such
--- kernels: `grower(options)` is a selector of fuse rules, by the options max_nodes and reductions.
+-- kernels: `grower(options, how)` is a selector of fuse rules, by the options max_nodes and
+-- reductions. With `how.reads_views` a kernel takes views in front of it along, which it reads by
+-- strides; without, views stay with the backend. `how.primitives` are operators that the backend
+-- computes faster by itself, and that no kernel takes. `how.posts` are those that it has in chains:
+-- a kernel of such operators alone, none of which is read twice, is left to it.
 
 local POINTWISE = {}
 for _, name in ipairs {
@@ -17,12 +21,15 @@ end
 
 local ROWS = {}
 for _, name in ipairs {
-  "InstanceNormalization", "LayerNormalization", "LogSoftmax", "ReduceL1", "ReduceL2",
-  "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd",
-  "ReduceSum", "ReduceSumSquare", "RMSNormalization", "Softmax",
+  "GroupNormalization", "InstanceNormalization", "LayerNormalization", "LogSoftmax", "ReduceL1",
+  "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin",
+  "ReduceProd", "ReduceSum", "ReduceSumSquare", "RMSNormalization", "Softmax",
 } do
   ROWS[name] = true
 end
+
+-- Views that would be copies of their own: of one operand, the rest of what they read is constant.
+local VIEWS = { Expand = true, Slice = true, Split = true, Transpose = true }
 
 -- Operators with an axis, which has to be the last one or the first of the last ones.
 local AXIS = {
@@ -56,7 +63,8 @@ local function key(shape, reduced)
   return table.concat(sizes, "x")
 end
 
--- How many of the last axes a node reduces: 0 if it is pointwise, nil if it reduces other axes.
+-- How many of the last axes a node reduces: 0 if it is pointwise, nil if it reduces other axes. And
+-- in how many groups the first of these is.
 local function reduced_axes(node)
   local x = node.inputs[1]
   if not ROWS[node.op] then
@@ -64,6 +72,11 @@ local function reduced_axes(node)
   end
   if x == nil or x.rank == nil or x.rank == 0 then
     return nil
+  end
+  if node.op == "GroupNormalization" then
+    local groups, channels = node.attrs.num_groups, x.shape[2]
+    local fits = x.rank > 2 and math.type(channels) == "integer" and channels % groups == 0
+    return fits and x.rank - 1 or nil, groups
   end
   if node.op == "InstanceNormalization" then
     return x.rank > 2 and x.rank - 2 or nil
@@ -107,26 +120,83 @@ end
 
 -- The iteration space of a node.
 local function space_of(node)
-  local reduced = reduced_axes(node)
+  local reduced, groups = reduced_axes(node)
   if reduced == nil then
     return nil
   end
   local x = node.inputs[1]
-  return key(reduced > 0 and x.shape or node.shape), reduced, reduced > 0 and x.shape or node.shape
+  local shape = reduced > 0 and x.shape or node.shape
+  return key(shape), reduced, shape, groups
 end
 
--- A growing kernel: `space` is its iteration space, `reduced` the number of axes of its rows.
-local function grower(options)
-  local space, shape, reduced, rows, count
-  local function start()
-    space, shape, reduced, rows, count = nil, nil, 0, nil, 0
+-- Is it a view that nobody but `reader` needs, and that keeps neighbours along the last axis?
+local function is_view(node, reader, space)
+  if node.domain ~= "" or not VIEWS[node.op] then
+    return false
   end
-  local function fits(node)
-    if count >= options.max_nodes or not is_wanted(node, options) then
+  for k = 2, #node.inputs do
+    if node.inputs[k] ~= nil and not node.inputs[k].is_constant then
       return false
     end
-    local own, axes = space_of(node)
-    if own == nil or (axes > 0 and reduced > 0 and axes ~= reduced) then
+  end
+  if node.op == "Split" then -- all parts are the kernel's, or it copies those that others read
+    for k = 1, #node.outputs do
+      if node.outputs[k] == nil or key(node.outputs[k].shape) ~= space then
+        return false
+      end
+    end
+    return true
+  end
+  local perm = node.op == "Transpose" and node.attrs.perm or nil
+  local keeps = node.op ~= "Transpose" or (perm ~= nil and perm[#perm] == #perm - 1)
+  local users = node.users
+  return keeps and #users == 1 and users[1] == reader and not node.outputs[1].is_output
+    and key(node.shape) ~= nil
+end
+
+-- Are all of these among `posts`, with one reader each as far as they are read inside?
+local function is_chain(nodes, posts)
+  local inside = {}
+  for _, node in ipairs(nodes) do
+    inside[node] = true
+  end
+  for _, node in ipairs(nodes) do
+    local users = node.users
+    local leaks = #users > 1 or node.outputs[1].is_output
+    if not posts[node.op] then
+      return false
+    end
+    for _, user in ipairs(users) do
+      if leaks and inside[user] then
+        return false
+      end
+    end
+  end
+  return true
+end
+
+-- A growing kernel: `space` is its iteration space, `reduced` the number of axes of its rows,
+-- `groups` what the first of these is cut into, `taken` its nodes. What views read, `barred`, stays
+-- outside.
+local function grower(options, how)
+  how = how or {}
+  local space, shape, reduced, groups, rows, count, taken, barred
+  local function start()
+    space, shape, reduced, groups, rows, count, taken, barred = nil, nil, 0, nil, nil, 0, {}, {}
+  end
+  local function wants(node)
+    return is_wanted(node, options) and not (how.primitives and how.primitives[node.op])
+  end
+  local function add(node)
+    count, taken[node] = count + 1, true
+    return true
+  end
+  local function fits(node)
+    if count >= options.max_nodes or barred[node] or not wants(node) then
+      return false
+    end
+    local own, axes, _, parts = space_of(node)
+    if own == nil or (axes > 0 and reduced > 0 and (axes ~= reduced or parts ~= groups)) then
       return false
     end
     local is_row = rows ~= nil and axes == 0 and own == rows and own ~= space
@@ -134,31 +204,44 @@ local function grower(options)
       return false
     end
     if axes > 0 and reduced == 0 then
-      reduced, rows = axes, key(shape, axes)
+      reduced, groups, rows = axes, parts, parts == nil and key(shape, axes) or nil
     end
-    count = count + 1
-    return true
+    return add(node)
+  end
+  local function fits_view(node, input)
+    local x = input.inputs[1]
+    if not how.reads_views or count >= options.max_nodes or barred[input]
+      or not is_view(input, node, space) or (x.producer ~= nil and taken[x.producer]) then
+      return false
+    end
+    if x.producer ~= nil then
+      barred[x.producer] = true
+    end
+    return add(input)
   end
   start()
   return {
     select = function(node)
       start()
-      if not is_wanted(node, options) then
+      if not wants(node) then
         return false
       end
-      local own, axes, sizes = space_of(node)
+      local own, axes, sizes, parts = space_of(node)
       if own == nil then
         return false
       end
-      space, shape, reduced, count = own, sizes, axes, 1
-      rows = axes > 0 and key(sizes, axes) or nil
-      return true
+      space, shape, reduced, groups = own, sizes, axes, parts
+      rows = axes > 0 and parts == nil and key(sizes, axes) or nil
+      return add(node)
     end,
-    select_input = function(_, input)
-      return fits(input)
+    select_input = function(node, input)
+      return fits_view(node, input) or (not VIEWS[node.op] and fits(input))
     end,
     select_output = function(_, output)
       return fits(output)
+    end,
+    filter = how.posts and function(nodes)
+      return is_chain(nodes, how.posts) and {} or nodes
     end,
     reset = start,
   }

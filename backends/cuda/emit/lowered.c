@@ -36,9 +36,11 @@ cleave_status_t cuda_emit_lowered(cuda_plan_t *plan, const cleave_region_view_t 
     call->program = lowered.program;
     call->label = label;
     for (uint32_t k = 0; k < lowered.program->input_count; k++) {
-      const cleave_tensor_view_t *tensor = &region->values[lowered.inputs[k]].tensor;
-      call->inputs[k] = (kernel_tensor_t){.rank = tensor->rank, .dims = tensor->dims};
-      call->input_pointers[k] = (cuda_pointer_t){slot_of(plan, lowered.inputs[k], extra), 0};
+      const kernel_view_t *view = &lowered.views[k];
+      size_t size = cleave_dtype_size(region->values[lowered.inputs[k]].tensor.dtype);
+      call->inputs[k] = (kernel_tensor_t){.rank = view->rank, .dims = view->dims, .strides = view->strides};
+      call->input_pointers[k] =
+          (cuda_pointer_t){slot_of(plan, lowered.inputs[k], extra), view->offset * (int64_t)size};
     }
     for (uint32_t k = 0; k < lowered.program->output_count; k++) {
       call->output_pointers[k] = (cuda_pointer_t){slot_of(plan, lowered.outputs[k], extra), 0};

@@ -44,8 +44,11 @@ CLEAVE_MUST_USE cleave_status_t kernel_space(const kernel_plan_t *plan, const ke
 /* Scratch memory for a call over this space. */
 size_t kernel_scratch_bytes(const kernel_plan_t *plan, const int64_t *dims, int32_t threads);
 
-/* Runs; allocates nothing. Inputs fit the space (kernel_space); outputs overlap neither them nor each other.
- */
+/* The inputs that output 0 may lie over, one bit each, in calls with such inputs over this space. */
+uint32_t kernel_inplace(const kernel_plan_t *plan, const int64_t *dims, const kernel_tensor_t *inputs);
+
+/* Runs; allocates nothing. Inputs fit the space (kernel_space); outputs overlap neither them, unless
+ * kernel_inplace says so, nor each other. */
 void kernel_run(const kernel_plan_t *plan, const kernel_call_t *call);
 
 #endif /* CLEAVE_KERNELS_EXECUTE_H */

@@ -54,6 +54,43 @@ size_t kernel_scratch_bytes(const kernel_plan_t *plan, const int64_t *dims, int3
   return share_bytes(plan, &space) * (size_t)(threads < 1 ? 1 : threads);
 }
 
+/* Is an element of the input never read after output 0 got that element? `flat` inputs lie in the order of
+ * the space. */
+static bool is_read_first(const kernel_plan_t *plan, uint32_t input) {
+  bool is_written = false;
+  for (uint32_t p = 0; p < plan->phase_count; p++) {
+    for (uint32_t s = plan->phases[p].row_begin; s < plan->phases[p].end; s++) {
+      const kernel_step_t *step = &plan->steps[s];
+      uint32_t operands[3];
+      uint32_t count = kernel_step_operands(&plan->program, step, operands);
+      for (uint32_t k = 0; k < count && is_written; k++) {
+        const kernel_value_t *value = &plan->program.values[operands[k]];
+        if (value->op == KERNEL_LOAD && value->input == input) {
+          return false;
+        }
+      }
+      bool writes = step->kind == KERNEL_STEP_STORE || step->kind == KERNEL_STEP_APPLY;
+      is_written = is_written || (writes && step->output == 0);
+    }
+  }
+  return true;
+}
+
+uint32_t kernel_inplace(const kernel_plan_t *plan, const int64_t *dims, const kernel_tensor_t *inputs) {
+  const kernel_output_t *output = &plan->program.outputs[0];
+  kernel_space_t space;
+  uint32_t found = 0;
+  if (plan->program.output_count == 0 || output->adds || plan->program.values[output->value].per_row) {
+    return 0;
+  }
+  kernel_space_make(plan, dims, inputs, &space);
+  for (uint32_t k = 0; k < plan->program.input_count && k < 32; k++) {
+    bool is_alike = space.flat[k] && plan->program.inputs[k].dtype == output->dtype;
+    found |= is_alike && is_read_first(plan, k) ? 1u << k : 0;
+  }
+  return found;
+}
+
 static void run_share(const run_t *run, int64_t share) {
   const kernel_plan_t *plan = run->plan;
   const kernel_space_t *space = run->space;

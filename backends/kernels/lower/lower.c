@@ -147,11 +147,14 @@ static cleave_status_t find_space(lowering_t *lowering, uint32_t node_count, con
       return kernel_lower_refuse(node, "the operator is not one of ONNX", lowering->message);
     }
     int32_t reduced = 0;
-    KERNEL_TRY(kernel_lower_axes(lowering->region, node, &reduced, lowering->message));
-    if (reduced > 0 && lowering->reduced > 0 && reduced != lowering->reduced) {
+    int64_t groups = 0;
+    KERNEL_TRY(kernel_lower_axes(lowering->region, node, &reduced, &groups, lowering->message));
+    if (reduced > 0 && lowering->reduced > 0 &&
+        (reduced != lowering->reduced || groups != lowering->groups)) {
       return kernel_lower_refuse(node, "it reduces other axes than the nodes before", lowering->message);
     }
     lowering->reduced = reduced > 0 ? reduced : lowering->reduced;
+    lowering->groups = reduced > 0 ? groups : lowering->groups;
     for (uint32_t i = 0; i < node->input_count + node->output_count; i++) {
       uint32_t index = i < node->input_count ? node->inputs[i] : node->outputs[i - node->input_count];
       if (index == CLEAVE_INDEX_NONE) {
@@ -161,7 +164,7 @@ static cleave_status_t find_space(lowering_t *lowering, uint32_t node_count, con
       if (cleave_view_element_count(tensor) < 0) {
         return kernel_lower_refuse(node, "a shape is not known", lowering->message);
       }
-      bool counts = i >= node->input_count || (i == 0 && reduced > 0);
+      bool counts = !kernel_lower_is_view(node) && (i >= node->input_count || (i == 0 && reduced > 0));
       for (int32_t d = 0; counts && d < tensor->rank; d++) {
         /* If ranks differ, some result does not have the shape of the space, and is refused for it. */
         lowering->rank = tensor->rank > lowering->rank ? tensor->rank : lowering->rank;
@@ -174,15 +177,40 @@ static cleave_status_t find_space(lowering_t *lowering, uint32_t node_count, con
                                                            "rows have more axes than the results");
 }
 
-static cleave_status_t lower_nodes(lowering_t *lowering, uint32_t node_count, const uint32_t *nodes) {
-  KERNEL_TRY(find_space(lowering, node_count, nodes));
-  KERNEL_TRY(kernel_program_create(lowering->rank, lowering->reduced, &lowering->lowered->program,
+/* The axes of the space: those of the results, with axis 1 in groups if there are any. */
+static cleave_status_t make_program(lowering_t *lowering) {
+  int32_t extra = lowering->groups > 0 ? 1 : 0;
+  int64_t *dims = lowering->lowered->dims;
+  memcpy(dims, lowering->dims, sizeof lowering->dims);
+  if (extra > 0 && lowering->rank == CLEAVE_MAX_RANK) {
+    return kernel_fail(lowering->message, CLEAVE_ERROR_UNSUPPORTED, "groups of channels in rank %d",
+                       CLEAVE_MAX_RANK);
+  }
+  for (int32_t d = lowering->rank; d > 1 && extra > 0; d--) {
+    dims[d] = d > 2 ? dims[d - 1] : dims[1] / lowering->groups;
+  }
+  dims[1] = extra > 0 ? lowering->groups : dims[1];
+  KERNEL_TRY(kernel_program_create(lowering->rank + extra, lowering->reduced, &lowering->lowered->program,
                                    lowering->message));
   lowering->program = lowering->lowered->program;
+  return CLEAVE_OK;
+}
+
+static cleave_status_t lower_nodes(lowering_t *lowering, uint32_t node_count, const uint32_t *nodes) {
+  KERNEL_TRY(find_space(lowering, node_count, nodes));
+  KERNEL_TRY(make_program(lowering));
   for (uint32_t k = 0; k < node_count; k++) {
     const cleave_node_view_t *node = &lowering->region->nodes[nodes[k]];
     bool is_done = false;
     uint32_t value = 0;
+    if (kernel_lower_is_view(node)) {
+      for (uint32_t o = 0; o < node->output_count; o++) {
+        if (node->outputs[o] != CLEAVE_INDEX_NONE) {
+          lowering->viewers[node->outputs[o]] = nodes[k];
+        }
+      }
+      continue;
+    }
     KERNEL_TRY(kernel_lower_rows(lowering, node, &is_done));
     if (!is_done) {
       KERNEL_TRY(lower_pointwise(lowering, node, &value));
@@ -192,39 +220,60 @@ static cleave_status_t lower_nodes(lowering_t *lowering, uint32_t node_count, co
   return CLEAVE_OK;
 }
 
-/* Who else reads a value: outputs of the region, and nodes that are not among those lowered. */
-static bool *find_outputs(const cleave_region_view_t *region, uint32_t node_count, const uint32_t *nodes) {
-  bool *wanted = calloc((size_t)region->value_count + 1, sizeof *wanted);
-  bool *inside = calloc((size_t)region->node_count + 1, sizeof *inside);
-  for (uint32_t k = 0; k < node_count && inside != NULL; k++) {
-    inside[nodes[k]] = true;
+/* Memory for what is known of values and nodes. Outputs of the region, and what nodes read that are not among
+ * those lowered, is wanted. */
+static cleave_status_t begin(lowering_t *lowering, uint32_t node_count, const uint32_t *nodes) {
+  const cleave_region_view_t *region = lowering->region;
+  size_t values = (size_t)region->value_count + 1;
+  lowering->values = malloc(values * sizeof *lowering->values);
+  lowering->viewers = malloc(values * sizeof *lowering->viewers);
+  lowering->wanted = calloc(values, sizeof *lowering->wanted);
+  lowering->inside = calloc((size_t)region->node_count + 1, sizeof *lowering->inside);
+  if (lowering->values == NULL || lowering->viewers == NULL || lowering->wanted == NULL ||
+      lowering->inside == NULL) {
+    return kernel_fail(lowering->message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for a program");
   }
-  for (uint32_t n = 0; n < region->node_count && wanted != NULL && inside != NULL; n++) {
-    for (uint32_t i = 0; i < region->nodes[n].input_count && !inside[n]; i++) {
+  for (uint32_t v = 0; v < region->value_count; v++) {
+    lowering->values[v] = CLEAVE_INDEX_NONE;
+    lowering->viewers[v] = CLEAVE_INDEX_NONE;
+  }
+  for (uint32_t k = 0; k < node_count; k++) {
+    lowering->inside[nodes[k]] = true;
+  }
+  for (uint32_t n = 0; n < region->node_count; n++) {
+    for (uint32_t i = 0; i < region->nodes[n].input_count && !lowering->inside[n]; i++) {
       if (region->nodes[n].inputs[i] != CLEAVE_INDEX_NONE) {
-        wanted[region->nodes[n].inputs[i]] = true;
+        lowering->wanted[region->nodes[n].inputs[i]] = true;
       }
     }
   }
-  for (uint32_t k = 0; k < region->output_count && wanted != NULL; k++) {
-    wanted[region->outputs[k]] = true;
+  for (uint32_t k = 0; k < region->output_count; k++) {
+    lowering->wanted[region->outputs[k]] = true;
   }
-  if (inside == NULL) {
-    free(wanted);
-    wanted = NULL;
-  }
-  free(inside);
-  return wanted;
+  return CLEAVE_OK;
 }
 
-static cleave_status_t lower_outputs(lowering_t *lowering, uint32_t node_count, const uint32_t *nodes,
-                                     const bool *wanted) {
+static void end(lowering_t *lowering) {
+  free(lowering->values);
+  free(lowering->viewers);
+  free(lowering->wanted);
+  free(lowering->inside);
+}
+
+static cleave_status_t lower_outputs(lowering_t *lowering, uint32_t node_count, const uint32_t *nodes) {
   for (uint32_t k = 0; k < node_count; k++) {
     const cleave_node_view_t *node = &lowering->region->nodes[nodes[k]];
     for (uint32_t o = 0; o < node->output_count; o++) {
       uint32_t value = node->outputs[o];
-      if (value == CLEAVE_INDEX_NONE || !wanted[value]) {
+      if (value == CLEAVE_INDEX_NONE || !lowering->wanted[value]) {
         continue;
+      }
+      if (lowering->viewers[value] != CLEAVE_INDEX_NONE) {
+        uint32_t loaded = lowering->values[value];
+        if (loaded == CLEAVE_INDEX_NONE) {
+          KERNEL_TRY(kernel_lower_load(lowering, node, value, &loaded));
+        }
+        KERNEL_TRY(kernel_lower_result(lowering, node, o, loaded));
       }
       const cleave_tensor_view_t *tensor = &lowering->region->values[value].tensor;
       uint32_t output = lowering->program->output_count;
@@ -240,19 +289,10 @@ cleave_status_t kernel_lower(const cleave_region_view_t *region, uint32_t node_c
                              kernel_lowered_t *out_lowered, cleave_message_t *message) {
   out_lowered->program = NULL;
   lowering_t lowering = {.region = region, .lowered = out_lowered, .message = message};
-  lowering.values = malloc(((size_t)region->value_count + 1) * sizeof *lowering.values);
-  bool *wanted = find_outputs(region, node_count, nodes);
-  cleave_status_t status = CLEAVE_OK;
-  if (lowering.values == NULL || wanted == NULL) {
-    status = kernel_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "no memory for a program");
-  }
-  for (uint32_t v = 0; v < region->value_count && status == CLEAVE_OK; v++) {
-    lowering.values[v] = CLEAVE_INDEX_NONE;
-  }
+  cleave_status_t status = begin(&lowering, node_count, nodes);
   status = status == CLEAVE_OK ? lower_nodes(&lowering, node_count, nodes) : status;
-  status = status == CLEAVE_OK ? lower_outputs(&lowering, node_count, nodes, wanted) : status;
-  free(lowering.values);
-  free(wanted);
+  status = status == CLEAVE_OK ? lower_outputs(&lowering, node_count, nodes) : status;
+  end(&lowering);
   if (status != CLEAVE_OK) {
     kernel_program_destroy(out_lowered->program);
     out_lowered->program = NULL;

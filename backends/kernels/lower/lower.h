@@ -5,18 +5,31 @@
  * reduction is over the last axes, the same ones everywhere. Scalar constants become part of the program.
  *
  * What makes a program: pointwise operators of operators.inc, Identity, Cast, CastLike, Clip, Gelu, Max, Min,
- * Sum, Mean, Where; Softmax, LogSoftmax, LayerNormalization, RMSNormalization, InstanceNormalization and
- * reductions; what does not keep its dimensions is not read by the other nodes.
+ * Sum, Mean, Where; Softmax, LogSoftmax, LayerNormalization, RMSNormalization, InstanceNormalization,
+ * GroupNormalization and reductions; what does not keep its dimensions is not read by the other nodes. Views
+ * of what comes from outside are loads: Expand, Flatten, Reshape, Slice, Split, Squeeze, Transpose,
+ * Unsqueeze.
  */
 #ifndef CLEAVE_KERNELS_LOWER_H
 #define CLEAVE_KERNELS_LOWER_H
 
 #include "kernels/program.h"
 
+/* Which elements of a dense tensor an input of a program is, in elements of it. */
+typedef struct kernel_view {
+  bool is_part; /* not the tensor as it is */
+  int64_t offset;
+  int32_t rank;
+  int64_t dims[CLEAVE_MAX_RANK];
+  int64_t strides[CLEAVE_MAX_RANK];
+} kernel_view_t;
+
 typedef struct kernel_lowered {
   kernel_program_t *program;
-  uint32_t inputs[KERNEL_MAX_TENSORS];  /* per input of the program: value of the region */
-  uint32_t outputs[KERNEL_MAX_TENSORS]; /* per output: value that others read */
+  int64_t dims[CLEAVE_MAX_RANK];           /* of its space */
+  uint32_t inputs[KERNEL_MAX_TENSORS];     /* per input of the program: value of the region */
+  kernel_view_t views[KERNEL_MAX_TENSORS]; /* likewise: how it is read */
+  uint32_t outputs[KERNEL_MAX_TENSORS];    /* per output: value that others read */
 } kernel_lowered_t;
 
 /* Makes one program of these nodes, which are in topological order. CLEAVE_ERROR_UNSUPPORTED: they are none,

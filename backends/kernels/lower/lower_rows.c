@@ -46,6 +46,10 @@ static bool is_instance_norm(const char *op) {
   return cleave_view_text_equal(op, "InstanceNormalization");
 }
 
+static bool is_group_norm(const char *op) {
+  return cleave_view_text_equal(op, "GroupNormalization");
+}
+
 /* Axes of a reduction, from its attribute or its second input, as bits. */
 static cleave_status_t reduction_axes(const cleave_region_view_t *region, const cleave_node_view_t *node,
                                       int32_t rank, uint32_t *out_axes, cleave_message_t *message) {
@@ -80,17 +84,34 @@ static cleave_status_t reduction_axes(const cleave_region_view_t *region, const 
   return CLEAVE_OK;
 }
 
+/* Channels are axis 1; a row has those of one group, and their pixels. */
+static cleave_status_t group_axes(const cleave_node_view_t *node, const cleave_tensor_view_t *x,
+                                  int32_t *out_reduced, int64_t *out_groups, cleave_message_t *message) {
+  int64_t groups = cleave_view_int(node, "num_groups", 0);
+  if (x->rank < 3 || x->dims[1] < 1 || groups < 1 || x->dims[1] % groups != 0) {
+    return kernel_lower_refuse(node, "its channels are not some whole groups", message);
+  }
+  *out_groups = groups;
+  *out_reduced = x->rank - 1;
+  return CLEAVE_OK;
+}
+
 cleave_status_t kernel_lower_axes(const cleave_region_view_t *region, const cleave_node_view_t *node,
-                                  int32_t *out_reduced, cleave_message_t *message) {
+                                  int32_t *out_reduced, int64_t *out_groups, cleave_message_t *message) {
   *out_reduced = 0;
+  *out_groups = 0;
   bool reduces = find_reduction(node->op) < REDUCTION_COUNT || is_log_sum(node->op);
-  if (!reduces && !is_softmax(node->op) && !is_norm(node->op) && !is_instance_norm(node->op)) {
+  bool is_grouped = is_group_norm(node->op);
+  if (!reduces && !is_softmax(node->op) && !is_norm(node->op) && !is_instance_norm(node->op) && !is_grouped) {
     return CLEAVE_OK;
   }
   const cleave_value_view_t *input = cleave_view_input(region, node, 0);
   int32_t rank = input == NULL ? -1 : input->tensor.rank;
   if (rank < 1) {
     return kernel_lower_refuse(node, "its input has no axes", message);
+  }
+  if (is_grouped) {
+    return group_axes(node, &input->tensor, out_reduced, out_groups, message);
   }
   if (is_instance_norm(node->op)) {
     *out_reduced = rank - 2;
@@ -161,10 +182,10 @@ static cleave_status_t lower_log_sum(lowering_t *lowering, const cleave_node_vie
 }
 
 /* y = (x - mean) / sqrt(mean square of that + epsilon) * scale + bias; RMSNormalization subtracts nothing,
- * InstanceNormalization has scale and bias per channel, which is axis 1. */
+ * InstanceNormalization and GroupNormalization have scale and bias per channel, which is axis 1. */
 static cleave_status_t lower_norm(lowering_t *lowering, const cleave_node_view_t *node) {
   bool is_layer = cleave_view_text_equal(node->op, "LayerNormalization");
-  bool is_instance = is_instance_norm(node->op);
+  bool is_instance = is_instance_norm(node->op) || is_group_norm(node->op);
   uint32_t x = 0;
   uint32_t mean = 0;
   uint32_t inverse = 0;
@@ -202,7 +223,7 @@ cleave_status_t kernel_lower_rows(lowering_t *lowering, const cleave_node_view_t
   if (is_softmax(node->op)) {
     return lower_softmax(lowering, node);
   }
-  if (is_norm(node->op) || is_instance_norm(node->op)) {
+  if (is_norm(node->op) || is_instance_norm(node->op) || is_group_norm(node->op)) {
     return lower_norm(lowering, node);
   }
   if (is_log_sum(node->op)) {

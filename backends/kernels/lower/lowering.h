@@ -20,9 +20,13 @@ typedef struct lowering {
   const cleave_region_view_t *region;
   kernel_program_t *program;
   kernel_lowered_t *lowered;
-  uint32_t *values; /* per value of the region: of the program, or CLEAVE_INDEX_NONE */
-  int32_t rank;
+  uint32_t *values;  /* per value of the region: of the program, or CLEAVE_INDEX_NONE */
+  uint32_t *viewers; /* per value: the node that makes a view of it, or CLEAVE_INDEX_NONE */
+  bool *inside;      /* per node of the region: it is one of those lowered */
+  bool *wanted;      /* per value: others read it */
+  int32_t rank;      /* of the results; the space has one more if axis 1 is in groups */
   int32_t reduced;
+  int64_t groups; /* of channels, or 0 */
   int64_t dims[CLEAVE_MAX_RANK];
   cleave_message_t *message;
 } lowering_t;
@@ -31,10 +35,24 @@ typedef struct lowering {
 cleave_status_t kernel_lower_refuse(const cleave_node_view_t *node, const char *what,
                                     cleave_message_t *message);
 
-/* The last axes that a node reduces: *out_reduced of them; 0 if it is pointwise. */
+/* The last axes that a node reduces: *out_reduced of them; 0 if it is pointwise. *out_groups: into how many
+ * parts the first of these is cut, each with rows of its own; 0: it is not. */
 CLEAVE_MUST_USE cleave_status_t kernel_lower_axes(const cleave_region_view_t *region,
                                                   const cleave_node_view_t *node, int32_t *out_reduced,
-                                                  cleave_message_t *message);
+                                                  int64_t *out_groups, cleave_message_t *message);
+
+/* The tensor as it is. */
+void kernel_view_whole(const cleave_tensor_view_t *tensor, kernel_view_t *out_view);
+
+bool kernel_lower_is_view(const cleave_node_view_t *node);
+
+/* The value outside that `value` is a view of, and which elements of it: itself, if no node views it. */
+CLEAVE_MUST_USE cleave_status_t kernel_lower_view(lowering_t *lowering, uint32_t value, uint32_t *out_source,
+                                                  kernel_view_t *out_view);
+
+/* A value that has yet to be loaded, or a view of one. */
+CLEAVE_MUST_USE cleave_status_t kernel_lower_load(lowering_t *lowering, const cleave_node_view_t *node,
+                                                  uint32_t value, uint32_t *out_value);
 
 /* Adds what a reducing node computes; *out_done false: it is not one. */
 CLEAVE_MUST_USE cleave_status_t kernel_lower_rows(lowering_t *lowering, const cleave_node_view_t *node,

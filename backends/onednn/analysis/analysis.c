@@ -178,7 +178,7 @@ static void release_users(const onednn_analysis_t *analysis, schedule_t *schedul
 
 cleave_status_t onednn_analyse(const cleave_region_view_t *region, kernel_arena_t *arena,
                                cleave_message_t *message, onednn_analysis_t *out) {
-  *out = (onednn_analysis_t){.region = region, .arena = arena, .message = message};
+  *out = (onednn_analysis_t){.given = region, .region = region, .arena = arena, .message = message};
   schedule_t schedule = {0};
   ONEDNN_TRY(check_ids(region, message));
   ONEDNN_TRY(onednn_expand(region, arena, message, &out->expansion));

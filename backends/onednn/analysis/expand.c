@@ -428,6 +428,12 @@ static cleave_status_t expand_rms(builder_t *builder) {
 
 // ---- the region ----
 
+bool onednn_fusion_is_program(const cleave_region_view_t *region, uint32_t fusion) {
+  const cleave_attribute_view_t *wanted =
+      fusion != CLEAVE_INDEX_NONE ? cleave_view_fusion_attribute(region, fusion, "kernel") : NULL;
+  return wanted != NULL && wanted->kind == CLEAVE_ATTRIBUTE_INT && wanted->i != 0;
+}
+
 static cleave_status_t expand_nodes(builder_t *builder, uint32_t *places) {
   const cleave_region_view_t *from = builder->from;
   for (uint32_t n = 0; n < from->node_count; n++) {
@@ -444,7 +450,7 @@ static cleave_status_t expand_nodes(builder_t *builder, uint32_t *places) {
     builder->node = node;
     builder->index = n;
     builder->fusion = places[n];
-    if (expands(node)) {
+    if (expands(node) && !onednn_fusion_is_program(from, places[n])) {
       if (places[n] != CLEAVE_INDEX_NONE && from->fusions[places[n]].node_count > 1) {
         return refuse(builder, "it cannot be fused with other nodes");
       }

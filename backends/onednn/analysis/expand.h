@@ -20,6 +20,10 @@ typedef struct onednn_expansion {
   uint32_t given_values;              /* constants from this value on live only as long as the arena */
 } onednn_expansion_t;
 
+/* Does the rule of this fusion (or CLEAVE_INDEX_NONE) ask for a program of kernels/? Then its nodes stay.
+ * `region` is the one given. */
+bool onednn_fusion_is_program(const cleave_region_view_t *region, uint32_t fusion);
+
 /* Values of the region given keep their numbers; new ones follow. All memory comes from `arena`. What cannot
  * be spelled out (bool masks, past keys, fewer heads of keys than of queries, unknown head sizes) is
  * CLEAVE_ERROR_UNSUPPORTED with the reason in `message`. Ids of the region have been checked. */

@@ -32,6 +32,7 @@ typedef enum onednn_kind {
   ONEDNN_SHUFFLE,   /* channels of groups dealt out one by one: `shuffle` */
   ONEDNN_RECURRENT, /* RNN, GRU, LSTM: a function of this backend */
   ONEDNN_ATTENTION, /* by blocks of queries: a loop of our own */
+  ONEDNN_GENERATED, /* a program of kernels/: pointwise operators with what reduces their rows */
   ONEDNN_GRADIENT,  /* of weights of a convolution, of a pooling, of a batch normalization, of Relu */
   ONEDNN_STATISTICS /* BatchNormalizationTraining: the statistics; posts normalize by them */
 } onednn_kind_t;

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "kernels/lower/lower.h"
 #include "onednn/analysis/operators.h"
 #include "onednn/analysis/pointwise.h"
 #include "onednn/analysis/recognise_shuffle.h"
@@ -328,7 +329,78 @@ static cleave_status_t recognise_pointwise(onednn_unit_t *unit, onednn_kernel_t 
   return status;
 }
 
+// Most operands and results of a program: a loop has as many arguments, and one for scratch memory.
+enum { MAX_TENSORS = 30 };
+
+// What crosses the border of a program is float32 and has elements.
+static cleave_status_t check_program(const onednn_unit_t *unit, const kernel_lowered_t *lowered) {
+  const onednn_analysis_t *analysis = unit->analysis;
+  uint32_t inputs = lowered->program->input_count;
+  uint32_t count = inputs + lowered->program->output_count;
+  if (count > MAX_TENSORS || lowered->program->output_count == 0) {
+    return onednn_fail(analysis->message, CLEAVE_ERROR_UNSUPPORTED,
+                       "%s '%s': the fusion has %u operands and results, expected at most %d",
+                       unit_node(unit, 0)->op, onednn_node_name(unit_node(unit, 0)), (unsigned)count,
+                       MAX_TENSORS);
+  }
+  for (uint32_t k = 0; k < count; k++) {
+    const cleave_value_view_t *value =
+        &analysis->region->values[k < inputs ? lowered->inputs[k] : lowered->outputs[k - inputs]];
+    bool is_float = value->tensor.dtype == CLEAVE_DTYPE_F32;
+    if (!is_float || cleave_view_element_count(&value->tensor) == 0) {
+      return onednn_fail(analysis->message, CLEAVE_ERROR_UNSUPPORTED, "%s '%s': value '%s' %s",
+                         unit_node(unit, 0)->op, onednn_node_name(unit_node(unit, 0)), value->name,
+                         is_float ? "has no elements" : "is not float32");
+    }
+  }
+  return CLEAVE_OK;
+}
+
+// A program of kernels/, whose shapes are all known.
+static cleave_status_t recognise_program(onednn_unit_t *unit, onednn_kernel_t *kernel,
+                                         cleave_message_t *message) {
+  kernel_lowered_t lowered = {0};
+  reset(unit, kernel);
+  ONEDNN_TRY(kernel_lower(unit->analysis->region, unit->count, unit->nodes, &lowered, message));
+  cleave_status_t status = check_program(unit, &lowered);
+  if (status == CLEAVE_OK) {
+    kernel->kind = ONEDNN_GENERATED;
+    kernel->node = unit->nodes[0];
+    kernel->source = lowered.program->input_count > 0 ? lowered.inputs[0] : unit_node(unit, 0)->inputs[0];
+    kernel->output = lowered.outputs[0];
+  }
+  kernel_program_destroy(lowered.program);
+  return status;
+}
+
+static bool wants_program(const onednn_unit_t *unit) {
+  const onednn_analysis_t *analysis = unit->analysis;
+  uint32_t fusion = unit->fusion;
+  if (fusion != CLEAVE_INDEX_NONE && analysis->expansion.fusion_of != NULL) {
+    fusion = analysis->expansion.fusion_of[fusion];
+  }
+  return onednn_fusion_is_program(analysis->given, fusion);
+}
+
+static cleave_status_t recognise_chain(onednn_unit_t *unit, onednn_kernel_t *kernel);
+
 cleave_status_t onednn_recognise(onednn_unit_t *unit, onednn_kernel_t *kernel) {
+  if (wants_program(unit)) {
+    return recognise_program(unit, kernel, unit->analysis->message);
+  }
+  cleave_status_t status = recognise_chain(unit, kernel);
+  cleave_message_t other = {.text = ""};
+  if (status == CLEAVE_ERROR_UNSUPPORTED && unit->count == 1) {
+    /* The reason that people see is that of oneDNN. */
+    cleave_message_t *message = unit->analysis->message;
+    unit->analysis->message = &other;
+    status = recognise_program(unit, kernel, &other) == CLEAVE_OK ? CLEAVE_OK : status;
+    unit->analysis->message = message;
+  }
+  return status;
+}
+
+static cleave_status_t recognise_chain(onednn_unit_t *unit, onednn_kernel_t *kernel) {
   uint32_t main = CLEAVE_INDEX_NONE;
   const onednn_operator_t *found = NULL;
   bool shuffled = false;

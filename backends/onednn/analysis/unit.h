@@ -10,6 +10,7 @@
 #include "onednn/analysis/kernel.h"
 
 typedef struct onednn_analysis {
+  const cleave_region_view_t *given;
   const cleave_region_view_t *region; /* expanded */
   onednn_expansion_t expansion;
   kernel_arena_t *arena;

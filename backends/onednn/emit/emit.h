@@ -30,6 +30,7 @@ CLEAVE_MUST_USE cleave_status_t onednn_emit_split(onednn_plan_t *plan, const one
 CLEAVE_MUST_USE cleave_status_t onednn_emit_recurrent(onednn_plan_t *plan, const onednn_kernel_t *kernel);
 CLEAVE_MUST_USE cleave_status_t onednn_emit_attention(onednn_plan_t *plan, const onednn_kernel_t *kernel);
 CLEAVE_MUST_USE cleave_status_t onednn_emit_shuffle(onednn_plan_t *plan, const onednn_kernel_t *kernel);
+CLEAVE_MUST_USE cleave_status_t onednn_emit_generated(onednn_plan_t *plan, const onednn_kernel_t *kernel);
 CLEAVE_MUST_USE cleave_status_t onednn_emit_gradient(onednn_plan_t *plan, const onednn_kernel_t *kernel);
 CLEAVE_MUST_USE cleave_status_t onednn_emit_statistics(onednn_plan_t *plan, const onednn_kernel_t *kernel);
 

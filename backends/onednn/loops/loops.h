@@ -13,7 +13,7 @@
 typedef struct onednn_loop onednn_loop_t;
 
 /* Most arguments of a loop. */
-enum { ONEDNN_LOOP_ARGUMENTS = 8 };
+enum { ONEDNN_LOOP_ARGUMENTS = 32 };
 
 /* Who computes: at most `threads` threads, through the host. */
 typedef struct onednn_crew {
@@ -37,7 +37,15 @@ struct onednn_loop {
   onednn_window_t window;
   const void *context; /* what else it knows, or NULL; the program gets a copy */
   size_t context_bytes;
+  void (*release)(const void *context); /* what the context owns, or NULL; called once, for the last copy */
 };
+
+/* Releases what a loop (or NULL) owns. */
+static inline void onednn_loop_release(const onednn_loop_t *loop) {
+  if (loop != NULL && loop->release != NULL) {
+    loop->release(loop->context);
+  }
+}
 
 /* data: source, result, in any layout without gaps; dims[0]: how many elements. The result may be the source.
  */

@@ -151,6 +151,7 @@ void onednn_plan_deinit(onednn_plan_t *plan) {
     if (plan->steps[k].primitive != NULL) {
       (void)dnnl_primitive_destroy(plan->steps[k].primitive);
     }
+    onednn_loop_release(plan->steps[k].loop);
   }
   for (uint32_t k = 0; k < plan->slab_count; k++) {
     onednn_slab_release(plan->slabs[k]);

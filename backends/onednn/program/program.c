@@ -97,6 +97,7 @@ static cleave_status_t emit_kernel(onednn_plan_t *plan, const onednn_kernel_t *k
     case ONEDNN_SHUFFLE: return onednn_emit_shuffle(plan, kernel);
     case ONEDNN_RECURRENT: return onednn_emit_recurrent(plan, kernel);
     case ONEDNN_ATTENTION: return onednn_emit_attention(plan, kernel);
+    case ONEDNN_GENERATED: return onednn_emit_generated(plan, kernel);
     case ONEDNN_GRADIENT: return onednn_emit_gradient(plan, kernel);
     case ONEDNN_STATISTICS: return onednn_emit_statistics(plan, kernel);
   }
@@ -195,7 +196,7 @@ static uint32_t given(const uint32_t *origins, uint32_t index) {
   return origins != NULL && index != CLEAVE_INDEX_NONE ? origins[index] : index;
 }
 
-static cleave_status_t take_loop(onednn_program_t *program, const onednn_step_t *from, program_step_t *to,
+static cleave_status_t take_loop(onednn_program_t *program, onednn_step_t *from, program_step_t *to,
                                  cleave_message_t *message) {
   if (from->loop == NULL) {
     return CLEAVE_OK;
@@ -214,6 +215,7 @@ static cleave_status_t take_loop(onednn_program_t *program, const onednn_step_t 
     loop->context = context;
   }
   to->loop = loop;
+  from->loop = NULL;
   return CLEAVE_OK;
 }
 
@@ -373,6 +375,7 @@ void onednn_program_destroy(onednn_program_t *program) {
     if (program->steps[k].primitive != NULL) {
       (void)dnnl_primitive_destroy(program->steps[k].primitive);
     }
+    onednn_loop_release(program->steps[k].loop);
   }
   for (uint32_t k = 0; k < program->memory_count; k++) {
     if (program->memories[k].memory != NULL) {

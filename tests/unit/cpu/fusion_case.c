@@ -30,6 +30,7 @@ struct fusion_region {
   uint32_t open[MAX_NODES]; /* nodes since the last { */
   uint32_t open_count;
   bool in_fusion;
+  bool is_kernel; /* the fusion asks for a generated kernel */
   uint32_t last[8];
   uint32_t last_count;
   uint32_t seed;
@@ -172,11 +173,15 @@ static void read_line(fusion_region_t *region, const char *at) {
   if (case_text_accept(&at, '{')) {
     region->in_fusion = region->fused;
     region->open_count = 0;
+    region->is_kernel = strstr(at, "kernel") != NULL;
     return;
   }
   if (case_text_accept(&at, '}')) {
     if (region->in_fusion) {
-      view_builder_fusion(region->builder, "fused", region->open_count, region->open, NULL);
+      uint32_t fusion = view_builder_fusion(region->builder, "fused", region->open_count, region->open, NULL);
+      if (region->is_kernel) {
+        view_builder_fusion_int(region->builder, fusion, "kernel", 1);
+      }
     }
     region->in_fusion = false;
     return;

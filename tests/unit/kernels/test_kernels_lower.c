@@ -120,6 +120,80 @@ UNIT_TEST(scales_of_an_instance_normalization_lie_along_channels) {
       "%11 = load in2\n%12 = Add %10 %11\nout0 f32 = %12\n");
 }
 
+UNIT_TEST(groups_of_channels_are_an_axis_of_their_own) {
+  nodes_case_t c = {.builder = view_builder_create()};
+  static const int64_t image[] = {2, 6, 5, 7};
+  uint32_t inputs[3] = {view_builder_value(c.builder, CLEAVE_DTYPE_F32, 4, image),
+                        view_builder_value(c.builder, CLEAVE_DTYPE_F32, 1, &image[1]),
+                        view_builder_value(c.builder, CLEAVE_DTYPE_F32, 1, &image[1])};
+  uint32_t y = view_builder_value(c.builder, CLEAVE_DTYPE_F32, 4, image);
+  uint32_t node = view_builder_node(c.builder, "GroupNormalization", 3, inputs, 1, &y);
+  view_builder_float(c.builder, node, "epsilon", 0.0078125);
+  view_builder_int(c.builder, node, "num_groups", 3);
+  view_builder_output(c.builder, y);
+  check_lowers(
+      &c,
+      "kernel rank 5 reduced 3\nin0 f32 [0 1 2 3 4]\nin1 f32 [. 0 1 . .]\nin2 f32 [. 0 1 . .]\n%0 = load "
+      "in0\n"
+      "%1 = ReduceMean %0\n%2 = Sub %0 %1\n%3 = MeanSquare %2\n%4 = constant f32 0.0078125\n%5 = Add %3 %4\n"
+      "%6 = Sqrt %5\n%7 = Reciprocal %6\n%8 = Mul %2 %7\n%9 = load in1\n%10 = Mul %8 %9\n"
+      "%11 = load in2\n%12 = Add %10 %11\nout0 f32 = %12\n");
+}
+
+static void check_view(const kernel_view_t *view, int64_t offset, int32_t rank, const int64_t *dims,
+                       const int64_t *strides) {
+  ck_assert(view->is_part);
+  ck_assert_int_eq(view->offset, offset);
+  ck_assert_int_eq(view->rank, rank);
+  for (int32_t d = 0; d < rank; d++) {
+    ck_assert_int_eq(view->dims[d], dims[d]);
+    ck_assert_int_eq(view->strides[d], strides[d]);
+  }
+}
+
+/* Rows 1 and 3 of x, backwards, times y turned. */
+UNIT_TEST(views_are_read_by_strides) {
+  nodes_case_t c = {.builder = view_builder_create(), .dims = {2, 6}};
+  static const int64_t tall[] = {5, 6};
+  static const int64_t turned[] = {6, 2};
+  static const int64_t one = 1;
+  static const int64_t numbers[] = {3, -6, 0, -2};
+  uint32_t x = view_builder_value(c.builder, CLEAVE_DTYPE_F32, 2, tall);
+  uint32_t y = view_builder_value(c.builder, CLEAVE_DTYPE_F32, 2, turned);
+  uint32_t inputs[5] = {x};
+  for (int k = 0; k < 4; k++) {
+    inputs[k + 1] = view_builder_constant(c.builder, CLEAVE_DTYPE_I64, 1, &one, &numbers[k]);
+  }
+  uint32_t rows = value(&c);
+  uint32_t columns = value(&c);
+  uint32_t z = value(&c);
+  view_builder_node(c.builder, "Slice", 5, inputs, 1, &rows);
+  node1(&c, "Transpose", y, columns);
+  node2(&c, "Mul", rows, columns, z);
+  view_builder_output(c.builder, z);
+  kernel_lowered_t lowered = {0};
+  cleave_message_t message = {.text = ""};
+  cleave_status_t status = lower(&c, &lowered, &message);
+  ck_assert_msg(status == CLEAVE_OK, "%s", message.text);
+  check_view(&lowered.views[0], 18, 2, c.dims, (const int64_t[]){-12, 1});
+  check_view(&lowered.views[1], 0, 2, c.dims, (const int64_t[]){1, 2});
+  kernel_program_destroy(lowered.program);
+  view_builder_destroy(c.builder);
+}
+
+UNIT_TEST(views_of_what_is_computed_inside_are_refused) {
+  nodes_case_t c = {.builder = view_builder_create(), .dims = {6, 6}};
+  uint32_t x = value(&c);
+  uint32_t exp = value(&c);
+  uint32_t turned = value(&c);
+  uint32_t y = value(&c);
+  node1(&c, "Exp", x, exp);
+  node1(&c, "Transpose", exp, turned);
+  node2(&c, "Add", exp, turned, y);
+  view_builder_output(c.builder, y);
+  check_refused(&c, "Transpose 'node': its operand is computed inside");
+}
+
 UNIT_TEST(values_of_other_shapes_are_refused) {
   nodes_case_t c = {.builder = view_builder_create(), .dims = {4, 6}};
   uint32_t x = value(&c);

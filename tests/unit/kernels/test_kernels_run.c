@@ -91,6 +91,45 @@ static void check_close(const kernel_program_t *program, uint32_t output, const 
   }
 }
 
+/* Output 0 over each input that it may lie over: the bits stay those of `expected`. Returns how many there
+ * are. */
+static int check_inplace(const kernel_program_t *program, const tensors_t *tensors, void *const *expected) {
+  cleave_message_t message = {.text = ""};
+  kernel_plan_t *plan = NULL;
+  int64_t dims[CLEAVE_MAX_RANK];
+  int64_t count = 1;
+  int found = 0;
+  ck_assert_int_eq(kernel_plan_create(program, kernel_loops_choose(2), &plan, &message), CLEAVE_OK);
+  ck_assert_int_eq(kernel_space(plan, tensors->inputs, dims, &message), CLEAVE_OK);
+  uint32_t allowed = kernel_inplace(plan, dims, tensors->inputs);
+  kernel_plan_destroy(plan);
+  for (int32_t d = 0; d < program->rank; d++) {
+    count *= dims[d];
+  }
+  for (uint32_t k = 0; k < program->input_count; k++) {
+    kernel_tensor_t inputs[MAX_INPUTS];
+    void *outputs[MAX_OUTPUTS];
+    if ((allowed >> k & 1u) == 0) {
+      continue;
+    }
+    found++;
+    memcpy(inputs, tensors->inputs, sizeof inputs);
+    fresh_outputs(program, tensors, outputs);
+    memcpy(outputs[0], inputs[k].data, (size_t)count * cleave_dtype_size(program->inputs[k].dtype));
+    inputs[k].data = outputs[0];
+    kernel_case_run(program, 2, 2, inputs, outputs);
+    for (uint32_t o = 0; o < program->output_count; o++) {
+      size_t bytes =
+          o == 0 ? (size_t)count * cleave_dtype_size(program->outputs[0].dtype) : tensors->output_bytes;
+      ck_assert_mem_eq(outputs[o], expected[o], bytes);
+      free(outputs[o]);
+    }
+  }
+  return found;
+}
+
+static int inplace_count;
+
 /* Every instruction set, one thread and more, against the interpreter; all of them give the same bits. */
 static void check_program(const kernel_program_t *program, const int64_t *dims, unsigned seed,
                           double tolerance) {
@@ -116,6 +155,7 @@ static void check_program(const kernel_program_t *program, const int64_t *dims, 
       }
     }
   }
+  inplace_count += check_inplace(program, &tensors, first);
   for (uint32_t k = 0; k < program->output_count; k++) {
     free(expected[k]);
     free(first[k]);
@@ -140,6 +180,30 @@ UNIT_TEST(softmax_of_short_and_long_rows) {
   for (size_t k = 0; k < sizeof shapes / sizeof shapes[0]; k++) {
     check_text(SOFTMAX, shapes[k], 1e-6);
   }
+}
+
+/* A norm reads its input twice before it writes, and may overwrite it; x - max(x) with another output in
+ * between does not write before it reads. A sum that is stored while x is still needed may not. */
+UNIT_TEST(results_may_lie_over_inputs_that_are_read_before) {
+  const int64_t dims[] = {40, 200};
+  inplace_count = 0;
+  check_text(
+      "kernel rank 2 reduced 1\nin0 f32 [0 1]\n%0 = load in0\n%1 = ReduceMean %0\n%2 = Sub %0 %1\n%3 = "
+      "MeanSquare %2\n"
+      "%4 = Sqrt %3\n%5 = Div %2 %4\nout0 f32 = %5\n",
+      dims, 1e-5);
+  ck_assert_int_eq(inplace_count, 1);
+  check_text(
+      "kernel rank 2 reduced 1\nin0 f32 [0 1]\n%0 = load in0\n%1 = Exp %0\n%2 = ReduceSum %1\n%3 = Mul %0 "
+      "%2\n"
+      "out0 f32 = %1\nout1 f32 = %3\n",
+      dims, 1e-5);
+  ck_assert_int_eq(inplace_count, 1);
+  check_text(
+      "kernel rank 2 reduced 0\nin0 f32 [0 1]\nin1 f32 [. 0]\n%0 = load in0\n%1 = load in1\n%2 = Add %0 %1\n"
+      "%3 = Tanh %2\nout0 f32 = %3\n",
+      dims, 1e-5);
+  ck_assert_int_eq(inplace_count, 2);
 }
 
 UNIT_TEST(a_row_without_elements_reduces_to_the_neutral_one) {

@@ -25,6 +25,8 @@ struct view_builder {
   cleave_fusion_view_t fusions[MAX_FUSIONS];
   uint32_t fusion_nodes[MAX_FUSIONS][MAX_NODES];
   const char *fusion_labels[MAX_FUSIONS][MAX_NODES];
+  cleave_attribute_view_t fusion_attributes[MAX_FUSIONS]; /* one each at most */
+  cleave_attribute_list_t fusion_lists[MAX_FUSIONS];
   uint32_t inputs[MAX_VALUES];
   uint32_t outputs[MAX_VALUES];
 };
@@ -44,6 +46,7 @@ view_builder_t *view_builder_create(void) {
   builder->region.values = builder->values;
   builder->region.nodes = builder->nodes;
   builder->region.fusions = builder->fusions;
+  builder->region.fusion_attributes = builder->fusion_lists;
   builder->region.inputs = builder->inputs;
   builder->region.outputs = builder->outputs;
   return builder;
@@ -184,6 +187,16 @@ uint32_t view_builder_fusion(view_builder_t *builder, const char *rule, uint32_t
                                                    .nodes = builder->fusion_nodes[index],
                                                    .labels = builder->fusion_labels[index]};
   return index;
+}
+
+void view_builder_fusion_int(view_builder_t *builder, uint32_t fusion, const char *name, int64_t value) {
+  builder->fusion_attributes[fusion] = (cleave_attribute_view_t){.size = sizeof(cleave_attribute_view_t),
+                                                                 .name = name,
+                                                                 .kind = CLEAVE_ATTRIBUTE_INT,
+                                                                 .count = 1,
+                                                                 .i = value};
+  builder->fusion_lists[fusion] =
+      (cleave_attribute_list_t){.count = 1, .items = &builder->fusion_attributes[fusion]};
 }
 
 const cleave_region_view_t *view_builder_region(view_builder_t *builder) {

@@ -53,6 +53,9 @@ void view_builder_tensor(view_builder_t *builder, uint32_t node, const char *nam
 uint32_t view_builder_fusion(view_builder_t *builder, const char *rule, uint32_t node_count,
                              const uint32_t *nodes, const char *const *labels);
 
+/* Gives a fusion its one attribute. */
+void view_builder_fusion_int(view_builder_t *builder, uint32_t fusion, const char *name, int64_t value);
+
 /* The region as built so far. */
 const cleave_region_view_t *view_builder_region(view_builder_t *builder);
 
