@@ -177,11 +177,11 @@ static inline float cpu_logf(float x) {
   return x == INFINITY ? x : y;
 }
 
-/* log(1 + x) for x from 0 to 1: what rounding 1 + x loses is made up for. */
+/* log(1 + x) for x from 0 to 1: what rounding 1 + x loses is made up for. There is no 0 / 0, which would
+ * raise the floating-point flag "invalid". */
 static inline float cpu_log1pf_unit(float x) {
   float u = 1.0f + x;
-  float y = cpu_logf(u) * (x / (u - 1.0f));
-  return u == 1.0f ? x : y;
+  return cpu_logf(u) + (x - (u - 1.0f)) / u;
 }
 
 /* log(1 + exp(x)) */

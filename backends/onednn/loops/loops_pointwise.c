@@ -1,113 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementwise loops. Those that run for finite values too (softplus, mish) have neither branches nor calls,
-// so that they are vectorised; the others run only after special values turned up, and call the C library.
+// Elementwise functions by the loops of kernels/, a block at a time, and copies and extremes of two tensors.
 #include <math.h>
-#include <string.h>
 
+#include "kernels/execute/loops.h"
 #include "onednn/loops/loops.h"
 
-enum { GRAIN = 8192 };
+enum { GRAIN = 8192, BLOCK = 2048 };
 
-// 2^n for -300 < n < 0, in two factors so that denormal results come out right.
-static inline float scale_by_power(float y, int32_t n) {
-  int32_t half = n >> 1;
-  uint32_t bits[2] = {((uint32_t)half + 127U) << 23, ((uint32_t)(n - half) + 127U) << 23};
-  float factors[2];
-  memcpy(factors, bits, sizeof(factors));
-  return y * factors[0] * factors[1];
-}
-
-// exp(x) for x <= 0 or NaN, within two units in the last place.
-static inline float exp_of_negative(float x) {
-  const float shift = 12582912.0F;  // 1.5 * 2^23: adding it rounds to an integer in the low bits
-  float clamped = x < -105.0F ? -105.0F : x;
-  float shifted = clamped * 1.44269504088896341F + shift;
-  float n = shifted - shift;
-  float r = (clamped - n * 0.693359375F) - n * -2.12194440e-4F;
-  float p = 1.9875691500e-4F;
-  uint32_t bits = 0;
-  uint32_t zero = 0;
-  p = p * r + 1.3981999507e-3F;
-  p = p * r + 8.3334519073e-3F;
-  p = p * r + 4.1665795894e-2F;
-  p = p * r + 1.6666665459e-1F;
-  p = p * r + 5.0000001201e-1F;
-  memcpy(&bits, &shifted, sizeof(bits));
-  memcpy(&zero, &shift, sizeof(zero));
-  return scale_by_power(p * (r * r) + r + 1.0F, (int32_t)(bits - zero));
-}
-
-// log(1 + u) for 0 <= u <= 1: 2 atanh(s) with s = u / (2 + u) <= 1/3, as a series.
-static inline float log1p_of_unit(float u) {
-  float s = u / (2.0F + u);
-  float q = s * s;
-  float p = 1.0F / 15.0F;
-  p = p * q + 1.0F / 13.0F;
-  p = p * q + 1.0F / 11.0F;
-  p = p * q + 1.0F / 9.0F;
-  p = p * q + 1.0F / 7.0F;
-  p = p * q + 1.0F / 5.0F;
-  p = p * q + 1.0F / 3.0F;
-  return 2.0F * (s + s * q * p);
-}
-
-ONEDNN_VECTOR static void softplus(const float *x, float *y, int64_t count) {
-  for (int64_t k = 0; k < count; k++) {
-    float u = exp_of_negative(-fabsf(x[k]));
-    y[k] = (x[k] > 0.0F ? x[k] : 0.0F) + log1p_of_unit(u);
+// The functions that are one operator there; alpha is that of oneDNN.
+static kernel_op_t operator_of(const onednn_loop_t *loop) {
+  switch ((int)loop->algorithm) {
+    case dnnl_eltwise_abs: return KERNEL_Abs;
+    case dnnl_eltwise_elu: return KERNEL_Elu;
+    case dnnl_eltwise_exp: return KERNEL_Exp;
+    case dnnl_eltwise_gelu_erf: return KERNEL_GeluErf;
+    case dnnl_eltwise_gelu_tanh: return KERNEL_GeluTanh;
+    case dnnl_eltwise_hardswish: return KERNEL_HardSwish;
+    case dnnl_eltwise_logistic: return KERNEL_Sigmoid;
+    case dnnl_eltwise_mish: return KERNEL_Mish;
+    case dnnl_eltwise_relu: return loop->alpha == 0.0F ? KERNEL_Relu : KERNEL_LeakyRelu;
+    case dnnl_eltwise_round: return KERNEL_Round;
+    case dnnl_eltwise_soft_relu: return KERNEL_Softplus;
+    case dnnl_eltwise_sqrt: return KERNEL_Sqrt;
+    case dnnl_eltwise_swish: return KERNEL_Swish;
+    case dnnl_eltwise_tanh: return KERNEL_Tanh;
+    default: return KERNEL_OP_COUNT;
   }
 }
 
-// x tanh(log(1 + e^x)) = x p / (p + 2 w), where p = e^2x + 2 e^x and w = 1, or both times e^-2x.
-ONEDNN_VECTOR static void mish(const float *x, float *y, int64_t count) {
-  for (int64_t k = 0; k < count; k++) {
-    float u = exp_of_negative(-fabsf(x[k]));
-    bool positive = x[k] > 0.0F;
-    float p = positive ? 1.0F + 2.0F * u : u * u + 2.0F * u;
-    float w = positive ? 2.0F * u * u : 2.0F;
-    y[k] = x[k] * (p / (p + w));
+static void with_number(kernel_op_t op, const float *x, float number, float *y, int64_t count) {
+  const int second_is_number = 2;
+  kernel_loops_choose(2)->binary[op][CLEAVE_DTYPE_F32][second_is_number](y, x, &number, count);
+}
+
+static void apply(const onednn_loop_t *loop, const float *x, float *y, int64_t count) {
+  const kernel_loops_t *loops = kernel_loops_choose(2);
+  kernel_op_t op = operator_of(loop);
+  if (op != KERNEL_OP_COUNT) {
+    loops->unary[op][CLEAVE_DTYPE_F32](y, x, count, (double)loop->alpha, (double)loop->beta);
+    return;
   }
-}
-
-ONEDNN_VECTOR static void relu(const float *x, float *y, int64_t count, float alpha) {
-  for (int64_t k = 0; k < count; k++) {
-    float low = alpha == 0.0F && x[k] == x[k] ? 0.0F : alpha * x[k];
-    y[k] = x[k] > 0.0F ? x[k] : low;
-  }
-}
-
-ONEDNN_VECTOR static void clip(const float *x, float *y, int64_t count, float low, float high) {
-  for (int64_t k = 0; k < count; k++) {
-    float above = x[k] < low ? low : x[k];
-    y[k] = above > high ? high : above;
-  }
-}
-
-static float logistic(float x) {
-  return 1.0F / (1.0F + expf(-x));
-}
-
-static float hard_swish(float x) {
-  float ramp = x / 6.0F + 0.5F;
-  return x * (ramp < 0.0F ? 0.0F : ramp > 1.0F ? 1.0F : ramp);
-}
-
-static float one(dnnl_alg_kind_t algorithm, float x, float alpha, float beta) {
-  switch ((int)algorithm) {
-    case dnnl_eltwise_exp: return expf(x);
-    case dnnl_eltwise_elu: return x > 0.0F ? x : alpha * expm1f(x);
-    case dnnl_eltwise_tanh: return tanhf(x);
-    case dnnl_eltwise_logistic: return logistic(x);
-    case dnnl_eltwise_gelu_erf: return 0.5F * x * (1.0F + erff(x * 0.70710678F));
-    case dnnl_eltwise_gelu_tanh: return 0.5F * x * (1.0F + tanhf(0.79788456F * (x + 0.044715F * x * x * x)));
-    case dnnl_eltwise_swish: return x * logistic(alpha * x);
-    case dnnl_eltwise_hardswish: return hard_swish(x);
-    case dnnl_eltwise_sqrt: return sqrtf(x);
-    case dnnl_eltwise_abs: return fabsf(x);
-    case dnnl_eltwise_square: return x * x;
-    case dnnl_eltwise_pow: return alpha * powf(x, beta);
-    case dnnl_eltwise_round: return nearbyintf(x);
-    default: return alpha * x + beta;  // dnnl_eltwise_linear
+  switch ((int)loop->algorithm) {
+    case dnnl_eltwise_clip:
+      with_number(KERNEL_AtLeast, x, loop->alpha, y, count);
+      with_number(KERNEL_AtMost, y, loop->beta, y, count);
+      break;
+    case dnnl_eltwise_square: loops->binary[KERNEL_Mul][CLEAVE_DTYPE_F32][0](y, x, x, count); break;
+    case dnnl_eltwise_pow:
+      with_number(KERNEL_Pow, x, loop->beta, y, count);
+      with_number(KERNEL_Mul, y, loop->alpha, y, count);
+      break;
+    default:  // dnnl_eltwise_linear
+      with_number(KERNEL_Mul, x, loop->alpha, y, count);
+      with_number(KERNEL_Add, y, loop->beta, y, count);
+      break;
   }
 }
 
@@ -122,15 +68,8 @@ static void eltwise_range(void *opaque, int64_t begin, int64_t end) {
   const float *x = body->data[0] + begin;
   float *y = body->data[1] + begin;
   int64_t count = end - begin;
-  switch ((int)loop->algorithm) {
-    case dnnl_eltwise_soft_relu: softplus(x, y, count); return;
-    case dnnl_eltwise_mish: mish(x, y, count); return;
-    case dnnl_eltwise_relu: relu(x, y, count, loop->alpha); return;
-    case dnnl_eltwise_clip: clip(x, y, count, loop->alpha, loop->beta); return;
-    default: break;
-  }
-  for (int64_t k = 0; k < count; k++) {
-    y[k] = one(loop->algorithm, x[k], loop->alpha, loop->beta);
+  for (int64_t k = 0; k < count; k += BLOCK) {
+    apply(loop, x + k, y + k, count - k < BLOCK ? count - k : BLOCK);
   }
 }
 
