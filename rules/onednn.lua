@@ -35,22 +35,14 @@ local padded = op { "Pad", as = "pad" } >> op { { "Conv", "AveragePool" }, as = 
 local scaled = scale() >> op { { "MatMul", "Gemm" }, as = "product" }
 local scaled_twice = op { "MatMul", as = "product", inputs = { A = scale(), B = scale() } }
 
--- One operator that becomes a post-op of the kernel before it. The kernel also reads its other
--- operands (binary post-ops).
-local POINTWISE = {
-  "Abs", "Add", "BatchNormalization", "Celu", "Clip", "Div", "Elu", "Exp", "Gelu", "HardSigmoid",
-  "HardSwish", "LeakyRelu", "Max", "Min", "Mish", "Mul", "Neg", "Pow", "Reciprocal", "Relu",
-  "Round", "Selu", "Sigmoid", "Softplus", "Sqrt", "Sub", "Sum", "Swish", "Tanh",
-}
-local function step()
-  return op { POINTWISE }
-end
+local steps = include("parts/steps.lua")
+local step = steps.step
 
 -- How generated kernels grow: oneDNN's own code is faster for these norms, and for plain chains.
 local grown = {
   primitives = { LayerNormalization = true, LogSoftmax = true, Softmax = true }, posts = {},
 }
-for _, name in ipairs(POINTWISE) do
+for _, name in ipairs(steps.operators) do
   grown.posts[name] = true
 end
 
@@ -94,7 +86,8 @@ end
 local included, options = {}, {}
 for _, path in ipairs {
   "canonical/activations.lua", "canonical/normalization.lua", "canonical/einsum.lua",
-  "canonical/recurrent.lua", "canonical/training.lua", "parts/precision.lua",
+  "canonical/recurrent.lua", "canonical/training.lua", "parts/quantized.lua",
+  "parts/precision.lua",
 } do
   local part = include(path)
   table.move(part, 1, #part, #included + 1, included)

@@ -29,18 +29,20 @@ typedef enum onednn_kind {
   ONEDNN_SLICE,
   ONEDNN_GATHER, /* one constant index */
   ONEDNN_SPLIT,
-  ONEDNN_SHUFFLE,   /* channels of groups dealt out one by one: `shuffle` */
-  ONEDNN_RECURRENT, /* RNN, GRU, LSTM: a function of this backend */
-  ONEDNN_ATTENTION, /* by blocks of queries: a loop of our own */
-  ONEDNN_GENERATED, /* a program of kernels/: pointwise operators with what reduces their rows */
-  ONEDNN_GRADIENT,  /* of weights of a convolution, of a pooling, of a batch normalization, of Relu */
-  ONEDNN_STATISTICS /* BatchNormalizationTraining: the statistics; posts normalize by them */
+  ONEDNN_SHUFFLE,    /* channels of groups dealt out one by one: `shuffle` */
+  ONEDNN_RECURRENT,  /* RNN, GRU, LSTM: a function of this backend */
+  ONEDNN_ATTENTION,  /* by blocks of queries: a loop of our own */
+  ONEDNN_GENERATED,  /* a program of kernels/: pointwise operators with what reduces their rows */
+  ONEDNN_GRADIENT,   /* of weights of a convolution, of a pooling, of a batch normalization, of Relu */
+  ONEDNN_DEQUANTIZE, /* numbers that are stored as 8-bit integers: no step of its own */
+  ONEDNN_STATISTICS  /* BatchNormalizationTraining: the statistics; posts normalize by them */
 } onednn_kind_t;
 
 typedef enum onednn_post_kind {
-  ONEDNN_POST_ELTWISE,  /* x = algorithm(x; alpha, beta), as dnnl_eltwise_* define them */
-  ONEDNN_POST_BINARY,   /* x = algorithm(x, operand), operand broadcast to x */
-  ONEDNN_POST_NORMALIZE /* inference BatchNormalization `node`, whose inputs 1 to 4 are constant */
+  ONEDNN_POST_ELTWISE,   /* x = algorithm(x; alpha, beta), as dnnl_eltwise_* define them */
+  ONEDNN_POST_BINARY,    /* x = algorithm(x, operand), operand broadcast to x */
+  ONEDNN_POST_NORMALIZE, /* inference BatchNormalization `node`, whose inputs 1 to 4 are constant */
+  ONEDNN_POST_QUANTIZE   /* the last one: x = x / alpha + beta, rounded to the 8-bit integers of its result */
 } onednn_post_kind_t;
 
 typedef struct onednn_post {

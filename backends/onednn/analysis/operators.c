@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cpu/recurrent/recurrent.h"
+#include "onednn/analysis/quantization.h"
 #include "onednn/analysis/windows.h"
 
 typedef const onednn_analysis_t analysis_t;
@@ -409,50 +410,60 @@ static cleave_status_t check_statistics(analysis_t *analysis, node_t *node, oned
   return onednn_post_append(kernel, post) ? CLEAVE_OK : refuse(analysis, node, "too many post-ops");
 }
 
+static cleave_status_t check_dequantize(analysis_t *analysis, node_t *node, onednn_kernel_t *kernel) {
+  onednn_quantization_t numbers;
+  (void)kernel;
+  ONEDNN_TRY(onednn_quantization_read(analysis, node, &numbers));
+  return numbers.scales == NULL || onednn_is_constant(cleave_view_input(analysis->region, node, 0))
+             ? CLEAVE_OK
+             : refuse(analysis, node, "it has a scale per index of an axis, and its input is no constant");
+}
+
 // Sorted by name.
 static const onednn_operator_t operators[] = {
-    {"Attention", ONEDNN_ATTENTION, false, NULL},
-    {"AveragePool", ONEDNN_POOLING, true, check_pooling},
-    {"AveragePoolGrad", ONEDNN_GRADIENT, false, check_pooling_gradient},
-    {"BatchNormalizationGrad", ONEDNN_GRADIENT, false, check_norm_gradient},
-    {"BatchNormalizationTraining", ONEDNN_STATISTICS, true, check_statistics},
-    {"Concat", ONEDNN_CONCAT, false, check_concat},
-    {"Conv", ONEDNN_CONVOLUTION, true, check_convolution},
-    {"ConvGradWeight", ONEDNN_GRADIENT, false, check_weights_gradient},
-    {"ConvTranspose", ONEDNN_DECONVOLUTION, true, check_convolution},
-    {"Flatten", ONEDNN_RESHAPE, false, NULL},
-    {"GRU", ONEDNN_RECURRENT, false, check_recurrent},
-    {"Gather", ONEDNN_GATHER, false, check_gather},
-    {"Gemm", ONEDNN_PRODUCT, true, check_gemm},
-    {"GlobalAveragePool", ONEDNN_POOLING, true, check_pooling},
-    {"GlobalMaxPool", ONEDNN_POOLING, true, check_pooling},
-    {"LRN", ONEDNN_LRN, false, check_lrn},
-    {"LSTM", ONEDNN_RECURRENT, false, check_recurrent},
-    {"LayerNormalization", ONEDNN_LAYER_NORMALIZATION, false, check_layer_normalization},
-    {"LogSoftmax", ONEDNN_SOFTMAX, false, check_softmax},
-    {"MatMul", ONEDNN_PRODUCT, true, check_matmul},
-    {"MaxPool", ONEDNN_POOLING, true, check_pooling},
-    {"MaxPoolGrad", ONEDNN_GRADIENT, false, check_pooling_gradient},
-    {"PRelu", ONEDNN_PRELU, false, check_prelu},
-    {"Pad", ONEDNN_RESHAPE, false, check_pad},
-    {"RNN", ONEDNN_RECURRENT, false, check_recurrent},
-    {"ReduceL1", ONEDNN_REDUCTION, true, check_reduction},
-    {"ReduceL2", ONEDNN_REDUCTION, true, check_reduction},
-    {"ReduceMax", ONEDNN_REDUCTION, true, check_reduction},
-    {"ReduceMean", ONEDNN_REDUCTION, true, check_reduction},
-    {"ReduceMin", ONEDNN_REDUCTION, true, check_reduction},
-    {"ReduceProd", ONEDNN_REDUCTION, true, check_reduction},
-    {"ReduceSum", ONEDNN_REDUCTION, true, check_reduction},
-    {"ReduceSumSquare", ONEDNN_REDUCTION, true, check_reduction},
-    {"ReluGrad", ONEDNN_GRADIENT, false, check_relu_gradient},
-    {"Reshape", ONEDNN_RESHAPE, false, check_reshape},
-    {"Resize", ONEDNN_RESAMPLING, true, check_resize},
-    {"Slice", ONEDNN_SLICE, false, check_slice},
-    {"Softmax", ONEDNN_SOFTMAX, false, check_softmax},
-    {"Split", ONEDNN_SPLIT, false, check_split},
-    {"Squeeze", ONEDNN_RESHAPE, false, check_reshape},
-    {"Transpose", ONEDNN_TRANSPOSE, false, check_transpose},
-    {"Unsqueeze", ONEDNN_RESHAPE, false, check_reshape},
+    {"Attention", ONEDNN_ATTENTION, false, false, NULL},
+    {"AveragePool", ONEDNN_POOLING, true, false, check_pooling},
+    {"AveragePoolGrad", ONEDNN_GRADIENT, false, false, check_pooling_gradient},
+    {"BatchNormalizationGrad", ONEDNN_GRADIENT, false, false, check_norm_gradient},
+    {"BatchNormalizationTraining", ONEDNN_STATISTICS, true, false, check_statistics},
+    {"Concat", ONEDNN_CONCAT, false, true, check_concat},
+    {"Conv", ONEDNN_CONVOLUTION, true, false, check_convolution},
+    {"ConvGradWeight", ONEDNN_GRADIENT, false, false, check_weights_gradient},
+    {"ConvTranspose", ONEDNN_DECONVOLUTION, true, false, check_convolution},
+    {"DequantizeLinear", ONEDNN_DEQUANTIZE, false, false, check_dequantize},
+    {"Flatten", ONEDNN_RESHAPE, false, true, NULL},
+    {"GRU", ONEDNN_RECURRENT, false, false, check_recurrent},
+    {"Gather", ONEDNN_GATHER, false, true, check_gather},
+    {"Gemm", ONEDNN_PRODUCT, true, false, check_gemm},
+    {"GlobalAveragePool", ONEDNN_POOLING, true, false, check_pooling},
+    {"GlobalMaxPool", ONEDNN_POOLING, true, false, check_pooling},
+    {"LRN", ONEDNN_LRN, false, false, check_lrn},
+    {"LSTM", ONEDNN_RECURRENT, false, false, check_recurrent},
+    {"LayerNormalization", ONEDNN_LAYER_NORMALIZATION, false, false, check_layer_normalization},
+    {"LogSoftmax", ONEDNN_SOFTMAX, false, false, check_softmax},
+    {"MatMul", ONEDNN_PRODUCT, true, false, check_matmul},
+    {"MaxPool", ONEDNN_POOLING, true, false, check_pooling},
+    {"MaxPoolGrad", ONEDNN_GRADIENT, false, false, check_pooling_gradient},
+    {"PRelu", ONEDNN_PRELU, false, false, check_prelu},
+    {"Pad", ONEDNN_RESHAPE, false, false, check_pad},
+    {"RNN", ONEDNN_RECURRENT, false, false, check_recurrent},
+    {"ReduceL1", ONEDNN_REDUCTION, true, false, check_reduction},
+    {"ReduceL2", ONEDNN_REDUCTION, true, false, check_reduction},
+    {"ReduceMax", ONEDNN_REDUCTION, true, false, check_reduction},
+    {"ReduceMean", ONEDNN_REDUCTION, true, false, check_reduction},
+    {"ReduceMin", ONEDNN_REDUCTION, true, false, check_reduction},
+    {"ReduceProd", ONEDNN_REDUCTION, true, false, check_reduction},
+    {"ReduceSum", ONEDNN_REDUCTION, true, false, check_reduction},
+    {"ReduceSumSquare", ONEDNN_REDUCTION, true, false, check_reduction},
+    {"ReluGrad", ONEDNN_GRADIENT, false, false, check_relu_gradient},
+    {"Reshape", ONEDNN_RESHAPE, false, true, check_reshape},
+    {"Resize", ONEDNN_RESAMPLING, true, false, check_resize},
+    {"Slice", ONEDNN_SLICE, false, true, check_slice},
+    {"Softmax", ONEDNN_SOFTMAX, false, false, check_softmax},
+    {"Split", ONEDNN_SPLIT, false, true, check_split},
+    {"Squeeze", ONEDNN_RESHAPE, false, true, check_reshape},
+    {"Transpose", ONEDNN_TRANSPOSE, false, true, check_transpose},
+    {"Unsqueeze", ONEDNN_RESHAPE, false, true, check_reshape},
 };
 
 const onednn_operator_t *onednn_operator_find(const char *name) {

@@ -11,6 +11,7 @@ typedef struct onednn_operator {
   const char *name;
   onednn_kind_t kind;
   bool takes_posts;
+  bool moves; /* elements as they are, of any type */
   /* Refuses what the primitive cannot do; fills the fields of its kind. NULL: nothing to check. */
   cleave_status_t (*check)(const onednn_analysis_t *analysis, const cleave_node_view_t *node,
                            onednn_kernel_t *kernel);

@@ -7,6 +7,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "onednn/analysis/quantization.h"
+
 typedef struct unary_entry {
   const char *op;
   dnnl_alg_kind_t algorithm;
@@ -31,16 +33,27 @@ static const unary_entry_t unary_entries[] = {
 };
 
 static const char *const other_pointwise[] = {
-    "Add",      "BatchNormalization",
-    "Celu",     "Clip",
-    "Div",      "Elu",
-    "Gelu",     "HardSigmoid",
-    "Max",      "LeakyRelu",
-    "Min",      "Mul",
-    "Neg",      "Pow",
-    "Selu",     "Sub",
-    "Swish",    "Sum",
-    "Identity", "Dropout",
+    "Add",
+    "BatchNormalization",
+    "Celu",
+    "Clip",
+    "Div",
+    "Elu",
+    "Gelu",
+    "HardSigmoid",
+    "Max",
+    "LeakyRelu",
+    "Min",
+    "Mul",
+    "Neg",
+    "Pow",
+    "Selu",
+    "Sub",
+    "Swish",
+    "Sum",
+    "Identity",
+    "Dropout",
+    "QuantizeLinear",
 };
 
 static const unary_entry_t *find_unary(const char *op) {
@@ -352,6 +365,9 @@ cleave_status_t onednn_pointwise_node(onednn_unit_t *unit, uint32_t index, uint3
     bool fits =
         onednn_post_eltwise(kernel, unary->algorithm, (double)unary->alpha, (double)unary->beta, index);
     return fits ? CLEAVE_OK : list_full(unit, node);
+  }
+  if (onednn_node_is(node, "QuantizeLinear")) {
+    return onednn_quantization_post(unit, index, kernel);
   }
   if (onednn_node_is(node, "Identity")) {
     return CLEAVE_OK;

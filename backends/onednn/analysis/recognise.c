@@ -9,8 +9,10 @@
 #include "kernels/lower/lower.h"
 #include "onednn/analysis/operators.h"
 #include "onednn/analysis/pointwise.h"
+#include "onednn/analysis/quantization.h"
 #include "onednn/analysis/recognise_shuffle.h"
 #include "onednn/analysis/windows.h"
+#include "onednn/library/types.h"
 
 static const cleave_node_view_t *unit_node(const onednn_unit_t *unit, uint32_t k) {
   return &unit->analysis->region->nodes[unit->nodes[k]];
@@ -29,11 +31,25 @@ static void reset(onednn_unit_t *unit, onednn_kernel_t *kernel) {
   kernel->scale = CLEAVE_INDEX_NONE;
   kernel->shift = CLEAVE_INDEX_NONE;
   for (uint32_t k = 0; k < unit->count; k++) {
-    unit->taken[k] = false;
+    unit->taken[k] = onednn_unit_borrows(unit, unit_node(unit, k));
   }
 }
 
-// Run-time operands and arithmetic constants must be float32; no known dimension may be empty.
+// May slot `slot` of the node (outputs follow inputs) hold 8-bit integers?
+static bool takes_bytes(const cleave_node_view_t *node, uint32_t slot) {
+  if (onednn_node_is(node, "DequantizeLinear")) {
+    return slot == 0;
+  }
+  if (onednn_node_is(node, "QuantizeLinear")) {
+    return slot == node->input_count;
+  }
+  const onednn_operator_t *entry = onednn_operator_find(node->op);
+  return (slot == 0 || slot >= node->input_count || onednn_node_is(node, "Concat")) && entry != NULL &&
+         (entry->moves || onednn_node_is(node, "MaxPool"));
+}
+
+// Run-time operands and arithmetic constants must be float32, or 8-bit integers where those are only moved or
+// turned into numbers; no known dimension may be empty.
 static cleave_status_t check_values(const onednn_unit_t *unit) {
   const cleave_region_view_t *region = unit->analysis->region;
   for (uint32_t k = 0; k < unit->count; k++) {
@@ -54,7 +70,8 @@ static cleave_status_t check_values(const onednn_unit_t *unit) {
       bool unused =
           !input && s > node->input_count && !value->is_output && onednn_use_count(unit->analysis, id) == 0;
       bool parameter = constant && s > 0 && dtype != CLEAVE_DTYPE_F16 && dtype != CLEAVE_DTYPE_BF16;
-      if (dtype != CLEAVE_DTYPE_F32 && !parameter && !unused) {
+      bool byte = onednn_type_is_byte(onednn_type_of(dtype)) && takes_bytes(node, s);
+      if (dtype != CLEAVE_DTYPE_F32 && !byte && !parameter && !unused) {
         return onednn_fail(unit->analysis->message, CLEAVE_ERROR_UNSUPPORTED,
                            "%s '%s': value '%s' is not float32", node->op, onednn_node_name(node),
                            value->name);
@@ -291,7 +308,11 @@ static int64_t worth(const cleave_value_view_t *value) {
 // Tries the inputs of the first node as the start of the chain, the most promising first.
 static cleave_status_t recognise_pointwise(onednn_unit_t *unit, onednn_kernel_t *kernel) {
   const cleave_region_view_t *region = unit->analysis->region;
-  const cleave_node_view_t *first = unit_node(unit, 0);
+  uint32_t start = 0;
+  while (start + 1 < unit->count && unit->taken[start]) {
+    start++;
+  }
+  const cleave_node_view_t *first = unit_node(unit, start);
   bool tried[2] = {false, false};
   cleave_message_t *message = unit->analysis->message;
   cleave_message_t other = {.text = ""};
@@ -323,7 +344,7 @@ static cleave_status_t recognise_pointwise(onednn_unit_t *unit, onednn_kernel_t 
     unit->analysis->message = message;
   }
   if (status == CLEAVE_OK && kernel->node == CLEAVE_INDEX_NONE) {
-    kernel->node = unit->nodes[0];
+    kernel->node = unit->nodes[start];
     kernel->kind = kernel->post_count == 0 ? ONEDNN_RESHAPE : ONEDNN_POINTWISE;
   }
   return status;
@@ -409,6 +430,7 @@ static cleave_status_t recognise_chain(onednn_unit_t *unit, onednn_kernel_t *ker
     return onednn_fail(unit->analysis->message, CLEAVE_ERROR_INVALID_ARGUMENT, "a fusion without nodes");
   }
   ONEDNN_TRY(check_values(unit));
+  ONEDNN_TRY(onednn_quantization_check(unit));
   ONEDNN_TRY(onednn_recognise_shuffle(unit, kernel, &shuffled));
   if (shuffled) {
     return CLEAVE_OK;
@@ -416,7 +438,7 @@ static cleave_status_t recognise_chain(onednn_unit_t *unit, onednn_kernel_t *ker
   for (uint32_t k = 0; k < unit->count; k++) {
     const cleave_node_view_t *node = unit_node(unit, k);
     const onednn_operator_t *entry = onednn_operator_find(node->op);
-    if (entry == NULL || (unit->count > 1 && onednn_node_is(node, "Pad"))) {
+    if (entry == NULL || unit->taken[k] || (unit->count > 1 && onednn_node_is(node, "Pad"))) {
       continue;
     }
     if (found != NULL) {

@@ -28,7 +28,13 @@ bool onednn_unit_leaks(const onednn_unit_t *unit, uint32_t value) {
   return false;
 }
 
+bool onednn_unit_borrows(const onednn_unit_t *unit, const cleave_node_view_t *node) {
+  return unit->count > 1 && onednn_node_is(node, "DequantizeLinear");
+}
+
 bool onednn_unit_makes(const onednn_unit_t *unit, uint32_t value) {
-  uint32_t producer = unit->analysis->region->values[value].producer;
-  return producer != CLEAVE_INDEX_NONE && unit->analysis->unit_of[producer] == unit->id;
+  const onednn_analysis_t *analysis = unit->analysis;
+  uint32_t producer = analysis->region->values[value].producer;
+  return producer != CLEAVE_INDEX_NONE && analysis->unit_of[producer] == unit->id &&
+         !onednn_unit_borrows(unit, &analysis->region->nodes[producer]);
 }

@@ -42,7 +42,10 @@ uint32_t onednn_unit_find(const onednn_unit_t *unit, uint32_t node);
 /* Is the value read outside the unit, or an output of the region? */
 bool onednn_unit_leaks(const onednn_unit_t *unit, uint32_t value);
 
-/* Is the value made by a node of the unit? */
+/* Does the node only tell how numbers from outside of the unit are stored: DequantizeLinear in a fusion? */
+bool onednn_unit_borrows(const onednn_unit_t *unit, const cleave_node_view_t *node);
+
+/* Is the value made by a node of the unit, other than those? */
 bool onednn_unit_makes(const onednn_unit_t *unit, uint32_t value);
 
 #endif /* ONEDNN_UNIT_H */

@@ -6,6 +6,7 @@
 #ifndef ONEDNN_EMIT_H
 #define ONEDNN_EMIT_H
 
+#include "onednn/analysis/windows.h"
 #include "onednn/plan/constants.h"
 #include "onednn/plan/fit.h"
 #include "onednn/plan/tensors.h"
@@ -33,6 +34,31 @@ CLEAVE_MUST_USE cleave_status_t onednn_emit_shuffle(onednn_plan_t *plan, const o
 CLEAVE_MUST_USE cleave_status_t onednn_emit_generated(onednn_plan_t *plan, const onednn_kernel_t *kernel);
 CLEAVE_MUST_USE cleave_status_t onednn_emit_gradient(onednn_plan_t *plan, const onednn_kernel_t *kernel);
 CLEAVE_MUST_USE cleave_status_t onednn_emit_statistics(onednn_plan_t *plan, const onednn_kernel_t *kernel);
+
+/* What a convolution node says about its weights. */
+typedef struct onednn_weights_view {
+  onednn_shape_t shape;             /* as oneDNN has it: [groups,] outputs, inputs, kernel */
+  int64_t strides[CLEAVE_MAX_RANK]; /* of the model's data in that shape */
+  int64_t kernel[3];
+  int64_t groups;
+  int64_t outputs; /* in all groups */
+} onednn_weights_view_t;
+
+CLEAVE_MUST_USE cleave_status_t onednn_convolution_weights(onednn_plan_t *plan, const onednn_kernel_t *kernel,
+                                                           bool transposed, onednn_weights_view_t *view);
+
+/* The window from data of shape `x` to a result of shape `y`. */
+CLEAVE_MUST_USE cleave_status_t onednn_convolution_window(onednn_plan_t *plan, const onednn_kernel_t *kernel,
+                                                          bool transposed, const onednn_shape_t *x,
+                                                          const onednn_shape_t *y, onednn_window_t *window);
+
+/* emit_quantize_loop.c: float32 becomes the integers of `value` (or CLEAVE_INDEX_NONE) by a post that
+ * quantizes; a chain that adds two tensors of integers, `*done` if the kernel is one. */
+CLEAVE_MUST_USE cleave_status_t onednn_emit_quantize_loop(onednn_plan_t *plan, const onednn_tensor_t *source,
+                                                          const onednn_post_t *post, uint32_t value,
+                                                          onednn_tensor_t *out);
+CLEAVE_MUST_USE cleave_status_t onednn_emit_add_bytes(onednn_plan_t *plan, const onednn_kernel_t *kernel,
+                                                      bool *done);
 
 /* Applies the posts to `start` with primitives of their own and binds the result to `value`. */
 CLEAVE_MUST_USE cleave_status_t onednn_emit_chain(onednn_plan_t *plan, const onednn_tensor_t *start,

@@ -13,7 +13,33 @@ typedef struct concat {
   onednn_argument_t *arguments;
   uint32_t count;
   int axis;
+  const onednn_quantization_t *quantization; /* of all inputs, and so of the result; or NULL */
 } concat_t;
+
+// Integers that stand for numbers in the same way stay integers; others become the numbers.
+static cleave_status_t agree(onednn_plan_t *plan, concat_t *concat) {
+  bool same = true;
+  bool any = false;
+  const onednn_tensor_t *first = &concat->tensors[0];
+  for (uint32_t k = 0; k < concat->count; k++) {
+    const onednn_tensor_t *tensor = &concat->tensors[k];
+    any = any || tensor->quantization != NULL;
+    same = same && tensor->quantization != NULL && first->quantization != NULL &&
+           tensor->layout.data_type == first->layout.data_type &&
+           onednn_quantization_equal(tensor->quantization, first->quantization);
+  }
+  concat->quantization = any && same ? first->quantization : NULL;
+  for (uint32_t k = 0; k < concat->count && any && !same; k++) {
+    ONEDNN_TRY(onednn_plan_typed(plan, &concat->tensors[k], dnnl_f32, &concat->tensors[k]));
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t bind(onednn_plan_t *plan, const onednn_kernel_t *kernel, const concat_t *concat,
+                            onednn_tensor_t *result) {
+  result->quantization = concat->quantization;
+  return onednn_plan_bind(plan, kernel->output, result);
+}
 
 static cleave_status_t fetch_inputs(onednn_plan_t *plan, const cleave_node_view_t *node, concat_t *concat,
                                     bool *strided) {
@@ -97,7 +123,7 @@ static cleave_status_t copy_parts(onednn_plan_t *plan, const onednn_kernel_t *ke
     ONEDNN_TRY(onednn_plan_copy(plan, &concat->tensors[k], &target));
     starts[concat->axis] += part.dims[concat->axis];
   }
-  return onednn_plan_bind(plan, kernel->output, &result);
+  return bind(plan, kernel, concat, &result);
 }
 
 // Where part `start` of the result begins, if the tensor is laid out like it.
@@ -143,7 +169,7 @@ static cleave_status_t concat_slots(onednn_plan_t *plan, const onednn_kernel_t *
   }
   if (side_by_side(plan, tensors, count, &shape, axis, &result)) {
     *done = true;
-    return onednn_plan_bind(plan, kernel->output, &result);
+    return bind(plan, kernel, concat, &result);
   }
   const onednn_binding_t *binding = &plan->bindings[kernel->output];
   if (binding->slot_buffer == CLEAVE_INDEX_NONE) {
@@ -153,6 +179,7 @@ static cleave_status_t concat_slots(onednn_plan_t *plan, const onednn_kernel_t *
   int64_t start = 0;
   result.layout = binding->slot_layout;
   result.buffer = binding->slot_buffer;
+  result.quantization = NULL;
   result.offset = binding->slot_offset;
   int64_t block = onednn_slot_block(&result.layout);
   for (uint32_t k = 0; k < count; k++) {
@@ -170,7 +197,7 @@ static cleave_status_t concat_slots(onednn_plan_t *plan, const onednn_kernel_t *
     start += part.dims[axis];
   }
   *done = true;
-  return onednn_plan_bind(plan, kernel->output, &result);
+  return bind(plan, kernel, concat, &result);
 }
 
 cleave_status_t onednn_emit_concat(onednn_plan_t *plan, const onednn_kernel_t *kernel) {
@@ -191,6 +218,7 @@ cleave_status_t onednn_emit_concat(onednn_plan_t *plan, const onednn_kernel_t *k
   bool done = false;
   bool strided = false;
   ONEDNN_TRY(fetch_inputs(plan, node, &concat, &strided));
+  ONEDNN_TRY(agree(plan, &concat));
   ONEDNN_TRY(concat_slots(plan, kernel, &concat, &done));
   if (done) {
     return CLEAVE_OK;
@@ -218,5 +246,5 @@ cleave_status_t onednn_emit_concat(onednn_plan_t *plan, const onednn_kernel_t *k
   }
   concat.arguments[concat.count] = (onednn_argument_t){.name = DNNL_ARG_DST, .tensor = result};
   ONEDNN_TRY(onednn_plan_step(plan, description, concat.arguments, concat.count + 1, kernel->node, "concat"));
-  return onednn_plan_bind(plan, kernel->output, &result);
+  return bind(plan, kernel, &concat, &result);
 }

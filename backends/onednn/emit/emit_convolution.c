@@ -60,17 +60,8 @@ static cleave_status_t arguments(onednn_plan_t *plan, void *opaque, const_dnnl_p
   return CLEAVE_OK;
 }
 
-// What a convolution node says about its weights.
-typedef struct weights_view {
-  onednn_shape_t shape;              // as oneDNN has it: [groups,] outputs, inputs, kernel
-  int64_t strides[CLEAVE_MAX_RANK];  // of the model's data in that shape
-  int64_t kernel[3];
-  int64_t groups;
-  int64_t outputs;  // in all groups
-} weights_view_t;
-
-static cleave_status_t view_weights(onednn_plan_t *plan, const onednn_kernel_t *kernel, bool transposed,
-                                    weights_view_t *view) {
+cleave_status_t onednn_convolution_weights(onednn_plan_t *plan, const onednn_kernel_t *kernel,
+                                           bool transposed, onednn_weights_view_t *view) {
   const cleave_node_view_t *node = &plan->region->nodes[kernel->node];
   onednn_shape_t own = onednn_plan_shape(plan, kernel->weights);
   onednn_shape_t x = onednn_plan_shape(plan, kernel->source);
@@ -154,7 +145,8 @@ static void fill_scaled(const void *opaque, float *data) {
 // The weights with every output channel multiplied by its scale, in the model's order; made when they are
 // packed.
 static cleave_status_t scale_weights(onednn_plan_t *plan, const onednn_kernel_t *kernel, bool transposed,
-                                     const weights_view_t *view, const float *scale, onednn_tensor_t *out) {
+                                     const onednn_weights_view_t *view, const float *scale,
+                                     onednn_tensor_t *out) {
   const cleave_value_view_t *weights = &plan->region->values[kernel->weights];
   scaling_t *scaling = kernel_arena_allocate(plan->arena, 1, sizeof(*scaling));
   if (scaling == NULL) {
@@ -203,8 +195,8 @@ static cleave_status_t prepare(onednn_plan_t *plan, const onednn_kernel_t *kerne
                                uint32_t *folded) {
   const cleave_node_view_t *node = &plan->region->nodes[kernel->node];
   const cleave_value_view_t *bias = cleave_view_input(plan->region, node, 2);
-  weights_view_t view;
-  ONEDNN_TRY(view_weights(plan, kernel, transposed, &view));
+  onednn_weights_view_t view;
+  ONEDNN_TRY(onednn_convolution_weights(plan, kernel, transposed, &view));
   float *scale = kernel_arena_allocate(plan->arena, (size_t)view.outputs, 2 * sizeof(float));
   if (scale == NULL) {
     return onednn_fail(plan->message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while packing weights");
@@ -241,9 +233,9 @@ static cleave_status_t prepare(onednn_plan_t *plan, const onednn_kernel_t *kerne
   return CLEAVE_OK;
 }
 
-static cleave_status_t make_window(onednn_plan_t *plan, const onednn_kernel_t *kernel, bool transposed,
-                                   const onednn_shape_t *x, const onednn_shape_t *y,
-                                   onednn_window_t *window) {
+cleave_status_t onednn_convolution_window(onednn_plan_t *plan, const onednn_kernel_t *kernel, bool transposed,
+                                          const onednn_shape_t *x, const onednn_shape_t *y,
+                                          onednn_window_t *window) {
   const cleave_node_view_t *node = &plan->region->nodes[kernel->node];
   onednn_shape_t weights = onednn_plan_shape(plan, kernel->weights);
   int64_t pads[2 * CLEAVE_MAX_RANK];
@@ -444,7 +436,7 @@ cleave_status_t onednn_emit_convolution(onednn_plan_t *plan, const onednn_kernel
   onednn_shape_t y = onednn_plan_shape(plan, node->outputs[0]);
   convolution_context_t context = {.transposed = transposed, .source = onednn_layout_any(&x)};
   uint32_t folded = 0;
-  ONEDNN_TRY(make_window(plan, kernel, transposed, &x, &y, &context.window));
+  ONEDNN_TRY(onednn_convolution_window(plan, kernel, transposed, &x, &y, &context.window));
   ONEDNN_TRY(onednn_plan_stored(plan, kernel->source, &context.source_tensor));
   ONEDNN_TRY(prepare(plan, kernel, transposed, &y, &context, &folded));
   onednn_request_t request = {.what = transposed ? "deconv" : "conv",

@@ -447,14 +447,31 @@ static cleave_status_t emit_normalize(onednn_plan_t *plan, chain_t *chain) {
   return advance(plan, chain, &request, &fitted, posts);
 }
 
+// Would the numbers become the same integers again?
+static bool keeps_integers(const onednn_plan_t *plan, const onednn_tensor_t *tensor,
+                           const onednn_post_t *post) {
+  const onednn_quantization_t to = {.scale = post->alpha, .zero_point = (int32_t)post->beta};
+  return post->kind == ONEDNN_POST_QUANTIZE && tensor->quantization != NULL &&
+         onednn_quantization_equal(tensor->quantization, &to) &&
+         tensor->layout.data_type == onednn_plan_type(plan, plan->region->nodes[post->node].outputs[0]);
+}
+
 cleave_status_t onednn_emit_chain(onednn_plan_t *plan, const onednn_tensor_t *start,
                                   const onednn_post_t *posts, uint32_t count, uint32_t node, uint32_t value) {
   chain_t chain = {.current = *start, .posts = posts, .count = count, .node = node, .value = value};
+  if (count == 1 && keeps_integers(plan, start, posts)) {
+    chain.current.quantization = NULL;
+    return onednn_plan_bind(plan, value, &chain.current);
+  }
   if (count > 0) {
     ONEDNN_TRY(onednn_plan_typed(plan, start, dnnl_f32, &chain.current));
   }
   while (chain.count > 0) {
     onednn_post_kind_t kind = chain.posts->kind;
+    if (kind == ONEDNN_POST_QUANTIZE) {
+      ONEDNN_TRY(onednn_emit_quantize_loop(plan, &chain.current, chain.posts, value, &chain.current));
+      break;
+    }
     if (onednn_posts_allowed(plan, chain.posts, 1) == 0) {
       uint32_t own = chain.count == 1 ? value : CLEAVE_INDEX_NONE;
       ONEDNN_TRY(onednn_emit_post_loop(plan, &chain.current, chain.posts, own, &chain.current));
@@ -471,6 +488,11 @@ cleave_status_t onednn_emit_chain(onednn_plan_t *plan, const onednn_tensor_t *st
 
 cleave_status_t onednn_emit_pointwise(onednn_plan_t *plan, const onednn_kernel_t *kernel) {
   onednn_tensor_t start;
-  ONEDNN_TRY(onednn_plan_fetch(plan, kernel->source, &start));
+  bool done = false;
+  ONEDNN_TRY(onednn_emit_add_bytes(plan, kernel, &done));
+  if (done) {
+    return CLEAVE_OK;
+  }
+  ONEDNN_TRY(onednn_plan_stored(plan, kernel->source, &start));
   return onednn_emit_chain(plan, &start, kernel->posts, kernel->post_count, kernel->node, kernel->output);
 }

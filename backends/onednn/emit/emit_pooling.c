@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "onednn/analysis/windows.h"
+#include "onednn/library/types.h"
 #include "onednn/plan/care.h"
 
 typedef struct pooling_context {
@@ -90,25 +91,29 @@ cleave_status_t onednn_emit_pooling(onednn_plan_t *plan, const onednn_kernel_t *
     context.algorithm = include_padding ? dnnl_pooling_avg_include_padding : dnnl_pooling_avg_exclude_padding;
   }
   bool low = onednn_plan_computes(plan) != dnnl_f32;
-  bool watched = is_max(node) && plan->care == ONEDNN_CARE_FLAG;
-  if (is_max(node) && !onednn_may_raise(plan)) {
+  onednn_tensor_t stored;
+  ONEDNN_TRY(onednn_plan_stored(plan, kernel->source, &stored));
+  // The largest integer stands for the largest number. Integers have no special values.
+  bool integers = is_max(node) && onednn_type_is_byte(stored.layout.data_type);
+  bool watched = is_max(node) && !integers && plan->care == ONEDNN_CARE_FLAG;
+  bool alone = watched || integers;
+  if (is_max(node) && !integers && !onednn_may_raise(plan)) {
     return onednn_emit_max_pool_loop(plan, kernel, &context.window, &kernel_shape);
   }
-  ONEDNN_TRY(onednn_emit_dense(plan, kernel->source, low, &context.source));
+  ONEDNN_TRY(onednn_emit_dense(plan, kernel->source, low || integers, &context.source));
   onednn_layout_t any = onednn_layout_any(&kernel_shape);
-  onednn_request_t request = {
-      .what = is_max(node) ? "maxpool" : "avgpool",
-      .node = kernel->node,
-      .describe = describe,
-      .arguments = arguments,
-      .context = &context,
-      .posts = kernel->posts,
-      .post_count = watched ? 0 : kernel->post_count,
-      .later_count = watched ? kernel->post_count : 0,
-      .shape = y,
-      .kernel_shape = kernel_shape,
-      .result = onednn_layout_typed(&any, context.source.layout.data_type),
-      .value = watched && kernel->post_count > 0 ? CLEAVE_INDEX_NONE : kernel->output};
+  onednn_request_t request = {.what = is_max(node) ? "maxpool" : "avgpool",
+                              .node = kernel->node,
+                              .describe = describe,
+                              .arguments = arguments,
+                              .context = &context,
+                              .posts = kernel->posts,
+                              .post_count = alone ? 0 : kernel->post_count,
+                              .later_count = alone ? kernel->post_count : 0,
+                              .shape = y,
+                              .kernel_shape = kernel_shape,
+                              .result = onednn_layout_typed(&any, context.source.layout.data_type),
+                              .value = alone && kernel->post_count > 0 ? CLEAVE_INDEX_NONE : kernel->output};
   onednn_fitted_t fitted;
   ONEDNN_TRY(onednn_fit(plan, &request, ONEDNN_FIT_FAST, &fitted));
   if (fitted.declined) {
@@ -119,6 +124,9 @@ cleave_status_t onednn_emit_pooling(onednn_plan_t *plan, const onednn_kernel_t *
   }
   if (watched) {
     ONEDNN_TRY(onednn_emit_watch(plan, &fitted.result, kernel->node));
+  }
+  if (integers && onednn_type_is_byte(fitted.result.layout.data_type)) {
+    fitted.result.quantization = stored.quantization;
   }
   request.post_count = kernel->post_count;
   return onednn_emit_rest(plan, &request, &fitted, kernel->output);

@@ -4,6 +4,7 @@
 // write transposed results through strides. Products of rank 3 get a leading one: oneDNN's fast kernels know
 // strided batches in rank 4 only.
 #include "onednn/emit/emit.h"
+#include "onednn/emit/product.h"
 
 #include <string.h>
 
@@ -43,136 +44,6 @@ static cleave_status_t arguments(onednn_plan_t *plan, void *opaque, const_dnnl_p
     out[(*count)++] = (onednn_argument_t){.name = DNNL_ARG_BIAS, .tensor = context->bias_tensor};
   }
   return CLEAVE_OK;
-}
-
-// Shapes of one product, operands with rank at least 2.
-typedef struct product {
-  onednn_shape_t a;       // [..., M, K]
-  onednn_shape_t b;       // [..., K, N]
-  onednn_shape_t result;  // of the node
-  onednn_shape_t kernel;  // of the primitive
-  bool tall;              // b is one matrix, a and the result are merged to matrices
-} product_t;
-
-static onednn_shape_t matrix_shape(const onednn_shape_t *shape, bool column) {
-  onednn_shape_t out = *shape;
-  if (shape->rank == 1) {
-    out.rank = 2;
-    out.dims[0] = column ? shape->dims[0] : 1;
-    out.dims[1] = column ? 1 : shape->dims[0];
-  }
-  return out;
-}
-
-static int64_t last(const onednn_shape_t *shape, int32_t back) {
-  return shape->dims[shape->rank - back];
-}
-
-// Product of all dims but the last two.
-static int64_t batch_of(const onednn_shape_t *shape) {
-  int64_t count = 1;
-  for (int32_t d = 0; d + 2 < shape->rank; d++) {
-    count *= shape->dims[d];
-  }
-  return count;
-}
-
-static bool same_batch(const onednn_shape_t *a, const onednn_shape_t *b) {
-  if (a->rank != b->rank) {
-    return false;
-  }
-  for (int32_t d = 0; d + 2 < a->rank; d++) {
-    if (a->dims[d] != b->dims[d]) {
-      return false;
-    }
-  }
-  return true;
-}
-
-// Can every operand of the posts be seen in the kernel's shape?
-static bool posts_allow(const onednn_plan_t *plan, const onednn_kernel_t *kernel, const product_t *product) {
-  for (uint32_t k = 0; k < kernel->post_count; k++) {
-    onednn_shape_t mapped;
-    if (kernel->posts[k].kind != ONEDNN_POST_BINARY) {
-      continue;
-    }
-    onednn_shape_t own = onednn_plan_shape(plan, kernel->posts[k].operand);
-    if (own.rank <= product->result.rank && onednn_shape_fits(&own, &product->result) &&
-        !onednn_broadcast_shape(&own, &product->result, &product->kernel, &mapped)) {
-      return false;
-    }
-  }
-  return true;
-}
-
-static onednn_shape_t shape_3(int64_t batch, int64_t rows, int64_t columns) {
-  return (onednn_shape_t){.rank = 3, .dims = {batch, rows, columns}};
-}
-
-static void choose_shapes(const onednn_plan_t *plan, const onednn_kernel_t *kernel, product_t *product) {
-  int64_t m = last(&product->a, 2);
-  int64_t k = last(&product->a, 1);
-  int64_t n = last(&product->b, 1);
-  if (batch_of(&product->b) == 1) {
-    product->kernel = (onednn_shape_t){.rank = 2, .dims = {batch_of(&product->a) * m, n}};
-    product->tall = true;
-    if (posts_allow(plan, kernel, product)) {
-      product->a = (onednn_shape_t){.rank = 2, .dims = {product->kernel.dims[0], k}};
-      product->b = (onednn_shape_t){.rank = 2, .dims = {k, n}};
-      return;
-    }
-    product->tall = false;
-  }
-  int32_t rank = product->a.rank > product->b.rank ? product->a.rank : product->b.rank;
-  product->a = onednn_shape_pad(&product->a, rank);
-  product->b = onednn_shape_pad(&product->b, rank);
-  product->kernel = product->a;
-  for (int32_t d = 0; d + 2 < rank; d++) {
-    product->kernel.dims[d] = product->a.dims[d] == 1 ? product->b.dims[d] : product->a.dims[d];
-  }
-  product->kernel.dims[rank - 1] = n;
-  if (rank > 4 && same_batch(&product->a, &product->b)) {
-    onednn_shape_t whole = product->kernel;
-    product->kernel = shape_3(batch_of(&product->a), m, n);
-    if (posts_allow(plan, kernel, product)) {
-      product->a = shape_3(product->kernel.dims[0], m, k);
-      product->b = shape_3(product->kernel.dims[0], k, n);
-      rank = 3;
-    } else {
-      product->kernel = whole;
-    }
-  }
-  if (rank == 3) {
-    product->a = onednn_shape_pad(&product->a, 4);
-    product->b = onednn_shape_pad(&product->b, 4);
-    product->kernel = onednn_shape_pad(&product->kernel, 4);
-  }
-}
-
-// An operand under the shape the primitive wants; strides must be ones that matmul reads directly. Gaps, as
-// in a third of a fused projection, send batched products to slow code: a copy costs less. One that is stored
-// in another type is copied anyway.
-static cleave_status_t operand(onednn_plan_t *plan, const onednn_tensor_t *tensor, dnnl_data_type_t type,
-                               const onednn_shape_t *shape, onednn_tensor_t *out) {
-  if (tensor->layout.data_type != type) {
-    onednn_shape_t own = onednn_layout_shape(&tensor->layout);
-    onednn_layout_t plain = onednn_layout_plain(&own);
-    onednn_tensor_t copy;
-    plain = onednn_layout_typed(&plain, type);
-    ONEDNN_TRY(onednn_plan_convert(plan, tensor, &plain, &copy));
-    return onednn_plan_reshape(plan, &copy, shape, out);
-  }
-  ONEDNN_TRY(onednn_plan_reshape(plan, tensor, shape, out));
-  if (onednn_layout_is_strided(&out->layout)) {
-    const dnnl_dim_t *strides = out->layout.format_desc.blocking.strides;
-    int rank = out->layout.ndims;
-    bool rows = strides[rank - 1] == 1 || shape->dims[rank - 1] == 1;
-    bool columns = strides[rank - 2] == 1 || shape->dims[rank - 2] == 1;
-    if ((rows || columns) && (rank == 2 || onednn_layout_is_dense(&out->layout))) {
-      return CLEAVE_OK;
-    }
-  }
-  return onednn_plan_plain(plan, out, out);
 }
 
 // What it takes to multiply every column of constant weights by its scale.
@@ -226,10 +97,10 @@ typedef struct folding {
   bool shifted;
 } folding_t;
 
-static cleave_status_t fold(onednn_plan_t *plan, const onednn_kernel_t *kernel, const product_t *product,
-                            bool constant, folding_t *folding) {
-  int64_t columns = last(&product->b, 1);
-  bool column_axis = last(&product->result, 1) == columns;
+static cleave_status_t fold(onednn_plan_t *plan, const onednn_kernel_t *kernel,
+                            const onednn_product_t *product, bool constant, folding_t *folding) {
+  int64_t columns = onednn_product_last(&product->b, 1);
+  bool column_axis = onednn_product_last(&product->result, 1) == columns;
   memset(folding, 0, sizeof(*folding));
   folding->scale = kernel_arena_allocate(plan->arena, (size_t)columns, 2 * sizeof(float));
   if (folding->scale == NULL) {
@@ -251,8 +122,8 @@ static cleave_status_t fold(onednn_plan_t *plan, const onednn_kernel_t *kernel, 
   return CLEAVE_OK;
 }
 
-static cleave_status_t make_bias(onednn_plan_t *plan, const product_t *product, const folding_t *folding,
-                                 product_context_t *context) {
+static cleave_status_t make_bias(onednn_plan_t *plan, const onednn_product_t *product,
+                                 const folding_t *folding, product_context_t *context) {
   onednn_shape_t shape = product->kernel;
   for (int32_t d = 0; d + 1 < shape.rank; d++) {
     shape.dims[d] = 1;
@@ -268,50 +139,9 @@ static cleave_status_t make_bias(onednn_plan_t *plan, const product_t *product, 
   return CLEAVE_OK;
 }
 
-static cleave_status_t fetch_matrix(onednn_plan_t *plan, const onednn_tensor_t *tensor, bool transposed,
-                                    bool column, onednn_tensor_t *out) {
-  static const int32_t swap[2] = {1, 0};
-  onednn_shape_t own = onednn_layout_shape(&tensor->layout);
-  onednn_shape_t shape = matrix_shape(&own, column);
-  onednn_tensor_t matrix;
-  ONEDNN_TRY(onednn_plan_reshape(plan, tensor, &shape, &matrix));
-  *out = matrix;
-  if (transposed && !onednn_layout_transpose(&matrix.layout, swap, &out->layout)) {
-    ONEDNN_TRY(onednn_plan_plain(plan, &matrix, out));
-    if (!onednn_layout_transpose(&matrix.layout, swap, &out->layout)) {
-      return onednn_fail(plan->message, CLEAVE_ERROR_INTERNAL, "a matrix cannot be transposed");
-    }
-  }
-  return CLEAVE_OK;
-}
-
-static cleave_status_t check_shapes(const onednn_plan_t *plan, const cleave_node_view_t *node,
-                                    const product_t *product) {
-  if (last(&product->a, 1) != last(&product->b, 2)) {
-    return onednn_fail(plan->message, CLEAVE_ERROR_SHAPE, "%s '%s': inner dimensions %lld and %lld differ",
-                       node->op, onednn_node_name(node), (long long)last(&product->a, 1),
-                       (long long)last(&product->b, 2));
-  }
-  return CLEAVE_OK;
-}
-
-// The wanted order of the result, if the primitive's shape can say it; plain otherwise.
-static onednn_layout_t result_layout(const onednn_plan_t *plan, const onednn_kernel_t *kernel,
-                                     const product_t *product, dnnl_data_type_t type) {
-  onednn_layout_t wanted = onednn_plan_wanted(plan, kernel->output);
-  onednn_layout_t viewed;
-  onednn_shape_t shape = onednn_layout_shape(&wanted);
-  if (onednn_shape_count(&shape) == onednn_shape_count(&product->kernel) &&
-      onednn_layout_reshape(&wanted, &product->kernel, &viewed)) {
-    return onednn_layout_typed(&viewed, type);
-  }
-  onednn_layout_t plain = onednn_layout_plain(&product->kernel);
-  return onednn_layout_typed(&plain, type);
-}
-
 // The strides were what oneDNN has no fast code for: plain layouts for everything, in a type of which at
 // least the reference code can do all.
-static cleave_status_t fit_plain(onednn_plan_t *plan, const product_t *product, bool constant,
+static cleave_status_t fit_plain(onednn_plan_t *plan, const onednn_product_t *product, bool constant,
                                  onednn_request_t *request, product_context_t *context,
                                  onednn_fitted_t *fitted) {
   ONEDNN_TRY(onednn_plan_plain(plan, &context->source_tensor, &context->source_tensor));
@@ -328,8 +158,9 @@ static cleave_status_t fit_plain(onednn_plan_t *plan, const product_t *product, 
   return onednn_fit(plan, request, ONEDNN_FIT_ALWAYS, fitted);
 }
 
-static cleave_status_t run(onednn_plan_t *plan, const onednn_kernel_t *kernel, const product_t *product,
-                           const folding_t *folding, product_context_t *context) {
+static cleave_status_t run(onednn_plan_t *plan, const onednn_kernel_t *kernel,
+                           const onednn_product_t *product, const folding_t *folding,
+                           product_context_t *context) {
   onednn_post_t posts[ONEDNN_MAX_POSTS + 1];
   uint32_t count = 0;
   bool constant = onednn_plan_is_constant(plan, &context->weights_tensor);
@@ -353,7 +184,7 @@ static cleave_status_t run(onednn_plan_t *plan, const onednn_kernel_t *kernel, c
       .post_count = count,
       .shape = product->result,
       .kernel_shape = product->kernel,
-      .result = result_layout(plan, kernel, product, onednn_plan_stores(plan, kernel->output)),
+      .result = onednn_product_result(plan, kernel, product, onednn_plan_stores(plan, kernel->output)),
       .value = kernel->output,
       .sources = {&context->source_tensor, &context->weights_tensor},
       .can_sum = true};
@@ -371,7 +202,7 @@ static cleave_status_t run(onednn_plan_t *plan, const onednn_kernel_t *kernel, c
 // Few rows by a loop of our own, which reads the weights once, where they lie if the model has them
 // transposed.
 static cleave_status_t run_few_rows(onednn_plan_t *plan, const onednn_kernel_t *kernel,
-                                    const product_t *product, const folding_t *folding,
+                                    const onednn_product_t *product, const folding_t *folding,
                                     product_context_t *context) {
   int64_t rows = product->a.dims[0];
   int64_t depth = product->a.dims[1];
@@ -405,31 +236,32 @@ cleave_status_t onednn_emit_product(onednn_plan_t *plan, const onednn_kernel_t *
   bool flip_b = gemm && cleave_view_int(node, "transB", 0) != 0;
   bool constant = onednn_is_constant(&plan->region->values[kernel->weights]);
   product_context_t context = {.has_bias = false};
-  product_t product = {.tall = false};
+  onednn_product_t product = {.tall = false};
   onednn_tensor_t a;
   onednn_tensor_t b;
   folding_t folding;
   ONEDNN_TRY(onednn_plan_stored(plan, kernel->source, &a));
   ONEDNN_TRY(onednn_plan_stored(plan, kernel->weights, &b));
-  ONEDNN_TRY(fetch_matrix(plan, &a, flip_a, false, &a));
+  ONEDNN_TRY(onednn_product_matrix(plan, &a, flip_a, false, &a));
   product.result = onednn_plan_shape(plan, node->outputs[0]);
   onednn_tensor_t b_matrix;
-  ONEDNN_TRY(fetch_matrix(plan, &b, flip_b, true, &b_matrix));
+  ONEDNN_TRY(onednn_product_matrix(plan, &b, flip_b, true, &b_matrix));
   product.a = onednn_layout_shape(&a.layout);
   product.b = onednn_layout_shape(&b_matrix.layout);
-  ONEDNN_TRY(check_shapes(plan, node, &product));
+  ONEDNN_TRY(onednn_product_check(plan, node, &product));
   ONEDNN_TRY(fold(plan, kernel, &product, constant, &folding));
   if (constant && folding.scaled) {
-    ONEDNN_TRY(scale_weights(plan, kernel->weights, flip_b, folding.scale, last(&product.b, 1), &b));
-    ONEDNN_TRY(fetch_matrix(plan, &b, flip_b, true, &b_matrix));
+    ONEDNN_TRY(
+        scale_weights(plan, kernel->weights, flip_b, folding.scale, onednn_product_last(&product.b, 1), &b));
+    ONEDNN_TRY(onednn_product_matrix(plan, &b, flip_b, true, &b_matrix));
   }
-  choose_shapes(plan, kernel, &product);
+  onednn_product_shapes(plan, kernel, &product);
   dnnl_data_type_t type = onednn_plan_computes(plan);
-  ONEDNN_TRY(operand(plan, &a, type, &product.a, &context.source_tensor));
+  ONEDNN_TRY(onednn_product_operand(plan, &a, type, &product.a, &context.source_tensor));
   if (constant) {
     ONEDNN_TRY(onednn_plan_reshape(plan, &b_matrix, &product.b, &context.weights_tensor));
   } else {
-    ONEDNN_TRY(operand(plan, &b_matrix, type, &product.b, &context.weights_tensor));
+    ONEDNN_TRY(onednn_product_operand(plan, &b_matrix, type, &product.b, &context.weights_tensor));
   }
   ONEDNN_TRY(make_bias(plan, &product, &folding, &context));
   if (constant && type == dnnl_f32 && product.tall && product.a.dims[0] <= ONEDNN_FEW_ROWS) {

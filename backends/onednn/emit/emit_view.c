@@ -48,6 +48,7 @@ static cleave_status_t bind_slice(onednn_plan_t *plan, const onednn_tensor_t *so
   }
   view.buffer = from.buffer;
   view.offset = from.offset + offset;
+  view.quantization = from.quantization;
   return onednn_plan_bind(plan, value, &view);
 }
 

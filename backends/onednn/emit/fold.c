@@ -77,7 +77,7 @@ cleave_status_t onednn_fold_posts(onednn_plan_t *plan, const onednn_kernel_t *ke
       }
       apply(post->algorithm, channels, factors, scale, shift);
     } else {
-      if (!may_scale || axis != 1) {
+      if (post->kind != ONEDNN_POST_NORMALIZE || !may_scale || axis != 1) {
         return CLEAVE_OK;
       }
       ONEDNN_TRY(onednn_normalize_vectors(plan, post->node, channels, factors, offsets));

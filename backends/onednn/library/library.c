@@ -231,8 +231,8 @@ bool onednn_copies_well(const onednn_layout_t *layout) {
 
 // ---- post-ops ----
 
-dnnl_status_t onednn_append_sum(dnnl_post_ops_t ops) {
-  return dnnl_post_ops_append_sum(ops, 1.0F, 0, dnnl_data_type_undef);
+dnnl_status_t onednn_append_sum(dnnl_post_ops_t ops, float scale, dnnl_data_type_t type) {
+  return dnnl_post_ops_append_sum(ops, scale, 0, type);
 }
 
 // Parameters that version 2 has built in.
@@ -258,6 +258,15 @@ dnnl_status_t onednn_append_binary(dnnl_post_ops_t ops, dnnl_alg_kind_t algorith
     all.status = dnnl_post_ops_append_binary(ops, algorithm, descriptor);
   }
   return done(&all);
+}
+
+// ---- products of 8-bit integers ----
+
+dnnl_status_t onednn_set_quantized(dnnl_primitive_attr_t attributes, const onednn_quantized_t *q) {
+  dnnl_status_t status = dnnl_primitive_attr_set_scales_mask(attributes, DNNL_ARG_WEIGHTS, q->weights_mask);
+  return status == dnnl_success && q->zero_point != 0
+             ? dnnl_primitive_attr_set_zero_points_mask(attributes, DNNL_ARG_SRC, 0)
+             : status;
 }
 
 // ---- primitives ----

@@ -101,10 +101,30 @@ bool onednn_copies_well(const onednn_layout_t *layout);
 
 /* ---- post-ops -------------------------------------------------------------------------------------- */
 
-dnnl_status_t onednn_append_sum(dnnl_post_ops_t ops);
+/* dst is an operand of `type` (undef: that of the result) times `scale`, to which the result is added. */
+dnnl_status_t onednn_append_sum(dnnl_post_ops_t ops, float scale, dnnl_data_type_t type);
 dnnl_status_t onednn_append_eltwise(dnnl_post_ops_t ops, dnnl_alg_kind_t algorithm, float alpha, float beta);
 dnnl_status_t onednn_append_binary(dnnl_post_ops_t ops, dnnl_alg_kind_t algorithm,
                                    const onednn_layout_t *operand);
+
+/* ---- products of 8-bit integers ------------------------------------------------------------------- */
+
+/* A sum of products of integers, less the zero point of the source, times a scale is a number: posts follow.
+ * The masks say along which dimension of result and weights there is one scale each; 0: one scale for all. */
+typedef struct onednn_quantized {
+  const float *scales;
+  dnnl_dim_t count;
+  int result_mask;
+  int weights_mask;
+  int32_t zero_point; /* of the source, if the sums do not have it already; or 0 */
+} onednn_quantized_t;
+
+dnnl_status_t onednn_set_quantized(dnnl_primitive_attr_t attributes, const onednn_quantized_t *quantized);
+
+/* Version 2 adds a bias to the sums, before they are scaled, and compiles scales and zero point into the
+ * primitive; version 3 adds it to the scaled numbers, and takes the two as arguments. */
+#define ONEDNN_BIAS_BEFORE_SCALES (DNNL_VERSION_MAJOR < 3)
+#define ONEDNN_QUANTIZED_ARGUMENTS (DNNL_VERSION_MAJOR >= 3)
 
 /* ---- primitives: arguments mean what oneDNN's documentation says --------------------- */
 

@@ -27,6 +27,9 @@ bool onednn_layout_pieces(const onednn_layout_t *layout, onednn_piece_fn_t piece
   piece(context, layout->padded_dims, dims);
   piece(context, layout->padded_offsets, dims);
   piece(context, &layout->extra.flags, sizeof(layout->extra.flags));
+  piece(context, &layout->extra.compensation_mask, sizeof(layout->extra.compensation_mask));
+  piece(context, &layout->extra.scale_adjust, sizeof(layout->extra.scale_adjust));
+  piece(context, &layout->extra.asymm_compensation_mask, sizeof(layout->extra.asymm_compensation_mask));
   if (layout->format_kind == dnnl_blocked) {
     size_t blocks = (size_t)blocking->inner_nblks * sizeof(dnnl_dim_t);
     piece(context, blocking->strides, dims);
@@ -115,8 +118,8 @@ bool onednn_copies_well(const onednn_layout_t *layout) {
 
 // ---- post-ops ----
 
-dnnl_status_t onednn_append_sum(dnnl_post_ops_t ops) {
-  return dnnl_post_ops_append_sum(ops, 1.0F);
+dnnl_status_t onednn_append_sum(dnnl_post_ops_t ops, float scale, dnnl_data_type_t type) {
+  return dnnl_post_ops_append_sum_v2(ops, scale, type);
 }
 
 dnnl_status_t onednn_append_eltwise(dnnl_post_ops_t ops, dnnl_alg_kind_t algorithm, float alpha, float beta) {
@@ -126,6 +129,16 @@ dnnl_status_t onednn_append_eltwise(dnnl_post_ops_t ops, dnnl_alg_kind_t algorit
 dnnl_status_t onednn_append_binary(dnnl_post_ops_t ops, dnnl_alg_kind_t algorithm,
                                    const onednn_layout_t *operand) {
   return dnnl_post_ops_append_binary(ops, algorithm, operand);
+}
+
+// ---- products of 8-bit integers ----
+
+dnnl_status_t onednn_set_quantized(dnnl_primitive_attr_t attributes, const onednn_quantized_t *q) {
+  dnnl_status_t status =
+      dnnl_primitive_attr_set_output_scales(attributes, q->count, q->result_mask, q->scales);
+  return status == dnnl_success && q->zero_point != 0
+             ? dnnl_primitive_attr_set_zero_points(attributes, DNNL_ARG_SRC, 1, 0, &q->zero_point)
+             : status;
 }
 
 // ---- primitives ----

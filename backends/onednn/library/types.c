@@ -30,6 +30,19 @@ const char *onednn_type_name(dnnl_data_type_t type) {
   return "another type";
 }
 
+dnnl_data_type_t onednn_type_of(cleave_dtype_t dtype) {
+  switch (dtype) {
+    case CLEAVE_DTYPE_F32: return dnnl_f32;
+    case CLEAVE_DTYPE_U8: return dnnl_u8;
+    case CLEAVE_DTYPE_I8: return dnnl_s8;
+    default: return dnnl_data_type_undef;
+  }
+}
+
+bool onednn_type_is_byte(dnnl_data_type_t type) {
+  return type == dnnl_u8 || type == dnnl_s8;
+}
+
 // Bits of a set are there if those of all sets below it are.
 static bool has(dnnl_cpu_isa_t wanted) {
   unsigned isa = (unsigned)dnnl_get_effective_cpu_isa();
@@ -48,4 +61,10 @@ const char *onednn_type_missing(dnnl_data_type_t type) {
 #endif
   }
   return type == dnnl_f32 ? NULL : "oneDNN does not multiply numbers of this type";
+}
+
+const char *onednn_bytes_saturate(void) {
+  return has(dnnl_cpu_isa_avx512_core_vnni) || has(dnnl_cpu_isa_avx2_vnni)
+             ? NULL
+             : "this processor has neither AVX512_VNNI nor AVX_VNNI";
 }

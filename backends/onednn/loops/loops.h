@@ -117,6 +117,27 @@ bool onednn_loop_statistics(const onednn_loop_t *loop, const onednn_crew_t *crew
  * The result may be dy. */
 bool onednn_loop_relu_gradient(const onednn_loop_t *loop, const onednn_crew_t *crew, float *const *data);
 
+/* 8-bit integers: number = (integer - zero) * scale. */
+typedef struct onednn_bytes {
+  float scale;
+  float zero;
+  bool is_signed;
+} onednn_bytes_t;
+
+/* Of the operands, in the order of the data without those that are float32; numbers below `least` become it.
+ */
+typedef struct onednn_bytes_loop {
+  onednn_bytes_t operands[3];
+  float least;
+} onednn_bytes_loop_t;
+
+/* dims[0] elements, in one dense layout; context: onednn_bytes_loop_t. data: integers, numbers; numbers,
+ * integers, rounded to even and saturated, NaN to the lowest; two tensors of integers, and those of their
+ * sum. */
+bool onednn_loop_dequantize(const onednn_loop_t *loop, const onednn_crew_t *crew, float *const *data);
+bool onednn_loop_quantize(const onednn_loop_t *loop, const onednn_crew_t *crew, float *const *data);
+bool onednn_loop_add_bytes(const onednn_loop_t *loop, const onednn_crew_t *crew, float *const *data);
+
 /* Loops carry this mark to be compiled for several instruction sets; one is picked when the program starts.
  */
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && \

@@ -11,7 +11,7 @@ onednn_keeping_t onednn_post_keeping(const onednn_post_t *post) {
     bool picks = post->algorithm == dnnl_binary_max || post->algorithm == dnnl_binary_min;
     return picks ? ONEDNN_RAISES : ONEDNN_KEEPS;
   }
-  if (post->kind == ONEDNN_POST_NORMALIZE) {
+  if (post->kind == ONEDNN_POST_NORMALIZE || post->kind == ONEDNN_POST_QUANTIZE) {
     return ONEDNN_KEEPS;
   }
   switch ((int)post->algorithm) {

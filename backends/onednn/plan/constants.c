@@ -12,6 +12,7 @@ static cleave_status_t add_constant(onednn_plan_t *plan, const onednn_layout_t *
                                     onednn_tensor_t *out) {
   out->layout = *layout;
   out->offset = 0;
+  out->quantization = NULL;
   return onednn_plan_add_buffer(plan, ONEDNN_CONSTANT, 0, onednn_md_bytes(layout), &out->buffer);
 }
 
@@ -50,15 +51,18 @@ static void fill_floats(const void *context, float *out) {
 // made lives no longer than the analysis.
 cleave_status_t onednn_plan_load(onednn_plan_t *plan, uint32_t value, onednn_tensor_t *out) {
   const cleave_value_view_t *view = &plan->region->values[value];
-  if (view->tensor.dtype != CLEAVE_DTYPE_F32) {
-    return onednn_fail(plan->message, CLEAVE_ERROR_UNSUPPORTED, "constant '%s' is not float32", view->name);
+  dnnl_data_type_t type = onednn_plan_type(plan, value);
+  if (type == dnnl_data_type_undef) {
+    return onednn_fail(plan->message, CLEAVE_ERROR_UNSUPPORTED,
+                       "constant '%s': expected float32 or 8-bit integers", view->name);
   }
   ONEDNN_TRY(onednn_check_size(view, plan->message));
   onednn_shape_t shape = onednn_plan_shape(plan, value);
   onednn_layout_t layout = onednn_layout_plain(&shape);
+  layout = onednn_layout_typed(&layout, type);
   onednn_content_t content = onednn_content_of(view);
   bool passes = value >= plan->analysis->expansion.given_values;
-  if (passes || (uintptr_t)view->tensor.data % sizeof(float) != 0) {
+  if (passes || (uintptr_t)view->tensor.data % onednn_layout_element(&layout) != 0) {
     ONEDNN_TRY(onednn_plan_lazy(plan, &layout, &content, fill_floats, view, out));
     plan->buffers[out->buffer].source = passes ? NULL : view;
     return CLEAVE_OK;

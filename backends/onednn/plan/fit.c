@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "onednn/library/types.h"
 #include "onednn/plan/care.h"
 #include "onednn/plan/constants.h"
 #include "onednn/plan/tensors.h"
@@ -27,7 +28,9 @@ typedef struct candidate {
   dnnl_primitive_desc_t description;
   operand_t operands[2 * ONEDNN_MAX_POSTS];
   int operand_count;
-  bool sum;  // the first post is a sum with `sum_tensor`
+  bool sum;  // the first post is a sum with the memory of its operand
+  float sum_scale;
+  dnnl_data_type_t sum_type;
   onednn_layout_t result;
 } candidate_t;
 
@@ -158,11 +161,24 @@ static bool operand_layout(const onednn_request_t *request, const onednn_layout_
   return true;
 }
 
-// The type in which the operand of a post is stored.
+// The type in which a post reads its operand: that in which it is stored, unless integers stand for numbers.
 static dnnl_data_type_t type_of(const onednn_plan_t *plan, const onednn_post_t *post) {
-  return post->kind == ONEDNN_POST_BINARY && plan->bindings[post->operand].bound
-             ? plan->bindings[post->operand].tensor.layout.data_type
+  const onednn_binding_t *binding = post->kind == ONEDNN_POST_BINARY ? &plan->bindings[post->operand] : NULL;
+  return binding != NULL && binding->bound && binding->tensor.quantization == NULL
+             ? binding->tensor.layout.data_type
              : dnnl_f32;
+}
+
+static bool quantizes(const onednn_request_t *request, uint32_t count) {
+  return count > 0 && request->posts[count - 1].kind == ONEDNN_POST_QUANTIZE;
+}
+
+// The layout of the result with the first `count` posts: without the one that makes integers it is float32.
+static onednn_layout_t result_layout(const onednn_request_t *request, uint32_t count,
+                                     const onednn_layout_t *result) {
+  bool numbers = onednn_type_is_byte(result->data_type) && quantizes(request, request->post_count) &&
+                 count < request->post_count;
+  return numbers ? onednn_layout_typed(result, dnnl_f32) : *result;
 }
 
 // Wide: one post-op, as oneDNN wants to know it.
@@ -191,7 +207,8 @@ static bool add_operand(const onednn_plan_t *plan, const onednn_request_t *reque
 static bool repeats(const onednn_post_t *posts, uint32_t index) {
   for (uint32_t k = 0; k < index; k++) {
     if (posts[k].kind == ONEDNN_POST_ELTWISE && posts[k].algorithm == posts[index].algorithm &&
-        (posts[k].alpha != posts[index].alpha || posts[k].beta != posts[index].beta)) {
+        (posts[index].kind == ONEDNN_POST_QUANTIZE || posts[k].alpha != posts[index].alpha ||
+         posts[k].beta != posts[index].beta)) {
       return true;
     }
   }
@@ -204,7 +221,14 @@ static bool append_posts(onednn_plan_t *plan, const onednn_request_t *request, u
   for (uint32_t k = 0; k < count; k++) {
     const onednn_post_t *post = &request->posts[k];
     if (k == 0 && candidate->sum) {
-      if (onednn_append_sum(ops) != dnnl_success) {
+      if (onednn_append_sum(ops, candidate->sum_scale, candidate->sum_type) != dnnl_success) {
+        return false;
+      }
+    } else if (post->kind == ONEDNN_POST_QUANTIZE) {
+      bool changes = post->alpha != 1.0F || post->beta != 0.0F;
+      if (request->quantized == NULL || repeats(request->posts, k) ||
+          (changes &&
+           onednn_append_eltwise(ops, dnnl_eltwise_linear, 1.0F / post->alpha, post->beta) != dnnl_success)) {
         return false;
       }
     } else if (post->kind == ONEDNN_POST_ELTWISE) {
@@ -240,9 +264,12 @@ static bool describe(onednn_plan_t *plan, const onednn_request_t *request, uint3
     discard(candidate);
     return false;
   }
-  bool ok = append_posts(plan, request, count, result, candidate, ops) &&
+  const onednn_layout_t typed = result_layout(request, count, result);
+  bool ok = append_posts(plan, request, count, &typed, candidate, ops) &&
             dnnl_primitive_attr_set_post_ops(candidate->attributes, ops) == dnnl_success &&
-            request->describe(request->context, plan->engine, candidate->attributes, result,
+            (request->quantized == NULL ||
+             onednn_set_quantized(candidate->attributes, request->quantized) == dnnl_success) &&
+            request->describe(request->context, plan->engine, candidate->attributes, &typed,
                               &candidate->description) == dnnl_success;
   (void)dnnl_post_ops_destroy(ops);
   if (!ok) {
@@ -284,6 +311,15 @@ static bool settle(onednn_plan_t *plan, const onednn_request_t *request, uint32_
   return true;
 }
 
+// Are elements of the operand those of the result? Integers may have another sign, and get their scale.
+static bool sums_type(const onednn_request_t *request, const onednn_tensor_t *tensor) {
+  if (tensor->quantization == NULL) {
+    return tensor->layout.data_type == request->result.data_type;
+  }
+  return request->quantized != NULL && quantizes(request, request->post_count) &&
+         tensor->quantization->zero_point == 0 && tensor->quantization->scales == NULL;
+}
+
 // May the first post be a sum into the memory of its operand?
 static bool sum_possible(onednn_plan_t *plan, const onednn_request_t *request, onednn_tensor_t *tensor) {
   if (!request->can_sum || request->post_count == 0 || request->posts[0].kind != ONEDNN_POST_BINARY ||
@@ -294,7 +330,7 @@ static bool sum_possible(onednn_plan_t *plan, const onednn_request_t *request, o
   onednn_shape_t shape = onednn_plan_shape(plan, request->posts[0].operand);
   if (!onednn_shape_equal(&shape, &request->shape) ||
       onednn_plan_stored(plan, request->posts[0].operand, tensor) != CLEAVE_OK ||
-      tensor->layout.data_type != request->result.data_type || !onednn_plan_is_free(plan, tensor)) {
+      !sums_type(request, tensor) || !onednn_plan_is_free(plan, tensor)) {
     return false;
   }
   for (int k = 0; k < 2; k++) {
@@ -319,6 +355,9 @@ static cleave_status_t operand_tensor(onednn_plan_t *plan, const onednn_request_
   onednn_tensor_t own;
   if (post->kind == ONEDNN_POST_BINARY) {
     ONEDNN_TRY(onednn_plan_stored(plan, post->operand, &own));
+    if (own.quantization != NULL) {
+      ONEDNN_TRY(onednn_plan_fetch(plan, post->operand, &own));
+    }
   } else {
     int64_t channels = onednn_shape_count(&operand->shape);
     onednn_layout_t plain = onednn_layout_plain(&operand->shape);
@@ -339,7 +378,10 @@ static cleave_status_t place_result(onednn_plan_t *plan, const onednn_request_t 
   if (candidate->sum) {
     onednn_tensor_t viewed;
     ONEDNN_TRY(onednn_plan_reshape(plan, sum, &request->kernel_shape, &viewed));
-    ONEDNN_TRY(onednn_plan_convert(plan, &viewed, &candidate->result, out));
+    const onednn_layout_t own = onednn_layout_typed(&candidate->result, viewed.layout.data_type);
+    ONEDNN_TRY(onednn_plan_convert(plan, &viewed, &own, out));
+    out->layout = candidate->result;
+    out->quantization = NULL;
     onednn_plan_overwrite(plan, out);
     return CLEAVE_OK;
   }
@@ -350,6 +392,7 @@ static cleave_status_t place_result(onednn_plan_t *plan, const onednn_request_t 
       onednn_layout_equal(&request->in_place->layout, &candidate->result)) {
     *out = *request->in_place;
     out->layout = candidate->result;
+    out->quantization = NULL;
     return CLEAVE_OK;
   }
   return onednn_plan_make(plan, value, &candidate->result, out);
@@ -419,6 +462,8 @@ cleave_status_t onednn_fit(onednn_plan_t *plan, const onednn_request_t *request,
   candidate_t candidate = {.attributes = NULL, .description = NULL};
   onednn_tensor_t sum;
   bool may_sum = sum_possible(plan, request, &sum);
+  candidate.sum_scale = may_sum && sum.quantization != NULL ? sum.quantization->scale : 1.0F;
+  candidate.sum_type = may_sum && sum.quantization != NULL ? sum.layout.data_type : dnnl_data_type_undef;
   uint32_t count = onednn_posts_allowed(plan, request->posts, request->post_count);
   bool settled = false;
   memset(fitted, 0, sizeof(*fitted));
@@ -427,7 +472,7 @@ cleave_status_t onednn_fit(onednn_plan_t *plan, const onednn_request_t *request,
     return CLEAVE_OK;
   }
   for (;;) {
-    candidate.sum = may_sum && count > 0;
+    candidate.sum = may_sum && count > 0 && (sum.quantization == NULL || count == request->post_count);
     settled = settle(plan, request, count, &candidate);
     if (!settled || onednn_is_reference(candidate.description)) {
       candidate.sum = false;

@@ -33,15 +33,17 @@ typedef struct onednn_request {
   onednn_shape_t shape; /* of the result, as the graph sees it */
   onednn_shape_t
       kernel_shape; /* of the result, as the primitive sees it: `shape` with dims merged or ones added */
-  onednn_layout_t result; /* of kernel_shape; may be `any` */
-  uint32_t value;         /* that the result is when all posts fit, or CLEAVE_INDEX_NONE */
+  onednn_layout_t
+      result;     /* of kernel_shape; may be `any`; without a post that quantizes, integers are float32 */
+  uint32_t value; /* that the result is when all posts fit, or CLEAVE_INDEX_NONE */
   const onednn_tensor_t
       *in_place; /* an operand that the result may overwrite if free, same layout; or NULL */
   const onednn_tensor_t *sources[2]; /* operands that a `sum` must not overwrite; NULL if none */
   bool can_sum;
   bool is_backward;     /* a deconvolution: most implementations are slow with posts */
   uint32_t later_count; /* posts behind post_count that later steps compute: what they read stays */
-  bool match_blocks;    /* broadcast operands of posts need the blocking of the result (binary primitives) */
+  const onednn_quantized_t *quantized; /* a product of 8-bit integers, or NULL */
+  bool match_blocks; /* broadcast operands of posts need the blocking of the result (binary primitives) */
 } onednn_request_t;
 
 typedef enum onednn_effort {

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "onednn/library/types.h"
+
 cleave_status_t onednn_plan_out_of_memory(const onednn_plan_t *plan) {
   return onednn_fail(plan->message, CLEAVE_ERROR_OUT_OF_MEMORY, "region '%s': out of memory while compiling",
                      plan->region->name);
@@ -77,7 +79,15 @@ dnnl_data_type_t onednn_plan_computes(const onednn_plan_t *plan) {
              : dnnl_f32;
 }
 
+dnnl_data_type_t onednn_plan_type(const onednn_plan_t *plan, uint32_t value) {
+  return value != CLEAVE_INDEX_NONE ? onednn_type_of(plan->region->values[value].tensor.dtype) : dnnl_f32;
+}
+
 dnnl_data_type_t onednn_plan_stores(const onednn_plan_t *plan, uint32_t value) {
+  dnnl_data_type_t own = onednn_plan_type(plan, value);
+  if (onednn_type_is_byte(own)) {
+    return own;
+  }
   return onednn_precision_is_low(&plan->precision) && value != CLEAVE_INDEX_NONE &&
                  plan->precision.values[value]
              ? plan->precision.type
@@ -92,13 +102,15 @@ static cleave_status_t bind_inputs(onednn_plan_t *plan) {
                          plan->region->name, (unsigned)k);
     }
     const cleave_value_view_t *view = &plan->region->values[value];
-    if (view->tensor.dtype != CLEAVE_DTYPE_F32) {
+    dnnl_data_type_t type = onednn_plan_type(plan, value);
+    if (type == dnnl_data_type_undef) {
       continue;
     }
     ONEDNN_TRY(onednn_check_size(view, plan->message));
     onednn_binding_t *binding = &plan->bindings[value];
     onednn_shape_t shape = onednn_plan_shape(plan, value);
     binding->tensor.layout = onednn_layout_plain(&shape);
+    binding->tensor.layout = onednn_layout_typed(&binding->tensor.layout, type);
     binding->tensor.offset = 0;
     ONEDNN_TRY(onednn_plan_add_buffer(plan, ONEDNN_INPUT, k, 0, &binding->tensor.buffer));
     binding->bound = true;
@@ -130,14 +142,14 @@ cleave_status_t onednn_plan_init(onednn_plan_t *plan, const onednn_analysis_t *a
     int64_t count = cleave_view_element_count(&plan->region->values[v].tensor);
     plan->constant_bytes +=
         onednn_is_constant(&plan->region->values[v]) && count > 0 && (uint64_t)count < SIZE_MAX / 64
-            ? (size_t)count * sizeof(float)
+            ? (size_t)count * (onednn_type_is_byte(onednn_plan_type(plan, v)) ? 1 : sizeof(float))
             : 0;
   }
   for (uint32_t n = 0; n < plan->region->node_count; n++) {
     const cleave_node_view_t *node = &plan->region->nodes[n];
     for (uint32_t k = 0; k < node->output_count; k++) {
       if (node->outputs[k] != CLEAVE_INDEX_NONE &&
-          plan->region->values[node->outputs[k]].tensor.dtype == CLEAVE_DTYPE_F32) {
+          onednn_plan_type(plan, node->outputs[k]) != dnnl_data_type_undef) {
         ONEDNN_TRY(onednn_check_size(&plan->region->values[node->outputs[k]], plan->message));
       }
     }

@@ -12,6 +12,7 @@
 
 #include "onednn/analysis/analysis.h"
 #include "onednn/analysis/precision.h"
+#include "onednn/analysis/quantization.h"
 #include "onednn/library/layout.h"
 #include "onednn/loops/loops.h"
 #include "onednn/weights/image.h"
@@ -48,6 +49,9 @@ typedef struct onednn_tensor {
   onednn_layout_t layout;
   uint32_t buffer;
   size_t offset; /* bytes from the start of the buffer */
+  /* The numbers that its 8-bit integers stand for; NULL: the elements are what they are. Lives as long as the
+   * plan. */
+  const onednn_quantization_t *quantization;
 } onednn_tensor_t;
 
 typedef struct onednn_argument {
@@ -163,10 +167,11 @@ CLEAVE_MUST_USE cleave_status_t onednn_plan_init(onednn_plan_t *plan, const oned
                                                  int32_t threads, onednn_care_t care);
 void onednn_plan_deinit(onednn_plan_t *plan);
 
-/* The type in which the current kernel multiplies, and that in which a value is to be stored; a temporary
- * (CLEAVE_INDEX_NONE) is float32. */
+/* The type in which the current kernel multiplies, that in which a value is to be stored, and that of its own
+ * elements; a temporary (CLEAVE_INDEX_NONE) is float32. */
 dnnl_data_type_t onednn_plan_computes(const onednn_plan_t *plan);
 dnnl_data_type_t onednn_plan_stores(const onednn_plan_t *plan, uint32_t value);
+dnnl_data_type_t onednn_plan_type(const onednn_plan_t *plan, uint32_t value);
 
 /* The shape of a value, with rank at least 1. */
 onednn_shape_t onednn_plan_shape(const onednn_plan_t *plan, uint32_t value);

@@ -33,7 +33,8 @@ cleave_status_t onednn_plan_typed(onednn_plan_t *plan, const onednn_tensor_t *te
 }
 
 static bool same_tensor(const onednn_tensor_t *a, const onednn_tensor_t *b) {
-  return a->buffer == b->buffer && a->offset == b->offset && onednn_layout_equal(&a->layout, &b->layout);
+  return a->buffer == b->buffer && a->offset == b->offset && a->quantization == b->quantization &&
+         onednn_layout_equal(&a->layout, &b->layout);
 }
 
 static cleave_status_t reorder_description(onednn_plan_t *plan, const onednn_layout_t *from,
@@ -62,8 +63,20 @@ static cleave_status_t copy_by_loop(onednn_plan_t *plan, const onednn_tensor_t *
                           "copy loop");
 }
 
+// Are integers of the tensor to become the numbers that they stand for?
+static bool dequantizes(const onednn_tensor_t *from, const onednn_layout_t *to) {
+  return from->quantization != NULL && to->data_type != from->layout.data_type;
+}
+
+static cleave_status_t dequantize(onednn_plan_t *plan, const onednn_tensor_t *tensor, onednn_tensor_t *out);
+
 cleave_status_t onednn_plan_copy(onednn_plan_t *plan, const onednn_tensor_t *from,
                                  const onednn_tensor_t *to) {
+  if (dequantizes(from, &to->layout)) {
+    onednn_tensor_t numbers;
+    ONEDNN_TRY(dequantize(plan, from, &numbers));
+    return onednn_plan_copy(plan, &numbers, to);
+  }
   if (onednn_layout_equal(&from->layout, &to->layout) && !onednn_copies_well(&from->layout)) {
     return copy_by_loop(plan, from, to);
   }
@@ -89,6 +102,11 @@ cleave_status_t onednn_plan_convert(onednn_plan_t *plan, const onednn_tensor_t *
       return CLEAVE_OK;
     }
   }
+  if (dequantizes(tensor, layout)) {
+    onednn_tensor_t numbers;
+    ONEDNN_TRY(dequantize(plan, tensor, &numbers));
+    return onednn_plan_convert(plan, &numbers, layout, out);
+  }
   onednn_variant_t *variant = kernel_arena_allocate(plan->arena, 1, sizeof(*variant));
   if (variant == NULL) {
     return onednn_plan_out_of_memory(plan);
@@ -103,6 +121,109 @@ cleave_status_t onednn_plan_convert(onednn_plan_t *plan, const onednn_tensor_t *
         onednn_plan_add_buffer(plan, ONEDNN_WORKSPACE, 0, onednn_md_bytes(layout), &variant->to.buffer));
     plan->buffers[variant->to.buffer].live_until = live_until;
     ONEDNN_TRY(onednn_plan_copy(plan, tensor, &variant->to));
+  }
+  variant->to.quantization = tensor->quantization;
+  variant->next = plan->variants;
+  plan->variants = variant;
+  *out = variant->to;
+  return CLEAVE_OK;
+}
+
+// ---- numbers that are stored as 8-bit integers ----
+
+typedef struct numbers {
+  const unsigned char *data;
+  dnnl_data_type_t type;
+  const onednn_quantization_t *quantization;
+  int64_t count;
+  int64_t inner;  // elements between two of the axis of scales
+} numbers_t;
+
+static void fill_numbers(const void *context, float *out) {
+  const numbers_t *numbers = context;
+  const onednn_quantization_t *q = numbers->quantization;
+  for (int64_t k = 0; k < numbers->count; k++) {
+    int64_t at = q->scales != NULL ? k / numbers->inner % q->count : 0;
+    int32_t zero = q->zeros != NULL ? q->zeros[at] : q->zero_point;
+    int32_t integer =
+        numbers->type == dnnl_s8 ? (int32_t)(signed char)numbers->data[k] : (int32_t)numbers->data[k];
+    out[k] = (float)(integer - zero) * (q->scales != NULL ? q->scales[at] : q->scale);
+  }
+}
+
+// A constant, as the model has it; made when it is packed.
+static cleave_status_t dequantize_constant(onednn_plan_t *plan, const onednn_tensor_t *tensor,
+                                           onednn_tensor_t *out) {
+  const onednn_buffer_t *buffer = &plan->buffers[tensor->buffer];
+  const onednn_quantization_t *q = tensor->quantization;
+  onednn_shape_t shape = onednn_layout_shape(&tensor->layout);
+  onednn_layout_t plain = onednn_layout_plain(&shape);
+  numbers_t *numbers = kernel_arena_allocate(plan->arena, 1, sizeof(*numbers));
+  if (numbers == NULL) {
+    return onednn_plan_out_of_memory(plan);
+  }
+  *numbers = (numbers_t){.data = buffer->data,
+                         .type = tensor->layout.data_type,
+                         .quantization = q,
+                         .count = onednn_shape_count(&shape),
+                         .inner = 1};
+  for (int32_t d = q->axis + 1; d < shape.rank; d++) {
+    numbers->inner *= shape.dims[d];
+  }
+  onednn_content_t content = buffer->content;
+  const cleave_value_view_t *source = buffer->source;
+  content = onednn_content_mix(&content, &q->scale, sizeof(q->scale));
+  content = onednn_content_mix(&content, &q->zero_point, sizeof(q->zero_point));
+  if (q->scales != NULL) {
+    content = onednn_content_mix(&content, q->scales, (size_t)q->count * sizeof(float));
+  }
+  if (q->zeros != NULL) {
+    content = onednn_content_mix(&content, q->zeros, (size_t)q->count * sizeof(int32_t));
+  }
+  ONEDNN_TRY(onednn_plan_lazy(plan, &plain, &content, fill_numbers, numbers, out));
+  plan->buffers[out->buffer].source = source;
+  return CLEAVE_OK;
+}
+
+// Float32, in the same layout unless that has gaps or padding; once for all who ask.
+static cleave_status_t dequantize(onednn_plan_t *plan, const onednn_tensor_t *tensor, onednn_tensor_t *out) {
+  const onednn_buffer_t *buffer = &plan->buffers[tensor->buffer];
+  bool constant = buffer->place == ONEDNN_CONSTANT && buffer->data != NULL && tensor->offset == 0 &&
+                  onednn_layout_is_plain(&tensor->layout);
+  if (!constant && tensor->quantization->scales != NULL) {
+    return onednn_fail(plan->message, CLEAVE_ERROR_UNSUPPORTED,
+                       "region '%s': a constant with a scale per index of an axis is moved before it is used",
+                       plan->region->name);
+  }
+  onednn_tensor_t dense = *tensor;
+  if (!onednn_layout_is_dense(&dense.layout)) {
+    ONEDNN_TRY(onednn_plan_plain(plan, tensor, &dense));
+  }
+  onednn_layout_t layout = onednn_layout_typed(&dense.layout, dnnl_f32);
+  for (const onednn_variant_t *v = plan->variants; v != NULL; v = v->next) {
+    if (same_tensor(&v->from, &dense) && onednn_layout_equal(&v->to.layout, &layout)) {
+      *out = v->to;
+      return CLEAVE_OK;
+    }
+  }
+  onednn_variant_t *variant = kernel_arena_allocate(plan->arena, 1, sizeof(*variant));
+  if (variant == NULL) {
+    return onednn_plan_out_of_memory(plan);
+  }
+  variant->from = dense;
+  variant->to.layout = layout;
+  if (constant) {
+    ONEDNN_TRY(dequantize_constant(plan, &dense, &variant->to));
+  } else {
+    uint32_t live_until = plan->buffers[dense.buffer].live_until;
+    ONEDNN_TRY(
+        onednn_plan_add_buffer(plan, ONEDNN_WORKSPACE, 0, onednn_md_bytes(&layout), &variant->to.buffer));
+    plan->buffers[variant->to.buffer].live_until = live_until;
+    const onednn_quantization_t *q = dense.quantization;
+    const onednn_bytes_loop_t bytes = {.operands = {onednn_bytes_of(&dense, q->scale, (float)q->zero_point)}};
+    ONEDNN_TRY(onednn_bytes_step(plan, onednn_loop_dequantize, &bytes,
+                                 (const onednn_tensor_t *[]){&dense, &variant->to}, 2, CLEAVE_INDEX_NONE,
+                                 "dequantize loop"));
   }
   variant->next = plan->variants;
   plan->variants = variant;
@@ -144,8 +265,10 @@ cleave_status_t onednn_plan_reshape(onednn_plan_t *plan, const onednn_tensor_t *
 onednn_layout_t onednn_plan_wanted(const onednn_plan_t *plan, uint32_t value) {
   onednn_shape_t shape = onednn_plan_shape(plan, value);
   const onednn_binding_t *binding = &plan->bindings[value];
-  return binding->preferred == ONEDNN_PREFER_ORDER ? onednn_layout_ordered(&shape, binding->order)
-                                                   : onednn_layout_plain(&shape);
+  onednn_layout_t layout = binding->preferred == ONEDNN_PREFER_ORDER
+                               ? onednn_layout_ordered(&shape, binding->order)
+                               : onednn_layout_plain(&shape);
+  return onednn_layout_typed(&layout, onednn_plan_type(plan, value));
 }
 
 // A result in its slot of a Concat. `*made` is false, and nothing done, if the value has no slot that fits
@@ -182,6 +305,7 @@ static cleave_status_t make_in_slot(onednn_plan_t *plan, uint32_t value, const o
     return CLEAVE_OK;
   }
   out->layout = *layout;
+  out->quantization = NULL;
   out->buffer = whole->slot_buffer;
   out->offset = whole->slot_offset + (size_t)binding->slot_start * step;
   *made = true;
@@ -211,6 +335,7 @@ cleave_status_t onednn_plan_make(onednn_plan_t *plan, uint32_t value, const oned
   }
   out->layout = *layout;
   out->offset = 0;
+  out->quantization = NULL;
   return onednn_plan_add_buffer(plan, place, index, onednn_md_bytes(layout), &out->buffer);
 }
 
@@ -244,7 +369,8 @@ cleave_status_t onednn_plan_bind(onednn_plan_t *plan, uint32_t value, const oned
        onednn_layout_is_plain(&binding->tensor.layout))) {
     return CLEAVE_OK;
   }
-  onednn_tensor_t target = {.layout = onednn_layout_plain(&shape), .offset = 0};
+  onednn_tensor_t target = {.layout = onednn_layout_plain(&shape)};
+  target.layout = onednn_layout_typed(&target.layout, onednn_plan_type(plan, value));
   ONEDNN_TRY(onednn_plan_add_buffer(plan, ONEDNN_OUTPUT, binding->output, 0, &target.buffer));
   return onednn_plan_copy(plan, &binding->tensor, &target);
 }

@@ -40,8 +40,8 @@ static cleave_status_t reserve_scratch(onednn_plan_t *plan, size_t bytes) {
 void onednn_plan_leave_source(const onednn_plan_t *plan, uint32_t index) {
   const cleave_value_view_t *source = plan->buffers[index].source;
   if (source != NULL && plan->host->constant_packed != NULL) {
-    plan->host->constant_packed(source->tensor.data,
-                                (size_t)cleave_view_element_count(&source->tensor) * sizeof(float));
+    plan->host->constant_packed(source->tensor.data, (size_t)cleave_view_element_count(&source->tensor) *
+                                                         cleave_dtype_size(source->tensor.dtype));
   }
 }
 

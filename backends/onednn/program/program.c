@@ -15,6 +15,7 @@
 #include "onednn/plan/memory_plan.h"
 #include "onednn/plan/preferred.h"
 #include "onednn/plan/weights_memory.h"
+#include "onednn/quantized/quantized.h"
 
 typedef struct program_memory {
   dnnl_memory_t memory;
@@ -76,6 +77,12 @@ static cleave_status_t out_of_memory(cleave_message_t *message) {
 }
 
 static cleave_status_t emit_kernel(onednn_plan_t *plan, const onednn_kernel_t *kernel) {
+  bool done = false;
+  ONEDNN_TRY(onednn_emit_dequantize(plan, kernel));
+  ONEDNN_TRY(onednn_emit_quantized(plan, kernel, &done));
+  if (done) {
+    return CLEAVE_OK;
+  }
   switch (kernel->kind) {
     case ONEDNN_CONVOLUTION:
     case ONEDNN_DECONVOLUTION: return onednn_emit_convolution(plan, kernel);
@@ -100,6 +107,7 @@ static cleave_status_t emit_kernel(onednn_plan_t *plan, const onednn_kernel_t *k
     case ONEDNN_GENERATED: return onednn_emit_generated(plan, kernel);
     case ONEDNN_GRADIENT: return onednn_emit_gradient(plan, kernel);
     case ONEDNN_STATISTICS: return onednn_emit_statistics(plan, kernel);
+    case ONEDNN_DEQUANTIZE: return CLEAVE_OK;
   }
   return onednn_fail(plan->message, CLEAVE_ERROR_INTERNAL, "a kernel of no kind");
 }

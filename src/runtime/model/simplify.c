@@ -49,6 +49,17 @@ static bool work_is_unknown(const cleave_op_t *op) {
          op->id == CLEAVE_OP_MaxRoiPool;
 }
 
+/* Weights of 8 bits stay what they are until a session is made (`keep_node`): rules and backends see how they
+ * are stored, and the model stays as small. */
+static bool is_stored_weight(const cleave_graph_t *graph, const cleave_node_record_t *record,
+                             cleave_node_t node, const bool *keep_node) {
+  if (record->op->id != CLEAVE_OP_DequantizeLinear || keep_node != NULL || record->input_count == 0) {
+    return false;
+  }
+  cleave_dtype_t dtype = (cleave_dtype_t)cleave_graph_value(graph, cleave_node_input(graph, node, 0))->dtype;
+  return dtype == CLEAVE_DTYPE_I8 || dtype == CLEAVE_DTYPE_U8;
+}
+
 static bool is_foldable(const cleave_graph_t *graph, cleave_node_t node, const bool *keep_node,
                         size_t keep_count) {
   const cleave_node_record_t *record = cleave_graph_node(graph, node);
@@ -64,7 +75,7 @@ static bool is_foldable(const cleave_graph_t *graph, cleave_node_t node, const b
       return false;
     }
   }
-  return true;
+  return !is_stored_weight(graph, record, node, keep_node);
 }
 
 bool cleave_graph_has_foldable(const cleave_graph_t *graph, const bool *keep_node, size_t keep_count) {

@@ -30,17 +30,20 @@ void cleave_session_leave(const cleave_session_t *session) {
 static cleave_status_t find_fused_nodes(const cleave_graph_t *graph, const cleave_plan_t *plan,
                                         bool **out_keep, cleave_error_t *error) {
   *out_keep = NULL;
-  if (plan == NULL || plan->fusion_count == 0) {
-    return CLEAVE_OK;
-  }
-  bool *keep = cleave_allocate_zeroed(cleave_graph_node_bound(graph), sizeof *keep);
+  uint32_t bound = cleave_graph_node_bound(graph);
+  bool *keep = cleave_allocate_zeroed((size_t)bound + 1, sizeof *keep);
   if (keep == NULL) {
     return cleave_error_out_of_memory(error);
   }
-  for (uint32_t k = 0; k < plan->fusion_count; k++) {
+  for (uint32_t k = 0; plan != NULL && k < plan->fusion_count; k++) {
     for (uint32_t n = 0; n < plan->fusions[k].node_count; n++) {
       keep[plan->fusions[k].nodes[n].index] = true;
     }
+  }
+  /* Without fusions, only weights that wait for a session are not folded yet. */
+  if ((plan == NULL || plan->fusion_count == 0) && !cleave_graph_has_foldable(graph, keep, bound)) {
+    cleave_free(keep);
+    keep = NULL;
   }
   *out_keep = keep;
   return CLEAVE_OK;

@@ -60,10 +60,10 @@ int cleave_rounding_digits(const cleave_plan_region_t *regions, size_t count) {
 
 /* ---- a graph that rounds more ---- */
 
-/* Factors 1 and a little less, by chance: more than 1 could make an infinity. They repeat along the first
- * axes of large values. */
-static cleave_status_t make_factors(const cleave_value_record_t *record, double change, uint64_t seed,
-                                    cleave_tensor_t **out_tensor, cleave_error_t *error) {
+/* One of two numbers, by chance, for each element; the second one for one of
+ * 2^bits. They repeat along the first axes of large values. */
+static cleave_status_t make_changes(const cleave_value_record_t *record, const double *numbers, int bits,
+                                    uint64_t seed, cleave_tensor_t **out_tensor, cleave_error_t *error) {
   int64_t dims[CLEAVE_MAX_RANK];
   int64_t count = 1;
   int32_t rank = 0;
@@ -76,33 +76,57 @@ static cleave_status_t make_factors(const cleave_value_record_t *record, double 
   }
   CLEAVE_TRY(cleave_tensor_create((cleave_dtype_t)record->dtype, rank, dims, out_tensor, error));
   for (int64_t k = 0; k < count; k++) {
-    bool is_changed = (cleave_hash_combine(seed, (uint64_t)k) >> 17 & 1) != 0;
-    cleave_tensor_set_float(*out_tensor, k, is_changed ? 1.0 - change : 1.0);
+    bool is_changed = (cleave_hash_combine(seed, (uint64_t)k) >> 17 & ((1U << bits) - 1)) == 0;
+    cleave_tensor_set_float(*out_tensor, k, numbers[is_changed ? 1 : 0]);
   }
   return CLEAVE_OK;
 }
 
-/* All that read `value` read it with a change of about `change` from now on. */
-static cleave_status_t disturb(cleave_graph_t *graph, cleave_value_t value, double change, uint64_t seed,
+typedef struct disturbance {
+  const char *op;    /* that applies it */
+  double numbers[2]; /* the one that changes nothing, and the other */
+  int bits;          /* one element of 2^bits gets the other */
+  uint64_t seed;
+} disturbance_t;
+
+/* All that read `value` read it with the change from now on. */
+static cleave_status_t disturb(cleave_graph_t *graph, cleave_value_t value, const disturbance_t *change,
                                cleave_error_t *error) {
   cleave_value_record_t record = *cleave_graph_value(graph, value); /* adding moves the records */
-  cleave_value_t factors = CLEAVE_VALUE_NONE;
-  cleave_node_t product = CLEAVE_NODE_NONE;
+  cleave_value_t changes = CLEAVE_VALUE_NONE;
+  cleave_node_t node = CLEAVE_NODE_NONE;
   cleave_tensor_t *tensor = NULL;
-  CLEAVE_TRY(make_factors(&record, change, seed, &tensor, error));
-  cleave_status_t status = cleave_graph_add_constant(graph, "", tensor, &factors, error);
+  CLEAVE_TRY(make_changes(&record, change->numbers, change->bits, change->seed, &tensor, error));
+  cleave_status_t status = cleave_graph_add_constant(graph, "", tensor, &changes, error);
   cleave_tensor_release(tensor);
   if (status != CLEAVE_OK) {
     return status;
   }
-  const cleave_value_t operands[2] = {CLEAVE_VALUE_NONE, factors};
-  CLEAVE_TRY(cleave_graph_add_node(graph, cleave_op_find("", "Mul"), "", operands, 2, 1, &product, error));
-  cleave_value_t changed = cleave_node_output(graph, product, 0);
+  const cleave_value_t operands[2] = {CLEAVE_VALUE_NONE, changes};
+  CLEAVE_TRY(cleave_graph_add_node(graph, cleave_op_find("", change->op), "", operands, 2, 1, &node, error));
+  cleave_value_t changed = cleave_node_output(graph, node, 0);
   CLEAVE_TRY(
       cleave_graph_set_type(graph, changed, (cleave_dtype_t)record.dtype, record.rank, record.dims, error));
   cleave_graph_replace_uses(graph, value, changed);
-  cleave_graph_set_input(graph, product, 0, value);
+  cleave_graph_set_input(graph, node, 0, value);
   return CLEAVE_OK;
+}
+
+/* Numbers between two steps of a quantization may be rounded to either of them: one in 16 takes the next. */
+static cleave_status_t disturb_steps(cleave_graph_t *graph, cleave_node_t node, uint64_t seed,
+                                     cleave_error_t *error) {
+  const cleave_node_record_t *record = cleave_graph_node(graph, node);
+  if (record->op->id != CLEAVE_OP_DequantizeLinear || record->input_count < 2 ||
+      cleave_value_is_constant(graph, cleave_node_input(graph, node, 0))) {
+    return CLEAVE_OK;
+  }
+  const cleave_value_record_t *scale = cleave_graph_value(graph, cleave_node_input(graph, node, 1));
+  if (scale->tensor == NULL || scale->tensor->count != 1) {
+    return CLEAVE_OK;
+  }
+  const disturbance_t step = {
+      .op = "Add", .numbers = {0.0, cleave_tensor_get_float(scale->tensor, 0)}, .bits = 4, .seed = seed};
+  return disturb(graph, cleave_node_output(graph, node, 0), &step, error);
 }
 
 /* How many terms an element of the node's output is the sum of, about. */
@@ -114,6 +138,7 @@ static double terms_of(const cleave_graph_t *graph, cleave_node_t node) {
   return terms > 1.0 ? terms : 1.0;
 }
 
+/* Factors 1 and a little less: more than 1 could make an infinity. */
 static cleave_status_t disturb_all(cleave_graph_t *graph, int low, uint64_t seed, cleave_error_t *error) {
   uint32_t bound = cleave_graph_value_bound(graph);
   for (uint32_t v = 0; v < bound; v++) {
@@ -128,7 +153,12 @@ static cleave_status_t disturb_all(cleave_graph_t *graph, int low, uint64_t seed
     /* Products of fewer digits are added up in float32. */
     double growth = is_made && low == 0 ? sqrt(terms_of(graph, producer) / BLOCK) : 1.0;
     double change = ldexp(growth > 1.0 ? growth : 1.0, 1 - digits);
-    CLEAVE_TRY(disturb(graph, value, change, cleave_hash_combine(seed, v), error));
+    const disturbance_t rounding = {
+        .op = "Mul", .numbers = {1.0, 1.0 - change}, .bits = 1, .seed = cleave_hash_combine(seed, v)};
+    CLEAVE_TRY(disturb(graph, value, &rounding, error));
+    if (is_made) {
+      CLEAVE_TRY(disturb_steps(graph, producer, cleave_hash_combine(seed, ~(uint64_t)v), error));
+    }
   }
   return CLEAVE_OK;
 }
@@ -139,6 +169,18 @@ typedef struct sizes {
   double change[CLEAVE_CHECK_SIZES]; /* the largest of a value of this size */
   int64_t count[CLEAVE_CHECK_SIZES];
 } sizes_t;
+
+/* 8-bit integers, all of one size, may be the next ones. */
+static bool is_quantized(cleave_dtype_t dtype) {
+  return dtype == CLEAVE_DTYPE_U8 || dtype == CLEAVE_DTYPE_I8;
+}
+
+static void note_steps(const cleave_tensor_t *changed, const cleave_tensor_t *values, sizes_t *sizes) {
+  for (int64_t k = 0; k < values->count && k < changed->count; k++) {
+    double change = fabs((double)(cleave_tensor_get_int(changed, k) - cleave_tensor_get_int(values, k)));
+    sizes->change[0] = change > sizes->change[0] ? change : sizes->change[0];
+  }
+}
 
 static void note_changes(const cleave_tensor_t *changed, const cleave_tensor_t *values, sizes_t *sizes) {
   for (int64_t k = 0; k < values->count && k < changed->count; k++) {
@@ -183,6 +225,12 @@ static double change_near(const sizes_t *sizes, uint32_t size) {
 }
 
 static void fill_table(const sizes_t *sizes, cleave_dtype_t dtype, int low, double *table) {
+  for (uint32_t k = 0; is_quantized(dtype) && k < CLEAVE_CHECK_SIZES; k++) {
+    table[k] = 1.0 + sizes->change[0];
+  }
+  if (is_quantized(dtype)) {
+    return;
+  }
   int own = digits_of(dtype, 0); /* sums have all of them */
   double unit = low > 0 ? ldexp(LOW_UNITS, -digits_of(dtype, low)) : ldexp(UNITS, -own);
   for (uint32_t k = 0; k < CLEAVE_CHECK_SIZES; k++) {
@@ -207,6 +255,8 @@ static cleave_status_t run_disturbed(const cleave_rounding_t *rounding, uint64_t
   for (size_t k = 0; k < rounding->value_count; k++) {
     if (digits_of(rounding->values[k]->dtype, 0) > 0) {
       note_changes(results[k], rounding->values[k], &sizes[k]);
+    } else if (is_quantized(rounding->values[k]->dtype)) {
+      note_steps(results[k], rounding->values[k], &sizes[k]);
     }
   }
 cleanup:
@@ -247,9 +297,21 @@ static cleave_status_t check_strictly(const cleave_tensor_t *values, int low,
   double table[CLEAVE_CHECK_SIZES];
   sizes_t sizes = {.count = {0}};
   cleave_check_tolerance_t tolerance = {.by_size = table};
-  note_changes(values, values, &sizes);
+  if (digits_of(values->dtype, 0) > 0) {
+    note_changes(values, values, &sizes);
+  }
   fill_table(&sizes, values->dtype, low, table);
   return cleave_check_tensor(actual, expected, &tolerance, out_result, error);
+}
+
+static bool quantizes(const cleave_graph_t *graph) {
+  for (uint32_t k = 0; k < cleave_graph_node_bound(graph); k++) {
+    const cleave_op_t *op = cleave_graph_node(graph, (cleave_node_t){k})->op;
+    if (op != NULL && op->id == CLEAVE_OP_QuantizeLinear) {
+      return true;
+    }
+  }
+  return false;
 }
 
 cleave_status_t cleave_rounding_check(cleave_rounding_t *rounding, size_t index,
@@ -257,7 +319,7 @@ cleave_status_t cleave_rounding_check(cleave_rounding_t *rounding, size_t index,
                                       cleave_check_result_t *out_result, cleave_error_t *error) {
   const cleave_tensor_t *values = rounding->values[index];
   cleave_check_tolerance_t tolerance = {.by_size = NULL};
-  if (digits_of(values->dtype, 0) == 0) {
+  if (digits_of(values->dtype, 0) == 0 && !(is_quantized(values->dtype) && quantizes(rounding->graph))) {
     return cleave_check_tensor(actual, expected, &tolerance, out_result, error);
   }
   CLEAVE_TRY(check_strictly(values, rounding->digits, actual, expected, out_result, error));

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Shapes and operands of one matrix product, MatMul or Gemm. A right-hand side that is one matrix makes the
+ * left-hand side one tall matrix; products of rank 3 get a leading one.
+ */
+#ifndef ONEDNN_PRODUCT_H
+#define ONEDNN_PRODUCT_H
+
+#include "onednn/plan/fit.h"
+#include "onednn/plan/tensors.h"
+
+// Shapes of one product, operands with rank at least 2.
+typedef struct product {
+  onednn_shape_t a;       // [..., M, K]
+  onednn_shape_t b;       // [..., K, N]
+  onednn_shape_t result;  // of the node
+  onednn_shape_t kernel;  // of the primitive
+  bool tall;              // b is one matrix, a and the result are merged to matrices
+} onednn_product_t;
+
+/* The size of the dimension `back` from the end, 1 being the last. */
+int64_t onednn_product_last(const onednn_shape_t *shape, int32_t back);
+
+/* A tensor as a matrix, or several: vectors get a dimension, as a row or a column; `transposed` turns it. */
+CLEAVE_MUST_USE cleave_status_t onednn_product_matrix(onednn_plan_t *plan, const onednn_tensor_t *tensor,
+                                                      bool transposed, bool column, onednn_tensor_t *out);
+
+/* Do the inner dimensions agree? */
+CLEAVE_MUST_USE cleave_status_t onednn_product_check(const onednn_plan_t *plan,
+                                                     const cleave_node_view_t *node,
+                                                     const onednn_product_t *product);
+
+/* From the shapes of operands and result, those of the primitive. */
+void onednn_product_shapes(const onednn_plan_t *plan, const onednn_kernel_t *kernel,
+                           onednn_product_t *product);
+
+/* An operand in a type and under a shape that matmul reads directly. */
+CLEAVE_MUST_USE cleave_status_t onednn_product_operand(onednn_plan_t *plan, const onednn_tensor_t *tensor,
+                                                       dnnl_data_type_t type, const onednn_shape_t *shape,
+                                                       onednn_tensor_t *out);
+
+/* The wanted order of the result, if the primitive's shape can say it; plain otherwise. */
+onednn_layout_t onednn_product_result(const onednn_plan_t *plan, const onednn_kernel_t *kernel,
+                                      const onednn_product_t *product, dnnl_data_type_t type);
+
+#endif /* ONEDNN_PRODUCT_H */
