@@ -166,4 +166,24 @@ UNIT_TEST(damaged_text_is_refused_or_means_what_it_says) {
   ck_assert_int_gt(accepted, 100);
 }
 
+UNIT_TEST(a_space_gets_the_axes_of_a_memory_with_blocks) {
+  const int32_t blocked[] = {0, 1, 2, 1};
+  const int32_t incomplete[] = {0, 1, 1};
+  cleave_message_t message = {.text = ""};
+  char text[512];
+  kernel_program_t *program = kernel_case_read(
+      "kernel rank 3 reduced 0\nin0 f32 [0 1 2]\nin1 f32 [. 0 .]\n%0 = load in0\n%1 = load in1\n%2 = Add %0 "
+      "%1\n"
+      "out0 f32 = %2\n");
+  ck_assert_int_eq(kernel_program_relay(program, 4, blocked, &message), CLEAVE_OK);
+  kernel_program_print(program, text, sizeof text);
+  ck_assert_str_eq(
+      text,
+      "kernel rank 4 reduced 0\nin0 f32 [0 1 2 3]\nin1 f32 [. 0 . 1]\n%0 = load in0\n%1 = load in1\n"
+      "%2 = Add %0 %1\nout0 f32 = %2\n");
+  ck_assert_int_eq(kernel_program_relay(program, 3, incomplete, &message), CLEAVE_ERROR_INVALID_ARGUMENT);
+  ck_assert_str_eq(message.text, "a space of rank 4 with 0 reduced axes does not become one of rank 3");
+  kernel_program_destroy(program);
+}
+
 UNIT_MAIN("kernels_text")
