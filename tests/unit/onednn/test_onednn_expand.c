@@ -96,13 +96,10 @@ static char *attend(const char *text, int32_t threads, size_t *out_size) {
   return bytes;
 }
 
-/* By products and by blocks of queries: how many threads share the work changes no sum. */
+/* By blocks of queries: how many threads share the work changes no sum. Shorter sequences are products of
+ * oneDNN, whose code for AVX2 adds up in an order that depends on the number of threads. */
 UNIT_TEST(attention_gives_the_same_bits_on_any_number_of_threads) {
   static const char *const TEXTS[] = {
-      "q [2,3,70,32] = input\nk [2,3,130,32] = input\nv [2,3,130,24] = input\n"
-      "y [2,3,70,24] = Attention(q, k, v)\n",
-      "q [1,3,70,8] = input\nk [1,3,70,8] = input\nv [1,3,70,8] = input\nm [70,70] = random\n"
-      "y [1,3,70,8] = Attention(q, k, v, m) is_causal=1 scale=0.5\n",
       "q [2,300,48] = input\nk [2,300,48] = input\nv [2,300,48] = input\n"
       "y [2,300,48] = Attention(q, k, v) q_num_heads=3 kv_num_heads=3 is_causal=1\n",
       "q [1,6,65,16] = input\nk [1,2,270,16] = input\nv [1,2,270,16] = input\n"
