@@ -171,11 +171,11 @@ UNIT_TEST(a_backend_that_refuses_is_named_with_the_fusion) {
   session_case_t c = session_case_create();
   cleave_model_t *model = NULL;
   cleave_value_t x = session_case_input(&c, "x", CLEAVE_DTYPE_F32, 2, square);
-  session_case_output(&c, session_case_node(&c, "Sin", "s", x, CLEAVE_VALUE_NONE, CLEAVE_VALUE_NONE));
+  session_case_output(&c, session_case_node(&c, "Hardmax", "s", x, CLEAVE_VALUE_NONE, CLEAVE_VALUE_NONE));
   unit_ok(cleave_model_create_take(c.graph, &model, e));
-  static const char sine[] =
-      "return ruleset { name = 'n', backend = 'cpu', region 'island' { doc = 'd', ops = { 'Sin' } } }";
-  cleave_rule_source_t source = {.path = "s.lua", .text = sine, .length = sizeof sine - 1};
+  static const char hardmax[] =
+      "return ruleset { name = 'n', backend = 'cpu', region 'island' { doc = 'd', ops = { 'Hardmax' } } }";
+  cleave_rule_source_t source = {.path = "s.lua", .text = hardmax, .length = sizeof hardmax - 1};
   cleave_plan_t *plan = NULL;
   cleave_plan_t *loaded = NULL;
   unit_ok(cleave_model_partition(
@@ -191,7 +191,7 @@ UNIT_TEST(a_backend_that_refuses_is_named_with_the_fusion) {
                           .size = sizeof(cleave_plan_load_options_t), .text = other, .length = strlen(other)},
                       &loaded, e),
                   CLEAVE_ERROR_UNSUPPORTED,
-                  "p.json: region 'island_0': backend 'onednn' refuses node Sin at 's': ");
+                  "p.json: region 'island_0': backend 'onednn' refuses node Hardmax at 's': ");
   cleave_text_free(other);
   cleave_text_free(text);
   cleave_plan_destroy(plan);
