@@ -3,7 +3,7 @@
 // matrix; a constant one is scaled and packed while compiling. Batched products read transposed operands and
 // write transposed results through strides. Products of rank 3 get a leading one: oneDNN's fast kernels know
 // strided batches in rank 4 only.
-#include "onednn/emit/emit.h"
+#include "onednn/emit/emit_matrix.h"
 #include "onednn/emit/product.h"
 
 #include <string.h>
@@ -229,6 +229,35 @@ static cleave_status_t run_few_rows(onednn_plan_t *plan, const onednn_kernel_t *
                            kernel->node, kernel->output);
 }
 
+// By tiles of our own, for which weights are packed as [N, 1, K].
+static cleave_status_t run_matrix(onednn_plan_t *plan, const onednn_kernel_t *kernel,
+                                  const product_t *product, const folding_t *folding,
+                                  const product_context_t *context) {
+  static const int32_t swap[2] = {1, 0};
+  onednn_shape_t panels = shape_3(product->b.dims[1], 1, product->b.dims[0]);
+  onednn_matrix_request_t request = {.matrix = {.rows = product->a.dims[0],
+                                                .columns = product->b.dims[1],
+                                                .depth = product->a.dims[1],
+                                                .x_stride = product->a.dims[1]},
+                                     .weights = context->weights_tensor,
+                                     .bias = context->bias_tensor,
+                                     .has_bias = context->has_bias,
+                                     .shape = product->result,
+                                     .result = result_layout(plan, kernel, product, dnnl_f32),
+                                     .posts = kernel->posts + folding->posts,
+                                     .post_count = kernel->post_count - folding->posts,
+                                     .label = "matmul loop"};
+  ONEDNN_TRY(onednn_plan_plain(plan, &context->source_tensor, &request.source));
+  if (!onednn_layout_is_strided(&request.result) || request.result.format_desc.blocking.strides[1] != 1) {
+    request.result = onednn_layout_plain(&product->kernel);
+  }
+  if (!onednn_layout_transpose(&context->weights_tensor.layout, swap, &request.weights.layout)) {
+    return onednn_fail(plan->message, CLEAVE_ERROR_INTERNAL, "a matrix cannot be transposed");
+  }
+  ONEDNN_TRY(onednn_plan_reshape(plan, &request.weights, &panels, &request.weights));
+  return onednn_emit_matrix(plan, kernel, &request);
+}
+
 cleave_status_t onednn_emit_product(onednn_plan_t *plan, const onednn_kernel_t *kernel) {
   const cleave_node_view_t *node = &plan->region->nodes[kernel->node];
   bool gemm = onednn_node_is(node, "Gemm");
@@ -266,6 +295,9 @@ cleave_status_t onednn_emit_product(onednn_plan_t *plan, const onednn_kernel_t *
   ONEDNN_TRY(make_bias(plan, &product, &folding, &context));
   if (constant && type == dnnl_f32 && product.tall && product.a.dims[0] <= ONEDNN_FEW_ROWS) {
     return run_few_rows(plan, kernel, &product, &folding, &context);
+  }
+  if (constant && type == dnnl_f32 && product.tall && kernel_matrix_runs_here()) {
+    return run_matrix(plan, kernel, &product, &folding, &context);
   }
   return run(plan, kernel, &product, &folding, &context);
 }

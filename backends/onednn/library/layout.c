@@ -103,6 +103,11 @@ onednn_layout_t onednn_layout_blocked_by_8(const onednn_shape_t *shape) {
   return in_blocks(shape, tags);
 }
 
+onednn_layout_t onednn_layout_panels(const onednn_shape_t *shape) {
+  static const dnnl_format_tag_t tags[] = {dnnl_Abc16a, dnnl_format_tag_undef, dnnl_format_tag_undef};
+  return in_blocks(shape, tags);
+}
+
 onednn_layout_t onednn_layout_typed(const onednn_layout_t *layout, dnnl_data_type_t type) {
   onednn_layout_t out;
   if (layout->data_type == type) {

@@ -29,6 +29,9 @@ onednn_layout_t onednn_layout_blocked(const onednn_shape_t *shape);
 /* The same with channels in blocks of 8, as oneDNN's convolutions for AVX2 like them. */
 onednn_layout_t onednn_layout_blocked_by_8(const onednn_shape_t *shape);
 
+/* Rank 3: the first dimension in blocks of 16, which lie innermost. */
+onednn_layout_t onednn_layout_panels(const onednn_shape_t *shape);
+
 onednn_layout_t onednn_layout_strided(const onednn_shape_t *shape, const int64_t *strides);
 
 /* The same places for elements of another type, and the bytes of an element. */

@@ -7,6 +7,7 @@
 #ifndef ONEDNN_LOOPS_H
 #define ONEDNN_LOOPS_H
 
+#include "kernels/matrix/matrix.h"
 #include "onednn/analysis/analysis.h"
 #include "onednn/analysis/windows.h"
 
@@ -106,6 +107,16 @@ enum { ONEDNN_FEW_ROWS = 4 };
 /* data: x, w, bias if `rank` is 4, y. x is [M, K], y is [M, N]; w is [N, K], so that y = x w' + bias. dims:
  * M, at most ONEDNN_FEW_ROWS, N, K. */
 bool onednn_loop_product(const onednn_loop_t *loop, const onednn_crew_t *crew, float *const *data);
+
+/* Products of kernels/matrix. */
+typedef struct onednn_matrix_loop {
+  kernel_matrix_t matrix;
+  bool has_bias;
+  bool has_sum;
+} onednn_matrix_loop_t;
+
+/* data: x, packed weights, bias and what is added if there are such, y; context: onednn_matrix_loop_t. */
+bool onednn_loop_matrix(const onednn_loop_t *loop, const onednn_crew_t *crew, float *const *data);
 
 /* data: x, running mean and variance, and as results mean, variance, running mean and variance of its
  * channels. dims: images, channels, pixels of an image; strides[0]: how far apart images are, channels (or

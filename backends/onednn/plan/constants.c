@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "onednn/plan/weights_memory.h"
+#include "onednn/weights/panels.h"
 #include "onednn/weights/winograd.h"
 
 static cleave_status_t add_constant(onednn_plan_t *plan, const onednn_layout_t *layout,
@@ -118,6 +119,8 @@ static cleave_status_t pack_now(onednn_plan_t *plan, const onednn_tensor_t *from
   void *const data[2] = {(char *)source + from->offset, plan->buffers[to->buffer].data};
   if (onednn_winograd_packs(&from->layout, &to->layout)) {
     onednn_winograd_pack(plan->host, plan->threads, &to->layout, data[0], data[1]);
+  } else if (onednn_panels_pack_from(&from->layout, &to->layout)) {
+    onednn_panels_pack(plan->host, plan->threads, &from->layout, data[0], data[1]);
   } else {
     ONEDNN_TRY(reorder_now(plan, from, data, to));
   }
