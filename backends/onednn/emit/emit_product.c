@@ -231,10 +231,10 @@ static cleave_status_t run_few_rows(onednn_plan_t *plan, const onednn_kernel_t *
 
 // By tiles of our own, for which weights are packed as [N, 1, K].
 static cleave_status_t run_matrix(onednn_plan_t *plan, const onednn_kernel_t *kernel,
-                                  const product_t *product, const folding_t *folding,
+                                  const onednn_product_t *product, const folding_t *folding,
                                   const product_context_t *context) {
   static const int32_t swap[2] = {1, 0};
-  onednn_shape_t panels = shape_3(product->b.dims[1], 1, product->b.dims[0]);
+  const onednn_shape_t panels = {.rank = 3, .dims = {product->b.dims[1], 1, product->b.dims[0]}};
   onednn_matrix_request_t request = {.matrix = {.rows = product->a.dims[0],
                                                 .columns = product->b.dims[1],
                                                 .depth = product->a.dims[1],
@@ -243,7 +243,7 @@ static cleave_status_t run_matrix(onednn_plan_t *plan, const onednn_kernel_t *ke
                                      .bias = context->bias_tensor,
                                      .has_bias = context->has_bias,
                                      .shape = product->result,
-                                     .result = result_layout(plan, kernel, product, dnnl_f32),
+                                     .result = onednn_product_result(plan, kernel, product, dnnl_f32),
                                      .posts = kernel->posts + folding->posts,
                                      .post_count = kernel->post_count - folding->posts,
                                      .label = "matmul loop"};
