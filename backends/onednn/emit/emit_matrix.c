@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps of kernels/matrix.
-#include "onednn/emit/emit_matrix.h"
-
 #include <math.h>
+
+#include "onednn/emit/emit.h"
+#include "onednn/emit/product.h"
 
 /* Is the first post a sum with a tensor of the result's shape? `sum` is that tensor, in the result's layout.
  */

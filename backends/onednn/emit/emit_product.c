@@ -3,7 +3,7 @@
 // matrix; a constant one is scaled and packed while compiling. Batched products read transposed operands and
 // write transposed results through strides. Products of rank 3 get a leading one: oneDNN's fast kernels know
 // strided batches in rank 4 only.
-#include "onednn/emit/emit_matrix.h"
+#include "onednn/emit/emit.h"
 #include "onednn/emit/product.h"
 
 #include <string.h>
