@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_NAME = 1 << 16 };
+enum { MAX_NAME = 1 << 16, MAX_BYTES = 1 << 30 };
 
 /* ---- places and messages ---- */
 
@@ -52,6 +52,24 @@ const char *cleave_reader_type(const json_t *json) {
     case JSON_NULL: return "null";
   }
   return "something else";
+}
+
+cleave_status_t cleave_reader_parse(const cleave_json_reader_t *reader, const char *what, const char *text,
+                                    size_t length, json_t **out_root) {
+  json_error_t broken;
+  if (length > MAX_BYTES) {
+    return cleave_error_set(reader->error, CLEAVE_ERROR_LIMIT, "%s: %s of %zu bytes is too large",
+                            reader->place, what, length);
+  }
+  *out_root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &broken);
+  if (*out_root != NULL) {
+    return CLEAVE_OK;
+  }
+  for (char *c = broken.text; *c != '\0'; c++) {
+    *c = (unsigned char)*c < 0x20 || (unsigned char)*c >= 0x7f ? '?' : *c;
+  }
+  return cleave_error_set_at(reader->error, CLEAVE_ERROR_FORMAT, reader->place, broken.line, "not JSON: %s",
+                             broken.text);
 }
 
 /* ---- members ---- */

@@ -26,6 +26,11 @@ size_t cleave_reader_enter(cleave_json_reader_t *reader, const char *key, uint32
 void cleave_reader_leave(cleave_json_reader_t *reader, size_t before);
 cleave_status_t cleave_reader_fail(cleave_json_reader_t *reader, const char *format, ...) CLEAVE_PRINTF(2, 3);
 
+/* The text as JSON, for the caller to release; `what` it is for messages: "a plan". Texts of more than 1 GiB
+ * are refused, and objects with a key twice. */
+CLEAVE_MUST_USE cleave_status_t cleave_reader_parse(const cleave_json_reader_t *reader, const char *what,
+                                                    const char *text, size_t length, json_t **out_root);
+
 /* "a list": what a JSON value is. */
 const char *cleave_reader_type(const json_t *json);
 

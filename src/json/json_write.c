@@ -93,18 +93,25 @@ json_t *cleave_json_hash(uint64_t hash) {
   return json_string(text);
 }
 
+cleave_status_t cleave_json_print(json_t *json, size_t flags, cleave_text_t *text, cleave_error_t *error) {
+  char *dump = json == NULL ? NULL : json_dumps(json, flags);
+  if (dump == NULL) {
+    text->failed = true;
+  } else {
+    cleave_text_add(text, dump);
+  }
+  free(dump);
+  json_decref(json);
+  return cleave_text_check(text, error);
+}
+
 /* ---- an item a line ---- */
 
 /* Writes compactly, and frees `json`; NULL makes the text fail. */
 static void write_json(cleave_text_t *text, json_t *json) {
-  char *line = json == NULL ? NULL : json_dumps(json, JSON_COMPACT | JSON_ENCODE_ANY);
-  if (line == NULL) {
-    text->failed = true;
-  } else {
-    cleave_text_add(text, line);
+  if (cleave_json_print(json, JSON_COMPACT | JSON_ENCODE_ANY, text, NULL) != CLEAVE_OK) {
+    text->failed = true; /* found when the whole is written */
   }
-  free(line);
-  json_decref(json);
 }
 
 void cleave_json_write_member(cleave_text_t *text, const char *indent, const char *key, json_t *value,

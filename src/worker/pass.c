@@ -160,29 +160,30 @@ static cleave_status_t set_attribute(void *graph, uint32_t node, const cleave_at
   return ask_only(CLEAVE_FRAME_SET_ATTRIBUTE, &out, message);
 }
 
+/* A step that is numbers and nothing else. */
+static cleave_status_t ask_numbers(uint32_t kind, const uint32_t *numbers, size_t count,
+                                   cleave_message_t *message) {
+  cleave_wire_out_t out = {0};
+  for (size_t k = 0; k < count; k++) {
+    cleave_wire_put_u32(&out, numbers[k]);
+  }
+  return ask_only(kind, &out, message);
+}
+
 static cleave_status_t set_input(void *graph, uint32_t node, uint32_t port, uint32_t value,
                                  cleave_message_t *message) {
-  cleave_wire_out_t out = {0};
   (void)graph;
-  cleave_wire_put_u32(&out, node);
-  cleave_wire_put_u32(&out, port);
-  cleave_wire_put_u32(&out, value);
-  return ask_only(CLEAVE_FRAME_SET_INPUT, &out, message);
+  return ask_numbers(CLEAVE_FRAME_SET_INPUT, (uint32_t[]){node, port, value}, 3, message);
 }
 
 static cleave_status_t replace_uses(void *graph, uint32_t from, uint32_t to, cleave_message_t *message) {
-  cleave_wire_out_t out = {0};
   (void)graph;
-  cleave_wire_put_u32(&out, from);
-  cleave_wire_put_u32(&out, to);
-  return ask_only(CLEAVE_FRAME_REPLACE_USES, &out, message);
+  return ask_numbers(CLEAVE_FRAME_REPLACE_USES, (uint32_t[]){from, to}, 2, message);
 }
 
 static cleave_status_t remove_node(void *graph, uint32_t node, cleave_message_t *message) {
-  cleave_wire_out_t out = {0};
   (void)graph;
-  cleave_wire_put_u32(&out, node);
-  return ask_only(CLEAVE_FRAME_REMOVE_NODE, &out, message);
+  return ask_numbers(CLEAVE_FRAME_REMOVE_NODE, &node, 1, message);
 }
 
 /* ---- the pass ---- */

@@ -110,26 +110,18 @@ static cleave_status_t set_attribute(passing_t *passing, cleave_wire_in_t *in, c
                                  : fail_reading(in);
 }
 
-static cleave_status_t set_input(const cleave_graph_editor_t *editor, cleave_wire_in_t *in,
-                                 cleave_message_t *message) {
-  uint32_t node = cleave_wire_u32(in);
-  uint32_t port = cleave_wire_u32(in);
-  uint32_t value = cleave_wire_u32(in);
-  return cleave_wire_is_done(in) ? editor->set_input(editor->graph, node, port, value, message)
-                                 : fail_reading(in);
-}
-
-static cleave_status_t replace_uses(const cleave_graph_editor_t *editor, cleave_wire_in_t *in,
-                                    cleave_message_t *message) {
-  uint32_t from = cleave_wire_u32(in);
-  uint32_t to = cleave_wire_u32(in);
-  return cleave_wire_is_done(in) ? editor->replace_uses(editor->graph, from, to, message) : fail_reading(in);
-}
-
-static cleave_status_t remove_node(const cleave_graph_editor_t *editor, cleave_wire_in_t *in,
-                                   cleave_message_t *message) {
-  uint32_t node = cleave_wire_u32(in);
-  return cleave_wire_is_done(in) ? editor->remove_node(editor->graph, node, message) : fail_reading(in);
+/* SET_INPUT, REPLACE_USES and REMOVE_NODE are numbers and nothing else. */
+static cleave_status_t do_numbers(const cleave_graph_editor_t *editor, uint32_t kind, cleave_wire_in_t *in,
+                                  cleave_message_t *message) {
+  uint32_t count = kind == CLEAVE_FRAME_SET_INPUT ? 3 : kind == CLEAVE_FRAME_REPLACE_USES ? 2 : 1;
+  uint32_t n[3] = {0};
+  for (uint32_t k = 0; k < count; k++) {
+    n[k] = cleave_wire_u32(in);
+  }
+  return !cleave_wire_is_done(in) ? fail_reading(in)
+         : count == 3             ? editor->set_input(editor->graph, n[0], n[1], n[2], message)
+         : count == 2             ? editor->replace_uses(editor->graph, n[0], n[1], message)
+                                  : editor->remove_node(editor->graph, n[0], message);
 }
 
 static cleave_status_t answer(void *context, uint32_t kind, cleave_wire_in_t *in, cleave_wire_out_t *out,
@@ -143,9 +135,9 @@ static cleave_status_t answer(void *context, uint32_t kind, cleave_wire_in_t *in
     case CLEAVE_FRAME_ADD_CONSTANT: return add_value(passing, false, in, out, message);
     case CLEAVE_FRAME_ADD_NODE: return add_node(passing, in, out, message);
     case CLEAVE_FRAME_SET_ATTRIBUTE: return set_attribute(passing, in, message);
-    case CLEAVE_FRAME_SET_INPUT: return set_input(passing->editor, in, message);
-    case CLEAVE_FRAME_REPLACE_USES: return replace_uses(passing->editor, in, message);
-    case CLEAVE_FRAME_REMOVE_NODE: return remove_node(passing->editor, in, message);
+    case CLEAVE_FRAME_SET_INPUT:
+    case CLEAVE_FRAME_REPLACE_USES:
+    case CLEAVE_FRAME_REMOVE_NODE: return do_numbers(passing->editor, kind, in, message);
     default: return fail_reading(in);
   }
 }

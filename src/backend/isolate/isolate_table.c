@@ -52,7 +52,7 @@ static uint32_t read_counts(reader_t *reader, uint32_t most, uint32_t *out_count
 
 /* ---- what it adds to cleave ---- */
 
-static const cleave_custom_operator_t *read_operator(reader_t *reader, uint32_t number) {
+static const void *read_operator(reader_t *reader, uint32_t number) {
   cleave_isolated_operator_t *op = make(reader, 1, sizeof *op);
   if (op == NULL) {
     return NULL;
@@ -81,7 +81,7 @@ static const cleave_custom_operator_t *read_operator(reader_t *reader, uint32_t 
   return definition;
 }
 
-static const cleave_custom_partitioner_t *read_partitioner(reader_t *reader, uint32_t number) {
+static const void *read_partitioner(reader_t *reader, uint32_t number) {
   cleave_isolated_partitioner_t *partitioner = make(reader, 1, sizeof *partitioner);
   if (partitioner == NULL) {
     return NULL;
@@ -98,7 +98,7 @@ static const cleave_custom_partitioner_t *read_partitioner(reader_t *reader, uin
   return definition;
 }
 
-static const cleave_custom_pass_t *read_pass(reader_t *reader, uint32_t number) {
+static const void *read_pass(reader_t *reader, uint32_t number) {
   cleave_isolated_pass_t *pass = make(reader, 1, sizeof *pass);
   if (pass == NULL) {
     return NULL;
@@ -118,31 +118,16 @@ static bool is_there(reader_t *reader) {
   return cleave_wire_index(reader->in, 2) == 1;
 }
 
-static void read_operators(reader_t *reader, cleave_backend_extensions_t *extensions) {
-  uint32_t sent = read_counts(reader, CLEAVE_MAX_EXTENSIONS, &extensions->operator_count);
-  const cleave_custom_operator_t **list = sent == 0 ? NULL : make(reader, sent, sizeof *list);
+/* The entries that were sent, each as `read_entry` makes it, or NULL for one that is not there. */
+static const void *read_entries(reader_t *reader,
+                                const void *(*read_entry)(reader_t *reader, uint32_t number),
+                                uint32_t *out_count) {
+  uint32_t sent = read_counts(reader, CLEAVE_MAX_EXTENSIONS, out_count);
+  const void **list = sent == 0 ? NULL : make(reader, sent, sizeof *list);
   for (uint32_t k = 0; list != NULL && k < sent && !reader->in->failed; k++) {
-    list[k] = is_there(reader) ? read_operator(reader, k) : NULL;
+    list[k] = is_there(reader) ? read_entry(reader, k) : NULL;
   }
-  extensions->operators = list;
-}
-
-static void read_partitioners(reader_t *reader, cleave_backend_extensions_t *extensions) {
-  uint32_t sent = read_counts(reader, CLEAVE_MAX_EXTENSIONS, &extensions->partitioner_count);
-  const cleave_custom_partitioner_t **list = sent == 0 ? NULL : make(reader, sent, sizeof *list);
-  for (uint32_t k = 0; list != NULL && k < sent && !reader->in->failed; k++) {
-    list[k] = is_there(reader) ? read_partitioner(reader, k) : NULL;
-  }
-  extensions->partitioners = list;
-}
-
-static void read_passes(reader_t *reader, cleave_backend_extensions_t *extensions) {
-  uint32_t sent = read_counts(reader, CLEAVE_MAX_EXTENSIONS, &extensions->pass_count);
-  const cleave_custom_pass_t **list = sent == 0 ? NULL : make(reader, sent, sizeof *list);
-  for (uint32_t k = 0; list != NULL && k < sent && !reader->in->failed; k++) {
-    list[k] = is_there(reader) ? read_pass(reader, k) : NULL;
-  }
-  extensions->passes = list;
+  return list;
 }
 
 static const char *const *read_texts(reader_t *reader, uint32_t most, uint32_t *out_count,
@@ -169,9 +154,9 @@ static void read_extensions(reader_t *reader) {
   }
   extensions->size = read_size(reader, sizeof *extensions);
   if (extensions->size >= sizeof *extensions) {
-    read_operators(reader, extensions);
-    read_partitioners(reader, extensions);
-    read_passes(reader, extensions);
+    extensions->operators = read_entries(reader, read_operator, &extensions->operator_count);
+    extensions->partitioners = read_entries(reader, read_partitioner, &extensions->partitioner_count);
+    extensions->passes = read_entries(reader, read_pass, &extensions->pass_count);
     read_rule_files(reader, extensions);
   }
   reader->isolate->table.extensions = extensions;

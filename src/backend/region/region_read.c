@@ -330,25 +330,6 @@ static cleave_status_t read_all(cleave_region_reader_t *self, json_t *root) {
   return cleave_region_file_check(region, hash, reader->error);
 }
 
-static cleave_status_t parse(cleave_region_reader_t *self, const char *text, size_t length,
-                             json_t **out_root) {
-  json_error_t broken;
-  const char *place = self->region->place;
-  if (length > MAX_BYTES) {
-    return cleave_error_set(self->base.error, CLEAVE_ERROR_LIMIT, "%s: a region of %zu bytes is too large",
-                            place, length);
-  }
-  *out_root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &broken);
-  if (*out_root != NULL) {
-    return CLEAVE_OK;
-  }
-  for (char *c = broken.text; *c != '\0'; c++) {
-    *c = (unsigned char)*c < 0x20 || (unsigned char)*c >= 0x7f ? '?' : *c;
-  }
-  return cleave_error_set_at(self->base.error, CLEAVE_ERROR_FORMAT, place, broken.line, "not JSON: %s",
-                             broken.text);
-}
-
 cleave_status_t cleave_region_json_read(const char *place, const char *text, size_t length,
                                         const char *folder, cleave_region_file_t **out_region,
                                         cleave_error_t *error) {
@@ -367,8 +348,9 @@ cleave_status_t cleave_region_json_read(const char *place, const char *text, siz
                                  .region = region,
                                  .folder = folder};
   region->place = cleave_arena_copy_text(&region->arena, place, strlen(place));
-  cleave_status_t status =
-      region->place == NULL ? cleave_error_out_of_memory(error) : parse(&self, text, length, &root);
+  cleave_status_t status = region->place == NULL
+                               ? cleave_error_out_of_memory(error)
+                               : cleave_reader_parse(&self.base, "a region", text, length, &root);
   if (status == CLEAVE_OK) {
     status = read_all(&self, root);
   }

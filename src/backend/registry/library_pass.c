@@ -23,20 +23,28 @@ typedef struct editing {
   bool has_view;
   bool has_changed;       /* since the view was made */
   bool notes_constants;   /* they are noted as read */
+  cleave_error_t error;   /* of the call at hand */
   cleave_error_t failure; /* that ends the pass */
 } editing_t;
 
 /* ---- outcomes ---- */
 
+/* Begins a function of the editor that changes the graph. */
+static editing_t *begin(void *graph) {
+  editing_t *editing = graph;
+  cleave_error_clear(&editing->error);
+  editing->has_changed = true;
+  return editing;
+}
+
 /* Ends a function of the editor: the library gets the status, and the message without place. */
-static cleave_status_t finish(editing_t *editing, cleave_status_t status, const cleave_error_t *error,
-                              cleave_message_t *message) {
+static cleave_status_t finish(editing_t *editing, cleave_status_t status, cleave_message_t *message) {
   cleave_arena_reset(&editing->scratch);
   if (status == CLEAVE_ERROR_OUT_OF_MEMORY && editing->failure.status == CLEAVE_OK) {
     (void)cleave_error_out_of_memory(&editing->failure);
   }
   if (status != CLEAVE_OK && message != NULL) {
-    (void)snprintf(message->text, sizeof message->text, "%.255s", error->message);
+    (void)snprintf(message->text, sizeof message->text, "%.255s", editing->error.message);
   }
   return status;
 }
@@ -168,10 +176,8 @@ static cleave_status_t do_add_input(editing_t *editing, const char *name, const 
 
 static cleave_status_t add_input(void *graph, const char *name, const cleave_tensor_view_t *type,
                                  uint32_t *out_value, cleave_message_t *message) {
-  editing_t *editing = graph;
-  cleave_error_t error = CLEAVE_ERROR_INIT;
-  editing->has_changed = true;
-  return finish(editing, do_add_input(editing, name, type, out_value, &error), &error, message);
+  editing_t *editing = begin(graph);
+  return finish(editing, do_add_input(editing, name, type, out_value, &editing->error), message);
 }
 
 static cleave_status_t copy_tensor(const editing_t *editing, const cleave_tensor_view_t *view_,
@@ -196,10 +202,8 @@ static cleave_status_t do_add_constant(editing_t *editing, const char *name,
 
 static cleave_status_t add_constant(void *graph, const char *name, const cleave_tensor_view_t *tensor,
                                     uint32_t *out_value, cleave_message_t *message) {
-  editing_t *editing = graph;
-  cleave_error_t error = CLEAVE_ERROR_INIT;
-  editing->has_changed = true;
-  return finish(editing, do_add_constant(editing, name, tensor, out_value, &error), &error, message);
+  editing_t *editing = begin(graph);
+  return finish(editing, do_add_constant(editing, name, tensor, out_value, &editing->error), message);
 }
 
 /* ---- attributes ---- */
@@ -348,53 +352,43 @@ static cleave_status_t do_add_node(editing_t *editing, const cleave_new_node_t *
 
 static cleave_status_t add_node(void *graph, const cleave_new_node_t *node, uint32_t *out_values,
                                 cleave_message_t *message) {
-  editing_t *editing = graph;
-  cleave_error_t error = CLEAVE_ERROR_INIT;
-  editing->has_changed = true;
-  return finish(editing, do_add_node(editing, node, out_values, &error), &error, message);
+  editing_t *editing = begin(graph);
+  return finish(editing, do_add_node(editing, node, out_values, &editing->error), message);
 }
 
 /* ---- changing ---- */
 
 static cleave_status_t set_attribute(void *graph, uint32_t node, const cleave_attribute_view_t *attribute,
                                      cleave_message_t *message) {
-  editing_t *editing = graph;
-  cleave_error_t error = CLEAVE_ERROR_INIT;
+  editing_t *editing = begin(graph);
   cleave_attribute_t own;
-  editing->has_changed = true;
-  cleave_status_t status = read_attribute(editing, attribute, &own, &error);
+  cleave_status_t status = read_attribute(editing, attribute, &own, &editing->error);
   if (status == CLEAVE_OK) {
-    status = cleave_editor_set_attribute(editing->editor, (cleave_node_t){node}, &own, &error);
+    status = cleave_editor_set_attribute(editing->editor, (cleave_node_t){node}, &own, &editing->error);
     release_attributes(&own, 1);
   }
-  return finish(editing, status, &error, message);
+  return finish(editing, status, message);
 }
 
 static cleave_status_t set_input(void *graph, uint32_t node, uint32_t port, uint32_t value,
                                  cleave_message_t *message) {
-  editing_t *editing = graph;
-  cleave_error_t error = CLEAVE_ERROR_INIT;
-  editing->has_changed = true;
-  cleave_status_t status =
-      cleave_editor_set_input(editing->editor, (cleave_node_t){node}, port, value_of_number(value), &error);
-  return finish(editing, status, &error, message);
+  editing_t *editing = begin(graph);
+  cleave_status_t status = cleave_editor_set_input(editing->editor, (cleave_node_t){node}, port,
+                                                   value_of_number(value), &editing->error);
+  return finish(editing, status, message);
 }
 
 static cleave_status_t replace_uses(void *graph, uint32_t from, uint32_t to, cleave_message_t *message) {
-  editing_t *editing = graph;
-  cleave_error_t error = CLEAVE_ERROR_INIT;
-  editing->has_changed = true;
-  cleave_status_t status =
-      cleave_editor_replace_uses(editing->editor, value_of_number(from), value_of_number(to), &error);
-  return finish(editing, status, &error, message);
+  editing_t *editing = begin(graph);
+  cleave_status_t status = cleave_editor_replace_uses(editing->editor, value_of_number(from),
+                                                      value_of_number(to), &editing->error);
+  return finish(editing, status, message);
 }
 
 static cleave_status_t remove_node(void *graph, uint32_t node, cleave_message_t *message) {
-  editing_t *editing = graph;
-  cleave_error_t error = CLEAVE_ERROR_INIT;
-  editing->has_changed = true;
-  cleave_status_t status = cleave_editor_remove_node(editing->editor, (cleave_node_t){node}, &error);
-  return finish(editing, status, &error, message);
+  editing_t *editing = begin(graph);
+  cleave_status_t status = cleave_editor_remove_node(editing->editor, (cleave_node_t){node}, &editing->error);
+  return finish(editing, status, message);
 }
 
 /* ---- the pass ---- */

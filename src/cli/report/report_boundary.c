@@ -8,6 +8,7 @@
 
 #include "base/array.h"
 #include "cli/common/output.h"
+#include "json/json_write.h"
 
 enum { MAX_TOTALS = 24 };
 
@@ -207,31 +208,28 @@ void cleave_report_boundaries(const cleave_boundary_report_t *report) {
 
 /* ---- JSON ---- */
 
-static json_t *text_json(const char *text) {
-  json_t *json = json_string(text);
-  return json != NULL ? json : json_string("(not UTF-8)");
-}
-
 static json_t *group_json(const cleave_boundary_report_t *report, const cleave_boundary_group_t *group) {
   const cleave_graph_t *graph = report->plan->graph;
   const cleave_boundary_edge_t *edge = &report->edges.items[group->example];
   char label[128];
-  json_t *json = json_pack("{s:s, s:s, s:o, s:i, s:i, s:f, s:i}", "side", group->is_input ? "in" : "out",
-                           "cause", cleave_stop_cause_name(group->cause), "reason", text_json(group->reason),
-                           "edges", (int)group->edge_count, "values", (int)group->value_count, "bytes",
-                           group->bytes, "unknown", (int)group->unknown_count);
-  (void)json_object_set_new(json, "value", text_json(cleave_value_name(graph, edge->value)));
+  json_t *json =
+      json_pack("{s:s, s:s, s:o, s:i, s:i, s:f, s:i}", "side", group->is_input ? "in" : "out", "cause",
+                cleave_stop_cause_name(group->cause), "reason", cleave_json_text(group->reason), "edges",
+                (int)group->edge_count, "values", (int)group->value_count, "bytes", group->bytes, "unknown",
+                (int)group->unknown_count);
+  (void)json_object_set_new(json, "value", cleave_json_text(cleave_value_name(graph, edge->value)));
   if (cleave_node_exists(edge->inside)) {
     (void)json_object_set_new(json, "inside",
-                              text_json(cleave_node_label(graph, edge->inside, label, sizeof label)));
+                              cleave_json_text(cleave_node_label(graph, edge->inside, label, sizeof label)));
   }
   if (group->op != NULL) {
-    (void)json_object_set_new(json, "operator", text_json(group->op->name));
+    (void)json_object_set_new(json, "operator", cleave_json_text(group->op->name));
     (void)json_object_set_new(json, "outside",
-                              text_json(cleave_node_label(graph, edge->outside, label, sizeof label)));
+                              cleave_json_text(cleave_node_label(graph, edge->outside, label, sizeof label)));
   }
   if (edge->other != CLEAVE_INDEX_NONE) {
-    (void)json_object_set_new(json, "other_region", text_json(report->plan->regions[edge->other].name));
+    (void)json_object_set_new(json, "other_region",
+                              cleave_json_text(report->plan->regions[edge->other].name));
   }
   return json;
 }
@@ -249,14 +247,14 @@ void cleave_report_boundaries_json(const cleave_boundary_report_t *report, json_
       (void)json_array_append_new(groups, group_json(report, &report->groups.items[g]));
     }
     (void)json_array_append_new(
-        regions, json_pack("{s:o, s:s, s:s, s:s, s:i, s:i, s:o}", "name", text_json(region->name), "backend",
-                           region->backend, "rule", rule->name, "file", rule->file, "line", (int)rule->line,
-                           "nodes", (int)region->node_count, "edges", groups));
+        regions, json_pack("{s:o, s:s, s:s, s:s, s:i, s:i, s:o}", "name", cleave_json_text(region->name),
+                           "backend", region->backend, "rule", rule->name, "file", rule->file, "line",
+                           (int)rule->line, "nodes", (int)region->node_count, "edges", groups));
   }
   for (size_t k = 0; k < report->what_ifs.count; k++) {
     const cleave_what_if_t *what_if = &report->what_ifs.items[k];
     (void)json_array_append_new(
-        what_ifs, json_pack("{s:o, s:s, s:i, s:i, s:i, s:f}", "operator", text_json(what_if->op->name),
+        what_ifs, json_pack("{s:o, s:s, s:i, s:i, s:i, s:f}", "operator", cleave_json_text(what_if->op->name),
                             "domain", what_if->op->domain, "nodes_outside", (int)what_if->node_count,
                             "regions_merged", (int)what_if->merged_count, "regions",
                             (int)what_if->region_count, "bytes_less", what_if->bytes_less));

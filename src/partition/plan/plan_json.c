@@ -4,7 +4,6 @@
 // graph's inputs. One node, value, rule or note a line, so that plans can be compared line by line; each line
 // is written by jansson, and no tree of the whole is built.
 
-#include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
@@ -157,11 +156,9 @@ static void add_notes(writer_t *writer) {
 }
 
 static json_t *graph_json(const cleave_plan_document_t *document) {
-  char hash[17];
-  (void)snprintf(hash, sizeof hash, "%016" PRIx64, document->graph_hash);
   json_t *json = json_object();
   cleave_json_set(&json, "name", cleave_json_text(document->graph_name));
-  cleave_json_set(&json, "hash", cleave_json_text(hash));
+  cleave_json_set(&json, "hash", cleave_json_hash(document->graph_hash));
   cleave_json_set(&json, "nodes", cleave_json_number(document->node_count));
   return json;
 }

@@ -10,7 +10,7 @@
 #include "json/json_attribute.h"
 #include "partition/plan/edits_json.h"
 
-enum { MAX_BYTES = 1 << 30, VERSION = 1 };
+enum { VERSION = 1 };
 
 typedef struct plan_reader {
   cleave_json_reader_t base;
@@ -325,24 +325,6 @@ static cleave_status_t read_all(cleave_json_reader_t *reader, json_t *root) {
                                 &document->note_count);
 }
 
-static cleave_status_t parse(cleave_json_reader_t *reader, const char *text, size_t length,
-                             json_t **out_root) {
-  json_error_t broken;
-  if (length > MAX_BYTES) {
-    return cleave_error_set(reader->error, CLEAVE_ERROR_LIMIT, "%s: a plan of %zu bytes is too large",
-                            reader->place, length);
-  }
-  *out_root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &broken);
-  if (*out_root != NULL) {
-    return CLEAVE_OK;
-  }
-  for (char *c = broken.text; *c != '\0'; c++) {
-    *c = (unsigned char)*c < 0x20 || (unsigned char)*c >= 0x7f ? '?' : *c;
-  }
-  return cleave_error_set_at(reader->error, CLEAVE_ERROR_FORMAT, reader->place, broken.line, "not JSON: %s",
-                             broken.text);
-}
-
 cleave_status_t cleave_plan_document_read(const char *place, const char *text, size_t length,
                                           cleave_plan_document_t **out_document, cleave_error_t *error) {
   *out_document = NULL;
@@ -354,8 +336,9 @@ cleave_status_t cleave_plan_document_read(const char *place, const char *text, s
   plan_reader_t reader = {.base = {.place = place, .arena = &document->arena, .error = error},
                           .document = document};
   document->place = cleave_arena_copy_text(&document->arena, place, strlen(place));
-  cleave_status_t status =
-      document->place == NULL ? cleave_error_out_of_memory(error) : parse(&reader.base, text, length, &root);
+  cleave_status_t status = document->place == NULL
+                               ? cleave_error_out_of_memory(error)
+                               : cleave_reader_parse(&reader.base, "a plan", text, length, &root);
   if (status == CLEAVE_OK) {
     status = read_all(&reader.base, root);
   }

@@ -1,33 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Differences for programs: one JSON object with an entry for each node that moved.
 
-#include <jansson.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "json/json_write.h"
 #include "partition/plan_diff/plan_diff.h"
-
-/* Strings from outside may not be UTF-8; then bytes that are not ASCII are left out. */
-static json_t *text_json(const char *text) {
-  json_t *json = json_string(text);
-  char *copy = json == NULL ? cleave_copy_text(text, strlen(text)) : NULL;
-  for (char *c = copy; c != NULL && *c != '\0'; c++) {
-    *c = (unsigned char)*c < 0x80 ? *c : '?';
-  }
-  if (copy != NULL) {
-    json = json_string(copy);
-  }
-  cleave_free(copy);
-  return json;
-}
 
 static json_t *place_json(const cleave_diff_place_t *place, uint32_t position) {
   if (position == CLEAVE_INDEX_NONE) {
     return json_null();
   }
   return json_pack("{s:I, s:o, s:o, s:o}", "position", (json_int_t)position, "backend",
-                   text_json(place->backend), "region", text_json(place->region), "fusion",
-                   text_json(place->fusion));
+                   cleave_json_text(place->backend), "region", cleave_json_text(place->region), "fusion",
+                   cleave_json_text(place->fusion));
 }
 
 static json_t *nodes_json(const cleave_plan_diff_t *diff) {
@@ -35,9 +18,9 @@ static json_t *nodes_json(const cleave_plan_diff_t *diff) {
   for (uint32_t k = 0; k < diff->node_count; k++) {
     const cleave_diff_node_t *node = &diff->nodes[k];
     (void)json_array_append_new(
-        list, json_pack("{s:o, s:o, s:o, s:o}", "op", text_json(node->op), "name", text_json(node->name),
-                        "before", place_json(&node->place_before, node->before), "after",
-                        place_json(&node->place_after, node->after)));
+        list, json_pack("{s:o, s:o, s:o, s:o}", "op", cleave_json_text(node->op), "name",
+                        cleave_json_text(node->name), "before", place_json(&node->place_before, node->before),
+                        "after", place_json(&node->place_after, node->after)));
   }
   return list;
 }
@@ -45,7 +28,7 @@ static json_t *nodes_json(const cleave_plan_diff_t *diff) {
 static json_t *counts_json(const cleave_plan_rule_t *rule) {
   return rule == NULL ? json_null()
                       : json_pack("{s:I, s:I, s:o}", "made", (json_int_t)rule->matches, "refused",
-                                  (json_int_t)rule->refused, "backend", text_json(rule->backend));
+                                  (json_int_t)rule->refused, "backend", cleave_json_text(rule->backend));
 }
 
 static json_t *rules_json(const cleave_plan_diff_t *diff) {
@@ -54,9 +37,9 @@ static json_t *rules_json(const cleave_plan_diff_t *diff) {
     const cleave_diff_rule_t *entry = &diff->rules[k];
     const cleave_plan_rule_t *rule = entry->after != NULL ? entry->after : entry->before;
     (void)json_array_append_new(
-        list, json_pack("{s:o, s:s, s:o, s:o, s:o}", "name", text_json(rule->name), "kind",
-                        cleave_rule_kind_name(rule->kind), "ruleset", text_json(rule->ruleset), "before",
-                        counts_json(entry->before), "after", counts_json(entry->after)));
+        list, json_pack("{s:o, s:s, s:o, s:o, s:o}", "name", cleave_json_text(rule->name), "kind",
+                        cleave_rule_kind_name(rule->kind), "ruleset", cleave_json_text(rule->ruleset),
+                        "before", counts_json(entry->before), "after", counts_json(entry->after)));
   }
   return list;
 }
@@ -66,8 +49,8 @@ static json_t *shapes_json(const cleave_plan_diff_t *diff) {
   for (uint32_t k = 0; k < diff->shape_count; k++) {
     const cleave_diff_shape_t *shape = &diff->shapes[k];
     (void)json_array_append_new(
-        list, json_pack("{s:o, s:o, s:I, s:I}", "rule", text_json(shape->rule), "operators",
-                        text_json(shape->shape), "before", (json_int_t)shape->before, "after",
+        list, json_pack("{s:o, s:o, s:I, s:I}", "rule", cleave_json_text(shape->rule), "operators",
+                        cleave_json_text(shape->shape), "before", (json_int_t)shape->before, "after",
                         (json_int_t)shape->after));
   }
   return list;
@@ -77,8 +60,8 @@ static json_t *region_list_json(const cleave_document_region_t *const *regions, 
   json_t *list = json_array();
   for (uint32_t k = 0; k < count; k++) {
     (void)json_array_append_new(
-        list, json_pack("{s:o, s:o, s:I}", "name", text_json(regions[k]->name), "backend",
-                        text_json(regions[k]->backend), "nodes", (json_int_t)regions[k]->node_count));
+        list, json_pack("{s:o, s:o, s:I}", "name", cleave_json_text(regions[k]->name), "backend",
+                        cleave_json_text(regions[k]->backend), "nodes", (json_int_t)regions[k]->node_count));
   }
   return list;
 }
@@ -100,9 +83,9 @@ static json_t *settings_json(const cleave_plan_diff_t *diff) {
   for (uint32_t k = 0; k < diff->setting_count; k++) {
     const cleave_diff_setting_t *setting = &diff->settings[k];
     (void)json_array_append_new(
-        list, json_pack("{s:o, s:o, s:o}", "name", text_json(setting->name), "before",
-                        setting->before == NULL ? json_null() : text_json(setting->before), "after",
-                        setting->after == NULL ? json_null() : text_json(setting->after)));
+        list, json_pack("{s:o, s:o, s:o}", "name", cleave_json_text(setting->name), "before",
+                        setting->before == NULL ? json_null() : cleave_json_text(setting->before), "after",
+                        setting->after == NULL ? json_null() : cleave_json_text(setting->after)));
   }
   return list;
 }
@@ -116,12 +99,5 @@ cleave_status_t cleave_plan_diff_print_json(const cleave_plan_diff_t *diff, clea
       (json_int_t)diff->by_name_count, "settings", settings_json(diff), "rules", rules_json(diff), "fusions",
       shapes_json(diff), "regions", regions_json(diff), "moved", (json_int_t)diff->moved_count, "nodes",
       nodes_json(diff));
-  char *line = json == NULL ? NULL : json_dumps(json, JSON_COMPACT);
-  json_decref(json);
-  if (line == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
-  cleave_text_add(text, line);
-  free(line);
-  return cleave_text_check(text, error);
+  return cleave_json_print(json, JSON_COMPACT, text, error);
 }
