@@ -1,14 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 // cleave train: trains the weights of a model on samples.
+#include "base/status.h"
 #include "cli/common/command.h"
 #include "cli/common/output.h"
 #include "cli/training/train_run.h"
+
+/* Of what failed in all processes, the first one tells; what failed in this one alone ends the others. */
+static int fail(const cleave_train_run_t *run, cleave_error_t *error) {
+  const cleave_communicator_t *others = run->communicator;
+  if (others == NULL || !run->is_prepared) {
+    return run->is_silent ? CLEAVE_EXIT_FAILURE : cleave_output_error(error);
+  }
+  cleave_error_t own = CLEAVE_ERROR_INIT;
+  (void)cleave_error_set(&own, error->status, "process %d of %d: %s", (int)others->rank, (int)others->count,
+                         error->message);
+  int status = cleave_output_error(&own);
+  others->abort(others->self, status);
+  return status;
+}
 
 static int run_parsed(cleave_train_run_t *run) {
   cleave_error_t error = CLEAVE_ERROR_INIT;
   int status = CLEAVE_EXIT_OK;
   if (cleave_train_run(run, &error) != CLEAVE_OK) {
-    status = cleave_output_error(&error);
+    status = fail(run, &error);
   }
   cleave_output_progress_end();
   cleave_train_run_deinit(run);
@@ -17,7 +32,7 @@ static int run_parsed(cleave_train_run_t *run) {
 
 /* Long: one table of options. */
 static int run_command(int argc, char **argv) {
-  cleave_train_run_t run = {.checkpoint_epochs = 1};
+  cleave_train_run_t run = {.checkpoint_epochs = 1, .bucket_mb = 25.0};
   cleave_train_defaults(&run.options);
   run.options.rate = -1.0;
   const cleave_option_t options[] = {
@@ -60,7 +75,11 @@ static int run_command(int argc, char **argv) {
        &run.options.final_rate},
       {"warmup", 0, CLEAVE_OPTION_INT, "N", "steps in which the rate rises to its value (default: 0)",
        &run.options.warmup},
-      {"batch", 0, CLEAVE_OPTION_INT, "N", "samples of a step (default: 32)", &run.options.batch},
+      {"batch", 0, CLEAVE_OPTION_INT, "N",
+       "samples of a step, of all processes together if mpirun started several (default: 32)",
+       &run.options.batch},
+      {"bucket", 0, CLEAVE_OPTION_NUMBER, "MB",
+       "gradients that several processes sum in one transfer (default: 25)", &run.bucket_mb},
       {"epochs", 0, CLEAVE_OPTION_INT, "N", "times that all samples are seen (default: 1)",
        &run.options.epochs},
       {"seed", 0, CLEAVE_OPTION_INT, "N",
@@ -84,7 +103,8 @@ static int run_command(int argc, char **argv) {
       {"backend", 0, CLEAVE_OPTION_TEXT, "NAME",
        "without rule files: one region over all that this backend supports", &run.job_options.backend},
       CLEAVE_JOB_SETTINGS(&run.job_options),
-      {"threads", 0, CLEAVE_OPTION_INT, "N", "threads of a step (default: all processors)",
+      {"threads", 0, CLEAVE_OPTION_INT, "N",
+       "threads of a step (default: all processors, divided among the processes of a host)",
        &run.job_options.threads},
       {"output", 'o', CLEAVE_OPTION_TEXT, "OUT.onnx", "file for the trained model, in inference",
        &run.output},

@@ -12,42 +12,6 @@ enum { NAME_SIZE = 1000, HISTORY_COLUMNS = 3 };
 static const char RUN[] = "run";
 static const char HISTORY[] = "history";
 
-typedef struct number {
-  const char *name;
-  double value;
-} number_t;
-
-enum { NUMBERS = 21 };
-
-/* What later steps depend on beside the tensors, the version of this list first. */
-static size_t describe(const cleave_trainer_t *trainer, number_t numbers[NUMBERS]) {
-  const cleave_train_options_t *options = &trainer->options;
-  const number_t all[] = {
-      {"version of the checkpoint", 1},
-      {"number of samples", (double)trainer->samples->count},
-      {"batch", (double)options->batch},
-      {"seed", (double)(options->seed & UINT32_MAX)},
-      {"seed", (double)(options->seed >> 32)},
-      {"order of the samples", options->keep_order ? 1 : 0},
-      {"optimizer", (double)options->optimizer},
-      {"rate", options->rate},
-      {"momentum", options->momentum},
-      {"nesterov", options->nesterov ? 1 : 0},
-      {"beta1", options->beta1},
-      {"beta2", options->beta2},
-      {"epsilon", options->epsilon},
-      {"weight decay", options->weight_decay},
-      {"clip", options->clip},
-      {"schedule", (double)options->schedule},
-      {"step epochs", (double)options->step_epochs},
-      {"step factor", options->step_factor},
-      {"final rate", options->final_rate},
-      {"warmup", (double)options->warmup},
-      {"epochs", options->schedule == CLEAVE_SCHEDULE_COSINE ? (double)options->epochs : 0}};
-  memcpy(numbers, all, sizeof all);
-  return sizeof all / sizeof all[0];
-}
-
 static const char *entry_name(const cleave_train_carried_t *carried, char *buffer, size_t size) {
   static const char *const kinds[] = {"weight", "norm", "state0", "state1"};
   (void)snprintf(buffer, size, "%s/%.900s", kinds[carried->role], carried->name);
@@ -58,8 +22,8 @@ static const char *entry_name(const cleave_train_carried_t *carried, char *buffe
 
 static cleave_status_t make_numbers(const cleave_trainer_t *trainer, cleave_tensor_t **out_run,
                                     cleave_tensor_t **out_history, cleave_error_t *error) {
-  number_t numbers[NUMBERS];
-  const int64_t count = (int64_t)describe(trainer, numbers);
+  cleave_train_number_t numbers[CLEAVE_TRAIN_NUMBERS];
+  const int64_t count = (int64_t)cleave_train_describe(&trainer->options, trainer->samples->count, numbers);
   const int64_t dims[] = {trainer->steps_done, HISTORY_COLUMNS};
   CLEAVE_TRY(cleave_tensor_create(CLEAVE_DTYPE_F64, 1, &count, out_run, error));
   CLEAVE_TRY(cleave_tensor_create(CLEAVE_DTYPE_F64, 2, dims, out_history, error));
@@ -121,9 +85,9 @@ cleave_status_t cleave_trainer_save(const cleave_trainer_t *trainer, const char 
 
 static cleave_status_t check_run(const cleave_trainer_t *trainer, const cleave_npz_t *npz, const char *path,
                                  cleave_error_t *error) {
-  number_t numbers[NUMBERS];
+  cleave_train_number_t numbers[CLEAVE_TRAIN_NUMBERS];
   const cleave_tensor_t *run = cleave_npz_find(npz, RUN);
-  int64_t count = (int64_t)describe(trainer, numbers);
+  int64_t count = (int64_t)cleave_train_describe(&trainer->options, trainer->samples->count, numbers);
   if (run == NULL || run->dtype != CLEAVE_DTYPE_F64 || run->rank != 1 || run->count != count) {
     return cleave_error_set_at(error, CLEAVE_ERROR_FORMAT, path, 0,
                                "expected a checkpoint of training, found another archive");
@@ -203,7 +167,7 @@ static cleave_status_t take_over(cleave_trainer_t *trainer, const cleave_npz_t *
   return CLEAVE_OK;
 }
 
-cleave_status_t cleave_trainer_resume(cleave_trainer_t *trainer, const char *path, cleave_error_t *error) {
+static cleave_status_t resume(cleave_trainer_t *trainer, const char *path, cleave_error_t *error) {
   cleave_npz_t npz = {0};
   cleave_status_t status = cleave_npz_read(path, true, &npz, error);
   if (status == CLEAVE_OK) {
@@ -220,4 +184,9 @@ cleave_status_t cleave_trainer_resume(cleave_trainer_t *trainer, const char *pat
   }
   cleave_npz_deinit(&npz);
   return status;
+}
+
+cleave_status_t cleave_trainer_resume(cleave_trainer_t *trainer, const char *path, cleave_error_t *error) {
+  cleave_status_t status = trainer->rank == 0 ? resume(trainer, path, error) : CLEAVE_OK;
+  return trainer->options.communicator == NULL ? status : cleave_train_share_state(trainer, status, error);
 }

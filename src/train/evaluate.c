@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "ops/attribute_view.h"
-#include "train/form.h"
+#include "train/nodes/form.h"
 #include "train/trainer_internal.h"
 
 // ---- the program ----
@@ -147,7 +147,7 @@ static cleave_status_t add_up(const cleave_trainer_t *trainer, int64_t rows, sum
   CLEAVE_TRY(cleave_session_output(trainer->evaluation.session, 0, &loss, error));
   int64_t count = cleave_view_element_count(&loss);
   if (trainer->loss.kind != CLEAVE_TRAIN_LOSS_VALUE) {
-    count = count / trainer->options.batch * rows;
+    count = count / trainer->batch * rows;
   }
   for (int64_t k = 0; k < count; k++) {
     sums->loss += element(&loss, k);
@@ -165,14 +165,16 @@ static cleave_status_t add_up(const cleave_trainer_t *trainer, int64_t rows, sum
 
 // ---- runs ----
 
-/* Minibatch after minibatch, in the order of the samples. The last one is filled up with its last sample. */
+/* Minibatch after minibatch, in the order of the samples, by turns with other processes. The last one is
+ * filled up with its last sample. */
 static cleave_status_t run(const cleave_trainer_t *trainer, const cleave_train_feeds_t *feeds,
                            const cleave_samples_t *samples, sums_t *sums, cleave_error_t *error) {
-  int64_t batch = trainer->options.batch;
+  int64_t batch = trainer->batch;
   bool is_whole = trainer->loss.kind == CLEAVE_TRAIN_LOSS_VALUE;
   int64_t *rows = cleave_allocate((size_t)batch, sizeof *rows);
   cleave_status_t status = rows == NULL ? cleave_error_out_of_memory(error) : CLEAVE_OK;
-  for (int64_t first = 0; first < samples->count && status == CLEAVE_OK; first += batch) {
+  for (int64_t first = trainer->rank * batch; first < samples->count && status == CLEAVE_OK;
+       first += trainer->ranks * batch) {
     int64_t count = samples->count - first < batch ? samples->count - first : batch;
     if (count < batch && is_whole) {
       break;
@@ -192,14 +194,26 @@ static cleave_status_t run(const cleave_trainer_t *trainer, const cleave_train_f
   return status;
 }
 
+/* Over all processes. */
+static cleave_status_t sum_up(const cleave_communicator_t *communicator, sums_t *sums,
+                              cleave_error_t *error) {
+  int64_t counts[] = {sums->losses, sums->labels, sums->right};
+  CLEAVE_TRY(cleave_communicator_sum(communicator, CLEAVE_DTYPE_F64, &sums->loss, 1, error));
+  CLEAVE_TRY(cleave_communicator_sum(communicator, CLEAVE_DTYPE_I64, counts, 3, error));
+  sums->losses = counts[0];
+  sums->labels = counts[1];
+  sums->right = counts[2];
+  return CLEAVE_OK;
+}
+
 static cleave_status_t check_samples(const cleave_trainer_t *trainer, const cleave_train_feeds_t *feeds,
                                      const cleave_samples_t *samples, cleave_error_t *error) {
-  if (trainer->loss.kind == CLEAVE_TRAIN_LOSS_VALUE && samples->count < trainer->options.batch) {
+  if (trainer->loss.kind == CLEAVE_TRAIN_LOSS_VALUE && samples->count < trainer->batch) {
     return cleave_error_set_at(
         error, CLEAVE_ERROR_INVALID_ARGUMENT, samples->path, 0,
         "%lld samples do not fill one minibatch of %lld, which the loss of the model is "
         "of",
-        (long long)samples->count, (long long)trainer->options.batch);
+        (long long)samples->count, (long long)trainer->batch);
   }
   return trainer->loss.kind == CLEAVE_TRAIN_LOSS_CROSS_ENTROPY
              ? cleave_train_check_labels(&feeds->items[feeds->input_count], samples, trainer->loss.classes,
@@ -222,9 +236,12 @@ cleave_status_t cleave_trainer_evaluate(cleave_trainer_t *trainer, const cleave_
     status = run(trainer, &feeds, samples, &sums, error);
   }
   cleave_train_feeds_deinit(&feeds);
+  if (status == CLEAVE_OK && trainer->options.communicator != NULL) {
+    status = sum_up(trainer->options.communicator, &sums, error);
+  }
   CLEAVE_TRY(status);
   bool is_whole = trainer->loss.kind == CLEAVE_TRAIN_LOSS_VALUE;
-  int64_t batch = trainer->options.batch;
+  int64_t batch = trainer->batch;
   *out_evaluation =
       (cleave_evaluation_t){.size = sizeof *out_evaluation,
                             .samples = is_whole ? samples->count / batch * batch : samples->count,

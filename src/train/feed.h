@@ -3,7 +3,7 @@
 #ifndef CLEAVE_TRAIN_FEED_H
 #define CLEAVE_TRAIN_FEED_H
 
-#include "train/loss.h"
+#include "train/nodes/loss.h"
 #include "train/samples.h"
 
 /* One input of the step. Its first dimension is the batch. */

@@ -19,7 +19,8 @@ void cleave_train_defaults(cleave_train_options_t *out_options) {
                                           .step_epochs = 30,
                                           .step_factor = 0.1,
                                           .batch = 32,
-                                          .epochs = 1};
+                                          .epochs = 1,
+                                          .bucket_bytes = INT64_C(25) << 20};
 }
 
 // ---- ranges ----
@@ -57,7 +58,8 @@ cleave_status_t cleave_train_check_options(const cleave_train_options_t *options
                             {"step epochs", (double)options->step_epochs, 1, 1e9, false},
                             {"warmup", (double)options->warmup, 0, 1e12, false},
                             {"batch", (double)options->batch, 1, 1e9, false},
-                            {"epochs", (double)options->epochs, 1, 1e9, false}};
+                            {"epochs", (double)options->epochs, 1, 1e9, false},
+                            {"bucket", (double)options->bucket_bytes, 1, 1e15, false}};
   for (size_t k = 0; k < sizeof ranges / sizeof ranges[0]; k++) {
     if (!is_inside(&ranges[k])) {
       return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
@@ -87,6 +89,36 @@ cleave_status_t cleave_train_copy_options(const cleave_train_options_t *options,
   out_options->rules = NULL;
   out_options->session = NULL;
   return good ? CLEAVE_OK : cleave_error_out_of_memory(error);
+}
+
+// ---- what a run is ----
+
+size_t cleave_train_describe(const cleave_train_options_t *options, int64_t sample_count,
+                             cleave_train_number_t numbers[CLEAVE_TRAIN_NUMBERS]) {
+  const cleave_train_number_t all[] = {
+      {"version of the checkpoint", 1},
+      {"number of samples", (double)sample_count},
+      {"batch", (double)options->batch},
+      {"seed", (double)(options->seed & UINT32_MAX)},
+      {"seed", (double)(options->seed >> 32)},
+      {"order of the samples", options->keep_order ? 1 : 0},
+      {"optimizer", (double)options->optimizer},
+      {"rate", options->rate},
+      {"momentum", options->momentum},
+      {"nesterov", options->nesterov ? 1 : 0},
+      {"beta1", options->beta1},
+      {"beta2", options->beta2},
+      {"epsilon", options->epsilon},
+      {"weight decay", options->weight_decay},
+      {"clip", options->clip},
+      {"schedule", (double)options->schedule},
+      {"step epochs", (double)options->step_epochs},
+      {"step factor", options->step_factor},
+      {"final rate", options->final_rate},
+      {"warmup", (double)options->warmup},
+      {"epochs", options->schedule == CLEAVE_SCHEDULE_COSINE ? (double)options->epochs : 0}};
+  memcpy(numbers, all, sizeof all);
+  return sizeof all / sizeof all[0];
 }
 
 // ---- the rate ----

@@ -17,6 +17,18 @@ CLEAVE_MUST_USE cleave_status_t cleave_train_copy_options(const cleave_train_opt
                                                           cleave_train_options_t *out_options,
                                                           cleave_error_t *error);
 
+/* A number that identifies a run. */
+typedef struct cleave_train_number {
+  const char *name;
+  double value;
+} cleave_train_number_t;
+
+enum { CLEAVE_TRAIN_NUMBERS = 21 };
+
+/* What later steps depend on beside tensors, the version of this list first. Returns how many there are. */
+size_t cleave_train_describe(const cleave_train_options_t *options, int64_t sample_count,
+                             cleave_train_number_t numbers[CLEAVE_TRAIN_NUMBERS]);
+
 /* The learning rate of a step, from 0, as cleave_schedule_t says. */
 double cleave_train_rate(const cleave_train_options_t *options, int64_t step, int64_t steps_per_epoch);
 

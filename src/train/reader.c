@@ -14,12 +14,14 @@ __extension__ typedef unsigned __int128 product_t;
 typedef struct slot {
   void **data;  /* by feed, then by drop */
   int64_t step; /* that it holds; -1: none */
+  int64_t labels;
 } slot_t;
 
 struct cleave_train_reader {
   const cleave_train_plan_t *plan;
   slot_t slots[SLOTS];
   int64_t *order; /* rows of an epoch */
+  void *others;   /* labels of another process, while they are counted */
   int64_t epoch;  /* of `order`; -1: none */
   pthread_t thread;
   bool has_thread;
@@ -64,25 +66,43 @@ static void make_order(cleave_train_reader_t *reader, int64_t epoch) {
   reader->epoch = epoch;
 }
 
-static void fill_mask(const cleave_train_drop_t *drop, uint64_t seed, uint8_t *mask) {
+/* `first`: number of the first element in the mask of the whole minibatch. */
+static void fill_mask(const cleave_train_drop_t *drop, uint64_t seed, int64_t first, uint8_t *mask) {
   uint64_t least = (uint64_t)(drop->ratio * 18446744073709551616.0);
   for (int64_t k = 0; k < drop->count; k++) {
-    mask[k] = mix(seed + (uint64_t)k) >= least ? 1 : 0;
+    mask[k] = mix(seed + (uint64_t)(first + k)) >= least ? 1 : 0;
   }
+}
+
+/* Of a whole minibatch, part by part. */
+static int64_t count_labels(cleave_train_reader_t *reader, const int64_t *rows) {
+  const cleave_train_plan_t *plan = reader->plan;
+  const int64_t *labels = reader->others;
+  int64_t count = 0;
+  for (int32_t r = 0; plan->labels != NULL && r < plan->ranks; r++) {
+    cleave_train_feed_fill(plan->labels, rows + r * plan->batch, plan->batch, reader->others);
+    for (int64_t k = 0; k < plan->batch * plan->labels->row; k++) {
+      count += labels[k] != CLEAVE_TRAIN_IGNORED ? 1 : 0;
+    }
+  }
+  return count;
 }
 
 static void fill(cleave_train_reader_t *reader, slot_t *slot, int64_t step) {
   const cleave_train_plan_t *plan = reader->plan;
-  int64_t per_epoch = plan->samples->count / plan->batch;
+  int64_t whole = plan->batch * plan->ranks;
+  int64_t per_epoch = plan->samples->count / whole;
   make_order(reader, step / per_epoch);
-  const int64_t *rows = reader->order + step % per_epoch * plan->batch;
+  const int64_t *all_rows = reader->order + step % per_epoch * whole;
+  const int64_t *rows = all_rows + plan->rank * plan->batch;
   for (uint32_t k = 0; k < plan->feeds->count; k++) {
     cleave_train_feed_fill(&plan->feeds->items[k], rows, plan->batch, slot->data[k]);
   }
   for (uint32_t k = 0; k < plan->drop_count; k++) {
     uint64_t seed = cleave_hash_combine(cleave_hash_combine(plan->seed, (uint64_t)step + 1), k);
-    fill_mask(&plan->drops[k], seed, slot->data[plan->feeds->count + k]);
+    fill_mask(&plan->drops[k], seed, plan->rank * plan->drops[k].count, slot->data[plan->feeds->count + k]);
   }
+  slot->labels = count_labels(reader, all_rows);
   slot->step = step;
 }
 
@@ -113,7 +133,7 @@ static void want(cleave_train_reader_t *reader, int64_t step) {
   (void)pthread_cond_broadcast(&reader->changed);
 }
 
-void *const *cleave_train_reader_take(cleave_train_reader_t *reader, int64_t step) {
+void *const *cleave_train_reader_take(cleave_train_reader_t *reader, int64_t step, int64_t *out_labels) {
   slot_t *slot = &reader->slots[step % SLOTS];
   (void)pthread_mutex_lock(&reader->lock);
   want(reader, step);
@@ -121,6 +141,7 @@ void *const *cleave_train_reader_take(cleave_train_reader_t *reader, int64_t ste
     (void)pthread_cond_wait(&reader->changed, &reader->lock);
   }
   want(reader, step + 1);
+  *out_labels = slot->labels;
   (void)pthread_mutex_unlock(&reader->lock);
   return slot->data;
 }
@@ -149,7 +170,9 @@ static cleave_status_t start(cleave_train_reader_t *reader, cleave_error_t *erro
     CLEAVE_TRY(make_slot(reader->plan, &reader->slots[k], error));
   }
   reader->order = cleave_allocate((size_t)reader->plan->samples->count, sizeof *reader->order);
-  if (reader->order == NULL) {
+  reader->others =
+      reader->plan->labels == NULL ? NULL : cleave_allocate_aligned(reader->plan->labels->bytes + 1);
+  if (reader->order == NULL || (reader->plan->labels != NULL && reader->others == NULL)) {
     return cleave_error_out_of_memory(error);
   }
   int code = pthread_create(&reader->thread, NULL, read_ahead, reader);
@@ -202,5 +225,6 @@ void cleave_train_reader_destroy(cleave_train_reader_t *reader) {
   (void)pthread_mutex_destroy(&reader->lock);
   (void)pthread_cond_destroy(&reader->changed);
   cleave_free(reader->order);
+  cleave_free(reader->others);
   cleave_free(reader);
 }

@@ -17,7 +17,10 @@ typedef struct cleave_train_plan {
   const cleave_samples_t *samples;
   const cleave_train_drop_t *drops;
   uint32_t drop_count;
-  int64_t batch;
+  int64_t batch; /* of this process: its part of `ranks` that a step takes together */
+  int32_t rank;
+  int32_t ranks;
+  const cleave_train_feed_t *labels; /* of the feeds: counted; or NULL */
   uint64_t seed;
   bool keep_order;
 } cleave_train_plan_t;
@@ -31,7 +34,8 @@ CLEAVE_MUST_USE cleave_status_t cleave_train_reader_create(const cleave_train_pl
 void cleave_train_reader_destroy(cleave_train_reader_t *reader);
 
 /* The data of step `step`, from 0, by feed and then by drop: valid until the next call. Steps that follow
- * each other are there without waiting; any other step is read anew. */
-void *const *cleave_train_reader_take(cleave_train_reader_t *reader, int64_t step);
+ * each other are there without waiting; any other step is read anew. *out_labels: how many labels of the
+ * whole minibatch, that of all processes, count. */
+void *const *cleave_train_reader_take(cleave_train_reader_t *reader, int64_t step, int64_t *out_labels);
 
 #endif /* CLEAVE_TRAIN_READER_H */

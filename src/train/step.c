@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The graph of a step. Its inputs, in order: those of the model, the loss's array, running statistics, masks
-// of Dropout, weights, their states, numbers. Its outputs: the loss, the norm, and what comes of statistics,
-// weights and states.
+// The graph of a step. Its inputs, in order: those of the model, the loss's array, the share of the loss,
+// running statistics, masks of Dropout, weights, their states, numbers. Its outputs: the loss, the norm, and
+// what comes of statistics, weights and states. With other processes, loss, statistics and gradients are
+// summed: the graph is cut there.
 #include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 #include "ops/attribute_view.h"
 #include "runtime/model/model.h"
 #include "runtime/model/model_gradient.h"
-#include "train/form.h"
+#include "train/nodes/form.h"
 #include "train/trainer_internal.h"
 
 static const char LOSS_NAME[] = "training loss";
@@ -25,6 +26,11 @@ typedef struct making {
   uint32_t first_norm;      /* input */
   uint32_t first_weight;    /* input */
   CLEAVE_ARRAY(cleave_train_weight_t) weights;
+  cleave_graph_t *graph;     /* the whole step */
+  cleave_value_t loss_value; /* output of the step */
+  cleave_value_t *norm_next; /* by norm: outputs of the step */
+  uint32_t *buckets;         /* by weight: of its gradient */
+  cleave_train_sums_t sums;
 } making_t;
 
 // ---- which weights ----
@@ -110,6 +116,10 @@ static cleave_status_t make_backward(making_t *making, cleave_error_t *error) {
       .loss = LOSS_NAME, .open = true, .list = cleave_rule_files_list(making->trainer->rules)};
   CLEAVE_TRY(cleave_train_start_graph(making->trainer, false, &making->loss, &graph, error));
   making->trainer->loss = making->loss;
+  making->trainer->share_input = CLEAVE_INDEX_NONE;
+  if (cleave_value_exists(making->loss.share)) {
+    making->trainer->share_input = (uint32_t)graph->inputs.count - 1;
+  }
   cleave_status_t status = to_training(making, graph, error);
   if (status != CLEAVE_OK) {
     cleave_graph_destroy(graph);
@@ -178,63 +188,95 @@ static cleave_status_t add_update(making_t *making, cleave_graph_t *graph, cleav
   return status;
 }
 
+/* What forward and backward leave: loss, statistics, gradients; summed, if there are other processes. */
+static cleave_status_t list_results(making_t *making, cleave_error_t *error) {
+  cleave_graph_t *graph = making->graph;
+  size_t norms = making->form.norms.count;
+  making->norm_next = cleave_allocate(norms + 1, sizeof *making->norm_next);
+  if (making->norm_next == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  making->loss_value = cleave_graph_output(graph, making->output_count);
+  for (size_t k = 0; k < norms; k++) {
+    making->norm_next[k] = cleave_graph_output(graph, making->output_count + 1 + k);
+  }
+  CLEAVE_TRY(add_weights(making, graph, error));
+  making->buckets = cleave_allocate_zeroed(making->weights.count + 1, sizeof *making->buckets);
+  if (making->buckets == NULL) {
+    return cleave_error_out_of_memory(error);
+  }
+  making->sums.processes = making->trainer->ranks;
+  making->sums.exchange = &making->trainer->exchange;
+  making->sums.loss = &making->loss_value;
+  making->sums.norms = making->norm_next;
+  making->sums.norm_count = norms;
+  making->sums.weights = making->weights.items;
+  making->sums.weight_count = making->weights.count;
+  making->sums.buckets = making->buckets;
+  return making->trainer->options.communicator == NULL ? CLEAVE_OK
+                                                       : cleave_train_add_sums(graph, &making->sums, error);
+}
+
+static void add_output(cleave_train_cut_t *cut, cleave_value_t *outputs, uint32_t *buckets,
+                       cleave_value_t value, uint32_t bucket) {
+  outputs[cut->output_count] = value;
+  buckets[cut->output_count++] = bucket;
+}
+
 /* The outputs of the step: loss, norm, then those of `carried` in order. */
-static cleave_status_t list_outputs(const making_t *making, const cleave_graph_t *graph, cleave_value_t norm,
-                                    cleave_value_t *outputs, size_t *out_count) {
-  size_t count = 0;
+static void list_outputs(const making_t *making, cleave_value_t norm, cleave_train_cut_t *cut,
+                         cleave_value_t *outputs, uint32_t *buckets) {
   uint32_t states = cleave_train_state_count(making->trainer->options.optimizer);
-  outputs[count++] = cleave_graph_output(graph, making->output_count);
-  outputs[count++] = norm;
+  add_output(cut, outputs, buckets, making->loss_value, CLEAVE_INDEX_NONE);
+  add_output(cut, outputs, buckets, norm, CLEAVE_INDEX_NONE);
   for (size_t k = 0; k < making->form.norms.count; k++) {
-    outputs[count++] = cleave_graph_output(graph, making->output_count + 1 + k);
+    add_output(cut, outputs, buckets, making->norm_next[k], CLEAVE_INDEX_NONE);
   }
   for (size_t k = 0; k < making->weights.count; k++) {
-    outputs[count++] = making->weights.items[k].next;
+    add_output(cut, outputs, buckets, making->weights.items[k].next, making->buckets[k]);
   }
   for (uint32_t s = 0; s < states; s++) {
     for (size_t k = 0; k < making->weights.count; k++) {
-      outputs[count++] = making->weights.items[k].next_state[s];
+      add_output(cut, outputs, buckets, making->weights.items[k].next_state[s], making->buckets[k]);
     }
   }
-  *out_count = count;
-  return CLEAVE_OK;
+}
+
+static cleave_status_t make_parts(making_t *making, cleave_value_t norm, cleave_error_t *error) {
+  size_t most = 2 + making->form.norms.count + (1 + CLEAVE_TRAIN_STATES) * making->weights.count;
+  cleave_value_t *outputs = cleave_allocate(most, sizeof *outputs);
+  uint32_t *buckets = cleave_allocate(most, sizeof *buckets);
+  cleave_train_cut_t cut = {.graph = making->graph,
+                            .origin = making->backward,
+                            .outputs = outputs,
+                            .buckets = buckets,
+                            .sums = making->sums.items.items};
+  cleave_status_t status = CLEAVE_OK;
+  if (outputs == NULL || buckets == NULL) {
+    status = cleave_error_out_of_memory(error);
+  } else {
+    list_outputs(making, norm, &cut, outputs, buckets);
+    status = cleave_train_make_parts(making->trainer, &cut, error);
+  }
+  cleave_free(outputs);
+  cleave_free(buckets);
+  return status;
 }
 
 static cleave_status_t make_program(making_t *making, cleave_error_t *error) {
-  cleave_graph_t *graph = NULL;
-  cleave_graph_t *step = NULL;
   cleave_value_t norm = CLEAVE_VALUE_NONE;
-  size_t count = 0;
-  CLEAVE_TRY(cleave_graph_copy(cleave_model_graph(making->backward), &graph, error));
-  cleave_status_t status = add_weights(making, graph, error);
-  if (status == CLEAVE_OK) {
-    status = add_update(making, graph, &norm, error);
-  }
-  size_t most = 2 + making->form.norms.count + (1 + CLEAVE_TRAIN_STATES) * making->weights.count;
-  cleave_value_t *outputs = cleave_allocate(most, sizeof *outputs);
-  if (status == CLEAVE_OK && outputs == NULL) {
-    status = cleave_error_out_of_memory(error);
-  }
-  if (status == CLEAVE_OK) {
-    status = list_outputs(making, graph, norm, outputs, &count);
-  }
-  if (status == CLEAVE_OK) {
-    status = cleave_train_take_outputs(graph, outputs, count, &step, error);
-  } else {
-    cleave_graph_destroy(graph);
-  }
-  cleave_free(outputs);
-  CLEAVE_TRY(status);
-  return cleave_train_compile_take(making->trainer, step, making->backward, &making->trainer->step, error);
+  CLEAVE_TRY(cleave_graph_copy(cleave_model_graph(making->backward), &making->graph, error));
+  CLEAVE_TRY(list_results(making, error));
+  CLEAVE_TRY(add_update(making, making->graph, &norm, error));
+  return make_parts(making, norm, error);
 }
 
 // ---- what is carried ----
 
 static cleave_status_t fill_buffers(cleave_train_carried_t *carried, const cleave_tensor_t *constant,
-                                    const cleave_port_t *port, cleave_error_t *error) {
+                                    const cleave_tensor_view_t *type, cleave_error_t *error) {
   for (int k = 0; k < 2; k++) {
-    CLEAVE_TRY(cleave_tensor_create(port->tensor.dtype, port->tensor.rank, port->tensor.dims,
-                                    &carried->buffers[k], error));
+    CLEAVE_TRY(cleave_tensor_create(type->dtype, type->rank, type->dims, &carried->buffers[k], error));
   }
   if (constant != NULL) {
     memcpy(carried->buffers[0]->data, constant->data, constant->bytes);
@@ -271,9 +313,7 @@ static cleave_status_t carry(making_t *making, const cleave_graph_t *source, uin
   const cleave_tensor_t *constant = NULL;
   cleave_train_carried_t carried = {
       .role = role, .input = input, .output = 2 + (uint32_t)trainer->carried.count};
-  cleave_port_t port;
-  CLEAVE_TRY(cleave_model_input(trainer->step.model, input, &port, error));
-  name = name != NULL ? name : port.name;
+  name = name != NULL ? name : cleave_value_name(making->graph, making->graph->inputs.items[input]);
   carried.name = cleave_arena_copy_text(&trainer->arena, name, strlen(name));
   if (carried.name == NULL) {
     return cleave_error_out_of_memory(error);
@@ -283,7 +323,8 @@ static cleave_status_t carry(making_t *making, const cleave_graph_t *source, uin
   }
   CLEAVE_TRY(cleave_array_reserve(&trainer->carried, 1, error));
   cleave_array_push_reserved(&trainer->carried, carried);
-  return fill_buffers(&trainer->carried.items[trainer->carried.count - 1], constant, &port, error);
+  return fill_buffers(&trainer->carried.items[trainer->carried.count - 1], constant,
+                      &trainer->input_views[input], error);
 }
 
 static cleave_status_t carry_all(making_t *making, const cleave_graph_t *source, cleave_error_t *error) {
@@ -318,19 +359,19 @@ cleave_status_t cleave_train_make_step(cleave_trainer_t *trainer, cleave_error_t
   cleave_status_t status = make(&making, error);
   cleave_train_form_deinit(&making.form);
   cleave_array_free(&making.weights);
+  cleave_array_free(&making.sums.items);
+  cleave_free(making.norm_next);
+  cleave_free(making.buckets);
+  cleave_graph_destroy(making.graph);
   cleave_model_release(making.forward);
   cleave_model_release(making.backward);
   return status;
 }
 
-cleave_status_t cleave_train_point(cleave_trainer_t *trainer, cleave_error_t *error) {
-  cleave_session_t *session = trainer->step.session;
+void cleave_train_point(cleave_trainer_t *trainer) {
   for (size_t k = 0; k < trainer->carried.count; k++) {
     const cleave_train_carried_t *carried = &trainer->carried.items[k];
-    cleave_tensor_view_t now = cleave_tensor_view(carried->buffers[trainer->now]);
-    cleave_tensor_view_t next = cleave_tensor_view(carried->buffers[1 - trainer->now]);
-    CLEAVE_TRY(cleave_session_set_input(session, carried->input, &now, error));
-    CLEAVE_TRY(cleave_session_set_output(session, carried->output, &next, CLEAVE_REQUEST_WRITE, error));
+    trainer->input_views[carried->input] = cleave_tensor_view(carried->buffers[trainer->now]);
+    trainer->output_views[carried->output] = cleave_tensor_view(carried->buffers[1 - trainer->now]);
   }
-  return CLEAVE_OK;
 }

@@ -8,7 +8,7 @@
 #include "runtime/model/model.h"
 #include "runtime/model/model_gradient.h"
 #include "runtime/model/model_internal.h"
-#include "train/form.h"
+#include "train/nodes/form.h"
 #include "train/trainer_internal.h"
 
 // ---- making ----
@@ -50,27 +50,43 @@ static cleave_status_t finish_loss(cleave_trainer_t *trainer, cleave_error_t *er
     return CLEAVE_OK;
   }
   cleave_train_feed_t *feed = &trainer->feeds.items[trainer->feeds.input_count];
-  cleave_port_t port;
-  CLEAVE_TRY(cleave_model_input(trainer->step.model, feed->input, &port, error));
-  CLEAVE_TRY(cleave_train_feed_set_type(feed, port.tensor.dtype, trainer->samples, error));
+  cleave_dtype_t dtype = trainer->input_views[feed->input].dtype;
+  CLEAVE_TRY(cleave_train_feed_set_type(feed, dtype, trainer->samples, error));
   return trainer->loss.kind == CLEAVE_TRAIN_LOSS_CROSS_ENTROPY
              ? cleave_train_check_labels(feed, trainer->samples, trainer->loss.classes, error)
              : CLEAVE_OK;
 }
 
-static cleave_status_t set_scalars(cleave_trainer_t *trainer, cleave_error_t *error) {
+static void set_scalars(cleave_trainer_t *trainer) {
   for (uint32_t k = 0; k < CLEAVE_TRAIN_SCALARS; k++) {
-    const cleave_tensor_view_t view = {
-        .size = sizeof view, .dtype = CLEAVE_DTYPE_F64, .data = &trainer->scalars[k]};
-    CLEAVE_TRY(cleave_session_set_input(trainer->step.session, trainer->first_scalar + k, &view, error));
+    trainer->input_views[trainer->first_scalar + k].data = &trainer->scalars[k];
   }
-  return CLEAVE_OK;
+  if (trainer->share_input != CLEAVE_INDEX_NONE) {
+    trainer->input_views[trainer->share_input].data = &trainer->share;
+  }
+}
+
+/* How many processes train together, and what this one takes of a minibatch. */
+static cleave_status_t set_processes(cleave_trainer_t *trainer, cleave_error_t *error) {
+  const cleave_communicator_t *communicator = trainer->options.communicator;
+  trainer->ranks = communicator == NULL ? 1 : communicator->count;
+  trainer->rank = communicator == NULL ? 0 : communicator->rank;
+  trainer->batch = trainer->options.batch / trainer->ranks;
+  trainer->exchange.communicator = communicator;
+  trainer->exchange.limit = (size_t)trainer->options.bucket_bytes;
+  return trainer->options.batch % trainer->ranks == 0
+             ? CLEAVE_OK
+             : cleave_error_set(
+                   error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                   "batch: expected a multiple of the %d processes that train together, found %lld",
+                   (int)trainer->ranks, (long long)trainer->options.batch);
 }
 
 static cleave_status_t set_options(cleave_trainer_t *trainer, const cleave_model_t *model,
                                    const cleave_train_options_t *options, cleave_error_t *error) {
   CLEAVE_TRY(cleave_train_check_options(options, error));
   CLEAVE_TRY(cleave_train_copy_options(options, &trainer->arena, &trainer->options, error));
+  CLEAVE_TRY(set_processes(trainer, error));
   trainer->session_options = options->session != NULL
                                  ? *options->session
                                  : (cleave_session_options_t){.size = sizeof trainer->session_options};
@@ -85,22 +101,33 @@ static cleave_status_t set_options(cleave_trainer_t *trainer, const cleave_model
                                 &trainer->rules, error);
 }
 
+/* The feed whose labels decide what the mean of a cross entropy is over; NULL if this process trains alone.
+ */
+static const cleave_train_feed_t *find_labels(const cleave_trainer_t *trainer) {
+  bool are_counted =
+      trainer->loss.kind == CLEAVE_TRAIN_LOSS_CROSS_ENTROPY && trainer->share_input != CLEAVE_INDEX_NONE;
+  return are_counted ? &trainer->feeds.items[trainer->feeds.input_count] : NULL;
+}
+
 static cleave_status_t make(cleave_trainer_t *trainer, cleave_model_t *model,
                             const cleave_train_options_t *options, cleave_error_t *error) {
   CLEAVE_TRY(set_options(trainer, model, options, error));
   trainer->loss = cleave_train_loss_of(&trainer->options);
   CLEAVE_TRY(make_base(trainer, model, error));
   CLEAVE_TRY(cleave_train_feeds_init(&trainer->feeds, trainer->base, trainer->samples, trainer->loss.array,
-                                     options->batch, error));
+                                     trainer->batch, error));
   CLEAVE_TRY(bind(trainer, error));
   CLEAVE_TRY(cleave_train_make_step(trainer, error));
   CLEAVE_TRY(finish_loss(trainer, error));
-  CLEAVE_TRY(set_scalars(trainer, error));
+  set_scalars(trainer);
   trainer->plan = (cleave_train_plan_t){.feeds = &trainer->feeds,
                                         .samples = trainer->samples,
                                         .drops = trainer->drops.items,
                                         .drop_count = (uint32_t)trainer->drops.count,
-                                        .batch = trainer->options.batch,
+                                        .batch = trainer->batch,
+                                        .rank = trainer->rank,
+                                        .ranks = trainer->ranks,
+                                        .labels = find_labels(trainer),
                                         .seed = trainer->options.seed,
                                         .keep_order = trainer->options.keep_order};
   return cleave_train_reader_create(&trainer->plan, &trainer->reader, error);
@@ -115,7 +142,13 @@ cleave_status_t cleave_trainer_create(cleave_model_t *model, const cleave_sample
     return cleave_error_out_of_memory(error);
   }
   trainer->samples = samples;
-  cleave_status_t status = make(trainer, model, options, error);
+  trainer->options.communicator = options->communicator;
+  cleave_status_t status =
+      options->communicator == NULL ? CLEAVE_OK : cleave_communicator_check(options->communicator, error);
+  if (status == CLEAVE_OK) {
+    status = make(trainer, model, options, error);
+    status = options->communicator == NULL ? status : cleave_train_agree(trainer, status, error);
+  }
   if (status != CLEAVE_OK) {
     cleave_trainer_destroy(trainer);
     return status;
@@ -129,7 +162,7 @@ void cleave_trainer_destroy(cleave_trainer_t *trainer) {
     return;
   }
   cleave_train_reader_destroy(trainer->reader);
-  cleave_train_program_deinit(&trainer->step);
+  cleave_train_parts_deinit(trainer);
   cleave_train_program_deinit(&trainer->evaluation);
   for (uint32_t k = 0; k < trainer->feeds.count && trainer->evaluation_data != NULL; k++) {
     cleave_free(trainer->evaluation_data[k]);
@@ -185,31 +218,23 @@ cleave_status_t cleave_trainer_history(const cleave_trainer_t *trainer, int64_t 
   return CLEAVE_OK;
 }
 
-static cleave_status_t feed(cleave_trainer_t *trainer, cleave_error_t *error) {
-  void *const *data = cleave_train_reader_take(trainer->reader, trainer->steps_done);
-  cleave_session_t *session = trainer->step.session;
+static void feed(cleave_trainer_t *trainer) {
+  int64_t labels = 0;
+  void *const *data = cleave_train_reader_take(trainer->reader, trainer->steps_done, &labels);
   for (uint32_t k = 0; k < trainer->feeds.count; k++) {
-    cleave_tensor_view_t view = trainer->feeds.items[k].type;
-    view.data = data[k];
-    CLEAVE_TRY(cleave_session_set_input(session, trainer->feeds.items[k].input, &view, error));
+    trainer->input_views[trainer->feeds.items[k].input].data = data[k];
   }
   for (uint32_t k = 0; k < trainer->drops.count; k++) {
-    cleave_port_t port;
-    CLEAVE_TRY(cleave_model_input(trainer->step.model, trainer->first_mask + k, &port, error));
-    port.tensor.data = data[trainer->feeds.count + k];
-    CLEAVE_TRY(cleave_session_set_input(session, trainer->first_mask + k, &port.tensor, error));
+    trainer->input_views[trainer->first_mask + k].data = data[trainer->feeds.count + k];
   }
-  return CLEAVE_OK;
+  trainer->share = 1.0 / (double)(trainer->plan.labels != NULL ? labels : trainer->ranks);
 }
 
-static cleave_status_t read_number(const cleave_trainer_t *trainer, uint32_t output, double *out_number,
-                                   cleave_error_t *error) {
-  cleave_tensor_view_t view;
-  CLEAVE_TRY(cleave_session_output(trainer->step.session, output, &view, error));
-  *out_number = view.dtype == CLEAVE_DTYPE_F64   ? *(const double *)view.data
-                : view.dtype == CLEAVE_DTYPE_F32 ? (double)*(const float *)view.data
-                                                 : (double)cleave_f16_to_f32(*(const uint16_t *)view.data);
-  return CLEAVE_OK;
+static double read_number(const cleave_trainer_t *trainer, uint32_t output) {
+  const cleave_tensor_view_t *view = &trainer->output_views[output];
+  return view->dtype == CLEAVE_DTYPE_F64   ? *(const double *)view->data
+         : view->dtype == CLEAVE_DTYPE_F32 ? (double)*(const float *)view->data
+                                           : (double)cleave_f16_to_f32(*(const uint16_t *)view->data);
 }
 
 cleave_status_t cleave_trainer_step(cleave_trainer_t *trainer, cleave_train_step_t *out_step,
@@ -222,11 +247,11 @@ cleave_status_t cleave_trainer_step(cleave_trainer_t *trainer, cleave_train_step
   CLEAVE_TRY(cleave_array_reserve(&trainer->history, 1, error));
   record.rate = cleave_train_rate(&trainer->options, step, trainer->steps_per_epoch);
   cleave_train_scalars(&trainer->options, step, record.rate, trainer->scalars);
-  CLEAVE_TRY(feed(trainer, error));
-  CLEAVE_TRY(cleave_train_point(trainer, error));
-  CLEAVE_TRY(cleave_session_run(trainer->step.session, error));
-  CLEAVE_TRY(read_number(trainer, 0, &record.loss, error));
-  CLEAVE_TRY(read_number(trainer, 1, &record.norm, error));
+  feed(trainer);
+  cleave_train_point(trainer);
+  CLEAVE_TRY(cleave_train_run_parts(trainer, error));
+  record.loss = read_number(trainer, CLEAVE_TRAIN_LOSS);
+  record.norm = read_number(trainer, CLEAVE_TRAIN_GRADIENT_NORM);
   trainer->now = 1 - trainer->now;
   trainer->steps_done++;
   cleave_array_push_reserved(&trainer->history, record);
@@ -295,14 +320,46 @@ cleave_status_t cleave_trainer_export(const cleave_trainer_t *trainer, const cha
   return status;
 }
 
-cleave_model_t *cleave_trainer_step_model(const cleave_trainer_t *trainer) {
-  return trainer->step.model;
+// ---- for looking at ----
+
+/* Number `number` of the parts with nodes. */
+static const cleave_train_program_t *find_part(const cleave_trainer_t *trainer, uint32_t number) {
+  for (size_t k = 0; k < trainer->parts.count; k++) {
+    if (trainer->parts.items[k].exists && number-- == 0) {
+      return &trainer->parts.items[k].program;
+    }
+  }
+  return NULL;
 }
 
-const cleave_plan_t *cleave_trainer_step_plan(const cleave_trainer_t *trainer) {
-  return trainer->step.plan;
+uint32_t cleave_trainer_part_count(const cleave_trainer_t *trainer) {
+  uint32_t count = 0;
+  for (size_t k = 0; k < trainer->parts.count; k++) {
+    count += trainer->parts.items[k].exists ? 1 : 0;
+  }
+  return count;
 }
 
-cleave_session_t *cleave_trainer_step_session(const cleave_trainer_t *trainer) {
-  return trainer->step.session;
+cleave_model_t *cleave_trainer_part_model(const cleave_trainer_t *trainer, uint32_t part) {
+  return find_part(trainer, part)->model;
+}
+
+const cleave_plan_t *cleave_trainer_part_plan(const cleave_trainer_t *trainer, uint32_t part) {
+  return find_part(trainer, part)->plan;
+}
+
+cleave_session_t *cleave_trainer_part_session(const cleave_trainer_t *trainer, uint32_t part) {
+  return find_part(trainer, part)->session;
+}
+
+void cleave_trainer_communication(const cleave_trainer_t *trainer,
+                                  cleave_train_communication_t *out_communication) {
+  const cleave_exchange_t *exchange = &trainer->exchange;
+  *out_communication =
+      (cleave_train_communication_t){.size = sizeof *out_communication,
+                                     .buckets = (uint32_t)exchange->buckets.count,
+                                     .bytes = cleave_exchange_bytes(exchange),
+                                     .steps = exchange->buckets.count > 0 ? trainer->exchange_steps : 0,
+                                     .going_ms = (double)exchange->going_ns * 1e-6,
+                                     .waited_ms = (double)exchange->waited_ns * 1e-6};
 }

@@ -4,9 +4,10 @@
 #define CLEAVE_TRAIN_TRAINER_INTERNAL_H
 
 #include "base/array.h"
+#include "distributed/exchange.h"
+#include "train/nodes/sums.h"
 #include "train/options.h"
 #include "train/reader.h"
-#include "train/update.h"
 
 /* What a step reads in one buffer and writes, changed, to another: weights, their state, running statistics.
  */
@@ -24,12 +25,36 @@ typedef struct cleave_train_carried {
   cleave_tensor_t *buffers[2];
 } cleave_train_carried_t;
 
+/* The first outputs of a step: loss and norm. */
+enum { CLEAVE_TRAIN_LOSS, CLEAVE_TRAIN_GRADIENT_NORM, CLEAVE_TRAIN_RESULTS };
+
 /* A graph that is compiled. */
 typedef struct cleave_train_program {
   cleave_model_t *model;
   cleave_plan_t *plan;
   cleave_session_t *session;
 } cleave_train_program_t;
+
+/* A part of a step. Inputs and outputs are views of the trainer's, which say where their values are now. */
+typedef struct cleave_train_part {
+  cleave_train_program_t program;
+  const cleave_tensor_view_t **inputs; /* of the program, in order */
+  const cleave_tensor_view_t **outputs;
+  uint32_t input_count;
+  uint32_t output_count;
+  CLEAVE_ARRAY(uint32_t) waits; /* buckets whose sums it reads */
+  bool exists;                  /* it has nodes */
+} cleave_train_part_t;
+
+/* The graph of a whole step, and where it is cut. */
+typedef struct cleave_train_cut {
+  const cleave_graph_t *graph;
+  cleave_model_t *origin;         /* as for cleave_model_create_sharing_take */
+  const cleave_value_t *outputs;  /* loss, norm, carried */
+  const uint32_t *buckets;        /* by output: that it is updated with; CLEAVE_INDEX_NONE: the last */
+  const cleave_train_sum_t *sums; /* in the order of the exchange's items */
+  uint32_t output_count;
+} cleave_train_cut_t;
 
 typedef struct cleave_train_record {
   double loss;
@@ -47,12 +72,22 @@ struct cleave_trainer {
   const cleave_samples_t *samples;
   cleave_train_feeds_t feeds;
   cleave_train_loss_t loss;
-  /* the step; outputs: loss, norm, carried */
-  cleave_train_program_t step;
+  int32_t rank; /* among those that train together */
+  int32_t ranks;
+  int64_t batch; /* samples of a step in this process */
+  /* the step; its outputs: loss, norm, carried */
+  CLEAVE_ARRAY(cleave_train_part_t) parts;
+  cleave_tensor_view_t *input_views; /* by input of the whole step */
+  cleave_tensor_view_t *output_views;
+  CLEAVE_ARRAY(cleave_tensor_t *) between; /* values that parts leave to later ones, and results */
+  cleave_exchange_t exchange;              /* without buckets if this process trains alone */
+  int64_t exchange_steps;
   CLEAVE_ARRAY(cleave_train_carried_t) carried;
   CLEAVE_ARRAY(cleave_train_drop_t) drops;
   uint32_t first_mask; /* input */
   uint32_t first_scalar;
+  uint32_t share_input; /* CLEAVE_INDEX_NONE: this process trains alone */
+  double share;         /* what the loss of this process is multiplied by */
   double scalars[CLEAVE_TRAIN_SCALARS];
   uint32_t now; /* which of the buffers has the values of now */
   /* evaluation; outputs: loss, scores */
@@ -80,8 +115,23 @@ CLEAVE_MUST_USE cleave_status_t cleave_train_start_graph(cleave_trainer_t *train
 
 /* step.c: the step's program, and what it carries, with the buffers filled. */
 CLEAVE_MUST_USE cleave_status_t cleave_train_make_step(cleave_trainer_t *trainer, cleave_error_t *error);
-/* Makes the session read the buffers of now and write the others. */
-CLEAVE_MUST_USE cleave_status_t cleave_train_point(cleave_trainer_t *trainer, cleave_error_t *error);
+/* Makes the step read the buffers of now and write the others. */
+void cleave_train_point(cleave_trainer_t *trainer);
+
+/* parts.c: makes the parts of a step, and runs them: sums of buckets start behind the parts that complete
+ * them. */
+CLEAVE_MUST_USE cleave_status_t cleave_train_make_parts(cleave_trainer_t *trainer,
+                                                        const cleave_train_cut_t *cut, cleave_error_t *error);
+CLEAVE_MUST_USE cleave_status_t cleave_train_run_parts(cleave_trainer_t *trainer, cleave_error_t *error);
+void cleave_train_parts_deinit(cleave_trainer_t *trainer);
+
+/* together.c, with other processes. All have made a trainer, or one failed, and then all fail: so also if
+ * what they made is not the same. */
+CLEAVE_MUST_USE cleave_status_t cleave_train_agree(const cleave_trainer_t *trainer, cleave_status_t status,
+                                                   cleave_error_t *error);
+/* All get the history and what is carried from the first one, whose status it is. */
+CLEAVE_MUST_USE cleave_status_t cleave_train_share_state(cleave_trainer_t *trainer, cleave_status_t status,
+                                                         cleave_error_t *error);
 
 /* graphs.c: a graph of the same nodes with other outputs; `graph` is destroyed, whatever happens. */
 CLEAVE_MUST_USE cleave_status_t cleave_train_take_outputs(cleave_graph_t *graph,

@@ -16,13 +16,34 @@ static json_t *number(double value) {
   return isfinite(value) ? json_real(value) : json_string(isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
 }
 
+/* Of all parts of a step. */
+typedef struct parts {
+  unsigned count;
+  size_t nodes;
+  unsigned fusions;
+  unsigned regions;
+} parts_t;
+
+static parts_t add_up(const cleave_trainer_t *trainer) {
+  parts_t sum = {.count = (unsigned)cleave_trainer_part_count(trainer)};
+  for (unsigned k = 0; k < sum.count; k++) {
+    const cleave_plan_t *plan = cleave_trainer_part_plan(trainer, k);
+    sum.nodes += cleave_model_graph(cleave_trainer_part_model(trainer, k))->live_node_count;
+    sum.fusions += (unsigned)plan->fusion_count;
+    sum.regions += (unsigned)plan->region_count;
+  }
+  return sum;
+}
+
 static void flush(void) {
   (void)fflush(stdout);
 }
 
 void cleave_train_report_start(const cleave_train_run_t *run) {
-  const cleave_plan_t *plan = cleave_trainer_step_plan(run->trainer);
-  size_t nodes = cleave_model_graph(cleave_trainer_step_model(run->trainer))->live_node_count;
+  if (run->is_silent) {
+    return;
+  }
+  parts_t parts = add_up(run->trainer);
   long long per_epoch = (long long)cleave_trainer_steps_per_epoch(run->trainer);
   long long steps = (long long)cleave_trainer_step_count(run->trainer);
   long long done = (long long)cleave_trainer_steps_done(run->trainer);
@@ -32,8 +53,8 @@ void cleave_train_report_start(const cleave_train_run_t *run) {
                                     "samples", (json_int_t)cleave_samples_count(samples), "held_out",
                                     (json_int_t)(run->held == NULL ? 0 : cleave_samples_count(run->held)),
                                     "steps_per_epoch", (json_int_t)per_epoch, "steps", (json_int_t)steps,
-                                    "steps_done", (json_int_t)done, "nodes", (json_int_t)nodes, "fusions",
-                                    (int)plan->fusion_count, "regions", (int)plan->region_count, "make_ms",
+                                    "steps_done", (json_int_t)done, "nodes", (json_int_t)parts.nodes,
+                                    "fusions", (int)parts.fusions, "regions", (int)parts.regions, "make_ms",
                                     run->make_ms));
     return;
   }
@@ -46,14 +67,23 @@ void cleave_train_report_start(const cleave_train_run_t *run) {
   if (done > 0) {
     cleave_print("; %lld are done", done);
   }
-  cleave_print("\na step: %zu nodes, %u fusions, %u regions; made in %.0f ms\n\n", nodes,
-               (unsigned)plan->fusion_count, (unsigned)plan->region_count, run->make_ms);
+  if (run->communicator != NULL) {
+    cleave_print("; %d processes", (int)run->communicator->count);
+  }
+  cleave_print("\na step: %zu nodes, %u fusions, %u regions", parts.nodes, parts.fusions, parts.regions);
+  if (parts.count > 1) {
+    cleave_print(", in %u parts", parts.count);
+  }
+  cleave_print("; made in %.0f ms\n\n", run->make_ms);
   cleave_print("  %5s  %8s  %10s  %10s  %10s  %10s  %8s  %8s\n", "epoch", "steps", "loss", "gradient", "rate",
                "held out", "accuracy", "ms/step");
   flush();
 }
 
 void cleave_train_report_step(const cleave_train_run_t *run, const cleave_train_step_t *step) {
+  if (run->is_silent) {
+    return;
+  }
   if (run->json && run->each_step) {
     cleave_run_watch_line(json_pack("{s:s, s:I, s:I, s:o, s:o, s:f}", "event", "step", "step",
                                     (json_int_t)step->step, "epoch", (json_int_t)step->epoch, "loss",
@@ -67,6 +97,9 @@ void cleave_train_report_step(const cleave_train_run_t *run, const cleave_train_
 }
 
 void cleave_train_report_epoch(const cleave_train_run_t *run, const cleave_train_epoch_t *epoch) {
+  if (run->is_silent) {
+    return;
+  }
   const cleave_evaluation_t *evaluation = &epoch->evaluation;
   cleave_output_progress_end();
   if (run->json) {
@@ -100,7 +133,34 @@ void cleave_train_report_epoch(const cleave_train_run_t *run, const cleave_train
   flush();
 }
 
+void cleave_train_report_communication(const cleave_train_run_t *run) {
+  cleave_train_communication_t sums;
+  cleave_trainer_communication(run->trainer, &sums);
+  if (run->is_silent || sums.steps == 0) {
+    return;
+  }
+  double going = sums.going_ms / (double)sums.steps;
+  double waited = sums.waited_ms / (double)sums.steps;
+  double hidden = going > waited ? 1.0 - waited / going : 0.0;
+  if (run->json) {
+    cleave_run_watch_line(json_pack("{s:s, s:i, s:i, s:I, s:f, s:f, s:f}", "event", "communication",
+                                    "processes", (int)run->communicator->count, "buckets", (int)sums.buckets,
+                                    "bytes", (json_int_t)sums.bytes, "going_ms", going, "waited_ms", waited,
+                                    "hidden", hidden));
+    return;
+  }
+  char bytes[32];
+  cleave_print(
+      "sums over %d processes: %s in %u bucket%s, under way for %.2f ms of a step, of which %.2f ms "
+      "nothing was computed (%.0f %% hidden)\n",
+      (int)run->communicator->count, cleave_output_bytes((double)sums.bytes, bytes, sizeof bytes),
+      (unsigned)sums.buckets, sums.buckets == 1 ? "" : "s", going, waited, 100.0 * hidden);
+}
+
 void cleave_train_report_saved(const cleave_train_run_t *run, const char *what, const char *path) {
+  if (run->is_silent) {
+    return;
+  }
   if (run->json) {
     cleave_run_watch_line(json_pack("{s:s, s:s, s:s}", "event", "saved", "what", what, "path", path));
   } else {

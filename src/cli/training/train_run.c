@@ -7,7 +7,9 @@
 #include "cli/common/common.h"
 #include "cli/training/train_picture.h"
 #include "cli/training/train_report.h"
+#include "distributed/communicator.h"
 #include "system/clock.h"
+#include "system/threads.h"
 #include "tools/profile/profile.h"
 
 // ---- options ----
@@ -64,6 +66,10 @@ int cleave_train_run_check(cleave_train_run_t *run) {
     return cleave_arguments_fail("train", "option '--checkpoint': expected a file.npz, found '%s'",
                                  run->checkpoint);
   }
+  if (!(run->bucket_mb > 0.0 && run->bucket_mb <= 1e6)) {
+    return cleave_arguments_fail(
+        "train", "option '--bucket': expected a number of MB greater than 0, found %g", run->bucket_mb);
+  }
   if (run->checkpoint_epochs < 1) {
     return cleave_arguments_fail("train", "option '--checkpoint-epochs': expected 1 or more");
   }
@@ -86,6 +92,16 @@ static cleave_status_t open_samples(cleave_train_run_t *run, cleave_error_t *err
   return cleave_samples_slice(run->all, count - held, held, &run->held, error);
 }
 
+/* Processes on one host share its processors, unless the command line says how many threads each has. */
+static int32_t choose_threads(const cleave_train_run_t *run) {
+  int32_t local = run->communicator == NULL ? 0 : run->communicator->local_count;
+  if (run->job_options.threads > 0 || local < 2) {
+    return (int32_t)run->job_options.threads;
+  }
+  int32_t share = cleave_threads_available() / local;
+  return share > 0 ? share : 1;
+}
+
 /* Rule files, and the settings that are not those of the model script. */
 static cleave_status_t make_trainer(cleave_train_run_t *run, cleave_rule_source_t *sources,
                                     cleave_setting_t *settings, cleave_error_t *error) {
@@ -93,7 +109,7 @@ static cleave_status_t make_trainer(cleave_train_run_t *run, cleave_rule_source_
   cleave_session_options_t session = cleave_common_session();
   cleave_partition_request_t request = {
       .size = sizeof request, .sources = sources, .settings = settings, .backend = run->job_options.backend};
-  session.threads = (int32_t)run->job_options.threads;
+  session.threads = choose_threads(run);
   session.profile = run->profile != NULL;
   for (size_t k = 0; k < run->job_options.rules.count; k++) {
     sources[request.source_count++].path = run->job_options.rules.items[k];
@@ -103,6 +119,8 @@ static cleave_status_t make_trainer(cleave_train_run_t *run, cleave_rule_source_
       settings[request.setting_count++] = run->job.settings.items[k];
     }
   }
+  options.communicator = run->communicator;
+  options.bucket_bytes = (int64_t)(run->bucket_mb * 1048576.0) + 1;
   options.rules = &request;
   options.session = &session;
   options.weights = run->weights.items;
@@ -112,10 +130,42 @@ static cleave_status_t make_trainer(cleave_train_run_t *run, cleave_rule_source_
                                &run->trainer, error);
 }
 
-static cleave_status_t prepare(cleave_train_run_t *run, cleave_error_t *error) {
+/* What each process does for itself. */
+static cleave_status_t load(cleave_train_run_t *run, cleave_error_t *error) {
   run->job_options.script_seed = run->seed;
   CLEAVE_TRY(cleave_job_load(&run->job, &run->job_options, error));
-  CLEAVE_TRY(open_samples(run, error));
+  return open_samples(run, error);
+}
+
+/* All processes fail, if one does. */
+static cleave_status_t agree(const cleave_train_run_t *run, cleave_status_t status, cleave_error_t *error) {
+  return run->communicator == NULL ? status : cleave_communicator_agree(run->communicator, status, error);
+}
+
+/* FILE, or for one of several parts FILE.K with the extension behind. */
+static cleave_status_t save_plan(const cleave_train_run_t *run, uint32_t part, cleave_error_t *error) {
+  const cleave_plan_t *plan = cleave_trainer_part_plan(run->trainer, part);
+  const char *dot = strrchr(run->plan, '.');
+  cleave_text_t path = {0};
+  if (cleave_trainer_part_count(run->trainer) == 1 || dot == NULL) {
+    return cleave_plan_save(plan, run->plan, 0, error);
+  }
+  cleave_text_format(&path, "%.*s.%u%s", (int)(dot - run->plan), run->plan, (unsigned)part + 1, dot);
+  cleave_status_t status = cleave_plan_save(plan, cleave_text_get(&path), 0, error);
+  cleave_text_deinit(&path);
+  return status;
+}
+
+static cleave_status_t save_plans(const cleave_train_run_t *run, cleave_error_t *error) {
+  uint32_t count = run->plan == NULL || run->is_silent ? 0 : cleave_trainer_part_count(run->trainer);
+  for (uint32_t k = 0; k < count; k++) {
+    CLEAVE_TRY(save_plan(run, k, error));
+  }
+  return CLEAVE_OK;
+}
+
+static cleave_status_t prepare(cleave_train_run_t *run, cleave_error_t *error) {
+  CLEAVE_TRY(agree(run, load(run, error), error));
   uint64_t start = cleave_clock_now();
   cleave_rule_source_t *sources = cleave_allocate_zeroed(run->job_options.rules.count + 1, sizeof *sources);
   cleave_setting_t *settings = cleave_allocate_zeroed(run->job.settings.count + 1, sizeof *settings);
@@ -125,9 +175,7 @@ static cleave_status_t prepare(cleave_train_run_t *run, cleave_error_t *error) {
   cleave_free(settings);
   CLEAVE_TRY(status);
   run->make_ms = cleave_clock_ms(start, cleave_clock_now());
-  if (run->plan != NULL) {
-    CLEAVE_TRY(cleave_plan_save(cleave_trainer_step_plan(run->trainer), run->plan, 0, error));
-  }
+  CLEAVE_TRY(agree(run, save_plans(run, error), error));
   return run->resume == NULL ? CLEAVE_OK : cleave_trainer_resume(run->trainer, run->resume, error);
 }
 
@@ -141,7 +189,7 @@ static cleave_status_t finish_epoch(cleave_train_run_t *run, cleave_train_epoch_
   }
   cleave_train_report_epoch(run, epoch);
   CLEAVE_ARRAY_PUSH(&run->epochs, *epoch, error);
-  if (run->checkpoint != NULL && (is_last || epoch->epoch % run->checkpoint_epochs == 0)) {
+  if (run->checkpoint != NULL && !run->is_silent && (is_last || epoch->epoch % run->checkpoint_epochs == 0)) {
     CLEAVE_TRY(cleave_trainer_save(run->trainer, run->checkpoint, error));
   }
   return CLEAVE_OK;
@@ -178,6 +226,10 @@ static cleave_status_t train(cleave_train_run_t *run, cleave_error_t *error) {
 // ---- what is left ----
 
 static cleave_status_t save_all(cleave_train_run_t *run, cleave_error_t *error) {
+  cleave_train_report_communication(run);
+  if (run->is_silent) {
+    return CLEAVE_OK;
+  }
   if (run->checkpoint != NULL) {
     cleave_train_report_saved(run, "checkpoint", run->checkpoint);
   }
@@ -190,15 +242,18 @@ static cleave_status_t save_all(cleave_train_run_t *run, cleave_error_t *error) 
     cleave_train_report_saved(run, "picture", run->picture);
   }
   if (run->profile != NULL) {
-    CLEAVE_TRY(cleave_profile_write_trace(run->profile, cleave_trainer_step_session(run->trainer),
-                                          cleave_trainer_step_plan(run->trainer), error));
+    CLEAVE_TRY(cleave_profile_write_trace(run->profile, cleave_trainer_part_session(run->trainer, 0),
+                                          cleave_trainer_part_plan(run->trainer, 0), error));
     cleave_train_report_saved(run, "trace of the last step", run->profile);
   }
   return CLEAVE_OK;
 }
 
 cleave_status_t cleave_train_run(cleave_train_run_t *run, cleave_error_t *error) {
+  CLEAVE_TRY(cleave_communicator_open(&run->communicator, error));
+  run->is_silent = run->communicator != NULL && run->communicator->rank > 0;
   CLEAVE_TRY(prepare(run, error));
+  run->is_prepared = true;
   cleave_train_report_start(run);
   CLEAVE_TRY(train(run, error));
   return save_all(run, error);
@@ -211,4 +266,5 @@ void cleave_train_run_deinit(cleave_train_run_t *run) {
   cleave_samples_destroy(run->all);
   cleave_job_deinit(&run->job);
   cleave_array_free(&run->epochs);
+  cleave_communicator_close(run->communicator);
 }

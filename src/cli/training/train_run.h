@@ -40,7 +40,11 @@ typedef struct cleave_train_run {
   const char *profile; /* file for a trace of a step, or NULL */
   bool each_step;      /* JSON: a line for each step */
   bool json;
+  double bucket_mb;
   /* the run */
+  cleave_communicator_t *communicator; /* NULL: mpirun did not start this process */
+  bool is_silent;                      /* another process prints and writes */
+  bool is_prepared;                    /* what fails from here on, others do not know of */
   cleave_job_t job;
   cleave_samples_t *all;
   cleave_samples_t *part; /* of `all`, if some of it is held out */
@@ -52,7 +56,8 @@ typedef struct cleave_train_run {
 
 /* Turns names of options into numbers. The exit status; an error is printed. */
 int cleave_train_run_check(cleave_train_run_t *run);
-/* Trains, evaluates, saves, and prints as it goes. */
+/* Trains, evaluates, saves, and prints as it goes; together with the other processes if mpirun started them.
+ */
 CLEAVE_MUST_USE cleave_status_t cleave_train_run(cleave_train_run_t *run, cleave_error_t *error);
 void cleave_train_run_deinit(cleave_train_run_t *run);
 

@@ -10,12 +10,19 @@
  * same run gives the same losses, and a run that goes on from a checkpoint gives those that it would have
  * given without the break, to the bit.
  *
+ * Several processes (cleave/distributed.h) train one model together: each takes its share of every minibatch,
+ * gradients are summed over all while backward still goes on, and each makes the same update. Losses, norms
+ * and weights are those of one process up to rounding, as sums over the samples are made in another order,
+ * and the same in all processes, to the bit. BatchNormalization in training is the exception: it normalizes
+ * by the statistics of the process's own share, and the running ones become the mean over the processes.
+ *
  * Errors, ownership and threads are as cleave/cleave.h says: one trainer from one thread at a time.
  */
 #ifndef CLEAVE_TRAIN_H
 #define CLEAVE_TRAIN_H
 
 #include "cleave/cleave.h"
+#include "cleave/distributed.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -103,6 +110,10 @@ typedef struct cleave_train_options {
   /* How the step is partitioned, and gradients in the place of cleave's own; NULL: every node on its own. */
   const cleave_partition_request_t *rules;
   const cleave_session_options_t *session; /* may be NULL */
+  /* The processes that train together; NULL: this one alone. It must outlive the trainer. `batch` is what all
+   * of them take in a step, a multiple of their number. They have the same model, samples and options. */
+  const cleave_communicator_t *communicator;
+  int64_t bucket_bytes; /* gradients that are summed in one transfer; 26214400 */
 } cleave_train_options_t;
 
 /* The defaults that are named above, the rest zero: a loss and a rate are still to be set. */
@@ -110,6 +121,10 @@ void cleave_train_defaults(cleave_train_options_t *out_options);
 
 /* ---- training ------------------------------------------------------------------------------------- */
 
+/* With a communicator, all processes call the functions that make a trainer, do a step, evaluate and resume,
+ * in the same order. If making or resuming fails in one of them, it fails in all, with the error of the
+ * first. If a step or an evaluation fails in one, the others may wait for it: end them all (`abort` of the
+ * communicator). */
 typedef struct cleave_trainer cleave_trainer_t;
 
 /* Builds and compiles a step for `options->batch` samples. Each input of the model takes the array of its
@@ -174,19 +189,38 @@ CLEAVE_MUST_USE cleave_status_t cleave_trainer_export(const cleave_trainer_t *tr
                                                       int32_t opset, cleave_error_t *error);
 
 /* All that later steps depend on, as an .npz file, which is replaced as a whole: the weights by their names
- * ("weight/NAME", "norm/NAME", "state0/NAME", ...), the history, and what identifies the run. */
+ * ("weight/NAME", "norm/NAME", "state0/NAME", ...), the history, and what identifies the run. One process of
+ * several is enough: all have the same. */
 CLEAVE_MUST_USE cleave_status_t cleave_trainer_save(const cleave_trainer_t *trainer, const char *path,
                                                     cleave_error_t *error);
 /* Goes on from such a file. More epochs than before are allowed; the optimizer and its numbers, the schedule,
  * batch, seed, number of samples, and the weights must be those of the file: CLEAVE_ERROR_INVALID_ARGUMENT
- * names what differs. CLEAVE_ERROR_FORMAT: the file is broken. The trainer is then as it was. */
+ * names what differs. CLEAVE_ERROR_FORMAT: the file is broken. The trainer is then as it was. Of several
+ * processes, the first reads the file; how many they are may differ from before, by which losses differ in
+ * their rounding. */
 CLEAVE_MUST_USE cleave_status_t cleave_trainer_resume(cleave_trainer_t *trainer, const char *path,
                                                       cleave_error_t *error);
 
-/* The step as a model and its plan, for looking at; borrowed. */
-cleave_model_t *cleave_trainer_step_model(const cleave_trainer_t *trainer);
-const cleave_plan_t *cleave_trainer_step_plan(const cleave_trainer_t *trainer);
-cleave_session_t *cleave_trainer_step_session(const cleave_trainer_t *trainer);
+/* A step in parts that run one after the other, as models and their plans, for looking at; borrowed. There is
+ * one part; with a communicator there are two for each bucket: forward and backward up to its gradients
+ * (behind which their sums begin), and the updates by them. Parts without nodes do not count. */
+uint32_t cleave_trainer_part_count(const cleave_trainer_t *trainer);
+cleave_model_t *cleave_trainer_part_model(const cleave_trainer_t *trainer, uint32_t part);
+const cleave_plan_t *cleave_trainer_part_plan(const cleave_trainer_t *trainer, uint32_t part);
+cleave_session_t *cleave_trainer_part_session(const cleave_trainer_t *trainer, uint32_t part);
+
+/* What the steps of this process did with others; zeros without a communicator. */
+typedef struct cleave_train_communication {
+  size_t size;
+  uint32_t buckets;
+  size_t bytes;     /* summed in a step */
+  int64_t steps;    /* that were done with them */
+  double going_ms;  /* in which a sum was under way, over all steps; waiting for slower processes included */
+  double waited_ms; /* of that: in which nothing was computed. The rest was hidden behind computing. */
+} cleave_train_communication_t;
+
+void cleave_trainer_communication(const cleave_trainer_t *trainer,
+                                  cleave_train_communication_t *out_communication);
 
 #ifdef __cplusplus
 }

@@ -15,9 +15,9 @@ rooms="base system engine tensor graph graph/compare ops ops/context ops/familie
   partition/explain partition/report
   backend/wire backend/region backend/library backend/process backend/isolate backend/registry backend/program
   script/state script/handles script/sandbox script/builder script/rules script embed
-  runtime/model runtime/session runtime/serve train imperative imperative/script
+  runtime/model runtime/session runtime/serve distributed train/nodes train imperative imperative/script
   tools/profile tools/verify tools/precision tools/rule_tests tools/watch
-  worker cli/common cli/files cli/report cli/run cli/training cli/precision cli"
+  worker mpi cli/common cli/files cli/report cli/run cli/training cli/precision cli"
 
 # Every folder with C files is a room of the list, and of a bearable size.
 for folder in $(cd "$root/src" && find . -name '*.[ch]' ! -path './include/*' | sed 's|^\./||; s|/[^/]*$||' | sort -u); do

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/form.h"
+#include "train/nodes/form.h"
 
 #include <stdio.h>
 
 #include "ops/ops.h"
-#include "train/build.h"
+#include "train/nodes/build.h"
 
 enum {
   NORM_MEAN = 3,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The optimizer's update as nodes: from weights, gradients and state to the next weights and state. */
-#ifndef CLEAVE_TRAIN_UPDATE_H
-#define CLEAVE_TRAIN_UPDATE_H
+#ifndef CLEAVE_TRAIN_NODES_UPDATE_H
+#define CLEAVE_TRAIN_NODES_UPDATE_H
 
 #include "cleave/train.h"
 #include "partition/rewrite/editor.h"
@@ -41,4 +41,4 @@ CLEAVE_MUST_USE cleave_status_t cleave_train_add_updates(cleave_editor_t *editor
                                                          cleave_train_weight_t *weights, size_t count,
                                                          cleave_value_t *out_norm, cleave_error_t *error);
 
-#endif /* CLEAVE_TRAIN_UPDATE_H */
+#endif /* CLEAVE_TRAIN_NODES_UPDATE_H */

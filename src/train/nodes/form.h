@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The two forms of a model's graph. In inference, BatchNormalization has the statistics that it was given and
  * Dropout passes everything on; in training, statistics are those of the batch, and Dropout drops. */
-#ifndef CLEAVE_TRAIN_FORM_H
-#define CLEAVE_TRAIN_FORM_H
+#ifndef CLEAVE_TRAIN_NODES_FORM_H
+#define CLEAVE_TRAIN_NODES_FORM_H
 
 #include "base/array.h"
 #include "graph/graph.h"
@@ -40,4 +40,4 @@ void cleave_train_form_deinit(cleave_train_form_t *form);
 CLEAVE_MUST_USE cleave_status_t cleave_train_open_constant(cleave_graph_t *graph, cleave_value_t constant,
                                                            cleave_value_t *out_input, cleave_error_t *error);
 
-#endif /* CLEAVE_TRAIN_FORM_H */
+#endif /* CLEAVE_TRAIN_NODES_FORM_H */

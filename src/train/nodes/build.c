@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/build.h"
+#include "train/nodes/build.h"
 
 #include <stdio.h>
 

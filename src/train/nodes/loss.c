@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/loss.h"
+#include "train/nodes/loss.h"
 
 #include <string.h>
 
 #include "ops/ops.h"
 #include "runtime/model/model_gradient.h"
-#include "train/build.h"
+#include "train/nodes/build.h"
 
 cleave_train_loss_t cleave_train_loss_of(const cleave_train_options_t *options) {
   cleave_train_loss_t loss = {.kind = CLEAVE_TRAIN_LOSS_VALUE,
                               .value = CLEAVE_VALUE_NONE,
                               .scores = CLEAVE_VALUE_NONE,
-                              .input = CLEAVE_VALUE_NONE};
+                              .input = CLEAVE_VALUE_NONE,
+                              .share = CLEAVE_VALUE_NONE};
   if (strcmp(options->loss, "cross_entropy") == 0) {
     loss.kind = CLEAVE_TRAIN_LOSS_CROSS_ENTROPY;
     loss.array = "labels";
@@ -77,7 +78,7 @@ static cleave_value_t cross_entropy(cleave_train_build_t *build, const cleave_tr
     scores = cleave_train_binary(build, "Reshape", scores, cleave_train_integers(build, rows, 2));
     labels = cleave_train_binary(build, "Reshape", labels, cleave_train_integers(build, all, 1));
   }
-  const char *reduction = by_element ? "none" : "mean";
+  const char *reduction = by_element ? "none" : cleave_value_exists(loss->share) ? "sum" : "mean";
   const cleave_attribute_t attributes[] = {cleave_train_integer("ignore_index", CLEAVE_TRAIN_IGNORED),
                                            {.name = "reduction",
                                             .kind = CLEAVE_ATTRIBUTE_STRING,
@@ -166,17 +167,35 @@ static cleave_status_t build_loss(cleave_graph_t *graph, bool by_element, cleave
   cleave_editor_init(&editor, graph, NULL);
   editor.rule = "loss";
   cleave_train_build_t build = {.editor = &editor, .prefix = "loss", .error = error};
-  loss->value = loss->kind == CLEAVE_TRAIN_LOSS_MSE ? mean_square(&build, loss, by_element)
-                                                    : cross_entropy(&build, loss, by_element);
+  if (loss->kind == CLEAVE_TRAIN_LOSS_MSE) {
+    loss->value = mean_square(&build, loss, by_element);
+  } else if (loss->kind == CLEAVE_TRAIN_LOSS_CROSS_ENTROPY) {
+    loss->value = cross_entropy(&build, loss, by_element);
+  }
+  if (cleave_value_exists(loss->share) && build.status == CLEAVE_OK) {
+    cleave_dtype_t dtype = (cleave_dtype_t)cleave_graph_value(graph, loss->value)->dtype;
+    cleave_value_t share = cleave_train_cast(&build, loss->share, dtype);
+    loss->value = cleave_train_binary(&build, "Mul", loss->value, share);
+  }
   cleave_editor_deinit(&editor);
   return build.status;
+}
+
+static cleave_status_t add_share(cleave_graph_t *graph, bool has_share, cleave_train_loss_t *loss,
+                                 cleave_error_t *error) {
+  return has_share
+             ? cleave_graph_add_input(graph, "training share", CLEAVE_DTYPE_F64, 0, NULL, &loss->share, error)
+             : CLEAVE_OK;
 }
 
 cleave_status_t cleave_train_add_loss(cleave_graph_t *graph, const cleave_train_options_t *options,
                                       const cleave_tensor_view_t *target, bool by_element,
                                       cleave_train_loss_t *loss, cleave_error_t *error) {
+  bool has_share = options->communicator != NULL && !by_element;
   if (loss->kind == CLEAVE_TRAIN_LOSS_VALUE) {
-    return find_value_loss(graph, options->loss, loss, error);
+    CLEAVE_TRY(find_value_loss(graph, options->loss, loss, error));
+    CLEAVE_TRY(add_share(graph, has_share, loss, error));
+    return build_loss(graph, by_element, loss, error);
   }
   CLEAVE_TRY(find_scores(graph, options->scores, loss, error));
   cleave_dtype_t dtype = (cleave_dtype_t)cleave_graph_value(graph, loss->scores)->dtype;
@@ -188,5 +207,6 @@ cleave_status_t cleave_train_add_loss(cleave_graph_t *graph, const cleave_train_
   }
   CLEAVE_TRY(
       cleave_graph_add_input(graph, loss->array, dtype, target->rank, target->dims, &loss->input, error));
+  CLEAVE_TRY(add_share(graph, has_share, loss, error));
   return build_loss(graph, by_element, loss, error);
 }

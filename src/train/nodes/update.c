@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Updates are pointwise operators of the weight's dtype. What is the same for all weights of a dtype (rates,
 // the factor that cuts gradients) is a scalar that is computed once.
-#include "train/update.h"
+#include "train/nodes/update.h"
 
 #include <math.h>
 
-#include "train/build.h"
+#include "train/nodes/build.h"
 
 enum { DTYPES = 2 }; /* float32, float64 */
 

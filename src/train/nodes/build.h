@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Expressions as nodes of a graph. After a failure nothing more is added, and values are NONE: callers look
  * at the status once, at the end. */
-#ifndef CLEAVE_TRAIN_BUILD_H
-#define CLEAVE_TRAIN_BUILD_H
+#ifndef CLEAVE_TRAIN_NODES_BUILD_H
+#define CLEAVE_TRAIN_NODES_BUILD_H
 
 #include "partition/rewrite/editor.h"
 
@@ -29,4 +29,4 @@ cleave_value_t cleave_train_cast(cleave_train_build_t *build, cleave_value_t a, 
 /* An attribute of one integer. */
 cleave_attribute_t cleave_train_integer(const char *name, int64_t value);
 
-#endif /* CLEAVE_TRAIN_BUILD_H */
+#endif /* CLEAVE_TRAIN_NODES_BUILD_H */
