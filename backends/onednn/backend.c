@@ -10,9 +10,11 @@
 #include "onednn/analysis/precision.h"
 #include "onednn/library/types.h"
 #include "onednn/program/guarded.h"
+#include "onednn/tune/tune.h"
 
 typedef struct state {
   onednn_base_t base;
+  onednn_tunings_t *tunings;
   char spare_text[24];  // of the answer
   cleave_key_value_t answer;
 } state_t;
@@ -28,8 +30,11 @@ static cleave_status_t initialise(const cleave_host_t *host, void **out_state, c
       onednn_check(dnnl_engine_create(&state->base.engine, dnnl_cpu, 0), "an engine", message);
   if (status == CLEAVE_OK) {
     state->base.store = onednn_store_create();
-    if (state->base.store == NULL) {
+    state->tunings = onednn_tunings_create();
+    if (state->base.store == NULL || state->tunings == NULL) {
       (void)dnnl_engine_destroy(state->base.engine);
+      onednn_store_destroy(state->base.store);
+      onednn_tunings_destroy(state->tunings);
       status = onednn_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while starting oneDNN");
     }
   }
@@ -46,6 +51,7 @@ static void destroy(void *opaque) {
   if (state != NULL) {
     (void)dnnl_engine_destroy(state->base.engine);
     onednn_store_destroy(state->base.store);
+    onednn_tunings_destroy(state->tunings);
     free(state);
   }
 }
@@ -74,14 +80,24 @@ static cleave_status_t review(void *opaque, const cleave_region_view_t *region, 
                                        onednn_type_name(type), missing);
 }
 
+// `image` may be NULL.
+static cleave_status_t make(const state_t *state, const onednn_image_t *image,
+                            const cleave_region_view_t *region, const cleave_compile_options_t *options,
+                            void **out_program, cleave_message_t *message) {
+  int32_t threads = options->threads < 1 ? 1 : options->threads;
+  onednn_known_t known = {.image = image};
+  onednn_guarded_t *program = NULL;
+  *out_program = NULL;
+  ONEDNN_TRY(onednn_tune(state->tunings, &state->base, image, region, threads, &known.tuning, message));
+  cleave_status_t status = onednn_guarded_create(&state->base, &known, region, options, &program, message);
+  *out_program = program;
+  return status;
+}
+
 static cleave_status_t compile(void *opaque, const cleave_region_view_t *region,
                                const cleave_compile_options_t *options, void **out_program,
                                cleave_message_t *message) {
-  const state_t *state = opaque;
-  onednn_guarded_t *program = NULL;
-  cleave_status_t status = onednn_guarded_create(&state->base, NULL, region, options, &program, message);
-  *out_program = program;
-  return status;
+  return make(opaque, NULL, region, options, out_program, message);
 }
 
 static void unload(void *program) {
@@ -118,14 +134,10 @@ static cleave_status_t check(void *state, uint32_t device, const void *data, siz
 static cleave_status_t load(void *opaque, const cleave_region_view_t *region,
                             const cleave_compile_options_t *options, const void *data, size_t bytes,
                             void **out_program, cleave_message_t *message) {
-  const state_t *state = opaque;
   onednn_image_t image;
-  onednn_guarded_t *program = NULL;
   *out_program = NULL;
   ONEDNN_TRY(onednn_image_open(data, bytes, &image, message));
-  cleave_status_t status = onednn_guarded_create(&state->base, &image, region, options, &program, message);
-  *out_program = program;
-  return status;
+  return make(opaque, &image, region, options, out_program, message);
 }
 
 static const cleave_backend_blobs_t blobs = {

@@ -21,6 +21,8 @@ local options = {
   keep = option.list({}, "operators or names of nodes (* is any text) that stay float32"),
   strict = option.boolean(true,
     "regions compute special values (NaN, infinities) as the operators define them"),
+  tune = option.boolean(false,
+    "regions are measured when they are compiled, and get the fastest layouts and implementations"),
 }
 
 -- `text` as a pattern in which only * is special.
@@ -49,6 +51,9 @@ local LOST = "Relu, Clip, Exp, Max, Min, Softmax and max poolings may make numbe
 
 local function reviewed(sub, set, attributes)
   local keep, reason = moves.computes(sub)
+  if set.tune then
+    attributes.tune = true
+  end
   if not set.strict then
     attributes.strict, attributes.special_values = false, LOST
   end

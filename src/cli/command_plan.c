@@ -6,6 +6,7 @@
 #include "cli/common/arguments.h"
 #include "cli/common/command.h"
 #include "cli/common/output.h"
+#include "graph/print.h"
 #include "partition/plan/plan_read.h"
 #include "partition/plan_diff/plan_diff.h"
 #include "runtime/model/plan_load.h"
@@ -89,6 +90,20 @@ static void show_rules(const cleave_plan_document_t *document) {
   cleave_table_deinit(&table);
 }
 
+/* What the rule tells the backend. */
+static void show_attributes(const cleave_document_region_t *region) {
+  cleave_text_t text = {0};
+  for (uint32_t k = 0; k < region->attribute_count; k++) {
+    cleave_text_add(&text, k > 0 ? ", " : "");
+    cleave_text_format(&text, "%s = ", region->attributes[k].name);
+    cleave_attribute_print(&region->attributes[k], &text);
+  }
+  if (region->attribute_count > 0) {
+    cleave_print("  %s: %s\n", region->name, cleave_text_get(&text));
+  }
+  cleave_text_deinit(&text);
+}
+
 static void show_regions(const cleave_plan_document_t *document) {
   static const char *const heading[] = {"region", "backend", "nodes", "fusions", "inputs", "outputs"};
   cleave_table_t table = {.columns = 6, .alignment = "llrrrr"};
@@ -109,6 +124,9 @@ static void show_regions(const cleave_plan_document_t *document) {
     cleave_table_print(&table);
   }
   cleave_table_deinit(&table);
+  for (uint32_t k = 0; k < document->region_count; k++) {
+    show_attributes(&document->regions[k]);
+  }
 }
 
 /* What rewrites left, and why. */

@@ -13,6 +13,7 @@
 typedef struct convolution_context {
   bool transposed;
   bool winograd;
+  int skipped;  // implementations that are passed over
   onednn_layout_t source;
   onednn_layout_t weights;  // any
   onednn_layout_t bias;
@@ -35,7 +36,8 @@ static dnnl_status_t describe(void *opaque, dnnl_engine_t engine, const_dnnl_pri
                                       .dilations = window->dilations,
                                       .pad_begin = window->pad_begin,
                                       .pad_end = window->pad_end};
-  const onednn_maker_t maker = {.engine = engine, .attributes = attributes, .out = out};
+  const onednn_maker_t maker = {
+      .engine = engine, .attributes = attributes, .out = out, .skipped = context->skipped};
   return context->transposed ? onednn_make_deconvolution(&maker, &operands, &geometry)
                              : onednn_make_convolution(&maker, algorithm, &operands, &geometry);
 }
@@ -272,10 +274,34 @@ static cleave_status_t fit_low(onednn_plan_t *plan, onednn_request_t *request, c
   return CLEAVE_OK;
 }
 
+// In the form that tuning has chosen; declined if there is none.
+static cleave_status_t fit_form(onednn_plan_t *plan, const onednn_kernel_t *kernel, onednn_request_t *request,
+                                convolution_context_t *context, onednn_fitted_t *fitted) {
+  const onednn_form_t form = onednn_plan_form(plan);
+  bool by_winograd = form.layout == ONEDNN_FORM_WINOGRAD;
+  fitted->declined = true;
+  if (onednn_plan_computes(plan) != dnnl_f32 || (by_winograd && !onednn_winograd_suits(plan, kernel)) ||
+      !onednn_form_layouts(&form, &context->source_tensor.layout, &request->shape, &context->source,
+                           &request->result)) {
+    return CLEAVE_OK;
+  }
+  context->winograd = by_winograd;
+  context->skipped = form.skipped;
+  cleave_status_t status = onednn_fit(plan, request, ONEDNN_FIT_FAST, fitted);
+  context->winograd = false;
+  context->skipped = 0;
+  plan->formed[plan->kernel] = !fitted->declined;
+  return status;
+}
+
 // Blocks of 16 channels if the region is for them, or channels last, else what oneDNN chooses.
 static cleave_status_t fit(onednn_plan_t *plan, const onednn_kernel_t *kernel, onednn_request_t *request,
                            convolution_context_t *context, onednn_fitted_t *fitted) {
   onednn_shape_t x = onednn_layout_shape(&context->source_tensor.layout);
+  ONEDNN_TRY(fit_form(plan, kernel, request, context, fitted));
+  if (!fitted->declined) {
+    return CLEAVE_OK;
+  }
   if (onednn_plan_computes(plan) != dnnl_f32) {
     ONEDNN_TRY(fit_low(plan, request, context, fitted));
     if (!fitted->declined) {
@@ -315,16 +341,18 @@ static cleave_status_t fit(onednn_plan_t *plan, const onednn_kernel_t *kernel, o
 
 // ---- Swish behind a convolution, by a loop of ours ----
 
-// Does oneDNN choose channels last for data and result, without being asked?
+// Has oneDNN fast code with channels last, which it chooses without being asked, unless the form asks?
 static bool likes_channels_last(const onednn_plan_t *plan, const onednn_request_t *request,
                                 convolution_context_t *context) {
+  bool asks = onednn_plan_form(plan).layout == ONEDNN_FORM_CHANNELS_LAST;
   onednn_shape_t x = onednn_layout_shape(&context->source_tensor.layout);
-  onednn_layout_t any = onednn_layout_any(&request->shape);
+  onednn_layout_t wish =
+      asks ? onednn_layout_channels_last(&request->shape) : onednn_layout_any(&request->shape);
   onednn_layout_t source;
   onednn_layout_t result;
   dnnl_primitive_desc_t description = NULL;
-  context->source = onednn_layout_any(&x);
-  if (describe(context, plan->engine, NULL, &any, &description) != dnnl_success) {
+  context->source = asks ? onednn_layout_channels_last(&x) : onednn_layout_any(&x);
+  if (describe(context, plan->engine, NULL, &wish, &description) != dnnl_success) {
     return false;
   }
   bool known = onednn_query_layout(description, dnnl_query_src_md, &source) &&
@@ -340,11 +368,12 @@ static bool loops_swish(const onednn_plan_t *plan, const onednn_request_t *reque
                         convolution_context_t *context) {
   const int64_t least = 16384;  // elements for which a step of its own pays
   const onednn_post_t *post = request->posts;
-  return request->post_count > 0 && post->kind == ONEDNN_POST_ELTWISE &&
+  const onednn_form_t form = onednn_plan_form(plan);
+  bool may = form.layout == ONEDNN_FORM_DEFAULT ? !plan->blocked : form.layout == ONEDNN_FORM_CHANNELS_LAST;
+  return may && form.skipped == 0 && request->post_count > 0 && post->kind == ONEDNN_POST_ELTWISE &&
          post->algorithm == dnnl_eltwise_swish && isfinite(post->alpha) && !context->transposed &&
-         !plan->blocked && onednn_plan_computes(plan) == dnnl_f32 && request->shape.rank == 4 &&
-         request->shape.dims[0] == 1 && onednn_shape_count(&request->shape) >= least &&
-         likes_channels_last(plan, request, context);
+         onednn_plan_computes(plan) == dnnl_f32 && request->shape.rank == 4 && request->shape.dims[0] == 1 &&
+         onednn_shape_count(&request->shape) >= least && likes_channels_last(plan, request, context);
 }
 
 // Rows of the result that one step computes, and the rows of the data that it reads.
@@ -454,6 +483,7 @@ cleave_status_t onednn_emit_convolution(onednn_plan_t *plan, const onednn_kernel
                               .can_sum = true,
                               .is_backward = transposed};
   if (loops_swish(plan, &request, &context)) {
+    plan->formed[plan->kernel] = onednn_plan_form(plan).layout != ONEDNN_FORM_DEFAULT;
     return emit_with_swish(plan, kernel, &request, &context);
   }
   onednn_fitted_t fitted;

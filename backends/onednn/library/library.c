@@ -287,11 +287,23 @@ dnnl_status_t onednn_set_quantized(dnnl_primitive_attr_t attributes, const onedn
     return done(&all);                                                  \
   } while (0)
 
+// Goes on to the implementation behind those that are passed over.
+static dnnl_status_t pass_over(const onednn_maker_t *m, dnnl_status_t status) {
+  for (int k = 0; k < m->skipped && status == dnnl_success; k++) {
+    status = dnnl_primitive_desc_next_impl(*m->out);
+    if (status != dnnl_success) {
+      (void)dnnl_primitive_desc_destroy(*m->out);
+      *m->out = NULL;
+    }
+  }
+  return status;
+}
+
 dnnl_status_t onednn_make_convolution(const onednn_maker_t *m, dnnl_alg_kind_t algorithm,
                                       const onednn_operands_t *o, const onednn_geometry_t *g) {
-  MAKE(dnnl_convolution_forward_primitive_desc_create(m->out, m->engine, dnnl_forward_inference, algorithm,
-                                                      d[0], d[1], d[2], d[3], g->strides, g->dilations,
-                                                      g->pad_begin, g->pad_end, m->attributes),
+  MAKE(pass_over(m, dnnl_convolution_forward_primitive_desc_create(
+                        m->out, m->engine, dnnl_forward_inference, algorithm, d[0], d[1], d[2], d[3],
+                        g->strides, g->dilations, g->pad_begin, g->pad_end, m->attributes)),
        o->source, o->weights, o->bias, o->result);
 }
 

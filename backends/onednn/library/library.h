@@ -133,6 +133,7 @@ typedef struct onednn_maker {
   dnnl_engine_t engine;
   const_dnnl_primitive_attr_t attributes;
   dnnl_primitive_desc_t *out;
+  int skipped; /* convolutions: implementations that are passed over, in oneDNN's order */
 } onednn_maker_t;
 
 /* The tensors of a convolution or product; `bias` may be NULL. */

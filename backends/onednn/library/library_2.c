@@ -143,11 +143,31 @@ dnnl_status_t onednn_set_quantized(dnnl_primitive_attr_t attributes, const onedn
 
 // ---- primitives ----
 
+// As the iterator gives them, the first one not `skipped`.
+static dnnl_status_t create_nth(const onednn_maker_t *m, const_dnnl_op_desc_t operation,
+                                const_dnnl_primitive_desc_t forward) {
+  if (m->skipped == 0) {
+    return dnnl_primitive_desc_create(m->out, operation, m->attributes, m->engine, forward);
+  }
+  dnnl_primitive_desc_iterator_t iterator = NULL;
+  dnnl_status_t status =
+      dnnl_primitive_desc_iterator_create(&iterator, operation, m->attributes, m->engine, forward);
+  for (int k = 0; k < m->skipped && status == dnnl_success; k++) {
+    status = dnnl_primitive_desc_iterator_next(iterator);
+  }
+  if (status == dnnl_success) {
+    *m->out = dnnl_primitive_desc_iterator_fetch(iterator);
+    status = *m->out == NULL ? dnnl_out_of_memory : dnnl_success;
+  }
+  if (iterator != NULL) {
+    (void)dnnl_primitive_desc_iterator_destroy(iterator);
+  }
+  return status;
+}
+
 static dnnl_status_t create_after(const onednn_maker_t *m, dnnl_status_t status,
                                   const_dnnl_op_desc_t operation, const_dnnl_primitive_desc_t forward) {
-  return status == dnnl_success
-             ? dnnl_primitive_desc_create(m->out, operation, m->attributes, m->engine, forward)
-             : status;
+  return status == dnnl_success ? create_nth(m, operation, forward) : status;
 }
 
 static dnnl_status_t create(const onednn_maker_t *m, dnnl_status_t status, const_dnnl_op_desc_t operation) {

@@ -94,6 +94,37 @@ dnnl_data_type_t onednn_plan_stores(const onednn_plan_t *plan, uint32_t value) {
              : dnnl_f32;
 }
 
+onednn_form_t onednn_plan_form(const onednn_plan_t *plan) {
+  return plan->forms != NULL ? plan->forms[plan->kernel] : (onednn_form_t){.layout = ONEDNN_FORM_DEFAULT};
+}
+
+// `is_narrow`: few channels, row-major, which would fill no block: oneDNN's choice.
+static onednn_layout_t layout_in(const onednn_form_t *form, const onednn_shape_t *shape, bool is_narrow) {
+  switch ((onednn_form_layout_t)form->layout) {
+    case ONEDNN_FORM_CHANNELS_LAST: return onednn_layout_channels_last(shape);
+    case ONEDNN_FORM_PLAIN: return onednn_layout_plain(shape);
+    case ONEDNN_FORM_BLOCKS_8:
+      return is_narrow ? onednn_layout_any(shape) : onednn_layout_blocked_by_8(shape);
+    case ONEDNN_FORM_BLOCKS_16:
+    case ONEDNN_FORM_WINOGRAD: return is_narrow ? onednn_layout_any(shape) : onednn_layout_blocked(shape);
+    case ONEDNN_FORM_ANY:
+    case ONEDNN_FORM_DEFAULT:
+    case ONEDNN_FORM_LAYOUTS: break;
+  }
+  return onednn_layout_any(shape);
+}
+
+bool onednn_form_layouts(const onednn_form_t *form, const onednn_layout_t *data, const onednn_shape_t *shape,
+                         onednn_layout_t *out_source, onednn_layout_t *out_result) {
+  onednn_shape_t own = onednn_layout_shape(data);
+  if (form->layout == ONEDNN_FORM_DEFAULT || own.rank < 3 || own.rank > 5) {
+    return false;
+  }
+  *out_source = layout_in(form, &own, own.dims[1] < 16 && onednn_layout_is_plain(data));
+  *out_result = layout_in(form, shape, false);
+  return true;
+}
+
 static cleave_status_t bind_inputs(onednn_plan_t *plan) {
   for (uint32_t k = 0; k < plan->region->input_count; k++) {
     uint32_t value = plan->region->inputs[k];
@@ -135,8 +166,14 @@ cleave_status_t onednn_plan_init(onednn_plan_t *plan, const onednn_analysis_t *a
   plan->message = analysis->message;
   plan->stream = stream;
   plan->bindings = kernel_arena_allocate(plan->arena, plan->region->value_count, sizeof(onednn_binding_t));
-  if (plan->bindings == NULL) {
+  plan->formed = kernel_arena_allocate(plan->arena, analysis->kernel_count, sizeof(bool));
+  if (plan->bindings == NULL || plan->formed == NULL) {
     return onednn_plan_out_of_memory(plan);
+  }
+  // The exact form of a program is not tuned.
+  if (base->tuning != NULL && base->tuning->kernel_count == analysis->kernel_count &&
+      care != ONEDNN_CARE_EXACT) {
+    plan->forms = base->tuning->forms;
   }
   for (uint32_t v = 0; v < plan->region->value_count; v++) {
     int64_t count = cleave_view_element_count(&plan->region->values[v].tensor);
@@ -247,6 +284,8 @@ static cleave_status_t append_step(onednn_plan_t *plan, const onednn_step_t *ste
   *added = *step;
   added->arguments = copy;
   added->argument_count = count;
+  added->kernel = plan->kernel;
+  added->serial = onednn_plan_form(plan).serial != 0;
   added->fusion =
       step->node != CLEAVE_INDEX_NONE ? plan->region->nodes[step->node].fusion : CLEAVE_INDEX_NONE;
   return CLEAVE_OK;

@@ -13,6 +13,7 @@
 #include "onednn/analysis/analysis.h"
 #include "onednn/analysis/precision.h"
 #include "onednn/analysis/quantization.h"
+#include "onednn/library/form.h"
 #include "onednn/library/layout.h"
 #include "onednn/loops/loops.h"
 #include "onednn/weights/image.h"
@@ -66,6 +67,8 @@ typedef struct onednn_step {
   uint32_t argument_count;
   uint32_t node;
   uint32_t fusion;
+  uint32_t kernel; /* that it was added for */
+  bool serial;     /* one thread computes it */
   char *label;
 } onednn_step_t;
 
@@ -127,6 +130,8 @@ typedef struct onednn_plan {
   bool blocked;                 /* images are in blocks of 16 channels */
   bool channels_last;           /* convolutions are asked for channels last first */
   uint32_t kernel;              /* the one being emitted */
+  const onednn_form_t *forms;   /* per kernel, or NULL: all have the default form */
+  bool *formed;                 /* per kernel: oneDNN computes it in its form */
   onednn_binding_t *bindings;   /* per value */
   onednn_buffer_t *buffers;
   uint32_t buffer_count;
@@ -156,8 +161,10 @@ typedef struct onednn_plan {
 typedef struct onednn_base {
   const cleave_host_t *host;
   dnnl_engine_t engine;
-  onednn_store_t *store;       /* that packed constants come from and go to */
-  const onednn_image_t *image; /* that they come from first, or NULL; outlives the program */
+  onednn_store_t *store;         /* that packed constants come from and go to */
+  const onednn_image_t *image;   /* that they come from first, or NULL; outlives the program */
+  const onednn_tuning_t *tuning; /* forms of the kernels, or NULL; outlives the program */
+  struct onednn_survey *survey;  /* filled in by compiling, or NULL (survey.h) */
 } onednn_base_t;
 
 /* `analysis` of the same region, all shapes known. After a failure too, onednn_plan_deinit releases
@@ -172,6 +179,14 @@ void onednn_plan_deinit(onednn_plan_t *plan);
 dnnl_data_type_t onednn_plan_computes(const onednn_plan_t *plan);
 dnnl_data_type_t onednn_plan_stores(const onednn_plan_t *plan, uint32_t value);
 dnnl_data_type_t onednn_plan_type(const onednn_plan_t *plan, uint32_t value);
+
+/* The form of the current kernel. */
+onednn_form_t onednn_plan_form(const onednn_plan_t *plan);
+
+/* The layouts in which a convolution in this form reads data that lie in the layout `data`, and writes images
+ * of `shape`; false if it is the default form, or if they cannot be so. */
+bool onednn_form_layouts(const onednn_form_t *form, const onednn_layout_t *data, const onednn_shape_t *shape,
+                         onednn_layout_t *out_source, onednn_layout_t *out_result);
 
 /* The shape of a value, with rank at least 1. */
 onednn_shape_t onednn_plan_shape(const onednn_plan_t *plan, uint32_t value);

@@ -21,7 +21,7 @@ static cleave_status_t out_of_memory(cleave_message_t *message) {
   return onednn_fail(message, CLEAVE_ERROR_OUT_OF_MEMORY, "out of memory while making a program");
 }
 
-cleave_status_t onednn_guarded_create(const onednn_base_t *base, const onednn_image_t *image,
+cleave_status_t onednn_guarded_create(const onednn_base_t *base, const onednn_known_t *known,
                                       const cleave_region_view_t *region,
                                       const cleave_compile_options_t *options, onednn_guarded_t **out,
                                       cleave_message_t *message) {
@@ -31,7 +31,8 @@ cleave_status_t onednn_guarded_create(const onednn_base_t *base, const onednn_im
   if (guarded == NULL) {
     return out_of_memory(message);
   }
-  own.image = image;
+  own.image = known->image;
+  own.tuning = known->tuning;
   guarded->base = base;
   guarded->threads = options->threads < 1 ? 1 : options->threads;
   cleave_status_t status =

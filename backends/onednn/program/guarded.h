@@ -11,9 +11,14 @@
 
 typedef struct onednn_guarded onednn_guarded_t;
 
-/* Compiles a region with the care that its attributes ask for. `base` outlives the result; so does `image`,
- * with constants that an earlier process has packed, or NULL. */
-CLEAVE_MUST_USE cleave_status_t onednn_guarded_create(const onednn_base_t *base, const onednn_image_t *image,
+/* What is known of a region before it is compiled; both outlive the program. */
+typedef struct onednn_known {
+  const onednn_image_t *image;   /* constants that an earlier process has packed, or NULL */
+  const onednn_tuning_t *tuning; /* forms of the kernels, or NULL */
+} onednn_known_t;
+
+/* Compiles a region with the care that its attributes ask for. `base` outlives the result. */
+CLEAVE_MUST_USE cleave_status_t onednn_guarded_create(const onednn_base_t *base, const onednn_known_t *known,
                                                       const cleave_region_view_t *region,
                                                       const cleave_compile_options_t *options,
                                                       onednn_guarded_t **out, cleave_message_t *message);

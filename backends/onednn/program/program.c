@@ -15,7 +15,9 @@
 #include "onednn/plan/memory_plan.h"
 #include "onednn/plan/preferred.h"
 #include "onednn/plan/weights_memory.h"
+#include "onednn/program/survey.h"
 #include "onednn/quantized/quantized.h"
+#include "onednn/weights/tuning.h"
 
 typedef struct program_memory {
   dnnl_memory_t memory;
@@ -38,6 +40,7 @@ typedef struct program_step {
   dnnl_exec_arg_t *arguments;
   int argument_count;
   bool shrinks; /* fewer threads than the program has may compute it: those left over end */
+  bool serial;  /* one thread computes it */
 } program_step_t;
 
 struct onednn_program {
@@ -131,8 +134,12 @@ static cleave_status_t emit_all(onednn_plan_t *plan, const onednn_analysis_t *an
   plan->channels_last = !plan->blocked && onednn_shuffles(plan);
   for (uint32_t k = 0; k < analysis->kernel_count; k++) {
     plan->kernel = k;
+    // oneDNN shares the work of a primitive among as many threads as there are when it is made.
+    set_threads(onednn_plan_form(plan).serial != 0 ? 1 : plan->threads);
     ONEDNN_TRY(emit_kernel(plan, &analysis->kernels[k]));
   }
+  set_threads(plan->threads);
+  plan->forms = NULL; /* what is copied has none */
   return copy_through(plan);
 }
 
@@ -253,6 +260,7 @@ static cleave_status_t take_steps(onednn_program_t *program, onednn_plan_t *plan
     }
     arguments += from->argument_count;
     to->primitive = from->primitive;
+    to->serial = from->serial;
     from->primitive = NULL;
     program->step_count++;
     ONEDNN_TRY(take_loop(program, from, to, plan->message));
@@ -288,8 +296,10 @@ static cleave_status_t note_shapes(onednn_program_t *program, const onednn_plan_
   return CLEAVE_OK;
 }
 
-static cleave_status_t note_packed(onednn_program_t *program, const onednn_plan_t *plan) {
-  program->packed = kernel_arena_allocate(&program->arena, plan->packing_count, sizeof(onednn_packed_t));
+static cleave_status_t note_packed(onednn_program_t *program, const onednn_plan_t *plan,
+                                   const onednn_tuning_t *tuning) {
+  program->packed =
+      kernel_arena_allocate(&program->arena, (size_t)plan->packing_count + 1, sizeof(onednn_packed_t));
   if (program->packed == NULL) {
     return out_of_memory(plan->message);
   }
@@ -301,16 +311,31 @@ static cleave_status_t note_packed(onednn_program_t *program, const onednn_plan_
                                            .data = is_read ? buffer->data : NULL,
                                            .bytes = buffer->bytes};
   }
+  if (tuning != NULL) {
+    program->packed[program->packed_count++] = onednn_tuning_packed(tuning);
+  }
   return CLEAVE_OK;
 }
 
-static cleave_status_t finish(onednn_program_t *program, onednn_plan_t *plan,
+static cleave_status_t note_tuning(onednn_program_t *program, const onednn_tuning_t *tuning,
+                                   cleave_message_t *message) {
+  char text[256];
+  if (tuning == NULL) {
+    return CLEAVE_OK;
+  }
+  onednn_tuning_text(tuning, text, sizeof(text));
+  program->info.note = kernel_arena_text(&program->arena, text);
+  return program->info.note != NULL ? CLEAVE_OK : out_of_memory(message);
+}
+
+static cleave_status_t finish(onednn_program_t *program, onednn_plan_t *plan, const onednn_base_t *base,
                               const cleave_compile_options_t *options) {
   program->info.size = sizeof(program->info);
   program->raises = plan->raises;
   program->profile = options->profile;
   ONEDNN_TRY(onednn_plan_gather(plan));
-  ONEDNN_TRY(note_packed(program, plan));
+  ONEDNN_TRY(note_tuning(program, base->tuning, plan->message));
+  ONEDNN_TRY(note_packed(program, plan, base->tuning));
   ONEDNN_TRY(onednn_plan_memory(plan, &program->info.workspace_bytes));
   ONEDNN_TRY(note_shapes(program, plan));
   ONEDNN_TRY(take_steps(program, plan));
@@ -360,8 +385,11 @@ cleave_status_t onednn_program_create(const onednn_base_t *base, const cleave_re
   if (status == CLEAVE_OK) {
     status = emit_all(&plan, &analysis);
   }
+  if (status == CLEAVE_OK && base->survey != NULL) {
+    status = onednn_survey_take(&plan, base->survey);
+  }
   if (status == CLEAVE_OK) {
-    status = finish(program, &plan, options);
+    status = finish(program, &plan, base, options);
   }
   if (planned) {
     onednn_plan_deinit(&plan);
@@ -475,10 +503,12 @@ static uint64_t now_ns(void) {
 }
 
 static dnnl_status_t execute(onednn_program_t *program, const program_step_t *step, bool *right) {
+  int32_t threads = step->serial ? 1 : program->threads;
+  set_threads(threads);
   if (step->loop == NULL) {
     return dnnl_primitive_execute(step->primitive, program->stream, step->argument_count, step->arguments);
   }
-  const onednn_crew_t crew = {.host = program->host, .threads = program->threads};
+  const onednn_crew_t crew = {.host = program->host, .threads = threads};
   float *data[ONEDNN_LOOP_ARGUMENTS] = {NULL};
   dnnl_status_t status = dnnl_stream_wait(program->stream);
   for (int k = 0; k < step->argument_count && status == dnnl_success; k++) {
@@ -518,6 +548,7 @@ static dnnl_status_t execute_all(onednn_program_t *program, bool *right) {
     status = program->profile ? execute_timed(program, k, right) : execute(program, step, right);
     step->shrinks = probes ? onednn_crew_changed(program->threads) : step->shrinks;
   }
+  set_threads(program->threads);
   if (status == dnnl_success) {
     status = dnnl_stream_wait(program->stream);
     program->probed = true;

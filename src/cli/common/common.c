@@ -135,10 +135,21 @@ static cleave_status_t split_setting(const char *option, const char *text, bool 
 
 static const char *const LEVELS[] = {"error", "warning", "information", "detail"};
 
+static bool shows_progress;
+
+void cleave_common_progress(bool shows) {
+  shows_progress = shows;
+  if (!shows) {
+    cleave_output_progress_end();
+  }
+}
+
 static void print_line(void *log_context, cleave_log_level_t level, const char *line) {
   const cleave_log_level_t *most = log_context;
   if (level <= *most) {
     cleave_print_error("cleave: %s: %s\n", LEVELS[level], line);
+  } else if (level == CLEAVE_LOG_INFORMATION && shows_progress) {
+    cleave_output_progress("%s", line);
   }
 }
 

@@ -19,6 +19,8 @@ cleave_context_t *cleave_common_context(void);
 /* Does what the common options say, once a command line is parsed: loads, then configures. The exit status;
  * an error is printed. */
 int cleave_common_apply(void);
+/* From here on, or no longer: information that --log leaves out is shown as progress on a terminal. */
+void cleave_common_progress(bool shows);
 /* From here on --script-time counts, as it did from cleave_common_apply. */
 void cleave_common_start_script_time(void);
 void cleave_common_free(void);

@@ -214,7 +214,10 @@ cleave_status_t cleave_job_compile(cleave_job_t *job, cleave_error_t *error) {
     CLEAVE_TRY(cleave_inputs_load_added(job->plan, &request, &job->inputs, &job->plan_inputs, error));
   }
   uint64_t start = cleave_clock_now();
-  CLEAVE_TRY(cleave_job_add_session(job, &job->session, error));
+  cleave_common_progress(true);
+  cleave_status_t status = cleave_job_add_session(job, &job->session, error);
+  cleave_common_progress(false);
+  CLEAVE_TRY(status);
   job->compile_ms = cleave_clock_ms(start, cleave_clock_now());
   return CLEAVE_OK;
 }

@@ -31,7 +31,7 @@ extern "C" {
 
 /* A backend of another major version is refused; of an older or newer minor version, accepted. */
 #define CLEAVE_BACKEND_ABI_MAJOR 2
-#define CLEAVE_BACKEND_ABI_MINOR 0
+#define CLEAVE_BACKEND_ABI_MINOR 1
 
 /* Tensors have at most this many dimensions; models with more are refused when they are read. */
 #define CLEAVE_MAX_RANK 8
@@ -305,6 +305,7 @@ typedef struct cleave_program_info {
   size_t persistent_bytes; /* memory that the program holds itself: packed weights, tables */
   uint32_t inplace_count;
   const cleave_inplace_pair_t *inplace;
+  const char *note; /* 2.1: what users may want to know of how it was compiled, a line; or NULL */
 } cleave_program_info_t;
 
 /* What happens to the memory of an output, as in MXNet's OpReqType. */

@@ -130,6 +130,18 @@ cleave_status_t cleave_build_region_view(cleave_build_t *build, const cleave_ste
   return build_view(build, &set, out_view, error);
 }
 
+/* What the backend says of the program, if it says anything. */
+static cleave_status_t note_program(cleave_session_t *session, const cleave_plan_region_t *region,
+                                    const cleave_program_t *program, cleave_error_t *error) {
+  const cleave_program_info_t *info = program->info;
+  char note[512];
+  if (info->size < offsetof(cleave_program_info_t, note) + sizeof info->note || info->note == NULL) {
+    return CLEAVE_OK;
+  }
+  (void)snprintf(note, sizeof note, "region '%s': %s", region->name, info->note);
+  return cleave_session_add_note(session, note, error);
+}
+
 /* The region as one step. `reason` has a text if its backend does not compile it. */
 static cleave_status_t build_whole(cleave_build_t *build, const region_set_t *set, cleave_message_t *reason,
                                    cleave_error_t *error) {
@@ -145,6 +157,7 @@ static cleave_status_t build_whole(cleave_build_t *build, const region_set_t *se
   cleave_status_t status = cleave_build_get_program(build, &wanted, &step.program, reason, error);
   if (status == CLEAVE_OK) {
     reason->text[0] = '\0';
+    CLEAVE_TRY(note_program(session, region, step.program, error));
     return cleave_build_add_step(build, &view, step, error);
   }
   if (status == CLEAVE_ERROR_OUT_OF_MEMORY && reason->text[0] == '\0') {
