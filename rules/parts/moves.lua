@@ -3,7 +3,7 @@
 
 local MOVES = {}
 for _, name in ipairs {
-  "Concat", "Expand", "Flatten", "Gather", "Identity", "Pad", "Reshape", "Slice", "Split",
+  "After", "Concat", "Expand", "Flatten", "Gather", "Identity", "Pad", "Reshape", "Slice", "Split",
   "Squeeze", "Tile", "Transpose", "Unsqueeze",
 } do
   MOVES[name] = true

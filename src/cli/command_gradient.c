@@ -6,6 +6,7 @@
 #include "cli/common/job.h"
 #include "cli/common/output.h"
 #include "cli/report/report_gradient.h"
+#include "cli/report/report_recompute.h"
 #include "runtime/model/model.h"
 
 typedef struct request {
@@ -14,6 +15,8 @@ typedef struct request {
   const char *output;     /* or NULL */
   int64_t opset;
   bool open;
+  double recompute;
+  cleave_recompute_report_t recomputed;
   cleave_text_t text;         /* copies of the names of `wrt` */
   CLEAVE_ARRAY(char *) names; /* in `text` */
 } request_t;
@@ -61,7 +64,9 @@ static cleave_status_t work(cleave_job_t *job, const cleave_job_options_t *optio
   cleave_gradient_options_t gradient = {.size = sizeof gradient,
                                         .sources = rules.sources,
                                         .source_count = rules.source_count,
-                                        .open = request->open};
+                                        .open = request->open,
+                                        .recompute = request->recompute,
+                                        .out_recompute = &request->recomputed};
   CLEAVE_TRY_CLEANUP(cleave_model_gradient(job->model, request->loss,
                                            (const char *const *)request->names.items, request->names.count,
                                            &gradient, out_model, error));
@@ -80,10 +85,17 @@ static int run_parsed(const cleave_job_options_t *job_options, request_t *reques
   int status = CLEAVE_EXIT_OK;
   if (work(&job, job_options, request, &model, &error) != CLEAVE_OK) {
     status = cleave_output_error(&error);
-  } else if (json) {
-    status = cleave_report_gradient_json(&job, request->loss, request->output, cleave_model_graph(model));
   } else {
-    cleave_report_gradient(&job, request->loss, request->output, cleave_model_graph(model));
+    const cleave_gradient_result_t result = {
+        .loss = request->loss,
+        .output = request->output,
+        .graph = cleave_model_graph(model),
+        .recomputed = request->recompute > 0.0 ? &request->recomputed : NULL};
+    if (json) {
+      status = cleave_report_gradient_json(&job, &result);
+    } else {
+      cleave_report_gradient(&job, &result);
+    }
   }
   cleave_model_release(model);
   cleave_job_deinit(&job);
@@ -125,6 +137,7 @@ static int run(int argc, char **argv) {
       {"open", 0, CLEAVE_OPTION_FLAG, NULL,
        "make inputs of the constants that get a gradient, after those of the model: what training changes",
        &request.open},
+      {"recompute", 0, CLEAVE_OPTION_NUMBER, "SHARE", CLEAVE_RECOMPUTE_HELP, &request.recompute},
       {"rules", 0, CLEAVE_OPTION_LIST, "FILE",
        "rule file with gradients, which take the place of those that come with cleave; may be given many "
        "times",

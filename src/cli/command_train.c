@@ -3,6 +3,7 @@
 #include "base/status.h"
 #include "cli/common/command.h"
 #include "cli/common/output.h"
+#include "cli/report/report_recompute.h"
 #include "cli/training/train_run.h"
 
 /* Of what failed in all processes, the first one tells; what failed in this one alone ends the others. */
@@ -103,6 +104,7 @@ static int run_command(int argc, char **argv) {
       {"backend", 0, CLEAVE_OPTION_TEXT, "NAME",
        "without rule files: one region over all that this backend supports", &run.job_options.backend},
       CLEAVE_JOB_SETTINGS(&run.job_options),
+      {"recompute", 0, CLEAVE_OPTION_NUMBER, "SHARE", CLEAVE_RECOMPUTE_HELP, &run.options.recompute},
       {"threads", 0, CLEAVE_OPTION_INT, "N",
        "threads of a step (default: all processors, divided among the processes of a host)",
        &run.job_options.threads},

@@ -57,6 +57,7 @@ cleave_status_t cleave_train_check_options(const cleave_train_options_t *options
                             {"step factor", options->step_factor, 0, FLT_MAX, false},
                             {"step epochs", (double)options->step_epochs, 1, 1e9, false},
                             {"warmup", (double)options->warmup, 0, 1e12, false},
+                            {"recompute", options->recompute, 0, 1, true},
                             {"batch", (double)options->batch, 1, 1e9, false},
                             {"epochs", (double)options->epochs, 1, 1e9, false},
                             {"bucket", (double)options->bucket_bytes, 1, 1e15, false}};

@@ -112,8 +112,11 @@ static cleave_status_t to_training(making_t *making, cleave_graph_t *graph, clea
 
 static cleave_status_t make_backward(making_t *making, cleave_error_t *error) {
   cleave_graph_t *graph = NULL;
-  const cleave_gradient_order_t order = {
-      .loss = LOSS_NAME, .open = true, .list = cleave_rule_files_list(making->trainer->rules)};
+  const cleave_gradient_order_t order = {.loss = LOSS_NAME,
+                                         .open = true,
+                                         .list = cleave_rule_files_list(making->trainer->rules),
+                                         .recompute = making->trainer->options.recompute,
+                                         .out_recompute = &making->trainer->recompute};
   CLEAVE_TRY(cleave_train_start_graph(making->trainer, false, &making->loss, &graph, error));
   making->trainer->loss = making->loss;
   making->trainer->share_input = CLEAVE_INDEX_NONE;

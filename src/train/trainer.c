@@ -142,6 +142,7 @@ cleave_status_t cleave_trainer_create(cleave_model_t *model, const cleave_sample
     return cleave_error_out_of_memory(error);
   }
   trainer->samples = samples;
+  trainer->recompute.size = sizeof trainer->recompute;
   trainer->options.communicator = options->communicator;
   cleave_status_t status =
       options->communicator == NULL ? CLEAVE_OK : cleave_communicator_check(options->communicator, error);
@@ -318,6 +319,10 @@ cleave_status_t cleave_trainer_export(const cleave_trainer_t *trainer, const cha
   cleave_status_t status = write_model(model, path, opset, error);
   cleave_model_release(model);
   return status;
+}
+
+const cleave_recompute_report_t *cleave_trainer_recompute(const cleave_trainer_t *trainer) {
+  return &trainer->recompute;
 }
 
 // ---- for looking at ----

@@ -70,6 +70,7 @@ struct cleave_trainer {
   cleave_model_t *base;  /* the model in inference, with the weights before training */
   cleave_model_t *bound; /* the same for the minibatch */
   const cleave_samples_t *samples;
+  cleave_recompute_report_t recompute;
   cleave_train_feeds_t feeds;
   cleave_train_loss_t loss;
   int32_t rank; /* among those that train together */

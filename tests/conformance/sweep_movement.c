@@ -95,6 +95,7 @@ static void reshapes(sweep_t *sweep) {
       "Squeeze(ReduceSum(%s, #[1]))",
       "Squeeze(GlobalAveragePool(%s), #[-1,2])",
       "Identity(%s)",
+      "After(%s, d[3])",
       "Dropout(%s)",
       "Relu(Reshape(%s, #[2,17,20]))",
       "Softmax(Reshape(%s, #[2,-1]))",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that keep every element where it is, or only tell shapes: Identity, Dropout (inference), Reshape,
-// Flatten, Squeeze, Unsqueeze, Shape, Size.
+// Operators that keep every element where it is, or only tell shapes: Identity, After, Dropout (inference),
+// Reshape, Flatten, Squeeze, Unsqueeze, Shape, Size.
 #include <string.h>
 
 #include "cpu/common/loop.h"
@@ -226,6 +226,7 @@ static cleave_status_t run_size(const cpu_call_t *call, cleave_message_t *messag
 
 const cpu_kernel_t cpu_kernels_shape[] = {
     {.op = "Identity", .run = run_identity, .inplace = 1, .required_inputs = 1},
+    {.op = "After", .domain = "cleave", .run = run_identity, .inplace = 1, .required_inputs = 2},
     {.op = "Dropout", .run = run_dropout, .inplace = 1, .required_inputs = 1},
     {.op = "Reshape",
      .state_size = sizeof(reshape_state_t),

@@ -149,6 +149,7 @@ CLEAVE_MUST_USE cleave_status_t cuda_emit_fused_product(cuda_plan_t *plan, const
   X(Squeeze, view)                     \
   X(Unsqueeze, view)                   \
   X(Identity, view)                    \
+  X(After, view)                       \
   X(Dropout, dropout)                  \
   X(Transpose, transpose)              \
   X(Slice, slice)                      \

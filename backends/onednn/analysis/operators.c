@@ -421,6 +421,7 @@ static cleave_status_t check_dequantize(analysis_t *analysis, node_t *node, oned
 
 // Sorted by name.
 static const onednn_operator_t operators[] = {
+    {"After", ONEDNN_RESHAPE, false, true, NULL},
     {"Attention", ONEDNN_ATTENTION, false, false, NULL},
     {"AveragePool", ONEDNN_POOLING, true, false, check_pooling},
     {"AveragePoolGrad", ONEDNN_GRADIENT, false, false, check_pooling_gradient},

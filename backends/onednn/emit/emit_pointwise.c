@@ -418,11 +418,13 @@ static cleave_status_t emit_normalize(onednn_plan_t *plan, chain_t *chain) {
     context.relu = true;
     posts = 2;
   }
-  // In training, mean and variance are those of the data: further outputs of the node.
+  // In training, mean and variance are those of the data, which a step before computed.
   bool is_own = strcmp(node->op, "BatchNormalizationTraining") == 0;
-  for (uint32_t k = 0; k < 4; k++) {
-    uint32_t value = is_own && k > 1 ? node->outputs[k + 1] : node->inputs[k + 1];
-    ONEDNN_TRY(onednn_plan_fetch(plan, value, &context.vectors[k]));
+  for (uint32_t k = 0; k < (is_own ? 2 : 4); k++) {
+    ONEDNN_TRY(onednn_plan_fetch(plan, node->inputs[k + 1], &context.vectors[k]));
+  }
+  if (is_own) {
+    memcpy(context.vectors + 2, plan->statistics, sizeof plan->statistics);
   }
   bool gaps =
       onednn_layout_is_strided(&context.source.layout) && !onednn_layout_is_dense(&context.source.layout);

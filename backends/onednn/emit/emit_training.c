@@ -354,7 +354,8 @@ cleave_status_t onednn_emit_statistics(onednn_plan_t *plan, const onednn_kernel_
   onednn_shape_t vector = {.rank = 1, .dims = {loop.dims[1]}};
   onednn_layout_t plain = onednn_layout_plain(&vector);
   for (uint32_t k = 0; k < OUTPUTS; k++) {
-    ONEDNN_TRY(onednn_plan_make(plan, node->outputs[outputs[k]], &plain, &arguments[INPUTS + k].tensor));
+    uint32_t value = outputs[k] < node->output_count ? node->outputs[outputs[k]] : CLEAVE_INDEX_NONE;
+    ONEDNN_TRY(onednn_plan_make(plan, value, &plain, &arguments[INPUTS + k].tensor));
   }
   for (uint32_t k = 0; k < INPUTS + OUTPUTS; k++) {
     arguments[k].name = k < INPUTS ? DNNL_ARG_MULTIPLE_SRC + (int)k : DNNL_ARG_MULTIPLE_DST + (int)k;
@@ -362,8 +363,12 @@ cleave_status_t onednn_emit_statistics(onednn_plan_t *plan, const onednn_kernel_
   ONEDNN_TRY(
       onednn_plan_loop(plan, &loop, arguments, INPUTS + OUTPUTS, kernel->node, "batchnorm statistics"));
   for (uint32_t k = 0; k < OUTPUTS; k++) {
-    ONEDNN_TRY(onednn_plan_bind(plan, node->outputs[outputs[k]], &arguments[INPUTS + k].tensor));
+    if (outputs[k] < node->output_count && node->outputs[outputs[k]] != CLEAVE_INDEX_NONE) {
+      ONEDNN_TRY(onednn_plan_bind(plan, node->outputs[outputs[k]], &arguments[INPUTS + k].tensor));
+    }
   }
+  plan->statistics[0] = arguments[INPUTS].tensor;
+  plan->statistics[1] = arguments[INPUTS + 1].tensor;
   return onednn_emit_chain(plan, &x, kernel->posts, kernel->post_count, kernel->node, kernel->output);
 }
 

@@ -125,14 +125,15 @@ typedef struct onednn_plan {
   dnnl_engine_t engine;
   dnnl_stream_t stream;
   onednn_care_t care;
-  onednn_precision_t precision; /* of kernels and values */
-  bool raises;                  /* some step may raise the flag */
-  bool blocked;                 /* images are in blocks of 16 channels */
-  bool channels_last;           /* convolutions are asked for channels last first */
-  uint32_t kernel;              /* the one being emitted */
-  const onednn_form_t *forms;   /* per kernel, or NULL: all have the default form */
-  bool *formed;                 /* per kernel: oneDNN computes it in its form */
-  onednn_binding_t *bindings;   /* per value */
+  onednn_precision_t precision;  /* of kernels and values */
+  bool raises;                   /* some step may raise the flag */
+  onednn_tensor_t statistics[2]; /* mean and variance of the batch normalization in training at work */
+  bool blocked;                  /* images are in blocks of 16 channels */
+  bool channels_last;            /* convolutions are asked for channels last first */
+  uint32_t kernel;               /* the one being emitted */
+  const onednn_form_t *forms;    /* per kernel, or NULL: all have the default form */
+  bool *formed;                  /* per kernel: oneDNN computes it in its form */
+  onednn_binding_t *bindings;    /* per value */
   onednn_buffer_t *buffers;
   uint32_t buffer_count;
   uint32_t buffer_capacity;

@@ -37,6 +37,7 @@ return {
   end },
   gradient "Exp" { function(_, node, dy) return dy * node.outputs[1] end },
   gradient "Identity" { function(_, _, dy) return dy end },
+  gradient "After" { function(_, _, dy) return dy, false end },
   gradient "Log" { function(_, node, dy) return dy / node.inputs[1] end },
   gradient "Neg" { function(_, _, dy) return -dy end },
   gradient "Reciprocal" { function(_, node, dy)

@@ -3,6 +3,7 @@
 #include "cli/report/report_gradient.h"
 
 #include "cli/common/output.h"
+#include "cli/report/report_recompute.h"
 #include "graph/print.h"
 #include "ops/ops.h"
 #include "runtime/model/model.h"
@@ -24,8 +25,8 @@ static const char *output_name(const cleave_graph_t *graph, size_t index) {
   return cleave_strings_text(&graph->strings, graph->output_names.items[index]);
 }
 
-void cleave_report_gradient(const cleave_job_t *job, const char *loss, const char *output,
-                            const cleave_graph_t *graph) {
+void cleave_report_gradient(const cleave_job_t *job, const cleave_gradient_result_t *result) {
+  const cleave_graph_t *graph = result->graph;
   const cleave_graph_t *forward = cleave_model_graph(job->model);
   char text[2][32];
   cleave_table_t table = {.columns = 2, .alignment = "ll"};
@@ -44,20 +45,23 @@ void cleave_report_gradient(const cleave_job_t *job, const char *loss, const cha
   double flops = flops_of(graph, &is_known);
   double flops_before = flops_of(forward, &(bool){false});
   cleave_print("\n%zu gradients of '%s'; nodes: %zu, before %zu",
-               graph->outputs.count - forward->outputs.count, loss, graph->live_node_count,
+               graph->outputs.count - forward->outputs.count, result->loss, graph->live_node_count,
                forward->live_node_count);
   if (is_known) {
     cleave_print("; FLOPs: %s, before %s", cleave_output_count(flops, text[0], sizeof text[0]),
                  cleave_output_count(flops_before, text[1], sizeof text[1]));
   }
   cleave_print("\n");
-  if (output != NULL) {
-    cleave_print("written to %s\n", output);
+  if (result->recomputed != NULL) {
+    cleave_report_recompute(result->recomputed);
+  }
+  if (result->output != NULL) {
+    cleave_print("written to %s\n", result->output);
   }
 }
 
-int cleave_report_gradient_json(const cleave_job_t *job, const char *loss, const char *output,
-                                const cleave_graph_t *graph) {
+int cleave_report_gradient_json(const cleave_job_t *job, const cleave_gradient_result_t *result) {
+  const cleave_graph_t *graph = result->graph;
   const cleave_graph_t *forward = cleave_model_graph(job->model);
   json_t *gradients = json_array();
   for (size_t k = forward->outputs.count; k < graph->outputs.count; k++) {
@@ -67,7 +71,7 @@ int cleave_report_gradient_json(const cleave_job_t *job, const char *loss, const
         gradients, json_pack("{s:s, s:s}", "name", output_name(graph, k), "type", cleave_text_get(&type)));
     cleave_text_deinit(&type);
   }
-  json_t *json = json_pack("{s:s, s:s, s:o, s:I, s:I}", "model", job->options->model, "loss", loss,
+  json_t *json = json_pack("{s:s, s:s, s:o, s:I, s:I}", "model", job->options->model, "loss", result->loss,
                            "gradients", gradients, "nodes", (json_int_t)graph->live_node_count,
                            "nodes_before", (json_int_t)forward->live_node_count);
   bool is_known = true;
@@ -76,8 +80,11 @@ int cleave_report_gradient_json(const cleave_job_t *job, const char *loss, const
     (void)json_object_set_new(json, "flops", json_real(flops));
     (void)json_object_set_new(json, "flops_before", json_real(flops_of(forward, &is_known)));
   }
-  if (json != NULL && output != NULL) {
-    (void)json_object_set_new(json, "output", json_string(output));
+  if (json != NULL && result->recomputed != NULL) {
+    (void)json_object_set_new(json, "recompute", cleave_report_recompute_json(result->recomputed));
+  }
+  if (json != NULL && result->output != NULL) {
+    (void)json_object_set_new(json, "output", json_string(result->output));
   }
   return cleave_output_json(json);
 }

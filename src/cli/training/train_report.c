@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cli/common/output.h"
+#include "cli/report/report_recompute.h"
 #include "cli/run/watch.h"
 #include "runtime/model/model.h"
 #include "runtime/session/session.h"
@@ -22,6 +23,7 @@ typedef struct parts {
   size_t nodes;
   unsigned fusions;
   unsigned regions;
+  double memory; /* beside weights and samples, in bytes */
 } parts_t;
 
 static parts_t add_up(const cleave_trainer_t *trainer) {
@@ -31,12 +33,40 @@ static parts_t add_up(const cleave_trainer_t *trainer) {
     sum.nodes += cleave_model_graph(cleave_trainer_part_model(trainer, k))->live_node_count;
     sum.fusions += (unsigned)plan->fusion_count;
     sum.regions += (unsigned)plan->region_count;
+    cleave_session_memory_t memory = cleave_session_memory(cleave_trainer_part_session(trainer, k));
+    sum.memory +=
+        (double)(memory.values_bytes + memory.outputs_bytes + memory.dynamic_bytes + memory.workspace_bytes);
   }
   return sum;
 }
 
 static void flush(void) {
   (void)fflush(stdout);
+}
+
+static void print_start(const cleave_train_run_t *run, const parts_t *parts) {
+  char bytes[32];
+  cleave_print("\na step: %zu nodes, %u fusions, %u regions", parts->nodes, parts->fusions, parts->regions);
+  if (parts->count > 1) {
+    cleave_print(", in %u parts", parts->count);
+  }
+  cleave_print(", %s of memory; made in %.0f ms\n", cleave_output_bytes(parts->memory, bytes, sizeof bytes),
+               run->make_ms);
+  if (run->options.recompute > 0.0) {
+    cleave_report_recompute(cleave_trainer_recompute(run->trainer));
+  }
+  cleave_print("\n  %5s  %8s  %10s  %10s  %10s  %10s  %8s  %8s\n", "epoch", "steps", "loss", "gradient",
+               "rate", "held out", "accuracy", "ms/step");
+  flush();
+}
+
+static void print_start_json(const cleave_train_run_t *run, const parts_t *parts, json_t *json) {
+  (void)json_object_set_new(json, "memory", json_integer((json_int_t)parts->memory));
+  if (run->options.recompute > 0.0) {
+    (void)json_object_set_new(json, "recompute",
+                              cleave_report_recompute_json(cleave_trainer_recompute(run->trainer)));
+  }
+  cleave_run_watch_line(json);
 }
 
 void cleave_train_report_start(const cleave_train_run_t *run) {
@@ -49,13 +79,13 @@ void cleave_train_report_start(const cleave_train_run_t *run) {
   long long done = (long long)cleave_trainer_steps_done(run->trainer);
   const cleave_samples_t *samples = run->part != NULL ? run->part : run->all;
   if (run->json) {
-    cleave_run_watch_line(json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:i, s:i, s:f}", "event", "start",
-                                    "samples", (json_int_t)cleave_samples_count(samples), "held_out",
-                                    (json_int_t)(run->held == NULL ? 0 : cleave_samples_count(run->held)),
-                                    "steps_per_epoch", (json_int_t)per_epoch, "steps", (json_int_t)steps,
-                                    "steps_done", (json_int_t)done, "nodes", (json_int_t)parts.nodes,
-                                    "fusions", (int)parts.fusions, "regions", (int)parts.regions, "make_ms",
-                                    run->make_ms));
+    print_start_json(run, &parts,
+                     json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:i, s:i, s:f}", "event", "start",
+                               "samples", (json_int_t)cleave_samples_count(samples), "held_out",
+                               (json_int_t)(run->held == NULL ? 0 : cleave_samples_count(run->held)),
+                               "steps_per_epoch", (json_int_t)per_epoch, "steps", (json_int_t)steps,
+                               "steps_done", (json_int_t)done, "nodes", (json_int_t)parts.nodes, "fusions",
+                               (int)parts.fusions, "regions", (int)parts.regions, "make_ms", run->make_ms));
     return;
   }
   cleave_print("%lld samples", (long long)cleave_samples_count(samples));
@@ -70,14 +100,7 @@ void cleave_train_report_start(const cleave_train_run_t *run) {
   if (run->communicator != NULL) {
     cleave_print("; %d processes", (int)run->communicator->count);
   }
-  cleave_print("\na step: %zu nodes, %u fusions, %u regions", parts.nodes, parts.fusions, parts.regions);
-  if (parts.count > 1) {
-    cleave_print(", in %u parts", parts.count);
-  }
-  cleave_print("; made in %.0f ms\n\n", run->make_ms);
-  cleave_print("  %5s  %8s  %10s  %10s  %10s  %10s  %8s  %8s\n", "epoch", "steps", "loss", "gradient", "rate",
-               "held out", "accuracy", "ms/step");
-  flush();
+  print_start(run, &parts);
 }
 
 void cleave_train_report_step(const cleave_train_run_t *run, const cleave_train_step_t *step) {

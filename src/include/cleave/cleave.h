@@ -172,6 +172,18 @@ CLEAVE_MUST_USE cleave_status_t cleave_rule_files_partition(cleave_rule_files_t 
 /* NULL is a no-op. */
 void cleave_rule_files_destroy(cleave_rule_files_t *files);
 
+/* What was computed a second time instead of being kept. Bytes are estimates from the sizes of values and the
+ * order of nodes, without inputs, constants and outputs. */
+typedef struct cleave_recompute_report {
+  size_t size;
+  int64_t kept_bytes; /* of values of forward that live when backward begins, or later */
+  int64_t kept_bytes_before;
+  int64_t peak_bytes; /* most bytes of values that live at the same time */
+  int64_t peak_bytes_before;
+  double flops_added;
+  uint32_t node_count; /* that are computed a second time */
+} cleave_recompute_report_t;
+
 /* How gradients are made. All zero but `size`: by the rules that come with cleave. */
 typedef struct cleave_gradient_options {
   size_t size; /* sizeof(cleave_gradient_options_t) */
@@ -184,6 +196,11 @@ typedef struct cleave_gradient_options {
   /* Constants that get a gradient become inputs, after those of the model and in the order of the gradients:
    * what a training loop gives to each run anew, without compiling again. */
   bool open;
+  /* Forward values that backward needs are computed again, so that the values of a run need at most this
+   * share of the memory that they need if all are kept: more than 0, less than 1; 0: all are kept. What is
+   * chosen costs the fewest additional FLOPs that were found. All sizes must be known (cleave_model_bind). */
+  double recompute;
+  cleave_recompute_report_t *out_recompute; /* filled in if `recompute` is not 0; may be NULL */
 } cleave_gradient_options_t;
 
 /* The model with the gradients of `loss`: the name of an output or of any other value of floating-point
@@ -200,7 +217,8 @@ typedef struct cleave_gradient_options {
  * CLEAVE_ERROR_INVALID_ARGUMENT: there is no value of a name, it is not of floating-point numbers, it is
  * given twice, or the loss does not depend on it. CLEAVE_ERROR_UNSUPPORTED: an operator between the two has
  * no gradient; the message names the node, and how the loss depends on it. CLEAVE_ERROR_RULE: a rule file, or
- * a rule, failed. Thread-safe. */
+ * a rule, failed. CLEAVE_ERROR_SHAPE, _LIMIT: `recompute` needs sizes that are not known, or more than the
+ * share. Thread-safe. */
 CLEAVE_MUST_USE cleave_status_t cleave_model_gradient(cleave_model_t *model, const char *loss,
                                                       const char *const *wrt, size_t wrt_count,
                                                       const cleave_gradient_options_t *options,

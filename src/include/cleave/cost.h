@@ -49,6 +49,7 @@ static inline cleave_cost_class_t cleave_cost_class(const char *op) {
                  {"Squeeze", CLEAVE_COST_VIEW},
                  {"Unsqueeze", CLEAVE_COST_VIEW},
                  {"Identity", CLEAVE_COST_VIEW},
+                 {"After", CLEAVE_COST_VIEW},
                  {"Conv", CLEAVE_COST_WINDOW},
                  {"ConvTranspose", CLEAVE_COST_WINDOW},
                  {"QLinearConv", CLEAVE_COST_WINDOW},

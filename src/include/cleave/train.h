@@ -114,6 +114,7 @@ typedef struct cleave_train_options {
    * of them take in a step, a multiple of their number. They have the same model, samples and options. */
   const cleave_communicator_t *communicator;
   int64_t bucket_bytes; /* gradients that are summed in one transfer; 26214400 */
+  double recompute;     /* as in cleave_gradient_options_t; 0: forward is kept */
 } cleave_train_options_t;
 
 /* The defaults that are named above, the rest zero: a loss and a rate are still to be set. */
@@ -221,6 +222,9 @@ typedef struct cleave_train_communication {
 
 void cleave_trainer_communication(const cleave_trainer_t *trainer,
                                   cleave_train_communication_t *out_communication);
+
+/* What `recompute` did; all zero but `size` if it is 0. Borrowed. */
+const cleave_recompute_report_t *cleave_trainer_recompute(const cleave_trainer_t *trainer);
 
 #ifdef __cplusplus
 }

@@ -10,6 +10,7 @@
 #include "graph/clone.h"
 #include "ops/infer.h"
 #include "partition/gradient/gradient.h"
+#include "partition/gradient/recompute.h"
 #include "runtime/model/bind.h"
 #include "runtime/model/model_internal.h"
 
@@ -169,6 +170,19 @@ static cleave_status_t build(job_t *job, cleave_value_t loss, cleave_error_t *er
   return status;
 }
 
+static cleave_status_t recompute(job_t *job, const cleave_gradient_order_t *order, uint32_t first_backward,
+                                 cleave_error_t *error) {
+  if (order->recompute == 0.0) {
+    return CLEAVE_OK;
+  }
+  if (!(order->recompute > 0.0 && order->recompute < 1.0)) {
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                            "recompute: expected a share of more than 0 and less than 1, found %g",
+                            order->recompute);
+  }
+  return cleave_gradient_recompute(job->graph, first_backward, order->recompute, order->out_recompute, error);
+}
+
 static void job_deinit(job_t *job) {
   cleave_graph_destroy(job->graph);
   cleave_rules_destroy(job->shipped);
@@ -251,14 +265,17 @@ cleave_status_t cleave_model_gradient_by(cleave_model_t *model, const cleave_gra
   cleave_value_t loss = CLEAVE_VALUE_NONE;
   cleave_infer_options_t infer = {.fold = true};
   cleave_status_t status = CLEAVE_OK;
+  uint32_t first_backward = 0;
   *out_model = NULL;
   CLEAVE_TRY_CLEANUP(cleave_model_copy_source(model, &job.graph, error));
   CLEAVE_TRY_CLEANUP(cleave_graph_infer(job.graph, &infer, NULL, error));
+  first_backward = cleave_graph_node_bound(job.graph);
   CLEAVE_TRY_CLEANUP(cleave_gradient_find_value(job.graph, "loss", order->loss, &loss, error));
   CLEAVE_TRY_CLEANUP(find_wrt(&job, order->wrt, order->wrt_count, error));
   CLEAVE_TRY_CLEANUP(load_rules(&job, model->context, order->list, error));
   CLEAVE_TRY_CLEANUP(build(&job, loss, error));
   CLEAVE_TRY_CLEANUP(add_outputs(&job, order->loss, order->wrt, error));
+  CLEAVE_TRY_CLEANUP(recompute(&job, order, first_backward, error));
   if (order->open) {
     CLEAVE_TRY_CLEANUP(open_constants(&job, error));
   }
@@ -275,7 +292,11 @@ cleave_status_t cleave_model_gradient(cleave_model_t *model, const char *loss, c
                                       cleave_model_t **out_model, cleave_error_t *error) {
   cleave_gradient_order_t order = {.loss = loss, .wrt = wrt, .wrt_count = wrt_count};
   *out_model = NULL;
-  order.open = options != NULL && options->open;
+  if (options != NULL) {
+    order.open = options->open;
+    order.recompute = options->recompute;
+    order.out_recompute = options->out_recompute;
+  }
   if (options == NULL || options->source_count == 0) {
     return cleave_model_gradient_by(model, &order, out_model, error);
   }

@@ -118,6 +118,7 @@ UNIT_TEST(poolings_follow_their_windows) {
       {"MaxRoiPool", "f32[1,8,20,20] f32[6,5]", "pooled_shape=2,3", "f32[6,8,2,3]", NULL},
       {"MaxPoolGrad", "f32[2,3,4,4] f32[2,3,N,9]", "kernel_shape=2,2 strides=2,2", "f32[2,3,N,9]", NULL},
       {"MaxPoolGrad", "f32[2,3,4,4] f32[2,4,8,8]", "kernel_shape=2,2", "!expected", NULL},
+      {"After", "f16[2,N] f32[3]", "", "f16[2,N]", NULL},
       {"ReluGrad", "f32[2,?] f32[?,5]", "", "f32[2,5]", NULL},
       {"ReluGrad", "f32[2,5] f32[2,6]", "", "!expected", NULL},
   };
