@@ -246,7 +246,7 @@ static cleave_status_t run_matrix(onednn_plan_t *plan, const onednn_kernel_t *ke
                                      .result = onednn_product_result(plan, kernel, product, dnnl_f32),
                                      .posts = kernel->posts + folding->posts,
                                      .post_count = kernel->post_count - folding->posts,
-                                     .label = "matmul loop"};
+                                     .label = "matmul tiles"};
   ONEDNN_TRY(onednn_plan_plain(plan, &context->source_tensor, &request.source));
   if (!onednn_layout_is_strided(&request.result) || request.result.format_desc.blocking.strides[1] != 1) {
     request.result = onednn_layout_plain(&product->kernel);
