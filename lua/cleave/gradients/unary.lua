@@ -117,6 +117,9 @@ return {
     inputs = { x = { 3, 4, low = 1.1, high = 1.9 } },
     gradient = 2,
   },
+  test "a value that waits for another" {
+    graph = function(g, x) return g.Sin(g.After(x, g.Exp(x))) end, gradient = true,
+  },
   test "dropout that does nothing" {
     graph = function(g, x)
       return (g.Dropout(x)) * x, (g.Dropout(x, g.constant(0.3, "float64"), g.constant(false)))

@@ -28,6 +28,22 @@ also "a value between" '"name": "grad(Tanh_0)"'
 also "its type" '"type": "float32\[N, 2\]"'
 check "sizes may be given" 0 '^  grad(x)  float32\[6, 3\]$' "$program" gradient net.lua --loss loss --wrt x --shape N=6
 
+cat >chain.lua <<'LUA'
+local h = g.input("x", "float32", { 64, 256 })
+for _ = 1, 12 do h = g.Tanh(g.Sigmoid(g.Exp(-h * h))) end
+g.output("loss", g.ReduceSum(h, { keepdims = 0 }))
+LUA
+check "forward values are computed again" 0 '^computed again: [1-9][0-9]* nodes, .* FLOPs; kept for backward: .*, before .*; values need .*, before ' \
+  "$program" gradient chain.lua --loss loss --wrt x --recompute 0.5 -o again.onnx
+check "in JSON" 0 '"nodes": [1-9]' "$program" gradient chain.lua --loss loss --wrt x --recompute 0.5 --json
+also "the memory" '"peak_bytes'
+check "all are kept" 0 '' "$program" gradient chain.lua --loss loss --wrt x -o kept.onnx
+check "a run saves what it computed" 0 '' "$program" run kept.onnx --repeat 1 --save saved
+check "to the bit" 0 'all outputs match' "$program" run again.onnx --data saved --rtol 0 --atol 0 --repeat 1
+check "too small a share" 1 'a share of 0.0001 is too small, the least that was found is' \
+  "$program" gradient chain.lua --loss loss --wrt x --recompute 0.0001
+check "no share" 1 '' "$program" gradient chain.lua --loss loss --wrt x --recompute 7
+
 check "weights as inputs" 0 '' "$program" gradient net.lua --loss loss --open -o open.onnx
 check "in the order of the gradients" 0 '^  input 2  *w  *float32\[2, 3\]$' "$program" inspect open.onnx
 also "the next one" '^  input 3  *b  *float32\[2\]$'

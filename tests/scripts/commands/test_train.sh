@@ -95,6 +95,14 @@ check "another run's checkpoint" 1 'part.npz: the checkpoint is of another run: 
 head -c 3000 part.npz >broken.npz
 check "a broken checkpoint" 1 'broken.npz: archive: expected a zip archive' train --epochs 6 --resume broken.npz
 check "no loss" 2 'expected --data DIR, --loss NAME and --rate NUMBER' "$program" train net.lua --data data
+train --epochs 2 --json >kept.json 2>&1
+check "forward values are computed again" 0 '' sh -c "'$program' train net.lua --data data --loss cross_entropy --optimizer adam --rate 0.01 \
+  --batch 10 --seed 5 --epochs 2 --recompute 0.99 --json >again.json"
+losses kept.json >kept.losses
+losses again.json >again.losses
+check "the losses are the same" 0 '' cmp kept.losses again.losses
+check "there are losses" 0 '[0-9]' cat again.losses
+check "what was computed again is told" 0 '"recompute": *{' cat again.json
 check "an unknown optimizer" 2 "option '--optimizer': expected sgd, momentum, adam or adamw, found 'adan'" train --optimizer adan
 check "no folder" 1 'nowhere: expected a folder with .npy files, or an .npz file' train --data nowhere
 mkdir empty few wrong
