@@ -189,6 +189,12 @@ static int run_command(int argc, char **argv) {
       CLEAVE_JOB_SHAPES(&run.options),
       {"threads", 0, CLEAVE_OPTION_INT, "N", "threads to use (default: 0, one per usable processor)",
        &run.options.threads},
+      {"workers", 0, CLEAVE_OPTION_INT, "N",
+       "run steps side by side: N threads compute branches of the model on the host, each with its share of "
+       "--threads, and devices and their copies work beside them; 1: one after the other (default: 0, which "
+       "is "
+       "1 unless regions on several devices can run at once)",
+       &run.options.workers},
       {"warmup", 0, CLEAVE_OPTION_INT, "N", "runs after the first that are not measured (default: 1)",
        &run.warmup},
       {"repeat", 0, CLEAVE_OPTION_INT, "N",

@@ -185,6 +185,7 @@ struct cleave_engine {
   bool is_open;     /* serial: an operation that was started has not been completed */
   bool is_stopping;
   bool has_streams;
+  uint32_t stream_count;
   uint32_t device_count;
   engine_device_t *devices;
   uint64_t order;

@@ -1,19 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/events.h"
 
+static engine_event_t *create_event(engine_stream_t *stream) {
+  engine_event_t *event = cleave_allocate_zeroed(1, sizeof *event);
+  if (event != NULL) {
+    event->stream = stream;
+  }
+  return event;
+}
+
 engine_event_t *engine_event_take(engine_stream_t *stream) {
   engine_event_t *event = stream->free_events;
   if (event != NULL) {
     stream->free_events = event->next;
   } else {
-    event = cleave_allocate_zeroed(1, sizeof *event);
-    if (event == NULL) {
-      return NULL;
-    }
-    event->stream = stream;
+    event = create_event(stream);
   }
-  event->references = 1;
+  if (event != NULL) {
+    event->references = 1;
+  }
   return event;
+}
+
+bool engine_events_reserve(engine_task_t *task) {
+  if (task->engine->has_streams && cleave_array_reserve(&task->events, task->capacity, NULL) != CLEAVE_OK) {
+    return false;
+  }
+  for (uint32_t k = 0; task->device->has_streams && k < task->queue->worker_count * 2; k++) {
+    engine_stream_t *stream = &task->queue->workers[k / 2].stream;
+    engine_event_t *event = create_event(stream);
+    if (event == NULL) {
+      return false;
+    }
+    event->next = stream->free_events;
+    stream->free_events = event;
+  }
+  return true;
 }
 
 void engine_event_release(engine_event_t *event) {
@@ -136,6 +158,7 @@ cleave_status_t engine_stream_start(engine_worker_t *worker, cleave_error_t *err
     return CLEAVE_OK;
   }
   worker->stream.device = device;
+  worker->queue->engine->stream_count++;
   return device->functions.create(device->self, &worker->stream.handle, error);
 }
 

@@ -10,6 +10,10 @@
 engine_event_t *engine_event_take(engine_stream_t *stream);
 void engine_event_release(engine_event_t *event);
 
+/* Room in task->events, and free events in the streams that may run the task: as many as it can hold at once,
+ * that of its last run and that of the next. False: no memory. */
+bool engine_events_reserve(engine_task_t *task);
+
 /* Appends to task->events, with a reference each, what its worker's `stream` (NULL: the host) must wait for.
  */
 CLEAVE_MUST_USE cleave_status_t engine_events_collect(engine_task_t *task, const engine_stream_t *stream,

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "engine/accesses.h"
+#include "engine/events.h"
 #include "engine/queues.h"
 #include "engine/run.h"
 #include "engine/tasks.h"
@@ -124,6 +125,21 @@ cleave_status_t engine_operation_push(cleave_engine_t *engine, const cleave_oper
   return CLEAVE_OK;
 }
 
+/* A task, and events, in the lists of free ones: if every operation that was created is pushed once before
+ * any of them is pushed again, pushes allocate nothing. */
+static bool reserve(cleave_engine_t *engine, const cleave_operation_info_t *info) {
+  pthread_mutex_lock(&engine->lock);
+  engine_task_t *task = engine_task_create(engine, info->read_count + info->write_count);
+  bool is_there = task != NULL;
+  if (is_there) {
+    engine_task_place(task, info->device, info->flags, info->priority);
+    is_there = engine_events_reserve(task);
+    engine_task_give(task);
+  }
+  pthread_mutex_unlock(&engine->lock);
+  return is_there;
+}
+
 cleave_status_t cleave_operation_create(cleave_engine_t *engine, const cleave_operation_info_t *info,
                                         cleave_operation_t **out_operation, cleave_error_t *error) {
   CLEAVE_TRY(engine_operation_check(engine, info, error));
@@ -139,6 +155,10 @@ cleave_status_t cleave_operation_create(cleave_engine_t *engine, const cleave_op
   }
   if (info->write_count > 0) {
     memcpy(variables + info->read_count, info->writes, info->write_count * sizeof(cleave_variable_t *));
+  }
+  if (!reserve(engine, info)) {
+    cleave_free(operation);
+    return cleave_error_out_of_memory(error);
   }
   operation->info.reads = variables;
   operation->info.writes = variables + info->read_count;

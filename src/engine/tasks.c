@@ -11,28 +11,39 @@ static uint32_t class_of(uint32_t capacity) {
   return index;
 }
 
-engine_task_t *engine_task_take(cleave_engine_t *engine, uint32_t capacity) {
-  uint32_t index = class_of(capacity);
-  if (index >= ENGINE_TASK_CLASSES) {
-    return NULL;
-  }
-  engine_task_t *task = engine->free_tasks[index];
-  engine_events_t events = {0};
+/* One that is in no list. */
+static engine_task_t *allocate(uint32_t index) {
+  size_t room = (size_t)ENGINE_SMALLEST_TASK << index;
+  engine_task_t *task = cleave_allocate(1, sizeof *task + room * sizeof task->accesses[0]);
   if (task != NULL) {
-    engine->free_tasks[index] = task->next;
-    events = task->events;
-  } else {
-    size_t room = (size_t)ENGINE_SMALLEST_TASK << index;
-    task = cleave_allocate(1, sizeof *task + room * sizeof task->accesses[0]);
-    if (task == NULL) {
-      return NULL;
-    }
+    task->events = (engine_events_t){0};
   }
+  return task;
+}
+
+static engine_task_t *clear(cleave_engine_t *engine, engine_task_t *task, uint32_t index) {
+  engine_events_t events = task->events;
   memset(task, 0, sizeof *task);
   task->engine = engine;
   task->capacity = (uint32_t)ENGINE_SMALLEST_TASK << index;
   task->events = events;
   return task;
+}
+
+engine_task_t *engine_task_create(cleave_engine_t *engine, uint32_t capacity) {
+  uint32_t index = class_of(capacity);
+  engine_task_t *task = index < ENGINE_TASK_CLASSES ? allocate(index) : NULL;
+  return task == NULL ? NULL : clear(engine, task, index);
+}
+
+engine_task_t *engine_task_take(cleave_engine_t *engine, uint32_t capacity) {
+  uint32_t index = class_of(capacity);
+  engine_task_t *task = index < ENGINE_TASK_CLASSES ? engine->free_tasks[index] : NULL;
+  if (task == NULL) {
+    return engine_task_create(engine, capacity);
+  }
+  engine->free_tasks[index] = task->next;
+  return clear(engine, task, index);
 }
 
 void engine_task_give(engine_task_t *task) {

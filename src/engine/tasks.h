@@ -7,6 +7,8 @@
 
 /* A task with room for `capacity` variables, all zero but for that; NULL: no memory. */
 engine_task_t *engine_task_take(cleave_engine_t *engine, uint32_t capacity);
+/* The same, never one of the free ones. */
+engine_task_t *engine_task_create(cleave_engine_t *engine, uint32_t capacity);
 /* Back to the free ones. */
 void engine_task_give(engine_task_t *task);
 /* Frees the free ones. */

@@ -13,7 +13,10 @@
 cleave_status_t cleave_variable_create(cleave_engine_t *engine, const char *name,
                                        cleave_variable_t **out_variable, cleave_error_t *error) {
   char *copy = name != NULL ? cleave_copy_text(name, strlen(name)) : NULL;
-  if (name != NULL && copy == NULL) {
+  engine_events_t read = {0}; /* with room, so that operations need no memory for it */
+  if ((name != NULL && copy == NULL) ||
+      (engine->stream_count > 0 && cleave_array_reserve(&read, engine->stream_count, NULL) != CLEAVE_OK)) {
+    cleave_free(copy);
     return cleave_error_out_of_memory(error);
   }
   pthread_mutex_lock(&engine->lock);
@@ -29,12 +32,14 @@ cleave_status_t cleave_variable_create(cleave_engine_t *engine, const char *name
   pthread_mutex_unlock(&engine->lock);
   if (end == NULL) {
     cleave_free(copy);
+    cleave_array_free(&read);
     cleave_free(variable);
     return cleave_error_out_of_memory(error);
   }
   memset(variable, 0, sizeof *variable);
   variable->engine = engine;
   variable->name = copy;
+  variable->read = read;
   variable->end = end;
   *out_variable = variable;
   return CLEAVE_OK;

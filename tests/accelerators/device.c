@@ -2,8 +2,8 @@
 /*
  * Two devices with guarded memory that compute float32 Relu, Neg, Add and Mul of equal shapes, and NonZero.
  * The environment variable CLEAVE_TEST_DEVICE says what it has when it is loaded: "streams", "events" (with
- * streams), "executors", "adds", "shared" (host memory will do), "half" (no copy_from), "picky" (no Mul
- * alone). `configure` says what goes wrong.
+ * streams), "aside" (the host waits beside other calls), "executors", "adds", "shared" (host memory will do),
+ * "half" (no copy_from), "picky" (no Mul alone). `configure` says what goes wrong.
  */
 #include "device.h"
 
@@ -69,6 +69,7 @@ static cleave_status_t properties(void *state, uint32_t device, cleave_device_pr
   memset(out->name, 'x', sizeof out->name); /* not even ended */
   out->memory_bytes = POOL_BYTES;
   out->shares_host_memory = has("shared") && device == 0;
+  out->waits_aside = has("aside");
   return CLEAVE_OK;
 }
 

@@ -26,6 +26,7 @@ static cleave_status_t properties(void *state, uint32_t device, cleave_device_pr
     out_properties->size = sizeof *out_properties;
     out_properties->memory_bytes = mirror->pools[device].capacity;
     out_properties->shares_host_memory = false;
+    out_properties->waits_aside = true;
     (void)snprintf(out_properties->name, sizeof out_properties->name, "mirror %u", (unsigned)device);
   }
   return status;

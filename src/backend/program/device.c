@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The devices in use, in a list under a lock: the first session that asks makes the object, the last one that
-// gives it back frees it. Every call into a library is made under the lock of its device.
+// gives it back frees it. Every call into a library is made under the lock of its device, but for waits of
+// devices that allow other calls meanwhile.
 #include "backend/program/device.h"
 
 #include <stdio.h>
@@ -226,10 +227,23 @@ void cleave_device_stream_destroy(cleave_device_t *device, void *stream) {
   destroy_object(device, device->functions.stream_destroy, stream);
 }
 
+/* Around a call in which the thread sleeps until the device is done. */
+static void enter_wait(cleave_device_t *device) {
+  if (!device->properties.waits_aside) {
+    (void)pthread_mutex_lock(&device->lock);
+  }
+}
+
+static void leave_wait(cleave_device_t *device) {
+  if (!device->properties.waits_aside) {
+    (void)pthread_mutex_unlock(&device->lock);
+  }
+}
+
 cleave_status_t cleave_device_stream_wait(cleave_device_t *device, void *stream, cleave_message_t *message) {
-  (void)pthread_mutex_lock(&device->lock);
+  enter_wait(device);
   cleave_status_t status = device->functions.stream_wait(device->handle->state, stream, message);
-  (void)pthread_mutex_unlock(&device->lock);
+  leave_wait(device);
   return status;
 }
 
@@ -251,9 +265,17 @@ cleave_status_t cleave_device_event_record(cleave_device_t *device, void *event,
 
 cleave_status_t cleave_device_event_wait(cleave_device_t *waiter, void *event, void *stream,
                                          cleave_message_t *message) {
-  (void)pthread_mutex_lock(&waiter->lock);
+  if (stream == NULL) {
+    enter_wait(waiter);
+  } else {
+    (void)pthread_mutex_lock(&waiter->lock);
+  }
   cleave_status_t status = waiter->functions.event_wait(waiter->handle->state, event, stream, message);
-  (void)pthread_mutex_unlock(&waiter->lock);
+  if (stream == NULL) {
+    leave_wait(waiter);
+  } else {
+    (void)pthread_mutex_unlock(&waiter->lock);
+  }
   return status;
 }
 

@@ -197,6 +197,7 @@ cleave_status_t cleave_job_add_session(const cleave_job_t *job, cleave_session_t
   options.profile = job->options->profile;
   options.programs = job->programs;
   options.imperative = job->options->imperative;
+  options.workers = (int32_t)job->options->workers;
   options.strict = job->options->plan != NULL && !job->options->fallback;
   const cleave_inputs_t *inputs = job->plan != NULL ? &job->plan_inputs : &job->inputs;
   CLEAVE_TRY(cleave_session_create(job->model, job->plan, inputs->pointers, inputs->count, &options,

@@ -21,6 +21,7 @@ typedef struct cleave_job_options {
   const char *plan; /* saved plan in place of rule files, or NULL */
   bool fallback;    /* regions of that plan that cannot be run as one run node by node */
   int64_t threads;
+  int64_t workers;
   int64_t seed;
   int64_t script_seed; /* of what a model script draws; 0: its own */
   bool profile;

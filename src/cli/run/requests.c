@@ -227,6 +227,7 @@ static cleave_status_t make_server(cleave_run_requests_t *requests, const cleave
   cleave_session_options_t session = cleave_common_session();
   session.threads = (int32_t)job->options->threads;
   session.imperative = job->options->imperative;
+  session.workers = (int32_t)job->options->workers;
   cleave_server_options_t options = {.size = sizeof options,
                                      .sessions = (int32_t)requests->session_count,
                                      .session = &session,

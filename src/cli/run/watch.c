@@ -294,6 +294,7 @@ static cleave_status_t create(const cleave_job_t *job, cleave_rules_watch_t **ou
   session.threads = (int32_t)options->threads;
   session.programs = job->programs;
   session.imperative = options->imperative;
+  session.workers = (int32_t)options->workers;
   cleave_rules_watch_options_t watch_options = {.size = sizeof watch_options,
                                                 .session = &session,
                                                 .inputs = job->plan_inputs.pointers,

@@ -352,6 +352,9 @@ typedef struct cleave_device_properties {
   char name[64];           /* "H200 0" */
   uint64_t memory_bytes;   /* 0: not known */
   bool shares_host_memory; /* tensors in host memory need no copy */
+  /* While one thread is in `stream_wait`, or in `event_wait` without a stream, other threads may call all
+   * functions of the device: work is put on a stream while the host waits for what is on another one. */
+  bool waits_aside;
 } cleave_device_properties_t;
 
 /* A backend without this group computes on host memory. Inputs, outputs and the workspace of a program that

@@ -383,6 +383,15 @@ typedef struct cleave_session_options {
    * which and why. The backend's programs never write over their inputs then. Operators of libraries have
    * nobody else to compute them: their failures are errors. */
   bool fallback;
+  /* Steps side by side, on threads of the session (cleave/engine.h). 1: none, a run is the work of the
+   * calling thread, and of streams. 2 and more: so many threads compute on the host, each a branch of the
+   * model with its share of `threads`, and one for each device and for each direction of its copies; values
+   * need more memory then. 0: as with 1, unless the session runs on several devices that do not only wait for
+   * each other; then a thread for the host and those of the devices. Not with `profile`. Outputs are the same
+   * in every run; between numbers of workers they differ only if a backend computes otherwise with fewer
+   * threads.
+   */
+  int32_t workers;
 } cleave_session_options_t;
 
 /* Threads 0: OMP_NUM_THREADS of the environment, else one for each processor that the process may run on, but

@@ -2,15 +2,17 @@
 // Creating and reading sessions.
 #include "runtime/session/session.h"
 
+#include <string.h>
+
 #include "backend/program/blob_store.h"
 #include "backend/registry/context.h"
+#include "runtime/build/session_internal.h"
 #include "runtime/model/bind.h"
 #include "runtime/model/model_internal.h"
-#include "runtime/session/session_internal.h"
 #include "system/contention.h"
 #include "system/threads.h"
 
-enum { MAX_THREADS = 1024 };
+enum { MAX_THREADS = 1024, MAX_WORKERS = 64 };
 
 void cleave_session_enter(const cleave_session_t *session) {
   if (session->compile_options.threads > 1) {
@@ -49,6 +51,16 @@ static cleave_status_t find_fused_nodes(const cleave_graph_t *graph, const cleav
   return CLEAVE_OK;
 }
 
+static cleave_status_t set_workers(cleave_session_t *session, int32_t workers, cleave_error_t *error) {
+  if (workers < 0 || workers > MAX_WORKERS) {
+    return cleave_error_set(error, CLEAVE_ERROR_INVALID_ARGUMENT,
+                            "%d workers, expected 1 to %d, or 0 for as many as are of use", (int)workers,
+                            MAX_WORKERS);
+  }
+  session->workers = (uint32_t)workers;
+  return CLEAVE_OK;
+}
+
 static cleave_status_t set_options(cleave_session_t *session, cleave_context_t *context,
                                    const cleave_session_options_t *options, cleave_error_t *error) {
   int32_t threads = options == NULL ? 0 : options->threads;
@@ -76,6 +88,9 @@ static cleave_status_t set_options(cleave_session_t *session, cleave_context_t *
   session->fallback =
       known >= offsetof(cleave_session_options_t, fallback) + sizeof options->fallback && options->fallback;
   session->is_careful = session->profile;
+  if (known >= offsetof(cleave_session_options_t, workers) + sizeof options->workers) {
+    CLEAVE_TRY(set_workers(session, options->workers, error));
+  }
   session->compile_options =
       (cleave_compile_options_t){.size = sizeof session->compile_options,
                                  .threads = threads == 0 ? cleave_threads_available() : threads,
@@ -145,7 +160,8 @@ static cleave_status_t create(cleave_session_t *session, const source_t *source,
   cleave_status_t status = cleave_session_build(session, error);
   cleave_session_leave(session);
   CLEAVE_TRY(status);
-  return cleave_session_plan_memory(session, error);
+  CLEAVE_TRY(cleave_session_plan_memory(session, error));
+  return cleave_session_start_lanes(session, error);
 }
 
 /* Without the backends of `without`, whose devices have failed. Where another one's does, and `cpu` may take
@@ -196,6 +212,7 @@ void cleave_session_destroy(cleave_session_t *session) {
   if (session->compile_options.threads > 1) {
     cleave_contention_release();
   }
+  cleave_session_destroy_lanes(session);
   cleave_session_destroy_targets(session);
   for (size_t s = 0; s < session->steps.count; s++) {
     cleave_step_t *step = &session->steps.items[s];
@@ -230,6 +247,12 @@ void cleave_session_destroy(cleave_session_t *session) {
   cleave_blob_store_close(session->blobs);
   cleave_model_release(session->model);
   cleave_free(session);
+}
+
+void cleave_session_touch(cleave_session_t *session) {
+  const cleave_session_memory_t *statistics = &session->statistics;
+  memset(session->memory, 0, statistics->values_bytes + statistics->workspace_bytes);
+  memset(session->output_memory, 0, statistics->outputs_bytes);
 }
 
 /* ---- reading ---- */

@@ -13,6 +13,7 @@
 #define CLEAVE_RUNTIME_SESSION_SESSION_H
 
 #include "partition/plan/plan.h"
+#include "runtime/build/statistics.h"
 
 /* Compiles. `plan` NULL: every node is a step on `cpu`; otherwise a plan of `graph`. Both are borrowed, must
  * outlive the session and not change; any number of sessions may share them, on any threads. `inputs[k]`
@@ -27,28 +28,8 @@ CLEAVE_MUST_USE cleave_status_t cleave_session_create_planned(
 /* The graph that runs: the caller's, or the bound copy of it. */
 const cleave_graph_t *cleave_session_graph(const cleave_session_t *session);
 
-/* Memory, in bytes. */
-typedef struct cleave_session_memory {
-  size_t values_bytes;     /* planned memory of all intermediate values */
-  size_t unshared_bytes;   /* what they would need without sharing */
-  size_t workspace_bytes;  /* scratch memory of programs, shared */
-  size_t outputs_bytes;    /* buffers of graph outputs */
-  size_t persistent_bytes; /* held by programs: packed weights, tables */
-  size_t dynamic_bytes;    /* memory of values with shapes known only at run time, so far */
-} cleave_session_memory_t;
 cleave_session_memory_t cleave_session_memory(const cleave_session_t *session); /* of the host */
 
-/* Memory of a device with memory of its own, in bytes, and what a run copies. */
-typedef struct cleave_session_device {
-  const char *name;       /* "mirror:0" */
-  size_t values_bytes;    /* planned memory of all values that lie there */
-  size_t unshared_bytes;  /* what they would need without sharing */
-  size_t workspace_bytes; /* scratch memory of programs, shared */
-  size_t constants_bytes; /* constants that single operators read */
-  size_t dynamic_bytes;   /* of steps with shapes known only at run time, so far */
-  size_t copied_to_bytes; /* by the copy steps of a run; those of such steps are not counted */
-  size_t copied_from_bytes;
-} cleave_session_device_t;
 uint32_t cleave_session_device_count(const cleave_session_t *session);
 cleave_session_device_t cleave_session_device(const cleave_session_t *session, uint32_t index);
 

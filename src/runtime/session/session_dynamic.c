@@ -11,7 +11,7 @@
 #include "backend/registry/extensions.h"
 #include "base/hash.h"
 #include "ops/infer.h"
-#include "runtime/session/session_internal.h"
+#include "runtime/build/session_internal.h"
 
 /* A call at work. What the program sees is `inputs` and `outputs`: the step's own, or their copies on a
  * device. */

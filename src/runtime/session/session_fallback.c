@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "backend/registry/context.h"
-#include "runtime/session/session_internal.h"
+#include "runtime/build/session_internal.h"
 
 typedef struct cleave_step_fallback {
   cleave_program_t *program;
@@ -16,11 +16,6 @@ typedef struct cleave_step_fallback {
   void **input_memory;           /* of those on a device: on the host; NULL: not yet, or not needed */
   void **output_memory;          /* of those on a device, and of those that are added to */
 } cleave_step_fallback_t;
-
-bool cleave_session_is_lost(const cleave_session_t *session, uint32_t target) {
-  bool falls_back = false;
-  return cleave_registry_is_lost(session->targets.items[target].handle, &falls_back) && !falls_back;
-}
 
 bool cleave_session_falls_back(const cleave_session_t *session, uint32_t target) {
   bool falls_back = false;

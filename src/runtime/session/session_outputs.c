@@ -4,7 +4,7 @@
 // the steps are done. Which outputs can is decided anew whenever the user says something else.
 #include <string.h>
 
-#include "runtime/session/session_internal.h"
+#include "runtime/build/session_internal.h"
 
 enum { ALIGNMENT = 64 };
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/session/session_internal.h"
+#include "runtime/build/session_internal.h"
 #include "system/clock.h"
 
 /* ---- inputs ---- */
@@ -71,30 +71,6 @@ static cleave_status_t check_inputs(const cleave_session_t *session, cleave_erro
 
 /* ---- steps ---- */
 
-/* What a stream said when the host waited for it. */
-typedef struct late {
-  bool is_late;
-  cleave_status_t status;
-  const char *label; /* of its target */
-  cleave_message_t message;
-} late_t;
-
-static cleave_status_t fail_step(const cleave_session_t *session, const cleave_step_t *step,
-                                 cleave_status_t status, cleave_message_t *message, cleave_error_t *error) {
-  const cleave_target_t *target = &session->targets.items[step->target];
-  char place[288];
-  message->text[sizeof message->text - 1] = '\0';
-  if (cleave_node_exists(step->node)) {
-    return cleave_session_fail_node(session->graph, step->node, target->label, status, message, error);
-  }
-  if (step->kind == CLEAVE_STEP_COPY) {
-    (void)snprintf(place, sizeof place, "value '%.128s': %.128s", step->name, step->op);
-  } else {
-    (void)snprintf(place, sizeof place, "region '%.128s' on %.80s", step->name, target->label);
-  }
-  return cleave_registry_fail(error, status, place, message);
-}
-
 /* Copies what the backend says about its steps: the same program may run again for another step. */
 static cleave_status_t keep_parts(cleave_step_t *step, const cleave_program_t *program,
                                   cleave_error_t *error) {
@@ -119,7 +95,7 @@ static cleave_status_t keep_parts(cleave_step_t *step, const cleave_program_t *p
 }
 
 /* The host waits for a whole stream. */
-static cleave_status_t wait_stream(cleave_target_t *target, late_t *late) {
+static cleave_status_t wait_stream(cleave_target_t *target, cleave_late_t *late) {
   late->message.text[0] = '\0';
   cleave_status_t status = cleave_device_stream_wait(target->device, target->stream, &late->message);
   target->is_busy = false;
@@ -131,7 +107,7 @@ static cleave_status_t wait_stream(cleave_target_t *target, late_t *late) {
   return status;
 }
 
-static cleave_status_t run_waits(cleave_session_t *session, const cleave_step_t *step, late_t *late) {
+static cleave_status_t run_waits(cleave_session_t *session, const cleave_step_t *step, cleave_late_t *late) {
   for (uint32_t k = 0; k < step->wait_count; k++) {
     const cleave_wait_t *wait = &step->waits[k];
     cleave_target_t *source = &session->targets.items[wait->source];
@@ -175,7 +151,8 @@ static cleave_status_t finish_put(cleave_session_t *session, cleave_step_t *step
 /* `cpu` runs the step, now and from now on. What is on streams comes first: if a step may have failed on
  * one unseen, the run is done once more, waiting for every step. */
 static cleave_status_t fall_back(cleave_session_t *session, cleave_step_t *step, cleave_status_t reason,
-                                 const cleave_message_t *message, late_t *late, cleave_error_t *error) {
+                                 const cleave_message_t *message, cleave_late_t *late,
+                                 cleave_error_t *error) {
   cleave_target_t *target = &session->targets.items[step->target];
   if (step->fallback == NULL && target->stream != NULL && !session->is_careful) {
     late->is_late = true;
@@ -193,10 +170,10 @@ static cleave_status_t fall_back(cleave_session_t *session, cleave_step_t *step,
   }
   cleave_message_t why = {.text = ""};
   cleave_status_t status = cleave_device_event_record(target->device, step->event, target->stream, &why);
-  return status == CLEAVE_OK ? CLEAVE_OK : fail_step(session, step, status, &why, error);
+  return status == CLEAVE_OK ? CLEAVE_OK : cleave_session_fail_step(session, step, status, &why, error);
 }
 
-static cleave_status_t run_program(cleave_session_t *session, cleave_step_t *step, late_t *late,
+static cleave_status_t run_program(cleave_session_t *session, cleave_step_t *step, cleave_late_t *late,
                                    cleave_error_t *error) {
   cleave_program_t *program = step->program;
   cleave_message_t message;
@@ -221,27 +198,21 @@ static cleave_status_t run_program(cleave_session_t *session, cleave_step_t *ste
   message.text[sizeof message.text - 1] = '\0';
   return cleave_session_falls_back(session, step->target)
              ? fall_back(session, step, status, &message, late, error)
-             : fail_step(session, step, status, &message, error);
+             : cleave_session_fail_step(session, step, status, &message, error);
 }
 
-static cleave_status_t run_copy(cleave_session_t *session, cleave_step_t *step, late_t *late,
+static cleave_status_t run_copy(cleave_session_t *session, cleave_step_t *step, cleave_late_t *late,
                                 cleave_error_t *error) {
-  cleave_error_t reason;
-  cleave_error_clear(&reason);
-  cleave_status_t status =
-      cleave_device_copy(session->targets.items[step->target].device, step->to_device, &step->outputs[0],
-                         &step->inputs[0], step->copied_bytes, step->args.stream, &reason);
-  if (status != CLEAVE_OK) {
-    return cleave_error_set(error, status, "value '%s': %s", step->name, reason.message);
-  }
+  CLEAVE_TRY(cleave_session_copy(session, step, step->args.stream, error));
   if (step->args.stream == NULL) {
     return CLEAVE_OK;
   }
-  status = finish_put(session, step, &late->message);
-  return status == CLEAVE_OK ? CLEAVE_OK : fail_step(session, step, status, &late->message, error);
+  cleave_status_t status = finish_put(session, step, &late->message);
+  return status == CLEAVE_OK ? CLEAVE_OK
+                             : cleave_session_fail_step(session, step, status, &late->message, error);
 }
 
-static cleave_status_t run_step(cleave_session_t *session, cleave_step_t *step, late_t *late,
+static cleave_status_t run_step(cleave_session_t *session, cleave_step_t *step, cleave_late_t *late,
                                 cleave_error_t *error) {
   if (step->wait_count > 0) {
     CLEAVE_TRY(run_waits(session, step, late));
@@ -254,7 +225,7 @@ static cleave_status_t run_step(cleave_session_t *session, cleave_step_t *step, 
   return cleave_session_run_dynamic(session, step, error);
 }
 
-static cleave_status_t run_steps(cleave_session_t *session, late_t *late, cleave_error_t *error) {
+static cleave_status_t run_steps(cleave_session_t *session, cleave_late_t *late, cleave_error_t *error) {
   for (size_t s = 0; s < session->steps.count; s++) {
     cleave_step_t *step = &session->steps.items[s];
     if (step->is_left_out) {
@@ -277,13 +248,15 @@ static cleave_status_t run_steps(cleave_session_t *session, late_t *late, cleave
 }
 
 /* A stream failed: which step was it? */
-static cleave_status_t run_carefully(cleave_session_t *session, const late_t *found, cleave_error_t *error) {
-  late_t late = {0};
+static cleave_status_t run_carefully(cleave_session_t *session, const cleave_late_t *found,
+                                     cleave_error_t *error) {
+  cleave_late_t late = {0};
   CLEAVE_TRY(cleave_session_renew_streams(session, error));
+  bool is_careful = session->is_careful;
   session->is_careful = true;
   uint32_t before = session->fallback_count;
   cleave_status_t status = run_steps(session, &late, error);
-  session->is_careful = session->profile;
+  session->is_careful = is_careful;
   if (status == CLEAVE_OK && session->fallback_count > before) {
     return CLEAVE_OK;
   }
@@ -297,12 +270,12 @@ static cleave_status_t run_carefully(cleave_session_t *session, const late_t *fo
 }
 
 static cleave_status_t repeat_steps(cleave_session_t *session) {
-  late_t late = {0};
+  cleave_late_t late = {0};
   return run_steps(session, &late, NULL);
 }
 
 cleave_status_t cleave_session_run(cleave_session_t *session, cleave_error_t *error) {
-  late_t late;
+  cleave_late_t late;
   late.is_late = false;
   if (session->run_number == 0) {
     CLEAVE_TRY(check_inputs(session, error));
@@ -314,12 +287,15 @@ cleave_status_t cleave_session_run(cleave_session_t *session, cleave_error_t *er
   session->run_number++;
   cleave_session_enter(session);
   uint64_t start = cleave_session_choose_threads(session);
-  cleave_status_t status = run_steps(session, &late, error);
+  bool in_lanes = session->lanes != NULL && session->fallback_count == 0;
+  cleave_status_t status =
+      in_lanes ? cleave_session_run_lanes(session, &late, error) : run_steps(session, &late, error);
   if (start != 0 && status == CLEAVE_OK) {
     cleave_session_judge_threads(session, start, repeat_steps);
   }
   cleave_session_leave(session);
-  if (status != CLEAVE_OK && session->has_streams) {
+  if (status != CLEAVE_OK && (session->has_streams || late.is_late)) {
+    cleave_session_stop_lanes(session);
     cleave_session_drain(session);
     if (late.is_late) {
       late.message.text[sizeof late.message.text - 1] = '\0';

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "backend/registry/context.h"
-#include "runtime/session/session_build.h"
+#include "runtime/build/session_build.h"
 #include "system/clock.h"
 #include "system/contention.h"
 

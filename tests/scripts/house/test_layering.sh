@@ -15,7 +15,7 @@ rooms="base system engine tensor graph graph/compare ops ops/context ops/familie
   partition/explain partition/report
   backend/wire backend/region backend/library backend/process backend/isolate backend/registry backend/program
   script/state script/handles script/sandbox script/builder script/rules script embed
-  runtime/model runtime/session runtime/serve distributed train/nodes train imperative imperative/script
+  runtime/model runtime/lanes runtime/build runtime/session runtime/serve distributed train/nodes train imperative imperative/script
   tools/profile tools/verify tools/precision tools/rule_tests tools/watch
   worker mpi cli/common cli/files cli/report cli/run cli/training cli/precision cli"
 

@@ -45,4 +45,9 @@ void device_case_check(const device_case_t *c);
 /* Steps in order: "copy to device:0 x|d0a on device:0|copy from device:0 a|Exp on cpu". */
 const char *device_case_steps(const device_case_t *c);
 
+/* Loads the library, and runs random graphs over the host and both devices three times each: all of them
+ * compute what cpu computes. */
+void device_case_run_random(const char *has, const cleave_session_options_t *options, uint32_t graphs,
+                            long latency_us);
+
 #endif /* CLEAVE_TESTS_DEVICE_CASE_H */

@@ -4,9 +4,7 @@
 // several threads over one model.
 #include <pthread.h>
 
-#include "base/text.h"
 #include "device_case.h"
-#include "plan_case.h"
 #include "unit.h"
 
 #define HEAD "local x = g.input('x', 'float32', { 8 })\n"
@@ -19,69 +17,10 @@ static const char two[] = HEAD
 
 // ---- random graphs ----
 
-static uint64_t random_state;
-
-static uint32_t random_below(uint32_t bound) {
-  random_state ^= random_state << 13;
-  random_state ^= random_state >> 7;
-  random_state ^= random_state << 17;
-  return (uint32_t)((random_state >> 16) % bound);
-}
-
-/* Nodes on the host, on two devices and on one of another backend by turns, which read any of the last few
- * values; Reshape there and back; some values are outputs. Values stay small: products are halved. */
-static const char *random_model(uint32_t node_count) {
-  cleave_text_t text = {0};
-  cleave_text_format(&text, HEAD
-                     "local v = { [0] = x }\n"
-                     "local flat = g.constant({ 8 }, 'int64')\n"
-                     "local square = g.constant({ 2, 4 }, 'int64')\n"
-                     "local halves = g.constant({ 0.5, 1, 0.25, 0.5, 1, 1, 0.5, 1 }, 'float32')\n");
-  for (uint32_t k = 1; k <= node_count; k++) {
-    char a[32];
-    char b[32];
-    uint32_t reach = k < 6 ? k : 6;
-    (void)snprintf(a, sizeof a, "v[%u]", k - 1 - random_below(reach));
-    (void)snprintf(b, sizeof b, "v[%u]", k - 1 - random_below(reach));
-    if (random_below(6) == 0) {
-      cleave_text_format(&text, "v[%u] = g.Reshape(g.Abs(g.Reshape(%s, square), { name = '%sr%u' }), flat)\n",
-                         k, a, random_below(2) == 0 ? "c" : "e", k);
-      continue;
-    }
-    uint32_t op = random_below(4);
-    static const char *const WHERE[] = {"d0_", "d1_", "o1_", "c"};
-    cleave_text_format(&text, "v[%u] = g.", k);
-    if (op < 2) {
-      cleave_text_format(&text, "%s(%s", op == 0 ? "Relu" : "Neg", a);
-    } else {
-      cleave_text_format(&text, "%s(%s, %s", op == 2 ? "Add" : "Mul", a, op == 2 ? b : "halves");
-    }
-    cleave_text_format(&text, ", { name = '%s%u' })\n", WHERE[random_below(4)], k);
-    if (random_below(5) == 0) {
-      cleave_text_format(&text, "g.output('o%u', v[%u])\n", k, k);
-    }
-  }
-  cleave_text_format(&text, "g.output('y', v[%u])", node_count);
-  const char *copy = plan_case_keep(strdup(cleave_text_get(&text)));
-  cleave_text_deinit(&text);
-  return copy;
-}
-
 static void run_random(const char *has, bool imperative, uint32_t graphs, long latency_us) {
-  random_state = UINT64_C(0x9E3779B97F4A7C15);
-  device_case_load(has);
-  device_case_set("latency_us", latency_us);
-  cleave_session_options_t options = {.size = sizeof options, .threads = 1, .imperative = imperative};
-  for (uint32_t k = 0; k < graphs; k++) {
-    device_case_t c = device_case_create(random_model(5 + random_below(30)), NULL);
-    device_case_compile(&c, &options);
-    for (int run = 0; run < 3; run++) {
-      device_case_run(&c, (float)run - 1.0f);
-      device_case_check(&c);
-    }
-    device_case_deinit(&c);
-    ck_assert_int_eq(device_case_ask("live"), 0);
-  }
+  const cleave_session_options_t options = {
+      .size = sizeof options, .threads = 1, .imperative = imperative, .workers = 1};
+  device_case_run_random(has, &options, graphs, latency_us);
 }
 
 UNIT_TEST(random_graphs_compute_the_same_without_streams) {

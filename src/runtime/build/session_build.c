@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "graph/order.h"
-#include "runtime/session/session_build.h"
+#include "runtime/build/session_build.h"
 
 /* ---- regions ---- */
 
@@ -214,30 +214,39 @@ static cleave_status_t build_node(cleave_build_t *build, cleave_node_t node, cle
 }
 
 static cleave_status_t build_steps(cleave_build_t *build, cleave_error_t *error) {
+  for (uint32_t k = 0; k < build->order_count; k++) {
+    const cleave_plan_step_t *step = &build->order[k];
+    build->unit = build->units == NULL ? NULL : &build->units[k];
+    if (step->region != CLEAVE_INDEX_NONE) {
+      CLEAVE_TRY(build_region(build, step->region, error));
+    } else if (cleave_node_is_live(build->graph, step->node)) {
+      CLEAVE_TRY(build_node(build, step->node, error));
+    }
+    cleave_arena_reset(&build->arena);
+  }
+  return CLEAVE_OK;
+}
+
+/* What is computed, in which order: as the plan says, or every node by itself. */
+static cleave_status_t find_order(cleave_build_t *build, cleave_error_t *error) {
   const cleave_plan_t *plan = build->session->plan;
   if (plan != NULL) {
-    for (uint32_t k = 0; k < plan->step_count; k++) {
-      const cleave_plan_step_t *step = &plan->steps[k];
-      if (step->region != CLEAVE_INDEX_NONE) {
-        CLEAVE_TRY(build_region(build, step->region, error));
-      } else if (cleave_node_is_live(build->graph, step->node)) {
-        CLEAVE_TRY(build_node(build, step->node, error));
-      }
-      cleave_arena_reset(&build->arena);
-    }
+    build->order = plan->steps;
+    build->order_count = plan->step_count;
     return CLEAVE_OK;
   }
   size_t count = build->graph->live_node_count;
+  cleave_plan_step_t *steps = cleave_arena_allocate(&build->session->arena, count, sizeof *steps);
   cleave_node_t *order = cleave_allocate(count, sizeof *order);
-  if (order == NULL) {
-    return cleave_error_out_of_memory(error);
-  }
-  cleave_status_t status = cleave_graph_topological_order(build->graph, order, NULL, error);
+  cleave_status_t status = steps == NULL || order == NULL
+                               ? cleave_error_out_of_memory(error)
+                               : cleave_graph_topological_order(build->graph, order, NULL, error);
   for (size_t k = 0; k < count && status == CLEAVE_OK; k++) {
-    status = build_node(build, order[k], error);
-    cleave_arena_reset(&build->arena);
+    steps[k] = (cleave_plan_step_t){.region = CLEAVE_INDEX_NONE, .node = order[k]};
   }
   cleave_free(order);
+  build->order = steps;
+  build->order_count = (uint32_t)count;
   return status;
 }
 
@@ -286,6 +295,8 @@ cleave_status_t cleave_session_build(cleave_session_t *session, cleave_error_t *
     build.value_slot[k] = CLEAVE_INDEX_NONE;
   }
   CLEAVE_TRY_CLEANUP(cleave_session_target(session, session->cpu, 0, &cpu, error));
+  CLEAVE_TRY_CLEANUP(find_order(&build, error));
+  CLEAVE_TRY_CLEANUP(cleave_build_schedule(&build, error));
   CLEAVE_TRY_CLEANUP(build_steps(&build, error));
   CLEAVE_TRY_CLEANUP(build_ports(&build, error));
   CLEAVE_TRY_CLEANUP(cleave_session_add_copies(session, error));

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory over the whole run. A value lives from the step that computes it to the last step that reads it;
 // values that never live together share bytes. Steps are walked in order: an output takes over the block of
-// an input that dies there, if the program says that it may; otherwise the smallest free range that holds
-// it, lowest offset first among equals. Outputs of the graph have a buffer of their own. Every place, the
-// host and each device, has one block of memory, planned by itself.
+// an input that dies there, if the program says that it may; otherwise a free range (runtime/lanes/space.h).
+// Outputs of the graph have a buffer of their own. Every place, the host and each device, has one block of
+// memory, planned by itself. If steps run side by side, a value has an end in each lane that uses it, and
+// only steps that start behind all of them may use its bytes.
 #include <string.h>
 
-#include "runtime/session/session_internal.h"
+#include "runtime/build/session_internal.h"
+#include "runtime/lanes/space.h"
 
 enum { ALIGNMENT = 64 };
 
@@ -16,45 +18,82 @@ static size_t round_up(size_t bytes) {
 
 /* ---- lifetimes and blocks ---- */
 
-static void find_last_uses(cleave_session_t *session) {
-  cleave_slot_t *slots = session->slots.items;
+/* Ends by lane: of each root slot, and of each block, which are no more than slots. NULL without lanes. */
+typedef struct ends {
+  uint32_t lane_count;
+  uint32_t *slots;
+  uint32_t *blocks;
+} ends_t;
+
+static uint32_t *ends_of(const ends_t *ends, uint32_t *rows, uint32_t index) {
+  return ends->lane_count == 0 ? NULL : rows + (size_t)index * ends->lane_count;
+}
+
+static void use_slot(cleave_session_t *session, const ends_t *ends, uint32_t slot, uint32_t step) {
+  uint32_t root = session->slots.items[slot].root;
+  session->slots.items[root].last = step;
+  if (ends->lane_count > 0) {
+    ends_of(ends, ends->slots, root)[session->steps.items[step].lane] = step + 1;
+  }
+}
+
+static void find_last_uses(cleave_session_t *session, const ends_t *ends) {
   for (uint32_t s = 0; s < session->steps.count; s++) {
     const cleave_step_t *step = &session->steps.items[s];
     for (uint32_t k = 0; k < step->output_count; k++) {
-      slots[slots[step->output_slots[k]].root].last = s;
+      use_slot(session, ends, step->output_slots[k], s);
     }
     for (uint32_t k = 0; k < step->input_count; k++) {
-      slots[slots[step->input_slots[k]].root].last = s;
+      use_slot(session, ends, step->input_slots[k], s);
     }
   }
   cleave_session_extend_lifetimes(session);
 }
 
+/* Nothing but the step itself uses the block when it runs, or later. */
+static bool ends_with(const cleave_session_t *session, const ends_t *ends, uint32_t block, uint32_t index) {
+  const uint32_t *known = cleave_session_known(session, index);
+  const uint32_t *rows = ends_of(ends, ends->blocks, block);
+  bool does = session->blocks.items[block].last == index;
+  for (uint32_t lane = 0; lane < ends->lane_count; lane++) {
+    does = does && (rows[lane] <= known[lane] || rows[lane] == index + 1);
+  }
+  return does;
+}
+
 /* The block of input `input`, if output `output` may take it over at step `index`: it is planned memory that
  * nothing reads later, of the same size, and that no other input of the step lies in. */
-static uint32_t find_block_to_take(const cleave_session_t *session, uint32_t index, uint32_t input,
-                                   uint32_t output) {
+static uint32_t find_block_to_take(const cleave_session_t *session, const ends_t *ends, uint32_t index,
+                                   cleave_inplace_pair_t pair) {
   const cleave_slot_t *slots = session->slots.items;
   const cleave_step_t *step = &session->steps.items[index];
-  if (input >= step->input_count || output >= step->output_count) {
+  if (pair.input >= step->input_count || pair.output >= step->output_count) {
     return CLEAVE_INDEX_NONE;
   }
-  const cleave_slot_t *from = &slots[slots[step->input_slots[input]].root];
-  const cleave_slot_t *to = &slots[step->output_slots[output]];
+  const cleave_slot_t *from = &slots[slots[step->input_slots[pair.input]].root];
+  const cleave_slot_t *to = &slots[step->output_slots[pair.output]];
   if (from->kind != CLEAVE_SLOT_BLOCK || to->kind != CLEAVE_SLOT_BLOCK || to->block != CLEAVE_INDEX_NONE ||
       from->bytes != to->bytes || from->bytes == 0 || from->place != to->place) {
     return CLEAVE_INDEX_NONE;
   }
   const cleave_block_t *block = &session->blocks.items[from->block];
-  if (block->last != index || block->is_output || block->first == index) {
+  if (!ends_with(session, ends, from->block, index) || block->is_output || block->first == index) {
     return CLEAVE_INDEX_NONE;
   }
   for (uint32_t k = 0; k < step->input_count; k++) {
-    if (k != input && slots[slots[step->input_slots[k]].root].block == from->block) {
+    if (k != pair.input && slots[slots[step->input_slots[k]].root].block == from->block) {
       return CLEAVE_INDEX_NONE;
     }
   }
   return from->block;
+}
+
+static void add_ends(const ends_t *ends, uint32_t block, uint32_t slot) {
+  uint32_t *rows = ends_of(ends, ends->blocks, block);
+  const uint32_t *others = ends_of(ends, ends->slots, slot);
+  for (uint32_t lane = 0; lane < ends->lane_count; lane++) {
+    rows[lane] = others[lane] > rows[lane] ? others[lane] : rows[lane];
+  }
 }
 
 /* A taken block lives on with the output, and must not be taken twice at this step. */
@@ -66,7 +105,7 @@ static void take_block(cleave_session_t *session, uint32_t index, uint32_t block
   block->last = slot->last > index ? slot->last : index;
 }
 
-static cleave_status_t make_blocks(cleave_session_t *session, cleave_error_t *error) {
+static cleave_status_t make_blocks(cleave_session_t *session, const ends_t *ends, cleave_error_t *error) {
   cleave_slot_t *slots = session->slots.items;
   for (uint32_t s = 0; s < session->steps.count; s++) {
     const cleave_step_t *step = &session->steps.items[s];
@@ -75,13 +114,14 @@ static cleave_status_t make_blocks(cleave_session_t *session, cleave_error_t *er
     const cleave_program_info_t *info = step->program == NULL || !is_safe ? NULL : step->program->info;
     for (uint32_t k = 0; info != NULL && k < info->inplace_count; k++) {
       cleave_inplace_pair_t pair = info->inplace[k];
-      uint32_t block = find_block_to_take(session, s, pair.input, pair.output);
+      uint32_t block = find_block_to_take(session, ends, s, pair);
       bool is_free = block != CLEAVE_INDEX_NONE;
       for (uint32_t o = 0; o < step->output_count && is_free; o++) {
         is_free = slots[step->output_slots[o]].block != block;
       }
       if (is_free) {
         take_block(session, s, block, &slots[step->output_slots[pair.output]]);
+        add_ends(ends, block, step->output_slots[pair.output]);
       }
     }
     for (uint32_t k = 0; k < step->output_count; k++) {
@@ -96,6 +136,7 @@ static cleave_status_t make_blocks(cleave_session_t *session, cleave_error_t *er
                                 .patch = CLEAVE_INDEX_NONE,
                                 .slots = 1};
         CLEAVE_ARRAY_PUSH(&session->blocks, block, error);
+        add_ends(ends, slot->block, step->output_slots[k]);
       }
       if (slot->kind == CLEAVE_SLOT_BLOCK && !slot->is_output) {
         size_t *unshared = slot->place == CLEAVE_PLACE_HOST
@@ -110,83 +151,11 @@ static cleave_status_t make_blocks(cleave_session_t *session, cleave_error_t *er
 
 /* ---- placement ---- */
 
-typedef struct hole {
-  size_t offset;
-  size_t bytes;
-} hole_t;
-
-/* Free ranges below `end`, by offset, never touching each other. */
-typedef struct space {
-  CLEAVE_ARRAY(hole_t) holes;
-  size_t end;
-} space_t;
-
-static size_t take_space(space_t *space, size_t bytes) {
-  size_t best = SIZE_MAX;
-  for (size_t k = 0; k < space->holes.count; k++) {
-    size_t room = space->holes.items[k].bytes;
-    if (room >= bytes && (best == SIZE_MAX || room < space->holes.items[best].bytes)) {
-      best = k;
-    }
-  }
-  if (best != SIZE_MAX) {
-    hole_t *hole = &space->holes.items[best];
-    size_t offset = hole->offset;
-    hole->offset += bytes;
-    hole->bytes -= bytes;
-    if (hole->bytes == 0) {
-      memmove(hole, hole + 1, (space->holes.count - best - 1) * sizeof *hole);
-      space->holes.count--;
-    }
-    return offset;
-  }
-  /* The last hole, if it reaches the end, grows. */
-  hole_t *last = space->holes.count == 0 ? NULL : &space->holes.items[space->holes.count - 1];
-  size_t offset = space->end;
-  if (last != NULL && last->offset + last->bytes == space->end) {
-    offset = last->offset;
-    space->holes.count--;
-  }
-  space->end = offset + bytes;
-  return offset;
-}
-
-static cleave_status_t give_space(space_t *space, size_t offset, size_t bytes, cleave_error_t *error) {
-  CLEAVE_TRY(cleave_array_reserve(&space->holes, 1, error));
-  hole_t *holes = space->holes.items;
-  size_t low = 0;
-  size_t high = space->holes.count;
-  while (low < high) {
-    size_t middle = (low + high) / 2;
-    if (holes[middle].offset < offset) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
-  bool joins_before = low > 0 && holes[low - 1].offset + holes[low - 1].bytes == offset;
-  bool joins_after = low < space->holes.count && offset + bytes == holes[low].offset;
-  if (joins_before && joins_after) {
-    holes[low - 1].bytes += bytes + holes[low].bytes;
-    memmove(&holes[low], &holes[low + 1], (space->holes.count - low - 1) * sizeof *holes);
-    space->holes.count--;
-  } else if (joins_before) {
-    holes[low - 1].bytes += bytes;
-  } else if (joins_after) {
-    holes[low].offset = offset;
-    holes[low].bytes += bytes;
-  } else {
-    memmove(&holes[low + 1], &holes[low], (space->holes.count - low) * sizeof *holes);
-    holes[low] = (hole_t){.offset = offset, .bytes = bytes};
-    space->holes.count++;
-  }
-  return CLEAVE_OK;
-}
-
 /* What the placement of one place needs: chains of blocks that die at the same step. */
 typedef struct placement {
+  const ends_t *ends;
   uint32_t place;
-  space_t space;
+  cleave_space_t space;
   size_t outputs_end;
   uint32_t *first_dying; /* by step; the last: with the run */
   uint32_t *next_dying;  /* by block */
@@ -204,7 +173,7 @@ static cleave_status_t place_block(cleave_session_t *session, placement_t *place
     block->offset = placement->outputs_end;
     placement->outputs_end += bytes;
   } else if (bytes > 0) {
-    block->offset = take_space(&placement->space, bytes);
+    block->offset = cleave_space_take(&placement->space, bytes, cleave_session_known(session, block->first));
     placement->next_dying[index] = placement->first_dying[block->last];
     placement->first_dying[block->last] = index;
   }
@@ -226,7 +195,8 @@ static cleave_status_t place_blocks(cleave_session_t *session, placement_t *plac
     }
     for (uint32_t k = placement->first_dying[s]; k != CLEAVE_INDEX_NONE; k = placement->next_dying[k]) {
       const cleave_block_t *block = &session->blocks.items[k];
-      CLEAVE_TRY(give_space(&placement->space, block->offset, round_up(block->bytes), error));
+      CLEAVE_TRY(cleave_space_give(&placement->space, block->offset, round_up(block->bytes),
+                                   ends_of(placement->ends, placement->ends->blocks, k), error));
     }
   }
   return CLEAVE_OK;
@@ -236,8 +206,10 @@ static bool is_place(const cleave_session_t *session, uint32_t target) {
   return target == CLEAVE_PLACE_HOST || session->targets.items[target].place == target;
 }
 
-static cleave_status_t place(cleave_session_t *session, cleave_error_t *error) {
+static cleave_status_t place(cleave_session_t *session, const ends_t *ends, cleave_error_t *error) {
   placement_t placement = {
+      .ends = ends,
+      .space = {.lane_count = ends->lane_count},
       .first_dying = cleave_allocate(session->steps.count + 1, sizeof *placement.first_dying),
       .next_dying = cleave_allocate(session->blocks.count, sizeof *placement.next_dying)};
   cleave_status_t status = CLEAVE_OK;
@@ -319,8 +291,10 @@ static cleave_status_t add_patch(cleave_session_t *session, uint32_t slot, cleav
 
 static void *workspace_memory(const cleave_session_t *session, const cleave_step_t *step) {
   const cleave_target_t *target = &session->targets.items[step->target];
-  return target->place == CLEAVE_PLACE_HOST ? session->memory + session->statistics.values_bytes
-                                            : target->memory_blocks + target->statistics.values_bytes;
+  size_t offset = session->lanes == NULL ? 0 : session->lanes->workspaces[step->lane];
+  return offset + (target->place == CLEAVE_PLACE_HOST
+                       ? session->memory + session->statistics.values_bytes
+                       : target->memory_blocks + target->statistics.values_bytes);
 }
 
 static cleave_status_t fill_step(cleave_session_t *session, cleave_step_t *step, cleave_error_t *error) {
@@ -385,19 +359,36 @@ void cleave_session_patch_block(cleave_session_t *session, uint32_t block, void 
 
 /* ---- what is to be allocated ---- */
 
-/* Most workspace of any program that runs in this place, and room for it behind the values. */
-static cleave_status_t add_workspace(const cleave_session_t *session, uint32_t place, size_t values_bytes,
-                                     size_t *out_workspace, size_t *out_total, cleave_error_t *error) {
-  *out_workspace = 0;
+/* Most workspace of any program that runs in this place, in the lane if there are lanes. */
+static size_t find_workspace(const cleave_session_t *session, uint32_t place, uint32_t lane) {
+  size_t most = 0;
   for (size_t s = 0; s < session->steps.count; s++) {
     const cleave_step_t *step = &session->steps.items[s];
-    if (step->kind == CLEAVE_STEP_PROGRAM && session->targets.items[step->target].place == place) {
+    if (step->kind == CLEAVE_STEP_PROGRAM && session->targets.items[step->target].place == place &&
+        (session->lanes == NULL || step->lane == lane)) {
       size_t bytes = step->program->info->workspace_bytes;
-      *out_workspace = bytes > *out_workspace ? bytes : *out_workspace;
+      most = bytes > most ? bytes : most;
     }
   }
-  if (!cleave_size_add(values_bytes, *out_workspace, out_total)) {
-    return cleave_error_set(error, CLEAVE_ERROR_LIMIT, "the values of a run need too much memory");
+  return most;
+}
+
+/* Room for workspace behind the values of a place: one, or one for each lane. */
+static cleave_status_t add_workspace(const cleave_session_t *session, uint32_t place, size_t values_bytes,
+                                     size_t *out_workspace, size_t *out_total, cleave_error_t *error) {
+  uint32_t lane_count = cleave_session_lane_count(session);
+  *out_workspace = 0;
+  *out_total = values_bytes;
+  for (uint32_t lane = 0; lane == 0 || lane < lane_count; lane++) {
+    size_t bytes = find_workspace(session, place, lane);
+    if (lane_count > 0 && bytes > 0) {
+      session->lanes->workspaces[lane] = *out_workspace;
+      bytes = round_up(bytes);
+    }
+    if (!cleave_size_add(*out_total, bytes, out_total)) {
+      return cleave_error_set(error, CLEAVE_ERROR_LIMIT, "the values of a run need too much memory");
+    }
+    *out_workspace += bytes;
   }
   return CLEAVE_OK;
 }
@@ -418,12 +409,6 @@ static cleave_status_t allocate_host(cleave_session_t *session, cleave_error_t *
                             statistics->outputs_bytes);
   }
   return CLEAVE_OK;
-}
-
-void cleave_session_touch(cleave_session_t *session) {
-  const cleave_session_memory_t *statistics = &session->statistics;
-  memset(session->memory, 0, statistics->values_bytes + statistics->workspace_bytes);
-  memset(session->output_memory, 0, statistics->outputs_bytes);
 }
 
 /* Copies of constants that single operators read: made once. */
@@ -473,10 +458,32 @@ static cleave_status_t allocate_device(cleave_session_t *session, uint32_t place
   return copy_constants(session, place, error);
 }
 
+static cleave_status_t plan(cleave_session_t *session, cleave_error_t *error) {
+  ends_t ends = {.lane_count = cleave_session_lane_count(session)};
+  cleave_status_t status = CLEAVE_OK;
+  size_t cells = 0;
+  if (!cleave_size_multiply(session->slots.count, ends.lane_count, &cells)) {
+    return cleave_error_set(error, CLEAVE_ERROR_LIMIT, "too many values for %u lanes", ends.lane_count);
+  }
+  if (ends.lane_count > 0) {
+    ends.slots = cleave_allocate_zeroed(cells, sizeof *ends.slots);
+    ends.blocks = cleave_allocate_zeroed(cells, sizeof *ends.blocks);
+    status = ends.slots == NULL || ends.blocks == NULL ? cleave_error_out_of_memory(error) : CLEAVE_OK;
+  }
+  if (status == CLEAVE_OK) {
+    find_last_uses(session, &ends);
+    status = make_blocks(session, &ends, error);
+  }
+  if (status == CLEAVE_OK) {
+    status = place(session, &ends, error);
+  }
+  cleave_free(ends.slots);
+  cleave_free(ends.blocks);
+  return status;
+}
+
 cleave_status_t cleave_session_plan_memory(cleave_session_t *session, cleave_error_t *error) {
-  find_last_uses(session);
-  CLEAVE_TRY(make_blocks(session, error));
-  CLEAVE_TRY(place(session, error));
+  CLEAVE_TRY(plan(session, error));
   CLEAVE_TRY(allocate_host(session, error));
   for (uint32_t k = 1; k < session->targets.count; k++) {
     if (is_place(session, k)) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Values between steps: what they are, and of what kind their memory is. A value gets its slot when the step
 // that computes it is made, or, if nobody does, when it is first read.
-#include "runtime/session/session_build.h"
+#include "runtime/build/session_build.h"
 
 bool cleave_build_is_known(const cleave_graph_t *graph, cleave_value_t value) {
   const cleave_value_record_t *record = cleave_graph_value(graph, value);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Inside a session, shared by the files that build it (session_build.h lists them), plan its memory
- * (session_memory.c), run it (session_run.c, session_single.c, session_dynamic.c, session_outputs.c) and read
- * it (session.c).
+ * Inside a session, shared by the files that build it (this room; session_build.h lists them) and by those
+ * that run and read it (runtime/session).
  *
  * A target is a backend, or one device of it: what steps run on. A place is where values lie: 0 is host
  * memory, which `cpu`, backends without devices, and devices that share host memory work on; a device with
@@ -19,15 +18,18 @@
  * user's buffer are patched when another one is given; those of dynamic steps are copied anew in each run.
  * Other steps never see owned memory: their shapes are all known.
  */
-#ifndef CLEAVE_RUNTIME_SESSION_SESSION_INTERNAL_H
-#define CLEAVE_RUNTIME_SESSION_SESSION_INTERNAL_H
+#ifndef CLEAVE_RUNTIME_BUILD_SESSION_INTERNAL_H
+#define CLEAVE_RUNTIME_BUILD_SESSION_INTERNAL_H
 
 #include "backend/program/backend_options.h"
 #include "backend/program/device.h"
 #include "backend/program/program_cache.h"
 #include "backend/region/view.h"
 #include "backend/registry/registry.h"
-#include "runtime/session/session.h"
+#include "partition/plan/plan.h"
+#include "runtime/build/statistics.h"
+#include "runtime/lanes/flow.h"
+#include "runtime/lanes/lane_device.h"
 
 enum { CLEAVE_PLACE_HOST = 0 };
 
@@ -96,6 +98,7 @@ typedef struct cleave_step {
   bool is_left_out;          /* its result is not requested */
   bool to_device;            /* COPY */
   uint32_t target;           /* of a copy: the device */
+  uint32_t lane;             /* of the session's, if it has lanes */
   cleave_program_t *program; /* PROGRAM */
   cleave_run_args_t args;
   uint32_t input_count;
@@ -149,6 +152,8 @@ typedef struct cleave_target {
   cleave_compile_options_t compile_options;
   CLEAVE_ARRAY(cleave_key_value_t) run_options; /* texts are owned */
   void *stream;                                 /* NULL: everything is done on return */
+  uint32_t lane;                                /* of its programs, if it has a device and there are lanes */
+  uint32_t copy_lane;                           /* to the device; the next one is from it. NONE: `lane` */
   bool is_busy; /* something was put on the stream since the host last waited for all of it */
   /* a device with memory of its own */
   unsigned char *memory_blocks; /* blocks, then workspace */
@@ -199,6 +204,25 @@ typedef struct cleave_single {
   void *workspace; /* owned */
 } cleave_single_t;
 
+/* What a stream said when the host waited for it. */
+typedef struct cleave_late {
+  bool is_late;
+  cleave_status_t status;
+  const char *label; /* of its target */
+  cleave_message_t message;
+} cleave_late_t;
+
+/* Steps side by side (session_lanes.c). */
+typedef struct cleave_session_lanes {
+  cleave_lanes_t order;
+  cleave_flow_lane_t *places; /* by lane */
+  size_t *workspaces;         /* by lane: where its workspace begins in that of its place */
+  uint32_t device_count;      /* of the engine */
+  cleave_engine_device_t *devices;
+  cleave_lane_device_t *streams; /* by device of the engine */
+  cleave_flow_t *flow;           /* NULL: to be made anew */
+} cleave_session_lanes_t;
+
 struct cleave_session {
   cleave_arena_t arena;        /* everything below that is not said to be elsewhere */
   cleave_model_t *model;       /* retained, or NULL */
@@ -214,6 +238,7 @@ struct cleave_session {
   const cleave_without_t *without;       /* while the session is made */
   const cleave_backend_handle_t *failed; /* whose device did not start or had no memory, then */
   bool imperative;                       /* nodes of regions one by one */
+  uint32_t workers;                      /* of the host; 0: see cleave_session_options_t */
   cleave_backend_option_table_t options; /* of backends */
   cleave_program_cache_t *cache;         /* retained, or NULL */
   uint32_t reused_count;                 /* programs that another session had compiled */
@@ -235,8 +260,9 @@ struct cleave_session {
   unsigned char *output_memory;
   cleave_session_memory_t statistics;
   cleave_single_t single;
-  cleave_arena_t dynamic_arena; /* of the dynamic step at work */
-  void *dynamic_workspace;      /* of dynamic steps on the host; grows */
+  cleave_session_lanes_t *lanes; /* NULL: steps run one after the other, on the calling thread */
+  cleave_arena_t dynamic_arena;  /* of the dynamic step at work */
+  void *dynamic_workspace;       /* of dynamic steps on the host; grows */
   size_t dynamic_workspace_bytes;
   uint64_t run_number;
   uint32_t dynamic_program_count;
@@ -286,6 +312,36 @@ cleave_status_t cleave_session_fail_node(const cleave_graph_t *graph, cleave_nod
                                          cleave_status_t status, const cleave_message_t *message,
                                          cleave_error_t *error);
 
+/* ---- lanes (session_lanes.c) ---- */
+
+/* Gives each step a lane if the session is to run steps side by side, and if any can be. */
+CLEAVE_MUST_USE cleave_status_t cleave_session_make_lanes(cleave_session_t *session, cleave_error_t *error);
+/* What has ended when a step starts, as for cleave_lanes_known; NULL without lanes. */
+const uint32_t *cleave_session_known(const cleave_session_t *session, uint32_t step);
+uint32_t cleave_session_lane_count(const cleave_session_t *session); /* 0 without lanes */
+void cleave_session_destroy_lanes(cleave_session_t *session);
+
+/* ---- lanes at work (session_flow.c) ---- */
+
+/* Runs all steps. What failed on a stream, or in a step that `cpu` will take over, is `late`. */
+CLEAVE_MUST_USE cleave_status_t cleave_session_run_lanes(cleave_session_t *session, cleave_late_t *late,
+                                                         cleave_error_t *error);
+/* Starts the threads, once memory is planned; again after a failure. */
+CLEAVE_MUST_USE cleave_status_t cleave_session_start_lanes(cleave_session_t *session, cleave_error_t *error);
+/* Ends the threads; the next run starts others. */
+void cleave_session_stop_lanes(cleave_session_t *session);
+
+/* ---- single steps (session_step.c) ---- */
+
+/* "region 'r' on onednn: ..." */
+cleave_status_t cleave_session_fail_step(const cleave_session_t *session, const cleave_step_t *step,
+                                         cleave_status_t status, cleave_message_t *message,
+                                         cleave_error_t *error);
+/* Copies by a copy step, on the stream or, if it is NULL, done on return. */
+CLEAVE_MUST_USE cleave_status_t cleave_session_copy(const cleave_session_t *session,
+                                                    const cleave_step_t *step, void *stream,
+                                                    cleave_error_t *error);
+
 /* ---- memory (session_memory.c) ---- */
 
 /* Blocks, their offsets, the memory itself, and all views and patches. */
@@ -328,4 +384,4 @@ CLEAVE_MUST_USE cleave_status_t cleave_session_finish_outputs(cleave_session_t *
 /* Adds `bytes` of values to others of the same dtype; any alignment. */
 void cleave_session_add_values(cleave_dtype_t dtype, void *to, const void *from, size_t bytes);
 
-#endif /* CLEAVE_RUNTIME_SESSION_SESSION_INTERNAL_H */
+#endif /* CLEAVE_RUNTIME_BUILD_SESSION_INTERNAL_H */

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/session/session_internal.h"
+#include "runtime/build/session_internal.h"
 
 typedef struct copies {
   cleave_session_t *session;
@@ -230,7 +230,7 @@ static cleave_status_t add_waits(cleave_session_t *session, cleave_error_t *erro
 void cleave_session_extend_lifetimes(cleave_session_t *session) {
   cleave_slot_t *slots = session->slots.items;
   uint32_t count = (uint32_t)session->steps.count;
-  for (uint32_t s = 0; session->has_streams && s < count; s++) {
+  for (uint32_t s = 0; session->has_streams && session->lanes == NULL && s < count; s++) {
     const cleave_step_t *step = &session->steps.items[s];
     uint32_t queue = step_queue(session, step);
     if (step->kind != CLEAVE_STEP_COPY || !step->to_device || queue == 0) {
@@ -309,5 +309,9 @@ cleave_status_t cleave_session_add_copies(cleave_session_t *session, cleave_erro
     cleave_free((void *)copies.labels);
   }
   find_writers(session);
-  return status == CLEAVE_OK && session->has_streams ? add_waits(session, error) : status;
+  if (status == CLEAVE_OK) {
+    status = cleave_session_make_lanes(session, error);
+  }
+  return status == CLEAVE_OK && session->has_streams && session->lanes == NULL ? add_waits(session, error)
+                                                                               : status;
 }

@@ -3,7 +3,7 @@
 // step wants it and lives as long as the session.
 #include <string.h>
 
-#include "runtime/session/session_internal.h"
+#include "runtime/build/session_internal.h"
 
 /* ---- targets ---- */
 
@@ -75,6 +75,13 @@ cleave_status_t cleave_session_region_target(cleave_session_t *session, const cl
   return status == CLEAVE_OK
              ? CLEAVE_OK
              : cleave_error_set(error, status, "region '%s': %s", region->name, reason.message);
+}
+
+/* ---- libraries that are lost ---- */
+
+bool cleave_session_is_lost(const cleave_session_t *session, uint32_t target) {
+  bool falls_back = false;
+  return cleave_registry_is_lost(session->targets.items[target].handle, &falls_back) && !falls_back;
 }
 
 /* ---- streams ---- */

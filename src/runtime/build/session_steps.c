@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "backend/registry/extensions.h"
-#include "runtime/session/session_build.h"
+#include "runtime/build/session_build.h"
 
 cleave_status_t cleave_session_add_note(cleave_session_t *session, const char *note, cleave_error_t *error) {
   const char *copy = cleave_arena_copy_text(&session->arena, note, strlen(note));
@@ -57,6 +57,10 @@ cleave_status_t cleave_build_get_program(cleave_build_t *build, const cleave_bui
   cleave_session_t *session = build->session;
   const cleave_target_t *target = &session->targets.items[request->target];
   cleave_compile_options_t options = target->compile_options;
+  if (build->unit != NULL && build->unit->is_beside) {
+    int32_t share = options.threads / (int32_t)session->workers;
+    options.threads = share > 1 ? share : 1;
+  }
   options.threads = request->is_single ? 1 : options.threads;
   cleave_program_request_t wanted = {
       .handle = target->handle,
@@ -106,6 +110,7 @@ cleave_status_t cleave_build_add_step(cleave_build_t *build, const cleave_view_t
   if (input_slots == NULL || output_slots == NULL || step.nodes == NULL || step.name == NULL) {
     return cleave_error_out_of_memory(error);
   }
+  step.lane = build->unit == NULL ? 0 : build->unit->worker;
   step.backend = target->handle->backend->name;
   step.node_count = region->node_count;
   step.input_count = region->input_count;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "backend/registry/extensions.h"
-#include "runtime/session/session_build.h"
+#include "runtime/build/session_build.h"
 
 bool cleave_build_node_is_static(const cleave_graph_t *graph, cleave_node_t node) {
   for (uint32_t k = 0; k < cleave_node_input_count(graph, node); k++) {

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Building a session, in files by subject: session_slots.c values, session_steps.c programs and steps,
- * session_nodes.c single nodes, session_build.c regions and the whole; session_copies.c then puts copies
- * between steps. session_single.c compiles regions once more, for one thread.
+ * session_nodes.c single nodes, session_build.c regions and the whole, session_schedule.c which worker of the
+ * host computes what; session_copies.c then puts copies between steps. session_single.c compiles regions once
+ * more, for one thread.
  */
-#ifndef CLEAVE_RUNTIME_SESSION_SESSION_BUILD_H
-#define CLEAVE_RUNTIME_SESSION_SESSION_BUILD_H
+#ifndef CLEAVE_RUNTIME_BUILD_SESSION_BUILD_H
+#define CLEAVE_RUNTIME_BUILD_SESSION_BUILD_H
 
-#include "runtime/session/session_internal.h"
+#include "runtime/build/session_internal.h"
+#include "runtime/lanes/schedule.h"
 
 typedef struct cleave_build {
   cleave_session_t *session;
@@ -15,7 +17,14 @@ typedef struct cleave_build {
   cleave_view_builder_t views;
   cleave_arena_t arena; /* of the view at hand */
   uint32_t *value_slot; /* by graph value: the slot that is computed, or NONE */
+  const cleave_plan_step_t *order;
+  uint32_t order_count;
+  cleave_unit_t *units;      /* by item of `order`; NULL unless the host has several workers */
+  const cleave_unit_t *unit; /* that is built now, or NULL */
 } cleave_build_t;
+
+/* Chooses a worker for all that the host is to compute, if it has several. */
+CLEAVE_MUST_USE cleave_status_t cleave_build_schedule(cleave_build_t *build, cleave_error_t *error);
 
 /* ---- slots ---- */
 
@@ -75,4 +84,4 @@ CLEAVE_MUST_USE cleave_status_t cleave_build_add_node(cleave_build_t *build,
 /* Shapes of all that the node reads and computes are known. */
 bool cleave_build_node_is_static(const cleave_graph_t *graph, cleave_node_t node);
 
-#endif /* CLEAVE_RUNTIME_SESSION_SESSION_BUILD_H */
+#endif /* CLEAVE_RUNTIME_BUILD_SESSION_BUILD_H */

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Which worker of the host computes what, decided by estimated times before anything is compiled: each unit
+ * goes, in order, to the worker that can start it first (list scheduling).
+ */
+#ifndef CLEAVE_RUNTIME_LANES_SCHEDULE_H
+#define CLEAVE_RUNTIME_LANES_SCHEDULE_H
+
+#include "base/array.h"
+
+/* What is computed in one piece: a region, or a node. */
+typedef struct cleave_unit {
+  double ns;             /* estimated, on one thread */
+  bool is_elsewhere;     /* on a device: it takes no worker's time */
+  uint32_t first_before; /* in `before` of the request: units that it reads from */
+  uint32_t before_count;
+  uint32_t worker; /* out */
+  bool is_beside;  /* out: for most of its time another worker computes too */
+  double start;    /* out */
+  double end;
+} cleave_unit_t;
+
+/* `units` in topological order. */
+CLEAVE_MUST_USE cleave_status_t cleave_schedule(cleave_unit_t *units, size_t unit_count,
+                                                const uint32_t *before, uint32_t worker_count,
+                                                cleave_error_t *error);
+
+#endif /* CLEAVE_RUNTIME_LANES_SCHEDULE_H */
