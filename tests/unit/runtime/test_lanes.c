@@ -183,8 +183,8 @@ UNIT_TEST(long_branches_go_to_different_workers_and_short_ones_stay) {
     };
     unit_ok(cleave_schedule(units, 4, before, 2, e));
     ck_assert_uint_eq(units[1].worker == units[2].worker, is_long == 0);
-    ck_assert_uint_eq(units[1].is_beside, is_long);
-    ck_assert_uint_eq(units[2].is_beside, is_long);
+    ck_assert_uint_eq(units[1].is_beside, (uint32_t)is_long);
+    ck_assert_uint_eq(units[2].is_beside, (uint32_t)is_long);
     ck_assert(!units[0].is_beside && !units[3].is_beside);
   }
 }
